@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * prcb: live accounts of threads, read without a system call.
+ *
+ * A session (struct prcb) keeps the kernel side alive: eBPF programs that write
+ * one small block ("account") per profiled thread at each context switch, in
+ * memory mapped into this process. Reading an account copies that block and adds
+ * the stretch since the last switch; on the bpf tier it makes no system call.
+ * Where eBPF may not be used, the same calls work from procfs (the perf tier)
+ * with fewer members; each record says which members it holds.
+ *
+ * Units    Times are nanoseconds unless the name says otherwise.
+ * Errors   Functions that can fail return 0 or -errno, fill *err when it is not
+ *          NULL (one line: what failed, on what, what to do), and leave every
+ *          result parameter unchanged.
+ * Threads  A session may be used by several threads at once. A struct
+ *          prcb_thread belongs to one thread at a time.
+ * Sizes    Structures that callers hand in start with their own size, so that
+ *          programs and libraries of different ages work together: set it to
+ *          sizeof, zero the rest. A longer structure than the library knows must
+ *          be zero beyond what it knows (-E2BIG otherwise); a result shorter than
+ *          the library's is filled as far as it goes.
+ */
+#ifndef PRCB_PRCB_H
+#define PRCB_PRCB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <prcb/causes.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#ifndef PRCB_API
+#define PRCB_API __attribute__((visibility("default")))
+#endif
+
+/* ---- errors ------------------------------------------------------------- */
+
+/* One failure in words. Owned by the caller; never allocated by the library. */
+struct prcb_error {
+    int code;        /* the -errno that the call returned */
+    uint64_t offset; /* parsers: offset in the input; else 0 */
+    char text[496];  /* one line, no newline */
+};
+
+/* ---- sessions ----------------------------------------------------------- */
+
+struct prcb; /* a session: opaque */
+
+/* Where records come from, worst first. */
+enum prcb_tier {
+    PRCB_TIER_AUTO = 0, /* in options only: the best this process may use */
+    PRCB_TIER_PERF = 1, /* procfs and getrusage: no privilege, fewer members */
+    PRCB_TIER_BPF = 2,  /* eBPF programs of this process: root, or CAP_BPF + CAP_PERFMON */
+};
+
+struct prcb_options {
+    size_t size;          /* sizeof(struct prcb_options) */
+    enum prcb_tier tier;  /* PRCB_TIER_AUTO, or force one */
+    uint32_t max_threads; /* accounts to make room for; 0: 16384. 1 KiB each on the bpf tier */
+};
+
+/* Opens a session. opts may be NULL: everything default. The caller owns *ret
+ * and gives it back with prcb_close.
+ * -EPERM      the forced tier needs a privilege this process lacks
+ * -EOPNOTSUPP the forced tier cannot work on this kernel or in this build
+ * -ENOMEM, -EINVAL, -E2BIG */
+PRCB_API int prcb_open(const struct prcb_options *opts, struct prcb **ret, struct prcb_error *err);
+
+/* Ends a session: detaches the kernel side and frees all memory. Close thread
+ * handles first; a handle outlived by its session must not be used again.
+ * NULL is allowed. */
+PRCB_API void prcb_close(struct prcb *p);
+
+/* The tier in use, and its name: "bpf" or "perf". */
+PRCB_API enum prcb_tier prcb_session_tier(const struct prcb *p);
+PRCB_API const char *prcb_tier_name(enum prcb_tier tier);
+
+/* Why the session is not on a better tier: one line, borrowed until prcb_close;
+ * NULL when it is on the best there is or when the caller forced it. */
+PRCB_API const char *prcb_session_tier_reason(const struct prcb *p);
+
+/* What the session as a whole has seen. */
+struct prcb_status {
+    size_t size;                /* sizeof(struct prcb_status), set by the caller */
+    uint32_t max_threads;       /* accounts there is room for */
+    uint32_t threads;           /* accounts in use, those of ended threads included */
+    uint64_t untracked_threads; /* threads that should have been followed, had there been room */
+    uint64_t missed_switches;   /* switches the kernel counted and did not report, all accounts */
+    bool short_threads_missed;  /* perf tier: threads that live shorter than the time between
+                                   two prcb_refresh calls are not seen */
+};
+PRCB_API int prcb_session_status(struct prcb *p, struct prcb_status *ret);
+
+/* ---- choosing what to profile ------------------------------------------- */
+
+/* What a profiled thread passes on. */
+enum prcb_follow {
+    PRCB_FOLLOW_NONE = 0,
+    PRCB_FOLLOW_THREADS = 1,  /* threads it creates in its own process */
+    PRCB_FOLLOW_CHILDREN = 2, /* processes it forks, and all theirs */
+    PRCB_FOLLOW_ALL = 3,
+};
+
+/* Thread and process numbers are those of the caller's pid namespace.
+ * Profiling a thread that is profiled already changes nothing but widens what it
+ * passes on. A thread's account starts at zero when its profiling starts, and at
+ * its creation where it was followed.
+ *
+ * -ESRCH  no such thread or process
+ * -EPERM  the tier does not allow it (perf tier: another user's, see hidepid)
+ * -ENOSPC every account is in use (prcb_status.untracked_threads has grown)
+ * -EOPNOTSUPP the tier cannot (perf tier: cgroups it cannot list) */
+PRCB_API int prcb_profile_thread(struct prcb *p, pid_t tid, unsigned follow,
+                                 struct prcb_error *err);
+/* All threads of the process, those it has and (with PRCB_FOLLOW_THREADS) those to come. */
+PRCB_API int prcb_profile_process(struct prcb *p, pid_t pid, unsigned follow,
+                                  struct prcb_error *err);
+/* All threads in the cgroup directory and those below it, threads that are moved
+ * into it later, and what these create. Threads that are moved out stay profiled. */
+PRCB_API int prcb_profile_cgroup(struct prcb *p, const char *path, struct prcb_error *err);
+/* Every thread of the system, kernel threads included, present and future. */
+PRCB_API int prcb_profile_all(struct prcb *p, struct prcb_error *err);
+
+/* Starts argv[0] (searched in PATH) as a child, profiled from before its exec.
+ * Returns when the exec has succeeded: *ret is the child, for the caller to wait
+ * for. -ENOENT, -EACCES and the like: the exec's own error; no child is left. */
+PRCB_API int prcb_spawn(struct prcb *p, char *const argv[], unsigned follow, pid_t *ret,
+                        struct prcb_error *err);
+
+/* Brings the session up to date with threads that came and went. The bpf tier
+ * has nothing to do here; the perf tier looks at /proc now, and a thread that
+ * starts and ends between two calls is not seen. prcb_walk calls it. */
+PRCB_API int prcb_refresh(struct prcb *p, struct prcb_error *err);
+
+/* ---- records ------------------------------------------------------------ */
+
+/* Which members of a record hold a value (prcb_account.present). A member whose
+ * bit is not set is 0 and means nothing; prcb_absent_reason says why. */
+enum prcb_member {
+    PRCB_HAS_WALL = 1 << 0,
+    PRCB_HAS_RUN = 1 << 1,
+    PRCB_HAS_READY = 1 << 2,
+    PRCB_HAS_SWITCHES = 1 << 3, /* switches, voluntary_switches */
+    PRCB_HAS_MIGRATIONS = 1 << 4,
+    PRCB_HAS_CYCLES = 1 << 5,
+    PRCB_HAS_WAITS = 1 << 6,   /* waits[], missed_switches, and open.cause */
+    PRCB_HAS_WAIT = 1 << 7,    /* wait_ns */
+    PRCB_HAS_OPEN = 1 << 8,    /* open_ns */
+    PRCB_HAS_SYSCALL = 1 << 9, /* last_syscall */
+};
+
+enum prcb_account_flag {
+    PRCB_ACCOUNT_EXITED = 1 << 0,  /* the thread has made its last switch */
+    PRCB_ACCOUNT_RUNNING = 1 << 1, /* it was on a processor at the time of the read */
+    PRCB_ACCOUNT_KTHREAD = 1 << 2, /* a kernel thread */
+};
+
+/* One cause of not running. */
+struct prcb_wait {
+    uint64_t count; /* switches out for this cause; a wait that was already going on when
+                       profiling started adds time but no count */
+    uint64_t ns;    /* time waited, closed stretches only; 0 for causes of kind READY */
+};
+
+/* What is not over yet: the stretch since a thread that is not running was
+ * switched out. It is in no total until it closes. */
+struct prcb_open {
+    uint32_t cause; /* enum prcb_cause; PRCB_CAUSE_NONE: none known, or the thread runs */
+    uint32_t pad;
+    uint64_t ns;
+};
+
+/* A thread's account at one moment. Every figure counts from the start of its
+ * profiling. Two laws hold within each record of the bpf tier:
+ *   run_ns + ready_ns + wait_ns + open.ns == wall_ns
+ *   switches == the kernel's voluntary + involuntary switches of the thread
+ * docs/figures.md defines each member. */
+struct prcb_account {
+    size_t size;                 /* sizeof(struct prcb_account), set by the caller */
+    uint64_t present;            /* enum prcb_member bits */
+    uint64_t key;                /* names this account in its session, never used again for
+                                    another thread */
+    uint32_t tier;               /* enum prcb_tier that filled the record */
+    uint32_t flags;              /* enum prcb_account_flag bits */
+    pid_t tid, pid;              /* in the caller's pid namespace; 0: not visible there */
+    char comm[16];               /* thread name, NUL-terminated */
+    uint64_t wall_ns;            /* since profiling of it started; to its end once it has exited */
+    uint64_t run_ns;             /* on a processor, the live stretch included */
+    uint64_t ready_ns;           /* able to run, waiting for a processor */
+    uint64_t wait_ns;            /* sum of waits[].ns */
+    uint64_t switches;           /* context switches away from it */
+    uint64_t voluntary_switches; /* of these, the ones it asked for by waiting */
+    uint64_t migrations;         /* moves to another processor, as the kernel counts them */
+    uint64_t tsc_cycles;         /* run_ns in cycles of the time-stamp counter */
+    uint64_t missed_switches;    /* switches the kernel counted and did not report: their causes
+                                    are not in waits[], their time is repaired */
+    struct prcb_open open;
+    int32_t last_syscall; /* number of the system call it last switched out in; -1: none */
+    uint32_t retries;     /* passes beyond the first that this read needed */
+    struct prcb_wait waits[PRCB_CAUSE_MAX]; /* by enum prcb_cause */
+};
+
+/* The part of an account that costs least to read (one cache line). */
+struct prcb_times {
+    size_t size;      /* sizeof(struct prcb_times), set by the caller */
+    uint64_t present; /* enum prcb_member bits */
+    uint64_t switches;
+    uint64_t run_ns; /* the live stretch included */
+    uint32_t flags;  /* enum prcb_account_flag bits */
+    uint32_t retries;
+};
+
+struct prcb_thread; /* a handle on one account: opaque */
+
+/* Opens a handle on a profiled thread's account. prcb_thread_open_self starts
+ * profiling the calling thread (with follow none) if it is not profiled yet.
+ * -ESRCH: the thread is not profiled by this session. Close with
+ * prcb_thread_close (NULL allowed). */
+PRCB_API int prcb_thread_open(struct prcb *p, pid_t tid, struct prcb_thread **ret,
+                              struct prcb_error *err);
+PRCB_API int prcb_thread_open_self(struct prcb *p, struct prcb_thread **ret,
+                                   struct prcb_error *err);
+PRCB_API void prcb_thread_close(struct prcb_thread *t);
+
+/* Reads the account. What a handle has returned never goes backwards. On the
+ * bpf tier neither function makes a system call (but one yield when the writer's
+ * processor was itself descheduled in the middle of an update).
+ * -ESTALE the account was released
+ * -EAGAIN the block stayed inconsistent for 20 ms (writer descheduled); try again
+ * -ESRCH  perf tier: the thread ended; its last record stays in prcb_walk */
+PRCB_API int prcb_read(struct prcb_thread *t, struct prcb_account *ret);
+PRCB_API int prcb_read_times(struct prcb_thread *t, struct prcb_times *ret);
+
+/* Calls fn for every account of the session, ended threads' included, in no
+ * particular order; stops at the first non-zero return and returns it. The
+ * record is valid during the call only. */
+typedef int (*prcb_walk_fn)(const struct prcb_account *a, void *ctx);
+PRCB_API int prcb_walk(struct prcb *p, prcb_walk_fn fn, void *ctx, struct prcb_error *err);
+
+/* Gives the account with this key back; a thread that still lives is no longer
+ * profiled. -ESTALE: it is gone already. */
+PRCB_API int prcb_release(struct prcb *p, uint64_t key, struct prcb_error *err);
+/* Gives the accounts of all ended threads back; returns how many. */
+PRCB_API int prcb_release_exited(struct prcb *p, struct prcb_error *err);
+
+/* *ret = later - earlier, for two records of one account: totals are
+ * subtracted, names, flags and the open stretch are later's. earlier may be NULL.
+ * present is what both hold. ret may be the same as later. */
+PRCB_API void prcb_account_sub(const struct prcb_account *later, const struct prcb_account *earlier,
+                               struct prcb_account *ret);
+
+/* Why records of this session lack a member (one enum prcb_member bit): one
+ * line, borrowed until prcb_close; NULL if it is not lacking. */
+PRCB_API const char *prcb_absent_reason(const struct prcb *p, uint64_t member);
+
+/* ---- tables ------------------------------------------------------------- */
+
+enum prcb_cause_kind { PRCB_KIND_READY, PRCB_KIND_WAIT, PRCB_KIND_END };
+
+struct prcb_cause_info {
+    const char *name;          /* one word, as in JSON: "futex" */
+    const char *words;         /* finishes "time was spent ..." */
+    enum prcb_cause_kind kind; /* see causes.h */
+    uint32_t reason;           /* KWAIT_REASON number; prcb_wait_reason_name spells it */
+};
+
+/* The row of a cause (enum prcb_cause), static; NULL if there is none. */
+PRCB_API const struct prcb_cause_info *prcb_cause_info(uint32_t cause);
+/* NT's name of a KWAIT_REASON number, static; NULL if there is none. */
+PRCB_API const char *prcb_wait_reason_name(uint32_t reason);
+
+/* The library's version: "0.1.0". */
+PRCB_API const char *prcb_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

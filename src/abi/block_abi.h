@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+ *
+ * The blocks in mapped memory: a head page and the thread accounts, as the eBPF programs write them
+ * and the library reads them. Fixed-width kernel types only; every size and offset is asserted
+ * here, so both compilers check them.
+ *
+ * A reader takes sizes and strides from the head page, not from sizeof, and
+ * refuses another major version: an old reader works with a newer writer that
+ * appended members.
+ *
+ * Stamps are nanoseconds of the writer's clock (head.features says which):
+ * the run-queue clock where the kernel has it in reach, else CLOCK_MONOTONIC.
+ */
+#ifndef PRCB_BLOCK_ABI_H
+#define PRCB_BLOCK_ABI_H
+
+#ifndef __VMLINUX_H__
+#include <linux/types.h>
+#endif
+#include <prcb/causes.h>
+
+#define PRCB_ABI_MAGIC 0x42435250u /* "PRCB" */
+#define PRCB_ABI_MAJOR 1
+#define PRCB_ABI_MINOR 0
+
+#define PRCB_ACCOUNTS_DEFAULT 16384
+#define PRCB_SLOT_NONE        0xffffffffu
+
+/* account.state */
+#define PRCB_STATE_FREE    0 /* belongs to nobody */
+#define PRCB_STATE_UNSEEN  1 /* profiled, no switch seen yet: account.guess says what it does */
+#define PRCB_STATE_RUNNING 2
+#define PRCB_STATE_OFF     3 /* off the processor; account.cause says why */
+#define PRCB_STATE_EXITED  4 /* made its last switch */
+
+/* account.thread_flags */
+#define PRCB_THREAD_KTHREAD 1
+#define PRCB_THREAD_BORN    2 /* followed from its creation */
+
+/* What a profiled thread passes on, and why it is profiled: storage, not account. */
+#define PRCB_PASS_THREADS  1
+#define PRCB_PASS_CHILDREN 2
+
+/* head.features */
+#define PRCB_FEATURE_RQ_CLOCK  (1u << 0) /* stamps are the run-queue clock */
+#define PRCB_FEATURE_READY     (1u << 1) /* ready time is known (sched_info) */
+#define PRCB_FEATURE_LOCKS     (1u << 2) /* contention tracepoints attached */
+#define PRCB_FEATURE_THROTTLED (1u << 3) /* CPU-quota throttling can be told */
+
+struct prcb_wait_cell {
+    __u64 count; /* switches out for this cause */
+    __u64 ns;    /* closed time */
+};
+
+/* One thread's account. Written by the processor that switches the thread, under
+ * seq; members marked [once] are written before the account is published and do
+ * not change; [own] have an ordering of their own, said there. */
+struct prcb_account_block {
+    /* -- hot line: all that a switch must touch -- */
+    __u32 seq;        /* sequence count: odd while being written (seqcount_abi.h) */
+    __u32 generation; /* [once] how often this slot was given out */
+    __u64 run_ns;     /* closed stretches on a processor */
+    __u64 stamp;      /* when the present stretch began */
+    __u64 nvcsw;      /* the kernel's own counters at the last switch out, absolute */
+    __u64 nivcsw;
+    __u64 own_switches; /* switches out this account has seen */
+    __u8 state;         /* PRCB_STATE_* */
+    __u8 cause;         /* enum prcb_cause of the last switch out */
+    __u16 pad0;
+    __u32 cpu;      /* processor of the last switch out */
+    __u64 ready_ns; /* closed stretches able to run */
+    /* -- cold: switch bookkeeping -- */
+    __u64 run_delay;    /* the kernel's sched_info.run_delay at the last switch out */
+    __u64 migrations;   /* the kernel's se.nr_migrations at the last switch, absolute */
+    __u64 repaired;     /* switches in that were not reported and were made good */
+    __s32 last_syscall; /* at the last switch out; -1: none */
+    __u32 guess; /* [own] while UNSEEN: state | cause << 8, one word, rewritten by the registrar */
+    /* -- cold: identity -- */
+    __u64 enabled;    /* [once] stamp at which the account starts */
+    __u64 base_nvcsw; /* [once] the kernel's counters at that moment */
+    __u64 base_nivcsw;
+    __u64 base_migrations;
+    __u32 tid;          /* [own] in the session's pid namespace; changes when a thread execs */
+    __u32 pid;          /* [once] thread group */
+    __u32 thread_flags; /* [once] PRCB_THREAD_* */
+    __u32 comm_seq;     /* [own] sequence count over comm and tid, written by task_rename */
+    char comm[16];      /* [own] */
+    /* -- cold: more switch bookkeeping -- */
+    __u64 sum_exec; /* the kernel's se.sum_exec_runtime at the last switch out */
+    __u64 pad1[11];
+    /* -- cold: one cell per cause -- */
+    struct prcb_wait_cell waits[PRCB_CAUSE_MAX];
+};
+
+/* The first page. Written before any program is attached, but for the counters
+ * (atomic adds). */
+struct prcb_head_block {
+    __u32 magic;
+    __u16 abi_major;
+    __u16 abi_minor;
+    __u32 head_size; /* sizeof, here and below: what the writer knows */
+    __u32 account_size;
+    __u32 account_stride; /* bytes from one account to the next */
+    __u32 account_count;
+    __u32 features;   /* PRCB_FEATURE_* */
+    __u32 writer_pid; /* who loaded the programs */
+    __u64 untracked;  /* threads that found no free account: atomic adds */
+    /* CLOCK_MONOTONIC minus the writer's clock: the smallest difference seen in about a
+     * second (a stamp is never ahead of its clock, so the smallest is the truest). One
+     * word, stored by any processor; 0 when stamps are CLOCK_MONOTONIC itself. */
+    __u64 clock_offset;
+    /* Slots below this have been given out at least once; the rest have never been
+     * touched. Atomic adds; may overshoot account_count. */
+    __u64 account_used;
+    char writer[16]; /* library version */
+    __u64 pad1[7];
+};
+
+/* clang-format off */
+#if defined(__cplusplus)
+#define PRCB_ABI_ASSERT(cond, text) static_assert(cond, text)
+#else
+#define PRCB_ABI_ASSERT(cond, text) _Static_assert(cond, text)
+#endif
+#define PRCB_ABI_AT(type, member, offset)                                                         \
+    PRCB_ABI_ASSERT(__builtin_offsetof(struct type, member) == (offset), #type "." #member)
+#define PRCB_ABI_SIZE(type, size) PRCB_ABI_ASSERT(sizeof(struct type) == (size), #type)
+
+PRCB_ABI_SIZE(prcb_account_block, 1024);
+PRCB_ABI_AT(prcb_account_block, generation, 4);
+PRCB_ABI_AT(prcb_account_block, run_ns, 8);
+PRCB_ABI_AT(prcb_account_block, stamp, 16);
+PRCB_ABI_AT(prcb_account_block, nvcsw, 24);
+PRCB_ABI_AT(prcb_account_block, nivcsw, 32);
+PRCB_ABI_AT(prcb_account_block, own_switches, 40);
+PRCB_ABI_AT(prcb_account_block, state, 48);
+PRCB_ABI_AT(prcb_account_block, cause, 49);
+PRCB_ABI_AT(prcb_account_block, cpu, 52);
+PRCB_ABI_AT(prcb_account_block, ready_ns, 56);
+PRCB_ABI_AT(prcb_account_block, run_delay, 64);
+PRCB_ABI_AT(prcb_account_block, migrations, 72);
+PRCB_ABI_AT(prcb_account_block, repaired, 80);
+PRCB_ABI_AT(prcb_account_block, last_syscall, 88);
+PRCB_ABI_AT(prcb_account_block, guess, 92);
+PRCB_ABI_AT(prcb_account_block, enabled, 96);
+PRCB_ABI_AT(prcb_account_block, base_nvcsw, 104);
+PRCB_ABI_AT(prcb_account_block, base_nivcsw, 112);
+PRCB_ABI_AT(prcb_account_block, base_migrations, 120);
+PRCB_ABI_AT(prcb_account_block, tid, 128);
+PRCB_ABI_AT(prcb_account_block, pid, 132);
+PRCB_ABI_AT(prcb_account_block, thread_flags, 136);
+PRCB_ABI_AT(prcb_account_block, comm_seq, 140);
+PRCB_ABI_AT(prcb_account_block, comm, 144);
+PRCB_ABI_AT(prcb_account_block, waits, 256);
+
+PRCB_ABI_AT(prcb_account_block, sum_exec, 160);
+
+PRCB_ABI_SIZE(prcb_head_block, 128);
+PRCB_ABI_AT(prcb_head_block, head_size, 8);
+PRCB_ABI_AT(prcb_head_block, account_stride, 16);
+PRCB_ABI_AT(prcb_head_block, features, 24);
+PRCB_ABI_AT(prcb_head_block, untracked, 32);
+PRCB_ABI_AT(prcb_head_block, clock_offset, 40);
+PRCB_ABI_AT(prcb_head_block, account_used, 48);
+PRCB_ABI_AT(prcb_head_block, writer, 56);
+/* clang-format on */
+
+#endif

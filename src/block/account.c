@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "account.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+#include <time.h>
+
+#include "clock.h"
+#include "seqcount_abi.h"
+
+#define GIVE_UP_NS 20000000ull
+#define SPINS      1000
+
+int account_copy(const struct prcb_account_block *block, uint32_t bytes,
+                 struct prcb_account_block *ret, uint32_t *retries)
+{
+    uint64_t deadline = 0;
+
+    for (uint32_t pass = 1;; pass++) {
+        uint32_t begin = prcb_seq_read_begin(&block->seq);
+
+        if (!(begin & 1)) {
+            prcb_seq_copy(ret, block, bytes);
+            if (!prcb_seq_read_retry(&block->seq, begin))
+                return 0;
+        }
+        ++*retries;
+        /* A writer is done in a microsecond, unless a hypervisor took its processor away
+         * in the middle: give ours up once, then wait a bounded time. */
+        if (pass % SPINS)
+            continue;
+        if (!deadline) {
+            deadline = clock_mono() + GIVE_UP_NS;
+            sched_yield();
+        } else if (clock_mono() > deadline) {
+            return -EAGAIN;
+        }
+    }
+}
+
+void account_identity(const struct prcb_account_block *block, struct prcb_account *ret)
+{
+    uint64_t words[2];
+    uint32_t begin;
+    int tries = 0;
+
+    /* Renames are rare and short; after a few tries the name may be half new. */
+    do {
+        begin = prcb_seq_read_begin(&block->comm_seq);
+        ret->tid = (pid_t)__atomic_load_n(&block->tid, __ATOMIC_RELAXED);
+        prcb_seq_copy(words, block->comm, sizeof(words));
+    } while (prcb_seq_read_retry(&block->comm_seq, begin) && ++tries < SPINS);
+    memcpy(ret->comm, words, sizeof(ret->comm));
+    ret->comm[sizeof(ret->comm) - 1] = '\0';
+}
+
+/* What the account's thread is doing: UNSEEN is resolved by the registrar's guess. */
+static uint32_t state_of(const struct prcb_account_block *copy, uint32_t *ret_cause)
+{
+    *ret_cause = copy->cause;
+    if (copy->state != PRCB_STATE_UNSEEN)
+        return copy->state;
+    *ret_cause = (copy->guess >> 8) & 0xff;
+    return copy->guess & 0xff;
+}
+
+uint64_t account_live_run(const struct prcb_account_block *copy, uint64_t now)
+{
+    uint32_t cause;
+
+    return state_of(copy, &cause) == PRCB_STATE_RUNNING && now > copy->stamp ? now - copy->stamp
+                                                                             : 0;
+}
+
+static void convert_waits(const struct prcb_account_block *copy, struct prcb_account *ret)
+{
+    for (uint32_t i = 0; i < PRCB_CAUSE_MAX; i++) {
+        ret->waits[i].count = copy->waits[i].count;
+        ret->waits[i].ns = copy->waits[i].ns;
+        ret->wait_ns += copy->waits[i].ns;
+    }
+}
+
+void account_convert(const struct prcb_account_block *copy, uint64_t now, uint32_t features,
+                     double ticks_per_ns, struct prcb_account *ret)
+{
+    uint32_t cause, state = state_of(copy, &cause);
+
+    if (now < copy->stamp)
+        now = copy->stamp;
+    ret->present = PRCB_HAS_WALL | PRCB_HAS_RUN | PRCB_HAS_SWITCHES | PRCB_HAS_MIGRATIONS |
+                   PRCB_HAS_WAITS | PRCB_HAS_WAIT | PRCB_HAS_OPEN;
+    ret->present |= features & PRCB_FEATURE_READY ? PRCB_HAS_READY : 0;
+    ret->flags = (state == PRCB_STATE_EXITED ? PRCB_ACCOUNT_EXITED : 0) |
+                 (state == PRCB_STATE_RUNNING ? PRCB_ACCOUNT_RUNNING : 0) |
+                 (copy->thread_flags & PRCB_THREAD_KTHREAD ? PRCB_ACCOUNT_KTHREAD : 0);
+    ret->pid = (pid_t)copy->pid;
+    ret->run_ns = copy->run_ns + account_live_run(copy, now);
+    ret->ready_ns = copy->ready_ns;
+    convert_waits(copy, ret);
+    ret->voluntary_switches = copy->nvcsw - copy->base_nvcsw;
+    ret->switches = ret->voluntary_switches + copy->nivcsw - copy->base_nivcsw;
+    ret->migrations = copy->migrations - copy->base_migrations;
+    ret->missed_switches =
+        ret->switches > copy->own_switches ? ret->switches - copy->own_switches : 0;
+    if (state != PRCB_STATE_RUNNING)
+        ret->open.ns = now - copy->stamp;
+    if (state == PRCB_STATE_OFF)
+        ret->open.cause = cause;
+    ret->wall_ns = now - copy->enabled;
+    ret->last_syscall = copy->last_syscall;
+    ret->present |= PRCB_HAS_SYSCALL;
+    if (ticks_per_ns > 0) {
+        ret->tsc_cycles = (uint64_t)((double)ret->run_ns * ticks_per_ns);
+        ret->present |= PRCB_HAS_CYCLES;
+    }
+}
+
+/* Moves up to *owed from a figure that grew since earlier. */
+static void take_growth(uint64_t *later, uint64_t earlier, uint64_t *owed)
+{
+    uint64_t grown = *later > earlier ? *later - earlier : 0;
+    uint64_t taken = grown < *owed ? grown : *owed;
+
+    *later -= taken;
+    *owed -= taken;
+}
+
+void account_never_back(const struct prcb_account *earlier, struct prcb_account *later)
+{
+    uint64_t owed;
+
+    if (later->run_ns < earlier->run_ns) {
+        owed = earlier->run_ns - later->run_ns;
+        later->run_ns = earlier->run_ns;
+        take_growth(&later->open.ns, 0, &owed);
+        take_growth(&later->ready_ns, earlier->ready_ns, &owed);
+        for (uint32_t i = 0; i < PRCB_CAUSE_MAX && owed; i++) {
+            uint64_t before = later->waits[i].ns;
+
+            take_growth(&later->waits[i].ns, earlier->waits[i].ns, &owed);
+            later->wait_ns -= before - later->waits[i].ns;
+        }
+    }
+    if (later->tsc_cycles < earlier->tsc_cycles)
+        later->tsc_cycles = earlier->tsc_cycles;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * "Now" in nanoseconds of CLOCK_MONOTONIC from the processor's counter, without a
+ * system call: x86-64's time-stamp counter where it is invariant and the kernel
+ * keeps time by it, arm64's virtual counter, else the vDSO's clock_gettime.
+ *
+ * A clock_base is taken once and then constant. A clock belongs to one thread; it
+ * calibrates itself against the vDSO, anew when it is older than a second.
+ */
+#ifndef PRCB_BLOCK_CLOCK_H
+#define PRCB_BLOCK_CLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+__extension__ typedef unsigned __int128 clock_wide; /* ticks times a 2^32 fraction */
+
+/* A moment on both clocks, far enough back for a good slope. */
+struct clock_base {
+    uint64_t ticks;
+    uint64_t mono;
+    bool use_ticks; /* the counter can be trusted */
+};
+
+struct clock {
+    uint64_t ticks; /* at the last calibration */
+    uint64_t mono;
+    uint64_t mult; /* nanoseconds per tick, times 2^32; 0: use the vDSO */
+    uint64_t life; /* ticks until the next calibration */
+};
+
+void clock_base_init(struct clock_base *base);
+
+/* Slope and origin anew; leaves mult 0 while the base is too young (50 ms). */
+void clock_calibrate(struct clock *clock, const struct clock_base *base);
+
+/* Ticks per second measured since the base, over at least a few milliseconds; 0:
+ * no trusted counter. */
+double clock_tick_rate(const struct clock_base *base);
+
+static inline uint64_t clock_ticks(void)
+{
+#if defined(__x86_64__)
+    return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+    uint64_t ticks;
+
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+    return ticks;
+#else
+    return 0;
+#endif
+}
+
+static inline uint64_t clock_mono(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+/* Now. *fresh is set when this call calibrated: whoever keeps something beside the
+ * clock that ages with it renews it then. */
+static inline uint64_t clock_now(struct clock *clock, const struct clock_base *base, bool *fresh)
+{
+    uint64_t elapsed;
+
+    if (!base->use_ticks) {
+        *fresh = true;
+        return clock_mono();
+    }
+    elapsed = clock_ticks() - clock->ticks;
+    if (__builtin_expect(elapsed > clock->life, 0)) {
+        clock_calibrate(clock, base);
+        *fresh = true;
+        elapsed = clock_ticks() - clock->ticks;
+    }
+    if (!clock->mult)
+        return clock_mono();
+    return clock->mono + (uint64_t)(((clock_wide)elapsed * clock->mult) >> 32);
+}
+
+#endif

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The public calls: arguments checked, the tier chosen, records fitted to the
+ * caller's size. What a tier does is in tier_bpf.c and tier_perf.c.
+ */
+#include "session.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "block_abi.h"
+
+#define MAX_ACCOUNTS (1u << 22)
+
+static const struct tier *const tiers[] = {
+#ifdef PRCB_HAVE_BPF
+    &tier_bpf,
+#endif
+#ifdef PRCB_HAVE_PERF
+    &tier_perf,
+#endif
+};
+#define TIERS (sizeof(tiers) / sizeof(tiers[0]))
+
+const char *prcb_version(void)
+{
+    return PRCB_VERSION;
+}
+
+const char *prcb_tier_name(enum prcb_tier tier)
+{
+    switch (tier) {
+    case PRCB_TIER_PERF:
+        return "perf";
+    case PRCB_TIER_BPF:
+        return "bpf";
+    default:
+        return "auto";
+    }
+}
+
+/* Reads a caller's structure of another age: what it lacks is zero, what it has
+ * beyond ours must be. */
+static int read_options(const struct prcb_options *from, struct prcb_options *ret,
+                        struct prcb_error *err)
+{
+    const char *bytes = (const char *)from;
+
+    memset(ret, 0, sizeof(*ret));
+    if (!from)
+        return 0;
+    if (from->size < sizeof(from->size))
+        return prcb_fail(err, -EINVAL, "prcb_options.size is not set");
+    for (size_t i = sizeof(*ret); i < from->size; i++) {
+        if (bytes[i])
+            return prcb_fail(err, -E2BIG,
+                             "prcb_options has a member that this library (%s) does not know",
+                             PRCB_VERSION);
+    }
+    memcpy(ret, from, from->size < sizeof(*ret) ? from->size : sizeof(*ret));
+    return 0;
+}
+
+static uint32_t own_pid_ns(void)
+{
+    struct stat st;
+
+    return stat("/proc/self/ns/pid", &st) ? 0 : (uint32_t)st.st_ino;
+}
+
+static const struct tier *find_tier(enum prcb_tier number)
+{
+    for (size_t i = 0; i < TIERS; i++) {
+        if (tiers[i]->number == number)
+            return tiers[i];
+    }
+    return NULL;
+}
+
+/* Best first; the reason why the first did not do is kept. */
+static int open_best(struct prcb *p, struct prcb_error *err)
+{
+    struct prcb_error why = {0};
+    int result = -EOPNOTSUPP;
+
+    for (size_t i = 0; i < TIERS; i++) {
+        p->tier = tiers[i];
+        result = p->tier->open(p, &why);
+        if (!result)
+            break;
+        p->tier->close(p);
+        if (!p->reason[0])
+            memcpy(p->reason, why.text, sizeof(p->reason) - 1);
+    }
+#ifndef PRCB_HAVE_BPF
+    snprintf(p->reason, sizeof(p->reason),
+             "this build of prcb has no bpf tier (configured with -Dbpf=disabled, or clang, "
+             "bpftool or libbpf were missing)");
+#endif
+    if (result && err)
+        *err = why;
+    return result;
+}
+
+static int open_forced(struct prcb *p, enum prcb_tier number, struct prcb_error *err)
+{
+    int result;
+
+    p->tier = find_tier(number);
+    if (!p->tier)
+        return prcb_fail(err, -EOPNOTSUPP, "the %s tier is not in this build of prcb",
+                         prcb_tier_name(number));
+    result = p->tier->open(p, err);
+    if (result)
+        p->tier->close(p);
+    return result;
+}
+
+int prcb_open(const struct prcb_options *opts, struct prcb **ret, struct prcb_error *err)
+{
+    struct prcb_options options;
+    struct prcb *p;
+    int result = read_options(opts, &options, err);
+
+    if (result)
+        return result;
+    if (options.tier > PRCB_TIER_BPF)
+        return prcb_fail(err, -EINVAL, "there is no tier %d", (int)options.tier);
+    if (options.max_threads > MAX_ACCOUNTS)
+        return prcb_fail(err, -EINVAL, "room for %u threads was asked for; the most is %u",
+                         options.max_threads, MAX_ACCOUNTS);
+    p = calloc(1, sizeof(*p));
+    if (!p)
+        return prcb_fail(err, -ENOMEM, "out of memory");
+    p->max_threads = options.max_threads ? options.max_threads : PRCB_ACCOUNTS_DEFAULT;
+    p->pid_ns = own_pid_ns();
+    pthread_mutex_init(&p->lock, NULL);
+    clock_base_init(&p->clock);
+    result = options.tier ? open_forced(p, options.tier, err) : open_best(p, err);
+    if (result) {
+        pthread_mutex_destroy(&p->lock);
+        free(p);
+        return result;
+    }
+    *ret = p;
+    return 0;
+}
+
+void prcb_close(struct prcb *p)
+{
+    if (!p)
+        return;
+    p->tier->close(p);
+    pthread_mutex_destroy(&p->lock);
+    free(p);
+}
+
+enum prcb_tier prcb_session_tier(const struct prcb *p)
+{
+    return p->tier->number;
+}
+
+const char *prcb_session_tier_reason(const struct prcb *p)
+{
+    return p->reason[0] ? p->reason : NULL;
+}
+
+/* Copies as much of a result as the caller's structure, which starts with its
+ * size, has room for; the size stays the caller's. */
+static int hand_out(void *to, const void *from, size_t size)
+{
+    size_t room = *(size_t *)to;
+
+    if (room < sizeof(size_t))
+        return -EINVAL;
+    if (room > size) {
+        memset((char *)to + size, 0, room - size);
+        room = size;
+    }
+    memcpy((char *)to + sizeof(size_t), (const char *)from + sizeof(size_t), room - sizeof(size_t));
+    return 0;
+}
+
+int prcb_session_status(struct prcb *p, struct prcb_status *ret)
+{
+    struct prcb_status status = {.size = sizeof(status), .max_threads = p->max_threads};
+
+    pthread_mutex_lock(&p->lock);
+    p->tier->status(p, &status);
+    pthread_mutex_unlock(&p->lock);
+    return hand_out(ret, &status, sizeof(status));
+}
+
+static int check_follow(unsigned follow, struct prcb_error *err)
+{
+    if (follow & ~(unsigned)PRCB_FOLLOW_ALL)
+        return prcb_fail(err, -EINVAL, "follow 0x%x has bits that mean nothing", follow);
+    return 0;
+}
+
+int prcb_profile_thread(struct prcb *p, pid_t tid, unsigned follow, struct prcb_error *err)
+{
+    int result = check_follow(follow, err);
+
+    if (!result && tid <= 0)
+        result = prcb_fail(err, -EINVAL, "thread %d: not a thread number", (int)tid);
+    if (result)
+        return result;
+    pthread_mutex_lock(&p->lock);
+    result = p->tier->profile_thread(p, tid, follow, err);
+    pthread_mutex_unlock(&p->lock);
+    return result;
+}
+
+int prcb_profile_process(struct prcb *p, pid_t pid, unsigned follow, struct prcb_error *err)
+{
+    int result = check_follow(follow, err);
+
+    if (!result && pid <= 0)
+        result = prcb_fail(err, -EINVAL, "process %d: not a process number", (int)pid);
+    if (result)
+        return result;
+    pthread_mutex_lock(&p->lock);
+    result = p->tier->profile_process(p, pid, follow, err);
+    pthread_mutex_unlock(&p->lock);
+    return result;
+}
+
+int prcb_profile_cgroup(struct prcb *p, const char *path, struct prcb_error *err)
+{
+    int result;
+
+    pthread_mutex_lock(&p->lock);
+    result = p->tier->profile_cgroup(p, path, err);
+    pthread_mutex_unlock(&p->lock);
+    return result;
+}
+
+int prcb_profile_all(struct prcb *p, struct prcb_error *err)
+{
+    int result;
+
+    pthread_mutex_lock(&p->lock);
+    result = p->tier->profile_all(p, err);
+    pthread_mutex_unlock(&p->lock);
+    return result;
+}
+
+int prcb_refresh(struct prcb *p, struct prcb_error *err)
+{
+    int result;
+
+    pthread_mutex_lock(&p->lock);
+    result = p->tier->refresh(p, err);
+    pthread_mutex_unlock(&p->lock);
+    return result;
+}
+
+int prcb_thread_open(struct prcb *p, pid_t tid, struct prcb_thread **ret, struct prcb_error *err)
+{
+    struct prcb_thread *t = calloc(1, sizeof(*t));
+    int result;
+
+    if (!t)
+        return prcb_fail(err, -ENOMEM, "out of memory");
+    t->session = p;
+    t->tid = tid;
+    pthread_mutex_lock(&p->lock);
+    result = p->tier->thread_open(p, t, err);
+    pthread_mutex_unlock(&p->lock);
+    if (result) {
+        free(t);
+        return result;
+    }
+    *ret = t;
+    return 0;
+}
+
+int prcb_thread_open_self(struct prcb *p, struct prcb_thread **ret, struct prcb_error *err)
+{
+    int result = prcb_profile_thread(p, gettid(), PRCB_FOLLOW_NONE, err);
+
+    return result ? result : prcb_thread_open(p, gettid(), ret, err);
+}
+
+void prcb_thread_close(struct prcb_thread *t)
+{
+    free(t);
+}
+
+int prcb_read(struct prcb_thread *t, struct prcb_account *ret)
+{
+    struct prcb_account record = {.size = sizeof(record)};
+    int result = t->session->tier->read(t, &record);
+
+    return result ? result : hand_out(ret, &record, sizeof(record));
+}
+
+int prcb_read_times(struct prcb_thread *t, struct prcb_times *ret)
+{
+    struct prcb_times times = {.size = sizeof(times)};
+    int result = t->session->tier->read_times(t, &times);
+
+    return result ? result : hand_out(ret, &times, sizeof(times));
+}
+
+int prcb_walk(struct prcb *p, prcb_walk_fn fn, void *ctx, struct prcb_error *err)
+{
+    int result;
+
+    pthread_mutex_lock(&p->lock);
+    result = p->tier->refresh(p, err);
+    if (!result)
+        result = p->tier->walk(p, fn, ctx, err);
+    pthread_mutex_unlock(&p->lock);
+    return result;
+}
+
+int prcb_release(struct prcb *p, uint64_t key, struct prcb_error *err)
+{
+    int result;
+
+    pthread_mutex_lock(&p->lock);
+    result = p->tier->release(p, key, err);
+    pthread_mutex_unlock(&p->lock);
+    return result;
+}
+
+int prcb_release_exited(struct prcb *p, struct prcb_error *err)
+{
+    int result;
+
+    pthread_mutex_lock(&p->lock);
+    result = p->tier->release_exited(p, err);
+    pthread_mutex_unlock(&p->lock);
+    return result;
+}
+
+const char *prcb_absent_reason(const struct prcb *p, uint64_t member)
+{
+    return p->tier->absent_reason(p, member);
+}
+
+static uint64_t sub(uint64_t later, uint64_t earlier)
+{
+    return later > earlier ? later - earlier : 0;
+}
+
+void prcb_account_sub(const struct prcb_account *later, const struct prcb_account *earlier,
+                      struct prcb_account *ret)
+{
+    struct prcb_account result = *later;
+
+    if (earlier) {
+        result.present &= earlier->present;
+        result.wall_ns = sub(later->wall_ns, earlier->wall_ns);
+        result.run_ns = sub(later->run_ns, earlier->run_ns);
+        result.ready_ns = sub(later->ready_ns, earlier->ready_ns);
+        result.wait_ns = sub(later->wait_ns, earlier->wait_ns);
+        result.switches = sub(later->switches, earlier->switches);
+        result.voluntary_switches = sub(later->voluntary_switches, earlier->voluntary_switches);
+        result.migrations = sub(later->migrations, earlier->migrations);
+        result.tsc_cycles = sub(later->tsc_cycles, earlier->tsc_cycles);
+        result.missed_switches = sub(later->missed_switches, earlier->missed_switches);
+        for (int i = 0; i < PRCB_CAUSE_MAX; i++) {
+            result.waits[i].count = sub(later->waits[i].count, earlier->waits[i].count);
+            result.waits[i].ns = sub(later->waits[i].ns, earlier->waits[i].ns);
+        }
+    }
+    *ret = result;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Inside of a session: what the tiers share. A tier is a row of functions; the
+ * public calls in session.c check arguments, take the lock where the table says
+ * so, and hand on. Not public.
+ */
+#ifndef PRCB_BLOCK_SESSION_H
+#define PRCB_BLOCK_SESSION_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include <prcb/prcb.h>
+
+#include "clock.h"
+#include "error.h"
+
+struct bpf_state;
+struct perf_state;
+
+struct prcb {
+    const struct tier *tier;
+    char reason[256]; /* why not a better tier; empty: none better, or forced */
+    uint32_t max_threads;
+    uint32_t pid_ns;         /* inode of the caller's pid namespace */
+    struct clock_base clock; /* taken at open; constant */
+    pthread_mutex_t lock;    /* over everything below, and one caller at a time in a tier's
+                                functions marked L */
+    union {
+        struct bpf_state *bpf;
+        struct perf_state *perf;
+    };
+};
+
+struct prcb_thread {
+    struct prcb *session;
+    struct clock clock;
+    pid_t tid;
+    uint64_t key;
+    const void *block;        /* bpf: the account in mapped memory */
+    uint64_t base_switches;   /* bpf: the kernel's switch count when profiling started */
+    uint64_t last_now;        /* latest moment a read has answered for */
+    uint64_t last_run;        /* from prcb_read_times */
+    struct prcb_account last; /* what prcb_read returned last; size 0: nothing yet */
+};
+
+/* L: called under session->lock. Records are whole (struct prcb_account of this
+ * library); session.c fits them to the caller's size. */
+struct tier {
+    enum prcb_tier number;
+    const char *name;
+    int (*open)(struct prcb *p, struct prcb_error *err);
+    void (*close)(struct prcb *p); /* takes half-opened sessions */
+    int (*profile_thread)(struct prcb *p, pid_t tid, unsigned follow,
+                          struct prcb_error *err); /* L */
+    int (*profile_process)(struct prcb *p, pid_t pid, unsigned follow,
+                           struct prcb_error *err);                                  /* L */
+    int (*profile_cgroup)(struct prcb *p, const char *path, struct prcb_error *err); /* L */
+    int (*profile_all)(struct prcb *p, struct prcb_error *err);                      /* L */
+    int (*refresh)(struct prcb *p, struct prcb_error *err);                          /* L */
+    /* Fills key, block and base_switches of a handle whose tid is set. */
+    int (*thread_open)(struct prcb *p, struct prcb_thread *t, struct prcb_error *err); /* L */
+    int (*read)(struct prcb_thread *t, struct prcb_account *ret);
+    int (*read_times)(struct prcb_thread *t, struct prcb_times *ret);
+    int (*walk)(struct prcb *p, prcb_walk_fn fn, void *ctx, struct prcb_error *err); /* L */
+    int (*release)(struct prcb *p, uint64_t key, struct prcb_error *err);            /* L */
+    int (*release_exited)(struct prcb *p, struct prcb_error *err);                   /* L */
+    void (*status)(struct prcb *p, struct prcb_status *ret);                         /* L */
+    const char *(*absent_reason)(const struct prcb *p, uint64_t member);
+};
+
+extern const struct tier tier_bpf; /* only in builds with the bpf tier */
+extern const struct tier tier_perf;
+
+#endif

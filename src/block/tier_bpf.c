@@ -1,0 +1,719 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The bpf tier of one process: loads the programs, maps the blocks read-only,
+ * registers threads, reads. All writing is the programs'.
+ */
+#include "session.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/membarrier.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+
+#include "account.h"
+#include "accounts.h"
+#include "block_abi.h"
+#include "accounts.skel.h"
+
+#define CGROUP2_MAGIC 0x63677270
+
+struct bpf_state {
+    struct accounts_bpf *skeleton;
+    const struct prcb_head_block *head; /* mapped read-only */
+    const char *accounts;               /* mapped read-only */
+    size_t accounts_bytes;
+    bool iter_by_task; /* the kernel can point an iterator at one task (6.1) */
+};
+
+/* ---- opening ---- */
+
+/* libbpf's own words go nowhere: ours name what failed and what to do. */
+static int no_print(enum libbpf_print_level level, const char *format, va_list args)
+{
+    return 0;
+}
+
+static int explain_open(int code, struct prcb_error *err)
+{
+    if (code == -EPERM || code == -EACCES)
+        return prcb_fail(err, -EPERM,
+                         "eBPF programs may not be loaded: run as root, or with CAP_BPF and "
+                         "CAP_PERFMON (prcb doctor tells more)");
+    if (code == -ENOMEM)
+        return prcb_fail(err, code, "no memory for the accounts: ask for fewer threads");
+    return prcb_fail(err, code == -EINVAL ? -EOPNOTSUPP : code,
+                     "the kernel refused the eBPF programs (%s); prcb doctor says what it lacks",
+                     strerror(-code));
+}
+
+/* Number of arguments of a raw tracepoint, its leading context pointer not
+ * counted; -1: the kernel has no such tracepoint. */
+static int tracepoint_arguments(const struct btf *btf, const char *name)
+{
+    char type_name[64];
+    const struct btf_type *type;
+    int id;
+
+    snprintf(type_name, sizeof(type_name), "btf_trace_%s", name);
+    id = btf__find_by_name_kind(btf, type_name, BTF_KIND_TYPEDEF);
+    if (id < 0)
+        return -1;
+    type = btf__type_by_id(btf, btf__type_by_id(btf, (__u32)id)->type); /* the pointer */
+    type = btf__type_by_id(btf, type->type);                            /* the function */
+    return btf_vlen(type) - 1;
+}
+
+/* Leaves out what this kernel does not have and tells the programs the rest. */
+static int configure(struct prcb *p, struct prcb_error *err)
+{
+    struct accounts_bpf *skeleton = p->bpf->skeleton;
+    struct btf *btf = btf__load_vmlinux_btf();
+    bool locks;
+
+    if (!btf)
+        return prcb_fail(err, -EOPNOTSUPP,
+                         "the kernel has no BTF (/sys/kernel/btf/vmlinux): it must be built with "
+                         "CONFIG_DEBUG_INFO_BTF");
+    skeleton->rodata->config.has_prev_state = tracepoint_arguments(btf, "sched_switch") >= 4;
+    locks = tracepoint_arguments(btf, "contention_begin") > 0;
+    btf__free(btf);
+    skeleton->rodata->config.pid_ns = p->pid_ns;
+    skeleton->rodata->config.accounts = p->max_threads;
+    bpf_program__set_autoload(skeleton->progs.prcb_contention_begin, locks);
+    bpf_program__set_autoload(skeleton->progs.prcb_contention_end, locks);
+    bpf_map__set_max_entries(skeleton->maps.account_map, p->max_threads);
+    bpf_map__set_max_entries(skeleton->maps.free_slots, p->max_threads);
+    return 0;
+}
+
+static int map_blocks(struct prcb *p, struct prcb_error *err)
+{
+    struct bpf_state *s = p->bpf;
+    void *head, *accounts;
+
+    head = mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ, MAP_SHARED,
+                bpf_map__fd(s->skeleton->maps.head_map), 0);
+    if (head == MAP_FAILED)
+        return prcb_fail(err, -errno, "the head page cannot be mapped: %s", strerror(errno));
+    s->head = head;
+    s->accounts_bytes = sizeof(struct prcb_account_block) * p->max_threads;
+    accounts = mmap(NULL, s->accounts_bytes, PROT_READ, MAP_SHARED,
+                    bpf_map__fd(s->skeleton->maps.account_map), 0);
+    if (accounts == MAP_FAILED)
+        return prcb_fail(err, -errno, "%u accounts cannot be mapped: %s", p->max_threads,
+                         strerror(errno));
+    s->accounts = accounts;
+    return 0;
+}
+
+static int write_head(struct prcb *p, struct prcb_error *err)
+{
+    struct accounts_bpf *skeleton = p->bpf->skeleton;
+    struct prcb_head_block head = {
+        .magic = PRCB_ABI_MAGIC,
+        .abi_major = PRCB_ABI_MAJOR,
+        .abi_minor = PRCB_ABI_MINOR,
+        .head_size = sizeof(struct prcb_head_block),
+        .account_size = sizeof(struct prcb_account_block),
+        .account_stride = sizeof(struct prcb_account_block),
+        .account_count = p->max_threads,
+        .features = skeleton->bss->kernel_features,
+        .writer_pid = (__u32)getpid(),
+        .writer = PRCB_VERSION,
+    };
+    __u32 zero = 0;
+
+    if (bpf_map__autocreate(skeleton->maps.head_map) &&
+        bpf_program__autoload(skeleton->progs.prcb_contention_begin))
+        head.features |= PRCB_FEATURE_LOCKS;
+    if (bpf_map_update_elem(bpf_map__fd(skeleton->maps.head_map), &zero, &head, BPF_ANY))
+        return prcb_fail(err, -errno, "the head page cannot be written: %s", strerror(errno));
+    return 0;
+}
+
+static int run_program(const struct bpf_program *program, void *context, __u32 bytes, int *ret)
+{
+    LIBBPF_OPTS(bpf_test_run_opts, options, .ctx_in = context, .ctx_size_in = bytes);
+    int result = bpf_prog_test_run_opts(bpf_program__fd(program), &options);
+
+    if (result)
+        return result;
+    *ret = (int)options.retval;
+    return 0;
+}
+
+static int attach(struct bpf_program *program, struct bpf_link **link, struct prcb_error *err)
+{
+    if (*link)
+        return 0;
+    *link = bpf_program__attach(program);
+    if (!*link)
+        return prcb_fail(err, -errno, "%s cannot be attached: %s", bpf_program__name(program),
+                         strerror(errno));
+    return 0;
+}
+
+static int attach_always(struct accounts_bpf *skeleton, struct prcb_error *err)
+{
+    int result = attach(skeleton->progs.prcb_switch, &skeleton->links.prcb_switch, err);
+
+    if (!result)
+        result = attach(skeleton->progs.prcb_rename, &skeleton->links.prcb_rename, err);
+    if (!result && bpf_program__autoload(skeleton->progs.prcb_contention_begin)) {
+        result = attach(skeleton->progs.prcb_contention_begin,
+                        &skeleton->links.prcb_contention_begin, err);
+        if (!result)
+            result = attach(skeleton->progs.prcb_contention_end,
+                            &skeleton->links.prcb_contention_end, err);
+    }
+    return result;
+}
+
+/* The offset between the writer's clock and ours comes from switches: make some,
+ * enough that the smallest difference is near the true one. */
+static void settle_clock(struct bpf_state *s)
+{
+    const struct timespec pause = {.tv_nsec = 300000};
+
+    if (!(s->head->features & PRCB_FEATURE_RQ_CLOCK))
+        return;
+    for (int i = 0; i < 8 || (i < 200 && !s->head->clock_offset); i++)
+        nanosleep(&pause, NULL);
+}
+
+static int bpf_open(struct prcb *p, struct prcb_error *err)
+{
+    int result, ignored;
+
+    p->bpf = calloc(1, sizeof(*p->bpf));
+    if (!p->bpf)
+        return prcb_fail(err, -ENOMEM, "out of memory");
+    p->bpf->iter_by_task = true;
+    if (!getenv("PRCB_DBG"))
+        libbpf_set_print(no_print);
+    p->bpf->skeleton = accounts_bpf__open();
+    if (!p->bpf->skeleton)
+        return explain_open(-errno, err);
+    result = configure(p, err);
+    if (result)
+        return result;
+    result = accounts_bpf__load(p->bpf->skeleton);
+    if (!result)
+        result = run_program(p->bpf->skeleton->progs.prcb_tell_features, NULL, 0, &ignored);
+    if (result)
+        return explain_open(result, err);
+    result = write_head(p, err);
+    if (!result)
+        result = map_blocks(p, err);
+    if (!result)
+        result = attach_always(p->bpf->skeleton, err);
+    if (!result)
+        settle_clock(p->bpf);
+    return result;
+}
+
+static void bpf_close(struct prcb *p)
+{
+    struct bpf_state *s = p->bpf;
+
+    if (!s)
+        return;
+    if (s->accounts)
+        munmap((void *)s->accounts, s->accounts_bytes);
+    if (s->head)
+        munmap((void *)s->head, (size_t)sysconf(_SC_PAGESIZE));
+    accounts_bpf__destroy(s->skeleton);
+    free(s);
+    p->bpf = NULL;
+}
+
+/* ---- registering ---- */
+
+/* Runs an iterator program over one task, one process, or (both 0) all. The
+ * programs filter for themselves, so looking at more than needed is only slow. */
+static int run_iterator(struct bpf_state *s, struct bpf_program *program, pid_t tid, pid_t pid)
+{
+    union bpf_iter_link_info info = {.task = {.tid = (__u32)tid, .pid = (__u32)pid}};
+    LIBBPF_OPTS(bpf_iter_attach_opts, options, .link_info = &info, .link_info_len = sizeof(info));
+    bool narrow = s->iter_by_task && (tid || pid);
+    struct bpf_link *link;
+    char nothing[64];
+    int fd, result = 0;
+
+    link = bpf_program__attach_iter(program, narrow ? &options : NULL);
+    if (!link && narrow && (errno == EINVAL || errno == E2BIG)) {
+        s->iter_by_task = false;
+        link = bpf_program__attach_iter(program, NULL);
+    }
+    if (!link)
+        return -errno;
+    fd = bpf_iter_create(bpf_link__fd(link));
+    if (fd < 0) {
+        result = -errno;
+    } else {
+        ssize_t got;
+
+        while ((got = read(fd, nothing, sizeof(nothing))) > 0 ||
+               (got < 0 && (errno == EAGAIN || errno == EINTR)))
+            ;
+        if (got < 0)
+            result = -errno;
+        close(fd);
+    }
+    bpf_link__destroy(link);
+    return result;
+}
+
+static int follow_new_tasks(struct bpf_state *s, struct prcb_error *err)
+{
+    return attach(s->skeleton->progs.prcb_newtask, &s->skeleton->links.prcb_newtask, err);
+}
+
+static __u32 pass_bits(unsigned follow)
+{
+    return (follow & PRCB_FOLLOW_THREADS ? PRCB_PASS_THREADS : 0) |
+           (follow & PRCB_FOLLOW_CHILDREN ? PRCB_PASS_CHILDREN : 0);
+}
+
+/* One pass of the registrar; its answer is in the request. */
+static int ask(struct bpf_state *s, enum prcb_bpf_what what, pid_t number, unsigned follow,
+               struct prcb_bpf_request *ret, struct prcb_error *err)
+{
+    struct prcb_bpf_request *request = &s->skeleton->bss->request;
+    int result = follow ? follow_new_tasks(s, err) : 0;
+
+    if (result)
+        return result;
+    *request =
+        (struct prcb_bpf_request){.what = what, .number = (__u32)number, .pass = pass_bits(follow)};
+    result =
+        run_iterator(s, s->skeleton->progs.prcb_register, what == PRCB_REGISTER_THREAD ? number : 0,
+                     what == PRCB_REGISTER_PROCESS ? number : 0);
+    if (result == -ESRCH)
+        result = 0; /* nothing was seen: the caller says what */
+    if (result)
+        return prcb_fail(err, result, "the task iterator failed: %s", strerror(-result));
+    *ret = *request;
+    return 0;
+}
+
+static int no_room(struct prcb *p, struct prcb_error *err)
+{
+    return prcb_fail(err, -ENOSPC, "all %u accounts are in use: ask for more (max_threads)",
+                     p->max_threads);
+}
+
+static int bpf_profile_thread(struct prcb *p, pid_t tid, unsigned follow, struct prcb_error *err)
+{
+    struct prcb_bpf_request answer;
+    int result = ask(p->bpf, PRCB_REGISTER_THREAD, tid, follow, &answer, err);
+
+    if (result)
+        return result;
+    if (!answer.seen)
+        return prcb_fail(err, -ESRCH, "thread %d: no such thread", (int)tid);
+    return answer.full ? no_room(p, err) : 0;
+}
+
+/* Threads that a thread not yet registered creates meanwhile show up in the next
+ * pass; those of registered ones are followed. */
+static int bpf_profile_process(struct prcb *p, pid_t pid, unsigned follow, struct prcb_error *err)
+{
+    struct prcb_bpf_request answer;
+    bool seen = false;
+    int result;
+
+    do {
+        result = ask(p->bpf, PRCB_REGISTER_PROCESS, pid, follow, &answer, err);
+        if (result)
+            return result;
+        seen |= answer.seen > 0;
+    } while (answer.added);
+    if (!seen)
+        return prcb_fail(err, -ESRCH, "process %d: no such process", (int)pid);
+    return answer.full ? no_room(p, err) : 0;
+}
+
+static int bpf_profile_all(struct prcb *p, struct prcb_error *err)
+{
+    struct prcb_bpf_request answer;
+    int result = follow_new_tasks(p->bpf, err);
+
+    if (result)
+        return result;
+    p->bpf->skeleton->bss->scope.all = 1;
+    do {
+        result = ask(p->bpf, PRCB_REGISTER_ALL, 0, PRCB_FOLLOW_ALL, &answer, err);
+    } while (!result && answer.added);
+    return result;
+}
+
+/* ---- cgroups ---- */
+
+/* Registers the threads listed in one file of a cgroup directory; *ret_added grows
+ * by those that were new. -ENOENT: there is no such file. */
+static int register_listed(struct prcb *p, int dir, const char *name, unsigned *ret_added,
+                           struct prcb_error *err)
+{
+    struct prcb_bpf_request answer;
+    int fd = openat(dir, name, O_RDONLY | O_CLOEXEC), tid, result = 0;
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "re");
+
+    if (!file)
+        return -errno;
+    while (!result && fscanf(file, "%d", &tid) == 1) {
+        if (!tid)
+            continue; /* lives in another pid namespace: cannot be named here */
+        result = ask(p->bpf, PRCB_REGISTER_THREAD, tid, PRCB_FOLLOW_ALL, &answer, err);
+        if (!result)
+            *ret_added += answer.added;
+    }
+    fclose(file);
+    return result;
+}
+
+static int register_cgroup_tree(struct prcb *p, int dir, const char *path, unsigned *ret_added,
+                                struct prcb_error *err)
+{
+    struct dirent *entry;
+    DIR *list = fdopendir(dir);
+    int result;
+
+    if (!list) {
+        close(dir);
+        return prcb_fail(err, -ENOMEM, "%s: %s", path, strerror(errno));
+    }
+    /* version 2 calls its list of threads cgroup.threads, version 1 tasks */
+    result = register_listed(p, dir, "cgroup.threads", ret_added, err);
+    if (result == -ENOENT)
+        result = register_listed(p, dir, "tasks", ret_added, err);
+    if (result == -ENOENT)
+        prcb_fail(err, result, "%s: not a cgroup directory", path);
+    else if (result == -ENODEV || result == -EOPNOTSUPP)
+        result = 0; /* removed meanwhile, or a domain that lists no threads */
+    while (!result && (entry = readdir(list))) {
+        int below;
+
+        if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
+            continue;
+        below = openat(dir, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (below >= 0)
+            result = register_cgroup_tree(p, below, entry->d_name, ret_added, err);
+    }
+    closedir(list);
+    return result;
+}
+
+static int bpf_profile_cgroup(struct prcb *p, const char *path, struct prcb_error *err)
+{
+    struct accounts_bpf *skeleton = p->bpf->skeleton;
+    struct statfs fs;
+    struct stat st;
+    unsigned added;
+    int dir, result;
+
+    if (stat(path, &st) || statfs(path, &fs))
+        return prcb_fail(err, -errno, "cgroup %s: %s", path, strerror(errno));
+    if (skeleton->bss->scope.cgroup && skeleton->bss->scope.cgroup != st.st_ino)
+        return prcb_fail(err, -EBUSY, "cgroup %s: this session follows another cgroup already",
+                         path);
+    result = attach(skeleton->progs.prcb_cgroup_attach, &skeleton->links.prcb_cgroup_attach, err);
+    if (!result)
+        result = follow_new_tasks(p->bpf, err);
+    if (result)
+        return result;
+    skeleton->bss->scope.cgroup_v2 = fs.f_type == CGROUP2_MAGIC;
+    skeleton->bss->scope.cgroup = st.st_ino;
+    do {
+        added = 0;
+        dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (dir < 0)
+            result = prcb_fail(err, -errno, "cgroup %s: %s", path, strerror(errno));
+        else
+            result = register_cgroup_tree(p, dir, path, &added, err);
+    } while (!result && added);
+    if (result)
+        skeleton->bss->scope.cgroup = 0;
+    return result;
+}
+
+static int bpf_refresh(struct prcb *p, struct prcb_error *err)
+{
+    return 0;
+}
+
+/* ---- reading ---- */
+
+static const struct prcb_account_block *block_at(const struct bpf_state *s, uint32_t slot)
+{
+    return (const struct prcb_account_block *)(s->accounts +
+                                               (size_t)slot * s->head->account_stride);
+}
+
+/* Slots that were ever given out. */
+static uint32_t slots_used(const struct bpf_state *s)
+{
+    uint64_t used = __atomic_load_n(&s->head->account_used, __ATOMIC_RELAXED);
+
+    return used < s->head->account_count ? (uint32_t)used : s->head->account_count;
+}
+
+static uint64_t make_key(uint32_t slot, uint32_t generation)
+{
+    return (uint64_t)generation << 32 | slot;
+}
+
+/* Now, on the writer's clock. */
+static uint64_t writer_now(struct prcb *p, struct clock *clock)
+{
+    bool fresh = false;
+    uint64_t now = clock_now(clock, &p->clock, &fresh);
+
+    return now - __atomic_load_n(&p->bpf->head->clock_offset, __ATOMIC_RELAXED);
+}
+
+static int bpf_thread_open(struct prcb *p, struct prcb_thread *t, struct prcb_error *err)
+{
+    uint32_t used = slots_used(p->bpf);
+
+    for (uint32_t slot = 0; slot < used; slot++) {
+        const struct prcb_account_block *block = block_at(p->bpf, slot);
+        struct prcb_account_block copy;
+        uint32_t retries = 0, state = __atomic_load_n(&block->state, __ATOMIC_RELAXED);
+
+        if (state == PRCB_STATE_FREE || state == PRCB_STATE_EXITED ||
+            __atomic_load_n(&block->tid, __ATOMIC_RELAXED) != (uint32_t)t->tid)
+            continue;
+        if (account_copy(block, sizeof(copy), &copy, &retries))
+            continue;
+        t->block = block;
+        t->key = make_key(slot, copy.generation);
+        t->base_switches = copy.base_nvcsw + copy.base_nivcsw;
+        return 0;
+    }
+    return prcb_fail(err, -ESRCH, "thread %d: not profiled by this session", (int)t->tid);
+}
+
+static double ticks_per_ns(const struct prcb_thread *t)
+{
+    return t->clock.mult ? 4294967296.0 / (double)t->clock.mult
+                         : clock_tick_rate(&t->session->clock) / 1e9;
+}
+
+static int bpf_read(struct prcb_thread *t, struct prcb_account *ret)
+{
+    struct prcb *p = t->session;
+    struct prcb_account_block copy;
+    uint64_t now;
+    int result;
+
+    result = account_copy(t->block, sizeof(copy), &copy, &ret->retries);
+    if (result)
+        return result;
+    if (copy.generation != (uint32_t)(t->key >> 32) || copy.state == PRCB_STATE_FREE)
+        return -ESTALE;
+    now = writer_now(p, &t->clock);
+    if (copy.state == PRCB_STATE_EXITED)
+        now = copy.stamp;
+    if (now < t->last_now)
+        now = t->last_now;
+    account_convert(&copy, now, p->bpf->head->features, ticks_per_ns(t), ret);
+    account_identity(t->block, ret);
+    ret->key = t->key;
+    ret->tier = PRCB_TIER_BPF;
+    if (t->last.size)
+        account_never_back(&t->last, ret);
+    t->last_now = now;
+    t->last = *ret;
+    return 0;
+}
+
+static int bpf_read_times(struct prcb_thread *t, struct prcb_times *ret)
+{
+    struct prcb_account_block hot;
+    uint64_t now, run;
+    int result;
+
+    result = account_copy(t->block, 64, &hot, &ret->retries);
+    if (result)
+        return result;
+    if (hot.generation != (uint32_t)(t->key >> 32) || hot.state == PRCB_STATE_FREE)
+        return -ESTALE;
+    if (hot.state == PRCB_STATE_UNSEEN)
+        hot.guess = __atomic_load_n(&((const struct prcb_account_block *)t->block)->guess,
+                                    __ATOMIC_RELAXED);
+    now = writer_now(t->session, &t->clock);
+    run = hot.run_ns + account_live_run(&hot, now);
+    if (run < t->last_run)
+        run = t->last_run;
+    t->last_run = run;
+    ret->present = PRCB_HAS_RUN | PRCB_HAS_SWITCHES;
+    ret->switches = hot.nvcsw + hot.nivcsw - t->base_switches;
+    ret->run_ns = run;
+    ret->flags = hot.state == PRCB_STATE_EXITED ? PRCB_ACCOUNT_EXITED : 0;
+    ret->flags |= hot.state == PRCB_STATE_RUNNING ? PRCB_ACCOUNT_RUNNING : 0;
+    return 0;
+}
+
+static int bpf_walk(struct prcb *p, prcb_walk_fn fn, void *ctx, struct prcb_error *err)
+{
+    struct bpf_state *s = p->bpf;
+    uint32_t used = slots_used(s);
+    double rate = clock_tick_rate(&p->clock) / 1e9;
+    struct clock clock = {0};
+
+    for (uint32_t slot = 0; slot < used; slot++) {
+        const struct prcb_account_block *block = block_at(s, slot);
+        struct prcb_account record = {.size = sizeof(record), .tier = PRCB_TIER_BPF};
+        struct prcb_account_block copy;
+        int result;
+
+        if (__atomic_load_n(&block->state, __ATOMIC_RELAXED) == PRCB_STATE_FREE)
+            continue;
+        result = account_copy(block, sizeof(copy), &copy, &record.retries);
+        if (result)
+            return prcb_fail(err, result, "account %u stayed inconsistent: its writer is stuck",
+                             slot);
+        if (copy.state == PRCB_STATE_FREE)
+            continue;
+        account_convert(&copy, copy.state == PRCB_STATE_EXITED ? copy.stamp : writer_now(p, &clock),
+                        s->head->features, rate, &record);
+        account_identity(block, &record);
+        record.key = make_key(slot, copy.generation);
+        result = fn(&record, ctx);
+        if (result)
+            return result;
+    }
+    return 0;
+}
+
+/* ---- giving back ---- */
+
+static int free_slot(struct bpf_state *s, uint32_t slot, uint32_t generation)
+{
+    struct prcb_bpf_slot asked = {.slot = slot, .generation = generation};
+    int stale = 0, result;
+
+    result = run_program(s->skeleton->progs.prcb_free_slot, &asked, sizeof(asked), &stale);
+    return result ? result : stale ? -ESTALE : 0;
+}
+
+/* Takes the account away from a thread that lives, and waits until no switch can
+ * still be writing to it: programs run inside an RCU read section. */
+static int unregister(struct bpf_state *s, uint32_t slot, struct prcb_error *err)
+{
+    int result;
+
+    s->skeleton->bss->request = (struct prcb_bpf_request){.number = slot};
+    result = run_iterator(s, s->skeleton->progs.prcb_unregister, 0, 0);
+    if (result)
+        return prcb_fail(err, result, "the task iterator failed: %s", strerror(-result));
+    if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
+        return prcb_fail(err, -errno, "membarrier: %s", strerror(errno));
+    return 0;
+}
+
+static int bpf_release(struct prcb *p, uint64_t key, struct prcb_error *err)
+{
+    uint32_t slot = (uint32_t)key, generation = (uint32_t)(key >> 32);
+    const struct prcb_account_block *block;
+    uint32_t state;
+    int result = 0;
+
+    if (slot >= slots_used(p->bpf))
+        return prcb_fail(err, -ESTALE, "there is no account with this key");
+    block = block_at(p->bpf, slot);
+    state = __atomic_load_n(&block->state, __ATOMIC_RELAXED);
+    if (__atomic_load_n(&block->generation, __ATOMIC_RELAXED) != generation ||
+        state == PRCB_STATE_FREE)
+        return prcb_fail(err, -ESTALE, "the account was released already");
+    if (state != PRCB_STATE_EXITED)
+        result = unregister(p->bpf, slot, err);
+    if (result)
+        return result;
+    result = free_slot(p->bpf, slot, generation);
+    return result ? prcb_fail(err, result, "the account was not released: %s", strerror(-result))
+                  : 0;
+}
+
+static int bpf_release_exited(struct prcb *p, struct prcb_error *err)
+{
+    uint32_t used = slots_used(p->bpf);
+    int released = 0;
+
+    for (uint32_t slot = 0; slot < used; slot++) {
+        const struct prcb_account_block *block = block_at(p->bpf, slot);
+
+        /* Acquire: the generation belongs to the account whose end was seen. */
+        if (__atomic_load_n(&block->state, __ATOMIC_ACQUIRE) == PRCB_STATE_EXITED &&
+            !(__atomic_load_n(&block->seq, __ATOMIC_RELAXED) & 1) &&
+            !free_slot(p->bpf, slot, __atomic_load_n(&block->generation, __ATOMIC_RELAXED)))
+            released++;
+    }
+    return released;
+}
+
+static void bpf_status(struct prcb *p, struct prcb_status *ret)
+{
+    struct bpf_state *s = p->bpf;
+    uint32_t used = slots_used(s);
+
+    ret->untracked_threads = __atomic_load_n(&s->head->untracked, __ATOMIC_RELAXED);
+    for (uint32_t slot = 0; slot < used; slot++) {
+        struct prcb_account_block copy;
+        uint32_t retries = 0;
+        uint64_t kernel;
+
+        if (__atomic_load_n(&block_at(s, slot)->state, __ATOMIC_RELAXED) == PRCB_STATE_FREE ||
+            account_copy(block_at(s, slot), sizeof(copy), &copy, &retries))
+            continue;
+        ret->threads++;
+        kernel = copy.nvcsw + copy.nivcsw - copy.base_nvcsw - copy.base_nivcsw;
+        if (kernel > copy.own_switches)
+            ret->missed_switches += kernel - copy.own_switches;
+    }
+}
+
+static const char *bpf_absent_reason(const struct prcb *p, uint64_t member)
+{
+    uint32_t features = p->bpf->head->features;
+
+    if (member == PRCB_HAS_READY && !(features & PRCB_FEATURE_READY))
+        return "the kernel keeps no run-queue delays (built without CONFIG_SCHED_INFO)";
+    if (member == PRCB_HAS_CYCLES && !p->clock.use_ticks)
+        return "the processor's time-stamp counter is not invariant, or the kernel does not "
+               "keep time by it";
+    return NULL;
+}
+
+const struct tier tier_bpf = {
+    .number = PRCB_TIER_BPF,
+    .name = "bpf",
+    .open = bpf_open,
+    .close = bpf_close,
+    .profile_thread = bpf_profile_thread,
+    .profile_process = bpf_profile_process,
+    .profile_cgroup = bpf_profile_cgroup,
+    .profile_all = bpf_profile_all,
+    .refresh = bpf_refresh,
+    .thread_open = bpf_thread_open,
+    .read = bpf_read,
+    .read_times = bpf_read_times,
+    .walk = bpf_walk,
+    .release = bpf_release,
+    .release_exited = bpf_release_exited,
+    .status = bpf_status,
+    .absent_reason = bpf_absent_reason,
+};

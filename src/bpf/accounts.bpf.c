@@ -1,0 +1,689 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+ *
+ * Keeps the thread accounts current: at each context switch of a profiled thread
+ * its stretch on or off the processor is closed and written to its account.
+ * Threads are found through task storage, so a reused pid is never mistaken.
+ *
+ * Who writes an account: the registrar or prcb_newtask before it is published
+ * (storage created), from then on only prcb_switch, on the processor that makes
+ * the switch: never two at once. Exceptions are marked [own] in block_abi.h.
+ */
+#include "kernel.bpf.h"
+#include "classify.bpf.h"
+#include "accounts.h"
+#include "block_abi.h"
+#include "seqcount_abi.h"
+
+char LICENSE[] SEC("license")
+= "Dual BSD/GPL";
+
+/* Set before load. */
+const volatile struct prcb_bpf_config config = {};
+/* PRCB_FEATURE_* that the kernel allows; prcb_tell_features fills it. */
+__u32 kernel_features = 0;
+/* What user space asks the registrar to do, and its answer. */
+struct prcb_bpf_request request = {};
+/* Which new threads are profiled whoever created them. */
+struct prcb_bpf_scope scope = {};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct prcb_head_block);
+} head_map SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, PRCB_ACCOUNTS_DEFAULT);
+    __type(key, __u32);
+    __type(value, struct prcb_account_block);
+} account_map SEC(".maps");
+
+/* Slots that were given back; first those that were never used are given out. */
+struct {
+    __uint(type, BPF_MAP_TYPE_QUEUE);
+    __uint(max_entries, PRCB_ACCOUNTS_DEFAULT);
+    __type(value, __u32);
+} free_slots SEC(".maps");
+
+/* What a task carries when it is profiled, or should be. */
+struct tag {
+    __u32 slot;       /* PRCB_SLOT_NONE: there was no room */
+    __u32 pass;       /* PRCB_PASS_* */
+    __u64 lock;       /* address of the kernel lock it waits for; 0: none */
+    __u32 lock_cause; /* its cause */
+    __u32 pad;
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, int);
+    __type(value, struct tag);
+} tags SEC(".maps");
+
+/* Each processor's part in finding the clock's offset; see sample_offset. */
+struct offset_window {
+    __u64 next;  /* when to sample again */
+    __u64 end;   /* when the window ends */
+    __u64 least; /* smallest offset seen in it */
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct offset_window);
+} offset_windows SEC(".maps");
+
+#define OFFSET_EVERY_NS  250000ull
+#define OFFSET_WINDOW_NS 1000000000ull
+
+static const __u32 zero = 0;
+
+/* ---- clock ---- */
+
+static __always_inline struct prcb_head_block *head_block(void)
+{
+    return bpf_map_lookup_elem(&head_map, &zero);
+}
+
+/* The run-queue clock lags the monotonic one by a constant and by however long ago
+ * the kernel last brought it up to date. The smallest difference seen in a window
+ * is the constant, nearly. A lower one is taken at once, a higher one (clocks
+ * drift) when a window ends. Torn by nobody: one aligned word; two processors
+ * that store at once store nearly the same. */
+static __noinline void sample_offset(__u64 clock)
+{
+    struct offset_window *window = bpf_map_lookup_elem(&offset_windows, &zero);
+    struct prcb_head_block *head = head_block();
+    __u64 offset = bpf_ktime_get_ns() - clock;
+
+    if (!window || !head)
+        return;
+    window->next = clock + OFFSET_EVERY_NS;
+    if (!window->least || offset < window->least)
+        window->least = offset;
+    if (!head->clock_offset || offset < head->clock_offset)
+        *(volatile __u64 *)&head->clock_offset = offset;
+    if (clock < window->end)
+        return;
+    if (window->end)
+        *(volatile __u64 *)&head->clock_offset = window->least;
+    window->end = clock + OFFSET_WINDOW_NS;
+    window->least = 0;
+}
+
+/* The stamp of a switch on this processor. prev: the task that is leaving it. */
+static __always_inline __u64 switch_clock(struct task_struct *prev)
+{
+    struct offset_window *window;
+    __u64 clock;
+
+    if (!has_rq_clock() || config.use_ktime)
+        return bpf_ktime_get_ns();
+    clock = prev->se.cfs_rq->rq->clock;
+    window = bpf_map_lookup_elem(&offset_windows, &zero);
+    if (window && clock >= window->next)
+        sample_offset(clock);
+    return clock;
+}
+
+/* The same clock away from a switch. */
+static __always_inline __u64 clock_now(struct prcb_head_block *head)
+{
+    return bpf_ktime_get_ns() - *(volatile __u64 *)&head->clock_offset;
+}
+
+/* ---- closing stretches ---- */
+
+static __always_inline __u64 least(__u64 a, __u64 b)
+{
+    return a < b ? a : b;
+}
+
+/* Growth of a counter that may have been reset or read a moment too early. */
+static __always_inline __u64 growth(__u64 now, __u64 before)
+{
+    return now > before ? now - before : 0;
+}
+
+static __always_inline struct prcb_account_block *account_of(struct tag *tag)
+{
+    __u32 slot = tag->slot;
+
+    return bpf_map_lookup_elem(&account_map, &slot);
+}
+
+static __always_inline struct prcb_wait_cell *wait_cell(struct prcb_account_block *account,
+                                                        __u64 cause)
+{
+    /* The compiler must not check one register and index with another: the verifier
+     * would not see that they are the same. */
+    __asm__ volatile("" : "+r"(cause));
+    return cause < PRCB_CAUSE_MAX ? &account->waits[cause] : NULL;
+}
+
+static __always_inline void add_wait(struct prcb_account_block *account, __u64 cause, __u64 ns)
+{
+    struct prcb_wait_cell *cell = wait_cell(account, cause);
+
+    if (cell)
+        cell->ns += ns;
+}
+
+/* The cause of the stretch off the processor that is open: the account's, or the
+ * registrar's guess while no switch has been seen. */
+static __always_inline __u8 open_cause(struct prcb_account_block *account)
+{
+    __u32 guess;
+
+    if (account->state == PRCB_STATE_OFF)
+        return account->cause;
+    guess = *(volatile __u32 *)&account->guess;
+    if (account->state == PRCB_STATE_UNSEEN && (guess & 0xff) == PRCB_STATE_OFF)
+        return guess >> 8;
+    return PRCB_CAUSE_OTHER;
+}
+
+/* Shares out a stretch of which only the kernel's own sums are known, because a
+ * switch in it was not reported: run of it is what the kernel charged, ready what
+ * it counted, the rest was waiting. */
+static __always_inline void close_unreported(struct prcb_account_block *account, __u64 elapsed,
+                                             __u64 run, __u64 ready, __u8 cause)
+{
+    run = least(run, elapsed);
+    ready = cause_is_ready(cause) ? elapsed - run : least(ready, elapsed - run);
+    account->run_ns += run;
+    account->ready_ns += ready;
+    add_wait(account, cause, elapsed - run - ready);
+}
+
+static __always_inline void close_running(struct prcb_account_block *account,
+                                          struct task_struct *task, __u64 now)
+{
+    __u64 elapsed = now - account->stamp, run;
+
+    if (account->state == PRCB_STATE_RUNNING) {
+        account->run_ns += elapsed;
+        return;
+    }
+    /* Its switch in was not reported, or came before profiling: last_arrival is when
+     * it was. Without the kernel's stamps in our clock, charge what the kernel did. */
+    if (has_sched_info() && has_rq_clock() && !config.use_ktime)
+        run = growth(now, task->sched_info.last_arrival);
+    else
+        run = growth(task->se.sum_exec_runtime, account->sum_exec);
+    if (account->state == PRCB_STATE_OFF)
+        account->repaired++;
+    close_unreported(account, elapsed, run,
+                     has_sched_info() ? growth(task->sched_info.run_delay, account->run_delay) : 0,
+                     open_cause(account));
+}
+
+static __always_inline void close_off(struct prcb_account_block *account, struct task_struct *task,
+                                      __u64 now, __u64 clock)
+{
+    __u64 elapsed = now - account->stamp, ready = 0, run = 0;
+    __u8 cause = open_cause(account);
+
+    if (has_sched_info()) {
+        ready = growth(task->sched_info.run_delay, account->run_delay);
+        /* run_delay is brought up to date after this tracepoint. */
+        if (task->sched_info.last_queued)
+            ready += growth(clock, task->sched_info.last_queued);
+    }
+    /* The kernel counts time held back by a quota as delay; it is no waiting for a
+     * processor. */
+    if (cause == PRCB_CAUSE_THROTTLED)
+        ready = 0;
+    if (account->nvcsw + account->nivcsw != task->nvcsw + task->nivcsw) {
+        /* It ran and was switched out unreported since. */
+        run = growth(task->se.sum_exec_runtime, account->sum_exec);
+        if (account->state != PRCB_STATE_UNSEEN)
+            account->repaired++;
+    }
+    close_unreported(account, elapsed, run, ready, cause);
+}
+
+/* ---- the switch ---- */
+
+static __always_inline void switch_out(struct tag *tag, struct prcb_account_block *account,
+                                       struct task_struct *prev, struct task_struct *next,
+                                       __u32 state, __u64 now)
+{
+    struct prcb_wait_cell *cell;
+    __u32 seq = account->seq;
+    __s32 last_syscall = account->last_syscall;
+    __u8 cause = classify(prev, next, state, tag->lock ? tag->lock_cause : 0, &last_syscall);
+
+    prcb_seq_begin(&account->seq, seq);
+    now = now > account->stamp ? now : account->stamp;
+    close_running(account, prev, now);
+    account->stamp = now;
+    account->state = cause == PRCB_CAUSE_EXIT ? PRCB_STATE_EXITED : PRCB_STATE_OFF;
+    account->cause = cause;
+    account->cpu = bpf_get_smp_processor_id();
+    account->nvcsw = prev->nvcsw;
+    account->nivcsw = prev->nivcsw;
+    account->own_switches++;
+    account->sum_exec = prev->se.sum_exec_runtime;
+    if (has_sched_info())
+        account->run_delay = prev->sched_info.run_delay;
+    account->migrations = prev->se.nr_migrations;
+    account->last_syscall = last_syscall;
+    cell = wait_cell(account, cause);
+    if (cell)
+        cell->count++;
+    prcb_seq_end(&account->seq, seq);
+}
+
+static __always_inline void switch_in(struct prcb_account_block *account, struct task_struct *next,
+                                      __u64 now)
+{
+    __u64 clock = now;
+    __u32 seq = account->seq;
+
+    prcb_seq_begin(&account->seq, seq);
+    now = now > account->stamp ? now : account->stamp;
+    close_off(account, next, now, clock);
+    account->stamp = now;
+    account->state = PRCB_STATE_RUNNING;
+    account->migrations = next->se.nr_migrations;
+    prcb_seq_end(&account->seq, seq);
+}
+
+SEC("tp_btf/sched_switch")
+int prcb_switch(__u64 *ctx)
+{
+    struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
+    /* The argument is there from 5.18; before, the task's own state, which a waker may
+     * change at any time. */
+    __u32 state = config.has_prev_state ? (__u32)ctx[3] : prev->__state;
+    struct prcb_account_block *account;
+    struct tag *tag;
+    __u64 now = 0;
+
+    tag = bpf_task_storage_get(&tags, prev, NULL, 0);
+    if (tag) {
+        account = account_of(tag);
+        if (account) {
+            now = switch_clock(prev);
+            switch_out(tag, account, prev, next, state, now);
+        }
+    }
+    tag = bpf_task_storage_get(&tags, next, NULL, 0);
+    if (tag) {
+        account = account_of(tag);
+        if (account) {
+            if (!now)
+                now = switch_clock(prev);
+            switch_in(account, next, now);
+        }
+    }
+    return 0;
+}
+
+/* ---- kernel locks ---- */
+
+SEC("tp_btf/contention_begin")
+int prcb_contention_begin(__u64 *ctx)
+{
+    __u64 lock = ctx[0];
+    __u32 flags = (__u32)ctx[1];
+    struct task_struct *task;
+    struct tag *tag;
+    bool own_mmap_lock;
+
+    /* A spinner does not leave the processor; a spin lock inside a sleeping lock's slow
+     * path must not hide the sleeping lock. */
+    if (flags & LCB_F_SPIN_)
+        return 0;
+    task = bpf_get_current_task_btf();
+    tag = bpf_task_storage_get(&tags, task, NULL, 0);
+    if (!tag || tag->slot == PRCB_SLOT_NONE)
+        return 0;
+    own_mmap_lock =
+        task->mm && lock == (__u64)task->mm + bpf_core_field_offset(struct mm_struct, mmap_lock);
+    tag->lock_cause = cause_of_lock(flags, own_mmap_lock);
+    tag->lock = lock;
+    return 0;
+}
+
+SEC("tp_btf/contention_end")
+int prcb_contention_end(__u64 *ctx)
+{
+    struct tag *tag = bpf_task_storage_get(&tags, bpf_get_current_task_btf(), NULL, 0);
+
+    /* Ends of locks inside the one waited for leave it alone. */
+    if (tag && tag->lock == ctx[0])
+        tag->lock = 0;
+    return 0;
+}
+
+/* ---- giving out accounts ---- */
+
+/* The task's number in the session's pid namespace; 0: not visible there. */
+static __always_inline __u32 number_in_session(struct task_struct *task)
+{
+    struct pid *pid = task->thread_pid;
+    __u32 level, i;
+
+    if (!pid)
+        return 0;
+    level = BPF_CORE_READ(pid, level);
+    for (i = 0; i < PRCB_PID_LEVELS; i++) {
+        struct upid upid;
+        const void *at = (const char *)pid + bpf_core_field_offset(struct pid, numbers) +
+                         i * bpf_core_type_size(struct upid);
+
+        if (i > level)
+            break;
+        if (bpf_probe_read_kernel(&upid, sizeof(upid), at))
+            break;
+        if (BPF_CORE_READ(upid.ns, ns.inum) == config.pid_ns)
+            return upid.nr;
+    }
+    return 0;
+}
+
+static __always_inline void write_comm(struct prcb_account_block *account, const void *comm)
+{
+    __sync_fetch_and_add(&account->comm_seq, 1);
+    bpf_probe_read_kernel_str(account->comm, sizeof(account->comm), comm);
+    __sync_fetch_and_add(&account->comm_seq, 1);
+}
+
+/* A slot that belongs to nobody: one that was given back, or one never used. */
+static __always_inline bool take_slot(struct prcb_head_block *head, __u32 *ret)
+{
+    __u64 fresh;
+
+    if (!bpf_map_pop_elem(&free_slots, ret))
+        return true;
+    if (*(volatile __u64 *)&head->account_used >= config.accounts)
+        return false;
+    fresh = __sync_fetch_and_add(&head->account_used, 1);
+    *ret = fresh;
+    return fresh < config.accounts;
+}
+
+/* Fills an account that nobody else knows of yet. */
+static __always_inline void init_account(struct prcb_account_block *account,
+                                         struct task_struct *task, __u64 now, bool born)
+{
+    __u32 seq = account->seq & ~1u, i;
+
+    prcb_seq_begin(&account->seq, seq);
+    account->generation++;
+    account->run_ns = account->ready_ns = account->own_switches = account->repaired = 0;
+    for (i = 0; i < PRCB_CAUSE_MAX; i++)
+        account->waits[i].count = account->waits[i].ns = 0;
+    account->stamp = account->enabled = now;
+    account->nvcsw = account->base_nvcsw = born ? 0 : task->nvcsw;
+    account->nivcsw = account->base_nivcsw = born ? 0 : task->nivcsw;
+    account->migrations = account->base_migrations = born ? 0 : task->se.nr_migrations;
+    account->sum_exec = born ? 0 : task->se.sum_exec_runtime;
+    account->run_delay = !born && has_sched_info() ? task->sched_info.run_delay : 0;
+    account->last_syscall = -1;
+    account->cpu = 0;
+    account->tid = number_in_session(task);
+    account->pid = number_in_session(task->group_leader);
+    account->thread_flags =
+        (task->flags & PF_KTHREAD_ ? PRCB_THREAD_KTHREAD : 0) | (born ? PRCB_THREAD_BORN : 0);
+    write_comm(account, task->comm);
+    /* A newborn is able to run from its creation on. */
+    account->cause = born ? PRCB_CAUSE_PREEMPTED : PRCB_CAUSE_NONE;
+    account->state = born ? PRCB_STATE_OFF : PRCB_STATE_UNSEEN;
+    account->guess = 0;
+    prcb_seq_end(&account->seq, seq);
+}
+
+static __always_inline void give_back(struct prcb_account_block *account, __u32 slot)
+{
+    __u32 seq = account->seq;
+
+    prcb_seq_begin(&account->seq, seq);
+    account->state = PRCB_STATE_FREE;
+    prcb_seq_end(&account->seq, seq);
+    bpf_map_push_elem(&free_slots, &slot, 0);
+}
+
+static __always_inline void count_untracked(struct prcb_head_block *head)
+{
+    __sync_fetch_and_add(&head->untracked, 1);
+}
+
+/* Gives the task an account, unless it has a tag already. A task that finds no free
+ * account gets a tag all the same: what it creates must be counted too.
+ * *ret: the account, when one was given. Returns the task's tag. */
+static __always_inline struct tag *adopt(struct task_struct *task, __u32 pass, bool born,
+                                         struct prcb_account_block **ret)
+{
+    struct tag fresh = {.slot = PRCB_SLOT_NONE, .pass = pass};
+    struct prcb_account_block *account = NULL;
+    struct prcb_head_block *head = head_block();
+    struct tag *tag;
+    __u32 slot;
+
+    if (!head)
+        return NULL;
+    if (take_slot(head, &slot)) {
+        fresh.slot = slot;
+        account = bpf_map_lookup_elem(&account_map, &slot);
+        if (account)
+            init_account(account, task, clock_now(head), born);
+    }
+    tag = bpf_task_storage_get(&tags, task, &fresh, BPF_LOCAL_STORAGE_GET_F_CREATE);
+    /* Somebody else was first (the old tag is returned), or there was no memory. */
+    if (account && (!tag || tag->slot != fresh.slot)) {
+        give_back(account, fresh.slot);
+        account = NULL;
+    }
+    if (!tag || tag->slot == PRCB_SLOT_NONE)
+        count_untracked(head);
+    *ret = account;
+    return tag;
+}
+
+/* ---- following ---- */
+
+static __always_inline bool in_cgroup(struct cgroup *cgroup, __u64 id)
+{
+    int i;
+
+    for (i = 0; i < PRCB_CGROUP_LEVELS && cgroup; i++) {
+        struct cgroup_subsys_state *parent;
+
+        if (BPF_CORE_READ(cgroup, kn, id) == id)
+            return true;
+        parent = BPF_CORE_READ(cgroup, self.parent);
+        cgroup = parent ? BPF_CORE_READ(parent, cgroup) : NULL;
+    }
+    return false;
+}
+
+SEC("tp_btf/task_newtask")
+int prcb_newtask(__u64 *ctx)
+{
+    struct task_struct *child = (void *)ctx[0];
+    __u64 clone_flags = ctx[1];
+    struct prcb_account_block *account;
+    struct tag *parent;
+    __u32 pass = 0;
+
+    parent = bpf_task_storage_get(&tags, bpf_get_current_task_btf(), NULL, 0);
+    if (parent &&
+        (parent->pass & (clone_flags & CLONE_THREAD_ ? PRCB_PASS_THREADS : PRCB_PASS_CHILDREN)))
+        pass = parent->pass;
+    else if (scope.all ||
+             (scope.cgroup && scope.cgroup_v2 && in_cgroup(child->cgroups->dfl_cgrp, scope.cgroup)))
+        pass = PRCB_PASS_THREADS | PRCB_PASS_CHILDREN;
+    if (pass)
+        adopt(child, pass, true, &account);
+    return 0;
+}
+
+/* ---- threads that exist already ---- */
+
+/* What an existing thread is doing, as far as can be seen from outside. */
+static __always_inline __u32 guess_of(struct task_struct *task)
+{
+    __u32 state = task->__state;
+    __s32 last = -1;
+    __u8 cause;
+
+    if (task->on_cpu)
+        return PRCB_STATE_RUNNING;
+    if (state == TASK_RUNNING_ || task_queued(task))
+        cause = PRCB_CAUSE_PREEMPTED;
+    else
+        cause = classify(task, task, state, PRCB_CAUSE_NONE, &last);
+    return PRCB_STATE_OFF | (__u32)cause << 8;
+}
+
+/* The account is published before its first switch, so the guess and the counters
+ * may be from before a switch nobody saw: look again until they agree. The guess
+ * is one word of its own, so the switch program never waits for this. */
+static __always_inline void guess_until_settled(struct prcb_account_block *account,
+                                                struct task_struct *task)
+{
+    int i;
+
+    for (i = 0; i < 4; i++) {
+        __u64 before = task->nvcsw + task->nivcsw;
+
+        *(volatile __u32 *)&account->guess = guess_of(task);
+        if (task->nvcsw + task->nivcsw == before)
+            break;
+    }
+}
+
+static __always_inline bool is_requested(struct task_struct *task)
+{
+    switch (request.what) {
+    case PRCB_REGISTER_THREAD:
+        return number_in_session(task) == request.number;
+    case PRCB_REGISTER_PROCESS:
+        return number_in_session(task->group_leader) == request.number;
+    case PRCB_REGISTER_ALL:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static __always_inline void register_task(struct task_struct *task)
+{
+    struct prcb_account_block *account = NULL;
+    struct tag *tag = bpf_task_storage_get(&tags, task, NULL, 0);
+
+    request.seen++;
+    if (tag) {
+        tag->pass |= request.pass;
+        if (tag->slot == PRCB_SLOT_NONE)
+            request.full++;
+        return;
+    }
+    tag = adopt(task, request.pass, false, &account);
+    if (account) {
+        guess_until_settled(account, task);
+        request.added++;
+    } else if (!tag || tag->slot == PRCB_SLOT_NONE) {
+        request.full++;
+    }
+}
+
+SEC("iter/task")
+int prcb_register(struct bpf_iter__task *ctx)
+{
+    struct task_struct *task = ctx->task;
+
+    if (task && task->pid && is_requested(task))
+        register_task(task);
+    return 0;
+}
+
+/* Ends the profiling of threads that live. A switch may be in the middle of using
+ * the account: user space waits for that before the slot is used again. */
+SEC("iter/task")
+int prcb_unregister(struct bpf_iter__task *ctx)
+{
+    struct task_struct *task = ctx->task;
+    struct tag *tag;
+
+    if (!task)
+        return 0;
+    tag = bpf_task_storage_get(&tags, task, NULL, 0);
+    if (tag && tag->slot == request.number) {
+        bpf_task_storage_delete(&tags, task);
+        request.seen++;
+    }
+    return 0;
+}
+
+SEC("tp_btf/cgroup_attach_task")
+int prcb_cgroup_attach(__u64 *ctx)
+{
+    struct task_struct *task = (void *)ctx[2];
+    struct prcb_account_block *account = NULL;
+
+    if (!scope.cgroup || !in_cgroup((struct cgroup *)ctx[0], scope.cgroup) ||
+        bpf_task_storage_get(&tags, task, NULL, 0))
+        return 0;
+    adopt(task, PRCB_PASS_THREADS | PRCB_PASS_CHILDREN, false, &account);
+    if (account)
+        guess_until_settled(account, task);
+    return 0;
+}
+
+/* User space never writes to the blocks: it asks for a slot to be given back. The
+ * generation must still be the one it knows. */
+SEC("syscall")
+int prcb_free_slot(struct prcb_bpf_slot *asked)
+{
+    __u32 slot = asked->slot;
+    struct prcb_account_block *account = bpf_map_lookup_elem(&account_map, &slot);
+
+    if (!account || account->state == PRCB_STATE_FREE || account->generation != asked->generation)
+        return 1;
+    give_back(account, slot);
+    return 0;
+}
+
+/* Only the programs know what CO-RE found in this kernel. */
+SEC("syscall")
+int prcb_tell_features(void *ctx)
+{
+    if (has_rq_clock() && !config.use_ktime)
+        kernel_features |= PRCB_FEATURE_RQ_CLOCK;
+    if (has_sched_info())
+        kernel_features |= PRCB_FEATURE_READY;
+    if (has_throttled())
+        kernel_features |= PRCB_FEATURE_THROTTLED;
+    return 0;
+}
+
+/* ---- names ---- */
+
+/* A new program or name. A thread that execs takes over its leader's number just
+ * before. */
+SEC("tp_btf/task_rename")
+int prcb_rename(__u64 *ctx)
+{
+    struct task_struct *task = (void *)ctx[0];
+    struct tag *tag = bpf_task_storage_get(&tags, task, NULL, 0);
+    struct prcb_account_block *account;
+
+    if (!tag)
+        return 0;
+    account = account_of(tag);
+    if (!account)
+        return 0;
+    account->tid = number_in_session(task);
+    write_comm(account, (const void *)ctx[1]);
+    return 0;
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+ *
+ * Why a task that leaves the processor does so: exactly one cause for every
+ * switch, from what the kernel knows at that moment. The order of the questions
+ * matters; each says why it stands where it does. No state of its own.
+ */
+#ifndef PRCB_CLASSIFY_BPF_H
+#define PRCB_CLASSIFY_BPF_H
+
+#include "kernel.bpf.h"
+#include "syscalls.h"
+#include <prcb/causes.h>
+
+#define S(number, name, cause) [number] = PRCB_CAUSE_##cause,
+#if defined(__TARGET_ARCH_x86)
+static const __u8 native_cause[PRCB_SYSCALL_MAX] = {
+#include "syscalls_x86_64.def"
+};
+static const __u8 compat_cause[PRCB_SYSCALL_MAX] = {
+#include "syscalls_i386.def"
+};
+#elif defined(__TARGET_ARCH_arm64)
+static const __u8 native_cause[PRCB_SYSCALL_MAX] = {
+#include "syscalls_arm64.def"
+};
+#endif
+#undef S
+
+/* File types of i_mode. */
+#define S_IFMT_   0170000
+#define S_IFIFO_  0010000
+#define S_IFCHR_  0020000
+#define S_IFSOCK_ 0140000
+
+/* A read or write waits for what its descriptor is. */
+static __always_inline __u8 cause_of_fd(struct task_struct *task, __u32 fd)
+{
+    struct fdtable *fdt;
+    struct file *file = NULL;
+    __u64 name = 0;
+    __u16 type;
+
+    if (!task->files)
+        return PRCB_CAUSE_OTHER;
+    fdt = task->files->fdt;
+    if (fd >= fdt->max_fds || bpf_probe_read_kernel(&file, sizeof(file), fdt->fd + fd) || !file)
+        return PRCB_CAUSE_OTHER;
+    type = BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT_;
+    switch (type) {
+    case S_IFIFO_:
+        return PRCB_CAUSE_PIPE;
+    case S_IFSOCK_:
+        return PRCB_CAUSE_SOCKET;
+    case S_IFCHR_:
+        return PRCB_CAUSE_DEVICE;
+    case 0: /* an anonymous inode has no type; its name tells what it is */
+        bpf_probe_read_kernel(&name, sizeof(name), BPF_CORE_READ(file, f_path.dentry, d_name.name));
+        return name == 0x6466746e6576655bull /* "[eventfd" */ ? PRCB_CAUSE_EVENTFD : PRCB_CAUSE_FD;
+    default:
+        return PRCB_CAUSE_FILE;
+    }
+}
+
+/* What the table says of a system call; NONE: nothing. */
+static __always_inline __u8 cause_of_syscall(__u32 number, bool compat)
+{
+    if (number >= PRCB_SYSCALL_MAX)
+        return PRCB_CAUSE_NONE;
+#if defined(__TARGET_ARCH_x86)
+    if (compat)
+        return compat_cause[number];
+#endif
+    return native_cause[number];
+}
+
+/* The lock a task waits for, by the flags of contention_begin. */
+static __always_inline __u8 cause_of_lock(__u32 flags, bool own_mmap_lock)
+{
+    if (own_mmap_lock)
+        return PRCB_CAUSE_MMAP_LOCK;
+    if (flags & LCB_F_MUTEX_)
+        return PRCB_CAUSE_MUTEX;
+    if (flags & (LCB_F_READ_ | LCB_F_WRITE_ | LCB_F_PERCPU_))
+        return PRCB_CAUSE_RWSEM;
+    return PRCB_CAUSE_KLOCK;
+}
+
+/* A task that is switched out although it could go on. The preempt argument of the
+ * tracepoint does not tell: a kernel built without preemption passes 0 for a tick. */
+static __always_inline __u8 cause_of_ready(struct task_struct *task, struct task_struct *next,
+                                           __u8 by_syscall)
+{
+    if (task_throttled(task))
+        return PRCB_CAUSE_THROTTLED;
+    if (by_syscall == PRCB_CAUSE_YIELD)
+        return PRCB_CAUSE_YIELD;
+    /* Before the slice: a lone task runs far past its slice until a real-time task comes. */
+    if (next->prio < MAX_RT_PRIO_ && task->prio >= MAX_RT_PRIO_)
+        return PRCB_CAUSE_PREEMPTED;
+    if (task->se.sum_exec_runtime - task->se.prev_sum_exec_runtime >= task_slice(task))
+        return PRCB_CAUSE_QUANTUM;
+    return PRCB_CAUSE_PREEMPTED;
+}
+
+/* A task that waits. lock: cause_of_lock, or NONE. by_syscall: from the table. */
+static __always_inline __u8 cause_of_wait(struct task_struct *task, __u32 state, __u8 lock,
+                                          __u8 by_syscall, bool in_syscall, __u64 arg)
+{
+    if (state & TASK_STOPPED_)
+        return PRCB_CAUSE_STOPPED;
+    if (state & TASK_TRACED_)
+        return PRCB_CAUSE_TRACED;
+    /* The second freezer (cgroup v2) parks a task in an interruptible sleep with its frozen
+     * bit set. The bit is set for stopped tasks too, hence after them, and for one that
+     * waits, killable, for its vfork child. */
+    if ((state & TASK_FROZEN_) ||
+        ((state & TASK_INTERRUPTIBLE_) && BPF_CORE_READ_BITFIELD(task, frozen)))
+        return PRCB_CAUSE_FROZEN;
+    if (lock)
+        return lock;
+    if (state & TASK_RTLOCK_WAIT_)
+        return PRCB_CAUSE_KLOCK;
+    if (BPF_CORE_READ_BITFIELD(task, in_iowait)) {
+        if (by_syscall == PRCB_CAUSE_FSYNC)
+            return PRCB_CAUSE_FSYNC;
+        /* Outside a system call only a fault reads from storage. A fault inside one
+         * looks the same as the call's own read. */
+        if (!in_syscall && !(task->flags & PF_KTHREAD_))
+            return PRCB_CAUSE_PAGE_FAULT;
+        return PRCB_CAUSE_DISK;
+    }
+    if (task->flags & PF_KTHREAD_)
+        return task->flags & PF_WQ_WORKER_ ? PRCB_CAUSE_WORKER : PRCB_CAUSE_KERNEL;
+    if (by_syscall == PRCB_CAUSE_BY_FD)
+        return cause_of_fd(task, arg);
+    if (by_syscall)
+        return by_syscall;
+    return state & TASK_UNINTERRUPTIBLE_ ? PRCB_CAUSE_OTHER_D : PRCB_CAUSE_OTHER;
+}
+
+/* The cause of a switch away from task, and the system call it is in (or -1) in
+ * *last_syscall, which holds the one of the switch before. */
+static __always_inline __u8 classify(struct task_struct *task, struct task_struct *next,
+                                     __u32 state, __u8 lock, __s32 *last_syscall)
+{
+    __u8 by_syscall = PRCB_CAUSE_NONE;
+    bool compat = false;
+    __u64 arg = 0;
+    int number;
+
+    if (state & TASK_DEAD_)
+        return PRCB_CAUSE_EXIT;
+    number = task_syscall(task, &compat, &arg);
+    if (number >= 0) {
+        by_syscall = cause_of_syscall(number, compat);
+        if (by_syscall == PRCB_CAUSE_RESTART) {
+            number = *last_syscall;
+            by_syscall = cause_of_syscall(number, compat);
+        }
+    }
+    *last_syscall = number;
+    if (state == TASK_RUNNING_)
+        return cause_of_ready(task, next, by_syscall);
+    return cause_of_wait(task, state, lock, by_syscall, number >= 0, arg);
+}
+
+/* Causes of kind READY in causes.h: the whole stretch is ready time. */
+static __always_inline bool cause_is_ready(__u8 cause)
+{
+#define READY                                      1
+#define WAIT                                       0
+#define END                                        0
+#define X(number, NAME, name, kind, reason, words) ((__u64)kind << number) |
+    const __u64 ready = PRCB_CAUSES(X) 0;
+#undef X
+#undef READY
+#undef WAIT
+#undef END
+    return ready >> (cause & 63) & 1;
+}
+
+#endif

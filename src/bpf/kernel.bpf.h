@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+ *
+ * The kernel structures the programs read, declared as far as they are read
+ * (CO-RE relocates each member on the running kernel), and one accessor for each
+ * fact that kernels hold in different ways, naming the release that changed it.
+ */
+#ifndef PRCB_KERNEL_BPF_H
+#define PRCB_KERNEL_BPF_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include <bpf/bpf_core_read.h>
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct rq {
+    __u64 clock;
+};
+
+struct cfs_rq {
+    struct rq *rq;
+    int throttle_count;
+};
+
+struct sched_entity {
+    unsigned char sched_delayed;
+    __u64 sum_exec_runtime;
+    __u64 prev_sum_exec_runtime;
+    __u64 slice;
+    __u64 nr_migrations;
+    struct cfs_rq *cfs_rq;
+};
+
+struct sched_info {
+    unsigned long long run_delay;
+    unsigned long long last_arrival;
+    unsigned long long last_queued;
+};
+
+struct ns_common {
+    unsigned int inum;
+};
+
+struct pid_namespace {
+    struct ns_common ns;
+};
+
+struct upid {
+    int nr;
+    struct pid_namespace *ns;
+};
+
+struct pid {
+    unsigned int level;
+    struct upid numbers[1];
+};
+
+struct qstr {
+    const unsigned char *name;
+};
+
+struct dentry {
+    struct qstr d_name;
+};
+
+struct path {
+    struct dentry *dentry;
+};
+
+struct inode {
+    unsigned short i_mode;
+};
+
+struct file {
+    struct inode *f_inode;
+    struct path f_path;
+};
+
+struct fdtable {
+    unsigned int max_fds;
+    struct file **fd;
+};
+
+struct files_struct {
+    struct fdtable *fdt;
+};
+
+struct rw_semaphore {
+};
+
+struct mm_struct {
+    struct rw_semaphore mmap_lock;
+};
+
+struct thread_info {
+    unsigned long flags;
+    __u32 status;
+};
+
+struct kernfs_node {
+    __u64 id;
+};
+
+struct cgroup;
+
+struct cgroup_subsys_state {
+    struct cgroup *cgroup;
+    struct cgroup_subsys_state *parent;
+};
+
+struct cgroup {
+    struct cgroup_subsys_state self;
+    struct kernfs_node *kn;
+};
+
+struct css_set {
+    struct cgroup *dfl_cgrp;
+};
+
+struct task_struct {
+    struct thread_info thread_info;
+    unsigned int __state;
+    unsigned int flags;
+    int on_cpu;
+    int on_rq;
+    int prio;
+    struct sched_entity se;
+    _Bool throttled; /* per-task CPU-quota throttling: 6.18 */
+    struct sched_info sched_info;
+    struct mm_struct *mm;
+    unsigned int in_iowait : 1;
+    unsigned int frozen : 1;
+    int pid;
+    int tgid;
+    struct task_struct *group_leader;
+    struct pid *thread_pid;
+    unsigned long nvcsw;
+    unsigned long nivcsw;
+    char comm[16];
+    struct files_struct *files;
+    struct css_set *cgroups;
+};
+
+/* The registers a system call was entered with. */
+#if defined(__TARGET_ARCH_x86)
+struct pt_regs {
+    unsigned long bx;
+    unsigned long di;
+    unsigned long orig_ax;
+};
+#elif defined(__TARGET_ARCH_arm64)
+struct pt_regs {
+    __u64 orig_x0;
+    __s32 syscallno;
+};
+#else
+#error "no accessors for this architecture: add its pt_regs here"
+#endif
+
+/* Declared by name only: the iterator's context is a BTF-checked structure. */
+struct bpf_iter_meta;
+struct bpf_iter__task {
+    struct bpf_iter_meta *meta;
+    struct task_struct *task;
+};
+
+#pragma clang attribute pop
+
+/* include/linux/sched.h; the same since 4.14 but where said. */
+#define TASK_RUNNING_         0x0000
+#define TASK_INTERRUPTIBLE_   0x0001
+#define TASK_UNINTERRUPTIBLE_ 0x0002
+#define TASK_STOPPED_         0x0004
+#define TASK_TRACED_          0x0008
+#define TASK_DEAD_            0x0080
+#define TASK_RTLOCK_WAIT_     0x1000 /* 5.15 */
+#define TASK_FROZEN_          0x8000 /* 6.1; before it a frozen task is uninterruptible */
+#define PF_WQ_WORKER_         0x00000020
+#define PF_KTHREAD_           0x00200000
+#define MAX_RT_PRIO_          100
+#define CLONE_THREAD_         0x00010000
+
+/* include/linux/lockdep or trace/events/lock.h: flags of contention_begin, 5.19 */
+#define LCB_F_SPIN_   (1u << 0)
+#define LCB_F_READ_   (1u << 1)
+#define LCB_F_WRITE_  (1u << 2)
+#define LCB_F_RT_     (1u << 3)
+#define LCB_F_PERCPU_ (1u << 4)
+#define LCB_F_MUTEX_  (1u << 5)
+
+/* The run queue of a task that is on one; needs CONFIG_FAIR_GROUP_SCHED, which gives every
+ * entity (real-time and idle tasks' too) a pointer to its queue. */
+static __always_inline bool has_rq_clock(void)
+{
+    return bpf_core_field_exists(struct sched_entity, cfs_rq) &&
+           bpf_core_field_exists(struct cfs_rq, rq);
+}
+
+/* CONFIG_SCHED_INFO (SCHEDSTATS or TASK_DELAY_ACCT). */
+static __always_inline bool has_sched_info(void)
+{
+    return bpf_core_field_exists(struct sched_info, last_queued);
+}
+
+static __always_inline bool has_throttled(void)
+{
+    return bpf_core_field_exists(struct task_struct, throttled) ||
+           bpf_core_field_exists(struct cfs_rq, throttle_count);
+}
+
+/* Held back by a CPU quota. From 6.18 a task is throttled by itself; before, its whole
+ * queue is, and throttle_count counts the throttled levels above it. */
+static __always_inline bool task_throttled(struct task_struct *task)
+{
+    if (bpf_core_field_exists(struct task_struct, throttled))
+        return task->throttled;
+    if (bpf_core_field_exists(struct sched_entity, cfs_rq) &&
+        bpf_core_field_exists(struct cfs_rq, throttle_count))
+        return task->se.cfs_rq->throttle_count > 0;
+    return false;
+}
+
+/* The slice a task may run before another of its kind gets its turn: 6.6. Before, CFS
+ * computes it on the fly, and never less than sysctl_sched_min_granularity's 0.75 ms. */
+static __always_inline __u64 task_slice(struct task_struct *task)
+{
+    if (bpf_core_field_exists(struct sched_entity, slice))
+        return task->se.slice;
+    return 750000;
+}
+
+/* From 6.12 a task that went to sleep may stay queued for a while ("delayed dequeue"). */
+static __always_inline bool task_queued(struct task_struct *task)
+{
+    if (!task->on_rq)
+        return false;
+    if (bpf_core_field_exists(struct sched_entity, sched_delayed))
+        return !task->se.sched_delayed;
+    return true;
+}
+
+/* Number of the system call the task is in, and its first argument; -1: in none.
+ * *compat: it is numbered by the 32-bit table. */
+static __always_inline int task_syscall(struct task_struct *task, bool *compat, __u64 *arg)
+{
+    struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+#if defined(__TARGET_ARCH_x86)
+    int number = (int)regs->orig_ax;
+
+    *compat = task->thread_info.status & 2; /* TS_COMPAT */
+    *arg = *compat ? regs->bx : regs->di;
+    return number < 0 ? -1 : number & ~0x40000000; /* the x32 bit */
+#elif defined(__TARGET_ARCH_arm64)
+    *compat = task->thread_info.flags & (1ul << 22); /* TIF_32BIT */
+    *arg = regs->orig_x0;
+    return *compat || regs->syscallno < 0 ? -1 : regs->syscallno;
+#endif
+}
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+ *
+ * What a thread that waits inside a system call waits for: the meaning of the
+ * cause column in syscalls_*.def. The tables' rows are S(number, name, cause);
+ * a call without a row is an "other" wait.
+ */
+#ifndef PRCB_SYSCALLS_H
+#define PRCB_SYSCALLS_H
+
+#define PRCB_SYSCALL_MAX  512
+
+/* Besides the causes: decided by the file behind the call's first argument. */
+#define PRCB_CAUSE_BY_FD   64
+/* restart_syscall: goes on with the call the thread was last seen in. */
+#define PRCB_CAUSE_RESTART 65
+
+#endif

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "cli.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <prcb/prcb.h>
+
+static const struct cli_option help_option = {'h', "help", NULL, "show this help", 'h'};
+
+static void print_option(const struct cli_option *option)
+{
+    char head[64];
+    const char *line = option->help;
+    int length;
+
+    length = option->letter ? snprintf(head, sizeof(head), "  -%c, ", option->letter)
+                            : snprintf(head, sizeof(head), "      ");
+    snprintf(head + length, sizeof(head) - (size_t)length, "--%s%s%s", option->name,
+             option->arg ? " " : "", option->arg ? option->arg : "");
+    while (line) {
+        const char *end = strchr(line, '\n');
+        int width = end ? (int)(end - line) : (int)strlen(line);
+
+        printf("%-28s%s%.*s\n", head, strlen(head) >= 28 ? "  " : "", width, line);
+        head[0] = '\0';
+        line = end ? end + 1 : NULL;
+    }
+}
+
+static void print_help(const struct cli_command *command)
+{
+    const struct cli_option *option;
+
+    printf("usage: prcb %s %s\n\n%s\n\noptions:\n", command->name, command->synopsis,
+           command->description);
+    for (option = command->options; option && option->name; option++)
+        print_option(option);
+    print_option(&help_option);
+    if (command->examples)
+        printf("\nexamples:\n%s", command->examples);
+    printf("\nmanual: prcb-%s(1)\n", command->name);
+}
+
+static const struct cli_option *find_option(const struct cli_command *command, const char *name,
+                                            size_t length, char letter)
+{
+    const struct cli_option *option;
+
+    for (option = command->options; option && option->name; option++) {
+        if (letter ? option->letter == letter
+                   : strlen(option->name) == length && !strncmp(option->name, name, length))
+            return option;
+    }
+    if (letter ? letter == 'h' : length == 4 && !strncmp(name, "help", 4))
+        return &help_option;
+    return NULL;
+}
+
+static int option_error(struct cli_parser *parser, const char *what, const char *text)
+{
+    cli_usage_error(parser->command, "%s '%s'; see prcb %s --help", what, text,
+                    parser->command->name);
+    return CLI_PARSE_ERROR;
+}
+
+/* Takes the option's argument: the rest of the word, or the next word. */
+static int take(struct cli_parser *parser, const struct cli_option *option, const char *rest,
+                const char *shown)
+{
+    parser->value = NULL;
+    if (option == &help_option) {
+        print_help(parser->command);
+        return CLI_PARSE_HELP;
+    }
+    if (!option->arg)
+        return option->id;
+    parser->value = rest;
+    if (!parser->value) {
+        if (parser->index >= parser->argc)
+            return option_error(parser, "an argument is missing behind", shown);
+        parser->value = parser->argv[parser->index++];
+    }
+    return option->id;
+}
+
+static int next_long(struct cli_parser *parser, const char *word)
+{
+    const char *equal = strchr(word, '=');
+    size_t length = equal ? (size_t)(equal - word) : strlen(word);
+    const struct cli_option *option = find_option(parser->command, word + 2, length - 2, 0);
+
+    if (!option)
+        return option_error(parser, "unknown option", word);
+    if (equal && !option->arg)
+        return option_error(parser, "no argument goes with", word);
+    return take(parser, option, equal ? equal + 1 : NULL, word);
+}
+
+static int next_short(struct cli_parser *parser, const char *word)
+{
+    char shown[3] = {'-', word[parser->cluster], '\0'};
+    const struct cli_option *option = find_option(parser->command, NULL, 0, shown[1]);
+    const char *rest = word + parser->cluster + 1;
+
+    if (!option)
+        return option_error(parser, "unknown option", shown);
+    if (option->arg || !*rest) {
+        parser->cluster = 0;
+        parser->index++;
+        return take(parser, option, *rest ? rest : NULL, shown);
+    }
+    parser->cluster++;
+    return take(parser, option, NULL, shown);
+}
+
+int cli_next(struct cli_parser *parser)
+{
+    const char *word;
+
+    if (!parser->index)
+        parser->index = 1;
+    if (parser->index >= parser->argc)
+        return 0;
+    word = parser->argv[parser->index];
+    if (parser->cluster)
+        return next_short(parser, word);
+    if (word[0] != '-' || !word[1])
+        return 0;
+    if (!strcmp(word, "--")) {
+        parser->index++;
+        parser->dashes = true;
+        return 0;
+    }
+    if (word[1] == '-') {
+        parser->index++;
+        return next_long(parser, word);
+    }
+    parser->cluster = 1;
+    return next_short(parser, word);
+}
+
+int cli_parse_result(int id)
+{
+    return id == CLI_PARSE_HELP ? CLI_OK : CLI_USAGE;
+}
+
+static void say(const struct cli_command *command, const char *format, va_list args)
+{
+    fflush(stdout);
+    if (command)
+        fprintf(stderr, "prcb %s: ", command->name);
+    else
+        fprintf(stderr, "prcb: ");
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+}
+
+int cli_usage_error(const struct cli_command *command, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    say(command, format, args);
+    va_end(args);
+    return CLI_USAGE;
+}
+
+int cli_error(const struct cli_command *command, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    say(command, format, args);
+    va_end(args);
+    return CLI_FAILED;
+}
+
+void cli_warn(const struct cli_command *command, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    say(command, format, args);
+    va_end(args);
+}
+
+int cli_parse_u64(const char *text, uint64_t min, uint64_t max, uint64_t *ret)
+{
+    unsigned long long value;
+    char *end;
+
+    if (!isdigit((unsigned char)*text))
+        return -EINVAL;
+    errno = 0;
+    value = strtoull(text, &end, text[0] == '0' && (text[1] | 32) == 'x' ? 16 : 10);
+    if (*end)
+        return -EINVAL;
+    if (errno || value < min || value > max)
+        return -ERANGE;
+    *ret = value;
+    return 0;
+}
+
+int cli_parse_seconds(const char *text, uint64_t *ret_ns)
+{
+    uint64_t ns = 0, unit = 1000000000;
+    const char *at = text;
+
+    if (!isdigit((unsigned char)*at) && *at != '.')
+        return -EINVAL;
+    for (; isdigit((unsigned char)*at); at++) {
+        ns = ns * 10 + (uint64_t)(*at - '0') * 1000000000;
+        if (ns > UINT64_MAX / 100)
+            return -ERANGE;
+    }
+    if (*at == '.') {
+        if (!isdigit((unsigned char)at[1]))
+            return -EINVAL;
+        for (at++; isdigit((unsigned char)*at); at++) {
+            unit /= 10;
+            ns += (uint64_t)(*at - '0') * unit;
+        }
+    }
+    if (*at)
+        return -EINVAL;
+    *ret_ns = ns;
+    return 0;
+}
+
+bool cli_colour(int fd)
+{
+    const char *no = getenv("NO_COLOR");
+
+    return isatty(fd) && !(no && *no);
+}

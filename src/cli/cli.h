@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * What the commands of `prcb` share: the command table's row, options as rows,
+ * messages. A command is one file, cmd_NAME.c, with one struct cli_command.
+ */
+#ifndef PRCB_CLI_H
+#define PRCB_CLI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Exit codes, as perf and the shell have them. */
+#define CLI_OK          0
+#define CLI_FAILED      1 /* the work could not be done */
+#define CLI_USAGE       2 /* the command line is wrong */
+#define CLI_CANNOT_EXEC 126
+#define CLI_NOT_FOUND   127
+/* a child ended by signal N: 128 + N */
+
+/* One option: parsing, --help and shell completion all come from the row. */
+struct cli_option {
+    char letter;      /* 0: long form only */
+    const char *name; /* long form, without the dashes; NULL ends the table */
+    const char *arg;  /* name of its argument in the help; NULL: takes none */
+    const char *help; /* one line; "\n" starts a continuation line */
+    int id;           /* what cli_next returns; by habit the letter, or CLI_LONG + n */
+};
+#define CLI_LONG 256
+
+struct cli_command {
+    const char *name;
+    const char *synopsis;             /* after "prcb NAME " */
+    const char *summary;              /* one line, for `prcb --help` */
+    const char *description;          /* a paragraph or two, for `prcb NAME --help` */
+    const struct cli_option *options; /* --help is added to every command */
+    const char *examples;             /* lines, for the end of the help */
+    int (*run)(const struct cli_command *self, int argc, char **argv);
+};
+
+/* Walks the options of a command line. Usage:
+ *
+ *     struct cli_parser parser = {.command = self, .argc = argc, .argv = argv};
+ *     while ((id = cli_next(&parser)) > 0)
+ *         switch (id) { case 'p': pids = parser.value; ... }
+ *     if (id < 0)
+ *         return cli_parse_result(id);    // help was printed, or the error was
+ *     // argv[parser.index] is the first argument that is no option
+ *
+ * Options end at the first argument that is none, or behind "--" (then
+ * parser.dashes is set), so a command line may follow. */
+struct cli_parser {
+    const struct cli_command *command;
+    int argc;
+    char **argv;
+    int index;         /* next argument; 0 at the start means 1 */
+    const char *value; /* of the option just returned */
+    bool dashes;       /* "--" was seen */
+    int cluster;       /* position inside "-abc"; private */
+};
+int cli_next(struct cli_parser *parser);
+#define CLI_PARSE_HELP  (-1)
+#define CLI_PARSE_ERROR (-2)
+int cli_parse_result(int id);
+
+/* "prcb NAME: text" on standard error; returns CLI_USAGE or CLI_FAILED. */
+int cli_usage_error(const struct cli_command *command, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+int cli_error(const struct cli_command *command, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void cli_warn(const struct cli_command *command, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Numbers in arguments: the whole text must be a number within the bounds.
+ * 0 or -EINVAL / -ERANGE, *ret unchanged on failure. cli_parse_u64 takes 0x too. */
+int cli_parse_u64(const char *text, uint64_t min, uint64_t max, uint64_t *ret);
+/* Seconds with an optional fraction ("0.5"), as nanoseconds. */
+int cli_parse_seconds(const char *text, uint64_t *ret_ns);
+
+/* True when the stream is a terminal and NO_COLOR is not set. */
+bool cli_colour(int fd);
+
+/* The commands, NULL-terminated; commands.c. */
+extern const struct cli_command *const cli_commands[];
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The command table: one row a command, in the order `prcb --help` shows them.
+ */
+#include "cli.h"
+
+extern const struct cli_command cmd_stat, cmd_doctor;
+
+const struct cli_command *const cli_commands[] = {
+#ifdef HAVE_stat
+    &cmd_stat,
+#endif
+#ifdef HAVE_doctor
+    &cmd_doctor,
+#endif
+    NULL,
+};

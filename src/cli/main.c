@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "cli.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <prcb/prcb.h>
+
+static void print_commands(FILE *out)
+{
+    fprintf(out, "usage: prcb COMMAND [options]\n\n"
+                 "Exact accounts of threads: why is my thread not running?\n\ncommands:\n");
+    for (const struct cli_command *const *command = cli_commands; *command; command++)
+        fprintf(out, "  %-10s  %s\n", (*command)->name, (*command)->summary);
+    fprintf(out, "\n`prcb COMMAND --help` explains one; `prcb --version` names the version.\n"
+                 "manual: prcb(1)\n");
+}
+
+/* Options of every command, for shell completion: "--name" lines. */
+static int print_completions(const char *name)
+{
+    for (const struct cli_command *const *command = cli_commands; *command; command++) {
+        if (!name) {
+            puts((*command)->name);
+            continue;
+        }
+        if (strcmp((*command)->name, name))
+            continue;
+        for (const struct cli_option *option = (*command)->options; option && option->name;
+             option++)
+            printf("--%s\n", option->name);
+        puts("--help");
+    }
+    return CLI_OK;
+}
+
+/* A reader that has seen enough closes the pipe: that is no error to report. */
+static int finish(int status)
+{
+    if (fflush(stdout) || ferror(stdout)) {
+        if (status == CLI_OK)
+            status = CLI_FAILED;
+    }
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : NULL;
+
+    if (!name || !strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {
+        print_commands(name ? stdout : stderr);
+        return name ? finish(CLI_OK) : CLI_USAGE;
+    }
+    if (!strcmp(name, "--version")) {
+        printf("prcb %s\n", prcb_version());
+        return finish(CLI_OK);
+    }
+    if (!strcmp(name, "--completions"))
+        return finish(print_completions(argc > 2 ? argv[2] : NULL));
+    for (const struct cli_command *const *command = cli_commands; *command; command++) {
+        if (!strcmp((*command)->name, name))
+            return finish((*command)->run(*command, argc - 1, argv + 1));
+    }
+    return cli_usage_error(NULL, "no command '%s'; prcb --help lists them", name);
+}
