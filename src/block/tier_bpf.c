@@ -193,28 +193,35 @@ static void settle_clock(struct bpf_state *s)
         nanosleep(&pause, NULL);
 }
 
+static int load(struct prcb *p, struct prcb_error *err)
+{
+    libbpf_print_fn_t print = libbpf_set_print(no_print);
+    int result, ignored;
+
+    p->bpf->skeleton = accounts_bpf__open();
+    result = p->bpf->skeleton ? configure(p, err) : explain_open(-errno, err);
+    if (!result) {
+        result = accounts_bpf__load(p->bpf->skeleton);
+        if (!result)
+            result = run_program(p->bpf->skeleton->progs.prcb_tell_features, NULL, 0, &ignored);
+        if (result)
+            explain_open(result, err);
+    }
+    libbpf_set_print(print);
+    return result;
+}
+
 static int bpf_open(struct prcb *p, struct prcb_error *err)
 {
-    int result, ignored;
+    int result;
 
     p->bpf = calloc(1, sizeof(*p->bpf));
     if (!p->bpf)
         return prcb_fail(err, -ENOMEM, "out of memory");
     p->bpf->iter_by_task = true;
-    if (!getenv("PRCB_DBG"))
-        libbpf_set_print(no_print);
-    p->bpf->skeleton = accounts_bpf__open();
-    if (!p->bpf->skeleton)
-        return explain_open(-errno, err);
-    result = configure(p, err);
-    if (result)
-        return result;
-    result = accounts_bpf__load(p->bpf->skeleton);
+    result = load(p, err);
     if (!result)
-        result = run_program(p->bpf->skeleton->progs.prcb_tell_features, NULL, 0, &ignored);
-    if (result)
-        return explain_open(result, err);
-    result = write_head(p, err);
+        result = write_head(p, err);
     if (!result)
         result = map_blocks(p, err);
     if (!result)
