@@ -1,0 +1,653 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * From rows to a layout: one structure as of one version, members resolved and sorted, nested
+ * structures below it, and the flat list of leaves.
+ */
+#include "layout.h"
+#include "error.h"
+#include "near.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define DEPTH_MAX 8 /* nesting by value; the catalog's deepest is 3 */
+
+/* ---- rows ---- */
+
+const struct size_row *layout_find_size(const struct type_row *type, unsigned int version,
+                                        enum prcb_arch arch)
+{
+    if (!type->sizes)
+        return NULL;
+    for (const struct size_row *s = type->sizes; s->archs; s++)
+        if (s->archs & (1U << arch) && s->first <= version && version <= s->last)
+            return s;
+    return NULL;
+}
+
+static bool row_applies(const struct member_row *row, unsigned int version, enum prcb_arch arch)
+{
+    return row->first <= version && version <= row->last && row->offset[arch] != NO_OFFSET;
+}
+
+static const struct type_row *find_type(const char *name)
+{
+    while (*name == '_')
+        name++;
+    for (int i = 0; i < T_COUNT; i++)
+        if (catalog_types[i].class == TYPE_STRUCTURE && !strcasecmp(catalog_types[i].name, name))
+            return &catalog_types[i];
+    return NULL;
+}
+
+const char *prcb_layout_structure_at(unsigned int index)
+{
+    for (int i = 0; i < T_COUNT; i++)
+        if (catalog_types[i].class == TYPE_STRUCTURE && index-- == 0)
+            return catalog_types[i].name;
+    return NULL;
+}
+
+int prcb_layout_function_at(unsigned int index, struct prcb_layout_function *ret)
+{
+    for (int i = 0; i < T_COUNT; i++) {
+        if (catalog_types[i].class == TYPE_FUNCTION && index-- == 0) {
+            *ret = *catalog_types[i].function;
+            ret->source = catalog_grade_names[catalog_types[i].kind];
+            return 0;
+        }
+    }
+    return -ENOENT;
+}
+
+/* ---- members ---- */
+
+static int build(const struct type_row *type, unsigned int version, enum prcb_arch arch,
+                 unsigned int depth, struct prcb_layout **ret, struct prcb_error *err);
+
+static uint32_t pointer_size(enum prcb_arch arch)
+{
+    return arch == PRCB_ARCH_X86 ? 4 : 8;
+}
+
+/* Kind and size of one element, and the layout of a nested one. */
+static int resolve_type(const struct member_row *row, const struct prcb_layout *parent,
+                        unsigned int depth, struct prcb_layout_field *f, struct prcb_error *err)
+{
+    const struct type_row *type = &catalog_types[row->type];
+    const struct size_row *size = layout_find_size(type, parent->version, parent->arch);
+    struct prcb_layout *nested;
+    int r;
+
+    if (row->flags & ROW_POINTER || type->class == TYPE_FUNCTION) {
+        f->kind = PRCB_LAYOUT_POINTER;
+        f->size = pointer_size(parent->arch);
+    } else if (type->class == TYPE_SCALAR) {
+        f->kind = type->kind;
+        f->size = type->scalar_size[parent->arch];
+    } else if (!size) {
+        return prcb_fail(err, -ENOENT, "%s.%s: the size of %s is not known in %s",
+                         parent->type->name, row->name, type->name,
+                         catalog_versions[parent->version].name);
+    } else if (size->kind == SIZE_OPAQUE || size->kind == SIZE_ENUM) {
+        f->kind = size->kind == SIZE_ENUM ? PRCB_LAYOUT_ENUM : PRCB_LAYOUT_OPAQUE;
+        f->size = size->size;
+        f->enumeration = size->kind == SIZE_ENUM ? type->enums : NULL;
+    } else {
+        r = build(type, parent->version, parent->arch, depth + 1, &nested, err);
+        if (r)
+            return r;
+        f->kind = PRCB_LAYOUT_NESTED;
+        f->size = size->size;
+        f->layout = nested;
+    }
+    return 0;
+}
+
+static int make_member(const struct member_row *row, const struct prcb_layout *parent,
+                       unsigned int depth, struct prcb_layout_field *ret, struct prcb_error *err)
+{
+    struct prcb_layout_field f = {
+        .name = row->name,
+        .type = catalog_types[row->type].name,
+        .offset = (uint32_t)row->offset[parent->arch],
+        .count = row->count ? row->count : 1U,
+        .inner = row->inner,
+        .bit_first = row->bit_first,
+        .bit_width = row->bit_width,
+        .in_union = row->flags & ROW_UNION,
+        .is_array = row->count != 1,
+        .is_function = catalog_types[row->type].class == TYPE_FUNCTION,
+        .is_inner = strchr(row->name, '.') != NULL,
+        .source = catalog_grade_names[row->grade],
+    };
+    int r = resolve_type(row, parent, depth, &f, err);
+
+    if (r)
+        return r;
+    if (f.inner)
+        f.count *= f.inner;
+    f.size *= f.count;
+    *ret = f;
+    return 0;
+}
+
+/* Order of offset; equal ones stay as they were, an inline member before its own members. */
+static void sort_members(struct prcb_layout_field *m, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        struct prcb_layout_field moved = m[i];
+        size_t at = i;
+
+        while (at > 0 && m[at - 1].offset > moved.offset) {
+            m[at] = m[at - 1];
+            at--;
+        }
+        m[at] = moved;
+    }
+}
+
+/* True if `inner` is named "OUTER.something". */
+static bool belongs_to(const struct prcb_layout_field *inner, const struct prcb_layout_field *outer)
+{
+    size_t length = strlen(outer->name);
+
+    return inner->is_inner && !strncmp(inner->name, outer->name, length) &&
+           inner->name[length] == '.';
+}
+
+/* An inline structure or union is as big as its members make it. */
+static void size_inline(struct prcb_layout *l)
+{
+    for (size_t i = 0; i < l->member_count; i++) {
+        struct prcb_layout_field *outer = &l->members[i];
+
+        for (size_t j = 0; outer->kind == PRCB_LAYOUT_INLINE && j < l->member_count; j++) {
+            const struct prcb_layout_field *inner = &l->members[j];
+            uint32_t end = inner->offset + inner->size - outer->offset;
+
+            if (belongs_to(inner, outer) && end > outer->size)
+                outer->size = end;
+        }
+    }
+}
+
+static int build_members(struct prcb_layout *l, unsigned int depth, struct prcb_error *err)
+{
+    size_t count = 0;
+
+    for (const struct member_row *row = l->type->members; row->name; row++)
+        count += row_applies(row, l->version, l->arch);
+    l->members = calloc(count + 1, sizeof(l->members[0]));
+    if (!l->members)
+        return prcb_fail(err, -ENOMEM, "out of memory");
+    for (const struct member_row *row = l->type->members; row->name; row++) {
+        int r;
+
+        if (!row_applies(row, l->version, l->arch))
+            continue;
+        r = make_member(row, l, depth, &l->members[l->member_count], err);
+        if (r)
+            return r;
+        l->member_count++;
+    }
+    sort_members(l->members, l->member_count);
+    size_inline(l);
+    return 0;
+}
+
+/* ---- leaves ---- */
+
+static uint32_t element_size(const struct prcb_layout_field *f)
+{
+    return f->size / f->count;
+}
+
+/* Writes "[i]", "[i][j]" or nothing behind a name; returns the length. */
+static size_t index_text(const struct prcb_layout_field *f, uint32_t i, char *buffer, size_t size)
+{
+    int n = 0;
+
+    if (f->inner)
+        n = snprintf(buffer, size, "[%u][%u]", i / f->inner, i % f->inner);
+    else if (f->is_array)
+        n = snprintf(buffer, size, "[%u]", i);
+    else if (size)
+        buffer[0] = '\0';
+    return (size_t)n;
+}
+
+/* One pass over what becomes a leaf. With l->leaves NULL it only counts leaves and bytes of names;
+ * else it fills them in. */
+struct leaf_pass {
+    struct prcb_layout *l;
+    size_t count;
+    size_t bytes;
+};
+
+static void add_leaf(struct leaf_pass *pass, const struct prcb_layout_field *member, uint32_t i,
+                     const struct prcb_layout_field *below)
+{
+    char index[32];
+    size_t index_length = index_text(member, i, index, sizeof(index));
+    size_t length = strlen(member->name) + index_length + (below ? 1 + strlen(below->name) : 0);
+
+    if (pass->l->leaves) {
+        struct prcb_layout_field *leaf = &pass->l->leaves[pass->count];
+        char *name = pass->l->leaf_names + pass->bytes;
+
+        sprintf(name, "%s%s%s%s", member->name, index, below ? "." : "", below ? below->name : "");
+        *leaf = below ? *below : *member;
+        leaf->name = name;
+        leaf->offset = member->offset + i * element_size(member) + (below ? below->offset : 0);
+        leaf->size = below ? below->size : element_size(member);
+        leaf->count = 1;
+        leaf->inner = 0;
+        leaf->is_array = leaf->is_inner = false;
+        if (pass->l->leaf_end < leaf->offset + leaf->size)
+            pass->l->leaf_end = leaf->offset + leaf->size;
+    }
+    pass->count++;
+    pass->bytes += length + 1;
+}
+
+static void add_leaves(struct leaf_pass *pass)
+{
+    pass->count = pass->bytes = 0;
+    for (size_t m = 0; m < pass->l->member_count; m++) {
+        const struct prcb_layout_field *member = &pass->l->members[m];
+
+        for (uint32_t i = 0; member->kind != PRCB_LAYOUT_INLINE && i < member->count; i++) {
+            if (member->kind != PRCB_LAYOUT_NESTED)
+                add_leaf(pass, member, i, NULL);
+            else
+                for (size_t k = 0; k < member->layout->leaf_count; k++)
+                    add_leaf(pass, member, i, &member->layout->leaves[k]);
+        }
+    }
+}
+
+static int build_leaves(struct prcb_layout *l, struct prcb_error *err)
+{
+    struct leaf_pass pass = {.l = l};
+    struct prcb_layout_field *leaves;
+
+    add_leaves(&pass);
+    leaves = calloc(pass.count + 1, sizeof(leaves[0]));
+    l->leaf_names = malloc(pass.bytes + 1);
+    if (!leaves || !l->leaf_names) {
+        free(leaves);
+        return prcb_fail(err, -ENOMEM, "out of memory");
+    }
+    l->leaves = leaves;
+    add_leaves(&pass);
+    l->leaf_count = pass.count;
+    return 0;
+}
+
+/* ---- finding ---- */
+
+void prcb_layout_free(struct prcb_layout *l)
+{
+    if (!l)
+        return;
+    for (size_t i = 0; i < l->member_count; i++)
+        prcb_layout_free((struct prcb_layout *)l->members[i].layout);
+    free(l->members);
+    free(l->leaves);
+    free(l->leaf_names);
+    free(l);
+}
+
+static int build(const struct type_row *type, unsigned int version, enum prcb_arch arch,
+                 unsigned int depth, struct prcb_layout **ret, struct prcb_error *err)
+{
+    struct prcb_layout *l;
+    int r;
+
+    if (depth > DEPTH_MAX)
+        return prcb_fail(err, -ELOOP, "%s contains itself", type->name);
+    l = calloc(1, sizeof(*l));
+    if (!l)
+        return prcb_fail(err, -ENOMEM, "out of memory");
+    l->type = type;
+    l->version = version;
+    l->arch = arch;
+    l->size = layout_find_size(type, version, arch);
+    r = build_members(l, depth, err);
+    if (!r)
+        r = build_leaves(l, err);
+    if (r) {
+        prcb_layout_free(l);
+        return r;
+    }
+    *ret = l;
+    return 0;
+}
+
+static int fail_no_structure(const char *name, struct prcb_error *err)
+{
+    struct near near = {0};
+    char text[256];
+
+    for (int i = 0; i < T_COUNT; i++)
+        if (catalog_types[i].class == TYPE_STRUCTURE)
+            near_offer(&near, name, catalog_types[i].name);
+    return prcb_fail(err, -ENOENT, "no structure \"%.64s\" in the catalog%s", name,
+                     near_text(&near, text, sizeof(text)));
+}
+
+/* Not in this version: say in which it is. */
+static int fail_no_version(const struct type_row *type, unsigned int version, enum prcb_arch arch,
+                           struct prcb_error *err)
+{
+    unsigned int first = V_COUNT, last = 0;
+
+    for (const struct size_row *s = type->sizes; s->archs; s++) {
+        if (!(s->archs & (1U << arch)))
+            continue;
+        first = s->first < first ? s->first : first;
+        last = s->last > last ? s->last : last;
+    }
+    if (first == V_COUNT)
+        return prcb_fail(err, -ENOENT, "%s is not known for %s", type->name, prcb_arch_name(arch));
+    return prcb_fail(err, -ENOENT, "%s (%s) is not known in %s, only from %s to %s", type->name,
+                     prcb_arch_name(arch), catalog_versions[version].name,
+                     catalog_versions[first].name, catalog_versions[last].name);
+}
+
+static void note_inferred(struct prcb_layout *l)
+{
+    size_t used = strlen(l->note);
+
+    if (l->size->grade == GRADE_INFERRED)
+        snprintf(l->note + used, sizeof(l->note) - used, "%s%s was not read in %s: inferred",
+                 used ? "; " : "", l->type->name, catalog_versions[l->version].name);
+}
+
+static int find(const char *structure, unsigned int version, enum prcb_arch arch, const char *note,
+                struct prcb_layout **ret, struct prcb_error *err)
+{
+    const struct type_row *type = find_type(structure);
+    struct prcb_layout *l;
+    int r;
+
+    if (!type)
+        return fail_no_structure(structure, err);
+    if (!layout_find_size(type, version, arch))
+        return fail_no_version(type, version, arch, err);
+    r = build(type, version, arch, 0, &l, err);
+    if (r)
+        return r;
+    strcpy(l->note, note);
+    note_inferred(l);
+    *ret = l;
+    return 0;
+}
+
+int prcb_layout_find(const char *structure, const char *version, enum prcb_arch arch,
+                     struct prcb_layout **ret, struct prcb_error *err)
+{
+    struct prcb_layout_version v;
+    char note[PRCB_LAYOUT_NOTE];
+    int r;
+
+    if (!find_type(structure))
+        return fail_no_structure(structure, err);
+    r = prcb_layout_version_parse(version, arch, &v, note, err);
+    if (r)
+        return r;
+    return find(structure, v.id, arch, note, ret, err);
+}
+
+int prcb_layout_find_id(const char *structure, unsigned int version, enum prcb_arch arch,
+                        struct prcb_layout **ret, struct prcb_error *err)
+{
+    if (version >= V_COUNT)
+        return prcb_fail(err, -EINVAL, "no version %u in the catalog", version);
+    return find(structure, version, arch, "", ret, err);
+}
+
+/* ---- what a layout is ---- */
+
+const char *prcb_layout_name(const struct prcb_layout *layout)
+{
+    return layout->type->name;
+}
+
+void prcb_layout_version(const struct prcb_layout *layout, struct prcb_layout_version *ret)
+{
+    prcb_layout_version_at(layout->version, ret);
+}
+
+enum prcb_arch prcb_layout_arch(const struct prcb_layout *layout)
+{
+    return layout->arch;
+}
+
+uint32_t prcb_layout_size(const struct prcb_layout *layout)
+{
+    return layout->size->size;
+}
+
+const char *prcb_layout_note(const struct prcb_layout *layout)
+{
+    return layout->note;
+}
+
+const char *prcb_layout_source(const struct prcb_layout *layout)
+{
+    return catalog_grade_names[layout->size->grade];
+}
+
+bool prcb_layout_is_partial(const struct prcb_layout *layout)
+{
+    return layout->size->kind == SIZE_PARTIAL;
+}
+
+const struct prcb_layout_field *prcb_layout_members(const struct prcb_layout *layout,
+                                                    size_t *ret_count)
+{
+    *ret_count = layout->member_count;
+    return layout->members;
+}
+
+const struct prcb_layout_field *prcb_layout_leaves(const struct prcb_layout *layout,
+                                                   size_t *ret_count)
+{
+    *ret_count = layout->leaf_count;
+    return layout->leaves;
+}
+
+void prcb_layout_type_text(const struct prcb_layout_field *f, char *buffer, size_t size)
+{
+    bool star = f->kind == PRCB_LAYOUT_POINTER && !f->is_function;
+    char array[32] = "";
+
+    if (f->inner)
+        snprintf(array, sizeof(array), "[%u][%u]", f->count / f->inner, (unsigned int)f->inner);
+    else if (f->is_array)
+        snprintf(array, sizeof(array), "[%u]", f->count);
+    snprintf(buffer, size, "%s%s%s", f->type, star ? " *" : "", array);
+}
+
+/* ---- lookup ---- */
+
+/* The name up to the next '.', '[' or end. */
+static size_t name_length(const char *path)
+{
+    return strcspn(path, ".[");
+}
+
+static const char *resolve_alias(const struct type_row *type, const char *path)
+{
+    for (const struct alias_row *a = type->aliases; a->spelling; a++)
+        if (!strcmp(path, a->spelling))
+            return a->name;
+    return path;
+}
+
+/* The member that the path starts with: of "Flags.Reserved[0]" the inner one if there is such. */
+static const struct prcb_layout_field *match_member(const struct prcb_layout *l, const char *path,
+                                                    size_t *ret_length)
+{
+    const struct prcb_layout_field *best = NULL;
+
+    for (size_t i = 0; i < l->member_count; i++) {
+        const struct prcb_layout_field *m = &l->members[i];
+        size_t length = m->is_inner ? strlen(m->name) : name_length(path);
+
+        if (strncmp(m->name, path, length) || m->name[length])
+            continue;
+        if (path[length] && path[length] != '.' && path[length] != '[')
+            continue;
+        if (!best || m->is_inner) {
+            best = m;
+            *ret_length = length;
+        }
+    }
+    return best;
+}
+
+/* "[3]" or "[3][1]" at *path: the flat index; moves *path behind it. */
+static int parse_index(const struct prcb_layout_field *f, const char **path, uint32_t *ret)
+{
+    unsigned int dimensions = f->inner ? 2 : 1;
+    uint64_t flat = 0;
+
+    for (unsigned int d = 0; d < dimensions; d++) {
+        uint64_t limit = !f->inner ? f->count : d ? f->inner : f->count / f->inner;
+        unsigned long index;
+        char *end;
+
+        if ((*path)[0] != '[' || (*path)[1] < '0' || (*path)[1] > '9')
+            return -EINVAL;
+        index = strtoul(*path + 1, &end, 10);
+        if (*end != ']')
+            return -EINVAL;
+        if (index >= limit)
+            return -ERANGE;
+        flat = flat * f->inner + index;
+        *path = end + 1;
+    }
+    *ret = (uint32_t)flat;
+    return 0;
+}
+
+/* Narrows a field to one of its elements. */
+static void narrow(struct prcb_layout_field *f, uint32_t index)
+{
+    uint32_t size = element_size(f);
+
+    f->offset += index * size;
+    f->size = size;
+    f->count = 1;
+    f->inner = 0;
+    f->is_array = false;
+}
+
+static int fail_no_member(const struct prcb_layout *l, const char *path, const char *whole,
+                          struct prcb_error *err)
+{
+    struct near near = {0};
+    char wanted[64], text[256];
+
+    snprintf(wanted, sizeof(wanted), "%.*s", (int)name_length(path), path);
+    for (const struct member_row *row = l->type->members; row->name; row++)
+        if (!strcmp(row->name, wanted) && !row_applies(row, l->version, l->arch))
+            return prcb_fail(err, -ENOENT, "%s: not in %s (%s); other versions of %s have it",
+                             whole, catalog_versions[l->version].name, prcb_arch_name(l->arch),
+                             l->type->name);
+    for (size_t i = 0; i < l->member_count; i++)
+        near_offer(&near, wanted, l->members[i].name);
+    return prcb_fail(err, -ENOENT, "%s: %s has no such member in %s (%s)%s", whole, l->type->name,
+                     catalog_versions[l->version].name, prcb_arch_name(l->arch),
+                     near_text(&near, text, sizeof(text)));
+}
+
+static int lookup_step(const struct prcb_layout *l, const char **path, const char *whole,
+                       struct prcb_layout_field *ret, struct prcb_error *err)
+{
+    size_t length;
+    const struct prcb_layout_field *m = match_member(l, *path, &length);
+    uint32_t index;
+    int r;
+
+    if (!m)
+        return fail_no_member(l, *path, whole, err);
+    *ret = *m;
+    *path += length;
+    if (**path == '[') {
+        r = m->is_array ? parse_index(m, path, &index) : -EINVAL;
+        if (r == -ERANGE)
+            return prcb_fail(err, r, "%s: %s.%s has %u elements", whole, l->type->name, m->name,
+                             m->count);
+        if (r)
+            return prcb_fail(err, r, "%s: bad index for %s.%s", whole, l->type->name, m->name);
+        narrow(ret, index);
+    }
+    return 0;
+}
+
+int prcb_layout_lookup(const struct prcb_layout *layout, const char *path,
+                       struct prcb_layout_field *ret, struct prcb_error *err)
+{
+    const struct prcb_layout *l = layout;
+    const char *whole = path;
+    struct prcb_layout_field f;
+    uint32_t base = 0;
+
+    path = resolve_alias(l->type, path);
+    for (;;) {
+        int r = lookup_step(l, &path, whole, &f, err);
+
+        if (r)
+            return r;
+        f.offset += base;
+        if (!*path)
+            break;
+        if (*path != '.' || !f.layout || f.count != 1)
+            return prcb_fail(err, *path == '.' && !f.layout ? -ENOENT : -EINVAL,
+                             "%s: %s.%s has nothing below it", whole, l->type->name, f.name);
+        path++;
+        base = f.offset;
+        l = f.layout;
+    }
+    *ret = f;
+    return 0;
+}
+
+/* ---- enumerations ---- */
+
+static bool enum_applies(const struct enum_row *e, unsigned int version)
+{
+    return e->first <= version && version <= e->last;
+}
+
+const char *prcb_layout_enum_name(const struct prcb_layout *layout,
+                                  const struct prcb_layout_field *field, uint64_t value)
+{
+    const struct enum_row *e = field->enumeration;
+
+    for (; e && e->name; e++)
+        if (e->value == value && enum_applies(e, layout->version))
+            return e->name;
+    return NULL;
+}
+
+int prcb_layout_enum_at(const struct prcb_layout *layout, const struct prcb_layout_field *field,
+                        unsigned int index, const char **ret_name, uint64_t *ret_value)
+{
+    const struct enum_row *e = field->enumeration;
+
+    for (; e && e->name; e++) {
+        if (enum_applies(e, layout->version) && index-- == 0) {
+            *ret_name = e->name;
+            *ret_value = e->value;
+            return 0;
+        }
+    }
+    return -ENOENT;
+}

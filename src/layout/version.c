@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * From the words people use for a version of Windows to a row of catalog/versions.def.
+ */
+#include "catalog.h"
+#include "error.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* What a text asks for in numbers. */
+struct wanted {
+    uint32_t number[4]; /* major, minor, build, revision */
+    bool has_revision;
+};
+
+int prcb_arch_parse(const char *text, enum prcb_arch *ret, struct prcb_error *err)
+{
+    static const struct {
+        const char *name;
+        enum prcb_arch arch;
+    } names[] = {
+        {"x86", PRCB_ARCH_X86},   {"i386", PRCB_ARCH_X86},   {"ia32", PRCB_ARCH_X86},
+        {"i686", PRCB_ARCH_X86},  {"32", PRCB_ARCH_X86},     {"x64", PRCB_ARCH_X64},
+        {"amd64", PRCB_ARCH_X64}, {"x86_64", PRCB_ARCH_X64}, {"x86-64", PRCB_ARCH_X64},
+        {"64", PRCB_ARCH_X64},
+    };
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (!strcasecmp(text, names[i].name)) {
+            *ret = names[i].arch;
+            return 0;
+        }
+    }
+    return prcb_fail(err, -EINVAL, "\"%s\" is not a processor architecture: x86 or x64", text);
+}
+
+const char *prcb_arch_name(enum prcb_arch arch)
+{
+    return arch == PRCB_ARCH_X86 ? "x86" : "x64";
+}
+
+int prcb_layout_version_at(unsigned int id, struct prcb_layout_version *ret)
+{
+    const struct version_row *row;
+
+    if (id >= V_COUNT)
+        return -ENOENT;
+    row = &catalog_versions[id];
+    *ret = (struct prcb_layout_version){
+        .id = id,
+        .name = row->name,
+        .key = row->key,
+        .release = row->release,
+        .major = row->major,
+        .minor = row->minor,
+        .build = row->build,
+        .revision = row->revision,
+        .x86 = row->archs & ARCH_X86,
+        .x64 = row->archs & ARCH_X64,
+    };
+    return 0;
+}
+
+/* ---- words ---- */
+
+#define WORDS_MAX  8
+#define WORDS_SIZE 96
+
+static int compare_words(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static bool is_noise(const char *word)
+{
+    return !strcmp(word, "windows") || !strcmp(word, "version") || !strcmp(word, "microsoft");
+}
+
+/* Splits text into lower-case words in place, without noise and `without`. Returns how many. */
+static size_t split_words(char *text, const char *without, char **words)
+{
+    size_t count = 0;
+    char *save = NULL;
+
+    for (char *p = text; *p; p++)
+        *p = isalnum((unsigned char)*p) || *p == '.' ? (char)tolower((unsigned char)*p) : ' ';
+    for (char *word = strtok_r(text, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
+        if (count < WORDS_MAX && !is_noise(word) && strcmp(word, without))
+            words[count++] = word;
+    }
+    return count;
+}
+
+/* A form in which the order of words, case and noise do not count: "late 5.1" is "5.1-late". */
+static void squash(const char *text, const char *without, char *ret)
+{
+    char copy[WORDS_SIZE];
+    char *words[WORDS_MAX];
+    size_t count;
+
+    ret[0] = '\0';
+    if (strlen(text) >= sizeof(copy))
+        return; /* no name is this long, so it is none */
+    strcpy(copy, text);
+    count = split_words(copy, without, words);
+    qsort(words, count, sizeof(words[0]), compare_words);
+    for (size_t i = 0; i < count; i++) {
+        if (i)
+            strcat(ret, " ");
+        strcat(ret, words[i]);
+    }
+}
+
+/* The row of versions.def for a name; NULL if there is none. */
+static const struct version_name *find_name(const char *text, const char *without)
+{
+    char wanted[WORDS_SIZE], name[WORDS_SIZE];
+
+    squash(text, without, wanted);
+    for (const struct version_name *n = catalog_version_names; wanted[0] && n->name; n++) {
+        squash(n->name, "", name);
+        if (!strcmp(name, wanted))
+            return n;
+    }
+    return NULL;
+}
+
+/* ---- numbers ---- */
+
+/* "10.0.18362.295": how many numbers, 0 if the text is anything else. */
+static size_t parse_numbers(const char *text, uint32_t ret[4])
+{
+    size_t count = 0;
+    const char *p = text;
+
+    while (count < 4 && isdigit((unsigned char)*p)) {
+        char *end;
+        unsigned long long number = strtoull(p, &end, 10);
+
+        if (number > UINT32_MAX || end - p > 10)
+            return 0;
+        ret[count++] = (uint32_t)number;
+        if (!*end)
+            return count;
+        if (*end != '.')
+            return 0;
+        p = end + 1;
+    }
+    return 0;
+}
+
+/* Build numbers alone are taken from 10.0 on; before, the known ones only. */
+static bool build_alone(uint32_t build, uint32_t *ret_major, uint32_t *ret_minor)
+{
+    *ret_major = 10;
+    *ret_minor = 0;
+    if (build > 9999)
+        return true;
+    for (unsigned int i = 0; i < V_COUNT; i++) {
+        if (catalog_versions[i].build == build) {
+            *ret_major = catalog_versions[i].major;
+            *ret_minor = catalog_versions[i].minor;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* major.minor.build[.revision] or build[.revision] */
+static bool parse_build(const char *text, struct wanted *ret)
+{
+    uint32_t n[4] = {0};
+    size_t count = parse_numbers(text, n);
+    struct wanted w = {0};
+
+    if (count == 0)
+        return false;
+    if (count <= 2) {
+        if (!build_alone(n[0], &w.number[0], &w.number[1]))
+            return false;
+        w.number[2] = n[0];
+        w.number[3] = n[1];
+        w.has_revision = count == 2;
+    } else {
+        memcpy(w.number, n, sizeof(n));
+        w.has_revision = count == 4;
+    }
+    *ret = w;
+    return true;
+}
+
+static int compare_numbers(const struct version_row *row, const uint32_t number[4])
+{
+    const uint32_t have[4] = {row->major, row->minor, row->build, row->revision};
+
+    for (int i = 0; i < 4; i++)
+        if (have[i] != number[i])
+            return have[i] < number[i] ? -1 : 1;
+    return 0;
+}
+
+static bool same_build(const struct version_row *row, const uint32_t number[4])
+{
+    return row->major == number[0] && row->minor == number[1] && row->build == number[2];
+}
+
+/* Neighbours of a number among the versions known for a processor; NULL where there is none. */
+struct neighbours {
+    const struct version_row *before; /* or equal */
+    const struct version_row *after;
+};
+
+static struct neighbours find_neighbours(const uint32_t number[4], unsigned int archs)
+{
+    struct neighbours n = {0};
+
+    for (unsigned int i = 0; i < V_COUNT; i++) {
+        const struct version_row *row = &catalog_versions[i];
+
+        if (!(row->archs & archs))
+            continue;
+        if (compare_numbers(row, number) > 0) {
+            n.after = row;
+            return n;
+        }
+        n.before = row;
+    }
+    return n;
+}
+
+/* ---- choosing ---- */
+
+/* Adds words to a note, behind "; " where there are some. */
+static void note_add(char *note, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void note_add(char *note, const char *format, ...)
+{
+    size_t used = strlen(note);
+    va_list args;
+
+    if (used && used + 2 < PRCB_LAYOUT_NOTE) {
+        strcpy(note + used, "; ");
+        used += 2;
+    }
+    va_start(args, format);
+    vsnprintf(note + used, PRCB_LAYOUT_NOTE - used, format, args);
+    va_end(args);
+}
+
+/* The builds that are another's kernel: 19045 is 19041. */
+static void resolve_same(struct wanted *w, unsigned int archs, char *note)
+{
+    for (const struct same_build *s = catalog_same_builds; s->build; s++) {
+        if (w->number[0] == 10 && w->number[1] == 0 && w->number[2] == s->build) {
+            note_add(note, "build %u shares the kernel of %u%s", s->build, s->of,
+                     s->archs & archs ? "" : ", which was not checked for this processor");
+            w->number[2] = s->of;
+            return;
+        }
+    }
+}
+
+/* A revision between or beyond the known ones of its build. */
+static const struct version_row *choose_revision(const char *text, const struct wanted *w,
+                                                 struct neighbours n, char *note)
+{
+    bool before = n.before && same_build(n.before, w->number);
+    bool after = n.after && same_build(n.after, w->number);
+
+    if (before && compare_numbers(n.before, w->number) == 0)
+        return n.before;
+    if (before && after)
+        note_add(note, "%s lies between %s and %s, which are known: inferred from the first", text,
+                 n.before->name, n.after->name);
+    else if (before)
+        note_add(note, "%s is past %s, the last revision known: inferred from that", text,
+                 n.before->name);
+    else
+        note_add(note, "%s is before %s, the first revision known: inferred from that", text,
+                 n.after->name);
+    return before ? n.before : n.after;
+}
+
+/* A build that is not known. */
+static const struct version_row *choose_build(const char *text, struct neighbours n, char *note)
+{
+    if (n.after)
+        note_add(note, "%s lies between %s and %s, which are known: inferred from the first", text,
+                 n.before->name, n.after->name);
+    else
+        note_add(note, "%s is past %s, the last build known: inferred from that", text,
+                 n.before->name);
+    return n.before;
+}
+
+/* Servicing of this build is known, so that its number alone leaves something open. */
+static bool has_revisions(const struct version_row *last, unsigned int archs)
+{
+    for (const struct version_row *row = catalog_versions; row < last; row++)
+        if (row->major == last->major && row->build == last->build && row->archs & archs)
+            return true;
+    return false;
+}
+
+static const struct version_row *choose(const char *text, struct wanted w, enum prcb_arch arch,
+                                        char *note)
+{
+    struct neighbours n;
+
+    resolve_same(&w, 1U << arch, note);
+    if (!w.has_revision)
+        w.number[3] = UINT32_MAX;
+    n = find_neighbours(w.number, 1U << arch);
+    if (w.has_revision && ((n.before && same_build(n.before, w.number)) ||
+                           (n.after && same_build(n.after, w.number))))
+        return choose_revision(text, &w, n, note);
+    if (!n.before)
+        return NULL;
+    if (!same_build(n.before, w.number))
+        return choose_build(text, n, note);
+    if (has_revisions(n.before, 1U << arch))
+        note_add(note, "%s is taken as %s, the last revision known", text, n.before->name);
+    return n.before;
+}
+
+/* "5.1.2600 SP2", "5.1.2600 RTM": a row whose name has a service pack. */
+static const struct version_row *find_service_pack(const char *text)
+{
+    size_t length = strlen(text);
+
+    for (unsigned int i = 0; strchr(text, ' ') && i < V_COUNT; i++) {
+        const char *name = catalog_versions[i].name;
+
+        if (!strncasecmp(name, text, length) && (!name[length] || name[length] == '.'))
+            return &catalog_versions[i];
+    }
+    return NULL;
+}
+
+/* "5.1-late": the last version of that key. */
+static const struct version_row *find_key(const char *text, enum prcb_arch arch, char *note)
+{
+    const struct version_row *found = NULL, *first = NULL;
+
+    for (unsigned int i = 0; strchr(text, '-') && i < V_COUNT; i++) {
+        const struct version_row *row = &catalog_versions[i];
+
+        if (strcasecmp(row->key, text) || !(row->archs & (1U << arch)))
+            continue;
+        first = first ? first : row;
+        found = row;
+    }
+    if (found != first)
+        note_add(note, "%s is taken as %s, the last one known", text, found->name);
+    return found;
+}
+
+static int fail_choice(const char *text, const struct version_name *name, struct prcb_error *err)
+{
+    return prcb_fail(err, -EINVAL, "\"%s\" fits several layouts: say %s", text, name->version);
+}
+
+static int fail_unknown(const char *text, struct prcb_error *err)
+{
+    return prcb_fail(err, -EINVAL,
+                     "\"%.64s\" is not a version of Windows: give a name (\"XP SP3\", \"1909\", "
+                     "\"Windows 11 22H2\"), a version (6.1) or a build (10.0.19041.329)",
+                     text);
+}
+
+static int fail_too_old(const char *text, enum prcb_arch arch, struct prcb_error *err)
+{
+    for (unsigned int i = 0; i < V_COUNT; i++)
+        if (catalog_versions[i].archs & (1U << arch))
+            return prcb_fail(err, -ENOENT, "%s: no %s version before %s (%s) is known", text,
+                             prcb_arch_name(arch), catalog_versions[i].name,
+                             catalog_versions[i].release);
+    return prcb_fail(err, -ENOENT, "%s: not known", text);
+}
+
+/* The version a text stands for: through the table of names if it is one. */
+static int resolve(const char *text, enum prcb_arch arch, const struct version_row **ret,
+                   char *note, struct prcb_error *err)
+{
+    const struct version_name *name = find_name(text, "");
+    const struct version_row *row;
+    const char *target = text;
+    struct wanted w;
+
+    if (!name)
+        name = find_name(text, "10"); /* "Windows 10 1909" is "1909" */
+    if (name && name->choice)
+        return fail_choice(text, name, err);
+    if (name)
+        target = name->version;
+    row = find_key(target, arch, note);
+    if (!row)
+        row = find_service_pack(target);
+    if (!row) {
+        if (!parse_build(target, &w))
+            return fail_unknown(text, err);
+        row = choose(text, w, arch, note);
+    }
+    if (!row || !(row->archs & (1U << arch)))
+        return fail_too_old(text, arch, err);
+    *ret = row;
+    return 0;
+}
+
+int prcb_layout_version_parse(const char *text, enum prcb_arch arch,
+                              struct prcb_layout_version *ret, char *note, struct prcb_error *err)
+{
+    char words[PRCB_LAYOUT_NOTE] = "";
+    const struct version_row *row = NULL;
+    int r = resolve(text, arch, &row, words, err);
+
+    if (r)
+        return r;
+    if (note)
+        memcpy(note, words, sizeof(words));
+    return prcb_layout_version_at((unsigned int)(row - catalog_versions), ret);
+}
