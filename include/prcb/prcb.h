@@ -63,6 +63,16 @@ struct prcb_options {
     size_t size;          /* sizeof(struct prcb_options) */
     enum prcb_tier tier;  /* PRCB_TIER_AUTO, or force one */
     uint32_t max_threads; /* accounts to make room for; 0: 16384. 1 KiB each on the bpf tier */
+    uint32_t flags;       /* enum prcb_open_flag bits */
+};
+
+/* bpf tier only; ignored by others. */
+enum prcb_open_flag {
+    PRCB_OPEN_NO_LOCKS = 1 << 0, /* leave the lock tracepoints alone: waits for kernel locks are
+                                    then filed under their system call, or other-d */
+    PRCB_OPEN_KTIME = 1 << 1,    /* stamp with CLOCK_MONOTONIC, not the run-queue clock: dearer,
+                                    and the latency of waking an idle processor moves from run
+                                    to wait (docs/figures.md) */
 };
 
 /* Opens a session. opts may be NULL: everything default. The caller owns *ret

@@ -71,6 +71,7 @@ struct prcb_account_block {
     __u64 ready_ns; /* closed stretches able to run */
     /* -- cold: switch bookkeeping -- */
     __u64 run_delay;    /* the kernel's sched_info.run_delay at the last switch out */
+    __u64 sum_exec;     /* the kernel's se.sum_exec_runtime at the last switch out */
     __u64 migrations;   /* the kernel's se.nr_migrations at the last switch, absolute */
     __u64 repaired;     /* switches in that were not reported and were made good */
     __s32 last_syscall; /* at the last switch out; -1: none */
@@ -85,8 +86,6 @@ struct prcb_account_block {
     __u32 thread_flags; /* [once] PRCB_THREAD_* */
     __u32 comm_seq;     /* [own] sequence count over comm and tid, written by task_rename */
     char comm[16];      /* [own] */
-    /* -- cold: more switch bookkeeping -- */
-    __u64 sum_exec; /* the kernel's se.sum_exec_runtime at the last switch out */
     __u64 pad1[11];
     /* -- cold: one cell per cause -- */
     struct prcb_wait_cell waits[PRCB_CAUSE_MAX];
@@ -138,22 +137,22 @@ PRCB_ABI_AT(prcb_account_block, cause, 49);
 PRCB_ABI_AT(prcb_account_block, cpu, 52);
 PRCB_ABI_AT(prcb_account_block, ready_ns, 56);
 PRCB_ABI_AT(prcb_account_block, run_delay, 64);
-PRCB_ABI_AT(prcb_account_block, migrations, 72);
-PRCB_ABI_AT(prcb_account_block, repaired, 80);
-PRCB_ABI_AT(prcb_account_block, last_syscall, 88);
-PRCB_ABI_AT(prcb_account_block, guess, 92);
-PRCB_ABI_AT(prcb_account_block, enabled, 96);
-PRCB_ABI_AT(prcb_account_block, base_nvcsw, 104);
-PRCB_ABI_AT(prcb_account_block, base_nivcsw, 112);
-PRCB_ABI_AT(prcb_account_block, base_migrations, 120);
-PRCB_ABI_AT(prcb_account_block, tid, 128);
-PRCB_ABI_AT(prcb_account_block, pid, 132);
-PRCB_ABI_AT(prcb_account_block, thread_flags, 136);
-PRCB_ABI_AT(prcb_account_block, comm_seq, 140);
-PRCB_ABI_AT(prcb_account_block, comm, 144);
+PRCB_ABI_AT(prcb_account_block, migrations, 80);
+PRCB_ABI_AT(prcb_account_block, repaired, 88);
+PRCB_ABI_AT(prcb_account_block, last_syscall, 96);
+PRCB_ABI_AT(prcb_account_block, guess, 100);
+PRCB_ABI_AT(prcb_account_block, enabled, 104);
+PRCB_ABI_AT(prcb_account_block, base_nvcsw, 112);
+PRCB_ABI_AT(prcb_account_block, base_nivcsw, 120);
+PRCB_ABI_AT(prcb_account_block, base_migrations, 128);
+PRCB_ABI_AT(prcb_account_block, tid, 136);
+PRCB_ABI_AT(prcb_account_block, pid, 140);
+PRCB_ABI_AT(prcb_account_block, thread_flags, 144);
+PRCB_ABI_AT(prcb_account_block, comm_seq, 148);
+PRCB_ABI_AT(prcb_account_block, comm, 152);
 PRCB_ABI_AT(prcb_account_block, waits, 256);
 
-PRCB_ABI_AT(prcb_account_block, sum_exec, 160);
+PRCB_ABI_AT(prcb_account_block, sum_exec, 72);
 
 PRCB_ABI_SIZE(prcb_head_block, 128);
 PRCB_ABI_AT(prcb_head_block, head_size, 8);

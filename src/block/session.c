@@ -133,10 +133,14 @@ int prcb_open(const struct prcb_options *opts, struct prcb **ret, struct prcb_er
     if (options.max_threads > MAX_ACCOUNTS)
         return prcb_fail(err, -EINVAL, "room for %u threads was asked for; the most is %u",
                          options.max_threads, MAX_ACCOUNTS);
+    if (options.flags & ~(uint32_t)(PRCB_OPEN_NO_LOCKS | PRCB_OPEN_KTIME))
+        return prcb_fail(err, -EINVAL, "prcb_options.flags 0x%x has bits that mean nothing",
+                         options.flags);
     p = calloc(1, sizeof(*p));
     if (!p)
         return prcb_fail(err, -ENOMEM, "out of memory");
     p->max_threads = options.max_threads ? options.max_threads : PRCB_ACCOUNTS_DEFAULT;
+    p->flags = options.flags;
     p->pid_ns = own_pid_ns();
     pthread_mutex_init(&p->lock, NULL);
     clock_base_init(&p->clock);

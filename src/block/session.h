@@ -22,6 +22,7 @@ struct prcb {
     const struct tier *tier;
     char reason[256]; /* why not a better tier; empty: none better, or forced */
     uint32_t max_threads;
+    uint32_t flags;          /* enum prcb_open_flag */
     uint32_t pid_ns;         /* inode of the caller's pid namespace */
     struct clock_base clock; /* taken at open; constant */
     pthread_mutex_t lock;    /* over everything below, and one caller at a time in a tier's

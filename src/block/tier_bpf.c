@@ -87,9 +87,10 @@ static int configure(struct prcb *p, struct prcb_error *err)
                          "the kernel has no BTF (/sys/kernel/btf/vmlinux): it must be built with "
                          "CONFIG_DEBUG_INFO_BTF");
     skeleton->rodata->config.has_prev_state = tracepoint_arguments(btf, "sched_switch") >= 4;
-    locks = tracepoint_arguments(btf, "contention_begin") > 0;
+    locks = !(p->flags & PRCB_OPEN_NO_LOCKS) && tracepoint_arguments(btf, "contention_begin") > 0;
     btf__free(btf);
     skeleton->rodata->config.pid_ns = p->pid_ns;
+    skeleton->rodata->config.use_ktime = !!(p->flags & PRCB_OPEN_KTIME);
     skeleton->rodata->config.accounts = p->max_threads;
     bpf_program__set_autoload(skeleton->progs.prcb_contention_begin, locks);
     bpf_program__set_autoload(skeleton->progs.prcb_contention_end, locks);
@@ -135,8 +136,7 @@ static int write_head(struct prcb *p, struct prcb_error *err)
     };
     __u32 zero = 0;
 
-    if (bpf_map__autocreate(skeleton->maps.head_map) &&
-        bpf_program__autoload(skeleton->progs.prcb_contention_begin))
+    if (bpf_program__autoload(skeleton->progs.prcb_contention_begin))
         head.features |= PRCB_FEATURE_LOCKS;
     if (bpf_map_update_elem(bpf_map__fd(skeleton->maps.head_map), &zero, &head, BPF_ANY))
         return prcb_fail(err, -errno, "the head page cannot be written: %s", strerror(errno));

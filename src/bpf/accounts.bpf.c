@@ -79,7 +79,7 @@ struct {
     __type(value, struct offset_window);
 } offset_windows SEC(".maps");
 
-#define OFFSET_EVERY_NS  250000ull
+#define OFFSET_EVERY_NS  262144ull
 #define OFFSET_WINDOW_NS 1000000000ull
 
 static const __u32 zero = 0;
@@ -100,10 +100,11 @@ static __noinline void sample_offset(__u64 clock)
 {
     struct offset_window *window = bpf_map_lookup_elem(&offset_windows, &zero);
     struct prcb_head_block *head = head_block();
-    __u64 offset = bpf_ktime_get_ns() - clock;
+    __u64 offset;
 
-    if (!window || !head)
+    if (!window || !head || clock < window->next)
         return;
+    offset = bpf_ktime_get_ns() - clock;
     window->next = clock + OFFSET_EVERY_NS;
     if (!window->least || offset < window->least)
         window->least = offset;
@@ -117,17 +118,17 @@ static __noinline void sample_offset(__u64 clock)
     window->least = 0;
 }
 
-/* The stamp of a switch on this processor. prev: the task that is leaving it. */
-static __always_inline __u64 switch_clock(struct task_struct *prev)
+/* The stamp of a switch on this processor. prev: the task that is leaving it. before:
+ * the stamp that it will replace, which tells without a look at anything else that
+ * the offset was sampled not long ago. */
+static __always_inline __u64 switch_clock(struct task_struct *prev, __u64 before)
 {
-    struct offset_window *window;
     __u64 clock;
 
     if (!has_rq_clock() || config.use_ktime)
         return bpf_ktime_get_ns();
     clock = prev->se.cfs_rq->rq->clock;
-    window = bpf_map_lookup_elem(&offset_windows, &zero);
-    if (window && clock >= window->next)
+    if (clock / OFFSET_EVERY_NS != before / OFFSET_EVERY_NS)
         sample_offset(clock);
     return clock;
 }
@@ -311,7 +312,7 @@ int prcb_switch(__u64 *ctx)
     if (tag) {
         account = account_of(tag);
         if (account) {
-            now = switch_clock(prev);
+            now = switch_clock(prev, account->stamp);
             switch_out(tag, account, prev, next, state, now);
         }
     }
@@ -320,7 +321,7 @@ int prcb_switch(__u64 *ctx)
         account = account_of(tag);
         if (account) {
             if (!now)
-                now = switch_clock(prev);
+                now = switch_clock(prev, account->stamp);
             switch_in(account, next, now);
         }
     }
