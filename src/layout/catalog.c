@@ -42,13 +42,9 @@ const struct same_build catalog_same_builds[] = {
 
 /* ---- structures ---- */
 
-/* clang-format off: it takes half a braced list for a block */
-#define CLOSE_TABLE                                                                                \
-    {                                                                                              \
-        0                                                                                          \
-    }                                                                                              \
-    }                                                                                              \
-    ;
+/* The formatter takes half a braced list for a block. */
+/* clang-format off */
+#define CLOSE_TABLE {0}};
 /* clang-format on */
 
 #define BEGIN(name) static const struct size_row sizes_##name[] = {

@@ -25,12 +25,15 @@
  *        A member of type UNION or STRUCT is followed by its own members, named "Flags.Reserved",
  *        at offsets from the start of the whole structure.
  *
+ *   HOLE(owner, x86 offset, x64 offset, size, first, last)
+ *        Bytes without a name that alignment does not explain.
  *   E(name, value, first, last, grade)   a name of an enumeration
  *   ALIAS(spelling, name)                another spelling of a member that find accepts
  *
  * Versions are the ids of catalog/versions.def. LATEST is the last of them and moves with it.
- * Offsets are written, never computed. What no row names must be alignment padding:
- * tests/unit/test_layout_catalog.c finds any other hole or overlap.
+ * Offsets are written, never computed. What no row names must be alignment padding
+ * (a gap smaller than the alignment of what follows, which is on its alignment) or a HOLE row:
+ * tests/unit/test_layout_catalog.c finds any other gap or overlap.
  *
  * Grades: SYMBOLS public symbol files; HEADER computed from a published header by its alignment
  * rules; VENDOR a public header as it stands; ANALYST the analyst's tables; INFERRED not read,

@@ -343,19 +343,18 @@ static int fail_no_structure(const char *name, struct prcb_error *err)
 static int fail_no_version(const struct type_row *type, unsigned int version, enum prcb_arch arch,
                            struct prcb_error *err)
 {
-    unsigned int first = V_COUNT, last = 0;
+    const char *first = NULL, *last = NULL;
 
-    for (const struct size_row *s = type->sizes; s->archs; s++) {
-        if (!(s->archs & (1U << arch)))
+    for (unsigned int v = 0; v < V_COUNT; v++) {
+        if (!(catalog_versions[v].archs & (1U << arch)) || !layout_find_size(type, v, arch))
             continue;
-        first = s->first < first ? s->first : first;
-        last = s->last > last ? s->last : last;
+        first = first ? first : catalog_versions[v].name;
+        last = catalog_versions[v].name;
     }
-    if (first == V_COUNT)
+    if (!first)
         return prcb_fail(err, -ENOENT, "%s is not known for %s", type->name, prcb_arch_name(arch));
     return prcb_fail(err, -ENOENT, "%s (%s) is not known in %s, only from %s to %s", type->name,
-                     prcb_arch_name(arch), catalog_versions[version].name,
-                     catalog_versions[first].name, catalog_versions[last].name);
+                     prcb_arch_name(arch), catalog_versions[version].name, first, last);
 }
 
 static void note_inferred(struct prcb_layout *l)
