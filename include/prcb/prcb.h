@@ -132,7 +132,9 @@ PRCB_API int prcb_profile_thread(struct prcb *p, pid_t tid, unsigned follow,
 PRCB_API int prcb_profile_process(struct prcb *p, pid_t pid, unsigned follow,
                                   struct prcb_error *err);
 /* All threads in the cgroup directory and those below it, threads that are moved
- * into it later, and what these create. Threads that are moved out stay profiled. */
+ * into it later, and what these create. One cgroup a session. When a whole process
+ * is moved in, its other threads follow at the next prcb_refresh (bpf tier: its
+ * first thread at once). Threads that are moved out stay profiled. */
 PRCB_API int prcb_profile_cgroup(struct prcb *p, const char *path, struct prcb_error *err);
 /* Every thread of the system, kernel threads included, present and future. */
 PRCB_API int prcb_profile_all(struct prcb *p, struct prcb_error *err);
@@ -144,8 +146,9 @@ PRCB_API int prcb_spawn(struct prcb *p, char *const argv[], unsigned follow, pid
                         struct prcb_error *err);
 
 /* Brings the session up to date with threads that came and went. The bpf tier
- * has nothing to do here; the perf tier looks at /proc now, and a thread that
- * starts and ends between two calls is not seen. prcb_walk calls it. */
+ * looks only after a process was moved into the profiled cgroup; the perf tier
+ * looks at /proc at each call, and a thread that starts and ends between two calls
+ * is not seen. prcb_walk calls it. */
 PRCB_API int prcb_refresh(struct prcb *p, struct prcb_error *err);
 
 /* ---- records ------------------------------------------------------------ */

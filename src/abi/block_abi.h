@@ -24,6 +24,7 @@
 #define PRCB_ABI_MINOR 0
 
 #define PRCB_ACCOUNTS_DEFAULT 16384
+#define PRCB_OFFSET_UNKNOWN   0x7fffffffffffffffll /* head.clock_offset before the first switch */
 #define PRCB_SLOT_NONE        0xffffffffu
 
 /* account.state */
@@ -107,7 +108,7 @@ struct prcb_head_block {
     /* CLOCK_MONOTONIC minus the writer's clock: the smallest difference seen in about a
      * second (a stamp is never ahead of its clock, so the smallest is the truest). One
      * word, stored by any processor; 0 when stamps are CLOCK_MONOTONIC itself. */
-    __u64 clock_offset;
+    __s64 clock_offset;
     /* Slots below this have been given out at least once; the rest have never been
      * touched. Atomic adds; may overshoot account_count. */
     __u64 account_used;

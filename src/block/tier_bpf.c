@@ -34,6 +34,8 @@ struct bpf_state {
     const struct prcb_head_block *head; /* mapped read-only */
     const char *accounts;               /* mapped read-only */
     size_t accounts_bytes;
+    char *cgroup;      /* path of the cgroup that is followed; NULL: none */
+    __u64 moved;       /* processes moved into it that were looked for */
     bool iter_by_task; /* the kernel can point an iterator at one task (6.1) */
 };
 
@@ -136,6 +138,9 @@ static int write_head(struct prcb *p, struct prcb_error *err)
     };
     __u32 zero = 0;
 
+    if (head.features & PRCB_FEATURE_RQ_CLOCK)
+        head.clock_offset = PRCB_OFFSET_UNKNOWN;
+
     if (bpf_program__autoload(skeleton->progs.prcb_contention_begin))
         head.features |= PRCB_FEATURE_LOCKS;
     if (bpf_map_update_elem(bpf_map__fd(skeleton->maps.head_map), &zero, &head, BPF_ANY))
@@ -181,16 +186,28 @@ static int attach_always(struct accounts_bpf *skeleton, struct prcb_error *err)
     return result;
 }
 
+static __s64 clock_offset(const struct bpf_state *s)
+{
+    return __atomic_load_n(&s->head->clock_offset, __ATOMIC_RELAXED);
+}
+
 /* The offset between the writer's clock and ours comes from switches: make some,
  * enough that the smallest difference is near the true one. */
-static void settle_clock(struct bpf_state *s)
+static int settle_clock(struct bpf_state *s, struct prcb_error *err)
 {
     const struct timespec pause = {.tv_nsec = 300000};
 
     if (!(s->head->features & PRCB_FEATURE_RQ_CLOCK))
-        return;
-    for (int i = 0; i < 8 || (i < 200 && !s->head->clock_offset); i++)
+        return 0;
+    s->skeleton->bss->calibrating = 1;
+    for (int i = 0; i < 8 || (i < 1000 && clock_offset(s) == PRCB_OFFSET_UNKNOWN); i++)
         nanosleep(&pause, NULL);
+    s->skeleton->bss->calibrating = 0;
+    if (clock_offset(s) == PRCB_OFFSET_UNKNOWN)
+        return prcb_fail(err, -EIO,
+                         "the sched_switch program does not run: is BPF held back by "
+                         "the kernel (kernel.ftrace_enabled, lockdown)?");
+    return 0;
 }
 
 static int load(struct prcb *p, struct prcb_error *err)
@@ -227,7 +244,7 @@ static int bpf_open(struct prcb *p, struct prcb_error *err)
     if (!result)
         result = attach_always(p->bpf->skeleton, err);
     if (!result)
-        settle_clock(p->bpf);
+        result = settle_clock(p->bpf, err);
     return result;
 }
 
@@ -242,6 +259,7 @@ static void bpf_close(struct prcb *p)
     if (s->head)
         munmap((void *)s->head, (size_t)sysconf(_SC_PAGESIZE));
     accounts_bpf__destroy(s->skeleton);
+    free(s->cgroup);
     free(s);
     p->bpf = NULL;
 }
@@ -423,13 +441,29 @@ static int register_cgroup_tree(struct prcb *p, int dir, const char *path, unsig
     return result;
 }
 
+/* Registers every thread that is in the cgroup now. */
+static int register_cgroup(struct prcb *p, const char *path, struct prcb_error *err)
+{
+    unsigned added;
+    int result;
+
+    do {
+        int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+        added = 0;
+        if (dir < 0)
+            return prcb_fail(err, -errno, "cgroup %s: %s", path, strerror(errno));
+        result = register_cgroup_tree(p, dir, path, &added, err);
+    } while (!result && added);
+    return result;
+}
+
 static int bpf_profile_cgroup(struct prcb *p, const char *path, struct prcb_error *err)
 {
     struct accounts_bpf *skeleton = p->bpf->skeleton;
     struct statfs fs;
     struct stat st;
-    unsigned added;
-    int dir, result;
+    int result;
 
     if (stat(path, &st) || statfs(path, &fs))
         return prcb_fail(err, -errno, "cgroup %s: %s", path, strerror(errno));
@@ -443,22 +477,26 @@ static int bpf_profile_cgroup(struct prcb *p, const char *path, struct prcb_erro
         return result;
     skeleton->bss->scope.cgroup_v2 = fs.f_type == CGROUP2_MAGIC;
     skeleton->bss->scope.cgroup = st.st_ino;
-    do {
-        added = 0;
-        dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (dir < 0)
-            result = prcb_fail(err, -errno, "cgroup %s: %s", path, strerror(errno));
-        else
-            result = register_cgroup_tree(p, dir, path, &added, err);
-    } while (!result && added);
+    result = register_cgroup(p, path, err);
+    if (!result && !p->bpf->cgroup) {
+        p->bpf->cgroup = strdup(path);
+        result = p->bpf->cgroup ? 0 : prcb_fail(err, -ENOMEM, "out of memory");
+    }
     if (result)
         skeleton->bss->scope.cgroup = 0;
     return result;
 }
 
+/* Processes that were moved into the cgroup: their leaders are profiled already. */
 static int bpf_refresh(struct prcb *p, struct prcb_error *err)
 {
-    return 0;
+    struct bpf_state *s = p->bpf;
+    __u64 moved = __atomic_load_n(&s->skeleton->bss->scope.moved, __ATOMIC_RELAXED);
+
+    if (moved == s->moved || !s->cgroup)
+        return 0;
+    s->moved = moved;
+    return register_cgroup(p, s->cgroup, err);
 }
 
 /* ---- reading ---- */
@@ -488,7 +526,7 @@ static uint64_t writer_now(struct prcb *p, struct clock *clock)
     bool fresh = false;
     uint64_t now = clock_now(clock, &p->clock, &fresh);
 
-    return now - __atomic_load_n(&p->bpf->head->clock_offset, __ATOMIC_RELAXED);
+    return now - (uint64_t)clock_offset(p->bpf);
 }
 
 static int bpf_thread_open(struct prcb *p, struct prcb_thread *t, struct prcb_error *err)

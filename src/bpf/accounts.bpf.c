@@ -21,6 +21,9 @@ char LICENSE[] SEC("license")
 const volatile struct prcb_bpf_config config = {};
 /* PRCB_FEATURE_* that the kernel allows; prcb_tell_features fills it. */
 __u32 kernel_features = 0;
+/* Every switch samples the clock's offset, not just those of profiled threads: set
+ * while a session is opened. */
+__u32 calibrating = 0;
 /* What user space asks the registrar to do, and its answer. */
 struct prcb_bpf_request request = {};
 /* Which new threads are profiled whoever created them. */
@@ -68,8 +71,8 @@ struct {
 /* Each processor's part in finding the clock's offset; see sample_offset. */
 struct offset_window {
     __u64 next;  /* when to sample again */
-    __u64 end;   /* when the window ends */
-    __u64 least; /* smallest offset seen in it */
+    __u64 end;   /* when the window ends; 0: none has begun */
+    __s64 least; /* smallest offset seen in it */
 };
 
 struct {
@@ -100,22 +103,22 @@ static __noinline void sample_offset(__u64 clock)
 {
     struct offset_window *window = bpf_map_lookup_elem(&offset_windows, &zero);
     struct prcb_head_block *head = head_block();
-    __u64 offset;
+    __s64 offset;
 
     if (!window || !head || clock < window->next)
         return;
     offset = bpf_ktime_get_ns() - clock;
     window->next = clock + OFFSET_EVERY_NS;
-    if (!window->least || offset < window->least)
+    if (!window->end || offset < window->least)
         window->least = offset;
-    if (!head->clock_offset || offset < head->clock_offset)
-        *(volatile __u64 *)&head->clock_offset = offset;
+    if (offset < head->clock_offset)
+        *(volatile __s64 *)&head->clock_offset = offset;
     if (clock < window->end)
         return;
     if (window->end)
-        *(volatile __u64 *)&head->clock_offset = window->least;
+        *(volatile __s64 *)&head->clock_offset = window->least;
     window->end = clock + OFFSET_WINDOW_NS;
-    window->least = 0;
+    window->least = offset;
 }
 
 /* The stamp of a switch on this processor. prev: the task that is leaving it. before:
@@ -136,7 +139,7 @@ static __always_inline __u64 switch_clock(struct task_struct *prev, __u64 before
 /* The same clock away from a switch. */
 static __always_inline __u64 clock_now(struct prcb_head_block *head)
 {
-    return bpf_ktime_get_ns() - *(volatile __u64 *)&head->clock_offset;
+    return bpf_ktime_get_ns() - *(volatile __s64 *)&head->clock_offset;
 }
 
 /* ---- closing stretches ---- */
@@ -308,6 +311,8 @@ int prcb_switch(__u64 *ctx)
     struct tag *tag;
     __u64 now = 0;
 
+    if (calibrating)
+        switch_clock(prev, 0);
     tag = bpf_task_storage_get(&tags, prev, NULL, 0);
     if (tag) {
         account = account_of(tag);
@@ -546,6 +551,22 @@ static __always_inline __u32 guess_of(struct task_struct *task)
     return PRCB_STATE_OFF | (__u32)cause << 8;
 }
 
+/* Off the processor for good. A task that is about to be is waited for, a microsecond
+ * or two: between its last switch's tracepoint and the switch itself nobody could
+ * tell whether the program has seen it. */
+static __always_inline bool has_ended(struct task_struct *task)
+{
+    int i;
+
+    for (i = 0; i < 1000; i++) {
+        if (!(task->__state & TASK_DEAD_))
+            return false;
+        if (!task->on_cpu)
+            return true;
+    }
+    return false;
+}
+
 /* The account is published before its first switch, so the guess and the counters
  * may be from before a switch nobody saw: look again until they agree. The guess
  * is one word of its own, so the switch program never waits for this. */
@@ -554,6 +575,18 @@ static __always_inline void guess_until_settled(struct prcb_account_block *accou
 {
     int i;
 
+    /* Made its last switch before it was published: no program writes this account. */
+    if (has_ended(task)) {
+        __u32 seq = account->seq;
+
+        if (account->state != PRCB_STATE_UNSEEN)
+            return;
+        prcb_seq_begin(&account->seq, seq);
+        account->state = PRCB_STATE_EXITED;
+        account->cause = PRCB_CAUSE_EXIT;
+        prcb_seq_end(&account->seq, seq);
+        return;
+    }
     for (i = 0; i < 4; i++) {
         __u64 before = task->nvcsw + task->nivcsw;
 
@@ -603,7 +636,7 @@ int prcb_register(struct bpf_iter__task *ctx)
 {
     struct task_struct *task = ctx->task;
 
-    if (task && task->pid && is_requested(task))
+    if (task && task->pid && !task->exit_state && is_requested(task))
         register_task(task);
     return 0;
 }
@@ -632,8 +665,13 @@ int prcb_cgroup_attach(__u64 *ctx)
     struct task_struct *task = (void *)ctx[2];
     struct prcb_account_block *account = NULL;
 
-    if (!scope.cgroup || !in_cgroup((struct cgroup *)ctx[0], scope.cgroup) ||
-        bpf_task_storage_get(&tags, task, NULL, 0))
+    if (!scope.cgroup || !in_cgroup((struct cgroup *)ctx[0], scope.cgroup))
+        return 0;
+    /* A process that moves is reported by its leader alone; the other threads cannot be
+     * reached from here. User space looks for them at its next refresh. */
+    if (ctx[3])
+        scope.moved++;
+    if (bpf_task_storage_get(&tags, task, NULL, 0))
         return 0;
     adopt(task, PRCB_PASS_THREADS | PRCB_PASS_CHILDREN, false, &account);
     if (account)

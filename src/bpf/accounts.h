@@ -36,6 +36,7 @@ struct prcb_bpf_scope {
     __u32 all;
     __u32 cgroup_v2;
     __u64 cgroup; /* inode of the cgroup's directory */
+    __u64 moved;  /* out: processes that were moved into it */
 };
 
 /* An account to be given back. */

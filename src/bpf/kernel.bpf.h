@@ -126,6 +126,7 @@ struct task_struct {
     unsigned int flags;
     int on_cpu;
     int on_rq;
+    int exit_state;
     int prio;
     struct sched_entity se;
     _Bool throttled; /* per-task CPU-quota throttling: 6.18 */
