@@ -121,8 +121,10 @@ static __always_inline __u8 cause_of_wait(struct task_struct *task, __u32 state,
     if (state & TASK_RTLOCK_WAIT_)
         return PRCB_CAUSE_KLOCK;
     if (BPF_CORE_READ_BITFIELD(task, in_iowait)) {
-        if (by_syscall == PRCB_CAUSE_FSYNC)
-            return PRCB_CAUSE_FSYNC;
+        /* The kernel calls a wait in io_uring_enter I/O wait as soon as any request is in
+         * flight, a poll too (6.1). */
+        if (by_syscall == PRCB_CAUSE_FSYNC || by_syscall == PRCB_CAUSE_IO_URING)
+            return by_syscall;
         /* Outside a system call only a fault reads from storage. A fault inside one
          * looks the same as the call's own read. */
         if (!in_syscall && !(task->flags & PF_KTHREAD_))
