@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * `prcb doctor`: prints what doctor_checks.c finds, and opens a session to see
+ * which tier one really gets.
+ */
+#include "cli.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include <json-c/json.h>
+#include <prcb/prcb.h>
+
+#include "doctor.h"
+
+enum { OPTION_ROOT = CLI_LONG };
+
+static const struct cli_option options[] = {
+    {'j', "json", NULL, "print JSON", 'j'},
+    {'v', "verbose", NULL, "cost and mend of what is present, too", 'v'},
+    {0, "root", "DIR",
+     "look at the files below DIR instead of the machine's\n"
+     "(the tier is always the machine's)",
+     OPTION_ROOT},
+    {0},
+};
+
+/* The tier that a session gets now. */
+struct outcome {
+    enum prcb_tier tier;                                 /* PRCB_TIER_AUTO: none at all */
+    char reason[sizeof(((struct prcb_error *)0)->text)]; /* why not a better one; "": it is best */
+};
+
+static const char *state_name(enum doctor_state state)
+{
+    switch (state) {
+    case DOCTOR_PRESENT:
+        return "present";
+    case DOCTOR_ABSENT:
+        return "absent";
+    default:
+        return "unknown";
+    }
+}
+
+static void try_session(struct outcome *ret)
+{
+    const struct prcb_options opts = {.size = sizeof(opts), .max_threads = 64};
+    struct prcb_error err = {0};
+    struct prcb *p;
+    const char *reason;
+
+    memset(ret, 0, sizeof(*ret));
+    if (prcb_open(&opts, &p, &err)) {
+        snprintf(ret->reason, sizeof(ret->reason), "%s", err.text);
+        return;
+    }
+    ret->tier = prcb_session_tier(p);
+    reason = prcb_session_tier_reason(p);
+    snprintf(ret->reason, sizeof(ret->reason), "%s", reason ? reason : "");
+    prcb_close(p);
+}
+
+static const char *tier_word(const struct outcome *outcome)
+{
+    return outcome->tier ? prcb_tier_name(outcome->tier) : "none";
+}
+
+static void print_row(const struct doctor_check *check, const struct doctor_result *result,
+                      bool verbose)
+{
+    printf("%-23s  %-7s  %s\n", check->name, state_name(result->state), result->detail);
+    if (result->state == DOCTOR_PRESENT && !verbose)
+        return;
+    printf("%-23s  costs: %s\n%-23s  mend:  %s\n", "", check->cost, "", check->mend);
+}
+
+static void print_table(const char *root, bool verbose, const struct outcome *outcome)
+{
+    struct utsname kernel;
+    struct doctor_result result;
+
+    uname(&kernel);
+    printf("prcb %s on %s %s %s\n\n", prcb_version(), kernel.sysname, kernel.release,
+           kernel.machine);
+    for (size_t i = 0; i < doctor_check_count; i++) {
+        doctor_checks[i].look(root, &result);
+        print_row(&doctor_checks[i], &result, verbose);
+    }
+    printf("\ntier: %s%s%s\n", tier_word(outcome), outcome->reason[0] ? ": " : "", outcome->reason);
+}
+
+static struct json_object *text_or_null(const char *text)
+{
+    return text && *text ? json_object_new_string(text) : NULL;
+}
+
+static struct json_object *json_row(const struct doctor_check *check, const char *root)
+{
+    struct json_object *row = json_object_new_object();
+    struct doctor_result result;
+
+    check->look(root, &result);
+    json_object_object_add(row, "name", json_object_new_string(check->name));
+    json_object_object_add(row, "state", json_object_new_string(state_name(result.state)));
+    json_object_object_add(row, "detail", json_object_new_string(result.detail));
+    json_object_object_add(row, "cost", json_object_new_string(check->cost));
+    json_object_object_add(row, "mend", json_object_new_string(check->mend));
+    return row;
+}
+
+static void print_json(const char *root, const struct outcome *outcome)
+{
+    struct json_object *top = json_object_new_object(), *rows = json_object_new_array();
+    struct utsname kernel;
+
+    uname(&kernel);
+    for (size_t i = 0; i < doctor_check_count; i++)
+        json_object_array_add(rows, json_row(&doctor_checks[i], root));
+    json_object_object_add(top, "version", json_object_new_string(prcb_version()));
+    json_object_object_add(top, "kernel", json_object_new_string(kernel.release));
+    json_object_object_add(top, "machine", json_object_new_string(kernel.machine));
+    json_object_object_add(top, "checks", rows);
+    json_object_object_add(top, "tier",
+                           text_or_null(outcome->tier ? prcb_tier_name(outcome->tier) : NULL));
+    json_object_object_add(top, "tier_reason", text_or_null(outcome->reason));
+    puts(json_object_to_json_string_ext(top,
+                                        JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
+    json_object_put(top);
+}
+
+static int run(const struct cli_command *self, int argc, char **argv)
+{
+    struct cli_parser parser = {.command = self, .argc = argc, .argv = argv};
+    bool json = false, verbose = false;
+    const char *root = "";
+    struct outcome outcome;
+    int id;
+
+    while ((id = cli_next(&parser)) > 0) {
+        switch (id) {
+        case 'j':
+            json = true;
+            break;
+        case 'v':
+            verbose = true;
+            break;
+        case OPTION_ROOT:
+            root = parser.value;
+            break;
+        }
+    }
+    if (id < 0)
+        return cli_parse_result(id);
+    if (parser.index < argc)
+        return cli_usage_error(self, "'%s': no argument is wanted", argv[parser.index]);
+    try_session(&outcome);
+    if (json)
+        print_json(root, &outcome);
+    else
+        print_table(root, verbose, &outcome);
+    return outcome.tier == PRCB_TIER_BPF ? CLI_OK : CLI_FAILED;
+}
+
+const struct cli_command cmd_doctor = {
+    .name = "doctor",
+    .synopsis = "[-j] [-v] [--root DIR]",
+    .summary = "what this machine lacks, what that costs, how to mend it",
+    .description =
+        "Looks at what prcb builds on: one line each, present, absent or unknown. What is not\n"
+        "present is followed by what that costs and what mends it. The last line names the tier\n"
+        "that a session gets now, found by opening one, and why no better one.\n"
+        "Exit status: 0 when the bpf tier works, 1 when it does not, 2 for a wrong command line.",
+    .options = options,
+    .examples = "  prcb doctor\n"
+                "  sudo prcb doctor\n"
+                "  prcb doctor -j | python3 -m json.tool\n",
+    .run = run,
+};

@@ -1,0 +1,523 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "doctor.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define CAP_SYS_ADMIN_BIT 21
+#define CAP_PERFMON_BIT   38
+#define CAP_BPF_BIT       39
+
+/* ---- reading ---- */
+
+static void path_of(const char *root, const char *name, char *ret, size_t size)
+{
+    snprintf(ret, size, "%s%s", root, name);
+}
+
+static int open_below(const char *root, const char *name)
+{
+    char path[512];
+    int fd;
+
+    path_of(root, name, path, sizeof(path));
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+static bool exists(const char *root, const char *name)
+{
+    char path[512];
+
+    path_of(root, name, path, sizeof(path));
+    return !access(path, F_OK);
+}
+
+/* The whole of a file, with a NUL behind it, for the caller to free; no size of
+ * procfs files is known beforehand. 0 or -errno. */
+static int read_whole(const char *root, const char *name, char **ret, size_t *ret_size)
+{
+    size_t size = 0, room = 65536;
+    char *text = malloc(room), *larger;
+    int fd = open_below(root, name), result = 0;
+    ssize_t got = 1;
+
+    if (!text || fd < 0)
+        result = fd < 0 ? fd : -ENOMEM;
+    while (!result && got > 0) {
+        if (room - size < 2) {
+            larger = realloc(text, room * 2);
+            if (!larger) {
+                result = -ENOMEM;
+                break;
+            }
+            text = larger;
+            room *= 2;
+        }
+        got = read(fd, text + size, room - size - 1);
+        if (got < 0)
+            result = -errno;
+        else
+            size += (size_t)got;
+    }
+    if (fd >= 0)
+        close(fd);
+    if (result) {
+        free(text);
+        return result;
+    }
+    text[size] = '\0';
+    *ret = text;
+    *ret_size = size;
+    return 0;
+}
+
+/* The first bytes of a small file, without the newline. 0 or -errno. */
+static int read_line(const char *root, const char *name, char *ret, size_t size)
+{
+    int fd = open_below(root, name);
+    ssize_t got;
+    int error;
+
+    if (fd < 0)
+        return fd;
+    got = read(fd, ret, size - 1);
+    error = errno;
+    close(fd);
+    if (got < 0)
+        return -error;
+    ret[got] = '\0';
+    ret[strcspn(ret, "\n")] = '\0';
+    return 0;
+}
+
+static int read_number(const char *root, const char *name, long *ret)
+{
+    char text[64], *end;
+    long value;
+    int result = read_line(root, name, text, sizeof(text));
+
+    if (result)
+        return result;
+    value = strtol(text, &end, 10);
+    if (end == text)
+        return -EINVAL;
+    *ret = value;
+    return 0;
+}
+
+static void found(struct doctor_result *ret, enum doctor_state state, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void found(struct doctor_result *ret, enum doctor_state state, const char *format, ...)
+{
+    va_list args;
+
+    ret->state = state;
+    va_start(args, format);
+    vsnprintf(ret->detail, sizeof(ret->detail), format, args);
+    va_end(args);
+}
+
+static void unreadable(struct doctor_result *ret, const char *name, int error)
+{
+    found(ret, DOCTOR_UNKNOWN, "%s: %s", name, strerror(-error));
+}
+
+/* ---- the kernel ---- */
+
+#define BTF "/sys/kernel/btf/vmlinux"
+
+static void look_btf(const char *root, struct doctor_result *ret)
+{
+    char path[512];
+    struct stat st;
+
+    path_of(root, BTF, path, sizeof(path));
+    if (stat(path, &st))
+        found(ret, DOCTOR_ABSENT, BTF ": %s", strerror(errno));
+    else
+        found(ret, DOCTOR_PRESENT, BTF ", %.1f MiB", (double)st.st_size / 1048576.0);
+}
+
+/* A tracepoint's BTF name, with the NULs that hold it in the string section. */
+static void look_contention(const char *root, struct doctor_result *ret)
+{
+    static const char name[] = "\0btf_trace_contention_begin";
+    size_t size;
+    char *btf;
+    int result = read_whole(root, BTF, &btf, &size);
+
+    if (result == -ENOENT) {
+        found(ret, DOCTOR_UNKNOWN, "cannot be told without BTF");
+    } else if (result) {
+        unreadable(ret, BTF, result);
+    } else {
+        if (memmem(btf, size, name, sizeof(name)))
+            found(ret, DOCTOR_PRESENT, "contention_begin is in the kernel's BTF");
+        else
+            found(ret, DOCTOR_ABSENT, "contention_begin is not in the kernel's BTF");
+        free(btf);
+    }
+}
+
+/* Own run time is in the file only where the kernel keeps sched_info. */
+static void look_ready_time(const char *root, struct doctor_result *ret)
+{
+    char text[128];
+    int result = read_line(root, "/proc/self/schedstat", text, sizeof(text));
+
+    if (result == -ENOENT)
+        found(ret, DOCTOR_ABSENT, "no /proc/self/schedstat");
+    else if (result)
+        unreadable(ret, "/proc/self/schedstat", result);
+    else if (strtoull(text, NULL, 10))
+        found(ret, DOCTOR_PRESENT, "/proc/self/schedstat counts");
+    else
+        found(ret, DOCTOR_ABSENT, "/proc/self/schedstat stays 0");
+}
+
+static void look_lockdown(const char *root, struct doctor_result *ret)
+{
+    static const char name[] = "/sys/kernel/security/lockdown";
+    char text[128];
+    int result = read_line(root, name, text, sizeof(text));
+
+    /* A mounted securityfs lists the security modules: no lockdown beside it, none built in. */
+    if (result == -ENOENT && exists(root, "/sys/kernel/security/lsm"))
+        found(ret, DOCTOR_PRESENT, "this kernel has no lockdown");
+    else if (result == -ENOENT)
+        found(ret, DOCTOR_UNKNOWN, "securityfs is not mounted");
+    else if (result)
+        unreadable(ret, name, result);
+    else if (strstr(text, "[confidentiality]"))
+        found(ret, DOCTOR_ABSENT, "locked down: %s", text);
+    else
+        found(ret, DOCTOR_PRESENT, "%s", text);
+}
+
+/* ---- what this process may do ---- */
+
+static bool initial_user_namespace(const char *root)
+{
+    unsigned long inner, outer, count;
+    char text[256];
+
+    return read_line(root, "/proc/self/uid_map", text, sizeof(text)) ||
+           (sscanf(text, "%lu %lu %lu", &inner, &outer, &count) == 3 && !inner && !outer &&
+            count == UINT32_MAX);
+}
+
+static int effective_capabilities(const char *root, uint64_t *ret)
+{
+    size_t size;
+    char *status, *at;
+    int result = read_whole(root, "/proc/self/status", &status, &size);
+
+    if (result)
+        return result;
+    at = strstr(status, "\nCapEff:");
+    if (at)
+        *ret = strtoull(at + strlen("\nCapEff:"), NULL, 16);
+    free(status);
+    return at ? 0 : -EINVAL;
+}
+
+static void look_capabilities(const char *root, struct doctor_result *ret)
+{
+    uint64_t caps;
+    int result = effective_capabilities(root, &caps);
+    bool admin, bpf, perfmon;
+
+    if (result) {
+        unreadable(ret, "/proc/self/status", result);
+        return;
+    }
+    admin = caps >> CAP_SYS_ADMIN_BIT & 1;
+    bpf = admin || (caps >> CAP_BPF_BIT & 1);
+    perfmon = admin || (caps >> CAP_PERFMON_BIT & 1);
+    if (!bpf || !perfmon)
+        found(ret, DOCTOR_ABSENT, "user %d, without%s%s", (int)geteuid(), bpf ? "" : " CAP_BPF",
+              perfmon ? "" : " CAP_PERFMON");
+    else if (!initial_user_namespace(root))
+        found(ret, DOCTOR_ABSENT, "held only inside a user namespace, where eBPF ignores them");
+    else
+        found(ret, DOCTOR_PRESENT, "user %d, %s", (int)geteuid(),
+              admin ? "CAP_SYS_ADMIN" : "CAP_BPF and CAP_PERFMON");
+}
+
+/* One sysctl that is good up to a bound. */
+static void look_sysctl(const char *root, const char *path, const char *name, long most,
+                        struct doctor_result *ret)
+{
+    long value;
+    int result = read_number(root, path, &value);
+
+    if (result == -ENOENT)
+        found(ret, DOCTOR_UNKNOWN, "no %s", path);
+    else if (result)
+        unreadable(ret, path, result);
+    else
+        found(ret, value <= most ? DOCTOR_PRESENT : DOCTOR_ABSENT, "%s = %ld", name, value);
+}
+
+static void look_perf_events(const char *root, struct doctor_result *ret)
+{
+    look_sysctl(root, "/proc/sys/kernel/perf_event_paranoid", "kernel.perf_event_paranoid", 2, ret);
+}
+
+static void look_unprivileged_bpf(const char *root, struct doctor_result *ret)
+{
+    look_sysctl(root, "/proc/sys/kernel/unprivileged_bpf_disabled",
+                "kernel.unprivileged_bpf_disabled", 0, ret);
+}
+
+/* Since 5.11 eBPF memory is charged to the cgroup, not to this limit. */
+static void look_memlock(const char *root, struct doctor_result *ret)
+{
+    static const char label[] = "\nMax locked memory";
+    const uint64_t enough = 64 << 20;
+    unsigned major = 0, minor = 0;
+    char release[128] = "", *limits, *at, soft[32];
+    size_t size;
+    int result = read_whole(root, "/proc/self/limits", &limits, &size);
+
+    if (result) {
+        unreadable(ret, "/proc/self/limits", result);
+        return;
+    }
+    at = strstr(limits, label);
+    if (!at || sscanf(at + strlen(label), "%31s", soft) != 1)
+        snprintf(soft, sizeof(soft), "?");
+    free(limits);
+    read_line(root, "/proc/sys/kernel/osrelease", release, sizeof(release));
+    if (sscanf(release, "%u.%u", &major, &minor) != 2)
+        major = 0;
+    if (major > 5 || (major == 5 && minor >= 11))
+        found(ret, DOCTOR_PRESENT, "%s bytes; not applied to eBPF since Linux 5.11", soft);
+    else if (!strcmp(soft, "unlimited") || strtoull(soft, NULL, 10) >= enough)
+        found(ret, DOCTOR_PRESENT, "%s bytes", soft);
+    else
+        found(ret, soft[0] == '?' ? DOCTOR_UNKNOWN : DOCTOR_ABSENT, "%s bytes", soft);
+}
+
+static void look_bpffs(const char *root, struct doctor_result *ret)
+{
+    char *mounts, *line, *save = NULL, where[256], type[64];
+    size_t size;
+    int result = read_whole(root, "/proc/self/mounts", &mounts, &size);
+
+    if (result) {
+        unreadable(ret, "/proc/self/mounts", result);
+        return;
+    }
+    found(ret, DOCTOR_ABSENT, "no mounted bpf file system");
+    for (line = strtok_r(mounts, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+        if (sscanf(line, "%*s %255s %63s", where, type) == 2 && !strcmp(type, "bpf")) {
+            found(ret, DOCTOR_PRESENT, "mounted at %.120s", where);
+            break;
+        }
+    }
+    free(mounts);
+}
+
+/* ---- the processor ---- */
+
+#define PMUS "/sys/bus/event_source/devices"
+
+static bool is_core_pmu(const char *name)
+{
+    static const char *const prefixes[] = {"armv8_", "armv7_", "riscv_pmu"};
+
+    if (!strcmp(name, "cpu") || !strcmp(name, "cpu_core") || !strcmp(name, "cpu_atom"))
+        return true;
+    for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
+        if (!strncmp(name, prefixes[i], strlen(prefixes[i])))
+            return true;
+    }
+    return false;
+}
+
+/* Name of the first processor PMU. 0, -ENOENT, or the folder's error. */
+static int find_pmu(const char *root, char *ret, size_t size)
+{
+    char path[512];
+    struct dirent *entry;
+    DIR *dir;
+    int result = -ENOENT;
+
+    path_of(root, PMUS, path, sizeof(path));
+    dir = opendir(path);
+    if (!dir)
+        return errno == ENOENT ? -ENODEV : -errno;
+    while (result && (entry = readdir(dir))) {
+        if (is_core_pmu(entry->d_name)) {
+            snprintf(ret, size, "%s", entry->d_name);
+            result = 0;
+        }
+    }
+    closedir(dir);
+    return result;
+}
+
+static void look_pmu(const char *root, struct doctor_result *ret)
+{
+    char name[256];
+    int result = find_pmu(root, name, sizeof(name));
+
+    if (!result)
+        found(ret, DOCTOR_PRESENT, PMUS "/%s", name);
+    else if (result == -ENOENT)
+        found(ret, DOCTOR_ABSENT, "none in " PMUS);
+    else
+        unreadable(ret, PMUS, result);
+}
+
+static void look_user_counters(const char *root, struct doctor_result *ret)
+{
+    char name[256], path[320];
+    long value;
+
+    if (find_pmu(root, name, sizeof(name))) {
+        found(ret, DOCTOR_ABSENT, "no hardware PMU");
+        return;
+    }
+    snprintf(path, sizeof(path), PMUS "/%s/rdpmc", name);
+    if (!read_number(root, path, &value))
+        found(ret, value ? DOCTOR_PRESENT : DOCTOR_ABSENT, "%s/rdpmc = %ld", name, value);
+    else if (!read_number(root, "/proc/sys/kernel/perf_user_access", &value))
+        found(ret, value ? DOCTOR_PRESENT : DOCTOR_ABSENT, "kernel.perf_user_access = %ld", value);
+    else
+        found(ret, DOCTOR_UNKNOWN, "neither %s/rdpmc nor kernel.perf_user_access", name);
+}
+
+static bool has_word(const char *line, const char *word)
+{
+    size_t length = strlen(word);
+    const char *at = line;
+
+    while ((at = strstr(at, word))) {
+        if (at > line && at[-1] == ' ' && (at[length] == ' ' || !at[length]))
+            return true;
+        at += length;
+    }
+    return false;
+}
+
+static void look_invariant_tsc(const char *root, struct doctor_result *ret)
+{
+#if defined(__aarch64__)
+    found(ret, DOCTOR_PRESENT, "the virtual counter's rate is fixed by the architecture");
+#else
+    size_t size;
+    char *info, *flags, *end;
+    bool constant, nonstop;
+    int result = read_whole(root, "/proc/cpuinfo", &info, &size);
+
+    if (result) {
+        unreadable(ret, "/proc/cpuinfo", result);
+        return;
+    }
+    flags = strstr(info, "\nflags");
+    if (!flags) {
+        found(ret, DOCTOR_UNKNOWN, "/proc/cpuinfo lists no flags");
+        free(info);
+        return;
+    }
+    end = strchr(flags + 1, '\n');
+    if (end)
+        *end = '\0';
+    constant = has_word(flags, "constant_tsc");
+    nonstop = has_word(flags, "nonstop_tsc");
+    free(info);
+    found(ret, constant && nonstop ? DOCTOR_PRESENT : DOCTOR_ABSENT,
+          "constant_tsc: %s, nonstop_tsc: %s", constant ? "yes" : "no", nonstop ? "yes" : "no");
+#endif
+}
+
+static void look_clocksource(const char *root, struct doctor_result *ret)
+{
+    static const char name[] = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    static const char *const by_counter[] = {"tsc", "kvm-clock", "hyperv_clocksource_tsc_page",
+                                             "arch_sys_counter"};
+    char text[64];
+    int result = read_line(root, name, text, sizeof(text));
+
+    if (result) {
+        unreadable(ret, "current_clocksource", result);
+        return;
+    }
+    found(ret, DOCTOR_ABSENT, "%s", text);
+    for (size_t i = 0; i < sizeof(by_counter) / sizeof(by_counter[0]); i++) {
+        if (!strcmp(text, by_counter[i]))
+            ret->state = DOCTOR_PRESENT;
+    }
+}
+
+/* ---- the rest ---- */
+
+static void look_daemon(const char *root, struct doctor_result *ret)
+{
+    if (exists(root, "/run/prcb/prcb.sock"))
+        found(ret, DOCTOR_UNKNOWN, "/run/prcb/prcb.sock exists, but this version has no daemon");
+    else
+        found(ret, DOCTOR_ABSENT, "this version has no daemon");
+}
+
+/* clang-format off */
+const struct doctor_check doctor_checks[] = {
+    {"btf", look_btf,
+     "the bpf tier: no waits by cause, no other users' threads, short-lived threads missed",
+     "run a kernel built with CONFIG_DEBUG_INFO_BTF=y: sudo apt install linux-image-$(dpkg --print-architecture)"},
+    {"capabilities", look_capabilities,
+     "the bpf tier: no waits by cause, no other users' threads, short-lived threads missed",
+     "sudo prcb ..., or: sudo setcap cap_bpf,cap_perfmon+ep \"$(readlink -f \"$(command -v prcb)\")\""},
+    {"no-lockdown", look_lockdown,
+     "the bpf tier: a kernel locked down to confidentiality lets no program read its memory",
+     "boot without lockdown=confidentiality; to look: sudo mount -t securityfs securityfs /sys/kernel/security"},
+    {"contention-tracepoints", look_contention,
+     "waits for kernel locks (rwsem, mmap-lock, mutex, klock) are filed under their system call or other-d",
+     "run Linux 5.19 or later: sudo apt install linux-image-$(dpkg --print-architecture)"},
+    {"ready-time", look_ready_time,
+     "ready time: time spent able to run but waiting for a processor is not told from waiting",
+     "run a kernel built with CONFIG_SCHED_INFO (by CONFIG_SCHEDSTATS=y or CONFIG_TASK_DELAY_ACCT=y)"},
+    {"memlock", look_memlock,
+     "the bpf tier on Linux before 5.11: eBPF maps count against this limit",
+     "ulimit -l unlimited"},
+    {"bpffs", look_bpffs,
+     "nothing in this version: prcb pins no eBPF object",
+     "sudo mount -t bpf bpf /sys/fs/bpf"},
+    {"unprivileged-bpf", look_unprivileged_bpf,
+     "nothing: what prcb loads needs CAP_BPF and CAP_PERFMON whatever this says",
+     "none needed, and 0 is a risk: sudo sysctl kernel.unprivileged_bpf_disabled=0"},
+    {"perf-events", look_perf_events,
+     "nothing in this version: prcb opens no perf event yet",
+     "sudo sysctl kernel.perf_event_paranoid=2"},
+    {"pmu", look_pmu,
+     "nothing in this version: prcb reads no hardware counter yet",
+     "use hardware with a PMU, or let the hypervisor pass it on (QEMU with KVM: -cpu host,pmu=on)"},
+    {"user-counter-reads", look_user_counters,
+     "nothing in this version: prcb reads no hardware counter yet",
+     "x86: echo 1 | sudo tee " PMUS "/cpu/rdpmc; arm64: sudo sysctl kernel.perf_user_access=1"},
+    {"invariant-tsc", look_invariant_tsc,
+     "speed and tsc_cycles: \"now\" is asked of the vDSO clock instead of the time-stamp counter",
+     "none by command: it is the processor's, or the hypervisor's to show (QEMU: -cpu host,+invtsc)"},
+    {"clocksource", look_clocksource,
+     "speed: the kernel does not trust the time-stamp counter, so neither does prcb",
+     "echo tsc | sudo tee /sys/devices/system/clocksource/clocksource0/current_clocksource"},
+    {"daemon", look_daemon,
+     "the daemon tier: users without capabilities get the perf tier",
+     "none: it does not exist yet; until then: sudo prcb ..."},
+};
+/* clang-format on */
+const size_t doctor_check_count = sizeof(doctor_checks) / sizeof(doctor_checks[0]);
