@@ -1,0 +1,513 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "harness.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MOST_SESSIONS 4
+#define MOST_CHILDREN 64
+#define MOST_MEMORY   16
+
+static struct prcb *sessions[MOST_SESSIONS];
+static struct prcb_thread *handles[256];
+static pid_t children[MOST_CHILDREN];
+static struct {
+    void *at;
+    size_t bytes;
+} memory[MOST_MEMORY];
+static struct prcb_account *accounts;
+static cpu_set_t allowed; /* processors this program was started on */
+
+/* ---- running ---- */
+
+/* NULL: eBPF can be used here, so anything that fails is a failure. */
+static const char *why_not(void)
+{
+    static struct prcb_error err;
+    struct prcb_options options = {.size = sizeof(options), .tier = PRCB_TIER_BPF};
+    struct prcb *p;
+
+    if (access("/sys/kernel/btf/vmlinux", R_OK))
+        return "the kernel has no BTF";
+    if (prcb_open(&options, &p, &err) == 0) {
+        prcb_close(p);
+        return NULL;
+    }
+    /* For root only a refusal by privilege (a container, lockdown) is a reason. */
+    if (err.code == -EPERM || geteuid() != 0)
+        return err.text;
+    return NULL;
+}
+
+int bpf_run(const char *name, const struct CMUnitTest *tests, size_t count)
+{
+    const char *reason = why_not();
+
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    sched_getaffinity(0, sizeof(allowed), &allowed);
+    if (reason) {
+        printf("%s skipped: %s\n", name, reason);
+        return 77;
+    }
+    return _cmocka_run_group_tests(name, tests, count, NULL, NULL);
+}
+
+int test_end(void **state)
+{
+    for (size_t i = 0; i < MOST_CHILDREN; i++) {
+        if (children[i])
+            child_kill(children[i]);
+    }
+    for (size_t i = 0; i < sizeof(handles) / sizeof(handles[0]); i++) {
+        prcb_thread_close(handles[i]);
+        handles[i] = NULL;
+    }
+    for (size_t i = 0; i < MOST_SESSIONS; i++) {
+        prcb_close(sessions[i]);
+        sessions[i] = NULL;
+    }
+    for (size_t i = 0; i < MOST_MEMORY; i++) {
+        if (memory[i].at)
+            munmap(memory[i].at, memory[i].bytes);
+        memory[i].at = NULL;
+    }
+    free(accounts);
+    accounts = NULL;
+    unpin();
+    return 0;
+}
+
+/* ---- sessions ---- */
+
+struct prcb *session_open_flags(uint32_t max_threads, uint32_t flags)
+{
+    struct prcb_options options = {
+        .size = sizeof(options), .tier = PRCB_TIER_BPF, .max_threads = max_threads, .flags = flags};
+    struct prcb_error err = {0};
+
+    for (size_t i = 0; i < MOST_SESSIONS; i++) {
+        if (sessions[i])
+            continue;
+        if (prcb_open(&options, &sessions[i], &err))
+            fail_msg("prcb_open: %s", err.text);
+        return sessions[i];
+    }
+    fail_msg("too many sessions in one test");
+    return NULL;
+}
+
+struct prcb *session_open(uint32_t max_threads)
+{
+    return session_open_flags(max_threads, 0);
+}
+
+void must_profile_process(struct prcb *p, pid_t pid, unsigned follow)
+{
+    struct prcb_error err = {0};
+
+    if (prcb_profile_process(p, pid, follow, &err))
+        fail_msg("prcb_profile_process: %s", err.text);
+}
+
+void must_profile_thread(struct prcb *p, pid_t tid, unsigned follow)
+{
+    struct prcb_error err = {0};
+
+    if (prcb_profile_thread(p, tid, follow, &err))
+        fail_msg("prcb_profile_thread: %s", err.text);
+}
+
+struct prcb_thread *must_open(struct prcb *p, pid_t tid)
+{
+    struct prcb_error err = {0};
+    size_t i = 0;
+
+    while (i < sizeof(handles) / sizeof(handles[0]) && handles[i])
+        i++;
+    assert_true(i < sizeof(handles) / sizeof(handles[0]));
+    if (tid ? prcb_thread_open(p, tid, &handles[i], &err)
+            : prcb_thread_open_self(p, &handles[i], &err))
+        fail_msg("prcb_thread_open: %s", err.text);
+    return handles[i];
+}
+
+struct prcb_account must_read(struct prcb_thread *t)
+{
+    struct prcb_account a = {.size = sizeof(a)};
+    int result;
+
+    do
+        result = prcb_read(t, &a);
+    while (result == -EAGAIN);
+    if (result)
+        fail_msg("prcb_read: %s", strerror(-result));
+    return a;
+}
+
+struct search {
+    pid_t tid;
+    bool found;
+    struct prcb_account account;
+};
+
+static int match(const struct prcb_account *a, void *ctx)
+{
+    struct search *search = ctx;
+
+    if (a->tid != search->tid)
+        return 0;
+    /* A live thread before an ended one of the same number, then the later generation. */
+    if (search->found && (a->flags & PRCB_ACCOUNT_EXITED) &&
+        (!(search->account.flags & PRCB_ACCOUNT_EXITED) || a->key < search->account.key))
+        return 0;
+    search->found = true;
+    search->account = *a;
+    return 0;
+}
+
+bool find_account(struct prcb *p, pid_t tid, struct prcb_account *ret)
+{
+    struct search search = {.tid = tid};
+    struct prcb_error err = {0};
+
+    if (prcb_walk(p, match, &search, &err))
+        fail_msg("prcb_walk: %s", err.text);
+    if (search.found)
+        *ret = search.account;
+    return search.found;
+}
+
+struct prcb_account must_find(struct prcb *p, pid_t tid)
+{
+    struct prcb_account a;
+
+    if (!find_account(p, tid, &a))
+        fail_msg("thread %d has no account", (int)tid);
+    return a;
+}
+
+struct collection {
+    size_t count, room;
+};
+
+static int collect(const struct prcb_account *a, void *ctx)
+{
+    struct collection *c = ctx;
+
+    if (c->count == c->room) {
+        c->room = c->room ? c->room * 2 : 256;
+        accounts = realloc(accounts, c->room * sizeof(*accounts));
+        if (!accounts)
+            return -ENOMEM;
+    }
+    accounts[c->count++] = *a;
+    return 0;
+}
+
+struct prcb_account *all_accounts(struct prcb *p, size_t *ret_count)
+{
+    struct collection c = {0};
+    struct prcb_error err = {0};
+
+    free(accounts);
+    accounts = NULL;
+    if (prcb_walk(p, collect, &c, &err))
+        fail_msg("prcb_walk: %s", err.text);
+    *ret_count = c.count;
+    return accounts;
+}
+
+/* ---- laws ---- */
+
+static uint64_t sum_of_waits(const struct prcb_account *a)
+{
+    uint64_t sum = 0;
+
+    for (int i = 0; i < PRCB_CAUSE_MAX; i++)
+        sum += a->waits[i].ns;
+    return sum;
+}
+
+static uint64_t sum_of_counts(const struct prcb_account *a)
+{
+    uint64_t sum = 0;
+
+    for (int i = 0; i < PRCB_CAUSE_MAX; i++)
+        sum += a->waits[i].count;
+    return sum;
+}
+
+/* Causes of kind READY and END carry no time, and nothing is filed under NONE or
+ * under a number that has no row. */
+static bool kinds_hold(const struct prcb_account *a)
+{
+    for (uint32_t i = 0; i < PRCB_CAUSE_MAX; i++) {
+        const struct prcb_cause_info *info = prcb_cause_info(i);
+
+        if (!info && (a->waits[i].count || a->waits[i].ns))
+            return false;
+        if (info && info->kind != PRCB_KIND_WAIT && a->waits[i].ns)
+            return false;
+    }
+    return true;
+}
+
+bool laws_hold(const struct prcb_account *a)
+{
+    return a->run_ns + a->ready_ns + a->wait_ns + a->open.ns == a->wall_ns &&
+           sum_of_waits(a) == a->wait_ns && sum_of_counts(a) + a->missed_switches == a->switches &&
+           a->voluntary_switches <= a->switches && kinds_hold(a);
+}
+
+void print_account(const char *label, const struct prcb_account *a)
+{
+    printf("    %s: tid %d %s flags %x wall %" PRIu64 " run %" PRIu64 " ready %" PRIu64
+           " wait %" PRIu64 " open %u/%" PRIu64 " switches %" PRIu64 " voluntary %" PRIu64
+           " missed %" PRIu64 "\n",
+           label, (int)a->tid, a->comm, a->flags, a->wall_ns, a->run_ns, a->ready_ns, a->wait_ns,
+           a->open.cause, a->open.ns, a->switches, a->voluntary_switches, a->missed_switches);
+    for (uint32_t i = 0; i < PRCB_CAUSE_MAX; i++) {
+        const struct prcb_cause_info *info = prcb_cause_info(i);
+
+        if (a->waits[i].count || a->waits[i].ns)
+            printf("        %-10s %6" PRIu64 " times %12" PRIu64 " ns\n",
+                   info ? info->name : "(no row)", a->waits[i].count, a->waits[i].ns);
+    }
+}
+
+void assert_laws(const struct prcb_account *a)
+{
+    if (!laws_hold(a)) {
+        print_account("law broken", a);
+        printf("    sum of parts - wall: %" PRId64 ", counts + missed - switches: %" PRId64 "\n",
+               (int64_t)(a->run_ns + a->ready_ns + a->wait_ns + a->open.ns - a->wall_ns),
+               (int64_t)(sum_of_counts(a) + a->missed_switches - a->switches));
+        fail();
+    }
+}
+
+/* ---- the kernel's own figures ---- */
+
+static bool read_proc(pid_t pid, pid_t tid, const char *file, char *text, size_t room)
+{
+    char path[96];
+    FILE *in;
+    size_t got;
+
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", (int)pid, (int)tid, file);
+    in = fopen(path, "re");
+    if (!in)
+        return false;
+    got = fread(text, 1, room - 1, in);
+    text[got] = '\0';
+    fclose(in);
+    return got > 0;
+}
+
+bool kernel_switches(pid_t pid, pid_t tid, uint64_t *ret_voluntary, uint64_t *ret_all)
+{
+    char text[4096];
+    const char *v, *n;
+    uint64_t voluntary;
+
+    if (!read_proc(pid, tid, "status", text, sizeof(text)))
+        return false;
+    v = strstr(text, "\nvoluntary_ctxt_switches:");
+    n = strstr(text, "\nnonvoluntary_ctxt_switches:");
+    if (!v || !n)
+        return false;
+    voluntary = strtoull(strchr(v, ':') + 1, NULL, 10);
+    if (ret_voluntary)
+        *ret_voluntary = voluntary;
+    if (ret_all)
+        *ret_all = voluntary + strtoull(strchr(n, ':') + 1, NULL, 10);
+    return true;
+}
+
+uint64_t own_switches(void)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_THREAD, &usage);
+    return (uint64_t)usage.ru_nvcsw + (uint64_t)usage.ru_nivcsw;
+}
+
+bool kernel_times(pid_t pid, pid_t tid, struct kernel_times *ret)
+{
+    char text[128];
+
+    return read_proc(pid, tid, "schedstat", text, sizeof(text)) &&
+           sscanf(text, "%" SCNu64 " %" SCNu64, &ret->run_ns, &ret->ready_ns) == 2;
+}
+
+void own_times(struct kernel_times *ret)
+{
+    struct timespec ts;
+
+    kernel_times(getpid(), gettid(), ret);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+    ret->run_ns = (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+char kernel_state(pid_t pid, pid_t tid)
+{
+    char text[512];
+    const char *close_paren;
+
+    if (!read_proc(pid, tid, "stat", text, sizeof(text)))
+        return 0;
+    close_paren = strrchr(text, ')');
+    return close_paren && close_paren[1] ? close_paren[2] : '\0';
+}
+
+/* ---- time, processors ---- */
+
+uint64_t mono_ns(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+void sleep_ns(uint64_t ns)
+{
+    struct timespec ts = {.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
+
+    while (nanosleep(&ts, &ts) && errno == EINTR)
+        ;
+}
+
+void pin_thread(pid_t tid, unsigned cpu)
+{
+    cpu_set_t one;
+    int found = 0;
+
+    for (unsigned i = 0; i < CPU_SETSIZE; i++) {
+        if (!CPU_ISSET(i, &allowed))
+            continue;
+        found = (int)i;
+        if (!cpu--)
+            break;
+    }
+    CPU_ZERO(&one);
+    CPU_SET(found, &one);
+    sched_setaffinity(tid, sizeof(one), &one);
+}
+
+void pin_to(unsigned cpu)
+{
+    pin_thread(0, cpu);
+}
+
+void unpin(void)
+{
+    sched_setaffinity(0, sizeof(allowed), &allowed);
+}
+
+bool wait_switched_out(pid_t pid, pid_t tid, uint64_t before)
+{
+    uint64_t voluntary;
+
+    return wait_for(!kernel_switches(pid, tid, &voluntary, NULL) || voluntary > before);
+}
+
+/* ---- children ---- */
+
+pid_t child_start(int (*fn)(void *arg), void *arg)
+{
+    pid_t parent = getpid(), child;
+    size_t i = 0;
+
+    while (i < MOST_CHILDREN && children[i])
+        i++;
+    assert_true(i < MOST_CHILDREN);
+    fflush(NULL);
+    child = fork();
+    if (!child) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent)
+            _exit(1);
+        _exit(fn(arg));
+    }
+    assert_true(child > 0);
+    children[i] = child;
+    return child;
+}
+
+static void forget(pid_t child)
+{
+    for (size_t i = 0; i < MOST_CHILDREN; i++) {
+        if (children[i] == child)
+            children[i] = 0;
+    }
+}
+
+int child_wait(pid_t child)
+{
+    int status;
+
+    while (waitpid(child, &status, __WALL) < 0) {
+        if (errno != EINTR)
+            return -1;
+    }
+    if (WIFSTOPPED(status))
+        return -WSTOPSIG(status);
+    forget(child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+void child_kill(pid_t child)
+{
+    kill(child, SIGKILL);
+    kill(child, SIGCONT);
+    while (waitpid(child, NULL, __WALL) < 0 && errno == EINTR)
+        ;
+    forget(child);
+}
+
+void *shared_memory(size_t bytes)
+{
+    size_t i = 0;
+    void *at;
+
+    while (i < MOST_MEMORY && memory[i].at)
+        i++;
+    assert_true(i < MOST_MEMORY);
+    at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(at, MAP_FAILED);
+    memset(at, 0, bytes);
+    memory[i].at = at;
+    memory[i].bytes = bytes;
+    return at;
+}
+
+uint32_t gate_get(const uint32_t *word)
+{
+    return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+}
+
+void gate_wait_while(uint32_t *word, uint32_t value)
+{
+    while (gate_get(word) == value)
+        syscall(SYS_futex, word, FUTEX_WAIT, value, NULL, NULL, 0);
+}
+
+void gate_set(uint32_t *word, uint32_t value)
+{
+    __atomic_store_n(word, value, __ATOMIC_RELEASE);
+    syscall(SYS_futex, word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * What the tests of the bpf tier share: sessions, records by thread number, the
+ * kernel's own figures to compare with, and children that never outlive a test.
+ * For the test's main thread only; assertions are cmocka's, so a child that finds
+ * something wrong says so by its exit status.
+ */
+#ifndef PRCB_TESTS_HARNESS_H
+#define PRCB_TESTS_HARNESS_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#include <cmocka.h>
+
+#include <prcb/prcb.h>
+
+/* Runs the tests, or says why eBPF cannot be used here and returns 77. Every test
+ * needs test_end as its teardown: BPF_TEST. */
+int bpf_run(const char *name, const struct CMUnitTest *tests, size_t count);
+#define BPF_TEST(function)   cmocka_unit_test_teardown(function, test_end)
+#define BPF_RUN(name, tests) bpf_run(name, tests, sizeof(tests) / sizeof((tests)[0]))
+int test_end(void **state);
+
+/* Leaves the running test, with the reason. */
+#define skip_because(...) (printf("    not run: "), printf(__VA_ARGS__), printf("\n"), skip())
+
+/* ---- sessions ---- */
+
+/* A session on the bpf tier; closed by test_end. At most 4 at once. */
+struct prcb *session_open(uint32_t max_threads);
+struct prcb *session_open_flags(uint32_t max_threads, uint32_t flags);
+
+void must_profile_process(struct prcb *p, pid_t pid, unsigned follow);
+void must_profile_thread(struct prcb *p, pid_t tid, unsigned follow);
+struct prcb_thread *must_open(struct prcb *p, pid_t tid); /* 0: the calling thread */
+struct prcb_account must_read(struct prcb_thread *t);
+
+/* The account of the thread, the youngest where a number was reused. */
+bool find_account(struct prcb *p, pid_t tid, struct prcb_account *ret);
+struct prcb_account must_find(struct prcb *p, pid_t tid);
+
+/* A copy of all accounts, in the order of the walk; freed by test_end. */
+struct prcb_account *all_accounts(struct prcb *p, size_t *ret_count);
+
+/* The laws that hold within every record: run + ready + waits + open == wall,
+ * wait_ns == sum of waits, and each switch that was reported has one cause (born:
+ * or all: of threads registered while off the processor too). */
+void assert_laws(const struct prcb_account *a);
+bool laws_hold(const struct prcb_account *a); /* quiet, for hot loops */
+void print_account(const char *label, const struct prcb_account *a);
+
+/* ---- the kernel's own figures ---- */
+
+struct kernel_times {
+    uint64_t run_ns;   /* sum_exec_runtime */
+    uint64_t ready_ns; /* run_delay */
+};
+
+/* Voluntary + involuntary switches by /proc; false: no such thread. */
+bool kernel_switches(pid_t pid, pid_t tid, uint64_t *ret_voluntary, uint64_t *ret_all);
+uint64_t own_switches(void); /* getrusage(RUSAGE_THREAD) */
+/* Exact while the thread is off the processor; the run time of a running one is as old
+ * as the last tick. */
+bool kernel_times(pid_t pid, pid_t tid, struct kernel_times *ret);
+void own_times(struct kernel_times *ret); /* exact */
+char kernel_state(pid_t pid, pid_t tid);  /* the letter of /proc/PID/stat; 0: no such thread */
+
+/* ---- time, processors ---- */
+
+uint64_t mono_ns(void);
+void sleep_ns(uint64_t ns);
+void pin_to(unsigned cpu); /* the calling thread, to the cpu-th it may use */
+void pin_thread(pid_t tid, unsigned cpu);
+void unpin(void); /* the calling thread; test_end does it too */
+
+/* Waits until the condition holds, looking every 200 us; false after 10 s. */
+#define wait_for(condition)                                                                        \
+    __extension__({                                                                                \
+        uint64_t give_up_ = mono_ns() + 10000000000ull;                                            \
+        bool held_;                                                                                \
+        while (!(held_ = (condition)) && mono_ns() < give_up_)                                     \
+            sleep_ns(200000);                                                                      \
+        held_;                                                                                     \
+    })
+
+/* True once the thread has switched out voluntarily more often than `before`. */
+bool wait_switched_out(pid_t pid, pid_t tid, uint64_t before);
+
+/* ---- children ---- */
+
+/* A child process that runs fn(arg) and exits with what it returns. Killed by
+ * test_end, and with the test. */
+pid_t child_start(int (*fn)(void *arg), void *arg);
+/* Waits for it. Exit status, or -signal. */
+int child_wait(pid_t child);
+void child_kill(pid_t child);
+
+/* Zeroed memory that children share; freed by test_end. */
+void *shared_memory(size_t bytes);
+
+/* A word on which one process at a time waits, asleep in FUTEX_WAIT. */
+void gate_wait_while(uint32_t *word, uint32_t value);
+void gate_set(uint32_t *word, uint32_t value);
+uint32_t gate_get(const uint32_t *word);
+
+#endif
