@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What prcb adds to a context switch: two threads on one processor wake each other
- * through pipes, then through a futex, with nothing attached, attached but not
- * profiled, profiled, and profiled without the lock tracepoints. One run,
- * interleaved; the figure is the median of the differences to the round's own
- * plain measurement. `--around CMD` measures a peer instead: the plain rounds
- * beside rounds in which CMD runs.
+ * What it adds to a context switch to account for it: two threads on one processor
+ * wake each other through pipes, then through a futex, first plain, then with an
+ * empty eBPF program (the yardstick: what any program costs here), with prcb in
+ * several ways, and with the tools people use to learn why a thread is off the
+ * processor. Each measurement lies between two plain ones of its own round; the
+ * figure is the median of the differences. Peers that are not installed are left
+ * out, and said. bench_switch --no-peers leaves all out.
  */
 #include "bench.h"
 
@@ -19,11 +20,14 @@
 
 #ifdef BENCH_BPF
 #include <bpf/bpf.h>
+
+#include "empty.skel.h"
 #endif
 
 #include <prcb/prcb.h>
 
-#define ROUNDS 31
+#define ROUNDS 21
+#define PEERS  5
 #define TRIPS  10000
 
 enum how { PIPE, FUTEX, HOWS };
@@ -105,22 +109,67 @@ static double measure(enum how how)
     return (double)begin / TRIPS / 2;
 }
 
+/* One way to have switches accounted for; begin and end bracket a measurement. */
 struct variant {
     const char *name;
-    uint32_t flags;
-    bool profile;
+    int rounds;
+    uint32_t flags; /* prcb: enum prcb_open_flag */
+    enum { EMPTY, ATTACHED, PROFILED, PEER } kind;
+    const char *argv[16]; /* PEER; "@PID" stands for this process */
 };
 
+#define BPFTRACE_OFFCPU(stack)                                                                     \
+    "tracepoint:sched:sched_switch { @start[args->prev_pid] = nsecs; "                             \
+    "$s = @start[args->next_pid]; if ($s) { @off[" stack "args->next_comm] = sum(nsecs - $s); } }"
+
 static const struct variant variants[] = {
-    {"attached, not profiled", 0, false},
-    {"attached, not profiled, no lock hooks", PRCB_OPEN_NO_LOCKS, false},
-    {"profiled, everything on", 0, true},
-    {"profiled, no lock hooks", PRCB_OPEN_NO_LOCKS, true},
-    {"profiled, everything on, ktime stamps", PRCB_OPEN_KTIME, true},
+    {"an empty eBPF program", ROUNDS, 0, EMPTY, {0}},
+    {"prcb attached, threads not profiled", ROUNDS, 0, ATTACHED, {0}},
+    {"prcb, profiled, no lock hooks", ROUNDS, PRCB_OPEN_NO_LOCKS, PROFILED, {0}},
+    {"prcb, profiled, everything on", ROUNDS, 0, PROFILED, {0}},
+    {"the same with ktime stamps", ROUNDS, PRCB_OPEN_KTIME, PROFILED, {0}},
+    {"perf stat -e context-switches -p",
+     PEERS,
+     0,
+     PEER,
+     {"perf", "stat", "-e", "context-switches", "-p", "@PID"}},
+    {"perf stat -a -e sched:sched_switch",
+     PEERS,
+     0,
+     PEER,
+     {"perf", "stat", "-a", "-e", "sched:sched_switch"}},
+    {"perf record -a -e sched:sched_switch",
+     PEERS,
+     0,
+     PEER,
+     {"perf", "record", "-a", "-e", "sched:sched_switch", "-o", "/dev/null"}},
+    {"perf record -g -a -e sched:sched_switch",
+     PEERS,
+     0,
+     PEER,
+     {"perf", "record", "-g", "-a", "-e", "sched:sched_switch", "-o", "/dev/null"}},
+    {"perf sched record", PEERS, 0, PEER, {"perf", "sched", "record", "-o", "/dev/null"}},
+    {"cpudist -O (libbpf-tools)", PEERS, 0, PEER, {"cpudist", "-O"}},
+    {"runqlat (libbpf-tools)", PEERS, 0, PEER, {"runqlat"}},
+    {"bpftrace off-CPU time by thread", PEERS, 0, PEER, {"bpftrace", "-e", BPFTRACE_OFFCPU("")}},
+    {"bpftrace off-CPU time with stacks",
+     PEERS,
+     0,
+     PEER,
+     {"bpftrace", "-e", BPFTRACE_OFFCPU("kstack, ustack, ")}},
 };
 #define VARIANTS (int)(sizeof(variants) / sizeof(variants[0]))
 
-static struct prcb *begin_variant(const struct variant *variant)
+/* What a variant holds while it is measured. */
+struct running {
+    struct prcb *session;
+    pid_t peer;
+#ifdef BENCH_BPF
+    struct empty_bpf *empty;
+#endif
+};
+
+static struct prcb *begin_prcb(const struct variant *variant)
 {
     struct prcb_options options = {
         .size = sizeof(options), .tier = PRCB_TIER_BPF, .max_threads = 64, .flags = variant->flags};
@@ -128,85 +177,101 @@ static struct prcb *begin_variant(const struct variant *variant)
     struct prcb *p;
 
     if (prcb_open(&options, &p, &err) ||
-        (variant->profile && prcb_profile_process(p, getpid(), PRCB_FOLLOW_NONE, &err))) {
+        (variant->kind == PROFILED && prcb_profile_process(p, getpid(), PRCB_FOLLOW_NONE, &err))) {
         fprintf(stderr, "bench_switch: %s\n", err.text);
         exit(1);
     }
     return p;
 }
 
-static double plain[HOWS][ROUNDS], added[VARIANTS][HOWS][ROUNDS];
-
-static void measure_own(void)
+/* Starts a peer and gives it time to attach; 0: it is not there, or ended. */
+static pid_t begin_peer(const struct variant *variant)
 {
-    for (int round = 0; round < ROUNDS; round++) {
-        for (int v = 0; v < VARIANTS; v++) {
-            double before[HOWS], with[HOWS];
-            struct prcb *p;
+    char own[16];
+    pid_t pid;
 
-            for (int how = 0; how < HOWS; how++)
-                before[how] = measure(how);
-            p = begin_variant(&variants[v]);
-            for (int how = 0; how < HOWS; how++)
-                with[how] = measure(how);
-            prcb_close(p);
-            for (int how = 0; how < HOWS; how++) {
-                double after = measure(how);
-
-                plain[how][round] = before[how];
-                added[v][how][round] = with[how] - (before[how] + after) / 2;
-            }
-        }
-    }
-}
-
-static void report(const char *name, double *pipe_ns, double *futex_ns)
-{
-    printf("%-44s %+9.0f %+9.0f\n", name, bench_median(pipe_ns, ROUNDS),
-           bench_median(futex_ns, ROUNDS));
-}
-
-/* Runs a peer around rounds of its own; it is given a second to attach. */
-static pid_t begin_peer(char **argv)
-{
-    pid_t pid = fork();
-
+    snprintf(own, sizeof(own), "%d", (int)getpid());
+    pid = fork();
     if (!pid) {
+        char *argv[16];
+
+        for (int i = 0; i < 16; i++)
+            argv[i] = variant->argv[i] && !strcmp(variant->argv[i], "@PID")
+                          ? own
+                          : (char *)variant->argv[i];
+        setenv("PATH", "/usr/sbin:/usr/bin:/sbin:/bin", 1);
+        bench_pin(1); /* its reader, not its hooks: those run where the switch is */
         if (!freopen("/dev/null", "w", stdout) || !freopen("/dev/null", "w", stderr))
             _exit(126);
         execvp(argv[0], argv);
         _exit(127);
     }
-    sleep(3);
-    return pid;
+    sleep(2);
+    return waitpid(pid, NULL, WNOHANG) == pid ? 0 : pid;
 }
 
-static int measure_peer(char **argv)
+static bool begin(const struct variant *variant, struct running *running)
 {
-    double with[HOWS][ROUNDS];
-    int status;
-    pid_t pid;
-
-    for (int round = 0; round < ROUNDS; round++)
-        for (int how = 0; how < HOWS; how++)
-            plain[how][round] = measure(how);
-    pid = begin_peer(argv);
-    if (waitpid(pid, &status, WNOHANG) == pid) {
-        fprintf(stderr, "bench_switch: %s ended at once\n", argv[0]);
-        return 1;
+    memset(running, 0, sizeof(*running));
+    switch (variant->kind) {
+    case EMPTY:
+#ifdef BENCH_BPF
+        running->empty = empty_bpf__open_and_load();
+        return running->empty && !empty_bpf__attach(running->empty);
+#else
+        return false;
+#endif
+    case PEER:
+        running->peer = begin_peer(variant);
+        return running->peer;
+    default:
+        running->session = begin_prcb(variant);
+        return true;
     }
-    for (int round = 0; round < ROUNDS; round++)
-        for (int how = 0; how < HOWS; how++)
-            with[how][round] = measure(how);
-    kill(pid, SIGINT);
-    waitpid(pid, &status, 0);
-    for (int how = 0; how < HOWS; how++) {
-        double base = bench_median(plain[how], ROUNDS);
+}
 
-        printf("%+9.0f ", bench_median(with[how], ROUNDS) - base);
+static void end(struct running *running)
+{
+    if (running->peer) {
+        kill(running->peer, SIGINT);
+        waitpid(running->peer, NULL, 0);
     }
-    printf("\n");
-    return 0;
+#ifdef BENCH_BPF
+    empty_bpf__destroy(running->empty);
+#endif
+    prcb_close(running->session);
+}
+
+static double plain[HOWS][ROUNDS];
+
+/* One variant: false if it cannot be had here. */
+static bool measure_variant(const struct variant *variant)
+{
+    double added[HOWS][ROUNDS];
+
+    for (int round = 0; round < variant->rounds; round++) {
+        double before[HOWS], with[HOWS];
+        struct running running;
+
+        for (int how = 0; how < HOWS; how++)
+            before[how] = measure(how);
+        if (!begin(variant, &running)) {
+            end(&running);
+            return false;
+        }
+        for (int how = 0; how < HOWS; how++)
+            with[how] = measure(how);
+        end(&running);
+        for (int how = 0; how < HOWS; how++) {
+            added[how][round] = with[how] - (before[how] + measure(how)) / 2;
+            plain[how][round] = before[how];
+        }
+    }
+    printf("%-44s %+9.0f %+9.0f   of %.0f, %.0f\n", variant->name,
+           bench_median(added[PIPE], variant->rounds), bench_median(added[FUTEX], variant->rounds),
+           bench_median(plain[PIPE], variant->rounds), bench_median(plain[FUTEX], variant->rounds));
+    fflush(stdout);
+    return true;
 }
 
 #ifdef BENCH_BPF
@@ -214,7 +279,7 @@ static int measure_peer(char **argv)
 static void report_bpf_stats(void)
 {
     int stats = bpf_enable_stats(BPF_STATS_RUN_TIME);
-    struct prcb *p = begin_variant(&variants[2]);
+    struct prcb *p = begin_prcb(&(struct variant){.kind = PROFILED});
     __u32 id = 0;
 
     if (stats < 0)
@@ -244,6 +309,7 @@ static void report_bpf_stats(void)
 
 int main(int argc, char **argv)
 {
+    bool peers = argc < 2 || strcmp(argv[1], "--no-peers") != 0;
     pthread_t thread;
 
     pthread_barrier_init(&start, NULL, 2);
@@ -251,17 +317,15 @@ int main(int argc, char **argv)
         return 1;
     bench_pin(0);
     pthread_barrier_wait(&start);
-    if (argc > 2 && !strcmp(argv[1], "--around"))
-        return measure_peer(argv + 2);
-    measure_own();
-    printf("context switches, two threads on one processor, ns per switch, medians of %d "
-           "interleaved rounds\n\n",
-           ROUNDS);
-    printf("%-44s %9s %9s\n", "", how_names[PIPE], how_names[FUTEX]);
-    printf("%-44s %9.0f %9.0f\n", "plain", bench_median(plain[PIPE], ROUNDS),
-           bench_median(plain[FUTEX], ROUNDS));
-    for (int v = 0; v < VARIANTS; v++)
-        report(variants[v].name, added[v][PIPE], added[v][FUTEX]);
+    printf("context switches, two threads on one processor: ns added per switch, medians of %d "
+           "rounds (peers: %d)\n\n%-44s %9s %9s   plain\n",
+           ROUNDS, PEERS, "", how_names[PIPE], how_names[FUTEX]);
+    for (int v = 0; v < VARIANTS; v++) {
+        if (variants[v].kind == PEER && !peers)
+            continue;
+        if (!measure_variant(&variants[v]))
+            printf("%-44s not available here\n", variants[v].name);
+    }
 #ifdef BENCH_BPF
     report_bpf_stats();
 #endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+ *
+ * The yardstick of bench_switch: what any program at a context switch costs on
+ * this machine before it does anything.
+ */
+#include <linux/types.h>
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+
+char LICENSE[] SEC("license")
+= "Dual BSD/GPL";
+
+SEC("tp_btf/sched_switch")
+int bench_empty(__u64 *ctx)
+{
+    return 0;
+}
