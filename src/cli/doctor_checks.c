@@ -401,6 +401,12 @@ static void look_user_counters(const char *root, struct doctor_result *ret)
         found(ret, DOCTOR_UNKNOWN, "neither %s/rdpmc nor kernel.perf_user_access", name);
 }
 
+#if defined(__aarch64__)
+static void look_invariant_tsc(const char *root, struct doctor_result *ret)
+{
+    found(ret, DOCTOR_PRESENT, "the virtual counter's rate is fixed by the architecture");
+}
+#else
 static bool has_word(const char *line, const char *word)
 {
     size_t length = strlen(word);
@@ -416,9 +422,6 @@ static bool has_word(const char *line, const char *word)
 
 static void look_invariant_tsc(const char *root, struct doctor_result *ret)
 {
-#if defined(__aarch64__)
-    found(ret, DOCTOR_PRESENT, "the virtual counter's rate is fixed by the architecture");
-#else
     size_t size;
     char *info, *flags, *end;
     bool constant, nonstop;
@@ -442,8 +445,8 @@ static void look_invariant_tsc(const char *root, struct doctor_result *ret)
     free(info);
     found(ret, constant && nonstop ? DOCTOR_PRESENT : DOCTOR_ABSENT,
           "constant_tsc: %s, nonstop_tsc: %s", constant ? "yes" : "no", nonstop ? "yes" : "no");
-#endif
 }
+#endif
 
 static void look_clocksource(const char *root, struct doctor_result *ret)
 {
