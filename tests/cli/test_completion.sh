@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# bash completion: loads completion/prcb.bash ($1) and asks it as readline would;
+# the program is $PRCB. Prints TAP.
+set -u
+number=0
+failed=0
+# shellcheck source=completion/prcb.bash
+source "$1"
+
+# ask WORD...: what is offered for the last word.
+ask() {
+    COMP_WORDS=("$PRCB" "$@")
+    COMP_CWORD=$#
+    COMPREPLY=()
+    _prcb
+}
+
+# offers NAME WANTED: it is among the choices; lacks NAME UNWANTED: it is not.
+verdict() { # NAME CONDITION
+    number=$((number + 1))
+    if [[ $2 == yes ]]; then
+        echo "ok $number - $1"
+    else
+        failed=1
+        echo "not ok $number - $1"
+        printf '# offered: %s\n' "${COMPREPLY[*]:0:20}"
+    fi
+}
+
+offered() {
+    local choice
+    for choice in "${COMPREPLY[@]}"; do
+        if [[ $choice == "$1" ]]; then
+            echo yes
+            return
+        fi
+    done
+    echo no
+}
+
+for command in $("$PRCB" --completions); do
+    ask "${command:0:2}"
+    verdict "the command $command" "$(offered "$command")"
+    # --help is the list a user reads: each long option in it must be offered.
+    ask "$command" --
+    missing=
+    for option in $("$PRCB" "$command" --help | sed -nE 's/^ +(-., )?(--[a-z-]+).*/\2/p'); do
+        [[ $(offered "$option") == yes ]] || missing+=" $option"
+    done
+    verdict "all options of $command" "$([[ -z $missing && ${#COMPREPLY[@]} -gt 1 ]] && echo yes)"
+done
+ask --v
+verdict "--version" "$(offered --version)"
+ask doctor --j
+verdict "doctor --json, and nothing else" "$([[ ${COMPREPLY[*]} == --json ]] && echo yes)"
+ask no-such-command --
+verdict "nothing for an unknown command" "$([[ ${#COMPREPLY[@]} -eq 0 ]] && echo yes)"
+ask stat -p $$
+verdict "process numbers behind stat -p" "$(offered $$)"
+ask stat -t $$
+verdict "thread numbers behind stat -t" "$(offered $$)"
+ask stat -- sle
+verdict "programs behind --" "$(offered sleep)"
+ask stat -o
+verdict "files are left to readline" "$([[ $(complete -p prcb) == *"-o default"* ]] && echo yes)"
+exit $failed
