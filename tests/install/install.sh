@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# The installed copy under PREFIX ($1), as a user meets it: files, pkg-config, the
+# examples built and run against it, README's program. Prints TAP.
+# shellcheck disable=SC2317 # the functions are called by name, through check
+set -u
+source_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+prefix=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+number=0
+failed=0
+
+check() { # NAME COMMAND...
+    local name=$1 out
+    shift
+    number=$((number + 1))
+    if out=$("$@" 2>&1); then
+        echo "ok $number - $name"
+    else
+        failed=1
+        echo "not ok $number - $name"
+        printf '%s\n' "$out" | head -n 30 | sed 's/^/# /'
+    fi
+}
+
+pc_file=$(find "$prefix" -name libprcb.pc)
+PKG_CONFIG_PATH=$(dirname "$pc_file")
+export PKG_CONFIG_PATH
+unset LD_LIBRARY_PATH
+read -ra flags < <(pkg-config --cflags --libs libprcb)
+libdir=$(pkg-config --variable=libdir libprcb)
+strict=(-O1 -Wall -Wextra -Werror -Wno-unused-parameter)
+
+present() {
+    local file status=0
+    for file in "$@"; do
+        if [[ ! -e $prefix/$file ]]; then
+            echo "missing: $file"
+            status=1
+        fi
+    done
+    return "$status"
+}
+
+# No symbol but prcb_* leaves the library.
+only_own_symbols() {
+    ! nm -D --defined-only "$libdir/libprcb.so" | awk '$2 ~ /[TDBRVW]/ {print $3}' |
+        grep -v '^prcb_'
+}
+
+public_headers_installed() {
+    local header status=0
+    for header in "$source_dir"/include/prcb/*.h; do
+        cmp "$header" "$prefix/include/prcb/${header##*/}" || status=1
+    done
+    return "$status"
+}
+
+build() { # COMPILER SOURCE PROGRAM
+    "$1" "${strict[@]}" "$2" "${flags[@]}" -pthread -Wl,-rpath,"$libdir" -o "$work/$3"
+}
+
+run_in_work() {
+    (cd "$work" && timeout 120 "$@")
+}
+
+says() { # PATTERN COMMAND...
+    local pattern=$1 out
+    shift
+    out=$(run_in_work "$@")
+    printf '%s\n' "$out"
+    grep -qE "$pattern" <<<"$out"
+}
+
+# The first ```c block of README.md is a whole program.
+readme_program() {
+    awk '/^```c$/ {on = 1; next} /^```$/ {if (on) exit} on' "$source_dir/README.md" >"$work/readme.c"
+    [[ -s $work/readme.c ]] && build cc "$work/readme.c" readme
+}
+
+cat >"$work/plus.cc" <<'CODE'
+#include <prcb/prcb.h>
+#include <prcb/layout.h>
+#include <cstring>
+int main() { return std::strlen(prcb_version()) && prcb_cause_info(PRCB_CAUSE_SLEEP) ? 0 : 1; }
+CODE
+
+check "files" present bin/prcb include/prcb/prcb.h include/prcb/causes.h include/prcb/layout.h \
+    share/bash-completion/completions/prcb share/doc/prcb/examples/request.c
+check "public headers are all installed, unchanged" public_headers_installed
+check "manual pages" present share/man/man1/prcb.1 share/man/man1/prcb-stat.1 \
+    share/man/man1/prcb-doctor.1 share/man/man1/prcb-layout.1 share/man/man3/libprcb.3
+check "pkg-config knows the version that prcb says" \
+    says "^prcb $(pkg-config --modversion libprcb)\$" "$prefix/bin/prcb" --version
+check "prcb finds its library" says '^usage: prcb' "$prefix/bin/prcb" --help
+check "prcb stat runs" says 'nanosleep|tier' "$prefix/bin/prcb" stat -- sleep 0.1
+check "exported symbols" only_own_symbols
+for compiler in gcc clang; do
+    for example in request threads; do
+        check "examples/$example.c builds with $compiler" \
+            build $compiler "$source_dir/examples/$example.c" "$example-$compiler"
+    done
+done
+check "a C++ program builds" build g++ "$work/plus.cc" plus
+check "a C++ program runs" run_in_work "$work/plus"
+check "request runs" says 'requests, tier (bpf|perf)' "$work/request-gcc" 60
+check "threads runs" says '^sleeper' "$work/threads-gcc"
+check "README's program builds" readme_program
+check "README's program runs" run_in_work "$work/readme"
+exit $failed

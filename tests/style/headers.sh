@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# Every header compiles alone: the public ones as C and as C++ by both compilers
+# and without GNU extensions, the inner ones as the C of this tree, those of the
+# eBPF side for eBPF. Prints TAP.
+set -u
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
+number=0
+failed=0
+warnings=(-Wall -Wextra -Werror -Wpedantic)
+inner=(-D_GNU_SOURCE -Iinclude)
+for folder in src/*/; do
+    inner+=("-I$folder")
+done
+
+# compile NAME HEADER COMPILER...: an empty file that includes nothing else.
+compile() {
+    local name=$1 header=$2 out
+    shift 2
+    number=$((number + 1))
+    if out=$(printf '#include "%s"\n' "$header" | "$@" -fsyntax-only - 2>&1); then
+        echo "ok $number - $name"
+    else
+        failed=1
+        echo "not ok $number - $name"
+        printf '%s\n' "$out" | head -n 20
+    fi
+}
+
+for header in include/*/*.h; do
+    name=${header#include/}
+    for cc in gcc clang; do
+        compile "$name, C11, $cc" "$name" $cc -std=c11 "${warnings[@]}" -Iinclude -x c
+    done
+    for cxx in g++ clang++; do
+        compile "$name, C++11, $cxx" "$name" $cxx -std=c++11 "${warnings[@]}" -Iinclude -x c++
+    done
+done
+
+triplet=$(gcc -print-multiarch)
+for header in src/*/*.h; do
+    case $header in
+    *.bpf.h)
+        [[ $(uname -m) == x86_64 ]] && arch=x86 || arch=arm64
+        if [[ ! -f /usr/include/bpf/bpf_helpers.h ]]; then
+            number=$((number + 1))
+            echo "ok $number - $header # SKIP libbpf's headers are not installed"
+            continue
+        fi
+        compile "$header, eBPF" "$header" clang -target bpf -mcpu=v3 -g -O2 -Wall -Wextra -Werror \
+            -Wno-unused-parameter -Wno-unused-function -D__TARGET_ARCH_"$arch" -I. -Iinclude \
+            -Isrc/abi -Isrc/bpf -I"/usr/include/$triplet" -x c
+        ;;
+    *)
+        compile "$header, C" "$header" gcc -std=gnu11 -Wall -Wextra -Werror -Wno-unused-function \
+            "${inner[@]}" -I. -x c
+        ;;
+    esac
+done
+exit $failed

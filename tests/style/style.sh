@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# How the files look: clang-format, shellcheck, plain text rules. Prints TAP.
+# shellcheck disable=SC2317 # the functions are called by name, through check
+set -u
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
+number=0
+failed=0
+
+# check NAME COMMAND...: one line of TAP; the command's output follows when it fails.
+check() {
+    local name=$1 out
+    shift
+    number=$((number + 1))
+    if out=$("$@" 2>&1); then
+        echo "ok $number - $name"
+    else
+        failed=1
+        echo "not ok $number - $name"
+        printf '%s\n' "$out" | head -n 40
+    fi
+}
+
+skip() { # NAME REASON
+    number=$((number + 1))
+    echo "ok $number - $1 # SKIP $2"
+}
+
+if ! git -c safe.directory="$PWD" ls-files >/dev/null 2>&1; then
+    skip "style" "not a git checkout: no list of files"
+    exit 0
+fi
+tracked() {
+    git -c safe.directory="$PWD" ls-files -- "$@" | while IFS= read -r file; do
+        [[ -f $file ]] && printf '%s\n' "$file"
+    done
+}
+
+formatted() {
+    tracked '*.c' '*.h' | xargs clang-format --dry-run -Werror
+}
+
+shell_checked() {
+    tracked '*.sh' '*.bash' dev .ci/run | xargs shellcheck
+}
+
+licence_named() {
+    local bad
+    bad=$(tracked '*.c' '*.h' '*.def' '*.py' '*.sh' 'dev' |
+        while IFS= read -r file; do
+            head -n 3 "$file" | grep -q 'SPDX-License-Identifier: ' || printf '%s\n' "$file"
+        done)
+    printf '%s' "$bad"
+    [[ -z $bad ]]
+}
+
+no_trailing_blanks() {
+    ! tracked '*.c' '*.h' '*.def' '*.py' '*.sh' '*.md' '*.build' '*.scd' '*.bash' dev |
+        xargs grep -nE '[[:blank:]]+$'
+}
+
+version=$(clang-format --version 2>/dev/null | grep -oE 'version [0-9]+' | head -n 1)
+if [[ $version == "version 14" ]]; then
+    check "clang-format" formatted
+else
+    skip "clang-format" "releases differ in taste: the tree follows 14, here is ${version:-none}"
+fi
+if command -v shellcheck >/dev/null; then
+    check "shellcheck" shell_checked
+else
+    skip "shellcheck" "not installed"
+fi
+check "every file names its licence" licence_named
+check "no blanks at line ends" no_trailing_blanks
+exit $failed
