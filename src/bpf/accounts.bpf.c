@@ -136,7 +136,13 @@ static __always_inline __u64 switch_clock(struct task_struct *prev, __u64 before
     return clock;
 }
 
-/* The same clock away from a switch. */
+/* The clock of sched_info's stamps, at the same moment. */
+static __always_inline __u64 queue_clock(struct task_struct *prev, __u64 now)
+{
+    return config.use_ktime && has_rq_clock() ? prev->se.cfs_rq->rq->clock : now;
+}
+
+/* The clock of the stamps, away from a switch. */
 static __always_inline __u64 clock_now(struct prcb_head_block *head)
 {
     return bpf_ktime_get_ns() - *(volatile __s64 *)&head->clock_offset;
@@ -237,7 +243,7 @@ static __always_inline void close_off(struct prcb_account_block *account, struct
     if (has_sched_info()) {
         ready = growth(task->sched_info.run_delay, account->run_delay);
         /* run_delay is brought up to date after this tracepoint. */
-        if (task->sched_info.last_queued)
+        if (has_rq_clock() && task->sched_info.last_queued)
             ready += growth(clock, task->sched_info.last_queued);
     }
     /* The kernel counts time held back by a quota as delay; it is no waiting for a
@@ -285,10 +291,10 @@ static __always_inline void switch_out(struct tag *tag, struct prcb_account_bloc
     prcb_seq_end(&account->seq, seq);
 }
 
+/* clock: queue_clock. */
 static __always_inline void switch_in(struct prcb_account_block *account, struct task_struct *next,
-                                      __u64 now)
+                                      __u64 now, __u64 clock)
 {
-    __u64 clock = now;
     __u32 seq = account->seq;
 
     prcb_seq_begin(&account->seq, seq);
@@ -327,7 +333,7 @@ int prcb_switch(__u64 *ctx)
         if (account) {
             if (!now)
                 now = switch_clock(prev, account->stamp);
-            switch_in(account, next, now);
+            switch_in(account, next, now, queue_clock(prev, now));
         }
     }
     return 0;
