@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The threads in a cgroup, as its files list them: either version, the directory
+ * and all below it. A list of a moment, nothing is kept. The struct procfs is used
+ * for its buffer, so the same one caller at a time.
+ */
+#ifndef PRCB_BLOCK_CGROUP_H
+#define PRCB_BLOCK_CGROUP_H
+
+#include <prcb/prcb.h>
+
+#include "procfs.h"
+
+/* Adds to *list. Threads of other pid namespaces cannot be named and are left out.
+ * -ENOENT      no such directory, or it is no cgroup
+ * -EPERM       its list may not be read
+ * -EOPNOTSUPP  it lists no threads (an invalid domain) */
+int cgroup_list_threads(struct procfs *fs, const char *path, struct pid_list *list,
+                        struct prcb_error *err);
+
+#endif

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "perf_look.h"
+
+#include <errno.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <prcb/prcb.h>
+
+#include "clock.h"
+
+/* The clock that pthread_getcpuclockid would give: time on a processor of a thread
+ * of this process, brought up to date by the question. */
+static int thread_clock(pid_t tid, uint64_t *ret)
+{
+    clockid_t id = (clockid_t)((~(unsigned)tid << 3) | 6);
+    struct timespec ts;
+
+    if (clock_gettime(id, &ts))
+        return -errno;
+    *ret = (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+    return 0;
+}
+
+static void own_switches(struct perf_sample *ret)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_THREAD, &usage);
+    ret->voluntary = (uint64_t)usage.ru_nvcsw;
+    ret->involuntary = (uint64_t)usage.ru_nivcsw;
+    ret->present |= PRCB_HAS_SWITCHES;
+}
+
+static int look_at_times(struct perf_source *source, pid_t pid, pid_t tid, bool own_process,
+                         struct perf_sample *ret)
+{
+    struct procfs_schedstat schedstat;
+    int result;
+
+    if (source->has.schedstat) {
+        result = procfs_read_schedstat(&source->fs, pid, tid, &schedstat);
+        if (result)
+            return result;
+        ret->run_ns = schedstat.run_ns;
+        ret->ready_ns = schedstat.ready_ns;
+        ret->arrivals = schedstat.arrivals;
+        ret->present |= PRCB_HAS_RUN | PRCB_HAS_READY;
+    }
+    if (own_process && !thread_clock(tid, &ret->run_ns))
+        ret->present |= PRCB_HAS_RUN;
+    return 0;
+}
+
+static bool is_quiet(const struct perf_source *source, const struct perf_sample *before,
+                     const struct perf_sample *now)
+{
+    return before && source->has.schedstat && !now->runnable && !before->runnable &&
+           now->run_ns == before->run_ns && now->ready_ns == before->ready_ns &&
+           now->arrivals == before->arrivals;
+}
+
+static int look_at_switches(struct perf_source *source, pid_t pid, pid_t tid,
+                            struct perf_sample *ret)
+{
+    struct procfs_status status;
+    int result = procfs_read_status(&source->fs, pid, tid, &status);
+
+    if (result)
+        return result;
+    ret->voluntary = status.voluntary;
+    ret->involuntary = status.involuntary;
+    ret->present |= PRCB_HAS_SWITCHES;
+    return 0;
+}
+
+int perf_look_at(struct perf_source *source, pid_t pid, pid_t tid, uint64_t start,
+                 const struct perf_sample *before, bool settled, struct perf_look *ret)
+{
+    bool own_process = source->live && pid == getpid();
+    struct perf_look look = {.sample.moment = clock_mono()};
+    int result = procfs_read_stat(&source->fs, pid, tid, &look.stat);
+
+    if (!result && start && look.stat.start != start)
+        result = -ESRCH;
+    /* The state first: once it says zombie, what is read after it is final. */
+    look.sample.runnable = look.stat.state == 'R';
+    look.ended = look.stat.state == 'Z' || look.stat.state == 'X' || look.stat.state == 'x';
+    if (!result)
+        result = look_at_times(source, pid, tid, own_process, &look.sample);
+    if (result)
+        return result;
+    look.quiet = is_quiet(source, before, &look.sample);
+    if (own_process && tid == gettid()) {
+        own_switches(&look.sample);
+    } else if (look.quiet && settled) {
+        look.sample.voluntary = before->voluntary;
+        look.sample.involuntary = before->involuntary;
+        look.sample.present |= before->present & PRCB_HAS_SWITCHES;
+    } else {
+        result = look_at_switches(source, pid, tid, &look.sample);
+    }
+    if (result)
+        return result;
+    *ret = look;
+    return 0;
+}
+
+void perf_look_at_self(struct perf_sample *ret)
+{
+    struct timespec ts;
+
+    *ret = (struct perf_sample){.moment = clock_mono(), .present = PRCB_HAS_RUN, .runnable = true};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+    ret->run_ns = (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+    own_switches(ret);
+}
+
+uint64_t perf_own_start(struct perf_source *source, pid_t tid)
+{
+    /* A fork copies this: the number says whose it is. */
+    static __thread struct procfs_stat own;
+    struct procfs_stat stat;
+
+    if (own.tid != tid) {
+        if (procfs_read_stat(&source->fs, tid, tid, &stat))
+            return 0;
+        own = stat;
+    }
+    return own.start;
+}
