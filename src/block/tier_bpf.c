@@ -652,7 +652,12 @@ static int free_slot(struct bpf_state *s, uint32_t slot, uint32_t generation)
     int stale = 0, result;
 
     result = run_program(s->skeleton->progs.prcb_free_slot, &asked, sizeof(asked), &stale);
-    return result ? result : stale ? -ESTALE : 0;
+    if (result || stale)
+        return result ? result : -ESTALE;
+    /* Nobody's now: cannot fail but for a queue that is full, which holds all slots. */
+    return bpf_map_update_elem(bpf_map__fd(s->skeleton->maps.free_slots), NULL, &slot, BPF_ANY)
+               ? -errno
+               : 0;
 }
 
 /* Takes the account away from a thread that lives, and waits until no switch can

@@ -454,13 +454,18 @@ static __always_inline void init_account(struct prcb_account_block *account,
     prcb_seq_end(&account->seq, seq);
 }
 
-static __always_inline void give_back(struct prcb_account_block *account, __u32 slot)
+static __always_inline void mark_free(struct prcb_account_block *account)
 {
     __u32 seq = account->seq;
 
     prcb_seq_begin(&account->seq, seq);
     account->state = PRCB_STATE_FREE;
     prcb_seq_end(&account->seq, seq);
+}
+
+static __always_inline void give_back(struct prcb_account_block *account, __u32 slot)
+{
+    mark_free(account);
     bpf_map_push_elem(&free_slots, &slot, 0);
 }
 
@@ -541,8 +546,9 @@ int prcb_newtask(__u64 *ctx)
 
 /* ---- threads that exist already ---- */
 
-/* What an existing thread is doing, as far as can be seen from outside. */
-static __always_inline __u32 guess_of(struct task_struct *task)
+/* What an existing thread is doing, as far as can be seen from outside. Not inlined:
+ * it is called in an unrolled loop. */
+static __noinline __u32 guess_of(struct task_struct *task)
 {
     __u32 state = task->__state;
     __s32 last = -1;
@@ -593,6 +599,9 @@ static __always_inline void guess_until_settled(struct prcb_account_block *accou
         prcb_seq_end(&account->seq, seq);
         return;
     }
+    /* Unrolled, for the compiler may lay a loop out so that its head is fallen into from
+     * below: 6.1 refuses that ("back-edge"). */
+#pragma unroll
     for (i = 0; i < 4; i++) {
         __u64 before = task->nvcsw + task->nivcsw;
 
@@ -685,8 +694,9 @@ int prcb_cgroup_attach(__u64 *ctx)
     return 0;
 }
 
-/* User space never writes to the blocks: it asks for a slot to be given back. The
- * generation must still be the one it knows. */
+/* User space never writes to the blocks: it asks for an account to be marked free, and
+ * then puts the slot on the queue itself, for in 6.1 a syscall program may not use
+ * queues. The generation must still be the one it knows. */
 SEC("syscall")
 int prcb_free_slot(struct prcb_bpf_slot *asked)
 {
@@ -695,7 +705,7 @@ int prcb_free_slot(struct prcb_bpf_slot *asked)
 
     if (!account || account->state == PRCB_STATE_FREE || account->generation != asked->generation)
         return 1;
-    give_back(account, slot);
+    mark_free(account);
     return 0;
 }
 
