@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# Runs programs on another kernel: boots Debian's 6.1 kernel in a software-emulated
+# machine with an initramfs made for the purpose, runs the commands one after the
+# other, prints what they print, and ends with counts. Needs no privilege but to
+# install packages. See usage below.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+
+usage() {
+    cat <<'USAGE'
+usage: guest.sh [OPTION]... ARCH -- COMMAND [ARG]... [-- COMMAND [ARG]...]...
+
+ARCH is x86_64 or arm64. A COMMAND that is a file on this machine is taken along
+with the libraries it is linked with; any other is a busybox applet or a program
+taken along with -f. The console goes to build-guest/ARCH/console.log, results to
+build-guest/ARCH/testlog.json. Exit status: 0 when no command failed.
+
+  -t SECONDS   time limit for all (120)
+  -p NUMBER    processors (x86_64: 4, arm64: 2)
+  -m MIB       memory (1024)
+  -f FILE      take this file along, in the folder of the programs
+  -i           count instructions (arm64: gives the guest a usable PMU; slower)
+  -b DIR       keep files in this folder instead of build-guest/ARCH
+USAGE
+}
+
+fail() {
+    echo "guest: $*" >&2
+    exit 2
+}
+
+limit=120 processors='' memory=1024 icount=() extra=() work=''
+while getopts t:p:m:f:b:ih option; do
+    case $option in
+    t) limit=$OPTARG ;;
+    p) processors=$OPTARG ;;
+    m) memory=$OPTARG ;;
+    f) extra+=("$OPTARG") ;;
+    b) work=$OPTARG ;;
+    i) icount=(-icount shift=3) ;;
+    h) usage && exit 0 ;;
+    *) usage >&2 && exit 2 ;;
+    esac
+done
+shift $((OPTIND - 1))
+if [[ $# -lt 3 || $2 != -- ]]; then
+    usage >&2
+    exit 2
+fi
+arch=$1
+shift 2
+: "${work:=$here/../../build-guest/$arch}"
+mkdir -p "$work"
+work=$(cd "$work" && pwd)
+# shellcheck source=/dev/null
+source "$here/packages.sh"
+# shellcheck source=/dev/null
+source "$here/image.sh"
+
+case $arch in
+x86_64)
+    qemu=(qemu-system-x86_64 -cpu max -smp "${processors:-4}")
+    console=ttyS0
+    ;;
+arm64)
+    qemu=(qemu-system-aarch64 -M virt -cpu max -smp "${processors:-2}")
+    console=ttyAMA0
+    ;;
+*) fail "no guest for '$arch': x86_64 or arm64" ;;
+esac
+for tool in "${qemu[0]}" cpio readelf python3; do
+    command -v "$tool" >/dev/null || fail "$tool is not installed (./dev guest installs it)"
+done
+
+# The rest of the arguments: commands with "--" between them, one line of sh each.
+add_command() {
+    local program=$1
+    shift
+    if [[ -f $program && -x $program ]]; then
+        extra+=("$program")
+        program=${program##*/}
+    fi
+    printf '%s\n' "${program@Q}${*:+ }${*@Q}" >>"$work/commands"
+    printf '%s\n' "$program${*:+ }$*" >>"$work/names"
+}
+: >"$work/commands"
+: >"$work/names"
+words=()
+for word in "$@" --; do
+    if [[ $word != -- ]]; then
+        words+=("$word")
+    elif ((${#words[@]})); then
+        add_command "${words[@]}"
+        words=()
+    fi
+done
+
+fetch_kernel
+fetch_busybox
+make_image "$work/initramfs" "$here/init" "$work/commands" "${extra[@]}"
+
+# Software emulation always: results must not depend on what the machine offers.
+status=0
+timeout --foreground "$limit" "${qemu[@]}" -accel tcg "${icount[@]}" -m "$memory" -no-reboot \
+    -nodefaults -display none -serial stdio -kernel "$work/vmlinuz" -initrd "$work/initramfs" \
+    -append "console=$console panic=-1 quiet" </dev/null 2>&1 | tee "$work/console.log" |
+    python3 "$here/console.py" "$work/testlog.json" "$work/names" || status=$?
+if [[ $status -eq 124 ]]; then
+    echo "guest: stopped after $limit seconds"
+elif [[ $status -ne 0 ]]; then
+    echo "guest: ended with status $status"
+fi
+
+python3 "$here/../tally.py" "$arch" "$work/testlog.json" >"$work/results"
+awk -F '\t' '{n[$1]++}
+    $1 != "pass" {printf "%s  %s%s%s\n", $1 == "skip" ? "SKIPPED" : "FAILED ", $3, $4 == "" ? "" : ": ", $4}
+    END {printf "%s: %d passed, %d failed, %d skipped\n", arch, n["pass"], n["fail"], n["skip"]
+         exit n["fail"] > 0}' arch="$arch guest" "$work/results"

@@ -1,0 +1,74 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# What a guest is made of, from Debian's archive: kernel, busybox, and for a foreign
+# architecture the libraries to build against. Packages are downloaded and unpacked
+# under $work, never installed, so nothing can conflict with the host's. What is there
+# already is not fetched again. Sourced by guest.sh and check.sh.
+: "${arch:?}" "${work:?}" # x86_64 or arm64; the folder to keep things in
+
+deb_arch() {
+    case $1 in
+    x86_64) echo amd64 ;;
+    *) echo "$1" ;;
+    esac
+}
+
+# Lets apt find packages of the guest's architecture.
+know_architecture() {
+    local deb
+    deb=$(deb_arch "$arch")
+    if [[ $deb != "$(dpkg --print-architecture)" ]] &&
+        ! dpkg --print-foreign-architectures | grep -qx "$deb"; then
+        dpkg --add-architecture "$deb"
+    fi
+    if ! apt-cache show "busybox-static:$deb" >/dev/null 2>&1; then
+        apt-get -qq update
+    fi
+}
+
+# download PACKAGE: leaves it as $work/PACKAGE.deb
+download() {
+    local part=$work/download
+    know_architecture
+    rm -rf "$part"
+    mkdir -p "$part"
+    # by root apt would want to drop to a user who may not write here
+    (cd "$part" && apt-get -qq -o APT::Sandbox::User=root download "$1:$(deb_arch "$arch")")
+    mv "$part"/*.deb "$work/$1.deb"
+}
+
+fetch_kernel() {
+    local package
+    if [[ -s $work/vmlinuz ]]; then
+        return
+    fi
+    know_architecture
+    # the package without a version in its name depends on the newest that has one
+    package=$(apt-cache depends "linux-image-$(deb_arch "$arch"):$(deb_arch "$arch")" |
+        sed -n 's/^ *Depends: \(linux-image-[^:]*\).*/\1/p')
+    download "$package"
+    dpkg --fsys-tarfile "$work/$package.deb" |
+        tar -x -O --wildcards './boot/vmlinuz-*' >"$work/vmlinuz.part"
+    mv "$work/vmlinuz.part" "$work/vmlinuz"
+    rm "$work/$package.deb"
+}
+
+fetch_busybox() {
+    if [[ ! -x $work/busybox/bin/busybox ]]; then
+        download busybox-static
+        dpkg -x "$work/busybox-static.deb" "$work/busybox"
+    fi
+}
+
+# What prcb is linked with, headers and libraries.
+fetch_sysroot() {
+    local package
+    for package in libbpf-dev libbpf1 libelf-dev libelf1 zlib1g-dev zlib1g libjson-c-dev \
+        libjson-c5 libcmocka-dev libcmocka0; do
+        if [[ ! -f $work/$package.deb ]]; then
+            download "$package"
+            dpkg -x "$work/$package.deb" "$work/sysroot"
+        fi
+    done
+}
