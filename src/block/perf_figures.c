@@ -75,7 +75,7 @@ bool perf_sample_running(const struct perf_sample *sample)
 {
     const uint64_t needed = PRCB_HAS_READY | PRCB_HAS_SWITCHES;
 
-    return sample->runnable && (sample->present & needed) == needed &&
+    return (sample->present & needed) == needed &&
            sample->arrivals == sample->voluntary + sample->involuntary + 1;
 }
 

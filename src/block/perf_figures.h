@@ -57,7 +57,8 @@ void perf_figures_peek(struct perf_figures *f, const struct perf_sample *now);
  * by switches that went backwards; one that had more of both is not noticed. */
 bool perf_figures_replaced(const struct perf_figures *f, const struct perf_sample *now);
 
-/* Whether the thread was on a processor: it was switched in once more than out. */
+/* Whether the thread was on a processor: it had been switched in once more than out.
+ * False where that cannot be told. */
 bool perf_sample_running(const struct perf_sample *sample);
 
 /* The span of CLOCK_MONOTONIC in which a thread was created: a clock tick of

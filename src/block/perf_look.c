@@ -10,6 +10,8 @@
 
 #include "clock.h"
 
+#define ZOMBIE_TRIES 10
+
 /* The clock that pthread_getcpuclockid would give: time on a processor of a thread
  * of this process, brought up to date by the question. */
 static int thread_clock(pid_t tid, uint64_t *ret)
@@ -75,8 +77,8 @@ static int look_at_switches(struct perf_source *source, pid_t pid, pid_t tid,
     return 0;
 }
 
-int perf_look_at(struct perf_source *source, pid_t pid, pid_t tid, uint64_t start,
-                 const struct perf_sample *before, bool settled, struct perf_look *ret)
+static int look_once(struct perf_source *source, pid_t pid, pid_t tid, uint64_t start,
+                     const struct perf_sample *before, bool settled, struct perf_look *ret)
 {
     bool own_process = source->live && pid == getpid();
     struct perf_look look = {.sample.moment = clock_mono()};
@@ -84,7 +86,6 @@ int perf_look_at(struct perf_source *source, pid_t pid, pid_t tid, uint64_t star
 
     if (!result && start && look.stat.start != start)
         result = -ESRCH;
-    /* The state first: once it says zombie, what is read after it is final. */
     look.sample.runnable = look.stat.state == 'R';
     look.ended = look.stat.state == 'Z' || look.stat.state == 'X' || look.stat.state == 'x';
     if (!result)
@@ -105,6 +106,22 @@ int perf_look_at(struct perf_source *source, pid_t pid, pid_t tid, uint64_t star
         return result;
     *ret = look;
     return 0;
+}
+
+int perf_look_at(struct perf_source *source, pid_t pid, pid_t tid, uint64_t start,
+                 const struct perf_sample *before, bool settled, struct perf_look *ret)
+{
+    const struct timespec pause = {.tv_nsec = 50000};
+    int result;
+
+    /* A zombie's last switch comes a moment after it can be seen as one: wait for its
+     * final figures, but not for long. */
+    for (int tries = 0;; tries++) {
+        result = look_once(source, pid, tid, start, before, settled, ret);
+        if (result || !ret->ended || tries == ZOMBIE_TRIES || !perf_sample_running(&ret->sample))
+            return result;
+        nanosleep(&pause, NULL);
+    }
 }
 
 void perf_look_at_self(struct perf_sample *ret)

@@ -20,9 +20,7 @@ static const struct tier *const tiers[] = {
 #ifdef PRCB_HAVE_BPF
     &tier_bpf,
 #endif
-#ifdef PRCB_HAVE_PERF
     &tier_perf,
-#endif
 };
 #define TIERS (sizeof(tiers) / sizeof(tiers[0]))
 

@@ -1,21 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * The bpf tier of one process: loads the programs, maps the blocks read-only,
- * registers threads, reads. All writing is the programs'.
+ * reads, gives back. All writing is the programs'. What is profiled: bpf_register.c.
  */
-#include "session.h"
+#include "tier_bpf.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/membarrier.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
@@ -23,21 +19,6 @@
 #include <bpf/libbpf.h>
 
 #include "account.h"
-#include "accounts.h"
-#include "block_abi.h"
-#include "accounts.skel.h"
-
-#define CGROUP2_MAGIC 0x63677270
-
-struct bpf_state {
-    struct accounts_bpf *skeleton;
-    const struct prcb_head_block *head; /* mapped read-only */
-    const char *accounts;               /* mapped read-only */
-    size_t accounts_bytes;
-    char *cgroup;      /* path of the cgroup that is followed; NULL: none */
-    __u64 moved;       /* processes moved into it that were looked for */
-    bool iter_by_task; /* the kernel can point an iterator at one task (6.1) */
-};
 
 /* ---- opening ---- */
 
@@ -159,7 +140,7 @@ static int run_program(const struct bpf_program *program, void *context, __u32 b
     return 0;
 }
 
-static int attach(struct bpf_program *program, struct bpf_link **link, struct prcb_error *err)
+int bpf_attach(struct bpf_program *program, struct bpf_link **link, struct prcb_error *err)
 {
     if (*link)
         return 0;
@@ -172,16 +153,16 @@ static int attach(struct bpf_program *program, struct bpf_link **link, struct pr
 
 static int attach_always(struct accounts_bpf *skeleton, struct prcb_error *err)
 {
-    int result = attach(skeleton->progs.prcb_switch, &skeleton->links.prcb_switch, err);
+    int result = bpf_attach(skeleton->progs.prcb_switch, &skeleton->links.prcb_switch, err);
 
     if (!result)
-        result = attach(skeleton->progs.prcb_rename, &skeleton->links.prcb_rename, err);
+        result = bpf_attach(skeleton->progs.prcb_rename, &skeleton->links.prcb_rename, err);
     if (!result && bpf_program__autoload(skeleton->progs.prcb_contention_begin)) {
-        result = attach(skeleton->progs.prcb_contention_begin,
-                        &skeleton->links.prcb_contention_begin, err);
+        result = bpf_attach(skeleton->progs.prcb_contention_begin,
+                            &skeleton->links.prcb_contention_begin, err);
         if (!result)
-            result = attach(skeleton->progs.prcb_contention_end,
-                            &skeleton->links.prcb_contention_end, err);
+            result = bpf_attach(skeleton->progs.prcb_contention_end,
+                                &skeleton->links.prcb_contention_end, err);
     }
     return result;
 }
@@ -262,241 +243,6 @@ static void bpf_close(struct prcb *p)
     free(s->cgroup);
     free(s);
     p->bpf = NULL;
-}
-
-/* ---- registering ---- */
-
-/* Runs an iterator program over one task, one process, or (both 0) all. The
- * programs filter for themselves, so looking at more than needed is only slow. */
-static int run_iterator(struct bpf_state *s, struct bpf_program *program, pid_t tid, pid_t pid)
-{
-    union bpf_iter_link_info info = {.task = {.tid = (__u32)tid, .pid = (__u32)pid}};
-    LIBBPF_OPTS(bpf_iter_attach_opts, options, .link_info = &info, .link_info_len = sizeof(info));
-    bool narrow = s->iter_by_task && (tid || pid);
-    struct bpf_link *link;
-    char nothing[64];
-    int fd, result = 0;
-
-    link = bpf_program__attach_iter(program, narrow ? &options : NULL);
-    if (!link && narrow && (errno == EINVAL || errno == E2BIG)) {
-        s->iter_by_task = false;
-        link = bpf_program__attach_iter(program, NULL);
-    }
-    if (!link)
-        return -errno;
-    fd = bpf_iter_create(bpf_link__fd(link));
-    if (fd < 0) {
-        result = -errno;
-    } else {
-        ssize_t got;
-
-        while ((got = read(fd, nothing, sizeof(nothing))) > 0 ||
-               (got < 0 && (errno == EAGAIN || errno == EINTR)))
-            ;
-        if (got < 0)
-            result = -errno;
-        close(fd);
-    }
-    bpf_link__destroy(link);
-    return result;
-}
-
-static int follow_new_tasks(struct bpf_state *s, struct prcb_error *err)
-{
-    return attach(s->skeleton->progs.prcb_newtask, &s->skeleton->links.prcb_newtask, err);
-}
-
-static __u32 pass_bits(unsigned follow)
-{
-    return (follow & PRCB_FOLLOW_THREADS ? PRCB_PASS_THREADS : 0) |
-           (follow & PRCB_FOLLOW_CHILDREN ? PRCB_PASS_CHILDREN : 0);
-}
-
-/* One pass of the registrar; its answer is in the request. */
-static int ask(struct bpf_state *s, enum prcb_bpf_what what, pid_t number, unsigned follow,
-               struct prcb_bpf_request *ret, struct prcb_error *err)
-{
-    struct prcb_bpf_request *request = &s->skeleton->bss->request;
-    int result = follow ? follow_new_tasks(s, err) : 0;
-
-    if (result)
-        return result;
-    *request =
-        (struct prcb_bpf_request){.what = what, .number = (__u32)number, .pass = pass_bits(follow)};
-    result =
-        run_iterator(s, s->skeleton->progs.prcb_register, what == PRCB_REGISTER_THREAD ? number : 0,
-                     what == PRCB_REGISTER_PROCESS ? number : 0);
-    if (result == -ESRCH)
-        result = 0; /* nothing was seen: the caller says what */
-    if (result)
-        return prcb_fail(err, result, "the task iterator failed: %s", strerror(-result));
-    *ret = *request;
-    return 0;
-}
-
-static int no_room(struct prcb *p, struct prcb_error *err)
-{
-    return prcb_fail(err, -ENOSPC, "all %u accounts are in use: ask for more (max_threads)",
-                     p->max_threads);
-}
-
-static int bpf_profile_thread(struct prcb *p, pid_t tid, unsigned follow, struct prcb_error *err)
-{
-    struct prcb_bpf_request answer;
-    int result = ask(p->bpf, PRCB_REGISTER_THREAD, tid, follow, &answer, err);
-
-    if (result)
-        return result;
-    if (!answer.seen)
-        return prcb_fail(err, -ESRCH, "thread %d: no such thread", (int)tid);
-    return answer.full ? no_room(p, err) : 0;
-}
-
-/* Threads that a thread not yet registered creates meanwhile show up in the next
- * pass; those of registered ones are followed. */
-static int bpf_profile_process(struct prcb *p, pid_t pid, unsigned follow, struct prcb_error *err)
-{
-    struct prcb_bpf_request answer;
-    bool seen = false;
-    int result;
-
-    do {
-        result = ask(p->bpf, PRCB_REGISTER_PROCESS, pid, follow, &answer, err);
-        if (result)
-            return result;
-        seen |= answer.seen > 0;
-    } while (answer.added);
-    if (!seen)
-        return prcb_fail(err, -ESRCH, "process %d: no such process", (int)pid);
-    return answer.full ? no_room(p, err) : 0;
-}
-
-static int bpf_profile_all(struct prcb *p, struct prcb_error *err)
-{
-    struct prcb_bpf_request answer;
-    int result = follow_new_tasks(p->bpf, err);
-
-    if (result)
-        return result;
-    p->bpf->skeleton->bss->scope.all = 1;
-    do {
-        result = ask(p->bpf, PRCB_REGISTER_ALL, 0, PRCB_FOLLOW_ALL, &answer, err);
-    } while (!result && answer.added);
-    return result;
-}
-
-/* ---- cgroups ---- */
-
-/* Registers the threads listed in one file of a cgroup directory; *ret_added grows
- * by those that were new. -ENOENT: there is no such file. */
-static int register_listed(struct prcb *p, int dir, const char *name, unsigned *ret_added,
-                           struct prcb_error *err)
-{
-    struct prcb_bpf_request answer;
-    int fd = openat(dir, name, O_RDONLY | O_CLOEXEC), tid, result = 0;
-    FILE *file = fd < 0 ? NULL : fdopen(fd, "re");
-
-    if (!file)
-        return -errno;
-    while (!result && fscanf(file, "%d", &tid) == 1) {
-        if (!tid)
-            continue; /* lives in another pid namespace: cannot be named here */
-        result = ask(p->bpf, PRCB_REGISTER_THREAD, tid, PRCB_FOLLOW_ALL, &answer, err);
-        if (!result)
-            *ret_added += answer.added;
-    }
-    fclose(file);
-    return result;
-}
-
-static int register_cgroup_tree(struct prcb *p, int dir, const char *path, unsigned *ret_added,
-                                struct prcb_error *err)
-{
-    struct dirent *entry;
-    DIR *list = fdopendir(dir);
-    int result;
-
-    if (!list) {
-        close(dir);
-        return prcb_fail(err, -ENOMEM, "%s: %s", path, strerror(errno));
-    }
-    /* version 2 calls its list of threads cgroup.threads, version 1 tasks */
-    result = register_listed(p, dir, "cgroup.threads", ret_added, err);
-    if (result == -ENOENT)
-        result = register_listed(p, dir, "tasks", ret_added, err);
-    if (result == -ENOENT)
-        prcb_fail(err, result, "%s: not a cgroup directory", path);
-    else if (result == -ENODEV || result == -EOPNOTSUPP)
-        result = 0; /* removed meanwhile, or a domain that lists no threads */
-    while (!result && (entry = readdir(list))) {
-        int below;
-
-        if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
-            continue;
-        below = openat(dir, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (below >= 0)
-            result = register_cgroup_tree(p, below, entry->d_name, ret_added, err);
-    }
-    closedir(list);
-    return result;
-}
-
-/* Registers every thread that is in the cgroup now. */
-static int register_cgroup(struct prcb *p, const char *path, struct prcb_error *err)
-{
-    unsigned added;
-    int result;
-
-    do {
-        int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-        added = 0;
-        if (dir < 0)
-            return prcb_fail(err, -errno, "cgroup %s: %s", path, strerror(errno));
-        result = register_cgroup_tree(p, dir, path, &added, err);
-    } while (!result && added);
-    return result;
-}
-
-static int bpf_profile_cgroup(struct prcb *p, const char *path, struct prcb_error *err)
-{
-    struct accounts_bpf *skeleton = p->bpf->skeleton;
-    struct statfs fs;
-    struct stat st;
-    int result;
-
-    if (stat(path, &st) || statfs(path, &fs))
-        return prcb_fail(err, -errno, "cgroup %s: %s", path, strerror(errno));
-    if (skeleton->bss->scope.cgroup && skeleton->bss->scope.cgroup != st.st_ino)
-        return prcb_fail(err, -EBUSY, "cgroup %s: this session follows another cgroup already",
-                         path);
-    result = attach(skeleton->progs.prcb_cgroup_attach, &skeleton->links.prcb_cgroup_attach, err);
-    if (!result)
-        result = follow_new_tasks(p->bpf, err);
-    if (result)
-        return result;
-    skeleton->bss->scope.cgroup_v2 = fs.f_type == CGROUP2_MAGIC;
-    skeleton->bss->scope.cgroup = st.st_ino;
-    result = register_cgroup(p, path, err);
-    if (!result && !p->bpf->cgroup) {
-        p->bpf->cgroup = strdup(path);
-        result = p->bpf->cgroup ? 0 : prcb_fail(err, -ENOMEM, "out of memory");
-    }
-    if (result)
-        skeleton->bss->scope.cgroup = 0;
-    return result;
-}
-
-/* Processes that were moved into the cgroup: their leaders are profiled already. */
-static int bpf_refresh(struct prcb *p, struct prcb_error *err)
-{
-    struct bpf_state *s = p->bpf;
-    __u64 moved = __atomic_load_n(&s->skeleton->bss->scope.moved, __ATOMIC_RELAXED);
-
-    if (moved == s->moved || !s->cgroup)
-        return 0;
-    s->moved = moved;
-    return register_cgroup(p, s->cgroup, err);
 }
 
 /* ---- reading ---- */
@@ -667,7 +413,7 @@ static int unregister(struct bpf_state *s, uint32_t slot, struct prcb_error *err
     int result;
 
     s->skeleton->bss->request = (struct prcb_bpf_request){.number = slot};
-    result = run_iterator(s, s->skeleton->progs.prcb_unregister, 0, 0);
+    result = bpf_run_iterator(s, s->skeleton->progs.prcb_unregister, 0, 0);
     if (result)
         return prcb_fail(err, result, "the task iterator failed: %s", strerror(-result));
     if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))

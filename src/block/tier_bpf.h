@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * What the two files of the bpf tier share: its state, and running programs.
+ * Everything here is called under the session's lock.
+ */
+#ifndef PRCB_BLOCK_TIER_BPF_H
+#define PRCB_BLOCK_TIER_BPF_H
+
+#include "session.h"
+
+#include "accounts.h"
+#include "block_abi.h"
+#include "accounts.skel.h"
+
+struct bpf_state {
+    struct accounts_bpf *skeleton;
+    const struct prcb_head_block *head; /* mapped read-only */
+    const char *accounts;               /* mapped read-only */
+    size_t accounts_bytes;
+    char *cgroup;      /* path of the cgroup that is followed; NULL: none */
+    __u64 moved;       /* processes moved into it that were looked for */
+    bool iter_by_task; /* the kernel can point an iterator at one task (6.1) */
+};
+
+/* Attaches a program unless it is (then *link is set). */
+int bpf_attach(struct bpf_program *program, struct bpf_link **link, struct prcb_error *err);
+
+/* Runs an iterator program over one task, one process, or (both 0) all. The
+ * programs filter for themselves, so looking at more than needed is only slow. */
+int bpf_run_iterator(struct bpf_state *s, struct bpf_program *program, pid_t tid, pid_t pid);
+
+/* The tier's calls of these names. */
+int bpf_profile_thread(struct prcb *p, pid_t tid, unsigned follow, struct prcb_error *err);
+int bpf_profile_process(struct prcb *p, pid_t pid, unsigned follow, struct prcb_error *err);
+int bpf_profile_cgroup(struct prcb *p, const char *path, struct prcb_error *err);
+int bpf_profile_all(struct prcb *p, struct prcb_error *err);
+int bpf_refresh(struct prcb *p, struct prcb_error *err);
+
+#endif
