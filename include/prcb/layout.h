@@ -121,6 +121,7 @@ PRCB_API const char *prcb_layout_note(const struct prcb_layout *layout);
 PRCB_API const char *prcb_layout_source(const struct prcb_layout *layout);
 /* Only some members are listed (KPRCB, KTHREAD); most bytes have no name. */
 PRCB_API bool prcb_layout_is_partial(const struct prcb_layout *layout);
+PRCB_API bool prcb_layout_is_union(const struct prcb_layout *layout);
 
 /* ---- fields ------------------------------------------------------------- */
 

@@ -4,7 +4,7 @@
  */
 #include "cli.h"
 
-extern const struct cli_command cmd_stat, cmd_doctor;
+extern const struct cli_command cmd_stat, cmd_doctor, cmd_layout;
 
 const struct cli_command *const cli_commands[] = {
 #ifdef HAVE_stat
@@ -13,5 +13,6 @@ const struct cli_command *const cli_commands[] = {
 #ifdef HAVE_doctor
     &cmd_doctor,
 #endif
+    &cmd_layout,
     NULL,
 };

@@ -113,6 +113,9 @@ static int locate(const struct prcb_layout *l, const struct prcb_layout_field *f
                          l->type->name, f->name, f->count, index + 1);
     size = f->size / f->count;
     offset = f->offset + index * size;
+    if (size < 1 || size > 8 || f->bit_first + f->bit_width > 8 * size)
+        return prcb_fail(err, -EINVAL, "%s.%s: not a field of this library", l->type->name,
+                         f->name);
     if (offset > length || size > length - offset)
         return fail_short(l, f->name, offset, size, length, err);
     *ret_offset = offset;

@@ -446,6 +446,11 @@ bool prcb_layout_is_partial(const struct prcb_layout *layout)
     return layout->size->kind == SIZE_PARTIAL;
 }
 
+bool prcb_layout_is_union(const struct prcb_layout *layout)
+{
+    return layout->size->kind == SIZE_UNION;
+}
+
 const struct prcb_layout_field *prcb_layout_members(const struct prcb_layout *layout,
                                                     size_t *ret_count)
 {
@@ -460,6 +465,14 @@ const struct prcb_layout_field *prcb_layout_leaves(const struct prcb_layout *lay
     return layout->leaves;
 }
 
+/* Inline ones have the keyword for a type: "union". */
+static const char *base_type(const struct prcb_layout_field *f)
+{
+    if (f->kind != PRCB_LAYOUT_INLINE)
+        return f->type;
+    return strcmp(f->type, "UNION") ? "struct" : "union";
+}
+
 void prcb_layout_type_text(const struct prcb_layout_field *f, char *buffer, size_t size)
 {
     bool star = f->kind == PRCB_LAYOUT_POINTER && !f->is_function;
@@ -469,7 +482,7 @@ void prcb_layout_type_text(const struct prcb_layout_field *f, char *buffer, size
         snprintf(array, sizeof(array), "[%u][%u]", f->count / f->inner, (unsigned int)f->inner);
     else if (f->is_array)
         snprintf(array, sizeof(array), "[%u]", f->count);
-    snprintf(buffer, size, "%s%s%s", f->type, star ? " *" : "", array);
+    snprintf(buffer, size, "%s%s%s", base_type(f), star ? " *" : "", array);
 }
 
 /* ---- lookup ---- */

@@ -96,7 +96,7 @@ static void print_native(const struct printer *p, const struct prcb_layout_field
 
     fprintf(p->out, "/* 0x%03X */ %s %s%s", f->offset, f->type, star, last_name(f));
     print_dimensions(p, f);
-    fprintf(p->out, ";\n");
+    fprintf(p->out, strcmp(f->source, "inferred") ? ";\n" : "; /* inferred */\n");
 }
 
 static void print_field(const struct printer *p, const struct prcb_layout_field *f)

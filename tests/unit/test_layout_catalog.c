@@ -56,7 +56,7 @@ static void check_row_span(const struct type_row *type, const struct member_row 
           catalog_versions[row->first].name);
 }
 
-static void check_spans(void)
+static void check_spans(void **state)
 {
     for (int i = 0; i < T_COUNT; i++) {
         const struct type_row *type = &catalog_types[i];
@@ -69,6 +69,7 @@ static void check_spans(void)
         for (const struct member_row *row = type->members; row->name; row++)
             check_row_span(type, row);
     }
+    check_done();
 }
 
 /* ---- one layout ---- */
@@ -283,22 +284,24 @@ static void check_layout(const struct type_row *type, unsigned int version, enum
     prcb_layout_free(l);
 }
 
-static void check_layouts(void)
+static void check_layouts(void **state)
 {
     for (int i = 0; i < T_COUNT; i++)
         for (unsigned int v = 0; catalog_types[i].class == TYPE_STRUCTURE && v < V_COUNT; v++)
             for (int arch = 0; arch < 2; arch++)
                 check_layout(&catalog_types[i], v, arch);
+    check_done();
 }
 
 /* ---- names ---- */
 
-static void check_type_names(void)
+static void check_names(void **state)
 {
     for (int i = 0; i < T_COUNT; i++)
         for (int j = 0; j < i; j++)
             CHECK(strcmp(catalog_types[i].name, catalog_types[j].name), "two types %s",
                   catalog_types[i].name);
+    check_done();
 }
 
 static bool has_member(const struct type_row *type, const char *name)
@@ -309,7 +312,7 @@ static bool has_member(const struct type_row *type, const char *name)
     return false;
 }
 
-static void check_aliases(void)
+static void check_aliases(void **state)
 {
     for (int i = 0; i < T_COUNT; i++) {
         const struct alias_row *a = catalog_types[i].aliases;
@@ -319,6 +322,7 @@ static void check_aliases(void)
             CHECK(!has_member(&catalog_types[i], a->spelling), "alias hides %s", a->spelling);
         }
     }
+    check_done();
 }
 
 /* Versions ascend, and each is found by its own name, its key and its release. */
@@ -338,7 +342,7 @@ static void check_version(unsigned int id)
               row->name);
 }
 
-static void check_versions(void)
+static void check_versions(void **state)
 {
     for (unsigned int v = 0; v < V_COUNT; v++)
         check_version(v);
@@ -349,14 +353,16 @@ static void check_versions(void)
 
         CHECK(r == (n->choice ? -EINVAL : 0) || r == -ENOENT, "%s: %s", n->name, err.text);
     }
+    check_done();
 }
 
 int main(void)
 {
-    check_spans();
-    check_layouts();
-    check_type_names();
-    check_aliases();
-    check_versions();
-    return check_result();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(check_spans),    cmocka_unit_test(check_layouts),
+        cmocka_unit_test(check_names),    cmocka_unit_test(check_aliases),
+        cmocka_unit_test(check_versions),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

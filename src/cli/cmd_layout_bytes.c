@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * prcb layout --decode and --encode.
+ *
+ * As JSON a structure is an object of its members, an array an array, an address a hex string, an
+ * enumeration its name where it has one. What --decode -j writes, --encode reads back to the same
+ * bytes: "bytes" has them all in hex, "values" is then put over them.
+ */
+#include "cmd_layout.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define INPUT_LIMIT (16U << 20) /* of JSON */
+
+/* ---- decode ---- */
+
+struct decoder {
+    const struct prcb_layout *l; /* the whole structure, to which offsets are counted */
+    const uint8_t *bytes;
+    size_t length;
+};
+
+static struct json_object *scalar_json(const struct decoder *d, const struct prcb_layout_field *f,
+                                       uint32_t index)
+{
+    uint64_t value = 0;
+    const char *name;
+    char text[32];
+
+    prcb_layout_decode(d->l, f, index, d->bytes, d->length, &value, NULL);
+    name = prcb_layout_enum_name(d->l, f, value);
+    if (name)
+        return json_object_new_string(name);
+    if (f->kind == PRCB_LAYOUT_SIGNED)
+        return json_object_new_int64((int64_t)value);
+    if (f->kind != PRCB_LAYOUT_POINTER)
+        return json_object_new_uint64(value);
+    snprintf(text, sizeof(text), "0x%" PRIx64, value);
+    return json_object_new_string(text);
+}
+
+static struct json_object *hex_json(const uint8_t *bytes, size_t length)
+{
+    char *text = malloc(2 * length + 1);
+    struct json_object *o;
+
+    for (size_t i = 0; text && i < length; i++)
+        sprintf(text + 2 * i, "%02x", bytes[i]);
+    o = json_object_new_string(text && length ? text : "");
+    free(text);
+    return o;
+}
+
+static struct json_object *members_json(const struct decoder *d, const struct prcb_layout *l,
+                                        uint32_t base);
+
+static struct json_object *element_json(const struct decoder *d, const struct prcb_layout_field *f,
+                                        uint32_t index)
+{
+    uint32_t size = f->size / f->count;
+
+    if (f->kind == PRCB_LAYOUT_NESTED)
+        return members_json(d, f->layout, f->offset + index * size);
+    if (f->kind == PRCB_LAYOUT_OPAQUE)
+        return hex_json(d->bytes + f->offset + index * size, size);
+    return scalar_json(d, f, index);
+}
+
+/* Elements first .. first + count as an array. */
+static struct json_object *array_json(const struct decoder *d, const struct prcb_layout_field *f,
+                                      uint32_t first, uint32_t count)
+{
+    struct json_object *o = json_object_new_array();
+
+    for (uint32_t i = 0; i < count; i++)
+        json_object_array_add(o, element_json(d, f, first + i));
+    return o;
+}
+
+static struct json_object *field_json(const struct decoder *d, const struct prcb_layout_field *f)
+{
+    struct json_object *o;
+
+    if (!f->inner)
+        return f->is_array ? array_json(d, f, 0, f->count) : element_json(d, f, 0);
+    o = json_object_new_array();
+    for (uint32_t i = 0; i < f->count; i += f->inner)
+        json_object_array_add(o, array_json(d, f, i, f->inner));
+    return o;
+}
+
+/* The members of an inline structure or union go into its own object. */
+static struct json_object *members_json(const struct decoder *d, const struct prcb_layout *l,
+                                        uint32_t base)
+{
+    struct json_object *o = json_object_new_object(), *outer;
+    size_t count;
+    const struct prcb_layout_field *fields = prcb_layout_members(l, &count);
+
+    for (size_t i = 0; i < count; i++) {
+        struct prcb_layout_field f = fields[i];
+        const char *dot = strchr(f.name, '.');
+        char name[64];
+
+        f.offset += base;
+        snprintf(name, sizeof(name), "%.*s", dot ? (int)(dot - f.name) : 63, f.name);
+        if (f.kind == PRCB_LAYOUT_INLINE)
+            json_object_object_add(o, name, json_object_new_object());
+        else if (!dot)
+            json_object_object_add(o, name, field_json(d, &f));
+        else if (json_object_object_get_ex(o, name, &outer))
+            json_object_object_add(outer, dot + 1, field_json(d, &f));
+    }
+    return o;
+}
+
+static void print_json(const struct decoder *d)
+{
+    struct json_object *o = json_object_new_object();
+    struct prcb_layout_version v;
+
+    prcb_layout_version(d->l, &v);
+    json_object_object_add(o, "struct", json_object_new_string(prcb_layout_name(d->l)));
+    json_object_object_add(o, "version", json_object_new_string(v.name));
+    json_object_object_add(o, "arch",
+                           json_object_new_string(prcb_arch_name(prcb_layout_arch(d->l))));
+    json_object_object_add(o, "size", json_object_new_uint64(prcb_layout_size(d->l)));
+    json_object_object_add(o, "values", members_json(d, d->l, 0));
+    json_object_object_add(o, "bytes", hex_json(d->bytes, d->length));
+    layout_put_json(o);
+}
+
+static void print_leaf(const struct decoder *d, const struct prcb_layout_field *f)
+{
+    uint64_t value = 0;
+    const char *name;
+
+    printf("0x%03X  %-40s ", f->offset, f->name);
+    if (f->kind == PRCB_LAYOUT_OPAQUE) {
+        for (uint32_t i = 0; i < f->size; i++)
+            printf("%02x", d->bytes[f->offset + i]);
+        putchar('\n');
+        return;
+    }
+    prcb_layout_decode(d->l, f, 0, d->bytes, d->length, &value, NULL);
+    name = prcb_layout_enum_name(d->l, f, value);
+    if (f->kind == PRCB_LAYOUT_POINTER)
+        printf("0x%" PRIx64 "\n", value);
+    else if (f->kind == PRCB_LAYOUT_SIGNED)
+        printf("%" PRId64 "\n", (int64_t)value);
+    else if (name)
+        printf("%" PRIu64 " %s\n", value, name);
+    else
+        printf("%" PRIu64 "\n", value);
+}
+
+static void print_leaves(const struct decoder *d)
+{
+    size_t count;
+    const struct prcb_layout_field *f = prcb_layout_leaves(d->l, &count);
+
+    for (size_t i = 0; i < count; i++)
+        print_leaf(d, &f[i]);
+}
+
+/* The whole structure must be there, so that what is printed cannot be half of it. */
+static int decode_bytes(const struct layout_request *r, const struct prcb_layout *l)
+{
+    struct decoder d = {.l = l};
+    struct prcb_error err;
+    uint8_t *bytes;
+    uint64_t *values;
+    size_t count;
+    int status = layout_read_file(r, r->offset, prcb_layout_size(l), &bytes, &d.length);
+
+    if (status)
+        return status;
+    d.bytes = bytes;
+    prcb_layout_leaves(l, &count);
+    values = calloc(count + 1, sizeof(*values));
+    if (!values)
+        status = cli_error(r->command, "out of memory");
+    else if (prcb_layout_decode_all(l, bytes, d.length, values, count, &err))
+        status = cli_error(r->command, "%s: %s", r->file, err.text);
+    else if (r->json)
+        print_json(&d);
+    else
+        print_leaves(&d);
+    free(values);
+    free(bytes);
+    return status;
+}
+
+int layout_decode(const struct layout_request *r)
+{
+    struct prcb_layout *l;
+    int status = layout_open(r, r->version, &l);
+
+    if (status)
+        return status;
+    status = decode_bytes(r, l);
+    prcb_layout_free(l);
+    return status;
+}
+
+/* ---- encode ---- */
+
+struct encoder {
+    const struct layout_request *r;
+    const struct prcb_layout *l;
+    uint8_t *bytes;
+    size_t length;
+    char path[512]; /* of the member at hand */
+};
+
+static int encode_node(struct encoder *e, struct json_object *node);
+
+/* Goes below the current path and comes back. */
+static int encode_below(struct encoder *e, const char *step, struct json_object *node)
+{
+    size_t length = strlen(e->path);
+    int status;
+
+    if (length + strlen(step) >= sizeof(e->path))
+        return cli_error(e->r->command, "%s%s: nested too deeply", e->path, step);
+    strcpy(e->path + length, step);
+    status = encode_node(e, node);
+    e->path[length] = '\0';
+    return status;
+}
+
+static int encode_object(struct encoder *e, struct json_object *node)
+{
+    json_object_object_foreach(node, key, value)
+    {
+        char step[128];
+        int status;
+
+        if ((size_t)snprintf(step, sizeof(step), "%s%s", *e->path ? "." : "", key) >= sizeof(step))
+            return cli_error(e->r->command, "%s: no member has so long a name", key);
+        status = encode_below(e, step, value);
+        if (status)
+            return status;
+    }
+    return CLI_OK;
+}
+
+static int encode_array(struct encoder *e, struct json_object *node)
+{
+    for (size_t i = 0; i < json_object_array_length(node); i++) {
+        char step[32];
+        int status;
+
+        snprintf(step, sizeof(step), "[%zu]", i);
+        status = encode_below(e, step, json_object_array_get_idx(node, i));
+        if (status)
+            return status;
+    }
+    return CLI_OK;
+}
+
+static int unhex(const char *text, uint8_t *bytes, size_t length)
+{
+    if (!text)
+        return -EINVAL;
+    for (size_t i = 0; i < length; i++) {
+        unsigned int byte;
+        int used = 0;
+
+        if (sscanf(text + 2 * i, "%2x%n", &byte, &used) != 1 || used != 2)
+            return -EINVAL;
+        bytes[i] = (uint8_t)byte;
+    }
+    return text[2 * length] ? -EINVAL : 0;
+}
+
+static int parse_enum(const struct encoder *e, const struct prcb_layout_field *f, const char *text,
+                      uint64_t *ret)
+{
+    const char *name;
+    uint64_t value;
+
+    for (unsigned int i = 0; !prcb_layout_enum_at(e->l, f, i, &name, &value); i++) {
+        if (!strcmp(name, text)) {
+            *ret = value;
+            return 0;
+        }
+    }
+    return -EINVAL;
+}
+
+/* A number, "0x..." or, for an enumeration, a name. */
+static int parse_value(const struct encoder *e, const struct prcb_layout_field *f,
+                       struct json_object *node, uint64_t *ret)
+{
+    if (json_object_is_type(node, json_type_string)) {
+        const char *text = json_object_get_string(node);
+
+        return parse_enum(e, f, text, ret) ? cli_parse_u64(text, 0, UINT64_MAX, ret) : 0;
+    }
+    if (json_object_is_type(node, json_type_boolean)) {
+        *ret = (uint64_t)json_object_get_boolean(node);
+        return 0;
+    }
+    if (!json_object_is_type(node, json_type_int))
+        return -EINVAL;
+    if (f->kind == PRCB_LAYOUT_SIGNED || json_object_get_int64(node) < 0)
+        *ret = (uint64_t)json_object_get_int64(node);
+    else
+        *ret = json_object_get_uint64(node);
+    return 0;
+}
+
+static int encode_value(struct encoder *e, struct json_object *node)
+{
+    struct prcb_layout_field f;
+    struct prcb_error err;
+    uint64_t value;
+
+    if (prcb_layout_lookup(e->l, e->path, &f, &err))
+        return cli_error(e->r->command, "%s", err.text);
+    f.name = e->path;
+    if (f.kind == PRCB_LAYOUT_OPAQUE && json_object_is_type(node, json_type_string)) {
+        if (f.offset + f.size > e->length ||
+            unhex(json_object_get_string(node), e->bytes + f.offset, f.size))
+            return cli_error(e->r->command, "%s takes %u bytes in hex", e->path, f.size);
+        return CLI_OK;
+    }
+    if (parse_value(e, &f, node, &value))
+        return cli_error(e->r->command, "%s: not a value: %s", e->path,
+                         json_object_to_json_string(node));
+    if (prcb_layout_encode(e->l, &f, 0, value, e->bytes, e->length, &err))
+        return cli_error(e->r->command, "%s", err.text);
+    return CLI_OK;
+}
+
+static int encode_node(struct encoder *e, struct json_object *node)
+{
+    if (json_object_is_type(node, json_type_null))
+        return CLI_OK; /* absent: its bytes stay */
+    if (json_object_is_type(node, json_type_object))
+        return encode_object(e, node);
+    if (json_object_is_type(node, json_type_array))
+        return encode_array(e, node);
+    return encode_value(e, node);
+}
+
+static int write_bytes(const struct layout_request *r, const uint8_t *bytes, size_t length)
+{
+    FILE *out = r->output ? fopen(r->output, "wb") : stdout;
+    bool bad;
+
+    if (!out)
+        return cli_error(r->command, "%s: %s", r->output, strerror(errno));
+    bad = fwrite(bytes, 1, length, out) != length;
+    bad |= r->output ? fclose(out) : fflush(out);
+    if (bad)
+        return cli_error(r->command, "%s: write failed", r->output ? r->output : "standard output");
+    return CLI_OK;
+}
+
+static int encode_all(struct encoder *e, struct json_object *root)
+{
+    struct json_object *values, *bytes;
+    bool has_bytes = json_object_object_get_ex(root, "bytes", &bytes);
+    bool has_values = json_object_object_get_ex(root, "values", &values);
+    int status = CLI_OK;
+
+    if (!has_bytes && !has_values)
+        return cli_error(e->r->command, "%s: neither \"values\" nor \"bytes\"", e->r->file);
+    if (has_bytes && unhex(json_object_get_string(bytes), e->bytes, e->length))
+        return cli_error(e->r->command, "\"bytes\" must be %zu bytes in hex", e->length);
+    if (has_values)
+        status = encode_node(e, values);
+    return status ? status : write_bytes(e->r, e->bytes, e->length);
+}
+
+static const char *text_of(struct json_object *root, const char *key, const char *otherwise)
+{
+    struct json_object *o;
+
+    return !otherwise && json_object_object_get_ex(root, key, &o) ? json_object_get_string(o)
+                                                                  : otherwise;
+}
+
+/* Structure, version and architecture come from the command line, else from the JSON. */
+static int encode_json(const struct layout_request *r, struct json_object *root)
+{
+    struct layout_request request = *r;
+    const char *arch = text_of(root, "arch", NULL);
+    struct encoder e = {.r = &request};
+    struct prcb_layout *l;
+    int status;
+
+    request.structure = text_of(root, "struct", r->structure);
+    request.version = text_of(root, "version", r->version);
+    if (!request.structure)
+        return cli_usage_error(r->command, "which structure?");
+    if (!r->arch_given && arch)
+        request.arch_given = !prcb_arch_parse(arch, &request.arch, NULL);
+    status = layout_open(&request, request.version, &l);
+    if (status)
+        return status;
+    e.l = l;
+    e.length = prcb_layout_size(l);
+    e.bytes = calloc(1, e.length + 1);
+    status = e.bytes ? encode_all(&e, root) : cli_error(r->command, "out of memory");
+    free(e.bytes);
+    prcb_layout_free(l);
+    return status;
+}
+
+static struct json_object *parse_json(const uint8_t *text, size_t length)
+{
+    struct json_tokener *tokener = json_tokener_new();
+    struct json_object *root = NULL;
+
+    if (tokener && length <= INPUT_LIMIT)
+        root = json_tokener_parse_ex(tokener, (const char *)text, (int)length);
+    if (tokener)
+        json_tokener_free(tokener);
+    if (root && !json_object_is_type(root, json_type_object)) {
+        json_object_put(root);
+        root = NULL;
+    }
+    return root;
+}
+
+int layout_encode(const struct layout_request *r)
+{
+    struct json_object *root;
+    uint8_t *text;
+    size_t length;
+    int status = layout_read_file(r, 0, INPUT_LIMIT, &text, &length);
+
+    if (status)
+        return status;
+    root = parse_json(text, length);
+    status = root ? encode_json(r, root) : cli_error(r->command, "%s: not a JSON object", r->file);
+    json_object_put(root);
+    free(text);
+    return status;
+}

@@ -1,0 +1,242 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""prcb layout: what it prints, refuses and suggests; bytes to JSON and back."""
+import json
+import os
+import pathlib
+import random
+import subprocess
+import tempfile
+import unittest
+
+PRCB = os.environ["PRCB"]
+
+
+def prcb(*arguments, data=None):
+    return subprocess.run([PRCB, "layout", *arguments], input=data, capture_output=True,
+                          timeout=60)
+
+
+def text(*arguments):
+    out = prcb(*arguments)
+    assert out.returncode == 0, out.stderr
+    return out.stdout.decode()
+
+
+def document(*arguments):
+    return json.loads(text(*arguments))
+
+
+class Printing(unittest.TestCase):
+    def test_list(self):
+        out = text()
+        self.assertIn("PROCESSOR_POWER_STATE", out)
+        self.assertIn("Windows 11 24H2", out)
+
+    def test_definition(self):
+        out = text("PROCESSOR_POWER_STATE", "--version", "early 6.0", "--arch", "x86")
+        self.assertIn("/* 0x004 */ PPM_IDLE_STATES *IdleStates;", out)
+        self.assertIn("typedef VOID (FASTCALL *PPROCESSOR_IDLE_FUNCTION)"
+                      "(PROCESSOR_POWER_STATE *);", out)
+
+    def test_options_and_structure_in_any_order(self):
+        wanted = text("KDPC", "--version", "6.1")
+        self.assertEqual(text("--version", "6.1", "KDPC"), wanted)
+        self.assertEqual(text("--version=6.1", "_KDPC", "--arch", "amd64"), wanted)
+
+    def test_json_has_the_promised_keys(self):
+        out = document("PROCESSOR_POWER_STATE", "--version", "Vista SP2", "-j")
+        self.assertEqual(list(out), ["struct", "version", "arch", "size", "source", "members"])
+        self.assertEqual(out["size"], 0x118)
+        members = {member["name"]: member for member in out["members"]}
+        self.assertEqual(members["Flags.Reserved"], {"name": "Flags.Reserved", "offset": 0x4A,
+                                                     "type": "USHORT", "size": 2,
+                                                     "bits": [2, 14]})
+        self.assertNotIn("bits", members["IdleStates"])
+
+    def test_partial_is_marked(self):
+        self.assertTrue(document("KPRCB", "--version", "6.1", "-j")["partial"])
+        self.assertIn("of which some are listed", text("KPRCB", "--version", "6.1"))
+
+    def test_without_version_the_newest(self):
+        self.assertEqual(document("PPM_PERF_STATES", "-j")["version"], "6.1.7601.24540")
+
+    def test_without_arch_x64_where_there_is_one(self):
+        self.assertEqual(document("KDPC", "--version", "XP SP3", "-j")["arch"], "x86")
+        self.assertEqual(document("KDPC", "--version", "6.1", "-j")["arch"], "x64")
+
+
+class Saying(unittest.TestCase):
+    def assert_said(self, words, *arguments):
+        out = prcb(*arguments)
+        self.assertEqual(out.returncode, 0, out.stderr)
+        self.assertIn(words, out.stderr.decode())
+
+    def assert_refused(self, words, *arguments, status=1):
+        out = prcb(*arguments)
+        self.assertEqual(out.returncode, status, out.stdout)
+        self.assertEqual(out.stdout, b"")
+        self.assertIn(words, out.stderr.decode())
+
+    def test_assumptions(self):
+        self.assert_said("last revision known", "KDPC", "--version", "6.1")
+        self.assert_said("inferred", "KDPC", "--version", "10.0.17000")
+        self.assert_said("past 10.0.26100", "KDPC", "--version", "10.0.30000")
+        self.assertEqual(prcb("KDPC", "--version", "6.1.7601.24540").stderr, b"")
+
+    def test_near_names(self):
+        self.assert_refused("PROCESSOR_POWER_STATE", "PROCESSOR_POWER_STAT")
+        self.assert_refused("PROC_FEEDBACK", "proc_fedback")
+
+    def test_choices(self):
+        for version in "5.1", "5.2", "6.0", "21H2", "22H2":
+            self.assert_refused("fits several layouts", "KDPC", "--version", version)
+        self.assert_refused("Windows 10 22H2", "KDPC", "--version", "22H2")
+
+    def test_wrong_command_lines(self):
+        self.assert_refused("--frob", "--frob", status=2)
+        self.assert_refused("arm64", "KDPC", "--arch", "arm64", status=2)
+        self.assert_refused("which structure", "--table", status=2)
+        self.assert_refused("needs two versions", "KDPC", "--diff", "6.1", status=2)
+        self.assert_refused("one structure", "KDPC", "KTIMER", status=2)
+        self.assert_refused("give one of", "KDPC", "--table", "--isf", status=2)
+
+
+class Comparing(unittest.TestCase):
+    def changes(self, *arguments):
+        out = document("PROCESSOR_POWER_STATE", "--diff", *arguments, "-j")
+        return {(change["change"], change["name"]) for change in out["changes"]}
+
+    def test_diff(self):
+        changes = self.changes("6.1", "6.2")
+        self.assertIn(("moved", "IdleAccounting"), changes)
+        self.assertIn(("removed", "IdleCheck"), changes)
+        self.assertIn(("added", "HvIdleCheck"), changes)
+        self.assertIn(("resized", "PerfCheck"), changes)
+        self.assertIn(("retyped", "PerfHistory"), changes)
+        self.assertEqual(self.changes("10.0.18362.30", "10.0.18362.295"),
+                         {("removed", "Reserved"), ("added", "SoftParked")})
+        self.assertEqual(self.changes("6.1", "6.1"), set())
+
+    def test_table(self):
+        out = text("PROCESSOR_POWER_STATE", "--table")
+        self.assertIn("| 0x04 | 0x08 | `PROC_IDLE_ACCOUNTING *IdleAccounting` | 6.2 and higher | "
+                      "previously at 0x20 |", out)
+        self.assertIn("0x08 (6.1); 0x10 (6.2); 0x08", out)
+        self.assertIn("| 0x4C |  | `VOID *AbortThrottle` | 5.0 |  |", out)
+
+
+class Isf(unittest.TestCase):
+    def test_types_resolve(self):
+        out = document("KPRCB", "--version", "Vista SP1", "--isf")
+        for part in "metadata", "base_types", "user_types", "enums", "symbols":
+            self.assertIn(part, out)
+        named = {"struct": out["user_types"], "union": out["user_types"],
+                 "base": out["base_types"], "enum": out["enums"]}
+
+        def check(kind):
+            if kind["kind"] in named:
+                self.assertIn(kind["name"], named[kind["kind"]])
+            for below in "subtype", "type":
+                if below in kind:
+                    check(kind[below])
+
+        for name, structure in out["user_types"].items():
+            for field in structure["fields"].values():
+                check(field["type"])
+                self.assertLess(field["offset"], structure["size"], name)
+        power = out["user_types"]["_PROCESSOR_POWER_STATE"]
+        self.assertEqual(power["fields"]["Flags"]["type"]["kind"], "union")
+        bits = out["user_types"]["__unnamed_PROCESSOR_POWER_STATE_Flags"]["fields"]
+        self.assertEqual(bits["Reserved"]["type"]["bit_position"], 2)
+        self.assertEqual(out["base_types"]["pointer"]["size"], 8)
+
+
+class Bytes(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.random = random.Random(1)
+
+    def round_trip(self, structure, version, arch):
+        size = document(structure, "--version", version, "--arch", arch, "-j")["size"]
+        data = self.random.randbytes(size)
+        file = self.folder / "bytes"
+        file.write_bytes(b"x" * 5 + data + b"y" * 3)
+        decoded = text(structure, "--version", version, "--arch", arch, "--decode", str(file),
+                       "--offset", "5", "-j")
+        out = prcb("--encode", "-", data=decoded.encode())
+        self.assertEqual(out.returncode, 0, out.stderr)
+        self.assertEqual(out.stdout, data)
+        values = json.loads(decoded)
+        del values["bytes"]
+        again = prcb("--encode", "-", data=json.dumps(values).encode())
+        self.assertEqual(again.returncode, 0, again.stderr)
+        return values["values"], again.stdout, data
+
+    def test_round_trip(self):
+        for version, arch in ("XP SP3", "x86"), ("6.1", "x64"), ("10.0.20348", "x64"):
+            for structure in "PROCESSOR_POWER_STATE", "KDPC", "KTIMER", "KPRCB":
+                with self.subTest(structure=structure, version=version):
+                    self.round_trip(structure, version, arch)
+
+    def test_values_alone_make_the_named_bytes(self):
+        values, out, data = self.round_trip("THREAD_PERFORMANCE_DATA", "6.1", "x64")
+        self.assertEqual(out, data)  # no padding in this one
+        self.assertEqual(len(values["HwCounters"]), 16)
+        self.assertEqual(values["ContextSwitches"], int.from_bytes(data[8:12], "little"))
+
+    def test_table_of_values(self):
+        data = bytes(range(0x40))
+        file = self.folder / "bytes"
+        file.write_bytes(data)
+        out = text("KDPC", "--version", "6.1", "--decode", str(file))
+        self.assertRegex(out, r"0x018 +DeferredRoutine +0x1f1e1d1c1b1a1918\n")
+        self.assertRegex(out, r"0x000 +Type +0\n")
+
+    def test_values_in_words_and_hex(self):
+        given = {"struct": "PROCESSOR_POWER_STATE", "version": "6.1.7601.24540", "arch": "x64",
+                 "values": {"IdleStates": "0xfffff80012345678", "IdleTimeLast": 7,
+                            "Hypervisor": "ProcHypervisorPower", "WmiInterfaceEnabled": -1,
+                            "PerfActionDpc": {"DeferredContext": "0x10"}, "Load": None}}
+        out = prcb("--encode", "-", data=json.dumps(given).encode())
+        self.assertEqual(out.returncode, 0, out.stderr)
+        self.assertEqual(out.stdout[:16].hex(), "78563412" "00f8ffff" "0700000000000000")
+        self.assertEqual(out.stdout[0x28], 2)
+        self.assertEqual(out.stdout[0x40:0x44], b"\xff" * 4)
+        self.assertEqual(out.stdout[0x88], 0x10)
+
+    def refused(self, words, *arguments, data=None):
+        out = prcb(*arguments, data=data)
+        self.assertEqual(out.returncode, 1, out.stdout)
+        self.assertEqual(out.stdout, b"")
+        self.assertIn(words, out.stderr.decode())
+
+    def test_truncated(self):
+        self.refused("KDPC.DeferredRoutine at 0x18", "KDPC", "--version", "6.1", "--decode", "-",
+                     data=bytes(0x1C))
+        self.refused("KDPC.Type at 0x0", "KDPC", "--version", "6.1", "--decode", "-", data=b"")
+        self.refused("No such file", "KDPC", "--decode", "/nonexistent")
+
+    def test_bad_values(self):
+        for values, words in (({"Type": 256}, "KDPC.Type"), ({"Typ": 1}, "Type"),
+                              ({"Type": "much"}, "not a value"), ({"Type": {"a": 1}}, "Type"),
+                              ({"DpcListEntry": 1}, "no single value"), ({"Type": 1.5}, "Type")):
+            with self.subTest(values=values):
+                self.refused(words, "KDPC", "--version", "6.1", "--encode", "-",
+                             data=json.dumps({"values": values}).encode())
+        self.refused("not a JSON object", "KDPC", "--encode", "-", data=b"[1, 2]")
+        self.refused("not a JSON object", "KDPC", "--encode", "-", data=b"{")
+        self.refused("in hex", "KDPC", "--encode", "-", data=b'{"bytes": null}')
+        self.refused("neither", "KDPC", "--encode", "-", data=b'{"Type": 1}')
+        self.refused("in hex", "KDPC", "--encode", "-", data=b'{"bytes": "zz"}')
+
+    def test_output_file(self):
+        file = self.folder / "out"
+        prcb("PROC_IDLE_SNAP", "--encode", "-", "-o", str(file), data=b'{"values": {"Idle": 1}}')
+        self.assertEqual(file.read_bytes(), bytes(8) + b"\x01" + bytes(7))
+
+
+if __name__ == "__main__":
+    unittest.main()
