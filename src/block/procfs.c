@@ -206,7 +206,7 @@ void procfs_close(struct procfs *fs)
 
 static int grow(struct procfs *fs)
 {
-    size_t room = 2 * fs->room;
+    size_t room = fs->room ? 2 * fs->room : FIRST_ROOM;
     char *buffer = room <= MOST_ROOM ? realloc(fs->buffer, room) : NULL;
 
     if (!buffer)
