@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <linux/bpf.h>
+#include <signal.h>
 #include <string.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -92,6 +93,17 @@ static int no_room(struct prcb *p, struct prcb_error *err)
                      p->max_threads);
 }
 
+/* Nothing was seen under this number. */
+static int not_seen(const char *what, pid_t number, struct prcb_error *err)
+{
+    if (!kill(number, 0) || errno == EPERM)
+        return prcb_fail(err, -ESRCH,
+                         "%s %d: it has ended and waits to be reaped, or the kernel does not show "
+                         "it to eBPF programs",
+                         what, (int)number);
+    return prcb_fail(err, -ESRCH, "%s %d: no such %s", what, (int)number, what);
+}
+
 int bpf_profile_thread(struct prcb *p, pid_t tid, unsigned follow, struct prcb_error *err)
 {
     struct prcb_bpf_request answer;
@@ -100,7 +112,7 @@ int bpf_profile_thread(struct prcb *p, pid_t tid, unsigned follow, struct prcb_e
     if (result)
         return result;
     if (!answer.seen)
-        return prcb_fail(err, -ESRCH, "thread %d: no such thread", (int)tid);
+        return not_seen("thread", tid, err);
     return answer.full ? no_room(p, err) : 0;
 }
 
@@ -119,7 +131,7 @@ int bpf_profile_process(struct prcb *p, pid_t pid, unsigned follow, struct prcb_
         seen |= answer.seen > 0;
     } while (answer.added);
     if (!seen)
-        return prcb_fail(err, -ESRCH, "process %d: no such process", (int)pid);
+        return not_seen("process", pid, err);
     return answer.full ? no_room(p, err) : 0;
 }
 
