@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""What is written by hand names the same things as the tables in the code."""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import unittest
+
+ROOT = pathlib.Path(os.environ.get("PRCB_SOURCE", pathlib.Path(__file__).resolve().parents[2]))
+PRCB = os.environ["PRCB"]
+
+
+def read(name):
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def prcb(*arguments):
+    return subprocess.run([PRCB, *arguments], capture_output=True, text=True, timeout=60,
+                          check=False).stdout
+
+
+def commands():
+    return prcb("--completions").split()
+
+
+def plain(scd):
+    """scdoc text without its marks."""
+    return re.sub(r"[*\\]", "", scd)
+
+
+class Manuals(unittest.TestCase):
+    def test_each_command_has_a_page_and_is_in_the_main_one(self):
+        self.assertIn("doctor", commands())
+        for command in commands():
+            self.assertTrue((ROOT / f"man/prcb-{command}.1.scd").exists(), command)
+            self.assertRegex(read("man/prcb.1.scd"), rf"(?m)^\*{command}\*$")
+
+    def test_pages_are_built(self):
+        listed = set(re.findall(r"'([\w-]+\.\d)'", read("man/meson.build")))
+        self.assertEqual({path.name[:-4] for path in (ROOT / "man").glob("*.scd")}, listed)
+
+    def test_options_of_page_and_program_are_the_same(self):
+        for command in commands():
+            page = plain(read(f"man/prcb-{command}.1.scd"))
+            options = set(prcb("--completions", command).split()) - {"--help"}
+            described = set(re.findall(r"(?m)^(?:-\w, |)(--[a-z-]+)", page)) - {"--help"}
+            with self.subTest(command=command):
+                self.assertEqual(options - described, set(), "not in the page")
+                self.assertEqual(described - options, set(), "only in the page")
+
+    def test_letters_of_page_and_program_are_the_same(self):
+        for command in commands():
+            page = plain(read(f"man/prcb-{command}.1.scd"))
+            in_help = set(re.findall(r"(?m)^  -(\w), --([a-z-]+)", prcb(command, "--help")))
+            in_page = set(re.findall(r"(?m)^-(\w)[^,\n]*, --([a-z-]+)", page))
+            with self.subTest(command=command):
+                self.assertEqual(in_page - {("h", "help")}, in_help - {("h", "help")})
+
+    def test_every_call_is_in_libprcb(self):
+        header = re.sub(r"/\*.*?\*/", "", read("include/prcb/prcb.h"), flags=re.S)
+        calls = set(re.findall(r"PRCB_API[^;]*?\b(prcb_\w+)\(", header))
+        self.assertGreater(len(calls), 20)
+        page = set(re.findall(r"\bprcb_\w+", plain(read("man/libprcb.3.scd"))))
+        self.assertEqual(calls - page, set())
+        types = set(re.findall(r"\b(?:struct|enum) (prcb_\w+)", header)) | {"prcb_walk_fn"}
+        self.assertEqual(page - calls - types, set(), "only in the page")
+
+    def test_doctor_checks_are_in_its_page(self):
+        page = read("man/prcb-doctor.1.scd")
+        checks = page[page.index("# CHECKS"):page.index("# EXIT STATUS")]
+        self.assertEqual(re.findall(r"(?m)^\*([\w-]+)\*$", checks),
+                         [row["name"] for row in json.loads(prcb("doctor", "-j"))["checks"]])
+
+
+class Figures(unittest.TestCase):
+    page = read("docs/figures.md")
+
+    def test_cause_table(self):
+        header = read("include/prcb/causes.h")
+        causes, reasons = header.split("#define PRCB_WAIT_REASONS")
+        names = dict(re.findall(r"X\(\s*(\d+), (\w+)\)", reasons))
+        rows = re.findall(r'X\(\s*\d+, *\w+, *"([\w-]+)", *(\w+), *(\d+), *"(.*?)"\)', causes)
+        self.assertGreater(len(rows), 30)
+        wanted = [f"| {name} | {kind.lower()} | {reason} {names[reason]} | {words} |"
+                  for name, kind, reason, words in rows]
+        written = re.findall(r"(?m)^\| [\w-]+ \| (?:ready|wait|end) \|.*\|$", self.page)
+        self.assertEqual(written, wanted)
+
+    def test_every_figure_of_a_record_is_defined(self):
+        header = read("include/prcb/prcb.h")
+        record = re.search(r"struct prcb_account \{(.*?)\n\};", header, re.S).group(1)
+        members = re.findall(r"\buint64_t (\w+);", re.sub(r"/\*.*?\*/", "", record, flags=re.S))
+        self.assertIn("run_ns", members)
+        for member in members + ["open.ns", "open.cause", "retries", "last_syscall"]:
+            if member != "key":
+                self.assertTrue(f"`{member}`" in self.page, f"{member} is not defined")
+
+
+class Entrances(unittest.TestCase):
+    def test_dev_commands_exist(self):
+        usage = subprocess.run([ROOT / "dev", "help"], capture_output=True, text=True, timeout=30,
+                               check=True).stdout
+        known = set(re.findall(r"(?m)^  ([a-z]+) ", usage))
+        self.assertIn("check", known)
+        for name in ("README.md", "HACKING.md", "ARCHITECTURE.md", "docs/figures.md"):
+            for used in re.findall(r"\./dev ([a-z]+)", read(name)):
+                self.assertIn(used, known, name)
+
+    def test_unknown_dev_command(self):
+        result = subprocess.run([ROOT / "dev", "no-such"], capture_output=True, text=True,
+                                timeout=30, check=False)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("usage:", result.stderr)
+
+    def test_files_named_in_documents_exist(self):
+        for name in ("README.md", "HACKING.md", "ARCHITECTURE.md", "docs/figures.md"):
+            text = re.sub(r"```.*?```", "", read(name), flags=re.S)
+            for path in re.findall(r"`((?:src|include|tests|docs|man|examples|bench|completion)"
+                                   r"/[\w./-]*)`", text):
+                if "NAME" not in path and not re.search(r"\b(test|fuzz)_x\b", path):
+                    self.assertTrue((ROOT / path).exists(), f"{name}: {path}")
+
+    def test_readme_commands_are_commands(self):
+        for used in set(re.findall(r"`prcb ([a-z]+)\b", read("README.md"))):
+            self.assertIn(used, commands())
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Include lines follow the folder table of ARCHITECTURE.md.
+
+Every #include of every file in a listed folder must name a header of that folder,
+of a folder in its "May import" column, a library listed there, or the system's.
+"""
+import os
+import pathlib
+import re
+import unittest
+
+ROOT = pathlib.Path(os.environ.get("PRCB_SOURCE", pathlib.Path(__file__).resolve().parents[2]))
+SUFFIXES = (".c", ".h", ".def")
+
+# What a header in angle brackets or a generated one belongs to; the rest is the system's.
+LIBRARIES = {"bpf/": "libbpf", "json-c/": "json-c"}
+GENERATED = {"accounts.skel.h": "src/bpf/"}
+
+
+def table():
+    """{folder: set of what it may import}, in the order of the document."""
+    rules = {}
+    for line in (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").splitlines():
+        match = re.match(r"\| `([^`]+/)` \|[^|]*\|([^|]*)\|$", line)
+        if match:
+            rules[match.group(1)] = set(re.findall(r"[\w/.-]+", match.group(2)))
+    return rules
+
+
+def files_of(folder):
+    return sorted(path for path in (ROOT / folder).rglob("*") if path.suffix in SUFFIXES)
+
+
+def includes_of(path):
+    text = re.sub(r"/\*.*?\*/", "", path.read_text(encoding="utf-8"), flags=re.S)
+    return re.findall(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', text, re.M)
+
+
+class Includes(unittest.TestCase):
+    def setUp(self):
+        self.rules = table()
+        self.owners = {}
+        for folder in self.rules:
+            for path in files_of(folder):
+                self.owners.setdefault(path.name, set()).add(folder)
+
+    def owner(self, path, folder, bracket, name):
+        """The folder or library that a header belongs to; None: the system."""
+        if name.startswith("prcb/"):
+            return "include/prcb/"
+        if bracket == "<":
+            return next((lib for start, lib in LIBRARIES.items() if name.startswith(start)), None)
+        if (path.parent / name).exists() or any((ROOT / folder).rglob(pathlib.Path(name).name)):
+            return folder
+        if name in GENERATED:
+            return GENERATED[name]
+        owners = self.owners.get(pathlib.Path(name).name, set())
+        self.assertEqual(len(owners), 1, f'{path}: "{name}" is in {sorted(owners)}')
+        return next(iter(owners))
+
+    def test_table_lists_every_folder(self):
+        self.assertGreater(len(self.rules), 5)
+        for path in sorted((ROOT / "src").iterdir()):
+            if path.is_dir() and files_of(path.relative_to(ROOT)):
+                self.assertIn(f"src/{path.name}/", self.rules)
+        for folder in self.rules:
+            self.assertTrue((ROOT / folder).is_dir(), folder)
+
+    def test_imports_come_from_rows_above(self):
+        above = {"libbpf", "json-c"}
+        for folder, imports in self.rules.items():
+            self.assertLessEqual(imports, above, folder)
+            above.add(folder)
+
+    def test_every_include_is_allowed(self):
+        seen = 0
+        for folder, imports in self.rules.items():
+            for path in files_of(folder):
+                for bracket, name in includes_of(path):
+                    owner = self.owner(path, folder, bracket, name)
+                    seen += 1
+                    self.assertTrue(owner in (None, folder) or owner in imports,
+                                    f"{path.relative_to(ROOT)} includes {name} of {owner}")
+        self.assertGreater(seen, 100)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
