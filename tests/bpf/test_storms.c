@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Many threads, short threads, storms: nothing missing, every count the kernel's
+ * own, no account leaked. Sizes are for a small machine; PRCB_TEST_SLOW=1 (an
+ * emulated guest) divides them, PRCB_TEST_MINUTES=N lengthens the churn.
+ */
+#include "harness.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define STACK (64 * 1024)
+
+static unsigned slower(void)
+{
+    const char *slow = getenv("PRCB_TEST_SLOW");
+
+    return slow && *slow == '1' ? 10 : 1;
+}
+
+/* ---- many threads that live ---- */
+
+struct crowd {
+    uint32_t threads; /* to create */
+    uint32_t ready;   /* have written their tid */
+    uint32_t leave;   /* 1: end */
+    pid_t tids[10000];
+};
+
+static void *crowd_member(void *arg)
+{
+    struct crowd *crowd = arg;
+
+    crowd->tids[__atomic_fetch_add(&crowd->ready, 1, __ATOMIC_ACQ_REL)] = gettid();
+    while (!__atomic_load_n(&crowd->leave, __ATOMIC_ACQUIRE))
+        syscall(SYS_futex, &crowd->leave, 0 /* FUTEX_WAIT */, 0, NULL, NULL, 0);
+    return NULL;
+}
+
+static int crowd_run(void *arg)
+{
+    struct crowd *crowd = arg;
+    pthread_attr_t attr;
+    pthread_t thread;
+
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, STACK);
+    for (uint32_t i = 0; i < crowd->threads; i++) {
+        if (pthread_create(&thread, &attr, crowd_member, crowd))
+            return 1;
+        pthread_detach(thread);
+    }
+    while (!__atomic_load_n(&crowd->leave, __ATOMIC_ACQUIRE))
+        syscall(SYS_futex, &crowd->leave, 0 /* FUTEX_WAIT */, 0, NULL, NULL, 0);
+    return 0;
+}
+
+static int by_tid(const void *a, const void *b)
+{
+    pid_t x = ((const struct prcb_account *)a)->tid, y = ((const struct prcb_account *)b)->tid;
+
+    return (x > y) - (x < y);
+}
+
+static const struct prcb_account *account_of(const struct prcb_account *accounts, size_t count,
+                                             pid_t tid)
+{
+    struct prcb_account key = {.tid = tid};
+
+    return bsearch(&key, accounts, count, sizeof(key), by_tid);
+}
+
+/* 10,000 threads registered while they sleep, then woken and ended: each has its
+ * account, each account its end. */
+static void test_ten_thousand_threads(void **state)
+{
+    struct crowd *crowd = shared_memory(sizeof(*crowd));
+    struct prcb *p = session_open(0);
+    struct prcb_account *accounts;
+    size_t count;
+    pid_t child;
+
+    crowd->threads = 10000 / slower();
+    child = child_start(crowd_run, crowd);
+    if (!wait_for(__atomic_load_n(&crowd->ready, __ATOMIC_ACQUIRE) == crowd->threads))
+        skip_because("only %u of %u threads could be created", crowd->ready, crowd->threads);
+    must_profile_process(p, child, PRCB_FOLLOW_ALL);
+    accounts = all_accounts(p, &count);
+    assert_int_equal(count, crowd->threads + 1);
+    qsort(accounts, count, sizeof(*accounts), by_tid);
+    for (uint32_t i = 0; i < crowd->threads; i++) {
+        const struct prcb_account *a = account_of(accounts, count, crowd->tids[i]);
+
+        assert_non_null(a);
+        assert_true(laws_hold(a));
+        assert_int_equal(a->open.cause, PRCB_CAUSE_FUTEX);
+    }
+    __atomic_store_n(&crowd->leave, 1, __ATOMIC_RELEASE);
+    syscall(SYS_futex, &crowd->leave, 1 /* FUTEX_WAKE */, 100000, NULL, NULL, 0);
+    assert_int_equal(child_wait(child), 0);
+    accounts = all_accounts(p, &count);
+    assert_int_equal(count, crowd->threads + 1);
+    for (size_t i = 0; i < count; i++) {
+        assert_true(accounts[i].flags & PRCB_ACCOUNT_EXITED);
+        assert_int_equal(accounts[i].waits[PRCB_CAUSE_EXIT].count, 1);
+        assert_true(laws_hold(&accounts[i]));
+    }
+    assert_int_equal(prcb_release_exited(p, NULL), crowd->threads + 1);
+}
+
+/* ---- short threads ---- */
+
+struct brief {
+    pid_t tid;
+    uint32_t pad;
+    uint64_t switches; /* by getrusage just before its end */
+};
+
+struct burst {
+    uint32_t threads;
+    uint32_t go;
+    struct brief briefs[5000];
+};
+
+static void *brief_member(void *arg)
+{
+    struct brief *brief = arg;
+
+    if (gettid() % 3 == 0)
+        sleep_ns(50000);
+    else if (gettid() % 3 == 1)
+        sched_yield();
+    brief->switches = own_switches();
+    __atomic_store_n(&brief->tid, gettid(), __ATOMIC_RELEASE);
+    return NULL;
+}
+
+static int burst_run(void *arg)
+{
+    enum { AT_ONCE = 500 };
+    struct burst *burst = arg;
+    pthread_t threads[AT_ONCE];
+    pthread_attr_t attr;
+
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, STACK);
+    gate_wait_while(&burst->go, 0);
+    for (uint32_t done = 0; done < burst->threads; done += AT_ONCE) {
+        for (uint32_t i = 0; i < AT_ONCE; i++) {
+            if (pthread_create(&threads[i], &attr, brief_member, &burst->briefs[done + i]))
+                return 1;
+        }
+        for (uint32_t i = 0; i < AT_ONCE; i++)
+            pthread_join(threads[i], NULL);
+    }
+    return 0;
+}
+
+/* Followed from their first switch: what getrusage counts just before the end, plus
+ * the switches of the end itself: at least its last. */
+static void test_burst_of_short_threads(void **state)
+{
+    struct burst *burst = shared_memory(sizeof(*burst));
+    struct prcb *p = session_open(0);
+    struct prcb_account *accounts;
+    struct prcb_status status = {.size = sizeof(status)};
+    uint32_t exact = 0;
+    size_t count;
+    pid_t child;
+
+    burst->threads = 5000 / slower();
+    child = child_start(burst_run, burst);
+    must_profile_process(p, child, PRCB_FOLLOW_ALL);
+    gate_set(&burst->go, 1);
+    assert_int_equal(child_wait(child), 0);
+    accounts = all_accounts(p, &count);
+    assert_int_equal(count, burst->threads + 1);
+    qsort(accounts, count, sizeof(*accounts), by_tid);
+    for (uint32_t i = 0; i < burst->threads; i++) {
+        const struct prcb_account *a = account_of(accounts, count, burst->briefs[i].tid);
+
+        assert_non_null(a);
+        assert_true(laws_hold(a));
+        assert_true(a->flags & PRCB_ACCOUNT_EXITED);
+        assert_true(a->switches >= burst->briefs[i].switches + 1);
+        exact += a->switches == burst->briefs[i].switches + 1;
+    }
+    /* Between getrusage and the end a thread may be preempted or wait for a lock, each a
+     * switch more; most are not. */
+    assert_true(exact > burst->threads * 3 / 4);
+    assert_int_equal(prcb_session_status(p, &status), 0);
+    assert_int_equal(status.untracked_threads, 0);
+}
+
+/* ---- forks ---- */
+
+static int fork_tree(unsigned depth, unsigned width)
+{
+    for (unsigned i = 0; depth && i < width; i++) {
+        pid_t child = fork();
+
+        if (child < 0)
+            return 1;
+        if (!child)
+            _exit(fork_tree(depth - 1, width));
+    }
+    for (int status; wait(&status) > 0;) {
+        if (status)
+            return 1;
+    }
+    return 0;
+}
+
+static int fork_storm(void *go)
+{
+    gate_wait_while(go, 0);
+    return fork_tree(4, 5);
+}
+
+static void test_fork_storm(void **state)
+{
+    uint32_t *go = shared_memory(sizeof(*go));
+    struct prcb *p = session_open(0);
+    struct prcb_account *accounts;
+    pid_t child = child_start(fork_storm, go);
+    size_t count;
+
+    must_profile_process(p, child, PRCB_FOLLOW_ALL);
+    gate_set(go, 1);
+    assert_int_equal(child_wait(child), 0);
+    accounts = all_accounts(p, &count);
+    assert_int_equal(count, 1 + 5 + 25 + 125 + 625);
+    for (size_t i = 0; i < count; i++) {
+        assert_true(laws_hold(&accounts[i]));
+        assert_true(accounts[i].flags & PRCB_ACCOUNT_EXITED);
+    }
+}
+
+/* ---- churn ---- */
+
+static int churn_run(void *arg)
+{
+    uint32_t *stop = arg;
+    pthread_t threads[8];
+    struct brief briefs[8];
+
+    while (!gate_get(stop)) {
+        for (int i = 0; i < 8; i++) {
+            if (pthread_create(&threads[i], NULL, brief_member, &briefs[i]))
+                return 1;
+        }
+        for (int i = 0; i < 8; i++)
+            pthread_join(threads[i], NULL);
+    }
+    return 0;
+}
+
+/* A table of 4096 through which many more threads pass: as long as the ended ones are
+ * given back, none goes untracked, and at the end nothing is in use. */
+static void test_churn_leaks_nothing(void **state)
+{
+    const char *minutes = getenv("PRCB_TEST_MINUTES");
+    uint64_t deadline = mono_ns() + (minutes ? strtoull(minutes, NULL, 10) * 60 : 4) * 1000000000;
+    struct prcb_status status = {.size = sizeof(status)};
+    uint32_t *stop = shared_memory(sizeof(*stop));
+    struct prcb *p = session_open(4096);
+    uint64_t released = 0;
+    pid_t child = child_start(churn_run, stop);
+
+    must_profile_process(p, child, PRCB_FOLLOW_ALL);
+    while (mono_ns() < deadline) {
+        int some = prcb_release_exited(p, NULL);
+
+        assert_true(some >= 0);
+        released += (uint64_t)some;
+        sleep_ns(10000000);
+    }
+    gate_set(stop, 1);
+    assert_int_equal(child_wait(child), 0);
+    released += (uint64_t)prcb_release_exited(p, NULL);
+    assert_int_equal(prcb_session_status(p, &status), 0);
+    assert_int_equal(status.untracked_threads, 0);
+    assert_int_equal(status.threads, 0);
+    if (slower() == 1)
+        assert_true(released > 4096); /* or the slots were never used twice */
+}
+
+/* ---- a reader that is stopped ---- */
+
+struct stopped {
+    uint32_t reading;
+    uint32_t stop;
+    pid_t target;
+};
+
+static int stopped_reader(void *arg)
+{
+    struct stopped *shared = arg;
+    struct prcb_options options = {.size = sizeof(options), .tier = PRCB_TIER_BPF};
+    struct prcb_account now = {.size = sizeof(now)}, last = {0};
+    struct prcb_thread *thread;
+    struct prcb *p;
+
+    if (prcb_open(&options, &p, NULL) ||
+        prcb_profile_thread(p, shared->target, PRCB_FOLLOW_NONE, NULL) ||
+        prcb_thread_open(p, shared->target, &thread, NULL))
+        return 1;
+    while (!gate_get(&shared->stop)) {
+        if (prcb_read(thread, &now))
+            return 2;
+        if (now.wall_ns < last.wall_ns || now.run_ns < last.run_ns ||
+            now.switches < last.switches || now.ready_ns < last.ready_ns ||
+            now.wait_ns < last.wait_ns)
+            return 3;
+        if (!laws_hold(&now))
+            return 4;
+        last = now;
+        gate_set(&shared->reading, 1);
+    }
+    prcb_thread_close(thread);
+    prcb_close(p);
+    return 0;
+}
+
+static int busy_sleeper(void *unused)
+{
+    for (;;)
+        sleep_ns(100000);
+    return 0;
+}
+
+/* Stopped for longer than the clock's calibration lives, at any point of a read. */
+static void test_stopped_reader(void **state)
+{
+    struct stopped *shared = shared_memory(sizeof(*shared));
+    pid_t reader;
+
+    shared->target = child_start(busy_sleeper, NULL);
+    reader = child_start(stopped_reader, shared);
+    assert_true(wait_for(gate_get(&shared->reading)));
+    for (int i = 0; i < 3; i++) {
+        kill(reader, SIGSTOP);
+        sleep_ns(i == 1 ? 1500000000 : 100000000);
+        kill(reader, SIGCONT);
+        sleep_ns(50000000);
+    }
+    gate_set(&shared->stop, 1);
+    assert_int_equal(child_wait(reader), 0);
+}
+
+/* ---- processors that come and go ---- */
+
+static bool switch_processor(const char *text)
+{
+    int fd = open("/sys/devices/system/cpu/cpu1/online", O_WRONLY | O_CLOEXEC);
+    bool done = fd >= 0 && write(fd, text, 1) == 1;
+
+    if (fd >= 0)
+        close(fd);
+    return done;
+}
+
+/* Only where nobody else is disturbed: a guest says so. */
+static void test_hotplug(void **state)
+{
+    struct prcb_account last[4] = {{0}};
+    struct prcb_thread *threads[4];
+    struct prcb *p;
+    pid_t child;
+
+    if (!getenv("PRCB_TEST_HOTPLUG"))
+        skip_because("takes processor 1 down; set PRCB_TEST_HOTPLUG=1 in a guest");
+    p = session_open(0);
+    for (int i = 0; i < 4; i++) {
+        child = child_start(busy_sleeper, NULL);
+        must_profile_thread(p, child, PRCB_FOLLOW_NONE);
+        threads[i] = must_open(p, child);
+    }
+    for (int round = 0; round < 40; round++) {
+        if (round % 10 == 2 && !switch_processor("0"))
+            skip_because("processor 1 cannot be taken down here");
+        if (round % 10 == 7)
+            assert_true(switch_processor("1"));
+        sleep_ns(30000000);
+        for (int i = 0; i < 4; i++) {
+            struct prcb_account now = must_read(threads[i]);
+
+            assert_laws(&now);
+            assert_true(now.run_ns >= last[i].run_ns && now.wall_ns >= last[i].wall_ns &&
+                        now.wait_ns >= last[i].wait_ns && now.ready_ns >= last[i].ready_ns);
+            assert_true(now.switches > last[i].switches); /* it goes on */
+            last[i] = now;
+        }
+    }
+    for (int i = 0; i < 4; i++)
+        prcb_thread_close(threads[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        BPF_TEST(test_ten_thousand_threads), BPF_TEST(test_burst_of_short_threads),
+        BPF_TEST(test_fork_storm),           BPF_TEST(test_churn_leaks_nothing),
+        BPF_TEST(test_stopped_reader),       BPF_TEST(test_hotplug),
+    };
+
+    return BPF_RUN("storms", tests);
+}
