@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "cli.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <prcb/prcb.h>
 
@@ -45,10 +47,24 @@ static int finish(int status)
     return status;
 }
 
+/* A standard descriptor that the caller closed would be the next file opened, a
+ * BPF map for instance, and be written to. Held read-only, writes fail instead. */
+static void hold_standard_files(void)
+{
+    int fd;
+
+    do
+        fd = open("/dev/null", O_RDONLY);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        close(fd);
+}
+
 int main(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : NULL;
 
+    hold_standard_files();
     if (!name || !strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {
         print_commands(name ? stdout : stderr);
         return name ? finish(CLI_OK) : CLI_USAGE;

@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * `prcb stat`: profiles a command, processes, threads, a cgroup or the whole
+ * system, and reports why each thread was not running. Here is the course of one
+ * run; its parts are in stat_*.c.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <prcb/prcb.h>
+
+#include "cli.h"
+#include "stat_options.h"
+#include "stat_output.h"
+#include "stat_report.h"
+#include "stat_rows.h"
+#include "stat_targets.h"
+#include "stat_text.h"
+#include "stat_wait.h"
+
+#define NS_PER_MS    1000000ull
+#define REFRESH_NS   (20 * NS_PER_MS)  /* perf tier: how short-lived a thread may be missed */
+#define CHECK_NS     (250 * NS_PER_MS) /* how often to look for room and for the end of targets */
+#define ROOM_PART    4   /* accounts of ended threads go back when one in so many is in use */
+#define WALK_TRIES   50  /* 20 ms each: a writer without a processor */
+#define SETTLE_TRIES 100 /* 1 ms each: from a child's end to its last switch */
+
+struct run {
+    const struct cli_command *command;
+    const struct stat_options *options;
+    struct prcb *session;
+    struct stat_output output;
+    struct stat_wait wait;
+    struct stat_rows rows;
+    uint64_t start, interval_start;
+    uint64_t refresh_ns; /* how often the session is brought up to date; 0: no need */
+    uint64_t next_refresh, next_interval, next_check, end; /* UINT64_MAX: never */
+    size_t reports;
+    bool bpf;
+    bool ended_early; /* --for was over before the command */
+    int child_status; /* of waitpid */
+    bool had_child;
+    bool failed; /* an error was printed */
+};
+
+/* Prints the error; returns result. */
+static int fail(struct run *run, const struct prcb_error *err, int result)
+{
+    run->failed = true;
+    cli_error(run->command, "%s", err->text);
+    return result;
+}
+
+/* ---- collecting ---------------------------------------------------------- */
+
+static int update_row(const struct prcb_account *account, void *ctx)
+{
+    return stat_rows_update(ctx, account);
+}
+
+static int collect(struct run *run)
+{
+    struct prcb_error err = {.text = "out of memory"};
+    int result = -EAGAIN;
+
+    for (int i = 0; i < WALK_TRIES && result == -EAGAIN; i++)
+        result = prcb_walk(run->session, update_row, &run->rows, &err);
+    return result ? fail(run, &err, result) : 0;
+}
+
+/* Gives the accounts of ended threads back; their rows stay. */
+static int release_ended(struct run *run)
+{
+    struct prcb_error err = {.text = "out of memory"};
+
+    /* Backwards: a row that is summed into another leaves its place to the last one. */
+    for (size_t i = run->rows.count; i-- > 0;) {
+        struct stat_row *row = run->rows.rows[i];
+        int result = 0;
+
+        if (row->released || !row->exited)
+            continue;
+        result = prcb_release(run->session, row->key, &err);
+        if (!result || result == -ESTALE)
+            result = stat_rows_released(&run->rows, row);
+        if (result)
+            return fail(run, &err, result);
+    }
+    return 0;
+}
+
+static int make_room(struct run *run)
+{
+    struct prcb_status status = {.size = sizeof(status)};
+    int result = prcb_session_status(run->session, &status);
+
+    if (result || (uint64_t)status.threads * ROOM_PART < status.max_threads)
+        return 0;
+    result = collect(run);
+    return result ? result : release_ended(run);
+}
+
+/* True when there is nothing left to wait for. */
+static bool targets_ended(struct run *run)
+{
+    const struct stat_options *options = run->options;
+
+    if (options->all || options->cgroup_count || run->wait.child)
+        return false;
+    return !collect(run) && stat_rows_all_exited(&run->rows);
+}
+
+/* ---- reporting ----------------------------------------------------------- */
+
+static void write_report(struct run *run, const struct stat_report *report)
+{
+    FILE *out = run->output.stream;
+
+    switch (run->options->format) {
+    case STAT_TABLE:
+        if (report->interval)
+            stat_lines_write(out, report);
+        else
+            stat_table_write(out, report);
+        break;
+    case STAT_CSV:
+        stat_csv_write(out, report);
+        break;
+    case STAT_JSON:
+    case STAT_NDJSON:
+        if (stat_json_write(out, report)) {
+            run->failed = true;
+            cli_error(run->command, "out of memory");
+        }
+        break;
+    }
+}
+
+/* Values with separators have no place for notes. */
+static void note(struct run *run, const struct stat_report *report, bool last)
+{
+    if (last && run->options->format == STAT_CSV)
+        stat_notes_write(stderr, "prcb stat: ", report);
+}
+
+static void report(struct run *run, uint64_t now, bool interval, bool last)
+{
+    const struct stat_options *options = run->options;
+    struct prcb_status status = {.size = sizeof(status)};
+    struct stat_view view;
+    struct stat_report report = {
+        .options = options,
+        .session = run->session,
+        .status = &status,
+        .view = &view,
+        .time_ns = now - run->start,
+        .wall_ns = now - (interval ? run->interval_start : run->start),
+        .interval = interval,
+        .first = !run->reports++,
+        .ended_early = run->ended_early,
+    };
+    unsigned kind =
+        (options->per_process ? STAT_VIEW_PROCESSES : 0u) | (interval ? STAT_VIEW_INTERVAL : 0u);
+    int result = prcb_session_status(run->session, &status);
+
+    if (!result)
+        result = stat_view_make(&run->rows, kind, &options->order, &view);
+    if (!result && interval)
+        result = stat_rows_mark(&run->rows);
+    if (result) {
+        run->failed = true;
+        cli_error(run->command, "no report: %s", strerror(-result));
+        return;
+    }
+    write_report(run, &report);
+    note(run, &report, last);
+    stat_output_flush(&run->output);
+    stat_view_deinit(&view);
+}
+
+/* Whether the figures at the end are wanted on top of the intervals'. */
+static bool wants_summary(const struct stat_options *options)
+{
+    return !options->interval_ns || options->format == STAT_TABLE;
+}
+
+/* ---- measuring ----------------------------------------------------------- */
+
+static uint64_t earliest(const struct run *run)
+{
+    uint64_t next = run->end;
+
+    next = run->next_refresh < next ? run->next_refresh : next;
+    next = run->next_interval < next ? run->next_interval : next;
+    return run->next_check < next ? run->next_check : next;
+}
+
+/* The next point of a fixed raster; points that have passed are left out. */
+static void advance(uint64_t *next, uint64_t period, uint64_t now)
+{
+    *next += period * ((now - *next) / period + 1);
+}
+
+static int do_interval(struct run *run)
+{
+    uint64_t now;
+    int result = collect(run);
+
+    if (result)
+        return result;
+    now = stat_wait_now();
+    report(run, now, true, false);
+    run->interval_start = now;
+    return 0;
+}
+
+/* What is due by now. *ret: nothing is left to wait for. */
+static int do_due(struct run *run, uint64_t now, bool *ret)
+{
+    struct prcb_error err;
+    int result = 0;
+
+    if (now >= run->next_refresh) {
+        result = prcb_refresh(run->session, &err);
+        if (result)
+            return fail(run, &err, result);
+        advance(&run->next_refresh, run->refresh_ns, now);
+    }
+    if (now >= run->next_interval) {
+        result = do_interval(run);
+        advance(&run->next_interval, run->options->interval_ns, now);
+    }
+    if (!result && now >= run->next_check) {
+        result = make_room(run);
+        *ret = *ret || targets_ended(run);
+        advance(&run->next_check, CHECK_NS, now);
+    }
+    return result;
+}
+
+/* True when nobody reads what is written any more. */
+static bool nobody_reads(const struct run *run)
+{
+    return run->output.error && !run->wait.child;
+}
+
+static void measure(struct run *run)
+{
+    bool ended = false;
+
+    while (!ended) {
+        unsigned events = stat_wait_until(&run->wait, earliest(run));
+        uint64_t now = stat_wait_now();
+
+        ended = events & (STAT_WAIT_CHILD | STAT_WAIT_SIGNAL);
+        if (!ended && now >= run->end) {
+            ended = true;
+            run->ended_early = run->wait.child != 0;
+        }
+        if (!ended && events & STAT_WAIT_TARGET)
+            ended = targets_ended(run);
+        if (!ended && do_due(run, now, &ended))
+            ended = true;
+        ended = ended || run->failed || nobody_reads(run);
+    }
+}
+
+static bool child_has_switched(const struct run *run)
+{
+    for (size_t i = 0; i < run->rows.count; i++) {
+        if (run->rows.rows[i]->pid == run->wait.child && !run->rows.rows[i]->exited)
+            return false;
+    }
+    return true;
+}
+
+/* A child's end is known before its last switch is: without this, its account
+ * would now and then lack that. */
+static void settle(struct run *run)
+{
+    struct timespec pause = {.tv_nsec = 1000000};
+
+    for (int i = 0; i < SETTLE_TRIES; i++) {
+        if (collect(run) || child_has_switched(run))
+            return;
+        nanosleep(&pause, NULL);
+    }
+}
+
+/* From the end of the measuring to the last figures and a child that is gone. */
+static void finish(struct run *run)
+{
+    bool profiled = !stat_options_have_targets(run->options);
+    bool child = run->wait.child != 0;
+    uint64_t now;
+
+    /* While the child is a zombie the perf tier can still read it to the end, so it
+     * is looked at once before it is reaped. */
+    if (child && !run->ended_early && profiled && run->bpf)
+        settle(run);
+    if (!run->failed)
+        collect(run);
+    now = stat_wait_now();
+    if (child && !run->ended_early) {
+        run->child_status = stat_wait_reap(&run->wait);
+        if (!run->bpf && !run->failed)
+            collect(run);
+    }
+    if (run->options->interval_ns)
+        report(run, now, true, !wants_summary(run->options));
+    if (child && run->wait.child) {
+        stat_wait_end_child(&run->wait);
+        run->child_status = stat_wait_reap(&run->wait);
+    }
+    if (wants_summary(run->options))
+        report(run, now, false, true);
+}
+
+/* ---- the course of a run ------------------------------------------------- */
+
+static void say_what(const struct run *run)
+{
+    const struct stat_options *options = run->options;
+    char time[STAT_CELL];
+
+    if (options->command || !isatty(STDERR_FILENO))
+        return;
+    stat_text_time(options->for_ns, time, sizeof(time));
+    cli_warn(run->command, "measuring %s%s%s; Ctrl-C ends it and reports",
+             options->all ? "every thread" : "what was named", options->for_ns ? " for " : "",
+             options->for_ns ? time : "");
+}
+
+/* Time starts with the first account: putting the programs in place took a while
+ * before it. */
+static uint64_t start_time(const struct run *run)
+{
+    uint64_t wall = 0;
+
+    for (size_t i = 0; i < run->rows.count; i++) {
+        if (run->rows.rows[i]->now.wall_ns > wall)
+            wall = run->rows.rows[i]->now.wall_ns;
+    }
+    return stat_wait_now() - wall;
+}
+
+static void set_times(struct run *run)
+{
+    const struct stat_options *options = run->options;
+
+    run->start = start_time(run);
+    /* The bpf tier sees threads come and go by itself, but for those that are moved into
+     * a cgroup. */
+    run->refresh_ns = !run->bpf ? REFRESH_NS : options->cgroup_count ? CHECK_NS : 0;
+    run->next_refresh = run->refresh_ns ? run->start + run->refresh_ns : UINT64_MAX;
+    run->next_interval = options->interval_ns ? run->start + options->interval_ns : UINT64_MAX;
+    run->next_check = run->start + CHECK_NS;
+    run->end = options->for_ns ? run->start + options->for_ns : UINT64_MAX;
+    run->interval_start = run->start;
+}
+
+/* Profiles and starts what was asked for. CLI_OK, or the exit code. */
+static int start(struct run *run)
+{
+    const struct stat_options *options = run->options;
+    struct prcb_error err = {0};
+    int status = CLI_FAILED;
+    pid_t child;
+
+    if (stat_targets_profile(run->session, options, &run->wait, &err))
+        return fail(run, &err, CLI_FAILED);
+    if (options->command) {
+        if (stat_targets_start(run->session, options, &child, &status, &err))
+            return fail(run, &err, status);
+        stat_wait_set_child(&run->wait, child);
+        run->had_child = true;
+    }
+    collect(run);
+    set_times(run);
+    return CLI_OK;
+}
+
+static int exit_status(const struct run *run)
+{
+    int status = CLI_OK;
+
+    if (run->had_child && WIFSIGNALED(run->child_status)) {
+        int number = WTERMSIG(run->child_status);
+
+        if (!run->ended_early || (number != SIGTERM && number != SIGKILL))
+            status = 128 + number;
+    } else if (run->had_child) {
+        status = WEXITSTATUS(run->child_status);
+    }
+    if (status == CLI_OK && run->output.error)
+        status = run->output.error == EPIPE ? 128 + SIGPIPE : CLI_FAILED;
+    if (status == CLI_OK && run->failed)
+        status = CLI_FAILED;
+    return status;
+}
+
+static int run_opened(struct run *run)
+{
+    const char *path = run->options->output;
+    int result = stat_output_open(&run->output, path), status;
+
+    if (result)
+        return cli_error(run->command, "cannot write to %s: %s", path, strerror(-result));
+    status = start(run);
+    if (status != CLI_OK) {
+        stat_output_abort(&run->output);
+        return status;
+    }
+    stat_output_begin(&run->output);
+    say_what(run);
+    measure(run);
+    finish(run);
+    result = stat_output_close(&run->output);
+    if (result && result != -EPIPE)
+        cli_error(run->command, "the report could not be written to %s: %s",
+                  path ? path : "standard output", strerror(-result));
+    return exit_status(run);
+}
+
+static int run_with(const struct cli_command *self, const struct stat_options *options)
+{
+    struct run run = {.command = self, .options = options};
+    struct prcb_options how = {
+        .size = sizeof(how), .tier = options->tier, .max_threads = options->max_threads};
+    struct prcb_error err;
+    int status, result = stat_wait_init(&run.wait);
+
+    if (result)
+        return cli_error(self, "pipe: %s", strerror(-result));
+    if (prcb_open(&how, &run.session, &err)) {
+        stat_wait_deinit(&run.wait);
+        return cli_error(self, "%s", err.text);
+    }
+    run.bpf = prcb_session_tier(run.session) == PRCB_TIER_BPF;
+    status = run_opened(&run);
+    stat_wait_deinit(&run.wait);
+    stat_rows_deinit(&run.rows);
+    prcb_close(run.session);
+    return status;
+}
+
+static int run_stat(const struct cli_command *self, int argc, char **argv)
+{
+    struct stat_options options;
+    int status, result = stat_options_parse(self, argc, argv, &options, &status);
+
+    if (result == CLI_OK)
+        status = run_with(self, &options);
+    stat_options_deinit(&options);
+    return status;
+}
+
+extern const struct cli_command cmd_stat;
+const struct cli_command cmd_stat = {
+    .name = "stat",
+    .synopsis = "[options] [--] COMMAND [ARGUMENT...]\n"
+                "       prcb stat [options] -p PID | -t TID | --cgroup PATH | -a  "
+                "[-- COMMAND [ARGUMENT...]]",
+    .summary = "why were these threads not running? exact times and counts per cause",
+    .description =
+        "Says of each thread how long it ran, how long it was ready and had no processor, and\n"
+        "what it waited for. Profiles COMMAND with all its threads and children, or what -p, -t,\n"
+        "--cgroup or -a name: until Ctrl-C, for the time of --for, or as long as COMMAND runs.\n"
+        "The exit status is COMMAND's.",
+    .options = stat_option_rows,
+    .examples = "  prcb stat -- make -j4                  a command, with all it starts\n"
+                "  prcb stat -p 1234 --for 10             a process, for ten seconds\n"
+                "  prcb stat -p 1234 -- curl localhost    a server, while a request runs\n"
+                "  prcb stat -a --top 10 -I 1000          the system, each second\n"
+                "  prcb stat -j -o report.json -- make    for a program to read\n"
+                "  prcb stat --sort disk -x, -- make      widest disk waits first, as CSV\n",
+    .run = run_stat,
+};

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * What a `prcb stat` command line asks for: parsed, checked for contradictions,
+ * and nothing done yet.
+ */
+#ifndef PRCB_CLI_STAT_OPTIONS_H
+#define PRCB_CLI_STAT_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <prcb/prcb.h>
+
+#include "cli.h"
+#include "stat_rows.h"
+
+enum stat_format { STAT_TABLE, STAT_CSV, STAT_JSON, STAT_NDJSON };
+
+struct stat_ids {
+    pid_t *ids; /* owned */
+    size_t count;
+};
+
+struct stat_options {
+    struct stat_ids pids, tids;
+    const char **cgroups; /* owned array of borrowed words */
+    size_t cgroup_count;
+    bool all;
+    char **command;  /* borrowed, NULL-terminated; NULL: none */
+    unsigned follow; /* enum prcb_follow */
+    bool no_follow;
+    uint64_t for_ns, interval_ns; /* 0: none */
+    enum stat_format format;
+    const char *separator; /* CSV */
+    const char *output;    /* NULL: standard output */
+    struct stat_order order;
+    bool per_process;
+    enum prcb_tier tier;
+    uint32_t max_threads;
+};
+
+extern const struct cli_option stat_option_rows[];
+
+/* CLI_OK with *ret filled, or -1 and *ret_status is the exit code: help was
+ * printed, or the error was. *ret is to be deinitialised in both cases. */
+int stat_options_parse(const struct cli_command *command, int argc, char **argv,
+                       struct stat_options *ret, int *ret_status);
+void stat_options_deinit(struct stat_options *options);
+
+/* True when the options name something to profile besides a command. */
+bool stat_options_have_targets(const struct stat_options *options);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * One report of `prcb stat`, at the end or of an interval, and the writers that
+ * turn it into a table, words, values per line or JSON. A writer changes nothing
+ * and leaves write errors to the stream's error flag.
+ */
+#ifndef PRCB_CLI_STAT_REPORT_H
+#define PRCB_CLI_STAT_REPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <prcb/prcb.h>
+
+#include "stat_options.h"
+#include "stat_rows.h"
+
+struct stat_report {
+    const struct stat_options *options;
+    const struct prcb *session; /* for tier, reasons */
+    const struct prcb_status *status;
+    const struct stat_view *view;
+    uint64_t time_ns; /* end of the report's time, from the start of measuring */
+    uint64_t wall_ns; /* length of it */
+    bool interval;
+    bool first;       /* of all reports: headings are wanted */
+    bool ended_early; /* --for ended the command */
+};
+
+/* The whole table with words, legend and notes. */
+void stat_table_write(FILE *out, const struct stat_report *report);
+/* An interval for people: one line per row. */
+void stat_lines_write(FILE *out, const struct stat_report *report);
+/* Values with a separator; in front of the first, a line that names them. */
+void stat_csv_write(FILE *out, const struct stat_report *report);
+/* One JSON object on a line. 0 or -ENOMEM. */
+int stat_json_write(FILE *out, const struct stat_report *report);
+
+/* The biggest cost in plain language: a line or a few. */
+void stat_words_write(FILE *out, const struct stat_report *report);
+/* What the figures lack: threads not tracked, switches not reported, members the
+ * tier has not. Each line starts with the prefix; none if there is nothing. */
+void stat_notes_write(FILE *out, const char *prefix, const struct stat_report *report);
+
+/* Members of a record with their JSON names. */
+struct stat_member {
+    uint64_t bit;
+    const char *name;  /* as in JSON */
+    const char *words; /* in a note */
+};
+extern const struct stat_member stat_members[]; /* ended by bit 0 */
+
+#endif

@@ -1,0 +1,635 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "stat_rows.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FIRST_BUCKETS 1024
+
+/* ---- figures ------------------------------------------------------------- */
+
+const struct stat_cell *stat_figures_cell(const struct stat_figures *figures, uint32_t cause)
+{
+    for (uint32_t i = 0; i < figures->cell_count; i++) {
+        if (figures->cells[i].cause == cause)
+            return &figures->cells[i];
+    }
+    return NULL;
+}
+
+void stat_figures_deinit(struct stat_figures *figures)
+{
+    free(figures->cells);
+    memset(figures, 0, sizeof(*figures));
+}
+
+/* Replaces the cells by those of a full table that hold something. */
+static int pack(struct stat_figures *figures, const struct stat_cell *full)
+{
+    struct stat_cell *cells = NULL;
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < PRCB_CAUSE_MAX; i++)
+        count += full[i].count || full[i].ns || full[i].open_ns || full[i].spent_ns;
+    if (count) {
+        cells = realloc(figures->cells, count * sizeof(*cells));
+        if (!cells)
+            return -ENOMEM;
+        figures->cells = cells;
+    }
+    figures->cell_count = 0;
+    for (uint32_t i = 0; i < PRCB_CAUSE_MAX; i++) {
+        if (!full[i].count && !full[i].ns && !full[i].open_ns && !full[i].spent_ns)
+            continue;
+        cells[figures->cell_count] = full[i];
+        cells[figures->cell_count++].cause = i;
+    }
+    return 0;
+}
+
+/* Adds the cells to a full table. */
+static void unpack(const struct stat_figures *figures, struct stat_cell *full)
+{
+    for (uint32_t i = 0; i < figures->cell_count; i++) {
+        const struct stat_cell *cell = &figures->cells[i];
+
+        full[cell->cause].count += cell->count;
+        full[cell->cause].ns += cell->ns;
+        full[cell->cause].open_ns += cell->open_ns;
+        full[cell->cause].spent_ns += cell->spent_ns;
+    }
+}
+
+static int set_figures(struct stat_figures *figures, const struct prcb_account *account)
+{
+    struct stat_cell full[PRCB_CAUSE_MAX] = {0};
+    uint32_t open = account->open.cause < PRCB_CAUSE_MAX ? account->open.cause : PRCB_CAUSE_NONE;
+    int result;
+
+    for (uint32_t i = 0; i < PRCB_CAUSE_MAX; i++) {
+        full[i].count = account->waits[i].count;
+        full[i].ns = full[i].spent_ns = account->waits[i].ns;
+    }
+    full[open].open_ns = account->open.ns;
+    full[open].spent_ns += account->open.ns;
+    result = pack(figures, full);
+    if (result)
+        return result;
+    figures->present = account->present;
+    figures->wall_ns = account->wall_ns;
+    figures->run_ns = account->run_ns;
+    figures->ready_ns = account->ready_ns;
+    figures->wait_ns = account->wait_ns;
+    figures->open_ns = account->open.ns;
+    figures->switches = account->switches;
+    figures->voluntary_switches = account->voluntary_switches;
+    figures->migrations = account->migrations;
+    figures->tsc_cycles = account->tsc_cycles;
+    figures->missed_switches = account->missed_switches;
+    return 0;
+}
+
+int stat_figures_add(struct stat_figures *to, const struct stat_figures *from)
+{
+    struct stat_cell full[PRCB_CAUSE_MAX] = {0};
+    int result;
+
+    unpack(to, full);
+    unpack(from, full);
+    result = pack(to, full);
+    if (result)
+        return result;
+    to->present &= from->present;
+    to->wall_ns += from->wall_ns;
+    to->run_ns += from->run_ns;
+    to->ready_ns += from->ready_ns;
+    to->wait_ns += from->wait_ns;
+    to->open_ns += from->open_ns;
+    to->switches += from->switches;
+    to->voluntary_switches += from->voluntary_switches;
+    to->migrations += from->migrations;
+    to->tsc_cycles += from->tsc_cycles;
+    to->missed_switches += from->missed_switches;
+    return 0;
+}
+
+static uint64_t grown(uint64_t later, uint64_t earlier)
+{
+    return later > earlier ? later - earlier : 0;
+}
+
+int stat_figures_sub(const struct stat_figures *later, const struct stat_figures *earlier,
+                     struct stat_figures *ret)
+{
+    struct stat_cell full[PRCB_CAUSE_MAX] = {0}, old[PRCB_CAUSE_MAX] = {0};
+    struct stat_figures figures = *later;
+    int result;
+
+    unpack(later, full);
+    unpack(earlier, old);
+    for (uint32_t i = 0; i < PRCB_CAUSE_MAX; i++) {
+        full[i].count = grown(full[i].count, old[i].count);
+        full[i].ns = grown(full[i].ns, old[i].ns);
+        full[i].spent_ns = grown(full[i].spent_ns, old[i].spent_ns);
+    }
+    figures.cells = NULL;
+    result = pack(&figures, full);
+    if (result)
+        return result;
+    figures.wall_ns = grown(later->wall_ns, earlier->wall_ns);
+    figures.run_ns = grown(later->run_ns, earlier->run_ns);
+    figures.ready_ns = grown(later->ready_ns, earlier->ready_ns);
+    figures.wait_ns = grown(later->wait_ns, earlier->wait_ns);
+    figures.switches = grown(later->switches, earlier->switches);
+    figures.voluntary_switches = grown(later->voluntary_switches, earlier->voluntary_switches);
+    figures.migrations = grown(later->migrations, earlier->migrations);
+    figures.tsc_cycles = grown(later->tsc_cycles, earlier->tsc_cycles);
+    figures.missed_switches = grown(later->missed_switches, earlier->missed_switches);
+    *ret = figures;
+    return 0;
+}
+
+static bool is_ready_cause(uint32_t cause)
+{
+    const struct prcb_cause_info *info = prcb_cause_info(cause);
+
+    return info && info->kind == PRCB_KIND_READY;
+}
+
+uint64_t stat_figures_ready(const struct stat_figures *figures)
+{
+    uint64_t sum = figures->ready_ns;
+
+    for (uint32_t i = 0; i < figures->cell_count; i++)
+        sum += is_ready_cause(figures->cells[i].cause) ? figures->cells[i].spent_ns : 0;
+    return sum;
+}
+
+uint64_t stat_figures_waited(const struct stat_figures *figures)
+{
+    uint64_t sum = 0;
+
+    if (!(figures->present & PRCB_HAS_WAITS))
+        return figures->wait_ns;
+    for (uint32_t i = 0; i < figures->cell_count; i++)
+        sum += is_ready_cause(figures->cells[i].cause) ? 0 : figures->cells[i].spent_ns;
+    return sum;
+}
+
+/* ---- the table of rows --------------------------------------------------- */
+
+/* Rows are found by key; those with key 0 by name. */
+static size_t bucket_of(const struct stat_rows *rows, uint64_t key, const char *comm)
+{
+    uint64_t hash = key;
+
+    if (!key) {
+        for (; *comm; comm++)
+            hash = (hash ^ (unsigned char)*comm) * 1099511628211ull;
+    }
+    hash *= 0x9e3779b97f4a7c15ull;
+    return (size_t)(hash >> 32) & (rows->bucket_count - 1);
+}
+
+static struct stat_row *find(const struct stat_rows *rows, uint64_t key, const char *comm)
+{
+    struct stat_row *row;
+
+    if (!rows->bucket_count)
+        return NULL;
+    row = rows->buckets[bucket_of(rows, key, comm)];
+    while (row && (row->key != key || (!key && strcmp(row->comm, comm))))
+        row = row->next;
+    return row;
+}
+
+static void link_row(struct stat_rows *rows, struct stat_row *row)
+{
+    struct stat_row **bucket = &rows->buckets[bucket_of(rows, row->key, row->comm)];
+
+    row->next = *bucket;
+    *bucket = row;
+}
+
+static int grow(struct stat_rows *rows)
+{
+    size_t room = rows->room ? rows->room * 2 : FIRST_BUCKETS;
+    struct stat_row **buckets = calloc(room, sizeof(struct stat_row *));
+    struct stat_row **array = realloc(rows->rows, room * sizeof(struct stat_row *));
+
+    if (array)
+        rows->rows = array;
+    if (!array || !buckets) {
+        free(buckets);
+        return -ENOMEM;
+    }
+    free(rows->buckets);
+    rows->buckets = buckets;
+    rows->bucket_count = rows->room = room;
+    for (size_t i = 0; i < rows->count; i++)
+        link_row(rows, rows->rows[i]);
+    return 0;
+}
+
+static int add(struct stat_rows *rows, uint64_t key, const char *comm, struct stat_row **ret)
+{
+    struct stat_row *row;
+
+    if (rows->count == rows->room && grow(rows))
+        return -ENOMEM;
+    row = calloc(1, sizeof(*row));
+    if (!row)
+        return -ENOMEM;
+    row->key = key;
+    memcpy(row->comm, comm, strnlen(comm, sizeof(row->comm) - 1));
+    link_row(rows, row);
+    row->place = rows->count;
+    rows->rows[rows->count++] = row;
+    *ret = row;
+    return 0;
+}
+
+static void deinit_row(struct stat_row *row)
+{
+    stat_figures_deinit(&row->now);
+    stat_figures_deinit(&row->before);
+}
+
+static void drop(struct stat_rows *rows, struct stat_row *row)
+{
+    struct stat_row **at = &rows->buckets[bucket_of(rows, row->key, row->comm)];
+
+    while (*at != row)
+        at = &(*at)->next;
+    *at = row->next;
+    rows->rows[row->place] = rows->rows[--rows->count];
+    rows->rows[row->place]->place = row->place;
+    deinit_row(row);
+    free(row);
+}
+
+int stat_rows_update(struct stat_rows *rows, const struct prcb_account *account)
+{
+    struct stat_row *row = find(rows, account->key, "");
+    int result = 0;
+
+    if (!row)
+        result = add(rows, account->key, "", &row);
+    if (!result)
+        result = set_figures(&row->now, account);
+    if (result)
+        return result;
+    row->tid = account->tid;
+    row->pid = account->pid;
+    memcpy(row->comm, account->comm, sizeof(row->comm));
+    row->threads = 1;
+    row->running = account->flags & PRCB_ACCOUNT_RUNNING ? 1 : 0;
+    row->exited = account->flags & PRCB_ACCOUNT_EXITED ? 1 : 0;
+    row->kernel = account->flags & PRCB_ACCOUNT_KTHREAD ? 1 : 0;
+    return 0;
+}
+
+/* Adds one row's counts and figures to another's; what differs becomes 0. */
+static int merge(struct stat_row *to, const struct stat_row *from)
+{
+    int result;
+
+    if (!to->threads) {
+        to->now.present = ~0ull;
+        to->before.present = ~0ull;
+    }
+    result = stat_figures_add(&to->now, &from->now);
+    if (!result && from->began)
+        result = stat_figures_add(&to->before, &from->before);
+    if (result)
+        return result;
+    to->began |= from->began;
+    to->threads += from->threads;
+    to->running += from->running;
+    to->exited += from->exited;
+    to->kernel += from->kernel;
+    return 0;
+}
+
+int stat_rows_released(struct stat_rows *rows, struct stat_row *row)
+{
+    size_t keep = rows->keep_released ? rows->keep_released : STAT_KEEP_RELEASED;
+    struct stat_row *sum;
+    int result = 0;
+
+    row->released = true;
+    if (rows->released < keep) {
+        rows->released++;
+        return 0;
+    }
+    sum = find(rows, 0, row->comm);
+    if (!sum && rows->released >= keep + STAT_KEEP_NAMES) {
+        sum = find(rows, 0, "");
+        if (!sum)
+            result = add(rows, 0, "", &sum);
+    } else if (!sum) {
+        result = add(rows, 0, row->comm, &sum);
+        rows->released += !result;
+    }
+    if (!result)
+        result = merge(sum, row);
+    if (result)
+        return result;
+    sum->released = true;
+    drop(rows, row);
+    return 0;
+}
+
+int stat_rows_mark(struct stat_rows *rows)
+{
+    for (size_t i = 0; i < rows->count; i++) {
+        struct stat_row *row = rows->rows[i];
+        struct stat_figures copy = {.present = ~0ull};
+
+        if (row->released && row->began && row->before.wall_ns == row->now.wall_ns)
+            continue;
+        if (stat_figures_add(&copy, &row->now))
+            return -ENOMEM;
+        stat_figures_deinit(&row->before);
+        row->before = copy;
+        row->began = true;
+    }
+    return 0;
+}
+
+bool stat_rows_all_exited(const struct stat_rows *rows)
+{
+    for (size_t i = 0; i < rows->count; i++) {
+        if (rows->rows[i]->exited < rows->rows[i]->threads)
+            return false;
+    }
+    return true;
+}
+
+void stat_rows_deinit(struct stat_rows *rows)
+{
+    for (size_t i = 0; i < rows->count; i++) {
+        deinit_row(rows->rows[i]);
+        free(rows->rows[i]);
+    }
+    free(rows->rows);
+    free(rows->buckets);
+    memset(rows, 0, sizeof(*rows));
+}
+
+/* ---- views --------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    enum stat_key key;
+} keys[] = {
+    {"run", STAT_BY_RUN},   {"ready", STAT_BY_READY}, {"wait", STAT_BY_WAIT},
+    {"wall", STAT_BY_WALL}, {"open", STAT_BY_OPEN},   {"switches", STAT_BY_SWITCHES},
+    {"tid", STAT_BY_TID},   {"comm", STAT_BY_COMM},
+};
+
+int stat_order_parse(const char *text, struct stat_order *ret)
+{
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        if (!strcmp(keys[i].name, text)) {
+            ret->key = keys[i].key;
+            return 0;
+        }
+    }
+    for (uint32_t i = 0; i < PRCB_CAUSE_MAX; i++) {
+        if (prcb_cause_info(i) && !strcmp(prcb_cause_info(i)->name, text)) {
+            ret->key = STAT_BY_CAUSE;
+            ret->cause = i;
+            return 0;
+        }
+    }
+    return -EINVAL;
+}
+
+/* Time in a cause; of causes that carry no time, the count. */
+static uint64_t cause_weight(const struct stat_figures *figures, uint32_t cause)
+{
+    const struct stat_cell *cell = stat_figures_cell(figures, cause);
+    const struct prcb_cause_info *info = prcb_cause_info(cause);
+
+    if (!cell)
+        return 0;
+    return info && info->kind == PRCB_KIND_WAIT ? cell->spent_ns : cell->count;
+}
+
+static uint64_t weight(const struct stat_row *row, const struct stat_order *order)
+{
+    switch (order->key) {
+    case STAT_BY_RUN:
+        return row->now.run_ns;
+    case STAT_BY_READY:
+        return stat_figures_ready(&row->now);
+    case STAT_BY_WAIT:
+        return stat_figures_waited(&row->now);
+    case STAT_BY_WALL:
+        return row->now.wall_ns;
+    case STAT_BY_OPEN:
+        return row->now.open_ns;
+    case STAT_BY_SWITCHES:
+        return row->now.switches;
+    case STAT_BY_CAUSE:
+        return cause_weight(&row->now, order->cause);
+    case STAT_BY_TID:
+    case STAT_BY_COMM:
+        break;
+    }
+    return 0;
+}
+
+static int compare(const void *left, const void *right, void *ctx)
+{
+    const struct stat_row *a = *(struct stat_row *const *)left;
+    const struct stat_row *b = *(struct stat_row *const *)right;
+    const struct stat_order *order = ctx;
+    uint64_t weight_a = weight(a, order), weight_b = weight(b, order);
+
+    if (weight_a != weight_b)
+        return weight_a > weight_b ? -1 : 1;
+    if (order->key == STAT_BY_COMM && strcmp(a->comm, b->comm))
+        return strcmp(a->comm, b->comm);
+    if (a->tid != b->tid)
+        return a->tid < b->tid ? -1 : 1;
+    if (a->pid != b->pid)
+        return a->pid < b->pid ? -1 : 1;
+    if (a->key != b->key)
+        return a->key < b->key ? -1 : 1;
+    return strcmp(a->comm, b->comm);
+}
+
+static void deinit_sums(struct stat_row *sums, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        deinit_row(&sums[i]);
+    free(sums);
+}
+
+/* What changed since the mark, a new row for each that lived since then. */
+static int make_changes(const struct stat_rows *rows, struct stat_row **ret, size_t *ret_count)
+{
+    struct stat_row *sums = calloc(rows->count + 1, sizeof(*sums));
+    size_t count = 0;
+
+    if (!sums)
+        return -ENOMEM;
+    for (size_t i = 0; i < rows->count; i++) {
+        const struct stat_row *row = rows->rows[i];
+
+        sums[count] = *row;
+        memset(&sums[count].now, 0, sizeof(sums[count].now));
+        memset(&sums[count].before, 0, sizeof(sums[count].before));
+        if (stat_figures_sub(&row->now, &row->before, &sums[count].now)) {
+            deinit_sums(sums, count);
+            return -ENOMEM;
+        }
+        if (sums[count].now.wall_ns || sums[count].now.switches || !row->began)
+            count++;
+        else
+            stat_figures_deinit(&sums[count].now);
+    }
+    *ret = sums;
+    *ret_count = count;
+    return 0;
+}
+
+static int by_process(const void *left, const void *right)
+{
+    const struct stat_row *a = *(struct stat_row *const *)left;
+    const struct stat_row *b = *(struct stat_row *const *)right;
+
+    /* The first thread of a process in front: it lends the process its name. */
+    if (a->pid != b->pid)
+        return a->pid < b->pid ? -1 : 1;
+    if (!a->pid && strcmp(a->comm, b->comm))
+        return strcmp(a->comm, b->comm);
+    if ((a->tid == a->pid) != (b->tid == b->pid))
+        return a->tid == a->pid ? -1 : 1;
+    return a->tid < b->tid ? -1 : a->tid > b->tid;
+}
+
+/* Threads whose process is not known stay together by name. */
+static bool same_process(const struct stat_row *a, const struct stat_row *b)
+{
+    return a->pid == b->pid && (a->pid || !strcmp(a->comm, b->comm));
+}
+
+static int make_processes(struct stat_row **from, size_t from_count, struct stat_row **ret,
+                          size_t *ret_count)
+{
+    struct stat_row *sums = calloc(from_count + 1, sizeof(*sums));
+    size_t count = 0;
+
+    if (!sums)
+        return -ENOMEM;
+    qsort(from, from_count, sizeof(struct stat_row *), by_process);
+    for (size_t i = 0; i < from_count; i++) {
+        if (!i || !same_process(from[i - 1], from[i])) {
+            struct stat_row *sum = &sums[count++];
+
+            sum->pid = from[i]->pid;
+            sum->key = (uint64_t)from[i]->pid;
+            memcpy(sum->comm, from[i]->comm, sizeof(sum->comm));
+        }
+        if (merge(&sums[count - 1], from[i])) {
+            deinit_sums(sums, count);
+            return -ENOMEM;
+        }
+    }
+    *ret = sums;
+    *ret_count = count;
+    return 0;
+}
+
+static int point_at(struct stat_row *sums, size_t count, struct stat_view *view)
+{
+    struct stat_row **rows = realloc(view->rows, (count + 1) * sizeof(struct stat_row *));
+
+    if (!rows) {
+        deinit_sums(sums, count);
+        return -ENOMEM;
+    }
+    deinit_sums(view->sums, view->sum_count);
+    view->sums = sums;
+    view->sum_count = count;
+    view->rows = rows;
+    view->count = count;
+    for (size_t i = 0; i < count; i++)
+        rows[i] = &sums[i];
+    return 0;
+}
+
+static int make_rows(const struct stat_rows *rows, unsigned kind, struct stat_view *view)
+{
+    struct stat_row *sums;
+    size_t count;
+    int result;
+
+    view->rows = calloc(rows->count + 1, sizeof(struct stat_row *));
+    if (!view->rows)
+        return -ENOMEM;
+    if (rows->count)
+        memcpy(view->rows, rows->rows, rows->count * sizeof(struct stat_row *));
+    view->count = rows->count;
+    if (kind & STAT_VIEW_INTERVAL) {
+        result = make_changes(rows, &sums, &count);
+        if (!result)
+            result = point_at(sums, count, view);
+        if (result)
+            return result;
+    }
+    if (kind & STAT_VIEW_PROCESSES) {
+        result = make_processes(view->rows, view->count, &sums, &count);
+        if (!result)
+            result = point_at(sums, count, view);
+        if (result)
+            return result;
+    }
+    return 0;
+}
+
+static int sum_up(const struct stat_order *order, struct stat_view *view)
+{
+    size_t wanted = order->top && order->top < view->count ? (size_t)order->top : view->count;
+
+    for (size_t i = 0; i < view->count; i++) {
+        if (merge(&view->total, view->rows[i]) ||
+            (i >= wanted && merge(&view->others, view->rows[i])))
+            return -ENOMEM;
+    }
+    view->other_rows = view->count - wanted;
+    view->count = wanted;
+    return 0;
+}
+
+int stat_view_make(const struct stat_rows *rows, unsigned kind, const struct stat_order *order,
+                   struct stat_view *ret)
+{
+    struct stat_order copy = *order;
+    struct stat_view view = {0};
+    int result = make_rows(rows, kind, &view);
+
+    if (!result) {
+        qsort_r(view.rows, view.count, sizeof(struct stat_row *), compare, &copy);
+        result = sum_up(order, &view);
+    }
+    if (result) {
+        stat_view_deinit(&view);
+        return result;
+    }
+    *ret = view;
+    return 0;
+}
+
+void stat_view_deinit(struct stat_view *view)
+{
+    deinit_row(&view->others);
+    deinit_row(&view->total);
+    deinit_sums(view->sums, view->sum_count);
+    free(view->rows);
+    memset(view, 0, sizeof(*view));
+}

@@ -1,0 +1,572 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The report for people. Columns are chosen first (as many causes as the width
+ * has room for, the widest in front), then measured, then printed.
+ */
+#include "stat_report.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "stat_text.h"
+
+#define GAP           2
+#define PERMILLE_MIN  1 /* causes below this share of thread time get no column of their own */
+#define ENOUGH_CAUSES 2 /* fewer are worth leaving other columns out */
+#define LINE_CAUSES   3 /* waits named on an interval's line */
+
+enum column_kind {
+    COL_TID,
+    COL_PID,
+    COL_THREADS,
+    COL_NAME,
+    COL_WALL,
+    COL_RUN,
+    COL_READY,
+    COL_WAIT,
+    COL_CAUSE,
+    COL_REST,
+    COL_OPEN,
+    COL_SWITCHES,
+};
+
+struct column {
+    enum column_kind kind;
+    uint32_t cause;
+    const char *heading;
+    size_t width;
+};
+
+/* What is left out where the terminal is narrow, each with all before it. */
+enum squeeze { SQUEEZE_NOTHING, SQUEEZE_PID, SQUEEZE_WALL, SQUEEZE_END };
+
+struct table {
+    const struct stat_report *report;
+    struct column columns[PRCB_CAUSE_MAX + 12];
+    size_t count;
+    uint32_t causes[PRCB_CAUSE_MAX]; /* worth a column, widest first */
+    size_t cause_count, shown;       /* shown: the ones that have one */
+    enum squeeze squeeze;
+};
+
+/* ---- cells --------------------------------------------------------------- */
+
+static void time_cell(const struct stat_row *row, uint64_t member, uint64_t ns, char *cell)
+{
+    if (row->now.present & member)
+        stat_text_time(ns, cell, STAT_CELL);
+    else
+        strcpy(cell, "-");
+}
+
+static void number_cell(uint64_t number, bool present, char *cell)
+{
+    if (present)
+        snprintf(cell, STAT_CELL, "%" PRIu64, number);
+    else
+        strcpy(cell, "-");
+}
+
+static uint64_t cause_ns(const struct stat_row *row, uint32_t cause)
+{
+    const struct stat_cell *cell = stat_figures_cell(&row->now, cause);
+
+    return cell ? cell->ns : 0;
+}
+
+static uint64_t rest_ns(const struct table *table, const struct stat_row *row)
+{
+    uint64_t rest = row->now.wait_ns;
+
+    for (size_t i = 0; i < table->shown; i++)
+        rest -= cause_ns(row, table->causes[i]);
+    return rest;
+}
+
+/* "+1.23s sleep": marked, since it is in no other column. */
+static void open_cell(const struct stat_row *row, char *cell)
+{
+    const char *name = "";
+    char time[STAT_CELL / 2];
+
+    cell[0] = '\0';
+    if (!(row->now.present & PRCB_HAS_OPEN)) {
+        strcpy(cell, "-");
+        return;
+    }
+    if (!row->now.open_ns)
+        return;
+    for (uint32_t i = 0; i < row->now.cell_count; i++) {
+        const struct stat_cell *open = &row->now.cells[i];
+
+        if (open->open_ns)
+            name = *name ? "(several)" : open->cause ? prcb_cause_info(open->cause)->name : "?";
+    }
+    stat_text_time(row->now.open_ns, time, sizeof(time));
+    snprintf(cell, STAT_CELL, "+%s%s%s", time, *name ? " " : "", name);
+}
+
+/* Ended threads that were summed by name stand for more than themselves. */
+static void name_cell(const struct stat_row *row, char *cell)
+{
+    char comm[STAT_CELL / 2];
+
+    stat_text_comm(row->comm, comm, sizeof(comm));
+    if (row->key || !row->released)
+        snprintf(cell, STAT_CELL, "%s", comm);
+    else
+        snprintf(cell, STAT_CELL, "%s%s(%" PRIu64 " ended)", comm, *comm ? " " : "", row->threads);
+}
+
+static void make_cell(const struct table *table, const struct column *column,
+                      const struct stat_row *row, char *cell)
+{
+    const struct stat_figures *now = &row->now;
+
+    switch (column->kind) {
+    case COL_TID:
+        number_cell((uint64_t)row->tid, row->tid != 0, cell);
+        break;
+    case COL_PID:
+        number_cell((uint64_t)row->pid, row->pid != 0, cell);
+        break;
+    case COL_THREADS:
+        number_cell(row->threads, true, cell);
+        break;
+    case COL_NAME:
+        name_cell(row, cell);
+        break;
+    case COL_WALL:
+        time_cell(row, PRCB_HAS_WALL, now->wall_ns, cell);
+        break;
+    case COL_RUN:
+        time_cell(row, PRCB_HAS_RUN, now->run_ns, cell);
+        break;
+    case COL_READY:
+        time_cell(row, PRCB_HAS_READY, now->ready_ns, cell);
+        break;
+    case COL_WAIT:
+        time_cell(row, PRCB_HAS_WAIT, now->wait_ns, cell);
+        break;
+    case COL_CAUSE:
+        time_cell(row, PRCB_HAS_WAITS, cause_ns(row, column->cause), cell);
+        break;
+    case COL_REST:
+        time_cell(row, PRCB_HAS_WAITS, rest_ns(table, row), cell);
+        break;
+    case COL_OPEN:
+        open_cell(row, cell);
+        break;
+    case COL_SWITCHES:
+        number_cell(now->switches, now->present & PRCB_HAS_SWITCHES, cell);
+        break;
+    }
+}
+
+/* Share of thread time; empty where a share says nothing. */
+static void make_share(const struct table *table, const struct column *column, char *cell)
+{
+    const struct stat_row *total = &table->report->view->total;
+    uint64_t part, member;
+
+    cell[0] = '\0';
+    switch (column->kind) {
+    case COL_NAME:
+        strcpy(cell, "share");
+        return;
+    case COL_RUN:
+        part = total->now.run_ns;
+        member = PRCB_HAS_RUN;
+        break;
+    case COL_READY:
+        part = total->now.ready_ns;
+        member = PRCB_HAS_READY;
+        break;
+    case COL_WAIT:
+        part = total->now.wait_ns;
+        member = PRCB_HAS_WAIT;
+        break;
+    case COL_CAUSE:
+        part = cause_ns(total, column->cause);
+        member = PRCB_HAS_WAITS;
+        break;
+    case COL_REST:
+        part = rest_ns(table, total);
+        member = PRCB_HAS_WAITS;
+        break;
+    case COL_OPEN:
+        part = total->now.open_ns;
+        member = PRCB_HAS_OPEN;
+        if (!part)
+            return;
+        break;
+    default:
+        return;
+    }
+    if (total->now.present & member && total->now.present & PRCB_HAS_WALL && total->now.wall_ns)
+        snprintf(cell, STAT_CELL, "%.1f%%", 100.0 * (double)part / (double)total->now.wall_ns);
+    else
+        strcpy(cell, "-");
+}
+
+/* ---- rows ---------------------------------------------------------------- */
+
+static bool left_aligned(const struct column *column)
+{
+    return column->kind == COL_NAME || column->kind == COL_OPEN;
+}
+
+/* Spaces are written in front of text only, so that no line ends with them. */
+static void print_cell(FILE *out, const struct column *column, const char *cell, size_t *owed)
+{
+    size_t pad = column->width - stat_text_width(cell);
+
+    if (!*cell) {
+        *owed += pad;
+    } else if (left_aligned(column)) {
+        fprintf(out, "%*s%s", (int)*owed, "", cell);
+        *owed = pad;
+    } else {
+        fprintf(out, "%*s%s", (int)(*owed + pad), "", cell);
+        *owed = 0;
+    }
+    *owed += GAP;
+}
+
+enum row_kind { ROW_HEADING, ROW_THREAD, ROW_OTHERS, ROW_TOTAL, ROW_SHARE };
+
+/* The text of one cell of one line of any kind. */
+static void cell_text(const struct table *table, const struct column *column, enum row_kind kind,
+                      const struct stat_row *row, char *cell)
+{
+    const struct stat_view *view = table->report->view;
+
+    cell[0] = '\0';
+    if (kind == ROW_HEADING)
+        snprintf(cell, STAT_CELL, "%s", column->heading);
+    else if (kind == ROW_SHARE)
+        make_share(table, column, cell);
+    else if (kind == ROW_THREAD)
+        make_cell(table, column, row, cell);
+    else if (column->kind == COL_NAME)
+        snprintf(cell, STAT_CELL, kind == ROW_TOTAL ? "total" : "(%zu more)", view->other_rows);
+    else if (column->kind != COL_TID && column->kind != COL_PID)
+        make_cell(table, column, row, cell);
+}
+
+typedef void (*row_fn)(struct table *table, enum row_kind kind, const struct stat_row *row,
+                       void *ctx);
+
+/* Every line of the table in order. */
+static void each_row(struct table *table, row_fn fn, void *ctx)
+{
+    const struct stat_view *view = table->report->view;
+
+    fn(table, ROW_HEADING, NULL, ctx);
+    for (size_t i = 0; i < view->count; i++)
+        fn(table, ROW_THREAD, view->rows[i], ctx);
+    if (view->other_rows)
+        fn(table, ROW_OTHERS, &view->others, ctx);
+    fn(table, ROW_TOTAL, &view->total, ctx);
+    fn(table, ROW_SHARE, NULL, ctx);
+}
+
+static void measure_row(struct table *table, enum row_kind kind, const struct stat_row *row,
+                        void *ctx)
+{
+    for (size_t i = 0; i < table->count; i++) {
+        char cell[STAT_CELL];
+
+        cell_text(table, &table->columns[i], kind, row, cell);
+        if (stat_text_width(cell) > table->columns[i].width)
+            table->columns[i].width = stat_text_width(cell);
+    }
+}
+
+static void print_row(struct table *table, enum row_kind kind, const struct stat_row *row,
+                      void *ctx)
+{
+    size_t owed = 0;
+
+    for (size_t i = 0; i < table->count; i++) {
+        char cell[STAT_CELL];
+
+        cell_text(table, &table->columns[i], kind, row, cell);
+        print_cell(ctx, &table->columns[i], cell, &owed);
+    }
+    fputc('\n', ctx);
+}
+
+/* ---- columns ------------------------------------------------------------- */
+
+static void add_column(struct table *table, enum column_kind kind, const char *heading)
+{
+    table->columns[table->count++] = (struct column){.kind = kind, .heading = heading};
+}
+
+static bool several_processes(const struct stat_view *view)
+{
+    for (size_t i = 1; i < view->count; i++) {
+        if (view->rows[i]->pid != view->rows[0]->pid)
+            return true;
+    }
+    return false;
+}
+
+/* The columns with `shown` causes among them. */
+static void set_columns(struct table *table, size_t shown)
+{
+    const struct stat_report *report = table->report;
+    const struct stat_row *total = &report->view->total;
+
+    table->count = 0;
+    table->shown = shown;
+    if (report->options->per_process) {
+        add_column(table, COL_PID, "PID");
+        add_column(table, COL_NAME, "PROCESS");
+        add_column(table, COL_THREADS, "THREADS");
+    } else {
+        if (table->squeeze < SQUEEZE_PID && several_processes(report->view))
+            add_column(table, COL_PID, "PID");
+        add_column(table, COL_TID, "TID");
+        add_column(table, COL_NAME, "THREAD");
+    }
+    if (table->squeeze < SQUEEZE_WALL)
+        add_column(table, COL_WALL, "WALL");
+    add_column(table, COL_RUN, "RUN");
+    add_column(table, COL_READY, "READY");
+    for (size_t i = 0; i < shown; i++) {
+        add_column(table, COL_CAUSE, prcb_cause_info(table->causes[i])->name);
+        table->columns[table->count - 1].cause = table->causes[i];
+    }
+    if (!shown && (!(total->now.present & PRCB_HAS_WAITS) || total->now.wait_ns))
+        add_column(table, COL_WAIT, "WAIT");
+    else if (shown && rest_ns(table, total))
+        add_column(table, COL_REST, "rest");
+    add_column(table, COL_SWITCHES, "SWITCHES");
+    if (!(total->now.present & PRCB_HAS_OPEN) || total->now.open_ns)
+        add_column(table, COL_OPEN, "OPEN WAIT");
+}
+
+static size_t total_width(const struct table *table)
+{
+    size_t width = (table->count - 1) * GAP;
+
+    for (size_t i = 0; i < table->count; i++)
+        width += table->columns[i].width;
+    return width;
+}
+
+/* Causes worth a column, widest first. Insertion: there are few. */
+static void rank_causes(struct table *table)
+{
+    const struct stat_figures *total = &table->report->view->total.now;
+
+    if (!(total->present & PRCB_HAS_WAITS))
+        return;
+    for (uint32_t i = 0; i < total->cell_count; i++) {
+        const struct stat_cell *cell = &total->cells[i];
+        size_t at = table->cause_count;
+
+        if (!cell->cause || !cell->ns || cell->ns < total->wall_ns / 1000 * PERMILLE_MIN)
+            continue;
+        for (; at && stat_figures_cell(total, table->causes[at - 1])->ns < cell->ns; at--)
+            table->causes[at] = table->causes[at - 1];
+        table->causes[at] = cell->cause;
+        table->cause_count++;
+    }
+}
+
+/* As many causes as there is room for; true if these are enough. */
+static bool fit_causes(struct table *table, size_t columns)
+{
+    size_t enough = table->cause_count < ENOUGH_CAUSES ? table->cause_count : ENOUGH_CAUSES;
+    size_t shown = table->cause_count;
+
+    do {
+        set_columns(table, shown);
+        each_row(table, measure_row, NULL);
+    } while (total_width(table) > columns && shown--);
+    return table->shown >= enough && total_width(table) <= columns;
+}
+
+static void choose_columns(struct table *table, size_t columns)
+{
+    rank_causes(table);
+    for (table->squeeze = SQUEEZE_NOTHING; table->squeeze < SQUEEZE_END; table->squeeze++) {
+        if (fit_causes(table, columns))
+            return;
+    }
+}
+
+/* ---- around the table ---------------------------------------------------- */
+
+static void write_ids(FILE *out, const char *what, const struct stat_ids *ids, const char **before)
+{
+    for (size_t i = 0; i < ids->count; i++) {
+        fprintf(out, "%s%s%d", i ? "," : *before, i ? "" : what, (int)ids->ids[i]);
+        *before = ", ";
+    }
+}
+
+static void write_text(FILE *out, const char *text)
+{
+    char safe[256];
+
+    stat_text_comm(text, safe, sizeof(safe));
+    fputs(safe, out);
+}
+
+static void write_command(FILE *out, char **command)
+{
+    for (char **word = command; *word; word++) {
+        fputs(word == command ? "" : " ", out);
+        write_text(out, *word);
+    }
+}
+
+/* What was measured, and for how long. */
+static void write_title(FILE *out, const struct stat_report *report)
+{
+    const struct stat_options *options = report->options;
+    const struct stat_row *total = &report->view->total;
+    const char *before = "";
+    char threads[STAT_CELL], time[STAT_CELL];
+
+    fputs("\n ", out);
+    if (options->all)
+        fputs("all threads", out);
+    write_ids(out, "process ", &options->pids, &before);
+    write_ids(out, "thread ", &options->tids, &before);
+    for (size_t i = 0; i < options->cgroup_count; i++) {
+        fprintf(out, "%scgroup ", before);
+        write_text(out, options->cgroups[i]);
+        before = ", ";
+    }
+    if (options->command) {
+        fputs(stat_options_have_targets(options) ? " while running: " : "", out);
+        write_command(out, options->command);
+    }
+    stat_text_count(total->threads, "thread", "threads", threads, sizeof(threads));
+    stat_text_time(report->wall_ns, time, sizeof(time));
+    fprintf(out, ": %s in %s\n\n", threads, time);
+}
+
+static bool cause_shown(const struct table *table, uint32_t cause)
+{
+    const struct stat_cell *cell = stat_figures_cell(&table->report->view->total.now, cause);
+
+    for (size_t i = 0; i < table->shown; i++) {
+        if (table->causes[i] == cause)
+            return true;
+    }
+    return cell && cell->open_ns;
+}
+
+/* Each cause that was named: NT's name and the plain words. */
+static void write_legend(FILE *out, const struct table *table)
+{
+    bool any = false;
+
+    for (uint32_t cause = 1; cause < PRCB_CAUSE_MAX; cause++) {
+        const struct prcb_cause_info *info = prcb_cause_info(cause);
+
+        if (!info || !cause_shown(table, cause))
+            continue;
+        fprintf(out, "%s  %-10s  %-17s  %s\n", any ? "" : "\n", info->name,
+                prcb_wait_reason_name(info->reason), info->words);
+        any = true;
+    }
+}
+
+void stat_table_write(FILE *out, const struct stat_report *report)
+{
+    struct table table = {.report = report};
+
+    write_title(out, report);
+    if (!report->view->total.threads) {
+        fputs("  no thread was seen\n", out);
+    } else {
+        choose_columns(&table, stat_text_columns(out));
+        each_row(&table, print_row, out);
+        fputc('\n', out);
+        stat_words_write(out, report);
+        write_legend(out, &table);
+    }
+    if (report->ended_early)
+        fputs("\nThe command was still running and was ended (--for).\n", out);
+    fputc('\n', out);
+    stat_notes_write(out, "note: ", report);
+}
+
+/* ---- interval lines ------------------------------------------------------ */
+
+/* "sleep 61%, futex 3%": shares of the interval's time, open waits included. */
+static void write_top_waits(FILE *out, const struct stat_row *row)
+{
+    const struct stat_figures *now = &row->now;
+    bool named[PRCB_CAUSE_MAX] = {0};
+    const char *before = "";
+
+    for (int n = 0; n < LINE_CAUSES && now->wall_ns; n++) {
+        const struct stat_cell *best = NULL;
+
+        for (uint32_t i = 0; i < now->cell_count; i++) {
+            const struct stat_cell *cell = &now->cells[i];
+
+            if (!named[cell->cause] && (!best || cell->spent_ns > best->spent_ns))
+                best = cell;
+        }
+        if (!best || best->spent_ns * 200 < now->wall_ns)
+            break;
+        named[best->cause] = true;
+        fprintf(out, "%s%s %.0f%%", before, best->cause ? prcb_cause_info(best->cause)->name : "?",
+                100.0 * (double)best->spent_ns / (double)now->wall_ns);
+        before = ", ";
+    }
+}
+
+static void write_line(FILE *out, const struct stat_report *report, const struct stat_row *row,
+                       const char *name, bool sum)
+{
+    const struct stat_figures *now = &row->now;
+    char time[STAT_CELL], id[STAT_CELL], run[STAT_CELL], ready[STAT_CELL], wait[STAT_CELL];
+    char switches[STAT_CELL];
+    pid_t number = report->options->per_process ? row->pid : row->tid;
+
+    number_cell((uint64_t)number, number != 0, id);
+    time_cell(row, PRCB_HAS_RUN, now->run_ns, run);
+    time_cell(row, PRCB_HAS_READY, stat_figures_ready(now), ready);
+    time_cell(row, PRCB_HAS_WAIT, stat_figures_waited(now), wait);
+    number_cell(now->switches, now->present & PRCB_HAS_SWITCHES, switches);
+    snprintf(time, sizeof(time), "%" PRIu64 ".%03" PRIu64, report->time_ns / 1000000000,
+             report->time_ns / 1000000 % 1000);
+    fprintf(out, "%10s  %7s  %s%*s  %7s  %7s  %7s  %8s  ", time, sum ? "" : id, name,
+            (int)(stat_text_width(name) < 15 ? 15 - stat_text_width(name) : 0), "", run, ready,
+            wait, switches);
+    if (now->present & PRCB_HAS_WAITS)
+        write_top_waits(out, row);
+    fputc('\n', out);
+}
+
+void stat_lines_write(FILE *out, const struct stat_report *report)
+{
+    const struct stat_view *view = report->view;
+    char name[STAT_CELL];
+
+    if (report->first)
+        fprintf(out, "%10s  %7s  %-15s  %7s  %7s  %7s  %8s  %s\n", "TIME",
+                report->options->per_process ? "PID" : "TID",
+                report->options->per_process ? "PROCESS" : "THREAD", "RUN", "READY", "WAIT",
+                "SWITCHES", "WAITS");
+    for (size_t i = 0; i < view->count; i++) {
+        name_cell(view->rows[i], name);
+        write_line(out, report, view->rows[i], name, false);
+    }
+    if (view->other_rows) {
+        snprintf(name, sizeof(name), "(%zu more)", view->other_rows);
+        write_line(out, report, &view->others, name, true);
+    }
+    if (view->count + view->other_rows > 1)
+        write_line(out, report, &view->total, "total", true);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * From options to a session that profiles what they name, and a command that
+ * runs.
+ */
+#ifndef PRCB_CLI_STAT_TARGETS_H
+#define PRCB_CLI_STAT_TARGETS_H
+
+#include <prcb/prcb.h>
+
+#include "stat_options.h"
+#include "stat_wait.h"
+
+/* Begins profiling -p, -t, --cgroup and -a, and watches the processes for their
+ * end. Threads that found no room are counted by the session and are no failure.
+ * 0 or -errno. */
+int stat_targets_profile(struct prcb *session, const struct stat_options *options,
+                         struct stat_wait *wait, struct prcb_error *err);
+
+/* Starts the command: profiled if there is nothing else to profile. *ret is the
+ * child. On failure *ret_status is the exit code that tells of it: 127 not found,
+ * 126 not executable, else 1. */
+int stat_targets_start(struct prcb *session, const struct stat_options *options, pid_t *ret,
+                       int *ret_status, struct prcb_error *err);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Sleeping until something happens: a moment comes, the command ends, a profiled
+ * process ends, or a signal asks for the end. One instance per program, since
+ * signal handlers are the program's.
+ *
+ * SIGINT and SIGTERM: without a command they ask for the end. With one they are
+ * the command's to obey: the terminal's Ctrl-C reaches it by itself (same process
+ * group), what was sent to prcb alone is handed on, and the end is the command's.
+ * Signals that were ignored when the program started stay ignored.
+ */
+#ifndef PRCB_CLI_STAT_WAIT_H
+#define PRCB_CLI_STAT_WAIT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct stat_wait {
+    int pipe;     /* where the handlers' bytes arrive */
+    pid_t child;  /* 0: none */
+    int child_fd; /* -1: the kernel gives none, or there is no child */
+    int *targets; /* owned: descriptors of profiled processes; -1: ended */
+    size_t target_count;
+};
+
+enum stat_wait_event {
+    STAT_WAIT_CHILD = 1,  /* the command has ended; it is not reaped yet */
+    STAT_WAIT_TARGET = 2, /* a profiled process has ended */
+    STAT_WAIT_SIGNAL = 4, /* a signal asked for the end */
+};
+
+/* CLOCK_MONOTONIC in ns. */
+uint64_t stat_wait_now(void);
+
+/* Installs the handlers; before any child is started. 0 or -errno. */
+int stat_wait_init(struct stat_wait *wait);
+/* Puts SIGINT and SIGTERM back to ending the program, and frees. */
+void stat_wait_deinit(struct stat_wait *wait);
+
+void stat_wait_set_child(struct stat_wait *wait, pid_t child);
+/* Watches a process for its end; where the kernel does not let us, nothing. */
+void stat_wait_add_target(struct stat_wait *wait, pid_t pid);
+
+/* Sleeps until stat_wait_now() >= until or an event; returns the events. */
+unsigned stat_wait_until(struct stat_wait *wait, uint64_t until);
+
+/* Ends the child with SIGTERM, and with SIGKILL if that does not do. */
+void stat_wait_end_child(struct stat_wait *wait);
+/* Reaps the child, which has ended. Returns the status of waitpid. */
+int stat_wait_reap(struct stat_wait *wait);
+
+#endif

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * What the table means, in sentences: the biggest cost, who paid it, and what
+ * the figures lack.
+ */
+#include "stat_report.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "stat_text.h"
+
+#define COST_RUN       PRCB_CAUSE_MAX       /* on a processor */
+#define COST_READY     (PRCB_CAUSE_MAX + 1) /* able to run, waiting for a processor */
+#define COST_WAIT      (PRCB_CAUSE_MAX + 2) /* waiting, for what is not known */
+#define COSTS          (PRCB_CAUSE_MAX + 3)
+#define SECOND_PERCENT 10 /* a second cost is worth a sentence from here on */
+
+const struct stat_member stat_members[] = {
+    {PRCB_HAS_WALL, "wall_ns", "wall time"},     {PRCB_HAS_RUN, "run_ns", "run time"},
+    {PRCB_HAS_READY, "ready_ns", "ready time"},  {PRCB_HAS_WAIT, "wait_ns", "wait time"},
+    {PRCB_HAS_WAITS, "waits", "waits by cause"}, {PRCB_HAS_OPEN, "open", "open waits"},
+    {PRCB_HAS_SWITCHES, "switches", "switches"}, {PRCB_HAS_MIGRATIONS, "migrations", "migrations"},
+    {PRCB_HAS_CYCLES, "tsc_cycles", "cycles"},   {0},
+};
+
+/* Threads of which the words speak, and what they spent. Kernel threads are left
+ * out where there are others: they wait for work by design. */
+struct costs {
+    struct stat_row **rows; /* owned; sorted by name */
+    size_t count;
+    uint64_t threads, wall_ns;
+    uint64_t spent_ns[COSTS]; /* open stretches included */
+    uint64_t open_ns[COSTS];  /* of that, what is not over */
+    uint64_t ready_counts[PRCB_CAUSE_MAX];
+    bool kernel_left_out, processes;
+};
+
+static uint64_t cost_of(const struct stat_row *row, uint32_t cost)
+{
+    const struct prcb_cause_info *info = prcb_cause_info(cost);
+    bool waits = row->now.present & PRCB_HAS_WAITS;
+    const struct stat_cell *cell;
+
+    if (cost == COST_RUN)
+        return row->now.run_ns;
+    if (cost == COST_READY)
+        return stat_figures_ready(&row->now);
+    if (cost == COST_WAIT)
+        return waits ? 0 : row->now.wait_ns;
+    if (!waits || (info && info->kind == PRCB_KIND_READY))
+        return 0;
+    cell = stat_figures_cell(&row->now, cost);
+    return cell ? cell->spent_ns : 0;
+}
+
+static void add_row(struct costs *costs, struct stat_row *row)
+{
+    costs->rows[costs->count++] = row;
+    costs->threads += row->threads;
+    costs->wall_ns += row->now.wall_ns;
+    for (uint32_t cost = 0; cost < COSTS; cost++)
+        costs->spent_ns[cost] += cost_of(row, cost);
+    for (uint32_t i = 0; i < row->now.cell_count; i++) {
+        const struct stat_cell *cell = &row->now.cells[i];
+
+        costs->open_ns[cell->cause] += cell->open_ns;
+        costs->ready_counts[cell->cause] += cell->count;
+    }
+}
+
+static int by_comm(const void *left, const void *right)
+{
+    return strcmp((*(struct stat_row *const *)left)->comm,
+                  (*(struct stat_row *const *)right)->comm);
+}
+
+static int make_costs(const struct stat_report *report, struct costs *ret)
+{
+    const struct stat_view *view = report->view;
+    size_t count = view->count + view->other_rows;
+
+    *ret = (struct costs){.processes = report->options->per_process};
+    ret->rows = calloc(count + 1, sizeof(struct stat_row *));
+    if (!ret->rows)
+        return -ENOMEM;
+    ret->kernel_left_out = view->total.kernel && view->total.kernel < view->total.threads;
+    for (size_t i = 0; i < count; i++) {
+        if (!ret->kernel_left_out || view->rows[i]->kernel < view->rows[i]->threads)
+            add_row(ret, view->rows[i]);
+    }
+    qsort(ret->rows, ret->count, sizeof(struct stat_row *), by_comm);
+    return 0;
+}
+
+static const char *cost_words(uint32_t cost)
+{
+    const struct prcb_cause_info *info = prcb_cause_info(cost);
+
+    switch (cost) {
+    case COST_RUN:
+        return "running on a processor";
+    case COST_READY:
+        return "ready to run, waiting for a processor";
+    case COST_WAIT:
+        return "waiting (for what is not known on this tier)";
+    default:
+        return info ? info->words : "waiting since before profiling began, for what is not known";
+    }
+}
+
+/* The biggest cost that is not in the set of those named already; COSTS: none. */
+static uint32_t biggest(const struct costs *costs, const bool *named)
+{
+    uint32_t best = COSTS;
+
+    for (uint32_t cost = 0; cost < COSTS; cost++) {
+        if (!named[cost] && costs->spent_ns[cost] &&
+            (best == COSTS || costs->spent_ns[cost] > costs->spent_ns[best]))
+            best = cost;
+    }
+    return best;
+}
+
+/* Who paid most of a cost: rows of one name together. */
+struct payer {
+    const char *comm;
+    uint64_t paid, units; /* threads, or processes where rows are processes */
+};
+
+static struct payer top_payer(const struct costs *costs, uint32_t cost, uint64_t *ret_units)
+{
+    struct payer best = {0}, here = {0};
+
+    *ret_units = 0;
+    for (size_t i = 0; i < costs->count; i++) {
+        const struct stat_row *row = costs->rows[i];
+
+        if (!here.comm || strcmp(here.comm, row->comm))
+            here = (struct payer){.comm = row->comm};
+        if (cost_of(row, cost)) {
+            here.paid += cost_of(row, cost);
+            here.units += costs->processes ? 1 : row->threads;
+            *ret_units += costs->processes ? 1 : row->threads;
+        }
+        if (here.paid > best.paid)
+            best = here;
+    }
+    return best;
+}
+
+static void write_payer(FILE *out, const struct costs *costs, uint32_t cost)
+{
+    uint64_t whole = costs->spent_ns[cost], units;
+    struct payer payer = top_payer(costs, cost, &units);
+    const char *word = costs->processes ? "process" : "thread";
+    const char *words = costs->processes ? "processes" : "threads";
+    char comm[STAT_CELL], count[STAT_CELL], share[STAT_CELL];
+
+    if (costs->threads < 2 || !payer.paid)
+        return;
+    stat_text_comm(payer.comm, comm, sizeof(comm));
+    stat_text_count(payer.units, word, words, count, sizeof(count));
+    stat_text_share(payer.paid, whole, share, sizeof(share));
+    if (payer.paid >= whole - whole / 100)
+        fprintf(out, ", by %s (%s)", comm, count);
+    else if (payer.paid >= whole / 2)
+        fprintf(out, ", mostly by %s (%s)", comm, count);
+    else if (payer.paid >= whole / 5)
+        fprintf(out, ", the largest part (%s of it) by %s (%s)", share, comm, count);
+    else
+        fprintf(out, ", spread over %" PRIu64 " %s", units, words);
+}
+
+/* Why threads had to wait for a processor. */
+static void write_ready_counts(FILE *out, const struct costs *costs)
+{
+    static const struct {
+        uint32_t cause;
+        const char *words;
+    } kinds[] = {
+        {PRCB_CAUSE_PREEMPTED, "preempted"},
+        {PRCB_CAUSE_QUANTUM, "out of time slice"},
+        {PRCB_CAUSE_YIELD, "yielded"},
+    };
+    const char *before = " (";
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        uint64_t count = costs->ready_counts[kinds[i].cause];
+
+        if (!count)
+            continue;
+        fprintf(out, "%s%s %" PRIu64 " time%s", before, kinds[i].words, count,
+                count == 1 ? "" : "s");
+        before = ", ";
+    }
+    fputs(*before == ',' ? ")" : "", out);
+}
+
+static void write_open(FILE *out, const struct costs *costs, uint32_t cost)
+{
+    uint64_t open = costs->open_ns[cost];
+    char time[STAT_CELL];
+
+    if (cost >= PRCB_CAUSE_MAX || !open)
+        return;
+    stat_text_time(open, time, sizeof(time));
+    if (open >= costs->spent_ns[cost])
+        fputs("; none of these waits had ended", out);
+    else
+        fprintf(out, "; %s of it in waits that had not ended", time);
+}
+
+static void write_sentence(FILE *out, const struct costs *costs, uint32_t cost)
+{
+    char share[STAT_CELL], time[STAT_CELL];
+
+    stat_text_share(costs->spent_ns[cost], costs->wall_ns, share, sizeof(share));
+    stat_text_time(costs->spent_ns[cost], time, sizeof(time));
+    fprintf(out, "%s of thread time (%s) was spent %s", share, time, cost_words(cost));
+    if (cost == COST_READY)
+        write_ready_counts(out, costs);
+    write_payer(out, costs, cost);
+    write_open(out, costs, cost);
+    fputs(".\n", out);
+}
+
+/* The biggest cost, then the second if it counts for much. Running is what threads
+ * are for: where it is the biggest, it is named besides. */
+static void write_sentences(FILE *out, const struct costs *costs)
+{
+    bool named[COSTS] = {0}, wanted = true;
+    int left = 2;
+
+    while (left) {
+        uint32_t cost = biggest(costs, named);
+
+        if (cost == COSTS ||
+            (!wanted && costs->spent_ns[cost] * 100 < costs->wall_ns * SECOND_PERCENT))
+            return;
+        write_sentence(out, costs, cost);
+        named[cost] = true;
+        if (cost == COST_RUN && wanted)
+            continue;
+        wanted = false;
+        left--;
+    }
+}
+
+void stat_words_write(FILE *out, const struct stat_report *report)
+{
+    struct costs costs;
+
+    if (make_costs(report, &costs))
+        return;
+    if (costs.wall_ns) {
+        write_sentences(out, &costs);
+        if (costs.kernel_left_out)
+            fprintf(out, "(Thread time here is without the %" PRIu64 " kernel thread%s.)\n",
+                    report->view->total.kernel, report->view->total.kernel == 1 ? "" : "s");
+    }
+    free(costs.rows);
+}
+
+/* ---- notes --------------------------------------------------------------- */
+
+static void write_absent(FILE *out, const char *prefix, const struct prcb *session)
+{
+    uint64_t said = 0;
+
+    for (const struct stat_member *member = stat_members; member->bit; member++) {
+        const char *reason = prcb_absent_reason(session, member->bit);
+        const char *before = "";
+
+        if (!reason || said & member->bit)
+            continue;
+        fputs(prefix, out);
+        for (const struct stat_member *other = member; other->bit; other++) {
+            const char *why = prcb_absent_reason(session, other->bit);
+
+            if (!why || strcmp(why, reason))
+                continue;
+            fprintf(out, "%s%s", before, other->words);
+            before = ", ";
+            said |= other->bit;
+        }
+        fprintf(out, " absent: %s\n", reason);
+    }
+}
+
+void stat_notes_write(FILE *out, const char *prefix, const struct stat_report *report)
+{
+    const struct prcb_status *status = report->status;
+    const char *reason = prcb_session_tier_reason(report->session);
+    enum prcb_tier tier = prcb_session_tier(report->session);
+
+    if (status->untracked_threads)
+        fprintf(out,
+                "%s%" PRIu64 " thread%s not tracked: all %u accounts were in use; "
+                "--max-threads makes room for more\n",
+                prefix, status->untracked_threads,
+                status->untracked_threads == 1 ? " was" : "s were", status->max_threads);
+    if (report->view->total.now.missed_switches)
+        fprintf(out,
+                "%s%" PRIu64 " of the switches were counted and not reported by the kernel: their "
+                "time is made good, their causes are not known\n",
+                prefix, report->view->total.now.missed_switches);
+    if (tier != PRCB_TIER_BPF)
+        fprintf(out, "%s%s tier%s%s\n", prefix, prcb_tier_name(tier), reason ? ": " : " (--tier)",
+                reason ? reason : "");
+    write_absent(out, prefix, report->session);
+    if (status->short_threads_missed)
+        fprintf(out, "%sthreads that lived shorter than 20 ms may be missing on this tier\n",
+                prefix);
+}
