@@ -1,0 +1,796 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""`prcb stat` as a user meets it: the built program is run, its output and exit
+status are compared with facts that do not come from it (the kernel's counters,
+what the profiled program was told to do, include/prcb/causes.h).
+
+PRCB or PRCB_EXE names the program; else build/src/cli/prcb is taken. Tests of the
+bpf tier are skipped where it cannot be had; everything else runs as any user."""
+
+import csv
+import io
+import json
+import os
+import pwd
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SOURCE = os.path.dirname(os.path.dirname(HERE))
+PRCB = os.path.abspath(os.environ.get("PRCB_EXE") or os.environ.get("PRCB") or
+                       os.path.join(SOURCE, "build/src/cli/prcb"))
+PYTHON = os.path.realpath(sys.executable)
+ROOT = os.geteuid() == 0
+TIMEOUT = 60
+
+SECOND = 1000000000
+MS = 1000000
+
+THREAD_KEYS = ["tid", "pid", "comm", "wall_ns", "run_ns", "ready_ns", "switches",
+               "voluntary_switches", "migrations", "tsc_cycles", "waits", "open", "exited"]
+
+
+def run(*args, **options):
+    """prcb stat ARGS, with its output as text."""
+    options.setdefault("stdout", subprocess.PIPE)
+    return subprocess.run([PRCB, "stat", *args], stderr=subprocess.PIPE, text=True,
+                          timeout=TIMEOUT, **options)
+
+
+def start(*args, **options):
+    return subprocess.Popen([PRCB, "stat", *args], stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True, **options)
+
+
+def python(code):
+    """A command line: python with nothing loaded that is not needed."""
+    return [PYTHON, "-I", "-S", "-c", code]
+
+
+def bpf_reason():
+    """Why the bpf tier cannot be had; None if it can."""
+    result = run("--tier", "bpf", "-o", os.devnull, "--", "true")
+    return None if result.returncode == 0 else result.stderr.strip()
+
+
+BPF_REASON = bpf_reason()
+needs_bpf = unittest.skipIf(BPF_REASON, "no bpf tier: %s" % BPF_REASON)
+needs_root = unittest.skipUnless(ROOT, "needs root")
+
+
+def causes():
+    """name -> (kind, reason number, reason name), read from causes.h."""
+    with open(os.path.join(SOURCE, "include/prcb/causes.h")) as file:
+        text = file.read()
+    rows = re.findall(r'X\(\s*\d+, *\w+, *"([\w-]+)", *(\w+), *(\d+), *"', text)
+    names = dict(re.findall(r"X\(\s*(\d+), (\w+)\)", text))
+    return {name: (kind, int(number), names[number]) for name, kind, number in rows}
+
+
+class Sleeper:
+    """A process to profile: sleeps until it is left."""
+
+    def __init__(self, command=("sleep", "1000"), **options):
+        self.process = subprocess.Popen(command, **options)
+
+    def __enter__(self):
+        # until exec has happened, its name and its waits are not its own
+        deadline = time.monotonic() + 10
+        name = os.path.basename(self.process.args[0])[:15]
+        while time.monotonic() < deadline:
+            with open("/proc/%d/comm" % self.process.pid) as file:
+                if file.read().strip() == name:
+                    break
+            time.sleep(0.005)
+        time.sleep(0.05)
+        return self.process
+
+    def __exit__(self, *unused):
+        self.process.kill()
+        self.process.wait()
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        os.chmod(self.folder.name, 0o755)
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def document(self, *args, status=0, **options):
+        result = run("-j", *args, **options)
+        self.assertEqual(result.returncode, status, result.stderr)
+        self.assertEqual(result.stdout.count("\n"), 1, "one document on one line")
+        return json.loads(result.stdout)
+
+    def one(self, document, comm):
+        rows = [row for row in document["threads"] if row["comm"] == comm]
+        self.assertEqual(len(rows), 1, "%s in %s" % (comm, document))
+        return rows[0]
+
+    def cause(self, row, name):
+        rows = [wait for wait in row["waits"] if wait["cause"] == name]
+        self.assertLessEqual(len(rows), 1)
+        return rows[0] if rows else {"count": 0, "ns": 0}
+
+    def assert_fails(self, result, status, *words):
+        """One clear line on standard error, nothing on standard output."""
+        self.assertEqual(result.returncode, status, result.stderr)
+        self.assertEqual(result.stdout, "")
+        self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+        self.assertTrue(result.stderr.startswith("prcb stat: "), result.stderr)
+        for word in words:
+            self.assertIn(word, result.stderr)
+
+
+class Json(Case):
+    def test_schema(self):
+        """Keys, types and their order; what the issue of this command promises."""
+        document = self.document("--", "sh", "-c", "sleep 0.1; true")
+        keys = list(document)
+        self.assertEqual(keys[0], "tier")
+        self.assertIn(document["tier"], ("bpf", "perf"))
+        for key in ("wall_ns", "threads", "untracked_threads"):
+            self.assertIn(key, keys)
+        self.assertEqual(document["untracked_threads"], 0)
+        self.assertGreaterEqual(len(document["threads"]), 2)
+        for row in document["threads"]:
+            self.assertEqual([key for key in row if key in THREAD_KEYS], THREAD_KEYS)
+            self.assertIsInstance(row["tid"], int)
+            self.assertIsInstance(row["comm"], str)
+            self.assertIsInstance(row["exited"], bool)
+            for key in THREAD_KEYS[3:10]:
+                self.assertIsInstance(row[key], (int, type(None)), key)
+            for wait in row["waits"] or []:
+                self.assertEqual(list(wait), ["cause", "reason", "number", "count", "ns"])
+                self.assertTrue(wait["count"] or wait["ns"], wait)
+
+    def test_absent_members_are_null_and_explained(self):
+        for tier in ("perf",) + (() if BPF_REASON else ("bpf",)):
+            document = self.document("--tier", tier, "--", "sleep", "0.1")
+            self.assertEqual(document["tier"], tier)
+            for row in document["threads"]:
+                for key in ("run_ns", "ready_ns", "switches", "migrations", "tsc_cycles", "waits"):
+                    if row[key] is None:
+                        self.assertTrue(document["absent"].get(key), key)
+                for key, reason in document["absent"].items():
+                    self.assertIsNone(row[key], key)
+                    self.assertTrue(reason)
+
+    @needs_bpf
+    def test_reasons_are_those_of_the_table(self):
+        table = causes()
+        self.assertGreater(len(table), 30)
+        document = self.document("--", *python(
+            "import os,time,threading\n"
+            "time.sleep(.01); os.sched_yield()\n"
+            "t=threading.Thread(target=time.sleep,args=(.05,)); t.start(); t.join()\n"
+            "r,w=os.pipe()\n"
+            "if os.fork():\n"
+            "  os.read(r,1); os.wait()\n"
+            "else:\n"
+            "  time.sleep(.05); os.write(w,b'x')\n"))
+        seen = set()
+        for row in document["threads"]:
+            for wait in row["waits"]:
+                kind, number, name = table[wait["cause"]]
+                self.assertEqual((wait["number"], wait["reason"]), (number, name))
+                self.assertTrue(kind == "WAIT" or wait["ns"] == 0, wait)
+                seen.add(wait["cause"])
+        self.assertLessEqual({"sleep", "futex", "pipe", "exit"}, seen)
+
+    @needs_bpf
+    def test_sums(self):
+        """run + ready + waits + open == wall to the nanosecond, ended or alive."""
+        code = ("import threading,time\n"
+                "def f():\n"
+                "  for i in range(20): time.sleep(.002); sum(range(20000))\n"
+                "ts=[threading.Thread(target=f) for i in range(4)]\n"
+                "[t.start() for t in ts]; [t.join() for t in ts]\n")
+        with Sleeper() as sleeper:
+            for args in (("--", *python(code)), ("-p", str(sleeper.pid), "--for", "0.2")):
+                document = self.document(*args)
+                self.assertTrue(document["threads"])
+                for row in document["threads"] + [document["total"]]:
+                    waits = sum(wait["ns"] for wait in row["waits"])
+                    open_ns = row["open"]["ns"] if row["open"] else 0
+                    self.assertEqual(row["wait_ns"], waits)
+                    self.assertEqual(row["run_ns"] + row["ready_ns"] + waits + open_ns,
+                                     row["wall_ns"], row)
+                    self.assertEqual(sum(wait["count"] for wait in row["waits"]) +
+                                     row["missed_switches"], row["switches"], row)
+
+    @needs_bpf
+    def test_known_sleeps(self):
+        document = self.document("--", *python("import time\nfor i in range(7): time.sleep(.02)"))
+        row = document["threads"][0]
+        sleep = self.cause(row, "sleep")
+        self.assertEqual(sleep["count"], 7)
+        # The kernel never wakes early; what comes on top is the machine's noise. The
+        # switch out is a little later than the call that set the timer.
+        self.assertGreaterEqual(sleep["ns"], 7 * 20 * MS - 7 * MS)
+        self.assertLessEqual(sleep["ns"], row["wall_ns"])
+        self.assertTrue(row["exited"])
+        self.assertIsNone(row["open"])
+
+    @needs_bpf
+    def test_switches_are_the_kernels(self):
+        """A child's switches against what wait4 says of it."""
+        code = ("import os,time,sys\n"
+                "pid=os.fork()\n"
+                "if not pid:\n"
+                "  for i in range(25): time.sleep(.001)\n"
+                "  os._exit(0)\n"
+                "time.sleep(.5)\n"  # the last switch is over before the counters are read
+                "u=os.wait4(pid,0)[2]\n"
+                "open(sys.argv[1],'w').write('%d %d %d'%(pid,u.ru_nvcsw,u.ru_nivcsw))\n")
+        document = self.document("--", *python(code), self.path("usage"))
+        with open(self.path("usage")) as file:
+            pid, voluntary, involuntary = map(int, file.read().split())
+        row = [row for row in document["threads"] if row["pid"] == pid][0]
+        self.assertEqual(row["voluntary_switches"], voluntary)
+        self.assertEqual(row["switches"], voluntary + involuntary)
+
+    @needs_bpf
+    def test_open_wait(self):
+        with Sleeper() as sleeper:
+            document = self.document("-p", str(sleeper.pid), "--for", "0.2")
+        row = self.one(document, "sleep")
+        self.assertEqual(row["tid"], sleeper.pid)
+        self.assertEqual(row["open"]["cause"], "sleep")
+        self.assertEqual(row["open"]["ns"], row["wall_ns"])
+        self.assertGreaterEqual(row["wall_ns"], 0.19 * SECOND)
+        self.assertFalse(row["exited"])
+        self.assertEqual(row["switches"], 0)
+
+    @needs_bpf
+    def test_brief_threads_appear(self):
+        code = ("import threading\n"
+                "for i in range(100):\n"
+                "  t=threading.Thread(target=int); t.start(); t.join()\n")
+        document = self.document("--", *python(code))
+        self.assertEqual(len(document["threads"]), 101)
+        self.assertTrue(all(row["exited"] for row in document["threads"]))
+        self.assertEqual(document["total"]["threads"], 101)
+
+    @needs_bpf
+    def test_names_are_valid_text(self):
+        """A thread may call itself anything, broken UTF-8 included."""
+        code = "open('/proc/self/comm','wb').write(b'\\xff\\x1b[2J\"\\xc3'); import time; time.sleep(.05)"
+        result = subprocess.run([PRCB, "stat", "-j", "--", *python(code)], stdout=subprocess.PIPE,
+                                timeout=TIMEOUT)
+        document = json.loads(result.stdout.decode("utf-8"))
+        self.assertEqual(document["threads"][0]["comm"], '\ufffd\x1b[2J"\ufffd')
+        table = subprocess.run([PRCB, "stat", "--", *python(code)], stdout=subprocess.PIPE,
+                               timeout=TIMEOUT).stdout
+        self.assertNotIn(b"\x1b", table)
+        self.assertIn(b'??[2J"?', table)
+
+    def test_per_process(self):
+        code = ("import os,threading,time\n"
+                "ts=[threading.Thread(target=time.sleep,args=(.15,)) for i in range(3)]\n"
+                "[t.start() for t in ts]\n"
+                "if not os.fork(): time.sleep(.1); os._exit(0)\n"
+                "os.wait(); [t.join() for t in ts]\n")
+        document = self.document("--per-process", "--", *python(code))
+        self.assertNotIn("threads", document)
+        threads = sorted(row["threads"] for row in document["processes"])
+        self.assertEqual(threads, [1, 4])
+        for row in document["processes"]:
+            self.assertNotIn("tid", row)
+        self.assertEqual(sum(row["run_ns"] for row in document["processes"]),
+                         document["total"]["run_ns"])
+
+    def test_no_follow(self):
+        document = self.document("--no-follow", "--", "sh", "-c", "sleep 0.1; true")
+        self.assertEqual([row["comm"] for row in document["threads"]], ["sh"])
+
+    def test_top_and_sort(self):
+        code = ("import os,time\n"
+                "for ms in (150,50,250):\n"
+                "  if not os.fork(): time.sleep(ms/1000); os._exit(0)\n"
+                "for i in range(3): os.wait()\n")
+        document = self.document("--sort", "wall", "--top", "3", "--", *python(code))
+        walls = [row["wall_ns"] for row in document["threads"]]
+        self.assertEqual(walls, sorted(walls, reverse=True))
+        self.assertEqual(len(walls), 3)
+        self.assertEqual(document["rows_left_out"], 1)
+        self.assertEqual(document["total"]["threads"], 4)
+        self.assertGreater(document["total"]["wall_ns"], sum(walls))
+        tids = [row["tid"] for row in self.document("--sort", "tid", "--", *python(code))["threads"]]
+        self.assertEqual(tids, sorted(tids))
+        if not BPF_REASON:
+            rows = self.document("--sort", "sleep", "--", *python(code))["threads"]
+            sleeps = [self.cause(row, "sleep")["ns"] for row in rows]
+            self.assertEqual(sleeps, sorted(sleeps, reverse=True))
+            self.assertGreater(sleeps[0], 200 * MS)
+
+
+class Room(Case):
+    @needs_bpf
+    def test_untracked_threads_are_counted(self):
+        code = ("import threading,time\n"
+                "ts=[threading.Thread(target=time.sleep,args=(.3,)) for i in range(20)]\n"
+                "[t.start() for t in ts]; [t.join() for t in ts]\n")
+        document = self.document("--max-threads", "8", "--", *python(code))
+        self.assertEqual(len(document["threads"]), 8)
+        self.assertEqual(document["untracked_threads"], 13)
+        table = run("--max-threads", "8", "--", *python(code)).stdout
+        self.assertIn("13 threads were not tracked", table)
+        self.assertIn("--max-threads", table)
+
+    @needs_bpf
+    def test_long_runs_do_not_run_out(self):
+        """Far more processes than there is room for, one after the other."""
+        code = ("import os,time\n"
+                "for i in range(600):\n"
+                "  if not os.fork(): os._exit(0)\n"
+                "  os.wait(); time.sleep(.003)\n")
+        document = self.document("--max-threads", "256", "--", *python(code))
+        self.assertEqual(document["untracked_threads"], 0)
+        self.assertEqual(len(document["threads"]), 601)
+        self.assertEqual(len({row["tid"] for row in document["threads"]}), 601)
+        self.assertEqual(document["total"]["exited_threads"], 601)
+
+    @needs_bpf
+    def test_rooms_end_in_csv_is_told_on_stderr(self):
+        code = ("import threading,time\n"
+                "ts=[threading.Thread(target=time.sleep,args=(.2,)) for i in range(4)]\n"
+                "[t.start() for t in ts]; [t.join() for t in ts]\n")
+        result = run("-x", ",", "--max-threads", "2", "--", *python(code))
+        self.assertIn("3 threads were not tracked", result.stderr)
+
+
+class Table(Case):
+    @needs_bpf
+    def test_words_and_legend(self):
+        result = run("--", "sleep", "0.3", env=dict(os.environ, COLUMNS="100"))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stderr, "")
+        text = result.stdout
+        self.assertRegex(text, r"(?m)^9\d %|^100 % of thread time \(3\d\dms\) was spent asleep "
+                               r"\(nanosleep\)")
+        self.assertRegex(text, r"(?m)^ +sleep +DelayExecution +asleep \(nanosleep\)$")
+        self.assertRegex(text, r"(?m)^ *TID +THREAD +WALL +RUN +READY +sleep .*SWITCHES")
+        self.assertRegex(text, r"(?m)^ *total ")
+        self.assertFalse(re.search(r"(?m) $", text), "no line ends with a space")
+
+    @needs_bpf
+    def test_open_wait_is_marked(self):
+        with Sleeper() as sleeper:
+            text = run("-p", str(sleeper.pid), "--for", "0.2").stdout
+        self.assertRegex(text, r"(?m)^ *%d +sleep .*\+2\d\dms sleep$" % sleeper.pid)
+        self.assertIn("none of these waits had ended", text)
+
+    @needs_bpf
+    def test_width(self):
+        code = ("import os,time,threading\n"
+                "time.sleep(.05)\n"
+                "t=threading.Thread(target=time.sleep,args=(.05,)); t.start(); t.join()\n"
+                "r,w=os.pipe()\n"
+                "if os.fork(): os.read(r,1); os.wait()\n"
+                "else: time.sleep(.05); os.write(w,b'x'); time.sleep(.05)\n")
+        for columns in (80, 200):
+            text = run("--", *python(code), env=dict(os.environ, COLUMNS=str(columns))).stdout
+            table = text.split("\n\n")[1].splitlines()
+            self.assertLessEqual(max(map(len, table)), columns)
+            heading = table[0].split()
+            if columns == 200:
+                self.assertLessEqual({"sleep", "futex", "pipe", "child"}, set(heading))
+            else:
+                self.assertIn("rest", heading)
+
+    def test_childs_output_comes_first(self):
+        for stream in ("1", "2"):
+            result = run("--", "sh", "-c", "echo from the child >&%s" % stream,
+                         **({} if stream == "1" else {}))
+            if stream == "1":
+                self.assertTrue(result.stdout.startswith("from the child\n"), result.stdout)
+            else:
+                self.assertEqual(result.stderr, "from the child\n")
+
+    def test_notes_of_the_perf_tier(self):
+        text = run("--tier", "perf", "--", "sleep", "0.1").stdout
+        self.assertIn("note: perf tier", text)
+        self.assertIn("absent:", text)
+        self.assertIn("may be missing", text)
+
+    def test_help(self):
+        result = run("--help")
+        self.assertEqual(result.returncode, 0)
+        self.assertIn("examples:", result.stdout)
+        for option in ("--pid", "--tid", "--cgroup", "--all", "--for", "--interval", "--csv",
+                       "--json", "--ndjson", "--output", "--sort", "--top", "--per-thread",
+                       "--per-process", "--no-follow", "--tier", "--max-threads"):
+            self.assertIn(option, result.stdout)
+
+
+class Intervals(Case):
+    CODE = "import time\nfor i in range(10): time.sleep(.03)"
+
+    @needs_bpf
+    def test_ndjson(self):
+        result = run("-I", "50", "--ndjson", "--", *python(self.CODE))
+        lines = [json.loads(line) for line in result.stdout.splitlines()]
+        self.assertGreaterEqual(len(lines), 4)
+        ends = [line["time_ns"] for line in lines]
+        self.assertEqual(ends, sorted(ends))
+        self.assertEqual(sum(line["wall_ns"] for line in lines), ends[-1])
+        rows = [row for line in lines for row in line["threads"]]
+        self.assertEqual({row["tid"] for row in rows}, {rows[0]["tid"]})
+        self.assertEqual(sum(self.cause(row, "sleep")["count"] for row in rows), 10)
+        # Changes add up to the whole; what was open at the end of one is in a later one.
+        before = 0
+        for row in rows:
+            now = row["open"]["ns"] if row["open"] else 0
+            parts = row["run_ns"] + row["ready_ns"] + row["wait_ns"] + now - before
+            # A live stretch of running is an estimate of this moment, corrected later by
+            # the kernel's own stamp; both within microseconds.
+            self.assertAlmostEqual(parts, row["wall_ns"], delta=MS)
+            before = now
+        self.assertTrue(rows[-1]["exited"])
+
+    def test_ndjson_without_intervals_is_one_line(self):
+        result = run("--ndjson", "--", "true")
+        self.assertEqual(result.stdout.count("\n"), 1)
+        self.assertIn("threads", json.loads(result.stdout))
+
+    def test_lines_then_summary(self):
+        text = run("-I", "100", "--", *python(self.CODE)).stdout
+        self.assertRegex(text, r"^ +TIME +TID +THREAD +RUN +READY +WAIT +SWITCHES +WAITS\n")
+        times = [float(time) for time in re.findall(r"(?m)^ +(\d+\.\d{3}) ", text)]
+        self.assertGreaterEqual(len(times), 3)
+        self.assertGreaterEqual(times[0], 0.1)
+        self.assertIn("of thread time", text)
+
+    def test_csv(self):
+        text = run("-I", "100", "-x", ";", "--", *python(self.CODE)).stdout
+        rows = list(csv.DictReader(io.StringIO(text), delimiter=";"))
+        self.assertGreaterEqual(len(rows), 3)
+        for row in rows:
+            self.assertIn("futex_ns", row)
+            self.assertGreater(int(row["time_ns"]), 0)
+            self.assertNotIn(None, row)
+            self.assertNotIn(None, row.values())
+
+
+class Csv(Case):
+    @needs_bpf
+    def test_columns(self):
+        code = "open('/proc/self/comm','w').write('a,\"b'); import time; time.sleep(.05)"
+        result = run("-x", ",", "--", *python(code))
+        self.assertEqual(result.stderr, "")
+        rows = list(csv.DictReader(io.StringIO(result.stdout)))
+        self.assertEqual(len(rows), 1)
+        row = rows[0]
+        self.assertEqual(row["comm"], 'a,"b')
+        self.assertEqual(row["sleep_count"], "1")
+        self.assertGreater(int(row["sleep_ns"]), 45 * MS)
+        self.assertNotIn("socket_ns", row)
+        waits = sum(int(value) for key, value in row.items()
+                    if key.endswith("_ns") and key[:-3] in causes())
+        self.assertEqual(waits, int(row["wait_ns"]))
+        self.assertEqual(int(row["run_ns"]) + int(row["ready_ns"]) + waits + int(row["open_ns"]),
+                         int(row["wall_ns"]))
+
+    def test_absent_is_empty(self):
+        result = run("--tier", "perf", "-x", "\\t", "--", "sleep", "0.1")
+        row = next(csv.DictReader(io.StringIO(result.stdout), delimiter="\t"))
+        self.assertIn("waits by cause absent: ", result.stderr)
+        for key in ("missed_switches", "open_cause"):
+            self.assertEqual(row[key], "")
+        self.assertGreater(int(row["wall_ns"]), 90 * MS)
+
+    def test_bad_separators(self):
+        for separator in ("", "a", "1", '"', ".", "-", "_"):
+            self.assert_fails(run("-x", separator, "--", "true"), 2, "-x")
+
+
+class Status(Case):
+    def test_exit_status_of_the_command(self):
+        self.assertEqual(run("sh", "-c", "exit 3").returncode, 3)
+        self.assertEqual(run("-o", self.path("r"), "--", "sh", "-c", "exit 0").returncode, 0)
+        self.assertEqual(run("--", "sh", "-c", "kill -TERM $$").returncode, 128 + signal.SIGTERM)
+        self.assertEqual(run("--", "sh", "-c", "kill -KILL $$").returncode, 128 + signal.SIGKILL)
+
+    def test_command_cannot_be_run(self):
+        self.assert_fails(run("--", "no-such-command-at-all"), 127, "no-such-command-at-all",
+                          "not found")
+        self.assert_fails(run("--", "/"), 126, "/: ")
+        with open(self.path("data"), "w") as file:
+            file.write("data")
+        self.assert_fails(run("--", self.path("data")), 126, "ermission denied")
+        with Sleeper() as sleeper:
+            pid = str(sleeper.pid)
+            self.assert_fails(run("-p", pid, "--", "no-such-command-at-all"), 127, "not found")
+            self.assert_fails(run("-p", pid, "--", self.path("data")), 126, "ermission denied")
+
+    def test_usage(self):
+        for args in ((), ("--",), ("-p", "x"), ("-p", "0"), ("-p", "1,,2"), ("-p", "-1"),
+                     ("-p", "99999999999"), ("-t", "1.5"), ("-I", "5", "true"),
+                     ("-I", "x", "true"), ("--for", "0", "-a"), ("--for", "-1", "-a"),
+                     ("--for", "1x", "-a"), ("--sort", "beauty", "true"), ("--top", "x", "true"),
+                     ("--tier", "best", "true"), ("--max-threads", "0", "true"),
+                     ("--max-threads", "9999999999", "true"), ("--nonsense",), ("-Z",),
+                     ("-j", "-x", ",", "true"), ("-j", "--ndjson", "true"),
+                     ("-j", "-I", "100", "true"), ("--per-thread", "--per-process", "true"),
+                     ("-a", "-p", "1"), ("-a", "--no-follow"), ("--cgroup", "", "true"),
+                     ("-o", "", "true"), ("-p",)):
+            with self.subTest(args=args):
+                self.assert_fails(run(*args), 2)
+
+    def test_unknown_targets(self):
+        with open("/proc/sys/kernel/pid_max") as file:
+            nobody = str(int(file.read()) - 1)
+        self.assert_fails(run("-p", nobody, "--for", "1"), 1, nobody, "no such process")
+        self.assert_fails(run("-t", nobody, "--for", "1"), 1, nobody, "no such thread")
+        self.assert_fails(run("-p", nobody, "--", "touch", self.path("started")), 1, nobody)
+        self.assertFalse(os.path.exists(self.path("started")), "nothing half-done")
+        self.assert_fails(run("--cgroup", "/no/such/cgroup", "--for", "1"), 1, "/no/such/cgroup")
+        with Sleeper() as sleeper:
+            self.assert_fails(run("-p", "%d,%s" % (sleeper.pid, nobody), "--for", "1"), 1, nobody)
+
+    def test_output_file(self):
+        result = run("-j", "-o", self.path("report"), "--", "echo", "hello")
+        self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "hello\n", ""))
+        with open(self.path("report")) as file:
+            self.assertEqual(json.load(file)["total"]["threads"], 1)
+        with open(self.path("report"), "a") as file:
+            file.write("x" * 100000)
+        run("-x", ",", "-o", self.path("report"), "--", "true")
+        self.assertLess(os.path.getsize(self.path("report")), 10000, "what was there is gone")
+
+    def test_output_file_cannot_be_written(self):
+        path = self.path("no/report")
+        result = run("-o", path, "--", "touch", self.path("started"))
+        self.assert_fails(result, 1, path, "No such file")
+        self.assertFalse(os.path.exists(self.path("started")), "nothing half-done")
+        result = run("-o", "/dev/full", "--", "true")
+        self.assert_fails(result, 1, "/dev/full", "No space left")
+        self.assertEqual(run("-o", "/dev/full", "--", "sh", "-c", "exit 4").returncode, 4)
+
+    def test_failed_start_leaves_the_file_alone(self):
+        with open(self.path("kept"), "w") as file:
+            file.write("kept")
+        self.assertEqual(run("-o", self.path("kept"), "--", "no-such-command").returncode, 127)
+        self.assertEqual(run("-o", self.path("new"), "--", "no-such-command").returncode, 127)
+        with open(self.path("kept")) as file:
+            self.assertEqual(file.read(), "kept")
+        self.assertFalse(os.path.exists(self.path("new")))
+
+    def test_broken_pipe(self):
+        for args in (("--", "true"), ("-j", "--", "true"), ("-I", "50", "--for", "5", "-a")):
+            reader, writer = os.pipe()
+            os.close(reader)
+            begin = time.monotonic()
+            result = run(*args, stdout=writer)
+            os.close(writer)
+            self.assertEqual(result.stderr, "", args)
+            self.assertEqual(result.returncode, 128 + signal.SIGPIPE, args)
+            self.assertLess(time.monotonic() - begin, 4, "stops when nobody reads")
+        reader, writer = os.pipe()
+        os.close(reader)
+        self.assertEqual(run("--", "sh", "-c", "exit 5", stdout=writer).returncode, 5)
+        os.close(writer)
+
+    def test_full_disk_on_standard_output(self):
+        with open("/dev/full", "w") as full:
+            result = run("--", "true", stdout=full)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("No space left", result.stderr)
+
+    def test_closed_standard_output(self):
+        result = subprocess.run(["sh", "-c", '"$0" stat -- true >&-', PRCB], timeout=TIMEOUT,
+                                stderr=subprocess.PIPE, text=True)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("standard output", result.stderr)
+
+    def test_command_gets_the_signals_it_would_have(self):
+        command = ["grep", "-E", "Sig(Blk|Ign|Cgt)", "/proc/self/status"]
+        plain = subprocess.run(command, stdout=subprocess.PIPE, text=True).stdout
+        with Sleeper() as sleeper:
+            for args in ((), ("-p", str(sleeper.pid))):
+                result = run("-o", self.path("r"), *args, "--", *command)
+                self.assertEqual(result.stdout, plain)
+
+
+class Ending(Case):
+    def wait_until(self, condition):
+        deadline = time.monotonic() + 20
+        while not condition():
+            self.assertLess(time.monotonic(), deadline, "timed out")
+            time.sleep(0.01)
+
+    def test_interrupt_reports(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with Sleeper() as sleeper:
+                prcb = start("-I", "20", "--ndjson", "-p", str(sleeper.pid))
+                prcb.stdout.readline()
+                prcb.send_signal(number)
+                text, errors = prcb.communicate(timeout=TIMEOUT)
+                self.assertEqual(prcb.returncode, 0)
+                self.assertEqual(errors, "")
+                self.assertEqual(json.loads(text.splitlines()[-1])["threads"][0]["tid"],
+                                 sleeper.pid)
+
+    def test_interrupt_of_the_group_is_the_commands(self):
+        prcb = start("-j", "--", "sh", "-c", "touch %s; sleep 30" % self.path("started"),
+                     start_new_session=True)
+        self.wait_until(lambda: os.path.exists(self.path("started")))
+        os.killpg(prcb.pid, signal.SIGINT)
+        text, errors = prcb.communicate(timeout=TIMEOUT)
+        self.assertEqual(prcb.returncode, 128 + signal.SIGINT)
+        self.assertIn("sh", [row["comm"] for row in json.loads(text)["threads"]])
+
+    def test_signals_to_prcb_alone_are_handed_on(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            prcb = start("-j", "--", *python("import time; open(%r,'w'); time.sleep(30)"
+                                             % self.path(str(number))))
+            self.wait_until(lambda: os.path.exists(self.path(str(number))))
+            prcb.send_signal(number)
+            text, errors = prcb.communicate(timeout=TIMEOUT)
+            self.assertEqual(prcb.returncode, 128 + number)
+            self.assertEqual(json.loads(text)["total"]["threads"], 1)
+
+    def test_command_that_obeys_no_signal_is_waited_for(self):
+        prcb = start("-j", "--", "sh", "-c",
+                     "trap 'exit 9' INT; touch %s; while :; do sleep 0.01; done"
+                     % self.path("started"), start_new_session=True)
+        self.wait_until(lambda: os.path.exists(self.path("started")))
+        os.killpg(prcb.pid, signal.SIGINT)
+        prcb.communicate(timeout=TIMEOUT)
+        self.assertEqual(prcb.returncode, 9)
+
+    def test_for(self):
+        with Sleeper() as sleeper:
+            document = self.document("-p", str(sleeper.pid), "--for", "0.25")
+        self.assertGreaterEqual(document["wall_ns"], 0.25 * SECOND)
+        self.assertLess(document["wall_ns"], 5 * SECOND)
+
+    def test_for_ends_the_command(self):
+        begin = time.monotonic()
+        document = self.document("--for", "0.3", "--", "sleep", "30")
+        self.assertLess(time.monotonic() - begin, 10)
+        row = self.one(document, "sleep")
+        self.assertFalse(row["exited"])
+        self.assertGreaterEqual(document["wall_ns"], 0.3 * SECOND)
+        self.assertIn("was ended (--for)", run("--for", "0.1", "--", "sleep", "30").stdout)
+
+    def test_command_that_is_done_before_for(self):
+        self.assertEqual(run("--for", "30", "--", "sh", "-c", "exit 6").returncode, 6)
+
+    def test_ends_with_its_targets(self):
+        with Sleeper(("sleep", "0.7")) as sleeper:
+            reaper = __import__("threading").Thread(target=sleeper.wait)
+            reaper.start()
+            document = self.document("-p", str(sleeper.pid))
+            reaper.join()
+        self.assertTrue(self.one(document, "sleep")["exited"])
+
+    def test_process_while_a_command_runs(self):
+        with Sleeper() as sleeper:
+            document = self.document("-p", str(sleeper.pid), "--", "sh", "-c", "sleep 0.3; exit 3",
+                                     status=3)
+        self.assertEqual([row["tid"] for row in document["threads"]], [sleeper.pid])
+        self.assertGreaterEqual(document["wall_ns"], 0.3 * SECOND)
+
+    def test_thread(self):
+        with Sleeper(tuple(python("import threading,time\n"
+                                  "threading.Thread(target=time.sleep,args=(60,)).start()\n"
+                                  "time.sleep(60)"))) as process:
+            tasks = "/proc/%d/task" % process.pid
+            self.wait_until(lambda: len(os.listdir(tasks)) == 2)
+            tid = max(map(int, os.listdir(tasks)))
+            document = self.document("-t", str(tid), "--for", "0.1")
+        self.assertEqual([(row["tid"], row["pid"]) for row in document["threads"]],
+                         [(tid, process.pid)])
+
+
+class Wide(Case):
+    @needs_bpf
+    @needs_root
+    def test_all(self):
+        document = self.document("-a", "--for", "0.2", "--sort", "tid")
+        tids = {row["tid"] for row in document["threads"]}
+        self.assertIn(os.getpid(), tids)
+        self.assertIn(2, tids, "kthreadd")
+
+    @needs_bpf
+    @needs_root
+    def test_cgroup(self):
+        with open("/proc/mounts") as file:
+            mounts = [line.split()[1] for line in file if line.split()[2] == "cgroup2"]
+        if not mounts:
+            self.skipTest("no cgroup2 file system is mounted")
+        path = os.path.join(mounts[0], "prcb-test-%d" % os.getpid())
+        try:
+            os.mkdir(path)
+        except OSError as error:
+            self.skipTest("no cgroup can be made: %s" % error)
+        try:
+            with Sleeper() as inside, Sleeper():
+                with open(os.path.join(path, "cgroup.procs"), "w") as file:
+                    file.write(str(inside.pid))
+                document = self.document("--cgroup", path, "--for", "0.2")
+            self.assertEqual([row["tid"] for row in document["threads"]], [inside.pid])
+        finally:
+            for _ in range(100):
+                try:
+                    os.rmdir(path)
+                    break
+                except OSError:
+                    time.sleep(0.02)
+
+    @needs_bpf
+    @needs_root
+    def test_pid_namespace(self):
+        """Numbers are those of the namespace that prcb runs in."""
+        made = subprocess.run(["unshare", "-p", "-f", "true"], stderr=subprocess.PIPE, text=True)
+        if made.returncode:
+            self.skipTest("no pid namespace can be made: %s" % made.stderr)
+        code = ("import os,subprocess,sys,json\n"
+                "p=subprocess.Popen(['sleep','60'])\n"
+                "o=subprocess.run([%r,'stat','-j','-p',str(p.pid),'--for','0.2'],"
+                "stdout=-1,check=1).stdout\n"
+                "p.kill()\n"
+                "print(json.dumps([p.pid,json.loads(o)]))\n" % PRCB)
+        out = subprocess.run(["unshare", "-p", "-f", "--mount-proc", *python(code)],
+                             stdout=subprocess.PIPE, check=True, timeout=TIMEOUT, text=True).stdout
+        pid, document = json.loads(out)
+        self.assertLess(pid, 100, "a number of the new namespace")
+        self.assertEqual([(row["tid"], row["pid"]) for row in document["threads"]], [(pid, pid)])
+
+
+class Nobody(Case):
+    """An ordinary user with no capability."""
+
+    def as_nobody(self):
+        if not ROOT:
+            return {}
+        user = pwd.getpwnam("nobody")
+        return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": [], "cwd": "/"}
+
+    def setUp(self):
+        super().setUp()
+        who = self.as_nobody()
+        if who and subprocess.run(["test", "-x", PRCB], **who).returncode:
+            self.skipTest("%s cannot be reached by nobody" % PRCB)
+
+    def test_command(self):
+        result = run("-j", "--", "sleep", "0.3", **self.as_nobody())
+        self.assertEqual(result.returncode, 0, result.stderr)
+        document = json.loads(result.stdout)
+        self.assertEqual(document["tier"], "perf")
+        self.assertTrue(document["tier_reason"])
+        row = self.one(document, "sleep")
+        self.assertGreaterEqual(row["wall_ns"], 0.29 * SECOND)
+        self.assertLess(row["run_ns"], 0.2 * SECOND)
+        self.assertIsNone(row["waits"])
+        self.assertTrue(document["absent"]["waits"])
+
+    def test_table_names_the_tier_and_what_is_missing(self):
+        result = run("--", "sleep", "0.2", **self.as_nobody())
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("perf tier: ", result.stdout)
+        self.assertRegex(result.stdout, r"(?m)^note: .*waits by cause.* absent: ")
+
+    def test_forced_bpf_is_refused(self):
+        self.assert_fails(run("--tier", "bpf", "--", "true", **self.as_nobody()), 1, "CAP_BPF")
+
+    def test_run_time_is_seen(self):
+        result = run("-j", "--", "sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done",
+                     **self.as_nobody())
+        row = json.loads(result.stdout)["threads"][0]
+        self.assertGreater(row["run_ns"], 0.5 * row["wall_ns"] - (row["ready_ns"] or 0))
+        self.assertGreater(row["switches"], 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
