@@ -24,12 +24,18 @@
 int bpf_run_iterator(struct bpf_state *s, struct bpf_program *program, pid_t tid, pid_t pid)
 {
     union bpf_iter_link_info info = {.task = {.tid = (__u32)tid, .pid = (__u32)pid}};
-    LIBBPF_OPTS(bpf_iter_attach_opts, options, .link_info = &info, .link_info_len = sizeof(info));
+    struct bpf_iter_attach_opts options;
     bool narrow = s->iter_by_task && (tid || pid);
     struct bpf_link *link;
     char nothing[64];
     int fd, result = 0;
 
+    /* Not LIBBPF_OPTS: that assigns a whole structure, whose padding at the end compilers
+     * need not clear, and libbpf refuses what is not zero there. */
+    memset(&options, 0, sizeof(options));
+    options.sz = sizeof(options);
+    options.link_info = &info;
+    options.link_info_len = sizeof(info);
     link = bpf_program__attach_iter(program, narrow ? &options : NULL);
     if (!link && narrow && (errno == EINVAL || errno == E2BIG)) {
         s->iter_by_task = false;
