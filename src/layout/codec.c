@@ -1,28 +1,54 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Bytes into values and back. Every access goes through check_bounds; numbers are put together
- * byte by byte, lowest first, so neither the host's byte order nor its alignment matters.
+ * Bytes into values and back. Bounds are checked in locate and check_all, and nowhere else; load
+ * and store are where the host's byte order and alignment are kept out.
  */
 #include "layout.h"
 #include "error.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
 static uint64_t load(const uint8_t *p, uint32_t size)
 {
-    uint64_t value = 0;
+    uint16_t u16;
+    uint32_t u32;
+    uint64_t u64;
 
-    for (uint32_t i = 0; i < size; i++)
-        value |= (uint64_t)p[i] << (8 * i);
-    return value;
+    switch (size) {
+    case 1:
+        return *p;
+    case 2:
+        memcpy(&u16, p, sizeof(u16));
+        return le16toh(u16);
+    case 4:
+        memcpy(&u32, p, sizeof(u32));
+        return le32toh(u32);
+    default:
+        memcpy(&u64, p, sizeof(u64));
+        return le64toh(u64);
+    }
 }
 
 static void store(uint8_t *p, uint32_t size, uint64_t value)
 {
-    for (uint32_t i = 0; i < size; i++)
-        p[i] = (uint8_t)(value >> (8 * i));
+    uint64_t bytes = htole64(value); /* the lowest come first */
+
+    switch (size) {
+    case 1:
+        *p = (uint8_t)value;
+        break;
+    case 2:
+        memcpy(p, &bytes, 2);
+        break;
+    case 4:
+        memcpy(p, &bytes, 4);
+        break;
+    default:
+        memcpy(p, &bytes, 8);
+    }
 }
 
 static uint32_t value_bits(const struct prcb_layout_field *f, uint32_t size)
@@ -113,7 +139,8 @@ static int locate(const struct prcb_layout *l, const struct prcb_layout_field *f
                          l->type->name, f->name, f->count, index + 1);
     size = f->size / f->count;
     offset = f->offset + index * size;
-    if (size < 1 || size > 8 || f->bit_first + f->bit_width > 8 * size)
+    if ((size != 1 && size != 2 && size != 4 && size != 8) ||
+        f->bit_first + f->bit_width > 8 * size)
         return prcb_fail(err, -EINVAL, "%s.%s: not a field of this library", l->type->name,
                          f->name);
     if (offset > length || size > length - offset)

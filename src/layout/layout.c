@@ -501,24 +501,31 @@ static const char *resolve_alias(const struct type_row *type, const char *path)
     return path;
 }
 
-/* The member that the path starts with: of "Flags.Reserved[0]" the inner one if there is such. */
+/* The path goes on, or ends, behind a name of this length. */
+static bool ends_name(char c)
+{
+    return c == '\0' || c == '.' || c == '[';
+}
+
+/* The member that the path starts with, and the length of its name. Names of members of inline ones
+ * have a dot of their own, so the longest that fits is meant. */
 static const struct prcb_layout_field *match_member(const struct prcb_layout *l, const char *path,
                                                     size_t *ret_length)
 {
     const struct prcb_layout_field *best = NULL;
+    size_t plain = name_length(path);
 
     for (size_t i = 0; i < l->member_count; i++) {
         const struct prcb_layout_field *m = &l->members[i];
-        size_t length = m->is_inner ? strlen(m->name) : name_length(path);
+        size_t length;
 
-        if (strncmp(m->name, path, length) || m->name[length])
+        if (m->name[0] != path[0] || (best && !m->is_inner))
             continue;
-        if (path[length] && path[length] != '.' && path[length] != '[')
+        length = m->is_inner ? strlen(m->name) : plain;
+        if (strncmp(m->name, path, length) || m->name[length] || !ends_name(path[length]))
             continue;
-        if (!best || m->is_inner) {
-            best = m;
-            *ret_length = length;
-        }
+        best = m;
+        *ret_length = length;
     }
     return best;
 }

@@ -71,63 +71,97 @@ int prcb_layout_version_at(unsigned int id, struct prcb_layout_version *ret)
 #define WORDS_MAX  8
 #define WORDS_SIZE 96
 
-static int compare_words(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
+/* A text in words. Case, the order of words and noise do not count: "late 5.1" is "5.1-late". */
+struct words {
+    char text[WORDS_SIZE];
+    const char *word[WORDS_MAX]; /* in text */
+    size_t count;
+};
 
 static bool is_noise(const char *word)
 {
-    return !strcmp(word, "windows") || !strcmp(word, "version") || !strcmp(word, "microsoft");
+    return !strcasecmp(word, "windows") || !strcasecmp(word, "version") ||
+           !strcasecmp(word, "microsoft");
 }
 
-/* Splits text into lower-case words in place, without noise and `without`. Returns how many. */
-static size_t split_words(char *text, const char *without, char **words)
+static bool is_word(char c)
 {
-    size_t count = 0;
+    return isalnum((unsigned char)c) || c == '.';
+}
+
+/* Splits a text into its words; none if it has more than any name has. */
+static void split(const char *text, struct words *ret)
+{
     char *save = NULL;
 
-    for (char *p = text; *p; p++)
-        *p = isalnum((unsigned char)*p) || *p == '.' ? (char)tolower((unsigned char)*p) : ' ';
-    for (char *word = strtok_r(text, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
-        if (count < WORDS_MAX && !is_noise(word) && strcmp(word, without))
-            words[count++] = word;
+    ret->count = 0;
+    if (strlen(text) >= sizeof(ret->text))
+        return;
+    strcpy(ret->text, text);
+    for (char *p = ret->text; *p; p++)
+        *p = is_word(*p) ? *p : ' ';
+    for (char *word = strtok_r(ret->text, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
+        if (is_noise(word))
+            continue;
+        if (ret->count == WORDS_MAX) {
+            ret->count = 0;
+            return;
+        }
+        ret->word[ret->count++] = word;
     }
-    return count;
 }
 
-/* A form in which the order of words, case and noise do not count: "late 5.1" is "5.1-late". */
-static void squash(const char *text, const char *without, char *ret)
+/* Which of the words equals the first `length` bytes of text; count if none does. */
+static size_t find_word(const struct words *w, const char *text, size_t length)
 {
-    char copy[WORDS_SIZE];
-    char *words[WORDS_MAX];
-    size_t count;
+    size_t i = 0;
 
-    ret[0] = '\0';
-    if (strlen(text) >= sizeof(copy))
-        return; /* no name is this long, so it is none */
-    strcpy(copy, text);
-    count = split_words(copy, without, words);
-    qsort(words, count, sizeof(words[0]), compare_words);
-    for (size_t i = 0; i < count; i++) {
-        if (i)
-            strcat(ret, " ");
-        strcat(ret, words[i]);
+    while (i < w->count && (strncasecmp(w->word[i], text, length) || w->word[i][length]))
+        i++;
+    return i;
+}
+
+/* The words and a name of versions.def are the same, in any order. */
+static bool same_words(const struct words *w, const char *name)
+{
+    unsigned int seen = 0;
+    size_t count = 0;
+
+    while (*name) {
+        size_t length = 0, which;
+
+        while (is_word(name[length]))
+            length++;
+        if (length) {
+            which = find_word(w, name, length);
+            if (which == w->count || seen & (1U << which))
+                return false;
+            seen |= 1U << which;
+            count++;
+        }
+        name += length + (name[length] != '\0');
     }
+    return count == w->count;
 }
 
 /* The row of versions.def for a name; NULL if there is none. */
-static const struct version_name *find_name(const char *text, const char *without)
+static const struct version_name *find_name(const struct words *w)
 {
-    char wanted[WORDS_SIZE], name[WORDS_SIZE];
-
-    squash(text, without, wanted);
-    for (const struct version_name *n = catalog_version_names; wanted[0] && n->name; n++) {
-        squash(n->name, "", name);
-        if (!strcmp(name, wanted))
+    for (const struct version_name *n = catalog_version_names; w->count && n->name; n++)
+        if (same_words(w, n->name))
             return n;
-    }
     return NULL;
+}
+
+/* "Windows 10 1909" is "1909": takes the word out. */
+static bool drop_word(struct words *w, const char *word)
+{
+    size_t which = find_word(w, word, strlen(word));
+
+    if (which == w->count)
+        return false;
+    w->word[which] = w->word[--w->count];
+    return true;
 }
 
 /* ---- numbers ---- */
@@ -386,13 +420,16 @@ static int fail_too_old(const char *text, enum prcb_arch arch, struct prcb_error
 static int resolve(const char *text, enum prcb_arch arch, const struct version_row **ret,
                    char *note, struct prcb_error *err)
 {
-    const struct version_name *name = find_name(text, "");
+    const struct version_name *name;
     const struct version_row *row;
     const char *target = text;
+    struct words words;
     struct wanted w;
 
-    if (!name)
-        name = find_name(text, "10"); /* "Windows 10 1909" is "1909" */
+    split(text, &words);
+    name = find_name(&words);
+    if (!name && drop_word(&words, "10"))
+        name = find_name(&words);
     if (name && name->choice)
         return fail_choice(text, name, err);
     if (name)
