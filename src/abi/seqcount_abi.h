@@ -38,18 +38,19 @@
  * x86: stores become visible in program order (TSO), so (1) and (2) ask only that
  * the compiler keeps that order, which it does for volatile stores and a barrier;
  * the JIT emits them one to one. Elsewhere (arm64) nothing is ordered by itself,
- * and eBPF of this age has neither a release store nor a fence: an exchange is
- * fully ordered, both ways, on every architecture the kernel supports
- * (Documentation/bpf/standardization/instruction-set.rst; 5.12), which gives (1)
- * and (2) at once. Its result is used, or clang would be free to drop the order. */
+ * and eBPF of this age has neither a release store nor a fence. An exchange (5.12)
+ * is fully ordered, both ways, on every architecture the kernel supports, like the
+ * kernel's own xchg(), which gives (1) and (2) at once; arm64's JIT makes it swpal,
+ * or a loop of ldxr and stlxr with a dmb ish after it. Clang takes it for sequentially
+ * consistent and moves nothing across. Not so an atomic add: without a use of its
+ * result it has no order at all. */
 static __attribute__((always_inline)) inline void prcb_seq_begin(__u32 *seq, __u32 even)
 {
 #if defined(__TARGET_ARCH_x86)
     *(volatile __u32 *)seq = even + 1; /* (1) */
     prcb_seq_barrier();
 #else
-    if (__sync_lock_test_and_set(seq, even + 1) == ~0u) /* (1) */
-        prcb_seq_barrier();
+    __sync_lock_test_and_set(seq, even + 1); /* (1) */
 #endif
 }
 
@@ -59,8 +60,7 @@ static __attribute__((always_inline)) inline void prcb_seq_end(__u32 *seq, __u32
     prcb_seq_barrier();
     *(volatile __u32 *)seq = even + 2; /* (2) */
 #else
-    if (__sync_lock_test_and_set(seq, even + 2) == ~0u) /* (2) */
-        prcb_seq_barrier();
+    __sync_lock_test_and_set(seq, even + 2); /* (2) */
 #endif
 }
 

@@ -39,6 +39,9 @@ void clock_calibrate(struct clock *clock, const struct clock_base *base);
  * no trusted counter. */
 double clock_tick_rate(const struct clock_base *base);
 
+/* Not fenced: the processor may read the counter before loads that stand before it (a
+ * fence costs more than the read). "Now" can so be early by a cache miss, and whoever
+ * subtracts a stamp from it must expect a stamp that is later. */
 static inline uint64_t clock_ticks(void)
 {
 #if defined(__x86_64__)

@@ -402,11 +402,17 @@ static __always_inline __u32 number_in_session(struct task_struct *task)
     return 0;
 }
 
-static __always_inline void write_comm(struct prcb_account_block *account, const void *comm)
+/* One writer at a time: task_rename is called under the task's lock, and before an
+ * account is published it has one owner. */
+static __always_inline void write_identity(struct prcb_account_block *account,
+                                           struct task_struct *task, const void *comm)
 {
-    __sync_fetch_and_add(&account->comm_seq, 1);
+    __u32 tid = number_in_session(task), seq = account->comm_seq;
+
+    prcb_seq_begin(&account->comm_seq, seq);
+    account->tid = tid;
     bpf_probe_read_kernel_str(account->comm, sizeof(account->comm), comm);
-    __sync_fetch_and_add(&account->comm_seq, 1);
+    prcb_seq_end(&account->comm_seq, seq);
 }
 
 /* A slot that belongs to nobody: one that was given back, or one never used. */
@@ -442,11 +448,10 @@ static __always_inline void init_account(struct prcb_account_block *account,
     account->run_delay = !born && has_sched_info() ? task->sched_info.run_delay : 0;
     account->last_syscall = -1;
     account->cpu = 0;
-    account->tid = number_in_session(task);
     account->pid = number_in_session(task->group_leader);
     account->thread_flags =
         (task->flags & PF_KTHREAD_ ? PRCB_THREAD_KTHREAD : 0) | (born ? PRCB_THREAD_BORN : 0);
-    write_comm(account, task->comm);
+    write_identity(account, task, task->comm);
     /* A newborn is able to run from its creation on. */
     account->cause = born ? PRCB_CAUSE_PREEMPTED : PRCB_CAUSE_NONE;
     account->state = born ? PRCB_STATE_OFF : PRCB_STATE_UNSEEN;
@@ -738,7 +743,6 @@ int prcb_rename(__u64 *ctx)
     account = account_of(tag);
     if (!account)
         return 0;
-    account->tid = number_in_session(task);
-    write_comm(account, (const void *)ctx[1]);
+    write_identity(account, task, (const void *)ctx[1]);
     return 0;
 }

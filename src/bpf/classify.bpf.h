@@ -61,7 +61,8 @@ static __always_inline __u8 cause_of_fd(struct task_struct *task, __u32 fd)
     }
 }
 
-/* What the table says of a system call; NONE: nothing. */
+/* What the table says of a system call; NONE: nothing. arm64 has no table for 32-bit
+ * tasks yet. */
 static __always_inline __u8 cause_of_syscall(__u32 number, bool compat)
 {
     if (number >= PRCB_SYSCALL_MAX)
@@ -69,8 +70,27 @@ static __always_inline __u8 cause_of_syscall(__u32 number, bool compat)
 #if defined(__TARGET_ARCH_x86)
     if (compat)
         return compat_cause[number];
+#elif defined(__TARGET_ARCH_arm64)
+    if (compat)
+        return PRCB_CAUSE_NONE;
 #endif
     return native_cause[number];
+}
+
+/* ipc(2), through which 32-bit x86 reaches System V semaphores and queues: its first
+ * argument says what is meant, the upper half being a version. */
+static __always_inline __u8 cause_of_ipc(__u32 call)
+{
+    switch (call & 0xffff) {
+    case 1: /* SEMOP */
+    case 4: /* SEMTIMEDOP */
+        return PRCB_CAUSE_SEMAPHORE;
+    case 11: /* MSGSND */
+    case 12: /* MSGRCV */
+        return PRCB_CAUSE_MSGQUEUE;
+    default:
+        return PRCB_CAUSE_OTHER;
+    }
 }
 
 /* The lock a task waits for, by the flags of contention_begin. */
@@ -127,14 +147,17 @@ static __always_inline __u8 cause_of_wait(struct task_struct *task, __u32 state,
             return by_syscall;
         /* Outside a system call only a fault reads from storage. A fault inside one
          * looks the same as the call's own read. */
-        if (!in_syscall && !(task->flags & PF_KTHREAD_))
+        if (!in_syscall && !(task->flags & (PF_KTHREAD_ | PF_IO_WORKER_)))
             return PRCB_CAUSE_PAGE_FAULT;
         return PRCB_CAUSE_DISK;
     }
-    if (task->flags & PF_KTHREAD_)
-        return task->flags & PF_WQ_WORKER_ ? PRCB_CAUSE_WORKER : PRCB_CAUSE_KERNEL;
+    if (task->flags & (PF_KTHREAD_ | PF_IO_WORKER_))
+        return task->flags & PF_KTHREAD_ && !(task->flags & PF_WQ_WORKER_) ? PRCB_CAUSE_KERNEL
+                                                                           : PRCB_CAUSE_WORKER;
     if (by_syscall == PRCB_CAUSE_BY_FD)
         return cause_of_fd(task, arg);
+    if (by_syscall == PRCB_CAUSE_BY_IPC)
+        return cause_of_ipc(arg);
     if (by_syscall)
         return by_syscall;
     return state & TASK_UNINTERRUPTIBLE_ ? PRCB_CAUSE_OTHER_D : PRCB_CAUSE_OTHER;

@@ -177,8 +177,9 @@ struct bpf_iter__task {
 #define TASK_STOPPED_         0x0004
 #define TASK_TRACED_          0x0008
 #define TASK_DEAD_            0x0080
-#define TASK_RTLOCK_WAIT_     0x1000 /* 5.15 */
-#define TASK_FROZEN_          0x8000 /* 6.1; before it a frozen task is uninterruptible */
+#define TASK_RTLOCK_WAIT_     0x1000     /* 5.15 */
+#define TASK_FROZEN_          0x8000     /* 6.1; before it a frozen task is uninterruptible */
+#define PF_IO_WORKER_         0x00000010 /* io_uring's, without PF_KTHREAD: 5.12 */
 #define PF_WQ_WORKER_         0x00000020
 #define PF_KTHREAD_           0x00200000
 #define MAX_RT_PRIO_          100
@@ -248,17 +249,21 @@ static __always_inline bool task_queued(struct task_struct *task)
 static __always_inline int task_syscall(struct task_struct *task, bool *compat, __u64 *arg)
 {
     struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
-#if defined(__TARGET_ARCH_x86)
-    int number = (int)regs->orig_ax;
+    int number;
 
+#if defined(__TARGET_ARCH_x86)
+    number = (int)regs->orig_ax;
+    if (number >= 0)
+        number &= ~0x40000000;              /* the x32 bit */
     *compat = task->thread_info.status & 2; /* TS_COMPAT */
     *arg = *compat ? regs->bx : regs->di;
-    return number < 0 ? -1 : number & ~0x40000000; /* the x32 bit */
 #elif defined(__TARGET_ARCH_arm64)
+    number = regs->syscallno;
     *compat = task->thread_info.flags & (1ul << 22); /* TIF_32BIT */
     *arg = regs->orig_x0;
-    return *compat || regs->syscallno < 0 ? -1 : regs->syscallno;
 #endif
+    /* The kernel's own threads enter by no call: what stands there is nothing, mostly 0. */
+    return number < 0 || task->flags & (PF_KTHREAD_ | PF_IO_WORKER_) ? -1 : number;
 }
 
 #endif

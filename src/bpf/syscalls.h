@@ -7,10 +7,12 @@
 #ifndef PRCB_SYSCALLS_H
 #define PRCB_SYSCALLS_H
 
-#define PRCB_SYSCALL_MAX  512
+#define PRCB_SYSCALL_MAX 512
 
 /* Besides the causes: decided by the file behind the call's first argument. */
-#define PRCB_CAUSE_BY_FD   64
+#define PRCB_CAUSE_BY_FD 64
+/* Decided by the call's first argument: ipc(2) of 32-bit x86. */
+#define PRCB_CAUSE_BY_IPC 66
 /* restart_syscall: goes on with the call the thread was last seen in. */
 #define PRCB_CAUSE_RESTART 65
 
