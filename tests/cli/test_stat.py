@@ -466,7 +466,6 @@ class Csv(Case):
     def test_columns(self):
         code = "open('/proc/self/comm','w').write('a,\"b'); import time; time.sleep(.05)"
         result = run("-x", ",", "--", *python(code))
-        self.assertEqual(result.stderr, "")
         rows = list(csv.DictReader(io.StringIO(result.stdout)))
         self.assertEqual(len(rows), 1)
         row = rows[0]
@@ -647,6 +646,42 @@ class Ending(Case):
         os.killpg(prcb.pid, signal.SIGINT)
         prcb.communicate(timeout=TIMEOUT)
         self.assertEqual(prcb.returncode, 9)
+
+    def test_on_a_terminal(self):
+        """Says what it does and how to end it; Ctrl-C typed there ends it; the table
+        has the terminal's width."""
+        import fcntl
+        import pty
+        import struct
+        import termios
+        with Sleeper() as sleeper:
+            child, terminal = pty.fork()
+            if not child:
+                os.environ.pop("COLUMNS", None)
+                os.execv(PRCB, [PRCB, "stat", "-p", str(sleeper.pid), "--for", "60"])
+            fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("4H", 25, 90, 0, 0))
+            text = b""
+            deadline = time.monotonic() + TIMEOUT
+            while b"Ctrl-C" not in text:
+                self.assertLess(time.monotonic(), deadline)
+                text += os.read(terminal, 4096)
+            self.assertIn(b"measuring", text)
+            self.assertIn(b"for 60.0s", text)
+            os.write(terminal, b"\x03")
+            try:
+                while True:
+                    part = os.read(terminal, 4096)
+                    if not part:
+                        break
+                    text += part
+            except OSError:
+                pass  # how a terminal says that everybody has left
+            os.close(terminal)
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+        self.assertIn(b"SWITCHES", text)
+        lines = text.decode().replace("\r", "").split("\n")
+        heading = [n for n, line in enumerate(lines) if "SWITCHES" in line][0]
+        self.assertLessEqual(max(map(len, lines[heading:heading + 4])), 90)
 
     def test_for(self):
         with Sleeper() as sleeper:
