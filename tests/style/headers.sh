@@ -40,6 +40,11 @@ done
 
 triplet=$(gcc -print-multiarch)
 for header in src/*/*.h; do
+    if grep -q '\.skel\.h"' "$header" && [[ ! -d build/src/bpf ]]; then
+        number=$((number + 1))
+        echo "ok $number - $header # SKIP wants the generated skeleton in build/"
+        continue
+    fi
     case $header in
     *.bpf.h)
         [[ $(uname -m) == x86_64 ]] && arch=x86 || arch=arm64
@@ -54,7 +59,7 @@ for header in src/*/*.h; do
         ;;
     *)
         compile "$header, C" "$header" gcc -std=gnu11 -Wall -Wextra -Werror -Wno-unused-function \
-            "${inner[@]}" -I. -x c
+            "${inner[@]}" -I. -Ibuild/src/bpf -x c
         ;;
     esac
 done
