@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * prcb dumps: what each processor of a crashed Windows was doing, read from its kernel crash dump.
+ *
+ * A dump is opened once; everything is found, read and cross-checked then: the container, the
+ * debugger data, the KPRCB of each processor, the layout of that kernel's structures, notes a
+ * person would want. What the getters return is plain memory. This is no debugger: it resolves no
+ * symbols, walks no stacks, and reads no structure but those of src/layout's catalog.
+ *
+ *     struct prcb_dump *d;
+ *     if (prcb_dump_open("MEMORY.DMP", NULL, &d, &err))
+ *         ... err.text says what is wrong, err.offset where in the file
+ *     for (size_t i = 0; i < prcb_dump_processor_count(d); i++)
+ *         ... prcb_dump_processor(d, i)->items[PRCB_DUMP_KernelTime].value
+ *     prcb_dump_close(d);
+ *
+ * Absent   A value that the dump does not hold has found_by PRCB_DUMP_NOT_FOUND and an `absent`
+ *          text that says why; its number means nothing. Never 0 for unknown.
+ * Bounds   The file is not trusted: every offset, count and size in it is checked. The file must
+ *          not be cut by others while it is open (it is mapped).
+ * Errors   0 or -errno; results unchanged on failure; err may be NULL.
+ * Threads  An open dump never changes: any number of threads may use it.
+ * Owner    prcb_dump_open gives a dump to the caller, prcb_dump_close takes it back; all that is
+ *          reached through it is borrowed until then.
+ */
+#ifndef PRCB_DUMP_H
+#define PRCB_DUMP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <prcb/prcb.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- values ------------------------------------------------------------- */
+
+/* How the place of a value in the dump was found. */
+enum prcb_dump_found {
+    PRCB_DUMP_NOT_FOUND = 0,
+    PRCB_DUMP_BY_CATALOG,  /* a row of the layout catalog, for this build */
+    PRCB_DUMP_BY_KDBG,     /* the dump's own debugger data name the offset */
+    PRCB_DUMP_BY_LANDMARK, /* a pattern in the bytes themselves */
+    PRCB_DUMP_BY_SYMBOLS,  /* prcb_dump_options.symbols */
+};
+/* "catalog", "kdbg", "landmark", "symbols"; NULL for not found. Static. */
+PRCB_API const char *prcb_dump_found_name(enum prcb_dump_found found);
+
+struct prcb_dump_value {
+    uint64_t value;     /* as stored: ticks, counts, an address */
+    uint8_t found_by;   /* enum prcb_dump_found; 0: absent */
+    const char *absent; /* why, one short static text; NULL when present */
+};
+
+/* What is read of each processor, row by row: I(name, structure, member path,
+ * path in other versions or NULL). The names are NT's
+ * where NT has one. Times are clock ticks (prcb_dump_info.time_increment), except IdleTimeTotal
+ * (ticks of the performance counter) and the cycle times. */
+#define PRCB_DUMP_ITEMS(I)                                                                         \
+    I(InterruptCount, KPRCB, "InterruptCount", NULL)                                               \
+    I(KernelTime, KPRCB, "KernelTime", NULL)                                                       \
+    I(UserTime, KPRCB, "UserTime", NULL)                                                           \
+    I(DpcTime, KPRCB, "DpcTime", NULL)                                                             \
+    I(InterruptTime, KPRCB, "InterruptTime", NULL)                                                 \
+    I(MHz, KPRCB, "MHz", NULL)                                                                     \
+    I(KeContextSwitches, KPRCB, "KeContextSwitches", NULL)                                         \
+    I(KeSystemCalls, KPRCB, "KeSystemCalls", NULL)                                                 \
+    I(DpcCount, KPRCB, "DpcCount", "DpcData[0].DpcCount")                                          \
+    I(DpcQueueDepth, KPRCB, "DpcQueueDepth", "DpcData[0].DpcQueueDepth")                           \
+    I(DpcTimeCount, KPRCB, "DpcTimeCount", NULL)                                                   \
+    I(DpcTimeLimit, KPRCB, "DpcTimeLimit", NULL)                                                   \
+    I(DpcWatchdogPeriod, KPRCB, "DpcWatchdogPeriod", NULL)                                         \
+    I(DpcWatchdogCount, KPRCB, "DpcWatchdogCount", NULL)                                           \
+    I(CurrentThread, KPRCB, "CurrentThread", NULL)                                                 \
+    I(NextThread, KPRCB, "NextThread", NULL)                                                       \
+    I(IdleThread, KPRCB, "IdleThread", NULL)                                                       \
+    I(ProcessorProfileControlArea, KPRCB, "ProcessorProfileControlArea", NULL)                     \
+    I(IdleStates, POWER, "IdleStates", NULL)                                                       \
+    I(IdleAccounting, POWER, "IdleAccounting", NULL)                                               \
+    I(IdleTimeTotal, POWER, "IdleTimeTotal", NULL)                                                 \
+    I(TargetIdleState, POWER, "TargetIdleState", NULL)                                             \
+    I(LatestPerformancePercent, POWER, "LatestPerformancePercent", NULL)                           \
+    I(AveragePerformancePercent, POWER, "AveragePerformancePercent",                               \
+      "CheckContext.AveragePerformancePercent")                                                    \
+    I(Parked, POWER, "Parked", NULL)                                                               \
+    I(IdleTime, IDLE, "KernelTime", NULL)                                                          \
+    I(ThreadState, THREAD, "State", NULL)                                                          \
+    I(ThreadWaitReason, THREAD, "WaitReason", NULL)                                                \
+    I(ThreadContextSwitches, THREAD, "ContextSwitches", NULL)                                      \
+    I(ThreadCycleTime, THREAD, "CycleTime", NULL)                                                  \
+    I(ThreadKernelTime, THREAD, "KernelTime", NULL)                                                \
+    I(ThreadUserTime, THREAD, "UserTime", NULL)                                                    \
+    I(ThreadWaitTime, THREAD, "WaitTime", NULL)                                                    \
+    I(ThreadCounters, THREAD, "ThreadCounters", NULL)
+
+enum prcb_dump_item {
+#define I(name, structure, path, other) PRCB_DUMP_##name,
+    PRCB_DUMP_ITEMS(I)
+#undef I
+        PRCB_DUMP_ITEM_COUNT,
+};
+
+/* ---- opening ------------------------------------------------------------ */
+
+/* One member out of a symbol file. Structures are named without leading underscore; an empty
+ * member name gives the structure's size in `size`. */
+struct prcb_dump_symbol {
+    const char *structure;        /* "KPRCB" */
+    const char *member;           /* dotted path: "PerfActionDpc.DeferredContext" */
+    const char *type;             /* for printing: "ULONG"; may be NULL */
+    uint32_t offset;              /* from the start of the structure */
+    uint32_t size;                /* bytes */
+    uint8_t bit_first, bit_width; /* width 0: no bit field */
+    bool is_pointer, is_signed;
+};
+
+struct prcb_dump_options {
+    size_t size;             /* sizeof(struct prcb_dump_options) */
+    uint32_t time_increment; /* length of a clock tick in 100 ns; 0: the dump's, or 156250 */
+    uint32_t pad;
+    uint64_t qpc_frequency; /* performance counter ticks per second; 0: assumed where known */
+    /* Layouts from the kernel's symbol file, used before the catalog's; borrowed until close. */
+    const struct prcb_dump_symbol *symbols;
+    size_t symbol_count;
+};
+
+struct prcb_dump; /* opaque */
+
+/* Opens a dump. options may be NULL.
+ * -ENOENT, -EACCES, ...  the file itself
+ * -EINVAL      not a crash dump (err->text says what it is, if known), or one that is damaged
+ * -ENODATA     the file ends too early
+ * -EOPNOTSUPP  a crash dump of a kind that is recognised and not read
+ * -ENOMEM, -E2BIG */
+PRCB_API int prcb_dump_open(const char *path, const struct prcb_dump_options *options,
+                            struct prcb_dump **ret, struct prcb_error *err);
+/* The same for an open file, which stays the caller's and may be closed at once; name is for
+ * messages. */
+PRCB_API int prcb_dump_open_fd(int fd, const char *name, const struct prcb_dump_options *options,
+                               struct prcb_dump **ret, struct prcb_error *err);
+/* The same for bytes in memory, which must stay until prcb_dump_close. */
+PRCB_API int prcb_dump_open_memory(const void *bytes, size_t length, const char *name,
+                                   const struct prcb_dump_options *options, struct prcb_dump **ret,
+                                   struct prcb_error *err);
+/* NULL is allowed. */
+PRCB_API void prcb_dump_close(struct prcb_dump *d);
+
+/* ---- what was found ----------------------------------------------------- */
+
+enum prcb_dump_assumed {
+    PRCB_DUMP_FROM_DUMP = 1, /* the dump holds it */
+    PRCB_DUMP_FROM_OPTION,   /* the caller said it */
+    PRCB_DUMP_ASSUMED,       /* neither: a usual value is assumed */
+};
+
+/* The machine as a whole. Strings are static or borrowed; NULL: not known. */
+struct prcb_dump_info {
+    const char *container;       /* "triage64" */
+    const char *container_words; /* "triage dump (minidump), 64-bit" */
+    const char *machine;         /* "x86", "x64", "arm64" */
+    uint32_t major, build;       /* as in the header: 15 (free) or 12 (checked); 19041 */
+    const char *release;         /* "Windows 10 2004 to 22H2" */
+    const char *layout;          /* name of the catalog's version in use; NULL: none fits */
+    uint8_t layout_found;        /* enum prcb_dump_found: catalog or symbols */
+    uint32_t layout_candidates;  /* catalog versions that were not refuted */
+    uint32_t bugcheck_code;
+    const char *bugcheck_name;
+    uint64_t bugcheck_parameters[4];
+    uint64_t uptime_100ns;         /* 0: not in this dump */
+    uint64_t crash_time;           /* FILETIME: 100 ns since 1601; 0: not in this dump */
+    uint32_t header_processors;    /* how many the header says */
+    uint32_t time_increment;       /* 100 ns per clock tick */
+    uint8_t time_increment_source; /* enum prcb_dump_assumed */
+    uint8_t qpc_source;            /* enum prcb_dump_assumed; 0: nothing can be assumed */
+    uint64_t qpc_frequency;        /* Hz; 0: not known */
+    bool kdbg_encoded;             /* the debugger data are there, encoded */
+};
+PRCB_API const struct prcb_dump_info *prcb_dump_info(const struct prcb_dump *d);
+
+struct prcb_dump_processor {
+    uint32_t number;
+    bool crashing;   /* the one that called KeBugCheckEx, as far as the dump tells */
+    bool held;       /* some of its KPRCB is in the dump */
+    bool has_kprcb;  /* kprcb is known */
+    uint64_t kprcb;  /* address */
+    char vendor[16]; /* "GenuineIntel", "Qualcomm"; "" if absent */
+    struct prcb_dump_value items[PRCB_DUMP_ITEM_COUNT];
+    bool has_power_state;
+    uint32_t power_offset;     /* of PROCESSOR_POWER_STATE in its KPRCB */
+    uint8_t power_found;       /* enum prcb_dump_found */
+    bool power_confirmed;      /* its KDPC carries this KPRCB's address: the landmark holds */
+    const char *power_version; /* of the layout its members are read by; "symbols" */
+};
+PRCB_API size_t prcb_dump_processor_count(const struct prcb_dump *d);
+/* NULL past the last. In order of number. */
+PRCB_API const struct prcb_dump_processor *prcb_dump_processor(const struct prcb_dump *d,
+                                                               size_t index);
+/* NT's name of an item: "InterruptCount"; NULL past the last. */
+PRCB_API const char *prcb_dump_item_name(unsigned int item);
+
+/* What a person should know, each with the numbers it rests on; NULL past the last. */
+PRCB_API const char *prcb_dump_note(const struct prcb_dump *d, size_t index);
+
+/* ---- structures and bytes ----------------------------------------------- */
+
+/* A member of a structure of a processor. */
+struct prcb_dump_member {
+    const char *path, *type; /* borrowed for the call */
+    uint64_t address;        /* in the dump's address space */
+    uint32_t offset, size;   /* in the structure */
+    uint8_t bit_first, bit_width;
+    bool is_pointer, is_signed, is_opaque;
+    bool is_held;           /* its bytes are in the dump */
+    uint64_t value;         /* scalars that are held */
+    const char *value_name; /* of an enumeration's value, or NULL */
+};
+typedef int (*prcb_dump_member_fn)(const struct prcb_dump_member *member, void *ctx);
+
+/* What a structure's members are read by. */
+struct prcb_dump_structure {
+    const char *name;
+    char version[96]; /* of the layout: "10.0.19041", "first .. last" of several, "symbols" */
+    uint64_t address;
+    bool has_address; /* false: read from a copy whose address is not known */
+    uint32_t length;  /* bytes, by the layout; 0 not known */
+    uint8_t found_by; /* enum prcb_dump_found, of the structure's place */
+};
+
+/* Names of the structures that can be asked for, NULL past the last: KPRCB,
+ * PROCESSOR_POWER_STATE, KTHREAD (the current thread), and those behind their pointers. */
+PRCB_API const char *prcb_dump_structure_at(unsigned int index);
+/* Calls fn for each member of a structure of a processor, in order of offset; stops at the first
+ * non-zero return and returns it. fn may be NULL: only *ret (may be NULL too) is filled.
+ * -EINVAL   no such structure or processor
+ * -ENODATA  its address, or all its bytes, are not in this dump
+ * -ENOENT   no layout of it is known for this kernel */
+PRCB_API int prcb_dump_structure(const struct prcb_dump *d, size_t processor, const char *name,
+                                 prcb_dump_member_fn fn, void *ctx, struct prcb_dump_structure *ret,
+                                 struct prcb_error *err);
+
+/* Copies bytes at an address of the crashed kernel. -ENODATA: not all in this dump; err->text
+ * says why (no block, page out, transition, prototype). */
+PRCB_API int prcb_dump_read(const struct prcb_dump *d, uint64_t address, void *buffer,
+                            size_t length, struct prcb_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Dumps of physical memory: runs of pages (type 1), a bitmap of pages (types 5, 6) and the older
+ * summary form of it (type 2). The pages follow in ascending order.
+ *
+ * Bitmap header, the same for 32 and 64 bits, behind the dump header:
+ *   0x00 "SDMP" or "FDMP", 0x04 "DUMP", 0x20 u64 file offset of the first page,
+ *   0x28, 0x30 u64 pages present and bits in the bitmap, 0x38 the bitmap.
+ * Public readers differ on which of 0x28 and 0x30 is which; as pages present cannot exceed the
+ * bits, the greater is taken for the bits.
+ * Older summary header (types 2): "SDMP", "DUMP", then u32s: 0x08 options, 0x0c file offset of the
+ * first page, 0x10 bits, 0x14 pages present, 0x18 bits again, then a pointer (4 or 8 bytes,
+ * aligned) and the bitmap.
+ */
+#include "inside.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RUNS_32   0x64 /* PHYSICAL_MEMORY_DESCRIPTOR in the header */
+#define RUNS_64   0x88
+#define RUNS_ROOM 700 /* bytes the header has for it */
+
+#define BITMAP_MOST (1ull << 33) /* pages: keeps a hostile sparse file from costing minutes */
+
+static int compare_runs(const void *a, const void *b)
+{
+    const struct page_run *x = a, *y = b;
+
+    return x->first < y->first ? -1 : x->first > y->first;
+}
+
+/* Sorted runs must be disjoint, or an address would have two pages. */
+static int check_runs(struct prcb_dump *d, struct prcb_error *err)
+{
+    struct memory *m = &d->memory;
+
+    qsort(m->runs, m->run_count, sizeof(*m->runs), compare_runs);
+    for (size_t i = 1; i < m->run_count; i++) {
+        if (m->runs[i].first - m->runs[i - 1].first < m->runs[i - 1].count)
+            return prcb_fail(err, -EINVAL, "%s: runs of physical pages overlap at page 0x%llx",
+                             d->name, (unsigned long long)m->runs[i].first);
+    }
+    return 0;
+}
+
+int load_runs(struct prcb_dump *d, struct prcb_error *err)
+{
+    bool is_64 = d->header.bits == 64;
+    const uint8_t *block = d->file.bytes + (is_64 ? RUNS_64 : RUNS_32); /* header is checked */
+    unsigned int word = is_64 ? 8 : 4;
+    uint32_t count = (uint32_t)load_le(block, 4);
+    uint64_t offset = d->header.size;
+
+    if (!count || count > (RUNS_ROOM - 2 * word) / (2 * word))
+        return prcb_fail(err, -EINVAL,
+                         "%s: the header describes %u runs of physical memory; 1 to %u fit there",
+                         d->name, count, (RUNS_ROOM - 2 * word) / (2 * word));
+    d->memory.runs = calloc(count, sizeof(*d->memory.runs));
+    if (!d->memory.runs)
+        return prcb_fail(err, -ENOMEM, "%s: out of memory", d->name);
+    for (uint32_t i = 0; i < count; i++) {
+        struct page_run *run = &d->memory.runs[d->memory.run_count++];
+
+        run->first = load_le(block + 2 * word * (i + 1), word);
+        run->count = load_le(block + 2 * word * (i + 1) + word, word);
+        run->offset = offset;
+        if (run->count > UINT64_MAX >> (PAGE_SHIFT + 8) || run->first > UINT64_MAX >> PAGE_SHIFT)
+            return prcb_fail(err, -EINVAL, "%s: run %u has 0x%llx pages from page 0x%llx", d->name,
+                             i, (unsigned long long)run->count, (unsigned long long)run->first);
+        offset += run->count * PAGE_SIZE;
+    }
+    return check_runs(d, err);
+}
+
+static int set_bitmap(struct prcb_dump *d, struct dump_cursor *c, uint64_t bits, uint64_t data,
+                      struct prcb_error *err)
+{
+    const uint8_t *bitmap;
+    int code;
+
+    if (bits > BITMAP_MOST)
+        return cursor_fail(c, -EINVAL,
+                           "the page bitmap has 0x%llx bits; up to 0x%llx (32 TiB) are read",
+                           (unsigned long long)bits, BITMAP_MOST);
+    code = cursor_bytes(c, "the page bitmap", (bits + 7) / 8, &bitmap);
+    if (code)
+        return code;
+    if (data < c->at)
+        return cursor_fail(c, -EINVAL, "the bitmap ends at 0x%llx, behind the first page at 0x%llx",
+                           (unsigned long long)c->at, (unsigned long long)data);
+    d->memory.bitmap = bitmap;
+    d->memory.bitmap_pages = bits;
+    d->memory.data = data;
+    if (memory_index_bitmap(&d->memory))
+        return prcb_fail(err, -ENOMEM, "%s: out of memory", d->name);
+    return 0;
+}
+
+static int check_signature(struct dump_cursor *c, const uint8_t *bytes)
+{
+    if ((memcmp(bytes, "SDMP", 4) && memcmp(bytes, "FDMP", 4)) || memcmp(bytes + 4, "DUMP", 4))
+        return cursor_fail(c, -EINVAL, "no bitmap header (SDMP or FDMP) where one belongs");
+    return 0;
+}
+
+int load_bitmap(struct prcb_dump *d, struct prcb_error *err)
+{
+    struct dump_cursor c = {.file = &d->file, .at = d->header.size, .err = err};
+    const uint8_t *bytes;
+    uint64_t present, bits;
+    int code = cursor_bytes(&c, "the bitmap header", 0x38, &bytes);
+
+    if (!code)
+        code = check_signature(&c, bytes);
+    if (code)
+        return code;
+    present = load_le(bytes + 0x28, 8);
+    bits = load_le(bytes + 0x30, 8);
+    return set_bitmap(d, &c, bits > present ? bits : present, load_le(bytes + 0x20, 8), err);
+}
+
+int load_summary(struct prcb_dump *d, struct prcb_error *err)
+{
+    struct dump_cursor c = {.file = &d->file, .at = d->header.size, .err = err};
+    uint32_t length = d->header.bits == 64 ? 0x28 : 0x20;
+    const uint8_t *bytes;
+    uint64_t bits, data;
+    int code = cursor_bytes(&c, "the summary header", length, &bytes);
+
+    if (!code)
+        code = check_signature(&c, bytes);
+    if (code)
+        return code;
+    data = load_le(bytes + 0x0c, 4);
+    bits = load_le(bytes + 0x10, 4);
+    if (!bits || bits != load_le(bytes + 0x18, 4)) /* not the older form */
+        return load_bitmap(d, err);
+    return set_bitmap(d, &c, bits, data, err);
+}

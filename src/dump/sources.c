@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Finds the KPRCBs: by KiProcessorBlock of the debugger data; in triage dumps also the copy at
+ * PrcbOffset, and blocks that carry their own address in a KDPC. Then gives the other copies of a
+ * triage dump (thread, process) their addresses.
+ */
+#include "inside.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PROCESSORS_MOST 2048u /* what Windows can number */
+#define BLOCK_LEAST     0x800u
+/* No machine has memory here: for a copy whose address is not known. */
+#define MADE_UP_64 0x7f00000000000000u
+#define MADE_UP_32 0x10000u
+
+uint32_t kprcb_length(const struct prcb_dump *d)
+{
+    const struct triage *t = &d->triage;
+    const uint32_t others[] = {t->process, t->thread, t->kdbg, t->blocks, (uint32_t)d->file.size};
+    uint32_t length = symbols_size(d, "KPRCB");
+
+    if (!length)
+        length = d->kdbg.prcb_size;
+    if (length)
+        return length < KPRCB_MOST ? length : KPRCB_MOST;
+    if (!t->prcb)
+        return d->memory.pointer_size == 8 ? 0x10000 : 0x8000;
+    length = KPRCB_MOST; /* up to what follows it in the file */
+    for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+        if (others[i] > t->prcb && others[i] - t->prcb < length)
+            length = others[i] - t->prcb;
+    }
+    return length;
+}
+
+static int add_source(struct prcb_dump *d, const struct source *source)
+{
+    struct source *sources;
+
+    sources = reallocarray(d->sources, d->source_count + 1, sizeof(*sources));
+    if (!sources)
+        return -ENOMEM;
+    d->sources = sources;
+    sources[d->source_count++] = *source;
+    return 0;
+}
+
+static bool is_held(const struct prcb_dump *d, uint64_t address)
+{
+    uint32_t length = kprcb_length(d);
+    enum memory_absence why;
+    uint64_t left;
+
+    for (uint64_t at = 0; at < length; at += PAGE_SIZE) {
+        if (memory_at(&d->memory, address + at, &left, &why))
+            return true;
+    }
+    return false;
+}
+
+static bool is_plausible(const struct prcb_dump *d, uint64_t address)
+{
+    const struct machine_row *row = &machine_rows[d->machine];
+
+    return address >= row->kernel_base && !(address & (row->pointer_size - 1));
+}
+
+static int by_processor_block(struct prcb_dump *d)
+{
+    uint64_t count = d->header.processors, address;
+
+    if (count > PROCESSORS_MOST) {
+        if (dump_note(d, "the header says %u processors; up to %u are looked for",
+                      d->header.processors, PROCESSORS_MOST))
+            return -ENOMEM;
+        count = PROCESSORS_MOST;
+    }
+    for (uint32_t i = 0; d->kdbg.processor_block && i < count; i++) {
+        uint64_t slot = d->kdbg.processor_block + (uint64_t)i * d->memory.pointer_size;
+        struct source source = {.has_number = true, .number = i};
+
+        if (memory_pointer(&d->memory, slot, &address))
+            break;
+        if (!address)
+            continue;
+        source.address = address;
+        source.is_held = is_held(d, address);
+        if (!is_plausible(d, address)) {
+            if (dump_note(d, "KiProcessorBlock[%u] is 0x%llx, which is no KPRCB", i,
+                          (unsigned long long)address))
+                return -ENOMEM;
+        } else if (add_source(d, &source)) {
+            return -ENOMEM;
+        }
+    }
+    return 0;
+}
+
+/* ---- triage dumps ---- */
+
+static struct source *find_source(struct prcb_dump *d, uint64_t address)
+{
+    for (size_t i = 0; i < d->source_count; i++) {
+        if (d->sources[i].address == address)
+            return &d->sources[i];
+    }
+    return NULL;
+}
+
+/* The source with the number that the copy carries. */
+static struct source *find_by_number(struct prcb_dump *d, const uint8_t *bytes, uint64_t length)
+{
+    uint64_t number;
+
+    if (!d->kdbg.prcb_number || d->kdbg.prcb_number + 4u > length)
+        return NULL;
+    number = load_le(bytes + d->kdbg.prcb_number,
+                     d->memory.pointer_size == 4 && d->header.minor < 7600 ? 1 : 4);
+    for (size_t i = 0; i < d->source_count; i++) {
+        if (d->sources[i].has_number && d->sources[i].number == number)
+            return &d->sources[i];
+    }
+    return NULL;
+}
+
+static int compare_copies(struct prcb_dump *d, uint64_t address, const uint8_t *bytes,
+                          uint32_t length)
+{
+    uint8_t *block = malloc(length);
+    int code = 0;
+
+    if (!block)
+        return -ENOMEM;
+    if (!memory_read(&d->memory, address, block, length) && memcmp(block, bytes, length))
+        code = dump_note(d,
+                         "the two copies of the crashing processor's KPRCB (offset 0x%x of the "
+                         "file, and the block for 0x%llx) differ; the first is used",
+                         d->triage.prcb, (unsigned long long)address);
+    free(block);
+    return code;
+}
+
+static int add_copy(struct prcb_dump *d, uint64_t address, uint32_t length, uint32_t offset)
+{
+    size_t overlaps = d->memory.overlaps;
+    int code;
+
+    if (!dump_file_holds(&d->file, offset, 1))
+        return 0;
+    if (length > d->file.size - offset)
+        length = (uint32_t)(d->file.size - offset);
+    code = memory_add_range(&d->memory, address, length, offset);
+    memory_seal(&d->memory);
+    d->memory.overlaps = overlaps;
+    return code;
+}
+
+/* The copy at PrcbOffset is the crashing processor's. */
+static int by_prcb_offset(struct prcb_dump *d)
+{
+    uint32_t offset = d->triage.prcb, length = kprcb_length(d);
+    struct source source = {.is_held = true, .is_crashing = true}, *known;
+    const uint8_t *bytes;
+    int code;
+
+    if (!offset || !dump_file_holds(&d->file, offset, 1))
+        return 0;
+    if (length > d->file.size - offset)
+        length = (uint32_t)(d->file.size - offset);
+    bytes = d->file.bytes + offset;
+    source.address = landmark_owner(d, bytes, length);
+    known = find_source(d, source.address);
+    if (!known)
+        known = find_by_number(d, bytes, length);
+    if (known) {
+        known->is_crashing = known->is_held = true;
+        code = compare_copies(d, known->address, bytes, length);
+        return code ? code : add_copy(d, known->address, length, offset);
+    }
+    source.is_made_up = !source.address;
+    if (source.is_made_up)
+        source.address = d->memory.pointer_size == 8 ? MADE_UP_64 : MADE_UP_32;
+    code = add_source(d, &source);
+    return code ? code : add_copy(d, source.address, length, offset);
+}
+
+/* Blocks whose bytes name their own address as a KPRCB. */
+static int by_blocks(struct prcb_dump *d)
+{
+    const struct memory *m = &d->memory;
+
+    for (size_t i = 0; i < m->range_count; i++) {
+        const struct virtual_range range = m->ranges[i];
+        struct source source = {.address = range.address, .is_held = true};
+
+        if (range.size < BLOCK_LEAST || range.size > KPRCB_MOST ||
+            !dump_file_holds(&d->file, range.offset, range.size) ||
+            landmark_owner(d, d->file.bytes + range.offset, range.size) != range.address)
+            continue;
+        if (d->source_count >= PROCESSORS_MOST)
+            break;
+        if (!find_source(d, range.address) && add_source(d, &source))
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+/* The copies of the current thread and its process get their addresses. */
+static int place_thread(struct prcb_dump *d, const struct source *crashing)
+{
+    const struct kdbg *k = &d->kdbg;
+    uint32_t current = k->prcb_current_thread ? k->prcb_current_thread : d->memory.pointer_size;
+    uint64_t thread, process;
+    int code;
+
+    if (!d->triage.thread || !k->thread_size ||
+        memory_pointer(&d->memory, crashing->address + current, &thread) ||
+        !is_plausible(d, thread))
+        return 0;
+    code = add_copy(d, thread, k->thread_size, d->triage.thread);
+    if (code || !d->triage.process || !k->process_size || !k->thread_process ||
+        memory_pointer(&d->memory, thread + k->thread_process, &process) ||
+        !is_plausible(d, process))
+        return code;
+    return add_copy(d, process, k->process_size, d->triage.process);
+}
+
+/* ---- other dumps ---- */
+
+/* The header's context is that of the processor that crashed. */
+static void find_crashing(struct prcb_dump *d)
+{
+    const struct machine_row *row = &machine_rows[d->machine];
+    struct source *found = NULL;
+
+    if (!d->kdbg.prcb_context || !d->header.stack_pointer)
+        return;
+    for (size_t i = 0; i < d->source_count; i++) {
+        uint64_t context = d->sources[i].address + d->kdbg.prcb_context, sp, pc;
+
+        if (memory_pointer(&d->memory, context + row->stack_pointer, &sp) ||
+            memory_pointer(&d->memory, context + row->program_counter, &pc) ||
+            sp != d->header.stack_pointer || pc != d->header.program_counter)
+            continue;
+        if (found)
+            return;
+        found = &d->sources[i];
+    }
+    if (found)
+        found->is_crashing = true;
+}
+
+int sources_find(struct prcb_dump *d, struct prcb_error *err)
+{
+    int code = by_processor_block(d);
+
+    if (!d->memory.is_virtual) {
+        find_crashing(d);
+        return code ? prcb_fail(err, code, "%s: out of memory", d->name) : 0;
+    }
+    if (!code)
+        code = by_prcb_offset(d);
+    if (!code && d->source_count <= 1)
+        code = by_blocks(d);
+    for (size_t i = 0; !code && i < d->source_count; i++) {
+        if (d->sources[i].is_crashing)
+            code = place_thread(d, &d->sources[i]);
+    }
+    return code ? prcb_fail(err, code, "%s: out of memory", d->name) : 0;
+}

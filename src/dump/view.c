@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * A structure as the dump's kernel has it: by the caller's symbols, else by the candidate versions
+ * of the catalog, as far as those agree.
+ */
+#include "inside.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+bool symbols_have(const struct prcb_dump *d, const char *structure)
+{
+    for (size_t i = 0; i < d->options.symbol_count; i++) {
+        if (!strcmp(d->options.symbols[i].structure, structure))
+            return true;
+    }
+    return false;
+}
+
+uint32_t symbols_size(const struct prcb_dump *d, const char *structure)
+{
+    for (size_t i = 0; i < d->options.symbol_count; i++) {
+        const struct prcb_dump_symbol *s = &d->options.symbols[i];
+
+        if (!*s->member && !strcmp(s->structure, structure))
+            return s->size;
+    }
+    return 0;
+}
+
+static int find_symbol(const struct view *view, const char *path, struct slot *ret)
+{
+    const struct prcb_dump_options *o = &view->dump->options;
+
+    for (size_t i = 0; i < o->symbol_count; i++) {
+        const struct prcb_dump_symbol *s = &o->symbols[i];
+
+        if (strcmp(s->structure, view->name) || strcmp(s->member, path))
+            continue;
+        *ret = (struct slot){
+            s->offset, s->size, s->bit_first, s->bit_width, PRCB_DUMP_BY_SYMBOLS, s->is_pointer};
+        return 0;
+    }
+    return -ENOENT;
+}
+
+static bool same_slot(const struct slot *a, const struct slot *b)
+{
+    return a->offset == b->offset && a->size == b->size && a->bit_first == b->bit_first &&
+           a->bit_width == b->bit_width;
+}
+
+static int find_catalog(const struct view *view, const char *path, struct slot *ret)
+{
+    struct prcb_layout_field field;
+    struct slot slot, first = {0};
+
+    for (size_t i = 0; i < view->layout_count; i++) {
+        if (prcb_layout_lookup(view->layouts[i], path, &field, NULL))
+            return -ENOENT;
+        slot = (struct slot){field.offset,    field.size,     field.bit_first,
+                             field.bit_width, view->found_by, field.kind == PRCB_LAYOUT_POINTER};
+        if (!i)
+            first = slot;
+        else if (!same_slot(&slot, &first))
+            return -ENOENT;
+    }
+    if (!view->layout_count || (view->known_end && first.offset + first.size > view->known_end))
+        return -ENOENT;
+    *ret = first;
+    return 0;
+}
+
+int view_find(const struct view *view, const char *path, struct slot *ret)
+{
+    return find_symbol(view, path, ret) ? find_catalog(view, path, ret) : 0;
+}
+
+uint32_t view_size(const struct view *view)
+{
+    uint32_t size = symbols_size(view->dump, view->name);
+
+    if (size || !view->layout_count)
+        return size;
+    size = prcb_layout_size(view->layouts[0]);
+    for (size_t i = 1; i < view->layout_count; i++) {
+        if (prcb_layout_size(view->layouts[i]) < size)
+            size = prcb_layout_size(view->layouts[i]);
+    }
+    return size;
+}
+
+static void name_versions(struct view *view)
+{
+    struct prcb_layout_version first, last;
+
+    if (!view->layout_count)
+        return;
+    prcb_layout_version(view->layouts[0], &first);
+    prcb_layout_version(view->layouts[view->layout_count - 1], &last);
+    if (first.id == last.id)
+        snprintf(view->version, sizeof(view->version), "%s", first.name);
+    else
+        snprintf(view->version, sizeof(view->version), "%s .. %s", first.name, last.name);
+}
+
+int view_init(struct view *view, const struct prcb_dump *d, const char *name,
+              const unsigned int *versions, size_t count)
+{
+    enum prcb_arch arch = d->machine == MACHINE_X86 ? PRCB_ARCH_X86 : PRCB_ARCH_X64;
+
+    *view = (struct view){.name = name, .dump = d, .found_by = PRCB_DUMP_BY_CATALOG};
+    for (size_t i = 0; i < count && view->layout_count < VIEW_LAYOUTS; i++) {
+        struct prcb_layout *layout;
+        int code = prcb_layout_find_id(name, versions[i], arch, &layout, NULL);
+
+        if (code == -ENOMEM)
+            return code;
+        if (!code)
+            view->layouts[view->layout_count++] = layout;
+    }
+    name_versions(view);
+    return 0;
+}
+
+void view_deinit(struct view *view)
+{
+    for (size_t i = 0; i < view->layout_count; i++)
+        prcb_layout_free(view->layouts[i]);
+    view->layout_count = 0;
+}
