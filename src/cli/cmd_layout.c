@@ -136,10 +136,15 @@ static int find_version(const struct layout_request *r, const char *version,
 
 int layout_open(const struct layout_request *r, const char *version, struct prcb_layout **ret)
 {
-    struct prcb_error err;
+    struct prcb_layout_version newest;
     struct prcb_layout *l = version ? NULL : find_newest(r);
+    struct prcb_error err;
 
-    if (!l && find_version(r, version ? version : "10.0.26100", &l, &err))
+    if (!version && !l) { /* no version has it: the words of the newest will do */
+        prcb_layout_version_at(layout_version_count() - 1, &newest);
+        version = newest.name;
+    }
+    if (!l && find_version(r, version, &l, &err))
         return cli_error(r->command, "%s", err.text);
     if (*prcb_layout_note(l))
         cli_warn(r->command, "%s", prcb_layout_note(l));

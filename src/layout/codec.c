@@ -222,7 +222,8 @@ static int check_all(const struct prcb_layout *l, size_t length, size_t count,
         if (f->offset > length || f->size > length - f->offset)
             return fail_short(l, f->name, f->offset, f->size, length, err);
     }
-    return fail_short(l, "(end)", needed, 0, length, err);
+    return prcb_fail(err, -ENODATA, "%s at 0x0 needs 0x%" PRIx32 " bytes, the buffer has 0x%zx",
+                     l->type->name, needed, length);
 }
 
 int prcb_layout_decode_all(const struct prcb_layout *layout, const void *bytes, size_t length,

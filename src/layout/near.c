@@ -2,11 +2,13 @@
 #include "near.h"
 
 #include <ctype.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #define NAME_MAX_LENGTH 63 /* longer names are compared up to here */
+#define FAR             UINT_MAX
 
 static unsigned int min3(unsigned int a, unsigned int b, unsigned int c)
 {
@@ -38,7 +40,8 @@ static unsigned int edits(const char *a, const char *b)
     return row[length_b];
 }
 
-/* Small is near: 0 where one name contains the other, else edits, up to a third of the length. */
+/* Small is near: 1 where the candidate contains what was typed, else edits, up to a third of its
+ * length; beyond that it is not near at all. */
 static unsigned int distance(const char *wanted, const char *candidate)
 {
     unsigned int e = edits(wanted, candidate);
@@ -46,7 +49,7 @@ static unsigned int distance(const char *wanted, const char *candidate)
 
     if (length >= 3 && strcasestr(candidate, wanted))
         return 1;
-    return e <= length / 3 + 1 ? e : NAME_MAX_LENGTH;
+    return e <= length / 3 + 1 ? e : FAR;
 }
 
 void near_offer(struct near *near, const char *wanted, const char *candidate)
@@ -54,7 +57,7 @@ void near_offer(struct near *near, const char *wanted, const char *candidate)
     unsigned int d = distance(wanted, candidate);
     size_t at = near->count;
 
-    if (d == NAME_MAX_LENGTH)
+    if (d == FAR)
         return;
     while (at > 0 && near->distance[at - 1] > d)
         at--;

@@ -323,11 +323,17 @@ static void print_functions(const struct printer *p)
                         f.parameters);
 }
 
-/* Enumerations and opaque structures have no members. */
+/* An enumeration has names, or its numbers are all that is known. */
 static void print_enum(const struct printer *p)
 {
-    fprintf(p->out, "enum %s {\n", p->l->type->name);
-    for (const struct enum_row *e = p->l->type->enums; e->name; e++)
+    const struct type_row *type = p->l->type;
+
+    if (!type->enums[0].name) {
+        fprintf(p->out, "/* enum %s: 4 bytes, values not known */\n", type->name);
+        return;
+    }
+    fprintf(p->out, "enum %s {\n", type->name);
+    for (const struct enum_row *e = type->enums; e->name; e++)
         if (e->first <= p->l->version && p->l->version <= e->last)
             fprintf(p->out, "    %s = %u,\n", e->name, e->value);
     fprintf(p->out, "};\n");

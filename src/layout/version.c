@@ -4,6 +4,7 @@
  */
 #include "catalog.h"
 #include "error.h"
+#include "near.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -400,6 +401,14 @@ static int fail_choice(const char *text, const struct version_name *name, struct
 
 static int fail_unknown(const char *text, struct prcb_error *err)
 {
+    struct near near = {0};
+    char names[128];
+
+    for (const struct version_name *n = catalog_version_names; n->name; n++)
+        near_offer(&near, text, n->name);
+    if (near.count)
+        return prcb_fail(err, -EINVAL, "\"%.64s\" is not a version of Windows%s", text,
+                         near_text(&near, names, sizeof(names)));
     return prcb_fail(err, -EINVAL,
                      "\"%.64s\" is not a version of Windows: give a name (\"XP SP3\", \"1909\", "
                      "\"Windows 11 22H2\"), a version (6.1) or a build (10.0.19041.329)",

@@ -78,7 +78,7 @@ static const struct version_case version_cases[] = {
     {"10.0.", PRCB_ARCH_X64, NULL, "not a version"},
     {"10.0.19041.1.1", PRCB_ARCH_X64, NULL, "not a version"},
     {"10.0.99999999999", PRCB_ARCH_X64, NULL, "not a version"},
-    {"XP SP9", PRCB_ARCH_X86, NULL, "not a version"},
+    {"XP SP9", PRCB_ARCH_X86, NULL, "perhaps XP SP1, XP SP2 or XP SP3"},
 };
 
 static void check_version_case(const struct version_case *c)
@@ -361,6 +361,23 @@ static void test_hostile_fields(void **state)
     check_done();
 }
 
+/* Even tail padding must be there: a buffer that ends early is truncated. */
+static void test_short_by_padding(void **state)
+{
+    struct prcb_layout *l = must_find("PROCESSOR_POWER_STATE", "6.0.6001", PRCB_ARCH_X64);
+    uint8_t bytes[0x117] = {0};
+    uint64_t values[64];
+    struct prcb_error err = {0};
+    size_t count;
+
+    prcb_layout_leaves(l, &count);
+    CHECK(prcb_layout_decode_all(l, bytes, sizeof(bytes), values, count, &err) == -ENODATA &&
+              strstr(err.text, "PROCESSOR_POWER_STATE at 0x0 needs 0x118"),
+          "%s", err.text);
+    prcb_layout_free(l);
+    check_done();
+}
+
 static void test_no_value(void **state)
 {
     struct prcb_layout *l = must_find("PROCESSOR_POWER_STATE", "6.0.6001", PRCB_ARCH_X64);
@@ -400,13 +417,21 @@ static void test_functions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_versions),       cmocka_unit_test(test_arch),
-        cmocka_unit_test(test_find),           cmocka_unit_test(test_revisions),
-        cmocka_unit_test(test_lookup),         cmocka_unit_test(test_lookup_words),
-        cmocka_unit_test(test_leaves),         cmocka_unit_test(test_decode),
-        cmocka_unit_test(test_encode),         cmocka_unit_test(test_bounds),
-        cmocka_unit_test(test_hostile_fields), cmocka_unit_test(test_no_value),
-        cmocka_unit_test(test_enums),          cmocka_unit_test(test_functions),
+        cmocka_unit_test(test_versions),
+        cmocka_unit_test(test_arch),
+        cmocka_unit_test(test_find),
+        cmocka_unit_test(test_revisions),
+        cmocka_unit_test(test_lookup),
+        cmocka_unit_test(test_lookup_words),
+        cmocka_unit_test(test_leaves),
+        cmocka_unit_test(test_decode),
+        cmocka_unit_test(test_encode),
+        cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_hostile_fields),
+        cmocka_unit_test(test_no_value),
+        cmocka_unit_test(test_short_by_padding),
+        cmocka_unit_test(test_enums),
+        cmocka_unit_test(test_functions),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
