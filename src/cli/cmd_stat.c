@@ -153,7 +153,7 @@ static void report(struct run *run, uint64_t now, bool interval, bool last)
 {
     const struct stat_options *options = run->options;
     struct prcb_status status = {.size = sizeof(status)};
-    struct stat_view view;
+    struct stat_view view = {0};
     struct stat_report report = {
         .options = options,
         .session = run->session,
@@ -176,11 +176,11 @@ static void report(struct run *run, uint64_t now, bool interval, bool last)
     if (result) {
         run->failed = true;
         cli_error(run->command, "no report: %s", strerror(-result));
-        return;
+    } else {
+        write_report(run, &report);
+        note(run, &report, last);
+        stat_output_flush(&run->output);
     }
-    write_report(run, &report);
-    note(run, &report, last);
-    stat_output_flush(&run->output);
     stat_view_deinit(&view);
 }
 
@@ -244,8 +244,8 @@ static int do_due(struct run *run, uint64_t now, bool *ret)
     return result;
 }
 
-/* True when nobody reads what is written any more. */
-static bool nobody_reads(const struct run *run)
+/* True when there is no point in going on: what is written arrives nowhere. */
+static bool in_vain(const struct run *run)
 {
     return run->output.error && !run->wait.child;
 }
@@ -267,7 +267,7 @@ static void measure(struct run *run)
             ended = targets_ended(run);
         if (!ended && do_due(run, now, &ended))
             ended = true;
-        ended = ended || run->failed || nobody_reads(run);
+        ended = ended || run->failed || in_vain(run);
     }
 }
 

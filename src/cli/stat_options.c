@@ -57,7 +57,6 @@ struct state {
     struct stat_options *options;
     const char *format; /* the option that chose the format */
     bool per_thread;
-    bool oom;
 };
 
 static int fail(const struct state *state)
