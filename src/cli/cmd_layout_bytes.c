@@ -234,18 +234,19 @@ static int encode_below(struct encoder *e, const char *step, struct json_object 
 
 static int encode_object(struct encoder *e, struct json_object *node)
 {
-    json_object_object_foreach(node, key, value)
-    {
+    struct json_object_iterator at = json_object_iter_begin(node);
+    struct json_object_iterator end = json_object_iter_end(node);
+    int status = CLI_OK;
+
+    for (; !status && !json_object_iter_equal(&at, &end); json_object_iter_next(&at)) {
+        const char *key = json_object_iter_peek_name(&at);
         char step[128];
-        int status;
 
         if ((size_t)snprintf(step, sizeof(step), "%s%s", *e->path ? "." : "", key) >= sizeof(step))
             return cli_error(e->r->command, "%s: no member has so long a name", key);
-        status = encode_below(e, step, value);
-        if (status)
-            return status;
+        status = encode_below(e, step, json_object_iter_peek_value(&at));
     }
-    return CLI_OK;
+    return status;
 }
 
 static int encode_array(struct encoder *e, struct json_object *node)
