@@ -27,11 +27,6 @@ const struct size_row *layout_find_size(const struct type_row *type, unsigned in
     return NULL;
 }
 
-static bool row_applies(const struct member_row *row, unsigned int version, enum prcb_arch arch)
-{
-    return row->first <= version && version <= row->last && row->offset[arch] != NO_OFFSET;
-}
-
 static const struct type_row *find_type(const char *name)
 {
     while (*name == '_')
@@ -179,14 +174,14 @@ static int build_members(struct prcb_layout *l, unsigned int depth, struct prcb_
     size_t count = 0;
 
     for (const struct member_row *row = l->type->members; row->name; row++)
-        count += row_applies(row, l->version, l->arch);
+        count += layout_row_applies(row, l->version, l->arch);
     l->members = calloc(count + 1, sizeof(l->members[0]));
     if (!l->members)
         return prcb_fail(err, -ENOMEM, "out of memory");
     for (const struct member_row *row = l->type->members; row->name; row++) {
         int r;
 
-        if (!row_applies(row, l->version, l->arch))
+        if (!layout_row_applies(row, l->version, l->arch))
             continue;
         r = make_member(row, l, depth, &l->members[l->member_count], err);
         if (r)
@@ -199,11 +194,6 @@ static int build_members(struct prcb_layout *l, unsigned int depth, struct prcb_
 }
 
 /* ---- leaves ---- */
-
-static uint32_t element_size(const struct prcb_layout_field *f)
-{
-    return f->size / f->count;
-}
 
 /* Writes "[i]", "[i][j]" or nothing behind a name; returns the length. */
 static size_t index_text(const struct prcb_layout_field *f, uint32_t i, char *buffer, size_t size)
@@ -241,8 +231,9 @@ static void add_leaf(struct leaf_pass *pass, const struct prcb_layout_field *mem
         sprintf(name, "%s%s%s%s", member->name, index, below ? "." : "", below ? below->name : "");
         *leaf = below ? *below : *member;
         leaf->name = name;
-        leaf->offset = member->offset + i * element_size(member) + (below ? below->offset : 0);
-        leaf->size = below ? below->size : element_size(member);
+        leaf->offset =
+            member->offset + i * layout_element_size(member) + (below ? below->offset : 0);
+        leaf->size = below ? below->size : layout_element_size(member);
         leaf->count = 1;
         leaf->inner = 0;
         leaf->is_array = leaf->is_inner = false;
@@ -483,190 +474,4 @@ void prcb_layout_type_text(const struct prcb_layout_field *f, char *buffer, size
     else if (f->is_array)
         snprintf(array, sizeof(array), "[%u]", f->count);
     snprintf(buffer, size, "%s%s%s", base_type(f), star ? " *" : "", array);
-}
-
-/* ---- lookup ---- */
-
-/* The name up to the next '.', '[' or end. */
-static size_t name_length(const char *path)
-{
-    return strcspn(path, ".[");
-}
-
-static const char *resolve_alias(const struct type_row *type, const char *path)
-{
-    for (const struct alias_row *a = type->aliases; a->spelling; a++)
-        if (!strcmp(path, a->spelling))
-            return a->name;
-    return path;
-}
-
-/* The path goes on, or ends, behind a name of this length. */
-static bool ends_name(char c)
-{
-    return c == '\0' || c == '.' || c == '[';
-}
-
-/* The member that the path starts with, and the length of its name. Names of members of inline ones
- * have a dot of their own, so the longest that fits is meant. */
-static const struct prcb_layout_field *match_member(const struct prcb_layout *l, const char *path,
-                                                    size_t *ret_length)
-{
-    const struct prcb_layout_field *best = NULL;
-    size_t plain = name_length(path);
-
-    for (size_t i = 0; i < l->member_count; i++) {
-        const struct prcb_layout_field *m = &l->members[i];
-        size_t length;
-
-        if (m->name[0] != path[0] || (best && !m->is_inner))
-            continue;
-        length = m->is_inner ? strlen(m->name) : plain;
-        if (strncmp(m->name, path, length) || m->name[length] || !ends_name(path[length]))
-            continue;
-        best = m;
-        *ret_length = length;
-    }
-    return best;
-}
-
-/* "[3]" or "[3][1]" at *path: the flat index; moves *path behind it. */
-static int parse_index(const struct prcb_layout_field *f, const char **path, uint32_t *ret)
-{
-    unsigned int dimensions = f->inner ? 2 : 1;
-    uint64_t flat = 0;
-
-    for (unsigned int d = 0; d < dimensions; d++) {
-        uint64_t limit = !f->inner ? f->count : d ? f->inner : f->count / f->inner;
-        unsigned long index;
-        char *end;
-
-        if ((*path)[0] != '[' || (*path)[1] < '0' || (*path)[1] > '9')
-            return -EINVAL;
-        index = strtoul(*path + 1, &end, 10);
-        if (*end != ']')
-            return -EINVAL;
-        if (index >= limit)
-            return -ERANGE;
-        flat = flat * f->inner + index;
-        *path = end + 1;
-    }
-    *ret = (uint32_t)flat;
-    return 0;
-}
-
-/* Narrows a field to one of its elements. */
-static void narrow(struct prcb_layout_field *f, uint32_t index)
-{
-    uint32_t size = element_size(f);
-
-    f->offset += index * size;
-    f->size = size;
-    f->count = 1;
-    f->inner = 0;
-    f->is_array = false;
-}
-
-static int fail_no_member(const struct prcb_layout *l, const char *path, const char *whole,
-                          struct prcb_error *err)
-{
-    struct near near = {0};
-    char wanted[64], text[256];
-
-    snprintf(wanted, sizeof(wanted), "%.*s", (int)name_length(path), path);
-    for (const struct member_row *row = l->type->members; row->name; row++)
-        if (!strcmp(row->name, wanted) && !row_applies(row, l->version, l->arch))
-            return prcb_fail(err, -ENOENT, "%s: not in %s (%s); other versions of %s have it",
-                             whole, catalog_versions[l->version].name, prcb_arch_name(l->arch),
-                             l->type->name);
-    for (size_t i = 0; i < l->member_count; i++)
-        near_offer(&near, wanted, l->members[i].name);
-    return prcb_fail(err, -ENOENT, "%s: %s has no such member in %s (%s)%s", whole, l->type->name,
-                     catalog_versions[l->version].name, prcb_arch_name(l->arch),
-                     near_text(&near, text, sizeof(text)));
-}
-
-static int lookup_step(const struct prcb_layout *l, const char **path, const char *whole,
-                       struct prcb_layout_field *ret, struct prcb_error *err)
-{
-    size_t length;
-    const struct prcb_layout_field *m = match_member(l, *path, &length);
-    uint32_t index;
-    int r;
-
-    if (!m)
-        return fail_no_member(l, *path, whole, err);
-    *ret = *m;
-    *path += length;
-    if (**path == '[') {
-        r = m->is_array ? parse_index(m, path, &index) : -EINVAL;
-        if (r == -ERANGE)
-            return prcb_fail(err, r, "%s: %s.%s has %u elements", whole, l->type->name, m->name,
-                             m->count);
-        if (r)
-            return prcb_fail(err, r, "%s: bad index for %s.%s", whole, l->type->name, m->name);
-        narrow(ret, index);
-    }
-    return 0;
-}
-
-int prcb_layout_lookup(const struct prcb_layout *layout, const char *path,
-                       struct prcb_layout_field *ret, struct prcb_error *err)
-{
-    const struct prcb_layout *l = layout;
-    const char *whole = path;
-    struct prcb_layout_field f;
-    uint32_t base = 0;
-
-    path = resolve_alias(l->type, path);
-    for (;;) {
-        int r = lookup_step(l, &path, whole, &f, err);
-
-        if (r)
-            return r;
-        f.offset += base;
-        if (!*path)
-            break;
-        if (*path != '.' || !f.layout || f.count != 1)
-            return prcb_fail(err, *path == '.' && !f.layout ? -ENOENT : -EINVAL,
-                             "%s: %s.%s has nothing below it", whole, l->type->name, f.name);
-        path++;
-        base = f.offset;
-        l = f.layout;
-    }
-    *ret = f;
-    return 0;
-}
-
-/* ---- enumerations ---- */
-
-static bool enum_applies(const struct enum_row *e, unsigned int version)
-{
-    return e->first <= version && version <= e->last;
-}
-
-const char *prcb_layout_enum_name(const struct prcb_layout *layout,
-                                  const struct prcb_layout_field *field, uint64_t value)
-{
-    const struct enum_row *e = field->enumeration;
-
-    for (; e && e->name; e++)
-        if (e->value == value && enum_applies(e, layout->version))
-            return e->name;
-    return NULL;
-}
-
-int prcb_layout_enum_at(const struct prcb_layout *layout, const struct prcb_layout_field *field,
-                        unsigned int index, const char **ret_name, uint64_t *ret_value)
-{
-    const struct enum_row *e = field->enumeration;
-
-    for (; e && e->name; e++) {
-        if (enum_applies(e, layout->version) && index-- == 0) {
-            *ret_name = e->name;
-            *ret_value = e->value;
-            return 0;
-        }
-    }
-    return -ENOENT;
 }

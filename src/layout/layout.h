@@ -26,4 +26,16 @@ struct prcb_layout {
 const struct size_row *layout_find_size(const struct type_row *type, unsigned int version,
                                         enum prcb_arch arch);
 
+/* The member is there in that version. */
+static inline bool layout_row_applies(const struct member_row *row, unsigned int version,
+                                      enum prcb_arch arch)
+{
+    return row->first <= version && version <= row->last && row->offset[arch] != NO_OFFSET;
+}
+
+static inline uint32_t layout_element_size(const struct prcb_layout_field *f)
+{
+    return f->size / f->count;
+}
+
 #endif
