@@ -4,7 +4,7 @@
  */
 #include "cli.h"
 
-extern const struct cli_command cmd_stat, cmd_doctor, cmd_layout;
+extern const struct cli_command cmd_stat, cmd_doctor, cmd_layout, cmd_dump;
 
 const struct cli_command *const cli_commands[] = {
 #ifdef HAVE_stat
@@ -14,5 +14,6 @@ const struct cli_command *const cli_commands[] = {
     &cmd_doctor,
 #endif
     &cmd_layout,
+    &cmd_dump,
     NULL,
 };

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * prcb dump: the files behind the arguments. Below a directory, files named *.dmp, compressed or
+ * not, in order of their names; symbolic links to directories are not followed.
+ */
+#include "cmd_dump.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "../base/error.h"
+
+#define DEPTH_MOST 32
+
+static int add_path(struct dump_files *files, const char *path)
+{
+    char *copy = strdup(path);
+    char **paths;
+
+    if (!copy)
+        return -ENOMEM;
+    if (files->count == files->room) {
+        paths = reallocarray(files->paths, files->room * 2 + 16, sizeof(*paths));
+        if (!paths) {
+            free(copy);
+            return -ENOMEM;
+        }
+        files->paths = paths;
+        files->room = files->room * 2 + 16;
+    }
+    files->paths[files->count++] = copy;
+    return 0;
+}
+
+static bool is_dump_name(const char *name)
+{
+    static const char *const endings[] = {".dmp", ".dmp.xz", ".dmp.zst", ".dmp.gz"};
+    size_t length = strlen(name);
+
+    for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
+        size_t n = strlen(endings[i]);
+
+        if (length > n && !strcasecmp(name + length - n, endings[i]))
+            return true;
+    }
+    return false;
+}
+
+static int add_directory(struct dump_files *files, const char *path, unsigned int depth,
+                         struct prcb_error *err);
+
+static int add_entry(struct dump_files *files, const char *directory, const char *name,
+                     unsigned int depth, struct prcb_error *err)
+{
+    struct stat st;
+    char *path;
+    int code = 0;
+
+    if (!strcmp(name, ".") || !strcmp(name, ".."))
+        return 0;
+    if (asprintf(&path, "%s/%s", directory, name) < 0)
+        return prcb_fail(err, -ENOMEM, "out of memory");
+    if (lstat(path, &st))
+        code = 0; /* gone since */
+    else if (S_ISDIR(st.st_mode))
+        code = add_directory(files, path, depth + 1, err);
+    else if (is_dump_name(name) && add_path(files, path))
+        code = prcb_fail(err, -ENOMEM, "out of memory");
+    free(path);
+    return code;
+}
+
+static int add_directory(struct dump_files *files, const char *path, unsigned int depth,
+                         struct prcb_error *err)
+{
+    struct dirent **entries;
+    int count, code = 0;
+
+    if (depth > DEPTH_MOST)
+        return prcb_fail(err, -ELOOP, "%s: more than %d directories deep", path, DEPTH_MOST);
+    count = scandir(path, &entries, NULL, alphasort);
+    if (count < 0)
+        return prcb_fail(err, -errno, "%s: cannot read the directory: %s", path, strerror(errno));
+    for (int i = 0; i < count; i++) {
+        if (!code)
+            code = add_entry(files, path, entries[i]->d_name, depth, err);
+        free(entries[i]);
+    }
+    free(entries);
+    return code;
+}
+
+int dump_files_add(struct dump_files *files, const char *path, struct prcb_error *err)
+{
+    size_t before = files->count;
+    struct stat st;
+    int code;
+
+    if (stat(path, &st) || !S_ISDIR(st.st_mode)) /* opening it says what is wrong */
+        return add_path(files, path) ? prcb_fail(err, -ENOMEM, "out of memory") : 0;
+    code = add_directory(files, path, 0, err);
+    if (!code && files->count == before)
+        code =
+            prcb_fail(err, -ENOENT, "%s: no *.dmp, *.dmp.xz, *.dmp.zst or *.dmp.gz below it", path);
+    return code;
+}
+
+void dump_files_free(struct dump_files *files)
+{
+    for (size_t i = 0; i < files->count; i++)
+        free(files->paths[i]);
+    free(files->paths);
+    *files = (struct dump_files){0};
+}

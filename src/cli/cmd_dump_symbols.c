@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * prcb dump --symbols: reads the structures that dumps need out of a symbol table in volatility3's
+ * JSON form (ISF), and flattens nested structures into dotted paths.
+ */
+#include "cmd_dump.h"
+
+#include <errno.h>
+#include <json-c/json.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../base/error.h"
+
+#define FILE_MOST  (1ull << 30)
+#define DEPTH_MOST 5
+#define ARRAY_MOST 16 /* longer arrays of structures are left out */
+
+struct loader {
+    struct dump_symbols *symbols;
+    struct json_object *user_types, *base_types, *enums;
+    const char *structure;
+    bool out_of_memory;
+};
+
+static struct json_object *get(struct json_object *object, const char *key)
+{
+    struct json_object *value = NULL;
+
+    if (json_object_is_type(object, json_type_object))
+        json_object_object_get_ex(object, key, &value);
+    return value;
+}
+
+static const char *get_text(struct json_object *object, const char *key)
+{
+    struct json_object *value = get(object, key);
+
+    return json_object_is_type(value, json_type_string) ? json_object_get_string(value) : "";
+}
+
+static uint32_t get_number(struct json_object *object, const char *key)
+{
+    int64_t n = json_object_get_int64(get(object, key));
+
+    return n < 0 || n > UINT32_MAX / 2 ? 0 : (uint32_t)n;
+}
+
+static const char *bare(const char *name)
+{
+    return name + (*name == '_');
+}
+
+static void add_row(struct loader *l, const struct prcb_dump_symbol *row, const char *path,
+                    const char *type)
+{
+    struct dump_symbols *s = l->symbols;
+    struct prcb_dump_symbol *rows;
+
+    if (s->count == s->room) {
+        rows = reallocarray(s->rows, s->room * 2 + 256, sizeof(*rows));
+        if (!rows) {
+            l->out_of_memory = true;
+            return;
+        }
+        s->rows = rows;
+        s->room = s->room * 2 + 256;
+    }
+    rows = &s->rows[s->count];
+    *rows = *row;
+    rows->structure = strdup(l->structure);
+    rows->member = strdup(path);
+    rows->type = strdup(type);
+    s->count++;
+    if (!rows->structure || !rows->member || !rows->type)
+        l->out_of_memory = true;
+}
+
+/* Size of a type in bytes; 0 if the table does not say. */
+static uint32_t type_size(struct loader *l, struct json_object *type, unsigned int depth)
+{
+    const char *kind = get_text(type, "kind"), *name = get_text(type, "name");
+
+    if (depth > DEPTH_MOST)
+        return 0;
+    if (!strcmp(kind, "pointer") || !strcmp(kind, "function"))
+        return get_number(get(l->base_types, "pointer"), "size");
+    if (!strcmp(kind, "base"))
+        return get_number(get(l->base_types, name), "size");
+    if (!strcmp(kind, "enum"))
+        return get_number(get(l->enums, name), "size");
+    if (!strcmp(kind, "array")) {
+        uint64_t size =
+            (uint64_t)get_number(type, "count") * type_size(l, get(type, "subtype"), depth + 1);
+
+        return size <= UINT32_MAX ? (uint32_t)size : 0;
+    }
+    if (!strcmp(kind, "bitfield"))
+        return type_size(l, get(type, "type"), depth + 1);
+    return get_number(get(l->user_types, name), "size");
+}
+
+static void add_fields(struct loader *l, const char *name, const char *prefix, uint64_t base,
+                       unsigned int depth);
+
+static bool is_structure(struct json_object *type)
+{
+    const char *kind = get_text(type, "kind");
+
+    return !strcmp(kind, "struct") || !strcmp(kind, "union") || !strcmp(kind, "class");
+}
+
+static void add_array(struct loader *l, const char *path, struct json_object *type, uint64_t offset,
+                      unsigned int depth)
+{
+    struct json_object *inner = get(type, "subtype");
+    uint32_t count = get_number(type, "count"), size = type_size(l, inner, 0);
+    char element[320];
+
+    for (uint32_t i = 0; is_structure(inner) && count <= ARRAY_MOST && i < count; i++) {
+        snprintf(element, sizeof(element), "%s[%u].", path, i);
+        add_fields(l, get_text(inner, "name"), element, offset + (uint64_t)i * size, depth + 1);
+    }
+}
+
+static void add_field(struct loader *l, const char *prefix, const char *name,
+                      struct json_object *field, uint64_t base, unsigned int depth)
+{
+    struct json_object *type = get(field, "type");
+    const char *kind = get_text(type, "kind");
+    bool is_bits = !strcmp(kind, "bitfield");
+    bool is_anonymous = json_object_get_boolean(get(field, "anonymous"));
+    struct json_object *inner = is_bits ? get(type, "type") : type;
+    uint64_t offset = base + get_number(field, "offset");
+    char path[300];
+    struct prcb_dump_symbol row = {
+        .offset = offset <= UINT32_MAX ? (uint32_t)offset : 0,
+        .size = type_size(l, type, 0),
+        .bit_first = is_bits ? (uint8_t)get_number(type, "bit_position") : 0,
+        .bit_width = is_bits ? (uint8_t)get_number(type, "bit_length") : 0,
+        .is_pointer = !strcmp(kind, "pointer"),
+        .is_signed =
+            json_object_get_boolean(get(get(l->base_types, get_text(inner, "name")), "signed")),
+    };
+
+    if (snprintf(path, sizeof(path), "%s%s", prefix, name) >= (int)sizeof(path) - 16 ||
+        offset > UINT32_MAX || !row.size)
+        return;
+    if (is_structure(type) && is_anonymous) {
+        add_fields(l, get_text(type, "name"), prefix, offset, depth + 1);
+        return;
+    }
+    add_row(l, &row, path, row.is_pointer ? "pointer" : bare(get_text(inner, "name")));
+    if (is_structure(type)) {
+        strcat(path, ".");
+        add_fields(l, get_text(type, "name"), path, offset, depth + 1);
+    } else if (!strcmp(kind, "array")) {
+        add_array(l, path, type, offset, depth);
+    }
+}
+
+static void add_fields(struct loader *l, const char *name, const char *prefix, uint64_t base,
+                       unsigned int depth)
+{
+    struct json_object *fields = get(get(l->user_types, name), "fields");
+
+    if (depth > DEPTH_MOST || !json_object_is_type(fields, json_type_object))
+        return;
+    json_object_object_foreach(fields, key, field)
+    {
+        add_field(l, prefix, key, field, base, depth);
+    }
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+    const struct prcb_dump_symbol *x = a, *y = b;
+    int order = strcmp(x->structure, y->structure);
+
+    if (order)
+        return order;
+    if (x->offset != y->offset)
+        return x->offset < y->offset ? -1 : 1;
+    return strcmp(x->member, y->member);
+}
+
+static int load_structures(struct json_object *root, const char *path, struct dump_symbols *ret,
+                           struct prcb_error *err)
+{
+    struct loader l = {
+        ret, get(root, "user_types"), get(root, "base_types"), get(root, "enums"), NULL, false};
+    const char *name;
+
+    for (unsigned int i = 0; (name = prcb_dump_structure_at(i)); i++) {
+        char underscored[64];
+        struct json_object *type;
+        struct prcb_dump_symbol size = {0};
+
+        snprintf(underscored, sizeof(underscored), "_%s", name);
+        type = get(l.user_types, underscored);
+        if (!type)
+            type = get(l.user_types, name);
+        if (!type)
+            continue;
+        l.structure = name;
+        size.size = get_number(type, "size");
+        add_row(&l, &size, "", "");
+        add_fields(&l, get(l.user_types, underscored) ? underscored : name, "", 0, 0);
+    }
+    if (l.out_of_memory)
+        return prcb_fail(err, -ENOMEM, "%s: out of memory", path);
+    if (!ret->count)
+        return prcb_fail(err, -EINVAL,
+                         "%s: no _KPRCB or PROCESSOR_POWER_STATE in its user_types: not a symbol "
+                         "table (volatility3 ISF) of an NT kernel",
+                         path);
+    qsort(ret->rows, ret->count, sizeof(*ret->rows), compare_rows);
+    return 0;
+}
+
+static int parse(const char *path, int fd, struct json_object **ret, struct prcb_error *err)
+{
+    struct json_tokener *tokener;
+    struct stat st;
+    char *bytes;
+
+    if (fstat(fd, &st) || !S_ISREG(st.st_mode) || !st.st_size || (uint64_t)st.st_size > FILE_MOST)
+        return prcb_fail(err, -EINVAL, "%s: not a file of symbols (JSON, up to 1 GiB)", path);
+    bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (bytes == MAP_FAILED)
+        return prcb_fail(err, -errno, "%s: cannot map the file: %s", path, strerror(errno));
+    tokener = json_tokener_new();
+    *ret = tokener ? json_tokener_parse_ex(tokener, bytes, (int)st.st_size) : NULL;
+    if (!*ret)
+        prcb_fail(err, -EINVAL, "%s: not JSON: %s", path,
+                  tokener ? json_tokener_error_desc(json_tokener_get_error(tokener)) : "no memory");
+    if (tokener)
+        json_tokener_free(tokener);
+    munmap(bytes, (size_t)st.st_size);
+    return *ret ? 0 : -EINVAL;
+}
+
+int dump_symbols_load(const char *path, uint64_t limit, struct dump_symbols *ret,
+                      struct prcb_error *err)
+{
+    struct json_object *root = NULL;
+    int fd, code = dump_unpack(path, limit, &fd, err);
+
+    if (code)
+        return code;
+    code = parse(path, fd, &root, err);
+    close(fd);
+    if (!code)
+        code = load_structures(root, path, ret, err);
+    json_object_put(root);
+    return code;
+}
+
+void dump_symbols_free(struct dump_symbols *symbols)
+{
+    for (size_t i = 0; i < symbols->count; i++) {
+        free((char *)symbols->rows[i].structure);
+        free((char *)symbols->rows[i].member);
+        free((char *)symbols->rows[i].type);
+    }
+    free(symbols->rows);
+    *symbols = (struct dump_symbols){0};
+}

@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * prcb dump for people: header, one line a processor, notes; or everything of one processor.
+ */
+#include "cmd_dump.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "../base/error.h"
+
+/* ---- shared with cmd_dump_json.c ---- */
+
+const char *dump_thread_state(uint64_t state)
+{
+    static const char *const names[] = {"Initialized",      "Ready",
+                                        "Running",          "Standby",
+                                        "Terminated",       "Waiting",
+                                        "Transition",       "DeferredReady",
+                                        "GateWaitObsolete", "WaitingForProcessInSwap"};
+
+    return state < sizeof(names) / sizeof(names[0]) ? names[state] : NULL;
+}
+
+/* Days since 1601 to a date; proleptic Gregorian. */
+void dump_time_text(uint64_t filetime, char *ret, size_t size)
+{
+    uint64_t ms = filetime / 10000, day = ms / 86400000, in_day = ms % 86400000;
+    uint64_t shifted = day + 584694; /* days from 0000-03-01 to 1601-01-01 */
+    uint64_t era, doe, yoe, doy, mp, year;
+
+    era = shifted / 146097;
+    doe = shifted % 146097;
+    yoe = (doe - doe / 1460 + doe / 36524 - doe / 146096) / 365;
+    doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
+    mp = (5 * doy + 2) / 153;
+    year = yoe + era * 400 + (mp >= 10);
+    snprintf(ret, size,
+             "%04" PRIu64 "-%02" PRIu64 "-%02" PRIu64 " %02" PRIu64 ":%02" PRIu64 ":%02" PRIu64
+             ".%03" PRIu64,
+             year, mp < 10 ? mp + 3 : mp - 9, doy - (153 * mp + 2) / 5 + 1, in_day / 3600000,
+             in_day / 60000 % 60, in_day / 1000 % 60, in_day % 1000);
+}
+
+int dump_choose_cpu(const struct prcb_dump *d, const struct dump_request *request, size_t *ret,
+                    struct prcb_error *err)
+{
+    const struct prcb_dump_processor *p;
+
+    for (size_t i = 0; (p = prcb_dump_processor(d, i)); i++) {
+        if (request->has_cpu ? p->number == request->cpu : p->crashing) {
+            *ret = i;
+            return 0;
+        }
+    }
+    if (!request->has_cpu && prcb_dump_processor(d, 0)) {
+        *ret = 0;
+        return 0;
+    }
+    if (request->has_cpu)
+        return prcb_fail(err, -ENOENT, "processor %u is not in this dump", request->cpu);
+    return prcb_fail(err, -ENOENT, "no processor was found in this dump");
+}
+
+/* ---- header ---- */
+
+static void print_assumed(FILE *out, uint8_t source, const char *option)
+{
+    if (source == PRCB_DUMP_ASSUMED)
+        fprintf(out, " (assumed, not in this dump; %s)", option);
+    else if (source == PRCB_DUMP_FROM_OPTION)
+        fprintf(out, " (%s)", option);
+}
+
+static void print_uptime(FILE *out, uint64_t uptime)
+{
+    uint64_t s = uptime / 10000000;
+
+    fprintf(out, "uptime      %.2f s", (double)uptime / 1e7);
+    if (s >= 60)
+        fprintf(out, " (%" PRIu64 " d %02" PRIu64 ":%02" PRIu64 ":%02" PRIu64 ")", s / 86400,
+                s / 3600 % 24, s / 60 % 60, s % 60);
+    putc('\n', out);
+}
+
+static void print_bugcheck(FILE *out, const struct prcb_dump_info *info)
+{
+    fprintf(out, "bug check   0x%x %s (", info->bugcheck_code,
+            info->bugcheck_name ? info->bugcheck_name : "(name not known)");
+    for (size_t i = 0; i < 4; i++)
+        fprintf(out, "%s0x%" PRIx64, i ? ", " : "", info->bugcheck_parameters[i]);
+    fputs(")\n", out);
+}
+
+static void print_layout(FILE *out, const struct prcb_dump *d)
+{
+    const struct prcb_dump_info *info = prcb_dump_info(d);
+    const struct prcb_dump_processor *p;
+    size_t held = 0, confirmed = 0;
+
+    for (size_t i = 0; (p = prcb_dump_processor(d, i)); i++) {
+        held += p->held;
+        confirmed += p->power_confirmed;
+    }
+    fprintf(out, "layout      KPRCB %s",
+            info->layout_found == PRCB_DUMP_BY_SYMBOLS ? "by symbols"
+            : info->layout                             ? info->layout
+                                                       : "not known");
+    if (confirmed)
+        fprintf(out, "; PowerState found by %s, landmark holds in %zu of %zu",
+                prcb_dump_found_name(prcb_dump_processor(d, 0)->power_found), confirmed, held);
+    putc('\n', out);
+}
+
+static void print_processors(FILE *out, const struct prcb_dump *d)
+{
+    const struct prcb_dump_processor *p;
+    size_t i;
+
+    fprintf(out, "processors  %u", prcb_dump_info(d)->header_processors);
+    p = prcb_dump_processor(d, 0);
+    if (p && p->vendor[0])
+        fprintf(out, ", %s", p->vendor);
+    for (i = 0; (p = prcb_dump_processor(d, i)); i++) {
+        if (p->crashing)
+            fprintf(out, "; processor %u crashed (marked *)", p->number);
+    }
+    putc('\n', out);
+}
+
+static void print_header(FILE *out, const struct prcb_dump *d, const char *path)
+{
+    const struct prcb_dump_info *info = prcb_dump_info(d);
+    char time[40];
+
+    fprintf(out, "file        %s\n", path);
+    fprintf(out, "container   %s: %s\n", info->container, info->container_words);
+    fprintf(out, "machine     %s, build %u: %s%s\n", info->machine, info->build,
+            info->release ? info->release : "release not known",
+            info->major == 12 ? " (checked build)" : "");
+    print_bugcheck(out, info);
+    if (info->uptime_100ns)
+        print_uptime(out, info->uptime_100ns);
+    else
+        fputs("uptime      not in this dump\n", out);
+    if (info->crash_time) {
+        dump_time_text(info->crash_time, time, sizeof(time));
+        fprintf(out, "crashed     %s UTC\n", time);
+    }
+    print_processors(out, d);
+    print_layout(out, d);
+    fprintf(out, "tick        %g ms", info->time_increment / 1e4);
+    print_assumed(out, info->time_increment_source, "--time-increment");
+    if (info->qpc_source) {
+        fprintf(out, "; performance counter %g MHz", (double)info->qpc_frequency / 1e6);
+        print_assumed(out, info->qpc_source, "--qpc-frequency");
+    }
+    putc('\n', out);
+}
+
+/* ---- the table ---- */
+
+struct table {
+    FILE *out;
+    const struct prcb_dump_info *info;
+    bool raw;
+};
+
+static const struct prcb_dump_value *item(const struct prcb_dump_processor *p, unsigned int i)
+{
+    return p->items[i].found_by ? &p->items[i] : NULL;
+}
+
+/* A time: seconds and its share of kernel + user, or ticks. */
+static void print_time(const struct table *t, const struct prcb_dump_processor *p,
+                       unsigned int which)
+{
+    const struct prcb_dump_value *v = item(p, which), *k = item(p, PRCB_DUMP_KernelTime),
+                                 *u = item(p, PRCB_DUMP_UserTime);
+
+    if (!v) {
+        fprintf(t->out, t->raw ? " %10s" : " %10s %5s", "-", "-");
+        return;
+    }
+    if (t->raw) {
+        fprintf(t->out, " %10" PRIu64, v->value);
+        return;
+    }
+    fprintf(t->out, " %10.2f", (double)v->value * t->info->time_increment / 1e7);
+    if (k && u && k->value + u->value)
+        fprintf(t->out, " %5.1f", 100.0 * (double)v->value / (double)(k->value + u->value));
+    else
+        fprintf(t->out, " %5s", "-");
+}
+
+static void print_number(const struct table *t, const struct prcb_dump_value *v, int width)
+{
+    if (v)
+        fprintf(t->out, " %*" PRIu64, width, v->value);
+    else
+        fprintf(t->out, " %*s", width, "-");
+}
+
+static void print_idle(const struct table *t, const struct prcb_dump_processor *p)
+{
+    const struct prcb_dump_value *v = item(p, PRCB_DUMP_IdleTimeTotal);
+
+    if (t->raw || !v)
+        print_number(t, v, 14);
+    else if (t->info->qpc_frequency)
+        fprintf(t->out, " %10.2f", (double)v->value / (double)t->info->qpc_frequency);
+    else
+        fprintf(t->out, " %10s", "-");
+}
+
+static void print_thread(const struct table *t, const struct prcb_dump_processor *p)
+{
+    const struct prcb_dump_value *thread = item(p, PRCB_DUMP_CurrentThread);
+    const struct prcb_dump_value *idle = item(p, PRCB_DUMP_IdleThread);
+    const struct prcb_dump_value *switches = item(p, PRCB_DUMP_ThreadContextSwitches);
+
+    if (!thread) {
+        fputs(" -", t->out);
+        return;
+    }
+    fprintf(t->out, " %" PRIx64, thread->value);
+    if (idle && idle->value == thread->value)
+        fputs(" (idle)", t->out);
+    else if (switches)
+        fprintf(t->out, " (%" PRIu64 " switches)", switches->value);
+}
+
+static const struct prcb_dump_value *performance(const struct prcb_dump_processor *p)
+{
+    const struct prcb_dump_value *latest = item(p, PRCB_DUMP_LatestPerformancePercent);
+
+    return latest ? latest : item(p, PRCB_DUMP_AveragePerformancePercent);
+}
+
+static void print_row(const struct table *t, const struct prcb_dump_processor *p)
+{
+    const struct prcb_dump_value *parked = item(p, PRCB_DUMP_Parked);
+
+    fprintf(t->out, "%4u%c", p->number, p->crashing ? '*' : ' ');
+    print_time(t, p, PRCB_DUMP_KernelTime);
+    print_time(t, p, PRCB_DUMP_UserTime);
+    print_time(t, p, PRCB_DUMP_DpcTime);
+    print_time(t, p, PRCB_DUMP_InterruptTime);
+    print_number(t, item(p, PRCB_DUMP_InterruptCount), 11);
+    print_idle(t, p);
+    print_number(t, item(p, PRCB_DUMP_MHz), 5);
+    print_number(t, performance(p), 5);
+    fprintf(t->out, " %6s", !parked ? "-" : parked->value ? "yes" : "no");
+    print_number(t, item(p, PRCB_DUMP_TargetIdleState), 4);
+    print_number(t, item(p, PRCB_DUMP_KeContextSwitches), 11);
+    print_thread(t, p);
+    putc('\n', t->out);
+}
+
+static void print_table(const struct table *t, const struct prcb_dump *d)
+{
+    const struct prcb_dump_processor *p;
+
+    if (!prcb_dump_processor(d, 0))
+        return;
+    if (t->raw)
+        fprintf(t->out, "\n CPU  %10s %10s %10s %10s %11s %14s %5s %5s %6s %4s %11s %s\n", "kernel",
+                "user", "dpc", "interrupt", "interrupts", "idle qpc", "MHz", "perf%", "parked",
+                "idle", "switches", "current thread");
+    else
+        fprintf(t->out,
+                "\n CPU  %10s %5s %10s %5s %10s %5s %10s %5s %11s %10s %5s %5s %6s %4s %11s %s\n",
+                "kernel s", "%", "user s", "%", "dpc s", "%", "intr s", "%", "interrupts", "idle s",
+                "MHz", "perf%", "parked", "idle", "switches", "current thread");
+    for (size_t i = 0; (p = prcb_dump_processor(d, i)); i++)
+        print_row(t, p);
+}
+
+static void print_notes(FILE *out, const struct prcb_dump *d)
+{
+    const char *note;
+
+    for (size_t i = 0; (note = prcb_dump_note(d, i)); i++)
+        fprintf(out, "%s- %s\n", i ? "" : "\nnotes\n", note);
+}
+
+/* ---- one processor ---- */
+
+static void print_item(FILE *out, const struct prcb_dump_processor *p, unsigned int i)
+{
+    const struct prcb_dump_value *v = &p->items[i];
+    const char *words = NULL;
+
+    fprintf(out, "  %-27s ", prcb_dump_item_name(i));
+    if (!v->found_by) {
+        fprintf(out, "- %s\n", v->absent);
+        return;
+    }
+    if (v->value >> 40)
+        fprintf(out, "0x%-18" PRIx64, v->value);
+    else
+        fprintf(out, "%-20" PRIu64, v->value);
+    if (i == PRCB_DUMP_ThreadState)
+        words = dump_thread_state(v->value);
+    else if (i == PRCB_DUMP_ThreadWaitReason)
+        words = prcb_wait_reason_name((uint32_t)v->value);
+    fprintf(out, " %s%s%s\n", prcb_dump_found_name(v->found_by), words ? "  " : "",
+            words ? words : "");
+}
+
+static int print_member(const struct prcb_dump_member *m, void *ctx)
+{
+    char name[128];
+    FILE *out = ctx;
+
+    if (m->bit_width)
+        snprintf(name, sizeof(name), "%s : %u", m->path, m->bit_width);
+    else
+        snprintf(name, sizeof(name), "%s", m->path);
+    fprintf(out, "  +0x%04x %-44s %-28s ", m->offset, name, m->type);
+    if (!m->is_held)
+        fputs("- not in this dump\n", out);
+    else if (m->is_opaque)
+        fprintf(out, "(%u bytes)\n", m->size);
+    else if (m->is_pointer)
+        fprintf(out, "0x%" PRIx64 "\n", m->value);
+    else if (m->value_name)
+        fprintf(out, "%" PRIu64 " %s\n", m->value, m->value_name);
+    else
+        fprintf(out, m->value > 9 ? "%" PRIu64 " (0x%" PRIx64 ")\n" : "%" PRIu64 "\n", m->value,
+                m->value);
+    return 0;
+}
+
+/* Bytes of a structure, sixteen a line; those that are not held show as "--". */
+static void print_bytes(FILE *out, const struct prcb_dump *d, const struct prcb_dump_structure *s)
+{
+    for (uint32_t at = 0; at < s->length; at += 16) {
+        fprintf(out, "  +0x%04x", at);
+        for (uint32_t i = at; i < at + 16 && i < s->length; i++) {
+            uint8_t byte;
+
+            if (prcb_dump_read(d, s->address + i, &byte, 1, NULL))
+                fputs(" --", out);
+            else
+                fprintf(out, " %02x", byte);
+        }
+        putc('\n', out);
+    }
+}
+
+static int print_structure(FILE *out, const struct prcb_dump *d, size_t index, const char *name,
+                           bool raw, struct prcb_error *err)
+{
+    struct prcb_dump_structure s;
+    int code = prcb_dump_structure(d, index, name, NULL, NULL, &s, err);
+
+    if (code)
+        return code;
+    fprintf(out, "\n%s of processor %u", s.name, prcb_dump_processor(d, index)->number);
+    if (s.has_address)
+        fprintf(out, " at 0x%" PRIx64, s.address);
+    fprintf(out, ", layout %s, found by %s\n", s.version, prcb_dump_found_name(s.found_by));
+    if (raw)
+        print_bytes(out, d, &s);
+    else
+        prcb_dump_structure(d, index, name, print_member, out, NULL, NULL);
+    return 0;
+}
+
+static void print_cpu(FILE *out, const struct prcb_dump *d, size_t index)
+{
+    const struct prcb_dump_processor *p = prcb_dump_processor(d, index);
+
+    fprintf(out, "\nprocessor %u%s", p->number, p->crashing ? ", the one that crashed" : "");
+    if (p->has_kprcb)
+        fprintf(out, ", KPRCB at 0x%" PRIx64, p->kprcb);
+    fprintf(out, "%s%s\n", p->vendor[0] ? ", " : "", p->vendor);
+    for (unsigned int i = 0; i < PRCB_DUMP_ITEM_COUNT; i++)
+        print_item(out, p, i);
+}
+
+static void print_crashing_thread(FILE *out, const struct prcb_dump *d, size_t index)
+{
+    const struct prcb_dump_processor *p = prcb_dump_processor(d, index);
+
+    fprintf(out, "\ncurrent thread of processor %u%s\n", p->number,
+            p->crashing ? ", the one that crashed" : "");
+    print_item(out, p, PRCB_DUMP_CurrentThread);
+    for (unsigned int i = PRCB_DUMP_ThreadState; i <= PRCB_DUMP_ThreadCounters; i++)
+        print_item(out, p, i);
+}
+
+/* --cpu shows all there is of one processor; --struct and --thread narrow that. */
+static int print_one(FILE *out, const struct prcb_dump *d, const struct dump_request *request,
+                     struct prcb_error *err)
+{
+    size_t index;
+    int code = dump_choose_cpu(d, request, &index, err);
+
+    if (code)
+        return code;
+    if (request->thread)
+        print_crashing_thread(out, d, index);
+    if (request->structure)
+        return print_structure(out, d, index, request->structure, request->raw, err);
+    if (request->thread)
+        return 0;
+    print_cpu(out, d, index);
+    print_structure(out, d, index, "PROCESSOR_POWER_STATE", request->raw, NULL);
+    return 0;
+}
+
+int dump_text(const struct prcb_dump *d, const char *path, const struct dump_request *request,
+              FILE *out, struct prcb_error *err)
+{
+    struct table t = {out, prcb_dump_info(d), request->raw};
+    int code = 0;
+
+    print_header(out, d, path);
+    if (request->has_cpu || request->structure || request->thread)
+        code = print_one(out, d, request, err);
+    else
+        print_table(&t, d);
+    if (!code)
+        print_notes(out, d);
+    return code;
+}
