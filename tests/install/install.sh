@@ -90,8 +90,13 @@ CODE
 check "files" present bin/prcb include/prcb/prcb.h include/prcb/causes.h include/prcb/layout.h \
     share/bash-completion/completions/prcb share/doc/prcb/examples/request.c
 check "public headers are all installed, unchanged" public_headers_installed
-check "manual pages" present share/man/man1/prcb.1 share/man/man1/prcb-stat.1 \
-    share/man/man1/prcb-doctor.1 share/man/man1/prcb-layout.1 share/man/man3/libprcb.3
+pages=()
+for page in "$source_dir"/man/*.scd; do
+    page=${page##*/}
+    page=${page%.scd}
+    pages+=("share/man/man${page##*.}/$page")
+done
+check "manual pages" present "${pages[@]}"
 check "pkg-config knows the version that prcb says" \
     says "^prcb $(pkg-config --modversion libprcb)\$" "$prefix/bin/prcb" --version
 check "prcb finds its library" says '^usage: prcb' "$prefix/bin/prcb" --help
