@@ -41,15 +41,19 @@ static unsigned int edits(const char *a, const char *b)
 }
 
 /* Small is near: 1 where the candidate contains what was typed, else edits, up to a third of its
- * length; beyond that it is not near at all. */
+ * length; beyond that it is not near at all. There are at least as many edits as the lengths
+ * differ, which spares most candidates the count. */
 static unsigned int distance(const char *wanted, const char *candidate)
 {
-    unsigned int e = edits(wanted, candidate);
-    size_t length = strlen(wanted);
+    size_t length = strlen(wanted), other = strlen(candidate), limit = length / 3 + 1;
+    unsigned int e;
 
     if (length >= 3 && strcasestr(candidate, wanted))
         return 1;
-    return e <= length / 3 + 1 ? e : FAR;
+    if ((length > other ? length - other : other - length) > limit)
+        return FAR;
+    e = edits(wanted, candidate);
+    return e <= limit ? e : FAR;
 }
 
 void near_offer(struct near *near, const char *wanted, const char *candidate)
