@@ -234,6 +234,23 @@ static __always_inline void close_running(struct prcb_account_block *account,
                      open_cause(account));
 }
 
+/* A thread that went to sleep after its counters were copied and before its account was
+ * published, a microsecond or two: the guess says why. */
+static __always_inline void count_unseen(struct prcb_account_block *account,
+                                         struct task_struct *task, __u8 cause)
+{
+    struct prcb_wait_cell *cell;
+
+    if (task->nvcsw + task->nivcsw != account->nvcsw + account->nivcsw + 1)
+        return;
+    account->own_switches++;
+    account->nvcsw = task->nvcsw;
+    account->nivcsw = task->nivcsw;
+    cell = wait_cell(account, cause);
+    if (cell)
+        cell->count++;
+}
+
 static __always_inline void close_off(struct prcb_account_block *account, struct task_struct *task,
                                       __u64 now, __u64 clock)
 {
@@ -252,9 +269,12 @@ static __always_inline void close_off(struct prcb_account_block *account, struct
         ready = 0;
     if (account->nvcsw + account->nivcsw != task->nvcsw + task->nivcsw) {
         /* It ran and was switched out unreported since. */
-        run = growth(task->se.sum_exec_runtime, account->sum_exec);
-        if (account->state != PRCB_STATE_UNSEEN)
+        if (account->state == PRCB_STATE_UNSEEN) {
+            count_unseen(account, task, cause);
+        } else {
+            run = growth(task->se.sum_exec_runtime, account->sum_exec);
             account->repaired++;
+        }
     }
     close_unreported(account, elapsed, run, ready, cause);
 }
@@ -511,6 +531,25 @@ static __always_inline struct tag *adopt(struct task_struct *task, __u32 pass, b
     return tag;
 }
 
+/* An account for a task that found none before. Only for the registrar, of which there
+ * is one at a time. The exchange orders the account's stores before the slot's, and its
+ * result is used so that it stays one. */
+static __always_inline struct prcb_account_block *adopt_late(struct task_struct *task,
+                                                             struct tag *tag)
+{
+    struct prcb_head_block *head = head_block();
+    struct prcb_account_block *account;
+    __u32 slot;
+
+    if (!head || !take_slot(head, &slot))
+        return NULL;
+    account = bpf_map_lookup_elem(&account_map, &slot);
+    if (!account)
+        return NULL;
+    init_account(account, task, clock_now(head), false);
+    return __sync_lock_test_and_set(&tag->slot, slot) == PRCB_SLOT_NONE ? account : NULL;
+}
+
 /* ---- following ---- */
 
 static __always_inline bool in_cgroup(struct cgroup *cgroup, __u64 id)
@@ -552,7 +591,7 @@ int prcb_newtask(__u64 *ctx)
 /* ---- threads that exist already ---- */
 
 /* What an existing thread is doing, as far as can be seen from outside. Not inlined:
- * it is called in an unrolled loop. */
+ * it is called often. */
 static __noinline __u32 guess_of(struct task_struct *task)
 {
     __u32 state = task->__state;
@@ -584,14 +623,24 @@ static __always_inline bool has_ended(struct task_struct *task)
     return false;
 }
 
+/* Guesses once; false: it may be from before a switch that is under way. */
+static __always_inline bool guess_settles(struct prcb_account_block *account,
+                                          struct task_struct *task)
+{
+    __u64 before = task->nvcsw + task->nivcsw;
+
+    *(volatile __u32 *)&account->guess = guess_of(task);
+    /* On a processor, but not to run on: its switch may be behind it already. */
+    return task->nvcsw + task->nivcsw == before &&
+           !(*(volatile int *)&task->on_cpu && *(volatile unsigned int *)&task->__state);
+}
+
 /* The account is published before its first switch, so the guess and the counters
  * may be from before a switch nobody saw: look again until they agree. The guess
  * is one word of its own, so the switch program never waits for this. */
 static __always_inline void guess_until_settled(struct prcb_account_block *account,
                                                 struct task_struct *task)
 {
-    int i;
-
     /* Made its last switch before it was published: no program writes this account. */
     if (has_ended(task)) {
         __u32 seq = account->seq;
@@ -604,16 +653,11 @@ static __always_inline void guess_until_settled(struct prcb_account_block *accou
         prcb_seq_end(&account->seq, seq);
         return;
     }
-    /* Unrolled, for the compiler may lay a loop out so that its head is fallen into from
+    /* No loop, for the compiler may lay one out so that its head is fallen into from
      * below: 6.1 refuses that ("back-edge"). */
-#pragma unroll
-    for (i = 0; i < 4; i++) {
-        __u64 before = task->nvcsw + task->nivcsw;
-
-        *(volatile __u32 *)&account->guess = guess_of(task);
-        if (task->nvcsw + task->nivcsw == before)
-            break;
-    }
+    if (!guess_settles(account, task) && !guess_settles(account, task) &&
+        !guess_settles(account, task))
+        guess_settles(account, task);
 }
 
 static __always_inline bool is_requested(struct task_struct *task)
@@ -638,11 +682,12 @@ static __always_inline void register_task(struct task_struct *task)
     request.seen++;
     if (tag) {
         tag->pass |= request.pass;
-        if (tag->slot == PRCB_SLOT_NONE)
-            request.full++;
-        return;
+        if (tag->slot != PRCB_SLOT_NONE)
+            return;
+        account = adopt_late(task, tag);
+    } else {
+        tag = adopt(task, request.pass, false, &account);
     }
-    tag = adopt(task, request.pass, false, &account);
     if (account) {
         guess_until_settled(account, task);
         request.added++;
