@@ -13,7 +13,5 @@ const struct cli_command *const cli_commands[] = {
 #ifdef HAVE_doctor
     &cmd_doctor,
 #endif
-    &cmd_layout,
-    &cmd_dump,
-    NULL,
+    &cmd_layout, &cmd_dump, NULL,
 };
