@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <linux/bpf.h>
 #include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
@@ -33,22 +34,32 @@ static cpu_set_t allowed; /* processors this program was started on */
 
 /* ---- running ---- */
 
+/* Loads the smallest program of a kind that needs the same privilege as prcb's. */
+static bool may_load_programs(void)
+{
+    static const struct bpf_insn code[] = {
+        {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
+        {.code = BPF_JMP | BPF_EXIT},
+    };
+    union bpf_attr attr = {.prog_type = BPF_PROG_TYPE_RAW_TRACEPOINT,
+                           .insn_cnt = 2,
+                           .insns = (uintptr_t)code,
+                           .license = (uintptr_t) "GPL"};
+    int fd = (int)syscall(SYS_bpf, BPF_PROG_LOAD, &attr, sizeof(attr));
+
+    if (fd < 0)
+        return false;
+    close(fd);
+    return true;
+}
+
 /* NULL: eBPF can be used here, so anything that fails is a failure. */
 static const char *why_not(void)
 {
-    static struct prcb_error err;
-    struct prcb_options options = {.size = sizeof(options), .tier = PRCB_TIER_BPF};
-    struct prcb *p;
-
     if (access("/sys/kernel/btf/vmlinux", R_OK))
-        return "the kernel has no BTF";
-    if (prcb_open(&options, &p, &err) == 0) {
-        prcb_close(p);
-        return NULL;
-    }
-    /* For root only a refusal by privilege (a container, lockdown) is a reason. */
-    if (err.code == -EPERM || geteuid() != 0)
-        return err.text;
+        return "the kernel has no BTF (/sys/kernel/btf/vmlinux)";
+    if (!may_load_programs())
+        return "eBPF programs may not be loaded (run as root)";
     return NULL;
 }
 
@@ -448,7 +459,7 @@ pid_t child_start(int (*fn)(void *arg), void *arg)
     return child;
 }
 
-static void forget(pid_t child)
+void child_gone(pid_t child)
 {
     for (size_t i = 0; i < MOST_CHILDREN; i++) {
         if (children[i] == child)
@@ -466,7 +477,7 @@ int child_wait(pid_t child)
     }
     if (WIFSTOPPED(status))
         return -WSTOPSIG(status);
-    forget(child);
+    child_gone(child);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
@@ -476,7 +487,7 @@ void child_kill(pid_t child)
     kill(child, SIGCONT);
     while (waitpid(child, NULL, __WALL) < 0 && errno == EINTR)
         ;
-    forget(child);
+    child_gone(child);
 }
 
 void *shared_memory(size_t bytes)

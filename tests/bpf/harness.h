@@ -100,6 +100,8 @@ pid_t child_start(int (*fn)(void *arg), void *arg);
 /* Waits for it. Exit status, or -signal. */
 int child_wait(pid_t child);
 void child_kill(pid_t child);
+/* The test has waited for it itself. */
+void child_gone(pid_t child);
 
 /* Zeroed memory that children share; freed by test_end. */
 void *shared_memory(size_t bytes);

@@ -1,0 +1,926 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Waits whose number the machine decides: storage, page faults, processors that are
+ * shared, kernel locks, quotas, freezers, debuggers. Each must be seen at least as
+ * often as the scene makes sure of, for about as long, and nothing may be filed under
+ * a cause that has no part in the scene. As own thread and as another process.
+ * Where a kernel lock must be held for a while, a helper sleeps inside the kernel with
+ * it: its write meets a page that userfaultfd keeps back.
+ */
+#include "harness.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/membarrier.h>
+#include <linux/userfaultfd.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define TIMES    8
+#define PAUSE_NS 2000000
+#define BIT(c)   (1ull << PRCB_CAUSE_##c)
+
+/* A moment's wait for a lock that somebody else holds is nobody's mistake. */
+#define LOCKS (BIT(RWSEM) | BIT(MUTEX) | BIT(KLOCK) | BIT(MMAP_LOCK))
+
+/* What target, helper and test share. */
+struct stage {
+    uint32_t go;   /* gate: 1 when the helper is ready; then as the test raises it */
+    uint32_t turn; /* gate: raised by target and helper in turn */
+    uint32_t done; /* the helper has had its say */
+    pid_t pid, tid;
+    uint64_t voluntary;    /* the target's switches before what it begins */
+    uint64_t major_faults; /* the kernel's count, over the scene */
+    uint64_t inside_ns;
+};
+
+struct scene {
+    const char *name;
+    const char *(*prepare)(void); /* in the test process; NULL, or why it cannot be */
+    void (*act)(void);            /* target */
+    int (*help)(void *arg);       /* helper process; sets go when ready; NULL: none */
+    void (*clean_up)(void);
+    enum prcb_cause cause;
+    uint64_t least_count;
+    uint64_t least_ns;
+    uint64_t also; /* bits of causes that may show up besides */
+};
+
+static struct stage *stage;
+static int file;
+static char file_path[64];
+
+static void broken(const char *what)
+{
+    perror(what);
+    _exit(9);
+}
+
+static void spin_until(uint64_t mono)
+{
+    while (mono_ns() < mono)
+        ;
+}
+
+static void spin_until_done(void)
+{
+    while (!__atomic_load_n(&stage->done, __ATOMIC_ACQUIRE))
+        ;
+}
+
+/* ---- storage ---- */
+
+#define FILE_BYTES   (4u << 20)
+#define TMPFS_MAGIC_ 0x01021994
+
+static const char *make_file(void)
+{
+    static char block[65536];
+    struct statfs fs;
+
+    snprintf(file_path, sizeof(file_path), "/var/tmp/prcb-test-%d", (int)getpid());
+    file = open(file_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (file < 0)
+        return strerror(errno);
+    if (!fstatfs(file, &fs) && fs.f_type == TMPFS_MAGIC_)
+        return "/var/tmp is in memory";
+    for (unsigned i = 0; i < sizeof(block); i++)
+        block[i] = (char)i;
+    for (unsigned done = 0; done < FILE_BYTES; done += sizeof(block)) {
+        if (write(file, block, sizeof(block)) != sizeof(block))
+            return strerror(errno);
+    }
+    return fsync(file) ? strerror(errno) : NULL;
+}
+
+static const char *make_cold_file(void)
+{
+    const char *reason = make_file();
+
+    if (!reason && (posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED) ||
+                    posix_fadvise(file, 0, 0, POSIX_FADV_RANDOM)))
+        reason = "the file system does not take advice";
+    return reason;
+}
+
+static void remove_file(void)
+{
+    close(file);
+    unlink(file_path);
+}
+
+static void act_fsync(void)
+{
+    static char block[65536];
+
+    for (int i = 0; i < TIMES; i++) {
+        memset(block, i, sizeof(block));
+        if (pwrite(file, block, sizeof(block), i * (off_t)sizeof(block)) != sizeof(block) ||
+            fsync(file))
+            broken("fsync");
+    }
+}
+
+static void act_direct(void)
+{
+    char path[64];
+    void *block;
+    int fd;
+
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
+    fd = open(path, O_RDONLY | O_DIRECT | O_CLOEXEC);
+    if (fd < 0 || posix_memalign(&block, 4096, 65536))
+        broken("O_DIRECT");
+    for (int i = 0; i < TIMES; i++) {
+        if (pread(fd, block, 65536, i * 65536) != 65536)
+            broken("pread");
+    }
+    free(block);
+    close(fd);
+}
+
+static void act_cold_read(void)
+{
+    static char block[4096];
+
+    for (unsigned i = 0; i < 32; i++) {
+        if (pread(file, block, sizeof(block), i * 65536) != sizeof(block))
+            broken("pread");
+    }
+}
+
+static uint64_t own_major_faults(void)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_THREAD, &usage);
+    return (uint64_t)usage.ru_majflt;
+}
+
+static void act_major_fault(void)
+{
+    volatile char *map = mmap(NULL, FILE_BYTES, PROT_READ, MAP_SHARED, file, 0);
+    uint64_t before = own_major_faults();
+    char sum = 0;
+
+    if (map == MAP_FAILED || madvise((void *)map, FILE_BYTES, MADV_RANDOM))
+        broken("mmap");
+    for (unsigned i = 0; i < 32; i++)
+        sum = (char)(sum + map[i * 65536]);
+    stage->major_faults = own_major_faults() - before;
+    munmap((void *)map, FILE_BYTES);
+}
+
+/* ---- processors ---- */
+
+#define SHARED_NS 200000000
+
+static void act_hog(void)
+{
+    pin_to(1);
+    spin_until(mono_ns() + SHARED_NS);
+    unpin();
+}
+
+static int help_hog(void *arg)
+{
+    pin_to(1);
+    gate_set(&stage->go, 1);
+    for (;;)
+        ;
+    return 0;
+}
+
+/* Wakes every 2 ms on the target's processor and takes it for 0.2 ms. */
+static int help_real_time(void *arg)
+{
+    struct sched_param param = {.sched_priority = 10};
+
+    pin_to(1);
+    if (sched_setscheduler(0, SCHED_FIFO, &param))
+        return 3;
+    gate_set(&stage->go, 1);
+    for (;;) {
+        sleep_ns(2000000);
+        spin_until(mono_ns() + 200000);
+    }
+    return 0;
+}
+
+static const char *may_be_real_time(void)
+{
+    struct sched_param param = {.sched_priority = 10}, normal = {0};
+
+    if (sched_setscheduler(0, SCHED_FIFO, &param))
+        return "real-time scheduling is not allowed here";
+    sched_setscheduler(0, SCHED_OTHER, &normal);
+    return NULL;
+}
+
+/* Two real-time threads of one priority on one processor: each yield of the one lets
+ * the other run, so every one of them is a switch. */
+static void act_yield(void)
+{
+    struct sched_param param = {.sched_priority = 10}, normal = {0};
+
+    pin_to(1);
+    if (sched_setscheduler(0, SCHED_FIFO, &param))
+        broken("sched_setscheduler");
+    gate_set(&stage->turn, 1);
+    /* The helper is ready from here on and stays so. */
+    while (gate_get(&stage->turn) == 1)
+        sched_yield();
+    stage->voluntary = own_switches();
+    for (int i = 0; i < 1000; i++)
+        sched_yield();
+    stage->voluntary = own_switches() - stage->voluntary;
+    __atomic_store_n(&stage->done, 1, __ATOMIC_RELEASE);
+    sched_setscheduler(0, SCHED_OTHER, &normal);
+    unpin();
+}
+
+static int help_yield(void *arg)
+{
+    struct sched_param param = {.sched_priority = 10};
+
+    pin_to(1);
+    gate_set(&stage->go, 1);
+    gate_wait_while(&stage->turn, 0);
+    if (sched_setscheduler(0, SCHED_FIFO, &param))
+        return 3;
+    __atomic_store_n(&stage->turn, 2, __ATOMIC_RELEASE);
+    while (!__atomic_load_n(&stage->done, __ATOMIC_ACQUIRE))
+        sched_yield();
+    return 0;
+}
+
+/* ---- kernel locks ---- */
+
+static int pipe_fds[2];
+
+/* A page that is not there until it is given. */
+static int open_keeper(void **ret_page)
+{
+    struct uffdio_api api = {.api = UFFD_API};
+    struct uffdio_register range = {.mode = UFFDIO_REGISTER_MODE_MISSING};
+    int keeper = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+    void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    range.range.start = (uintptr_t)page;
+    range.range.len = 4096;
+    if (keeper < 0 || page == MAP_FAILED || ioctl(keeper, UFFDIO_API, &api) ||
+        ioctl(keeper, UFFDIO_REGISTER, &range)) {
+        close(keeper);
+        return -1;
+    }
+    *ret_page = page;
+    return keeper;
+}
+
+static const char *may_keep_pages(void)
+{
+    void *page;
+    int keeper = open_keeper(&page);
+
+    if (keeper < 0)
+        return "userfaultfd is not allowed here";
+    close(keeper);
+    munmap(page, 4096);
+    return NULL;
+}
+
+struct held_write {
+    int fd;
+    bool positioned;
+    void *page;
+};
+
+static void *write_held_page(void *arg)
+{
+    const struct held_write *write_to = arg;
+    ssize_t wrote = write_to->positioned ? pwrite(write_to->fd, write_to->page, 4096, 0)
+                                         : write(write_to->fd, write_to->page, 4096);
+
+    if (wrote != 4096)
+        broken("held write");
+    return NULL;
+}
+
+/* Each round: a thread writes from a page that is kept back, and so sleeps with the
+ * lock of what it writes to; the target runs into the lock; then the page is given. */
+static int hold_lock(int fd, bool positioned)
+{
+    gate_set(&stage->go, 1);
+    for (uint32_t round = 0;; round++) {
+        struct held_write held = {.fd = fd, .positioned = positioned};
+        int keeper = open_keeper(&held.page);
+        struct pollfd poll_keeper = {.fd = keeper, .events = POLLIN};
+        struct uffdio_zeropage give = {.range = {(uintptr_t)held.page, 4096}};
+        pthread_t holder;
+
+        if (keeper < 0)
+            return 3;
+        gate_wait_while(&stage->turn, 3 * round);
+        pthread_create(&holder, NULL, write_held_page, &held);
+        if (poll(&poll_keeper, 1, 10000) != 1)
+            return 4;
+        gate_set(&stage->turn, 3 * round + 2);
+        gate_wait_while(&stage->turn, 3 * round + 2);
+        if (!wait_switched_out(stage->pid, stage->tid, stage->voluntary))
+            return 5;
+        sleep_ns(PAUSE_NS);
+        if (ioctl(keeper, UFFDIO_ZEROPAGE, &give))
+            return 6;
+        pthread_join(holder, NULL);
+        close(keeper);
+        munmap(held.page, 4096);
+    }
+    return 0;
+}
+
+static void meet_lock(int fd, bool positioned)
+{
+    for (uint32_t round = 0; round < TIMES; round++) {
+        gate_set(&stage->turn, 3 * round + 1);
+        gate_wait_while(&stage->turn, 3 * round + 1);
+        kernel_switches(stage->pid, stage->tid, &stage->voluntary, NULL);
+        gate_set(&stage->turn, 3 * round + 3);
+        if ((positioned ? pwrite(fd, "x", 1, 0) : write(fd, "x", 1)) != 1)
+            broken("write");
+    }
+}
+
+static const char *make_file_to_hold(void)
+{
+    const char *reason = may_keep_pages();
+
+    return reason ? reason : make_file();
+}
+
+static void act_inode_lock(void)
+{
+    meet_lock(file, true);
+}
+
+static int help_inode_lock(void *arg)
+{
+    return hold_lock(file, true);
+}
+
+static const char *make_pipe_to_hold(void)
+{
+    const char *reason = may_keep_pages();
+
+    return reason                                          ? reason
+           : pipe2(pipe_fds, O_CLOEXEC)                    ? strerror(errno)
+           : fcntl(pipe_fds[1], F_SETPIPE_SZ, 1 << 20) < 0 ? strerror(errno)
+                                                           : NULL;
+}
+
+static void close_pipe(void)
+{
+    close(pipe_fds[0]);
+    close(pipe_fds[1]);
+}
+
+static void act_pipe_lock(void)
+{
+    meet_lock(pipe_fds[1], false);
+}
+
+static int help_pipe_lock(void *arg)
+{
+    return hold_lock(pipe_fds[1], false);
+}
+
+/* On one processor with the target, a thread that changes the protection of many
+ * pages: most of its time slices end inside, with the address space locked. */
+#define MANY_BYTES (64u << 20)
+
+static void *change_protection(void *arg)
+{
+    uint32_t *stop = arg;
+    char *many = mmap(NULL, MANY_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    pin_to(1);
+    madvise(many, MANY_BYTES, MADV_NOHUGEPAGE);
+    for (size_t i = 0; i < MANY_BYTES; i += 4096)
+        many[i] = 1;
+    gate_set(stop, 1);
+    while (gate_get(stop) == 1) {
+        mprotect(many, MANY_BYTES, PROT_READ);
+        mprotect(many, MANY_BYTES, PROT_READ | PROT_WRITE);
+    }
+    munmap(many, MANY_BYTES);
+    return NULL;
+}
+
+static uint32_t *protection_gate;
+
+static const char *make_gate(void)
+{
+    protection_gate = shared_memory(sizeof(*protection_gate));
+    return NULL;
+}
+
+static void act_mmap_lock(void)
+{
+    uint64_t until;
+    pthread_t other;
+
+    pthread_create(&other, NULL, change_protection, protection_gate);
+    pin_to(1);
+    gate_wait_while(protection_gate, 0);
+    until = mono_ns() + 400000000;
+    while (mono_ns() < until) {
+        void *page = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+        munmap(page, 4096);
+    }
+    unpin();
+    gate_set(protection_gate, 2);
+    pthread_join(other, NULL);
+}
+
+static void act_membarrier(void)
+{
+    for (int i = 0; i < TIMES; i++) {
+        if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
+            broken("membarrier");
+    }
+}
+
+/* ---- cgroups ---- */
+
+static char cgroup_path[300];
+static bool cgroup_v2;
+
+/* Where a controller is mounted: version 1 by its name among the mount's options,
+ * version 2 if the root offers it ("": needs none). */
+static bool find_controller(const char *controller, bool any_v2, char *ret, size_t room)
+{
+    char line[1024], device[128], where[256], type[64], options[256], list[256] = "", path[300];
+    bool found = false;
+    FILE *in = fopen("/proc/self/mounts", "re");
+
+    while (in && !found && fgets(line, sizeof(line), in)) {
+        if (sscanf(line, "%127s %255s %63s %255s", device, where, type, options) != 4)
+            continue;
+        if (!strcmp(type, "cgroup")) {
+            char *save, *word = strtok_r(options, ",", &save);
+
+            for (; word && !found; word = strtok_r(NULL, ",", &save))
+                found = !any_v2 && !strcmp(word, controller);
+            cgroup_v2 = false;
+        } else if (!strcmp(type, "cgroup2")) {
+            FILE *controllers;
+
+            snprintf(path, sizeof(path), "%s/cgroup.controllers", where);
+            controllers = fopen(path, "re");
+            if (controllers) {
+                found =
+                    any_v2 || (fgets(list, sizeof(list), controllers) && strstr(list, controller));
+                fclose(controllers);
+            }
+            cgroup_v2 = true;
+        }
+        if (found)
+            snprintf(ret, room, "%s", where);
+    }
+    if (in)
+        fclose(in);
+    return found;
+}
+
+static bool write_in(const char *directory, const char *name, const char *text)
+{
+    char path[400];
+    bool done;
+    int fd;
+
+    snprintf(path, sizeof(path), "%s/%s", directory, name);
+    fd = open(path, O_WRONLY | O_CLOEXEC);
+    done = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+    if (fd >= 0)
+        close(fd);
+    return done;
+}
+
+static bool read_in(const char *directory, const char *name, char *text, size_t room)
+{
+    char path[400];
+    ssize_t got = -1;
+    int fd;
+
+    snprintf(path, sizeof(path), "%s/%s", directory, name);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        got = read(fd, text, room - 1);
+        close(fd);
+    }
+    text[got > 0 ? got : 0] = '\0';
+    return got > 0;
+}
+
+static char cgroup_root[256];
+
+static const char *make_cgroup(const char *controller, bool any_v2)
+{
+    if (!find_controller(controller, any_v2, cgroup_root, sizeof(cgroup_root)))
+        return "no such cgroup controller is mounted";
+    if (cgroup_v2 && *controller)
+        write_in(cgroup_root, "cgroup.subtree_control", "+cpu");
+    snprintf(cgroup_path, sizeof(cgroup_path), "%s/prcb-test-%d", cgroup_root, (int)getpid());
+    return mkdir(cgroup_path, 0755) ? strerror(errno) : NULL;
+}
+
+static void remove_cgroup(void)
+{
+    char number[16];
+
+    snprintf(number, sizeof(number), "%d", (int)getpid());
+    write_in(cgroup_root, "cgroup.procs", number);
+    wait_for(!rmdir(cgroup_path) || errno != EBUSY);
+}
+
+static void enter_cgroup(void)
+{
+    char number[16];
+
+    snprintf(number, sizeof(number), "%d", (int)stage->pid);
+    if (!write_in(cgroup_path, "cgroup.procs", number))
+        broken("cgroup.procs");
+}
+
+static const char *make_quota(void)
+{
+    const char *reason = make_cgroup("cpu", false);
+    bool done;
+
+    if (reason)
+        return reason;
+    done = cgroup_v2 ? write_in(cgroup_path, "cpu.max", "10000 50000")
+                     : write_in(cgroup_path, "cpu.cfs_period_us", "50000") &&
+                           write_in(cgroup_path, "cpu.cfs_quota_us", "10000");
+    if (done)
+        return NULL;
+    rmdir(cgroup_path);
+    return "CPU quotas cannot be set here";
+}
+
+static int help_quota(void *arg)
+{
+    enter_cgroup();
+    gate_set(&stage->go, 1);
+    for (;;)
+        sleep_ns(1000000000);
+    return 0;
+}
+
+static void act_quota(void)
+{
+    spin_until(mono_ns() + 500000000);
+}
+
+static const char *make_freezer_v1(void)
+{
+    const char *reason = make_cgroup("freezer", false);
+
+    if (!reason && cgroup_v2) {
+        rmdir(cgroup_path);
+        reason = "no freezer of cgroup version 1 is mounted";
+    }
+    return reason;
+}
+
+static const char *make_freezer_v2(void)
+{
+    return make_cgroup("", true);
+}
+
+static bool is_frozen(void)
+{
+    char text[256];
+
+    return cgroup_v2 ? read_in(cgroup_path, "cgroup.events", text, sizeof(text)) &&
+                           strstr(text, "frozen 1")
+                     : read_in(cgroup_path, "freezer.state", text, sizeof(text)) &&
+                           !strcmp(text, "FROZEN\n");
+}
+
+static int help_freezer(void *arg)
+{
+    enter_cgroup();
+    gate_set(&stage->go, 1);
+    gate_wait_while(&stage->turn, 0);
+    for (int i = 0; i < TIMES; i++) {
+        sleep_ns(PAUSE_NS);
+        if (!(cgroup_v2 ? write_in(cgroup_path, "cgroup.freeze", "1")
+                        : write_in(cgroup_path, "freezer.state", "FROZEN")) ||
+            !wait_for(is_frozen()))
+            broken("freeze");
+        sleep_ns(PAUSE_NS);
+        if (!(cgroup_v2 ? write_in(cgroup_path, "cgroup.freeze", "0")
+                        : write_in(cgroup_path, "freezer.state", "THAWED")))
+            broken("thaw");
+    }
+    __atomic_store_n(&stage->done, 1, __ATOMIC_RELEASE);
+    return 0;
+}
+
+static void act_spin(void)
+{
+    gate_set(&stage->turn, 1);
+    spin_until_done();
+}
+
+/* ---- stops ---- */
+
+static int help_trace(void *arg)
+{
+    int status;
+
+    if (ptrace(PTRACE_SEIZE, stage->tid, NULL, NULL))
+        broken("PTRACE_SEIZE");
+    gate_set(&stage->go, 1);
+    gate_wait_while(&stage->turn, 0);
+    for (int i = 0; i < TIMES; i++) {
+        sleep_ns(PAUSE_NS);
+        if (ptrace(PTRACE_INTERRUPT, stage->tid, NULL, NULL) ||
+            waitpid(stage->tid, &status, __WALL) != stage->tid)
+            broken("PTRACE_INTERRUPT");
+        sleep_ns(PAUSE_NS);
+        if (ptrace(i + 1 < TIMES ? PTRACE_CONT : PTRACE_DETACH, stage->tid, NULL, NULL))
+            broken("PTRACE_CONT");
+    }
+    __atomic_store_n(&stage->done, 1, __ATOMIC_RELEASE);
+    return 0;
+}
+
+static const char *may_trace(void)
+{
+    int status;
+    pid_t child = child_start(help_hog, NULL);
+    bool done = !ptrace(PTRACE_SEIZE, child, NULL, NULL) &&
+                !ptrace(PTRACE_INTERRUPT, child, NULL, NULL) &&
+                waitpid(child, &status, __WALL) == child;
+
+    child_kill(child);
+    return done ? NULL : "tracing is not allowed here";
+}
+
+static int help_stop(void *arg)
+{
+    gate_set(&stage->go, 1);
+    gate_wait_while(&stage->turn, 0);
+    for (int i = 0; i < TIMES; i++) {
+        sleep_ns(PAUSE_NS);
+        kill(stage->pid, SIGSTOP);
+        if (!wait_for(kernel_state(stage->pid, stage->tid) == 'T'))
+            broken("SIGSTOP");
+        sleep_ns(PAUSE_NS);
+        kill(stage->pid, SIGCONT);
+    }
+    __atomic_store_n(&stage->done, 1, __ATOMIC_RELEASE);
+    return 0;
+}
+
+/* A sleep that a stop interrupts goes on as restart_syscall. */
+static int help_restart(void *arg)
+{
+    gate_set(&stage->go, 1);
+    for (uint32_t i = 0; i < TIMES; i++) {
+        gate_wait_while(&stage->turn, i);
+        if (!wait_switched_out(stage->pid, stage->tid, stage->voluntary))
+            return 3;
+        kill(stage->pid, SIGSTOP);
+        if (!wait_for(kernel_state(stage->pid, stage->tid) == 'T'))
+            return 4;
+        kill(stage->pid, SIGCONT);
+    }
+    return 0;
+}
+
+static void act_restart(void)
+{
+    for (uint32_t i = 0; i < TIMES; i++) {
+        kernel_switches(stage->pid, stage->tid, &stage->voluntary, NULL);
+        gate_set(&stage->turn, i + 1);
+        sleep_ns(30000000);
+    }
+}
+
+/* ---- the table ---- */
+
+/* clang-format off */
+static const struct scene scenes[] = {
+    {"fsync", make_file, act_fsync, NULL, remove_file,
+     PRCB_CAUSE_FSYNC, 1, 1, LOCKS | BIT(DISK)},
+    {"O_DIRECT read", make_file, act_direct, NULL, remove_file,
+     PRCB_CAUSE_DISK, 1, 1, LOCKS},
+    {"cold read", make_cold_file, act_cold_read, NULL, remove_file,
+     PRCB_CAUSE_DISK, 1, 1, LOCKS},
+    {"major fault on a mapped file", make_cold_file, act_major_fault, NULL, remove_file,
+     PRCB_CAUSE_PAGE_FAULT, 1, 1, LOCKS},
+    {"hogs sharing a processor", NULL, act_hog, help_hog, NULL,
+     PRCB_CAUSE_QUANTUM, 3, 0, BIT(OTHER_D)},
+    {"a real-time waker", may_be_real_time, act_hog, help_real_time, NULL,
+     PRCB_CAUSE_PREEMPTED, 20, 0, BIT(OTHER_D)},
+    {"sched_yield", may_be_real_time, act_yield, help_yield, NULL,
+     PRCB_CAUSE_YIELD, 1000, 0, BIT(OTHER_D)},
+    {"inode lock", make_file_to_hold, act_inode_lock, help_inode_lock, remove_file,
+     PRCB_CAUSE_RWSEM, TIMES, TIMES * PAUSE_NS * 9 / 10, BIT(FUTEX) | BIT(DISK)},
+    {"mmap_lock", make_gate, act_mmap_lock, NULL, NULL,
+     PRCB_CAUSE_MMAP_LOCK, 1, 1, BIT(FUTEX) | BIT(OTHER_D)},
+    {"kernel mutex of a pipe", make_pipe_to_hold, act_pipe_lock, help_pipe_lock, close_pipe,
+     PRCB_CAUSE_MUTEX, TIMES, TIMES * PAUSE_NS * 9 / 10, BIT(FUTEX)},
+    {"membarrier", NULL, act_membarrier, NULL, NULL,
+     PRCB_CAUSE_RCU, 1, 1, LOCKS},
+    {"CPU quota", make_quota, act_quota, help_quota, remove_cgroup,
+     PRCB_CAUSE_THROTTLED, 3, 100000000, 0},
+    {"freezer, cgroup version 1", make_freezer_v1, act_spin, help_freezer, remove_cgroup,
+     PRCB_CAUSE_FROZEN, TIMES, TIMES * PAUSE_NS * 9 / 10, 0},
+    {"freezer, cgroup version 2", make_freezer_v2, act_spin, help_freezer, remove_cgroup,
+     PRCB_CAUSE_FROZEN, TIMES, TIMES * PAUSE_NS * 9 / 10, 0},
+    {"ptrace stop", may_trace, act_spin, help_trace, NULL,
+     PRCB_CAUSE_TRACED, TIMES, TIMES * PAUSE_NS * 9 / 10, 0},
+    {"SIGSTOP of a running thread", NULL, act_spin, help_stop, NULL,
+     PRCB_CAUSE_STOPPED, TIMES, TIMES * PAUSE_NS * 9 / 10, 0},
+    {"sleep that goes on after a stop", NULL, act_restart, help_restart, NULL,
+     PRCB_CAUSE_SLEEP, 2 * TIMES, TIMES * 25000000ull, BIT(STOPPED)},
+};
+/* clang-format on */
+
+/* ---- running a scene ---- */
+
+static const struct scene *the_scene;
+
+static void act(void)
+{
+    uint64_t begin = mono_ns();
+
+    the_scene->act();
+    stage->inside_ns = mono_ns() - begin;
+}
+
+static int target(void *arg)
+{
+    gate_wait_while(&stage->go, 0);
+    gate_wait_while(&stage->go, 1);
+    act();
+    gate_set(&stage->go, 3);
+    gate_wait_while(&stage->go, 3);
+    return 0;
+}
+
+static void check_scene(const struct prcb_account *d, uint64_t gates)
+{
+    uint64_t also = the_scene->also | 1ull << the_scene->cause;
+    const struct prcb_wait *wait = &d->waits[the_scene->cause];
+    bool right = wait->count >= the_scene->least_count && wait->ns >= the_scene->least_ns;
+
+    for (uint32_t i = 1; i < PRCB_CAUSE_MAX; i++) {
+        const struct prcb_cause_info *info = prcb_cause_info(i);
+        uint64_t count = d->waits[i].count - (i == PRCB_CAUSE_FUTEX ? gates : 0);
+
+        if (info && info->kind == PRCB_KIND_WAIT && count && !(also >> i & 1))
+            right = false;
+    }
+    if (getenv("PRCB_TEST_VERBOSE") || !right)
+        print_account(the_scene->name, d);
+    if (!right)
+        fail_msg("%s: %s is not as expected", the_scene->name,
+                 prcb_cause_info(the_scene->cause)->name);
+    if (the_scene->cause == PRCB_CAUSE_PAGE_FAULT)
+        assert_true(wait->count <= stage->major_faults * 2);
+    assert_true(wait->ns <= stage->inside_ns + 100000);
+}
+
+/* A kernel that kept all of it in memory after all has nothing to wait for. */
+static bool nothing_to_see(const struct prcb_account *d)
+{
+    return the_scene->cause == PRCB_CAUSE_PAGE_FAULT && !stage->major_faults &&
+           !d->waits[PRCB_CAUSE_PAGE_FAULT].count;
+}
+
+static void prepare_scene(void)
+{
+    const char *reason = the_scene->prepare ? the_scene->prepare() : NULL;
+
+    if (reason)
+        skip_because("%s: %s", the_scene->name, reason);
+    stage = shared_memory(sizeof(*stage));
+}
+
+static void end_scene(const struct prcb_account *a, const struct prcb_account *b, uint64_t gates)
+{
+    struct prcb_account d;
+
+    if (the_scene->clean_up)
+        the_scene->clean_up();
+    assert_laws(a);
+    assert_laws(b);
+    prcb_account_sub(b, a, &d);
+    if (nothing_to_see(&d))
+        skip_because("%s: there was no major fault", the_scene->name);
+    check_scene(&d, gates);
+}
+
+static void start_helper(void)
+{
+    if (the_scene->help) {
+        child_start(the_scene->help, NULL);
+        assert_true(wait_for(gate_get(&stage->go) == 1));
+    } else {
+        gate_set(&stage->go, 1);
+    }
+}
+
+static void test_own(void **state)
+{
+    struct prcb_thread *self;
+    struct prcb_account a, b;
+
+    the_scene = *state;
+    prepare_scene();
+    self = must_open(session_open(64), 0);
+    stage->pid = getpid();
+    stage->tid = gettid();
+    start_helper();
+    a = must_read(self);
+    act();
+    b = must_read(self);
+    end_scene(&a, &b, 0);
+}
+
+static bool at_gate(struct prcb_thread *t, uint32_t part)
+{
+    struct prcb_account a = must_read(t);
+
+    return gate_get(&stage->go) == part && a.open.cause == PRCB_CAUSE_FUTEX;
+}
+
+static void test_remote(void **state)
+{
+    struct prcb *p;
+    struct prcb_thread *t;
+    struct prcb_account a, b;
+    pid_t child;
+
+    the_scene = *state;
+    prepare_scene();
+    p = session_open(64);
+    child = child_start(target, NULL);
+    stage->pid = stage->tid = child;
+    must_profile_process(p, child, PRCB_FOLLOW_THREADS);
+    t = must_open(p, child);
+    start_helper();
+    pin_to(0); /* so that looking does not preempt what is looked at */
+    assert_true(wait_for(at_gate(t, 1)));
+    a = must_read(t);
+    gate_set(&stage->go, 2);
+    assert_true(wait_for(at_gate(t, 3)));
+    b = must_read(t);
+    gate_set(&stage->go, 4);
+    wait_for(kernel_state(child, child) == 'Z');
+    end_scene(&a, &b, 1);
+}
+
+/* ---- run ---- */
+
+#define SCENES (sizeof(scenes) / sizeof(scenes[0]))
+
+int main(void)
+{
+    static struct CMUnitTest tests[2 * SCENES];
+    static char names[2 * SCENES][80];
+    size_t n = 0;
+
+    for (size_t i = 0; i < SCENES; i++) {
+        for (int remote = 0; remote < 2; remote++) {
+            snprintf(names[n], sizeof(names[n]), "%s, %s", scenes[i].name,
+                     remote ? "another process" : "own thread");
+            tests[n] = (struct CMUnitTest){.name = names[n],
+                                           .test_func = remote ? test_remote : test_own,
+                                           .teardown_func = test_end,
+                                           .initial_state = (void *)&scenes[i]};
+            n++;
+        }
+    }
+    return bpf_run("system causes", tests, n);
+}
