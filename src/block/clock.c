@@ -66,7 +66,8 @@ static void sample(uint64_t *ret_ticks, uint64_t *ret_mono)
 
 void clock_base_init(struct clock_base *base)
 {
-    base->use_ticks = counter_is_invariant() && kernel_trusts_counter();
+    base->kernel_uses = kernel_trusts_counter();
+    base->use_ticks = base->kernel_uses && counter_is_invariant();
     sample(&base->ticks, &base->mono);
 }
 

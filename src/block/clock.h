@@ -20,7 +20,8 @@ __extension__ typedef unsigned __int128 clock_wide; /* ticks times a 2^32 fracti
 struct clock_base {
     uint64_t ticks;
     uint64_t mono;
-    bool use_ticks; /* the counter can be trusted */
+    bool kernel_uses; /* the kernel keeps time by the counter */
+    bool use_ticks;   /* so do we: besides, it is known to run at one rate */
 };
 
 struct clock {

@@ -73,7 +73,9 @@ static int configure(struct prcb *p, struct prcb_error *err)
     locks = !(p->flags & PRCB_OPEN_NO_LOCKS) && tracepoint_arguments(btf, "contention_begin") > 0;
     btf__free(btf);
     skeleton->rodata->config.pid_ns = p->pid_ns;
-    skeleton->rodata->config.use_ktime = !!(p->flags & PRCB_OPEN_KTIME);
+    /* Where the kernel gave the counter up, each run queue's clock is put together from
+     * the counter and the last tick, and two processors' differ by up to a tick. */
+    skeleton->rodata->config.use_ktime = (p->flags & PRCB_OPEN_KTIME) || !p->clock.kernel_uses;
     skeleton->rodata->config.accounts = p->max_threads;
     bpf_program__set_autoload(skeleton->progs.prcb_contention_begin, locks);
     bpf_program__set_autoload(skeleton->progs.prcb_contention_end, locks);

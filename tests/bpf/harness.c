@@ -364,13 +364,12 @@ bool kernel_times(pid_t pid, pid_t tid, struct kernel_times *ret)
            sscanf(text, "%" SCNu64 " %" SCNu64, &ret->run_ns, &ret->ready_ns) == 2;
 }
 
-void own_times(struct kernel_times *ret)
+uint64_t own_run(void)
 {
     struct timespec ts;
 
-    kernel_times(getpid(), gettid(), ret);
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-    ret->run_ns = (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+    return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
 char kernel_state(pid_t pid, pid_t tid)
@@ -385,6 +384,13 @@ char kernel_state(pid_t pid, pid_t tid)
 }
 
 /* ---- time, processors ---- */
+
+unsigned slowness(void)
+{
+    const char *slow = getenv("PRCB_TEST_SLOW");
+
+    return slow && *slow == '1' ? 10 : 1;
+}
 
 uint64_t mono_ns(void)
 {

@@ -68,10 +68,14 @@ uint64_t own_switches(void); /* getrusage(RUSAGE_THREAD) */
 /* Exact while the thread is off the processor; the run time of a running one is as old
  * as the last tick. */
 bool kernel_times(pid_t pid, pid_t tid, struct kernel_times *ret);
-void own_times(struct kernel_times *ret); /* exact */
-char kernel_state(pid_t pid, pid_t tid);  /* the letter of /proc/PID/stat; 0: no such thread */
+uint64_t own_run(void); /* exact run time of the calling thread: CLOCK_THREAD_CPUTIME_ID */
+char kernel_state(pid_t pid, pid_t tid); /* the letter of /proc/PID/stat; 0: no such thread */
 
 /* ---- time, processors ---- */
+
+/* 10 where PRCB_TEST_SLOW=1 says that the machine is emulated, else 1: bounds of time are
+ * multiplied by it, sizes divided. */
+unsigned slowness(void);
 
 uint64_t mono_ns(void);
 void sleep_ns(uint64_t ns);

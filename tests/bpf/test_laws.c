@@ -97,14 +97,6 @@ static void player_part(uint32_t me)
     }
 }
 
-static uint64_t own_run(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-    return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
 static void hog_part(void)
 {
     uint64_t until = own_run() + 40000000;
@@ -234,10 +226,13 @@ struct bounds {
 
 /* Exact counts are compared here. Times: run and ready must be within the bounds in
  * most phases, and within 20 ms of them in every one, since time that a hypervisor
- * steals is run here and not there. True: within the bounds. */
+ * steals is run here and not there. On an emulated machine, whose processors stop for
+ * milliseconds in the middle of a switch, a hundred times as much, and a thread on its way
+ * from one queue to another is ready here and nowhere there. True: within the bounds. */
 static bool compare(const char *name, const struct sighting *a, const struct sighting *b,
                     const struct bounds *bounds)
 {
+    int64_t slow = slowness(), stolen = STOLEN * slow;
     struct prcb_account d;
     int64_t run, ready, switches, run_allowed, ready_allowed;
 
@@ -249,15 +244,18 @@ static bool compare(const char *name, const struct sighting *a, const struct sig
     run = (int64_t)(d.run_ns - (b->times.run_ns - a->times.run_ns));
     ready = (int64_t)(d.ready_ns - (b->times.ready_ns - a->times.ready_ns));
     switches = (int64_t)d.switches + 1;
-    run_allowed = bounds->run * switches + (int64_t)d.run_ns * bounds->per_mille / 1000;
-    ready_allowed = bounds->ready * switches + (int64_t)d.run_ns * bounds->per_mille / 1000;
+    run_allowed = (int64_t)d.run_ns * bounds->per_mille * slow / 1000;
+    ready_allowed = run_allowed + bounds->ready * slow * slow * switches;
+    run_allowed += bounds->run * slow * slow * switches;
+    if (slow > 1)
+        ready_allowed += 1000000 * (int64_t)d.migrations;
     if (getenv("PRCB_TEST_VERBOSE"))
         printf("    %-8s %5" PRId64 " switches; run %9" PRIu64 " %+" PRId64 ", ready %9" PRIu64
                " %+" PRId64 "\n",
                name, switches - 1, d.run_ns, run, d.ready_ns, ready);
     if (getenv("PRCB_TEST_VERBOSE"))
         print_account(name, &d);
-    if (llabs(run) > run_allowed + STOLEN || llabs(ready) > ready_allowed + STOLEN) {
+    if (llabs(run) > run_allowed + stolen || llabs(ready) > ready_allowed + stolen) {
         print_account(name, &d);
         fail_msg("%s: run %+" PRId64 " ns, ready %+" PRId64 " ns from schedstat", name, run, ready);
     }
@@ -313,6 +311,8 @@ static void test_parts(void **state)
  * at a switch from ready to run; still no wait may end up in either. */
 static void test_parts_ktime(void **state)
 {
+    if (slowness() > 1)
+        skip_because("the interrupts of an emulated processor are as long as what is compared");
     run_crew(PRCB_OPEN_KTIME, &(struct bounds){60000, 20000, 20});
 }
 

@@ -19,13 +19,6 @@
 
 #define STACK (64 * 1024)
 
-static unsigned slower(void)
-{
-    const char *slow = getenv("PRCB_TEST_SLOW");
-
-    return slow && *slow == '1' ? 10 : 1;
-}
-
 /* ---- many threads that live ---- */
 
 struct crowd {
@@ -88,7 +81,7 @@ static void test_ten_thousand_threads(void **state)
     size_t count;
     pid_t child;
 
-    crowd->threads = 10000 / slower();
+    crowd->threads = 10000 / slowness();
     child = child_start(crowd_run, crowd);
     if (!wait_for(__atomic_load_n(&crowd->ready, __ATOMIC_ACQUIRE) == crowd->threads))
         skip_because("only %u of %u threads could be created", crowd->ready, crowd->threads);
@@ -176,7 +169,7 @@ static void test_burst_of_short_threads(void **state)
     size_t count;
     pid_t child;
 
-    burst->threads = 5000 / slower();
+    burst->threads = 5000 / slowness();
     child = child_start(burst_run, burst);
     must_profile_process(p, child, PRCB_FOLLOW_ALL);
     gate_set(&burst->go, 1);
@@ -289,7 +282,7 @@ static void test_churn_leaks_nothing(void **state)
     assert_int_equal(prcb_session_status(p, &status), 0);
     assert_int_equal(status.untracked_threads, 0);
     assert_int_equal(status.threads, 0);
-    if (slower() == 1)
+    if (slowness() == 1)
         assert_true(released > 4096); /* or the slots were never used twice */
 }
 
