@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * <winbase.h> for programs written for Windows: the calls that prcb-nt exports.
+ */
+#ifndef PRCB_COMPAT_WINBASE_H
+#define PRCB_COMPAT_WINBASE_H
+
+#include "windef.h"
+
+#include "winerror.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WINBASEAPI
+
+#define INVALID_HANDLE_VALUE ((HANDLE)(LONG_PTR)-1)
+#define INFINITE             0xFFFFFFFF
+#define WAIT_OBJECT_0        0
+#define WAIT_ABANDONED       0x80
+#define WAIT_FAILED          ((DWORD)0xFFFFFFFF)
+#define STILL_ACTIVE         0x103
+
+#define MoveMemory RtlMoveMemory
+#define CopyMemory RtlCopyMemory
+#define FillMemory RtlFillMemory
+#define ZeroMemory RtlZeroMemory
+
+#define THREAD_PROFILING_FLAG_DISPATCH 0x00000001
+
+/* ---- thread profiling ---- */
+
+DWORD WINAPI EnableThreadProfiling(HANDLE ThreadHandle, DWORD Flags, DWORD64 HardwareCounters,
+                                   HANDLE *PerformanceDataHandle);
+DWORD WINAPI DisableThreadProfiling(HANDLE PerformanceDataHandle);
+DWORD WINAPI QueryThreadProfiling(HANDLE ThreadHandle, PBOOLEAN Enabled);
+DWORD WINAPI ReadThreadProfilingData(HANDLE PerformanceDataHandle, DWORD Flags,
+                                     PPERFORMANCE_DATA PerformanceData);
+
+/* ---- threads ---- */
+
+typedef DWORD(WINAPI *PTHREAD_START_ROUTINE)(LPVOID lpThreadParameter);
+typedef PTHREAD_START_ROUTINE LPTHREAD_START_ROUTINE;
+
+typedef struct _SECURITY_ATTRIBUTES {
+    DWORD nLength;
+    LPVOID lpSecurityDescriptor;
+    BOOL bInheritHandle;
+} SECURITY_ATTRIBUTES, *PSECURITY_ATTRIBUTES, *LPSECURITY_ATTRIBUTES;
+
+HANDLE WINAPI GetCurrentProcess(VOID);
+DWORD WINAPI GetCurrentProcessId(VOID);
+HANDLE WINAPI GetCurrentThread(VOID);
+DWORD WINAPI GetCurrentThreadId(VOID);
+DWORD WINAPI GetCurrentProcessorNumber(VOID);
+HANDLE WINAPI OpenThread(DWORD dwDesiredAccess, BOOL bInheritHandle, DWORD dwThreadId);
+/* dwCreationFlags 0 only. */
+HANDLE WINAPI CreateThread(LPSECURITY_ATTRIBUTES lpThreadAttributes, SIZE_T dwStackSize,
+                           LPTHREAD_START_ROUTINE lpStartAddress, LPVOID lpParameter,
+                           DWORD dwCreationFlags, LPDWORD lpThreadId);
+BOOL WINAPI GetExitCodeThread(HANDLE hThread, LPDWORD lpExitCode);
+DWORD WINAPI WaitForSingleObject(HANDLE hHandle, DWORD dwMilliseconds);
+DWORD_PTR WINAPI SetThreadAffinityMask(HANDLE hThread, DWORD_PTR dwThreadAffinityMask);
+BOOL WINAPI SwitchToThread(VOID);
+VOID WINAPI Sleep(DWORD dwMilliseconds);
+BOOL WINAPI DuplicateHandle(HANDLE hSourceProcessHandle, HANDLE hSourceHandle,
+                            HANDLE hTargetProcessHandle, LPHANDLE lpTargetHandle,
+                            DWORD dwDesiredAccess, BOOL bInheritHandle, DWORD dwOptions);
+BOOL WINAPI CloseHandle(HANDLE hObject);
+
+/* ---- errors, time ---- */
+
+DWORD WINAPI GetLastError(VOID);
+VOID WINAPI SetLastError(DWORD dwErrCode);
+BOOL WINAPI QueryPerformanceCounter(LARGE_INTEGER *lpPerformanceCount);
+BOOL WINAPI QueryPerformanceFrequency(LARGE_INTEGER *lpFrequency);
+DWORD WINAPI GetTickCount(VOID);
+ULONGLONG WINAPI GetTickCount64(VOID);
+VOID WINAPI GetSystemTimeAsFileTime(LPFILETIME lpSystemTimeAsFileTime);
+
+/* ---- modules: ntoskrnl.exe, hal.dll, ntdll.dll, kernel32.dll, kernelbase.dll ---- */
+
+HMODULE WINAPI LoadLibraryA(LPCSTR lpLibFileName);
+HMODULE WINAPI LoadLibraryW(LPCWSTR lpLibFileName);
+HMODULE WINAPI LoadLibraryExA(LPCSTR lpLibFileName, HANDLE hFile, DWORD dwFlags);
+HMODULE WINAPI LoadLibraryExW(LPCWSTR lpLibFileName, HANDLE hFile, DWORD dwFlags);
+HMODULE WINAPI GetModuleHandleA(LPCSTR lpModuleName);
+HMODULE WINAPI GetModuleHandleW(LPCWSTR lpModuleName);
+BOOL WINAPI FreeLibrary(HMODULE hLibModule);
+FARPROC WINAPI GetProcAddress(HMODULE hModule, LPCSTR lpProcName);
+
+#define DONT_RESOLVE_DLL_REFERENCES  0x00000001
+#define LOAD_LIBRARY_AS_DATAFILE     0x00000002
+#define LOAD_LIBRARY_SEARCH_SYSTEM32 0x00000800
+
+#ifdef UNICODE
+#define LoadLibrary     LoadLibraryW
+#define LoadLibraryEx   LoadLibraryExW
+#define GetModuleHandle GetModuleHandleW
+#else
+#define LoadLibrary     LoadLibraryA
+#define LoadLibraryEx   LoadLibraryExA
+#define GetModuleHandle GetModuleHandleA
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif

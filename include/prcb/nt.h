@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Hardware Counter Profiling under its NT names: EnableThreadProfiling and its
+ * relatives, the configuration of the counters, and the structures they fill, byte
+ * for byte as NT has them on 32- and 64-bit processors. Calls carry the prefix
+ * prcb_ here; the library prcb-nt exports them under their plain names for
+ * programs written for Windows, which include <windows.h> instead of this header.
+ *
+ * Members keep NT's spelling and have fixed-width types. A type that winnt.h defines
+ * too is taken from whichever of the two headers comes first.
+ *
+ * Threads  A thread profiles itself: Enable, Read and Disable act on the calling
+ *          thread. All calls may be made by several threads at once.
+ * Scope    Everything here belongs to the calling process. A forked child starts
+ *          with nothing enabled and every handle invalid.
+ * Lifetime A thread that ends without Disable gives everything back. What the first
+ *          Enable with THREAD_PROFILING_FLAG_DISPATCH sets up stays until the
+ *          process ends.
+ *
+ * What NT does in some cases no public source tells; the manual of each call
+ * (EnableThreadProfiling(3) and others) marks what was chosen there.
+ */
+#ifndef PRCB_NT_H
+#define PRCB_NT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <prcb/prcb.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* NT aligns 64-bit members to 8 everywhere; the i386 ABI of Linux would to 4. */
+#if defined(__i386__)
+#define PRCB_NT_ALIGNED __attribute__((aligned(8)))
+#else
+#define PRCB_NT_ALIGNED
+#endif
+
+/* ---- what winnt.h has too ---- */
+
+#ifndef PRCB_NT_WINNT_TYPES
+#define PRCB_NT_WINNT_TYPES
+
+typedef int32_t NTSTATUS;
+
+typedef enum _HARDWARE_COUNTER_TYPE {
+    PMCCounter = 0,
+    MaxHardwareCounterType = 1,
+} HARDWARE_COUNTER_TYPE,
+    *PHARDWARE_COUNTER_TYPE;
+
+typedef struct _HARDWARE_COUNTER_DATA {
+    HARDWARE_COUNTER_TYPE Type;
+    uint32_t Reserved;
+    uint64_t Value PRCB_NT_ALIGNED; /* events since Enable */
+} HARDWARE_COUNTER_DATA, *PHARDWARE_COUNTER_DATA;
+
+#define MAX_HW_COUNTERS 16
+
+typedef struct _PERFORMANCE_DATA {
+    uint16_t Size;               /* set by the caller: sizeof(PERFORMANCE_DATA) */
+    uint8_t Version;             /* set by the caller: PERFORMANCE_DATA_VERSION */
+    uint8_t HwCountersCount;     /* elements of HwCounters that hold data; not the first so many */
+    uint32_t ContextSwitchCount; /* since Enable; wraps */
+    uint64_t WaitReasonBitMap PRCB_NT_ALIGNED; /* 1 << KWAIT_REASON, since the last read */
+    uint64_t CycleTime PRCB_NT_ALIGNED;        /* cycles on a processor since Enable */
+    uint32_t RetryCount;                       /* passes made to get a consistent snapshot */
+    uint32_t Reserved;                         /* 0 */
+    HARDWARE_COUNTER_DATA HwCounters[MAX_HW_COUNTERS]; /* [i] belongs to mask bit i */
+} PERFORMANCE_DATA, *PPERFORMANCE_DATA;
+
+typedef struct _PROCESSOR_NUMBER {
+    uint16_t Group;
+    uint8_t Number;
+    uint8_t Reserved;
+} PROCESSOR_NUMBER, *PPROCESSOR_NUMBER;
+
+typedef struct _GROUP_AFFINITY {
+    uintptr_t Mask; /* processors of the group */
+    uint16_t Group; /* the group of processor n is n / 64 (32-bit: n / 32) */
+    uint16_t Reserved[3];
+} GROUP_AFFINITY, *PGROUP_AFFINITY;
+
+#endif
+
+#define PERFORMANCE_DATA_VERSION 1
+
+/* ReadThreadProfilingData */
+#define READ_THREAD_PROFILING_FLAG_DISPATCHING       0x00000001
+#define READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS 0x00000002
+/* EnableThreadProfiling */
+#define THREAD_PROFILING_FLAG_DISPATCH 0x00000001
+
+/* ---- what NT keeps in driver and private headers ---- */
+
+#define THREAD_PROFILING_FLAG_HARDWARE_COUNTERS 0x00000002
+#define THREAD_PERFORMANCE_DATA_VERSION         1
+
+/* Bit of WaitReasonBitMap, above every KWAIT_REASON, that NT does not have: there
+ * were switches whose reason could not be told (the perf tier tells none). */
+#define PRCB_WAIT_REASON_UNKNOWN (UINT64_C(1) << 63)
+
+typedef struct _HARDWARE_COUNTER {
+    HARDWARE_COUNTER_TYPE Type;     /* PMCCounter */
+    uint32_t Reserved;              /* 0 */
+    uint64_t Index PRCB_NT_ALIGNED; /* what to count: prcb_profile_source */
+} HARDWARE_COUNTER, *PHARDWARE_COUNTER;
+
+typedef struct _COUNTER_READING {
+    HARDWARE_COUNTER_TYPE Type;
+    uint32_t Index;
+    uint64_t Start PRCB_NT_ALIGNED;
+    uint64_t Total PRCB_NT_ALIGNED;
+} COUNTER_READING, *PCOUNTER_READING;
+
+typedef struct _THREAD_PERFORMANCE_DATA {
+    uint16_t Size;
+    uint16_t Version;
+    PROCESSOR_NUMBER ProcessorNumber;
+    uint32_t ContextSwitches;
+    uint32_t HwCountersCount;
+    uint64_t UpdateCount PRCB_NT_ALIGNED;
+    uint64_t WaitReasonBitMap PRCB_NT_ALIGNED;
+    uint64_t HardwareCounters PRCB_NT_ALIGNED;
+    COUNTER_READING CycleTime;
+    COUNTER_READING HwCounters[MAX_HW_COUNTERS];
+} THREAD_PERFORMANCE_DATA, *PTHREAD_PERFORMANCE_DATA;
+
+typedef struct _THREAD_PROFILING_INFORMATION {
+    uint64_t HardwareCounters PRCB_NT_ALIGNED;
+    uint32_t Flags;
+    uint32_t Enable;
+    THREAD_PERFORMANCE_DATA *PerformanceData;
+} THREAD_PROFILING_INFORMATION, *PTHREAD_PROFILING_INFORMATION;
+
+typedef struct _KTHREAD_COUNTERS {
+    uint64_t WaitReasonBitMap PRCB_NT_ALIGNED;
+    THREAD_PERFORMANCE_DATA *UserData;
+    uint32_t Flags;
+    uint32_t ContextSwitches;
+    uint64_t CycleTimeBias PRCB_NT_ALIGNED;
+    uint64_t HardwareCounters PRCB_NT_ALIGNED;
+    COUNTER_READING HwCounter[MAX_HW_COUNTERS];
+} KTHREAD_COUNTERS, *PKTHREAD_COUNTERS;
+
+typedef enum _PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR_TYPE {
+    ResourceTypeSingle = 0, /* one counter: u.CounterIndex */
+    ResourceTypeRange,      /* counters u.Range.Begin to u.Range.End, both included */
+    ResourceTypeExtendedCounterConfiguration,
+    ResourceTypeOverflow,
+    ResourceTypeEventBuffer,
+    ResourceTypeIdentificationTag,
+    ResourceTypeMax,
+} PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR_TYPE;
+
+typedef struct _PHYSICAL_COUNTER_EVENT_BUFFER_CONFIGURATION {
+    void *OverflowHandler;
+    uint32_t CustomEventBufferEntrySize;
+    uint32_t EventThreshold;
+} PHYSICAL_COUNTER_EVENT_BUFFER_CONFIGURATION;
+
+typedef struct _PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR {
+    PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR_TYPE Type;
+    uint32_t Flags; /* 0 */
+    union {
+        uint32_t CounterIndex;
+        uint32_t ExtendedRegisterAddress;
+        void *OverflowHandler;
+        struct {
+            uint32_t Begin;
+            uint32_t End;
+        } Range;
+        PHYSICAL_COUNTER_EVENT_BUFFER_CONFIGURATION EventBufferConfiguration;
+        uint32_t IdentificationTag;
+    } u;
+} PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR;
+
+typedef struct _PHYSICAL_COUNTER_RESOURCE_LIST {
+    uint32_t Count; /* of Descriptors; declared with one, as NT does */
+    PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR Descriptors[1];
+} PHYSICAL_COUNTER_RESOURCE_LIST;
+
+/* ---- status values ---- */
+
+#ifndef STATUS_SUCCESS
+#define STATUS_SUCCESS ((NTSTATUS)0x00000000)
+#endif
+#ifndef STATUS_DATATYPE_MISALIGNMENT
+#define STATUS_DATATYPE_MISALIGNMENT ((NTSTATUS)0x80000002)
+#endif
+#ifndef STATUS_NOT_IMPLEMENTED
+#define STATUS_NOT_IMPLEMENTED ((NTSTATUS)0xC0000002)
+#endif
+#ifndef STATUS_INVALID_INFO_CLASS
+#define STATUS_INVALID_INFO_CLASS ((NTSTATUS)0xC0000003)
+#endif
+#ifndef STATUS_INFO_LENGTH_MISMATCH
+#define STATUS_INFO_LENGTH_MISMATCH ((NTSTATUS)0xC0000004)
+#endif
+#ifndef STATUS_ACCESS_VIOLATION
+#define STATUS_ACCESS_VIOLATION ((NTSTATUS)0xC0000005)
+#endif
+#ifndef STATUS_INVALID_HANDLE
+#define STATUS_INVALID_HANDLE ((NTSTATUS)0xC0000008)
+#endif
+#ifndef STATUS_INVALID_CID
+#define STATUS_INVALID_CID ((NTSTATUS)0xC000000B)
+#endif
+#ifndef STATUS_INVALID_PARAMETER
+#define STATUS_INVALID_PARAMETER ((NTSTATUS)0xC000000D)
+#endif
+#ifndef STATUS_NO_MEMORY
+#define STATUS_NO_MEMORY ((NTSTATUS)0xC0000017)
+#endif
+#ifndef STATUS_ACCESS_DENIED
+#define STATUS_ACCESS_DENIED ((NTSTATUS)0xC0000022)
+#endif
+#ifndef STATUS_BUFFER_TOO_SMALL
+#define STATUS_BUFFER_TOO_SMALL ((NTSTATUS)0xC0000023)
+#endif
+#ifndef STATUS_REVISION_MISMATCH
+#define STATUS_REVISION_MISMATCH ((NTSTATUS)0xC0000059)
+#endif
+#ifndef STATUS_PRIVILEGE_NOT_HELD
+#define STATUS_PRIVILEGE_NOT_HELD ((NTSTATUS)0xC0000061)
+#endif
+#ifndef STATUS_INSUFFICIENT_RESOURCES
+#define STATUS_INSUFFICIENT_RESOURCES ((NTSTATUS)0xC000009A)
+#endif
+#ifndef STATUS_MEMORY_NOT_ALLOCATED
+#define STATUS_MEMORY_NOT_ALLOCATED ((NTSTATUS)0xC00000A0)
+#endif
+#ifndef STATUS_NOT_SUPPORTED
+#define STATUS_NOT_SUPPORTED ((NTSTATUS)0xC00000BB)
+#endif
+#ifndef STATUS_INTERNAL_ERROR
+#define STATUS_INTERNAL_ERROR ((NTSTATUS)0xC00000E5)
+#endif
+#ifndef STATUS_INVALID_PARAMETER_2
+#define STATUS_INVALID_PARAMETER_2 ((NTSTATUS)0xC00000F0)
+#endif
+#ifndef STATUS_ADDRESS_ALREADY_EXISTS
+#define STATUS_ADDRESS_ALREADY_EXISTS ((NTSTATUS)0xC000020A)
+#endif
+#ifndef STATUS_RETRY
+#define STATUS_RETRY ((NTSTATUS)0xC000022D)
+#endif
+#ifndef STATUS_WMI_ALREADY_ENABLED
+#define STATUS_WMI_ALREADY_ENABLED ((NTSTATUS)0xC0000303)
+#endif
+
+/* The Win32 code of a status; 317 (ERROR_MR_MID_NOT_FOUND) for one this library
+ * never gives. */
+PRCB_API uint32_t prcb_RtlNtStatusToDosError(NTSTATUS Status);
+
+/* One line about why this thread's last call of this header failed; "" when none
+ * has. Borrowed until the thread's next call. */
+PRCB_API const char *prcb_nt_error_text(void);
+
+/* ---- threads and handles ---- */
+
+/* The calling thread, as a handle that need not be closed: (void *)-2. */
+PRCB_API void *prcb_GetCurrentThread(void);
+/* A handle on a thread of this process, by its number (gettid). NULL: there is none. */
+PRCB_API void *prcb_OpenThread(uint32_t DesiredAccess, int InheritHandle, uint32_t ThreadId);
+/* STATUS_INVALID_HANDLE: not one of prcb_OpenThread's. */
+PRCB_API NTSTATUS prcb_NtClose(void *Handle);
+
+/* ---- thread profiling: kernel32's form (Win32 codes), then ntdll's (NTSTATUS) ---- */
+
+PRCB_API uint32_t prcb_EnableThreadProfiling(void *ThreadHandle, uint32_t Flags,
+                                             uint64_t HardwareCounters,
+                                             void **PerformanceDataHandle);
+PRCB_API uint32_t prcb_DisableThreadProfiling(void *PerformanceDataHandle);
+PRCB_API uint32_t prcb_QueryThreadProfiling(void *ThreadHandle, uint8_t *Enabled);
+PRCB_API uint32_t prcb_ReadThreadProfilingData(void *PerformanceDataHandle, uint32_t Flags,
+                                               PERFORMANCE_DATA *PerformanceData);
+
+PRCB_API NTSTATUS prcb_RtlEnableThreadProfiling(void *ThreadHandle, uint32_t Flags,
+                                                uint64_t HardwareCounters,
+                                                void **PerformanceDataHandle);
+PRCB_API NTSTATUS prcb_RtlDisableThreadProfiling(void *PerformanceDataHandle);
+PRCB_API NTSTATUS prcb_RtlQueryThreadProfiling(void *ThreadHandle, uint8_t *Enabled);
+PRCB_API NTSTATUS prcb_RtlReadThreadProfilingData(void *PerformanceDataHandle, uint32_t Flags,
+                                                  PERFORMANCE_DATA *PerformanceData);
+
+/* The tier that Enable with THREAD_PROFILING_FLAG_DISPATCH shall use, instead of the
+ * best there is. Before the first such Enable of the process: -EBUSY afterwards. */
+PRCB_API int prcb_nt_set_tier(enum prcb_tier tier);
+/* The tier in use; PRCB_TIER_AUTO: none yet. */
+PRCB_API enum prcb_tier prcb_nt_tier(void);
+
+/* ---- which counters there are: for the process ---- */
+
+PRCB_API NTSTATUS prcb_KeSetHardwareCounterConfiguration(HARDWARE_COUNTER *CounterArray,
+                                                         uint32_t Count);
+PRCB_API NTSTATUS prcb_KeQueryHardwareCounterConfiguration(HARDWARE_COUNTER *CounterArray,
+                                                           uint32_t MaximumCount, uint32_t *Count);
+
+/* Reservations, among those in this process who ask. */
+PRCB_API NTSTATUS prcb_HalAllocateHardwareCounters(GROUP_AFFINITY *GroupAffinty,
+                                                   uint32_t GroupCount,
+                                                   PHYSICAL_COUNTER_RESOURCE_LIST *ResourceList,
+                                                   void **CounterSetHandle);
+PRCB_API NTSTATUS prcb_HalFreeHardwareCounters(void *CounterSetHandle);
+
+/* What HARDWARE_COUNTER.Index may name: KPROFILE_SOURCE numbers, fixed counters
+ * (0x40000000 + n) and, from PRCB_PROFILE_SOURCE_LINUX on, the kernel's software
+ * events (PERF_COUNT_SW_* above it). */
+#define PRCB_PROFILE_SOURCE_LINUX UINT64_C(0x10000)
+
+struct prcb_profile_source {
+    uint64_t number;
+    const char *name;  /* "ProfileTotalIssues"; NULL where NT has none */
+    const char *event; /* what counts it here, a name of prcb_counters_open; NULL: nothing does */
+};
+/* Row i, static; NULL beyond the last. */
+PRCB_API const struct prcb_profile_source *prcb_profile_source(size_t i);
+/* The row of a number; NULL if there is none. */
+PRCB_API const struct prcb_profile_source *prcb_profile_source_find(uint64_t number);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

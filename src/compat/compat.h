@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Inside of prcb-nt: the plain names, as the compat headers declare them, over
+ * libprcb's prefixed ones. Declared here is what those headers leave to driver
+ * headers. The library has no state but the last error of each thread and the
+ * threads it started.
+ */
+#ifndef PRCB_COMPAT_INSIDE_H
+#define PRCB_COMPAT_INSIDE_H
+
+#include <windows.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+typedef struct _HARDWARE_COUNTER HARDWARE_COUNTER;
+typedef struct _PHYSICAL_COUNTER_RESOURCE_LIST PHYSICAL_COUNTER_RESOURCE_LIST;
+
+NTSTATUS KeSetHardwareCounterConfiguration(HARDWARE_COUNTER *CounterArray, ULONG Count);
+NTSTATUS KeQueryHardwareCounterConfiguration(HARDWARE_COUNTER *CounterArray, ULONG MaximumCount,
+                                             ULONG *Count);
+NTSTATUS HalAllocateHardwareCounters(GROUP_AFFINITY *GroupAffinty, ULONG GroupCount,
+                                     PHYSICAL_COUNTER_RESOURCE_LIST *ResourceList,
+                                     HANDLE *CounterSetHandle);
+NTSTATUS HalFreeHardwareCounters(HANDLE CounterSetHandle);
+NTSTATUS RtlEnableThreadProfiling(HANDLE ThreadHandle, ULONG Flags, ULONG64 HardwareCounters,
+                                  PVOID *PerformanceDataHandle);
+NTSTATUS RtlDisableThreadProfiling(PVOID PerformanceDataHandle);
+NTSTATUS RtlQueryThreadProfiling(HANDLE ThreadHandle, BOOLEAN *Enabled);
+NTSTATUS RtlReadThreadProfilingData(HANDLE PerformanceDataHandle, ULONG Flags,
+                                    PERFORMANCE_DATA *PerformanceData);
+NTSTATUS NtDelayExecution(BOOLEAN Alertable, LARGE_INTEGER *DelayInterval);
+NTSTATUS NtYieldExecution(VOID);
+NTSTATUS ZwClose(HANDLE Handle);
+NTSTATUS ZwWaitForSingleObject(HANDLE Handle, BOOLEAN Alertable, PLARGE_INTEGER Timeout);
+NTSTATUS ZwQuerySystemTime(PLARGE_INTEGER SystemTime);
+NTSTATUS ZwDelayExecution(BOOLEAN Alertable, LARGE_INTEGER *DelayInterval);
+NTSTATUS ZwYieldExecution(VOID);
+
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * What the files of the NT surface share: one lock, the handle table, the table from
+ * errno to status, the counters that are configured. Not public.
+ */
+#ifndef PRCB_NT_INSIDE_H
+#define PRCB_NT_INSIDE_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include <prcb/nt.h>
+
+#include "counters.h"
+
+/* ---- failures ---- */
+
+/* Stores a line for prcb_nt_error_text and returns the status. */
+NTSTATUS nt_fail(NTSTATUS status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same from an error of the library below. */
+NTSTATUS nt_fail_errno(int code, const struct prcb_error *err);
+
+/* The status of a -errno; STATUS_INTERNAL_ERROR for one that nothing here gives. */
+NTSTATUS nt_status(int code);
+
+/* Rows of both tables, for the tests. */
+struct nt_errno_row {
+    int code; /* positive errno */
+    NTSTATUS status;
+};
+struct nt_win32_row {
+    NTSTATUS status;
+    uint32_t win32;
+};
+extern const struct nt_errno_row nt_errno_rows[];
+extern const struct nt_win32_row nt_win32_rows[];
+extern const size_t nt_errno_row_count, nt_win32_row_count;
+
+/* ---- the lock ---- */
+
+/* Over everything in src/nt but what belongs to one thread. Held across fork, so a
+ * child finds things whole. */
+void nt_enter(void);
+void nt_leave(void);
+
+/* ---- handles ---- */
+
+enum nt_kind { NT_THREAD = 1, NT_PROFILE, NT_COUNTER_SET };
+
+/* A handle's value is never given out again, so a stale one stays invalid (after
+ * 2^12 uses of its place where pointers have 32 bits). All under the lock. */
+void *nt_handle_add(enum nt_kind kind, pid_t tid, void *object); /* NULL: out of memory */
+/* False: no such handle. Results may be NULL. */
+bool nt_handle_get(void *handle, enum nt_kind kind, pid_t *ret_tid, void **ret_object);
+/* False: no such handle, or of another kind. */
+bool nt_handle_remove(void *handle, enum nt_kind kind);
+/* Whether there is a handle of the kind that belongs to this thread (0: to any). */
+bool nt_handle_exists(enum nt_kind kind, pid_t tid);
+void nt_handle_each(enum nt_kind kind, void (*fn)(void *object));
+void nt_handles_forget(void); /* in a forked child */
+
+#define NT_CURRENT_THREAD ((void *)(intptr_t)-2)
+
+/* The thread that a handle is about; GetCurrentThread's is the caller. */
+bool nt_thread_of(void *handle, pid_t *ret);
+
+/* ---- configuration, under the lock ---- */
+
+struct nt_config {
+    uint32_t count;
+    HARDWARE_COUNTER counters[MAX_HW_COUNTERS];
+    /* What counts element i; events[i].name is empty where nothing does. */
+    struct counter_event events[MAX_HW_COUNTERS];
+};
+const struct nt_config *nt_config(void);
+
+/* True while a thread counts by the configuration. */
+bool nt_profiles_count(void);
+
+/* In a forked child: what is the parent's, or its threads', goes. The configuration
+ * stays, as it is the process's. */
+void nt_hal_forget(void);
+void nt_profiles_forget(void);
+
+#endif

@@ -1,0 +1,131 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# NT's layouts asserted by both compilers, as C and C++, with 64 and 32 bits, from
+# both headers and from both together; then programs written for Windows: compiled
+# unchanged with what pkg-config says of prcb-nt, and run. Prints TAP.
+#
+#   compile.sh SOURCE-DIR BUILD-DIR
+set -u
+source=$1 build=$2
+here=$source/tests/nt
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+number=0
+failed=0
+
+report() { # STATUS NAME OUTPUT
+    number=$((number + 1))
+    if [[ $1 -eq 0 ]]; then
+        echo "ok $number - $2"
+    else
+        failed=1
+        echo "not ok $number - $2"
+        printf '%s\n' "$3" | head -n 20 | sed 's/^/# /'
+    fi
+}
+
+skip() { # NAME REASON
+    number=$((number + 1))
+    echo "ok $number - $1 # SKIP $2"
+}
+
+# asserts NAME LANGUAGE COMPILER... < SOURCE
+asserts() {
+    local name=$1 language=$2 out status text
+    shift 2
+    text=$(cat)
+    if ! echo '#include <string.h>' | "$@" -x "$language" -fsyntax-only - 2>/dev/null; then
+        skip "$name" "no $*: install gcc-12-multilib"
+        return
+    fi
+    out=$(printf '%s\n' "$text" | "$@" -x "$language" -fsyntax-only -Wall -Wextra -Werror \
+        -Wpedantic -I"$source/include" -I"$source/include/compat" -I"$here" - 2>&1)
+    status=$?
+    report $status "$name" "$out"
+}
+
+declare -A heads=(
+    [prcb/nt.h]='#include <prcb/nt.h>'
+    [windows.h]='#include <windows.h>'
+    [windows.h and prcb/nt.h]='#include <windows.h>
+#include <prcb/nt.h>'
+    [prcb/nt.h and windows.h]='#include <prcb/nt.h>
+#include <windows.h>')
+triplet=$(gcc -print-multiarch 2>/dev/null)
+wide=(-I"/usr/include/$triplet")
+if [[ $(uname -m) == x86_64 ]]; then bits=(-m64 -m32); else bits=(''); fi
+for head in "${!heads[@]}"; do
+    for bit in "${bits[@]}"; do
+        for pair in 'gcc c c11' 'clang c c11' 'g++ c++ c++11' 'clang++ c++ c++11'; do
+            read -r compiler language standard <<<"$pair"
+            printf '%s\n#include "layouts.h"\n' "${heads[$head]}" |
+                asserts "layouts of $head, $compiler $bit" "$language" "$compiler" ${bit:+$bit} \
+                    -std="$standard" "${wide[@]}"
+        done
+    done
+done
+
+# A wrong offset must stop a build, or the asserts above prove nothing.
+if out=$(printf '#include <prcb/nt.h>\n#include "layouts.h"\nSIZE(PERFORMANCE_DATA, 0x118);\n' |
+    gcc -x c -std=c11 -fsyntax-only -I"$source/include" -I"$here" - 2>&1); then
+    report 1 "a wrong size is found" "it compiles"
+else
+    report 0 "a wrong size is found" ''
+fi
+
+export PKG_CONFIG_PATH=$build/meson-uninstalled LD_LIBRARY_PATH=$build/src/compat:$build/src
+if ! flags=$(pkg-config --cflags --libs prcb-nt 2>&1); then
+    report 1 "pkg-config knows prcb-nt" "$flags"
+fi
+
+# program NAME COMPILER FILE OPTION...: built, run, output in $out.
+program() {
+    local name=$1 compiler=$2 file=$3 status
+    shift 3
+    # shellcheck disable=SC2086 # flags are words
+    # what Windows programs do all the time, and these compilers can be made to dislike
+    out=$("$compiler" "$@" -Wall -Wextra -Werror -Wno-cast-function-type \
+        -Wno-missing-field-initializers -o "$work/program" "$here/$file" $flags 2>&1)
+    status=$?
+    report $status "$name compiles" "$out"
+    if [[ $status -ne 0 ]]; then return 1; fi
+    out=$("$work/program" 2>&1)
+    status=$?
+    report $status "$name runs" "$out"
+    return $status
+}
+
+expect() { # NAME PATTERN
+    grep -Eq -- "$2" <<<"$out"
+    report $? "$1" "$out"
+}
+
+for compiler in gcc clang; do
+    if program "ported.c, $compiler" $compiler ported.c; then
+        expect "ported.c, $compiler: enabled" '^QueryThreadProfiling: 0, 1$'
+        expect "ported.c, $compiler: a switch for its sleep" '^ContextSwitchCount [1-9]'
+        expect "ported.c, $compiler: reasons" 'WaitReasonBitMap 0x[1-9a-f]'
+        expect "ported.c, $compiler: cycles and passes" 'CycleTime [1-9][0-9]* RetryCount [1-9]'
+        expect "ported.c, $compiler: time counts" '^HwCounters\[0\] type 0 value [1-9]'
+        expect "ported.c, $compiler: disabled" '^DisableThreadProfiling: 0$'
+    fi
+done
+for compiler in g++ clang++; do
+    for standard in c++11 c++20; do
+        if program "ported.cpp, $compiler $standard" $compiler ported.cpp -std=$standard; then
+            expect "ported.cpp, $compiler $standard: switches" '^switches ([4-9]|[0-9]{2,})$'
+            expect "ported.cpp, $compiler $standard: unasked is 0" '^not asked for 0$'
+            expect "ported.cpp, $compiler $standard: two counters" '^counters 2$'
+            # 800,000 bytes never touched before
+            expect "ported.cpp, $compiler $standard: page faults" '^faults ([1-9][0-9]{2,})$'
+        fi
+    done
+done
+program "names.c" gcc names.c -std=gnu11 -I"$build/src/compat" &&
+    while IFS= read -r line; do
+        report "$([[ $line == ok* ]]; echo $?)" "names.c: ${line#*- }" "$line"
+    done < <(grep -E '^(not )?ok' <<<"$out")
+
+echo "1..$number"
+exit $failed

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The plain names behind windows.h and winternl.h, as a Windows program finds them.
+ * Prints TAP.
+ */
+#define WIN32_NO_STATUS
+#include <Windows.h>
+#undef WIN32_NO_STATUS
+#include <ntstatus.h>
+#include <winternl.h>
+
+#include <stdio.h>
+
+static int number, failed;
+
+static void check(int good, const char *name)
+{
+    printf("%s %d - %s\n", good ? "ok" : "not ok", ++number, name);
+    failed |= !good;
+}
+
+static void check_modules(void)
+{
+    HMODULE kernel = LoadLibraryA("NtosKrnl.exe"), ntdll = GetModuleHandle("ntdll"),
+            kernel32 = LoadLibraryExA("C:\\Windows\\System32\\KERNEL32.dll", NULL, 0);
+
+    check(kernel && ntdll && kernel32 && kernel != ntdll, "modules by any spelling");
+    check(LoadLibraryW(L"hal.dll") && GetModuleHandleW(L"NTDLL.DLL") == ntdll, "wide names");
+    SetLastError(0);
+    check(!LoadLibraryA("user32.dll") && GetLastError() == ERROR_MOD_NOT_FOUND, "unknown module");
+    check(!LoadLibraryW(L"ntdl\x131") && GetLastError() == ERROR_MOD_NOT_FOUND, "foreign letters");
+    check(!LoadLibraryA(NULL) && GetLastError() == ERROR_INVALID_PARAMETER, "no name");
+    check(GetProcAddress(kernel, "KeSetHardwareCounterConfiguration") &&
+              GetProcAddress(kernel, "KeQueryHardwareCounterConfiguration") &&
+              GetProcAddress(LoadLibraryA("hal"), "HalAllocateHardwareCounters") &&
+              GetProcAddress(kernel, "HalFreeHardwareCounters"),
+          "kernel calls");
+    check(GetProcAddress(ntdll, "RtlReadThreadProfilingData") &&
+              GetProcAddress(ntdll, "RtlEnableThreadProfiling") &&
+              GetProcAddress(ntdll, "RtlDisableThreadProfiling") &&
+              GetProcAddress(ntdll, "RtlQueryThreadProfiling"),
+          "Rtl forms");
+    check(GetProcAddress(kernel32, "EnableThreadProfiling") == (FARPROC)EnableThreadProfiling,
+          "a name is the function");
+    SetLastError(0);
+    check(!GetProcAddress(kernel32, "KeSetHardwareCounterConfiguration") &&
+              GetLastError() == ERROR_PROC_NOT_FOUND,
+          "a name of another module");
+    check(!GetProcAddress(kernel, (LPCSTR)(ULONG_PTR)7), "an ordinal");
+    check(!GetProcAddress((HMODULE)(ULONG_PTR)64, "Sleep") && FreeLibrary(kernel) &&
+              !FreeLibrary(NULL),
+          "no module");
+}
+
+typedef NTSTATUS(NTAPI *query_time)(PLARGE_INTEGER);
+
+static void check_zw(void)
+{
+    HMODULE ntdll = LoadLibraryA("ntdll.dll");
+    query_time zw = (query_time)GetProcAddress(ntdll, "ZwQuerySystemTime");
+    LARGE_INTEGER now = {0}, then = {0};
+    FILETIME file;
+    ULONG seconds = 0;
+
+    check(GetProcAddress(ntdll, "ZwClose") && GetProcAddress(ntdll, "ZwWaitForSingleObject") && zw,
+          "Zw names");
+    NtQuerySystemTime(&then);
+    GetSystemTimeAsFileTime(&file);
+    check(zw && NT_SUCCESS(zw(&now)) && now.QuadPart >= then.QuadPart, "ZwQuerySystemTime");
+    check(now.HighPart - (LONG)file.dwHighDateTime <= 1, "GetSystemTimeAsFileTime");
+    check(RtlTimeToSecondsSince1970(&now, &seconds) && seconds > 1577836800, "seconds since 1970");
+    now.QuadPart = 0;
+    check(!RtlTimeToSecondsSince1970(&now, &seconds), "before 1970");
+    check(RtlNtStatusToDosError(STATUS_INVALID_HANDLE) == ERROR_INVALID_HANDLE &&
+              RtlNtStatusToDosError(STATUS_WMI_ALREADY_ENABLED) == ERROR_WMI_ALREADY_ENABLED &&
+              NtClose(NULL) == STATUS_INVALID_HANDLE,
+          "status values");
+}
+
+static void check_strings(void)
+{
+    ANSI_STRING narrow;
+    UNICODE_STRING wide;
+
+    RtlInitAnsiString(&narrow, "four");
+    RtlInitUnicodeString(&wide, L"four");
+    check(narrow.Length == 4 && narrow.MaximumLength == 5 && wide.Length == 4 * sizeof(WCHAR) &&
+              wide.MaximumLength == 5 * sizeof(WCHAR),
+          "counted strings");
+    RtlInitAnsiString(&narrow, NULL);
+    RtlInitUnicodeString(&wide, NULL);
+    check(!narrow.Length && !narrow.MaximumLength && !wide.Buffer && !wide.MaximumLength,
+          "no strings");
+}
+
+static DWORD WINAPI worker(LPVOID event)
+{
+    while (!__atomic_load_n((int *)event, __ATOMIC_ACQUIRE))
+        Sleep(1);
+    return 42;
+}
+
+static void check_threads(void)
+{
+    LARGE_INTEGER timeout, begin, end, frequency;
+    int go = 0;
+    DWORD tid = 0, code = 0;
+    HANDLE thread = CreateThread(NULL, 0, worker, &go, 0, &tid), own = NULL;
+    BOOLEAN enabled = TRUE;
+
+    check(thread && tid && tid != GetCurrentThreadId(), "CreateThread");
+    check(GetExitCodeThread(thread, &code) && code == STILL_ACTIVE, "it runs");
+    QueryPerformanceCounter(&begin);
+    check(WaitForSingleObject(thread, 20) == WAIT_TIMEOUT, "a wait that times out");
+    timeout.QuadPart = -10000;
+    check(NtWaitForSingleObject(thread, FALSE, &timeout) == STATUS_TIMEOUT, "NT's own");
+    QueryPerformanceCounter(&end);
+    QueryPerformanceFrequency(&frequency);
+    check((end.QuadPart - begin.QuadPart) * 1000 / frequency.QuadPart >= 20, "and took so long");
+    check(EnableThreadProfiling(thread, THREAD_PROFILING_FLAG_DISPATCH, 0, &own) ==
+              ERROR_INVALID_PARAMETER,
+          "another thread cannot be profiled");
+    check(QueryThreadProfiling(thread, &enabled) == ERROR_SUCCESS && !enabled,
+          "another thread can be asked about");
+    __atomic_store_n(&go, 1, __ATOMIC_RELEASE);
+    check(WaitForSingleObject(thread, INFINITE) == WAIT_OBJECT_0 &&
+              GetExitCodeThread(thread, &code) && code == 42,
+          "its exit code");
+    check(CloseHandle(thread) && !CloseHandle(thread) && GetLastError() == ERROR_INVALID_HANDLE &&
+              WaitForSingleObject(thread, 0) == WAIT_FAILED,
+          "a handle closes once");
+    check(DuplicateHandle(GetCurrentProcess(), GetCurrentThread(), GetCurrentProcess(), &own, 0,
+                          FALSE, DUPLICATE_SAME_ACCESS) &&
+              own != GetCurrentThread() && QueryThreadProfiling(own, &enabled) == 0 &&
+              CloseHandle(own),
+          "a real handle on oneself");
+    check(!OpenThread(THREAD_ALL_ACCESS, FALSE, 0x7ffffff0) &&
+              GetLastError() == ERROR_INVALID_PARAMETER,
+          "no such thread");
+}
+
+int main(void)
+{
+    check_modules();
+    check_zw();
+    check_strings();
+    check_threads();
+    printf("1..%d\n", number);
+    return failed;
+}
