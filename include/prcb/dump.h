@@ -71,7 +71,7 @@ struct prcb_dump_value {
     I(DpcCount, KPRCB, "DpcCount", "DpcData[0].DpcCount")                                          \
     I(DpcQueueDepth, KPRCB, "DpcQueueDepth", "DpcData[0].DpcQueueDepth")                           \
     I(DpcTimeCount, KPRCB, "DpcTimeCount", NULL)                                                   \
-    I(DpcTimeLimit, KPRCB, "DpcTimeLimit", NULL)                                                   \
+    I(DpcTimeLimit, KPRCB, "DpcTimeLimit", "DpcTimeLimitTicks")                                    \
     I(DpcWatchdogPeriod, KPRCB, "DpcWatchdogPeriod", NULL)                                         \
     I(DpcWatchdogCount, KPRCB, "DpcWatchdogCount", NULL)                                           \
     I(CurrentThread, KPRCB, "CurrentThread", NULL)                                                 \

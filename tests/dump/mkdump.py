@@ -1,0 +1,488 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Writes small synthetic Windows crash dumps from "key = value" lines.
+
+    mkdump.py [FILE.dump|-] OUTPUT        PRCB names the built prcb (for `prcb layout -j`)
+
+Offsets of KPRCB and KTHREAD members come from the catalog; everything about containers, debugger
+data and page tables is written down here, apart from the reader. Lines:
+
+    container = triage64    full64 bitmap-full64 bitmap-kernel64 kernel64, and the same with 32
+    version = 10.0.19041    whose layouts the KPRCBs have; "none": no layout, bytes by "raw"
+    build = 19041           in the header (default: of the version)
+    machine = x64           x86 x64 arm64
+    processors = 2          KPRCBs written; header_processors: what the header says
+    bugcheck = 0x101        and parameter.1 .. parameter.4
+    uptime = 1000000000     100 ns
+    crashing = 1            whose copy is at PrcbOffset, whose context the header has
+    kdbg = plain            encoded, none, or short (without the offsets that 5.2 added)
+    paging = x64            x64-5 x86 pae
+    large = 1               KPRCBs in large pages
+    increment = 156250      KeTimeIncrement (absent: not in the dump)
+    landmark = 1            0: no KDPC landmark
+    shift = 0x40            moves the landmark's KDPC away from where the catalog has it
+    blocks = all            triage: KPRCBs as blocks; "none": only the copy at PrcbOffset
+    cpu.N.MEMBER = value    a KPRCB member of processor N, or of all for N = *
+    thread.N.MEMBER = value a KTHREAD member of its current thread;  idle.N.MEMBER: of its idle one
+    raw.N.OFFSET.SIZE = v   bytes of processor N's KPRCB
+    area.N.SIZE = value     a profile control area of processor N, held, filled with a byte
+    entry.N.PAGE = kind     page PAGE of KPRCB N: transition, prototype, absent, missing (mapped,
+                            but left out of the dump)
+    cut = 0x5000            cuts the file
+    poke.OFFSET.SIZE = v    last: bytes of the file
+Values are numbers or "text".
+"""
+import json
+import os
+import struct
+import subprocess
+import sys
+
+PAGE = 4096
+_layouts = {}
+
+
+def layout(name, version, arch):
+    """name -> (offset, size) of all members with a path of one step; "" -> size."""
+    key = (name, version, arch)
+    if key not in _layouts:
+        out = subprocess.run([os.environ["PRCB"], "layout", name, "--version", version, "--arch",
+                              arch, "-j"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        if out.returncode:
+            _layouts[key] = None
+        else:
+            data = json.loads(out.stdout)
+            rows = {m["name"]: (m["offset"], m["size"]) for m in data["members"]}
+            rows[""] = (0, data["size"])
+            rows["version"] = data["version"]
+            _layouts[key] = rows
+    return _layouts[key]
+
+
+def parse(text):
+    spec = {}
+    for line in text.splitlines():
+        line = line.split("#", 1)[0].strip()
+        if line:
+            key, value = line.split("=", 1)
+            spec[key.strip()] = value.strip()
+    return spec
+
+
+def number(value):
+    return int(value, 0)
+
+
+def encode(value, size):
+    if value.startswith('"'):
+        return value.strip('"').encode()[:size]
+    return (number(value) & ((1 << (8 * size)) - 1)).to_bytes(size, "little")
+
+
+class Machine:
+    """Kernel memory: address -> bytes, and where things are."""
+
+    def __init__(self, spec):
+        self.spec = spec
+        self.arch = spec.get("machine", "x86" if spec["container"].endswith("32") else "x64")
+        self.bits = 32 if self.arch == "x86" else 64
+        self.pointer = self.bits // 8
+        self.version = spec.get("version", "none")
+        self.count = number(spec.get("processors", "2"))
+        self.layout = layout("KPRCB", self.version, self.arch) if self.version != "none" else None
+        self.threads = layout("KTHREAD", self.version, self.arch) if self.layout else None
+        self.power = layout("PROCESSOR_POWER_STATE", self.version, self.arch) if self.layout \
+            else None
+        self.regions = {}
+        if self.bits == 64:
+            self.kdbg, self.array, self.tick = (0xfffff80000400b20, 0xfffff80000401000,
+                                                0xfffff80000402000)
+            self.first, self.step = 0xfffff80010000000, 0x20000
+            self.thread_base, self.area_base = 0xffffe00000000000, 0xffffb00000000000
+        else:
+            self.kdbg, self.array, self.tick = 0x80540b20, 0x80541000, 0x80542000
+            self.first, self.step = 0x82000000, 0x10000
+            self.thread_base, self.area_base = 0x85000000, 0x86000000
+        self.in_page = {"x86": 0x120, "x64": 0x180, "arm64": 0x980}[self.arch]
+        self.size = self.layout[""][1] if self.layout else number(spec.get("size", "0x9680"))
+        self.kprcbs = [self.first + i * self.step + self.in_page for i in range(self.count)]
+        self.build()
+
+    def put(self, at, offset, data):
+        region = self.regions[at]
+        if offset + len(data) > len(region):
+            raise ValueError("0x%x is outside of a region of 0x%x" % (offset, len(region)))
+        region[offset:offset + len(data)] = data
+
+    def member(self, rows, at, name, value):
+        if name not in rows:
+            raise KeyError("%s has no %s" % (self.version, name))
+        offset, size = rows[name]
+        self.put(at, offset, encode(value, size))
+
+    def kdpc(self):
+        """Offset of the landmark's KDPC in the KPRCB, or None."""
+        if "kdpc" in self.spec:
+            return number(self.spec["kdpc"])
+        if not self.power:
+            return None
+        name = "PerfActionDpc" if "PerfActionDpc" in self.power else "PerfDpc"
+        return self.layout["PowerState"][0] + self.power[name][0] + \
+            number(self.spec.get("shift", "0"))
+
+    def build_kprcb(self, i, at):
+        self.regions[at] = bytearray(self.size)
+        thread, idle = self.thread_base + i * 0x2000, self.thread_base + i * 0x2000 + 0x1000
+        context = 0x20 if self.bits == 64 else 0x10
+        if self.arch == "x64":
+            self.put(at, 0, struct.pack("<I", 0x1f80))
+        if self.kdpc() is not None and self.spec.get("landmark", "1") != "0":
+            self.put(at, self.kdpc(), b"\x13")
+            self.put(at, self.kdpc() + context, at.to_bytes(self.pointer, "little"))
+        if not self.layout:
+            self.put(at, self.pointer, thread.to_bytes(self.pointer, "little"))
+            self.put(at, 0x24, struct.pack("<I", i))
+            return
+        for name, value in (("CurrentThread", thread), ("IdleThread", idle), ("Number", i)):
+            self.member(self.layout, at, name, str(value))
+        self.member(self.layout, at, "MHz", "2000")
+        self.member(self.layout, at, "VendorString", '"GenuineIntel"')
+        for offset, base in ((0, thread), (0x1000, idle)):
+            self.regions[base] = bytearray(self.threads[""][1] if self.threads else 0x600)
+
+    def context(self, i):
+        """Stack pointer and program counter of processor i."""
+        return (0xfffff80020000000 + i * 0x1000, 0xfffff80030000000 + i * 0x10) \
+            if self.bits == 64 else (0x87000000 + i * 0x1000, 0x80800000 + i * 0x10)
+
+    @property
+    def context_at(self):
+        """ProcessorState.ContextFrame, where no member of the catalog is; KDBG says where."""
+        return 0x1f0 if self.bits == 64 else 0x18
+
+    def put_context(self, i, at):
+        sp, pc = self.context(i)
+        for offset, value in zip((0x98, 0xf8) if self.bits == 64 else (0xc4, 0xb8), (sp, pc)):
+            where = self.context_at + offset
+            if self.layout and any(o < where + 8 and where < o + s for k, v in self.layout.items()
+                                   if k not in ("", "version") for o, s in [v]):
+                return  # a member is there: this kernel's context is not told apart
+            self.put(at, where, value.to_bytes(self.pointer, "little"))
+
+    def build_kdbg(self):
+        kind = self.spec.get("kdbg", "plain")
+        if kind == "none":
+            return
+        size = 0x290 if kind == "short" else 0x380
+        data = bytearray(size)
+        data[0x10:0x14] = b"KDBG"
+        struct.pack_into("<I", data, 0x14, size)
+        def q(offset, value):
+            if self.bits == 32:
+                value |= 0xffffffff00000000  # as the debugger writes them: sign-extended
+            struct.pack_into("<Q", data, offset, value)
+        q(0x18, self.kdbg & ~0xfffff)
+        q(0x78, self.tick)
+        q(0x218, self.array)
+        if kind != "short":
+            rows = self.layout or {}
+            def offset_of(name, default):
+                return rows[name][0] if name in rows else number(
+                    self.spec.get("kdbg." + name, str(default)))
+            for at, value in ((0x2b0, self.size), (0x2b4, offset_of("CurrentThread", self.pointer)),
+                              (0x2b6, offset_of("MHz", 0)), (0x2b8, offset_of("CpuType", 0)),
+                              (0x2ba, offset_of("VendorString", 0)), (0x2bc, self.context_at),
+                              (0x2be, offset_of("Number", 0x24)),
+                              (0x2c0, self.threads[""][1] if self.threads else 0x600),
+                              (0x2a0, 0x220), (0x2a8, 0xa40)):
+                struct.pack_into("<H", data, at, value & 0xffff)
+        if kind == "encoded":
+            data = bytearray(b ^ 0xa5 for b in data)
+        self.regions[self.kdbg] = data
+
+    def build(self):
+        for i, at in enumerate(self.kprcbs):
+            self.build_kprcb(i, at)
+            self.put_context(i, at)
+        self.build_kdbg()
+        self.regions[self.array] = bytearray(b"".join(
+            a.to_bytes(self.pointer, "little") for a in self.kprcbs).ljust(8 * self.pointer, b"\0"))
+        if "increment" in self.spec:
+            self.regions[self.tick] = bytearray(struct.pack("<I", number(self.spec["increment"])))
+        for key, value in self.spec.items():
+            self.apply(key, value)
+
+    def apply(self, key, value):
+        parts = key.split(".", 2)
+        if parts[0] not in ("cpu", "thread", "idle", "raw", "area") or len(parts) < 3:
+            return
+        for i in range(self.count) if parts[1] == "*" else [number(parts[1])]:
+            at = self.kprcbs[i]
+            thread = self.thread_base + i * 0x2000 + (0x1000 if parts[0] == "idle" else 0)
+            if parts[0] == "raw":
+                offset, size = parts[2].split(".")
+                self.put(at, number(offset), encode(value, number(size)))
+            elif parts[0] == "area":
+                area = self.area_base + i * 0x1000
+                self.regions[area] = bytearray([number(value)]) * number(parts[2])
+                self.member(self.layout, at, "ProcessorProfileControlArea", str(area))
+            elif parts[0] != "cpu":
+                self.member(self.threads, thread, parts[2], value)
+            elif parts[2].startswith("PowerState."):
+                offset, size = self.power[parts[2][11:]]
+                self.put(at, self.layout["PowerState"][0] + offset, encode(value, size))
+            else:
+                self.member(self.layout, at, parts[2], value)
+
+
+# ---- containers ----
+
+TYPES = {"full": 1, "kernel": 2, "triage": 4, "bitmap-full": 5, "bitmap-kernel": 6}
+IMAGES = {"x86": 0x14c, "x64": 0x8664, "arm64": 0xaa64}
+
+
+def header(m, spec, kind, root):
+    is_64 = m.bits == 64
+    head = bytearray(b"PAGE" * (0x800 if is_64 else 0x400))
+    word = "<Q" if is_64 else "<I"
+
+    def put(at32, at64, fmt, value):
+        struct.pack_into(fmt, head, at64 if is_64 else at32, value)
+    head[0:8] = b"PAGEDU64" if is_64 else b"PAGEDUMP"
+    put(8, 8, "<I", 15)
+    build = spec.get("build")
+    if not build:
+        build = m.version.split()[0].split(".")[2] if m.version.count(".") >= 2 else "0"
+    put(0xc, 0xc, "<I", number(build))
+    put(0x10, 0x10, word, root)
+    put(0x18, 0x20, word, m.array)
+    put(0x1c, 0x28, word, m.array)
+    put(0x20, 0x30, "<I", IMAGES[m.arch])
+    put(0x24, 0x34, "<I", number(spec.get("header_processors", str(m.count))))
+    put(0x28, 0x38, "<I", number(spec.get("bugcheck", "0xe2")))
+    for i in range(4):
+        value = number(spec.get("parameter.%d" % (i + 1), "0"))
+        put(0x2c + 4 * i, 0x40 + 8 * i, word, value & (2 ** m.bits - 1))
+    put(0x5c, 0, "<B", spec.get("paging") == "pae") if not is_64 else None
+    put(0x60, 0x80, word, m.kdbg if spec.get("kdbg") != "none" else 0)
+    put(0xf88, 0xf98, "<I", number(spec.get("type", str(TYPES[kind]))))
+    put(0xfb8, 0x1030, "<Q", number(spec.get("uptime", "10000000000")))
+    put(0xfc0, 0xfa8, "<Q", number(spec.get("time", "133112964376024400")))
+    crashing = number(spec.get("crashing", "0"))
+    sp, pc = m.context(crashing)
+    put(0x320 + 0xc4, 0x348 + 0x98, word, sp)
+    put(0x320 + 0xb8, 0x348 + 0xf8, word, pc)
+    return head
+
+
+def triage(m, spec):
+    """Header, triage header, copies, block table, blocks."""
+    is_64 = m.bits == 64
+    out = header(m, spec, "triage", 0x1ad000)
+    base = len(out)
+    out += bytes(0x100)
+    crashing = number(spec.get("crashing", "0"))
+    fields = {}
+
+    def append(data):
+        at = len(out)
+        out.extend(data)
+        out.extend(bytes(-len(out) % 8))
+        return at
+    fields[0x1c] = append(m.regions[m.kprcbs[crashing]])
+    thread = m.thread_base + crashing * 0x2000
+    if thread in m.regions:
+        fields[0x24] = append(m.regions[thread])
+    if m.kdbg in m.regions:
+        fields[0x70 if is_64 else 0x58] = append(m.regions[m.kdbg])
+        fields[0x74 if is_64 else 0x5c] = len(m.regions[m.kdbg])
+    else:  # so that the KPRCB's end is seen
+        fields[0x20] = append(bytes(16))
+    want = spec.get("blocks", "all")
+    blocks = [(a, d) for a, d in sorted(m.regions.items()) if a not in (m.kdbg, thread) and
+              (want == "all" or not (a in m.kprcbs or a == m.array))]
+    if want == "kprcb":
+        blocks = [(a, d) for a, d in blocks if a in m.kprcbs]
+    table = append(bytes(16 * len(blocks)))
+    fields[0x78 if is_64 else 0x60] = table
+    fields[0x7c if is_64 else 0x64] = len(blocks)
+    for i, (address, data) in enumerate(blocks):
+        if not is_64:
+            address |= 0xffffffff00000000
+        struct.pack_into("<QII", out, table + 16 * i, address, append(data), len(data))
+    fields[0x08] = append(b"TRGD")
+    fields[0x04] = len(out)
+    fields[0x44] = 0xffffffff if want == "all" else 0x41
+    for at, value in fields.items():
+        struct.pack_into("<I", out, base + at, value)
+    return out
+
+
+class Physical:
+    """Pages with page tables over them."""
+    SHAPES = {"x64": ((39, 30, 21, 12), 9, 8), "x64-5": ((48, 39, 30, 21, 12), 9, 8),
+              "pae": ((30, 21, 12), 9, 8), "x86": ((22, 12), 10, 4)}
+
+    def __init__(self, m, spec):
+        self.m, self.spec = m, spec
+        self.shape, self.bits, self.entry = self.SHAPES[
+            spec.get("paging", "x64" if m.bits == 64 else "x86")]
+        self.pages = {}
+        self.left_out = set()
+        self.next_table, self.next_page, self.next_large = 0x10, 0x100, 0x4000
+        self.larges = {}
+        self.root = self.table()
+        self.fill()
+
+    def table(self):
+        page = self.next_table
+        self.next_table += 1
+        self.pages[page] = bytearray(PAGE)
+        return page
+
+    def index(self, address, level):
+        shift = self.shape[level]
+        bits = 2 if len(self.shape) == 3 and level == 0 else self.bits
+        return (address >> shift) & ((1 << bits) - 1)
+
+    def entry_at(self, page, index, value=None):
+        fmt = "<Q" if self.entry == 8 else "<I"
+        if value is not None:
+            struct.pack_into(fmt, self.pages[page], index * self.entry, value)
+        return struct.unpack_from(fmt, self.pages[page], index * self.entry)[0]
+
+    def leaf(self, address, large):
+        """The table and index of the entry that maps an address."""
+        page = self.root
+        last = len(self.shape) - (2 if large else 1)
+        for level in range(last):
+            i = self.index(address, level)
+            entry = self.entry_at(page, i)
+            if not entry & 1:
+                entry = self.table() << 12 | 1
+                self.entry_at(page, i, entry)
+            page = entry >> 12
+        return page, self.index(address, last)
+
+    def map(self, address, large):
+        size = 1 << self.shape[-2] if large else PAGE
+        table, i = self.leaf(address, large)
+        entry = self.entry_at(table, i)
+        if not entry & 1:
+            if large:
+                page = self.next_large
+                self.next_large += size // PAGE
+            else:
+                page = self.next_page
+                self.next_page += 1
+            entry = page << 12 | 1 | (0x80 if large else 0)
+            self.entry_at(table, i, entry)
+        return (entry >> 12 & 0xfffffffff) + ((address & (size - 1)) >> 12)
+
+    def fill(self):
+        large = self.spec.get("large", "0") != "0"
+        for address, data in sorted(self.m.regions.items()):
+            is_kprcb = address in self.m.kprcbs
+            for at in range(address & ~(PAGE - 1), address + len(data), PAGE):
+                page = self.map(at, large and is_kprcb)
+                self.pages.setdefault(page, bytearray(PAGE))
+                start, end = max(at, address), min(at + PAGE, address + len(data))
+                self.pages[page][start - at:end - at] = data[start - address:end - address]
+        for key, kind in self.spec.items():
+            if key.startswith("entry."):
+                _, cpu, index = key.split(".")
+                self.spoil((self.m.kprcbs[number(cpu)] & ~(PAGE - 1)) + number(index) * PAGE, kind)
+        if self.spec.get("loop"):  # every entry of the root leads back to the root
+            for i in range(PAGE // self.entry):
+                self.entry_at(self.root, i, self.root << 12 | 1)
+
+    def spoil(self, address, kind):
+        table, i = self.leaf(address, False)
+        entry = self.entry_at(table, i)
+        if kind == "missing":
+            self.left_out.add(entry >> 12)
+        else:
+            self.entry_at(table, i, {"transition": entry & ~1 | 0x800, "prototype": 0x400,
+                                     "absent": 0}[kind])
+
+    def present(self):
+        return sorted(p for p in self.pages if p not in self.left_out)
+
+
+def full(m, spec):
+    p = Physical(m, spec)
+    pages = p.present()
+    out = header(m, spec, "full", p.root << 12)
+    runs = []
+    for page in pages:
+        if runs and runs[-1][0] + runs[-1][1] == page:
+            runs[-1][1] += 1
+        else:
+            runs.append([page, 1])
+    at, word = (0x88, 8) if m.bits == 64 else (0x64, 4)
+    fmt = "<QQ" if word == 8 else "<II"
+    assert len(runs) <= 42
+    struct.pack_into("<IIQ" if word == 8 else "<II", out, at,
+                     *((len(runs), 0, len(pages)) if word == 8 else (len(runs), len(pages))))
+    for i, run in enumerate(runs):
+        struct.pack_into(fmt, out, at + 2 * word * (i + 1), *run)
+    for page in pages:
+        out += p.pages[page]
+    return out
+
+
+def bitmap(m, spec, kind):
+    p = Physical(m, spec)
+    pages = p.present()
+    out = header(m, spec, kind, p.root << 12)
+    bits = number(spec.get("bits", str(max(pages) + 1)))
+    bitmap_bytes = bytearray((bits + 7) // 8)
+    for page in pages:
+        bitmap_bytes[page // 8] |= 1 << page % 8
+    old = kind == "kernel"
+    skip = (0x28 if m.bits == 64 else 0x20) if old else 0x38
+    first = (len(out) + skip + len(bitmap_bytes) + PAGE - 1) & ~(PAGE - 1)
+    head = bytearray(skip)
+    head[0:8] = b"SDMPDUMP" if kind != "bitmap-full" else b"FDMPDUMP"
+    if old:
+        struct.pack_into("<IIIII", head, 8, 0, first, bits, len(pages), bits)
+    else:
+        struct.pack_into("<QQQ", head, 0x20, first, len(pages), bits)
+    out += head + bitmap_bytes
+    out += bytes(first - len(out))
+    for page in pages:
+        out += p.pages[page]
+    return out
+
+
+def make(text):
+    spec = parse(text)
+    spec.setdefault("container", "triage64")
+    m = Machine(spec)
+    kind = spec["container"][:-2]
+    if kind == "triage":
+        out = triage(m, spec)
+    elif kind == "full":
+        out = full(m, spec)
+    else:
+        out = bitmap(m, spec, kind)
+    if "cut" in spec:
+        del out[number(spec["cut"]):]
+    for key, value in spec.items():
+        if key.startswith("poke."):
+            _, offset, size = key.split(".")
+            out[number(offset):number(offset) + number(size)] = encode(value, number(size))
+    return bytes(out)
+
+
+def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    with (sys.stdin if sys.argv[1] == "-" else open(sys.argv[1])) as source:
+        data = make(source.read())
+    with open(sys.argv[2], "wb") as out:
+        out.write(data)
+
+
+if __name__ == "__main__":
+    main()

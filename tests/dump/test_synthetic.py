@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Dumps written by mkdump.py: every container, every version, and the search for layouts."""
+import os
+import re
+import struct
+import unittest
+
+import mkdump
+from common import DumpTest, SOURCE, run
+
+CONTAINERS_64 = ("triage64", "full64", "bitmap-full64", "bitmap-kernel64", "kernel64")
+CONTAINERS_32 = ("triage32", "full32", "bitmap-full32", "bitmap-kernel32", "kernel32")
+TIMES = """
+processors = 3
+crashing = 1
+uptime = 10000000000
+cpu.*.InterruptCount = 123456
+cpu.*.KernelTime = 60000
+cpu.*.UserTime = 4000
+cpu.*.DpcTime = 12
+cpu.*.InterruptTime = 7
+cpu.1.UserTime = 3990
+"""
+
+
+def versions():
+    """(name, build, archs) of the rows of versions.def."""
+    path = os.path.join(SOURCE, "src", "layout", "catalog", "versions.def")
+    row = re.compile(r'^V\(\w+,\s*(\d+),\s*(\d+),\s*(\d+),\s*(\d+),\s*(\w+),\s*"([^"]+)"', re.M)
+    with open(path) as file:
+        return [(m[5], int(m[2]), m[4]) for m in row.findall(file.read())]
+
+
+class Containers(DumpTest):
+    def check(self, data, container, machine):
+        self.assertEqual((data["container"], data["machine"]), (container, machine))
+        self.assertEqual([p["number"] for p in data["processors"]], [0, 1, 2])
+        self.assertEqual([p["crashing"] for p in data["processors"]], [False, True, False])
+        for p in data["processors"]:
+            self.assertEqual([p[n] for n in ("InterruptCount", "KernelTime", "DpcTime",
+                                             "InterruptTime", "MHz", "vendor")],
+                             [123456, 60000, 12, 7, 2000, "GenuineIntel"])
+            self.assertEqual(p["UserTime"], 3990 if p["number"] == 1 else 4000)
+            self.assertTrue(p["power_state"]["landmark"])
+
+    def test_64(self):
+        for container in CONTAINERS_64:
+            for paging in ("x64", "x64-5"):
+                for large in (0, 1):
+                    if container.startswith("triage") and (large or paging != "x64"):
+                        continue
+                    with self.subTest(container, paging=paging, large=large):
+                        self.check(self.make(TIMES + "container = %s\nversion = 10.0.22621\n"
+                                             "paging = %s\nlarge = %d" %
+                                             (container, paging, large)), container, "x64")
+
+    def test_32(self):
+        for container in CONTAINERS_32:
+            for paging in ("x86", "pae"):
+                for large in (0, 1):
+                    if container.startswith("triage") and (large or paging != "x86"):
+                        continue
+                    with self.subTest(container, paging=paging, large=large):
+                        self.check(self.make(TIMES + "container = %s\nversion = 6.1.7601\n"
+                                             "paging = %s\nlarge = %d" %
+                                             (container, paging, large)), container, "x86")
+
+    def test_header_fields_stand_where_other_readers_have_them(self):
+        """Offsets of the published headers, written here a second time, apart from mkdump."""
+        for container, word, fields in (
+                ("full64", "<Q", {0x10: 8, 0x20: 8, 0x80: 8}), ("full32", "<I", {0x10: 4})):
+            raw = mkdump.make("container = %s\nversion = 10.0.19041\nbugcheck = 0x133\n"
+                              "parameter.1 = 1\nparameter.2 = 0x1e00" % container)
+            code, param = (0x38, 0x40) if container == "full64" else (0x28, 0x2c)
+            self.assertEqual(struct.unpack_from("<I", raw, code)[0], 0x133)
+            self.assertEqual(struct.unpack_from(word, raw, param)[0], 1)
+            for offset in fields:
+                self.assertNotEqual(struct.unpack_from(word, raw, offset)[0], 0)
+
+    def test_sparse_bits_beyond_the_last_page(self):
+        data = self.make(TIMES + "container = bitmap-full64\nversion = 10.0.19041\n"
+                         "bits = 0x1000007")
+        self.check(data, "bitmap-full64", "x64")
+
+    def test_pages_that_are_not_there(self):
+        times = mkdump.layout("KPRCB", "10.0.19041", "x64")["KernelTime"][0] + 0x180
+        for kind, words in (("transition", "transition"), ("prototype", "prototype"),
+                            ("absent", "not in memory"), ("missing", "left out")):
+            with self.subTest(kind):
+                path = self.write(TIMES + "container = full64\nversion = 10.0.19041\n"
+                                  "entry.1.%d = %s" % (times // 4096, kind))
+                p = self.read(path)["processors"]
+                self.assertEqual([x["KernelTime"] for x in p], [60000, None, 60000])
+                self.assertEqual([x["MHz"] for x in p], [2000] * 3)
+                done = run("--cpu", "1", path)
+                line, = [x for x in done.stdout.decode().splitlines() if " KernelTime " in x]
+                self.assertIn("not in this dump", line)
+                self.assertIn(words, line)
+
+
+class Versions(DumpTest):
+    def test_every_version_with_a_kprcb(self):
+        seen = 0
+        for name, build, archs in versions():
+            for arch in ("x86", "x64"):
+                if archs not in ("ANY", arch.upper()) or not mkdump.layout("KPRCB", name, arch):
+                    continue
+                seen += 1
+                container = "triage64" if arch == "x64" else "triage32"
+                with self.subTest(name, arch=arch):
+                    data = self.make(TIMES + "container = %s\nversion = %s\nbuild = %d\n"
+                                     "cpu.*.PowerState.IdleTimeTotal = 987654" %
+                                     (container, name, build)
+                                     if "IdleTimeTotal" in mkdump.layout(
+                                         "PROCESSOR_POWER_STATE", name, arch)
+                                     else TIMES + "container = %s\nversion = %s\nbuild = %d" %
+                                     (container, name, build))
+                    for p in data["processors"]:
+                        self.assertEqual(p["KernelTime"], 60000)
+                        self.assertEqual(p["found_by"]["KernelTime"], "catalog")
+                        self.assertEqual(p["power_state"]["found_by"], "catalog")
+                        self.assertTrue(p["power_state"]["landmark"])
+                        self.assertIn(p["IdleTimeTotal"], (987654, None))
+                    self.no_note(data, "disagree;")
+        self.assertGreater(seen, 60)
+
+    def test_every_version_has_a_release_name(self):
+        for name, build, archs in versions():
+            container = "triage32" if archs != "X64" else "triage64"
+            arch = "x86" if archs != "X64" else "x64"
+            if mkdump.layout("KPRCB", name, arch):
+                self.assertIsNotNone(self.make("container = %s\nversion = %s\nbuild = %d" %
+                                               (container, name, build))["release"], name)
+
+    def test_kprcb_of_2000_and_first_xp_is_not_known(self):
+        for build, release in ((2195, "Windows 2000"), (2600, None)):
+            data = self.make("container = triage32\nversion = none\nbuild = %d\nsize = 0xc00\n"
+                             "kdbg = short\nprocessors = 1" % build)
+            if build == 2195:
+                self.note(data, "KPRCB layout of build 2195 (Windows 2000) is not known")
+                self.assertIsNone(data["processors"][0]["KernelTime"])
+            self.assertEqual(data["build"], build)
+
+    def test_servicing_is_told_apart_by_the_debugger_data(self):
+        """6.1.7601 and 14393 moved members within one build number."""
+        for name, build in (("6.1.7601", 7601), ("6.1.7601.24540", 7601),
+                            ("10.0.14393", 14393), ("10.0.14393.6343", 14393)):
+            for kdbg in ("plain", "none"):  # without them the landmark has to tell
+                with self.subTest(name, kdbg=kdbg):
+                    data = self.make(TIMES + "container = triage64\nversion = %s\nbuild = %d\n"
+                                     "kdbg = %s" % (name, build, kdbg))
+                    crashing, = [p for p in data["processors"] if p["crashing"]]
+                    if name.startswith("6.1"):
+                        self.assertEqual(crashing["KernelTime"], 60000)
+                    self.assertEqual(crashing["power_state"]["offset"],
+                                     mkdump.layout("KPRCB", name, "x64")["PowerState"][0])
+
+    def test_build_between_two_known(self):
+        """25398 is not in the catalog; a KPRCB like 22631's bears that layout out."""
+        data = self.make(TIMES + "container = triage64\nversion = 10.0.22631\nbuild = 25398")
+        self.note(data, "build 25398 is not in the catalog", "10.0.22631", "bear out")
+        self.assertEqual(data["processors"][0]["KernelTime"], 60000)
+
+    def test_unknown_build_gives_what_landmarks_give(self):
+        text = ("container = triage64\nversion = none\nbuild = 30000\nsize = 0x9000\n"
+                "uptime = 10000000000\nprocessors = 3\nkdpc = 0x4118\nkdbg.MHz = 0x64\n"
+                "raw.*.0x64.4 = 3100\nraw.*.0x2000.4 = 70000\nraw.*.0x2004.4 = 60000\n"
+                "raw.*.0x2008.4 = 4000\nraw.*.0x200c.4 = 5\nraw.*.0x2010.4 = 6\n"
+                "raw.*.0x4018.8 = 5555")
+        data = self.make(text)
+        self.note(data, "build 30000", "not known")
+        self.assertIsNone(data["layout"])
+        self.assertEqual(len(data["processors"]), 3)
+        for p in data["processors"]:
+            self.assertEqual([p[n] for n in ("InterruptCount", "KernelTime", "UserTime", "DpcTime",
+                                             "InterruptTime", "MHz", "IdleTimeTotal")],
+                             [70000, 60000, 4000, 5, 6, 3100, 5555])
+            self.assertEqual(p["power_state"]["found_by"], "landmark")
+            self.assertEqual(p["power_state"]["offset"], 0x4000)
+            self.assertIsNone(p["KeContextSwitches"])
+
+    def test_encoded_debugger_data_are_named(self):
+        data = self.make(TIMES + "container = full64\nversion = 10.0.19041\nkdbg = encoded")
+        self.note(data, "KDBG", "encoded")
+        self.assertEqual(data["processors"], [])
+        data = self.make(TIMES + "container = triage64\nversion = 10.0.19041\nkdbg = encoded")
+        self.note(data, "KDBG", "encoded")
+        self.assertEqual(len(data["processors"]), 3)  # by their own addresses
+
+    def test_processors_without_debugger_data(self):
+        data = self.make(TIMES + "container = triage64\nversion = 10.0.19041\nkdbg = none")
+        self.assertEqual([p["number"] for p in data["processors"]], [0, 1, 2])
+        self.assertEqual([p["KernelTime"] for p in data["processors"]], [60000] * 3)
+
+    def test_only_the_copy(self):
+        data = self.make(TIMES + "container = triage64\nversion = 10.0.26100\nblocks = none")
+        p, = data["processors"]
+        self.assertEqual((p["number"], p["crashing"], p["UserTime"]), (1, True, 3990))
+        self.assertEqual(int(p["kprcb"], 16), 0xfffff80010020180)
+        self.note(data, "1 of 3 processors")
+
+    def test_copy_without_landmark_has_no_address(self):
+        data = self.make(TIMES + "container = triage64\nversion = 10.0.19041\nblocks = none\n"
+                         "landmark = 0")
+        p, = data["processors"]
+        self.assertIsNone(p["kprcb"])
+        self.assertEqual(p["UserTime"], 3990)
+
+
+class Values(DumpTest):
+    def test_notes(self):
+        text = ("container = triage64\nversion = 10.0.20348.405\nprocessors = 4\nbugcheck = 0x101\n"
+                "parameter.3 = 0xfffff80010040180\nuptime = 20000000000\ncpu.*.KernelTime = 60000\n"
+                "cpu.*.UserTime = 4000\ncpu.2.UserTime = 3000\ncpu.3.PowerState.Parked = 1\n"
+                "cpu.1.DpcTimeCount = 1280\ncpu.*.DpcTimeLimitTicks = 1280\n")
+        data = self.make(text)
+        self.assertIn("parameter 3", self.note(data, "processor 2 is 15.62 s behind",
+                                               "63000 of 64000"))
+        self.note(data, "1 of 4 processors were parked: 3")
+        self.assertIn("1000.00 s passed without ticks", self.note(data, "slept", "2000.00 s"))
+        self.note(data, "assumed", "156250")
+        self.note(data, "processor 1", "1280 of", "1280 ticks")
+
+    def test_dpc_watchdog(self):
+        at = mkdump.layout("KPRCB", "10.0.19041", "x64")["InterruptCount"][0] - 0x298
+        text = ("container = triage64\nversion = 10.0.19041\nprocessors = 2\nuptime = 10000000000\n"
+                "cpu.*.KernelTime = 64000\nraw.*.0x%x.4 = 7680\nraw.1.0x%x.4 = %d")
+        data = self.make(text % (at, at + 4, 7680))
+        self.note(data, "processor 1", "DpcWatchdogCount 7680 of DpcWatchdogPeriod 7680")
+        self.assertEqual(data["processors"][1]["found_by"]["DpcWatchdogCount"], "landmark")
+        self.no_note(self.make(text % (at, at + 4, 7679)), "DpcWatchdogCount")
+
+    def test_increment(self):
+        text = TIMES + "container = triage64\nversion = 10.0.19041\n"
+        data = self.make(text + "increment = 156001")
+        self.assertEqual((data["time_increment_100ns"], data["time_increment_from"]),
+                         (156001, "dump"))
+        self.no_note(data, "tick is not in this dump")
+        data = self.make(text, "--time-increment", "100000")
+        self.assertEqual((data["time_increment_100ns"], data["time_increment_from"]),
+                         (100000, "option"))
+        self.assertEqual(self.make(text + "increment = 0")["time_increment_from"], "assumed")
+
+    def test_frequency(self):
+        text = TIMES + "container = triage64\nversion = 10.0.19041\n"
+        self.assertEqual(self.make(text)["qpc_hz"], 10000000)
+        data = self.make(text + "cpu.0.PowerState.IdleTimeTotal = 20000000000")
+        self.assertIsNone(data["qpc_hz"])  # 2000 s idle of 1000 s up: not its unit
+        self.note(data, "IdleTimeTotal", "2000.0 s", "1000.0 s")
+        self.assertIsNone(self.make(TIMES + "container = triage64\nversion = 6.1.7601")["qpc_hz"])
+        self.assertEqual(self.make(text, "--qpc-frequency", "3579545")["qpc_hz"], 3579545)
+
+    def test_idle_thread_and_wait_reason(self):
+        data = self.make(TIMES + "container = triage64\nversion = 6.3.9600\n"
+                         "idle.0.KernelTime = 50000\nthread.1.WaitReason = 5\nthread.1.State = 5\n"
+                         "thread.1.CycleTime = 0x123456789\nthread.1.ContextSwitches = 4321")
+        self.assertEqual([p["IdleTime"] for p in data["processors"]], [50000, 0, 0])
+        thread = data["processors"][1]["thread"]
+        self.assertEqual((thread["WaitReasonName"], thread["StateName"], thread["CycleTime"],
+                          thread["ContextSwitches"]), ("Suspended", "Waiting", 0x123456789, 4321))
+
+    def test_profile_control_area_body(self):
+        path = self.write(TIMES + "container = triage64\nversion = 10.0.17763\n"
+                          "area.1.0x60 = 0x11")
+        data = self.read(path, "--struct", "PROCESSOR_PROFILE_CONTROL_AREA", "--cpu", "1")
+        structure = data["processors"][0]["structure"]
+        self.assertEqual(structure["address"], "0xffffb00000001000")
+        self.assertTrue(structure["members"])
+        for value in structure["members"].values():
+            self.assertIn(value, (0x1111111111111111, "0x1111111111111111", 0x11111111))
+        done = run("--struct", "PROCESSOR_PROFILE_CONTROL_AREA", "--cpu", "0", path)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"NULL", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
