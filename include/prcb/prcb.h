@@ -141,7 +141,8 @@ PRCB_API int prcb_profile_all(struct prcb *p, struct prcb_error *err);
 
 /* Starts argv[0] (searched in PATH) as a child, profiled from before its exec.
  * Returns when the exec has succeeded: *ret is the child, for the caller to wait
- * for. -ENOENT, -EACCES and the like: the exec's own error; no child is left. */
+ * for. -ENOENT, -EACCES and the like: the exec's own error; -EINVAL: argv names no
+ * command. No child is left then. */
 PRCB_API int prcb_spawn(struct prcb *p, char *const argv[], unsigned follow, pid_t *ret,
                         struct prcb_error *err);
 
@@ -264,7 +265,8 @@ PRCB_API int prcb_release_exited(struct prcb *p, struct prcb_error *err);
 
 /* *ret = later - earlier, for two records of one account: totals are
  * subtracted, names, flags and the open stretch are later's. earlier may be NULL.
- * present is what both hold. ret may be the same as later. */
+ * present is what both hold. ret may be the same as later; it gets later's size
+ * and needs room for it. */
 PRCB_API void prcb_account_sub(const struct prcb_account *later, const struct prcb_account *earlier,
                                struct prcb_account *ret);
 

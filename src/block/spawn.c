@@ -13,22 +13,6 @@
 
 #include "error.h"
 
-/* The child: waits for the go, then becomes the command; an exec that fails sends
- * its errno up the pipe. */
-static void run_child(char *const argv[], int go, int failed)
-{
-    char byte;
-    int code;
-
-    if (read(go, &byte, 1) != 1)
-        _exit(126);
-    execvp(argv[0], argv);
-    code = errno;
-    if (write(failed, &code, sizeof(code)) != sizeof(code))
-        _exit(126);
-    _exit(code == ENOENT ? 127 : 126);
-}
-
 static ssize_t read_again(int fd, void *to, size_t bytes)
 {
     ssize_t got;
@@ -39,6 +23,22 @@ static ssize_t read_again(int fd, void *to, size_t bytes)
     return got;
 }
 
+/* The child: waits for the go, then becomes the command; an exec that fails sends
+ * its errno up the pipe. */
+static void run_child(char *const argv[], int go, int failed)
+{
+    char byte;
+    int code;
+
+    if (read_again(go, &byte, 1) != 1)
+        _exit(126);
+    execvp(argv[0], argv);
+    code = errno;
+    if (write(failed, &code, sizeof(code)) != sizeof(code))
+        _exit(126);
+    _exit(code == ENOENT ? 127 : 126);
+}
+
 static void end_child(pid_t child)
 {
     kill(child, SIGKILL);
@@ -46,16 +46,19 @@ static void end_child(pid_t child)
         ;
 }
 
-/* Profiles the waiting child and lets it go. 0, or why there is none any more. */
-static int launch(struct prcb *p, char *const argv[], unsigned follow, pid_t child, int go,
+/* Profiles the waiting child and lets it go. 0, or why there is none any more. The go
+ * pipe's read end stays open here until then: a child that was killed meanwhile must
+ * not make the write a SIGPIPE. */
+static int launch(struct prcb *p, char *const argv[], unsigned follow, pid_t child, const int go[2],
                   int failed, struct prcb_error *err)
 {
     int code, result = prcb_profile_thread(p, child, follow, err);
 
-    if (!result && write(go, "g", 1) != 1)
+    if (!result && write(go[1], "g", 1) != 1)
         result =
             prcb_fail(err, -errno, "%s: the child did not start: %s", argv[0], strerror(errno));
-    close(go);
+    close(go[0]);
+    close(go[1]);
     if (!result && read_again(failed, &code, sizeof(code)) == sizeof(code))
         result = prcb_fail(err, -code, "%s: %s", argv[0],
                            code == ENOENT ? "command not found" : strerror(code));
@@ -71,6 +74,8 @@ int prcb_spawn(struct prcb *p, char *const argv[], unsigned follow, pid_t *ret,
     int go[2], failed[2], result;
     pid_t child;
 
+    if (!argv || !argv[0])
+        return prcb_fail(err, -EINVAL, "there is no command to start: argv is empty");
     if (pipe2(go, O_CLOEXEC))
         return prcb_fail(err, -errno, "pipe: %s", strerror(errno));
     if (pipe2(failed, O_CLOEXEC)) {
@@ -86,14 +91,14 @@ int prcb_spawn(struct prcb *p, char *const argv[], unsigned follow, pid_t *ret,
         run_child(argv, go[0], failed[1]);
     }
     result = child < 0 ? prcb_fail(err, -errno, "fork: %s", strerror(errno)) : 0;
-    close(go[0]);
     close(failed[1]);
     if (result) {
+        close(go[0]);
         close(go[1]);
         close(failed[0]);
         return result;
     }
-    result = launch(p, argv, follow, child, go[1], failed[0], err);
+    result = launch(p, argv, follow, child, go, failed[0], err);
     if (!result)
         *ret = child;
     return result;
