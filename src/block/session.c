@@ -70,6 +70,14 @@ static uint32_t own_pid_ns(void)
     return stat("/proc/self/ns/pid", &st) ? 0 : (uint32_t)st.st_ino;
 }
 
+/* Without it nobody knows which thread a number means, on any tier. */
+static int check_proc(struct prcb_error *err)
+{
+    if (!access("/proc/self/stat", F_OK))
+        return 0;
+    return prcb_fail(err, -EOPNOTSUPP, "/proc is not there: mount it (mount -t proc proc /proc)");
+}
+
 static const struct tier *find_tier(enum prcb_tier number)
 {
     for (size_t i = 0; i < TIERS; i++) {
@@ -134,6 +142,9 @@ int prcb_open(const struct prcb_options *opts, struct prcb **ret, struct prcb_er
     if (options.flags & ~(uint32_t)(PRCB_OPEN_NO_LOCKS | PRCB_OPEN_KTIME))
         return prcb_fail(err, -EINVAL, "prcb_options.flags 0x%x has bits that mean nothing",
                          options.flags);
+    result = check_proc(err);
+    if (result)
+        return result;
     p = calloc(1, sizeof(*p));
     if (!p)
         return prcb_fail(err, -ENOMEM, "out of memory");
@@ -352,26 +363,36 @@ static uint64_t sub(uint64_t later, uint64_t earlier)
     return later > earlier ? later - earlier : 0;
 }
 
+/* Callers of another age have shorter records than ours, or longer ones. */
+static void take_record(const struct prcb_account *from, struct prcb_account *ret)
+{
+    memset(ret, 0, sizeof(*ret));
+    memcpy(ret, from, from->size < sizeof(*ret) ? from->size : sizeof(*ret));
+}
+
 void prcb_account_sub(const struct prcb_account *later, const struct prcb_account *earlier,
                       struct prcb_account *ret)
 {
-    struct prcb_account result = *later;
+    size_t size = later->size < sizeof(*later) ? later->size : sizeof(*later);
+    struct prcb_account result, old;
 
+    take_record(later, &result);
     if (earlier) {
-        result.present &= earlier->present;
-        result.wall_ns = sub(later->wall_ns, earlier->wall_ns);
-        result.run_ns = sub(later->run_ns, earlier->run_ns);
-        result.ready_ns = sub(later->ready_ns, earlier->ready_ns);
-        result.wait_ns = sub(later->wait_ns, earlier->wait_ns);
-        result.switches = sub(later->switches, earlier->switches);
-        result.voluntary_switches = sub(later->voluntary_switches, earlier->voluntary_switches);
-        result.migrations = sub(later->migrations, earlier->migrations);
-        result.tsc_cycles = sub(later->tsc_cycles, earlier->tsc_cycles);
-        result.missed_switches = sub(later->missed_switches, earlier->missed_switches);
+        take_record(earlier, &old);
+        result.present &= old.present;
+        result.wall_ns = sub(result.wall_ns, old.wall_ns);
+        result.run_ns = sub(result.run_ns, old.run_ns);
+        result.ready_ns = sub(result.ready_ns, old.ready_ns);
+        result.wait_ns = sub(result.wait_ns, old.wait_ns);
+        result.switches = sub(result.switches, old.switches);
+        result.voluntary_switches = sub(result.voluntary_switches, old.voluntary_switches);
+        result.migrations = sub(result.migrations, old.migrations);
+        result.tsc_cycles = sub(result.tsc_cycles, old.tsc_cycles);
+        result.missed_switches = sub(result.missed_switches, old.missed_switches);
         for (int i = 0; i < PRCB_CAUSE_MAX; i++) {
-            result.waits[i].count = sub(later->waits[i].count, earlier->waits[i].count);
-            result.waits[i].ns = sub(later->waits[i].ns, earlier->waits[i].ns);
+            result.waits[i].count = sub(result.waits[i].count, old.waits[i].count);
+            result.waits[i].ns = sub(result.waits[i].ns, old.waits[i].ns);
         }
     }
-    *ret = result;
+    memcpy(ret, &result, size);
 }
