@@ -22,7 +22,7 @@ static void one_of_many_waits(unsigned i)
 {
     switch (i % 4) {
     case 0:
-        sleep_ns(1000);
+        sleep_ns(slowness() > 1 ? 500000 : 1000);
         break;
     case 1:
         sched_yield();
@@ -42,12 +42,12 @@ static void test_own_switches(void **state)
     struct prcb_thread *self = must_open(session_open(64), 0);
     struct prcb_account a = must_read(self);
     uint64_t base = own_switches() - a.switches;
-    unsigned compared = 0;
+    unsigned compared = 0, rounds = 10000 / slowness();
 
     /* A switch between the read and the line below it would spoil the base. */
     while (must_read(self).switches != own_switches() - base)
         base = own_switches() - must_read(self).switches;
-    for (unsigned i = 0; i < 10000; i++) {
+    for (unsigned i = 0; i < rounds; i++) {
         struct prcb_times times = {.size = sizeof(times)};
         uint64_t before, after;
 
@@ -63,8 +63,8 @@ static void test_own_switches(void **state)
         assert_int_equal(a.switches, before - base);
         assert_int_equal(times.switches, before - base);
     }
-    assert_true(a.switches > 2000);
-    assert_true(compared > 9000);
+    assert_true(a.switches > rounds / 5);
+    assert_true(compared > rounds * 9 / 10);
 }
 
 /* ---- a process of many kinds of threads ---- */
@@ -227,8 +227,9 @@ struct bounds {
 /* Exact counts are compared here. Times: run and ready must be within the bounds in
  * most phases, and within 20 ms of them in every one, since time that a hypervisor
  * steals is run here and not there. On an emulated machine, whose processors stop for
- * milliseconds in the middle of a switch, a hundred times as much, and a thread on its way
- * from one queue to another is ready here and nowhere there. True: within the bounds. */
+ * milliseconds in the middle of a switch, a hundred times as much, but for the ready time
+ * of one that is moved about: on its way from one queue to another it is ready here and
+ * nowhere there. True: within the bounds. */
 static bool compare(const char *name, const struct sighting *a, const struct sighting *b,
                     const struct bounds *bounds)
 {
@@ -247,8 +248,8 @@ static bool compare(const char *name, const struct sighting *a, const struct sig
     run_allowed = (int64_t)d.run_ns * bounds->per_mille * slow / 1000;
     ready_allowed = run_allowed + bounds->ready * slow * slow * switches;
     run_allowed += bounds->run * slow * slow * switches;
-    if (slow > 1)
-        ready_allowed += 1000000 * (int64_t)d.migrations;
+    if (slow > 1 && d.migrations * 10 > d.switches && ready > 0)
+        ready = 0;
     if (getenv("PRCB_TEST_VERBOSE"))
         printf("    %-8s %5" PRId64 " switches; run %9" PRIu64 " %+" PRId64 ", ready %9" PRIu64
                " %+" PRId64 "\n",
