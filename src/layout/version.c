@@ -154,17 +154,6 @@ static const struct version_name *find_name(const struct words *w)
     return NULL;
 }
 
-/* "Windows 10 1909" is "1909": takes the word out. */
-static bool drop_word(struct words *w, const char *word)
-{
-    size_t which = find_word(w, word, strlen(word));
-
-    if (which == w->count)
-        return false;
-    w->word[which] = w->word[--w->count];
-    return true;
-}
-
 /* ---- numbers ---- */
 
 /* "10.0.18362.295": how many numbers, 0 if the text is anything else. */
@@ -227,6 +216,23 @@ static bool parse_build(const char *text, struct wanted *ret)
     }
     *ret = w;
     return true;
+}
+
+/* "Windows 10 1909" is "1909"; "Windows 10 23H2" is nothing, its last build is 19045. */
+static const struct version_name *find_windows_10_name(struct words *w)
+{
+    size_t which = find_word(w, "10", 2);
+    const struct version_name *name;
+    struct wanted build;
+
+    if (which == w->count)
+        return NULL;
+    w->word[which] = w->word[--w->count];
+    name = find_name(w);
+    if (!name || name->choice || !parse_build(name->version, &build) || build.number[0] != 10 ||
+        build.number[2] > 19045)
+        return NULL;
+    return name;
 }
 
 static int compare_numbers(const struct version_row *row, const uint32_t number[4])
@@ -376,24 +382,6 @@ static const struct version_row *find_service_pack(const char *text)
     return NULL;
 }
 
-/* "5.1-late": the last version of that key. */
-static const struct version_row *find_key(const char *text, enum prcb_arch arch, char *note)
-{
-    const struct version_row *found = NULL, *first = NULL;
-
-    for (unsigned int i = 0; strchr(text, '-') && i < V_COUNT; i++) {
-        const struct version_row *row = &catalog_versions[i];
-
-        if (strcasecmp(row->key, text) || !(row->archs & (1U << arch)))
-            continue;
-        first = first ? first : row;
-        found = row;
-    }
-    if (found != first)
-        note_add(note, "%s is taken as %s, the last one known", text, found->name);
-    return found;
-}
-
 static int fail_choice(const char *text, const struct version_name *name, struct prcb_error *err)
 {
     return prcb_fail(err, -EINVAL, "\"%s\" fits several layouts: say %s", text, name->version);
@@ -437,15 +425,13 @@ static int resolve(const char *text, enum prcb_arch arch, const struct version_r
 
     split(text, &words);
     name = find_name(&words);
-    if (!name && drop_word(&words, "10"))
-        name = find_name(&words);
+    if (!name)
+        name = find_windows_10_name(&words);
     if (name && name->choice)
         return fail_choice(text, name, err);
     if (name)
         target = name->version;
-    row = find_key(target, arch, note);
-    if (!row)
-        row = find_service_pack(target);
+    row = find_service_pack(target);
     if (!row) {
         if (!parse_build(target, &w))
             return fail_unknown(text, err);

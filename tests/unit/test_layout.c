@@ -44,6 +44,9 @@ static const struct version_case version_cases[] = {
     {"18362.295", PRCB_ARCH_X64, "10.0.18362.295", NULL},
     {"10.0.10240 RTM", PRCB_ARCH_X64, "10.0.10240 RTM", NULL},
     {"5.1.2600.2180", PRCB_ARCH_X86, "5.1.2600 SP2", NULL},
+    {"5.2-verylate", PRCB_ARCH_X64, "5.2.3790 SP2", NULL},
+    {"5.1.2600 SP1", PRCB_ARCH_X86, "5.1.2600 RTM..SP1", NULL},
+    {"Windows 10, version 1809", PRCB_ARCH_X86, "10.0.17763", NULL},
     {"10.0-preview9841", PRCB_ARCH_X86, "6.4.9841", NULL},
     /* the last revision known, and said */
     {"6.1", PRCB_ARCH_X64, "6.1.7601.24540", "last revision known"},
@@ -72,6 +75,12 @@ static const struct version_case version_cases[] = {
     {"21H2", PRCB_ARCH_X64, NULL, "\"Windows 10 21H2\""},
     {"22H2", PRCB_ARCH_X64, NULL, "\"Windows 10 22H2\" or \"Windows 11 22H2\""},
     {"XP SP3", PRCB_ARCH_X64, NULL, "no x64 version before 5.2.3790 SP1"},
+    {"5.1-verylate", PRCB_ARCH_X64, NULL, "no x64 version before 5.2.3790 SP1"},
+    /* Windows 10 is none of these */
+    {"Windows 10 23H2", PRCB_ARCH_X64, NULL, "not a version"},
+    {"Windows 10 Windows 7", PRCB_ARCH_X64, NULL, "not a version"},
+    {"10 XP SP3", PRCB_ARCH_X86, NULL, "not a version"},
+    {"10 11", PRCB_ARCH_X64, NULL, "not a version"},
     {"4.0.1381", PRCB_ARCH_X86, NULL, "no x86 version before 5.0.2195"},
     {"", PRCB_ARCH_X64, NULL, "not a version"},
     {"windows", PRCB_ARCH_X64, NULL, "not a version"},
