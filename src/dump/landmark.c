@@ -5,6 +5,7 @@
 #include "inside.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define KDPC_TYPE       0x13
 #define KDPC_LENGTH     0x40
@@ -12,9 +13,11 @@
 #define TICK            156250 /* 100 ns: what the landmarks were seen with */
 #define SAMPLES         16     /* KPRCBs that a search looks at */
 
-/* Bytes of KPRCBs that are held, copied; what is not held is 0. */
+/* Bytes of KPRCBs: in the file where they lie in one piece there, else a copy in which what is not
+ * held is 0. */
 struct sample {
-    uint8_t *bytes[SAMPLES];
+    const uint8_t *bytes[SAMPLES];
+    uint8_t *copies[SAMPLES];
     uint64_t address[SAMPLES];
     size_t count;
     uint32_t length;
@@ -68,33 +71,45 @@ static void copy_held(const struct prcb_dump *d, uint64_t address, uint8_t *to, 
             done += PAGE_SIZE - (uint32_t)((address + done) & (PAGE_SIZE - 1));
             continue;
         }
-        for (; left && done < length; left--)
-            to[done++] = *bytes++;
+        if (left > length - done)
+            left = length - done;
+        memcpy(to + done, bytes, left);
+        done += (uint32_t)left;
     }
 }
 
 static void sample_free(struct sample *s)
 {
     for (size_t i = 0; i < s->count; i++)
-        free(s->bytes[i]);
+        free(s->copies[i]);
     s->count = 0;
+}
+
+static bool sample_add(const struct prcb_dump *d, struct sample *s, const struct source *source)
+{
+    uint64_t left = 0;
+    enum memory_absence why;
+    const uint8_t *bytes = memory_at(&d->memory, source->address, &left, &why);
+
+    s->copies[s->count] = NULL;
+    if (!bytes || left < s->length) {
+        s->copies[s->count] = calloc(1, s->length);
+        if (!s->copies[s->count])
+            return false;
+        copy_held(d, source->address, s->copies[s->count], s->length);
+        bytes = s->copies[s->count];
+    }
+    s->address[s->count] = source->is_made_up ? 0 : source->address;
+    s->bytes[s->count++] = bytes;
+    return true;
 }
 
 static bool sample_take(const struct prcb_dump *d, struct sample *ret)
 {
     *ret = (struct sample){.length = kprcb_length(d)};
     for (size_t i = 0; i < d->source_count && ret->count < SAMPLES; i++) {
-        const struct source *source = &d->sources[i];
-        uint8_t *bytes;
-
-        if (!source->is_held)
-            continue;
-        bytes = calloc(1, ret->length);
-        if (!bytes)
+        if (d->sources[i].is_held && !sample_add(d, ret, &d->sources[i]))
             break;
-        copy_held(d, source->address, bytes, ret->length);
-        ret->address[ret->count] = source->is_made_up ? 0 : source->address;
-        ret->bytes[ret->count++] = bytes;
     }
     return ret->count > 0;
 }

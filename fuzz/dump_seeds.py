@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Seeds of the fuzz_dump_* targets: small dumps by tests/dump/mkdump.py. Usage: dump_seeds.py STAMP;
+they go to seeds/ beside it. PRCB names the built prcb."""
+import os
+import struct
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "dump"))
+import mkdump  # noqa: E402
+
+TIMES = "processors = 2\ncpu.*.KernelTime = 60000\ncpu.*.UserTime = 4000\nuptime = 10000000000\n"
+SMALL_64, SMALL_32 = "version = 5.2.3790 SP1\n", "version = 6.0.6000\nmachine = x86\n"
+NAMES = {"triage64": "triage64", "triage32": "triage32", "full64": "full64", "full32": "full32",
+         "bitmap64": "bitmap-full64", "bitmap32": "bitmap-kernel32", "summary64": "kernel64"}
+
+
+def texts(container):
+    small = SMALL_64 if container.endswith("64") else SMALL_32
+    yield small
+    if container.startswith("triage"):
+        yield small + "kdbg = none"
+        yield small + "blocks = none"
+        yield small + "increment = 156250"
+    else:
+        yield small + "paging = " + ("x64-5" if container.endswith("64") else "pae")
+        yield small + "entry.1.1 = transition"
+
+
+def main():
+    root = os.path.join(os.path.dirname(os.path.abspath(sys.argv[1])), "seeds")
+    for name, container in NAMES.items():
+        folder = os.path.join(root, "fuzz_dump_" + name)
+        os.makedirs(folder, exist_ok=True)
+        for i, text in enumerate(texts(container)):
+            with open(os.path.join(folder, "%d" % i), "wb") as out:
+                out.write(mkdump.make("container = %s\n" % container + TIMES + text))
+    folder = os.path.join(root, "fuzz_dump_search")
+    os.makedirs(folder, exist_ok=True)
+    for version, build in (("5.2.3790 SP1", 3790), ("6.1.7601", 7601), ("10.0.19041", 19041)):
+        machine = mkdump.Machine(mkdump.parse(
+            "container = triage64\nversion = %s\n" % version + TIMES))
+        kdbg = bytes(machine.regions[machine.kdbg]).ljust(0x400, b"\0")
+        with open(os.path.join(folder, version.split()[0]), "wb") as out:
+            out.write(struct.pack("<HH", build, 0) + kdbg + machine.regions[machine.kprcbs[0]])
+    with open(sys.argv[1], "w") as stamp:
+        stamp.write("seeds are in seeds/\n")
+
+
+if __name__ == "__main__":
+    main()
