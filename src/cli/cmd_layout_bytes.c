@@ -293,6 +293,20 @@ static int parse_enum(const struct encoder *e, const struct prcb_layout_field *f
     return -EINVAL;
 }
 
+/* json-c cuts a number to the type it is asked for; what it would cut is refused, and so is a
+ * negative number for an unsigned field. (Beyond 64 bits it has cut before anyone can tell.) */
+static int parse_number(const struct prcb_layout_field *f, struct json_object *node, uint64_t *ret)
+{
+    bool is_signed = f->kind == PRCB_LAYOUT_SIGNED;
+    int64_t number = json_object_get_int64(node);
+    uint64_t big = json_object_get_uint64(node);
+
+    if (number < 0 ? !is_signed : is_signed && big > INT64_MAX)
+        return -ERANGE;
+    *ret = number < 0 ? (uint64_t)number : big;
+    return 0;
+}
+
 /* A number, "0x..." or, for an enumeration, a name. */
 static int parse_value(const struct encoder *e, const struct prcb_layout_field *f,
                        struct json_object *node, uint64_t *ret)
@@ -306,13 +320,7 @@ static int parse_value(const struct encoder *e, const struct prcb_layout_field *
         *ret = (uint64_t)json_object_get_boolean(node);
         return 0;
     }
-    if (!json_object_is_type(node, json_type_int))
-        return -EINVAL;
-    if (f->kind == PRCB_LAYOUT_SIGNED || json_object_get_int64(node) < 0)
-        *ret = (uint64_t)json_object_get_int64(node);
-    else
-        *ret = json_object_get_uint64(node);
-    return 0;
+    return json_object_is_type(node, json_type_int) ? parse_number(f, node, ret) : -EINVAL;
 }
 
 static int encode_value(struct encoder *e, struct json_object *node)
@@ -331,7 +339,7 @@ static int encode_value(struct encoder *e, struct json_object *node)
         return CLI_OK;
     }
     if (parse_value(e, &f, node, &value))
-        return cli_error(e->r->command, "%s: not a value: %s", e->path,
+        return cli_error(e->r->command, "%s: not a value of %s: %s", e->path, f.type,
                          json_object_to_json_string(node));
     if (prcb_layout_encode(e->l, &f, 0, value, e->bytes, e->length, &err))
         return cli_error(e->r->command, "%s", err.text);
@@ -394,14 +402,18 @@ static int encode_json(const struct layout_request *r, struct json_object *root)
     const char *arch = text_of(root, "arch", NULL);
     struct encoder e = {.r = &request};
     struct prcb_layout *l;
+    struct prcb_error err;
     int status;
 
     request.structure = text_of(root, "struct", r->structure);
     request.version = text_of(root, "version", r->version);
     if (!request.structure)
         return cli_usage_error(r->command, "which structure?");
-    if (!r->arch_given && arch)
-        request.arch_given = !prcb_arch_parse(arch, &request.arch, NULL);
+    if (!r->arch_given && arch) {
+        request.arch_given = true;
+        if (prcb_arch_parse(arch, &request.arch, &err))
+            return cli_error(r->command, "%s: %s", r->file, err.text);
+    }
     status = layout_open(&request, request.version, &l);
     if (status)
         return status;
@@ -414,19 +426,22 @@ static int encode_json(const struct layout_request *r, struct json_object *root)
     return status;
 }
 
+/* The text must be one object and nothing else; NULL if it is not. */
 static struct json_object *parse_json(const uint8_t *text, size_t length)
 {
     struct json_tokener *tokener = json_tokener_new();
-    struct json_object *root = NULL;
+    struct json_object *root;
 
-    if (tokener && length <= INPUT_LIMIT)
-        root = json_tokener_parse_ex(tokener, (const char *)text, (int)length);
-    if (tokener)
-        json_tokener_free(tokener);
-    if (root && !json_object_is_type(root, json_type_object)) {
+    if (!tokener)
+        return NULL;
+    json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
+    root = json_tokener_parse_ex(tokener, (const char *)text, (int)length);
+    if (root && (!json_object_is_type(root, json_type_object) ||
+                 json_tokener_get_parse_end(tokener) != length)) {
         json_object_put(root);
         root = NULL;
     }
+    json_tokener_free(tokener);
     return root;
 }
 

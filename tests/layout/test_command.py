@@ -228,9 +228,23 @@ class Bytes(unittest.TestCase):
                              data=json.dumps({"values": values}).encode())
         self.refused("not a JSON object", "KDPC", "--encode", "-", data=b"[1, 2]")
         self.refused("not a JSON object", "KDPC", "--encode", "-", data=b"{")
+        for data in b'{"values": {}} {}', b'{"values": {}}\0x', b'{"values": {"Type": 1},}':
+            self.refused("not a JSON object", "KDPC", "--encode", "-", data=data)
+        self.refused("arm64", "KDPC", "--encode", "-", data=b'{"arch": "arm64", "values": {}}')
         self.refused("in hex", "KDPC", "--encode", "-", data=b'{"bytes": null}')
         self.refused("neither", "KDPC", "--encode", "-", data=b'{"Type": 1}')
         self.refused("in hex", "KDPC", "--encode", "-", data=b'{"bytes": "zz"}')
+
+    def test_ends_of_64_bits(self):
+        """Numbers that a 64-bit field does not have are refused, not cut."""
+        def encode(member, value):
+            return prcb("PROCESSOR_POWER_STATE", "--version", "5.2-late", "--encode", "-",
+                        data=json.dumps({"values": {member: value}}).encode())
+
+        for member, value in (("LastCheck", -1), ("PerfCounterFrequency", 2**63)):
+            self.assertIn(b"not a value of", encode(member, value).stderr)
+        for member, value in (("LastCheck", 2**64 - 1), ("PerfCounterFrequency", -2**63)):
+            self.assertIn((value % 2**64).to_bytes(8, "little"), encode(member, value).stdout)
 
     def test_output_file(self):
         file = self.folder / "out"
