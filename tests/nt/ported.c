@@ -1,4 +1,6 @@
-/* A program as it is written for Windows, by the public pages of the calls: it knows
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * A program as it is written for Windows, by the public pages of the calls: it knows
  * nothing of Linux or prcb. Compiled unchanged as a test. */
 #include <stdio.h>
 #include <windows.h>

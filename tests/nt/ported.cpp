@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A C++ program as it is written for Windows: the usual mix of types, {} initialisers,
 // overloads, casts. Compiled unchanged as a test.
 #include <stdio.h>

@@ -9,7 +9,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 number=0
 failed=0
 warnings=(-Wall -Wextra -Werror -Wpedantic)
-inner=(-D_GNU_SOURCE -Iinclude)
+inner=(-D_GNU_SOURCE -Iinclude -Iinclude/compat)
 for folder in src/*/; do
     inner+=("-I$folder")
 done
