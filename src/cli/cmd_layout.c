@@ -154,21 +154,16 @@ int layout_open(const struct layout_request *r, const char *version, struct prcb
 
 /* ---- files ---- */
 
-/* Skips `offset` bytes of a stream that may be a pipe. */
-static int skip(FILE *in, uint64_t offset)
+/* Skips `offset` bytes of a stream that may be a pipe; past its end there is nothing to read. */
+static void skip(FILE *in, uint64_t offset)
 {
     char buffer[4096];
+    size_t n = 1;
 
     if (offset <= INT64_MAX && !fseeko(in, (off_t)offset, SEEK_SET))
-        return 0;
-    while (offset > 0) {
-        size_t n = fread(buffer, 1, offset < sizeof(buffer) ? (size_t)offset : sizeof(buffer), in);
-
-        if (n == 0)
-            return -ENODATA;
-        offset -= n;
-    }
-    return 0;
+        return;
+    for (; offset > 0 && n > 0; offset -= n)
+        n = fread(buffer, 1, offset < sizeof(buffer) ? (size_t)offset : sizeof(buffer), in);
 }
 
 /* Up to `limit` bytes of a stream. */
@@ -208,9 +203,8 @@ int layout_read_file(const struct layout_request *r, uint64_t offset, size_t lim
 
     if (!in)
         return cli_error(r->command, "%s: %s", r->file, strerror(errno));
-    result = skip(in, offset);
-    if (!result)
-        result = read_stream(in, limit, ret, ret_length);
+    skip(in, offset);
+    result = read_stream(in, limit, ret, ret_length);
     if (in != stdin)
         fclose(in);
     if (result)

@@ -181,7 +181,10 @@ static int decode_bytes(const struct layout_request *r, const struct prcb_layout
     d.bytes = bytes;
     prcb_layout_leaves(l, &count);
     values = calloc(count + 1, sizeof(*values));
-    if (!values)
+    if (count == 0)
+        status =
+            cli_error(r->command, "%s has no members that could be decoded", prcb_layout_name(l));
+    else if (!values)
         status = cli_error(r->command, "out of memory");
     else if (prcb_layout_decode_all(l, bytes, d.length, values, count, &err))
         status = cli_error(r->command, "%s: %s", r->file, err.text);
@@ -371,6 +374,16 @@ static int write_bytes(const struct layout_request *r, const uint8_t *bytes, siz
     return CLI_OK;
 }
 
+/* --decode takes a partial structure that ends behind its last listed member, and "bytes" then does
+ * too. */
+static void shorten(struct encoder *e, const char *hex)
+{
+    size_t length = hex ? strlen(hex) / 2 : 0;
+
+    if (length < e->length)
+        e->length = length;
+}
+
 static int encode_all(struct encoder *e, struct json_object *root)
 {
     struct json_object *values, *bytes;
@@ -380,6 +393,8 @@ static int encode_all(struct encoder *e, struct json_object *root)
 
     if (!has_bytes && !has_values)
         return cli_error(e->r->command, "%s: neither \"values\" nor \"bytes\"", e->r->file);
+    if (has_bytes && prcb_layout_is_partial(e->l))
+        shorten(e, json_object_get_string(bytes));
     if (has_bytes && unhex(json_object_get_string(bytes), e->bytes, e->length))
         return cli_error(e->r->command, "\"bytes\" must be %zu bytes in hex", e->length);
     if (has_values)

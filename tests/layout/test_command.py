@@ -218,6 +218,18 @@ class Bytes(unittest.TestCase):
                      data=bytes(0x1C))
         self.refused("KDPC.Type at 0x0", "KDPC", "--version", "6.1", "--decode", "-", data=b"")
         self.refused("No such file", "KDPC", "--decode", "/nonexistent")
+        for offset in "64", "0x7fffffffffffffff", "0xffffffffffffffff":
+            self.refused("KDPC.Type at 0x0", "KDPC", "--version", "6.1", "--decode", "-",
+                         "--offset", offset, data=bytes(64))
+        self.refused("no members", "PROC_HYPERVISOR_STATE", "--decode", "-", data=bytes(4))
+
+    def test_end_of_a_partial_structure(self):
+        """What lies behind the last listed member may be missing."""
+        members = document("KPRCB", "--version", "6.1", "-j")["members"]
+        data = self.random.randbytes(max(m["offset"] + m["size"] for m in members))
+        decoded = prcb("KPRCB", "--version", "6.1", "--decode", "-", "-j", data=data).stdout
+        self.assertEqual(prcb("--encode", "-", data=decoded).stdout, data)
+        self.refused("KPRCB.", "KPRCB", "--version", "6.1", "--decode", "-", data=data[:-1])
 
     def test_bad_values(self):
         for values, words in (({"Type": 256}, "KDPC.Type"), ({"Typ": 1}, "Type"),
