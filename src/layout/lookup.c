@@ -143,10 +143,11 @@ int prcb_layout_lookup(const struct prcb_layout *layout, const char *path,
     struct prcb_layout_field f;
     uint32_t base = 0;
 
-    path = resolve_alias(l->type, path);
     for (;;) {
-        int r = lookup_step(l, &path, whole, &f, err);
+        int r;
 
+        path = resolve_alias(l->type, path);
+        r = lookup_step(l, &path, whole, &f, err);
         if (r)
             return r;
         f.offset += base;

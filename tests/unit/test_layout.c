@@ -196,6 +196,7 @@ static const struct path_case path_cases[] = {
     {"PROCESSOR_POWER_STATE", "6.0.6001", "Flags", 0, 0x4A, 2},
     {"PROCESSOR_POWER_STATE", "6.0.6001", "Native.IdleTransitionTime", 0, 0x18, 8},
     {"PROCESSOR_POWER_STATE", "6.2", "OverUtilitized", 0, 0x1B3, 1},
+    {"KPRCB", "6.2", "PowerState.OverUtilitized", 0, 0x55B3, 1},
     {"PROCESSOR_POWER_STATE", "6.3", "Utility[2].Total", 0, 0x1D8, 4},
     {"PROCESSOR_POWER_STATE", "6.3", "Utility", 0, 0x1B8, 36},
     {"THREAD_PERFORMANCE_DATA", "6.1", "HwCounters[3].Total", 0, 0x98, 8},
