@@ -17,8 +17,9 @@
  *
  *   M(name, type, count, x86 offset, x64 offset, first, last, grade)
  *        A member; count is 1, or the number of elements of an array, ONE for an array of one. A
- * member that did not move is one row with a span, "__" the processor where it does not exist. A
- * row speaks only where a SIZE row does: past the last x86 version its x86 offset means nothing.
+ *        member that did not move is one row with a span; "__" is the offset on a processor that
+ *        does not have it. A row speaks only where a SIZE row does: past the last x86 version its
+ *        x86 offset means nothing.
  *        Siblings: P pointer to type; F pointer to function; U member of an anonymous union (may
  *        share bytes with its neighbours); UP both; M2 an array of arrays, with two counts;
  *        B(name, type, first bit, width, ...) a bit field in a unit of the given type.
