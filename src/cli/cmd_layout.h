@@ -38,6 +38,9 @@ int layout_read_file(const struct layout_request *r, uint64_t offset, size_t lim
 /* One line of JSON on standard output; takes over the object. */
 void layout_put_json(struct json_object *object);
 
+/* "bits": [first, width], for a bit field only. */
+void layout_add_bits(struct json_object *object, const struct prcb_layout_field *f);
+
 /* A layout known in one version, NULL if it is not; no words. */
 struct prcb_layout *layout_at(const char *structure, unsigned int version, enum prcb_arch arch);
 bool layout_version_has(unsigned int version, enum prcb_arch arch);

@@ -104,6 +104,7 @@ static struct json_object *side_json(const struct prcb_layout_field *f)
     json_object_object_add(o, "offset", json_object_new_uint64(f->offset));
     json_object_object_add(o, "type", json_object_new_string(type));
     json_object_object_add(o, "size", json_object_new_uint64(f->size));
+    layout_add_bits(o, f);
     return o;
 }
 

@@ -20,6 +20,18 @@ static void add_number(struct json_object *o, const char *key, uint64_t number)
     json_object_object_add(o, key, json_object_new_uint64(number));
 }
 
+void layout_add_bits(struct json_object *object, const struct prcb_layout_field *f)
+{
+    struct json_object *bits;
+
+    if (!f->bit_width)
+        return;
+    bits = json_object_new_array();
+    json_object_array_add(bits, json_object_new_int(f->bit_first));
+    json_object_array_add(bits, json_object_new_int(f->bit_width));
+    json_object_object_add(object, "bits", bits);
+}
+
 static struct json_object *member_json(const struct prcb_layout_field *f)
 {
     struct json_object *o = json_object_new_object();
@@ -30,13 +42,7 @@ static struct json_object *member_json(const struct prcb_layout_field *f)
     add_number(o, "offset", f->offset);
     add_string(o, "type", type);
     add_number(o, "size", f->size);
-    if (f->bit_width) {
-        struct json_object *bits = json_object_new_array();
-
-        json_object_array_add(bits, json_object_new_int(f->bit_first));
-        json_object_array_add(bits, json_object_new_int(f->bit_width));
-        json_object_object_add(o, "bits", bits);
-    }
+    layout_add_bits(o, f);
     return o;
 }
 
@@ -228,6 +234,20 @@ static struct json_object *isf_named(const char *kind, const char *prefix, const
     return o;
 }
 
+static struct json_object *isf_structure(const struct prcb_layout *l)
+{
+    return isf_named(prcb_layout_is_union(l) ? "union" : "struct", "_", prcb_layout_name(l));
+}
+
+/* The format knows that something is a function and no more. */
+static struct json_object *isf_function(void)
+{
+    struct json_object *o = json_object_new_object();
+
+    add_string(o, "kind", "function");
+    return o;
+}
+
 /* What a pointer points to: a structure known in this version, which is added, or void. */
 static struct json_object *isf_target(struct isf *isf, const struct prcb_layout_field *f)
 {
@@ -235,11 +255,11 @@ static struct json_object *isf_target(struct isf *isf, const struct prcb_layout_
     struct json_object *o;
 
     if (f->is_function)
-        return isf_named("function", "", f->type);
+        return isf_function();
     if (prcb_layout_find_id(f->type, isf->version, isf->arch, &l, NULL))
         return isf_named("base", "", "void");
     isf_add_layout(isf, l);
-    o = isf_named("struct", "_", f->type);
+    o = isf_structure(l);
     prcb_layout_free(l);
     return o;
 }
@@ -315,7 +335,7 @@ static struct json_object *isf_element(struct isf *isf, const struct prcb_layout
         return isf_named("enum", "", f->type);
     case PRCB_LAYOUT_NESTED:
         isf_add_layout(isf, f->layout);
-        return isf_named("struct", "_", f->type);
+        return isf_structure(f->layout);
     case PRCB_LAYOUT_OPAQUE:
         return isf_opaque(isf, f);
     default:

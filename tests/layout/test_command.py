@@ -118,6 +118,13 @@ class Comparing(unittest.TestCase):
                          {("removed", "Reserved"), ("added", "SoftParked")})
         self.assertEqual(self.changes("6.1", "6.1"), set())
 
+    def test_diff_of_bits(self):
+        out = document("PPM_PERF_STATES", "--diff", "Vista SP2", "6.1", "-j")
+        self.assertIn({"change": "moved", "name": "Flags.IncreasePolicy",
+                       "from": {"offset": 44, "type": "ULONG", "size": 4, "bits": [2, 2]},
+                       "to": {"offset": 44, "type": "ULONG", "size": 4, "bits": [0, 2]}},
+                      out["changes"])
+
     def test_table(self):
         out = text("PROCESSOR_POWER_STATE", "--table")
         self.assertIn("| 0x04 | 0x08 | `PROC_IDLE_ACCOUNTING *IdleAccounting` | 6.2 and higher | "
@@ -150,6 +157,16 @@ class Isf(unittest.TestCase):
         bits = out["user_types"]["__unnamed_PROCESSOR_POWER_STATE_Flags"]["fields"]
         self.assertEqual(bits["Reserved"]["type"]["bit_position"], 2)
         self.assertEqual(out["base_types"]["pointer"]["size"], 8)
+
+    def test_kinds_are_those_of_the_format(self):
+        area = document("PROCESSOR_PROFILE_CONTROL_AREA", "--version", "1903", "--isf")
+        fields = area["user_types"]["_PROCESSOR_PROFILE_CONTROL_AREA"]["fields"]
+        self.assertEqual(fields["PebsDsSaveArea"]["type"],
+                         {"kind": "union", "name": "_PEBS_DS_SAVE_AREA"})
+        state = document("PROCESSOR_POWER_STATE", "--version", "XP SP3", "--isf")
+        fields = state["user_types"]["_PROCESSOR_POWER_STATE"]["fields"]
+        self.assertEqual(fields["IdleFunction"]["type"],
+                         {"kind": "pointer", "subtype": {"kind": "function"}})
 
 
 class Bytes(unittest.TestCase):
