@@ -281,6 +281,16 @@ static __always_inline void close_off(struct prcb_account_block *account, struct
 
 /* ---- the switch ---- */
 
+/* The kernel counts a switch before it reports it. The registrar, on another processor, may
+ * have copied its counters in between: then this switch is one of those before profiling,
+ * of which the time after it counts, but not the switch. */
+static __always_inline bool was_counted_before(struct prcb_account_block *account,
+                                               struct task_struct *prev)
+{
+    return account->state == PRCB_STATE_UNSEEN &&
+           prev->nvcsw + prev->nivcsw == account->nvcsw + account->nivcsw;
+}
+
 static __always_inline void switch_out(struct tag *tag, struct prcb_account_block *account,
                                        struct task_struct *prev, struct task_struct *next,
                                        __u32 state, __u64 now)
@@ -289,6 +299,7 @@ static __always_inline void switch_out(struct tag *tag, struct prcb_account_bloc
     __u32 seq = account->seq;
     __s32 last_syscall = account->last_syscall;
     __u8 cause = classify(prev, next, state, tag->lock ? tag->lock_cause : 0, &last_syscall);
+    __u32 count = was_counted_before(account, prev) ? 0 : 1;
 
     prcb_seq_begin(&account->seq, seq);
     now = now > account->stamp ? now : account->stamp;
@@ -299,7 +310,7 @@ static __always_inline void switch_out(struct tag *tag, struct prcb_account_bloc
     account->cpu = bpf_get_smp_processor_id();
     account->nvcsw = prev->nvcsw;
     account->nivcsw = prev->nivcsw;
-    account->own_switches++;
+    account->own_switches += count;
     account->sum_exec = prev->se.sum_exec_runtime;
     if (has_sched_info())
         account->run_delay = prev->sched_info.run_delay;
@@ -307,7 +318,7 @@ static __always_inline void switch_out(struct tag *tag, struct prcb_account_bloc
     account->last_syscall = last_syscall;
     cell = wait_cell(account, cause);
     if (cell)
-        cell->count++;
+        cell->count += count;
     prcb_seq_end(&account->seq, seq);
 }
 
@@ -520,6 +531,10 @@ static __always_inline struct tag *adopt(struct task_struct *task, __u32 pass, b
             init_account(account, task, clock_now(head), born);
     }
     tag = bpf_task_storage_get(&tags, task, &fresh, BPF_LOCAL_STORAGE_GET_F_CREATE);
+    /* A task's first storage, when two create it at once, is refused to the second: the
+     * registrar sees a newborn before prcb_newtask does. Then it is there by now. */
+    if (!tag)
+        tag = bpf_task_storage_get(&tags, task, &fresh, BPF_LOCAL_STORAGE_GET_F_CREATE);
     /* Somebody else was first (the old tag is returned), or there was no memory. */
     if (account && (!tag || tag->slot != fresh.slot)) {
         give_back(account, fresh.slot);

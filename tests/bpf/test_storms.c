@@ -286,6 +286,66 @@ static void test_churn_leaks_nothing(void **state)
         assert_true(released > 4096); /* or the slots were never used twice */
 }
 
+static int laws_of_each(const struct prcb_account *a, void *ctx)
+{
+    uint32_t *broken = ctx;
+
+    if (!laws_hold(a)) {
+        print_account("law broken", a);
+        ++*broken;
+    }
+    return 0;
+}
+
+static void *nap(void *arg)
+{
+    sleep_ns(10000 * (uintptr_t)arg);
+    return NULL;
+}
+
+static int naps_run(void *arg)
+{
+    uint32_t *stop = arg;
+    pthread_t threads[8];
+
+    while (!gate_get(stop)) {
+        for (uintptr_t i = 0; i < 8; i++) {
+            if (pthread_create(&threads[i], NULL, nap, (void *)i))
+                return 1;
+        }
+        for (int i = 0; i < 8; i++)
+            pthread_join(threads[i], NULL);
+    }
+    return 0;
+}
+
+/* The registrar comes upon threads in the middle of everything: being created, going to
+ * sleep, ending. No switch may be counted that the kernel's counters, copied a moment
+ * before, held already (unfollowed threads, met over and over), and no thread may go
+ * untracked because two wanted to give it an account (followed ones). */
+static void test_registering_in_a_storm(void **state)
+{
+    struct prcb_status status = {.size = sizeof(status)};
+    uint32_t *stop = shared_memory(sizeof(*stop)), broken = 0;
+    struct prcb *p = session_open(4096);
+    pid_t child = child_start(naps_run, stop);
+
+    for (unsigned i = 0; i < 2; i++) {
+        uint64_t deadline = mono_ns() + 2000000000;
+
+        while (mono_ns() < deadline) {
+            must_profile_process(p, child, i ? PRCB_FOLLOW_ALL : PRCB_FOLLOW_NONE);
+            assert_int_equal(prcb_walk(p, laws_of_each, &broken, NULL), 0);
+            assert_true(prcb_release_exited(p, NULL) >= 0);
+        }
+    }
+    gate_set(stop, 1);
+    assert_int_equal(child_wait(child), 0);
+    assert_int_equal(broken, 0);
+    assert_int_equal(prcb_session_status(p, &status), 0);
+    assert_int_equal(status.untracked_threads, 0);
+}
+
 /* ---- a reader that is stopped ---- */
 
 struct stopped {
@@ -400,9 +460,13 @@ static void test_hotplug(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        BPF_TEST(test_ten_thousand_threads), BPF_TEST(test_burst_of_short_threads),
-        BPF_TEST(test_fork_storm),           BPF_TEST(test_churn_leaks_nothing),
-        BPF_TEST(test_stopped_reader),       BPF_TEST(test_hotplug),
+        BPF_TEST(test_ten_thousand_threads),
+        BPF_TEST(test_burst_of_short_threads),
+        BPF_TEST(test_fork_storm),
+        BPF_TEST(test_churn_leaks_nothing),
+        BPF_TEST(test_registering_in_a_storm),
+        BPF_TEST(test_stopped_reader),
+        BPF_TEST(test_hotplug),
     };
 
     return BPF_RUN("storms", tests);
