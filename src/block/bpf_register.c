@@ -123,7 +123,8 @@ int bpf_profile_thread(struct prcb *p, pid_t tid, unsigned follow, struct prcb_e
 }
 
 /* Threads that a thread not yet registered creates meanwhile show up in the next
- * pass; those of registered ones are followed. */
+ * pass; those of registered ones are followed. Where none are to be, one pass is all
+ * there is to do, and further ones would go on for as long as threads are created. */
 int bpf_profile_process(struct prcb *p, pid_t pid, unsigned follow, struct prcb_error *err)
 {
     struct prcb_bpf_request answer;
@@ -135,7 +136,7 @@ int bpf_profile_process(struct prcb *p, pid_t pid, unsigned follow, struct prcb_
         if (result)
             return result;
         seen |= answer.seen > 0;
-    } while (answer.added);
+    } while (answer.added && follow & PRCB_FOLLOW_THREADS);
     if (!seen)
         return not_seen("process", pid, err);
     return answer.full ? no_room(p, err) : 0;
