@@ -241,14 +241,33 @@ static void print_span(const char *structure)
            layout_version_label(last, b, sizeof(b)));
 }
 
+static void print_function(const struct prcb_layout_function *f)
+{
+    printf("typedef %s (%s *%s)(%s);\n", f->returns, f->convention, f->name, f->parameters);
+}
+
+static bool find_function(const char *name, struct prcb_layout_function *ret)
+{
+    for (unsigned int i = 0; !prcb_layout_function_at(i, ret); i++)
+        if (!strcmp(ret->name, name))
+            return true;
+    return false;
+}
+
 static int list(void)
 {
+    struct prcb_layout_function f;
     struct prcb_layout_version v;
     const char *name;
 
     puts("structures:");
     for (unsigned int i = 0; (name = prcb_layout_structure_at(i)); i++)
         print_span(name);
+    puts("\nfunction types:");
+    for (unsigned int i = 0; !prcb_layout_function_at(i, &f); i++) {
+        fputs("  ", stdout);
+        print_function(&f);
+    }
     puts("\nversions:");
     for (unsigned int i = 0; !prcb_layout_version_at(i, &v); i++)
         printf("  %-20s %-18s %-8s %s\n", v.name, v.key,
@@ -257,6 +276,24 @@ static int list(void)
                               : "x64",
                v.release);
     return CLI_OK;
+}
+
+static struct json_object *functions_json(void)
+{
+    struct json_object *functions = json_object_new_array();
+    struct prcb_layout_function f;
+
+    for (unsigned int i = 0; !prcb_layout_function_at(i, &f); i++) {
+        struct json_object *o = json_object_new_object();
+
+        json_object_object_add(o, "name", json_object_new_string(f.name));
+        json_object_object_add(o, "returns", json_object_new_string(f.returns));
+        json_object_object_add(o, "convention", json_object_new_string(f.convention));
+        json_object_object_add(o, "parameters", json_object_new_string(f.parameters));
+        json_object_object_add(o, "source", json_object_new_string(f.source));
+        json_object_array_add(functions, o);
+    }
+    return functions;
 }
 
 static int list_json(void)
@@ -280,6 +317,7 @@ static int list_json(void)
         json_object_array_add(versions, o);
     }
     json_object_object_add(root, "structs", structures);
+    json_object_object_add(root, "functions", functions_json());
     json_object_object_add(root, "versions", versions);
     layout_put_json(root);
     return CLI_OK;
@@ -300,6 +338,12 @@ static int print_text(const struct layout_request *r,
 
 static int print_definition(const struct layout_request *r)
 {
+    struct prcb_layout_function f;
+
+    if (find_function(r->structure, &f)) {
+        print_function(&f);
+        return CLI_OK;
+    }
     return print_text(r, prcb_layout_print);
 }
 
@@ -351,7 +395,6 @@ static int take_option(struct layout_request *r, struct cli_parser *parser, int 
         r->keys = true;
         return CLI_OK;
     case OPT_ALL:
-        r->all = true;
         return take_form(r, chosen, layout_all);
     case OPT_TABLE:
         return take_form(r, chosen, layout_table);

@@ -22,7 +22,7 @@ struct layout_request {
     const char *diff[2];   /* NULL: no --diff */
     bool arch_given;
     enum prcb_arch arch;
-    bool json, all, keys;
+    bool json, keys;
     const char *file;   /* of --decode and --encode; "-": standard input */
     const char *output; /* of --encode; NULL: standard output */
     uint64_t offset;

@@ -39,6 +39,18 @@ class Printing(unittest.TestCase):
         self.assertIn("typedef VOID (FASTCALL *PPROCESSOR_IDLE_FUNCTION)"
                       "(PROCESSOR_POWER_STATE *);", out)
 
+    def test_function_types(self):
+        types = {"PPROCESSOR_IDLE_FUNCTION": ("VOID", "PROCESSOR_POWER_STATE *", "analyst"),
+                 "PSET_PROCESSOR_THROTTLE": ("NTSTATUS", "UCHAR", "symbols")}
+        listed = {f["name"]: f for f in document("-j")["functions"]}
+        self.assertEqual(set(listed), set(types))
+        for name, (returns, parameters, source) in types.items():
+            typedef = f"typedef {returns} (FASTCALL *{name})({parameters});\n"
+            self.assertEqual(text(name), typedef)
+            self.assertIn("  " + typedef, text())
+            self.assertEqual(listed[name], {"name": name, "returns": returns, "source": source,
+                                            "convention": "FASTCALL", "parameters": parameters})
+
     def test_options_and_structure_in_any_order(self):
         wanted = text("KDPC", "--version", "6.1")
         self.assertEqual(text("--version", "6.1", "KDPC"), wanted)
