@@ -4,7 +4,7 @@
  */
 #include "cli.h"
 
-extern const struct cli_command cmd_stat, cmd_doctor, cmd_layout, cmd_dump;
+extern const struct cli_command cmd_stat, cmd_doctor, cmd_layout, cmd_dump, cmd_list;
 
 const struct cli_command *const cli_commands[] = {
 #ifdef HAVE_stat
@@ -13,5 +13,5 @@ const struct cli_command *const cli_commands[] = {
 #ifdef HAVE_doctor
     &cmd_doctor,
 #endif
-    &cmd_layout, &cmd_dump, NULL,
+    &cmd_list,   &cmd_layout, &cmd_dump, NULL,
 };

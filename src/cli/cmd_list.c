@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * `prcb list`: what can be counted here. Each event is opened once on the calling
+ * thread, so that what is printed is what a counter would meet.
+ */
+#include "cli.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include <json-c/json.h>
+#include <prcb/counters.h>
+#include <prcb/nt.h>
+
+enum { OPTION_PFM = CLI_LONG };
+
+static const struct cli_option options[] = {
+    {'j', "json", NULL, "print JSON", 'j'},
+    {0, "libpfm4", NULL, "the names that libpfm4 has for this processor, too", OPTION_PFM},
+    {0},
+};
+
+struct listing {
+    const char *word;           /* only what contains it; NULL: all */
+    struct json_object *events; /* NULL: a table */
+    struct json_object *sources;
+    size_t shown;
+};
+
+/* Whether an event counts now: its source, or 0 and the reason. */
+static uint32_t look(const char *event, char *ret_reason, size_t size)
+{
+    struct prcb_error err = {0};
+    uint32_t source = PRCB_COUNTER_NONE;
+    size_t name = strlen(event);
+
+    ret_reason[0] = '\0';
+    if (!prcb_counter_check(event, &source, &err))
+        return source;
+    /* The error begins with the name, which the line has already. */
+    snprintf(ret_reason, size, "%s",
+             strncmp(err.text, event, name) || strncmp(err.text + name, ": ", 2)
+                 ? err.text
+                 : err.text + name + 2);
+    return PRCB_COUNTER_NONE;
+}
+
+static const char *backing(uint32_t source)
+{
+    return source == PRCB_COUNTER_SOFTWARE   ? "software"
+           : source == PRCB_COUNTER_HARDWARE ? "hardware"
+                                             : "-";
+}
+
+static bool wanted(const struct listing *listing, const char *name, const char *other)
+{
+    return !listing->word || strcasestr(name, listing->word) ||
+           (other && strcasestr(other, listing->word));
+}
+
+static struct json_object *text(const char *value)
+{
+    return value && *value ? json_object_new_string(value) : NULL;
+}
+
+static void show_event(struct listing *listing, const char *name, const char *alias)
+{
+    char reason[512];
+    uint32_t source = look(name, reason, sizeof(reason));
+
+    if (listing->events) {
+        struct json_object *row = json_object_new_object();
+
+        json_object_object_add(row, "name", text(name));
+        json_object_object_add(row, "alias", text(alias));
+        json_object_object_add(row, "backing", source ? text(backing(source)) : NULL);
+        json_object_object_add(row, "reason", text(reason));
+        json_object_array_add(listing->events, row);
+    } else {
+        if (!listing->shown++)
+            printf("%-26s  %-20s  %s\n", "EVENT", "OR", "COUNTED BY");
+        printf("%-26s  %-20s  %s%s%s\n", name, alias ? alias : "", backing(source),
+               source ? "" : "  ", reason);
+    }
+}
+
+static void show_events(struct listing *listing)
+{
+    const struct prcb_counter_name *row;
+
+    listing->shown = 0;
+    for (size_t i = 0; (row = prcb_counter_name(i)); i++) {
+        if (wanted(listing, row->name, row->alias))
+            show_event(listing, row->name, row->alias);
+    }
+}
+
+static void show_source(struct listing *listing, const struct prcb_profile_source *row)
+{
+    char reason[512] = "nothing here means the same", number[24];
+    uint32_t source = row->event ? look(row->event, reason, sizeof(reason)) : PRCB_COUNTER_NONE;
+
+    snprintf(number, sizeof(number), row->number < 24 ? "%" PRIu64 : "0x%" PRIx64, row->number);
+    if (listing->sources) {
+        struct json_object *object = json_object_new_object();
+
+        json_object_object_add(object, "number", json_object_new_uint64(row->number));
+        json_object_object_add(object, "name", text(row->name));
+        json_object_object_add(object, "event", text(row->event));
+        json_object_object_add(object, "backing", source ? text(backing(source)) : NULL);
+        json_object_object_add(object, "reason", text(reason));
+        json_object_array_add(listing->sources, object);
+    } else {
+        if (!listing->shown++)
+            printf("\n%-10s  %-28s  %-24s  %s\n", "SOURCE", "KPROFILE_SOURCE", "EVENT",
+                   "COUNTED BY");
+        printf("%-10s  %-28s  %-24s  %s%s%s\n", number, row->name ? row->name : "",
+               row->event ? row->event : "-", backing(source), source ? "" : "  ", reason);
+    }
+}
+
+static void show_sources(struct listing *listing)
+{
+    const struct prcb_profile_source *row;
+
+    listing->shown = 0;
+    for (size_t i = 0; (row = prcb_profile_source(i)); i++) {
+        if (wanted(listing, row->name ? row->name : row->event, row->event))
+            show_source(listing, row);
+    }
+}
+
+static int show_pfm(const char *name, const char *words, void *ctx)
+{
+    struct listing *listing = ctx;
+
+    if (!wanted(listing, name, words))
+        return 0;
+    if (listing->events) {
+        struct json_object *row = json_object_new_object();
+
+        json_object_object_add(row, "name", text(name));
+        json_object_object_add(row, "words", text(words));
+        json_object_array_add(listing->events, row);
+    } else {
+        if (!listing->shown++)
+            printf("\n%-48s  %s\n", "LIBPFM4 EVENT", "COUNTS");
+        printf("%-48s  %s\n", name, words);
+    }
+    return 0;
+}
+
+static void print_json(struct listing *listing, bool pfm)
+{
+    struct json_object *top = json_object_new_object();
+
+    listing->events = json_object_new_array();
+    listing->sources = json_object_new_array();
+    json_object_object_add(top, "events", listing->events);
+    json_object_object_add(top, "sources", listing->sources);
+    show_events(listing);
+    show_sources(listing);
+    if (pfm) {
+        listing->events = json_object_new_array();
+        json_object_object_add(top, "libpfm4", listing->events);
+        prcb_counter_walk_pfm(show_pfm, listing);
+    }
+    puts(json_object_to_json_string_ext(top,
+                                        JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
+    json_object_put(top);
+}
+
+static void print_tables(struct listing *listing, bool pfm)
+{
+    size_t shown;
+
+    show_events(listing);
+    shown = listing->shown;
+    show_sources(listing);
+    shown += listing->shown;
+    listing->shown = 0;
+    if (pfm)
+        prcb_counter_walk_pfm(show_pfm, listing);
+    if (!listing->word)
+        printf("\nAlso: raw codes (r01c2), PMU/event/ and PMU/term=value/ of %s,\n"
+               "and after any name :u (user mode only) or :k (kernel mode only).\n",
+               "/sys/bus/event_source/devices");
+    else if (!shown && !listing->shown)
+        printf("nothing here has '%s' in its name\n", listing->word);
+}
+
+static int run(const struct cli_command *self, int argc, char **argv)
+{
+    struct cli_parser parser = {.command = self, .argc = argc, .argv = argv};
+    struct listing listing = {0};
+    bool json = false, pfm = false;
+    int id;
+
+    while ((id = cli_next(&parser)) > 0) {
+        json = json || id == 'j';
+        pfm = pfm || id == OPTION_PFM;
+    }
+    if (id < 0)
+        return cli_parse_result(id);
+    if (parser.index < argc)
+        listing.word = argv[parser.index++];
+    if (parser.index < argc)
+        return cli_usage_error(self, "'%s': one word is enough", argv[parser.index]);
+    if (json)
+        print_json(&listing, pfm);
+    else
+        print_tables(&listing, pfm);
+    return CLI_OK;
+}
+
+extern const struct cli_command cmd_list;
+const struct cli_command cmd_list = {
+    .name = "list",
+    .synopsis = "[-j] [--libpfm4] [WORD]",
+    .summary = "which events can be counted here, and what counts them",
+    .description =
+        "Names the events that `prcb stat -e` takes and the KPROFILE_SOURCE numbers that\n"
+        "KeSetHardwareCounterConfiguration takes, each with what counts it on this machine:\n"
+        "the kernel (software), the processor (hardware), or nothing (-) and why. With WORD,\n"
+        "those that have it in their name.",
+    .options = options,
+    .examples = "  prcb list\n"
+                "  prcb list cache\n"
+                "  prcb list --libpfm4 -j\n",
+    .run = run,
+};
