@@ -11,6 +11,7 @@ never ended, because the guest hung or died in it, counts as failed.
 import json
 import re
 import sys
+import time
 
 
 def result_of(status):
@@ -25,8 +26,7 @@ def entry(name, lines, status):
 
 def follow(console, names):
     """Yields one entry for each name; prints the lines on the way."""
-    number, lines, done = 0, [], 0
-    tail = []
+    number, lines, done, begun, tail = 0, [], 0, 0.0, []
     for line in console:
         line = line.replace("\r", "")
         match = re.search(r"@guest (up|begin|end|down)\b ?(\S*) ?(\S*)(.*)", line)
@@ -41,11 +41,13 @@ def follow(console, names):
             print(f"== guest: Linux {match.group(2)} {match.group(3)}{match.group(4)}")
         elif word == "begin":
             number, lines = int(match.group(2)), [line[:match.start()]]
+            begun = time.monotonic()
             print(f"== {names[number - 1]}", flush=True)
         elif word == "end":
             lines.append(line[:match.start()])
             yield entry(names[number - 1], lines, int(match.group(3)))
-            print(f"== {names[number - 1]}: exit status {match.group(3)}", flush=True)
+            print(f"== {names[number - 1]}: exit status {match.group(3)},"
+                  f" {time.monotonic() - begun:.1f} s", flush=True)
             done, number = number, 0
     if done < len(names):
         what = names[done] if number else "the guest did not come up, or stopped"

@@ -87,7 +87,7 @@ add_command() {
         program=${program##*/}
     fi
     printf '%s\n' "${program@Q}${*:+ }${*@Q}" >>"$work/commands"
-    printf '%s\n' "$program${*:+ }$*" >>"$work/names"
+    printf '%s\n' "$arch $program${*:+ }$*" >>"$work/names"
 }
 : >"$work/commands"
 : >"$work/names"
@@ -117,7 +117,7 @@ elif [[ $status -ne 0 ]]; then
     echo "guest: ended with status $status"
 fi
 
-python3 "$here/../tally.py" "$arch" "$work/testlog.json" >"$work/results"
+python3 "$here/../tally.py" guest "$work/testlog.json" >"$work/results"
 awk -F '\t' '{n[$1]++}
     $1 != "pass" {printf "%s  %s%s%s\n", $1 == "skip" ? "SKIPPED" : "FAILED ", $3, $4 == "" ? "" : ": ", $4}
     END {printf "%s: %d passed, %d failed, %d skipped\n", arch, n["pass"], n["fail"], n["skip"]

@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# The tests that ./dev check runs in a guest: builds prcb for it, boots it once, runs
+# accounts, laws, causes, 32-bit tasks and the sequence count. Results: see guest.sh.
+# Exit status 77, with the reason as last line: what the guest is made of cannot be had.
+#
+#   check.sh ARCH
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(cd "$here/../.." && pwd)
+arch=$1
+work=$root/build-guest/$arch
+mkdir -p "$work"
+# shellcheck source=/dev/null
+source "$here/packages.sh"
+
+if ! (fetch_kernel && fetch_busybox && if [[ $arch != x86_64 ]]; then fetch_sysroot; fi); then
+    echo "kernel and libraries for $arch cannot be had from Debian's archive"
+    exit 77
+fi
+"$here/build.sh" "$arch" -j "${DEV_JOBS:-$(nproc)}" >"$work/build.log" 2>&1 || {
+    tail -n 40 "$work/build.log"
+    exit 1
+}
+
+# Nothing in a test of behaviour would show a barrier that is missing: the emulated
+# processor orders its accesses as this machine's does.
+if [[ $arch == arm64 ]]; then
+    python3 "$here/exchanges.py" "$work/build/src/bpf/accounts.bpf.o"
+fi
+
+# Alone on two processors a guest takes about a minute.
+options=(-t 300 -f "$work/build/src/bpf/accounts.bpf.o")
+commands=()
+add() { # PROGRAM [ARGUMENT]...
+    commands+=(-- "$@")
+}
+tests=$work/build/tests
+add "$tests/unit/test_unit_abi" /t/accounts.bpf.o
+add "$tests/tsan/test_seqcount"
+add "$tests/bpf/test_bpf_laws"
+add "$tests/bpf/test_bpf_causes"
+add "$tests/bpf/test_bpf_compat"
+if [[ $arch == x86_64 ]]; then
+    options+=(-f "$tests/bpf/compat_waiter")
+    add "$tests/bpf/test_bpf_lifecycle"
+fi
+exec "$here/guest.sh" "${options[@]}" "$arch" "${commands[@]}"

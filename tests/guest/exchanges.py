@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Checks that an eBPF object for arm64 moves its sequence counts by exchanges.
+
+    exchanges.py accounts.bpf.o
+
+An exchange is the only ordered store that eBPF of this age has (seqcount_abi.h). Each
+program that writes accounts must have two at least, as an update begins and ends with
+one. Disassemblers of this age do not know the 32-bit exchange, so the
+instructions are looked at here: code 0xc3 (32-bit atomic), immediate 0xe1 (exchange).
+"""
+import struct
+import sys
+
+WRITERS = ["tp_btf/sched_switch", "tp_btf/task_newtask", "tp_btf/task_rename", "iter/task",
+           "syscall"]
+
+
+def sections(data):
+    """Names and contents of a 64-bit little-endian ELF file's sections."""
+    if data[:6] != b"\x7fELF\x02\x01":
+        sys.exit("not a 64-bit little-endian ELF file")
+    (table,) = struct.unpack_from("<Q", data, 0x28)
+    size, count, names = struct.unpack_from("<HHH", data, 0x3A)
+    headers = [struct.unpack_from("<IIQQQQ", data, table + i * size) for i in range(count)]
+    start = headers[names][4]
+    for name, _, _, _, offset, length in headers:
+        end = data.index(b"\0", start + name)
+        yield data[start + name:end].decode(), data[offset:offset + length]
+
+
+def exchanges(code):
+    found = 0
+    for at in range(0, len(code) - 7, 8):
+        opcode, _, _, immediate = struct.unpack_from("<BBhi", code, at)
+        found += opcode == 0xC3 and immediate == 0xE1
+    return found
+
+
+def main(path):
+    with open(path, "rb") as file:
+        contents = dict(sections(file.read()))
+    counts = {name: exchanges(contents.get(name, b"")) for name in WRITERS}
+    for name, count in counts.items():
+        print(f"{name}: {count} exchanges")
+    wrong = [name for name, count in counts.items() if count < 2]
+    if wrong:
+        sys.exit("sequence counts are not moved by exchanges in: " + ", ".join(wrong))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
