@@ -81,6 +81,7 @@ static int look_once(struct perf_source *source, pid_t pid, pid_t tid, uint64_t 
                      const struct perf_sample *before, bool settled, struct perf_look *ret)
 {
     bool own_process = source->live && pid == getpid();
+    bool own_thread = own_process && tid == gettid();
     struct perf_look look = {.sample.moment = clock_mono()};
     int result = procfs_read_stat(&source->fs, pid, tid, &look.stat);
 
@@ -93,7 +94,7 @@ static int look_once(struct perf_source *source, pid_t pid, pid_t tid, uint64_t 
     if (result)
         return result;
     look.quiet = is_quiet(source, before, &look.sample);
-    if (own_process && tid == gettid()) {
+    if (own_thread) {
         own_switches(&look.sample);
     } else if (look.quiet && settled) {
         look.sample.voluntary = before->voluntary;
@@ -104,24 +105,35 @@ static int look_once(struct perf_source *source, pid_t pid, pid_t tid, uint64_t 
     }
     if (result)
         return result;
+    look.running = own_thread || perf_sample_running(&look.sample);
     *ret = look;
     return 0;
+}
+
+static bool is_same(const struct perf_sample *a, const struct perf_sample *b)
+{
+    return a->run_ns == b->run_ns && a->voluntary == b->voluntary &&
+           a->involuntary == b->involuntary;
 }
 
 int perf_look_at(struct perf_source *source, pid_t pid, pid_t tid, uint64_t start,
                  const struct perf_sample *before, bool settled, struct perf_look *ret)
 {
     const struct timespec pause = {.tv_nsec = 50000};
-    int result;
+    struct perf_look first;
+    int result = look_once(source, pid, tid, start, before, settled, ret);
 
     /* A zombie's last switch comes a moment after it can be seen as one: wait for its
      * final figures, but not for long. */
-    for (int tries = 0;; tries++) {
-        result = look_once(source, pid, tid, start, before, settled, ret);
-        if (result || !ret->ended || tries == ZOMBIE_TRIES || !perf_sample_running(&ret->sample))
-            return result;
-        nanosleep(&pause, NULL);
+    for (int tries = 0; !result && ret->ended && tries < ZOMBIE_TRIES; tries++) {
+        first = *ret;
+        if (first.running)
+            nanosleep(&pause, NULL);
+        result = look_once(source, pid, tid, start, NULL, false, ret);
+        if (!result && !ret->running && is_same(&first.sample, &ret->sample))
+            break;
     }
+    return result;
 }
 
 void perf_look_at_self(struct perf_sample *ret)

@@ -19,8 +19,9 @@ struct perf_source {
 struct perf_look {
     struct procfs_stat stat;
     struct perf_sample sample;
-    bool ended; /* a zombie: the sums are final */
-    bool quiet; /* asleep, and with the same sums as before */
+    bool ended;   /* a zombie: the sums are final */
+    bool running; /* was on a processor; not known everywhere */
+    bool quiet;   /* asleep, and with the same sums as before */
 };
 
 /* before: the sample of the look before, or NULL. settled: that look was quiet;

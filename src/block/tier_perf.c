@@ -193,7 +193,7 @@ static void describe(struct prcb *p, struct perf_account *account, const struct 
 
     memcpy(account->comm, look->stat.comm, sizeof(account->comm));
     account->flags = (look->stat.flags & PROCFS_KTHREAD ? PRCB_ACCOUNT_KTHREAD : 0) |
-                     (perf_sample_running(&look->sample) ? PRCB_ACCOUNT_RUNNING : 0);
+                     (look->running ? PRCB_ACCOUNT_RUNNING : 0);
     account->present = look->sample.present | PRCB_HAS_WALL;
     if ((look->sample.present & parts) == parts)
         account->present |= PRCB_HAS_WAIT;
