@@ -12,7 +12,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-#include "../base/error.h"
+#include "error.h"
 
 #define DEPTH_MOST 32
 

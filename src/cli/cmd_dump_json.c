@@ -15,43 +15,50 @@ struct writer {
     bool comma;
 };
 
+static bool is_plain(unsigned char c)
+{
+    return c >= 0x20 && c != '"' && c != '\\' && c != 0x7f;
+}
+
 static void write_string(FILE *out, const char *text)
 {
-    putc('"', out);
-    for (; *text; text++) {
-        unsigned char c = (unsigned char)*text;
+    size_t plain;
 
-        if (c == '"' || c == '\\')
-            fprintf(out, "\\%c", c);
-        else if (c < 0x20 || c == 0x7f)
-            fprintf(out, "\\u%04x", c);
-        else
-            putc(c, out);
+    putc_unlocked('"', out);
+    while (*text) {
+        for (plain = 0; is_plain((unsigned char)text[plain]); plain++)
+            continue;
+        fwrite_unlocked(text, 1, plain, out);
+        text += plain;
+        if (*text == '"' || *text == '\\')
+            fprintf(out, "\\%c", *text++);
+        else if (*text)
+            fprintf(out, "\\u%04x", (unsigned char)*text++);
     }
-    putc('"', out);
+    putc_unlocked('"', out);
 }
 
 static void key(struct writer *w, const char *name)
 {
     if (w->comma)
-        fputs(", ", w->out);
+        fputs_unlocked(", ", w->out);
     w->comma = true;
     if (!name)
         return;
     write_string(w->out, name);
-    fputs(": ", w->out);
+    fputs_unlocked(": ", w->out);
 }
 
 static void open_scope(struct writer *w, const char *name, char bracket)
 {
     key(w, name);
-    putc(bracket, w->out);
+    putc_unlocked(bracket, w->out);
     w->comma = false;
 }
 
 static void close_scope(struct writer *w, char bracket)
 {
-    putc(bracket, w->out);
+    putc_unlocked(bracket, w->out);
     w->comma = true;
 }
 
@@ -66,8 +73,14 @@ static void put_string(struct writer *w, const char *name, const char *text)
 
 static void put_number(struct writer *w, const char *name, uint64_t value)
 {
+    char text[24], *at = text + sizeof(text);
+
     key(w, name);
-    fprintf(w->out, "%" PRIu64, value);
+    do {
+        *--at = (char)('0' + value % 10);
+        value /= 10;
+    } while (value);
+    fwrite_unlocked(at, 1, (size_t)(text + sizeof(text) - at), w->out);
 }
 
 static void put_address(struct writer *w, const char *name, uint64_t value)

@@ -23,7 +23,7 @@
 #include <zlib.h>
 #endif
 
-#include "../base/error.h"
+#include "error.h"
 
 #define CHUNK         (256 * 1024)
 #define DECODER_LIMIT (1024ull << 20) /* memory a decoder may take */

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../base/error.h"
+#include "error.h"
 
 #define FILE_MOST  (1ull << 30)
 #define DEPTH_MOST 5

@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "../base/error.h"
+#include "error.h"
 
 /* ---- shared with cmd_dump_json.c ---- */
 

@@ -90,7 +90,7 @@ struct slot {
 struct view {
     const char *name;
     const struct prcb_dump *dump;
-    struct prcb_layout *layouts[VIEW_LAYOUTS];
+    struct prcb_layout *layouts[VIEW_LAYOUTS]; /* distinct ones */
     size_t layout_count;
     char version[96];   /* "10.0.19041.329 .. 10.0.19041.3570"; "" for none */
     uint32_t known_end; /* members from here on are not known; 0: no such limit */

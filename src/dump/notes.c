@@ -187,9 +187,10 @@ static int note_idle_behind(struct prcb_dump *d, const struct list *idle, uint64
     if (!idle->count)
         return 0;
     return dump_note(d,
-                     "%zu idle processors are up to %.2f s behind in clock ticks, as they may be: "
-                     "%s",
-                     idle->count, seconds(d, most_behind), idle->text);
+                     "%zu idle processor%s up to %.2f s behind in clock ticks, which idle ones may "
+                     "be: %s",
+                     idle->count, idle->count == 1 ? " is" : "s are", seconds(d, most_behind),
+                     idle->text);
 }
 
 static int note_behind(struct prcb_dump *d)
@@ -273,7 +274,8 @@ static int note_parked(struct prcb_dump *d)
     }
     if (!parked.count)
         return 0;
-    return dump_note(d, "%zu of %zu processors were parked: %s", parked.count, known, parked.text);
+    return dump_note(d, "%zu of %zu processors %s parked: %s", parked.count, known,
+                     parked.count == 1 ? "was" : "were", parked.text);
 }
 
 static int note_slept(struct prcb_dump *d)

@@ -139,7 +139,10 @@ static int visit_leaf(struct walk *w, const struct prcb_layout *layout,
     };
     uint64_t value;
 
-    if (view_find(w->view, leaf->name, &slot) || slot.offset != leaf->offset)
+    if (w->view->known_end && leaf->offset + leaf->size > w->view->known_end)
+        return 0;
+    if (w->view->layout_count > 1 &&
+        (view_find(w->view, leaf->name, &slot) || slot.offset != leaf->offset))
         return 0;
     prcb_layout_type_text(leaf, type, sizeof(type));
     if (leaf->kind == PRCB_LAYOUT_ENUM &&

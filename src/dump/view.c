@@ -91,36 +91,69 @@ uint32_t view_size(const struct view *view)
     return size;
 }
 
-static void name_versions(struct view *view)
+static void name_versions(struct view *view, unsigned int first, unsigned int last)
 {
-    struct prcb_layout_version first, last;
+    struct prcb_layout_version from, to;
 
-    if (!view->layout_count)
+    if (!view->layout_count || prcb_layout_version_at(first, &from) ||
+        prcb_layout_version_at(last, &to))
         return;
-    prcb_layout_version(view->layouts[0], &first);
-    prcb_layout_version(view->layouts[view->layout_count - 1], &last);
-    if (first.id == last.id)
-        snprintf(view->version, sizeof(view->version), "%s", first.name);
+    if (first == last)
+        snprintf(view->version, sizeof(view->version), "%s", from.name);
     else
-        snprintf(view->version, sizeof(view->version), "%s .. %s", first.name, last.name);
+        snprintf(view->version, sizeof(view->version), "%s .. %s", from.name, to.name);
+}
+
+static bool same_layout(const struct prcb_layout *a, const struct prcb_layout *b)
+{
+    size_t count, other;
+    const struct prcb_layout_field *x = prcb_layout_leaves(a, &count);
+    const struct prcb_layout_field *y = prcb_layout_leaves(b, &other);
+
+    if (count != other || prcb_layout_size(a) != prcb_layout_size(b))
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        if (x[i].offset != y[i].offset || x[i].size != y[i].size || x[i].kind != y[i].kind ||
+            x[i].bit_first != y[i].bit_first || x[i].bit_width != y[i].bit_width ||
+            strcmp(x[i].name, y[i].name))
+            return false;
+    }
+    return true;
+}
+
+/* Most versions of a build have one layout: keeping it once spares most of the work later. */
+static void add_layout(struct view *view, struct prcb_layout *layout)
+{
+    for (size_t i = 0; i < view->layout_count; i++) {
+        if (same_layout(view->layouts[i], layout)) {
+            prcb_layout_free(layout);
+            return;
+        }
+    }
+    view->layouts[view->layout_count++] = layout;
 }
 
 int view_init(struct view *view, const struct prcb_dump *d, const char *name,
               const unsigned int *versions, size_t count)
 {
     enum prcb_arch arch = d->machine == MACHINE_X86 ? PRCB_ARCH_X86 : PRCB_ARCH_X64;
+    unsigned int first = 0, last = 0;
 
     *view = (struct view){.name = name, .dump = d, .found_by = PRCB_DUMP_BY_CATALOG};
-    for (size_t i = 0; i < count && view->layout_count < VIEW_LAYOUTS; i++) {
+    for (size_t i = 0; i < count && i < VIEW_LAYOUTS; i++) {
         struct prcb_layout *layout;
         int code = prcb_layout_find_id(name, versions[i], arch, &layout, NULL);
 
         if (code == -ENOMEM)
             return code;
-        if (!code)
-            view->layouts[view->layout_count++] = layout;
+        if (code)
+            continue;
+        if (!view->layout_count)
+            first = versions[i];
+        last = versions[i];
+        add_layout(view, layout);
     }
-    name_versions(view);
+    name_versions(view, first, last);
     return 0;
 }
 

@@ -4,13 +4,14 @@ import gzip
 import json
 import lzma
 import os
+import re
 import shutil
 import subprocess
 import time
 import unittest
 
 import mkdump
-from common import PRCB, DumpTest, run
+from common import PRCB, SOURCE, DumpTest, run
 from test_synthetic import TIMES
 
 TRIAGE = TIMES + "container = triage64\nversion = 10.0.19041\n"
@@ -186,6 +187,27 @@ class Options(DumpTest):
             done = run("--symbols", self.path("s.json"), path)
             self.assertEqual(done.returncode, 1)
             self.assertIn(words, done.stderr)
+
+
+class Page(DumpTest):
+    def test_the_session_is_what_is_printed(self):
+        with open(os.path.join(SOURCE, "docs", "dumps.md")) as file:
+            page = file.read()
+        with open(os.path.join(SOURCE, "tests", "dump", "session.dump")) as file:
+            self.write(file.read(), "session.dmp")
+        sessions = re.findall(r"```\n\$ prcb dump ([^\n]*?)session.dmp[^\n]*\n(.*?)```", page, re.S)
+        self.assertEqual(len(sessions), 2)
+        for options, text in sessions:
+            done = subprocess.run([PRCB, "dump", *options.split(), "session.dmp"],
+                                  cwd=self.folder.name, stdout=subprocess.PIPE)
+            self.assertIn(text, done.stdout.decode())
+        self.assertTrue(sessions[0][1].startswith("file        session.dmp\n"))
+
+    def test_options_are_in_the_manual(self):
+        with open(os.path.join(SOURCE, "man", "prcb-dump.1.scd")) as file:
+            page = file.read()
+        for option in re.findall(r"--[a-z-]+", run("--help").stdout.decode()):
+            self.assertIn("*%s*" % option, page)
 
 
 class Large(DumpTest):

@@ -216,7 +216,7 @@ class Values(DumpTest):
         data = self.make(text)
         self.assertIn("parameter 3", self.note(data, "processor 2 is 15.62 s behind",
                                                "63000 of 64000"))
-        self.note(data, "1 of 4 processors were parked: 3")
+        self.note(data, "1 of 4 processors was parked: 3")
         self.assertIn("1000.00 s passed without ticks", self.note(data, "slept", "2000.00 s"))
         self.note(data, "assumed", "156250")
         self.note(data, "processor 1", "1280 of", "1280 ticks")
