@@ -115,8 +115,12 @@ static __always_inline __u8 cause_of_ready(struct task_struct *task, struct task
     if (by_syscall == PRCB_CAUSE_YIELD)
         return PRCB_CAUSE_YIELD;
     /* Before the slice: a lone task runs far past its slice until a real-time task comes. */
-    if (next->prio < MAX_RT_PRIO_ && task->prio >= MAX_RT_PRIO_)
+    if (next->prio < MAX_RT_PRIO_ && next->prio < task->prio)
         return PRCB_CAUSE_PREEMPTED;
+    /* Of real-time tasks' slices se.slice knows nothing: its turn among equals is over
+     * (round robin), or the share that real-time tasks may take. */
+    if (task->prio < MAX_RT_PRIO_)
+        return PRCB_CAUSE_QUANTUM;
     if (task->se.sum_exec_runtime - task->se.prev_sum_exec_runtime >= task_slice(task))
         return PRCB_CAUSE_QUANTUM;
     return PRCB_CAUSE_PREEMPTED;

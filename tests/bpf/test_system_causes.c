@@ -43,6 +43,7 @@ struct stage {
     uint32_t go;   /* gate: 1 when the helper is ready; then as the test raises it */
     uint32_t turn; /* gate: raised by target and helper in turn */
     uint32_t done; /* the helper has had its say */
+    uint32_t at;   /* the gate the target goes to */
     pid_t pid, tid;
     uint64_t voluntary;    /* the target's switches before what it begins */
     uint64_t major_faults; /* the kernel's count, over the scene */
@@ -58,7 +59,8 @@ struct scene {
     enum prcb_cause cause;
     uint64_t least_count;
     uint64_t least_ns;
-    uint64_t also; /* bits of causes that may show up besides */
+    uint64_t also;  /* bits of waiting causes that may show up besides */
+    uint64_t never; /* bits of other causes that may not */
 };
 
 static struct stage *stage;
@@ -188,47 +190,87 @@ static void act_major_fault(void)
 
 /* ---- processors ---- */
 
-#define SHARED_NS 200000000
+/* Runs 150 ms for itself, 3 s at most. */
+static void spin_own(void)
+{
+    uint64_t give_up = mono_ns() + 3000000000;
+    uint64_t until = own_run() + 150000000;
 
+    do
+        spin_until(mono_ns() + 20000000);
+    while (own_run() < until && mono_ns() < give_up);
+}
+
+/* Before all others, but not before each other: the machine may be busy. */
 static void act_hog(void)
 {
     pin_to(1);
-    spin_until(mono_ns() + SHARED_NS);
+    setpriority(PRIO_PROCESS, 0, -20);
+    spin_own();
+    setpriority(PRIO_PROCESS, 0, 0);
     unpin();
 }
 
 static int help_hog(void *arg)
 {
     pin_to(1);
+    setpriority(PRIO_PROCESS, 0, -20);
     gate_set(&stage->go, 1);
     for (;;)
         ;
     return 0;
 }
 
+static int be_real_time(int priority)
+{
+    struct sched_param param = {.sched_priority = priority};
+
+    return sched_setscheduler(0, priority ? SCHED_FIFO : SCHED_OTHER, &param);
+}
+
 /* Wakes every 2 ms on the target's processor and takes it for 0.2 ms. */
 static int help_real_time(void *arg)
 {
-    struct sched_param param = {.sched_priority = 10};
-
     pin_to(1);
-    if (sched_setscheduler(0, SCHED_FIFO, &param))
+    if (be_real_time(20))
         return 3;
     gate_set(&stage->go, 1);
-    for (;;) {
+    gate_wait_while(&stage->turn, 0);
+    for (int i = 0; i < 50; i++) {
         sleep_ns(2000000);
         spin_until(mono_ns() + 200000);
     }
+    __atomic_store_n(&stage->done, 1, __ATOMIC_RELEASE);
     return 0;
+}
+
+static void act_under_waker(void)
+{
+    pin_to(1);
+    setpriority(PRIO_PROCESS, 0, -20);
+    gate_set(&stage->turn, 1);
+    spin_until_done();
+    setpriority(PRIO_PROCESS, 0, 0);
+    unpin();
+}
+
+/* A real-time thread has no slice to use up: whoever takes its processor preempts it. */
+static void act_real_time(void)
+{
+    pin_to(1);
+    if (be_real_time(5))
+        broken("sched_setscheduler");
+    gate_set(&stage->turn, 1);
+    spin_until_done();
+    be_real_time(0);
+    unpin();
 }
 
 static const char *may_be_real_time(void)
 {
-    struct sched_param param = {.sched_priority = 10}, normal = {0};
-
-    if (sched_setscheduler(0, SCHED_FIFO, &param))
+    if (be_real_time(10))
         return "real-time scheduling is not allowed here";
-    sched_setscheduler(0, SCHED_OTHER, &normal);
+    be_real_time(0);
     return NULL;
 }
 
@@ -236,10 +278,8 @@ static const char *may_be_real_time(void)
  * the other run, so every one of them is a switch. */
 static void act_yield(void)
 {
-    struct sched_param param = {.sched_priority = 10}, normal = {0};
-
     pin_to(1);
-    if (sched_setscheduler(0, SCHED_FIFO, &param))
+    if (be_real_time(10))
         broken("sched_setscheduler");
     gate_set(&stage->turn, 1);
     /* The helper is ready from here on and stays so. */
@@ -250,18 +290,16 @@ static void act_yield(void)
         sched_yield();
     stage->voluntary = own_switches() - stage->voluntary;
     __atomic_store_n(&stage->done, 1, __ATOMIC_RELEASE);
-    sched_setscheduler(0, SCHED_OTHER, &normal);
+    be_real_time(0);
     unpin();
 }
 
 static int help_yield(void *arg)
 {
-    struct sched_param param = {.sched_priority = 10};
-
     pin_to(1);
     gate_set(&stage->go, 1);
     gate_wait_while(&stage->turn, 0);
-    if (sched_setscheduler(0, SCHED_FIFO, &param))
+    if (be_real_time(10))
         return 3;
     __atomic_store_n(&stage->turn, 2, __ATOMIC_RELEASE);
     while (!__atomic_load_n(&stage->done, __ATOMIC_ACQUIRE))
@@ -574,27 +612,36 @@ static const char *make_quota(void)
 
     if (reason)
         return reason;
-    done = cgroup_v2 ? write_in(cgroup_path, "cpu.max", "10000 50000")
+    done = cgroup_v2 ? write_in(cgroup_path, "cpu.max", "2000 50000")
                      : write_in(cgroup_path, "cpu.cfs_period_us", "50000") &&
-                           write_in(cgroup_path, "cpu.cfs_quota_us", "10000");
+                           write_in(cgroup_path, "cpu.cfs_quota_us", "2000");
     if (done)
         return NULL;
     rmdir(cgroup_path);
     return "CPU quotas cannot be set here";
 }
 
+/* Ends when the kernel has counted as many throttled periods as the test asks for. */
 static int help_quota(void *arg)
 {
+    char text[512];
+
     enter_cgroup();
     gate_set(&stage->go, 1);
-    for (;;)
-        sleep_ns(1000000000);
-    return 0;
-}
+    gate_wait_while(&stage->turn, 0);
+    for (;;) {
+        const char *throttled = read_in(cgroup_path, "cpu.stat", text, sizeof(text))
+                                    ? strstr(text, "nr_throttled ")
+                                    : NULL;
 
-static void act_quota(void)
-{
-    spin_until(mono_ns() + 500000000);
+        if (!throttled)
+            broken("cpu.stat");
+        if (atoi(throttled + strlen("nr_throttled ")) > TIMES)
+            break;
+        sleep_ns(PAUSE_NS);
+    }
+    __atomic_store_n(&stage->done, 1, __ATOMIC_RELEASE);
+    return 0;
 }
 
 static const char *make_freezer_v1(void)
@@ -623,17 +670,32 @@ static bool is_frozen(void)
                            !strcmp(text, "FROZEN\n");
 }
 
+/* The state is told a moment before the thread leaves its processor. */
+static void wait_stopped(bool (*stopped)(void), uint64_t voluntary, const char *what)
+{
+    if (!wait_for(stopped()) || !wait_switched_out(stage->pid, stage->tid, voluntary))
+        broken(what);
+}
+
+static bool is_stopped(void)
+{
+    return kernel_state(stage->pid, stage->tid) == 'T';
+}
+
 static int help_freezer(void *arg)
 {
+    uint64_t voluntary;
+
     enter_cgroup();
     gate_set(&stage->go, 1);
     gate_wait_while(&stage->turn, 0);
     for (int i = 0; i < TIMES; i++) {
         sleep_ns(PAUSE_NS);
+        kernel_switches(stage->pid, stage->tid, &voluntary, NULL);
         if (!(cgroup_v2 ? write_in(cgroup_path, "cgroup.freeze", "1")
-                        : write_in(cgroup_path, "freezer.state", "FROZEN")) ||
-            !wait_for(is_frozen()))
+                        : write_in(cgroup_path, "freezer.state", "FROZEN")))
             broken("freeze");
+        wait_stopped(is_frozen, voluntary, "freeze");
         sleep_ns(PAUSE_NS);
         if (!(cgroup_v2 ? write_in(cgroup_path, "cgroup.freeze", "0")
                         : write_in(cgroup_path, "freezer.state", "THAWED")))
@@ -672,10 +734,16 @@ static int help_trace(void *arg)
     return 0;
 }
 
+static int sleep_long(void *arg)
+{
+    sleep_ns(100000000000);
+    return 0;
+}
+
 static const char *may_trace(void)
 {
     int status;
-    pid_t child = child_start(help_hog, NULL);
+    pid_t child = child_start(sleep_long, NULL);
     bool done = !ptrace(PTRACE_SEIZE, child, NULL, NULL) &&
                 !ptrace(PTRACE_INTERRUPT, child, NULL, NULL) &&
                 waitpid(child, &status, __WALL) == child;
@@ -686,13 +754,15 @@ static const char *may_trace(void)
 
 static int help_stop(void *arg)
 {
+    uint64_t voluntary;
+
     gate_set(&stage->go, 1);
     gate_wait_while(&stage->turn, 0);
     for (int i = 0; i < TIMES; i++) {
         sleep_ns(PAUSE_NS);
+        kernel_switches(stage->pid, stage->tid, &voluntary, NULL);
         kill(stage->pid, SIGSTOP);
-        if (!wait_for(kernel_state(stage->pid, stage->tid) == 'T'))
-            broken("SIGSTOP");
+        wait_stopped(is_stopped, voluntary, "SIGSTOP");
         sleep_ns(PAUSE_NS);
         kill(stage->pid, SIGCONT);
     }
@@ -721,7 +791,7 @@ static void act_restart(void)
     for (uint32_t i = 0; i < TIMES; i++) {
         kernel_switches(stage->pid, stage->tid, &stage->voluntary, NULL);
         gate_set(&stage->turn, i + 1);
-        sleep_ns(30000000);
+        sleep_ns(60000000);
     }
 }
 
@@ -730,39 +800,41 @@ static void act_restart(void)
 /* clang-format off */
 static const struct scene scenes[] = {
     {"fsync", make_file, act_fsync, NULL, remove_file,
-     PRCB_CAUSE_FSYNC, 1, 1, LOCKS | BIT(DISK)},
+     PRCB_CAUSE_FSYNC, 1, 1, LOCKS | BIT(DISK), 0},
     {"O_DIRECT read", make_file, act_direct, NULL, remove_file,
-     PRCB_CAUSE_DISK, 1, 1, LOCKS},
+     PRCB_CAUSE_DISK, 1, 1, LOCKS, 0},
     {"cold read", make_cold_file, act_cold_read, NULL, remove_file,
-     PRCB_CAUSE_DISK, 1, 1, LOCKS},
+     PRCB_CAUSE_DISK, 1, 1, LOCKS, 0},
     {"major fault on a mapped file", make_cold_file, act_major_fault, NULL, remove_file,
-     PRCB_CAUSE_PAGE_FAULT, 1, 1, LOCKS},
+     PRCB_CAUSE_PAGE_FAULT, 1, 1, LOCKS, 0},
     {"hogs sharing a processor", NULL, act_hog, help_hog, NULL,
-     PRCB_CAUSE_QUANTUM, 3, 0, BIT(OTHER_D)},
-    {"a real-time waker", may_be_real_time, act_hog, help_real_time, NULL,
-     PRCB_CAUSE_PREEMPTED, 20, 0, BIT(OTHER_D)},
+     PRCB_CAUSE_QUANTUM, 1, 0, BIT(OTHER_D), 0},
+    {"a real-time waker", may_be_real_time, act_under_waker, help_real_time, NULL,
+     PRCB_CAUSE_PREEMPTED, 20, 0, BIT(OTHER_D), 0},
+    {"a real-time waker of a real-time thread", may_be_real_time, act_real_time, help_real_time, NULL,
+     PRCB_CAUSE_PREEMPTED, 45, 0, BIT(OTHER_D), BIT(QUANTUM)},
     {"sched_yield", may_be_real_time, act_yield, help_yield, NULL,
-     PRCB_CAUSE_YIELD, 1000, 0, BIT(OTHER_D)},
+     PRCB_CAUSE_YIELD, 1000, 0, BIT(OTHER_D), 0},
     {"inode lock", make_file_to_hold, act_inode_lock, help_inode_lock, remove_file,
-     PRCB_CAUSE_RWSEM, TIMES, TIMES * PAUSE_NS * 9 / 10, BIT(FUTEX) | BIT(DISK)},
+     PRCB_CAUSE_RWSEM, TIMES, TIMES * PAUSE_NS * 9 / 10, BIT(FUTEX) | BIT(DISK), 0},
     {"mmap_lock", make_gate, act_mmap_lock, NULL, NULL,
-     PRCB_CAUSE_MMAP_LOCK, 1, 1, BIT(FUTEX) | BIT(OTHER_D)},
+     PRCB_CAUSE_MMAP_LOCK, 1, 1, BIT(FUTEX) | BIT(OTHER_D), 0},
     {"kernel mutex of a pipe", make_pipe_to_hold, act_pipe_lock, help_pipe_lock, close_pipe,
-     PRCB_CAUSE_MUTEX, TIMES, TIMES * PAUSE_NS * 9 / 10, BIT(FUTEX)},
+     PRCB_CAUSE_MUTEX, TIMES, TIMES * PAUSE_NS * 9 / 10, BIT(FUTEX), 0},
     {"membarrier", NULL, act_membarrier, NULL, NULL,
-     PRCB_CAUSE_RCU, 1, 1, LOCKS},
-    {"CPU quota", make_quota, act_quota, help_quota, remove_cgroup,
-     PRCB_CAUSE_THROTTLED, 3, 100000000, 0},
+     PRCB_CAUSE_RCU, 1, 1, LOCKS, 0},
+    {"CPU quota", make_quota, act_spin, help_quota, remove_cgroup,
+     PRCB_CAUSE_THROTTLED, 2, 20000000, 0, 0},
     {"freezer, cgroup version 1", make_freezer_v1, act_spin, help_freezer, remove_cgroup,
-     PRCB_CAUSE_FROZEN, TIMES, TIMES * PAUSE_NS * 9 / 10, 0},
+     PRCB_CAUSE_FROZEN, TIMES, TIMES * PAUSE_NS * 9 / 10, 0, 0},
     {"freezer, cgroup version 2", make_freezer_v2, act_spin, help_freezer, remove_cgroup,
-     PRCB_CAUSE_FROZEN, TIMES, TIMES * PAUSE_NS * 9 / 10, 0},
+     PRCB_CAUSE_FROZEN, TIMES, TIMES * PAUSE_NS * 9 / 10, 0, 0},
     {"ptrace stop", may_trace, act_spin, help_trace, NULL,
-     PRCB_CAUSE_TRACED, TIMES, TIMES * PAUSE_NS * 9 / 10, 0},
+     PRCB_CAUSE_TRACED, TIMES, TIMES * PAUSE_NS * 9 / 10, 0, 0},
     {"SIGSTOP of a running thread", NULL, act_spin, help_stop, NULL,
-     PRCB_CAUSE_STOPPED, TIMES, TIMES * PAUSE_NS * 9 / 10, 0},
+     PRCB_CAUSE_STOPPED, TIMES, TIMES * PAUSE_NS * 9 / 10, 0, 0},
     {"sleep that goes on after a stop", NULL, act_restart, help_restart, NULL,
-     PRCB_CAUSE_SLEEP, 2 * TIMES, TIMES * 25000000ull, BIT(STOPPED)},
+     PRCB_CAUSE_SLEEP, 2 * TIMES, TIMES * 50000000ull, BIT(STOPPED), 0},
 };
 /* clang-format on */
 
@@ -781,18 +853,31 @@ static void act(void)
 static int target(void *arg)
 {
     gate_wait_while(&stage->go, 0);
+    gate_set(&stage->at, 1);
     gate_wait_while(&stage->go, 1);
     act();
+    gate_set(&stage->at, 3);
     gate_set(&stage->go, 3);
     gate_wait_while(&stage->go, 3);
     return 0;
+}
+
+/* Bits of the causes that have counts. */
+static uint64_t counted(const struct prcb_account *d)
+{
+    uint64_t bits = 0;
+
+    for (uint32_t i = 0; i < PRCB_CAUSE_MAX; i++)
+        bits |= (uint64_t)(d->waits[i].count > 0) << i;
+    return bits;
 }
 
 static void check_scene(const struct prcb_account *d, uint64_t gates)
 {
     uint64_t also = the_scene->also | 1ull << the_scene->cause;
     const struct prcb_wait *wait = &d->waits[the_scene->cause];
-    bool right = wait->count >= the_scene->least_count && wait->ns >= the_scene->least_ns;
+    bool right = !(counted(d) & the_scene->never) && wait->count >= the_scene->least_count &&
+                 wait->ns >= the_scene->least_ns;
 
     for (uint32_t i = 1; i < PRCB_CAUSE_MAX; i++) {
         const struct prcb_cause_info *info = prcb_cause_info(i);
@@ -872,7 +957,8 @@ static bool at_gate(struct prcb_thread *t, uint32_t part)
 {
     struct prcb_account a = must_read(t);
 
-    return gate_get(&stage->go) == part && a.open.cause == PRCB_CAUSE_FUTEX;
+    return gate_get(&stage->go) == part && gate_get(&stage->at) == part &&
+           a.open.cause == PRCB_CAUSE_FUTEX;
 }
 
 static void test_remote(void **state)
