@@ -37,6 +37,9 @@
 /* The counter's rate is measured anew until it was measured over this long. */
 #define GOOD_RATE_NS 1000000000ull
 
+/* Looks at the threads of a process that is to be profiled, while they find new ones. */
+#define LIST_PASSES 3
+
 struct perf_state {
     struct perf_source source;
     struct perf_table table;
@@ -663,12 +666,15 @@ static int perf_profile_process(struct prcb *p, pid_t pid, unsigned follow, stru
         return prcb_fail(err, -ESRCH, "process %d: no such process (a thread of process %d)",
                          (int)pid, (int)status.tgid);
     p->perf->family_taken = false;
-    /* A list that is made while threads come and go may leave some out. */
-    do {
+    /* A list that is made while threads come and go may leave some out. Those created
+     * meanwhile are the next scan's, if they are to be followed. */
+    for (int pass = 0; pass < (follow & PRCB_FOLLOW_THREADS ? LIST_PASSES : 1); pass++) {
         before = perf_table_accounts(&p->perf->table);
         if (!result)
             result = name_threads(p, pid, follow, &full);
-    } while (!result && perf_table_accounts(&p->perf->table) != before);
+        if (result || perf_table_accounts(&p->perf->table) == before)
+            break;
+    }
     if (result)
         return explain(p->perf, result, "process", pid, err);
     return full ? no_room(p, err) : 0;
