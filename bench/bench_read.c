@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <prcb/nt.h>
 #include <prcb/prcb.h>
 
 #ifdef BENCH_PAPI
@@ -26,9 +27,6 @@
 static struct prcb_thread *self, *other;
 static pid_t other_tid;
 static int perf_fd = -1, schedstat_fd = -1;
-#ifdef BENCH_PAPI
-static int papi_set = PAPI_NULL;
-#endif
 static volatile uint64_t sink;
 
 static void own_times(void)
@@ -96,16 +94,6 @@ static void own_perf(void)
         sink += values[1];
 }
 
-#ifdef BENCH_PAPI
-static void own_papi(void)
-{
-    long long values[2] = {0};
-
-    PAPI_read(papi_set, values);
-    sink += (uint64_t)values[0];
-}
-#endif
-
 static void own_schedstat(void)
 {
     char text[128];
@@ -148,13 +136,149 @@ static void other_status(void)
     sink += at ? strtoull(at + 24, NULL, 10) : 0;
 }
 
+/* ---- thread profiling, and software counters by the same number ---- */
+
+static void *profile;
+
+static void read_profile(uint32_t flags)
+{
+    PERFORMANCE_DATA data;
+
+    data.Size = sizeof(data);
+    data.Version = PERFORMANCE_DATA_VERSION;
+    if (!prcb_ReadThreadProfilingData(profile, flags, &data))
+        sink += data.CycleTime + data.HwCounters[0].Value;
+}
+
+static void profile_switches(void)
+{
+    read_profile(READ_THREAD_PROFILING_FLAG_DISPATCHING);
+}
+
+static void profile_counters(void)
+{
+    read_profile(READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS);
+}
+
+static void profile_begin(int counters)
+{
+    uint32_t flags = counters ? 0 : THREAD_PROFILING_FLAG_DISPATCH;
+
+    if (prcb_EnableThreadProfiling(prcb_GetCurrentThread(), flags, (1ull << counters) - 1,
+                                   &profile)) {
+        fprintf(stderr, "bench_read: %s\n", prcb_nt_error_text());
+        exit(1);
+    }
+}
+
+static void profile_end(void)
+{
+    prcb_DisableThreadProfiling(profile);
+}
+
+/* In the order they are added; repeated beyond their number. */
+static const uint32_t software_events[] = {
+    PERF_COUNT_SW_PAGE_FAULTS,      PERF_COUNT_SW_CONTEXT_SWITCHES, PERF_COUNT_SW_CPU_MIGRATIONS,
+    PERF_COUNT_SW_PAGE_FAULTS_MIN,  PERF_COUNT_SW_PAGE_FAULTS_MAJ,  PERF_COUNT_SW_TASK_CLOCK,
+    PERF_COUNT_SW_ALIGNMENT_FAULTS, PERF_COUNT_SW_EMULATION_FAULTS,
+};
+#define SOFTWARE_EVENTS (sizeof(software_events) / sizeof(software_events[0]))
+
+static void configure_counters(void)
+{
+    HARDWARE_COUNTER counters[MAX_HW_COUNTERS] = {0};
+
+    for (unsigned i = 0; i < MAX_HW_COUNTERS; i++)
+        counters[i].Index = PRCB_PROFILE_SOURCE_LINUX + software_events[i % SOFTWARE_EVENTS];
+    if (prcb_KeSetHardwareCounterConfiguration(counters, MAX_HW_COUNTERS)) {
+        fprintf(stderr, "bench_read: %s\n", prcb_nt_error_text());
+        exit(1);
+    }
+}
+
+static int group_fds[MAX_HW_COUNTERS], group_count;
+
+static int open_perf_event(uint64_t config, int group);
+
+static void group_begin(int counters)
+{
+    for (group_count = 0; group_count < counters; group_count++)
+        group_fds[group_count] =
+            open_perf_event(software_events[(size_t)group_count % SOFTWARE_EVENTS],
+                            group_count ? group_fds[0] : -1);
+}
+
+static void group_end(void)
+{
+    while (group_count)
+        close(group_fds[--group_count]);
+}
+
+static void group_read(void)
+{
+    uint64_t values[1 + MAX_HW_COUNTERS] = {0};
+
+    if (read(group_fds[0], values, sizeof(values)) > 0)
+        sink += values[1];
+}
+
+#ifdef BENCH_PAPI
+static int many_set = PAPI_NULL, many_count;
+
+/* PAPI takes each event once; one that differs by mode is another. */
+static void many_begin(int counters)
+{
+    static const char *const names[] = {"PAGE-FAULTS",  "CONTEXT-SWITCHES", "CPU-MIGRATIONS",
+                                        "MINOR-FAULTS", "MAJOR-FAULTS",     "TASK-CLOCK",
+                                        "CPU-CLOCK"};
+    static const char *const modes[] = {"", ":u=1", ":k=1", ":u=1:k=1"};
+    char name[64];
+
+    many_set = PAPI_NULL;
+    many_count = 0;
+    PAPI_create_eventset(&many_set);
+    for (size_t mode = 0; mode < sizeof(modes) / sizeof(modes[0]); mode++) {
+        for (size_t i = 0; many_count < counters && i < sizeof(names) / sizeof(names[0]); i++) {
+            snprintf(name, sizeof(name), "perf::%s%s", names[i], modes[mode]);
+            many_count += PAPI_add_named_event(many_set, name) == PAPI_OK;
+        }
+    }
+    if (many_count == counters)
+        PAPI_start(many_set);
+    else
+        fprintf(stderr, "bench_read: PAPI took %d of %d events\n", many_count, counters);
+}
+
+static void many_end(void)
+{
+    long long values[MAX_HW_COUNTERS];
+
+    PAPI_stop(many_set, values);
+    PAPI_cleanup_eventset(many_set);
+    PAPI_destroy_eventset(&many_set);
+}
+
+static void many_read(void)
+{
+    long long values[MAX_HW_COUNTERS] = {0};
+
+    PAPI_read(many_set, values);
+    sink += (uint64_t)values[0];
+}
+#endif
+
 struct row {
     const char *name;
     void (*work)(void);
     int calls;
-    int reference; /* index of the prcb row its ratio is against; -1: none */
+    int reference;               /* index of the prcb row its ratio is against; -1: none */
+    void (*begin)(int counters); /* around the calls, not timed; NULL: nothing */
+    void (*end)(void);
+    int counters;
     double ns[ROUNDS];
 };
+
+#define PROFILE_ROW 5 /* index of the first of them */
 
 static struct row rows[] = {
     {"rdtsc (the floor)", tsc, 100000, -1},
@@ -162,11 +286,24 @@ static struct row rows[] = {
     {"prcb_read_times, another's", other_times, 100000, -1},
     {"prcb_read, own thread, all causes", own_account, 20000, -1},
     {"prcb_read, another's, all causes", other_account, 20000, -1},
+    {"ReadThreadProfilingData, dispatching", profile_switches, 100000, -1, profile_begin,
+     profile_end, 0},
+    {"  1 software counter", profile_counters, 5000, -1, profile_begin, profile_end, 1},
+    {"  4 software counters", profile_counters, 5000, -1, profile_begin, profile_end, 4},
+    {"  16 software counters", profile_counters, 5000, -1, profile_begin, profile_end, 16},
+    {"perf group read, 1", group_read, 5000, PROFILE_ROW + 1, group_begin, group_end, 1},
+    {"perf group read, 4", group_read, 5000, PROFILE_ROW + 2, group_begin, group_end, 4},
+    {"perf group read, 16", group_read, 5000, PROFILE_ROW + 3, group_begin, group_end, 16},
+#ifdef BENCH_PAPI
+    {"PAPI_read, 1 software event", many_read, 5000, PROFILE_ROW + 1, many_begin, many_end, 1},
+    {"PAPI_read, 4 software events", many_read, 5000, PROFILE_ROW + 2, many_begin, many_end, 4},
+    {"PAPI_read, 16 software events", many_read, 5000, PROFILE_ROW + 3, many_begin, many_end, 16},
+#endif
     {"getrusage(RUSAGE_THREAD)", own_getrusage, 20000, 1},
     {"clock_gettime(THREAD_CPUTIME)", own_cputime, 20000, 1},
     {"perf read, group of 2", own_perf, 20000, 1},
 #ifdef BENCH_PAPI
-    {"PAPI_read, 2 software events", own_papi, 20000, 1},
+    {"PAPI_read, 2 software events", many_read, 20000, 1, many_begin, many_end, 2},
 #endif
     {"schedstat, own, pread", own_schedstat, 20000, 1},
     {"schedstat, another's, open+read+close", other_schedstat, 5000, 2},
@@ -190,12 +327,8 @@ static void open_peers(void)
         open_perf_event(PERF_COUNT_SW_TASK_CLOCK, perf_fd);
     schedstat_fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
 #ifdef BENCH_PAPI
-    if (PAPI_library_init(PAPI_VER_CURRENT) == PAPI_VER_CURRENT &&
-        PAPI_create_eventset(&papi_set) == PAPI_OK) {
-        PAPI_add_named_event(papi_set, "perf::CONTEXT-SWITCHES");
-        PAPI_add_named_event(papi_set, "perf::TASK-CLOCK");
-        PAPI_start(papi_set);
-    }
+    if (PAPI_library_init(PAPI_VER_CURRENT) != PAPI_VER_CURRENT)
+        fputs("bench_read: PAPI does not start\n", stderr);
 #endif
 }
 
@@ -212,11 +345,16 @@ static void run_rows(void)
 {
     for (int round = 0; round < ROUNDS; round++) {
         for (size_t i = 0; i < ROWS; i++) {
-            uint64_t start = bench_now();
+            uint64_t start;
 
+            if (rows[i].begin)
+                rows[i].begin(rows[i].counters);
+            start = bench_now();
             for (int call = 0; call < rows[i].calls; call++)
                 rows[i].work();
             rows[i].ns[round] = (double)(bench_now() - start) / rows[i].calls;
+            if (rows[i].end)
+                rows[i].end();
         }
     }
 }
@@ -241,6 +379,9 @@ int main(void)
     printf("reads, %s tier, pinned, median of %d interleaved rounds\n\n",
            prcb_tier_name(prcb_session_tier(p)), ROUNDS);
     open_peers();
+    configure_counters();
+    profile_begin(0); /* opens its session */
+    profile_end();
     usleep(100000); /* the clock's first slope wants a base 50 ms old */
     run_rows();
     printf("%-40s %10s %10s\n", "", "ns/call", "prcb is");
