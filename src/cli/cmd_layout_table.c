@@ -27,6 +27,7 @@ struct row {
     bool present[VERSIONS_MAX];      /* on either */
     bool last_in[VERSIONS_MAX];      /* nothing comes behind it */
     struct row *before, *after;      /* rows of the same member, in time */
+    bool superseded;                 /* the member has another row now */
     bool closed;                     /* takes no more versions */
     struct row *next;                /* in the order of printing */
 };
@@ -47,9 +48,23 @@ static bool is_row_of(const struct row *row, const struct prcb_layout_field *f)
 {
     char type[96];
 
+    if (strcmp(row->name, f->name))
+        return false;
     prcb_layout_type_text(f, type, sizeof(type));
-    return !strcmp(row->name, f->name) && !strcmp(row->type, type) &&
-           row->bit_first == f->bit_first && row->bit_width == f->bit_width;
+    return !strcmp(row->type, type) && row->bit_first == f->bit_first &&
+           row->bit_width == f->bit_width;
+}
+
+/* Offset in the newest, or oldest, version of the row. */
+static int32_t edge_offset(const struct table *t, const struct row *row, enum prcb_arch arch,
+                           bool newest)
+{
+    int32_t found = ABSENT;
+
+    for (unsigned int v = 0; v < t->versions; v++)
+        if (row->offset[v][arch] != ABSENT && (newest || found == ABSENT))
+            found = row->offset[v][arch];
+    return found;
 }
 
 static struct row *find_row(const struct table *t, const struct prcb_layout_field *f)
@@ -68,6 +83,30 @@ static struct row *last_row_named(const struct table *t, const char *name)
         if (!row->after && !strcmp(row->name, name))
             found = row;
     return found;
+}
+
+static bool goes_on(const struct table *t, const struct row *row, const struct prcb_layout *l)
+{
+    size_t count;
+    const struct prcb_layout_field *f = prcb_layout_members(l, &count);
+
+    for (size_t i = 0; i < count; i++)
+        if (!strcmp(row->name, f[i].name) && find_row(t, &f[i]) == row)
+            return true;
+    return false;
+}
+
+/* A new member of l comes behind the one before it, and behind what older versions had there. */
+static struct row *place_behind(const struct table *t, const struct prcb_layout *l,
+                                struct row *previous)
+{
+    struct row *next = previous ? previous->next : t->head;
+
+    while (next && !goes_on(t, next, l)) {
+        previous = next;
+        next = next->next;
+    }
+    return previous;
 }
 
 static struct row *new_row(struct table *t, const struct prcb_layout_field *f, struct row *behind)
@@ -95,7 +134,7 @@ static struct row *new_row(struct table *t, const struct prcb_layout_field *f, s
     return row;
 }
 
-/* Puts one layout into the table: members that are not there yet go behind their predecessor. */
+/* Puts one layout into the table. */
 static void add_layout(struct table *t, const struct prcb_layout *l, unsigned int version)
 {
     enum prcb_arch arch = prcb_layout_arch(l);
@@ -107,7 +146,7 @@ static void add_layout(struct table *t, const struct prcb_layout *l, unsigned in
         struct row *row = find_row(t, &f[i]);
 
         if (!row)
-            row = new_row(t, &f[i], previous);
+            row = new_row(t, &f[i], place_behind(t, l, previous));
         if (!row)
             return;
         row->offset[version][arch] = (int32_t)f[i].offset;
@@ -191,6 +230,28 @@ static void close_moved(struct table *t, const struct common *c)
         if (row && !in_order[i])
             row->closed = true;
     }
+}
+
+/* A member that was defined otherwise in between goes on with its old row only where it was: early
+ * 5.2 is as early 5.1, but a later "Reserved" may be another. */
+static void close_returned(struct table *t, const struct prcb_layout *l)
+{
+    size_t count;
+    const struct prcb_layout_field *f = prcb_layout_members(l, &count);
+
+    for (size_t i = 0; i < count; i++) {
+        struct row *row = find_row(t, &f[i]);
+        int32_t before = row ? edge_offset(t, row, prcb_layout_arch(l), true) : ABSENT;
+
+        if (row && row->superseded && before != ABSENT && before != (int32_t)f[i].offset)
+            row->closed = true;
+    }
+}
+
+static void mark_superseded(struct table *t, unsigned int version)
+{
+    for (struct row *row = t->head; row; row = row->next)
+        row->superseded = row->after && !row->present[version];
 }
 
 static bool redesigned(const struct prcb_layout *old, const struct prcb_layout *new,
@@ -357,17 +418,6 @@ static void offset_cell(const struct table *t, const struct row *row, enum prcb_
         cell_add(ret, "0x%02X", (unsigned int)run);
 }
 
-static int32_t edge_offset(const struct table *t, const struct row *row, enum prcb_arch arch,
-                           bool newest)
-{
-    int32_t found = ABSENT;
-
-    for (unsigned int v = 0; v < t->versions; v++)
-        if (row->offset[v][arch] != ABSENT && (newest || found == ABSENT))
-            found = row->offset[v][arch];
-    return found;
-}
-
 /* "previously at 0x20": where the member was or will be under another row. */
 static void neighbour_remark(const struct table *t, const struct row *row, const char *word,
                              bool newest, struct cell *ret)
@@ -484,9 +534,14 @@ static struct prcb_layout *add_version(struct table *t, unsigned int version,
     }
     t->known[version] = true;
     if (x64)
+        close_returned(t, x64);
+    if (x86)
+        close_returned(t, x86);
+    if (x64)
         add_layout(t, x64, version);
     if (x86)
         add_layout(t, x86, version);
+    mark_superseded(t, version);
     prcb_layout_free(previous);
     if (x64)
         prcb_layout_free(x86);
