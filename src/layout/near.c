@@ -41,7 +41,7 @@ static unsigned int edits(const char *a, const char *b)
 }
 
 /* Small is near: 1 where the candidate contains what was typed, else edits, up to a third of its
- * length; beyond that it is not near at all. There are at least as many edits as the lengths
+ * length; beyond that, or where no letter is left, it is not near at all. There are at least as many edits as the lengths
  * differ, which spares most candidates the count. */
 static unsigned int distance(const char *wanted, const char *candidate)
 {
@@ -53,7 +53,7 @@ static unsigned int distance(const char *wanted, const char *candidate)
     if ((length > other ? length - other : other - length) > limit)
         return FAR;
     e = edits(wanted, candidate);
-    return e <= limit ? e : FAR;
+    return e <= limit && e < (length > other ? length : other) ? e : FAR;
 }
 
 void near_offer(struct near *near, const char *wanted, const char *candidate)
