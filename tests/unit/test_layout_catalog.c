@@ -41,8 +41,7 @@ static void check_size_spans(const struct type_row *type, enum prcb_arch arch)
     }
 }
 
-/* A row must speak in at least one version, and its span must begin and end in one where the
- * structure exists. */
+/* A row must speak in at least one version. */
 static void check_row_span(const struct type_row *type, const struct member_row *row)
 {
     bool used = false;
