@@ -26,6 +26,7 @@
 
 #define NS_PER_MS    1000000ull
 #define REFRESH_NS   (20 * NS_PER_MS)  /* perf tier: how short-lived a thread may be missed */
+#define REFRESH_PART 16                /* a look takes at most one part in so many of the time */
 #define CHECK_NS     (250 * NS_PER_MS) /* how often to look for room and for the end of targets */
 #define ROOM_PART    4   /* accounts of ended threads go back when one in so many is in use */
 #define WALK_TRIES   50  /* 20 ms each: a writer without a processor */
@@ -39,7 +40,8 @@ struct run {
     struct stat_wait wait;
     struct stat_rows rows;
     uint64_t start, interval_start;
-    uint64_t refresh_ns; /* how often the session is brought up to date; 0: no need */
+    uint64_t refresh_ns;  /* how often the session is brought up to date; 0: no need */
+    uint64_t longest_gap; /* between two looks, so far */
     uint64_t next_refresh, next_interval, next_check, end; /* UINT64_MAX: never */
     size_t reports;
     bool bpf;
@@ -164,6 +166,7 @@ static void report(struct run *run, uint64_t now, bool interval, bool last)
         .interval = interval,
         .first = !run->reports++,
         .ended_early = run->ended_early,
+        .longest_gap = run->longest_gap ? run->longest_gap : run->refresh_ns,
     };
     unsigned kind =
         (options->per_process ? STAT_VIEW_PROCESSES : 0u) | (interval ? STAT_VIEW_INTERVAL : 0u);
@@ -220,17 +223,31 @@ static int do_interval(struct run *run)
     return 0;
 }
 
+/* Looks for threads that came and went. Where there are thousands a look takes long,
+ * and the next is put off accordingly. */
+static int refresh(struct run *run, uint64_t now)
+{
+    struct prcb_error err;
+    int result = prcb_refresh(run->session, &err);
+    uint64_t gap = (stat_wait_now() - now) * REFRESH_PART;
+
+    if (result)
+        return fail(run, &err, result);
+    gap = gap > run->refresh_ns ? gap : run->refresh_ns;
+    run->longest_gap = gap > run->longest_gap ? gap : run->longest_gap;
+    advance(&run->next_refresh, gap, now);
+    return 0;
+}
+
 /* What is due by now. *ret: nothing is left to wait for. */
 static int do_due(struct run *run, uint64_t now, bool *ret)
 {
-    struct prcb_error err;
     int result = 0;
 
     if (now >= run->next_refresh) {
-        result = prcb_refresh(run->session, &err);
+        result = refresh(run, now);
         if (result)
-            return fail(run, &err, result);
-        advance(&run->next_refresh, run->refresh_ns, now);
+            return result;
     }
     if (now >= run->next_interval) {
         result = do_interval(run);

@@ -21,8 +21,9 @@ struct stat_report {
     const struct prcb *session; /* for tier, reasons */
     const struct prcb_status *status;
     const struct stat_view *view;
-    uint64_t time_ns; /* end of the report's time, from the start of measuring */
-    uint64_t wall_ns; /* length of it */
+    uint64_t time_ns;     /* end of the report's time, from the start of measuring */
+    uint64_t wall_ns;     /* length of it */
+    uint64_t longest_gap; /* perf tier: between two looks at /proc */
     bool interval;
     bool first;       /* of all reports: headings are wanted */
     bool ended_early; /* --for ended the command */

@@ -304,14 +304,16 @@ void stat_notes_write(FILE *out, const char *prefix, const struct stat_report *r
                 status->untracked_threads == 1 ? " was" : "s were", status->max_threads);
     if (report->view->total.now.missed_switches)
         fprintf(out,
-                "%s%" PRIu64 " of the switches were counted and not reported by the kernel: their "
-                "time is made good, their causes are not known\n",
-                prefix, report->view->total.now.missed_switches);
+                "%s%" PRIu64 " switch%s counted and not reported by the kernel: the time is made "
+                "good, the causes are not known\n",
+                prefix, report->view->total.now.missed_switches,
+                report->view->total.now.missed_switches == 1 ? " was" : "es were");
     if (tier != PRCB_TIER_BPF)
         fprintf(out, "%s%s tier%s%s\n", prefix, prcb_tier_name(tier), reason ? ": " : " (--tier)",
                 reason ? reason : "");
     write_absent(out, prefix, report->session);
     if (status->short_threads_missed)
-        fprintf(out, "%sthreads that lived shorter than 20 ms may be missing on this tier\n",
-                prefix);
+        fprintf(out,
+                "%sthreads that lived shorter than %" PRIu64 " ms may be missing on this tier\n",
+                prefix, (report->longest_gap + 999999) / 1000000);
 }
