@@ -41,8 +41,8 @@ static unsigned int edits(const char *a, const char *b)
 }
 
 /* Small is near: 1 where the candidate contains what was typed, else edits, up to a third of its
- * length; beyond that, or where no letter is left, it is not near at all. There are at least as many edits as the lengths
- * differ, which spares most candidates the count. */
+ * length; beyond that, or where no letter is left, it is not near at all. There are at least as
+ * many edits as the lengths differ, which spares most candidates the count. */
 static unsigned int distance(const char *wanted, const char *candidate)
 {
     size_t length = strlen(wanted), other = strlen(candidate), limit = length / 3 + 1;
