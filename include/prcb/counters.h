@@ -80,6 +80,38 @@ PRCB_API size_t prcb_counters_count(const struct prcb_counters *counters);
 PRCB_API int prcb_counters_read(struct prcb_counters *counters, size_t count,
                                 struct prcb_counter *ret);
 
+/* ---- a command and all it starts ---- */
+
+/* Counters of a child and of every thread and process that it starts, none missed
+ * however short: each one's at its end, and the sum at any time. */
+struct prcb_family;
+
+/* As prcb_counters_open. child is a process that has not called exec yet
+ * (prcb_spawn_hooked): it is counted from its exec on. */
+PRCB_API int prcb_family_open(const char *names, pid_t child, struct prcb_family **ret,
+                              struct prcb_error *err);
+PRCB_API void prcb_family_close(struct prcb_family *family); /* NULL is allowed */
+
+PRCB_API size_t prcb_family_count(const struct prcb_family *family);
+/* The sums, ended threads' and living ones', as prcb_counters_read. */
+PRCB_API int prcb_family_read(struct prcb_family *family, size_t count, struct prcb_counter *ret);
+
+/* Calls fn with what ended threads have left since the last call: for each thread and
+ * counter one part per processor, to be put together: value and running_ns add up,
+ * enabled_ns is the largest. A thread's parts are all there once its account has
+ * PRCB_ACCOUNT_EXITED. Call it ten times a second: the buffers hold some ten thousand
+ * parts. *ret_lost grows by the parts that found no room. Stops at the first non-zero
+ * return and returns it. */
+struct prcb_family_part {
+    pid_t pid, tid; /* in the caller's pid namespace */
+    uint32_t index; /* of the counter */
+    uint32_t pad;
+    uint64_t value, enabled_ns, running_ns;
+};
+PRCB_API int prcb_family_collect(struct prcb_family *family,
+                                 int (*fn)(const struct prcb_family_part *part, void *ctx),
+                                 void *ctx, uint64_t *ret_lost);
+
 /* Whether a name means anything and whether it can count here, on a thread of the
  * caller's: as prcb_counters_open, and the same errors. *ret_source may be NULL. */
 PRCB_API int prcb_counter_check(const char *name, uint32_t *ret_source, struct prcb_error *err);

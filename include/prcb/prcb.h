@@ -146,6 +146,17 @@ PRCB_API int prcb_profile_all(struct prcb *p, struct prcb_error *err);
 PRCB_API int prcb_spawn(struct prcb *p, char *const argv[], unsigned follow, pid_t *ret,
                         struct prcb_error *err);
 
+/* The same, with a stop between fork and exec: before_exec sees the child while it
+ * waits; if it returns not 0, no child is left and that is the result. hook may be
+ * NULL. */
+struct prcb_spawn_hook {
+    int (*before_exec)(pid_t child, void *ctx, struct prcb_error *err);
+    void *ctx;
+};
+PRCB_API int prcb_spawn_hooked(struct prcb *p, char *const argv[], unsigned follow,
+                               const struct prcb_spawn_hook *hook, pid_t *ret,
+                               struct prcb_error *err);
+
 /* Brings the session up to date with threads that came and went. The bpf tier
  * looks only after a process was moved into the profiled cgroup; the perf tier
  * looks at /proc at each call, and a thread that starts and ends between two calls
@@ -253,7 +264,8 @@ PRCB_API int prcb_read_times(struct prcb_thread *t, struct prcb_times *ret);
 
 /* Calls fn for every account of the session, ended threads' included, in no
  * particular order; stops at the first non-zero return and returns it. The
- * record is valid during the call only. */
+ * record is valid during the call only. fn is called under the session's lock: it
+ * must not call the session. */
 typedef int (*prcb_walk_fn)(const struct prcb_account *a, void *ctx);
 PRCB_API int prcb_walk(struct prcb *p, prcb_walk_fn fn, void *ctx, struct prcb_error *err);
 

@@ -47,6 +47,14 @@ struct prcb_counters {
 
 /* ---- opening ---- */
 
+/* What happens in kernel mode only stays 0 when that is not counted: no value. */
+static bool is_kernel_only(const struct counter_event *event)
+{
+    return event->type == PERF_TYPE_SOFTWARE && (event->config == PERF_COUNT_SW_CONTEXT_SWITCHES ||
+                                                 event->config == PERF_COUNT_SW_CPU_MIGRATIONS ||
+                                                 event->config == 11 /* cgroup-switches */);
+}
+
 int counter_open_fd(const struct counter_event *event, pid_t pid, int cpu, int group,
                     unsigned flags, uint64_t read_format, bool *ret_user_only)
 {
@@ -59,6 +67,8 @@ int counter_open_fd(const struct counter_event *event, pid_t pid, int cpu, int g
         .exclude_kernel = event->no_kernel,
         .exclude_hv = event->no_kernel,
         .inherit = !!(flags & PRCB_COUNTERS_INHERIT),
+        .pinned = !!(flags & COUNTERS_PINNED),
+        .inherit_stat = !!(flags & COUNTERS_STAT),
         .disabled = !!(flags & (PRCB_COUNTERS_ON_EXEC | COUNTERS_STOPPED)) && group < 0,
         .enable_on_exec = !!(flags & PRCB_COUNTERS_ON_EXEC) && group < 0,
     };
@@ -84,22 +94,24 @@ int counter_open_fd(const struct counter_event *event, pid_t pid, int cpu, int g
         fd = (int)syscall(SYS_perf_event_open, &attr, pid, cpu, group, PERF_FLAG_FD_CLOEXEC);
         *ret_user_only = fd >= 0;
     }
-    return fd < 0 ? -errno : fd;
-}
-
-/* What happens in kernel mode only stays 0 when that is not counted: no value. */
-static bool is_kernel_only(const struct counter_event *event)
-{
-    return event->type == PERF_TYPE_SOFTWARE && (event->config == PERF_COUNT_SW_CONTEXT_SWITCHES ||
-                                                 event->config == PERF_COUNT_SW_CPU_MIGRATIONS ||
-                                                 event->config == 11 /* cgroup-switches */);
+    if (fd < 0)
+        return -errno;
+    if ((*ret_user_only || event->no_kernel) && is_kernel_only(event)) {
+        close(fd);
+        return -EPERM;
+    }
+    return fd;
 }
 
 const char *counter_reason(const struct counter_event *event, int error)
 {
     switch (-error) {
-    case EACCES:
     case EPERM:
+        if (is_kernel_only(event))
+            return "it happens in kernel mode, which may not be counted: run as root, with "
+                   "CAP_PERFMON, or lower kernel.perf_event_paranoid";
+        __attribute__((fallthrough));
+    case EACCES:
         return "not permitted: run as root, with CAP_PERFMON, or lower "
                "kernel.perf_event_paranoid";
     case ENOENT:
@@ -136,12 +148,6 @@ static int open_counter(struct prcb_counters *set, struct counter *counter,
     if (fd < 0) {
         counter->reason = counter_reason(event, fd);
         return fd;
-    }
-    if ((counter->user_only || event->no_kernel) && is_kernel_only(event)) {
-        close(fd);
-        counter->reason = "it happens in kernel mode, which may not be counted: run as root, with "
-                          "CAP_PERFMON, or lower kernel.perf_event_paranoid";
-        return -EACCES;
     }
     counter->fd = fd;
     if (grouped) {

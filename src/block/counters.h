@@ -47,6 +47,12 @@ void counters_values(struct prcb_counters *counters, uint64_t *ret, uint64_t *re
 #define COUNTERS_STOPPED (1u << 31)
 void counters_start(struct prcb_counters *counters);
 
+/* Each thread that ends writes its own part of an inherited count to the event's buffer. */
+#define COUNTERS_STAT (1u << 30)
+
+/* Counts always, or not at all: takes no turns with others. */
+#define COUNTERS_PINNED (1u << 29)
+
 /* Opens one event as an attribute of these flags, with the kernel's own work left
  * out where it may not be counted (*ret_user_only). cpu -1: wherever the thread
  * runs; pid -1: whoever runs there. A descriptor or -errno. */

@@ -49,11 +49,14 @@ static void end_child(pid_t child)
 /* Profiles the waiting child and lets it go. 0, or why there is none any more. The go
  * pipe's read end stays open here until then: a child that was killed meanwhile must
  * not make the write a SIGPIPE. */
-static int launch(struct prcb *p, char *const argv[], unsigned follow, pid_t child, const int go[2],
-                  int failed, struct prcb_error *err)
+static int launch(struct prcb *p, char *const argv[], unsigned follow,
+                  const struct prcb_spawn_hook *hook, pid_t child, const int go[2], int failed,
+                  struct prcb_error *err)
 {
     int code, result = prcb_profile_thread(p, child, follow, err);
 
+    if (!result && hook)
+        result = hook->before_exec(child, hook->ctx, err);
     if (!result && write(go[1], "g", 1) != 1)
         result =
             prcb_fail(err, -errno, "%s: the child did not start: %s", argv[0], strerror(errno));
@@ -70,6 +73,12 @@ static int launch(struct prcb *p, char *const argv[], unsigned follow, pid_t chi
 
 int prcb_spawn(struct prcb *p, char *const argv[], unsigned follow, pid_t *ret,
                struct prcb_error *err)
+{
+    return prcb_spawn_hooked(p, argv, follow, NULL, ret, err);
+}
+
+int prcb_spawn_hooked(struct prcb *p, char *const argv[], unsigned follow,
+                      const struct prcb_spawn_hook *hook, pid_t *ret, struct prcb_error *err)
 {
     int go[2], failed[2], result;
     pid_t child;
@@ -98,7 +107,7 @@ int prcb_spawn(struct prcb *p, char *const argv[], unsigned follow, pid_t *ret,
         close(failed[0]);
         return result;
     }
-    result = launch(p, argv, follow, child, go, failed[0], err);
+    result = launch(p, argv, follow, hook, child, go, failed[0], err);
     if (!result)
         *ret = child;
     return result;
