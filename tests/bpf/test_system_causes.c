@@ -810,7 +810,7 @@ static const struct scene scenes[] = {
     {"hogs sharing a processor", NULL, act_hog, help_hog, NULL,
      PRCB_CAUSE_QUANTUM, 1, 0, BIT(OTHER_D), 0},
     {"a real-time waker", may_be_real_time, act_under_waker, help_real_time, NULL,
-     PRCB_CAUSE_PREEMPTED, 20, 0, BIT(OTHER_D), 0},
+     PRCB_CAUSE_PREEMPTED, 3, 0, BIT(OTHER_D), 0},
     {"a real-time waker of a real-time thread", may_be_real_time, act_real_time, help_real_time, NULL,
      PRCB_CAUSE_PREEMPTED, 45, 0, BIT(OTHER_D), BIT(QUANTUM)},
     {"sched_yield", may_be_real_time, act_yield, help_yield, NULL,
