@@ -11,9 +11,10 @@
 #include "stat_text.h"
 
 #define GAP           2
-#define PERMILLE_MIN  1 /* causes below this share of thread time get no column of their own */
-#define ENOUGH_CAUSES 2 /* fewer are worth leaving other columns out */
-#define LINE_CAUSES   3 /* waits named on an interval's line */
+#define PERMILLE_MIN  1   /* causes below this share of thread time get no column of their own */
+#define ENOUGH_CAUSES 2   /* fewer are worth leaving other columns out */
+#define LINE_CAUSES   3   /* waits named on an interval's line */
+#define COMMAND_BYTES 300 /* of the command in the title; words begun before are finished */
 
 enum column_kind {
     COL_TID,
@@ -409,19 +410,28 @@ static void write_ids(FILE *out, const char *what, const struct stat_ids *ids, c
     }
 }
 
-static void write_text(FILE *out, const char *text)
+/* Returns how many bytes were written. */
+static size_t write_text(FILE *out, const char *text)
 {
     char safe[256];
 
     stat_text_comm(text, safe, sizeof(safe));
     fputs(safe, out);
+    return strlen(safe);
 }
 
+/* A title says which command it was; thousands of arguments would say nothing more. */
 static void write_command(FILE *out, char **command)
 {
+    size_t written = 0;
+
     for (char **word = command; *word; word++) {
         fputs(word == command ? "" : " ", out);
-        write_text(out, *word);
+        if (written > COMMAND_BYTES) {
+            fputs("...", out);
+            return;
+        }
+        written += 1 + write_text(out, *word);
     }
 }
 

@@ -387,6 +387,14 @@ class Table(Case):
             else:
                 self.assertIn("rest", heading)
 
+    def test_title_of_a_long_command_is_cut(self):
+        words = [str(number) for number in range(2000)]
+        title = run("--", "true", *words).stdout.splitlines()[1]
+        self.assertRegex(title, r"^ true 0 1 2 .* \.\.\.: 1 thread in ")
+        self.assertLess(len(title), 400)
+        title = run("--", "true", *words[:9]).stdout.splitlines()[1]
+        self.assertTrue(title.startswith(" true 0 1 2 3 4 5 6 7 8: 1 thread in "), title)
+
     def test_childs_output_comes_first(self):
         for stream in ("1", "2"):
             result = run("--", "sh", "-c", "echo from the child >&%s" % stream,
