@@ -30,13 +30,13 @@ static int no_print(enum libbpf_print_level level, const char *format, va_list a
 
 static int explain_open(int code, struct prcb_error *err)
 {
-    if (code == -EPERM || code == -EACCES)
+    if (code == -EPERM)
         return prcb_fail(err, -EPERM,
                          "eBPF programs may not be loaded: run as root, or with CAP_BPF and "
                          "CAP_PERFMON (prcb doctor tells more)");
     if (code == -ENOMEM)
         return prcb_fail(err, code, "no memory for the accounts: ask for fewer threads");
-    return prcb_fail(err, code == -EINVAL ? -EOPNOTSUPP : code,
+    return prcb_fail(err, code == -EINVAL || code == -EACCES ? -EOPNOTSUPP : code,
                      "the kernel refused the eBPF programs (%s); prcb doctor says what it lacks",
                      strerror(-code));
 }
@@ -205,7 +205,7 @@ static int load(struct prcb *p, struct prcb_error *err)
         if (!result)
             result = run_program(p->bpf->skeleton->progs.prcb_tell_features, NULL, 0, &ignored);
         if (result)
-            explain_open(result, err);
+            result = explain_open(result, err);
     }
     libbpf_set_print(print);
     return result;
@@ -489,7 +489,8 @@ static const char *bpf_absent_reason(const struct prcb *p, uint64_t member)
     uint32_t features = p->bpf->head->features;
 
     if (member == PRCB_HAS_READY && !(features & PRCB_FEATURE_READY))
-        return "the kernel keeps no run-queue delays (built without CONFIG_SCHED_INFO)";
+        return "the kernel keeps no run-queue delays within reach (built without "
+               "CONFIG_SCHED_INFO or CONFIG_FAIR_GROUP_SCHED)";
     if (member == PRCB_HAS_CYCLES && !p->clock.use_ticks)
         return "the processor's time-stamp counter is not invariant, or the kernel does not "
                "keep time by it";

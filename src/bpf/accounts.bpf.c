@@ -780,7 +780,8 @@ int prcb_tell_features(void *ctx)
 {
     if (has_rq_clock() && !config.use_ktime)
         kernel_features |= PRCB_FEATURE_RQ_CLOCK;
-    if (has_sched_info())
+    /* Its stamps are of the run-queue clock. */
+    if (has_sched_info() && has_rq_clock())
         kernel_features |= PRCB_FEATURE_READY;
     if (has_throttled())
         kernel_features |= PRCB_FEATURE_THROTTLED;
