@@ -126,6 +126,24 @@ static struct source *find_by_number(struct prcb_dump *d, const uint8_t *bytes, 
     return NULL;
 }
 
+/* The source whose block has the same bytes, or the only one of a machine with one processor. */
+static struct source *find_same(struct prcb_dump *d, const uint8_t *bytes, uint32_t length)
+{
+    struct source *found = NULL;
+    uint8_t *block = malloc(length);
+
+    for (size_t i = 0; block && !found && i < d->source_count; i++) {
+        if (d->sources[i].is_held &&
+            !memory_read(&d->memory, d->sources[i].address, block, length) &&
+            !memcmp(block, bytes, length))
+            found = &d->sources[i];
+    }
+    free(block);
+    if (!found && d->source_count == 1 && d->header.processors == 1)
+        found = &d->sources[0];
+    return found;
+}
+
 static int compare_copies(struct prcb_dump *d, uint64_t address, const uint8_t *bytes,
                           uint32_t length)
 {
@@ -175,6 +193,8 @@ static int by_prcb_offset(struct prcb_dump *d)
     known = find_source(d, source.address);
     if (!known)
         known = find_by_number(d, bytes, length);
+    if (!known && !source.address)
+        known = find_same(d, bytes, length);
     if (known) {
         known->is_crashing = known->is_held = true;
         code = compare_copies(d, known->address, bytes, length);

@@ -91,6 +91,12 @@ class Several(DumpTest):
         data = json.loads(done.stdout)
         self.assertEqual([x and x["bugcheck"]["code"] for x in data], [0x50, 0x51, None, 0x52])
 
+    def test_file_names_that_are_not_utf8(self):
+        name = os.fsencode(self.path("fleet/b")) + b"/\xff\xc3\xa9\"\n.dmp"
+        os.rename(self.path("fleet/b/3.dmp"), name)
+        line = run("--ndjson", self.path("fleet/b")).stdout.decode()  # strict UTF-8
+        self.assertTrue(json.loads(line)["file"].endswith("/\u00ff\u00e9\"\n.dmp"))
+
     def test_all_good_is_success(self):
         os.unlink(self.path("fleet/2bad.dmp"))
         self.assertEqual(run("--ndjson", self.path("fleet")).returncode, 0)

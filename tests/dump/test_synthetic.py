@@ -133,13 +133,15 @@ class Versions(DumpTest):
                                                (container, name, build))["release"], name)
 
     def test_kprcb_of_2000_and_first_xp_is_not_known(self):
-        for build, release in ((2195, "Windows 2000"), (2600, None)):
+        """XP before SP2 has SP2's build number; no name of a processor is where SP2 has one."""
+        for build, release in ((2195, "Windows 2000"), (2600, "Windows XP")):
             data = self.make("container = triage32\nversion = none\nbuild = %d\nsize = 0xc00\n"
                              "kdbg = short\nprocessors = 1" % build)
-            if build == 2195:
-                self.note(data, "KPRCB layout of build 2195 (Windows 2000) is not known")
-                self.assertIsNone(data["processors"][0]["KernelTime"])
-            self.assertEqual(data["build"], build)
+            self.note(data, "KPRCB layout of build %d (%s) is not known" % (build, release))
+            self.assertEqual((data["release"], data["layout"]), (release, None))
+            p, = data["processors"]
+            for name in ("KernelTime", "InterruptCount", "MHz", "vendor", "power_state"):
+                self.assertIsNone(p[name], name)
 
     def test_servicing_is_told_apart_by_the_debugger_data(self):
         """6.1.7601 and 14393 moved members within one build number."""
