@@ -387,16 +387,26 @@ static int start(struct run *run)
 {
     const struct stat_options *options = run->options;
     struct prcb_error err = {0};
-    int status = CLI_FAILED;
+    int status = CLI_FAILED, ended_by;
     pid_t child;
 
     if (stat_targets_profile(run->session, options, &run->wait, &err))
         return fail(run, &err, CLI_FAILED);
     if (options->command) {
+        /* A Ctrl-C from before there is a child is not the child's to obey. */
+        ended_by = stat_wait_pending(&run->wait);
+        if (ended_by) {
+            cli_warn(run->command, "ended before the command was started");
+            return 128 + ended_by;
+        }
         if (stat_targets_start(run->session, options, &child, &status, &err))
             return fail(run, &err, status);
         stat_wait_set_child(&run->wait, child);
         run->had_child = true;
+        /* Until its exec a child has our handlers, which obey nothing. */
+        ended_by = stat_wait_pending(&run->wait);
+        if (ended_by)
+            kill(child, ended_by);
     }
     collect(run);
     set_times(run);

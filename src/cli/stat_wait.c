@@ -148,6 +148,13 @@ static unsigned take_signals(const struct stat_wait *wait)
     return events;
 }
 
+int stat_wait_pending(const struct stat_wait *wait)
+{
+    unsigned char byte;
+
+    return read(wait->pipe, &byte, 1) == 1 ? byte & ~BY_KILL : 0;
+}
+
 static unsigned take_targets(struct stat_wait *wait, const struct pollfd *polled)
 {
     unsigned events = 0;

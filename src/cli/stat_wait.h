@@ -39,6 +39,9 @@ int stat_wait_init(struct stat_wait *wait);
 /* Puts SIGINT and SIGTERM back to ending the program, and frees. */
 void stat_wait_deinit(struct stat_wait *wait);
 
+/* Takes a signal that came and was not acted on yet: its number; 0: none. */
+int stat_wait_pending(const struct stat_wait *wait);
+
 void stat_wait_set_child(struct stat_wait *wait, pid_t child);
 /* Watches a process for its end; where the kernel does not let us, nothing. */
 void stat_wait_add_target(struct stat_wait *wait, pid_t pid);

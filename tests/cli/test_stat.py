@@ -636,6 +636,17 @@ class Ending(Case):
         self.assertEqual(prcb.returncode, 128 + signal.SIGINT)
         self.assertIn("sh", [row["comm"] for row in json.loads(text)["threads"]])
 
+    def test_interrupt_before_the_command_has_started(self):
+        """Whenever it comes, it is not lost."""
+        for delay in (0.01, 0.02, 0.04, 0.06, 0.08, 0.1):
+            prcb = start("--", "sleep", "30", start_new_session=True)
+            time.sleep(delay)
+            os.killpg(prcb.pid, signal.SIGINT)
+            began = time.monotonic()
+            prcb.communicate(timeout=TIMEOUT)
+            self.assertIn(prcb.returncode, (-signal.SIGINT, 128 + signal.SIGINT))
+            self.assertLess(time.monotonic() - began, 20)
+
     def test_signals_to_prcb_alone_are_handed_on(self):
         for number in (signal.SIGINT, signal.SIGTERM):
             prcb = start("-j", "--", *python("import time; open(%r,'w'); time.sleep(30)"
