@@ -113,7 +113,8 @@ PRCB_API int prcb_session_status(struct prcb *p, struct prcb_status *ret);
 enum prcb_follow {
     PRCB_FOLLOW_NONE = 0,
     PRCB_FOLLOW_THREADS = 1,  /* threads it creates in its own process */
-    PRCB_FOLLOW_CHILDREN = 2, /* processes it forks, and all theirs */
+    PRCB_FOLLOW_CHILDREN = 2, /* processes it forks (without THREADS: the thread that each begins
+                                 with), and those they fork */
     PRCB_FOLLOW_ALL = 3,
 };
 
