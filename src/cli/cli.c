@@ -150,15 +150,31 @@ int cli_parse_result(int id)
     return id == CLI_PARSE_HELP ? CLI_OK : CLI_USAGE;
 }
 
+/* What came from outside (names, arguments) must not move the cursor or end the line. */
+static void print_harmless(FILE *out, const char *text)
+{
+    for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
+        if (*at < ' ' || *at == 0x7f)
+            fprintf(out, "\\x%02x", *at);
+        else
+            fputc(*at, out);
+    }
+}
+
 static void say(const struct cli_command *command, const char *format, va_list args)
 {
+    char *text;
+
     fflush(stdout);
     if (command)
         fprintf(stderr, "prcb %s: ", command->name);
     else
         fprintf(stderr, "prcb: ");
-    vfprintf(stderr, format, args);
+    if (vasprintf(&text, format, args) < 0)
+        text = NULL;
+    print_harmless(stderr, text ? text : "out of memory");
     fputc('\n', stderr);
+    free(text);
 }
 
 int cli_usage_error(const struct cli_command *command, const char *format, ...)
