@@ -27,6 +27,7 @@
 #define NS_PER_MS    1000000ull
 #define REFRESH_NS   (20 * NS_PER_MS)  /* perf tier: how short-lived a thread may be missed */
 #define REFRESH_PART 16                /* a look takes at most one part in so many of the time */
+#define COUNT_NS     (100 * NS_PER_MS) /* how often to see to the counters */
 #define CHECK_NS     (250 * NS_PER_MS) /* how often to look for room and for the end of targets */
 #define ROOM_PART    4   /* accounts of ended threads go back when one in so many is in use */
 #define WALK_TRIES   50  /* 20 ms each: a writer without a processor */
@@ -39,10 +40,12 @@ struct run {
     struct stat_output output;
     struct stat_wait wait;
     struct stat_rows rows;
+    struct stat_counters *counters; /* NULL: none were asked for */
     uint64_t start, interval_start;
     uint64_t refresh_ns;  /* how often the session is brought up to date; 0: no need */
     uint64_t longest_gap; /* between two looks, so far */
-    uint64_t next_refresh, next_interval, next_check, end; /* UINT64_MAX: never */
+    /* UINT64_MAX: never */
+    uint64_t next_refresh, next_interval, next_check, next_count, end;
     size_t reports;
     bool bpf;
     bool ended_early; /* --for was over before the command */
@@ -66,6 +69,14 @@ static int update_row(const struct prcb_account *account, void *ctx)
     return stat_rows_update(ctx, account);
 }
 
+/* Whether every thread has an account. */
+static bool all_seen(const struct run *run)
+{
+    struct prcb_status status = {.size = sizeof(status)};
+
+    return run->bpf && !prcb_session_status(run->session, &status) && !status.untracked_threads;
+}
+
 static int collect(struct run *run)
 {
     struct prcb_error err = {.text = "out of memory"};
@@ -73,6 +84,10 @@ static int collect(struct run *run)
 
     for (int i = 0; i < WALK_TRIES && result == -EAGAIN; i++)
         result = prcb_walk(run->session, update_row, &run->rows, &err);
+    if (!result && run->counters) {
+        snprintf(err.text, sizeof(err.text), "out of memory");
+        result = stat_counters_update(run->counters, &run->rows, all_seen(run));
+    }
     return result ? fail(run, &err, result) : 0;
 }
 
@@ -88,6 +103,7 @@ static int release_ended(struct run *run)
 
         if (row->released || !row->exited)
             continue;
+        stat_counters_released(run->counters, row);
         result = prcb_release(run->session, row->key, &err);
         if (!result || result == -ESTALE)
             result = stat_rows_released(&run->rows, row);
@@ -161,6 +177,7 @@ static void report(struct run *run, uint64_t now, bool interval, bool last)
         .session = run->session,
         .status = &status,
         .view = &view,
+        .counters = run->counters,
         .time_ns = now - run->start,
         .wall_ns = now - (interval ? run->interval_start : run->start),
         .interval = interval,
@@ -174,8 +191,13 @@ static void report(struct run *run, uint64_t now, bool interval, bool last)
 
     if (!result)
         result = stat_view_make(&run->rows, kind, &options->order, &view);
-    if (!result && interval)
+    if (!result && run->counters)
+        stat_counters_total(run->counters, interval, &view.total.now);
+    if (!result && interval) {
         result = stat_rows_mark(&run->rows);
+        if (run->counters)
+            stat_counters_mark(run->counters);
+    }
     if (result) {
         run->failed = true;
         cli_error(run->command, "no report: %s", strerror(-result));
@@ -201,6 +223,7 @@ static uint64_t earliest(const struct run *run)
 
     next = run->next_refresh < next ? run->next_refresh : next;
     next = run->next_interval < next ? run->next_interval : next;
+    next = run->next_count < next ? run->next_count : next;
     return run->next_check < next ? run->next_check : next;
 }
 
@@ -239,6 +262,19 @@ static int refresh(struct run *run, uint64_t now)
     return 0;
 }
 
+/* Buffers of counts are emptied, and threads that are new get their counters. */
+static int count(struct run *run, uint64_t now)
+{
+    struct prcb_error err = {.text = "out of memory"};
+    bool wanted;
+    int result = stat_counters_tick(run->counters, &wanted);
+
+    advance(&run->next_count, COUNT_NS, now);
+    if (result)
+        return fail(run, &err, result);
+    return wanted ? collect(run) : 0;
+}
+
 /* What is due by now. *ret: nothing is left to wait for. */
 static int do_due(struct run *run, uint64_t now, bool *ret)
 {
@@ -246,6 +282,11 @@ static int do_due(struct run *run, uint64_t now, bool *ret)
 
     if (now >= run->next_refresh) {
         result = refresh(run, now);
+        if (result)
+            return result;
+    }
+    if (now >= run->next_count) {
+        result = count(run, now);
         if (result)
             return result;
     }
@@ -378,6 +419,7 @@ static void set_times(struct run *run)
     run->next_refresh = run->refresh_ns ? run->start + run->refresh_ns : UINT64_MAX;
     run->next_interval = options->interval_ns ? run->start + options->interval_ns : UINT64_MAX;
     run->next_check = run->start + CHECK_NS;
+    run->next_count = run->counters ? run->start + COUNT_NS : UINT64_MAX;
     run->end = options->for_ns ? run->start + options->for_ns : UINT64_MAX;
     run->interval_start = run->start;
 }
@@ -386,12 +428,15 @@ static void set_times(struct run *run)
 static int start(struct run *run)
 {
     const struct stat_options *options = run->options;
+    const struct prcb_spawn_hook hook = {stat_counters_before_exec, run->counters};
     struct prcb_error err = {0};
     int status = CLI_FAILED, ended_by;
     pid_t child;
 
     if (stat_targets_profile(run->session, options, &run->wait, &err))
         return fail(run, &err, CLI_FAILED);
+    if (run->counters && stat_options_have_targets(options) && collect(run))
+        return CLI_FAILED;
     if (options->command) {
         /* A Ctrl-C from before there is a child is not the child's to obey. */
         ended_by = stat_wait_pending(&run->wait);
@@ -399,7 +444,8 @@ static int start(struct run *run)
             cli_warn(run->command, "ended before the command was started");
             return 128 + ended_by;
         }
-        if (stat_targets_start(run->session, options, &child, &status, &err))
+        if (stat_targets_start(run->session, options, run->counters ? &hook : NULL, &child, &status,
+                               &err))
             return fail(run, &err, status);
         stat_wait_set_child(&run->wait, child);
         run->had_child = true;
@@ -461,17 +507,27 @@ static int run_with(const struct cli_command *self, const struct stat_options *o
     struct prcb_options how = {
         .size = sizeof(how), .tier = options->tier, .max_threads = options->max_threads};
     struct prcb_error err;
-    int status, result = stat_wait_init(&run.wait);
+    int status, result;
 
+    result = stat_counters_open(options->events, !stat_options_have_targets(options),
+                                !options->no_follow, &run.counters, &err);
     if (result)
+        return result == -EINVAL ? cli_usage_error(self, "-e: %s", err.text)
+                                 : cli_error(self, "out of memory");
+    result = stat_wait_init(&run.wait);
+    if (result) {
+        stat_counters_close(run.counters, NULL);
         return cli_error(self, "pipe: %s", strerror(-result));
+    }
     if (prcb_open(&how, &run.session, &err)) {
+        stat_counters_close(run.counters, NULL);
         stat_wait_deinit(&run.wait);
         return cli_error(self, "%s", err.text);
     }
     run.bpf = prcb_session_tier(run.session) == PRCB_TIER_BPF;
     status = run_opened(&run);
     stat_wait_deinit(&run.wait);
+    stat_counters_close(run.counters, &run.rows);
     stat_rows_deinit(&run.rows);
     prcb_close(run.session);
     return status;
@@ -505,6 +561,7 @@ const struct cli_command cmd_stat = {
                 "  prcb stat -p 1234 --for 10             a process, for ten seconds\n"
                 "  prcb stat -p 1234 -- curl localhost    a server, while a request runs\n"
                 "  prcb stat -a --top 10 -I 1000          the system, each second\n"
+                "  prcb stat -e page-faults,cycles -- make  with counters; prcb list names them\n"
                 "  prcb stat -j -o report.json -- make    for a program to read\n"
                 "  prcb stat --sort disk -x, -- make      widest disk waits first, as CSV\n",
     .run = run_stat,

@@ -75,7 +75,29 @@ static void write_names(FILE *out, const struct stat_report *report)
         fprintf(out, "%s%s_count", separator, prcb_cause_info(cause)->name);
         fprintf(out, "%s%s_ns", separator, prcb_cause_info(cause)->name);
     }
+    for (size_t i = 0; i < stat_counters_count(report->counters); i++) {
+        const char *name = stat_counters_at(report->counters, i).name;
+
+        fputs(separator, out);
+        write_text(out, name, separator);
+        fprintf(out, "%s%s_enabled_ns%s%s_running_ns", separator, name, separator, name);
+    }
     fputc('\n', out);
+}
+
+static void write_counters(FILE *out, const struct stat_report *report, const struct stat_row *row)
+{
+    const char *separator = report->options->separator, *reason;
+
+    for (size_t i = 0; i < stat_counters_count(report->counters); i++) {
+        const struct stat_count *count = stat_counters_find(report->counters, i, row, &reason);
+
+        if (count)
+            fprintf(out, "%s%" PRIu64 "%s%" PRIu64 "%s%" PRIu64, separator, count->value, separator,
+                    count->enabled_ns, separator, count->running_ns);
+        else
+            fprintf(out, "%s%s%s", separator, separator, separator);
+    }
 }
 
 static void write_id(FILE *out, pid_t id, const char *separator)
@@ -133,6 +155,7 @@ static void write_row(FILE *out, const struct stat_report *report, const struct 
         else
             fputs(separator, out);
     }
+    write_counters(out, report, row);
     fputc('\n', out);
 }
 

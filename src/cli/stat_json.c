@@ -155,6 +155,31 @@ static void put_figures(struct builder *b, json_object *object, const struct sta
         put(b, object, "open_waits", waits ? make_open_waits(b, f) : NULL, !waits);
 }
 
+/* [{"name","value","enabled_ns","running_ns","source"}], and "reason" where there is no
+ * value. */
+static json_object *make_counters(struct builder *b, const struct stat_row *row)
+{
+    const struct stat_counters *counters = b->report->counters;
+    json_object *array = json_object_new_array();
+
+    for (size_t i = 0; i < stat_counters_count(counters); i++) {
+        struct stat_counter counter = stat_counters_at(counters, i);
+        const char *reason = NULL;
+        const struct stat_count *count = stat_counters_find(counters, i, row, &reason);
+        json_object *object = json_object_new_object();
+
+        put_text(b, object, "name", counter.name);
+        put_member(b, object, "value", count ? count->value : 0, count);
+        put_member(b, object, "enabled_ns", count ? count->enabled_ns : 0, count);
+        put_member(b, object, "running_ns", count ? count->running_ns : 0, count);
+        put_text(b, object, "source", counter.source);
+        if (reason)
+            put_text(b, object, "reason", reason);
+        append(b, array, object);
+    }
+    return array;
+}
+
 static json_object *make_row(struct builder *b, const struct stat_row *row)
 {
     bool process = b->report->options->per_process, sum = process || (!row->key && row->released);
@@ -169,6 +194,8 @@ static json_object *make_row(struct builder *b, const struct stat_row *row)
         put_number(b, object, "exited_threads", row->exited);
     }
     put_figures(b, object, row, sum);
+    if (b->report->counters)
+        put(b, object, "counters", make_counters(b, row), false);
     put(b, object, "exited", json_object_new_boolean(row->exited == row->threads), false);
     return object;
 }
@@ -181,6 +208,8 @@ static json_object *make_total(struct builder *b)
     put_number(b, object, "threads", total->threads);
     put_number(b, object, "exited_threads", total->exited);
     put_figures(b, object, total, true);
+    if (b->report->counters)
+        put(b, object, "counters", make_counters(b, total), false);
     return object;
 }
 

@@ -35,6 +35,7 @@ const struct cli_option stat_option_rows[] = {
     {0, "no-follow", NULL, "leave out threads and processes that the profiled ones start", OPT_NO_FOLLOW},
     {0, "for", "SEC", "end after SEC seconds (0.5 is fine); a command that still runs is\n"
                       "then ended with SIGTERM", OPT_FOR},
+    {'e', "event", "NAME[,NAME]", "count these events for every thread; prcb list names them", 'e'},
     {'I', "interval", "MS", "report every MS milliseconds what changed (10 or more)", 'I'},
     {0, "per-thread", NULL, "a row for each thread (the default)", OPT_PER_THREAD},
     {0, "per-process", NULL, "a row for each process: its threads summed", OPT_PER_PROCESS},
@@ -193,6 +194,11 @@ static int parse_option(struct state *state, int id, const char *value)
         break;
     case OPT_FOR:
         return parse_for(state, value);
+    case 'e':
+        options->events = value;
+        if (!*value)
+            return cli_usage_error(state->command, "-e: no event is named");
+        break;
     case 'I':
         status = parse_number(state, "-I", value, MIN_INTERVAL_MS, MAX_INTERVAL_MS, &number);
         options->interval_ns = number * NS_PER_MS;

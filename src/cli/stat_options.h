@@ -32,6 +32,7 @@ struct stat_options {
     bool no_follow;
     uint64_t for_ns, interval_ns; /* 0: none */
     enum stat_format format;
+    const char *events;    /* counters; NULL: none */
     const char *separator; /* CSV */
     const char *output;    /* NULL: standard output */
     struct stat_order order;

@@ -21,6 +21,7 @@ const struct stat_cell *stat_figures_cell(const struct stat_figures *figures, ui
 void stat_figures_deinit(struct stat_figures *figures)
 {
     free(figures->cells);
+    free(figures->counts);
     memset(figures, 0, sizeof(*figures));
 }
 
@@ -90,6 +91,27 @@ static int set_figures(struct stat_figures *figures, const struct prcb_account *
     return 0;
 }
 
+static int add_counts(struct stat_figures *to, const struct stat_figures *from)
+{
+    if (!from->counts)
+        return 0;
+    if (!to->counts) {
+        to->counts = calloc(from->count_count, sizeof(*to->counts));
+        if (!to->counts)
+            return -ENOMEM;
+        to->count_count = from->count_count;
+    }
+    for (uint32_t i = 0; i < to->count_count; i++) {
+        to->counts[i].value += from->counts[i].value;
+        to->counts[i].enabled_ns += from->counts[i].enabled_ns;
+        to->counts[i].running_ns += from->counts[i].running_ns;
+        to->counts[i].counted += from->counts[i].counted;
+        to->counts[i].idle += from->counts[i].idle;
+        to->counts[i].lacking += from->counts[i].lacking;
+    }
+    return 0;
+}
+
 int stat_figures_add(struct stat_figures *to, const struct stat_figures *from)
 {
     struct stat_cell full[PRCB_CAUSE_MAX] = {0};
@@ -98,6 +120,8 @@ int stat_figures_add(struct stat_figures *to, const struct stat_figures *from)
     unpack(to, full);
     unpack(from, full);
     result = pack(to, full);
+    if (!result)
+        result = add_counts(to, from);
     if (result)
         return result;
     to->present &= from->present;
@@ -119,6 +143,25 @@ static uint64_t grown(uint64_t later, uint64_t earlier)
     return later > earlier ? later - earlier : 0;
 }
 
+/* Who has a value is as in the later one. */
+static int sub_counts(const struct stat_figures *later, const struct stat_figures *earlier,
+                      struct stat_figures *ret)
+{
+    ret->counts = NULL;
+    ret->count_count = 0;
+    if (add_counts(ret, later))
+        return -ENOMEM;
+    for (uint32_t i = 0; earlier->counts && i < ret->count_count; i++) {
+        struct stat_count *count = &ret->counts[i];
+        const struct stat_count *old = &earlier->counts[i];
+
+        count->value = grown(count->value, old->value);
+        count->enabled_ns = grown(count->enabled_ns, old->enabled_ns);
+        count->running_ns = grown(count->running_ns, old->running_ns);
+    }
+    return 0;
+}
+
 int stat_figures_sub(const struct stat_figures *later, const struct stat_figures *earlier,
                      struct stat_figures *ret)
 {
@@ -134,9 +177,13 @@ int stat_figures_sub(const struct stat_figures *later, const struct stat_figures
         full[i].spent_ns = grown(full[i].spent_ns, old[i].spent_ns);
     }
     figures.cells = NULL;
-    result = pack(&figures, full);
-    if (result)
+    result = sub_counts(later, earlier, &figures);
+    if (!result)
+        result = pack(&figures, full);
+    if (result) {
+        free(figures.counts);
         return result;
+    }
     figures.wall_ns = grown(later->wall_ns, earlier->wall_ns);
     figures.run_ns = grown(later->run_ns, earlier->run_ns);
     figures.ready_ns = grown(later->ready_ns, earlier->ready_ns);

@@ -27,6 +27,16 @@ struct stat_cell {
     uint64_t spent_ns; /* closed and open; in an interval: what fell into it */
 };
 
+/* One of the counters of -e, over one or more threads. It holds a value when counted
+ * is not 0 and lacking is. */
+struct stat_count {
+    uint64_t value; /* scaled where it was multiplexed */
+    uint64_t enabled_ns, running_ns;
+    uint64_t counted; /* threads that it was counted for */
+    uint64_t idle;    /* threads that did not run while it would have counted */
+    uint64_t lacking; /* threads that have no value although they may have run */
+};
+
 /* Sums over one or more threads. A member that one of them lacks is lacking. */
 struct stat_figures {
     uint64_t present; /* enum prcb_member bits */
@@ -34,6 +44,8 @@ struct stat_figures {
     uint64_t switches, voluntary_switches, migrations, tsc_cycles, missed_switches;
     struct stat_cell *cells; /* owned; ascending by cause, none that holds nothing */
     uint32_t cell_count;
+    uint32_t count_count;
+    struct stat_count *counts; /* owned; NULL: no counters. stat_counters.h fills them */
 };
 
 struct stat_row {
@@ -48,6 +60,8 @@ struct stat_row {
     struct stat_figures before; /* at the end of the last interval; zero: none yet */
     bool released;              /* the account was given back: the row changes no more */
     bool began;                 /* before holds something */
+    bool counted;               /* private to stat_counters.c, as the next */
+    void *counters;             /* a set that is open; closed before the row is released */
     size_t place;               /* private: index in rows */
     struct stat_row *next;      /* private: same bucket */
 };

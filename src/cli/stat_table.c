@@ -499,6 +499,8 @@ void stat_table_write(FILE *out, const struct stat_report *report)
     } else {
         choose_columns(&table, stat_text_columns(out));
         each_row(&table, print_row, out);
+        if (report->counters)
+            stat_counters_write(out, report->counters, report->view, report->options->per_process);
         fputc('\n', out);
         stat_words_write(out, report);
         write_legend(out, &table);
@@ -556,6 +558,10 @@ static void write_line(FILE *out, const struct stat_report *report, const struct
             wait, switches);
     if (now->present & PRCB_HAS_WAITS)
         write_top_waits(out, row);
+    if (report->counters) {
+        fputs("  ", out);
+        stat_counters_write_line(out, report->counters, row);
+    }
     fputc('\n', out);
 }
 

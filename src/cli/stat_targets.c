@@ -115,15 +115,16 @@ static int start_plain(char **command, pid_t *ret, struct prcb_error *err)
     return result;
 }
 
-int stat_targets_start(struct prcb *session, const struct stat_options *options, pid_t *ret,
-                       int *ret_status, struct prcb_error *err)
+int stat_targets_start(struct prcb *session, const struct stat_options *options,
+                       const struct prcb_spawn_hook *hook, pid_t *ret, int *ret_status,
+                       struct prcb_error *err)
 {
     int result;
 
     if (stat_options_have_targets(options))
         result = start_plain(options->command, ret, err);
     else
-        result = prcb_spawn(session, options->command, options->follow, ret, err);
+        result = prcb_spawn_hooked(session, options->command, options->follow, hook, ret, err);
     if (result)
         *ret_status = exec_status(result);
     return result;

@@ -17,10 +17,12 @@
 int stat_targets_profile(struct prcb *session, const struct stat_options *options,
                          struct stat_wait *wait, struct prcb_error *err);
 
-/* Starts the command: profiled if there is nothing else to profile. *ret is the
+/* Starts the command: profiled, and seen by the hook before its exec, if there is
+ * nothing else to profile. *ret is the
  * child. On failure *ret_status is the exit code that tells of it: 127 not found,
  * 126 not executable, else 1. */
-int stat_targets_start(struct prcb *session, const struct stat_options *options, pid_t *ret,
-                       int *ret_status, struct prcb_error *err);
+int stat_targets_start(struct prcb *session, const struct stat_options *options,
+                       const struct prcb_spawn_hook *hook, pid_t *ret, int *ret_status,
+                       struct prcb_error *err);
 
 #endif

@@ -312,6 +312,8 @@ void stat_notes_write(FILE *out, const char *prefix, const struct stat_report *r
         fprintf(out, "%s%s tier%s%s\n", prefix, prcb_tier_name(tier), reason ? ": " : " (--tier)",
                 reason ? reason : "");
     write_absent(out, prefix, report->session);
+    if (report->counters)
+        stat_counters_write_notes(out, prefix, report->counters);
     if (status->short_threads_missed)
         fprintf(out,
                 "%sthreads that lived shorter than %" PRIu64 " ms may be missing on this tier\n",
