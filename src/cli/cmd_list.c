@@ -19,7 +19,7 @@ enum { OPTION_PFM = CLI_LONG };
 
 static const struct cli_option options[] = {
     {'j', "json", NULL, "print JSON", 'j'},
-    {0, "libpfm4", NULL, "the names that libpfm4 has for this processor, too", OPTION_PFM},
+    {0, "libpfm", NULL, "the names that libpfm4 has for this processor, too", OPTION_PFM},
     {0},
 };
 
@@ -219,7 +219,7 @@ static int run(const struct cli_command *self, int argc, char **argv)
 extern const struct cli_command cmd_list;
 const struct cli_command cmd_list = {
     .name = "list",
-    .synopsis = "[-j] [--libpfm4] [WORD]",
+    .synopsis = "[-j] [--libpfm] [WORD]",
     .summary = "which events can be counted here, and what counts them",
     .description =
         "Names the events that `prcb stat -e` takes and the KPROFILE_SOURCE numbers that\n"
@@ -229,6 +229,6 @@ const struct cli_command cmd_list = {
     .options = options,
     .examples = "  prcb list\n"
                 "  prcb list cache\n"
-                "  prcb list --libpfm4 -j\n",
+                "  prcb list --libpfm -j\n",
     .run = run,
 };

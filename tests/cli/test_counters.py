@@ -119,7 +119,7 @@ class List(unittest.TestCase):
         self.assertEqual(run("list", "a", "b").returncode, 2)
 
     def test_libpfm4(self):
-        names = [row["name"] for row in listing("--libpfm4", "page-faults")["libpfm4"]]
+        names = [row["name"] for row in listing("--libpfm", "page-faults")["libpfm4"]]
         if not names:
             self.skipTest("built without libpfm4")
         self.assertIn("perf::PAGE-FAULTS", names)
