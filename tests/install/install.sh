@@ -114,4 +114,21 @@ check "request runs" says 'requests, tier (bpf|perf)' "$work/request-gcc" 60
 check "threads runs" says '^sleeper' "$work/threads-gcc"
 check "README's program builds" readme_program
 check "README's program runs" run_in_work "$work/readme"
+# Programs written for Windows, unchanged.
+ported() { # COMPILER SOURCE PROGRAM
+    local words
+    read -ra words < <(pkg-config --cflags --libs prcb-nt)
+    "$1" -Wall -Wno-cast-function-type "$source_dir/tests/nt/$2" "${words[@]}" \
+        -Wl,-rpath,"$libdir" -o "$work/$3"
+}
+check "the SDK's spelling of windows.h" present include/prcb/compat/Windows.h
+check "a Windows program builds" ported gcc ported.c ported
+check "a Windows program in C++ builds" ported g++ ported.cpp ported-cpp
+if "$work/ported" >/dev/null 2>&1 || [[ $("$work/ported" 2>&1) != *0xc00000bb* ]]; then
+    check "a Windows program runs" says '^ContextSwitchCount [1-9]' "$work/ported"
+    check "a Windows program in C++ runs" says '^done' "$work/ported-cpp"
+else
+    number=$((number + 1))
+    echo "ok $number - a Windows program runs # SKIP events may not be counted here"
+fi
 exit $failed
