@@ -96,6 +96,10 @@ PRCB_API size_t prcb_family_count(const struct prcb_family *family);
 /* The sums, ended threads' and living ones', as prcb_counters_read. */
 PRCB_API int prcb_family_read(struct prcb_family *family, size_t count, struct prcb_counter *ret);
 
+/* Whether threads that end leave their parts. Kernels from 5.13 on did not, until it was
+ * mended (6.1 does not, 6.18 does): there a family has sums only. */
+PRCB_API bool prcb_family_has_parts(const struct prcb_family *family);
+
 /* Calls fn with what ended threads have left since the last call: for each thread and
  * counter one part per processor, to be put together: value and running_ns add up,
  * enabled_ns is the largest. A thread's parts are all there once its account has

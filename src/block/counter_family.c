@@ -8,11 +8,15 @@
 #include "counters.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/perf_event.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 __extension__ typedef unsigned __int128 wide;
@@ -43,6 +47,7 @@ struct buffer {
 struct prcb_family {
     size_t page_size, buffer_bytes; /* the head page not counted */
     uint32_t count, cpus;
+    bool has_parts;
     struct buffer *buffers; /* owned: one per processor */
     struct member members[];
 };
@@ -228,6 +233,108 @@ static struct prcb_family *make_family(uint32_t count)
     return family;
 }
 
+/* ---- whether the kernel writes records of threads that end ---- */
+
+/* A child without a signal at its end, so that the program's own handling of children
+ * does not see it; as fork otherwise. */
+static pid_t quiet_child(void)
+{
+#if defined(__aarch64__)
+    return (pid_t)syscall(SYS_clone, 0, NULL, NULL, 0, NULL);
+#else
+    return (pid_t)syscall(SYS_clone, 0, NULL, NULL, NULL, 0);
+#endif
+}
+
+static void await_child(pid_t child)
+{
+    while (waitpid(child, NULL, __WALL) < 0 && errno == EINTR)
+        ;
+}
+
+/* Once it may, starts two children that end at once: whichever of the three ends with the
+ * original events, another leaves parts. */
+static void probe_child(int go)
+{
+    char byte;
+
+    while (read(go, &byte, 1) < 0 && errno == EINTR)
+        ;
+    for (int i = 0; i < 2; i++) {
+        pid_t child = quiet_child();
+
+        if (!child)
+            _exit(0);
+        await_child(child);
+    }
+    _exit(0);
+}
+
+static bool has_read_record(const struct perf_event_mmap_page *page, size_t page_size)
+{
+    const char *data = (const char *)page + page_size;
+    uint64_t head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
+
+    for (uint64_t at = 0; at + sizeof(struct perf_event_header) <= head && at < page_size;) {
+        const struct perf_event_header *header = (const void *)(data + at);
+
+        if (header->type == PERF_RECORD_READ)
+            return true;
+        if (!header->size)
+            return false;
+        at += header->size;
+    }
+    return false;
+}
+
+/* The clock of a child, on any one of its processors: threads leave a part on each, run
+ * there or not. */
+static bool probe(pid_t child, int go, size_t page_size)
+{
+    const unsigned flags = PRCB_COUNTERS_INHERIT | COUNTERS_STAT;
+    const struct counter_event clock = {
+        .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_TASK_CLOCK, .no_kernel = true};
+    struct perf_event_mmap_page *page;
+    int cpu = sched_getcpu(), fd;
+    bool user_only, result;
+
+    fd = counter_open_fd(&clock, child, cpu < 0 ? 0 : cpu, -1, flags, FORMAT, &user_only);
+    page =
+        fd < 0 ? MAP_FAILED : mmap(NULL, 2 * page_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    result = page != MAP_FAILED && write(go, "g", 1) == 1;
+    close(go);
+    await_child(child);
+    result = result && has_read_record(page, page_size);
+    if (page != MAP_FAILED)
+        munmap(page, 2 * page_size);
+    if (fd >= 0)
+        close(fd);
+    return result;
+}
+
+static bool kernel_leaves_parts(size_t page_size)
+{
+    int go[2];
+    pid_t child;
+    bool result;
+
+    if (pipe2(go, O_CLOEXEC))
+        return false;
+    child = quiet_child();
+    if (!child) {
+        close(go[1]);
+        probe_child(go[0]);
+    }
+    if (child < 0) {
+        close(go[0]);
+        close(go[1]);
+        return false;
+    }
+    result = probe(child, go[1], page_size);
+    close(go[0]); /* after the write: a child that was killed must not make it a SIGPIPE */
+    return result;
+}
+
 static int make_members(struct prcb_family *family, const struct counter_event *events)
 {
     for (uint32_t i = 0; i < family->count; i++) {
@@ -277,6 +384,7 @@ int prcb_family_open(const char *names, pid_t child, struct prcb_family **ret,
         return prcb_fail(err, -ENOMEM, "out of memory");
     }
     result = open_members(family, events, child, err);
+    family->has_parts = !result && kernel_leaves_parts(family->page_size);
     if (result) {
         prcb_family_close(family);
         return result == -ENOENT || result == -EINVAL || result == -ENODEV ? -EOPNOTSUPP : result;
@@ -362,6 +470,11 @@ int prcb_family_read(struct prcb_family *family, size_t count, struct prcb_count
 }
 
 /* ---- parts ---- */
+
+bool prcb_family_has_parts(const struct prcb_family *family)
+{
+    return family->has_parts;
+}
 
 static void copy_out(const struct prcb_family *family, const struct buffer *buffer, uint64_t at,
                      void *to, size_t bytes)

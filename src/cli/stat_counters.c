@@ -32,7 +32,10 @@ struct stat_counters {
     size_t count, counting; /* all; those that can count */
     char *names;            /* of those, as a list */
     bool whole_family, began;
-    struct prcb_family *family; /* a command's; NULL: sets */
+    struct prcb_family *family; /* a command's; NULL: sets alone */
+    bool sets;                  /* threads have sets, and the family, if any, is for the sum */
+    pid_t first_tid;            /* the command's, and its set, until its row takes it */
+    struct prcb_counters *first;
     struct leaving *buckets[FIRST_BUCKETS];
     size_t leaving;
     struct stat_count taken[PRCB_COUNTERS_MAX]; /* by rows so far, as it was counted */
@@ -130,6 +133,7 @@ int stat_counters_open(const char *list, bool family, bool follow, struct stat_c
     if (!counters)
         return -ENOMEM;
     counters->whole_family = follow;
+    counters->sets = !family;
     do
         result = add_name(counters, &at, err);
     while (!result && *at++);
@@ -169,6 +173,7 @@ void stat_counters_close(struct stat_counters *counters, struct stat_rows *rows)
         free(counters->events[i].name);
         free(counters->events[i].reason);
     }
+    prcb_counters_close(counters->first);
     prcb_family_close(counters->family);
     free(counters->names);
     free(counters);
@@ -191,10 +196,19 @@ struct stat_counter stat_counters_at(const struct stat_counters *counters, size_
 int stat_counters_before_exec(pid_t child, void *ctx, struct prcb_error *err)
 {
     struct stat_counters *counters = ctx;
+    int result;
 
     if (!counters->counting)
         return 0;
-    return prcb_family_open(counters->names, child, &counters->family, err);
+    result = prcb_family_open(counters->names, child, &counters->family, err);
+    if (result || prcb_family_has_parts(counters->family))
+        return result;
+    /* Without parts, what threads there are is looked for; the first one is known now. */
+    counters->sets = true;
+    allow_descriptors();
+    counters->first_tid = child;
+    prcb_counters_open(counters->names, child, PRCB_COUNTERS_ON_EXEC, &counters->first, NULL);
+    return 0;
 }
 
 static struct leaving **bucket_of(struct stat_counters *counters, pid_t tid)
@@ -330,6 +344,11 @@ static void open_set(struct stat_counters *counters, struct stat_row *row)
     struct prcb_error err = {0};
 
     row->counted = true; /* tried, at least */
+    if (counters->first && row->tid == counters->first_tid) {
+        row->counters = counters->first;
+        counters->first = NULL;
+        return;
+    }
     if (prcb_counters_open(counters->names, row->tid, 0, &set, &err)) {
         snprintf(counters->failure, sizeof(counters->failure), "%.159s", err.text);
         return;
@@ -390,7 +409,7 @@ static int update_row(struct stat_counters *counters, struct stat_row *row)
 
     if (result || !counters->counting || row->released)
         return result;
-    if (counters->family) {
+    if (!counters->sets) {
         if (row->exited && !row->counted)
             take_leaving(counters, row);
         return 0;
@@ -406,7 +425,7 @@ static int update_row(struct stat_counters *counters, struct stat_row *row)
 
 int stat_counters_tick(struct stat_counters *counters, bool *ret)
 {
-    *ret = counters->counting && !counters->family;
+    *ret = counters->counting && counters->sets;
     return drain(counters);
 }
 
@@ -418,7 +437,7 @@ int stat_counters_update(struct stat_counters *counters, struct stat_rows *rows,
         result = update_row(counters, rows->rows[i]);
     if (!result && counters->family)
         result = prcb_family_read(counters->family, counters->counting, counters->sums);
-    if (!result && counters->family && counters->whole_family)
+    if (!result && counters->family && !counters->sets && counters->whole_family)
         take_rest(counters, rows, all_seen);
     counters->began = true;
     return result;
@@ -472,11 +491,11 @@ const struct stat_count *stat_counters_find(const struct stat_counters *counters
         *ret_reason = counters->events[i].reason;
     else if (count && count->idle && !count->lacking)
         *ret_reason = "it has not run";
-    else if (counters->family && counters->whole_family && !counters->lost)
+    else if (!counters->sets && counters->whole_family && !counters->lost)
         *ret_reason = "known when it, or the rest of the command, has ended";
     else if (counters->failure[0])
         *ret_reason = counters->failure;
-    else if (counters->family)
+    else if (!counters->sets)
         *ret_reason = "it never got one of the processor's counters, or the count was lost";
     else
         *ret_reason = "it ended before it was seen";
@@ -589,6 +608,11 @@ void stat_counters_write_notes(FILE *out, const char *prefix, const struct stat_
             fprintf(out, "%s%s absent: %s\n", prefix, counters->events[i].name,
                     counters->events[i].reason);
     }
+    if (counters->family && counters->sets)
+        fprintf(out,
+                "%sthis kernel does not tell the counts of threads that end: those that lived "
+                "shorter than 100 ms have none, the total has them\n",
+                prefix);
     if (counters->late)
         fprintf(out,
                 "%s%" PRIu64 " thread%s counted from when first seen, up to 100 ms after the "

@@ -574,9 +574,150 @@ static void test_another_thread(void **state)
     }
 }
 
+/* ---- families ---- */
+
+#define HELPERS 6
+
+/* The child: threads that end, one after the other, each with a loop and new pages. */
+static void *helper(void *arg)
+{
+    run_loop();
+    make_faults();
+    return NULL;
+}
+
+static int family_child(const char *go)
+{
+    pthread_t thread;
+    int fd = atoi(go);
+    char byte;
+
+    if (read(fd, &byte, 1) != 1)
+        return 1;
+    for (int i = 0; i < HELPERS; i++) {
+        if (pthread_create(&thread, NULL, helper, NULL) || pthread_join(thread, NULL))
+            return 2;
+    }
+    return 0;
+}
+
+/* Starts this program anew as such a child, stopped before its exec; *ret lets it go on,
+ * *ret_go its work. */
+static pid_t start_child(int *ret, int *ret_go)
+{
+    int before[2], go[2];
+    char number[16], byte;
+    pid_t child;
+
+    assert_int_equal(pipe(before), 0);
+    assert_int_equal(pipe(go), 0);
+    snprintf(number, sizeof(number), "%d", go[0]);
+    child = fork();
+    if (!child) {
+        char program[] = "test_counters", option[] = "--family";
+        char *const argv[] = {program, option, number, NULL};
+
+        close(go[1]);
+        if (read(before[0], &byte, 1) == 1)
+            execv("/proc/self/exe", argv);
+        _exit(9);
+    }
+    close(before[0]);
+    close(go[0]);
+    *ret = before[1];
+    *ret_go = go[1];
+    return child;
+}
+
+struct parts {
+    pid_t tids[64];
+    uint64_t values[64][3];
+    size_t count;
+};
+
+static int keep_part(const struct prcb_family_part *part, void *ctx)
+{
+    struct parts *parts = ctx;
+    size_t i = 0;
+
+    while (i < parts->count && parts->tids[i] != part->tid)
+        i++;
+    if (i == parts->count)
+        parts->tids[parts->count++] = part->tid;
+    parts->values[i][part->index] += part->value;
+    return parts->count == 64;
+}
+
+/* Each thread's part is its own, whatever the kernel does when it switches between two of
+ * them; the thread that leaves none makes the sum whole. */
+static void family_of(const char *names, unsigned faults, unsigned instructions)
+{
+    struct prcb_family *family;
+    struct prcb_error err = {0};
+    struct prcb_counter sums[3];
+    struct parts parts = {.count = 0};
+    uint64_t lost = 0, known = 0;
+    int before, go, status = -1;
+    pid_t child = start_child(&before, &go);
+
+    if (prcb_family_open(names, child, &family, &err)) {
+        kill(child, SIGKILL);
+        fail_msg("%s", err.text);
+    }
+    assert_int_equal(write(before, "b", 1), 1);
+    assert_int_equal(write(go, "g", 1), 1);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    close(before);
+    close(go);
+    assert_int_equal(status, 0);
+    assert_int_equal(prcb_family_collect(family, keep_part, &parts, &lost), 0);
+    assert_int_equal(prcb_family_read(family, prcb_family_count(family), sums), 0);
+    assert_int_equal(lost, 0);
+    assert_true(sums[faults].flags & PRCB_COUNTER_PRESENT);
+    assert_int_equal(parts.count,
+                     prcb_family_has_parts(family) ? HELPERS : 0); /* and one without */
+    for (size_t i = 0; i < parts.count; i++) {
+        /* A helper's own, or, once, the first thread's. */
+        if (parts.tids[i] != child)
+            assert_in_range(parts.values[i][faults], PAGES, PAGES + 50);
+        known += parts.values[i][faults];
+        if (instructions && parts.tids[i] != child)
+            assert_in_range(parts.values[i][instructions], EXACT, EXACT + 10 * TOLERANCE);
+    }
+    assert_true(sums[faults].raw > known);
+    assert_true(sums[faults].raw >= HELPERS * PAGES);
+    if (instructions)
+        assert_true(sums[instructions].value >= (uint64_t)HELPERS * EXACT);
+    prcb_family_close(family);
+}
+
+static void test_family(void **state)
+{
+    NEED("page-faults");
+    for (int i = 0; i < 5; i++)
+        family_of("task-clock,page-faults", 1, 0);
+}
+
+/* Software and hardware counters together: of several PMUs. */
+static void test_family_hardware(void **state)
+{
+    NEED("instructions:u");
+    for (int i = 0; i < 5; i++)
+        family_of("task-clock,page-faults,instructions:u", 1, 2);
+}
+
+static void test_family_bad(void **state)
+{
+    struct prcb_family *family;
+    struct prcb_error err = {0};
+
+    assert_int_equal(prcb_family_open("no-such-event", getpid(), &family, &err), -EINVAL);
+    prcb_family_close(NULL);
+}
+
 #define TEST(function) cmocka_unit_test_teardown(function, end)
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_generic_names),   TEST(test_modes),        TEST(test_raw_names),
@@ -585,8 +726,11 @@ int main(void)
         TEST(test_absent),          TEST(test_bad_calls),    TEST(test_inherit),
         TEST(test_read_by_another), TEST(test_instructions), TEST(test_user_mode),
         TEST(test_sleep),           TEST(test_moves),        TEST(test_multiplexed),
-        TEST(test_another_thread),
+        TEST(test_another_thread),  TEST(test_family),       TEST(test_family_hardware),
+        TEST(test_family_bad),
     };
 
+    if (argc == 3 && !strcmp(argv[1], "--family"))
+        return family_child(argv[2]);
     return cmocka_run_group_tests_name("counters", tests, NULL, NULL);
 }
