@@ -112,7 +112,7 @@ static int not_seen(const char *what, pid_t number, struct prcb_error *err)
 
 int bpf_profile_thread(struct prcb *p, pid_t tid, unsigned follow, struct prcb_error *err)
 {
-    struct prcb_bpf_request answer;
+    struct prcb_bpf_request answer = {0};
     int result = ask(p->bpf, PRCB_REGISTER_THREAD, tid, follow, &answer, err);
 
     if (result)
@@ -127,7 +127,7 @@ int bpf_profile_thread(struct prcb *p, pid_t tid, unsigned follow, struct prcb_e
  * there is to do, and further ones would go on for as long as threads are created. */
 int bpf_profile_process(struct prcb *p, pid_t pid, unsigned follow, struct prcb_error *err)
 {
-    struct prcb_bpf_request answer;
+    struct prcb_bpf_request answer = {0};
     bool seen = false;
     int result;
 
@@ -144,7 +144,7 @@ int bpf_profile_process(struct prcb *p, pid_t pid, unsigned follow, struct prcb_
 
 int bpf_profile_all(struct prcb *p, struct prcb_error *err)
 {
-    struct prcb_bpf_request answer;
+    struct prcb_bpf_request answer = {0};
     int result = follow_new_tasks(p->bpf, err);
 
     if (result)
@@ -170,7 +170,7 @@ static int register_cgroup(struct prcb *p, const char *path, struct prcb_error *
         list.count = 0;
         result = cgroup_list_threads(&files, path, &list, err);
         for (size_t i = 0; !result && i < list.count; i++) {
-            struct prcb_bpf_request answer;
+            struct prcb_bpf_request answer = {0};
 
             result =
                 ask(p->bpf, PRCB_REGISTER_THREAD, list.items[i], PRCB_FOLLOW_ALL, &answer, err);

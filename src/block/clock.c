@@ -51,6 +51,7 @@ static void sample(uint64_t *ret_ticks, uint64_t *ret_mono)
 {
     uint64_t tightest = UINT64_MAX;
 
+    *ret_ticks = *ret_mono = 0;
     for (int i = 0; i < 5; i++) {
         uint64_t before = clock_ticks();
         uint64_t mono = clock_mono();

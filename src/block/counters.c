@@ -265,7 +265,7 @@ size_t prcb_counters_count(const struct prcb_counters *set)
 
 int prcb_counter_check(const char *name, uint32_t *ret_source, struct prcb_error *err)
 {
-    struct prcb_counters *set;
+    struct prcb_counters *set = NULL;
     struct counter_event event;
     int result = counter_event_find(name, &event, err);
 

@@ -72,7 +72,7 @@ int cursor_bytes(struct dump_cursor *c, const char *what, uint64_t length, const
 
 int cursor_u16(struct dump_cursor *c, const char *what, uint16_t *ret)
 {
-    const uint8_t *bytes;
+    const uint8_t *bytes = NULL;
     int err = cursor_bytes(c, what, sizeof(*ret), &bytes);
 
     if (!err)
@@ -82,7 +82,7 @@ int cursor_u16(struct dump_cursor *c, const char *what, uint16_t *ret)
 
 int cursor_u32(struct dump_cursor *c, const char *what, uint32_t *ret)
 {
-    const uint8_t *bytes;
+    const uint8_t *bytes = NULL;
     int err = cursor_bytes(c, what, sizeof(*ret), &bytes);
 
     if (!err)
@@ -92,7 +92,7 @@ int cursor_u32(struct dump_cursor *c, const char *what, uint32_t *ret)
 
 int cursor_u64(struct dump_cursor *c, const char *what, uint64_t *ret)
 {
-    const uint8_t *bytes;
+    const uint8_t *bytes = NULL;
     int err = cursor_bytes(c, what, sizeof(*ret), &bytes);
 
     if (!err)

@@ -156,7 +156,7 @@ int prcb_layout_decode(const struct prcb_layout *layout, const struct prcb_layou
                        uint32_t index, const void *bytes, size_t length, uint64_t *ret,
                        struct prcb_error *err)
 {
-    uint32_t offset, size;
+    uint32_t offset = 0, size = 0;
     int r = locate(layout, field, index, length, &offset, &size, err);
 
     if (r)
@@ -169,7 +169,7 @@ int prcb_layout_encode(const struct prcb_layout *layout, const struct prcb_layou
                        uint32_t index, uint64_t value, void *bytes, size_t length,
                        struct prcb_error *err)
 {
-    uint32_t offset, size;
+    uint32_t offset = 0, size = 0;
     int r = locate(layout, field, index, length, &offset, &size, err);
 
     if (r)
