@@ -342,8 +342,11 @@ int prcb_switch(__u64 *ctx)
 {
     struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
     /* The argument is there from 5.18; before, the task's own state, which a waker may
-     * change at any time. */
-    __u32 state = config.has_prev_state ? (__u32)ctx[3] : prev->__state;
+     * change at any time. A task that is preempted stays able to run, whatever state it
+     * was about to sleep in. */
+    __u32 state = (bool)ctx[0]            ? TASK_RUNNING_
+                  : config.has_prev_state ? (__u32)ctx[3]
+                                          : prev->__state;
     struct prcb_account_block *account;
     struct tag *tag;
     __u64 now = 0;

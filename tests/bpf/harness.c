@@ -125,6 +125,23 @@ struct prcb *session_open(uint32_t max_threads)
     return session_open_flags(max_threads, 0);
 }
 
+struct prcb *session_shared(void)
+{
+    static struct prcb *kept;
+    struct prcb_error err = {0};
+
+    if (slowness() == 1)
+        return session_open(64);
+    if (!kept && prcb_open(&(struct prcb_options){.size = sizeof(struct prcb_options),
+                                                  .tier = PRCB_TIER_BPF,
+                                                  .max_threads = 64},
+                           &kept, &err))
+        fail_msg("prcb_open: %s", err.text);
+    if (prcb_release_exited(kept, &err) < 0)
+        fail_msg("prcb_release_exited: %s", err.text);
+    return kept;
+}
+
 void must_profile_process(struct prcb *p, pid_t pid, unsigned follow)
 {
     struct prcb_error err = {0};

@@ -34,6 +34,9 @@ int test_end(void **state);
 
 /* A session on the bpf tier; closed by test_end. At most 4 at once. */
 struct prcb *session_open(uint32_t max_threads);
+/* With room for 64. On an emulated machine, where loading the programs takes a second or
+ * two, one for the whole program, with the accounts of ended threads given back. */
+struct prcb *session_shared(void);
 struct prcb *session_open_flags(uint32_t max_threads, uint32_t flags);
 
 void must_profile_process(struct prcb *p, pid_t pid, unsigned follow);

@@ -300,6 +300,8 @@ static const char *prepare_ring(void)
         return strerror(errno);
     close(ring);
     ring = -1;
+    /* It is taken apart in the background, and then who made it is woken once. */
+    sleep_ns(20000000 * slowness());
     return NULL;
 }
 
@@ -873,7 +875,11 @@ static void check_case(const struct prcb_account *d, uint64_t extra_futex, bool 
         fail_msg("%s: waits are not as forced", the_case->name);
     }
     /* The wait at the gate would be in a remote futex's time. */
-    if (!*ret_again && !(extra_futex && the_case->cause == PRCB_CAUSE_FUTEX) && !time_right(d)) {
+    if (*ret_again || (extra_futex && the_case->cause == PRCB_CAUSE_FUTEX) || time_right(d))
+        return;
+    /* An emulated processor that stops between two clocks looks the same; not five times. */
+    *ret_again = slowness() > 1;
+    if (!*ret_again) {
         print_account(the_case->name, d);
         fail_msg("%s: time is not right", the_case->name);
     }
@@ -899,7 +905,7 @@ static void end_case(void)
 
 static bool own_once(void)
 {
-    struct prcb *p = session_open(64);
+    struct prcb *p = session_shared();
     struct prcb_thread *self = must_open(p, 0);
     struct prcb_account a, b, d;
     bool again;
@@ -937,7 +943,7 @@ static bool at_gate(struct prcb_thread *t, uint32_t part)
 
 static bool remote_once(void)
 {
-    struct prcb *p = session_open(64);
+    struct prcb *p = session_shared();
     struct prcb_thread *t;
     struct prcb_account a, b, d;
     bool again;
@@ -982,7 +988,7 @@ static void run_case(bool (*once)(void))
     assert_int_equal(info->reason, the_case->reason);
     while (!once()) {
         if (++tries == 5)
-            fail_msg("%s: other causes keep showing up", the_case->name);
+            fail_msg("%s: other causes keep showing up, or the time stays wrong", the_case->name);
     }
     if (the_case->clean_up)
         the_case->clean_up();

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # The tests that ./dev check runs in a guest: builds prcb for it, boots it once, runs
-# accounts, laws, causes, 32-bit tasks and the sequence count. Results: see guest.sh.
+# laws, causes, 32-bit tasks, storms, hotplug and the sequence count. Results: see guest.sh.
 # Exit status 77, with the reason as last line: what the guest is made of cannot be had.
 #
 #   check.sh ARCH
@@ -34,7 +34,7 @@ fi
 options=(-t 300 -f "$work/build/src/bpf/accounts.bpf.o")
 commands=()
 add() { # PROGRAM [ARGUMENT]...
-    commands+=(-- "$@")
+    commands+=(--- "$@")
 }
 tests=$work/build/tests
 add "$tests/unit/test_unit_abi" /t/accounts.bpf.o
@@ -44,11 +44,11 @@ add "$tests/bpf/test_bpf_causes"
 add "$tests/bpf/test_bpf_compat"
 if [[ $arch == x86_64 ]]; then
     options+=(-f "$tests/bpf/compat_waiter")
-    add "$tests/bpf/test_bpf_lifecycle"
+    add "$tests/bpf/test_bpf_storms"
     add "$tests/nt/test_unit_nt_profiling" bpf
 fi
 status=0
-"$here/guest.sh" "${options[@]}" "$arch" "${commands[@]}" || status=$?
+"$here/guest.sh" "${options[@]}" "$arch" -- "${commands[@]}" || status=$?
 
 # The emulated arm64 processor has counters, but only while it counts instructions, which
 # is slow and stops the clock's likeness to ours: a boot of its own.
@@ -58,8 +58,8 @@ if [[ $arch == arm64 ]]; then
     ln -sfn ../busybox "$work/counters/busybox"
     ln -sfn ../sysroot "$work/counters/sysroot"
     "$here/guest.sh" -i -t 200 -b "$work/counters" arm64 -- "$tests/nt/test_unit_counters" \
-        -- "$tests/nt/test_unit_counter_page" -- "$tests/nt/test_unit_nt_config" \
-        -- "$tests/nt/test_unit_nt_profiling" bpf || status=$?
-    cat "$work/counters/results" >>"$work/results"
+        --- "$tests/nt/test_unit_counter_page" --- "$tests/nt/test_unit_nt_config" \
+        --- "$tests/nt/test_unit_nt_profiling" bpf || status=$?
+    cat "$work/counters/testlog.json" >>"$work/testlog.json"
 fi
 exit "$status"

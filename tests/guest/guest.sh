@@ -10,11 +10,12 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
 usage() {
     cat <<'USAGE'
-usage: guest.sh [OPTION]... ARCH -- COMMAND [ARG]... [-- COMMAND [ARG]...]...
+usage: guest.sh [OPTION]... ARCH -- COMMAND [ARG]... [--- COMMAND [ARG]...]...
 
-ARCH is x86_64 or arm64. A COMMAND that is a file on this machine is taken along
-with the libraries it is linked with; any other is a busybox applet or a program
-taken along with -f. The console goes to build-guest/ARCH/console.log, results to
+ARCH is x86_64 or arm64. A COMMAND that is a file on this machine, or the name of a
+program built by build.sh (prcb, test_bpf_laws), is taken along with the libraries it
+is linked with; any other is a busybox applet or a program taken along with -f. The
+console goes to build-guest/ARCH/console.log, results to
 build-guest/ARCH/testlog.json. Exit status: 0 when no command failed.
 
   -t SECONDS   time limit for all (120)
@@ -78,10 +79,14 @@ for tool in "${qemu[0]}" cpio readelf python3; do
     command -v "$tool" >/dev/null || fail "$tool is not installed (./dev guest installs it)"
 done
 
-# The rest of the arguments: commands with "--" between them, one line of sh each.
+# The rest of the arguments: commands with "---" between them, one line of sh each.
 add_command() {
-    local program=$1
+    local program=$1 built
     shift
+    if [[ $program != */* && -d $work/build ]]; then
+        built=$(find "$work/build" -type f -perm -u+x -name "$program" -print -quit)
+        program=${built:-$program}
+    fi
     if [[ -f $program && -x $program ]]; then
         extra+=("$program")
         program=${program##*/}
@@ -92,8 +97,8 @@ add_command() {
 : >"$work/commands"
 : >"$work/names"
 words=()
-for word in "$@" --; do
-    if [[ $word != -- ]]; then
+for word in "$@" ---; do
+    if [[ $word != --- ]]; then
         words+=("$word")
     elif ((${#words[@]})); then
         add_command "${words[@]}"
