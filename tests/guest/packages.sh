@@ -4,7 +4,8 @@
 # What a guest is made of, from Debian's archive: kernel, busybox, and for a foreign
 # architecture the libraries to build against. Packages are downloaded and unpacked
 # under $work, never installed, so nothing can conflict with the host's. What is there
-# already is not fetched again. Sourced by guest.sh and check.sh.
+# already is not fetched again. Functions return non-zero at the first step that fails, also
+# where the shell does not stop for it. Sourced by guest.sh, build.sh and check.sh.
 : "${arch:?}" "${work:?}" # x86_64 or arm64; the folder to keep things in
 
 deb_arch() {
@@ -20,7 +21,7 @@ know_architecture() {
     deb=$(deb_arch "$arch")
     if [[ $deb != "$(dpkg --print-architecture)" ]] &&
         ! dpkg --print-foreign-architectures | grep -qx "$deb"; then
-        dpkg --add-architecture "$deb"
+        dpkg --add-architecture "$deb" || return
     fi
     if ! apt-cache show "busybox-static:$deb" >/dev/null 2>&1; then
         apt-get -qq update
@@ -30,11 +31,12 @@ know_architecture() {
 # download PACKAGE: leaves it as $work/PACKAGE.deb
 download() {
     local part=$work/download
-    know_architecture
+    know_architecture || return
     rm -rf "$part"
     mkdir -p "$part"
     # by root apt would want to drop to a user who may not write here
-    (cd "$part" && apt-get -qq -o APT::Sandbox::User=root download "$1:$(deb_arch "$arch")")
+    (cd "$part" && apt-get -qq -o APT::Sandbox::User=root download "$1:$(deb_arch "$arch")") ||
+        return
     mv "$part"/*.deb "$work/$1.deb"
 }
 
@@ -43,20 +45,20 @@ fetch_kernel() {
     if [[ -s $work/vmlinuz ]]; then
         return
     fi
-    know_architecture
+    know_architecture || return
     # the package without a version in its name depends on the newest that has one
     package=$(apt-cache depends "linux-image-$(deb_arch "$arch"):$(deb_arch "$arch")" |
         sed -n 's/^ *Depends: \(linux-image-[^:]*\).*/\1/p')
-    download "$package"
+    download "$package" || return
     dpkg --fsys-tarfile "$work/$package.deb" |
-        tar -x -O --wildcards './boot/vmlinuz-*' >"$work/vmlinuz.part"
+        tar -x -O --wildcards './boot/vmlinuz-*' >"$work/vmlinuz.part" || return
     mv "$work/vmlinuz.part" "$work/vmlinuz"
     rm "$work/$package.deb"
 }
 
 fetch_busybox() {
     if [[ ! -x $work/busybox/bin/busybox ]]; then
-        download busybox-static
+        download busybox-static || return
         dpkg -x "$work/busybox-static.deb" "$work/busybox"
     fi
 }
@@ -67,8 +69,8 @@ fetch_sysroot() {
     for package in libbpf-dev libbpf1 libelf-dev libelf1 zlib1g-dev zlib1g libjson-c-dev \
         libjson-c5 libcmocka-dev libcmocka0; do
         if [[ ! -f $work/$package.deb ]]; then
-            download "$package"
-            dpkg -x "$work/$package.deb" "$work/sysroot"
+            download "$package" || return
+            dpkg -x "$work/$package.deb" "$work/sysroot" || return
         fi
     done
 }
