@@ -7,11 +7,5 @@
 extern const struct cli_command cmd_stat, cmd_doctor, cmd_layout, cmd_dump, cmd_list;
 
 const struct cli_command *const cli_commands[] = {
-#ifdef HAVE_stat
-    &cmd_stat,
-#endif
-#ifdef HAVE_doctor
-    &cmd_doctor,
-#endif
-    &cmd_list,   &cmd_layout, &cmd_dump, NULL,
+    &cmd_stat, &cmd_doctor, &cmd_list, &cmd_layout, &cmd_dump, NULL,
 };
