@@ -3,8 +3,8 @@
  * Names near a mistyped one, for error texts. Not a search: the caller offers every candidate.
  * Caller-owned, no allocation.
  */
-#ifndef PRCB_LAYOUT_NEAR_H
-#define PRCB_LAYOUT_NEAR_H
+#ifndef PRCB_BASE_NEAR_H
+#define PRCB_BASE_NEAR_H
 
 #include <stddef.h>
 

@@ -1,0 +1,491 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "error.h"
+#include "near.h"
+
+#define AT(member) offsetof(struct prcbd_config, member)
+
+const struct prcbd_setting prcbd_settings[] = {
+    {"socket", PRCBD_TYPE_PATH, AT(socket), 0, 0, "/run/prcb/socket", false,
+     "The socket that clients connect to. Not used when systemd passes one."},
+    {"socket_mode", PRCBD_TYPE_MODE, AT(socket_mode), 0, 0777, "0666", false,
+     "Permissions of the socket: who may connect at all. Octal."},
+    {"socket_group", PRCBD_TYPE_NAME, AT(socket_group), 0, 0, "", false,
+     "Group that owns the socket; empty: the group prcbd is started with."},
+    {"user", PRCBD_TYPE_NAME, AT(user), 0, 0, "prcbd", false,
+     "User that prcbd becomes once it is set up; empty: stays what it is."},
+    {"pin_directory", PRCBD_TYPE_PATH, AT(pin_directory), 0, 0, "/sys/fs/bpf/prcbd", false,
+     "Directory of a BPF file system in which programs and maps outlive prcbd."},
+    {"profile_all", PRCBD_TYPE_ACCESS, AT(profile_all), 0, 0, "none", true,
+     "Who may profile threads of other users: none, all, or group NAME."},
+    {"processors", PRCBD_TYPE_ACCESS, AT(processors), 0, 0, "all", true,
+     "Who may read the processors' blocks: none, all, or group NAME."},
+    {"max_accounts_total", PRCBD_TYPE_NUMBER, AT(max_accounts_total), 1, 1 << 22, "65536", true,
+     "Threads that all clients together may profile at a time."},
+    {"max_memory_total", PRCBD_TYPE_BYTES, AT(max_memory_total), 1 << 20, UINT64_C(1) << 40, "256M",
+     true, "Kernel memory that all clients' maps together may take: bytes, or with K, M or G."},
+    {"accounts_per_client", PRCBD_TYPE_NUMBER, AT(accounts_per_client), 1, 1 << 20, "64", true,
+     "Accounts in the map of a client that asks for no number."},
+    {"accounts_per_client_max", PRCBD_TYPE_NUMBER, AT(accounts_per_client_max), 1, 1 << 20, "16384",
+     true, "Accounts that one client may ask for."},
+    {"accounts_per_user", PRCBD_TYPE_NUMBER, AT(accounts_per_user), 1, 1 << 22, "16384", true,
+     "Accounts in the maps of all clients of one user."},
+    {"sessions_per_user", PRCBD_TYPE_NUMBER, AT(sessions_per_user), 1, 65536, "256", true,
+     "Sessions that one user may have open."},
+    {"connections_total", PRCBD_TYPE_NUMBER, AT(connections_total), 1, 65536, "1024", true,
+     "Connections of all users together."},
+    {"requests_in_flight", PRCBD_TYPE_NUMBER, AT(requests_in_flight), 1, 65536, "64", true,
+     "Requests of one user that may wait for their answer."},
+    {"idle_timeout_s", PRCBD_TYPE_NUMBER, AT(idle_timeout_s), 0, 86400, "60", true,
+     "Seconds after which a connection without a session is closed; 0: never."},
+    {0},
+};
+
+#define SETTINGS (sizeof(prcbd_settings) / sizeof(prcbd_settings[0]) - 1)
+
+/* Pairs that make no sense the other way round. */
+static const struct {
+    const char *low, *high;
+    size_t low_at, high_at;
+} ordered[] = {
+    {"accounts_per_client", "accounts_per_client_max", AT(accounts_per_client),
+     AT(accounts_per_client_max)},
+    {"accounts_per_client_max", "accounts_per_user", AT(accounts_per_client_max),
+     AT(accounts_per_user)},
+    {"accounts_per_user", "max_accounts_total", AT(accounts_per_user), AT(max_accounts_total)},
+};
+
+/* A value being parsed: where it goes, and how to say that it is wrong. */
+struct value {
+    const struct prcbd_setting *setting;
+    const char *text;
+    size_t length;
+    void *target;
+    const char *file;
+    unsigned int line;
+    struct prcb_error *err;
+};
+
+#define PLACE(v) (v)->file, (v)->line, (v)->setting->key
+
+static uint64_t number_at(const struct prcbd_config *config, size_t offset)
+{
+    uint64_t number;
+
+    memcpy(&number, (const char *)config + offset, sizeof(number));
+    return number;
+}
+
+/* Digits of the base, all of the text. -EINVAL: none or others, -ERANGE: too many. */
+static int digits(const char *text, size_t length, unsigned int base, uint64_t *ret)
+{
+    uint64_t number = 0;
+
+    if (!length)
+        return -EINVAL;
+    for (size_t i = 0; i < length; i++) {
+        unsigned int digit = (unsigned int)(unsigned char)text[i] - '0';
+
+        if (digit >= base)
+            return -EINVAL;
+        if (__builtin_mul_overflow(number, base, &number) ||
+            __builtin_add_overflow(number, digit, &number))
+            return -ERANGE;
+    }
+    *ret = number;
+    return 0;
+}
+
+static int parse_path(const struct value *v)
+{
+    if (!v->length || v->text[0] != '/')
+        return prcb_fail(v->err, -EINVAL, "%s:%u: %s: give an absolute path", PLACE(v));
+    if (v->length >= PRCBD_PATH_SIZE)
+        return prcb_fail(v->err, -ERANGE, "%s:%u: %s: a path here has at most %d bytes", PLACE(v),
+                         PRCBD_PATH_SIZE - 1);
+    memcpy(v->target, v->text, v->length);
+    ((char *)v->target)[v->length] = '\0';
+    return 0;
+}
+
+/* Names of users and groups: what useradd(8) allows and somewhat more; no blanks, nothing that
+ * could be taken for a path. */
+static int parse_name_into(const struct value *v, const char *text, size_t length, char *target)
+{
+    if (length >= PRCBD_NAME_SIZE)
+        return prcb_fail(v->err, -ERANGE, "%s:%u: %s: a name has at most %d bytes", PLACE(v),
+                         PRCBD_NAME_SIZE - 1);
+    for (size_t i = 0; i < length; i++)
+        if (!isalnum((unsigned char)text[i]) && !strchr("_.-$@", text[i]))
+            return prcb_fail(v->err, -EINVAL,
+                             "%s:%u: %s: '%.*s' is not the name of a user or group", PLACE(v),
+                             (int)length, text);
+    memcpy(target, text, length);
+    target[length] = '\0';
+    return 0;
+}
+
+static int parse_name(const struct value *v)
+{
+    return parse_name_into(v, v->text, v->length, v->target);
+}
+
+static int in_range(const struct value *v, int code, uint64_t number)
+{
+    const struct prcbd_setting *s = v->setting;
+
+    if (code == -EINVAL)
+        return prcb_fail(v->err, code, "%s:%u: %s: '%.*s' is not a number%s", PLACE(v),
+                         (int)v->length, v->text,
+                         s->type == PRCBD_TYPE_BYTES  ? " of bytes, such as 256M"
+                         : s->type == PRCBD_TYPE_MODE ? " in octal, such as 0660"
+                                                      : "");
+    if (code || number < s->min || number > s->max)
+        return prcb_fail(v->err, -ERANGE,
+                         s->type == PRCBD_TYPE_MODE
+                             ? "%s:%u: %s: '%.*s' is not between %04" PRIo64 " and %04" PRIo64
+                             : "%s:%u: %s: '%.*s' is not between %" PRIu64 " and %" PRIu64,
+                         PLACE(v), (int)v->length, v->text, s->min, s->max);
+    memcpy(v->target, &number, sizeof(number));
+    return 0;
+}
+
+static int parse_number(const struct value *v)
+{
+    uint64_t number = 0;
+    int code = digits(v->text, v->length, v->setting->type == PRCBD_TYPE_MODE ? 8 : 10, &number);
+
+    return in_range(v, code, number);
+}
+
+static int parse_bytes(const struct value *v)
+{
+    static const char units[] = "KMG";
+    size_t length = v->length;
+    const char *unit = length ? strchr(units, toupper((unsigned char)v->text[length - 1])) : NULL;
+    unsigned int shift = unit && *unit ? 10 * (unsigned int)(unit - units + 1) : 0;
+    uint64_t number = 0;
+    int code = digits(v->text, length - (shift ? 1 : 0), 10, &number);
+
+    if (!code && number > UINT64_MAX >> shift)
+        code = -ERANGE;
+    return in_range(v, code, number << shift);
+}
+
+static int parse_access(const struct value *v)
+{
+    static const char group[] = "group";
+    struct prcbd_access access = {.who = PRCBD_NOBODY};
+    size_t at = sizeof(group) - 1;
+    int code;
+
+    if (v->length == 3 && !memcmp(v->text, "all", 3)) {
+        access.who = PRCBD_EVERYBODY;
+    } else if (v->length > at && !memcmp(v->text, group, at) &&
+               isblank((unsigned char)v->text[at])) {
+        while (at < v->length && isblank((unsigned char)v->text[at]))
+            at++;
+        access.who = PRCBD_GROUP;
+        code = parse_name_into(v, v->text + at, v->length - at, access.group);
+        if (code)
+            return code;
+    } else if (v->length != 4 || memcmp(v->text, "none", 4)) {
+        return prcb_fail(v->err, -EINVAL, "%s:%u: %s: '%.*s' is not 'none', 'all' or 'group NAME'",
+                         PLACE(v), (int)v->length, v->text);
+    }
+    memcpy(v->target, &access, sizeof(access));
+    return 0;
+}
+
+static int (*const parsers[])(const struct value *v) = {
+    [PRCBD_TYPE_PATH] = parse_path,     [PRCBD_TYPE_NAME] = parse_name,
+    [PRCBD_TYPE_NUMBER] = parse_number, [PRCBD_TYPE_BYTES] = parse_bytes,
+    [PRCBD_TYPE_MODE] = parse_number,   [PRCBD_TYPE_ACCESS] = parse_access,
+};
+
+void prcbd_config_default(struct prcbd_config *ret)
+{
+    memset(ret, 0, sizeof(*ret));
+    for (const struct prcbd_setting *s = prcbd_settings; s->key; s++) {
+        struct value v = {.setting = s,
+                          .text = s->fallback,
+                          .length = strlen(s->fallback),
+                          .target = (char *)ret + s->offset,
+                          .file = "default"};
+
+        parsers[s->type](&v); /* a test sees that each is within its bounds */
+    }
+}
+
+/* ---- the file ---- */
+
+static const struct prcbd_setting *find(const char *key, size_t length)
+{
+    for (const struct prcbd_setting *s = prcbd_settings; s->key; s++)
+        if (strlen(s->key) == length && !memcmp(s->key, key, length))
+            return s;
+    return NULL;
+}
+
+static int unknown_key(const char *file, unsigned int line, const char *key, size_t length,
+                       struct prcb_error *err)
+{
+    struct near near = {0};
+    char wanted[64], words[200];
+
+    snprintf(wanted, sizeof(wanted), "%.*s", (int)length, key);
+    for (const struct prcbd_setting *s = prcbd_settings; s->key; s++)
+        near_offer(&near, wanted, s->key);
+    return prcb_fail(err, -EINVAL, "%s:%u: there is no setting '%s'%s", file, line, wanted,
+                     near_text(&near, words, sizeof(words)));
+}
+
+static void trim(const char **text, size_t *length)
+{
+    while (*length && isspace((unsigned char)(*text)[0]))
+        (*text)++, (*length)--;
+    while (*length && isspace((unsigned char)(*text)[*length - 1]))
+        (*length)--;
+}
+
+/* What is left of a line when its comment is gone. */
+static size_t without_comment(const char *text, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        if (text[i] == '#' && (i == 0 || isspace((unsigned char)text[i - 1])))
+            return i;
+    return length;
+}
+
+struct parse {
+    const char *file;
+    unsigned int line;
+    struct prcbd_config config;
+    unsigned int line_of[SETTINGS]; /* each setting's line; 0: not seen */
+    struct prcb_error *err;
+};
+
+static int parse_line(struct parse *p, const char *text, size_t length)
+{
+    const struct prcbd_setting *s;
+    const char *equals, *value;
+    size_t key_length, left;
+    unsigned int *seen;
+
+    if (memchr(text, '\0', length))
+        return prcb_fail(p->err, -EINVAL, "%s:%u: holds a zero byte: this is not a text file",
+                         p->file, p->line);
+    length = without_comment(text, length);
+    trim(&text, &length);
+    if (!length)
+        return 0;
+    equals = memchr(text, '=', length);
+    if (!equals)
+        return prcb_fail(p->err, -EINVAL, "%s:%u: '%.*s' is not 'key = value'", p->file, p->line,
+                         (int)(length < 64 ? length : 64), text);
+    value = equals + 1;
+    left = length - (size_t)(value - text);
+    trim(&value, &left);
+    key_length = (size_t)(equals - text);
+    trim(&text, &key_length);
+    s = find(text, key_length);
+    if (!s)
+        return unknown_key(p->file, p->line, text, key_length, p->err);
+    seen = &p->line_of[s - prcbd_settings];
+    if (*seen)
+        return prcb_fail(p->err, -EINVAL, "%s:%u: %s is set in line %u already", p->file, p->line,
+                         s->key, *seen);
+    *seen = p->line;
+    return parsers[s->type](&(struct value){.setting = s,
+                                            .text = value,
+                                            .length = left,
+                                            .target = (char *)&p->config + s->offset,
+                                            .file = p->file,
+                                            .line = p->line,
+                                            .err = p->err});
+}
+
+static int check_order(const struct prcbd_config *config, const char *file, struct prcb_error *err)
+{
+    for (size_t i = 0; i < sizeof(ordered) / sizeof(ordered[0]); i++) {
+        uint64_t low = number_at(config, ordered[i].low_at);
+        uint64_t high = number_at(config, ordered[i].high_at);
+
+        if (low > high)
+            return prcb_fail(err, -EINVAL, "%s: %s, %" PRIu64 ", is more than %s, %" PRIu64, file,
+                             ordered[i].low, low, ordered[i].high, high);
+    }
+    return 0;
+}
+
+int prcbd_config_parse(const char *text, size_t length, const char *file, struct prcbd_config *ret,
+                       struct prcb_error *err)
+{
+    struct parse p = {.file = file, .err = err};
+    const char *end = text + length;
+    int code;
+
+    prcbd_config_default(&p.config);
+    while (text < end) {
+        const char *newline = memchr(text, '\n', (size_t)(end - text));
+        const char *stop = newline ? newline : end;
+
+        p.line++;
+        code = parse_line(&p, text, (size_t)(stop - text));
+        if (code)
+            return code;
+        text = newline ? newline + 1 : end;
+    }
+    code = check_order(&p.config, file, err);
+    if (code)
+        return code;
+    *ret = p.config;
+    return 0;
+}
+
+int prcbd_config_load(const char *file, struct prcbd_config *ret, struct prcb_error *err)
+{
+    char text[PRCBD_CONFIG_SIZE + 1];
+    size_t length = 0;
+    ssize_t got = 1;
+    int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), code;
+
+    if (fd < 0)
+        return prcb_fail(err, -errno, "cannot open %s: %s", file, strerror(errno));
+    while (length < sizeof(text) && got > 0) {
+        got = read(fd, text + length, sizeof(text) - length);
+        length += got > 0 ? (size_t)got : 0;
+    }
+    code = got < 0 ? -errno : 0;
+    close(fd);
+    if (code)
+        return prcb_fail(err, code, "cannot read %s: %s", file, strerror(-code));
+    if (length > PRCBD_CONFIG_SIZE)
+        return prcb_fail(err, -EFBIG, "%s has more than %d bytes: is it prcbd's configuration?",
+                         file, PRCBD_CONFIG_SIZE);
+    return prcbd_config_parse(text, length, file, ret, err);
+}
+
+/* ---- back to text ---- */
+
+static void write_access(const struct prcbd_access *access, char *buffer, size_t size)
+{
+    static const char *const words[] = {"none", "all", "group "};
+
+    snprintf(buffer, size, "%s%s", words[access->who],
+             access->who == PRCBD_GROUP ? access->group : "");
+}
+
+static void write_bytes(uint64_t number, char *buffer, size_t size)
+{
+    static const char *const units[] = {"", "K", "M", "G"};
+    unsigned int unit = 0;
+
+    while (unit < 3 && number && number % 1024 == 0) {
+        number /= 1024;
+        unit++;
+    }
+    snprintf(buffer, size, "%" PRIu64 "%s", number, units[unit]);
+}
+
+const char *prcbd_config_value(const struct prcbd_config *config,
+                               const struct prcbd_setting *setting, char *buffer, size_t size)
+{
+    const void *at = (const char *)config + setting->offset;
+
+    switch (setting->type) {
+    case PRCBD_TYPE_PATH:
+    case PRCBD_TYPE_NAME:
+        snprintf(buffer, size, "%s", (const char *)at);
+        break;
+    case PRCBD_TYPE_NUMBER:
+        snprintf(buffer, size, "%" PRIu64, number_at(config, setting->offset));
+        break;
+    case PRCBD_TYPE_BYTES:
+        write_bytes(number_at(config, setting->offset), buffer, size);
+        break;
+    case PRCBD_TYPE_MODE:
+        snprintf(buffer, size, "%04" PRIo64, number_at(config, setting->offset));
+        break;
+    case PRCBD_TYPE_ACCESS:
+        write_access(at, buffer, size);
+        break;
+    }
+    return buffer;
+}
+
+struct writer {
+    char *buffer;
+    size_t size, used;
+};
+
+static void put(struct writer *w, const char *text, size_t length)
+{
+    for (size_t i = 0; i < length; i++, w->used++)
+        if (w->used + 1 < w->size)
+            w->buffer[w->used] = text[i];
+    if (w->size)
+        w->buffer[w->used < w->size ? w->used : w->size - 1] = '\0';
+}
+
+static void put_word(struct writer *w, const char *text)
+{
+    put(w, text, strlen(text));
+}
+
+static void put_help(struct writer *w, const struct prcbd_setting *s)
+{
+    const char *line = s->help, *end;
+
+    put_word(w, s == prcbd_settings ? "" : "\n");
+    for (; *line; line = *end ? end + 1 : end) {
+        end = strchrnul(line, '\n');
+        put_word(w, "# ");
+        put(w, line, (size_t)(end - line));
+        put_word(w, "\n");
+    }
+    if (!s->reload)
+        put_word(w, "# A change needs a restart.\n");
+}
+
+size_t prcbd_config_write(const struct prcbd_config *config, bool help, char *buffer, size_t size)
+{
+    struct writer w = {.buffer = buffer, .size = size};
+    char value[PRCBD_VALUE_SIZE];
+
+    put_word(&w, "");
+    for (const struct prcbd_setting *s = prcbd_settings; s->key; s++) {
+        if (help)
+            put_help(&w, s);
+        prcbd_config_value(config, s, value, sizeof(value));
+        put_word(&w, s->key);
+        put_word(&w, *value ? " = " : " =");
+        put_word(&w, value);
+        put_word(&w, "\n");
+    }
+    return w.used;
+}
+
+const struct prcbd_setting *prcbd_config_needs_restart(const struct prcbd_config *old,
+                                                       const struct prcbd_config *new, size_t *at)
+{
+    char before[PRCBD_VALUE_SIZE], after[PRCBD_VALUE_SIZE];
+    const struct prcbd_setting *s;
+
+    for (s = prcbd_settings + *at; s->key; s++) {
+        ++*at;
+        if (!s->reload && strcmp(prcbd_config_value(old, s, before, sizeof(before)),
+                                 prcbd_config_value(new, s, after, sizeof(after))) != 0)
+            return s;
+    }
+    return NULL;
+}

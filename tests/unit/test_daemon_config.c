@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * prcbd.conf: what is taken, what is refused and with which words, and that the example of the
+ * package is what the table says. Argument: the example's file.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "config.h"
+
+static const char *example_file;
+
+static int parse(const char *text, struct prcbd_config *ret, struct prcb_error *err)
+{
+    return prcbd_config_parse(text, strlen(text), "f", ret, err);
+}
+
+static void defaults_are_in_bounds(void **state)
+{
+    struct prcbd_config config, parsed;
+    struct prcb_error err = {0};
+    char line[256], value[PRCBD_VALUE_SIZE];
+
+    prcbd_config_default(&config);
+    for (const struct prcbd_setting *s = prcbd_settings; s->key; s++) {
+        snprintf(line, sizeof(line), "%s = %s", s->key, s->fallback);
+        if (parse(line, &parsed, &err))
+            fail_msg("%s", err.text);
+        assert_memory_equal(&parsed, &config, sizeof(config));
+        assert_string_equal(prcbd_config_value(&config, s, value, sizeof(value)), s->fallback);
+    }
+    assert_int_equal(parse("", &parsed, &err), 0);
+    assert_memory_equal(&parsed, &config, sizeof(config));
+    assert_string_equal(config.socket, "/run/prcb/socket");
+    assert_int_equal(config.socket_mode, 0666);
+    assert_int_equal(config.max_memory_total, 256 << 20);
+    assert_int_equal(config.profile_all.who, PRCBD_NOBODY);
+    assert_int_equal(config.processors.who, PRCBD_EVERYBODY);
+}
+
+static void values(void **state)
+{
+    static const char text[] = "# a comment\r\n"
+                               "\n"
+                               "  socket=/tmp/a b/#c  # blanks and hashes inside stay\n"
+                               "socket_mode\t=\t660\n"
+                               "socket_group = perf-users\n"
+                               "user =\n"
+                               "profile_all = group \t admin$\n"
+                               "processors = none\r\n"
+                               "max_memory_total = 3g\n"
+                               "idle_timeout_s = 0\n"
+                               "accounts_per_client = 16384"; /* no newline at the end */
+    struct prcbd_config config;
+    struct prcb_error err = {0};
+
+    if (parse(text, &config, &err))
+        fail_msg("%s", err.text);
+    assert_string_equal(config.socket, "/tmp/a b/#c");
+    assert_int_equal(config.socket_mode, 0660);
+    assert_string_equal(config.socket_group, "perf-users");
+    assert_string_equal(config.user, "");
+    assert_int_equal(config.profile_all.who, PRCBD_GROUP);
+    assert_string_equal(config.profile_all.group, "admin$");
+    assert_int_equal(config.processors.who, PRCBD_NOBODY);
+    assert_int_equal(config.max_memory_total, UINT64_C(3) << 30);
+    assert_int_equal(config.idle_timeout_s, 0);
+    assert_int_equal(config.accounts_per_client, 16384);
+}
+
+/* Nothing is taken from a file with an error, and the words say where and what. */
+static void refusals(void **state)
+{
+    static const struct {
+        const char *text;
+        int code;
+        const char *words;
+    } cases[] = {
+        {"socket /run/x", -EINVAL, "f:1: 'socket /run/x' is not 'key = value'"},
+        {"\n\nsokcet = /x", -EINVAL, "f:3: there is no setting 'sokcet': perhaps socket"},
+        {"= 3", -EINVAL, "f:1: there is no setting ''"},
+        {"SOCKET = /x", -EINVAL, "f:1: there is no setting 'SOCKET': perhaps socket"},
+        {"frobnicate = 1", -EINVAL, "f:1: there is no setting 'frobnicate'"},
+        {"user = a\nuser = a", -EINVAL, "f:2: user is set in line 1 already"},
+        {"socket = run/x", -EINVAL, "f:1: socket: give an absolute path"},
+        {"socket =", -EINVAL, "f:1: socket: give an absolute path"},
+        {"user = a b", -EINVAL, "f:1: user: 'a b' is not the name of a user or group"},
+        {"user = ../x", -EINVAL, "f:1: user: '../x' is not the name of a user or group"},
+        {"user = 123456789012345678901234567890123", -ERANGE, "f:1: user: a name has at most 32"},
+        {"socket_mode = 0888", -EINVAL, "f:1: socket_mode: '0888' is not a number in octal"},
+        {"socket_mode = 4755", -ERANGE, "f:1: socket_mode: '4755' is not between 0000 and 0777"},
+        {"idle_timeout_s = -1", -EINVAL, "f:1: idle_timeout_s: '-1' is not a number"},
+        {"idle_timeout_s = 1.5", -EINVAL, "f:1: idle_timeout_s: '1.5' is not a number"},
+        {"idle_timeout_s =", -EINVAL, "f:1: idle_timeout_s: '' is not a number"},
+        {"idle_timeout_s = 0x10", -EINVAL, "f:1: idle_timeout_s: '0x10' is not a number"},
+        {"idle_timeout_s = 86401", -ERANGE, "'86401' is not between 0 and 86400"},
+        {"sessions_per_user = 0", -ERANGE, "'0' is not between 1 and 65536"},
+        {"sessions_per_user = 18446744073709551617", -ERANGE, "is not between 1 and 65536"},
+        {"max_memory_total = M", -EINVAL, "'M' is not a number of bytes, such as 256M"},
+        {"max_memory_total = 5T", -EINVAL, "'5T' is not a number of bytes, such as 256M"},
+        {"max_memory_total = 17179869184G", -ERANGE, "is not between 1048576 and"},
+        {"profile_all = group", -EINVAL, "'group' is not 'none', 'all' or 'group NAME'"},
+        {"profile_all = groupx", -EINVAL, "is not 'none', 'all' or 'group NAME'"},
+        {"profile_all = group a b", -EINVAL, "'a b' is not the name of a user or group"},
+        {"profile_all =", -EINVAL, "'' is not 'none', 'all' or 'group NAME'"},
+        {"accounts_per_user = 100", -EINVAL,
+         "f: accounts_per_client_max, 16384, is more than accounts_per_user, 100"},
+    };
+    struct prcbd_config config, before;
+    struct prcb_error err;
+
+    memset(&before, 0x5a, sizeof(before));
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        memset(&err, 0, sizeof(err));
+        config = before;
+        assert_int_equal(parse(cases[i].text, &config, &err), cases[i].code);
+        if (!strstr(err.text, cases[i].words))
+            fail_msg("'%s': expected '%s', said '%s'", cases[i].text, cases[i].words, err.text);
+        assert_int_equal(err.code, cases[i].code);
+        assert_memory_equal(&config, &before, sizeof(config));
+    }
+    assert_int_equal(prcbd_config_parse("user\0 = x", 9, "f", &config, &err), -EINVAL);
+    assert_string_equal(err.text, "f:1: holds a zero byte: this is not a text file");
+    assert_int_equal(parse("user = a b", &config, NULL), -EINVAL); /* words not wanted */
+}
+
+static void lengths(void **state)
+{
+    char text[256] = "socket = /";
+    size_t start = strlen(text);
+    struct prcbd_config config;
+    struct prcb_error err = {0};
+
+    memset(text + start, 'x', PRCBD_PATH_SIZE - 2);
+    assert_int_equal(parse(text, &config, &err), 0);
+    assert_int_equal(strlen(config.socket), PRCBD_PATH_SIZE - 1);
+    text[start + PRCBD_PATH_SIZE - 2] = 'x';
+    assert_int_equal(parse(text, &config, &err), -ERANGE);
+}
+
+static void files(void **state)
+{
+    char name[] = "/tmp/prcbd-config-XXXXXX", *large = calloc(1, PRCBD_CONFIG_SIZE + 2);
+    struct prcbd_config config;
+    struct prcb_error err = {0};
+    FILE *file = fdopen(mkstemp(name), "w");
+
+    assert_non_null(file);
+    assert_non_null(large);
+    memset(large, '\n', PRCBD_CONFIG_SIZE);
+    fputs(large, file);
+    fflush(file);
+    assert_int_equal(prcbd_config_load(name, &config, &err), 0);
+    fputs("\n", file);
+    fclose(file);
+    assert_int_equal(prcbd_config_load(name, &config, &err), -EFBIG);
+    unlink(name);
+    assert_int_equal(prcbd_config_load(name, &config, &err), -ENOENT);
+    assert_non_null(strstr(err.text, name));
+    assert_int_equal(prcbd_config_load("/tmp", &config, &err), -EISDIR);
+    free(large);
+}
+
+static void written_again(void **state)
+{
+    static const char text[] = "user =\nprofile_all = group g\nmax_memory_total = 1048577\n"
+                               "socket_mode = 0\nprocessors = none\n";
+    struct prcbd_config config, again;
+    struct prcb_error err = {0};
+    char whole[8192], small[40];
+    size_t length;
+
+    assert_int_equal(parse(text, &config, &err), 0);
+    length = prcbd_config_write(&config, false, whole, sizeof(whole));
+    assert_int_equal(length, strlen(whole));
+    assert_int_equal(parse(whole, &again, &err), 0);
+    assert_memory_equal(&config, &again, sizeof(config));
+    assert_int_equal(prcbd_config_write(&config, false, small, sizeof(small)), length);
+    assert_memory_equal(small, whole, sizeof(small) - 1);
+    assert_int_equal(strlen(small), sizeof(small) - 1);
+}
+
+static void restart(void **state)
+{
+    struct prcbd_config old, new;
+    struct prcb_error err = {0};
+    size_t at = 0;
+
+    prcbd_config_default(&old);
+    assert_int_equal(parse("user = x\nidle_timeout_s = 1\nsocket = /x", &new, &err), 0);
+    assert_string_equal(prcbd_config_needs_restart(&old, &new, &at)->key, "socket");
+    assert_string_equal(prcbd_config_needs_restart(&old, &new, &at)->key, "user");
+    assert_null(prcbd_config_needs_restart(&old, &new, &at));
+}
+
+/* To make it anew after a change of the table: PRCBD_WRITE_EXAMPLE=1 in the environment. */
+static void example(void **state)
+{
+    struct prcbd_config config;
+    char wanted[16384], found[16384];
+    size_t length;
+    FILE *file;
+
+    prcbd_config_default(&config);
+    length = prcbd_config_write(&config, true, wanted, sizeof(wanted));
+    assert_true(length < sizeof(wanted));
+    if (getenv("PRCBD_WRITE_EXAMPLE")) {
+        file = fopen(example_file, "w");
+        assert_non_null(file);
+        assert_int_equal(fwrite(wanted, 1, length, file), length);
+        fclose(file);
+    }
+    file = fopen(example_file, "r");
+    assert_non_null(file);
+    found[fread(found, 1, sizeof(found) - 1, file)] = '\0';
+    fclose(file);
+    assert_string_equal(found, wanted);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defaults_are_in_bounds),
+        cmocka_unit_test(values),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(lengths),
+        cmocka_unit_test(files),
+        cmocka_unit_test(written_again),
+        cmocka_unit_test(restart),
+        cmocka_unit_test(example),
+    };
+
+    example_file = argc > 1 ? argv[1] : "packaging/prcbd.conf";
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
