@@ -322,6 +322,42 @@ PRCB_API const struct prcb_profile_source *prcb_profile_source(size_t i);
 /* The row of a number; NULL if there is none. */
 PRCB_API const struct prcb_profile_source *prcb_profile_source_find(uint64_t number);
 
+/* ---- system information: NtSetSystemInformation ---- */
+
+/* The length of the kernel's tick, in 100 ns. */
+PRCB_API uint32_t prcb_KeQueryTimeIncrement(void);
+
+typedef struct _SYSTEM_QUERY_TIME_ADJUST_INFORMATION {
+    uint32_t TimeAdjustment; /* 100 ns added to the time of day every TimeIncrement */
+    uint32_t TimeIncrement;
+    uint8_t Enable; /* TRUE: nothing is adjusted */
+} SYSTEM_QUERY_TIME_ADJUST_INFORMATION, *PSYSTEM_QUERY_TIME_ADJUST_INFORMATION;
+
+typedef struct _SYSTEM_SET_TIME_ADJUST_INFORMATION {
+    uint32_t TimeAdjustment;
+    uint8_t Enable; /* TRUE: adjust no more */
+} SYSTEM_SET_TIME_ADJUST_INFORMATION, *PSYSTEM_SET_TIME_ADJUST_INFORMATION;
+
+/* Who asks. On NT a system call from user mode has the previous mode UserMode, a driver's Zw call
+ * KernelMode, and a few classes are for the latter only. */
+enum prcb_nt_mode {
+    PRCB_NT_KERNEL_MODE = 0,
+    PRCB_NT_USER_MODE = 1,
+};
+
+/* A library has no callers in the kernel: plain calls are answered as drivers are, and this one
+ * gives the answer for either. Memory is checked in both modes, as NT does for user mode. */
+PRCB_API NTSTATUS prcb_nt_set_system_information(uint32_t SystemInformationClass,
+                                                 void *SystemInformation,
+                                                 uint32_t SystemInformationLength,
+                                                 enum prcb_nt_mode PreviousMode);
+PRCB_API NTSTATUS prcb_NtSetSystemInformation(uint32_t SystemInformationClass,
+                                              void *SystemInformation,
+                                              uint32_t SystemInformationLength);
+PRCB_API NTSTATUS prcb_ZwSetSystemInformation(uint32_t SystemInformationClass,
+                                              void *SystemInformation,
+                                              uint32_t SystemInformationLength);
+
 #ifdef __cplusplus
 }
 #endif

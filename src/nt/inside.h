@@ -77,6 +77,34 @@ const struct nt_config *nt_config(void);
 /* True while a thread counts by the configuration. */
 bool nt_profiles_count(void);
 
+/* ---- the caller's memory ---- */
+
+/* As NT probes a buffer of a user mode caller before it looks at anything else: aligned, and every
+ * page there to be read, or written. Length 0 is not looked at. */
+NTSTATUS nt_probe_read(const void *buffer, size_t length, size_t alignment);
+NTSTATUS nt_probe_write(void *buffer, size_t length, size_t alignment);
+
+/* ---- NtSetSystemInformation ---- */
+
+/* A class that can be set. The dispatcher has checked mode, length and memory before it calls
+ * set, which runs without the lock. */
+struct nt_set_class {
+    uint32_t information_class;
+    uint32_t length;  /* the buffer must be exactly so long */
+    bool kernel_only; /* STATUS_ACCESS_DENIED for user mode */
+    bool writes;      /* set stores into the buffer */
+    NTSTATUS (*set)(void *buffer, enum prcb_nt_mode mode);
+};
+extern const struct nt_set_class nt_set_classes[];
+extern const size_t nt_set_class_count;
+
+/* Class 0x1C, both ways. */
+NTSTATUS nt_time_adjustment(SYSTEM_QUERY_TIME_ADJUST_INFORMATION *ret);
+NTSTATUS nt_set_time_adjustment(void *buffer, enum prcb_nt_mode mode);
+
+/* 100 ns units between two clock interrupts, KeQueryTimeIncrement's. */
+uint32_t nt_maximum_increment(void);
+
 /* In a forked child: what is the parent's, or its threads', goes. The configuration
  * stays, as it is the process's. */
 void nt_hal_forget(void);
