@@ -21,7 +21,7 @@
 
 #define PRCB_ABI_MAGIC 0x42435250u /* "PRCB" */
 #define PRCB_ABI_MAJOR 1
-#define PRCB_ABI_MINOR 0
+#define PRCB_ABI_MINOR 1
 
 #define PRCB_ACCOUNTS_DEFAULT 16384
 #define PRCB_OFFSET_UNKNOWN   0x7fffffffffffffffll /* head.clock_offset before the first switch */
@@ -87,7 +87,9 @@ struct prcb_account_block {
     __u32 thread_flags; /* [once] PRCB_THREAD_* */
     __u32 comm_seq;     /* [own] sequence count over comm and tid, written by task_rename */
     char comm[16];      /* [own] */
-    __u64 pad1[11];
+    __u32 next_free;    /* [own] while FREE, in a map of the daemon's */
+    __u32 pad2;
+    __u64 pad1[10];
     /* -- cold: one cell per cause -- */
     struct prcb_wait_cell waits[PRCB_CAUSE_MAX];
 };
@@ -113,7 +115,10 @@ struct prcb_head_block {
      * touched. Atomic adds; may overshoot account_count. */
     __u64 account_used;
     char writer[16]; /* library version */
-    __u64 pad1[7];
+    /* The stamp at which the writer gave these accounts up; 0: it has not. They stay as they
+     * were then. One word, stored once. Since 1.1. */
+    __u64 ended;
+    __u64 pad1[6];
 };
 
 /* clang-format off */
@@ -151,6 +156,7 @@ PRCB_ABI_AT(prcb_account_block, pid, 140);
 PRCB_ABI_AT(prcb_account_block, thread_flags, 144);
 PRCB_ABI_AT(prcb_account_block, comm_seq, 148);
 PRCB_ABI_AT(prcb_account_block, comm, 152);
+PRCB_ABI_AT(prcb_account_block, next_free, 168);
 PRCB_ABI_AT(prcb_account_block, waits, 256);
 
 PRCB_ABI_AT(prcb_account_block, sum_exec, 72);
@@ -163,6 +169,7 @@ PRCB_ABI_AT(prcb_head_block, untracked, 32);
 PRCB_ABI_AT(prcb_head_block, clock_offset, 40);
 PRCB_ABI_AT(prcb_head_block, account_used, 48);
 PRCB_ABI_AT(prcb_head_block, writer, 56);
+PRCB_ABI_AT(prcb_head_block, ended, 72);
 /* clang-format on */
 
 #endif

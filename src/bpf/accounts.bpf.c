@@ -7,6 +7,10 @@
  * Who writes an account: the registrar or prcb_newtask before it is published
  * (storage created), from then on only prcb_switch, on the processor that makes
  * the switch: never two at once. Exceptions are marked [own] in block_abi.h.
+ *
+ * Compiled twice. As it is, for a session whose process loads the programs itself: one
+ * array of accounts. With PRCB_CLIENTS, for the daemon: an array for each of its clients,
+ * and a thread may have an account in several (clients.bpf.h).
  */
 #include "kernel.bpf.h"
 #include "classify.bpf.h"
@@ -26,8 +30,6 @@ __u32 kernel_features = 0;
 __u32 calibrating = 0;
 /* What user space asks the registrar to do, and its answer. */
 struct prcb_bpf_request request = {};
-/* Which new threads are profiled whoever created them. */
-struct prcb_bpf_scope scope = {};
 
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
@@ -37,28 +39,34 @@ struct {
     __type(value, struct prcb_head_block);
 } head_map SEC(".maps");
 
-struct {
-    __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(map_flags, BPF_F_MMAPABLE);
-    __uint(max_entries, PRCB_ACCOUNTS_DEFAULT);
-    __type(key, __u32);
-    __type(value, struct prcb_account_block);
-} account_map SEC(".maps");
+#ifdef PRCB_CLIENTS
+#define PROFILES PRCB_CLIENT_PROFILES
+/* Left a loop: what is in it is long, and the verifier is quicker so. */
+#define PRCB_EACH_PROFILE _Pragma("clang loop unroll(disable)")
+#else
+#define PROFILES 1
+#define PRCB_EACH_PROFILE
+#endif
 
-/* Slots that were given back; first those that were never used are given out. */
-struct {
-    __uint(type, BPF_MAP_TYPE_QUEUE);
-    __uint(max_entries, PRCB_ACCOUNTS_DEFAULT);
-    __type(value, __u32);
-} free_slots SEC(".maps");
+/* One profile of a task: in which account. */
+struct profile {
+#ifdef PRCB_CLIENTS
+    __u64 handle; /* client, account and generation in one word: clients.bpf.h; 0: free */
+#else
+    __u32 slot; /* PRCB_SLOT_NONE: there was no room */
+#endif
+    __u32 pass; /* PRCB_PASS_* */
+};
 
 /* What a task carries when it is profiled, or should be. */
 struct tag {
-    __u32 slot;       /* PRCB_SLOT_NONE: there was no room */
-    __u32 pass;       /* PRCB_PASS_* */
+    struct profile profiles[PROFILES];
     __u64 lock;       /* address of the kernel lock it waits for; 0: none */
     __u32 lock_cause; /* its cause */
-    __u32 pad;
+#ifdef PRCB_CLIENTS
+    __u32 busy;         /* somebody is adding a profile */
+    __s32 last_syscall; /* at the last switch out, plus 1; 0: none */
+#endif
 };
 
 struct {
@@ -67,6 +75,51 @@ struct {
     __type(key, int);
     __type(value, struct tag);
 } tags SEC(".maps");
+
+#ifdef PRCB_CLIENTS
+#include "clients.bpf.h"
+#else
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, PRCB_ACCOUNTS_DEFAULT);
+    __type(key, __u32);
+    __type(value, struct prcb_account_block);
+} account_map SEC(".maps");
+
+/* Which new threads are profiled whoever created them. */
+struct prcb_bpf_scope scope = {};
+
+/* Slots that were given back; first those that were never used are given out. */
+struct {
+    __uint(type, BPF_MAP_TYPE_QUEUE);
+    __uint(max_entries, PRCB_ACCOUNTS_DEFAULT);
+    __type(value, __u32);
+} free_slots SEC(".maps");
+
+/* The account of a profile; NULL: there is none. */
+static __always_inline struct prcb_account_block *account_of(struct profile *profile)
+{
+    __u32 slot = profile->slot;
+
+    return bpf_map_lookup_elem(&account_map, &slot);
+}
+
+static __always_inline __s32 last_syscall_of(struct tag *tag, struct prcb_account_block *account)
+{
+    return account->last_syscall;
+}
+
+static __always_inline __u32 pid_ns_of(struct profile *profile)
+{
+    return config.pid_ns;
+}
+
+static __always_inline bool is_profiled(struct tag *tag)
+{
+    return tag->profiles[0].slot != PRCB_SLOT_NONE;
+}
+#endif
 
 /* Each processor's part in finding the clock's offset; see sample_offset. */
 struct offset_window {
@@ -159,13 +212,6 @@ static __always_inline __u64 least(__u64 a, __u64 b)
 static __always_inline __u64 growth(__u64 now, __u64 before)
 {
     return now > before ? now - before : 0;
-}
-
-static __always_inline struct prcb_account_block *account_of(struct tag *tag)
-{
-    __u32 slot = tag->slot;
-
-    return bpf_map_lookup_elem(&account_map, &slot);
 }
 
 static __always_inline struct prcb_wait_cell *wait_cell(struct prcb_account_block *account,
@@ -291,14 +337,11 @@ static __always_inline bool was_counted_before(struct prcb_account_block *accoun
            prev->nvcsw + prev->nivcsw == account->nvcsw + account->nivcsw;
 }
 
-static __always_inline void switch_out(struct tag *tag, struct prcb_account_block *account,
-                                       struct task_struct *prev, struct task_struct *next,
-                                       __u32 state, __u64 now)
+static __always_inline void switch_out(struct prcb_account_block *account, struct task_struct *prev,
+                                       __u8 cause, __s32 last_syscall, __u64 now)
 {
     struct prcb_wait_cell *cell;
     __u32 seq = account->seq;
-    __s32 last_syscall = account->last_syscall;
-    __u8 cause = classify(prev, next, state, tag->lock ? tag->lock_cause : 0, &last_syscall);
     __u32 count = was_counted_before(account, prev) ? 0 : 1;
 
     prcb_seq_begin(&account->seq, seq);
@@ -337,6 +380,53 @@ static __always_inline void switch_in(struct prcb_account_block *account, struct
     prcb_seq_end(&account->seq, seq);
 }
 
+/* Why prev leaves is found out once, however many profile it. Returns the stamp; 0: nobody
+ * does. */
+static __always_inline __u64 leave(struct tag *tag, struct task_struct *prev,
+                                   struct task_struct *next, __u32 state)
+{
+    __s32 last_syscall = -1;
+    __u64 now = 0;
+    __u8 cause = 0;
+    int i;
+
+    PRCB_EACH_PROFILE
+    for (i = 0; i < PROFILES; i++) {
+        struct prcb_account_block *account = account_of(&tag->profiles[i]);
+
+        if (!account)
+            continue;
+        if (!now) {
+            now = switch_clock(prev, account->stamp);
+            last_syscall = last_syscall_of(tag, account);
+            cause = classify(prev, next, state, tag->lock ? tag->lock_cause : 0, &last_syscall);
+#ifdef PRCB_CLIENTS
+            tag->last_syscall = last_syscall + 1;
+#endif
+        }
+        switch_out(account, prev, cause, last_syscall, now);
+    }
+    return now;
+}
+
+/* now: what leave returned. */
+static __always_inline void enter(struct tag *tag, struct task_struct *prev,
+                                  struct task_struct *next, __u64 now)
+{
+    int i;
+
+    PRCB_EACH_PROFILE
+    for (i = 0; i < PROFILES; i++) {
+        struct prcb_account_block *account = account_of(&tag->profiles[i]);
+
+        if (!account)
+            continue;
+        if (!now)
+            now = switch_clock(prev, account->stamp);
+        switch_in(account, next, now, queue_clock(prev, now));
+    }
+}
+
 SEC("tp_btf/sched_switch")
 int prcb_switch(__u64 *ctx)
 {
@@ -347,29 +437,17 @@ int prcb_switch(__u64 *ctx)
     __u32 state = (bool)ctx[0]            ? TASK_RUNNING_
                   : config.has_prev_state ? (__u32)ctx[3]
                                           : prev->__state;
-    struct prcb_account_block *account;
     struct tag *tag;
     __u64 now = 0;
 
     if (calibrating)
         switch_clock(prev, 0);
     tag = bpf_task_storage_get(&tags, prev, NULL, 0);
-    if (tag) {
-        account = account_of(tag);
-        if (account) {
-            now = switch_clock(prev, account->stamp);
-            switch_out(tag, account, prev, next, state, now);
-        }
-    }
+    if (tag)
+        now = leave(tag, prev, next, state);
     tag = bpf_task_storage_get(&tags, next, NULL, 0);
-    if (tag) {
-        account = account_of(tag);
-        if (account) {
-            if (!now)
-                now = switch_clock(prev, account->stamp);
-            switch_in(account, next, now, queue_clock(prev, now));
-        }
-    }
+    if (tag)
+        enter(tag, prev, next, now);
     return 0;
 }
 
@@ -390,7 +468,7 @@ int prcb_contention_begin(__u64 *ctx)
         return 0;
     task = bpf_get_current_task_btf();
     tag = bpf_task_storage_get(&tags, task, NULL, 0);
-    if (!tag || tag->slot == PRCB_SLOT_NONE)
+    if (!tag || !is_profiled(tag))
         return 0;
     own_mmap_lock =
         task->mm && lock == (__u64)task->mm + bpf_core_field_offset(struct mm_struct, mmap_lock);
@@ -412,8 +490,8 @@ int prcb_contention_end(__u64 *ctx)
 
 /* ---- giving out accounts ---- */
 
-/* The task's number in the session's pid namespace; 0: not visible there. */
-static __always_inline __u32 number_in_session(struct task_struct *task)
+/* The task's number in a session's pid namespace; 0: not visible there. */
+static __always_inline __u32 number_in(struct task_struct *task, __u32 pid_ns)
 {
     struct pid *pid = task->thread_pid;
     __u32 level, i;
@@ -430,7 +508,7 @@ static __always_inline __u32 number_in_session(struct task_struct *task)
             break;
         if (bpf_probe_read_kernel(&upid, sizeof(upid), at))
             break;
-        if (BPF_CORE_READ(upid.ns, ns.inum) == config.pid_ns)
+        if (BPF_CORE_READ(upid.ns, ns.inum) == pid_ns)
             return upid.nr;
     }
     return 0;
@@ -439,9 +517,9 @@ static __always_inline __u32 number_in_session(struct task_struct *task)
 /* One writer at a time: task_rename is called under the task's lock, and before an
  * account is published it has one owner. */
 static __always_inline void write_identity(struct prcb_account_block *account,
-                                           struct task_struct *task, const void *comm)
+                                           struct task_struct *task, const void *comm, __u32 pid_ns)
 {
-    __u32 tid = number_in_session(task), seq = account->comm_seq;
+    __u32 tid = number_in(task, pid_ns), seq = account->comm_seq;
 
     prcb_seq_begin(&account->comm_seq, seq);
     account->tid = tid;
@@ -449,28 +527,15 @@ static __always_inline void write_identity(struct prcb_account_block *account,
     prcb_seq_end(&account->comm_seq, seq);
 }
 
-/* A slot that belongs to nobody: one that was given back, or one never used. */
-static __always_inline bool take_slot(struct prcb_head_block *head, __u32 *ret)
-{
-    __u64 fresh;
-
-    if (!bpf_map_pop_elem(&free_slots, ret))
-        return true;
-    if (*(volatile __u64 *)&head->account_used >= config.accounts)
-        return false;
-    fresh = __sync_fetch_and_add(&head->account_used, 1);
-    *ret = fresh;
-    return fresh < config.accounts;
-}
-
 /* Fills an account that nobody else knows of yet. */
 static __always_inline void init_account(struct prcb_account_block *account,
-                                         struct task_struct *task, __u64 now, bool born)
+                                         struct task_struct *task, __u64 now, bool born,
+                                         __u32 generation, __u32 pid_ns)
 {
     __u32 seq = account->seq & ~1u, i;
 
     prcb_seq_begin(&account->seq, seq);
-    account->generation++;
+    account->generation = generation;
     account->run_ns = account->ready_ns = account->own_switches = account->repaired = 0;
     for (i = 0; i < PRCB_CAUSE_MAX; i++)
         account->waits[i].count = account->waits[i].ns = 0;
@@ -482,10 +547,10 @@ static __always_inline void init_account(struct prcb_account_block *account,
     account->run_delay = !born && has_sched_info() ? task->sched_info.run_delay : 0;
     account->last_syscall = -1;
     account->cpu = 0;
-    account->pid = number_in_session(task->group_leader);
+    account->pid = number_in(task->group_leader, pid_ns);
     account->thread_flags =
         (task->flags & PF_KTHREAD_ ? PRCB_THREAD_KTHREAD : 0) | (born ? PRCB_THREAD_BORN : 0);
-    write_identity(account, task, task->comm);
+    write_identity(account, task, task->comm, pid_ns);
     /* A newborn is able to run from its creation on. */
     account->cause = born ? PRCB_CAUSE_PREEMPTED : PRCB_CAUSE_NONE;
     account->state = born ? PRCB_STATE_OFF : PRCB_STATE_UNSEEN;
@@ -502,108 +567,9 @@ static __always_inline void mark_free(struct prcb_account_block *account)
     prcb_seq_end(&account->seq, seq);
 }
 
-static __always_inline void give_back(struct prcb_account_block *account, __u32 slot)
-{
-    mark_free(account);
-    bpf_map_push_elem(&free_slots, &slot, 0);
-}
-
 static __always_inline void count_untracked(struct prcb_head_block *head)
 {
     __sync_fetch_and_add(&head->untracked, 1);
-}
-
-/* Gives the task an account, unless it has a tag already. A task that finds no free
- * account gets a tag all the same: what it creates must be counted too.
- * *ret: the account, when one was given. Returns the task's tag. */
-static __always_inline struct tag *adopt(struct task_struct *task, __u32 pass, bool born,
-                                         struct prcb_account_block **ret)
-{
-    struct tag fresh = {.slot = PRCB_SLOT_NONE, .pass = pass};
-    struct prcb_account_block *account = NULL;
-    struct prcb_head_block *head = head_block();
-    struct tag *tag;
-    __u32 slot;
-
-    if (!head)
-        return NULL;
-    if (take_slot(head, &slot)) {
-        fresh.slot = slot;
-        account = bpf_map_lookup_elem(&account_map, &slot);
-        if (account)
-            init_account(account, task, clock_now(head), born);
-    }
-    tag = bpf_task_storage_get(&tags, task, &fresh, BPF_LOCAL_STORAGE_GET_F_CREATE);
-    /* A task's first storage, when two create it at once, is refused to the second: the
-     * registrar sees a newborn before prcb_newtask does. Then it is there by now. */
-    if (!tag)
-        tag = bpf_task_storage_get(&tags, task, &fresh, BPF_LOCAL_STORAGE_GET_F_CREATE);
-    /* Somebody else was first (the old tag is returned), or there was no memory. */
-    if (account && (!tag || tag->slot != fresh.slot)) {
-        give_back(account, fresh.slot);
-        account = NULL;
-    }
-    if (!tag || tag->slot == PRCB_SLOT_NONE)
-        count_untracked(head);
-    *ret = account;
-    return tag;
-}
-
-/* An account for a task that found none before. Only for the registrar, of which there
- * is one at a time. The exchange orders the account's stores before the slot's, and its
- * result is used so that it stays one. */
-static __always_inline struct prcb_account_block *adopt_late(struct task_struct *task,
-                                                             struct tag *tag)
-{
-    struct prcb_head_block *head = head_block();
-    struct prcb_account_block *account;
-    __u32 slot;
-
-    if (!head || !take_slot(head, &slot))
-        return NULL;
-    account = bpf_map_lookup_elem(&account_map, &slot);
-    if (!account)
-        return NULL;
-    init_account(account, task, clock_now(head), false);
-    return __sync_lock_test_and_set(&tag->slot, slot) == PRCB_SLOT_NONE ? account : NULL;
-}
-
-/* ---- following ---- */
-
-static __always_inline bool in_cgroup(struct cgroup *cgroup, __u64 id)
-{
-    int i;
-
-    for (i = 0; i < PRCB_CGROUP_LEVELS && cgroup; i++) {
-        struct cgroup_subsys_state *parent;
-
-        if (BPF_CORE_READ(cgroup, kn, id) == id)
-            return true;
-        parent = BPF_CORE_READ(cgroup, self.parent);
-        cgroup = parent ? BPF_CORE_READ(parent, cgroup) : NULL;
-    }
-    return false;
-}
-
-SEC("tp_btf/task_newtask")
-int prcb_newtask(__u64 *ctx)
-{
-    struct task_struct *child = (void *)ctx[0];
-    __u64 clone_flags = ctx[1];
-    struct prcb_account_block *account;
-    struct tag *parent;
-    __u32 pass = 0;
-
-    parent = bpf_task_storage_get(&tags, bpf_get_current_task_btf(), NULL, 0);
-    if (parent &&
-        (parent->pass & (clone_flags & CLONE_THREAD_ ? PRCB_PASS_THREADS : PRCB_PASS_CHILDREN)))
-        pass = parent->pass;
-    else if (scope.all ||
-             (scope.cgroup && scope.cgroup_v2 && in_cgroup(child->cgroups->dfl_cgrp, scope.cgroup)))
-        pass = PRCB_PASS_THREADS | PRCB_PASS_CHILDREN;
-    if (pass)
-        adopt(child, pass, true, &account);
-    return 0;
 }
 
 /* ---- threads that exist already ---- */
@@ -678,13 +644,132 @@ static __always_inline void guess_until_settled(struct prcb_account_block *accou
         guess_settles(account, task);
 }
 
+/* ---- which threads ---- */
+
+static __always_inline bool in_cgroup(struct cgroup *cgroup, __u64 id)
+{
+    int i;
+
+    for (i = 0; i < PRCB_CGROUP_LEVELS && cgroup; i++) {
+        struct cgroup_subsys_state *parent;
+
+        if (BPF_CORE_READ(cgroup, kn, id) == id)
+            return true;
+        parent = BPF_CORE_READ(cgroup, self.parent);
+        cgroup = parent ? BPF_CORE_READ(parent, cgroup) : NULL;
+    }
+    return false;
+}
+
+#ifdef PRCB_CLIENTS
+#include "registrar.bpf.h"
+#else
+
+/* A slot that belongs to nobody: one that was given back, or one never used. */
+static __always_inline bool take_slot(struct prcb_head_block *head, __u32 *ret)
+{
+    __u64 fresh;
+
+    if (!bpf_map_pop_elem(&free_slots, ret))
+        return true;
+    if (*(volatile __u64 *)&head->account_used >= config.accounts)
+        return false;
+    fresh = __sync_fetch_and_add(&head->account_used, 1);
+    *ret = fresh;
+    return fresh < config.accounts;
+}
+
+static __always_inline void give_back(struct prcb_account_block *account, __u32 slot)
+{
+    mark_free(account);
+    bpf_map_push_elem(&free_slots, &slot, 0);
+}
+
+/* Gives the task an account, unless it has a tag already. A task that finds no free
+ * account gets a tag all the same: what it creates must be counted too.
+ * *ret: the account, when one was given. Returns the task's tag. */
+static __always_inline struct tag *adopt(struct task_struct *task, __u32 pass, bool born,
+                                         struct prcb_account_block **ret)
+{
+    struct tag fresh = {.profiles = {{.slot = PRCB_SLOT_NONE, .pass = pass}}};
+    struct prcb_account_block *account = NULL;
+    struct prcb_head_block *head = head_block();
+    struct tag *tag;
+    __u32 slot;
+
+    if (!head)
+        return NULL;
+    if (take_slot(head, &slot)) {
+        fresh.profiles[0].slot = slot;
+        account = bpf_map_lookup_elem(&account_map, &slot);
+        if (account)
+            init_account(account, task, clock_now(head), born, account->generation + 1,
+                         config.pid_ns);
+    }
+    tag = bpf_task_storage_get(&tags, task, &fresh, BPF_LOCAL_STORAGE_GET_F_CREATE);
+    /* A task's first storage, when two create it at once, is refused to the second: the
+     * registrar sees a newborn before prcb_newtask does. Then it is there by now. */
+    if (!tag)
+        tag = bpf_task_storage_get(&tags, task, &fresh, BPF_LOCAL_STORAGE_GET_F_CREATE);
+    /* Somebody else was first (the old tag is returned), or there was no memory. */
+    if (account && (!tag || tag->profiles[0].slot != fresh.profiles[0].slot)) {
+        give_back(account, fresh.profiles[0].slot);
+        account = NULL;
+    }
+    if (!tag || tag->profiles[0].slot == PRCB_SLOT_NONE)
+        count_untracked(head);
+    *ret = account;
+    return tag;
+}
+
+/* An account for a task that found none before. Only for the registrar, of which there
+ * is one at a time. The exchange orders the account's stores before the slot's, and its
+ * result is used so that it stays one. */
+static __always_inline struct prcb_account_block *adopt_late(struct task_struct *task,
+                                                             struct tag *tag)
+{
+    struct prcb_head_block *head = head_block();
+    struct prcb_account_block *account;
+    __u32 slot;
+
+    if (!head || !take_slot(head, &slot))
+        return NULL;
+    account = bpf_map_lookup_elem(&account_map, &slot);
+    if (!account)
+        return NULL;
+    init_account(account, task, clock_now(head), false, account->generation + 1, config.pid_ns);
+    return __sync_lock_test_and_set(&tag->profiles[0].slot, slot) == PRCB_SLOT_NONE ? account
+                                                                                    : NULL;
+}
+
+SEC("tp_btf/task_newtask")
+int prcb_newtask(__u64 *ctx)
+{
+    struct task_struct *child = (void *)ctx[0];
+    __u64 clone_flags = ctx[1];
+    struct prcb_account_block *account;
+    struct tag *parent;
+    __u32 pass = 0;
+
+    parent = bpf_task_storage_get(&tags, bpf_get_current_task_btf(), NULL, 0);
+    if (parent && (parent->profiles[0].pass &
+                   (clone_flags & CLONE_THREAD_ ? PRCB_PASS_THREADS : PRCB_PASS_CHILDREN)))
+        pass = parent->profiles[0].pass;
+    else if (scope.all ||
+             (scope.cgroup && scope.cgroup_v2 && in_cgroup(child->cgroups->dfl_cgrp, scope.cgroup)))
+        pass = PRCB_PASS_THREADS | PRCB_PASS_CHILDREN;
+    if (pass)
+        adopt(child, pass, true, &account);
+    return 0;
+}
+
 static __always_inline bool is_requested(struct task_struct *task)
 {
     switch (request.what) {
     case PRCB_REGISTER_THREAD:
-        return number_in_session(task) == request.number;
+        return number_in(task, config.pid_ns) == request.number;
     case PRCB_REGISTER_PROCESS:
-        return number_in_session(task->group_leader) == request.number;
+        return number_in(task->group_leader, config.pid_ns) == request.number;
     case PRCB_REGISTER_ALL:
         return true;
     default:
@@ -699,8 +784,8 @@ static __always_inline void register_task(struct task_struct *task)
 
     request.seen++;
     if (tag) {
-        tag->pass |= request.pass;
-        if (tag->slot != PRCB_SLOT_NONE)
+        tag->profiles[0].pass |= request.pass;
+        if (tag->profiles[0].slot != PRCB_SLOT_NONE)
             return;
         account = adopt_late(task, tag);
     } else {
@@ -709,7 +794,7 @@ static __always_inline void register_task(struct task_struct *task)
     if (account) {
         guess_until_settled(account, task);
         request.added++;
-    } else if (!tag || tag->slot == PRCB_SLOT_NONE) {
+    } else if (!tag || tag->profiles[0].slot == PRCB_SLOT_NONE) {
         request.full++;
     }
 }
@@ -735,7 +820,7 @@ int prcb_unregister(struct bpf_iter__task *ctx)
     if (!task)
         return 0;
     tag = bpf_task_storage_get(&tags, task, NULL, 0);
-    if (tag && tag->slot == request.number) {
+    if (tag && tag->profiles[0].slot == request.number) {
         bpf_task_storage_delete(&tags, task);
         request.seen++;
     }
@@ -776,6 +861,7 @@ int prcb_free_slot(struct prcb_bpf_slot *asked)
     mark_free(account);
     return 0;
 }
+#endif
 
 /* Only the programs know what CO-RE found in this kernel. */
 SEC("syscall")
@@ -800,13 +886,16 @@ int prcb_rename(__u64 *ctx)
 {
     struct task_struct *task = (void *)ctx[0];
     struct tag *tag = bpf_task_storage_get(&tags, task, NULL, 0);
-    struct prcb_account_block *account;
+    int i;
 
     if (!tag)
         return 0;
-    account = account_of(tag);
-    if (!account)
-        return 0;
-    write_identity(account, task, (const void *)ctx[1]);
+    PRCB_EACH_PROFILE
+    for (i = 0; i < PROFILES; i++) {
+        struct prcb_account_block *account = account_of(&tag->profiles[i]);
+
+        if (account)
+            write_identity(account, task, (const void *)ctx[1], pid_ns_of(&tag->profiles[i]));
+    }
     return 0;
 }

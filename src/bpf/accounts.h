@@ -8,6 +8,8 @@
 
 #include <linux/types.h>
 
+#include "block_abi.h"
+
 #define PRCB_PID_LEVELS    32 /* MAX_PID_NS_LEVEL */
 #define PRCB_CGROUP_LEVELS 16
 
@@ -29,6 +31,13 @@ struct prcb_bpf_request {
     __u32 seen;   /* out: tasks that matched */
     __u32 added;  /* out: of these, given an account */
     __u32 full;   /* out: of these, left without one */
+    /* With clients: */
+    __u32 client;
+    __u32 refused; /* out: of those seen, not this client's to profile */
+    __u32 crowded; /* out: ... which as many others profile as can */
+    __u32 again;   /* out: tasks that were being created or looked at elsewhere: ask again */
+    __u32 undo;    /* out: accounts to be released: their thread changed hands meanwhile */
+    __u64 undo_key;
 };
 
 /* New threads that are profiled whoever creates them. */
@@ -43,6 +52,58 @@ struct prcb_bpf_scope {
 struct prcb_bpf_slot {
     __u32 slot;
     __u32 generation;
+};
+
+/* ---- with clients: the daemon ---- */
+
+#define PRCB_CLIENT_PROFILES 4    /* clients that can profile one thread */
+#define PRCB_CLIENT_COUNT    1024 /* of the outer map; 0 is no client */
+#define PRCB_CLIENT_ACCOUNTS ((1u << 22) - 1)
+#define PRCB_CLIENT_SCOPES   8
+#define PRCB_SWEEP_STEP      64
+
+/* A client's map: this in element 0, an account in each of the others. The client maps it
+ * read-only, so what is in here is its own to know. */
+struct prcb_client_block {
+    struct prcb_head_block head;
+    __u64 free;     /* stack of accounts given back: how often changed << 32 | topmost element */
+    __u64 caps;     /* the client's permitted capabilities */
+    __u32 pid_ns;   /* inode of its pid namespace */
+    __u32 user_ns;  /* of its user namespace */
+    __u32 uid, gid; /* as the kernel has them: in no namespace's numbers */
+    __u32 all;      /* may profile whom it likes */
+    __u32 epoch;    /* differs from that of the client that had its number before */
+};
+
+/* What a program tells of a process that connected. */
+struct prcb_bpf_peer {
+    __u32 pid; /* in: as the daemon sees it */
+    __u32 found;
+    __u64 start; /* nanoseconds since boot */
+    __u64 caps;
+    __u32 pid_ns, user_ns;
+    __u32 uid, gid, euid, egid;
+};
+
+/* New threads that a client profiles whoever creates them. */
+struct prcb_bpf_client_scope {
+    __u32 client; /* 0: unused */
+    __u32 epoch;
+    __u32 all;
+    __u32 cgroup_v2;
+    __u64 cgroup;
+    __u64 moved; /* out */
+};
+
+/* An account to be given back, in two steps: first nobody writes it any more, and when no
+ * program can still be at it, it is free. */
+struct prcb_bpf_give_back {
+    __u32 client;
+    __u32 slot;
+    __u32 generation;
+    __u32 from;     /* of a client's accounts, from here on: those that have ended */
+    __u32 released; /* out */
+    __u32 live;     /* out: the thread lives: the second step has to wait */
 };
 
 #endif

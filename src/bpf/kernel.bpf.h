@@ -93,6 +93,32 @@ struct rw_semaphore {
 
 struct mm_struct {
     struct rw_semaphore mmap_lock;
+    unsigned long flags; /* until 6.17 */
+};
+
+struct mm_struct___bits {
+    struct {
+        unsigned long bits[1];
+    } flags; /* from 6.18 */
+};
+
+struct kernel_id {
+    unsigned int val;
+};
+
+struct user_namespace {
+    struct user_namespace *parent;
+    struct kernel_id owner;
+    struct ns_common ns;
+};
+
+struct capabilities {
+};
+
+struct cred {
+    struct kernel_id uid, gid, suid, sgid, euid, egid;
+    struct capabilities cap_permitted; /* 64 bits, held in different ways */
+    struct user_namespace *user_ns;
 };
 
 struct thread_info {
@@ -143,6 +169,8 @@ struct task_struct {
     char comm[16];
     struct files_struct *files;
     struct css_set *cgroups;
+    struct cred *real_cred;
+    __u64 start_boottime;
 };
 
 /* The registers a system call was entered with. */
@@ -177,6 +205,7 @@ struct bpf_iter__task {
 #define TASK_STOPPED_         0x0004
 #define TASK_TRACED_          0x0008
 #define TASK_DEAD_            0x0080
+#define TASK_NEW_             0x0800     /* created, not able to run yet */
 #define TASK_RTLOCK_WAIT_     0x1000     /* 5.15 */
 #define TASK_FROZEN_          0x8000     /* 6.1; before it a frozen task is uninterruptible */
 #define PF_IO_WORKER_         0x00000010 /* io_uring's, without PF_KTHREAD: 5.12 */
@@ -232,6 +261,19 @@ static __always_inline __u64 task_slice(struct task_struct *task)
     if (bpf_core_field_exists(struct sched_entity, slice))
         return task->se.slice;
     return 750000;
+}
+
+/* A task's memory may be looked at by others of its user: set at exec, unless the program
+ * was set-user-id, gained capabilities or could not be read, and by prctl. */
+static __always_inline bool mm_dumpable(struct mm_struct *mm)
+{
+    __u64 flags = 0;
+    __u32 offset = bpf_core_field_exists(struct mm_struct___bits, flags)
+                       ? bpf_core_field_offset(struct mm_struct___bits, flags)
+                       : bpf_core_field_offset(struct mm_struct, flags);
+
+    bpf_probe_read_kernel(&flags, sizeof(flags), (const char *)mm + offset);
+    return (flags & 3) == 1; /* MMF_DUMPABLE_MASK, SUID_DUMP_USER */
 }
 
 /* From 6.12 a task that went to sleep may stay queued for a while ("delayed dequeue"). */
