@@ -19,6 +19,7 @@
 #include <bpf/libbpf.h>
 
 #include "account.h"
+#include "kernel_btf.h"
 
 /* ---- opening ---- */
 
@@ -41,23 +42,6 @@ static int explain_open(int code, struct prcb_error *err)
                      strerror(-code));
 }
 
-/* Number of arguments of a raw tracepoint, its leading context pointer not
- * counted; -1: the kernel has no such tracepoint. */
-static int tracepoint_arguments(const struct btf *btf, const char *name)
-{
-    char type_name[64];
-    const struct btf_type *type;
-    int id;
-
-    snprintf(type_name, sizeof(type_name), "btf_trace_%s", name);
-    id = btf__find_by_name_kind(btf, type_name, BTF_KIND_TYPEDEF);
-    if (id < 0)
-        return -1;
-    type = btf__type_by_id(btf, btf__type_by_id(btf, (__u32)id)->type); /* the pointer */
-    type = btf__type_by_id(btf, type->type);                            /* the function */
-    return btf_vlen(type) - 1;
-}
-
 /* Leaves out what this kernel does not have and tells the programs the rest. */
 static int configure(struct prcb *p, struct prcb_error *err)
 {
@@ -69,8 +53,9 @@ static int configure(struct prcb *p, struct prcb_error *err)
         return prcb_fail(err, -EOPNOTSUPP,
                          "the kernel has no BTF (/sys/kernel/btf/vmlinux): it must be built with "
                          "CONFIG_DEBUG_INFO_BTF");
-    skeleton->rodata->config.has_prev_state = tracepoint_arguments(btf, "sched_switch") >= 4;
-    locks = !(p->flags & PRCB_OPEN_NO_LOCKS) && tracepoint_arguments(btf, "contention_begin") > 0;
+    skeleton->rodata->config.has_prev_state = kernel_tracepoint_arguments(btf, "sched_switch") >= 4;
+    locks = !(p->flags & PRCB_OPEN_NO_LOCKS) &&
+            kernel_tracepoint_arguments(btf, "contention_begin") > 0;
     btf__free(btf);
     skeleton->rodata->config.pid_ns = p->pid_ns;
     /* Where the kernel gave the counter up, each run queue's clock is put together from

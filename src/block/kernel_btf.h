@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * What the kernel's own type information tells before programs are loaded.
+ */
+#ifndef PRCB_BLOCK_KERNEL_BTF_H
+#define PRCB_BLOCK_KERNEL_BTF_H
+
+struct btf;
+
+/* Number of arguments of a raw tracepoint, its leading context pointer not
+ * counted; -1: the kernel has no such tracepoint. */
+int kernel_tracepoint_arguments(const struct btf *btf, const char *name);
+
+#endif

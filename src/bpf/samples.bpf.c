@@ -1,0 +1,613 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+ *
+ * Plays the processor's part in sampling by Debug Store: at each interrupt of the event
+ * a PEBS record is written at the index of the processor's area, by DS's rules. And,
+ * when asked for, leaves a record at each switch that holds that index.
+ *
+ * The area and the buffers are memory that a program may write at any time: every value
+ * of the area is taken once and checked before it is used.
+ */
+#include "kernel.bpf.h"
+#include "classify.bpf.h"
+#include "samples.h"
+
+char LICENSE[] SEC("license")
+= "Dual BSD/GPL";
+
+/* Set before load. */
+const volatile __u32 has_prev_state = 0; /* sched_switch passes prev_state (5.18) */
+
+struct chunk {
+    __u8 bytes[PRCB_CHUNK_BYTES];
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct chunk);
+} memory SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct prcb_sample_slot);
+} slots SEC(".maps");
+
+/* One ring a processor that samples: a word in it is a threshold that was reached. */
+struct signal_ring {
+    __uint(type, BPF_MAP_TYPE_RINGBUF);
+    __uint(max_entries, 65536); /* a page, of whatever size; the real ones may be smaller */
+};
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __array(values, struct signal_ring);
+} signals SEC(".maps");
+
+/* The ring of switch records; empty while nobody asked for them. */
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __array(values, struct signal_ring);
+} switch_ring SEC(".maps");
+
+/* Where a record is put together before it goes to its place. The spare is never used: the
+ * verifier adds up what each part of a stack may have at most. */
+struct scratch {
+    __u64 words[PRCB_STRIDE_MAX / 8];
+    __u64 spare[PRCB_FRAMES_MAX];
+};
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct scratch);
+} scratches SEC(".maps");
+
+/* The lock a task waits for. */
+struct waited {
+    __u64 lock;
+    __u32 cause;
+    __u32 pad;
+};
+struct {
+    __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, int);
+    __type(value, struct waited);
+} locks SEC(".maps");
+
+static const __u32 zero = 0;
+
+/* ---- what the interrupt saw ---- */
+
+/* The context of a program on a perf event: struct bpf_perf_event_data, whose registers
+ * are 8 bytes each here whatever the kernel's headers declare (the verifier takes no
+ * narrower reads). */
+#if defined(__TARGET_ARCH_x86)
+#define CONTEXT_REGISTERS 21
+enum {
+    R15,
+    R14,
+    R13,
+    R12,
+    BP,
+    BX,
+    R11,
+    R10,
+    R9,
+    R8,
+    AX,
+    CX,
+    DX,
+    SI,
+    DI,
+    ORIG_AX,
+    IP,
+    CS,
+    FLAGS,
+    SP,
+    SS
+};
+#elif defined(__TARGET_ARCH_arm64)
+#define CONTEXT_REGISTERS 34
+/* The frame pointer, the stack pointer, where it was; x86's other registers have none. */
+enum { BP = 29, SP = 31, IP = 32, PSTATE = 33 };
+#endif
+
+struct sample_context {
+    __u64 registers[CONTEXT_REGISTERS];
+    __u64 period;
+    __u64 address;
+};
+
+#define REGISTER(ctx, name) (*(volatile __u64 *)&(ctx)->registers[name])
+
+static __always_inline bool in_kernel(struct sample_context *ctx)
+{
+#if defined(__TARGET_ARCH_x86)
+    return !(REGISTER(ctx, CS) & 3);
+#else
+    return REGISTER(ctx, PSTATE) & 0xc;
+#endif
+}
+
+/* What a precise event brings besides, in the kernel's own structures: 6.2's cast makes
+ * them reachable. */
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+union perf_sample_weight {
+    __u64 full;
+};
+union perf_mem_data_src {
+    __u64 val;
+};
+struct perf_sample_data {
+    union perf_sample_weight weight;
+    union perf_mem_data_src data_src;
+};
+struct bpf_perf_event_data_kern {
+    struct perf_sample_data *data;
+};
+#pragma clang attribute pop
+extern void *bpf_cast_to_kern_ctx(void *) __ksym __weak;
+
+struct seen {
+    __u64 address, source, latency, tsc, now;
+};
+
+/* CLOCK_MONOTONIC in ticks of the time-stamp counter, which programs cannot read. */
+static __always_inline __u64 ticks_at(struct prcb_sample_slot *slot, __u64 now)
+{
+    __u64 delta = now - slot->mono_ns;
+
+    if (!slot->tsc_mult || (__s64)delta < 0)
+        return slot->tsc_mult ? slot->tsc : 0;
+    return slot->tsc + ((delta >> 32) * slot->tsc_mult << 2) +
+           ((delta & 0xffffffff) * slot->tsc_mult >> 30);
+}
+
+static __always_inline void look(struct sample_context *ctx, struct prcb_sample_slot *slot,
+                                 bool precise, struct seen *seen)
+{
+    seen->now = bpf_ktime_get_ns();
+    seen->tsc = ticks_at(slot, seen->now);
+    if (!precise)
+        return;
+    seen->address = *(volatile __u64 *)&ctx->address;
+    if (bpf_cast_to_kern_ctx) {
+        struct bpf_perf_event_data_kern *kern = bpf_cast_to_kern_ctx(ctx);
+
+        seen->latency = BPF_CORE_READ(kern, data, weight.full);
+        seen->source = BPF_CORE_READ(kern, data, data_src.val);
+    }
+}
+
+/* ---- records: the order of words is the contract of each format ---- */
+
+#if defined(__TARGET_ARCH_x86)
+#define OTHER(ctx, name) REGISTER(ctx, name)
+#else
+#define OTHER(ctx, name) 0
+#define FLAGS            PSTATE
+#endif
+
+/* Formats 0 to 3: 18 words, and 4, 2 and 1 more. All are put down; the size cuts off. */
+static __always_inline void fixed_record(struct sample_context *ctx, __u64 *at,
+                                         struct prcb_sample_slot *slot, const struct seen *seen)
+{
+    __u64 ip = REGISTER(ctx, IP);
+
+    at[0] = REGISTER(ctx, FLAGS);
+    at[1] = ip;
+    at[2] = OTHER(ctx, AX);
+    at[3] = OTHER(ctx, BX);
+    at[4] = OTHER(ctx, CX);
+    at[5] = OTHER(ctx, DX);
+    at[6] = OTHER(ctx, SI);
+    at[7] = OTHER(ctx, DI);
+    at[8] = REGISTER(ctx, BP);
+    at[9] = REGISTER(ctx, SP);
+    at[10] = OTHER(ctx, R8);
+    at[11] = OTHER(ctx, R9);
+    at[12] = OTHER(ctx, R10);
+    at[13] = OTHER(ctx, R11);
+    at[14] = OTHER(ctx, R12);
+    at[15] = OTHER(ctx, R13);
+    at[16] = OTHER(ctx, R14);
+    at[17] = OTHER(ctx, R15);
+    at[18] = slot->counter;
+    at[19] = seen->address;
+    at[20] = seen->source;
+    at[21] = seen->latency;
+    at[22] = ip;
+    at[23] = 0; /* no transaction */
+    at[24] = seen->tsc;
+}
+
+/* The adaptive format's registers stand in another order. */
+static __always_inline void adaptive_registers(struct sample_context *ctx, __u64 *at)
+{
+    at[0] = REGISTER(ctx, FLAGS);
+    at[1] = REGISTER(ctx, IP);
+    at[2] = OTHER(ctx, AX);
+    at[3] = OTHER(ctx, CX);
+    at[4] = OTHER(ctx, DX);
+    at[5] = OTHER(ctx, BX);
+    at[6] = REGISTER(ctx, SP);
+    at[7] = REGISTER(ctx, BP);
+    at[8] = OTHER(ctx, SI);
+    at[9] = OTHER(ctx, DI);
+    at[10] = OTHER(ctx, R8);
+    at[11] = OTHER(ctx, R9);
+    at[12] = OTHER(ctx, R10);
+    at[13] = OTHER(ctx, R11);
+    at[14] = OTHER(ctx, R12);
+    at[15] = OTHER(ctx, R13);
+    at[16] = OTHER(ctx, R14);
+    at[17] = OTHER(ctx, R15);
+}
+
+static __always_inline void adaptive_record(struct sample_context *ctx, __u64 *at,
+                                            struct prcb_sample_slot *slot, const struct seen *seen)
+{
+    __u32 flags = slot->flags;
+
+    at[0] = (__u64)slot->record_bytes << 48 | (flags & PRCB_SLOT_MEMORY ? 1 : 0) |
+            (flags & PRCB_SLOT_GPR ? 2 : 0);
+    at[1] = REGISTER(ctx, IP);
+    at[2] = slot->counter;
+    at[3] = seen->tsc;
+    if (!(flags & PRCB_SLOT_MEMORY)) {
+        if (flags & PRCB_SLOT_GPR)
+            adaptive_registers(ctx, at + 4);
+        return;
+    }
+    at[4] = seen->address;
+    at[5] = seen->source;
+    at[6] = seen->latency;
+    at[7] = 0; /* no transaction */
+    if (flags & PRCB_SLOT_GPR)
+        adaptive_registers(ctx, at + 8);
+}
+
+/* Frames that the kernel gives in bytes; less than 0 when there is no such stack. */
+static __always_inline __u32 frames_of(long bytes)
+{
+    return bytes > 0 ? (__u32)bytes / 8 : 0;
+}
+
+/* struct prcb_sample_tail, and the frames behind it. */
+static __always_inline void write_tail(struct sample_context *ctx, struct scratch *scratch,
+                                       struct prcb_sample_slot *slot, const struct seen *seen,
+                                       bool stacks)
+{
+    __u32 at = slot->record_bytes, room = slot->depth, kernel = 0, user = 0;
+    __u64 task = bpf_get_current_pid_tgid(), *tail;
+
+    if (at > PRCB_RECORD_MAX || room > PRCB_FRAMES_MAX)
+        return;
+    tail = (void *)((__u8 *)scratch->words + at);
+    if (stacks && slot->flags & PRCB_SLOT_STACK) {
+        kernel = frames_of(bpf_get_stack(ctx, tail + 3, room * 8, 0));
+        if (kernel < room) {
+            __u32 left = (room - kernel) * 8;
+
+            if (kernel <= PRCB_FRAMES_MAX && left <= PRCB_FRAMES_MAX * 8)
+                user = frames_of(bpf_get_stack(ctx, tail + 3 + kernel, left, BPF_F_USER_STACK));
+        }
+    }
+    tail[0] = seen->now;
+    tail[1] = (__u32)task | (task >> 32) << 32;
+    tail[2] = (in_kernel(ctx) ? 1 : 0) | (__u64)kernel << 32 | (__u64)user << 48;
+}
+
+/* ---- the rules of DS ---- */
+
+static __always_inline struct chunk *chunk_at(__u64 offset)
+{
+    __u32 number = offset >> PRCB_CHUNK_SHIFT;
+
+    return bpf_map_lookup_elem(&memory, &number);
+}
+
+/* The words of a record that lies across the border of two chunks, one by one. */
+static __noinline int copy_across(struct scratch *scratch, __u64 offset, __u32 bytes)
+{
+    __u32 i;
+
+    if (!scratch)
+        return 0;
+    for (i = 0; i < sizeof(scratch->words) / 8; i++) {
+        __u32 in = (offset + i * 8) & (PRCB_CHUNK_BYTES - 1) & ~7u;
+        struct chunk *chunk;
+
+        if (i * 8 >= bytes)
+            break;
+        chunk = chunk_at(offset + i * 8);
+        if (!chunk)
+            return 0;
+        *(__u64 *)(chunk->bytes + in) = scratch->words[i];
+    }
+    return 1;
+}
+
+/* offset: a multiple of 8 inside the buffer. */
+static __always_inline bool copy_record(struct scratch *scratch, __u64 offset, __u32 bytes)
+{
+    __u32 in = offset & (PRCB_CHUNK_BYTES - 1);
+    struct chunk *chunk;
+
+    if (in > PRCB_CHUNK_BYTES - PRCB_STRIDE_MAX)
+        return copy_across(scratch, offset, bytes);
+    chunk = chunk_at(offset);
+    if (!chunk || bytes > PRCB_STRIDE_MAX)
+        return false;
+    return !bpf_probe_read_kernel(chunk->bytes + in, bytes, scratch->words);
+}
+
+/* The members of struct prcb_ds_area that count here. */
+struct area {
+    __u64 bts[4];
+    __u64 base, index, maximum, threshold;
+};
+
+static __always_inline struct area *area_of(struct prcb_sample_slot *slot)
+{
+    __u32 in = slot->area & (PRCB_CHUNK_BYTES - 1) & ~63u; /* aligned, for the verifier to see */
+    struct chunk *chunk = chunk_at(slot->area);
+
+    if (!chunk || in > PRCB_CHUNK_BYTES - sizeof(struct area))
+        return NULL;
+    return (struct area *)(chunk->bytes + in);
+}
+
+static __always_inline void signal_threshold(struct prcb_sample_slot *slot, __u32 cpu)
+{
+    void *ring = bpf_map_lookup_elem(&signals, &cpu);
+    __u64 word = slot->written;
+
+    slot->thresholds++;
+    /* A full ring is readable already. */
+    if (ring)
+        bpf_ringbuf_output(ring, &word, sizeof(word), BPF_RB_FORCE_WAKEUP);
+}
+
+enum put { PUT_DONE, PUT_MOVED, PUT_LOST };
+
+/* Writes the record at the index and moves the index on. Whoever drains stores the index
+ * too, on another processor: the compare-and-exchange, fully ordered, pairs with the one of
+ * prcb_sample_drain. Whichever comes second sees that the index is not what it took, and
+ * the record, which lies where nobody looks any more, is put again. */
+static __always_inline enum put put_record(struct prcb_sample_slot *slot, struct scratch *scratch,
+                                           __u32 cpu)
+{
+    struct area *area = area_of(slot);
+    __u64 index, next, offset, base, end, threshold;
+
+    if (!area)
+        return PUT_LOST;
+    index = *(volatile __u64 *)&area->index;
+    base = *(volatile __u64 *)&area->base;
+    end = *(volatile __u64 *)&area->maximum;
+    threshold = *(volatile __u64 *)&area->threshold;
+    offset = index - slot->memory;
+    if (end > slot->memory + slot->end)
+        end = slot->memory + slot->end;
+    /* The offset of an index below the memory is huge. */
+    if (offset < slot->first || offset > slot->end || offset & 7) {
+        slot->lost_index++;
+        return PUT_LOST;
+    }
+    next = index + slot->stride;
+    if (next > end) {
+        slot->lost_full++;
+        return PUT_LOST;
+    }
+    if (!copy_record(scratch, offset, slot->stride)) {
+        slot->lost_index++;
+        return PUT_LOST;
+    }
+    if (__sync_val_compare_and_swap(&area->index, index, next) != index)
+        return PUT_MOVED;
+    slot->written++;
+    if (next >= threshold && (index < threshold || index == base))
+        signal_threshold(slot, cpu);
+    return PUT_DONE;
+}
+
+static __always_inline int take_sample(struct sample_context *ctx, bool precise, bool stacks)
+{
+    __u32 cpu = bpf_get_smp_processor_id();
+    struct prcb_sample_slot *slot = bpf_map_lookup_elem(&slots, &cpu);
+    struct scratch *scratch = bpf_map_lookup_elem(&scratches, &zero);
+    struct seen seen = {};
+
+    if (!slot || !scratch || !*(volatile __u32 *)&slot->active)
+        return 0;
+    look(ctx, slot, precise, &seen);
+    if (slot->format < 4)
+        fixed_record(ctx, scratch->words, slot, &seen);
+    else
+        adaptive_record(ctx, scratch->words, slot, &seen);
+    if (slot->flags & PRCB_SLOT_TAIL)
+        write_tail(ctx, scratch, slot, &seen, stacks);
+    if (put_record(slot, scratch, cpu) == PUT_MOVED &&
+        put_record(slot, scratch, cpu) == PUT_MOVED && put_record(slot, scratch, cpu) == PUT_MOVED)
+        slot->lost_moved++;
+    return 0;
+}
+
+SEC("perf_event")
+int prcb_sample(struct sample_context *ctx)
+{
+    return take_sample(ctx, false, false);
+}
+
+SEC("perf_event")
+int prcb_sample_stacks(struct sample_context *ctx)
+{
+    return take_sample(ctx, false, true);
+}
+
+/* Of precise events. A program that asks for stacks is refused on one that does not make
+ * them itself, hence two of each. */
+SEC("perf_event")
+int prcb_precise(struct sample_context *ctx)
+{
+    return take_sample(ctx, true, false);
+}
+
+SEC("perf_event")
+int prcb_precise_stacks(struct sample_context *ctx)
+{
+    return take_sample(ctx, true, true);
+}
+
+/* ---- switch records ---- */
+
+/* struct prcb_switch of prcb/sample.h; the library asserts that they are the same. */
+struct switch_record {
+    __u64 time_ns;
+    __u64 pebs_index;
+    __u32 cpu, flags;
+    __u32 old_tid, old_pid, new_tid, new_pid;
+    __u32 old_state;
+    __s32 old_syscall;
+    __s16 old_prio, new_prio;
+    __u8 cause, reason, pad[2];
+    __u64 ready_ns;
+    __u64 samples;
+};
+
+#define SWITCH_INDEX     1u
+#define SWITCH_USER_MODE 2u
+
+static __always_inline __u8 waited_lock(struct task_struct *task)
+{
+    struct waited *waited = bpf_task_storage_get(&locks, task, NULL, 0);
+
+    return waited && waited->lock ? waited->cause : PRCB_CAUSE_NONE;
+}
+
+static __always_inline void describe_old(struct switch_record *record, struct task_struct *old,
+                                         struct task_struct *new, __u32 state)
+{
+    __s32 syscall = -1;
+
+    record->old_tid = old->pid;
+    record->old_pid = old->tgid;
+    record->old_prio = old->prio;
+    record->old_state = state;
+    record->cause = PRCB_CAUSE_NONE;
+    if (old->pid) {
+        record->cause = classify(old, new, state, waited_lock(old), &syscall);
+        if (!(old->flags & (PF_KTHREAD_ | PF_IO_WORKER_)))
+            record->flags |= SWITCH_USER_MODE;
+    }
+    record->old_syscall = syscall;
+}
+
+static __always_inline void describe_new(struct switch_record *record, struct task_struct *old,
+                                         struct task_struct *new)
+{
+    __u64 clock;
+
+    record->new_tid = new->pid;
+    record->new_pid = new->tgid;
+    record->new_prio = new->prio;
+    record->ready_ns = 0;
+    if (!new->pid || !has_sched_info() || !has_rq_clock() || !new->sched_info.last_queued)
+        return;
+    clock = old->se.cfs_rq->rq->clock;
+    if (clock > new->sched_info.last_queued)
+        record->ready_ns = clock - new->sched_info.last_queued;
+}
+
+static __always_inline void describe_samples(struct switch_record *record,
+                                             struct prcb_sample_slot *slot)
+{
+    struct area *area;
+
+    record->pebs_index = 0;
+    record->samples = 0;
+    if (!slot->active)
+        return;
+    area = area_of(slot);
+    if (!area)
+        return;
+    record->pebs_index = *(volatile __u64 *)&area->index;
+    record->samples = slot->written;
+    record->flags |= SWITCH_INDEX;
+}
+
+SEC("tp_btf/sched_switch")
+int prcb_switch_record(__u64 *ctx)
+{
+    struct task_struct *old = (void *)ctx[1], *new = (void *)ctx[2];
+    __u32 state = (bool)ctx[0] ? TASK_RUNNING_ : has_prev_state ? (__u32)ctx[3] : old->__state;
+    __u32 cpu = bpf_get_smp_processor_id();
+    struct prcb_sample_slot *slot = bpf_map_lookup_elem(&slots, &cpu);
+    void *ring = bpf_map_lookup_elem(&switch_ring, &zero);
+    struct switch_record *record;
+    __u64 size;
+
+    if (!slot || !ring)
+        return 0;
+    record = bpf_ringbuf_reserve(ring, sizeof(*record), 0);
+    if (!record) {
+        slot->switches_lost++;
+        return 0;
+    }
+    record->time_ns = bpf_ktime_get_ns();
+    record->cpu = cpu;
+    record->flags = 0;
+    record->reason = 0; /* the library's: from the cause */
+    record->pad[0] = record->pad[1] = 0;
+    describe_old(record, old, new, state);
+    describe_new(record, old, new);
+    describe_samples(record, slot);
+    size = bpf_ringbuf_query(ring, BPF_RB_RING_SIZE);
+    /* Waking the reader makes switches of its own: not before a quarter is in use. */
+    bpf_ringbuf_submit(record, bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) >= size / 4
+                                   ? BPF_RB_FORCE_WAKEUP
+                                   : BPF_RB_NO_WAKEUP);
+    return 0;
+}
+
+/* Task storage may be made here: the task that waits is the one that runs. */
+SEC("tp_btf/contention_begin")
+int prcb_record_contention_begin(__u64 *ctx)
+{
+    struct task_struct *task = bpf_get_current_task_btf();
+    __u64 lock = ctx[0];
+    __u32 flags = (__u32)ctx[1];
+    struct waited *waited;
+    bool own_mmap_lock;
+
+    if (flags & LCB_F_SPIN_)
+        return 0;
+    waited = bpf_task_storage_get(&locks, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+    if (!waited)
+        return 0;
+    own_mmap_lock =
+        task->mm && lock == (__u64)task->mm + bpf_core_field_offset(struct mm_struct, mmap_lock);
+    waited->cause = cause_of_lock(flags, own_mmap_lock);
+    waited->lock = lock;
+    return 0;
+}
+
+SEC("tp_btf/contention_end")
+int prcb_record_contention_end(__u64 *ctx)
+{
+    struct waited *waited = bpf_task_storage_get(&locks, bpf_get_current_task_btf(), NULL, 0);
+
+    if (waited && waited->lock == ctx[0])
+        waited->lock = 0;
+    return 0;
+}

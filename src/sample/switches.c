@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The stream of switch records.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "samples.skel.h"
+#include "sampler.h"
+
+#define ROOM_DEFAULT (8u << 20)
+#define ROOM_MOST    (1u << 30)
+
+_Static_assert(sizeof(struct prcb_switch) == 72, "as the program writes it");
+_Static_assert(offsetof(struct prcb_switch, cpu) == 16, "as the program writes it");
+_Static_assert(offsetof(struct prcb_switch, old_state) == 40, "as the program writes it");
+_Static_assert(offsetof(struct prcb_switch, old_prio) == 48, "as the program writes it");
+_Static_assert(offsetof(struct prcb_switch, cause) == 52, "as the program writes it");
+_Static_assert(offsetof(struct prcb_switch, ready_ns) == 56, "as the program writes it");
+_Static_assert(offsetof(struct prcb_switch, samples) == 64, "as the program writes it");
+
+struct prcb_switches {
+    struct prcb_sampler *sampler;
+    struct ring ring;
+    struct bpf_link *links[3];
+    uint64_t lost_before; /* by streams before this one */
+};
+
+static uint64_t lost_now(const struct prcb_sampler *s)
+{
+    uint64_t lost = 0;
+
+    for (int cpu = 0; cpu < s->cpus; cpu++)
+        lost += __atomic_load_n(&s->slots[cpu].switches_lost, __ATOMIC_RELAXED);
+    return lost;
+}
+
+/* Locks first: a wait that began before has no cause of its own. */
+static int attach(struct prcb_switches *w, struct prcb_error *err)
+{
+    struct samples_bpf *skeleton = w->sampler->skeleton;
+    struct bpf_program *const programs[] = {skeleton->progs.prcb_record_contention_end,
+                                            skeleton->progs.prcb_record_contention_begin,
+                                            skeleton->progs.prcb_switch_record};
+
+    for (size_t i = 0; i < 3; i++) {
+        if (!bpf_program__autoload(programs[i]))
+            continue;
+        w->links[i] = bpf_program__attach(programs[i]);
+        if (!w->links[i])
+            return prcb_fail(err, -errno, "%s cannot be attached: %s",
+                             bpf_program__name(programs[i]), strerror(errno));
+    }
+    return 0;
+}
+
+static int open_stream(struct prcb_switches *w, size_t bytes, struct prcb_error *err)
+{
+    struct prcb_sampler *s = w->sampler;
+    __u32 zero = 0;
+    int result;
+
+    if (s->switches)
+        return prcb_fail(err, -EBUSY, "this sampler has a stream of switch records already");
+    result = ring_make(bytes, &w->ring);
+    if (result)
+        return prcb_fail(err, result, "no ring of %zu bytes for switch records: %s", bytes,
+                         strerror(-result));
+    w->lost_before = lost_now(s);
+    s->switches = w;
+    if (bpf_map_update_elem(bpf_map__fd(s->skeleton->maps.switch_ring), &zero, &w->ring.fd,
+                            BPF_ANY))
+        return prcb_fail(err, -errno, "the ring for switch records cannot be set: %s",
+                         strerror(errno));
+    return attach(w, err);
+}
+
+int prcb_switches_open(struct prcb_sampler *s, size_t bytes, struct prcb_switches **ret,
+                       struct prcb_error *err)
+{
+    size_t room = (size_t)sysconf(_SC_PAGESIZE);
+    struct prcb_switches *w;
+    int result;
+
+    if (bytes > ROOM_MOST)
+        return prcb_fail(err, -ENOMEM, "a ring of %zu bytes: at most %u", bytes, ROOM_MOST);
+    while (room < (bytes ? bytes : ROOM_DEFAULT))
+        room *= 2;
+    w = calloc(1, sizeof(*w));
+    if (!w)
+        return prcb_fail(err, -ENOMEM, "out of memory");
+    w->sampler = s;
+    w->ring.fd = -1;
+    pthread_mutex_lock(&s->lock);
+    result = open_stream(w, room, err);
+    if (result)
+        switches_close_locked(w);
+    pthread_mutex_unlock(&s->lock);
+    if (!result)
+        *ret = w;
+    return result;
+}
+
+void switches_close_locked(struct prcb_switches *w)
+{
+    struct prcb_sampler *s = w->sampler;
+    __u32 zero = 0;
+
+    for (size_t i = 3; i-- > 0;)
+        bpf_link__destroy(w->links[i]);
+    if (s->switches == w) {
+        bpf_map_delete_elem(bpf_map__fd(s->skeleton->maps.switch_ring), &zero);
+        s->switches = NULL;
+    }
+    ring_close(&w->ring);
+    free(w);
+}
+
+void prcb_switches_close(struct prcb_switches *w)
+{
+    struct prcb_sampler *s;
+
+    if (!w)
+        return;
+    s = w->sampler;
+    pthread_mutex_lock(&s->lock);
+    switches_close_locked(w);
+    pthread_mutex_unlock(&s->lock);
+}
+
+int prcb_switches_fd(const struct prcb_switches *w)
+{
+    return w->ring.fd;
+}
+
+struct reader {
+    int (*fn)(const struct prcb_switch *record, void *ctx);
+    void *ctx;
+};
+
+static int hand_out(const void *data, size_t bytes, void *ctx)
+{
+    const struct reader *reader = ctx;
+    const struct prcb_cause_info *info;
+    struct prcb_switch record;
+
+    memcpy(&record, data, sizeof(record));
+    info = prcb_cause_info(record.cause);
+    record.reason = info ? (uint8_t)info->reason : 0;
+    return reader->fn(&record, reader->ctx);
+}
+
+int prcb_switches_read(struct prcb_switches *w,
+                       int (*fn)(const struct prcb_switch *record, void *ctx), void *ctx,
+                       uint64_t *ret_lost)
+{
+    struct reader reader = {.fn = fn, .ctx = ctx};
+    int result = ring_read(&w->ring, hand_out, &reader);
+
+    if (ret_lost)
+        *ret_lost = lost_now(w->sampler) - w->lost_before;
+    return result;
+}
