@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * prcbd.conf: what is taken, what is refused and with which words, and that the example of the
- * package is what the table says. Argument: the example's file.
+ * package and the manual say what the table says. Arguments: the example, the manual.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,7 +16,7 @@
 
 #include "config.h"
 
-static const char *example_file;
+static const char *example_file, *manual_file;
 
 static int parse(const char *text, struct prcbd_config *ret, struct prcb_error *err)
 {
@@ -200,6 +201,15 @@ static void restart(void **state)
     assert_null(prcbd_config_needs_restart(&old, &new, &at));
 }
 
+static void read_file(const char *name, char *buffer, size_t size)
+{
+    FILE *file = fopen(name, "r");
+
+    assert_non_null(file);
+    buffer[fread(buffer, 1, size - 1, file)] = '\0';
+    fclose(file);
+}
+
 /* To make it anew after a change of the table: PRCBD_WRITE_EXAMPLE=1 in the environment. */
 static void example(void **state)
 {
@@ -217,11 +227,50 @@ static void example(void **state)
         assert_int_equal(fwrite(wanted, 1, length, file), length);
         fclose(file);
     }
-    file = fopen(example_file, "r");
-    assert_non_null(file);
-    found[fread(found, 1, sizeof(found) - 1, file)] = '\0';
-    fclose(file);
+    read_file(example_file, found, sizeof(found));
     assert_string_equal(found, wanted);
+}
+
+/* "*key* = _NUMBER_ (1 to 2)" and, before the next entry, "Default: 1". */
+static void manual(void **state)
+{
+    static const char *const kinds[] = {
+        [PRCBD_TYPE_PATH] = "_PATH_",     [PRCBD_TYPE_NAME] = "_NAME_",
+        [PRCBD_TYPE_NUMBER] = "_NUMBER_", [PRCBD_TYPE_BYTES] = "_SIZE_",
+        [PRCBD_TYPE_MODE] = "_MODE_",     [PRCBD_TYPE_ACCESS] = "none | all | group _NAME_",
+    };
+    char page[16384], entry[256], fallback[256], *reloaded;
+    size_t entries = 0, settings = 0;
+
+    read_file(manual_file, page, sizeof(page));
+    reloaded = strstr(page, "# WHO MAY DO WHAT"); /* before it: those that need a restart */
+    assert_non_null(reloaded);
+    for (const struct prcbd_setting *s = prcbd_settings; s->key; s++) {
+        size_t used = (size_t)snprintf(entry, sizeof(entry), "\n*%s* = %s", s->key, kinds[s->type]);
+        const char *at, *end;
+
+        settings++;
+        if (s->type == PRCBD_TYPE_NUMBER)
+            snprintf(entry + used, sizeof(entry) - used, " (%" PRIu64 " to %" PRIu64 ")", s->min,
+                     s->max);
+        if (s->type == PRCBD_TYPE_BYTES)
+            snprintf(entry + used, sizeof(entry) - used, " (%" PRIu64 "M to %" PRIu64 "G)",
+                     s->min >> 20, s->max >> 30);
+        strcat(entry, "\n\t");
+        snprintf(fallback, sizeof(fallback), "Default: %s%s", s->fallback,
+                 *s->fallback ? "\n" : "");
+        at = strstr(page, entry);
+        if (!at)
+            fail_msg("the manual has no '%s'", entry + 1);
+        end = strstr(at, "\n\n");
+        assert_int_equal(at > reloaded, s->reload);
+        at = strstr(at, fallback);
+        if (!at || at > end)
+            fail_msg("the manual has another default of %s than '%s'", s->key, s->fallback);
+    }
+    for (const char *at = page; (at = strstr(at, "\n\n*")); at++)
+        entries += !strncmp(at + 3 + strcspn(at + 3, "*"), "* = ", 4);
+    assert_int_equal(entries, settings); /* none that the table does not have */
 }
 
 int main(int argc, char **argv)
@@ -235,8 +284,10 @@ int main(int argc, char **argv)
         cmocka_unit_test(written_again),
         cmocka_unit_test(restart),
         cmocka_unit_test(example),
+        cmocka_unit_test(manual),
     };
 
     example_file = argc > 1 ? argv[1] : "packaging/prcbd.conf";
+    manual_file = argc > 2 ? argv[2] : "man/prcbd.conf.5.scd";
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,202 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# The Debian packages in the folder $1, as somebody meets them who installs them: a minimal Debian
+# of its own is made under /tmp, apt installs them there, programs run, a program is compiled, and
+# after a purge nothing is left. Needs root. Prints TAP; all that it makes goes when it ends.
+# shellcheck disable=SC2016,SC2317 # the shell inside expands; the functions are called by name, through check
+set -u
+
+# Mounts are its own and end with it.
+if [[ ${PRCB_CLEAN_ROOT:-} != inside ]]; then
+    exec env PRCB_CLEAN_ROOT=inside unshare --mount --propagation private "$0" "$@"
+fi
+
+packages=$(cd "$1" && pwd)
+version=$(sed -n 's/^Version: //p' "$packages"/prcb_*.changes)
+work=$(mktemp -d /tmp/prcb-clean-root.XXXXXX)
+root=$work/root
+daemon=
+number=0
+failed=0
+
+finish() {
+    if [[ -n $daemon ]]; then
+        kill "$daemon" 2>/dev/null
+        wait "$daemon" 2>/dev/null
+    fi
+    umount -R "$root/proc" "$root/sys" "$root/dev" 2>/dev/null
+    rm -rf --one-file-system "$work"
+}
+trap finish EXIT
+
+check() { # NAME COMMAND...
+    local name=$1 out
+    shift
+    number=$((number + 1))
+    if out=$("$@" 2>&1); then
+        echo "ok $number - $name"
+    else
+        failed=1
+        echo "not ok $number - $name"
+        printf '%s\n' "$out" | tail -n 30 | sed 's/^/# /'
+    fi
+}
+
+inside() {
+    env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 \
+        DEBIAN_FRONTEND=noninteractive HOME=/root timeout 300 chroot "$root" "$@"
+}
+
+as_nobody() {
+    inside setpriv --reuid=nobody --regid=nogroup --clear-groups "$@"
+}
+
+says() { # PATTERN COMMAND...
+    local pattern=$1 out
+    shift
+    out=$("$@" 2>&1)
+    printf '%s\n' "$out"
+    grep -qE "$pattern" <<<"$out"
+}
+
+make_root() {
+    mmdebstrap --quiet --variant=minbase --skip=cleanup/apt bookworm "$root" &&
+        cp /etc/resolv.conf "$root/etc/" && mkdir "$root/debs" && cp "$packages"/*.deb "$root/debs" &&
+        mount -t proc proc "$root/proc" && mount --rbind /sys "$root/sys" &&
+        mount --rbind /dev "$root/dev"
+}
+
+# apt resolves their dependencies; of each other they find those of this folder.
+install() { # PACKAGE...
+    local files=() name
+    for name in "$@"; do
+        files+=("$(cd "$root" && echo ./debs/"${name}"_*.deb)")
+    done
+    inside sh -c 'cd / && apt-get -qq install -y --no-install-recommends "$@"' sh "${files[@]}"
+}
+
+present() { # FILE...
+    local file status=0
+    for file in "$@"; do
+        if [[ ! -e $root/$file ]]; then
+            echo "missing: $file"
+            status=1
+        fi
+    done
+    return "$status"
+}
+
+# Manual pages are left out of a minimal root's documentation only when dpkg is told to.
+manuals() {
+    local page status=0
+    for page in man1/prcb.1 man1/prcb-stat.1 man3/libprcb.3 man5/prcbd.conf.5 man8/prcbd.8; do
+        gzip -t "$root/usr/share/man/$page.gz" || status=1
+    done
+    return "$status"
+}
+
+# What /usr/local, /opt and others hold is no package's business.
+only_system_folders() {
+    inside sh -c 'files=$(dpkg -L prcb prcbd libprcb0 libprcb-nt0) || exit 1
+        ! echo "$files" | grep -vE "^(/\.|/(usr|etc|lib)(/.*)?)$|/local/"'
+}
+
+user_exists() {
+    says '^prcbd:.*:/nonexistent:.*(nologin|false)$' inside getent passwd prcbd
+}
+
+build_example() {
+    inside sh -c 'cd /tmp && for name in request threads; do
+        cc -Wall -Wextra -Werror /usr/share/doc/libprcb-dev/examples/$name.c \
+            $(pkg-config --cflags --libs libprcb) -pthread -o $name || exit 1; done'
+}
+
+build_windows() {
+    cp "$(dirname "${BASH_SOURCE[0]}")/../nt/ported.c" "$root/tmp/" &&
+        inside sh -c 'cd /tmp && cc ported.c $(pkg-config --cflags --libs prcb-nt) -o ported'
+}
+
+start_daemon() {
+    local waited
+    inside prcbd --check-config && inside mkdir -p /run/prcb-test || return 1
+    printf 'socket = /run/prcb-test/socket\npin_directory = /sys/fs/bpf/prcb-test\n' \
+        >"$root/tmp/test.conf"
+    chroot "$root" prcbd --foreground --config /tmp/test.conf >"$work/daemon.log" 2>&1 &
+    daemon=$!
+    for ((waited = 0; waited < 100; waited++)); do
+        if [[ -S $root/run/prcb-test/socket ]]; then
+            return 0
+        fi
+        sleep 0.1
+    done
+    cat "$work/daemon.log"
+    return 1
+}
+
+daemon_serves_nobody() {
+    says '"tier": *"daemon"' as_nobody env PRCB_SOCKET=/run/prcb-test/socket prcb stat -j -- true
+}
+
+daemon_is_not_root() {
+    says '^[0-9]+$' inside id -u prcbd &&
+        [[ $(awk '/^Uid:/ {print $2}' "/proc/$daemon/status") == "$(inside id -u prcbd)" ]]
+}
+
+stop_daemon() {
+    kill "$daemon" && wait "$daemon"
+    local status=$?
+    daemon=
+    inside prcbd --cleanup --config /tmp/test.conf && [[ ! -e /sys/fs/bpf/prcb-test ]] &&
+        rm -rf "$root/run/prcb-test" && [[ $status -eq 0 ]]
+}
+
+purge() {
+    inside apt-get -qq purge -y prcb prcbd libprcb0 libprcb-nt0 libprcb-dev
+}
+
+nothing_left() {
+    local left
+    rm -rf "$root/debs"
+    left=$(find "$root" -xdev -name '*prcb*' -not -path "$root/var/log/*")
+    left+=$(inside getent passwd prcbd)
+    left+=$(inside getent group prcbd)
+    left+=$(inside dpkg-query -W -f '${Package} ${db:Status-Status}\n' 2>/dev/null | grep prcb)
+    printf '%s' "$left"
+    [[ -z $left ]]
+}
+
+check "a clean Debian 12" make_root
+if [[ $failed -ne 0 ]]; then
+    exit 1
+fi
+check "apt installs the programs" install libprcb0 libprcb-nt0 prcb prcbd
+if [[ $failed -ne 0 ]]; then
+    exit 1
+fi
+check "prcb says its version" says "^prcb ${version%-*}\$" inside prcb --version
+check "prcb doctor" says 'tier' inside prcb doctor
+check "prcb stat -- true" says 'switches|SWITCHES' inside prcb stat -- true
+check "prcb stat -- true as nobody" says 'switches|SWITCHES' as_nobody prcb stat -- true
+check "files" present usr/bin/prcb usr/sbin/prcbd etc/prcb/prcbd.conf \
+    lib/systemd/system/prcbd.service lib/systemd/system/prcbd.socket \
+    usr/lib/sysusers.d/prcbd.conf usr/lib/tmpfiles.d/prcbd.conf \
+    usr/share/bash-completion/completions/prcb
+check "folders" only_system_folders
+check "the daemon's user" user_exists
+check "the daemon starts" start_daemon
+check "the daemon is not root" daemon_is_not_root
+check "the daemon serves nobody" daemon_serves_nobody
+check "the daemon ends and cleans up" stop_daemon
+check "installed once more" install libprcb0 libprcb-nt0 prcb prcbd
+check "a compiler" inside apt-get -qq install -y --no-install-recommends gcc libc6-dev pkgconf
+check "apt installs libprcb-dev" install libprcb-dev
+check "manual pages" manuals
+check "the examples compile" build_example
+check "request runs" says 'requests, tier (daemon|bpf|perf)' inside /tmp/request 20
+check "threads runs" says '^sleeper' inside /tmp/threads
+check "a Windows program compiles" build_windows
+check "purge" purge
+check "nothing is left" nothing_left
+echo "1..$number"
+exit $failed

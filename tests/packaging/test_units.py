@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The systemd units, as the build writes them: systemd can read them, they name files that are
+installed, and what the sandbox forbids stays forbidden. Needs systemd's tools, not systemd."""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(os.environ.get("PRCB_SOURCE", pathlib.Path(__file__).resolve().parents[2]))
+ANALYZE = shutil.which("systemd-analyze")
+UNITS = ("prcbd.service", "prcbd.socket")
+
+
+def settings(unit):
+    """Its lines, as a list of (key, value)."""
+    return re.findall(r"(?m)^(\w+)=(.*)$", (ROOT / "packaging" / (unit + ".in")).read_text())
+
+
+def defaults():
+    return dict(re.findall(r"(?m)^(\w+) =[ ]?(.*)$", (ROOT / "packaging/prcbd.conf").read_text()))
+
+
+class Units(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        for unit in UNITS:
+            text = (ROOT / "packaging" / (unit + ".in")).read_text()
+            # /bin/true is there, wherever prcbd will be.
+            text = re.sub(r"@sbindir@/prcbd", "/bin/true", text).replace("@sysconfdir@", "/etc")
+            self.assertNotIn("@", re.sub(r"SystemCallFilter=.*", "", text))
+            (self.folder / unit).write_text(text)
+
+    def analyze(self, *arguments):
+        return subprocess.run([ANALYZE, *arguments], capture_output=True, text=True, timeout=60,
+                              check=False, env={**os.environ, "SYSTEMD_PAGER": "cat",
+                                                "SYSTEMD_LOG_LEVEL": "warning"})
+
+    @unittest.skipUnless(ANALYZE, "systemd-analyze is not installed")
+    def test_systemd_reads_them(self):
+        result = self.analyze("verify", "--man=no", *[str(self.folder / unit) for unit in UNITS])
+        # What it says of other units of this machine is not ours.
+        own = [line for line in result.stderr.splitlines() if "prcbd" in line]
+        self.assertEqual(own, [])
+        self.assertEqual(result.returncode, 0, result.stderr)
+
+    @unittest.skipUnless(ANALYZE, "systemd-analyze is not installed")
+    def test_a_mistake_would_be_seen(self):
+        with open(self.folder / "prcbd.service", "a", encoding="utf-8") as file:
+            file.write("[Service]\nProtectEverything=yes\n")
+        result = self.analyze("verify", "--man=no", str(self.folder / "prcbd.service"))
+        self.assertIn("ProtectEverything", result.stderr)
+
+    @unittest.skipUnless(ANALYZE, "systemd-analyze is not installed")
+    def test_exposure_stays_low(self):
+        # systemd's own scale, in tenths: 0 is closed, 100 an ordinary service started as root.
+        result = self.analyze("security", "--offline=true", "--threshold=25",
+                              str(self.folder / "prcbd.service"))
+        if "unrecognized option" in result.stderr:
+            self.skipTest("this systemd-analyze cannot judge files")
+        self.assertEqual(result.returncode, 0, result.stdout[-1500:] + result.stderr)
+
+    def test_socket_is_where_clients_look(self):
+        socket = dict(settings("prcbd.socket"))
+        self.assertEqual(socket["ListenStream"], defaults()["socket"])
+        self.assertEqual(socket["SocketMode"], defaults()["socket_mode"])
+
+    def test_user_is_the_one_of_the_configuration(self):
+        self.assertIn(f"\nu {defaults()['user']} - ",
+                      (ROOT / "packaging/sysusers.conf").read_text())
+
+    def test_folder_of_the_socket_is_made(self):
+        folder = os.path.dirname(defaults()["socket"])
+        self.assertRegex((ROOT / "packaging/tmpfiles.conf").read_text(),
+                         rf"(?m)^d {folder} 0755 root root -$")
+
+    def test_pins_are_within_what_is_writable(self):
+        writable = dict(settings("prcbd.service"))["ReadWritePaths"].split()
+        self.assertTrue(any(defaults()["pin_directory"].startswith(path + "/")
+                            for path in writable))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
