@@ -249,6 +249,11 @@ static int read_file(struct procfs *fs, int dir, const char *name, size_t *ret)
     return result;
 }
 
+int procfs_read(struct procfs *fs, const char *name, size_t *ret)
+{
+    return read_file(fs, fs->root, name, ret);
+}
+
 void procfs_probe(struct procfs *fs, struct procfs_features *ret)
 {
     struct procfs_schedstat schedstat;

@@ -79,6 +79,9 @@ struct procfs {
 int procfs_open(struct procfs *fs, const char *root);
 void procfs_close(struct procfs *fs); /* takes one that failed to open */
 
+/* Any file beneath the root, into fs->buffer: *ret bytes of it. */
+int procfs_read(struct procfs *fs, const char *name, size_t *ret);
+
 /* What this kernel's /proc can tell, tried on the calling thread. */
 struct procfs_features {
     bool schedstat; /* false: built without CONFIG_SCHED_INFO, or it counts nothing */

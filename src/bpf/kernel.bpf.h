@@ -18,6 +18,15 @@
 
 struct rq {
     __u64 clock;
+    __u64 nr_switches;
+};
+
+struct kernel_stat {
+    unsigned long irqs_sum;
+};
+
+struct irqaction {
+    unsigned int flags;
 };
 
 struct cfs_rq {

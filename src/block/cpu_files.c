@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "cpu_files.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- words and lines ---- */
+
+struct text {
+    const char *at, *end;
+};
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+static void skip_blanks(struct text *text)
+{
+    while (text->at < text->end && is_blank(*text->at))
+        text->at++;
+}
+
+/* The next line, without its end. */
+static bool take_line(struct text *text, struct text *ret)
+{
+    const char *end;
+
+    if (text->at == text->end)
+        return false;
+    end = memchr(text->at, '\n', (size_t)(text->end - text->at));
+    *ret = (struct text){text->at, end ? end : text->end};
+    text->at = end ? end + 1 : text->end;
+    return true;
+}
+
+static bool take_prefix(struct text *text, const char *prefix)
+{
+    size_t length = strlen(prefix);
+
+    if ((size_t)(text->end - text->at) < length || memcmp(text->at, prefix, length))
+        return false;
+    text->at += length;
+    return true;
+}
+
+static bool is_digit(const struct text *text)
+{
+    return text->at < text->end && *text->at >= '0' && *text->at <= '9';
+}
+
+/* Digits up to what is none; what that may be is the caller's to say. */
+static int take_digits(struct text *text, uint64_t *ret)
+{
+    uint64_t value = 0;
+
+    if (!is_digit(text))
+        return -EBADMSG;
+    for (; is_digit(text); text->at++) {
+        if (__builtin_mul_overflow(value, 10, &value) ||
+            __builtin_add_overflow(value, (uint64_t)(*text->at - '0'), &value))
+            return -EBADMSG;
+    }
+    *ret = value;
+    return 0;
+}
+
+/* A number that ends where a word does. */
+static int take_number(struct text *text, uint64_t *ret)
+{
+    struct text rest = *text;
+    uint64_t value;
+
+    skip_blanks(&rest);
+    if (take_digits(&rest, &value) || (rest.at < rest.end && !is_blank(*rest.at)))
+        return -EBADMSG;
+    *text = rest;
+    *ret = value;
+    return 0;
+}
+
+/* ---- parsers ---- */
+
+static int take_range(struct text *text, uint64_t *ret_first, uint64_t *ret_last)
+{
+    if (take_digits(text, ret_first))
+        return -EBADMSG;
+    *ret_last = *ret_first;
+    if (text->at < text->end && *text->at == '-') {
+        text->at++;
+        if (take_digits(text, ret_last))
+            return -EBADMSG;
+    }
+    return *ret_last < *ret_first || *ret_last >= CPU_FILES_MOST ? -EBADMSG : 0;
+}
+
+static int parse_ranges(struct text *text, bool *ret, uint32_t room, uint32_t *ret_end)
+{
+    while (text->at < text->end) {
+        uint64_t first, last;
+
+        if (take_range(text, &first, &last))
+            return -EBADMSG;
+        for (uint64_t n = first; ret && n <= last && n < room; n++)
+            ret[n] = true;
+        if (last + 1 > *ret_end)
+            *ret_end = (uint32_t)last + 1;
+        if (text->at == text->end)
+            break;
+        if (*text->at++ != ',' || text->at == text->end)
+            return -EBADMSG;
+    }
+    return 0;
+}
+
+int cpu_parse_list(const char *text, size_t length, bool *ret, uint32_t room, uint32_t *ret_end)
+{
+    struct text all = {text, text + length}, line = all, again;
+    uint32_t end = 0;
+
+    take_line(&all, &line);
+    again = line;
+    if (all.at != all.end || parse_ranges(&line, NULL, 0, &end))
+        return -EBADMSG;
+    memset(ret, 0, room * sizeof(*ret));
+    parse_ranges(&again, ret, room, &end);
+    *ret_end = end;
+    return 0;
+}
+
+static int parse_stat_line(struct text *line, struct cpu_stat *ret)
+{
+    struct cpu_stat stat = {0};
+    uint64_t number;
+
+    if (take_digits(line, &number) || number >= CPU_FILES_MOST)
+        return -EBADMSG;
+    stat.number = (uint32_t)number;
+    while (stat.fields < CPU_STAT_FIELDS && !take_number(line, &stat.ticks[stat.fields]))
+        stat.fields++;
+    skip_blanks(line);
+    /* Either all that is known was there, or the line ended after a number. */
+    if (stat.fields <= CPU_STAT_IDLE || (stat.fields < CPU_STAT_FIELDS && line->at < line->end))
+        return -EBADMSG;
+    *ret = stat;
+    return 1;
+}
+
+int cpu_parse_stat(const char **at, const char *end, struct cpu_stat *ret)
+{
+    struct text text = {*at, end}, line;
+
+    while (take_line(&text, &line)) {
+        if (!take_prefix(&line, "cpu"))
+            break; /* they come first */
+        if (!is_digit(&line))
+            continue; /* the sum of all */
+        *at = text.at;
+        return parse_stat_line(&line, ret);
+    }
+    *at = end;
+    return 0;
+}
+
+/* "           CPU0       CPU1": which processor each column is of. */
+static int parse_header(struct text *line, uint16_t *columns, uint32_t *ret_count)
+{
+    uint32_t count = 0;
+
+    for (skip_blanks(line); line->at < line->end; skip_blanks(line)) {
+        uint64_t number;
+
+        if (!take_prefix(line, "CPU") || take_number(line, &number) || number >= CPU_FILES_MOST ||
+            count == CPU_FILES_MOST)
+            return -EBADMSG;
+        columns[count++] = (uint16_t)number;
+    }
+    *ret_count = count;
+    return count ? 0 : -EBADMSG;
+}
+
+static bool is_skipped(const char *label, size_t length, const char *const *skip)
+{
+    for (; skip && *skip; skip++) {
+        if (strlen(*skip) == length && !memcmp(*skip, label, length))
+            return true;
+    }
+    return false;
+}
+
+static int add_row(struct text *line, const char *const *skip, const uint16_t *columns,
+                   uint32_t count, uint64_t *ret, uint32_t room)
+{
+    const char *colon;
+    struct text check;
+    uint32_t numbers = 0;
+    uint64_t value;
+
+    skip_blanks(line);
+    if (line->at == line->end)
+        return 0;
+    colon = memchr(line->at, ':', (size_t)(line->end - line->at));
+    if (!colon)
+        return -EBADMSG;
+    if (is_skipped(line->at, (size_t)(colon - line->at), skip))
+        return 0;
+    line->at = colon + 1;
+    for (check = *line; numbers < count && !take_number(&check, &value);)
+        numbers++;
+    if (numbers < count)
+        return 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!take_number(line, &value) && columns[i] < room)
+            ret[columns[i]] += value;
+    }
+    return 0;
+}
+
+int cpu_parse_columns(const char *text, size_t length, const char *const *skip, uint64_t *ret,
+                      uint32_t room)
+{
+    struct text all = {text, text + length}, line;
+    uint16_t columns[CPU_FILES_MOST];
+    uint32_t count;
+
+    memset(ret, 0, room * sizeof(*ret));
+    if (!take_line(&all, &line) || parse_header(&line, columns, &count))
+        return -EBADMSG;
+    while (take_line(&all, &line)) {
+        if (add_row(&line, skip, columns, count, ret, room))
+            return -EBADMSG;
+    }
+    return 0;
+}
+
+/* The value behind "key\t: ". */
+static bool take_key(struct text *line, const char *key)
+{
+    if (!take_prefix(line, key))
+        return false;
+    skip_blanks(line);
+    if (!take_prefix(line, ":"))
+        return false;
+    skip_blanks(line);
+    return true;
+}
+
+int cpu_parse_mhz(const char *text, size_t length, uint32_t *ret, uint32_t room)
+{
+    struct text all = {text, text + length}, line;
+    uint64_t number = UINT64_MAX, value;
+
+    memset(ret, 0, room * sizeof(*ret));
+    while (take_line(&all, &line)) {
+        if (take_key(&line, "processor")) {
+            if (take_digits(&line, &number))
+                number = UINT64_MAX; /* arm's oldest: "Processor : ARMv7 ..." has no number */
+        } else if (take_key(&line, "cpu MHz")) {
+            if (take_digits(&line, &value) || value > UINT32_MAX)
+                return -EBADMSG;
+            if (number < room)
+                ret[number] = (uint32_t)value;
+        }
+    }
+    return 0;
+}
+
+int cpu_parse_number(const char *text, size_t length, uint64_t *ret)
+{
+    struct text all = {text, text + length}, line = all;
+    uint64_t value;
+
+    take_line(&all, &line);
+    if (all.at != all.end || take_number(&line, &value))
+        return -EBADMSG;
+    skip_blanks(&line);
+    if (line.at != line.end)
+        return -EBADMSG;
+    *ret = value;
+    return 0;
+}
+
+int cpu_parse_word(const char *text, size_t length, char *ret, size_t room)
+{
+    struct text all = {text, text + length}, line = all;
+    size_t used = 0;
+
+    take_line(&all, &line);
+    skip_blanks(&line);
+    if (line.at == line.end)
+        return -EBADMSG;
+    for (; line.at < line.end && used + 1 < room; line.at++)
+        ret[used++] = *line.at > ' ' && *line.at < 127 ? *line.at : '?';
+    ret[used] = '\0';
+    return 0;
+}
+
+/* ---- readers ---- */
+
+#define CPU_FOLDER "sys/devices/system/cpu"
+
+static int read_number(struct procfs *fs, uint32_t number, const char *file, uint64_t *ret)
+{
+    char path[128];
+    size_t length;
+    int result;
+
+    snprintf(path, sizeof(path), CPU_FOLDER "/cpu%u/%s", number, file);
+    result = procfs_read(fs, path, &length);
+    return result ? result : cpu_parse_number(fs->buffer, length, ret);
+}
+
+/* cpufreq writes kilohertz, CPPC megahertz. The first row of a member that can be read is taken. */
+static const struct {
+    const char *file;
+    uint32_t member; /* enum cpu_sysfs_member */
+    uint32_t per_mhz;
+    size_t offset;
+} frequencies[] = {
+    {"cpufreq/scaling_cur_freq", CPU_SYSFS_MHZ, 1000, offsetof(struct cpu_sysfs, mhz)},
+    {"cpufreq/cpuinfo_max_freq", CPU_SYSFS_MAX, 1000, offsetof(struct cpu_sysfs, max_mhz)},
+    {"cpufreq/scaling_max_freq", CPU_SYSFS_LIMIT, 1000, offsetof(struct cpu_sysfs, limit_mhz)},
+    {"cpufreq/scaling_min_freq", CPU_SYSFS_MIN, 1000, offsetof(struct cpu_sysfs, min_mhz)},
+    {"cpufreq/base_frequency", CPU_SYSFS_NOMINAL, 1000, offsetof(struct cpu_sysfs, nominal_mhz)},
+    {"acpi_cppc/nominal_freq", CPU_SYSFS_NOMINAL, 1, offsetof(struct cpu_sysfs, nominal_mhz)},
+};
+
+static void read_frequencies(struct procfs *fs, uint32_t number, struct cpu_sysfs *ret)
+{
+    for (size_t i = 0; i < sizeof(frequencies) / sizeof(frequencies[0]); i++) {
+        uint32_t mhz;
+        uint64_t value;
+
+        if (ret->present & frequencies[i].member ||
+            read_number(fs, number, frequencies[i].file, &value) || !value ||
+            value / frequencies[i].per_mhz > UINT32_MAX)
+            continue;
+        mhz = (uint32_t)(value / frequencies[i].per_mhz);
+        memcpy((char *)ret + frequencies[i].offset, &mhz, sizeof(mhz));
+        ret->present |= frequencies[i].member;
+    }
+}
+
+static int read_state(struct procfs *fs, uint32_t number, uint32_t state, struct cpu_sysfs *ret)
+{
+    char file[64], path[128];
+    uint64_t microseconds;
+    size_t length;
+
+    snprintf(path, sizeof(path), CPU_FOLDER "/cpu%u/cpuidle/state%u/name", number, state);
+    if (procfs_read(fs, path, &length) ||
+        cpu_parse_word(fs->buffer, length, ret->idle_states[state].name, CPU_FILES_NAME))
+        return -ENOENT;
+    snprintf(file, sizeof(file), "cpuidle/state%u/usage", state);
+    if (read_number(fs, number, file, &ret->idle_states[state].entries))
+        return -ENOENT;
+    snprintf(file, sizeof(file), "cpuidle/state%u/time", state);
+    if (read_number(fs, number, file, &microseconds) || microseconds > UINT64_MAX / 1000)
+        return -ENOENT;
+    ret->idle_states[state].residency_ns = microseconds * 1000;
+    return 0;
+}
+
+void cpu_read_sysfs(struct procfs *fs, uint32_t number, struct cpu_sysfs *ret)
+{
+    memset(ret, 0, sizeof(*ret));
+    read_frequencies(fs, number, ret);
+    if (!read_number(fs, number, "thermal_throttle/core_throttle_count", &ret->throttles) ||
+        !read_number(fs, number, "thermal_throttle/package_throttle_count", &ret->throttles))
+        ret->present |= CPU_SYSFS_THROTTLES;
+    while (ret->idle_state_count < CPU_FILES_IDLE_STATES &&
+           !read_state(fs, number, ret->idle_state_count, ret))
+        ret->idle_state_count++;
+    if (ret->idle_state_count)
+        ret->present |= CPU_SYSFS_IDLE;
+}
+
+static int list_of_stat(struct procfs *fs, bool *ret, uint32_t room, uint32_t *ret_end)
+{
+    struct cpu_stat stat;
+    const char *at, *end;
+    size_t length;
+    uint32_t last = 0;
+    int result = procfs_read(fs, "proc/stat", &length);
+
+    if (result)
+        return result;
+    memset(ret, 0, room * sizeof(*ret));
+    end = fs->buffer + length;
+    for (at = fs->buffer; (result = cpu_parse_stat(&at, end, &stat)) > 0;) {
+        if (stat.number < room)
+            ret[stat.number] = true;
+        if (stat.number >= last)
+            last = stat.number + 1;
+    }
+    if (!result)
+        *ret_end = last;
+    return result;
+}
+
+int cpu_read_list(struct procfs *fs, const char *which, bool *ret, uint32_t room, uint32_t *ret_end)
+{
+    char path[64];
+    size_t length;
+    int result;
+
+    snprintf(path, sizeof(path), CPU_FOLDER "/%s", which);
+    result = procfs_read(fs, path, &length);
+    if (result == -ENOENT || result == -ENOTDIR)
+        return list_of_stat(fs, ret, room, ret_end);
+    return result ? result : cpu_parse_list(fs->buffer, length, ret, room, ret_end);
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "processor_map.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "seqcount_abi.h"
+
+#define GIVE_UP_NS 20000000ull
+#define SPINS      1000
+
+static size_t pages(size_t bytes)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+    return (bytes + page - 1) / page * page;
+}
+
+static int check_head(const struct prcb_processor_head *head, struct prcb_error *err)
+{
+    if (head->magic != PRCB_PROCESSOR_MAGIC)
+        return prcb_fail(err, -EPROTO, "these are no processor blocks (magic 0x%x)", head->magic);
+    if (head->abi_major != PRCB_PROCESSOR_MAJOR)
+        return prcb_fail(err, -EPROTO,
+                         "processor blocks of version %u: this library (%s) reads version %u",
+                         head->abi_major, PRCB_VERSION, PRCB_PROCESSOR_MAJOR);
+    if (!head->count || head->count > CPU_FILES_MOST || head->block_stride % 8 ||
+        head->block_size < PROCESSOR_TIMES_BYTES || head->block_stride < head->block_size ||
+        head->block_stride < sizeof(*head) || head->block_stride > 1u << 20)
+        return prcb_fail(err, -EPROTO, "the head of the processor blocks makes no sense");
+    return 0;
+}
+
+int processor_map_open(int fd, struct processor_map *ret, struct prcb_error *err)
+{
+    size_t bytes = pages(sizeof(struct prcb_processor_head));
+    struct prcb_processor_head head;
+    void *memory = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
+    int result;
+
+    if (memory == MAP_FAILED)
+        return prcb_fail(err, -errno, "the processor blocks cannot be mapped: %s", strerror(errno));
+    memcpy(&head, memory, sizeof(head));
+    munmap(memory, bytes);
+    result = check_head(&head, err);
+    if (result)
+        return result;
+    bytes = pages((size_t)head.block_stride * (head.count + 1));
+    memory = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
+    if (memory == MAP_FAILED)
+        return prcb_fail(err, -errno, "the blocks of %u processors cannot be mapped: %s",
+                         head.count, strerror(errno));
+    *ret = (struct processor_map){
+        .memory = memory,
+        .bytes = bytes,
+        .count = head.count,
+        .stride = head.block_stride,
+        .block_size = head.block_size,
+        .features = head.features,
+    };
+    return 0;
+}
+
+void processor_map_close(struct processor_map *map)
+{
+    if (map->memory)
+        munmap((void *)map->memory, map->bytes);
+    *map = (struct processor_map){0};
+}
+
+/* A writer is done in a microsecond, unless a hypervisor took its processor away in the middle:
+ * give ours up once, then wait a bounded time. False: that is over. */
+static bool wait_for_writer(uint32_t pass, uint64_t *deadline)
+{
+    if (pass % SPINS)
+        return true;
+    if (!*deadline) {
+        *deadline = clock_mono() + GIVE_UP_NS;
+        sched_yield();
+        return true;
+    }
+    return clock_mono() <= *deadline;
+}
+
+int processor_block_copy(const struct processor_map *map, uint32_t number, size_t bytes,
+                         struct prcb_processor_block *ret, uint32_t *retries)
+{
+    const struct prcb_processor_block *block =
+        (const struct prcb_processor_block *)(map->memory + (size_t)map->stride * (number + 1));
+    uint64_t deadline = 0;
+
+    if (bytes > map->block_size) {
+        memset((char *)ret + map->block_size, 0, bytes - map->block_size);
+        bytes = map->block_size;
+    }
+    for (uint32_t pass = 1;; pass++) {
+        uint32_t begin = prcb_seq_read_begin(&block->seq);
+
+        if (!(begin & 1)) {
+            prcb_seq_copy(ret, block, (uint32_t)bytes);
+            if (!prcb_seq_read_retry(&block->seq, begin))
+                return 0;
+        }
+        ++*retries;
+        if (!wait_for_writer(pass, &deadline))
+            return -EAGAIN;
+    }
+}
+
+static enum part live_part(const struct prcb_processor_block *copy)
+{
+    if (copy->hard_depth)
+        return PART_INTERRUPT;
+    if (copy->beneath & PRCB_PROCESSOR_IN_SOFT)
+        return PART_DPC;
+    if (copy->beneath & PRCB_PROCESSOR_IN_IDLE)
+        return PART_IDLE;
+    return PART_KERNEL;
+}
+
+/* What tasks ran since the last tick, by what the ticks have found so far: each tick hits user
+ * mode with that probability. Before the first it is all the kernel's. */
+static uint64_t user_share(const struct prcb_processor_block *copy, uint64_t busy)
+{
+    uint64_t known = copy->user_ns + copy->kernel_ns;
+
+    if (!busy || !copy->user_ns)
+        return 0;
+    if (!copy->kernel_ns)
+        return busy;
+    return (uint64_t)((double)busy * ((double)copy->user_ns / (double)known));
+}
+
+/* Length of the present stretch, and of it what interrupted an update of the block. */
+static uint64_t open_stretch(const struct prcb_processor_block *copy, uint64_t now,
+                             uint64_t *ret_pending)
+{
+    uint64_t elapsed =
+        copy->state == PRCB_PROCESSOR_ONLINE && now > copy->stamp ? now - copy->stamp : 0;
+    uint64_t pending = copy->nested_ns - copy->folded_ns;
+
+    *ret_pending = pending < elapsed ? pending : elapsed;
+    return elapsed;
+}
+
+void processor_block_times(const struct prcb_processor_block *copy, uint64_t now, struct parts *ret,
+                           enum part *live)
+{
+    uint64_t pending, elapsed = open_stretch(copy, now, &pending), busy = copy->busy_ns, user;
+
+    *live = live_part(copy);
+    ret->wall = copy->stamp + elapsed - copy->started - copy->offline_ns;
+    ret->ns[PART_IDLE] = copy->idle_ns;
+    ret->ns[PART_DPC] = copy->dpc_ns;
+    ret->ns[PART_INTERRUPT] = copy->interrupt_ns + pending;
+    ret->ns[PART_STEAL] = copy->steal_ns;
+    if (*live == PART_KERNEL)
+        busy += elapsed - pending;
+    else
+        ret->ns[*live] += elapsed - pending;
+    user = user_share(copy, busy);
+    ret->ns[PART_USER] = copy->user_ns + user;
+    ret->ns[PART_KERNEL] = copy->kernel_ns + busy - user;
+}
+
+uint64_t processor_block_interrupted(const struct prcb_processor_block *copy, uint64_t now)
+{
+    uint64_t pending, elapsed = open_stretch(copy, now, &pending);
+    enum part live = live_part(copy);
+
+    return copy->interrupt_ns + copy->dpc_ns +
+           (live == PART_INTERRUPT || live == PART_DPC ? elapsed : pending);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Processor blocks in mapped memory: from the file descriptor of a map, whoever loaded the programs
+ * that write it, to figures. Reads only; no program, no procfs.
+ */
+#ifndef PRCB_BLOCK_PROCESSOR_MAP_H
+#define PRCB_BLOCK_PROCESSOR_MAP_H
+
+#include "processors_view.h"
+
+#include "processor_abi.h"
+
+struct processor_map {
+    const char *memory; /* mapped read-only */
+    size_t bytes;
+    uint32_t count, stride, block_size, features; /* of the head */
+};
+
+/* Maps the map behind fd, which stays the caller's. -EPROTO: it is none that this library can
+ * read. */
+int processor_map_open(int fd, struct processor_map *ret, struct prcb_error *err);
+void processor_map_close(struct processor_map *map);
+
+/* A consistent copy of the first bytes (a multiple of 8) of a block; what the writer does not
+ * have is 0. -EAGAIN: inconsistent for 20 ms. *retries grows by the passes thrown away. */
+int processor_block_copy(const struct processor_map *map, uint32_t number, size_t bytes,
+                         struct prcb_processor_block *ret, uint32_t *retries);
+
+/* Bytes that processor_block_times needs. */
+#define PROCESSOR_TIMES_BYTES 128
+
+/* The times of a copy at a moment of the writer's clock; *live is the part that grows. */
+void processor_block_times(const struct prcb_processor_block *copy, uint64_t now, struct parts *ret,
+                           enum part *live);
+
+/* What interrupts and softirqs have taken of the processor until now. */
+uint64_t processor_block_interrupted(const struct prcb_processor_block *copy, uint64_t now);
+
+#endif

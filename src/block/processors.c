@@ -1,0 +1,579 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The public calls, and what is the same for both tiers.
+ */
+#include "processors_view.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- opening ---- */
+
+static int read_options(const struct prcb_processors_options *from,
+                        struct prcb_processors_options *ret, struct prcb_error *err)
+{
+    const char *bytes = (const char *)from;
+
+    memset(ret, 0, sizeof(*ret));
+    if (!from)
+        return 0;
+    if (from->size < sizeof(from->size))
+        return prcb_fail(err, -EINVAL, "prcb_processors_options.size is not set");
+    for (size_t i = sizeof(*ret); i < from->size; i++) {
+        if (bytes[i])
+            return prcb_fail(err, -E2BIG,
+                             "prcb_processors_options has a member that this library (%s) does "
+                             "not know",
+                             PRCB_VERSION);
+    }
+    memcpy(ret, from, from->size < sizeof(*ret) ? from->size : sizeof(*ret));
+    if (ret->tier > PRCB_TIER_BPF)
+        return prcb_fail(err, -EINVAL, "there is no tier %d", (int)ret->tier);
+    if (ret->flags)
+        return prcb_fail(err, -EINVAL,
+                         "prcb_processors_options.flags 0x%x has bits that mean "
+                         "nothing",
+                         ret->flags);
+    if (ret->root && ret->tier == PRCB_TIER_BPF)
+        return prcb_fail(err, -EINVAL, "a recorded tree has no eBPF: the bpf tier cannot read %s",
+                         ret->root);
+    return 0;
+}
+
+void processors_lack(struct prcb_processors *v, uint64_t members, const char *why)
+{
+    for (int i = 0; i < MEMBERS; i++) {
+        if ((members & (1ull << i)) && !v->absent[i])
+            v->absent[i] = why;
+    }
+    v->present &= ~members;
+}
+
+static int count_possible(struct prcb_processors *v, struct prcb_error *err)
+{
+    uint32_t end = 0;
+    int result;
+    bool *possible = calloc(CPU_FILES_MOST, sizeof(*possible));
+
+    if (!possible)
+        return prcb_fail(err, -ENOMEM, "out of memory");
+    result = cpu_read_list(&v->fs, "possible", possible, CPU_FILES_MOST, &end);
+    free(possible);
+    if (result == -EBADMSG || (!result && !end))
+        return prcb_fail(err, -EBADMSG,
+                         "sys/devices/system/cpu/possible and proc/stat name no processor");
+    if (result)
+        return prcb_fail(err, result,
+                         "neither sys/devices/system/cpu/possible nor proc/stat can be read: %s",
+                         strerror(-result));
+    v->count = end;
+    v->slots = calloc(end, sizeof(*v->slots));
+    return v->slots ? 0 : prcb_fail(err, -ENOMEM, "out of memory");
+}
+
+#ifdef PRCB_HAVE_BPF
+static int try_bpf(struct prcb_processors *v, bool forced, struct prcb_error *err)
+{
+    struct prcb_error why = {0};
+    int result;
+
+    v->source = &processors_from_bpf;
+    result = v->source->open(v, &why);
+    if (!result)
+        return 0;
+    v->source->close(v);
+    memset(v->absent, 0, sizeof(v->absent));
+    if (forced && err)
+        *err = why;
+    if (!forced)
+        memcpy(v->tier_reason, why.text, sizeof(v->tier_reason) - 1);
+    return result;
+}
+#else
+static int try_bpf(struct prcb_processors *v, bool forced, struct prcb_error *err)
+{
+    static const char why[] = "this build of prcb has no bpf tier (configured with "
+                              "-Dbpf=disabled, or clang, bpftool or libbpf were missing)";
+
+    snprintf(v->tier_reason, sizeof(v->tier_reason), "%s", why);
+    return forced ? prcb_fail(err, -EOPNOTSUPP, "%s", why) : -EOPNOTSUPP;
+}
+#endif
+
+static int open_source(struct prcb_processors *v, const struct prcb_processors_options *options,
+                       struct prcb_error *err)
+{
+    int result;
+
+    if (options->tier != PRCB_TIER_PERF && !options->root) {
+        result = try_bpf(v, options->tier == PRCB_TIER_BPF, err);
+        if (!result || options->tier == PRCB_TIER_BPF)
+            return result;
+    }
+    v->source = &processors_from_files;
+    return v->source->open(v, err);
+}
+
+/* ---- facts ---- */
+
+struct fresh {
+    bool *online;
+    struct cpu_sysfs *sysfs;
+};
+
+static void take_facts(struct prcb_processors *v, const struct fresh *fresh)
+{
+    for (uint32_t i = 0; i < v->count; i++) {
+        struct processor_facts *facts = &v->slots[i].facts;
+        uint64_t throttles = facts->sysfs.throttles;
+
+        facts->online = fresh->online[i];
+        facts->sysfs = fresh->sysfs[i];
+        /* An offline processor's files are gone or begin anew. */
+        if (facts->sysfs.throttles < throttles)
+            facts->sysfs.throttles = throttles;
+        facts->has_performance = v->msr && msr_performance(v->msr, i, &facts->performance_permille);
+    }
+}
+
+/* x86 kernels without cpufreq know a frequency all the same. */
+static void add_cpuinfo(struct prcb_processors *v, struct fresh *fresh)
+{
+    uint32_t *mhz;
+    size_t length;
+
+    for (uint32_t i = 0; i < v->count; i++) {
+        if (fresh->sysfs[i].present & CPU_SYSFS_MHZ)
+            return;
+    }
+    mhz = calloc(v->count, sizeof(*mhz));
+    if (mhz && !procfs_read(&v->fs, "proc/cpuinfo", &length) &&
+        !cpu_parse_mhz(v->fs.buffer, length, mhz, v->count)) {
+        for (uint32_t i = 0; i < v->count; i++) {
+            fresh->sysfs[i].mhz = mhz[i];
+            fresh->sysfs[i].present |= mhz[i] ? CPU_SYSFS_MHZ : 0;
+        }
+    }
+    free(mhz);
+}
+
+/* Reads before the lock is taken: readers need not wait for sysfs. */
+static int refresh_facts(struct prcb_processors *v, struct prcb_error *err)
+{
+    struct fresh fresh = {calloc(v->count, sizeof(*fresh.online)),
+                          calloc(v->count, sizeof(*fresh.sysfs))};
+    uint32_t end;
+    int result = fresh.online && fresh.sysfs ? 0 : -ENOMEM;
+
+    if (!result)
+        result = cpu_read_list(&v->fs, "online", fresh.online, v->count, &end);
+    for (uint32_t i = 0; !result && i < v->count; i++)
+        cpu_read_sysfs(&v->fs, i, &fresh.sysfs[i]);
+    if (!result) {
+        add_cpuinfo(v, &fresh);
+        pthread_mutex_lock(&v->lock);
+        take_facts(v, &fresh);
+        pthread_mutex_unlock(&v->lock);
+    }
+    free(fresh.online);
+    free(fresh.sysfs);
+    if (result)
+        return prcb_fail(err, result, "sys/devices/system/cpu/online: %s",
+                         result == -EBADMSG ? "not a list of processors" : strerror(-result));
+    return 0;
+}
+
+/* Members that no processor has now. */
+static void find_lacking(struct prcb_processors *v)
+{
+    static const struct {
+        uint32_t of_sysfs;
+        uint64_t member;
+        const char *why;
+    } rows[] = {
+        {CPU_SYSFS_MHZ, PRCB_CPU_HAS_MHZ,
+         "the machine has no cpufreq driver, and /proc/cpuinfo tells no frequency"},
+        {CPU_SYSFS_MAX, PRCB_CPU_HAS_MAX_MHZ, "the machine has no cpufreq driver"},
+        {CPU_SYSFS_LIMIT, PRCB_CPU_HAS_LIMIT_MHZ, "the machine has no cpufreq driver"},
+        {CPU_SYSFS_MIN, PRCB_CPU_HAS_MIN_MHZ, "the machine has no cpufreq driver"},
+        {CPU_SYSFS_NOMINAL, PRCB_CPU_HAS_NOMINAL_MHZ,
+         "neither the cpufreq driver (base_frequency) nor ACPI's CPPC tells it"},
+        {CPU_SYSFS_THROTTLES, PRCB_CPU_HAS_THROTTLES,
+         "the machine counts no thermal throttling (sysfs has no thermal_throttle)"},
+    };
+    uint32_t any = 0;
+
+    for (uint32_t i = 0; i < v->count; i++)
+        any |= v->slots[i].facts.sysfs.present;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (!(any & rows[i].of_sysfs))
+            processors_lack(v, rows[i].member, rows[i].why);
+    }
+}
+
+static void open_msr(struct prcb_processors *v)
+{
+    const char *why = "a recorded machine has no counters";
+
+    if (v->recorded || msr_open(v->count, &v->msr, &why))
+        processors_lack(v, PRCB_CPU_HAS_PERFORMANCE, why);
+}
+
+/* ---- the life of a view ---- */
+
+static int read_raw(struct prcb_processors *v, uint32_t number, struct parts *parts,
+                    enum part *live, struct prcb_processor *ret)
+{
+    memset(ret, 0, sizeof(*ret));
+    return v->source->record(v, number, v->source->now(v), parts, live, ret);
+}
+
+/* Where everything counts from. */
+static int take_base(struct prcb_processors *v, struct prcb_error *err)
+{
+    for (uint32_t i = 0; i < v->count; i++) {
+        struct processor_slot *slot = &v->slots[i];
+        enum part live;
+        int result = read_raw(v, i, &slot->base, &live, &slot->from);
+
+        slot->from.throttles = slot->facts.sysfs.throttles;
+        if (result)
+            return prcb_fail(err, result, "processor %u stayed inconsistent: its writer is stuck",
+                             i);
+    }
+    return 0;
+}
+
+static int open_view(struct prcb_processors *v, const struct prcb_processors_options *options,
+                     struct prcb_error *err)
+{
+    int result = procfs_open(&v->fs, options->root ? options->root : "/");
+
+    if (result)
+        return prcb_fail(err, result, "%s: %s", options->root ? options->root : "/",
+                         strerror(-result));
+    v->recorded = options->root != NULL;
+    v->present = ~0ull >> (64 - MEMBERS);
+    result = count_possible(v, err);
+    if (!result) {
+        open_msr(v);
+        result = refresh_facts(v, err);
+    }
+    if (!result)
+        result = open_source(v, options, err);
+    if (result)
+        return result;
+    find_lacking(v);
+    return take_base(v, err);
+}
+
+int prcb_processors_open(const struct prcb_processors_options *opts, struct prcb_processors **ret,
+                         struct prcb_error *err)
+{
+    struct prcb_processors_options options;
+    struct prcb_processors *v;
+    int result = read_options(opts, &options, err);
+
+    if (result)
+        return result;
+    v = calloc(1, sizeof(*v));
+    if (!v)
+        return prcb_fail(err, -ENOMEM, "out of memory");
+    v->fs.root = -1;
+    pthread_mutex_init(&v->lock, NULL);
+    pthread_mutex_init(&v->refresh_lock, NULL);
+    clock_base_init(&v->clock_base);
+    result = open_view(v, &options, err);
+    if (result) {
+        prcb_processors_close(v);
+        return result;
+    }
+    *ret = v;
+    return 0;
+}
+
+void prcb_processors_close(struct prcb_processors *v)
+{
+    if (!v)
+        return;
+    if (v->source)
+        v->source->close(v);
+    msr_close(v->msr);
+    procfs_close(&v->fs);
+    pthread_mutex_destroy(&v->lock);
+    pthread_mutex_destroy(&v->refresh_lock);
+    free(v->slots);
+    free(v);
+}
+
+enum prcb_tier prcb_processors_tier(const struct prcb_processors *v)
+{
+    return v->source->number;
+}
+
+const char *prcb_processors_tier_reason(const struct prcb_processors *v)
+{
+    return v->tier_reason[0] ? v->tier_reason : NULL;
+}
+
+uint32_t prcb_processors_count(const struct prcb_processors *v)
+{
+    return v->count;
+}
+
+int prcb_processors_refresh(struct prcb_processors *v, struct prcb_error *err)
+{
+    int result;
+
+    pthread_mutex_lock(&v->refresh_lock);
+    result = refresh_facts(v, err);
+    if (!result)
+        result = v->source->refresh(v, err);
+    pthread_mutex_unlock(&v->refresh_lock);
+    return result;
+}
+
+/* ---- reading ---- */
+
+void parts_never_back(const struct parts *last, struct parts *now, enum part live)
+{
+    uint64_t owed = 0;
+
+    if (now->wall < last->wall) {
+        now->ns[live] += last->wall - now->wall;
+        now->wall = last->wall;
+    }
+    for (int i = 0; i < PARTS; i++) {
+        if (now->ns[i] < last->ns[i]) {
+            owed += last->ns[i] - now->ns[i];
+            now->ns[i] = last->ns[i];
+        }
+    }
+    for (int i = 0; owed && i < PARTS; i++) {
+        uint64_t grown = now->ns[i] - last->ns[i], taken = grown < owed ? grown : owed;
+
+        now->ns[i] -= taken;
+        owed -= taken;
+    }
+}
+
+/* From the opening of the view on, and not before what was returned last. */
+static void settle(struct processor_slot *slot, struct parts *parts, enum part live)
+{
+    parts->wall -= slot->base.wall;
+    for (int i = 0; i < PARTS; i++)
+        parts->ns[i] -= slot->base.ns[i];
+    parts_never_back(&slot->last, parts, live);
+    slot->last = *parts;
+}
+
+int prcb_processors_times(struct prcb_processors *v, struct prcb_processor_times *ret,
+                          uint32_t count)
+{
+    uint64_t now;
+    int result = 0;
+
+    if (count > v->count)
+        return -ENXIO;
+    pthread_mutex_lock(&v->lock);
+    now = v->source->now(v);
+    for (uint32_t i = 0; !result && i < count; i++) {
+        struct parts parts;
+        enum part live;
+        uint32_t flags;
+
+        result = v->source->times(v, i, now, &parts, &live, &flags);
+        if (result)
+            break;
+        settle(&v->slots[i], &parts, live);
+        ret[i] = (struct prcb_processor_times){
+            .wall_ns = parts.wall,
+            .idle_ns = parts.ns[PART_IDLE],
+            .user_ns = parts.ns[PART_USER],
+            .kernel_ns = parts.ns[PART_KERNEL],
+            .dpc_ns = parts.ns[PART_DPC],
+            .interrupt_ns = parts.ns[PART_INTERRUPT],
+            .steal_ns = parts.ns[PART_STEAL],
+            .flags = flags,
+        };
+    }
+    pthread_mutex_unlock(&v->lock);
+    return result;
+}
+
+static void add_facts(const struct processor_facts *facts, struct prcb_processor *ret)
+{
+    static const struct {
+        uint32_t of_sysfs;
+        uint32_t member;
+    } rows[] = {
+        {CPU_SYSFS_MHZ, PRCB_CPU_HAS_MHZ},
+        {CPU_SYSFS_MAX, PRCB_CPU_HAS_MAX_MHZ},
+        {CPU_SYSFS_LIMIT, PRCB_CPU_HAS_LIMIT_MHZ},
+        {CPU_SYSFS_MIN, PRCB_CPU_HAS_MIN_MHZ},
+        {CPU_SYSFS_NOMINAL, PRCB_CPU_HAS_NOMINAL_MHZ},
+        {CPU_SYSFS_THROTTLES, PRCB_CPU_HAS_THROTTLES},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        ret->present |= facts->sysfs.present & rows[i].of_sysfs ? rows[i].member : 0;
+    ret->mhz = facts->sysfs.mhz;
+    ret->max_mhz = facts->sysfs.max_mhz;
+    ret->limit_mhz = facts->sysfs.limit_mhz;
+    ret->min_mhz = facts->sysfs.min_mhz;
+    ret->nominal_mhz = facts->sysfs.nominal_mhz;
+    ret->throttles = facts->sysfs.throttles;
+    ret->performance_permille = facts->performance_permille;
+    ret->present |= facts->has_performance ? PRCB_CPU_HAS_PERFORMANCE : 0;
+}
+
+static void take_parts(const struct parts *parts, struct prcb_processor *ret)
+{
+    ret->wall_ns = parts->wall;
+    ret->idle_ns = parts->ns[PART_IDLE];
+    ret->user_ns = parts->ns[PART_USER];
+    ret->kernel_ns = parts->ns[PART_KERNEL];
+    ret->dpc_ns = parts->ns[PART_DPC];
+    ret->interrupt_ns = parts->ns[PART_INTERRUPT];
+    ret->steal_ns = parts->ns[PART_STEAL];
+}
+
+/* The counters, from the opening of the view on. A cpuidle state that has appeared since counts
+ * from its own beginning. */
+static void subtract_counters(const struct prcb_processor *from, struct prcb_processor *ret)
+{
+    ret->interrupts -= from->interrupts;
+    ret->dpcs -= from->dpcs;
+    ret->switches -= from->switches;
+    ret->missed_switches -= from->missed_switches;
+    ret->idle_entries -= from->idle_entries;
+    ret->throttles -= from->throttles;
+    for (uint32_t i = 0; i < ret->idle_state_count && i < from->idle_state_count; i++) {
+        ret->idle_states[i].entries -= from->idle_states[i].entries;
+        ret->idle_states[i].residency_ns -= from->idle_states[i].residency_ns;
+    }
+}
+
+static void residency_never_back(struct processor_slot *slot, struct prcb_processor *ret)
+{
+    for (uint32_t i = 0; i < ret->idle_state_count; i++) {
+        if (ret->idle_states[i].residency_ns < slot->last_residency[i])
+            ret->idle_states[i].residency_ns = slot->last_residency[i];
+        slot->last_residency[i] = ret->idle_states[i].residency_ns;
+    }
+}
+
+/* As much of the record as the caller's structure has room for; its size stays. */
+static int hand_out(const struct prcb_processor *from, struct prcb_processor *ret)
+{
+    size_t room = ret->size;
+
+    if (room < sizeof(room))
+        return -EINVAL;
+    if (room > sizeof(*from)) {
+        memset((char *)ret + sizeof(*from), 0, room - sizeof(*from));
+        room = sizeof(*from);
+    }
+    memcpy((char *)ret + sizeof(room), (const char *)from + sizeof(room), room - sizeof(room));
+    return 0;
+}
+
+int prcb_processor_read(struct prcb_processors *v, uint32_t number, struct prcb_processor *ret)
+{
+    struct processor_slot *slot;
+    struct prcb_processor record;
+    struct parts parts;
+    enum part live;
+    int result;
+
+    if (number >= v->count)
+        return -ENXIO;
+    slot = &v->slots[number];
+    pthread_mutex_lock(&v->lock);
+    result = read_raw(v, number, &parts, &live, &record);
+    if (!result) {
+        settle(slot, &parts, live);
+        take_parts(&parts, &record);
+        add_facts(&slot->facts, &record);
+        subtract_counters(&slot->from, &record);
+        residency_never_back(slot, &record);
+    }
+    pthread_mutex_unlock(&v->lock);
+    if (result)
+        return result;
+    record.number = number;
+    record.tier = v->source->number;
+    return hand_out(&record, ret);
+}
+
+/* ---- differences, reasons ---- */
+
+static uint64_t difference(uint64_t later, uint64_t earlier)
+{
+    return later > earlier ? later - earlier : 0;
+}
+
+/* Members that say how it is, not how much it was: the later record's stay. */
+static const uint64_t instant_members =
+    PRCB_CPU_HAS_MHZ | PRCB_CPU_HAS_MAX_MHZ | PRCB_CPU_HAS_LIMIT_MHZ | PRCB_CPU_HAS_MIN_MHZ |
+    PRCB_CPU_HAS_NOMINAL_MHZ | PRCB_CPU_HAS_PERFORMANCE | PRCB_CPU_HAS_THREAD |
+    PRCB_CPU_HAS_IDLE_STATE | PRCB_CPU_HAS_RUNNING;
+
+/* A caller's record, which may be shorter than ours. */
+static void take_record(const struct prcb_processor *from, struct prcb_processor *ret)
+{
+    memset(ret, 0, sizeof(*ret));
+    memcpy(ret, from, from->size < sizeof(*ret) ? from->size : sizeof(*ret));
+}
+
+void prcb_processor_sub(const struct prcb_processor *later, const struct prcb_processor *earlier,
+                        struct prcb_processor *ret)
+{
+    static const size_t counters[] = {
+        offsetof(struct prcb_processor, wall_ns),
+        offsetof(struct prcb_processor, idle_ns),
+        offsetof(struct prcb_processor, user_ns),
+        offsetof(struct prcb_processor, kernel_ns),
+        offsetof(struct prcb_processor, dpc_ns),
+        offsetof(struct prcb_processor, interrupt_ns),
+        offsetof(struct prcb_processor, steal_ns),
+        offsetof(struct prcb_processor, interrupts),
+        offsetof(struct prcb_processor, dpcs),
+        offsetof(struct prcb_processor, switches),
+        offsetof(struct prcb_processor, missed_switches),
+        offsetof(struct prcb_processor, idle_entries),
+        offsetof(struct prcb_processor, throttles),
+    };
+    size_t size = later->size < sizeof(*later) ? later->size : sizeof(*later);
+    struct prcb_processor out, old;
+
+    take_record(later, &out);
+    take_record(earlier, &old);
+    out.present &= old.present | instant_members;
+    for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]); i++) {
+        uint64_t a, b;
+
+        memcpy(&a, (const char *)&out + counters[i], sizeof(a));
+        memcpy(&b, (const char *)&old + counters[i], sizeof(b));
+        a = difference(a, b);
+        memcpy((char *)&out + counters[i], &a, sizeof(a));
+    }
+    for (uint32_t i = 0; i < out.idle_state_count && i < old.idle_state_count; i++) {
+        out.idle_states[i].entries =
+            difference(out.idle_states[i].entries, old.idle_states[i].entries);
+        out.idle_states[i].residency_ns =
+            difference(out.idle_states[i].residency_ns, old.idle_states[i].residency_ns);
+    }
+    memcpy(ret, &out, size);
+}
+
+const char *prcb_processor_absent_reason(const struct prcb_processors *v, uint64_t member)
+{
+    for (int i = 0; i < MEMBERS; i++) {
+        if (member == 1ull << i)
+            return v->absent[i];
+    }
+    return NULL;
+}

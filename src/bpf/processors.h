@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+ *
+ * What user space tells the processor programs before they are loaded: shared by processors.bpf.c
+ * and the code that loads it, in one build. No stable format.
+ */
+#ifndef PRCB_PROCESSORS_BPF_H
+#define PRCB_PROCESSORS_BPF_H
+
+#include <linux/types.h>
+
+#define PRCB_IRQ_STAT_WORDS 32
+#define PRCB_NO_OFFSET      0xffffffffffffffffull
+
+/* Constant once loaded. Offsets are those of the kernel's per-processor variables within their
+ * section, from BTF; PRCB_NO_OFFSET: the kernel has no such variable. */
+struct prcb_processors_config {
+    __u64 runqueues;
+    __u64 kernel_cpustat;
+    __u64 kstat;
+    __u64 irq_stat;
+    __u32 irq_stat_words; /* bit i: its i-th word counts interrupts */
+    __u32 pad;
+};
+
+#endif
