@@ -57,6 +57,11 @@ _prcb() {
     stat:-p | stat:--pid) choices=$(_prcb_numbers '/proc/[0-9]*') ;;
     stat:-t | stat:--tid) choices=$(_prcb_numbers '/proc/[0-9]*/task/[0-9]*') ;;
     *:--tier) choices='bpf perf' ;;
+    cpu:-[CP] | cpu:--cpu | cpu:--processor | power:-[CP] | power:--cpu | power:--processor)
+        choices="all $(_prcb_numbers '/sys/devices/system/cpu/cpu[0-9]*' | tr -d cpu)"
+        ;;
+    layout:--arch | power:--arch) choices='x86 x64' ;;
+    *:--root) mapfile -t COMPREPLY < <(compgen -d -- "$word") && return ;;
     stat:--sort) choices='run ready wait wall open switches tid comm' ;;
     *) return ;; # readline's own: files
     esac

@@ -249,6 +249,31 @@ int cli_parse_seconds(const char *text, uint64_t *ret_ns)
     return 0;
 }
 
+int cli_parse_separator(const char *text, const char **ret)
+{
+    if (!strcmp(text, "\\t"))
+        text = "\t";
+    if (!*text)
+        return -EINVAL;
+    for (const char *at = text; *at; at++) {
+        if (isalnum((unsigned char)*at) || strchr("\"\n\r-_.", *at))
+            return -EINVAL;
+    }
+    *ret = text;
+    return 0;
+}
+
+int cli_parse_tier(const char *text, enum prcb_tier *ret)
+{
+    if (!strcmp(text, "bpf"))
+        *ret = PRCB_TIER_BPF;
+    else if (!strcmp(text, "perf"))
+        *ret = PRCB_TIER_PERF;
+    else
+        return -EINVAL;
+    return 0;
+}
+
 bool cli_colour(int fd)
 {
     const char *no = getenv("NO_COLOR");

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <prcb/prcb.h>
+
 /* Exit codes, as perf and the shell have them. */
 #define CLI_OK          0
 #define CLI_FAILED      1 /* the work could not be done */
@@ -76,6 +78,14 @@ void cli_warn(const struct cli_command *command, const char *format, ...)
 int cli_parse_u64(const char *text, uint64_t min, uint64_t max, uint64_t *ret);
 /* Seconds with an optional fraction ("0.5"), as nanoseconds. */
 int cli_parse_seconds(const char *text, uint64_t *ret_ns);
+
+/* What separates the values of a line: "\\t" is a tab; -EINVAL for what could be part of a value.
+ * *ret is text, or static. */
+int cli_parse_separator(const char *text, const char **ret);
+#define CLI_SEPARATOR_ERROR "-x '%s': cannot separate values; use for instance , or ; or '\\t'"
+/* "bpf" or "perf"; -EINVAL. */
+int cli_parse_tier(const char *text, enum prcb_tier *ret);
+#define CLI_TIER_ERROR "--tier '%s': must be bpf or perf"
 
 /* True when the stream is a terminal and NO_COLOR is not set. */
 bool cli_colour(int fd);

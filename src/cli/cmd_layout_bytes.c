@@ -8,6 +8,8 @@
  */
 #include "cmd_layout.h"
 
+#include "cli_json.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -42,18 +44,6 @@ static struct json_object *scalar_json(const struct decoder *d, const struct prc
     return json_object_new_string(text);
 }
 
-static struct json_object *hex_json(const uint8_t *bytes, size_t length)
-{
-    char *text = malloc(2 * length + 1);
-    struct json_object *o;
-
-    for (size_t i = 0; text && i < length; i++)
-        sprintf(text + 2 * i, "%02x", bytes[i]);
-    o = json_object_new_string(text && length ? text : "");
-    free(text);
-    return o;
-}
-
 static struct json_object *members_json(const struct decoder *d, const struct prcb_layout *l,
                                         uint32_t base);
 
@@ -65,7 +55,7 @@ static struct json_object *element_json(const struct decoder *d, const struct pr
     if (f->kind == PRCB_LAYOUT_NESTED)
         return members_json(d, f->layout, f->offset + index * size);
     if (f->kind == PRCB_LAYOUT_OPAQUE)
-        return hex_json(d->bytes + f->offset + index * size, size);
+        return cli_json_hex(d->bytes + f->offset + index * size, size);
     return scalar_json(d, f, index);
 }
 
@@ -129,7 +119,7 @@ static void print_json(const struct decoder *d)
                            json_object_new_string(prcb_arch_name(prcb_layout_arch(d->l))));
     json_object_object_add(o, "size", json_object_new_uint64(prcb_layout_size(d->l)));
     json_object_object_add(o, "values", members_json(d, d->l, 0));
-    json_object_object_add(o, "bytes", hex_json(d->bytes, d->length));
+    json_object_object_add(o, "bytes", cli_json_hex(d->bytes, d->length));
     layout_put_json(o);
 }
 

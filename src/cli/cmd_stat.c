@@ -227,12 +227,6 @@ static uint64_t earliest(const struct run *run)
     return run->next_check < next ? run->next_check : next;
 }
 
-/* The next point of a fixed raster; points that have passed are left out. */
-static void advance(uint64_t *next, uint64_t period, uint64_t now)
-{
-    *next += period * ((now - *next) / period + 1);
-}
-
 static int do_interval(struct run *run)
 {
     uint64_t now;
@@ -258,7 +252,7 @@ static int refresh(struct run *run, uint64_t now)
         return fail(run, &err, result);
     gap = gap > run->refresh_ns ? gap : run->refresh_ns;
     run->longest_gap = gap > run->longest_gap ? gap : run->longest_gap;
-    advance(&run->next_refresh, gap, now);
+    stat_wait_advance(&run->next_refresh, gap, now);
     return 0;
 }
 
@@ -269,7 +263,7 @@ static int count(struct run *run, uint64_t now)
     bool wanted;
     int result = stat_counters_tick(run->counters, &wanted);
 
-    advance(&run->next_count, COUNT_NS, now);
+    stat_wait_advance(&run->next_count, COUNT_NS, now);
     if (result)
         return fail(run, &err, result);
     return wanted ? collect(run) : 0;
@@ -292,12 +286,12 @@ static int do_due(struct run *run, uint64_t now, bool *ret)
     }
     if (now >= run->next_interval) {
         result = do_interval(run);
-        advance(&run->next_interval, run->options->interval_ns, now);
+        stat_wait_advance(&run->next_interval, run->options->interval_ns, now);
     }
     if (!result && now >= run->next_check) {
         result = make_room(run);
         *ret = *ret || targets_ended(run);
-        advance(&run->next_check, CHECK_NS, now);
+        stat_wait_advance(&run->next_check, CHECK_NS, now);
     }
     return result;
 }

@@ -401,6 +401,52 @@ static void look_user_counters(const char *root, struct doctor_result *ret)
         found(ret, DOCTOR_UNKNOWN, "neither %s/rdpmc nor kernel.perf_user_access", name);
 }
 
+/* What cpuidle and cpufreq have on the first processor that is there. */
+#define CPUS "/sys/devices/system/cpu"
+
+/* The driver that stands behind a feature of the processors: the file that the feature has, and the
+ * file that names the driver. */
+static void look_driver(const char *root, const char *file, const char *driver,
+                        struct doctor_result *ret)
+{
+    char path[512], name[64];
+    int result = -ENOENT;
+
+    for (int number = 0; number < 2 && result == -ENOENT; number++) {
+        snprintf(path, sizeof(path), CPUS "/cpu%d/%s", number, file);
+        result = read_line(root, path, name, sizeof(name));
+    }
+    if (result == -ENOENT || result == -ENOTDIR) {
+        found(ret, DOCTOR_ABSENT, "no " CPUS "/cpu0/%s", file);
+    } else if (result) {
+        unreadable(ret, path, result);
+    } else {
+        result = read_line(root, driver, name, sizeof(name));
+        found(ret, DOCTOR_PRESENT, "driver %s", result ? "unknown" : name);
+    }
+}
+
+static void look_idle_states(const char *root, struct doctor_result *ret)
+{
+    look_driver(root, "cpuidle/state0/name", CPUS "/cpuidle/current_driver", ret);
+}
+
+static void look_frequency(const char *root, struct doctor_result *ret)
+{
+    look_driver(root, "cpufreq/scaling_cur_freq", CPUS "/cpu0/cpufreq/scaling_driver", ret);
+}
+
+static void look_delivered(const char *root, struct doctor_result *ret)
+{
+    bool aperf = exists(root, PMUS "/msr/events/aperf"),
+         mperf = exists(root, PMUS "/msr/events/mperf");
+
+    if (aperf && mperf)
+        found(ret, DOCTOR_PRESENT, PMUS "/msr counts aperf and mperf");
+    else
+        found(ret, DOCTOR_ABSENT, "no aperf and mperf in " PMUS "/msr");
+}
+
 #if defined(__aarch64__)
 static void look_invariant_tsc(const char *root, struct doctor_result *ret)
 {
@@ -518,6 +564,15 @@ const struct doctor_check doctor_checks[] = {
     {"clocksource", look_clocksource,
      "speed: the kernel does not trust the time-stamp counter, so neither does prcb",
      "echo tsc | sudo tee /sys/devices/system/clocksource/clocksource0/current_clocksource"},
+    {"idle-states", look_idle_states,
+     "prcb cpu, prcb power: idle time is not told by the depth of the state",
+     "guests: the hypervisor's to show (QEMU with KVM: -overcommit cpu-pm=on); else boot without cpuidle.off=1 and idle=poll"},
+    {"frequency", look_frequency,
+     "prcb cpu, prcb power: MHz, limits, throttle, and with them performance and utility",
+     "guests: the hypervisor's to show; else: sudo modprobe acpi-cpufreq"},
+    {"delivered-performance", look_delivered,
+     "prcb power: performance is the frequency that cpufreq tells, not what was delivered",
+     "none by command: it is the processor's, or the hypervisor's to show"},
     {"daemon", look_daemon,
      "the daemon tier: users without capabilities get the perf tier",
      "none: it does not exist yet; until then: sudo prcb ..."},

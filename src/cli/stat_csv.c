@@ -41,22 +41,6 @@ static bool cause_has_columns(const struct stat_report *report, uint32_t cause)
     return report->options->interval_ns || (cell && (cell->count || cell->ns));
 }
 
-/* Quoted as RFC 4180 has it, where the text would be taken for more than one value. */
-static void write_text(FILE *out, const char *text, const char *separator)
-{
-    if (!strstr(text, separator) && !strpbrk(text, "\"\n\r")) {
-        fputs(text, out);
-        return;
-    }
-    fputc('"', out);
-    for (; *text; text++) {
-        if (*text == '"')
-            fputc('"', out);
-        fputc(*text, out);
-    }
-    fputc('"', out);
-}
-
 static void write_names(FILE *out, const struct stat_report *report)
 {
     const char *separator = report->options->separator;
@@ -79,7 +63,7 @@ static void write_names(FILE *out, const struct stat_report *report)
         const char *name = stat_counters_at(report->counters, i).name;
 
         fputs(separator, out);
-        write_text(out, name, separator);
+        stat_text_csv(out, name, separator);
         fprintf(out, "%s%s_enabled_ns%s%s_running_ns", separator, name, separator, name);
     }
     fputc('\n', out);
@@ -134,7 +118,7 @@ static void write_row(FILE *out, const struct stat_report *report, const struct 
         write_id(out, row->tid, separator);
     write_id(out, row->pid, separator);
     stat_text_comm(row->comm, comm, sizeof(comm));
-    write_text(out, comm, separator);
+    stat_text_csv(out, comm, separator);
     fprintf(out, "%s%" PRIu64 "%s%" PRIu64 "%s", separator, row->threads, separator, row->exited,
             separator);
     write_open(out, now);

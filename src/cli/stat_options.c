@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "stat_options.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -142,33 +141,17 @@ static int set_format(struct state *state, enum stat_format format, const char *
     return CLI_OK;
 }
 
-/* A separator must not look like a part of a value. */
 static int parse_separator(struct state *state, const char *text)
 {
-    bool good = *text != '\0';
-
-    if (!strcmp(text, "\\t"))
-        text = "\t";
-    for (const char *at = text; *at; at++) {
-        if (isalnum((unsigned char)*at) || strchr("\"\n\r-_.", *at))
-            good = false;
-    }
-    if (!good)
-        return cli_usage_error(state->command,
-                               "-x '%s': cannot separate values; use for instance , or ; or '\\t'",
-                               text);
-    state->options->separator = text;
+    if (cli_parse_separator(text, &state->options->separator))
+        return cli_usage_error(state->command, CLI_SEPARATOR_ERROR, text);
     return set_format(state, STAT_CSV, "-x");
 }
 
 static int parse_tier(struct state *state, const char *text)
 {
-    if (!strcmp(text, "bpf"))
-        state->options->tier = PRCB_TIER_BPF;
-    else if (!strcmp(text, "perf"))
-        state->options->tier = PRCB_TIER_PERF;
-    else
-        return cli_usage_error(state->command, "--tier '%s': must be bpf or perf", text);
+    if (cli_parse_tier(text, &state->options->tier))
+        return cli_usage_error(state->command, CLI_TIER_ERROR, text);
     return CLI_OK;
 }
 

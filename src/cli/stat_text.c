@@ -136,3 +136,18 @@ size_t stat_text_columns(FILE *out)
         return window.ws_col < COLUMNS_MIN ? COLUMNS_MIN : window.ws_col;
     return COLUMNS_ELSE;
 }
+
+void stat_text_csv(FILE *out, const char *text, const char *separator)
+{
+    if (!strstr(text, separator) && !strpbrk(text, "\"\n\r")) {
+        fputs(text, out);
+        return;
+    }
+    fputc('"', out);
+    for (; *text; text++) {
+        if (*text == '"')
+            fputc('"', out);
+        fputc(*text, out);
+    }
+    fputc('"', out);
+}

@@ -27,6 +27,10 @@ size_t stat_text_width(const char *text);
 /* "1 thread", "3 threads". */
 void stat_text_count(uint64_t count, const char *word, const char *words, char *ret, size_t size);
 
+/* Writes one value of a CSV line, quoted as RFC 4180 has it where the text would be taken for more
+ * than one. */
+void stat_text_csv(FILE *out, const char *text, const char *separator);
+
 /* Columns to fill: COLUMNS if set, the terminal's width if it is one, else 120. */
 size_t stat_text_columns(FILE *out);
 

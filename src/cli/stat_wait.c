@@ -28,6 +28,11 @@ uint64_t stat_wait_now(void)
     return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
+void stat_wait_advance(uint64_t *next, uint64_t period, uint64_t now)
+{
+    *next += period * ((now - *next) / period + 1);
+}
+
 static void on_signal(int number, siginfo_t *info, void *context)
 {
     unsigned char byte = (unsigned char)(number | (info->si_code == SI_USER ? BY_KILL : 0));

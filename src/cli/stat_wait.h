@@ -33,6 +33,8 @@ enum stat_wait_event {
 
 /* CLOCK_MONOTONIC in ns. */
 uint64_t stat_wait_now(void);
+/* The next point of a fixed raster; points that have passed are left out. now >= *next. */
+void stat_wait_advance(uint64_t *next, uint64_t period, uint64_t now);
 
 /* Installs the handlers; before any child is started. 0 or -errno. */
 int stat_wait_init(struct stat_wait *wait);

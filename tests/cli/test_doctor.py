@@ -18,7 +18,8 @@ NOBODY = 65534
 
 CHECKS = ["btf", "capabilities", "no-lockdown", "contention-tracepoints", "ready-time",
           "memlock", "bpffs", "unprivileged-bpf", "perf-events", "pmu", "user-counter-reads",
-          "invariant-tsc", "clocksource", "daemon"]
+          "invariant-tsc", "clocksource", "idle-states", "frequency", "delivered-performance",
+          "daemon"]
 
 
 def become_nobody():
@@ -157,6 +158,23 @@ class MadeUpMachine(unittest.TestCase):
             "processor\t: 0\nflags\t\t: fpu xconstant_tsc nonstop_tscx\n": "absent",
             "processor\t: 0\n": "unknown",
         })
+
+    def test_processors(self):
+        cpus = "sys/devices/system/cpu/"
+        for name in ("idle-states", "frequency", "delivered-performance"):
+            self.assertEqual(self.state(name), "absent", name)
+        self.write(cpus + "cpu1/cpuidle/state0/name", "POLL\n")
+        self.assertEqual(self.state("idle-states"), "present")
+        self.write(cpus + "cpu0/cpufreq/scaling_cur_freq", "2400000\n")
+        self.assertEqual(self.state("frequency"), "present")
+        self.write(cpus + "cpu0/cpufreq/scaling_driver", "acpi-cpufreq\n")
+        detail = rows(json.loads(doctor("-j", "--root", str(self.root)).stdout))["frequency"]
+        self.assertIn("acpi-cpufreq", detail["detail"])
+        self.write("sys/bus/event_source/devices/msr/events/tsc", "event=0x00\n")
+        self.write("sys/bus/event_source/devices/msr/events/aperf", "event=0x01\n")
+        self.assertEqual(self.state("delivered-performance"), "absent", "mperf is not there")
+        self.write("sys/bus/event_source/devices/msr/events/mperf", "event=0x02\n")
+        self.assertEqual(self.state("delivered-performance"), "present")
 
     def test_clocksource(self):
         self.expect("clocksource", "sys/devices/system/clocksource/clocksource0/current_clocksource",

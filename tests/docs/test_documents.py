@@ -74,6 +74,18 @@ class Manuals(unittest.TestCase):
                          [row["name"] for row in json.loads(prcb("doctor", "-j"))["checks"]])
 
 
+    def test_sources_of_power_members_are_in_their_page(self):
+        code = read("src/cli/power_members.c")
+        words = dict(re.findall(r'power_source (\w+) = \{\s*"([^"]+)"', code))
+        in_code = {(member, words[source]) for member, source in
+                   re.findall(r'(?m)^    \{"([^"]+)", &(\w+), NULL\}', code)}
+        page = plain(read("man/prcb-power.1.scd"))
+        rows = re.findall(r"(?m)^\|  (.+)\n:  (.+)$", page[page.index("# AS NT HAS IT"):])
+        in_page = {(member, text) for members, text in rows for member in members.split(", ")}
+        self.assertGreater(len(in_code), 20)
+        self.assertEqual(in_page, in_code)
+
+
 class Figures(unittest.TestCase):
     page = read("docs/figures.md")
 

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * `prcb cpu`: what the processors do, interval by interval.
+ */
+#include "cli.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cpu_report.h"
+#include "cpu_samples.h"
+#include "stat_output.h"
+#include "stat_wait.h"
+
+#define DEFAULT_INTERVAL_NS 1000000000ull
+
+enum { OPTION_NDJSON = CLI_LONG, OPTION_NT };
+
+/* clang-format off */
+static const struct cli_option options[] = {
+    CPU_CHOICE_OPTIONS,
+    {0, "nt", NULL, "the members of SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION, in 100 ns", OPTION_NT},
+    {'x', "csv", "SEP", "a line of values per processor, with SEP between them ('\\t': a tab)", 'x'},
+    {'j', "json", NULL, "one JSON document, of one interval", 'j'},
+    {0, "ndjson", NULL, "JSON, one line per interval", OPTION_NDJSON},
+    {0},
+};
+/* clang-format on */
+
+enum format { FORMAT_TABLE, FORMAT_CSV, FORMAT_JSON, FORMAT_NDJSON };
+
+#define MEMBERS                                                                                    \
+    (PRCB_CPU_HAS_TIMES | PRCB_CPU_HAS_DPC | PRCB_CPU_HAS_INTERRUPT | PRCB_CPU_HAS_STEAL |         \
+     PRCB_CPU_HAS_INTERRUPTS | PRCB_CPU_HAS_SWITCHES | PRCB_CPU_HAS_MISSED |                       \
+     PRCB_CPU_HAS_IDLE_ENTRIES | PRCB_CPU_HAS_IDLE_STATES | PRCB_CPU_HAS_MHZ |                     \
+     PRCB_CPU_HAS_MAX_MHZ)
+#define MEMBERS_NT                                                                                 \
+    (PRCB_CPU_HAS_TIMES | PRCB_CPU_HAS_DPC | PRCB_CPU_HAS_INTERRUPT | PRCB_CPU_HAS_INTERRUPTS)
+
+struct run {
+    const struct cli_command *command;
+    struct cpu_choice choice;
+    enum format format;
+    const char *format_option; /* the option that chose it */
+    const char *separator;
+    bool nt;
+    bool interval_given;
+    uint64_t interval_ns;
+    uint64_t count; /* 0: until a signal */
+    struct stat_output output;
+    struct stat_wait wait;
+    struct cpu_samples samples;
+    uint64_t reports;
+    bool failed;
+};
+
+/* ---- the command line ---------------------------------------------------- */
+
+static int set_format(struct run *run, enum format format, const char *option)
+{
+    if (run->format_option && run->format != format)
+        return cli_usage_error(run->command, "%s and %s contradict each other: choose one",
+                               run->format_option, option);
+    run->format = format;
+    run->format_option = option;
+    return CLI_OK;
+}
+
+static int take_option(struct run *run, int id, const char *value)
+{
+    switch (id) {
+    case OPTION_NT:
+        run->nt = true;
+        return CLI_OK;
+    case 'x':
+        if (cli_parse_separator(value, &run->separator))
+            return cli_usage_error(run->command, CLI_SEPARATOR_ERROR, value);
+        return set_format(run, FORMAT_CSV, "-x");
+    case 'j':
+        return set_format(run, FORMAT_JSON, "-j");
+    case OPTION_NDJSON:
+        return set_format(run, FORMAT_NDJSON, "--ndjson");
+    default:
+        return cpu_choice_option(run->command, id, value, &run->choice);
+    }
+}
+
+/* The interval, then the count. */
+static int take_word(struct run *run, const char *word)
+{
+    if (!run->interval_given) {
+        run->interval_given = true;
+        return cpu_interval_parse(run->command, word, &run->interval_ns);
+    }
+    if (run->count)
+        return cli_usage_error(run->command, "'%s': nothing follows the count", word);
+    if (cli_parse_u64(word, 1, UINT64_MAX, &run->count))
+        return cli_usage_error(run->command, "count '%s': must be a number above 0", word);
+    return CLI_OK;
+}
+
+static int check(struct run *run)
+{
+    if (run->format == FORMAT_JSON && run->count > 1)
+        return cli_usage_error(run->command,
+                               "-j writes one document: for several intervals use --ndjson");
+    if (!run->interval_given || run->format == FORMAT_JSON)
+        run->count = 1;
+    return cpu_choice_check(run->command, &run->choice);
+}
+
+/* Options and numbers in any order. CLI_OK, or -1 and *ret_status is the exit code. */
+static int parse(struct run *run, int argc, char **argv, int *ret_status)
+{
+    struct cli_parser parser = {.command = run->command, .argc = argc, .argv = argv};
+
+    *ret_status = CLI_OK;
+    while (*ret_status == CLI_OK) {
+        int id = cli_next(&parser);
+
+        if (id < 0) {
+            *ret_status = cli_parse_result(id);
+            return -1;
+        }
+        if (id > 0)
+            *ret_status = take_option(run, id, parser.value);
+        else if (parser.index < argc)
+            *ret_status = take_word(run, argv[parser.index++]);
+        else
+            break;
+    }
+    if (*ret_status == CLI_OK)
+        *ret_status = check(run);
+    return *ret_status == CLI_OK ? CLI_OK : -1;
+}
+
+/* ---- reports ------------------------------------------------------------- */
+
+static void report(struct run *run, enum cpu_since since)
+{
+    const struct cpu_report report = {.samples = &run->samples,
+                                      .since = since,
+                                      .nt = run->nt,
+                                      .first = !run->reports++,
+                                      .separator = run->separator};
+    FILE *out = run->output.stream;
+
+    if (run->format == FORMAT_TABLE) {
+        cpu_table_write(out, &report);
+    } else if (run->format == FORMAT_CSV) {
+        cpu_csv_write(out, &report);
+    } else if (cpu_json_write(out, &report)) {
+        run->failed = true;
+        cli_error(run->command, "out of memory");
+    }
+    stat_output_flush(&run->output);
+}
+
+static bool look(struct run *run)
+{
+    struct prcb_error err;
+
+    if (!cpu_samples_take(&run->samples, &err))
+        return true;
+    run->failed = true;
+    cli_error(run->command, "%s", err.text);
+    return false;
+}
+
+/* What was measured of an interval that a signal cut short is not lost: a table's average has it,
+ * the other forms get a last, shorter interval. */
+static void finish(struct run *run, bool cut)
+{
+    uint64_t members = run->nt ? MEMBERS_NT : MEMBERS;
+
+    if (cut && look(run) && run->format != FORMAT_TABLE)
+        report(run, CPU_SINCE_MARK);
+    if (run->failed)
+        return;
+    if (run->format == FORMAT_TABLE) {
+        if (cut || run->reports > 1)
+            report(run, CPU_SINCE_START);
+        fputc('\n', run->output.stream);
+        cpu_notes_write(run->output.stream, "", &run->samples, members);
+    } else if (run->format == FORMAT_CSV) {
+        cpu_notes_write(stderr, "prcb cpu: ", &run->samples, members);
+    }
+}
+
+static void measure(struct run *run)
+{
+    uint64_t next = run->samples.start_ns + run->interval_ns, done = 0;
+    bool cut = false;
+
+    while (!cut && !run->failed && !run->output.error && (!run->count || done < run->count)) {
+        cut = stat_wait_until(&run->wait, next) != 0;
+        if (cut || !look(run))
+            break;
+        report(run, CPU_SINCE_MARK);
+        cpu_samples_mark(&run->samples);
+        done++;
+        stat_wait_advance(&next, run->interval_ns, stat_wait_now());
+    }
+    if (!run->failed && !run->output.error)
+        finish(run, cut);
+}
+
+static int run_opened(struct run *run)
+{
+    int result = stat_output_open(&run->output, NULL);
+
+    if (!result) {
+        measure(run);
+        result = stat_output_close(&run->output);
+    }
+    if (result == -EPIPE)
+        return 128 + SIGPIPE;
+    if (result)
+        return cli_error(run->command, "cannot write to standard output: %s", strerror(-result));
+    return run->failed ? CLI_FAILED : CLI_OK;
+}
+
+static int run_cpu(const struct cli_command *self, int argc, char **argv)
+{
+    struct run run = {.command = self, .interval_ns = DEFAULT_INTERVAL_NS};
+    int status, result;
+
+    if (parse(&run, argc, argv, &status) != CLI_OK)
+        return status;
+    result = stat_wait_init(&run.wait);
+    if (result)
+        return cli_error(self, "pipe: %s", strerror(-result));
+    status = cpu_samples_open(self, &run.choice, &run.samples);
+    if (status == CLI_OK) {
+        status = run_opened(&run);
+        cpu_samples_close(&run.samples);
+    }
+    stat_wait_deinit(&run.wait);
+    return status;
+}
+
+extern const struct cli_command cmd_cpu;
+const struct cli_command cmd_cpu = {
+    .name = "cpu",
+    .synopsis = "[options] [INTERVAL [COUNT]]",
+    .summary = "what the processors do: user, kernel, DPC, interrupt, steal, idle",
+    .description =
+        "Says of each processor, and of all together, which share of its time went where, how\n"
+        "many interrupts, switches and idle entries it had, in which idle states it was and how\n"
+        "fast it ran. Reports every INTERVAL seconds (0.5 is fine), COUNT times or until Ctrl-C,\n"
+        "and then the average; without INTERVAL one second, once.",
+    .options = options,
+    .examples = "  prcb cpu                 one second\n"
+                "  prcb cpu 1               each second, until Ctrl-C\n"
+                "  prcb cpu -C 0,2-3 5 12   three processors for a minute\n"
+                "  prcb cpu -j | jq '.processors[].idle_ns'\n"
+                "  prcb cpu --nt 1 1        as NtQuerySystemInformation has it\n",
+    .run = run_cpu,
+};

@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * `prcb power`: the power state of each processor, and the same as a version of
+ * Windows has it in its PROCESSOR_POWER_STATE.
+ */
+#include "cli.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cpu_json.h"
+#include "cpu_report.h"
+#include "cpu_samples.h"
+#include "power_layout.h"
+#include "power_state.h"
+#include "stat_output.h"
+#include "stat_text.h"
+#include "stat_wait.h"
+
+#define DEFAULT_INTERVAL_NS 1000000000ull
+#define STRUCTURE           "PROCESSOR_POWER_STATE"
+
+enum { OPTION_AS = CLI_LONG, OPTION_ARCH, OPTION_RAW };
+
+/* clang-format off */
+static const struct cli_option options[] = {
+    CPU_CHOICE_OPTIONS,
+    {0, "as", "VERSION", "as this version of Windows has it in " STRUCTURE ":\n"
+                         "\"XP SP3\", 6.1, \"Windows 11 22H2\", 10.0.18362.295", OPTION_AS},
+    {0, "arch", "A", "x86 or x64 (default: x64 where there is one)", OPTION_ARCH},
+    {0, "raw", NULL, "with --as: the bytes, one structure after the other", OPTION_RAW},
+    {'j', "json", NULL, "one JSON document; with --as all members and their offsets", 'j'},
+    {0},
+};
+/* clang-format on */
+
+#define MEMBERS                                                                                    \
+    (PRCB_CPU_HAS_TIMES | PRCB_CPU_HAS_IDLE_ENTRIES | PRCB_CPU_HAS_IDLE_STATES |                   \
+     PRCB_CPU_HAS_MHZ | PRCB_CPU_HAS_MAX_MHZ | PRCB_CPU_HAS_LIMIT_MHZ | PRCB_CPU_HAS_MIN_MHZ |     \
+     PRCB_CPU_HAS_NOMINAL_MHZ | PRCB_CPU_HAS_PERFORMANCE | PRCB_CPU_HAS_THROTTLES)
+
+struct run {
+    const struct cli_command *command;
+    struct cpu_choice choice;
+    const char *version; /* NULL: Linux's own figures */
+    bool arch_given;
+    enum prcb_arch arch;
+    bool raw, json;
+    bool interval_given;
+    uint64_t interval_ns;
+    struct prcb_layout *layout; /* with --as */
+    struct stat_output output;
+    struct stat_wait wait;
+    struct cpu_samples samples;
+};
+
+/* ---- the command line ---------------------------------------------------- */
+
+static int take_option(struct run *run, int id, const char *value)
+{
+    struct prcb_error err;
+
+    switch (id) {
+    case OPTION_AS:
+        run->version = value;
+        return CLI_OK;
+    case OPTION_ARCH:
+        run->arch_given = true;
+        return prcb_arch_parse(value, &run->arch, &err)
+                   ? cli_usage_error(run->command, "--arch: %s", err.text)
+                   : CLI_OK;
+    case OPTION_RAW:
+        run->raw = true;
+        return CLI_OK;
+    case 'j':
+        run->json = true;
+        return CLI_OK;
+    default:
+        return cpu_choice_option(run->command, id, value, &run->choice);
+    }
+}
+
+static int check(const struct run *run)
+{
+    if (!run->version && (run->raw || run->arch_given))
+        return cli_usage_error(run->command, "%s needs --as VERSION",
+                               run->raw ? "--raw" : "--arch");
+    if (run->raw && run->json)
+        return cli_usage_error(run->command, "--raw and -j contradict each other: choose one");
+    if (run->raw && isatty(STDOUT_FILENO))
+        return cli_usage_error(run->command,
+                               "--raw writes bytes, which are nothing for a terminal: put them "
+                               "into a file or a pipe");
+    return cpu_choice_check(run->command, &run->choice);
+}
+
+/* As cpu: options and the interval in any order. */
+static int parse(struct run *run, int argc, char **argv, int *ret_status)
+{
+    struct cli_parser parser = {.command = run->command, .argc = argc, .argv = argv};
+
+    *ret_status = CLI_OK;
+    while (*ret_status == CLI_OK) {
+        int id = cli_next(&parser);
+
+        if (id < 0) {
+            *ret_status = cli_parse_result(id);
+            return -1;
+        }
+        if (id > 0) {
+            *ret_status = take_option(run, id, parser.value);
+        } else if (parser.index >= argc) {
+            break;
+        } else if (run->interval_given) {
+            *ret_status = cli_usage_error(run->command, "'%s': nothing follows the interval",
+                                          argv[parser.index]);
+        } else {
+            run->interval_given = true;
+            *ret_status = cpu_interval_parse(run->command, argv[parser.index++], &run->interval_ns);
+        }
+    }
+    if (*ret_status == CLI_OK)
+        *ret_status = check(run);
+    return *ret_status == CLI_OK ? CLI_OK : -1;
+}
+
+/* x86 if no architecture was asked for and the version has no x64. */
+static int find_layout(struct run *run)
+{
+    struct prcb_error err;
+    int result = prcb_layout_find(STRUCTURE, run->version, run->arch, &run->layout, &err);
+
+    if (result == -ENOENT && !run->arch_given &&
+        !prcb_layout_find(STRUCTURE, run->version, PRCB_ARCH_X86, &run->layout, NULL))
+        result = 0;
+    if (result)
+        return cli_usage_error(run->command, "--as: %s", err.text);
+    if (*prcb_layout_note(run->layout))
+        cli_warn(run->command, "%s", prcb_layout_note(run->layout));
+    return CLI_OK;
+}
+
+/* ---- tables -------------------------------------------------------------- */
+
+enum kind { NUMBER, TIME, PERMILLE, YES_NO };
+
+/* A figure with its names in the table and in JSON. */
+static const struct figure {
+    const char *title; /* NULL: in JSON alone */
+    const char *key;
+    enum kind kind;
+    power_figure *get;
+} figures[] = {
+    {"parked", "parked", YES_NO, power_parked},
+    {"idle", "idle_ns", TIME, power_idle},
+    {"entries", "transitions", NUMBER, power_transitions},
+    {"%busy", "busy_permille", PERMILLE, power_busy},
+    {"%perf", "performance_permille", PERMILLE, power_performance},
+    {"%utility", "utility_permille", PERMILLE, power_utility},
+    {"MHz", "mhz", NUMBER, power_mhz},
+    {"limit", "limit_mhz", NUMBER, power_limit_mhz},
+    {"max", "max_mhz", NUMBER, power_max_mhz},
+    {NULL, "min_mhz", NUMBER, power_min_mhz},
+    {NULL, "nominal_mhz", NUMBER, power_nominal_mhz},
+    {"%throttle", "throttle_permille", PERMILLE, power_throttle},
+    {NULL, "limit_permille", PERMILLE, power_limit},
+    {"throttles", "throttles", NUMBER, power_throttles},
+    {NULL, "idle_state", NUMBER, power_idle_state},
+};
+#define FIGURES (sizeof(figures) / sizeof(figures[0]))
+
+static void write_cell(FILE *out, const struct figure *figure, const struct power_state *s)
+{
+    struct power_value value = figure->get(s);
+    char cell[STAT_CELL] = "-";
+
+    if (value.reason)
+        ;
+    else if (figure->kind == TIME)
+        stat_text_time(value.value, cell, sizeof(cell));
+    else if (figure->kind == PERMILLE)
+        snprintf(cell, sizeof(cell), "%.1f", (double)value.value / 10.0);
+    else if (figure->kind == YES_NO)
+        snprintf(cell, sizeof(cell), "%s", value.value ? "yes" : "no");
+    else
+        snprintf(cell, sizeof(cell), "%" PRIu64, value.value);
+    fprintf(out, "%10s", cell);
+}
+
+static void write_states(FILE *out, const struct power_state *s)
+{
+    for (uint32_t i = 0; i < s->p.idle_state_count; i++) {
+        const struct prcb_idle_state *state = &s->p.idle_states[i];
+        char time[STAT_CELL], share[STAT_CELL];
+
+        stat_text_time(state->residency_ns, time, sizeof(time));
+        stat_text_share(state->residency_ns, s->p.wall_ns, share, sizeof(share));
+        fprintf(out, "%5" PRIu32 "  %-16s%10" PRIu64 "%12s%14s\n", s->p.number, state->name,
+                state->entries, time, share);
+    }
+}
+
+static void write_table(struct run *run)
+{
+    const struct cpu_samples *samples = &run->samples;
+    FILE *out = run->output.stream;
+    struct power_state s;
+    bool heading = false;
+    char time[STAT_CELL];
+
+    cpu_title_write(out, samples);
+    stat_text_time(cpu_samples_wall(samples, CPU_SINCE_START), time, sizeof(time));
+    fprintf(out, "over %s\n\n%5s", time, "CPU");
+    for (size_t i = 0; i < FIGURES; i++) {
+        if (figures[i].title)
+            fprintf(out, "%10s", figures[i].title);
+    }
+    fputc('\n', out);
+    for (uint32_t i = cpu_samples_next(samples, 0); i < samples->count;
+         i = cpu_samples_next(samples, i + 1)) {
+        power_state_get(samples, i, &s);
+        fprintf(out, "%5" PRIu32, i);
+        for (size_t k = 0; k < FIGURES; k++) {
+            if (figures[k].title)
+                write_cell(out, &figures[k], &s);
+        }
+        fputc('\n', out);
+    }
+    for (uint32_t i = cpu_samples_next(samples, 0); i < samples->count;
+         i = cpu_samples_next(samples, i + 1)) {
+        power_state_get(samples, i, &s);
+        if (power_levels(&s).reason)
+            continue;
+        if (!heading)
+            fprintf(out, "\n%5s  %-16s%10s%12s%14s\n", "CPU", "idle state", "entries", "residency",
+                    "of the time");
+        heading = true;
+        write_states(out, &s);
+    }
+    fputc('\n', out);
+    cpu_notes_write(out, "", samples, MEMBERS);
+}
+
+/* ---- JSON ---------------------------------------------------------------- */
+
+static json_object *make_processor(struct cli_json *b, const struct run *run, uint32_t number)
+{
+    json_object *object = json_object_new_object(), *absent = json_object_new_object();
+    struct power_value states;
+    struct power_state s;
+
+    power_state_get(&run->samples, number, &s);
+    cli_json_put_number(b, object, "number", number);
+    cli_json_put_bool(b, object, "online", s.p.flags & PRCB_CPU_ONLINE);
+    for (size_t i = 0; i < FIGURES; i++) {
+        const struct figure *figure = &figures[i];
+        struct power_value value = figure->get(&s);
+
+        if (value.reason)
+            cli_json_put_text(b, absent, figure->key, value.reason);
+        if (figure->kind == YES_NO)
+            cli_json_put_bool(b, object, figure->key, value.value != 0);
+        else
+            cli_json_put_member(b, object, figure->key, value.value, !value.reason);
+    }
+    cli_json_put_text(b, object, "performance_source", power_performance_source(&s));
+    states = power_levels(&s);
+    if (states.reason) {
+        cli_json_put_null(b, object, "idle_states");
+        cli_json_put_text(b, absent, "idle_states", states.reason);
+    } else {
+        cli_json_put(b, object, "idle_states", cpu_json_states(b, &s.p));
+    }
+    cli_json_put(b, object, "absent", absent);
+    return object;
+}
+
+static json_object *make_image(struct cli_json *b, const struct run *run, uint32_t number)
+{
+    json_object *object = json_object_new_object();
+    struct power_image image;
+    struct power_state s;
+
+    power_state_get(&run->samples, number, &s);
+    cli_json_put_number(b, object, "number", number);
+    cli_json_put_bool(b, object, "online", s.p.flags & PRCB_CPU_ONLINE);
+    if (power_image_make(run->layout, &s, &image)) {
+        b->failed = true;
+        return object;
+    }
+    cli_json_put(b, object, "members", power_image_json(b, &image));
+    cli_json_put(b, object, "bytes", cli_json_hex(image.bytes, image.length));
+    power_image_deinit(&image);
+    return object;
+}
+
+static void put_layout(struct cli_json *b, json_object *top, const struct prcb_layout *layout)
+{
+    struct prcb_layout_version version;
+
+    prcb_layout_version(layout, &version);
+    cli_json_put_text(b, top, "struct", prcb_layout_name(layout));
+    cli_json_put_text(b, top, "version", version.name);
+    cli_json_put_text(b, top, "arch", prcb_arch_name(prcb_layout_arch(layout)));
+    cli_json_put_number(b, top, "size", prcb_layout_size(layout));
+}
+
+static int write_json(struct run *run)
+{
+    const struct cpu_samples *samples = &run->samples;
+    json_object *top = json_object_new_object(), *processors = json_object_new_array();
+    struct cli_json b = {0};
+
+    if (run->layout)
+        put_layout(&b, top, run->layout);
+    cli_json_put_text(&b, top, "tier", prcb_tier_name(prcb_processors_tier(samples->view)));
+    cli_json_put_text(&b, top, "tier_reason", prcb_processors_tier_reason(samples->view));
+    cli_json_put_number(&b, top, "wall_ns", cpu_samples_wall(samples, CPU_SINCE_START));
+    for (uint32_t i = cpu_samples_next(samples, 0); i < samples->count;
+         i = cpu_samples_next(samples, i + 1))
+        cli_json_append(&b, processors,
+                        run->layout ? make_image(&b, run, i) : make_processor(&b, run, i));
+    cli_json_put(&b, top, "processors", processors);
+    return cli_json_write(&b, top, run->output.stream);
+}
+
+/* ---- the structure of a version ------------------------------------------ */
+
+static void write_heading(FILE *out, const struct run *run, uint32_t number)
+{
+    struct prcb_layout_version version;
+    char time[STAT_CELL];
+
+    prcb_layout_version(run->layout, &version);
+    stat_text_time(cpu_samples_wall(&run->samples, CPU_SINCE_START), time, sizeof(time));
+    fprintf(out,
+            "%sprocessor %" PRIu32 ", %s tier, over %s: " STRUCTURE ", %s (%s), %s, 0x%X bytes\n",
+            number == cpu_samples_next(&run->samples, 0) ? "" : "\n", number,
+            prcb_tier_name(prcb_processors_tier(run->samples.view)), time, version.name,
+            version.release, prcb_arch_name(prcb_layout_arch(run->layout)),
+            prcb_layout_size(run->layout));
+}
+
+static int write_images(struct run *run)
+{
+    const struct cpu_samples *samples = &run->samples;
+    FILE *out = run->output.stream;
+
+    for (uint32_t i = cpu_samples_next(samples, 0); i < samples->count;
+         i = cpu_samples_next(samples, i + 1)) {
+        struct power_image image;
+        struct power_state s;
+
+        power_state_get(samples, i, &s);
+        if (power_image_make(run->layout, &s, &image))
+            return -ENOMEM;
+        if (run->raw) {
+            fwrite(image.bytes, 1, image.length, out);
+        } else {
+            write_heading(out, run, i);
+            power_image_print(out, &image);
+        }
+        power_image_deinit(&image);
+    }
+    return 0;
+}
+
+/* ---- the course of a run ------------------------------------------------- */
+
+static int write_all(struct run *run)
+{
+    int result = 0;
+
+    if (run->json)
+        result = write_json(run);
+    else if (run->layout)
+        result = write_images(run);
+    else
+        write_table(run);
+    return result ? cli_error(run->command, "%s", strerror(-result)) : CLI_OK;
+}
+
+static int run_opened(struct run *run)
+{
+    int result = stat_output_open(&run->output, NULL), status;
+    struct prcb_error err;
+
+    if (result)
+        return cli_error(run->command, "cannot write to standard output: %s", strerror(-result));
+    stat_wait_until(&run->wait, run->samples.start_ns + run->interval_ns);
+    if (cpu_samples_take(&run->samples, &err))
+        return cli_error(run->command, "%s", err.text);
+    status = write_all(run);
+    result = stat_output_close(&run->output);
+    if (result == -EPIPE)
+        return 128 + SIGPIPE;
+    if (result)
+        return cli_error(run->command, "cannot write to standard output: %s", strerror(-result));
+    return status;
+}
+
+static int run_measuring(struct run *run)
+{
+    int result = stat_wait_init(&run->wait), status;
+
+    if (result)
+        return cli_error(run->command, "pipe: %s", strerror(-result));
+    status = cpu_samples_open(run->command, &run->choice, &run->samples);
+    if (status == CLI_OK) {
+        status = run_opened(run);
+        cpu_samples_close(&run->samples);
+    }
+    stat_wait_deinit(&run->wait);
+    return status;
+}
+
+static int run_power(const struct cli_command *self, int argc, char **argv)
+{
+    struct run run = {.command = self, .arch = PRCB_ARCH_X64, .interval_ns = DEFAULT_INTERVAL_NS};
+    int status;
+
+    if (parse(&run, argc, argv, &status) != CLI_OK)
+        return status;
+    status = run.version ? find_layout(&run) : CLI_OK;
+    if (status == CLI_OK)
+        status = run_measuring(&run);
+    prcb_layout_free(run.layout);
+    return status;
+}
+
+extern const struct cli_command cmd_power;
+const struct cli_command cmd_power = {
+    .name = "power",
+    .synopsis = "[options] [INTERVAL]",
+    .summary = "idle states, performance, throttle of each processor; as NT has them, too",
+    .description =
+        "Says of each processor, over INTERVAL seconds (one if it is not given), how long it was\n"
+        "idle and in which states, what performance it delivered, what limits it, and whether it\n"
+        "is parked. With --as VERSION the same as bytes or members of the PROCESSOR_POWER_STATE\n"
+        "of that version of Windows; members that Linux cannot fill are absent, with the reason.",
+    .options = options,
+    .examples = "  prcb power\n"
+                "  prcb power 10\n"
+                "  prcb power -C 0 --as \"Windows 11 22H2\"\n"
+                "  prcb power -C 0 --as 6.1 --arch x86 --raw > state\n"
+                "  prcb layout PROCESSOR_POWER_STATE --version 6.1 --arch x86 --decode state\n",
+    .run = run_power,
+};

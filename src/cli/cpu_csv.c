@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * A line of values per processor and interval; what is absent is empty.
+ */
+#include "cpu_report.h"
+
+#include <inttypes.h>
+
+#include "stat_text.h"
+
+static const struct cpu_column *columns(const struct cpu_report *report)
+{
+    return report->nt ? cpu_nt_columns : cpu_columns;
+}
+
+static void write_names(FILE *out, const struct cpu_report *report, const struct cpu_states *states)
+{
+    const char *separator = report->separator;
+    char name[64];
+
+    fprintf(out, "time_ns%swall_ns%snumber%sonline", separator, separator, separator);
+    for (const struct cpu_column *column = columns(report); column->name; column++) {
+        if (column->value)
+            fprintf(out, "%s%s", separator, column->name);
+        for (size_t i = 0; !column->value && i < states->count; i++) {
+            fputs(separator, out);
+            snprintf(name, sizeof(name), "%s_entries", states->names[i]);
+            stat_text_csv(out, name, separator);
+            fputs(separator, out);
+            snprintf(name, sizeof(name), "%s_residency_ns", states->names[i]);
+            stat_text_csv(out, name, separator);
+        }
+    }
+    fputc('\n', out);
+}
+
+static void write_states(FILE *out, const struct cpu_report *report,
+                         const struct cpu_states *states, const struct prcb_processor *p,
+                         bool present)
+{
+    const char *separator = report->separator;
+
+    for (size_t i = 0; i < states->count; i++) {
+        const struct prcb_idle_state *state = present ? cpu_state_find(p, states->names[i]) : NULL;
+
+        if (state)
+            fprintf(out, "%s%" PRIu64 "%s%" PRIu64, separator, state->entries, separator,
+                    state->residency_ns);
+        else
+            fprintf(out, "%s%s", separator, separator);
+    }
+}
+
+static void write_row(FILE *out, const struct cpu_report *report, const struct cpu_states *states,
+                      uint32_t number)
+{
+    const struct cpu_samples *samples = report->samples;
+    const char *separator = report->separator;
+    struct prcb_processor p;
+
+    cpu_samples_delta(samples, report->since, number, &p);
+    fprintf(out, "%" PRIu64 "%s", samples->now_ns - samples->start_ns, separator);
+    if (!cpu_was_offline(&p) && p.present & PRCB_CPU_HAS_TIMES)
+        fprintf(out, "%" PRIu64, p.wall_ns);
+    fprintf(out, "%s%" PRIu32 "%s%d", separator, number, separator,
+            p.flags & PRCB_CPU_ONLINE ? 1 : 0);
+    for (const struct cpu_column *column = columns(report); column->name; column++) {
+        bool present = cpu_column_present(column, &p);
+
+        if (!column->value) {
+            write_states(out, report, states, &p, present);
+            continue;
+        }
+        fputs(separator, out);
+        if (present)
+            fprintf(out, "%" PRIu64, column->value(&p));
+    }
+    fputc('\n', out);
+}
+
+void cpu_csv_write(FILE *out, const struct cpu_report *report)
+{
+    const struct cpu_samples *samples = report->samples;
+    struct cpu_states states;
+
+    cpu_states_collect(samples, &states);
+    if (report->first)
+        write_names(out, report, &states);
+    for (uint32_t i = cpu_samples_next(samples, 0); i < samples->count;
+         i = cpu_samples_next(samples, i + 1))
+        write_row(out, report, &states, i);
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * What `prcb cpu` and `prcb power` have in common in JSON.
+ */
+#ifndef PRCB_CLI_CPU_JSON_H
+#define PRCB_CLI_CPU_JSON_H
+
+#include <prcb/processors.h>
+
+#include "cli_json.h"
+
+/* [{"name","entries","residency_ns"}] */
+json_object *cpu_json_states(struct cli_json *b, const struct prcb_processor *p);
+
+#endif

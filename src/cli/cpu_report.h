@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * One report of `prcb cpu`, of an interval or of the whole run, and the writers that
+ * turn it into a table, values per line or JSON. A writer changes nothing and leaves
+ * write errors to the stream's error flag.
+ */
+#ifndef PRCB_CLI_CPU_REPORT_H
+#define PRCB_CLI_CPU_REPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "cpu_samples.h"
+
+struct cpu_report {
+    const struct cpu_samples *samples;
+    enum cpu_since since;
+    bool nt;    /* NT's members instead of ours */
+    bool first; /* of all reports: headings are wanted */
+    const char *separator;
+};
+
+void cpu_table_write(FILE *out, const struct cpu_report *report);
+/* In front of the first, a line that names the values. */
+void cpu_csv_write(FILE *out, const struct cpu_report *report);
+/* One object on a line. 0 or -ENOMEM. */
+int cpu_json_write(FILE *out, const struct cpu_report *report);
+
+/* The heading of a table: which processors, and how exact the times are. */
+void cpu_title_write(FILE *out, const struct cpu_samples *samples);
+/* What the figures lack, and why: the tier, members that are absent, switches not reported. Each
+ * line starts with the prefix. members: enum prcb_processor_member bits that are of interest. */
+void cpu_notes_write(FILE *out, const char *prefix, const struct cpu_samples *samples,
+                     uint64_t members);
+
+/* A number of a processor, as JSON and CSV name it. */
+struct cpu_column {
+    const char *name;
+    uint64_t members;                                  /* without all of them it is absent */
+    uint64_t (*value)(const struct prcb_processor *p); /* NULL: the idle states stand here */
+};
+extern const struct cpu_column cpu_columns[];    /* ended by name NULL */
+extern const struct cpu_column cpu_nt_columns[]; /* SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION */
+
+/* Whether this processor has the number. */
+bool cpu_column_present(const struct cpu_column *column, const struct prcb_processor *delta);
+
+/* The names of the idle states that any chosen processor has, in order. */
+#define CPU_STATES_MAX 64
+struct cpu_states {
+    size_t count;
+    const char *names[CPU_STATES_MAX]; /* borrowed from the samples */
+};
+void cpu_states_collect(const struct cpu_samples *samples, struct cpu_states *ret);
+/* A processor's state of this name; NULL: it has none. */
+const struct prcb_idle_state *cpu_state_find(const struct prcb_processor *p, const char *name);
+
+#endif

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "cpu_samples.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "stat_wait.h"
+
+#define INTERVAL_MIN_NS 1000000ull
+#define INTERVAL_MAX_NS (86400ull * 1000000000)
+
+/* ---- what was asked for -------------------------------------------------- */
+
+int cpu_choice_option(const struct cli_command *command, int id, const char *value,
+                      struct cpu_choice *choice)
+{
+    switch (id) {
+    case 'C':
+        choice->list = value;
+        return CLI_OK;
+    case CPU_OPTION_ROOT:
+        choice->root = value;
+        return *value ? CLI_OK : cli_usage_error(command, "--root: the folder's name is empty");
+    case CPU_OPTION_TIER:
+        if (cli_parse_tier(value, &choice->tier))
+            return cli_usage_error(command, CLI_TIER_ERROR, value);
+        return CLI_OK;
+    default:
+        return -1;
+    }
+}
+
+int cpu_choice_check(const struct cli_command *command, const struct cpu_choice *choice)
+{
+    if (choice->root && choice->tier == PRCB_TIER_BPF)
+        return cli_usage_error(command,
+                               "--root and --tier bpf contradict each other: eBPF sees this "
+                               "machine only");
+    return CLI_OK;
+}
+
+int cpu_interval_parse(const struct cli_command *command, const char *text, uint64_t *ret_ns)
+{
+    uint64_t ns;
+
+    if (cli_parse_seconds(text, &ns) || ns < INTERVAL_MIN_NS || ns > INTERVAL_MAX_NS)
+        return cli_usage_error(command, "interval '%s': must be seconds, from 0.001 to 86400",
+                               text);
+    *ret_ns = ns;
+    return CLI_OK;
+}
+
+static int bad_number(const struct cli_command *command, const struct cpu_samples *s,
+                      const char *word)
+{
+    return cli_usage_error(command, "-C '%s': this machine's processors are 0 to %" PRIu32, word,
+                           s->count - 1);
+}
+
+/* "3" or "2-5". */
+static int choose_range(const struct cli_command *command, struct cpu_samples *s, char *word)
+{
+    uint64_t first, last;
+    char *dash = strchr(word, '-');
+    int result;
+
+    if (dash)
+        *dash = '\0';
+    result = cli_parse_u64(word, 0, UINT32_MAX, &first);
+    last = first;
+    if (!result && dash)
+        result = cli_parse_u64(dash + 1, 0, UINT32_MAX, &last);
+    if (dash)
+        *dash = '-';
+    if (result || last < first)
+        return cli_usage_error(command, "-C '%s': not a processor's number, nor a range as 0-3",
+                               word);
+    if (last >= s->count)
+        return bad_number(command, s, word);
+    for (uint64_t number = first; number <= last; number++)
+        s->chosen[number] = true;
+    return CLI_OK;
+}
+
+static int choose(const struct cli_command *command, const char *list, struct cpu_samples *s)
+{
+    char *copy, *at, *word;
+    int status = CLI_OK;
+
+    if (!list || !strcasecmp(list, "all")) {
+        memset(s->chosen, true, s->count * sizeof(*s->chosen));
+        return CLI_OK;
+    }
+    copy = at = strdup(list);
+    if (!copy)
+        return cli_error(command, "out of memory");
+    while (status == CLI_OK && (word = strsep(&at, ",")))
+        status = choose_range(command, s, word);
+    free(copy);
+    return status;
+}
+
+/* ---- looking ------------------------------------------------------------- */
+
+uint32_t cpu_samples_next(const struct cpu_samples *s, uint32_t number)
+{
+    while (number < s->count && !s->chosen[number])
+        number++;
+    return number;
+}
+
+static int read_one(struct cpu_samples *s, uint32_t number, struct prcb_error *err)
+{
+    struct prcb_processor *record = &s->now[number];
+    int result;
+
+    record->size = sizeof(*record);
+    result = prcb_processor_read(s->view, number, record);
+    if (result && err)
+        snprintf(err->text, sizeof(err->text), "processor %" PRIu32 ": %s", number,
+                 strerror(-result));
+    return result;
+}
+
+int cpu_samples_take(struct cpu_samples *s, struct prcb_error *err)
+{
+    int result = prcb_processors_refresh(s->view, err);
+
+    for (uint32_t i = cpu_samples_next(s, 0); !result && i < s->count;
+         i = cpu_samples_next(s, i + 1))
+        result = read_one(s, i, err);
+    if (!result)
+        s->now_ns = stat_wait_now();
+    return result;
+}
+
+void cpu_samples_mark(struct cpu_samples *s)
+{
+    memcpy(s->mark, s->now, s->count * sizeof(*s->now));
+    s->mark_ns = s->now_ns;
+}
+
+void cpu_samples_delta(const struct cpu_samples *s, enum cpu_since since, uint32_t number,
+                       struct prcb_processor *ret)
+{
+    const struct prcb_processor *earlier = since == CPU_SINCE_START ? s->start : s->mark;
+
+    ret->size = sizeof(*ret);
+    prcb_processor_sub(&s->now[number], &earlier[number], ret);
+}
+
+uint64_t cpu_samples_wall(const struct cpu_samples *s, enum cpu_since since)
+{
+    return s->now_ns - (since == CPU_SINCE_START ? s->start_ns : s->mark_ns);
+}
+
+bool cpu_was_offline(const struct prcb_processor *delta)
+{
+    return !(delta->flags & PRCB_CPU_ONLINE) && !delta->wall_ns;
+}
+
+/* ---- open and close ------------------------------------------------------ */
+
+static int first_look(const struct cli_command *command, const struct cpu_choice *choice,
+                      struct cpu_samples *s)
+{
+    struct prcb_error err;
+    int status;
+
+    s->chosen = calloc(s->count + 1, sizeof(*s->chosen));
+    s->start = calloc(s->count + 1, sizeof(*s->start));
+    s->mark = calloc(s->count + 1, sizeof(*s->mark));
+    s->now = calloc(s->count + 1, sizeof(*s->now));
+    if (!s->chosen || !s->start || !s->mark || !s->now)
+        return cli_error(command, "out of memory");
+    status = choose(command, choice->list, s);
+    if (status != CLI_OK)
+        return status;
+    if (cpu_samples_take(s, &err))
+        return cli_error(command, "%s", err.text);
+    cpu_samples_mark(s);
+    memcpy(s->start, s->now, s->count * sizeof(*s->now));
+    s->start_ns = s->now_ns;
+    return CLI_OK;
+}
+
+int cpu_samples_open(const struct cli_command *command, const struct cpu_choice *choice,
+                     struct cpu_samples *ret)
+{
+    const struct prcb_processors_options opts = {
+        .size = sizeof(opts), .tier = choice->tier, .root = choice->root};
+    struct cpu_samples s = {0};
+    struct prcb_error err;
+    int status;
+
+    if (prcb_processors_open(&opts, &s.view, &err))
+        return cli_error(command, "%s", err.text);
+    s.count = prcb_processors_count(s.view);
+    status = first_look(command, choice, &s);
+    if (status == CLI_OK)
+        *ret = s;
+    else
+        cpu_samples_close(&s);
+    return status;
+}
+
+void cpu_samples_close(struct cpu_samples *s)
+{
+    prcb_processors_close(s->view);
+    free(s->chosen);
+    free(s->start);
+    free(s->mark);
+    free(s->now);
+    memset(s, 0, sizeof(*s));
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The table of `prcb cpu`: a row for all processors together, a row for each.
+ */
+#include "cpu_report.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NS_PER_S 1000000000.0
+#define WIDTH    10
+
+enum kind { SHARE, RATE, NUMBER, PERMILLE };
+
+/* The columns of the table, in order. */
+struct figure {
+    const char *title;
+    enum kind kind;
+    bool optional; /* left out where no processor has it */
+    uint64_t member;
+    size_t offset; /* in struct prcb_processor: 64 bits, or 32 for a NUMBER or PERMILLE */
+};
+
+#define OF(member) offsetof(struct prcb_processor, member)
+static const struct figure figures[] = {
+    {"%user", SHARE, false, PRCB_CPU_HAS_TIMES, OF(user_ns)},
+    {"%kernel", SHARE, false, PRCB_CPU_HAS_TIMES, OF(kernel_ns)},
+    {"%dpc", SHARE, false, PRCB_CPU_HAS_DPC, OF(dpc_ns)},
+    {"%intr", SHARE, false, PRCB_CPU_HAS_INTERRUPT, OF(interrupt_ns)},
+    {"%steal", SHARE, false, PRCB_CPU_HAS_STEAL, OF(steal_ns)},
+    {"%idle", SHARE, false, PRCB_CPU_HAS_TIMES, OF(idle_ns)},
+    {"intr/s", RATE, false, PRCB_CPU_HAS_INTERRUPTS, OF(interrupts)},
+    {"switch/s", RATE, false, PRCB_CPU_HAS_SWITCHES, OF(switches)},
+    {"idle/s", RATE, false, PRCB_CPU_HAS_IDLE_ENTRIES, OF(idle_entries)},
+    {"MHz", NUMBER, true, PRCB_CPU_HAS_MHZ, OF(mhz)},
+    {"%perf", PERMILLE, true, PRCB_CPU_HAS_PERFORMANCE, OF(performance_permille)},
+};
+#define FIGURES (sizeof(figures) / sizeof(figures[0]))
+
+/* One table being written. */
+struct table {
+    FILE *out;
+    const struct cpu_report *report;
+    uint64_t wall_ns;
+    uint64_t any; /* members that any processor has */
+    struct cpu_states states;
+    char time[16]; /* in front of each line */
+    struct prcb_processor total;
+};
+
+/* ---- all processors together --------------------------------------------- */
+
+static uint64_t get(const struct prcb_processor *p, const struct figure *figure)
+{
+    const char *at = (const char *)p + figure->offset;
+    uint64_t wide;
+    uint32_t narrow;
+
+    if (figure->kind == NUMBER || figure->kind == PERMILLE) {
+        memcpy(&narrow, at, sizeof(narrow));
+        return narrow;
+    }
+    memcpy(&wide, at, sizeof(wide));
+    return wide;
+}
+
+static void add_states(struct prcb_processor *total, const struct prcb_processor *p)
+{
+    for (uint32_t i = 0; i < p->idle_state_count; i++) {
+        const struct prcb_idle_state *state = &p->idle_states[i];
+        struct prcb_idle_state *sum = NULL;
+
+        for (uint32_t k = 0; !sum && k < total->idle_state_count; k++) {
+            if (!strcmp(total->idle_states[k].name, state->name))
+                sum = &total->idle_states[k];
+        }
+        if (!sum && total->idle_state_count < PRCB_IDLE_STATES_MAX) {
+            sum = &total->idle_states[total->idle_state_count++];
+            memcpy(sum->name, state->name, sizeof(sum->name));
+        }
+        if (sum) {
+            sum->entries += state->entries;
+            sum->residency_ns += state->residency_ns;
+        }
+    }
+}
+
+static void add(struct prcb_processor *total, const struct prcb_processor *p)
+{
+    total->present &= p->present;
+    total->wall_ns += p->wall_ns;
+    for (size_t i = 0; i < FIGURES; i++) {
+        uint64_t sum;
+
+        if (figures[i].kind != SHARE && figures[i].kind != RATE)
+            continue;
+        sum = get(total, &figures[i]) + get(p, &figures[i]);
+        memcpy((char *)total + figures[i].offset, &sum, sizeof(sum));
+    }
+    add_states(total, p);
+}
+
+/* Sums what was online. A sum has no frequency. */
+static void sum_up(struct table *t)
+{
+    const struct cpu_samples *samples = t->report->samples;
+    bool any = false;
+
+    memset(&t->total, 0, sizeof(t->total));
+    t->total.present = ~(uint64_t)(PRCB_CPU_HAS_MHZ | PRCB_CPU_HAS_PERFORMANCE);
+    for (uint32_t i = cpu_samples_next(samples, 0); i < samples->count;
+         i = cpu_samples_next(samples, i + 1)) {
+        struct prcb_processor p;
+
+        cpu_samples_delta(samples, t->report->since, i, &p);
+        if (cpu_was_offline(&p))
+            continue;
+        t->any |= p.present;
+        add(&t->total, &p);
+        any = true;
+    }
+    if (!any)
+        t->total.present = 0;
+}
+
+/* ---- lines --------------------------------------------------------------- */
+
+static bool shown(const struct table *t, const struct figure *figure)
+{
+    return !figure->optional || t->any & figure->member;
+}
+
+static void write_cell(const struct table *t, const struct figure *figure,
+                       const struct prcb_processor *p, uint64_t wall_ns)
+{
+    uint64_t value = get(p, figure);
+    char cell[32] = "-";
+
+    if (!(p->present & figure->member))
+        ;
+    else if (figure->kind == SHARE && p->wall_ns)
+        snprintf(cell, sizeof(cell), "%.2f", 100.0 * (double)value / (double)p->wall_ns);
+    else if (figure->kind == RATE && wall_ns)
+        snprintf(cell, sizeof(cell), "%.1f", (double)value * NS_PER_S / (double)wall_ns);
+    else if (figure->kind == NUMBER)
+        snprintf(cell, sizeof(cell), "%" PRIu64, value);
+    else if (figure->kind == PERMILLE)
+        snprintf(cell, sizeof(cell), "%.1f", (double)value / 10.0);
+    fprintf(t->out, "%*s", WIDTH, cell);
+}
+
+static void write_label(const struct table *t, const char *label)
+{
+    fprintf(t->out, "%-8s  %7s", t->time, label);
+}
+
+static void write_figures(const struct table *t, const char *label, const struct prcb_processor *p)
+{
+    write_label(t, label);
+    for (size_t i = 0; i < FIGURES; i++) {
+        if (shown(t, &figures[i]))
+            write_cell(t, &figures[i], p, t->wall_ns);
+    }
+    fputs(p->flags & PRCB_CPU_ONLINE || !p->size ? "\n" : "  offline\n", t->out);
+}
+
+static void write_states(const struct table *t, const char *label, const struct prcb_processor *p)
+{
+    write_label(t, label);
+    for (size_t i = 0; i < t->states.count; i++) {
+        const struct prcb_idle_state *state = cpu_state_find(p, t->states.names[i]);
+        char share[32] = "-", rate[32] = "-";
+
+        if (state && p->wall_ns)
+            snprintf(share, sizeof(share), "%.2f",
+                     100.0 * (double)state->residency_ns / (double)p->wall_ns);
+        if (state && t->wall_ns)
+            snprintf(rate, sizeof(rate), "%.1f",
+                     (double)state->entries * NS_PER_S / (double)t->wall_ns);
+        fprintf(t->out, "%*s%*s", WIDTH, share, WIDTH, rate);
+    }
+    fputc('\n', t->out);
+}
+
+static void write_nt(const struct table *t, const char *label, const struct prcb_processor *p)
+{
+    write_label(t, label);
+    for (const struct cpu_column *column = cpu_nt_columns; column->name; column++) {
+        if (cpu_column_present(column, p))
+            fprintf(t->out, "%16" PRIu64, column->value(p));
+        else
+            fprintf(t->out, "%16s", "-");
+    }
+    fputs(p->flags & PRCB_CPU_ONLINE ? "\n" : "  offline\n", t->out);
+}
+
+/* Each processor's line; those that were offline and follow each other share one. */
+static void write_rows(const struct table *t,
+                       void (*write)(const struct table *t, const char *label,
+                                     const struct prcb_processor *p),
+                       bool with_offline)
+{
+    const struct cpu_samples *samples = t->report->samples;
+    uint32_t i = cpu_samples_next(samples, 0), last;
+
+    while (i < samples->count) {
+        struct prcb_processor p, next;
+        char label[32];
+
+        cpu_samples_delta(samples, t->report->since, i, &p);
+        last = i;
+        while (cpu_was_offline(&p) && last + 1 < samples->count && samples->chosen[last + 1]) {
+            cpu_samples_delta(samples, t->report->since, last + 1, &next);
+            if (!cpu_was_offline(&next))
+                break;
+            last++;
+        }
+        if (last > i)
+            snprintf(label, sizeof(label), "%" PRIu32 "-%" PRIu32, i, last);
+        else
+            snprintf(label, sizeof(label), "%" PRIu32, i);
+        if (cpu_was_offline(&p))
+            p.present = 0;
+        if (with_offline || !cpu_was_offline(&p))
+            write(t, label, &p);
+        i = cpu_samples_next(samples, last + 1);
+    }
+}
+
+/* ---- parts of the report ------------------------------------------------- */
+
+static void write_main(const struct table *t)
+{
+    fputc('\n', t->out);
+    write_label(t, "CPU");
+    for (size_t i = 0; i < FIGURES; i++) {
+        if (shown(t, &figures[i]))
+            fprintf(t->out, "%*s", WIDTH, figures[i].title);
+    }
+    fputc('\n', t->out);
+    write_figures(t, "all", &t->total);
+    write_rows(t, write_figures, true);
+}
+
+/* One state that is all of idleness is in the main table already. */
+static bool has_states(const struct table *t)
+{
+    return t->states.count > 1 || (t->states.count == 1 && strcmp(t->states.names[0], "idle"));
+}
+
+static void write_idle(const struct table *t)
+{
+    char title[32];
+
+    fputc('\n', t->out);
+    write_label(t, "CPU");
+    for (size_t i = 0; i < t->states.count; i++) {
+        snprintf(title, sizeof(title), "%%%.8s", t->states.names[i]);
+        fprintf(t->out, "%*s", WIDTH, title);
+        snprintf(title, sizeof(title), "%.7s/s", t->states.names[i]);
+        fprintf(t->out, "%*s", WIDTH, title);
+    }
+    fputc('\n', t->out);
+    write_states(t, "all", &t->total);
+    write_rows(t, write_states, false);
+}
+
+static void write_nt_table(const struct table *t)
+{
+    fputc('\n', t->out);
+    write_label(t, "CPU");
+    for (const struct cpu_column *column = cpu_nt_columns; column->name; column++)
+        fprintf(t->out, "%16s", column->name);
+    fputc('\n', t->out);
+    write_rows(t, write_nt, true);
+}
+
+static void set_time(struct table *t)
+{
+    time_t now = time(NULL);
+    struct tm local;
+
+    if (t->report->since == CPU_SINCE_START && !t->report->first)
+        snprintf(t->time, sizeof(t->time), "Average");
+    else if (localtime_r(&now, &local))
+        strftime(t->time, sizeof(t->time), "%H:%M:%S", &local);
+}
+
+void cpu_table_write(FILE *out, const struct cpu_report *report)
+{
+    struct table t = {
+        .out = out, .report = report, .wall_ns = cpu_samples_wall(report->samples, report->since)};
+
+    set_time(&t);
+    sum_up(&t);
+    cpu_states_collect(report->samples, &t.states);
+    if (report->first)
+        cpu_title_write(out, report->samples);
+    if (report->nt) {
+        write_nt_table(&t);
+        return;
+    }
+    write_main(&t);
+    if (has_states(&t))
+        write_idle(&t);
+}

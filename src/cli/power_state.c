@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "power_state.h"
+
+#include <string.h>
+
+#define PERMILLE 1000
+
+void power_state_get(const struct cpu_samples *samples, uint32_t number, struct power_state *ret)
+{
+    ret->view = samples->view;
+    ret->now_ns = samples->now_ns;
+    cpu_samples_delta(samples, CPU_SINCE_START, number, &ret->p);
+}
+
+static struct power_value have(uint64_t value)
+{
+    return (struct power_value){.value = value};
+}
+
+static struct power_value lack(const char *reason)
+{
+    return (struct power_value){.reason = reason};
+}
+
+/* A member of the record, or why it is not there. */
+static struct power_value member(const struct power_state *s, uint64_t bit, uint64_t value)
+{
+    const char *reason;
+
+    if (s->p.present & bit)
+        return have(value);
+    if (!(s->p.flags & PRCB_CPU_ONLINE))
+        return lack("the processor is offline");
+    reason = prcb_processor_absent_reason(s->view, bit);
+    return lack(reason ? reason : "this processor does not tell");
+}
+
+/* What accrues over time is absent for a processor that was never there. */
+static struct power_value accrued(const struct power_state *s, uint64_t bit, uint64_t value)
+{
+    return cpu_was_offline(&s->p) ? lack("the processor is offline") : member(s, bit, value);
+}
+
+static struct power_value share(uint64_t part, uint64_t whole, const char *nothing)
+{
+    return whole ? have((uint64_t)((double)part * PERMILLE / (double)whole + 0.5)) : lack(nothing);
+}
+
+/* ---- times --------------------------------------------------------------- */
+
+struct power_value power_wall(const struct power_state *s)
+{
+    return accrued(s, PRCB_CPU_HAS_TIMES, s->p.wall_ns);
+}
+
+struct power_value power_idle(const struct power_state *s)
+{
+    return accrued(s, PRCB_CPU_HAS_TIMES, s->p.idle_ns);
+}
+
+struct power_value power_active(const struct power_state *s)
+{
+    uint64_t idle = s->p.idle_ns < s->p.wall_ns ? s->p.idle_ns : s->p.wall_ns;
+
+    return accrued(s, PRCB_CPU_HAS_TIMES, s->p.wall_ns - idle);
+}
+
+struct power_value power_busy(const struct power_state *s)
+{
+    struct power_value active = power_active(s);
+
+    return active.reason ? active
+                         : share(active.value, s->p.wall_ns, "shorter than the kernel's tick");
+}
+
+struct power_value power_transitions(const struct power_state *s)
+{
+    return accrued(s, PRCB_CPU_HAS_IDLE_ENTRIES, s->p.idle_entries);
+}
+
+/* What only an idle processor has; on a tier that can tell. */
+static struct power_value while_idle(const struct power_state *s, uint64_t bit, uint64_t value)
+{
+    bool online = s->p.flags & PRCB_CPU_ONLINE, idle = s->p.flags & PRCB_CPU_IDLE;
+
+    if (online && !idle && !prcb_processor_absent_reason(s->view, bit))
+        return lack("the processor was not idle at that moment");
+    return member(s, bit, value);
+}
+
+struct power_value power_idle_since(const struct power_state *s)
+{
+    return while_idle(s, PRCB_CPU_HAS_RUNNING, s->now_ns - s->p.running_ns);
+}
+
+struct power_value power_idle_state(const struct power_state *s)
+{
+    return while_idle(s, PRCB_CPU_HAS_IDLE_STATE, s->p.idle_state);
+}
+
+/* ---- frequency ----------------------------------------------------------- */
+
+struct power_value power_mhz(const struct power_state *s)
+{
+    return member(s, PRCB_CPU_HAS_MHZ, s->p.mhz);
+}
+
+struct power_value power_max_mhz(const struct power_state *s)
+{
+    return member(s, PRCB_CPU_HAS_MAX_MHZ, s->p.max_mhz);
+}
+
+struct power_value power_limit_mhz(const struct power_state *s)
+{
+    return member(s, PRCB_CPU_HAS_LIMIT_MHZ, s->p.limit_mhz);
+}
+
+struct power_value power_min_mhz(const struct power_state *s)
+{
+    return member(s, PRCB_CPU_HAS_MIN_MHZ, s->p.min_mhz);
+}
+
+struct power_value power_nominal_mhz(const struct power_state *s)
+{
+    return member(s, PRCB_CPU_HAS_NOMINAL_MHZ, s->p.nominal_mhz);
+}
+
+/* A frequency as a part of another. */
+static struct power_value ratio(struct power_value mhz, struct power_value whole)
+{
+    if (mhz.reason)
+        return mhz;
+    return whole.reason ? whole : share(mhz.value, whole.value, "a frequency of 0 is reported");
+}
+
+struct power_value power_throttle(const struct power_state *s)
+{
+    return ratio(power_mhz(s), power_max_mhz(s));
+}
+
+struct power_value power_limit(const struct power_state *s)
+{
+    return ratio(power_limit_mhz(s), power_max_mhz(s));
+}
+
+struct power_value power_least(const struct power_state *s)
+{
+    return ratio(power_min_mhz(s), power_max_mhz(s));
+}
+
+/* Where the processor does not count what it delivered, the frequency that cpufreq tells stands for
+ * it, and the highest frequency for a nominal one that is not told. */
+struct power_value power_performance(const struct power_state *s)
+{
+    struct power_value nominal = power_nominal_mhz(s);
+
+    if (s->p.present & PRCB_CPU_HAS_PERFORMANCE)
+        return have(s->p.performance_permille);
+    return ratio(power_mhz(s), nominal.reason ? power_max_mhz(s) : nominal);
+}
+
+const char *power_performance_source(const struct power_state *s)
+{
+    if (s->p.present & PRCB_CPU_HAS_PERFORMANCE)
+        return "aperf/mperf";
+    return power_performance(s).reason ? NULL : "cpufreq";
+}
+
+struct power_value power_utility(const struct power_state *s)
+{
+    struct power_value busy = power_busy(s), performance = power_performance(s);
+
+    if (busy.reason)
+        return busy;
+    return performance.reason ? performance
+                              : have((busy.value * performance.value + PERMILLE / 2) / PERMILLE);
+}
+
+struct power_value power_throttles(const struct power_state *s)
+{
+    return member(s, PRCB_CPU_HAS_THROTTLES, s->p.throttles);
+}
+
+struct power_value power_parked(const struct power_state *s)
+{
+    return have(s->p.flags & PRCB_CPU_ONLINE ? 0 : 1);
+}
+
+/* ---- idle states as NT counts them --------------------------------------- */
+
+#define LEVELS 3
+
+/* Linux's first state may be a loop that polls: NT has no state for that. */
+static uint32_t first_state(const struct power_state *s)
+{
+    return s->p.idle_state_count && !strcmp(s->p.idle_states[0].name, "POLL") ? 1 : 0;
+}
+
+struct power_value power_levels(const struct power_state *s)
+{
+    return accrued(s, PRCB_CPU_HAS_IDLE_STATES, s->p.idle_state_count - first_state(s));
+}
+
+static struct power_value level(const struct power_state *s, unsigned int number, bool entries)
+{
+    uint32_t at = first_state(s) + number, end = at + 1;
+    struct power_value got = power_levels(s);
+
+    if (got.reason)
+        return got;
+    if (number >= got.value)
+        return lack("the processor has no such idle state");
+    if (number == LEVELS - 1)
+        end = s->p.idle_state_count;
+    for (got.value = 0; at < end; at++)
+        got.value += entries ? s->p.idle_states[at].entries : s->p.idle_states[at].residency_ns;
+    return got;
+}
+
+struct power_value power_level_time(const struct power_state *s, unsigned int number)
+{
+    return level(s, number, false);
+}
+
+struct power_value power_level_entries(const struct power_state *s, unsigned int number)
+{
+    return level(s, number, true);
+}
