@@ -63,14 +63,6 @@ typedef struct _SYSTEM_BASIC_INFORMATION {
     CCHAR NumberOfProcessors;
 } SYSTEM_BASIC_INFORMATION, *PSYSTEM_BASIC_INFORMATION;
 
-typedef struct _SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION {
-    LARGE_INTEGER IdleTime;
-    LARGE_INTEGER KernelTime;
-    LARGE_INTEGER UserTime;
-    LARGE_INTEGER Reserved1[2];
-    ULONG Reserved2;
-} SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION, *PSYSTEM_PROCESSOR_PERFORMANCE_INFORMATION;
-
 typedef struct _SYSTEM_PERFORMANCE_INFORMATION {
     BYTE Reserved1[312];
 } SYSTEM_PERFORMANCE_INFORMATION, *PSYSTEM_PERFORMANCE_INFORMATION;
@@ -78,10 +70,6 @@ typedef struct _SYSTEM_PERFORMANCE_INFORMATION {
 typedef struct _SYSTEM_TIMEOFDAY_INFORMATION {
     BYTE Reserved1[48];
 } SYSTEM_TIMEOFDAY_INFORMATION, *PSYSTEM_TIMEOFDAY_INFORMATION;
-
-typedef struct _SYSTEM_INTERRUPT_INFORMATION {
-    BYTE Reserved1[24];
-} SYSTEM_INTERRUPT_INFORMATION, *PSYSTEM_INTERRUPT_INFORMATION;
 
 typedef struct _SYSTEM_EXCEPTION_INFORMATION {
     BYTE Reserved1[16];
@@ -114,14 +102,33 @@ typedef enum _SYSTEM_INFORMATION_CLASS {
     SystemPerformanceInformation = 2,
     SystemTimeOfDayInformation = 3,
     SystemProcessInformation = 5,
+#ifndef PRCB_NT_WINTERNL_TYPES /* prcb/nt.h has these two */
     SystemProcessorPerformanceInformation = 8,
     SystemInterruptInformation = 23,
+#endif
     SystemExceptionInformation = 33,
     SystemRegistryQuotaInformation = 37,
     SystemLookasideInformation = 45,
     SystemCodeIntegrityInformation = 103,
     SystemPolicyInformation = 134
 } SYSTEM_INFORMATION_CLASS;
+
+#ifndef PRCB_NT_WINTERNL_TYPES
+#define PRCB_NT_WINTERNL_TYPES
+
+typedef struct _SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION {
+    LARGE_INTEGER IdleTime;
+    LARGE_INTEGER KernelTime;
+    LARGE_INTEGER UserTime;
+    LARGE_INTEGER Reserved1[2];
+    ULONG Reserved2;
+} SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION, *PSYSTEM_PROCESSOR_PERFORMANCE_INFORMATION;
+
+typedef struct _SYSTEM_INTERRUPT_INFORMATION {
+    BYTE Reserved1[24];
+} SYSTEM_INTERRUPT_INFORMATION, *PSYSTEM_INTERRUPT_INFORMATION;
+
+#endif
 
 typedef enum _PROCESSINFOCLASS {
     ProcessBasicInformation = 0,
@@ -138,6 +145,9 @@ typedef enum _THREADINFOCLASS {
 
 NTSTATUS NTAPI NtClose(HANDLE Handle);
 NTSTATUS NTAPI NtWaitForSingleObject(HANDLE Handle, BOOLEAN Alertable, PLARGE_INTEGER Timeout);
+NTSTATUS NTAPI NtQuerySystemInformation(SYSTEM_INFORMATION_CLASS SystemInformationClass,
+                                        PVOID SystemInformation, ULONG SystemInformationLength,
+                                        PULONG ReturnLength);
 NTSTATUS NTAPI NtQuerySystemTime(PLARGE_INTEGER SystemTime);
 ULONG NTAPI RtlNtStatusToDosError(NTSTATUS Status);
 BOOLEAN NTAPI RtlTimeToSecondsSince1970(PLARGE_INTEGER Time, PULONG ElapsedSeconds);

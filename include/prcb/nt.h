@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Hardware Counter Profiling under its NT names: EnableThreadProfiling and its
- * relatives, the configuration of the counters, and the structures they fill, byte
- * for byte as NT has them on 32- and 64-bit processors. Calls carry the prefix
+ * Hardware Counter Profiling under its NT names, EnableThreadProfiling and its
+ * relatives, the configuration of the counters; and what NtQuerySystemInformation and
+ * NtPowerInformation tell of each processor. The structures are byte for byte as NT
+ * has them on 32- and 64-bit processors. Calls carry the prefix
  * prcb_ here; the library prcb-nt exports them under their plain names for
  * programs written for Windows, which include <windows.h> instead of this header.
  *
@@ -322,10 +323,57 @@ PRCB_API const struct prcb_profile_source *prcb_profile_source(size_t i);
 /* The row of a number; NULL if there is none. */
 PRCB_API const struct prcb_profile_source *prcb_profile_source_find(uint64_t number);
 
-/* ---- system information: NtSetSystemInformation ---- */
+/* ---- system information ----
+ *
+ * Per processor, as NtQuerySystemInformation has it. What feeds it is one view of the processors
+ * (prcb/processors.h) for the process, opened by the first call and kept until the process ends; a
+ * forked child opens its own.
+ *
+ * Times count from the system's start: the kernel's own figures as of when the view was opened,
+ * to its tick, and what the view has measured since. Processors are numbered as Linux numbers
+ * them, in groups of 64 (32-bit: 32). One is active when it has been online since the view was
+ * opened; it stays so, and keeps its figures, when it goes offline. */
 
-/* The length of the kernel's tick, in 100 ns. */
-PRCB_API uint32_t prcb_KeQueryTimeIncrement(void);
+/* The two that winternl.h defines too are taken from whichever header comes first. */
+#ifndef PRCB_NT_WINTERNL_TYPES
+#define PRCB_NT_WINTERNL_TYPES
+
+enum {
+    SystemProcessorPerformanceInformation = 0x08,
+    SystemInterruptInformation = 0x17,
+};
+
+typedef struct _SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION {
+    int64_t IdleTime PRCB_NT_ALIGNED;      /* 100 ns, as all of these */
+    int64_t KernelTime PRCB_NT_ALIGNED;    /* with IdleTime, DpcTime and InterruptTime */
+    int64_t UserTime PRCB_NT_ALIGNED;      /* with KernelTime it is all time */
+    int64_t DpcTime PRCB_NT_ALIGNED;       /* softirqs */
+    int64_t InterruptTime PRCB_NT_ALIGNED; /* hard interrupts */
+    uint32_t InterruptCount;               /* wraps */
+    uint32_t Spare0;                       /* 0 */
+} SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION, *PSYSTEM_PROCESSOR_PERFORMANCE_INFORMATION;
+
+typedef struct _SYSTEM_INTERRUPT_INFORMATION {
+    uint32_t ContextSwitches;
+    uint32_t DpcCount; /* softirqs run */
+    uint32_t DpcRate;  /* of these a tick, a mean that halves with each tick */
+    uint32_t TimeIncrement;
+    uint32_t DpcBypassCount; /* 0, as on NT since 5.1 */
+    uint32_t ApcBypassCount; /* 0, as on NT since 5.1 */
+} SYSTEM_INTERRUPT_INFORMATION, *PSYSTEM_INTERRUPT_INFORMATION;
+
+#endif
+
+enum {
+    SystemTimeAdjustmentInformation = 0x1c,
+    SystemContextSwitchInformation = 0x24,
+    SystemProcessorIdleInformation = 0x2a,
+    SystemProcessorPowerInformation = 0x3d,
+    SystemProcessorIdleCycleTimeInformation = 0x53,
+    SystemProcessorPerformanceDistribution = 0x64,
+    SystemProcessorCycleTimeInformation = 0x6c,
+    SystemProcessorPerformanceInformationEx = 0x8d,
+};
 
 typedef struct _SYSTEM_QUERY_TIME_ADJUST_INFORMATION {
     uint32_t TimeAdjustment; /* 100 ns added to the time of day every TimeIncrement */
@@ -337,6 +385,188 @@ typedef struct _SYSTEM_SET_TIME_ADJUST_INFORMATION {
     uint32_t TimeAdjustment;
     uint8_t Enable; /* TRUE: adjust no more */
 } SYSTEM_SET_TIME_ADJUST_INFORMATION, *PSYSTEM_SET_TIME_ADJUST_INFORMATION;
+
+typedef struct _SYSTEM_CONTEXT_SWITCH_INFORMATION {
+    uint32_t ContextSwitches; /* of all processors */
+    uint32_t FindAny;
+    uint32_t FindLast;
+    uint32_t FindIdeal;
+    uint32_t IdleAny;
+    uint32_t IdleCurrent;
+    uint32_t IdleLast;
+    uint32_t IdleIdeal;
+    uint32_t PreemptAny;
+    uint32_t PreemptCurrent;
+    uint32_t PreemptLast;
+    uint32_t SwitchToIdle; /* times a processor went idle */
+} SYSTEM_CONTEXT_SWITCH_INFORMATION, *PSYSTEM_CONTEXT_SWITCH_INFORMATION;
+
+typedef struct _SYSTEM_PROCESSOR_IDLE_INFORMATION {
+    uint64_t IdleTime PRCB_NT_ALIGNED; /* 100 ns, as all of these */
+    uint64_t C1Time PRCB_NT_ALIGNED;
+    uint64_t C2Time PRCB_NT_ALIGNED;
+    uint64_t C3Time PRCB_NT_ALIGNED;
+    uint32_t C1Transitions;
+    uint32_t C2Transitions;
+    uint32_t C3Transitions;
+    uint32_t Padding;
+} SYSTEM_PROCESSOR_IDLE_INFORMATION, *PSYSTEM_PROCESSOR_IDLE_INFORMATION;
+
+typedef struct _SYSTEM_PROCESSOR_POWER_INFORMATION {
+    uint8_t CurrentFrequency; /* percent of the highest, as all these */
+    uint8_t ThermalLimitFrequency;
+    uint8_t ConstantThrottleFrequency;
+    uint8_t DegradedThrottleFrequency;
+    uint8_t LastBusyFrequency;
+    uint8_t LastC3Frequency;
+    uint8_t LastAdjustedBusyFrequency;
+    uint8_t ProcessorMinThrottle;
+    uint8_t ProcessorMaxThrottle;
+    uint32_t NumberOfFrequencies;
+    uint32_t PromotionCount;
+    uint32_t DemotionCount;
+    uint32_t ErrorCount;
+    uint32_t RetryCount;
+    uint64_t CurrentFrequencyTime PRCB_NT_ALIGNED; /* 100 ns, as all these */
+    uint64_t CurrentProcessorTime PRCB_NT_ALIGNED;
+    uint64_t CurrentProcessorIdleTime PRCB_NT_ALIGNED;
+    uint64_t LastProcessorTime PRCB_NT_ALIGNED;
+    uint64_t LastProcessorIdleTime PRCB_NT_ALIGNED;
+    uint64_t Energy PRCB_NT_ALIGNED;
+} SYSTEM_PROCESSOR_POWER_INFORMATION, *PSYSTEM_PROCESSOR_POWER_INFORMATION;
+
+typedef struct _SYSTEM_PROCESSOR_IDLE_CYCLE_TIME_INFORMATION {
+    uint64_t CycleTime PRCB_NT_ALIGNED; /* idle */
+} SYSTEM_PROCESSOR_IDLE_CYCLE_TIME_INFORMATION, *PSYSTEM_PROCESSOR_IDLE_CYCLE_TIME_INFORMATION;
+
+typedef struct _SYSTEM_PROCESSOR_CYCLE_TIME_INFORMATION {
+    uint64_t CycleTime PRCB_NT_ALIGNED; /* in softirqs and hard interrupts */
+} SYSTEM_PROCESSOR_CYCLE_TIME_INFORMATION, *PSYSTEM_PROCESSOR_CYCLE_TIME_INFORMATION;
+
+typedef struct _SYSTEM_PROCESSOR_PERFORMANCE_HITCOUNT {
+    uint64_t Hits PRCB_NT_ALIGNED;
+    uint8_t PercentFrequency;
+} SYSTEM_PROCESSOR_PERFORMANCE_HITCOUNT, *PSYSTEM_PROCESSOR_PERFORMANCE_HITCOUNT;
+
+typedef struct _SYSTEM_PROCESSOR_PERFORMANCE_STATE_DISTRIBUTION {
+    uint32_t ProcessorNumber; /* in its group */
+    uint32_t StateCount;
+    SYSTEM_PROCESSOR_PERFORMANCE_HITCOUNT States[1]; /* StateCount of them */
+} SYSTEM_PROCESSOR_PERFORMANCE_STATE_DISTRIBUTION,
+    *PSYSTEM_PROCESSOR_PERFORMANCE_STATE_DISTRIBUTION;
+
+typedef struct _SYSTEM_PROCESSOR_PERFORMANCE_DISTRIBUTION {
+    uint32_t ProcessorCount;
+    uint32_t Offsets[1]; /* ProcessorCount of them: bytes from here to each's distribution */
+} SYSTEM_PROCESSOR_PERFORMANCE_DISTRIBUTION, *PSYSTEM_PROCESSOR_PERFORMANCE_DISTRIBUTION;
+
+typedef struct _SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION_EX {
+    int64_t IdleTime PRCB_NT_ALIGNED; /* the first as in SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION */
+    int64_t KernelTime PRCB_NT_ALIGNED;
+    int64_t UserTime PRCB_NT_ALIGNED;
+    int64_t DpcTime PRCB_NT_ALIGNED;
+    int64_t InterruptTime PRCB_NT_ALIGNED;
+    uint32_t InterruptCount;
+    uint32_t Spare0;
+    int64_t AvailableTime PRCB_NT_ALIGNED;
+    int64_t Spare1 PRCB_NT_ALIGNED;
+    int64_t Spare2 PRCB_NT_ALIGNED;
+} SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION_EX, *PSYSTEM_PROCESSOR_PERFORMANCE_INFORMATION_EX;
+
+PRCB_API NTSTATUS prcb_NtQuerySystemInformation(uint32_t SystemInformationClass,
+                                                void *SystemInformation,
+                                                uint32_t SystemInformationLength,
+                                                uint32_t *ReturnLength);
+PRCB_API NTSTATUS prcb_ZwQuerySystemInformation(uint32_t SystemInformationClass,
+                                                void *SystemInformation,
+                                                uint32_t SystemInformationLength,
+                                                uint32_t *ReturnLength);
+/* InputBuffer: the number of a processor group, 16 bits. */
+PRCB_API NTSTATUS prcb_NtQuerySystemInformationEx(uint32_t SystemInformationClass,
+                                                  void *InputBuffer, uint32_t InputBufferLength,
+                                                  void *SystemInformation,
+                                                  uint32_t SystemInformationLength,
+                                                  uint32_t *ReturnLength);
+PRCB_API NTSTATUS prcb_ZwQuerySystemInformationEx(uint32_t SystemInformationClass,
+                                                  void *InputBuffer, uint32_t InputBufferLength,
+                                                  void *SystemInformation,
+                                                  uint32_t SystemInformationLength,
+                                                  uint32_t *ReturnLength);
+
+/* Active processors of a group, or of all of them; 0: there is no such group, or no view could be
+ * opened. */
+#define PRCB_NT_ALL_GROUPS 0xffff
+PRCB_API uint32_t prcb_KeQueryActiveProcessorCountEx(uint16_t GroupNumber);
+PRCB_API uint16_t prcb_KeQueryActiveGroupCount(void);
+
+/* ---- NtPowerInformation ---- */
+
+#define PRCB_NT_PROCESSOR_INFORMATION    11 /* POWER_INFORMATION_LEVEL ProcessorInformation */
+#define PRCB_NT_PROCESSOR_INFORMATION_EX 46 /* ProcessorInformationEx: input, a group's number */
+
+typedef struct _PROCESSOR_POWER_INFORMATION {
+    uint32_t Number; /* in its group */
+    uint32_t MaxMhz;
+    uint32_t CurrentMhz;
+    uint32_t MhzLimit;
+    uint32_t MaxIdleState; /* the deepest's number, from 0 */
+    uint32_t CurrentIdleState;
+} PROCESSOR_POWER_INFORMATION, *PPROCESSOR_POWER_INFORMATION;
+
+PRCB_API NTSTATUS prcb_NtPowerInformation(uint32_t InformationLevel, void *InputBuffer,
+                                          uint32_t InputBufferLength, void *OutputBuffer,
+                                          uint32_t OutputBufferLength);
+PRCB_API NTSTATUS prcb_ZwPowerInformation(uint32_t InformationLevel, void *InputBuffer,
+                                          uint32_t InputBufferLength, void *OutputBuffer,
+                                          uint32_t OutputBufferLength);
+
+/* ---- what these calls fill in ---- */
+
+/* A member of the element that a class gives for each processor. */
+struct prcb_nt_member {
+    uint32_t information_class; /* or PRCB_NT_POWER_LEVEL(level) */
+    uint16_t offset;
+    uint16_t size;
+    const char *name; /* "IdleTime" */
+    const char *unit; /* "100 ns", "cycles", "%", "MHz", "" */
+};
+#define PRCB_NT_POWER_LEVEL(level) (0x10000u + (level))
+
+/* Member i of a class, static; NULL beyond the last, and for a class that there is not. */
+PRCB_API const struct prcb_nt_member *prcb_nt_member(uint32_t information_class, size_t i);
+
+/* Why the member at this offset is not filled in here but 0: one line, borrowed until
+ * prcb_nt_set_processors; NULL if it holds a value. */
+PRCB_API const char *prcb_nt_absent(uint32_t information_class, uint32_t offset);
+
+/* How times are told: classes 0x08 and 0x8D. */
+enum prcb_nt_time_mode {
+    PRCB_NT_TIME_V310 = 0, /* to 100 ns, 64 bits, as NT 3.10: the default */
+    PRCB_NT_TIME_TICKS,    /* as NT since 3.50: 32-bit counts of time increments, times the
+                              increment. Wraps after 2^32 of them in one state */
+};
+/* For the process. Also the variable PRCB_NT_TIME of the environment, "v310" or "ticks", until the
+ * first call that wants it. -EINVAL: no such mode. */
+PRCB_API int prcb_nt_set_time_mode(enum prcb_nt_time_mode mode);
+PRCB_API enum prcb_nt_time_mode prcb_nt_time_mode(void);
+
+struct prcb_processors_options;
+/* How the view is opened (tier, a recorded machine), from the next call on: what there was is
+ * closed and its figures are forgotten. NULL: as in the beginning. Errors: -EINVAL, -ENOMEM. */
+PRCB_API int prcb_nt_set_processors(const struct prcb_processors_options *opts);
+/* The tier in use; opens the view. PRCB_TIER_AUTO: none could be opened. */
+PRCB_API enum prcb_tier prcb_nt_processors_tier(void);
+
+/* ---- time increment ---- */
+
+/* In 100 ns: the length of the kernel's tick, or what was set. */
+PRCB_API uint32_t prcb_KeQueryTimeIncrement(void);
+/* Says that from now on a clock interrupt comes every MaximumIncrement, for this process. In mode
+ * `ticks` what was counted before is multiplied by the new increment too, as on NT: all of the
+ * past is told anew. 0, or a minimum above the maximum, sets nothing. */
+PRCB_API void prcb_KeSetTimeIncrement(uint32_t MaximumIncrement, uint32_t MinimumIncrement);
+
+/* ---- NtSetSystemInformation ---- */
 
 /* Who asks. On NT a system call from user mode has the previous mode UserMode, a driver's Zw call
  * KernelMode, and a few classes are for the latter only. */

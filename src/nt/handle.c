@@ -10,6 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "view.h"
+
 /* A handle: generation above, place + 1 below, times four as NT's are, so that
  * no small number a program makes up is one. */
 #define PLACE_BITS  18
@@ -31,6 +33,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void leave_child(void)
 {
     nt_profiles_forget();
+    nt_view_forget();
     nt_hal_forget();
     nt_handles_forget();
     pthread_mutex_unlock(&lock);

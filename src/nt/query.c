@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * NtQuerySystemInformation and its Ex form: which classes there are, which lengths each takes, and
+ * what is checked for all of them. query_fill.c makes the elements.
+ */
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "query.h"
+
+/* How the buffer's length is taken, n being the processors of the group. */
+enum rule {
+    RULE_MULTIPLE, /* a multiple of the element, not 0: as many as fit */
+    RULE_ALL,      /* n elements or more */
+    RULE_CYCLES,   /* one element or more; short of n it is filled and an error all the same */
+    RULE_ONE,      /* one structure for the system, or more */
+    RULE_EXACT,    /* one structure for the system, exactly */
+    RULE_OFFSETS,  /* a table of offsets, and behind it elements of any length */
+};
+
+static const struct query_class {
+    uint32_t number;
+    uint32_t size;
+    enum rule rule;
+    bool ex;    /* also for a group */
+    bool fresh; /* tells what must be looked for */
+    void (*fill)(const struct nt_row *row, union nt_element *ret);
+} classes[] = {
+    {0x08, 0x30, RULE_MULTIPLE, true, false, nt_fill_performance},
+    {0x17, 0x18, RULE_ALL, true, false, nt_fill_interrupt},
+    {0x1c, 0x0c, RULE_EXACT, false, false, NULL},
+    {0x24, 0x30, RULE_ONE, false, false, NULL},
+    {0x2a, 0x30, RULE_ALL, true, false, nt_fill_idle},
+    {0x3d, 0x50, RULE_ALL, true, true, nt_fill_power},
+    {0x53, 0x08, RULE_CYCLES, true, false, nt_fill_idle_cycles},
+    {0x64, 0, RULE_OFFSETS, true, true, NULL},
+    {0x6c, 0x08, RULE_CYCLES, true, false, nt_fill_cycles},
+    {0x8d, 0x48, RULE_MULTIPLE, true, false, nt_fill_performance},
+};
+#define CLASSES (sizeof(classes) / sizeof(classes[0]))
+
+struct request {
+    const struct query_class *row;
+    uint32_t first, count; /* processors of the group */
+    char *buffer;
+    uint32_t length;
+    uint32_t told; /* bytes written, or wanted */
+};
+
+static const struct query_class *find(uint32_t number)
+{
+    for (size_t i = 0; i < CLASSES; i++) {
+        if (classes[i].number == number)
+            return &classes[i];
+    }
+    return NULL;
+}
+
+uint32_t nt_current_group(void)
+{
+    int processor = sched_getcpu();
+
+    return processor < 0 ? 0 : (uint32_t)processor / NT_GROUP_SIZE;
+}
+
+bool nt_group(uint32_t group, uint32_t *ret_first, uint32_t *ret_count)
+{
+    uint32_t active = nt_view_active(), first = group * NT_GROUP_SIZE;
+
+    if (first >= active)
+        return false;
+    *ret_first = first;
+    *ret_count = active - first < NT_GROUP_SIZE ? active - first : NT_GROUP_SIZE;
+    return true;
+}
+
+static NTSTATUS mismatch(struct request *request, uint32_t wanted)
+{
+    request->told = wanted;
+    return nt_fail(STATUS_INFO_LENGTH_MISMATCH, "class 0x%x: %u bytes; it takes %u",
+                   request->row->number, request->length, wanted);
+}
+
+/* The first `count` elements. All processors are read before anything is written. */
+static NTSTATUS fill_elements(struct request *request, uint32_t count)
+{
+    uint32_t size = request->row->size;
+    NTSTATUS status = nt_view_read(request->first, count);
+
+    for (uint32_t i = 0; i < count && !status; i++) {
+        struct nt_row row = {.record = nt_view_record(request->first + i),
+                             .cpu = nt_view_cpu(request->first + i)};
+        union nt_element element;
+
+        memset(&element, 0, sizeof(element));
+        request->row->fill(&row, &element);
+        memcpy(request->buffer + (size_t)i * size, &element, size);
+    }
+    if (!status)
+        request->told = count * size;
+    return status;
+}
+
+static NTSTATUS query_elements(struct request *request)
+{
+    uint32_t size = request->row->size, whole = request->count * size;
+    uint32_t fit = request->length / size, count = fit < request->count ? fit : request->count;
+
+    if (request->row->rule == RULE_MULTIPLE ? !fit || request->length % size
+                                            : request->length < whole)
+        return mismatch(request, whole);
+    return fill_elements(request, count);
+}
+
+static NTSTATUS query_cycles(struct request *request)
+{
+    uint32_t size = request->row->size, whole = request->count * size;
+    uint32_t fit = request->length / size;
+    NTSTATUS status;
+
+    request->told = whole;
+    if (!fit)
+        return nt_fail(STATUS_BUFFER_TOO_SMALL, "class 0x%x: %u bytes; it takes %u",
+                       request->row->number, request->length, whole);
+    if (fit >= request->count)
+        return fill_elements(request, request->count);
+    status = fill_elements(request, fit);
+    return status ? status : mismatch(request, whole);
+}
+
+static NTSTATUS query_time_adjustment(struct request *request)
+{
+    SYSTEM_QUERY_TIME_ADJUST_INFORMATION result;
+    NTSTATUS status = nt_time_adjustment(&result);
+
+    if (!status)
+        memcpy(request->buffer, &result, sizeof(result));
+    return status;
+}
+
+static NTSTATUS query_switches(struct request *request)
+{
+    SYSTEM_CONTEXT_SWITCH_INFORMATION result = {0};
+    NTSTATUS status = nt_view_read(0, nt_view_active());
+
+    if (status)
+        return status;
+    result.ContextSwitches = (uint32_t)nt_view_switches();
+    for (uint32_t i = 0; i < nt_view_active(); i++)
+        result.SwitchToIdle += (uint32_t)nt_view_record(i)->idle_entries;
+    memcpy(request->buffer, &result, sizeof(result));
+    return STATUS_SUCCESS;
+}
+
+static NTSTATUS query_one(struct request *request)
+{
+    uint32_t size = request->row->size;
+    NTSTATUS status;
+
+    if (request->length < size || (request->row->rule == RULE_EXACT && request->length != size))
+        return mismatch(request, size);
+    status =
+        request->row->number == 0x1c ? query_time_adjustment(request) : query_switches(request);
+    if (!status)
+        request->told = size;
+    return status;
+}
+
+static NTSTATUS query_distribution(struct request *request)
+{
+    void *result = NULL;
+    uint32_t size = 0;
+    NTSTATUS status = nt_view_read(request->first, request->count);
+
+    if (!status)
+        status = nt_make_distribution(request->first, request->count, &result, &size);
+    if (!status && request->length < size)
+        status = mismatch(request, size);
+    if (!status) {
+        memcpy(request->buffer, result, size);
+        request->told = size;
+    }
+    free(result);
+    return status;
+}
+
+static NTSTATUS answer(struct request *request)
+{
+    switch (request->row->rule) {
+    case RULE_MULTIPLE:
+    case RULE_ALL:
+        return query_elements(request);
+    case RULE_CYCLES:
+        return query_cycles(request);
+    case RULE_OFFSETS:
+        return query_distribution(request);
+    default:
+        return query_one(request);
+    }
+}
+
+/* Under the lock: it keeps what is read. The length that is wanted is told with any of the two
+ * statuses that speak of lengths, as NT does. */
+static NTSTATUS query(struct request *request, uint32_t group, uint32_t *return_length)
+{
+    NTSTATUS status = STATUS_SUCCESS;
+
+    if (request->row->rule != RULE_EXACT)
+        status = nt_view_look(request->row->fresh);
+    if (!status && request->row->ex && !nt_group(group, &request->first, &request->count))
+        status = nt_fail(STATUS_INVALID_PARAMETER, "there is no processor group %u", group);
+    if (!status)
+        status = answer(request);
+    if (return_length &&
+        (!status || status == STATUS_INFO_LENGTH_MISMATCH || status == STATUS_BUFFER_TOO_SMALL))
+        *return_length = request->told;
+    return status;
+}
+
+static NTSTATUS query_locked(const struct query_class *row, uint32_t group, void *buffer,
+                             uint32_t length, uint32_t *return_length)
+{
+    struct request request = {.row = row, .buffer = buffer, .length = length};
+    NTSTATUS status;
+
+    nt_enter();
+    status = query(&request, group, return_length);
+    nt_leave();
+    return status;
+}
+
+static NTSTATUS probe(void *buffer, uint32_t length, uint32_t *return_length)
+{
+    NTSTATUS status = nt_probe_write(buffer, length, sizeof(uint32_t));
+
+    if (!status && return_length)
+        status = nt_probe_write(return_length, sizeof(*return_length), sizeof(*return_length));
+    return status;
+}
+
+static NTSTATUS unknown(uint32_t number)
+{
+    return nt_fail(STATUS_INVALID_INFO_CLASS, "class 0x%x is not one of those that are here",
+                   number);
+}
+
+NTSTATUS prcb_NtQuerySystemInformation(uint32_t SystemInformationClass, void *SystemInformation,
+                                       uint32_t SystemInformationLength, uint32_t *ReturnLength)
+{
+    const struct query_class *row = find(SystemInformationClass);
+    NTSTATUS status = probe(SystemInformation, SystemInformationLength, ReturnLength);
+
+    if (!status && !row)
+        status = unknown(SystemInformationClass);
+    return status ? status
+                  : query_locked(row, nt_current_group(), SystemInformation,
+                                 SystemInformationLength, ReturnLength);
+}
+
+NTSTATUS nt_take_group(const void *input, uint32_t length, uint16_t *ret)
+{
+    NTSTATUS status;
+
+    if (length < sizeof(*ret))
+        return nt_fail(STATUS_INVALID_PARAMETER, "a group's number has 2 bytes, not %u", length);
+    status = nt_probe_read(input, length, sizeof(*ret));
+    if (!status)
+        memcpy(ret, input, sizeof(*ret));
+    return status;
+}
+
+NTSTATUS prcb_NtQuerySystemInformationEx(uint32_t SystemInformationClass, void *InputBuffer,
+                                         uint32_t InputBufferLength, void *SystemInformation,
+                                         uint32_t SystemInformationLength, uint32_t *ReturnLength)
+{
+    const struct query_class *row = find(SystemInformationClass);
+    uint16_t group = 0;
+    NTSTATUS status;
+
+    if (!InputBuffer || !InputBufferLength)
+        return nt_fail(STATUS_INVALID_PARAMETER, "no group is named");
+    if (!row || !row->ex)
+        return unknown(SystemInformationClass);
+    status = nt_take_group(InputBuffer, InputBufferLength, &group);
+    if (!status)
+        status = probe(SystemInformation, SystemInformationLength, ReturnLength);
+    return status
+               ? status
+               : query_locked(row, group, SystemInformation, SystemInformationLength, ReturnLength);
+}
+
+NTSTATUS prcb_ZwQuerySystemInformation(uint32_t SystemInformationClass, void *SystemInformation,
+                                       uint32_t SystemInformationLength, uint32_t *ReturnLength)
+{
+    return prcb_NtQuerySystemInformation(SystemInformationClass, SystemInformation,
+                                         SystemInformationLength, ReturnLength);
+}
+
+NTSTATUS prcb_ZwQuerySystemInformationEx(uint32_t SystemInformationClass, void *InputBuffer,
+                                         uint32_t InputBufferLength, void *SystemInformation,
+                                         uint32_t SystemInformationLength, uint32_t *ReturnLength)
+{
+    return prcb_NtQuerySystemInformationEx(SystemInformationClass, InputBuffer, InputBufferLength,
+                                           SystemInformation, SystemInformationLength,
+                                           ReturnLength);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * What NtQuerySystemInformation and NtPowerInformation share: groups, and elements made of a
+ * processor's record. Under the lock of inside.h but for nt_current_group and nt_take_group.
+ */
+#ifndef PRCB_NT_QUERY_H
+#define PRCB_NT_QUERY_H
+
+#include "view.h"
+
+/* The caller's, which it may leave the moment after. */
+uint32_t nt_current_group(void);
+/* False: no active processor is in it. */
+bool nt_group(uint32_t group, uint32_t *ret_first, uint32_t *ret_count);
+/* The caller's USHORT; longer input is taken. */
+NTSTATUS nt_take_group(const void *input, uint32_t length, uint16_t *ret);
+
+struct nt_row {
+    const struct prcb_processor *record;
+    struct nt_cpu *cpu;
+};
+
+union nt_element {
+    SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION_EX performance;
+    SYSTEM_INTERRUPT_INFORMATION interrupt;
+    SYSTEM_PROCESSOR_IDLE_INFORMATION idle;
+    SYSTEM_PROCESSOR_POWER_INFORMATION power;
+    SYSTEM_PROCESSOR_CYCLE_TIME_INFORMATION cycles;
+    PROCESSOR_POWER_INFORMATION power_information;
+};
+
+/* Each finds the element zeroed. */
+void nt_fill_performance(const struct nt_row *row, union nt_element *ret);
+void nt_fill_interrupt(const struct nt_row *row, union nt_element *ret);
+void nt_fill_idle(const struct nt_row *row, union nt_element *ret);
+void nt_fill_power(const struct nt_row *row, union nt_element *ret);
+void nt_fill_idle_cycles(const struct nt_row *row, union nt_element *ret);
+void nt_fill_cycles(const struct nt_row *row, union nt_element *ret);
+void nt_fill_power_information(const struct nt_row *row, union nt_element *ret);
+
+/* Class 0x64, allocated. */
+NTSTATUS nt_make_distribution(uint32_t first, uint32_t count, void **ret, uint32_t *ret_size);
+
+#endif

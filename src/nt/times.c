@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * NT's times out of a record: which part goes where, and the two ways to tell them.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "view.h"
+
+#define NT_NS 100u /* NT's unit */
+
+static enum prcb_nt_time_mode mode;
+static bool mode_known;
+
+static const char *const mode_names[] = {
+    [PRCB_NT_TIME_V310] = "v310",
+    [PRCB_NT_TIME_TICKS] = "ticks",
+};
+#define MODES (sizeof(mode_names) / sizeof(mode_names[0]))
+
+/* Under the lock. A word that is no mode leaves the default: there is nobody to tell. */
+static enum prcb_nt_time_mode current_mode(void)
+{
+    const char *wanted = mode_known ? NULL : secure_getenv("PRCB_NT_TIME");
+
+    mode_known = true;
+    for (size_t i = 0; wanted && i < MODES; i++) {
+        if (!strcmp(wanted, mode_names[i]))
+            mode = (enum prcb_nt_time_mode)i;
+    }
+    return mode;
+}
+
+int prcb_nt_set_time_mode(enum prcb_nt_time_mode wanted)
+{
+    if ((unsigned)wanted >= MODES)
+        return -EINVAL;
+    nt_enter();
+    mode = wanted;
+    mode_known = true;
+    nt_leave();
+    return 0;
+}
+
+enum prcb_nt_time_mode prcb_nt_time_mode(void)
+{
+    enum prcb_nt_time_mode now;
+
+    nt_enter();
+    now = current_mode();
+    nt_leave();
+    return now;
+}
+
+/* KernelTime and UserTime are all time between them; what the hypervisor took is kernel time, as a
+ * guest of NT would charge it. */
+static void split(const struct prcb_processor *record, uint64_t ret[NT_TIMES])
+{
+    ret[NT_IDLE] = record->idle_ns;
+    ret[NT_USER] = record->user_ns;
+    ret[NT_DPC] = record->dpc_ns;
+    ret[NT_INTERRUPT] = record->interrupt_ns;
+    ret[NT_KERNEL] = record->kernel_ns + record->steal_ns + record->idle_ns + record->dpc_ns +
+                     record->interrupt_ns;
+}
+
+static uint64_t increment_ns(void)
+{
+    return (uint64_t)nt_maximum_increment() * NT_NS;
+}
+
+void nt_times(const struct prcb_processor *record, const struct nt_cpu *cpu, int64_t ret[NT_TIMES])
+{
+    uint64_t ns[NT_TIMES], increment = increment_ns();
+    bool ticks = current_mode() == PRCB_NT_TIME_TICKS;
+
+    split(record, ns);
+    for (unsigned i = 0; i < NT_TIMES; i++) {
+        /* Counts have 32 bits, each on its own, and wrap; the product has 64. */
+        uint32_t count = cpu->ticks[i] + (uint32_t)((ns[i] - cpu->from_ns[i]) / increment);
+
+        ret[i] =
+            ticks ? (int64_t)((uint64_t)count * nt_maximum_increment()) : (int64_t)(ns[i] / NT_NS);
+    }
+}
+
+void nt_fold_ticks(const struct prcb_processor *record, struct nt_cpu *cpu)
+{
+    uint64_t ns[NT_TIMES], increment = increment_ns();
+
+    split(record, ns);
+    for (unsigned i = 0; i < NT_TIMES; i++) {
+        uint64_t count = (ns[i] - cpu->from_ns[i]) / increment;
+
+        cpu->ticks[i] += (uint32_t)count;
+        cpu->from_ns[i] += count * increment; /* what is left begins the next tick */
+    }
+}
+
+uint32_t nt_dpc_rate(struct nt_cpu *cpu, uint64_t dpcs, uint64_t now)
+{
+    uint64_t tick = increment_ns(), ticks = (now - cpu->rate_at) / tick;
+    double each;
+
+    if (ticks) {
+        /* As if they had come evenly: rate = (rate + each) / 2, `ticks` times. */
+        each = (double)(dpcs - cpu->rate_dpcs) / (double)ticks;
+        cpu->rate = each + (ticks < 64 ? (cpu->rate - each) / (double)(1ull << ticks) : 0);
+        cpu->rate_at += ticks * tick;
+        cpu->rate_dpcs = dpcs;
+    }
+    return (uint32_t)(cpu->rate + 0.5);
+}

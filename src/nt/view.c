@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The process's view of the processors.
+ */
+#include "view.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+
+#define SECOND 1000000000ull
+
+static struct {
+    struct prcb_processors *view;
+    uint32_t count, active;
+    struct nt_cpu *cpus;
+    struct prcb_processor *records; /* as told */
+    struct prcb_processor *scratch; /* as being read */
+    uint64_t switches_before;       /* of all processors, till the opening */
+    uint64_t looked;                /* CLOCK_MONOTONIC */
+    struct clock_base clock;
+    uint64_t cycles_per_ns; /* times 2^32; 0: not measured yet */
+} now;
+
+static struct prcb_processors_options options = {.size = sizeof(options)};
+static char *options_root; /* what options.root points to */
+
+void nt_view_forget(void)
+{
+    prcb_processors_close(now.view);
+    free(now.cpus);
+    free(now.records);
+    free(now.scratch);
+    memset(&now, 0, sizeof(now));
+}
+
+/* What has changed is seen here only: which processors are active never shrinks. */
+static int read_all(void)
+{
+    for (uint32_t i = 0; i < now.count; i++) {
+        struct prcb_processor *record = &now.scratch[i];
+        int result;
+
+        record->size = sizeof(*record);
+        result = prcb_processor_read(now.view, i, record);
+        if (result)
+            return result;
+        if (record->flags & PRCB_CPU_ONLINE && i >= now.active)
+            now.active = i + 1;
+    }
+    return 0;
+}
+
+static uint64_t before(uint64_t whole, uint64_t measured)
+{
+    return whole > measured ? whole - measured : 0;
+}
+
+/* Processor i's figures up to the opening: the kernel's total now, less what the view has measured
+ * already. */
+static void begin_at_boot(struct nt_boot *boot, const struct prcb_processor *record)
+{
+    boot->idle_ns = before(boot->idle_ns, record->idle_ns);
+    boot->user_ns = before(boot->user_ns, record->user_ns);
+    boot->kernel_ns = before(boot->kernel_ns, record->kernel_ns);
+    boot->dpc_ns = before(boot->dpc_ns, record->dpc_ns);
+    boot->interrupt_ns = before(boot->interrupt_ns, record->interrupt_ns);
+    boot->steal_ns = before(boot->steal_ns, record->steal_ns);
+    boot->interrupts = before(boot->interrupts, record->interrupts);
+    boot->dpcs = before(boot->dpcs, record->dpcs);
+}
+
+static int read_boot(struct prcb_error *err)
+{
+    struct nt_boot *boot = calloc(now.count, sizeof(*boot));
+    uint64_t switches = 0;
+    int result = boot ? 0 : -ENOMEM;
+
+    if (!result)
+        result = nt_boot_read(options.root, now.count, boot, &switches, err);
+    if (!result)
+        result = read_all();
+    for (uint32_t i = 0; i < now.count && !result; i++) {
+        begin_at_boot(&boot[i], &now.scratch[i]);
+        switches = before(switches, now.scratch[i].switches);
+        now.cpus[i].boot = boot[i];
+        now.cpus[i].rate_at = now.looked;
+        now.cpus[i].rate_dpcs = boot[i].dpcs;
+    }
+    now.switches_before = switches;
+    free(boot);
+    return result;
+}
+
+static int fill(struct prcb_error *err)
+{
+    now.count = prcb_processors_count(now.view);
+    now.cpus = calloc(now.count, sizeof(*now.cpus));
+    now.records = calloc(now.count, sizeof(*now.records));
+    now.scratch = calloc(now.count, sizeof(*now.scratch));
+    if (!now.cpus || !now.records || !now.scratch)
+        return -ENOMEM;
+    now.looked = clock_mono();
+    clock_base_init(&now.clock);
+    return read_boot(err);
+}
+
+static NTSTATUS open_view(void)
+{
+    struct prcb_error err = {0};
+    int result = prcb_processors_open(&options, &now.view, &err);
+
+    if (!result)
+        result = fill(&err);
+    if (!result && !now.active)
+        result = -ENODEV;
+    if (!result)
+        return STATUS_SUCCESS;
+    nt_view_forget();
+    return nt_fail_errno(result, &err);
+}
+
+NTSTATUS nt_view_look(bool fresh)
+{
+    struct prcb_error err = {0};
+    uint64_t time = clock_mono();
+    int result;
+
+    if (!now.view)
+        return open_view();
+    if (!fresh && prcb_processors_tier(now.view) != PRCB_TIER_PERF && time - now.looked < SECOND)
+        return STATUS_SUCCESS;
+    result = prcb_processors_refresh(now.view, &err);
+    if (!result)
+        result = read_all();
+    if (result)
+        return nt_fail_errno(result, &err);
+    now.looked = time;
+    return STATUS_SUCCESS;
+}
+
+uint32_t nt_view_active(void)
+{
+    return now.active;
+}
+
+static void carry_back(const struct prcb_processor *from, const struct nt_boot *boot,
+                       struct prcb_processor *ret)
+{
+    *ret = *from;
+    if (from->present & PRCB_CPU_HAS_TIMES) {
+        ret->idle_ns += boot->idle_ns;
+        ret->user_ns += boot->user_ns;
+        ret->kernel_ns += boot->kernel_ns;
+    }
+    ret->dpc_ns += from->present & PRCB_CPU_HAS_DPC ? boot->dpc_ns : 0;
+    ret->interrupt_ns += from->present & PRCB_CPU_HAS_INTERRUPT ? boot->interrupt_ns : 0;
+    ret->steal_ns += from->present & PRCB_CPU_HAS_STEAL ? boot->steal_ns : 0;
+    ret->interrupts += from->present & PRCB_CPU_HAS_INTERRUPTS ? boot->interrupts : 0;
+    ret->dpcs += from->present & PRCB_CPU_HAS_DPCS ? boot->dpcs : 0;
+}
+
+NTSTATUS nt_view_read(uint32_t first, uint32_t count)
+{
+    for (uint32_t i = first; i < first + count; i++) {
+        int result;
+
+        now.scratch[i].size = sizeof(now.scratch[i]);
+        result = prcb_processor_read(now.view, i, &now.scratch[i]);
+        if (result)
+            return nt_fail(nt_status(result), "processor %u: %s", i, strerror(-result));
+    }
+    for (uint32_t i = first; i < first + count; i++)
+        carry_back(&now.scratch[i], &now.cpus[i].boot, &now.records[i]);
+    return STATUS_SUCCESS;
+}
+
+void nt_view_fold(void)
+{
+    if (!now.view || nt_view_look(true) || nt_view_read(0, now.active))
+        return;
+    for (uint32_t i = 0; i < now.active; i++)
+        nt_fold_ticks(&now.records[i], &now.cpus[i]);
+}
+
+const struct prcb_processor *nt_view_record(uint32_t number)
+{
+    return &now.records[number];
+}
+
+struct nt_cpu *nt_view_cpu(uint32_t number)
+{
+    return &now.cpus[number];
+}
+
+uint64_t nt_view_switches(void)
+{
+    uint64_t switches = now.switches_before;
+
+    for (uint32_t i = 0; i < now.active; i++)
+        switches += now.records[i].switches;
+    return switches;
+}
+
+/* One rate for good: another, however near, would set back what was told. */
+uint64_t nt_view_cycles(uint64_t ns)
+{
+    if (!now.cycles_per_ns)
+        now.cycles_per_ns = (uint64_t)(clock_tick_rate(&now.clock) / 1e9 * 4294967296.0);
+    if (!now.cycles_per_ns)
+        now.cycles_per_ns = 1ull << 32;
+    return (uint64_t)(((clock_wide)ns * now.cycles_per_ns) >> 32);
+}
+
+const char *nt_view_root(void)
+{
+    return options.root;
+}
+
+const char *nt_view_absent_reason(uint64_t member)
+{
+    return prcb_processor_absent_reason(now.view, member);
+}
+
+int prcb_nt_set_processors(const struct prcb_processors_options *opts)
+{
+    char *root = opts && opts->root ? strdup(opts->root) : NULL;
+
+    if (opts && (opts->size != sizeof(*opts) || opts->flags || opts->tier > PRCB_TIER_BPF)) {
+        free(root);
+        return -EINVAL;
+    }
+    if (opts && opts->root && !root)
+        return -ENOMEM;
+    nt_enter();
+    nt_view_forget();
+    free(options_root);
+    options_root = root;
+    options = (struct prcb_processors_options){
+        .size = sizeof(options), .tier = opts ? opts->tier : PRCB_TIER_AUTO, .root = root};
+    nt_leave();
+    return 0;
+}
+
+enum prcb_tier prcb_nt_processors_tier(void)
+{
+    enum prcb_tier tier = PRCB_TIER_AUTO;
+
+    nt_enter();
+    if (!nt_view_look(false))
+        tier = prcb_processors_tier(now.view);
+    nt_leave();
+    return tier;
+}
+
+uint16_t prcb_KeQueryActiveGroupCount(void)
+{
+    uint32_t groups = 0;
+
+    nt_enter();
+    if (!nt_view_look(false))
+        groups = (now.active + NT_GROUP_SIZE - 1) / NT_GROUP_SIZE;
+    nt_leave();
+    return (uint16_t)groups;
+}
+
+uint32_t prcb_KeQueryActiveProcessorCountEx(uint16_t GroupNumber)
+{
+    uint32_t active = 0, first = GroupNumber * NT_GROUP_SIZE;
+
+    nt_enter();
+    if (!nt_view_look(false))
+        active = now.active;
+    nt_leave();
+    if (GroupNumber == PRCB_NT_ALL_GROUPS)
+        return active;
+    active = active > first ? active - first : 0;
+    return active < NT_GROUP_SIZE ? active : NT_GROUP_SIZE;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The processors as the system information classes want them: one view for the process, opened
+ * when first wanted, its figures carried back to the system's start; and what NT's arithmetic keeps
+ * for each processor. All under the lock of inside.h.
+ */
+#ifndef PRCB_NT_VIEW_H
+#define PRCB_NT_VIEW_H
+
+#include <prcb/processors.h>
+
+#include "inside.h"
+
+/* Processor n is number n % NT_GROUP_SIZE of group n / NT_GROUP_SIZE. */
+#define NT_GROUP_SIZE ((uint32_t)(8 * sizeof(uintptr_t)))
+
+/* ---- since the system's start: boot.c ---- */
+
+struct nt_boot {
+    uint64_t idle_ns, user_ns, kernel_ns, dpc_ns, interrupt_ns, steal_ns;
+    uint64_t interrupts, dpcs;
+};
+
+/* What /proc tells of processors 0 .. count - 1, zero where it has none. root as in struct
+ * prcb_processors_options. -errno: no /proc/stat, or not one. */
+int nt_boot_read(const char *root, uint32_t count, struct nt_boot *ret, uint64_t *ret_switches,
+                 struct prcb_error *err);
+
+/* Its parsers. Lines that are not understood, and processors beyond count, are passed over. */
+int nt_boot_parse_stat(const char *text, uint32_t count, struct nt_boot *ret,
+                       uint64_t *ret_switches);
+/* Sums of the columns of /proc/interrupts or /proc/softirqs, column "CPUn" into ret[n]. */
+void nt_boot_parse_columns(const char *text, uint32_t count, uint64_t *ret);
+
+/* ---- frequencies.c ---- */
+
+#define NT_FREQUENCIES_MAX 128
+
+/* cpufreq's time in each frequency, lowest first. */
+struct nt_frequencies {
+    uint32_t count; /* 0: not told */
+    struct {
+        uint32_t khz;
+        uint64_t hits; /* USER_HZ ticks in it */
+    } states[NT_FREQUENCIES_MAX];
+};
+void nt_frequencies_read(const char *root, uint32_t number, struct nt_frequencies *ret);
+void nt_frequencies_parse(const char *text, struct nt_frequencies *ret);
+
+/* The whole file under root (NULL: none), freed by the caller; NULL: errno says why. */
+char *nt_read_file(const char *root, const char *path);
+
+/* ---- what is kept for a processor ---- */
+
+enum nt_time { NT_IDLE, NT_KERNEL, NT_USER, NT_DPC, NT_INTERRUPT, NT_TIMES };
+
+struct nt_cpu {
+    struct nt_boot boot;
+    /* Of mode `ticks`, since KeSetTimeIncrement: what was counted till then. */
+    uint64_t from_ns[NT_TIMES];
+    uint32_t ticks[NT_TIMES];
+    /* Of DpcRate, as of the last query. */
+    uint64_t rate_at; /* CLOCK_MONOTONIC */
+    uint64_t rate_dpcs;
+    double rate;
+};
+
+/* ---- the view ---- */
+
+/* Opens the view or brings it up to date. What is in memory, the bpf tier's times, needs no
+ * looking; which processors are online is looked for once a second, and the rest, frequencies and
+ * everything on the perf tier, when fresh is true or the tier is perf. */
+NTSTATUS nt_view_look(bool fresh);
+/* As many processors are, or have been, online: 0 .. n - 1. */
+uint32_t nt_view_active(void);
+/* Active processors from `first` on: all of them, and only then are any stored. */
+NTSTATUS nt_view_read(uint32_t first, uint32_t count);
+/* As of nt_view_read: totals since the system's start, but for switches and idle entries, which
+ * count from the opening. */
+const struct prcb_processor *nt_view_record(uint32_t number);
+struct nt_cpu *nt_view_cpu(uint32_t number);
+/* Switches of all processors since the system's start; of records that nt_view_read has filled. */
+uint64_t nt_view_switches(void);
+/* Cycles of the time-stamp counter, at a rate that is measured once; nanoseconds where there is
+ * no counter to be trusted. */
+uint64_t nt_view_cycles(uint64_t ns);
+const char *nt_view_root(void);
+/* As prcb_processor_absent_reason. */
+const char *nt_view_absent_reason(uint64_t member);
+/* Before the increment changes: nt_fold_ticks for every processor, if there is a view. */
+void nt_view_fold(void);
+void nt_view_forget(void);
+
+/* ---- times.c ---- */
+
+/* In 100 ns, in the mode that is set. */
+void nt_times(const struct prcb_processor *record, const struct nt_cpu *cpu, int64_t ret[NT_TIMES]);
+/* Counts what was counted so far by the increment that holds now: before it changes. */
+void nt_fold_ticks(const struct prcb_processor *record, struct nt_cpu *cpu);
+/* Softirqs a tick: the mean of the rate before and what came since, once for each tick. */
+uint32_t nt_dpc_rate(struct nt_cpu *cpu, uint64_t dpcs, uint64_t now);
+
+#endif
