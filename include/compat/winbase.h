@@ -69,6 +69,33 @@ BOOL WINAPI DuplicateHandle(HANDLE hSourceProcessHandle, HANDLE hSourceHandle,
                             DWORD dwDesiredAccess, BOOL bInheritHandle, DWORD dwOptions);
 BOOL WINAPI CloseHandle(HANDLE hObject);
 
+/* ---- the machine ---- */
+
+typedef struct _SYSTEM_INFO {
+    __extension__ union {
+        DWORD dwOemId;
+        __extension__ struct {
+            WORD wProcessorArchitecture;
+            WORD wReserved;
+        };
+    };
+    DWORD dwPageSize;
+    LPVOID lpMinimumApplicationAddress;
+    LPVOID lpMaximumApplicationAddress;
+    DWORD_PTR dwActiveProcessorMask; /* of the caller's group */
+    DWORD dwNumberOfProcessors;      /* of the caller's group */
+    DWORD dwProcessorType;
+    DWORD dwAllocationGranularity;
+    WORD wProcessorLevel;
+    WORD wProcessorRevision;
+} SYSTEM_INFO, *LPSYSTEM_INFO;
+
+VOID WINAPI GetSystemInfo(LPSYSTEM_INFO lpSystemInfo);
+WORD WINAPI GetActiveProcessorGroupCount(VOID);
+DWORD WINAPI GetActiveProcessorCount(WORD GroupNumber);
+/* Of all processors together; kernel time has idle time in it. Each may be NULL. */
+BOOL WINAPI GetSystemTimes(LPFILETIME lpIdleTime, LPFILETIME lpKernelTime, LPFILETIME lpUserTime);
+
 /* ---- errors, time ---- */
 
 DWORD WINAPI GetLastError(VOID);

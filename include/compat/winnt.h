@@ -135,6 +135,21 @@ typedef struct _GROUP_AFFINITY {
 
 /* ---- the rest ---- */
 
+#define ALL_PROCESSOR_GROUPS           0xffff
+#define PROCESSOR_ARCHITECTURE_INTEL   0
+#define PROCESSOR_ARCHITECTURE_AMD64   9
+#define PROCESSOR_ARCHITECTURE_ARM64   12
+#define PROCESSOR_ARCHITECTURE_UNKNOWN 0xffff
+#define PROCESSOR_INTEL_PENTIUM        586
+#define PROCESSOR_AMD_X8664            8664
+
+/* Those that are answered; as on Windows, PROCESSOR_POWER_INFORMATION is in no header. */
+typedef enum {
+    ProcessorInformation = 11,
+    ProcessorInformationEx = 46
+} POWER_INFORMATION_LEVEL,
+    *PPOWER_INFORMATION_LEVEL;
+
 #define ANYSIZE_ARRAY 1
 #define MINCHAR       0x80
 #define MAXCHAR       0x7f

@@ -9,6 +9,7 @@
 #define PRCB_COMPAT_INSIDE_H
 
 #include <windows.h>
+#include <winternl.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -30,6 +31,29 @@ NTSTATUS RtlReadThreadProfilingData(HANDLE PerformanceDataHandle, ULONG Flags,
                                     PERFORMANCE_DATA *PerformanceData);
 NTSTATUS NtDelayExecution(BOOLEAN Alertable, LARGE_INTEGER *DelayInterval);
 NTSTATUS NtYieldExecution(VOID);
+NTSTATUS ZwQuerySystemInformation(SYSTEM_INFORMATION_CLASS SystemInformationClass,
+                                  PVOID SystemInformation, ULONG SystemInformationLength,
+                                  PULONG ReturnLength);
+NTSTATUS NtQuerySystemInformationEx(SYSTEM_INFORMATION_CLASS SystemInformationClass,
+                                    PVOID InputBuffer, ULONG InputBufferLength,
+                                    PVOID SystemInformation, ULONG SystemInformationLength,
+                                    PULONG ReturnLength);
+NTSTATUS ZwQuerySystemInformationEx(SYSTEM_INFORMATION_CLASS SystemInformationClass,
+                                    PVOID InputBuffer, ULONG InputBufferLength,
+                                    PVOID SystemInformation, ULONG SystemInformationLength,
+                                    PULONG ReturnLength);
+NTSTATUS NtSetSystemInformation(SYSTEM_INFORMATION_CLASS SystemInformationClass,
+                                PVOID SystemInformation, ULONG SystemInformationLength);
+NTSTATUS ZwSetSystemInformation(SYSTEM_INFORMATION_CLASS SystemInformationClass,
+                                PVOID SystemInformation, ULONG SystemInformationLength);
+NTSTATUS NtPowerInformation(POWER_INFORMATION_LEVEL InformationLevel, PVOID InputBuffer,
+                            ULONG InputBufferLength, PVOID OutputBuffer, ULONG OutputBufferLength);
+NTSTATUS ZwPowerInformation(POWER_INFORMATION_LEVEL InformationLevel, PVOID InputBuffer,
+                            ULONG InputBufferLength, PVOID OutputBuffer, ULONG OutputBufferLength);
+ULONG KeQueryTimeIncrement(VOID);
+VOID KeSetTimeIncrement(ULONG MaximumIncrement, ULONG MinimumIncrement);
+ULONG KeQueryActiveProcessorCountEx(USHORT GroupNumber);
+USHORT KeQueryActiveGroupCount(VOID);
 NTSTATUS ZwClose(HANDLE Handle);
 NTSTATUS ZwWaitForSingleObject(HANDLE Handle, BOOLEAN Alertable, PLARGE_INTEGER Timeout);
 NTSTATUS ZwQuerySystemTime(PLARGE_INTEGER SystemTime);

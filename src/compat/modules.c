@@ -5,14 +5,15 @@
  */
 #include "compat.h"
 
+#include <powerbase.h>
 #include <strings.h>
 #include <wchar.h>
-#include <winternl.h>
 
 #define NTOSKRNL 1u
 #define HAL      2u
 #define NTDLL    4u
 #define KERNEL32 8u
+#define POWRPROF 16u
 
 static const struct module {
     const char *name;
@@ -20,7 +21,7 @@ static const struct module {
 } modules[] = {
     {"ntoskrnl.exe", NTOSKRNL},   {"hal.dll", HAL},
     {"ntdll.dll", NTDLL},         {"kernel32.dll", KERNEL32},
-    {"kernelbase.dll", KERNEL32},
+    {"kernelbase.dll", KERNEL32}, {"powrprof.dll", POWRPROF},
 };
 #define MODULES (sizeof(modules) / sizeof(modules[0]))
 
@@ -42,6 +43,19 @@ exports[] = {
     ROW(NTOSKRNL, KeQueryHardwareCounterConfiguration),
     ROW(NTOSKRNL | HAL, HalAllocateHardwareCounters),
     ROW(NTOSKRNL | HAL, HalFreeHardwareCounters),
+    ROW(NTOSKRNL, KeQueryTimeIncrement),
+    ROW(NTOSKRNL, KeSetTimeIncrement),
+    ROW(NTOSKRNL, KeQueryActiveProcessorCountEx),
+    ROW(NTOSKRNL, KeQueryActiveGroupCount),
+    ROW(NTOSKRNL | NTDLL, NtQuerySystemInformation),
+    ROW(NTOSKRNL | NTDLL, ZwQuerySystemInformation),
+    ROW(NTDLL, NtQuerySystemInformationEx),
+    ROW(NTDLL, ZwQuerySystemInformationEx),
+    ROW(NTOSKRNL | NTDLL, NtSetSystemInformation),
+    ROW(NTOSKRNL | NTDLL, ZwSetSystemInformation),
+    ROW(NTOSKRNL | NTDLL, NtPowerInformation),
+    ROW(NTOSKRNL | NTDLL, ZwPowerInformation),
+    ROW(POWRPROF, CallNtPowerInformation),
     ROW(NTDLL, RtlEnableThreadProfiling),
     ROW(NTDLL, RtlDisableThreadProfiling),
     ROW(NTDLL, RtlQueryThreadProfiling),
@@ -79,6 +93,10 @@ exports[] = {
     ROW(KERNEL32, Sleep),
     ROW(KERNEL32, DuplicateHandle),
     ROW(KERNEL32, CloseHandle),
+    ROW(KERNEL32, GetSystemInfo),
+    ROW(KERNEL32, GetActiveProcessorGroupCount),
+    ROW(KERNEL32, GetActiveProcessorCount),
+    ROW(KERNEL32, GetSystemTimes),
     ROW(KERNEL32, GetLastError),
     ROW(KERNEL32, SetLastError),
     ROW(KERNEL32, QueryPerformanceCounter),

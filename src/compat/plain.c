@@ -4,8 +4,6 @@
  */
 #include "compat.h"
 
-#include <winternl.h>
-
 #include <prcb/nt.h>
 
 EXPORT DWORD EnableThreadProfiling(HANDLE ThreadHandle, DWORD Flags, DWORD64 HardwareCounters,

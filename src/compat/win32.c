@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
-#include <winternl.h>
 
 #include <prcb/nt.h>
 

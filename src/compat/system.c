@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * What programs ask the system about its processors, under the plain names.
+ */
+#include "compat.h"
+
+#include <powerbase.h>
+#include <unistd.h>
+
+#include <prcb/nt.h>
+
+#if defined(__x86_64__) || defined(__i386__)
+#include <cpuid.h>
+#endif
+
+#define GROUP_SIZE (8 * sizeof(KAFFINITY))
+
+EXPORT NTSTATUS NtQuerySystemInformation(SYSTEM_INFORMATION_CLASS SystemInformationClass,
+                                         PVOID SystemInformation, ULONG SystemInformationLength,
+                                         PULONG ReturnLength)
+{
+    return prcb_NtQuerySystemInformation((uint32_t)SystemInformationClass, SystemInformation,
+                                         SystemInformationLength, ReturnLength);
+}
+
+EXPORT NTSTATUS ZwQuerySystemInformation(SYSTEM_INFORMATION_CLASS SystemInformationClass,
+                                         PVOID SystemInformation, ULONG SystemInformationLength,
+                                         PULONG ReturnLength)
+{
+    return NtQuerySystemInformation(SystemInformationClass, SystemInformation,
+                                    SystemInformationLength, ReturnLength);
+}
+
+EXPORT NTSTATUS NtQuerySystemInformationEx(SYSTEM_INFORMATION_CLASS SystemInformationClass,
+                                           PVOID InputBuffer, ULONG InputBufferLength,
+                                           PVOID SystemInformation, ULONG SystemInformationLength,
+                                           PULONG ReturnLength)
+{
+    return prcb_NtQuerySystemInformationEx((uint32_t)SystemInformationClass, InputBuffer,
+                                           InputBufferLength, SystemInformation,
+                                           SystemInformationLength, ReturnLength);
+}
+
+EXPORT NTSTATUS ZwQuerySystemInformationEx(SYSTEM_INFORMATION_CLASS SystemInformationClass,
+                                           PVOID InputBuffer, ULONG InputBufferLength,
+                                           PVOID SystemInformation, ULONG SystemInformationLength,
+                                           PULONG ReturnLength)
+{
+    return NtQuerySystemInformationEx(SystemInformationClass, InputBuffer, InputBufferLength,
+                                      SystemInformation, SystemInformationLength, ReturnLength);
+}
+
+EXPORT NTSTATUS NtSetSystemInformation(SYSTEM_INFORMATION_CLASS SystemInformationClass,
+                                       PVOID SystemInformation, ULONG SystemInformationLength)
+{
+    return prcb_NtSetSystemInformation((uint32_t)SystemInformationClass, SystemInformation,
+                                       SystemInformationLength);
+}
+
+EXPORT NTSTATUS ZwSetSystemInformation(SYSTEM_INFORMATION_CLASS SystemInformationClass,
+                                       PVOID SystemInformation, ULONG SystemInformationLength)
+{
+    return NtSetSystemInformation(SystemInformationClass, SystemInformation,
+                                  SystemInformationLength);
+}
+
+EXPORT NTSTATUS NtPowerInformation(POWER_INFORMATION_LEVEL InformationLevel, PVOID InputBuffer,
+                                   ULONG InputBufferLength, PVOID OutputBuffer,
+                                   ULONG OutputBufferLength)
+{
+    return prcb_NtPowerInformation((uint32_t)InformationLevel, InputBuffer, InputBufferLength,
+                                   OutputBuffer, OutputBufferLength);
+}
+
+EXPORT NTSTATUS ZwPowerInformation(POWER_INFORMATION_LEVEL InformationLevel, PVOID InputBuffer,
+                                   ULONG InputBufferLength, PVOID OutputBuffer,
+                                   ULONG OutputBufferLength)
+{
+    return NtPowerInformation(InformationLevel, InputBuffer, InputBufferLength, OutputBuffer,
+                              OutputBufferLength);
+}
+
+EXPORT NTSTATUS CallNtPowerInformation(POWER_INFORMATION_LEVEL InformationLevel, PVOID InputBuffer,
+                                       ULONG InputBufferLength, PVOID OutputBuffer,
+                                       ULONG OutputBufferLength)
+{
+    return NtPowerInformation(InformationLevel, InputBuffer, InputBufferLength, OutputBuffer,
+                              OutputBufferLength);
+}
+
+EXPORT ULONG KeQueryTimeIncrement(VOID)
+{
+    return prcb_KeQueryTimeIncrement();
+}
+
+EXPORT VOID KeSetTimeIncrement(ULONG MaximumIncrement, ULONG MinimumIncrement)
+{
+    prcb_KeSetTimeIncrement(MaximumIncrement, MinimumIncrement);
+}
+
+EXPORT ULONG KeQueryActiveProcessorCountEx(USHORT GroupNumber)
+{
+    return prcb_KeQueryActiveProcessorCountEx(GroupNumber);
+}
+
+EXPORT USHORT KeQueryActiveGroupCount(VOID)
+{
+    return prcb_KeQueryActiveGroupCount();
+}
+
+EXPORT WORD GetActiveProcessorGroupCount(VOID)
+{
+    return prcb_KeQueryActiveGroupCount();
+}
+
+EXPORT DWORD GetActiveProcessorCount(WORD GroupNumber)
+{
+    DWORD count = prcb_KeQueryActiveProcessorCountEx(GroupNumber);
+
+    if (!count)
+        SetLastError(ERROR_INVALID_PARAMETER);
+    return count;
+}
+
+/* Family, and model above stepping, as Windows has them on x86. */
+static void identify(LPSYSTEM_INFO to)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    unsigned eax = 0, ebx, ecx, edx, family, model;
+
+    __get_cpuid(1, &eax, &ebx, &ecx, &edx);
+    family = eax >> 8 & 0xf;
+    model = (eax >> 4 & 0xf) | (family == 6 || family == 15 ? eax >> 12 & 0xf0 : 0);
+    family += family == 15 ? eax >> 20 & 0xff : 0;
+    to->wProcessorLevel = (WORD)family;
+    to->wProcessorRevision = (WORD)(model << 8 | (eax & 0xf));
+    to->wProcessorArchitecture =
+        sizeof(void *) == 8 ? PROCESSOR_ARCHITECTURE_AMD64 : PROCESSOR_ARCHITECTURE_INTEL;
+    to->dwProcessorType = sizeof(void *) == 8 ? PROCESSOR_AMD_X8664 : PROCESSOR_INTEL_PENTIUM;
+#elif defined(__aarch64__)
+    to->wProcessorArchitecture = PROCESSOR_ARCHITECTURE_ARM64;
+#else
+    to->wProcessorArchitecture = PROCESSOR_ARCHITECTURE_UNKNOWN;
+#endif
+}
+
+EXPORT VOID GetSystemInfo(LPSYSTEM_INFO lpSystemInfo)
+{
+    WORD group = (WORD)(GetCurrentProcessorNumber() / GROUP_SIZE);
+    DWORD count = prcb_KeQueryActiveProcessorCountEx(group);
+
+    memset(lpSystemInfo, 0, sizeof(*lpSystemInfo));
+    identify(lpSystemInfo);
+    lpSystemInfo->dwPageSize = (DWORD)sysconf(_SC_PAGESIZE);
+    lpSystemInfo->dwAllocationGranularity = lpSystemInfo->dwPageSize;
+    lpSystemInfo->lpMinimumApplicationAddress = (LPVOID)(ULONG_PTR)0x10000;
+    lpSystemInfo->lpMaximumApplicationAddress =
+        (LPVOID)(sizeof(void *) == 8 ? (ULONG_PTR)0x7ffffffeffff : (ULONG_PTR)0x7ffeffff);
+    lpSystemInfo->dwNumberOfProcessors = count;
+    lpSystemInfo->dwActiveProcessorMask =
+        count >= GROUP_SIZE ? ~(DWORD_PTR)0 : ((DWORD_PTR)1 << count) - 1;
+}
+
+static void put_time(ULONGLONG time, LPFILETIME ret)
+{
+    if (!ret)
+        return;
+    ret->dwLowDateTime = (DWORD)time;
+    ret->dwHighDateTime = (DWORD)(time >> 32);
+}
+
+EXPORT BOOL GetSystemTimes(LPFILETIME lpIdleTime, LPFILETIME lpKernelTime, LPFILETIME lpUserTime)
+{
+    SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION times[GROUP_SIZE];
+    ULONGLONG idle = 0, kernel = 0, user = 0;
+    USHORT groups = prcb_KeQueryActiveGroupCount();
+
+    for (USHORT group = 0; group < groups || !group; group++) {
+        ULONG length = 0;
+        NTSTATUS status =
+            prcb_NtQuerySystemInformationEx(SystemProcessorPerformanceInformation, &group,
+                                            sizeof(group), times, sizeof(times), &length);
+
+        if (status) {
+            SetLastError(prcb_RtlNtStatusToDosError(status));
+            return FALSE;
+        }
+        for (ULONG i = 0; i < length / sizeof(times[0]); i++) {
+            idle += (ULONGLONG)times[i].IdleTime.QuadPart;
+            kernel += (ULONGLONG)times[i].KernelTime.QuadPart;
+            user += (ULONGLONG)times[i].UserTime.QuadPart;
+        }
+    }
+    put_time(idle, lpIdleTime);
+    put_time(kernel, lpKernelTime);
+    put_time(user, lpUserTime);
+    return TRUE;
+}
