@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cpu_files.h"
 #include "view.h"
 
 static int by_frequency(const void *a, const void *b)
@@ -15,30 +16,44 @@ static int by_frequency(const void *a, const void *b)
     return (*left > *right) - (*left < *right);
 }
 
-void nt_frequencies_parse(const char *text, struct nt_frequencies *ret)
+/* "1800000 4711": kHz and ticks. */
+static bool take_line(const char *line, size_t length, struct nt_frequencies *ret)
 {
-    unsigned long long khz, hits;
-    int length = 0;
+    const char *blank = memchr(line, ' ', length);
+    size_t at = blank ? (size_t)(blank - line) : length;
+    uint64_t khz, hits;
+
+    if (!blank || cpu_parse_number(line, at, &khz) ||
+        cpu_parse_number(blank + 1, length - at - 1, &hits) || !khz || khz > UINT32_MAX)
+        return false;
+    ret->states[ret->count].khz = (uint32_t)khz;
+    ret->states[ret->count++].hits = hits;
+    return true;
+}
+
+void nt_frequencies_parse(const char *text, size_t length, struct nt_frequencies *ret)
+{
+    const char *end = text + length, *line = text, *next;
 
     ret->count = 0;
-    while (ret->count < NT_FREQUENCIES_MAX &&
-           sscanf(text, "%llu %llu %n", &khz, &hits, &length) == 2 && khz && khz <= UINT32_MAX) {
-        ret->states[ret->count].khz = (uint32_t)khz;
-        ret->states[ret->count++].hits = hits;
-        text += length;
+    for (; line < end && ret->count < NT_FREQUENCIES_MAX; line = next) {
+        const char *stop = memchr(line, '\n', (size_t)(end - line));
+
+        next = stop ? stop + 1 : end;
+        if (!take_line(line, (size_t)((stop ? stop : end) - line), ret))
+            break;
     }
     qsort(ret->states, ret->count, sizeof(ret->states[0]), by_frequency);
 }
 
-void nt_frequencies_read(const char *root, uint32_t number, struct nt_frequencies *ret)
+void nt_frequencies_read(struct procfs *fs, uint32_t number, struct nt_frequencies *ret)
 {
-    char path[96], *text;
+    char name[96];
+    size_t length;
 
-    snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%u/cpufreq/stats/time_in_state",
+    snprintf(name, sizeof(name), "sys/devices/system/cpu/cpu%u/cpufreq/stats/time_in_state",
              number);
-    text = nt_read_file(root, path);
     ret->count = 0;
-    if (text)
-        nt_frequencies_parse(text, ret);
-    free(text);
+    if (!procfs_read(fs, name, &length))
+        nt_frequencies_parse(fs->buffer, length, ret);
 }

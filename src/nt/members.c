@@ -59,7 +59,7 @@ static const struct row rows[] = {
     HAVE(0x1c, SQTA, TimeAdjustment, HNS, 0),
     HAVE(0x1c, SQTA, TimeIncrement, HNS, 0),
     HAVE(0x1c, SQTA, Enable, "", 0),
-    HAVE(0x24, SCS, ContextSwitches, "", PRCB_CPU_HAS_SWITCHES),
+    HAVE(0x24, SCS, ContextSwitches, "", 0),
     LACKS(0x24, SCS, FindAny, "", NO_PLACEMENT),
     LACKS(0x24, SCS, FindLast, "", NO_PLACEMENT),
     LACKS(0x24, SCS, FindIdeal, "", NO_PLACEMENT),
@@ -157,7 +157,7 @@ static const char *frequencies_reason(void)
     struct nt_frequencies frequencies;
 
     for (uint32_t i = 0; i < nt_view_active(); i++) {
-        nt_frequencies_read(nt_view_root(), i, &frequencies);
+        nt_frequencies_read(nt_view_files(), i, &frequencies);
         if (frequencies.count)
             return NULL;
     }

@@ -143,10 +143,13 @@ static NTSTATUS query_switches(struct request *request)
 {
     SYSTEM_CONTEXT_SWITCH_INFORMATION result = {0};
     NTSTATUS status = nt_view_read(0, nt_view_active());
+    uint64_t switches = 0;
 
+    if (!status)
+        status = nt_status(nt_view_switches(&switches));
     if (status)
         return status;
-    result.ContextSwitches = (uint32_t)nt_view_switches();
+    result.ContextSwitches = (uint32_t)switches;
     for (uint32_t i = 0; i < nt_view_active(); i++)
         result.SwitchToIdle += (uint32_t)nt_view_record(i)->idle_entries;
     memcpy(request->buffer, &result, sizeof(result));

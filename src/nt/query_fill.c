@@ -77,7 +77,7 @@ void nt_fill_power(const struct nt_row *row, union nt_element *ret)
     to->ThermalLimitFrequency = percent(from->limit_mhz, from->max_mhz);
     to->ProcessorMinThrottle = percent(from->min_mhz, from->max_mhz);
     to->ProcessorMaxThrottle = percent(from->limit_mhz, from->max_mhz);
-    nt_frequencies_read(nt_view_root(), from->number, &frequencies);
+    nt_frequencies_read(nt_view_files(), from->number, &frequencies);
     to->NumberOfFrequencies = frequencies.count;
     to->CurrentProcessorTime = (from->idle_ns + from->user_ns + from->kernel_ns + from->dpc_ns +
                                 from->interrupt_ns + from->steal_ns) /
@@ -146,7 +146,7 @@ NTSTATUS nt_make_distribution(uint32_t first, uint32_t count, void **ret, uint32
     char *made;
 
     for (uint32_t i = 0; i < count && all; i++) {
-        nt_frequencies_read(nt_view_root(), first + i, &all[i]);
+        nt_frequencies_read(nt_view_files(), first + i, &all[i]);
         size += distribution_size(&all[i]);
     }
     made = all ? calloc(1, size) : NULL;

@@ -20,9 +20,10 @@ static struct {
     struct prcb_processor *scratch; /* as being read */
     uint64_t switches_before;       /* of all processors, till the opening */
     uint64_t looked;                /* CLOCK_MONOTONIC */
+    struct procfs files;
     struct clock_base clock;
     uint64_t cycles_per_ns; /* times 2^32; 0: not measured yet */
-} now;
+} now = {.files.root = -1};
 
 static struct prcb_processors_options options = {.size = sizeof(options)};
 static char *options_root; /* what options.root points to */
@@ -30,10 +31,12 @@ static char *options_root; /* what options.root points to */
 void nt_view_forget(void)
 {
     prcb_processors_close(now.view);
+    procfs_close(&now.files);
     free(now.cpus);
     free(now.records);
     free(now.scratch);
     memset(&now, 0, sizeof(now));
+    now.files.root = -1;
 }
 
 /* What has changed is seen here only: which processors are active never shrinks. */
@@ -79,7 +82,7 @@ static int read_boot(struct prcb_error *err)
     int result = boot ? 0 : -ENOMEM;
 
     if (!result)
-        result = nt_boot_read(options.root, now.count, boot, &switches, err);
+        result = nt_boot_read(&now.files, now.count, boot, &switches, err);
     if (!result)
         result = read_all();
     for (uint32_t i = 0; i < now.count && !result; i++) {
@@ -96,6 +99,8 @@ static int read_boot(struct prcb_error *err)
 
 static int fill(struct prcb_error *err)
 {
+    int result;
+
     now.count = prcb_processors_count(now.view);
     now.cpus = calloc(now.count, sizeof(*now.cpus));
     now.records = calloc(now.count, sizeof(*now.records));
@@ -104,7 +109,8 @@ static int fill(struct prcb_error *err)
         return -ENOMEM;
     now.looked = clock_mono();
     clock_base_init(&now.clock);
-    return read_boot(err);
+    result = procfs_open(&now.files, options.root ? options.root : "/");
+    return result ? result : read_boot(err);
 }
 
 static NTSTATUS open_view(void)
@@ -195,13 +201,17 @@ struct nt_cpu *nt_view_cpu(uint32_t number)
     return &now.cpus[number];
 }
 
-uint64_t nt_view_switches(void)
+int nt_view_switches(uint64_t *ret)
 {
     uint64_t switches = now.switches_before;
 
-    for (uint32_t i = 0; i < now.active; i++)
+    for (uint32_t i = 0; i < now.active; i++) {
+        if (!(now.records[i].present & PRCB_CPU_HAS_SWITCHES))
+            return nt_boot_switches(&now.files, ret);
         switches += now.records[i].switches;
-    return switches;
+    }
+    *ret = switches;
+    return 0;
 }
 
 /* One rate for good: another, however near, would set back what was told. */
@@ -214,9 +224,9 @@ uint64_t nt_view_cycles(uint64_t ns)
     return (uint64_t)(((clock_wide)ns * now.cycles_per_ns) >> 32);
 }
 
-const char *nt_view_root(void)
+struct procfs *nt_view_files(void)
 {
-    return options.root;
+    return &now.files;
 }
 
 const char *nt_view_absent_reason(uint64_t member)

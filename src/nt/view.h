@@ -10,6 +10,7 @@
 #include <prcb/processors.h>
 
 #include "inside.h"
+#include "procfs.h"
 
 /* Processor n is number n % NT_GROUP_SIZE of group n / NT_GROUP_SIZE. */
 #define NT_GROUP_SIZE ((uint32_t)(8 * sizeof(uintptr_t)))
@@ -21,16 +22,13 @@ struct nt_boot {
     uint64_t interrupts, dpcs;
 };
 
-/* What /proc tells of processors 0 .. count - 1, zero where it has none. root as in struct
- * prcb_processors_options. -errno: no /proc/stat, or not one. */
-int nt_boot_read(const char *root, uint32_t count, struct nt_boot *ret, uint64_t *ret_switches,
+/* What /proc tells of processors 0 .. count - 1, zero where it has none. fs: opened on a root that
+ * holds `proc`. -errno: no proc/stat, or not one. */
+int nt_boot_read(struct procfs *fs, uint32_t count, struct nt_boot *ret, uint64_t *ret_switches,
                  struct prcb_error *err);
 
-/* Its parsers. Lines that are not understood, and processors beyond count, are passed over. */
-int nt_boot_parse_stat(const char *text, uint32_t count, struct nt_boot *ret,
-                       uint64_t *ret_switches);
-/* Sums of the columns of /proc/interrupts or /proc/softirqs, column "CPUn" into ret[n]. */
-void nt_boot_parse_columns(const char *text, uint32_t count, uint64_t *ret);
+/* Switches of all processors till now. */
+int nt_boot_switches(struct procfs *fs, uint64_t *ret);
 
 /* ---- frequencies.c ---- */
 
@@ -44,11 +42,9 @@ struct nt_frequencies {
         uint64_t hits; /* USER_HZ ticks in it */
     } states[NT_FREQUENCIES_MAX];
 };
-void nt_frequencies_read(const char *root, uint32_t number, struct nt_frequencies *ret);
-void nt_frequencies_parse(const char *text, struct nt_frequencies *ret);
-
-/* The whole file under root (NULL: none), freed by the caller; NULL: errno says why. */
-char *nt_read_file(const char *root, const char *path);
+void nt_frequencies_read(struct procfs *fs, uint32_t number, struct nt_frequencies *ret);
+/* Of .../cpufreq/stats/time_in_state, up to a line that is none. */
+void nt_frequencies_parse(const char *text, size_t length, struct nt_frequencies *ret);
 
 /* ---- what is kept for a processor ---- */
 
@@ -79,12 +75,14 @@ NTSTATUS nt_view_read(uint32_t first, uint32_t count);
  * count from the opening. */
 const struct prcb_processor *nt_view_record(uint32_t number);
 struct nt_cpu *nt_view_cpu(uint32_t number);
-/* Switches of all processors since the system's start; of records that nt_view_read has filled. */
-uint64_t nt_view_switches(void);
+/* Switches of all processors since the system's start: of records that nt_view_read has filled, or
+ * where these have none, by proc/stat. */
+int nt_view_switches(uint64_t *ret);
 /* Cycles of the time-stamp counter, at a rate that is measured once; nanoseconds where there is
  * no counter to be trusted. */
 uint64_t nt_view_cycles(uint64_t ns);
-const char *nt_view_root(void);
+/* Opened on the view's root. */
+struct procfs *nt_view_files(void);
 /* As prcb_processor_absent_reason. */
 const char *nt_view_absent_reason(uint64_t member);
 /* Before the increment changes: nt_fold_ticks for every processor, if there is a view. */
