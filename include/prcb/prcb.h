@@ -68,11 +68,14 @@ struct prcb_options {
 
 /* bpf tier only; ignored by others. */
 enum prcb_open_flag {
-    PRCB_OPEN_NO_LOCKS = 1 << 0, /* leave the lock tracepoints alone: waits for kernel locks are
-                                    then filed under their system call, or other-d */
-    PRCB_OPEN_KTIME = 1 << 1,    /* stamp with CLOCK_MONOTONIC, not the run-queue clock: dearer,
-                                    and the latency of waking an idle processor moves from run
-                                    to wait (docs/figures.md) */
+    PRCB_OPEN_NO_LOCKS = 1 << 0,    /* leave the lock tracepoints alone: waits for kernel locks are
+                                       then filed under their system call, or other-d */
+    PRCB_OPEN_KTIME = 1 << 1,       /* stamp with CLOCK_MONOTONIC, not the run-queue clock: dearer,
+                                       and the latency of waking an idle processor moves from run
+                                       to wait (docs/figures.md) */
+    PRCB_OPEN_INTERRUPTED = 1 << 2, /* keep interrupted_ns: attaches programs to the interrupts of
+                                    the whole machine. Where the kernel does not allow it the
+                                    member is absent, with the reason */
 };
 
 /* Opens a session. opts may be NULL: everything default. The caller owns *ret
@@ -179,6 +182,7 @@ enum prcb_member {
     PRCB_HAS_WAIT = 1 << 7,    /* wait_ns */
     PRCB_HAS_OPEN = 1 << 8,    /* open_ns */
     PRCB_HAS_SYSCALL = 1 << 9, /* last_syscall */
+    PRCB_HAS_INTERRUPTED = 1 << 10,
 };
 
 enum prcb_account_flag {
@@ -230,6 +234,7 @@ struct prcb_account {
     int32_t last_syscall; /* number of the system call it last switched out in; -1: none */
     uint32_t retries;     /* passes beyond the first that this read needed */
     struct prcb_wait waits[PRCB_CAUSE_MAX]; /* by enum prcb_cause */
+    uint64_t interrupted_ns; /* of run_ns: hard interrupts and softirqs that struck in it */
 };
 
 /* The part of an account that costs least to read (one cache line). */
@@ -240,6 +245,7 @@ struct prcb_times {
     uint64_t run_ns; /* the live stretch included */
     uint32_t flags;  /* enum prcb_account_flag bits */
     uint32_t retries;
+    uint64_t interrupted_ns; /* as of struct prcb_account */
 };
 
 struct prcb_thread; /* a handle on one account: opaque */

@@ -21,11 +21,12 @@
 
 #define PRCB_ABI_MAGIC 0x42435250u /* "PRCB" */
 #define PRCB_ABI_MAJOR 1
-#define PRCB_ABI_MINOR 1
+#define PRCB_ABI_MINOR 2
 
 #define PRCB_ACCOUNTS_DEFAULT 16384
 #define PRCB_OFFSET_UNKNOWN   0x7fffffffffffffffll /* head.clock_offset before the first switch */
 #define PRCB_SLOT_NONE        0xffffffffu
+#define PRCB_BASE_UNKNOWN     0xffffffffffffffffull /* account.interrupt_base */
 
 /* account.state */
 #define PRCB_STATE_FREE    0 /* belongs to nobody */
@@ -43,10 +44,11 @@
 #define PRCB_PASS_CHILDREN 2
 
 /* head.features */
-#define PRCB_FEATURE_RQ_CLOCK  (1u << 0) /* stamps are the run-queue clock */
-#define PRCB_FEATURE_READY     (1u << 1) /* ready time is known (sched_info) */
-#define PRCB_FEATURE_LOCKS     (1u << 2) /* contention tracepoints attached */
-#define PRCB_FEATURE_THROTTLED (1u << 3) /* CPU-quota throttling can be told */
+#define PRCB_FEATURE_RQ_CLOCK    (1u << 0) /* stamps are the run-queue clock */
+#define PRCB_FEATURE_READY       (1u << 1) /* ready time is known (sched_info) */
+#define PRCB_FEATURE_LOCKS       (1u << 2) /* contention tracepoints attached */
+#define PRCB_FEATURE_THROTTLED   (1u << 3) /* CPU-quota throttling can be told */
+#define PRCB_FEATURE_INTERRUPTED (1u << 4) /* interrupted_ns is kept */
 
 struct prcb_wait_cell {
     __u64 count; /* switches out for this cause */
@@ -88,8 +90,12 @@ struct prcb_account_block {
     __u32 comm_seq;     /* [own] sequence count over comm and tid, written by task_rename */
     char comm[16];      /* [own] */
     __u32 next_free;    /* [own] while FREE, in a map of the daemon's */
-    __u32 pad2;
-    __u64 pad1[10];
+    /* -- interrupts, since 1.2; with PRCB_FEATURE_INTERRUPTED -- */
+    __u32 run_cpu;        /* processor of the last switch in */
+    __u64 interrupted_ns; /* of run_ns: hard interrupts and softirqs, closed stretches */
+    __u64 interrupt_base; /* what they had taken of that processor by then, processor_abi.h;
+                             PRCB_BASE_UNKNOWN while off the processor, or not seen coming */
+    __u64 pad1[8];
     /* -- cold: one cell per cause -- */
     struct prcb_wait_cell waits[PRCB_CAUSE_MAX];
 };
@@ -157,6 +163,9 @@ PRCB_ABI_AT(prcb_account_block, thread_flags, 144);
 PRCB_ABI_AT(prcb_account_block, comm_seq, 148);
 PRCB_ABI_AT(prcb_account_block, comm, 152);
 PRCB_ABI_AT(prcb_account_block, next_free, 168);
+PRCB_ABI_AT(prcb_account_block, run_cpu, 172);
+PRCB_ABI_AT(prcb_account_block, interrupted_ns, 176);
+PRCB_ABI_AT(prcb_account_block, interrupt_base, 184);
 PRCB_ABI_AT(prcb_account_block, waits, 256);
 
 PRCB_ABI_AT(prcb_account_block, sum_exec, 72);

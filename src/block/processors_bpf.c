@@ -16,6 +16,7 @@
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 
+#include "kernel_btf.h"
 #include "processors.h"
 #include "processors.skel.h"
 
@@ -56,21 +57,17 @@ static const char *const counting_words[] = {
     "posted_msi_notification_count",
 };
 
-struct processors_programs {
+struct processor_programs {
     struct processors_bpf *skeleton;
     struct bpf_link *vectors[2 * VECTORS];
     uint32_t features;
-    bool threads_have_numbers; /* of this pid namespace: it is the first */
 };
 
 /* ---- what the kernel has ---- */
 
 static bool has_tracepoint(const struct btf *btf, const char *name)
 {
-    char type_name[64];
-
-    snprintf(type_name, sizeof(type_name), "btf_trace_%s", name);
-    return btf__find_by_name_kind(btf, type_name, BTF_KIND_TYPEDEF) > 0;
+    return kernel_tracepoint_arguments(btf, name) >= 0;
 }
 
 /* Where a per-processor variable lies in its section; *ret_type its type. */
@@ -135,9 +132,9 @@ static int check_kernel(const struct btf *btf, const struct processors_bpf *skel
     return result;
 }
 
-static int configure(struct prcb_processors *v, struct prcb_error *err)
+static int configure(struct processor_programs *p, uint32_t count, struct prcb_error *err)
 {
-    struct processors_bpf *skeleton = v->programs->skeleton;
+    struct processors_bpf *skeleton = p->skeleton;
     struct btf *btf = btf__load_vmlinux_btf();
     const struct btf_type *irq_stat = NULL;
     bool hotplug;
@@ -157,20 +154,20 @@ static int configure(struct prcb_processors *v, struct prcb_error *err)
     btf__free(btf);
     if (result)
         return result;
-    v->programs->features = PRCB_PROCESSOR_HARD | PRCB_PROCESSOR_SOFT | PRCB_PROCESSOR_CPUSTAT |
-                            PRCB_PROCESSOR_RQ_CLOCK | PRCB_PROCESSOR_SWITCHES;
-    v->programs->features |= hotplug ? PRCB_PROCESSOR_HOTPLUG : 0;
+    p->features = PRCB_PROCESSOR_HARD | PRCB_PROCESSOR_SOFT | PRCB_PROCESSOR_CPUSTAT |
+                  PRCB_PROCESSOR_RQ_CLOCK | PRCB_PROCESSOR_SWITCHES;
+    p->features |= hotplug ? PRCB_PROCESSOR_HOTPLUG : 0;
 #if defined(__x86_64__)
     if (skeleton->rodata->config.kstat != PRCB_NO_OFFSET && skeleton->rodata->config.irq_stat_words)
-        v->programs->features |= PRCB_PROCESSOR_INTERRUPTS;
+        p->features |= PRCB_PROCESSOR_INTERRUPTS;
 #else
     if (skeleton->rodata->config.kstat != PRCB_NO_OFFSET)
-        v->programs->features |= PRCB_PROCESSOR_INTERRUPTS;
+        p->features |= PRCB_PROCESSOR_INTERRUPTS;
 #endif
     bpf_program__set_autoload(skeleton->progs.prcb_cpu_gone, hotplug);
     bpf_program__set_autoload(skeleton->progs.prcb_cpu_coming, hotplug);
-    bpf_map__set_max_entries(skeleton->maps.processor_map, v->count + 1);
-    bpf_map__set_max_entries(skeleton->maps.own_map, v->count);
+    bpf_map__set_max_entries(skeleton->maps.processor_map, count + 1);
+    bpf_map__set_max_entries(skeleton->maps.own_map, count);
     return 0;
 }
 
@@ -192,19 +189,19 @@ static int explain(int code, struct prcb_error *err)
                      strerror(-code));
 }
 
-static int load(struct prcb_processors *v, struct prcb_error *err)
+static int load(struct processor_programs *p, uint32_t count, struct prcb_error *err)
 {
     int result;
 
-    v->programs->skeleton = processors_bpf__open();
-    result = v->programs->skeleton ? configure(v, err) : explain(-errno, err);
+    p->skeleton = processors_bpf__open();
+    result = p->skeleton ? configure(p, count, err) : explain(-errno, err);
     if (result)
         return result;
-    result = processors_bpf__load(v->programs->skeleton);
+    result = processors_bpf__load(p->skeleton);
     return result ? explain(result, err) : 0;
 }
 
-static int write_head(struct prcb_processors *v, struct prcb_error *err)
+static int write_head(struct processor_programs *p, uint32_t count, struct prcb_error *err)
 {
     struct prcb_processor_head head = {
         .magic = PRCB_PROCESSOR_MAGIC,
@@ -213,15 +210,14 @@ static int write_head(struct prcb_processors *v, struct prcb_error *err)
         .head_size = sizeof(struct prcb_processor_head),
         .block_size = sizeof(struct prcb_processor_block),
         .block_stride = sizeof(struct prcb_processor_block),
-        .count = v->count,
-        .features = v->programs->features,
+        .count = count,
+        .features = p->features,
         .writer_pid = (__u32)getpid(),
         .writer = PRCB_VERSION,
     };
     __u32 zero = 0;
 
-    if (bpf_map_update_elem(bpf_map__fd(v->programs->skeleton->maps.processor_map), &zero, &head,
-                            BPF_ANY))
+    if (bpf_map_update_elem(bpf_map__fd(p->skeleton->maps.processor_map), &zero, &head, BPF_ANY))
         return prcb_fail(err, -errno, "the head of the processor blocks cannot be written: %s",
                          strerror(errno));
     return 0;
@@ -239,7 +235,7 @@ static struct bpf_link *attach_vector(struct processors_bpf *skeleton, size_t i,
 }
 
 /* The end first: an end without its beginning is let pass, the reverse would not be. */
-static void attach_vectors(struct processors_programs *p)
+static void attach_vectors(struct processor_programs *p)
 {
     for (size_t i = 0; i < VECTORS; i++) {
         p->vectors[2 * i + 1] = attach_vector(p->skeleton, i, true);
@@ -252,7 +248,7 @@ static void attach_vectors(struct processors_programs *p)
 
 /* The skeleton's programs last, and sched_switch the last but for hotplug's: with it blocks begin
  * to be written. */
-static int attach(struct processors_programs *p, struct prcb_error *err)
+static int attach(struct processor_programs *p, struct prcb_error *err)
 {
     int result;
 
@@ -266,11 +262,11 @@ static int attach(struct processors_programs *p, struct prcb_error *err)
 
 /* Runs the starting program on each processor: those that sleep would otherwise not be seen before
  * they wake up. One that is off line (-ENXIO) starts when it comes up. */
-static int start_all(struct prcb_processors *v, struct prcb_error *err)
+static int start_all(struct processor_programs *p, uint32_t count, struct prcb_error *err)
 {
-    int fd = bpf_program__fd(v->programs->skeleton->progs.prcb_start);
+    int fd = bpf_program__fd(p->skeleton->progs.prcb_start);
 
-    for (uint32_t i = 0; i < v->count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         LIBBPF_OPTS(bpf_test_run_opts, options, .cpu = i, .flags = BPF_F_TEST_RUN_ON_CPU);
 
         if (bpf_prog_test_run_opts(fd, &options) && errno != ENXIO)
@@ -280,14 +276,13 @@ static int start_all(struct prcb_processors *v, struct prcb_error *err)
     return 0;
 }
 
-/* Whether a processor's own variables were found is known once it has started. */
-static int check_started(struct prcb_processors *v, struct prcb_error *err)
+static int check_started(const struct processor_map *map, struct prcb_error *err)
 {
-    for (uint32_t i = 0; i < v->count; i++) {
+    for (uint32_t i = 0; i < map->count; i++) {
         struct prcb_processor_block copy;
         uint32_t retries = 0;
 
-        if (processor_block_copy(v->map, i, PROCESSOR_TIMES_BYTES, &copy, &retries))
+        if (processor_block_copy(map, i, PROCESSOR_TIMES_BYTES, &copy, &retries))
             continue;
         if (copy.state == PRCB_PROCESSOR_ONLINE)
             return 0;
@@ -295,6 +290,54 @@ static int check_started(struct prcb_processors *v, struct prcb_error *err)
     return prcb_fail(err, -EIO,
                      "the processor programs do not run: is BPF held back by the kernel "
                      "(kernel.ftrace_enabled, lockdown)?");
+}
+
+/* libbpf's own words go nowhere: ours name what failed and what to do. */
+static int load_and_attach(struct processor_programs *p, uint32_t count, struct prcb_error *err)
+{
+    libbpf_print_fn_t print = libbpf_set_print(no_print);
+    int result = load(p, count, err);
+
+    if (!result)
+        result = attach(p, err);
+    libbpf_set_print(print);
+    return result;
+}
+
+int processor_programs_open(uint32_t count, struct processor_programs **ret,
+                            struct processor_map *ret_map, struct prcb_error *err)
+{
+    struct processor_programs *p = calloc(1, sizeof(*p));
+    int result;
+
+    if (!p)
+        return prcb_fail(err, -ENOMEM, "out of memory");
+    *ret = p;
+    result = load_and_attach(p, count, err);
+    if (!result)
+        result = write_head(p, count, err);
+    if (!result)
+        result = processor_map_open(processor_programs_map_fd(p), ret_map, err);
+    if (!result)
+        result = start_all(p, count, err);
+    if (!result)
+        result = check_started(ret_map, err);
+    return result;
+}
+
+void processor_programs_close(struct processor_programs *p)
+{
+    if (!p)
+        return;
+    for (size_t i = 0; i < 2 * VECTORS; i++)
+        bpf_link__destroy(p->vectors[i]);
+    processors_bpf__destroy(p->skeleton);
+    free(p);
+}
+
+int processor_programs_map_fd(const struct processor_programs *p)
+{
+    return bpf_map__fd(p->skeleton->maps.processor_map);
 }
 
 static bool in_first_pid_ns(void)
@@ -311,43 +354,21 @@ static void say_what_lacks(struct prcb_processors *v)
     if (!(v->map->features & PRCB_PROCESSOR_INTERRUPTS))
         processors_lack(v, PRCB_CPU_HAS_INTERRUPTS,
                         "the kernel's BTF does not tell where its interrupt counters are");
-    if (!v->programs->threads_have_numbers)
+    if (!v->threads_have_numbers)
         processors_lack(v, PRCB_CPU_HAS_THREAD,
                         "threads are known by their numbers in the first pid namespace, and this "
                         "process is in another");
-}
-
-/* libbpf's own words go nowhere: ours name what failed and what to do. */
-static int load_and_attach(struct prcb_processors *v, struct prcb_error *err)
-{
-    libbpf_print_fn_t print = libbpf_set_print(no_print);
-    int result = load(v, err);
-
-    if (!result)
-        result = attach(v->programs, err);
-    libbpf_set_print(print);
-    return result;
 }
 
 static int bpf_open(struct prcb_processors *v, struct prcb_error *err)
 {
     int result;
 
-    v->programs = calloc(1, sizeof(*v->programs));
     v->map = calloc(1, sizeof(*v->map));
-    if (!v->programs || !v->map)
+    if (!v->map)
         return prcb_fail(err, -ENOMEM, "out of memory");
-    v->programs->threads_have_numbers = in_first_pid_ns();
-    result = load_and_attach(v, err);
-    if (!result)
-        result = write_head(v, err);
-    if (!result)
-        result =
-            processor_map_open(bpf_map__fd(v->programs->skeleton->maps.processor_map), v->map, err);
-    if (!result)
-        result = start_all(v, err);
-    if (!result)
-        result = check_started(v, err);
+    v->threads_have_numbers = in_first_pid_ns();
+    result = processor_programs_open(v->count, &v->programs, v->map, err);
     if (!result)
         say_what_lacks(v);
     return result;
@@ -359,12 +380,7 @@ static void bpf_close(struct prcb_processors *v)
         processor_map_close(v->map);
     free(v->map);
     v->map = NULL;
-    if (v->programs) {
-        for (size_t i = 0; i < 2 * VECTORS; i++)
-            bpf_link__destroy(v->programs->vectors[i]);
-        processors_bpf__destroy(v->programs->skeleton);
-    }
-    free(v->programs);
+    processor_programs_close(v->programs);
     v->programs = NULL;
 }
 
@@ -435,7 +451,7 @@ static void thread_of(const struct prcb_processors *v, const struct prcb_process
         return;
     ret->tid = copy->tid;
     /* The idle task has the same number everywhere. */
-    if (v->programs->threads_have_numbers || !copy->tid)
+    if (v->threads_have_numbers || !copy->tid)
         ret->present |= PRCB_CPU_HAS_THREAD;
     if (copy->clock_offset == PRCB_OFFSET_UNKNOWN)
         return;

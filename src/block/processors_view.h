@@ -66,10 +66,10 @@ struct processor_source {
     int (*refresh)(struct prcb_processors *v, struct prcb_error *err);
 };
 
-struct processor_map;       /* blocks in mapped memory: processor_map.h */
-struct processors_programs; /* loaded programs: processors_bpf.c */
-struct processor_counts;    /* the figures of one processor by procfs: processors_files.c */
-struct msr_events;          /* processors_msr.c */
+struct processor_map;      /* blocks in mapped memory: processor_map.h */
+struct processor_programs; /* loaded programs: processors_bpf.c */
+struct processor_counts;   /* the figures of one processor by procfs: processors_files.c */
+struct msr_events;         /* processors_msr.c */
 
 #define MEMBERS 32
 
@@ -87,10 +87,11 @@ struct prcb_processors {
     uint64_t last_now;    /* lock */
     pthread_mutex_t lock; /* over what reads change, and the facts */
     pthread_mutex_t refresh_lock;
-    struct msr_events *msr;               /* NULL: none */
-    struct processor_map *map;            /* bpf */
-    struct processors_programs *programs; /* bpf */
-    struct processor_counts *counts;      /* perf: as of the last refresh */
+    struct msr_events *msr;    /* NULL: none */
+    bool threads_have_numbers; /* bpf: those of the first pid namespace, which the blocks hold */
+    struct processor_map *map; /* bpf */
+    struct processor_programs *programs; /* bpf */
+    struct processor_counts *counts;     /* perf: as of the last refresh */
 };
 
 extern const struct processor_source processors_from_bpf; /* only in builds with the bpf tier */

@@ -139,7 +139,7 @@ int prcb_open(const struct prcb_options *opts, struct prcb **ret, struct prcb_er
     if (options.max_threads > MAX_ACCOUNTS)
         return prcb_fail(err, -EINVAL, "room for %u threads was asked for; the most is %u",
                          options.max_threads, MAX_ACCOUNTS);
-    if (options.flags & ~(uint32_t)(PRCB_OPEN_NO_LOCKS | PRCB_OPEN_KTIME))
+    if (options.flags & ~(uint32_t)(PRCB_OPEN_NO_LOCKS | PRCB_OPEN_KTIME | PRCB_OPEN_INTERRUPTED))
         return prcb_fail(err, -EINVAL, "prcb_options.flags 0x%x has bits that mean nothing",
                          options.flags);
     result = check_proc(err);
@@ -388,6 +388,7 @@ void prcb_account_sub(const struct prcb_account *later, const struct prcb_accoun
         result.voluntary_switches = sub(result.voluntary_switches, old.voluntary_switches);
         result.migrations = sub(result.migrations, old.migrations);
         result.tsc_cycles = sub(result.tsc_cycles, old.tsc_cycles);
+        result.interrupted_ns = sub(result.interrupted_ns, old.interrupted_ns);
         result.missed_switches = sub(result.missed_switches, old.missed_switches);
         for (int i = 0; i < PRCB_CAUSE_MAX; i++) {
             result.waits[i].count = sub(result.waits[i].count, old.waits[i].count);

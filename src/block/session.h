@@ -38,10 +38,11 @@ struct prcb_thread {
     struct clock clock;
     pid_t tid;
     uint64_t key;
-    const void *block;        /* bpf: the account in mapped memory */
-    uint64_t base_switches;   /* bpf: the kernel's switch count when profiling started */
-    uint64_t last_now;        /* latest moment a read has answered for */
-    uint64_t last_run;        /* from prcb_read_times */
+    const void *block;      /* bpf: the account in mapped memory */
+    uint64_t base_switches; /* bpf: the kernel's switch count when profiling started */
+    uint64_t last_now;      /* latest moment a read has answered for */
+    uint64_t last_run;      /* from prcb_read_times */
+    uint64_t last_interrupted;
     struct prcb_account last; /* what prcb_read returned last; size 0: nothing yet */
 };
 

@@ -20,6 +20,7 @@
 
 #include "account.h"
 #include "kernel_btf.h"
+#include "seqcount_abi.h"
 
 /* ---- opening ---- */
 
@@ -64,6 +65,13 @@ static int configure(struct prcb *p, struct prcb_error *err)
     skeleton->rodata->config.accounts = p->max_threads;
     bpf_program__set_autoload(skeleton->progs.prcb_contention_begin, locks);
     bpf_program__set_autoload(skeleton->progs.prcb_contention_end, locks);
+    if (p->bpf->processors) {
+        skeleton->rodata->config.interrupted = 1;
+        if (bpf_map__reuse_fd(skeleton->maps.processor_map,
+                              processor_programs_map_fd(p->bpf->processors)))
+            return prcb_fail(err, -errno, "the processor blocks cannot be shared: %s",
+                             strerror(errno));
+    }
     bpf_map__set_max_entries(skeleton->maps.account_map, p->max_threads);
     bpf_map__set_max_entries(skeleton->maps.free_slots, p->max_threads);
     return 0;
@@ -111,6 +119,8 @@ static int write_head(struct prcb *p, struct prcb_error *err)
 
     if (bpf_program__autoload(skeleton->progs.prcb_contention_begin))
         head.features |= PRCB_FEATURE_LOCKS;
+    if (p->bpf->processors)
+        head.features |= PRCB_FEATURE_INTERRUPTED;
     if (bpf_map_update_elem(bpf_map__fd(skeleton->maps.head_map), &zero, &head, BPF_ANY))
         return prcb_fail(err, -errno, "the head page cannot be written: %s", strerror(errno));
     return 0;
@@ -196,6 +206,21 @@ static int load(struct prcb *p, struct prcb_error *err)
     return result;
 }
 
+/* Sessions do without where this cannot be had, and say so. */
+static void open_processors(struct prcb *p)
+{
+    struct prcb_error why = {0};
+    int count = libbpf_num_possible_cpus();
+
+    if (count > 0 && !processor_programs_open((uint32_t)count, &p->bpf->processors,
+                                              &p->bpf->processor_map, &why))
+        return;
+    processor_map_close(&p->bpf->processor_map);
+    processor_programs_close(p->bpf->processors);
+    p->bpf->processors = NULL;
+    memcpy(p->bpf->no_interrupted, why.text, sizeof(p->bpf->no_interrupted) - 1);
+}
+
 static int bpf_open(struct prcb *p, struct prcb_error *err)
 {
     int result;
@@ -204,6 +229,8 @@ static int bpf_open(struct prcb *p, struct prcb_error *err)
     if (!p->bpf)
         return prcb_fail(err, -ENOMEM, "out of memory");
     p->bpf->iter_by_task = true;
+    if (p->flags & PRCB_OPEN_INTERRUPTED)
+        open_processors(p);
     result = load(p, err);
     if (!result)
         result = write_head(p, err);
@@ -227,6 +254,8 @@ static void bpf_close(struct prcb *p)
     if (s->head)
         munmap((void *)s->head, (size_t)sysconf(_SC_PAGESIZE));
     accounts_bpf__destroy(s->skeleton);
+    processor_map_close(&s->processor_map);
+    processor_programs_close(s->processors);
     free(s->cgroup);
     free(s);
     p->bpf = NULL;
@@ -290,14 +319,66 @@ static double ticks_per_ns(const struct prcb_thread *t)
                          : clock_tick_rate(&t->session->clock) / 1e9;
 }
 
+/* Interrupts of the stretch that is going on. The account may have left the processor since it
+ * was copied: then false, and it is to be copied again. An interrupt that is going on counts when
+ * it is over. */
+static bool live_interrupted(const struct bpf_state *s, const struct prcb_account_block *block,
+                             const struct prcb_account_block *copy, uint64_t *ret)
+{
+    struct prcb_processor_block processor;
+    uint32_t ignored = 0;
+    uint64_t until;
+
+    *ret = 0;
+    if (!s->processors || copy->interrupt_base == PRCB_BASE_UNKNOWN ||
+        copy->run_cpu >= s->processor_map.count ||
+        processor_block_copy(&s->processor_map, copy->run_cpu, 64, &processor, &ignored))
+        return true;
+    until = processor_block_interrupted(&processor, 0);
+    if (until > copy->interrupt_base)
+        *ret = until - copy->interrupt_base;
+    return !prcb_seq_read_retry(&block->seq, copy->seq);
+}
+
+#define INTERRUPT_TRIES 8
+
+/* The first bytes of an account, and what of its present stretch interrupts took. */
+static int copy_account(const struct bpf_state *s, const void *block, uint32_t bytes,
+                        struct prcb_account_block *ret, uint64_t *ret_interrupted,
+                        uint32_t *retries)
+{
+    *ret_interrupted = 0;
+    /* One that switches all the time has hardly been interrupted since its last switch. */
+    for (int i = 0; i < INTERRUPT_TRIES; i++) {
+        int result = account_copy(block, bytes, ret, retries);
+
+        if (result || live_interrupted(s, block, ret, ret_interrupted))
+            return result;
+        ++*retries;
+    }
+    *ret_interrupted = 0;
+    return 0;
+}
+
+static void set_interrupted(const struct bpf_state *s, struct prcb_thread *t, uint64_t interrupted,
+                            uint64_t run, uint64_t *ret, uint64_t *present)
+{
+    if (!s->processors)
+        return;
+    if (interrupted < t->last_interrupted)
+        interrupted = t->last_interrupted;
+    t->last_interrupted = *ret = interrupted < run ? interrupted : run;
+    *present |= PRCB_HAS_INTERRUPTED;
+}
+
 static int bpf_read(struct prcb_thread *t, struct prcb_account *ret)
 {
     struct prcb *p = t->session;
     struct prcb_account_block copy;
-    uint64_t now;
+    uint64_t now, interrupted;
     int result;
 
-    result = account_copy(t->block, sizeof(copy), &copy, &ret->retries);
+    result = copy_account(p->bpf, t->block, sizeof(copy), &copy, &interrupted, &ret->retries);
     if (result)
         return result;
     if (copy.generation != (uint32_t)(t->key >> 32) || copy.state == PRCB_STATE_FREE)
@@ -313,6 +394,8 @@ static int bpf_read(struct prcb_thread *t, struct prcb_account *ret)
     ret->tier = PRCB_TIER_BPF;
     if (t->last.size)
         account_never_back(&t->last, ret);
+    set_interrupted(p->bpf, t, copy.interrupted_ns + interrupted, ret->run_ns, &ret->interrupted_ns,
+                    &ret->present);
     t->last_now = now;
     t->last = *ret;
     return 0;
@@ -320,11 +403,15 @@ static int bpf_read(struct prcb_thread *t, struct prcb_account *ret)
 
 static int bpf_read_times(struct prcb_thread *t, struct prcb_times *ret)
 {
+    const struct bpf_state *s = t->session->bpf;
     struct prcb_account_block hot;
-    uint64_t now, run;
+    uint64_t now, run, interrupted;
     int result;
 
-    result = account_copy(t->block, 64, &hot, &ret->retries);
+    if (s->processors)
+        result = copy_account(s, t->block, 192, &hot, &interrupted, &ret->retries);
+    else
+        result = account_copy(t->block, 64, &hot, &ret->retries);
     if (result)
         return result;
     if (hot.generation != (uint32_t)(t->key >> 32) || hot.state == PRCB_STATE_FREE)
@@ -338,6 +425,9 @@ static int bpf_read_times(struct prcb_thread *t, struct prcb_times *ret)
         run = t->last_run;
     t->last_run = run;
     ret->present = PRCB_HAS_RUN | PRCB_HAS_SWITCHES;
+    if (s->processors)
+        set_interrupted(s, t, hot.interrupted_ns + interrupted, run, &ret->interrupted_ns,
+                        &ret->present);
     ret->switches = hot.nvcsw + hot.nivcsw - t->base_switches;
     ret->run_ns = run;
     ret->flags = hot.state == PRCB_STATE_EXITED ? PRCB_ACCOUNT_EXITED : 0;
@@ -356,11 +446,12 @@ static int bpf_walk(struct prcb *p, prcb_walk_fn fn, void *ctx, struct prcb_erro
         const struct prcb_account_block *block = block_at(s, slot);
         struct prcb_account record = {.size = sizeof(record), .tier = PRCB_TIER_BPF};
         struct prcb_account_block copy;
+        uint64_t interrupted;
         int result;
 
         if (__atomic_load_n(&block->state, __ATOMIC_RELAXED) == PRCB_STATE_FREE)
             continue;
-        result = account_copy(block, sizeof(copy), &copy, &record.retries);
+        result = copy_account(s, block, sizeof(copy), &copy, &interrupted, &record.retries);
         if (result)
             return prcb_fail(err, result, "account %u stayed inconsistent: its writer is stuck",
                              slot);
@@ -368,6 +459,10 @@ static int bpf_walk(struct prcb *p, prcb_walk_fn fn, void *ctx, struct prcb_erro
             continue;
         account_convert(&copy, copy.state == PRCB_STATE_EXITED ? copy.stamp : writer_now(p, &clock),
                         s->head->features, rate, &record);
+        if (s->processors) {
+            record.interrupted_ns = copy.interrupted_ns + interrupted;
+            record.present |= PRCB_HAS_INTERRUPTED;
+        }
         account_identity(block, &record);
         record.key = make_key(slot, copy.generation);
         result = fn(&record, ctx);
@@ -476,6 +571,9 @@ static const char *bpf_absent_reason(const struct prcb *p, uint64_t member)
     if (member == PRCB_HAS_READY && !(features & PRCB_FEATURE_READY))
         return "the kernel keeps no run-queue delays within reach (built without "
                "CONFIG_SCHED_INFO or CONFIG_FAIR_GROUP_SCHED)";
+    if (member == PRCB_HAS_INTERRUPTED && !(features & PRCB_FEATURE_INTERRUPTED))
+        return p->bpf->no_interrupted[0] ? p->bpf->no_interrupted
+                                         : "the session was opened without PRCB_OPEN_INTERRUPTED";
     if (member == PRCB_HAS_CYCLES && !p->clock.use_ticks)
         return "the processor's time-stamp counter is not invariant, or the kernel does not "
                "keep time by it";

@@ -10,6 +10,7 @@
 
 #include "accounts.h"
 #include "block_abi.h"
+#include "processor_map.h"
 #include "accounts.skel.h"
 
 struct bpf_state {
@@ -17,9 +18,12 @@ struct bpf_state {
     const struct prcb_head_block *head; /* mapped read-only */
     const char *accounts;               /* mapped read-only */
     size_t accounts_bytes;
-    char *cgroup;      /* path of the cgroup that is followed; NULL: none */
-    __u64 moved;       /* processes moved into it that were looked for */
-    bool iter_by_task; /* the kernel can point an iterator at one task (6.1) */
+    struct processor_programs *processors; /* with PRCB_OPEN_INTERRUPTED; NULL: not to be had */
+    struct processor_map processor_map;
+    char no_interrupted[256]; /* why not */
+    char *cgroup;             /* path of the cgroup that is followed; NULL: none */
+    __u64 moved;              /* processes moved into it that were looked for */
+    bool iter_by_task;        /* the kernel can point an iterator at one task (6.1) */
 };
 
 /* Attaches a program unless it is (then *link is set). */

@@ -16,6 +16,7 @@
 #include "classify.bpf.h"
 #include "accounts.h"
 #include "block_abi.h"
+#include "processor_abi.h"
 #include "seqcount_abi.h"
 
 char LICENSE[] SEC("license")
@@ -325,6 +326,45 @@ static __always_inline void close_off(struct prcb_account_block *account, struct
     close_unreported(account, elapsed, run, ready, cause);
 }
 
+/* ---- interrupts ---- */
+
+/* The processor programs' blocks, put here when the session is opened; else nobody's. */
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct prcb_processor_block);
+} processor_map SEC(".maps");
+
+/* What interrupts and softirqs have taken of this processor. None is going on where tasks
+ * are switched. */
+static __always_inline __u64 interrupted_here(void)
+{
+    __u32 key = bpf_get_smp_processor_id() + 1;
+    struct prcb_processor_block *block = bpf_map_lookup_elem(&processor_map, &key);
+
+    if (!block || block->state != PRCB_PROCESSOR_ONLINE)
+        return PRCB_BASE_UNKNOWN;
+    return block->interrupt_ns + block->dpc_ns + block->nested_ns - block->folded_ns;
+}
+
+static __always_inline void note_interrupts(struct prcb_account_block *account)
+{
+    if (!config.interrupted)
+        return;
+    account->run_cpu = bpf_get_smp_processor_id();
+    account->interrupt_base = interrupted_here();
+}
+
+static __always_inline void charge_interrupts(struct prcb_account_block *account)
+{
+    if (!config.interrupted || account->interrupt_base == PRCB_BASE_UNKNOWN)
+        return;
+    account->interrupted_ns += growth(interrupted_here(), account->interrupt_base);
+    account->interrupt_base = PRCB_BASE_UNKNOWN;
+}
+
 /* ---- the switch ---- */
 
 /* The kernel counts a switch before it reports it. The registrar, on another processor, may
@@ -347,6 +387,7 @@ static __always_inline void switch_out(struct prcb_account_block *account, struc
     prcb_seq_begin(&account->seq, seq);
     now = now > account->stamp ? now : account->stamp;
     close_running(account, prev, now);
+    charge_interrupts(account);
     account->stamp = now;
     account->state = cause == PRCB_CAUSE_EXIT ? PRCB_STATE_EXITED : PRCB_STATE_OFF;
     account->cause = cause;
@@ -377,6 +418,7 @@ static __always_inline void switch_in(struct prcb_account_block *account, struct
     account->stamp = now;
     account->state = PRCB_STATE_RUNNING;
     account->migrations = next->se.nr_migrations;
+    note_interrupts(account);
     prcb_seq_end(&account->seq, seq);
 }
 
@@ -547,6 +589,11 @@ static __always_inline void init_account(struct prcb_account_block *account,
     account->run_delay = !born && has_sched_info() ? task->sched_info.run_delay : 0;
     account->last_syscall = -1;
     account->cpu = 0;
+    account->interrupted_ns = 0;
+    account->interrupt_base = PRCB_BASE_UNKNOWN;
+    /* A thread that starts its own account. */
+    if (task == bpf_get_current_task_btf())
+        note_interrupts(account);
     account->pid = number_in(task->group_leader, pid_ns);
     account->thread_flags =
         (task->flags & PF_KTHREAD_ ? PRCB_THREAD_KTHREAD : 0) | (born ? PRCB_THREAD_BORN : 0);

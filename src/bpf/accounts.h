@@ -19,6 +19,8 @@ struct prcb_bpf_config {
     __u32 use_ktime;      /* stamp with CLOCK_MONOTONIC although the run-queue clock is there */
     __u32 pid_ns;         /* inode of the session's pid namespace */
     __u32 accounts;       /* how many there are */
+    __u32 interrupted;    /* processor_map is the processor programs': keep interrupted_ns */
+    __u32 pad;
 };
 
 enum prcb_bpf_what { PRCB_REGISTER_THREAD = 1, PRCB_REGISTER_PROCESS, PRCB_REGISTER_ALL };

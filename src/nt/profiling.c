@@ -112,7 +112,11 @@ enum prcb_tier prcb_nt_tier(void)
 static int open_session(struct prcb_error *err)
 {
     struct prcb_options options = {
-        .size = sizeof(options), .tier = wanted_tier, .max_threads = MAX_THREADS};
+        .size = sizeof(options),
+        .tier = wanted_tier,
+        .max_threads = MAX_THREADS,
+        .flags = PRCB_OPEN_INTERRUPTED,
+    };
 
     return session ? 0 : prcb_open(&options, &session, err);
 }
@@ -323,7 +327,7 @@ static void renew_rate(struct profile *profile)
         profile->rate = 1ull << 32; /* no counter to be trusted: nanoseconds */
 }
 
-/* What was added to run since the last read, in ticks: adding up keeps what was
+/* What was added to run less interrupts since the last read, in ticks: adding up keeps what was
  * returned when the rate becomes known more exactly. */
 static uint64_t cycles_at(struct profile *profile, uint64_t run_ns)
 {
@@ -368,7 +372,7 @@ static NTSTATUS read_switches(struct profile *profile, PERFORMANCE_DATA *data)
     data->WaitReasonBitMap = take_reasons(profile, &account);
     profile->switches = account.switches;
     data->ContextSwitchCount = (uint32_t)account.switches;
-    data->CycleTime = cycles_at(profile, account.run_ns);
+    data->CycleTime = cycles_at(profile, account.run_ns - account.interrupted_ns);
     data->RetryCount = account.retries + 1;
     return STATUS_SUCCESS;
 }
@@ -386,7 +390,7 @@ static NTSTATUS read_dispatching(struct profile *profile, PERFORMANCE_DATA *data
         return read_switches(profile, data);
     data->WaitReasonBitMap = 0;
     data->ContextSwitchCount = (uint32_t)times.switches;
-    data->CycleTime = cycles_at(profile, times.run_ns);
+    data->CycleTime = cycles_at(profile, times.run_ns - times.interrupted_ns);
     data->RetryCount = times.retries + 1;
     return STATUS_SUCCESS;
 }

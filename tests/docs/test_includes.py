@@ -16,7 +16,8 @@ SUFFIXES = (".c", ".h", ".def")
 # What a header in angle brackets or a generated one belongs to; the rest is the system's.
 LIBRARIES = {"bpf/": "libbpf", "json-c/": "json-c", "lzma.h": "liblzma", "zstd.h": "libzstd",
              "zlib.h": "zlib"}
-GENERATED = {"accounts.skel.h": "src/bpf/", "samples.skel.h": "src/bpf/"}
+GENERATED = {"accounts.skel.h": "src/bpf/",
+             "processors.skel.h": "src/bpf/", "samples.skel.h": "src/bpf/"}
 
 
 def table():

@@ -17,6 +17,7 @@
 #include <bpf/libbpf.h>
 
 #include "block_abi.h"
+#include "processor_abi.h"
 
 struct member {
     const char *name;
@@ -32,20 +33,38 @@ static const struct member wait_cell[] = {M(prcb_wait_cell, count), M(prcb_wait_
 
 #define A(name) M(prcb_account_block, name)
 static const struct member account[] = {
-    A(seq),          A(generation),
-    A(run_ns),       A(stamp),
-    A(nvcsw),        A(nivcsw),
-    A(own_switches), A(state),
-    A(cause),        A(pad0),
-    A(cpu),          A(ready_ns),
-    A(run_delay),    A(sum_exec),
-    A(migrations),   A(repaired),
-    A(last_syscall), A(guess),
-    A(enabled),      A(base_nvcsw),
-    A(base_nivcsw),  A(base_migrations),
-    A(tid),          A(pid),
-    A(thread_flags), A(comm_seq),
-    A(comm),         A(pad1),
+    A(seq),
+    A(generation),
+    A(run_ns),
+    A(stamp),
+    A(nvcsw),
+    A(nivcsw),
+    A(own_switches),
+    A(state),
+    A(cause),
+    A(pad0),
+    A(cpu),
+    A(ready_ns),
+    A(run_delay),
+    A(sum_exec),
+    A(migrations),
+    A(repaired),
+    A(last_syscall),
+    A(guess),
+    A(enabled),
+    A(base_nvcsw),
+    A(base_nivcsw),
+    A(base_migrations),
+    A(tid),
+    A(pid),
+    A(thread_flags),
+    A(comm_seq),
+    A(comm),
+    A(next_free),
+    A(run_cpu),
+    A(interrupted_ns),
+    A(interrupt_base),
+    A(pad1),
     A(waits),
 };
 #undef A
@@ -54,9 +73,19 @@ static const struct member account[] = {
 static const struct member head[] = {
     H(magic),          H(abi_major),     H(abi_minor), H(head_size),  H(account_size),
     H(account_stride), H(account_count), H(features),  H(writer_pid), H(untracked),
-    H(clock_offset),   H(account_used),  H(writer),    H(pad1),
+    H(clock_offset),   H(account_used),  H(writer),    H(ended),      H(pad1),
 };
 #undef H
+
+#define P(name) M(prcb_processor_block, name)
+static const struct member processor[] = {
+    P(seq),        P(state),        P(beneath),      P(hard_depth), P(stamp),      P(nested_ns),
+    P(folded_ns),  P(interrupt_ns), P(dpc_ns),       P(idle_ns),    P(busy_ns),    P(user_ns),
+    P(kernel_ns),  P(steal_ns),     P(started),      P(offline_ns), P(interrupts), P(dpcs),
+    P(idle_state), P(pad0),         P(switches),     P(seen),       P(since),      P(tid),
+    P(pad1),       P(clock_offset), P(idle_entries), P(pad2),       P(idle),       P(pad3),
+};
+#undef P
 
 static const char *object_path;
 
@@ -107,6 +136,12 @@ static void test_head(void **state)
                 sizeof(head) / sizeof(head[0]));
 }
 
+static void test_processor(void **state)
+{
+    assert_same("prcb_processor_block", sizeof(struct prcb_processor_block), processor,
+                sizeof(processor) / sizeof(processor[0]));
+}
+
 /* Only what a switch touches when nothing else changes lies on the first line. */
 static void test_lines(void **state)
 {
@@ -118,9 +153,8 @@ static void test_lines(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_wait_cell),
-        cmocka_unit_test(test_account),
-        cmocka_unit_test(test_head),
+        cmocka_unit_test(test_wait_cell), cmocka_unit_test(test_account),
+        cmocka_unit_test(test_head),      cmocka_unit_test(test_processor),
         cmocka_unit_test(test_lines),
     };
 
