@@ -36,7 +36,7 @@ void processor_block_times(const struct prcb_processor_block *copy, uint64_t now
 /* What interrupts and softirqs have taken of the processor until now. */
 uint64_t processor_block_interrupted(const struct prcb_processor_block *copy, uint64_t now);
 
-/* ---- who writes them: processors_bpf.c, in builds with the bpf tier ---- */
+/* ---- who writes them: processor_programs.c, in builds with the bpf tier ---- */
 
 /* Loads the programs, attaches them, starts them on each of the machine's count possible
  * processors and maps their blocks. *ret as well as *ret_map is to be closed, whatever the result;

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Loads the processor programs, attaches them to what the kernel has, and starts them on each
+ * processor. All writing to the blocks is theirs.
+ */
+#include "processor_map.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+
+#include "kernel_btf.h"
+#include "processors.h"
+#include "processors.skel.h"
+
+/* The tracepoints at which a processor enters and leaves an interrupt that has a vector of its
+ * own. Those that the kernel lacks are left out: which there are depends on how it is built. */
+static const struct {
+    const char *name;
+    bool tick;
+} vectors[] = {
+    {"local_timer", true},           {"reschedule", false},     {"call_function", false},
+    {"call_function_single", false}, {"irq_work", false},       {"x86_platform_ipi", false},
+    {"thermal_apic", false},         {"threshold_apic", false}, {"deferred_error_apic", false},
+    {"error_apic", false},           {"spurious_apic", false},  {"ipi", false}, /* arm64 */
+};
+#define VECTORS (sizeof(vectors) / sizeof(vectors[0]))
+
+/* Words of x86's irq_cpustat_t that count interrupts, as rows of /proc/interrupts. Not: PMI, which
+ * NMI has counted; TLB, which are among the function calls; RTR, which are no interrupts. */
+static const char *const counting_words[] = {
+    "__nmi_count",
+    "apic_timer_irqs",
+    "irq_spurious_count",
+    "apic_irq_work_irqs",
+    "x86_platform_ipis",
+    "irq_resched_count",
+    "irq_call_count",
+    "irq_thermal_count",
+    "irq_threshold_count",
+    "irq_deferred_error_count",
+    "irq_hv_callback_count",
+    "irq_hv_reenlightenment_count",
+    "hyperv_stimer0_count",
+    "kvm_posted_intr_ipis",
+    "kvm_posted_intr_wakeup_ipis",
+    "kvm_posted_intr_nested_ipis",
+    "posted_msi_notification_count",
+};
+
+struct processor_programs {
+    struct processors_bpf *skeleton;
+    struct bpf_link *vectors[2 * VECTORS];
+    uint32_t features;
+};
+
+/* ---- what the kernel has ---- */
+
+static bool has_tracepoint(const struct btf *btf, const char *name)
+{
+    return kernel_tracepoint_arguments(btf, name) >= 0;
+}
+
+/* Where a per-processor variable lies in its section; *ret_type its type. */
+static uint64_t variable_offset(const struct btf *btf, const char *name,
+                                const struct btf_type **ret)
+{
+    __s32 section = btf__find_by_name_kind(btf, ".data..percpu", BTF_KIND_DATASEC);
+    const struct btf_type *type = section > 0 ? btf__type_by_id(btf, (__u32)section) : NULL;
+    const struct btf_var_secinfo *info = type ? btf_var_secinfos(type) : NULL;
+
+    for (int i = 0; type && i < btf_vlen(type); i++) {
+        const struct btf_type *variable = btf__type_by_id(btf, info[i].type);
+
+        if (strcmp(btf__name_by_offset(btf, variable->name_off), name))
+            continue;
+        if (ret)
+            *ret = btf__type_by_id(btf, (__u32)btf__resolve_type(btf, variable->type));
+        return info[i].offset;
+    }
+    return PRCB_NO_OFFSET;
+}
+
+static uint32_t find_counting_words(const struct btf *btf, const struct btf_type *type)
+{
+    const struct btf_member *members = type && btf_is_struct(type) ? btf_members(type) : NULL;
+    uint32_t words = 0;
+
+    for (int i = 0; members && i < btf_vlen(type); i++) {
+        const char *name = btf__name_by_offset(btf, members[i].name_off);
+        uint32_t word = btf_member_bit_offset(type, (__u32)i) / 32;
+
+        for (size_t k = 0; k < sizeof(counting_words) / sizeof(counting_words[0]); k++) {
+            if (!strcmp(name, counting_words[k]) && word < PRCB_IRQ_STAT_WORDS)
+                words |= 1u << word;
+        }
+    }
+    return words;
+}
+
+static int need(const struct btf *btf, const char *name, struct prcb_error *err)
+{
+    return has_tracepoint(btf, name)
+               ? 0
+               : prcb_fail(err, -EOPNOTSUPP, "the kernel has no tracepoint %s", name);
+}
+
+/* What figures cannot do without. */
+static int check_kernel(const struct btf *btf, const struct processors_bpf *skeleton,
+                        struct prcb_error *err)
+{
+    static const char *const needed[] = {"sched_switch",     "cpu_idle",      "irq_handler_entry",
+                                         "irq_handler_exit", "softirq_entry", "softirq_exit"};
+    int result = 0;
+
+    for (size_t i = 0; !result && i < sizeof(needed) / sizeof(needed[0]); i++)
+        result = need(btf, needed[i], err);
+    if (!result && (skeleton->rodata->config.runqueues == PRCB_NO_OFFSET ||
+                    skeleton->rodata->config.kernel_cpustat == PRCB_NO_OFFSET))
+        result = prcb_fail(err, -EOPNOTSUPP,
+                           "the kernel's BTF does not tell where its per-processor variables "
+                           "runqueues and kernel_cpustat are");
+    return result;
+}
+
+static int configure(struct processor_programs *p, uint32_t count, struct prcb_error *err)
+{
+    struct processors_bpf *skeleton = p->skeleton;
+    struct btf *btf = btf__load_vmlinux_btf();
+    const struct btf_type *irq_stat = NULL;
+    bool hotplug;
+    int result;
+
+    if (!btf)
+        return prcb_fail(err, -EOPNOTSUPP,
+                         "the kernel has no BTF (/sys/kernel/btf/vmlinux): it must be built with "
+                         "CONFIG_DEBUG_INFO_BTF");
+    skeleton->rodata->config.runqueues = variable_offset(btf, "runqueues", NULL);
+    skeleton->rodata->config.kernel_cpustat = variable_offset(btf, "kernel_cpustat", NULL);
+    skeleton->rodata->config.kstat = variable_offset(btf, "kstat", NULL);
+    skeleton->rodata->config.irq_stat = variable_offset(btf, "irq_stat", &irq_stat);
+    skeleton->rodata->config.irq_stat_words = find_counting_words(btf, irq_stat);
+    result = check_kernel(btf, skeleton, err);
+    hotplug = has_tracepoint(btf, "cpuhp_enter") && has_tracepoint(btf, "cpuhp_exit");
+    btf__free(btf);
+    if (result)
+        return result;
+    p->features = PRCB_PROCESSOR_HARD | PRCB_PROCESSOR_SOFT | PRCB_PROCESSOR_CPUSTAT |
+                  PRCB_PROCESSOR_RQ_CLOCK | PRCB_PROCESSOR_SWITCHES;
+    p->features |= hotplug ? PRCB_PROCESSOR_HOTPLUG : 0;
+#if defined(__x86_64__)
+    if (skeleton->rodata->config.kstat != PRCB_NO_OFFSET && skeleton->rodata->config.irq_stat_words)
+        p->features |= PRCB_PROCESSOR_INTERRUPTS;
+#else
+    if (skeleton->rodata->config.kstat != PRCB_NO_OFFSET)
+        p->features |= PRCB_PROCESSOR_INTERRUPTS;
+#endif
+    bpf_program__set_autoload(skeleton->progs.prcb_cpu_gone, hotplug);
+    bpf_program__set_autoload(skeleton->progs.prcb_cpu_coming, hotplug);
+    bpf_map__set_max_entries(skeleton->maps.processor_map, count + 1);
+    bpf_map__set_max_entries(skeleton->maps.own_map, count);
+    return 0;
+}
+
+/* ---- loading ---- */
+
+static int no_print(enum libbpf_print_level level, const char *format, va_list args)
+{
+    return 0;
+}
+
+static int explain(int code, struct prcb_error *err)
+{
+    if (code == -EPERM)
+        return prcb_fail(err, -EPERM,
+                         "eBPF programs may not be loaded: run as root, or with CAP_BPF and "
+                         "CAP_PERFMON (prcb doctor tells more)");
+    return prcb_fail(err, code == -EINVAL || code == -EACCES ? -EOPNOTSUPP : code,
+                     "the kernel refused the eBPF programs (%s); prcb doctor says what it lacks",
+                     strerror(-code));
+}
+
+static int load(struct processor_programs *p, uint32_t count, struct prcb_error *err)
+{
+    int result;
+
+    p->skeleton = processors_bpf__open();
+    result = p->skeleton ? configure(p, count, err) : explain(-errno, err);
+    if (result)
+        return result;
+    result = processors_bpf__load(p->skeleton);
+    return result ? explain(result, err) : 0;
+}
+
+static int write_head(struct processor_programs *p, uint32_t count, struct prcb_error *err)
+{
+    struct prcb_processor_head head = {
+        .magic = PRCB_PROCESSOR_MAGIC,
+        .abi_major = PRCB_PROCESSOR_MAJOR,
+        .abi_minor = PRCB_PROCESSOR_MINOR,
+        .head_size = sizeof(struct prcb_processor_head),
+        .block_size = sizeof(struct prcb_processor_block),
+        .block_stride = sizeof(struct prcb_processor_block),
+        .count = count,
+        .features = p->features,
+        .writer_pid = (__u32)getpid(),
+        .writer = PRCB_VERSION,
+    };
+    __u32 zero = 0;
+
+    if (bpf_map_update_elem(bpf_map__fd(p->skeleton->maps.processor_map), &zero, &head, BPF_ANY))
+        return prcb_fail(err, -errno, "the head of the processor blocks cannot be written: %s",
+                         strerror(errno));
+    return 0;
+}
+
+static struct bpf_link *attach_vector(struct processors_bpf *skeleton, size_t i, bool end)
+{
+    struct bpf_program *program = !end              ? skeleton->progs.prcb_hard_entry
+                                  : vectors[i].tick ? skeleton->progs.prcb_tick_exit
+                                                    : skeleton->progs.prcb_hard_exit;
+    char name[48];
+
+    snprintf(name, sizeof(name), "%s_%s", vectors[i].name, end ? "exit" : "entry");
+    return bpf_program__attach_raw_tracepoint(program, name);
+}
+
+/* The end first: an end without its beginning is let pass, the reverse would not be. */
+static void attach_vectors(struct processor_programs *p)
+{
+    for (size_t i = 0; i < VECTORS; i++) {
+        p->vectors[2 * i + 1] = attach_vector(p->skeleton, i, true);
+        if (!p->vectors[2 * i + 1])
+            continue;
+        p->vectors[2 * i] = attach_vector(p->skeleton, i, false);
+        p->features |= PRCB_PROCESSOR_VECTORS;
+    }
+}
+
+/* The skeleton's programs last, and sched_switch the last but for hotplug's: with it blocks begin
+ * to be written. */
+static int attach(struct processor_programs *p, struct prcb_error *err)
+{
+    int result;
+
+    attach_vectors(p);
+    result = processors_bpf__attach(p->skeleton);
+    if (result)
+        return prcb_fail(err, result, "the processor programs cannot be attached: %s",
+                         strerror(-result));
+    return 0;
+}
+
+/* Runs the starting program on each processor: those that sleep would otherwise not be seen before
+ * they wake up. One that is off line (-ENXIO) starts when it comes up. */
+static int start_all(struct processor_programs *p, uint32_t count, struct prcb_error *err)
+{
+    int fd = bpf_program__fd(p->skeleton->progs.prcb_start);
+
+    for (uint32_t i = 0; i < count; i++) {
+        LIBBPF_OPTS(bpf_test_run_opts, options, .cpu = i, .flags = BPF_F_TEST_RUN_ON_CPU);
+
+        if (bpf_prog_test_run_opts(fd, &options) && errno != ENXIO)
+            return prcb_fail(err, -errno, "a program cannot be run on processor %u: %s", i,
+                             strerror(errno));
+    }
+    return 0;
+}
+
+static int check_started(const struct processor_map *map, struct prcb_error *err)
+{
+    for (uint32_t i = 0; i < map->count; i++) {
+        struct prcb_processor_block copy;
+        uint32_t retries = 0;
+
+        if (processor_block_copy(map, i, PROCESSOR_TIMES_BYTES, &copy, &retries))
+            continue;
+        if (copy.state == PRCB_PROCESSOR_ONLINE)
+            return 0;
+    }
+    return prcb_fail(err, -EIO,
+                     "the processor programs do not run: is BPF held back by the kernel "
+                     "(kernel.ftrace_enabled, lockdown)?");
+}
+
+/* libbpf's own words go nowhere: ours name what failed and what to do. */
+static int load_and_attach(struct processor_programs *p, uint32_t count, struct prcb_error *err)
+{
+    libbpf_print_fn_t print = libbpf_set_print(no_print);
+    int result = load(p, count, err);
+
+    if (!result)
+        result = attach(p, err);
+    libbpf_set_print(print);
+    return result;
+}
+
+int processor_programs_open(uint32_t count, struct processor_programs **ret,
+                            struct processor_map *ret_map, struct prcb_error *err)
+{
+    struct processor_programs *p = calloc(1, sizeof(*p));
+    int result;
+
+    if (!p)
+        return prcb_fail(err, -ENOMEM, "out of memory");
+    *ret = p;
+    result = load_and_attach(p, count, err);
+    if (!result)
+        result = write_head(p, count, err);
+    if (!result)
+        result = processor_map_open(processor_programs_map_fd(p), ret_map, err);
+    if (!result)
+        result = start_all(p, count, err);
+    if (!result)
+        result = check_started(ret_map, err);
+    return result;
+}
+
+void processor_programs_close(struct processor_programs *p)
+{
+    if (!p)
+        return;
+    for (size_t i = 0; i < 2 * VECTORS; i++)
+        bpf_link__destroy(p->vectors[i]);
+    processors_bpf__destroy(p->skeleton);
+    free(p);
+}
+
+int processor_programs_map_fd(const struct processor_programs *p)
+{
+    return bpf_map__fd(p->skeleton->maps.processor_map);
+}
