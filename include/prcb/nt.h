@@ -588,6 +588,127 @@ PRCB_API NTSTATUS prcb_ZwSetSystemInformation(uint32_t SystemInformationClass,
                                               void *SystemInformation,
                                               uint32_t SystemInformationLength);
 
+/* ---- processor profiling: class 0x81, and CSwitch events with the PEBS index ---- */
+
+/* Intel's 64-bit DS save area as NT names it; struct prcb_ds_area of prcb/sample.h is the same.
+ * Up to Windows 10 1809 the area ends at 0x60: four resets, no fixed ones. */
+typedef struct _PEBS_DS_SAVE_AREA64 {
+    uint64_t BtsBufferBase PRCB_NT_ALIGNED;
+    uint64_t BtsIndex PRCB_NT_ALIGNED;
+    uint64_t BtsAbsoluteMaximum PRCB_NT_ALIGNED;
+    uint64_t BtsInterruptThreshold PRCB_NT_ALIGNED;
+    uint64_t PebsBufferBase PRCB_NT_ALIGNED;
+    uint64_t PebsIndex PRCB_NT_ALIGNED;
+    uint64_t PebsAbsoluteMaximum PRCB_NT_ALIGNED;
+    uint64_t PebsInterruptThreshold PRCB_NT_ALIGNED;
+    uint64_t PebsGpCounterReset[8] PRCB_NT_ALIGNED;
+    uint64_t PebsFixedCounterReset[4] PRCB_NT_ALIGNED;
+} PEBS_DS_SAVE_AREA64, *PPEBS_DS_SAVE_AREA64;
+
+typedef struct _PEBS_DS_SAVE_AREA32 {
+    uint32_t BtsBufferBase;
+    uint32_t BtsIndex;
+    uint32_t BtsAbsoluteMaximum;
+    uint32_t BtsInterruptThreshold;
+    uint32_t PebsBufferBase;
+    uint32_t PebsIndex;
+    uint32_t PebsAbsoluteMaximum;
+    uint32_t PebsInterruptThreshold;
+    uint64_t PebsGpCounterReset[8] PRCB_NT_ALIGNED;
+    uint64_t PebsFixedCounterReset[4] PRCB_NT_ALIGNED;
+} PEBS_DS_SAVE_AREA32, *PPEBS_DS_SAVE_AREA32;
+
+typedef struct _PROCESSOR_PROFILE_CONTROL_AREA {
+    union {
+        PEBS_DS_SAVE_AREA32 As32Bit; /* never used here */
+        PEBS_DS_SAVE_AREA64 As64Bit;
+    } PebsDsSaveArea;
+} PROCESSOR_PROFILE_CONTROL_AREA, *PPROCESSOR_PROFILE_CONTROL_AREA;
+
+/* Class 0x81, set only. */
+typedef struct _SYSTEM_PROCESSOR_PROFILE_CONTROL_AREA {
+    PROCESSOR_PROFILE_CONTROL_AREA *ProcessorProfileControlArea; /* out */
+    uint8_t Allocate;                                            /* in */
+} SYSTEM_PROCESSOR_PROFILE_CONTROL_AREA, *PSYSTEM_PROCESSOR_PROFILE_CONTROL_AREA;
+
+struct prcb_sampler;
+struct prcb_switch;
+
+/* The sampler of this process that class 0x81 gives areas of: buffers, samples and switch records
+ * are had of it by prcb/sample.h. Opened by the first use of either; do not close it. */
+PRCB_API int prcb_nt_sampler(struct prcb_sampler **ret, struct prcb_error *err);
+
+/* How class 0x81 behaves. Before the process's first area: -EBUSY afterwards. */
+struct prcb_nt_profile_options {
+    size_t size;    /* sizeof(struct prcb_nt_profile_options) */
+    uint32_t build; /* of Windows: areas end at 0x60 up to 17763 and at 0xA0 from 18362 on. 0: the
+                       newest */
+    uint32_t intel; /* not 0: a processor is supported only if NT's own test holds besides: it is
+                       Intel's, and bits 7 and 12 of its IA32_MISC_ENABLE are 1 and 0 */
+    size_t memory;  /* of the sampler: prcb_sampler_options.memory */
+};
+PRCB_API int prcb_nt_profile_configure(const struct prcb_nt_profile_options *opts,
+                                       struct prcb_error *err);
+/* The size of the areas: 0x60 or 0xA0. */
+PRCB_API uint32_t prcb_nt_profile_area_size(void);
+
+/* Class 0x1F, of which EventTracePebsTracingInformation alone is known here: which events carry the
+ * PEBS index. Length 0x10 (no hook: none does) or 0x14 (one, which must be 0x0524). */
+typedef struct _EVENT_TRACE_SYSTEM_EVENT_INFORMATION {
+    uint32_t EventTraceInformationClass; /* 0x0B */
+    uint32_t Pad;
+    uint64_t TraceHandle PRCB_NT_ALIGNED; /* not looked at: a process has one stream of switches */
+    uint32_t HookId[1];
+} EVENT_TRACE_SYSTEM_EVENT_INFORMATION, *PEVENT_TRACE_SYSTEM_EVENT_INFORMATION;
+
+#define PRCB_NT_HOOK_CSWITCH 0x0524
+
+/* A context switch as NT's event: opcode 36 of the Thread class, versions 2 (Windows Vista to 10
+ * 1607), 3 (1703) and 4 (1709 on), which differ in bits of OldThreadWaitMode that are 0 here. */
+typedef struct _PRCB_CSWITCH {
+    uint32_t NewThreadId;
+    uint32_t OldThreadId;
+    int8_t NewThreadPriority; /* 16..31 real-time, 1..15 by nice, 0 idle */
+    int8_t OldThreadPriority;
+    uint8_t PreviousCState; /* 0: not known here */
+    int8_t SpareByte;       /* 0 */
+    uint8_t OldThreadWaitReason;
+    int8_t OldThreadWaitMode;
+    uint8_t OldThreadState;
+    uint8_t OldThreadIdealProcessor;   /* Linux has none: the processor it ran on */
+    uint32_t NewThreadWaitTime;        /* in ticks of 1/64 s, since it was made ready */
+    int32_t OldThreadRemainingQuantum; /* 0: Linux has none */
+} PRCB_CSWITCH;
+
+#ifndef PRCB_NT_EVNTCONS_TYPES
+#define PRCB_NT_EVNTCONS_TYPES
+#define EVENT_HEADER_EXT_TYPE_PEBS_INDEX 0x0007
+
+typedef struct _EVENT_HEADER_EXTENDED_DATA_ITEM {
+    uint16_t Reserved1;
+    uint16_t ExtType;
+    uint16_t Linkage; /* bit 0 */
+    uint16_t DataSize;
+    uint64_t DataPtr PRCB_NT_ALIGNED;
+} EVENT_HEADER_EXTENDED_DATA_ITEM, *PEVENT_HEADER_EXTENDED_DATA_ITEM;
+
+typedef struct _EVENT_EXTENDED_ITEM_PEBS_INDEX {
+    uint64_t PebsIndex PRCB_NT_ALIGNED;
+} EVENT_EXTENDED_ITEM_PEBS_INDEX, *PEVENT_EXTENDED_ITEM_PEBS_INDEX;
+#endif
+
+/* The data of the event; and, while class 0x1F names its hook and the record has an index, the
+ * extended data item for it, which points to *PebsIndex. Item->ExtType is 0 when there is none.
+ * Item and PebsIndex may be NULL together. STATUS_INVALID_PARAMETER: no such version. */
+PRCB_API NTSTATUS prcb_nt_cswitch(const struct prcb_switch *Record, uint8_t Version,
+                                  PRCB_CSWITCH *Data, EVENT_HEADER_EXTENDED_DATA_ITEM *Item,
+                                  EVENT_EXTENDED_ITEM_PEBS_INDEX *PebsIndex);
+/* The event as it stands in a trace buffer: PERFINFO_TRACE_HEADER, the index if there is one, the
+ * data. STATUS_BUFFER_TOO_SMALL: *ReturnLength bytes are needed. */
+#define PRCB_NT_CSWITCH_MAX 0x30
+PRCB_API NTSTATUS prcb_nt_cswitch_trace(const struct prcb_switch *Record, uint8_t Version,
+                                        void *Buffer, uint32_t Length, uint32_t *ReturnLength);
+
 #ifdef __cplusplus
 }
 #endif

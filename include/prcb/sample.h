@@ -48,6 +48,9 @@ PRCB_API int prcb_sampler_open(const struct prcb_sampler_options *opts, struct p
 /* Stops what runs. NULL is allowed. */
 PRCB_API void prcb_sampler_close(struct prcb_sampler *s);
 
+/* Whether cpu-clock can sample on a processor: 0, or as prcb_sample_start. */
+PRCB_API int prcb_sampler_check(struct prcb_sampler *s, int cpu, struct prcb_error *err);
+
 /* ---- control areas ------------------------------------------------------ */
 
 /* Intel's 64-bit DS save area as processors of PEBS format 4 have it, which is also NT's

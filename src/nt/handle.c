@@ -33,6 +33,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void leave_child(void)
 {
     nt_profiles_forget();
+    nt_profile_areas_forget();
     nt_view_forget();
     nt_hal_forget();
     nt_handles_forget();

@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include <prcb/nt.h>
+#include <prcb/sample.h>
 
 #include "counters.h"
 
@@ -94,9 +95,35 @@ struct nt_set_class {
     bool kernel_only; /* STATUS_ACCESS_DENIED for user mode */
     bool writes;      /* set stores into the buffer */
     NTSTATUS (*set)(void *buffer, enum prcb_nt_mode mode);
+    /* Instead of set and length: a class of several lengths, which checks them. */
+    NTSTATUS (*set_sized)(void *buffer, uint32_t length, enum prcb_nt_mode mode);
 };
 extern const struct nt_set_class nt_set_classes[];
 extern const size_t nt_set_class_count;
+
+/* Classes 0x81 and 0x1F. */
+NTSTATUS nt_set_profile_area(void *buffer, enum prcb_nt_mode mode);
+NTSTATUS nt_set_trace(void *buffer, uint32_t length, enum prcb_nt_mode mode);
+
+/* What class 0x81 stands on, one row: the tests have their own. As the calls of area.h and
+ * prcb/sample.h of these names. */
+struct nt_area_engine {
+    int (*open)(const struct prcb_sampler_options *opts, struct prcb_sampler **ret,
+                struct prcb_error *err);
+    int (*take)(struct prcb_sampler *s, size_t bytes, struct prcb_ds_area **ret,
+                struct prcb_error *err);
+    void (*put_back)(struct prcb_sampler *s, struct prcb_ds_area *area);
+    int (*check)(struct prcb_sampler *s, int cpu, struct prcb_error *err);
+    int (*install)(struct prcb_sampler *s, int cpu, struct prcb_ds_area *area,
+                   struct prcb_ds_area **ret);
+    int (*remove)(struct prcb_sampler *s, int cpu, struct prcb_error *err);
+    /* Memory where no sampler can be had; it is only ever freed again. NULL: there is none. */
+    void *(*plain)(size_t bytes);
+    const char *vendor; /* of the processor; NULL: ask it */
+    const char *msr;    /* its registers, %d for the processor's number */
+};
+extern const struct nt_area_engine *nt_area_engine;
+void nt_profile_areas_forget(void); /* in a forked child */
 
 /* Class 0x1C, both ways. */
 NTSTATUS nt_time_adjustment(SYSTEM_QUERY_TIME_ADJUST_INFORMATION *ret);

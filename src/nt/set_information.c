@@ -6,6 +6,9 @@
 
 const struct nt_set_class nt_set_classes[] = {
     {0x1c, 0x08, .set = nt_set_time_adjustment},
+    {0x1f, 0, .set_sized = nt_set_trace},
+    {0x81, sizeof(SYSTEM_PROCESSOR_PROFILE_CONTROL_AREA), .kernel_only = true, .writes = true,
+     .set = nt_set_profile_area},
 };
 const size_t nt_set_class_count = sizeof(nt_set_classes) / sizeof(nt_set_classes[0]);
 
@@ -33,6 +36,8 @@ NTSTATUS prcb_nt_set_system_information(uint32_t SystemInformationClass, void *S
     if (row->kernel_only && PreviousMode != PRCB_NT_KERNEL_MODE)
         return nt_fail(STATUS_ACCESS_DENIED, "class 0x%x is for kernel mode only",
                        SystemInformationClass);
+    if (row->set_sized)
+        return row->set_sized(SystemInformation, SystemInformationLength, PreviousMode);
     if (SystemInformationLength != row->length)
         return nt_fail(STATUS_INFO_LENGTH_MISMATCH, "class 0x%x has %u bytes, not %u",
                        SystemInformationClass, row->length, SystemInformationLength);

@@ -7,6 +7,7 @@
 
 #include <prcb/sample.h>
 
+#include "area.h"
 #include "error.h"
 #include "record_size.h"
 
@@ -34,6 +35,27 @@ int prcb_ds_area_alloc(struct prcb_sampler *s, int cpu, struct prcb_ds_area **re
 int prcb_ds_area_free(struct prcb_sampler *s, int cpu, struct prcb_error *err)
 {
     return none(err);
+}
+
+int prcb_sampler_check(struct prcb_sampler *s, int cpu, struct prcb_error *err)
+{
+    return none(err);
+}
+
+int area_take(struct prcb_sampler *s, size_t bytes, struct prcb_ds_area **ret,
+              struct prcb_error *err)
+{
+    return none(err);
+}
+
+void area_put_back(struct prcb_sampler *s, struct prcb_ds_area *area)
+{
+}
+
+int area_install(struct prcb_sampler *s, int cpu, struct prcb_ds_area *area,
+                 struct prcb_ds_area **ret)
+{
+    return none(NULL);
 }
 
 int prcb_sample_buffer_alloc(struct prcb_sampler *s, size_t bytes, void **ret,

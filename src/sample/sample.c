@@ -384,6 +384,25 @@ int prcb_sample_start(struct prcb_sampler *s, int cpu, const struct prcb_sample_
     return result;
 }
 
+int prcb_sampler_check(struct prcb_sampler *s, int cpu, struct prcb_error *err)
+{
+    struct perf_event_attr attr = {.size = sizeof(attr),
+                                   .type = PERF_TYPE_SOFTWARE,
+                                   .config = PERF_COUNT_SW_CPU_CLOCK,
+                                   .sample_period = 1000000000,
+                                   .disabled = 1};
+    int fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+    int result = 0;
+
+    if (fd < 0)
+        return explain_event(-errno, cpu, 0, err);
+    if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, sampler_program(s, false, false)))
+        result = prcb_fail(err, -errno, "the program cannot be set on an event of processor %d: %s",
+                           cpu, strerror(errno));
+    close(fd);
+    return result;
+}
+
 int prcb_sample_add(struct prcb_sample *p, pid_t tid, struct prcb_error *err)
 {
     int fd, result;

@@ -15,11 +15,12 @@
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 
+#include "area.h"
 #include "kernel_btf.h"
 #include "samples.skel.h"
 
 #define MEMORY_DEFAULT (16u << 20)
-#define AREA_BYTES     256 /* of the pool: so none lies across two chunks */
+#define AREA_ALIGN     256 /* more than an area has: so none lies across two chunks */
 
 _Static_assert(sizeof(struct prcb_ds_area) == 0xa0, "NT's and Intel's");
 
@@ -214,24 +215,71 @@ static bool is_online(int cpu)
     return state == '1';
 }
 
+static int take(struct prcb_sampler *s, size_t bytes, struct prcb_ds_area **ret,
+                struct prcb_error *err)
+{
+    uint64_t offset;
+    int result = pool_take(&s->pool, bytes, AREA_ALIGN, false, &offset);
+
+    if (result)
+        return prcb_fail(err, result, "no room for an area in %llu bytes of sampling memory",
+                         (unsigned long long)s->pool.bytes);
+    memset(s->memory + offset, 0, bytes);
+    *ret = (struct prcb_ds_area *)(s->memory + offset);
+    return 0;
+}
+
+static void put_back(struct prcb_sampler *s, struct prcb_ds_area *area)
+{
+    pool_give(&s->pool, pool_at(&s->pool, (uint64_t)((uint8_t *)area - s->memory)));
+}
+
+int area_take(struct prcb_sampler *s, size_t bytes, struct prcb_ds_area **ret,
+              struct prcb_error *err)
+{
+    int result;
+
+    pthread_mutex_lock(&s->lock);
+    result = take(s, bytes, ret, err);
+    pthread_mutex_unlock(&s->lock);
+    return result;
+}
+
+void area_put_back(struct prcb_sampler *s, struct prcb_ds_area *area)
+{
+    pthread_mutex_lock(&s->lock);
+    put_back(s, area);
+    pthread_mutex_unlock(&s->lock);
+}
+
+int area_install(struct prcb_sampler *s, int cpu, struct prcb_ds_area *area,
+                 struct prcb_ds_area **ret)
+{
+    int result = 0;
+
+    pthread_mutex_lock(&s->lock);
+    if (s->areas[cpu])
+        result = -EEXIST;
+    else
+        s->areas[cpu] = area;
+    *ret = s->areas[cpu];
+    pthread_mutex_unlock(&s->lock);
+    return result;
+}
+
 static int area_alloc(struct prcb_sampler *s, int cpu, struct prcb_ds_area **ret,
                       struct prcb_error *err)
 {
-    uint64_t offset;
     int result;
 
     if (s->areas[cpu]) {
         *ret = s->areas[cpu];
         return prcb_fail(err, -EEXIST, "processor %d has an area already", cpu);
     }
-    result = pool_take(&s->pool, AREA_BYTES, AREA_BYTES, false, &offset);
-    if (result)
-        return prcb_fail(err, result, "no room for an area in %llu bytes of sampling memory",
-                         (unsigned long long)s->pool.bytes);
-    memset(s->memory + offset, 0, AREA_BYTES);
-    s->areas[cpu] = (struct prcb_ds_area *)(s->memory + offset);
-    *ret = s->areas[cpu];
-    return 0;
+    result = take(s, sizeof(**ret), ret, err);
+    if (!result)
+        s->areas[cpu] = *ret;
+    return result;
 }
 
 int prcb_ds_area_alloc(struct prcb_sampler *s, int cpu, struct prcb_ds_area **ret,
@@ -257,7 +305,7 @@ int prcb_ds_area_free(struct prcb_sampler *s, int cpu, struct prcb_error *err)
     } else {
         if (s->samples[cpu])
             sample_stop_locked(s->samples[cpu]);
-        pool_give(&s->pool, pool_at(&s->pool, (uint64_t)((uint8_t *)s->areas[cpu] - s->memory)));
+        put_back(s, s->areas[cpu]);
         s->areas[cpu] = NULL;
     }
     pthread_mutex_unlock(&s->lock);
