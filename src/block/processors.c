@@ -242,6 +242,7 @@ static int take_base(struct prcb_processors *v, struct prcb_error *err)
         if (result)
             return prcb_fail(err, result, "processor %u stayed inconsistent: its writer is stuck",
                              i);
+        slot->last = slot->base;
     }
     return 0;
 }
@@ -359,14 +360,15 @@ void parts_never_back(const struct parts *last, struct parts *now, enum part liv
     }
 }
 
-/* From the opening of the view on, and not before what was returned last. */
+/* Not before what was returned last, and from the opening of the view on. In this order: what was
+ * shared out by a guess at the opening may be less by now, too. */
 static void settle(struct processor_slot *slot, struct parts *parts, enum part live)
 {
+    parts_never_back(&slot->last, parts, live);
+    slot->last = *parts;
     parts->wall -= slot->base.wall;
     for (int i = 0; i < PARTS; i++)
         parts->ns[i] -= slot->base.ns[i];
-    parts_never_back(&slot->last, parts, live);
-    slot->last = *parts;
 }
 
 int prcb_processors_times(struct prcb_processors *v, struct prcb_processor_times *ret,

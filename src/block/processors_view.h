@@ -42,7 +42,7 @@ struct processor_facts {
 
 struct processor_slot {
     struct processor_facts facts;
-    struct parts base, last;    /* at open; returned last, from base on */
+    struct parts base, last;    /* at open; returned last: both absolute */
     struct prcb_processor from; /* the other counters at open */
     uint64_t last_residency[PRCB_IDLE_STATES_MAX];
 };
