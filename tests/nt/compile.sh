@@ -48,6 +48,9 @@ asserts() {
 declare -A heads=(
     [prcb/nt.h]='#include <prcb/nt.h>'
     [windows.h]='#include <windows.h>'
+    [winternl.h]='#include <windows.h>
+#include <winternl.h>
+#include <powrprof.h>'
     [windows.h and prcb/nt.h]='#include <windows.h>
 #include <prcb/nt.h>'
     [prcb/nt.h and windows.h]='#include <prcb/nt.h>
@@ -73,6 +76,21 @@ if out=$(printf '#include <prcb/nt.h>\n#include "layouts.h"\nSIZE(PERFORMANCE_DA
 else
     report 0 "a wrong size is found" ''
 fi
+
+# Status values stand in two headers, for who includes either; winnt.h has a few as DWORDs.
+statuses() { # HEADER
+    sed -nE 's/^#define (STATUS_[A-Z0-9_]+) +\(\([A-Z]+\)(0x[0-9A-F]+)\)$/\1 \2/p' \
+        "$source/include/$1" | sort
+}
+ours=$(statuses prcb/nt.h) public=$(statuses compat/ntstatus.h) few=$(statuses compat/winnt.h)
+out=$(comm -23 <(echo "$ours") <(echo "$public"))
+[[ -z $out && $(wc -l <<<"$ours") -gt 15 ]]
+report $? "status values of prcb/nt.h are those of ntstatus.h" "$out"
+out=$(comm -23 <(grep -v ABANDONED <<<"$few") <(echo "$public"))
+[[ -z $out && $(wc -l <<<"$few") -gt 5 ]]
+report $? "status values of winnt.h are those of ntstatus.h" "$out"
+[[ -n $(comm -23 <(echo "STATUS_RETRY 0xC000022E") <(echo "$public")) ]]
+report $? "a status value that differs is found" "$public"
 
 export PKG_CONFIG_PATH=$build/meson-uninstalled LD_LIBRARY_PATH=$build/src/compat:$build/src
 if ! flags=$(pkg-config --cflags --libs prcb-nt 2>&1); then

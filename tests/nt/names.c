@@ -7,6 +7,7 @@
 #include <Windows.h>
 #undef WIN32_NO_STATUS
 #include <ntstatus.h>
+#include <powrprof.h>
 #include <winternl.h>
 
 #include <stdio.h>
@@ -50,6 +51,76 @@ static void check_modules(void)
     check(!GetProcAddress((HMODULE)(ULONG_PTR)64, "Sleep") && FreeLibrary(kernel) &&
               !FreeLibrary(NULL),
           "no module");
+}
+
+typedef NTSTATUS(NTAPI *query_extended)(SYSTEM_INFORMATION_CLASS, PVOID, ULONG, PVOID, ULONG,
+                                        PULONG);
+typedef NTSTATUS(NTAPI *set_information)(SYSTEM_INFORMATION_CLASS, PVOID, ULONG);
+typedef ULONG(NTAPI *query_increment)(VOID);
+typedef VOID(NTAPI *set_increment)(ULONG, ULONG);
+
+/* The system information calls, by linking and by name: the same answers. */
+static void check_system(void)
+{
+    HMODULE ntdll = LoadLibraryA("ntdll.dll"), kernel = LoadLibraryA("ntoskrnl.exe"),
+            powrprof = LoadLibraryA("PowrProf.dll");
+    query_extended extended = (query_extended)GetProcAddress(ntdll, "NtQuerySystemInformationEx");
+    set_information set = (set_information)GetProcAddress(ntdll, "NtSetSystemInformation");
+    query_increment increment = (query_increment)GetProcAddress(kernel, "KeQueryTimeIncrement");
+    set_increment set_to = (set_increment)GetProcAddress(kernel, "KeSetTimeIncrement");
+    SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION times[64];
+    ULONG length = 0, interval;
+    USHORT group = 0;
+    SYSTEM_INFO info;
+    FILETIME idle, busy, user;
+    char byte;
+
+    check(GetProcAddress(ntdll, "NtQuerySystemInformation") == (FARPROC)NtQuerySystemInformation &&
+              GetProcAddress(kernel, "ZwQuerySystemInformation") &&
+              GetProcAddress(ntdll, "ZwQuerySystemInformationEx") &&
+              GetProcAddress(kernel, "ZwSetSystemInformation") &&
+              GetProcAddress(ntdll, "NtPowerInformation") &&
+              GetProcAddress(kernel, "ZwPowerInformation") &&
+              GetProcAddress(powrprof, "CallNtPowerInformation") ==
+                  (FARPROC)CallNtPowerInformation &&
+              !GetProcAddress(powrprof, "NtPowerInformation"),
+          "system information names");
+    GetSystemInfo(&info);
+    check(info.dwNumberOfProcessors >= 1 && info.dwNumberOfProcessors <= 64 &&
+              info.dwNumberOfProcessors == GetActiveProcessorCount(0) &&
+              GetActiveProcessorCount(ALL_PROCESSOR_GROUPS) >= info.dwNumberOfProcessors &&
+              GetActiveProcessorGroupCount() >= 1 && info.dwActiveProcessorMask & 1 &&
+              info.dwPageSize >= 4096,
+          "GetSystemInfo");
+    check(!GetActiveProcessorCount(900), "no such group");
+    check(NtQuerySystemInformation(SystemProcessorPerformanceInformation, times, sizeof(times),
+                                   &length) == STATUS_SUCCESS &&
+              length == info.dwNumberOfProcessors * sizeof(times[0]) &&
+              times[0].KernelTime.QuadPart >= times[0].IdleTime.QuadPart &&
+              times[0].IdleTime.QuadPart + times[0].UserTime.QuadPart > 0,
+          "NtQuerySystemInformation");
+    check(extended &&
+              extended(SystemProcessorPerformanceInformation, &group, sizeof(group), times,
+                       sizeof(times), &length) == STATUS_SUCCESS &&
+              length == GetActiveProcessorCount(0) * sizeof(times[0]),
+          "NtQuerySystemInformationEx");
+    check(NtQuerySystemInformation(SystemBasicInformation, &byte, 0, NULL) ==
+              STATUS_INVALID_INFO_CLASS,
+          "a class that is not here");
+    check(set && set(SystemInterruptInformation, NULL, 0) == STATUS_INVALID_INFO_CLASS,
+          "NtSetSystemInformation");
+    check(CallNtPowerInformation(ProcessorInformation, NULL, 0, times, sizeof(times)) ==
+              STATUS_SUCCESS,
+          "CallNtPowerInformation");
+    interval = increment ? increment() : 0;
+    check(interval >= 9999 && interval <= 100000, "KeQueryTimeIncrement");
+    if (set_to)
+        set_to(interval * 2, interval);
+    check(set_to && increment() == interval * 2, "KeSetTimeIncrement");
+    check(GetSystemTimes(&idle, &busy, &user) && GetSystemTimes(NULL, NULL, NULL) &&
+              (((ULONGLONG)busy.dwHighDateTime << 32) | busy.dwLowDateTime) >=
+                  (((ULONGLONG)idle.dwHighDateTime << 32) | idle.dwLowDateTime),
+          "GetSystemTimes");
 }
 
 typedef NTSTATUS(NTAPI *query_time)(PLARGE_INTEGER);
@@ -142,6 +213,7 @@ static void check_threads(void)
 int main(void)
 {
     check_modules();
+    check_system();
     check_zw();
     check_strings();
     check_threads();
