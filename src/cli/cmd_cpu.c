@@ -37,8 +37,6 @@ enum format { FORMAT_TABLE, FORMAT_CSV, FORMAT_JSON, FORMAT_NDJSON };
      PRCB_CPU_HAS_INTERRUPTS | PRCB_CPU_HAS_SWITCHES | PRCB_CPU_HAS_MISSED |                       \
      PRCB_CPU_HAS_IDLE_ENTRIES | PRCB_CPU_HAS_IDLE_STATES | PRCB_CPU_HAS_MHZ |                     \
      PRCB_CPU_HAS_MAX_MHZ)
-#define MEMBERS_NT                                                                                 \
-    (PRCB_CPU_HAS_TIMES | PRCB_CPU_HAS_DPC | PRCB_CPU_HAS_INTERRUPT | PRCB_CPU_HAS_INTERRUPTS)
 
 struct run {
     const struct cli_command *command;
@@ -46,13 +44,14 @@ struct run {
     enum format format;
     const char *format_option; /* the option that chose it */
     const char *separator;
-    bool nt;
+    bool nt; /* NT's members: nt_answers has them, and samples who is on line */
     bool interval_given;
     uint64_t interval_ns;
     uint64_t count; /* 0: until a signal */
     struct stat_output output;
     struct stat_wait wait;
     struct cpu_samples samples;
+    struct cpu_nt nt_answers;
     uint64_t reports;
     bool failed;
 };
@@ -143,7 +142,7 @@ static void report(struct run *run, enum cpu_since since)
 {
     const struct cpu_report report = {.samples = &run->samples,
                                       .since = since,
-                                      .nt = run->nt,
+                                      .nt = run->nt ? &run->nt_answers : NULL,
                                       .first = !run->reports++,
                                       .separator = run->separator};
     FILE *out = run->output.stream;
@@ -163,19 +162,26 @@ static bool look(struct run *run)
 {
     struct prcb_error err;
 
-    if (!cpu_samples_take(&run->samples, &err))
+    if (!cpu_samples_take(&run->samples, &err) &&
+        (!run->nt || !cpu_nt_take(&run->nt_answers, &err)))
         return true;
     run->failed = true;
     cli_error(run->command, "%s", err.text);
     return false;
 }
 
+static void note(const struct run *run, FILE *out, const char *prefix)
+{
+    if (run->nt)
+        cpu_nt_notes_write(out, prefix);
+    else
+        cpu_notes_write(out, prefix, &run->samples, MEMBERS);
+}
+
 /* What was measured of an interval that a signal cut short is not lost: a table's average has it,
  * the other forms get a last, shorter interval. */
 static void finish(struct run *run, bool cut)
 {
-    uint64_t members = run->nt ? MEMBERS_NT : MEMBERS;
-
     if (cut && look(run) && run->format != FORMAT_TABLE)
         report(run, CPU_SINCE_MARK);
     if (run->failed)
@@ -184,9 +190,9 @@ static void finish(struct run *run, bool cut)
         if (cut || run->reports > 1)
             report(run, CPU_SINCE_START);
         fputc('\n', run->output.stream);
-        cpu_notes_write(run->output.stream, "", &run->samples, members);
+        note(run, run->output.stream, "");
     } else if (run->format == FORMAT_CSV) {
-        cpu_notes_write(stderr, "prcb cpu: ", &run->samples, members);
+        note(run, stderr, "prcb cpu: ");
     }
 }
 
@@ -201,6 +207,8 @@ static void measure(struct run *run)
             break;
         report(run, CPU_SINCE_MARK);
         cpu_samples_mark(&run->samples);
+        if (run->nt)
+            cpu_nt_mark(&run->nt_answers);
         done++;
         stat_wait_advance(&next, run->interval_ns, stat_wait_now());
     }
@@ -223,6 +231,21 @@ static int run_opened(struct run *run)
     return run->failed ? CLI_FAILED : CLI_OK;
 }
 
+/* The NT calls have a view of their own, of the tier that was asked for: then ours need not be
+ * more than a look at who is on line. */
+static int open_views(struct run *run)
+{
+    struct cpu_choice choice = run->choice;
+    int status;
+
+    if (run->nt)
+        choice.tier = PRCB_TIER_PERF;
+    status = cpu_samples_open(run->command, &choice, &run->samples);
+    if (status == CLI_OK && run->nt)
+        status = cpu_nt_open(run->command, &run->choice, run->samples.count, &run->nt_answers);
+    return status;
+}
+
 static int run_cpu(const struct cli_command *self, int argc, char **argv)
 {
     struct run run = {.command = self, .interval_ns = DEFAULT_INTERVAL_NS};
@@ -233,11 +256,11 @@ static int run_cpu(const struct cli_command *self, int argc, char **argv)
     result = stat_wait_init(&run.wait);
     if (result)
         return cli_error(self, "pipe: %s", strerror(-result));
-    status = cpu_samples_open(self, &run.choice, &run.samples);
-    if (status == CLI_OK) {
+    status = open_views(&run);
+    if (status == CLI_OK)
         status = run_opened(&run);
-        cpu_samples_close(&run.samples);
-    }
+    cpu_nt_close(&run.nt_answers);
+    cpu_samples_close(&run.samples);
     stat_wait_deinit(&run.wait);
     return status;
 }

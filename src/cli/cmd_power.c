@@ -212,7 +212,7 @@ static void write_table(struct run *run)
     bool heading = false;
     char time[STAT_CELL];
 
-    cpu_title_write(out, samples);
+    cpu_title_write(out, samples, prcb_processors_tier(samples->view));
     stat_text_time(cpu_samples_wall(samples, CPU_SINCE_START), time, sizeof(time));
     fprintf(out, "over %s\n\n%5s", time, "CPU");
     for (size_t i = 0; i < FIGURES; i++) {

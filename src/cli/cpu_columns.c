@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#define NS_PER_NT 100 /* NT's unit of time is 100 ns */
-
 #define GET(member)                                                                                \
     static uint64_t get_##member(const struct prcb_processor *p)                                   \
     {                                                                                              \
@@ -35,49 +33,6 @@ const struct cpu_column cpu_columns[] = {
     {"idle_states", PRCB_CPU_HAS_IDLE_STATES, NULL},
     {"mhz", PRCB_CPU_HAS_MHZ, get_mhz},
     {"max_mhz", PRCB_CPU_HAS_MAX_MHZ, get_max_mhz},
-    {0},
-};
-
-static uint64_t nt_idle(const struct prcb_processor *p)
-{
-    return p->idle_ns / NS_PER_NT;
-}
-
-/* NT charges a tick to the kernel first, and then once more to what of it was idle, a DPC or an
- * interrupt. What the hypervisor took has no place of its own there. */
-static uint64_t nt_kernel(const struct prcb_processor *p)
-{
-    return (p->kernel_ns + p->idle_ns + p->dpc_ns + p->interrupt_ns + p->steal_ns) / NS_PER_NT;
-}
-
-static uint64_t nt_user(const struct prcb_processor *p)
-{
-    return p->user_ns / NS_PER_NT;
-}
-
-static uint64_t nt_dpc(const struct prcb_processor *p)
-{
-    return p->dpc_ns / NS_PER_NT;
-}
-
-static uint64_t nt_interrupt(const struct prcb_processor *p)
-{
-    return p->interrupt_ns / NS_PER_NT;
-}
-
-/* A ULONG in the structure. */
-static uint64_t nt_interrupts(const struct prcb_processor *p)
-{
-    return (uint32_t)p->interrupts;
-}
-
-const struct cpu_column cpu_nt_columns[] = {
-    {"IdleTime", PRCB_CPU_HAS_TIMES, nt_idle},
-    {"KernelTime", PRCB_CPU_HAS_TIMES, nt_kernel},
-    {"UserTime", PRCB_CPU_HAS_TIMES, nt_user},
-    {"DpcTime", PRCB_CPU_HAS_DPC, nt_dpc},
-    {"InterruptTime", PRCB_CPU_HAS_INTERRUPT, nt_interrupt},
-    {"InterruptCount", PRCB_CPU_HAS_INTERRUPTS, nt_interrupts},
     {0},
 };
 

@@ -8,9 +8,25 @@
 
 #include "stat_text.h"
 
-static const struct cpu_column *columns(const struct cpu_report *report)
+static void write_nt_names(FILE *out, const struct cpu_report *report)
 {
-    return report->nt ? cpu_nt_columns : cpu_columns;
+    const struct prcb_nt_member *member;
+
+    for (size_t i = 0; (member = cpu_nt_member(i)); i++)
+        fprintf(out, "%s%s", report->separator, member->name);
+    fputc('\n', out);
+}
+
+static void write_nt(FILE *out, const struct cpu_report *report, const struct prcb_processor *p)
+{
+    const struct prcb_nt_member *member;
+
+    for (size_t i = 0; (member = cpu_nt_member(i)); i++) {
+        fputs(report->separator, out);
+        if (!cpu_was_offline(p) && !cpu_nt_absent(member))
+            fprintf(out, "%" PRIu64, cpu_nt_delta(report->nt, report->since, p->number, member));
+    }
+    fputc('\n', out);
 }
 
 static void write_names(FILE *out, const struct cpu_report *report, const struct cpu_states *states)
@@ -19,7 +35,11 @@ static void write_names(FILE *out, const struct cpu_report *report, const struct
     char name[64];
 
     fprintf(out, "time_ns%swall_ns%snumber%sonline", separator, separator, separator);
-    for (const struct cpu_column *column = columns(report); column->name; column++) {
+    if (report->nt) {
+        write_nt_names(out, report);
+        return;
+    }
+    for (const struct cpu_column *column = cpu_columns; column->name; column++) {
         if (column->value)
             fprintf(out, "%s%s", separator, column->name);
         for (size_t i = 0; !column->value && i < states->count; i++) {
@@ -64,7 +84,11 @@ static void write_row(FILE *out, const struct cpu_report *report, const struct c
         fprintf(out, "%" PRIu64, p.wall_ns);
     fprintf(out, "%s%" PRIu32 "%s%d", separator, number, separator,
             p.flags & PRCB_CPU_ONLINE ? 1 : 0);
-    for (const struct cpu_column *column = columns(report); column->name; column++) {
+    if (report->nt) {
+        write_nt(out, report, &p);
+        return;
+    }
+    for (const struct cpu_column *column = cpu_columns; column->name; column++) {
         bool present = cpu_column_present(column, &p);
 
         if (!column->value) {

@@ -11,13 +11,14 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "cpu_nt.h"
 #include "cpu_samples.h"
 
 struct cpu_report {
     const struct cpu_samples *samples;
     enum cpu_since since;
-    bool nt;    /* NT's members instead of ours */
-    bool first; /* of all reports: headings are wanted */
+    const struct cpu_nt *nt; /* its members instead of ours; NULL: ours */
+    bool first;              /* of all reports: headings are wanted */
     const char *separator;
 };
 
@@ -28,11 +29,16 @@ void cpu_csv_write(FILE *out, const struct cpu_report *report);
 int cpu_json_write(FILE *out, const struct cpu_report *report);
 
 /* The heading of a table: which processors, and how exact the times are. */
-void cpu_title_write(FILE *out, const struct cpu_samples *samples);
+void cpu_title_write(FILE *out, const struct cpu_samples *samples, enum prcb_tier tier);
 /* What the figures lack, and why: the tier, members that are absent, switches not reported. Each
  * line starts with the prefix. members: enum prcb_processor_member bits that are of interest. */
 void cpu_notes_write(FILE *out, const char *prefix, const struct cpu_samples *samples,
                      uint64_t members);
+/* The same of NT's members. */
+void cpu_nt_notes_write(FILE *out, const char *prefix);
+
+/* The tier that a report's figures are of. */
+enum prcb_tier cpu_report_tier(const struct cpu_report *report);
 
 /* A number of a processor, as JSON and CSV name it. */
 struct cpu_column {
@@ -40,8 +46,7 @@ struct cpu_column {
     uint64_t members;                                  /* without all of them it is absent */
     uint64_t (*value)(const struct prcb_processor *p); /* NULL: the idle states stand here */
 };
-extern const struct cpu_column cpu_columns[];    /* ended by name NULL */
-extern const struct cpu_column cpu_nt_columns[]; /* SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION */
+extern const struct cpu_column cpu_columns[]; /* ended by name NULL */
 
 /* Whether this processor has the number. */
 bool cpu_column_present(const struct cpu_column *column, const struct prcb_processor *delta);

@@ -186,10 +186,13 @@ static void write_states(const struct table *t, const char *label, const struct 
 
 static void write_nt(const struct table *t, const char *label, const struct prcb_processor *p)
 {
+    const struct prcb_nt_member *member;
+
     write_label(t, label);
-    for (const struct cpu_column *column = cpu_nt_columns; column->name; column++) {
-        if (cpu_column_present(column, p))
-            fprintf(t->out, "%16" PRIu64, column->value(p));
+    for (size_t i = 0; (member = cpu_nt_member(i)); i++) {
+        if (!cpu_was_offline(p) && !cpu_nt_absent(member))
+            fprintf(t->out, "%16" PRIu64,
+                    cpu_nt_delta(t->report->nt, t->report->since, p->number, member));
         else
             fprintf(t->out, "%16s", "-");
     }
@@ -269,10 +272,12 @@ static void write_idle(const struct table *t)
 
 static void write_nt_table(const struct table *t)
 {
+    const struct prcb_nt_member *member;
+
     fputc('\n', t->out);
     write_label(t, "CPU");
-    for (const struct cpu_column *column = cpu_nt_columns; column->name; column++)
-        fprintf(t->out, "%16s", column->name);
+    for (size_t i = 0; (member = cpu_nt_member(i)); i++)
+        fprintf(t->out, "%16s", member->name);
     fputc('\n', t->out);
     write_rows(t, write_nt, true);
 }
@@ -283,7 +288,7 @@ static void set_time(struct table *t)
     struct tm local;
 
     if (t->report->since == CPU_SINCE_START && !t->report->first)
-        snprintf(t->time, sizeof(t->time), "Average");
+        snprintf(t->time, sizeof(t->time), t->report->nt ? "Total" : "Average");
     else if (localtime_r(&now, &local))
         strftime(t->time, sizeof(t->time), "%H:%M:%S", &local);
 }
@@ -297,7 +302,7 @@ void cpu_table_write(FILE *out, const struct cpu_report *report)
     sum_up(&t);
     cpu_states_collect(report->samples, &t.states);
     if (report->first)
-        cpu_title_write(out, report->samples);
+        cpu_title_write(out, report->samples, cpu_report_tier(report));
     if (report->nt) {
         write_nt_table(&t);
         return;

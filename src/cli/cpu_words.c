@@ -5,9 +5,13 @@
 #include <string.h>
 #include <unistd.h>
 
-void cpu_title_write(FILE *out, const struct cpu_samples *samples)
+enum prcb_tier cpu_report_tier(const struct cpu_report *report)
 {
-    enum prcb_tier tier = prcb_processors_tier(samples->view);
+    return report->nt ? prcb_nt_processors_tier() : prcb_processors_tier(report->samples->view);
+}
+
+void cpu_title_write(FILE *out, const struct cpu_samples *samples, enum prcb_tier tier)
+{
     uint32_t online = 0, chosen = 0;
 
     for (uint32_t i = cpu_samples_next(samples, 0); i < samples->count;
@@ -103,4 +107,16 @@ void cpu_notes_write(FILE *out, const char *prefix, const struct cpu_samples *sa
                 reason ? ": " : " (asked for)", reason ? reason : "");
     write_absent(out, prefix, samples, wanted);
     write_missed(out, prefix, samples);
+}
+
+void cpu_nt_notes_write(FILE *out, const char *prefix)
+{
+    const struct prcb_nt_member *member;
+
+    for (size_t i = 0; (member = cpu_nt_member(i)); i++) {
+        const char *reason = cpu_nt_absent(member);
+
+        if (reason)
+            fprintf(out, "%sno %s: %s\n", prefix, member->name, reason);
+    }
 }

@@ -42,7 +42,7 @@ def document(*args):
 def rows(text, label):
     """The table's lines of a processor, as lists of words without the time."""
     return [line.split()[1:] for line in text.splitlines()
-            if re.match(r"(\d\d:\d\d:\d\d|Average) +%s " % label, line)]
+            if re.match(r"(\d\d:\d\d:\d\d|Average|Total) +%s " % label, line)]
 
 
 class Recorded(Case):
@@ -425,6 +425,23 @@ class Live(Case):
         self.assertEqual(len(rows(text, "all")), 3, "two intervals and the average")
         self.assertIn("Average", text)
         self.assertNotIn("Average", cpu("0.05", "1").stdout)
+
+    def test_nt_members_follow_nt_laws(self):
+        """KernelTime has idle, DPC and interrupt time in it, and with UserTime it is all time."""
+        def check(tier):
+            out = document("--nt", "--tier", tier, "0.5")
+            self.assertEqual(out["tier"], tier)
+            for row in out["processors"]:
+                if not row["online"]:
+                    continue
+                self.assertEqual(list(row), ["number", "online"] + NT_KEYS)
+                inside = row["IdleTime"] + (row["DpcTime"] or 0) + (row["InterruptTime"] or 0)
+                # each was cut to 100 ns on its own, at both ends
+                self.assertLessEqual(inside, row["KernelTime"] + 8)
+                # two views, looked at one after the other
+                self.assertAlmostEqual((row["KernelTime"] + row["UserTime"]) * 100,
+                                       out["wall_ns"], delta=out["wall_ns"] * 0.1)
+        self.both(check)
 
     def test_csv_intervals(self):
         result = cpu("-x;", "0.05", "3")
