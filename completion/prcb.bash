@@ -54,7 +54,7 @@ _prcb() {
         return
     fi
     case ${COMP_WORDS[1]}:$previous in
-    stat:-p | stat:--pid) choices=$(_prcb_numbers '/proc/[0-9]*') ;;
+    stat:-p | stat:--pid | record:-p | record:--pid) choices=$(_prcb_numbers '/proc/[0-9]*') ;;
     stat:-t | stat:--tid) choices=$(_prcb_numbers '/proc/[0-9]*/task/[0-9]*') ;;
     *:--tier) choices='bpf perf' ;;
     cpu:-[CP] | cpu:--cpu | cpu:--processor | power:-[CP] | power:--cpu | power:--processor)
@@ -62,6 +62,7 @@ _prcb() {
         ;;
     layout:--arch | power:--arch) choices='x86 x64' ;;
     *:--root) mapfile -t COMPREPLY < <(compgen -d -- "$word") && return ;;
+    report:--table) choices='functions threads waits processors timeline' ;;
     stat:--sort) choices='run ready wait wall open switches tid comm' ;;
     *) return ;; # readline's own: files
     esac

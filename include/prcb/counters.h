@@ -120,6 +120,22 @@ PRCB_API int prcb_family_collect(struct prcb_family *family,
  * caller's: as prcb_counters_open, and the same errors. *ret_source may be NULL. */
 PRCB_API int prcb_counter_check(const char *name, uint32_t *ret_source, struct prcb_error *err);
 
+/* What an event is to the kernel: members of its struct perf_event_attr, for those who open
+ * events themselves. */
+enum prcb_counter_event_flag {
+    PRCB_COUNTER_EVENT_NO_USER = 1 << 0,   /* exclude_user */
+    PRCB_COUNTER_EVENT_NO_KERNEL = 1 << 1, /* exclude_kernel */
+};
+struct prcb_counter_event {
+    uint32_t type;
+    uint32_t flags; /* enum prcb_counter_event_flag */
+    uint64_t config, config1, config2;
+};
+/* The event of one name, without opening it. -EINVAL: nobody knows it. -EOPNOTSUPP: known,
+ * and nothing backs it on this processor. */
+PRCB_API int prcb_counter_event(const char *name, struct prcb_counter_event *ret,
+                                struct prcb_error *err);
+
 /* The events that have names of their own here, in the order of `prcb list`. */
 struct prcb_counter_name {
     const char *name;

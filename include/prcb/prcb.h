@@ -146,7 +146,7 @@ PRCB_API int prcb_profile_all(struct prcb *p, struct prcb_error *err);
 /* Starts argv[0] (searched in PATH) as a child, profiled from before its exec.
  * Returns when the exec has succeeded: *ret is the child, for the caller to wait
  * for. -ENOENT, -EACCES and the like: the exec's own error; -EINVAL: argv names no
- * command. No child is left then. */
+ * command. No child is left then. p NULL: it is started and not profiled. */
 PRCB_API int prcb_spawn(struct prcb *p, char *const argv[], unsigned follow, pid_t *ret,
                         struct prcb_error *err);
 

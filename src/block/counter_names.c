@@ -355,6 +355,27 @@ int counter_event_find(const char *name, struct counter_event *ret, struct prcb_
     return result;
 }
 
+int prcb_counter_event(const char *name, struct prcb_counter_event *ret, struct prcb_error *err)
+{
+    struct counter_event event;
+    int result;
+
+    if (!name || !ret)
+        return prcb_fail(err, -EINVAL, "prcb_counter_event: a NULL argument");
+    result = counter_event_find(name, &event, err);
+    if (result)
+        return result;
+    *ret = (struct prcb_counter_event){
+        .type = event.type,
+        .flags = (event.no_user ? PRCB_COUNTER_EVENT_NO_USER : 0u) |
+                 (event.no_kernel ? PRCB_COUNTER_EVENT_NO_KERNEL : 0u),
+        .config = event.config,
+        .config1 = event.config1,
+        .config2 = event.config2,
+    };
+    return 0;
+}
+
 int counter_events_parse(const char *list, struct counter_event *ret, size_t *ret_count,
                          struct prcb_error *err)
 {

@@ -53,7 +53,7 @@ static int launch(struct prcb *p, char *const argv[], unsigned follow,
                   const struct prcb_spawn_hook *hook, pid_t child, const int go[2], int failed,
                   struct prcb_error *err)
 {
-    int code, result = prcb_profile_thread(p, child, follow, err);
+    int code, result = p ? prcb_profile_thread(p, child, follow, err) : 0;
 
     if (!result && hook)
         result = hook->before_exec(child, hook->ctx, err);

@@ -3,10 +3,13 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <limits.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <prcb/prcb.h>
@@ -272,6 +275,70 @@ int cli_parse_tier(const char *text, enum prcb_tier *ret)
     else
         return -EINVAL;
     return 0;
+}
+
+int cli_parse_number(const struct cli_command *command, const char *option, const char *text,
+                     uint64_t min, uint64_t max, uint64_t *ret)
+{
+    int result = cli_parse_u64(text, min, max, ret);
+
+    if (result == -ERANGE)
+        return cli_usage_error(command, "%s '%s': must be from %llu to %llu", option, text,
+                               (unsigned long long)min, (unsigned long long)max);
+    if (result)
+        return cli_usage_error(command, "%s '%s': not a number", option, text);
+    return CLI_OK;
+}
+
+int cli_parse_ids(const struct cli_command *command, const char *option, const char *what,
+                  const char *text, struct cli_ids *ids)
+{
+    char *copy = strdup(text), *at = copy, *word;
+    int status = CLI_OK;
+
+    if (!copy)
+        return cli_usage_error(command, "out of memory");
+    while (status == CLI_OK && (word = strsep(&at, ","))) {
+        pid_t *grown = realloc(ids->ids, (ids->count + 1) * sizeof(*grown));
+        uint64_t id;
+
+        if (!grown) {
+            status = cli_usage_error(command, "out of memory");
+            break;
+        }
+        ids->ids = grown;
+        if (cli_parse_u64(word, 1, INT_MAX, &id))
+            status = cli_usage_error(command, "%s '%s': '%s' is not a %s number", option, text,
+                                     word, what);
+        else
+            ids->ids[ids->count++] = (pid_t)id;
+    }
+    free(copy);
+    return status;
+}
+
+int cli_child_status(int wait_status, bool ended_early)
+{
+    int number;
+
+    if (!WIFSIGNALED(wait_status))
+        return WEXITSTATUS(wait_status);
+    number = WTERMSIG(wait_status);
+    return ended_early && (number == SIGTERM || number == SIGKILL) ? CLI_OK : 128 + number;
+}
+
+int cli_exec_status(int code)
+{
+    static const int cannot[] = {EACCES, EPERM, ENOEXEC, ENOTDIR, EISDIR,
+                                 ELOOP,  E2BIG, ETXTBSY, ELIBBAD, ENAMETOOLONG};
+
+    if (code == -ENOENT)
+        return CLI_NOT_FOUND;
+    for (size_t i = 0; i < sizeof(cannot) / sizeof(cannot[0]); i++) {
+        if (code == -cannot[i])
+            return CLI_CANNOT_EXEC;
+    }
+    return CLI_FAILED;
 }
 
 bool cli_colour(int fd)

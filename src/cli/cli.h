@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include <prcb/prcb.h>
 
@@ -86,6 +87,25 @@ int cli_parse_separator(const char *text, const char **ret);
 /* "bpf" or "perf"; -EINVAL. */
 int cli_parse_tier(const char *text, enum prcb_tier *ret);
 #define CLI_TIER_ERROR "--tier '%s': must be bpf or perf"
+/* The same with an error printed for the option: CLI_OK, or CLI_USAGE. */
+int cli_parse_number(const struct cli_command *command, const char *option, const char *text,
+                     uint64_t min, uint64_t max, uint64_t *ret);
+
+/* "12,34": process or thread numbers (what), appended to a list whose array is the
+ * caller's to free. CLI_OK, or CLI_USAGE with an error printed for the option. */
+struct cli_ids {
+    pid_t *ids;
+    size_t count;
+};
+int cli_parse_ids(const struct cli_command *command, const char *option, const char *what,
+                  const char *text, struct cli_ids *ids);
+
+/* The exit code that a command's end means for us: its own, or 128 + the signal that ended
+ * it, but for the one with which we ended it early. */
+int cli_child_status(int wait_status, bool ended_early);
+/* The exit code that tells of a command that could not be started (-errno of prcb_spawn):
+ * 127 not found, 126 not executable, else 1. */
+int cli_exec_status(int code);
 
 /* True when the stream is a terminal and NO_COLOR is not set. */
 bool cli_colour(int fd);

@@ -457,14 +457,8 @@ static int exit_status(const struct run *run)
 {
     int status = CLI_OK;
 
-    if (run->had_child && WIFSIGNALED(run->child_status)) {
-        int number = WTERMSIG(run->child_status);
-
-        if (!run->ended_early || (number != SIGTERM && number != SIGKILL))
-            status = 128 + number;
-    } else if (run->had_child) {
-        status = WEXITSTATUS(run->child_status);
-    }
+    if (run->had_child)
+        status = cli_child_status(run->child_status, run->ended_early);
     if (status == CLI_OK && run->output.error)
         status = run->output.error == EPIPE ? 128 + SIGPIPE : CLI_FAILED;
     if (status == CLI_OK && run->failed)

@@ -64,34 +64,6 @@ static int fail(const struct state *state)
     return cli_usage_error(state->command, "out of memory");
 }
 
-/* "12,34" into a list. */
-static int parse_ids(struct state *state, const char *option, const char *what, const char *text,
-                     struct stat_ids *ids)
-{
-    char *copy = strdup(text), *at = copy, *word;
-    int status = CLI_OK;
-
-    if (!copy)
-        return fail(state);
-    while (status == CLI_OK && (word = strsep(&at, ","))) {
-        pid_t *grown = realloc(ids->ids, (ids->count + 1) * sizeof(*grown));
-        uint64_t id;
-
-        if (!grown) {
-            status = fail(state);
-            break;
-        }
-        ids->ids = grown;
-        if (cli_parse_u64(word, 1, INT_MAX, &id))
-            status = cli_usage_error(state->command, "%s '%s': '%s' is not a %s number", option,
-                                     text, word, what);
-        else
-            ids->ids[ids->count++] = (pid_t)id;
-    }
-    free(copy);
-    return status;
-}
-
 static int add_cgroup(struct state *state, const char *path)
 {
     struct stat_options *options = state->options;
@@ -104,19 +76,6 @@ static int add_cgroup(struct state *state, const char *path)
     if (!*path)
         return cli_usage_error(state->command, "--cgroup: the path is empty");
     options->cgroups[options->cgroup_count++] = path;
-    return CLI_OK;
-}
-
-static int parse_number(struct state *state, const char *option, const char *text, uint64_t min,
-                        uint64_t max, uint64_t *ret)
-{
-    int result = cli_parse_u64(text, min, max, ret);
-
-    if (result == -ERANGE)
-        return cli_usage_error(state->command, "%s '%s': must be from %llu to %llu", option, text,
-                               (unsigned long long)min, (unsigned long long)max);
-    if (result)
-        return cli_usage_error(state->command, "%s '%s': not a number", option, text);
     return CLI_OK;
 }
 
@@ -163,9 +122,9 @@ static int parse_option(struct state *state, int id, const char *value)
 
     switch (id) {
     case 'p':
-        return parse_ids(state, "-p", "process", value, &options->pids);
+        return cli_parse_ids(state->command, "-p", "process", value, &options->pids);
     case 't':
-        return parse_ids(state, "-t", "thread", value, &options->tids);
+        return cli_parse_ids(state->command, "-t", "thread", value, &options->tids);
     case OPT_CGROUP:
         return add_cgroup(state, value);
     case 'a':
@@ -183,7 +142,8 @@ static int parse_option(struct state *state, int id, const char *value)
             return cli_usage_error(state->command, "-e: no event is named");
         break;
     case 'I':
-        status = parse_number(state, "-I", value, MIN_INTERVAL_MS, MAX_INTERVAL_MS, &number);
+        status = cli_parse_number(state->command, "-I", value, MIN_INTERVAL_MS, MAX_INTERVAL_MS,
+                                  &number);
         options->interval_ns = number * NS_PER_MS;
         break;
     case OPT_PER_THREAD:
@@ -200,7 +160,7 @@ static int parse_option(struct state *state, int id, const char *value)
                                    value);
         break;
     case OPT_TOP:
-        return parse_number(state, "--top", value, 0, UINT32_MAX, &options->order.top);
+        return cli_parse_number(state->command, "--top", value, 0, UINT32_MAX, &options->order.top);
     case 'x':
         return parse_separator(state, value);
     case 'j':
@@ -215,7 +175,7 @@ static int parse_option(struct state *state, int id, const char *value)
     case OPT_TIER:
         return parse_tier(state, value);
     case OPT_MAX_THREADS:
-        status = parse_number(state, "--max-threads", value, 1, MAX_THREADS, &number);
+        status = cli_parse_number(state->command, "--max-threads", value, 1, MAX_THREADS, &number);
         options->max_threads = (uint32_t)number;
         break;
     }

@@ -17,13 +17,8 @@
 
 enum stat_format { STAT_TABLE, STAT_CSV, STAT_JSON, STAT_NDJSON };
 
-struct stat_ids {
-    pid_t *ids; /* owned */
-    size_t count;
-};
-
 struct stat_options {
-    struct stat_ids pids, tids;
+    struct cli_ids pids, tids;
     const char **cgroups; /* owned array of borrowed words */
     size_t cgroup_count;
     bool all;

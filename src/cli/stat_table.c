@@ -402,7 +402,7 @@ static void choose_columns(struct table *table, size_t columns)
 
 /* ---- around the table ---------------------------------------------------- */
 
-static void write_ids(FILE *out, const char *what, const struct stat_ids *ids, const char **before)
+static void write_ids(FILE *out, const char *what, const struct cli_ids *ids, const char **before)
 {
     for (size_t i = 0; i < ids->count; i++) {
         fprintf(out, "%s%s%d", i ? "," : *before, i ? "" : what, (int)ids->ids[i]);

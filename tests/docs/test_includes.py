@@ -15,7 +15,8 @@ SUFFIXES = (".c", ".h", ".def")
 
 # What a header in angle brackets or a generated one belongs to; the rest is the system's.
 LIBRARIES = {"bpf/": "libbpf", "json-c/": "json-c", "lzma.h": "liblzma", "zstd.h": "libzstd",
-             "zlib.h": "zlib"}
+             "zlib.h": "zlib", "sqlite3.h": "sqlite", "elfutils/": "libdw", "gelf.h": "libelf",
+             "protobuf-c/": "protobuf-c"}
 GENERATED = {"accounts.skel.h": "src/bpf/",
              "processors.skel.h": "src/bpf/", "samples.skel.h": "src/bpf/"}
 

@@ -15,7 +15,8 @@ shift
 # shellcheck source=/dev/null
 source "$here/packages.sh"
 
-options=(-Dbpf=enabled -Dman=disabled -Dbench=false -Dexamples=false)
+options=(-Dbpf=enabled -Dman=disabled -Dbench=false -Dexamples=false
+    -Drecord=disabled -Dpprof=disabled) # their libraries are not in the guest
 if [[ $(deb_arch "$arch") != "$(dpkg --print-architecture)" ]]; then
     fetch_sysroot
     printf '[constants]\nsysroot = %s\n' "'$work/sysroot'" >"$work/sysroot.cross"

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * `prcb record`: samples a command, processes or the whole system into a file.
+ */
+#include "cli.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <prcb/prcb.h>
+
+#ifdef HAVE_RECORD
+#include "recorder.h"
+#include "stat_wait.h"
+#endif
+
+#define DEFAULT_PATH  "prcb.db"
+#define DEFAULT_EVENT "cpu-clock"
+#define DEFAULT_HZ    1000
+#define MAX_HZ        1000000
+#define MAX_FOR_NS    (366ull * 86400 * 1000000000)
+#define PROGRESS_NS   500000000ull
+
+enum { OPT_FOR = CLI_LONG, OPT_NO_SWITCHES, OPT_TIER };
+
+/* clang-format off */
+static const struct cli_option option_rows[] = {
+    {'p', "pid", "PID[,PID]", "record these processes, and all that they start", 'p'},
+    {'a', "all", NULL, "record the whole system", 'a'},
+    {'e', "event", "NAME", "sample this event (default cpu-clock); prcb list names those there are", 'e'},
+    {'F', "freq", "HZ", "take so many samples a second on each processor (default 1000)", 'F'},
+    {'c', "count", "PERIOD", "take a sample each PERIOD events (of cpu-clock: nanoseconds)", 'c'},
+    {'g', "stacks", NULL, "with the stack: kernel and user, by frame pointers", 'g'},
+    {'o', "output", "FILE", "record into FILE (default " DEFAULT_PATH ")", 'o'},
+    {0, "for", "SEC", "end after SEC seconds (0.5 is fine); a command that still runs is\n"
+                      "then ended with SIGTERM", OPT_FOR},
+    {0, "no-switches", NULL, "leave out context switches", OPT_NO_SWITCHES},
+    {0, "tier", "TIER", "use this source and no other: bpf or perf", OPT_TIER},
+    {0},
+};
+/* clang-format on */
+
+#ifdef HAVE_RECORD
+
+struct run {
+    const struct cli_command *command;
+    struct recorder_options options;
+    struct cli_ids pids;
+    char **argv; /* the command; NULL: none */
+    uint64_t for_ns;
+    struct recorder *recorder;
+    struct stat_wait wait;
+    uint64_t start, end; /* end: UINT64_MAX: none */
+    uint64_t next_progress;
+    int child_status;
+    bool had_child, ended_early, failed, terminal;
+};
+
+static int parse_option(struct run *run, int id, const char *value)
+{
+    struct recorder_options *options = &run->options;
+
+    switch (id) {
+    case 'p':
+        return cli_parse_ids(run->command, "-p", "process", value, &run->pids);
+    case 'a':
+        options->all = true;
+        return CLI_OK;
+    case 'e':
+        options->event = value;
+        return CLI_OK;
+    case 'F':
+    case 'c':
+        if (options->rate && options->frequency != (id == 'F'))
+            return cli_usage_error(run->command, "-F and -c exclude each other");
+        options->frequency = id == 'F';
+        return cli_parse_number(run->command, id == 'F' ? "-F" : "-c", value, 1,
+                                id == 'F' ? MAX_HZ : INT64_MAX, &options->rate);
+    case 'g':
+        options->stacks = true;
+        return CLI_OK;
+    case 'o':
+        options->path = value;
+        return CLI_OK;
+    case OPT_FOR:
+        if (cli_parse_seconds(value, &run->for_ns) || !run->for_ns || run->for_ns > MAX_FOR_NS)
+            return cli_usage_error(run->command,
+                                   "--for '%s': not a number of seconds above 0 and below a year",
+                                   value);
+        return CLI_OK;
+    case OPT_NO_SWITCHES:
+        options->switches = false;
+        return CLI_OK;
+    default:
+        return cli_parse_tier(value, &options->tier)
+                   ? cli_usage_error(run->command, CLI_TIER_ERROR, value)
+                   : CLI_OK;
+    }
+}
+
+static int parse(struct run *run, int argc, char **argv)
+{
+    struct cli_parser parser = {.command = run->command, .argc = argc, .argv = argv};
+    int id, status = CLI_OK;
+
+    while (status == CLI_OK && (id = cli_next(&parser)) > 0)
+        status = parse_option(run, id, parser.value);
+    if (status != CLI_OK)
+        return status;
+    if (id < 0)
+        return id;
+    if (parser.index < argc)
+        run->argv = argv + parser.index;
+    if (!run->options.rate) {
+        run->options.rate = DEFAULT_HZ;
+        run->options.frequency = true;
+    }
+    run->options.command = run->argv;
+    run->options.pids = run->pids.ids;
+    run->options.pid_count = run->pids.count;
+    if (run->options.all && run->pids.count)
+        return cli_usage_error(run->command, "-a and -p exclude each other");
+    if (!run->argv && !run->options.all && !run->pids.count)
+        return cli_usage_error(run->command, "nothing to record: name a command, or -p PID, or -a");
+    return CLI_OK;
+}
+
+/* ---- the course ------------------------------------------------------------ */
+
+static int fail(struct run *run, const struct prcb_error *err)
+{
+    run->failed = true;
+    return cli_error(run->command, "%s", err->text);
+}
+
+static int before_exec(pid_t child, void *ctx, struct prcb_error *err)
+{
+    struct run *run = ctx;
+
+    return recorder_start(run->recorder, child, err);
+}
+
+static int start(struct run *run)
+{
+    bool named = run->options.all || run->pids.count;
+    struct prcb_spawn_hook hook = {before_exec, run};
+    struct prcb_error err = {0};
+    pid_t child;
+    int result;
+
+    for (size_t i = 0; i < run->pids.count; i++)
+        stat_wait_add_target(&run->wait, run->pids.ids[i]);
+    if (named && recorder_start(run->recorder, 0, &err))
+        return fail(run, &err);
+    if (run->argv) {
+        result = prcb_spawn_hooked(NULL, run->argv, 0, named ? NULL : &hook, &child, &err);
+        if (result) {
+            fail(run, &err);
+            return strstr(err.text, run->argv[0]) == err.text ? cli_exec_status(result)
+                                                              : CLI_FAILED;
+        }
+        stat_wait_set_child(&run->wait, child);
+        run->had_child = true;
+        result = stat_wait_pending(&run->wait);
+        if (result)
+            kill(child, result);
+    }
+    run->start = stat_wait_now();
+    run->end = run->for_ns ? run->start + run->for_ns : UINT64_MAX;
+    return CLI_OK;
+}
+
+static void say_what(const struct run *run)
+{
+    struct recorder_progress now;
+
+    recorder_look(run->recorder, &now);
+    if (now.user_only)
+        cli_warn(run->command, "user mode only: kernel.perf_event_paranoid does not let this user "
+                               "sample the kernel");
+    if (!run->had_child && isatty(STDERR_FILENO))
+        cli_warn(run->command, "recording%s; Ctrl-C ends it",
+                 run->options.all ? " the whole system" : "");
+}
+
+static void print_progress(struct run *run, const char *end)
+{
+    struct recorder_progress now;
+
+    recorder_look(run->recorder, &now);
+    fprintf(stderr,
+            "\r%.1f s: %" PRIu64 " samples, %" PRIu64 " switches, %" PRIu64 " lost, %.1f MB%s",
+            (double)(stat_wait_now() - run->start) / 1e9, now.samples, now.switches, now.lost,
+            (double)now.bytes / 1e6, end);
+}
+
+static void measure(struct run *run)
+{
+    size_t living = run->wait.target_count;
+    struct prcb_error err;
+    bool ended = false;
+
+    while (!ended) {
+        uint64_t until, now;
+        unsigned events;
+        int next_ms;
+
+        if (recorder_work(run->recorder, &next_ms, &err)) {
+            fail(run, &err);
+            break;
+        }
+        until = stat_wait_now() + (uint64_t)next_ms * 1000000;
+        events = stat_wait_until(&run->wait, until < run->end ? until : run->end);
+        now = stat_wait_now();
+        ended = events & (STAT_WAIT_CHILD | STAT_WAIT_SIGNAL);
+        if (!ended && now >= run->end) {
+            ended = true;
+            run->ended_early = run->had_child;
+        }
+        if (events & STAT_WAIT_TARGET) {
+            living = 0;
+            for (size_t i = 0; i < run->wait.target_count; i++)
+                living += run->wait.targets[i] >= 0;
+            ended = ended || (!living && !run->had_child);
+        }
+        if (run->terminal && now >= run->next_progress) {
+            print_progress(run, "");
+            run->next_progress = now + PROGRESS_NS;
+        }
+    }
+}
+
+/* Without a recording there is still the command: it runs to its end. */
+static void await_child(struct run *run)
+{
+    if (run->ended_early)
+        stat_wait_end_child(&run->wait);
+    while (run->failed && !(stat_wait_until(&run->wait, UINT64_MAX) & STAT_WAIT_CHILD))
+        ;
+    run->child_status = stat_wait_reap(&run->wait);
+}
+
+static int finish(struct run *run)
+{
+    struct recorder_progress now;
+    struct prcb_error err;
+    int status = CLI_OK;
+
+    if (run->had_child && !run->failed)
+        await_child(run);
+    if (!run->failed) {
+        if (run->terminal)
+            print_progress(run, "\n");
+        if (recorder_finish(run->recorder, &err))
+            fail(run, &err);
+        recorder_look(run->recorder, &now);
+        if (!run->failed)
+            cli_warn(run->command,
+                     "%" PRIu64 " samples, %" PRIu64 " switches, %" PRIu64 " lost: %s", now.samples,
+                     now.switches, now.lost, run->options.path);
+    } else if (run->had_child) {
+        await_child(run);
+    }
+    if (run->had_child)
+        status = cli_child_status(run->child_status, run->ended_early);
+    return status == CLI_OK && run->failed ? CLI_FAILED : status;
+}
+
+static int record(struct run *run)
+{
+    struct prcb_error err;
+    int status, result = recorder_open(&run->options, &run->recorder, &err);
+
+    if (result)
+        return result == -EINVAL ? cli_usage_error(run->command, "-e: %s", err.text)
+                                 : cli_error(run->command, "%s", err.text);
+    result = stat_wait_init(&run->wait);
+    if (result) {
+        recorder_close(run->recorder);
+        return cli_error(run->command, "pipe: %s", strerror(-result));
+    }
+    run->terminal = isatty(STDERR_FILENO);
+    status = start(run);
+    if (status == CLI_OK) {
+        say_what(run);
+        measure(run);
+        status = finish(run);
+    }
+    recorder_close(run->recorder);
+    stat_wait_deinit(&run->wait);
+    return status;
+}
+
+static int run_record(const struct cli_command *self, int argc, char **argv)
+{
+    struct run run = {
+        .command = self,
+        .options = {.path = DEFAULT_PATH, .event = DEFAULT_EVENT, .switches = true},
+    };
+    int status = parse(&run, argc, argv);
+
+    if (status < 0)
+        status = cli_parse_result(status);
+    else if (status == CLI_OK)
+        status = record(&run);
+    free(run.pids.ids);
+    return status;
+}
+
+#else
+
+static int run_record(const struct cli_command *self, int argc, char **argv)
+{
+    struct cli_parser parser = {.command = self, .argc = argc, .argv = argv};
+    int id;
+
+    while ((id = cli_next(&parser)) > 0)
+        ;
+    if (id < 0)
+        return cli_parse_result(id);
+    return cli_error(self, "this prcb was built without SQLite, libdw or libelf, which recordings "
+                           "need (meson option 'record')");
+}
+
+#endif
+
+extern const struct cli_command cmd_record;
+const struct cli_command cmd_record = {
+    .name = "record",
+    .synopsis = "[options] [--] COMMAND [ARGUMENT...]\n"
+                "       prcb record [options] -p PID | -a  [-- COMMAND [ARGUMENT...]]",
+    .summary = "samples and context switches of programs, into a file for prcb report",
+    .description =
+        "Takes samples of where programs are, and a record each time a thread leaves or gets a\n"
+        "processor, with what is mapped where and the processors' times, into an SQLite file.\n"
+        "Records COMMAND with all its threads and children, or what -p or -a names: until\n"
+        "Ctrl-C, for the time of --for, or as long as COMMAND runs. The exit status is\n"
+        "COMMAND's. prcb report reads the file; so does any SQLite program.",
+    .options = option_rows,
+    .examples = "  prcb record -- make                   a command, 1000 samples a second\n"
+                "  prcb record -g -F 10000 -- ./program  more of them, with stacks\n"
+                "  prcb record -p 1234 --for 10          a process, for ten seconds\n"
+                "  prcb record -a -o system.db           the system, until Ctrl-C\n"
+                "  prcb record -e page-faults -c 1 -- ls  where each page is first touched\n",
+    .run = run_record,
+};

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * `prcb report`: what a recording says, and its exports.
+ */
+#include "cli.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <prcb/prcb.h>
+
+#include "stat_output.h"
+
+#ifdef HAVE_RECORD
+#include "export.h"
+#include "report.h"
+#endif
+
+#define DEFAULT_PATH "prcb.db"
+#define DEFAULT_TOP  20
+
+enum {
+    OPT_TABLE = CLI_LONG,
+    OPT_TOP,
+    OPT_FOLDED,
+    OPT_TRACE,
+    OPT_PPROF,
+};
+
+/* clang-format off */
+static const struct cli_option option_rows[] = {
+    {0, "table", "NAME[,NAME]", "these tables only: functions, threads, waits, processors, timeline", OPT_TABLE},
+    {0, "top", "N", "the first N rows of a table (default 20 in tables, else all; 0: all)", OPT_TOP},
+    {'j', "json", NULL, "one JSON document", 'j'},
+    {'x', "csv", "SEP", "a line of values per row, with SEP between them ('\\t': a tab)", 'x'},
+    {0, "folded", NULL, "export stacks, a line each, for flame graphs", OPT_FOLDED},
+    {0, "trace", NULL, "export threads and processors over time: Chrome's trace JSON,\n"
+                       "which Perfetto reads too", OPT_TRACE},
+    {0, "pprof", NULL, "export a profile for pprof (gzip)", OPT_PPROF},
+    {'o', "output", "FILE", "write to FILE", 'o'},
+    {0},
+};
+/* clang-format on */
+
+enum format { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV, FORMAT_FOLDED, FORMAT_TRACE, FORMAT_PPROF };
+
+struct run {
+    const struct cli_command *command;
+    const char *path, *output, *separator;
+    enum format format;
+    const char *format_option; /* what chose it */
+    unsigned tables;
+    uint64_t top;
+    bool top_given;
+};
+
+static int choose_format(struct run *run, enum format format, const char *option)
+{
+    if (run->format_option && strcmp(run->format_option, option))
+        return cli_usage_error(run->command, "%s and %s exclude each other", run->format_option,
+                               option);
+    run->format = format;
+    run->format_option = option;
+    return CLI_OK;
+}
+
+static int parse_tables(struct run *run, const char *text)
+{
+    static const char *const names[] = {"functions", "threads", "waits", "processors", "timeline"};
+
+    for (const char *at = text;; at++) {
+        size_t length = strcspn(at, ","), i;
+
+        for (i = 0; i < 5; i++) {
+            if (strlen(names[i]) == length && !strncmp(names[i], at, length))
+                break;
+        }
+        if (i == 5)
+            return cli_usage_error(run->command,
+                                   "--table '%s': functions, threads, waits, processors or "
+                                   "timeline, with commas between",
+                                   text);
+        run->tables |= 1u << i;
+        at += length;
+        if (!*at)
+            return CLI_OK;
+    }
+}
+
+static int parse_option(struct run *run, int id, const char *value)
+{
+    switch (id) {
+    case OPT_TABLE:
+        return parse_tables(run, value);
+    case OPT_TOP:
+        run->top_given = true;
+        return cli_parse_number(run->command, "--top", value, 0, UINT32_MAX, &run->top);
+    case 'j':
+        return choose_format(run, FORMAT_JSON, "-j");
+    case 'x':
+        if (cli_parse_separator(value, &run->separator))
+            return cli_usage_error(run->command, CLI_SEPARATOR_ERROR, value);
+        return choose_format(run, FORMAT_CSV, "-x");
+    case OPT_FOLDED:
+        return choose_format(run, FORMAT_FOLDED, "--folded");
+    case OPT_TRACE:
+        return choose_format(run, FORMAT_TRACE, "--trace");
+    case OPT_PPROF:
+        return choose_format(run, FORMAT_PPROF, "--pprof");
+    default:
+        run->output = value;
+        return CLI_OK;
+    }
+}
+
+static int parse(struct run *run, int argc, char **argv)
+{
+    struct cli_parser parser = {.command = run->command, .argc = argc, .argv = argv};
+    int id, status = CLI_OK;
+
+    while (status == CLI_OK && (id = cli_next(&parser)) > 0)
+        status = parse_option(run, id, parser.value);
+    if (status != CLI_OK)
+        return status;
+    if (id < 0)
+        return id;
+    if (parser.index < argc)
+        run->path = argv[parser.index++];
+    if (parser.index < argc)
+        return cli_usage_error(run->command, "'%s': one recording is enough", argv[parser.index]);
+    if (run->format == FORMAT_PPROF && !run->output && isatty(STDOUT_FILENO))
+        return cli_usage_error(run->command, "--pprof is not for a terminal: -o FILE");
+    return CLI_OK;
+}
+
+#ifdef HAVE_RECORD
+
+static int print_tables(const struct run *run, const struct recording *recording, FILE *out,
+                        struct prcb_error *err)
+{
+    struct report_style style = {
+        .tables = run->tables ? run->tables : REPORT_ALL,
+        .top = run->top_given               ? run->top
+               : run->format == FORMAT_TEXT ? DEFAULT_TOP
+                                            : 0,
+        .separator = run->separator,
+    };
+    struct report report;
+    int result = report_make(recording, &report, err);
+
+    if (result)
+        return result;
+    if (run->format == FORMAT_JSON)
+        report_print_json(&report, &style, out);
+    else if (run->format == FORMAT_CSV)
+        report_print_csv(&report, &style, out);
+    else
+        report_print_text(&report, &style, out);
+    report_free(&report);
+    return 0;
+}
+
+static int print(const struct run *run, const struct recording *recording, FILE *out,
+                 struct prcb_error *err)
+{
+    switch (run->format) {
+    case FORMAT_FOLDED:
+        return export_folded(recording, out, err);
+    case FORMAT_TRACE:
+        return export_trace(recording, out, err);
+    case FORMAT_PPROF:
+        return export_pprof(recording, out, err);
+    default:
+        return print_tables(run, recording, out, err);
+    }
+}
+
+static int report(const struct run *run)
+{
+    struct stat_output output;
+    struct recording recording;
+    struct prcb_error err = {0};
+    int result, status = CLI_OK;
+
+    if (recording_open(run->path, &recording, &err))
+        return cli_error(run->command, "%s", err.text);
+    result = stat_output_open(&output, run->output);
+    if (result) {
+        recording_close(&recording);
+        return cli_error(run->command, "cannot write to %s: %s", run->output, strerror(-result));
+    }
+    stat_output_begin(&output);
+    if (print(run, &recording, output.stream, &err))
+        status = cli_error(run->command, "%s", err.text);
+    recording_close(&recording);
+    result = stat_output_close(&output);
+    if (result && result != -EPIPE)
+        status = cli_error(run->command, "cannot write to %s: %s",
+                           run->output ? run->output : "standard output", strerror(-result));
+    return status;
+}
+
+#else
+
+static int report(const struct run *run)
+{
+    return cli_error(run->command, "this prcb was built without SQLite, libdw or libelf, which "
+                                   "recordings need (meson option 'record')");
+}
+
+#endif
+
+static int run_report(const struct cli_command *self, int argc, char **argv)
+{
+    struct run run = {.command = self, .path = DEFAULT_PATH};
+    int status = parse(&run, argc, argv);
+
+    if (status < 0)
+        return cli_parse_result(status);
+    return status == CLI_OK ? report(&run) : status;
+}
+
+extern const struct cli_command cmd_report;
+const struct cli_command cmd_report = {
+    .name = "report",
+    .synopsis = "[options] [FILE]",
+    .summary = "what a recording says: functions, threads, waits, processors; exports",
+    .description =
+        "Reads a recording of prcb record (default " DEFAULT_PATH
+        ") and prints which functions and\n"
+        "threads had the processors, what threads waited for, what the processors did, and who\n"
+        "ran when; or exports it for other programs.",
+    .options = option_rows,
+    .examples = "  prcb report                              the tables\n"
+                "  prcb report -j system.db | jq .waits     for a program to read\n"
+                "  prcb report --folded | flamegraph.pl     a flame graph\n"
+                "  prcb report --trace -o trace.json        for ui.perfetto.dev, chrome://tracing\n"
+                "  prcb report --pprof -o profile.pb.gz     for pprof\n",
+    .run = run_report,
+};

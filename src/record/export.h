@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * A recording for other programs.
+ */
+#ifndef PRCB_RECORD_EXPORT_H
+#define PRCB_RECORD_EXPORT_H
+
+#include <stdio.h>
+
+#include "recording.h"
+
+/* Each writes all of it; what could not be written shows in the stream. 0 or -errno. */
+
+/* A line a stack: "thread;outermost;...;innermost weight". */
+int export_folded(const struct recording *recording, FILE *out, struct prcb_error *err);
+/* Chrome's trace events in JSON. */
+int export_trace(const struct recording *recording, FILE *out, struct prcb_error *err);
+/* A protocol buffer of perftools.profiles.Profile, in gzip. -EOPNOTSUPP: not built in. */
+int export_pprof(const struct recording *recording, FILE *out, struct prcb_error *err);
+
+#endif

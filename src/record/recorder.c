@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "recorder.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "error.h"
+#include "facts.h"
+#include "resolve.h"
+#include "rings.h"
+#include "world.h"
+#include "writer.h"
+
+#define NS_PER_S    1000000000ull
+#define PASS_MIN_MS 5
+#define PASS_MAX_MS 100
+#define FULL_HIGH   25  /* percent of a ring: read it more often */
+#define FULL_LOW    5   /* and less often */
+#define DEPTH_MAX   256 /* frames of a stack that are kept */
+
+struct recorder {
+    struct recorder_options options;
+    struct rings *rings;
+    struct writer *writer;
+    struct world *world;
+    struct recorder_progress progress;
+    uint64_t last_commit;
+    int pass_ms;
+    bool started;
+};
+
+static uint64_t now_ns(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+int recorder_open(const struct recorder_options *options, struct recorder **ret,
+                  struct prcb_error *err)
+{
+    struct rings_options how = {
+        .event = options->event,
+        .frequency = options->frequency,
+        .rate = options->rate,
+        .samples = true,
+        .stacks = options->stacks,
+        .switches = options->switches,
+        .on_exec = !options->all && !options->pid_count,
+    };
+    struct recorder *r = calloc(1, sizeof(*r));
+    int result;
+
+    if (!r)
+        return prcb_fail(err, -ENOMEM, "out of memory");
+    r->options = *options;
+    r->pass_ms = PASS_MAX_MS / 2;
+    r->progress.source = "perf ring";
+    r->progress.switching = options->switches ? "perf ring" : "none";
+    result = rings_open(&how, &r->rings, err);
+    if (result) {
+        free(r);
+        return result;
+    }
+    *ret = r;
+    return 0;
+}
+
+void recorder_close(struct recorder *r)
+{
+    if (!r)
+        return;
+    rings_close(r->rings);
+    world_close(r->world);
+    writer_close(r->writer, NULL);
+    free(r);
+}
+
+void recorder_look(const struct recorder *r, struct recorder_progress *ret)
+{
+    *ret = r->progress;
+    if (r->writer)
+        ret->bytes = writer_bytes(r->writer);
+}
+
+/* ---- what comes ------------------------------------------------------------ */
+
+/* The frames of a chain from the outermost in. The kernel's marks, huge addresses, tell
+ * where its own part ends. A caller's address is where the call returns to: the byte
+ * before is in the call. */
+static int64_t stack_of(struct recorder *r, const struct ring_event *event)
+{
+    struct {
+        uint64_t address;
+        bool kernel;
+    } frames[DEPTH_MAX];
+    bool kernel = event->kernel;
+    size_t count = 0;
+    int64_t id = 0;
+
+    for (size_t i = 0; i < event->chain_count && count < DEPTH_MAX; i++) {
+        uint64_t address = event->chain[i];
+
+        if (address >= (uint64_t)PERF_CONTEXT_MAX) {
+            kernel = address == (uint64_t)PERF_CONTEXT_KERNEL;
+            continue;
+        }
+        if (!address)
+            continue;
+        frames[count].address = count ? address - 1 : address;
+        frames[count++].kernel = kernel;
+    }
+    if (!count) {
+        frames[0].address = event->ip;
+        frames[0].kernel = event->kernel;
+        count = 1;
+    }
+    for (size_t i = count; i-- > 0;) {
+        id = world_frame(r->world, event->pid, id, frames[i].kernel, frames[i].address);
+        if (!id)
+            return 0;
+    }
+    return id;
+}
+
+static int on_sample(struct recorder *r, const struct ring_event *event)
+{
+    int64_t thread = world_thread(r->world, event->pid, event->tid, event->time_ns);
+    int64_t stack = thread ? stack_of(r, event) : 0;
+
+    if (!stack)
+        return -ENOMEM;
+    r->progress.samples++;
+    return writer_sample(r->writer, event->time_ns, event->cpu, thread, stack, event->weight);
+}
+
+/* The idle thread is nobody. */
+static int64_t thread_or_idle(struct recorder *r, int32_t pid, int32_t tid, uint64_t time_ns)
+{
+    return tid > 0 ? world_thread(r->world, pid, tid, time_ns) : 0;
+}
+
+static int on_switch(struct recorder *r, const struct ring_event *event)
+{
+    int64_t self = thread_or_idle(r, event->pid, event->tid, event->time_ns);
+    int64_t other =
+        event->both ? thread_or_idle(r, event->other_pid, event->other_tid, event->time_ns) : 0;
+    struct writer_switch row = {
+        .time_ns = event->time_ns,
+        .cpu = event->cpu,
+        .reason = -1,
+        .ready_ns = -1,
+        .pebs_index = -1,
+    };
+
+    /* With both sides in a record each switch is told twice, by who goes and by who comes. */
+    if (event->both && !event->out)
+        return 0;
+    row.old_thread = event->out ? self : other;
+    row.new_thread = event->out ? other : self;
+    if (event->out && self)
+        row.state = event->preempted ? "ready" : "waiting";
+    if (!row.old_thread && !row.new_thread)
+        return 0;
+    r->progress.switches++;
+    return writer_switch(r->writer, &row);
+}
+
+static int on_map(struct recorder *r, const struct ring_event *event)
+{
+    struct writer_map map = {
+        .pid = event->pid,
+        .time_ns = event->time_ns,
+        .start = event->start,
+        .length = event->length,
+        .file_offset = event->file_offset,
+        .file = event->file,
+    };
+    char build_id[2 * 20 + 1];
+
+    if (event->pid < 0)
+        return 0; /* the kernel's own, or of a process that is gone */
+    for (size_t i = 0; i < event->build_id_size && i < 20; i++)
+        snprintf(build_id + 2 * i, 3, "%02x", event->build_id[i]);
+    if (event->build_id)
+        map.build_id = build_id;
+    return world_map(r->world, &map);
+}
+
+static int on_lost(struct recorder *r, const struct ring_event *event)
+{
+    r->progress.lost += event->lost;
+    return writer_loss(r->writer, event->time_ns, event->cpu, "ring", event->lost);
+}
+
+static int on_event(const struct ring_event *event, void *ctx)
+{
+    struct recorder *r = ctx;
+
+    switch (event->kind) {
+    case RING_SAMPLE:
+        return on_sample(r, event);
+    case RING_SWITCH:
+        return on_switch(r, event);
+    case RING_MAP:
+        return on_map(r, event);
+    case RING_NAME:
+        return world_name(r->world, event->pid, event->tid, event->name, event->exec,
+                          event->time_ns);
+    case RING_FORK:
+        return world_fork(r->world, event->parent_pid, event->parent_tid, event->pid, event->tid,
+                          event->time_ns);
+    case RING_EXIT:
+        return world_exit(r->world, event->pid, event->tid, event->time_ns);
+    case RING_LOST:
+        return on_lost(r, event);
+    }
+    return 0;
+}
+
+/* ---- the course ------------------------------------------------------------ */
+
+/* Every thread of a process; those that it creates meanwhile are found by another look. */
+static int add_process(struct recorder *r, pid_t pid, struct prcb_error *err)
+{
+    struct dirent *entry;
+    size_t added = 0;
+    int result = 0;
+    char path[64];
+    DIR *tasks;
+
+    snprintf(path, sizeof(path), "/proc/%d/task", pid);
+    tasks = opendir(path);
+    if (!tasks)
+        return prcb_fail(err, -ESRCH, "no process %d", pid);
+    while (!result && (entry = readdir(tasks))) {
+        if (!isdigit((unsigned char)entry->d_name[0]))
+            continue;
+        result = rings_add_thread(r->rings, atoi(entry->d_name), err);
+        added += !result;
+        if (result == -ESRCH)
+            result = 0; /* it has just ended */
+    }
+    closedir(tasks);
+    if (!result && !added)
+        result = prcb_fail(err, -ESRCH, "process %d has ended", pid);
+    if (result)
+        prcb_error_prepend(err, "process %d: ", pid);
+    return result;
+}
+
+static int add_targets(struct recorder *r, pid_t child, struct prcb_error *err)
+{
+    int result = 0;
+
+    if (r->options.all)
+        return rings_add_all(r->rings, err);
+    if (!r->options.pid_count)
+        return rings_add_thread(r->rings, child, err);
+    for (size_t i = 0; i < r->options.pid_count && !result; i++)
+        result = add_process(r, r->options.pids[i], err);
+    return result;
+}
+
+static int write_facts(struct recorder *r)
+{
+    const struct recorder_options *options = &r->options;
+    struct writer *w = r->writer;
+    char command[4096] = "";
+    size_t used = 0;
+
+    for (size_t i = 0; options->command && options->command[i] && used < sizeof(command); i++)
+        used += (size_t)snprintf(command + used, sizeof(command) - used, "%s%s", i ? " " : "",
+                                 options->command[i]);
+    writer_fact(w, "prcb_version", "%s", PRCB_VERSION);
+    writer_fact(w, "format_version", "%d", RECORD_VERSION);
+    facts_write_machine(w);
+    facts_write_clock(w, "started");
+    writer_fact(w, "clock", "CLOCK_MONOTONIC");
+    writer_fact(w, "start_ns", "%llu", (unsigned long long)now_ns());
+    writer_fact(w, "event", "%s", options->event);
+    writer_fact(w, options->frequency ? "frequency" : "period", "%llu",
+                (unsigned long long)options->rate);
+    writer_fact(w, "stacks", "%d", options->stacks);
+    writer_fact(w, "scope", "%s",
+                options->all         ? "system"
+                : options->pid_count ? "processes"
+                                     : "command");
+    if (*command)
+        writer_fact(w, "command", "%s", command);
+    writer_fact(w, "user_only", "%d", r->progress.user_only);
+    writer_fact(w, "sample_source", "%s", r->progress.source);
+    writer_fact(w, "switch_source", "%s", r->progress.switching);
+    writer_fact(w, "processor_times_source", "/proc/stat");
+    return writer_fact(w, "complete", "0");
+}
+
+/* What the writer could not do, in its words; else memory. */
+static int explain(struct recorder *r, int result, struct prcb_error *err)
+{
+    const struct prcb_error *why = writer_error(r->writer);
+
+    if (!why->code)
+        return prcb_fail(err, result, "%s", strerror(-result));
+    if (err)
+        *err = *why;
+    return why->code;
+}
+
+static int look_around(struct recorder *r)
+{
+    int result = 0;
+
+    if (r->options.all)
+        return world_look(r->world, 0, now_ns());
+    for (size_t i = 0; i < r->options.pid_count && !result; i++)
+        result = world_look(r->world, r->options.pids[i], now_ns());
+    return result;
+}
+
+int recorder_start(struct recorder *r, pid_t child, struct prcb_error *err)
+{
+    int result = add_targets(r, child, err);
+
+    if (result)
+        return result;
+    r->progress.user_only = rings_user_only(r->rings);
+    result = writer_create(r->options.path, &r->writer, err);
+    if (result)
+        return result;
+    result = world_open(r->writer, &r->world);
+    if (!result)
+        result = write_facts(r);
+    /* Seen first, then followed: what happens in between is told twice, which does no harm. */
+    if (!child)
+        rings_start(r->rings);
+    if (!result)
+        result = look_around(r);
+    if (!result)
+        result = facts_write_times(r->writer, now_ns());
+    if (!result)
+        result = writer_commit(r->writer);
+    r->last_commit = now_ns();
+    r->started = true;
+    return result ? explain(r, result, err) : 0;
+}
+
+int recorder_work(struct recorder *r, int *ret_next_ms, struct prcb_error *err)
+{
+    unsigned full = 0;
+    int result = rings_drain(r->rings, false, on_event, r, &full);
+    uint64_t now = now_ns();
+
+    if (full > FULL_HIGH && r->pass_ms > PASS_MIN_MS)
+        r->pass_ms /= 2;
+    else if (full < FULL_LOW && r->pass_ms < PASS_MAX_MS)
+        r->pass_ms *= 2;
+    if (!result && now >= r->last_commit + NS_PER_S) {
+        result = facts_write_times(r->writer, now);
+        if (!result)
+            result = writer_commit(r->writer);
+        r->last_commit = now;
+    }
+    *ret_next_ms = r->pass_ms;
+    return result ? explain(r, result, err) : 0;
+}
+
+int recorder_finish(struct recorder *r, struct prcb_error *err)
+{
+    unsigned full;
+    int result;
+
+    rings_stop(r->rings);
+    result = rings_drain(r->rings, true, on_event, r, &full);
+    if (!result)
+        result = facts_write_times(r->writer, now_ns());
+    if (!result)
+        result = writer_fact(r->writer, "end_ns", "%llu", (unsigned long long)now_ns());
+    if (!result)
+        result = writer_commit(r->writer);
+    if (result)
+        return explain(r, result, err);
+    result = resolve_functions(writer_handle(r->writer), false, err);
+    if (!result)
+        result = writer_fact(r->writer, "complete", "1");
+    if (!result)
+        result = writer_close(r->writer, err);
+    else
+        writer_close(r->writer, NULL);
+    r->writer = NULL;
+    return result;
+}

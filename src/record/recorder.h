@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * A recording being made: what is sampled, from the events to the file.
+ *
+ * Threads  One at a time.
+ * Errors   0 or -errno, words in *err.
+ */
+#ifndef PRCB_RECORD_RECORDER_H
+#define PRCB_RECORD_RECORDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <prcb/prcb.h>
+
+struct recorder; /* opaque */
+
+struct recorder_options {
+    const char *path;
+    const char *event;
+    bool frequency; /* rate is per second; else one sample in so many events */
+    uint64_t rate;
+    bool stacks, switches;
+    enum prcb_tier tier;
+    bool all;          /* the whole system */
+    const pid_t *pids; /* these processes and what they start; none, and not all: the child */
+    size_t pid_count;
+    char *const *command; /* for the facts; NULL: none */
+};
+
+/* Checks the event's name; nothing runs and there is no file yet. The options are kept. */
+int recorder_open(const struct recorder_options *options, struct recorder **ret,
+                  struct prcb_error *err);
+
+/* Opens the events and then the file. child: a process before its exec, recorded from there
+ * on (0: the options name what to record); it has nothing to do with the recorder's end. */
+int recorder_start(struct recorder *r, pid_t child, struct prcb_error *err);
+
+/* Takes what there is; to be called again before *ret_next_ms have passed. A failure ends the
+ * recording: what the file holds stays. */
+int recorder_work(struct recorder *r, int *ret_next_ms, struct prcb_error *err);
+
+/* Takes the rest, names the functions, closes the file. Not after a failure of the above. */
+int recorder_finish(struct recorder *r, struct prcb_error *err);
+
+void recorder_close(struct recorder *r); /* NULL is allowed */
+
+struct recorder_progress {
+    uint64_t samples, switches, lost, bytes;
+    bool user_only;        /* the kernel's own work may not be sampled */
+    const char *source;    /* of the samples */
+    const char *switching; /* source of the switches */
+    const char *reason;    /* why not a better source; NULL: none is */
+};
+void recorder_look(const struct recorder *r, struct recorder_progress *ret);
+
+#endif

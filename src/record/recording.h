@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Reading a recording: the file as tables in memory, but for samples and switches,
+ * which are walked. Nothing in the file is trusted: a row that refers to nothing
+ * counts as unknown.
+ *
+ * Threads  One at a time.
+ * Errors   0 or -errno, words in *err.
+ */
+#ifndef PRCB_RECORD_RECORDING_H
+#define PRCB_RECORD_RECORDING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <prcb/prcb.h>
+
+struct recorded_function {
+    int64_t id;
+    const char *name, *file; /* file "": none */
+};
+
+struct recorded_stack { /* one frame */
+    int64_t id, caller; /* caller 0: outermost */
+    uint64_t address;
+    size_t function;     /* index; SIZE_MAX: none */
+    size_t caller_index; /* index of the caller's row; SIZE_MAX: none */
+    size_t map;          /* index; SIZE_MAX: none */
+    bool kernel;
+};
+
+struct recorded_thread {
+    int64_t id, pid, tid;
+    const char *name;
+    uint64_t start_ns, end_ns; /* end_ns 0: it had not ended */
+};
+
+struct recorded_map {
+    int64_t id, pid;
+    uint64_t start, length, file_offset;
+    const char *file, *build_id; /* build_id "": not known */
+};
+
+struct recording {
+    struct sqlite3 *db;
+    struct recorded_function *functions;
+    size_t function_count;
+    struct recorded_stack *stacks;
+    size_t stack_count;
+    struct recorded_thread *threads;
+    size_t thread_count;
+    struct recorded_map *maps;
+    size_t map_count;
+    uint64_t start_ns, end_ns; /* end_ns: of the last record, where the recording was cut off */
+    bool complete;             /* it came to its end in order */
+    char **texts;              /* owned: what the names above point to */
+    size_t text_count;
+};
+
+/* -ENOENT; -EINVAL: no recording, or of a version that is not known here. */
+int recording_open(const char *path, struct recording *ret, struct prcb_error *err);
+void recording_close(struct recording *recording);
+
+/* A fact's text, for the caller to free; NULL: not told. */
+char *recording_fact(const struct recording *recording, const char *name);
+
+/* Indexes by id; SIZE_MAX: there is no such row. */
+size_t recording_thread(const struct recording *recording, int64_t id);
+size_t recording_stack(const struct recording *recording, int64_t id);
+
+/* Calls fn for each row of a query with its values as the statement has them; stops at the
+ * first non-zero return and returns it. */
+struct sqlite3_stmt;
+int recording_query(const struct recording *recording, const char *sql,
+                    int (*fn)(struct sqlite3_stmt *row, void *ctx), void *ctx,
+                    struct prcb_error *err);
+
+#endif

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "report.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <prcb/causes.h>
+#include <sqlite3.h>
+
+#include "error.h"
+#include "stretches.h"
+
+#define CPU_MAX 65536 /* no machine has a processor of a higher number */
+
+struct making {
+    struct report *report;
+    const struct recording *recording;
+    size_t *seen; /* of functions: the sample stack that counted it last, plus one */
+    size_t pass;
+    size_t unknown; /* index of the function of stacks that have none */
+};
+
+const char *report_reason(int reason)
+{
+#define ROW(number, name) [number] = #name,
+    static const char *const names[] = {PRCB_WAIT_REASONS(ROW)};
+#undef ROW
+
+    return reason >= 0 && (size_t)reason < sizeof(names) / sizeof(names[0]) ? names[reason] : NULL;
+}
+
+/* ---- functions and threads --------------------------------------------------- */
+
+static size_t function_of(const struct making *making, size_t stack)
+{
+    size_t function = stack == SIZE_MAX ? SIZE_MAX : making->recording->stacks[stack].function;
+
+    return function == SIZE_MAX ? making->unknown : function;
+}
+
+/* A stack with all samples that have it. */
+static int count_stack(sqlite3_stmt *row, void *ctx)
+{
+    struct making *making = ctx;
+    struct report *report = making->report;
+    size_t stack = recording_stack(making->recording, sqlite3_column_int64(row, 0));
+    uint64_t samples = (uint64_t)sqlite3_column_int64(row, 1);
+    uint64_t weight = (uint64_t)sqlite3_column_int64(row, 2);
+    struct report_function *leaf = &report->functions[function_of(making, stack)];
+
+    report->samples += samples;
+    report->weight += weight;
+    leaf->samples += samples;
+    leaf->self += weight;
+    if (stack != SIZE_MAX)
+        leaf->kernel = making->recording->stacks[stack].kernel;
+    making->pass++;
+    for (; stack != SIZE_MAX; stack = making->recording->stacks[stack].caller_index) {
+        size_t function = function_of(making, stack);
+
+        /* One that calls itself counts once. */
+        if (making->seen[function] == making->pass)
+            continue;
+        making->seen[function] = making->pass;
+        report->functions[function].total += weight;
+        if (making->recording->stacks[stack].caller_index != SIZE_MAX)
+            report->has_stacks = true;
+    }
+    return 0;
+}
+
+static int by_self(const void *left, const void *right)
+{
+    const struct report_function *a = left, *b = right;
+
+    if (a->self != b->self)
+        return a->self > b->self ? -1 : 1;
+    if (a->total != b->total)
+        return a->total > b->total ? -1 : 1;
+    return strcmp(a->name, b->name);
+}
+
+static int count_functions(struct making *making, struct prcb_error *err)
+{
+    const struct recording *r = making->recording;
+    struct report *report = making->report;
+    size_t kept = 0;
+    int result;
+
+    making->unknown = r->function_count;
+    report->functions = calloc(r->function_count + 1, sizeof(*report->functions));
+    making->seen = calloc(r->function_count + 1, sizeof(*making->seen));
+    if (!report->functions || !making->seen)
+        return prcb_fail(err, -ENOMEM, "out of memory");
+    for (size_t i = 0; i <= r->function_count; i++) {
+        report->functions[i].name = i < r->function_count ? r->functions[i].name : "[unknown]";
+        report->functions[i].file = i < r->function_count ? r->functions[i].file : "";
+    }
+    result = recording_query(r, "SELECT stack, count(*), sum(weight) FROM samples GROUP BY stack",
+                             count_stack, making, err);
+    for (size_t i = 0; i <= r->function_count; i++) {
+        if (report->functions[i].total || report->functions[i].samples)
+            report->functions[kept++] = report->functions[i];
+    }
+    report->function_count = kept;
+    qsort(report->functions, kept, sizeof(*report->functions), by_self);
+    return result;
+}
+
+static int count_thread(sqlite3_stmt *row, void *ctx)
+{
+    struct making *making = ctx;
+    size_t thread = recording_thread(making->recording, sqlite3_column_int64(row, 0));
+
+    if (thread == SIZE_MAX)
+        return 0;
+    making->report->threads[thread].samples = (uint64_t)sqlite3_column_int64(row, 1);
+    making->report->threads[thread].weight = (uint64_t)sqlite3_column_int64(row, 2);
+    return 0;
+}
+
+static int by_weight(const void *left, const void *right)
+{
+    const struct report_thread *a = left, *b = right;
+
+    if (a->weight != b->weight)
+        return a->weight > b->weight ? -1 : 1;
+    if (a->run_ns != b->run_ns)
+        return a->run_ns > b->run_ns ? -1 : 1;
+    return a->thread < b->thread ? -1 : 1;
+}
+
+/* ---- processors ---------------------------------------------------------------- */
+
+/* Its row, made if there is none; NULL: no memory, or no processor has this number. */
+static struct report_processor *processor(struct report *report, uint64_t cpu)
+{
+    struct report_processor *grown;
+
+    for (size_t i = 0; i < report->processor_count; i++) {
+        if (report->processors[i].cpu == cpu)
+            return &report->processors[i];
+    }
+    if (cpu >= CPU_MAX)
+        return NULL;
+    grown = realloc(report->processors, (report->processor_count + 1) * sizeof(*grown));
+    if (!grown)
+        return NULL;
+    report->processors = grown;
+    grown += report->processor_count++;
+    memset(grown, 0, sizeof(*grown));
+    grown->cpu = (uint32_t)cpu;
+    grown->user_ns = grown->kernel_ns = grown->idle_ns = -1;
+    grown->dpc_ns = grown->interrupt_ns = grown->steal_ns = -1;
+    for (size_t i = 0; i < REPORT_CELLS; i++)
+        grown->cells[i].thread = SIZE_MAX;
+    return grown;
+}
+
+static int count_processor(sqlite3_stmt *row, void *ctx)
+{
+    struct making *making = ctx;
+    struct report_processor *p = processor(making->report, (uint64_t)sqlite3_column_int64(row, 0));
+
+    if (p)
+        p->samples = (uint64_t)sqlite3_column_int64(row, 1);
+    return 0;
+}
+
+static int64_t grown(sqlite3_stmt *row, int column)
+{
+    return sqlite3_column_type(row, column) == SQLITE_NULL ? -1 : sqlite3_column_int64(row, column);
+}
+
+static int add_times(sqlite3_stmt *row, void *ctx)
+{
+    struct making *making = ctx;
+    struct report_processor *p = processor(making->report, (uint64_t)sqlite3_column_int64(row, 0));
+
+    if (!p)
+        return 0;
+    p->user_ns = grown(row, 1);
+    p->kernel_ns = grown(row, 2);
+    p->idle_ns = grown(row, 3);
+    p->dpc_ns = grown(row, 4);
+    p->interrupt_ns = grown(row, 5);
+    p->steal_ns = grown(row, 6);
+    return 0;
+}
+
+/* ---- stretches ------------------------------------------------------------------ */
+
+/* A thread's time on a processor, into the parts of the line of time. */
+static void fill_cells(struct report_processor *p, const struct recording *r,
+                       const struct stretch *stretch)
+{
+    uint64_t span = r->end_ns - r->start_ns;
+    uint64_t start = stretch->start_ns - r->start_ns, end = stretch->end_ns - r->start_ns;
+
+    if (!span || stretch->start_ns < r->start_ns || end > span)
+        return;
+    for (size_t i = start * REPORT_CELLS / span; i < REPORT_CELLS; i++) {
+        uint64_t from = span * i / REPORT_CELLS;
+        uint64_t to = span * (i + 1) / REPORT_CELLS;
+        struct report_cell *cell = &p->cells[i];
+        uint64_t ns;
+
+        if (from >= end)
+            break;
+        ns = (end < to ? end : to) - (start > from ? start : from);
+        cell->busy_ns += ns;
+        /* The one with the longest single stretch stands for the cell. */
+        if (ns > cell->most_ns) {
+            cell->most_ns = ns;
+            cell->thread = stretch->thread;
+        }
+    }
+}
+
+static int add_wait(struct report *report, const struct stretch *stretch)
+{
+    bool ready = stretch->kind == STRETCH_READY;
+    struct report_wait *grown_waits;
+
+    for (size_t i = 0; i < report->wait_count; i++) {
+        struct report_wait *wait = &report->waits[i];
+
+        if (wait->ready == ready && wait->reason == stretch->reason &&
+            !strcmp(wait->cause, stretch->cause)) {
+            wait->count++;
+            wait->ns += stretch->end_ns - stretch->start_ns;
+            return 0;
+        }
+    }
+    /* There are as many as there are causes, or the file is damaged. */
+    if (report->wait_count >= 4 * PRCB_CAUSE_MAX)
+        return 0;
+    grown_waits = realloc(report->waits, (report->wait_count + 1) * sizeof(*grown_waits));
+    if (!grown_waits)
+        return -ENOMEM;
+    report->waits = grown_waits;
+    grown_waits += report->wait_count++;
+    *grown_waits = (struct report_wait){
+        .reason = stretch->reason,
+        .ready = ready,
+        .count = 1,
+        .ns = stretch->end_ns - stretch->start_ns,
+    };
+    strncpy(grown_waits->cause, stretch->cause, sizeof(grown_waits->cause) - 1);
+    return 0;
+}
+
+static int add_stretch(const struct stretch *stretch, void *ctx)
+{
+    struct making *making = ctx;
+    struct report_thread *thread = &making->report->threads[stretch->thread];
+    uint64_t ns = stretch->end_ns - stretch->start_ns;
+    struct report_processor *p;
+
+    switch (stretch->kind) {
+    case STRETCH_RUNNING:
+        thread->run_ns += ns;
+        p = processor(making->report, stretch->cpu);
+        if (p) {
+            p->run_ns += ns;
+            fill_cells(p, making->recording, stretch);
+        }
+        return 0;
+    case STRETCH_READY:
+        thread->ready_ns += ns;
+        return add_wait(making->report, stretch);
+    case STRETCH_WAITING:
+        thread->wait_ns += ns;
+        return add_wait(making->report, stretch);
+    }
+    return 0;
+}
+
+static int by_time(const void *left, const void *right)
+{
+    const struct report_wait *a = left, *b = right;
+
+    return a->ns == b->ns ? strcmp(a->cause, b->cause) : a->ns > b->ns ? -1 : 1;
+}
+
+static int by_number(const void *left, const void *right)
+{
+    const struct report_processor *a = left, *b = right;
+
+    return a->cpu < b->cpu ? -1 : 1;
+}
+
+/* ---- all of it ------------------------------------------------------------------- */
+
+static int take_number(sqlite3_stmt *row, void *ctx)
+{
+    *(uint64_t *)ctx = (uint64_t)sqlite3_column_int64(row, 0);
+    return 0;
+}
+
+static int make(struct making *making, struct prcb_error *err)
+{
+    const struct recording *r = making->recording;
+    struct report *report = making->report;
+    uint64_t switches = 0;
+    int result = count_functions(making, err);
+
+    report->threads = calloc(r->thread_count + 1, sizeof(*report->threads));
+    if (!result && !report->threads)
+        result = prcb_fail(err, -ENOMEM, "out of memory");
+    if (result)
+        return result;
+    report->thread_count = r->thread_count;
+    for (size_t i = 0; i < r->thread_count; i++)
+        report->threads[i].thread = i;
+    result = recording_query(r, "SELECT thread, count(*), sum(weight) FROM samples GROUP BY thread",
+                             count_thread, making, err);
+    if (!result)
+        result = recording_query(r, "SELECT cpu, count(*) FROM samples GROUP BY cpu",
+                                 count_processor, making, err);
+    if (!result)
+        result =
+            recording_query(r,
+                            "SELECT cpu, max(user_ns)-min(user_ns), max(kernel_ns)-min(kernel_ns), "
+                            "max(idle_ns)-min(idle_ns), max(dpc_ns)-min(dpc_ns), "
+                            "max(interrupt_ns)-min(interrupt_ns), max(steal_ns)-min(steal_ns) "
+                            "FROM processor_times GROUP BY cpu",
+                            add_times, making, err);
+    if (!result)
+        result = recording_query(r, "SELECT count(*) FROM switches", take_number, &switches, err);
+    if (!result)
+        result = recording_query(r, "SELECT ifnull(sum(count),0) FROM losses", take_number,
+                                 &report->lost, err);
+    report->has_switches = switches > 0;
+    if (!result && switches)
+        result = stretches_walk(r, add_stretch, making, err);
+    return result;
+}
+
+int report_make(const struct recording *recording, struct report *ret, struct prcb_error *err)
+{
+    struct report report = {
+        .recording = recording,
+        .span_ns = recording->end_ns - recording->start_ns,
+    };
+    struct making making = {.report = &report, .recording = recording};
+    char *event = recording_fact(recording, "event");
+    int result = make(&making, err);
+
+    free(making.seen);
+    report.weight_is_ns =
+        event && (!strncmp(event, "cpu-clock", 9) || !strncmp(event, "task-clock", 10));
+    free(event);
+    if (result) {
+        report_free(&report);
+        return result;
+    }
+    if (report.wait_count)
+        qsort(report.waits, report.wait_count, sizeof(*report.waits), by_time);
+    if (report.processor_count)
+        qsort(report.processors, report.processor_count, sizeof(*report.processors), by_number);
+    qsort(report.threads, report.thread_count, sizeof(*report.threads), by_weight);
+    *ret = report;
+    return 0;
+}
+
+void report_free(struct report *report)
+{
+    free(report->functions);
+    free(report->threads);
+    free(report->waits);
+    free(report->processors);
+    memset(report, 0, sizeof(*report));
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * What a recording comes to: functions, threads, waits, processors and a line of time
+ * for each processor; and its printing. The exports are in export.h.
+ */
+#ifndef PRCB_RECORD_REPORT_H
+#define PRCB_RECORD_REPORT_H
+
+#include <stdio.h>
+
+#include "recording.h"
+
+#define REPORT_CELLS 100 /* of a processor's line of time */
+
+struct report_function {
+    const char *name, *file; /* borrowed from the recording */
+    bool kernel;
+    uint64_t samples;
+    uint64_t self;  /* weight of the samples in it */
+    uint64_t total; /* and in what it called */
+};
+
+struct report_thread {
+    size_t thread; /* index in the recording */
+    uint64_t samples, weight;
+    uint64_t run_ns, ready_ns, wait_ns; /* by its switches */
+};
+
+struct report_wait {
+    char cause[24]; /* "": not known */
+    int reason;     /* negative: not known */
+    bool ready;     /* the thread could have run */
+    uint64_t count, ns;
+};
+
+struct report_processor {
+    uint32_t cpu;
+    uint64_t samples;
+    uint64_t run_ns; /* of recorded threads, by their switches */
+    /* of everything; negative: not known */
+    int64_t user_ns, kernel_ns, idle_ns, dpc_ns, interrupt_ns, steal_ns;
+    /* For each part of the time: ns that a recorded thread ran, and the one that ran most. */
+    struct report_cell {
+        uint64_t busy_ns;
+        uint64_t most_ns;
+        size_t thread; /* SIZE_MAX: none */
+    } cells[REPORT_CELLS];
+};
+
+struct report {
+    const struct recording *recording;
+    bool weight_is_ns; /* else events */
+    bool has_stacks, has_switches;
+    uint64_t samples, weight, lost, span_ns;
+    struct report_function *functions; /* by self, the most first */
+    size_t function_count;
+    struct report_thread *threads; /* by weight, then by run time */
+    size_t thread_count;
+    struct report_wait *waits; /* by time */
+    size_t wait_count;
+    struct report_processor *processors; /* by number */
+    size_t processor_count;
+};
+
+int report_make(const struct recording *recording, struct report *ret, struct prcb_error *err);
+void report_free(struct report *report);
+
+/* The tables that can be had alone; a bit each. */
+enum report_table {
+    REPORT_FUNCTIONS = 1 << 0,
+    REPORT_THREADS = 1 << 1,
+    REPORT_WAITS = 1 << 2,
+    REPORT_PROCESSORS = 1 << 3,
+    REPORT_TIMELINE = 1 << 4,
+    REPORT_ALL = (1 << 5) - 1,
+};
+
+struct report_style {
+    unsigned tables;
+    size_t top;            /* rows of a table; 0: all */
+    const char *separator; /* of report_print_csv */
+};
+
+/* Name of a KWAIT_REASON; NULL: there is none of this number. */
+const char *report_reason(int reason);
+
+void report_print_text(const struct report *report, const struct report_style *style, FILE *out);
+void report_print_csv(const struct report *report, const struct report_style *style, FILE *out);
+int report_print_json(const struct report *report, const struct report_style *style, FILE *out);
+
+#endif

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The report as lines of values: one table, or each behind the other with an empty line
+ * between.
+ */
+#include "report.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+struct csv {
+    FILE *out;
+    const char *separator;
+    bool begun; /* the line has a value */
+};
+
+/* A value; quoted where it holds what would end it. */
+static void put(struct csv *csv, const char *value)
+{
+    if (csv->begun)
+        fputs(csv->separator, csv->out);
+    csv->begun = true;
+    if (!strstr(value, csv->separator) && !strpbrk(value, "\"\r\n")) {
+        fputs(value, csv->out);
+        return;
+    }
+    fputc('"', csv->out);
+    for (; *value; value++) {
+        if (*value == '"')
+            fputc('"', csv->out);
+        fputc(*value, csv->out);
+    }
+    fputc('"', csv->out);
+}
+
+static void put_number(struct csv *csv, bool known, uint64_t value)
+{
+    char text[24] = "";
+
+    if (known)
+        snprintf(text, sizeof(text), "%" PRIu64, value);
+    put(csv, text);
+}
+
+static void end(struct csv *csv)
+{
+    fputc('\n', csv->out);
+    csv->begun = false;
+}
+
+static void put_names(struct csv *csv, const char *const *names)
+{
+    for (; *names; names++)
+        put(csv, *names);
+    end(csv);
+}
+
+static void functions(struct csv *csv, const struct report *report, size_t top)
+{
+    static const char *const names[] = {"function", "file",  "kernel", "samples",
+                                        "self",     "total", NULL};
+
+    put_names(csv, names);
+    for (size_t i = 0; i < report->function_count && (!top || i < top); i++) {
+        const struct report_function *row = &report->functions[i];
+
+        put(csv, row->name);
+        put(csv, row->file);
+        put_number(csv, true, row->kernel);
+        put_number(csv, true, row->samples);
+        put_number(csv, true, row->self);
+        put_number(csv, report->has_stacks, row->total);
+        end(csv);
+    }
+}
+
+static void threads(struct csv *csv, const struct report *report, size_t top)
+{
+    static const char *const names[] = {"pid",    "tid",      "name",    "samples", "weight",
+                                        "run_ns", "ready_ns", "wait_ns", NULL};
+
+    put_names(csv, names);
+    for (size_t i = 0; i < report->thread_count && (!top || i < top); i++) {
+        const struct report_thread *row = &report->threads[i];
+        const struct recorded_thread *thread = &report->recording->threads[row->thread];
+
+        put_number(csv, thread->pid >= 0, (uint64_t)thread->pid);
+        put_number(csv, thread->tid >= 0, (uint64_t)thread->tid);
+        put(csv, thread->name);
+        put_number(csv, true, row->samples);
+        put_number(csv, true, row->weight);
+        put_number(csv, report->has_switches, row->run_ns);
+        put_number(csv, report->has_switches, row->ready_ns);
+        put_number(csv, report->has_switches, row->wait_ns);
+        end(csv);
+    }
+}
+
+static void waits(struct csv *csv, const struct report *report, size_t top)
+{
+    static const char *const names[] = {"state", "cause", "reason", "reason_name",
+                                        "count", "ns",    NULL};
+
+    put_names(csv, names);
+    for (size_t i = 0; i < report->wait_count && (!top || i < top); i++) {
+        const struct report_wait *row = &report->waits[i];
+        const char *reason = report_reason(row->reason);
+
+        put(csv, row->ready ? "ready" : "waiting");
+        put(csv, row->cause);
+        put_number(csv, row->reason >= 0, (uint64_t)row->reason);
+        put(csv, reason ? reason : "");
+        put_number(csv, true, row->count);
+        put_number(csv, true, row->ns);
+        end(csv);
+    }
+}
+
+static void processors(struct csv *csv, const struct report *report)
+{
+    static const char *const names[] = {"cpu",       "samples", "run_ns",       "user_ns",
+                                        "kernel_ns", "dpc_ns",  "interrupt_ns", "steal_ns",
+                                        "idle_ns",   NULL};
+
+    put_names(csv, names);
+    for (size_t i = 0; i < report->processor_count; i++) {
+        const struct report_processor *row = &report->processors[i];
+        const int64_t values[] = {row->user_ns,      row->kernel_ns, row->dpc_ns,
+                                  row->interrupt_ns, row->steal_ns,  row->idle_ns};
+
+        put_number(csv, true, row->cpu);
+        put_number(csv, true, row->samples);
+        put_number(csv, report->has_switches, row->run_ns);
+        for (size_t j = 0; j < sizeof(values) / sizeof(values[0]); j++)
+            put_number(csv, values[j] >= 0, (uint64_t)values[j]);
+        end(csv);
+    }
+}
+
+static void timeline(struct csv *csv, const struct report *report)
+{
+    static const char *const names[] = {"cpu", "start_ns", "busy_ns", "tid", "name", NULL};
+
+    put_names(csv, names);
+    for (size_t i = 0; i < report->processor_count; i++) {
+        for (size_t j = 0; j < REPORT_CELLS; j++) {
+            const struct report_cell *cell = &report->processors[i].cells[j];
+            const struct recorded_thread *thread =
+                cell->thread == SIZE_MAX ? NULL : &report->recording->threads[cell->thread];
+
+            put_number(csv, true, report->processors[i].cpu);
+            put_number(csv, true, report->span_ns / REPORT_CELLS * j);
+            put_number(csv, report->has_switches, cell->busy_ns);
+            put_number(csv, thread, thread ? (uint64_t)thread->tid : 0);
+            put(csv, thread ? thread->name : "");
+            end(csv);
+        }
+    }
+}
+
+void report_print_csv(const struct report *report, const struct report_style *style, FILE *out)
+{
+    struct csv csv = {.out = out, .separator = style->separator};
+    bool more = false;
+
+    for (unsigned bit = 1; bit < REPORT_ALL; bit <<= 1) {
+        if (!(style->tables & bit))
+            continue;
+        if (more)
+            fputc('\n', out);
+        more = true;
+        switch (bit) {
+        case REPORT_FUNCTIONS:
+            functions(&csv, report, style->top);
+            break;
+        case REPORT_THREADS:
+            threads(&csv, report, style->top);
+            break;
+        case REPORT_WAITS:
+            waits(&csv, report, style->top);
+            break;
+        case REPORT_PROCESSORS:
+            processors(&csv, report);
+            break;
+        default:
+            timeline(&csv, report);
+        }
+    }
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The report for people.
+ */
+#include "report.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CELL 32
+
+/* 1.234 s, 12.3 ms, 456 us. */
+static const char *time_text(uint64_t ns, char *ret)
+{
+    if (ns >= 1000000000)
+        snprintf(ret, CELL, "%.3f s", (double)ns / 1e9);
+    else if (ns >= 1000000)
+        snprintf(ret, CELL, "%.1f ms", (double)ns / 1e6);
+    else
+        snprintf(ret, CELL, "%" PRIu64 " us", (ns + 500) / 1000);
+    return ret;
+}
+
+static const char *known_time(int64_t ns, char *ret)
+{
+    return ns < 0 ? "-" : time_text((uint64_t)ns, ret);
+}
+
+static const char *weight_text(const struct report *report, uint64_t weight, char *ret)
+{
+    if (report->weight_is_ns)
+        return time_text(weight, ret);
+    snprintf(ret, CELL, "%" PRIu64, weight);
+    return ret;
+}
+
+static double percent(uint64_t part, uint64_t whole)
+{
+    return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+/* Names come from other people's files: nothing in them moves the cursor. */
+static void print_name(FILE *out, const char *name)
+{
+    for (; *name; name++)
+        fputc((unsigned char)*name < ' ' || *name == 0x7f ? '?' : *name, out);
+}
+
+static size_t shown(size_t count, const struct report_style *style)
+{
+    return style->top && count > style->top ? style->top : count;
+}
+
+static void print_rest(size_t count, size_t printed, FILE *out)
+{
+    if (count > printed)
+        fprintf(out, "  ... %zu more; --top 0 shows all\n", count - printed);
+}
+
+static void print_head(const struct report *report, FILE *out)
+{
+    static const char *const facts[] = {"command", "event", "sample_source", "host"};
+    char *values[4], time[CELL];
+
+    for (size_t i = 0; i < 4; i++)
+        values[i] = recording_fact(report->recording, facts[i]);
+    fprintf(out, "%s%s%" PRIu64 " samples of %s (%s) in %s, %" PRIu64 " lost\n",
+            values[0] ? values[0] : "", values[0] ? ": " : "", report->samples,
+            values[1] ? values[1] : "?", values[2] ? values[2] : "?",
+            time_text(report->span_ns, time), report->lost);
+    if (!report->recording->complete)
+        fprintf(out, "note: the recording was cut off; this is what had been written\n");
+    for (size_t i = 0; i < 4; i++)
+        free(values[i]);
+}
+
+static void print_functions(const struct report *report, const struct report_style *style,
+                            FILE *out)
+{
+    size_t count = shown(report->function_count, style);
+
+    fprintf(out, "\n%10s %7s", report->weight_is_ns ? "ON CPU" : "EVENTS", "SHARE");
+    if (report->has_stacks)
+        fprintf(out, "  %10s %7s", "WITH CALLS", "SHARE");
+    fprintf(out, "  %8s  %s\n", "SAMPLES", "FUNCTION");
+    for (size_t i = 0; i < count; i++) {
+        const struct report_function *row = &report->functions[i];
+        char self[CELL], total[CELL];
+
+        fprintf(out, "%10s %6.2f%%", weight_text(report, row->self, self),
+                percent(row->self, report->weight));
+        if (report->has_stacks)
+            fprintf(out, "  %10s %6.2f%%", weight_text(report, row->total, total),
+                    percent(row->total, report->weight));
+        fprintf(out, "  %8" PRIu64 "  ", row->samples);
+        print_name(out, row->name);
+        if (*row->file) {
+            fputs("  ", out);
+            print_name(out, row->file);
+        }
+        fputc('\n', out);
+    }
+    print_rest(report->function_count, count, out);
+}
+
+static void print_threads(const struct report *report, const struct report_style *style, FILE *out)
+{
+    size_t count = shown(report->thread_count, style);
+
+    fprintf(out, "\n%10s %7s  %8s", report->weight_is_ns ? "ON CPU" : "EVENTS", "SHARE", "SAMPLES");
+    if (report->has_switches)
+        fprintf(out, "  %10s %10s %10s", "RUN", "READY", "WAIT");
+    fprintf(out, "  %7s %7s  %s\n", "PID", "TID", "THREAD");
+    for (size_t i = 0; i < count; i++) {
+        const struct report_thread *row = &report->threads[i];
+        const struct recorded_thread *thread = &report->recording->threads[row->thread];
+        char text[4][CELL];
+
+        fprintf(out, "%10s %6.2f%%  %8" PRIu64, weight_text(report, row->weight, text[0]),
+                percent(row->weight, report->weight), row->samples);
+        if (report->has_switches)
+            fprintf(out, "  %10s %10s %10s", time_text(row->run_ns, text[1]),
+                    time_text(row->ready_ns, text[2]), time_text(row->wait_ns, text[3]));
+        fprintf(out, "  %7" PRId64 " %7" PRId64 "  ", thread->pid, thread->tid);
+        print_name(out, thread->name);
+        fputc('\n', out);
+    }
+    print_rest(report->thread_count, count, out);
+}
+
+static void print_waits(const struct report *report, const struct report_style *style, FILE *out)
+{
+    size_t count = shown(report->wait_count, style);
+
+    if (!report->has_switches) {
+        fputs("\nno switches were recorded: waits are not known\n", out);
+        return;
+    }
+    fprintf(out, "\n%10s %10s  %-8s %-12s %s\n", "OFF CPU", "TIMES", "STATE", "CAUSE",
+            "WAIT REASON");
+    for (size_t i = 0; i < count; i++) {
+        const struct report_wait *row = &report->waits[i];
+        const char *reason = report_reason(row->reason);
+        char time[CELL];
+
+        fprintf(out, "%10s %10" PRIu64 "  %-8s %-12s %s\n", time_text(row->ns, time), row->count,
+                row->ready ? "ready" : "waiting", *row->cause ? row->cause : "-",
+                reason ? reason : "-");
+    }
+    print_rest(report->wait_count, count, out);
+}
+
+static void print_processors(const struct report *report, FILE *out)
+{
+    fprintf(out, "\n%4s %8s %10s %10s %10s %10s %10s %10s %10s\n", "CPU", "SAMPLES", "RECORDED",
+            "USER", "KERNEL", "DPC", "INTERRUPT", "STEAL", "IDLE");
+    for (size_t i = 0; i < report->processor_count; i++) {
+        const struct report_processor *row = &report->processors[i];
+        char text[7][CELL];
+
+        fprintf(out, "%4u %8" PRIu64 " %10s %10s %10s %10s %10s %10s %10s\n", row->cpu,
+                row->samples, report->has_switches ? time_text(row->run_ns, text[0]) : "-",
+                known_time(row->user_ns, text[1]), known_time(row->kernel_ns, text[2]),
+                known_time(row->dpc_ns, text[3]), known_time(row->interrupt_ns, text[4]),
+                known_time(row->steal_ns, text[5]), known_time(row->idle_ns, text[6]));
+    }
+}
+
+/* The threads that fill the most cells get letters. */
+#define LETTERS 26
+struct letters {
+    size_t thread[LETTERS];
+    size_t count;
+};
+
+static void choose_letters(const struct report *report, struct letters *ret)
+{
+    size_t *cells = calloc(report->recording->thread_count + 1, sizeof(*cells));
+
+    ret->count = 0;
+    for (size_t i = 0; cells && i < report->processor_count; i++) {
+        for (size_t j = 0; j < REPORT_CELLS; j++) {
+            size_t thread = report->processors[i].cells[j].thread;
+
+            if (thread != SIZE_MAX)
+                cells[thread]++;
+        }
+    }
+    while (cells && ret->count < LETTERS) {
+        size_t best = 0;
+
+        for (size_t i = 1; i < report->recording->thread_count; i++) {
+            if (cells[i] > cells[best])
+                best = i;
+        }
+        if (!cells[best])
+            break;
+        cells[best] = 0;
+        ret->thread[ret->count++] = best;
+    }
+    free(cells);
+}
+
+static char letter_of(const struct letters *letters, const struct report_cell *cell,
+                      uint64_t cell_ns)
+{
+    if (cell->thread == SIZE_MAX || cell->busy_ns * 20 < cell_ns)
+        return '.';
+    for (size_t i = 0; i < letters->count; i++) {
+        if (letters->thread[i] == cell->thread)
+            return (char)((cell->busy_ns * 2 >= cell_ns ? 'A' : 'a') + (int)i);
+    }
+    return '+';
+}
+
+static void print_timeline(const struct report *report, FILE *out)
+{
+    struct letters letters;
+    char time[CELL];
+
+    if (!report->has_switches) {
+        fputs("\nno switches were recorded: there is no line of time\n", out);
+        return;
+    }
+    choose_letters(report, &letters);
+    fprintf(out,
+            "\nTIME  each column is %s: capital: a thread ran half of it or more, small: "
+            "less, '.' below 1/20\n",
+            time_text(report->span_ns / REPORT_CELLS, time));
+    for (size_t i = 0; i < report->processor_count; i++) {
+        fprintf(out, "%4u  ", report->processors[i].cpu);
+        for (size_t j = 0; j < REPORT_CELLS; j++)
+            fputc(letter_of(&letters, &report->processors[i].cells[j],
+                            report->span_ns / REPORT_CELLS),
+                  out);
+        fputc('\n', out);
+    }
+    for (size_t i = 0; i < letters.count; i++) {
+        const struct recorded_thread *thread = &report->recording->threads[letters.thread[i]];
+
+        fprintf(out, "%s%c ", i % 4 ? "   " : i ? "\n      " : "      ", (char)('A' + (int)i));
+        print_name(out, thread->name);
+        fprintf(out, " (%" PRId64 ")", thread->tid);
+    }
+    fputc('\n', out);
+}
+
+void report_print_text(const struct report *report, const struct report_style *style, FILE *out)
+{
+    print_head(report, out);
+    if (style->tables & REPORT_FUNCTIONS)
+        print_functions(report, style, out);
+    if (style->tables & REPORT_THREADS)
+        print_threads(report, style, out);
+    if (style->tables & REPORT_WAITS)
+        print_waits(report, style, out);
+    if (style->tables & REPORT_PROCESSORS)
+        print_processors(report, out);
+    if (style->tables & REPORT_TIMELINE)
+        print_timeline(report, out);
+}

@@ -1,0 +1,613 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "rings.h"
+
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "error.h"
+
+#define RING_BYTES_MAX (2u << 20)
+#define RING_BYTES_MIN (32u << 10)
+#define PARANOID       "kernel.perf_event_paranoid"
+
+#ifndef PERF_RECORD_MISC_MMAP_BUILD_ID
+#define PERF_RECORD_MISC_MMAP_BUILD_ID (1 << 14)
+#endif
+
+struct ring {
+    uint32_t cpu;
+    int fd; /* the event whose ring it is; -1: none yet */
+    struct perf_event_mmap_page *page;
+    uint8_t *data;
+    size_t bytes;
+};
+
+/* A record that was taken and not handed on yet. */
+struct taken {
+    uint64_t time;
+    size_t offset, order; /* in the store; of arrival */
+    uint32_t cpu;
+};
+
+struct rings {
+    struct perf_event_attr attr;
+    bool user_only;
+    struct ring *rings;
+    size_t count;
+    int *fds; /* of all events */
+    size_t fd_count;
+    uint8_t *store;
+    size_t used, room;
+    struct taken *taken;
+    size_t taken_count, taken_room, order;
+    uint64_t settled; /* what is older than this has arrived */
+};
+
+/* ---- opening --------------------------------------------------------------- */
+
+static void set_attr(struct perf_event_attr *attr, const struct prcb_counter_event *event,
+                     const struct rings_options *options)
+{
+    *attr = (struct perf_event_attr){
+        .size = sizeof(*attr),
+        .type = event->type,
+        .config = event->config,
+        .config1 = event->config1,
+        .config2 = event->config2,
+        .exclude_user = !!(event->flags & PRCB_COUNTER_EVENT_NO_USER),
+        .exclude_kernel = !!(event->flags & PRCB_COUNTER_EVENT_NO_KERNEL),
+        .sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU |
+                       PERF_SAMPLE_PERIOD,
+        .sample_id_all = 1,
+        .disabled = 1,
+        .enable_on_exec = options->on_exec,
+        .inherit = 1,
+        .mmap = 1,
+        .mmap2 = 1,
+        .build_id = 1,
+        .comm = 1,
+        .comm_exec = 1,
+        .task = 1,
+        .context_switch = options->switches,
+        .exclude_guest = 1,
+        .exclude_idle = 1,
+        .use_clockid = 1,
+        .clockid = CLOCK_MONOTONIC,
+        .read_format = 0,
+    };
+    if (options->stacks)
+        attr->sample_type |= PERF_SAMPLE_CALLCHAIN;
+    if (!options->samples) {
+        attr->type = PERF_TYPE_SOFTWARE;
+        attr->config = PERF_COUNT_SW_DUMMY;
+    } else if (options->frequency) {
+        attr->freq = 1;
+        attr->sample_freq = options->rate;
+    } else {
+        attr->sample_period = options->rate;
+    }
+}
+
+int rings_open(const struct rings_options *options, struct rings **ret, struct prcb_error *err)
+{
+    struct prcb_counter_event event = {0};
+    long count = sysconf(_SC_NPROCESSORS_CONF);
+    struct rings *rings;
+    int result = prcb_counter_event(options->event, &event, err);
+
+    if (result)
+        return result;
+    rings = calloc(1, sizeof(*rings));
+    if (rings)
+        rings->rings = calloc((size_t)count, sizeof(*rings->rings));
+    if (!rings || !rings->rings) {
+        free(rings);
+        return prcb_fail(err, -ENOMEM, "out of memory");
+    }
+    rings->count = (size_t)count;
+    for (size_t i = 0; i < rings->count; i++) {
+        rings->rings[i].cpu = (uint32_t)i;
+        rings->rings[i].fd = -1;
+    }
+    set_attr(&rings->attr, &event, options);
+    *ret = rings;
+    return 0;
+}
+
+void rings_close(struct rings *rings)
+{
+    if (!rings)
+        return;
+    for (size_t i = 0; i < rings->count; i++) {
+        struct ring *ring = &rings->rings[i];
+
+        if (ring->page)
+            munmap(ring->page, ring->bytes + (size_t)sysconf(_SC_PAGESIZE));
+    }
+    for (size_t i = 0; i < rings->fd_count; i++)
+        close(rings->fds[i]);
+    free(rings->fds);
+    free(rings->rings);
+    free(rings->store);
+    free(rings->taken);
+    free(rings);
+}
+
+static int open_event(struct rings *rings, pid_t tid, uint32_t cpu)
+{
+    int fd =
+        (int)syscall(SYS_perf_event_open, &rings->attr, tid, (int)cpu, -1, PERF_FLAG_FD_CLOEXEC);
+
+    return fd < 0 ? -errno : fd;
+}
+
+/* What the kernel may not let us or not know is left out, one thing after the other. */
+static int open_as_allowed(struct rings *rings, pid_t tid, uint32_t cpu)
+{
+    int fd = open_event(rings, tid, cpu);
+
+    if ((fd == -EINVAL || fd == -E2BIG) && rings->attr.build_id && !rings->fd_count) {
+        rings->attr.build_id = 0; /* before 5.12 */
+        fd = open_event(rings, tid, cpu);
+    }
+    if ((fd == -EACCES || fd == -EPERM) && !rings->attr.exclude_kernel && !rings->fd_count) {
+        rings->attr.exclude_kernel = 1;
+        rings->user_only = true;
+        fd = open_event(rings, tid, cpu);
+    }
+    return fd;
+}
+
+static int open_error(const struct rings *rings, int error, struct prcb_error *err)
+{
+    switch (error) {
+    case -EACCES:
+    case -EPERM:
+        return prcb_fail(err, error,
+                         "sampling is not permitted: as root or with CAP_PERFMON, or set " PARANOID
+                         " lower (2 allows one's own processes, 0 the whole system)");
+    case -EINVAL:
+        return prcb_fail(err, error,
+                         "the kernel refuses to sample this: is the rate above "
+                         "kernel.perf_event_max_sample_rate?");
+    case -ENOENT:
+    case -EOPNOTSUPP:
+    case -ENODEV:
+        return prcb_fail(err, -EOPNOTSUPP,
+                         "this event cannot be sampled on this machine; cpu-clock always can");
+    case -EMFILE:
+        return prcb_fail(err, error,
+                         "too many threads: one descriptor is needed for each thread "
+                         "and processor (ulimit -n)");
+    default:
+        return prcb_fail(err, error, "perf_event_open: %s", strerror(-error));
+    }
+}
+
+static int map_ring(struct ring *ring, int fd)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+    for (size_t bytes = RING_BYTES_MAX; bytes >= RING_BYTES_MIN; bytes /= 2) {
+        void *at = mmap(NULL, bytes + page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+        if (at != MAP_FAILED) {
+            ring->page = at;
+            ring->data = (uint8_t *)at + page;
+            ring->bytes = bytes;
+            ring->fd = fd;
+            return 0;
+        }
+        if (errno != EPERM && errno != ENOMEM)
+            break;
+    }
+    return -errno;
+}
+
+static int keep_fd(struct rings *rings, int fd)
+{
+    if (!(rings->fd_count & (rings->fd_count - 1))) {
+        size_t room = rings->fd_count ? 2 * rings->fd_count : 1;
+        int *grown = realloc(rings->fds, room * sizeof(*grown));
+
+        if (!grown)
+            return -ENOMEM;
+        rings->fds = grown;
+    }
+    rings->fds[rings->fd_count++] = fd;
+    return 0;
+}
+
+/* One event into one ring: its own, or the one that is there. */
+static int add_event(struct rings *rings, struct ring *ring, pid_t tid, struct prcb_error *err)
+{
+    int fd = open_as_allowed(rings, tid, ring->cpu), result;
+
+    if (fd == -ENODEV && rings->attr.type == PERF_TYPE_SOFTWARE)
+        return 0; /* the processor is offline */
+    if (fd < 0)
+        return fd == -ESRCH ? fd : open_error(rings, fd, err);
+    result = keep_fd(rings, fd);
+    if (result) {
+        close(fd);
+        return prcb_fail(err, result, "out of memory");
+    }
+    if (ring->fd < 0) {
+        result = map_ring(ring, fd);
+        if (result)
+            return prcb_fail(err, result,
+                             "no memory for the ring of processor %u: %s "
+                             "(kernel.perf_event_mlock_kb)",
+                             ring->cpu, strerror(-result));
+    } else if (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring->fd)) {
+        return prcb_fail(err, -errno, "PERF_EVENT_IOC_SET_OUTPUT: %s", strerror(errno));
+    }
+    return 0;
+}
+
+static int add(struct rings *rings, pid_t tid, struct prcb_error *err)
+{
+    int result = 0;
+
+    for (size_t i = 0; i < rings->count && !result; i++)
+        result = add_event(rings, &rings->rings[i], tid, err);
+    return result;
+}
+
+int rings_add_thread(struct rings *rings, pid_t tid, struct prcb_error *err)
+{
+    return add(rings, tid, err);
+}
+
+int rings_add_all(struct rings *rings, struct prcb_error *err)
+{
+    rings->attr.inherit = 0;
+    return add(rings, -1, err);
+}
+
+bool rings_user_only(const struct rings *rings)
+{
+    return rings->user_only;
+}
+
+void rings_start(struct rings *rings)
+{
+    for (size_t i = 0; i < rings->fd_count; i++)
+        ioctl(rings->fds[i], PERF_EVENT_IOC_ENABLE, 0);
+}
+
+void rings_stop(struct rings *rings)
+{
+    for (size_t i = 0; i < rings->fd_count; i++)
+        ioctl(rings->fds[i], PERF_EVENT_IOC_DISABLE, 0);
+}
+
+/* ---- from bytes to records ------------------------------------------------- */
+
+/* What stands at the end of every record but a sample: sample_id_all's TID, TIME, CPU. */
+struct tail {
+    uint32_t pid, tid;
+    uint64_t time;
+    uint32_t cpu, pad;
+};
+
+static uint64_t time_of(const struct perf_event_header *head)
+{
+    uint64_t time;
+
+    if (head->type == PERF_RECORD_SAMPLE) /* header, ip, pid and tid, time */
+        memcpy(&time, (const uint8_t *)head + sizeof(*head) + 16, sizeof(time));
+    else
+        memcpy(&time,
+               (const uint8_t *)head + head->size - sizeof(struct tail) +
+                   offsetof(struct tail, time),
+               sizeof(time));
+    return time;
+}
+
+static bool decode_sample(const struct perf_event_header *head, struct ring_event *ret)
+{
+    const struct {
+        uint64_t ip;
+        int32_t pid, tid;
+        uint64_t time;
+        uint32_t cpu, pad;
+        uint64_t period;
+        uint64_t chain_count;
+        uint64_t chain[];
+    } *sample = (const void *)(head + 1);
+    size_t bytes = head->size - sizeof(*head);
+
+    if (bytes < 40)
+        return false;
+    ret->kind = RING_SAMPLE;
+    ret->ip = sample->ip;
+    ret->pid = sample->pid;
+    ret->tid = sample->tid;
+    ret->weight = sample->period;
+    ret->cpu = sample->cpu;
+    ret->kernel = (head->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL;
+    if (bytes >= 48 && sample->chain_count <= (bytes - 48) / 8) {
+        ret->chain = sample->chain;
+        ret->chain_count = sample->chain_count;
+    }
+    return true;
+}
+
+static bool decode_map(const struct perf_event_header *head, struct ring_event *ret)
+{
+    const struct {
+        int32_t pid, tid;
+        uint64_t start, length, offset;
+        union {
+            struct {
+                uint32_t major, minor;
+                uint64_t inode, generation;
+            };
+            struct {
+                uint8_t size, zero[3];
+                uint8_t id[20];
+            } build;
+        };
+        uint32_t protection, flags;
+        char file[];
+    } *map = (const void *)(head + 1);
+    size_t fixed = sizeof(*head) + 64 + sizeof(struct tail);
+
+    if (head->size <= fixed || !memchr(map->file, '\0', head->size - fixed))
+        return false;
+    ret->kind = RING_MAP;
+    ret->pid = map->pid;
+    ret->tid = map->tid;
+    ret->start = map->start;
+    ret->length = map->length;
+    ret->file_offset = map->offset;
+    ret->file = map->file;
+    if (head->misc & PERF_RECORD_MISC_MMAP_BUILD_ID && map->build.size <= 20 && map->build.size) {
+        ret->build_id = map->build.id;
+        ret->build_id_size = map->build.size;
+    }
+    return true;
+}
+
+static bool decode_name(const struct perf_event_header *head, struct ring_event *ret)
+{
+    const struct {
+        int32_t pid, tid;
+        char name[];
+    } *comm = (const void *)(head + 1);
+    size_t fixed = sizeof(*head) + 8 + sizeof(struct tail);
+
+    if (head->size <= fixed || !memchr(comm->name, '\0', head->size - fixed))
+        return false;
+    ret->kind = RING_NAME;
+    ret->pid = comm->pid;
+    ret->tid = comm->tid;
+    ret->name = comm->name;
+    ret->exec = head->misc & PERF_RECORD_MISC_COMM_EXEC;
+    return true;
+}
+
+static bool decode_task(const struct perf_event_header *head, struct ring_event *ret)
+{
+    const struct {
+        int32_t pid, parent_pid, tid, parent_tid;
+        uint64_t time;
+    } *task = (const void *)(head + 1);
+
+    if (head->size < sizeof(*head) + sizeof(*task))
+        return false;
+    ret->kind = head->type == PERF_RECORD_FORK ? RING_FORK : RING_EXIT;
+    ret->pid = task->pid;
+    ret->tid = task->tid;
+    ret->parent_pid = task->parent_pid;
+    ret->parent_tid = task->parent_tid;
+    return true;
+}
+
+static bool decode_switch(const struct perf_event_header *head, struct ring_event *ret)
+{
+    const struct {
+        int32_t pid, tid;
+    } *other = (const void *)(head + 1);
+
+    ret->kind = RING_SWITCH;
+    ret->out = head->misc & PERF_RECORD_MISC_SWITCH_OUT;
+    ret->preempted = head->misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT;
+    if (head->type == PERF_RECORD_SWITCH_CPU_WIDE) {
+        ret->both = true;
+        ret->other_pid = other->pid;
+        ret->other_tid = other->tid;
+    }
+    return true;
+}
+
+/* PERF_RECORD_LOST has the event's id before the count, PERF_RECORD_LOST_SAMPLES not. */
+static bool decode_lost(const struct perf_event_header *head, struct ring_event *ret)
+{
+    const uint64_t *words = (const void *)(head + 1);
+
+    ret->kind = RING_LOST;
+    ret->lost = words[head->type == PERF_RECORD_LOST];
+    return true;
+}
+
+/* False: no record that anybody here wants. */
+static bool decode(const struct perf_event_header *head, struct ring_event *ret)
+{
+    const struct tail *tail = (const void *)((const uint8_t *)head + head->size - sizeof(*tail));
+
+    if (head->type == PERF_RECORD_SAMPLE)
+        return decode_sample(head, ret);
+    ret->pid = (int32_t)tail->pid;
+    ret->tid = (int32_t)tail->tid;
+    switch (head->type) {
+    case PERF_RECORD_MMAP2:
+        return decode_map(head, ret);
+    case PERF_RECORD_COMM:
+        return decode_name(head, ret);
+    case PERF_RECORD_FORK:
+    case PERF_RECORD_EXIT:
+        return decode_task(head, ret);
+    case PERF_RECORD_SWITCH:
+    case PERF_RECORD_SWITCH_CPU_WIDE:
+        return decode_switch(head, ret);
+    case PERF_RECORD_LOST:
+    case PERF_RECORD_LOST_SAMPLES:
+        return decode_lost(head, ret);
+    default:
+        return false;
+    }
+}
+
+/* ---- taking and ordering --------------------------------------------------- */
+
+static int make_room(struct rings *rings, size_t bytes)
+{
+    if (rings->used + bytes > rings->room) {
+        size_t room = 2 * (rings->used + bytes);
+        uint8_t *grown = realloc(rings->store, room);
+
+        if (!grown)
+            return -ENOMEM;
+        rings->store = grown;
+        rings->room = room;
+    }
+    if (rings->taken_count == rings->taken_room) {
+        size_t room = rings->taken_room ? 2 * rings->taken_room : 1024;
+        struct taken *grown = realloc(rings->taken, room * sizeof(*grown));
+
+        if (!grown)
+            return -ENOMEM;
+        rings->taken = grown;
+        rings->taken_room = room;
+    }
+    return 0;
+}
+
+/* Copies out of a ring, over its end where need be. */
+static void copy_out(const struct ring *ring, uint64_t at, void *to, size_t bytes)
+{
+    size_t from = at & (ring->bytes - 1), first = ring->bytes - from;
+
+    if (first > bytes)
+        first = bytes;
+    memcpy(to, ring->data + from, first);
+    memcpy((uint8_t *)to + first, ring->data, bytes - first);
+}
+
+static int take(struct rings *rings, struct ring *ring, unsigned *ret_full)
+{
+    /* Pairs with the kernel's store of data_head behind the records. */
+    uint64_t head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
+    uint64_t at = ring->page->data_tail;
+    unsigned full = (unsigned)((head - at) * 100 / ring->bytes);
+    int result = 0;
+
+    if (full > *ret_full)
+        *ret_full = full;
+    while (at < head) {
+        struct perf_event_header record;
+
+        copy_out(ring, at, &record, sizeof(record));
+        if (record.size < sizeof(record) + sizeof(struct tail)) {
+            at += record.size >= sizeof(record) ? record.size : head - at;
+            continue;
+        }
+        result = make_room(rings, record.size);
+        if (result)
+            break;
+        copy_out(ring, at, rings->store + rings->used, record.size);
+        rings->taken[rings->taken_count++] = (struct taken){
+            .time = time_of((const void *)(rings->store + rings->used)),
+            .offset = rings->used,
+            .order = rings->order++,
+            .cpu = ring->cpu,
+        };
+        rings->used += record.size;
+        at += record.size;
+    }
+    /* Pairs with the kernel's load of data_tail before it writes over what was read. */
+    __atomic_store_n(&ring->page->data_tail, at, __ATOMIC_RELEASE);
+    return result;
+}
+
+static int by_time(const void *left, const void *right)
+{
+    const struct taken *a = left, *b = right;
+
+    if (a->time != b->time)
+        return a->time < b->time ? -1 : 1;
+    return a->order < b->order ? -1 : 1;
+}
+
+/* Drops the first records, moving the rest to the beginning of the store. */
+static void drop(struct rings *rings, size_t handed)
+{
+    size_t used = 0;
+
+    /* The rest is in the order of time; its bytes are moved in the order they lie. */
+    memmove(rings->taken, rings->taken + handed,
+            (rings->taken_count - handed) * sizeof(*rings->taken));
+    rings->taken_count -= handed;
+    if (rings->taken_count) {
+        uint8_t *fresh = malloc(rings->room);
+
+        if (!fresh)
+            return; /* the bytes stay where they are; the next time will do */
+        for (size_t i = 0; i < rings->taken_count; i++) {
+            const struct perf_event_header *head =
+                (const void *)(rings->store + rings->taken[i].offset);
+
+            memcpy(fresh + used, head, head->size);
+            rings->taken[i].offset = used;
+            used += ((const struct perf_event_header *)(const void *)(fresh + used))->size;
+        }
+        free(rings->store);
+        rings->store = fresh;
+    }
+    rings->used = used;
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+int rings_drain(struct rings *rings, bool last, int (*fn)(const struct ring_event *, void *),
+                void *ctx, unsigned *ret_full)
+{
+    uint64_t begun = now_ns(), settled = last ? UINT64_MAX : rings->settled;
+    unsigned full = 0;
+    size_t i;
+    int result = 0;
+
+    for (i = 0; i < rings->count && !result; i++) {
+        if (rings->rings[i].page)
+            result = take(rings, &rings->rings[i], &full);
+    }
+    qsort(rings->taken, rings->taken_count, sizeof(*rings->taken), by_time);
+    for (i = 0; i < rings->taken_count && rings->taken[i].time <= settled && !result; i++) {
+        struct ring_event event = {.time_ns = rings->taken[i].time, .cpu = rings->taken[i].cpu};
+
+        if (decode((const void *)(rings->store + rings->taken[i].offset), &event))
+            result = fn(&event, ctx);
+    }
+    drop(rings, i);
+    /* A record with an earlier stamp was being written at most while this pass began: the
+     * next pass will have it. */
+    rings->settled = begun;
+    *ret_full = full;
+    return result;
+}

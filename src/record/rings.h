@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * perf events that sample, and the rings they write to, one a processor: opened,
+ * read, and handed on in the order of time, whatever processor a record came from.
+ *
+ * Threads  One at a time.
+ * Errors   0 or -errno, words in *err.
+ */
+#ifndef PRCB_RECORD_RINGS_H
+#define PRCB_RECORD_RINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <prcb/counters.h>
+
+struct rings_options {
+    const char *event; /* as prcb_counters_open names it */
+    bool frequency;    /* rate is per second; else one sample in so many events */
+    uint64_t rate;
+    bool samples;  /* false: switches, threads and maps only */
+    bool stacks;   /* chains of frame pointers */
+    bool switches; /* a record when a thread leaves or gets a processor */
+    bool on_exec;  /* begin with the next exec of the thread */
+};
+
+enum ring_kind {
+    RING_SAMPLE,
+    RING_SWITCH,
+    RING_MAP,
+    RING_NAME,
+    RING_FORK,
+    RING_EXIT,
+    RING_LOST,
+};
+
+/* One record. Pointers last until the function it was handed to returns. */
+struct ring_event {
+    enum ring_kind kind;
+    uint64_t time_ns; /* CLOCK_MONOTONIC */
+    uint32_t cpu;
+    int32_t pid, tid; /* -1: already gone */
+    /* RING_SAMPLE */
+    uint64_t ip, weight;
+    bool kernel;
+    const uint64_t *chain; /* as the kernel wrote it, with its marks; NULL: none */
+    size_t chain_count;
+    /* RING_SWITCH */
+    bool out, preempted;
+    bool both; /* the whole processor is watched: other_* are set */
+    int32_t other_pid, other_tid;
+    /* RING_MAP */
+    uint64_t start, length, file_offset;
+    const char *file;
+    const uint8_t *build_id; /* NULL: not told */
+    size_t build_id_size;
+    /* RING_NAME */
+    const char *name;
+    bool exec;
+    /* RING_FORK */
+    int32_t parent_pid, parent_tid;
+    /* RING_LOST */
+    uint64_t lost;
+};
+
+struct rings; /* opaque */
+
+/* Makes rings for every processor; no event is in them yet. */
+int rings_open(const struct rings_options *options, struct rings **ret, struct prcb_error *err);
+void rings_close(struct rings *rings); /* NULL is allowed */
+
+/* Samples a thread and all that it starts. -ESRCH: it has ended. */
+int rings_add_thread(struct rings *rings, pid_t tid, struct prcb_error *err);
+/* Samples every thread of the system. */
+int rings_add_all(struct rings *rings, struct prcb_error *err);
+
+/* After the first event was added: what is sampled is user mode only, as nothing else is
+ * allowed. */
+bool rings_user_only(const struct rings *rings);
+/* Starts what was not opened with on_exec; stops everything. */
+void rings_start(struct rings *rings);
+void rings_stop(struct rings *rings);
+
+/* Takes what the rings hold and calls fn for what is old enough that nothing older can
+ * come; last: for all. *ret_full is how full the fullest ring was, in percent. Returns
+ * fn's first value that is not 0, or -ENOMEM. */
+int rings_drain(struct rings *rings, bool last, int (*fn)(const struct ring_event *, void *),
+                void *ctx, unsigned *ret_full);
+
+#endif

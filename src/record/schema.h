@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The tables of a recording, version RECORD_VERSION; docs/record-file.md says what
+ * each column means, and a test compares the two. Columns are only ever added.
+ */
+#ifndef PRCB_RECORD_SCHEMA_H
+#define PRCB_RECORD_SCHEMA_H
+
+/* clang-format off */
+#define RECORD_FUNCTIONS(temporary)                                                               \
+    "CREATE " temporary " TABLE functions("                                                       \
+    "id INTEGER PRIMARY KEY, name TEXT, file TEXT);"                                              \
+    "CREATE " temporary " TABLE stack_functions("                                                 \
+    "stack INTEGER PRIMARY KEY, function INTEGER);"
+
+#define RECORD_SCHEMA                                                                             \
+    "CREATE TABLE facts("                                                                         \
+    "name TEXT PRIMARY KEY, value TEXT);"                                                         \
+    "CREATE TABLE threads("                                                                       \
+    "id INTEGER PRIMARY KEY, pid INTEGER, tid INTEGER, parent_pid INTEGER, name TEXT, "           \
+    "start_ns INTEGER, end_ns INTEGER);"                                                          \
+    "CREATE TABLE maps("                                                                          \
+    "id INTEGER PRIMARY KEY, pid INTEGER, time_ns INTEGER, start INTEGER, length INTEGER, "       \
+    "file_offset INTEGER, file TEXT, build_id TEXT);"                                             \
+    "CREATE TABLE stacks("                                                                        \
+    "id INTEGER PRIMARY KEY, caller INTEGER, kernel INTEGER, map INTEGER, address INTEGER);"      \
+    "CREATE TABLE samples("                                                                       \
+    "time_ns INTEGER, cpu INTEGER, thread INTEGER, stack INTEGER, weight INTEGER);"               \
+    "CREATE TABLE switches("                                                                      \
+    "time_ns INTEGER, cpu INTEGER, old_thread INTEGER, new_thread INTEGER, state TEXT, "          \
+    "cause TEXT, reason INTEGER, ready_ns INTEGER, pebs_index INTEGER);"                          \
+    "CREATE TABLE processor_times("                                                               \
+    "time_ns INTEGER, cpu INTEGER, user_ns INTEGER, kernel_ns INTEGER, idle_ns INTEGER, "         \
+    "dpc_ns INTEGER, interrupt_ns INTEGER, steal_ns INTEGER);"                                    \
+    "CREATE TABLE losses("                                                                        \
+    "time_ns INTEGER, cpu INTEGER, what TEXT, count INTEGER);"                                    \
+    RECORD_FUNCTIONS("")                                                                          \
+    "CREATE VIEW sampled AS SELECT "                                                              \
+    "s.time_ns, s.cpu, t.pid, t.tid, t.name AS thread, f.name AS function, f.file, k.kernel, "    \
+    "s.weight, s.stack FROM samples s LEFT JOIN threads t ON t.id = s.thread "                    \
+    "LEFT JOIN stacks k ON k.id = s.stack "                                                       \
+    "LEFT JOIN stack_functions sf ON sf.stack = s.stack "                                         \
+    "LEFT JOIN functions f ON f.id = sf.function;"
+/* clang-format on */
+
+#endif

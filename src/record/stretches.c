@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "stretches.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sqlite3.h>
+
+#include "error.h"
+
+/* Where a thread is between two switches. */
+struct state {
+    enum { UNSEEN, ON, OFF, GONE } at;
+    bool ready; /* OFF: it could run */
+    uint32_t cpu;
+    uint64_t since;
+    char cause[24];
+    int reason;
+};
+
+struct walk {
+    const struct recording *recording;
+    struct state *states;
+    int (*fn)(const struct stretch *stretch, void *ctx);
+    void *ctx;
+};
+
+static int tell(const struct walk *walk, const struct stretch *stretch)
+{
+    return stretch->end_ns > stretch->start_ns ? walk->fn(stretch, walk->ctx) : 0;
+}
+
+/* A thread that was off until now, of which it was ready for the last ready_ns (negative:
+ * not known). */
+static int tell_off(const struct walk *walk, size_t thread, uint64_t now, int64_t ready_ns,
+                    bool open)
+{
+    const struct state *state = &walk->states[thread];
+    uint64_t off = now > state->since ? now - state->since : 0, ready = 0;
+    struct stretch stretch = {
+        .kind = state->ready ? STRETCH_READY : STRETCH_WAITING,
+        .thread = thread,
+        .start_ns = state->since,
+        .end_ns = now,
+        .open = open,
+        .cause = state->cause,
+        .reason = state->reason,
+    };
+    int result;
+
+    if (!state->ready && ready_ns > 0)
+        ready = (uint64_t)ready_ns < off ? (uint64_t)ready_ns : off;
+    stretch.end_ns = now - ready;
+    result = tell(walk, &stretch);
+    if (result || !ready)
+        return result;
+    stretch.kind = STRETCH_READY;
+    stretch.start_ns = now - ready;
+    stretch.end_ns = now;
+    return tell(walk, &stretch);
+}
+
+static int tell_on(const struct walk *walk, size_t thread, uint64_t now, bool open)
+{
+    const struct state *state = &walk->states[thread];
+
+    return tell(walk, &(struct stretch){
+                          .kind = STRETCH_RUNNING,
+                          .thread = thread,
+                          .cpu = state->cpu,
+                          .start_ns = state->since,
+                          .end_ns = now,
+                          .open = open,
+                          .cause = "",
+                          .reason = -1,
+                      });
+}
+
+/* The first that is seen of a thread: it has been so since it began, or since the
+ * recording did. */
+static void see(struct walk *walk, size_t thread, bool on, uint32_t cpu)
+{
+    const struct recorded_thread *row = &walk->recording->threads[thread];
+    struct state *state = &walk->states[thread];
+
+    state->at = on ? ON : OFF;
+    state->since =
+        row->start_ns > walk->recording->start_ns ? row->start_ns : walk->recording->start_ns;
+    state->cpu = cpu;
+    state->reason = -1;
+    state->ready = row->start_ns > walk->recording->start_ns; /* new threads begin so */
+}
+
+static int leave(struct walk *walk, size_t thread, uint64_t now, uint32_t cpu, sqlite3_stmt *row)
+{
+    const char *how = (const char *)sqlite3_column_text(row, 4);
+    const char *cause = (const char *)sqlite3_column_text(row, 5);
+    struct state *state = &walk->states[thread];
+    int result = 0;
+
+    if (state->at == UNSEEN)
+        see(walk, thread, true, cpu);
+    if (state->at == ON)
+        result = tell_on(walk, thread, now, false);
+    state->at = how && !strcmp(how, "ended") ? GONE : OFF;
+    state->ready = how && !strcmp(how, "ready");
+    state->since = now;
+    snprintf(state->cause, sizeof(state->cause), "%s", cause ? cause : "");
+    state->reason = sqlite3_column_type(row, 6) == SQLITE_NULL ? -1 : sqlite3_column_int(row, 6);
+    return result;
+}
+
+static int come(struct walk *walk, size_t thread, uint64_t now, uint32_t cpu, sqlite3_stmt *row)
+{
+    struct state *state = &walk->states[thread];
+    int64_t ready_ns =
+        sqlite3_column_type(row, 7) == SQLITE_NULL ? -1 : sqlite3_column_int64(row, 7);
+    int result = 0;
+
+    if (state->at == UNSEEN) {
+        see(walk, thread, false, cpu);
+        /* What it did before the recording is not known. */
+        if (!state->ready)
+            state->at = ON;
+    }
+    if (state->at == OFF)
+        result = tell_off(walk, thread, now, ready_ns, false);
+    state->at = ON;
+    state->since = now;
+    state->cpu = cpu;
+    return result;
+}
+
+static int on_switch(sqlite3_stmt *row, void *ctx)
+{
+    struct walk *walk = ctx;
+    uint64_t now = (uint64_t)sqlite3_column_int64(row, 0);
+    uint32_t cpu = (uint32_t)sqlite3_column_int64(row, 1);
+    size_t old = recording_thread(walk->recording, sqlite3_column_int64(row, 2));
+    size_t new = recording_thread(walk->recording, sqlite3_column_int64(row, 3));
+    int result = 0;
+
+    if (old != SIZE_MAX)
+        result = leave(walk, old, now, cpu, row);
+    if (!result && new != SIZE_MAX)
+        result = come(walk, new, now, cpu, row);
+    return result;
+}
+
+/* What is going on at the end of the recording, or of the thread. */
+static int close_all(struct walk *walk)
+{
+    const struct recording *r = walk->recording;
+    int result = 0;
+
+    for (size_t i = 0; i < r->thread_count && !result; i++) {
+        uint64_t end = r->threads[i].end_ns ? r->threads[i].end_ns : r->end_ns;
+        bool open = !r->threads[i].end_ns;
+
+        if (walk->states[i].at == ON)
+            result = tell_on(walk, i, end, open);
+        else if (walk->states[i].at == OFF)
+            result = tell_off(walk, i, end, 0, open);
+    }
+    return result;
+}
+
+int stretches_walk(const struct recording *recording,
+                   int (*fn)(const struct stretch *stretch, void *ctx), void *ctx,
+                   struct prcb_error *err)
+{
+    struct walk walk = {.recording = recording, .fn = fn, .ctx = ctx};
+    int result;
+
+    walk.states = calloc(recording->thread_count + 1, sizeof(*walk.states));
+    if (!walk.states)
+        return prcb_fail(err, -ENOMEM, "out of memory");
+    result = recording_query(recording,
+                             "SELECT time_ns, cpu, old_thread, new_thread, state, cause, reason, "
+                             "ready_ns FROM switches ORDER BY time_ns, rowid",
+                             on_switch, &walk, err);
+    if (!result)
+        result = close_all(&walk);
+    free(walk.states);
+    return result;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * From the switches of a recording to stretches: a thread running, ready or waiting
+ * from one moment to another.
+ */
+#ifndef PRCB_RECORD_STRETCHES_H
+#define PRCB_RECORD_STRETCHES_H
+
+#include "recording.h"
+
+enum stretch_kind { STRETCH_RUNNING, STRETCH_READY, STRETCH_WAITING };
+
+struct stretch {
+    enum stretch_kind kind;
+    size_t thread; /* index */
+    uint32_t cpu;  /* running: where */
+    uint64_t start_ns, end_ns;
+    bool open;         /* it had not ended when the recording did */
+    const char *cause; /* why the thread left the processor; "": not known */
+    int reason;        /* KWAIT_REASON of the cause; negative: not known */
+};
+
+/* Calls fn for each stretch, in the order in which they end. Stops at the first non-zero
+ * return and returns it. */
+int stretches_walk(const struct recording *recording,
+                   int (*fn)(const struct stretch *stretch, void *ctx), void *ctx,
+                   struct prcb_error *err);
+
+#endif

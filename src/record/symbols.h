@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Names of functions by address: of an ELF file with what debug information is found
+ * for it, of the kernel, and of code that a just-in-time compiler tells of in
+ * /tmp/perf-PID.map.
+ *
+ * Threads  One table by one thread at a time.
+ */
+#ifndef PRCB_RECORD_SYMBOLS_H
+#define PRCB_RECORD_SYMBOLS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct symbol {
+    uint64_t start, end; /* end: first address behind it */
+    char *name;
+    int64_t tag; /* the caller's; 0 at first */
+};
+
+struct symbols; /* the functions of one file: opaque */
+
+/* Each: 0 or -errno. */
+
+/* -ESTALE: the file is not the one with this build id (hexadecimal; NULL: not known). */
+int symbols_open_elf(const char *path, const char *build_id, struct symbols **ret);
+/* -EPERM: /proc/kallsyms hides the addresses (kernel.kptr_restrict). */
+int symbols_open_kernel(struct symbols **ret);
+int symbols_open_perf_map(pid_t pid, struct symbols **ret);
+/* The code that the kernel maps into every program, as this one has it. */
+int symbols_open_vdso(struct symbols **ret);
+void symbols_close(struct symbols *symbols); /* NULL is allowed */
+
+/* The function at a place: in an ELF file and the vdso an offset in the file, else an
+ * address. NULL: none. */
+struct symbol *symbols_find(struct symbols *symbols, uint64_t place);
+
+/* The build id of an ELF file as hexadecimal digits. */
+int symbols_build_id(const char *path, char *ret, size_t size);
+
+#endif

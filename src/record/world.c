@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "world.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BUCKETS       4096
+#define FRAMES        (1u << 16)    /* places at first; a power of two */
+#define FRAMES_MAX    (1u << 20)    /* beyond, what is known is forgotten: ids may repeat a frame */
+#define LINGER_NS     1000000000ull /* an ended thread may still be sampled */
+#define NAME_BYTES    16
+#define MAP_OF_KERNEL 1 /* row of the kernel in maps */
+
+struct map {
+    uint64_t start, end;
+    int64_t id;
+};
+
+struct process {
+    struct process *next;
+    int32_t pid;
+    uint32_t threads;
+    struct map *maps; /* by start; they do not overlap */
+    size_t map_count, map_room;
+};
+
+struct thread {
+    struct thread *next;
+    int32_t pid, tid;
+    int64_t id;
+    uint64_t ended_ns; /* 0: it lives */
+    char name[NAME_BYTES];
+    bool counted; /* among its process's threads */
+};
+
+struct frame {
+    int64_t caller, map;
+    uint64_t address;
+    int64_t id; /* 0: a free place */
+};
+
+struct world {
+    struct writer *writer;
+    struct thread *threads[BUCKETS];
+    struct process *processes[BUCKETS];
+    int64_t last_thread, last_map, last_frame;
+    struct frame *frames;
+    size_t frame_room, frame_count;
+    uint64_t swept_ns;
+};
+
+static size_t bucket(int32_t id)
+{
+    return (uint32_t)id % BUCKETS;
+}
+
+int world_open(struct writer *writer, struct world **ret)
+{
+    struct writer_map kernel = {.id = MAP_OF_KERNEL, .file = "[kernel]"};
+    struct world *world = calloc(1, sizeof(*world));
+    int result;
+
+    if (world)
+        world->frames = calloc(FRAMES, sizeof(*world->frames));
+    if (!world || !world->frames) {
+        free(world);
+        return -ENOMEM;
+    }
+    world->writer = writer;
+    world->frame_room = FRAMES;
+    world->last_map = MAP_OF_KERNEL;
+    result = writer_map(writer, &kernel);
+    if (result) {
+        world_close(world);
+        return result;
+    }
+    *ret = world;
+    return 0;
+}
+
+static void free_process(struct process *process)
+{
+    free(process->maps);
+    free(process);
+}
+
+void world_close(struct world *world)
+{
+    if (!world)
+        return;
+    for (size_t i = 0; i < BUCKETS; i++) {
+        while (world->threads[i]) {
+            struct thread *thread = world->threads[i];
+
+            world->threads[i] = thread->next;
+            free(thread);
+        }
+        while (world->processes[i]) {
+            struct process *process = world->processes[i];
+
+            world->processes[i] = process->next;
+            free_process(process);
+        }
+    }
+    free(world->frames);
+    free(world);
+}
+
+/* ---- processes and threads ------------------------------------------------- */
+
+static struct process *find_process(struct world *world, int32_t pid, bool make)
+{
+    struct process **at = &world->processes[bucket(pid)], *process;
+
+    for (process = *at; process; process = process->next) {
+        if (process->pid == pid)
+            return process;
+    }
+    process = make ? calloc(1, sizeof(*process)) : NULL;
+    if (process) {
+        process->pid = pid;
+        process->next = *at;
+        *at = process;
+    }
+    return process;
+}
+
+static void remove_process(struct world *world, struct process *gone)
+{
+    struct process **at = &world->processes[bucket(gone->pid)];
+
+    while (*at != gone)
+        at = &(*at)->next;
+    *at = gone->next;
+    free_process(gone);
+}
+
+static struct thread *find_thread(struct world *world, int32_t tid)
+{
+    struct thread *thread = world->threads[bucket(tid)];
+
+    while (thread && thread->tid != tid)
+        thread = thread->next;
+    return thread;
+}
+
+static void forget(struct world *world, struct thread *gone)
+{
+    struct thread **at = &world->threads[bucket(gone->tid)];
+    struct process *process = find_process(world, gone->pid, false);
+
+    while (*at != gone)
+        at = &(*at)->next;
+    *at = gone->next;
+    if (process && gone->counted && !--process->threads)
+        remove_process(world, process);
+    free(gone);
+}
+
+/* Forgets the threads that ended a while ago. */
+static void sweep(struct world *world, uint64_t now)
+{
+    if (now < world->swept_ns + LINGER_NS)
+        return;
+    world->swept_ns = now;
+    for (size_t i = 0; i < BUCKETS; i++) {
+        struct thread *thread = world->threads[i], *next;
+
+        for (; thread; thread = next) {
+            next = thread->next;
+            if (thread->ended_ns && thread->ended_ns + LINGER_NS < now)
+                forget(world, thread);
+        }
+    }
+}
+
+static struct thread *add_thread(struct world *world, int32_t parent_pid, int32_t pid, int32_t tid,
+                                 const char *name, uint64_t time_ns)
+{
+    struct thread *thread = find_thread(world, tid);
+    struct process *process;
+
+    sweep(world, time_ns);
+    if (thread)
+        forget(world, thread); /* the number is used again */
+    process = find_process(world, pid, true);
+    thread = calloc(1, sizeof(*thread));
+    if (!process || !thread) {
+        free(thread);
+        return NULL;
+    }
+    thread->pid = pid;
+    thread->tid = tid;
+    thread->id = ++world->last_thread;
+    thread->counted = true;
+    process->threads++;
+    snprintf(thread->name, sizeof(thread->name), "%s", name);
+    thread->next = world->threads[bucket(tid)];
+    world->threads[bucket(tid)] = thread;
+    if (writer_thread(world->writer, thread->id, pid, tid, parent_pid, *name ? name : NULL,
+                      time_ns)) {
+        forget(world, thread);
+        return NULL;
+    }
+    return thread;
+}
+
+int64_t world_thread(struct world *world, int32_t pid, int32_t tid, uint64_t time_ns)
+{
+    struct thread *thread = find_thread(world, tid);
+
+    if (!thread || thread->pid != pid)
+        thread = add_thread(world, 0, pid, tid, pid ? "" : "idle", time_ns);
+    return thread ? thread->id : 0;
+}
+
+static int copy_maps(struct world *world, int32_t from, struct process *to)
+{
+    const struct process *parent = find_process(world, from, false);
+
+    if (!parent || parent == to || !parent->map_count)
+        return 0;
+    free(to->maps);
+    to->maps = malloc(parent->map_count * sizeof(*to->maps));
+    to->map_count = to->map_room = to->maps ? parent->map_count : 0;
+    if (!to->maps)
+        return -ENOMEM;
+    memcpy(to->maps, parent->maps, parent->map_count * sizeof(*to->maps));
+    return 0;
+}
+
+int world_fork(struct world *world, int32_t parent_pid, int32_t parent_tid, int32_t pid,
+               int32_t tid, uint64_t time_ns)
+{
+    const struct thread *parent = find_thread(world, parent_tid);
+    struct thread *thread;
+    char name[NAME_BYTES] = "";
+
+    if (parent)
+        memcpy(name, parent->name, sizeof(name));
+    thread = add_thread(world, parent_pid == pid ? 0 : parent_pid, pid, tid, name, time_ns);
+    if (!thread)
+        return -ENOMEM;
+    return parent_pid == pid ? 0 : copy_maps(world, parent_pid, find_process(world, pid, true));
+}
+
+int world_exit(struct world *world, int32_t pid, int32_t tid, uint64_t time_ns)
+{
+    struct thread *thread = find_thread(world, tid);
+
+    if (!thread || thread->ended_ns)
+        return 0;
+    thread->ended_ns = time_ns;
+    return writer_thread_end(world->writer, thread->id, time_ns);
+}
+
+int world_name(struct world *world, int32_t pid, int32_t tid, const char *name, bool exec,
+               uint64_t time_ns)
+{
+    struct thread *thread = find_thread(world, tid);
+    struct process *process = find_process(world, pid, false);
+
+    if (exec && process)
+        process->map_count = 0;
+    if (thread && exec) {
+        int result = writer_thread_end(world->writer, thread->id, time_ns);
+
+        if (result)
+            return result;
+        /* Made before it is forgotten, or the process would go with its last thread. */
+        if (process)
+            process->threads++;
+        forget(world, thread);
+        thread = add_thread(world, 0, pid, tid, name, time_ns);
+        if (process)
+            process->threads--;
+        return thread ? 0 : -ENOMEM;
+    }
+    if (!thread)
+        return add_thread(world, 0, pid, tid, name, time_ns) ? 0 : -ENOMEM;
+    if (!strcmp(thread->name, name))
+        return 0;
+    snprintf(thread->name, sizeof(thread->name), "%s", name);
+    return writer_thread_name(world->writer, thread->id, name);
+}
+
+/* ---- maps ------------------------------------------------------------------ */
+
+/* The first map that ends behind an address. */
+static size_t first_behind(const struct process *process, uint64_t address)
+{
+    size_t low = 0, high = process->map_count;
+
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+
+        if (process->maps[middle].end > address)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+/* Puts count maps in the place of those from first to last. */
+static int replace(struct process *process, size_t first, size_t last, const struct map *with,
+                   size_t count)
+{
+    size_t total = process->map_count - (last - first) + count;
+
+    if (total > process->map_room) {
+        size_t room = 2 * total;
+        struct map *grown = realloc(process->maps, room * sizeof(*grown));
+
+        if (!grown)
+            return -ENOMEM;
+        process->maps = grown;
+        process->map_room = room;
+    }
+    memmove(process->maps + first + count, process->maps + last,
+            (process->map_count - last) * sizeof(*with));
+    memcpy(process->maps + first, with, count * sizeof(*with));
+    process->map_count = total;
+    return 0;
+}
+
+/* A new map takes the place of what it covers; what sticks out stays. */
+static int insert(struct process *process, struct map map)
+{
+    size_t first = first_behind(process, map.start), last = first, count = 0;
+    struct map with[3];
+
+    if (first < process->map_count && process->maps[first].start < map.start) {
+        with[count] = process->maps[first];
+        with[count++].end = map.start;
+    }
+    with[count++] = map;
+    while (last < process->map_count && process->maps[last].start < map.end)
+        last++;
+    if (last > first && process->maps[last - 1].end > map.end) {
+        with[count] = process->maps[last - 1];
+        with[count++].start = map.end;
+    }
+    return replace(process, first, last, with, count);
+}
+
+int world_map(struct world *world, const struct writer_map *map)
+{
+    struct process *process = find_process(world, (int32_t)map->pid, true);
+    struct writer_map row = *map;
+    int result;
+
+    if (!process || map->start + map->length < map->start)
+        return process ? 0 : -ENOMEM;
+    row.id = ++world->last_map;
+    result = insert(process, (struct map){map->start, map->start + map->length, row.id});
+    return result ? result : writer_map(world->writer, &row);
+}
+
+/* ---- from /proc ------------------------------------------------------------ */
+
+static bool read_name(int32_t pid, int32_t tid, char *ret, size_t size)
+{
+    char path[64];
+    FILE *file;
+    bool good;
+
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", pid, tid);
+    file = fopen(path, "re");
+    if (!file)
+        return false;
+    good = fgets(ret, (int)size, file) != NULL;
+    fclose(file);
+    if (good)
+        ret[strcspn(ret, "\n")] = '\0';
+    return good;
+}
+
+static int look_at_maps(struct world *world, int32_t pid, uint64_t time_ns)
+{
+    char path[64], line[4096 + 128];
+    FILE *file;
+    int result = 0;
+
+    snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+    file = fopen(path, "re");
+    if (!file)
+        return 0;
+    while (!result && fgets(line, sizeof(line), file)) {
+        struct writer_map map = {.pid = pid, .time_ns = time_ns};
+        unsigned long long start, end, offset;
+        char mode[8];
+        int name = 0;
+
+        line[strcspn(line, "\n")] = '\0';
+        if (sscanf(line, "%llx-%llx %7s %llx %*s %*s %n", &start, &end, mode, &offset, &name) < 4 ||
+            !strchr(mode, 'x') || end <= start)
+            continue;
+        map.start = start;
+        map.length = end - start;
+        map.file_offset = offset;
+        map.file = name && line[name] ? line + name : "//anon";
+        result = world_map(world, &map);
+    }
+    fclose(file);
+    return result;
+}
+
+static int look_at_process(struct world *world, int32_t pid, uint64_t time_ns)
+{
+    char path[64], name[64];
+    struct dirent *entry;
+    int result = 0;
+    DIR *tasks;
+
+    snprintf(path, sizeof(path), "/proc/%d/task", pid);
+    tasks = opendir(path);
+    if (!tasks)
+        return 0;
+    while (!result && (entry = readdir(tasks))) {
+        int32_t tid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
+
+        if (tid && !find_thread(world, tid) && read_name(pid, tid, name, sizeof(name)) &&
+            !add_thread(world, 0, pid, tid, name, time_ns))
+            result = -ENOMEM;
+    }
+    closedir(tasks);
+    return result ? result : look_at_maps(world, pid, time_ns);
+}
+
+int world_look(struct world *world, int32_t pid, uint64_t time_ns)
+{
+    struct dirent *entry;
+    int result = 0;
+    DIR *proc;
+
+    if (pid)
+        return look_at_process(world, pid, time_ns);
+    proc = opendir("/proc");
+    if (!proc)
+        return -errno;
+    while (!result && (entry = readdir(proc))) {
+        if (isdigit((unsigned char)entry->d_name[0]))
+            result = look_at_process(world, atoi(entry->d_name), time_ns);
+    }
+    closedir(proc);
+    return result;
+}
+
+/* ---- frames ---------------------------------------------------------------- */
+
+static size_t hash(const struct frame *frame)
+{
+    uint64_t value = frame->address * 0x9e3779b97f4a7c15 ^ (uint64_t)frame->caller << 20 ^
+                     (uint64_t)frame->map * 0xc2b2ae3d27d4eb4f;
+
+    return (size_t)(value ^ value >> 29);
+}
+
+static struct frame *place_of(struct frame *frames, size_t room, const struct frame *wanted)
+{
+    size_t at = hash(wanted) & (room - 1);
+
+    while (frames[at].id && (frames[at].address != wanted->address ||
+                             frames[at].caller != wanted->caller || frames[at].map != wanted->map))
+        at = (at + 1) & (room - 1);
+    return &frames[at];
+}
+
+/* Twice the room, or, when that is too much, all forgotten. */
+static void grow_frames(struct world *world)
+{
+    size_t room = 2 * world->frame_room;
+    struct frame *grown = room <= FRAMES_MAX ? calloc(room, sizeof(*grown)) : NULL;
+
+    if (!grown) {
+        memset(world->frames, 0, world->frame_room * sizeof(*world->frames));
+        world->frame_count = 0;
+        return;
+    }
+    for (size_t i = 0; i < world->frame_room; i++) {
+        if (world->frames[i].id)
+            *place_of(grown, room, &world->frames[i]) = world->frames[i];
+    }
+    free(world->frames);
+    world->frames = grown;
+    world->frame_room = room;
+}
+
+static int64_t map_of(struct world *world, int32_t pid, uint64_t address)
+{
+    const struct process *process = find_process(world, pid, false);
+    size_t at;
+
+    if (!process)
+        return 0;
+    at = first_behind(process, address);
+    return at < process->map_count && process->maps[at].start <= address ? process->maps[at].id : 0;
+}
+
+int64_t world_frame(struct world *world, int32_t pid, int64_t caller, bool kernel, uint64_t address)
+{
+    struct frame wanted = {
+        .caller = caller,
+        .address = address,
+        .map = kernel ? MAP_OF_KERNEL : map_of(world, pid, address),
+    };
+    struct frame *place = place_of(world->frames, world->frame_room, &wanted);
+
+    if (place->id)
+        return place->id;
+    if (world->frame_count >= world->frame_room / 2) {
+        grow_frames(world);
+        place = place_of(world->frames, world->frame_room, &wanted);
+    }
+    wanted.id = ++world->last_frame;
+    if (writer_stack(world->writer, wanted.id, caller, kernel, wanted.map, address))
+        return 0;
+    *place = wanted;
+    world->frame_count++;
+    return wanted.id;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The threads that exist at a moment of the recording and what is mapped in their
+ * processes, brought up to date record by record and written as it changes. Memory
+ * is that of the living: what has ended is forgotten.
+ */
+#ifndef PRCB_RECORD_WORLD_H
+#define PRCB_RECORD_WORLD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "writer.h"
+
+struct world;
+
+int world_open(struct writer *writer, struct world **ret);
+void world_close(struct world *world); /* NULL is allowed */
+
+/* The row of a thread, made if there is none. 0: no memory. */
+int64_t world_thread(struct world *world, int32_t pid, int32_t tid, uint64_t time_ns);
+
+int world_fork(struct world *world, int32_t parent_pid, int32_t parent_tid, int32_t pid,
+               int32_t tid, uint64_t time_ns);
+int world_exit(struct world *world, int32_t pid, int32_t tid, uint64_t time_ns);
+/* exec: the thread goes on as another program: it gets a row of its own, and nothing is
+ * mapped in its process any more. */
+int world_name(struct world *world, int32_t pid, int32_t tid, const char *name, bool exec,
+               uint64_t time_ns);
+/* map->id is chosen here. */
+int world_map(struct world *world, const struct writer_map *map);
+
+/* What is there before anything is recorded, from /proc: one process, or (0) all. Processes
+ * that end meanwhile are left out. */
+int world_look(struct world *world, int32_t pid, uint64_t time_ns);
+
+/* The stack row of a frame under its caller (0: outermost), in a process; written when it
+ * is new. 0: it could not be. */
+int64_t world_frame(struct world *world, int32_t pid, int64_t caller, bool kernel,
+                    uint64_t address);
+
+#endif

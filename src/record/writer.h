@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Writing a recording: an SQLite file whose tables docs/record-file.md describes.
+ * Rows go into a transaction that is committed now and then; what is committed
+ * survives the end of the program, however it comes. The first failure sticks:
+ * later calls return it and write nothing.
+ *
+ * Threads  One at a time.
+ * Errors   0 or -errno; writer_error has the words.
+ */
+#ifndef PRCB_RECORD_WRITER_H
+#define PRCB_RECORD_WRITER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <prcb/prcb.h>
+
+#define RECORD_APPLICATION_ID 0x50524342 /* "PRCB" */
+#define RECORD_VERSION        1
+
+struct writer; /* opaque */
+
+/* Creates the file anew. A recording that is there is replaced; anything else that is
+ * there is left alone: -EEXIST. */
+int writer_create(const char *path, struct writer **ret, struct prcb_error *err);
+/* Commits, ends and frees; NULL is allowed. What a failure left out is not tried again. */
+int writer_close(struct writer *w, struct prcb_error *err);
+
+/* What failed first; its code is 0 when nothing did. */
+const struct prcb_error *writer_error(const struct writer *w);
+
+/* Makes everything so far last. */
+int writer_commit(struct writer *w);
+/* Size of the file as it would be now, in bytes. */
+uint64_t writer_bytes(const struct writer *w);
+
+int writer_fact(struct writer *w, const char *name, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* An id of 0 and a text of NULL are stored as NULL. Times are CLOCK_MONOTONIC in ns. */
+
+int writer_thread(struct writer *w, int64_t id, int64_t pid, int64_t tid, int64_t parent_pid,
+                  const char *name, uint64_t start_ns);
+int writer_thread_name(struct writer *w, int64_t id, const char *name);
+int writer_thread_end(struct writer *w, int64_t id, uint64_t end_ns);
+
+struct writer_map {
+    int64_t id, pid;
+    uint64_t time_ns, start, length, file_offset;
+    const char *file;
+    const char *build_id; /* hexadecimal digits */
+};
+int writer_map(struct writer *w, const struct writer_map *map);
+
+/* A frame of a stack; caller 0: the outermost. */
+int writer_stack(struct writer *w, int64_t id, int64_t caller, bool kernel, int64_t map,
+                 uint64_t address);
+int writer_sample(struct writer *w, uint64_t time_ns, uint32_t cpu, int64_t thread, int64_t stack,
+                  uint64_t weight);
+
+struct writer_switch {
+    uint64_t time_ns;
+    uint32_t cpu;
+    int64_t old_thread, new_thread; /* 0: not known, or not recorded */
+    const char *state;              /* of the old thread: "ready", "waiting", "ended"; or NULL */
+    const char *cause;              /* NULL: not known */
+    int64_t reason;                 /* KWAIT_REASON; negative: not known */
+    int64_t ready_ns;   /* of the time the new thread was off, it was ready; negative: not known */
+    int64_t pebs_index; /* negative: none */
+};
+int writer_switch(struct writer *w, const struct writer_switch *s);
+
+/* One moment of one processor; negative: not known. */
+struct writer_times {
+    uint64_t time_ns;
+    uint32_t cpu;
+    int64_t user_ns, kernel_ns, idle_ns, dpc_ns, interrupt_ns, steal_ns;
+};
+int writer_times(struct writer *w, const struct writer_times *times);
+
+int writer_loss(struct writer *w, uint64_t time_ns, uint32_t cpu, const char *what, uint64_t count);
+
+/* The SQLite connection, for src/record only. */
+struct sqlite3 *writer_handle(struct writer *w);
+
+#endif

@@ -1,0 +1,435 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""`prcb record` and `prcb report`: shares of a program that measures itself, what is in the
+file, what a bad end leaves, and each export opened by a reader that is not ours."""
+import csv
+import gzip
+import io
+import json
+import os
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SOURCE = os.path.dirname(os.path.dirname(HERE))
+PRCB = os.path.abspath(os.environ.get("PRCB") or os.path.join(SOURCE, "build/src/cli/prcb"))
+SHARES = os.environ.get("RECORD_SHARES") or os.path.join(SOURCE, "build/tests/cli/record_shares")
+PYTHON = os.path.realpath(sys.executable)
+ROOT = os.geteuid() == 0
+
+
+def prcb(*args, **options):
+    options.setdefault("timeout", 60)
+    return subprocess.run([PRCB, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          check=False, **options)
+
+
+def why_not():
+    """Why nothing can be recorded here; None: it can."""
+    with tempfile.TemporaryDirectory() as folder:
+        result = prcb("record", "-o", os.path.join(folder, "try"), "--", "true")
+    return None if result.returncode == 0 else result.stderr.decode().strip()
+
+
+REASON = why_not()
+
+
+class Recording(unittest.TestCase):
+    def setUp(self):
+        if REASON:
+            self.skipTest(REASON)
+        self.folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.path = os.path.join(self.folder, "recording")
+
+    def record(self, *args, **options):
+        result = prcb("record", "-o", self.path, *args, **options)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout.decode()
+
+    def report(self, *args):
+        result = prcb("report", *args, self.path)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout
+
+    def json(self, *args):
+        return json.loads(self.report("-j", *args))
+
+    def query(self, sql):
+        with sqlite3.connect(self.path) as db:
+            return db.execute(sql).fetchall()
+
+
+def shares_of(output):
+    """What record_shares printed, as shares of the whole."""
+    spent = {name: int(ns) for name, ns in (line.split() for line in output.splitlines())}
+    return {name: ns / sum(spent.values()) for name, ns in spent.items()}
+
+
+class Shares(Recording):
+    """20,000 samples: the error of a share is below 0.4 % (one standard deviation) even if
+    samples were independent of each other, and they are less random than that."""
+
+    def test_against_the_threads_own_clock(self):
+        said = shares_of(self.record("-F", "10000", "--", SHARES, "2"))
+        report = self.json()
+        got = {row["function"]: row for row in report["functions"]}
+        for name, share in said.items():
+            self.assertAlmostEqual(got[name]["self"] / report["weight"], share, delta=0.02)
+            self.assertEqual(os.path.realpath(got[name]["file"]), os.path.realpath(SHARES))
+        # A sample stands for a ten thousandth of a second of the thread's own time.
+        self.assertEqual(report["unit"], "ns")
+        self.assertAlmostEqual(report["weight"] / 2e9, 1, delta=0.1)
+        thread = report["threads"][0]
+        self.assertAlmostEqual(thread["run_ns"] / 2e9, 1, delta=0.1)
+
+    def test_same_as_perf(self):
+        perf = shutil.which("perf")
+        data = os.path.join(self.folder, "perf.data")
+        if not perf or subprocess.run([perf, "record", "-e", "cpu-clock", "-o", data, "true"],
+                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                      check=False).returncode:
+            self.skipTest("perf record does not work here")
+        output = subprocess.run([perf, "record", "-q", "-e", "cpu-clock", "-F", "10000", "-o", data,
+                                 SHARES, "1"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                check=True, text=True).stdout
+        lines = subprocess.run([perf, "report", "-i", data, "--stdio", "-s", "sym", "-F",
+                                "overhead,sym"], stdout=subprocess.PIPE,
+                               stderr=subprocess.DEVNULL, check=True, text=True).stdout
+        perfs = {name: float(share) / 100
+                 for share, name in re.findall(r"([\d.]+)%\s+\[\.\]\s+(\w+)", lines)}
+        ours = shares_of(self.record("-F", "10000", "--", SHARES, "1"))
+        report = self.json("--table", "functions")
+        got = {row["function"]: row["self"] / report["weight"] for row in report["functions"]}
+        for name, share in shares_of(output).items():
+            self.assertAlmostEqual(perfs[name], share, delta=0.02)
+            self.assertAlmostEqual(got[name] - ours[name], perfs[name] - share, delta=0.04)
+
+    def test_stacks(self):
+        self.record("-g", "-F", "5000", "--", SHARES, "0.5")
+        report = self.json()
+        total = {row["function"]: row["total"] for row in report["functions"]}
+        # All three are called by one function that is called by main.
+        for name in ("main", "round_of_all"):
+            self.assertGreater(total[name], 0.9 * report["weight"])
+        folded = self.report("--folded").decode().splitlines()
+        burn = [line for line in folded if ";main;round_of_all;burn_half" in line]
+        self.assertTrue(burn, folded[:5])
+        self.assertEqual(sum(int(line.rsplit(" ", 1)[1]) for line in folded), report["weight"])
+
+
+class File(Recording):
+    def test_every_query_of_the_document(self):
+        self.record("-g", "--", SHARES, "0.2")
+        with open(os.path.join(SOURCE, "docs/record-file.md"), encoding="utf-8") as file:
+            queries = re.findall(r"```sql\n(.*?)```", file.read(), re.S)
+        self.assertEqual(len(queries), 3)
+        self.assertEqual(self.query(queries[0])[0][0], "burn_half")
+        names = [row[1] for row in self.query(queries[1])]
+        self.assertTrue(names)
+        self.query(queries[2])
+
+    def test_every_column_of_the_document(self):
+        self.record("--", "true")
+        with open(os.path.join(SOURCE, "docs/record-file.md"), encoding="utf-8") as file:
+            text = file.read()
+        for (table,) in self.query("SELECT name FROM sqlite_master WHERE type='table'"):
+            self.assertIn(f"`{table}`", text)
+            columns = [row[1] for row in self.query(f"PRAGMA table_info({table})")]
+            for column in columns:
+                self.assertRegex(text, rf"`({table}\.)?{column}`", table)
+        for (name,) in self.query("SELECT name FROM facts"):
+            self.assertIn(f"`{name}`", text)
+        self.assertEqual(self.query("PRAGMA user_version"), [(1,)])
+        self.assertEqual(self.query("PRAGMA application_id"), [(0x50524342,)])
+        self.assertEqual(self.query("PRAGMA integrity_check"), [("ok",)])
+
+    def test_processes_of_a_command(self):
+        self.record("--", "sh", "-c", "true; /bin/true & wait; :")
+        names = [row[0] for row in self.query("SELECT name FROM threads WHERE end_ns NOT NULL")]
+        self.assertIn("sh", names)
+        self.assertIn("true", names)
+        parents = self.query("SELECT count(*) FROM threads a JOIN threads b "
+                             "ON a.parent_pid = b.pid")
+        self.assertGreater(parents[0][0], 0)
+
+    def test_build_ids(self):
+        self.record("--", SHARES, "0.2")
+        rows = self.query("SELECT DISTINCT m.build_id FROM maps m JOIN stacks k ON k.map = m.id "
+                          "WHERE m.file LIKE '%record_shares'")
+        readelf = shutil.which("readelf")
+        if not readelf:
+            self.skipTest("no readelf")
+        notes = subprocess.run([readelf, "-n", SHARES], stdout=subprocess.PIPE, check=True,
+                               text=True).stdout
+        self.assertIn(rows[0][0], notes)
+
+    def test_switches_are_the_kernels(self):
+        """A thread that sleeps N times leaves the processor N times for it."""
+        code = "import time\nfor i in range(50): time.sleep(0.001)"
+        self.record("--", PYTHON, "-I", "-S", "-c", code)
+        rows = self.query("SELECT count(*) FROM switches WHERE state='waiting'")
+        self.assertGreaterEqual(rows[0][0], 50)
+        self.assertLess(rows[0][0], 150)
+        report = self.json()
+        self.assertGreater(sum(row["wait_ns"] for row in report["threads"]), 50 * 1000000)
+
+    def test_without_switches(self):
+        self.record("--no-switches", "--", SHARES, "0.1")
+        self.assertEqual(self.query("SELECT count(*) FROM switches"), [(0,)])
+        report = self.json()
+        self.assertIsNone(report["waits"])
+        self.assertIsNone(report["threads"][0]["run_ns"])
+        self.assertIn(b"no switches were recorded", self.report())
+
+    def test_other_event(self):
+        self.record("-e", "page-faults", "-c", "1", "--", PYTHON, "-I", "-S", "-c",
+                    "x = bytearray(20000000)")
+        report = self.json()
+        self.assertEqual(report["unit"], "events")
+        self.assertGreater(report["weight"], 1000)
+
+    def test_just_in_time_code(self):
+        """Code in anonymous memory, named by the file that its compiler writes."""
+        code = """
+import ctypes, mmap, os
+area = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+area.write(bytes.fromhex('b900e1f505' 'ffc9' '75fc' 'c3'))  # mov ecx, 100000000; dec; jnz; ret
+at = ctypes.addressof(ctypes.c_char.from_buffer(area))
+with open('/tmp/perf-%d.map' % os.getpid(), 'w') as file:
+    file.write('%x 40 jitted: a loop\\n' % at)
+ctypes.CFUNCTYPE(None)(at)()
+print(os.getpid())
+"""
+        if os.uname().machine != "x86_64":
+            self.skipTest("the code is x86-64's")
+        pid = int(self.record("-F", "2000", "--", PYTHON, "-c", code))
+        os.unlink("/tmp/perf-%d.map" % pid)
+        names = {row["function"]: row["samples"] for row in self.json()["functions"]}
+        self.assertGreater(names.get("jitted: a loop", 0), 10)
+
+
+class Ends(Recording):
+    def start(self, *args):
+        return subprocess.Popen([PRCB, "record", "-o", self.path, *args], stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE)
+
+    def wait_for_samples(self, process):
+        """Until something is committed."""
+        for _ in range(1500):
+            try:
+                if self.query("SELECT count(*) FROM samples")[0][0] > 10:
+                    return
+            except sqlite3.Error:
+                pass
+            if process.poll() is not None:
+                self.fail(process.stderr.read())
+            time.sleep(0.02)
+        self.fail("nothing was recorded")
+
+    def test_killed(self):
+        with self.start("-F", "5000", "--", SHARES, "30") as process:
+            self.wait_for_samples(process)
+            process.kill()
+            process.wait()
+            # The command lives on; its number is in the file.
+            os.kill(self.query("SELECT max(pid) FROM threads")[0][0], signal.SIGKILL)
+        report = self.json()
+        self.assertFalse(report["complete"])
+        self.assertGreater(report["samples"], 10)
+        self.assertIn("burn_half", [row["function"] for row in report["functions"]])
+        self.assertIn(b"cut off", self.report())
+        self.assertEqual(self.query("PRAGMA integrity_check"), [("ok",)])
+
+    def test_interrupted(self):
+        """Ctrl-C reaches the command too; what there is by then is a whole recording."""
+        with self.start("-F", "5000", "--", SHARES, "30") as process:
+            self.wait_for_samples(process)
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 128 + signal.SIGINT)
+        self.assertTrue(self.json()["complete"])
+
+    def test_a_process_until_ctrl_c(self):
+        with subprocess.Popen([SHARES, "30"], stdout=subprocess.DEVNULL) as target:
+            with self.start("-p", str(target.pid), "-F", "2000") as process:
+                self.wait_for_samples(process)
+                process.send_signal(signal.SIGINT)
+                process.communicate(timeout=60)
+                self.assertEqual(process.returncode, 0)
+            target.kill()
+        report = self.json()
+        self.assertTrue(report["complete"])
+        self.assertIn("burn_half", [row["function"] for row in report["functions"]])
+        self.assertEqual(report["threads"][0]["tid"], target.pid)
+
+    def test_a_process_that_ends(self):
+        with subprocess.Popen([SHARES, "0.5"], stdout=subprocess.DEVNULL) as target:
+            result = prcb("record", "-o", self.path, "-p", str(target.pid))
+            self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertTrue(self.json()["complete"])
+
+    def test_for(self):
+        result = prcb("record", "-o", self.path, "--for", "0.3", "--", "sleep", "60")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertTrue(self.json()["complete"])
+
+    @unittest.skipUnless(ROOT, "mounting needs root")
+    def test_full_disk(self):
+        folder = os.path.join(self.folder, "small")
+        os.mkdir(folder)
+        script = ('mount -t tmpfs -o size=1m tmpfs "$1" && cd "$1" || exit 99; '
+                  '"$2" record -g -F 20000 -o recording -- "$3" 3; echo "status $?"; '
+                  '"$2" report -j recording >"$4"')
+        out = os.path.join(self.folder, "report")
+        result = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", folder, PRCB, SHARES,
+                                 out], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False,
+                                timeout=120)
+        if result.returncode == 99 or b"unshare" in result.stderr:
+            self.skipTest("no mount of our own: %s" % result.stderr.decode())
+        self.assertIn(b"disk is full", result.stderr)
+        self.assertIn(b"status 1", result.stdout)
+        self.assertIn(b"burn_sixth", result.stdout)  # the command came to its end
+        with open(out, encoding="utf-8") as file:
+            report = json.load(file)
+        self.assertGreater(report["samples"], 100)
+        self.assertFalse(report["complete"])
+
+
+class Arguments(Recording):
+    def refuse(self, status, words, *args):
+        result = prcb(*args, cwd=self.folder)
+        self.assertEqual(result.returncode, status, result.stderr)
+        self.assertIn(words, result.stderr.decode())
+        return result
+
+    def test_bad(self):
+        self.refuse(2, "nothing to record", "record")
+        self.refuse(2, "no such event", "record", "-e", "no-such", "--", "true")
+        self.refuse(2, "not a number", "record", "-F", "fast", "--", "true")
+        self.refuse(2, "exclude", "record", "-F", "10", "-c", "10", "--", "true")
+        self.refuse(2, "exclude", "record", "-a", "-p", "1")
+        self.refuse(2, "process number", "record", "-p", "1,x")
+        self.refuse(2, "--tier", "record", "--tier", "x", "--", "true")
+        self.refuse(1, "no process", "record", "-p", "2147483647")
+        self.refuse(127, "command not found", "record", "--", "./no-such-command")
+        self.refuse(126, "Permission denied", "record", "--", "/")
+        self.refuse(1, "o/such/folder", "record", "-o", "no/such/folder", "--", "true")
+        self.refuse(2, "one recording", "report", "a", "b")
+        self.refuse(2, "--table", "report", "--table", "x")
+        self.refuse(2, "exclude", "report", "-j", "--trace")
+        self.refuse(1, "No such file", "report", "none")
+
+    def test_exit_status(self):
+        for command, status in ((["false"], 1), (["sh", "-c", "exit 7"], 7),
+                                (["sh", "-c", "kill -9 $$"], 137)):
+            result = prcb("record", "-o", self.path, "--", *command)
+            self.assertEqual(result.returncode, status)
+
+    def test_other_files_are_left_alone(self):
+        for content in (b"precious", b"SQLite format 3\0" + bytes(100)):
+            with open(self.path, "wb") as file:
+                file.write(content)
+            self.refuse(1, "no recording", "record", "-o", self.path, "--", "true")
+            with open(self.path, "rb") as file:
+                self.assertEqual(file.read(), content)
+        os.unlink(self.path)
+        self.record("--", "true")
+        self.record("--", "true")  # a recording is replaced
+
+    def test_not_recordings(self):
+        for content in (b"", b"precious", b"SQLite format 3\0" + bytes(5000)):
+            with open(self.path, "wb") as file:
+                file.write(content)
+            result = prcb("report", self.path)
+            self.assertEqual(result.returncode, 1)
+            self.assertIn(b"no recording", result.stderr)
+
+    def test_later_version(self):
+        self.record("--", "true")
+        with sqlite3.connect(self.path) as db:
+            db.execute("PRAGMA user_version=2")
+        db.close()
+        self.refuse(1, "version 2", "report", self.path)
+
+    def test_damaged(self):
+        """Rows that refer to nothing, in circles, or hold what does not belong there."""
+        self.record("-g", "--", SHARES, "0.1")
+        with sqlite3.connect(self.path) as db:
+            db.executescript("""
+                UPDATE stacks SET caller = id + 1 WHERE id % 2;
+                UPDATE stacks SET caller = id WHERE id % 3 = 0;
+                UPDATE samples SET thread = 'x' WHERE rowid % 5 = 0;
+                UPDATE samples SET stack = -1 WHERE rowid % 7 = 0;
+                UPDATE samples SET cpu = 1 << 40 WHERE rowid % 11 = 0;
+                INSERT INTO switches VALUES(-5, -5, 1, 1, 'odd', 'a cause that is far too long', 999, -3, 0);
+                UPDATE threads SET name = x'ff22', end_ns = 1;
+                DELETE FROM functions WHERE id % 2;
+                INSERT INTO threads(id) VALUES(-7);
+            """)
+        db.close()
+        for option in ("-j", "-x,", "--folded", "--trace"):
+            self.assertTrue(self.report(option))
+        self.report()
+        json.loads(self.report("--trace"))
+
+
+class Tables(Recording):
+    def test_formats_agree(self):
+        self.record("--", SHARES, "0.2")
+        report = self.json()
+        text = self.report("--top", "0").decode()
+        for row in report["functions"]:
+            self.assertIn(row["function"], text)
+        tables = self.report("-x", ",").decode().split("\n\n")
+        self.assertEqual(len(tables), 5)
+        rows = list(csv.DictReader(io.StringIO(tables[0])))
+        self.assertEqual([row["function"] for row in rows],
+                         [row["function"] for row in report["functions"]])
+        self.assertEqual([int(row["self"]) for row in rows],
+                         [row["self"] for row in report["functions"]])
+        rows = list(csv.DictReader(io.StringIO(tables[1])))
+        self.assertEqual([int(row["run_ns"]) for row in rows],
+                         [row["run_ns"] for row in report["threads"]])
+        self.assertEqual(len(self.json("--top", "1")["functions"]), 1)
+        self.assertNotIn("threads", self.json("--table", "functions,waits"))
+
+    def test_timeline(self):
+        """The cells of all processors sum to what the threads ran."""
+        self.record("--", SHARES, "0.3")
+        report = self.json()
+        cells = sum(cell["busy_ns"] for row in report["processors"] for cell in row["timeline"])
+        run = sum(row["run_ns"] for row in report["threads"])
+        self.assertAlmostEqual(cells / run, 1, delta=0.001)
+        self.assertIn("record_shares", self.report("--table", "timeline").decode())
+
+
+class Exports(Recording):
+    def test_trace(self):
+        self.record("-g", "-F", "5000", "--", SHARES, "0.3")
+        trace = json.loads(self.report("--trace"))
+        events = trace["traceEvents"]
+        for event in events:
+            self.assertIn(event["ph"], "XM")
+            self.assertIsInstance(event["pid"], int)
+            self.assertIsInstance(event["tid"], int)
+            self.assertIsInstance(event["name"], str)
+            if event["ph"] == "X":
+                self.assertGreaterEqual(event["ts"], 0)
+                self.assertGreaterEqual(event["dur"], 0)
+        run = sum(row["run_ns"] for row in self.json()["threads"])
+        self.assertAlmostEqual(sum(event["dur"] for event in events
+                                   if event.get("cat") == "cpu") * 1000 / run, 1, delta=0.001)
+        burn = sum(event["dur"] for event in events if event["name"] == "burn_half")
+        self.assertGreater(burn, 0.3 * 300000)
+
+
+if __name__ == "__main__":
+    unittest.main()
