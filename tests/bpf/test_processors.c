@@ -1,0 +1,677 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The processor blocks against the kernel's own figures: /proc/interrupts, /proc/stat, and
+ * softirqs as bpftrace sums them. The laws: parts sum to wall, nothing goes backwards.
+ */
+#include "harness.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <prcb/processors.h>
+
+#define MOST_PROCESSORS 64
+#define SECOND          1000000000ull
+
+static struct prcb_processors *view;
+
+static int end_view(void **state)
+{
+    prcb_processors_close(view);
+    view = NULL;
+    return test_end(state);
+}
+#define VIEW_TEST(function) cmocka_unit_test_teardown(function, end_view)
+
+static uint32_t open_view(void)
+{
+    struct prcb_processors_options options = {.size = sizeof(options), .tier = PRCB_TIER_BPF};
+    struct prcb_error err = {0};
+
+    if (prcb_processors_open(&options, &view, &err))
+        fail_msg("prcb_processors_open: %s", err.text);
+    assert_int_equal(prcb_processors_tier(view), PRCB_TIER_BPF);
+    assert_in_range(prcb_processors_count(view), 1, MOST_PROCESSORS);
+    return prcb_processors_count(view);
+}
+
+static struct prcb_processor must_read_cpu(uint32_t number)
+{
+    struct prcb_processor r = {.size = sizeof(r)};
+    int result = prcb_processor_read(view, number, &r);
+
+    if (result)
+        fail_msg("processor %u: %s", number, strerror(-result));
+    assert_int_equal(r.number, number);
+    return r;
+}
+
+static uint64_t sum_of_parts(const struct prcb_processor *r)
+{
+    return r->idle_ns + r->user_ns + r->kernel_ns + r->dpc_ns + r->interrupt_ns + r->steal_ns;
+}
+
+static void assert_sums(const struct prcb_processor *r)
+{
+    if (sum_of_parts(r) != r->wall_ns)
+        fail_msg("processor %u: parts sum to %" PRIu64 ", wall %" PRIu64, r->number,
+                 sum_of_parts(r), r->wall_ns);
+}
+
+/* ---- loads ---- */
+
+static int burn(void *arg)
+{
+    volatile uint64_t n = 0;
+
+    pin_to(*(unsigned *)arg);
+    for (;;)
+        n++;
+    return 0;
+}
+
+static int sleep_often(void *arg)
+{
+    pin_to(*(unsigned *)arg);
+    for (;;)
+        sleep_ns(70000);
+    return 0;
+}
+
+static int udp_pair(struct sockaddr_in *address)
+{
+    socklen_t length = sizeof(*address);
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+    *address =
+        (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    if (fd < 0 || bind(fd, (struct sockaddr *)address, sizeof(*address)) ||
+        getsockname(fd, (struct sockaddr *)address, &length))
+        return -1;
+    return fd;
+}
+
+/* Sends itself datagrams over the loopback device: each passes through a softirq. */
+static int udp_burst(void *arg)
+{
+    struct sockaddr_in address;
+    char bytes[64] = "";
+    int fd = udp_pair(&address);
+
+    if (fd < 0)
+        return 1;
+    for (;;) {
+        sendto(fd, bytes, sizeof(bytes), 0, (struct sockaddr *)&address, sizeof(address));
+        recv(fd, bytes, sizeof(bytes), 0);
+    }
+    return 0;
+}
+
+#define LISTENERS 64
+
+/* The same for many listeners of a group: one softirq hands a datagram to all of them, and takes
+ * ten times what it costs to look at it. */
+static int udp_group(void *arg)
+{
+    struct in_addr loopback = {.s_addr = htonl(INADDR_LOOPBACK)};
+    struct ip_mreq group = {.imr_multiaddr.s_addr = inet_addr("239.1.2.3"),
+                            .imr_interface = loopback};
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = group.imr_multiaddr};
+    socklen_t length = sizeof(address);
+    int sender = socket(AF_INET, SOCK_DGRAM, 0), yes = 1;
+
+    if (setsockopt(sender, IPPROTO_IP, IP_MULTICAST_IF, &loopback, sizeof(loopback)))
+        return 1;
+    for (int i = 0; i < LISTENERS; i++) {
+        int fd = socket(AF_INET, SOCK_DGRAM, 0);
+
+        if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) ||
+            bind(fd, (struct sockaddr *)&address, sizeof(address)) ||
+            getsockname(fd, (struct sockaddr *)&address, &length) ||
+            setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &group, sizeof(group)))
+            return 1;
+    }
+    for (;;)
+        sendto(sender, "", 1, 0, (struct sockaddr *)&address, sizeof(address));
+    return 0;
+}
+
+/* ---- the laws ---- */
+
+static void test_parts_sum_to_wall(void **state)
+{
+    static unsigned first = 0, second = 1;
+    struct prcb_processor before[MOST_PROCESSORS], delta;
+    uint64_t inner, outer, start, end;
+    uint32_t count = open_view();
+
+    child_start(sleep_often, &first);
+    child_start(udp_burst, NULL);
+    child_start(sleep_often, &second);
+    outer = mono_ns();
+    for (uint32_t i = 0; i < count; i++)
+        before[i] = must_read_cpu(i);
+    start = mono_ns();
+    sleep_ns(2 * SECOND);
+    end = mono_ns();
+    for (uint32_t i = 0; i < count; i++) {
+        struct prcb_processor now = must_read_cpu(i);
+
+        assert_sums(&now);
+        if (!(now.flags & PRCB_CPU_ONLINE) || !(before[i].flags & PRCB_CPU_ONLINE))
+            continue;
+        prcb_processor_sub(&now, &before[i], &delta);
+        assert_sums(&delta);
+        inner = end - start;
+        /* Wall time comes from its own stamps; 0.1 % of two seconds is 2 ms. */
+        assert_in_range(delta.wall_ns, inner - inner / 1000,
+                        mono_ns() - outer + (mono_ns() - outer) / 1000);
+    }
+}
+
+struct readers {
+    uint32_t count;
+    uint64_t until;
+    int failed;
+};
+
+static bool went_back(const struct prcb_processor *a, const struct prcb_processor *b)
+{
+    for (uint32_t i = 0; i < a->idle_state_count; i++) {
+        if (b->idle_states[i].entries < a->idle_states[i].entries ||
+            b->idle_states[i].residency_ns < a->idle_states[i].residency_ns)
+            return true;
+    }
+    return b->wall_ns < a->wall_ns || b->idle_ns < a->idle_ns || b->user_ns < a->user_ns ||
+           b->kernel_ns < a->kernel_ns || b->dpc_ns < a->dpc_ns ||
+           b->interrupt_ns < a->interrupt_ns || b->steal_ns < a->steal_ns ||
+           b->interrupts < a->interrupts || b->dpcs < a->dpcs || b->switches < a->switches ||
+           b->missed_switches < a->missed_switches || b->idle_entries < a->idle_entries;
+}
+
+static bool times_went_back(const struct prcb_processor *a, const struct prcb_processor_times *b)
+{
+    return b->wall_ns < a->wall_ns || b->idle_ns < a->idle_ns || b->user_ns < a->user_ns ||
+           b->kernel_ns < a->kernel_ns || b->dpc_ns < a->dpc_ns ||
+           b->interrupt_ns < a->interrupt_ns || b->steal_ns < a->steal_ns ||
+           b->idle_ns + b->user_ns + b->kernel_ns + b->dpc_ns + b->interrupt_ns + b->steal_ns !=
+               b->wall_ns;
+}
+
+static void *read_on(void *arg)
+{
+    struct readers *readers = arg;
+    struct prcb_processor *last = calloc(readers->count, sizeof(*last));
+    struct prcb_processor_times times[MOST_PROCESSORS];
+
+    for (uint64_t pass = 0; last && mono_ns() < readers->until; pass++) {
+        if (prcb_processors_times(view, times, readers->count))
+            continue;
+        for (uint32_t i = 0; i < readers->count; i++) {
+            struct prcb_processor r = {.size = sizeof(r)};
+
+            if (pass && times_went_back(&last[i], &times[i]))
+                __atomic_store_n(&readers->failed, 1, __ATOMIC_RELAXED);
+            if (prcb_processor_read(view, i, &r))
+                continue;
+            if (sum_of_parts(&r) != r.wall_ns || (pass && went_back(&last[i], &r)))
+                __atomic_store_n(&readers->failed, 2, __ATOMIC_RELAXED);
+            last[i] = r;
+        }
+    }
+    free(last);
+    return NULL;
+}
+
+/* Two threads of one view at once, under every kind of load. */
+static void test_nothing_goes_backwards(void **state)
+{
+    static unsigned first = 0, second = 1;
+    struct readers readers = {.count = open_view()};
+    pthread_t other;
+
+    child_start(burn, &second);
+    child_start(sleep_often, &first);
+    child_start(udp_burst, NULL);
+    readers.until = mono_ns() + SECOND + SECOND / 2;
+    assert_int_equal(pthread_create(&other, NULL, read_on, &readers), 0);
+    read_on(&readers);
+    pthread_join(other, NULL);
+    assert_int_equal(readers.failed, 0);
+}
+
+/* ---- against /proc/interrupts ---- */
+
+/* Kinds that have no tracepoint: they show with the next that has one. */
+static bool is_unseen(const char *label)
+{
+    static const char *const labels[] = {"NMI", "HYP", "HRE", "HVS", "SPU", "PIN", "NPI", "PIW"};
+
+    for (size_t i = 0; i < sizeof(labels) / sizeof(labels[0]); i++) {
+        if (!strcmp(label, labels[i]))
+            return true;
+    }
+    return false;
+}
+
+static bool is_none(const char *label)
+{
+    static const char *const labels[] = {"TLB", "PMI", "RTR", "MCE", "MCP", "ERR", "MIS"};
+
+    for (size_t i = 0; i < sizeof(labels) / sizeof(labels[0]); i++) {
+        if (!strcmp(label, labels[i]))
+            return true;
+    }
+    return false;
+}
+
+struct columns {
+    uint64_t all[MOST_PROCESSORS], unseen[MOST_PROCESSORS];
+};
+
+/* Processors are taken to be numbered from 0, all on line. */
+static void read_columns(struct columns *ret, uint32_t count)
+{
+    FILE *file = fopen("/proc/interrupts", "re");
+    char line[4096], label[32];
+
+    assert_non_null(file);
+    memset(ret, 0, sizeof(*ret));
+    assert_non_null(fgets(line, sizeof(line), file));
+    while (fgets(line, sizeof(line), file)) {
+        char *at = strchr(line, ':');
+
+        if (!at || sscanf(line, " %31[^:]", label) != 1 || is_none(label))
+            continue;
+        at++;
+        for (uint32_t i = 0; i < count; i++) {
+            uint64_t value = strtoull(at, &at, 10);
+
+            ret->all[i] += value;
+            ret->unseen[i] += is_unseen(label) ? value : 0;
+        }
+    }
+    fclose(file);
+}
+
+static void test_interrupts_are_proc_interrupts(void **state)
+{
+    static unsigned first = 0, second = 1;
+    uint32_t count = open_view();
+    struct columns a1, b1, a2, b2;
+    struct prcb_processor r1[MOST_PROCESSORS], r2[MOST_PROCESSORS];
+
+    for (uint32_t i = 0; i < count; i++) {
+        if (!(must_read_cpu(i).flags & PRCB_CPU_ONLINE))
+            skip_because("processor %u is off line", i);
+    }
+    if (!(must_read_cpu(0).present & PRCB_CPU_HAS_INTERRUPTS))
+        skip_because("%s", prcb_processor_absent_reason(view, PRCB_CPU_HAS_INTERRUPTS));
+    child_start(sleep_often, &first);
+    child_start(sleep_often, &second);
+    child_start(udp_burst, NULL);
+    sleep_ns(100000000);
+    read_columns(&a1, count);
+    for (uint32_t i = 0; i < count; i++)
+        r1[i] = must_read_cpu(i);
+    read_columns(&b1, count);
+    sleep_ns(SECOND);
+    read_columns(&a2, count);
+    for (uint32_t i = 0; i < count; i++)
+        r2[i] = must_read_cpu(i);
+    read_columns(&b2, count);
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t grown = r2[i].interrupts - r1[i].interrupts;
+        /* The kernel counts an interrupt at its beginning, the block at its end: the one that is
+         * being handled at a look at the file may be missing. */
+        uint64_t least = a2.all[i] - b1.all[i] - (a2.unseen[i] - a1.unseen[i]) - 1;
+        uint64_t most = b2.all[i] - a1.all[i] + 1;
+
+        printf("    processor %u: %" PRIu64 " in %" PRIu64 " .. %" PRIu64 "\n", i, grown, least,
+               most);
+        assert_in_range(grown, least, most);
+        assert_true(grown > 100); /* of 14,000 sleeps */
+    }
+}
+
+/* ---- against /proc/stat ---- */
+
+static bool proc_idle(uint32_t number, uint64_t *ret)
+{
+    FILE *file = fopen("/proc/stat", "re");
+    uint64_t idle, iowait;
+    char line[512], wanted[32];
+    bool found = false;
+
+    assert_non_null(file);
+    snprintf(wanted, sizeof(wanted), "cpu%u ", number);
+    while (!found && fgets(line, sizeof(line), file)) {
+        found = !strncmp(line, wanted, strlen(wanted)) &&
+                sscanf(line, "%*s %*u %*u %*u %" SCNu64 " %" SCNu64, &idle, &iowait) == 2;
+    }
+    fclose(file);
+    *ret = found ? idle + iowait : 0;
+    return found;
+}
+
+/* The kernel's idle time of a processor that sleeps at times is no count of ticks but measured,
+ * from where the idle loop begins to where it ends, less interrupts; ours is from where the
+ * processor is put to sleep. What lies between is a microsecond or two each time, on an emulated
+ * machine more. Two units, and one for the rounding of each reading. */
+static void test_idle_is_proc_stat(void **state)
+{
+    uint64_t unit = SECOND / (uint64_t)sysconf(_SC_CLK_TCK);
+    struct prcb_processor before[MOST_PROCESSORS], delta;
+    uint64_t kernel[MOST_PROCESSORS] = {0};
+    uint32_t count = open_view(), compared = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        before[i] = must_read_cpu(i);
+        proc_idle(i, &kernel[i]);
+    }
+    sleep_ns(2 * SECOND);
+    for (uint32_t i = 0; i < count; i++) {
+        struct prcb_processor now = must_read_cpu(i);
+        uint64_t idle, theirs, slack;
+
+        if (!proc_idle(i, &idle) || !(now.flags & PRCB_CPU_ONLINE))
+            continue;
+        prcb_processor_sub(&now, &before[i], &delta);
+        theirs = (idle - kernel[i]) * unit;
+        slack = 2 * unit + delta.idle_entries * 2000 * slowness();
+        printf("    processor %u: %.1f ms idle, /proc/stat %.1f, %" PRIu64 " entries, %" PRIu64
+               " of %" PRIu64 " switches missed\n",
+               i, (double)delta.idle_ns / 1e6, (double)theirs / 1e6, delta.idle_entries,
+               delta.missed_switches, delta.switches);
+        if (delta.missed_switches)
+            continue;
+        compared++;
+        assert_in_range(delta.idle_ns + slack, theirs, theirs + 2 * slack);
+    }
+    if (!compared)
+        skip_because("each processor had switches that were not reported");
+}
+
+/* A processor that one task burns is its user time, by ticks that all hit it. */
+static void test_user_is_user(void **state)
+{
+    static unsigned second = 1;
+    struct prcb_processor before, now, delta;
+    struct kernel_times t0, t1;
+    uint32_t count = open_view();
+    uint32_t number = count > 1 ? 1 : 0;
+    pid_t child = child_start(burn, &second);
+
+    sleep_ns(50000000);
+    assert_true(kernel_times(child, child, &t0));
+    before = must_read_cpu(number);
+    sleep_ns(SECOND);
+    now = must_read_cpu(number);
+    assert_true(kernel_times(child, child, &t1));
+    prcb_processor_sub(&now, &before, &delta);
+    printf("    user %.1f kernel %.1f steal %.1f ms, the task ran %.1f\n",
+           (double)delta.user_ns / 1e6, (double)delta.kernel_ns / 1e6, (double)delta.steal_ns / 1e6,
+           (double)(t1.run_ns - t0.run_ns) / 1e6);
+    /* Others may run there too, in either mode; the task's own time is there, but for interrupts
+     * and what the hypervisor took, a tenth at most, and a tick at each end. */
+    assert_true(delta.user_ns + delta.steal_ns + delta.interrupt_ns + delta.dpc_ns + 20000000 >=
+                (t1.run_ns - t0.run_ns) * 9 / 10);
+}
+
+/* ---- against bpftrace ---- */
+
+static const char bpftrace_script[] =
+    "tracepoint:irq:softirq_entry { @s[cpu] = nsecs; } "
+    "tracepoint:irq:softirq_exit /@s[cpu]/ { @t[cpu] = sum(nsecs - @s[cpu]); delete(@s[cpu]); } "
+    "BEGIN { printf(\"begun\\n\"); } "
+    "END { clear(@s); }";
+
+/* It looks tracepoints up there. Seen by this process alone. */
+static void mount_tracefs(void)
+{
+    if (!access("/sys/kernel/tracing/events", F_OK) || unshare(CLONE_NEWNS) ||
+        mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
+        return;
+    mount("tracefs", "/sys/kernel/tracing", "tracefs", 0, NULL);
+    mount("debugfs", "/sys/kernel/debug", "debugfs", 0, NULL);
+}
+
+static pid_t start_bpftrace(FILE **ret)
+{
+    int ends[2];
+    pid_t child;
+
+    assert_int_equal(pipe(ends), 0);
+    fflush(NULL);
+    child = fork();
+    if (!child) {
+        dup2(ends[1], 1);
+        dup2(ends[1], 2);
+        close(ends[0]);
+        close(ends[1]);
+        mount_tracefs();
+        execlp("bpftrace", "bpftrace", "-e", bpftrace_script, NULL);
+        printf("cannot be run\n");
+        fflush(stdout);
+        _exit(127);
+    }
+    assert_true(child > 0);
+    close(ends[1]);
+    *ret = fdopen(ends[0], "r");
+    assert_non_null(*ret);
+    return child;
+}
+
+static bool wait_for_line(FILE *from, const char *wanted)
+{
+    char line[256];
+
+    while (fgets(line, sizeof(line), from)) {
+        if (!strncmp(line, wanted, strlen(wanted)))
+            return true;
+    }
+    return false;
+}
+
+static uint64_t dpc_of_all(uint32_t count)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < count; i++)
+        sum += must_read_cpu(i).dpc_ns;
+    return sum;
+}
+
+/* Each measures a little of the other: ours the beginning of bpftrace's program at the entry, it
+ * ours at the exit. */
+static void test_dpc_is_softirq_time(void **state)
+{
+    uint64_t theirs = 0, ours;
+    uint32_t count = open_view(), processor;
+    char line[256];
+    FILE *output;
+    pid_t tracer = start_bpftrace(&output), burst;
+
+    if (!wait_for_line(output, "begun")) {
+        waitpid(tracer, NULL, 0);
+        fclose(output);
+        skip_because("bpftrace cannot be used here");
+    }
+    sleep_ns(SECOND / 2); /* BEGIN runs before the other probes are attached */
+    ours = dpc_of_all(count);
+    burst = child_start(udp_group, NULL);
+    sleep_ns(SECOND);
+    child_kill(burst);
+    ours = dpc_of_all(count) - ours;
+    kill(tracer, SIGINT);
+    while (fgets(line, sizeof(line), output)) {
+        uint64_t value;
+
+        if (sscanf(line, "@t[%u]: %" SCNu64, &processor, &value) == 2)
+            theirs += value;
+    }
+    fclose(output);
+    waitpid(tracer, NULL, 0);
+    printf("    softirqs: %.3f ms, bpftrace %.3f ms\n", (double)ours / 1e6, (double)theirs / 1e6);
+    assert_true(theirs > 10000000);
+    assert_in_range(ours, theirs - theirs / 20, theirs + theirs / 20);
+}
+
+/* ---- what interrupts take of a thread ---- */
+
+static void ignore(int number)
+{
+}
+
+/* Timer interrupts on the processor that starts it, each 100 microseconds. */
+static void start_timer(void)
+{
+    struct itimerval often = {.it_interval.tv_usec = 100, .it_value.tv_usec = 100};
+
+    signal(SIGALRM, ignore);
+    assert_int_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
+}
+
+static void stop_timer(void)
+{
+    struct itimerval never = {0};
+
+    setitimer(ITIMER_REAL, &never, NULL);
+}
+
+/* The processor for this thread alone, but for what is above: 0.3 s are below the share that
+ * real-time threads may have. */
+static void take_processor(unsigned number)
+{
+    struct sched_param first = {.sched_priority = 1};
+
+    pin_to(number);
+    assert_int_equal(sched_setscheduler(0, SCHED_FIFO, &first), 0);
+}
+
+static void give_processor_back(void)
+{
+    struct sched_param none = {0};
+
+    sched_setscheduler(0, SCHED_OTHER, &none);
+    unpin();
+}
+
+static void spin(uint64_t ns)
+{
+    uint64_t end = mono_ns() + ns;
+
+    while (mono_ns() < end)
+        ;
+}
+
+static uint64_t interrupted_on(uint32_t number)
+{
+    struct prcb_processor r = must_read_cpu(number);
+
+    return r.dpc_ns + r.interrupt_ns;
+}
+
+static void test_interrupted_is_the_processors(void **state)
+{
+    struct prcb *p = session_open_flags(64, PRCB_OPEN_INTERRUPTED);
+    struct prcb_thread *t = must_open(p, 0);
+    struct prcb_times times = {.size = sizeof(times)};
+    struct prcb_account a1, a2;
+    uint64_t outer, inner, taken;
+
+    open_view();
+    if (sched_getcpu() < 0 || prcb_absent_reason(p, PRCB_HAS_INTERRUPTED))
+        fail_msg("%s", prcb_absent_reason(p, PRCB_HAS_INTERRUPTED));
+    take_processor(0);
+    start_timer();
+    outer = interrupted_on((uint32_t)sched_getcpu());
+    a1 = must_read(t);
+    inner = interrupted_on((uint32_t)sched_getcpu());
+    spin(300000000);
+    inner = interrupted_on((uint32_t)sched_getcpu()) - inner;
+    a2 = must_read(t);
+    outer = interrupted_on((uint32_t)sched_getcpu()) - outer;
+    assert_int_equal(prcb_read_times(t, &times), 0);
+    give_processor_back();
+    stop_timer();
+    taken = a2.interrupted_ns - a1.interrupted_ns;
+    printf("    interrupts took %.3f ms of the thread, %.3f .. %.3f of its processor\n",
+           (double)taken / 1e6, (double)inner / 1e6, (double)outer / 1e6);
+    assert_true(a2.present & PRCB_HAS_INTERRUPTED);
+    assert_true(times.present & PRCB_HAS_INTERRUPTED);
+    assert_true(times.interrupted_ns >= a2.interrupted_ns && times.interrupted_ns <= times.run_ns);
+    /* Two sets of programs: each measures a part of the other's. And it may have been away, for
+     * the stopper of the processor and the like. */
+    assert_true(taken > 1000000);
+    assert_in_range(taken, inner * 6 / 10, outer * 14 / 10);
+}
+
+/* Without the flag nothing is attached to interrupts, and that is said. */
+static void test_interrupted_is_asked_for(void **state)
+{
+    struct prcb *p = session_open(64);
+    struct prcb_account a = must_read(must_open(p, 0));
+
+    assert_false(a.present & PRCB_HAS_INTERRUPTED);
+    assert_non_null(prcb_absent_reason(p, PRCB_HAS_INTERRUPTED));
+    assert_int_equal(a.interrupted_ns, 0);
+}
+
+/* ---- records ---- */
+
+static void test_record(void **state)
+{
+    uint32_t count = open_view();
+    struct prcb_processor r;
+    struct prcb_error err;
+
+    assert_int_equal(prcb_processor_read(view, count, &r), -ENXIO);
+    sleep_ns(20000000);
+    assert_int_equal(prcb_processors_refresh(view, &err), 0);
+    pin_to(0);
+    r = must_read_cpu((uint32_t)sched_getcpu());
+    assert_true(r.flags & PRCB_CPU_ONLINE);
+    assert_false(r.flags & PRCB_CPU_IDLE);
+    assert_int_equal(r.tier, PRCB_TIER_BPF);
+    if (r.present & PRCB_CPU_HAS_THREAD)
+        assert_int_equal(r.tid, gettid());
+    assert_true(r.switches >= r.missed_switches);
+    /* Each member has a value or a reason. */
+    for (int i = 0; i < 20; i++) {
+        uint64_t member = 1ull << i;
+
+        if (member == PRCB_CPU_HAS_IDLE_STATE || member == PRCB_CPU_HAS_RUNNING)
+            continue; /* of idle processors; of those that have had a tick */
+        assert_true(!!(r.present & member) == !prcb_processor_absent_reason(view, member));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        VIEW_TEST(test_parts_sum_to_wall),
+        VIEW_TEST(test_nothing_goes_backwards),
+        VIEW_TEST(test_interrupts_are_proc_interrupts),
+        VIEW_TEST(test_idle_is_proc_stat),
+        VIEW_TEST(test_user_is_user),
+        VIEW_TEST(test_dpc_is_softirq_time),
+        VIEW_TEST(test_interrupted_is_the_processors),
+        VIEW_TEST(test_interrupted_is_asked_for),
+        VIEW_TEST(test_record),
+    };
+
+    return BPF_RUN("bpf-processors", tests);
+}
