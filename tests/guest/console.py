@@ -1,72 +1,179 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Follows a guest's console: prints what its programs print, and writes a test log.
+"""Boots a guest, follows its console, prints what its programs print, writes a test log.
 
-    console.py LOG NAMES <console
+    console.py FOLDER SECONDS -- EMULATOR [ARGUMENT]...
 
-LOG gets one JSON object per command in the form of a meson test log (what
-tests/tally.py reads); NAMES has the commands' names, a line each. A command that
-never ended, because the guest hung or died in it, counts as failed.
+FOLDER/names has the commands' names, a line each. FOLDER/testlog.json gets one JSON object
+per command in the form of a meson test log (what tests/tally.py reads), FOLDER/console.log
+all that the last machine said. The time limit holds from the moment the guest is up. A
+command that never ended, because the guest hung or died in it, counts as failed.
+
+A machine that falls silent, or ends, before it is up is started again, twice at most, and
+that is said: nothing of ours runs before, so it is the emulator or the kernel that hung.
 """
 import json
+import os
 import re
+import select
+import subprocess
 import sys
 import time
 
+BOOTS = 3
+# Between two lines of a booting kernel lie three seconds at most, in emulation on a machine
+# that does nothing else.
+SILENCE = int(os.environ.get("GUEST_SILENCE", "60"))
+# A kernel that says something for ever is no better; thirty-two processors take a minute.
+BOOT = 10 * SILENCE
 
-def result_of(status):
-    return {0: "OK", 77: "SKIP"}.get(status, "FAIL")
+
+class Stopped(Exception):
+    """The machine had to be stopped; the text says why."""
+
+
+class Machine:
+    """A running emulator, its console as lines."""
+
+    def __init__(self, command, log):
+        # It must not outlive us, whatever ends us.
+        self.process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", *command],
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                        stderr=subprocess.STDOUT)
+        self.log = open(log, "wb")
+        self.begun = time.monotonic()
+        self.said = []  # the last lines
+        self.silence, self.deadline = SILENCE, self.begun + BOOT
+
+    def came_up(self, seconds):
+        """From here on silence may last, but all of it has a limit."""
+        self.silence, self.deadline = None, time.monotonic() + seconds
+
+    def wait(self):
+        now = time.monotonic()
+        until = self.deadline if self.silence is None else min(self.deadline, now + self.silence)
+        if not select.select([self.process.stdout], [], [], max(0, until - now))[0]:
+            raise Stopped("said nothing for %d s" % self.silence
+                          if time.monotonic() < self.deadline and self.silence else
+                          "took too long: %d s" % (time.monotonic() - self.begun))
+
+    def lines(self):
+        rest = b""
+        while True:
+            self.wait()
+            data = os.read(self.process.stdout.fileno(), 65536)
+            if not data:
+                break
+            self.log.write(data)
+            self.log.flush()
+            *whole, rest = (rest + data).split(b"\n")
+            for line in whole:
+                yield self.line(line)
+        if rest:
+            yield self.line(rest)
+
+    def line(self, data):
+        text = data.decode("utf-8", "replace").replace("\r", "") + "\n"
+        self.said = self.said[-29:] + [text]
+        return text
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+        self.log.close()
 
 
 def entry(name, lines, status):
     return {"name": name, "stdout": "".join(lines), "stderr": "",
-            "result": result_of(status) if status is not None else "TIMEOUT",
+            "result": {None: "TIMEOUT", 0: "OK", 77: "SKIP"}.get(status, "FAIL"),
             "returncode": status}
 
 
-def follow(console, names):
+def wait_until_up(lines):
+    """What the guest says of itself; None: it ended before."""
+    for line in lines:
+        match = re.search(r"@guest up (\S*) (\S*) (.*)", line)
+        if match:
+            return "Linux %s %s, %s" % match.groups()
+    return None
+
+
+def boot(command, folder, seconds):
+    """A machine that is up, and the rest of its lines; None when none came up."""
+    for number in range(1, BOOTS + 1):
+        machine = Machine(command, folder + "/console.log")
+        lines = machine.lines()
+        try:
+            what = wait_until_up(lines)
+            reason = "it ended"
+        except Stopped as stopped:
+            what, reason = None, "it " + str(stopped)
+        except BaseException:
+            machine.end()
+            raise
+        if what:
+            print(f"== guest: {what}, {time.monotonic() - machine.begun:.1f} s here", flush=True)
+            machine.came_up(seconds)
+            return machine, lines
+        machine.end()
+        print(f"== boot {number} of {BOOTS} failed: {reason}; its last lines:\n"
+              + "".join(machine.said), flush=True)
+    return None
+
+
+def follow(lines, names):
     """Yields one entry for each name; prints the lines on the way."""
-    number, lines, done, begun, tail = 0, [], 0, 0.0, []
-    for line in console:
-        line = line.replace("\r", "")
-        match = re.search(r"@guest (up|begin|end|down)\b ?(\S*) ?(\S*)(.*)", line)
-        if not match:
-            (lines if number else tail).append(line)
-            if number:
-                sys.stdout.write(line)
-                sys.stdout.flush()
-            continue
-        word = match.group(1)
-        if word == "up":
-            print(f"== guest: Linux {match.group(2)} {match.group(3)}{match.group(4)}")
-        elif word == "begin":
-            number, lines = int(match.group(2)), [line[:match.start()]]
-            begun = time.monotonic()
-            print(f"== {names[number - 1]}", flush=True)
-        elif word == "end":
-            lines.append(line[:match.start()])
-            yield entry(names[number - 1], lines, int(match.group(3)))
-            print(f"== {names[number - 1]}: exit status {match.group(3)},"
-                  f" {time.monotonic() - begun:.1f} s", flush=True)
-            done, number = number, 0
+    number, said, done, begun, reason = 0, [], 0, 0.0, "it ended"
+    try:
+        for line in lines:
+            match = re.search(r"@guest (begin|end|down)\b ?(\S*) ?(\S*)", line)
+            if not match:
+                said.append(line)
+                if number:
+                    sys.stdout.write(line)
+                    sys.stdout.flush()
+                continue
+            if match.group(1) == "begin":
+                number, said, begun = int(match.group(2)), [line[:match.start()]], time.monotonic()
+                print(f"== {names[number - 1]}", flush=True)
+            elif match.group(1) == "end":
+                said.append(line[:match.start()])
+                yield entry(names[number - 1], said, int(match.group(3)))
+                print(f"== {names[number - 1]}: exit status {match.group(3)},"
+                      f" {time.monotonic() - begun:.1f} s", flush=True)
+                done, number, said = number, 0, []
+    except Stopped as stopped:
+        reason = "it " + str(stopped)
     if done < len(names):
-        what = names[done] if number else "the guest did not come up, or stopped"
-        print(f"== stopped in: {what}\n" + "".join((lines if number else tail)[-30:]))
+        print(f"== the guest stopped in {names[done]}: {reason}; its last lines:\n"
+              + "".join(said[-30:]))
     if number:
-        yield entry(names[number - 1], lines, None)
+        yield entry(names[number - 1], said, None)
         done = number
     for name in names[done:]:
         yield entry(name, ["not started: the guest had stopped before\n"], None)
 
 
-def main(log, names_path):
-    with open(names_path, encoding="utf-8") as file:
+def main(folder, seconds, dashes, *command):
+    assert dashes == "--"
+    with open(folder + "/names", encoding="utf-8") as file:
         names = file.read().splitlines()
-    sys.stdin.reconfigure(encoding="utf-8", errors="replace", newline="\n")
-    with open(log, "w", encoding="utf-8") as out:
-        for result in follow(sys.stdin, names):
-            out.write(json.dumps(result) + "\n")
+    with open(folder + "/testlog.json", "w", encoding="utf-8") as out:
+        up = boot(command, folder, int(seconds))
+        if not up:
+            results = [entry(name, [f"none of {BOOTS} boots came up\n"], None) for name in names]
+        else:
+            results = follow(up[1], names)
+        try:
+            for result in results:
+                out.write(json.dumps(result) + "\n")
+                out.flush()
+        finally:
+            if up:
+                up[0].end()
 
 
 if __name__ == "__main__":
+    sys.stdout.reconfigure(errors="replace")
     main(*sys.argv[1:])

@@ -15,6 +15,17 @@ deb_arch() {
     esac
 }
 
+# Where the programs for the guest are built: with this machine's own where it is alike.
+build_folder() {
+    local root
+    root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+    if [[ $(deb_arch "$arch") == "$(dpkg --print-architecture)" ]]; then
+        echo "$root/build"
+    else
+        echo "$root/build-guest/$arch/build"
+    fi
+}
+
 # Lets apt find packages of the guest's architecture.
 know_architecture() {
     local deb
