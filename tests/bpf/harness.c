@@ -258,6 +258,22 @@ struct prcb_account *all_accounts(struct prcb *p, size_t *ret_count)
     return accounts;
 }
 
+static bool all_ended(struct prcb *p, size_t *ret_count)
+{
+    all_accounts(p, ret_count);
+    for (size_t i = 0; i < *ret_count; i++) {
+        if (!(accounts[i].flags & PRCB_ACCOUNT_EXITED))
+            return false;
+    }
+    return true;
+}
+
+struct prcb_account *ended_accounts(struct prcb *p, size_t *ret_count)
+{
+    assert_true(wait_for(all_ended(p, ret_count)));
+    return accounts;
+}
+
 /* ---- laws ---- */
 
 static uint64_t sum_of_waits(const struct prcb_account *a)

@@ -51,6 +51,10 @@ struct prcb_account must_find(struct prcb *p, pid_t tid);
 /* A copy of all accounts, in the order of the walk; freed by test_end. */
 struct prcb_account *all_accounts(struct prcb *p, size_t *ret_count);
 
+/* The same once all of them tell of their threads' end: a process can be waited for, and a
+ * thread joined, a moment before its last switch. */
+struct prcb_account *ended_accounts(struct prcb *p, size_t *ret_count);
+
 /* The laws that hold within every record: run + ready + waits + open == wall,
  * wait_ns == sum of waits, and each switch that was reported has one cause (born:
  * or all: of threads registered while off the processor too). */
