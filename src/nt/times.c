@@ -105,10 +105,10 @@ uint32_t nt_dpc_rate(struct nt_cpu *cpu, uint64_t dpcs, uint64_t now)
 
     if (ticks) {
         /* As if they had come evenly: rate = (rate + each) / 2, `ticks` times. */
-        each = (double)(dpcs - cpu->rate_dpcs) / (double)ticks;
+        each = dpcs > cpu->rate_dpcs ? (double)(dpcs - cpu->rate_dpcs) / (double)ticks : 0;
         cpu->rate = each + (ticks < 64 ? (cpu->rate - each) / (double)(1ull << ticks) : 0);
         cpu->rate_at += ticks * tick;
         cpu->rate_dpcs = dpcs;
     }
-    return (uint32_t)(cpu->rate + 0.5);
+    return cpu->rate < UINT32_MAX ? (uint32_t)(cpu->rate + 0.5) : UINT32_MAX;
 }

@@ -404,6 +404,8 @@ static void test_dpc_rate(void **state)
     assert_int_equal(nt_dpc_rate(&cpu, 180, 5000 + 2 * tick), 20);
     assert_int_equal(nt_dpc_rate(&cpu, 180 + 60 * 2, 5000 + 4 * tick), 50); /* 20, 40, 50 */
     assert_int_equal(nt_dpc_rate(&cpu, 300 + 7 * 1000, 5000 + 1004 * tick), 7);
+    assert_int_equal(nt_dpc_rate(&cpu, 1ull << 50, 5000 + 1005 * tick), UINT32_MAX);
+    assert_int_equal(nt_dpc_rate(&cpu, 0, 5000 + 1205 * tick), 0);
 }
 
 static void test_switches(void **state)
