@@ -54,9 +54,11 @@ struct prcb; /* a session: opaque */
 
 /* Where records come from, worst first. */
 enum prcb_tier {
-    PRCB_TIER_AUTO = 0, /* in options only: the best this process may use */
-    PRCB_TIER_PERF = 1, /* procfs and getrusage: no privilege, fewer members */
-    PRCB_TIER_BPF = 2,  /* eBPF programs of this process: root, or CAP_BPF + CAP_PERFMON */
+    PRCB_TIER_AUTO = 0,   /* in options only: the best this process may use */
+    PRCB_TIER_PERF = 1,   /* procfs and getrusage: no privilege, fewer members */
+    PRCB_TIER_BPF = 2,    /* eBPF programs of this process: root, or CAP_BPF + CAP_PERFMON */
+    PRCB_TIER_DAEMON = 3, /* eBPF programs of prcbd(8): what its configuration allows; PRCB_SOCKET
+                             in the environment, or /run/prcb/socket */
 };
 
 struct prcb_options {
@@ -90,7 +92,7 @@ PRCB_API int prcb_open(const struct prcb_options *opts, struct prcb **ret, struc
  * NULL is allowed. */
 PRCB_API void prcb_close(struct prcb *p);
 
-/* The tier in use, and its name: "bpf" or "perf". */
+/* The tier in use, and its name: "daemon", "bpf" or "perf". */
 PRCB_API enum prcb_tier prcb_session_tier(const struct prcb *p);
 PRCB_API const char *prcb_tier_name(enum prcb_tier tier);
 
@@ -189,6 +191,9 @@ enum prcb_account_flag {
     PRCB_ACCOUNT_EXITED = 1 << 0,  /* the thread has made its last switch */
     PRCB_ACCOUNT_RUNNING = 1 << 1, /* it was on a processor at the time of the read */
     PRCB_ACCOUNT_KTHREAD = 1 << 2, /* a kernel thread */
+    PRCB_ACCOUNT_ORPHAN = 1 << 3,  /* daemon tier: the daemon gave the session up (it was cleaned
+                                      away, or replaced by a newer one that cannot go on with it):
+                                      the record is of that moment and will not change */
 };
 
 /* One cause of not running. */

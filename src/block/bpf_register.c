@@ -6,59 +6,18 @@
 #include "tier_bpf.h"
 
 #include <errno.h>
-#include <linux/bpf.h>
-#include <signal.h>
 #include <string.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "bpf_run.h"
 #include "cgroup.h"
 
 #define CGROUP2_MAGIC 0x63677270
-
-int bpf_run_iterator(struct bpf_state *s, struct bpf_program *program, pid_t tid, pid_t pid)
-{
-    union bpf_iter_link_info info = {.task = {.tid = (__u32)tid, .pid = (__u32)pid}};
-    struct bpf_iter_attach_opts options;
-    bool narrow = s->iter_by_task && (tid || pid);
-    struct bpf_link *link;
-    char nothing[64];
-    int fd, result = 0;
-
-    /* Not LIBBPF_OPTS: that assigns a whole structure, whose padding at the end compilers
-     * need not clear, and libbpf refuses what is not zero there. */
-    memset(&options, 0, sizeof(options));
-    options.sz = sizeof(options);
-    options.link_info = &info;
-    options.link_info_len = sizeof(info);
-    link = bpf_program__attach_iter(program, narrow ? &options : NULL);
-    if (!link && narrow && (errno == EINVAL || errno == E2BIG)) {
-        s->iter_by_task = false;
-        link = bpf_program__attach_iter(program, NULL);
-    }
-    if (!link)
-        return -errno;
-    fd = bpf_iter_create(bpf_link__fd(link));
-    if (fd < 0) {
-        result = -errno;
-    } else {
-        ssize_t got;
-
-        while ((got = read(fd, nothing, sizeof(nothing))) > 0 ||
-               (got < 0 && (errno == EAGAIN || errno == EINTR)))
-            ;
-        if (got < 0)
-            result = -errno;
-        close(fd);
-    }
-    bpf_link__destroy(link);
-    return result;
-}
 
 static int follow_new_tasks(struct bpf_state *s, struct prcb_error *err)
 {
@@ -82,7 +41,7 @@ static int ask(struct bpf_state *s, enum prcb_bpf_what what, pid_t number, unsig
         return result;
     *request =
         (struct prcb_bpf_request){.what = what, .number = (__u32)number, .pass = pass_bits(follow)};
-    result = bpf_run_iterator(s, s->skeleton->progs.prcb_register,
+    result = bpf_run_iterator(&s->iter_by_task, bpf_program__fd(s->skeleton->progs.prcb_register),
                               what == PRCB_REGISTER_THREAD ? number : 0,
                               what == PRCB_REGISTER_PROCESS ? number : 0);
     if (result == -ESRCH)
@@ -93,23 +52,6 @@ static int ask(struct bpf_state *s, enum prcb_bpf_what what, pid_t number, unsig
     return 0;
 }
 
-static int no_room(struct prcb *p, struct prcb_error *err)
-{
-    return prcb_fail(err, -ENOSPC, "all %u accounts are in use: ask for more (max_threads)",
-                     p->max_threads);
-}
-
-/* Nothing was seen under this number. */
-static int not_seen(const char *what, pid_t number, struct prcb_error *err)
-{
-    if (!kill(number, 0) || errno == EPERM)
-        return prcb_fail(err, -ESRCH,
-                         "%s %d: it has ended and waits to be reaped, or the kernel does not show "
-                         "it to eBPF programs",
-                         what, (int)number);
-    return prcb_fail(err, -ESRCH, "%s %d: no such %s", what, (int)number, what);
-}
-
 int bpf_profile_thread(struct prcb *p, pid_t tid, unsigned follow, struct prcb_error *err)
 {
     struct prcb_bpf_request answer = {0};
@@ -118,8 +60,8 @@ int bpf_profile_thread(struct prcb *p, pid_t tid, unsigned follow, struct prcb_e
     if (result)
         return result;
     if (!answer.seen)
-        return not_seen("thread", tid, err);
-    return answer.full ? no_room(p, err) : 0;
+        return session_not_seen("thread", tid, err);
+    return answer.full ? session_no_room(p, err) : 0;
 }
 
 /* Threads that a thread not yet registered creates meanwhile show up in the next
@@ -138,8 +80,8 @@ int bpf_profile_process(struct prcb *p, pid_t pid, unsigned follow, struct prcb_
         seen |= answer.seen > 0;
     } while (answer.added && follow & PRCB_FOLLOW_THREADS);
     if (!seen)
-        return not_seen("process", pid, err);
-    return answer.full ? no_room(p, err) : 0;
+        return session_not_seen("process", pid, err);
+    return answer.full ? session_no_room(p, err) : 0;
 }
 
 int bpf_profile_all(struct prcb *p, struct prcb_error *err)

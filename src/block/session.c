@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * The public calls: arguments checked, the tier chosen, records fitted to the
- * caller's size. What a tier does is in tier_bpf.c and tier_perf.c.
+ * caller's size. What a tier does is in tier_daemon.c, tier_bpf.c and tier_perf.c.
  */
 #include "session.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #define MAX_ACCOUNTS (1u << 22)
 
 static const struct tier *const tiers[] = {
+    &tier_daemon,
 #ifdef PRCB_HAVE_BPF
     &tier_bpf,
 #endif
@@ -36,6 +38,8 @@ const char *prcb_tier_name(enum prcb_tier tier)
         return "perf";
     case PRCB_TIER_BPF:
         return "bpf";
+    case PRCB_TIER_DAEMON:
+        return "daemon";
     default:
         return "auto";
     }
@@ -78,6 +82,22 @@ static int check_proc(struct prcb_error *err)
     return prcb_fail(err, -EOPNOTSUPP, "/proc is not there: mount it (mount -t proc proc /proc)");
 }
 
+int session_no_room(const struct prcb *p, struct prcb_error *err)
+{
+    return prcb_fail(err, -ENOSPC, "all %u accounts are in use: ask for more (max_threads)",
+                     p->max_threads);
+}
+
+int session_not_seen(const char *what, pid_t number, struct prcb_error *err)
+{
+    if (!kill(number, 0) || errno == EPERM)
+        return prcb_fail(err, -ESRCH,
+                         "%s %d: it has ended and waits to be reaped, or the kernel does not show "
+                         "it to eBPF programs",
+                         what, (int)number);
+    return prcb_fail(err, -ESRCH, "%s %d: no such %s", what, (int)number, what);
+}
+
 static const struct tier *find_tier(enum prcb_tier number)
 {
     for (size_t i = 0; i < TIERS; i++) {
@@ -87,9 +107,17 @@ static const struct tier *find_tier(enum prcb_tier number)
     return NULL;
 }
 
+/* A daemon that does not run is no lack: a process that may load the programs itself has
+ * the same from them. */
+static bool is_lack(const struct tier *tier, int code)
+{
+    return tier != &tier_daemon || (code != -ENOENT && code != -ECONNREFUSED);
+}
+
 /* Best first; the reason why the first did not do is kept. */
 static int open_best(struct prcb *p, struct prcb_error *err)
 {
+    uint32_t max_threads = p->max_threads;
     struct prcb_error why = {0};
     int result = -EOPNOTSUPP;
 
@@ -99,7 +127,8 @@ static int open_best(struct prcb *p, struct prcb_error *err)
         if (!result)
             break;
         p->tier->close(p);
-        if (!p->reason[0])
+        p->max_threads = max_threads;
+        if (!p->reason[0] && is_lack(p->tier, result))
             memcpy(p->reason, why.text, sizeof(p->reason) - 1);
     }
 #ifndef PRCB_HAVE_BPF
@@ -134,7 +163,7 @@ int prcb_open(const struct prcb_options *opts, struct prcb **ret, struct prcb_er
 
     if (result)
         return result;
-    if (options.tier > PRCB_TIER_BPF)
+    if (options.tier > PRCB_TIER_DAEMON)
         return prcb_fail(err, -EINVAL, "there is no tier %d", (int)options.tier);
     if (options.max_threads > MAX_ACCOUNTS)
         return prcb_fail(err, -EINVAL, "room for %u threads was asked for; the most is %u",
@@ -149,6 +178,7 @@ int prcb_open(const struct prcb_options *opts, struct prcb **ret, struct prcb_er
     if (!p)
         return prcb_fail(err, -ENOMEM, "out of memory");
     p->max_threads = options.max_threads ? options.max_threads : PRCB_ACCOUNTS_DEFAULT;
+    p->max_asked = options.max_threads;
     p->flags = options.flags;
     p->pid_ns = own_pid_ns();
     pthread_mutex_init(&p->lock, NULL);

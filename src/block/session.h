@@ -14,21 +14,26 @@
 
 #include "clock.h"
 #include "error.h"
+#include "mapped.h"
 
 struct bpf_state;
+struct daemon_state;
 struct perf_state;
 
 struct prcb {
     const struct tier *tier;
     char reason[256]; /* why not a better tier; empty: none better, or forced */
     uint32_t max_threads;
+    uint32_t max_asked;      /* by the caller; 0: the tier's default */
     uint32_t flags;          /* enum prcb_open_flag */
     uint32_t pid_ns;         /* inode of the caller's pid namespace */
     struct clock_base clock; /* taken at open; constant */
     pthread_mutex_t lock;    /* over everything below, and one caller at a time in a tier's
                                 functions marked L */
+    struct mapped mapped;    /* bpf, daemon: the accounts */
     union {
         struct bpf_state *bpf;
+        struct daemon_state *daemon;
         struct perf_state *perf;
     };
 };
@@ -38,8 +43,8 @@ struct prcb_thread {
     struct clock clock;
     pid_t tid;
     uint64_t key;
-    const void *block;      /* bpf: the account in mapped memory */
-    uint64_t base_switches; /* bpf: the kernel's switch count when profiling started */
+    const void *block;      /* bpf, daemon: the account in mapped memory */
+    uint64_t base_switches; /* the same: the kernel's switch count when profiling started */
     uint64_t last_now;      /* latest moment a read has answered for */
     uint64_t last_run;      /* from prcb_read_times */
     uint64_t last_interrupted;
@@ -71,7 +76,13 @@ struct tier {
     const char *(*absent_reason)(const struct prcb *p, uint64_t member);
 };
 
+/* Words that the tiers share: no thread or process was seen under this number; there is no
+ * free account. */
+int session_not_seen(const char *what, pid_t number, struct prcb_error *err);
+int session_no_room(const struct prcb *p, struct prcb_error *err);
+
 extern const struct tier tier_bpf; /* only in builds with the bpf tier */
+extern const struct tier tier_daemon;
 extern const struct tier tier_perf;
 
 #endif

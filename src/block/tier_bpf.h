@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What the two files of the bpf tier share: its state, and running programs.
+ * What the two files of the bpf tier share: its state, and attaching programs.
  * Everything here is called under the session's lock.
  */
 #ifndef PRCB_BLOCK_TIER_BPF_H
@@ -15,8 +15,6 @@
 
 struct bpf_state {
     struct accounts_bpf *skeleton;
-    const struct prcb_head_block *head; /* mapped read-only */
-    const char *accounts;               /* mapped read-only */
     size_t accounts_bytes;
     struct processor_programs *processors; /* with PRCB_OPEN_INTERRUPTED; NULL: not to be had */
     struct processor_map processor_map;
@@ -28,10 +26,6 @@ struct bpf_state {
 
 /* Attaches a program unless it is (then *link is set). */
 int bpf_attach(struct bpf_program *program, struct bpf_link **link, struct prcb_error *err);
-
-/* Runs an iterator program over one task, one process, or (both 0) all. The
- * programs filter for themselves, so looking at more than needed is only slow. */
-int bpf_run_iterator(struct bpf_state *s, struct bpf_program *program, pid_t tid, pid_t pid);
 
 /* The tier's calls of these names. */
 int bpf_profile_thread(struct prcb *p, pid_t tid, unsigned follow, struct prcb_error *err);

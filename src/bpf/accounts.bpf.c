@@ -10,7 +10,7 @@
  *
  * Compiled twice. As it is, for a session whose process loads the programs itself: one
  * array of accounts. With PRCB_CLIENTS, for the daemon: an array for each of its clients,
- * and a thread may have an account in several (clients.bpf.h).
+ * and a thread may have an account in several (clients.bpf.inc).
  */
 #include "kernel.bpf.h"
 #include "classify.bpf.h"
@@ -52,7 +52,7 @@ struct {
 /* One profile of a task: in which account. */
 struct profile {
 #ifdef PRCB_CLIENTS
-    __u64 handle; /* client, account and generation in one word: clients.bpf.h; 0: free */
+    __u64 handle; /* client, account and generation in one word: clients.bpf.inc; 0: free */
 #else
     __u32 slot; /* PRCB_SLOT_NONE: there was no room */
 #endif
@@ -78,7 +78,7 @@ struct {
 } tags SEC(".maps");
 
 #ifdef PRCB_CLIENTS
-#include "clients.bpf.h"
+#include "clients.bpf.inc"
 #else
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
@@ -709,7 +709,7 @@ static __always_inline bool in_cgroup(struct cgroup *cgroup, __u64 id)
 }
 
 #ifdef PRCB_CLIENTS
-#include "registrar.bpf.h"
+#include "registrar.bpf.inc"
 #else
 
 /* A slot that belongs to nobody: one that was given back, or one never used. */

@@ -268,7 +268,9 @@ int cli_parse_separator(const char *text, const char **ret)
 
 int cli_parse_tier(const char *text, enum prcb_tier *ret)
 {
-    if (!strcmp(text, "bpf"))
+    if (!strcmp(text, "daemon"))
+        *ret = PRCB_TIER_DAEMON;
+    else if (!strcmp(text, "bpf"))
         *ret = PRCB_TIER_BPF;
     else if (!strcmp(text, "perf"))
         *ret = PRCB_TIER_PERF;

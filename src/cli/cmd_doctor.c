@@ -161,7 +161,7 @@ static int run(const struct cli_command *self, int argc, char **argv)
         print_json(root, &outcome);
     else
         print_table(root, verbose, &outcome);
-    return outcome.tier == PRCB_TIER_BPF ? CLI_OK : CLI_FAILED;
+    return outcome.tier >= PRCB_TIER_BPF ? CLI_OK : CLI_FAILED;
 }
 
 const struct cli_command cmd_doctor = {
@@ -172,7 +172,8 @@ const struct cli_command cmd_doctor = {
         "Looks at what prcb builds on: one line each, present, absent or unknown. What is not\n"
         "present is followed by what that costs and what mends it. The last line names the tier\n"
         "that a session gets now, found by opening one, and why no better one.\n"
-        "Exit status: 0 when the bpf tier works, 1 when it does not, 2 for a wrong command line.",
+        "Exit status: 0 when the daemon or the bpf tier works, 1 when not, 2 for a wrong command "
+        "line.",
     .options = options,
     .examples = "  prcb doctor\n"
                 "  sudo prcb doctor\n"

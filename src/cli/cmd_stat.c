@@ -512,7 +512,7 @@ static int run_with(const struct cli_command *self, const struct stat_options *o
         stat_wait_deinit(&run.wait);
         return cli_error(self, "%s", err.text);
     }
-    run.bpf = prcb_session_tier(run.session) == PRCB_TIER_BPF;
+    run.bpf = prcb_session_tier(run.session) != PRCB_TIER_PERF;
     status = run_opened(&run);
     stat_wait_deinit(&run.wait);
     stat_counters_close(run.counters, &run.rows);

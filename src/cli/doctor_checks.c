@@ -517,10 +517,10 @@ static void look_clocksource(const char *root, struct doctor_result *ret)
 
 static void look_daemon(const char *root, struct doctor_result *ret)
 {
-    if (exists(root, "/run/prcb/prcb.sock"))
-        found(ret, DOCTOR_UNKNOWN, "/run/prcb/prcb.sock exists, but this version has no daemon");
+    if (exists(root, "/run/prcb/socket"))
+        found(ret, DOCTOR_PRESENT, "/run/prcb/socket is there");
     else
-        found(ret, DOCTOR_ABSENT, "this version has no daemon");
+        found(ret, DOCTOR_ABSENT, "no /run/prcb/socket: prcbd does not run");
 }
 
 /* clang-format off */
@@ -575,7 +575,7 @@ const struct doctor_check doctor_checks[] = {
      "none by command: it is the processor's, or the hypervisor's to show"},
     {"daemon", look_daemon,
      "the daemon tier: users without capabilities get the perf tier",
-     "none: it does not exist yet; until then: sudo prcb ..."},
+     "sudo systemctl enable --now prcbd.socket, or sudo prcbd"},
 };
 /* clang-format on */
 const size_t doctor_check_count = sizeof(doctor_checks) / sizeof(doctor_checks[0]);

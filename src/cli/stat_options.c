@@ -45,7 +45,7 @@ const struct cli_option stat_option_rows[] = {
     {'j', "json", NULL, "one JSON document", 'j'},
     {0, "ndjson", NULL, "JSON, one line per interval; without -I one line at the end", OPT_NDJSON},
     {'o', "output", "FILE", "write the report to FILE", 'o'},
-    {0, "tier", "TIER", "use this source of figures and no other: bpf or perf", OPT_TIER},
+    {0, "tier", "TIER", "use this source of figures and no other: daemon, bpf or perf", OPT_TIER},
     {0, "max-threads", "N", "room for N threads at one time (default 16384)", OPT_MAX_THREADS},
     {0},
 };

@@ -308,7 +308,7 @@ void stat_notes_write(FILE *out, const char *prefix, const struct stat_report *r
                 "good, the causes are not known\n",
                 prefix, report->view->total.now.missed_switches,
                 report->view->total.now.missed_switches == 1 ? " was" : "es were");
-    if (tier != PRCB_TIER_BPF)
+    if (tier == PRCB_TIER_PERF)
         fprintf(out, "%s%s tier%s%s\n", prefix, prcb_tier_name(tier), reason ? ": " : " (--tier)",
                 reason ? reason : "");
     write_absent(out, prefix, report->session);

@@ -33,7 +33,7 @@ const struct prcbd_setting prcbd_settings[] = {
      "Threads that all clients together may profile at a time."},
     {"max_memory_total", PRCBD_TYPE_BYTES, AT(max_memory_total), 1 << 20, UINT64_C(1) << 40, "256M",
      true, "Kernel memory that all clients' maps together may take: bytes, or with K, M or G."},
-    {"accounts_per_client", PRCBD_TYPE_NUMBER, AT(accounts_per_client), 1, 1 << 20, "64", true,
+    {"accounts_per_client", PRCBD_TYPE_NUMBER, AT(accounts_per_client), 1, 1 << 20, "256", true,
      "Accounts in the map of a client that asks for no number."},
     {"accounts_per_client_max", PRCBD_TYPE_NUMBER, AT(accounts_per_client_max), 1, 1 << 20, "16384",
      true, "Accounts that one client may ask for."},

@@ -86,7 +86,7 @@ int prcb_nt_set_tier(enum prcb_tier tier)
 {
     int result = 0;
 
-    if (tier > PRCB_TIER_BPF)
+    if (tier > PRCB_TIER_DAEMON)
         return -EINVAL;
     nt_enter();
     if (session)

@@ -17,7 +17,7 @@ SUFFIXES = (".c", ".h", ".def")
 LIBRARIES = {"bpf/": "libbpf", "json-c/": "json-c", "lzma.h": "liblzma", "zstd.h": "libzstd",
              "zlib.h": "zlib", "sqlite3.h": "sqlite", "elfutils/": "libdw", "gelf.h": "libelf",
              "protobuf-c/": "protobuf-c"}
-GENERATED = {"accounts.skel.h": "src/bpf/",
+GENERATED = {"accounts.skel.h": "src/bpf/", "clients.skel.h": "src/bpf/",
              "processors.skel.h": "src/bpf/", "samples.skel.h": "src/bpf/"}
 
 

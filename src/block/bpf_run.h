@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Running eBPF programs that are loaded, and what the account programs must be told of
+ * this kernel before they are: for who loads them, the bpf tier and prcbd. No state.
+ */
+#ifndef PRCB_BLOCK_BPF_RUN_H
+#define PRCB_BLOCK_BPF_RUN_H
+
+#include <stdbool.h>
+
+#include <bpf/libbpf.h>
+
+#include <prcb/prcb.h>
+
+/* What this kernel reports. */
+struct bpf_facts {
+    bool prev_state; /* sched_switch passes the state (5.18) */
+    bool locks;      /* the tracepoints of lock contention (5.19) */
+};
+int bpf_find_facts(struct bpf_facts *ret, struct prcb_error *err);
+
+/* For libbpf_set_print: its own words go nowhere, ours name what failed. */
+int bpf_no_print(enum libbpf_print_level level, const char *format, va_list args);
+int bpf_explain_load(int code, struct prcb_error *err);
+
+/* Runs a program of type syscall on a context. *ret: what it returned. */
+int bpf_run_program(int program, void *context, unsigned bytes, int *ret);
+
+/* Runs an iterator program over one task, one process, or (both 0) all. The programs filter
+ * for themselves, so looking at more than needed is only slow. *narrow: whether the kernel
+ * can point an iterator at one task (6.1); cleared when it cannot. */
+int bpf_run_iterator(bool *narrow, int program, pid_t tid, pid_t pid);
+
+#endif

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "mapped.h"
+
+#include <errno.h>
+
+#include "account.h"
+#include "block_abi.h"
+#include "processor_map.h"
+#include "seqcount_abi.h"
+#include "session.h"
+
+const struct prcb_account_block *mapped_block(const struct mapped *m, uint32_t slot)
+{
+    return (const struct prcb_account_block *)(m->accounts +
+                                               (size_t)slot * m->head->account_stride);
+}
+
+uint32_t mapped_used(const struct mapped *m)
+{
+    uint64_t used = __atomic_load_n(&m->head->account_used, __ATOMIC_RELAXED);
+
+    return used < m->head->account_count ? (uint32_t)used : m->head->account_count;
+}
+
+static uint64_t make_key(uint32_t slot, uint32_t generation)
+{
+    return (uint64_t)generation << 32 | slot;
+}
+
+int64_t mapped_clock_offset(const struct mapped *m)
+{
+    return __atomic_load_n(&m->clock->clock_offset, __ATOMIC_RELAXED);
+}
+
+/* Now, on the writer's clock; where the writer has gone, when it went. */
+static uint64_t writer_now(struct prcb *p, struct clock *clock)
+{
+    bool fresh = false;
+    uint64_t ended = __atomic_load_n(&p->mapped.head->ended, __ATOMIC_RELAXED);
+
+    if (ended)
+        return ended;
+    return clock_now(clock, &p->clock, &fresh) - (uint64_t)mapped_clock_offset(&p->mapped);
+}
+
+static uint32_t flags_of(const struct mapped *m)
+{
+    return __atomic_load_n(&m->head->ended, __ATOMIC_RELAXED) ? PRCB_ACCOUNT_ORPHAN : 0;
+}
+
+int mapped_thread_open(struct prcb *p, struct prcb_thread *t, struct prcb_error *err)
+{
+    uint32_t used = mapped_used(&p->mapped);
+
+    for (uint32_t slot = 0; slot < used; slot++) {
+        const struct prcb_account_block *block = mapped_block(&p->mapped, slot);
+        struct prcb_account_block copy;
+        uint32_t retries = 0, state = __atomic_load_n(&block->state, __ATOMIC_RELAXED);
+
+        if (state == PRCB_STATE_FREE || state == PRCB_STATE_EXITED ||
+            __atomic_load_n(&block->tid, __ATOMIC_RELAXED) != (uint32_t)t->tid)
+            continue;
+        if (account_copy(block, sizeof(copy), &copy, &retries))
+            continue;
+        t->block = block;
+        t->key = make_key(slot, copy.generation);
+        t->base_switches = copy.base_nvcsw + copy.base_nivcsw;
+        return 0;
+    }
+    return prcb_fail(err, -ESRCH, "thread %d: not profiled by this session", (int)t->tid);
+}
+
+static double ticks_per_ns(const struct prcb_thread *t)
+{
+    return t->clock.mult ? 4294967296.0 / (double)t->clock.mult
+                         : clock_tick_rate(&t->session->clock) / 1e9;
+}
+
+/* Interrupts of the stretch that is going on. The account may have left the processor since it
+ * was copied: then false, and it is to be copied again. An interrupt that is going on counts when
+ * it is over. */
+static bool live_interrupted(const struct mapped *m, const struct prcb_account_block *block,
+                             const struct prcb_account_block *copy, uint64_t *ret)
+{
+    struct prcb_processor_block processor;
+    uint32_t ignored = 0;
+    uint64_t until;
+
+    *ret = 0;
+    if (!m->processors || copy->interrupt_base == PRCB_BASE_UNKNOWN ||
+        copy->run_cpu >= m->processors->count ||
+        processor_block_copy(m->processors, copy->run_cpu, 64, &processor, &ignored))
+        return true;
+    until = processor_block_interrupted(&processor, 0);
+    if (until > copy->interrupt_base)
+        *ret = until - copy->interrupt_base;
+    return !prcb_seq_read_retry(&block->seq, copy->seq);
+}
+
+#define INTERRUPT_TRIES 8
+
+/* The first bytes of an account, and what of its present stretch interrupts took. */
+static int copy_account(const struct mapped *m, const void *block, uint32_t bytes,
+                        struct prcb_account_block *ret, uint64_t *ret_interrupted,
+                        uint32_t *retries)
+{
+    *ret_interrupted = 0;
+    /* One that switches all the time has hardly been interrupted since its last switch. */
+    for (int i = 0; i < INTERRUPT_TRIES; i++) {
+        int result = account_copy(block, bytes, ret, retries);
+
+        if (result || live_interrupted(m, block, ret, ret_interrupted))
+            return result;
+        ++*retries;
+    }
+    *ret_interrupted = 0;
+    return 0;
+}
+
+static void set_interrupted(const struct mapped *m, struct prcb_thread *t, uint64_t interrupted,
+                            uint64_t run, uint64_t *ret, uint64_t *present)
+{
+    if (!m->processors)
+        return;
+    if (interrupted < t->last_interrupted)
+        interrupted = t->last_interrupted;
+    t->last_interrupted = *ret = interrupted < run ? interrupted : run;
+    *present |= PRCB_HAS_INTERRUPTED;
+}
+
+int mapped_read(struct prcb_thread *t, struct prcb_account *ret)
+{
+    struct prcb *p = t->session;
+    struct prcb_account_block copy;
+    uint64_t now, interrupted;
+    int result;
+
+    result = copy_account(&p->mapped, t->block, sizeof(copy), &copy, &interrupted, &ret->retries);
+    if (result)
+        return result;
+    if (copy.generation != (uint32_t)(t->key >> 32) || copy.state == PRCB_STATE_FREE)
+        return -ESTALE;
+    now = writer_now(p, &t->clock);
+    if (copy.state == PRCB_STATE_EXITED)
+        now = copy.stamp;
+    if (now < t->last_now)
+        now = t->last_now;
+    account_convert(&copy, now, p->mapped.head->features, ticks_per_ns(t), ret);
+    account_identity(t->block, ret);
+    ret->flags |= flags_of(&p->mapped);
+    ret->key = t->key;
+    ret->tier = p->tier->number;
+    if (t->last.size)
+        account_never_back(&t->last, ret);
+    set_interrupted(&p->mapped, t, copy.interrupted_ns + interrupted, ret->run_ns,
+                    &ret->interrupted_ns, &ret->present);
+    t->last_now = now;
+    t->last = *ret;
+    return 0;
+}
+
+int mapped_read_times(struct prcb_thread *t, struct prcb_times *ret)
+{
+    const struct mapped *m = &t->session->mapped;
+    struct prcb_account_block hot;
+    uint64_t now, run, interrupted;
+    int result;
+
+    if (m->processors)
+        result = copy_account(m, t->block, 192, &hot, &interrupted, &ret->retries);
+    else
+        result = account_copy(t->block, 64, &hot, &ret->retries);
+    if (result)
+        return result;
+    if (hot.generation != (uint32_t)(t->key >> 32) || hot.state == PRCB_STATE_FREE)
+        return -ESTALE;
+    if (hot.state == PRCB_STATE_UNSEEN)
+        hot.guess = __atomic_load_n(&((const struct prcb_account_block *)t->block)->guess,
+                                    __ATOMIC_RELAXED);
+    now = writer_now(t->session, &t->clock);
+    run = hot.run_ns + account_live_run(&hot, now);
+    if (run < t->last_run)
+        run = t->last_run;
+    t->last_run = run;
+    ret->present = PRCB_HAS_RUN | PRCB_HAS_SWITCHES;
+    if (m->processors)
+        set_interrupted(m, t, hot.interrupted_ns + interrupted, run, &ret->interrupted_ns,
+                        &ret->present);
+    ret->switches = hot.nvcsw + hot.nivcsw - t->base_switches;
+    ret->run_ns = run;
+    ret->flags = hot.state == PRCB_STATE_EXITED ? PRCB_ACCOUNT_EXITED : 0;
+    ret->flags |= hot.state == PRCB_STATE_RUNNING ? PRCB_ACCOUNT_RUNNING : 0;
+    ret->flags |= flags_of(m);
+    return 0;
+}
+
+int mapped_walk(struct prcb *p, prcb_walk_fn fn, void *ctx, struct prcb_error *err)
+{
+    const struct mapped *m = &p->mapped;
+    uint32_t used = mapped_used(m);
+    double rate = clock_tick_rate(&p->clock) / 1e9;
+    struct clock clock = {0};
+
+    for (uint32_t slot = 0; slot < used; slot++) {
+        const struct prcb_account_block *block = mapped_block(m, slot);
+        struct prcb_account record = {.size = sizeof(record), .tier = p->tier->number};
+        struct prcb_account_block copy;
+        uint64_t interrupted;
+        int result;
+
+        if (__atomic_load_n(&block->state, __ATOMIC_RELAXED) == PRCB_STATE_FREE)
+            continue;
+        result = copy_account(m, block, sizeof(copy), &copy, &interrupted, &record.retries);
+        if (result)
+            return prcb_fail(err, result, "account %u stayed inconsistent: its writer is stuck",
+                             slot);
+        if (copy.state == PRCB_STATE_FREE)
+            continue;
+        account_convert(&copy, copy.state == PRCB_STATE_EXITED ? copy.stamp : writer_now(p, &clock),
+                        m->head->features, rate, &record);
+        if (m->processors) {
+            record.interrupted_ns = copy.interrupted_ns + interrupted;
+            record.present |= PRCB_HAS_INTERRUPTED;
+        }
+        account_identity(block, &record);
+        record.flags |= flags_of(m);
+        record.key = make_key(slot, copy.generation);
+        result = fn(&record, ctx);
+        if (result)
+            return result;
+    }
+    return 0;
+}
+
+void mapped_status(struct prcb *p, struct prcb_status *ret)
+{
+    const struct mapped *m = &p->mapped;
+    uint32_t used = mapped_used(m);
+
+    ret->untracked_threads = __atomic_load_n(&m->head->untracked, __ATOMIC_RELAXED);
+    for (uint32_t slot = 0; slot < used; slot++) {
+        struct prcb_account_block copy;
+        uint32_t retries = 0;
+        uint64_t kernel;
+
+        if (__atomic_load_n(&mapped_block(m, slot)->state, __ATOMIC_RELAXED) == PRCB_STATE_FREE ||
+            account_copy(mapped_block(m, slot), sizeof(copy), &copy, &retries))
+            continue;
+        ret->threads++;
+        kernel = copy.nvcsw + copy.nivcsw - copy.base_nvcsw - copy.base_nivcsw;
+        if (kernel > copy.own_switches)
+            ret->missed_switches += kernel - copy.own_switches;
+    }
+}
+
+const char *mapped_absent_reason(const struct prcb *p, uint64_t member)
+{
+    uint32_t features = p->mapped.head->features;
+
+    if (member == PRCB_HAS_READY && !(features & PRCB_FEATURE_READY))
+        return "the kernel keeps no run-queue delays within reach (built without "
+               "CONFIG_SCHED_INFO or CONFIG_FAIR_GROUP_SCHED)";
+    if (member == PRCB_HAS_INTERRUPTED && !(features & PRCB_FEATURE_INTERRUPTED))
+        return p->mapped.no_interrupted ? p->mapped.no_interrupted
+                                        : "the session was opened without PRCB_OPEN_INTERRUPTED";
+    if (member == PRCB_HAS_CYCLES && !p->clock.use_ticks)
+        return "the processor's time-stamp counter is not invariant, or the kernel does not "
+               "keep time by it";
+    return NULL;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Reading accounts that eBPF programs keep in memory mapped here, whoever loaded them: the
+ * half that the bpf and the daemon tier share. No system call but one yield
+ * (account_copy). What writes: src/bpf; how an account becomes a record: account.h.
+ */
+#ifndef PRCB_BLOCK_MAPPED_H
+#define PRCB_BLOCK_MAPPED_H
+
+#include <prcb/prcb.h>
+
+struct prcb_account_block;
+struct prcb_head_block;
+struct processor_map;
+
+/* Mapped read-only by the tier that opens the session, and constant until it closes it. */
+struct mapped {
+    const struct prcb_head_block *head;  /* of these accounts */
+    const struct prcb_head_block *clock; /* whose clock_offset is kept up to date */
+    const char *accounts;
+    const struct processor_map *processors; /* for what interrupts took; NULL: none */
+    const char *no_interrupted;             /* why not; NULL: it was not asked for */
+};
+
+const struct prcb_account_block *mapped_block(const struct mapped *m, uint32_t slot);
+uint32_t mapped_used(const struct mapped *m); /* slots that were ever given out */
+int64_t mapped_clock_offset(const struct mapped *m);
+
+/* Functions of a tier (session.h). */
+int mapped_thread_open(struct prcb *p, struct prcb_thread *t, struct prcb_error *err);
+int mapped_read(struct prcb_thread *t, struct prcb_account *ret);
+int mapped_read_times(struct prcb_thread *t, struct prcb_times *ret);
+int mapped_walk(struct prcb *p, prcb_walk_fn fn, void *ctx, struct prcb_error *err);
+void mapped_status(struct prcb *p, struct prcb_status *ret);
+const char *mapped_absent_reason(const struct prcb *p, uint64_t member);
+
+#endif

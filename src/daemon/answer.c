@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * What each request does: a table by type. Nothing here waits but for the kernel.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "block_abi.h"
+#include "error.h"
+#include "log.h"
+#include "server.h"
+
+struct request {
+    struct server *server;
+    struct conn *conn;
+    const struct wire_message *message;
+};
+
+static void refuse(const struct request *r, const struct prcb_error *err)
+{
+    conn_refuse(r->conn, r->message, err);
+}
+
+static void answer(const struct request *r, const void *payload, size_t size)
+{
+    conn_answer(r->conn, r->message, payload, size, NULL, 0);
+}
+
+/* The payload, of which `least` bytes are of the first version. */
+static int take(const struct request *r, size_t least, void *ret, size_t size,
+                struct prcb_error *err)
+{
+    int result = wire_request(r->message, least, ret, size);
+
+    if (result == -E2BIG)
+        return prcb_fail(err, result, "%s: this prcbd (%s) does not know what is asked: update it",
+                         wire_type_name(r->message->header.type), PRCB_VERSION);
+    return result ? prcb_fail(err, result, "%s: the request is too short",
+                              wire_type_name(r->message->header.type))
+                  : 0;
+}
+
+static int do_hello(const struct request *r, struct prcb_error *err)
+{
+    const struct prcbd_config *config = r->server->config;
+    struct wire_hello_answer reply = {
+        .hello = {.magic = WIRE_MAGIC,
+                  .major = WIRE_MAJOR,
+                  .minor = WIRE_MINOR,
+                  .name = PRCB_VERSION},
+        .abi_major = PRCB_ABI_MAJOR,
+        .abi_minor = PRCB_ABI_MINOR,
+        .may = (r->conn->peer.all ? WIRE_MAY_PROFILE_ALL : 0) |
+               (r->conn->peer.processors ? WIRE_MAY_PROCESSORS : 0),
+        .accounts_default = (uint32_t)config->accounts_per_client,
+        .accounts_most = (uint32_t)config->accounts_per_client_max,
+    };
+    struct wire_hello hello;
+    int result = wire_answer(r->message, sizeof(hello), &hello, sizeof(hello));
+
+    if (result || hello.magic != WIRE_MAGIC) {
+        r->conn->closing = true;
+        return prcb_fail(err, -EBADMSG, "this is prcbd, and that was no greeting");
+    }
+    if (hello.major != WIRE_MAJOR) {
+        r->conn->closing = true;
+        return prcb_fail(err, -EPROTONOSUPPORT,
+                         "prcbd %s speaks version %d of the protocol, the client %u: update the "
+                         "older one",
+                         PRCB_VERSION, WIRE_MAJOR, hello.major);
+    }
+    r->conn->greeted = true;
+    answer(r, &reply, sizeof(reply));
+    return 0;
+}
+
+static int do_open(const struct request *r, struct prcb_error *err)
+{
+    static const uint8_t none[WIRE_TOKEN];
+    struct conn *conn = r->conn;
+    struct wire_open_answer reply = {0};
+    struct wire_open open;
+    int fds[2], result = take(r, sizeof(open), &open, sizeof(open), err);
+
+    if (result)
+        return result;
+    if (conn->session)
+        return prcb_fail(err, -EISCONN, "this connection has a session already");
+    if (open.flags)
+        return prcb_fail(err, -EINVAL, "open: flags 0x%x mean nothing", open.flags);
+    if (memcmp(open.token, none, sizeof(none))) {
+        result = sessions_resume(r->server->sessions, &conn->peer, open.token, &conn->session, err);
+        if (result)
+            return result;
+        memcpy(reply.token, open.token, sizeof(reply.token));
+        reply.resumed = 1;
+        reply.accounts = conn->session->accounts;
+        answer(r, &reply, sizeof(reply));
+        return 0;
+    }
+    fds[1] = fcntl(r->server->kernel->maps[MAP_HEAD], F_DUPFD_CLOEXEC, 0);
+    if (fds[1] < 0)
+        return prcb_fail(err, -errno, "prcbd has no free descriptor; try again later");
+    result = sessions_open(r->server->sessions, &conn->peer, open.accounts, &conn->session, &fds[0],
+                           reply.token, err);
+    if (result) {
+        close(fds[1]);
+        return result;
+    }
+    reply.accounts = conn->session->accounts;
+    conn_answer(conn, r->message, &reply, sizeof(reply), fds, 2);
+    return 0;
+}
+
+static int need_session(const struct request *r, struct prcb_error *err)
+{
+    return r->conn->session ? 0 : prcb_fail(err, -ENOTCONN, "open a session first");
+}
+
+static __u32 pass_bits(uint32_t follow)
+{
+    return (follow & PRCB_FOLLOW_THREADS ? PRCB_PASS_THREADS : 0) |
+           (follow & PRCB_FOLLOW_CHILDREN ? PRCB_PASS_CHILDREN : 0);
+}
+
+static int do_profile(const struct request *r, struct prcb_error *err)
+{
+    static const __u32 what[] = {[WIRE_THREAD] = PRCB_REGISTER_THREAD,
+                                 [WIRE_PROCESS] = PRCB_REGISTER_PROCESS,
+                                 [WIRE_ALL] = PRCB_REGISTER_ALL};
+    struct prcb_bpf_request ask = {0};
+    struct wire_profile_answer reply = {0};
+    struct wire_profile profile;
+    int result = take(r, sizeof(profile), &profile, sizeof(profile), err);
+
+    if (!result)
+        result = need_session(r, err);
+    if (result)
+        return result;
+    if (profile.what < WIRE_THREAD || profile.what > WIRE_ALL ||
+        profile.follow & ~(uint32_t)PRCB_FOLLOW_ALL ||
+        (profile.what != WIRE_ALL && !profile.number))
+        return prcb_fail(err, -EINVAL, "profile: what %u, number %u, follow 0x%x: no such thing",
+                         profile.what, profile.number, profile.follow);
+    if (profile.what == WIRE_ALL && !r->conn->peer.all)
+        return prcb_fail(err, -EPERM,
+                         "you may not profile every thread (profile_all in prcbd.conf)");
+    ask.what = what[profile.what];
+    ask.number = profile.number;
+    ask.pass = pass_bits(profile.follow);
+    ask.client = r->conn->session->number;
+    result = kernel_register(r->server->kernel, &ask, r->conn->session->same_pid_ns);
+    if (result)
+        return prcb_fail(err, result, "the task iterator failed: %s", strerror(-result));
+    reply.seen = ask.seen;
+    reply.added = ask.added;
+    reply.full = ask.full;
+    reply.refused = ask.refused;
+    reply.crowded = ask.crowded;
+    answer(r, &reply, sizeof(reply));
+    return 0;
+}
+
+static int do_scope(const struct request *r, struct prcb_error *err)
+{
+    struct prcb_bpf_client_scope *scope;
+    struct wire_count reply = {0};
+    struct wire_scope ask;
+    int result = take(r, sizeof(ask), &ask, sizeof(ask), err);
+
+    if (!result)
+        result = need_session(r, err);
+    if (result)
+        return result;
+    if (ask.all && !r->conn->peer.all)
+        return prcb_fail(err, -EPERM,
+                         "you may not profile every thread (profile_all in prcbd.conf)");
+    scope = kernel_scope(r->server->kernel, r->conn->session->number);
+    if (!scope)
+        return prcb_fail(err, -EBUSY,
+                         "%d sessions follow a cgroup or the whole system already: no more can",
+                         PRCB_CLIENT_SCOPES);
+    /* Not seen half filled: the client's number is stored last, and taken away first. */
+    __atomic_store_n(&scope->client, 0, __ATOMIC_RELEASE);
+    if (ask.all || ask.cgroup) {
+        scope->epoch = r->server->kernel->records[r->conn->session->number].epoch;
+        scope->all = ask.all != 0;
+        scope->cgroup_v2 = ask.cgroup_v2 != 0;
+        scope->cgroup = ask.cgroup;
+        reply.count = scope->moved;
+        __atomic_store_n(&scope->client, r->conn->session->number, __ATOMIC_RELEASE);
+    }
+    answer(r, &reply, sizeof(reply));
+    return 0;
+}
+
+static int do_refresh(const struct request *r, struct prcb_error *err)
+{
+    const struct prcb_bpf_client_scope *scope;
+    struct wire_count reply = {0};
+    int result = need_session(r, err);
+
+    if (result)
+        return result;
+    scope = kernel_scope(r->server->kernel, r->conn->session->number);
+    if (scope && scope->client == r->conn->session->number)
+        reply.count = scope->moved;
+    answer(r, &reply, sizeof(reply));
+    return 0;
+}
+
+static int do_release(const struct request *r, struct prcb_error *err)
+{
+    struct wire_release ask;
+    int result = take(r, sizeof(ask), &ask, sizeof(ask), err);
+
+    if (!result)
+        result = need_session(r, err);
+    if (result)
+        return result;
+    result = sessions_release(r->server->sessions, r->conn->session, ask.key);
+    if (result == -ESTALE)
+        return prcb_fail(err, result, "the account was released already");
+    if (result)
+        return prcb_fail(err, result, "the account was not released: %s", strerror(-result));
+    answer(r, NULL, 0);
+    return 0;
+}
+
+static int do_release_exited(const struct request *r, struct prcb_error *err)
+{
+    struct wire_count reply = {0};
+    int result = need_session(r, err);
+
+    if (result)
+        return result;
+    result = kernel_free_exited(r->server->kernel, r->conn->session->number,
+                                r->conn->session->accounts, &reply.count);
+    if (result)
+        return prcb_fail(err, result, "the accounts were not released: %s", strerror(-result));
+    answer(r, &reply, sizeof(reply));
+    return 0;
+}
+
+static int (*const calls[])(const struct request *, struct prcb_error *) = {
+    [WIRE_HELLO] = do_hello,     [WIRE_OPEN] = do_open,
+    [WIRE_PROFILE] = do_profile, [WIRE_SCOPE] = do_scope,
+    [WIRE_RELEASE] = do_release, [WIRE_RELEASE_EXITED] = do_release_exited,
+    [WIRE_REFRESH] = do_refresh,
+};
+#define CALLS (sizeof(calls) / sizeof(calls[0]))
+
+void answer_request(struct server *s, struct conn *conn, const struct wire_message *message)
+{
+    const struct request r = {s, conn, message};
+    struct prcb_error err = {0};
+    uint16_t type = message->header.type;
+
+    if (!conn->greeted && type != WIRE_HELLO) {
+        conn->closing = true;
+        prcb_fail(&err, -EBADMSG, "this is prcbd, and that was no greeting");
+    } else if (type >= CALLS || !calls[type]) {
+        prcb_fail(&err, -EOPNOTSUPP, "this prcbd (%s) knows no request of type %u", PRCB_VERSION,
+                  type);
+    } else if (!calls[type](&r, &err)) {
+        return;
+    }
+    refuse(&r, &err);
+}

@@ -1,0 +1,722 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "kernel.h"
+
+#include <errno.h>
+#include <linux/membarrier.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "block_abi.h"
+#include "bpf_run.h"
+#include "clients.skel.h"
+#include "clock.h"
+#include "error.h"
+#include "pins.h"
+
+/* Of everything that a daemon finds pinned: what programs and daemon share, and the records.
+ * Another one cannot be taken over. */
+#define LAYOUT 1u
+
+static const char *const map_names[KERNEL_MAPS] = {
+    [MAP_CLIENTS] = "map_clients", [MAP_TAGS] = "map_tags",       [MAP_HEAD] = "map_head",
+    [MAP_BSS] = "map_bss",         [MAP_RECORDS] = "map_records",
+};
+
+static const char *const program_names[KERNEL_PROGRAMS] = {
+    [RUN_LOOK] = "prcb_look",
+    [RUN_REGISTER] = "prcb_register",
+    [RUN_SWEEP] = "prcb_sweep",
+    [RUN_GIVE_UP] = "prcb_give_up",
+    [RUN_FREE_SLOT] = "prcb_free_slot",
+    [RUN_FREE_EXITED] = "prcb_free_exited",
+    [RUN_END_CLIENT] = "prcb_end_client",
+};
+
+/* In the order in which they are attached: who follows and who ends come before who counts. */
+static const char *const attached[] = {
+    "prcb_rename",           "prcb_exec",           "prcb_newtask", "prcb_cgroup_attach",
+    "prcb_contention_begin", "prcb_contention_end", "prcb_switch",
+};
+#define ATTACHED (sizeof(attached) / sizeof(attached[0]))
+
+/* The first record tells of the rest. */
+struct origin {
+    uint32_t layout;
+    uint16_t abi_major, abi_minor;
+    uint64_t build; /* of the programs */
+    uint32_t last_epoch;
+};
+_Static_assert(sizeof(struct origin) <= sizeof(struct kernel_record), "origin");
+
+int kernel_die_at_step = -1;
+
+static void step(void)
+{
+    static int steps;
+
+    if (steps++ == kernel_die_at_step)
+        raise(SIGKILL);
+}
+
+static struct origin *origin_of(struct kernel *k)
+{
+    return (struct origin *)(void *)k->records;
+}
+
+/* Of the compiled programs (FNV-1a). */
+static uint64_t build_of_programs(void)
+{
+    size_t size = 0;
+    const unsigned char *bytes = clients_bpf__elf_bytes(&size);
+    uint64_t hash = 14695981039346656037ull;
+
+    for (size_t i = 0; i < size; i++)
+        hash = (hash ^ bytes[i]) * 1099511628211ull;
+    return hash;
+}
+
+/* ---- memory ---- */
+
+static int map_memory(int fd, bool writable, size_t *ret_bytes, void **ret)
+{
+    struct bpf_map_info info = {0};
+    __u32 size = sizeof(info);
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes;
+    void *at;
+
+    if (bpf_obj_get_info_by_fd(fd, &info, &size))
+        return -errno;
+    bytes = ((size_t)info.value_size + 7) / 8 * 8 * info.max_entries;
+    bytes = (bytes + page - 1) / page * page;
+    at = mmap(NULL, bytes, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd, 0);
+    if (at == MAP_FAILED)
+        return -errno;
+    if (ret_bytes)
+        *ret_bytes = bytes;
+    *ret = at;
+    return 0;
+}
+
+static int map_all(struct kernel *k, struct prcb_error *err)
+{
+    int result = map_memory(k->maps[MAP_BSS], true, &k->bss_bytes, (void **)&k->bss);
+
+    if (!result)
+        result = map_memory(k->maps[MAP_RECORDS], true, NULL, (void **)&k->records);
+    if (!result)
+        result = map_memory(k->maps[MAP_HEAD], false, NULL, (void **)&k->clock);
+    return result ? prcb_fail(err, result, "the maps cannot be mapped: %s", strerror(-result)) : 0;
+}
+
+static void unmap_all(struct kernel *k)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t records = (sizeof(*k->records) * PRCB_CLIENT_COUNT + page - 1) / page * page;
+
+    if (k->bss)
+        munmap(k->bss, k->bss_bytes);
+    if (k->records)
+        munmap(k->records, records);
+    if (k->clock)
+        munmap((void *)k->clock, page);
+    k->bss = NULL;
+    k->records = NULL;
+    k->clock = NULL;
+}
+
+static void forget(int *fds, int count)
+{
+    for (int i = 0; i < count; i++) {
+        if (fds[i] >= 0)
+            close(fds[i]);
+        fds[i] = -1;
+    }
+}
+
+static void let_go(struct kernel *k)
+{
+    unmap_all(k);
+    forget(k->maps, KERNEL_MAPS);
+    forget(k->programs, KERNEL_PROGRAMS);
+    forget(&k->live, 1);
+}
+
+/* ---- loading ---- */
+
+static int configure(struct clients_bpf *skeleton, struct prcb_error *err)
+{
+    struct bpf_facts facts;
+    struct clock_base clock;
+    struct stat st;
+    int result = bpf_find_facts(&facts, err);
+
+    if (result)
+        return result;
+    clock_base_init(&clock);
+    if (stat("/proc/self/ns/pid", &st))
+        return prcb_fail(err, -errno, "/proc/self/ns/pid: %s", strerror(errno));
+    skeleton->rodata->config.has_prev_state = facts.prev_state;
+    skeleton->rodata->config.use_ktime = !clock.kernel_uses;
+    skeleton->rodata->config.pid_ns = (__u32)st.st_ino;
+    bpf_program__set_autoload(skeleton->progs.prcb_contention_begin, facts.locks);
+    bpf_program__set_autoload(skeleton->progs.prcb_contention_end, facts.locks);
+    return 0;
+}
+
+/* Programs of this build on the maps of another: before they are loaded. */
+static int reuse_maps(const struct kernel *old, struct clients_bpf *skeleton)
+{
+    const struct {
+        struct bpf_map *map;
+        enum kernel_map number;
+    } maps[] = {{skeleton->maps.client_maps, MAP_CLIENTS},
+                {skeleton->maps.tags, MAP_TAGS},
+                {skeleton->maps.head_map, MAP_HEAD},
+                {skeleton->maps.bss, MAP_BSS}};
+    int result = 0;
+
+    for (size_t i = 0; !result && i < sizeof(maps) / sizeof(maps[0]); i++)
+        result = bpf_map__reuse_fd(maps[i].map, old->maps[maps[i].number]);
+    return result;
+}
+
+static int pin_maps(struct clients_bpf *skeleton, int records, int dir)
+{
+    const int fds[KERNEL_MAPS] = {
+        [MAP_CLIENTS] = bpf_map__fd(skeleton->maps.client_maps),
+        [MAP_TAGS] = bpf_map__fd(skeleton->maps.tags),
+        [MAP_HEAD] = bpf_map__fd(skeleton->maps.head_map),
+        [MAP_BSS] = bpf_map__fd(skeleton->maps.bss),
+        [MAP_RECORDS] = records,
+    };
+    int result = 0;
+
+    for (int i = 0; !result && i < KERNEL_MAPS; i++) {
+        result = pins_put(dir, map_names[i], fds[i]);
+        step();
+    }
+    return result;
+}
+
+static int pin_programs(struct clients_bpf *skeleton, int dir)
+{
+    int result = 0;
+
+    for (int i = 0; !result && i < KERNEL_PROGRAMS; i++) {
+        struct bpf_program *program =
+            bpf_object__find_program_by_name(skeleton->obj, program_names[i]);
+
+        result = pins_put(dir, program_names[i], bpf_program__fd(program));
+        step();
+    }
+    return result;
+}
+
+static int attach_all(struct clients_bpf *skeleton, int dir, struct prcb_error *err)
+{
+    for (size_t i = 0; i < ATTACHED; i++) {
+        struct bpf_program *program = bpf_object__find_program_by_name(skeleton->obj, attached[i]);
+        struct bpf_link *link;
+        char name[64];
+        int result;
+
+        if (!bpf_program__autoload(program))
+            continue;
+        link = bpf_program__attach(program);
+        if (!link)
+            return prcb_fail(err, -errno, "%s cannot be attached: %s", attached[i],
+                             strerror(errno));
+        snprintf(name, sizeof(name), "link_%s", attached[i]);
+        result = pins_put(dir, name, bpf_link__fd(link));
+        bpf_link__disconnect(link);
+        bpf_link__destroy(link); /* closes it: the pin holds it */
+        if (result)
+            return prcb_fail(err, result, "%s cannot be pinned: %s", name, strerror(-result));
+        step();
+    }
+    return 0;
+}
+
+static int write_head(struct clients_bpf *skeleton)
+{
+    struct prcb_head_block head = {
+        .magic = PRCB_ABI_MAGIC,
+        .abi_major = PRCB_ABI_MAJOR,
+        .abi_minor = PRCB_ABI_MINOR,
+        .head_size = sizeof(struct prcb_head_block),
+        .account_size = sizeof(struct prcb_account_block),
+        .account_stride = sizeof(struct prcb_account_block),
+        .features = skeleton->bss->kernel_features,
+        .writer_pid = (__u32)getpid(),
+        .writer = PRCB_VERSION,
+    };
+    __u32 zero = 0;
+    int fd = bpf_map__fd(skeleton->maps.head_map);
+
+    if (head.features & PRCB_FEATURE_RQ_CLOCK)
+        head.clock_offset = PRCB_OFFSET_UNKNOWN;
+    if (bpf_program__autoload(skeleton->progs.prcb_contention_begin))
+        head.features |= PRCB_FEATURE_LOCKS;
+    if (bpf_map_update_elem(fd, &zero, &head, BPF_ANY))
+        return -errno;
+    /* Clients get it: from here on the programs alone write it. */
+    return bpf_map_freeze(fd) ? -errno : 0;
+}
+
+/* As settle_clock of the bpf tier. */
+static int settle_clock(struct kernel *k, struct prcb_error *err)
+{
+    const struct timespec pause = {.tv_nsec = 300000};
+    const __s64 *offset = &k->clock->clock_offset;
+
+    if (!(k->clock->features & PRCB_FEATURE_RQ_CLOCK))
+        return 0;
+    k->bss->calibrating = 1;
+    for (int i = 0;
+         i < 8 || (i < 1000 && __atomic_load_n(offset, __ATOMIC_RELAXED) == PRCB_OFFSET_UNKNOWN);
+         i++)
+        nanosleep(&pause, NULL);
+    k->bss->calibrating = 0;
+    if (__atomic_load_n(offset, __ATOMIC_RELAXED) == PRCB_OFFSET_UNKNOWN)
+        return prcb_fail(err, -EIO,
+                         "the sched_switch program does not run: is BPF held back by the kernel "
+                         "(kernel.ftrace_enabled, lockdown)?");
+    return 0;
+}
+
+/* Loads and pins in a directory. old: whose maps go on; NULL: new ones. before_attach: the
+ * last moment at which others may be attached. */
+static int load_into(int dir, const struct kernel *old, int parent, struct prcb_error *err)
+{
+    libbpf_print_fn_t print = libbpf_set_print(bpf_no_print);
+    struct clients_bpf *skeleton = clients_bpf__open();
+    int records = -1, result, ignored;
+
+    result = skeleton ? configure(skeleton, err) : bpf_explain_load(-errno, err);
+    if (!result && old)
+        result = reuse_maps(old, skeleton);
+    if (!result) {
+        result = clients_bpf__load(skeleton);
+        step();
+        if (!result && !old)
+            result = bpf_run_program(bpf_program__fd(skeleton->progs.prcb_tell_features), NULL, 0,
+                                     &ignored);
+        if (result)
+            bpf_explain_load(result, err);
+    }
+    if (!result && !old)
+        result = write_head(skeleton);
+    if (!result) {
+        LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE);
+
+        records = old ? dup(old->maps[MAP_RECORDS])
+                      : bpf_map_create(BPF_MAP_TYPE_ARRAY, "prcb_records", sizeof(__u32),
+                                       sizeof(struct kernel_record), PRCB_CLIENT_COUNT, &options);
+        result = records < 0 ? -errno : pin_maps(skeleton, records, dir);
+    }
+    if (!result)
+        result = pin_programs(skeleton, dir);
+    if (result && err && !err->code)
+        prcb_fail(err, result, "the programs cannot be pinned: %s", strerror(-result));
+    /* Two that count the same switch would count it twice. */
+    if (!result && old)
+        pins_remove(parent, "live");
+    if (!result)
+        result = attach_all(skeleton, dir, err);
+    if (records >= 0)
+        close(records);
+    clients_bpf__destroy(skeleton);
+    libbpf_set_print(print);
+    return result;
+}
+
+/* ---- what is pinned ---- */
+
+static int open_pins(struct kernel *k)
+{
+    int result = pins_below(k->directory, "live", false);
+
+    if (result < 0)
+        return result;
+    k->live = result;
+    for (int i = 0; i < KERNEL_MAPS; i++) {
+        k->maps[i] = pins_get(k->live, map_names[i]);
+        if (k->maps[i] < 0)
+            return k->maps[i];
+    }
+    for (int i = 0; i < KERNEL_PROGRAMS; i++) {
+        k->programs[i] = pins_get(k->live, program_names[i]);
+        if (k->programs[i] < 0)
+            return k->programs[i];
+    }
+    return 0;
+}
+
+static int load_fresh(struct kernel *k, const struct kernel *old, struct prcb_error *err)
+{
+    int dir, result;
+
+    pins_remove(k->directory, "new");
+    step();
+    dir = pins_below(k->directory, "new", true);
+    if (dir < 0)
+        return prcb_fail(err, dir, "pins: %s", strerror(-dir));
+    step();
+    result = load_into(dir, old, k->directory, err);
+    close(dir);
+    if (!result && renameat(k->directory, "new", k->directory, "live"))
+        result = prcb_fail(err, -errno, "pins: %s", strerror(errno));
+    step();
+    if (result) {
+        pins_remove(k->directory, "new");
+        return result;
+    }
+    let_go(k);
+    result = open_pins(k);
+    if (result)
+        return prcb_fail(err, result, "what was just pinned is not there: %s", strerror(-result));
+    return map_all(k, err);
+}
+
+/* Marks every session as ended, by the programs that stand there, whose own build knows
+ * where the mark is. */
+static void tell_readers(struct kernel *k)
+{
+    for (uint32_t i = 1; i < PRCB_CLIENT_COUNT; i++) {
+        struct prcb_bpf_give_back asked = {.client = i};
+        int ignored;
+
+        bpf_run_program(k->programs[RUN_END_CLIENT], &asked, sizeof(asked), &ignored);
+    }
+}
+
+static void remove_everything(struct kernel *k)
+{
+    if (k->programs[RUN_END_CLIENT] >= 0)
+        tell_readers(k);
+    let_go(k);
+    pins_remove(k->directory, "live");
+    pins_remove(k->directory, "new");
+}
+
+static void start_records(struct kernel *k)
+{
+    struct origin *origin = origin_of(k);
+
+    origin->abi_major = PRCB_ABI_MAJOR;
+    origin->abi_minor = PRCB_ABI_MINOR;
+    origin->build = build_of_programs();
+    origin->layout = LAYOUT;
+}
+
+/* *ret: 0 taken over as it is, 1 with other programs, negative: not at all. */
+static int judge_pins(struct kernel *k, kernel_told told)
+{
+    const struct origin *origin;
+    struct prcb_error err;
+    int result = open_pins(k);
+
+    if (!result)
+        result = map_all(k, &err);
+    if (result) {
+        if (result != -ENOENT)
+            told("what an earlier prcbd left cannot be read; starting anew");
+        return -1;
+    }
+    origin = origin_of(k);
+    if (origin->layout != LAYOUT || origin->abi_major != PRCB_ABI_MAJOR) {
+        told("an earlier prcbd of another block version left sessions: they end, and their readers "
+             "keep the last values, marked");
+        return -1;
+    }
+    return origin->build == build_of_programs() ? 0 : 1;
+}
+
+static int make_empty(struct kernel *k, struct prcb_error *err)
+{
+    LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE | BPF_F_INNER_MAP);
+
+    k->empty = bpf_map_create(BPF_MAP_TYPE_ARRAY, "prcb_nobody", sizeof(__u32),
+                              sizeof(struct prcb_account_block), 1, &options);
+    return k->empty < 0 ? prcb_fail(err, -errno, "a map cannot be made: %s", strerror(errno)) : 0;
+}
+
+static int take_over(struct kernel *k, kernel_told told, struct prcb_error *err)
+{
+    struct kernel old;
+    int result;
+
+    switch (judge_pins(k, told)) {
+    case 0:
+        k->adopted = true;
+        return 0;
+    case 1:
+        told("programs of another build are replaced; sessions go on");
+        old = *k;
+        result = load_fresh(k, &old, err);
+        if (!result)
+            origin_of(k)->build = build_of_programs();
+        k->adopted = !result;
+        return result;
+    default:
+        remove_everything(k);
+        result = load_fresh(k, NULL, err);
+        if (!result)
+            start_records(k);
+        return result ? result : settle_clock(k, err);
+    }
+}
+
+int kernel_open(struct kernel *k, const char *directory, kernel_told told, struct prcb_error *err)
+{
+    int result;
+
+    memset(k, 0, sizeof(*k));
+    memset(k->maps, -1, sizeof(k->maps));
+    memset(k->programs, -1, sizeof(k->programs));
+    k->live = k->empty = -1;
+    k->narrow = true;
+    step();
+    k->directory = pins_open(directory, err);
+    if (k->directory < 0)
+        return k->directory;
+    step();
+    result = take_over(k, told, err);
+    if (!result)
+        result = make_empty(k, err);
+    if (result)
+        kernel_close(k);
+    return result;
+}
+
+void kernel_close(struct kernel *k)
+{
+    let_go(k);
+    forget(&k->empty, 1);
+    forget(&k->directory, 1);
+}
+
+void kernel_end(struct kernel *k)
+{
+    remove_everything(k);
+    kernel_close(k);
+}
+
+int kernel_cleanup(const char *directory, struct prcb_error *err)
+{
+    struct kernel k = {0};
+
+    memset(k.maps, -1, sizeof(k.maps));
+    memset(k.programs, -1, sizeof(k.programs));
+    k.live = k.empty = -1;
+    k.directory = pins_open(directory, err);
+    if (k.directory < 0)
+        return k.directory;
+    if (!open_pins(&k))
+        tell_readers(&k);
+    remove_everything(&k);
+    kernel_close(&k);
+    rmdir(directory);
+    return 0;
+}
+
+/* ---- clients ---- */
+
+int kernel_look(struct kernel *k, pid_t pid, struct prcb_bpf_peer *ret)
+{
+    int result;
+
+    k->bss->peer = (struct prcb_bpf_peer){.pid = (__u32)pid};
+    result = bpf_run_iterator(&k->narrow, k->programs[RUN_LOOK], pid, 0);
+    if (result)
+        return result;
+    if (!k->bss->peer.found)
+        return -ESRCH;
+    *ret = k->bss->peer;
+    return 0;
+}
+
+int kernel_client_make(struct kernel *k, uint32_t number, const struct prcb_client_block *block,
+                       int *ret)
+{
+    LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE | BPF_F_INNER_MAP);
+    struct kernel_record *record = &k->records[number];
+    union {
+        struct prcb_client_block block;
+        struct prcb_account_block whole;
+    } first;
+    uint32_t zero = 0;
+    int fd, result = 0;
+
+    memset(&first, 0, sizeof(first));
+    first.block = *block;
+    first.block.head = *k->clock;
+    first.block.head.clock_offset = 0;
+    first.block.head.account_count = record->accounts;
+    first.block.epoch = record->epoch = ++origin_of(k)->last_epoch;
+    fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "prcb_client", sizeof(__u32),
+                        sizeof(struct prcb_account_block), record->accounts + 1, &options);
+    if (fd < 0)
+        return -errno;
+    if (bpf_map_update_elem(fd, &zero, &first, BPF_ANY) || bpf_map_freeze(fd) ||
+        bpf_map_update_elem(k->maps[MAP_CLIENTS], &number, &fd, BPF_ANY))
+        result = -errno;
+    if (result) {
+        close(fd);
+        return result;
+    }
+    /* Release: a daemon that finds the record in use finds the rest of it. */
+    __atomic_store_n(&record->used, 1, __ATOMIC_RELEASE);
+    *ret = fd;
+    return 0;
+}
+
+/* Replaced by an empty map, not deleted: that can be done to many at once, and the kernel
+ * waits for its readers once. */
+static int take_out(struct kernel *k, const uint32_t *numbers, uint32_t count)
+{
+    int empties[64];
+
+    for (uint32_t done = 0; done < count;) {
+        __u32 part = count - done < 64 ? count - done : 64;
+
+        for (__u32 i = 0; i < part; i++)
+            empties[i] = k->empty;
+        if (bpf_map_update_batch(k->maps[MAP_CLIENTS], numbers + done, empties, &part, NULL)) {
+            for (__u32 i = 0; i < part; i++) {
+                if (bpf_map_update_elem(k->maps[MAP_CLIENTS], &numbers[done + i], &k->empty,
+                                        BPF_ANY))
+                    return -errno;
+            }
+        }
+        done += part;
+    }
+    return 0;
+}
+
+int kernel_clients_end(struct kernel *k, const uint32_t *numbers, uint32_t count)
+{
+    int result;
+
+    for (uint32_t i = 0; i < count; i++) {
+        struct prcb_bpf_give_back asked = {.client = numbers[i]};
+        int ignored;
+
+        for (int j = 0; j < PRCB_CLIENT_SCOPES; j++) {
+            if (k->bss->scopes[j].client == numbers[i])
+                k->bss->scopes[j].client = 0;
+        }
+        bpf_run_program(k->programs[RUN_END_CLIENT], &asked, sizeof(asked), &ignored);
+    }
+    result = take_out(k, numbers, count);
+    if (result)
+        return result;
+    bpf_run_iterator(&k->narrow, k->programs[RUN_SWEEP], 0, 0);
+    for (uint32_t i = 0; i < count; i++)
+        k->records[numbers[i]].used = 0;
+    return 0;
+}
+
+/* Tasks that were just being created are looked at again, a bounded number of times. */
+int kernel_register(struct kernel *k, struct prcb_bpf_request *request, bool same_pid_ns)
+{
+    struct prcb_bpf_request *shared = &k->bss->request;
+    pid_t number = same_pid_ns ? (pid_t)request->number : 0;
+    int result = 0;
+
+    for (int pass = 0; pass < 10; pass++) {
+        uint32_t added = request->added;
+
+        *shared = *request;
+        shared->seen = shared->added = shared->full = shared->refused = 0;
+        shared->crowded = shared->again = shared->undo = 0;
+        result = bpf_run_iterator(&k->narrow, k->programs[RUN_REGISTER],
+                                  request->what == PRCB_REGISTER_THREAD ? number : 0,
+                                  request->what == PRCB_REGISTER_PROCESS ? number : 0);
+        if (result == -ESRCH)
+            result = 0; /* nothing was seen */
+        if (shared->undo) {
+            bool live;
+
+            if (!kernel_give_up(k, request->client, shared->undo_key, &live) && live)
+                kernel_wait();
+            kernel_free(k, request->client, (uint32_t)shared->undo_key);
+        }
+        *request = *shared;
+        request->added += added;
+        if (result || !request->again)
+            break;
+    }
+    return result;
+}
+
+int kernel_give_up(struct kernel *k, uint32_t client, uint64_t key, bool *ret_live)
+{
+    struct prcb_bpf_give_back asked = {
+        .client = client, .slot = (uint32_t)key, .generation = (uint32_t)(key >> 32)};
+    int stale = 0;
+    int result = bpf_run_program(k->programs[RUN_GIVE_UP], &asked, sizeof(asked), &stale);
+
+    if (result || stale)
+        return result ? result : -ESTALE;
+    *ret_live = asked.live;
+    return 0;
+}
+
+int kernel_wait(void)
+{
+    /* Programs run inside an RCU read section; this waits for all that are in one. */
+    return syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) ? -errno : 0;
+}
+
+int kernel_free(struct kernel *k, uint32_t client, uint32_t slot)
+{
+    struct prcb_bpf_give_back asked = {.client = client, .slot = slot};
+    int busy = 2, result = 0;
+
+    for (int i = 0; i < 10 && !result && busy == 2; i++)
+        result = bpf_run_program(k->programs[RUN_FREE_SLOT], &asked, sizeof(asked), &busy);
+    return result ? result : busy ? -EAGAIN : 0;
+}
+
+int kernel_free_exited(struct kernel *k, uint32_t client, uint32_t accounts, uint64_t *ret)
+{
+    uint64_t released = 0;
+
+    for (uint32_t from = 0; from < accounts; from += PRCB_SWEEP_STEP) {
+        struct prcb_bpf_give_back asked = {.client = client, .from = from};
+        int ignored;
+        int result = bpf_run_program(k->programs[RUN_FREE_EXITED], &asked, sizeof(asked), &ignored);
+
+        if (result)
+            return result;
+        released += asked.released;
+    }
+    *ret = released;
+    return 0;
+}
+
+struct prcb_bpf_client_scope *kernel_scope(struct kernel *k, uint32_t client)
+{
+    struct prcb_bpf_client_scope *free = NULL;
+
+    for (int i = 0; i < PRCB_CLIENT_SCOPES; i++) {
+        struct prcb_bpf_client_scope *scope = &k->bss->scopes[i];
+
+        if (scope->client == client)
+            return scope;
+        if (!scope->client && !free)
+            free = scope;
+    }
+    return free;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The kernel side of the daemon: the programs (src/bpf, compiled for clients), their maps and
+ * the pins that let both outlive it; each client's map; questions to the programs. Knows
+ * nothing of sockets and users. One caller at a time.
+ *
+ * Pins stand in DIRECTORY/live. They are made in DIRECTORY/new, which becomes "live" in one
+ * rename when all of it is there: whatever was cut short is removed at the next start.
+ */
+#ifndef PRCB_DAEMON_KERNEL_H
+#define PRCB_DAEMON_KERNEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <prcb/prcb.h>
+
+#include "accounts.h"
+
+/* What is kept of a session, in a pinned map of its own that no client sees. */
+struct kernel_record {
+    uint32_t used; /* 1; in the first: PRCB_LAYOUT */
+    uint32_t epoch;
+    uint32_t accounts;
+    uint32_t uid;
+    uint32_t pid; /* of the process that opened it, and when that began */
+    uint32_t pad;
+    uint64_t start;
+    uint8_t token[16];
+};
+
+enum kernel_map { MAP_CLIENTS, MAP_TAGS, MAP_HEAD, MAP_BSS, MAP_RECORDS, KERNEL_MAPS };
+enum kernel_program {
+    RUN_LOOK,
+    RUN_REGISTER,
+    RUN_SWEEP,
+    RUN_GIVE_UP,
+    RUN_FREE_SLOT,
+    RUN_FREE_EXITED,
+    RUN_END_CLIENT,
+    KERNEL_PROGRAMS
+};
+
+struct kernel {
+    int directory; /* of pins, and in it the live ones */
+    int live;
+    int maps[KERNEL_MAPS];
+    int programs[KERNEL_PROGRAMS];
+    int empty;                    /* the map that stands for no client */
+    struct clients_bpf__bss *bss; /* the programs' variables */
+    size_t bss_bytes;
+    struct kernel_record *records; /* PRCB_CLIENT_COUNT; by a client's number, from 1 */
+    const struct prcb_head_block *clock;
+    bool narrow;
+    bool adopted; /* pins of an earlier daemon were taken over */
+};
+
+/* Takes over what an earlier daemon left in the directory, or loads everything anew. Needs
+ * root. told: called with a line for the log. */
+typedef void (*kernel_told)(const char *line);
+int kernel_open(struct kernel *k, const char *directory, kernel_told told, struct prcb_error *err);
+
+/* Lets go; what is pinned goes on. */
+void kernel_close(struct kernel *k);
+
+/* Ends everything: readers are told, programs detached, pins removed. */
+void kernel_end(struct kernel *k);
+/* The same for what stands in a directory and nobody has open. */
+int kernel_cleanup(const char *directory, struct prcb_error *err);
+
+/* What the kernel knows of a process. -ESRCH: it is gone. */
+int kernel_look(struct kernel *k, pid_t pid, struct prcb_bpf_peer *ret);
+
+/* Makes a client's map: *ret is a descriptor to pass on. Its number comes from `number`, whose
+ * record is filled but for `used`, which this sets. */
+int kernel_client_make(struct kernel *k, uint32_t number, const struct prcb_client_block *block,
+                       int *ret);
+
+/* Clients that are gone, all at once, for the kernel waits once for each call: nothing is
+ * written to their maps any more, and their numbers are free. */
+int kernel_clients_end(struct kernel *k, const uint32_t *numbers, uint32_t count);
+
+/* One question to the registrar: *request is filled with what it did. */
+int kernel_register(struct kernel *k, struct prcb_bpf_request *request, bool same_pid_ns);
+
+/* Gives an account back. *ret_live: kernel_free has to follow, after kernel_wait.
+ * -ESTALE: it is not the client's any more. */
+int kernel_give_up(struct kernel *k, uint32_t client, uint64_t key, bool *ret_live);
+/* Waits until no program can still write what was given up. */
+int kernel_wait(void);
+int kernel_free(struct kernel *k, uint32_t client, uint32_t slot);
+
+/* Those whose threads have ended. *ret: how many. */
+int kernel_free_exited(struct kernel *k, uint32_t client, uint32_t accounts, uint64_t *ret);
+
+/* A client's scope; NULL: it has none and none is free. */
+struct prcb_bpf_client_scope *kernel_scope(struct kernel *k, uint32_t client);
+
+/* Tests count the steps of the start, and kill it at one: -1 for none. */
+extern int kernel_die_at_step;
+
+#endif

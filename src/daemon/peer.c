@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "peer.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "error.h"
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77 /* 6.5 */
+#endif
+
+/* ---- policy ---- */
+
+static int find_group(const struct prcbd_access *access, const char *key, bool *ret_has, gid_t *ret,
+                      struct prcb_error *err)
+{
+    const struct group *group;
+
+    *ret_has = access->who == PRCBD_GROUP;
+    if (!*ret_has)
+        return 0;
+    group = getgrnam(access->group);
+    if (!group)
+        return prcb_fail(err, -ENOENT, "%s: there is no group %s", key, access->group);
+    *ret = group->gr_gid;
+    return 0;
+}
+
+int peer_find_groups(const struct prcbd_config *config, struct peer_groups *ret,
+                     struct prcb_error *err)
+{
+    struct peer_groups found = {0};
+    int result = find_group(&config->profile_all, "profile_all", &found.has_profile_all,
+                            &found.profile_all, err);
+
+    if (!result)
+        result = find_group(&config->processors, "processors", &found.has_processors,
+                            &found.processors, err);
+    if (!result)
+        *ret = found;
+    return result;
+}
+
+static bool in_group(int socket, const struct peer *peer, gid_t group)
+{
+    socklen_t size = 0;
+    bool found = peer->gid == group;
+    gid_t *groups;
+
+    if (found)
+        return true;
+    /* The first call tells how many there are. */
+    getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, NULL, &size);
+    groups = size ? malloc(size) : NULL;
+    if (!groups)
+        return false;
+    if (!getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, groups, &size)) {
+        for (size_t i = 0; !found && i < size / sizeof(*groups); i++)
+            found = groups[i] == group;
+    }
+    free(groups);
+    return found;
+}
+
+static bool allowed(int socket, const struct peer *peer, const struct prcbd_access *access,
+                    bool has_group, gid_t group)
+{
+    switch (access->who) {
+    case PRCBD_EVERYBODY:
+        return true;
+    case PRCBD_GROUP:
+        return has_group && in_group(socket, peer, group);
+    default:
+        return false;
+    }
+}
+
+static uint32_t own_ns(const char *which)
+{
+    char path[64] = "/proc/self/ns/";
+    struct stat st;
+
+    strncat(path, which, sizeof(path) - strlen(path) - 1);
+    return stat(path, &st) ? 0 : (uint32_t)st.st_ino;
+}
+
+void peer_apply(int socket, const struct prcbd_config *config, const struct peer_groups *groups,
+                struct peer *peer)
+{
+    /* Root of the daemon's own user namespace could load the programs itself. */
+    bool root = !peer->uid && peer->user_ns == own_ns("user");
+
+    peer->all = root || allowed(socket, peer, &config->profile_all, groups->has_profile_all,
+                                groups->profile_all);
+    peer->processors = root || allowed(socket, peer, &config->processors, groups->has_processors,
+                                       groups->processors);
+}
+
+/* ---- identity ---- */
+
+/* The process itself, not its number. From 6.5 the socket knows which process connected;
+ * before, the number is looked up, and found out to be reused unless it began later than the
+ * connection was made. */
+static int open_process(int socket, pid_t pid)
+{
+    int fd = -1;
+    socklen_t size = sizeof(fd);
+
+    if (!getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &fd, &size))
+        return fd;
+    return (int)syscall(SYS_pidfd_open, pid, 0);
+}
+
+static bool has_ended(int pidfd)
+{
+    struct pollfd ask = {.fd = pidfd, .events = POLLIN};
+
+    return poll(&ask, 1, 0) != 0;
+}
+
+int peer_ask(struct kernel *k, int socket, struct peer *ret, struct prcb_error *err)
+{
+    struct prcb_bpf_peer seen;
+    struct ucred cred;
+    socklen_t size = sizeof(cred);
+    int pidfd, result;
+
+    if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &cred, &size))
+        return prcb_fail(err, -errno, "SO_PEERCRED: %s", strerror(errno));
+    if (cred.pid <= 0)
+        return prcb_fail(err, -EPERM, "your process is in a pid namespace that prcbd cannot see");
+    pidfd = open_process(socket, cred.pid);
+    if (pidfd < 0)
+        return prcb_fail(err, -ESRCH, "the process that connected has ended");
+    result = kernel_look(k, cred.pid, &seen);
+    /* Alive after the look: it was it that was looked at. */
+    if (!result && has_ended(pidfd))
+        result = -ESRCH;
+    close(pidfd);
+    if (result)
+        return prcb_fail(err, result, "the process that connected cannot be looked at: %s",
+                         strerror(-result));
+    if (seen.euid != cred.uid || seen.egid != cred.gid)
+        return prcb_fail(err, -EPERM,
+                         "the process changed its user or group after it had connected");
+    if (cred.uid && (seen.uid != cred.uid || seen.gid != cred.gid))
+        return prcb_fail(err, -EPERM, "real and effective user or group differ");
+    memset(ret, 0, sizeof(*ret));
+    ret->uid = cred.uid;
+    ret->gid = cred.gid;
+    ret->pid = cred.pid;
+    ret->start = seen.start;
+    ret->caps = seen.caps;
+    ret->pid_ns = seen.pid_ns;
+    ret->user_ns = seen.user_ns;
+    ret->same_pid_ns = seen.pid_ns == own_ns("pid");
+    return 0;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Who is at the other end of a connection, and what the configuration lets it do. Asked of
+ * the kernel when the connection is made; nothing is taken from what the client says.
+ */
+#ifndef PRCB_DAEMON_PEER_H
+#define PRCB_DAEMON_PEER_H
+
+#include "config.h"
+#include "kernel.h"
+
+/* The groups that the configuration names, looked up when it is read. */
+struct peer_groups {
+    bool has_profile_all, has_processors;
+    gid_t profile_all, processors;
+};
+/* -ENOENT: a group does not exist. */
+int peer_find_groups(const struct prcbd_config *config, struct peer_groups *ret,
+                     struct prcb_error *err);
+
+struct peer {
+    uid_t uid;
+    gid_t gid;
+    pid_t pid;
+    uint64_t start; /* of the process, nanoseconds since boot */
+    uint64_t caps;
+    uint32_t pid_ns, user_ns;
+    bool all;         /* may profile every thread */
+    bool processors;  /* may read the processors' blocks */
+    bool same_pid_ns; /* as the daemon */
+};
+
+/* -EPERM, -ESRCH with words. Policy is filled by peer_apply. */
+int peer_ask(struct kernel *k, int socket, struct peer *ret, struct prcb_error *err);
+
+void peer_apply(int socket, const struct prcbd_config *config, const struct peer_groups *groups,
+                struct peer *peer);
+
+#endif

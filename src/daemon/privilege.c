@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Kept: CAP_BPF, to make clients' maps and to run programs that are loaded, and CAP_PERFMON,
+ * without which the kernel does not attach an iterator to a program that reads kernel
+ * memory. Not needed once the start is over: everything else (CAP_SYS_ADMIN to mount and to
+ * take over maps by their number, CAP_SYS_RESOURCE, CAP_CHOWN).
+ */
+#include "privilege.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <pwd.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "error.h"
+
+#ifndef CAP_PERFMON
+#define CAP_PERFMON 38
+#define CAP_BPF     39
+#endif
+
+static int set_capabilities(const unsigned *list, size_t count)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[2] = {{0}};
+
+    for (size_t i = 0; i < count; i++) {
+        data[list[i] / 32].permitted |= 1u << list[i] % 32;
+        data[list[i] / 32].effective |= 1u << list[i] % 32;
+    }
+    return syscall(SYS_capset, &header, data) ? -errno : 0;
+}
+
+static int become(const char *name, struct prcb_error *err)
+{
+    const struct passwd *user;
+
+    errno = 0;
+    user = getpwnam(name);
+    if (!user)
+        return prcb_fail(err, -ENOENT,
+                         "there is no user %s: make one (systemd-sysusers), or set user in "
+                         "prcbd.conf",
+                         name);
+    if (prctl(PR_SET_KEEPCAPS, 1) || setgroups(0, NULL) ||
+        setresgid(user->pw_gid, user->pw_gid, user->pw_gid) ||
+        setresuid(user->pw_uid, user->pw_uid, user->pw_uid) || prctl(PR_SET_KEEPCAPS, 0))
+        return prcb_fail(err, -errno, "becoming user %s: %s", name, strerror(errno));
+    return 0;
+}
+
+/* What a program started from here could be given; there is none. */
+static void drop_bounding_set(void)
+{
+    for (unsigned cap = 0; prctl(PR_CAPBSET_READ, cap) >= 0; cap++)
+        prctl(PR_CAPBSET_DROP, cap);
+}
+
+int privilege_drop(const char *user, struct prcb_error *err)
+{
+    static const unsigned kept[] = {CAP_BPF, CAP_PERFMON};
+    int result = 0;
+
+    drop_bounding_set();
+    if (*user)
+        result = become(user, err);
+    if (result)
+        return result;
+    result = set_capabilities(kept, sizeof(kept) / sizeof(kept[0]));
+    if (result)
+        return prcb_fail(err, result, "dropping capabilities: %s", strerror(-result));
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+        prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0))
+        return prcb_fail(err, -errno, "no_new_privs: %s", strerror(errno));
+    /* Nobody of the same user looks into it. */
+    prctl(PR_SET_DUMPABLE, 0);
+    return 0;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Giving up what is needed only to start. What is kept and why: privilege.c.
+ */
+#ifndef PRCB_DAEMON_PRIVILEGE_H
+#define PRCB_DAEMON_PRIVILEGE_H
+
+#include <prcb/prcb.h>
+
+/* Becomes the user, if one is named, with the capabilities that are kept, and can gain no
+ * others any more. */
+int privilege_drop(const char *user, struct prcb_error *err);
+
+#endif

@@ -1,0 +1,511 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "server.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "error.h"
+#include "listen.h"
+#include "log.h"
+
+#define GREETING_MS 5000  /* for the greeting, and for the rest of a request begun */
+#define ANSWER_MS   10000 /* for an answer to be taken */
+#define LOOK_MS     1000  /* time limits are looked at this often */
+#define REAP_MS     20    /* what ended is gathered for so long */
+#define LISTEN_MS   200   /* after a lack of descriptors */
+#define ACCEPTS     16    /* a turn */
+#define EXTRA_CONNS 16    /* of a user, beyond its sessions */
+
+static uint64_t now_ms(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+/* ---- answers ---- */
+
+static void close_fds(struct conn *conn)
+{
+    for (int i = 0; i < conn->fd_count; i++)
+        close(conn->fds[i]);
+    conn->fd_count = 0;
+}
+
+void conn_answer(struct conn *conn, const struct wire_message *request, const void *payload,
+                 size_t size, const int *fds, int count)
+{
+    conn->out =
+        wire_make(conn->out_bytes, request->header.type, request->header.id, 0, payload, size);
+    conn->sent = 0;
+    conn->fd_count = count;
+    for (int i = 0; i < count; i++)
+        conn->fds[i] = fds[i];
+}
+
+void conn_refuse(struct conn *conn, const struct wire_message *request,
+                 const struct prcb_error *err)
+{
+    conn->out = wire_make(conn->out_bytes, request->header.type, request->header.id, err->code,
+                          err->text, strlen(err->text));
+    conn->sent = 0;
+}
+
+/* True: all is sent. -errno: the connection is of no more use. */
+static int flush(struct conn *conn)
+{
+    while (conn->sent < conn->out) {
+        union {
+            struct cmsghdr align;
+            char room[CMSG_SPACE(sizeof(int) * WIRE_MAX_FDS)];
+        } control;
+        struct iovec part = {.iov_base = conn->out_bytes + conn->sent,
+                             .iov_len = conn->out - conn->sent};
+        struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1};
+        ssize_t sent;
+
+        if (conn->fd_count) {
+            struct cmsghdr *c;
+            size_t bytes = sizeof(int) * (size_t)conn->fd_count;
+
+            memset(&control, 0, sizeof(control));
+            header.msg_control = control.room;
+            header.msg_controllen = CMSG_SPACE(bytes);
+            c = CMSG_FIRSTHDR(&header);
+            c->cmsg_level = SOL_SOCKET;
+            c->cmsg_type = SCM_RIGHTS;
+            c->cmsg_len = CMSG_LEN(bytes);
+            memcpy(CMSG_DATA(c), conn->fds, bytes);
+        }
+        sent = sendmsg(conn->fd, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (sent < 0 && errno == EINTR)
+            continue;
+        if (sent < 0)
+            return errno == EAGAIN ? 0 : -errno;
+        close_fds(conn);
+        conn->sent += (size_t)sent;
+        conn->since = now_ms();
+    }
+    conn->out = conn->sent = 0;
+    return 1;
+}
+
+/* ---- connections ---- */
+
+static void wait_for(struct server *s, struct conn *conn)
+{
+    uint32_t want = (conn->in < CONN_IN && !conn->out && !conn->ended ? EPOLLIN : 0) |
+                    (conn->out ? EPOLLOUT : 0);
+    struct epoll_event event = {.events = want, .data.ptr = conn};
+
+    if (want == conn->waits_for)
+        return;
+    epoll_ctl(s->epoll, EPOLL_CTL_MOD, conn->fd, &event);
+    conn->waits_for = want;
+}
+
+static void conn_drop(struct server *s, struct conn *conn)
+{
+    struct conn **at = &s->conns;
+
+    while (*at != conn)
+        at = &(*at)->next;
+    *at = conn->next;
+    s->conn_count--;
+    close_fds(conn);
+    close(conn->fd); /* leaves the epoll set with it */
+    if (conn->session)
+        sessions_close(s->sessions, conn->session);
+    free(conn);
+}
+
+static uint64_t conns_of(const struct server *s, uid_t uid)
+{
+    uint64_t count = 0;
+
+    for (const struct conn *c = s->conns; c; c = c->next)
+        count += c->peer.uid == uid;
+    return count;
+}
+
+/* Whole requests in its buffer. */
+static unsigned requests_in(const struct conn *conn)
+{
+    struct wire_message message;
+    unsigned count = 0;
+    size_t at = 0;
+    int taken;
+
+    while ((taken = wire_take(conn->in_bytes + at, conn->in - at, &message)) > 0) {
+        at += (size_t)taken;
+        count++;
+    }
+    return count;
+}
+
+static uint64_t in_flight(const struct server *s, uid_t uid)
+{
+    uint64_t count = 0;
+
+    for (const struct conn *c = s->conns; c; c = c->next)
+        count += c->peer.uid == uid ? requests_in(c) + (c->out ? 1 : 0) : 0;
+    return count;
+}
+
+/* ---- accepting ---- */
+
+/* To one that gets no connection, in the form of an answer to its greeting. */
+static void turn_away(int fd, const struct prcb_error *err)
+{
+    uint8_t bytes[WIRE_MAX];
+    size_t length = wire_make(bytes, WIRE_HELLO, 1, err->code, err->text, strlen(err->text));
+
+    if (send(fd, bytes, length, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+        log_client("refused a connection: %s", err->text);
+    close(fd);
+}
+
+static int admit(struct server *s, int fd, struct peer *ret, struct prcb_error *err)
+{
+    uint64_t most = s->config->sessions_per_user + EXTRA_CONNS;
+    int result = peer_ask(s->kernel, fd, ret, err);
+
+    if (result)
+        return result;
+    peer_apply(fd, s->config, &s->groups, ret);
+    if (s->conn_count >= s->config->connections_total)
+        return prcb_fail(err, -EBUSY,
+                         "prcbd has %llu connections, as many as it may (connections_total in "
+                         "prcbd.conf)",
+                         (unsigned long long)s->conn_count);
+    if (conns_of(s, ret->uid) >= most)
+        return prcb_fail(err, -EBUSY,
+                         "your user has %llu connections, as many as one may (sessions_per_user in "
+                         "prcbd.conf and %d)",
+                         (unsigned long long)most, EXTRA_CONNS);
+    return 0;
+}
+
+static void accept_one(struct server *s, int fd)
+{
+    struct epoll_event event = {.events = EPOLLIN};
+    struct conn *conn;
+    struct prcb_error err = {0};
+    struct peer peer;
+
+    if (admit(s, fd, &peer, &err)) {
+        turn_away(fd, &err);
+        return;
+    }
+    conn = calloc(1, sizeof(*conn));
+    event.data.ptr = conn;
+    if (!conn || epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &event)) {
+        prcb_fail(&err, -ENOMEM, "prcbd is out of memory");
+        turn_away(fd, &err);
+        free(conn);
+        return;
+    }
+    conn->fd = fd;
+    conn->peer = peer;
+    conn->waits_for = EPOLLIN;
+    conn->since = now_ms();
+    conn->next = s->conns;
+    s->conns = conn;
+    s->conn_count++;
+}
+
+static void accept_some(struct server *s)
+{
+    for (int i = 0; i < ACCEPTS; i++) {
+        int fd = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        struct epoll_event none = {.data.ptr = &s->listener};
+
+        if (fd >= 0) {
+            accept_one(s, fd);
+            continue;
+        }
+        if (errno != EMFILE && errno != ENFILE && errno != ENOMEM && errno != ENOBUFS)
+            return;
+        /* Who waits in line makes the socket readable all the time. */
+        log_client("no descriptors for further connections: %s", strerror(errno));
+        epoll_ctl(s->epoll, EPOLL_CTL_MOD, s->listener, &none);
+        s->listen_again = now_ms() + LISTEN_MS;
+        return;
+    }
+}
+
+/* ---- requests ---- */
+
+/* False: the connection is no more. */
+static bool take_bytes(struct server *s, struct conn *conn)
+{
+    ssize_t got = recv(conn->fd, conn->in_bytes + conn->in, CONN_IN - conn->in, MSG_DONTWAIT);
+
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return true;
+    if (got < 0) {
+        conn_drop(s, conn);
+        return false;
+    }
+    conn->ended = !got;
+    if (!conn->in)
+        conn->since = now_ms();
+    conn->in += (size_t)got;
+    return true;
+}
+
+static void answer_or_refuse(struct server *s, struct conn *conn,
+                             const struct wire_message *message)
+{
+    struct prcb_error err = {0};
+
+    if (requests_in(conn) > 1 && in_flight(s, conn->peer.uid) > s->config->requests_in_flight) {
+        prcb_fail(&err, -EBUSY,
+                  "your user has more than %llu requests in flight (requests_in_flight in "
+                  "prcbd.conf)",
+                  (unsigned long long)s->config->requests_in_flight);
+        conn_refuse(conn, message, &err);
+        return;
+    }
+    answer_request(s, conn, message);
+}
+
+/* One request of one connection. *ret_more: there is another in its buffer. */
+static void take_turn(struct server *s, struct conn *conn, bool *ret_more)
+{
+    struct wire_message message;
+    int taken, sent = conn->out ? flush(conn) : 1;
+
+    if (sent > 0 && !conn->closing) {
+        taken = wire_take(conn->in_bytes, conn->in, &message);
+        if (taken < 0) {
+            log_client("user %u, process %d: what it sends is no message", conn->peer.uid,
+                       (int)conn->peer.pid);
+            conn_drop(s, conn);
+            return;
+        }
+        if (taken > 0) {
+            answer_or_refuse(s, conn, &message);
+            conn->in -= (size_t)taken;
+            memmove(conn->in_bytes, conn->in_bytes + taken, conn->in);
+            conn->since = now_ms();
+            sent = flush(conn);
+        } else if (conn->ended) {
+            sent = -ECONNRESET;
+        }
+    }
+    if (sent < 0 || (sent > 0 && conn->closing)) {
+        conn_drop(s, conn);
+        return;
+    }
+    *ret_more |= sent > 0 && (requests_in(conn) || conn->ended);
+    wait_for(s, conn);
+}
+
+/* ---- time ---- */
+
+static bool overdue(const struct server *s, const struct conn *conn, uint64_t now)
+{
+    uint64_t idle = now - conn->since;
+
+    if (conn->out)
+        return idle > ANSWER_MS;
+    if (!conn->greeted || conn->in)
+        return idle > GREETING_MS;
+    return !conn->session && s->config->idle_timeout_s && idle > s->config->idle_timeout_s * 1000;
+}
+
+static void look_at_time(struct server *s)
+{
+    uint64_t now = now_ms();
+    struct conn *next;
+
+    for (struct conn *conn = s->conns; conn; conn = next) {
+        next = conn->next;
+        if (!overdue(s, conn, now))
+            continue;
+        log_client("user %u, process %d: connection closed, for it was silent too long",
+                   conn->peer.uid, (int)conn->peer.pid);
+        conn_drop(s, conn);
+    }
+    sessions_look_after_waiting(s->sessions);
+}
+
+static void listen_again(struct server *s)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = &s->listener};
+
+    epoll_ctl(s->epoll, EPOLL_CTL_MOD, s->listener, &event);
+    s->listen_again = 0;
+}
+
+/* ---- signals ---- */
+
+/* All but those that a running daemon cannot take. */
+static void take_settings(struct prcbd_config *config, const struct prcbd_config *read)
+{
+    struct prcbd_config old = *config;
+
+    *config = *read;
+    memcpy(config->socket, old.socket, sizeof(old.socket));
+    memcpy(config->socket_group, old.socket_group, sizeof(old.socket_group));
+    memcpy(config->user, old.user, sizeof(old.user));
+    memcpy(config->pin_directory, old.pin_directory, sizeof(old.pin_directory));
+    config->socket_mode = old.socket_mode;
+}
+
+static void reload(struct server *s)
+{
+    struct peer_groups groups;
+    struct prcbd_config config;
+    struct prcb_error err = {0};
+    const struct prcbd_setting *setting;
+    size_t at = 0;
+    int result;
+
+    if (!s->config_file) {
+        log_line(LOG_LINE_NOTICE, "there is no configuration file to read again");
+        return;
+    }
+    listen_notify("RELOADING=1");
+    result = prcbd_config_load(s->config_file, &config, &err);
+    if (!result)
+        result = peer_find_groups(&config, &groups, &err);
+    if (result) {
+        log_line(LOG_LINE_ERROR, "%s; the settings stay as they were", err.text);
+        listen_notify("READY=1");
+        return;
+    }
+    while ((setting = prcbd_config_needs_restart(s->config, &config, &at)))
+        log_line(LOG_LINE_WARNING, "%s: changed in the file, but takes a restart", setting->key);
+    take_settings(s->config, &config);
+    s->groups = groups;
+    for (struct conn *c = s->conns; c; c = c->next)
+        peer_apply(c->fd, s->config, &s->groups, &c->peer);
+    log_line(LOG_LINE_NOTICE, "settings were read again; open sessions keep their rights");
+    listen_notify("READY=1");
+}
+
+/* True: the end is asked for. */
+static bool take_signal(struct server *s)
+{
+    struct signalfd_siginfo info;
+
+    if (read(s->signals, &info, sizeof(info)) != sizeof(info))
+        return false;
+    if (info.ssi_signo != SIGHUP)
+        return true;
+    reload(s);
+    return false;
+}
+
+/* ---- the loop ---- */
+
+static int watch(struct server *s, int fd, void *what)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = what};
+
+    return epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+int server_start(struct server *s, struct prcb_error *err)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    s->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    s->epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (s->signals < 0 || s->epoll < 0 || watch(s, s->signals, &s->signals) ||
+        watch(s, s->listener, &s->listener))
+        return prcb_fail(err, -errno, "epoll: %s", strerror(errno));
+    return 0;
+}
+
+/* Something happened on a connection: its bytes are taken, but no request is answered, so
+ * that no other connection of the same round is dropped under the caller. */
+static void take_event(struct server *s, const struct epoll_event *event)
+{
+    struct conn *conn = event->data.ptr;
+
+    if (event->events & (EPOLLHUP | EPOLLERR)) {
+        conn_drop(s, conn);
+        return;
+    }
+    if (event->events & EPOLLIN && conn->in < CONN_IN)
+        take_bytes(s, conn);
+}
+
+/* Everybody who has something to do gets one turn. */
+static bool take_turns(struct server *s)
+{
+    struct conn *next;
+    bool more = false;
+
+    for (struct conn *conn = s->conns; conn; conn = next) {
+        next = conn->next;
+        if (conn->in || conn->out || conn->ended || conn->closing)
+            take_turn(s, conn, &more);
+    }
+    return more;
+}
+
+int server_run(struct server *s, struct prcb_error *err)
+{
+    uint64_t looked = now_ms(), reaped = 0;
+    bool more = false;
+
+    for (;;) {
+        struct epoll_event events[64];
+        bool reap = sessions_to_reap(s->sessions);
+        bool idle = !s->conns && !s->sessions->waiting && !s->listen_again;
+        int timeout = more ? 0 : reap ? REAP_MS : s->listen_again ? LISTEN_MS : idle ? -1 : LOOK_MS;
+        int count = epoll_wait(s->epoll, events, 64, timeout);
+        uint64_t now = now_ms();
+
+        if (count < 0 && errno != EINTR)
+            return prcb_fail(err, -errno, "epoll_wait: %s", strerror(errno));
+        for (int i = 0; i < count; i++) {
+            if (events[i].data.ptr == &s->signals) {
+                if (take_signal(s))
+                    return 0;
+            } else if (events[i].data.ptr == &s->listener) {
+                accept_some(s);
+            } else {
+                take_event(s, &events[i]);
+            }
+        }
+        more = take_turns(s);
+        if (s->listen_again && now >= s->listen_again)
+            listen_again(s);
+        if (reap && now - reaped >= REAP_MS) {
+            sessions_reap(s->sessions);
+            reaped = now_ms();
+        }
+        if (now - looked >= LOOK_MS) {
+            look_at_time(s);
+            looked = now;
+        }
+    }
+}
+
+void server_stop(struct server *s)
+{
+    while (s->conns)
+        conn_drop(s, s->conns);
+    close(s->epoll);
+    close(s->signals);
+    close(s->listener);
+}

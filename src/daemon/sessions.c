@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "sessions.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "error.h"
+#include "log.h"
+
+/* Of a map with this many accounts, rounded as the kernel does. */
+static uint64_t bytes_of(uint32_t accounts)
+{
+    return (((uint64_t)accounts + 1) * sizeof(struct prcb_account_block) + 4095) / 4096 * 4096;
+}
+
+/* ---- limits ---- */
+
+struct usage {
+    uint64_t sessions, user_sessions, accounts, user_accounts, bytes;
+};
+
+static struct usage usage_of(const struct sessions *s, uid_t uid)
+{
+    struct usage ret = {0};
+
+    for (uint32_t i = 1; i < PRCB_CLIENT_COUNT; i++) {
+        const struct session *session = &s->all[i];
+
+        if (session->state == SESSION_FREE)
+            continue;
+        ret.sessions++;
+        ret.accounts += session->accounts;
+        ret.bytes += bytes_of(session->accounts);
+        if (session->uid != uid)
+            continue;
+        ret.user_sessions++;
+        ret.user_accounts += session->accounts;
+    }
+    return ret;
+}
+
+static int check_limits(struct sessions *s, uid_t uid, uint32_t accounts, struct prcb_error *err)
+{
+    const struct prcbd_config *c = s->config;
+    struct usage used;
+
+    /* What has ended already is not held against anybody. */
+    if (s->ending)
+        sessions_reap(s);
+    used = usage_of(s, uid);
+    if (accounts > c->accounts_per_client_max || accounts > PRCB_CLIENT_ACCOUNTS - 1)
+        return prcb_fail(err, -EDQUOT,
+                         "a session may have %" PRIu64 " accounts, %u were asked for "
+                         "(accounts_per_client_max in prcbd.conf)",
+                         c->accounts_per_client_max, accounts);
+    if (used.user_sessions >= c->sessions_per_user)
+        return prcb_fail(err, -EDQUOT,
+                         "your user has %" PRIu64 " sessions open, which is as many as one may "
+                         "have (sessions_per_user in prcbd.conf)",
+                         used.user_sessions);
+    if (used.user_accounts + accounts > c->accounts_per_user)
+        return prcb_fail(err, -EDQUOT,
+                         "your user's sessions have %" PRIu64 " of %" PRIu64
+                         " accounts: no %u more (accounts_per_user in prcbd.conf)",
+                         used.user_accounts, c->accounts_per_user, accounts);
+    if (used.sessions >= PRCB_CLIENT_COUNT - 1)
+        return prcb_fail(err, -ENOSPC, "all %d sessions are in use", PRCB_CLIENT_COUNT - 1);
+    if (used.accounts + accounts > c->max_accounts_total ||
+        used.bytes + bytes_of(accounts) > c->max_memory_total)
+        return prcb_fail(err, -ENOSPC,
+                         "all users' sessions together have no room for %u more accounts "
+                         "(max_accounts_total and max_memory_total in prcbd.conf)",
+                         accounts);
+    return 0;
+}
+
+/* ---- opening ---- */
+
+static uint32_t free_number(const struct sessions *s)
+{
+    for (uint32_t i = 1; i < PRCB_CLIENT_COUNT; i++) {
+        if (s->all[i].state == SESSION_FREE)
+            return i;
+    }
+    return 0;
+}
+
+static void fill_block(const struct peer *peer, struct prcb_client_block *ret)
+{
+    memset(ret, 0, sizeof(*ret));
+    ret->caps = peer->caps;
+    ret->pid_ns = peer->pid_ns;
+    ret->user_ns = peer->user_ns;
+    ret->uid = peer->uid;
+    ret->gid = peer->gid;
+    ret->all = peer->all;
+}
+
+int sessions_open(struct sessions *s, const struct peer *peer, uint32_t accounts,
+                  struct session **ret, int *ret_fd, uint8_t token[16], struct prcb_error *err)
+{
+    struct prcb_client_block block;
+    struct kernel_record *record;
+    struct session *session;
+    uint32_t number;
+    int result;
+
+    if (!accounts)
+        accounts = (uint32_t)s->config->accounts_per_client;
+    result = check_limits(s, peer->uid, accounts, err);
+    if (result)
+        return result;
+    number = free_number(s);
+    record = &s->kernel->records[number];
+    record->accounts = accounts;
+    record->uid = peer->uid;
+    record->pid = (uint32_t)peer->pid;
+    record->start = peer->start;
+    if (getrandom(record->token, sizeof(record->token), 0) != sizeof(record->token))
+        return prcb_fail(err, -EIO, "no random numbers");
+    fill_block(peer, &block);
+    result = kernel_client_make(s->kernel, number, &block, ret_fd);
+    if (result)
+        return prcb_fail(err, result, "no map for %u accounts can be made: %s", accounts,
+                         strerror(-result));
+    session = &s->all[number];
+    *session = (struct session){.state = SESSION_USED,
+                                .number = number,
+                                .uid = peer->uid,
+                                .accounts = accounts,
+                                .same_pid_ns = peer->same_pid_ns,
+                                .pidfd = -1};
+    s->used++;
+    memcpy(token, record->token, sizeof(record->token));
+    *ret = session;
+    return 0;
+}
+
+static bool same_token(const uint8_t *a, const uint8_t *b)
+{
+    uint8_t differs = 0;
+
+    /* In the same time wherever they differ. */
+    for (int i = 0; i < 16; i++)
+        differs |= a[i] ^ b[i];
+    return !differs;
+}
+
+int sessions_resume(struct sessions *s, const struct peer *peer, const uint8_t token[16],
+                    struct session **ret, struct prcb_error *err)
+{
+    for (uint32_t i = 1; i < PRCB_CLIENT_COUNT; i++) {
+        struct session *session = &s->all[i];
+        const struct kernel_record *record = &s->kernel->records[i];
+
+        if (session->state != SESSION_WAITS || !same_token(record->token, token))
+            continue;
+        if (record->uid != peer->uid || record->pid != (uint32_t)peer->pid ||
+            record->start != peer->start)
+            break;
+        session->state = SESSION_USED;
+        session->same_pid_ns = peer->same_pid_ns;
+        if (session->pidfd >= 0)
+            close(session->pidfd);
+        session->pidfd = -1;
+        s->waiting--;
+        s->used++;
+        *ret = session;
+        return 0;
+    }
+    return prcb_fail(err, -ESTALE,
+                     "prcbd has no session for you that was cut off: it was cleaned away, or "
+                     "replaced by one that cannot go on with it; open another");
+}
+
+/* ---- taking over ---- */
+
+static bool still_there(struct kernel *k, const struct kernel_record *record, int pidfd)
+{
+    struct pollfd ask = {.fd = pidfd, .events = POLLIN};
+    struct prcb_bpf_peer seen;
+
+    return !kernel_look(k, (pid_t)record->pid, &seen) && seen.start == record->start &&
+           !poll(&ask, 1, 0);
+}
+
+static void take_over(struct sessions *s, uint32_t number)
+{
+    const struct kernel_record *record = &s->kernel->records[number];
+    struct session *session = &s->all[number];
+
+    *session = (struct session){.state = SESSION_WAITS,
+                                .number = number,
+                                .uid = record->uid,
+                                .accounts = record->accounts,
+                                .pidfd = (int)syscall(SYS_pidfd_open, (pid_t)record->pid, 0)};
+    s->waiting++;
+    if (session->pidfd >= 0 && still_there(s->kernel, record, session->pidfd))
+        return;
+    s->waiting--;
+    s->used++;
+    sessions_close(s, session);
+}
+
+void sessions_start(struct sessions *s, struct kernel *k, const struct prcbd_config *config)
+{
+    memset(s, 0, sizeof(*s));
+    s->kernel = k;
+    s->config = config;
+    for (uint32_t i = 1; i < PRCB_CLIENT_COUNT; i++) {
+        s->all[i].pidfd = -1;
+        if (__atomic_load_n(&k->records[i].used, __ATOMIC_ACQUIRE)) /* see kernel_client_make */
+            take_over(s, i);
+    }
+    if (s->waiting)
+        log_line(LOG_LINE_NOTICE, "%u sessions of an earlier prcbd go on", s->waiting);
+}
+
+void sessions_look_after_waiting(struct sessions *s)
+{
+    for (uint32_t i = 1; s->waiting && i < PRCB_CLIENT_COUNT; i++) {
+        struct session *session = &s->all[i];
+        struct pollfd ask = {.fd = session->pidfd, .events = POLLIN};
+
+        if (session->state != SESSION_WAITS || !poll(&ask, 1, 0))
+            continue;
+        s->waiting--;
+        s->used++;
+        sessions_close(s, session);
+    }
+}
+
+/* ---- giving back ---- */
+
+void sessions_close(struct sessions *s, struct session *session)
+{
+    session->state = SESSION_ENDING;
+    s->used--;
+    s->ending++;
+}
+
+int sessions_release(struct sessions *s, struct session *session, uint64_t key)
+{
+    bool live = false;
+    int result = kernel_give_up(s->kernel, session->number, key, &live);
+
+    if (result || !live)
+        return result;
+    if (session->given_up_count == session->given_up_room) {
+        uint32_t room = session->given_up_room ? session->given_up_room * 2 : 16;
+        uint32_t *more = realloc(session->given_up, room * sizeof(*more));
+
+        if (!more) { /* then at once */
+            kernel_wait();
+            return kernel_free(s->kernel, session->number, (uint32_t)key);
+        }
+        session->given_up = more;
+        session->given_up_room = room;
+    }
+    session->given_up[session->given_up_count++] = (uint32_t)key;
+    return 0;
+}
+
+static void forget(struct session *session)
+{
+    if (session->pidfd >= 0)
+        close(session->pidfd);
+    free(session->given_up);
+    *session = (struct session){.pidfd = -1};
+}
+
+static void reap_ended(struct sessions *s)
+{
+    uint32_t numbers[PRCB_CLIENT_COUNT], count = 0;
+    int result;
+
+    for (uint32_t i = 1; i < PRCB_CLIENT_COUNT; i++) {
+        if (s->all[i].state == SESSION_ENDING)
+            numbers[count++] = i;
+    }
+    if (!count)
+        return;
+    result = kernel_clients_end(s->kernel, numbers, count);
+    if (result) {
+        log_client("%u sessions could not be ended: %s", count, strerror(-result));
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        forget(&s->all[numbers[i]]);
+    s->ending = 0;
+}
+
+bool sessions_to_reap(const struct sessions *s)
+{
+    if (s->ending)
+        return true;
+    for (uint32_t i = 1; i < PRCB_CLIENT_COUNT; i++) {
+        if (s->all[i].given_up_count)
+            return true;
+    }
+    return false;
+}
+
+static void free_given_up(struct sessions *s)
+{
+    bool waited = false;
+
+    for (uint32_t i = 1; i < PRCB_CLIENT_COUNT; i++) {
+        struct session *session = &s->all[i];
+
+        if (!session->given_up_count)
+            continue;
+        if (!waited && kernel_wait())
+            return;
+        waited = true;
+        for (uint32_t j = 0; j < session->given_up_count; j++)
+            kernel_free(s->kernel, i, session->given_up[j]);
+        session->given_up_count = 0;
+    }
+}
+
+bool sessions_reap(struct sessions *s)
+{
+    if (!sessions_to_reap(s))
+        return false;
+    reap_ended(s);
+    free_given_up(s);
+    return true;
+}
