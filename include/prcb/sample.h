@@ -168,7 +168,8 @@ PRCB_API void prcb_sample_acknowledge(struct prcb_sample *p);
  * seen twice by that, also while others are written. (A plain store to pebs_index while the event
  * runs may meet a record that is being written: that one is then written again at the new place, or
  * lost and counted.) records is valid during the call; fn's first non-zero return stops the
- * draining, leaves the index as it is and is the result. */
+ * draining, leaves the index as it is and is the result. -EINVAL: the index is not at a record of
+ * the buffer. */
 PRCB_API int prcb_sample_drain(struct prcb_sample *p,
                                int (*fn)(const void *records, size_t bytes, void *ctx), void *ctx);
 

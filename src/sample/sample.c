@@ -491,7 +491,7 @@ int prcb_sample_drain(struct prcb_sample *p,
     prcb_sample_acknowledge(p);
     index = __atomic_load_n(place, __ATOMIC_ACQUIRE);
     while (index != p->base) {
-        if (index < done || index > p->end)
+        if (index < done || index > p->end || (index - p->base) % p->slot->stride)
             return -EINVAL;
         if (index > done) {
             int result = fn((const void *)(uintptr_t)done, index - done, ctx);

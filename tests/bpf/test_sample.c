@@ -1,0 +1,1349 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Sampling by the rules of DS: records at the index and nowhere else, whatever the area says and
+ * whoever moves it, each loss counted, thresholds told. And switch records: as many as the kernel
+ * counted, and the sample's thread by the index alone.
+ *
+ * A hypervisor may take the processor away for milliseconds: how many interrupts come is bounded
+ * loosely from below; what becomes of those that came is exact.
+ */
+#include "harness.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+
+#include <prcb/nt.h>
+#include <prcb/sample.h>
+
+#define MS 1000000ull
+
+/* ---- a processor that samples ---- */
+
+static struct prcb_sampler *sampler;
+static struct prcb_ds_area *area;
+static struct prcb_sample *sample;
+static struct prcb_switches *switches;
+static uint8_t *buffer;
+static size_t buffer_bytes;
+static int cpu;
+
+static void must(int result, const struct prcb_error *err)
+{
+    if (result)
+        fail_msg("%d: %s", result, err->text);
+}
+
+/* This thread on one processor, with an area and a buffer filled with 0xa5. */
+static void prepare(size_t bytes)
+{
+    struct prcb_error err = {0};
+    void *memory;
+
+    pin_to(0);
+    cpu = sched_getcpu();
+    must(prcb_sampler_open(NULL, &sampler, &err), &err);
+    must(prcb_ds_area_alloc(sampler, cpu, &area, &err), &err);
+    must(prcb_sample_buffer_alloc(sampler, bytes, &memory, &err), &err);
+    buffer = memory;
+    buffer_bytes = bytes;
+    memset(buffer, 0xa5, bytes);
+}
+
+static int close_all(void **state)
+{
+    prcb_switches_close(switches);
+    prcb_sample_stop(sample);
+    prcb_sampler_close(sampler);
+    switches = NULL;
+    sample = NULL;
+    sampler = NULL;
+    return test_end(state);
+}
+
+static struct prcb_sample_options options_of(uint64_t hz, uint32_t format, uint32_t groups,
+                                             uint32_t flags)
+{
+    return (struct prcb_sample_options){.size = sizeof(struct prcb_sample_options),
+                                        .rate = hz ? 1000000000 / hz : 0,
+                                        .flags = flags,
+                                        .format = format,
+                                        .groups = groups};
+}
+
+/* So many records from the start of the buffer, the threshold after so many. */
+static void set_area(size_t stride, size_t records, size_t threshold)
+{
+    area->pebs_base = area->pebs_index = (uintptr_t)buffer;
+    area->pebs_maximum = area->pebs_base + records * stride;
+    area->pebs_threshold = area->pebs_base + threshold * stride;
+    assert_true(records * stride <= buffer_bytes);
+}
+
+static void start(const struct prcb_sample_options *opts)
+{
+    struct prcb_error err = {0};
+
+    must(prcb_sample_start(sampler, cpu, opts, &sample, &err), &err);
+    assert_int_equal(prcb_sample_stride(sample), prcb_sample_stride_of(opts));
+}
+
+static void stop(void)
+{
+    prcb_sample_stop(sample);
+    sample = NULL;
+}
+
+static struct prcb_sample_counts counts(void)
+{
+    struct prcb_sample_counts c = {.size = sizeof(c)};
+
+    assert_int_equal(prcb_sample_count(sample, &c), 0);
+    return c;
+}
+
+static uint64_t lost(const struct prcb_sample_counts *c)
+{
+    return c->lost_full + c->lost_index + c->lost_moved;
+}
+
+static __attribute__((noinline)) void spin_until(uint64_t end)
+{
+    while (mono_ns() < end)
+        __asm__ volatile("" ::: "memory");
+}
+
+static __attribute__((noinline)) void spin(uint64_t ns)
+{
+    spin_until(mono_ns() + ns);
+    __asm__ volatile("" ::: "memory"); /* no tail call: it stands in the stack */
+}
+
+static bool is_filled(const uint8_t *from, const uint8_t *to)
+{
+    for (; from < to; from++) {
+        if (*from != 0xa5)
+            return false;
+    }
+    return true;
+}
+
+/* ---- rates ---- */
+
+/* Every interrupt is a record or a loss. There are at most as many as the time has periods (one
+ * more at each end); at least a fifth as many, for a busy host delays timers. */
+static void at_rate(uint64_t hz)
+{
+    struct prcb_sample_options opts = options_of(hz, 3, 0, 0);
+    const uint64_t time = 150 * MS;
+    struct prcb_sample_counts c;
+    uint64_t begin, elapsed;
+
+    prepare(4u << 20);
+    set_area(200, 20000, 20000);
+    begin = mono_ns();
+    start(&opts);
+    spin(time);
+    c = counts();
+    elapsed = mono_ns() - begin;
+    stop();
+    printf("    %llu Hz: %llu interrupts in %.1f ms, %llu written, %llu lost, throttled %llu "
+           "times\n",
+           (unsigned long long)hz, (unsigned long long)c.interrupts, (double)elapsed / 1e6,
+           (unsigned long long)c.written, (unsigned long long)lost(&c),
+           (unsigned long long)c.throttled);
+    assert_int_equal(lost(&c), 0);
+    assert_int_equal(c.interrupts, c.written);
+    assert_in_range(c.written, elapsed * hz / 5 / 1000000000, elapsed * hz / 1000000000 + 2);
+    assert_in_range((area->pebs_index - area->pebs_base) / 200, c.written, c.written + hz / 100);
+}
+
+static void rate_1_khz(void **state)
+{
+    at_rate(1000);
+}
+
+static void rate_10_khz(void **state)
+{
+    at_rate(10000);
+}
+
+static void rate_20_khz(void **state)
+{
+    at_rate(20000);
+}
+
+static void rate_40_khz(void **state)
+{
+    at_rate(40000);
+}
+
+static void frequency_and_reset(void **state)
+{
+    struct prcb_sample_options opts = options_of(0, 0, 0, PRCB_SAMPLE_FREQUENCY);
+    uint64_t begin, written;
+
+    prepare(1u << 20);
+    opts.rate = 2000;
+    set_area(0x90, 5000, 5000);
+    start(&opts);
+    assert_int_equal(prcb_sample_source(sample), PRCB_SOURCE_CLOCK);
+    assert_true(wait_for((spin(1 * MS), counts().written >= 10)));
+    stop();
+    /* The period of the area: minus it, in 48 bits. */
+    opts = options_of(0, 0, 0, 0);
+    area->gp_reset[0] = -500000 & ((UINT64_C(1) << 48) - 1);
+    set_area(0x90, 5000, 5000);
+    begin = mono_ns();
+    start(&opts);
+    spin(40 * MS);
+    written = counts().written;
+    assert_in_range(written, 10, (mono_ns() - begin) / 500000 + 2);
+    stop();
+}
+
+/* ---- the rules of DS ---- */
+
+static void nothing_past_the_maximum(void **state)
+{
+    struct prcb_sample_options opts = options_of(10000, 3, 0, 0);
+    struct prcb_sample_counts c;
+
+    prepare(64 * 1024);
+    set_area(200, 50, 60);     /* a threshold past the end is never reached */
+    area->pebs_maximum += 199; /* all but a record */
+    start(&opts);
+    assert_true(wait_for((spin(1 * MS), counts().lost_full >= 20)));
+    stop();
+    assert_int_equal(area->pebs_index, area->pebs_base + 50 * 200);
+    assert_false(is_filled(buffer + 49 * 200, buffer + 50 * 200));
+    assert_true(is_filled(buffer + 50 * 200, buffer + buffer_bytes));
+
+    /* Intel's form, a multiple and 1; and again from the middle. */
+    memset(buffer, 0xa5, buffer_bytes);
+    set_area(200, 50, 60);
+    area->pebs_maximum += 1;
+    area->pebs_index += 40 * 200;
+    start(&opts);
+    assert_true(wait_for((spin(1 * MS), counts().lost_full >= 5)));
+    c = counts();
+    stop();
+    assert_int_equal(c.written, 10);
+    assert_int_equal(c.thresholds, 0);
+    assert_true(is_filled(buffer, buffer + 40 * 200));
+    assert_true(is_filled(buffer + 50 * 200, buffer + buffer_bytes));
+}
+
+static void one_record(void **state)
+{
+    struct prcb_sample_options opts = options_of(10000, 1, 0, 0);
+    struct prcb_sample_counts c;
+
+    prepare(4096);
+    set_area(0xb0, 1, 1);
+    start(&opts);
+    assert_true(wait_for((spin(1 * MS), counts().lost_full >= 5)));
+    c = counts();
+    stop();
+    assert_int_equal(c.written, 1);
+    assert_int_equal(c.thresholds, 1);
+    assert_true(is_filled(buffer + 0xb0, buffer + 4096));
+}
+
+static bool readable(void)
+{
+    struct pollfd fd = {.fd = prcb_sample_fd(sample), .events = POLLIN};
+
+    return poll(&fd, 1, 0) == 1 && fd.revents == POLLIN;
+}
+
+static size_t drained;
+
+static int count_records(const void *records, size_t bytes, void *ctx)
+{
+    assert_int_equal(bytes % prcb_sample_stride(sample), 0);
+    drained += bytes / prcb_sample_stride(sample);
+    return 0;
+}
+
+static void thresholds(void **state)
+{
+    struct prcb_sample_options opts = options_of(5000, 2, 0, 0);
+
+    prepare(256 * 1024);
+    drained = 0;
+    set_area(0xc0, 1000, 20);
+    start(&opts);
+    assert_false(readable());
+    assert_true(wait_for((spin(100000), readable())));
+    assert_true(area->pebs_index >= area->pebs_threshold);
+    spin(2 * MS);
+    assert_int_equal(counts().thresholds, 1); /* once, however far beyond */
+    prcb_sample_acknowledge(sample);
+    assert_false(readable());
+    assert_int_equal(prcb_sample_drain(sample, count_records, NULL), 0);
+    assert_true(drained >= 20);
+    assert_true(wait_for((spin(100000), readable())));
+    assert_int_equal(counts().thresholds, 2);
+    assert_int_equal(prcb_sample_drain(sample, count_records, NULL), 0);
+    assert_false(readable());
+    stop();
+}
+
+/* A threshold at the base, or below: told at the first record after each draining. */
+static void storms(void **state)
+{
+    struct prcb_sample_options opts = options_of(20000, 3, 0, PRCB_SAMPLE_THREAD);
+    struct prcb_sample_counts c;
+    uint64_t end, rounds = 0;
+
+    prepare(1u << 20);
+    drained = 0;
+    set_area(prcb_sample_stride_of(&opts), 4000, 0);
+    area->pebs_threshold -= 1000;
+    start(&opts);
+    for (end = mono_ns() + 100 * MS; mono_ns() < end; rounds++) {
+        struct pollfd fd = {.fd = prcb_sample_fd(sample), .events = POLLIN};
+
+        assert_in_range(poll(&fd, 1, 1000), 0, 1);
+        assert_int_equal(prcb_sample_drain(sample, count_records, NULL), 0);
+    }
+    c = counts();
+    stop();
+    assert_int_equal(lost(&c), 0);
+    assert_true(c.thresholds > 10 && c.thresholds <= c.written);
+}
+
+/* ---- what is refused ---- */
+
+static int try_start(struct prcb_sample_options opts)
+{
+    struct prcb_sample *none = NULL;
+    struct prcb_error err = {0};
+    int result = prcb_sample_start(sampler, cpu, &opts, &none, &err);
+
+    if (!result)
+        prcb_sample_stop(none);
+    else
+        assert_true(err.text[0] && !none && err.code == result);
+    return result;
+}
+
+static void areas_refused(void **state)
+{
+    const struct prcb_sample_options opts = options_of(1000, 3, 0, 0);
+    uint8_t *own = malloc(4096);
+    struct prcb_error err = {0};
+    void *other;
+
+    prepare(8192);
+    must(prcb_sample_buffer_alloc(sampler, 4096, &other, &err), &err);
+    assert_int_equal(try_start(opts), -EINVAL); /* zeroed */
+#define REFUSED(member, value)                                                                     \
+    do {                                                                                           \
+        set_area(200, 40, 40);                                                                     \
+        area->member = (value);                                                                    \
+        assert_int_equal(try_start(opts), -EINVAL);                                                \
+    } while (0)
+    REFUSED(pebs_base, area->pebs_base + 4); /* misaligned */
+    REFUSED(pebs_maximum, area->pebs_base - 8);
+    REFUSED(pebs_maximum, area->pebs_base + 199); /* not one record */
+    REFUSED(pebs_maximum, area->pebs_base + 8193);
+    REFUSED(pebs_maximum, (uintptr_t)other + 4096); /* two buffers */
+    REFUSED(pebs_maximum, UINT64_MAX);
+    REFUSED(pebs_index, area->pebs_base - 200);
+    REFUSED(pebs_index, area->pebs_maximum + 200);
+    REFUSED(pebs_index, area->pebs_base + 100); /* not at a record */
+    REFUSED(pebs_index, 0);
+    REFUSED(pebs_base, (uintptr_t)area); /* no buffer */
+    REFUSED(pebs_base, 0);
+    set_area(200, 10, 10);
+    area->pebs_base = area->pebs_index = (uintptr_t)own; /* not prcb's */
+    area->pebs_maximum = area->pebs_base + 2000;
+    assert_int_equal(try_start(opts), -EINVAL);
+    set_area(200, 40, 40);
+    assert_int_equal(try_start(opts), 0);
+    free(own);
+}
+
+static void options_refused(void **state)
+{
+    struct prcb_sample_options opts = options_of(1000, 3, 0, 0), bad;
+    struct prcb_error err = {0};
+    struct prcb_sample *none;
+
+    prepare(64 * 1024);
+    set_area(0x90, 10, 10);
+#define BAD(code, ...)                                                                             \
+    do {                                                                                           \
+        bad = opts;                                                                                \
+        __VA_ARGS__;                                                                               \
+        assert_int_equal(try_start(bad), code);                                                    \
+    } while (0)
+    BAD(-EINVAL, bad.size = 8);
+    BAD(-EINVAL, bad.flags = 1u << 31);
+    BAD(-EINVAL, bad.format = 5);
+    BAD(-EINVAL, bad.groups = PRCB_SAMPLE_GPR);
+    BAD(-EOPNOTSUPP, bad.format = 4; bad.groups = 4); /* XMM */
+    BAD(-EINVAL, bad.flags = PRCB_SAMPLE_STACK);
+    BAD(-EINVAL, bad.flags = PRCB_SAMPLE_STACK | PRCB_SAMPLE_THREAD; bad.depth = 128);
+    BAD(-EINVAL, bad.flags = PRCB_SAMPLE_FREQUENCY; bad.rate = 0);
+    BAD(-EINVAL, bad.rate = 0);
+    BAD(-EINVAL, bad.flags = PRCB_SAMPLE_INHERIT);
+    BAD(-EINVAL, bad.flags = PRCB_SAMPLE_ON_EXEC);
+    BAD(-EINVAL, bad.event = "no-such-event");
+    BAD(-ESRCH, bad.tid = 0x3fffffff);
+    assert_int_equal(prcb_sample_start(sampler, 4096, &opts, &none, &err), -ENOENT);
+    assert_int_equal(prcb_sample_start(sampler, -1, &opts, &none, &err), -ENOENT);
+    assert_int_equal(prcb_sample_stride_of(&(struct prcb_sample_options){.format = 9}), 0);
+    /* The area is as good as new after all of them. */
+    set_area(200, 10, 10);
+    start(&opts);
+    assert_int_equal(try_start(opts), -EBUSY);
+    assert_int_equal(prcb_sample_buffer_free(sampler, buffer, &err), -EBUSY);
+    must(prcb_ds_area_free(sampler, cpu, &err), &err); /* which stops it */
+    sample = NULL;
+    assert_int_equal(try_start(opts), -ENOENT);
+    must(prcb_sample_buffer_free(sampler, buffer, &err), &err);
+}
+
+static void memory_runs_out(void **state)
+{
+    struct prcb_sampler_options opts = {.size = sizeof(opts), .memory = 1};
+    struct prcb_ds_area *again;
+    struct prcb_error err = {0};
+    void *all, *more;
+
+    must(prcb_sampler_open(&opts, &sampler, &err), &err);
+    cpu = sched_getcpu();
+    must(prcb_sample_buffer_alloc(sampler, 1u << 20, &all, &err), &err);
+    assert_int_equal(prcb_sample_buffer_alloc(sampler, 1, &more, &err), -ENOSPC);
+    assert_int_equal(prcb_ds_area_alloc(sampler, cpu, &area, &err), -ENOSPC);
+    assert_int_equal(prcb_sample_buffer_free(sampler, (char *)all + 4096, &err), -EINVAL);
+    assert_int_equal(prcb_sample_buffer_free(sampler, &opts, &err), -EINVAL);
+    memset(all, 0xff, 1u << 20);
+    must(prcb_sample_buffer_free(sampler, all, &err), &err);
+    assert_int_equal(prcb_sample_buffer_free(sampler, all, &err), -EINVAL);
+    must(prcb_ds_area_alloc(sampler, cpu, &area, &err), &err);
+    assert_int_equal((uintptr_t)area % 64, 0);
+    for (size_t i = 0; i < sizeof(*area); i++)
+        assert_int_equal(((uint8_t *)area)[i], 0);
+    assert_int_equal(prcb_ds_area_alloc(sampler, cpu, &again, &err), -EEXIST);
+    assert_ptr_equal(again, area);
+    assert_int_equal(prcb_sample_buffer_free(sampler, area, &err), -EINVAL);
+    assert_int_equal(prcb_ds_area_alloc(sampler, 4096, &again, &err), -ENODEV);
+    must(prcb_ds_area_free(sampler, cpu, &err), &err);
+    assert_int_equal(prcb_ds_area_free(sampler, cpu, &err), -ENOENT);
+    opts.memory = SIZE_MAX;
+    assert_int_equal(prcb_sampler_open(&opts, &(struct prcb_sampler *){0}, &err), -ENOMEM);
+}
+
+/* ---- an area that goes wrong while it is used ---- */
+
+/* Whatever stands in it: bytes outside the buffer stay as they are, and each record that could
+ * not be written is counted. */
+static void areas_spoiled(void **state)
+{
+    struct prcb_sample_options opts = options_of(10000, 3, 0, 0);
+    struct prcb_error err = {0};
+    uint8_t *before, *after;
+    uint64_t base, end;
+    struct {
+        uint64_t index, maximum;
+    } rows[9];
+    void *memory;
+
+    prepare(4096); /* before */
+    before = buffer;
+    must(prcb_sample_buffer_alloc(sampler, 8192, &memory, &err), &err);
+    buffer = memory;
+    must(prcb_sample_buffer_alloc(sampler, 4096, &memory, &err), &err);
+    after = memory;
+    assert_true(before + 4096 == buffer && buffer + 8192 == after);
+    memset(buffer, 0xa5, 8192);
+    memset(after, 0xa5, 4096);
+    buffer_bytes = 8192;
+    set_area(200, 40, 40);
+    base = area->pebs_base;
+    end = area->pebs_maximum;
+    memcpy(rows,
+           &(uint64_t[9][2]){{base - 200, end},
+                             {base - 8, end},
+                             {end + 200, end + 8192},
+                             {0, end},
+                             {UINT64_MAX - 7, UINT64_MAX},
+                             {base + 4, end},
+                             {base, 0},
+                             {base + 39 * 200 + 8, UINT64_MAX},
+                             {(uintptr_t)area, UINT64_MAX}},
+           sizeof(rows));
+    start(&opts);
+    for (size_t i = 0; i < 9; i++) {
+        struct prcb_sample_counts c;
+        uint64_t then;
+
+        area->pebs_maximum = rows[i].maximum;
+        __atomic_store_n(&area->pebs_index, rows[i].index, __ATOMIC_SEQ_CST);
+        area->pebs_base = rows[i].index ^ 0xff;
+        c = counts();
+        then = lost(&c);
+        assert_true(wait_for((spin(200000), c = counts(), lost(&c) >= then + 3)));
+        assert_int_equal(area->pebs_index, rows[i].index);
+        if (i < 6)
+            assert_int_equal(prcb_sample_drain(sample, count_records, NULL), -EINVAL);
+        area->pebs_base = base;
+        area->pebs_maximum = end;
+        area->pebs_index = base;
+        then = counts().written; /* and it goes on */
+        assert_true(wait_for((spin(200000), counts().written >= then + 3)));
+    }
+    stop();
+    assert_true(is_filled(before, before + 4096) && is_filled(after, after + 4096));
+    assert_true(is_filled((uint8_t *)(uintptr_t)end, buffer + 8192));
+}
+
+/* ---- draining ---- */
+
+struct chain {
+    uint64_t last, records, backwards;
+};
+
+static int follow_times(const void *records, size_t bytes, void *ctx)
+{
+    size_t stride = prcb_sample_stride(sample), record = prcb_sample_record_size(sample);
+    struct chain *chain = ctx;
+
+    for (size_t at = 0; at < bytes; at += stride) {
+        struct prcb_sample_tail tail;
+
+        memcpy(&tail, (const char *)records + at + record, sizeof(tail));
+        chain->backwards += tail.time_ns <= chain->last;
+        chain->last = tail.time_ns;
+        chain->records++;
+    }
+    return 0;
+}
+
+static atomic_bool ended;
+
+static void *spin_here(void *unused)
+{
+    while (!ended)
+        spin(1 * MS);
+    return NULL;
+}
+
+/* From another processor, all the time: no record twice, none missing. */
+static void draining_loses_nothing(void **state)
+{
+    struct prcb_sample_options opts = options_of(20000, 3, 0, PRCB_SAMPLE_THREAD);
+    struct prcb_sample_counts c;
+    struct chain chain = {0};
+    pthread_t thread;
+    uint64_t end;
+
+    prepare(1u << 20);
+    set_area(prcb_sample_stride_of(&opts), 4000, 2000);
+    ended = false;
+    pthread_create(&thread, NULL, spin_here, NULL);
+    unpin(); /* this one; the other stays */
+    pin_to(1);
+    start(&opts);
+    for (end = mono_ns() + 150 * MS; mono_ns() < end;)
+        assert_int_equal(prcb_sample_drain(sample, follow_times, &chain), 0);
+    ended = true;
+    pthread_join(thread, NULL);
+    /* The processor may be idle and sample still: only what has been stopped is at rest. */
+    area->pebs_threshold = 0;
+    c = counts();
+    while (chain.records < c.written) {
+        uint64_t before = chain.records;
+
+        assert_int_equal(prcb_sample_drain(sample, follow_times, &chain), 0);
+        assert_true(chain.records > before);
+    }
+    c = counts();
+    assert_in_range(c.written, chain.records, chain.records + 20000); /* it goes on */
+    assert_int_equal(c.lost_index + c.lost_moved, 0); /* full: when this thread was kept waiting */
+    assert_int_equal(chain.backwards, 0);
+    stop();
+}
+
+static int stop_at_once(const void *records, size_t bytes, void *ctx)
+{
+    return 77;
+}
+
+static void draining_stops(void **state)
+{
+    struct prcb_sample_options opts = options_of(10000, 3, 0, 0);
+    uint64_t index;
+
+    prepare(64 * 1024);
+    set_area(200, 100, 100);
+    start(&opts);
+    assert_int_equal(prcb_sample_drain(sample, count_records, NULL), 0); /* nothing there yet */
+    assert_true(wait_for((spin(1 * MS), counts().lost_full > 0)));
+    index = area->pebs_index;
+    assert_int_equal(prcb_sample_drain(sample, stop_at_once, NULL), 77);
+    assert_int_equal(area->pebs_index, index);
+    drained = 0;
+    assert_int_equal(prcb_sample_drain(sample, count_records, NULL), 0);
+    assert_in_range(drained, 100, 200);
+    stop();
+}
+
+/* A program that sets the index back by a plain store, as NT's would: what it meets is written
+ * again or counted. */
+static void *reset_index(void *unused)
+{
+    while (!ended)
+        __atomic_store_n(&area->pebs_index, (uintptr_t)buffer, __ATOMIC_RELAXED);
+    return NULL;
+}
+
+static void a_careless_owner(void **state)
+{
+    struct prcb_sample_options opts = options_of(20000, 3, 0, 0);
+    struct prcb_sample_counts c;
+    pthread_t thread;
+
+    prepare(64 * 1024);
+    set_area(200, 100, 50);
+    start(&opts);
+    ended = false;
+    unpin();
+    pin_to(1);
+    pthread_create(&thread, NULL, reset_index, NULL);
+    unpin();
+    pin_to(0);
+    spin(100 * MS);
+    ended = true;
+    pthread_join(thread, NULL);
+    c = counts();
+    stop();
+    assert_int_equal(c.interrupts, c.written + lost(&c));
+    assert_true(c.interrupts > 10);
+    assert_true(is_filled(buffer + 100 * 200, buffer + buffer_bytes));
+}
+
+/* ---- starting and stopping ---- */
+
+static struct {
+    struct prcb_sampler *sampler;
+    unsigned place;
+    int failures;
+} racers[2];
+
+/* After a stop nothing is written: the index stands still, on a processor that is busy. */
+static void *start_and_stop(void *arg)
+{
+    struct prcb_sample_options opts = options_of(40000, 3, 0, PRCB_SAMPLE_THREAD);
+    unsigned me = (unsigned)(uintptr_t)arg;
+    struct prcb_ds_area *mine;
+    struct prcb_error err;
+    void *memory;
+
+    pin_thread(gettid(), racers[me].place);
+    if (prcb_sample_buffer_alloc(sampler, 1u << 20, &memory, &err))
+        racers[me].failures++;
+    for (int i = 0; i < 60 && !racers[me].failures; i++) {
+        int here = sched_getcpu();
+        struct prcb_sample *one;
+        uint64_t index;
+
+        if (prcb_ds_area_alloc(sampler, here, &mine, &err) && err.code != -EEXIST)
+            racers[me].failures++;
+        mine->pebs_base = mine->pebs_index = (uintptr_t)memory;
+        mine->pebs_maximum = mine->pebs_base + (1u << 20);
+        mine->pebs_threshold = mine->pebs_base;
+        if (prcb_sample_start(sampler, here, &opts, &one, &err)) {
+            racers[me].failures++;
+            break;
+        }
+        spin(300000);
+        prcb_sample_stop(one);
+        index = mine->pebs_index;
+        spin(200000);
+        racers[me].failures += mine->pebs_index != index;
+        if (i % 2)
+            racers[me].failures += !!prcb_ds_area_free(sampler, here, &err);
+    }
+    return NULL;
+}
+
+static void races(void **state)
+{
+    pthread_t threads[2];
+    struct prcb_error err = {0};
+
+    must(prcb_sampler_open(NULL, &sampler, &err), &err);
+    for (unsigned i = 0; i < 2; i++) {
+        racers[i].place = i;
+        racers[i].failures = 0;
+        pthread_create(&threads[i], NULL, start_and_stop, (void *)(uintptr_t)i);
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        pthread_join(threads[i], NULL);
+        assert_int_equal(racers[i].failures, 0);
+    }
+}
+
+/* ---- records ---- */
+
+/* Words of each format, of samples that hit this program in user mode. */
+struct places {
+    unsigned format, groups, ip, sp, flags, tsc; /* word numbers; 99: none */
+    size_t size;
+};
+
+static struct {
+    const struct places *places;
+    uint64_t stack_low, stack_high, tsc_before, tsc_after;
+    unsigned own, wrong;
+} looking;
+
+static uint64_t tsc_now(void)
+{
+#if defined(__x86_64__)
+    return __builtin_ia32_rdtsc();
+#else
+    return 0;
+#endif
+}
+
+static int look_at(const void *records, size_t bytes, void *ctx)
+{
+    const struct places *p = looking.places;
+    size_t stride = prcb_sample_stride(sample);
+
+    for (size_t at = 0; at < bytes; at += stride) {
+        uint64_t words[32];
+        struct prcb_sample_tail tail;
+
+        memcpy(words, (const char *)records + at, p->size);
+        memcpy(&tail, (const char *)records + at + p->size, sizeof(tail));
+        if (tail.tid != (uint32_t)gettid() || tail.flags & PRCB_TAIL_KERNEL)
+            continue;
+        looking.own++;
+        looking.wrong += tail.pid != (uint32_t)getpid();
+        looking.wrong += words[p->ip] >> 47 != 0 || words[p->ip] < 4096;
+        if (p->sp != 99)
+            looking.wrong += words[p->sp] < looking.stack_low || words[p->sp] > looking.stack_high;
+#if defined(__x86_64__)
+        if (p->flags != 99)
+            looking.wrong += !(words[p->flags] & 0x200); /* interrupts are on in user mode */
+        if (p->tsc != 99)
+            looking.wrong += words[p->tsc] < looking.tsc_before - 100000 ||
+                             words[p->tsc] > looking.tsc_after + 100000;
+#endif
+        if (p->format == 3)
+            looking.wrong += words[18] != 1 || words[19] || words[20] || words[21] ||
+                             words[22] != words[1] || words[23];
+        if (p->format == 4)
+            looking.wrong += words[0] != ((uint64_t)p->size << 48 | p->groups) || words[2] != 1;
+    }
+    return 0;
+}
+
+static void formats(void **state)
+{
+    static const struct places rows[] = {
+        {0, 0, 1, 9, 0, 99, 0x90}, {1, 0, 1, 9, 0, 99, 0xb0},  {2, 0, 1, 9, 0, 99, 0xc0},
+        {3, 0, 1, 9, 0, 24, 0xc8}, {4, 0, 1, 99, 99, 3, 0x20}, {4, 1, 1, 99, 99, 3, 0x40},
+        {4, 2, 1, 10, 4, 3, 0xb0}, {4, 3, 1, 14, 8, 3, 0xd0},
+    };
+
+    prepare(1u << 20);
+    looking.stack_low = (uintptr_t)&state - 65536;
+    looking.stack_high = (uintptr_t)&state + 65536;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct prcb_sample_options opts =
+            options_of(10000, rows[i].format, rows[i].groups, PRCB_SAMPLE_THREAD);
+
+        assert_int_equal(prcb_sample_stride_of(&opts), rows[i].size + 24);
+        set_area(rows[i].size + 24, 2000, 2000);
+        looking.places = &rows[i];
+        looking.own = looking.wrong = 0;
+        looking.tsc_before = tsc_now();
+        start(&opts);
+        assert_int_equal(prcb_sample_record_size(sample), rows[i].size);
+        assert_true(wait_for((spin(2 * MS), looking.tsc_after = tsc_now(),
+                              prcb_sample_drain(sample, look_at, NULL) || looking.own >= 10)));
+        stop();
+        assert_int_equal(looking.wrong, 0);
+    }
+}
+
+/* Memory is an array of chunks of 1 MiB; a record may lie across two. */
+static void across_chunks(void **state)
+{
+    struct prcb_sample_options opts = options_of(20000, 3, 0, 0);
+    const uint64_t *words;
+    uint64_t border, last = 0;
+    size_t first;
+
+    prepare(3u << 20);
+    set_area(200, 15000, 15000);
+    /* The buffer starts a page into the memory, behind the area. */
+    border = (uintptr_t)buffer + (1u << 20) - 4096;
+    first = (border - (uintptr_t)buffer) / 200 - 20;
+    area->pebs_index += first * 200;
+    area->pebs_maximum = area->pebs_index + 40 * 200;
+    start(&opts);
+    assert_true(wait_for((spin(1 * MS), counts().lost_full > 0)));
+    assert_int_equal(counts().written, 40);
+    stop();
+    assert_true(is_filled(buffer, buffer + first * 200));
+    assert_true(is_filled(buffer + (first + 40) * 200, buffer + buffer_bytes));
+    for (size_t i = first; i < first + 40; i++) {
+        words = (const uint64_t *)(buffer + i * 200);
+        assert_int_equal(words[18], 1);
+        assert_int_equal(words[22], words[1]);
+        assert_true(words[24] > last || !words[24]);
+        last = words[24];
+    }
+    assert_true(border > (uintptr_t)buffer + first * 200);
+}
+
+static unsigned stacks_seen, stacks_good;
+
+static int look_at_stack(const void *records, size_t bytes, void *ctx)
+{
+    size_t stride = prcb_sample_stride(sample), size = prcb_sample_record_size(sample);
+
+    for (size_t at = 0; at < bytes; at += stride) {
+        const struct prcb_sample_tail *tail = (const void *)((const char *)records + at + size);
+        const uint64_t *frames = (const uint64_t *)(tail + 1);
+        bool good = false;
+
+        assert_true(tail->kernel_frames + tail->user_frames <= 40);
+        if (tail->tid != (uint32_t)gettid())
+            continue;
+        stacks_seen++;
+        for (int i = 0; i < tail->user_frames; i++) {
+            uint64_t frame = frames[tail->kernel_frames + i];
+
+            /* spin() is short: its caller's return address lies in it. */
+            good |= frame >= (uintptr_t)spin && frame < (uintptr_t)spin + 128;
+        }
+        stacks_good += good;
+    }
+    return 0;
+}
+
+/* Leaf functions without a frame (the vDSO's) hide their caller's caller, not all. */
+static void stacks(void **state)
+{
+    struct prcb_sample_options opts =
+        options_of(10000, 0, 0, PRCB_SAMPLE_THREAD | PRCB_SAMPLE_STACK);
+
+    prepare(2u << 20);
+    opts.depth = 40;
+    assert_int_equal(prcb_sample_stride_of(&opts), 0x90 + 24 + 40 * 8);
+    set_area(prcb_sample_stride_of(&opts), 2000, 2000);
+    stacks_seen = stacks_good = 0;
+    start(&opts);
+    assert_true(wait_for(
+        (spin(5 * MS), prcb_sample_drain(sample, look_at_stack, NULL) || stacks_seen >= 100)));
+    stop();
+    printf("    %u of %u stacks hold the caller\n", stacks_good, stacks_seen);
+    assert_true(stacks_good * 2 > stacks_seen);
+}
+
+/* ---- threads ---- */
+
+static int spin_child(void *arg)
+{
+    pin_thread(gettid(), 0);
+    for (;;)
+        spin(1 * MS);
+    return 0;
+}
+
+static int spin_grandchild(void *arg)
+{
+    pin_thread(gettid(), 0);
+    gate_wait_while(arg, 0);
+    if (fork() == 0)
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (;;)
+        spin(1 * MS);
+    return 0;
+}
+
+static struct {
+    uint32_t pids[4];
+    unsigned seen[5]; /* of these, and of others */
+} whose;
+
+static int look_whose(const void *records, size_t bytes, void *ctx)
+{
+    size_t stride = prcb_sample_stride(sample), size = prcb_sample_record_size(sample);
+
+    for (size_t at = 0; at < bytes; at += stride) {
+        const struct prcb_sample_tail *tail = (const void *)((const char *)records + at + size);
+        int i = 0;
+
+        while (i < 4 && whose.pids[i] != tail->pid)
+            i++;
+        whose.seen[i]++;
+    }
+    return 0;
+}
+
+static void one_thread_only(void **state)
+{
+    struct prcb_sample_options opts = options_of(5000, 0, 0, PRCB_SAMPLE_THREAD);
+    pid_t first = child_start(spin_child, NULL), second = child_start(spin_child, NULL);
+    struct prcb_error err = {0};
+
+    prepare(1u << 20);
+    memset(&whose, 0, sizeof(whose));
+    whose.pids[0] = (uint32_t)first;
+    whose.pids[1] = (uint32_t)second;
+    set_area(prcb_sample_stride_of(&opts), 4000, 4000);
+    opts.tid = first;
+    start(&opts);
+    assert_true(wait_for(
+        (spin(5 * MS), prcb_sample_drain(sample, look_whose, NULL) || whose.seen[0] >= 20)));
+    assert_int_equal(whose.seen[1] + whose.seen[2] + whose.seen[4], 0);
+    must(prcb_sample_add(sample, second, &err), &err);
+    assert_int_equal(prcb_sample_add(sample, 0x3fffffff, &err), -ESRCH);
+    assert_int_equal(prcb_sample_add(sample, 0, &err), -EINVAL);
+    assert_true(wait_for(
+        (spin(5 * MS), prcb_sample_drain(sample, look_whose, NULL) || whose.seen[1] >= 20)));
+    assert_int_equal(whose.seen[4], 0);
+    stop();
+}
+
+static void inherited(void **state)
+{
+    struct prcb_sample_options opts =
+        options_of(5000, 0, 0, PRCB_SAMPLE_THREAD | PRCB_SAMPLE_INHERIT);
+    uint32_t *gate = shared_memory(4096);
+    pid_t child = child_start(spin_grandchild, gate);
+
+    prepare(1u << 20);
+    memset(&whose, 0, sizeof(whose));
+    whose.pids[0] = (uint32_t)child;
+    whose.pids[1] = (uint32_t)getpid();
+    set_area(prcb_sample_stride_of(&opts), 4000, 4000);
+    opts.tid = child;
+    start(&opts);
+    gate_set(gate, 1);
+    assert_true(wait_for((spin(5 * MS), prcb_sample_drain(sample, look_whose, NULL) ||
+                                            (whose.seen[0] >= 10 && whose.seen[4] >= 10))));
+    assert_int_equal(whose.seen[1], 0); /* others are the grandchild alone: not this process */
+    stop();
+}
+
+/* ---- switch records ---- */
+
+#define MOST_RECORDS 400000
+
+static struct prcb_switch *records;
+static size_t record_count;
+
+static int keep(const struct prcb_switch *record, void *ctx)
+{
+    if (record_count == MOST_RECORDS)
+        return 1;
+    records[record_count++] = *record;
+    return 0;
+}
+
+static void open_switches(size_t bytes)
+{
+    struct prcb_error err = {0};
+
+    must(prcb_switches_open(sampler, bytes, &switches, &err), &err);
+    records = shared_memory(MOST_RECORDS * sizeof(*records));
+    record_count = 0;
+}
+
+struct pong {
+    int in, out, trips;
+    pid_t tid;
+    uint64_t switches; /* getrusage's, over the trips */
+    uint32_t *gates;
+};
+
+/* Passes a byte on, so many times. Between the gates it switches as often as it counts. */
+static int pass_bytes(void *arg)
+{
+    struct pong *pong = arg;
+    uint64_t before;
+    char byte;
+
+    pin_thread(gettid(), 0);
+    pong->tid = gettid();
+    gate_set(&pong->gates[0], 1);
+    gate_wait_while(&pong->gates[1], 0);
+    before = own_switches();
+    for (int i = 0; i < pong->trips; i++) {
+        if (read(pong->in, &byte, 1) != 1 || write(pong->out, "x", 1) != 1)
+            return 1;
+    }
+    pong->switches = own_switches() - before;
+    gate_set(&pong->gates[2], 1);
+    gate_wait_while(&pong->gates[3], 0);
+    return 0;
+}
+
+static uint64_t count_of(pid_t tid)
+{
+    uint64_t count = 0;
+
+    for (size_t i = 0; i < record_count; i++)
+        count += records[i].old_tid == (uint32_t)tid;
+    return count;
+}
+
+static struct pong *pongs;
+static uint32_t *pong_gates;
+
+static void start_pongs(int trips)
+{
+    int there[2], back[2];
+
+    pongs = shared_memory(4096);
+    pong_gates = shared_memory(4096);
+    assert_true(!pipe(there) && !pipe(back));
+    pongs[0] = (struct pong){.in = there[0], .out = back[1], .trips = trips, .gates = pong_gates};
+    pongs[1] =
+        (struct pong){.in = back[0], .out = there[1], .trips = trips, .gates = pong_gates + 8};
+    for (int i = 0; i < 2; i++) {
+        child_start(pass_bytes, &pongs[i]);
+        gate_wait_while(&pongs[i].gates[0], 0);
+    }
+    assert_int_equal(write(there[1], "x", 1), 1);
+    for (int i = 0; i < 4; i++)
+        close(i < 2 ? there[i] : back[i - 2]);
+}
+
+static void let_pongs_play(void)
+{
+    for (int i = 0; i < 2; i++)
+        gate_set(&pongs[i].gates[1], 1);
+    for (int i = 0; i < 2; i++)
+        gate_wait_while(&pongs[i].gates[2], 0);
+}
+
+/* A record for each switch that the kernel counted for the two, none lost; at each the causes of
+ * a pipe. Reading goes on beside them. */
+static void switch_for_switch(void **state)
+{
+    struct prcb_error err = {0};
+    uint64_t lost_records;
+    size_t pipes = 0;
+
+    must(prcb_sampler_open(NULL, &sampler, &err), &err);
+    start_pongs(20000 / (int)slowness());
+    open_switches(0);
+    let_pongs_play();
+    assert_int_equal(prcb_switches_read(switches, keep, NULL, &lost_records), 0);
+    assert_int_equal(lost_records, 0);
+    for (int i = 0; i < 2; i++) {
+        /* The gates before and after make a switch or two more. */
+        assert_in_range(count_of(pongs[i].tid), pongs[i].switches, pongs[i].switches + 3);
+        gate_set(&pongs[i].gates[3], 1);
+    }
+    for (size_t i = 0; i < record_count; i++) {
+        const struct prcb_switch *r = &records[i];
+
+        assert_int_equal(r->flags & PRCB_SWITCH_INDEX, 0); /* no area anywhere */
+        assert_int_equal(r->samples + r->pebs_index, 0);
+        if (r->old_tid == (uint32_t)pongs[0].tid && r->cause == PRCB_CAUSE_PIPE) {
+            pipes++;
+            assert_int_equal(r->reason, prcb_cause_info(PRCB_CAUSE_PIPE)->reason);
+            assert_int_equal(r->old_state & 1, 1);
+            assert_true(r->flags & PRCB_SWITCH_USER_MODE);
+            assert_int_equal(r->old_prio, 120);
+            assert_int_equal(r->old_pid, pongs[0].tid);
+        }
+    }
+    printf("    %zu records, %llu of the two, %zu by pipe\n", record_count,
+           (unsigned long long)(count_of(pongs[0].tid) + count_of(pongs[1].tid)), pipes);
+    /* The other causes are of being preempted. */
+    assert_true(pipes * 2 > pongs[0].switches);
+}
+
+/* With too little room: what is not there is counted. */
+static void lost_switches(void **state)
+{
+    struct prcb_error err = {0};
+    uint64_t lost_records;
+
+    must(prcb_sampler_open(NULL, &sampler, &err), &err);
+    start_pongs(2000);
+    open_switches(1);
+    let_pongs_play();
+    assert_int_equal(prcb_switches_read(switches, keep, NULL, &lost_records), 0);
+    assert_in_range(record_count, 40, 52); /* a page, 80 bytes each, and what came meanwhile */
+    assert_true(lost_records > 0);
+    assert_true(record_count + lost_records >= pongs[0].switches + pongs[1].switches);
+    for (int i = 0; i < 2; i++)
+        gate_set(&pongs[i].gates[3], 1);
+}
+
+static int stop_after_three(const struct prcb_switch *record, void *ctx)
+{
+    return ++*(int *)ctx == 3 ? 33 : 0;
+}
+
+static void the_stream(void **state)
+{
+    struct prcb_switches *second;
+    struct pollfd fd = {.events = POLLIN};
+    struct prcb_error err = {0};
+    uint64_t lost_records = 0;
+    int seen = 0;
+
+    must(prcb_sampler_open(NULL, &sampler, &err), &err);
+    open_switches(4096);
+    assert_int_equal(prcb_switches_open(sampler, 0, &second, &err), -EBUSY);
+    for (int i = 0; i < 20; i++)
+        sleep_ns(100000);
+    fd.fd = prcb_switches_fd(switches);
+    assert_int_equal(poll(&fd, 1, 5000), 1); /* a quarter is in use: 12 records */
+    assert_int_equal(prcb_switches_read(switches, stop_after_three, &seen, NULL), 33);
+    assert_int_equal(seen, 3);
+    seen = -1000000;
+    assert_int_equal(prcb_switches_read(switches, stop_after_three, &seen, &lost_records), 0);
+    assert_true(seen > -1000000);
+    prcb_switches_close(switches);
+    switches = NULL;
+    assert_int_equal(prcb_switches_open(sampler, (size_t)1 << 40, &second, &err), -ENOMEM);
+    /* Anew, and losses count from there. */
+    open_switches(0);
+    assert_int_equal(prcb_switches_read(switches, keep, NULL, &lost_records), 0);
+    assert_int_equal(lost_records, 0);
+}
+
+/* ---- whose sample? ---- */
+
+static int spin_and_nap(void *arg)
+{
+    pin_thread(gettid(), 0);
+    for (;;) {
+        spin(700000);
+        sleep_ns(100000);
+    }
+    return 0;
+}
+
+/* The thread of every sample by the switch records alone, against the thread number that the
+ * sample carries: the same for all, but where the kernel did not report a switch (the record's
+ * old thread is not the new one of the record before). */
+static void attribution(void **state)
+{
+    struct prcb_sample_options opts = options_of(10000, 3, 0, PRCB_SAMPLE_THREAD);
+    size_t stride = prcb_sample_stride_of(&opts), here = 0, checked = 0, wrong = 0, unsure = 0;
+    struct prcb_switch *mine;
+    uint64_t lost_records;
+    size_t written;
+
+    prepare(8u << 20);
+    set_area(stride, 30000, 30000);
+    open_switches(0);
+    for (int i = 0; i < 3; i++)
+        child_start(spin_and_nap, NULL);
+    start(&opts);
+    sleep_ns(400 * MS);
+    stop();
+    written = (area->pebs_index - area->pebs_base) / stride;
+    assert_int_equal(prcb_switches_read(switches, keep, NULL, &lost_records), 0);
+    assert_int_equal(lost_records, 0);
+    mine = records; /* this processor's, in place */
+    for (size_t i = 0; i < record_count; i++) {
+        if (records[i].cpu == (uint32_t)cpu && records[i].flags & PRCB_SWITCH_INDEX)
+            mine[here++] = records[i];
+    }
+    assert_true(here > 20);
+    for (size_t i = 1; i < here; i++) {
+        size_t from = (mine[i - 1].pebs_index - area->pebs_base) / stride;
+        size_t to = (mine[i].pebs_index - area->pebs_base) / stride;
+
+        assert_int_equal(from, mine[i - 1].samples); /* nothing was drained */
+        assert_true(from <= to && to <= written);
+        for (size_t n = from; n < to; n++) {
+            const struct prcb_sample_tail *tail = (const void *)(buffer + n * stride + 0xc8);
+
+            if (mine[i].old_tid != mine[i - 1].new_tid)
+                unsure++;
+            else if (tail->tid != mine[i].old_tid)
+                wrong++;
+            checked++;
+        }
+    }
+    printf("    %zu samples between %zu switches: %zu wrong, %zu where a switch was not "
+           "reported\n",
+           checked, here, wrong, unsure);
+    assert_true(checked > 200);
+    assert_int_equal(wrong, 0);
+    assert_true(unsure * 4 < checked);
+}
+
+/* ---- NT ---- */
+
+static NTSTATUS set(uint8_t allocate, PROCESSOR_PROFILE_CONTROL_AREA **ret)
+{
+    SYSTEM_PROCESSOR_PROFILE_CONTROL_AREA request = {(void *)(uintptr_t)0x1230, allocate};
+    NTSTATUS status = prcb_NtSetSystemInformation(0x81, &request, sizeof(request));
+
+    *ret = request.ProcessorProfileControlArea;
+    return status;
+}
+
+/* In a child: the sampler of class 0x81 lasts as long as its process. */
+static int nt_areas(void *arg)
+{
+    struct prcb_sample_options opts = options_of(10000, 3, 0, 0);
+    PROCESSOR_PROFILE_CONTROL_AREA *own, *got;
+    struct prcb_sampler *of_nt;
+    struct prcb_sample *one;
+    PEBS_DS_SAVE_AREA64 *ds;
+    struct prcb_error err;
+    void *memory;
+
+    for (unsigned place = 0; place < 2; place++) {
+        pin_thread(gettid(), place);
+        if (set(0, &got) != STATUS_MEMORY_NOT_ALLOCATED || got)
+            return 10;
+        if (set(1, &own) != STATUS_SUCCESS || !own || (uintptr_t)own % 64)
+            return 11;
+        for (size_t i = 0; i < sizeof(*own); i++) {
+            if (((uint8_t *)own)[i])
+                return 12;
+        }
+        if (set(1, &got) != STATUS_ADDRESS_ALREADY_EXISTS || got != own)
+            return 13;
+        ds = &own->PebsDsSaveArea.As64Bit;
+        if (prcb_nt_sampler(&of_nt, &err) ||
+            prcb_sample_buffer_alloc(of_nt, 200 * 100, &memory, &err))
+            return 14;
+        ds->PebsBufferBase = ds->PebsIndex = (uintptr_t)memory;
+        ds->PebsAbsoluteMaximum = ds->PebsBufferBase + 200 * 100;
+        ds->PebsInterruptThreshold = ds->PebsAbsoluteMaximum;
+        if (prcb_sample_start(of_nt, sched_getcpu(), &opts, &one, &err))
+            return 15;
+        if (!wait_for((spin(1 * MS),
+                       *(volatile uint64_t *)&ds->PebsIndex >= ds->PebsBufferBase + 200 * 5)))
+            return 16;
+        if (arg)
+            kill(getpid(), SIGKILL); /* with areas installed and a sample running */
+        if (set(0, &got) != STATUS_SUCCESS || got)
+            return 17;
+        if (set(0, &got) != STATUS_MEMORY_NOT_ALLOCATED)
+            return 18;
+    }
+    return 0;
+}
+
+static int programs_named(const char *name)
+{
+    __u32 id = 0;
+    int found = 0;
+
+    while (!bpf_prog_get_next_id(id, &id)) {
+        struct bpf_prog_info info = {0};
+        __u32 size = sizeof(info);
+        int fd = bpf_prog_get_fd_by_id(id);
+
+        if (fd < 0)
+            continue;
+        if (!bpf_obj_get_info_by_fd(fd, &info, &size))
+            found += !strcmp(info.name, name);
+        close(fd);
+    }
+    return found;
+}
+
+static void nt_surface(void **state)
+{
+    assert_int_equal(child_wait(child_start(nt_areas, NULL)), 0);
+}
+
+/* A process that dies with areas leaves nothing: the programs, and with them the events and the
+ * memory, are gone. */
+static void death_frees(void **state)
+{
+    int before = programs_named("prcb_sample");
+
+    assert_int_equal(child_wait(child_start(nt_areas, (void *)1)), -SIGKILL);
+    assert_true(wait_for(programs_named("prcb_sample") == before));
+}
+
+/* ---- other ---- */
+
+static void branch_traces(void **state)
+{
+    struct prcb_sample_options opts = options_of(1000, 0, 0, 0);
+    struct prcb_error err = {0};
+
+    prepare(4096);
+    if (!access("/sys/bus/event_source/devices/intel_bts", F_OK))
+        skip_because("this machine has branch traces");
+    assert_int_equal(prcb_bts_start(sampler, cpu, &opts, &sample, &err), -EOPNOTSUPP);
+    assert_true(strstr(err.text, "intel_bts"));
+}
+
+static void support(void **state)
+{
+    struct prcb_error err = {0};
+
+    prepare(4096);
+    must(prcb_sampler_check(sampler, cpu, &err), &err);
+    assert_true(prcb_sampler_check(sampler, 4095, &err) < 0);
+}
+
+#define SAMPLE_TEST(function) cmocka_unit_test_teardown(function, close_all)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SAMPLE_TEST(rate_1_khz),
+        SAMPLE_TEST(rate_10_khz),
+        SAMPLE_TEST(rate_20_khz),
+        SAMPLE_TEST(rate_40_khz),
+        SAMPLE_TEST(frequency_and_reset),
+        SAMPLE_TEST(nothing_past_the_maximum),
+        SAMPLE_TEST(one_record),
+        SAMPLE_TEST(thresholds),
+        SAMPLE_TEST(storms),
+        SAMPLE_TEST(areas_refused),
+        SAMPLE_TEST(options_refused),
+        SAMPLE_TEST(memory_runs_out),
+        SAMPLE_TEST(areas_spoiled),
+        SAMPLE_TEST(draining_loses_nothing),
+        SAMPLE_TEST(draining_stops),
+        SAMPLE_TEST(a_careless_owner),
+        SAMPLE_TEST(races),
+        SAMPLE_TEST(formats),
+        SAMPLE_TEST(across_chunks),
+        SAMPLE_TEST(stacks),
+        SAMPLE_TEST(one_thread_only),
+        SAMPLE_TEST(inherited),
+        SAMPLE_TEST(switch_for_switch),
+        SAMPLE_TEST(lost_switches),
+        SAMPLE_TEST(the_stream),
+        SAMPLE_TEST(attribution),
+        SAMPLE_TEST(nt_surface),
+        SAMPLE_TEST(death_frees),
+        SAMPLE_TEST(branch_traces),
+        SAMPLE_TEST(support),
+    };
+
+    return BPF_RUN("samples", tests);
+}
