@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The kernel's own figures since the system's start, to its tick: proc/stat, proc/interrupts and
- * proc/softirqs, read once when the view is opened.
+ * The kernel's own figures since the system's start, to its tick: proc/stat, proc/interrupts,
+ * proc/softirqs and cpuidle's counts, read once when the view is opened.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -70,6 +70,21 @@ static void take_columns(struct procfs *fs, const char *name, uint32_t count, st
     free(sums);
 }
 
+static void take_idle_states(struct procfs *fs, uint32_t number, struct nt_boot *ret)
+{
+    struct cpu_sysfs sysfs;
+
+    cpu_read_sysfs(fs, number, &sysfs);
+    for (; ret->idle_state_count < sysfs.idle_state_count &&
+           ret->idle_state_count < PRCB_IDLE_STATES_MAX;
+         ret->idle_state_count++) {
+        uint32_t i = ret->idle_state_count;
+
+        ret->idle_states[i].entries = sysfs.idle_states[i].entries;
+        ret->idle_states[i].residency_ns = sysfs.idle_states[i].residency_ns;
+    }
+}
+
 int nt_boot_read(struct procfs *fs, uint32_t count, struct nt_boot *ret, uint64_t *ret_switches,
                  struct prcb_error *err)
 {
@@ -83,6 +98,8 @@ int nt_boot_read(struct procfs *fs, uint32_t count, struct nt_boot *ret, uint64_
                          result == -EBADMSG ? "not what the kernel writes" : strerror(-result));
     take_columns(fs, "proc/interrupts", count, ret, offsetof(struct nt_boot, interrupts));
     take_columns(fs, "proc/softirqs", count, ret, offsetof(struct nt_boot, dpcs));
+    for (uint32_t i = 0; i < count; i++)
+        take_idle_states(fs, i, &ret[i]);
     return 0;
 }
 

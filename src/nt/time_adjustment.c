@@ -38,11 +38,12 @@ NTSTATUS nt_time_adjustment(SYSTEM_QUERY_TIME_ADJUST_INFORMATION *ret)
 /* Whole microseconds a tick, the rest, at most half a one or 50 ppm, as frequency. */
 static NTSTATUS split_rate(uint32_t adjustment, struct timex *ret)
 {
-    int64_t increment = nt_maximum_increment(), rate = adjustment * UNADJUSTED / increment;
+    int64_t increment = nt_maximum_increment(), rate;
 
     if (adjustment > NT_MAX)
         return nt_fail(STATUS_INVALID_PARAMETER, "TimeAdjustment %u is above %u", adjustment,
                        NT_MAX);
+    rate = adjustment * UNADJUSTED / increment;
     if (rate < TICK_MIN * PER_TICK_US || rate > TICK_MAX * PER_TICK_US)
         return nt_fail(
             STATUS_INVALID_PARAMETER,

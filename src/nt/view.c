@@ -73,6 +73,13 @@ static void begin_at_boot(struct nt_boot *boot, const struct prcb_processor *rec
     boot->steal_ns = before(boot->steal_ns, record->steal_ns);
     boot->interrupts = before(boot->interrupts, record->interrupts);
     boot->dpcs = before(boot->dpcs, record->dpcs);
+    for (uint32_t i = 0; i < boot->idle_state_count; i++) {
+        const struct prcb_idle_state *state = &record->idle_states[i];
+
+        boot->idle_states[i].entries = before(boot->idle_states[i].entries, state->entries);
+        boot->idle_states[i].residency_ns =
+            before(boot->idle_states[i].residency_ns, state->residency_ns);
+    }
 }
 
 static int read_boot(struct prcb_error *err)
@@ -166,6 +173,10 @@ static void carry_back(const struct prcb_processor *from, const struct nt_boot *
     ret->steal_ns += from->present & PRCB_CPU_HAS_STEAL ? boot->steal_ns : 0;
     ret->interrupts += from->present & PRCB_CPU_HAS_INTERRUPTS ? boot->interrupts : 0;
     ret->dpcs += from->present & PRCB_CPU_HAS_DPCS ? boot->dpcs : 0;
+    for (uint32_t i = 0; i < boot->idle_state_count && i < from->idle_state_count; i++) {
+        ret->idle_states[i].entries += boot->idle_states[i].entries;
+        ret->idle_states[i].residency_ns += boot->idle_states[i].residency_ns;
+    }
 }
 
 NTSTATUS nt_view_read(uint32_t first, uint32_t count)

@@ -20,6 +20,10 @@
 struct nt_boot {
     uint64_t idle_ns, user_ns, kernel_ns, dpc_ns, interrupt_ns, steal_ns;
     uint64_t interrupts, dpcs;
+    uint32_t idle_state_count; /* 0: no cpuidle, which would have counted */
+    struct {
+        uint64_t entries, residency_ns;
+    } idle_states[PRCB_IDLE_STATES_MAX];
 };
 
 /* What /proc tells of processors 0 .. count - 1, zero where it has none. fs: opened on a root that

@@ -41,6 +41,24 @@ class Manuals(unittest.TestCase):
         listed = set(re.findall(r"'([\w.-]+\.\d)'", read("man/meson.build")))
         self.assertEqual({path.name[:-4] for path in (ROOT / "man").glob("*.scd")}, listed)
 
+    def test_each_member_of_nt_is_in_the_page(self):
+        """Every member that src/nt fills in or lacks, in the section of its class; those that
+        are never filled in are called absent there."""
+        text = re.sub(r"\\\n", "", read("src/nt/members.c"))
+        rows = re.findall(r"(HAVE|LACKS)\((0x\w+|LEVEL\(11\)), \w+, (\w+),", text)
+        self.assertGreater(len(rows), 60)
+        system = read("man/NtQuerySystemInformation.3.scd").split("\n## ")
+        power = read("man/NtPowerInformation.3.scd")
+        for kind, number, member in rows:
+            wanted = number.upper().replace("0X", "0x")
+            section = power if "LEVEL" in number else next(
+                part for part in system if wanted in part.split("\n")[0])
+            item = re.search(rf"(?m)^\*[^\n]*\*?{member}\*[^\n]*\n((?:\t.*\n)+)", section)
+            with self.subTest(member=f"{number} {member}"):
+                self.assertTrue(item, "not in the page")
+                if kind == "LACKS":
+                    self.assertIn("Absent", item.group(1))
+
     def test_options_of_page_and_program_are_the_same(self):
         for command in commands():
             page = plain(read(f"man/prcb-{command}.1.scd"))

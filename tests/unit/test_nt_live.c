@@ -408,14 +408,16 @@ static void test_recorded_idle(void **state)
     SYSTEM_PROCESSOR_IDLE_INFORMATION idle[4];
 
     assert_int_equal(query(0x2a, idle, sizeof(idle), NULL), STATUS_SUCCESS);
+    assert_int_equal(idle[3].C2Time, 30000);
+    assert_int_equal(idle[3].C2Transitions, 300);
     put_state(0, 0, "POLL\n", "107\n", "1070\n");
     put_state(0, 1, "C1\n", "211\n", "2110\n");
     put_state(0, 2, "C6\n", "313\n", "3130\n");
     assert_int_equal(query(0x2a, idle, sizeof(idle), NULL), STATUS_SUCCESS);
-    assert_int_equal(idle[0].C1Time, 1100);
-    assert_int_equal(idle[0].C1Transitions, 11);
-    assert_int_equal(idle[0].C2Time, 1300);
-    assert_int_equal(idle[0].C2Transitions, 13);
+    assert_int_equal(idle[0].C1Time, 21100); /* since the start, in 100 ns */
+    assert_int_equal(idle[0].C1Transitions, 211);
+    assert_int_equal(idle[0].C2Time, 31300);
+    assert_int_equal(idle[0].C2Transitions, 313);
     assert_int_equal(idle[0].C3Time, 0);
     assert_null(prcb_nt_absent(0x2a, 8));
 }
