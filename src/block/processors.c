@@ -238,7 +238,6 @@ static int take_base(struct prcb_processors *v, struct prcb_error *err)
         enum part live;
         int result = read_raw(v, i, &slot->base, &live, &slot->from);
 
-        slot->last = slot->base;
         slot->from.throttles = slot->facts.sysfs.throttles;
         if (result)
             return prcb_fail(err, result, "processor %u stayed inconsistent: its writer is stuck",

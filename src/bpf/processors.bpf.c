@@ -534,16 +534,16 @@ int prcb_cpu_gone(__u64 *ctx)
     return 0;
 }
 
-/* The step before its first instruction. */
+/* The step before its first instruction. The same is passed on the way down, to a lower target. */
 SEC("tp_btf/cpuhp_enter")
 int prcb_cpu_coming(__u64 *ctx)
 {
     struct prcb_processor_block *block = block_of(ctx[0]);
     __u64 now = bpf_ktime_get_ns();
-    __u32 seq;
+    __u32 target = ctx[1], step = ctx[2], seq;
 
-    if ((__u32)ctx[2] != bpf_core_enum_value(enum cpuhp_state, CPUHP_BRINGUP_CPU) || !block ||
-        block->state != PRCB_PROCESSOR_OFFLINE)
+    if (target < step || step != bpf_core_enum_value(enum cpuhp_state, CPUHP_BRINGUP_CPU) ||
+        !block || block->state != PRCB_PROCESSOR_OFFLINE)
         return 0;
     seq = block->seq & ~1u;
     prcb_seq_begin(&block->seq, seq);
