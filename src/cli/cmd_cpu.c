@@ -236,13 +236,18 @@ static int run_opened(struct run *run)
 static int open_views(struct run *run)
 {
     struct cpu_choice choice = run->choice;
+    struct prcb_error err;
     int status;
 
     if (run->nt)
         choice.tier = PRCB_TIER_PERF;
     status = cpu_samples_open(run->command, &choice, &run->samples);
-    if (status == CLI_OK && run->nt)
-        status = cpu_nt_open(run->command, &run->choice, run->samples.count, &run->nt_answers);
+    if (status != CLI_OK || !run->nt)
+        return status;
+    status = cpu_nt_open(run->command, &run->choice, run->samples.count, &run->nt_answers);
+    /* Loading its programs took a while: the time starts now. */
+    if (status == CLI_OK && cpu_samples_start(&run->samples, &err))
+        status = cli_error(run->command, "%s", err.text);
     return status;
 }
 

@@ -144,6 +144,18 @@ void cpu_samples_mark(struct cpu_samples *s)
     s->mark_ns = s->now_ns;
 }
 
+int cpu_samples_start(struct cpu_samples *s, struct prcb_error *err)
+{
+    int result = cpu_samples_take(s, err);
+
+    if (result)
+        return result;
+    cpu_samples_mark(s);
+    memcpy(s->start, s->now, s->count * sizeof(*s->now));
+    s->start_ns = s->now_ns;
+    return 0;
+}
+
 void cpu_samples_delta(const struct cpu_samples *s, enum cpu_since since, uint32_t number,
                        struct prcb_processor *ret)
 {
@@ -180,12 +192,7 @@ static int first_look(const struct cli_command *command, const struct cpu_choice
     status = choose(command, choice->list, s);
     if (status != CLI_OK)
         return status;
-    if (cpu_samples_take(s, &err))
-        return cli_error(command, "%s", err.text);
-    cpu_samples_mark(s);
-    memcpy(s->start, s->now, s->count * sizeof(*s->now));
-    s->start_ns = s->now_ns;
-    return CLI_OK;
+    return cpu_samples_start(s, &err) ? cli_error(command, "%s", err.text) : CLI_OK;
 }
 
 int cpu_samples_open(const struct cli_command *command, const struct cpu_choice *choice,

@@ -57,6 +57,8 @@ void cpu_samples_close(struct cpu_samples *s);
 
 /* Looks at all that were chosen: 0 or -errno with words. */
 int cpu_samples_take(struct cpu_samples *s, struct prcb_error *err);
+/* The same, and it is the start of all. */
+int cpu_samples_start(struct cpu_samples *s, struct prcb_error *err);
 /* What is now becomes the mark. */
 void cpu_samples_mark(struct cpu_samples *s);
 
