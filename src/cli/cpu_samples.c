@@ -11,6 +11,7 @@
 #include "stat_wait.h"
 
 #define INTERVAL_MIN_NS 1000000ull
+#define READ_TRIES      50
 #define INTERVAL_MAX_NS (86400ull * 1000000000)
 
 /* ---- what was asked for -------------------------------------------------- */
@@ -116,10 +117,14 @@ uint32_t cpu_samples_next(const struct cpu_samples *s, uint32_t number)
 static int read_one(struct cpu_samples *s, uint32_t number, struct prcb_error *err)
 {
     struct prcb_processor *record = &s->now[number];
-    int result;
+    int result = -EAGAIN;
 
-    record->size = sizeof(*record);
-    result = prcb_processor_read(s->view, number, record);
+    /* A hypervisor may leave a processor in the middle of an update for longer than one read
+     * waits. */
+    for (int i = 0; i < READ_TRIES && result == -EAGAIN; i++) {
+        record->size = sizeof(*record);
+        result = prcb_processor_read(s->view, number, record);
+    }
     if (result && err)
         snprintf(err->text, sizeof(err->text), "processor %" PRIu32 ": %s", number,
                  strerror(-result));

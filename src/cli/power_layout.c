@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd_layout.h"
 #include "power_members.h"
 
 /* A total that has outgrown its member goes on from 0, as NT's does. */
@@ -92,6 +93,7 @@ json_object *power_image_json(struct cli_json *b, const struct power_image *imag
         cli_json_put_text(b, object, "name", leaf->name);
         cli_json_put_number(b, object, "offset", leaf->offset);
         cli_json_put_number(b, object, "size", leaf->size);
+        layout_add_bits(object, leaf);
         cli_json_put_text(b, object, "type", type);
         cli_json_put_member(b, object, "value", value->value, !value->reason);
         if (value->reason)

@@ -27,7 +27,7 @@ int power_image_make(const struct prcb_layout *layout, const struct power_state 
 void power_image_deinit(struct power_image *image);
 
 void power_image_print(FILE *out, const struct power_image *image);
-/* [{"name","offset","size","type","value"}], and "source" or "reason". */
+/* [{"name","offset","size","type","value"}], "bits" of a bit field, and "source" or "reason". */
 json_object *power_image_json(struct cli_json *b, const struct power_image *image);
 
 #endif
