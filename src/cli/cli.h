@@ -84,7 +84,7 @@ int cli_parse_seconds(const char *text, uint64_t *ret_ns);
  * *ret is text, or static. */
 int cli_parse_separator(const char *text, const char **ret);
 #define CLI_SEPARATOR_ERROR "-x '%s': cannot separate values; use for instance , or ; or '\\t'"
-/* "bpf" or "perf"; -EINVAL. */
+/* "daemon", "bpf" or "perf"; -EINVAL. */
 int cli_parse_tier(const char *text, enum prcb_tier *ret);
 #define CLI_TIER_ERROR "--tier '%s': must be daemon, bpf or perf"
 /* The same with an error printed for the option: CLI_OK, or CLI_USAGE. */

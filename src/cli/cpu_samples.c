@@ -27,8 +27,11 @@ int cpu_choice_option(const struct cli_command *command, int id, const char *val
         choice->root = value;
         return *value ? CLI_OK : cli_usage_error(command, "--root: the folder's name is empty");
     case CPU_OPTION_TIER:
-        if (cli_parse_tier(value, &choice->tier))
-            return cli_usage_error(command, CLI_TIER_ERROR, value);
+        if (cli_parse_tier(value, &choice->tier) || choice->tier == PRCB_TIER_DAEMON)
+            return cli_usage_error(command,
+                                   "--tier '%s': must be bpf or perf; the daemon serves accounts "
+                                   "of threads",
+                                   value);
         return CLI_OK;
     default:
         return -1;
