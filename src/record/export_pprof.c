@@ -1,8 +1,309 @@
-/* SPDX-License-Identifier: BSD-2-Clause */
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * A profile for pprof. The whole message is never in memory: each of its rows is packed
+ * alone, with the field's tag and length before it, and goes through zlib; so a message's
+ * parts are written in any order and as often as they occur.
+ */
 #include <errno.h>
 
 #include "error.h"
 #include "export.h"
+
+#ifdef HAVE_PPROF
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <protobuf-c/protobuf-c.h>
+#include <sqlite3.h>
+#include <zlib.h>
+
+#include "profile.pb-c.h"
+#include "utf8.h"
+
+/* Numbers of Profile's fields, of those that are written one by one. */
+enum field { SAMPLE_TYPE = 1, SAMPLE, MAPPING, LOCATION, FUNCTION, STRING };
+
+struct profiling {
+    const struct recording *recording;
+    FILE *out;
+    z_stream zip;
+    uint8_t *buffer; /* a packed message */
+    size_t room;
+    int64_t strings; /* how many were written */
+    int64_t key_thread, key_tid, key_pid;
+    int64_t *thread_names; /* their texts; 0: not written yet */
+    uint64_t *locations;   /* of a stack, innermost first */
+    bool failed;           /* no memory */
+};
+
+/* ---- bytes ----------------------------------------------------------------------- */
+
+static void squeeze(struct profiling *p, const void *bytes, size_t count, int flush)
+{
+    uint8_t chunk[4096];
+
+    p->zip.next_in = (z_const Bytef *)bytes;
+    p->zip.avail_in = (uInt)count;
+    do {
+        p->zip.next_out = chunk;
+        p->zip.avail_out = sizeof(chunk);
+        deflate(&p->zip, flush);
+        fwrite(chunk, 1, sizeof(chunk) - p->zip.avail_out, p->out);
+    } while (!p->zip.avail_out);
+}
+
+/* A field of bytes: tag, length, content. */
+static void put_bytes(struct profiling *p, enum field field, const void *bytes, size_t count)
+{
+    uint8_t head[12];
+    size_t used = 0, length = count;
+
+    head[used++] = (uint8_t)((unsigned)field << 3 | 2);
+    for (; length >= 0x80; length >>= 7)
+        head[used++] = (uint8_t)(length | 0x80);
+    head[used++] = (uint8_t)length;
+    squeeze(p, head, used, Z_NO_FLUSH);
+    squeeze(p, bytes, count, Z_NO_FLUSH);
+}
+
+static const uint8_t *pack(struct profiling *p, const ProtobufCMessage *message, size_t *ret)
+{
+    size_t size = protobuf_c_message_get_packed_size(message);
+
+    if (size > p->room) {
+        uint8_t *grown = realloc(p->buffer, 2 * size);
+
+        if (!grown) {
+            p->failed = true;
+            return NULL;
+        }
+        p->buffer = grown;
+        p->room = 2 * size;
+    }
+    *ret = protobuf_c_message_pack(message, p->buffer);
+    return p->buffer;
+}
+
+static void put(struct profiling *p, enum field field, const ProtobufCMessage *message)
+{
+    size_t size;
+    const uint8_t *bytes = pack(p, message, &size);
+
+    if (bytes)
+        put_bytes(p, field, bytes, size);
+}
+
+/* A text, and its place. Equal ones may be written again. */
+static int64_t put_string(struct profiling *p, const char *text)
+{
+    char *clean = utf8_clean(text);
+
+    if (!clean) {
+        p->failed = true;
+        return 0;
+    }
+    put_bytes(p, STRING, clean, strlen(clean));
+    free(clean);
+    return p->strings++;
+}
+
+/* ---- rows ------------------------------------------------------------------------ */
+
+static void put_functions(struct profiling *p)
+{
+    const struct recording *r = p->recording;
+
+    for (size_t i = 0; i < r->function_count; i++) {
+        Perftools__Profiles__Function row = PERFTOOLS__PROFILES__FUNCTION__INIT;
+
+        row.id = i + 1;
+        row.name = row.system_name = put_string(p, r->functions[i].name);
+        row.filename = put_string(p, r->functions[i].file);
+        put(p, FUNCTION, &row.base);
+    }
+}
+
+static void put_mappings(struct profiling *p)
+{
+    const struct recording *r = p->recording;
+
+    for (size_t i = 0; i < r->map_count; i++) {
+        Perftools__Profiles__Mapping row = PERFTOOLS__PROFILES__MAPPING__INIT;
+
+        row.id = i + 1;
+        row.memory_start = r->maps[i].start;
+        row.memory_limit = r->maps[i].start + r->maps[i].length;
+        row.file_offset = r->maps[i].file_offset;
+        row.filename = put_string(p, r->maps[i].file);
+        row.build_id = put_string(p, r->maps[i].build_id);
+        row.has_functions = true;
+        put(p, MAPPING, &row.base);
+    }
+}
+
+static void put_locations(struct profiling *p)
+{
+    const struct recording *r = p->recording;
+
+    for (size_t i = 0; i < r->stack_count; i++) {
+        Perftools__Profiles__Location row = PERFTOOLS__PROFILES__LOCATION__INIT;
+        Perftools__Profiles__Line line = PERFTOOLS__PROFILES__LINE__INIT, *lines[] = {&line};
+
+        row.id = i + 1;
+        row.mapping_id = r->stacks[i].map == SIZE_MAX ? 0 : r->stacks[i].map + 1;
+        row.address = r->stacks[i].address;
+        if (r->stacks[i].function != SIZE_MAX) {
+            line.function_id = r->stacks[i].function + 1;
+            row.n_line = 1;
+            row.line = lines;
+        }
+        put(p, LOCATION, &row.base);
+    }
+}
+
+static void set_label(Perftools__Profiles__Label *label, int64_t key, int64_t text, int64_t number)
+{
+    perftools__profiles__label__init(label);
+    label->key = key;
+    label->str = text;
+    label->num = number;
+}
+
+/* A stack of a thread with the number of its samples and their weight. */
+static int put_sample(sqlite3_stmt *statement, void *ctx)
+{
+    struct profiling *p = ctx;
+    const struct recording *r = p->recording;
+    size_t thread = recording_thread(r, sqlite3_column_int64(statement, 0));
+    size_t stack = recording_stack(r, sqlite3_column_int64(statement, 1));
+    int64_t values[2] = {sqlite3_column_int64(statement, 2), sqlite3_column_int64(statement, 3)};
+    Perftools__Profiles__Sample row = PERFTOOLS__PROFILES__SAMPLE__INIT;
+    Perftools__Profiles__Label labels[3], *places[] = {&labels[0], &labels[1], &labels[2]};
+
+    for (; stack != SIZE_MAX; stack = r->stacks[stack].caller_index)
+        p->locations[row.n_location_id++] = stack + 1;
+    row.location_id = p->locations;
+    row.n_value = 2;
+    row.value = values;
+    if (thread != SIZE_MAX) {
+        if (!p->thread_names[thread])
+            p->thread_names[thread] = put_string(p, r->threads[thread].name);
+        set_label(&labels[0], p->key_thread, p->thread_names[thread], 0);
+        set_label(&labels[1], p->key_tid, 0, r->threads[thread].tid);
+        set_label(&labels[2], p->key_pid, 0, r->threads[thread].pid);
+        row.n_label = 3;
+        row.label = places;
+    }
+    put(p, SAMPLE, &row.base);
+    return p->failed ? -ENOMEM : 0;
+}
+
+static void set_type(struct profiling *p, Perftools__Profiles__ValueType *type, const char *name,
+                     const char *unit)
+{
+    perftools__profiles__value_type__init(type);
+    type->type = put_string(p, name);
+    type->unit = put_string(p, unit);
+}
+
+/* When it was begun: seconds since 1970, of the fact in words. */
+static int64_t started(const struct recording *r)
+{
+    char *text = recording_fact(r, "started");
+    struct tm parts = {0};
+    int64_t seconds = 0;
+
+    if (text && strptime(text, "%Y-%m-%dT%H:%M:%SZ", &parts))
+        seconds = timegm(&parts);
+    free(text);
+    return seconds;
+}
+
+/* The fields that are not lists, as a message of their own: the parts of a message that are
+ * written one behind the other are one message. */
+static void put_head(struct profiling *p, const Perftools__Profiles__ValueType *type)
+{
+    const struct recording *r = p->recording;
+    Perftools__Profiles__Profile head = PERFTOOLS__PROFILES__PROFILE__INIT;
+    Perftools__Profiles__ValueType period = *type;
+    char *hz = recording_fact(r, "frequency"), *each = recording_fact(r, "period");
+    const uint8_t *bytes;
+    size_t size;
+
+    head.time_nanos = started(r) * 1000000000;
+    head.duration_nanos = (int64_t)(r->end_ns - r->start_ns);
+    head.default_sample_type = type->type;
+    head.period_type = &period;
+    if (each)
+        head.period = atoll(each);
+    else if (hz && atoll(hz) > 0)
+        head.period = 1000000000 / atoll(hz);
+    bytes = pack(p, &head.base, &size);
+    if (bytes)
+        squeeze(p, bytes, size, Z_NO_FLUSH);
+    free(hz);
+    free(each);
+}
+
+static int put_all(struct profiling *p, struct prcb_error *err)
+{
+    const struct recording *r = p->recording;
+    char *event = recording_fact(r, "event");
+    bool clock = recording_counts_ns(r);
+    Perftools__Profiles__ValueType types[2];
+
+    put_string(p, "");
+    set_type(p, &types[0], "samples", "count");
+    set_type(p, &types[1],
+             clock   ? "cpu"
+             : event ? event
+                     : "events",
+             clock ? "nanoseconds" : "count");
+    free(event);
+    put(p, SAMPLE_TYPE, &types[0].base);
+    put(p, SAMPLE_TYPE, &types[1].base);
+    put_head(p, &types[1]);
+    p->key_thread = put_string(p, "thread");
+    p->key_tid = put_string(p, "tid");
+    p->key_pid = put_string(p, "pid");
+    put_mappings(p);
+    put_functions(p);
+    put_locations(p);
+    return recording_query(r,
+                           "SELECT thread, stack, count(*), sum(weight) FROM samples "
+                           "GROUP BY thread, stack",
+                           put_sample, p, err);
+}
+
+int export_pprof(const struct recording *recording, FILE *out, struct prcb_error *err)
+{
+    struct profiling p = {.recording = recording, .out = out};
+    int result = 0;
+
+    p.thread_names = calloc(recording->thread_count + 1, sizeof(*p.thread_names));
+    p.locations = malloc((recording->stack_count + 1) * sizeof(*p.locations));
+    if (!p.thread_names || !p.locations ||
+        deflateInit2(&p.zip, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16 /* gzip */, 8,
+                     Z_DEFAULT_STRATEGY) != Z_OK) {
+        free(p.thread_names);
+        free(p.locations);
+        return prcb_fail(err, -ENOMEM, "out of memory");
+    }
+    result = put_all(&p, err);
+    if (!result && p.failed)
+        result = prcb_fail(err, -ENOMEM, "out of memory");
+    squeeze(&p, "", 0, Z_FINISH);
+    deflateEnd(&p.zip);
+    free(p.buffer);
+    free(p.thread_names);
+    free(p.locations);
+    return result;
+}
+
+#else
 
 int export_pprof(const struct recording *recording, FILE *out, struct prcb_error *err)
 {
@@ -10,3 +311,5 @@ int export_pprof(const struct recording *recording, FILE *out, struct prcb_error
                      "this prcb was built without protobuf-c or zlib, which --pprof needs (meson "
                      "option 'pprof')");
 }
+
+#endif

@@ -83,7 +83,8 @@ static int print_stretch(const struct stretch *stretch, void *ctx)
     static const char *const names[] = {"running", "ready", "waiting"};
     struct tracing *tracing = ctx;
     const struct recorded_thread *thread = &tracing->recording->threads[stretch->thread];
-    const char *reason = report_reason(stretch->reason);
+    const char *reason =
+        stretch->reason < 0 ? NULL : prcb_wait_reason_name((uint32_t)stretch->reason);
     char name[64];
 
     snprintf(name, sizeof(name), "%s%s%s", names[stretch->kind],

@@ -52,6 +52,15 @@ char *recording_fact(const struct recording *recording, const char *name)
     return copy;
 }
 
+bool recording_counts_ns(const struct recording *recording)
+{
+    char *event = recording_fact(recording, "event");
+    bool clock = event && (!strncmp(event, "cpu-clock", 9) || !strncmp(event, "task-clock", 10));
+
+    free(event);
+    return clock;
+}
+
 /* ---- tables into memory ------------------------------------------------------ */
 
 /* One more element behind the *count that *array (a pointer to elements) has; NULL: no memory. */

@@ -65,6 +65,9 @@ void recording_close(struct recording *recording);
 /* A fact's text, for the caller to free; NULL: not told. */
 char *recording_fact(const struct recording *recording, const char *name);
 
+/* Whether weights are nanoseconds: the event is a clock. */
+bool recording_counts_ns(const struct recording *recording);
+
 /* Indexes by id; SIZE_MAX: there is no such row. */
 size_t recording_thread(const struct recording *recording, int64_t id);
 size_t recording_stack(const struct recording *recording, int64_t id);

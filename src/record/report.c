@@ -21,15 +21,6 @@ struct making {
     size_t unknown; /* index of the function of stacks that have none */
 };
 
-const char *report_reason(int reason)
-{
-#define ROW(number, name) [number] = #name,
-    static const char *const names[] = {PRCB_WAIT_REASONS(ROW)};
-#undef ROW
-
-    return reason >= 0 && (size_t)reason < sizeof(names) / sizeof(names[0]) ? names[reason] : NULL;
-}
-
 /* ---- functions and threads --------------------------------------------------- */
 
 static size_t function_of(const struct making *making, size_t stack)
@@ -342,16 +333,13 @@ int report_make(const struct recording *recording, struct report *ret, struct pr
 {
     struct report report = {
         .recording = recording,
+        .weight_is_ns = recording_counts_ns(recording),
         .span_ns = recording->end_ns - recording->start_ns,
     };
     struct making making = {.report = &report, .recording = recording};
-    char *event = recording_fact(recording, "event");
     int result = make(&making, err);
 
     free(making.seen);
-    report.weight_is_ns =
-        event && (!strncmp(event, "cpu-clock", 9) || !strncmp(event, "task-clock", 10));
-    free(event);
     if (result) {
         report_free(&report);
         return result;

@@ -81,9 +81,6 @@ struct report_style {
     const char *separator; /* of report_print_csv */
 };
 
-/* Name of a KWAIT_REASON; NULL: there is none of this number. */
-const char *report_reason(int reason);
-
 void report_print_text(const struct report *report, const struct report_style *style, FILE *out);
 void report_print_csv(const struct report *report, const struct report_style *style, FILE *out);
 int report_print_json(const struct report *report, const struct report_style *style, FILE *out);

@@ -105,7 +105,7 @@ static void waits(struct csv *csv, const struct report *report, size_t top)
     put_names(csv, names);
     for (size_t i = 0; i < report->wait_count && (!top || i < top); i++) {
         const struct report_wait *row = &report->waits[i];
-        const char *reason = report_reason(row->reason);
+        const char *reason = row->reason < 0 ? NULL : prcb_wait_reason_name((uint32_t)row->reason);
 
         put(csv, row->ready ? "ready" : "waiting");
         put(csv, row->cause);

@@ -95,7 +95,9 @@ static struct json_object *waits(const struct report *report, const struct repor
         json_object_object_add(object, "state", text(row->ready ? "ready" : "waiting"));
         json_object_object_add(object, "cause", text(row->cause));
         json_object_object_add(object, "reason", known(row->reason));
-        json_object_object_add(object, "reason_name", text(report_reason(row->reason)));
+        json_object_object_add(
+            object, "reason_name",
+            text(row->reason < 0 ? NULL : prcb_wait_reason_name((uint32_t)row->reason)));
         json_object_object_add(object, "count", count(row->count));
         json_object_object_add(object, "ns", count(row->ns));
         json_object_array_add(array, object);

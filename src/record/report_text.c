@@ -141,7 +141,7 @@ static void print_waits(const struct report *report, const struct report_style *
             "WAIT REASON");
     for (size_t i = 0; i < count; i++) {
         const struct report_wait *row = &report->waits[i];
-        const char *reason = report_reason(row->reason);
+        const char *reason = row->reason < 0 ? NULL : prcb_wait_reason_name((uint32_t)row->reason);
         char time[CELL];
 
         fprintf(out, "%10s %10" PRIu64 "  %-8s %-12s %s\n", time_text(row->ns, time), row->count,

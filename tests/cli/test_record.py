@@ -411,7 +411,45 @@ class Tables(Recording):
         self.assertIn("record_shares", self.report("--table", "timeline").decode())
 
 
+PUBLISHED = "/usr/share/gocode/src/github.com/google/pprof/proto"
+
+
 class Exports(Recording):
+    def test_pprof(self):
+        """Read with the schema that pprof's authors publish."""
+        self.record("-g", "-F", "5000", "--", SHARES, "0.3")
+        result = prcb("report", "--pprof", self.path)
+        if b"built without" in result.stderr:
+            self.skipTest(result.stderr.decode())
+        self.assertEqual(result.returncode, 0, result.stderr)
+        if not shutil.which("protoc") or not os.path.isdir(PUBLISHED):
+            self.skipTest("no protoc, or no golang-github-google-pprof-dev")
+        text = subprocess.run(["protoc", "--decode=perftools.profiles.Profile", "-I", PUBLISHED,
+                               "profile.proto"], input=gzip.decompress(result.stdout),
+                              stdout=subprocess.PIPE, check=True).stdout.decode()
+        report = self.json()
+        # Each field known to the schema: none is shown by its number.
+        self.assertNotRegex(text, r"(?m)^\s*\d+[: ]")
+        strings = [json.loads(value) for value in re.findall(r"(?m)^string_table: (.*)$", text)]
+        self.assertEqual(strings[0], "")
+        samples = re.findall(r"(?m)^sample \{\n(.*?)^\}", text, re.S)
+        values = [[int(value) for value in re.findall(r"(?m)^  value: (\d+)", sample)]
+                  for sample in samples]
+        self.assertEqual(sum(value[0] for value in values), report["samples"])
+        self.assertEqual(sum(value[1] for value in values), report["weight"])
+        names = {number: strings[int(name)] for number, name in
+                 re.findall(r"(?m)^function \{\n  id: (\d+)\n  name: (\d+)", text)}
+        places = dict(re.findall(r"(?m)^location \{\n  id: (\d+)\n(?:  mapping_id.*\n)?"
+                                 r"(?:  address.*\n)?  line \{\n    function_id: (\d+)", text))
+        stacks = [[names[places[place]] for place in re.findall(r"location_id: (\d+)", sample)]
+                  for sample in samples]
+        burn = sum(value[1] for value, stack in zip(values, stacks) if stack[0] == "burn_half")
+        ours = {row["function"]: row["self"] for row in report["functions"]}
+        self.assertEqual(burn, ours["burn_half"])
+        self.assertIn(["burn_half", "round_of_all", "main"], [stack[:3] for stack in stacks])
+        label = re.search(r"label \{\n    key: (\d+)\n    str: (\d+)", samples[0])
+        self.assertEqual(strings[int(label.group(1))], "thread")
+
     def test_trace(self):
         self.record("-g", "-F", "5000", "--", SHARES, "0.3")
         trace = json.loads(self.report("--trace"))

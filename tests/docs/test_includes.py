@@ -18,6 +18,7 @@ LIBRARIES = {"bpf/": "libbpf", "json-c/": "json-c", "lzma.h": "liblzma", "zstd.h
              "zlib.h": "zlib", "sqlite3.h": "sqlite", "elfutils/": "libdw", "gelf.h": "libelf",
              "protobuf-c/": "protobuf-c"}
 GENERATED = {"accounts.skel.h": "src/bpf/", "clients.skel.h": "src/bpf/",
+             "profile.pb-c.h": "src/record/",
              "processors.skel.h": "src/bpf/", "samples.skel.h": "src/bpf/"}
 
 
