@@ -183,6 +183,9 @@ static void say_what(const struct run *run)
     if (now.user_only)
         cli_warn(run->command, "user mode only: kernel.perf_event_paranoid does not let this user "
                                "sample the kernel");
+    if (now.reason)
+        cli_warn(run->command, "%s: samples and switches by the perf ring, without wait reasons",
+                 now.reason);
     if (!run->had_child && isatty(STDERR_FILENO))
         cli_warn(run->command, "recording%s; Ctrl-C ends it",
                  run->options.all ? " the whole system" : "");

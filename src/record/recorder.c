@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "bpf_source.h"
 #include "error.h"
 #include "facts.h"
 #include "resolve.h"
@@ -27,9 +28,13 @@
 struct recorder {
     struct recorder_options options;
     struct rings *rings;
+    struct bpf_source *bpf;                              /* NULL: not used */
+    char reason[sizeof(((struct prcb_error *)0)->text)]; /* why not */
+    uint64_t lost_samples, lost_switches;                /* by it, so far */
     struct writer *writer;
     struct world *world;
     struct recorder_progress progress;
+    uint64_t start_ns, end_ns; /* of what is recorded */
     uint64_t last_commit;
     int pass_ms;
     bool started;
@@ -41,6 +46,37 @@ static uint64_t now_ns(void)
 
     clock_gettime(CLOCK_MONOTONIC, &ts);
     return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+/* The better source where it may be had; what it gives, the rings need not. */
+static int open_bpf(struct recorder *r, struct rings_options *how, struct prcb_error *err)
+{
+    struct prcb_error why;
+    bool samples = bpf_source_can_sample(how);
+    int result;
+
+    if (r->options.tier == PRCB_TIER_PERF || (!samples && !how->switches))
+        return 0;
+    result = bpf_source_open(how, samples, &r->bpf, &why);
+    if (result && r->options.tier == PRCB_TIER_BPF) {
+        if (err)
+            *err = why;
+        return result;
+    }
+    if (result) {
+        snprintf(r->reason, sizeof(r->reason), "%s", why.text);
+        r->progress.reason = r->reason;
+        return 0;
+    }
+    if (samples) {
+        how->samples = false;
+        r->progress.source = "eBPF";
+    }
+    if (how->switches) {
+        how->switches = false;
+        r->progress.switching = "eBPF";
+    }
+    return 0;
 }
 
 int recorder_open(const struct recorder_options *options, struct recorder **ret,
@@ -64,9 +100,11 @@ int recorder_open(const struct recorder_options *options, struct recorder **ret,
     r->pass_ms = PASS_MAX_MS / 2;
     r->progress.source = "perf ring";
     r->progress.switching = options->switches ? "perf ring" : "none";
-    result = rings_open(&how, &r->rings, err);
+    result = open_bpf(r, &how, err);
+    if (!result)
+        result = rings_open(&how, &r->rings, err);
     if (result) {
-        free(r);
+        recorder_close(r);
         return result;
     }
     *ret = r;
@@ -78,6 +116,7 @@ void recorder_close(struct recorder *r)
     if (!r)
         return;
     rings_close(r->rings);
+    bpf_source_close(r->bpf);
     world_close(r->world);
     writer_close(r->writer, NULL);
     free(r);
@@ -173,6 +212,44 @@ static int on_switch(struct recorder *r, const struct ring_event *event)
     return writer_switch(r->writer, &row);
 }
 
+/* eBPF tells of every processor: what is not recorded is left out. */
+static int64_t recorded_thread(struct recorder *r, uint32_t pid, uint32_t tid, uint64_t time_ns)
+{
+    if (!tid)
+        return 0;
+    return r->options.all ? world_thread(r->world, (int32_t)pid, (int32_t)tid, time_ns)
+                          : world_known_thread(r->world, (int32_t)pid, (int32_t)tid);
+}
+
+static int on_caused(struct recorder *r, const struct prcb_switch *record)
+{
+    static const char *const states[] = {
+        [PRCB_KIND_READY] = "ready",
+        [PRCB_KIND_WAIT] = "waiting",
+        [PRCB_KIND_END] = "ended",
+    };
+    const struct prcb_cause_info *cause = prcb_cause_info(record->cause);
+    struct writer_switch row = {
+        .time_ns = record->time_ns,
+        .cpu = record->cpu,
+        .old_thread = recorded_thread(r, record->old_pid, record->old_tid, record->time_ns),
+        .new_thread = recorded_thread(r, record->new_pid, record->new_tid, record->time_ns),
+        .reason = -1,
+        .ready_ns = record->ready_ns ? (int64_t)record->ready_ns : -1,
+        .pebs_index = record->flags & PRCB_SWITCH_INDEX ? (int64_t)record->pebs_index : -1,
+    };
+
+    if (!row.old_thread && !row.new_thread)
+        return 0;
+    if (row.old_thread && cause) {
+        row.state = states[cause->kind];
+        row.cause = cause->name;
+        row.reason = record->reason;
+    }
+    r->progress.switches++;
+    return writer_switch(r->writer, &row);
+}
+
 static int on_map(struct recorder *r, const struct ring_event *event)
 {
     struct writer_map map = {
@@ -204,6 +281,12 @@ static int on_event(const struct ring_event *event, void *ctx)
 {
     struct recorder *r = ctx;
 
+    bool within = event->time_ns >= r->start_ns && event->time_ns <= r->end_ns;
+
+    /* Threads and maps are followed as long as anything comes. */
+    if (!within &&
+        (event->kind == RING_SAMPLE || event->kind == RING_SWITCH || event->kind == RING_CAUSED))
+        return 0;
     switch (event->kind) {
     case RING_SAMPLE:
         return on_sample(r, event);
@@ -221,11 +304,27 @@ static int on_event(const struct ring_event *event, void *ctx)
         return world_exit(r->world, event->pid, event->tid, event->time_ns);
     case RING_LOST:
         return on_lost(r, event);
+    case RING_CAUSED:
+        return on_caused(r, event->caused);
     }
     return 0;
 }
 
 /* ---- the course ------------------------------------------------------------ */
+
+static int add_thread(struct recorder *r, pid_t tid, struct prcb_error *err)
+{
+    int result = rings_add_thread(r->rings, tid, err);
+
+    return result || !r->bpf ? result : bpf_source_add(r->bpf, tid, err);
+}
+
+static int add_all(struct recorder *r, struct prcb_error *err)
+{
+    int result = rings_add_all(r->rings, err);
+
+    return result || !r->bpf ? result : bpf_source_add(r->bpf, 0, err);
+}
 
 /* Every thread of a process; those that it creates meanwhile are found by another look. */
 static int add_process(struct recorder *r, pid_t pid, struct prcb_error *err)
@@ -243,7 +342,7 @@ static int add_process(struct recorder *r, pid_t pid, struct prcb_error *err)
     while (!result && (entry = readdir(tasks))) {
         if (!isdigit((unsigned char)entry->d_name[0]))
             continue;
-        result = rings_add_thread(r->rings, atoi(entry->d_name), err);
+        result = add_thread(r, atoi(entry->d_name), err);
         added += !result;
         if (result == -ESRCH)
             result = 0; /* it has just ended */
@@ -261,9 +360,9 @@ static int add_targets(struct recorder *r, pid_t child, struct prcb_error *err)
     int result = 0;
 
     if (r->options.all)
-        return rings_add_all(r->rings, err);
+        return add_all(r, err);
     if (!r->options.pid_count)
-        return rings_add_thread(r->rings, child, err);
+        return add_thread(r, child, err);
     for (size_t i = 0; i < r->options.pid_count && !result; i++)
         result = add_process(r, r->options.pids[i], err);
     return result;
@@ -284,7 +383,7 @@ static int write_facts(struct recorder *r)
     facts_write_machine(w);
     facts_write_clock(w, "started");
     writer_fact(w, "clock", "CLOCK_MONOTONIC");
-    writer_fact(w, "start_ns", "%llu", (unsigned long long)now_ns());
+    writer_fact(w, "start_ns", "%llu", (unsigned long long)r->start_ns);
     writer_fact(w, "event", "%s", options->event);
     writer_fact(w, options->frequency ? "frequency" : "period", "%llu",
                 (unsigned long long)options->rate);
@@ -327,8 +426,11 @@ static int look_around(struct recorder *r)
 
 int recorder_start(struct recorder *r, pid_t child, struct prcb_error *err)
 {
-    int result = add_targets(r, child, err);
+    int result;
 
+    r->start_ns = now_ns();
+    r->end_ns = UINT64_MAX;
+    result = add_targets(r, child, err);
     if (result)
         return result;
     r->progress.user_only = rings_user_only(r->rings);
@@ -352,10 +454,36 @@ int recorder_start(struct recorder *r, pid_t child, struct prcb_error *err)
     return result ? explain(r, result, err) : 0;
 }
 
+static int count_lost(struct recorder *r, const char *what, uint64_t lost, uint64_t *before)
+{
+    uint64_t more = lost - *before;
+
+    if (!more)
+        return 0;
+    *before = lost;
+    r->progress.lost += more;
+    return writer_loss(r->writer, now_ns(), 0, what, more);
+}
+
+/* One pass over all sources. *ret_full as rings_drain has it. */
+static int drain(struct recorder *r, bool last, unsigned *ret_full)
+{
+    int result = 0;
+
+    if (r->bpf) {
+        result = bpf_source_read(r->bpf, r->rings, ret_full);
+        if (!result)
+            result = count_lost(r, "samples", bpf_source_lost_samples(r->bpf), &r->lost_samples);
+        if (!result)
+            result = count_lost(r, "switches", bpf_source_lost_switches(r->bpf), &r->lost_switches);
+    }
+    return result ? result : rings_drain(r->rings, last, on_event, r, ret_full);
+}
+
 int recorder_work(struct recorder *r, int *ret_next_ms, struct prcb_error *err)
 {
     unsigned full = 0;
-    int result = rings_drain(r->rings, false, on_event, r, &full);
+    int result = drain(r, false, &full);
     uint64_t now = now_ns();
 
     if (full > FULL_HIGH && r->pass_ms > PASS_MIN_MS)
@@ -374,15 +502,18 @@ int recorder_work(struct recorder *r, int *ret_next_ms, struct prcb_error *err)
 
 int recorder_finish(struct recorder *r, struct prcb_error *err)
 {
-    unsigned full;
+    unsigned full = 0;
     int result;
 
+    r->end_ns = now_ns();
     rings_stop(r->rings);
-    result = rings_drain(r->rings, true, on_event, r, &full);
+    result = drain(r, true, &full);
+    if (r->bpf)
+        bpf_source_stop(r->bpf);
     if (!result)
-        result = facts_write_times(r->writer, now_ns());
+        result = facts_write_times(r->writer, r->end_ns);
     if (!result)
-        result = writer_fact(r->writer, "end_ns", "%llu", (unsigned long long)now_ns());
+        result = writer_fact(r->writer, "end_ns", "%llu", (unsigned long long)r->end_ns);
     if (!result)
         result = writer_commit(r->writer);
     if (result)

@@ -30,6 +30,8 @@ struct ring {
     size_t bytes;
 };
 
+#define RECORD_CAUSED 0xffffu /* a type that the kernel has not: struct prcb_switch */
+
 /* A record that was taken and not handed on yet. */
 struct taken {
     uint64_t time;
@@ -440,6 +442,14 @@ static bool decode_lost(const struct perf_event_header *head, struct ring_event 
     return true;
 }
 
+static bool decode_caused(const struct perf_event_header *head, struct ring_event *ret)
+{
+    ret->kind = RING_CAUSED;
+    ret->caused = (const void *)(head + 1);
+    ret->cpu = ret->caused->cpu;
+    return true;
+}
+
 /* False: no record that anybody here wants. */
 static bool decode(const struct perf_event_header *head, struct ring_event *ret)
 {
@@ -447,6 +457,8 @@ static bool decode(const struct perf_event_header *head, struct ring_event *ret)
 
     if (head->type == PERF_RECORD_SAMPLE)
         return decode_sample(head, ret);
+    if (head->type == RECORD_CAUSED)
+        return decode_caused(head, ret);
     ret->pid = (int32_t)tail->pid;
     ret->tid = (int32_t)tail->tid;
     switch (head->type) {
@@ -540,6 +552,49 @@ static int take(struct rings *rings, struct ring *ring, unsigned *ret_full)
     return result;
 }
 
+static int put(struct rings *rings, const struct perf_event_header *head, const void *body,
+               uint64_t time_ns)
+{
+    int result = make_room(rings, head->size);
+
+    if (result)
+        return result;
+    memcpy(rings->store + rings->used, head, sizeof(*head));
+    memcpy(rings->store + rings->used + sizeof(*head), body, head->size - sizeof(*head));
+    rings->taken[rings->taken_count++] =
+        (struct taken){.time = time_ns, .offset = rings->used, .order = rings->order++};
+    rings->used += head->size;
+    return 0;
+}
+
+int rings_put_sample(struct rings *rings, const struct ring_event *event)
+{
+    const struct {
+        uint64_t ip;
+        int32_t pid, tid;
+        uint64_t time;
+        uint32_t cpu, pad;
+        uint64_t period;
+    } body = {event->ip, event->pid, event->tid, event->time_ns, event->cpu, 0, event->weight};
+    const struct perf_event_header head = {
+        .type = PERF_RECORD_SAMPLE,
+        .misc = event->kernel ? PERF_RECORD_MISC_KERNEL : PERF_RECORD_MISC_USER,
+        .size = sizeof(head) + sizeof(body),
+    };
+
+    return put(rings, &head, &body, event->time_ns);
+}
+
+int rings_put_switch(struct rings *rings, const struct prcb_switch *record)
+{
+    const struct perf_event_header head = {
+        .type = RECORD_CAUSED,
+        .size = sizeof(head) + sizeof(*record),
+    };
+
+    return put(rings, &head, record, record->time_ns);
+}
+
 static int by_time(const void *left, const void *right)
 {
     const struct taken *a = left, *b = right;
@@ -589,13 +644,12 @@ int rings_drain(struct rings *rings, bool last, int (*fn)(const struct ring_even
                 void *ctx, unsigned *ret_full)
 {
     uint64_t begun = now_ns(), settled = last ? UINT64_MAX : rings->settled;
-    unsigned full = 0;
     size_t i;
     int result = 0;
 
     for (i = 0; i < rings->count && !result; i++) {
         if (rings->rings[i].page)
-            result = take(rings, &rings->rings[i], &full);
+            result = take(rings, &rings->rings[i], ret_full);
     }
     qsort(rings->taken, rings->taken_count, sizeof(*rings->taken), by_time);
     for (i = 0; i < rings->taken_count && rings->taken[i].time <= settled && !result; i++) {
@@ -608,6 +662,5 @@ int rings_drain(struct rings *rings, bool last, int (*fn)(const struct ring_even
     /* A record with an earlier stamp was being written at most while this pass began: the
      * next pass will have it. */
     rings->settled = begun;
-    *ret_full = full;
     return result;
 }

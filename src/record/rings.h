@@ -15,6 +15,7 @@
 #include <sys/types.h>
 
 #include <prcb/counters.h>
+#include <prcb/sample.h>
 
 struct rings_options {
     const char *event; /* as prcb_counters_open names it */
@@ -34,6 +35,7 @@ enum ring_kind {
     RING_FORK,
     RING_EXIT,
     RING_LOST,
+    RING_CAUSED, /* a switch as eBPF records it */
 };
 
 /* One record. Pointers last until the function it was handed to returns. */
@@ -63,6 +65,8 @@ struct ring_event {
     int32_t parent_pid, parent_tid;
     /* RING_LOST */
     uint64_t lost;
+    /* RING_CAUSED */
+    const struct prcb_switch *caused;
 };
 
 struct rings; /* opaque */
@@ -83,8 +87,14 @@ bool rings_user_only(const struct rings *rings);
 void rings_start(struct rings *rings);
 void rings_stop(struct rings *rings);
 
+/* Puts a record from elsewhere among them, to be handed on when its time comes. 0 or
+ * -ENOMEM. */
+int rings_put_sample(struct rings *rings, const struct ring_event *event);
+int rings_put_switch(struct rings *rings, const struct prcb_switch *record);
+
 /* Takes what the rings hold and calls fn for what is old enough that nothing older can
- * come; last: for all. *ret_full is how full the fullest ring was, in percent. Returns
+ * come; last: for all. *ret_full is how full the fullest ring was, in percent, or
+ * more if it was more before. Returns
  * fn's first value that is not 0, or -ENOMEM. */
 int rings_drain(struct rings *rings, bool last, int (*fn)(const struct ring_event *, void *),
                 void *ctx, unsigned *ret_full);

@@ -12,7 +12,7 @@
 
 /* Where a thread is between two switches. */
 struct state {
-    enum { UNSEEN, ON, OFF, GONE } at;
+    enum { UNSEEN, ON, OFF, LOST, GONE } at;
     bool ready; /* OFF: it could run */
     uint32_t cpu;
     uint64_t since;
@@ -20,9 +20,12 @@ struct state {
     int reason;
 };
 
+#define CPUS 4096 /* of more, what was not told is not noticed */
+
 struct walk {
     const struct recording *recording;
     struct state *states;
+    size_t on[CPUS]; /* the thread that is on the processor, plus one; 0: none is known */
     int (*fn)(const struct stretch *stretch, void *ctx);
     void *ctx;
 };
@@ -130,7 +133,22 @@ static int come(struct walk *walk, size_t thread, uint64_t now, uint32_t cpu, sq
     state->at = ON;
     state->since = now;
     state->cpu = cpu;
+    if (cpu < CPUS)
+        walk->on[cpu] = thread + 1;
     return result;
+}
+
+/* Another thread is on the processor than was last told: the switch between was not. Where
+ * the thread has been since is not known. */
+static void miss(struct walk *walk, uint32_t cpu, size_t leaving, uint64_t now)
+{
+    size_t before = cpu < CPUS ? walk->on[cpu] : 0;
+
+    if (before && before - 1 != leaving && walk->states[before - 1].at == ON &&
+        walk->states[before - 1].cpu == cpu)
+        walk->states[before - 1] = (struct state){.at = LOST, .since = now, .reason = -1};
+    if (cpu < CPUS)
+        walk->on[cpu] = 0;
 }
 
 static int on_switch(sqlite3_stmt *row, void *ctx)
@@ -142,6 +160,7 @@ static int on_switch(sqlite3_stmt *row, void *ctx)
     size_t new = recording_thread(walk->recording, sqlite3_column_int64(row, 3));
     int result = 0;
 
+    miss(walk, cpu, old, now);
     if (old != SIZE_MAX)
         result = leave(walk, old, now, cpu, row);
     if (!result && new != SIZE_MAX)
@@ -171,18 +190,24 @@ int stretches_walk(const struct recording *recording,
                    int (*fn)(const struct stretch *stretch, void *ctx), void *ctx,
                    struct prcb_error *err)
 {
-    struct walk walk = {.recording = recording, .fn = fn, .ctx = ctx};
+    struct walk *walk = calloc(1, sizeof(*walk));
     int result;
 
-    walk.states = calloc(recording->thread_count + 1, sizeof(*walk.states));
-    if (!walk.states)
+    if (walk)
+        *walk = (struct walk){.recording = recording, .fn = fn, .ctx = ctx};
+    if (walk)
+        walk->states = calloc(recording->thread_count + 1, sizeof(*walk->states));
+    if (!walk || !walk->states) {
+        free(walk);
         return prcb_fail(err, -ENOMEM, "out of memory");
+    }
     result = recording_query(recording,
                              "SELECT time_ns, cpu, old_thread, new_thread, state, cause, reason, "
                              "ready_ns FROM switches ORDER BY time_ns, rowid",
-                             on_switch, &walk, err);
+                             on_switch, walk, err);
     if (!result)
-        result = close_all(&walk);
-    free(walk.states);
+        result = close_all(walk);
+    free(walk->states);
+    free(walk);
     return result;
 }

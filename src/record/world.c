@@ -139,7 +139,7 @@ static void remove_process(struct world *world, struct process *gone)
     free_process(gone);
 }
 
-static struct thread *find_thread(struct world *world, int32_t tid)
+static struct thread *find_thread(const struct world *world, int32_t tid)
 {
     struct thread *thread = world->threads[bucket(tid)];
 
@@ -216,6 +216,13 @@ int64_t world_thread(struct world *world, int32_t pid, int32_t tid, uint64_t tim
     if (!thread || thread->pid != pid)
         thread = add_thread(world, 0, pid, tid, pid ? "" : "idle", time_ns);
     return thread ? thread->id : 0;
+}
+
+int64_t world_known_thread(const struct world *world, int32_t pid, int32_t tid)
+{
+    const struct thread *thread = find_thread(world, tid);
+
+    return thread && thread->pid == pid ? thread->id : 0;
 }
 
 static int copy_maps(struct world *world, int32_t from, struct process *to)

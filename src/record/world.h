@@ -20,6 +20,9 @@ void world_close(struct world *world); /* NULL is allowed */
 /* The row of a thread, made if there is none. 0: no memory. */
 int64_t world_thread(struct world *world, int32_t pid, int32_t tid, uint64_t time_ns);
 
+/* Its row if there is one, else 0. */
+int64_t world_known_thread(const struct world *world, int32_t pid, int32_t tid);
+
 int world_fork(struct world *world, int32_t parent_pid, int32_t parent_tid, int32_t pid,
                int32_t tid, uint64_t time_ns);
 int world_exit(struct world *world, int32_t pid, int32_t tid, uint64_t time_ns);

@@ -31,14 +31,16 @@ def prcb(*args, **options):
                           check=False, **options)
 
 
-def why_not():
+def why_not(*args):
     """Why nothing can be recorded here; None: it can."""
     with tempfile.TemporaryDirectory() as folder:
-        result = prcb("record", "-o", os.path.join(folder, "try"), "--", "true")
+        result = prcb("record", *args, "-o", os.path.join(folder, "try"), "--", "true")
     return None if result.returncode == 0 else result.stderr.decode().strip()
 
 
 REASON = why_not()
+BPF_REASON = why_not("--tier", "bpf")
+BPF = BPF_REASON is None
 
 
 class Recording(unittest.TestCase):
@@ -112,6 +114,20 @@ class Shares(Recording):
             self.assertAlmostEqual(perfs[name], share, delta=0.02)
             self.assertAlmostEqual(got[name] - ours[name], perfs[name] - share, delta=0.04)
 
+    def test_perf_ring_and_ebpf_agree(self):
+        for tier in ("perf", "bpf"):
+            if tier == "bpf" and not BPF:
+                self.skipTest(BPF_REASON)
+            said = shares_of(self.record("--tier", tier, "-F", "10000", "--", SHARES, "1"))
+            report = self.json("--table", "functions")
+            self.assertEqual(report["facts"]["sample_source"],
+                             {"perf": "perf ring", "bpf": "eBPF"}[tier])
+            self.assertAlmostEqual(report["weight"] / 1e9, 1, delta=0.1)
+            for row in report["functions"]:
+                if row["function"] in said:
+                    self.assertAlmostEqual(row["self"] / report["weight"],
+                                           said[row["function"]], delta=0.02)
+
     def test_stacks(self):
         self.record("-g", "-F", "5000", "--", SHARES, "0.5")
         report = self.json()
@@ -180,6 +196,37 @@ class File(Recording):
         self.assertLess(rows[0][0], 150)
         report = self.json()
         self.assertGreater(sum(row["wait_ns"] for row in report["threads"]), 50 * 1000000)
+
+    def test_causes(self):
+        if not BPF:
+            self.skipTest(BPF_REASON)
+        code = ("import time, os\nfor i in range(40): time.sleep(0.002)\n"
+                "r, w = os.pipe()\nif not os.fork():\n time.sleep(0.2); os._exit(0)\n"
+                "os.close(w); os.read(r, 1)")
+        self.record("--", PYTHON, "-I", "-S", "-c", code)
+        report = self.json()
+        waits = {row["cause"]: row for row in report["waits"] if row["state"] == "waiting"}
+        self.assertEqual(waits["sleep"]["count"], 41)
+        self.assertEqual(waits["sleep"]["reason_name"], "DelayExecution")
+        self.assertGreaterEqual(waits["sleep"]["ns"], 40 * 2000000 + 200000000)
+        self.assertEqual(waits["pipe"]["reason"], 0)
+        self.assertGreater(waits["pipe"]["ns"], 100000000)
+        # A thread is at each moment in one state: its stretches fill its life.
+        lives = dict(self.query("SELECT id, end_ns - start_ns FROM threads"))
+        whole = sum(lives.values())
+        parts = sum(row["run_ns"] + row["ready_ns"] + row["wait_ns"] for row in report["threads"])
+        self.assertAlmostEqual(parts / whole, 1, delta=0.02)
+
+    def test_whole_system(self):
+        if not ROOT:
+            self.skipTest("the whole system is root's")
+        result = prcb("record", "-a", "-o", self.path, "--", SHARES, "0.3")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        report = self.json()
+        self.assertIn("burn_half", [row["function"] for row in report["functions"]])
+        for row in report["processors"]:
+            # No processor runs two threads at a time, nor longer than there was time.
+            self.assertLessEqual(row["run_ns"], report["span_ns"])
 
     def test_without_switches(self):
         self.record("--no-switches", "--", SHARES, "0.1")

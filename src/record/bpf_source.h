@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Samples and switches by eBPF programs: cheaper than the perf ring's, and switches with
+ * their causes. What comes is put among the rings' records, in the order of time.
+ *
+ * Threads  One at a time.
+ * Errors   0 or -errno, words in *err.
+ */
+#ifndef PRCB_RECORD_BPF_SOURCE_H
+#define PRCB_RECORD_BPF_SOURCE_H
+
+#include "rings.h"
+
+struct bpf_source; /* opaque */
+
+/* Loads the programs; switches begin at once, of the whole system. samples: those of
+ * options->event too, once a thread or all are added. */
+int bpf_source_open(const struct rings_options *options, bool samples, struct bpf_source **ret,
+                    struct prcb_error *err);
+void bpf_source_close(struct bpf_source *source); /* NULL is allowed */
+
+/* Whether an event can be sampled so: its weight must be known beforehand. */
+bool bpf_source_can_sample(const struct rings_options *options);
+
+/* tid 0: every thread of the system. Threads' samples begin at once, or with their exec if
+ * the options say so; what they create is sampled too. */
+int bpf_source_add(struct bpf_source *source, pid_t tid, struct prcb_error *err);
+void bpf_source_stop(struct bpf_source *source);
+
+/* Hands over what there is. *ret_full: how full the fullest buffer was, in percent, at least
+ * what it was. */
+int bpf_source_read(struct bpf_source *source, struct rings *rings, unsigned *ret_full);
+/* What found no room, since the source was opened. */
+uint64_t bpf_source_lost_samples(const struct bpf_source *source);
+uint64_t bpf_source_lost_switches(const struct bpf_source *source);
+
+#endif
