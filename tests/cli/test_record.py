@@ -211,8 +211,10 @@ class File(Recording):
         self.assertGreaterEqual(waits["sleep"]["ns"], 40 * 2000000 + 200000000)
         self.assertEqual(waits["pipe"]["reason"], 0)
         self.assertGreater(waits["pipe"]["ns"], 100000000)
-        # A thread is at each moment in one state: its stretches fill its life.
-        lives = dict(self.query("SELECT id, end_ns - start_ns FROM threads"))
+        # A thread is at each moment in one state: its stretches fill its life, to its last
+        # switch, which comes some work after what the kernel calls its exit.
+        lives = dict(self.query("SELECT id, max(end_ns, ifnull((SELECT max(time_ns) FROM switches "
+                                "WHERE old_thread = id), 0)) - start_ns FROM threads"))
         whole = sum(lives.values())
         parts = sum(row["run_ns"] + row["ready_ns"] + row["wait_ns"] for row in report["threads"])
         self.assertAlmostEqual(parts / whole, 1, delta=0.02)
