@@ -61,6 +61,10 @@ ask stat -p $$
 verdict "process numbers behind stat -p" "$(offered $$)"
 ask stat -t $$
 verdict "thread numbers behind stat -t" "$(offered $$)"
+ask cpu -C ''
+verdict "processor numbers behind cpu -C" "$(offered 0)"
+ask power --arch ''
+verdict "architectures behind power --arch" "$(offered x64)"
 ask stat -- sle
 verdict "programs behind --" "$(offered sleep)"
 ask stat -o

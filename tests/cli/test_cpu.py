@@ -311,14 +311,14 @@ class Live(Case):
 
     @needs_bpf
     def test_parts_sum_to_wall(self):
-        """On the bpf tier a processor is in one state at each moment. The two looks at it and at
-        the clock are not one: a look may be descheduled in between, so the bound is loose here;
-        that of the records themselves is the library's test."""
-        out = document("--tier", "bpf", "1")
-        for row in out["processors"]:
-            if row["online"]:
-                parts = sum(row[key] for key in TIMES)
-                self.assertAlmostEqual(parts, out["wall_ns"], delta=out["wall_ns"] * 0.05)
+        """On the bpf tier a processor is in one state at each moment."""
+        text = cpu("--tier", "bpf", "-x,", "0.5", "1").stdout
+        for row in csv.DictReader(io.StringIO(text)):
+            if row["online"] == "1":
+                wall = int(row["wall_ns"])
+                self.assertGreaterEqual(wall, SECOND // 2)
+                self.assertAlmostEqual(sum(int(row[key]) for key in TIMES), wall,
+                                       delta=wall / 1000)
 
     def test_interrupts_lie_between_two_reads(self):
         def counts():
@@ -336,12 +336,13 @@ class Live(Case):
             before = counts()
             out = document("--tier", tier, "0.3")
             after = counts()
-            for row in out["processors"]:
-                if row["online"] and row["interrupts"] is not None:
+            rows = [row for row in out["processors"] if row["interrupts"] is not None]
+            for row in rows:
+                if row["online"]:
                     self.assertLessEqual(row["interrupts"],
                                          after[row["number"]] - before[row["number"]])
-                    # at least the ticks of a processor that is not always idle
-                    self.assertGreater(row["interrupts"], 0)
+            # at least the timer that ended the interval
+            self.assertGreater(sum(row["interrupts"] for row in rows), 0)
         self.both(check)
 
     def spinner(self, number):
@@ -430,7 +431,9 @@ class Live(Case):
     def test_nt_members_follow_nt_laws(self):
         """KernelTime has idle, DPC and interrupt time in it, and with UserTime it is all time."""
         def check(tier):
+            begin = time.monotonic()
             out = document("--nt", "--tier", tier, "0.5")
+            elapsed = time.monotonic() - begin
             self.assertEqual(out["tier"], tier)
             for row in out["processors"]:
                 if not row["online"]:
@@ -439,9 +442,10 @@ class Live(Case):
                 inside = row["IdleTime"] + (row["DpcTime"] or 0) + (row["InterruptTime"] or 0)
                 # each was cut to 100 ns on its own, at both ends
                 self.assertLessEqual(inside, row["KernelTime"] + 8)
-                # two views, looked at one after the other
-                self.assertAlmostEqual((row["KernelTime"] + row["UserTime"]) * 100,
-                                       out["wall_ns"], delta=out["wall_ns"] * 0.1)
+                # asked before the interval and after it; ticks may be lost on a busy host
+                total = (row["KernelTime"] + row["UserTime"]) * 100
+                self.assertGreaterEqual(total, SECOND // 2 if tier == "bpf" else SECOND // 4)
+                self.assertLessEqual(total, elapsed * SECOND + 4 * TICK_NS)
         self.both(check)
 
     def test_csv_intervals(self):
