@@ -597,6 +597,8 @@ static void test_spawn(void **state)
         assert_string_equal(all[i].comm, all[i].tid == child ? "sh" : "sleep");
         assert_int_equal(all[i].waits[PRCB_CAUSE_SLEEP].count, all[i].tid == child ? 0 : 1);
         assert_true(all[i].tid != child || all[i].waits[PRCB_CAUSE_CHILD].count >= 1);
+        /* Where it waited for its account to be made is not in the account. */
+        assert_int_equal(all[i].waits[PRCB_CAUSE_PIPE].ns, 0);
     }
 }
 
