@@ -139,13 +139,15 @@ NTSTATUS nt_view_look(bool fresh)
 {
     struct prcb_error err = {0};
     uint64_t time = clock_mono();
-    int result;
+    int result = 0;
 
     if (!now.view)
         return open_view();
-    if (!fresh && prcb_processors_tier(now.view) != PRCB_TIER_PERF && time - now.looked < SECOND)
+    fresh |= prcb_processors_tier(now.view) == PRCB_TIER_PERF;
+    if (!fresh && time - now.looked < SECOND)
         return STATUS_SUCCESS;
-    result = prcb_processors_refresh(now.view, &err);
+    if (fresh)
+        result = prcb_processors_refresh(now.view, &err);
     if (!result)
         result = read_all();
     if (result)

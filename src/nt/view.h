@@ -67,9 +67,10 @@ struct nt_cpu {
 
 /* ---- the view ---- */
 
-/* Opens the view or brings it up to date. What is in memory, the bpf tier's times, needs no
- * looking; which processors are online is looked for once a second, and the rest, frequencies and
- * everything on the perf tier, when fresh is true or the tier is perf. */
+/* Opens the view or brings it up to date. On the bpf tier times, counts and who is on line are in
+ * memory: for processors that have come on line, all are looked at there once a second. For the
+ * rest, frequencies and everything on the perf tier, the system is asked: when fresh is true or the
+ * tier is perf. */
 NTSTATUS nt_view_look(bool fresh);
 /* As many processors are, or have been, online: 0 .. n - 1. */
 uint32_t nt_view_active(void);

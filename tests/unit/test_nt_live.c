@@ -422,6 +422,33 @@ static void test_recorded_idle(void **state)
     assert_null(prcb_nt_absent(0x2a, 8));
 }
 
+/* 256 processors are four groups, each told for itself and all of them by their number. */
+static void test_recorded_many(void **state)
+{
+    char stat[16384] = "cpu 0 0 0 0\n";
+    SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION group[MOST];
+    uint32_t length;
+
+    for (unsigned cpu = 0; cpu < 256; cpu++)
+        sprintf(stat + strlen(stat), "cpu%u %u 0 %u %u 0 0 0 0 0 0\n", cpu, cpu, 2 * cpu, 1000);
+    strcat(stat, "ctxt 1\n");
+    put(stat, "proc/stat");
+    put("0-255\n", CPU "/possible");
+    put("0-255\n", CPU "/online");
+    choose(root);
+    assert_int_equal(prcb_KeQueryActiveGroupCount(), 4);
+    for (uint16_t number = 0; number < 4; number++) {
+        assert_int_equal(prcb_NtQuerySystemInformationEx(0x08, &number, sizeof(number), group,
+                                                         sizeof(group), &length),
+                         STATUS_SUCCESS);
+        assert_int_equal(length, 64 * sizeof(group[0]));
+        for (unsigned i = 0; i < 64; i++) {
+            assert_int_equal(group[i].UserTime, (64 * number + i) * 100000);
+            assert_int_equal(group[i].KernelTime, (2 * (64 * number + i) + 1000) * 100000);
+        }
+    }
+}
+
 /* Average frequency as a process viewer works it out of the distribution: by what was added. */
 static void test_recorded_distribution(void **state)
 {
@@ -488,6 +515,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(test_recorded_power, record),
         cmocka_unit_test_setup(test_recorded_idle, record),
         cmocka_unit_test_setup(test_recorded_distribution, record),
+        cmocka_unit_test_setup(test_recorded_many, record),
         cmocka_unit_test(test_recorded_nothing),
     };
     int failed;

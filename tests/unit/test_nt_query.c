@@ -700,6 +700,13 @@ static void test_offline(void **state)
     assert_int_equal(told, 5 * 0x50);
     assert_int_equal(query(0x08, 6 * 0x30), STATUS_SUCCESS);
     assert_int_equal(told, 5 * 0x30);
+    /* On the bpf tier memory says so: it is looked at once a second, the system is not asked. */
+    fake.cpus[5].flags = PRCB_CPU_ONLINE;
+    fake.refreshes = 0;
+    usleep(1010000);
+    assert_int_equal(query(0x08, 6 * 0x30), STATUS_SUCCESS);
+    assert_int_equal(told, 6 * 0x30);
+    assert_int_equal(fake.refreshes, 0);
 }
 
 static void test_looking(void **state)
