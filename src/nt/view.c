@@ -10,7 +10,8 @@
 
 #include "clock.h"
 
-#define SECOND 1000000000ull
+#define SECOND     1000000000ull
+#define READ_TRIES 10
 
 static struct {
     struct prcb_processors *view;
@@ -39,15 +40,26 @@ void nt_view_forget(void)
     now.files.root = -1;
 }
 
+/* Programs for Windows do not try again, and a hypervisor may leave a processor in the middle of
+ * an update for longer than one read waits (20 ms). */
+static int read_one(uint32_t number)
+{
+    int result = -EAGAIN;
+
+    for (int i = 0; i < READ_TRIES && result == -EAGAIN; i++) {
+        now.scratch[number].size = sizeof(now.scratch[number]);
+        result = prcb_processor_read(now.view, number, &now.scratch[number]);
+    }
+    return result;
+}
+
 /* What has changed is seen here only: which processors are active never shrinks. */
 static int read_all(void)
 {
     for (uint32_t i = 0; i < now.count; i++) {
         struct prcb_processor *record = &now.scratch[i];
-        int result;
+        int result = read_one(i);
 
-        record->size = sizeof(*record);
-        result = prcb_processor_read(now.view, i, record);
         if (result)
             return result;
         if (record->flags & PRCB_CPU_ONLINE && i >= now.active)
@@ -184,10 +196,8 @@ static void carry_back(const struct prcb_processor *from, const struct nt_boot *
 NTSTATUS nt_view_read(uint32_t first, uint32_t count)
 {
     for (uint32_t i = first; i < first + count; i++) {
-        int result;
+        int result = read_one(i);
 
-        now.scratch[i].size = sizeof(now.scratch[i]);
-        result = prcb_processor_read(now.view, i, &now.scratch[i]);
         if (result)
             return nt_fail(nt_status(result), "processor %u: %s", i, strerror(-result));
     }
@@ -251,7 +261,7 @@ int prcb_nt_set_processors(const struct prcb_processors_options *opts)
 {
     char *root = opts && opts->root ? strdup(opts->root) : NULL;
 
-    if (opts && (opts->size != sizeof(*opts) || opts->flags || opts->tier > PRCB_TIER_BPF)) {
+    if (opts && (opts->size != sizeof(*opts) || opts->flags || opts->tier > PRCB_TIER_DAEMON)) {
         free(root);
         return -EINVAL;
     }

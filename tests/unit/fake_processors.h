@@ -21,6 +21,7 @@ static struct fake {
     struct prcb_processor cpus[FAKE_MOST];
     uint64_t lacking; /* members that no record has */
     int open_error, read_error, refresh_error;
+    unsigned stuck_reads; /* not 0: so many fail with read_error, then none */
     unsigned opens, closes, refreshes, reads;
 } fake;
 
@@ -117,6 +118,8 @@ int prcb_processor_read(struct prcb_processors *v, uint32_t number, struct prcb_
     fake.reads++;
     if (number >= fake.count || ret->size != sizeof(*ret))
         abort();
+    if (fake.stuck_reads && --fake.stuck_reads == 0)
+        fake.read_error = 0;
     if (fake.read_error)
         return fake.read_error;
     *ret = fake.cpus[number];
