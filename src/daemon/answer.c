@@ -13,6 +13,8 @@
 #include "log.h"
 #include "server.h"
 
+#define SCOPES_PER_USER 2
+
 struct request {
     struct server *server;
     struct conn *conn;
@@ -164,6 +166,23 @@ static int do_profile(const struct request *r, struct prcb_error *err)
     return 0;
 }
 
+/* There are few, for each costs at every creation of a thread: two a user, and the last for who
+ * may profile all. */
+static int may_have_scope(const struct request *r, struct prcb_error *err)
+{
+    const struct kernel *k = r->server->kernel;
+    uint32_t used, own = kernel_scopes_used(k, r->conn->session->number, r->conn->peer.uid, &used);
+
+    if (r->conn->peer.all)
+        return 0;
+    if (own >= SCOPES_PER_USER)
+        return prcb_fail(err, -EDQUOT, "%u of your user's sessions follow a cgroup: no more may",
+                         own);
+    if (used >= PRCB_CLIENT_SCOPES - 1)
+        return prcb_fail(err, -EBUSY, "%u sessions follow a cgroup already: no more can", used);
+    return 0;
+}
+
 static int do_scope(const struct request *r, struct prcb_error *err)
 {
     struct prcb_bpf_client_scope *scope;
@@ -178,6 +197,10 @@ static int do_scope(const struct request *r, struct prcb_error *err)
     if (ask.all && !r->conn->peer.all)
         return prcb_fail(err, -EPERM,
                          "you may not profile every thread (profile_all in prcbd.conf)");
+    if (ask.all || ask.cgroup)
+        result = may_have_scope(r, err);
+    if (result)
+        return result;
     scope = kernel_scope(r->server->kernel, r->conn->session->number);
     if (!scope)
         return prcb_fail(err, -EBUSY,

@@ -720,3 +720,19 @@ struct prcb_bpf_client_scope *kernel_scope(struct kernel *k, uint32_t client)
     }
     return free;
 }
+
+uint32_t kernel_scopes_used(const struct kernel *k, uint32_t client, uint32_t uid, uint32_t *ret)
+{
+    uint32_t own = 0, all = 0;
+
+    for (int i = 0; i < PRCB_CLIENT_SCOPES; i++) {
+        uint32_t other = k->bss->scopes[i].client;
+
+        if (!other || other == client)
+            continue;
+        all++;
+        own += k->records[other].uid == uid;
+    }
+    *ret = all;
+    return own;
+}

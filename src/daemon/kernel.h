@@ -95,6 +95,8 @@ int kernel_free_exited(struct kernel *k, uint32_t client, uint32_t accounts, uin
 
 /* A client's scope; NULL: it has none and none is free. */
 struct prcb_bpf_client_scope *kernel_scope(struct kernel *k, uint32_t client);
+/* How many others have one: of this user's, and *ret of all. */
+uint32_t kernel_scopes_used(const struct kernel *k, uint32_t client, uint32_t uid, uint32_t *ret);
 
 /* Tests count the steps of the start, and kill it at one: -1 for none. */
 extern int kernel_die_at_step;

@@ -50,7 +50,7 @@ static const char usage[] =
     "      --socket PATH         listen on PATH, whatever the settings say\n"
     "      --pin-directory PATH  pin programs and maps in PATH, the same\n"
     "      --user NAME           become this user after the start, the same; '' for none\n"
-    "      --check-config        read the settings, say what is wrong, and end\n"
+    "      --check-config        print the settings, or what is wrong with them, and end\n"
     "      --cleanup             end all sessions, remove programs and maps, and end\n"
     "  -h, --help                this text\n"
     "  -V, --version             the version\n";
@@ -137,6 +137,15 @@ static int read_settings(const struct options *options, struct prcbd_config *ret
     if (!result)
         result = take_text(ret->user, sizeof(ret->user), options->user, "--user");
     return result;
+}
+
+static int print_settings(const struct prcbd_config *config)
+{
+    char text[8192];
+
+    prcbd_config_write(config, false, text, sizeof(text));
+    fputs(text, stdout);
+    return EXIT_SUCCESS;
 }
 
 /* ---- start ---- */
@@ -275,7 +284,7 @@ int main(int argc, char **argv)
     if (read_settings(&options, &config, &file))
         return 2;
     if (options.check_config)
-        return EXIT_SUCCESS;
+        return print_settings(&config);
     if (step)
         kernel_die_at_step = atoi(step);
     return options.cleanup ? clean_up(&config) : run(&config, file);

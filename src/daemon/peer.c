@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <grp.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,11 @@
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77 /* 6.5 */
+#endif
+
+#ifndef CAP_PERFMON
+#define CAP_PERFMON 38
+#define CAP_BPF     39
 #endif
 
 /* ---- policy ---- */
@@ -95,8 +101,11 @@ static uint32_t own_ns(const char *which)
 void peer_apply(int socket, const struct prcbd_config *config, const struct peer_groups *groups,
                 struct peer *peer)
 {
-    /* Root of the daemon's own user namespace could load the programs itself. */
-    bool root = !peer->uid && peer->user_ns == own_ns("user");
+    /* Who could load the programs himself. Not root as such: in a container it may have no more
+     * rights than anybody. */
+    const uint64_t both = UINT64_C(1) << CAP_BPF | UINT64_C(1) << CAP_PERFMON;
+    bool root = peer->user_ns == own_ns("user") &&
+                (peer->caps & UINT64_C(1) << CAP_SYS_ADMIN || (peer->caps & both) == both);
 
     peer->all = root || allowed(socket, peer, &config->profile_all, groups->has_profile_all,
                                 groups->profile_all);

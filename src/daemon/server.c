@@ -448,15 +448,37 @@ static void take_event(struct server *s, const struct epoll_event *event)
         take_bytes(s, conn);
 }
 
+/* The kernel waits some 30 ms when it gets a client's map: a user has one such turn a round,
+ * lest others wait for as many as he has connections. */
+static bool has_to_wait(struct server *s, struct conn *conn)
+{
+    struct wire_message next;
+
+    if (conn->out || wire_take(conn->in_bytes, conn->in, &next) <= 0 ||
+        next.header.type != WIRE_OPEN)
+        return false;
+    for (const struct conn *c = s->conns; c; c = c->next) {
+        if (c->opened == s->round && c->peer.uid == conn->peer.uid)
+            return true;
+    }
+    conn->opened = s->round;
+    return false;
+}
+
 /* Everybody who has something to do gets one turn. */
 static bool take_turns(struct server *s)
 {
     struct conn *next;
     bool more = false;
 
+    s->round++;
     for (struct conn *conn = s->conns; conn; conn = next) {
         next = conn->next;
-        if (conn->in || conn->out || conn->ended || conn->closing)
+        if (!conn->in && !conn->out && !conn->ended && !conn->closing)
+            continue;
+        if (has_to_wait(s, conn))
+            more = true;
+        else
             take_turn(s, conn, &more);
     }
     return more;
