@@ -91,7 +91,6 @@ class Manuals(unittest.TestCase):
         self.assertEqual(re.findall(r"(?m)^\*([\w-]+)\*$", checks),
                          [row["name"] for row in json.loads(prcb("doctor", "-j"))["checks"]])
 
-
     def test_sources_of_power_members_are_in_their_page(self):
         code = read("src/cli/power_members.c")
         words = dict(re.findall(r'power_source (\w+) = \{\s*"([^"]+)"', code))
@@ -102,6 +101,26 @@ class Manuals(unittest.TestCase):
         in_page = {(member, text) for members, text in rows for member in members.split(", ")}
         self.assertGreater(len(in_code), 20)
         self.assertEqual(in_page, in_code)
+
+
+@unittest.skipUnless(os.environ.get("PRCBD"), "prcbd is not built: no eBPF")
+class Daemon(unittest.TestCase):
+    def test_options_of_page_and_program_are_the_same(self):
+        said = subprocess.run([os.environ["PRCBD"], "--help"], capture_output=True, text=True,
+                              timeout=60, check=True).stdout
+        options = set(re.findall(r"(?m)^  (?:-\w, |    )(--[a-z-]+)", said))
+        page = plain(read("man/prcbd.8.scd"))
+        page = page[page.index("# OPTIONS"):page.index("# LIFE")]
+        self.assertIn("--cleanup", options)
+        self.assertEqual(set(re.findall(r"(?m)^(?:-\w, |)(--[a-z-]+)", page)), options)
+
+    def test_tests_that_the_security_page_names_exist(self):
+        tests = "".join(path.read_text() for path in (ROOT / "tests/daemon").iterdir()
+                        if path.suffix in (".py", ".c"))
+        named = re.findall(r"`(test_\w+)`", read("docs/security.md"))
+        self.assertGreater(len(named), 10)
+        for name in named:
+            self.assertRegex(tests, rf"\b{name}\b")
 
 
 class Figures(unittest.TestCase):

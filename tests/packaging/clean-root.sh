@@ -12,6 +12,7 @@ if [[ ${PRCB_CLEAN_ROOT:-} != inside ]]; then
     exec env PRCB_CLEAN_ROOT=inside unshare --mount --propagation private "$0" "$@"
 fi
 
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 packages=$(cd "$1" && pwd)
 version=$(sed -n 's/^Version: //p' "$packages"/prcb_*.changes)
 work=$(mktemp -d /tmp/prcb-clean-root.XXXXXX)
@@ -25,7 +26,7 @@ finish() {
         kill "$daemon" 2>/dev/null
         wait "$daemon" 2>/dev/null
     fi
-    umount -R "$root/proc" "$root/sys" "$root/dev" 2>/dev/null
+    umount -R "$root/proc" "$root/sys" "$root/dev" "$work/bpf" 2>/dev/null
     rm -rf --one-file-system "$work"
 }
 trap finish EXIT
@@ -64,7 +65,8 @@ make_root() {
     mmdebstrap --quiet --variant=minbase --skip=cleanup/apt bookworm "$root" &&
         cp /etc/resolv.conf "$root/etc/" && mkdir "$root/debs" && cp "$packages"/*.deb "$root/debs" &&
         mount -t proc proc "$root/proc" && mount --rbind /sys "$root/sys" &&
-        mount --rbind /dev "$root/dev"
+        mount --rbind /dev "$root/dev" && mkdir "$work/bpf" &&
+        mount -t bpf bpf "$work/bpf" && mount --bind "$work/bpf" "$root/sys/fs/bpf"
 }
 
 # apt resolves their dependencies; of each other they find those of this folder.
@@ -108,12 +110,12 @@ user_exists() {
 
 build_example() {
     inside sh -c 'cd /tmp && for name in request threads; do
-        cc -Wall -Wextra -Werror /usr/share/doc/libprcb-dev/examples/$name.c \
+        cc -Wall -Werror /usr/share/doc/libprcb-dev/examples/$name.c \
             $(pkg-config --cflags --libs libprcb) -pthread -o $name || exit 1; done'
 }
 
 build_windows() {
-    cp "$(dirname "${BASH_SOURCE[0]}")/../nt/ported.c" "$root/tmp/" &&
+    cp "$here/../nt/ported.c" "$root/tmp/" &&
         inside sh -c 'cd /tmp && cc ported.c $(pkg-config --cflags --libs prcb-nt) -o ported'
 }
 
@@ -147,12 +149,53 @@ stop_daemon() {
     kill "$daemon" && wait "$daemon"
     local status=$?
     daemon=
-    inside prcbd --cleanup --config /tmp/test.conf && [[ ! -e /sys/fs/bpf/prcb-test ]] &&
+    inside prcbd --cleanup --config /tmp/test.conf && [[ ! -e $work/bpf/prcb-test ]] &&
         rm -rf "$root/run/prcb-test" && [[ $status -eq 0 ]]
 }
 
+# Boots the root; a unit of its own runs the tests of booted.sh and turns it off. Its bpf file
+# system is a new one, and nspawn's own filter of system calls, which has no bpf(2), is off.
+boot() {
+    umount -R "$root/proc" "$root/sys" "$root/dev"
+    cp "$here/booted.sh" "$root/booted.sh"
+    cat >"$root/etc/systemd/system/booted.service" <<'UNIT'
+[Unit]
+After=multi-user.target
+DefaultDependencies=no
+[Service]
+Type=oneshot
+StandardOutput=file:/booted.out
+StandardError=file:/booted.err
+ExecStart=/booted.sh
+ExecStopPost=/bin/systemctl --no-block poweroff
+[Install]
+WantedBy=default.target
+UNIT
+    ln -s ../booted.service "$root/etc/systemd/system/multi-user.target.wants/"
+    SYSTEMD_SECCOMP=0 timeout 200 systemd-nspawn --quiet --directory="$root" --boot \
+        --capability=all --keep-unit --register=no --bind="$work/bpf:/sys/fs/bpf" \
+        --link-journal=no --console=pipe
+    rm "$root/booted.sh" "$root/etc/systemd/system/booted.service" \
+        "$root/etc/systemd/system/multi-user.target.wants/booted.service"
+    cat "$root/booted.err"
+    [[ -s $root/booted.out ]]
+}
+
+# Its lines, numbered as ours.
+booted_results() {
+    local line
+    while read -r line; do
+        case $line in
+        ok*) number=$((number + 1)) && echo "ok $number - systemd:${line#ok -}" ;;
+        not*) number=$((number + 1)) && failed=1 && echo "not ok $number - systemd:${line#not ok -}" ;;
+        *) echo "$line" ;;
+        esac
+    done <"$root/booted.out"
+    rm "$root/booted.out" "$root/booted.err"
+}
+
 purge() {
-    inside apt-get -qq purge -y prcb prcbd libprcb0 libprcb-nt0 libprcb-dev
+    inside apt-get -qq purge -y prcb libprcb0 libprcb-nt0 libprcb-dev
 }
 
 nothing_left() {
@@ -196,6 +239,11 @@ check "the examples compile" build_example
 check "request runs" says 'requests, tier (daemon|bpf|perf)' inside /tmp/request 20
 check "threads runs" says '^sleeper' inside /tmp/threads
 check "a Windows program compiles" build_windows
+check "apt installs systemd" inside apt-get -qq install -y --no-install-recommends systemd-sysv dbus
+check "the root boots" boot
+if [[ -e $root/booted.out ]]; then
+    booted_results
+fi
 check "purge" purge
 check "nothing is left" nothing_left
 echo "1..$number"

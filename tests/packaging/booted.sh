@@ -1,0 +1,85 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# prcbd under systemd, inside the clean root that clean-root.sh booted: the socket starts it, its
+# sandbox holds and lets it work, it comes back when it is killed, and a purge while it runs takes
+# everything away. Writes "ok" and "not ok" lines, without numbers.
+
+check() { # NAME COMMAND...
+    name=$1
+    shift
+    if out=$("$@" 2>&1); then
+        echo "ok - $name"
+    else
+        echo "not ok - $name"
+        printf '%s\n' "$out" | tail -n 25 | sed 's/^/# /'
+    fi
+}
+
+state_is() { # STATE UNIT
+    systemctl is-active "$2" | grep -x "$1"
+}
+
+waits_for() { # COMMAND...: for ten seconds
+    for _ in $(seq 100); do
+        if "$@" >/dev/null 2>&1; then
+            return 0
+        fi
+        sleep 0.1
+    done
+    "$@"
+}
+
+main_pid() {
+    systemctl show -P MainPID prcbd.service
+}
+
+serves_nobody() {
+    setpriv --reuid=nobody --regid=nogroup --clear-groups prcb stat -j -- true |
+        grep '"tier": *"daemon"' || {
+        journalctl --no-pager -n 20 -u prcbd.service
+        return 1
+    }
+}
+
+# What the kernel says of it: its user, CAP_PERFMON (38) and CAP_BPF (39) and no other, nothing
+# that a program it starts could gain, a filter of system calls.
+confined() {
+    status=/proc/$(main_pid)/status
+    uid=$(id -u prcbd)
+    cat "$status"
+    grep -q "^Uid:.$uid.$uid.$uid.$uid$" "$status" &&
+        grep -q '^CapEff:.000000c000000000$' "$status" &&
+        grep -q '^CapPrm:.000000c000000000$' "$status" &&
+        grep -q '^NoNewPrivs:.1$' "$status" && grep -q '^Seccomp:.2$' "$status"
+}
+
+killed_it_comes_back() {
+    before=$(main_pid)
+    [ "$before" -gt 1 ] && kill -KILL "$before" || return 1
+    waits_for serves_nobody && [ "$(main_pid)" != "$before" ]
+}
+
+reloads() {
+    before=$(main_pid)
+    systemctl reload prcbd.service && serves_nobody && [ "$(main_pid)" = "$before" ]
+}
+
+purged_while_it_runs() {
+    export DEBIAN_FRONTEND=noninteractive
+    pid=$(main_pid)
+    apt-get -qq purge -y prcbd || return 1
+    ls -la /sys/fs/bpf /run/prcb
+    [ ! -e "/proc/$pid" ] && [ ! -e /run/prcb ] && [ ! -e /sys/fs/bpf/prcbd ] &&
+        ! getent passwd prcbd
+}
+
+check "its socket is there from the start" state_is active prcbd.socket
+check "the daemon is not" state_is inactive prcbd.service
+check "a client starts it" serves_nobody
+check "it runs" state_is active prcbd.service
+check "it is confined" confined
+check "it reloads" reloads
+check "killed, it comes back" killed_it_comes_back
+check "it is confined again" confined
+check "a purge ends it and leaves nothing" purged_while_it_runs
