@@ -215,6 +215,7 @@ int cpu_samples_open(const struct cli_command *command, const struct cpu_choice 
     if (prcb_processors_open(&opts, &s.view, &err))
         return cli_error(command, "%s", err.text);
     s.count = prcb_processors_count(s.view);
+    s.recorded = choice->root != NULL;
     status = first_look(command, choice, &s);
     if (status == CLI_OK)
         *ret = s;

@@ -45,6 +45,7 @@ enum cpu_since { CPU_SINCE_MARK, CPU_SINCE_START };
 struct cpu_samples {
     struct prcb_processors *view;
     uint32_t count; /* possible processors */
+    bool recorded;  /* another machine than this */
     bool *chosen;
     struct prcb_processor *start, *mark, *now; /* count of each */
     uint64_t start_ns, mark_ns, now_ns;        /* CLOCK_MONOTONIC of the looks */

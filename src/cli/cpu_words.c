@@ -102,9 +102,10 @@ void cpu_notes_write(FILE *out, const char *prefix, const struct cpu_samples *sa
     enum prcb_tier tier = prcb_processors_tier(samples->view);
     const char *reason = prcb_processors_tier_reason(samples->view);
 
+    if (!reason)
+        reason = samples->recorded ? "a recorded machine" : "asked for";
     if (tier != PRCB_TIER_BPF)
-        fprintf(out, "%s%s tier%s%s\n", prefix, prcb_tier_name(tier),
-                reason ? ": " : " (asked for)", reason ? reason : "");
+        fprintf(out, "%s%s tier: %s\n", prefix, prcb_tier_name(tier), reason);
     write_absent(out, prefix, samples, wanted);
     write_missed(out, prefix, samples);
 }

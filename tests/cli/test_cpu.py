@@ -116,6 +116,7 @@ class Recorded(Case):
         self.assertIn("8 processors, 3 online", title)
         self.assertIn("perf tier", title)
         self.assertIn("10 ms", title)
+        self.assertIn("\nperf tier: a recorded machine\n", text)
         # user and nice, system, softirq, irq, steal, idle and iowait of 100 ticks; 3 seconds in all
         self.assertEqual(rows(text, "0")[0][1:7], ["35.00", "15.00", "6.00", "4.00", "10.00",
                                                    "30.00"])
@@ -237,6 +238,38 @@ class Recorded(Case):
         self.assertEqual(sum(line["processors"][0]["interrupts"] for line in lines), 2468)
         self.assertEqual(sum(line["processors"][0]["idle_states"][2]["entries"] for line in lines),
                          14)
+
+    def test_files_that_the_kernel_did_not_write(self):
+        machine = self.machine()
+        args = ("--root", machine.folder, "0.01", "1")
+        for name, text in [("proc/stat", "cpu  1 2 3 4\ncpu0 1 x 3 4\n"), ("proc/stat", "cpu0 1"),
+                           ("proc/stat", "cpu0 1 2 3 99999999999999999999\n"),
+                           ("sys/devices/system/cpu/possible", "0-99999999\n")]:
+            with self.subTest(name=name, text=text):
+                machine.write()
+                machine.put(name, text)
+                self.assert_fails(cpu(*args), 1, "cpu", name)
+                self.assert_fails(cpu("--nt", *args), 1, "cpu", name)
+        # what one processor does not tell is absent, the rest stands
+        machine.write()
+        machine.put("sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", "<unknown>\n")
+        rows = document(*args[:3])["processors"]
+        self.assertEqual([row["mhz"] for row in rows], [None, 2400, 2400, 2400])
+        self.assertEqual(rows[0]["max_mhz"], 3600)
+
+    def test_files_that_go_bad_meanwhile(self):
+        machine = self.machine()
+        machine.write()
+        process = start("cpu", "--root", machine.folder, "--ndjson", "0.02")
+        try:
+            self.assertEqual(json.loads(process.stdout.readline())["tier"], "perf")
+            machine.put("proc/stat", "cpu0 nonsense\n")
+            _, err = process.communicate(timeout=TIMEOUT)
+        finally:
+            process.kill()
+            process.wait()
+        self.assertEqual(process.returncode, 1)
+        self.assertRegex(err, r"^prcb cpu: proc/stat: .+\n$")
 
     def test_no_such_tree(self):
         self.assert_fails(cpu("--root", "/nonexistent", "0.1", "1"), 1, "cpu", "nonexistent")

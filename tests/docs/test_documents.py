@@ -123,6 +123,17 @@ class Daemon(unittest.TestCase):
             self.assertRegex(tests, rf"\b{name}\b")
 
 
+class Processors(unittest.TestCase):
+    def test_every_figure_is_defined(self):
+        page = read("docs/processors.md")
+        names = set(re.findall(r'(?m)^    \{"(\w+)", PRCB_CPU', read("src/cli/cpu_columns.c")))
+        names |= set(re.findall(r'(?m)^    \{(?:"[^"]+"|NULL), "(\w+)", \w+, power_\w+\}',
+                                read("src/cli/cmd_power.c")))
+        self.assertGreater(len(names), 20)
+        for name in sorted(names):
+            self.assertIn(name, page)
+
+
 class Figures(unittest.TestCase):
     page = read("docs/figures.md")
 
@@ -153,7 +164,8 @@ class Entrances(unittest.TestCase):
                                check=True).stdout
         known = set(re.findall(r"(?m)^  ([a-z]+) ", usage))
         self.assertIn("check", known)
-        for name in ("README.md", "HACKING.md", "ARCHITECTURE.md", "docs/figures.md"):
+        for name in ("README.md", "HACKING.md", "ARCHITECTURE.md", "docs/figures.md",
+                     "docs/processors.md"):
             for used in re.findall(r"\./dev ([a-z]+)", read(name)):
                 self.assertIn(used, known, name)
 
@@ -164,7 +176,8 @@ class Entrances(unittest.TestCase):
         self.assertIn("usage:", result.stderr)
 
     def test_files_named_in_documents_exist(self):
-        for name in ("README.md", "HACKING.md", "ARCHITECTURE.md", "docs/figures.md"):
+        for name in ("README.md", "HACKING.md", "ARCHITECTURE.md", "docs/figures.md",
+                     "docs/processors.md"):
             text = re.sub(r"```.*?```", "", read(name), flags=re.S)
             for path in re.findall(r"`((?:src|include|tests|docs|man|examples|bench|completion)"
                                    r"/[\w./-]*)`", text):
