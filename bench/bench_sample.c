@@ -386,10 +386,12 @@ int main(int argc, char **argv)
            "%-40s %6s %11s %11s %9s\n",
            ROUNDS, (int)(WINDOW_NS / 1000000), PEER_ROUNDS, "", "Hz", "a sample", "missing",
            "lost");
+    fflush(stdout); /* before forks */
     for (size_t i = 0; i < 2; i++)
         bench_samples(rates[i], peers);
     printf(
         "\ncontext switches, two threads on one processor through pipes: ns added per switch\n\n");
+    fflush(stdout);
     pthread_barrier_init(&gate, NULL, 2);
     if (pipe(there) || pipe(back) || pthread_create(&thread, NULL, partner, NULL))
         return 1;
