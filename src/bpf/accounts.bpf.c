@@ -621,17 +621,19 @@ static __always_inline void count_untracked(struct prcb_head_block *head)
 
 /* ---- threads that exist already ---- */
 
-/* What an existing thread is doing, as far as can be seen from outside. Not inlined:
- * it is called often. */
-static __noinline __u32 guess_of(struct task_struct *task)
+/* What an existing thread is doing, as far as can be seen from outside. leaving: one that
+ * is on a processor, but not to run on, is taken to have left. Not inlined: it is called
+ * often. */
+static __noinline __u32 guess_of(struct task_struct *task, bool leaving)
 {
     __u32 state = task->__state;
     __s32 last = -1;
     __u8 cause;
 
-    if (task->on_cpu)
+    leaving = leaving && task->on_cpu && state != TASK_RUNNING_;
+    if (task->on_cpu && !leaving)
         return PRCB_STATE_RUNNING;
-    if (state == TASK_RUNNING_ || task_queued(task))
+    if (state == TASK_RUNNING_ || (!leaving && task_queued(task)))
         cause = PRCB_CAUSE_PREEMPTED;
     else
         cause = classify(task, task, state, PRCB_CAUSE_NONE, &last);
@@ -660,7 +662,7 @@ static __always_inline bool guess_settles(struct prcb_account_block *account,
 {
     __u64 before = task->nvcsw + task->nivcsw;
 
-    *(volatile __u32 *)&account->guess = guess_of(task);
+    *(volatile __u32 *)&account->guess = guess_of(task, false);
     /* On a processor, but not to run on: its switch may be behind it already. */
     return task->nvcsw + task->nivcsw == before &&
            !(*(volatile int *)&task->on_cpu && *(volatile unsigned int *)&task->__state);
@@ -686,9 +688,13 @@ static __always_inline void guess_until_settled(struct prcb_account_block *accou
     }
     /* No loop, for the compiler may lay one out so that its head is fallen into from
      * below: 6.1 refuses that ("back-edge"). */
-    if (!guess_settles(account, task) && !guess_settles(account, task) &&
-        !guess_settles(account, task))
-        guess_settles(account, task);
+    if (guess_settles(account, task) || guess_settles(account, task) ||
+        guess_settles(account, task) || guess_settles(account, task))
+        return;
+    /* A virtual processor that was stopped in the middle of a switch stays there for long.
+     * If the switch's tracepoint is still to come, it writes the account whatever is
+     * guessed here; if it is past, the thread is off. */
+    *(volatile __u32 *)&account->guess = guess_of(task, true);
 }
 
 /* ---- which threads ---- */

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import unittest
 
@@ -156,6 +157,28 @@ class Figures(unittest.TestCase):
         for member in members + ["open.ns", "open.cause", "retries", "last_syscall"]:
             if member != "key":
                 self.assertTrue(f"`{member}`" in self.page, f"{member} is not defined")
+
+
+class Kernels(unittest.TestCase):
+    """docs/kernels.md against what tests/guest/check.sh runs in each guest."""
+
+    @unittest.skipUnless(shutil.which("dpkg"), "check.sh asks dpkg for this machine's architecture")
+    def test_table_says_what_is_run(self):
+        run = {arch: subprocess.run([os.path.join(ROOT, "tests/guest/check.sh"), arch, "--list"],
+                                    stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+               for arch in ("x86_64", "arm64")}
+        rows = [[cell.strip() for cell in line.strip("| \n").split(" | ")]
+                for line in read("docs/kernels.md").splitlines() if "| `test_" in line]
+        self.assertGreater(len(rows), 10)
+        for what, test, _, *guests in rows:
+            for arch, said in zip(run, guests):
+                with self.subTest(what=what, arch=arch):
+                    if said == "not run":
+                        self.assertNotIn(test.strip("`"), run[arch])
+                    else:
+                        self.assertIn(test.strip("`"), run[arch])
+        for test in ("test_bpf_laws", "test_bpf_causes", "test_seqcount"):
+            self.assertIn(f"`{test}`", [row[1] for row in rows])
 
 
 class Entrances(unittest.TestCase):

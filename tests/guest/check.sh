@@ -5,24 +5,19 @@
 # laws, causes, 32-bit tasks, storms, hotplug and the sequence count. Results: see guest.sh.
 # Exit status 77, with the reason as last line: what the guest is made of cannot be had.
 #
-#   check.sh ARCH
+#   check.sh ARCH          or, to print the tests' names: check.sh ARCH --list
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
 arch=$1
 work=$root/build-guest/$arch
-mkdir -p "$work"
 # shellcheck source=/dev/null
 source "$here/packages.sh"
 
-if ! (fetch_kernel && fetch_busybox && if [[ $arch != x86_64 ]]; then fetch_sysroot; fi); then
-    echo "kernel and libraries for $arch cannot be had from Debian's archive"
-    exit 77
-fi
 build=$(build_folder)
 tests=$build/tests
 
-options=(-t 300)
+options=(-t 400)
 commands=()
 add() { # PROGRAM [ARGUMENT]...
     commands+=(--- "$@")
@@ -46,6 +41,16 @@ if [[ $arch == arm64 ]]; then
         --- "$tests/nt/test_unit_nt_config" --- "$tests/nt/test_unit_nt_profiling" bpf)
 fi
 
+if [[ ${2:-} == --list ]]; then
+    printf '%s\n' "${commands[@]}" "${counting[@]}" | sed -n "s|^$tests/.*/||p"
+    exit
+fi
+
+mkdir -p "$work"
+if ! (fetch_kernel && fetch_busybox && if [[ $arch != x86_64 ]]; then fetch_sysroot; fi); then
+    echo "kernel and libraries for $arch cannot be had from Debian's archive"
+    exit 77
+fi
 targets=(src/bpf/accounts.bpf.o)
 for word in "${commands[@]}" "${counting[@]}"; do
     if [[ $word == "$build"/* ]]; then
@@ -71,7 +76,7 @@ if ((${#counting[@]})); then
     ln -sfn ../vmlinuz "$work/counters/vmlinuz"
     ln -sfn ../busybox "$work/counters/busybox"
     ln -sfn ../sysroot "$work/counters/sysroot"
-    "$here/guest.sh" -i -t 300 -b "$work/counters" "$arch" -- "${counting[@]}" \
+    "$here/guest.sh" -i -t 400 -b "$work/counters" "$arch" -- "${counting[@]}" \
         >"$work/counters/output" 2>&1 &
 fi
 "$here/guest.sh" "${options[@]}" "$arch" -- "${commands[@]}" || status=$?
