@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #define NS_PER_S 1000000000.0
-#define WIDTH    10
+#define WIDTH    10 /* of a rate */
 
 enum kind { SHARE, RATE, NUMBER, PERMILLE };
 
@@ -132,6 +132,12 @@ static bool shown(const struct table *t, const struct figure *figure)
     return !figure->optional || t->any & figure->member;
 }
 
+/* "100.00", millions in a second with a fraction, "10000". */
+static int width(const struct figure *figure)
+{
+    return figure->kind == SHARE ? 8 : figure->kind == RATE ? WIDTH : 7;
+}
+
 static void write_cell(const struct table *t, const struct figure *figure,
                        const struct prcb_processor *p, uint64_t wall_ns)
 {
@@ -148,12 +154,12 @@ static void write_cell(const struct table *t, const struct figure *figure,
         snprintf(cell, sizeof(cell), "%" PRIu64, value);
     else if (figure->kind == PERMILLE)
         snprintf(cell, sizeof(cell), "%.1f", (double)value / 10.0);
-    fprintf(t->out, "%*s", WIDTH, cell);
+    fprintf(t->out, "%*s", width(figure), cell);
 }
 
 static void write_label(const struct table *t, const char *label)
 {
-    fprintf(t->out, "%-8s  %7s", t->time, label);
+    fprintf(t->out, "%-8s %6s", t->time, label);
 }
 
 static void write_figures(const struct table *t, const char *label, const struct prcb_processor *p)
@@ -240,7 +246,7 @@ static void write_main(const struct table *t)
     write_label(t, "CPU");
     for (size_t i = 0; i < FIGURES; i++) {
         if (shown(t, &figures[i]))
-            fprintf(t->out, "%*s", WIDTH, figures[i].title);
+            fprintf(t->out, "%*s", width(&figures[i]), figures[i].title);
     }
     fputc('\n', t->out);
     write_figures(t, "all", &t->total);
