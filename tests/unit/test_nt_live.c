@@ -458,6 +458,7 @@ static void test_recorded_distribution(void **state)
     assert_int_equal(query(0x64, head, sizeof(head), &length), STATUS_SUCCESS);
     at = head[1 + 3] / 4; /* the last processor's */
     assert_int_equal(head[0], 4);
+    assert_int_equal(head[1], 24); /* behind the offsets, to a multiple of 8 */
     assert_int_equal(head[at], 3);
     assert_int_equal(head[at + 1], 2);
     memcpy(before, &head[at + 2], sizeof(before));
