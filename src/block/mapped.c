@@ -27,6 +27,14 @@ static uint64_t make_key(uint32_t slot, uint32_t generation)
     return (uint64_t)generation << 32 | slot;
 }
 
+/* One that was given up by a thread that lives has no generation any more, and is free a
+ * moment later. */
+static bool in_use(const struct prcb_account_block *block)
+{
+    return __atomic_load_n(&block->state, __ATOMIC_RELAXED) != PRCB_STATE_FREE &&
+           __atomic_load_n(&block->generation, __ATOMIC_RELAXED);
+}
+
 int64_t mapped_clock_offset(const struct mapped *m)
 {
     return __atomic_load_n(&m->clock->clock_offset, __ATOMIC_RELAXED);
@@ -57,7 +65,7 @@ int mapped_thread_open(struct prcb *p, struct prcb_thread *t, struct prcb_error 
         struct prcb_account_block copy;
         uint32_t retries = 0, state = __atomic_load_n(&block->state, __ATOMIC_RELAXED);
 
-        if (state == PRCB_STATE_FREE || state == PRCB_STATE_EXITED ||
+        if (state == PRCB_STATE_EXITED || !in_use(block) ||
             __atomic_load_n(&block->tid, __ATOMIC_RELAXED) != (uint32_t)t->tid)
             continue;
         if (account_copy(block, sizeof(copy), &copy, &retries))
@@ -208,13 +216,13 @@ int mapped_walk(struct prcb *p, prcb_walk_fn fn, void *ctx, struct prcb_error *e
         uint64_t interrupted;
         int result;
 
-        if (__atomic_load_n(&block->state, __ATOMIC_RELAXED) == PRCB_STATE_FREE)
+        if (!in_use(block))
             continue;
         result = copy_account(m, block, sizeof(copy), &copy, &interrupted, &record.retries);
         if (result)
             return prcb_fail(err, result, "account %u stayed inconsistent: its writer is stuck",
                              slot);
-        if (copy.state == PRCB_STATE_FREE)
+        if (copy.state == PRCB_STATE_FREE || !copy.generation)
             continue;
         account_convert(&copy, copy.state == PRCB_STATE_EXITED ? copy.stamp : writer_now(p, &clock),
                         m->head->features, rate, &record);
@@ -243,7 +251,7 @@ void mapped_status(struct prcb *p, struct prcb_status *ret)
         uint32_t retries = 0;
         uint64_t kernel;
 
-        if (__atomic_load_n(&mapped_block(m, slot)->state, __ATOMIC_RELAXED) == PRCB_STATE_FREE ||
+        if (!in_use(mapped_block(m, slot)) ||
             account_copy(mapped_block(m, slot), sizeof(copy), &copy, &retries))
             continue;
         ret->threads++;

@@ -216,6 +216,7 @@ static int do_scope(const struct request *r, struct prcb_error *err)
         reply.count = scope->moved;
         __atomic_store_n(&scope->client, r->conn->session->number, __ATOMIC_RELEASE);
     }
+    kernel_count_scopes(r->server->kernel);
     answer(r, &reply, sizeof(reply));
     return 0;
 }

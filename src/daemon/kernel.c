@@ -389,14 +389,21 @@ static int load_fresh(struct kernel *k, const struct kernel *old, struct prcb_er
 }
 
 /* Marks every session as ended, by the programs that stand there, whose own build knows
- * where the mark is. */
+ * where the mark is; and takes its map away from them, for they are detached a while after
+ * their pins are gone. */
 static void tell_readers(struct kernel *k)
 {
+    bool known = k->records && origin_of(k)->layout == LAYOUT;
+
     for (uint32_t i = 1; i < PRCB_CLIENT_COUNT; i++) {
         struct prcb_bpf_give_back asked = {.client = i};
+        uint32_t id;
         int ignored;
 
+        if ((known && !k->records[i].used) || bpf_map_lookup_elem(k->maps[MAP_CLIENTS], &i, &id))
+            continue;
         bpf_run_program(k->programs[RUN_END_CLIENT], &asked, sizeof(asked), &ignored);
+        bpf_map_delete_elem(k->maps[MAP_CLIENTS], &i);
     }
 }
 
@@ -523,7 +530,7 @@ int kernel_cleanup(const char *directory, struct prcb_error *err)
     if (k.directory < 0)
         return k.directory;
     if (!open_pins(&k))
-        tell_readers(&k);
+        map_all(&k, NULL);
     remove_everything(&k);
     kernel_close(&k);
     rmdir(directory);
@@ -618,6 +625,7 @@ int kernel_clients_end(struct kernel *k, const uint32_t *numbers, uint32_t count
         }
         bpf_run_program(k->programs[RUN_END_CLIENT], &asked, sizeof(asked), &ignored);
     }
+    kernel_count_scopes(k);
     result = take_out(k, numbers, count);
     if (result)
         return result;
@@ -704,6 +712,15 @@ int kernel_free_exited(struct kernel *k, uint32_t client, uint32_t accounts, uin
     }
     *ret = released;
     return 0;
+}
+
+void kernel_count_scopes(struct kernel *k)
+{
+    uint32_t count = 0;
+
+    for (int i = 0; i < PRCB_CLIENT_SCOPES; i++)
+        count += k->bss->scopes[i].client != 0;
+    k->bss->scoped = count;
 }
 
 struct prcb_bpf_client_scope *kernel_scope(struct kernel *k, uint32_t client)

@@ -93,10 +93,12 @@ int kernel_free(struct kernel *k, uint32_t client, uint32_t slot);
 /* Those whose threads have ended. *ret: how many. */
 int kernel_free_exited(struct kernel *k, uint32_t client, uint32_t accounts, uint64_t *ret);
 
-/* A client's scope; NULL: it has none and none is free. */
+/* A client's scope; NULL: it has none and none is free. After one was changed they are
+ * counted, for the programs look at them only if there are any. */
 struct prcb_bpf_client_scope *kernel_scope(struct kernel *k, uint32_t client);
 /* How many others have one: of this user's, and *ret of all. */
 uint32_t kernel_scopes_used(const struct kernel *k, uint32_t client, uint32_t uid, uint32_t *ret);
+void kernel_count_scopes(struct kernel *k);
 
 /* Tests count the steps of the start, and kill it at one: -1 for none. */
 extern int kernel_die_at_step;

@@ -1,0 +1,795 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The daemon tier as users have it: what they get, what they are refused, and what goes on
+ * when the daemon does not.
+ */
+#include <errno.h>
+#include <grp.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon.h"
+
+/* In a child: says what is wrong and ends it with the line's number. */
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            printf("    line %d: not so: %s (%s)\n", __LINE__, #condition, err.text);              \
+            fflush(stdout);                                                                        \
+            _exit(1);                                                                              \
+        }                                                                                          \
+    } while (0)
+
+static void burn(uint64_t ns)
+{
+    uint64_t end = own_run() + ns;
+
+    while (own_run() < end)
+        ;
+}
+
+static void block_and_burn(int times)
+{
+    for (int i = 0; i < times; i++) {
+        sleep_ns(200000);
+        burn(100000);
+    }
+}
+
+static struct prcb_account read_account(struct prcb_thread *t)
+{
+    struct prcb_account a = {.size = sizeof(a)};
+    struct prcb_error err = {0};
+
+    CHECK(!prcb_read(t, &a));
+    return a;
+}
+
+/* ---- one's own threads ---- */
+
+static int profile_myself(void *unused)
+{
+    struct prcb_error err = {0};
+    struct prcb_account before, after;
+    struct prcb_thread *t;
+    uint64_t switches, run, voluntary, all;
+    struct prcb *p;
+
+    become(NOBODY);
+    p = daemon_session(64, &err);
+    CHECK(p);
+    CHECK(prcb_session_tier(p) == PRCB_TIER_DAEMON);
+    CHECK(!prcb_thread_open_self(p, &t, &err));
+    before = read_account(t);
+    switches = own_switches();
+    run = own_run();
+    block_and_burn(50);
+    /* Nothing of ours switches between these but by force: then they are taken again. */
+    for (int i = 0; i < 100; i++) {
+        all = own_switches();
+        after = read_account(t);
+        if (all == own_switches())
+            break;
+    }
+    CHECK(laws_hold(&before) && laws_hold(&after));
+    CHECK(after.switches - before.switches == all - switches);
+    CHECK(kernel_switches(getpid(), gettid(), &voluntary, NULL));
+    CHECK(after.waits[PRCB_CAUSE_SLEEP].count - before.waits[PRCB_CAUSE_SLEEP].count == 50);
+    CHECK(after.waits[PRCB_CAUSE_SLEEP].ns - before.waits[PRCB_CAUSE_SLEEP].ns >= 50 * 200000);
+    /* The kernel's clock of the thread and the stamps are read at different moments. */
+    run = own_run() - run;
+    CHECK(after.run_ns - before.run_ns <= run + 1000000);
+    CHECK(after.run_ns - before.run_ns >= 50 * 100000 * 9 / 10);
+    CHECK(after.present & PRCB_HAS_WAITS && after.tier == PRCB_TIER_DAEMON);
+    CHECK(after.tid == gettid() && after.pid == getpid() && !(after.flags & PRCB_ACCOUNT_ORPHAN));
+    prcb_thread_close(t);
+    prcb_close(p);
+    return 0;
+}
+
+static void own_threads_in_full(void **state)
+{
+    daemon_shared();
+    assert_int_equal(child_wait(child_start(profile_myself, NULL)), 0);
+}
+
+static int follow_children(void *unused)
+{
+    char sh[] = "sh", c[] = "-c", script[] = "for i in 1 2 3 4 5; do /bin/true; done; sleep 0.01";
+    char *const argv[] = {sh, c, script, NULL};
+    struct prcb_error err = {0};
+    struct prcb_account *all;
+    size_t count;
+    struct prcb *p;
+    pid_t child;
+    int status;
+
+    become(NOBODY);
+    p = daemon_session(64, &err);
+    CHECK(p);
+    CHECK(!prcb_spawn(p, argv, PRCB_FOLLOW_ALL, &child, &err));
+    CHECK(waitpid(child, &status, 0) == child && !status);
+    all = all_accounts(p, &count);
+    CHECK(count == 7); /* the shell, five times true, sleep */
+    for (size_t i = 0; i < count; i++) {
+        CHECK(laws_hold(&all[i]));
+        CHECK(all[i].flags & PRCB_ACCOUNT_EXITED);
+    }
+    CHECK(prcb_release_exited(p, &err) == 7);
+    all_accounts(p, &count);
+    CHECK(!count);
+    return 0;
+}
+
+static void children_are_followed(void **state)
+{
+    daemon_shared();
+    assert_int_equal(child_wait(child_start(follow_children, NULL)), 0);
+}
+
+/* ---- others' threads ---- */
+
+struct target {
+    uint32_t ready;
+    uint32_t uid, gid;
+    bool hidden;
+};
+
+static int be_target(void *arg)
+{
+    struct target *target = arg;
+
+    if (setresgid(target->gid, target->gid, target->gid))
+        return 1;
+    if (setresuid(target->uid, target->uid, target->uid))
+        return 1;
+    prctl(PR_SET_DUMPABLE, !target->hidden);
+    gate_set(&target->ready, 1);
+    for (;;)
+        pause();
+}
+
+struct attempt {
+    uint32_t uid;
+    pid_t pid;
+    int expected;
+};
+
+static int try_to_profile(void *arg)
+{
+    const struct attempt *attempt = arg;
+    struct prcb_error err = {0};
+    struct prcb *p;
+    size_t count;
+    int result;
+
+    become(attempt->uid);
+    p = daemon_session(16, &err);
+    CHECK(p);
+    result = prcb_profile_process(p, attempt->pid, PRCB_FOLLOW_ALL, &err);
+    printf("    user %u, process %d: %s\n", attempt->uid, (int)attempt->pid,
+           result ? err.text : "allowed");
+    CHECK(result == attempt->expected);
+    all_accounts(p, &count);
+    CHECK(count == (result ? 0 : 1));
+    return 0;
+}
+
+static int attempt(uint32_t uid, pid_t pid, int expected)
+{
+    struct attempt a = {uid, pid, expected};
+
+    return child_wait(child_start(try_to_profile, &a));
+}
+
+static pid_t target_start(struct target *target, uint32_t uid, uint32_t gid, bool hidden)
+{
+    pid_t pid;
+
+    *target = (struct target){.uid = uid, .gid = gid, .hidden = hidden};
+    pid = child_start(be_target, target);
+    gate_wait_while(&target->ready, 0);
+    return pid;
+}
+
+static void others_are_refused(void **state)
+{
+    struct target *targets = shared_memory(4 * sizeof(*targets));
+    pid_t own, other, hidden, group;
+
+    daemon_shared();
+    own = target_start(&targets[0], NOBODY, NOBODY, false);
+    other = target_start(&targets[1], SOMEONE, SOMEONE, false);
+    hidden = target_start(&targets[2], NOBODY, NOBODY, true);
+    group = target_start(&targets[3], NOBODY, SOMEONE, false);
+    assert_int_equal(attempt(NOBODY, own, 0), 0);
+    assert_int_equal(attempt(NOBODY, other, -EPERM), 0);
+    assert_int_equal(attempt(SOMEONE, own, -EPERM), 0);
+    assert_int_equal(attempt(SOMEONE, other, 0), 0);
+    assert_int_equal(attempt(NOBODY, hidden, -EPERM), 0); /* as after a set-user-id exec */
+    assert_int_equal(attempt(NOBODY, group, -EPERM), 0);
+    assert_int_equal(attempt(NOBODY, getpid(), -EPERM), 0); /* root's */
+    assert_int_equal(attempt(NOBODY, 999999999, -ESRCH), 0);
+}
+
+static int try_all(void *arg)
+{
+    struct prcb_error err = {0};
+    struct prcb *p;
+
+    become(NOBODY);
+    p = daemon_session(16, &err);
+    CHECK(p);
+    CHECK(prcb_profile_all(p, &err) == -EPERM);
+    CHECK(strstr(err.text, "profile_all"));
+    return 0;
+}
+
+static int try_all_in_group(void *arg)
+{
+    const gid_t root = 0; /* a supplementary one */
+    struct prcb_error err = {0};
+    struct target *target = arg;
+    struct prcb *p;
+
+    if (setgroups(1, &root) || setresgid(SOMEONE, SOMEONE, SOMEONE) ||
+        setresuid(SOMEONE, SOMEONE, SOMEONE))
+        return 2;
+    p = daemon_session(16, &err);
+    CHECK(p);
+    CHECK(!prcb_profile_process(p, (pid_t)target->uid, 0, &err));
+    return 0;
+}
+
+static void the_group_may_profile_all(void **state)
+{
+    struct target *target = shared_memory(sizeof(*target));
+    pid_t pid;
+
+    daemon_start("profile_all = group root\n");
+    assert_int_equal(child_wait(child_start(try_all, NULL)), 0);
+    pid = target_start(target, NOBODY, NOBODY, false);
+    target->uid = (uint32_t)pid;
+    assert_int_equal(child_wait(child_start(try_all_in_group, target)), 0);
+}
+
+/* A set-user-id copy of sleep, started by one who is profiled. */
+static int exec_set_user_id(void *arg)
+{
+    char seconds[] = "100";
+    char *const argv[] = {arg, seconds, NULL};
+    struct prcb_error err = {0};
+    struct prcb_account first, later;
+    struct prcb *p;
+    struct stat st;
+    pid_t child;
+    char path[64];
+
+    become(NOBODY);
+    p = daemon_session(16, &err);
+    CHECK(p);
+    CHECK(!prcb_spawn(p, argv, PRCB_FOLLOW_ALL, &child, &err));
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)child);
+    CHECK(!stat(path, &st) && st.st_uid == 0); /* it is root's now */
+    CHECK(wait_for(kernel_state(child, child) == 'S'));
+    CHECK(find_account(p, child, &first));
+    CHECK(first.flags & PRCB_ACCOUNT_EXITED && laws_hold(&first));
+    sleep_ns(20000000);
+    CHECK(find_account(p, child, &later));
+    CHECK(!memcmp(&first, &later, sizeof(first)));
+    CHECK(prcb_profile_process(p, child, 0, &err) == -EPERM);
+    kill(child, SIGKILL); /* not ours to kill: the session's end does */
+    return 0;
+}
+
+static void set_user_id_programs_are_not_seen(void **state)
+{
+    char program[] = "/tmp/prcbd-suid-XXXXXX", command[128];
+    int fd = mkstemp(program), result;
+
+    assert_true(fd >= 0);
+    close(fd);
+    snprintf(command, sizeof(command), "cp /bin/sleep %s && chmod 4755 %s", program, program);
+    assert_int_equal(system(command), 0);
+    daemon_shared();
+    result = child_wait(child_start(exec_set_user_id, program));
+    snprintf(command, sizeof(command), "fuser -k %s >/dev/null 2>&1", program);
+    if (system(command))
+        printf("    nothing left to kill\n");
+    unlink(program);
+    assert_int_equal(result, 0);
+}
+
+/* ---- more than one client ---- */
+
+static int two_clients(void *unused)
+{
+    struct prcb_error err = {0};
+    struct prcb_thread *first, *second;
+    struct prcb_account a, b, a2, b2;
+    struct prcb *p, *q;
+
+    become(NOBODY);
+    p = daemon_session(16, &err);
+    q = daemon_session(32, &err);
+    CHECK(p && q);
+    CHECK(!prcb_thread_open_self(p, &first, &err));
+    block_and_burn(20);
+    CHECK(!prcb_thread_open_self(q, &second, &err));
+    a = read_account(first);
+    b = read_account(second);
+    block_and_burn(30);
+    a2 = read_account(first);
+    b2 = read_account(second);
+    CHECK(laws_hold(&a) && laws_hold(&b) && laws_hold(&a2) && laws_hold(&b2));
+    /* Each from its own start. */
+    CHECK(a.waits[PRCB_CAUSE_SLEEP].count == 20 && b.waits[PRCB_CAUSE_SLEEP].count == 0);
+    CHECK(a2.waits[PRCB_CAUSE_SLEEP].count == 50 && b2.waits[PRCB_CAUSE_SLEEP].count == 30);
+    CHECK(b.wall_ns < a.wall_ns && b.switches < a.switches);
+    /* The stretches between are the same ones, to the nanosecond. */
+    CHECK(a2.waits[PRCB_CAUSE_SLEEP].ns - a.waits[PRCB_CAUSE_SLEEP].ns ==
+          b2.waits[PRCB_CAUSE_SLEEP].ns - b.waits[PRCB_CAUSE_SLEEP].ns);
+    prcb_thread_close(first);
+    prcb_close(p);
+    block_and_burn(5);
+    b = read_account(second);
+    CHECK(laws_hold(&b) && b.waits[PRCB_CAUSE_SLEEP].count == 35);
+    return 0;
+}
+
+static void two_clients_of_one_thread(void **state)
+{
+    daemon_shared();
+    assert_int_equal(child_wait(child_start(two_clients, NULL)), 0);
+}
+
+static int four_clients(void *unused)
+{
+    struct prcb_error err = {0};
+    struct prcb *all[4];
+
+    become(NOBODY);
+    for (int i = 0; i < 4; i++) {
+        all[i] = daemon_session(16, &err);
+        CHECK(all[i]);
+        CHECK(prcb_profile_thread(all[i], gettid(), 0, &err) == (i < 3 ? 0 : -EBUSY));
+    }
+    prcb_close(all[1]);
+    /* The end of a session is worked off a moment later. */
+    CHECK(wait_for(!prcb_profile_thread(all[3], gettid(), 0, &err)));
+    return 0;
+}
+
+/* There is a fourth place, for who may profile all. */
+static void a_fourth_client_is_refused(void **state)
+{
+    daemon_shared();
+    assert_int_equal(child_wait(child_start(four_clients, NULL)), 0);
+}
+
+/* ---- limits ---- */
+
+static int run_into_limits(void *unused)
+{
+    struct prcb_error err = {0};
+    struct prcb *p, *q;
+
+    become(NOBODY);
+    CHECK(!daemon_session(101, &err) && err.code == -EDQUOT);
+    CHECK(strstr(err.text, "accounts_per_client_max"));
+    p = daemon_session(0, &err);
+    CHECK(p);
+    q = daemon_session(90, &err);
+    CHECK(q);
+    CHECK(!daemon_session(1, &err) && err.code == -EDQUOT);
+    CHECK(strstr(err.text, "sessions_per_user"));
+    prcb_close(q);
+    CHECK(wait_for((q = daemon_session(100, &err)) || strstr(err.text, "accounts_per_user")));
+    CHECK(!q); /* 10 + 100 are more than 105 */
+    q = daemon_session(95, &err);
+    CHECK(q);
+    prcb_close(p);
+    prcb_close(q);
+    return 0;
+}
+
+static void *short_life(void *arg)
+{
+    sched_yield();
+    return NULL;
+}
+
+static int full_map(void *unused)
+{
+    struct prcb_error err = {0};
+    struct prcb_status status = {.size = sizeof(status)};
+    struct prcb *p;
+    pthread_t threads[2];
+
+    become(SOMEONE);
+    p = daemon_session(1, &err);
+    CHECK(p);
+    CHECK(!prcb_profile_thread(p, gettid(), PRCB_FOLLOW_ALL, &err));
+    for (int i = 0; i < 2; i++) {
+        CHECK(!pthread_create(&threads[i], NULL, short_life, NULL));
+        pthread_join(threads[i], NULL);
+    }
+    CHECK(!prcb_session_status(p, &status));
+    CHECK(status.threads == 1 && status.max_threads == 1 && status.untracked_threads == 2);
+    return 0;
+}
+
+static void limits_are_kept(void **state)
+{
+    daemon_start("accounts_per_client = 10\naccounts_per_client_max = 100\n"
+                 "accounts_per_user = 105\nsessions_per_user = 2\nmax_accounts_total = 1000\n");
+    assert_int_equal(child_wait(child_start(run_into_limits, NULL)), 0);
+    assert_int_equal(child_wait(child_start(full_map, NULL)), 0);
+}
+
+static int release_and_reuse(void *unused)
+{
+    struct prcb_error err = {0};
+    struct prcb_account a;
+    struct prcb_thread *t;
+    struct prcb *p;
+    int result;
+
+    become(NOBODY);
+    p = daemon_session(2, &err);
+    CHECK(p);
+    for (int i = 0; i < 20; i++) {
+        /* What was given back by a thread that lives is free a moment later. */
+        CHECK(wait_for(!prcb_profile_thread(p, gettid(), PRCB_FOLLOW_ALL, &err)));
+        CHECK(!prcb_thread_open(p, gettid(), &t, &err));
+        block_and_burn(1);
+        a = read_account(t);
+        CHECK(laws_hold(&a) && a.waits[PRCB_CAUSE_SLEEP].count == 1);
+        CHECK(!prcb_release(p, a.key, &err));
+        result = prcb_release(p, a.key, &err);
+        CHECK(result == -ESTALE);
+        CHECK(prcb_read(t, &a) == -ESTALE);
+        prcb_thread_close(t);
+    }
+    return 0;
+}
+
+static void released_accounts_are_used_again(void **state)
+{
+    daemon_shared();
+    assert_int_equal(child_wait(child_start(release_and_reuse, NULL)), 0);
+}
+
+/* ---- the daemon's end ---- */
+
+static void *read_on(void *arg)
+{
+    struct prcb_thread *t = arg;
+    struct prcb_account last = {.size = sizeof(last)}, now = {.size = sizeof(now)};
+    uint64_t reads = 0;
+    struct prcb_error err = {0};
+    int result;
+
+    while (!(result = prcb_read(t, &now)) || result == -EAGAIN) {
+        CHECK(laws_hold(&now));
+        CHECK(now.run_ns >= last.run_ns && now.wall_ns >= last.wall_ns &&
+              now.switches >= last.switches && now.wait_ns >= last.wait_ns);
+        CHECK(!(now.flags & PRCB_ACCOUNT_ORPHAN));
+        last = now;
+        reads++;
+        if (now.flags & PRCB_ACCOUNT_EXITED)
+            break;
+    }
+    printf("    %" PRIu64 " reads of the other thread\n", reads);
+    return reads && !result ? arg : NULL;
+}
+
+struct stage {
+    uint32_t word;
+};
+
+static uint32_t *end_word;
+
+static void *switch_on(void *arg)
+{
+    *(pid_t *)arg = gettid();
+    while (!gate_get(end_word))
+        block_and_burn(1);
+    return NULL;
+}
+
+/* Reads while the daemon is killed and started again; then goes on with it. */
+static int read_through_restart(void *arg)
+{
+    struct stage *stage = arg;
+    struct prcb_error err = {0};
+    struct prcb_account a, b;
+    struct prcb_thread *own, *other;
+    pthread_t reader, worker;
+    uint64_t switches, base;
+    struct prcb *p;
+    pid_t tid = 0;
+    void *good;
+
+    become(NOBODY);
+    p = daemon_session(64, &err);
+    CHECK(p);
+    CHECK(!prcb_thread_open_self(p, &own, &err));
+    a = read_account(own);
+    base = own_switches();
+    end_word = &stage[1].word;
+    CHECK(!pthread_create(&worker, NULL, switch_on, &tid));
+    CHECK(wait_for(__atomic_load_n(&tid, __ATOMIC_RELAXED)));
+    CHECK(!prcb_profile_thread(p, tid, 0, &err));
+    CHECK(!prcb_thread_open(p, tid, &other, &err));
+    CHECK(!pthread_create(&reader, NULL, read_on, other));
+    block_and_burn(10);
+    gate_set(&stage->word, 1); /* kill it */
+    gate_wait_while(&stage->word, 1);
+    block_and_burn(10);        /* nobody is there, the programs are */
+    gate_set(&stage->word, 3); /* start another */
+    gate_wait_while(&stage->word, 3);
+    block_and_burn(10);
+    gate_set(end_word, 1);
+    pthread_join(worker, NULL);
+    pthread_join(reader, &good);
+    CHECK(good);
+    for (int i = 0; i < 100; i++) {
+        switches = own_switches();
+        b = read_account(own);
+        if (switches == own_switches())
+            break;
+    }
+    CHECK(laws_hold(&b) && b.switches - a.switches == switches - base);
+    CHECK(b.waits[PRCB_CAUSE_SLEEP].count - a.waits[PRCB_CAUSE_SLEEP].count >= 30);
+    /* The session goes on: what is asked now reaches the new daemon. */
+    CHECK(!prcb_profile_process(p, getpid(), PRCB_FOLLOW_ALL, &err));
+    CHECK(prcb_release_exited(p, &err) == 1);
+    CHECK(!prcb_release(p, b.key, &err));
+    prcb_close(p);
+    return 0;
+}
+
+static void readers_survive_the_daemon(void **state)
+{
+    struct stage *stage = shared_memory(2 * sizeof(*stage));
+    pid_t child;
+
+    daemon_start("");
+    child = child_start(read_through_restart, stage);
+    gate_wait_while(&stage->word, 0);
+    daemon_kill();
+    gate_set(&stage->word, 2);
+    gate_wait_while(&stage->word, 2);
+    daemon_again();
+    gate_set(&stage->word, 4);
+    assert_int_equal(child_wait(child), 0);
+}
+
+static int outlive_everything(void *arg)
+{
+    struct stage *stage = arg;
+    struct prcb_error err = {0};
+    struct prcb_account a, b, c;
+    struct prcb_thread *own;
+    struct prcb *p;
+
+    become(NOBODY);
+    p = daemon_session(64, &err);
+    CHECK(p);
+    CHECK(!prcb_thread_open_self(p, &own, &err));
+    block_and_burn(3);
+    a = read_account(own);
+    gate_set(&stage->word, 1);
+    gate_wait_while(&stage->word, 1);
+    b = read_account(own);
+    CHECK(laws_hold(&b) && b.flags & PRCB_ACCOUNT_ORPHAN && b.switches >= a.switches);
+    block_and_burn(3);
+    c = read_account(own);
+    CHECK(c.switches == b.switches && c.run_ns == b.run_ns && c.wall_ns == b.wall_ns);
+    return 0;
+}
+
+static void cleaning_up_tells_readers(void **state)
+{
+    struct stage *stage = shared_memory(sizeof(*stage));
+    pid_t child;
+
+    daemon_start("");
+    child = child_start(outlive_everything, stage);
+    gate_wait_while(&stage->word, 0);
+    daemon_kill();
+    assert_int_equal(daemon_clean(), 0);
+    gate_set(&stage->word, 2);
+    assert_int_equal(child_wait(child), 0);
+}
+
+/* ---- many threads ---- */
+
+static int many_threads(void *unused)
+{
+    enum { ALL = 10000, ALIVE = 250 };
+    pthread_t threads[ALIVE];
+    struct prcb_error err = {0};
+    struct prcb_account *all;
+    struct prcb_status status = {.size = sizeof(status)};
+    pthread_attr_t small;
+    size_t count, ended = 0;
+    struct prcb *p;
+
+    become(NOBODY);
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, 65536);
+    p = daemon_session(ALL + 1, &err);
+    CHECK(p);
+    CHECK(!prcb_profile_process(p, getpid(), PRCB_FOLLOW_ALL, &err));
+    for (int done = 0; done < ALL; done += ALIVE) {
+        for (int i = 0; i < ALIVE; i++)
+            CHECK(!pthread_create(&threads[i], &small, short_life, NULL));
+        for (int i = 0; i < ALIVE; i++)
+            pthread_join(threads[i], NULL);
+    }
+    CHECK(!prcb_session_status(p, &status));
+    CHECK(status.threads == ALL + 1 && !status.untracked_threads);
+    /* A thread is joined before it has made its last switch. */
+    for (int i = 0; i < 1000 && ended < ALL; i++) {
+        all = all_accounts(p, &count);
+        ended = 0;
+        for (size_t j = 0; j < count; j++) {
+            CHECK(laws_hold(&all[j]));
+            ended += (all[j].flags & PRCB_ACCOUNT_EXITED) != 0;
+        }
+        CHECK(count == ALL + 1);
+    }
+    CHECK(ended == ALL);
+    CHECK(prcb_release_exited(p, &err) == ALL);
+    return 0;
+}
+
+static void ten_thousand_accounts(void **state)
+{
+    daemon_shared();
+    assert_int_equal(child_wait(child_start(many_threads, NULL)), 0);
+}
+
+static int storm(void *unused)
+{
+    enum { ROUNDS = 40, BRANCHES = 10 };
+    struct prcb_error err = {0};
+    struct prcb_account *all;
+    size_t count;
+    struct prcb *p;
+
+    become(NOBODY);
+    p = daemon_session(1000, &err);
+    CHECK(p);
+    CHECK(!prcb_profile_process(p, getpid(), PRCB_FOLLOW_ALL, &err));
+    for (int round = 0; round < ROUNDS; round++) {
+        pid_t branches[BRANCHES];
+
+        for (int i = 0; i < BRANCHES; i++) {
+            branches[i] = fork();
+            if (!branches[i]) { /* each forks once more */
+                if (!fork())
+                    _exit(0);
+                wait(NULL);
+                _exit(0);
+            }
+        }
+        for (int i = 0; i < BRANCHES; i++)
+            waitpid(branches[i], NULL, 0);
+    }
+    all = all_accounts(p, &count);
+    CHECK(count == 1 + 2 * ROUNDS * BRANCHES);
+    for (size_t i = 0; i < count; i++)
+        CHECK(laws_hold(&all[i]));
+    CHECK(wait_for((count -= (size_t)prcb_release_exited(p, &err)) == 1));
+    return 0;
+}
+
+static void storms_of_forks(void **state)
+{
+    daemon_shared();
+    assert_int_equal(child_wait(child_start(storm, NULL)), 0);
+}
+
+/* ---- containers ---- */
+
+static int in_namespace(void *unused)
+{
+    struct prcb_error err = {0};
+    struct prcb_account a;
+    struct prcb_thread *own;
+    struct prcb *p;
+
+    CHECK(getpid() == 1);
+    CHECK(!mount("proc", "/proc", "proc", 0, NULL));
+    become(NOBODY);
+    p = daemon_session(16, &err);
+    CHECK(p);
+    CHECK(!prcb_thread_open_self(p, &own, &err));
+    block_and_burn(3);
+    a = read_account(own);
+    CHECK(laws_hold(&a) && a.tid == 1 && a.pid == 1 && a.waits[PRCB_CAUSE_SLEEP].count == 3);
+    CHECK(prcb_profile_thread(p, 4000000, 0, &err) == -ESRCH);
+    return 0;
+}
+
+static int make_namespace(void *unused)
+{
+    pid_t child;
+    int status;
+
+    if (unshare(CLONE_NEWPID | CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL))
+        return 3;
+    child = fork(); /* not child_start: who is in there has no parent to see */
+    if (!child)
+        _exit(in_namespace(NULL));
+    return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : 4;
+}
+
+static int in_user_namespace(void *unused)
+{
+    struct prcb_error err = {0};
+    struct prcb_account a;
+    struct prcb_thread *own;
+    struct prcb *p;
+
+    become(NOBODY);
+    if (unshare(CLONE_NEWUSER)) {
+        printf("    user namespaces are not allowed here\n");
+        return 0;
+    }
+    p = daemon_session(16, &err);
+    CHECK(p);
+    CHECK(!prcb_thread_open_self(p, &own, &err));
+    block_and_burn(3);
+    a = read_account(own);
+    CHECK(laws_hold(&a) && a.waits[PRCB_CAUSE_SLEEP].count == 3);
+    CHECK(prcb_profile_process(p, getppid(), 0, &err) == -EPERM);
+    return 0;
+}
+
+static void containers_have_their_own_numbers(void **state)
+{
+    daemon_shared();
+    assert_int_equal(child_wait(child_start(make_namespace, NULL)), 0);
+    assert_int_equal(child_wait(child_start(in_user_namespace, NULL)), 0);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        BPF_TEST(own_threads_in_full),
+        BPF_TEST(children_are_followed),
+        BPF_TEST(others_are_refused),
+        BPF_TEST(set_user_id_programs_are_not_seen),
+        BPF_TEST(two_clients_of_one_thread),
+        BPF_TEST(a_fourth_client_is_refused),
+        BPF_TEST(released_accounts_are_used_again),
+        BPF_TEST(ten_thousand_accounts),
+        BPF_TEST(storms_of_forks),
+        BPF_TEST(containers_have_their_own_numbers),
+        /* The first of these ends the daemon that the ones above share. */
+        DAEMON_TEST(the_group_may_profile_all),
+        DAEMON_TEST(limits_are_kept),
+        DAEMON_TEST(readers_survive_the_daemon),
+        DAEMON_TEST(cleaning_up_tells_readers),
+    };
+
+    int result = BPF_RUN("daemon", tests);
+
+    daemon_end(NULL);
+    return result;
+}
