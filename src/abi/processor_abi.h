@@ -77,10 +77,10 @@ struct prcb_processor_block {
     __u64 steal_ns;
     __u64 started;    /* stamp at which it all begins */
     __u64 offline_ns; /* closed stretches off line */
+    __u32 user_share; /* of user_ns in user_ns + kernel_ns, times 65536: what busy_ns is likely */
+    __u32 idle_state; /* while IN_IDLE: index as cpuidle counts; PRCB_IDLE_STATE_UNKNOWN */
     __u64 interrupts; /* by the kernel's counters, since started, at the last interrupt's end */
     __u64 dpcs;
-    __u32 idle_state; /* while IN_IDLE: index as cpuidle counts; PRCB_IDLE_STATE_UNKNOWN */
-    __u32 pad0;
     /* -- line 2: each switch -- */
     __u64 switches; /* by the kernel's counter, since started */
     __u64 seen;     /* of these, reported to the programs */
@@ -131,9 +131,10 @@ PRCB_ABI_AT(prcb_processor_block, kernel_ns, 72);
 PRCB_ABI_AT(prcb_processor_block, steal_ns, 80);
 PRCB_ABI_AT(prcb_processor_block, started, 88);
 PRCB_ABI_AT(prcb_processor_block, offline_ns, 96);
-PRCB_ABI_AT(prcb_processor_block, interrupts, 104);
-PRCB_ABI_AT(prcb_processor_block, dpcs, 112);
-PRCB_ABI_AT(prcb_processor_block, idle_state, 120);
+PRCB_ABI_AT(prcb_processor_block, user_share, 104);
+PRCB_ABI_AT(prcb_processor_block, idle_state, 108);
+PRCB_ABI_AT(prcb_processor_block, interrupts, 112);
+PRCB_ABI_AT(prcb_processor_block, dpcs, 120);
 PRCB_ABI_AT(prcb_processor_block, switches, 128);
 PRCB_ABI_AT(prcb_processor_block, seen, 136);
 PRCB_ABI_AT(prcb_processor_block, since, 144);

@@ -2,15 +2,12 @@
 #include "account.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <string.h>
 #include <time.h>
 
 #include "clock.h"
 #include "seqcount_abi.h"
-
-#define GIVE_UP_NS 20000000ull
-#define SPINS      1000
+#include "writer_wait.h"
 
 int account_copy(const struct prcb_account_block *block, uint32_t bytes,
                  struct prcb_account_block *ret, uint32_t *retries)
@@ -26,16 +23,31 @@ int account_copy(const struct prcb_account_block *block, uint32_t bytes,
                 return 0;
         }
         ++*retries;
-        /* A writer is done in a microsecond, unless a hypervisor took its processor away
-         * in the middle: give ours up once, then wait a bounded time. */
-        if (pass % SPINS)
-            continue;
-        if (!deadline) {
-            deadline = clock_mono() + GIVE_UP_NS;
-            sched_yield();
-        } else if (clock_mono() > deadline) {
+        if (!writer_wait(pass, &deadline))
             return -EAGAIN;
+    }
+}
+
+/* The words next_free (with run_cpu), interrupted_ns and interrupt_base lie side by side. */
+#define INTERRUPTS_AT offsetof(struct prcb_account_block, next_free)
+
+int account_copy_times(const struct prcb_account_block *block, struct prcb_account_block *ret,
+                       uint32_t *retries)
+{
+    uint64_t deadline = 0;
+
+    for (uint32_t pass = 1;; pass++) {
+        uint32_t begin = prcb_seq_read_begin(&block->seq);
+
+        if (!(begin & 1)) {
+            prcb_seq_copy(ret, block, 64);
+            prcb_seq_copy((char *)ret + INTERRUPTS_AT, (const char *)block + INTERRUPTS_AT, 24);
+            if (!prcb_seq_read_retry(&block->seq, begin))
+                return 0;
         }
+        ++*retries;
+        if (!writer_wait(pass, &deadline))
+            return -EAGAIN;
     }
 }
 
@@ -50,7 +62,7 @@ void account_identity(const struct prcb_account_block *block, struct prcb_accoun
         begin = prcb_seq_read_begin(&block->comm_seq);
         ret->tid = (pid_t)__atomic_load_n(&block->tid, __ATOMIC_RELAXED);
         prcb_seq_copy(words, block->comm, sizeof(words));
-    } while (prcb_seq_read_retry(&block->comm_seq, begin) && ++tries < SPINS);
+    } while (prcb_seq_read_retry(&block->comm_seq, begin) && ++tries < WRITER_SPINS);
     memcpy(ret->comm, words, sizeof(ret->comm));
     ret->comm[sizeof(ret->comm) - 1] = '\0';
 }

@@ -16,6 +16,10 @@
 int account_copy(const struct prcb_account_block *block, uint32_t bytes,
                  struct prcb_account_block *ret, uint32_t *retries);
 
+/* The first cache line, and what interrupts took. The rest of *ret stays as it was. */
+int account_copy_times(const struct prcb_account_block *block, struct prcb_account_block *ret,
+                       uint32_t *retries);
+
 /* Thread number and name, which have a sequence count of their own. */
 void account_identity(const struct prcb_account_block *block, struct prcb_account *ret);
 

@@ -107,15 +107,17 @@ static bool live_interrupted(const struct mapped *m, const struct prcb_account_b
 
 #define INTERRUPT_TRIES 8
 
-/* The first bytes of an account, and what of its present stretch interrupts took. */
-static int copy_account(const struct mapped *m, const void *block, uint32_t bytes,
+/* An account, or (times) what prcb_read_times needs of it, and what of its present stretch
+ * interrupts took. */
+static int copy_account(const struct mapped *m, const void *block, bool times,
                         struct prcb_account_block *ret, uint64_t *ret_interrupted,
                         uint32_t *retries)
 {
     *ret_interrupted = 0;
     /* One that switches all the time has hardly been interrupted since its last switch. */
     for (int i = 0; i < INTERRUPT_TRIES; i++) {
-        int result = account_copy(block, bytes, ret, retries);
+        int result = times ? account_copy_times(block, ret, retries)
+                           : account_copy(block, sizeof(*ret), ret, retries);
 
         if (result || live_interrupted(m, block, ret, ret_interrupted))
             return result;
@@ -143,7 +145,7 @@ int mapped_read(struct prcb_thread *t, struct prcb_account *ret)
     uint64_t now, interrupted;
     int result;
 
-    result = copy_account(&p->mapped, t->block, sizeof(copy), &copy, &interrupted, &ret->retries);
+    result = copy_account(&p->mapped, t->block, false, &copy, &interrupted, &ret->retries);
     if (result)
         return result;
     if (copy.generation != (uint32_t)(t->key >> 32) || copy.state == PRCB_STATE_FREE)
@@ -175,7 +177,7 @@ int mapped_read_times(struct prcb_thread *t, struct prcb_times *ret)
     int result;
 
     if (m->processors)
-        result = copy_account(m, t->block, 192, &hot, &interrupted, &ret->retries);
+        result = copy_account(m, t->block, true, &hot, &interrupted, &ret->retries);
     else
         result = account_copy(t->block, 64, &hot, &ret->retries);
     if (result)
@@ -218,7 +220,7 @@ int mapped_walk(struct prcb *p, prcb_walk_fn fn, void *ctx, struct prcb_error *e
 
         if (!in_use(block))
             continue;
-        result = copy_account(m, block, sizeof(copy), &copy, &interrupted, &record.retries);
+        result = copy_account(m, block, false, &copy, &interrupted, &record.retries);
         if (result)
             return prcb_fail(err, result, "account %u stayed inconsistent: its writer is stuck",
                              slot);

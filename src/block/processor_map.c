@@ -2,15 +2,12 @@
 #include "processor_map.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "seqcount_abi.h"
-
-#define GIVE_UP_NS 20000000ull
-#define SPINS      1000
+#include "writer_wait.h"
 
 static size_t pages(size_t bytes)
 {
@@ -71,20 +68,6 @@ void processor_map_close(struct processor_map *map)
     *map = (struct processor_map){0};
 }
 
-/* A writer is done in a microsecond, unless a hypervisor took its processor away in the middle:
- * give ours up once, then wait a bounded time. False: that is over. */
-static bool wait_for_writer(uint32_t pass, uint64_t *deadline)
-{
-    if (pass % SPINS)
-        return true;
-    if (!*deadline) {
-        *deadline = clock_mono() + GIVE_UP_NS;
-        sched_yield();
-        return true;
-    }
-    return clock_mono() <= *deadline;
-}
-
 int processor_block_copy(const struct processor_map *map, uint32_t number, size_t bytes,
                          struct prcb_processor_block *ret, uint32_t *retries)
 {
@@ -105,7 +88,7 @@ int processor_block_copy(const struct processor_map *map, uint32_t number, size_
                 return 0;
         }
         ++*retries;
-        if (!wait_for_writer(pass, &deadline))
+        if (!writer_wait(pass, &deadline))
             return -EAGAIN;
     }
 }
@@ -125,13 +108,9 @@ static enum part live_part(const struct prcb_processor_block *copy)
  * mode with that probability. Before the first it is all the kernel's. */
 static uint64_t user_share(const struct prcb_processor_block *copy, uint64_t busy)
 {
-    uint64_t known = copy->user_ns + copy->kernel_ns;
+    uint64_t share = copy->user_share < 65536 ? copy->user_share : 65536;
 
-    if (!busy || !copy->user_ns)
-        return 0;
-    if (!copy->kernel_ns)
-        return busy;
-    return (uint64_t)((double)busy * ((double)copy->user_ns / (double)known));
+    return (uint64_t)(((clock_wide)busy * share) >> 16);
 }
 
 /* Length of the present stretch, and of it what interrupted an update of the block. */

@@ -27,7 +27,7 @@ int processor_block_copy(const struct processor_map *map, uint32_t number, size_
                          struct prcb_processor_block *ret, uint32_t *retries);
 
 /* Bytes that processor_block_times needs. */
-#define PROCESSOR_TIMES_BYTES 128
+#define PROCESSOR_TIMES_BYTES 112
 
 /* The times of a copy at a moment of the writer's clock; *live is the part that grows. */
 void processor_block_times(const struct prcb_processor_block *copy, uint64_t now, struct parts *ret,

@@ -70,7 +70,8 @@ static int count_possible(struct prcb_processors *v, struct prcb_error *err)
                          strerror(-result));
     v->count = end;
     v->slots = calloc(end, sizeof(*v->slots));
-    return v->slots ? 0 : prcb_fail(err, -ENOMEM, "out of memory");
+    v->times = calloc(end, sizeof(*v->times));
+    return v->slots && v->times ? 0 : prcb_fail(err, -ENOMEM, "out of memory");
 }
 
 #ifdef PRCB_HAVE_BPF
@@ -236,13 +237,13 @@ static int take_base(struct prcb_processors *v, struct prcb_error *err)
     for (uint32_t i = 0; i < v->count; i++) {
         struct processor_slot *slot = &v->slots[i];
         enum part live;
-        int result = read_raw(v, i, &slot->base, &live, &slot->from);
+        int result = read_raw(v, i, &v->times[i].base, &live, &slot->from);
 
         slot->from.throttles = slot->facts.sysfs.throttles;
         if (result)
             return prcb_fail(err, result, "processor %u stayed inconsistent: its writer is stuck",
                              i);
-        slot->last = slot->base;
+        v->times[i].last = v->times[i].base;
     }
     return 0;
 }
@@ -306,6 +307,7 @@ void prcb_processors_close(struct prcb_processors *v)
     pthread_mutex_destroy(&v->lock);
     pthread_mutex_destroy(&v->refresh_lock);
     free(v->slots);
+    free(v->times);
     free(v);
 }
 
@@ -341,7 +343,12 @@ int prcb_processors_refresh(struct prcb_processors *v, struct prcb_error *err)
 void parts_never_back(const struct parts *last, struct parts *now, enum part live)
 {
     uint64_t owed = 0;
+    bool back = now->wall < last->wall;
 
+    for (int i = 0; i < PARTS; i++)
+        back |= now->ns[i] < last->ns[i];
+    if (__builtin_expect(!back, 1))
+        return;
     if (now->wall < last->wall) {
         now->ns[live] += last->wall - now->wall;
         now->wall = last->wall;
@@ -362,13 +369,13 @@ void parts_never_back(const struct parts *last, struct parts *now, enum part liv
 
 /* Not before what was returned last, and from the opening of the view on. In this order: what was
  * shared out by a guess at the opening may be less by now, too. */
-static void settle(struct processor_slot *slot, struct parts *parts, enum part live)
+static void settle(struct processor_times *times, struct parts *parts, enum part live)
 {
-    parts_never_back(&slot->last, parts, live);
-    slot->last = *parts;
-    parts->wall -= slot->base.wall;
+    parts_never_back(&times->last, parts, live);
+    times->last = *parts;
+    parts->wall -= times->base.wall;
     for (int i = 0; i < PARTS; i++)
-        parts->ns[i] -= slot->base.ns[i];
+        parts->ns[i] -= times->base.ns[i];
 }
 
 int prcb_processors_times(struct prcb_processors *v, struct prcb_processor_times *ret,
@@ -389,7 +396,7 @@ int prcb_processors_times(struct prcb_processors *v, struct prcb_processor_times
         result = v->source->times(v, i, now, &parts, &live, &flags);
         if (result)
             break;
-        settle(&v->slots[i], &parts, live);
+        settle(&v->times[i], &parts, live);
         ret[i] = (struct prcb_processor_times){
             .wall_ns = parts.wall,
             .idle_ns = parts.ns[PART_IDLE],
@@ -496,7 +503,7 @@ int prcb_processor_read(struct prcb_processors *v, uint32_t number, struct prcb_
     pthread_mutex_lock(&v->lock);
     result = read_raw(v, number, &parts, &live, &record);
     if (!result) {
-        settle(slot, &parts, live);
+        settle(&v->times[number], &parts, live);
         take_parts(&parts, &record);
         add_facts(&slot->facts, &record);
         subtract_counters(&slot->from, &record);

@@ -40,9 +40,13 @@ struct processor_facts {
     uint32_t performance_permille;
 };
 
+/* What each read of times needs, apart from the rest: two cache lines a processor. */
+struct processor_times {
+    struct parts base, last; /* at open; returned last: both absolute */
+};
+
 struct processor_slot {
     struct processor_facts facts;
-    struct parts base, last;    /* at open; returned last: both absolute */
     struct prcb_processor from; /* the other counters at open */
     uint64_t last_residency[PRCB_IDLE_STATES_MAX];
 };
@@ -75,13 +79,14 @@ struct msr_events;         /* processors_msr.c */
 
 struct prcb_processors {
     const struct processor_source *source;
-    char tier_reason[256];        /* why not a better one; empty: none better, or forced */
-    const char *absent[MEMBERS];  /* by number of the member's bit; NULL: not lacking */
-    uint64_t present;             /* members that records hold, all of this view */
-    uint32_t count;               /* possible processors */
-    bool recorded;                /* a tree, not this machine */
-    struct procfs fs;             /* on the root; refresh_lock */
-    struct processor_slot *slots; /* count of them */
+    char tier_reason[256];         /* why not a better one; empty: none better, or forced */
+    const char *absent[MEMBERS];   /* by number of the member's bit; NULL: not lacking */
+    uint64_t present;              /* members that records hold, all of this view */
+    uint32_t count;                /* possible processors */
+    bool recorded;                 /* a tree, not this machine */
+    struct procfs fs;              /* on the root; refresh_lock */
+    struct processor_times *times; /* count of them */
+    struct processor_slot *slots;  /* as many */
     struct clock_base clock_base;
     struct clock clock;   /* lock */
     uint64_t last_now;    /* lock */

@@ -162,7 +162,7 @@ static __always_inline void share_out(struct prcb_processor_block *block, struct
     __u64 kernel = growth(cpustat[CPUTIME_SYSTEM_], own->cpustat[CPUTIME_SYSTEM_]);
     __u64 steal =
         least(growth(cpustat[CPUTIME_STEAL_], own->cpustat[CPUTIME_STEAL_]), block->busy_ns);
-    __u64 busy = block->busy_ns - steal, part = busy;
+    __u64 busy = block->busy_ns - steal, part = busy, total;
 
     block->steal_ns += steal;
     block->busy_ns = busy;
@@ -173,6 +173,8 @@ static __always_inline void share_out(struct prcb_processor_block *block, struct
     block->user_ns += part;
     block->kernel_ns += busy - part;
     block->busy_ns = 0;
+    total = (block->user_ns + block->kernel_ns) >> 16;
+    block->user_share = total ? least(block->user_ns / total, 65536) : 0;
 }
 
 /* The least difference of the clocks in a window is the truest: the run queue's lags by how long

@@ -25,6 +25,7 @@ add() { # PROGRAM [ARGUMENT]...
 add "$tests/unit/test_unit_abi" /t/accounts.bpf.o
 add "$tests/tsan/test_seqcount"
 add "$tests/bpf/test_bpf_laws"
+add "$tests/bpf/test_bpf_processors"
 add "$tests/bpf/test_bpf_causes"
 add "$tests/bpf/test_bpf_compat"
 if [[ $arch == x86_64 ]]; then

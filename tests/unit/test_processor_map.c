@@ -82,20 +82,27 @@ static void busy_is_shared_as_before(void **state)
     struct parts parts;
     enum part live;
 
-    block.busy_ns = 40; /* 60 to 20 so far: three quarters are the user's */
+    block.busy_ns = 40;
+    block.user_share = 49152; /* three quarters so far are the user's */
     processor_block_times(&block, 1470, &parts, &live);
     assert_int_equal(parts.ns[PART_USER], 60 + 60);
     assert_int_equal(parts.ns[PART_KERNEL], 20 + 20);
     assert_int_equal(sum(&parts), parts.wall);
-    block.user_ns = 0;
+    block.user_share = 0;
     processor_block_times(&block, 1470, &parts, &live);
-    assert_int_equal(parts.ns[PART_USER], 0);
+    assert_int_equal(parts.ns[PART_USER], 60);
     assert_int_equal(parts.ns[PART_KERNEL], 100);
-    block.user_ns = 80;
-    block.kernel_ns = 0;
+    block.user_share = 65536;
     processor_block_times(&block, 1470, &parts, &live);
-    assert_int_equal(parts.ns[PART_USER], 160);
-    assert_int_equal(parts.ns[PART_KERNEL], 0);
+    assert_int_equal(parts.ns[PART_USER], 140);
+    assert_int_equal(parts.ns[PART_KERNEL], 20);
+    /* Half a year in one stretch, and a share that no writer writes. */
+    block.user_share = 0xffffffff;
+    block.busy_ns += 1ull << 54;
+    block.stamp += 1ull << 54;
+    processor_block_times(&block, block.stamp, &parts, &live);
+    assert_int_equal(parts.ns[PART_USER], 60 + 40 + (1ull << 54));
+    assert_int_equal(sum(&parts), parts.wall);
 }
 
 static void interrupted_update(void **state)
@@ -180,6 +187,7 @@ static void never_back_at_random(void **state)
         if (rand() % 10 == 0) {
             *(rand() % 2 ? &block.user_ns : &block.kernel_ns) += block.busy_ns;
             block.busy_ns = 0;
+            block.user_share = (__u32)(rand() % 65537);
         }
         processor_block_times(&block, now + (uint64_t)(rand() % 41) - 20, &parts, &live);
         assert_int_equal(sum(&parts), parts.wall);
