@@ -11,6 +11,7 @@
 
 #include <prcb/prcb.h>
 
+#include "report_ds.h"
 #include "stat_output.h"
 
 #ifdef HAVE_RECORD
@@ -27,6 +28,8 @@ enum {
     OPT_FOLDED,
     OPT_TRACE,
     OPT_PPROF,
+    OPT_DS,
+    OPT_FORMAT,
 };
 
 /* clang-format off */
@@ -39,6 +42,8 @@ static const struct cli_option option_rows[] = {
     {0, "trace", NULL, "export threads and processors over time: Chrome's trace JSON,\n"
                        "which Perfetto reads too", OPT_TRACE},
     {0, "pprof", NULL, "export a profile for pprof (gzip)", OPT_PPROF},
+    {0, "ds", "BUFFER", "decode a Debug Store buffer that was saved instead", OPT_DS},
+    {0, "format", "N", "its records: PEBS format 0 to 6, or bts", OPT_FORMAT},
     {'o', "output", "FILE", "write to FILE", 'o'},
     {0},
 };
@@ -54,6 +59,8 @@ struct run {
     unsigned tables;
     uint64_t top;
     bool top_given;
+    struct report_ds ds; /* path NULL: a recording */
+    bool ds_format_given;
 };
 
 static int choose_format(struct run *run, enum format format, const char *option)
@@ -89,6 +96,38 @@ static int parse_tables(struct run *run, const char *text)
     }
 }
 
+static int parse_ds_format(struct run *run, const char *value)
+{
+    uint64_t number = 0;
+
+    run->ds_format_given = true;
+    run->ds.bts = !strcmp(value, "bts");
+    if (!run->ds.bts && cli_parse_u64(value, 0, 6, &number))
+        return cli_usage_error(run->command, "--format '%s': 0 to 6, or bts", value);
+    run->ds.format = (uint32_t)number;
+    return CLI_OK;
+}
+
+/* What goes with a buffer and what with a recording. */
+static int check_ds(struct run *run)
+{
+    static const enum report_ds_style styles[] = {[FORMAT_TEXT] = REPORT_DS_TEXT,
+                                                  [FORMAT_JSON] = REPORT_DS_JSON,
+                                                  [FORMAT_CSV] = REPORT_DS_CSV};
+
+    if (!run->ds.path != !run->ds_format_given)
+        return cli_usage_error(run->command, "--ds and --format go together");
+    if (!run->ds.path)
+        return CLI_OK;
+    if (run->format > FORMAT_CSV || run->tables || run->top_given || run->path)
+        return cli_usage_error(run->command, "--ds goes with -j, -x and -o only");
+    run->ds.command = run->command;
+    run->ds.output = run->output;
+    run->ds.separator = run->separator;
+    run->ds.style = styles[run->format];
+    return CLI_OK;
+}
+
 static int parse_option(struct run *run, int id, const char *value)
 {
     switch (id) {
@@ -109,6 +148,11 @@ static int parse_option(struct run *run, int id, const char *value)
         return choose_format(run, FORMAT_TRACE, "--trace");
     case OPT_PPROF:
         return choose_format(run, FORMAT_PPROF, "--pprof");
+    case OPT_DS:
+        run->ds.path = value;
+        return CLI_OK;
+    case OPT_FORMAT:
+        return parse_ds_format(run, value);
     default:
         run->output = value;
         return CLI_OK;
@@ -132,7 +176,10 @@ static int parse(struct run *run, int argc, char **argv)
         return cli_usage_error(run->command, "'%s': one recording is enough", argv[parser.index]);
     if (run->format == FORMAT_PPROF && !run->output && isatty(STDOUT_FILENO))
         return cli_usage_error(run->command, "--pprof is not for a terminal: -o FILE");
-    return CLI_OK;
+    status = check_ds(run);
+    if (!run->path)
+        run->path = DEFAULT_PATH;
+    return status;
 }
 
 #ifdef HAVE_RECORD
@@ -214,18 +261,21 @@ static int report(const struct run *run)
 
 static int run_report(const struct cli_command *self, int argc, char **argv)
 {
-    struct run run = {.command = self, .path = DEFAULT_PATH};
+    struct run run = {.command = self};
     int status = parse(&run, argc, argv);
 
     if (status < 0)
         return cli_parse_result(status);
-    return status == CLI_OK ? report(&run) : status;
+    if (status != CLI_OK)
+        return status;
+    return run.ds.path ? report_ds(&run.ds) : report(&run);
 }
 
 extern const struct cli_command cmd_report;
 const struct cli_command cmd_report = {
     .name = "report",
-    .synopsis = "[options] [FILE]",
+    .synopsis = "[options] [FILE]\n"
+                "       prcb report --ds BUFFER --format N [-j | -x SEP] [-o FILE]",
     .summary = "what a recording says: functions, threads, waits, processors; exports",
     .description =
         "Reads a recording of prcb record (default " DEFAULT_PATH
@@ -237,6 +287,7 @@ const struct cli_command cmd_report = {
                 "  prcb report -j system.db | jq .waits     for a program to read\n"
                 "  prcb report --folded | flamegraph.pl     a flame graph\n"
                 "  prcb report --trace -o trace.json        for ui.perfetto.dev, chrome://tracing\n"
-                "  prcb report --pprof -o profile.pb.gz     for pprof\n",
+                "  prcb report --pprof -o profile.pb.gz     for pprof\n"
+                "  prcb report --ds buffer --format 4 -j    records of a processor\n",
     .run = run_report,
 };

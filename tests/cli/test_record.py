@@ -11,6 +11,7 @@ import re
 import shutil
 import signal
 import sqlite3
+import struct
 import subprocess
 import sys
 import tempfile
@@ -516,6 +517,70 @@ class Exports(Recording):
                                    if event.get("cat") == "cpu") * 1000 / run, 1, delta=0.001)
         burn = sum(event["dur"] for event in events if event["name"] == "burn_half")
         self.assertGreater(burn, 0.3 * 300000)
+
+
+def words(*numbers):
+    return struct.pack("<%dQ" % len(numbers), *numbers)
+
+
+class DebugStore(unittest.TestCase):
+    """Buffers written here by the layouts of Intel's manual."""
+
+    def decode(self, content, status, *args):
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(content)
+            file.flush()
+            result = prcb("report", "--ds", file.name, *args)
+        self.assertEqual(result.returncode, status, result.stderr)
+        return result
+
+    def test_format_1(self):
+        record = words(*range(0x100, 0x116))
+        out = self.decode(record + record, 0, "--format", "1", "-j").stdout
+        rows = json.loads(out)["records"]
+        self.assertEqual(len(rows), 2)
+        self.assertEqual(rows[1]["ip"], "0x101")
+        self.assertEqual(rows[1]["bx"], "0x103")
+        self.assertEqual(rows[1]["data_address"], "0x113")
+        self.assertIsNone(rows[1]["eventing_ip"])
+        lines = self.decode(record, 0, "--format", "1", "-x", ";").stdout.decode().splitlines()
+        values = dict(zip(lines[0].split(";"), lines[1].split(";")))
+        self.assertEqual((values["ip"], values["tsc"], values["r15"]), ("0x101", "", "0x111"))
+        text = self.decode(record, 0, "--format", "1").stdout.decode()
+        self.assertRegex(text, r"(?m)^  latency +0x115$")
+
+    def test_format_6(self):
+        basic = struct.pack("<IHH", 0x38 | 1 << 24, 7, 0x20 + 48 + 0x10 + 3 * 8 + 16)
+        record = (basic + words(1, 2, 3) + words(10, 11, 12, 13, 14, 15) +
+                  struct.pack("<4I", 0x80000001, 4, 3, 0) + words(20, 21, 22, 23, 24))
+        row, = json.loads(self.decode(record, 0, "--format", "6", "-j").stdout)["records"]
+        self.assertEqual(row["counters"], {"0": 20, "31": 21})
+        self.assertEqual(row["fixed"], {"2": 22})
+        self.assertEqual(row["metrics_data"], "0x18")
+        self.assertEqual(row["lbr"][1], {"from": "0xd", "to": "0xe", "info": "0xf"})
+        self.assertEqual(row["retire_latency"], 7)
+        self.decode(record, 0, "--format", "6")
+
+    def test_bts(self):
+        out = self.decode(words(1, 2, 3, 4, 5, 6), 0, "--format", "bts", "-j").stdout
+        self.assertEqual(json.loads(out)["records"][1],
+                         {"from": "0x4", "to": "0x5", "flags": "0x6"})
+
+    def test_cut(self):
+        record = words(*range(18))
+        result = self.decode(record + record[:-1], 1, "--format", "0", "-j")
+        self.assertIn(b"at byte 144", result.stderr)
+        out = json.loads(result.stdout)
+        self.assertEqual((len(out["records"]), out["complete"]), (1, False))
+        self.decode(words(1, 2, 3, 4), 1, "--format", "bts")
+        self.assertEqual(self.decode(b"", 0, "--format", "3", "-x,").stdout, b"")
+
+    def test_arguments(self):
+        for args in (["--ds", "x"], ["--format", "3"], ["--ds", "x", "--format", "7"],
+                     ["--ds", "x", "--format", "3", "--trace"],
+                     ["--ds", "x", "--format", "3", "recording"]):
+            self.assertEqual(prcb("report", *args).returncode, 2, args)
+        self.assertEqual(prcb("report", "--ds", "/no/file", "--format", "3").returncode, 1)
 
 
 if __name__ == "__main__":
