@@ -11,7 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define GROUP_SIZE   ((unsigned)(8 * sizeof(uintptr_t)))
 #define CPUS         4096u
 #define WORD         64u
 #define ALL_COUNTERS UINT64_MAX /* and with them everything else a PMU has */
@@ -43,14 +42,14 @@ static unsigned cpu_count(void)
 
 static NTSTATUS add_group(const GROUP_AFFINITY *affinity, struct allocation *allocation)
 {
-    unsigned cpus = cpu_count(), first = affinity->Group * GROUP_SIZE;
+    unsigned cpus = cpu_count(), first = affinity->Group * NT_GROUP_SIZE;
 
     if (affinity->Reserved[0] || affinity->Reserved[1] || affinity->Reserved[2])
         return nt_fail(STATUS_INVALID_PARAMETER, "GROUP_AFFINITY.Reserved must be 0");
     if (!affinity->Mask || first >= cpus)
         return nt_fail(STATUS_INVALID_PARAMETER, "group %u has none of these processors",
                        affinity->Group);
-    for (unsigned bit = 0; bit < GROUP_SIZE; bit++) {
+    for (unsigned bit = 0; bit < NT_GROUP_SIZE; bit++) {
         unsigned cpu = first + bit;
 
         if (!(affinity->Mask >> bit & 1))

@@ -78,6 +78,9 @@ const struct nt_config *nt_config(void);
 /* True while a thread counts by the configuration. */
 bool nt_profiles_count(void);
 
+/* Processor n is number n % NT_GROUP_SIZE of group n / NT_GROUP_SIZE. */
+#define NT_GROUP_SIZE ((uint32_t)(8 * sizeof(uintptr_t)))
+
 /* ---- the caller's memory ---- */
 
 /* As NT probes a buffer of a user mode caller before it looks at anything else: aligned, and every

@@ -12,9 +12,6 @@
 #include "inside.h"
 #include "procfs.h"
 
-/* Processor n is number n % NT_GROUP_SIZE of group n / NT_GROUP_SIZE. */
-#define NT_GROUP_SIZE ((uint32_t)(8 * sizeof(uintptr_t)))
-
 /* ---- since the system's start: boot.c ---- */
 
 struct nt_boot {

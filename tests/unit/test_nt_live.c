@@ -191,6 +191,30 @@ static void test_cycles(void **state)
     assert_true(grown >= least * 10 && grown <= most * 1000);
 }
 
+/* Mode `ticks` tells the same, down to the increment. */
+static void test_ticks(void **state)
+{
+    SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION before[MOST], ticks[MOST], after[MOST];
+    int64_t increment = prcb_KeQueryTimeIncrement();
+    uint32_t count = times(before);
+
+    assert_int_equal(prcb_nt_set_time_mode(PRCB_NT_TIME_TICKS), 0);
+    times(ticks);
+    assert_int_equal(prcb_nt_set_time_mode(PRCB_NT_TIME_V310), 0);
+    times(after);
+    for (uint32_t cpu = 0; cpu < count; cpu++) {
+        int64_t parts[] = {ticks[cpu].IdleTime, ticks[cpu].KernelTime, ticks[cpu].UserTime,
+                           ticks[cpu].DpcTime, ticks[cpu].InterruptTime};
+
+        for (unsigned i = 0; i < 5; i++)
+            assert_int_equal(parts[i] % increment, 0);
+        assert_true(parts[1] > before[cpu].KernelTime - increment);
+        assert_true(parts[1] <= after[cpu].KernelTime);
+        assert_true(parts[2] > before[cpu].UserTime - increment);
+        assert_true(parts[2] <= after[cpu].UserTime);
+    }
+}
+
 /* Whoever is told why a member is absent finds 0 there. */
 static void test_absent(void **state)
 {
@@ -506,6 +530,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_monotonic),
         cmocka_unit_test(test_classes_agree),
         cmocka_unit_test(test_cycles),
+        cmocka_unit_test(test_ticks),
         cmocka_unit_test(test_absent),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_fork),
