@@ -416,6 +416,13 @@ char kernel_state(pid_t pid, pid_t tid)
     return close_paren && close_paren[1] ? close_paren[2] : '\0';
 }
 
+bool kernel_off(pid_t pid, pid_t tid)
+{
+    char text[256];
+
+    return read_proc(pid, tid, "syscall", text, sizeof(text)) && strncmp(text, "running", 7) != 0;
+}
+
 /* ---- time, processors ---- */
 
 unsigned slowness(void)

@@ -78,6 +78,10 @@ bool kernel_times(pid_t pid, pid_t tid, struct kernel_times *ret);
 uint64_t own_run(void); /* exact run time of the calling thread: CLOCK_THREAD_CPUTIME_ID */
 char kernel_state(pid_t pid, pid_t tid); /* the letter of /proc/PID/stat; 0: no such thread */
 
+/* Off the processor, its last switch behind it: the kernel waits for that, as a thread that
+ * is about to sleep or stop shows the state of one that does. */
+bool kernel_off(pid_t pid, pid_t tid);
+
 /* ---- time, processors ---- */
 
 /* 10 where PRCB_TEST_SLOW=1 says that the machine is emulated, else 1: bounds of time are
@@ -90,10 +94,10 @@ void pin_to(unsigned cpu); /* the calling thread, to the cpu-th it may use */
 void pin_thread(pid_t tid, unsigned cpu);
 void unpin(void); /* the calling thread; test_end does it too */
 
-/* Waits until the condition holds, looking every 200 us; false after 10 s. */
+/* Waits until the condition holds, looking every 200 us; false after 10 s (emulated: 100). */
 #define wait_for(condition)                                                                        \
     __extension__({                                                                                \
-        uint64_t give_up_ = mono_ns() + 10000000000ull;                                            \
+        uint64_t give_up_ = mono_ns() + 10000000000ull * slowness();                               \
         bool held_;                                                                                \
         while (!(held_ = (condition)) && mono_ns() < give_up_)                                     \
             sleep_ns(200000);                                                                      \

@@ -938,7 +938,7 @@ static bool at_gate(struct prcb_thread *t, uint32_t part)
     a = must_read(t);
     return !(a.flags & PRCB_ACCOUNT_RUNNING) && a.open.cause == PRCB_CAUSE_FUTEX &&
            kernel_switches(stage->pid, stage->tid, &voluntary, NULL) &&
-           kernel_state(stage->pid, stage->tid) == 'S';
+           kernel_state(stage->pid, stage->tid) == 'S' && kernel_off(stage->pid, stage->tid);
 }
 
 static bool remote_once(void)

@@ -118,11 +118,11 @@ static void test_wait(void **state)
     pid_t child;
 
     child = child_start(run_waiter, (char *)c->name);
-    assert_true(wait_for(is_stopped(child)));
+    assert_true(wait_for(is_stopped(child) && kernel_off(child, child)));
     must_profile_process(p, child, 0);
     t = must_open(p, child);
-    /* The state is seen a moment before the switch that it leads to. */
-    assert_true(wait_for((a = must_read(t)).open.cause == PRCB_CAUSE_STOPPED));
+    a = must_read(t);
+    assert_int_equal(a.open.cause, PRCB_CAUSE_STOPPED);
     kill(child, SIGCONT);
     assert_true(wait_for((b = must_read(t)).waits[PRCB_CAUSE_STOPPED].count >
                              a.waits[PRCB_CAUSE_STOPPED].count &&

@@ -91,13 +91,19 @@ static int sleeper(void *arg)
     return stay_until_end();
 }
 
+/* Asleep at its gate, and counted so. */
+static bool waits_to_go(pid_t pid)
+{
+    return wait_for(kernel_state(pid, pid) == 'S' && kernel_off(pid, pid));
+}
+
 static pid_t start_sleeper(void)
 {
     pid_t child;
 
     clear_board();
     child = child_start(sleeper, NULL);
-    assert_true(wait_for(kernel_state(child, child) == 'S'));
+    assert_true(waits_to_go(child));
     return child;
 }
 
@@ -109,20 +115,6 @@ static size_t accounts_of(struct prcb *p, pid_t pid)
     for (size_t i = 0; i < count; i++)
         own += all[i].pid == pid;
     return own;
-}
-
-/* Child: asleep until the test opens the gate. Its count of switches before that is on
- * the board, for a thread looks asleep a moment before its switch is counted. */
-static void wait_to_go(void)
-{
-    kernel_switches(getpid(), gettid(), &board->switches[0], NULL);
-    gate_wait_while(&board->go, 0);
-}
-
-static bool waits_to_go(pid_t pid)
-{
-    return wait_for(kernel_state(pid, pid) == 'S') &&
-           wait_switched_out(pid, pid, board->switches[0]);
 }
 
 /* ---- present and future threads ---- */
@@ -257,7 +249,7 @@ static int short_lives(void *arg)
 {
     pthread_t threads[20];
 
-    wait_to_go();
+    gate_wait_while(&board->go, 0);
     for (int i = 0; i < MANY / 20; i++) {
         for (int j = 0; j < 20; j++) {
             if (pthread_create(&threads[j], NULL, short_life, NULL))
@@ -306,7 +298,7 @@ static void test_process_total(void **state)
 
 static int some_switches(void *arg)
 {
-    wait_to_go();
+    gate_wait_while(&board->go, 0);
     for (int i = 0; i < 50; i++)
         sleep_ns(10000);
     return 0;
@@ -448,7 +440,7 @@ static void test_full_table(void **state)
 
     clear_board();
     pid = child_start(six_threads_then_more, NULL);
-    assert_true(wait_for(counted() == 6 && kernel_state(pid, pid) == 'S'));
+    assert_true(wait_for(counted() == 6 && kernel_state(pid, pid) == 'S' && kernel_off(pid, pid)));
     assert_int_equal(prcb_profile_process(p, pid, PRCB_FOLLOW_THREADS, &err), -ENOSPC);
     assert_true(strlen(err.text) > 0);
     prcb_session_status(p, &status);
@@ -646,8 +638,7 @@ static void test_registered_asleep(void **state)
 
         clear_board();
         pid = child_start(waits[i].fn, NULL);
-        assert_true(wait_for(kernel_state(pid, pid) == 'S'));
-        sleep_ns(5000000);
+        assert_true(waits_to_go(pid));
         must_profile_process(p, pid, PRCB_FOLLOW_NONE);
         a = must_find(p, pid);
         assert_int_equal(a.open.cause, waits[i].cause);
