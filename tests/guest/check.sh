@@ -33,6 +33,8 @@ if [[ $arch == x86_64 ]]; then
     add "$tests/bpf/test_bpf_lifecycle"
     add "$tests/bpf/test_bpf_storms"
     add "$tests/nt/test_unit_nt_profiling" bpf
+    add "$tests/nt/test_unit_nt_live" bpf
+    add "$tests/nt/test_unit_nt_live"
 fi
 # The emulated arm64 processor has counters, but only while it counts instructions, which
 # is slow and stops the clock's likeness to ours: a machine of its own.

@@ -313,6 +313,49 @@ static void test_time_adjustment(void **state)
     assert_int_equal(status, 0);
 }
 
+/* ---- a processor that comes and goes: in a guest ---- */
+
+static bool set_online(char digit)
+{
+    int fd = open("/sys/devices/system/cpu/cpu1/online", O_WRONLY | O_CLOEXEC);
+    bool good = fd >= 0 && write(fd, &digit, 1) == 1;
+
+    if (fd >= 0)
+        close(fd);
+    return good;
+}
+
+/* Its element stays, and stands still; back on line it goes on from there. */
+static void test_hotplug(void **state)
+{
+    SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION before[MOST], off[MOST], later[MOST], on[MOST];
+    const char *allowed = getenv("PRCB_TEST_HOTPLUG");
+    uint32_t count;
+
+    if (!allowed || *allowed != '1') {
+        printf("    not run: takes processor 1 down; set PRCB_TEST_HOTPLUG=1 in a guest\n");
+        skip();
+    }
+    count = times(before);
+    assert_true(count > 1);
+    assert_true(set_online('0'));
+    assert_int_equal(times(off), count);
+    usleep(300000);
+    assert_int_equal(times(later), count);
+    assert_int_equal(prcb_KeQueryActiveProcessorCountEx(0), count);
+    assert_true(set_online('1'));
+    usleep(300000);
+    assert_int_equal(times(on), count);
+    for (uint32_t i = 0; i < count; i++) {
+        check_parts(&off[i], &before[i]);
+        check_parts(&later[i], &off[i]);
+        check_parts(&on[i], &later[i]);
+    }
+    assert_true(later[0].KernelTime + later[0].UserTime > off[0].KernelTime + off[0].UserTime);
+    assert_int_equal(later[1].KernelTime + later[1].UserTime, off[1].KernelTime + off[1].UserTime);
+    assert_true(on[1].KernelTime + on[1].UserTime > later[1].KernelTime + later[1].UserTime);
+}
+
 /* ---- a recorded machine ---- */
 
 static char root[] = "/tmp/prcb-nt-live-XXXXXX";
@@ -535,6 +578,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_fork),
         cmocka_unit_test(test_time_adjustment),
+        cmocka_unit_test(test_hotplug),
     };
     const struct CMUnitTest recorded[] = {
         cmocka_unit_test_setup(test_recorded_times, record),
