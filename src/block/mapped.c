@@ -173,7 +173,7 @@ int mapped_read_times(struct prcb_thread *t, struct prcb_times *ret)
 {
     const struct mapped *m = &t->session->mapped;
     struct prcb_account_block hot;
-    uint64_t now, run, interrupted;
+    uint64_t now, run, interrupted = 0;
     int result;
 
     if (m->processors)

@@ -70,6 +70,7 @@ options+=(-f "$build/src/bpf/accounts.bpf.o")
 # processor orders its accesses as this machine's does.
 if [[ $arch == arm64 ]]; then
     python3 "$here/exchanges.py" "$build/src/bpf/accounts.bpf.o"
+    python3 "$here/exchanges.py" "$build/src/bpf/processors.bpf.o"
 fi
 
 # Both at once: much of what tests do is to wait.
