@@ -21,12 +21,11 @@
 
 #include <prcb/sample.h>
 
-#define ROUNDS      15
-#define PEER_ROUNDS 5
-#define WINDOW_NS   200000000ull
-#define TRIPS       10000
-#define CPU         0
-#define PERF_FILE   "/tmp/bench_sample.perf"
+#define ROUNDS    61
+#define WINDOW_NS 50000000ull
+#define TRIPS     5000
+#define CPU       0
+#define PERF_FILE "/tmp/bench_sample.perf"
 
 /* ---- the work ---- */
 
@@ -138,11 +137,40 @@ static int begin_interrupt(uint64_t hz)
 
 /* ---- perf ---- */
 
-static pid_t begin_perf(const char *const argv[])
-{
-    pid_t pid = fork();
+/* perf record, told by its control descriptor when to record. */
+struct peer {
+    pid_t pid; /* 0: it cannot be had */
+    int control, answers;
+};
 
-    if (!pid) {
+static void tell(struct peer *peer, const char *command)
+{
+    char answer[16];
+
+    if (write(peer->control, command, strlen(command)) < 0 ||
+        read(peer->answers, answer, sizeof(answer)) <= 0)
+        peer->pid = 0;
+}
+
+/* rest: what comes after `perf record`, NULL at the end. */
+static struct peer begin_peer(const char *const rest[])
+{
+    struct peer peer = {0};
+    int control[2], answers[2];
+    char descriptors[48];
+
+    if (pipe(control) || pipe(answers))
+        return peer;
+    peer.pid = fork();
+    if (!peer.pid) {
+        const char *argv[24] = {"perf",      "record",    "-D", "-1",
+                                "--control", descriptors, "-o", PERF_FILE};
+
+        snprintf(descriptors, sizeof(descriptors), "fd:%d,%d", control[0], answers[1]);
+        for (int i = 0; rest[i]; i++)
+            argv[8 + i] = rest[i];
+        close(control[1]);
+        close(answers[0]);
         setenv("PATH", "/usr/sbin:/usr/bin:/sbin:/bin", 1);
         bench_pin(1); /* its reader, not its hooks */
         if (!freopen("/dev/null", "w", stdout) || !freopen("/dev/null", "w", stderr))
@@ -150,58 +178,61 @@ static pid_t begin_perf(const char *const argv[])
         execvp(argv[0], (char *const *)(uintptr_t)argv);
         _exit(127);
     }
-    sleep(1);
-    return waitpid(pid, NULL, WNOHANG) == pid ? 0 : pid;
+    close(control[0]);
+    close(answers[1]);
+    peer.control = control[1];
+    peer.answers = answers[0];
+    tell(&peer, "enable\n"); /* it answers once it is ready */
+    if (peer.pid)
+        tell(&peer, "disable\n");
+    return peer;
 }
 
-static void end_perf(pid_t pid)
+static void end_peer(struct peer *peer)
 {
-    kill(pid, SIGINT);
-    waitpid(pid, NULL, 0);
+    if (peer->pid) {
+        kill(peer->pid, SIGINT);
+        waitpid(peer->pid, NULL, 0);
+    }
+    close(peer->control);
+    close(peer->answers);
 }
 
-static pid_t perf_samples(uint64_t hz)
+static struct peer perf_samples(uint64_t hz)
 {
     char period[32], cpu[16];
 
     snprintf(period, sizeof(period), "%llu", (unsigned long long)(1000000000 / hz));
     snprintf(cpu, sizeof(cpu), "%d", CPU);
-    return begin_perf((const char *[]){"perf", "record", "-C", cpu, "-e", "cpu-clock", "-c", period,
-                                       "-I", "-T", "-o", PERF_FILE, NULL});
+    return begin_peer(
+        (const char *[]){"-C", cpu, "-e", "cpu-clock", "-c", period, "-I", "-T", NULL});
 }
 
-static pid_t perf_switches(void)
+static struct peer perf_switches(void)
 {
-    return begin_perf((const char *[]){"perf", "record", "-a", "-e", "sched:sched_switch", "-o",
-                                       PERF_FILE, NULL});
+    return begin_peer((const char *[]){"-a", "-e", "sched:sched_switch", NULL});
 }
 
-/* Of the file: records, and the seconds from the first to the last; perf's own words about
- * what it lost. */
-static void read_perf(uint64_t *ret_records, double *ret_seconds, uint64_t *ret_lost)
+/* Of the file: records, and what perf says it lost. */
+static void read_perf(uint64_t *ret_records, uint64_t *ret_lost)
 {
-    double time, first = 0, last = 0;
+    FILE *out = popen("perf report --stats -i " PERF_FILE " 2>/dev/null", "r");
+    unsigned long long count;
     char line[256];
-    FILE *out = popen("perf script -i " PERF_FILE " -F time 2>/dev/null", "r");
 
     *ret_records = *ret_lost = 0;
     while (out && fgets(line, sizeof(line), out)) {
-        if (sscanf(line, " %lf:", &time) != 1)
-            continue;
-        if (!(*ret_records)++)
-            first = time;
-        last = time;
+        if (sscanf(line, " SAMPLE events: %llu", &count) == 1)
+            *ret_records = count;
     }
     if (out)
         pclose(out);
-    *ret_seconds = last - first;
-    out = popen("perf report -D -i " PERF_FILE " 2>/dev/null | grep -E 'LOST'", "r");
+    out = popen("perf report -D -i " PERF_FILE " 2>/dev/null | grep -a 'PERF_RECORD_LOST'", "r");
     while (out && fgets(line, sizeof(line), out)) {
-        unsigned long long lost;
         const char *at = strstr(line, "lost");
 
-        if (at && sscanf(at, "lost %llu", &lost) == 1)
-            *ret_lost += lost;
+        if (at && sscanf(at, "lost %llu", &count) == 1)
+            *ret_lost += count;
     }
     if (out)
         pclose(out);
@@ -215,100 +246,98 @@ enum kind { INTERRUPT, RECORD, TAIL, STACK, PERF, KINDS };
 static const struct {
     const char *name;
     uint32_t flags;
-    int rounds;
 } kinds[KINDS] = {
-    [INTERRUPT] = {"the timer's interrupt alone", 0, ROUNDS},
-    [RECORD] = {"prcb, PEBS format 3 (registers)", 0, ROUNDS},
-    [TAIL] = {"prcb, with time and thread", PRCB_SAMPLE_THREAD, ROUNDS},
-    [STACK] = {"prcb, with stacks besides", PRCB_SAMPLE_THREAD | PRCB_SAMPLE_STACK, ROUNDS},
-    [PERF] = {"perf record -C 0 -e cpu-clock -I -T", 0, PEER_ROUNDS},
+    [INTERRUPT] = {"the timer's interrupt alone", 0},
+    [RECORD] = {"prcb, PEBS format 3 (registers)", 0},
+    [TAIL] = {"prcb, with time and thread", PRCB_SAMPLE_THREAD},
+    [STACK] = {"prcb, with stacks besides", PRCB_SAMPLE_THREAD | PRCB_SAMPLE_STACK},
+    [PERF] = {"perf record -e cpu-clock -I -T", 0},
 };
-
-struct round {
-    double rate; /* of the work */
-    uint64_t ns, came, lost;
-};
-
-/* A window with sampling; false: it cannot be had. */
-static bool sampled(enum kind kind, uint64_t hz, struct round *ret)
-{
-    struct prcb_sample_counts counts = {.size = sizeof(counts)};
-    struct prcb_sample *p = NULL;
-    pid_t perf = 0;
-    int fd = -1;
-
-    *ret = (struct round){0};
-    if (kind == INTERRUPT)
-        fd = begin_interrupt(hz);
-    else if (kind == PERF)
-        perf = perf_samples(hz);
-    else
-        p = begin_sample(hz, kinds[kind].flags);
-    if (!p && !perf && fd < 0)
-        return false;
-    ret->rate = work(&ret->ns);
-    ret->came = ret->ns * hz / 1000000000;
-    if (p) {
-        prcb_sample_count(p, &counts);
-        ret->came = counts.interrupts;
-        ret->lost = counts.interrupts - counts.written;
-    }
-    if (perf)
-        end_perf(perf);
-    if (fd >= 0)
-        close(fd);
-    prcb_sample_stop(p);
-    return true;
-}
 
 struct results {
     double added[ROUNDS];
     int rounds;
-    double missing, lost;
+    double room; /* samples that the time had room for */
+    uint64_t came, lost;
 };
 
-/* One round of one kind, between two windows without. */
-static void measure_kind(enum kind kind, uint64_t hz, struct results *results)
+/* A window with sampling. */
+static double sampled(enum kind kind, uint64_t hz, struct peer *peer, struct results *results)
 {
-    uint64_t ns, records, perf_lost;
-    double before = work(&ns), after, seconds;
-    struct round with;
+    struct prcb_sample_counts counts = {.size = sizeof(counts)};
+    struct prcb_sample *p = NULL;
+    uint64_t begin = bench_now(), ns;
+    double rate;
+    int fd = -1;
 
-    if (!sampled(kind, hz, &with))
-        return;
-    after = work(&ns);
-    results->added[results->rounds++] = (1 - with.rate / ((before + after) / 2)) * 1e9 / (double)hz;
-    if (kind == PERF) {
-        read_perf(&records, &seconds, &perf_lost);
-        results->missing += 100 * (1 - (double)records / (seconds * (double)hz + 1));
-        results->lost += (double)perf_lost;
-    } else {
-        results->missing += 100 * (1 - (double)with.came / ((double)with.ns * (double)hz / 1e9));
-        results->lost += (double)with.lost;
+    if (kind == INTERRUPT)
+        fd = begin_interrupt(hz);
+    else if (kind == PERF)
+        tell(peer, "enable\n");
+    else
+        p = begin_sample(hz, kinds[kind].flags);
+    rate = work(&ns);
+    if (p) {
+        prcb_sample_count(p, &counts);
+        results->came += counts.interrupts;
+        results->lost += counts.interrupts - counts.written;
     }
+    if (kind == PERF) {
+        tell(peer, "disable\n");
+        ns = bench_now() - begin; /* perf's own delays are in it */
+    }
+    results->room += (double)ns * (double)hz / 1e9;
+    if (fd >= 0)
+        close(fd);
+    prcb_sample_stop(p);
+    return rate;
+}
+
+static void report(enum kind kind, uint64_t hz, struct results *r)
+{
+    printf("%-40s %6llu", kinds[kind].name, (unsigned long long)hz);
+    if (!r->rounds) {
+        printf("   not available here\n");
+        return;
+    }
+    printf(" %8.0f ns", bench_median(r->added, r->rounds));
+    if (kind == INTERRUPT)
+        printf("\n");
+    else
+        printf(" %9.2f %% %9llu\n", 100 * (1 - (double)r->came / r->room),
+               (unsigned long long)r->lost);
+    fflush(stdout);
 }
 
 static void bench_samples(uint64_t hz, bool peers)
 {
-    struct results results[KINDS] = {0};
+    static struct results results[KINDS];
+    struct peer peer = {0};
 
+    memset(results, 0, sizeof(results));
+    if (peers)
+        peer = perf_samples(hz);
     for (int round = 0; round < ROUNDS; round++) {
         for (enum kind kind = 0; kind < KINDS; kind++) {
-            if (round < kinds[kind].rounds && (peers || kind != PERF))
-                measure_kind(kind, hz, &results[kind]);
+            struct results *r = &results[kind];
+            double before, with;
+            uint64_t ns;
+
+            if (kind == PERF && !peer.pid)
+                continue;
+            before = work(&ns);
+            with = sampled(kind, hz, &peer, r);
+            r->added[r->rounds++] = (1 - with / ((before + work(&ns)) / 2)) * 1e9 / (double)hz;
         }
     }
-    for (enum kind kind = 0; kind < KINDS; kind++) {
-        struct results *r = &results[kind];
-
-        if (r->rounds)
-            printf("%-40s %6llu %8.0f ns %9.2f %% %9.0f\n", kinds[kind].name,
-                   (unsigned long long)hz, bench_median(r->added, r->rounds),
-                   r->missing / r->rounds, r->lost / r->rounds);
-        else
-            printf("%-40s %6llu   not available here\n", kinds[kind].name, (unsigned long long)hz);
+    if (peers) {
+        end_peer(&peer);
+        read_perf(&results[PERF].came, &results[PERF].lost);
     }
-    fflush(stdout);
+    for (enum kind kind = 0; kind < KINDS; kind++) {
+        if (peers || kind != PERF)
+            report(kind, hz, &results[kind]);
+    }
 }
 
 /* ---- switches ---- */
@@ -321,56 +350,75 @@ static int take(const struct prcb_switch *record, void *ctx)
     return 0;
 }
 
-static struct prcb_switches *begin_switches(void)
+struct switch_results {
+    double added[ROUNDS], plain[ROUNDS];
+    int rounds;
+    uint64_t records, lost;
+};
+
+static double switches_prcb(struct switch_results *r)
 {
     struct prcb_error err = {0};
     struct prcb_switches *w;
+    uint64_t lost;
+    double ns;
 
     if (prcb_switches_open(sampler, 0, &w, &err))
         fail(&err);
-    return w;
+    ns = switch_ns();
+    taken = 0;
+    prcb_switches_read(w, take, NULL, &lost);
+    prcb_switches_close(w);
+    r->lost += lost;
+    r->records += taken;
+    return ns;
+}
+
+static double switches_perf(struct peer *peer)
+{
+    double ns;
+
+    tell(peer, "enable\n");
+    ns = switch_ns();
+    tell(peer, "disable\n");
+    return ns;
+}
+
+static void report_switches(const char *name, struct switch_results *r)
+{
+    if (r->rounds)
+        printf("%-44s %+8.0f ns   of %.0f; %llu records, %llu lost\n", name,
+               bench_median(r->added, r->rounds), bench_median(r->plain, r->rounds),
+               (unsigned long long)r->records, (unsigned long long)r->lost);
+    else
+        printf("%-44s not available here\n", name);
 }
 
 static void bench_switches(bool peers)
 {
-    double added[ROUNDS], total = 0;
-    uint64_t lost = 0, records = 0, perf_lost = 0;
-    struct prcb_switches *w;
+    static struct switch_results own, perf;
+    struct peer peer = {0};
 
-    for (int i = 0; i < ROUNDS; i++) {
-        double before = switch_ns(), with;
-        uint64_t more;
-
-        w = begin_switches();
-        with = switch_ns();
-        taken = 0;
-        prcb_switches_read(w, take, NULL, &more);
-        prcb_switches_close(w);
-        lost += more;
-        records += taken;
-        added[i] = with - (before + switch_ns()) / 2;
-        total += before;
-    }
-    printf("%-44s %+8.0f ns   of %.0f; of %llu records lost %llu\n", "prcb, switch records",
-           bench_median(added, ROUNDS), total / ROUNDS, (unsigned long long)(records + lost),
-           (unsigned long long)lost);
-    for (int i = 0; peers && i < PEER_ROUNDS; i++) {
-        double before = switch_ns(), with, seconds;
-        uint64_t more, count;
-        pid_t perf = perf_switches();
-
-        if (!perf)
-            return;
-        with = switch_ns();
-        end_perf(perf);
-        added[i] = with - (before + switch_ns()) / 2;
-        read_perf(&count, &seconds, &more);
-        perf_lost += more;
-        records += count;
-    }
     if (peers)
-        printf("%-44s %+8.0f ns   lost %llu\n", "perf record -a -e sched:sched_switch",
-               bench_median(added, PEER_ROUNDS), (unsigned long long)perf_lost);
+        peer = perf_switches();
+    for (int round = 0; round < ROUNDS; round++) {
+        double before = switch_ns(), with = switches_prcb(&own), between = switch_ns();
+
+        own.plain[own.rounds] = before;
+        own.added[own.rounds++] = with - (before + between) / 2;
+        if (!peer.pid)
+            continue;
+        with = switches_perf(&peer);
+        perf.plain[perf.rounds] = between;
+        perf.added[perf.rounds++] = with - (between + switch_ns()) / 2;
+    }
+    if (peers) {
+        end_peer(&peer);
+        read_perf(&perf.records, &perf.lost);
+    }
+    report_switches("prcb, switch records", &own);
+    if (peers)
+        report_switches("perf record -a -e sched:sched_switch", &perf);
 }
 
 int main(int argc, char **argv)
@@ -381,11 +429,10 @@ int main(int argc, char **argv)
 
     bench_pin(CPU);
     prepare();
-    printf("samples on one processor: medians of %d rounds of %d ms (perf: %d)\n"
-           "missing: of those the time has room for; lost: that came and were not kept, a round\n\n"
+    printf("samples on one processor: medians of %d rounds of %d ms\n"
+           "missing: of those the time had room for; lost: that came and were not kept\n\n"
            "%-40s %6s %11s %11s %9s\n",
-           ROUNDS, (int)(WINDOW_NS / 1000000), PEER_ROUNDS, "", "Hz", "a sample", "missing",
-           "lost");
+           ROUNDS, (int)(WINDOW_NS / 1000000), "", "Hz", "a sample", "missing", "lost");
     fflush(stdout); /* before forks */
     for (size_t i = 0; i < 2; i++)
         bench_samples(rates[i], peers);

@@ -85,6 +85,10 @@ struct {
 
 static const __u32 zero = 0;
 
+/* The compiler shall compute it here, and not keep a copy from before a check or a call:
+ * 6.1's verifier would not know that they are the same. */
+#define HERE(value) __asm__ volatile("" : "+r"(value))
+
 /* ---- what the interrupt saw ---- */
 
 /* The context of a program on a perf event: struct bpf_perf_event_data, whose registers
@@ -298,6 +302,8 @@ static __always_inline void write_tail(struct sample_context *ctx, struct scratc
         if (kernel < room) {
             __u32 left = (room - kernel) * 8;
 
+            HERE(kernel);
+            HERE(left);
             if (kernel <= PRCB_FRAMES_MAX && left <= PRCB_FRAMES_MAX * 8)
                 user = frames_of(bpf_get_stack(ctx, tail + 3 + kernel, left, BPF_F_USER_STACK));
         }
@@ -324,7 +330,7 @@ static __noinline int copy_across(struct scratch *scratch, __u64 offset, __u32 b
     if (!scratch)
         return 0;
     for (i = 0; i < sizeof(scratch->words) / 8; i++) {
-        __u32 in = (offset + i * 8) & (PRCB_CHUNK_BYTES - 1) & ~7u;
+        __u32 in = offset + i * 8;
         struct chunk *chunk;
 
         if (i * 8 >= bytes)
@@ -332,22 +338,29 @@ static __noinline int copy_across(struct scratch *scratch, __u64 offset, __u32 b
         chunk = chunk_at(offset + i * 8);
         if (!chunk)
             return 0;
+        HERE(in);
+        in &= (PRCB_CHUNK_BYTES - 1) & ~7u;
         *(__u64 *)(chunk->bytes + in) = scratch->words[i];
     }
     return 1;
 }
 
-/* offset: a multiple of 8 inside the buffer. */
-static __always_inline bool copy_record(struct scratch *scratch, __u64 offset, __u32 bytes)
+/* offset: a multiple of 8 inside the buffer. Not inlined, so that what is checked stays in
+ * the register that it was checked in: 6.1's verifier knows nothing of copies. */
+static __noinline int copy_record(struct scratch *scratch, __u64 offset, __u64 bytes)
 {
-    __u32 in = offset & (PRCB_CHUNK_BYTES - 1);
+    __u64 in = offset & (PRCB_CHUNK_BYTES - 1);
     struct chunk *chunk;
 
     if (in > PRCB_CHUNK_BYTES - PRCB_STRIDE_MAX)
         return copy_across(scratch, offset, bytes);
     chunk = chunk_at(offset);
-    if (!chunk || bytes > PRCB_STRIDE_MAX)
-        return false;
+    if (!chunk || !scratch)
+        return 0;
+    HERE(in);
+    HERE(bytes);
+    if (in > PRCB_CHUNK_BYTES - PRCB_STRIDE_MAX || bytes > PRCB_STRIDE_MAX)
+        return 0;
     return !bpf_probe_read_kernel(chunk->bytes + in, bytes, scratch->words);
 }
 
@@ -359,11 +372,13 @@ struct area {
 
 static __always_inline struct area *area_of(struct prcb_sample_slot *slot)
 {
-    __u32 in = slot->area & (PRCB_CHUNK_BYTES - 1) & ~63u; /* aligned, for the verifier to see */
     struct chunk *chunk = chunk_at(slot->area);
+    __u32 in = slot->area;
 
-    if (!chunk || in > PRCB_CHUNK_BYTES - sizeof(struct area))
+    if (!chunk)
         return NULL;
+    HERE(in);
+    in &= (PRCB_CHUNK_BYTES - 1) & ~63u; /* an area is aligned, and no longer than that */
     return (struct area *)(chunk->bytes + in);
 }
 
