@@ -121,6 +121,13 @@ static int check_kernel(const struct btf *btf, const struct processors_bpf *skel
 
     for (size_t i = 0; !result && i < sizeof(needed) / sizeof(needed[0]); i++)
         result = need(btf, needed[i], err);
+    /* A task's run queue leads to the processor's own variables (processors.bpf.c). */
+    if (!result && (!kernel_has_member(btf, "sched_entity", "cfs_rq") ||
+                    !kernel_has_member(btf, "cfs_rq", "rq")))
+        result =
+            prcb_fail(err, -EOPNOTSUPP,
+                      "the kernel was built without CONFIG_FAIR_GROUP_SCHED: its tick counters "
+                      "are out of reach");
     if (!result && (skeleton->rodata->config.runqueues == PRCB_NO_OFFSET ||
                     skeleton->rodata->config.kernel_cpustat == PRCB_NO_OFFSET))
         result = prcb_fail(err, -EOPNOTSUPP,

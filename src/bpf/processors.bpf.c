@@ -487,7 +487,8 @@ int prcb_processor_switch(__u64 *ctx)
     }
     seq = block->seq;
     prcb_seq_begin(&block->seq, seq);
-    /* Neither interrupts nor idleness are switched away from: an end was not reported. */
+    /* Neither interrupts nor idleness are switched away from: an end was not reported. Softirqs
+     * are, where the kernel is PREEMPT_RT: what is left of one is the task's. */
     if (block->hard_depth || block->beneath) {
         close_stretch(block, bpf_ktime_get_ns());
         block->hard_depth = 0;

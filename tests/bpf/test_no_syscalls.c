@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Reading an account makes no system call: a child reads its own and another thread's
- * 100,000 times each while its parent counts its system calls with ptrace, between two
+ * Reading an account or a processor makes no system call: a child reads its own and another
+ * thread's 100,000 times each while its parent counts its system calls with ptrace, between two
  * calls that mark begin and end.
  */
 #include "harness.h"
@@ -17,13 +17,22 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <prcb/processors.h>
+
 #define READS 100000
 /* The one yield that a read may make when a writer was descheduled, rarely needed. */
 #define FEW 20
 /* A number that no system call has: fails with ENOSYS, and marks. */
 #define MARK 100000
 
-enum reading { READ_OWN, READ_OWN_TIMES, READ_OTHER, READ_OTHER_TIMES };
+enum reading {
+    READ_OWN,
+    READ_OWN_TIMES,
+    READ_OTHER,
+    READ_OTHER_TIMES,
+    READ_PROCESSORS,
+    READ_PROCESSOR_TIMES
+};
 
 static pid_t other_tid;
 
@@ -43,6 +52,38 @@ static int read_once(struct prcb_thread *t, bool times)
     return times ? prcb_read_times(t, &some) : prcb_read(t, &a);
 }
 
+static bool is_processors(enum reading what)
+{
+    return what == READ_PROCESSORS || what == READ_PROCESSOR_TIMES;
+}
+
+static int read_processors(struct prcb_processors *v, bool times)
+{
+    struct prcb_processor r = {.size = sizeof(r)};
+    struct prcb_processor_times some[1];
+
+    return times ? prcb_processors_times(v, some, 1) : prcb_processor_read(v, 0, &r);
+}
+
+static int processor_reader(enum reading what)
+{
+    struct prcb_processors_options options = {.size = sizeof(options), .tier = PRCB_TIER_BPF};
+    struct prcb_processors *v;
+    struct prcb_error err;
+    int failed = 0;
+
+    if (prcb_processors_open(&options, &v, &err))
+        return 3;
+    if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
+        return 77;
+    raise(SIGSTOP);
+    syscall(MARK);
+    for (int i = 0; i < READS; i++)
+        failed += read_processors(v, what == READ_PROCESSOR_TIMES) != 0;
+    syscall(MARK);
+    return failed > FEW;
+}
+
 /* Only the reading thread is traced. */
 static int reader(void *arg)
 {
@@ -55,6 +96,8 @@ static int reader(void *arg)
     pid_t tid;
     int failed = 0;
 
+    if (is_processors(what))
+        return processor_reader(what);
     if (prcb_open(&options, &p, &err) || pthread_create(&other, NULL, switch_often, NULL))
         return 3;
     while (!__atomic_load_n(&other_tid, __ATOMIC_ACQUIRE))
@@ -135,13 +178,21 @@ static void test_other_times(void **state)
     count_calls(READ_OTHER_TIMES);
 }
 
+static void test_processors(void **state)
+{
+    count_calls(READ_PROCESSORS);
+}
+
+static void test_processor_times(void **state)
+{
+    count_calls(READ_PROCESSOR_TIMES);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        BPF_TEST(test_own),
-        BPF_TEST(test_own_times),
-        BPF_TEST(test_other),
-        BPF_TEST(test_other_times),
+        BPF_TEST(test_own),         BPF_TEST(test_own_times),  BPF_TEST(test_other),
+        BPF_TEST(test_other_times), BPF_TEST(test_processors), BPF_TEST(test_processor_times),
     };
 
     return BPF_RUN("no system calls", tests);
