@@ -150,7 +150,7 @@ int prcb_spawn(struct prcb *p, char *const argv[], unsigned follow, pid_t *ret,
 int prcb_spawn_hooked(struct prcb *p, char *const argv[], unsigned follow,
                       const struct prcb_spawn_hook *hook, pid_t *ret, struct prcb_error *err)
 {
-    struct gate gate;
+    struct gate gate = {0};
     pid_t child;
     int result;
 

@@ -97,7 +97,7 @@ static int map_shared(struct bpf_map *map, size_t bytes, void **ret, struct prcb
 static int map_all(struct prcb_sampler *s, struct prcb_error *err)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    void *memory, *slots;
+    void *memory = NULL, *slots = NULL;
     int result;
 
     result = map_shared(s->skeleton->maps.memory, s->pool.bytes, &memory, err);
