@@ -8,8 +8,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NS_PER_S 1000000000ll
-
 /* The first line of a file that starts with a word, without the word; or its first line. */
 static bool read_word(const char *path, const char *word, char *ret, size_t size)
 {
@@ -67,34 +65,39 @@ int facts_write_clock(struct writer *writer, const char *name)
     return writer_fact(writer, name, "%s", text);
 }
 
-int facts_write_times(struct writer *writer, uint64_t time_ns)
+static int write_times(struct writer *writer, struct writer_times *row,
+                       const struct prcb_processor *now)
 {
-    int64_t tick = NS_PER_S / sysconf(_SC_CLK_TCK);
-    FILE *file = fopen("/proc/stat", "re");
+    const struct {
+        uint64_t member, value;
+        int64_t *ret;
+    } figures[] = {
+        {PRCB_CPU_HAS_TIMES, now->user_ns, &row->user_ns},
+        {PRCB_CPU_HAS_TIMES, now->kernel_ns, &row->kernel_ns},
+        {PRCB_CPU_HAS_TIMES, now->idle_ns, &row->idle_ns},
+        {PRCB_CPU_HAS_DPC, now->dpc_ns, &row->dpc_ns},
+        {PRCB_CPU_HAS_INTERRUPT, now->interrupt_ns, &row->interrupt_ns},
+        {PRCB_CPU_HAS_STEAL, now->steal_ns, &row->steal_ns},
+    };
+
+    for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++)
+        *figures[i].ret = now->present & figures[i].member ? (int64_t)figures[i].value : -1;
+    return writer_times(writer, row);
+}
+
+int facts_write_times(struct writer *writer, struct prcb_processors *processors, uint64_t time_ns)
+{
+    struct prcb_processor now = {.size = sizeof(now)};
     int result = 0;
-    char line[512];
 
-    if (!file)
-        return 0; /* no row says that it was not known */
-    while (!result && fgets(line, sizeof(line), file)) {
-        long long user, nice, kernel, idle, iowait, irq, softirq, steal;
-        unsigned cpu;
+    prcb_processors_refresh(processors, NULL);
+    for (uint32_t i = 0; i < prcb_processors_count(processors) && !result; i++) {
+        struct writer_times row = {.time_ns = time_ns, .cpu = i};
 
-        if (!strncmp(line, "cpu ", 4))
-            continue; /* the sum */
-        if (sscanf(line, "cpu%u %lld %lld %lld %lld %lld %lld %lld %lld", &cpu, &user, &nice,
-                   &kernel, &idle, &iowait, &irq, &softirq, &steal) == 9)
-            result = writer_times(writer, &(struct writer_times){
-                                              .time_ns = time_ns,
-                                              .cpu = cpu,
-                                              .user_ns = (user + nice) * tick,
-                                              .kernel_ns = kernel * tick,
-                                              .idle_ns = (idle + iowait) * tick,
-                                              .dpc_ns = softirq * tick,
-                                              .interrupt_ns = irq * tick,
-                                              .steal_ns = steal * tick,
-                                          });
+        /* No row says that it was not known, or that there is no such processor. */
+        if (prcb_processor_read(processors, i, &now) || !(now.flags & PRCB_CPU_ONLINE))
+            continue;
+        result = write_times(writer, &row, &now);
     }
-    fclose(file);
     return result;
 }

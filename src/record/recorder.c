@@ -31,6 +31,7 @@ struct recorder {
     struct bpf_source *bpf;                              /* NULL: not used */
     char reason[sizeof(((struct prcb_error *)0)->text)]; /* why not */
     uint64_t lost_samples, lost_switches;                /* by it, so far */
+    struct prcb_processors *processors;
     struct writer *writer;
     struct world *world;
     struct recorder_progress progress;
@@ -91,6 +92,10 @@ int recorder_open(const struct recorder_options *options, struct recorder **ret,
         .switches = options->switches,
         .on_exec = !options->all && !options->pid_count,
     };
+    struct prcb_processors_options processors = {
+        .size = sizeof(processors),
+        .tier = options->tier,
+    };
     struct recorder *r = calloc(1, sizeof(*r));
     int result;
 
@@ -103,6 +108,8 @@ int recorder_open(const struct recorder_options *options, struct recorder **ret,
     result = open_bpf(r, &how, err);
     if (!result)
         result = rings_open(&how, &r->rings, err);
+    if (!result)
+        result = prcb_processors_open(&processors, &r->processors, err);
     if (result) {
         recorder_close(r);
         return result;
@@ -118,6 +125,7 @@ void recorder_close(struct recorder *r)
     rings_close(r->rings);
     bpf_source_close(r->bpf);
     world_close(r->world);
+    prcb_processors_close(r->processors);
     writer_close(r->writer, NULL);
     free(r);
 }
@@ -397,7 +405,8 @@ static int write_facts(struct recorder *r)
     writer_fact(w, "user_only", "%d", r->progress.user_only);
     writer_fact(w, "sample_source", "%s", r->progress.source);
     writer_fact(w, "switch_source", "%s", r->progress.switching);
-    writer_fact(w, "processor_times_source", "/proc/stat");
+    writer_fact(w, "processor_times_source", "%s",
+                prcb_processors_tier(r->processors) == PRCB_TIER_BPF ? "eBPF" : "/proc/stat");
     return writer_fact(w, "complete", "0");
 }
 
@@ -446,7 +455,7 @@ int recorder_start(struct recorder *r, pid_t child, struct prcb_error *err)
     if (!result)
         result = look_around(r);
     if (!result)
-        result = facts_write_times(r->writer, now_ns());
+        result = facts_write_times(r->writer, r->processors, now_ns());
     if (!result)
         result = writer_commit(r->writer);
     r->last_commit = now_ns();
@@ -491,7 +500,7 @@ int recorder_work(struct recorder *r, int *ret_next_ms, struct prcb_error *err)
     else if (full < FULL_LOW && r->pass_ms < PASS_MAX_MS)
         r->pass_ms *= 2;
     if (!result && now >= r->last_commit + NS_PER_S) {
-        result = facts_write_times(r->writer, now);
+        result = facts_write_times(r->writer, r->processors, now);
         if (!result)
             result = writer_commit(r->writer);
         r->last_commit = now;
@@ -511,7 +520,7 @@ int recorder_finish(struct recorder *r, struct prcb_error *err)
     if (r->bpf)
         bpf_source_stop(r->bpf);
     if (!result)
-        result = facts_write_times(r->writer, r->end_ns);
+        result = facts_write_times(r->writer, r->processors, r->end_ns);
     if (!result)
         result = writer_fact(r->writer, "end_ns", "%llu", (unsigned long long)r->end_ns);
     if (!result)

@@ -138,17 +138,25 @@ static int come(struct walk *walk, size_t thread, uint64_t now, uint32_t cpu, sq
     return result;
 }
 
-/* Another thread is on the processor than was last told: the switch between was not. Where
- * the thread has been since is not known. */
-static void miss(struct walk *walk, uint32_t cpu, size_t leaving, uint64_t now)
+/* Another thread is on the processor than was last told. It ended, or went on as another
+ * program, which has a row of its own; or the switch between was not told, and then it is not
+ * known where the thread has been since. */
+static int miss(struct walk *walk, uint32_t cpu, size_t leaving, uint64_t now)
 {
     size_t before = cpu < CPUS ? walk->on[cpu] : 0;
+    struct state *state = before ? &walk->states[before - 1] : NULL;
+    uint64_t end = before ? walk->recording->threads[before - 1].end_ns : 0;
 
-    if (before && before - 1 != leaving && walk->states[before - 1].at == ON &&
-        walk->states[before - 1].cpu == cpu)
-        walk->states[before - 1] = (struct state){.at = LOST, .since = now, .reason = -1};
     if (cpu < CPUS)
         walk->on[cpu] = 0;
+    if (!state || before - 1 == leaving || state->at != ON || state->cpu != cpu)
+        return 0;
+    if (end && end <= now) {
+        state->at = GONE;
+        return tell_on(walk, before - 1, end, false);
+    }
+    *state = (struct state){.at = LOST, .since = now, .reason = -1};
+    return 0;
 }
 
 static int on_switch(sqlite3_stmt *row, void *ctx)
@@ -158,10 +166,9 @@ static int on_switch(sqlite3_stmt *row, void *ctx)
     uint32_t cpu = (uint32_t)sqlite3_column_int64(row, 1);
     size_t old = recording_thread(walk->recording, sqlite3_column_int64(row, 2));
     size_t new = recording_thread(walk->recording, sqlite3_column_int64(row, 3));
-    int result = 0;
+    int result = miss(walk, cpu, old, now);
 
-    miss(walk, cpu, old, now);
-    if (old != SIZE_MAX)
+    if (!result && old != SIZE_MAX)
         result = leave(walk, old, now, cpu, row);
     if (!result && new != SIZE_MAX)
         result = come(walk, new, now, cpu, row);

@@ -15,13 +15,15 @@
 #include <elfutils/libdwfl.h>
 #include <gelf.h>
 
+#define NOTHING "" /* name of a row that only ends the one before */
+
 /* A part of the file that is loaded: from offset in the file to address. */
 struct segment {
     uint64_t offset, bytes, address;
 };
 
 struct symbols {
-    struct symbol *rows;
+    struct symbol *rows; /* before they are complete: end is start where the size is not known */
     size_t count, room;
     struct segment *segments; /* none: places are addresses */
     size_t segment_count;
@@ -73,6 +75,8 @@ static int by_start(const void *left, const void *right)
 
     if (a->start != b->start)
         return a->start < b->start ? -1 : 1;
+    if (!*a->name != !*b->name)
+        return *a->name ? -1 : 1;
     if (a->end != b->end)
         return a->end > b->end ? -1 : 1;
     if (a_marks != b_marks)
@@ -128,7 +132,7 @@ struct symbol *symbols_find(struct symbols *symbols, uint64_t place)
     /* A short function may lie in a longer one's range: the nearest that still covers it. */
     for (size_t tries = 0; low && tries < 8; low--, tries++) {
         if (place < symbols->rows[low - 1].end)
-            return &symbols->rows[low - 1];
+            return *symbols->rows[low - 1].name ? &symbols->rows[low - 1] : NULL;
     }
     return NULL;
 }
@@ -152,6 +156,31 @@ static int read_segments(struct symbols *symbols, Elf *elf, uint64_t bias)
                 (struct segment){head.p_offset, head.p_filesz, head.p_vaddr + bias};
     }
     return symbols->segment_count ? 0 : -EINVAL;
+}
+
+/* What lies between functions is not the one's before it: sections end, and the linker's
+ * jumps to other libraries have a section, but no names. */
+static int read_sections(struct symbols *symbols, Elf *elf, uint64_t bias)
+{
+    Elf_Scn *section = NULL;
+    int result = 0;
+    size_t names;
+
+    if (elf_getshdrstrndx(elf, &names))
+        return 0;
+    while (!result && (section = elf_nextscn(elf, section))) {
+        GElf_Shdr head;
+        const char *name;
+
+        if (!gelf_getshdr(section, &head) || !(head.sh_flags & SHF_EXECINSTR) || !head.sh_size)
+            continue;
+        name = elf_strptr(elf, names, head.sh_name);
+        if (name && !strncmp(name, ".plt", 4))
+            result = add(symbols, head.sh_addr + bias, head.sh_size, "[plt]");
+        else
+            result = add(symbols, head.sh_addr + head.sh_size + bias, 0, NOTHING);
+    }
+    return result;
 }
 
 static int read_module(struct symbols *symbols, Dwfl_Module *module)
@@ -210,6 +239,8 @@ static int read_elf(Dwfl *dwfl, const char *path, const char *build_id, struct s
     if (!same_build(module, build_id))
         return -ESTALE;
     result = read_segments(symbols, elf, bias);
+    if (!result)
+        result = read_sections(symbols, elf, bias);
     return result ? result : read_module(symbols, module);
 }
 
