@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * <windows.h> for programs written for Windows that profile their threads: a subset,
+ * <windows.h> for programs written for Windows that measure threads and processors: a subset,
  * for C and C++. Compile and link with `pkg-config --cflags --libs prcb-nt`; docs/porting.md
  * says what differs. Not for new programs: those have prcb/nt.h and prcb/prcb.h.
  */

@@ -551,8 +551,9 @@ PRCB_API int prcb_nt_set_time_mode(enum prcb_nt_time_mode mode);
 PRCB_API enum prcb_nt_time_mode prcb_nt_time_mode(void);
 
 struct prcb_processors_options;
-/* How the view is opened (tier, a recorded machine), from the next call on: what there was is
- * closed and its figures are forgotten. NULL: as in the beginning. Errors: -EINVAL, -ENOMEM. */
+/* How the view is opened (prcb/processors.h: tier, a recorded machine), from the next call on: what
+ * there was is closed and its figures are forgotten. NULL: as in the beginning. Errors: -EINVAL,
+ * -ENOMEM. */
 PRCB_API int prcb_nt_set_processors(const struct prcb_processors_options *opts);
 /* The tier in use; opens the view. PRCB_TIER_AUTO: none could be opened. */
 PRCB_API enum prcb_tier prcb_nt_processors_tier(void);
