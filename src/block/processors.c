@@ -124,6 +124,20 @@ struct fresh {
     struct cpu_sysfs *sysfs;
 };
 
+/* cpuidle takes its folders away from a processor that goes off line. What they named stays, so
+ * that what was told of each state does. */
+static void keep_idle_states(struct cpu_sysfs *sysfs, const struct cpu_sysfs *fresh)
+{
+    struct cpu_sysfs last = *sysfs;
+
+    *sysfs = *fresh;
+    if (fresh->idle_state_count)
+        return;
+    memcpy(sysfs->idle_states, last.idle_states, sizeof(last.idle_states));
+    sysfs->idle_state_count = last.idle_state_count;
+    sysfs->present |= last.present & CPU_SYSFS_IDLE;
+}
+
 static void take_facts(struct prcb_processors *v, const struct fresh *fresh)
 {
     for (uint32_t i = 0; i < v->count; i++) {
@@ -131,7 +145,7 @@ static void take_facts(struct prcb_processors *v, const struct fresh *fresh)
         uint64_t throttles = facts->sysfs.throttles;
 
         facts->online = fresh->online[i];
-        facts->sysfs = fresh->sysfs[i];
+        keep_idle_states(&facts->sysfs, &fresh->sysfs[i]);
         /* An offline processor's files are gone or begin anew. */
         if (facts->sysfs.throttles < throttles)
             facts->sysfs.throttles = throttles;
@@ -449,8 +463,24 @@ static void take_parts(const struct parts *parts, struct prcb_processor *ret)
     ret->steal_ns = parts->ns[PART_STEAL];
 }
 
-/* The counters, from the opening of the view on. A cpuidle state that has appeared since counts
- * from its own beginning. */
+/* A cpuidle state that has appeared since the opening counts from its own beginning; one that took
+ * another's place, as when a driver is loaded, from its first look. */
+static void meet_idle_states(struct processor_slot *slot, const struct prcb_processor *record)
+{
+    for (uint32_t i = 0; i < record->idle_state_count; i++) {
+        struct prcb_idle_state *from = &slot->from.idle_states[i];
+
+        if (!strncmp(from->name, record->idle_states[i].name, sizeof(from->name)))
+            continue;
+        if (from->name[0])
+            *from = record->idle_states[i];
+        else
+            memcpy(from->name, record->idle_states[i].name, sizeof(from->name));
+        slot->last_residency[i] = 0;
+    }
+}
+
+/* The counters, from the opening of the view on. */
 static void subtract_counters(const struct prcb_processor *from, struct prcb_processor *ret)
 {
     ret->interrupts -= from->interrupts;
@@ -459,7 +489,7 @@ static void subtract_counters(const struct prcb_processor *from, struct prcb_pro
     ret->missed_switches -= from->missed_switches;
     ret->idle_entries -= from->idle_entries;
     ret->throttles -= from->throttles;
-    for (uint32_t i = 0; i < ret->idle_state_count && i < from->idle_state_count; i++) {
+    for (uint32_t i = 0; i < ret->idle_state_count; i++) {
         ret->idle_states[i].entries -= from->idle_states[i].entries;
         ret->idle_states[i].residency_ns -= from->idle_states[i].residency_ns;
     }
@@ -506,6 +536,7 @@ int prcb_processor_read(struct prcb_processors *v, uint32_t number, struct prcb_
         settle(&v->times[number], &parts, live);
         take_parts(&parts, &record);
         add_facts(&slot->facts, &record);
+        meet_idle_states(slot, &record);
         subtract_counters(&slot->from, &record);
         residency_never_back(slot, &record);
     }

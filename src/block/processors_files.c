@@ -114,13 +114,15 @@ static int read_columns(struct prcb_processors *v, const char *file, const char 
     return result ? result : cpu_parse_columns(v->fs.buffer, length, skip, ret, v->count);
 }
 
-/* Adds what a file of columns has grown by to one figure of each processor, where offsets say. */
+/* Adds what a file of columns has grown by to one figure of each processor, where offsets say. A
+ * processor that is off line has no column, and comes back with what it had: that is no growth. */
 static void take_columns(struct prcb_processors *v, const uint64_t *sums, size_t seen, size_t total)
 {
     for (uint32_t i = 0; i < v->count; i++) {
         char *counts = (char *)&v->counts[i];
 
-        *(uint64_t *)(counts + total) += grow((uint64_t *)(counts + seen), sums[i]);
+        if (sums[i])
+            *(uint64_t *)(counts + total) += grow((uint64_t *)(counts + seen), sums[i]);
     }
 }
 

@@ -240,7 +240,8 @@ static int read_all(struct procfs *fs, int fd, size_t *ret)
 
 static int read_file(struct procfs *fs, int dir, const char *name, size_t *ret)
 {
-    int fd = openat(dir, name, O_RDONLY | O_CLOEXEC), result;
+    /* A recorded tree may hold a pipe, whose opening would wait for a writer. */
+    int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK), result;
 
     if (fd < 0)
         return -errno;

@@ -390,6 +390,111 @@ static void offline(void **state)
     prcb_processors_close(v);
 }
 
+static int drop(const char *path)
+{
+    char whole[512];
+
+    snprintf(whole, sizeof(whole), "%s/%s", root, path);
+    return nftw(whole, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* A processor that is off line has neither a column in proc/interrupts nor a cpuidle folder, and
+ * comes back with the counts it had. */
+static void off_and_on(void **state)
+{
+    struct prcb_processors *v;
+    struct prcb_processor r;
+
+    put_laptop();
+    v = open_root();
+    put("proc/interrupts", "%s", "           CPU0       CPU1\nLOC:  100  207  timer\n");
+    put_state(1, 3, "C6", 44, 400700);
+    refresh(v);
+    put("proc/stat", "cpu  1\ncpu0 120 10 50 1000 20 3 4 5\n");
+    put("proc/interrupts", "%s", "           CPU0\nLOC:  105  timer\n");
+    put(CPU "online", "0\n");
+    assert_int_equal(drop(CPU "cpu1/cpuidle"), 0);
+    refresh(v);
+    r = read_one(v, 1);
+    assert_int_equal(r.flags & PRCB_CPU_ONLINE, 0);
+    assert_int_equal(r.interrupts, 7);
+    assert_int_equal(r.idle_entries, 4);
+    assert_int_equal(r.idle_state_count, 4);
+    assert_string_equal(r.idle_states[3].name, "C6");
+    assert_int_equal(r.idle_states[3].entries, 4);
+    assert_int_equal(r.idle_states[3].residency_ns, 700000);
+    r = read_one(v, 0);
+    assert_int_equal(r.interrupts, 5);
+
+    put("proc/stat", "cpu  1\ncpu0 120 10 50 1000 20 3 4 5\ncpu1 200 20 60 2000 30 5 6 7\n");
+    put("proc/interrupts", "%s", "           CPU0       CPU1\nLOC:  105  209  timer\n");
+    put(CPU "online", "0-1\n");
+    put_state(1, 0, "POLL", 10, 100);
+    put_state(1, 1, "C1", 21, 2050);
+    put_state(1, 2, "C1E", 30, 30000);
+    put_state(1, 3, "C6", 45, 400750);
+    refresh(v);
+    r = read_one(v, 1);
+    assert_int_equal(r.interrupts, 9);
+    assert_int_equal(r.idle_entries, 6);
+    assert_int_equal(r.idle_states[1].residency_ns, 50000);
+    assert_int_equal(r.idle_states[3].residency_ns, 750000);
+    prcb_processors_close(v);
+}
+
+/* A cpuidle driver that is loaded meanwhile, and one that takes its place. */
+static void states_named_anew(void **state)
+{
+    struct prcb_processors *v;
+    struct prcb_processor r;
+
+    put_laptop();
+    assert_int_equal(drop(CPU "cpu0/cpuidle"), 0);
+    v = open_root();
+    r = read_one(v, 0);
+    assert_false(r.present & PRCB_CPU_HAS_IDLE_STATES);
+    put_state(0, 0, "POLL", 3, 5);
+    put_state(1, 0, "C1_ACPI", 4, 6);
+    refresh(v);
+    r = read_one(v, 0);
+    assert_int_equal(r.idle_state_count, 1);
+    assert_int_equal(r.idle_states[0].entries, 3);
+    assert_int_equal(r.idle_states[0].residency_ns, 5000);
+    r = read_one(v, 1);
+    assert_string_equal(r.idle_states[0].name, "C1_ACPI");
+    assert_int_equal(r.idle_states[0].entries, 0);
+    put_state(1, 0, "C1_ACPI", 9, 7);
+    refresh(v);
+    r = read_one(v, 1);
+    assert_int_equal(r.idle_states[0].entries, 5);
+    assert_int_equal(r.idle_states[0].residency_ns, 1000);
+    prcb_processors_close(v);
+}
+
+/* Whoever made the tree: a pipe in the place of a file is no reason to wait for ever. */
+static void pipes(void **state)
+{
+    static const char *const files[] = {"proc/stat", "proc/interrupts", CPU "online",
+                                        CPU "cpu0/cpuidle/state1/usage"};
+
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        struct prcb_processors_options options = {.size = sizeof(options), .root = root};
+        struct prcb_processors *v = NULL;
+        struct prcb_error err = {0};
+        char whole[512];
+
+        put_laptop();
+        drop(files[i]);
+        snprintf(whole, sizeof(whole), "%s/%s", root, files[i]);
+        assert_int_equal(mkfifo(whole, 0600), 0);
+        alarm(20);
+        if (!prcb_processors_open(&options, &v, &err))
+            prcb_processors_close(v);
+        alarm(0);
+        assert_int_equal(unlink(whole), 0);
+    }
+}
+
 /* Next to nothing there: a container's, or a very old kernel. */
 static void poor(void **state)
 {
@@ -562,12 +667,21 @@ static void differences(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lists),   cmocka_unit_test(stat_lines),
-        cmocka_unit_test(columns), cmocka_unit_test(small_files),
-        ROOT_TEST(laptop),         ROOT_TEST(backwards),
-        ROOT_TEST(offline),        ROOT_TEST(poor),
-        ROOT_TEST(many),           ROOT_TEST(garbage),
-        ROOT_TEST(arguments),      cmocka_unit_test(differences),
+        cmocka_unit_test(lists),
+        cmocka_unit_test(stat_lines),
+        cmocka_unit_test(columns),
+        cmocka_unit_test(small_files),
+        ROOT_TEST(laptop),
+        ROOT_TEST(backwards),
+        ROOT_TEST(offline),
+        ROOT_TEST(off_and_on),
+        ROOT_TEST(states_named_anew),
+        ROOT_TEST(pipes),
+        ROOT_TEST(poor),
+        ROOT_TEST(many),
+        ROOT_TEST(garbage),
+        ROOT_TEST(arguments),
+        cmocka_unit_test(differences),
     };
 
     return cmocka_run_group_tests_name("cpu_files", tests, NULL, NULL);
