@@ -54,6 +54,16 @@ static __attribute__((always_inline)) inline void prcb_seq_begin(__u32 *seq, __u
 #endif
 }
 
+/* The same for a writer that can be interrupted by another, just before it begins: the caller has
+ * seen the count even, and who interrupts it leaves it even, but higher. To store a count loaded
+ * earlier would set it back, and a reader could then find the same one before and after an update.
+ * An atomic add whose result is used is fully ordered everywhere, like the exchange. Returns the
+ * even count. */
+static __attribute__((always_inline)) inline __u32 prcb_seq_begin_shared(__u32 *seq)
+{
+    return __sync_fetch_and_add(seq, 1); /* (1) */
+}
+
 static __attribute__((always_inline)) inline void prcb_seq_end(__u32 *seq, __u32 even)
 {
 #if defined(__TARGET_ARCH_x86)

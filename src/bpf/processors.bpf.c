@@ -40,10 +40,10 @@ struct {
 /* A processor's own notes, which nobody else needs to see. */
 struct own {
     __u64 base; /* where its per-processor variables begin, in the kernel's memory; 0: not known */
-    __u64 first_interrupts; /* the kernel's counters at the start */
-    __u64 first_switches;
-    __u64 cpustat[CPUTIMES]; /* at the last tick */
-    __u64 nested_start;      /* of an interrupt of a program */
+    struct prcb_interrupts interrupts; /* the kernel's counters, at the last look */
+    __u64 first_switches;              /* at the start */
+    __u64 cpustat[CPUTIMES];           /* at the last tick */
+    __u64 nested_start;                /* of an interrupt of a program */
     __u32 nested_depth;
     __u32 pad;
     __s64 least_offset; /* of the window that is open */
@@ -94,17 +94,15 @@ static __always_inline bool read_own(struct own *own, __u64 offset, void *ret, _
 }
 
 /* Interrupts since boot: those that have a number, and those that have a vector. */
-static __always_inline bool read_interrupts(struct own *own, __u64 *ret)
+static __always_inline bool read_interrupts(struct own *own, struct prcb_interrupts *ret)
 {
-    __u32 words[PRCB_IRQ_STAT_WORDS];
+    __u32 words[PRCB_IRQ_STAT_WORDS], sum = 0;
     unsigned long numbered;
-    __u64 sum;
     int i;
 
     if (!read_own(own, config.kstat + bpf_core_field_offset(struct kernel_stat, irqs_sum),
                   &numbered, sizeof(numbered)))
         return false;
-    sum = numbered;
     if (config.irq_stat_words) {
         if (!read_own(own, config.irq_stat, words, sizeof(words)))
             return false;
@@ -115,8 +113,17 @@ static __always_inline bool read_interrupts(struct own *own, __u64 *ret)
                 sum += words[i];
         }
     }
-    *ret = sum;
+    ret->numbered = numbered;
+    ret->vectors = sum;
     return true;
+}
+
+/* Under seq. */
+static __always_inline void take_interrupts(struct prcb_processor_block *block, struct own *own,
+                                            const struct prcb_interrupts *now)
+{
+    block->interrupts += prcb_interrupts_grown(&own->interrupts, now);
+    own->interrupts = *now;
 }
 
 /* ---- stretches ---- */
@@ -256,7 +263,8 @@ static __always_inline int leave_hard(bool tick)
     __u32 processor = bpf_get_smp_processor_id(), seq;
     struct prcb_processor_block *block = block_of(processor);
     struct own *own = own_of(processor);
-    __u64 now, interrupts;
+    struct prcb_interrupts interrupts;
+    __u64 now;
     bool counted;
 
     if (!block || !own || block->state != PRCB_PROCESSOR_ONLINE)
@@ -273,7 +281,7 @@ static __always_inline int leave_hard(bool tick)
     if (block->hard_depth)
         block->hard_depth--;
     if (counted)
-        block->interrupts = interrupts - own->first_interrupts;
+        take_interrupts(block, own, &interrupts);
     if (tick)
         take_tick(block, own, now);
     prcb_seq_end(&block->seq, seq);
@@ -329,7 +337,7 @@ int prcb_soft_entry(__u64 *ctx)
     seq = *(volatile __u32 *)&block->seq;
     if (seq & 1)
         return 0;
-    prcb_seq_begin(&block->seq, seq);
+    seq = prcb_seq_begin_shared(&block->seq);
     now = bpf_ktime_get_ns();
     close_stretch(block, now);
     block->hard_depth = 0;
@@ -352,7 +360,7 @@ int prcb_soft_exit(__u64 *ctx)
     seq = *(volatile __u32 *)&block->seq;
     if (seq & 1)
         return 0;
-    prcb_seq_begin(&block->seq, seq);
+    seq = prcb_seq_begin_shared(&block->seq);
     now = bpf_ktime_get_ns();
     close_stretch(block, now);
     block->beneath &= ~PRCB_PROCESSOR_IN_SOFT;
@@ -384,7 +392,7 @@ int prcb_idle(__u64 *ctx)
     __u32 processor = bpf_get_smp_processor_id(), state = ctx[0], seq;
     struct prcb_processor_block *block = block_of(processor);
     struct own *own = own_of(processor);
-    __u64 interrupts = 0;
+    struct prcb_interrupts interrupts = {0};
     bool counted = false;
 
     if (!block || !own || block->state != PRCB_PROCESSOR_ONLINE)
@@ -402,7 +410,7 @@ int prcb_idle(__u64 *ctx)
     else
         go_idle(block, state);
     if (counted)
-        block->interrupts = interrupts - own->first_interrupts;
+        take_interrupts(block, own, &interrupts);
     prcb_seq_end(&block->seq, seq);
     return 0;
 }
@@ -413,7 +421,8 @@ int prcb_idle(__u64 *ctx)
 static __always_inline void start(struct prcb_processor_block *block, struct own *own,
                                   struct task_struct *current)
 {
-    __u64 cpustat[CPUTIMES], interrupts;
+    struct prcb_interrupts interrupts;
+    __u64 cpustat[CPUTIMES];
     __u32 seq = block->seq & ~1u;
     int i;
 
@@ -422,7 +431,7 @@ static __always_inline void start(struct prcb_processor_block *block, struct own
         own->first_switches = current->se.cfs_rq->rq->nr_switches;
     }
     if (read_interrupts(own, &interrupts))
-        own->first_interrupts = interrupts;
+        own->interrupts = interrupts;
     if (read_own(own, config.kernel_cpustat, cpustat, sizeof(cpustat))) {
 #pragma unroll
         for (i = 0; i < CPUTIMES; i++)

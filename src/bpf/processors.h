@@ -22,4 +22,19 @@ struct prcb_processors_config {
     __u32 pad;
 };
 
+/* A processor's interrupts by the kernel's counters. Those that have a vector are counted in many
+ * words of 32 bits: so is their sum, which wraps as they do. */
+struct prcb_interrupts {
+    __u64 numbered;
+    __u32 vectors;
+    __u32 pad;
+};
+
+/* How many came between two looks, of which there is one at each interrupt. */
+static inline __u64 prcb_interrupts_grown(const struct prcb_interrupts *before,
+                                          const struct prcb_interrupts *now)
+{
+    return now->numbered - before->numbered + (__u32)(now->vectors - before->vectors);
+}
+
 #endif

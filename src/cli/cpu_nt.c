@@ -123,6 +123,15 @@ uint64_t cpu_nt_delta(const struct cpu_nt *nt, enum cpu_since since, uint32_t nu
     return member->size < sizeof(grown) ? (uint32_t)grown : grown;
 }
 
+uint64_t cpu_nt_wall(const struct cpu_nt *nt, enum cpu_since since, uint32_t number)
+{
+    const SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION *from =
+        &(since == CPU_SINCE_START ? nt->start : nt->mark)[number];
+    const SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION *now = &nt->now[number];
+
+    return 100 * (uint64_t)(now->KernelTime - from->KernelTime + now->UserTime - from->UserTime);
+}
+
 const char *cpu_nt_absent(const struct prcb_nt_member *member)
 {
     return prcb_nt_absent(CLASS, member->offset);

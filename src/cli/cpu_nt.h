@@ -30,6 +30,8 @@ const struct prcb_nt_member *cpu_nt_member(size_t index);
 /* What a member of a processor grew by. */
 uint64_t cpu_nt_delta(const struct cpu_nt *nt, enum cpu_since since, uint32_t number,
                       const struct prcb_nt_member *member);
+/* Its time: NT's KernelTime and UserTime have all of it between them. Nanoseconds. */
+uint64_t cpu_nt_wall(const struct cpu_nt *nt, enum cpu_since since, uint32_t number);
 /* Why no processor has it; NULL: they have. */
 const char *cpu_nt_absent(const struct prcb_nt_member *member);
 

@@ -481,6 +481,15 @@ class Live(Case):
                 self.assertLessEqual(total, elapsed * SECOND + 4 * TICK_NS)
         self.both(check)
 
+    def test_nt_csv_wall_is_of_the_same_look(self):
+        result = cpu("--nt", "-x,", "0.05", "3")
+        table = list(csv.DictReader(io.StringIO(result.stdout)))
+        self.assertGreaterEqual(len(table), 3)
+        for row in table:
+            if row["online"] == "1":
+                self.assertEqual(int(row["wall_ns"]),
+                                 100 * (int(row["KernelTime"]) + int(row["UserTime"])))
+
     def test_csv_intervals(self):
         result = cpu("-x;", "0.05", "3")
         table = list(csv.DictReader(io.StringIO(result.stdout), delimiter=";"))

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "processor_map.h"
+#include "processors.h"
 
 static uint64_t sum(const struct parts *parts)
 {
@@ -305,6 +306,24 @@ static void refused_maps(void **state)
     assert_int_equal(processor_map_open(-1, &map, &err), -EBADF);
 }
 
+/* The kernel's words of 32 bits wrap, at 1000 timer interrupts a second in 50 days. */
+static void interrupts_wrap(void **state)
+{
+    static const struct {
+        struct prcb_interrupts before, now;
+        uint64_t grown;
+    } rows[] = {
+        {{5, 7, 0}, {5, 7, 0}, 0},
+        {{5, 7, 0}, {6, 9, 0}, 3},
+        {{5, 0xfffffffe, 0}, {5, 1, 0}, 3},
+        {{0xffffffff, 0xffffffff, 0}, {0x100000001, 0, 0}, 3},
+        {{0x123456789ab, 0x80000000, 0}, {0x123456789ab, 0x7fffffff, 0}, 0xffffffff},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        assert_int_equal(prcb_interrupts_grown(&rows[i].before, &rows[i].now), rows[i].grown);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -317,6 +336,7 @@ int main(void)
         cmocka_unit_test(maps_of_other_ages),
         cmocka_unit_test(stuck_writer),
         cmocka_unit_test(refused_maps),
+        cmocka_unit_test(interrupts_wrap),
     };
 
     return cmocka_run_group_tests_name("processor_map", tests, NULL, NULL);
