@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -203,8 +204,10 @@ static int pin_maps(struct clients_bpf *skeleton, int records, int dir)
 
     for (int i = 0; !result && i < KERNEL_MAPS; i++) {
         result = pins_put(dir, map_names[i], fds[i]);
-        step();
+        if (i == 1)
+            step();
     }
+    step();
     return result;
 }
 
@@ -217,8 +220,8 @@ static int pin_programs(struct clients_bpf *skeleton, int dir)
             bpf_object__find_program_by_name(skeleton->obj, program_names[i]);
 
         result = pins_put(dir, program_names[i], bpf_program__fd(program));
-        step();
     }
+    step();
     return result;
 }
 
@@ -497,6 +500,11 @@ int kernel_open(struct kernel *k, const char *directory, kernel_told told, struc
     k->directory = pins_open(directory, err);
     if (k->directory < 0)
         return k->directory;
+    /* For as long as it is open; a daemon that died has none any more. */
+    if (flock(k->directory, LOCK_EX | LOCK_NB)) {
+        close(k->directory);
+        return prcb_fail(err, -EBUSY, "%s: another prcbd has its pins there", directory);
+    }
     step();
     result = take_over(k, told, err);
     if (!result)
@@ -529,6 +537,11 @@ int kernel_cleanup(const char *directory, struct prcb_error *err)
     k.directory = pins_open(directory, err);
     if (k.directory < 0)
         return k.directory;
+    if (flock(k.directory, LOCK_EX | LOCK_NB)) {
+        close(k.directory);
+        return prcb_fail(err, -EBUSY, "%s: a prcbd that runs has its pins there: stop it first",
+                         directory);
+    }
     if (!open_pins(&k))
         map_all(&k, NULL);
     remove_everything(&k);
@@ -563,7 +576,7 @@ int kernel_client_make(struct kernel *k, uint32_t number, const struct prcb_clie
         struct prcb_account_block whole;
     } first;
     uint32_t zero = 0;
-    int fd, result = 0;
+    int fd, result;
 
     memset(&first, 0, sizeof(first));
     first.block = *block;
@@ -575,63 +588,64 @@ int kernel_client_make(struct kernel *k, uint32_t number, const struct prcb_clie
                         sizeof(struct prcb_account_block), record->accounts + 1, &options);
     if (fd < 0)
         return -errno;
-    if (bpf_map_update_elem(fd, &zero, &first, BPF_ANY) || bpf_map_freeze(fd) ||
-        bpf_map_update_elem(k->maps[MAP_CLIENTS], &number, &fd, BPF_ANY))
+    if (bpf_map_update_elem(fd, &zero, &first, BPF_ANY) || bpf_map_freeze(fd)) {
         result = -errno;
-    if (result) {
         close(fd);
         return result;
     }
-    /* Release: a daemon that finds the record in use finds the rest of it. */
-    __atomic_store_n(&record->used, 1, __ATOMIC_RELEASE);
     *ret = fd;
     return 0;
 }
 
-/* Replaced by an empty map, not deleted: that can be done to many at once, and the kernel
- * waits for its readers once. */
-static int take_out(struct kernel *k, const uint32_t *numbers, uint32_t count)
+/* Who ends gets the empty map, not none: so all changes are updates, and can be made in one
+ * call. */
+static int put_maps(struct kernel *k, const uint32_t *numbers, const int *fds, uint32_t count)
 {
-    int empties[64];
+    __u32 done = count;
 
-    for (uint32_t done = 0; done < count;) {
-        __u32 part = count - done < 64 ? count - done : 64;
-
-        for (__u32 i = 0; i < part; i++)
-            empties[i] = k->empty;
-        if (bpf_map_update_batch(k->maps[MAP_CLIENTS], numbers + done, empties, &part, NULL)) {
-            for (__u32 i = 0; i < part; i++) {
-                if (bpf_map_update_elem(k->maps[MAP_CLIENTS], &numbers[done + i], &k->empty,
-                                        BPF_ANY))
-                    return -errno;
-            }
-        }
-        done += part;
+    if (!bpf_map_update_batch(k->maps[MAP_CLIENTS], numbers, fds, &done, NULL))
+        return 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (bpf_map_update_elem(k->maps[MAP_CLIENTS], &numbers[i], &fds[i], BPF_ANY))
+            return -errno;
     }
     return 0;
 }
 
-int kernel_clients_end(struct kernel *k, const uint32_t *numbers, uint32_t count)
+static void tell_client(struct kernel *k, uint32_t number)
 {
-    int result;
+    struct prcb_bpf_give_back asked = {.client = number};
+    int ignored;
+
+    for (int i = 0; i < PRCB_CLIENT_SCOPES; i++) {
+        if (k->bss->scopes[i].client == number)
+            k->bss->scopes[i].client = 0;
+    }
+    bpf_run_program(k->programs[RUN_END_CLIENT], &asked, sizeof(asked), &ignored);
+}
+
+int kernel_clients_change(struct kernel *k, const uint32_t *numbers, const int *maps,
+                          uint32_t count)
+{
+    int fds[PRCB_CLIENT_COUNT], result;
+    bool ended = false;
 
     for (uint32_t i = 0; i < count; i++) {
-        struct prcb_bpf_give_back asked = {.client = numbers[i]};
-        int ignored;
-
-        for (int j = 0; j < PRCB_CLIENT_SCOPES; j++) {
-            if (k->bss->scopes[j].client == numbers[i])
-                k->bss->scopes[j].client = 0;
-        }
-        bpf_run_program(k->programs[RUN_END_CLIENT], &asked, sizeof(asked), &ignored);
+        fds[i] = maps[i] < 0 ? k->empty : maps[i];
+        if (maps[i] >= 0)
+            continue;
+        tell_client(k, numbers[i]);
+        ended = true;
     }
     kernel_count_scopes(k);
-    result = take_out(k, numbers, count);
+    result = put_maps(k, numbers, fds, count);
     if (result)
         return result;
-    bpf_run_iterator(&k->narrow, k->programs[RUN_SWEEP], 0, 0);
+    if (ended)
+        bpf_run_iterator(&k->narrow, k->programs[RUN_SWEEP], 0, 0);
+    /* Release: a daemon that finds a record in use finds the rest of it, and the map. */
     for (uint32_t i = 0; i < count; i++)
-        k->records[numbers[i]].used = 0;
+        __atomic_store_n(&k->records[numbers[i]].used, maps[i] >= 0, __ATOMIC_RELEASE);
     return 0;
 }
 

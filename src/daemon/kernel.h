@@ -71,14 +71,16 @@ int kernel_cleanup(const char *directory, struct prcb_error *err);
 /* What the kernel knows of a process. -ESRCH: it is gone. */
 int kernel_look(struct kernel *k, pid_t pid, struct prcb_bpf_peer *ret);
 
-/* Makes a client's map: *ret is a descriptor to pass on. Its number comes from `number`, whose
- * record is filled but for `used`, which this sets. */
+/* Makes a client's map, of the size in its record: *ret is a descriptor. The programs do not
+ * know of it yet. */
 int kernel_client_make(struct kernel *k, uint32_t number, const struct prcb_client_block *block,
                        int *ret);
 
-/* Clients that are gone, all at once, for the kernel waits once for each call: nothing is
- * written to their maps any more, and their numbers are free. */
-int kernel_clients_end(struct kernel *k, const uint32_t *numbers, uint32_t count);
+/* Tells the programs of clients' maps, and (-1) of clients that are gone: nothing is written
+ * to their maps any more, and their numbers are free. The kernel waits some tens of
+ * milliseconds for each call, not for each client. */
+int kernel_clients_change(struct kernel *k, const uint32_t *numbers, const int *maps,
+                          uint32_t count);
 
 /* One question to the registrar: *request is filled with what it did. */
 int kernel_register(struct kernel *k, struct prcb_bpf_request *request, bool same_pid_ns);

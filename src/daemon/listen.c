@@ -89,10 +89,13 @@ static int own_socket(const struct prcbd_config *config, struct prcb_error *err)
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return prcb_fail(err, -errno, "socket: %s", strerror(errno));
-    if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) || listen(fd, BACKLOG))
+    if (bind(fd, (const struct sockaddr *)&address, sizeof(address)))
         result = prcb_fail(err, -errno, "%s: %s", config->socket, strerror(errno));
     if (!result)
         result = give_to_group(config, err);
+    /* Only now, so that who can connect at all is who may. */
+    if (!result && listen(fd, BACKLOG))
+        result = prcb_fail(err, -errno, "%s: %s", config->socket, strerror(errno));
     if (result) {
         close(fd);
         return result;

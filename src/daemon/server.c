@@ -18,7 +18,7 @@
 #define GREETING_MS 5000  /* for the greeting, and for the rest of a request begun */
 #define ANSWER_MS   10000 /* for an answer to be taken */
 #define LOOK_MS     1000  /* time limits are looked at this often */
-#define REAP_MS     20    /* what ended is gathered for so long */
+#define SETTLE_MS   20    /* what ended is gathered for so long */
 #define LISTEN_MS   200   /* after a lack of descriptors */
 #define ACCEPTS     16    /* a turn */
 #define EXTRA_CONNS 16    /* of a user, beyond its sessions */
@@ -448,52 +448,35 @@ static void take_event(struct server *s, const struct epoll_event *event)
         take_bytes(s, conn);
 }
 
-/* The kernel waits some 30 ms when it gets a client's map: a user has one such turn a round,
- * lest others wait for as many as he has connections. */
-static bool has_to_wait(struct server *s, struct conn *conn)
-{
-    struct wire_message next;
-
-    if (conn->out || wire_take(conn->in_bytes, conn->in, &next) <= 0 ||
-        next.header.type != WIRE_OPEN)
-        return false;
-    for (const struct conn *c = s->conns; c; c = c->next) {
-        if (c->opened == s->round && c->peer.uid == conn->peer.uid)
-            return true;
-    }
-    conn->opened = s->round;
-    return false;
-}
-
 /* Everybody who has something to do gets one turn. */
 static bool take_turns(struct server *s)
 {
     struct conn *next;
     bool more = false;
 
-    s->round++;
     for (struct conn *conn = s->conns; conn; conn = next) {
         next = conn->next;
         if (!conn->in && !conn->out && !conn->ended && !conn->closing)
             continue;
-        if (has_to_wait(s, conn))
-            more = true;
-        else
-            take_turn(s, conn, &more);
+        take_turn(s, conn, &more);
     }
     return more;
 }
 
 int server_run(struct server *s, struct prcb_error *err)
 {
-    uint64_t looked = now_ms(), reaped = 0;
+    uint64_t looked = now_ms(), settled = 0;
     bool more = false;
 
     for (;;) {
         struct epoll_event events[64];
-        bool reap = sessions_to_reap(s->sessions);
+        bool unsettled = sessions_unsettled(s->sessions);
         bool idle = !s->conns && !s->sessions->waiting && !s->listen_again;
-        int timeout = more ? 0 : reap ? REAP_MS : s->listen_again ? LISTEN_MS : idle ? -1 : LOOK_MS;
+        int timeout = more              ? 0
+                      : unsettled       ? SETTLE_MS
+                      : s->listen_again ? LISTEN_MS
+                      : idle            ? -1
+                                        : LOOK_MS;
         int count = epoll_wait(s->epoll, events, 64, timeout);
         uint64_t now = now_ms();
 
@@ -512,9 +495,10 @@ int server_run(struct server *s, struct prcb_error *err)
         more = take_turns(s);
         if (s->listen_again && now >= s->listen_again)
             listen_again(s);
-        if (reap && now - reaped >= REAP_MS) {
-            sessions_reap(s->sessions);
-            reaped = now_ms();
+        /* A session that was opened in this round is one when its next request is looked at. */
+        if (sessions_hurry(s->sessions) || (unsettled && now - settled >= SETTLE_MS)) {
+            sessions_settle(s->sessions);
+            settled = now_ms();
         }
         if (now - looked >= LOOK_MS) {
             look_at_time(s);

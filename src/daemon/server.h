@@ -21,7 +21,6 @@ struct conn {
     uint32_t waits_for; /* EPOLL* bits */
     struct peer peer;
     struct session *session; /* NULL: none */
-    uint64_t opened;         /* the round of turns in which it opened a session */
     uint64_t since;          /* ms: of the last progress, for time limits */
     size_t in;
     size_t out, sent;                /* the answer, of which there is one at a time */
@@ -38,7 +37,6 @@ struct server {
     int epoll, listener, signals;
     struct conn *conns;
     uint64_t conn_count;
-    uint64_t round;          /* of turns, from 1 */
     uint64_t listen_again;   /* ms: after a lack of descriptors; 0: listening */
     const char *config_file; /* NULL: none */
 };

@@ -2,6 +2,7 @@
 #include "sessions.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -35,8 +36,11 @@ static struct usage usage_of(const struct sessions *s, uid_t uid)
         if (session->state == SESSION_FREE)
             continue;
         ret.sessions++;
-        ret.accounts += session->accounts;
         ret.bytes += bytes_of(session->accounts);
+        /* What has ended takes memory a moment longer, but is not held against anybody. */
+        if (session->state == SESSION_ENDING)
+            continue;
+        ret.accounts += session->accounts;
         if (session->uid != uid)
             continue;
         ret.user_sessions++;
@@ -48,12 +52,8 @@ static struct usage usage_of(const struct sessions *s, uid_t uid)
 static int check_limits(struct sessions *s, uid_t uid, uint32_t accounts, struct prcb_error *err)
 {
     const struct prcbd_config *c = s->config;
-    struct usage used;
+    struct usage used = usage_of(s, uid);
 
-    /* What has ended already is not held against anybody. */
-    if (s->ending)
-        sessions_reap(s);
-    used = usage_of(s, uid);
     if (accounts > c->accounts_per_client_max || accounts > PRCB_CLIENT_ACCOUNTS - 1)
         return prcb_fail(err, -EDQUOT,
                          "a session may have %" PRIu64 " accounts, %u were asked for "
@@ -135,8 +135,15 @@ int sessions_open(struct sessions *s, const struct peer *peer, uint32_t accounts
                                 .uid = peer->uid,
                                 .accounts = accounts,
                                 .same_pid_ns = peer->same_pid_ns,
+                                .map = fcntl(*ret_fd, F_DUPFD_CLOEXEC, 0),
                                 .pidfd = -1};
+    if (session->map < 0) {
+        *session = (struct session){.map = -1, .pidfd = -1};
+        close(*ret_fd);
+        return prcb_fail(err, -EMFILE, "prcbd has no free descriptor; try again later");
+    }
     s->used++;
+    s->opening++;
     memcpy(token, record->token, sizeof(record->token));
     *ret = session;
     return 0;
@@ -199,6 +206,7 @@ static void take_over(struct sessions *s, uint32_t number)
                                 .number = number,
                                 .uid = record->uid,
                                 .accounts = record->accounts,
+                                .map = -1,
                                 .pidfd = (int)syscall(SYS_pidfd_open, (pid_t)record->pid, 0)};
     s->waiting++;
     if (session->pidfd >= 0 && still_there(s->kernel, record, session->pidfd))
@@ -214,7 +222,7 @@ void sessions_start(struct sessions *s, struct kernel *k, const struct prcbd_con
     s->kernel = k;
     s->config = config;
     for (uint32_t i = 1; i < PRCB_CLIENT_COUNT; i++) {
-        s->all[i].pidfd = -1;
+        s->all[i].map = s->all[i].pidfd = -1;
         if (__atomic_load_n(&k->records[i].used, __ATOMIC_ACQUIRE)) /* see kernel_client_make */
             take_over(s, i);
     }
@@ -271,34 +279,53 @@ static void forget(struct session *session)
 {
     if (session->pidfd >= 0)
         close(session->pidfd);
+    if (session->map >= 0)
+        close(session->map);
     free(session->given_up);
-    *session = (struct session){.pidfd = -1};
+    *session = (struct session){.map = -1, .pidfd = -1};
 }
 
-static void reap_ended(struct sessions *s)
+static void settled(struct session *session)
+{
+    if (session->state == SESSION_ENDING) {
+        forget(session);
+        return;
+    }
+    close(session->map);
+    session->map = -1;
+}
+
+static void begin_and_end(struct sessions *s)
 {
     uint32_t numbers[PRCB_CLIENT_COUNT], count = 0;
-    int result;
+    int maps[PRCB_CLIENT_COUNT], result;
 
     for (uint32_t i = 1; i < PRCB_CLIENT_COUNT; i++) {
-        if (s->all[i].state == SESSION_ENDING)
-            numbers[count++] = i;
+        if (s->all[i].state != SESSION_ENDING && s->all[i].map < 0)
+            continue;
+        maps[count] = s->all[i].state == SESSION_ENDING ? -1 : s->all[i].map;
+        numbers[count++] = i;
     }
     if (!count)
         return;
-    result = kernel_clients_end(s->kernel, numbers, count);
+    result = kernel_clients_change(s->kernel, numbers, maps, count);
     if (result) {
-        log_client("%u sessions could not be ended: %s", count, strerror(-result));
+        log_client("%u sessions could not begin or end: %s", count, strerror(-result));
         return;
     }
     for (uint32_t i = 0; i < count; i++)
-        forget(&s->all[numbers[i]]);
-    s->ending = 0;
+        settled(&s->all[numbers[i]]);
+    s->ending = s->opening = 0;
 }
 
-bool sessions_to_reap(const struct sessions *s)
+bool sessions_hurry(const struct sessions *s)
 {
-    if (s->ending)
+    return s->opening;
+}
+
+bool sessions_unsettled(const struct sessions *s)
+{
+    if (s->ending || s->opening)
         return true;
     for (uint32_t i = 1; i < PRCB_CLIENT_COUNT; i++) {
         if (s->all[i].given_up_count)
@@ -325,11 +352,8 @@ static void free_given_up(struct sessions *s)
     }
 }
 
-bool sessions_reap(struct sessions *s)
+void sessions_settle(struct sessions *s)
 {
-    if (!sessions_to_reap(s))
-        return false;
-    reap_ended(s);
+    begin_and_end(s);
     free_given_up(s);
-    return true;
 }

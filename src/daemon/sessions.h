@@ -23,6 +23,7 @@ struct session {
     uid_t uid;
     uint32_t accounts;
     bool same_pid_ns;
+    int map;   /* until the programs know of it; else -1 */
     int pidfd; /* WAITS: readable when its process has ended; else -1 */
     /* Accounts given up, to be freed after the next wait. */
     uint32_t *given_up;
@@ -33,14 +34,14 @@ struct sessions {
     struct kernel *kernel;
     const struct prcbd_config *config;
     struct session all[PRCB_CLIENT_COUNT]; /* 0 is not used */
-    uint32_t ending, waiting, used;
+    uint32_t opening, ending, waiting, used;
 };
 
 /* Takes over what the kernel side has on record. */
 void sessions_start(struct sessions *s, struct kernel *k, const struct prcbd_config *config);
 
-/* A new session. *ret_fd: its map, to be closed by the caller. -EDQUOT, -ENOSPC, -ENOMEM with
- * words. */
+/* A new session; threads can be profiled in it after the next sessions_settle. *ret_fd: its
+ * map, to be closed by the caller. -EDQUOT, -ENOSPC, -ENOMEM with words. */
 int sessions_open(struct sessions *s, const struct peer *peer, uint32_t accounts,
                   struct session **ret, int *ret_fd, uint8_t token[16], struct prcb_error *err);
 
@@ -54,10 +55,12 @@ void sessions_close(struct sessions *s, struct session *session);
 /* One account given back. -ESTALE */
 int sessions_release(struct sessions *s, struct session *session, uint64_t key);
 
-/* Work that the kernel makes wait for, done for all at once: ends sessions, frees accounts
- * that were given up. True: there was some. */
-bool sessions_reap(struct sessions *s);
-bool sessions_to_reap(const struct sessions *s);
+/* Work for which the kernel has to be waited for, done for all at once: sessions begin and
+ * end, accounts that were given up are free. */
+void sessions_settle(struct sessions *s);
+/* There is such work: that somebody waits for, or that can be gathered for a while. */
+bool sessions_hurry(const struct sessions *s);
+bool sessions_unsettled(const struct sessions *s);
 
 /* Ends the ones whose process has ended. */
 void sessions_look_after_waiting(struct sessions *s);

@@ -1,0 +1,340 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""prcbd over a long life: clients of other ages, many of them, thousands of connections, and a start
+that is cut short at each of its steps."""
+import os
+import re
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import old_client  # pylint: disable=wrong-import-position
+import wire  # pylint: disable=wrong-import-position
+from wire import (FOLLOW_ALL, HELLO, NOBODY, OPEN, PROCESS, PROFILE, Client, Daemon, Refused, as_user,
+                  hello, used)
+
+PRCBD = os.environ.get("PRCBD", "prcbd")
+
+
+def needs():
+    if os.geteuid():
+        return "needs root: it becomes other users"
+    if not os.path.exists("/sys/kernel/btf/vmlinux"):
+        return "eBPF programs cannot be loaded: the kernel has no BTF"
+    return None
+
+
+def setUpModule():  # pylint: disable=invalid-name
+    reason = needs()
+    if reason:
+        raise unittest.SkipTest(reason)
+
+
+class Ages(unittest.TestCase):
+    """Clients that are older or newer than the daemon."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.daemon = Daemon(PRCBD)
+        cls.addClassCleanup(cls.daemon.stop)
+        cls.path = cls.daemon.socket
+
+    def test_client_of_version_1_0(self):
+        def work():
+            return old_client.run(self.path, os.getpid()), os.getpid()
+        found, process = as_user(NOBODY, work)
+        # Lengths may have grown since; what was there stays where it was.
+        for name, kind, number in (("hello", 1, 1), ("open", 2, 2), ("profile", 3, 3),
+                                   ("released", 6, 4)):
+            length, got, pad, got_number, status = struct.unpack_from("<IHHIi", found[name])
+            self.assertGreaterEqual(length, len(found[name]), name)
+            self.assertEqual((got, pad, got_number, status), (kind, 0, number, 0), name)
+        self.assertEqual(found["hello"][16:22], bytes.fromhex("50524244" "0100"))
+        self.assertEqual(found["open"][16:24], bytes.fromhex("08000000" "00000000"))
+        self.assertNotEqual(found["open"][24:40], bytes(16))
+        self.assertEqual(struct.unpack("<5I", found["profile"][16:36]), (1, 1, 0, 0, 0))
+        self.assertEqual(found["released"][16:24], bytes(8))
+        self.assertEqual(found["fds"], (0, 2, 0))
+        magic, major, _, head_size, size, stride, count = struct.unpack_from("<IHHIIII",
+                                                                             found["head"])
+        self.assertEqual((magic, major, stride, count), (0x42435250, 1, 1024, 8))
+        self.assertGreaterEqual(head_size, 128)
+        self.assertGreaterEqual(size, 1024)
+        self.assertEqual(found["clock"][:4], bytes.fromhex("50524342"))
+        self.assertEqual(found["tid"], process)
+        self.assertNotEqual(found["state"], 0)
+
+    def test_newer_client(self):
+        """Its greeting is longer, and so are its requests, with nothing in what we do not know."""
+        client = Client(self.path, greet=False)
+        client.ask(HELLO, hello(minor=7) + b"of a later age")
+        client.ask(OPEN, struct.pack("=II", 4, 0) + bytes(16) + bytes(40))
+        client.ask(PROFILE, struct.pack("=III", PROCESS, os.getpid(), FOLLOW_ALL) + bytes(8))
+        self.assertEqual(len(used(self.map_of(client), 4)), 1)
+
+    def map_of(self, client):
+        client.accounts = 4
+        return client.map()
+
+    def test_what_a_newer_client_asks_and_we_do_not_know(self):
+        client = Client(self.path).open(4)
+        with self.assertRaisesRegex(Refused, "E2BIG.*update"):
+            client.ask(PROFILE, struct.pack("=IIII", PROCESS, os.getpid(), 0, 1))
+        with self.assertRaisesRegex(Refused, "type 77"):
+            client.ask(77, b"something new")
+        self.assertEqual(client.profile(PROCESS, os.getpid())[:2], (1, 1))
+
+    def test_client_of_another_major_version(self):
+        for major in (0, 2, 65535):
+            client = Client(self.path, greet=False)
+            with self.assertRaisesRegex(Refused, "version 1.*update the older one"):
+                client.ask(HELLO, hello(major=major))
+            with self.assertRaises(wire.Closed):
+                client.ask(OPEN, bytes(24))
+
+
+class Many(unittest.TestCase):
+    """What is taken is given back."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.daemon = Daemon(PRCBD)
+        cls.addClassCleanup(cls.daemon.stop)
+        cls.path = cls.daemon.socket
+
+    def resident(self):
+        with open(f"/proc/{self.daemon.process.pid}/status", encoding="utf-8") as file:
+            return int(re.search(r"VmRSS:\s*(\d+) kB", file.read())[1])
+
+    def settled(self, count):
+        """The daemon has as many descriptors as that, soon."""
+        deadline = time.monotonic() + 20
+        while self.daemon.descriptors() != count and time.monotonic() < deadline:
+            time.sleep(0.02)
+        return self.daemon.descriptors()
+
+    def test_ten_thousand_connections(self):
+        greeting = wire.message(HELLO, 1, hello())
+
+        def work(rounds):
+            for _ in range(rounds):
+                with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+                    connection.connect(self.path)
+                    connection.sendall(greeting)
+                    assert len(connection.recv(1024)) >= 56
+        as_user(NOBODY, work, 500)
+        descriptors, resident = self.settled(self.daemon.descriptors()), self.resident()
+        as_user(NOBODY, work, 9500)
+        self.assertEqual(self.settled(descriptors), descriptors)
+        self.assertLess(self.resident(), resident + 256)
+
+    def test_sessions_come_and_go(self):
+        def work(rounds):
+            for i in range(rounds):
+                client = Client(self.path).open(16 + i % 5)
+                assert client.profile(PROCESS, os.getpid())[1] == 1
+                client.close()
+        as_user(NOBODY, work, 20)
+        descriptors, resident = self.settled(self.daemon.descriptors()), self.resident()
+        as_user(NOBODY, work, 150)
+        self.assertEqual(self.settled(descriptors), descriptors)
+        self.assertLess(self.resident(), resident + 256)
+
+    def test_two_hundred_at_once(self):
+        """With the default size, of four users: each sees itself and nothing else."""
+        def memory_of(fd):
+            with open(f"/proc/self/fdinfo/{fd}", encoding="utf-8") as file:
+                return int(re.search(r"memlock:\s*(\d+)", file.read())[1])
+
+        def work():
+            clients = [Client(self.path).open() for _ in range(50)]
+            pid = os.fork()
+            if not pid:
+                time.sleep(60)
+                os._exit(0)
+            seen = 0
+            for number, client in enumerate(clients):
+                # A thread has room for three ordinary clients.
+                if number < 3:
+                    assert client.profile(PROCESS, os.getpid())[1] == 1
+                    seen += [a.tid for a in used(client.map(), client.accounts)] == [os.getpid()]
+                else:
+                    assert not used(client.map(), client.accounts)
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            os.write(full[1], b"x")
+            os.read(leave[0], 1)
+            return seen, sum(memory_of(client.fds[0]) for client in clients)
+        full, leave = os.pipe(), os.pipe()
+        children, results = [], []
+        for uid in range(40001, 40005):
+            reader, writer = os.pipe()
+            pid = os.fork()
+            if not pid:
+                try:
+                    os.write(writer, repr(as_user(uid, work)).encode())
+                except BaseException as error:  # pylint: disable=broad-except
+                    print(error, file=sys.stderr)
+                finally:
+                    os._exit(0)
+            os.close(writer)
+            children.append((pid, reader))
+        for _ in children:
+            self.assertEqual(os.read(full[0], 1), b"x")
+        os.write(leave[1], b"xxxx")
+        for pid, reader in children:
+            with os.fdopen(reader) as file:
+                results.append(eval(file.read()))  # pylint: disable=eval-used
+            os.waitpid(pid, 0)
+        for fd in full + leave:
+            os.close(fd)
+        self.assertEqual([seen for seen, _ in results], [3] * 4)
+        memory = sum(bytes_ for _, bytes_ in results)
+        print(f"200 sessions: {memory / 1048576:.1f} MiB of maps", file=sys.stderr)
+        self.assertLess(memory, 64 << 20)
+
+
+class Starts(unittest.TestCase):
+    """The start, cut short at each of its steps."""
+
+    def start_until(self, daemon, step):
+        """Exit status of a daemon that dies at the step; None: it had none such and serves."""
+        process = subprocess.Popen([PRCBD, "--socket", daemon.socket, "--config", daemon.config],
+                                   env=dict(os.environ, PRCBD_TEST_STEP=str(step)),
+                                   stdin=subprocess.DEVNULL, stdout=daemon.log, stderr=daemon.log)
+        while process.poll() is None:
+            if step > 5 and self.serves(daemon):
+                process.kill()
+                process.wait(30)
+                return None
+            time.sleep(0.01)
+        return process.returncode
+
+    def serves(self, daemon):
+        try:
+            Client(daemon.socket, timeout=5).close()
+            return True
+        except (OSError, wire.Closed):
+            return False
+
+    def test_each_step(self):
+        daemon = Daemon(PRCBD)
+        self.addCleanup(daemon.stop)
+        daemon.process.terminate()
+        daemon.process.wait(30)
+        steps = 0
+        # What each leaves behind is what the next one finds.
+        while (status := self.start_until(daemon, steps)) is not None:
+            self.assertEqual(status, -signal.SIGKILL, daemon.said())
+            steps += 1
+        self.assertGreater(steps, 12)
+        print(f"{steps} steps", file=sys.stderr)
+        daemon.start()
+        as_user(NOBODY, lambda: Client(daemon.socket).open(4).profile(PROCESS, os.getpid()))
+        # Nothing of the starts that failed is left: one set of programs, and no other folder.
+        self.assertEqual(sorted(os.listdir(daemon.pins)), ["live"])
+
+    def test_nothing_stays_after_an_orderly_end(self):
+        daemon = Daemon(PRCBD)
+        self.addCleanup(daemon.stop)
+        daemon.process.terminate()
+        self.assertEqual(daemon.process.wait(30), 0, daemon.said())
+        self.assertEqual(os.listdir(daemon.pins), [])
+
+    def test_an_orderly_end_keeps_open_sessions_for_the_next(self):
+        daemon = Daemon(PRCBD)
+        self.addCleanup(daemon.stop)
+        client = Client(daemon.socket).open(4)
+        client.profile(PROCESS, os.getpid())
+        memory = client.map()
+        daemon.process.terminate()
+        self.assertEqual(daemon.process.wait(30), 0)
+        before = used(memory, 4)[0].switches
+        for _ in range(5):
+            time.sleep(0.005)
+        self.assertGreaterEqual(used(memory, 4)[0].switches, before + 5)
+        daemon.start()
+        token = client.token
+        again = Client(daemon.socket).open(4, token)
+        self.assertEqual((again.resumed, again.fds), (1, []))
+        self.assertEqual(again.profile(PROCESS, os.getpid()), (1, 0, 0, 0, 0))
+
+    def test_sessions_of_the_dead_end_with_the_next_daemon(self):
+        daemon = Daemon(PRCBD, "sessions_per_user = 1\n")
+        self.addCleanup(daemon.stop)
+
+        def work():
+            Client(daemon.socket).open(4).profile(PROCESS, os.getpid())
+            os.kill(daemon.process.pid, signal.SIGKILL)
+        as_user(0, work)
+        daemon.process.wait(30)
+        daemon.start()
+        as_user(0, lambda: Client(daemon.socket).open(4).accounts)
+
+    def test_two_on_the_same_pins(self):
+        daemon = Daemon(PRCBD)
+        self.addCleanup(daemon.stop)
+        second = subprocess.run([PRCBD, "--socket", daemon.socket + "2", "--config", daemon.config],
+                                capture_output=True, text=True, check=False, timeout=30)
+        self.assertEqual(second.returncode, 1)
+        self.assertIn("another prcbd", second.stderr)
+        Client(daemon.socket).open(4)
+
+
+class Upgrades(unittest.TestCase):
+    """Pins of another build, and of another version of the blocks."""
+
+    def change(self, daemon, offset, form, value):
+        """A word of the first record, where prcbd keeps what its pins are of."""
+        path = f"{daemon.pins}/live/map_records"
+        listed = subprocess.run(["bpftool", "-j", "map", "lookup", "pinned", path, "key", "0", "0",
+                                 "0", "0"], capture_output=True, check=True)
+        old = [int(byte, 16) for byte in re.findall(rb'"(0x[0-9a-f]{2})"',
+                                                    listed.stdout.split(b'"value"')[1])]
+        new = bytearray(old)
+        struct.pack_into(form, new, offset, value)
+        subprocess.run(["bpftool", "map", "update", "pinned", path, "key", "0", "0", "0", "0",
+                        "value"] + [str(byte) for byte in new], check=True)
+
+    def restart_changed(self, offset, form, value):
+        daemon = Daemon(PRCBD)
+        self.addCleanup(daemon.stop)
+        client = Client(daemon.socket).open(4)
+        client.profile(PROCESS, os.getpid())
+        memory = client.map()
+        time.sleep(0.01)
+        daemon.kill()
+        self.change(daemon, offset, form, value)
+        daemon.start()
+        return daemon, client, memory
+
+    def test_programs_of_another_build_are_replaced(self):
+        daemon, client, memory = self.restart_changed(8, "=Q", 12345)
+        self.assertIn("another build", daemon.said())
+        before = used(memory, 4)[0].switches
+        for _ in range(5):
+            time.sleep(0.005)
+        self.assertGreaterEqual(used(memory, 4)[0].switches, before + 5)
+        self.assertEqual(struct.unpack_from("=Q", memory, 72)[0], 0)
+        again = Client(daemon.socket).open(4, client.token)
+        self.assertEqual(again.resumed, 1)
+
+    def test_another_block_version_ends_sessions(self):
+        daemon, client, memory = self.restart_changed(4, "=H", 7)
+        self.assertIn("another block version", daemon.said())
+        self.assertNotEqual(struct.unpack_from("=Q", memory, 72)[0], 0)  # the head's mark
+        kept = memory[:]
+        time.sleep(0.01)
+        self.assertEqual(memory[:], kept)
+        with self.assertRaisesRegex(Refused, "ESTALE"):
+            Client(daemon.socket).open(4, client.token)
+        as_user(NOBODY, lambda: Client(daemon.socket).open(4).profile(PROCESS, os.getpid()))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
