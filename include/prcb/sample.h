@@ -186,9 +186,10 @@ struct prcb_sample_counts {
 };
 PRCB_API int prcb_sample_count(const struct prcb_sample *p, struct prcb_sample_counts *ret);
 
-/* Branch Trace Store on a processor: needs the PMU intel_bts. Always -EOPNOTSUPP where it is not
- * there. Otherwise as prcb_sample_start, with the bts members of the area and records of 0x18
- * bytes; copied from the kernel's own buffer by prcb_sample_drain. opts: flags NO_KERNEL, tid. */
+/* Branch Trace Store on a processor: needs the PMU intel_bts, -EOPNOTSUPP where it is not there. As
+ * prcb_sample_start, with the bts members of the area and records of 0x18 bytes; of opts count the
+ * flag PRCB_SAMPLE_NO_KERNEL and tid. prcb_sample_drain moves branches from the kernel's ring to
+ * the buffer and hands them out; the descriptor is readable when half that ring is full. */
 PRCB_API int prcb_bts_start(struct prcb_sampler *s, int cpu, const struct prcb_sample_options *opts,
                             struct prcb_sample **ret, struct prcb_error *err);
 

@@ -14,28 +14,13 @@
 
 #include <bpf/bpf.h>
 
+#include "bts.h"
 #include "counters.h"
 #include "record_size.h"
 #include "sampler.h"
 
 #define RESET_BITS 48 /* counters of the processors that have DS are at most this wide */
 #define NO_TSC     0
-
-struct prcb_sample {
-    struct prcb_sampler *sampler;
-    int cpu;
-    struct prcb_ds_area *area;
-    struct prcb_sample_slot *slot;
-    uint64_t base, end; /* addresses: the buffer as it was at the start */
-    struct perf_event_attr attr;
-    int program;
-    enum prcb_sample_source source;
-    struct ring signals;
-    size_t count, room;
-    int *fds; /* of the events; [0] holds the page below */
-    struct perf_event_mmap_page *page;
-    uint64_t throttled;
-};
 
 /* ---- options ---- */
 
@@ -407,8 +392,8 @@ int prcb_sample_add(struct prcb_sample *p, pid_t tid, struct prcb_error *err)
 {
     int fd, result;
 
-    if (tid <= 0)
-        return prcb_fail(err, -EINVAL, "thread %d", (int)tid);
+    if (tid <= 0 || p->bts)
+        return prcb_fail(err, -EINVAL, "thread %d: not one that can be added", (int)tid);
     pthread_mutex_lock(&p->sampler->lock);
     fd = open_event(p, tid);
     result = fd < 0 ? explain_event(fd, p->cpu, tid, err) : add_event(p, fd, err);
@@ -423,6 +408,10 @@ void sample_stop_locked(struct prcb_sample *p)
     struct prcb_sampler *s = p->sampler;
     __u32 cpu = (__u32)p->cpu;
 
+    if (p->bts) {
+        bts_close(p);
+        return;
+    }
     if (p->slot)
         __atomic_store_n(&p->slot->active, 0, __ATOMIC_RELEASE);
     if (p->page)
@@ -464,22 +453,23 @@ enum prcb_sample_source prcb_sample_source(const struct prcb_sample *p)
 
 size_t prcb_sample_stride(const struct prcb_sample *p)
 {
-    return p->slot->stride;
+    return p->bts ? BTS_RECORD : p->slot->stride;
 }
 
 size_t prcb_sample_record_size(const struct prcb_sample *p)
 {
-    return p->slot->record_bytes;
+    return p->bts ? BTS_RECORD : p->slot->record_bytes;
 }
 
 int prcb_sample_fd(const struct prcb_sample *p)
 {
-    return p->signals.fd;
+    return p->bts ? bts_fd(p->bts) : p->signals.fd;
 }
 
 void prcb_sample_acknowledge(struct prcb_sample *p)
 {
-    ring_skip(&p->signals);
+    if (!p->bts)
+        ring_skip(&p->signals);
 }
 
 int prcb_sample_drain(struct prcb_sample *p,
@@ -487,6 +477,8 @@ int prcb_sample_drain(struct prcb_sample *p,
 {
     uint64_t *place = &p->area->pebs_index, done = p->base, index;
 
+    if (p->bts)
+        return bts_drain(p, fn, ctx);
     /* Before the look at the index: a threshold that is reached after it is told anew. */
     prcb_sample_acknowledge(p);
     index = __atomic_load_n(place, __ATOMIC_ACQUIRE);
@@ -540,6 +532,10 @@ int prcb_sample_count(const struct prcb_sample *p, struct prcb_sample_counts *re
 
     if (ret->size < sizeof(*ret))
         return -EINVAL;
+    if (p->bts) {
+        bts_count(p->bts, ret);
+        return 0;
+    }
     count_throttles((struct prcb_sample *)p);
     /* Each is one aligned word that one processor adds to: whole, if not all of one moment. */
     counts.written = __atomic_load_n(&slot->written, __ATOMIC_RELAXED);

@@ -6,6 +6,7 @@
 #ifndef PRCB_SAMPLE_SAMPLER_H
 #define PRCB_SAMPLE_SAMPLER_H
 
+#include <linux/perf_event.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -42,6 +43,7 @@ void pool_give(struct pool *pool, struct extent *extent);
 /* ---- the sampler ---- */
 
 struct samples_bpf;
+struct bts;
 
 struct prcb_sampler {
     pthread_mutex_t lock; /* over all of this, but not over what a sample does alone */
@@ -55,6 +57,24 @@ struct prcb_sampler {
     struct prcb_ds_area **areas; /* by processor; NULL: none */
     struct prcb_sample **samples;
     struct prcb_switches *switches;
+};
+
+struct prcb_sample {
+    struct prcb_sampler *sampler;
+    int cpu;
+    struct prcb_ds_area *area;
+    struct prcb_sample_slot *slot;
+    uint64_t base, end; /* addresses: the buffer as it was at the start */
+    struct perf_event_attr attr;
+    int program;
+    enum prcb_sample_source source;
+    struct ring signals;
+    size_t count, room;
+    int *fds; /* of the events; [0] holds the page below */
+    struct perf_event_mmap_page *page;
+    uint64_t throttled;
+    struct bts *bts; /* not NULL: this is a branch trace, and of the above only sampler, cpu and
+                        area count */
 };
 
 /* The fd of a program, and of the map of rings. */
