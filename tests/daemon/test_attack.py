@@ -825,9 +825,10 @@ class Places(Case):
             time.sleep(0.01)
         before = opened[:crowd]
         self.served()
-        # In its turn with the crowd's user, it waits for a few of them.
-        passed = sum((b - a) % 256 for a, b in zip(before, opened[:crowd]))
-        self.assertLess(passed, crowd / 2)
+        # It took turns with them, four or five requests of its own, and the kernel was waited for
+        # once a round: nobody has opened many while it was served.
+        passed = [(b - a) % 256 for a, b in zip(before, opened[:crowd])]
+        self.assertLess(max(passed), 16, passed)
 
 
 class Restart(Case):
