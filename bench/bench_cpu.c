@@ -263,23 +263,39 @@ static int make_blocks(void)
     return fd;
 }
 
+/* A view of blocks that nobody writes to. */
+static int open_made_up(void)
+{
+    struct prcb_error err;
+    int fd = make_blocks();
+
+    if (fd < 0 || processor_map_open(fd, &made_map, &err))
+        return -1;
+    made_up.source = &processors_from_bpf;
+    made_up.map = &made_map;
+    made_up.count = MOST;
+    made_up.times = calloc(MOST, sizeof(*made_up.times));
+    made_up.slots = calloc(MOST, sizeof(*made_up.slots));
+    pthread_mutex_init(&made_up.lock, NULL);
+    clock_base_init(&made_up.clock_base);
+    usleep(100000);
+    return 0;
+}
+
+/* For counting steps: the real ones change with every step, and would be read again and again. */
+static struct prcb_processors *made_up_view(void)
+{
+    return open_made_up() ? NULL : &made_up;
+}
+
 static void compare_counts(void)
 {
     static const uint32_t counts[] = {2, 8, 32, 128, MOST};
     static double taken[5][ROUNDS];
     double medians[5];
-    struct prcb_error err;
-    int fd = make_blocks();
 
-    if (fd < 0 || processor_map_open(fd, &made_map, &err))
+    if (open_made_up())
         return;
-    made_up.source = &processors_from_bpf;
-    made_up.map = &made_map;
-    made_up.count = MOST;
-    made_up.times = calloc(MOST, sizeof(*made_up.times));
-    pthread_mutex_init(&made_up.lock, NULL);
-    clock_base_init(&made_up.clock_base);
-    usleep(100000);
     for (int round = 0; round < ROUNDS; round++) {
         for (int i = 0; i < 5; i++) {
             wanted = counts[i];
@@ -294,6 +310,11 @@ static void compare_counts(void)
     printf("each further processor %.1f ns\n", (medians[4] - medians[0]) / (MOST - 2));
 }
 #else
+static struct prcb_processors *made_up_view(void)
+{
+    return NULL;
+}
+
 static void compare_counts(void)
 {
 }
@@ -441,11 +462,16 @@ static int compare_work(void)
 {
     static const struct way nothing = {"nothing (the counting itself)", by_nothing, 1};
 
+    view = made_up_view();
+    if (!view)
+        return 1;
     printf("one reading of %u processors: user-mode instructions, system calls\n\n", count);
     count_work(&nothing);
     for (size_t i = 0; i < WAYS; i++) {
-        if (ways[i].read != by_mpstat)
-            count_work(&ways[i]);
+        /* Minutes of steps, where there are many and the machine is emulated. */
+        if (ways[i].read == by_mpstat || (count > 8 && ways[i].read == as_node_exporter))
+            continue;
+        count_work(&ways[i]);
     }
     return 0;
 }
@@ -457,8 +483,10 @@ int main(int argc, char **argv)
     count = prcb_processors_count(view);
     count = count < MOST ? count : MOST;
     usleep(100000);
-    if (argc > 1 && !strcmp(argv[1], "work"))
+    if (argc > 1 && !strcmp(argv[1], "work")) {
+        prcb_processors_close(view);
         return compare_work();
+    }
     bench_pin(0);
     compare_ways();
     prcb_processors_close(view);
