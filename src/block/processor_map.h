@@ -45,5 +45,9 @@ int processor_programs_open(uint32_t count, struct processor_programs **ret,
                             struct processor_map *ret_map, struct prcb_error *err);
 void processor_programs_close(struct processor_programs *programs);
 int processor_programs_map_fd(const struct processor_programs *programs);
+/* Calls keep with each descriptor that holds a program in its place. Stops at a result that is not
+ * 0 and returns it. */
+int processor_programs_links(const struct processor_programs *programs,
+                             int (*keep)(int fd, void *ctx), void *ctx);
 
 #endif

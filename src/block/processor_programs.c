@@ -343,3 +343,20 @@ int processor_programs_map_fd(const struct processor_programs *p)
 {
     return bpf_map__fd(p->skeleton->maps.processor_map);
 }
+
+int processor_programs_links(const struct processor_programs *p, int (*keep)(int fd, void *ctx),
+                             void *ctx)
+{
+    const struct bpf_object_skeleton *all = p->skeleton->skeleton;
+    int result = 0;
+
+    for (size_t i = 0; !result && i < 2 * VECTORS; i++) {
+        if (p->vectors[i])
+            result = keep(bpf_link__fd(p->vectors[i]), ctx);
+    }
+    for (int i = 0; !result && i < all->prog_cnt; i++) {
+        if (*all->progs[i].link)
+            result = keep(bpf_link__fd(*all->progs[i].link), ctx);
+    }
+    return result;
+}

@@ -29,16 +29,16 @@ static int read_options(const struct prcb_processors_options *from,
                              PRCB_VERSION);
     }
     memcpy(ret, from, from->size < sizeof(*ret) ? from->size : sizeof(*ret));
-    if (ret->tier > PRCB_TIER_BPF)
+    if (ret->tier > PRCB_TIER_DAEMON)
         return prcb_fail(err, -EINVAL, "there is no tier %d", (int)ret->tier);
     if (ret->flags)
         return prcb_fail(err, -EINVAL,
                          "prcb_processors_options.flags 0x%x has bits that mean "
                          "nothing",
                          ret->flags);
-    if (ret->root && ret->tier == PRCB_TIER_BPF)
-        return prcb_fail(err, -EINVAL, "a recorded tree has no eBPF: the bpf tier cannot read %s",
-                         ret->root);
+    if (ret->root && ret->tier >= PRCB_TIER_BPF)
+        return prcb_fail(err, -EINVAL, "a recorded tree has no eBPF: the %s tier cannot read %s",
+                         prcb_tier_name(ret->tier), ret->root);
     return 0;
 }
 
@@ -72,6 +72,23 @@ static int count_possible(struct prcb_processors *v, struct prcb_error *err)
     v->slots = calloc(end, sizeof(*v->slots));
     v->times = calloc(end, sizeof(*v->times));
     return v->slots && v->times ? 0 : prcb_fail(err, -ENOMEM, "out of memory");
+}
+
+/* Without one nothing is said: the next tier is as good, or says itself what it lacks. */
+static int try_daemon(struct prcb_processors *v, bool forced, struct prcb_error *err)
+{
+    struct prcb_error why = {0};
+    int result;
+
+    v->source = &processors_from_daemon;
+    result = v->source->open(v, &why);
+    if (!result)
+        return 0;
+    v->source->close(v);
+    memset(v->absent, 0, sizeof(v->absent));
+    if (forced && err)
+        *err = why;
+    return result;
 }
 
 #ifdef PRCB_HAVE_BPF
@@ -108,6 +125,11 @@ static int open_source(struct prcb_processors *v, const struct prcb_processors_o
 {
     int result;
 
+    if ((!options->tier || options->tier == PRCB_TIER_DAEMON) && !options->root) {
+        result = try_daemon(v, options->tier == PRCB_TIER_DAEMON, err);
+        if (!result || options->tier == PRCB_TIER_DAEMON)
+            return result;
+    }
     if (options->tier != PRCB_TIER_PERF && !options->root) {
         result = try_bpf(v, options->tier == PRCB_TIER_BPF, err);
         if (!result || options->tier == PRCB_TIER_BPF)

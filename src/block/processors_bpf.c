@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The bpf tier of the processors: makes records of the blocks.
+ * The daemon and the bpf tier of the processors: makes records of the blocks, whoever loaded the
+ * programs that write them.
  */
 #include "processor_map.h"
 
@@ -8,6 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+#include "tier_daemon.h"
 
 #define FIRST_PID_NS 4026531836u /* PROC_PID_INIT_INO: the inode of the first pid namespace */
 
@@ -31,15 +35,49 @@ static void say_what_lacks(struct prcb_processors *v)
                         "process is in another");
 }
 
-static int bpf_open(struct prcb_processors *v, struct prcb_error *err)
+static int make_map(struct prcb_processors *v, struct prcb_error *err)
 {
-    int result;
-
     v->map = calloc(1, sizeof(*v->map));
     if (!v->map)
         return prcb_fail(err, -ENOMEM, "out of memory");
     v->threads_have_numbers = in_first_pid_ns();
-    result = processor_programs_open(v->count, &v->programs, v->map, err);
+    return 0;
+}
+
+static void close_map(struct prcb_processors *v)
+{
+    if (v->map)
+        processor_map_close(v->map);
+    free(v->map);
+    v->map = NULL;
+}
+
+static int daemon_open(struct prcb_processors *v, struct prcb_error *err)
+{
+    int fd, result = make_map(v, err);
+
+    if (result)
+        return result;
+    fd = daemon_processors_map(err);
+    if (fd < 0)
+        return fd;
+    result = processor_map_open(fd, v->map, err);
+    close(fd);
+    if (!result && v->map->count < v->count)
+        result = prcb_fail(err, -EPROTO, "prcbd has blocks of %u processors, this machine has %u",
+                           v->map->count, v->count);
+    if (!result)
+        say_what_lacks(v);
+    return result;
+}
+
+#ifdef PRCB_HAVE_BPF
+static int bpf_open(struct prcb_processors *v, struct prcb_error *err)
+{
+    int result = make_map(v, err);
+
+    if (!result)
+        result = processor_programs_open(v->count, &v->programs, v->map, err);
     if (!result)
         say_what_lacks(v);
     return result;
@@ -47,13 +85,11 @@ static int bpf_open(struct prcb_processors *v, struct prcb_error *err)
 
 static void bpf_close(struct prcb_processors *v)
 {
-    if (v->map)
-        processor_map_close(v->map);
-    free(v->map);
-    v->map = NULL;
+    close_map(v);
     processor_programs_close(v->programs);
     v->programs = NULL;
 }
+#endif
 
 /* Never before a moment that was answered for. */
 static uint64_t bpf_now(struct prcb_processors *v)
@@ -162,6 +198,17 @@ static int bpf_refresh(struct prcb_processors *v, struct prcb_error *err)
     return 0;
 }
 
+const struct processor_source processors_from_daemon = {
+    .number = PRCB_TIER_DAEMON,
+    .open = daemon_open,
+    .close = close_map,
+    .now = bpf_now,
+    .times = bpf_times,
+    .record = bpf_record,
+    .refresh = bpf_refresh,
+};
+
+#ifdef PRCB_HAVE_BPF
 const struct processor_source processors_from_bpf = {
     .number = PRCB_TIER_BPF,
     .open = bpf_open,
@@ -171,3 +218,4 @@ const struct processor_source processors_from_bpf = {
     .record = bpf_record,
     .refresh = bpf_refresh,
 };
+#endif

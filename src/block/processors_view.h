@@ -99,6 +99,7 @@ struct prcb_processors {
     struct processor_counts *counts;     /* perf: as of the last refresh */
 };
 
+extern const struct processor_source processors_from_daemon;
 extern const struct processor_source processors_from_bpf; /* only in builds with the bpf tier */
 extern const struct processor_source processors_from_files;
 

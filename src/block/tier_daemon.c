@@ -23,6 +23,7 @@
 
 #include "block_abi.h"
 #include "cgroup.h"
+#include "tier_daemon.h"
 #include "wire.h"
 
 #define CGROUP2_MAGIC 0x63677270
@@ -356,6 +357,7 @@ static int map_session(struct prcb *p, const struct wire_open_answer *answer,
         return err->code;
     p->mapped.head = head;
     p->daemon->mapped_bytes = bytes;
+    p->mapped.no_interrupted = "prcbd does not count what interrupts take of a thread's run";
     if ((uint64_t)(head->account_count + 1) * head->account_stride > bytes)
         return prcb_fail(err, -EPROTONOSUPPORT,
                          "the memory that prcbd passed is shorter than it says");
@@ -407,6 +409,34 @@ static void daemon_close(struct prcb *p)
     free(s->cgroup);
     free(s);
     p->daemon = NULL;
+}
+
+/* ---- the processors ---- */
+
+int daemon_processors_map(struct prcb_error *err)
+{
+    struct daemon_state s = {.socket = -1};
+    const struct question q = {.type = WIRE_PROCESSORS};
+    struct prcb_error unwanted;
+    struct arrival arrival;
+    int result;
+
+    err = err ? err : &unwanted;
+    result = connect_once(&s, err);
+    if (!result)
+        result = say_hello(&s, err);
+    if (!result)
+        result = ask_once(&s, &q, &arrival, err);
+    if (s.socket >= 0)
+        close(s.socket); /* what was passed stays */
+    if (cut_off(result))
+        return prcb_fail(err, result, "prcbd closed the connection");
+    if (result)
+        return result;
+    result = arrival.fds[0];
+    arrival.fds[0] = -1;
+    close_fds(&arrival);
+    return result < 0 ? prcb_fail(err, -EBADMSG, "prcbd passed no memory") : result;
 }
 
 /* ---- what is profiled ---- */

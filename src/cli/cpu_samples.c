@@ -27,11 +27,8 @@ int cpu_choice_option(const struct cli_command *command, int id, const char *val
         choice->root = value;
         return *value ? CLI_OK : cli_usage_error(command, "--root: the folder's name is empty");
     case CPU_OPTION_TIER:
-        if (cli_parse_tier(value, &choice->tier) || choice->tier == PRCB_TIER_DAEMON)
-            return cli_usage_error(command,
-                                   "--tier '%s': must be bpf or perf; the daemon serves accounts "
-                                   "of threads",
-                                   value);
+        if (cli_parse_tier(value, &choice->tier))
+            return cli_usage_error(command, CLI_TIER_ERROR, value);
         return CLI_OK;
     default:
         return -1;
@@ -40,10 +37,11 @@ int cpu_choice_option(const struct cli_command *command, int id, const char *val
 
 int cpu_choice_check(const struct cli_command *command, const struct cpu_choice *choice)
 {
-    if (choice->root && choice->tier == PRCB_TIER_BPF)
+    if (choice->root && choice->tier >= PRCB_TIER_BPF)
         return cli_usage_error(command,
-                               "--root and --tier bpf contradict each other: eBPF sees this "
-                               "machine only");
+                               "--root and --tier %s contradict each other: eBPF sees this "
+                               "machine only",
+                               prcb_tier_name(choice->tier));
     return CLI_OK;
 }
 

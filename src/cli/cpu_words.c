@@ -21,7 +21,7 @@ void cpu_title_write(FILE *out, const struct cpu_samples *samples, enum prcb_tie
     }
     fprintf(out, "%" PRIu32 " processor%s, %" PRIu32 " online; %s tier: ", chosen,
             chosen == 1 ? "" : "s", online, prcb_tier_name(tier));
-    if (tier == PRCB_TIER_BPF)
+    if (tier >= PRCB_TIER_BPF)
         fputs("exact times\n", out);
     else
         fprintf(out, "times as sampled by the kernel's tick, in steps of %ld ms\n",
@@ -104,7 +104,7 @@ void cpu_notes_write(FILE *out, const char *prefix, const struct cpu_samples *sa
 
     if (!reason)
         reason = samples->recorded ? "a recorded machine" : "asked for";
-    if (tier != PRCB_TIER_BPF)
+    if (tier < PRCB_TIER_BPF)
         fprintf(out, "%s%s tier: %s\n", prefix, prcb_tier_name(tier), reason);
     write_absent(out, prefix, samples, wanted);
     write_missed(out, prefix, samples);

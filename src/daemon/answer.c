@@ -269,11 +269,25 @@ static int do_release_exited(const struct request *r, struct prcb_error *err)
     return 0;
 }
 
+static int do_processors(const struct request *r, struct prcb_error *err)
+{
+    int fd;
+
+    if (!r->conn->peer.processors)
+        return prcb_fail(err, -EPERM,
+                         "you may not read the processors' figures (processors in prcbd.conf)");
+    fd = kernel_processors(r->server->kernel, err);
+    if (fd < 0)
+        return fd;
+    conn_answer(r->conn, r->message, NULL, 0, &fd, 1);
+    return 0;
+}
+
 static int (*const calls[])(const struct request *, struct prcb_error *) = {
     [WIRE_HELLO] = do_hello,     [WIRE_OPEN] = do_open,
     [WIRE_PROFILE] = do_profile, [WIRE_SCOPE] = do_scope,
     [WIRE_RELEASE] = do_release, [WIRE_RELEASE_EXITED] = do_release_exited,
-    [WIRE_REFRESH] = do_refresh,
+    [WIRE_REFRESH] = do_refresh, [WIRE_PROCESSORS] = do_processors,
 };
 #define CALLS (sizeof(calls) / sizeof(calls[0]))
 

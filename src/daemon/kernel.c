@@ -2,6 +2,7 @@
 #include "kernel.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/membarrier.h>
 #include <signal.h>
 #include <stdio.h>
@@ -23,6 +24,9 @@
 #include "clock.h"
 #include "error.h"
 #include "pins.h"
+#include "processor_map.h"
+
+#define PROCESSORS_PIN "map_processors" /* there: its programs are */
 
 /* Of everything that a daemon finds pinned: what programs and daemon share, and the records.
  * Another one cannot be taken over. */
@@ -150,6 +154,7 @@ static void let_go(struct kernel *k)
     forget(k->maps, KERNEL_MAPS);
     forget(k->programs, KERNEL_PROGRAMS);
     forget(&k->live, 1);
+    forget(&k->processors, 1);
 }
 
 /* ---- loading ---- */
@@ -362,6 +367,7 @@ static int open_pins(struct kernel *k)
         if (k->programs[i] < 0)
             return k->programs[i];
     }
+    k->processors = pins_get(k->live, PROCESSORS_PIN);
     return 0;
 }
 
@@ -494,7 +500,7 @@ int kernel_open(struct kernel *k, const char *directory, kernel_told told, struc
     memset(k, 0, sizeof(*k));
     memset(k->maps, -1, sizeof(k->maps));
     memset(k->programs, -1, sizeof(k->programs));
-    k->live = k->empty = -1;
+    k->live = k->empty = k->processors = -1;
     k->narrow = true;
     step();
     k->directory = pins_open(directory, err);
@@ -533,7 +539,7 @@ int kernel_cleanup(const char *directory, struct prcb_error *err)
 
     memset(k.maps, -1, sizeof(k.maps));
     memset(k.programs, -1, sizeof(k.programs));
-    k.live = k.empty = -1;
+    k.live = k.empty = k.processors = -1;
     k.directory = pins_open(directory, err);
     if (k.directory < 0)
         return k.directory;
@@ -766,4 +772,66 @@ uint32_t kernel_scopes_used(const struct kernel *k, uint32_t client, uint32_t ui
     }
     *ret = all;
     return own;
+}
+
+/* ---- processors ---- */
+
+struct pinning {
+    struct kernel *kernel;
+    int number;
+};
+
+static int pin_link(int fd, void *ctx)
+{
+    struct pinning *pinning = ctx;
+    char name[32];
+
+    snprintf(name, sizeof(name), "link_processors_%d", pinning->number++);
+    unlinkat(pinning->kernel->live, name, 0); /* of a start that was cut short */
+    return pins_put(pinning->kernel->live, name, fd);
+}
+
+/* The map last: it stands for all of them. */
+static int pin_processors(struct kernel *k, const struct processor_programs *programs)
+{
+    struct pinning pinning = {.kernel = k};
+    int map = processor_programs_map_fd(programs), result;
+
+    if (bpf_map_freeze(map))
+        return -errno;
+    result = processor_programs_links(programs, pin_link, &pinning);
+    if (!result)
+        result = pins_put(k->live, PROCESSORS_PIN, map);
+    if (result)
+        return result;
+    k->processors = fcntl(map, F_DUPFD_CLOEXEC, 0);
+    return k->processors < 0 ? -errno : 0;
+}
+
+static int load_processors(struct kernel *k, struct prcb_error *err)
+{
+    struct processor_programs *programs = NULL;
+    struct processor_map map = {0};
+    int count = libbpf_num_possible_cpus();
+    int result = count > 0 ? processor_programs_open((uint32_t)count, &programs, &map, err) : count;
+
+    if (!result) {
+        result = pin_processors(k, programs);
+        if (result)
+            prcb_fail(err, result, "the processor programs cannot be pinned: %s",
+                      strerror(-result));
+    }
+    processor_map_close(&map);
+    processor_programs_close(programs);
+    return result;
+}
+
+int kernel_processors(struct kernel *k, struct prcb_error *err)
+{
+    int result = k->processors < 0 ? load_processors(k, err) : 0, fd;
+
+    if (result)
+        return result;
+    fd = fcntl(k->processors, F_DUPFD_CLOEXEC, 0);
+    return fd < 0 ? prcb_fail(err, -errno, "prcbd has no free descriptor; try again later") : fd;
 }

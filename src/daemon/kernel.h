@@ -46,6 +46,7 @@ struct kernel {
     int live;
     int maps[KERNEL_MAPS];
     int programs[KERNEL_PROGRAMS];
+    int processors;               /* the map of processor blocks; -1: not loaded */
     int empty;                    /* the map that stands for no client */
     struct clients_bpf__bss *bss; /* the programs' variables */
     size_t bss_bytes;
@@ -101,6 +102,10 @@ struct prcb_bpf_client_scope *kernel_scope(struct kernel *k, uint32_t client);
 /* How many others have one: of this user's, and *ret of all. */
 uint32_t kernel_scopes_used(const struct kernel *k, uint32_t client, uint32_t uid, uint32_t *ret);
 void kernel_count_scopes(struct kernel *k);
+
+/* A descriptor of the map of processor blocks, the caller's. The first call loads the
+ * programs that write them, which takes a moment; they stay. */
+int kernel_processors(struct kernel *k, struct prcb_error *err);
 
 /* Tests count the steps of the start, and kill it at one: -1 for none. */
 extern int kernel_die_at_step;

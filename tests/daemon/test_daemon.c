@@ -19,6 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <prcb/processors.h>
+
 #include "daemon.h"
 
 /* In a child: says what is wrong and ends it with the line's number. */
@@ -136,6 +138,98 @@ static void children_are_followed(void **state)
 {
     daemon_shared();
     assert_int_equal(child_wait(child_start(follow_children, NULL)), 0);
+}
+
+/* Without a word about tiers, and when the daemon is gone without one either. */
+static int find_the_daemon(void *unused)
+{
+    struct prcb_error err = {0};
+    struct prcb *p;
+
+    become(NOBODY);
+    CHECK(!prcb_open(NULL, &p, &err));
+    CHECK(prcb_session_tier(p) == PRCB_TIER_DAEMON && !prcb_session_tier_reason(p));
+    prcb_close(p);
+    setenv("PRCB_SOCKET", "/tmp/there/is/none", 1);
+    CHECK(!prcb_open(NULL, &p, &err));
+    CHECK(prcb_session_tier(p) == PRCB_TIER_PERF);
+    CHECK(strstr(prcb_session_tier_reason(p), "CAP_BPF")); /* what a daemon would not have told */
+    prcb_close(p);
+    CHECK(!daemon_session(4, &err) && err.code == -ENOENT);
+    return 0;
+}
+
+static void the_daemon_is_found(void **state)
+{
+    daemon_shared();
+    assert_int_equal(child_wait(child_start(find_the_daemon, NULL)), 0);
+}
+
+/* A session belongs to the process that opened it; what it has mapped can be read on. */
+static int use_after_fork(void *unused)
+{
+    struct prcb_error err = {0};
+    struct prcb_thread *t;
+    struct prcb *p;
+    pid_t child;
+    int status;
+
+    become(NOBODY);
+    p = daemon_session(4, &err);
+    CHECK(p && !prcb_thread_open_self(p, &t, &err));
+    child = fork();
+    if (!child) {
+        CHECK(prcb_profile_thread(p, gettid(), 0, &err) == -EBADF);
+        CHECK(read_account(t).tid == getppid());
+        prcb_close(p);
+        _exit(0);
+    }
+    CHECK(waitpid(child, &status, 0) == child && !status);
+    CHECK(!prcb_profile_thread(p, gettid(), PRCB_FOLLOW_ALL, &err));
+    return 0;
+}
+
+static void a_fork_does_not_disturb_the_session(void **state)
+{
+    daemon_shared();
+    assert_int_equal(child_wait(child_start(use_after_fork, NULL)), 0);
+}
+
+/* ---- processors ---- */
+
+static int read_processors(void *arg)
+{
+    struct prcb_processors_options options = {.size = sizeof(options), .tier = PRCB_TIER_DAEMON};
+    struct prcb_error err = {0};
+    struct prcb_processor before = {.size = sizeof(before)}, after = {.size = sizeof(after)};
+    struct prcb_processors *v;
+    uint64_t start;
+
+    become(NOBODY);
+    start = mono_ns();
+    CHECK(!prcb_processors_open(&options, &v, &err));
+    CHECK(prcb_processors_tier(v) == PRCB_TIER_DAEMON);
+    CHECK(prcb_processors_count(v) == (uint32_t)sysconf(_SC_NPROCESSORS_CONF));
+    CHECK(!prcb_processor_read(v, 0, &before));
+    block_and_burn(50);
+    CHECK(!prcb_processor_read(v, 0, &after));
+    CHECK(after.idle_ns + after.user_ns + after.kernel_ns + after.dpc_ns + after.interrupt_ns +
+              after.steal_ns ==
+          after.wall_ns);
+    CHECK(after.wall_ns - before.wall_ns >= 50 * 300000);
+    CHECK(after.wall_ns <= mono_ns() - start);
+    CHECK(after.switches > before.switches && after.interrupts > before.interrupts);
+    prcb_processors_close(v);
+    return 0;
+}
+
+static void processors_are_served(void **state)
+{
+    daemon_shared();
+    assert_int_equal(child_wait(child_start(read_processors, NULL)), 0);
+    daemon_kill();
+    daemon_again();
+    assert_int_equal(child_wait(child_start(read_processors, NULL)), 0);
 }
 
 /* ---- others' threads ---- */
@@ -773,6 +867,9 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         BPF_TEST(own_threads_in_full),
         BPF_TEST(children_are_followed),
+        BPF_TEST(the_daemon_is_found),
+        BPF_TEST(a_fork_does_not_disturb_the_session),
+        BPF_TEST(processors_are_served),
         BPF_TEST(others_are_refused),
         BPF_TEST(set_user_id_programs_are_not_seen),
         BPF_TEST(two_clients_of_one_thread),
