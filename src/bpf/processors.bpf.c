@@ -403,7 +403,8 @@ int prcb_idle(__u64 *ctx)
     /* Those without a tracepoint would otherwise stay unseen for as long as it sleeps. */
     if (state != PWR_EVENT_EXIT)
         counted = read_interrupts(own, &interrupts);
-    prcb_seq_begin(&block->seq, seq);
+    /* Interrupts are off where it falls asleep, and on where it wakes up before 6.3. */
+    seq = prcb_seq_begin_shared(&block->seq);
     close_stretch(block, bpf_ktime_get_ns());
     if (state == PWR_EVENT_EXIT)
         block->beneath &= ~PRCB_PROCESSOR_IN_IDLE;

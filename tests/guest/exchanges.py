@@ -5,10 +5,11 @@
     exchanges.py accounts.bpf.o
     exchanges.py processors.bpf.o
 
-An exchange is the only ordered store that eBPF of this age has (seqcount_abi.h). Each
-program that writes blocks must have two at least, as an update begins and ends with
-one. Disassemblers of this age do not know the 32-bit exchange, so the
-instructions are looked at here: code 0xc3 (32-bit atomic), immediate 0xe1 (exchange).
+An exchange is the only ordered store that eBPF of this age has (seqcount_abi.h), and an
+addition that fetches is as good. Each program that writes blocks must have two at least, as an
+update begins and ends with one. Disassemblers of this age do not know the 32-bit exchange, so the
+instructions are looked at here: code 0xc3 (32-bit atomic), immediate 0xe1 (exchange) or 0x01
+(fetch and add; 0x00 would be an addition without order).
 """
 import pathlib
 import struct
@@ -42,7 +43,7 @@ def exchanges(code):
     found = 0
     for at in range(0, len(code) - 7, 8):
         opcode, _, _, immediate = struct.unpack_from("<BBhi", code, at)
-        found += opcode == 0xC3 and immediate == 0xE1
+        found += opcode == 0xC3 and immediate in (0xE1, 0x01)
     return found
 
 
