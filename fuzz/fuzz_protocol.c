@@ -43,17 +43,18 @@ int kernel_client_make(struct kernel *k, uint32_t number, const struct prcb_clie
                        int *ret)
 {
     assert(number && number < PRCB_CLIENT_COUNT && !records[number].used);
-    records[number].used = 1;
     *ret = open("/dev/null", O_RDONLY | O_CLOEXEC);
     return 0;
 }
 
-int kernel_clients_end(struct kernel *k, const uint32_t *numbers, uint32_t count)
+/* As long as the programs do not know of a client, its record is not in use. */
+int kernel_clients_change(struct kernel *k, const uint32_t *numbers, const int *maps,
+                          uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        assert(numbers[i] && numbers[i] < PRCB_CLIENT_COUNT && records[numbers[i]].used);
-        records[numbers[i]].used = 0;
-        for (int j = 0; j < PRCB_CLIENT_SCOPES; j++) {
+        assert(numbers[i] && numbers[i] < PRCB_CLIENT_COUNT);
+        records[numbers[i]].used = maps[i] >= 0;
+        for (int j = 0; maps[i] < 0 && j < PRCB_CLIENT_SCOPES; j++) {
             if (scopes[j].client == numbers[i])
                 scopes[j].client = 0;
         }
@@ -105,6 +106,15 @@ struct prcb_bpf_client_scope *kernel_scope(struct kernel *k, uint32_t client)
             free = &scopes[i];
     }
     return free;
+}
+
+void kernel_count_scopes(struct kernel *k)
+{
+}
+
+int kernel_processors(struct kernel *k, struct prcb_error *err)
+{
+    return open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
 uint32_t kernel_scopes_used(const struct kernel *k, uint32_t client, uint32_t uid, uint32_t *ret)
@@ -245,9 +255,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     assert(!server_start(&s, &err));
     play(&s, &address, length, data, size);
     assert(!s.conns && !s.conn_count);
-    while (sessions_reap(&sessions))
-        ;
-    assert(!sessions.used && !sessions.waiting && !sessions.ending);
+    while (sessions_unsettled(&sessions))
+        sessions_settle(&sessions);
+    assert(!sessions.opening && !sessions.used && !sessions.waiting && !sessions.ending);
     for (int i = 0; i < PRCB_CLIENT_COUNT; i++)
         assert(!records[i].used);
     server_stop(&s);

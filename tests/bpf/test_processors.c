@@ -78,8 +78,7 @@ static uint32_t open_view(void)
     if (!view && prcb_processors_open(&options, &view, &err))
         fail_msg("prcb_processors_open: %s", err.text);
     assert_int_equal(prcb_processors_tier(view), PRCB_TIER_BPF);
-    if (prcb_processors_count(view) > MOST_PROCESSORS)
-        skip_because("more processors than these tests have room for");
+    assert_in_range(prcb_processors_count(view), 1, MOST_PROCESSORS);
     return prcb_processors_count(view);
 }
 
@@ -648,7 +647,7 @@ static uint64_t cycle_time(void *handle)
 static void test_cycle_time_leaves_interrupts_out(void **state)
 {
     uint64_t cycles, run, interrupts, spent;
-    double rate, lacking, slack;
+    double rate, lacking;
     void *handle;
 
     open_view();
@@ -682,10 +681,7 @@ static void test_cycle_time_leaves_interrupts_out(void **state)
     printf("    the thread's clock %.3f ms, CycleTime %.3f, interrupts %.3f\n", (double)run / 1e6,
            (double)spent / 1e6, (double)interrupts / 1e6);
     assert_true(interrupts > 1000000);
-    /* The rate is known to half a percent; on an emulated machine to a few. */
-    slack = (double)run * (slowness() > 1 ? 0.04 : 0.01);
-    assert_true(lacking > (double)interrupts * 0.5 - (slowness() > 1 ? slack : 0));
-    assert_true(lacking < (double)interrupts * 1.5 + slack);
+    assert_true(lacking > (double)interrupts * 0.5 && lacking < (double)interrupts * 1.5);
 }
 
 /* Without the flag nothing is attached to interrupts, and that is said. */

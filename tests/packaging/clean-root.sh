@@ -31,16 +31,17 @@ finish() {
 }
 trap finish EXIT
 
+# In this shell, for some set variables.
 check() { # NAME COMMAND...
-    local name=$1 out
+    local name=$1
     shift
     number=$((number + 1))
-    if out=$("$@" 2>&1); then
+    if "$@" >"$work/out" 2>&1; then
         echo "ok $number - $name"
     else
         failed=1
         echo "not ok $number - $name"
-        printf '%s\n' "$out" | tail -n 30 | sed 's/^/# /'
+        tail -n 30 "$work/out" | sed 's/^/# /'
     fi
 }
 
@@ -101,7 +102,7 @@ manuals() {
 # What /usr/local, /opt and others hold is no package's business.
 only_system_folders() {
     inside sh -c 'files=$(dpkg -L prcb prcbd libprcb0 libprcb-nt0) || exit 1
-        ! echo "$files" | grep -vE "^(/\.|/(usr|etc|lib)(/.*)?)$|/local/"'
+        ! echo "$files" | grep -vE "^$|^/\.$|^/(usr|etc|lib)(/.*)?$"'
 }
 
 user_exists() {
@@ -157,6 +158,7 @@ stop_daemon() {
 # system is a new one, and nspawn's own filter of system calls, which has no bpf(2), is off.
 boot() {
     umount -R "$root/proc" "$root/sys" "$root/dev"
+    rm -rf "${root:?}"/run/* # a new file system at each boot
     cp "$here/booted.sh" "$root/booted.sh"
     cat >"$root/etc/systemd/system/booted.service" <<'UNIT'
 [Unit]
@@ -228,8 +230,8 @@ check "files" present usr/bin/prcb usr/sbin/prcbd etc/prcb/prcbd.conf \
 check "folders" only_system_folders
 check "the daemon's user" user_exists
 check "the daemon starts" start_daemon
-check "the daemon is not root" daemon_is_not_root
 check "the daemon serves nobody" daemon_serves_nobody
+check "the daemon is not root" daemon_is_not_root
 check "the daemon ends and cleans up" stop_daemon
 check "installed once more" install libprcb0 libprcb-nt0 prcb prcbd
 check "a compiler" inside apt-get -qq install -y --no-install-recommends gcc libc6-dev pkgconf
