@@ -128,6 +128,7 @@ static const struct variant variants[] = {
     {"prcb, profiled, no lock hooks", ROUNDS, PRCB_OPEN_NO_LOCKS, PROFILED, {0}},
     {"prcb, profiled, everything on", ROUNDS, 0, PROFILED, {0}},
     {"the same with ktime stamps", ROUNDS, PRCB_OPEN_KTIME, PROFILED, {0}},
+    {"and with what interrupts take", ROUNDS, PRCB_OPEN_INTERRUPTED, PROFILED, {0}},
     {"perf stat -e context-switches -p",
      PEERS,
      0,

@@ -418,7 +418,7 @@ int prcb_idle(__u64 *ctx)
 
 /* ---- starting, switches ---- */
 
-/* A processor that has not been seen yet; current runs on it. */
+/* A processor that has not been seen yet; current runs on it from here on. */
 static __always_inline void start(struct prcb_processor_block *block, struct own *own,
                                   struct task_struct *current)
 {
@@ -492,7 +492,7 @@ int prcb_processor_switch(__u64 *ctx)
     if (block->state != PRCB_PROCESSOR_ONLINE) {
         /* It came on line, and nobody said so. */
         if (block->state == PRCB_PROCESSOR_UNSEEN)
-            start(block, own, prev);
+            start(block, own, next);
         return 0;
     }
     seq = block->seq;
