@@ -147,7 +147,14 @@ static NTSTATUS open_view(void)
     return nt_fail_errno(result, &err);
 }
 
-NTSTATUS nt_view_look(bool fresh)
+/* Nothing is current there that was not just read. */
+static bool in_files(void)
+{
+    return prcb_processors_tier(now.view) == PRCB_TIER_PERF;
+}
+
+/* Looks again if that is asked for, or the last time was a second ago. */
+static NTSTATUS look(bool fresh)
 {
     struct prcb_error err = {0};
     uint64_t time = clock_mono();
@@ -155,10 +162,9 @@ NTSTATUS nt_view_look(bool fresh)
 
     if (!now.view)
         return open_view();
-    fresh |= prcb_processors_tier(now.view) == PRCB_TIER_PERF;
     if (!fresh && time - now.looked < SECOND)
         return STATUS_SUCCESS;
-    if (fresh)
+    if (fresh || in_files())
         result = prcb_processors_refresh(now.view, &err);
     if (!result)
         result = read_all();
@@ -166,6 +172,11 @@ NTSTATUS nt_view_look(bool fresh)
         return nt_fail_errno(result, &err);
     now.looked = time;
     return STATUS_SUCCESS;
+}
+
+NTSTATUS nt_view_look(bool fresh)
+{
+    return look(fresh || (now.view && in_files()));
 }
 
 uint32_t nt_view_active(void)
@@ -282,7 +293,7 @@ enum prcb_tier prcb_nt_processors_tier(void)
     enum prcb_tier tier = PRCB_TIER_AUTO;
 
     nt_enter();
-    if (!nt_view_look(false))
+    if (!look(false))
         tier = prcb_processors_tier(now.view);
     nt_leave();
     return tier;
@@ -293,7 +304,7 @@ uint16_t prcb_KeQueryActiveGroupCount(void)
     uint32_t groups = 0;
 
     nt_enter();
-    if (!nt_view_look(false))
+    if (!look(false))
         groups = (now.active + NT_GROUP_SIZE - 1) / NT_GROUP_SIZE;
     nt_leave();
     return (uint16_t)groups;
@@ -304,7 +315,7 @@ uint32_t prcb_KeQueryActiveProcessorCountEx(uint16_t GroupNumber)
     uint32_t active = 0, first = GroupNumber * NT_GROUP_SIZE;
 
     nt_enter();
-    if (!nt_view_look(false))
+    if (!look(false))
         active = now.active;
     nt_leave();
     if (GroupNumber == PRCB_NT_ALL_GROUPS)
