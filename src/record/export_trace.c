@@ -3,6 +3,9 @@
  * Trace events: process 0 has a line for each processor with the thread that ran there;
  * each thread has a line with its stretches, running, ready, waiting. Inside of running
  * stretches lie the sampled functions, one within the other as they called each other.
+ *
+ * Readers order events by time and keep those of one moment as they stand in the file:
+ * what lies in something else comes after it.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -19,12 +22,19 @@
 
 #define DEPTH_MAX 64
 
-/* What a thread's last samples had in common, not written yet. */
+/* A sample whose stretch has not ended yet. */
+struct pending {
+    uint64_t time_ns;
+    size_t stack; /* index */
+};
+
+/* The functions that a thread is in, begun and not ended. */
 struct open_stack {
     size_t function[DEPTH_MAX]; /* outermost first */
-    uint64_t since[DEPTH_MAX];
     size_t depth;
     uint64_t until; /* time of its last sample */
+    struct pending *pending;
+    size_t pending_count;
 };
 
 struct tracing {
@@ -32,6 +42,9 @@ struct tracing {
     FILE *out;
     struct open_stack **open; /* a thread each; NULL: none */
     uint64_t gap_ns;          /* samples farther apart do not belong together */
+    sqlite3_stmt *samples;    /* the next ones, by time */
+    bool more;                /* there is one */
+    bool stretches;           /* there are any */
     bool begun;
 };
 
@@ -78,53 +91,31 @@ static void begin_slice(struct tracing *tracing, const char *name, const char *c
     print_time(tracing, "dur", end > start ? end - start : 0);
 }
 
-static int print_stretch(const struct stretch *stretch, void *ctx)
-{
-    static const char *const names[] = {"running", "ready", "waiting"};
-    struct tracing *tracing = ctx;
-    const struct recorded_thread *thread = &tracing->recording->threads[stretch->thread];
-    const char *reason =
-        stretch->reason < 0 ? NULL : prcb_wait_reason_name((uint32_t)stretch->reason);
-    char name[64];
-
-    snprintf(name, sizeof(name), "%s%s%s", names[stretch->kind],
-             stretch->kind == STRETCH_WAITING && *stretch->cause ? ": " : "",
-             stretch->kind == STRETCH_WAITING ? stretch->cause : "");
-    begin_slice(tracing, name, "state", thread->pid, thread->tid, stretch->start_ns,
-                stretch->end_ns);
-    fputs(",\"args\":{", tracing->out);
-    if (stretch->kind == STRETCH_RUNNING)
-        fprintf(tracing->out, "\"cpu\":%u", stretch->cpu);
-    else if (reason)
-        fprintf(tracing->out, "\"reason\":\"%s\",\"reason_number\":%d", reason, stretch->reason);
-    fprintf(tracing->out, "}}");
-    if (stretch->kind == STRETCH_RUNNING) {
-        begin_slice(tracing, *thread->name ? thread->name : "?", "cpu", 0, stretch->cpu,
-                    stretch->start_ns, stretch->end_ns);
-        fprintf(tracing->out, ",\"args\":{\"pid\":%" PRId64 ",\"tid\":%" PRId64 "}}", thread->pid,
-                thread->tid);
-    }
-    return 0;
-}
-
 /* ---- functions ------------------------------------------------------------------- */
 
-static const char *function_name(const struct recording *r, size_t function)
-{
-    return function == SIZE_MAX ? "[unknown]" : r->functions[function].name;
-}
-
-/* Writes and forgets the frames from depth on. */
-static void end_frames(struct tracing *tracing, size_t thread, size_t depth)
+static void print_edge(struct tracing *tracing, size_t thread, const char *name, uint64_t at)
 {
     const struct recorded_thread *row = &tracing->recording->threads[thread];
+    uint64_t zero = tracing->recording->start_ns;
+
+    next(tracing);
+    fprintf(tracing->out, "{\"ph\":\"%c\",\"pid\":%" PRId64 ",\"tid\":%" PRId64, name ? 'B' : 'E',
+            row->pid, row->tid);
+    if (name) {
+        fputs(",\"cat\":\"function\",\"name\":", tracing->out);
+        print_text(tracing->out, name);
+    }
+    print_time(tracing, "ts", at > zero ? at - zero : 0);
+    fputc('}', tracing->out);
+}
+
+/* Ends the frames from depth on. */
+static void end_frames(struct tracing *tracing, size_t thread, size_t depth, uint64_t at)
+{
     struct open_stack *open = tracing->open[thread];
 
-    for (; open->depth > depth; open->depth--) {
-        begin_slice(tracing, function_name(tracing->recording, open->function[open->depth - 1]),
-                    "function", row->pid, row->tid, open->since[open->depth - 1], open->until);
-        fputc('}', tracing->out);
-    }
+    for (; open->depth > depth; open->depth--)
+        print_edge(tracing, thread, NULL, at);
 }
 
 static size_t functions_of(const struct recording *r, size_t stack, size_t *ret)
@@ -141,59 +132,142 @@ static size_t functions_of(const struct recording *r, size_t stack, size_t *ret)
     return depth;
 }
 
-/* A sample stands for the time since the sample before it, or since the thread got the
- * processor; the stretches say when that was. */
+/* From this moment on the thread is in another stack: what both have goes on. */
+static void set_stack(struct tracing *tracing, size_t thread, size_t stack, uint64_t from)
+{
+    const struct recording *r = tracing->recording;
+    struct open_stack *open = tracing->open[thread];
+    size_t functions[DEPTH_MAX], depth = functions_of(r, stack, functions), same = 0;
+
+    while (same < depth && same < open->depth && functions[same] == open->function[same])
+        same++;
+    end_frames(tracing, thread, same, from);
+    for (; open->depth < depth; open->depth++) {
+        size_t function = functions[open->depth];
+
+        open->function[open->depth] = function;
+        print_edge(tracing, thread,
+                   function == SIZE_MAX ? "[unknown]" : r->functions[function].name, from);
+    }
+}
+
+/* The thread of the sample that the statement is at, with room for it; SIZE_MAX: none. */
+static int thread_of_sample(struct tracing *tracing, sqlite3_stmt *row, size_t *ret)
+{
+    size_t thread = recording_thread(tracing->recording, sqlite3_column_int64(row, 1));
+
+    *ret = thread;
+    if (thread == SIZE_MAX || tracing->open[thread])
+        return 0;
+    tracing->open[thread] = calloc(1, sizeof(struct open_stack));
+    return tracing->open[thread] ? 0 : -ENOMEM;
+}
+
+static int keep_sample(struct open_stack *open, uint64_t time_ns, size_t stack)
+{
+    if (!(open->pending_count & (open->pending_count - 1))) {
+        size_t room = open->pending_count ? 2 * open->pending_count : 1;
+        struct pending *grown = realloc(open->pending, room * sizeof(*grown));
+
+        if (!grown)
+            return -ENOMEM;
+        open->pending = grown;
+    }
+    open->pending[open->pending_count++] = (struct pending){time_ns, stack};
+    return 0;
+}
+
+/* Keeps the samples up to a moment, each for its thread. */
+static int take_samples(struct tracing *tracing, uint64_t until)
+{
+    while (tracing->more && (uint64_t)sqlite3_column_int64(tracing->samples, 0) <= until) {
+        sqlite3_stmt *row = tracing->samples;
+        size_t thread;
+        int result = thread_of_sample(tracing, row, &thread);
+
+        if (!result && thread != SIZE_MAX)
+            result = keep_sample(tracing->open[thread], (uint64_t)sqlite3_column_int64(row, 0),
+                                 recording_stack(tracing->recording, sqlite3_column_int64(row, 2)));
+        if (result)
+            return result;
+        tracing->more = sqlite3_step(row) == SQLITE_ROW;
+    }
+    return 0;
+}
+
+/* The functions of a running stretch: a sample stands for the time from the one before it,
+ * or from the stretch's beginning, and the last one for the rest. */
+static int print_functions(struct tracing *tracing, const struct stretch *stretch)
+{
+    int result = take_samples(tracing, stretch->end_ns);
+    struct open_stack *open = tracing->open[stretch->thread];
+    uint64_t from = stretch->start_ns;
+
+    if (result || !open)
+        return result;
+    for (size_t i = 0; i < open->pending_count; i++) {
+        if (open->pending[i].time_ns < stretch->start_ns)
+            continue; /* of a stretch that was not told */
+        set_stack(tracing, stretch->thread, open->pending[i].stack, from);
+        from = open->pending[i].time_ns;
+    }
+    end_frames(tracing, stretch->thread, 0, stretch->end_ns);
+    free(open->pending);
+    open->pending = NULL;
+    open->pending_count = 0;
+    return 0;
+}
+
+/* Where no switches were recorded: samples that follow each other closely belong together. */
 static int print_sample(sqlite3_stmt *row, void *ctx)
 {
     struct tracing *tracing = ctx;
-    const struct recording *r = tracing->recording;
-    uint64_t now = (uint64_t)sqlite3_column_int64(row, 0), from;
-    size_t thread = recording_thread(r, sqlite3_column_int64(row, 1));
-    size_t stack = recording_stack(r, sqlite3_column_int64(row, 2));
-    size_t functions[DEPTH_MAX], depth, same = 0;
+    uint64_t now = (uint64_t)sqlite3_column_int64(row, 0);
+    size_t stack = recording_stack(tracing->recording, sqlite3_column_int64(row, 2)), thread;
     struct open_stack *open;
+    int result = thread_of_sample(tracing, row, &thread);
 
-    if (thread == SIZE_MAX)
-        return 0;
-    if (!tracing->open[thread]) {
-        tracing->open[thread] = calloc(1, sizeof(struct open_stack));
-        if (!tracing->open[thread])
-            return -ENOMEM;
-    }
+    if (result || thread == SIZE_MAX)
+        return result;
     open = tracing->open[thread];
-    depth = functions_of(r, stack, functions);
     if (open->depth && now > open->until + tracing->gap_ns)
-        end_frames(tracing, thread, 0);
-    while (same < depth && same < open->depth && functions[same] == open->function[same])
-        same++;
-    from = open->depth ? open->until : now;
-    end_frames(tracing, thread, same);
-    for (; open->depth < depth; open->depth++) {
-        open->function[open->depth] = functions[open->depth];
-        open->since[open->depth] = from;
-    }
+        end_frames(tracing, thread, 0, open->until);
+    set_stack(tracing, thread, stack, open->depth ? open->until : now);
     open->until = now;
     return 0;
 }
 
-static int print_functions(struct tracing *tracing, struct prcb_error *err)
-{
-    const struct recording *r = tracing->recording;
-    int result;
+/* ---- stretches ------------------------------------------------------------------- */
 
-    tracing->open = calloc(r->thread_count + 1, sizeof(struct open_stack *));
-    if (!tracing->open)
-        return prcb_fail(err, -ENOMEM, "out of memory");
-    result =
-        recording_query(r, "SELECT time_ns, thread, stack FROM samples ORDER BY time_ns, rowid",
-                        print_sample, tracing, err);
-    for (size_t i = 0; i < r->thread_count; i++) {
-        if (!result && tracing->open[i])
-            end_frames(tracing, i, 0);
-        free(tracing->open[i]);
+static int print_stretch(const struct stretch *stretch, void *ctx)
+{
+    static const char *const names[] = {"running", "ready", "waiting"};
+    struct tracing *tracing = ctx;
+    const struct recorded_thread *thread = &tracing->recording->threads[stretch->thread];
+    const char *reason =
+        stretch->reason < 0 ? NULL : prcb_wait_reason_name((uint32_t)stretch->reason);
+    char name[64];
+
+    tracing->stretches = true;
+    snprintf(name, sizeof(name), "%s%s%s", names[stretch->kind],
+             stretch->kind == STRETCH_WAITING && *stretch->cause ? ": " : "",
+             stretch->kind == STRETCH_WAITING ? stretch->cause : "");
+    begin_slice(tracing, name, "state", thread->pid, thread->tid, stretch->start_ns,
+                stretch->end_ns);
+    fputs(",\"args\":{", tracing->out);
+    if (stretch->kind == STRETCH_RUNNING)
+        fprintf(tracing->out, "\"cpu\":%u", stretch->cpu);
+    else if (reason)
+        fprintf(tracing->out, "\"reason\":\"%s\",\"reason_number\":%d", reason, stretch->reason);
+    fprintf(tracing->out, "}}");
+    if (stretch->kind == STRETCH_RUNNING) {
+        begin_slice(tracing, *thread->name ? thread->name : "?", "cpu", 0, stretch->cpu,
+                    stretch->start_ns, stretch->end_ns);
+        fprintf(tracing->out, ",\"args\":{\"pid\":%" PRId64 ",\"tid\":%" PRId64 "}}", thread->pid,
+                thread->tid);
+        return print_functions(tracing, stretch);
     }
-    free(tracing->open);
-    return result;
+    return 0;
 }
 
 /* ---- names ------------------------------------------------------------------------- */
@@ -236,6 +310,37 @@ static int print_names(struct tracing *tracing, struct prcb_error *err)
                            print_processor, tracing, err);
 }
 
+#define SAMPLES "SELECT time_ns, thread, stack FROM samples ORDER BY time_ns, rowid"
+
+/* Stretches with the functions in them, or functions alone. */
+static int print_all(struct tracing *tracing, struct prcb_error *err)
+{
+    const struct recording *r = tracing->recording;
+    int result;
+
+    tracing->open = calloc(r->thread_count + 1, sizeof(struct open_stack *));
+    if (!tracing->open ||
+        sqlite3_prepare_v2(r->db, SAMPLES, -1, &tracing->samples, NULL) != SQLITE_OK) {
+        free(tracing->open);
+        return prcb_fail(err, -ENOMEM, "the samples cannot be read: %s", sqlite3_errmsg(r->db));
+    }
+    tracing->more = sqlite3_step(tracing->samples) == SQLITE_ROW;
+    result = stretches_walk(r, print_stretch, tracing, err);
+    sqlite3_finalize(tracing->samples);
+    if (!result && !tracing->stretches)
+        result = recording_query(r, SAMPLES, print_sample, tracing, err);
+    for (size_t i = 0; i < r->thread_count; i++) {
+        if (!tracing->open[i])
+            continue;
+        if (!result)
+            end_frames(tracing, i, 0, tracing->open[i]->until);
+        free(tracing->open[i]->pending);
+        free(tracing->open[i]);
+    }
+    free(tracing->open);
+    return result;
+}
+
 int export_trace(const struct recording *recording, FILE *out, struct prcb_error *err)
 {
     struct tracing tracing = {.recording = recording, .out = out};
@@ -248,9 +353,7 @@ int export_trace(const struct recording *recording, FILE *out, struct prcb_error
     fputs("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[", out);
     result = print_names(&tracing, err);
     if (!result)
-        result = stretches_walk(recording, print_stretch, &tracing, err);
-    if (!result)
-        result = print_functions(&tracing, err);
+        result = print_all(&tracing, err);
     fputs("\n]}\n", out);
     return result;
 }
