@@ -18,6 +18,8 @@
 #define RING_BYTES_MIN (32u << 10)
 #define PARANOID       "kernel.perf_event_paranoid"
 
+#define FORMAT_LOST (1u << 4) /* PERF_FORMAT_LOST, 6.0: a read tells what found no room */
+
 #ifndef PERF_RECORD_MISC_MMAP_BUILD_ID
 #define PERF_RECORD_MISC_MMAP_BUILD_ID (1 << 14)
 #endif
@@ -51,6 +53,7 @@ struct rings {
     struct taken *taken;
     size_t taken_count, taken_room, order;
     uint64_t settled; /* what is older than this has arrived */
+    uint64_t lost;    /* as records told so far */
 };
 
 /* ---- opening --------------------------------------------------------------- */
@@ -83,7 +86,7 @@ static void set_attr(struct perf_event_attr *attr, const struct prcb_counter_eve
         .exclude_idle = 1,
         .use_clockid = 1,
         .clockid = CLOCK_MONOTONIC,
-        .read_format = 0,
+        .read_format = FORMAT_LOST,
     };
     if (options->stacks)
         attr->sample_type |= PERF_SAMPLE_CALLCHAIN;
@@ -156,6 +159,10 @@ static int open_as_allowed(struct rings *rings, pid_t tid, uint32_t cpu)
 {
     int fd = open_event(rings, tid, cpu);
 
+    if (fd == -EINVAL && rings->attr.read_format && !rings->fd_count) {
+        rings->attr.read_format = 0;
+        fd = open_event(rings, tid, cpu);
+    }
     if ((fd == -EINVAL || fd == -E2BIG) && rings->attr.build_id && !rings->fd_count) {
         rings->attr.build_id = 0; /* before 5.12 */
         fd = open_event(rings, tid, cpu);
@@ -632,6 +639,31 @@ static void drop(struct rings *rings, size_t handed)
     rings->used = used;
 }
 
+/* What found no room and no record told of: the kernel writes that when there is room again,
+ * which at the end may not have come. */
+static uint64_t untold_losses(const struct rings *rings)
+{
+    uint64_t lost = 0;
+
+    for (size_t i = 0; i < rings->fd_count && rings->attr.read_format; i++) {
+        uint64_t words[2];
+
+        if (read(rings->fds[i], words, sizeof(words)) == sizeof(words))
+            lost += words[1];
+    }
+    return lost > rings->lost ? lost - rings->lost : 0;
+}
+
+static int tell_losses(struct rings *rings, int (*fn)(const struct ring_event *, void *), void *ctx)
+{
+    struct ring_event event = {.kind = RING_LOST, .lost = untold_losses(rings)};
+
+    if (!event.lost)
+        return 0;
+    event.time_ns = rings->settled;
+    return fn(&event, ctx);
+}
+
 static uint64_t now_ns(void)
 {
     struct timespec ts;
@@ -655,12 +687,17 @@ int rings_drain(struct rings *rings, bool last, int (*fn)(const struct ring_even
     for (i = 0; i < rings->taken_count && rings->taken[i].time <= settled && !result; i++) {
         struct ring_event event = {.time_ns = rings->taken[i].time, .cpu = rings->taken[i].cpu};
 
-        if (decode((const void *)(rings->store + rings->taken[i].offset), &event))
-            result = fn(&event, ctx);
+        if (!decode((const void *)(rings->store + rings->taken[i].offset), &event))
+            continue;
+        if (event.kind == RING_LOST)
+            rings->lost += event.lost;
+        result = fn(&event, ctx);
     }
     drop(rings, i);
     /* A record with an earlier stamp was being written at most while this pass began: the
      * next pass will have it. */
     rings->settled = begun;
+    if (last && !result)
+        result = tell_losses(rings, fn, ctx);
     return result;
 }

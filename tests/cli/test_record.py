@@ -331,6 +331,40 @@ class Ends(Recording):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertTrue(self.json()["complete"])
 
+    def test_losses_are_counted(self):
+        """prcb is stopped until its buffers are full: what was not recorded is counted."""
+        for tier in ("perf", "bpf"):
+            if tier == "bpf" and not BPF:
+                self.skipTest(BPF_REASON)
+            with subprocess.Popen([SHARES, "60"], stdout=subprocess.DEVNULL) as target:
+                more = ["-g"] * (tier == "perf")  # larger records: the ring is sooner full
+                with self.start("--tier", tier, "-p", str(target.pid), "-F", "40000",
+                                "--no-switches", *more) as process:
+                    self.wait_for_samples(process)
+                    process.send_signal(signal.SIGSTOP)
+                    self.let_run(target.pid, 1.5)
+                    process.send_signal(signal.SIGINT)
+                    process.send_signal(signal.SIGCONT)
+                    process.communicate(timeout=60)
+                    self.assertEqual(process.returncode, 0)
+                target.kill()
+            report = self.json()
+            self.assertGreater(report["lost"], 1000, tier)
+            self.assertEqual(self.query("SELECT sum(count) FROM losses"), [(report["lost"],)])
+            # Each 25 microseconds of these 1.5 s there was a sample or a loss, but for those that
+            # came too late for the next.
+            self.assertGreater(report["samples"] + report["lost"], 0.6 * 1.5 * 40000, tier)
+            os.unlink(self.path)
+
+    def let_run(self, pid, seconds):
+        """Until the process has had so much of a processor."""
+        def used():
+            with open("/proc/%d/schedstat" % pid, encoding="ascii") as file:
+                return int(file.read().split()[0])
+        start = used()
+        while used() < start + seconds * 1e9:
+            time.sleep(0.05)
+
     @unittest.skipUnless(ROOT, "mounting needs root")
     def test_full_disk(self):
         folder = os.path.join(self.folder, "small")
