@@ -31,24 +31,43 @@ static __u32 pass_bits(unsigned follow)
 }
 
 /* One pass of the registrar; its answer is in the request. */
+static int pass_once(struct bpf_state *s, const struct prcb_bpf_request *asked)
+{
+    struct prcb_bpf_request *request = &s->skeleton->bss->request;
+    int result;
+
+    *request = *asked;
+    result = bpf_run_iterator(&s->iter_by_task, bpf_program__fd(s->skeleton->progs.prcb_register),
+                              asked->what == PRCB_REGISTER_THREAD ? (pid_t)asked->number : 0,
+                              asked->what == PRCB_REGISTER_PROCESS ? (pid_t)asked->number : 0);
+    return result == -ESRCH ? 0 : result; /* nothing was seen: the caller says what */
+}
+
+/* Passes until no task was met in the making; the last one takes such too, for a virtual
+ * processor may be stopped while it makes one. */
 static int ask(struct bpf_state *s, enum prcb_bpf_what what, pid_t number, unsigned follow,
                struct prcb_bpf_request *ret, struct prcb_error *err)
 {
-    struct prcb_bpf_request *request = &s->skeleton->bss->request;
+    struct prcb_bpf_request asked = {
+        .what = what, .number = (__u32)number, .pass = pass_bits(follow)};
+    struct prcb_bpf_request answer = {0};
     int result = follow ? follow_new_tasks(s, err) : 0;
+    __u32 added = 0;
 
     if (result)
         return result;
-    *request =
-        (struct prcb_bpf_request){.what = what, .number = (__u32)number, .pass = pass_bits(follow)};
-    result = bpf_run_iterator(&s->iter_by_task, bpf_program__fd(s->skeleton->progs.prcb_register),
-                              what == PRCB_REGISTER_THREAD ? number : 0,
-                              what == PRCB_REGISTER_PROCESS ? number : 0);
-    if (result == -ESRCH)
-        result = 0; /* nothing was seen: the caller says what */
-    if (result)
-        return prcb_fail(err, result, "the task iterator failed: %s", strerror(-result));
-    *ret = *request;
+    for (int pass = 0; !asked.last; pass++) {
+        asked.last = pass == 9;
+        result = pass_once(s, &asked);
+        if (result)
+            return prcb_fail(err, result, "the task iterator failed: %s", strerror(-result));
+        answer = s->skeleton->bss->request;
+        added += answer.added;
+        if (!answer.again)
+            break;
+    }
+    answer.added = added;
+    *ret = answer;
     return 0;
 }
 

@@ -119,6 +119,8 @@ static int attach_always(struct accounts_bpf *skeleton, struct prcb_error *err)
 
     if (!result)
         result = bpf_attach(skeleton->progs.prcb_rename, &skeleton->links.prcb_rename, err);
+    if (!result)
+        result = bpf_attach(skeleton->progs.prcb_ended, &skeleton->links.prcb_ended, err);
     if (!result && bpf_program__autoload(skeleton->progs.prcb_contention_begin)) {
         result = bpf_attach(skeleton->progs.prcb_contention_begin,
                             &skeleton->links.prcb_contention_begin, err);

@@ -54,7 +54,8 @@ struct profile {
 #ifdef PRCB_CLIENTS
     __u64 handle; /* client, account and generation in one word: clients.bpf.inc; 0: free */
 #else
-    __u32 slot; /* PRCB_SLOT_NONE: there was no room */
+    __u32 slot;       /* PRCB_SLOT_NONE: there was no room */
+    __u32 generation; /* of the account, when it was given */
 #endif
     __u32 pass; /* PRCB_PASS_* */
 };
@@ -104,6 +105,13 @@ static __always_inline struct prcb_account_block *account_of(struct profile *pro
     __u32 slot = profile->slot;
 
     return bpf_map_lookup_elem(&account_map, &slot);
+}
+
+/* Whether it is still the account that was given: one of an ended thread may have been given
+ * back, and to another thread since. */
+static __always_inline bool is_still(struct profile *profile, struct prcb_account_block *account)
+{
+    return account->generation == profile->generation;
 }
 
 static __always_inline __s32 last_syscall_of(struct tag *tag, struct prcb_account_block *account)
@@ -241,7 +249,10 @@ static __always_inline __u8 open_cause(struct prcb_account_block *account)
     if (account->state == PRCB_STATE_OFF)
         return account->cause;
     guess = *(volatile __u32 *)&account->guess;
-    if (account->state == PRCB_STATE_UNSEEN && (guess & 0xff) == PRCB_STATE_OFF)
+    /* A thread that was guessed to have ended, and is seen to make its last switch now: that
+     * it ends is not what it waited for before. */
+    if (account->state == PRCB_STATE_UNSEEN && (guess & 0xff) == PRCB_STATE_OFF &&
+        guess >> 8 != PRCB_CAUSE_EXIT)
         return guess >> 8;
     return PRCB_CAUSE_OTHER;
 }
@@ -642,7 +653,8 @@ static __noinline __u32 guess_of(struct task_struct *task, bool leaving)
 
 /* Off the processor for good. A task that is about to be is waited for, a microsecond
  * or two: between its last switch's tracepoint and the switch itself nobody could
- * tell whether the program has seen it. */
+ * tell whether the program has seen it. One whose virtual processor is stopped just there
+ * is left to prcb_ended. */
 static __always_inline bool has_ended(struct task_struct *task)
 {
     int i;
@@ -654,6 +666,38 @@ static __always_inline bool has_ended(struct task_struct *task)
             return true;
     }
     return false;
+}
+
+/* For an account that no switch writes any more. */
+static __always_inline void mark_ended(struct prcb_account_block *account)
+{
+    __u32 seq = account->seq;
+
+    prcb_seq_begin(&account->seq, seq);
+    account->state = PRCB_STATE_EXITED;
+    account->cause = PRCB_CAUSE_EXIT;
+    prcb_seq_end(&account->seq, seq);
+}
+
+/* The task's memory is about to be given back, its last switch long past. Whoever gave it an
+ * account did so before the kernel took it off its lists, and a grace period has gone by since. */
+SEC("tp_btf/sched_process_free")
+int prcb_ended(__u64 *ctx)
+{
+    struct tag *tag = bpf_task_storage_get(&tags, (struct task_struct *)ctx[0], NULL, 0);
+    int i;
+
+    if (!tag)
+        return 0;
+    PRCB_EACH_PROFILE
+    for (i = 0; i < PROFILES; i++) {
+        struct prcb_account_block *account = account_of(&tag->profiles[i]);
+
+        if (account && is_still(&tag->profiles[i], account) &&
+            account->state != PRCB_STATE_EXITED && account->state != PRCB_STATE_FREE)
+            mark_ended(account);
+    }
+    return 0;
 }
 
 /* Guesses once; false: it may be from before a switch that is under way. */
@@ -676,14 +720,8 @@ static __always_inline void guess_until_settled(struct prcb_account_block *accou
 {
     /* Made its last switch before it was published: no program writes this account. */
     if (has_ended(task)) {
-        __u32 seq = account->seq;
-
-        if (account->state != PRCB_STATE_UNSEEN)
-            return;
-        prcb_seq_begin(&account->seq, seq);
-        account->state = PRCB_STATE_EXITED;
-        account->cause = PRCB_CAUSE_EXIT;
-        prcb_seq_end(&account->seq, seq);
+        if (account->state == PRCB_STATE_UNSEEN)
+            mark_ended(account);
         return;
     }
     /* No loop, for the compiler may lay one out so that its head is fallen into from
@@ -755,13 +793,15 @@ static __always_inline struct tag *adopt(struct task_struct *task, __u32 pass, b
     if (take_slot(head, &slot)) {
         fresh.profiles[0].slot = slot;
         account = bpf_map_lookup_elem(&account_map, &slot);
-        if (account)
+        if (account) {
+            fresh.profiles[0].generation = account->generation + 1;
             init_account(account, task, clock_now(head), born, account->generation + 1,
                          config.pid_ns);
+        }
     }
     tag = bpf_task_storage_get(&tags, task, &fresh, BPF_LOCAL_STORAGE_GET_F_CREATE);
-    /* A task's first storage, when two create it at once, is refused to the second: the
-     * registrar sees a newborn before prcb_newtask does. Then it is there by now. */
+    /* A task's first storage, when two create it at once, is refused to the second. Then it
+     * is there by now. */
     if (!tag)
         tag = bpf_task_storage_get(&tags, task, &fresh, BPF_LOCAL_STORAGE_GET_F_CREATE);
     /* Somebody else was first (the old tag is returned), or there was no memory. */
@@ -791,6 +831,7 @@ static __always_inline struct prcb_account_block *adopt_late(struct task_struct 
     if (!account)
         return NULL;
     init_account(account, task, clock_now(head), false, account->generation + 1, config.pid_ns);
+    tag->profiles[0].generation = account->generation;
     return __sync_lock_test_and_set(&tag->profiles[0].slot, slot) == PRCB_SLOT_NONE ? account
                                                                                     : NULL;
 }
@@ -835,6 +876,12 @@ static __always_inline void register_task(struct task_struct *task)
     struct prcb_account_block *account = NULL;
     struct tag *tag = bpf_task_storage_get(&tags, task, NULL, 0);
 
+    /* Not able to run yet: prcb_newtask may be giving it an account at this moment, and two
+     * accounts of a task would be seen until one were given back. */
+    if (!tag && !request.last && task->__state & TASK_NEW_) {
+        request.again++;
+        return;
+    }
     request.seen++;
     if (tag) {
         tag->profiles[0].pass |= request.pass;

@@ -33,11 +33,12 @@ struct prcb_bpf_request {
     __u32 seen;   /* out: tasks that matched */
     __u32 added;  /* out: of these, given an account */
     __u32 full;   /* out: of these, left without one */
+    __u32 again;  /* out: tasks that were being created or looked at elsewhere: ask again */
+    __u32 last;   /* it will not be asked again: tasks being created count too */
     /* With clients: */
     __u32 client;
     __u32 refused; /* out: of those seen, not this client's to profile */
     __u32 crowded; /* out: ... which as many others profile as can */
-    __u32 again;   /* out: tasks that were being created or looked at elsewhere: ask again */
     __u32 undo;    /* out: accounts to be released: their thread changed hands meanwhile */
     __u64 undo_key;
 };

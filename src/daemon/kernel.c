@@ -50,7 +50,7 @@ static const char *const program_names[KERNEL_PROGRAMS] = {
 /* In the order in which they are attached: who follows and who ends come before who counts. */
 static const char *const attached[] = {
     "prcb_rename",           "prcb_exec",           "prcb_newtask", "prcb_cgroup_attach",
-    "prcb_contention_begin", "prcb_contention_end", "prcb_switch",
+    "prcb_contention_begin", "prcb_contention_end", "prcb_ended",   "prcb_switch",
 };
 #define ATTACHED (sizeof(attached) / sizeof(attached[0]))
 

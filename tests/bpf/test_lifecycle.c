@@ -23,6 +23,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include "accounts.h"
+#include "block_abi.h"
+#include "accounts.skel.h"
+
 #define MANY 200
 
 /* Shared with the children of a test; what each word means is the test's. */
@@ -355,6 +361,55 @@ static void test_end_is_kept(void **state)
     must_find(p, other);
 }
 
+static bool block_of(struct accounts_bpf *programs, pid_t tid, struct prcb_account_block *ret)
+{
+    for (uint32_t slot = 0; slot < MANY; slot++) {
+        if (bpf_map__lookup_elem(programs->maps.account_map, &slot, sizeof(slot), ret, sizeof(*ret),
+                                 0))
+            return false;
+        if (ret->state != PRCB_STATE_FREE && ret->tid == (uint32_t)tid)
+            return true;
+    }
+    return false;
+}
+
+static uint8_t state_of(struct accounts_bpf *programs, pid_t tid)
+{
+    struct prcb_account_block block;
+
+    return block_of(programs, tid, &block) ? block.state : PRCB_STATE_FREE;
+}
+
+/* A last switch that no program told of, made here by the programs without the one of the
+ * switches: the end is seen all the same. */
+static void test_end_without_a_switch(void **state)
+{
+    struct accounts_bpf *programs = accounts_bpf__open();
+    struct stat ns;
+    pid_t pid;
+
+    clear_board();
+    assert_non_null(programs);
+    assert_int_equal(stat("/proc/self/ns/pid", &ns), 0);
+    programs->rodata->config.pid_ns = (uint32_t)ns.st_ino;
+    programs->rodata->config.accounts = MANY;
+    bpf_program__set_autoload(programs->progs.prcb_contention_begin, false);
+    bpf_program__set_autoload(programs->progs.prcb_contention_end, false);
+    assert_int_equal(accounts_bpf__load(programs), 0);
+    programs->links.prcb_newtask = bpf_program__attach(programs->progs.prcb_newtask);
+    programs->links.prcb_ended = bpf_program__attach(programs->progs.prcb_ended);
+    assert_true(programs->links.prcb_newtask && programs->links.prcb_ended);
+    programs->bss->scope.all = 1;
+    pid = child_start(some_switches, NULL);
+    programs->bss->scope.all = 0;
+    assert_true(waits_to_go(pid));
+    assert_int_equal(state_of(programs, pid), PRCB_STATE_OFF);
+    gate_set(&board->go, 1);
+    assert_int_equal(child_wait(pid), 0);
+    assert_true(wait_for(state_of(programs, pid) == PRCB_STATE_EXITED));
+    accounts_bpf__destroy(programs);
+}
+
 /* ---- releases ---- */
 
 static int switch_on(void *arg)
@@ -596,9 +651,16 @@ static void test_spawn(void **state)
 
 /* ---- asleep already ---- */
 
+/* Long enough to be found asleep by a machine that does other things first. */
+static uint64_t asleep_ns(void)
+{
+    return 150000000ull * slowness();
+}
+
 static int in_poll(void *arg)
 {
-    struct timespec ts = {.tv_nsec = 150000000};
+    struct timespec ts = {.tv_sec = (time_t)(asleep_ns() / 1000000000),
+                          .tv_nsec = (long)(asleep_ns() % 1000000000)};
 
     syscall(SYS_ppoll, NULL, 0, &ts, NULL, 8);
     return stay_until_end();
@@ -606,7 +668,7 @@ static int in_poll(void *arg)
 
 static int in_sleep(void *arg)
 {
-    sleep_ns(150000000);
+    sleep_ns(asleep_ns());
     return stay_until_end();
 }
 
@@ -615,7 +677,7 @@ static int in_wait(void *arg)
     pid_t child = fork();
 
     if (!child) {
-        sleep_ns(150000000);
+        sleep_ns(asleep_ns());
         _exit(0);
     }
     waitpid(child, NULL, 0);
@@ -632,7 +694,7 @@ static void test_registered_asleep(void **state)
         {in_poll, PRCB_CAUSE_POLL}, {in_sleep, PRCB_CAUSE_SLEEP}, {in_wait, PRCB_CAUSE_CHILD}};
 
     for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]); i++) {
-        struct prcb *p = session_open(16);
+        struct prcb *p = session_shared();
         struct prcb_account a;
         pid_t pid;
 
@@ -1025,6 +1087,7 @@ int main(void)
         LIFE_TEST(test_follow_widened),
         LIFE_TEST(test_process_total),
         LIFE_TEST(test_end_is_kept),
+        LIFE_TEST(test_end_without_a_switch),
         LIFE_TEST(test_release_of_the_living),
         LIFE_TEST(test_registered_while_it_switches),
         LIFE_TEST(test_full_table),

@@ -7,17 +7,24 @@
 #include "harness.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define STACK (64 * 1024)
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include "ends.skel.h"
+
+#define STACK             (64 * 1024)
+#define PROC_PID_INIT_INO 0xEFFFFFFCu /* the first pid namespace; linux/proc_ns.h */
 
 /* ---- many threads that live ---- */
 
@@ -109,6 +116,36 @@ static void test_ten_thousand_threads(void **state)
     assert_int_equal(prcb_release_exited(p, NULL), crowd->threads + 1);
 }
 
+/* ---- what the kernel counted of each thread, at its end ---- */
+
+static struct ends_bpf *watching;
+
+static int ends_forget(void **state)
+{
+    ends_bpf__destroy(watching);
+    watching = NULL;
+    return test_end(state);
+}
+
+static struct ends_bpf *ends_watch(pid_t pid)
+{
+    struct stat ns;
+
+    watching = ends_bpf__open_and_load();
+    assert_non_null(watching);
+    watching->bss->watched = pid;
+    assert_int_equal(ends_bpf__attach(watching), 0);
+    assert_int_equal(stat("/proc/self/ns/pid", &ns), 0);
+    if (ns.st_ino != PROC_PID_INIT_INO)
+        skip_because("the kernel's numbers of threads are not those of this pid namespace");
+    return watching;
+}
+
+static bool ends_switches(struct ends_bpf *ends, uint32_t tid, uint64_t *ret)
+{
+    return !bpf_map__lookup_elem(ends->maps.switches, &tid, sizeof(tid), ret, sizeof(*ret), 0);
+}
+
 /* ---- short threads ---- */
 
 struct brief {
@@ -157,25 +194,30 @@ static int burst_run(void *arg)
     return 0;
 }
 
-/* Followed from their first switch: what getrusage counts just before the end, plus
- * the switches of the end itself: at least its last. */
+/* Followed from their first switch. What the kernel's own counters held when it gave the
+ * thread's memory back is what the account must end with: the getrusage just before is a lower
+ * bound of it, as a thread may be preempted or wait for a lock on its way out. */
 static void test_burst_of_short_threads(void **state)
 {
     struct burst *burst = shared_memory(sizeof(*burst));
     struct prcb *p = session_open(0);
     struct prcb_account *accounts;
     struct prcb_status status = {.size = sizeof(status)};
-    uint32_t exact = 0;
+    uint64_t sum = 0, exact, end_sum = 0;
+    struct ends_bpf *ends;
+    uint32_t wrong = 0;
     size_t count;
     pid_t child;
 
     burst->threads = 5000 / slowness();
     child = child_start(burst_run, burst);
+    ends = ends_watch(child);
     must_profile_process(p, child, PRCB_FOLLOW_ALL);
     gate_set(&burst->go, 1);
     assert_int_equal(child_wait(child), 0);
     accounts = ended_accounts(p, &count);
     assert_int_equal(count, burst->threads + 1);
+    assert_true(wait_for(__atomic_load_n(&ends->bss->ended, __ATOMIC_ACQUIRE) == count));
     qsort(accounts, count, sizeof(*accounts), by_tid);
     for (uint32_t i = 0; i < burst->threads; i++) {
         const struct prcb_account *a = account_of(accounts, count, burst->briefs[i].tid);
@@ -183,13 +225,17 @@ static void test_burst_of_short_threads(void **state)
         assert_non_null(a);
         assert_true(laws_hold(a));
         assert_true(a->flags & PRCB_ACCOUNT_EXITED);
+        assert_int_equal(a->waits[PRCB_CAUSE_EXIT].count, 1);
         assert_true(a->switches >= burst->briefs[i].switches + 1);
-        exact += a->switches == burst->briefs[i].switches + 1;
+        assert_true(ends_switches(ends, a->tid, &exact));
+        wrong += a->switches != exact;
+        sum += a->switches;
+        end_sum += exact;
     }
-    /* Between getrusage and the end a thread may be preempted or wait for a lock, each a
-     * switch more: how often depends on the machine. (test_lifecycle compares the sum with
-     * the process's own, exactly.) */
-    assert_true(exact > 0);
+    printf("    %u threads, %" PRIu64 " switches, the kernel counted %" PRIu64 "\n", burst->threads,
+           sum, end_sum);
+    assert_int_equal(wrong, 0);
+    assert_int_equal(sum, end_sum);
     assert_int_equal(prcb_session_status(p, &status), 0);
     assert_int_equal(status.untracked_threads, 0);
 }
@@ -468,7 +514,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         BPF_TEST(test_ten_thousand_threads),
-        BPF_TEST(test_burst_of_short_threads),
+        cmocka_unit_test_teardown(test_burst_of_short_threads, ends_forget),
         BPF_TEST(test_fork_storm),
         BPF_TEST(test_churn_leaks_nothing),
         BPF_TEST(test_registering_in_a_storm),
