@@ -404,6 +404,22 @@ static bool proc_idle(uint32_t number, uint64_t *ret)
     return found;
 }
 
+/* A processor by the file, and ours read before and after it. */
+struct idle_look {
+    struct prcb_processor first, last;
+    uint64_t kernel; /* units of /proc/stat */
+    bool found;
+};
+
+static void look_at_idle(uint32_t count, struct idle_look *looks)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        looks[i].first = must_read_cpu(i);
+        looks[i].found = proc_idle(i, &looks[i].kernel);
+        looks[i].last = must_read_cpu(i);
+    }
+}
+
 /* The kernel's idle time of a processor that sleeps at times is no count of ticks but measured,
  * from where the idle loop begins to where it ends, less interrupts; ours is from where the
  * processor is put to sleep. What lies between is a microsecond or two each time, on an emulated
@@ -411,32 +427,30 @@ static bool proc_idle(uint32_t number, uint64_t *ret)
 static void test_idle_is_proc_stat(void **state)
 {
     uint64_t unit = SECOND / (uint64_t)sysconf(_SC_CLK_TCK);
-    struct prcb_processor before[MOST_PROCESSORS], delta;
-    uint64_t kernel[MOST_PROCESSORS] = {0};
+    static struct idle_look before[MOST_PROCESSORS], after[MOST_PROCESSORS];
     uint32_t count = open_view(), compared = 0;
 
-    for (uint32_t i = 0; i < count; i++) {
-        before[i] = must_read_cpu(i);
-        proc_idle(i, &kernel[i]);
-    }
+    look_at_idle(count, before);
     sleep_ns(2 * SECOND);
+    look_at_idle(count, after);
     for (uint32_t i = 0; i < count; i++) {
-        struct prcb_processor now = must_read_cpu(i);
-        uint64_t idle, theirs, slack;
+        struct prcb_processor least, most;
+        uint64_t theirs, slack;
 
-        if (!proc_idle(i, &idle) || !(now.flags & PRCB_CPU_ONLINE))
+        if (!before[i].found || !after[i].found || !(after[i].last.flags & PRCB_CPU_ONLINE))
             continue;
-        prcb_processor_sub(&now, &before[i], &delta);
-        theirs = (idle - kernel[i]) * unit;
-        slack = 2 * unit + delta.idle_entries * 2000 * slowness();
-        printf("    processor %u: %.1f ms idle, /proc/stat %.1f, %" PRIu64 " entries, %" PRIu64
-               " of %" PRIu64 " switches missed\n",
-               i, (double)delta.idle_ns / 1e6, (double)theirs / 1e6, delta.idle_entries,
-               delta.missed_switches, delta.switches);
-        if (delta.missed_switches)
+        prcb_processor_sub(&after[i].first, &before[i].last, &least);
+        prcb_processor_sub(&after[i].last, &before[i].first, &most);
+        theirs = (after[i].kernel - before[i].kernel) * unit;
+        slack = 2 * unit + most.idle_entries * 2000 * slowness();
+        printf("    processor %u: %.1f .. %.1f ms idle, /proc/stat %.1f, %" PRIu64
+               " entries, %" PRIu64 " of %" PRIu64 " switches missed\n",
+               i, (double)least.idle_ns / 1e6, (double)most.idle_ns / 1e6, (double)theirs / 1e6,
+               most.idle_entries, most.missed_switches, most.switches);
+        if (most.missed_switches)
             continue;
         compared++;
-        assert_in_range(delta.idle_ns + slack, theirs, theirs + 2 * slack);
+        assert_in_range(theirs + slack, least.idle_ns, most.idle_ns + 2 * slack);
     }
     if (!compared)
         skip_because("each processor had switches that were not reported");

@@ -13,7 +13,7 @@ UP = "echo '@guest up 6.1 x86_64 4 processors, 2 s'; "
 
 
 class Console(unittest.TestCase):
-    def follow(self, script, names=("one", "two"), seconds=20):
+    def follow(self, script, names=("one", "two"), seconds=20, **limits):
         """Boots `sh -c script`, where $boot counts from 1; the results, what was printed."""
         with tempfile.TemporaryDirectory() as folder:
             with open(folder + "/names", "w", encoding="utf-8") as file:
@@ -21,7 +21,7 @@ class Console(unittest.TestCase):
             count = f"echo x >>{folder}/boots; boot=$(grep -c x {folder}/boots); "
             run = subprocess.run(
                 [sys.executable, ROOT + "/tests/guest/console.py", folder, str(seconds), "--",
-                 "sh", "-c", count + script], env={**os.environ, "GUEST_SILENCE": "1"},
+                 "sh", "-c", count + script], env={**os.environ, "GUEST_SILENCE": "1", **limits},
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True)
             with open(folder + "/testlog.json", encoding="utf-8") as file:
                 log = [json.loads(line) for line in file]
@@ -59,6 +59,13 @@ class Console(unittest.TestCase):
             self.assertIn(f"boot {boot} of 3 failed: it ended", out)
             self.assertIn(f"panic {boot}\n", out)
         self.assertNotIn("panic 4", out)
+
+    def test_says_something_for_ever(self):
+        results, out, _ = self.follow("while :; do echo booting; sleep 0.1; done",
+                                      GUEST_BOOTING="2")
+        self.assertEqual(results, ["TIMEOUT", "TIMEOUT"])
+        self.assertIn("boot 1 of 3 failed: it took too long", out)
+        self.assertNotIn("boot 2", out)
 
     def test_stops_in_a_command(self):
         results, out, _ = self.follow(UP + "echo '@guest begin 1'; echo '@guest end 1 0'; "
