@@ -268,7 +268,7 @@ static double sampled(enum kind kind, uint64_t hz, struct peer *peer, struct res
 {
     struct prcb_sample_counts counts = {.size = sizeof(counts)};
     struct prcb_sample *p = NULL;
-    uint64_t begin = bench_now(), ns;
+    uint64_t ns;
     double rate;
     int fd = -1;
 
@@ -284,10 +284,8 @@ static double sampled(enum kind kind, uint64_t hz, struct peer *peer, struct res
         results->came += counts.interrupts;
         results->lost += counts.interrupts - counts.written;
     }
-    if (kind == PERF) {
+    if (kind == PERF)
         tell(peer, "disable\n");
-        ns = bench_now() - begin; /* perf's own delays are in it */
-    }
     results->room += (double)ns * (double)hz / 1e9;
     if (fd >= 0)
         close(fd);
@@ -305,6 +303,8 @@ static void report(enum kind kind, uint64_t hz, struct results *r)
     printf(" %8.0f ns", bench_median(r->added, r->rounds));
     if (kind == INTERRUPT)
         printf("\n");
+    else if (kind == PERF) /* it is started and stopped from afar: the time is not known so well */
+        printf(" %9s   %9llu\n", "", (unsigned long long)r->lost);
     else
         printf(" %9.2f %% %9llu\n", 100 * (1 - (double)r->came / r->room),
                (unsigned long long)r->lost);

@@ -70,11 +70,14 @@ struct {
     __type(value, struct scratch);
 } scratches SEC(".maps");
 
+/* Counts the streams of switch records. */
+__u32 stream = 0;
+
 /* The lock a task waits for. */
 struct waited {
     __u64 lock;
     __u32 cause;
-    __u32 pad;
+    __u32 stream; /* that saw it begin: the end of a wait between two streams is not seen */
 };
 struct {
     __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
@@ -507,7 +510,7 @@ static __always_inline __u8 waited_lock(struct task_struct *task)
 {
     struct waited *waited = bpf_task_storage_get(&locks, task, NULL, 0);
 
-    return waited && waited->lock ? waited->cause : PRCB_CAUSE_NONE;
+    return waited && waited->lock && waited->stream == stream ? waited->cause : PRCB_CAUSE_NONE;
 }
 
 static __always_inline void describe_old(struct switch_record *record, struct task_struct *old,
@@ -613,6 +616,7 @@ int prcb_record_contention_begin(__u64 *ctx)
     own_mmap_lock =
         task->mm && lock == (__u64)task->mm + bpf_core_field_offset(struct mm_struct, mmap_lock);
     waited->cause = cause_of_lock(flags, own_mmap_lock);
+    waited->stream = stream;
     waited->lock = lock;
     return 0;
 }

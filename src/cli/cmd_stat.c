@@ -493,7 +493,11 @@ static int run_with(const struct cli_command *self, const struct stat_options *o
 {
     struct run run = {.command = self, .options = options};
     struct prcb_options how = {
-        .size = sizeof(how), .tier = options->tier, .max_threads = options->max_threads};
+        .size = sizeof(how),
+        .tier = options->tier,
+        .max_threads = options->max_threads,
+        .flags = options->interrupted ? PRCB_OPEN_INTERRUPTED : 0,
+    };
     struct prcb_error err;
     int status, result;
 

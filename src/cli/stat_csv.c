@@ -29,8 +29,15 @@ static const struct {
     {"migrations", PRCB_HAS_MIGRATIONS, offsetof(struct stat_figures, migrations)},
     {"tsc_cycles", PRCB_HAS_CYCLES, offsetof(struct stat_figures, tsc_cycles)},
     {"missed_switches", PRCB_HAS_WAITS, offsetof(struct stat_figures, missed_switches)},
+    /* the last: with --interrupted only */
+    {"interrupted_ns", PRCB_HAS_INTERRUPTED, offsetof(struct stat_figures, interrupted_ns)},
 };
 #define NUMBERS (sizeof(numbers) / sizeof(numbers[0]))
+
+static size_t number_columns(const struct stat_report *report)
+{
+    return report->options->interrupted ? NUMBERS : NUMBERS - 1;
+}
 
 static bool cause_has_columns(const struct stat_report *report, uint32_t cause)
 {
@@ -51,7 +58,7 @@ static void write_names(FILE *out, const struct stat_report *report)
         fprintf(out, "tid%s", separator);
     fprintf(out, "pid%scomm%sthreads%sexited%sopen_cause", separator, separator, separator,
             separator);
-    for (size_t i = 0; i < NUMBERS; i++)
+    for (size_t i = 0; i < number_columns(report); i++)
         fprintf(out, "%s%s", separator, numbers[i].name);
     for (uint32_t cause = 1; cause < PRCB_CAUSE_MAX; cause++) {
         if (!cause_has_columns(report, cause))
@@ -122,7 +129,7 @@ static void write_row(FILE *out, const struct stat_report *report, const struct 
     fprintf(out, "%s%" PRIu64 "%s%" PRIu64 "%s", separator, row->threads, separator, row->exited,
             separator);
     write_open(out, now);
-    for (size_t i = 0; i < NUMBERS; i++) {
+    for (size_t i = 0; i < number_columns(report); i++) {
         fputs(separator, out);
         if (now->present & numbers[i].member)
             fprintf(out, "%" PRIu64, *(const uint64_t *)((const char *)now + numbers[i].offset));

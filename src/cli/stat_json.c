@@ -105,6 +105,9 @@ static void put_figures(struct builder *b, json_object *object, const struct sta
                         f->present & PRCB_HAS_MIGRATIONS);
     cli_json_put_member(&b->json, object, "tsc_cycles", f->tsc_cycles,
                         f->present & PRCB_HAS_CYCLES);
+    if (b->report->options->interrupted)
+        cli_json_put_member(&b->json, object, "interrupted_ns", f->interrupted_ns,
+                            f->present & PRCB_HAS_INTERRUPTED);
     put_or_null(b, object, "waits", waits ? make_waits(b, f) : NULL, waits);
     open = open && row->exited + row->running < row->threads;
     put_or_null(b, object, "open", open ? make_open(b, f) : NULL, open);
@@ -175,7 +178,7 @@ static json_object *make_absent(struct builder *b)
     json_object *object = json_object_new_object();
 
     for (const struct stat_member *member = stat_members; member->bit; member++) {
-        const char *reason = prcb_absent_reason(b->report->session, member->bit);
+        const char *reason = stat_absent_reason(b->report, member->bit);
 
         if (reason)
             cli_json_put_text(&b->json, object, member->name, reason);

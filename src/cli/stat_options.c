@@ -23,6 +23,7 @@ enum {
     OPT_NO_FOLLOW,
     OPT_TIER,
     OPT_MAX_THREADS,
+    OPT_INTERRUPTED,
 };
 
 /* clang-format off */
@@ -36,6 +37,7 @@ const struct cli_option stat_option_rows[] = {
                       "then ended with SIGTERM", OPT_FOR},
     {'e', "event", "NAME[,NAME]", "count these events for every thread; prcb list names them", 'e'},
     {'I', "interval", "MS", "report every MS milliseconds what changed (10 or more)", 'I'},
+    {0, "interrupted", NULL, "tell what interrupts took of the run time", OPT_INTERRUPTED},
     {0, "per-thread", NULL, "a row for each thread (the default)", OPT_PER_THREAD},
     {0, "per-process", NULL, "a row for each process: its threads summed", OPT_PER_PROCESS},
     {0, "sort", "KEY", "run (the default), ready, wait, wall, open, switches, tid, comm,\n"
@@ -145,6 +147,9 @@ static int parse_option(struct state *state, int id, const char *value)
         status = cli_parse_number(state->command, "-I", value, MIN_INTERVAL_MS, MAX_INTERVAL_MS,
                                   &number);
         options->interval_ns = number * NS_PER_MS;
+        break;
+    case OPT_INTERRUPTED:
+        options->interrupted = true;
         break;
     case OPT_PER_THREAD:
         state->per_thread = true;

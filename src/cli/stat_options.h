@@ -34,6 +34,7 @@ struct stat_options {
     bool per_process;
     enum prcb_tier tier;
     uint32_t max_threads;
+    bool interrupted;
 };
 
 extern const struct cli_option stat_option_rows[];

@@ -52,6 +52,10 @@ struct stat_member {
     const char *name;  /* as in JSON */
     const char *words; /* in a note */
 };
+
+/* Why the report lacks a member that was asked for; NULL: it does not, or it was not. */
+const char *stat_absent_reason(const struct stat_report *report, uint64_t member);
+
 extern const struct stat_member stat_members[]; /* ended by bit 0 */
 
 #endif

@@ -88,6 +88,7 @@ static int set_figures(struct stat_figures *figures, const struct prcb_account *
     figures->migrations = account->migrations;
     figures->tsc_cycles = account->tsc_cycles;
     figures->missed_switches = account->missed_switches;
+    figures->interrupted_ns = account->interrupted_ns;
     return 0;
 }
 
@@ -135,6 +136,7 @@ int stat_figures_add(struct stat_figures *to, const struct stat_figures *from)
     to->migrations += from->migrations;
     to->tsc_cycles += from->tsc_cycles;
     to->missed_switches += from->missed_switches;
+    to->interrupted_ns += from->interrupted_ns;
     return 0;
 }
 
@@ -193,6 +195,7 @@ int stat_figures_sub(const struct stat_figures *later, const struct stat_figures
     figures.migrations = grown(later->migrations, earlier->migrations);
     figures.tsc_cycles = grown(later->tsc_cycles, earlier->tsc_cycles);
     figures.missed_switches = grown(later->missed_switches, earlier->missed_switches);
+    figures.interrupted_ns = grown(later->interrupted_ns, earlier->interrupted_ns);
     *ret = figures;
     return 0;
 }

@@ -42,6 +42,7 @@ struct stat_figures {
     uint64_t present; /* enum prcb_member bits */
     uint64_t wall_ns, run_ns, ready_ns, wait_ns, open_ns;
     uint64_t switches, voluntary_switches, migrations, tsc_cycles, missed_switches;
+    uint64_t interrupted_ns;
     struct stat_cell *cells; /* owned; ascending by cause, none that holds nothing */
     uint32_t cell_count;
     uint32_t count_count;

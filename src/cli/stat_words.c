@@ -19,11 +19,17 @@
 #define SECOND_PERCENT 10 /* a second cost is worth a sentence from here on */
 
 const struct stat_member stat_members[] = {
-    {PRCB_HAS_WALL, "wall_ns", "wall time"},     {PRCB_HAS_RUN, "run_ns", "run time"},
-    {PRCB_HAS_READY, "ready_ns", "ready time"},  {PRCB_HAS_WAIT, "wait_ns", "wait time"},
-    {PRCB_HAS_WAITS, "waits", "waits by cause"}, {PRCB_HAS_OPEN, "open", "open waits"},
-    {PRCB_HAS_SWITCHES, "switches", "switches"}, {PRCB_HAS_MIGRATIONS, "migrations", "migrations"},
-    {PRCB_HAS_CYCLES, "tsc_cycles", "cycles"},   {0},
+    {PRCB_HAS_WALL, "wall_ns", "wall time"},
+    {PRCB_HAS_RUN, "run_ns", "run time"},
+    {PRCB_HAS_READY, "ready_ns", "ready time"},
+    {PRCB_HAS_WAIT, "wait_ns", "wait time"},
+    {PRCB_HAS_WAITS, "waits", "waits by cause"},
+    {PRCB_HAS_OPEN, "open", "open waits"},
+    {PRCB_HAS_SWITCHES, "switches", "switches"},
+    {PRCB_HAS_MIGRATIONS, "migrations", "migrations"},
+    {PRCB_HAS_CYCLES, "tsc_cycles", "cycles"},
+    {PRCB_HAS_INTERRUPTED, "interrupted_ns", "interrupted time"},
+    {0},
 };
 
 /* Threads of which the words speak, and what they spent. Kernel threads are left
@@ -266,19 +272,38 @@ void stat_words_write(FILE *out, const struct stat_report *report)
 
 /* ---- notes --------------------------------------------------------------- */
 
-static void write_absent(FILE *out, const char *prefix, const struct prcb *session)
+const char *stat_absent_reason(const struct stat_report *report, uint64_t member)
+{
+    if (member == PRCB_HAS_INTERRUPTED && !report->options->interrupted)
+        return NULL;
+    return prcb_absent_reason(report->session, member);
+}
+
+static void write_interrupted(FILE *out, const char *prefix, const struct stat_report *report)
+{
+    const struct stat_figures *total = &report->view->total.now;
+    char interrupted[STAT_CELL], run[STAT_CELL];
+
+    if (!report->options->interrupted || !(total->present & PRCB_HAS_INTERRUPTED))
+        return;
+    stat_text_time(total->interrupted_ns, interrupted, sizeof(interrupted));
+    stat_text_time(total->run_ns, run, sizeof(run));
+    fprintf(out, "%sinterrupts and softirqs took %s of %s run time\n", prefix, interrupted, run);
+}
+
+static void write_absent(FILE *out, const char *prefix, const struct stat_report *report)
 {
     uint64_t said = 0;
 
     for (const struct stat_member *member = stat_members; member->bit; member++) {
-        const char *reason = prcb_absent_reason(session, member->bit);
+        const char *reason = stat_absent_reason(report, member->bit);
         const char *before = "";
 
         if (!reason || said & member->bit)
             continue;
         fputs(prefix, out);
         for (const struct stat_member *other = member; other->bit; other++) {
-            const char *why = prcb_absent_reason(session, other->bit);
+            const char *why = stat_absent_reason(report, other->bit);
 
             if (!why || strcmp(why, reason))
                 continue;
@@ -311,7 +336,8 @@ void stat_notes_write(FILE *out, const char *prefix, const struct stat_report *r
     if (tier == PRCB_TIER_PERF)
         fprintf(out, "%s%s tier%s%s\n", prefix, prcb_tier_name(tier), reason ? ": " : " (--tier)",
                 reason ? reason : "");
-    write_absent(out, prefix, report->session);
+    write_interrupted(out, prefix, report);
+    write_absent(out, prefix, report);
     if (report->counters)
         stat_counters_write_notes(out, prefix, report->counters);
     if (status->short_threads_missed)

@@ -139,8 +139,8 @@ struct trace_header {
 NTSTATUS prcb_nt_cswitch_trace(const struct prcb_switch *Record, uint8_t Version, void *Buffer,
                                uint32_t Length, uint32_t *ReturnLength)
 {
-    EVENT_HEADER_EXTENDED_DATA_ITEM item;
-    EVENT_EXTENDED_ITEM_PEBS_INDEX index;
+    EVENT_HEADER_EXTENDED_DATA_ITEM item = {0};
+    EVENT_EXTENDED_ITEM_PEBS_INDEX index = {0};
     PRCB_CSWITCH data;
     struct trace_header header = {.hook = PRCB_NT_HOOK_CSWITCH};
     uint8_t *at = Buffer;

@@ -72,6 +72,7 @@ static int open_stream(struct prcb_switches *w, size_t bytes, struct prcb_error 
         return prcb_fail(err, result, "no ring of %zu bytes for switch records: %s", bytes,
                          strerror(-result));
     w->lost_before = lost_now(s);
+    s->skeleton->bss->stream++;
     s->switches = w;
     if (bpf_map_update_elem(bpf_map__fd(s->skeleton->maps.switch_ring), &zero, &w->ring.fd,
                             BPF_ANY))

@@ -78,7 +78,8 @@ static uint32_t open_view(void)
     if (!view && prcb_processors_open(&options, &view, &err))
         fail_msg("prcb_processors_open: %s", err.text);
     assert_int_equal(prcb_processors_tier(view), PRCB_TIER_BPF);
-    assert_in_range(prcb_processors_count(view), 1, MOST_PROCESSORS);
+    if (prcb_processors_count(view) > MOST_PROCESSORS)
+        skip_because("more processors than these tests have room for");
     return prcb_processors_count(view);
 }
 
@@ -661,7 +662,7 @@ static uint64_t cycle_time(void *handle)
 static void test_cycle_time_leaves_interrupts_out(void **state)
 {
     uint64_t cycles, run, interrupts, spent;
-    double rate, lacking;
+    double rate, lacking, slack;
     void *handle;
 
     open_view();
@@ -695,7 +696,10 @@ static void test_cycle_time_leaves_interrupts_out(void **state)
     printf("    the thread's clock %.3f ms, CycleTime %.3f, interrupts %.3f\n", (double)run / 1e6,
            (double)spent / 1e6, (double)interrupts / 1e6);
     assert_true(interrupts > 1000000);
-    assert_true(lacking > (double)interrupts * 0.5 && lacking < (double)interrupts * 1.5);
+    /* The rate is known to half a percent; on an emulated machine to a few. */
+    slack = (double)run * (slowness() > 1 ? 0.04 : 0.01);
+    assert_true(lacking > (double)interrupts * 0.5 - (slowness() > 1 ? slack : 0));
+    assert_true(lacking < (double)interrupts * 1.5 + slack);
 }
 
 /* Without the flag nothing is attached to interrupts, and that is said. */

@@ -1095,6 +1095,43 @@ static void switch_for_switch(void **state)
     assert_true(pipes * 2 > pongs[0].switches);
 }
 
+/* Read beside them, through a ring that they fill many times: as many as the kernel counted,
+ * less what was lost while this thread had no processor. */
+static void read_beside(void **state)
+{
+    struct pollfd fd = {.events = POLLIN};
+    uint64_t lost_records, begin, both, counted;
+    struct prcb_error err = {0};
+    bool playing = true;
+
+    must(prcb_sampler_open(NULL, &sampler, &err), &err);
+    start_pongs(60000 / (int)slowness());
+    open_switches(1u << 20);
+    fd.fd = prcb_switches_fd(switches);
+    pin_to(1);
+    begin = mono_ns();
+    for (int i = 0; i < 2; i++)
+        gate_set(&pongs[i].gates[1], 1);
+    while (playing) {
+        playing = !gate_get(&pongs[0].gates[2]) || !gate_get(&pongs[1].gates[2]);
+        poll(&fd, 1, 1);
+        assert_int_equal(prcb_switches_read(switches, keep, NULL, &lost_records), 0);
+    }
+    begin = mono_ns() - begin;
+    assert_int_equal(prcb_switches_read(switches, keep, NULL, &lost_records), 0);
+    both = count_of(pongs[0].tid) + count_of(pongs[1].tid);
+    counted = pongs[0].switches + pongs[1].switches;
+    printf("    %llu switches of the two, %.0f a second; %zu records, %llu lost\n",
+           (unsigned long long)counted, (double)counted * 1e9 / (double)begin, record_count,
+           (unsigned long long)lost_records);
+    assert_true(both + lost_records >= counted);
+    assert_true(both <= counted + 6);
+    if (!lost_records)
+        assert_true(both >= counted);
+    for (int i = 0; i < 2; i++)
+        gate_set(&pongs[i].gates[3], 1);
+}
+
 /* With too little room: what is not there is counted. */
 static void lost_switches(void **state)
 {
@@ -1352,6 +1389,7 @@ int main(void)
         SAMPLE_TEST(one_thread_only),
         SAMPLE_TEST(inherited),
         SAMPLE_TEST(switch_for_switch),
+        SAMPLE_TEST(read_beside),
         SAMPLE_TEST(lost_switches),
         SAMPLE_TEST(the_stream),
         SAMPLE_TEST(attribution),

@@ -165,6 +165,30 @@ class Json(Case):
                     self.assertTrue(reason)
 
     @needs_bpf
+    def test_interrupted(self):
+        """A part of run, of a thread that ticks have struck; and only where it was asked for."""
+        spin = python("import time\nend = time.process_time() + 0.3\n"
+                      "while time.process_time() < end: pass")
+        document = self.document("--interrupted", "--tier", "bpf", "--", *spin)
+        row = document["total"]
+        if row["interrupted_ns"] is None:
+            self.skipTest(document["absent"]["interrupted_ns"])
+        self.assertGreater(row["interrupted_ns"], 0)
+        self.assertLess(row["interrupted_ns"], row["run_ns"] / 2)
+        self.assertNotIn("interrupted_ns", document["absent"])
+        lines = run("--interrupted", "-x", ",", "--", "true").stdout.splitlines()
+        self.assertIn("missed_switches,interrupted_ns,", lines[0])
+        self.assertEqual(lines[0].count(","), lines[1].count(","))
+        document = self.document("--", "true")
+        self.assertNotIn("interrupted_ns", document["total"])
+        self.assertNotIn("interrupted_ns", document["absent"])
+
+    def test_interrupted_is_absent_on_the_perf_tier(self):
+        document = self.document("--interrupted", "--tier", "perf", "--", "sleep", "0.1")
+        self.assertIsNone(document["total"]["interrupted_ns"])
+        self.assertTrue(document["absent"]["interrupted_ns"])
+
+    @needs_bpf
     def test_reasons_are_those_of_the_table(self):
         table = causes()
         self.assertGreater(len(table), 30)
