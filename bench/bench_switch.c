@@ -3,12 +3,13 @@
  * What it adds to a context switch to account for it: two threads on one processor
  * wake each other through pipes, then through a futex, first plain, then with an
  * empty eBPF program (the yardstick: what any program costs here), with prcb in
- * several ways, and with the tools people use to learn why a thread is off the
- * processor. Each measurement lies between two plain ones of its own round; the
- * figure is the median of the differences. Peers that are not installed are left
- * out, and said. bench_switch --no-peers leaves all out.
+ * several ways, of which prcbd is one, and with the tools people use to learn why a thread is off
+ * the processor. Each measurement lies between two plain ones of its own round; the figure is the
+ * median of the differences. Peers that are not installed are left out, and said. bench_switch
+ * --no-peers leaves all out.
  */
 #include "bench.h"
+#include "bench_daemon.h"
 
 #include <linux/futex.h>
 #include <pthread.h>
@@ -26,9 +27,10 @@
 
 #include <prcb/prcb.h>
 
-#define ROUNDS 21
-#define PEERS  5
-#define TRIPS  10000
+#define ROUNDS  21
+#define PEERS   5
+#define DAEMONS 11
+#define TRIPS   10000
 
 enum how { PIPE, FUTEX, HOWS };
 static const char *const how_names[HOWS] = {"pipe", "futex"};
@@ -114,7 +116,8 @@ struct variant {
     const char *name;
     int rounds;
     uint32_t flags; /* prcb: enum prcb_open_flag */
-    enum { EMPTY, ATTACHED, PROFILED, PEER } kind;
+    enum { EMPTY, ATTACHED, PROFILED, DAEMON, PEER } kind;
+    int clients;          /* DAEMON: that profile the threads */
     const char *argv[16]; /* PEER; "@PID" stands for this process */
 };
 
@@ -123,40 +126,48 @@ struct variant {
     "$s = @start[args->next_pid]; if ($s) { @off[" stack "args->next_comm] = sum(nsecs - $s); } }"
 
 static const struct variant variants[] = {
-    {"an empty eBPF program", ROUNDS, 0, EMPTY, {0}},
-    {"prcb attached, threads not profiled", ROUNDS, 0, ATTACHED, {0}},
-    {"prcb, profiled, no lock hooks", ROUNDS, PRCB_OPEN_NO_LOCKS, PROFILED, {0}},
-    {"prcb, profiled, everything on", ROUNDS, 0, PROFILED, {0}},
-    {"the same with ktime stamps", ROUNDS, PRCB_OPEN_KTIME, PROFILED, {0}},
-    {"and with what interrupts take", ROUNDS, PRCB_OPEN_INTERRUPTED, PROFILED, {0}},
+    {"an empty eBPF program", ROUNDS, 0, EMPTY, 0, {0}},
+    {"prcb attached, threads not profiled", ROUNDS, 0, ATTACHED, 0, {0}},
+    {"prcb, profiled, no lock hooks", ROUNDS, PRCB_OPEN_NO_LOCKS, PROFILED, 0, {0}},
+    {"prcb, profiled, everything on", ROUNDS, 0, PROFILED, 0, {0}},
+    {"the same with ktime stamps", ROUNDS, PRCB_OPEN_KTIME, PROFILED, 0, {0}},
+    {"and with what interrupts take", ROUNDS, PRCB_OPEN_INTERRUPTED, PROFILED, 0, {0}},
+    {"prcbd running, threads not profiled", DAEMONS, 0, DAEMON, 0, {0}},
+    {"prcbd, profiled by one client", DAEMONS, 0, DAEMON, 1, {0}},
+    {"prcbd, profiled by three clients", DAEMONS, 0, DAEMON, 3, {0}},
     {"perf stat -e context-switches -p",
      PEERS,
      0,
      PEER,
+     0,
      {"perf", "stat", "-e", "context-switches", "-p", "@PID"}},
     {"perf stat -a -e sched:sched_switch",
      PEERS,
      0,
      PEER,
+     0,
      {"perf", "stat", "-a", "-e", "sched:sched_switch"}},
     {"perf record -a -e sched:sched_switch",
      PEERS,
      0,
      PEER,
+     0,
      {"perf", "record", "-a", "-e", "sched:sched_switch", "-o", "/dev/null"}},
     {"perf record -g -a -e sched:sched_switch",
      PEERS,
      0,
      PEER,
+     0,
      {"perf", "record", "-g", "-a", "-e", "sched:sched_switch", "-o", "/dev/null"}},
-    {"perf sched record", PEERS, 0, PEER, {"perf", "sched", "record", "-o", "/dev/null"}},
-    {"cpudist -O (libbpf-tools)", PEERS, 0, PEER, {"cpudist", "-O"}},
-    {"runqlat (libbpf-tools)", PEERS, 0, PEER, {"runqlat"}},
-    {"bpftrace off-CPU time by thread", PEERS, 0, PEER, {"bpftrace", "-e", BPFTRACE_OFFCPU("")}},
+    {"perf sched record", PEERS, 0, PEER, 0, {"perf", "sched", "record", "-o", "/dev/null"}},
+    {"cpudist -O (libbpf-tools)", PEERS, 0, PEER, 0, {"cpudist", "-O"}},
+    {"runqlat (libbpf-tools)", PEERS, 0, PEER, 0, {"runqlat"}},
+    {"bpftrace off-CPU time by thread", PEERS, 0, PEER, 0, {"bpftrace", "-e", BPFTRACE_OFFCPU("")}},
     {"bpftrace off-CPU time with stacks",
      PEERS,
      0,
      PEER,
+     0,
      {"bpftrace", "-e", BPFTRACE_OFFCPU("kstack, ustack, ")}},
 };
 #define VARIANTS (int)(sizeof(variants) / sizeof(variants[0]))
@@ -164,6 +175,8 @@ static const struct variant variants[] = {
 /* What a variant holds while it is measured. */
 struct running {
     struct prcb *session;
+    struct prcb *clients[3];
+    bool daemon;
     pid_t peer;
 #ifdef BENCH_BPF
     struct empty_bpf *empty;
@@ -211,6 +224,22 @@ static pid_t begin_peer(const struct variant *variant)
     return waitpid(pid, NULL, WNOHANG) == pid ? 0 : pid;
 }
 
+#ifdef BENCH_PRCBD
+static bool begin_daemon(const struct variant *variant, struct running *running)
+{
+    if (!bench_daemon_begin())
+        return false;
+    running->daemon = true;
+    for (int i = 0; i < variant->clients; i++) {
+        running->clients[i] = bench_daemon_session();
+        if (!running->clients[i] ||
+            prcb_profile_process(running->clients[i], getpid(), PRCB_FOLLOW_NONE, NULL))
+            return false;
+    }
+    return true;
+}
+#endif
+
 static bool begin(const struct variant *variant, struct running *running)
 {
     memset(running, 0, sizeof(*running));
@@ -219,6 +248,12 @@ static bool begin(const struct variant *variant, struct running *running)
 #ifdef BENCH_BPF
         running->empty = empty_bpf__open_and_load();
         return running->empty && !empty_bpf__attach(running->empty);
+#else
+        return false;
+#endif
+    case DAEMON:
+#ifdef BENCH_PRCBD
+        return begin_daemon(variant, running);
 #else
         return false;
 #endif
@@ -241,6 +276,12 @@ static void end(struct running *running)
     empty_bpf__destroy(running->empty);
 #endif
     prcb_close(running->session);
+#ifdef BENCH_PRCBD
+    for (int i = 0; i < 3; i++)
+        prcb_close(running->clients[i]);
+    if (running->daemon)
+        bench_daemon_end();
+#endif
 }
 
 static double plain[HOWS][ROUNDS];
@@ -276,34 +317,46 @@ static bool measure_variant(const struct variant *variant)
 }
 
 #ifdef BENCH_BPF
-/* The kernel's own account of our programs, while everything is on. */
-static void report_bpf_stats(void)
+static __u32 last_program(void)
 {
-    int stats = bpf_enable_stats(BPF_STATS_RUN_TIME);
-    struct prcb *p = begin_prcb(&(struct variant){.kind = PROFILED});
     __u32 id = 0;
 
-    if (stats < 0)
-        return;
-    for (int i = 0; i < 5; i++)
-        for (int how = 0; how < HOWS; how++)
-            measure(how);
-    printf("\nthe kernel's own statistics (each run includes about 30 ns of their own):\n");
-    while (!bpf_prog_get_next_id(id, &id)) {
-        struct bpf_prog_info info = {0};
-        __u32 size = sizeof(info);
-        int fd = bpf_prog_get_fd_by_id(id);
+    while (!bpf_prog_get_next_id(id, &id))
+        ;
+    return id;
+}
 
-        if (fd < 0)
-            continue;
-        if (!bpf_obj_get_info_by_fd(fd, &info, &size) && !strncmp(info.name, "prcb_", 5) &&
-            info.run_cnt)
-            printf("  %-24s %10llu runs %6.0f ns each\n", info.name,
-                   (unsigned long long)info.run_cnt,
-                   (double)info.run_time_ns / (double)info.run_cnt);
-        close(fd);
+static void report_program(__u32 id)
+{
+    struct bpf_prog_info info = {0};
+    __u32 size = sizeof(info);
+    int fd = bpf_prog_get_fd_by_id(id);
+
+    if (fd < 0)
+        return;
+    if (!bpf_obj_get_info_by_fd(fd, &info, &size) && !strncmp(info.name, "prcb_", 5) &&
+        info.run_cnt > TRIPS)
+        printf("  %-24s %10llu runs %6.0f ns each\n", info.name, (unsigned long long)info.run_cnt,
+               (double)info.run_time_ns / (double)info.run_cnt);
+    close(fd);
+}
+
+/* The kernel's own account of our programs: of what was loaded since. */
+static void report_bpf_stats(const struct variant *variant)
+{
+    int stats = bpf_enable_stats(BPF_STATS_RUN_TIME);
+    __u32 id = last_program();
+    struct running running;
+
+    if (stats >= 0 && begin(variant, &running)) {
+        for (int i = 0; i < 5; i++)
+            for (int how = 0; how < HOWS; how++)
+                measure(how);
+        printf("%s\n", variant->name);
+        while (!bpf_prog_get_next_id(id, &id))
+            report_program(id);
+        end(&running);
     }
-    prcb_close(p);
     close(stats);
 }
 #endif
@@ -328,7 +381,12 @@ int main(int argc, char **argv)
             printf("%-44s not available here\n", variants[v].name);
     }
 #ifdef BENCH_BPF
-    report_bpf_stats();
+    printf("\nthe kernel's own statistics (each run includes about 30 ns of their own):\n");
+    for (int v = 0; v < VARIANTS; v++) {
+        if (variants[v].kind == ATTACHED || variants[v].kind == PROFILED ||
+            variants[v].kind == DAEMON)
+            report_bpf_stats(&variants[v]);
+    }
 #endif
     return 0;
 }

@@ -67,6 +67,7 @@ struct tag {
     __u32 lock_cause; /* its cause */
 #ifdef PRCB_CLIENTS
     __u32 busy;         /* somebody is adding a profile */
+    __u32 top;          /* no profile from here on was ever used */
     __s32 last_syscall; /* at the last switch out, plus 1; 0: none */
 #endif
 };
@@ -122,6 +123,11 @@ static __always_inline __s32 last_syscall_of(struct tag *tag, struct prcb_accoun
 static __always_inline __u32 pid_ns_of(struct profile *profile)
 {
     return config.pid_ns;
+}
+
+static __always_inline int top_of(struct tag *tag)
+{
+    return PROFILES;
 }
 
 static __always_inline bool is_profiled(struct tag *tag)
@@ -444,7 +450,7 @@ static __always_inline __u64 leave(struct tag *tag, struct task_struct *prev,
     int i;
 
     PRCB_EACH_PROFILE
-    for (i = 0; i < PROFILES; i++) {
+    for (i = 0; i < PROFILES && i < top_of(tag); i++) {
         struct prcb_account_block *account = account_of(&tag->profiles[i]);
 
         if (!account)
@@ -469,7 +475,7 @@ static __always_inline void enter(struct tag *tag, struct task_struct *prev,
     int i;
 
     PRCB_EACH_PROFILE
-    for (i = 0; i < PROFILES; i++) {
+    for (i = 0; i < PROFILES && i < top_of(tag); i++) {
         struct prcb_account_block *account = account_of(&tag->profiles[i]);
 
         if (!account)
@@ -991,7 +997,7 @@ int prcb_rename(__u64 *ctx)
     if (!tag)
         return 0;
     PRCB_EACH_PROFILE
-    for (i = 0; i < PROFILES; i++) {
+    for (i = 0; i < PROFILES && i < top_of(tag); i++) {
         struct prcb_account_block *account = account_of(&tag->profiles[i]);
 
         if (account)
