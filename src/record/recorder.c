@@ -18,12 +18,13 @@
 #include "world.h"
 #include "writer.h"
 
-#define NS_PER_S    1000000000ull
-#define PASS_MIN_MS 5
-#define PASS_MAX_MS 100
-#define FULL_HIGH   25  /* percent of a ring: read it more often */
-#define FULL_LOW    5   /* and less often */
-#define DEPTH_MAX   256 /* frames of a stack that are kept */
+#define NS_PER_S     1000000000ull
+#define PASS_MIN_MS  5
+#define PASS_MAX_MS  100
+#define FULL_HIGH    25    /* percent of a ring: read it more often */
+#define FULL_LOW     5     /* and less often */
+#define CLOCK_NS_MIN 10000 /* the kernel's, for its clock events */
+#define DEPTH_MAX    256   /* frames of a stack that are kept */
 
 struct recorder {
     struct recorder_options options;
@@ -47,6 +48,28 @@ static uint64_t now_ns(void)
 
     clock_gettime(CLOCK_MONOTONIC, &ts);
     return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+/* The kernel would take a faster rate of a clock and tick more slowly, and each sample would
+ * stand for more time than it says. */
+static int check_rate(const struct rings_options *how, struct prcb_error *err)
+{
+    FILE *file = fopen("/proc/sys/kernel/perf_event_max_sample_rate", "re");
+    unsigned long long max = 0;
+
+    if (file && fscanf(file, "%llu", &max) != 1)
+        max = 0;
+    if (file)
+        fclose(file);
+    if (how->frequency && max && how->rate > max)
+        return prcb_fail(err, -ERANGE,
+                         "%llu samples a second are more than the %llu that "
+                         "kernel.perf_event_max_sample_rate allows",
+                         (unsigned long long)how->rate, max);
+    if (!how->frequency && strstr(how->event, "-clock") && how->rate < CLOCK_NS_MIN)
+        return prcb_fail(err, -ERANGE, "a period of %llu ns: clocks tick each %d ns at most",
+                         (unsigned long long)how->rate, CLOCK_NS_MIN);
+    return 0;
 }
 
 /* The better source where it may be had; what it gives, the rings need not. */
@@ -105,7 +128,9 @@ int recorder_open(const struct recorder_options *options, struct recorder **ret,
     r->pass_ms = PASS_MAX_MS / 2;
     r->progress.source = "perf ring";
     r->progress.switching = options->switches ? "perf ring" : "none";
-    result = open_bpf(r, &how, err);
+    result = check_rate(&how, err);
+    if (!result)
+        result = open_bpf(r, &how, err);
     if (!result)
         result = rings_open(&how, &r->rings, err);
     if (!result)

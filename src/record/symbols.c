@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <elfutils/libdwfl.h>
@@ -137,6 +138,22 @@ struct symbol *symbols_find(struct symbols *symbols, uint64_t place)
     return NULL;
 }
 
+/* A plain file; -errno else. What a recorded program named may be a pipe by now, at which an
+ * open would wait. */
+static int open_plain(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), result;
+    struct stat about;
+
+    if (fd < 0)
+        return -errno;
+    result = fstat(fd, &about) ? -errno : S_ISREG(about.st_mode) ? 0 : -EINVAL;
+    if (!result)
+        return fd;
+    close(fd);
+    return result;
+}
+
 /* ---- ELF --------------------------------------------------------------------- */
 
 static int read_segments(struct symbols *symbols, Elf *elf, uint64_t bias)
@@ -225,17 +242,22 @@ static bool same_build(Dwfl_Module *module, const char *build_id)
 
 static int read_elf(Dwfl *dwfl, const char *path, const char *build_id, struct symbols *symbols)
 {
+    int fd = open_plain(path);
     Dwfl_Module *module;
     GElf_Addr bias;
     int result;
     Elf *elf;
 
+    if (fd < 0)
+        return fd;
     dwfl_report_begin(dwfl);
-    module = dwfl_report_offline(dwfl, path, path, -1);
+    module = dwfl_report_offline(dwfl, path, path, fd); /* fd is its own now, if it takes it */
     dwfl_report_end(dwfl, NULL, NULL);
     elf = module ? dwfl_module_getelf(module, &bias) : NULL;
+    if (!module)
+        close(fd);
     if (!elf)
-        return access(path, R_OK) ? -errno : -EINVAL;
+        return -EINVAL;
     if (!same_build(module, build_id))
         return -ESTALE;
     result = read_segments(symbols, elf, bias);
@@ -287,11 +309,11 @@ static int find_build_id(Elf *elf, char *ret, size_t size)
 
 int symbols_build_id(const char *path, char *ret, size_t size)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC), result;
+    int fd = open_plain(path), result;
     Elf *elf;
 
     if (fd < 0)
-        return -errno;
+        return fd;
     elf_version(EV_CURRENT);
     elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
     result = elf && elf_kind(elf) == ELF_K_ELF ? find_build_id(elf, ret, size) : -EINVAL;
@@ -411,21 +433,36 @@ static int read_perf_map(struct symbols *symbols, FILE *file)
     return result;
 }
 
-static int open_list(const char *path, int (*reader)(struct symbols *, FILE *),
-                     struct symbols **ret)
+static int read_list(FILE *file, int (*reader)(struct symbols *, FILE *), struct symbols **ret)
 {
-    FILE *file = fopen(path, "re");
-    struct symbols *symbols;
-    int result;
+    struct symbols *symbols = make();
+    int result = symbols ? reader(symbols, file) : -ENOMEM;
 
-    if (!file)
-        return -errno;
-    symbols = make();
-    result = symbols ? reader(symbols, file) : -ENOMEM;
-    fclose(file);
     if (!result)
         return finish(symbols, ret);
     symbols_close(symbols);
+    return result;
+}
+
+int symbols_read_perf_map(FILE *file, struct symbols **ret)
+{
+    return read_list(file, read_perf_map, ret);
+}
+
+static int open_list(const char *path, int (*reader)(struct symbols *, FILE *),
+                     struct symbols **ret)
+{
+    int fd = open_plain(path), result;
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+
+    if (!file) {
+        result = fd < 0 ? fd : -errno;
+        if (fd >= 0)
+            close(fd);
+        return result;
+    }
+    result = read_list(file, reader, ret);
+    fclose(file);
     return result;
 }
 

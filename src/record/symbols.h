@@ -11,6 +11,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 struct symbol {
@@ -28,6 +29,7 @@ int symbols_open_elf(const char *path, const char *build_id, struct symbols **re
 /* -EPERM: /proc/kallsyms hides the addresses (kernel.kptr_restrict). */
 int symbols_open_kernel(struct symbols **ret);
 int symbols_open_perf_map(pid_t pid, struct symbols **ret);
+int symbols_read_perf_map(FILE *file, struct symbols **ret); /* what that opens */
 /* The code that the kernel maps into every program, as this one has it. */
 int symbols_open_vdso(struct symbols **ret);
 void symbols_close(struct symbols *symbols); /* NULL is allowed */

@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import os
+import pwd
 import re
 import shutil
 import signal
@@ -387,6 +388,48 @@ class Ends(Recording):
         self.assertFalse(report["complete"])
 
 
+@unittest.skipUnless(ROOT, "becoming an ordinary user needs root")
+class Ordinary(Recording):
+    """As nobody: one's own programs in user mode, and plain words for the rest."""
+
+    def setUp(self):
+        super().setUp()
+        os.chmod(self.folder, 0o777)
+        user = pwd.getpwnam("nobody")
+        self.nobody = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+        if prcb("--version", **self.nobody).returncode:
+            self.skipTest("nobody may not run this prcb")
+        with open("/proc/sys/kernel/perf_event_paranoid", encoding="ascii") as file:
+            self.paranoid = int(file.read())
+
+    def test_own_program(self):
+        result = prcb("record", "-g", "-o", self.path, "--", SHARES, "0.2", **self.nobody)
+        if self.paranoid > 2:
+            self.assertEqual(result.returncode, 1)
+            self.assertIn(b"perf_event_paranoid", result.stderr)
+            return
+        self.assertEqual(result.returncode, 0, result.stderr)
+        report = self.json()
+        self.assertEqual(report["facts"]["switch_source"], "perf ring")
+        self.assertIn("burn_half", [row["function"] for row in report["functions"]])
+        for row in report["waits"]:
+            self.assertIsNone(row["cause"])
+            self.assertIsNone(row["reason"])
+        if self.paranoid > 1:
+            self.assertIn(b"user mode only", result.stderr)
+            self.assertEqual(report["facts"]["user_only"], "1")
+            self.assertFalse(any(row["kernel"] for row in report["functions"]))
+
+    def test_of_others(self):
+        for args in (["-p", "1"], ["-a"]) if self.paranoid > 0 else (["-p", "1"],):
+            result = prcb("record", "-o", self.path, *args, "--", "true", **self.nobody)
+            self.assertEqual(result.returncode, 1)
+            self.assertIn(b"not permitted", result.stderr)
+        result = prcb("record", "--tier", "bpf", "-o", self.path, "--", "true", **self.nobody)
+        self.assertEqual(result.returncode, 1)
+        self.assertFalse(os.path.exists(self.path))
+
+
 class Arguments(Recording):
     def refuse(self, status, words, *args):
         result = prcb(*args, cwd=self.folder)
@@ -400,6 +443,11 @@ class Arguments(Recording):
         self.refuse(2, "not a number", "record", "-F", "fast", "--", "true")
         self.refuse(2, "exclude", "record", "-F", "10", "-c", "10", "--", "true")
         self.refuse(2, "exclude", "record", "-a", "-p", "1")
+        self.refuse(1, "clocks tick", "record", "-c", "100", "--", "true")
+        with open("/proc/sys/kernel/perf_event_max_sample_rate", encoding="ascii") as file:
+            most = int(file.read())
+        if most < 1000000:
+            self.refuse(1, "max_sample_rate", "record", "-F", str(most + 1), "--", "true")
         self.refuse(2, "process number", "record", "-p", "1,x")
         self.refuse(2, "--tier", "record", "--tier", "x", "--", "true")
         self.refuse(1, "no process", "record", "-p", "2147483647")
