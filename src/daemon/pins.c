@@ -57,11 +57,13 @@ static int make_parents(const char *path, struct prcb_error *err)
 
 int pins_open(const char *path, struct prcb_error *err)
 {
-    char parent[PATH_MAX];
-    const char *slash = strrchr(path, '/');
+    char parent[PATH_MAX], *slash;
     int fd, result;
 
-    snprintf(parent, sizeof(parent), "%.*s", (int)(slash - path), path);
+    snprintf(parent, sizeof(parent), "%s", path);
+    slash = strrchr(parent, '/');
+    if (slash)
+        *slash = '\0';
     if (!is_bpf_fs(path) && !is_bpf_fs(parent)) {
         result = mount_for(path, err);
         if (result)
