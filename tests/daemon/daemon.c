@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <grp.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@ static pid_t running;
 
 static pid_t run(const char *option)
 {
+    const char *program;
     pid_t child;
 
     fflush(NULL);
@@ -25,8 +27,9 @@ static pid_t run(const char *option)
     if (child)
         return child;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    execl(PRCBD, "prcbd", "--config", config, "--socket", address, "--pin-directory", pins,
-          "--user", "nobody", option, NULL);
+    program = getenv("PRCBD"); /* where it is elsewhere than in the build */
+    execl(program ? program : PRCBD, "prcbd", "--config", config, "--socket", address,
+          "--pin-directory", pins, "--user", getpwnam("nobody") ? "nobody" : "", option, NULL);
     _exit(127);
 }
 
