@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import os
+import pty
 import pwd
 import re
 import shutil
@@ -326,6 +327,23 @@ class Ends(Recording):
             result = prcb("record", "-o", self.path, "-p", str(target.pid))
             self.assertEqual(result.returncode, 0, result.stderr)
         self.assertTrue(self.json()["complete"])
+
+    def test_progress_on_a_terminal(self):
+        ours, theirs = pty.openpty()
+        with subprocess.Popen([PRCB, "record", "-o", self.path, "--", SHARES, "1.5"],
+                              stdout=subprocess.DEVNULL, stderr=theirs) as process:
+            os.close(theirs)
+            text = b""
+            try:
+                while data := os.read(ours, 4096):
+                    text += data
+            except OSError:  # the other end is closed
+                pass
+            process.wait()
+        os.close(ours)
+        lines = re.findall(rb"\r([\d.]+) s: (\d+) samples, \d+ switches, 0 lost, [\d.]+ MB", text)
+        self.assertGreaterEqual(len(lines), 2, text)
+        self.assertGreater(int(lines[-1][1]), int(lines[0][1]))
 
     def test_for(self):
         result = prcb("record", "-o", self.path, "--for", "0.3", "--", "sleep", "60")

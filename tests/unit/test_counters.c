@@ -715,18 +715,45 @@ static void test_family_bad(void **state)
     prcb_family_close(NULL);
 }
 
+/* Numbers of the kernel's interface, which never change. */
+static void test_what_a_name_is(void **state)
+{
+    struct prcb_counter_event event;
+    struct prcb_error err;
+
+    assert_int_equal(prcb_counter_event("cpu-clock", &event, &err), 0);
+    assert_int_equal(event.type, 1);
+    assert_int_equal(event.config, 0);
+    assert_int_equal(event.flags, 0);
+    assert_int_equal(prcb_counter_event("instructions:u", &event, &err), 0);
+    assert_int_equal(event.type, 0);
+    assert_int_equal(event.config, 1);
+    assert_int_equal(event.flags, PRCB_COUNTER_EVENT_NO_KERNEL);
+    assert_int_equal(prcb_counter_event("r1c2:k", &event, &err), 0);
+    assert_int_equal(event.type, 4);
+    assert_int_equal(event.config, 0x1c2);
+    assert_int_equal(event.flags, PRCB_COUNTER_EVENT_NO_USER);
+    assert_int_equal(prcb_counter_event("no-such", &event, &err), -EINVAL);
+    assert_int_equal(event.config, 0x1c2);
+    assert_int_equal(prcb_counter_event(NULL, &event, &err), -EINVAL);
+}
+
 #define TEST(function) cmocka_unit_test_teardown(function, end)
 
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_generic_names),   TEST(test_modes),        TEST(test_raw_names),
-        TEST(test_bad_names),       TEST(test_pmu_names),    TEST(test_lists),
-        TEST(test_pfm_names),       TEST(test_software),     TEST(test_counts_from_the_start),
-        TEST(test_absent),          TEST(test_bad_calls),    TEST(test_inherit),
-        TEST(test_read_by_another), TEST(test_instructions), TEST(test_user_mode),
-        TEST(test_sleep),           TEST(test_moves),        TEST(test_multiplexed),
-        TEST(test_another_thread),  TEST(test_family),       TEST(test_family_hardware),
+        TEST(test_what_a_name_is), TEST(test_generic_names),
+        TEST(test_modes),          TEST(test_raw_names),
+        TEST(test_bad_names),      TEST(test_pmu_names),
+        TEST(test_lists),          TEST(test_pfm_names),
+        TEST(test_software),       TEST(test_counts_from_the_start),
+        TEST(test_absent),         TEST(test_bad_calls),
+        TEST(test_inherit),        TEST(test_read_by_another),
+        TEST(test_instructions),   TEST(test_user_mode),
+        TEST(test_sleep),          TEST(test_moves),
+        TEST(test_multiplexed),    TEST(test_another_thread),
+        TEST(test_family),         TEST(test_family_hardware),
         TEST(test_family_bad),
     };
 
