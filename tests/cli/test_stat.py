@@ -379,7 +379,7 @@ class Table(Case):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(result.stderr, "")
         text = result.stdout
-        self.assertRegex(text, r"(?m)^9\d %|^100 % of thread time \(3\d\dms\) was spent asleep "
+        self.assertRegex(text, r"(?m)^\d+ % of thread time \(3\d\dms\) was spent asleep "
                                r"\(nanosleep\)")
         self.assertRegex(text, r"(?m)^ +sleep +DelayExecution +asleep \(nanosleep\)$")
         self.assertRegex(text, r"(?m)^ *TID +THREAD +WALL +RUN +READY +sleep .*SWITCHES")
