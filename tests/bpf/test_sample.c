@@ -1372,7 +1372,8 @@ static void support(void **state)
 
 #define SAMPLE_TEST(function) cmocka_unit_test_teardown(function, close_all)
 
-int main(void)
+/* With an argument: the tests whose names match it. */
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         SAMPLE_TEST(rate_1_khz),
@@ -1408,5 +1409,7 @@ int main(void)
         SAMPLE_TEST(support),
     };
 
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
     return BPF_RUN("samples", tests);
 }

@@ -35,6 +35,7 @@ if [[ $arch == x86_64 ]]; then
     options+=(-f "$tests/bpf/compat_waiter")
     add "$tests/bpf/test_bpf_lifecycle"
     add "$tests/bpf/test_bpf_storms"
+    add "$tests/bpf/test_bpf_sample" 'a*' # areas, records across chunks, attribution
     add "$tests/nt/test_unit_nt_profiling" bpf
     add "$tests/nt/test_unit_nt_live" bpf
     add "$tests/nt/test_unit_nt_live"
