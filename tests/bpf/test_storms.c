@@ -476,21 +476,74 @@ static bool switch_processor(const char *text)
     return done;
 }
 
-/* Only where nobody else is disturbed: a guest says so. */
+struct stayer {
+    uint32_t ready;
+    uint32_t go;
+    uint32_t stop;
+    bool pinned; /* to processor 1, as long as it is there */
+    bool busy;   /* running most of the time */
+};
+
+static int stay(void *arg)
+{
+    struct stayer *stayer = arg;
+
+    if (stayer->pinned)
+        pin_to(1);
+    gate_set(&stayer->ready, 1);
+    gate_wait_while(&stayer->go, 0);
+    while (!gate_get(&stayer->stop)) {
+        uint64_t until = mono_ns() + (stayer->busy ? 3000000 : 0);
+
+        while (mono_ns() < until)
+            ;
+        sleep_ns(100000);
+    }
+    return 0;
+}
+
+static bool sleeps_at_gate(const struct stayer *stayer, pid_t pid)
+{
+    return gate_get(&stayer->ready) && kernel_state(pid, pid) == 'S' && kernel_off(pid, pid);
+}
+
+static struct prcb_account goes_on(struct prcb_thread *thread, const struct prcb_account *last)
+{
+    struct prcb_account now;
+
+    assert_true(wait_for(must_read(thread).switches > last->switches));
+    now = must_read(thread);
+    assert_laws(&now);
+    assert_true(now.run_ns >= last->run_ns && now.wall_ns >= last->wall_ns &&
+                now.wait_ns >= last->wait_ns && now.ready_ns >= last->ready_ns);
+    return now;
+}
+
+/* Nothing goes back meanwhile, and at the end every account has each switch that the kernel
+ * counted. Only where nobody else is disturbed: a guest says so. */
 static void test_hotplug(void **state)
 {
-    struct prcb_account last[4] = {{0}};
-    struct prcb_thread *threads[4];
+    enum { STAYERS = 4 };
+    struct stayer *stayers;
+    struct prcb_account last[STAYERS] = {{0}};
+    struct prcb_thread *threads[STAYERS];
+    uint64_t before[STAYERS], all;
+    pid_t pids[STAYERS];
     struct prcb *p;
-    pid_t child;
 
     if (!getenv("PRCB_TEST_HOTPLUG"))
         skip_because("takes processor 1 down; set PRCB_TEST_HOTPLUG=1 in a guest");
     p = session_open(0);
-    for (int i = 0; i < 4; i++) {
-        child = child_start(busy_sleeper, NULL);
-        must_profile_thread(p, child, PRCB_FOLLOW_NONE);
-        threads[i] = must_open(p, child);
+    stayers = shared_memory(STAYERS * sizeof(*stayers));
+    for (int i = 0; i < STAYERS; i++) {
+        stayers[i].pinned = i & 1;
+        stayers[i].busy = i & 2;
+        pids[i] = child_start(stay, &stayers[i]);
+        assert_true(wait_for(sleeps_at_gate(&stayers[i], pids[i])));
+        assert_true(kernel_switches(pids[i], pids[i], NULL, &before[i]));
+        must_profile_thread(p, pids[i], PRCB_FOLLOW_NONE);
+        threads[i] = must_open(p, pids[i]);
+        gate_set(&stayers[i].go, 1);
     }
     for (int round = 0; round < 40; round++) {
         if (round % 10 == 2 && !switch_processor("0"))
@@ -498,15 +551,20 @@ static void test_hotplug(void **state)
         if (round % 10 == 7)
             assert_true(switch_processor("1"));
         sleep_ns(30000000);
-        for (int i = 0; i < 4; i++) {
-            struct prcb_account now = must_read(threads[i]);
-
-            assert_laws(&now);
-            assert_true(now.run_ns >= last[i].run_ns && now.wall_ns >= last[i].wall_ns &&
-                        now.wait_ns >= last[i].wait_ns && now.ready_ns >= last[i].ready_ns);
-            assert_true(now.switches > last[i].switches); /* it goes on */
-            last[i] = now;
-        }
+        for (int i = 0; i < STAYERS; i++)
+            last[i] = goes_on(threads[i], &last[i]);
+    }
+    for (int i = 0; i < STAYERS; i++) {
+        gate_set(&stayers[i].stop, 1);
+        assert_true(wait_for(kernel_state(pids[i], pids[i]) == 'Z' &&
+                             (must_read(threads[i]).flags & PRCB_ACCOUNT_EXITED)));
+        last[i] = must_read(threads[i]);
+        assert_laws(&last[i]);
+        assert_true(kernel_switches(pids[i], pids[i], NULL, &all));
+        printf("    %" PRIu64 " switches, the kernel counted %" PRIu64 "\n", last[i].switches,
+               all - before[i]);
+        assert_int_equal(last[i].switches, all - before[i]);
+        assert_int_equal(last[i].missed_switches, 0);
     }
 }
 
