@@ -108,6 +108,13 @@ struct prcb_bpf_client_scope *kernel_scope(struct kernel *k, uint32_t client)
     return free;
 }
 
+int kernel_client_maps(struct kernel *k, uint32_t **ret, size_t *ret_count)
+{
+    *ret = NULL;
+    *ret_count = 0;
+    return 0;
+}
+
 void kernel_count_scopes(struct kernel *k)
 {
 }
@@ -261,6 +268,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (int i = 0; i < PRCB_CLIENT_COUNT; i++)
         assert(!records[i].used);
     server_stop(&s);
+    free(sessions.held.maps);
     assert(next_descriptor() == before);
     return 0;
 }

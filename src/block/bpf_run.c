@@ -104,3 +104,23 @@ int bpf_run_iterator(bool *narrow, int program, pid_t tid, pid_t pid)
     close(link);
     return result;
 }
+
+ssize_t bpf_read_iterator(int program, void *buffer, size_t size)
+{
+    int link = make_link(program, NULL), fd = link < 0 ? link : bpf_iter_create(link);
+    size_t have = 0;
+    ssize_t got = 1;
+
+    while (fd >= 0 && have < size && got) {
+        got = read(fd, (char *)buffer + have, size - have);
+        if (got < 0 && errno != EAGAIN && errno != EINTR)
+            break;
+        have += got > 0 ? (size_t)got : 0;
+    }
+    got = fd < 0 ? fd : got < 0 ? -errno : (ssize_t)have;
+    if (fd >= 0)
+        close(fd);
+    if (link >= 0)
+        close(link);
+    return got;
+}

@@ -31,4 +31,7 @@ int bpf_run_program(int program, void *context, unsigned bytes, int *ret);
  * can point an iterator at one task (6.1); cleared when it cannot. */
 int bpf_run_iterator(bool *narrow, int program, pid_t tid, pid_t pid);
 
+/* What an iterator program over everything writes, up to `size` bytes. Returns how many. */
+ssize_t bpf_read_iterator(int program, void *buffer, size_t size);
+
 #endif

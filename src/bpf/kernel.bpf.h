@@ -198,11 +198,23 @@ struct pt_regs {
 #error "no accessors for this architecture: add its pt_regs here"
 #endif
 
-/* Declared by name only: the iterator's context is a BTF-checked structure. */
-struct bpf_iter_meta;
+/* The iterators' contexts. */
+struct seq_file;
+struct bpf_iter_meta {
+    struct seq_file *seq;
+};
 struct bpf_iter__task {
     struct bpf_iter_meta *meta;
     struct task_struct *task;
+};
+
+struct bpf_map {
+    unsigned int id;
+    char name[16];
+};
+struct bpf_iter__bpf_map {
+    struct bpf_iter_meta *meta;
+    struct bpf_map *map;
 };
 
 #pragma clang attribute pop

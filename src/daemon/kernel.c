@@ -45,6 +45,7 @@ static const char *const program_names[KERNEL_PROGRAMS] = {
     [RUN_FREE_SLOT] = "prcb_free_slot",
     [RUN_FREE_EXITED] = "prcb_free_exited",
     [RUN_END_CLIENT] = "prcb_end_client",
+    [RUN_MAPS] = "prcb_maps",
 };
 
 /* In the order in which they are attached: who follows and who ends come before who counts. */
@@ -581,7 +582,8 @@ int kernel_client_make(struct kernel *k, uint32_t number, const struct prcb_clie
         struct prcb_client_block block;
         struct prcb_account_block whole;
     } first;
-    uint32_t zero = 0;
+    struct bpf_map_info info = {0};
+    uint32_t zero = 0, info_bytes = sizeof(info);
     int fd, result;
 
     memset(&first, 0, sizeof(first));
@@ -594,11 +596,13 @@ int kernel_client_make(struct kernel *k, uint32_t number, const struct prcb_clie
                         sizeof(struct prcb_account_block), record->accounts + 1, &options);
     if (fd < 0)
         return -errno;
-    if (bpf_map_update_elem(fd, &zero, &first, BPF_ANY) || bpf_map_freeze(fd)) {
+    if (bpf_map_update_elem(fd, &zero, &first, BPF_ANY) || bpf_map_freeze(fd) ||
+        bpf_obj_get_info_by_fd(fd, &info, &info_bytes)) {
         result = -errno;
         close(fd);
         return result;
     }
+    record->map_id = info.id;
     *ret = fd;
     return 0;
 }
@@ -834,4 +838,26 @@ int kernel_processors(struct kernel *k, struct prcb_error *err)
         return result;
     fd = fcntl(k->processors, F_DUPFD_CLOEXEC, 0);
     return fd < 0 ? prcb_fail(err, -errno, "prcbd has no free descriptor; try again later") : fd;
+}
+
+int kernel_client_maps(struct kernel *k, uint32_t **ret, size_t *ret_count)
+{
+    size_t most = 4096 * sizeof(uint32_t);
+    uint32_t *ids = NULL, *more;
+    ssize_t got;
+
+    do {
+        most *= 4;
+        more = realloc(ids, most);
+        if (more)
+            ids = more;
+        got = more ? bpf_read_iterator(k->programs[RUN_MAPS], ids, most) : -ENOMEM;
+    } while (got == (ssize_t)most); /* there may be more */
+    if (got < 0) {
+        free(ids);
+        return (int)got;
+    }
+    *ret = ids;
+    *ret_count = (size_t)got / sizeof(*ids);
+    return 0;
 }

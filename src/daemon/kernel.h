@@ -24,7 +24,7 @@ struct kernel_record {
     uint32_t accounts;
     uint32_t uid;
     uint32_t pid; /* of the process that opened it, and when that began */
-    uint32_t pad;
+    uint32_t map_id;
     uint64_t start;
     uint8_t token[16];
 };
@@ -38,6 +38,7 @@ enum kernel_program {
     RUN_FREE_SLOT,
     RUN_FREE_EXITED,
     RUN_END_CLIENT,
+    RUN_MAPS,
     KERNEL_PROGRAMS
 };
 
@@ -102,6 +103,9 @@ struct prcb_bpf_client_scope *kernel_scope(struct kernel *k, uint32_t client);
 /* How many others have one: of this user's, and *ret of all. */
 uint32_t kernel_scopes_used(const struct kernel *k, uint32_t client, uint32_t uid, uint32_t *ret);
 void kernel_count_scopes(struct kernel *k);
+
+/* Numbers of the clients' maps that exist, for the caller to free. */
+int kernel_client_maps(struct kernel *k, uint32_t **ret, size_t *ret_count);
 
 /* A descriptor of the map of processor blocks, the caller's. The first call loads the
  * programs that write them, which takes a moment; they stay. */

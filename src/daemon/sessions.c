@@ -9,10 +9,13 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "error.h"
 #include "log.h"
+
+#define HELD_WAIT_NS 10000000
 
 /* Of a map with this many accounts, rounded as the kernel does. */
 static uint64_t bytes_of(uint32_t accounts)
@@ -45,6 +48,13 @@ static struct usage usage_of(const struct sessions *s, uid_t uid)
             continue;
         ret.user_sessions++;
         ret.user_accounts += session->accounts;
+    }
+    for (uint32_t i = 0; i < s->held.count; i++) {
+        const struct held_map *map = &s->held.maps[i];
+
+        ret.bytes += bytes_of(map->accounts);
+        ret.accounts += map->accounts;
+        ret.user_accounts += map->uid == uid ? map->accounts : 0;
     }
     return ret;
 }
@@ -113,7 +123,14 @@ int sessions_open(struct sessions *s, const struct peer *peer, uint32_t accounts
 
     if (!accounts)
         accounts = (uint32_t)s->config->accounts_per_client;
+    held_look(&s->held, s->kernel);
     result = check_limits(s, peer->uid, accounts, err);
+    if (result && s->held.count) {
+        /* What was let go of a moment ago is on its way. */
+        nanosleep(&(struct timespec){.tv_nsec = HELD_WAIT_NS}, NULL);
+        held_look(&s->held, s->kernel);
+        result = check_limits(s, peer->uid, accounts, err);
+    }
     if (result)
         return result;
     number = free_number(s);
@@ -285,9 +302,12 @@ static void forget(struct session *session)
     *session = (struct session){.map = -1, .pidfd = -1};
 }
 
-static void settled(struct session *session)
+static void settled(struct sessions *s, struct session *session)
 {
     if (session->state == SESSION_ENDING) {
+        held_add(&s->held, &(struct held_map){.id = s->kernel->records[session->number].map_id,
+                                              .uid = session->uid,
+                                              .accounts = session->accounts});
         forget(session);
         return;
     }
@@ -314,7 +334,7 @@ static void begin_and_end(struct sessions *s)
         return;
     }
     for (uint32_t i = 0; i < count; i++)
-        settled(&s->all[numbers[i]]);
+        settled(s, &s->all[numbers[i]]);
     s->ending = s->opening = 0;
 }
 

@@ -8,6 +8,7 @@
 #define PRCB_DAEMON_SESSIONS_H
 
 #include "config.h"
+#include "held.h"
 #include "peer.h"
 
 enum session_state {
@@ -35,6 +36,7 @@ struct sessions {
     const struct prcbd_config *config;
     struct session all[PRCB_CLIENT_COUNT]; /* 0 is not used */
     uint32_t opening, ending, waiting, used;
+    struct held held;
 };
 
 /* Takes over what the kernel side has on record. */

@@ -746,6 +746,33 @@ class Shares(Case):
         self.assertLessEqual(self.hold(work), 600)
         self.served()
 
+    def test_maps_that_are_kept_when_their_session_is_closed(self):
+        """The memory is not free before the client lets go of it: it counts until then."""
+        def work():
+            kept, got = [], 0
+            for _ in range(8):
+                try:
+                    client = Client(self.path).open(500)
+                    got += client.accounts
+                    kept.append(client.map())
+                    client.close()
+                except Refused:
+                    pass
+                time.sleep(0.05)
+            kept.clear()
+            deadline = time.monotonic() + 10
+            while time.monotonic() < deadline:
+                try:
+                    return got, Client(self.path).open(500).accounts
+                except Refused:
+                    time.sleep(0.05)
+            return got, 0
+        got, after = as_user(NOBODY, work)
+        # One that has just ended is not held against its user, so there may be a second.
+        self.assertLessEqual(got, 1000)
+        self.assertEqual(after, 500)
+        self.served()
+
     def test_connections(self):
         def work():
             kept = []
