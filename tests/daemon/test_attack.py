@@ -536,6 +536,35 @@ class Identity(Case):
         self.assertFalse(may & 1)
         self.assertEqual(added, 0)
 
+    def test_root_of_a_user_namespace_of_ones_own(self):
+        """Every capability there is, but only over what is inside."""
+        outside, other = sleeper(NOBODY), sleeper(OTHER)
+        self.addCleanup(end, outside, other)
+
+        def work():
+            if wire.libc.unshare(0x10000000):  # CLONE_NEWUSER
+                return None
+            for name, text in (("setgroups", b"deny"), ("uid_map", b"0 65534 1"),
+                               ("gid_map", b"0 65534 1")):
+                fd = os.open(f"/proc/self/{name}", os.O_WRONLY)
+                os.write(fd, text)
+                os.close(fd)
+            assert os.getuid() == 0
+            inside = os.fork()
+            if not inside:
+                signal.pause()
+            wire.libc.prctl(4, 1, 0, 0, 0)
+            client = Client(self.path).open(8)
+            added = [client.profile(PROCESS, pid)[1] for pid in (inside, outside, other)]
+            end(inside)
+            return client.may, added
+        result = as_user(NOBODY, work)
+        if result is None:
+            self.skipTest("ordinary users may not make user namespaces here")
+        may, added = result
+        self.assertFalse(may & 1)
+        self.assertEqual(added, [1, 0, 0])
+
     def test_a_token_is_its_owners(self):
         """Another user presents the token of a session that lives."""
         first = Client(self.path).open(4)
