@@ -95,7 +95,7 @@ static NTSTATUS call(const struct input *in, void *buffer, uint32_t *told)
     case 2:
         return prcb_NtPowerInformation(in->number, input, input_length, buffer, in->length);
     case 3:
-        return prcb_nt_set_system_information(0x1c, buffer, in->length,
+        return prcb_nt_set_system_information(in->number & 1 ? 0x1c : 0x1f, buffer, in->length,
                                               (enum prcb_nt_mode)(in->flags & 1));
     default:
         prcb_nt_absent(in->number, in->length);

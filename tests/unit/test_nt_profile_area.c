@@ -526,6 +526,25 @@ static void hooks(void **state)
     assert_int_equal(trace(0x09, 0x0524, 0x14), STATUS_INVALID_INFO_CLASS);
 }
 
+/* From user mode, for root alone. */
+static void hooks_by_privilege(void **state)
+{
+    EVENT_TRACE_SYSTEM_EVENT_INFORMATION wanted = {.EventTraceInformationClass = 0x0b};
+    int status;
+    pid_t pid = fork();
+
+    if (!pid) {
+        if (geteuid() == 0 && setuid(65534))
+            _exit(2);
+        if (prcb_nt_set_system_information(0x1f, &wanted, 0x10, PRCB_NT_USER_MODE) !=
+            STATUS_PRIVILEGE_NOT_HELD)
+            _exit(3);
+        _exit(prcb_nt_set_system_information(0x1f, &wanted, 0x10, PRCB_NT_KERNEL_MODE));
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
 static const struct prcb_switch example = {
     .time_ns = 0x1122334455667788,
     .pebs_index = 0x00007f0012345678,
@@ -670,6 +689,7 @@ int main(void)
         T(nts_own_test),
         T(the_real_engine_without_a_right_to_it),
         T(hooks),
+        T(hooks_by_privilege),
         T(event_data),
         T(event_in_a_trace),
         T(event_without_an_index),
