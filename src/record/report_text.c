@@ -70,7 +70,8 @@ static void print_head(const struct report *report, FILE *out)
             values[1] ? values[1] : "?", values[2] ? values[2] : "?",
             time_text(report->span_ns, time), report->lost);
     if (!report->recording->complete)
-        fprintf(out, "note: the recording was cut off, or goes on; this is what is written of it\n");
+        fprintf(out,
+                "note: the recording was cut off, or goes on; this is what is written of it\n");
     for (size_t i = 0; i < 4; i++)
         free(values[i]);
 }
