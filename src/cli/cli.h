@@ -107,6 +107,9 @@ int cli_child_status(int wait_status, bool ended_early);
  * 127 not found, 126 not executable, else 1. */
 int cli_exec_status(int code);
 
+/* Lets this program, and what it starts, have as many open files as it may ask for. */
+void cli_allow_descriptors(void);
+
 /* True when the stream is a terminal and NO_COLOR is not set. */
 bool cli_colour(int fd);
 

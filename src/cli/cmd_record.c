@@ -277,7 +277,11 @@ static int finish(struct run *run)
 static int record(struct run *run)
 {
     struct prcb_error err;
-    int status, result = recorder_open(&run->options, &run->recorder, &err);
+    int status, result;
+
+    if (run->pids.count)
+        cli_allow_descriptors(); /* it takes some per thread and processor */
+    result = recorder_open(&run->options, &run->recorder, &err);
 
     if (result)
         return result == -EINVAL ? cli_usage_error(run->command, "-e: %s", err.text)

@@ -5,10 +5,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include <prcb/counters.h>
 
+#include "cli.h"
 #include "stat_text.h"
 
 #define FIRST_BUCKETS 256 /* a power of two */
@@ -108,17 +108,6 @@ static int join_names(struct stat_counters *counters, size_t room)
     return 0;
 }
 
-/* A set takes a descriptor per thread and event. */
-static void allow_descriptors(void)
-{
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit))
-        return;
-    limit.rlim_cur = limit.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 int stat_counters_open(const char *list, bool family, bool follow, struct stat_counters **ret,
                        struct prcb_error *err)
 {
@@ -144,7 +133,7 @@ int stat_counters_open(const char *list, bool family, bool follow, struct stat_c
         return result;
     }
     if (!family)
-        allow_descriptors();
+        cli_allow_descriptors(); /* a set takes one per thread and event */
     *ret = counters;
     return 0;
 }
@@ -205,7 +194,7 @@ int stat_counters_before_exec(pid_t child, void *ctx, struct prcb_error *err)
         return result;
     /* Without parts, what threads there are is looked for; the first one is known now. */
     counters->sets = true;
-    allow_descriptors();
+    cli_allow_descriptors(); /* a set takes one per thread and event */
     counters->first_tid = child;
     prcb_counters_open(counters->names, child, PRCB_COUNTERS_ON_EXEC, &counters->first, NULL);
     return 0;

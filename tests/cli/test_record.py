@@ -10,6 +10,7 @@ import os
 import pty
 import pwd
 import re
+import resource
 import shutil
 import signal
 import sqlite3
@@ -321,6 +322,24 @@ class Ends(Recording):
         self.assertTrue(report["complete"])
         self.assertIn("burn_half", [row["function"] for row in report["functions"]])
         self.assertEqual(report["threads"][0]["tid"], target.pid)
+
+    def test_many_threads(self):
+        """More descriptors than the soft limit that shells have."""
+        code = ("import threading, time\nfor i in range(300): "
+                "threading.Thread(target=time.sleep, args=(30,), daemon=True).start()\n"
+                "print('ready', flush=True)\ninput()")
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if hard < 4096:
+            self.skipTest("no more than %d open files are allowed" % hard)
+        with subprocess.Popen([PYTHON, "-I", "-S", "-c", code], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE) as target:
+            target.stdout.readline()
+            limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+            result = prcb("record", "-o", self.path, "-p", str(target.pid), "--for", "0.1",
+                          preexec_fn=limit)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            target.kill()
+        self.assertEqual(self.query("SELECT count(*) FROM threads"), [(301,)])
 
     def test_a_process_that_ends(self):
         with subprocess.Popen([SHARES, "0.5"], stdout=subprocess.DEVNULL) as target:
