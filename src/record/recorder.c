@@ -371,7 +371,7 @@ static int add_process(struct recorder *r, pid_t pid, struct prcb_error *err)
     snprintf(path, sizeof(path), "/proc/%d/task", pid);
     tasks = opendir(path);
     if (!tasks)
-        return prcb_fail(err, -ESRCH, "no process %d", pid);
+        return prcb_fail(err, -ESRCH, "process %d: there is none", pid);
     while (!result && (entry = readdir(tasks))) {
         if (!isdigit((unsigned char)entry->d_name[0]))
             continue;
@@ -382,7 +382,7 @@ static int add_process(struct recorder *r, pid_t pid, struct prcb_error *err)
     }
     closedir(tasks);
     if (!result && !added)
-        result = prcb_fail(err, -ESRCH, "process %d has ended", pid);
+        result = prcb_fail(err, -ESRCH, "it has ended");
     if (result)
         prcb_error_prepend(err, "process %d: ", pid);
     return result;
