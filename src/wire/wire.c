@@ -38,6 +38,8 @@ int wire_answer(const struct wire_message *message, size_t least, void *ret, siz
 
     if (message->size < least)
         return -EBADMSG;
+    if (!size)
+        return 0; /* nothing is wanted, perhaps into nothing */
     memcpy(ret, message->payload, there);
     memset((uint8_t *)ret + there, 0, size - there);
     return 0;
