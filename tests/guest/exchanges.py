@@ -18,7 +18,7 @@ import sys
 # Sections of programs, by object. raw_tp has several: two at least all the same.
 WRITERS = {
     "accounts.bpf.o": ["tp_btf/sched_switch", "tp_btf/task_newtask", "tp_btf/task_rename",
-                       "iter/task", "syscall"],
+                       "tp_btf/sched_process_free", "iter/task", "syscall"],
     "processors.bpf.o": ["tp_btf/sched_switch", "tp_btf/cpu_idle", "tp_btf/softirq_entry",
                          "tp_btf/softirq_exit", "tp_btf/irq_handler_entry",
                          "tp_btf/irq_handler_exit", "tp_btf/cpuhp_enter", "tp_btf/cpuhp_exit",
