@@ -178,7 +178,7 @@ struct prcb_sample_counts {
     uint64_t interrupts; /* of the event: written + lost */
     uint64_t written;    /* records */
     uint64_t lost_full;  /* not written: no room below the maximum */
-    uint64_t lost_index; /* not written: the index was outside the buffer or not at a record */
+    uint64_t lost_index; /* not written: the index was outside the buffer, or no multiple of 8 */
     uint64_t lost_moved; /* not written: the index was moved each time they were tried */
     uint64_t thresholds; /* how often the threshold was reached */
     uint64_t throttled;  /* times the kernel stopped the event for a while (perf's throttling):
