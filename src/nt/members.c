@@ -168,7 +168,7 @@ static const char *live_reason(const struct row *row)
 {
     const char *reason = NULL;
 
-    if (nt_view_look(false))
+    if (nt_view_glance())
         return "the processors cannot be read";
     if (wants_frequencies(&row->public))
         return frequencies_reason();

@@ -179,6 +179,11 @@ NTSTATUS nt_view_look(bool fresh)
     return look(fresh || (now.view && in_files()));
 }
 
+NTSTATUS nt_view_glance(void)
+{
+    return look(false);
+}
+
 uint32_t nt_view_active(void)
 {
     return now.active;
@@ -293,7 +298,7 @@ enum prcb_tier prcb_nt_processors_tier(void)
     enum prcb_tier tier = PRCB_TIER_AUTO;
 
     nt_enter();
-    if (!look(false))
+    if (!nt_view_glance())
         tier = prcb_processors_tier(now.view);
     nt_leave();
     return tier;
@@ -304,7 +309,7 @@ uint16_t prcb_KeQueryActiveGroupCount(void)
     uint32_t groups = 0;
 
     nt_enter();
-    if (!look(false))
+    if (!nt_view_glance())
         groups = (now.active + NT_GROUP_SIZE - 1) / NT_GROUP_SIZE;
     nt_leave();
     return (uint16_t)groups;
@@ -315,7 +320,7 @@ uint32_t prcb_KeQueryActiveProcessorCountEx(uint16_t GroupNumber)
     uint32_t active = 0, first = GroupNumber * NT_GROUP_SIZE;
 
     nt_enter();
-    if (!look(false))
+    if (!nt_view_glance())
         active = now.active;
     nt_leave();
     if (GroupNumber == PRCB_NT_ALL_GROUPS)

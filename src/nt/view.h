@@ -67,8 +67,12 @@ struct nt_cpu {
 /* Opens the view or brings it up to date. On the bpf tier times, counts and who is on line are in
  * memory: for processors that have come on line, all are looked at there once a second. For the
  * rest, frequencies and everything on the perf tier, the system is asked: when fresh is true or the
- * tier is perf. (Who only counts processors has it asked once a second on the perf tier, too.) */
+ * tier is perf. */
 NTSTATUS nt_view_look(bool fresh);
+
+/* For who only counts processors, or wants to know what they lack: the system is asked once a
+ * second, on the perf tier too, whose files are many on a large machine. */
+NTSTATUS nt_view_glance(void);
 /* As many processors are, or have been, online: 0 .. n - 1. */
 uint32_t nt_view_active(void);
 /* Active processors from `first` on: all of them, and only then are any stored. */

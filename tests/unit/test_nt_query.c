@@ -724,10 +724,13 @@ static void test_looking(void **state)
     fake.tier = PRCB_TIER_PERF; /* is nothing but looked at */
     assert_int_equal(query(0x08, 0x90), STATUS_SUCCESS);
     assert_int_equal(fake.refreshes, 3);
-    /* Programs count processors group by group: the files are not all read for each. */
+    /* Programs count processors group by group, and ask for each member of each whether it is
+     * there: the files are not all read for that. */
     assert_int_equal(prcb_KeQueryActiveGroupCount(), 1);
-    for (int i = 0; i < 20; i++)
+    for (int i = 0; i < 20; i++) {
         assert_int_equal(prcb_KeQueryActiveProcessorCountEx(0), 3);
+        assert_null(prcb_nt_absent(0x08, 0));
+    }
     assert_true(fake.refreshes <= 4); /* 4: a second has passed */
     assert_int_equal(prcb_nt_processors_tier(), PRCB_TIER_PERF);
     assert_int_equal(fake.closes, 0);
