@@ -203,6 +203,11 @@ static NTSTATUS answer(struct request *request)
     }
 }
 
+static NTSTATUS no_group(uint32_t group)
+{
+    return nt_fail(STATUS_INVALID_PARAMETER, "there is no processor group %u", group);
+}
+
 /* Under the lock: it keeps what is read. The length that is wanted is told with any of the two
  * statuses that speak of lengths, as NT does. */
 static NTSTATUS query(struct request *request, uint32_t group, uint32_t *return_length)
@@ -212,7 +217,7 @@ static NTSTATUS query(struct request *request, uint32_t group, uint32_t *return_
     if (request->row->rule != RULE_EXACT)
         status = nt_view_look(request->row->fresh);
     if (!status && request->row->ex && !nt_group(group, &request->first, &request->count))
-        status = nt_fail(STATUS_INVALID_PARAMETER, "there is no processor group %u", group);
+        status = no_group(group);
     if (!status)
         status = answer(request);
     if (return_length &&
@@ -273,6 +278,20 @@ NTSTATUS nt_take_group(const void *input, uint32_t length, uint16_t *ret)
     return status;
 }
 
+/* Before the buffer is looked at, as NT does. */
+static NTSTATUS check_group(uint16_t group)
+{
+    uint32_t first, count;
+    NTSTATUS status;
+
+    nt_enter();
+    status = nt_view_glance();
+    if (!status && !nt_group(group, &first, &count))
+        status = no_group(group);
+    nt_leave();
+    return status;
+}
+
 NTSTATUS prcb_NtQuerySystemInformationEx(uint32_t SystemInformationClass, void *InputBuffer,
                                          uint32_t InputBufferLength, void *SystemInformation,
                                          uint32_t SystemInformationLength, uint32_t *ReturnLength)
@@ -286,6 +305,8 @@ NTSTATUS prcb_NtQuerySystemInformationEx(uint32_t SystemInformationClass, void *
     if (!row || !row->ex)
         return unknown(SystemInformationClass);
     status = nt_take_group(InputBuffer, InputBufferLength, &group);
+    if (!status)
+        status = check_group(group);
     if (!status)
         status = probe(SystemInformation, SystemInformationLength, ReturnLength);
     return status

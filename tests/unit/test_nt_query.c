@@ -320,6 +320,11 @@ static void test_extended(void **state)
                      STATUS_DATATYPE_MISALIGNMENT);
     assert_int_equal(prcb_NtQuerySystemInformationEx(8, (void *)64, 2, buffer, 0x30, &told),
                      STATUS_ACCESS_VIOLATION);
+    /* That there is no such group comes before what is wrong with the buffer. */
+    assert_int_equal(prcb_NtQuerySystemInformationEx(8, &groups[1], 2, NULL, 0x30, &told),
+                     STATUS_INVALID_PARAMETER);
+    assert_int_equal(prcb_NtQuerySystemInformationEx(8, &groups[1], 2, buffer + 1, 0x30, &told),
+                     STATUS_INVALID_PARAMETER);
     assert_true(untouched_from(0));
     assert_int_equal(told, 0xfeedface);
     /* Longer input is taken; then the plain call's rules hold. */
