@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -516,6 +517,7 @@ static pid_t start_bpftrace(FILE **ret)
         close(ends[0]);
         close(ends[1]);
         mount_tracefs();
+        alarm(20); /* it was seen to wait for ever */
         execlp("bpftrace", "bpftrace", "-e", bpftrace_script, NULL);
         printf("cannot be run\n");
         fflush(stdout);
@@ -537,6 +539,18 @@ static bool wait_for_line(FILE *from, const char *wanted)
             return true;
     }
     return false;
+}
+
+/* One signal is missed at times. */
+static void end_bpftrace(pid_t tracer, FILE *output)
+{
+    struct pollfd more = {.fd = fileno(output), .events = POLLIN};
+
+    for (int i = 0; i < 5; i++) {
+        kill(tracer, SIGINT);
+        if (poll(&more, 1, 1000))
+            break;
+    }
 }
 
 static uint64_t dpc_of_all(uint32_t count)
@@ -569,7 +583,7 @@ static void test_dpc_is_softirq_time(void **state)
     sleep_ns(SECOND);
     child_kill(burst);
     ours = dpc_of_all(count) - ours;
-    kill(tracer, SIGINT);
+    end_bpftrace(tracer, output);
     while (fgets(line, sizeof(line), output)) {
         uint64_t value;
 
@@ -578,6 +592,8 @@ static void test_dpc_is_softirq_time(void **state)
     }
     fclose(output);
     waitpid(tracer, NULL, 0);
+    if (!theirs)
+        skip_because("bpftrace did not end");
     printf("    softirqs: %.3f ms, bpftrace %.3f ms\n", (double)ours / 1e6, (double)theirs / 1e6);
     assert_true(theirs > 10000000);
     assert_in_range(ours, theirs - theirs / 20, theirs + theirs / 20);
@@ -658,15 +674,17 @@ static uint64_t cycle_time(void *handle)
 }
 
 struct cycle_times {
-    uint64_t cycles, run, interrupts;
+    uint64_t cycles, run, interrupts; /* NT's, the account's, its processor's */
 };
+
+static struct prcb_thread *cycling;
 
 static struct cycle_times cycle_times_now(void *handle)
 {
     struct cycle_times now = {.interrupts = interrupted_on((uint32_t)sched_getcpu())};
 
     now.cycles = cycle_time(handle);
-    now.run = own_run();
+    now.run = must_read(cycling).run_ns;
     return now;
 }
 
@@ -695,9 +713,9 @@ static bool spin_both(void *handle, struct cycle_times *quiet, struct cycle_time
     return stayed;
 }
 
-/* NT's CycleTime falls behind the thread's own clock, which has them in, by what interrupts took
- * of the processor. The rate of the counter is measured without interrupts to speak of: with two
- * ticks of a hundred. */
+/* NT's CycleTime falls behind the run time of the account, which has them in, by what interrupts
+ * took of the processor. The counter's rate is that of a stretch with few of them. Run time is the
+ * account's and not the kernel's thread clock, for that leaves out what a hypervisor took. */
 static void test_cycle_time_leaves_interrupts_out(void **state)
 {
     struct cycle_times quiet, busy;
@@ -705,6 +723,7 @@ static void test_cycle_time_leaves_interrupts_out(void **state)
     bool stayed = false;
     void *handle;
 
+    cycling = must_open(session_open(64), 0);
     open_view();
     assert_int_equal(prcb_RtlEnableThreadProfiling(prcb_GetCurrentThread(),
                                                    THREAD_PROFILING_FLAG_DISPATCH, 0, &handle),
@@ -722,8 +741,8 @@ static void test_cycle_time_leaves_interrupts_out(void **state)
     rate = (double)quiet.cycles / (double)(quiet.run - quiet.interrupts);
     spent = (double)busy.cycles / rate;
     lacking = (double)busy.run - spent;
-    printf("    the thread's clock %.3f ms, CycleTime %.3f, interrupts %.3f\n",
-           (double)busy.run / 1e6, spent / 1e6, (double)busy.interrupts / 1e6);
+    printf("    ran %.3f ms, CycleTime %.3f, interrupts %.3f\n", (double)busy.run / 1e6,
+           spent / 1e6, (double)busy.interrupts / 1e6);
     assert_true(busy.interrupts > 1000000);
     /* The rate is known to half a percent; on an emulated machine to a few. */
     slack = (double)busy.run * (slowness() > 1 ? 0.04 : 0.01);
