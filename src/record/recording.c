@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <sqlite3.h>
@@ -14,7 +15,9 @@
 #include "resolve.h"
 #include "writer.h"
 
-#define BUSY_MS  5000
+#define BUSY_MS 5000
+#define DEPTH_MAX                                                                                  \
+    4096 /* no kernel tells deeper stacks: perf's limit is 127, by sysctl a few more */
 #define SPAN_MAX 100000000000000000ull /* three years: no recording is longer */
 
 int recording_query(const struct recording *recording, const char *sql,
@@ -191,6 +194,11 @@ static int add_stack(sqlite3_stmt *row, void *ctx)
     struct recorded_stack *place;
 
     stack.caller_index = recording_stack(r, stack.caller);
+    if (stack.caller_index != SIZE_MAX) {
+        stack.depth = r->stacks[stack.caller_index].depth + 1;
+        if (stack.depth >= DEPTH_MAX)
+            stack.caller_index = SIZE_MAX;
+    }
     stack.map = find(r->maps, r->map_count, sizeof(*r->maps), sqlite3_column_int64(row, 3));
     stack.function =
         find(r->functions, r->function_count, sizeof(*r->functions), sqlite3_column_int64(row, 5));
@@ -275,10 +283,14 @@ static int set_times(struct recording *r, struct prcb_error *err)
 int recording_open(const char *path, struct recording *ret, struct prcb_error *err)
 {
     struct recording r = {0};
+    struct stat about;
     int result;
 
-    if (access(path, R_OK))
+    /* SQLite would wait at a pipe. */
+    if (stat(path, &about) || access(path, R_OK))
         return prcb_fail(err, -errno, "%s: %s", path, strerror(errno));
+    if (!S_ISREG(about.st_mode))
+        return prcb_fail(err, -EINVAL, "%s is no plain file", path);
     if (sqlite3_open_v2(path, &r.db, SQLITE_OPEN_READONLY, NULL) != SQLITE_OK) {
         result = prcb_fail(err, -EIO, "%s: %s", path, r.db ? sqlite3_errmsg(r.db) : "no memory");
         sqlite3_close(r.db);
@@ -286,6 +298,8 @@ int recording_open(const char *path, struct recording *ret, struct prcb_error *e
     }
     sqlite3_busy_timeout(r.db, BUSY_MS);
     sqlite3_exec(r.db, "PRAGMA temp_store=MEMORY; PRAGMA trusted_schema=OFF", NULL, NULL, NULL);
+    /* One state of a file that is being recorded, for all that is read from here on. */
+    sqlite3_exec(r.db, "SAVEPOINT reading", NULL, NULL, NULL);
     result = check(&r, path, err);
     if (!result)
         result = set_times(&r, err);

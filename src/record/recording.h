@@ -27,6 +27,7 @@ struct recorded_stack { /* one frame */
     size_t function;     /* index; SIZE_MAX: none */
     size_t caller_index; /* index of the caller's row; SIZE_MAX: none */
     size_t map;          /* index; SIZE_MAX: none */
+    size_t depth;        /* callers it has */
     bool kernel;
 };
 

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CELL 32
+#define CELL        32
+#define CAUSE_WIDTH 12
 
 /* 1.234 s, 12.3 ms, 456 us. */
 static const char *time_text(uint64_t ns, char *ret)
@@ -60,19 +61,24 @@ static void print_rest(size_t count, size_t printed, FILE *out)
 
 static void print_head(const struct report *report, FILE *out)
 {
-    static const char *const facts[] = {"command", "event", "sample_source", "host"};
-    char *values[4], time[CELL];
+    static const char *const facts[] = {"command", "event", "sample_source"};
+    char *values[3], time[CELL];
 
-    for (size_t i = 0; i < 4; i++)
+    for (size_t i = 0; i < 3; i++)
         values[i] = recording_fact(report->recording, facts[i]);
-    fprintf(out, "%s%s%" PRIu64 " samples of %s (%s) in %s, %" PRIu64 " lost\n",
-            values[0] ? values[0] : "", values[0] ? ": " : "", report->samples,
-            values[1] ? values[1] : "?", values[2] ? values[2] : "?",
-            time_text(report->span_ns, time), report->lost);
+    if (values[0]) {
+        print_name(out, values[0]);
+        fputs(": ", out);
+    }
+    fprintf(out, "%" PRIu64 " samples of ", report->samples);
+    print_name(out, values[1] ? values[1] : "?");
+    fputs(" (", out);
+    print_name(out, values[2] ? values[2] : "?");
+    fprintf(out, ") in %s, %" PRIu64 " lost\n", time_text(report->span_ns, time), report->lost);
     if (!report->recording->complete)
         fprintf(out,
                 "note: the recording was cut off, or goes on; this is what is written of it\n");
-    for (size_t i = 0; i < 4; i++)
+    for (size_t i = 0; i < 3; i++)
         free(values[i]);
 }
 
@@ -143,10 +149,13 @@ static void print_waits(const struct report *report, const struct report_style *
     for (size_t i = 0; i < count; i++) {
         const struct report_wait *row = &report->waits[i];
         const char *reason = row->reason < 0 ? NULL : prcb_wait_reason_name((uint32_t)row->reason);
+        size_t width = *row->cause ? strlen(row->cause) : 1;
         char time[CELL];
 
-        fprintf(out, "%10s %10" PRIu64 "  %-8s %-12s %s\n", time_text(row->ns, time), row->count,
-                row->ready ? "ready" : "waiting", *row->cause ? row->cause : "-",
+        fprintf(out, "%10s %10" PRIu64 "  %-8s ", time_text(row->ns, time), row->count,
+                row->ready ? "ready" : "waiting");
+        print_name(out, *row->cause ? row->cause : "-");
+        fprintf(out, "%*s %s\n", width < CAUSE_WIDTH ? (int)(CAUSE_WIDTH - width) : 0, "",
                 reason ? reason : "-");
     }
     print_rest(report->wait_count, count, out);

@@ -15,6 +15,11 @@
     "SELECT k.id, k.kernel, k.address, m.file, m.build_id, m.pid, m.start, m.file_offset "         \
     "FROM stacks k LEFT JOIN maps m ON m.id = k.map ORDER BY m.file, m.build_id, m.pid"
 
+/* The report is in a transaction of its own already. */
+#define BEGIN    "SAVEPOINT naming"
+#define COMMIT   "RELEASE naming"
+#define ROLLBACK "ROLLBACK TO naming; RELEASE naming"
+
 /* What names the addresses of one mapping. Rows come ordered, so one at a time is enough. */
 struct source {
     char file[4096], build_id[128];
@@ -218,8 +223,8 @@ int resolve_functions(struct sqlite3 *db, bool temporary, struct prcb_error *err
     struct resolver r = {.db = db, .same_boot = is_same_boot(db)};
     int result = 0;
 
-    if (sqlite3_exec(db, temporary ? RECORD_FUNCTIONS("TEMP") "BEGIN" : "BEGIN", NULL, NULL,
-                     NULL) != SQLITE_OK)
+    if (sqlite3_exec(db, temporary ? RECORD_FUNCTIONS("TEMP") BEGIN : BEGIN, NULL, NULL, NULL) !=
+        SQLITE_OK)
         return failed(&r, err);
     if (!temporary)
         add_build_ids(db);
@@ -231,10 +236,9 @@ int resolve_functions(struct sqlite3 *db, bool temporary, struct prcb_error *err
     sqlite3_finalize(r.function);
     sqlite3_finalize(r.pair);
     symbols_close(r.source.symbols);
-    if (sqlite3_exec(db, result ? "ROLLBACK" : "COMMIT", NULL, NULL, NULL) != SQLITE_OK &&
-        !result) {
+    if (sqlite3_exec(db, result ? ROLLBACK : COMMIT, NULL, NULL, NULL) != SQLITE_OK && !result) {
         result = failed(&r, err);
-        sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
+        sqlite3_exec(db, ROLLBACK, NULL, NULL, NULL);
     }
     return result;
 }

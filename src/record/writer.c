@@ -2,6 +2,7 @@
 #include "writer.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +15,9 @@
 #include "error.h"
 #include "schema.h"
 
-#define BUSY_MS 2000
+#define BUSY_MS    2000
+#define LOCK_BYTES 0x40000000 /* where SQLite puts its locks on a file */
+#define LOCK_COUNT 512
 
 enum statement {
     FACT,
@@ -222,16 +225,28 @@ uint64_t writer_bytes(const struct writer *w)
 
 /* ---- the file -------------------------------------------------------------- */
 
+/* Whether another program has it open by SQLite, which then holds one of its locks. */
+static bool is_in_use(int fd)
+{
+    struct flock lock = {
+        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = LOCK_BYTES, .l_len = LOCK_COUNT};
+
+    return !fcntl(fd, F_GETLK, &lock) && lock.l_type != F_UNLCK;
+}
+
 /* Whether a file may be replaced: it is empty, or a recording by its header (the
- * application id is four bytes at 68). */
+ * application id is four bytes at 68), and nobody records into it or reads it. */
 static int check_old(const char *path, struct prcb_error *err)
 {
     static const unsigned char id[4] = {'P', 'R', 'C', 'B'};
     unsigned char head[72];
     struct stat about;
     FILE *file;
+    bool in_use;
     size_t got;
 
+    if (!*path) /* to SQLite a file that goes away */
+        return prcb_fail(err, -EINVAL, "the recording has no name: choose one with -o");
     if (lstat(path, &about))
         return errno == ENOENT ? 0 : prcb_fail(err, -errno, "%s: %s", path, strerror(errno));
     if (!S_ISREG(about.st_mode))
@@ -240,7 +255,13 @@ static int check_old(const char *path, struct prcb_error *err)
     if (!file)
         return prcb_fail(err, -errno, "%s: %s", path, strerror(errno));
     got = fread(head, 1, sizeof(head), file);
+    in_use = is_in_use(fileno(file));
     fclose(file);
+    if (in_use)
+        return prcb_fail(err, -EBUSY,
+                         "%s is being recorded or read by another program: choose another name "
+                         "with -o",
+                         path);
     if (!got || (got == sizeof(head) && !memcmp(head, "SQLite format 3", 16) &&
                  !memcmp(head + 68, id, sizeof(id))))
         return 0;
@@ -334,8 +355,10 @@ int writer_close(struct writer *w, struct prcb_error *err)
         return 0;
     if (w->open && w->error.code)
         sqlite3_exec(w->db, "ROLLBACK", NULL, NULL, NULL);
-    else
-        writer_commit(w);
+    else if (!writer_commit(w))
+        /* One file, which can be read where nothing can be written. While somebody reads it, it
+         * cannot be made so, and is good as it is. */
+        sqlite3_exec(w->db, "PRAGMA busy_timeout=0; PRAGMA journal_mode=DELETE", NULL, NULL, NULL);
     result = w->error.code;
     if (result && err)
         *err = w->error;

@@ -519,6 +519,55 @@ class Arguments(Recording):
         self.record("--", "true")
         self.record("--", "true")  # a recording is replaced
 
+    def test_no_name(self):
+        self.refuse(1, "no name", "record", "-o", "", "--", "true")
+
+    def test_a_recording_that_goes_on_is_left_alone(self):
+        with subprocess.Popen([PRCB, "record", "-o", self.path, "--", "cat"],
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE) as process:
+            while not os.path.exists(self.path) or not os.path.getsize(self.path):
+                time.sleep(0.02)
+            self.refuse(1, "being recorded", "record", "-o", self.path, "--", "true")
+            process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 0)
+        self.assertEqual(self.query("SELECT value FROM facts WHERE name='command'"), [("cat",)])
+
+    def test_one_file_that_others_can_read(self):
+        """A whole recording, where its reader may not write."""
+        self.record("--", "true")
+        self.assertEqual(os.listdir(self.folder), [os.path.basename(self.path)])
+        uri = f"file:{self.path}?mode=ro"
+        if ROOT:
+            os.chmod(self.folder, 0o755)
+            user = pwd.getpwnam("nobody")
+            code = "import sqlite3, sys; sqlite3.connect(sys.argv[1], uri=True).execute('SELECT 1 FROM samples')"
+            result = subprocess.run(["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}",
+                                     "--clear-groups", PYTHON, "-c", code, uri],
+                                    stderr=subprocess.PIPE, check=False, timeout=60)
+            self.assertEqual(result.returncode, 0, result.stderr)
+        with sqlite3.connect(uri, uri=True) as db:
+            self.assertEqual(db.execute("PRAGMA journal_mode").fetchone(), ("delete",))
+        db.close()
+
+    def test_not_plain_files(self):
+        os.mkfifo(self.path)
+        self.refuse(1, "plain file", "report", self.path)
+        self.refuse(1, "plain file", "record", "-o", self.path, "--", "true")
+        self.refuse(1, "plain file", "report", self.folder)
+
+    def test_names_move_no_cursor(self):
+        self.record("--", "sleep", "0.01")
+        with sqlite3.connect(self.path) as db:
+            db.executescript("""
+                UPDATE facts SET value = 'a' || char(27) || '[2J' WHERE name IN ('command', 'event');
+                UPDATE facts SET value = char(27) || 'c' WHERE name = 'sample_source';
+                UPDATE threads SET name = char(27) || 'c';
+                UPDATE switches SET cause = char(27) || 'c';
+            """)
+        db.close()
+        self.assertNotIn(b"\x1b", self.report())
+
     def test_not_recordings(self):
         for content in (b"", b"precious", b"SQLite format 3\0" + bytes(5000)):
             with open(self.path, "wb") as file:
@@ -554,6 +603,22 @@ class Arguments(Recording):
             self.assertTrue(self.report(option))
         self.report()
         json.loads(self.report("--trace"))
+
+
+    def test_deep(self):
+        """A chain of callers that no kernel tells, with a sample at each of its ends."""
+        self.record("--", "true")
+        with sqlite3.connect(self.path) as db:
+            db.executescript("""
+                DELETE FROM stacks; DELETE FROM samples;
+                WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 50000)
+                INSERT INTO stacks SELECT i, i - 1, 0, NULL, i FROM n;
+                INSERT INTO samples SELECT id, 0, 1, id, 1 FROM stacks WHERE id % 100 = 0;
+            """)
+        db.close()
+        folded = self.report("--folded").splitlines()
+        self.assertEqual(len(folded), 500)
+        self.assertLess(max(line.count(b";") for line in folded), 5000)
 
 
 class Tables(Recording):
