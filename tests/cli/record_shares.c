@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define NOT_INLINE __attribute__((noinline, noclone))
+#define NOT_INLINE __attribute__((noinline))
 
 static volatile uint64_t sink;
 
