@@ -71,7 +71,8 @@ struct prcb_ds_area {
  * -ENOSPC the sampler's memory is used up */
 PRCB_API int prcb_ds_area_alloc(struct prcb_sampler *s, int cpu, struct prcb_ds_area **ret,
                                 struct prcb_error *err);
-/* Stops the sample that runs on it and frees the area. -ENOENT: the processor has none. */
+/* Stops the sample that runs on it as prcb_sample_stop does, so its handle is gone too, and frees
+ * the area. So does a free by class 0x81. -ENOENT: the processor has none. */
 PRCB_API int prcb_ds_area_free(struct prcb_sampler *s, int cpu, struct prcb_error *err);
 
 /* Memory for records, zeroed, aligned to a page and mapped by both sides.
@@ -149,7 +150,8 @@ PRCB_API int prcb_sample_start(struct prcb_sampler *s, int cpu,
                                struct prcb_error *err);
 /* Samples one more thread into the same area. Only if the sample was started with a tid. */
 PRCB_API int prcb_sample_add(struct prcb_sample *p, pid_t tid, struct prcb_error *err);
-/* No record is written after it returns; the area and the records stay. NULL is allowed. */
+/* No record is written after it returns; the area and the records stay, the handle is gone. NULL is
+ * allowed. */
 PRCB_API void prcb_sample_stop(struct prcb_sample *p);
 
 PRCB_API enum prcb_sample_source prcb_sample_source(const struct prcb_sample *p);

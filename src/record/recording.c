@@ -246,6 +246,12 @@ static int64_t number(const struct recording *r, const char *sql)
     return value;
 }
 
+/* A view or a virtual table under a table's name could be without an end. */
+#define OTHER_TABLES                                                                               \
+    "SELECT count(*) FROM sqlite_master WHERE (type='view' OR sql LIKE 'CREATE VIRTUAL%') AND "    \
+    "name COLLATE NOCASE IN ('facts', 'threads', 'maps', 'stacks', 'samples', 'switches', "        \
+    "'processor_times', 'losses', 'functions', 'stack_functions')"
+
 static int check(const struct recording *r, const char *path, struct prcb_error *err)
 {
     int64_t id = number(r, "PRAGMA application_id"), version = number(r, "PRAGMA user_version");
@@ -257,6 +263,8 @@ static int check(const struct recording *r, const char *path, struct prcb_error 
         return prcb_fail(err, -EINVAL,
                          "%s: recordings of version %" PRId64 " are not known here, only %d", path,
                          version, RECORD_VERSION);
+    if (number(r, OTHER_TABLES))
+        return prcb_fail(err, -EINVAL, "%s is damaged: one of its tables is none", path);
     return 0;
 }
 
