@@ -16,7 +16,9 @@
 #include <elfutils/libdwfl.h>
 #include <gelf.h>
 
-#define NOTHING "" /* name of a row that only ends the one before */
+#define NOTHING  "" /* name of a row that only ends the one before */
+#define ROWS_MAX (1u << 23)
+#define LIST_MAX (1 << 30) /* bytes; anybody can write a list of any length */
 
 /* A part of the file that is loaded: from offset in the file to address. */
 struct segment {
@@ -51,6 +53,8 @@ static int add(struct symbols *symbols, uint64_t start, uint64_t bytes, const ch
 {
     char *copy;
 
+    if (symbols->count == ROWS_MAX)
+        return -E2BIG;
     if (symbols->count == symbols->room) {
         size_t room = symbols->room ? 2 * symbols->room : 256;
         struct symbol *grown = realloc(symbols->rows, room * sizeof(*grown));
@@ -156,6 +160,14 @@ static int open_plain(const char *path)
 
 /* ---- ELF --------------------------------------------------------------------- */
 
+/* What else elfutils would read: an image that is compressed, which may be of any size. */
+static bool is_elf(int fd)
+{
+    char magic[SELFMAG];
+
+    return pread(fd, magic, SELFMAG, 0) == SELFMAG && !memcmp(magic, ELFMAG, SELFMAG);
+}
+
 static int read_segments(struct symbols *symbols, Elf *elf, uint64_t bias)
 {
     size_t count;
@@ -250,6 +262,10 @@ static int read_elf(Dwfl *dwfl, const char *path, const char *build_id, struct s
 
     if (fd < 0)
         return fd;
+    if (!is_elf(fd)) {
+        close(fd);
+        return -EINVAL;
+    }
     dwfl_report_begin(dwfl);
     module = dwfl_report_offline(dwfl, path, path, fd); /* fd is its own now, if it takes it */
     dwfl_report_end(dwfl, NULL, NULL);
@@ -454,6 +470,7 @@ static int open_list(const char *path, int (*reader)(struct symbols *, FILE *),
 {
     int fd = open_plain(path), result;
     FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+    struct stat about;
 
     if (!file) {
         result = fd < 0 ? fd : -errno;
@@ -461,7 +478,10 @@ static int open_list(const char *path, int (*reader)(struct symbols *, FILE *),
             close(fd);
         return result;
     }
-    result = read_list(file, reader, ret);
+    if (fstat(fd, &about))
+        result = -errno;
+    else
+        result = about.st_size > LIST_MAX ? -EFBIG : read_list(file, reader, ret);
     fclose(file);
     return result;
 }

@@ -605,6 +605,29 @@ class Arguments(Recording):
         json.loads(self.report("--trace"))
 
 
+    def test_sources_of_names_without_end(self):
+        """What was mapped is named by files that anybody may have written."""
+        self.record("-F", "5000", "--", SHARES, "0.1")
+        packed = os.path.join(self.folder, "packed")
+        with open(SHARES, "rb") as file, gzip.open(packed, "wb") as out:
+            shutil.copyfileobj(file, out)
+        pid = 2 ** 31 - 7  # no process has this number
+        listed = f"/tmp/perf-{pid}.map"
+        with open(listed, "w", encoding="ascii") as file:
+            self.addCleanup(os.unlink, listed)
+            file.write("0 ffffffffffffffff endless\n")
+            file.truncate(1 << 32)
+        for file, owner in ((SHARES, pid), (packed, pid), ("//anon", pid)):
+            with sqlite3.connect(self.path) as db:
+                db.execute("UPDATE maps SET file = ?, pid = ?, build_id = NULL "
+                           "WHERE file IN (?, ?)", (file, owner, SHARES, packed))
+                db.execute("DELETE FROM stack_functions")
+                db.execute("DELETE FROM functions")
+            db.close()
+            names = [row["function"] for row in self.json()["functions"]]
+            self.assertEqual("burn_half" in names, file == SHARES, (file, names))
+            self.assertNotIn("endless", names)
+
     def test_view_without_end(self):
         self.record("--", "true")
         with sqlite3.connect(self.path) as db:
