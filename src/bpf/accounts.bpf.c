@@ -112,7 +112,7 @@ static __always_inline struct prcb_account_block *account_of(struct profile *pro
  * back, and to another thread since. */
 static __always_inline bool is_still(struct profile *profile, struct prcb_account_block *account)
 {
-    return account->generation == profile->generation;
+    return *(volatile __u32 *)&account->generation == profile->generation;
 }
 
 static __always_inline __s32 last_syscall_of(struct tag *tag, struct prcb_account_block *account)
@@ -691,6 +691,7 @@ SEC("tp_btf/sched_process_free")
 int prcb_ended(__u64 *ctx)
 {
     struct tag *tag = bpf_task_storage_get(&tags, (struct task_struct *)ctx[0], NULL, 0);
+    __u64 order = 0;
     int i;
 
     if (!tag)
@@ -698,9 +699,18 @@ int prcb_ended(__u64 *ctx)
     PRCB_EACH_PROFILE
     for (i = 0; i < PROFILES; i++) {
         struct prcb_account_block *account = account_of(&tag->profiles[i]);
+        __u8 then;
 
-        if (account && is_still(&tag->profiles[i], account) &&
-            account->state != PRCB_STATE_EXITED && account->state != PRCB_STATE_FREE)
+        if (!account)
+            continue;
+        /* The state first: where it is that of a thread which was given the account since, so
+         * is the generation, which init_account stores before it. An exchange in between orders
+         * the two loads. */
+        then = *(volatile __u8 *)&account->state;
+        if (__sync_lock_test_and_set(&order, 1) == 2)
+            break;
+        if (then != PRCB_STATE_EXITED && then != PRCB_STATE_FREE &&
+            is_still(&tag->profiles[i], account))
             mark_ended(account);
     }
     return 0;

@@ -133,6 +133,20 @@ static int stream_of_threads(void *arg)
     return stay_until_end();
 }
 
+/* Which of the threads have none, and what the session says of it. */
+static void print_missing(struct prcb *p)
+{
+    struct prcb_status status = {.size = sizeof(status)};
+    struct prcb_account a;
+
+    prcb_session_status(p, &status);
+    printf("    %" PRIu64 " untracked\n", (uint64_t)status.untracked_threads);
+    for (int i = 0; i < MANY; i++) {
+        if (!find_account(p, board->tids[i], &a))
+            printf("    thread %d of %d has no account\n", i, MANY);
+    }
+}
+
 /* Threads keep coming while the process is being registered. */
 static void test_threads_created_meanwhile(void **state)
 {
@@ -147,6 +161,8 @@ static void test_threads_created_meanwhile(void **state)
             ;
         must_profile_process(p, pid, PRCB_FOLLOW_THREADS);
         assert_true(wait_for(counted() == MANY));
+        if (accounts_of(p, pid) != MANY + 1)
+            print_missing(p);
         assert_int_equal(accounts_of(p, pid), MANY + 1);
         for (int i = 0; i < MANY; i++)
             must_find(p, board->tids[i]);
