@@ -416,7 +416,6 @@ static int write_facts(struct recorder *r)
     facts_write_machine(w);
     facts_write_clock(w, "started");
     writer_fact(w, "clock", "CLOCK_MONOTONIC");
-    writer_fact(w, "start_ns", "%llu", (unsigned long long)r->start_ns);
     writer_fact(w, "event", "%s", options->event);
     writer_fact(w, options->frequency ? "frequency" : "period", "%llu",
                 (unsigned long long)options->rate);
@@ -447,22 +446,29 @@ static int explain(struct recorder *r, int result, struct prcb_error *err)
     return why->code;
 }
 
+/* What is found was there when the recording began. */
 static int look_around(struct recorder *r)
 {
     int result = 0;
 
     if (r->options.all)
-        return world_look(r->world, 0, now_ns());
+        return world_look(r->world, 0, r->start_ns);
     for (size_t i = 0; i < r->options.pid_count && !result; i++)
-        result = world_look(r->world, r->options.pids[i], now_ns());
+        result = world_look(r->world, r->options.pids[i], r->start_ns);
     return result;
+}
+
+/* The recording begins here. */
+static int begin(struct recorder *r)
+{
+    r->start_ns = now_ns();
+    return writer_fact(r->writer, "start_ns", "%llu", (unsigned long long)r->start_ns);
 }
 
 int recorder_start(struct recorder *r, pid_t child, struct prcb_error *err)
 {
     int result;
 
-    r->start_ns = now_ns();
     r->end_ns = UINT64_MAX;
     result = add_targets(r, child, err);
     if (result)
@@ -474,6 +480,8 @@ int recorder_start(struct recorder *r, pid_t child, struct prcb_error *err)
     result = world_open(r->writer, &r->world);
     if (!result)
         result = write_facts(r);
+    if (!result)
+        result = begin(r);
     /* Seen first, then followed: what happens in between is told twice, which does no harm. */
     if (!child)
         rings_start(r->rings);
