@@ -431,7 +431,7 @@ class Ends(Recording):
         folder = os.path.join(self.folder, "small")
         os.mkdir(folder)
         script = ('mount -t tmpfs -o size=1m tmpfs "$1" && cd "$1" || exit 99; '
-                  '"$2" record -g -F 20000 -o recording -- "$3" 3; echo "status $?"; '
+                  '"$2" record -g -F 20000 -o recording -- "$3" 2; echo "status $?"; '
                   '"$2" report -j recording >"$4"')
         out = os.path.join(self.folder, "report")
         result = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", folder, PRCB, SHARES,
