@@ -233,13 +233,14 @@ static int run(const struct prcbd_config *config, const char *file)
     static struct prcbd_config settings;
     static struct sessions sessions;
     static struct kernel kernel;
-    struct server server = {
-        .kernel = &kernel, .sessions = &sessions, .config = &settings, .config_file = file};
+    static struct server server; /* at an end with open sessions it keeps what they have */
     struct prcb_error err = {0};
     bool own_socket = false;
     int result;
 
     settings = *config;
+    server = (struct server){
+        .kernel = &kernel, .sessions = &sessions, .config = &settings, .config_file = file};
     result = start(&server, &kernel, &own_socket);
     if (result)
         return EXIT_FAILURE;
