@@ -683,7 +683,8 @@ int rings_drain(struct rings *rings, bool last, int (*fn)(const struct ring_even
         if (rings->rings[i].page)
             result = take(rings, &rings->rings[i], ret_full);
     }
-    qsort(rings->taken, rings->taken_count, sizeof(*rings->taken), by_time);
+    if (rings->taken_count)
+        qsort(rings->taken, rings->taken_count, sizeof(*rings->taken), by_time);
     for (i = 0; i < rings->taken_count && rings->taken[i].time <= settled && !result; i++) {
         struct ring_event event = {.time_ns = rings->taken[i].time, .cpu = rings->taken[i].cpu};
 
