@@ -474,7 +474,7 @@ class Ordinary(Recording):
         report = self.json()
         self.assertEqual(report["facts"]["switch_source"], "perf ring")
         self.assertIn("burn_half", [row["function"] for row in report["functions"]])
-        for row in report["waits"]:
+        for row in report["waits"] or []: # a quiet machine may not have switched it
             self.assertIsNone(row["cause"])
             self.assertIsNone(row["reason"])
         if self.paranoid > 1:
