@@ -211,6 +211,7 @@ static int read_processors(void *arg)
     CHECK(!prcb_processors_open(&options, &v, &err));
     CHECK(prcb_processors_tier(v) == PRCB_TIER_DAEMON);
     CHECK(prcb_processors_count(v) == (uint32_t)sysconf(_SC_NPROCESSORS_CONF));
+    pin_to(0); /* else it may be quiet there */
     CHECK(!prcb_processor_read(v, 0, &before));
     block_and_burn(50);
     CHECK(!prcb_processor_read(v, 0, &after));
