@@ -167,7 +167,8 @@ class Json(Case):
     @needs_bpf
     def test_interrupted(self):
         """A part of run, of a thread that ticks have struck; and only where it was asked for."""
-        spin = python("import time\nend = time.process_time() + 0.3\n"
+        # A thread that ran when its account began is known from its next switch on.
+        spin = python("import time\ntime.sleep(0.01)\nend = time.process_time() + 0.3\n"
                       "while time.process_time() < end: pass")
         document = self.document("--interrupted", "--tier", "bpf", "--", *spin)
         row = document["total"]
