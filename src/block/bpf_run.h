@@ -12,6 +12,8 @@
 
 #include <prcb/prcb.h>
 
+#include "block_abi.h"
+
 /* What this kernel reports. */
 struct bpf_facts {
     bool prev_state; /* sched_switch passes the state (5.18) */
@@ -21,7 +23,17 @@ int bpf_find_facts(struct bpf_facts *ret, struct prcb_error *err);
 
 /* For libbpf_set_print: its own words go nowhere, ours name what failed. */
 int bpf_no_print(enum libbpf_print_level level, const char *format, va_list args);
+/* Why programs were not loaded; the second for those that have a map of accounts. */
 int bpf_explain_load(int code, struct prcb_error *err);
+int bpf_explain_accounts(int code, struct prcb_error *err);
+
+/* The head of a map of accounts, before the programs are attached. features: what they told.
+ * locks: those of lock contention are loaded. */
+struct prcb_head_block bpf_account_head(uint32_t features, bool locks);
+
+/* Waits, with *calibrating set, until the attached programs have found the clock's offset. */
+int bpf_settle_clock(const struct prcb_head_block *head, uint32_t *calibrating,
+                     struct prcb_error *err);
 
 /* Runs a program of type syscall on a context. *ret: what it returned. */
 int bpf_run_program(int program, void *context, unsigned bytes, int *ret);

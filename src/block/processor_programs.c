@@ -15,6 +15,7 @@
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 
+#include "bpf_run.h"
 #include "kernel_btf.h"
 #include "processors.h"
 #include "processors.skel.h"
@@ -177,32 +178,16 @@ static int configure(struct processor_programs *p, uint32_t count, struct prcb_e
 
 /* ---- loading ---- */
 
-static int no_print(enum libbpf_print_level level, const char *format, va_list args)
-{
-    return 0;
-}
-
-static int explain(int code, struct prcb_error *err)
-{
-    if (code == -EPERM)
-        return prcb_fail(err, -EPERM,
-                         "eBPF programs may not be loaded: run as root, or with CAP_BPF and "
-                         "CAP_PERFMON (prcb doctor tells more)");
-    return prcb_fail(err, code == -EINVAL || code == -EACCES ? -EOPNOTSUPP : code,
-                     "the kernel refused the eBPF programs (%s); prcb doctor says what it lacks",
-                     strerror(-code));
-}
-
 static int load(struct processor_programs *p, uint32_t count, struct prcb_error *err)
 {
     int result;
 
     p->skeleton = processors_bpf__open();
-    result = p->skeleton ? configure(p, count, err) : explain(-errno, err);
+    result = p->skeleton ? configure(p, count, err) : bpf_explain_load(-errno, err);
     if (result)
         return result;
     result = processors_bpf__load(p->skeleton);
-    return result ? explain(result, err) : 0;
+    return result ? bpf_explain_load(result, err) : 0;
 }
 
 static int write_head(struct processor_programs *p, uint32_t count, struct prcb_error *err)
@@ -296,10 +281,9 @@ static int check_started(const struct processor_map *map, struct prcb_error *err
                      "(kernel.ftrace_enabled, lockdown)?");
 }
 
-/* libbpf's own words go nowhere: ours name what failed and what to do. */
 static int load_and_attach(struct processor_programs *p, uint32_t count, struct prcb_error *err)
 {
-    libbpf_print_fn_t print = libbpf_set_print(no_print);
+    libbpf_print_fn_t print = libbpf_set_print(bpf_no_print);
     int result = load(p, count, err);
 
     if (!result)

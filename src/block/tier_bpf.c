@@ -76,25 +76,12 @@ static int map_blocks(struct prcb *p, struct prcb_error *err)
 static int write_head(struct prcb *p, struct prcb_error *err)
 {
     struct accounts_bpf *skeleton = p->bpf->skeleton;
-    struct prcb_head_block head = {
-        .magic = PRCB_ABI_MAGIC,
-        .abi_major = PRCB_ABI_MAJOR,
-        .abi_minor = PRCB_ABI_MINOR,
-        .head_size = sizeof(struct prcb_head_block),
-        .account_size = sizeof(struct prcb_account_block),
-        .account_stride = sizeof(struct prcb_account_block),
-        .account_count = p->max_threads,
-        .features = skeleton->bss->kernel_features,
-        .writer_pid = (__u32)getpid(),
-        .writer = PRCB_VERSION,
-    };
+    struct prcb_head_block head =
+        bpf_account_head(skeleton->bss->kernel_features,
+                         bpf_program__autoload(skeleton->progs.prcb_contention_begin));
     __u32 zero = 0;
 
-    if (head.features & PRCB_FEATURE_RQ_CLOCK)
-        head.clock_offset = PRCB_OFFSET_UNKNOWN;
-
-    if (bpf_program__autoload(skeleton->progs.prcb_contention_begin))
-        head.features |= PRCB_FEATURE_LOCKS;
+    head.account_count = p->max_threads;
     if (p->bpf->processors)
         head.features |= PRCB_FEATURE_INTERRUPTED;
     if (bpf_map_update_elem(bpf_map__fd(skeleton->maps.head_map), &zero, &head, BPF_ANY))
@@ -131,41 +118,20 @@ static int attach_always(struct accounts_bpf *skeleton, struct prcb_error *err)
     return result;
 }
 
-/* The offset between the writer's clock and ours comes from switches: make some,
- * enough that the smallest difference is near the true one. */
-static int settle_clock(const struct prcb *p, struct prcb_error *err)
-{
-    const struct timespec pause = {.tv_nsec = 300000};
-    const struct mapped *m = &p->mapped;
-    struct bpf_state *s = p->bpf;
-
-    if (!(m->head->features & PRCB_FEATURE_RQ_CLOCK))
-        return 0;
-    s->skeleton->bss->calibrating = 1;
-    for (int i = 0; i < 8 || (i < 1000 && mapped_clock_offset(m) == PRCB_OFFSET_UNKNOWN); i++)
-        nanosleep(&pause, NULL);
-    s->skeleton->bss->calibrating = 0;
-    if (mapped_clock_offset(m) == PRCB_OFFSET_UNKNOWN)
-        return prcb_fail(err, -EIO,
-                         "the sched_switch program does not run: is BPF held back by "
-                         "the kernel (kernel.ftrace_enabled, lockdown)?");
-    return 0;
-}
-
 static int load(struct prcb *p, struct prcb_error *err)
 {
     libbpf_print_fn_t print = libbpf_set_print(bpf_no_print);
     int result, ignored;
 
     p->bpf->skeleton = accounts_bpf__open();
-    result = p->bpf->skeleton ? configure(p, err) : bpf_explain_load(-errno, err);
+    result = p->bpf->skeleton ? configure(p, err) : bpf_explain_accounts(-errno, err);
     if (!result) {
         result = accounts_bpf__load(p->bpf->skeleton);
         if (!result)
             result = bpf_run_program(bpf_program__fd(p->bpf->skeleton->progs.prcb_tell_features),
                                      NULL, 0, &ignored);
         if (result)
-            result = bpf_explain_load(result, err);
+            result = bpf_explain_accounts(result, err);
     }
     libbpf_set_print(print);
     return result;
@@ -207,7 +173,7 @@ static int bpf_open(struct prcb *p, struct prcb_error *err)
     if (!result)
         result = attach_always(p->bpf->skeleton, err);
     if (!result)
-        result = settle_clock(p, err);
+        result = bpf_settle_clock(p->mapped.head, &p->bpf->skeleton->bss->calibrating, err);
     return result;
 }
 

@@ -258,60 +258,26 @@ static int attach_all(struct clients_bpf *skeleton, int dir, struct prcb_error *
 
 static int write_head(struct clients_bpf *skeleton)
 {
-    struct prcb_head_block head = {
-        .magic = PRCB_ABI_MAGIC,
-        .abi_major = PRCB_ABI_MAJOR,
-        .abi_minor = PRCB_ABI_MINOR,
-        .head_size = sizeof(struct prcb_head_block),
-        .account_size = sizeof(struct prcb_account_block),
-        .account_stride = sizeof(struct prcb_account_block),
-        .features = skeleton->bss->kernel_features,
-        .writer_pid = (__u32)getpid(),
-        .writer = PRCB_VERSION,
-    };
+    struct prcb_head_block head =
+        bpf_account_head(skeleton->bss->kernel_features,
+                         bpf_program__autoload(skeleton->progs.prcb_contention_begin));
     __u32 zero = 0;
     int fd = bpf_map__fd(skeleton->maps.head_map);
 
-    if (head.features & PRCB_FEATURE_RQ_CLOCK)
-        head.clock_offset = PRCB_OFFSET_UNKNOWN;
-    if (bpf_program__autoload(skeleton->progs.prcb_contention_begin))
-        head.features |= PRCB_FEATURE_LOCKS;
     if (bpf_map_update_elem(fd, &zero, &head, BPF_ANY))
         return -errno;
     /* Clients get it: from here on the programs alone write it. */
     return bpf_map_freeze(fd) ? -errno : 0;
 }
 
-/* As settle_clock of the bpf tier. */
-static int settle_clock(struct kernel *k, struct prcb_error *err)
-{
-    const struct timespec pause = {.tv_nsec = 300000};
-    const __s64 *offset = &k->clock->clock_offset;
-
-    if (!(k->clock->features & PRCB_FEATURE_RQ_CLOCK))
-        return 0;
-    k->bss->calibrating = 1;
-    for (int i = 0;
-         i < 8 || (i < 1000 && __atomic_load_n(offset, __ATOMIC_RELAXED) == PRCB_OFFSET_UNKNOWN);
-         i++)
-        nanosleep(&pause, NULL);
-    k->bss->calibrating = 0;
-    if (__atomic_load_n(offset, __ATOMIC_RELAXED) == PRCB_OFFSET_UNKNOWN)
-        return prcb_fail(err, -EIO,
-                         "the sched_switch program does not run: is BPF held back by the kernel "
-                         "(kernel.ftrace_enabled, lockdown)?");
-    return 0;
-}
-
-/* Loads and pins in a directory. old: whose maps go on; NULL: new ones. before_attach: the
- * last moment at which others may be attached. */
+/* Loads and pins in a directory. old: whose maps go on; NULL: new ones. */
 static int load_into(int dir, const struct kernel *old, int parent, struct prcb_error *err)
 {
     libbpf_print_fn_t print = libbpf_set_print(bpf_no_print);
     struct clients_bpf *skeleton = clients_bpf__open();
     int records = -1, result, ignored;
 
-    result = skeleton ? configure(skeleton, err) : bpf_explain_load(-errno, err);
+    result = skeleton ? configure(skeleton, err) : bpf_explain_accounts(-errno, err);
     if (!result && old)
         result = reuse_maps(old, skeleton);
     if (!result) {
@@ -321,7 +287,7 @@ static int load_into(int dir, const struct kernel *old, int parent, struct prcb_
             result = bpf_run_program(bpf_program__fd(skeleton->progs.prcb_tell_features), NULL, 0,
                                      &ignored);
         if (result)
-            bpf_explain_load(result, err);
+            bpf_explain_accounts(result, err);
     }
     if (!result && !old)
         result = write_head(skeleton);
@@ -490,7 +456,7 @@ static int take_over(struct kernel *k, kernel_told told, struct prcb_error *err)
         result = load_fresh(k, NULL, err);
         if (!result)
             start_records(k);
-        return result ? result : settle_clock(k, err);
+        return result ? result : bpf_settle_clock(k->clock, &k->bss->calibrating, err);
     }
 }
 

@@ -12,11 +12,10 @@
 #include <unistd.h>
 
 #include <bpf/bpf.h>
-#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 
 #include "area.h"
-#include "kernel_btf.h"
+#include "bpf_run.h"
 #include "samples.skel.h"
 
 #define MEMORY_DEFAULT (16u << 20)
@@ -25,11 +24,6 @@
 _Static_assert(sizeof(struct prcb_ds_area) == 0xa0, "NT's and Intel's");
 
 /* ---- opening ---- */
-
-static int no_print(enum libbpf_print_level level, const char *format, va_list args)
-{
-    return 0;
-}
 
 static int explain(int code, struct prcb_error *err)
 {
@@ -49,18 +43,14 @@ static int explain(int code, struct prcb_error *err)
 
 static int configure(struct prcb_sampler *s, struct prcb_error *err)
 {
-    struct btf *btf = btf__load_vmlinux_btf();
-    bool has_locks;
+    struct bpf_facts facts;
+    int result = bpf_find_facts(&facts, err);
 
-    if (!btf)
-        return prcb_fail(err, -EOPNOTSUPP,
-                         "the kernel has no BTF (/sys/kernel/btf/vmlinux): it must be built with "
-                         "CONFIG_DEBUG_INFO_BTF");
-    s->skeleton->rodata->has_prev_state = kernel_tracepoint_arguments(btf, "sched_switch") >= 4;
-    has_locks = kernel_tracepoint_arguments(btf, "contention_begin") > 0;
-    btf__free(btf);
-    bpf_program__set_autoload(s->skeleton->progs.prcb_record_contention_begin, has_locks);
-    bpf_program__set_autoload(s->skeleton->progs.prcb_record_contention_end, has_locks);
+    if (result)
+        return result;
+    s->skeleton->rodata->has_prev_state = facts.prev_state;
+    bpf_program__set_autoload(s->skeleton->progs.prcb_record_contention_begin, facts.locks);
+    bpf_program__set_autoload(s->skeleton->progs.prcb_record_contention_end, facts.locks);
     bpf_map__set_max_entries(s->skeleton->maps.memory, (__u32)(s->pool.bytes >> PRCB_CHUNK_SHIFT));
     bpf_map__set_max_entries(s->skeleton->maps.slots, (__u32)s->cpus);
     bpf_map__set_max_entries(s->skeleton->maps.signals, (__u32)s->cpus);
@@ -69,7 +59,7 @@ static int configure(struct prcb_sampler *s, struct prcb_error *err)
 
 static int load(struct prcb_sampler *s, struct prcb_error *err)
 {
-    libbpf_print_fn_t print = libbpf_set_print(no_print);
+    libbpf_print_fn_t print = libbpf_set_print(bpf_no_print);
     int result;
 
     s->skeleton = samples_bpf__open();
