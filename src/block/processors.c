@@ -9,26 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sized.h"
+
 /* ---- opening ---- */
 
 static int read_options(const struct prcb_processors_options *from,
                         struct prcb_processors_options *ret, struct prcb_error *err)
 {
-    const char *bytes = (const char *)from;
+    int result = sized_take_options("prcb_processors_options", from, ret, sizeof(*ret), err);
 
-    memset(ret, 0, sizeof(*ret));
-    if (!from)
-        return 0;
-    if (from->size < sizeof(from->size))
-        return prcb_fail(err, -EINVAL, "prcb_processors_options.size is not set");
-    for (size_t i = sizeof(*ret); i < from->size; i++) {
-        if (bytes[i])
-            return prcb_fail(err, -E2BIG,
-                             "prcb_processors_options has a member that this library (%s) does "
-                             "not know",
-                             PRCB_VERSION);
-    }
-    memcpy(ret, from, from->size < sizeof(*ret) ? from->size : sizeof(*ret));
+    if (result)
+        return result;
     if (ret->tier > PRCB_TIER_DAEMON)
         return prcb_fail(err, -EINVAL, "there is no tier %d", (int)ret->tier);
     if (ret->flags)
@@ -526,21 +517,6 @@ static void residency_never_back(struct processor_slot *slot, struct prcb_proces
     }
 }
 
-/* As much of the record as the caller's structure has room for; its size stays. */
-static int hand_out(const struct prcb_processor *from, struct prcb_processor *ret)
-{
-    size_t room = ret->size;
-
-    if (room < sizeof(room))
-        return -EINVAL;
-    if (room > sizeof(*from)) {
-        memset((char *)ret + sizeof(*from), 0, room - sizeof(*from));
-        room = sizeof(*from);
-    }
-    memcpy((char *)ret + sizeof(room), (const char *)from + sizeof(room), room - sizeof(room));
-    return 0;
-}
-
 int prcb_processor_read(struct prcb_processors *v, uint32_t number, struct prcb_processor *ret)
 {
     struct processor_slot *slot;
@@ -567,7 +543,7 @@ int prcb_processor_read(struct prcb_processors *v, uint32_t number, struct prcb_
         return result;
     record.number = number;
     record.tier = v->source->number;
-    return hand_out(&record, ret);
+    return sized_hand_out(&record, sizeof(record), ret);
 }
 
 /* ---- differences, reasons ---- */
@@ -582,13 +558,6 @@ static const uint64_t instant_members =
     PRCB_CPU_HAS_MHZ | PRCB_CPU_HAS_MAX_MHZ | PRCB_CPU_HAS_LIMIT_MHZ | PRCB_CPU_HAS_MIN_MHZ |
     PRCB_CPU_HAS_NOMINAL_MHZ | PRCB_CPU_HAS_PERFORMANCE | PRCB_CPU_HAS_THREAD |
     PRCB_CPU_HAS_IDLE_STATE | PRCB_CPU_HAS_RUNNING;
-
-/* A caller's record, which may be shorter than ours. */
-static void take_record(const struct prcb_processor *from, struct prcb_processor *ret)
-{
-    memset(ret, 0, sizeof(*ret));
-    memcpy(ret, from, from->size < sizeof(*ret) ? from->size : sizeof(*ret));
-}
 
 void prcb_processor_sub(const struct prcb_processor *later, const struct prcb_processor *earlier,
                         struct prcb_processor *ret)
@@ -611,8 +580,8 @@ void prcb_processor_sub(const struct prcb_processor *later, const struct prcb_pr
     size_t size = later->size < sizeof(*later) ? later->size : sizeof(*later);
     struct prcb_processor out, old;
 
-    take_record(later, &out);
-    take_record(earlier, &old);
+    sized_take_record(later, &out, sizeof(out));
+    sized_take_record(earlier, &old, sizeof(old));
     out.present &= old.present | instant_members;
     for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]); i++) {
         uint64_t a, b;

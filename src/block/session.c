@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "block_abi.h"
+#include "sized.h"
 
 #define MAX_ACCOUNTS (1u << 22)
 
@@ -43,28 +44,6 @@ const char *prcb_tier_name(enum prcb_tier tier)
     default:
         return "auto";
     }
-}
-
-/* Reads a caller's structure of another age: what it lacks is zero, what it has
- * beyond ours must be. */
-static int read_options(const struct prcb_options *from, struct prcb_options *ret,
-                        struct prcb_error *err)
-{
-    const char *bytes = (const char *)from;
-
-    memset(ret, 0, sizeof(*ret));
-    if (!from)
-        return 0;
-    if (from->size < sizeof(from->size))
-        return prcb_fail(err, -EINVAL, "prcb_options.size is not set");
-    for (size_t i = sizeof(*ret); i < from->size; i++) {
-        if (bytes[i])
-            return prcb_fail(err, -E2BIG,
-                             "prcb_options has a member that this library (%s) does not know",
-                             PRCB_VERSION);
-    }
-    memcpy(ret, from, from->size < sizeof(*ret) ? from->size : sizeof(*ret));
-    return 0;
 }
 
 static uint32_t own_pid_ns(void)
@@ -159,7 +138,7 @@ int prcb_open(const struct prcb_options *opts, struct prcb **ret, struct prcb_er
 {
     struct prcb_options options;
     struct prcb *p;
-    int result = read_options(opts, &options, err);
+    int result = sized_take_options("prcb_options", opts, &options, sizeof(options), err);
 
     if (result)
         return result;
@@ -212,22 +191,6 @@ const char *prcb_session_tier_reason(const struct prcb *p)
     return p->reason[0] ? p->reason : NULL;
 }
 
-/* Copies as much of a result as the caller's structure, which starts with its
- * size, has room for; the size stays the caller's. */
-static int hand_out(void *to, const void *from, size_t size)
-{
-    size_t room = *(size_t *)to;
-
-    if (room < sizeof(size_t))
-        return -EINVAL;
-    if (room > size) {
-        memset((char *)to + size, 0, room - size);
-        room = size;
-    }
-    memcpy((char *)to + sizeof(size_t), (const char *)from + sizeof(size_t), room - sizeof(size_t));
-    return 0;
-}
-
 int prcb_session_status(struct prcb *p, struct prcb_status *ret)
 {
     struct prcb_status status = {.size = sizeof(status), .max_threads = p->max_threads};
@@ -235,7 +198,7 @@ int prcb_session_status(struct prcb *p, struct prcb_status *ret)
     pthread_mutex_lock(&p->lock);
     p->tier->status(p, &status);
     pthread_mutex_unlock(&p->lock);
-    return hand_out(ret, &status, sizeof(status));
+    return sized_hand_out(&status, sizeof(status), ret);
 }
 
 static int check_follow(unsigned follow, struct prcb_error *err)
@@ -340,7 +303,7 @@ int prcb_read(struct prcb_thread *t, struct prcb_account *ret)
     struct prcb_account record = {.size = sizeof(record)};
     int result = t->session->tier->read(t, &record);
 
-    return result ? result : hand_out(ret, &record, sizeof(record));
+    return result ? result : sized_hand_out(&record, sizeof(record), ret);
 }
 
 int prcb_read_times(struct prcb_thread *t, struct prcb_times *ret)
@@ -348,7 +311,7 @@ int prcb_read_times(struct prcb_thread *t, struct prcb_times *ret)
     struct prcb_times times = {.size = sizeof(times)};
     int result = t->session->tier->read_times(t, &times);
 
-    return result ? result : hand_out(ret, &times, sizeof(times));
+    return result ? result : sized_hand_out(&times, sizeof(times), ret);
 }
 
 int prcb_walk(struct prcb *p, prcb_walk_fn fn, void *ctx, struct prcb_error *err)
@@ -393,22 +356,15 @@ static uint64_t sub(uint64_t later, uint64_t earlier)
     return later > earlier ? later - earlier : 0;
 }
 
-/* Callers of another age have shorter records than ours, or longer ones. */
-static void take_record(const struct prcb_account *from, struct prcb_account *ret)
-{
-    memset(ret, 0, sizeof(*ret));
-    memcpy(ret, from, from->size < sizeof(*ret) ? from->size : sizeof(*ret));
-}
-
 void prcb_account_sub(const struct prcb_account *later, const struct prcb_account *earlier,
                       struct prcb_account *ret)
 {
     size_t size = later->size < sizeof(*later) ? later->size : sizeof(*later);
     struct prcb_account result, old;
 
-    take_record(later, &result);
+    sized_take_record(later, &result, sizeof(result));
     if (earlier) {
-        take_record(earlier, &old);
+        sized_take_record(earlier, &old, sizeof(old));
         result.present &= old.present;
         result.wall_ns = sub(result.wall_ns, old.wall_ns);
         result.run_ns = sub(result.run_ns, old.run_ns);
