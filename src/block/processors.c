@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "session.h"
 #include "sized.h"
 
 /* ---- opening ---- */
@@ -65,66 +66,55 @@ static int count_possible(struct prcb_processors *v, struct prcb_error *err)
     return v->slots && v->times ? 0 : prcb_fail(err, -ENOMEM, "out of memory");
 }
 
-/* Without one nothing is said: the next tier is as good, or says itself what it lacks. */
-static int try_daemon(struct prcb_processors *v, bool forced, struct prcb_error *err)
+/* Leaves nothing behind where it fails. */
+static int try_source(struct prcb_processors *v, const struct processor_source *source,
+                      struct prcb_error *why)
 {
-    struct prcb_error why = {0};
     int result;
 
-    v->source = &processors_from_daemon;
-    result = v->source->open(v, &why);
-    if (!result)
-        return 0;
-    v->source->close(v);
-    memset(v->absent, 0, sizeof(v->absent));
-    if (forced && err)
-        *err = why;
+    v->source = source;
+    result = source->open(v, why);
+    if (result) {
+        source->close(v);
+        memset(v->absent, 0, sizeof(v->absent));
+    }
     return result;
 }
 
 #ifdef PRCB_HAVE_BPF
-static int try_bpf(struct prcb_processors *v, bool forced, struct prcb_error *err)
+static int try_bpf(struct prcb_processors *v, struct prcb_error *why)
 {
-    struct prcb_error why = {0};
-    int result;
-
-    v->source = &processors_from_bpf;
-    result = v->source->open(v, &why);
-    if (!result)
-        return 0;
-    v->source->close(v);
-    memset(v->absent, 0, sizeof(v->absent));
-    if (forced && err)
-        *err = why;
-    if (!forced)
-        memcpy(v->tier_reason, why.text, sizeof(v->tier_reason) - 1);
-    return result;
+    return try_source(v, &processors_from_bpf, why);
 }
 #else
-static int try_bpf(struct prcb_processors *v, bool forced, struct prcb_error *err)
+static int try_bpf(struct prcb_processors *v, struct prcb_error *why)
 {
-    static const char why[] = "this build of prcb has no bpf tier (configured with "
-                              "-Dbpf=disabled, or clang, bpftool or libbpf were missing)";
-
-    snprintf(v->tier_reason, sizeof(v->tier_reason), "%s", why);
-    return forced ? prcb_fail(err, -EOPNOTSUPP, "%s", why) : -EOPNOTSUPP;
+    return prcb_fail(why, -EOPNOTSUPP, "%s", PRCB_NO_BPF_TIER);
 }
 #endif
 
+/* Best first. Where no daemon is nothing is said: the bpf tier is as good, or says itself what
+ * it lacks. */
 static int open_source(struct prcb_processors *v, const struct prcb_processors_options *options,
                        struct prcb_error *err)
 {
-    int result;
+    enum prcb_tier forced = options->root ? PRCB_TIER_PERF : options->tier;
+    struct prcb_error why = {0};
+    int result = -EOPNOTSUPP;
 
-    if ((!options->tier || options->tier == PRCB_TIER_DAEMON) && !options->root) {
-        result = try_daemon(v, options->tier == PRCB_TIER_DAEMON, err);
-        if (!result || options->tier == PRCB_TIER_DAEMON)
-            return result;
+    if (!forced || forced == PRCB_TIER_DAEMON)
+        result = try_source(v, &processors_from_daemon, &why);
+    if (result && (!forced || forced == PRCB_TIER_BPF)) {
+        result = try_bpf(v, &why);
+        if (result && !forced)
+            memcpy(v->tier_reason, why.text, sizeof(v->tier_reason) - 1);
     }
-    if (options->tier != PRCB_TIER_PERF && !options->root) {
-        result = try_bpf(v, options->tier == PRCB_TIER_BPF, err);
-        if (!result || options->tier == PRCB_TIER_BPF)
-            return result;
+    if (!result)
+        return 0;
+    if (forced == PRCB_TIER_DAEMON || forced == PRCB_TIER_BPF) {
+        if (err)
+            *err = why;
+        return result;
     }
     v->source = &processors_from_files;
     return v->source->open(v, err);

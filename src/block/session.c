@@ -111,9 +111,7 @@ static int open_best(struct prcb *p, struct prcb_error *err)
             memcpy(p->reason, why.text, sizeof(p->reason) - 1);
     }
 #ifndef PRCB_HAVE_BPF
-    snprintf(p->reason, sizeof(p->reason),
-             "this build of prcb has no bpf tier (configured with -Dbpf=disabled, or clang, "
-             "bpftool or libbpf were missing)");
+    snprintf(p->reason, sizeof(p->reason), "%s", PRCB_NO_BPF_TIER);
 #endif
     if (result && err)
         *err = why;

@@ -16,6 +16,11 @@
 #include "error.h"
 #include "mapped.h"
 
+/* Why there is no bpf tier in a build without PRCB_HAVE_BPF. */
+#define PRCB_NO_BPF_TIER                                                                           \
+    "this build of prcb has no bpf tier (configured with -Dbpf=disabled, or clang, bpftool or "    \
+    "libbpf were missing)"
+
 struct bpf_state;
 struct daemon_state;
 struct perf_state;
