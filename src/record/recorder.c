@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "bpf_source.h"
 #include "error.h"
@@ -41,14 +40,6 @@ struct recorder {
     int pass_ms;
     bool started;
 };
-
-static uint64_t now_ns(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
-}
 
 /* The kernel would take a faster rate of a clock and tick more slowly, and each sample would
  * stand for more time than it says. */
@@ -461,7 +452,7 @@ static int look_around(struct recorder *r)
 /* The recording begins here. */
 static int begin(struct recorder *r)
 {
-    r->start_ns = now_ns();
+    r->start_ns = rings_now();
     return writer_fact(r->writer, "start_ns", "%llu", (unsigned long long)r->start_ns);
 }
 
@@ -488,10 +479,10 @@ int recorder_start(struct recorder *r, pid_t child, struct prcb_error *err)
     if (!result)
         result = look_around(r);
     if (!result)
-        result = facts_write_times(r->writer, r->processors, now_ns());
+        result = facts_write_times(r->writer, r->processors, rings_now());
     if (!result)
         result = writer_commit(r->writer);
-    r->last_commit = now_ns();
+    r->last_commit = rings_now();
     r->started = true;
     return result ? explain(r, result, err) : 0;
 }
@@ -504,7 +495,7 @@ static int count_lost(struct recorder *r, const char *what, uint64_t lost, uint6
         return 0;
     *before = lost;
     r->progress.lost += more;
-    return writer_loss(r->writer, now_ns(), 0, what, more);
+    return writer_loss(r->writer, rings_now(), 0, what, more);
 }
 
 /* One pass over all sources. *ret_full as rings_drain has it. */
@@ -526,7 +517,7 @@ int recorder_work(struct recorder *r, int *ret_next_ms, struct prcb_error *err)
 {
     unsigned full = 0;
     int result = drain(r, false, &full);
-    uint64_t now = now_ns();
+    uint64_t now = rings_now();
 
     if (full > FULL_HIGH && r->pass_ms > PASS_MIN_MS)
         r->pass_ms /= 2;
@@ -547,7 +538,7 @@ int recorder_finish(struct recorder *r, struct prcb_error *err)
     unsigned full = 0;
     int result;
 
-    r->end_ns = now_ns();
+    r->end_ns = rings_now();
     rings_stop(r->rings);
     result = drain(r, true, &full);
     if (r->bpf)

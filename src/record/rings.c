@@ -664,7 +664,7 @@ static int tell_losses(struct rings *rings, int (*fn)(const struct ring_event *,
     return fn(&event, ctx);
 }
 
-static uint64_t now_ns(void)
+uint64_t rings_now(void)
 {
     struct timespec ts;
 
@@ -675,7 +675,7 @@ static uint64_t now_ns(void)
 int rings_drain(struct rings *rings, bool last, int (*fn)(const struct ring_event *, void *),
                 void *ctx, unsigned *ret_full)
 {
-    uint64_t begun = now_ns(), settled = last ? UINT64_MAX : rings->settled;
+    uint64_t begun = rings_now(), settled = last ? UINT64_MAX : rings->settled;
     size_t i;
     int result = 0;
 
