@@ -68,8 +68,10 @@ static int set_format(struct run *run, enum format format, const char *option)
     return CLI_OK;
 }
 
-static int take_option(struct run *run, int id, const char *value)
+static int take_option(void *ctx, int id, const char *value)
 {
+    struct run *run = ctx;
+
     switch (id) {
     case OPTION_NT:
         run->nt = true;
@@ -88,8 +90,10 @@ static int take_option(struct run *run, int id, const char *value)
 }
 
 /* The interval, then the count. */
-static int take_word(struct run *run, const char *word)
+static int take_word(void *ctx, const char *word)
 {
+    struct run *run = ctx;
+
     if (!run->interval_given) {
         run->interval_given = true;
         return cpu_interval_parse(run->command, word, &run->interval_ns);
@@ -111,28 +115,14 @@ static int check(struct run *run)
     return cpu_choice_check(run->command, &run->choice);
 }
 
-/* Options and numbers in any order. CLI_OK, or -1 and *ret_status is the exit code. */
+/* CLI_OK, or -1 and *ret_status is the exit code. */
 static int parse(struct run *run, int argc, char **argv, int *ret_status)
 {
     struct cli_parser parser = {.command = run->command, .argc = argc, .argv = argv};
 
-    *ret_status = CLI_OK;
-    while (*ret_status == CLI_OK) {
-        int id = cli_next(&parser);
-
-        if (id < 0) {
-            *ret_status = cli_parse_result(id);
-            return -1;
-        }
-        if (id > 0)
-            *ret_status = take_option(run, id, parser.value);
-        else if (parser.index < argc)
-            *ret_status = take_word(run, argv[parser.index++]);
-        else
-            break;
-    }
-    if (*ret_status == CLI_OK)
-        *ret_status = check(run);
+    if (cpu_parse(&parser, take_option, take_word, run, ret_status))
+        return -1;
+    *ret_status = check(run);
     return *ret_status == CLI_OK ? CLI_OK : -1;
 }
 

@@ -60,8 +60,9 @@ struct run {
 
 /* ---- the command line ---------------------------------------------------- */
 
-static int take_option(struct run *run, int id, const char *value)
+static int take_option(void *ctx, int id, const char *value)
 {
+    struct run *run = ctx;
     struct prcb_error err;
 
     switch (id) {
@@ -84,6 +85,17 @@ static int take_option(struct run *run, int id, const char *value)
     }
 }
 
+/* The interval. */
+static int take_word(void *ctx, const char *word)
+{
+    struct run *run = ctx;
+
+    if (run->interval_given)
+        return cli_usage_error(run->command, "'%s': nothing follows the interval", word);
+    run->interval_given = true;
+    return cpu_interval_parse(run->command, word, &run->interval_ns);
+}
+
 static int check(const struct run *run)
 {
     if (!run->version && (run->raw || run->arch_given))
@@ -98,33 +110,14 @@ static int check(const struct run *run)
     return cpu_choice_check(run->command, &run->choice);
 }
 
-/* As cpu: options and the interval in any order. */
+/* CLI_OK, or -1 and *ret_status is the exit code. */
 static int parse(struct run *run, int argc, char **argv, int *ret_status)
 {
     struct cli_parser parser = {.command = run->command, .argc = argc, .argv = argv};
 
-    *ret_status = CLI_OK;
-    while (*ret_status == CLI_OK) {
-        int id = cli_next(&parser);
-
-        if (id < 0) {
-            *ret_status = cli_parse_result(id);
-            return -1;
-        }
-        if (id > 0) {
-            *ret_status = take_option(run, id, parser.value);
-        } else if (parser.index >= argc) {
-            break;
-        } else if (run->interval_given) {
-            *ret_status = cli_usage_error(run->command, "'%s': nothing follows the interval",
-                                          argv[parser.index]);
-        } else {
-            run->interval_given = true;
-            *ret_status = cpu_interval_parse(run->command, argv[parser.index++], &run->interval_ns);
-        }
-    }
-    if (*ret_status == CLI_OK)
-        *ret_status = check(run);
+    if (cpu_parse(&parser, take_option, take_word, run, ret_status))
+        return -1;
+    *ret_status = check(run);
     return *ret_status == CLI_OK ? CLI_OK : -1;
 }
 
