@@ -151,7 +151,8 @@ struct prcb_processor_times {
 PRCB_API int prcb_processors_times(struct prcb_processors *v, struct prcb_processor_times *ret,
                                    uint32_t count);
 
-/* *ret = later - earlier for two records of one processor, as prcb_account_sub does. */
+/* *ret = later - earlier for two records of one processor, as prcb_account_sub does: earlier may
+ * be NULL. */
 PRCB_API void prcb_processor_sub(const struct prcb_processor *later,
                                  const struct prcb_processor *earlier, struct prcb_processor *ret);
 

@@ -571,6 +571,10 @@ void prcb_processor_sub(const struct prcb_processor *later, const struct prcb_pr
     struct prcb_processor out, old;
 
     sized_take_record(later, &out, sizeof(out));
+    if (!earlier) {
+        memcpy(ret, &out, size);
+        return;
+    }
     sized_take_record(earlier, &old, sizeof(old));
     out.present &= old.present | instant_members;
     for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]); i++) {

@@ -660,6 +660,8 @@ static void differences(void **state)
     assert_int_equal(d.idle_states[1].entries, 6);
     assert_int_equal(d.mhz, 1000);
     assert_int_equal(d.present, PRCB_CPU_HAS_TIMES | PRCB_CPU_HAS_MHZ | PRCB_CPU_HAS_INTERRUPTS);
+    prcb_processor_sub(&b, NULL, &d); /* as prcb_account_sub: from the beginning */
+    assert_memory_equal(&d, &b, sizeof(d));
 }
 
 #define ROOT_TEST(function) cmocka_unit_test_setup_teardown(function, make_root, remove_root)
