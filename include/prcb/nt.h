@@ -553,7 +553,7 @@ PRCB_API enum prcb_nt_time_mode prcb_nt_time_mode(void);
 struct prcb_processors_options;
 /* How the view is opened (prcb/processors.h: tier, a recorded machine), from the next call on: what
  * there was is closed and its figures are forgotten. NULL: as in the beginning. Errors: -EINVAL,
- * -ENOMEM. */
+ * -E2BIG, -ENOMEM. */
 PRCB_API int prcb_nt_set_processors(const struct prcb_processors_options *opts);
 /* The tier in use; opens the view. PRCB_TIER_AUTO: none could be opened. */
 PRCB_API enum prcb_tier prcb_nt_processors_tier(void);
@@ -639,7 +639,8 @@ struct prcb_switch;
  * are had of it by prcb/sample.h. Opened by the first use of either; do not close it. */
 PRCB_API int prcb_nt_sampler(struct prcb_sampler **ret, struct prcb_error *err);
 
-/* How class 0x81 behaves. Before the process's first area: -EBUSY afterwards. */
+/* How class 0x81 behaves; NULL: as in the beginning. Before the process's first area: -EBUSY
+ * afterwards. -EINVAL, -E2BIG: the options' size. */
 struct prcb_nt_profile_options {
     size_t size;    /* sizeof(struct prcb_nt_profile_options) */
     uint32_t build; /* of Windows: areas end at 0x60 up to 17763 and at 0xA0 from 18362 on. 0: the

@@ -17,9 +17,10 @@
  *          prcb_thread belongs to one thread at a time.
  * Sizes    Structures that callers hand in start with their own size, so that
  *          programs and libraries of different ages work together: set it to
- *          sizeof, zero the rest. A longer structure than the library knows must
- *          be zero beyond what it knows (-E2BIG otherwise); a result shorter than
- *          the library's is filled as far as it goes.
+ *          sizeof, zero the rest (-EINVAL: it is not set). Options: members that
+ *          a shorter structure lacks are zero, what a longer one has beyond what
+ *          the library knows must be (-E2BIG), NULL is all zero. Results: filled
+ *          as far as the structure goes, zeroed beyond what the library knows.
  */
 #ifndef PRCB_PRCB_H
 #define PRCB_PRCB_H

@@ -40,6 +40,7 @@ struct prcb_sampler_options {
 };
 
 /* Loads the programs and allocates the memory; nothing runs yet. opts may be NULL.
+ * -EINVAL, -E2BIG  size of the options
  * -EOPNOTSUPP the library was built without eBPF, or the kernel cannot run the programs
  * -EPERM      not permitted
  * -ENOMEM     the memory cannot be had */
@@ -144,7 +145,7 @@ struct prcb_sample; /* an event that writes to a processor's area: opaque */
  * -EBUSY      a sample runs on this processor
  * -ENOENT     the processor has no area
  * -EOPNOTSUPP the event cannot sample here, or a group has no source here
- * -EACCES, -EPERM, -ESRCH (tid), -ENODEV */
+ * -E2BIG (size of opts), -EACCES, -EPERM, -ESRCH (tid), -ENODEV */
 PRCB_API int prcb_sample_start(struct prcb_sampler *s, int cpu,
                                const struct prcb_sample_options *opts, struct prcb_sample **ret,
                                struct prcb_error *err);
@@ -186,6 +187,7 @@ struct prcb_sample_counts {
     uint64_t throttled;  /* times the kernel stopped the event for a while (perf's throttling):
                             events that did not interrupt are in no other figure */
 };
+/* -EINVAL: ret->size is not set. */
 PRCB_API int prcb_sample_count(const struct prcb_sample *p, struct prcb_sample_counts *ret);
 
 /* Branch Trace Store on a processor: needs the PMU intel_bts, -EOPNOTSUPP where it is not there. As

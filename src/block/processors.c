@@ -567,12 +567,12 @@ void prcb_processor_sub(const struct prcb_processor *later, const struct prcb_pr
         offsetof(struct prcb_processor, idle_entries),
         offsetof(struct prcb_processor, throttles),
     };
-    size_t size = later->size < sizeof(*later) ? later->size : sizeof(*later);
     struct prcb_processor out, old;
 
     sized_take_record(later, &out, sizeof(out));
+    ret->size = later->size;
     if (!earlier) {
-        memcpy(ret, &out, size);
+        sized_hand_out(&out, sizeof(out), ret);
         return;
     }
     sized_take_record(earlier, &old, sizeof(old));
@@ -591,7 +591,7 @@ void prcb_processor_sub(const struct prcb_processor *later, const struct prcb_pr
         out.idle_states[i].residency_ns =
             difference(out.idle_states[i].residency_ns, old.idle_states[i].residency_ns);
     }
-    memcpy(ret, &out, size);
+    sized_hand_out(&out, sizeof(out), ret);
 }
 
 const char *prcb_processor_absent_reason(const struct prcb_processors *v, uint64_t member)

@@ -357,7 +357,6 @@ static uint64_t sub(uint64_t later, uint64_t earlier)
 void prcb_account_sub(const struct prcb_account *later, const struct prcb_account *earlier,
                       struct prcb_account *ret)
 {
-    size_t size = later->size < sizeof(*later) ? later->size : sizeof(*later);
     struct prcb_account result, old;
 
     sized_take_record(later, &result, sizeof(result));
@@ -379,5 +378,6 @@ void prcb_account_sub(const struct prcb_account *later, const struct prcb_accoun
             result.waits[i].ns = sub(result.waits[i].ns, old.waits[i].ns);
         }
     }
-    memcpy(ret, &result, size);
+    ret->size = later->size;
+    sized_hand_out(&result, sizeof(result), ret);
 }

@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "sized.h"
+
 #define INCREMENT_ASSUMED 156250 /* 15.625 ms: the default of every PC since 2000 */
 #define INCREMENT_LEAST   1000   /* 0.1 ms */
 #define INCREMENT_MOST    1000000
@@ -24,23 +26,6 @@ static const struct {
     {MACHINE_X64, 17763, 10000000},   /* since 1809 the TSC scaled to 10 MHz */
     {MACHINE_ARM64, 16299, 19200000}, /* Qualcomm's system counter */
 };
-
-static int copy_options(struct prcb_dump *d, const struct prcb_dump_options *options,
-                        struct prcb_error *err)
-{
-    size_t known = sizeof(d->options);
-
-    if (!options)
-        return 0;
-    if (options->size < offsetof(struct prcb_dump_options, qpc_frequency))
-        return prcb_fail(err, -EINVAL, "prcb_dump_options.size is not set");
-    for (size_t i = known; i < options->size; i++) {
-        if (((const uint8_t *)options)[i])
-            return prcb_fail(err, -E2BIG, "prcb_dump_options has members this library lacks");
-    }
-    memcpy(&d->options, options, options->size < known ? options->size : known);
-    return 0;
-}
 
 static int find_machine(struct prcb_dump *d, struct prcb_error *err)
 {
@@ -205,7 +190,9 @@ static int open_file(struct dump_file *file, const struct prcb_dump_options *opt
     d->file = *file;
     d->name = strdup(file->name);
     d->file.name = d->name ? d->name : "";
-    code = d->name ? copy_options(d, options, err) : prcb_fail(err, -ENOMEM, "out of memory");
+    code = d->name ? sized_take_options("prcb_dump_options", options, &d->options,
+                                        sizeof(d->options), err)
+                   : prcb_fail(err, -ENOMEM, "out of memory");
     if (!code)
         code = load(d, err);
     if (!code)

@@ -18,6 +18,7 @@
 #endif
 
 #include "area.h"
+#include "sized.h"
 
 _Static_assert(sizeof(PROCESSOR_PROFILE_CONTROL_AREA) == sizeof(struct prcb_ds_area) &&
                    offsetof(PEBS_DS_SAVE_AREA64, PebsIndex) ==
@@ -77,15 +78,16 @@ int prcb_nt_sampler(struct prcb_sampler **ret, struct prcb_error *err)
 
 int prcb_nt_profile_configure(const struct prcb_nt_profile_options *opts, struct prcb_error *err)
 {
-    int result = 0;
+    struct prcb_nt_profile_options taken;
+    int result = sized_take_options("prcb_nt_profile_options", opts, &taken, sizeof(taken), err);
 
-    if (!opts || opts->size < sizeof(*opts))
-        return prcb_fail(err, -EINVAL, "prcb_nt_profile_options.size is not set");
+    if (result)
+        return result;
     nt_enter();
     if (given || sampler)
         result = prcb_fail(err, -EBUSY, "class 0x81 is in use: configure it before the first area");
     else
-        options = *opts;
+        options = taken;
     nt_leave();
     return result;
 }

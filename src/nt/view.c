@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "sized.h"
 
 #define SECOND     1000000000ull
 #define READ_TRIES 10
@@ -275,20 +276,23 @@ const char *nt_view_absent_reason(uint64_t member)
 
 int prcb_nt_set_processors(const struct prcb_processors_options *opts)
 {
-    char *root = opts && opts->root ? strdup(opts->root) : NULL;
+    struct prcb_processors_options taken;
+    char *root;
+    int result = sized_take_options("prcb_processors_options", opts, &taken, sizeof(taken), NULL);
 
-    if (opts && (opts->size != sizeof(*opts) || opts->flags || opts->tier > PRCB_TIER_DAEMON)) {
-        free(root);
+    if (result)
+        return result;
+    if (taken.flags || taken.tier > PRCB_TIER_DAEMON)
         return -EINVAL;
-    }
-    if (opts && opts->root && !root)
+    root = taken.root ? strdup(taken.root) : NULL;
+    if (taken.root && !root)
         return -ENOMEM;
     nt_enter();
     nt_view_forget();
     free(options_root);
     options_root = root;
-    options = (struct prcb_processors_options){
-        .size = sizeof(options), .tier = opts ? opts->tier : PRCB_TIER_AUTO, .root = root};
+    options =
+        (struct prcb_processors_options){.size = sizeof(options), .tier = taken.tier, .root = root};
     nt_leave();
     return 0;
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "sampler.h"
+#include "sized.h"
 
 #define PMU_TYPE  "/sys/bus/event_source/devices/intel_bts/type"
 #define AUX_PAGES 256 /* a power of two */
@@ -85,12 +86,9 @@ int bts_drain(struct prcb_sample *p, int (*fn)(const void *records, size_t bytes
     return result;
 }
 
-void bts_count(const struct bts *bts, struct prcb_sample_counts *ret)
+const struct prcb_sample_counts *bts_counts(const struct bts *bts)
 {
-    size_t size = ret->size;
-
-    *ret = bts->counts;
-    ret->size = size;
+    return &bts->counts;
 }
 
 int bts_fd(const struct bts *bts)
@@ -216,12 +214,13 @@ static int start(struct prcb_sampler *s, int cpu, uint32_t type,
 int prcb_bts_start(struct prcb_sampler *s, int cpu, const struct prcb_sample_options *opts,
                    struct prcb_sample **ret, struct prcb_error *err)
 {
+    struct prcb_sample_options options;
     struct prcb_sample *p;
     uint32_t type;
-    int result;
+    int result = sized_take_options("prcb_sample_options", opts, &options, sizeof(options), err);
 
-    if (!opts || opts->size < sizeof(*opts))
-        return prcb_fail(err, -EINVAL, "prcb_sample_options.size is not set");
+    if (result)
+        return result;
     if (pmu_type(&type))
         return prcb_fail(err, -EOPNOTSUPP,
                          "this machine has no branch trace store (no PMU intel_bts)");
@@ -236,7 +235,7 @@ int prcb_bts_start(struct prcb_sampler *s, int cpu, const struct prcb_sample_opt
     p->cpu = cpu;
     p->signals.fd = p->bts->fd = -1;
     pthread_mutex_lock(&s->lock);
-    result = start(s, cpu, type, opts, p->bts, err);
+    result = start(s, cpu, type, &options, p->bts, err);
     if (!result)
         s->samples[cpu] = p;
     pthread_mutex_unlock(&s->lock);

@@ -30,7 +30,7 @@ void bts_close(struct prcb_sample *p);
 int bts_fd(const struct bts *bts);
 int bts_drain(struct prcb_sample *p, int (*fn)(const void *records, size_t bytes, void *ctx),
               void *ctx);
-void bts_count(const struct bts *bts, struct prcb_sample_counts *ret);
+const struct prcb_sample_counts *bts_counts(const struct bts *bts); /* borrowed */
 
 /* Moves what perf's ring has to the area's buffer, as far as there is room; the rest is counted. */
 void bts_take(struct bts *bts);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "error.h"
+#include "sized.h"
 
 #define FIRST_ADAPTIVE  4
 #define WITH_COUNTERS   6
@@ -262,27 +263,16 @@ static int decode(const void *bytes, size_t length, struct prcb_pebs_record *rec
     return result;
 }
 
-/* A structure that is shorter than ours, of an older program, is filled as far as it goes. */
-static void hand_out(const struct prcb_pebs_record *record, struct prcb_pebs_record *ret)
-{
-    size_t size = ret->size < sizeof(*record) ? ret->size : sizeof(*record);
-
-    memcpy((char *)ret + sizeof(ret->size), (const char *)record + sizeof(record->size),
-           size - sizeof(ret->size));
-}
-
 int prcb_pebs_decode(uint32_t format, const void *bytes, size_t length,
                      struct prcb_pebs_record *ret, struct prcb_error *err)
 {
     struct prcb_pebs_record record = {.format = format};
     int result = check_format(format, err);
 
-    if (!result && ret->size < offsetof(struct prcb_pebs_record, flags))
-        result = prcb_fail(err, -EINVAL, "prcb_pebs_record.size is not set");
     if (!result)
         result = decode(bytes, length, &record, err);
-    if (!result)
-        hand_out(&record, ret);
+    if (!result && sized_hand_out(&record, sizeof(record), ret))
+        result = prcb_fail(err, -EINVAL, "prcb_pebs_record.size is not set");
     return result;
 }
 
@@ -304,16 +294,17 @@ int prcb_pebs_encode(const struct prcb_pebs_record *record, void *bytes, size_t 
 {
     struct cursor count = {.writing = true};
     struct cursor cursor = {.bytes = bytes, .room = room, .writing = true};
-    struct prcb_pebs_record copy = {0};
-    int result = check_format(record->format, err);
+    struct prcb_pebs_record copy;
+    int result;
 
-    if (!result && record->size < offsetof(struct prcb_pebs_record, flags))
-        result = prcb_fail(err, -EINVAL, "prcb_pebs_record.size is not set");
-    if (!result && record->format >= FIRST_ADAPTIVE)
-        result = check_groups(record->format, record->groups, err);
+    if (record->size < sizeof(record->size))
+        return prcb_fail(err, -EINVAL, "prcb_pebs_record.size is not set");
+    sized_take_record(record, &copy, sizeof(copy));
+    result = check_format(copy.format, err);
+    if (!result && copy.format >= FIRST_ADAPTIVE)
+        result = check_groups(copy.format, copy.groups, err);
     if (result)
         return result;
-    memcpy(&copy, record, record->size < sizeof(copy) ? record->size : sizeof(copy));
     move_out(&count, &copy, 0);
     *ret_length = count.at;
     if (count.at > room)

@@ -18,6 +18,7 @@
 #include "counters.h"
 #include "record_size.h"
 #include "sampler.h"
+#include "sized.h"
 
 #define RESET_BITS 48 /* counters of the processors that have DS are at most this wide */
 #define NO_TSC     0
@@ -29,8 +30,6 @@ static int check_options(const struct prcb_sample_options *opts, struct prcb_err
     const uint32_t known = PRCB_SAMPLE_FREQUENCY | PRCB_SAMPLE_THREAD | PRCB_SAMPLE_STACK |
                            PRCB_SAMPLE_INHERIT | PRCB_SAMPLE_NO_KERNEL | PRCB_SAMPLE_ON_EXEC;
 
-    if (!opts || opts->size < sizeof(*opts))
-        return prcb_fail(err, -EINVAL, "prcb_sample_options.size is not set");
     if (opts->flags & ~known)
         return prcb_fail(err, -EINVAL, "flags 0x%x: there are no such flags", opts->flags & ~known);
     if (opts->format > 4)
@@ -348,9 +347,12 @@ static int start(struct prcb_sample *p, const struct prcb_sample_options *opts,
 int prcb_sample_start(struct prcb_sampler *s, int cpu, const struct prcb_sample_options *opts,
                       struct prcb_sample **ret, struct prcb_error *err)
 {
+    struct prcb_sample_options options;
     struct prcb_sample *p;
-    int result = check_options(opts, err);
+    int result = sized_take_options("prcb_sample_options", opts, &options, sizeof(options), err);
 
+    if (!result)
+        result = check_options(&options, err);
     if (result)
         return result;
     p = calloc(1, sizeof(*p));
@@ -360,7 +362,7 @@ int prcb_sample_start(struct prcb_sampler *s, int cpu, const struct prcb_sample_
     p->cpu = cpu;
     p->signals.fd = -1;
     pthread_mutex_lock(&s->lock);
-    result = start(p, opts, err);
+    result = start(p, &options, err);
     if (result)
         sample_stop_locked(p);
     pthread_mutex_unlock(&s->lock);
@@ -528,14 +530,10 @@ static void count_throttles(struct prcb_sample *p)
 int prcb_sample_count(const struct prcb_sample *p, struct prcb_sample_counts *ret)
 {
     const struct prcb_sample_slot *slot = p->slot;
-    struct prcb_sample_counts counts = {.size = ret->size};
+    struct prcb_sample_counts counts = {.size = sizeof(counts)};
 
-    if (ret->size < sizeof(*ret))
-        return -EINVAL;
-    if (p->bts) {
-        bts_count(p->bts, ret);
-        return 0;
-    }
+    if (p->bts)
+        return sized_hand_out(bts_counts(p->bts), sizeof(counts), ret);
     count_throttles((struct prcb_sample *)p);
     /* Each is one aligned word that one processor adds to: whole, if not all of one moment. */
     counts.written = __atomic_load_n(&slot->written, __ATOMIC_RELAXED);
@@ -545,6 +543,5 @@ int prcb_sample_count(const struct prcb_sample *p, struct prcb_sample_counts *re
     counts.thresholds = __atomic_load_n(&slot->thresholds, __ATOMIC_RELAXED);
     counts.interrupts = counts.written + counts.lost_full + counts.lost_index + counts.lost_moved;
     counts.throttled = p->throttled;
-    *ret = counts;
-    return 0;
+    return sized_hand_out(&counts, sizeof(counts), ret);
 }

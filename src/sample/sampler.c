@@ -17,6 +17,7 @@
 #include "area.h"
 #include "bpf_run.h"
 #include "samples.skel.h"
+#include "sized.h"
 
 #define MEMORY_DEFAULT (16u << 20)
 #define AREA_ALIGN     256 /* more than an area has: so none lies across two chunks */
@@ -101,13 +102,15 @@ static int map_all(struct prcb_sampler *s, struct prcb_error *err)
     return result;
 }
 
-static int check_options(const struct prcb_sampler_options *opts, uint64_t *ret_memory,
-                         struct prcb_error *err)
+static int take_options(const struct prcb_sampler_options *opts, uint64_t *ret_memory,
+                        struct prcb_error *err)
 {
-    uint64_t memory = opts && opts->memory ? opts->memory : MEMORY_DEFAULT;
+    struct prcb_sampler_options options;
+    int result = sized_take_options("prcb_sampler_options", opts, &options, sizeof(options), err);
+    uint64_t memory = options.memory ? options.memory : MEMORY_DEFAULT;
 
-    if (opts && opts->size < sizeof(*opts))
-        return prcb_fail(err, -EINVAL, "prcb_sampler_options.size is not set");
+    if (result)
+        return result;
     if (memory > (uint64_t)UINT32_MAX << PRCB_CHUNK_SHIFT >> 4)
         return prcb_fail(err, -ENOMEM, "more memory asked for than there can be");
     *ret_memory = (memory + PRCB_CHUNK_BYTES - 1) & ~(uint64_t)(PRCB_CHUNK_BYTES - 1);
@@ -119,7 +122,7 @@ int prcb_sampler_open(const struct prcb_sampler_options *opts, struct prcb_sampl
 {
     struct prcb_sampler *s;
     uint64_t memory = 0;
-    int result = check_options(opts, &memory, err);
+    int result = take_options(opts, &memory, err);
 
     if (result)
         return result;

@@ -380,6 +380,11 @@ static void areas_refused(void **state)
 static void options_refused(void **state)
 {
     struct prcb_sample_options opts = options_of(1000, 3, 0, 0), bad;
+    struct {
+        struct prcb_sample_options known;
+        uint64_t later;
+    } longer = {.known = opts, .later = 1};
+    struct prcb_sample_counts older;
     struct prcb_error err = {0};
     struct prcb_sample *none;
 
@@ -391,7 +396,7 @@ static void options_refused(void **state)
         __VA_ARGS__;                                                                               \
         assert_int_equal(try_start(bad), code);                                                    \
     } while (0)
-    BAD(-EINVAL, bad.size = 8);
+    BAD(-EINVAL, bad.size = 4);
     BAD(-EINVAL, bad.flags = 1u << 31);
     BAD(-EINVAL, bad.format = 5);
     BAD(-EINVAL, bad.groups = PRCB_SAMPLE_GPR);
@@ -407,9 +412,21 @@ static void options_refused(void **state)
     assert_int_equal(prcb_sample_start(sampler, 4096, &opts, &none, &err), -ENOENT);
     assert_int_equal(prcb_sample_start(sampler, -1, &opts, &none, &err), -ENOENT);
     assert_int_equal(prcb_sample_stride_of(&(struct prcb_sample_options){.format = 9}), 0);
+    longer.known.size = sizeof(longer);
+    assert_int_equal(prcb_sample_start(sampler, cpu, &longer.known, &none, &err), -E2BIG);
+    assert_int_equal(prcb_bts_start(sampler, cpu, &longer.known, &none, &err), -E2BIG);
+    assert_int_equal(prcb_sample_stride_of(&longer.known), 0);
+    longer.later = 0;
+    assert_int_equal(prcb_sample_stride_of(&longer.known), 0xc8);
     /* The area is as good as new after all of them. */
     set_area(200, 10, 10);
     start(&opts);
+    memset(&older, 0xa5, sizeof(older));
+    older.size = offsetof(struct prcb_sample_counts, lost_full);
+    assert_int_equal(prcb_sample_count(sample, &older), 0);
+    assert_true(older.written < 1u << 30 && older.lost_full == 0xa5a5a5a5a5a5a5a5);
+    older.size = 4;
+    assert_int_equal(prcb_sample_count(sample, &older), -EINVAL);
     assert_int_equal(try_start(opts), -EBUSY);
     assert_int_equal(prcb_sample_buffer_free(sampler, buffer, &err), -EBUSY);
     must(prcb_ds_area_free(sampler, cpu, &err), &err); /* which stops it */
@@ -421,10 +438,17 @@ static void options_refused(void **state)
 static void memory_runs_out(void **state)
 {
     struct prcb_sampler_options opts = {.size = sizeof(opts), .memory = 1};
+    struct {
+        struct prcb_sampler_options known;
+        uint64_t later;
+    } longer = {.known = {.size = sizeof(longer)}, .later = 1};
     struct prcb_ds_area *again;
     struct prcb_error err = {0};
     void *all, *more;
 
+    assert_int_equal(prcb_sampler_open(&longer.known, &sampler, &err), -E2BIG);
+    longer.known.size = 0;
+    assert_int_equal(prcb_sampler_open(&longer.known, &sampler, &err), -EINVAL);
     must(prcb_sampler_open(&opts, &sampler, &err), &err);
     cpu = sched_getcpu();
     must(prcb_sample_buffer_alloc(sampler, 1u << 20, &all, &err), &err);

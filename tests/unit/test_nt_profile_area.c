@@ -417,6 +417,10 @@ static void forms_by_version(void **state)
     } rows[] = {{0, 0xa0},     {9200, 0x60},  {17763, 0x60},
                 {17764, 0xa0}, {18362, 0xa0}, {26100, 0xa0}};
     struct prcb_nt_profile_options opts = {.size = sizeof(opts)};
+    struct {
+        struct prcb_nt_profile_options known;
+        uint64_t later;
+    } longer = {.known = {.size = sizeof(longer)}, .later = 1};
     PROCESSOR_PROFILE_CONTROL_AREA *area;
     struct prcb_error err = {0};
 
@@ -429,9 +433,20 @@ static void forms_by_version(void **state)
         expect(0, STATUS_SUCCESS, NULL);
         nt_profile_areas_forget();
     }
-    assert_int_equal(prcb_nt_profile_configure(NULL, &err), -EINVAL);
     opts.size = 4;
     assert_int_equal(prcb_nt_profile_configure(&opts, &err), -EINVAL);
+    configure(9200, 0);
+    assert_int_equal(prcb_nt_profile_configure(&longer.known, &err), -E2BIG);
+    assert_int_equal(prcb_nt_profile_area_size(), 0x60);
+    longer.later = 0;
+    assert_int_equal(prcb_nt_profile_configure(&longer.known, &err), 0);
+    assert_int_equal(prcb_nt_profile_area_size(), 0xa0);
+    opts.size = offsetof(struct prcb_nt_profile_options, intel);
+    opts.build = 9200;
+    assert_int_equal(prcb_nt_profile_configure(&opts, &err), 0);
+    assert_int_equal(prcb_nt_profile_area_size(), 0x60);
+    assert_int_equal(prcb_nt_profile_configure(NULL, &err), 0);
+    assert_int_equal(prcb_nt_profile_area_size(), 0xa0);
 }
 
 /* A file stands for /dev/cpu/N/msr, read at the register's number. */

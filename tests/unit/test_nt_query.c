@@ -782,12 +782,17 @@ static void test_failures(void **state)
 static void test_options(void **state)
 {
     struct prcb_processors_options options = {.size = 3};
+    struct {
+        struct prcb_processors_options known;
+        uint64_t later;
+    } longer = {.known = {.size = sizeof(longer)}, .later = 1};
 
     assert_int_equal(prcb_nt_set_processors(&options), -EINVAL);
     options = (struct prcb_processors_options){.size = sizeof(options), .flags = 1};
     assert_int_equal(prcb_nt_set_processors(&options), -EINVAL);
     options = (struct prcb_processors_options){.size = sizeof(options), .tier = 4};
     assert_int_equal(prcb_nt_set_processors(&options), -EINVAL);
+    assert_int_equal(prcb_nt_set_processors(&longer.known), -E2BIG);
     assert_int_equal(query(0x08, 0x90), STATUS_SUCCESS);
     assert_int_equal(prcb_nt_set_processors(NULL), 0);
     assert_int_equal(fake.closes, 1);

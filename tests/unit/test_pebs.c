@@ -288,6 +288,26 @@ static void test_shorter_structure(void **state)
     assert_int_equal(record.xmm[0][0], 0xa5);
 }
 
+/* One that knows members that the library does not. */
+static void test_longer_structure(void **state)
+{
+    struct {
+        struct prcb_pebs_record known;
+        uint64_t later;
+    } longer;
+    uint8_t bytes[sizeof(all)];
+    size_t length = 0;
+
+    memset(&longer, 0xa5, sizeof(longer));
+    longer.known.size = sizeof(longer);
+    assert_int_equal(prcb_pebs_decode(4, all, sizeof(all), &longer.known, NULL), 0);
+    assert_int_equal(longer.known.size, sizeof(longer));
+    assert_int_equal(longer.later, 0);
+    assert_int_equal(prcb_pebs_encode(&longer.known, bytes, sizeof(bytes), &length, NULL), 0);
+    assert_int_equal(length, sizeof(all));
+    assert_memory_equal(bytes, all, sizeof(all));
+}
+
 static int collect(const struct prcb_pebs_record *record, void *ctx)
 {
     size_t *seen = ctx;
@@ -346,6 +366,7 @@ int main(void)
         cmocka_unit_test(test_every_length),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_shorter_structure),
+        cmocka_unit_test(test_longer_structure),
         cmocka_unit_test(test_walk),
         cmocka_unit_test(test_bts),
     };

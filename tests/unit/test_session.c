@@ -65,6 +65,21 @@ static void test_sub_of_short_records(void **state)
         assert_int_equal(((const unsigned char *)&d)[i], UNTOUCHED);
 }
 
+/* A newer program's end later: what is not known of is zero. */
+static void test_sub_of_long_records(void **state)
+{
+    struct {
+        struct prcb_account known;
+        uint64_t later;
+    } a = {.known = {.size = sizeof(a), .wall_ns = 5}, .later = 1};
+    struct prcb_account earlier = {.size = sizeof(earlier), .wall_ns = 2};
+
+    prcb_account_sub(&a.known, &earlier, &a.known);
+    assert_int_equal(a.known.size, sizeof(a));
+    assert_int_equal(a.known.wall_ns, 3);
+    assert_int_equal(a.later, 0);
+}
+
 static void test_no_command(void **state)
 {
     struct prcb_options options = {.size = sizeof(options), .tier = PRCB_TIER_PERF};
@@ -87,6 +102,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sub),
         cmocka_unit_test(test_sub_of_short_records),
+        cmocka_unit_test(test_sub_of_long_records),
         cmocka_unit_test(test_no_command),
     };
 

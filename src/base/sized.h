@@ -3,13 +3,13 @@
  * Public structures that start with their own size (prcb.h, "Sizes"): taken from and handed to
  * programs of another age than the library's. No state, no allocation.
  */
-#ifndef PRCB_BLOCK_SIZED_H
-#define PRCB_BLOCK_SIZED_H
+#ifndef PRCB_BASE_SIZED_H
+#define PRCB_BASE_SIZED_H
 
 #include <prcb/prcb.h>
 
 /* Takes a caller's options: what they lack is zero, what they have beyond ours must be. name: of
- * the structure, for words. from may be NULL: all zero. */
+ * the structure, for words. from may be NULL: all zero. -EINVAL: its size is not set. -E2BIG. */
 int sized_take_options(const char *name, const void *from, void *ret, size_t size,
                        struct prcb_error *err);
 
