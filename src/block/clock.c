@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "clock.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
+
+#include "first_line.h"
 
 #define YOUNGEST_BASE_NS 50000000ull
 #define LIFE_NS          1000000000ull
@@ -17,15 +18,11 @@ static bool kernel_trusts_counter(void)
 {
     static const char *const good[] = {"tsc", "kvm-clock", "hyperv_clocksource_tsc_page",
                                        "arch_sys_counter"};
-    char name[64] = "";
-    FILE *file = fopen("/sys/devices/system/clocksource/clocksource0/current_clocksource", "re");
+    char name[64];
 
-    if (!file)
+    if (!first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource", name,
+                    sizeof(name)))
         return false;
-    if (!fgets(name, sizeof(name), file))
-        name[0] = '\0';
-    fclose(file);
-    name[strcspn(name, "\n")] = '\0';
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
         if (!strcmp(name, good[i]))
             return true;

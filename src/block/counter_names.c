@@ -19,6 +19,8 @@
 #include <pthread.h>
 #endif
 
+#include "first_line.h"
+
 struct row {
     struct prcb_counter_name name;
     uint32_t type;
@@ -116,20 +118,6 @@ static bool set_raw(const char *name, struct counter_event *event)
 
 #define PMU_FOLDER "/sys/bus/event_source/devices"
 
-static bool read_line(const char *path, char *ret, size_t size)
-{
-    FILE *file = fopen(path, "re");
-    bool good;
-
-    if (!file)
-        return false;
-    good = fgets(ret, (int)size, file) != NULL;
-    fclose(file);
-    if (good)
-        ret[strcspn(ret, "\n")] = '\0';
-    return good;
-}
-
 /* Puts a value into the bits that a format names: "config:0-7,32-35". */
 static bool set_format(const char *format, uint64_t value, struct counter_event *event)
 {
@@ -189,13 +177,13 @@ static int set_term(const char *pmu, const char *term, struct counter_event *eve
     if (equals && (*end || !equals[1]))
         return prcb_fail(err, -EINVAL, "%s: '%s' is not a number", event->name, equals + 1);
     snprintf(path, sizeof(path), PMU_FOLDER "/%s/format/%s", pmu, name);
-    if (read_line(path, line, sizeof(line))) {
+    if (first_line(path, line, sizeof(line))) {
         if (!set_format(line, value, event))
             return prcb_fail(err, -EINVAL, "%s: the value of '%s' does not fit", event->name, name);
         return 0;
     }
     snprintf(path, sizeof(path), PMU_FOLDER "/%s/events/%s", pmu, name);
-    if (!equals && !nested && read_line(path, line, sizeof(line)))
+    if (!equals && !nested && first_line(path, line, sizeof(line)))
         return set_terms(pmu, line, event, true, err);
     if (!strcmp(name, "config") || !strcmp(name, "event")) {
         event->config |= value;
@@ -220,7 +208,7 @@ static int set_pmu(const char *name, struct counter_event *event, struct prcb_er
     memcpy(pmu, name, length);
     pmu[length] = '\0';
     snprintf(path, sizeof(path), PMU_FOLDER "/%s/type", pmu);
-    if (!read_line(path, line, sizeof(line)))
+    if (!first_line(path, line, sizeof(line)))
         return prcb_fail(err, -EOPNOTSUPP, "%s: this machine has no PMU '%s'", name, pmu);
     event->type = (uint32_t)strtoul(line, NULL, 10);
     snprintf(terms, sizeof(terms), "%.*s", (int)(last - length - 2), slash + 1);

@@ -8,19 +8,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "pid_ns.h"
 #include "tier_daemon.h"
-
-#define FIRST_PID_NS 4026531836u /* PROC_PID_INIT_INO: the inode of the first pid namespace */
-
-static bool in_first_pid_ns(void)
-{
-    struct stat st;
-
-    return !stat("/proc/self/ns/pid", &st) && st.st_ino == FIRST_PID_NS;
-}
 
 /* ---- records ---- */
 

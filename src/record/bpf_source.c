@@ -4,18 +4,17 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <prcb/sample.h>
 
 #include "error.h"
+#include "pid_ns.h"
 
 #define BUFFER_BYTES  (1u << 20) /* of samples, a processor */
 #define SWITCH_BYTES  (8u << 20)
-#define FORMAT        4           /* its basic group is the shortest record that has an address */
-#define ADDRESS       8           /* offset of the eventing address in it */
-#define FIRST_PID_NS  0xeffffffcu /* inode of the pid namespace that the machine began with */
+#define FORMAT        4 /* its basic group is the shortest record that has an address */
+#define ADDRESS       8 /* offset of the eventing address in it */
 #define NS_PER_S      1000000000ull
 #define SWITCH_RECORD 80
 
@@ -46,14 +45,6 @@ bool bpf_source_can_sample(const struct rings_options *options)
     return !options->stacks && (clock || !options->frequency);
 }
 
-/* The programs name threads as the machine's first pid namespace does. */
-static bool in_first_namespace(void)
-{
-    struct stat about;
-
-    return !stat("/proc/self/ns/pid", &about) && about.st_ino == FIRST_PID_NS;
-}
-
 static int open_parts(struct bpf_source *source, const struct rings_options *options,
                       struct prcb_error *err)
 {
@@ -75,7 +66,7 @@ int bpf_source_open(const struct rings_options *options, bool samples, struct bp
     struct bpf_source *source;
     int result;
 
-    if (!in_first_namespace())
+    if (!in_first_pid_ns())
         return prcb_fail(err, -EOPNOTSUPP,
                          "this is a pid namespace of its own: eBPF programs name "
                          "threads by other numbers");

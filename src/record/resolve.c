@@ -8,6 +8,7 @@
 #include <sqlite3.h>
 
 #include "error.h"
+#include "first_line.h"
 #include "schema.h"
 #include "symbols.h"
 
@@ -52,16 +53,12 @@ static int failed(struct resolver *r, struct prcb_error *err)
 /* Addresses of the kernel mean something until the next boot only. */
 static bool is_same_boot(sqlite3 *db)
 {
-    char now[64] = "";
+    char now[64];
     bool same = false;
     sqlite3_stmt *statement;
-    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
 
-    if (!file)
+    if (!first_line("/proc/sys/kernel/random/boot_id", now, sizeof(now)))
         return false;
-    if (fgets(now, sizeof(now), file))
-        now[strcspn(now, "\n")] = '\0';
-    fclose(file);
     if (sqlite3_prepare_v2(db, "SELECT value FROM facts WHERE name='boot_id'", -1, &statement,
                            NULL) != SQLITE_OK)
         return false;

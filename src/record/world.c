@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "first_line.h"
+
 #define BUCKETS       4096
 #define FRAMES        (1u << 16)    /* places at first; a power of two */
 #define FRAMES_MAX    (1u << 20)    /* beyond, what is known is forgotten: ids may repeat a frame */
@@ -373,18 +375,9 @@ int world_map(struct world *world, const struct writer_map *map)
 static bool read_name(int32_t pid, int32_t tid, char *ret, size_t size)
 {
     char path[64];
-    FILE *file;
-    bool good;
 
     snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", pid, tid);
-    file = fopen(path, "re");
-    if (!file)
-        return false;
-    good = fgets(ret, (int)size, file) != NULL;
-    fclose(file);
-    if (good)
-        ret[strcspn(ret, "\n")] = '\0';
-    return good;
+    return first_line(path, ret, size);
 }
 
 static int look_at_maps(struct world *world, int32_t pid, uint64_t time_ns)

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Files of one line, of which procfs and sysfs have many.
+ */
+#ifndef PRCB_BASE_FIRST_LINE_H
+#define PRCB_BASE_FIRST_LINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The first line of a file, as far as there is room, without its end. False: it cannot be read, or
+ * is empty; ret is then of no use. */
+bool first_line(const char *path, char *ret, size_t size);
+
+#endif
