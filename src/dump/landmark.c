@@ -114,28 +114,26 @@ static bool sample_take(const struct prcb_dump *d, struct sample *ret)
     return ret->count > 0;
 }
 
-static bool holds_in_all(const struct prcb_dump *d, const struct sample *s, uint32_t at)
-{
-    for (size_t i = 0; i < s->count; i++) {
-        const uint8_t *bytes = s->bytes[i] + at;
+/* What a pattern is looked for with. */
+struct pattern {
+    const struct prcb_dump *d;
+    uint64_t ticks;       /* since the boot: of times */
+    uint32_t step;        /* from one offset that is tried to the next */
+    uint32_t length, end; /* bytes it takes, and where they end at the latest */
+    bool (*fits)(const struct pattern *p, const struct sample *s, uint32_t at);
+};
 
-        if (!s->address[i] || bytes[0] != KDPC_TYPE ||
-            load_le(bytes + context_offset(d), d->memory.pointer_size) != s->address[i])
-            return false;
-    }
-    return true;
-}
-
-bool landmark_find(const struct prcb_dump *d, uint32_t *ret)
+/* The one offset at which a pattern fits all KPRCBs: where several do, none tells anything. */
+static bool find_one(const struct pattern *p, uint32_t *ret)
 {
     struct sample s;
     uint32_t found = 0;
     size_t count = 0;
 
-    if (!sample_take(d, &s))
+    if (!sample_take(p->d, &s))
         return false;
-    for (uint32_t at = 0; at + KDPC_LENGTH <= s.length; at += d->memory.pointer_size) {
-        if (holds_in_all(d, &s, at)) {
+    for (uint32_t at = 0; at + p->length <= s.length && at + p->length <= p->end; at += p->step) {
+        if (p->fits(p, &s, at)) {
             found = at;
             count++;
         }
@@ -147,10 +145,33 @@ bool landmark_find(const struct prcb_dump *d, uint32_t *ret)
     return true;
 }
 
+static bool kdpc_fits(const struct pattern *p, const struct sample *s, uint32_t at)
+{
+    for (size_t i = 0; i < s->count; i++) {
+        const uint8_t *bytes = s->bytes[i] + at;
+
+        if (!s->address[i] || bytes[0] != KDPC_TYPE ||
+            load_le(bytes + context_offset(p->d), p->d->memory.pointer_size) != s->address[i])
+            return false;
+    }
+    return true;
+}
+
+bool landmark_find(const struct prcb_dump *d, uint32_t *ret)
+{
+    const struct pattern kdpc = {.d = d,
+                                 .end = UINT32_MAX,
+                                 .step = d->memory.pointer_size,
+                                 .length = KDPC_LENGTH,
+                                 .fits = kdpc_fits};
+
+    return find_one(&kdpc, ret);
+}
+
 /* InterruptCount at `at`, then kernel, user, DPC and interrupt ticks. A processor may lag, none may
  * be ahead, the best must be within half a second, and most within ten. Interrupts are not rarer
  * than one in eight ticks (an idle processor takes none), DPC and interrupt time is kernel time. */
-static bool times_fit(const struct sample *s, uint32_t at, uint64_t ticks)
+static bool times_fit(const struct pattern *p, const struct sample *s, uint32_t at)
 {
     uint64_t best = UINT64_MAX, interrupts = 0, sums = 0;
     size_t near = 0;
@@ -159,11 +180,11 @@ static bool times_fit(const struct sample *s, uint32_t at, uint64_t ticks)
         const uint8_t *b = s->bytes[i] + at;
         uint64_t kernel = load_le(b + 4, 4), sum = kernel + load_le(b + 8, 4), behind;
 
-        if (sum > ticks + 1 || load_le(b + 12, 4) + load_le(b + 16, 4) > kernel)
+        if (sum > p->ticks + 1 || load_le(b + 12, 4) + load_le(b + 16, 4) > kernel)
             return false;
         interrupts += load_le(b, 4);
         sums += sum;
-        behind = sum > ticks ? 0 : ticks - sum;
+        behind = sum > p->ticks ? 0 : p->ticks - sum;
         best = behind < best ? behind : best;
         near += behind <= 640;
     }
@@ -172,51 +193,33 @@ static bool times_fit(const struct sample *s, uint32_t at, uint64_t ticks)
 
 bool landmark_times(const struct prcb_dump *d, uint32_t *ret)
 {
-    uint64_t ticks = d->header.uptime / TICK;
-    struct sample s;
-    uint32_t found = 0;
-    size_t count = 0;
+    const struct pattern times = {.d = d,
+                                  .ticks = d->header.uptime / TICK,
+                                  .end = UINT32_MAX,
+                                  .step = 4,
+                                  .length = 20,
+                                  .fits = times_fit};
 
     /* a young machine's ticks are like many other small numbers */
-    if (ticks < 128 || !sample_take(d, &s))
-        return false;
-    for (uint32_t at = 0; at + 20 <= s.length; at += 4) {
-        if (times_fit(&s, at, ticks)) {
-            found = at;
-            count++;
-        }
+    return times.ticks >= 128 && find_one(&times, ret);
+}
+
+static bool watchdog_fits(const struct pattern *p, const struct sample *s, uint32_t at)
+{
+    for (size_t i = 0; i < s->count; i++) {
+        if (load_le(s->bytes[i] + at, 4) != WATCHDOG_PERIOD ||
+            load_le(s->bytes[i] + at + 4, 4) > WATCHDOG_PERIOD)
+            return false;
     }
-    sample_free(&s);
-    if (count != 1)
-        return false;
-    *ret = found;
     return true;
 }
 
 bool landmark_watchdog(const struct prcb_dump *d, uint32_t times, uint32_t *ret)
 {
-    struct sample s;
-    uint32_t found = 0;
-    size_t count = 0;
+    const struct pattern watchdog = {
+        .d = d, .end = times, .step = 4, .length = 8, .fits = watchdog_fits};
 
-    if (!sample_take(d, &s))
-        return false;
-    for (uint32_t at = 0; at + 8 <= times && at + 8 <= s.length; at += 4) {
-        bool fits = true;
-
-        for (size_t i = 0; fits && i < s.count; i++)
-            fits = load_le(s.bytes[i] + at, 4) == WATCHDOG_PERIOD &&
-                   load_le(s.bytes[i] + at + 4, 4) <= WATCHDOG_PERIOD;
-        if (fits) {
-            found = at;
-            count++;
-        }
-    }
-    sample_free(&s);
-    if (count != 1)
-        return false;
-    *ret = found;
-    return true;
+    return find_one(&watchdog, ret);
 }
 
 static bool is_kernel(const struct prcb_dump *d, uint64_t address)
