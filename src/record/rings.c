@@ -351,6 +351,15 @@ static bool decode_sample(const struct perf_event_header *head, struct ring_even
     return true;
 }
 
+/* Whether a record has its fixed part and, up to the tail behind it, text that ends. */
+static bool holds_text(const struct perf_event_header *head, size_t fixed)
+{
+    size_t before = sizeof(*head) + fixed + sizeof(struct tail);
+
+    return head->size > before &&
+           memchr((const uint8_t *)(head + 1) + fixed, '\0', head->size - before);
+}
+
 static bool decode_map(const struct perf_event_header *head, struct ring_event *ret)
 {
     const struct {
@@ -369,9 +378,8 @@ static bool decode_map(const struct perf_event_header *head, struct ring_event *
         uint32_t protection, flags;
         char file[];
     } *map = (const void *)(head + 1);
-    size_t fixed = sizeof(*head) + 64 + sizeof(struct tail);
 
-    if (head->size <= fixed || !memchr(map->file, '\0', head->size - fixed))
+    if (!holds_text(head, offsetof(__typeof__(*map), file)))
         return false;
     ret->kind = RING_MAP;
     ret->pid = map->pid;
@@ -393,9 +401,8 @@ static bool decode_name(const struct perf_event_header *head, struct ring_event 
         int32_t pid, tid;
         char name[];
     } *comm = (const void *)(head + 1);
-    size_t fixed = sizeof(*head) + 8 + sizeof(struct tail);
 
-    if (head->size <= fixed || !memchr(comm->name, '\0', head->size - fixed))
+    if (!holds_text(head, offsetof(__typeof__(*comm), name)))
         return false;
     ret->kind = RING_NAME;
     ret->pid = comm->pid;

@@ -28,18 +28,11 @@ _Static_assert(sizeof(struct prcb_ds_area) == 0xa0, "NT's and Intel's");
 
 static int explain(int code, struct prcb_error *err)
 {
-    if (code == -EPERM)
-        return prcb_fail(err, code,
-                         "the sampling programs may not be loaded: run as root, or with CAP_BPF "
-                         "and CAP_PERFMON (prcb doctor tells more)");
     if (code == -ENOMEM || code == -E2BIG)
         return prcb_fail(err, -ENOMEM,
                          "no memory for the areas and buffers: ask for less "
                          "(prcb_sampler_options.memory)");
-    return prcb_fail(err, code == -EINVAL || code == -EACCES ? -EOPNOTSUPP : code,
-                     "the kernel refused the sampling programs (%s); prcb doctor says what it "
-                     "lacks",
-                     strerror(-code));
+    return bpf_explain_load(code, err);
 }
 
 static int configure(struct prcb_sampler *s, struct prcb_error *err)
