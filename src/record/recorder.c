@@ -36,7 +36,7 @@ struct recorder {
     struct world *world;
     struct recorder_progress progress;
     uint64_t start_ns, end_ns; /* of what is recorded */
-    uint64_t last_commit;
+    uint64_t last_times;       /* of the processors, that were written */
     int pass_ms;
     bool started;
 };
@@ -449,6 +449,12 @@ static int look_around(struct recorder *r)
     return result;
 }
 
+static int write_times(struct recorder *r)
+{
+    r->last_times = rings_now();
+    return facts_write_times(r->writer, r->processors, r->last_times);
+}
+
 /* The recording begins here. */
 static int begin(struct recorder *r)
 {
@@ -473,16 +479,15 @@ int recorder_start(struct recorder *r, pid_t child, struct prcb_error *err)
         result = write_facts(r);
     if (!result)
         result = begin(r);
+    if (!result)
+        result = write_times(r);
     /* Seen first, then followed: what happens in between is told twice, which does no harm. */
     if (!child)
         rings_start(r->rings);
     if (!result)
         result = look_around(r);
     if (!result)
-        result = facts_write_times(r->writer, r->processors, rings_now());
-    if (!result)
         result = writer_commit(r->writer);
-    r->last_commit = rings_now();
     r->started = true;
     return result ? explain(r, result, err) : 0;
 }
@@ -518,17 +523,19 @@ int recorder_work(struct recorder *r, int *ret_next_ms, struct prcb_error *err)
     unsigned full = 0;
     int result = drain(r, false, &full);
     uint64_t now = rings_now();
+    /* Of a recording that is killed in its first second, too, something is there. */
+    bool commit = now < r->start_ns + NS_PER_S;
 
     if (full > FULL_HIGH && r->pass_ms > PASS_MIN_MS)
         r->pass_ms /= 2;
     else if (full < FULL_LOW && r->pass_ms < PASS_MAX_MS)
         r->pass_ms *= 2;
-    if (!result && now >= r->last_commit + NS_PER_S) {
-        result = facts_write_times(r->writer, r->processors, now);
-        if (!result)
-            result = writer_commit(r->writer);
-        r->last_commit = now;
+    if (!result && now >= r->last_times + NS_PER_S) {
+        result = write_times(r);
+        commit = true;
     }
+    if (!result && commit)
+        result = writer_commit(r->writer);
     *ret_next_ms = r->pass_ms;
     return result ? explain(r, result, err) : 0;
 }
@@ -539,12 +546,12 @@ int recorder_finish(struct recorder *r, struct prcb_error *err)
     int result;
 
     r->end_ns = rings_now();
+    result = facts_write_times(r->writer, r->processors, r->end_ns);
     rings_stop(r->rings);
-    result = drain(r, true, &full);
+    if (!result)
+        result = drain(r, true, &full);
     if (r->bpf)
         bpf_source_stop(r->bpf);
-    if (!result)
-        result = facts_write_times(r->writer, r->processors, r->end_ns);
     if (!result)
         result = writer_fact(r->writer, "end_ns", "%llu", (unsigned long long)r->end_ns);
     if (!result)

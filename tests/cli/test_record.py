@@ -323,6 +323,31 @@ class Ends(Recording):
         self.assertIn(b"cut off", self.report())
         self.assertEqual(self.query("PRAGMA integrity_check"), [("ok",)])
 
+    def test_killed_in_its_first_second(self):
+        with self.start("-F", "5000", "--", SHARES, "30") as process:
+            self.wait_for_samples(process)
+            process.kill()
+            process.wait()
+            pid, begun = self.query("SELECT pid, start_ns FROM threads WHERE name = 'record_shares'"
+                                    " OR pid = (SELECT max(pid) FROM threads)")[-1]
+            os.kill(pid, signal.SIGKILL)
+        # The first samples are there with the times of the first moment alone, which are
+        # written again a second later: they did not wait for that.
+        self.assertEqual(self.query("SELECT count(DISTINCT time_ns) FROM processor_times"), [(1,)])
+        self.assertGreater(self.json()["samples"], 10)
+
+    def test_times_are_of_the_moment_they_name(self):
+        """What processors did in a recording is not longer than the recording; each has
+        stretches that are not told apart, and reading takes its time."""
+        if not BPF:
+            self.skipTest(BPF_REASON)
+        self.record("--for", "0.2", "--", "sleep", "60")
+        report = self.json()
+        for row in report["processors"]:
+            whole = sum(row[name + "_ns"] for name in
+                        ("user", "kernel", "dpc", "interrupt", "steal", "idle"))
+            self.assertAlmostEqual(whole, report["span_ns"], delta=0.05 * report["span_ns"] + 5e6)
+
     def test_interrupted(self):
         """Ctrl-C reaches the command too; what there is by then is a whole recording."""
         with self.start("-F", "5000", "--", SHARES, "30") as process:
