@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <prcb/prcb.h>
@@ -145,14 +146,54 @@ static int before_exec(pid_t child, void *ctx, struct prcb_error *err)
     return recorder_start(run->recorder, child, err);
 }
 
+/* 0 if the path is a program that may be executed. */
+static int check_program(const char *path)
+{
+    struct stat about;
+
+    if (stat(path, &about))
+        return -errno;
+    return S_ISREG(about.st_mode) && !eaccess(path, X_OK) ? 0 : -EACCES;
+}
+
+/* Where execvp will look. A recording that is there shall not be replaced for a command that
+ * is not. */
+static int check_command(const char *name)
+{
+    const char *folders = getenv("PATH"), *at = folders ? folders : "/bin:/usr/bin";
+    int result = -ENOENT;
+
+    if (strchr(name, '/'))
+        return check_program(name);
+    for (size_t length;; at += length + 1) {
+        char path[4096];
+        int found;
+
+        length = strcspn(at, ":");
+        snprintf(path, sizeof(path), "%.*s%s%s", (int)length, at, length ? "/" : "./", name);
+        found = check_program(path);
+        if (!found)
+            return 0;
+        if (found == -EACCES)
+            result = found;
+        if (!at[length])
+            return result;
+    }
+}
+
 static int start(struct run *run)
 {
     bool named = run->options.all || run->pids.count;
     struct prcb_spawn_hook hook = {before_exec, run};
+    int result = run->argv ? check_command(run->argv[0]) : 0;
     struct prcb_error err = {0};
     pid_t child;
-    int result;
 
+    if (result) {
+        cli_error(run->command, "%s: %s", run->argv[0],
+                  result == -ENOENT ? "command not found" : strerror(-result));
+        return cli_exec_status(result);
+    }
     for (size_t i = 0; i < run->pids.count; i++)
         stat_wait_add_target(&run->wait, run->pids.ids[i]);
     if (named && recorder_start(run->recorder, 0, &err))

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <prcb/prcb.h>
@@ -159,21 +160,32 @@ static int parse_option(struct run *run, int id, const char *value)
     }
 }
 
+static int parse_recording(struct run *run, const char *word)
+{
+    if (run->path)
+        return cli_usage_error(run->command, "'%s': one recording is enough", word);
+    run->path = word;
+    return CLI_OK;
+}
+
 static int parse(struct run *run, int argc, char **argv)
 {
     struct cli_parser parser = {.command = run->command, .argc = argc, .argv = argv};
-    int id, status = CLI_OK;
+    int status = CLI_OK;
 
-    while (status == CLI_OK && (id = cli_next(&parser)) > 0)
-        status = parse_option(run, id, parser.value);
+    /* Options may stand behind the recording, too. */
+    while (status == CLI_OK) {
+        int id = cli_next(&parser);
+
+        if (id < 0)
+            return id;
+        if (!id && parser.index == argc)
+            break;
+        status =
+            id ? parse_option(run, id, parser.value) : parse_recording(run, argv[parser.index++]);
+    }
     if (status != CLI_OK)
         return status;
-    if (id < 0)
-        return id;
-    if (parser.index < argc)
-        run->path = argv[parser.index++];
-    if (parser.index < argc)
-        return cli_usage_error(run->command, "'%s': one recording is enough", argv[parser.index]);
     if (run->format == FORMAT_PPROF && !run->output && isatty(STDOUT_FILENO))
         return cli_usage_error(run->command, "--pprof is not for a terminal: -o FILE");
     status = check_ds(run);
@@ -224,6 +236,15 @@ static int print(const struct run *run, const struct recording *recording, FILE 
     }
 }
 
+/* Whether the report would be written over what it is made of. */
+static bool is_same_file(const char *recording, const char *output)
+{
+    struct stat from, to;
+
+    return output && !stat(recording, &from) && !stat(output, &to) && from.st_dev == to.st_dev &&
+           from.st_ino == to.st_ino;
+}
+
 static int report(const struct run *run)
 {
     struct stat_output output;
@@ -231,6 +252,9 @@ static int report(const struct run *run)
     struct prcb_error err = {0};
     int result, status = CLI_OK;
 
+    if (is_same_file(run->path, run->output))
+        return cli_error(run->command, "%s is the recording itself: choose another file with -o",
+                         run->output);
     if (recording_open(run->path, &recording, &err))
         return cli_error(run->command, "%s", err.text);
     result = stat_output_open(&output, run->output);

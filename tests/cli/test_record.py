@@ -563,6 +563,25 @@ class Arguments(Recording):
         self.record("--", "true")
         self.record("--", "true")  # a recording is replaced
 
+    def test_a_recording_outlives_a_mistyped_command(self):
+        self.record("--", "true")
+        for status, words, command in ((127, "command not found", "./no-such"),
+                                       (127, "command not found", "no-such-command"),
+                                       (126, "Permission denied", self.path)):
+            for named in ([], ["-p", str(os.getpid())]):
+                self.refuse(status, words, "record", *named, "-o", self.path, "--", command)
+            self.assertEqual(self.query("SELECT value FROM facts WHERE name='command'"),
+                             [("true",)])
+
+    def test_a_report_is_not_written_over_its_recording(self):
+        self.record("--", "true")
+        link = os.path.join(self.folder, "link")
+        os.symlink(self.path, link)
+        for output in (self.path, link):
+            self.refuse(1, "the recording itself", "report", self.path, "-o", output)
+            self.refuse(1, "the recording itself", "report", "--trace", self.path, "-o", output)
+        self.assertEqual(self.query("PRAGMA integrity_check"), [("ok",)])
+
     def test_no_name(self):
         self.refuse(1, "no name", "record", "-o", "", "--", "true")
 
