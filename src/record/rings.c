@@ -43,6 +43,7 @@ struct taken {
 
 struct rings {
     struct perf_event_attr attr;
+    const char *event; /* borrowed */
     bool user_only;
     struct ring *rings;
     size_t count;
@@ -118,6 +119,7 @@ int rings_open(const struct rings_options *options, struct rings **ret, struct p
         return prcb_fail(err, -ENOMEM, "out of memory");
     }
     rings->count = (size_t)count;
+    rings->event = options->event;
     for (size_t i = 0; i < rings->count; i++) {
         rings->rings[i].cpu = (uint32_t)i;
         rings->rings[i].fd = -1;
@@ -191,7 +193,8 @@ static int open_error(const struct rings *rings, int error, struct prcb_error *e
     case -EOPNOTSUPP:
     case -ENODEV:
         return prcb_fail(err, -EOPNOTSUPP,
-                         "this event cannot be sampled on this machine; cpu-clock always can");
+                         "%s cannot be sampled on this machine; cpu-clock always can",
+                         rings->event);
     case -EMFILE:
         return prcb_fail(err, error,
                          "too many threads: one descriptor is needed for each thread "
