@@ -143,6 +143,8 @@ class Shares(Recording):
         burn = [line for line in folded if ";main;round_of_all;burn_half" in line]
         self.assertTrue(burn, folded[:5])
         self.assertEqual(sum(int(line.rsplit(" ", 1)[1]) for line in folded), report["weight"])
+        stacks = [line.rsplit(" ", 1)[0] for line in folded]
+        self.assertEqual(len(stacks), len(set(stacks)), "each stack has one line")
 
 
 class File(Recording):
@@ -715,7 +717,8 @@ class Arguments(Recording):
             """)
         db.close()
         folded = self.report("--folded").splitlines()
-        self.assertEqual(len(folded), 500)
+        self.assertEqual(sum(int(line.rsplit(b" ", 1)[1]) for line in folded), 500)
+        self.assertGreater(len(folded), 10)
         self.assertLess(max(line.count(b";") for line in folded), 5000)
 
 
