@@ -74,8 +74,8 @@ static int option_error(struct cli_parser *parser, const char *what, const char 
 }
 
 /* Takes the option's argument: the rest of the word, or the next word. */
-static int take(struct cli_parser *parser, const struct cli_option *option, const char *rest,
-                const char *shown)
+static int take_argument(struct cli_parser *parser, const struct cli_option *option,
+                         const char *rest, const char *shown)
 {
     parser->value = NULL;
     if (option == &help_option) {
@@ -103,7 +103,7 @@ static int next_long(struct cli_parser *parser, const char *word)
         return option_error(parser, "unknown option", word);
     if (equal && !option->arg)
         return option_error(parser, "no argument goes with", word);
-    return take(parser, option, equal ? equal + 1 : NULL, word);
+    return take_argument(parser, option, equal ? equal + 1 : NULL, word);
 }
 
 static int next_short(struct cli_parser *parser, const char *word)
@@ -117,10 +117,19 @@ static int next_short(struct cli_parser *parser, const char *word)
     if (option->arg || !*rest) {
         parser->cluster = 0;
         parser->index++;
-        return take(parser, option, *rest ? rest : NULL, shown);
+        return take_argument(parser, option, *rest ? rest : NULL, shown);
     }
     parser->cluster++;
-    return take(parser, option, NULL, shown);
+    return take_argument(parser, option, NULL, shown);
+}
+
+static int next_word(struct cli_parser *parser, const char *word)
+{
+    if (!parser->words)
+        return 0;
+    parser->index++;
+    parser->value = word;
+    return CLI_WORD;
 }
 
 int cli_next(struct cli_parser *parser)
@@ -134,13 +143,13 @@ int cli_next(struct cli_parser *parser)
     word = parser->argv[parser->index];
     if (parser->cluster)
         return next_short(parser, word);
-    if (word[0] != '-' || !word[1])
-        return 0;
-    if (!strcmp(word, "--")) {
+    if (!parser->dashes && !strcmp(word, "--")) {
         parser->index++;
         parser->dashes = true;
-        return 0;
+        return parser->words ? cli_next(parser) : 0;
     }
+    if (parser->dashes || word[0] != '-' || !word[1])
+        return next_word(parser, word);
     if (word[1] == '-') {
         parser->index++;
         return next_long(parser, word);
@@ -152,6 +161,21 @@ int cli_next(struct cli_parser *parser)
 int cli_parse_result(int id)
 {
     return id == CLI_PARSE_HELP ? CLI_OK : CLI_USAGE;
+}
+
+int cli_take_all(struct cli_parser *parser, int (*take)(void *ctx, int id, const char *value),
+                 void *ctx, int *ret_status)
+{
+    int id;
+
+    *ret_status = CLI_OK;
+    while (*ret_status == CLI_OK && (id = cli_next(parser)) != 0)
+        *ret_status = id > 0 ? take(ctx, id, parser->value) : -1;
+    if (*ret_status == CLI_OK)
+        return CLI_OK;
+    if (*ret_status < 0)
+        *ret_status = cli_parse_result(id);
+    return -1;
 }
 
 /* What came from outside (names, arguments) must not move the cursor or end the line. */

@@ -51,20 +51,28 @@ struct cli_command {
  *     // argv[parser.index] is the first argument that is no option
  *
  * Options end at the first argument that is none, or behind "--" (then
- * parser.dashes is set), so a command line may follow. */
+ * parser.dashes is set), so a command line may follow. With .words, options and
+ * words come in any order: each word is returned as CLI_WORD, and behind "--"
+ * all are words. */
 struct cli_parser {
     const struct cli_command *command;
     int argc;
     char **argv;
     int index;         /* next argument; 0 at the start means 1 */
-    const char *value; /* of the option just returned */
+    bool words;        /* return them too */
+    const char *value; /* of the option just returned, or the word */
     bool dashes;       /* "--" was seen */
     int cluster;       /* position inside "-abc"; private */
 };
 int cli_next(struct cli_parser *parser);
+#define CLI_WORD        (CLI_LONG - 1)
 #define CLI_PARSE_HELP  (-1)
 #define CLI_PARSE_ERROR (-2)
 int cli_parse_result(int id);
+/* Hands on what cli_next returns, until take returns what is not CLI_OK. CLI_OK, or -1 and
+ * *ret_status is the exit code. */
+int cli_take_all(struct cli_parser *parser, int (*take)(void *ctx, int id, const char *value),
+                 void *ctx, int *ret_status);
 
 /* "prcb NAME: text" on standard error; returns CLI_USAGE or CLI_FAILED. */
 int cli_usage_error(const struct cli_command *command, const char *format, ...)

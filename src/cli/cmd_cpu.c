@@ -68,11 +68,27 @@ static int set_format(struct run *run, enum format format, const char *option)
     return CLI_OK;
 }
 
+/* The interval, then the count. */
+static int take_word(struct run *run, const char *word)
+{
+    if (!run->interval_given) {
+        run->interval_given = true;
+        return cpu_interval_parse(run->command, word, &run->interval_ns);
+    }
+    if (run->count)
+        return cli_usage_error(run->command, "'%s': nothing follows the count", word);
+    if (cli_parse_u64(word, 1, UINT64_MAX, &run->count))
+        return cli_usage_error(run->command, "count '%s': must be a number above 0", word);
+    return CLI_OK;
+}
+
 static int take_option(void *ctx, int id, const char *value)
 {
     struct run *run = ctx;
 
     switch (id) {
+    case CLI_WORD:
+        return take_word(run, value);
     case OPTION_NT:
         run->nt = true;
         return CLI_OK;
@@ -89,22 +105,6 @@ static int take_option(void *ctx, int id, const char *value)
     }
 }
 
-/* The interval, then the count. */
-static int take_word(void *ctx, const char *word)
-{
-    struct run *run = ctx;
-
-    if (!run->interval_given) {
-        run->interval_given = true;
-        return cpu_interval_parse(run->command, word, &run->interval_ns);
-    }
-    if (run->count)
-        return cli_usage_error(run->command, "'%s': nothing follows the count", word);
-    if (cli_parse_u64(word, 1, UINT64_MAX, &run->count))
-        return cli_usage_error(run->command, "count '%s': must be a number above 0", word);
-    return CLI_OK;
-}
-
 static int check(struct run *run)
 {
     if (run->format == FORMAT_JSON && run->count > 1)
@@ -118,9 +118,9 @@ static int check(struct run *run)
 /* CLI_OK, or -1 and *ret_status is the exit code. */
 static int parse(struct run *run, int argc, char **argv, int *ret_status)
 {
-    struct cli_parser parser = {.command = run->command, .argc = argc, .argv = argv};
+    struct cli_parser parser = {.command = run->command, .argc = argc, .argv = argv, .words = true};
 
-    if (cpu_parse(&parser, take_option, take_word, run, ret_status))
+    if (cli_take_all(&parser, take_option, run, ret_status))
         return -1;
     *ret_status = check(run);
     return *ret_status == CLI_OK ? CLI_OK : -1;

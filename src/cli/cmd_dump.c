@@ -278,23 +278,25 @@ static int run_with_symbols(const struct cli_command *self, struct arguments *a,
 
 static int run(const struct cli_command *self, int argc, char **argv)
 {
-    struct cli_parser parser = {.command = self, .argc = argc, .argv = argv};
+    struct cli_parser parser = {.command = self, .argc = argc, .argv = argv, .words = true};
     struct arguments a = {
         .request = {.options = {.size = sizeof(a.request.options)}, .unpack_limit = UNPACK_LIMIT},
         .jobs = 1};
     struct dump_files files = {0};
     struct prcb_error err = {0};
-    int id, status = CLI_OK;
+    int id, words = 0, status = CLI_OK;
 
     while ((id = cli_next(&parser)) > 0) {
-        if (take(self, id, parser.value, &a))
+        if (id == CLI_WORD)
+            argv[words++] = (char *)parser.value; /* none comes after the place it was at */
+        else if (take(self, id, parser.value, &a))
             return CLI_USAGE;
     }
     if (id < 0)
         return cli_parse_result(id);
-    if (parser.index >= argc)
+    if (!words)
         return cli_usage_error(self, "which dump? see prcb dump --help");
-    for (int i = parser.index; i < argc; i++) {
+    for (int i = 0; i < words; i++) {
         if (dump_files_add(&files, argv[i], &err))
             status = cli_error(self, "%s", err.text);
     }

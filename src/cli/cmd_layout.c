@@ -380,6 +380,12 @@ static int take_option(struct layout_request *r, struct cli_parser *parser, int 
     struct prcb_error err;
 
     switch (id) {
+    case CLI_WORD:
+        if (r->structure)
+            return cli_usage_error(r->command, "one structure at a time, not also \"%s\"",
+                                   parser->value);
+        r->structure = parser->value;
+        return CLI_OK;
     case OPT_VERSION:
         r->version = parser->value;
         return CLI_OK;
@@ -424,26 +430,14 @@ static int take_option(struct layout_request *r, struct cli_parser *parser, int 
 /* Options and STRUCT in any order. CLI_OK, a status to exit with, or -1 when help was printed. */
 static int parse(struct layout_request *r, int argc, char **argv, form *ret_chosen)
 {
-    struct cli_parser parser = {.command = r->command, .argc = argc, .argv = argv};
+    struct cli_parser parser = {.command = r->command, .argc = argc, .argv = argv, .words = true};
+    int id, status = CLI_OK;
 
-    for (;;) {
-        int id = cli_next(&parser), status;
-
-        if (id < 0)
-            return id == CLI_PARSE_HELP ? -1 : cli_parse_result(id);
-        if (id == 0 && parser.index >= argc)
-            return CLI_OK;
-        if (id == 0 && r->structure)
-            return cli_usage_error(r->command, "one structure at a time, not also \"%s\"",
-                                   argv[parser.index]);
-        if (id == 0) {
-            r->structure = argv[parser.index++];
-            continue;
-        }
+    while (status == CLI_OK && (id = cli_next(&parser)) > 0)
         status = take_option(r, &parser, id, ret_chosen);
-        if (status)
-            return status;
-    }
+    if (status == CLI_OK && id < 0)
+        return id == CLI_PARSE_HELP ? -1 : cli_parse_result(id);
+    return status;
 }
 
 static int run(const struct cli_command *self, int argc, char **argv)

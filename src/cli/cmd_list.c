@@ -194,7 +194,7 @@ static void print_tables(struct listing *listing, bool pfm)
 
 static int run(const struct cli_command *self, int argc, char **argv)
 {
-    struct cli_parser parser = {.command = self, .argc = argc, .argv = argv};
+    struct cli_parser parser = {.command = self, .argc = argc, .argv = argv, .words = true};
     struct listing listing = {0};
     bool json = false, pfm = false;
     int id;
@@ -202,13 +202,13 @@ static int run(const struct cli_command *self, int argc, char **argv)
     while ((id = cli_next(&parser)) > 0) {
         json = json || id == 'j';
         pfm = pfm || id == OPTION_PFM;
+        if (id == CLI_WORD && listing.word)
+            return cli_usage_error(self, "'%s': one word is enough", parser.value);
+        if (id == CLI_WORD)
+            listing.word = parser.value;
     }
     if (id < 0)
         return cli_parse_result(id);
-    if (parser.index < argc)
-        listing.word = argv[parser.index++];
-    if (parser.index < argc)
-        return cli_usage_error(self, "'%s': one word is enough", argv[parser.index]);
     if (json)
         print_json(&listing, pfm);
     else

@@ -60,12 +60,23 @@ struct run {
 
 /* ---- the command line ---------------------------------------------------- */
 
+/* The interval. */
+static int take_word(struct run *run, const char *word)
+{
+    if (run->interval_given)
+        return cli_usage_error(run->command, "'%s': nothing follows the interval", word);
+    run->interval_given = true;
+    return cpu_interval_parse(run->command, word, &run->interval_ns);
+}
+
 static int take_option(void *ctx, int id, const char *value)
 {
     struct run *run = ctx;
     struct prcb_error err;
 
     switch (id) {
+    case CLI_WORD:
+        return take_word(run, value);
     case OPTION_AS:
         run->version = value;
         return CLI_OK;
@@ -85,17 +96,6 @@ static int take_option(void *ctx, int id, const char *value)
     }
 }
 
-/* The interval. */
-static int take_word(void *ctx, const char *word)
-{
-    struct run *run = ctx;
-
-    if (run->interval_given)
-        return cli_usage_error(run->command, "'%s': nothing follows the interval", word);
-    run->interval_given = true;
-    return cpu_interval_parse(run->command, word, &run->interval_ns);
-}
-
 static int check(const struct run *run)
 {
     if (!run->version && (run->raw || run->arch_given))
@@ -113,9 +113,9 @@ static int check(const struct run *run)
 /* CLI_OK, or -1 and *ret_status is the exit code. */
 static int parse(struct run *run, int argc, char **argv, int *ret_status)
 {
-    struct cli_parser parser = {.command = run->command, .argc = argc, .argv = argv};
+    struct cli_parser parser = {.command = run->command, .argc = argc, .argv = argv, .words = true};
 
-    if (cpu_parse(&parser, take_option, take_word, run, ret_status))
+    if (cli_take_all(&parser, take_option, run, ret_status))
         return -1;
     *ret_status = check(run);
     return *ret_status == CLI_OK ? CLI_OK : -1;

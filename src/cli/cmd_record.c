@@ -62,8 +62,9 @@ struct run {
     bool had_child, ended_early, failed, terminal;
 };
 
-static int parse_option(struct run *run, int id, const char *value)
+static int take_option(void *ctx, int id, const char *value)
 {
+    struct run *run = ctx;
     struct recorder_options *options = &run->options;
 
     switch (id) {
@@ -104,17 +105,13 @@ static int parse_option(struct run *run, int id, const char *value)
     }
 }
 
-static int parse(struct run *run, int argc, char **argv)
+/* CLI_OK, or -1 and *ret_status is the exit code. */
+static int parse(struct run *run, int argc, char **argv, int *ret_status)
 {
     struct cli_parser parser = {.command = run->command, .argc = argc, .argv = argv};
-    int id, status = CLI_OK;
 
-    while (status == CLI_OK && (id = cli_next(&parser)) > 0)
-        status = parse_option(run, id, parser.value);
-    if (status != CLI_OK)
-        return status;
-    if (id < 0)
-        return id;
+    if (cli_take_all(&parser, take_option, run, ret_status))
+        return -1;
     if (parser.index < argc)
         run->argv = argv + parser.index;
     if (!run->options.rate) {
@@ -125,10 +122,11 @@ static int parse(struct run *run, int argc, char **argv)
     run->options.pids = run->pids.ids;
     run->options.pid_count = run->pids.count;
     if (run->options.all && run->pids.count)
-        return cli_usage_error(run->command, "-a and -p exclude each other");
-    if (!run->argv && !run->options.all && !run->pids.count)
-        return cli_usage_error(run->command, "nothing to record: name a command, or -p PID, or -a");
-    return CLI_OK;
+        *ret_status = cli_usage_error(run->command, "-a and -p exclude each other");
+    else if (!run->argv && !run->options.all && !run->pids.count)
+        *ret_status =
+            cli_usage_error(run->command, "nothing to record: name a command, or -p PID, or -a");
+    return *ret_status == CLI_OK ? CLI_OK : -1;
 }
 
 /* ---- the course ------------------------------------------------------------ */
@@ -350,11 +348,9 @@ static int run_record(const struct cli_command *self, int argc, char **argv)
         .command = self,
         .options = {.path = DEFAULT_PATH, .event = DEFAULT_EVENT, .switches = true},
     };
-    int status = parse(&run, argc, argv);
+    int status;
 
-    if (status < 0)
-        status = cli_parse_result(status);
-    else if (status == CLI_OK)
+    if (!parse(&run, argc, argv, &status))
         status = record(&run);
     free(run.pids.ids);
     return status;

@@ -129,9 +129,16 @@ static int check_ds(struct run *run)
     return CLI_OK;
 }
 
-static int parse_option(struct run *run, int id, const char *value)
+static int take_option(void *ctx, int id, const char *value)
 {
+    struct run *run = ctx;
+
     switch (id) {
+    case CLI_WORD:
+        if (run->path)
+            return cli_usage_error(run->command, "'%s': one recording is enough", value);
+        run->path = value;
+        return CLI_OK;
     case OPT_TABLE:
         return parse_tables(run, value);
     case OPT_TOP:
@@ -160,38 +167,20 @@ static int parse_option(struct run *run, int id, const char *value)
     }
 }
 
-static int parse_recording(struct run *run, const char *word)
+/* CLI_OK, or -1 and *ret_status is the exit code. */
+static int parse(struct run *run, int argc, char **argv, int *ret_status)
 {
-    if (run->path)
-        return cli_usage_error(run->command, "'%s': one recording is enough", word);
-    run->path = word;
-    return CLI_OK;
-}
+    struct cli_parser parser = {.command = run->command, .argc = argc, .argv = argv, .words = true};
 
-static int parse(struct run *run, int argc, char **argv)
-{
-    struct cli_parser parser = {.command = run->command, .argc = argc, .argv = argv};
-    int status = CLI_OK;
-
-    /* Options may stand behind the recording, too. */
-    while (status == CLI_OK) {
-        int id = cli_next(&parser);
-
-        if (id < 0)
-            return id;
-        if (!id && parser.index == argc)
-            break;
-        status =
-            id ? parse_option(run, id, parser.value) : parse_recording(run, argv[parser.index++]);
-    }
-    if (status != CLI_OK)
-        return status;
+    if (cli_take_all(&parser, take_option, run, ret_status))
+        return -1;
     if (run->format == FORMAT_PPROF && !run->output && isatty(STDOUT_FILENO))
-        return cli_usage_error(run->command, "--pprof is not for a terminal: -o FILE");
-    status = check_ds(run);
+        *ret_status = cli_usage_error(run->command, "--pprof is not for a terminal: -o FILE");
+    else
+        *ret_status = check_ds(run);
     if (!run->path)
         run->path = DEFAULT_PATH;
-    return status;
+    return *ret_status == CLI_OK ? CLI_OK : -1;
 }
 
 #ifdef HAVE_RECORD
@@ -286,11 +275,9 @@ static int report(const struct run *run)
 static int run_report(const struct cli_command *self, int argc, char **argv)
 {
     struct run run = {.command = self};
-    int status = parse(&run, argc, argv);
+    int status;
 
-    if (status < 0)
-        return cli_parse_result(status);
-    if (status != CLI_OK)
+    if (parse(&run, argc, argv, &status))
         return status;
     return run.ds.path ? report_ds(&run.ds) : report(&run);
 }

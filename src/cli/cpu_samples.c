@@ -56,27 +56,6 @@ int cpu_interval_parse(const struct cli_command *command, const char *text, uint
     return CLI_OK;
 }
 
-int cpu_parse(struct cli_parser *parser, int (*take_option)(void *run, int id, const char *value),
-              int (*take_word)(void *run, const char *word), void *run, int *ret_status)
-{
-    *ret_status = CLI_OK;
-    while (*ret_status == CLI_OK) {
-        int id = cli_next(parser);
-
-        if (id < 0) {
-            *ret_status = cli_parse_result(id);
-            return -1;
-        }
-        if (id > 0)
-            *ret_status = take_option(run, id, parser->value);
-        else if (parser->index < parser->argc)
-            *ret_status = take_word(run, parser->argv[parser->index++]);
-        else
-            return CLI_OK;
-    }
-    return -1;
-}
-
 static int bad_number(const struct cli_command *command, const struct cpu_samples *s,
                       const char *word)
 {

@@ -39,11 +39,6 @@ int cpu_choice_check(const struct cli_command *command, const struct cpu_choice 
 /* Seconds between two looks; 1 ms to a day. CLI_OK or CLI_USAGE. */
 int cpu_interval_parse(const struct cli_command *command, const char *text, uint64_t *ret_ns);
 
-/* Options and words in any order, each handed on; what take_option and take_word return that is
- * not CLI_OK ends it. CLI_OK, or -1 and *ret_status is the exit code. */
-int cpu_parse(struct cli_parser *parser, int (*take_option)(void *run, int id, const char *value),
-              int (*take_word)(void *run, const char *word), void *run, int *ret_status);
-
 /* Which of the records a difference is taken to. */
 enum cpu_since { CPU_SINCE_MARK, CPU_SINCE_START };
 

@@ -116,8 +116,9 @@ static int parse_tier(struct state *state, const char *text)
     return CLI_OK;
 }
 
-static int parse_option(struct state *state, int id, const char *value)
+static int take_option(void *ctx, int id, const char *value)
 {
+    struct state *state = ctx;
     struct stat_options *options = state->options;
     uint64_t number = 0;
     int status = CLI_OK;
@@ -221,18 +222,10 @@ int stat_options_parse(const struct cli_command *command, int argc, char **argv,
 {
     struct cli_parser parser = {.command = command, .argc = argc, .argv = argv};
     struct state state = {.command = command, .options = ret};
-    int id;
 
     *ret = (struct stat_options){.follow = PRCB_FOLLOW_ALL, .order = {.key = STAT_BY_RUN}};
-    while ((id = cli_next(&parser)) > 0) {
-        *ret_status = parse_option(&state, id, parser.value);
-        if (*ret_status != CLI_OK)
-            return -1;
-    }
-    if (id < 0) {
-        *ret_status = cli_parse_result(id);
+    if (cli_take_all(&parser, take_option, &state, ret_status))
         return -1;
-    }
     if (parser.index < argc)
         ret->command = argv + parser.index;
     else if (parser.dashes)

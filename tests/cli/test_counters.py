@@ -117,6 +117,8 @@ class List(unittest.TestCase):
         self.assertNotIn("cycles", names)
         self.assertIn("nothing here has 'zzz'", run("list", "zzz").stdout)
         self.assertEqual(run("list", "a", "b").returncode, 2)
+        self.assertEqual(run("list", "FAULT", "-j").stdout, run("list", "-j", "FAULT").stdout)
+        self.assertEqual(run("list", "FAULT", "--bad").returncode, 2)
 
     def test_libpfm4(self):
         names = [row["name"] for row in listing("--libpfm", "page-faults")["libpfm4"]]

@@ -543,10 +543,27 @@ class Arguments(Recording):
         self.refuse(127, "command not found", "record", "--", "./no-such-command")
         self.refuse(126, "Permission denied", "record", "--", "/")
         self.refuse(1, "o/such/folder", "record", "-o", "no/such/folder", "--", "true")
-        self.refuse(2, "one recording", "report", "a", "b")
+        self.refuse(2, "one recording", "report", "a", "-j", "b")
+        self.refuse(2, "missing behind '-o'", "report", "a", "-o")
         self.refuse(2, "--table", "report", "--table", "x")
         self.refuse(2, "exclude", "report", "-j", "--trace")
         self.refuse(1, "No such file", "report", "none")
+
+    def test_any_order(self):
+        """Options may follow the file; behind -- all are files."""
+        self.record("--", "true")
+        os.link(self.path, os.path.join(self.folder, "-j"))
+        expected = prcb("report", "-j", self.path).stdout
+        self.assertGreater(len(expected), 2)
+        out = os.path.join(self.folder, "out")
+        for args in ((self.path, "-j", "-o", out), ("-j", self.path, "-o", out),
+                     (self.path, "-jo", out, "--"), ("-o", out, "-j", "--", "-j")):
+            result = prcb("report", *args, cwd=self.folder)
+            self.assertEqual((result.returncode, result.stdout), (0, b""), result.stderr)
+            with open(out, "rb") as file:
+                self.assertEqual(file.read(), expected, args)
+            os.unlink(out)
+        self.refuse(2, "one recording", "report", self.path, "--", "-j")
 
     def test_exit_status(self):
         for command, status in ((["false"], 1), (["sh", "-c", "exit 7"], 7),

@@ -90,6 +90,7 @@ class Several(DumpTest):
         done = run("-j", self.path("fleet"))
         data = json.loads(done.stdout)
         self.assertEqual([x and x["bugcheck"]["code"] for x in data], [0x50, 0x51, None, 0x52])
+        self.assertEqual(run(self.path("fleet"), "-j").stdout, done.stdout)
 
     def test_file_names_that_are_not_utf8(self):
         name = os.fsencode(self.path("fleet/b")) + b"/\xff\xc3\xa9\"\n.dmp"
@@ -117,7 +118,7 @@ class Several(DumpTest):
 
 class Options(DumpTest):
     def test_usage(self):
-        for args in ((), ("--cpu", "x", "f"), ("-J", "0", "f"), ("--nope",)):
+        for args in ((), ("--cpu", "x", "f"), ("-J", "0", "f"), ("--nope",), ("f", "--nope")):
             done = run(*args)
             self.assertEqual((done.returncode, done.stdout), (2, b""), args)
         done = run("--help")
