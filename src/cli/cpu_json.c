@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "cpu_json.h"
 
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "cpu_report.h"
 
 json_object *cpu_json_states(struct cli_json *b, const struct prcb_processor *p)
@@ -56,6 +60,111 @@ static json_object *make_processor(struct cli_json *b, const struct cpu_report *
     return object;
 }
 
+/* The report's members, by number; NULL past the last. */
+static const char *member_name(const struct cpu_report *report, size_t index)
+{
+    const struct prcb_nt_member *member;
+
+    if (!report->nt)
+        return cpu_columns[index].name;
+    member = cpu_nt_member(index);
+    return member ? member->name : NULL;
+}
+
+/* NULL: the processor has it. */
+static const char *why_absent(const struct cpu_report *report, size_t index, uint32_t number)
+{
+    const struct cpu_column *column = &cpu_columns[index];
+    struct prcb_processor p;
+    const char *why;
+
+    cpu_samples_delta(report->samples, report->since, number, &p);
+    if (cpu_was_offline(&p))
+        return "the processor was offline";
+    if (report->nt)
+        return cpu_nt_absent(cpu_nt_member(index));
+    if (cpu_column_present(column, &p))
+        return NULL;
+    why = prcb_processor_absent_reason(report->samples->view, column->members);
+    return why ? why : "this processor does not tell it";
+}
+
+/* Consecutive numbers as -C takes them. */
+static void write_range(FILE *out, uint32_t first, uint32_t last)
+{
+    fprintf(out, "%s%" PRIu32, ftell(out) ? "," : "", first);
+    if (last > first)
+        fprintf(out, "-%" PRIu32, last);
+}
+
+/* The processors that lack a member for one reason: "0-2,5". NULL: out of memory. */
+static json_object *list_lacking(const struct cpu_report *report, size_t index, const char *reason)
+{
+    const struct cpu_samples *samples = report->samples;
+    uint32_t first = 0, next = 0; /* the range so far; next 0: none */
+    json_object *list = NULL;
+    char *text = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&text, &bytes);
+
+    if (!out)
+        return NULL;
+    for (uint32_t i = cpu_samples_next(samples, 0); i < samples->count;
+         i = cpu_samples_next(samples, i + 1)) {
+        const char *why = why_absent(report, index, i);
+
+        if (!why || strcmp(why, reason))
+            continue;
+        if (next && i != next)
+            write_range(out, first, next - 1);
+        first = next && i == next ? first : i;
+        next = i + 1;
+    }
+    write_range(out, first, next - 1);
+    if (!fclose(out))
+        list = json_object_new_string(text);
+    free(text);
+    return list;
+}
+
+#define REASONS 4 /* of one member, at most */
+
+/* A member's entries, one for each reason. */
+static void put_lacking(struct cli_json *b, json_object *array, const struct cpu_report *report,
+                        size_t index)
+{
+    const struct cpu_samples *samples = report->samples;
+    const char *reasons[REASONS + 1] = {0};
+
+    for (uint32_t i = cpu_samples_next(samples, 0); i < samples->count;
+         i = cpu_samples_next(samples, i + 1)) {
+        const char *why = why_absent(report, index, i);
+        size_t k = 0;
+
+        while (why && reasons[k] && strcmp(reasons[k], why))
+            k++;
+        if (why && k < REASONS)
+            reasons[k] = why;
+    }
+    for (size_t k = 0; reasons[k]; k++) {
+        json_object *object = json_object_new_object();
+
+        cli_json_put_text(b, object, "name", member_name(report, index));
+        cli_json_put(b, object, "processors", list_lacking(report, index, reasons[k]));
+        cli_json_put_text(b, object, "reason", reasons[k]);
+        cli_json_append(b, array, object);
+    }
+}
+
+static json_object *make_absent(struct cli_json *b, const struct cpu_report *report)
+{
+    json_object *array = json_object_new_array();
+
+    for (size_t i = 0; member_name(report, i); i++)
+        put_lacking(b, array, report, i);
+    return array;
+}
+
 int cpu_json_write(FILE *out, const struct cpu_report *report)
 {
     const struct cpu_samples *samples = report->samples;
@@ -68,5 +177,8 @@ int cpu_json_write(FILE *out, const struct cpu_report *report)
          i = cpu_samples_next(samples, i + 1))
         cli_json_append(&b, processors, make_processor(&b, report, i));
     cli_json_put(&b, top, "processors", processors);
+    if (!report->nt)
+        cli_json_put_text(&b, top, "tier_reason", prcb_processors_tier_reason(samples->view));
+    cli_json_put(&b, top, "absent", make_absent(&b, report));
     return cli_json_write(&b, top, out);
 }

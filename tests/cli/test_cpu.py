@@ -20,7 +20,7 @@ from cpu_cases import (BPF_REASON, PRCB, SECOND, TIMEOUT, Case, needs_bpf, needs
                        wait_until_asleep)
 from machine import TICK_NS, Machine
 
-TOP_KEYS = ["tier", "wall_ns", "processors"]
+TOP_KEYS = ["tier", "wall_ns", "processors", "tier_reason", "absent"]
 KEYS = ["number", "online", "user_ns", "kernel_ns", "dpc_ns", "interrupt_ns", "steal_ns",
         "idle_ns", "interrupts", "switches", "missed_switches", "idle_states", "mhz", "max_mhz"]
 TIMES = ["user_ns", "kernel_ns", "dpc_ns", "interrupt_ns", "steal_ns", "idle_ns"]
@@ -108,6 +108,22 @@ class Recorded(Case):
         row = out["processors"][0]
         for key in ("switches", "missed_switches", "mhz", "max_mhz"):
             self.assertIsNone(row[key], key)
+        self.check_reasons(out)
+        reasons = {entry["name"]: entry["reason"] for entry in out["absent"]}
+        self.assertIn("cpufreq", reasons["max_mhz"])
+        self.assertIn("machine as a whole", reasons["switches"])
+
+    def check_reasons(self, out):
+        """Each null has its reason, and nothing else has one."""
+        nulls = {(key, row["number"]) for row in out["processors"] for key in row
+                 if row[key] is None}
+        told = []
+        for entry in out["absent"]:
+            self.assertTrue(entry["reason"])
+            for part in entry["processors"].split(","):
+                first, _, last = part.partition("-")
+                told += [(entry["name"], n) for n in range(int(first), int(last or first) + 1)]
+        self.assertEqual(sorted(told), sorted(nulls))
 
     def test_table(self):
         machine = self.machine(processors=3, possible=8)
@@ -196,6 +212,13 @@ class Recorded(Case):
         row = out["processors"][3]
         self.assertEqual(row["online"], False)
         self.assertEqual({key for key in KEYS[2:] if row[key] is not None}, set())
+        self.check_reasons(out)
+        self.assertIn({"name": "user_ns", "processors": "2-3",
+                       "reason": "the processor was offline"}, out["absent"])
+        out = self.look_json(machine, lambda: None, "cpu", "-C", "0,3")
+        self.assertIn({"name": "user_ns", "processors": "3",
+                       "reason": "the processor was offline"}, out["absent"])
+        self.check_reasons(self.look_json(machine, lambda: None, "cpu", "--nt"))
 
     def test_taken_offline_meanwhile(self):
         """Nothing is lost, nothing goes backwards, and it is shown."""
