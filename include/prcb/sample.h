@@ -55,7 +55,8 @@ PRCB_API int prcb_sampler_check(struct prcb_sampler *s, int cpu, struct prcb_err
 /* ---- control areas ------------------------------------------------------ */
 
 /* Intel's 64-bit DS save area as processors of PEBS format 4 have it, which is also NT's
- * PROCESSOR_PROFILE_CONTROL_AREA from Windows 10 1903 on. Addresses are of this process. */
+ * PROCESSOR_PROFILE_CONTROL_AREA from Windows 10 1903 on; those of formats 5 and 6 have more reset
+ * values. Whatever the records' format, the area is this one. Addresses are of this process. */
 struct prcb_ds_area {
     uint64_t bts_base, bts_index, bts_maximum, bts_threshold;
     uint64_t pebs_base;      /* first byte of the buffer, a multiple of 8 */
@@ -85,7 +86,7 @@ PRCB_API int prcb_sample_buffer_free(struct prcb_sampler *s, void *buffer, struc
 
 /* ---- samples ------------------------------------------------------------ */
 
-/* Groups of adaptive records (format 4): the bits of PEBS_DATA_CFG. */
+/* Groups of adaptive records (formats 4 to 6): the bits of PEBS_DATA_CFG. */
 enum prcb_sample_group {
     PRCB_SAMPLE_MEMORY = 1 << 0,
     PRCB_SAMPLE_GPR = 1 << 1,
@@ -108,8 +109,8 @@ struct prcb_sample_options {
     uint64_t rate;     /* samples a second, or events between two samples: PRCB_SAMPLE_FREQUENCY.
                           0: the period that gp_reset[0] of the area says */
     uint32_t flags;    /* enum prcb_sample_flag */
-    uint32_t format;   /* PEBS format of the records: 0 to 4 */
-    uint32_t groups;   /* format 4: enum prcb_sample_group */
+    uint32_t format;   /* PEBS format of the records: 0 to 6 */
+    uint32_t groups;   /* formats 4 to 6: enum prcb_sample_group */
     uint32_t depth;    /* PRCB_SAMPLE_STACK: most frames of a stack, 1 to 127; 0: 64 */
     pid_t tid;         /* sample this thread only, while it runs on the processor; 0: all that runs
                           there. prcb_sample_add adds more */

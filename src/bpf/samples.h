@@ -13,7 +13,7 @@
 #define PRCB_CHUNK_SHIFT 20
 #define PRCB_CHUNK_BYTES (1u << PRCB_CHUNK_SHIFT)
 
-#define PRCB_RECORD_MAX 208 /* format 4: basic, memory and general registers */
+#define PRCB_RECORD_MAX 208 /* formats 4 to 6: basic, memory and general registers */
 #define PRCB_FRAMES_MAX 127
 #define PRCB_TAIL_BYTES 24 /* struct prcb_sample_tail */
 #define PRCB_STRIDE_MAX (PRCB_RECORD_MAX + PRCB_TAIL_BYTES + PRCB_FRAMES_MAX * 8)
@@ -21,8 +21,8 @@
 /* slot.flags */
 #define PRCB_SLOT_TAIL   1u
 #define PRCB_SLOT_STACK  2u
-#define PRCB_SLOT_MEMORY 4u /* format 4: the memory group */
-#define PRCB_SLOT_GPR    8u /* format 4: general registers */
+#define PRCB_SLOT_MEMORY 4u /* formats 4 to 6: the memory group */
+#define PRCB_SLOT_GPR    8u /* and general registers */
 
 /* A processor's part. The first members are the library's and constant while the slot is
  * active; the counts are the program's, which runs on this processor alone. */

@@ -17,7 +17,7 @@ static inline size_t sample_record_size(uint32_t format, uint32_t groups)
 
     if (format < 4)
         return sizes[format];
-    if (format > 4)
+    if (format > 6)
         return 0;
     return 0x20 + (groups & PRCB_SAMPLE_MEMORY ? 0x20u : 0) +
            (groups & PRCB_SAMPLE_GPR ? 0x90u : 0);

@@ -32,11 +32,10 @@ static int check_options(const struct prcb_sample_options *opts, struct prcb_err
 
     if (opts->flags & ~known)
         return prcb_fail(err, -EINVAL, "flags 0x%x: there are no such flags", opts->flags & ~known);
-    if (opts->format > 4)
-        return prcb_fail(err, -EINVAL, "PEBS format %u cannot be written here: 0 to 4 can",
-                         opts->format);
+    if (opts->format > 6)
+        return prcb_fail(err, -EINVAL, "there is no PEBS format %u: 0 to 6", opts->format);
     if (opts->format < 4 && opts->groups)
-        return prcb_fail(err, -EINVAL, "groups are for format 4, not for %u", opts->format);
+        return prcb_fail(err, -EINVAL, "groups are for formats 4 to 6, not for %u", opts->format);
     if (opts->groups & ~(uint32_t)(PRCB_SAMPLE_MEMORY | PRCB_SAMPLE_GPR))
         return prcb_fail(err, -EOPNOTSUPP,
                          "groups 0x%x: only the memory and the register group have a source here",

@@ -24,6 +24,7 @@
 #include <bpf/bpf.h>
 
 #include <prcb/nt.h>
+#include <prcb/pebs.h>
 #include <prcb/sample.h>
 
 #define MS 1000000ull
@@ -398,7 +399,7 @@ static void options_refused(void **state)
     } while (0)
     BAD(-EINVAL, bad.size = 4);
     BAD(-EINVAL, bad.flags = 1u << 31);
-    BAD(-EINVAL, bad.format = 5);
+    BAD(-EINVAL, bad.format = 7);
     BAD(-EINVAL, bad.groups = PRCB_SAMPLE_GPR);
     BAD(-EOPNOTSUPP, bad.format = 4; bad.groups = 4); /* XMM */
     BAD(-EINVAL, bad.flags = PRCB_SAMPLE_STACK);
@@ -775,6 +776,7 @@ static int look_at(const void *records, size_t bytes, void *ctx)
     size_t stride = prcb_sample_stride(sample);
 
     for (size_t at = 0; at < bytes; at += stride) {
+        struct prcb_pebs_record decoded = {.size = sizeof(decoded)};
         uint64_t words[32];
         struct prcb_sample_tail tail;
 
@@ -784,6 +786,8 @@ static int look_at(const void *records, size_t bytes, void *ctx)
             continue;
         looking.own++;
         looking.wrong += tail.pid != (uint32_t)getpid();
+        looking.wrong += prcb_pebs_decode(p->format, words, p->size, &decoded, NULL) != 0 ||
+                         decoded.length != p->size || decoded.groups != p->groups;
         looking.wrong += words[p->ip] >> 47 != 0 || words[p->ip] < 4096;
         if (p->sp != 99)
             looking.wrong += words[p->sp] < looking.stack_low || words[p->sp] > looking.stack_high;
@@ -798,7 +802,7 @@ static int look_at(const void *records, size_t bytes, void *ctx)
         if (p->format == 3)
             looking.wrong += words[18] != 1 || words[19] || words[20] || words[21] ||
                              words[22] != words[1] || words[23];
-        if (p->format == 4)
+        if (p->format >= 4)
             looking.wrong += words[0] != ((uint64_t)p->size << 48 | p->groups) || words[2] != 1;
     }
     return 0;
@@ -809,7 +813,8 @@ static void formats(void **state)
     static const struct places rows[] = {
         {0, 0, 1, 9, 0, 99, 0x90}, {1, 0, 1, 9, 0, 99, 0xb0},  {2, 0, 1, 9, 0, 99, 0xc0},
         {3, 0, 1, 9, 0, 24, 0xc8}, {4, 0, 1, 99, 99, 3, 0x20}, {4, 1, 1, 99, 99, 3, 0x40},
-        {4, 2, 1, 10, 4, 3, 0xb0}, {4, 3, 1, 14, 8, 3, 0xd0},
+        {4, 2, 1, 10, 4, 3, 0xb0}, {4, 3, 1, 14, 8, 3, 0xd0},  {5, 0, 1, 99, 99, 3, 0x20},
+        {5, 3, 1, 14, 8, 3, 0xd0}, {6, 2, 1, 10, 4, 3, 0xb0},  {6, 3, 1, 14, 8, 3, 0xd0},
     };
 
     prepare(1u << 20);
