@@ -7,6 +7,7 @@
 
 #include <sqlite3.h>
 
+#include "demangle.h"
 #include "error.h"
 #include "first_line.h"
 #include "schema.h"
@@ -140,6 +141,7 @@ static int64_t function_of_row(struct resolver *r)
     struct source *source = &r->source;
     uint64_t place = (uint64_t)sqlite3_column_int64(r->stacks, 2);
     struct symbol *symbol = NULL;
+    char name[DEMANGLED_MAX];
 
     if (!source->by_address)
         place += (uint64_t)sqlite3_column_int64(r->stacks, 7) -
@@ -148,7 +150,7 @@ static int64_t function_of_row(struct resolver *r)
         symbol = symbols_find(source->symbols, place);
     if (symbol) {
         if (!symbol->tag)
-            symbol->tag = add_function(r, symbol->name);
+            symbol->tag = add_function(r, demangle(symbol->name, name));
         return symbol->tag;
     }
     if (!source->unknown)

@@ -26,6 +26,7 @@ SOURCE = os.path.dirname(os.path.dirname(HERE))
 PRCB = os.path.abspath(os.environ.get("PRCB") or os.path.join(SOURCE, "build/src/cli/prcb"))
 SHARES = os.environ.get("RECORD_SHARES") or os.path.join(SOURCE, "build/tests/cli/record_shares")
 PYTHON = os.path.realpath(sys.executable)
+MANGLED = os.environ.get("RECORD_MANGLED") or os.path.join(SOURCE, "build/tests/cli/record_mangled")
 ROOT = os.geteuid() == 0
 
 
@@ -272,6 +273,13 @@ class File(Recording):
         report = self.json()
         self.assertEqual(report["unit"], "events")
         self.assertGreater(report["weight"], 1000)
+
+    @unittest.skipIf(os.environ.get("DEMANGLES") == "0", "built without libiberty")
+    def test_names_of_the_source(self):
+        self.record("-F", "2000", "--", MANGLED, "0.2")
+        shares = {row["function"]: row["self"] for row in self.json()["functions"]}
+        self.assertEqual(max(shares, key=shares.get), "demo::spin(int)")
+        self.assertIn(";demo::spin(int) ", self.report("--folded").decode())
 
     def test_just_in_time_code(self):
         """Code in anonymous memory, named by the file that its compiler writes."""
