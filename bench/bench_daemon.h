@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -51,7 +52,7 @@ static inline bool bench_daemon_begin(void)
     struct prcb *p;
 
     memcpy(bench_folder, "/tmp/prcbd-bench-XXXXXX", sizeof("/tmp/prcbd-bench-XXXXXX"));
-    if (!mkdtemp(bench_folder))
+    if (!mkdtemp(bench_folder) || chmod(bench_folder, 0755)) /* for other users as well */
         return false;
     snprintf(bench_socket, sizeof(bench_socket), "%s/socket", bench_folder);
     snprintf(bench_pins, sizeof(bench_pins), "/sys/fs/bpf/%s", bench_folder + 5);

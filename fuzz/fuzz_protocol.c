@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -54,20 +55,27 @@ int kernel_clients_change(struct kernel *k, const uint32_t *numbers, const int *
     for (uint32_t i = 0; i < count; i++) {
         assert(numbers[i] && numbers[i] < PRCB_CLIENT_COUNT);
         records[numbers[i]].used = maps[i] >= 0;
-        for (int j = 0; maps[i] < 0 && j < PRCB_CLIENT_SCOPES; j++) {
-            if (scopes[j].client == numbers[i])
-                scopes[j].client = 0;
-        }
     }
     return 0;
 }
 
-int kernel_register(struct kernel *k, struct prcb_bpf_request *request, bool same_pid_ns)
+void kernel_tell_client(struct kernel *k, uint32_t number)
+{
+    for (int i = 0; i < PRCB_CLIENT_SCOPES; i++) {
+        if (scopes[i].client == number)
+            scopes[i].client = 0;
+    }
+}
+
+int kernel_register(struct kernel *k, struct prcb_bpf_request *request, bool same_pid_ns,
+                    struct kernel_undone *ret)
 {
     assert(records[request->client].used);
     assert(request->what >= PRCB_REGISTER_THREAD && request->what <= PRCB_REGISTER_ALL);
     assert(!(request->pass & ~(__u32)(PRCB_PASS_THREADS | PRCB_PASS_CHILDREN)));
     request->seen = 1;
+    ret->count = request->number % 2;
+    ret->keys[0] = request->number;
     return 0;
 }
 
@@ -119,6 +127,12 @@ void kernel_count_scopes(struct kernel *k)
 {
 }
 
+int kernel_load_processors(struct kernel *k, struct prcb_error *err)
+{
+    k->processors = 2;
+    return 0;
+}
+
 int kernel_processors(struct kernel *k, struct prcb_error *err)
 {
     return open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -128,6 +142,37 @@ uint32_t kernel_scopes_used(const struct kernel *k, uint32_t client, uint32_t ui
 {
     *ret = 0;
     return 0;
+}
+
+/* The second thread: what it is given is done at once, and its end told in the next round. */
+int worker_start(struct worker *w, struct prcb_error *err)
+{
+    w->done = eventfd(0, EFD_CLOEXEC);
+    assert(w->done >= 0);
+    return 0;
+}
+
+void worker_give(struct worker *w, void (*job)(void *arg), void *arg)
+{
+    assert(!w->busy);
+    job(arg);
+    w->busy = true;
+    assert(!eventfd_write(w->done, 1));
+}
+
+void worker_take(struct worker *w)
+{
+    eventfd_t count;
+
+    if (w->busy)
+        assert(!eventfd_read(w->done, &count));
+    w->busy = false;
+}
+
+void worker_stop(struct worker *w)
+{
+    worker_take(w);
+    close(w->done);
 }
 
 /* It is not for the fuzzer to read. */
@@ -242,7 +287,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct prcbd_config config;
     static struct sessions sessions;
-    struct kernel kernel = {.records = records, .live = -1, .empty = -1};
+    struct kernel kernel = {.records = records, .live = -1, .empty = -1, .processors = -1};
     struct server s = {.kernel = &kernel, .sessions = &sessions, .config = &config};
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     socklen_t length = sizeof(sa_family_t); /* the kernel chooses an abstract name */
@@ -262,8 +307,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     assert(!server_start(&s, &err));
     play(&s, &address, length, data, size);
     assert(!s.conns && !s.conn_count);
-    while (sessions_unsettled(&sessions))
-        sessions_settle(&sessions);
+    server_settle(&s);
+    while (sessions_unsettled(&sessions)) {
+        sessions_free_some(&sessions);
+        if (sessions_gather(&sessions))
+            sessions_do_batch(&sessions.batch);
+        sessions_batch_done(&sessions);
+    }
     assert(!sessions.opening && !sessions.used && !sessions.waiting && !sessions.ending);
     for (int i = 0; i < PRCB_CLIENT_COUNT; i++)
         assert(!records[i].used);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What each request does: a table by type. Nothing here waits but for the kernel.
+ * What each request does: a table by type. Nothing here waits: what the kernel takes long for is
+ * asked of the second thread, and the request is answered in a later turn.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -9,11 +10,15 @@
 #include <unistd.h>
 
 #include "block_abi.h"
+#include "clock.h"
 #include "error.h"
 #include "log.h"
 #include "server.h"
 
 #define SCOPES_PER_USER 2
+#define LATER           1 /* there is no answer yet: the request is to be looked at again */
+#define LOOK_AGAIN_MS   10
+#define LOAD_AGAIN_MS   10000 /* programs that the kernel refused are not tried sooner */
 
 struct request {
     struct server *server;
@@ -43,6 +48,13 @@ static int take(const struct request *r, size_t least, void *ret, size_t size,
     return result ? prcb_fail(err, result, "%s: the request is too short",
                               wire_type_name(r->message->header.type))
                   : 0;
+}
+
+/* By time: what ends it tells nobody. */
+static int later(const struct request *r)
+{
+    r->conn->not_before = clock_mono() / 1000000 + LOOK_AGAIN_MS;
+    return LATER;
 }
 
 static int do_hello(const struct request *r, struct prcb_error *err)
@@ -103,14 +115,17 @@ static int do_open(const struct request *r, struct prcb_error *err)
         answer(r, &reply, sizeof(reply));
         return 0;
     }
+    if (!conn->asked_at)
+        conn->asked_at = clock_mono() / 1000000;
     fds[1] = fcntl(r->server->kernel->maps[MAP_HEAD], F_DUPFD_CLOEXEC, 0);
     if (fds[1] < 0)
         return prcb_fail(err, -errno, "prcbd has no free descriptor; try again later");
-    result = sessions_open(r->server->sessions, &conn->peer, open.accounts, &conn->session, &fds[0],
+    result = sessions_open(r->server->sessions, &conn->peer, open.accounts,
+                           clock_mono() / 1000000 - conn->asked_at, &conn->session, &fds[0],
                            reply.token, err);
     if (result) {
         close(fds[1]);
-        return result;
+        return result == -EAGAIN ? later(r) : result;
     }
     reply.accounts = conn->session->accounts;
     conn_answer(conn, r->message, &reply, sizeof(reply), fds, 2);
@@ -135,6 +150,7 @@ static int do_profile(const struct request *r, struct prcb_error *err)
                                  [WIRE_ALL] = PRCB_REGISTER_ALL};
     struct prcb_bpf_request ask = {0};
     struct wire_profile_answer reply = {0};
+    struct kernel_undone undone;
     struct wire_profile profile;
     int result = take(r, sizeof(profile), &profile, sizeof(profile), err);
 
@@ -154,7 +170,9 @@ static int do_profile(const struct request *r, struct prcb_error *err)
     ask.number = profile.number;
     ask.pass = pass_bits(profile.follow);
     ask.client = r->conn->session->number;
-    result = kernel_register(r->server->kernel, &ask, r->conn->session->same_pid_ns);
+    result = kernel_register(r->server->kernel, &ask, r->conn->session->same_pid_ns, &undone);
+    for (unsigned i = 0; i < undone.count; i++)
+        sessions_release(r->server->sessions, r->conn->session, undone.keys[i]);
     if (result)
         return prcb_fail(err, result, "the task iterator failed: %s", strerror(-result));
     reply.seen = ask.seen;
@@ -269,14 +287,25 @@ static int do_release_exited(const struct request *r, struct prcb_error *err)
     return 0;
 }
 
+/* The first who asks has the programs loaded. */
 static int do_processors(const struct request *r, struct prcb_error *err)
 {
+    struct server *s = r->server;
+    uint64_t now = clock_mono() / 1000000;
     int fd;
 
     if (!r->conn->peer.processors)
         return prcb_fail(err, -EPERM,
                          "you may not read the processors' figures (processors in prcbd.conf)");
-    fd = kernel_processors(r->server->kernel, err);
+    if (s->load == LOAD_FAILED && now - s->load_failed_at < LOAD_AGAIN_MS) {
+        *err = s->load_error;
+        return err->code;
+    }
+    if (s->load != LOAD_DONE) {
+        s->load = s->load == LOAD_RUNS ? LOAD_RUNS : LOAD_ASKED;
+        return later(r);
+    }
+    fd = kernel_processors(s->kernel, err);
     if (fd < 0)
         return fd;
     conn_answer(r->conn, r->message, NULL, 0, &fd, 1);
@@ -291,11 +320,12 @@ static int (*const calls[])(const struct request *, struct prcb_error *) = {
 };
 #define CALLS (sizeof(calls) / sizeof(calls[0]))
 
-void answer_request(struct server *s, struct conn *conn, const struct wire_message *message)
+bool answer_request(struct server *s, struct conn *conn, const struct wire_message *message)
 {
     const struct request r = {s, conn, message};
     struct prcb_error err = {0};
     uint16_t type = message->header.type;
+    int result = -EOPNOTSUPP;
 
     if (!conn->greeted && type != WIRE_HELLO) {
         conn->closing = true;
@@ -303,8 +333,13 @@ void answer_request(struct server *s, struct conn *conn, const struct wire_messa
     } else if (type >= CALLS || !calls[type]) {
         prcb_fail(&err, -EOPNOTSUPP, "this prcbd (%s) knows no request of type %u", PRCB_VERSION,
                   type);
-    } else if (!calls[type](&r, &err)) {
-        return;
+    } else {
+        result = calls[type](&r, &err);
     }
-    refuse(&r, &err);
+    if (result == LATER)
+        return false;
+    conn->asked_at = conn->not_before = 0;
+    if (result)
+        refuse(&r, &err);
+    return true;
 }

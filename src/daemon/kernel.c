@@ -588,7 +588,7 @@ static int put_maps(struct kernel *k, const uint32_t *numbers, const int *fds, u
     return 0;
 }
 
-static void tell_client(struct kernel *k, uint32_t number)
+void kernel_tell_client(struct kernel *k, uint32_t number)
 {
     struct prcb_bpf_give_back asked = {.client = number};
     int ignored;
@@ -603,22 +603,18 @@ static void tell_client(struct kernel *k, uint32_t number)
 int kernel_clients_change(struct kernel *k, const uint32_t *numbers, const int *maps,
                           uint32_t count)
 {
-    int fds[PRCB_CLIENT_COUNT], result;
-    bool ended = false;
+    int fds[PRCB_CLIENT_COUNT] = {0}, result;
+    bool ended = false, wide = false;
 
     for (uint32_t i = 0; i < count; i++) {
         fds[i] = maps[i] < 0 ? k->empty : maps[i];
-        if (maps[i] >= 0)
-            continue;
-        tell_client(k, numbers[i]);
-        ended = true;
+        ended |= maps[i] < 0;
     }
-    kernel_count_scopes(k);
     result = put_maps(k, numbers, fds, count);
     if (result)
         return result;
     if (ended)
-        bpf_run_iterator(&k->narrow, k->programs[RUN_SWEEP], 0, 0);
+        bpf_run_iterator(&wide, k->programs[RUN_SWEEP], 0, 0);
     /* Release: a daemon that finds a record in use finds the rest of it, and the map. */
     for (uint32_t i = 0; i < count; i++)
         __atomic_store_n(&k->records[numbers[i]].used, maps[i] >= 0, __ATOMIC_RELEASE);
@@ -626,13 +622,15 @@ int kernel_clients_change(struct kernel *k, const uint32_t *numbers, const int *
 }
 
 /* Tasks that were just being created are looked at again, a bounded number of times. */
-int kernel_register(struct kernel *k, struct prcb_bpf_request *request, bool same_pid_ns)
+int kernel_register(struct kernel *k, struct prcb_bpf_request *request, bool same_pid_ns,
+                    struct kernel_undone *ret)
 {
     struct prcb_bpf_request *shared = &k->bss->request;
     pid_t number = same_pid_ns ? (pid_t)request->number : 0;
     int result = 0;
 
-    for (int pass = 0; pass < 10; pass++) {
+    ret->count = 0;
+    for (int pass = 0; pass < KERNEL_PASSES; pass++) {
         uint32_t added = request->added;
 
         *shared = *request;
@@ -643,13 +641,8 @@ int kernel_register(struct kernel *k, struct prcb_bpf_request *request, bool sam
                                   request->what == PRCB_REGISTER_PROCESS ? number : 0);
         if (result == -ESRCH)
             result = 0; /* nothing was seen */
-        if (shared->undo) {
-            bool live;
-
-            if (!kernel_give_up(k, request->client, shared->undo_key, &live) && live)
-                kernel_wait();
-            kernel_free(k, request->client, (uint32_t)shared->undo_key);
-        }
+        if (shared->undo)
+            ret->keys[ret->count++] = shared->undo_key;
         *request = *shared;
         request->added += added;
         if (result || !request->again)
@@ -778,7 +771,7 @@ static int pin_processors(struct kernel *k, const struct processor_programs *pro
     return k->processors < 0 ? -errno : 0;
 }
 
-static int load_processors(struct kernel *k, struct prcb_error *err)
+int kernel_load_processors(struct kernel *k, struct prcb_error *err)
 {
     struct processor_programs *programs = NULL;
     struct processor_map map = {0};
@@ -798,11 +791,8 @@ static int load_processors(struct kernel *k, struct prcb_error *err)
 
 int kernel_processors(struct kernel *k, struct prcb_error *err)
 {
-    int result = k->processors < 0 ? load_processors(k, err) : 0, fd;
+    int fd = fcntl(k->processors, F_DUPFD_CLOEXEC, 0);
 
-    if (result)
-        return result;
-    fd = fcntl(k->processors, F_DUPFD_CLOEXEC, 0);
     return fd < 0 ? prcb_fail(err, -errno, "prcbd has no free descriptor; try again later") : fd;
 }
 

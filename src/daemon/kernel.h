@@ -78,14 +78,26 @@ int kernel_look(struct kernel *k, pid_t pid, struct prcb_bpf_peer *ret);
 int kernel_client_make(struct kernel *k, uint32_t number, const struct prcb_client_block *block,
                        int *ret);
 
+/* Readers of a client's map are told that it ends, and it follows no cgroup any more. */
+void kernel_tell_client(struct kernel *k, uint32_t number);
+
 /* Tells the programs of clients' maps, and (-1) of clients that are gone: nothing is written
  * to their maps any more, and their numbers are free. The kernel waits some tens of
- * milliseconds for each call, not for each client. */
+ * milliseconds for each call, not for each client. May run beside any other call that names no
+ * client of these. */
 int kernel_clients_change(struct kernel *k, const uint32_t *numbers, const int *maps,
                           uint32_t count);
 
+/* Accounts of threads that became another program in that moment: to be given up. */
+#define KERNEL_PASSES 10
+struct kernel_undone {
+    uint64_t keys[KERNEL_PASSES];
+    unsigned count;
+};
+
 /* One question to the registrar: *request is filled with what it did. */
-int kernel_register(struct kernel *k, struct prcb_bpf_request *request, bool same_pid_ns);
+int kernel_register(struct kernel *k, struct prcb_bpf_request *request, bool same_pid_ns,
+                    struct kernel_undone *ret);
 
 /* Gives an account back. *ret_live: kernel_free has to follow, after kernel_wait.
  * -ESTALE: it is not the client's any more. */
@@ -107,8 +119,10 @@ void kernel_count_scopes(struct kernel *k);
 /* Numbers of the clients' maps that exist, for the caller to free. */
 int kernel_client_maps(struct kernel *k, uint32_t **ret, size_t *ret_count);
 
-/* A descriptor of the map of processor blocks, the caller's. The first call loads the
- * programs that write them, which takes a moment; they stay. */
+/* Loads the programs that write processor blocks, which stay, and sets `processors`. It takes
+ * some hundred milliseconds, and may run beside any other call but the next. */
+int kernel_load_processors(struct kernel *k, struct prcb_error *err);
+/* A descriptor of their map, the caller's. */
 int kernel_processors(struct kernel *k, struct prcb_error *err);
 
 /* Tests count the steps of the start, and kill it at one: -1 for none. */

@@ -212,9 +212,11 @@ static int start(struct server *s, struct kernel *k, bool *ret_own_socket)
  * nothing stays behind. */
 static void finish(struct server *s, struct kernel *k, bool own_socket)
 {
-    uint32_t open = s->sessions->used + s->sessions->waiting;
+    uint32_t open;
 
     listen_notify("STOPPING=1");
+    server_settle(s);
+    open = s->sessions->used + s->sessions->waiting;
     if (open) {
         log_line(LOG_LINE_NOTICE,
                  "%u sessions go on without a daemon and wait for the next; prcbd --cleanup ends "

@@ -15,13 +15,15 @@
 #include "listen.h"
 #include "log.h"
 
-#define GREETING_MS 5000  /* for the greeting, and for the rest of a request begun */
-#define ANSWER_MS   10000 /* for an answer to be taken */
-#define LOOK_MS     1000  /* time limits are looked at this often */
-#define SETTLE_MS   20    /* what ended is gathered for so long */
-#define LISTEN_MS   200   /* after a lack of descriptors */
-#define ACCEPTS     16    /* a turn */
-#define EXTRA_CONNS 16    /* of a user, beyond its sessions */
+#define GREETING_MS 5000   /* for the greeting, and for the rest of a request begun */
+#define ANSWER_MS   10000  /* for an answer to be taken */
+#define LOOK_MS     1000   /* time limits are looked at this often */
+#define SETTLE_MS   20     /* what ended is gathered for so long */
+#define LISTEN_MS   200    /* after a lack of descriptors */
+#define ACCEPTS     16     /* a turn */
+#define EXTRA_CONNS 16     /* of a user, beyond its sessions */
+#define TURN_NS     250000 /* a user's requests in one round; the last may take longer */
+#define DEFERRED_MS 10
 
 static uint64_t now_ms(void)
 {
@@ -109,6 +111,43 @@ static void wait_for(struct server *s, struct conn *conn)
     conn->waits_for = want;
 }
 
+static struct user *find_user(const struct server *s, uid_t uid)
+{
+    struct user *user = s->users;
+
+    while (user && user->uid != uid)
+        user = user->next;
+    return user;
+}
+
+static struct user *user_comes(struct server *s, uid_t uid)
+{
+    struct user *user = find_user(s, uid);
+
+    if (!user) {
+        user = calloc(1, sizeof(*user));
+        if (!user)
+            return NULL;
+        user->uid = uid;
+        user->next = s->users;
+        s->users = user;
+    }
+    user->conns++;
+    return user;
+}
+
+static void user_leaves(struct server *s, struct user *user)
+{
+    struct user **at = &s->users;
+
+    if (--user->conns)
+        return;
+    while (*at != user)
+        at = &(*at)->next;
+    *at = user->next;
+    free(user);
+}
+
 static void conn_drop(struct server *s, struct conn *conn)
 {
     struct conn **at = &s->conns;
@@ -121,16 +160,8 @@ static void conn_drop(struct server *s, struct conn *conn)
     close(conn->fd); /* leaves the epoll set with it */
     if (conn->session)
         sessions_close(s->sessions, conn->session);
+    user_leaves(s, conn->user);
     free(conn);
-}
-
-static uint64_t conns_of(const struct server *s, uid_t uid)
-{
-    uint64_t count = 0;
-
-    for (const struct conn *c = s->conns; c; c = c->next)
-        count += c->peer.uid == uid;
-    return count;
 }
 
 /* Whole requests in its buffer. */
@@ -173,6 +204,7 @@ static void turn_away(int fd, const struct prcb_error *err)
 static int admit(struct server *s, int fd, struct peer *ret, struct prcb_error *err)
 {
     uint64_t most = s->config->sessions_per_user + EXTRA_CONNS;
+    const struct user *user;
     int result = peer_ask(s->kernel, fd, ret, err);
 
     if (result)
@@ -183,7 +215,8 @@ static int admit(struct server *s, int fd, struct peer *ret, struct prcb_error *
                          "prcbd has %llu connections, as many as it may (connections_total in "
                          "prcbd.conf)",
                          (unsigned long long)s->conn_count);
-    if (conns_of(s, ret->uid) >= most)
+    user = find_user(s, ret->uid);
+    if (user && user->conns >= most)
         return prcb_fail(err, -EBUSY,
                          "your user has %llu connections, as many as one may (sessions_per_user in "
                          "prcbd.conf and %d)",
@@ -204,9 +237,13 @@ static void accept_one(struct server *s, int fd)
     }
     conn = calloc(1, sizeof(*conn));
     event.data.ptr = conn;
-    if (!conn || epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &event)) {
+    if (conn)
+        conn->user = user_comes(s, peer.uid);
+    if (!conn || !conn->user || epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &event)) {
         prcb_fail(&err, -ENOMEM, "prcbd is out of memory");
         turn_away(fd, &err);
+        if (conn && conn->user)
+            user_leaves(s, conn->user);
         free(conn);
         return;
     }
@@ -259,7 +296,13 @@ static bool take_bytes(struct server *s, struct conn *conn)
     return true;
 }
 
-static void answer_or_refuse(struct server *s, struct conn *conn,
+/* What it asks next has to wait: for its session to be known to the programs, or for its time. */
+static bool deferred(const struct conn *conn, uint64_t now)
+{
+    return (conn->session && !sessions_settled(conn->session)) || now < conn->not_before;
+}
+
+static bool answer_or_refuse(struct server *s, struct conn *conn,
                              const struct wire_message *message)
 {
     struct prcb_error err = {0};
@@ -270,40 +313,46 @@ static void answer_or_refuse(struct server *s, struct conn *conn,
                   "prcbd.conf)",
                   (unsigned long long)s->config->requests_in_flight);
         conn_refuse(conn, message, &err);
-        return;
+        return true;
     }
-    answer_request(s, conn, message);
+    return answer_request(s, conn, message);
+}
+
+/* False: it is no message, and the connection is no more. */
+static bool take_request(struct server *s, struct conn *conn, int *sent)
+{
+    struct wire_message message;
+    int taken = wire_take(conn->in_bytes, conn->in, &message);
+
+    if (taken < 0) {
+        log_client("user %u, process %d: what it sends is no message", conn->peer.uid,
+                   (int)conn->peer.pid);
+        conn_drop(s, conn);
+        return false;
+    }
+    if (!taken && conn->ended)
+        *sent = -ECONNRESET;
+    if (!taken || !answer_or_refuse(s, conn, &message))
+        return true;
+    conn->in -= (size_t)taken;
+    memmove(conn->in_bytes, conn->in_bytes + taken, conn->in);
+    conn->since = now_ms();
+    *sent = flush(conn);
+    return true;
 }
 
 /* One request of one connection. *ret_more: there is another in its buffer. */
-static void take_turn(struct server *s, struct conn *conn, bool *ret_more)
+static void take_turn(struct server *s, struct conn *conn, uint64_t now, bool *ret_more)
 {
-    struct wire_message message;
-    int taken, sent = conn->out ? flush(conn) : 1;
+    int sent = conn->out ? flush(conn) : 1;
 
-    if (sent > 0 && !conn->closing) {
-        taken = wire_take(conn->in_bytes, conn->in, &message);
-        if (taken < 0) {
-            log_client("user %u, process %d: what it sends is no message", conn->peer.uid,
-                       (int)conn->peer.pid);
-            conn_drop(s, conn);
-            return;
-        }
-        if (taken > 0) {
-            answer_or_refuse(s, conn, &message);
-            conn->in -= (size_t)taken;
-            memmove(conn->in_bytes, conn->in_bytes + taken, conn->in);
-            conn->since = now_ms();
-            sent = flush(conn);
-        } else if (conn->ended) {
-            sent = -ECONNRESET;
-        }
-    }
+    if (sent > 0 && !conn->closing && !deferred(conn, now) && !take_request(s, conn, &sent))
+        return;
     if (sent < 0 || (sent > 0 && conn->closing)) {
         conn_drop(s, conn);
         return;
     }
-    *ret_more |= sent > 0 && (requests_in(conn) || conn->ended);
+    *ret_more |= sent > 0 && !deferred(conn, now) && (requests_in(conn) || conn->ended);
     wait_for(s, conn);
 }
 
@@ -315,6 +364,8 @@ static bool overdue(const struct server *s, const struct conn *conn, uint64_t no
 
     if (conn->out)
         return idle > ANSWER_MS;
+    if (conn->asked_at || deferred(conn, now))
+        return false; /* it is we who are slow */
     if (!conn->greeted || conn->in)
         return idle > GREETING_MS;
     return !conn->session && s->config->idle_timeout_s && idle > s->config->idle_timeout_s * 1000;
@@ -334,6 +385,7 @@ static void look_at_time(struct server *s)
         conn_drop(s, conn);
     }
     sessions_look_after_waiting(s->sessions);
+    sessions_look_at_held(s->sessions);
 }
 
 static void listen_again(struct server *s)
@@ -428,7 +480,47 @@ int server_start(struct server *s, struct prcb_error *err)
     if (s->signals < 0 || s->epoll < 0 || watch(s, s->signals, &s->signals) ||
         watch(s, s->listener, &s->listener))
         return prcb_fail(err, -errno, "epoll: %s", strerror(errno));
+    s->load = s->kernel->processors < 0 ? LOAD_NONE : LOAD_DONE;
+    if (worker_start(&s->worker, err))
+        return err->code;
+    if (watch(s, s->worker.done, &s->worker))
+        return prcb_fail(err, -errno, "epoll: %s", strerror(errno));
     return 0;
+}
+
+/* ---- the second thread ---- */
+
+static void load(void *arg)
+{
+    struct server *s = arg;
+
+    s->load_error = (struct prcb_error){0};
+    kernel_load_processors(s->kernel, &s->load_error);
+}
+
+static void take_work(struct server *s)
+{
+    worker_take(&s->worker);
+    if (s->load != LOAD_RUNS) {
+        sessions_batch_done(s->sessions);
+        return;
+    }
+    s->load = s->load_error.code ? LOAD_FAILED : LOAD_DONE;
+    s->load_failed_at = now_ms();
+}
+
+/* due: what can be gathered has been for long enough. */
+static void give_work(struct server *s, bool due)
+{
+    if (s->worker.busy)
+        return;
+    if (s->load == LOAD_ASKED) {
+        s->load = LOAD_RUNS;
+        worker_give(&s->worker, load, s);
+        return;
+    }
+    if ((sessions_hurry(s->sessions) || due) && sessions_gather(s->sessions))
+        worker_give(&s->worker, sessions_do_batch, &s->sessions->batch);
 }
 
 /* Something happened on a connection: its bytes are taken, but no request is answered, so
@@ -445,57 +537,114 @@ static void take_event(struct server *s, const struct epoll_event *event)
         take_bytes(s, conn);
 }
 
-/* Everybody who has something to do gets one turn. */
-static bool take_turns(struct server *s)
+/* The first that got no turn is the first of the next round. */
+static void rotate(struct server *s, const struct conn *first)
 {
+    struct conn **at = &s->conns, *head = s->conns, *last;
+
+    if (!first || head == first)
+        return;
+    while (*at != first)
+        at = &(*at)->next;
+    s->conns = *at;
+    *at = NULL;
+    for (last = s->conns; last->next; last = last->next)
+        ;
+    last->next = head;
+}
+
+/* Everybody who has something to do gets one turn, but for a user whose time is over. *ret_soon:
+ * somebody has to wait a while. */
+static bool take_turns(struct server *s, bool *ret_soon)
+{
+    uint64_t before = clock_mono(), after;
+    const struct conn *left = NULL;
     struct conn *next;
     bool more = false;
 
+    *ret_soon = false;
+    for (struct user *user = s->users; user; user = user->next)
+        user->spent = 0;
     for (struct conn *conn = s->conns; conn; conn = next) {
+        uid_t uid = conn->peer.uid;
+        struct user *user;
+
         next = conn->next;
         if (!conn->in && !conn->out && !conn->ended && !conn->closing)
             continue;
-        take_turn(s, conn, &more);
+        if (conn->user->spent > TURN_NS) {
+            left = left ? left : conn;
+            continue;
+        }
+        take_turn(s, conn, before / 1000000, &more);
+        after = clock_mono();
+        user = find_user(s, uid); /* who may have left with it */
+        if (user)
+            user->spent += after - before;
+        before = after;
     }
-    return more;
+    for (const struct conn *conn = s->conns; conn; conn = conn->next)
+        *ret_soon |= before / 1000000 < conn->not_before;
+    rotate(s, left);
+    return more || left;
+}
+
+static int time_to_wait(const struct server *s, bool more, bool soon)
+{
+    bool idle = !s->conns && !s->sessions->waiting && !s->listen_again && !s->sessions->held.count;
+
+    if (more)
+        return 0;
+    if (soon)
+        return DEFERRED_MS;
+    if (sessions_unsettled(s->sessions))
+        return SETTLE_MS;
+    return s->listen_again ? LISTEN_MS : idle ? -1 : LOOK_MS;
+}
+
+/* True: the end is asked for. */
+static bool take_events(struct server *s, const struct epoll_event *events, int count)
+{
+    for (int i = 0; i < count; i++) {
+        if (events[i].data.ptr == &s->signals) {
+            if (take_signal(s))
+                return true;
+        } else if (events[i].data.ptr == &s->listener) {
+            accept_some(s);
+        } else if (events[i].data.ptr == &s->worker) {
+            take_work(s);
+        } else {
+            take_event(s, &events[i]);
+        }
+    }
+    return false;
 }
 
 int server_run(struct server *s, struct prcb_error *err)
 {
-    uint64_t looked = now_ms(), settled = 0;
-    bool more = false;
+    uint64_t looked = now_ms(), since = looked; /* what can be gathered is there */
+    bool more = false, soon = false;
 
     for (;;) {
         struct epoll_event events[64];
-        bool unsettled = sessions_unsettled(s->sessions);
-        bool idle = !s->conns && !s->sessions->waiting && !s->listen_again;
-        int timeout = more              ? 0
-                      : unsettled       ? SETTLE_MS
-                      : s->listen_again ? LISTEN_MS
-                      : idle            ? -1
-                                        : LOOK_MS;
-        int count = epoll_wait(s->epoll, events, 64, timeout);
+        bool unsettled = sessions_unsettled(s->sessions), to_free;
+        int count = epoll_wait(s->epoll, events, 64, time_to_wait(s, more, soon));
         uint64_t now = now_ms();
 
         if (count < 0 && errno != EINTR)
             return prcb_fail(err, -errno, "epoll_wait: %s", strerror(errno));
-        for (int i = 0; i < count; i++) {
-            if (events[i].data.ptr == &s->signals) {
-                if (take_signal(s))
-                    return 0;
-            } else if (events[i].data.ptr == &s->listener) {
-                accept_some(s);
-            } else {
-                take_event(s, &events[i]);
-            }
-        }
-        more = take_turns(s);
+        if (take_events(s, events, count))
+            return 0;
+        more = take_turns(s, &soon);
         if (s->listen_again && now >= s->listen_again)
             listen_again(s);
-        /* A session that was opened in this round is one when its next request is looked at. */
-        if (sessions_hurry(s->sessions) || (unsettled && now - settled >= SETTLE_MS)) {
-            sessions_settle(s->sessions);
-            settled = now_ms();
+        to_free = sessions_free_some(s->sessions);
+        more |= to_free;
+        if (!to_free) {
+            bool free = !s->worker.busy;
+
+            give_work(s, now - since >= SETTLE_MS);
+            since = (free && s->worker.busy) || !unsettled ? now : since;
         }
         if (now - looked >= LOOK_MS) {
             look_at_time(s);
@@ -504,10 +653,18 @@ int server_run(struct server *s, struct prcb_error *err)
     }
 }
 
+void server_settle(struct server *s)
+{
+    if (s->worker.busy)
+        take_work(s);
+}
+
 void server_stop(struct server *s)
 {
     while (s->conns)
         conn_drop(s, s->conns);
+    server_settle(s);
+    worker_stop(&s->worker);
     close(s->epoll);
     close(s->signals);
     close(s->listener);

@@ -2,7 +2,9 @@
  *
  * The socket: connections, their bytes, fair turns and time limits. One thread, nothing that
  * waits for a client: a connection has a small buffer each way; one whose answers are not
- * taken is not read from; each gets one request a turn. What requests mean: answer.c.
+ * taken is not read from; each gets one request a turn, and a user's connections together not much
+ * more time than TURN_NS. Nothing waits for the kernel's readers either: worker.h. What requests
+ * mean: answer.c.
  */
 #ifndef PRCB_DAEMON_SERVER_H
 #define PRCB_DAEMON_SERVER_H
@@ -10,8 +12,17 @@
 #include "config.h"
 #include "sessions.h"
 #include "wire.h"
+#include "worker.h"
 
 #define CONN_IN (4 * WIRE_MAX)
+
+/* Who has connections. */
+struct user {
+    uid_t uid;
+    uint64_t conns;
+    uint64_t spent; /* ns, in this round */
+    struct user *next;
+};
 
 struct conn {
     int fd;
@@ -20,7 +31,10 @@ struct conn {
     bool ended;         /* the client sends no more */
     uint32_t waits_for; /* EPOLL* bits */
     struct peer peer;
+    struct user *user;
     struct session *session; /* NULL: none */
+    uint64_t asked_at;       /* ms: when the request was first looked at that waits; 0: none does */
+    uint64_t not_before;     /* ms: when it is looked at again */
     uint64_t since;          /* ms: of the last progress, for time limits */
     size_t in;
     size_t out, sent;                /* the answer, of which there is one at a time */
@@ -29,6 +43,9 @@ struct conn {
     struct conn *next;
 };
 
+/* Of the processor programs. */
+enum load { LOAD_NONE, LOAD_ASKED, LOAD_RUNS, LOAD_DONE, LOAD_FAILED };
+
 struct server {
     struct kernel *kernel;
     struct sessions *sessions;
@@ -36,7 +53,12 @@ struct server {
     struct peer_groups groups;
     int epoll, listener, signals;
     struct conn *conns;
+    struct user *users;
     uint64_t conn_count;
+    struct worker worker;
+    enum load load;
+    struct prcb_error load_error;
+    uint64_t load_failed_at; /* ms */
     uint64_t listen_again;   /* ms: after a lack of descriptors; 0: listening */
     const char *config_file; /* NULL: none */
 };
@@ -44,12 +66,14 @@ struct server {
 int server_start(struct server *s, struct prcb_error *err);
 /* Until a signal asks for the end. */
 int server_run(struct server *s, struct prcb_error *err);
+/* Waits for what the second thread is at. */
+void server_settle(struct server *s);
 void server_stop(struct server *s);
 
 /* ---- between server.c and answer.c ---- */
 
-/* Answers a request: calls one of the two below, once. */
-void answer_request(struct server *s, struct conn *conn, const struct wire_message *request);
+/* Answers a request: calls one of the two below, once. False: not yet, nothing was called. */
+bool answer_request(struct server *s, struct conn *conn, const struct wire_message *request);
 
 /* fds: `count` descriptors, which are closed when sent. */
 void conn_answer(struct conn *conn, const struct wire_message *request, const void *payload,

@@ -9,13 +9,15 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "error.h"
 #include "log.h"
 
-#define HELD_WAIT_NS 10000000
+#define HELD_WAIT_MS 20   /* for what was let go of a moment ago */
+#define END_WAIT_MS  3000 /* for sessions that end */
+#define FREE_AT_ONCE 256  /* accounts, some microseconds each */
 
 /* Of a map with this many accounts, rounded as the kernel does. */
 static uint64_t bytes_of(uint32_t accounts)
@@ -40,9 +42,6 @@ static struct usage usage_of(const struct sessions *s, uid_t uid)
             continue;
         ret.sessions++;
         ret.bytes += bytes_of(session->accounts);
-        /* What has ended takes memory a moment longer, but is not held against anybody. */
-        if (session->state == SESSION_ENDING)
-            continue;
         ret.accounts += session->accounts;
         if (session->uid != uid)
             continue;
@@ -112,8 +111,31 @@ static void fill_block(const struct peer *peer, struct prcb_client_block *ret)
     ret->all = peer->all;
 }
 
+static bool something_is_on_its_way(const struct sessions *s, uint64_t waited_ms)
+{
+    if (s->held.count &&
+        (waited_ms < HELD_WAIT_MS || clock_mono() / 1000000 - s->done_at < HELD_WAIT_MS))
+        return waited_ms < END_WAIT_MS;
+    return (s->ending || s->batch.count) && waited_ms < END_WAIT_MS;
+}
+
+/* What has ended counts until the kernel has let go of it. Nobody is refused for it, and nobody
+ * gets more by opening and closing quickly: it is waited for. */
+static int find_room(struct sessions *s, uid_t uid, uint32_t accounts, uint64_t waited_ms,
+                     struct prcb_error *err)
+{
+    int result = check_limits(s, uid, accounts, err);
+
+    if (!result)
+        return 0;
+    held_look(&s->held, s->kernel);
+    result = check_limits(s, uid, accounts, err);
+    return result && something_is_on_its_way(s, waited_ms) ? -EAGAIN : result;
+}
+
 int sessions_open(struct sessions *s, const struct peer *peer, uint32_t accounts,
-                  struct session **ret, int *ret_fd, uint8_t token[16], struct prcb_error *err)
+                  uint64_t waited_ms, struct session **ret, int *ret_fd, uint8_t token[16],
+                  struct prcb_error *err)
 {
     struct prcb_client_block block;
     struct kernel_record *record;
@@ -123,14 +145,7 @@ int sessions_open(struct sessions *s, const struct peer *peer, uint32_t accounts
 
     if (!accounts)
         accounts = (uint32_t)s->config->accounts_per_client;
-    held_look(&s->held, s->kernel);
-    result = check_limits(s, peer->uid, accounts, err);
-    if (result && s->held.count) {
-        /* What was let go of a moment ago is on its way. */
-        nanosleep(&(struct timespec){.tv_nsec = HELD_WAIT_NS}, NULL);
-        held_look(&s->held, s->kernel);
-        result = check_limits(s, peer->uid, accounts, err);
-    }
+    result = find_room(s, peer->uid, accounts, waited_ms, err);
     if (result)
         return result;
     number = free_number(s);
@@ -263,8 +278,19 @@ void sessions_look_after_waiting(struct sessions *s)
 
 /* ---- giving back ---- */
 
+static bool in_batch(const struct sessions *s, uint32_t number)
+{
+    for (uint32_t i = 0; i < s->batch.count; i++) {
+        if (s->batch.numbers[i] == number)
+            return true;
+    }
+    return false;
+}
+
 void sessions_close(struct sessions *s, struct session *session)
 {
+    if (session->map >= 0 && !in_batch(s, session->number))
+        s->opening--;
     session->state = SESSION_ENDING;
     s->used--;
     s->ending++;
@@ -302,45 +328,105 @@ static void forget(struct session *session)
     *session = (struct session){.map = -1, .pidfd = -1};
 }
 
-static void settled(struct sessions *s, struct session *session)
+/* ---- in one go ---- */
+
+bool sessions_settled(const struct session *session)
 {
-    if (session->state == SESSION_ENDING) {
-        held_add(&s->held, &(struct held_map){.id = s->kernel->records[session->number].map_id,
-                                              .uid = session->uid,
-                                              .accounts = session->accounts});
-        forget(session);
-        return;
-    }
-    close(session->map);
-    session->map = -1;
+    return session->map < 0;
 }
 
-static void begin_and_end(struct sessions *s)
+static bool gather_given_up(struct sessions *s)
 {
-    uint32_t numbers[PRCB_CLIENT_COUNT], count = 0;
-    int maps[PRCB_CLIENT_COUNT], result;
+    bool any = false;
 
     for (uint32_t i = 1; i < PRCB_CLIENT_COUNT; i++) {
-        if (s->all[i].state != SESSION_ENDING && s->all[i].map < 0)
+        struct session *session = &s->all[i];
+
+        /* Of one that ends all go with it. */
+        session->given_up_due = session->state == SESSION_USED ? session->given_up_count : 0;
+        session->given_up_freed = 0;
+        any |= session->given_up_due != 0;
+    }
+    return any;
+}
+
+bool sessions_gather(struct sessions *s)
+{
+    struct sessions_batch *b = &s->batch;
+    uint32_t opening = 0;
+
+    *b = (struct sessions_batch){.kernel = s->kernel};
+    for (uint32_t i = 1; i < PRCB_CLIENT_COUNT; i++) {
+        const struct session *session = &s->all[i];
+        bool ends = session->state == SESSION_ENDING;
+
+        if (!ends && session->map < 0)
             continue;
-        maps[count] = s->all[i].state == SESSION_ENDING ? -1 : s->all[i].map;
-        numbers[count++] = i;
+        b->maps[b->count] = ends ? -1 : session->map;
+        b->numbers[b->count++] = i;
+        opening += !ends;
+        if (ends)
+            kernel_tell_client(s->kernel, i);
     }
-    if (!count)
-        return;
-    result = kernel_clients_change(s->kernel, numbers, maps, count);
-    if (result) {
-        log_client("%u sessions could not begin or end: %s", count, strerror(-result));
+    kernel_count_scopes(s->kernel);
+    s->opening -= opening;
+    s->ending -= b->count - opening;
+    b->given_up = gather_given_up(s);
+    return b->count || b->given_up;
+}
+
+void sessions_do_batch(void *batch)
+{
+    struct sessions_batch *b = batch;
+
+    b->result = b->count ? kernel_clients_change(b->kernel, b->numbers, b->maps, b->count) : 0;
+    if (!b->result && b->given_up)
+        b->result = kernel_wait();
+}
+
+/* The programs know of its map, or do so no more. */
+static void settle_one(struct sessions *s, uint32_t number, bool begun)
+{
+    struct session *session = &s->all[number];
+
+    if (begun) {
+        close(session->map);
+        session->map = -1;
         return;
     }
-    for (uint32_t i = 0; i < count; i++)
-        settled(s, &s->all[numbers[i]]);
-    s->ending = s->opening = 0;
+    held_add(&s->held, &(struct held_map){.id = s->kernel->records[number].map_id,
+                                          .uid = session->uid,
+                                          .accounts = session->accounts});
+    forget(session);
+}
+
+void sessions_batch_done(struct sessions *s)
+{
+    struct sessions_batch *b = &s->batch;
+
+    s->failed = b->result;
+    s->done_at = clock_mono() / 1000000;
+    if (b->result)
+        log_client("%u sessions could not begin or end: %s", b->count, strerror(-b->result));
+    for (uint32_t i = 0; i < b->count; i++) {
+        if (!b->result) {
+            settle_one(s, b->numbers[i], b->maps[i] >= 0);
+            continue;
+        }
+        /* Again with the next; one that was to begin may have to end by then. */
+        if (s->all[b->numbers[i]].state == SESSION_ENDING)
+            s->ending += b->maps[i] < 0;
+        else
+            s->opening++;
+    }
+    b->count = 0;
+    s->to_free = b->given_up && !b->result;
+    b->given_up = false;
 }
 
 bool sessions_hurry(const struct sessions *s)
 {
-    return s->opening;
+    return s->opening && !s->failed;
 }
 
 bool sessions_unsettled(const struct sessions *s)
@@ -354,26 +440,36 @@ bool sessions_unsettled(const struct sessions *s)
     return false;
 }
 
-static void free_given_up(struct sessions *s)
+/* Those that were due; others were given up meanwhile. */
+static void drop_freed(struct session *session)
 {
-    bool waited = false;
-
-    for (uint32_t i = 1; i < PRCB_CLIENT_COUNT; i++) {
-        struct session *session = &s->all[i];
-
-        if (!session->given_up_count)
-            continue;
-        if (!waited && kernel_wait())
-            return;
-        waited = true;
-        for (uint32_t j = 0; j < session->given_up_count; j++)
-            kernel_free(s->kernel, i, session->given_up[j]);
-        session->given_up_count = 0;
-    }
+    session->given_up_count -= session->given_up_due;
+    memmove(session->given_up, session->given_up + session->given_up_due,
+            session->given_up_count * sizeof(*session->given_up));
+    session->given_up_due = session->given_up_freed = 0;
 }
 
-void sessions_settle(struct sessions *s)
+bool sessions_free_some(struct sessions *s)
 {
-    begin_and_end(s);
-    free_given_up(s);
+    uint32_t most = FREE_AT_ONCE;
+
+    for (uint32_t i = 1; s->to_free && i < PRCB_CLIENT_COUNT; i++) {
+        struct session *session = &s->all[i];
+
+        if (!session->given_up_due || session->state == SESSION_ENDING)
+            continue;
+        for (; session->given_up_freed < session->given_up_due; session->given_up_freed++) {
+            if (!most--)
+                return true;
+            kernel_free(s->kernel, i, session->given_up[session->given_up_freed]);
+        }
+        drop_freed(session);
+    }
+    s->to_free = false;
+    return false;
+}
+
+void sessions_look_at_held(struct sessions *s)
+{
+    held_look(&s->held, s->kernel);
 }

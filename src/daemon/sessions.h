@@ -15,7 +15,7 @@ enum session_state {
     SESSION_FREE,
     SESSION_USED,   /* a connection has it */
     SESSION_WAITS,  /* its connection was lost with an earlier daemon */
-    SESSION_ENDING, /* to be ended in the next sessions_reap */
+    SESSION_ENDING, /* its connection is gone; its number is used until it is settled */
 };
 
 struct session {
@@ -26,9 +26,19 @@ struct session {
     bool same_pid_ns;
     int map;   /* until the programs know of it; else -1 */
     int pidfd; /* WAITS: readable when its process has ended; else -1 */
-    /* Accounts given up, to be freed after the next wait. */
+    /* Accounts given up. The first `given_up_due` are waited for, or were; then `given_up_freed`
+     * of these are free. */
     uint32_t *given_up;
-    uint32_t given_up_count, given_up_room;
+    uint32_t given_up_count, given_up_room, given_up_due, given_up_freed;
+};
+
+/* What the kernel is asked to do for all at once. */
+struct sessions_batch {
+    struct kernel *kernel;
+    uint32_t numbers[PRCB_CLIENT_COUNT], count;
+    int maps[PRCB_CLIENT_COUNT]; /* -1: it ends */
+    bool given_up;               /* accounts were, of sessions that go on */
+    int result;
 };
 
 struct sessions {
@@ -36,16 +46,22 @@ struct sessions {
     const struct prcbd_config *config;
     struct session all[PRCB_CLIENT_COUNT]; /* 0 is not used */
     uint32_t opening, ending, waiting, used;
+    bool failed;  /* the last batch was: the next is not made in a hurry */
+    bool to_free; /* given_up_due is set somewhere, and the kernel was waited for */
     struct held held;
+    struct sessions_batch batch;
+    uint64_t done_at; /* ms: the last batch */
 };
 
 /* Takes over what the kernel side has on record. */
 void sessions_start(struct sessions *s, struct kernel *k, const struct prcbd_config *config);
 
-/* A new session; threads can be profiled in it after the next sessions_settle. *ret_fd: its
- * map, to be closed by the caller. -EDQUOT, -ENOSPC, -ENOMEM with words. */
+/* A new session; threads can be profiled in it when it is settled. *ret_fd: its map, to be closed
+ * by the caller. -EDQUOT, -ENOSPC, -ENOMEM with words. -EAGAIN: there is no room, but what was let
+ * go of is on its way: to be asked again soon; waited_ms tells for how long that was done. */
 int sessions_open(struct sessions *s, const struct peer *peer, uint32_t accounts,
-                  struct session **ret, int *ret_fd, uint8_t token[16], struct prcb_error *err);
+                  uint64_t waited_ms, struct session **ret, int *ret_fd, uint8_t token[16],
+                  struct prcb_error *err);
 
 /* One that waits, for the process that opened it. -ESTALE. */
 int sessions_resume(struct sessions *s, const struct peer *peer, const uint8_t token[16],
@@ -57,12 +73,23 @@ void sessions_close(struct sessions *s, struct session *session);
 /* One account given back. -ESTALE */
 int sessions_release(struct sessions *s, struct session *session, uint64_t key);
 
-/* Work for which the kernel has to be waited for, done for all at once: sessions begin and
- * end, accounts that were given up are free. */
-void sessions_settle(struct sessions *s);
+/* The programs know of it. */
+bool sessions_settled(const struct session *session);
+
+/* Work for which the kernel has to be waited for, done for all at once: sessions begin and end,
+ * accounts that were given up become free. It is gathered, done by sessions_do_batch, which touches
+ * nothing but the batch and may run in another thread, and taken note of. */
+bool sessions_gather(struct sessions *s); /* false: there is nothing to do */
+void sessions_do_batch(void *batch);
+void sessions_batch_done(struct sessions *s);
+/* Some of the accounts for which the kernel was waited. True: there are more. */
+bool sessions_free_some(struct sessions *s);
 /* There is such work: that somebody waits for, or that can be gathered for a while. */
 bool sessions_hurry(const struct sessions *s);
 bool sessions_unsettled(const struct sessions *s);
+
+/* Looks for what clients have let go of. */
+void sessions_look_at_held(struct sessions *s);
 
 /* Ends the ones whose process has ended. */
 void sessions_look_after_waiting(struct sessions *s);

@@ -5,10 +5,12 @@ only read, to see threads of others, to keep others from being served. docs/secu
 these tests hold; a test's name says what was tried."""
 import ctypes
 import errno
+import itertools
 import mmap
 import os
 import pathlib
 import random
+import select
 import shutil
 import signal
 import socket
@@ -22,7 +24,8 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import wire  # pylint: disable=wrong-import-position
 from wire import (ALL, BPF_MAP_DELETE, BPF_MAP_LOOKUP, BPF_MAP_UPDATE, BPF_OBJ_PIN, ELEMENT,
-                  FOLLOW_ALL, NOBODY, OPEN, OTHER, PROCESS, PROCESSORS, PROFILE, RELEASE, SCOPE,
+                  FOLLOW_ALL, NOBODY, OPEN, OTHER, PROCESS, PROCESSORS, PROFILE, RELEASE,
+                  RELEASE_EXITED, SCOPE,
                   STATE_EXITED, THREAD, Account, Client, Closed, Daemon, Refused, as_user, bpf,
                   hello, message, used)
 
@@ -214,9 +217,10 @@ class Threads(Case):
         return as_user(uid, work)
 
     def assert_refused(self, uid, pid):
-        for what in (THREAD, PROCESS):
+        threads = len(os.listdir(f"/proc/{pid}/task"))
+        for what, number in ((THREAD, 1), (PROCESS, threads)):
             (seen, added, _, refused, _), accounts = self.counts(uid, what, pid)
-            self.assertEqual((seen, added, refused, accounts), (1, 0, 1, 0))
+            self.assertEqual((seen, added, refused, accounts), (number, 0, number, 0))
 
     def test_own(self):
         pid = sleeper(NOBODY)
@@ -885,6 +889,89 @@ class Places(Case):
         # once a round: nobody has opened many while it was served.
         passed = [(b - a) % 256 for a, b in zip(before, opened[:crowd])]
         self.assertLess(max(passed), 16, passed)
+
+
+class Turns(Case):
+    """Others' work is done between one's own."""
+
+    def test_sessions_of_others_that_begin_and_end(self):
+        """For each the kernel waits for its readers. Who asks for nothing of the kind does not."""
+        crowd = 8
+        begun = mmap.mmap(-1, mmap.PAGESIZE)  # eight bytes each
+
+        def work():
+            pids = []
+            for number in range(crowd):
+                pids.append(os.fork())
+                if pids[-1]:
+                    continue
+                try:
+                    for count in itertools.count(1):
+                        mine = Client(self.path).open(1)
+                        mine.ask(RELEASE_EXITED)  # answered once the session has begun
+                        mine.close()
+                        struct.pack_into("=Q", begun, 8 * number, count)
+                finally:
+                    os._exit(1)
+            return None, pids
+
+        def count():
+            return sum(struct.unpack_from(f"={crowd}Q", begun))
+        client = Client(self.path).open(1)
+        client.ask(RELEASE_EXITED)
+        for pid in self.hold(work):
+            self.addCleanup(os.kill, pid, signal.SIGKILL)
+        while count() < crowd:
+            time.sleep(0.01)
+        first, answers = count(), 0
+        while count() - first < 20 * crowd and answers < 20000:
+            client.ask(RELEASE_EXITED)
+            answers += 1
+        # Once for all of them, and not once for each, if it waited with them.
+        self.assertGreater(answers, 20 * crowd)
+
+    def test_many_connections_of_one_user(self):
+        """They have one turn together, not one each: another who asks after all of them has his
+        answer before most of them. Who was answered first is known by the order in which an
+        epoll set had them ready."""
+        many = 40
+        own, theirs = socket.socketpair()
+        self.addCleanup(own.close)
+        self.addCleanup(theirs.close)
+
+        def work():
+            threading.stack_size(65536)
+            for _ in range(1000):
+                threading.Thread(target=threading.Event().wait, daemon=True).start()
+            clients = [Client(self.path).open(1) for _ in range(many)]
+            for client in clients:
+                client.ask(RELEASE_EXITED)
+                socket.send_fds(theirs, [b"x"], [client.socket.fileno()])
+            return clients, os.getpid()
+        other = Client(self.path).open(1)
+        other.ask(RELEASE_EXITED)
+        pid = self.hold(work)
+        sockets = []
+        for _ in range(many):
+            sockets.append(socket.socket(fileno=socket.recv_fds(own, 1, 1)[1][0]))
+        self.daemon.process.send_signal(signal.SIGSTOP)
+        try:
+            for one in sockets:
+                one.send(message(PROFILE, 3, struct.pack("=III", PROCESS, pid, 0)))
+            other.send(RELEASE_EXITED)
+            order = select.epoll()
+            for one in [other.socket] + sockets:
+                order.register(one, select.EPOLLIN | select.EPOLLET)
+        finally:
+            self.daemon.process.send_signal(signal.SIGCONT)
+        for one in [other.socket] + sockets:
+            self.assertTrue(select.select([one], [], [], 20)[0])
+        ready = [fd for fd, _ in order.poll(0, many + 1)]
+        order.close()
+        self.assertEqual(len(ready), many + 1)
+        for one in sockets:
+            one.close()
+        self.assertLess(ready.index(other.socket.fileno()), many // 2)
 
 
 class Restart(Case):
