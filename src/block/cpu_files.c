@@ -411,3 +411,12 @@ int cpu_read_list(struct procfs *fs, const char *which, bool *ret, uint32_t room
         return list_of_stat(fs, ret, room, ret_end);
     return result ? result : cpu_parse_list(fs->buffer, length, ret, room, ret_end);
 }
+
+bool cpu_kernel_is_realtime(struct procfs *fs)
+{
+    uint64_t realtime;
+    size_t length;
+
+    return !procfs_read(fs, "sys/kernel/realtime", &length) &&
+           !cpu_parse_number(fs->buffer, length, &realtime) && realtime;
+}

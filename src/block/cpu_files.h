@@ -99,4 +99,7 @@ void cpu_read_sysfs(struct procfs *fs, uint32_t number, struct cpu_sysfs *ret);
 int cpu_read_list(struct procfs *fs, const char *which, bool *ret, uint32_t room,
                   uint32_t *ret_end);
 
+/* Whether the kernel is PREEMPT_RT. One that is not has no such file. */
+bool cpu_kernel_is_realtime(struct procfs *fs);
+
 #endif

@@ -16,6 +16,7 @@
 #include <bpf/libbpf.h>
 
 #include "bpf_run.h"
+#include "cpu_files.h"
 #include "kernel_btf.h"
 #include "processors.h"
 #include "processors.skel.h"
@@ -292,12 +293,33 @@ static int load_and_attach(struct processor_programs *p, uint32_t count, struct 
     return result;
 }
 
+/* Blocks are written by one program at a time, as hard interrupts alone can come between, which are
+ * told apart. On PREEMPT_RT softirqs are threads' work that others preempt: one may come between as
+ * well, and a softirq's time is no stretch that begins and ends on one processor. */
+static int check_preemption(struct prcb_error *err)
+{
+    struct procfs fs;
+    int result = procfs_open(&fs, "/");
+
+    if (!result && cpu_kernel_is_realtime(&fs))
+        result = prcb_fail(err, -EOPNOTSUPP,
+                           "the kernel is PREEMPT_RT, where softirqs are preempted: processors' "
+                           "times are not measured there");
+    else if (result)
+        prcb_fail(err, result, "/: %s", strerror(-result));
+    procfs_close(&fs);
+    return result;
+}
+
 int processor_programs_open(uint32_t count, struct processor_programs **ret,
                             struct processor_map *ret_map, struct prcb_error *err)
 {
-    struct processor_programs *p = calloc(1, sizeof(*p));
-    int result;
+    struct processor_programs *p;
+    int result = check_preemption(err);
 
+    if (result)
+        return result;
+    p = calloc(1, sizeof(*p));
     if (!p)
         return prcb_fail(err, -ENOMEM, "out of memory");
     *ret = p;

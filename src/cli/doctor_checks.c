@@ -206,6 +206,20 @@ static void look_lockdown(const char *root, struct doctor_result *ret)
         found(ret, DOCTOR_PRESENT, "%s", text);
 }
 
+static void look_realtime(const char *root, struct doctor_result *ret)
+{
+    static const char name[] = "/sys/kernel/realtime";
+    long value;
+    int result = read_number(root, name, &value);
+
+    if (result == -ENOENT || (!result && !value))
+        found(ret, DOCTOR_PRESENT, "this kernel is not PREEMPT_RT");
+    else if (result)
+        unreadable(ret, name, result);
+    else
+        found(ret, DOCTOR_ABSENT, "%s: this kernel is PREEMPT_RT", name);
+}
+
 /* ---- what this process may do ---- */
 
 static bool initial_user_namespace(const char *root)
@@ -534,6 +548,9 @@ const struct doctor_check doctor_checks[] = {
     {"no-lockdown", look_lockdown,
      "the bpf tier: a kernel locked down to confidentiality lets no program read its memory",
      "boot without lockdown=confidentiality; to look: sudo mount -t securityfs securityfs /sys/kernel/security"},
+    {"no-realtime", look_realtime,
+     "prcb cpu, prcb power: processors' times are the tick's; what interrupts took of threads is not told",
+     "boot a kernel that is built without CONFIG_PREEMPT_RT"},
     {"contention-tracepoints", look_contention,
      "waits for kernel locks (rwsem, mmap-lock, mutex, klock) are filed under their system call or other-d",
      "run Linux 5.19 or later: sudo apt install linux-image-$(dpkg --print-architecture)"},
@@ -544,7 +561,7 @@ const struct doctor_check doctor_checks[] = {
      "the bpf tier on Linux before 5.11: eBPF maps count against this limit",
      "ulimit -l unlimited"},
     {"bpffs", look_bpffs,
-     "nothing in this version: prcb pins no eBPF object",
+     "nothing: prcbd, which keeps its programs there, mounts it where it is missing",
      "sudo mount -t bpf bpf /sys/fs/bpf"},
     {"unprivileged-bpf", look_unprivileged_bpf,
      "nothing: what prcb loads needs CAP_BPF and CAP_PERFMON whatever this says",

@@ -333,6 +333,27 @@ class Arguments(Case):
 
 
 class Live(Case):
+    @needs_root
+    @needs_bpf
+    def test_realtime_kernel(self):
+        """PREEMPT_RT, made up in mounts of our own: processors are left to the perf tier."""
+        script = ('mkdir "$1/btf" && mount --bind /sys/kernel/btf "$1/btf" && '
+                  'mount -t tmpfs tmpfs /sys/kernel && mkdir /sys/kernel/btf && '
+                  'mount --bind "$1/btf" /sys/kernel/btf || exit 99; '
+                  'for realtime in 0 1; do echo $realtime >/sys/kernel/realtime; '
+                  '"$2" cpu -j 0.05; done; exec "$2" cpu --tier bpf 0.05 1')
+        result = subprocess.run(["unshare", "--mount", "sh", "-c", script, "sh", self.folder.name,
+                                 PRCB], capture_output=True, text=True, timeout=TIMEOUT,
+                                check=False)
+        if result.returncode == 99 or "unshare" in result.stderr:
+            self.skipTest("no mount of our own: " + result.stderr)
+        usual, realtime = [json.loads(line) for line in result.stdout.splitlines()]
+        self.assertEqual([usual["tier"], usual["tier_reason"]], ["bpf", None])
+        self.assertEqual(realtime["tier"], "perf")
+        self.assertIn("PREEMPT_RT", realtime["tier_reason"])
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("PREEMPT_RT", result.stderr)
+
     def both(self, check):
         for tier in ("perf", "bpf"):
             if tier == "bpf" and BPF_REASON:

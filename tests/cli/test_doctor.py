@@ -16,7 +16,7 @@ import unittest
 PRCB = os.environ["PRCB"]
 NOBODY = 65534
 
-CHECKS = ["btf", "capabilities", "no-lockdown", "contention-tracepoints", "ready-time",
+CHECKS = ["btf", "capabilities", "no-lockdown", "no-realtime", "contention-tracepoints", "ready-time",
           "memlock", "bpffs", "unprivileged-bpf", "perf-events", "pmu", "user-counter-reads",
           "invariant-tsc", "clocksource", "idle-states", "frequency", "delivered-performance",
           "daemon"]
@@ -98,6 +98,14 @@ class MadeUpMachine(unittest.TestCase):
             "[none] integrity confidentiality\n": "present",
             "none [integrity] confidentiality\n": "present",
             "none integrity [confidentiality]\n": "absent",
+        })
+
+    def test_realtime(self):
+        self.assertEqual(self.state("no-realtime"), "present")
+        self.expect("no-realtime", "sys/kernel/realtime", {
+            "1\n": "absent",
+            "0\n": "present",
+            "": "unknown",
         })
 
     def test_lockdown_not_built_in(self):

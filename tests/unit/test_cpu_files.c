@@ -664,6 +664,21 @@ static void differences(void **state)
     assert_memory_equal(&d, &b, sizeof(d));
 }
 
+static void realtime(void **state)
+{
+    struct procfs fs;
+
+    assert_int_equal(procfs_open(&fs, root), 0);
+    assert_false(cpu_kernel_is_realtime(&fs));
+    put("sys/kernel/realtime", "0\n");
+    assert_false(cpu_kernel_is_realtime(&fs));
+    put("sys/kernel/realtime", "yes\n");
+    assert_false(cpu_kernel_is_realtime(&fs));
+    put("sys/kernel/realtime", "1\n");
+    assert_true(cpu_kernel_is_realtime(&fs));
+    procfs_close(&fs);
+}
+
 #define ROOT_TEST(function) cmocka_unit_test_setup_teardown(function, make_root, remove_root)
 
 int main(void)
@@ -683,6 +698,7 @@ int main(void)
         ROOT_TEST(many),
         ROOT_TEST(garbage),
         ROOT_TEST(arguments),
+        ROOT_TEST(realtime),
         cmocka_unit_test(differences),
     };
 
