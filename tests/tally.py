@@ -2,19 +2,26 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Turns what tests printed into lines of results for ./dev check.
 
-    tally.py GROUP testlog.json            a meson test log, one JSON object a line
+    tally.py GROUP testlog.json [again]    a meson test log, one JSON object a line
     tally.py --tap GROUP STATUS FILE       the output of a script that prints TAP
+    tally.py --again testlog.json          names of the tests that deserve a second run
 
-Each result is "pass|fail|skip TAB group TAB name TAB reason". A meson test is a
+Each result is "pass|fail|skip|unsteady TAB group TAB name TAB reason". A meson test is a
 program that holds many test functions; they are counted one by one where the
 output says so (cmocka, unittest, TAP), so that a skipped function inside a
 program that passed is not lost. A program with other output counts as one.
+
+A machine whose processors are taken away for a while upsets what a test measures. Up
+to FEW tests that failed are run again; what failed, and passed then, is "unsteady":
+no failure, but counted and told with what it said, for somebody to look at.
 """
 import json
+import os
 import re
 import sys
 
-PASS, FAIL, SKIP = "pass", "fail", "skip"
+PASS, FAIL, SKIP, UNSTEADY = "pass", "fail", "skip", "unsteady"
+FEW = 3
 NO_REASON = "no reason given"
 
 
@@ -103,6 +110,35 @@ def meson_results(entry):
     return results
 
 
+def program_of(entry):
+    return entry["name"].split(" / ")[-1]
+
+
+def read_log(path):
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return [json.loads(line) for line in file]
+
+
+def failed(entry):
+    return any(kind == FAIL for kind, _, _ in meson_results(entry))
+
+
+def said(entry):
+    """The line of the first failure: cmocka's or unittest's."""
+    text = entry.get("stdout", "") + "\n" + entry.get("stderr", "")
+    lines = re.findall(r"^\[ +ERROR +\] --- (.+)|^((?:AssertionError|\w+Error)\b.*)", text, re.M)
+    return " ".join(lines[0]).strip() if lines else entry["result"].lower()
+
+
+def second_look(first, second):
+    """What two runs of a test make together; the second is None where there was none."""
+    if not failed(first) or second is None or failed(second):
+        return meson_results(first)
+    before = {name for kind, name, _ in meson_results(first) if kind == FAIL}
+    rest = [result for result in meson_results(second) if result[1] not in before or not result[1]]
+    return rest + [(UNSTEADY, name, said(first)) for name in sorted(before)]
+
+
 def put(group, program, results):
     for kind, name, reason in results:
         full = ": ".join(part for part in (program, name) if part)
@@ -118,12 +154,17 @@ def main(arguments):
             results.append((FAIL, "script", f"exit status {status}"))
         put(group, "", results)
         return
-    group, path = arguments
-    with open(path, encoding="utf-8", errors="replace") as file:
-        for line in file:
-            entry = json.loads(line)
-            program = entry["name"].split(" / ")[-1]
-            put(group, program, meson_results(entry))
+    if arguments[0] == "--again":
+        names = [program_of(entry) for entry in read_log(arguments[1]) if failed(entry)]
+        if len(names) <= FEW:
+            print("\n".join(names), end="\n" if names else "")
+        return
+    group, path = arguments[:2]
+    again = {program_of(entry): entry for second in arguments[2:]
+             if os.path.exists(second) for entry in read_log(second)}
+    for entry in read_log(path):
+        program = program_of(entry)
+        put(group, program, second_look(entry, again.get(program)))
 
 
 if __name__ == "__main__":

@@ -2,8 +2,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """tests/tally.py: real outputs of cmocka, unittest and TAP, counted."""
 import collections
+import contextlib
+import io
+import json
 import pathlib
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
@@ -60,6 +64,36 @@ def entry(result, stdout="", **more):
 
 def counts(results):
     return dict(collections.Counter(kind for kind, _, _ in results))
+
+
+class SecondRuns(unittest.TestCase):
+    """A test that fails and then passes is neither a failure nor as good as one that passed."""
+
+    def test_passed_then(self):
+        good = CMOCKA.replace("[  FAILED  ] bad", "[       OK ] bad")
+        results = tally.second_look(entry("FAIL", CMOCKA, returncode=1), entry("OK", good))
+        self.assertEqual(counts(results), {"pass": 1, "unsteady": 1, "skip": 1})
+        self.assertIn(("unsteady", "bad", "0x1 != 0x2"), results)
+
+    def test_failed_twice(self):
+        first = entry("FAIL", CMOCKA, returncode=1)
+        self.assertEqual(tally.second_look(first, first), tally.meson_results(first))
+        self.assertEqual(tally.second_look(first, None), tally.meson_results(first))
+
+    def test_time_ran_out(self):
+        results = tally.second_look(entry("TIMEOUT"), entry("OK", TAP.replace("not ok", "ok")))
+        self.assertEqual(counts(results), {"pass": 3, "unsteady": 1, "skip": 1})
+
+    def test_only_few(self):
+        for number, names in ((0, []), (3, ["x0", "x1", "x2"]), (4, [])):
+            with tempfile.NamedTemporaryFile("w", suffix=".json") as log:
+                for i in range(number):
+                    print(json.dumps(dict(entry("FAIL"), name=f"p:s / x{i}")), file=log)
+                print(json.dumps(entry("OK")), file=log, flush=True)
+                output = io.StringIO()
+                with contextlib.redirect_stdout(output):
+                    tally.main(["--again", log.name])
+                self.assertEqual(output.getvalue().split(), names)
 
 
 class Outputs(unittest.TestCase):
