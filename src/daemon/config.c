@@ -25,6 +25,8 @@ const struct prcbd_setting prcbd_settings[] = {
      "User that prcbd becomes once it is set up; empty: stays what it is."},
     {"pin_directory", PRCBD_TYPE_PATH, AT(pin_directory), 0, 0, "/sys/fs/bpf/prcbd", false,
      "Directory of a BPF file system in which programs and maps outlive prcbd."},
+    {"system_call_filter", PRCBD_TYPE_SWITCH, AT(system_call_filter), 0, 1, "yes", false,
+     "Whether system calls that prcbd needs at its start alone fail from then on: yes or no."},
     {"profile_all", PRCBD_TYPE_ACCESS, AT(profile_all), 0, 0, "none", true,
      "Who may profile threads of other users: none, all, or group NAME."},
     {"processors", PRCBD_TYPE_ACCESS, AT(processors), 0, 0, "all", true,
@@ -181,6 +183,18 @@ static int parse_bytes(const struct value *v)
     return in_range(v, code, number << shift);
 }
 
+static int parse_switch(const struct value *v)
+{
+    bool yes = v->length == 3 && !memcmp(v->text, "yes", 3);
+    const uint64_t number = yes;
+
+    if (!yes && (v->length != 2 || memcmp(v->text, "no", 2)))
+        return prcb_fail(v->err, -EINVAL, "%s:%u: %s: '%.*s' is not 'yes' or 'no'", PLACE(v),
+                         (int)v->length, v->text);
+    memcpy(v->target, &number, sizeof(number));
+    return 0;
+}
+
 static int parse_access(const struct value *v)
 {
     static const char group[] = "group";
@@ -210,6 +224,7 @@ static int (*const parsers[])(const struct value *v) = {
     [PRCBD_TYPE_PATH] = parse_path,     [PRCBD_TYPE_NAME] = parse_name,
     [PRCBD_TYPE_NUMBER] = parse_number, [PRCBD_TYPE_BYTES] = parse_bytes,
     [PRCBD_TYPE_MODE] = parse_number,   [PRCBD_TYPE_ACCESS] = parse_access,
+    [PRCBD_TYPE_SWITCH] = parse_switch,
 };
 
 void prcbd_config_default(struct prcbd_config *ret)
@@ -415,6 +430,9 @@ const char *prcbd_config_value(const struct prcbd_config *config,
         break;
     case PRCBD_TYPE_MODE:
         snprintf(buffer, size, "%04" PRIo64, number_at(config, setting->offset));
+        break;
+    case PRCBD_TYPE_SWITCH:
+        snprintf(buffer, size, "%s", number_at(config, setting->offset) ? "yes" : "no");
         break;
     case PRCBD_TYPE_ACCESS:
         write_access(at, buffer, size);

@@ -47,6 +47,7 @@ struct prcbd_config {
     uint64_t connections_total;
     uint64_t requests_in_flight;
     uint64_t idle_timeout_s;
+    uint64_t system_call_filter; /* 0, 1 */
 };
 
 enum prcbd_type {
@@ -55,6 +56,7 @@ enum prcbd_type {
     PRCBD_TYPE_NUMBER, /* uint64_t */
     PRCBD_TYPE_BYTES,  /* uint64_t; K, M or G may follow the number */
     PRCBD_TYPE_MODE,   /* uint64_t, octal */
+    PRCBD_TYPE_SWITCH, /* uint64_t: 1 yes, 0 no */
     PRCBD_TYPE_ACCESS, /* struct prcbd_access: none, all or "group NAME" */
 };
 

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "filter.h"
 #include "listen.h"
 #include "log.h"
 #include "privilege.h"
@@ -181,6 +182,17 @@ static void give_pins(const struct kernel *k, const char *name)
         log_line(LOG_LINE_WARNING, "pins: %s: they will stay at the end", strerror(errno));
 }
 
+/* Where there can be none it is said and done without. */
+static int filter(struct prcb_error *err)
+{
+    int result = filter_install(err);
+
+    if (result != -EOPNOTSUPP)
+        return result;
+    log_line(LOG_LINE_NOTICE, "%s", err->text);
+    return 0;
+}
+
 static int start(struct server *s, struct kernel *k, bool *ret_own_socket)
 {
     struct prcb_error err = {0};
@@ -201,6 +213,8 @@ static int start(struct server *s, struct kernel *k, bool *ret_own_socket)
     }
     if (!result)
         result = server_start(s, &err);
+    if (!result && s->config->system_call_filter)
+        result = filter(&err);
     if (result)
         log_line(LOG_LINE_ERROR, "%s", err.text);
     return result;

@@ -43,6 +43,7 @@ static void defaults_are_in_bounds(void **state)
     assert_int_equal(config.socket_mode, 0666);
     assert_int_equal(config.max_memory_total, 256 << 20);
     assert_int_equal(config.profile_all.who, PRCBD_NOBODY);
+    assert_int_equal(config.system_call_filter, 1);
     assert_int_equal(config.processors.who, PRCBD_EVERYBODY);
 }
 
@@ -58,6 +59,7 @@ static void values(void **state)
                                "processors = none\r\n"
                                "max_memory_total = 3g\n"
                                "idle_timeout_s = 0\n"
+                               "system_call_filter = no\n"
                                "accounts_per_client = 16384"; /* no newline at the end */
     struct prcbd_config config;
     struct prcb_error err = {0};
@@ -73,6 +75,7 @@ static void values(void **state)
     assert_int_equal(config.processors.who, PRCBD_NOBODY);
     assert_int_equal(config.max_memory_total, UINT64_C(3) << 30);
     assert_int_equal(config.idle_timeout_s, 0);
+    assert_int_equal(config.system_call_filter, 0);
     assert_int_equal(config.accounts_per_client, 16384);
 }
 
@@ -107,6 +110,8 @@ static void refusals(void **state)
         {"max_memory_total = M", -EINVAL, "'M' is not a number of bytes, such as 256M"},
         {"max_memory_total = 5T", -EINVAL, "'5T' is not a number of bytes, such as 256M"},
         {"max_memory_total = 17179869184G", -ERANGE, "is not between 1048576 and"},
+        {"system_call_filter = 1", -EINVAL, "f:1: system_call_filter: '1' is not 'yes' or 'no'"},
+        {"system_call_filter =", -EINVAL, "'' is not 'yes' or 'no'"},
         {"profile_all = group", -EINVAL, "'group' is not 'none', 'all' or 'group NAME'"},
         {"profile_all = groupx", -EINVAL, "is not 'none', 'all' or 'group NAME'"},
         {"profile_all = group a b", -EINVAL, "'a b' is not the name of a user or group"},
@@ -238,6 +243,7 @@ static void manual(void **state)
         [PRCBD_TYPE_PATH] = "_PATH_",     [PRCBD_TYPE_NAME] = "_NAME_",
         [PRCBD_TYPE_NUMBER] = "_NUMBER_", [PRCBD_TYPE_BYTES] = "_SIZE_",
         [PRCBD_TYPE_MODE] = "_MODE_",     [PRCBD_TYPE_ACCESS] = "none | all | group _NAME_",
+        [PRCBD_TYPE_SWITCH] = "yes | no",
     };
     char page[16384], entry[256], fallback[256], *reloaded;
     size_t entries = 0, settings = 0;
