@@ -189,6 +189,7 @@ static void say_what_lacks(struct prcb_processors *v)
 {
     uint32_t fields = 0;
     bool cpuidle = false;
+    uint64_t hard = 0;
 
     processors_lack(v, PRCB_CPU_HAS_SWITCHES | PRCB_CPU_HAS_MISSED,
                     "procfs counts switches for the machine as a whole only");
@@ -197,12 +198,18 @@ static void say_what_lacks(struct prcb_processors *v)
     for (uint32_t i = 0; i < v->count; i++) {
         fields = v->counts[i].fields > fields ? v->counts[i].fields : fields;
         cpuidle |= v->slots[i].facts.sysfs.idle_state_count > 0;
+        hard += v->counts[i].seen[CPU_STAT_IRQ];
     }
     if (fields <= CPU_STAT_STEAL)
         processors_lack(v, PRCB_CPU_HAS_STEAL, "proc/stat has no column for it");
     if (fields <= CPU_STAT_SOFTIRQ)
         processors_lack(v, PRCB_CPU_HAS_DPC | PRCB_CPU_HAS_INTERRUPT,
                         "proc/stat has no columns for them");
+    /* The tick is an interrupt itself, and sees no other: most kernels leave the column at 0. */
+    else if (!hard)
+        processors_lack(v, PRCB_CPU_HAS_INTERRUPT,
+                        "the kernel has counted none since it started, and charges interrupts to "
+                        "what they hit (CONFIG_IRQ_TIME_ACCOUNTING is off)");
     if (!cpuidle)
         processors_lack(v, PRCB_CPU_HAS_IDLE_STATES | PRCB_CPU_HAS_IDLE_ENTRIES,
                         "the machine has no cpuidle driver, and nothing else in sysfs counts "

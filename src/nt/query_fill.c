@@ -92,7 +92,11 @@ void nt_fill_idle_cycles(const struct nt_row *row, union nt_element *ret)
 
 void nt_fill_cycles(const struct nt_row *row, union nt_element *ret)
 {
-    ret->cycles.CycleTime = nt_view_cycles(row->record->dpc_ns + row->record->interrupt_ns);
+    static const uint64_t both = PRCB_CPU_HAS_DPC | PRCB_CPU_HAS_INTERRUPT;
+
+    /* One of them alone would pass for both. */
+    if ((row->record->present & both) == both)
+        ret->cycles.CycleTime = nt_view_cycles(row->record->dpc_ns + row->record->interrupt_ns);
 }
 
 void nt_fill_power_information(const struct nt_row *row, union nt_element *ret)

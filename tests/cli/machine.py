@@ -28,7 +28,8 @@ class Processor:
         self.online = True
         # /proc/stat, in ticks
         self.user = self.nice = self.system = self.idle = self.iowait = 0
-        self.irq = self.softirq = self.steal = self.guest = 0
+        self.softirq = self.steal = self.guest = 0
+        self.irq = 1  # a kernel that counts them has counted some; others leave it at 0
         self.interrupts = {}  # row of /proc/interrupts: count
         self.softirqs = {}
         self.states = [State(name) for name in states]

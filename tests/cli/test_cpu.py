@@ -113,6 +113,25 @@ class Recorded(Case):
         self.assertIn("cpufreq", reasons["max_mhz"])
         self.assertIn("machine as a whole", reasons["switches"])
 
+    def test_kernel_that_counts_no_interrupt_time(self):
+        """Without IRQ_TIME_ACCOUNTING the column stays 0: that is no figure."""
+        machine = self.machine(processors=2)
+        for number in range(2):
+            machine[number].irq = 0
+        def work():
+            machine[0].user += 60
+            machine[0].softirq += 40
+        out = self.look_json(machine, work, "cpu")
+        self.assertIsNone(out["processors"][0]["interrupt_ns"])
+        self.assertEqual(out["processors"][0]["dpc_ns"], 40 * TICK_NS)
+        self.assertEqual([entry["processors"] for entry in out["absent"]
+                          if entry["name"] == "interrupt_ns"], ["0-1"])
+        self.check_reasons(out)
+        out = self.look_json(machine, work, "cpu", "--nt")
+        self.assertIsNone(out["processors"][0]["InterruptTime"])
+        self.assertEqual(out["processors"][0]["KernelTime"], 40 * 100000)
+        self.check_reasons(out)
+
     def check_reasons(self, out):
         """Each null has its reason, and nothing else has one."""
         nulls = {(key, row["number"]) for row in out["processors"] for key in row
