@@ -180,7 +180,7 @@ static int open_first(struct prcb_sample *p, pid_t tid)
     return open_event(p, tid);
 }
 
-static int explain_event(int code, int cpu, pid_t tid, struct prcb_error *err)
+static int explain_event(int code, const char *event, int cpu, pid_t tid, struct prcb_error *err)
 {
     switch (code) {
     case -EACCES:
@@ -192,7 +192,7 @@ static int explain_event(int code, int cpu, pid_t tid, struct prcb_error *err)
     case -EOPNOTSUPP:
     case -EINVAL:
         return prcb_fail(err, -EOPNOTSUPP,
-                         "the event cannot sample here (%s): cpu-clock can everywhere",
+                         "%s cannot be sampled on this machine (%s); cpu-clock always can", event,
                          strerror(-code));
     case -ESRCH:
         return prcb_fail(err, code, "there is no thread %d", (int)tid);
@@ -257,7 +257,7 @@ static int start_event(struct prcb_sample *p, const struct prcb_sample_options *
     int fd = open_first(p, opts->tid);
 
     if (fd < 0)
-        return explain_event(fd, p->cpu, opts->tid, err);
+        return explain_event(fd, opts->event ? opts->event : "cpu-clock", p->cpu, opts->tid, err);
     p->program = sampler_program(p->sampler, p->source == PRCB_SOURCE_PRECISE,
                                  opts->flags & PRCB_SAMPLE_STACK);
     return add_event(p, fd, err);
@@ -381,7 +381,7 @@ int prcb_sampler_check(struct prcb_sampler *s, int cpu, struct prcb_error *err)
     int result = 0;
 
     if (fd < 0)
-        return explain_event(-errno, cpu, 0, err);
+        return explain_event(-errno, "cpu-clock", cpu, 0, err);
     if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, sampler_program(s, false, false)))
         result = prcb_fail(err, -errno, "the program cannot be set on an event of processor %d: %s",
                            cpu, strerror(errno));
@@ -397,7 +397,7 @@ int prcb_sample_add(struct prcb_sample *p, pid_t tid, struct prcb_error *err)
         return prcb_fail(err, -EINVAL, "thread %d: not one that can be added", (int)tid);
     pthread_mutex_lock(&p->sampler->lock);
     fd = open_event(p, tid);
-    result = fd < 0 ? explain_event(fd, p->cpu, tid, err) : add_event(p, fd, err);
+    result = fd < 0 ? explain_event(fd, "the event", p->cpu, tid, err) : add_event(p, fd, err);
     pthread_mutex_unlock(&p->sampler->lock);
     return result;
 }
