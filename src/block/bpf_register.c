@@ -6,10 +6,13 @@
 #include "tier_bpf.h"
 
 #include <errno.h>
+#include <linux/membarrier.h>
 #include <string.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <bpf/libbpf.h>
@@ -19,9 +22,26 @@
 
 #define CGROUP2_MAGIC 0x63677270
 
+/* A tracepoint is switched on by changing an instruction. On arm64 another processor may go on with
+ * the one that it fetched before until something synchronizes it, which not all kernels see to:
+ * this waits until each has been interrupted. */
+static void synchronize_code(void)
+{
+#ifdef __aarch64__
+    syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
+#endif
+}
+
 static int follow_new_tasks(struct bpf_state *s, struct prcb_error *err)
 {
-    return bpf_attach(s->skeleton->progs.prcb_newtask, &s->skeleton->links.prcb_newtask, err);
+    int result;
+
+    if (s->skeleton->links.prcb_newtask)
+        return 0;
+    result = bpf_attach(s->skeleton->progs.prcb_newtask, &s->skeleton->links.prcb_newtask, err);
+    if (!result)
+        synchronize_code();
+    return result;
 }
 
 static __u32 pass_bits(unsigned follow)
@@ -30,20 +50,7 @@ static __u32 pass_bits(unsigned follow)
            (follow & PRCB_FOLLOW_CHILDREN ? PRCB_PASS_CHILDREN : 0);
 }
 
-/* One pass of the registrar; its answer is in the request. */
-static int pass_once(struct bpf_state *s, const struct prcb_bpf_request *asked)
-{
-    struct prcb_bpf_request *request = &s->skeleton->bss->request;
-    int result;
-
-    *request = *asked;
-    result = bpf_run_iterator(&s->iter_by_task, bpf_program__fd(s->skeleton->progs.prcb_register),
-                              asked->what == PRCB_REGISTER_THREAD ? (pid_t)asked->number : 0,
-                              asked->what == PRCB_REGISTER_PROCESS ? (pid_t)asked->number : 0);
-    return result == -ESRCH ? 0 : result; /* nothing was seen: the caller says what */
-}
-
-/* Passes until no task was met in the making; the last one takes such too, for a virtual
+/* Passes until none is to be repeated; the last one also takes tasks in the making, for a virtual
  * processor may be stopped while it makes one. */
 static int ask(struct bpf_state *s, enum prcb_bpf_what what, pid_t number, unsigned follow,
                struct prcb_bpf_request *ret, struct prcb_error *err)
@@ -56,15 +63,21 @@ static int ask(struct bpf_state *s, enum prcb_bpf_what what, pid_t number, unsig
 
     if (result)
         return result;
-    for (int pass = 0; !asked.last; pass++) {
-        asked.last = pass == 9;
-        result = pass_once(s, &asked);
+    for (unsigned pass = 0; !asked.last; pass++) {
+        /* Those between all passes are 51 ms: as long as a processor is seldom stopped. */
+        const struct timespec pause = {.tv_nsec = 50000l << pass};
+        bool again;
+
+        result =
+            bpf_register_pass(&s->iter_by_task, bpf_program__fd(s->skeleton->progs.prcb_register),
+                              &s->skeleton->bss->request, &asked, asked.number, pass, &again);
         if (result)
             return prcb_fail(err, result, "the task iterator failed: %s", strerror(-result));
         answer = s->skeleton->bss->request;
         added += answer.added;
-        if (!answer.again)
+        if (!again)
             break;
+        nanosleep(&pause, NULL);
     }
     answer.added = added;
     *ret = answer;
@@ -85,7 +98,8 @@ int bpf_profile_thread(struct prcb *p, pid_t tid, unsigned follow, struct prcb_e
 
 /* Threads that a thread not yet registered creates meanwhile show up in the next
  * pass; those of registered ones are followed. Where none are to be, one pass is all
- * there is to do, and further ones would go on for as long as threads are created. */
+ * there is to do, and further ones would go on for as long as threads are created.
+ * Why none is missed: src/bpf/accounts.bpf.c, "which threads". */
 int bpf_profile_process(struct prcb *p, pid_t pid, unsigned follow, struct prcb_error *err)
 {
     struct prcb_bpf_request answer = {0};
@@ -111,6 +125,7 @@ int bpf_profile_all(struct prcb *p, struct prcb_error *err)
     if (result)
         return result;
     p->bpf->skeleton->bss->scope.all = 1;
+    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* (a) of "which threads" in accounts.bpf.c */
     do {
         result = ask(p->bpf, PRCB_REGISTER_ALL, 0, PRCB_FOLLOW_ALL, &answer, err);
     } while (!result && answer.added);
@@ -118,15 +133,19 @@ int bpf_profile_all(struct prcb *p, struct prcb_error *err)
 }
 
 /* Registers every thread that is in the cgroup now; one that ends meanwhile is no
- * error. Until a pass finds nobody new: threads are created and moved all the time. */
+ * error. Until a pass finds nobody new, and nobody was moved during it, who may have gone
+ * from one part of the tree to one listed before. */
 static int register_cgroup(struct prcb *p, const char *path, struct prcb_error *err)
 {
     struct procfs files = {.root = -1}; /* a buffer for reading lists */
     struct pid_list list = {0};
+    const __u64 *moves = &p->bpf->skeleton->bss->scope.moved;
+    __u64 moved;
     unsigned added;
     int result;
 
     do {
+        moved = __atomic_load_n(moves, __ATOMIC_RELAXED);
         added = 0;
         list.count = 0;
         result = cgroup_list_threads(&files, path, &list, err);
@@ -138,7 +157,8 @@ static int register_cgroup(struct prcb *p, const char *path, struct prcb_error *
             if (!result)
                 added += answer.added;
         }
-    } while (!result && added);
+    } while (!result && (added || moved != __atomic_load_n(moves, __ATOMIC_RELAXED)));
+    p->bpf->moved = moved;
     pid_list_free(&list);
     procfs_close(&files);
     return result;
@@ -164,6 +184,7 @@ int bpf_profile_cgroup(struct prcb *p, const char *path, struct prcb_error *err)
         return result;
     skeleton->bss->scope.cgroup_v2 = fs.f_type == CGROUP2_MAGIC;
     skeleton->bss->scope.cgroup = st.st_ino;
+    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* (a) of "which threads" in accounts.bpf.c */
     result = register_cgroup(p, path, err);
     if (!result && !p->bpf->cgroup) {
         p->bpf->cgroup = strdup(path);
@@ -182,6 +203,5 @@ int bpf_refresh(struct prcb *p, struct prcb_error *err)
 
     if (moved == s->moved || !s->cgroup)
         return 0;
-    s->moved = moved;
     return register_cgroup(p, s->cgroup, err);
 }

@@ -152,6 +152,26 @@ int bpf_run_iterator(bool *narrow, int program, pid_t tid, pid_t pid)
     return result;
 }
 
+int bpf_register_pass(bool *narrow, int program, struct prcb_bpf_request *request,
+                      struct prcb_bpf_request *asked, __u32 number, unsigned pass, bool *ret_again)
+{
+    bool process = asked->what == PRCB_REGISTER_PROCESS, cut;
+    int result;
+
+    asked->last = pass == PRCB_REGISTER_PASSES - 1;
+    if (asked->last)
+        number = 0; /* over all tasks: never cut short */
+    *request = *asked;
+    result =
+        bpf_run_iterator(narrow, program, asked->what == PRCB_REGISTER_THREAD ? (pid_t)number : 0,
+                         process ? (pid_t)number : 0);
+    if (result && result != -ESRCH) /* nothing was seen: the caller says what */
+        return result;
+    cut = process && number && *narrow && request->cut;
+    *ret_again = !asked->last && (cut || request->again);
+    return 0;
+}
+
 ssize_t bpf_read_iterator(int program, void *buffer, size_t size)
 {
     int link = make_link(program, NULL), fd = link < 0 ? link : bpf_iter_create(link);

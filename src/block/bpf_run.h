@@ -12,6 +12,7 @@
 
 #include <prcb/prcb.h>
 
+#include "accounts.h"
 #include "block_abi.h"
 
 /* What this kernel reports. */
@@ -42,6 +43,13 @@ int bpf_run_program(int program, void *context, unsigned bytes, int *ret);
  * for themselves, so looking at more than needed is only slow. *narrow: whether the kernel
  * can point an iterator at one task (6.1); cleared when it cannot. */
 int bpf_run_iterator(bool *narrow, int program, pid_t tid, pid_t pid);
+
+/* Pass 0, 1, ... of the registrar, which puts its answer into *request. number: asked->number as
+ * the caller's pid namespace has it; 0: it has none. Sets asked->last for the last pass there is.
+ * *ret_again: the walk has to be repeated, a little later. Why: "which threads" in
+ * accounts.bpf.c. */
+int bpf_register_pass(bool *narrow, int program, struct prcb_bpf_request *request,
+                      struct prcb_bpf_request *asked, __u32 number, unsigned pass, bool *ret_again);
 
 /* What an iterator program over everything writes, up to `size` bytes. Returns how many. */
 ssize_t bpf_read_iterator(int program, void *buffer, size_t size);

@@ -47,6 +47,8 @@ struct {
 #else
 #define PROFILES 1
 #define PRCB_EACH_PROFILE
+/* There was no room, and it was counted as untracked. PRCB_SLOT_NONE: nobody has looked yet. */
+#define SLOT_FULL (PRCB_SLOT_NONE - 1)
 #endif
 
 /* One profile of a task: in which account. */
@@ -54,7 +56,7 @@ struct profile {
 #ifdef PRCB_CLIENTS
     __u64 handle; /* client, account and generation in one word: clients.bpf.inc; 0: free */
 #else
-    __u32 slot;       /* PRCB_SLOT_NONE: there was no room */
+    __u32 slot;       /* from SLOT_FULL on: none */
     __u32 generation; /* of the account, when it was given */
 #endif
     __u32 pass; /* PRCB_PASS_* */
@@ -65,8 +67,8 @@ struct tag {
     struct profile profiles[PROFILES];
     __u64 lock;       /* address of the kernel lock it waits for; 0: none */
     __u32 lock_cause; /* its cause */
+    __u32 busy;       /* somebody is giving it an account */
 #ifdef PRCB_CLIENTS
-    __u32 busy;         /* somebody is adding a profile */
     __u32 top;          /* no profile from here on was ever used */
     __s32 last_syscall; /* at the last switch out, plus 1; 0: none */
 #endif
@@ -132,9 +134,18 @@ static __always_inline int top_of(struct tag *tag)
 
 static __always_inline bool is_profiled(struct tag *tag)
 {
-    return tag->profiles[0].slot != PRCB_SLOT_NONE;
+    return tag->profiles[0].slot < SLOT_FULL;
 }
 #endif
+
+/* Orders all stores and loads before it before all after it: an exchange of any word does
+ * (seqcount_abi.h). Always true, which the verifier and the compiler do not know. */
+static __always_inline bool all_ordered(void)
+{
+    __u64 order = 0;
+
+    return __sync_lock_test_and_set(&order, 1) != 2;
+}
 
 /* Each processor's part in finding the clock's offset; see sample_offset. */
 struct offset_window {
@@ -384,14 +395,23 @@ static __always_inline void charge_interrupts(struct prcb_account_block *account
 
 /* ---- the switch ---- */
 
-/* The kernel counts a switch before it reports it. The registrar, on another processor, may
- * have copied its counters in between: then this switch is one of those before profiling,
- * of which the time after it counts, but not the switch. */
-static __always_inline bool was_counted_before(struct prcb_account_block *account,
-                                               struct task_struct *prev)
+/* How many switches the first one that is seen counts as. The kernel counts a switch before it
+ * reports it. The registrar, on another processor, may have copied its counters in between:
+ * then this switch is one of those before profiling, of which the time after it counts, but not
+ * the switch. Or the thread left and came back after the copy and before its account was
+ * published: that one counts here, its cause is the one its time was given. */
+static __noinline __u32 first_switch(struct prcb_account_block *account, struct task_struct *prev)
 {
-    return account->state == PRCB_STATE_UNSEEN &&
-           prev->nvcsw + prev->nivcsw == account->nvcsw + account->nivcsw;
+    __u64 since = prev->nvcsw + prev->nivcsw - account->nvcsw - account->nivcsw;
+    struct prcb_wait_cell *cell;
+
+    if (since == 2) {
+        account->own_switches++;
+        cell = wait_cell(account, open_cause(account));
+        if (cell)
+            cell->count++;
+    }
+    return since != 0;
 }
 
 static __always_inline void switch_out(struct prcb_account_block *account, struct task_struct *prev,
@@ -399,11 +419,13 @@ static __always_inline void switch_out(struct prcb_account_block *account, struc
 {
     struct prcb_wait_cell *cell;
     __u32 seq = account->seq;
-    __u32 count = was_counted_before(account, prev) ? 0 : 1;
+    __u32 count = 1;
 
     prcb_seq_begin(&account->seq, seq);
     now = now > account->stamp ? now : account->stamp;
     close_running(account, prev, now);
+    if (account->state == PRCB_STATE_UNSEEN)
+        count = first_switch(account, prev);
     charge_interrupts(account);
     account->stamp = now;
     account->state = cause == PRCB_CAUSE_EXIT ? PRCB_STATE_EXITED : PRCB_STATE_OFF;
@@ -691,7 +713,6 @@ SEC("tp_btf/sched_process_free")
 int prcb_ended(__u64 *ctx)
 {
     struct tag *tag = bpf_task_storage_get(&tags, (struct task_struct *)ctx[0], NULL, 0);
-    __u64 order = 0;
     int i;
 
     if (!tag)
@@ -704,10 +725,9 @@ int prcb_ended(__u64 *ctx)
         if (!account)
             continue;
         /* The state first: where it is that of a thread which was given the account since, so
-         * is the generation, which init_account stores before it. An exchange in between orders
-         * the two loads. */
+         * is the generation, which init_account stores before it. */
         then = *(volatile __u8 *)&account->state;
-        if (__sync_lock_test_and_set(&order, 1) == 2)
+        if (!all_ordered())
             break;
         if (then != PRCB_STATE_EXITED && then != PRCB_STATE_FREE &&
             is_still(&tag->profiles[i], account))
@@ -751,7 +771,32 @@ static __always_inline void guess_until_settled(struct prcb_account_block *accou
     *(volatile __u32 *)&account->guess = guess_of(task, true);
 }
 
-/* ---- which threads ---- */
+/* ---- which threads ----
+ *
+ * Why no thread of a process that is being registered is missed. Its threads come about in
+ * clone, which first puts the new thread on the kernel's lists (at the end of its process's)
+ * and then runs prcb_newtask, on the creator's processor. prcb_newtask looks for the
+ * creator's tag; the registrar tags a thread and then goes on along the list.
+ *
+ * (a) Either prcb_newtask sees the tag, or the registrar sees the new thread on the list: on
+ *     both sides an exchange orders the store (list; tag) before the load (tag; list).
+ * (b) A thread that is on the list but not able to run yet may still have its prcb_newtask
+ *     before it: the registrar leaves it alone and the walk is repeated. The last walk there
+ *     is takes it all the same; both may give it its account, one of them does (busy).
+ * (c) The kernel's walk over one process ends where the thread that it has come to ends
+ *     meanwhile. So it counts as complete when the last thread it came to was the last of the
+ *     list then (request.cut), and is repeated otherwise; at last over all tasks by number,
+ *     which nothing cuts short.
+ * (d) The walk is repeated until one gives out nothing and widens no tag. Of each thread that
+ *     the last walk came to, everything it created is tagged, or is behind it on the list and
+ *     came along in the same walk.
+ *
+ * Threads on the list come in the order of their creation, but for exec, by which a thread
+ * takes over its leader's number and place: then the leader's end cuts the walk.
+ *
+ * Where all are to be followed, or a cgroup of version 2, prcb_newtask looks at the scope. User
+ * space stores that before the walk with a fence in between, as (a).
+ */
 
 static __always_inline bool in_cgroup(struct cgroup *cgroup, __u64 id)
 {
@@ -786,70 +831,79 @@ static __always_inline bool take_slot(struct prcb_head_block *head, __u32 *ret)
     return fresh < config.accounts;
 }
 
-static __always_inline void give_back(struct prcb_account_block *account, __u32 slot)
-{
-    mark_free(account);
-    bpf_map_push_elem(&free_slots, &slot, 0);
-}
-
-/* Gives the task an account, unless it has a tag already. A task that finds no free
- * account gets a tag all the same: what it creates must be counted too.
- * *ret: the account, when one was given. Returns the task's tag. */
-static __always_inline struct tag *adopt(struct task_struct *task, __u32 pass, bool born,
-                                         struct prcb_account_block **ret)
+/* The task's tag, made where there is none; a task that finds no free account has one all the
+ * same: what it creates must be counted too. NULL: there is no memory. */
+static __always_inline struct tag *make_tag(struct task_struct *task, __u32 pass)
 {
     struct tag fresh = {.profiles = {{.slot = PRCB_SLOT_NONE, .pass = pass}}};
-    struct prcb_account_block *account = NULL;
-    struct prcb_head_block *head = head_block();
-    struct tag *tag;
-    __u32 slot;
+    struct tag *tag = bpf_task_storage_get(&tags, task, &fresh, BPF_LOCAL_STORAGE_GET_F_CREATE);
+    struct prcb_head_block *head;
 
-    if (!head)
-        return NULL;
-    if (take_slot(head, &slot)) {
-        fresh.profiles[0].slot = slot;
-        account = bpf_map_lookup_elem(&account_map, &slot);
-        if (account) {
-            fresh.profiles[0].generation = account->generation + 1;
-            init_account(account, task, clock_now(head), born, account->generation + 1,
-                         config.pid_ns);
-        }
-    }
-    tag = bpf_task_storage_get(&tags, task, &fresh, BPF_LOCAL_STORAGE_GET_F_CREATE);
-    /* A task's first storage, when two create it at once, is refused to the second. Then it
-     * is there by now. */
+    /* When two create it at once it is refused to the second. Then it is there by now. */
     if (!tag)
         tag = bpf_task_storage_get(&tags, task, &fresh, BPF_LOCAL_STORAGE_GET_F_CREATE);
-    /* Somebody else was first (the old tag is returned), or there was no memory. */
-    if (account && (!tag || tag->profiles[0].slot != fresh.profiles[0].slot)) {
-        give_back(account, fresh.profiles[0].slot);
-        account = NULL;
-    }
-    if (!tag || tag->profiles[0].slot == PRCB_SLOT_NONE)
+    head = head_block();
+    if (!tag && head)
         count_untracked(head);
-    *ret = account;
     return tag;
 }
 
-/* An account for a task that found none before. Only for the registrar, of which there
- * is one at a time. The exchange orders the account's stores before the slot's, and its
- * result is used so that it stays one. */
-static __always_inline struct prcb_account_block *adopt_late(struct task_struct *task,
-                                                             struct tag *tag)
+/* For who holds the tag's busy word. The exchange orders the account's stores before the
+ * slot's, and its result is used so that it stays one. */
+static __always_inline struct prcb_account_block *
+fill_and_publish(struct task_struct *task, struct profile *profile, bool born)
 {
     struct prcb_head_block *head = head_block();
     struct prcb_account_block *account;
     __u32 slot;
 
-    if (!head || !take_slot(head, &slot))
+    if (!head)
         return NULL;
+    if (!take_slot(head, &slot)) {
+        if (profile->slot == PRCB_SLOT_NONE)
+            count_untracked(head);
+        profile->slot = SLOT_FULL;
+        return NULL;
+    }
     account = bpf_map_lookup_elem(&account_map, &slot);
     if (!account)
         return NULL;
-    init_account(account, task, clock_now(head), false, account->generation + 1, config.pid_ns);
-    tag->profiles[0].generation = account->generation;
-    return __sync_lock_test_and_set(&tag->profiles[0].slot, slot) == PRCB_SLOT_NONE ? account
-                                                                                    : NULL;
+    init_account(account, task, clock_now(head), born, account->generation + 1, config.pid_ns);
+    profile->generation = account->generation;
+    return __sync_lock_test_and_set(&profile->slot, slot) >= SLOT_FULL ? account : NULL;
+}
+
+enum adoption {
+    ADOPTED,
+    ADOPTED_BEFORE,
+    ADOPTION_FULL,
+    ADOPTION_BUSY, /* somebody else is at it at this moment */
+};
+
+/* Gives a task that has none an account. The registrar, prcb_newtask and prcb_cgroup_attach may
+ * come at once for one task: who takes the busy word gives it, and no other account is even
+ * begun. All that came before is ordered before all that comes after. */
+static __always_inline enum adoption adopt(struct task_struct *task, struct tag *tag, bool born,
+                                           struct prcb_account_block **ret)
+{
+    struct profile *profile = &tag->profiles[0];
+    enum adoption result = ADOPTED_BEFORE;
+
+    if (__sync_lock_test_and_set(&tag->busy, 1))
+        return profile->slot < SLOT_FULL ? ADOPTED_BEFORE : ADOPTION_BUSY;
+    if (profile->slot >= SLOT_FULL) {
+        *ret = fill_and_publish(task, profile, born);
+        result = *ret ? ADOPTED : ADOPTION_FULL;
+    }
+    /* Pairs with the exchange above of the next: it sees the slot. */
+    __sync_lock_test_and_set(&tag->busy, 0);
+    return result;
+}
+
+/* What is passed on becomes at least this. false: it was before. */
+static __always_inline bool widen(struct tag *tag, __u32 pass)
+{
+    return (__sync_fetch_and_or(&tag->profiles[0].pass, pass) & pass) != pass;
 }
 
 SEC("tp_btf/task_newtask")
@@ -858,9 +912,12 @@ int prcb_newtask(__u64 *ctx)
     struct task_struct *child = (void *)ctx[0];
     __u64 clone_flags = ctx[1];
     struct prcb_account_block *account;
-    struct tag *parent;
+    struct tag *parent, *tag;
     __u32 pass = 0;
 
+    /* The child is on the lists before its parent's tag and the scope are looked at: (a). */
+    if (!all_ordered())
+        return 0;
     parent = bpf_task_storage_get(&tags, bpf_get_current_task_btf(), NULL, 0);
     if (parent && (parent->profiles[0].pass &
                    (clone_flags & CLONE_THREAD_ ? PRCB_PASS_THREADS : PRCB_PASS_CHILDREN)))
@@ -868,8 +925,12 @@ int prcb_newtask(__u64 *ctx)
     else if (scope.all ||
              (scope.cgroup && scope.cgroup_v2 && in_cgroup(child->cgroups->dfl_cgrp, scope.cgroup)))
         pass = PRCB_PASS_THREADS | PRCB_PASS_CHILDREN;
-    if (pass)
-        adopt(child, pass, true, &account);
+    tag = pass ? make_tag(child, pass) : NULL;
+    if (!tag)
+        return 0;
+    /* The registrar may have been here, for a task whose creation took too long to wait for. */
+    widen(tag, pass);
+    adopt(child, tag, true, &account);
     return 0;
 }
 
@@ -892,27 +953,35 @@ static __always_inline void register_task(struct task_struct *task)
     struct prcb_account_block *account = NULL;
     struct tag *tag = bpf_task_storage_get(&tags, task, NULL, 0);
 
-    /* Not able to run yet: prcb_newtask may be giving it an account at this moment, and two
-     * accounts of a task would be seen until one were given back. */
+    /* Not able to run yet: (b). */
     if (!tag && !request.last && task->__state & TASK_NEW_) {
         request.again++;
         return;
     }
     request.seen++;
-    if (tag) {
-        tag->profiles[0].pass |= request.pass;
-        if (tag->profiles[0].slot != PRCB_SLOT_NONE)
-            return;
-        account = adopt_late(task, tag);
-    } else {
-        tag = adopt(task, request.pass, false, &account);
-    }
-    if (account) {
-        guess_until_settled(account, task);
-        request.added++;
-    } else if (!tag || tag->profiles[0].slot == PRCB_SLOT_NONE) {
+    if (!tag)
+        tag = make_tag(task, request.pass);
+    if (!tag) {
         request.full++;
+        return;
     }
+    if (widen(tag, request.pass))
+        request.again++;
+    switch (adopt(task, tag, false, &account)) {
+    case ADOPTED:
+        request.added++;
+        break;
+    case ADOPTION_FULL:
+        request.full++;
+        break;
+    case ADOPTION_BUSY:
+        request.again++;
+        break;
+    case ADOPTED_BEFORE:
+        break;
+    }
+    if (account)
+        guess_until_settled(account, task);
 }
 
 SEC("iter/task")
@@ -920,7 +989,11 @@ int prcb_register(struct bpf_iter__task *ctx)
 {
     struct task_struct *task = ctx->task;
 
-    if (task && task->pid && !task->exit_state && is_requested(task))
+    if (!task)
+        return 0;
+    if (request.what == PRCB_REGISTER_PROCESS)
+        request.cut = !is_last_thread(task);
+    if (task->pid && !task->exit_state && is_requested(task))
         register_task(task);
     return 0;
 }
@@ -948,6 +1021,7 @@ int prcb_cgroup_attach(__u64 *ctx)
 {
     struct task_struct *task = (void *)ctx[2];
     struct prcb_account_block *account = NULL;
+    struct tag *tag;
 
     if (!scope.cgroup || !in_cgroup((struct cgroup *)ctx[0], scope.cgroup))
         return 0;
@@ -955,9 +1029,11 @@ int prcb_cgroup_attach(__u64 *ctx)
      * reached from here. User space looks for them at its next refresh. */
     if (ctx[3])
         scope.moved++;
-    if (bpf_task_storage_get(&tags, task, NULL, 0))
+    tag = make_tag(task, PRCB_PASS_THREADS | PRCB_PASS_CHILDREN);
+    if (!tag)
         return 0;
-    adopt(task, PRCB_PASS_THREADS | PRCB_PASS_CHILDREN, false, &account);
+    widen(tag, PRCB_PASS_THREADS | PRCB_PASS_CHILDREN);
+    adopt(task, tag, false, &account);
     if (account)
         guess_until_settled(account, task);
     return 0;

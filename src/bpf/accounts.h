@@ -23,6 +23,9 @@ struct prcb_bpf_config {
     __u32 pad;
 };
 
+/* How often the registrar is asked at most for one answer. */
+#define PRCB_REGISTER_PASSES 10
+
 enum prcb_bpf_what { PRCB_REGISTER_THREAD = 1, PRCB_REGISTER_PROCESS, PRCB_REGISTER_ALL };
 
 /* One question to an iterator and its answer. One at a time: the session's lock. */
@@ -33,8 +36,11 @@ struct prcb_bpf_request {
     __u32 seen;   /* out: tasks that matched */
     __u32 added;  /* out: of these, given an account */
     __u32 full;   /* out: of these, left without one */
-    __u32 again;  /* out: tasks that were being created or looked at elsewhere: ask again */
+    __u32 again;  /* out: tasks that were being created or looked at elsewhere, or that now pass
+                     on more than before: ask again */
     __u32 last;   /* it will not be asked again: tasks being created count too */
+    __u32 cut;    /* out, of the threads of one process: the last one that the walk came to was
+                     not the last there was. Says nothing of a walk over all tasks */
     /* With clients: */
     __u32 client;
     __u32 refused; /* out: of those seen, not this client's to profile */

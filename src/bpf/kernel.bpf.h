@@ -155,6 +155,14 @@ struct css_set {
     struct cgroup *dfl_cgrp;
 };
 
+struct list_head {
+    struct list_head *next;
+};
+
+struct signal_struct {
+    struct list_head thread_head;
+};
+
 struct task_struct {
     struct thread_info thread_info;
     unsigned int __state;
@@ -172,6 +180,8 @@ struct task_struct {
     int pid;
     int tgid;
     struct task_struct *group_leader;
+    struct signal_struct *signal;
+    struct list_head thread_node;
     struct pid *thread_pid;
     unsigned long nvcsw;
     unsigned long nivcsw;
@@ -295,6 +305,16 @@ static __always_inline bool mm_dumpable(struct mm_struct *mm)
 
     bpf_probe_read_kernel(&flags, sizeof(flags), (const char *)mm + offset);
     return (flags & 3) == 1; /* MMF_DUMPABLE_MASK, SUID_DUMP_USER */
+}
+
+/* The last of its process's threads, which are listed in the order of their creation; or it was
+ * when it ended. */
+static __always_inline bool is_last_thread(struct task_struct *task)
+{
+    struct signal_struct *signal = task->signal;
+
+    return signal && (__u64)task->thread_node.next ==
+                         (__u64)signal + bpf_core_field_offset(struct signal_struct, thread_head);
 }
 
 /* From 6.12 a task that went to sleep may stay queued for a while ("delayed dequeue"). */

@@ -235,6 +235,7 @@ static int do_scope(const struct request *r, struct prcb_error *err)
         __atomic_store_n(&scope->client, r->conn->session->number, __ATOMIC_RELEASE);
     }
     kernel_count_scopes(r->server->kernel);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* (a) of "which threads" in accounts.bpf.c */
     answer(r, &reply, sizeof(reply));
     return 0;
 }

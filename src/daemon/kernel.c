@@ -621,32 +621,24 @@ int kernel_clients_change(struct kernel *k, const uint32_t *numbers, const int *
     return 0;
 }
 
-/* Tasks that were just being created are looked at again, a bounded number of times. */
 int kernel_register(struct kernel *k, struct prcb_bpf_request *request, bool same_pid_ns,
                     struct kernel_undone *ret)
 {
-    struct prcb_bpf_request *shared = &k->bss->request;
-    pid_t number = same_pid_ns ? (pid_t)request->number : 0;
+    struct prcb_bpf_request *shared = &k->bss->request, asked = *request;
+    __u32 number = same_pid_ns ? request->number : 0;
+    bool again = true;
     int result = 0;
 
     ret->count = 0;
-    for (int pass = 0; pass < KERNEL_PASSES; pass++) {
+    for (unsigned pass = 0; !result && again; pass++) {
         uint32_t added = request->added;
 
-        *shared = *request;
-        shared->seen = shared->added = shared->full = shared->refused = 0;
-        shared->crowded = shared->again = shared->undo = 0;
-        result = bpf_run_iterator(&k->narrow, k->programs[RUN_REGISTER],
-                                  request->what == PRCB_REGISTER_THREAD ? number : 0,
-                                  request->what == PRCB_REGISTER_PROCESS ? number : 0);
-        if (result == -ESRCH)
-            result = 0; /* nothing was seen */
+        result = bpf_register_pass(&k->narrow, k->programs[RUN_REGISTER], shared, &asked, number,
+                                   pass, &again);
         if (shared->undo)
             ret->keys[ret->count++] = shared->undo_key;
         *request = *shared;
         request->added += added;
-        if (result || !request->again)
-            break;
     }
     return result;
 }

@@ -89,9 +89,8 @@ int kernel_clients_change(struct kernel *k, const uint32_t *numbers, const int *
                           uint32_t count);
 
 /* Accounts of threads that became another program in that moment: to be given up. */
-#define KERNEL_PASSES 10
 struct kernel_undone {
-    uint64_t keys[KERNEL_PASSES];
+    uint64_t keys[PRCB_REGISTER_PASSES];
     unsigned count;
 };
 

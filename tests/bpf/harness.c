@@ -131,10 +131,10 @@ struct prcb *session_shared(void)
     struct prcb_error err = {0};
 
     if (slowness() == 1)
-        return session_open(64);
+        return session_open(1024);
     if (!kept && prcb_open(&(struct prcb_options){.size = sizeof(struct prcb_options),
                                                   .tier = PRCB_TIER_BPF,
-                                                  .max_threads = 64},
+                                                  .max_threads = 1024},
                            &kept, &err))
         fail_msg("prcb_open: %s", err.text);
     if (prcb_release_exited(kept, &err) < 0)

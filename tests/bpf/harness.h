@@ -34,7 +34,7 @@ int test_end(void **state);
 
 /* A session on the bpf tier; closed by test_end. At most 4 at once. */
 struct prcb *session_open(uint32_t max_threads);
-/* With room for 64. On an emulated machine, where loading the programs takes a second or
+/* With room for 1024. On an emulated machine, where loading the programs takes a second or
  * two, one for the whole program, with the accounts of ended threads given back. */
 struct prcb *session_shared(void);
 struct prcb *session_open_flags(uint32_t max_threads, uint32_t flags);

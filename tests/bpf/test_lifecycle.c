@@ -113,6 +113,24 @@ static pid_t start_sleeper(void)
     return child;
 }
 
+static bool none_left(struct prcb *p)
+{
+    size_t count;
+
+    prcb_release_exited(p, NULL);
+    all_accounts(p, &count);
+    return !count;
+}
+
+/* With room for 1024, and no accounts. */
+static struct prcb *empty_session(void)
+{
+    struct prcb *p = session_shared();
+
+    assert_true(wait_for(none_left(p)));
+    return p;
+}
+
 static size_t accounts_of(struct prcb *p, pid_t pid)
 {
     size_t count, own = 0;
@@ -150,7 +168,8 @@ static void print_missing(struct prcb *p)
 /* Threads keep coming while the process is being registered. */
 static void test_threads_created_meanwhile(void **state)
 {
-    struct prcb *p = session_open(4 * MANY);
+    struct prcb *p = empty_session();
+    size_t count;
     pid_t pid;
 
     for (int round = 0; round < 5; round++) {
@@ -168,7 +187,108 @@ static void test_threads_created_meanwhile(void **state)
             must_find(p, board->tids[i]);
         must_find(p, pid);
         child_kill(pid);
+        /* Who waits for a process may come before the last switch of the last of its threads. */
+        ended_accounts(p, &count);
+        assert_int_equal(count, MANY + 1);
         assert_int_equal(prcb_release_exited(p, NULL), MANY + 1);
+    }
+}
+
+#define FORKERS (MANY / 4)
+
+static void *fork_when_told(void *arg)
+{
+    uint32_t me = count_up();
+    pid_t child;
+
+    gate_wait_while(&board->go, 0);
+    child = fork();
+    if (!child)
+        _exit(0);
+    board->tids[me] = child;
+    waitpid(child, NULL, 0);
+    count_up();
+    return stay(NULL);
+}
+
+static int stream_of_forkers(void *arg)
+{
+    pthread_t thread;
+
+    for (int i = 0; i < FORKERS; i++) {
+        if (pthread_create(&thread, NULL, fork_when_told, NULL))
+            return 3;
+    }
+    return stay_until_end();
+}
+
+/* Whoever was created while the process was being registered is followed as well. */
+static void test_children_of_threads_created_meanwhile(void **state)
+{
+    struct prcb *p = empty_session();
+    pid_t pid;
+
+    clear_board();
+    board->taken = FORKERS; /* where stay puts numbers */
+    pid = child_start(stream_of_forkers, NULL);
+    while (counted() < FORKERS / 5)
+        ;
+    must_profile_process(p, pid, PRCB_FOLLOW_ALL);
+    assert_true(wait_for(counted() >= FORKERS));
+    gate_set(&board->go, 1);
+    assert_true(wait_for(counted() == 3 * FORKERS));
+    for (int i = 0; i < 2 * FORKERS; i++)
+        must_find(p, board->tids[i]);
+    must_find(p, pid);
+}
+
+#define RELAYS 3
+
+/* Creates its successor and ends; the last of them stays. */
+static void *relay(void *arg)
+{
+    pthread_t thread;
+
+    if (gate_get(&board->go))
+        return stay(NULL);
+    if (pthread_create(&thread, NULL, relay, NULL))
+        _exit(3);
+    pthread_detach(thread);
+    return NULL;
+}
+
+static int relays(void *arg)
+{
+    pthread_t thread;
+
+    for (int i = 0; i < RELAYS; i++) {
+        if (pthread_create(&thread, NULL, relay, NULL))
+            return 3;
+        pthread_detach(thread);
+    }
+    return stay_until_end();
+}
+
+/* The threads that the registrar goes by end, each just after it has created another. */
+static void test_threads_hand_over_meanwhile(void **state)
+{
+    struct prcb *p = session_open(20000);
+    int rounds = slowness() > 1 ? 5 : 150;
+
+    for (int round = 0; round < rounds; round++) {
+        pid_t pid;
+
+        clear_board();
+        board->go = board->count = board->taken = 0;
+        pid = child_start(relays, NULL);
+        sleep_ns(3000000);
+        must_profile_process(p, pid, PRCB_FOLLOW_THREADS);
+        gate_set(&board->go, 1);
+        assert_true(wait_for(counted() == RELAYS));
+        for (int i = 0; i < RELAYS; i++)
+            must_find(p, board->tids[i]);
+        child_kill(pid);
+        prcb_release_exited(p, NULL);
     }
 }
 
@@ -199,7 +319,7 @@ static int make_family(void *arg)
 
 static void follows(unsigned follow, bool thread, bool child, bool childs_thread)
 {
-    struct prcb *p = session_open(64);
+    struct prcb *p = empty_session();
     struct prcb_account a;
     pid_t pid, grandchild;
     size_t count;
@@ -241,7 +361,7 @@ static void test_follow_all(void **state)
 /* Asking again widens what is passed on. */
 static void test_follow_widened(void **state)
 {
-    struct prcb *p = session_open(64);
+    struct prcb *p = empty_session();
     struct prcb_account a;
     pid_t pid;
 
@@ -288,7 +408,7 @@ static int short_lives(void *arg)
  * reaps, after it: so all accounts together have one more for each other thread. */
 static void test_process_total(void **state)
 {
-    struct prcb *p = session_open(2 * MANY);
+    struct prcb *p = empty_session();
     uint64_t sum = 0, before;
     struct prcb_account *all;
     struct rusage usage;
@@ -396,15 +516,12 @@ static uint8_t state_of(struct accounts_bpf *programs, pid_t tid)
     return block_of(programs, tid, &block) ? block.state : PRCB_STATE_FREE;
 }
 
-/* A last switch that no program told of, made here by the programs without the one of the
- * switches: the end is seen all the same. */
-static void test_end_without_a_switch(void **state)
+/* The programs without a session; none is attached. */
+static struct accounts_bpf *load_programs(void)
 {
     struct accounts_bpf *programs = accounts_bpf__open();
     struct stat ns;
-    pid_t pid;
 
-    clear_board();
     assert_non_null(programs);
     assert_int_equal(stat("/proc/self/ns/pid", &ns), 0);
     programs->rodata->config.pid_ns = (uint32_t)ns.st_ino;
@@ -412,6 +529,17 @@ static void test_end_without_a_switch(void **state)
     bpf_program__set_autoload(programs->progs.prcb_contention_begin, false);
     bpf_program__set_autoload(programs->progs.prcb_contention_end, false);
     assert_int_equal(accounts_bpf__load(programs), 0);
+    return programs;
+}
+
+/* A last switch that no program told of, made here by the programs without the one of the
+ * switches: the end is seen all the same. */
+static void test_end_without_a_switch(void **state)
+{
+    struct accounts_bpf *programs = load_programs();
+    pid_t pid;
+
+    clear_board();
     programs->links.prcb_newtask = bpf_program__attach(programs->progs.prcb_newtask);
     programs->links.prcb_ended = bpf_program__attach(programs->progs.prcb_ended);
     assert_true(programs->links.prcb_newtask && programs->links.prcb_ended);
@@ -468,11 +596,11 @@ static void test_release_of_the_living(void **state)
 }
 
 /* Registered at whatever point of its life: next to never is a switch lost between the
- * copy of its counters and the first one that is seen. (A thread that goes off and on
- * again within that microsecond has one; nobody saw why.) */
+ * copy of its counters and the first one that is seen. (Two are, when the machine stops the
+ * registrar's processor in between.) */
 static void test_registered_while_it_switches(void **state)
 {
-    struct prcb *p = session_open(1024);
+    struct prcb *p = empty_session();
     struct prcb_account a;
     struct prcb_error err;
     pid_t busy = child_start(switch_on, NULL);
@@ -487,6 +615,88 @@ static void test_registered_while_it_switches(void **state)
         assert_int_equal(prcb_release(p, a.key, &err), 0);
     }
     assert_true(missed <= 2);
+}
+
+static int switches_once_then_stays(void *arg)
+{
+    while (!gate_get(&board->go))
+        ;
+    sleep_ns(1000);
+    count_up();
+    while (gate_get(&board->go) == 1)
+        ;
+    return stay_until_end();
+}
+
+static void register_by_hand(struct accounts_bpf *programs, pid_t tid)
+{
+    struct bpf_link *link = bpf_program__attach_iter(programs->progs.prcb_register, NULL);
+    char nothing[8];
+    int fd;
+
+    assert_non_null(link);
+    programs->bss->request =
+        (struct prcb_bpf_request){.what = PRCB_REGISTER_THREAD, .number = (uint32_t)tid, .last = 1};
+    fd = bpf_iter_create(bpf_link__fd(link));
+    assert_true(fd >= 0);
+    while (read(fd, nothing, sizeof(nothing)) > 0)
+        ;
+    close(fd);
+    bpf_link__destroy(link);
+    assert_int_equal(programs->bss->request.added, 1);
+}
+
+/* One switch off and on after the copy of the counters and before any is seen. false: the
+ * machine made it more. */
+static bool left_and_came_back(struct accounts_bpf *programs)
+{
+    struct prcb_account_block block;
+    uint64_t before, then, sum = 0;
+    bool tried;
+    pid_t pid;
+
+    clear_board();
+    board->go = board->count = 0;
+    pid = child_start(switches_once_then_stays, NULL);
+    assert_true(wait_for(kernel_state(pid, pid) == 'R'));
+    register_by_hand(programs, pid);
+    assert_true(block_of(programs, pid, &block));
+    before = block.base_nvcsw + block.base_nivcsw;
+    gate_set(&board->go, 1);
+    assert_true(wait_for(counted() == 1));
+    programs->links.prcb_switch = bpf_program__attach(programs->progs.prcb_switch);
+    assert_non_null(programs->links.prcb_switch);
+    assert_true(kernel_switches(pid, pid, NULL, &then));
+    tried = then == before + 1;
+    gate_set(&board->go, 2);
+    assert_true(waits_to_go(pid));
+    assert_true(block_of(programs, pid, &block));
+    if (tried) {
+        assert_int_equal(block.nvcsw + block.nivcsw - before, block.own_switches);
+        for (int i = 0; i < PRCB_CAUSE_MAX; i++)
+            sum += block.waits[i].count;
+        assert_int_equal(sum, block.own_switches);
+    }
+    bpf_link__destroy(programs->links.prcb_switch);
+    programs->links.prcb_switch = NULL;
+    child_kill(pid);
+    return tried;
+}
+
+/* Registration takes a microsecond, in which the thread may leave and come back. Made here by
+ * a program of the switches that is attached late. */
+static void test_switched_while_registered(void **state)
+{
+    struct accounts_bpf *programs = load_programs();
+    int made = 0;
+
+    programs->links.prcb_ended = bpf_program__attach(programs->progs.prcb_ended);
+    assert_non_null(programs->links.prcb_ended);
+    for (int i = 0; i < MANY - 1 && made < 3; i++)
+        made += left_and_came_back(programs);
+    accounts_bpf__destroy(programs);
+    if (!made)
+        skip_because("a thread that only computes is switched all the time");
 }
 
 /* ---- a full table ---- */
@@ -579,7 +789,7 @@ static int exec_in_a_thread(void *arg)
 /* The thread that execs goes on under the number of its leader, whose account ends. */
 static void test_exec_by_another_thread(void **state)
 {
-    struct prcb *p = session_open(16);
+    struct prcb *p = empty_session();
     struct prcb_account a, *all;
     uint64_t key, kernel;
     size_t count;
@@ -616,7 +826,7 @@ static int rename_itself(void *arg)
 
 static void test_names(void **state)
 {
-    struct prcb *p = session_open(16);
+    struct prcb *p = empty_session();
     char name[16];
     pid_t pid;
 
@@ -632,7 +842,7 @@ static void test_names(void **state)
 
 static void test_spawn(void **state)
 {
-    struct prcb *p = session_open(16);
+    struct prcb *p = empty_session();
     static char sh[] = "sh", c[] = "-c", script[] = "sleep 0.01; exit 7",
                 missing[] = "/no/such/program", tmp[] = "/tmp";
     char *argv[] = {sh, c, script, NULL}, *none[] = {missing, NULL}, *directory[] = {tmp, NULL};
@@ -738,7 +948,7 @@ static void test_registered_asleep(void **state)
 
 static void test_two_sessions(void **state)
 {
-    struct prcb *first = session_open(64), *second;
+    struct prcb *first = empty_session(), *second;
     struct prcb_account a, b;
     uint64_t before, later, all;
     pid_t pid;
@@ -849,6 +1059,53 @@ static void cgroup_follows(const char *type)
     assert_true(find_account(p, inside, &a));
     assert_int_equal(prcb_profile_cgroup(p, "/tmp", &err) == 0, false);
     assert_int_equal(prcb_profile_cgroup(p, "/no/such/cgroup", &err), -ENOENT);
+}
+
+/* Moves a process into the cgroup each time it is told. */
+static int mover(void *arg)
+{
+    for (uint32_t turn = 1;; turn += 2) {
+        gate_wait_while(&board->count, turn - 1);
+        if (!enter(cgroup_path, board->tids[0]))
+            return 4;
+        gate_set(&board->count, turn + 1);
+    }
+}
+
+/* A process that is moved into the cgroup and registered at once gets one account, in a table
+ * that has no room for two. */
+static void test_moved_and_registered(void **state)
+{
+    struct prcb *p = session_open(1);
+    struct prcb_error err = {0};
+    uint64_t takes = 100000;
+    pid_t pid;
+
+    if (!find_cgroup_root("cgroup2"))
+        skip_because("no cgroup2 is mounted");
+    snprintf(cgroup_path, sizeof(cgroup_path), "%s/prcb-test-%d", cgroup_root, (int)getpid());
+    if (mkdir(cgroup_path, 0755))
+        skip_because("%s: %s", cgroup_path, strerror(errno));
+    assert_int_equal(prcb_profile_cgroup(p, cgroup_path, &err), 0);
+    pid = start_sleeper();
+    board->tids[0] = pid;
+    child_start(mover, NULL);
+    for (uint32_t round = 0; round < (slowness() > 1 ? 20 : 150); round++) {
+        uint64_t begin = mono_ns(), until = begin + takes / 16 * (round % 32);
+        size_t count;
+
+        gate_set(&board->count, 2 * round + 1);
+        while (mono_ns() < until)
+            ;
+        must_profile_process(p, pid, PRCB_FOLLOW_NONE);
+        assert_true(wait_for(counted() == 2 * round + 2));
+        if (round % 32 == 0)
+            takes = mono_ns() - begin;
+        all_accounts(p, &count);
+        assert_int_equal(count, 1);
+        assert_int_equal(prcb_release(p, must_find(p, pid).key, &err), 0);
+        assert_true(enter(cgroup_root, pid));
+    }
 }
 
 static int cgroup_end(void **state)
@@ -1093,10 +1350,12 @@ static void test_pid_namespace_from_outside(void **state)
 
 #define LIFE_TEST(function) cmocka_unit_test_teardown(function, board_end)
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         LIFE_TEST(test_threads_created_meanwhile),
+        LIFE_TEST(test_children_of_threads_created_meanwhile),
+        LIFE_TEST(test_threads_hand_over_meanwhile),
         LIFE_TEST(test_follow_none),
         LIFE_TEST(test_follow_threads),
         LIFE_TEST(test_follow_children),
@@ -1107,6 +1366,7 @@ int main(void)
         LIFE_TEST(test_end_without_a_switch),
         LIFE_TEST(test_release_of_the_living),
         LIFE_TEST(test_registered_while_it_switches),
+        LIFE_TEST(test_switched_while_registered),
         LIFE_TEST(test_full_table),
         LIFE_TEST(test_room_again),
         LIFE_TEST(test_exec_by_another_thread),
@@ -1116,11 +1376,14 @@ int main(void)
         LIFE_TEST(test_two_sessions),
         cmocka_unit_test_teardown(test_cgroup_v1, cgroup_end),
         cmocka_unit_test_teardown(test_cgroup_v2, cgroup_end),
+        cmocka_unit_test_teardown(test_moved_and_registered, cgroup_end),
         LIFE_TEST(test_everything),
         LIFE_TEST(test_bad_arguments),
         LIFE_TEST(test_inside_a_pid_namespace),
         LIFE_TEST(test_pid_namespace_from_outside),
     };
 
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
     return BPF_RUN("lifecycle", tests);
 }
