@@ -99,9 +99,9 @@ static int take_option(void *ctx, int id, const char *value)
         options->switches = false;
         return CLI_OK;
     default:
-        return cli_parse_tier(value, &options->tier)
-                   ? cli_usage_error(run->command, CLI_TIER_ERROR, value)
-                   : CLI_OK;
+        if (cli_parse_tier(value, &options->tier) || options->tier == PRCB_TIER_DAEMON)
+            return cli_usage_error(run->command, "--tier '%s': must be bpf or perf", value);
+        return CLI_OK;
     }
 }
 

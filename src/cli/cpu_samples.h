@@ -27,7 +27,7 @@ enum { CPU_OPTION_TIER = CLI_LONG + 100, CPU_OPTION_ROOT };
 #define CPU_CHOICE_OPTIONS                                                                         \
     {'C', "cpu", "LIST", "these processors only: numbers and ranges (0,2-3), or all", 'C'},        \
     {'P', "processor", "LIST", "the same, with mpstat's letter", 'C'},                             \
-    {0, "tier", "TIER", "use this source of figures and no other: bpf or perf", CPU_OPTION_TIER},  \
+    {0, "tier", "TIER", "use this source of figures and no other: daemon, bpf or perf", CPU_OPTION_TIER},  \
     {0, "root", "DIR", "a recorded machine: the files of DIR/proc and DIR/sys", CPU_OPTION_ROOT}
 /* clang-format on */
 /* CLI_OK if the option is one of these, and taken; CLI_USAGE after its error; -1: not one. */

@@ -546,7 +546,8 @@ class Arguments(Recording):
         if most < 1000000:
             self.refuse(1, "max_sample_rate", "record", "-F", str(most + 1), "--", "true")
         self.refuse(2, "process number", "record", "-p", "1,x")
-        self.refuse(2, "--tier", "record", "--tier", "x", "--", "true")
+        for tier in ("x", "daemon"):
+            self.refuse(2, "must be bpf or perf", "record", "--tier", tier, "--", "true")
         self.refuse(1, "there is none", "record", "-p", "2147483647")
         self.refuse(127, "command not found", "record", "--", "./no-such-command")
         self.refuse(126, "Permission denied", "record", "--", "/")
