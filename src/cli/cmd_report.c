@@ -14,14 +14,16 @@
 
 #include "report_ds.h"
 #include "stat_output.h"
+#include "stat_text.h"
 
 #ifdef HAVE_RECORD
 #include "export.h"
 #include "report.h"
 #endif
 
-#define DEFAULT_PATH "prcb.db"
-#define DEFAULT_TOP  20
+#define DEFAULT_PATH    "prcb.db"
+#define DEFAULT_TOP     20
+#define TIMELINE_MARGIN 6
 
 enum {
     OPT_TABLE = CLI_LONG,
@@ -185,6 +187,16 @@ static int parse(struct run *run, int argc, char **argv, int *ret_status)
 
 #ifdef HAVE_RECORD
 
+/* For people, what a line of their terminal has room for behind the processor's number. */
+static size_t timeline_cells(const struct run *run, FILE *out)
+{
+    size_t columns = stat_text_columns(out);
+
+    if (run->format != FORMAT_TEXT || columns >= REPORT_CELLS + TIMELINE_MARGIN)
+        return REPORT_CELLS;
+    return columns - TIMELINE_MARGIN;
+}
+
 static int print_tables(const struct run *run, const struct recording *recording, FILE *out,
                         struct prcb_error *err)
 {
@@ -196,7 +208,7 @@ static int print_tables(const struct run *run, const struct recording *recording
         .separator = run->separator,
     };
     struct report report;
-    int result = report_make(recording, &report, err);
+    int result = report_make(recording, timeline_cells(run, out), &report, err);
 
     if (result)
         return result;

@@ -183,17 +183,19 @@ static int add_times(sqlite3_stmt *row, void *ctx)
 /* ---- stretches ------------------------------------------------------------------ */
 
 /* A thread's time on a processor, into the parts of the line of time. */
-static void fill_cells(struct report_processor *p, const struct recording *r,
+static void fill_cells(const struct making *making, struct report_processor *p,
                        const struct stretch *stretch)
 {
+    const struct recording *r = making->recording;
+    size_t cells = making->report->cells;
     uint64_t span = r->end_ns - r->start_ns;
     uint64_t start = stretch->start_ns - r->start_ns, end = stretch->end_ns - r->start_ns;
 
     if (!span || stretch->start_ns < r->start_ns || end > span)
         return;
-    for (size_t i = start * REPORT_CELLS / span; i < REPORT_CELLS; i++) {
-        uint64_t from = span * i / REPORT_CELLS;
-        uint64_t to = span * (i + 1) / REPORT_CELLS;
+    for (size_t i = start * cells / span; i < cells; i++) {
+        uint64_t from = span * i / cells;
+        uint64_t to = span * (i + 1) / cells;
         struct report_cell *cell = &p->cells[i];
         uint64_t ns;
 
@@ -255,7 +257,7 @@ static int add_stretch(const struct stretch *stretch, void *ctx)
         p = processor(making->report, stretch->cpu);
         if (p) {
             p->run_ns += ns;
-            fill_cells(p, making->recording, stretch);
+            fill_cells(making, p, stretch);
         }
         return 0;
     case STRETCH_READY:
@@ -329,10 +331,12 @@ static int make(struct making *making, struct prcb_error *err)
     return result;
 }
 
-int report_make(const struct recording *recording, struct report *ret, struct prcb_error *err)
+int report_make(const struct recording *recording, size_t cells, struct report *ret,
+                struct prcb_error *err)
 {
     struct report report = {
         .recording = recording,
+        .cells = cells,
         .weight_is_ns = recording_counts_ns(recording),
         .span_ns = recording->end_ns - recording->start_ns,
     };

@@ -10,7 +10,7 @@
 
 #include "recording.h"
 
-#define REPORT_CELLS 100 /* of a processor's line of time */
+#define REPORT_CELLS 100 /* of a processor's line of time, at most */
 
 struct report_function {
     const char *name, *file; /* borrowed from the recording */
@@ -60,9 +60,12 @@ struct report {
     size_t wait_count;
     struct report_processor *processors; /* by number */
     size_t processor_count;
+    size_t cells; /* of each one's line of time */
 };
 
-int report_make(const struct recording *recording, struct report *ret, struct prcb_error *err);
+/* cells: 1 to REPORT_CELLS. */
+int report_make(const struct recording *recording, size_t cells, struct report *ret,
+                struct prcb_error *err);
 void report_free(struct report *report);
 
 /* The tables that can be had alone; a bit each. */

@@ -144,13 +144,13 @@ static void timeline(struct csv *csv, const struct report *report)
 
     put_names(csv, names);
     for (size_t i = 0; i < report->processor_count; i++) {
-        for (size_t j = 0; j < REPORT_CELLS; j++) {
+        for (size_t j = 0; j < report->cells; j++) {
             const struct report_cell *cell = &report->processors[i].cells[j];
             const struct recorded_thread *thread =
                 cell->thread == SIZE_MAX ? NULL : &report->recording->threads[cell->thread];
 
             put_number(csv, true, report->processors[i].cpu);
-            put_number(csv, true, report->span_ns / REPORT_CELLS * j);
+            put_number(csv, true, report->span_ns / report->cells * j);
             put_number(csv, report->has_switches, cell->busy_ns);
             put_number(csv, thread, thread ? (uint64_t)thread->tid : 0);
             put(csv, thread ? thread->name : "");

@@ -109,7 +109,7 @@ static struct json_object *cells(const struct report *report, const struct repor
 {
     struct json_object *array = json_object_new_array();
 
-    for (size_t i = 0; i < REPORT_CELLS; i++) {
+    for (size_t i = 0; i < report->cells; i++) {
         const struct report_cell *cell = &row->cells[i];
         struct json_object *object = json_object_new_object();
         bool any = cell->thread != SIZE_MAX;

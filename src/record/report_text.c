@@ -190,7 +190,7 @@ static void choose_letters(const struct report *report, struct letters *ret)
 
     ret->count = 0;
     for (size_t i = 0; cells && i < report->processor_count; i++) {
-        for (size_t j = 0; j < REPORT_CELLS; j++) {
+        for (size_t j = 0; j < report->cells; j++) {
             size_t thread = report->processors[i].cells[j].thread;
 
             if (thread != SIZE_MAX)
@@ -237,12 +237,12 @@ static void print_timeline(const struct report *report, FILE *out)
     fprintf(out,
             "\nTIME  each column is %s: capital: a thread ran half of it or more, small: "
             "less, '.' below 1/20\n",
-            time_text(report->span_ns / REPORT_CELLS, time));
+            time_text(report->span_ns / report->cells, time));
     for (size_t i = 0; i < report->processor_count; i++) {
         fprintf(out, "%4u  ", report->processors[i].cpu);
-        for (size_t j = 0; j < REPORT_CELLS; j++)
+        for (size_t j = 0; j < report->cells; j++)
             fputc(letter_of(&letters, &report->processors[i].cells[j],
-                            report->span_ns / REPORT_CELLS),
+                            report->span_ns / report->cells),
                   out);
         fputc('\n', out);
     }

@@ -424,6 +424,16 @@ class Ends(Recording):
         self.assertGreaterEqual(len(lines), 2, text)
         self.assertGreater(int(lines[-1][1]), int(lines[0][1]))
 
+    def test_line_of_time_fits_the_terminal(self):
+        self.record("--", SHARES, "0.1")
+        for columns, width in (("80", 80), ("60", 60), ("200", 106)):
+            text = prcb("report", "--table", "timeline", self.path,
+                        env=dict(os.environ, COLUMNS=columns)).stdout.decode()
+            lines = re.findall(r"(?m)^ *\d+  [.+A-Za-z]+$", text)
+            self.assertTrue(lines, text)
+            self.assertEqual({len(line) for line in lines}, {width})
+        self.assertEqual({len(row["timeline"]) for row in self.json()["processors"]}, {100})
+
     def test_for(self):
         result = prcb("record", "-o", self.path, "--for", "0.3", "--", "sleep", "60")
         self.assertEqual(result.returncode, 0, result.stderr)
