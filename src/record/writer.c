@@ -284,6 +284,18 @@ static int remove_old(const char *path, struct prcb_error *err)
     return 0;
 }
 
+/* An empty file, which SQLite takes for a new one. Of its own making it would be anybody's to read,
+ * with the kernel's addresses in it, and where a link leads that somebody puts there meanwhile. */
+static int create_empty(const char *path, struct prcb_error *err)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+    if (fd < 0)
+        return prcb_fail(err, -errno, "%s: cannot be written: %s", path, strerror(errno));
+    close(fd);
+    return 0;
+}
+
 /* WAL: pages are appended, so that a program that dies in the middle leaves what it
  * committed, and a full disk spoils nothing that is there. */
 static int prepare(struct writer *w)
@@ -323,6 +335,8 @@ int writer_create(const char *path, struct writer **ret, struct prcb_error *err)
 
     if (!result)
         result = remove_old(path, err);
+    if (!result)
+        result = create_empty(path, err);
     if (result)
         return result;
     w = calloc(1, sizeof(*w));

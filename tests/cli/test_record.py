@@ -14,6 +14,7 @@ import resource
 import shutil
 import signal
 import sqlite3
+import stat
 import struct
 import subprocess
 import sys
@@ -638,6 +639,9 @@ class Arguments(Recording):
         """A whole recording, where its reader may not write."""
         self.record("--", "true")
         self.assertEqual(os.listdir(self.folder), [os.path.basename(self.path)])
+        # It has the kernel's addresses, and what others run: it is its owner's until passed on.
+        self.assertEqual(stat.S_IMODE(os.stat(self.path).st_mode), 0o600)
+        os.chmod(self.path, 0o644)
         uri = f"file:{self.path}?mode=ro"
         if ROOT:
             os.chmod(self.folder, 0o755)
