@@ -17,7 +17,7 @@
 
 #define PRCB_PROCESSOR_MAGIC 0x50435250u /* "PRCP" */
 #define PRCB_PROCESSOR_MAJOR 1
-#define PRCB_PROCESSOR_MINOR 0
+#define PRCB_PROCESSOR_MINOR 1
 
 /* processor_head.features: what the kernel let the programs see */
 #define PRCB_PROCESSOR_HARD       (1u << 0) /* hard interrupts: device handlers */
@@ -97,7 +97,7 @@ struct prcb_processor_block {
     __u64 pad3[8];
 };
 
-/* Element 0. Written before any program is attached. */
+/* Element 0. Written before any program is attached, but for `ended`. */
 struct prcb_processor_head {
     __u32 magic;
     __u16 abi_major;
@@ -109,7 +109,9 @@ struct prcb_processor_head {
     __u32 features;     /* PRCB_PROCESSOR_* bits */
     __u32 writer_pid;   /* who loaded the programs */
     char writer[16];    /* library version */
-    __u64 pad[58];
+    __u64 ended;        /* stamp: the programs were given up and are detached a while after; 0:
+                           they count. Of version 1.1 on */
+    __u64 pad[57];
 };
 
 /* clang-format off */
@@ -147,6 +149,7 @@ PRCB_ABI_AT(prcb_processor_head, block_stride, 16);
 PRCB_ABI_AT(prcb_processor_head, count, 20);
 PRCB_ABI_AT(prcb_processor_head, features, 24);
 PRCB_ABI_AT(prcb_processor_head, writer, 32);
+PRCB_ABI_AT(prcb_processor_head, ended, 48);
 /* clang-format on */
 
 #endif

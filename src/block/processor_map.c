@@ -68,6 +68,14 @@ void processor_map_close(struct processor_map *map)
     *map = (struct processor_map){0};
 }
 
+uint64_t processor_map_ended(const struct processor_map *map)
+{
+    const struct prcb_processor_head *head = (const struct prcb_processor_head *)map->memory;
+
+    /* Relaxed: it goes with no other word (prcb_processors_end). Older writers have 0 there. */
+    return __atomic_load_n(&head->ended, __ATOMIC_RELAXED);
+}
+
 int processor_block_copy(const struct processor_map *map, uint32_t number, size_t bytes,
                          struct prcb_processor_block *ret, uint32_t *retries)
 {

@@ -21,6 +21,9 @@ struct processor_map {
 int processor_map_open(int fd, struct processor_map *ret, struct prcb_error *err);
 void processor_map_close(struct processor_map *map);
 
+/* The moment, of the writer's clock, at which the programs were given up; 0: they count. */
+uint64_t processor_map_ended(const struct processor_map *map);
+
 /* A consistent copy of the first bytes (a multiple of 8) of a block; what the writer does not
  * have is 0. -EAGAIN: inconsistent for 20 ms. *retries grows by the passes thrown away. */
 int processor_block_copy(const struct processor_map *map, uint32_t number, size_t bytes,
@@ -45,6 +48,8 @@ int processor_programs_open(uint32_t count, struct processor_programs **ret,
                             struct processor_map *ret_map, struct prcb_error *err);
 void processor_programs_close(struct processor_programs *programs);
 int processor_programs_map_fd(const struct processor_programs *programs);
+/* The program that marks the blocks as ended, to be run before the others are detached. */
+int processor_programs_end_fd(const struct processor_programs *programs);
 /* Calls keep with each descriptor that holds a program in its place. Stops at a result that is not
  * 0 and returns it. */
 int processor_programs_links(const struct processor_programs *programs,

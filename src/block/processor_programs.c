@@ -350,6 +350,11 @@ int processor_programs_map_fd(const struct processor_programs *p)
     return bpf_map__fd(p->skeleton->maps.processor_map);
 }
 
+int processor_programs_end_fd(const struct processor_programs *p)
+{
+    return bpf_program__fd(p->skeleton->progs.prcb_processors_end);
+}
+
 int processor_programs_links(const struct processor_programs *p, int (*keep)(int fd, void *ctx),
                              void *ctx)
 {

@@ -2,6 +2,7 @@
  *
  * The public calls, and what is the same for both tiers.
  */
+#include "processor_map.h"
 #include "processors_view.h"
 
 #include <errno.h>
@@ -596,6 +597,9 @@ void prcb_processor_sub(const struct prcb_processor *later, const struct prcb_pr
 
 const char *prcb_processor_absent_reason(const struct prcb_processors *v, uint64_t member)
 {
+    if (member & (PRCB_CPU_HAS_THREAD | PRCB_CPU_HAS_RUNNING) && v->map &&
+        processor_map_ended(v->map))
+        return "prcbd gave up the programs that tell: it was cleaned away, or another version came";
     for (int i = 0; i < MEMBERS; i++) {
         if (member == 1ull << i)
             return v->absent[i];

@@ -82,21 +82,28 @@ static void bpf_close(struct prcb_processors *v)
 }
 #endif
 
-/* Never before a moment that was answered for. */
+/* Never before a moment that was answered for, nor after the programs were given up. */
 static uint64_t bpf_now(struct prcb_processors *v)
 {
     bool fresh = false;
-    uint64_t now = clock_now(&v->clock, &v->clock_base, &fresh);
+    uint64_t now = clock_now(&v->clock, &v->clock_base, &fresh),
+             ended = processor_map_ended(v->map);
 
+    if (ended && now > ended)
+        now = ended;
     if (now < v->last_now)
         now = v->last_now;
     v->last_now = now;
     return now;
 }
 
-static uint32_t flags_of(const struct prcb_processor_block *copy)
+static uint32_t flags_of(const struct prcb_processors *v, const struct prcb_processor_block *copy)
 {
-    if (copy->state != PRCB_PROCESSOR_ONLINE)
+    uint32_t online = copy->state == PRCB_PROCESSOR_ONLINE ? PRCB_CPU_ONLINE : 0;
+
+    if (processor_map_ended(v->map))
+        return online | PRCB_CPU_ORPHAN;
+    if (!online)
         return 0;
     return PRCB_CPU_ONLINE |
            (!copy->hard_depth && copy->beneath == PRCB_PROCESSOR_IN_IDLE ? PRCB_CPU_IDLE : 0);
@@ -112,7 +119,7 @@ static int bpf_times(struct prcb_processors *v, uint32_t number, uint64_t now, s
     if (result)
         return result;
     processor_block_times(&copy, now, ret, live);
-    *flags = flags_of(&copy);
+    *flags = flags_of(v, &copy);
     return 0;
 }
 
@@ -145,7 +152,7 @@ static void thread_of(const struct prcb_processors *v, const struct prcb_process
 {
     uint64_t since = copy->since + (uint64_t)copy->clock_offset;
 
-    if (copy->state != PRCB_PROCESSOR_ONLINE)
+    if (copy->state != PRCB_PROCESSOR_ONLINE || ret->flags & PRCB_CPU_ORPHAN)
         return;
     ret->tid = copy->tid;
     /* The idle task has the same number everywhere. */
@@ -166,7 +173,7 @@ static int bpf_record(struct prcb_processors *v, uint32_t number, uint64_t now, 
     if (result)
         return result;
     processor_block_times(&copy, now, parts, live);
-    ret->flags = flags_of(&copy);
+    ret->flags = flags_of(v, &copy);
     ret->present = PRCB_CPU_HAS_TIMES | PRCB_CPU_HAS_DPC | PRCB_CPU_HAS_INTERRUPT |
                    PRCB_CPU_HAS_STEAL | PRCB_CPU_HAS_DPCS | PRCB_CPU_HAS_SWITCHES |
                    PRCB_CPU_HAS_MISSED | PRCB_CPU_HAS_IDLE_ENTRIES | PRCB_CPU_HAS_IDLE_STATES;

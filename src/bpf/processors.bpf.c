@@ -533,6 +533,21 @@ static __always_inline int go_offline(__u32 processor)
 }
 
 /* The processor is dead when this step has been taken, without an error. */
+/* The programs are going: readers are told, who cannot see it from the blocks. */
+SEC("syscall")
+int prcb_processors_end(void *unused)
+{
+    __u32 zero = 0;
+    struct prcb_processor_head *head = bpf_map_lookup_elem(&processor_map, &zero);
+
+    if (!head)
+        return 1;
+    /* Readers load it relaxed: a block that is copied before the store is as good as one before
+     * the programs went. */
+    *(volatile __u64 *)&head->ended = bpf_ktime_get_ns();
+    return 0;
+}
+
 SEC("tp_btf/cpuhp_exit")
 int prcb_cpu_gone(__u64 *ctx)
 {

@@ -96,6 +96,18 @@ static void write_missed(FILE *out, const char *prefix, const struct cpu_samples
                 prefix, missed, missed == 1 ? " was" : "es were");
 }
 
+static void write_ended(FILE *out, const char *prefix, const struct cpu_samples *samples)
+{
+    uint32_t any = cpu_samples_next(samples, 0);
+
+    if (any < samples->count && samples->now[any].flags & PRCB_CPU_ORPHAN)
+        fprintf(
+            out,
+            "%sprcbd gave its programs up, cleaned away or replaced by another version: figures "
+            "stay as they were then\n",
+            prefix);
+}
+
 void cpu_notes_write(FILE *out, const char *prefix, const struct cpu_samples *samples,
                      uint64_t wanted)
 {
@@ -108,6 +120,7 @@ void cpu_notes_write(FILE *out, const char *prefix, const struct cpu_samples *sa
         fprintf(out, "%s%s tier: %s\n", prefix, prcb_tier_name(tier), reason);
     write_absent(out, prefix, samples, wanted);
     write_missed(out, prefix, samples);
+    write_ended(out, prefix, samples);
 }
 
 void cpu_nt_notes_write(FILE *out, const char *prefix)

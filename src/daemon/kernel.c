@@ -26,7 +26,8 @@
 #include "pins.h"
 #include "processor_map.h"
 
-#define PROCESSORS_PIN "map_processors" /* there: its programs are */
+#define PROCESSORS_PIN     "map_processors" /* there: its programs are */
+#define PROCESSORS_END_PIN "prcb_processors_end"
 
 /* Of everything that a daemon finds pinned: what programs and daemon share, and the records.
  * Another one cannot be taken over. */
@@ -270,6 +271,18 @@ static int write_head(struct clients_bpf *skeleton)
     return bpf_map_freeze(fd) ? -errno : 0;
 }
 
+/* Readers of processor blocks are told that nobody will write them any more. An earlier prcbd may
+ * have no such program pinned. */
+static void end_processors(int live)
+{
+    int program = live < 0 ? -1 : pins_get(live, PROCESSORS_END_PIN), ignored;
+
+    if (program < 0)
+        return;
+    bpf_run_program(program, NULL, 0, &ignored);
+    close(program);
+}
+
 /* Loads and pins in a directory. old: whose maps go on; NULL: new ones. */
 static int load_into(int dir, const struct kernel *old, int parent, struct prcb_error *err)
 {
@@ -304,8 +317,10 @@ static int load_into(int dir, const struct kernel *old, int parent, struct prcb_
     if (result && err && !err->code)
         prcb_fail(err, result, "the programs cannot be pinned: %s", strerror(-result));
     /* Two that count the same switch would count it twice. */
-    if (!result && old)
+    if (!result && old) {
+        end_processors(old->live);
         pins_remove(parent, "live");
+    }
     if (!result)
         result = attach_all(skeleton, dir, err);
     if (records >= 0)
@@ -387,6 +402,7 @@ static void remove_everything(struct kernel *k)
 {
     if (k->programs[RUN_END_CLIENT] >= 0)
         tell_readers(k);
+    end_processors(k->live);
     let_go(k);
     pins_remove(k->directory, "live");
     pins_remove(k->directory, "new");
@@ -754,7 +770,10 @@ static int pin_processors(struct kernel *k, const struct processor_programs *pro
 
     if (bpf_map_freeze(map))
         return -errno;
-    result = processor_programs_links(programs, pin_link, &pinning);
+    unlinkat(k->live, PROCESSORS_END_PIN, 0);
+    result = pins_put(k->live, PROCESSORS_END_PIN, processor_programs_end_fd(programs));
+    if (!result)
+        result = processor_programs_links(programs, pin_link, &pinning);
     if (!result)
         result = pins_put(k->live, PROCESSORS_PIN, map);
     if (result)

@@ -172,7 +172,11 @@ static NTSTATUS look(bool fresh)
     if (result)
         return nt_fail_errno(result, &err);
     now.looked = time;
-    return STATUS_SUCCESS;
+    if (!(now.scratch[0].flags & PRCB_CPU_ORPHAN))
+        return STATUS_SUCCESS;
+    /* Its writers are gone. What is open from now on goes on from the kernel's totals. */
+    nt_view_forget();
+    return open_view();
 }
 
 NTSTATUS nt_view_look(bool fresh)

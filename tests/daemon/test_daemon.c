@@ -234,6 +234,78 @@ static void processors_are_served(void **state)
     assert_int_equal(child_wait(child_start(read_processors, NULL)), 0);
 }
 
+struct outlived {
+    uint32_t word;
+};
+
+static bool stands_still(struct prcb_processors *v, struct prcb_processor *ret)
+{
+    struct prcb_processor later = {.size = sizeof(later)};
+    struct prcb_error err = {0};
+
+    ret->size = sizeof(*ret);
+    CHECK(!prcb_processor_read(v, 0, ret));
+    block_and_burn(1);
+    CHECK(!prcb_processor_read(v, 0, &later));
+    return later.switches == ret->switches;
+}
+
+static int outlive_the_programs(void *arg)
+{
+    struct prcb_processors_options options = {.size = sizeof(options), .tier = PRCB_TIER_DAEMON};
+    struct prcb_error err = {0};
+    struct prcb_processor a = {.size = sizeof(a)}, b = {.size = sizeof(b)}, c = {.size = sizeof(c)};
+    struct prcb_processor_times times[1];
+    struct prcb_processors *v, *again;
+    struct outlived *stage = arg;
+
+    become(NOBODY);
+    CHECK(!prcb_processors_open(&options, &v, &err));
+    pin_to(0);
+    block_and_burn(3);
+    CHECK(!prcb_processor_read(v, 0, &a));
+    CHECK(!(a.flags & PRCB_CPU_ORPHAN) && a.present & PRCB_CPU_HAS_RUNNING);
+    gate_set(&stage->word, 1); /* the daemon goes, and another comes in its place */
+    gate_wait_while(&stage->word, 1);
+    /* The kernel takes programs out of their places a while after their pins. */
+    CHECK(wait_for(stands_still(v, &b)));
+    CHECK(b.flags & PRCB_CPU_ORPHAN && b.flags & PRCB_CPU_ONLINE && !(b.flags & PRCB_CPU_IDLE));
+    CHECK(b.wall_ns >= a.wall_ns && b.switches >= a.switches);
+    CHECK(!(b.present & (PRCB_CPU_HAS_THREAD | PRCB_CPU_HAS_RUNNING)));
+    CHECK(strstr(prcb_processor_absent_reason(v, PRCB_CPU_HAS_THREAD), "gave up"));
+    block_and_burn(3);
+    CHECK(!prcb_processor_read(v, 0, &c));
+    CHECK(c.wall_ns == b.wall_ns && c.idle_ns == b.idle_ns && c.switches == b.switches &&
+          c.user_ns + c.kernel_ns == b.user_ns + b.kernel_ns && c.flags & PRCB_CPU_ORPHAN);
+    CHECK(c.idle_ns + c.user_ns + c.kernel_ns + c.dpc_ns + c.interrupt_ns + c.steal_ns ==
+          c.wall_ns);
+    CHECK(!prcb_processors_times(v, times, 1) && times[0].wall_ns == c.wall_ns);
+    /* A view that is opened anew is the new programs'. */
+    CHECK(!prcb_processors_open(&options, &again, &err));
+    CHECK(!prcb_processor_read(again, 0, &a));
+    block_and_burn(3);
+    CHECK(!prcb_processor_read(again, 0, &b));
+    CHECK(b.wall_ns > a.wall_ns && b.switches > a.switches && !(b.flags & PRCB_CPU_ORPHAN));
+    prcb_processors_close(again);
+    prcb_processors_close(v);
+    return 0;
+}
+
+static void readers_of_processors_are_told(void **state)
+{
+    struct outlived *stage = shared_memory(sizeof(*stage));
+    pid_t child;
+
+    daemon_start("");
+    child = child_start(outlive_the_programs, stage);
+    gate_wait_while(&stage->word, 0);
+    daemon_kill();
+    assert_int_equal(daemon_clean(), 0);
+    daemon_again();
+    gate_set(&stage->word, 2);
+    assert_int_equal(child_wait(child), 0);
+}
+
 /* ---- others' threads ---- */
 
 struct target {
@@ -890,6 +962,7 @@ int main(int argc, char **argv)
         /* The first of these ends the daemon that the ones above share. */
         DAEMON_TEST(the_group_may_profile_all),
         DAEMON_TEST(limits_are_kept),
+        DAEMON_TEST(readers_of_processors_are_told),
         DAEMON_TEST(readers_survive_the_daemon),
         DAEMON_TEST(cleaning_up_tells_readers),
     };

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """prcbd over a long life: clients of other ages, many of them, thousands of connections, and a start
 that is cut short at each of its steps."""
+import mmap
 import os
 import re
 import signal
@@ -15,8 +16,8 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import old_client  # pylint: disable=wrong-import-position
 import wire  # pylint: disable=wrong-import-position
-from wire import (FOLLOW_ALL, HELLO, NOBODY, OPEN, PROCESS, PROFILE, Client, Daemon, Refused, as_user,
-                  hello, used)
+from wire import (FOLLOW_ALL, HELLO, NOBODY, OPEN, PROCESS, PROCESSORS, PROFILE, Client, Daemon,
+                  Refused, as_user, hello, used)
 
 PRCBD = os.environ.get("PRCBD", "prcbd")
 
@@ -315,12 +316,21 @@ class Upgrades(unittest.TestCase):
         subprocess.run(["bpftool", "map", "update", "pinned", path, "key", "0", "0", "0", "0",
                         "value"] + [str(byte) for byte in new], check=True)
 
+    def processors_ended(self):
+        """The mark in the head of the processors' blocks (src/abi/processor_abi.h)."""
+        magic, major, minor = struct.unpack_from("=IHH", self.processors, 0)
+        self.assertEqual((magic, major, minor >= 1), (0x50435250, 1, True))
+        return struct.unpack_from("=Q", self.processors, 48)[0]
+
     def restart_changed(self, offset, form, value):
         daemon = Daemon(PRCBD)
         self.addCleanup(daemon.stop)
         client = Client(daemon.socket).open(4)
         client.profile(PROCESS, os.getpid())
         memory = client.map()
+        client.ask(PROCESSORS)
+        self.processors = mmap.mmap(client.fds[2], mmap.PAGESIZE, mmap.MAP_SHARED, mmap.PROT_READ)
+        self.assertEqual(self.processors_ended(), 0)
         time.sleep(0.01)
         daemon.kill()
         self.change(daemon, offset, form, value)
@@ -330,6 +340,8 @@ class Upgrades(unittest.TestCase):
     def test_programs_of_another_build_are_replaced(self):
         daemon, client, memory = self.restart_changed(8, "=Q", 12345)
         self.assertIn("another build", daemon.said())
+        self.assertLess(0, self.processors_ended())
+        self.assertLessEqual(self.processors_ended(), time.monotonic_ns())
         before = used(memory, 4)[0].switches
         for _ in range(5):
             time.sleep(0.005)
@@ -342,6 +354,7 @@ class Upgrades(unittest.TestCase):
         daemon, client, memory = self.restart_changed(4, "=H", 7)
         self.assertIn("another block version", daemon.said())
         self.assertNotEqual(struct.unpack_from("=Q", memory, 72)[0], 0)  # the head's mark
+        self.assertLess(0, self.processors_ended())
         kept = memory[:]
         time.sleep(0.01)
         self.assertEqual(memory[:], kept)
