@@ -342,15 +342,28 @@ static void read_frequencies(struct procfs *fs, uint32_t number, struct cpu_sysf
     }
 }
 
-static int read_state(struct procfs *fs, uint32_t number, uint32_t state, struct cpu_sysfs *ret)
+static int read_name(struct procfs *fs, const char *path, char *ret)
 {
-    char file[64], path[128];
-    uint64_t microseconds;
     size_t length;
+    int result = procfs_read(fs, path, &length);
+
+    return result ? result : cpu_parse_word(fs->buffer, length, ret, CPU_FILES_NAME);
+}
+
+static int read_state_name(struct procfs *fs, uint32_t number, uint32_t state, char *ret)
+{
+    char path[128];
 
     snprintf(path, sizeof(path), CPU_FOLDER "/cpu%u/cpuidle/state%u/name", number, state);
-    if (procfs_read(fs, path, &length) ||
-        cpu_parse_word(fs->buffer, length, ret->idle_states[state].name, CPU_FILES_NAME))
+    return read_name(fs, path, ret);
+}
+
+static int read_state(struct procfs *fs, uint32_t number, uint32_t state, struct cpu_sysfs *ret)
+{
+    uint64_t microseconds;
+    char file[64];
+
+    if (read_state_name(fs, number, state, ret->idle_states[state].name))
         return -ENOENT;
     snprintf(file, sizeof(file), "cpuidle/state%u/usage", state);
     if (read_number(fs, number, file, &ret->idle_states[state].entries))
@@ -369,11 +382,27 @@ void cpu_read_sysfs(struct procfs *fs, uint32_t number, struct cpu_sysfs *ret)
     if (!read_number(fs, number, "thermal_throttle/core_throttle_count", &ret->throttles) ||
         !read_number(fs, number, "thermal_throttle/package_throttle_count", &ret->throttles))
         ret->present |= CPU_SYSFS_THROTTLES;
+}
+
+void cpu_read_idle_states(struct procfs *fs, uint32_t number, struct cpu_sysfs *ret)
+{
     while (ret->idle_state_count < CPU_FILES_IDLE_STATES &&
            !read_state(fs, number, ret->idle_state_count, ret))
         ret->idle_state_count++;
     if (ret->idle_state_count)
         ret->present |= CPU_SYSFS_IDLE;
+}
+
+int cpu_read_idle_driver(struct procfs *fs, char *ret)
+{
+    return read_name(fs, CPU_FOLDER "/cpuidle/current_driver", ret);
+}
+
+bool cpu_has_idle_state(struct procfs *fs, uint32_t number, uint32_t count)
+{
+    char name[CPU_FILES_NAME];
+
+    return count < CPU_FILES_IDLE_STATES && !read_state_name(fs, number, count, name);
 }
 
 static int list_of_stat(struct procfs *fs, bool *ret, uint32_t room, uint32_t *ret_end)

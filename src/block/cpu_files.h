@@ -91,8 +91,15 @@ enum cpu_sysfs_member {
     CPU_SYSFS_IDLE = 1 << 6,
 };
 
-/* fs: opened on a root. Files that are missing or hold nonsense leave their member out. */
+/* fs: opened on a root. Files that are missing or hold nonsense leave their member out. All but the
+ * idle states. */
 void cpu_read_sysfs(struct procfs *fs, uint32_t number, struct cpu_sysfs *ret);
+/* These, into what the other has filled. */
+void cpu_read_idle_states(struct procfs *fs, uint32_t number, struct cpu_sysfs *ret);
+/* Whether there is one more than so many. */
+bool cpu_has_idle_state(struct procfs *fs, uint32_t number, uint32_t count);
+/* The name of their driver, CPU_FILES_NAME bytes; 0, or -errno and ret is unchanged. */
+int cpu_read_idle_driver(struct procfs *fs, char *ret);
 
 /* possible or online: a list. Falls back to the lines of /proc/stat for the kernels and trees
  * without. *ret_end as of cpu_parse_list. */

@@ -178,18 +178,43 @@ static void add_cpuinfo(struct prcb_processors *v, struct fresh *fresh)
     free(mhz);
 }
 
+/* Whether another driver has come since the last call. */
+static bool idle_driver_changed(struct prcb_processors *v)
+{
+    char driver[sizeof(v->idle_driver)] = "";
+
+    cpu_read_idle_driver(&v->fs, driver);
+    if (!strcmp(driver, v->idle_driver))
+        return false;
+    memcpy(v->idle_driver, driver, sizeof(driver));
+    return true;
+}
+
+/* Blocks have counts of their own and want the states' names only. */
+static bool wants_idle_states(struct prcb_processors *v, uint32_t number)
+{
+    uint32_t known = v->slots[number].facts.sysfs.idle_state_count;
+
+    return v->source == &processors_from_files || !known ||
+           cpu_has_idle_state(&v->fs, number, known);
+}
+
 /* Reads before the lock is taken: readers need not wait for sysfs. */
 static int refresh_facts(struct prcb_processors *v, struct prcb_error *err)
 {
     struct fresh fresh = {calloc(v->count, sizeof(*fresh.online)),
                           calloc(v->count, sizeof(*fresh.sysfs))};
+    bool named_anew = idle_driver_changed(v);
     uint32_t end;
     int result = fresh.online && fresh.sysfs ? 0 : -ENOMEM;
 
     if (!result)
         result = cpu_read_list(&v->fs, "online", fresh.online, v->count, &end);
-    for (uint32_t i = 0; !result && i < v->count; i++)
+    for (uint32_t i = 0; !result && i < v->count; i++) {
         cpu_read_sysfs(&v->fs, i, &fresh.sysfs[i]);
+        if (named_anew || wants_idle_states(v, i))
+            cpu_read_idle_states(&v->fs, i, &fresh.sysfs[i]);
+    }
     if (!result) {
         add_cpuinfo(v, &fresh);
         pthread_mutex_lock(&v->lock);

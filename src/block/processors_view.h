@@ -79,14 +79,15 @@ struct msr_events;         /* processors_msr.c */
 
 struct prcb_processors {
     const struct processor_source *source;
-    char tier_reason[256];         /* why not a better one; empty: none better, or forced */
-    const char *absent[MEMBERS];   /* by number of the member's bit; NULL: not lacking */
-    uint64_t present;              /* members that records hold, all of this view */
-    uint32_t count;                /* possible processors */
-    bool recorded;                 /* a tree, not this machine */
-    struct procfs fs;              /* on the root; refresh_lock */
-    struct processor_times *times; /* count of them */
-    struct processor_slot *slots;  /* as many */
+    char tier_reason[256];            /* why not a better one; empty: none better, or forced */
+    const char *absent[MEMBERS];      /* by number of the member's bit; NULL: not lacking */
+    uint64_t present;                 /* members that records hold, all of this view */
+    uint32_t count;                   /* possible processors */
+    bool recorded;                    /* a tree, not this machine */
+    struct procfs fs;                 /* on the root; refresh_lock */
+    char idle_driver[CPU_FILES_NAME]; /* whose idle states the facts have; refresh_lock */
+    struct processor_times *times;    /* count of them */
+    struct processor_slot *slots;     /* as many */
     struct clock_base clock_base;
     struct clock clock;   /* lock */
     uint64_t last_now;    /* lock */

@@ -72,9 +72,9 @@ static void take_columns(struct procfs *fs, const char *name, uint32_t count, st
 
 static void take_idle_states(struct procfs *fs, uint32_t number, struct nt_boot *ret)
 {
-    struct cpu_sysfs sysfs;
+    struct cpu_sysfs sysfs = {0};
 
-    cpu_read_sysfs(fs, number, &sysfs);
+    cpu_read_idle_states(fs, number, &sysfs);
     for (; ret->idle_state_count < sysfs.idle_state_count &&
            ret->idle_state_count < PRCB_IDLE_STATES_MAX;
          ret->idle_state_count++) {

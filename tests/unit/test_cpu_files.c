@@ -471,6 +471,34 @@ static void states_named_anew(void **state)
     prcb_processors_close(v);
 }
 
+/* What is asked where the states' counts are not wanted: whether their names may be others. */
+static void idle_state_names(void **state)
+{
+    struct procfs fs = {.root = -1};
+    struct cpu_sysfs sysfs = {.present = CPU_SYSFS_MHZ, .mhz = 1};
+    char driver[CPU_FILES_NAME] = "before";
+
+    put_laptop();
+    assert_int_equal(procfs_open(&fs, root), 0);
+    assert_true(cpu_read_idle_driver(&fs, driver) < 0);
+    assert_string_equal(driver, "before");
+    put(CPU "cpuidle/current_driver", "acpi_idle\n");
+    assert_int_equal(cpu_read_idle_driver(&fs, driver), 0);
+    assert_string_equal(driver, "acpi_idle");
+    assert_true(cpu_has_idle_state(&fs, 1, 3));
+    assert_false(cpu_has_idle_state(&fs, 1, 4));
+    assert_false(cpu_has_idle_state(&fs, 7, 0));
+    cpu_read_idle_states(&fs, 1, &sysfs);
+    assert_int_equal(sysfs.idle_state_count, 4);
+    assert_string_equal(sysfs.idle_states[3].name, "C6");
+    assert_int_equal(sysfs.present, CPU_SYSFS_MHZ | CPU_SYSFS_IDLE);
+    assert_int_equal(sysfs.mhz, 1);
+    for (uint32_t i = 4; i < CPU_FILES_IDLE_STATES; i++)
+        put_state(1, i, "more", 0, 0);
+    assert_false(cpu_has_idle_state(&fs, 1, CPU_FILES_IDLE_STATES)); /* no room for one */
+    procfs_close(&fs);
+}
+
 /* Whoever made the tree: a pipe in the place of a file is no reason to wait for ever. */
 static void pipes(void **state)
 {
@@ -693,6 +721,7 @@ int main(void)
         ROOT_TEST(offline),
         ROOT_TEST(off_and_on),
         ROOT_TEST(states_named_anew),
+        ROOT_TEST(idle_state_names),
         ROOT_TEST(pipes),
         ROOT_TEST(poor),
         ROOT_TEST(many),
