@@ -555,6 +555,10 @@ struct prcb_processors_options;
  * there was is closed and its figures are forgotten. NULL: as in the beginning. Errors: -EINVAL,
  * -E2BIG, -ENOMEM. */
 PRCB_API int prcb_nt_set_processors(const struct prcb_processors_options *opts);
+/* As prcb_NtQuerySystemInformationEx, of all groups: processors by Linux' number, in one look. On
+ * the perf tier each look reads files of every processor, whichever group is asked for. */
+PRCB_API NTSTATUS prcb_nt_query_all_groups(uint32_t information_class, void *buffer,
+                                           uint32_t length, uint32_t *ret_length);
 /* The tier in use; opens the view. PRCB_TIER_AUTO: none could be opened. */
 PRCB_API enum prcb_tier prcb_nt_processors_tier(void);
 

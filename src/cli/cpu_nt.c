@@ -7,42 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CLASS      SystemProcessorPerformanceInformation
-#define GROUP_SIZE ((uint32_t)(8 * sizeof(uintptr_t))) /* of processors, as on NT */
-
-static int ask_group(struct cpu_nt *nt, uint16_t group, struct prcb_error *err)
-{
-    uint32_t first = group * GROUP_SIZE, active = prcb_KeQueryActiveProcessorCountEx(group), got;
-    uint32_t room = nt->count > first ? nt->count - first : 0;
-    NTSTATUS status;
-
-    if (active > room)
-        active = room;
-    if (!active)
-        return 0;
-    status = prcb_NtQuerySystemInformationEx(CLASS, &group, sizeof(group), nt->now + first,
-                                             active * (uint32_t)sizeof(*nt->now), &got);
-    if (status >= 0)
-        return 0;
-    snprintf(err->text, sizeof(err->text),
-             "NtQuerySystemInformationEx, class 8 of group %u: status 0x%08" PRIx32, group,
-             (uint32_t)status);
-    return -EIO;
-}
+#define CLASS SystemProcessorPerformanceInformation
 
 int cpu_nt_take(struct cpu_nt *nt, struct prcb_error *err)
 {
-    uint16_t groups = prcb_KeQueryActiveGroupCount();
-    int result = 0;
+    NTSTATUS status =
+        prcb_nt_query_all_groups(CLASS, nt->now, nt->count * (uint32_t)sizeof(*nt->now), NULL);
 
-    if (!groups) {
-        snprintf(err->text, sizeof(err->text),
-                 "the NT calls have no processors to tell of; without --nt the reason is said");
-        return -EIO;
-    }
-    for (uint16_t group = 0; !result && group < groups; group++)
-        result = ask_group(nt, group, err);
-    return result;
+    if (status >= 0)
+        return 0;
+    snprintf(err->text, sizeof(err->text), "NT's class 8: status 0x%08" PRIx32 "%s%s",
+             (uint32_t)status, *prcb_nt_error_text() ? ": " : "", prcb_nt_error_text());
+    return -EIO;
 }
 
 void cpu_nt_mark(struct cpu_nt *nt)

@@ -168,7 +168,7 @@ static const char *live_reason(const struct row *row)
 {
     const char *reason = NULL;
 
-    if (nt_view_glance())
+    if (nt_view_have())
         return "the processors cannot be read";
     if (wants_frequencies(&row->public))
         return frequencies_reason();

@@ -208,6 +208,15 @@ static NTSTATUS no_group(uint32_t group)
     return nt_fail(STATUS_INVALID_PARAMETER, "there is no processor group %u", group);
 }
 
+static NTSTATUS choose_processors(struct request *request, uint32_t group)
+{
+    request->first = 0;
+    request->count = nt_view_active();
+    if (group == PRCB_NT_ALL_GROUPS || nt_group(group, &request->first, &request->count))
+        return STATUS_SUCCESS;
+    return no_group(group);
+}
+
 /* Under the lock: it keeps what is read. The length that is wanted is told with any of the two
  * statuses that speak of lengths, as NT does. */
 static NTSTATUS query(struct request *request, uint32_t group, uint32_t *return_length)
@@ -216,8 +225,8 @@ static NTSTATUS query(struct request *request, uint32_t group, uint32_t *return_
 
     if (request->row->rule != RULE_EXACT)
         status = nt_view_look(request->row->fresh);
-    if (!status && request->row->ex && !nt_group(group, &request->first, &request->count))
-        status = no_group(group);
+    if (!status && request->row->ex)
+        status = choose_processors(request, group);
     if (!status)
         status = answer(request);
     if (return_length &&
@@ -264,6 +273,17 @@ NTSTATUS prcb_NtQuerySystemInformation(uint32_t SystemInformationClass, void *Sy
     return status ? status
                   : query_locked(row, nt_current_group(), SystemInformation,
                                  SystemInformationLength, ReturnLength);
+}
+
+NTSTATUS prcb_nt_query_all_groups(uint32_t information_class, void *buffer, uint32_t length,
+                                  uint32_t *ret_length)
+{
+    const struct query_class *row = find(information_class);
+    NTSTATUS status = probe(buffer, length, ret_length);
+
+    if (!status && (!row || !row->ex))
+        status = unknown(information_class);
+    return status ? status : query_locked(row, PRCB_NT_ALL_GROUPS, buffer, length, ret_length);
 }
 
 NTSTATUS nt_take_group(const void *input, uint32_t length, uint16_t *ret)

@@ -21,7 +21,7 @@ static struct {
     struct prcb_processor *records; /* as told */
     struct prcb_processor *scratch; /* as being read */
     uint64_t switches_before;       /* of all processors, till the opening */
-    uint64_t looked;                /* CLOCK_MONOTONIC */
+    uint64_t looked;                /* CLOCK_MONOTONIC, when that was done */
     struct procfs files;
     struct clock_base clock;
     uint64_t cycles_per_ns; /* times 2^32; 0: not measured yet */
@@ -140,6 +140,7 @@ static NTSTATUS open_view(void)
 
     if (!result)
         result = fill(&err);
+    now.looked = clock_mono();
     if (!result && !now.active)
         result = -ENODEV;
     if (!result)
@@ -158,12 +159,11 @@ static bool in_files(void)
 static NTSTATUS look(bool fresh)
 {
     struct prcb_error err = {0};
-    uint64_t time = clock_mono();
     int result = 0;
 
     if (!now.view)
         return open_view();
-    if (!fresh && time - now.looked < SECOND)
+    if (!fresh && clock_mono() - now.looked < SECOND)
         return STATUS_SUCCESS;
     if (fresh || in_files())
         result = prcb_processors_refresh(now.view, &err);
@@ -171,7 +171,7 @@ static NTSTATUS look(bool fresh)
         result = read_all();
     if (result)
         return nt_fail_errno(result, &err);
-    now.looked = time;
+    now.looked = clock_mono(); /* thousands of processors take longer than a second */
     if (!(now.scratch[0].flags & PRCB_CPU_ORPHAN))
         return STATUS_SUCCESS;
     /* Its writers are gone. What is open from now on goes on from the kernel's totals. */
@@ -187,6 +187,11 @@ NTSTATUS nt_view_look(bool fresh)
 NTSTATUS nt_view_glance(void)
 {
     return look(false);
+}
+
+NTSTATUS nt_view_have(void)
+{
+    return now.view ? STATUS_SUCCESS : open_view();
 }
 
 uint32_t nt_view_active(void)

@@ -70,9 +70,11 @@ struct nt_cpu {
  * tier is perf. */
 NTSTATUS nt_view_look(bool fresh);
 
-/* For who only counts processors, or wants to know what they lack: the system is asked once a
- * second, on the perf tier too, whose files are many on a large machine. */
+/* For who only counts processors: the system is asked once a second, on the perf tier too, whose
+ * files are many on a large machine. */
 NTSTATUS nt_view_glance(void);
+/* Opens the view if there is none: for what stays the same from then on. */
+NTSTATUS nt_view_have(void);
 /* As many processors are, or have been, online: 0 .. n - 1. */
 uint32_t nt_view_active(void);
 /* Active processors from `first` on: all of them, and only then are any stored. */

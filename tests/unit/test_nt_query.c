@@ -297,6 +297,43 @@ static void test_groups(void **state)
     assert_int_equal(query(0x24, 0x30), STATUS_SUCCESS);
 }
 
+static NTSTATUS query_all(uint32_t number, uint32_t length)
+{
+    clear();
+    return prcb_nt_query_all_groups(number, buffer, length, &told);
+}
+
+/* All processors by one look, where a look reads files of each. */
+static void test_all_groups(void **state)
+{
+    uint64_t idle;
+
+    machine(2 * 64 + 3, "cpu 0 0 0 0\nctxt 0\n");
+    fake.tier = PRCB_TIER_PERF;
+    assert_int_equal(query_all(0x08, 200 * 0x30), STATUS_SUCCESS);
+    fake.refreshes = 0;
+    assert_int_equal(query_all(0x08, 200 * 0x30), STATUS_SUCCESS);
+    assert_int_equal(fake.refreshes, 1);
+    assert_int_equal(told, 131 * 0x30);
+    assert_true(untouched_from(131 * 0x30));
+    for (unsigned i = 0; i < 131; i++) {
+        memcpy(&idle, buffer + i * 0x30, 8);
+        assert_int_equal(idle, fake.cpus[i].idle_ns / 100);
+    }
+    assert_int_equal(prcb_nt_query_all_groups(0x2a, buffer, 131 * 0x30, NULL), STATUS_SUCCESS);
+    assert_int_equal(query_all(0x2a, 130 * 0x30), STATUS_INFO_LENGTH_MISMATCH);
+    assert_int_equal(told, 131 * 0x30);
+    assert_int_equal(query_all(0x08, 5 * 0x30), STATUS_SUCCESS); /* the first ones */
+    assert_int_equal(told, 5 * 0x30);
+    assert_int_equal(query_all(0x24, 0x30), STATUS_INVALID_INFO_CLASS); /* of the system */
+    assert_int_equal(query_all(0xff, 0x30), STATUS_INVALID_INFO_CLASS);
+    assert_int_equal(prcb_nt_query_all_groups(0x08, NULL, 0x30, &told), STATUS_ACCESS_VIOLATION);
+    fake.refresh_error = -EIO;
+    assert_true(query_all(0x08, 200 * 0x30) < 0);
+    assert_true(untouched_from(0));
+    assert_true(strlen(prcb_nt_error_text()) > 0);
+}
+
 static void test_extended(void **state)
 {
     static const uint32_t listed[] = {0x08, 0x17, 0x2a, 0x3d, 0x53, 0x64, 0x6c, 0x8d};
@@ -737,6 +774,11 @@ static void test_looking(void **state)
         assert_null(prcb_nt_absent(0x08, 0));
     }
     assert_true(fake.refreshes <= 4); /* 4: a second has passed */
+    /* What a member lacks stays as it is: no time makes that be looked for. */
+    fake.refreshes = 0;
+    usleep(1010000);
+    assert_null(prcb_nt_absent(0x08, 0));
+    assert_int_equal(fake.refreshes, 0);
     assert_int_equal(prcb_nt_processors_tier(), PRCB_TIER_PERF);
     assert_int_equal(fake.closes, 0);
 }
@@ -1019,6 +1061,7 @@ int main(void)
         cmocka_unit_test_setup(test_buffers, three),
         cmocka_unit_test_setup(test_return_length, three),
         cmocka_unit_test_setup(test_groups, three),
+        cmocka_unit_test_setup(test_all_groups, three),
         cmocka_unit_test_setup(test_extended, three),
         cmocka_unit_test_setup(test_performance, three),
         cmocka_unit_test_setup(test_interrupts, three),
