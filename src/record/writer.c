@@ -352,9 +352,12 @@ int writer_create(const char *path, struct writer **ret, struct prcb_error *err)
     else
         result = prepare(w);
     if (result) {
-        if (err)
+        if (result == -ENOSPC)
+            prcb_fail(err, result, "%s: the disk is full: nothing was recorded", path);
+        else if (err)
             *err = w->error;
         destroy(w);
+        remove_old(path, NULL); /* what there is of it is no recording */
         return result;
     }
     *ret = w;

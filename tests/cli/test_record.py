@@ -495,6 +495,20 @@ class Ends(Recording):
         self.assertGreater(report["samples"], 100)
         self.assertFalse(report["complete"])
 
+    @unittest.skipUnless(ROOT, "mounting needs root")
+    def test_disk_without_room_for_a_beginning(self):
+        folder = os.path.join(self.folder, "tiny")
+        os.mkdir(folder)
+        script = ('mount -t tmpfs -o size=20k tmpfs "$1" && cd "$1" || exit 99; '
+                  '"$2" record -o recording -- echo ran; echo "status $?"; ls')
+        result = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", folder, PRCB],
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False,
+                                timeout=60, text=True)
+        if result.returncode == 99 or "unshare" in result.stderr:
+            self.skipTest("no mount of our own: " + result.stderr)
+        self.assertIn("disk is full: nothing was recorded", result.stderr)
+        self.assertEqual(result.stdout, "status 1\n")  # neither did the command run
+
 
 @unittest.skipUnless(ROOT, "becoming an ordinary user needs root")
 class Ordinary(Recording):
