@@ -8,6 +8,7 @@
 
 #include "error.h"
 #include "export.h"
+#include "utf8.h"
 
 /* Stacks differ by addresses; by functions many of them are one. */
 struct line {
@@ -27,8 +28,7 @@ struct folding {
  * where a reader would take it for one. */
 static void print_name(FILE *out, const char *name)
 {
-    for (; *name; name++)
-        fputc(*name == ';' || (unsigned char)*name < ' ' || *name == 0x7f ? ':' : *name, out);
+    utf8_print(out, name, ';', ':');
 }
 
 static void print_function(FILE *out, const struct recording *r, size_t function)

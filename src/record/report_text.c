@@ -8,8 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "utf8.h"
+
 #define CELL        32
 #define CAUSE_WIDTH 12
+#define SHORT_NS    100000000 /* of less nothing is said: samples are few */
 
 /* 1.234 s, 12.3 ms, 456 us. */
 static const char *time_text(uint64_t ns, char *ret)
@@ -44,8 +47,7 @@ static double percent(uint64_t part, uint64_t whole)
 /* Names come from other people's files: nothing in them moves the cursor. */
 static void print_name(FILE *out, const char *name)
 {
-    for (; *name; name++)
-        fputc((unsigned char)*name < ' ' || *name == 0x7f ? '?' : *name, out);
+    utf8_print(out, name, 0, '?');
 }
 
 static size_t shown(size_t count, const struct report_style *style)
@@ -57,6 +59,26 @@ static void print_rest(size_t count, size_t printed, FILE *out)
 {
     if (count > printed)
         fprintf(out, "  ... %zu more; --top 0 shows all\n", count - printed);
+}
+
+/* A timer that runs while a thread does begins anew with each thread, and never comes to an end in
+ * one that is short. Threads' own time is known by their switches; a processor that a hypervisor
+ * takes away explains some of the difference, but not half. */
+static void note_short_threads(const struct report *report, FILE *out)
+{
+    char *user_only = recording_fact(report->recording, "user_only"), sampled[CELL], ran[CELL];
+    uint64_t run_ns = 0;
+
+    for (size_t i = 0; i < report->thread_count; i++)
+        run_ns += report->threads[i].run_ns;
+    if (report->weight_is_ns && !report->lost && run_ns > SHORT_NS && report->weight < run_ns / 2 &&
+        (!user_only || strcmp(user_only, "1")))
+        fprintf(out,
+                "note: samples stand for %s of the %s that threads ran: those that live shorter "
+                "than it is from one sample to the next are missing. A higher -F meets more of "
+                "them; -a samples processors, and misses none\n",
+                time_text(report->weight, sampled), time_text(run_ns, ran));
+    free(user_only);
 }
 
 static void print_head(const struct report *report, FILE *out)
@@ -78,6 +100,7 @@ static void print_head(const struct report *report, FILE *out)
     if (!report->recording->complete)
         fprintf(out,
                 "note: the recording was cut off, or goes on; this is what is written of it\n");
+    note_short_threads(report, out);
     for (size_t i = 0; i < 3; i++)
         free(values[i]);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "utf8.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,4 +42,21 @@ char *utf8_clean(const char *text)
         at += length ? length : 1;
     }
     return copy;
+}
+
+void utf8_print(FILE *out, const char *text, char reserved, char instead)
+{
+    const unsigned char *at = (const unsigned char *)text;
+
+    while (*at) {
+        size_t length = character(at);
+        bool odd = length == 1 ? *at < ' ' || *at == 0x7f || *at == (unsigned char)reserved
+                               : !length || (length == 2 && at[0] == 0xc2 && at[1] < 0xa0);
+
+        if (odd)
+            fputc(instead, out);
+        else
+            fwrite(at, 1, length, out);
+        at += length ? length : 1;
+    }
 }

@@ -184,6 +184,29 @@ class File(Recording):
                              "ON a.parent_pid = b.pid")
         self.assertGreater(parents[0][0], 0)
 
+    def test_short_processes(self):
+        """They end before the timer of their own does: that is said, and -a has no such gap."""
+        script = ["sh", "-c", "i=0; while [ $i -lt 400 ]; do /bin/true; i=$((i + 1)); done"]
+        if not BPF:
+            self.skipTest(BPF_REASON)
+        self.record("-F", "100", "--", *script)
+        report = self.json()
+        ran = sum(row["run_ns"] for row in report["threads"])
+        self.assertGreater(ran, 100e6)
+        self.assertLess(report["weight"], ran / 2)
+        self.assertIn(b"note: samples stand for", self.report())
+        self.record("-a", "-F", "1000", "--", *script)
+        report = self.json()
+        ours = [row for row in report["threads"] if row["name"] in ("sh", "true")]
+        # Samples at points of the processors' time: a few percent more or less. What a hypervisor
+        # takes is in a thread's time and has no samples.
+        share = sum(row["weight"] for row in ours) / sum(row["run_ns"] for row in ours)
+        self.assertGreater(share, 0.6)
+        self.assertLess(share, 1.3)
+        self.assertNotIn(b"note: samples stand for", self.report())
+        self.record("--", SHARES, "0.3")
+        self.assertNotIn(b"note: samples stand for", self.report())
+
     def test_build_ids(self):
         self.record("--", SHARES, "0.2")
         rows = self.query("SELECT DISTINCT m.build_id FROM maps m JOIN stacks k ON k.map = m.id "
@@ -686,6 +709,13 @@ class Arguments(Recording):
             """)
         db.close()
         self.assertNotIn(b"\x1b", self.report())
+        with sqlite3.connect(self.path) as db:  # CSI as one character, and as a bare byte
+            db.execute("UPDATE threads SET name = char(155) || '2J' || CAST(x'9b' AS TEXT) || ?",
+                       (chr(0xe9),))
+        db.close()
+        for table in self.report(), self.report("--folded"):
+            self.assertNotRegex(table, b"\x9b")
+        self.assertIn("?2J?\xe9", self.report().decode())
 
     def test_not_recordings(self):
         for content in (b"", b"precious", b"SQLite format 3\0" + bytes(5000)):
