@@ -127,10 +127,16 @@ static int copy_account(const struct mapped *m, const void *block, bool times,
     return 0;
 }
 
+/* On the daemon tier the programs may be replaced while a session goes on. */
+static bool keeps_interrupted(const struct mapped *m)
+{
+    return m->processors && !processor_map_ended(m->processors);
+}
+
 static void set_interrupted(const struct mapped *m, struct prcb_thread *t, uint64_t interrupted,
                             uint64_t run, uint64_t *ret, uint64_t *present)
 {
-    if (!m->processors)
+    if (!keeps_interrupted(m))
         return;
     if (interrupted < t->last_interrupted)
         interrupted = t->last_interrupted;
@@ -228,7 +234,7 @@ int mapped_walk(struct prcb *p, prcb_walk_fn fn, void *ctx, struct prcb_error *e
             continue;
         account_convert(&copy, copy.state == PRCB_STATE_EXITED ? copy.stamp : writer_now(p, &clock),
                         m->head->features, rate, &record);
-        if (m->processors) {
+        if (keeps_interrupted(m)) {
             record.interrupted_ns = copy.interrupted_ns + interrupted;
             record.present |= PRCB_HAS_INTERRUPTED;
         }
@@ -270,7 +276,9 @@ const char *mapped_absent_reason(const struct prcb *p, uint64_t member)
     if (member == PRCB_HAS_READY && !(features & PRCB_FEATURE_READY))
         return "the kernel keeps no run-queue delays within reach (built without "
                "CONFIG_SCHED_INFO or CONFIG_FAIR_GROUP_SCHED)";
-    if (member == PRCB_HAS_INTERRUPTED && !(features & PRCB_FEATURE_INTERRUPTED))
+    if (member == PRCB_HAS_INTERRUPTED && p->mapped.processors && !keeps_interrupted(&p->mapped))
+        return "prcbd gave up the programs that told: it was cleaned away, or another version came";
+    if (member == PRCB_HAS_INTERRUPTED && !p->mapped.processors)
         return p->mapped.no_interrupted ? p->mapped.no_interrupted
                                         : "the session was opened without PRCB_OPEN_INTERRUPTED";
     if (member == PRCB_HAS_CYCLES && !p->clock.use_ticks)

@@ -23,6 +23,7 @@
 
 #include "block_abi.h"
 #include "cgroup.h"
+#include "processor_map.h"
 #include "tier_daemon.h"
 #include "wire.h"
 
@@ -40,6 +41,8 @@ struct daemon_state {
     char *cgroup;   /* path of the cgroup that is followed; NULL: none */
     uint64_t moved; /* processes moved into it that were looked for */
     struct wire_hello_answer hello;
+    struct processor_map processors; /* with PRCB_OPEN_INTERRUPTED, where prcbd has them */
+    char no_interrupted[256];        /* why not */
 };
 
 /* A message that came, its bytes and descriptors. */
@@ -357,7 +360,6 @@ static int map_session(struct prcb *p, const struct wire_open_answer *answer,
         return err->code;
     p->mapped.head = head;
     p->daemon->mapped_bytes = bytes;
-    p->mapped.no_interrupted = "prcbd does not count what interrupts take of a thread's run";
     if ((uint64_t)(head->account_count + 1) * head->account_stride > bytes)
         return prcb_fail(err, -EPROTONOSUPPORT,
                          "the memory that prcbd passed is shorter than it says");
@@ -365,6 +367,29 @@ static int map_session(struct prcb *p, const struct wire_open_answer *answer,
     p->mapped.accounts = (const char *)head + head->account_stride;
     p->max_threads = head->account_count;
     return 0;
+}
+
+/* Sessions do without where this cannot be had, and say so. */
+static void map_processors(struct prcb *p)
+{
+    struct daemon_state *s = p->daemon;
+    struct prcb_error why = {0};
+    int fd;
+
+    if (!(p->mapped.head->features & PRCB_FEATURE_INTERRUPTED)) {
+        p->mapped.no_interrupted = "prcbd does not count what interrupts take of a thread's run "
+                                   "(interrupted in prcbd.conf)";
+        return;
+    }
+    fd = daemon_processors_map(&why);
+    if (fd >= 0 && !processor_map_open(fd, &s->processors, &why))
+        p->mapped.processors = &s->processors;
+    if (fd >= 0)
+        close(fd);
+    if (p->mapped.processors)
+        return;
+    memcpy(s->no_interrupted, why.text, sizeof(s->no_interrupted) - 1);
+    p->mapped.no_interrupted = s->no_interrupted;
 }
 
 static int daemon_open(struct prcb *p, struct prcb_error *err)
@@ -390,6 +415,8 @@ static int daemon_open(struct prcb *p, struct prcb_error *err)
     memcpy(p->daemon->token, answer.token, sizeof(p->daemon->token));
     result = map_session(p, &answer, &arrival, err);
     close_fds(&arrival);
+    if (!result && p->flags & PRCB_OPEN_INTERRUPTED)
+        map_processors(p);
     return result;
 }
 
@@ -404,6 +431,7 @@ static void daemon_close(struct prcb *p)
     if (p->mapped.clock)
         munmap((void *)p->mapped.clock, (size_t)sysconf(_SC_PAGESIZE));
     memset(&p->mapped, 0, sizeof(p->mapped));
+    processor_map_close(&s->processors);
     if (s->socket >= 0)
         close(s->socket);
     free(s->cgroup);

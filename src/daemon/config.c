@@ -27,6 +27,10 @@ const struct prcbd_setting prcbd_settings[] = {
      "Directory of a BPF file system in which programs and maps outlive prcbd."},
     {"system_call_filter", PRCBD_TYPE_SWITCH, AT(system_call_filter), 0, 1, "yes", false,
      "Whether system calls that prcbd needs at its start alone fail from then on: yes or no."},
+    {"interrupted", PRCBD_TYPE_SWITCH, AT(interrupted), 0, 1, "no", false,
+     "Whether accounts tell what interrupts took of a thread's run: yes or no. The programs of "
+     "the\n"
+     "processors then run from the start, and each switch looks at their blocks."},
     {"profile_all", PRCBD_TYPE_ACCESS, AT(profile_all), 0, 0, "none", true,
      "Who may profile threads of other users: none, all, or group NAME."},
     {"processors", PRCBD_TYPE_ACCESS, AT(processors), 0, 0, "all", true,

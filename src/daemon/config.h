@@ -47,7 +47,8 @@ struct prcbd_config {
     uint64_t connections_total;
     uint64_t requests_in_flight;
     uint64_t idle_timeout_s;
-    uint64_t system_call_filter; /* 0, 1 */
+    uint64_t system_call_filter; /* 0, 1, and so the next */
+    uint64_t interrupted;
 };
 
 enum prcbd_type {

@@ -62,6 +62,8 @@ struct origin {
     uint16_t abi_major, abi_minor;
     uint64_t build; /* of the programs */
     uint32_t last_epoch;
+    uint32_t interrupted;     /* they were to keep what interrupts took, */
+    uint32_t has_interrupted; /* and do */
 };
 _Static_assert(sizeof(struct origin) <= sizeof(struct kernel_record), "origin");
 
@@ -161,7 +163,9 @@ static void let_go(struct kernel *k)
 
 /* ---- loading ---- */
 
-static int configure(struct clients_bpf *skeleton, struct prcb_error *err)
+/* processors: whose blocks tell what interrupts take; NULL: accounts do not keep it. */
+static int configure(struct clients_bpf *skeleton, const struct processor_programs *processors,
+                     struct prcb_error *err)
 {
     struct bpf_facts facts;
     struct clock_base clock;
@@ -178,7 +182,13 @@ static int configure(struct clients_bpf *skeleton, struct prcb_error *err)
     skeleton->rodata->config.pid_ns = (__u32)st.st_ino;
     bpf_program__set_autoload(skeleton->progs.prcb_contention_begin, facts.locks);
     bpf_program__set_autoload(skeleton->progs.prcb_contention_end, facts.locks);
-    return 0;
+    if (!processors)
+        return 0;
+    skeleton->rodata->config.interrupted = 1;
+    result = bpf_map__reuse_fd(skeleton->maps.processor_map, processor_programs_map_fd(processors));
+    return result ? prcb_fail(err, result, "the processor blocks cannot be shared: %s",
+                              strerror(-result))
+                  : 0;
 }
 
 /* Programs of this build on the maps of another: before they are loaded. */
@@ -284,13 +294,14 @@ static void end_processors(int live)
 }
 
 /* Loads and pins in a directory. old: whose maps go on; NULL: new ones. */
-static int load_into(int dir, const struct kernel *old, int parent, struct prcb_error *err)
+static int load_into(int dir, const struct kernel *old, int parent,
+                     const struct processor_programs *processors, struct prcb_error *err)
 {
     libbpf_print_fn_t print = libbpf_set_print(bpf_no_print);
     struct clients_bpf *skeleton = clients_bpf__open();
     int records = -1, result, ignored;
 
-    result = skeleton ? configure(skeleton, err) : bpf_explain_accounts(-errno, err);
+    result = skeleton ? configure(skeleton, processors, err) : bpf_explain_accounts(-errno, err);
     if (!result && old)
         result = reuse_maps(old, skeleton);
     if (!result) {
@@ -353,7 +364,86 @@ static int open_pins(struct kernel *k)
     return 0;
 }
 
-static int load_fresh(struct kernel *k, const struct kernel *old, struct prcb_error *err)
+/* ---- the processors' programs ---- */
+
+struct pinning {
+    int dir, number;
+};
+
+static int pin_link(int fd, void *ctx)
+{
+    struct pinning *pinning = ctx;
+    char name[32];
+
+    snprintf(name, sizeof(name), "link_processors_%d", pinning->number++);
+    unlinkat(pinning->dir, name, 0); /* of a start that was cut short */
+    return pins_put(pinning->dir, name, fd);
+}
+
+/* The map last: it stands for all of them. */
+static int pin_processors(int dir, const struct processor_programs *programs)
+{
+    struct pinning pinning = {.dir = dir};
+    int map = processor_programs_map_fd(programs), result;
+
+    if (bpf_map_freeze(map))
+        return -errno;
+    unlinkat(dir, PROCESSORS_END_PIN, 0);
+    result = pins_put(dir, PROCESSORS_END_PIN, processor_programs_end_fd(programs));
+    if (!result)
+        result = processor_programs_links(programs, pin_link, &pinning);
+    if (!result)
+        result = pins_put(dir, PROCESSORS_PIN, map);
+    return result;
+}
+
+/* Into a directory. *ret: the caller's to close, whatever the result. */
+static int add_processors(int dir, struct processor_programs **ret, struct prcb_error *err)
+{
+    struct processor_map map = {0};
+    int count = libbpf_num_possible_cpus();
+    int result = count > 0 ? processor_programs_open((uint32_t)count, ret, &map, err) : count;
+
+    processor_map_close(&map);
+    if (result)
+        return result;
+    result = pin_processors(dir, *ret);
+    return result ? prcb_fail(err, result, "the processor programs cannot be pinned: %s",
+                              strerror(-result))
+                  : 0;
+}
+
+/* What stands in the pins from now on. */
+static void note_programs(struct kernel *k)
+{
+    struct origin *origin = origin_of(k);
+
+    origin->build = build_of_programs();
+    origin->interrupted = k->interrupted;
+    origin->has_interrupted = k->has_interrupted;
+}
+
+/* With the programs of the processors where accounts are to keep what interrupts took. They do
+ * without where that cannot be had. */
+static int load_both(struct kernel *k, int dir, const struct kernel *old, kernel_told told,
+                     struct prcb_error *err)
+{
+    struct processor_programs *processors = NULL;
+    struct prcb_error why = {0};
+    int result;
+
+    k->has_interrupted = k->interrupted && !add_processors(dir, &processors, &why);
+    if (k->interrupted && !k->has_interrupted) {
+        told("interrupted: what interrupts take of a thread's run is not to be had:");
+        told(why.text);
+    }
+    result = load_into(dir, old, k->directory, k->has_interrupted ? processors : NULL, err);
+    processor_programs_close(processors);
+    return result;
+}
+
+static int load_fresh(struct kernel *k, const struct kernel *old, kernel_told told,
+                      struct prcb_error *err)
 {
     int dir, result;
 
@@ -363,7 +453,7 @@ static int load_fresh(struct kernel *k, const struct kernel *old, struct prcb_er
     if (dir < 0)
         return prcb_fail(err, dir, "pins: %s", strerror(-dir));
     step();
-    result = load_into(dir, old, k->directory, err);
+    result = load_both(k, dir, old, told, err);
     close(dir);
     if (!result && renameat(k->directory, "new", k->directory, "live"))
         result = prcb_fail(err, -errno, "pins: %s", strerror(errno));
@@ -376,7 +466,10 @@ static int load_fresh(struct kernel *k, const struct kernel *old, struct prcb_er
     result = open_pins(k);
     if (result)
         return prcb_fail(err, result, "what was just pinned is not there: %s", strerror(-result));
-    return map_all(k, err);
+    result = map_all(k, err);
+    if (!result)
+        note_programs(k);
+    return result;
 }
 
 /* Marks every session as ended, by the programs that stand there, whose own build knows
@@ -414,7 +507,6 @@ static void start_records(struct kernel *k)
 
     origin->abi_major = PRCB_ABI_MAJOR;
     origin->abi_minor = PRCB_ABI_MINOR;
-    origin->build = build_of_programs();
     origin->layout = LAYOUT;
 }
 
@@ -438,7 +530,7 @@ static int judge_pins(struct kernel *k, kernel_told told)
              "keep the last values, marked");
         return -1;
     }
-    return origin->build == build_of_programs() ? 0 : 1;
+    return origin->build == build_of_programs() && origin->interrupted == k->interrupted ? 0 : 1;
 }
 
 static int make_empty(struct kernel *k, struct prcb_error *err)
@@ -458,25 +550,25 @@ static int take_over(struct kernel *k, kernel_told told, struct prcb_error *err)
     switch (judge_pins(k, told)) {
     case 0:
         k->adopted = true;
+        k->has_interrupted = origin_of(k)->has_interrupted;
         return 0;
     case 1:
-        told("programs of another build are replaced; sessions go on");
+        told("programs of another build, or of other settings, are replaced; sessions go on");
         old = *k;
-        result = load_fresh(k, &old, err);
-        if (!result)
-            origin_of(k)->build = build_of_programs();
+        result = load_fresh(k, &old, told, err);
         k->adopted = !result;
         return result;
     default:
         remove_everything(k);
-        result = load_fresh(k, NULL, err);
+        result = load_fresh(k, NULL, told, err);
         if (!result)
             start_records(k);
         return result ? result : bpf_settle_clock(k->clock, &k->bss->calibrating, err);
     }
 }
 
-int kernel_open(struct kernel *k, const char *directory, kernel_told told, struct prcb_error *err)
+int kernel_open(struct kernel *k, const char *directory, bool interrupted, kernel_told told,
+                struct prcb_error *err)
 {
     int result;
 
@@ -485,6 +577,7 @@ int kernel_open(struct kernel *k, const char *directory, kernel_told told, struc
     memset(k->programs, -1, sizeof(k->programs));
     k->live = k->empty = k->processors = -1;
     k->narrow = true;
+    k->interrupted = interrupted;
     step();
     k->directory = pins_open(directory, err);
     if (k->directory < 0)
@@ -572,6 +665,8 @@ int kernel_client_make(struct kernel *k, uint32_t number, const struct prcb_clie
     first.block = *block;
     first.block.head = *k->clock;
     first.block.head.clock_offset = 0;
+    first.block.head.features &= ~PRCB_FEATURE_INTERRUPTED;
+    first.block.head.features |= k->has_interrupted ? PRCB_FEATURE_INTERRUPTED : 0;
     first.block.head.account_count = record->accounts;
     first.block.epoch = record->epoch = ++origin_of(k)->last_epoch;
     fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "prcb_client", sizeof(__u32),
@@ -747,55 +842,15 @@ uint32_t kernel_scopes_used(const struct kernel *k, uint32_t client, uint32_t ui
 
 /* ---- processors ---- */
 
-struct pinning {
-    struct kernel *kernel;
-    int number;
-};
-
-static int pin_link(int fd, void *ctx)
-{
-    struct pinning *pinning = ctx;
-    char name[32];
-
-    snprintf(name, sizeof(name), "link_processors_%d", pinning->number++);
-    unlinkat(pinning->kernel->live, name, 0); /* of a start that was cut short */
-    return pins_put(pinning->kernel->live, name, fd);
-}
-
-/* The map last: it stands for all of them. */
-static int pin_processors(struct kernel *k, const struct processor_programs *programs)
-{
-    struct pinning pinning = {.kernel = k};
-    int map = processor_programs_map_fd(programs), result;
-
-    if (bpf_map_freeze(map))
-        return -errno;
-    unlinkat(k->live, PROCESSORS_END_PIN, 0);
-    result = pins_put(k->live, PROCESSORS_END_PIN, processor_programs_end_fd(programs));
-    if (!result)
-        result = processor_programs_links(programs, pin_link, &pinning);
-    if (!result)
-        result = pins_put(k->live, PROCESSORS_PIN, map);
-    if (result)
-        return result;
-    k->processors = fcntl(map, F_DUPFD_CLOEXEC, 0);
-    return k->processors < 0 ? -errno : 0;
-}
-
 int kernel_load_processors(struct kernel *k, struct prcb_error *err)
 {
     struct processor_programs *programs = NULL;
-    struct processor_map map = {0};
-    int count = libbpf_num_possible_cpus();
-    int result = count > 0 ? processor_programs_open((uint32_t)count, &programs, &map, err) : count;
+    int result = add_processors(k->live, &programs, err);
 
-    if (!result) {
-        result = pin_processors(k, programs);
-        if (result)
-            prcb_fail(err, result, "the processor programs cannot be pinned: %s",
-                      strerror(-result));
-    }
-    processor_map_close(&map);
+    if (!result)
+        k->processors = fcntl(processor_programs_map_fd(programs), F_DUPFD_CLOEXEC, 0);
+    if (!result && k->processors < 0)
+        result = prcb_fail(err, -errno, "prcbd has no free descriptor");
     processor_programs_close(programs);
     return result;
 }

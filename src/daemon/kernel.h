@@ -54,13 +54,17 @@ struct kernel {
     struct kernel_record *records; /* PRCB_CLIENT_COUNT; by a client's number, from 1 */
     const struct prcb_head_block *clock;
     bool narrow;
-    bool adopted; /* pins of an earlier daemon were taken over */
+    bool adopted;         /* pins of an earlier daemon were taken over */
+    bool interrupted;     /* accounts are to keep what interrupts took, */
+    bool has_interrupted; /* and do */
 };
 
 /* Takes over what an earlier daemon left in the directory, or loads everything anew. Needs
- * root. told: called with a line for the log. */
+ * root. interrupted: accounts are to keep what interrupts took; where the kernel does not let
+ * them that is told. told: called with a line for the log. */
 typedef void (*kernel_told)(const char *line);
-int kernel_open(struct kernel *k, const char *directory, kernel_told told, struct prcb_error *err);
+int kernel_open(struct kernel *k, const char *directory, bool interrupted, kernel_told told,
+                struct prcb_error *err);
 
 /* Lets go; what is pinned goes on. */
 void kernel_close(struct kernel *k);

@@ -205,7 +205,7 @@ static int start(struct server *s, struct kernel *k, bool *ret_own_socket)
         result = s->listener < 0 ? s->listener : 0;
     }
     if (!result)
-        result = kernel_open(k, s->config->pin_directory, told, &err);
+        result = kernel_open(k, s->config->pin_directory, s->config->interrupted, told, &err);
     if (!result) {
         sessions_start(s->sessions, k, s->config);
         give_pins(k, s->config->user);

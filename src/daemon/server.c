@@ -410,6 +410,7 @@ static void take_settings(struct prcbd_config *config, const struct prcbd_config
     memcpy(config->pin_directory, old.pin_directory, sizeof(old.pin_directory));
     config->socket_mode = old.socket_mode;
     config->system_call_filter = old.system_call_filter;
+    config->interrupted = old.interrupted;
 }
 
 static void reload(struct server *s)

@@ -106,10 +106,17 @@ int daemon_end(void **state)
     return result | stop();
 }
 
+void daemon_configure(const char *settings)
+{
+    FILE *out = fopen(config, "we");
+
+    assert_non_null(out);
+    fputs(settings, out);
+    assert_int_equal(fclose(out), 0);
+}
+
 void daemon_start(const char *settings)
 {
-    FILE *out;
-
     stop();
     snprintf(folder, sizeof(folder), "/tmp/prcbd-XXXXXX");
     assert_non_null(mkdtemp(folder));
@@ -117,10 +124,7 @@ void daemon_start(const char *settings)
     snprintf(pins, sizeof(pins), "/sys/fs/bpf/%s", folder + 5);
     snprintf(config, sizeof(config), "%s/conf", folder);
     snprintf(address, sizeof(address), "%s/socket", folder);
-    out = fopen(config, "we");
-    assert_non_null(out);
-    fputs(settings, out);
-    assert_int_equal(fclose(out), 0);
+    daemon_configure(settings);
     setenv("PRCB_SOCKET", address, 1);
     daemon_again();
 }

@@ -16,7 +16,8 @@
 void daemon_start(const char *settings);
 /* The one that is there, or one with default settings; stays until daemon_end. */
 void daemon_shared(void);
-void daemon_kill(void);  /* SIGKILL */
+void daemon_configure(const char *settings); /* for daemon_again */
+void daemon_kill(void);                      /* SIGKILL */
 void daemon_again(void); /* after daemon_kill: another on the same socket and pins */
 /* Ends it and removes everything; a test's teardown. */
 int daemon_end(void **state);

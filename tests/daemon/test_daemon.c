@@ -59,6 +59,10 @@ static struct prcb_account read_account(struct prcb_thread *t)
     return a;
 }
 
+struct stage {
+    uint32_t word;
+};
+
 /* ---- one's own threads ---- */
 
 static int profile_myself(void *unused)
@@ -196,6 +200,105 @@ static void a_fork_does_not_disturb_the_session(void **state)
     assert_int_equal(child_wait(child_start(use_after_fork, NULL)), 0);
 }
 
+/* ---- what interrupts took ---- */
+
+static struct prcb *session_with_interrupted(struct prcb_error *ret)
+{
+    struct prcb_options options = {.size = sizeof(options),
+                                   .tier = PRCB_TIER_DAEMON,
+                                   .flags = PRCB_OPEN_INTERRUPTED,
+                                   .max_threads = 4};
+    struct prcb *p = NULL;
+
+    prcb_open(&options, &p, ret);
+    return p;
+}
+
+static int see_interrupts(void *arg)
+{
+    struct stage *stage = arg;
+    struct prcb_error err = {0};
+    struct prcb_account a, b;
+    struct prcb_times times = {.size = sizeof(times)};
+    struct prcb_thread *t, *without;
+    struct prcb *p, *other;
+
+    become(NOBODY);
+    p = session_with_interrupted(&err);
+    other = daemon_session(4, &err);
+    CHECK(p && other);
+    CHECK(!prcb_absent_reason(p, PRCB_HAS_INTERRUPTED));
+    CHECK(!prcb_thread_open_self(p, &t, &err) && !prcb_thread_open_self(other, &without, &err));
+    a = read_account(t);
+    CHECK(a.present & PRCB_HAS_INTERRUPTED);
+    /* The timer's interrupt strikes whoever runs long enough. */
+    do {
+        burn(1000000);
+        b = read_account(t);
+        CHECK(laws_hold(&b) && b.present & PRCB_HAS_INTERRUPTED);
+        CHECK(b.interrupted_ns >= a.interrupted_ns && b.interrupted_ns <= b.run_ns);
+    } while (b.interrupted_ns == a.interrupted_ns && b.run_ns < 20000000000);
+    CHECK(b.interrupted_ns > a.interrupted_ns);
+    block_and_burn(3); /* and after switches */
+    a = read_account(t);
+    CHECK(a.interrupted_ns >= b.interrupted_ns);
+    CHECK(!prcb_read_times(t, &times));
+    CHECK(times.present & PRCB_HAS_INTERRUPTED && times.interrupted_ns >= a.interrupted_ns &&
+          times.interrupted_ns <= times.run_ns);
+    CHECK(!(read_account(without).present & PRCB_HAS_INTERRUPTED));
+    CHECK(strstr(prcb_absent_reason(other, PRCB_HAS_INTERRUPTED), "PRCB_OPEN_INTERRUPTED"));
+    gate_set(&stage->word, 1); /* another setting, other programs; the session goes on */
+    gate_wait_while(&stage->word, 1);
+    block_and_burn(3);
+    b = read_account(t);
+    CHECK(laws_hold(&b) && b.switches > a.switches && !(b.present & PRCB_HAS_INTERRUPTED));
+    CHECK(strstr(prcb_absent_reason(p, PRCB_HAS_INTERRUPTED), "gave up"));
+    p = session_with_interrupted(&err);
+    CHECK(p && !prcb_thread_open_self(p, &t, &err));
+    CHECK(!(read_account(t).present & PRCB_HAS_INTERRUPTED));
+    CHECK(strstr(prcb_absent_reason(p, PRCB_HAS_INTERRUPTED), "interrupted in prcbd.conf"));
+    return 0;
+}
+
+static void interrupted_time_where_it_is_configured(void **state)
+{
+    struct stage *stage = shared_memory(sizeof(*stage));
+    pid_t child;
+
+    daemon_start("interrupted = yes\n");
+    child = child_start(see_interrupts, stage);
+    if (!wait_for(gate_get(&stage->word)))
+        assert_int_equal(child_wait(child), 0);
+    daemon_kill();
+    daemon_configure("");
+    daemon_again();
+    gate_set(&stage->word, 2);
+    assert_int_equal(child_wait(child), 0);
+}
+
+static int see_none(void *arg)
+{
+    struct prcb_error err = {0};
+    struct prcb_thread *t;
+    struct prcb *p;
+
+    become(NOBODY);
+    p = session_with_interrupted(&err);
+    CHECK(p && !prcb_thread_open_self(p, &t, &err));
+    burn(20000000);
+    CHECK(!(read_account(t).present & PRCB_HAS_INTERRUPTED));
+    CHECK(strstr(prcb_absent_reason(p, PRCB_HAS_INTERRUPTED), arg));
+    return 0;
+}
+
+static void interrupted_time_of_who_may_not_see_processors(void **state)
+{
+    char words[] = "processors in prcbd.conf";
+
+    daemon_start("interrupted = yes\nprocessors = none\n");
+    assert_int_equal(child_wait(child_start(see_none, words)), 0);
+}
+
 /* ---- processors ---- */
 
 static int read_processors(void *arg)
@@ -234,10 +337,6 @@ static void processors_are_served(void **state)
     assert_int_equal(child_wait(child_start(read_processors, NULL)), 0);
 }
 
-struct outlived {
-    uint32_t word;
-};
-
 static bool stands_still(struct prcb_processors *v, struct prcb_processor *ret)
 {
     struct prcb_processor later = {.size = sizeof(later)};
@@ -257,7 +356,7 @@ static int outlive_the_programs(void *arg)
     struct prcb_processor a = {.size = sizeof(a)}, b = {.size = sizeof(b)}, c = {.size = sizeof(c)};
     struct prcb_processor_times times[1];
     struct prcb_processors *v, *again;
-    struct outlived *stage = arg;
+    struct stage *stage = arg;
 
     become(NOBODY);
     CHECK(!prcb_processors_open(&options, &v, &err));
@@ -293,7 +392,7 @@ static int outlive_the_programs(void *arg)
 
 static void readers_of_processors_are_told(void **state)
 {
-    struct outlived *stage = shared_memory(sizeof(*stage));
+    struct stage *stage = shared_memory(sizeof(*stage));
     pid_t child;
 
     daemon_start("");
@@ -667,10 +766,6 @@ static void *read_on(void *arg)
     return reads && !result ? arg : NULL;
 }
 
-struct stage {
-    uint32_t word;
-};
-
 static uint32_t *end_word;
 
 static void *switch_on(void *arg)
@@ -962,6 +1057,8 @@ int main(int argc, char **argv)
         /* The first of these ends the daemon that the ones above share. */
         DAEMON_TEST(the_group_may_profile_all),
         DAEMON_TEST(limits_are_kept),
+        DAEMON_TEST(interrupted_time_where_it_is_configured),
+        DAEMON_TEST(interrupted_time_of_who_may_not_see_processors),
         DAEMON_TEST(readers_of_processors_are_told),
         DAEMON_TEST(readers_survive_the_daemon),
         DAEMON_TEST(cleaning_up_tells_readers),
