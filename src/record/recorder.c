@@ -70,6 +70,10 @@ static int open_bpf(struct recorder *r, struct rings_options *how, struct prcb_e
     bool samples = bpf_source_can_sample(how);
     int result;
 
+    if (r->options.tier == PRCB_TIER_BPF && !samples)
+        return prcb_fail(err, -EOPNOTSUPP, "--tier bpf: %s come through the perf ring only",
+                         how->stacks ? "samples with stacks (-g)"
+                                     : "samples of other events than clocks at a frequency (-F)");
     if (r->options.tier == PRCB_TIER_PERF || (!samples && !how->switches))
         return 0;
     result = bpf_source_open(how, samples, &r->bpf, &why);

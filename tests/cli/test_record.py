@@ -593,6 +593,8 @@ class Arguments(Recording):
             most = int(file.read())
         if most < 1000000:
             self.refuse(1, "max_sample_rate", "record", "-F", str(most + 1), "--", "true")
+        self.refuse(1, "stacks (-g)", "record", "--tier", "bpf", "-g", "--", "true")
+        self.refuse(1, "(-F)", "record", "--tier", "bpf", "-e", "page-faults", "--", "true")
         self.refuse(2, "process number", "record", "-p", "1,x")
         for tier in ("x", "daemon"):
             self.refuse(2, "must be bpf or perf", "record", "--tier", tier, "--", "true")
