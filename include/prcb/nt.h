@@ -561,6 +561,9 @@ PRCB_API NTSTATUS prcb_nt_query_all_groups(uint32_t information_class, void *buf
                                            uint32_t length, uint32_t *ret_length);
 /* The tier in use; opens the view. PRCB_TIER_AUTO: none could be opened. */
 PRCB_API enum prcb_tier prcb_nt_processors_tier(void);
+/* Why it is not the best, as prcb_processors_tier_reason; NULL: it is, or was asked for. Borrowed
+ * until prcb_nt_set_processors. */
+PRCB_API const char *prcb_nt_processors_tier_reason(void);
 
 /* ---- time increment ---- */
 

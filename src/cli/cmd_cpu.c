@@ -163,7 +163,7 @@ static bool look(struct run *run)
 static void note(const struct run *run, FILE *out, const char *prefix)
 {
     if (run->nt)
-        cpu_nt_notes_write(out, prefix);
+        cpu_nt_notes_write(out, prefix, &run->samples);
     else
         cpu_notes_write(out, prefix, &run->samples, MEMBERS);
 }

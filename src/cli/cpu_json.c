@@ -177,8 +177,9 @@ int cpu_json_write(FILE *out, const struct cpu_report *report)
          i = cpu_samples_next(samples, i + 1))
         cli_json_append(&b, processors, make_processor(&b, report, i));
     cli_json_put(&b, top, "processors", processors);
-    if (!report->nt)
-        cli_json_put_text(&b, top, "tier_reason", prcb_processors_tier_reason(samples->view));
+    cli_json_put_text(&b, top, "tier_reason",
+                      report->nt ? prcb_nt_processors_tier_reason()
+                                 : prcb_processors_tier_reason(samples->view));
     cli_json_put(&b, top, "absent", make_absent(&b, report));
     return cli_json_write(&b, top, out);
 }

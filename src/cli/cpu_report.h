@@ -35,7 +35,7 @@ void cpu_title_write(FILE *out, const struct cpu_samples *samples, enum prcb_tie
 void cpu_notes_write(FILE *out, const char *prefix, const struct cpu_samples *samples,
                      uint64_t members);
 /* The same of NT's members. */
-void cpu_nt_notes_write(FILE *out, const char *prefix);
+void cpu_nt_notes_write(FILE *out, const char *prefix, const struct cpu_samples *samples);
 
 /* The tier that a report's figures are of. */
 enum prcb_tier cpu_report_tier(const struct cpu_report *report);

@@ -108,25 +108,30 @@ static void write_ended(FILE *out, const char *prefix, const struct cpu_samples 
             prefix);
 }
 
-void cpu_notes_write(FILE *out, const char *prefix, const struct cpu_samples *samples,
-                     uint64_t wanted)
+static void write_tier(FILE *out, const char *prefix, const struct cpu_samples *samples,
+                       enum prcb_tier tier, const char *reason)
 {
-    enum prcb_tier tier = prcb_processors_tier(samples->view);
-    const char *reason = prcb_processors_tier_reason(samples->view);
-
     if (!reason)
         reason = samples->recorded ? "a recorded machine" : "asked for";
     if (tier < PRCB_TIER_BPF)
         fprintf(out, "%s%s tier: %s\n", prefix, prcb_tier_name(tier), reason);
+}
+
+void cpu_notes_write(FILE *out, const char *prefix, const struct cpu_samples *samples,
+                     uint64_t wanted)
+{
+    write_tier(out, prefix, samples, prcb_processors_tier(samples->view),
+               prcb_processors_tier_reason(samples->view));
     write_absent(out, prefix, samples, wanted);
     write_missed(out, prefix, samples);
     write_ended(out, prefix, samples);
 }
 
-void cpu_nt_notes_write(FILE *out, const char *prefix)
+void cpu_nt_notes_write(FILE *out, const char *prefix, const struct cpu_samples *samples)
 {
     const struct prcb_nt_member *member;
 
+    write_tier(out, prefix, samples, prcb_nt_processors_tier(), prcb_nt_processors_tier_reason());
     for (size_t i = 0; (member = cpu_nt_member(i)); i++) {
         const char *reason = cpu_nt_absent(member);
 

@@ -317,6 +317,17 @@ enum prcb_tier prcb_nt_processors_tier(void)
     return tier;
 }
 
+const char *prcb_nt_processors_tier_reason(void)
+{
+    const char *reason = NULL;
+
+    nt_enter();
+    if (!nt_view_glance())
+        reason = prcb_processors_tier_reason(now.view);
+    nt_leave();
+    return reason;
+}
+
 uint16_t prcb_KeQueryActiveGroupCount(void)
 {
     uint32_t groups = 0;

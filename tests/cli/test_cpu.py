@@ -360,16 +360,19 @@ class Live(Case):
                   'mount -t tmpfs tmpfs /sys/kernel && mkdir /sys/kernel/btf && '
                   'mount --bind "$1/btf" /sys/kernel/btf || exit 99; '
                   'for realtime in 0 1; do echo $realtime >/sys/kernel/realtime; '
-                  '"$2" cpu -j 0.05; done; exec "$2" cpu --tier bpf 0.05 1')
+                  '"$2" cpu -j 0.05; "$2" cpu --nt -j 0.05; done; exec "$2" cpu --tier bpf 0.05 1')
         result = subprocess.run(["unshare", "--mount", "sh", "-c", script, "sh", self.folder.name,
                                  PRCB], capture_output=True, text=True, timeout=TIMEOUT,
                                 check=False)
         if result.returncode == 99 or "unshare" in result.stderr:
             self.skipTest("no mount of our own: " + result.stderr)
-        usual, realtime = [json.loads(line) for line in result.stdout.splitlines()]
-        self.assertEqual([usual["tier"], usual["tier_reason"]], ["bpf", None])
-        self.assertEqual(realtime["tier"], "perf")
-        self.assertIn("PREEMPT_RT", realtime["tier_reason"])
+        outs = [json.loads(line) for line in result.stdout.splitlines()]
+        self.assertEqual(len(outs), 4)
+        for usual in outs[:2]:
+            self.assertEqual([usual["tier"], usual["tier_reason"]], ["bpf", None])
+        for realtime in outs[2:]:
+            self.assertEqual(realtime["tier"], "perf")
+            self.assertIn("PREEMPT_RT", realtime["tier_reason"])
         self.assertEqual(result.returncode, 1)
         self.assertIn("PREEMPT_RT", result.stderr)
 

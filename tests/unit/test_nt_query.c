@@ -808,6 +808,7 @@ static void test_failures(void **state)
     assert_string_equal(prcb_nt_error_text(), "the test says no");
     assert_int_equal(prcb_KeQueryActiveGroupCount(), 0);
     assert_int_equal(prcb_nt_processors_tier(), PRCB_TIER_AUTO);
+    assert_null(prcb_nt_processors_tier_reason());
     fake.open_error = 0;
     put_file("proc/stat", "nonsense\n");
     assert_int_equal(query(0x08, 0x90), STATUS_INTERNAL_ERROR);
