@@ -199,13 +199,29 @@ class Entrances(unittest.TestCase):
         self.assertIn("usage:", result.stderr)
 
     def test_files_named_in_documents_exist(self):
-        for name in ("README.md", "HACKING.md", "ARCHITECTURE.md", "docs/figures.md",
-                     "docs/processors.md"):
+        names = ["README.md", "HACKING.md", "ARCHITECTURE.md",
+                 *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
+        for name in names:
             text = re.sub(r"```.*?```", "", read(name), flags=re.S)
-            for path in re.findall(r"`((?:src|include|tests|docs|man|examples|bench|completion)"
-                                   r"/[\w./-]*)`", text):
-                if "NAME" not in path and not re.search(r"\b(test|fuzz)_x\b", path):
+            for path in re.findall(r"`((?:src|include|tests|docs|man|examples|bench|completion|fuzz"
+                                   r"|tools|packaging)/[\w./-]*)`", text):
+                if not re.search(r"NAME|PACKAGE|\b(test|fuzz)_x\b", path):
                     self.assertTrue((ROOT / path).exists(), f"{name}: {path}")
+            for path in re.findall(r"\]\(([\w./-]+)\)", text):
+                self.assertTrue((ROOT / name).parent.joinpath(path).exists(), f"{name}: {path}")
+
+    def test_pages_that_are_referred_to_exist(self):
+        pages = {path.name[:-4] for path in (ROOT / "man").glob("*.scd")}
+        ours = re.compile(r"prcb|libprcb|(Nt|Ke|Hal|Enable|Disable|Query|Read)[A-Z]")
+        seen = 0
+        for path in [*(ROOT / "man").glob("*.scd"), *(ROOT / "docs").glob("*.md"),
+                     ROOT / "README.md"]:
+            for name, section in re.findall(r"([\w.-]+)[*_`]{0,2}\((\d)\)",
+                                            path.read_text(encoding="utf-8")):
+                if ours.match(name):
+                    seen += 1
+                    self.assertIn(f"{name}.{section}", pages, path.name)
+        self.assertGreater(seen, 50)
 
     def test_readme_commands_are_commands(self):
         for used in set(re.findall(r"`prcb ([a-z]+)\b", read("README.md"))):
