@@ -3,7 +3,7 @@
  * prcb dump: Windows crash dumps. Options, and the work over several files: workers read files and
  * write each answer to memory, the first thread prints the answers in order.
  */
-#include "cmd_dump.h"
+#include "dump_request.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * prcb layout: NT's structures, version by version. Options, the list, and what the forms of output
- * share; the forms are in cmd_layout_*.c.
+ * share; the forms are in layout_*.c.
  */
-#include "cmd_layout.h"
+#include "layout_request.h"
 
 #include <errno.h>
 #include <stdlib.h>

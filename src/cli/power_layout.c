@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd_layout.h"
+#include "layout_request.h"
 #include "power_members.h"
 
 /* A total that has outgrown its member goes on from 0, as NT's does. */

@@ -2,7 +2,7 @@
  *
  * prcb dump for people: header, one line a processor, notes; or everything of one processor.
  */
-#include "cmd_dump.h"
+#include "dump_request.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 
 #include "error.h"
 
-/* ---- shared with cmd_dump_json.c ---- */
+/* ---- shared with dump_json.c ---- */
 
 const char *dump_thread_state(uint64_t state)
 {

@@ -3,8 +3,8 @@
  * What the files of `prcb layout` share: the request as parsed, and one function per form of
  * output. All of them use the public prcb/layout.h only.
  */
-#ifndef PRCB_CMD_LAYOUT_H
-#define PRCB_CMD_LAYOUT_H
+#ifndef PRCB_CLI_LAYOUT_REQUEST_H
+#define PRCB_CLI_LAYOUT_REQUEST_H
 
 #include <json-c/json.h>
 #include <stdbool.h>

@@ -2,7 +2,7 @@
  *
  * prcb layout --diff: what changed in a structure from one version to another.
  */
-#include "cmd_layout.h"
+#include "layout_request.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * prcb dump: opening files. Compressed ones (by their first bytes, not their names) are unpacked
  * into an unlinked temporary file; runs of zeros become holes in it. A limit guards against bombs.
  */
-#include "cmd_dump.h"
+#include "dump_request.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
  * prcb dump: the files behind the arguments. Below a directory, files named *.dmp, compressed or
  * not, in order of their names; symbolic links to directories are not followed.
  */
-#include "cmd_dump.h"
+#include "dump_request.h"
 
 #include <dirent.h>
 #include <errno.h>

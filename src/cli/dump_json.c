@@ -3,7 +3,7 @@
  * prcb dump -j and --ndjson: one object a file, on one line. Numbers are as stored; addresses are
  * hex strings; what the dump does not hold is null.
  */
-#include "cmd_dump.h"
+#include "dump_request.h"
 
 #include <errno.h>
 #include <inttypes.h>

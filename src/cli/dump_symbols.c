@@ -3,7 +3,7 @@
  * prcb dump --symbols: reads the structures that dumps need out of a symbol table in volatility3's
  * JSON form (ISF), and flattens nested structures into dotted paths.
  */
-#include "cmd_dump.h"
+#include "dump_request.h"
 
 #include <errno.h>
 #include <json-c/json.h>

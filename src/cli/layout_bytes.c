@@ -6,7 +6,7 @@
  * enumeration its name where it has one. What --decode -j writes, --encode reads back to the same
  * bytes: "bytes" has them all in hex, "values" is then put over them.
  */
-#include "cmd_layout.h"
+#include "layout_request.h"
 
 #include "cli_json.h"
 

@@ -7,7 +7,7 @@
  * its place gets another row, and the two point to each other. Where two versions have less than
  * half of their members in common the structure was redesigned, and a new table begins.
  */
-#include "cmd_layout.h"
+#include "layout_request.h"
 
 #include <stdarg.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
  * What the files of `prcb dump` share. Each output function writes to the stream it is given and
  * keeps nothing, so that files can be read by several threads.
  */
-#ifndef PRCB_CMD_DUMP_H
-#define PRCB_CMD_DUMP_H
+#ifndef PRCB_CLI_DUMP_REQUEST_H
+#define PRCB_CLI_DUMP_REQUEST_H
 
 #include <stdio.h>
 
@@ -21,13 +21,13 @@ struct dump_request {
     const char *structure; /* --struct; NULL: none */
 };
 
-/* cmd_dump_open.c: opens a file, unpacking it first if it is compressed. */
+/* dump_open.c: opens a file, unpacking it first if it is compressed. */
 int dump_open(const char *path, const struct dump_request *request, struct prcb_dump **ret,
               struct prcb_error *err);
 /* An fd of the file's bytes, unpacked into an unlinked file if they are compressed. */
 int dump_unpack(const char *path, uint64_t limit, int *ret_fd, struct prcb_error *err);
 
-/* cmd_dump_files.c: the files behind the arguments; directories give the dumps below them. */
+/* dump_files.c: the files behind the arguments; directories give the dumps below them. */
 struct dump_files {
     char **paths;
     size_t count, room;
@@ -35,7 +35,7 @@ struct dump_files {
 int dump_files_add(struct dump_files *files, const char *path, struct prcb_error *err);
 void dump_files_free(struct dump_files *files);
 
-/* cmd_dump_symbols.c: the structures that dumps need out of a volatility3 symbol file (ISF). */
+/* dump_symbols.c: the structures that dumps need out of a volatility3 symbol file (ISF). */
 struct dump_symbols {
     struct prcb_dump_symbol *rows;
     size_t count, room;
@@ -44,7 +44,7 @@ int dump_symbols_load(const char *path, uint64_t limit, struct dump_symbols *ret
                       struct prcb_error *err);
 void dump_symbols_free(struct dump_symbols *symbols);
 
-/* cmd_dump_text.c, cmd_dump_json.c. 0 or -errno with the reason in err. */
+/* dump_text.c, dump_json.c. 0 or -errno with the reason in err. */
 int dump_text(const struct prcb_dump *d, const char *path, const struct dump_request *request,
               FILE *out, struct prcb_error *err);
 int dump_json(const struct prcb_dump *d, const char *path, const struct dump_request *request,

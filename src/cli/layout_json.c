@@ -2,7 +2,7 @@
  *
  * prcb layout -j, --all and --isf.
  */
-#include "cmd_layout.h"
+#include "layout_request.h"
 
 #include <stdlib.h>
 #include <string.h>
