@@ -75,6 +75,7 @@ int stat_wait_init(struct stat_wait *wait)
     handler_fd = ends[1];
     install(SIGINT);
     install(SIGTERM);
+    install(SIGHUP); /* the terminal is gone: what there is by then is kept */
     install(SIGPIPE);
     return 0;
 }
@@ -91,6 +92,7 @@ void stat_wait_deinit(struct stat_wait *wait)
 {
     restore(SIGINT);
     restore(SIGTERM);
+    restore(SIGHUP);
     close(handler_fd);
     handler_fd = -1;
     close(wait->pipe);

@@ -392,10 +392,16 @@ class Ends(Recording):
         self.assertTrue(self.json()["complete"])
 
     def test_a_process_until_ctrl_c(self):
+        self.check_until(signal.SIGINT)
+
+    def test_a_process_until_the_terminal_is_gone(self):
+        self.check_until(signal.SIGHUP)
+
+    def check_until(self, number):
         with subprocess.Popen([SHARES, "30"], stdout=subprocess.DEVNULL) as target:
             with self.start("-p", str(target.pid), "-F", "2000") as process:
                 self.wait_for_samples(process)
-                process.send_signal(signal.SIGINT)
+                process.send_signal(number)
                 process.communicate(timeout=60)
                 self.assertEqual(process.returncode, 0)
             target.kill()
