@@ -25,11 +25,6 @@ def run(*args, **options):
                           **options)
 
 
-def start(*args, **options):
-    return subprocess.Popen([PRCB, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                            text=True, **options)
-
-
 def bpf_reason():
     """Why the bpf tier cannot be had; None if it can."""
     result = run("cpu", "--tier", "bpf", "0.01", "1")
@@ -64,6 +59,22 @@ class Case(unittest.TestCase):
         self.addCleanup(self.folder.cleanup)
         os.chmod(self.folder.name, 0o755)
 
+    def start(self, *args, **options):
+        """The program, which does not outlive the test."""
+        options.setdefault("text", True)
+        process = subprocess.Popen([PRCB, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   **options)
+        self.addCleanup(process.__exit__, None, None, None)  # closes its pipes, waits
+        self.addCleanup(process.kill)
+        return process
+
+    def end(self, process, number=signal.SIGINT):
+        """What it prints until it has ended well, as the signal bids it."""
+        process.send_signal(number)
+        out, err = process.communicate(timeout=TIMEOUT)
+        self.assertEqual(process.returncode, 0, err)
+        return out
+
     def assert_fails(self, result, status, command, *words):
         """One clear line on standard error, nothing on standard output."""
         self.assertEqual(result.returncode, status, result.stderr)
@@ -77,19 +88,11 @@ class Case(unittest.TestCase):
         """What the program prints of the time in which change() happened to the machine: it looks,
         sleeps, and looks again when it is told to end."""
         machine.write()
-        process = subprocess.Popen([PRCB, *args[:1], "--root", machine.folder, *args[1:], "1000"],
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=text)
-        try:
-            wait_until_asleep(process)
-            change()
-            machine.write()
-            process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=TIMEOUT)
-        finally:
-            process.kill()
-            process.wait()
-        self.assertEqual(process.returncode, 0, err)
-        return out
+        process = self.start(*args[:1], "--root", machine.folder, *args[1:], "1000", text=text)
+        wait_until_asleep(process)
+        change()
+        machine.write()
+        return self.end(process)
 
     def look_json(self, machine, change, *args):
         return json.loads(self.look(machine, change, *args, "-j"))

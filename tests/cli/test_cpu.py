@@ -16,7 +16,7 @@ import sys
 import time
 import unittest
 
-from cpu_cases import (BPF_REASON, PRCB, SECOND, TIMEOUT, Case, needs_bpf, needs_root, run, start,
+from cpu_cases import (BPF_REASON, PRCB, SECOND, TIMEOUT, Case, needs_bpf, needs_root, run,
                        wait_until_asleep)
 from machine import TICK_NS, Machine
 
@@ -257,23 +257,17 @@ class Recorded(Case):
         """The sum over the intervals is all that happened, each tick once."""
         machine = self.machine()
         machine.write()
-        process = start("cpu", "--root", machine.folder, "--ndjson", "0.05")
-        try:
-            lines = [json.loads(process.stdout.readline())]
-            for _ in range(2):
-                process.send_signal(signal.SIGSTOP)
-                os.waitid(os.P_PID, process.pid, os.WSTOPPED)
-                self.work(machine)
-                machine.write()
-                process.send_signal(signal.SIGCONT)
-                # it may have been stopped between two files: the second line has the rest
-                lines += [json.loads(process.stdout.readline()) for _ in range(3)]
-            process.send_signal(signal.SIGINT)
-            rest, err = process.communicate(timeout=TIMEOUT)
-        finally:
-            process.kill()
-            process.wait()
-        self.assertEqual(process.returncode, 0, err)
+        process = self.start("cpu", "--root", machine.folder, "--ndjson", "0.05")
+        lines = [json.loads(process.stdout.readline())]
+        for _ in range(2):
+            process.send_signal(signal.SIGSTOP)
+            os.waitid(os.P_PID, process.pid, os.WSTOPPED)
+            self.work(machine)
+            machine.write()
+            process.send_signal(signal.SIGCONT)
+            # it may have been stopped between two files: the second line has the rest
+            lines += [json.loads(process.stdout.readline()) for _ in range(3)]
+        rest = self.end(process)
         lines += [json.loads(line) for line in rest.splitlines()]
         for key, ticks in zip(TIMES, (35, 15, 6, 4, 10, 30)):
             self.assertEqual(sum(line["processors"][0][key] for line in lines), 2 * ticks * TICK_NS)
@@ -302,14 +296,10 @@ class Recorded(Case):
     def test_files_that_go_bad_meanwhile(self):
         machine = self.machine()
         machine.write()
-        process = start("cpu", "--root", machine.folder, "--ndjson", "0.02")
-        try:
-            self.assertEqual(json.loads(process.stdout.readline())["tier"], "perf")
-            machine.put("proc/stat", "cpu0 nonsense\n")
-            _, err = process.communicate(timeout=TIMEOUT)
-        finally:
-            process.kill()
-            process.wait()
+        process = self.start("cpu", "--root", machine.folder, "--ndjson", "0.02")
+        self.assertEqual(json.loads(process.stdout.readline())["tier"], "perf")
+        machine.put("proc/stat", "cpu0 nonsense\n")
+        _, err = process.communicate(timeout=TIMEOUT)
         self.assertEqual(process.returncode, 1)
         self.assertRegex(err, r"^prcb cpu: proc/stat: .+\n$")
 
@@ -502,16 +492,10 @@ class Live(Case):
         number = min(os.sched_getaffinity(0))
         code = ("import os, time\nos.sched_setaffinity(0, {%d})\n"
                 "for _ in range(300): time.sleep(0.0001)" % number)
-        process = start("cpu", "--tier", "bpf", "-C", str(number), "-j", "1000")
-        try:
-            wait_until_asleep(process)
-            subprocess.run([sys.executable, "-S", "-c", code], check=True, timeout=TIMEOUT)
-            process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=TIMEOUT)
-        finally:
-            process.kill()
-            process.wait()
-        self.assertEqual(process.returncode, 0, err)
+        process = self.start("cpu", "--tier", "bpf", "-C", str(number), "-j", "1000")
+        wait_until_asleep(process)
+        subprocess.run([sys.executable, "-S", "-c", code], check=True, timeout=TIMEOUT)
+        out = self.end(process)
         row = json.loads(out)["processors"][0]
         self.assertGreaterEqual(row["switches"], 300, "each sleep is a switch at least")
 
@@ -564,41 +548,24 @@ class Live(Case):
         self.assertEqual(result.stdout.count("time_ns"), 1, "one heading")
 
     def test_interrupt_prints_the_average(self):
-        process = start("cpu", "0.05")
-        try:
-            while " all " not in process.stdout.readline():
-                pass
-            process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=TIMEOUT)
-        finally:
-            process.kill()
-            process.wait()
-        self.assertEqual(process.returncode, 0, err)
+        process = self.start("cpu", "0.05")
+        while " all " not in process.stdout.readline():
+            pass
+        out = self.end(process)
         self.assertRegex(out, r"(?m)^Average +all ")
 
     def test_interrupted_json_is_whole(self):
-        process = start("cpu", "-j", "1000")
-        try:
-            wait_until_asleep(process)
-            process.send_signal(signal.SIGTERM)
-            out, err = process.communicate(timeout=TIMEOUT)
-        finally:
-            process.kill()
-            process.wait()
-        self.assertEqual(process.returncode, 0, err)
+        process = self.start("cpu", "-j", "1000")
+        wait_until_asleep(process)
+        out = self.end(process, signal.SIGTERM)
         self.assertEqual(list(json.loads(out)), TOP_KEYS)
 
     def test_reader_that_leaves(self):
-        process = start("cpu", "--ndjson", "0.01")
-        try:
-            process.stdout.readline()
-            process.stdout.close()
-            err = process.stderr.read()
-            process.wait(TIMEOUT)
-        finally:
-            process.kill()
-            process.wait()
-            process.stderr.close()
+        process = self.start("cpu", "--ndjson", "0.01")
+        process.stdout.readline()
+        process.stdout.close()
+        err = process.stderr.read()
+        process.wait(TIMEOUT)
         self.assertEqual(err, "")
         self.assertEqual(process.returncode, 128 + signal.SIGPIPE)
 
