@@ -8,15 +8,20 @@ PRCB or PRCB_EXE names the program; else build/src/cli/prcb is taken. Tests of t
 bpf tier are skipped where it cannot be had; everything else runs as any user."""
 
 import csv
+import fcntl
 import io
 import json
 import os
+import pty
 import pwd
 import re
+import select
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import unittest
 
@@ -694,34 +699,31 @@ class Ending(Case):
     def test_on_a_terminal(self):
         """Says what it does and how to end it; Ctrl-C typed there ends it; the table
         has the terminal's width."""
-        import fcntl
-        import pty
-        import struct
-        import termios
-        with Sleeper() as sleeper:
-            child, terminal = pty.fork()
-            if not child:
-                os.environ.pop("COLUMNS", None)
-                os.execv(PRCB, [PRCB, "stat", "-p", str(sleeper.pid), "--for", "60"])
-            fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("4H", 25, 90, 0, 0))
-            text = b""
+        ours, theirs = pty.openpty()  # theirs stays open here: what is said last is not lost
+        fcntl.ioctl(ours, termios.TIOCSWINSZ, struct.pack("4H", 25, 90, 0, 0))
+        environment = {key: value for key, value in os.environ.items() if key != "COLUMNS"}
+        text = b""
+
+        def read_until(word, ended=lambda: True):
+            nonlocal text
             deadline = time.monotonic() + TIMEOUT
-            while b"Ctrl-C" not in text:
-                self.assertLess(time.monotonic(), deadline)
-                text += os.read(terminal, 4096)
+            while word not in text or not ended():
+                self.assertLess(time.monotonic(), deadline, text)
+                if select.select([ours], [], [], 0.1)[0]:
+                    text += os.read(ours, 4096)
+
+        with Sleeper() as sleeper, subprocess.Popen(
+                [PRCB, "stat", "-p", str(sleeper.pid), "--for", "60"], stdin=theirs,
+                stdout=theirs, stderr=theirs, env=environment, start_new_session=True,
+                preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0)) as process:
+            read_until(b"Ctrl-C")
             self.assertIn(b"measuring", text)
             self.assertIn(b"for 60.0s", text)
-            os.write(terminal, b"\x03")
-            try:
-                while True:
-                    part = os.read(terminal, 4096)
-                    if not part:
-                        break
-                    text += part
-            except OSError:
-                pass  # how a terminal says that everybody has left
-            os.close(terminal)
-            self.assertEqual(os.waitpid(child, 0)[1], 0)
+            os.write(ours, b"\x03")
+            read_until(b"share", lambda: process.poll() is not None)
+            self.assertEqual(process.returncode, 0)
+        os.close(ours)
+        os.close(theirs)
         self.assertIn(b"SWITCHES", text)
         lines = text.decode().replace("\r", "").split("\n")
         heading = [n for n, line in enumerate(lines) if "SWITCHES" in line][0]
