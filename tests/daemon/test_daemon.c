@@ -113,7 +113,9 @@ static void own_threads_in_full(void **state)
 
 static int follow_children(void *unused)
 {
-    char sh[] = "sh", c[] = "-c", script[] = "for i in 1 2 3 4 5; do /bin/true; done; sleep 0.01";
+    /* The last word is the shell's own: of a program some shells make themselves. */
+    char sh[] = "sh", c[] = "-c",
+         script[] = "for i in 1 2 3 4 5; do /bin/true; done; sleep 0.01; :";
     char *const argv[] = {sh, c, script, NULL};
     struct prcb_error err = {0};
     struct prcb_account *all;

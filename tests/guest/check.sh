@@ -21,7 +21,7 @@ tests=$build/tests
 # what is built, has one in dev.
 export GUEST_BOOTING=200
 options=(-t 400)
-commands=()
+commands=() targets=(src/bpf/accounts.bpf.o)
 add() { # PROGRAM [ARGUMENT]...
     commands+=(--- "$@")
 }
@@ -32,10 +32,12 @@ add "$tests/bpf/test_bpf_processors"
 add "$tests/bpf/test_bpf_causes"
 add "$tests/bpf/test_bpf_compat"
 if [[ $arch == x86_64 ]]; then
-    options+=(-f "$tests/bpf/compat_waiter")
+    options+=(-f "$tests/bpf/compat_waiter" -f "$build/src/daemon/prcbd")
+    targets+=(src/daemon/prcbd)
     add "$tests/bpf/test_bpf_lifecycle"
     add "$tests/bpf/test_bpf_storms"
     add "$tests/bpf/test_bpf_sample" 'a*' # areas, records across chunks, attribution
+    add "$tests/daemon/test_daemon" 'own*'
     add "$tests/nt/test_unit_nt_profiling" bpf
     add "$tests/nt/test_unit_nt_live" bpf
     add "$tests/nt/test_unit_nt_live"
@@ -58,7 +60,6 @@ if ! (fetch_kernel && fetch_busybox && if [[ $arch != x86_64 ]]; then fetch_sysr
     echo "kernel and libraries for $arch cannot be had from Debian's archive"
     exit 77
 fi
-targets=(src/bpf/accounts.bpf.o)
 for word in "${commands[@]}" "${counting[@]}"; do
     if [[ $word == "$build"/* ]]; then
         targets+=("${word#"$build"/}")
