@@ -294,7 +294,7 @@ static void end_processors(int live)
 }
 
 /* Loads and pins in a directory. old: whose maps go on; NULL: new ones. */
-static int load_into(int dir, const struct kernel *old, int parent,
+static int load_into(int dir, struct kernel *old, int parent,
                      const struct processor_programs *processors, struct prcb_error *err)
 {
     libbpf_print_fn_t print = libbpf_set_print(bpf_no_print);
@@ -329,8 +329,12 @@ static int load_into(int dir, const struct kernel *old, int parent,
         prcb_fail(err, result, "the programs cannot be pinned: %s", strerror(-result));
     /* Two that count the same switch would count it twice. */
     if (!result && old) {
+        /* Whoever is cut short from here on leaves maps that the next one goes on with. */
+        origin_of(old)->build = 0;
+        step();
         end_processors(old->live);
-        pins_remove(parent, "live");
+        pins_empty(parent, "live", "link_");
+        step();
     }
     if (!result)
         result = attach_all(skeleton, dir, err);
@@ -425,7 +429,7 @@ static void note_programs(struct kernel *k)
 
 /* With the programs of the processors where accounts are to keep what interrupts took. They do
  * without where that cannot be had. */
-static int load_both(struct kernel *k, int dir, const struct kernel *old, kernel_told told,
+static int load_both(struct kernel *k, int dir, struct kernel *old, kernel_told told,
                      struct prcb_error *err)
 {
     struct processor_programs *processors = NULL;
@@ -442,7 +446,22 @@ static int load_both(struct kernel *k, int dir, const struct kernel *old, kernel
     return result;
 }
 
-static int load_fresh(struct kernel *k, const struct kernel *old, kernel_told told,
+/* What is new becomes what lives, in one step; what lived goes. */
+static int put_in_place(struct kernel *k, struct prcb_error *err)
+{
+    if (!renameat2(k->directory, "new", k->directory, "live", RENAME_EXCHANGE)) {
+        step();
+        pins_remove(k->directory, "new");
+        return 0;
+    }
+    /* None lived, or the kernel cannot exchange them (before 5.16). */
+    pins_remove(k->directory, "live");
+    return renameat(k->directory, "new", k->directory, "live")
+               ? prcb_fail(err, -errno, "pins: %s", strerror(errno))
+               : 0;
+}
+
+static int load_fresh(struct kernel *k, struct kernel *old, kernel_told told,
                       struct prcb_error *err)
 {
     int dir, result;
@@ -455,8 +474,8 @@ static int load_fresh(struct kernel *k, const struct kernel *old, kernel_told to
     step();
     result = load_both(k, dir, old, told, err);
     close(dir);
-    if (!result && renameat(k->directory, "new", k->directory, "live"))
-        result = prcb_fail(err, -errno, "pins: %s", strerror(errno));
+    if (!result)
+        result = put_in_place(k, err);
     step();
     if (result) {
         pins_remove(k->directory, "new");
@@ -473,12 +492,10 @@ static int load_fresh(struct kernel *k, const struct kernel *old, kernel_told to
 }
 
 /* Marks every session as ended, by the programs that stand there, whose own build knows
- * where the mark is; and takes its map away from them, for they are detached a while after
- * their pins are gone. */
-static void tell_readers(struct kernel *k)
+ * where the mark is (known: they are of ours, and the records say which are in use); and takes its
+ * map away from them, for they are detached a while after their pins are gone. */
+static void tell_readers(struct kernel *k, bool known)
 {
-    bool known = k->records && origin_of(k)->layout == LAYOUT;
-
     for (uint32_t i = 1; i < PRCB_CLIENT_COUNT; i++) {
         struct prcb_bpf_give_back asked = {.client = i};
         uint32_t id;
@@ -493,8 +510,13 @@ static void tell_readers(struct kernel *k)
 
 static void remove_everything(struct kernel *k)
 {
+    bool known = k->records && origin_of(k)->layout == LAYOUT;
+
+    /* Who is cut short here leaves nothing to go on with. */
+    if (k->records)
+        origin_of(k)->layout = 0;
     if (k->programs[RUN_END_CLIENT] >= 0)
-        tell_readers(k);
+        tell_readers(k, known);
     end_processors(k->live);
     let_go(k);
     pins_remove(k->directory, "live");
@@ -525,6 +547,8 @@ static int judge_pins(struct kernel *k, kernel_told told)
         return -1;
     }
     origin = origin_of(k);
+    if (!origin->layout)
+        return -1; /* it was being removed */
     if (origin->layout != LAYOUT || origin->abi_major != PRCB_ABI_MAJOR) {
         told("an earlier prcbd of another block version left sessions: they end, and their readers "
              "keep the last values, marked");

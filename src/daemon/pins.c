@@ -110,7 +110,7 @@ int pins_get(int dir, const char *name)
     return fd < 0 ? -errno : fd;
 }
 
-int pins_remove(int dir, const char *name)
+int pins_empty(int dir, const char *name, const char *prefix)
 {
     int fd = pins_below(dir, name, false), result = 0;
     struct dirent *entry;
@@ -124,12 +124,22 @@ int pins_remove(int dir, const char *name)
         return -ENOMEM;
     }
     while ((entry = readdir(list))) {
-        if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
+        if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..") ||
+            strncmp(entry->d_name, prefix, strlen(prefix)))
             continue;
         if (unlinkat(dirfd(list), entry->d_name, 0) && errno != ENOENT)
             result = -errno;
     }
     closedir(list);
+    return result;
+}
+
+int pins_remove(int dir, const char *name)
+{
+    int result = pins_empty(dir, name, "");
+
+    if (result == -ENOENT)
+        return result;
     if (unlinkat(dir, name, AT_REMOVEDIR) && !result)
         result = -errno;
     return result;

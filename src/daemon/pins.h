@@ -21,6 +21,9 @@ int pins_below(int dir, const char *name, bool make);
 int pins_put(int dir, const char *name, int fd);
 int pins_get(int dir, const char *name); /* a descriptor, or -errno */
 
+/* Removes the pins in a directory whose names begin so. */
+int pins_empty(int dir, const char *name, const char *prefix);
+
 /* Removes a directory of pins with all in it; -ENOENT: there is none. */
 int pins_remove(int dir, const char *name);
 

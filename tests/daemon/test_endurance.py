@@ -214,8 +214,8 @@ class Many(unittest.TestCase):
         self.assertLess(memory, 64 << 20)
 
 
-class Starts(unittest.TestCase):
-    """The start, cut short at each of its steps."""
+class CutShort(unittest.TestCase):
+    """What those need that end a daemon at a step of its start."""
 
     def start_until(self, daemon, step):
         """Exit status of a daemon that dies at the step; None: it had none such and serves."""
@@ -237,16 +237,24 @@ class Starts(unittest.TestCase):
         except (OSError, wire.Closed):
             return False
 
+    def end_at_each_step(self, daemon):
+        """What each leaves behind is what the next one finds. The number of steps."""
+        steps = 0
+        while (status := self.start_until(daemon, steps)) is not None:
+            self.assertEqual(status, -signal.SIGKILL, daemon.said())
+            steps += 1
+        return steps
+
+
+class Starts(CutShort):
+    """The start, cut short at each of its steps."""
+
     def test_each_step(self):
         daemon = Daemon(PRCBD)
         self.addCleanup(daemon.stop)
         daemon.process.terminate()
         daemon.process.wait(30)
-        steps = 0
-        # What each leaves behind is what the next one finds.
-        while (status := self.start_until(daemon, steps)) is not None:
-            self.assertEqual(status, -signal.SIGKILL, daemon.said())
-            steps += 1
+        steps = self.end_at_each_step(daemon)
         self.assertGreater(steps, 12)
         print(f"{steps} steps", file=sys.stderr)
         daemon.start()
@@ -301,7 +309,7 @@ class Starts(unittest.TestCase):
         Client(daemon.socket).open(4)
 
 
-class Upgrades(unittest.TestCase):
+class Upgrades(CutShort):
     """Pins of another build, and of another version of the blocks."""
 
     def change(self, daemon, offset, form, value):
@@ -349,6 +357,34 @@ class Upgrades(unittest.TestCase):
         self.assertEqual(struct.unpack_from("=Q", memory, 72)[0], 0)
         again = Client(daemon.socket).open(4, client.token)
         self.assertEqual(again.resumed, 1)
+
+    def test_cut_short_at_each_step(self):
+        """Sessions go on whenever one that replaces the programs is cut short: the next one finds
+        their maps. Each finds programs of another build, or what the one before had begun."""
+        daemon = Daemon(PRCBD)
+        self.addCleanup(daemon.stop)
+        client = Client(daemon.socket).open(4)
+        client.profile(PROCESS, os.getpid())
+        memory = client.map()
+        daemon.kill()
+        step, status = 4, 0  # nothing that stands is touched before
+        while status is not None:
+            # It may have come to the end of what there was to replace.
+            self.change(daemon, 8, "=Q", 12345)
+            status = self.start_until(daemon, step)
+            if status is not None:
+                self.assertEqual(status, -signal.SIGKILL, daemon.said())
+            step += 1
+        self.assertGreater(step, 12)
+        daemon.start()
+        again = Client(daemon.socket).open(4, client.token)
+        self.assertEqual(again.resumed, 1, daemon.said())
+        self.assertEqual(struct.unpack_from("=Q", memory, 72)[0], 0)  # the head's mark
+        before = used(memory, 4)[0].switches
+        for _ in range(5):
+            time.sleep(0.005)
+        self.assertGreaterEqual(used(memory, 4)[0].switches, before + 5)
+        self.assertEqual(sorted(os.listdir(daemon.pins)), ["live"])
 
     def test_another_block_version_ends_sessions(self):
         daemon, client, memory = self.restart_changed(4, "=H", 7)
