@@ -4,8 +4,8 @@
 # bash completion: loads completion/prcb.bash ($1) and asks it as readline would;
 # the program is $PRCB. Prints TAP.
 set -u
-number=0
-failed=0
+# shellcheck source=tests/tap.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../tap.sh"
 # shellcheck source=completion/prcb.bash
 source "$1"
 
@@ -19,14 +19,8 @@ ask() {
 
 # offers NAME WANTED: it is among the choices; lacks NAME UNWANTED: it is not.
 verdict() { # NAME CONDITION
-    number=$((number + 1))
-    if [[ $2 == yes ]]; then
-        echo "ok $number - $1"
-    else
-        failed=1
-        echo "not ok $number - $1"
-        printf '# offered: %s\n' "${COMPREPLY[*]:0:20}"
-    fi
+    [[ $2 == yes ]]
+    report $? "$1" "offered: ${COMPREPLY[*]:0:20}"
 }
 
 offered() {
@@ -69,4 +63,4 @@ ask stat -- sle
 verdict "programs behind --" "$(offered sleep)"
 ask stat -o
 verdict "files are left to readline" "$([[ $(complete -p prcb) == *"-o default"* ]] && echo yes)"
-exit $failed
+exit "$failed"

@@ -9,21 +9,8 @@ source_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 prefix=$1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-number=0
-failed=0
-
-check() { # NAME COMMAND...
-    local name=$1 out
-    shift
-    number=$((number + 1))
-    if out=$("$@" 2>&1); then
-        echo "ok $number - $name"
-    else
-        failed=1
-        echo "not ok $number - $name"
-        printf '%s\n' "$out" | head -n 30 | sed 's/^/# /'
-    fi
-}
+# shellcheck source=tests/tap.sh
+source "$source_dir/tests/tap.sh"
 
 pc_file=$(find "$prefix" -name libprcb.pc)
 PKG_CONFIG_PATH=$(dirname "$pc_file")
@@ -128,7 +115,6 @@ if "$work/ported" >/dev/null 2>&1 || [[ $("$work/ported" 2>&1) != *0xc00000bb* ]
     check "a Windows program runs" says '^ContextSwitchCount [1-9]' "$work/ported"
     check "a Windows program in C++ runs" says '^done' "$work/ported-cpp"
 else
-    number=$((number + 1))
-    echo "ok $number - a Windows program runs # SKIP events may not be counted here"
+    skip "a Windows program runs" "events may not be counted here"
 fi
-exit $failed
+exit "$failed"

@@ -11,24 +11,8 @@ source=$1 build=$2
 here=$source/tests/nt
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-number=0
-failed=0
-
-report() { # STATUS NAME OUTPUT
-    number=$((number + 1))
-    if [[ $1 -eq 0 ]]; then
-        echo "ok $number - $2"
-    else
-        failed=1
-        echo "not ok $number - $2"
-        printf '%s\n' "$3" | head -n 20 | sed 's/^/# /'
-    fi
-}
-
-skip() { # NAME REASON
-    number=$((number + 1))
-    echo "ok $number - $1 # SKIP $2"
-}
+# shellcheck source=tests/tap.sh
+source "$source/tests/tap.sh"
 
 # asserts NAME LANGUAGE COMPILER... < SOURCE
 asserts() {
@@ -146,4 +130,4 @@ program "names.c" gcc names.c -std=gnu11 -I"$build/src/compat" &&
     done < <(grep -E '^(not )?ok' <<<"$out")
 
 echo "1..$number"
-exit $failed
+exit "$failed"

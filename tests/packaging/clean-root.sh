@@ -18,8 +18,8 @@ version=$(sed -n 's/^Version: //p' "$packages"/prcb_*.changes)
 work=$(mktemp -d /tmp/prcb-clean-root.XXXXXX)
 root=$work/root
 daemon=
-number=0
-failed=0
+# shellcheck source=tests/tap.sh
+source "$here/../tap.sh"
 
 finish() {
     if [[ -n $daemon ]]; then
@@ -35,14 +35,8 @@ trap finish EXIT
 check() { # NAME COMMAND...
     local name=$1
     shift
-    number=$((number + 1))
-    if "$@" >"$work/out" 2>&1; then
-        echo "ok $number - $name"
-    else
-        failed=1
-        echo "not ok $number - $name"
-        tail -n 30 "$work/out" | sed 's/^/# /'
-    fi
+    "$@" >"$work/out" 2>&1
+    report $? "$name" "$(tail -n 30 "$work/out")"
 }
 
 inside() {
@@ -188,8 +182,8 @@ booted_results() {
     local line
     while read -r line; do
         case $line in
-        ok*) number=$((number + 1)) && echo "ok $number - systemd:${line#ok -}" ;;
-        not*) number=$((number + 1)) && failed=1 && echo "not ok $number - systemd:${line#not ok -}" ;;
+        ok*) report 0 "systemd:${line#ok -}" ;;
+        not*) report 1 "systemd:${line#not ok -}" ;;
         *) echo "$line" ;;
         esac
     done <"$root/booted.out"
@@ -249,4 +243,4 @@ fi
 check "purge" purge
 check "nothing is left" nothing_left
 echo "1..$number"
-exit $failed
+exit "$failed"

@@ -6,8 +6,8 @@
 # eBPF side for eBPF. Prints TAP.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
-number=0
-failed=0
+# shellcheck source=tests/tap.sh
+source tests/tap.sh
 warnings=(-Wall -Wextra -Werror -Wpedantic)
 inner=(-D_GNU_SOURCE -Iinclude -Iinclude/compat)
 for folder in src/*/; do
@@ -18,14 +18,8 @@ done
 compile() {
     local name=$1 header=$2 out
     shift 2
-    number=$((number + 1))
-    if out=$(printf '#include "%s"\n' "$header" | "$@" -fsyntax-only - 2>&1); then
-        echo "ok $number - $name"
-    else
-        failed=1
-        echo "not ok $number - $name"
-        printf '%s\n' "$out" | head -n 20
-    fi
+    out=$(printf '#include "%s"\n' "$header" | "$@" -fsyntax-only - 2>&1)
+    report $? "$name" "$out"
 }
 
 for header in include/*/*.h; do
@@ -41,16 +35,14 @@ done
 triplet=$(gcc -print-multiarch)
 for header in src/*/*.h; do
     if grep -q '\.skel\.h"' "$header" && [[ ! -d build/src/bpf ]]; then
-        number=$((number + 1))
-        echo "ok $number - $header # SKIP wants the generated skeleton in build/"
+        skip "$header" "wants the generated skeleton in build/"
         continue
     fi
     case $header in
     *.bpf.h)
         [[ $(uname -m) == x86_64 ]] && arch=x86 || arch=arm64
         if [[ ! -f /usr/include/bpf/bpf_helpers.h ]]; then
-            number=$((number + 1))
-            echo "ok $number - $header # SKIP libbpf's headers are not installed"
+            skip "$header" "libbpf's headers are not installed"
             continue
         fi
         compile "$header, eBPF" "$header" clang -target bpf -mcpu=v3 -g -O2 -Wall -Wextra -Werror \
@@ -63,4 +55,4 @@ for header in src/*/*.h; do
         ;;
     esac
 done
-exit $failed
+exit "$failed"

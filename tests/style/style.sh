@@ -5,27 +5,8 @@
 # shellcheck disable=SC2317 # the functions are called by name, through check
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
-number=0
-failed=0
-
-# check NAME COMMAND...: one line of TAP; the command's output follows when it fails.
-check() {
-    local name=$1 out
-    shift
-    number=$((number + 1))
-    if out=$("$@" 2>&1); then
-        echo "ok $number - $name"
-    else
-        failed=1
-        echo "not ok $number - $name"
-        printf '%s\n' "$out" | head -n 40
-    fi
-}
-
-skip() { # NAME REASON
-    number=$((number + 1))
-    echo "ok $number - $1 # SKIP $2"
-}
+# shellcheck source=tests/tap.sh
+source tests/tap.sh
 
 if ! git -c safe.directory="$PWD" ls-files >/dev/null 2>&1; then
     skip "style" "not a git checkout: no list of files"
@@ -42,7 +23,7 @@ formatted() {
 }
 
 shell_checked() {
-    tracked '*.sh' '*.bash' dev .ci/run | xargs shellcheck
+    tracked '*.sh' '*.bash' dev .ci/run | xargs shellcheck -x
 }
 
 licence_named() {
@@ -73,4 +54,4 @@ else
 fi
 check "every file names its licence" licence_named
 check "no blanks at line ends" no_trailing_blanks
-exit $failed
+exit "$failed"
