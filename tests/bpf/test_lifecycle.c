@@ -10,6 +10,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>
@@ -172,7 +173,7 @@ static void test_threads_created_meanwhile(void **state)
     size_t count;
     pid_t pid;
 
-    for (int round = 0; round < 5; round++) {
+    for (int round = 0; round < (slowness() > 1 ? 2 : 5); round++) {
         clear_board();
         board->go = board->count = board->taken = 0;
         pid = child_start(stream_of_threads, NULL);
@@ -194,7 +195,10 @@ static void test_threads_created_meanwhile(void **state)
     }
 }
 
-#define FORKERS (MANY / 4)
+static uint32_t forkers(void)
+{
+    return slowness() > 1 ? 16 : MANY / 4;
+}
 
 static void *fork_when_told(void *arg)
 {
@@ -215,7 +219,7 @@ static int stream_of_forkers(void *arg)
 {
     pthread_t thread;
 
-    for (int i = 0; i < FORKERS; i++) {
+    for (uint32_t i = 0; i < forkers(); i++) {
         if (pthread_create(&thread, NULL, fork_when_told, NULL))
             return 3;
     }
@@ -229,15 +233,15 @@ static void test_children_of_threads_created_meanwhile(void **state)
     pid_t pid;
 
     clear_board();
-    board->taken = FORKERS; /* where stay puts numbers */
+    board->taken = forkers(); /* where stay puts numbers */
     pid = child_start(stream_of_forkers, NULL);
-    while (counted() < FORKERS / 5)
+    while (counted() < forkers() / 5)
         ;
     must_profile_process(p, pid, PRCB_FOLLOW_ALL);
-    assert_true(wait_for(counted() >= FORKERS));
+    assert_true(wait_for(counted() >= forkers()));
     gate_set(&board->go, 1);
-    assert_true(wait_for(counted() == 3 * FORKERS));
-    for (int i = 0; i < 2 * FORKERS; i++)
+    assert_true(wait_for(counted() == 3 * forkers()));
+    for (uint32_t i = 0; i < 2 * forkers(); i++)
         must_find(p, board->tids[i]);
     must_find(p, pid);
 }
@@ -575,7 +579,7 @@ static void test_release_of_the_living(void **state)
     pid_t busy, quiet;
 
     busy = child_start(switch_on, NULL);
-    for (int i = 0; i < 20; i++) {
+    for (int i = 0; i < (slowness() > 1 ? 5 : 20); i++) {
         must_profile_process(p, busy, PRCB_FOLLOW_NONE);
         t = must_open(p, busy);
         assert_true(wait_for(must_read(t).switches > 20));
@@ -692,7 +696,7 @@ static void test_switched_while_registered(void **state)
 
     programs->links.prcb_ended = bpf_program__attach(programs->progs.prcb_ended);
     assert_non_null(programs->links.prcb_ended);
-    for (int i = 0; i < MANY - 1 && made < 3; i++)
+    for (int i = 0; i < MANY - 1 && made < (slowness() > 1 ? 1 : 3); i++)
         made += left_and_came_back(programs);
     accounts_bpf__destroy(programs);
     if (!made)
@@ -1090,7 +1094,7 @@ static void test_moved_and_registered(void **state)
     pid = start_sleeper();
     board->tids[0] = pid;
     child_start(mover, NULL);
-    for (uint32_t round = 0; round < (slowness() > 1 ? 20 : 150); round++) {
+    for (uint32_t round = 0; round < (slowness() > 1 ? 8 : 60); round++) {
         uint64_t begin = mono_ns(), until = begin + takes / 16 * (round % 32);
         size_t count;
 
@@ -1383,7 +1387,17 @@ int main(int argc, char **argv)
         LIFE_TEST(test_pid_namespace_from_outside),
     };
 
-    if (argc > 1)
-        cmocka_set_test_filter(argv[1]);
-    return BPF_RUN("lifecycle", tests);
+    struct CMUnitTest wanted[sizeof(tests) / sizeof(tests[0])];
+    size_t count = 0;
+
+    /* Arguments are patterns of names; none: all. */
+    for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
+        int k = 1;
+
+        while (k < argc && fnmatch(argv[k], tests[i].name, 0))
+            k++;
+        if (k < argc || argc == 1)
+            wanted[count++] = tests[i];
+    }
+    return bpf_run("lifecycle", wanted, count);
 }

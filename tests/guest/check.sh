@@ -41,6 +41,8 @@ if [[ $arch == x86_64 ]]; then
     add "$tests/nt/test_unit_nt_profiling" bpf
     add "$tests/nt/test_unit_nt_live" bpf
     add "$tests/nt/test_unit_nt_live"
+else # slower: births and ends, where the order of memory accesses counts
+    add "$tests/bpf/test_bpf_lifecycle" '*meanwhile' '*registered*' 'test_end*' '*total' '*living'
 fi
 # The emulated arm64 processor has counters, but only while it counts instructions, which
 # is slow and stops the clock's likeness to ours: a machine of its own.
