@@ -183,15 +183,10 @@ static int start(struct run *run)
 {
     bool named = run->options.all || run->pids.count;
     struct prcb_spawn_hook hook = {before_exec, run};
-    int result = run->argv ? check_command(run->argv[0]) : 0;
     struct prcb_error err = {0};
     pid_t child;
+    int result;
 
-    if (result) {
-        cli_error(run->command, "%s: %s", run->argv[0],
-                  result == -ENOENT ? "command not found" : strerror(-result));
-        return cli_exec_status(result);
-    }
     for (size_t i = 0; i < run->pids.count; i++)
         stat_wait_add_target(&run->wait, run->pids.ids[i]);
     if (named && recorder_start(run->recorder, 0, &err))
@@ -316,8 +311,13 @@ static int finish(struct run *run)
 static int record(struct run *run)
 {
     struct prcb_error err;
-    int status, result;
+    int status, result = run->argv ? check_command(run->argv[0]) : 0;
 
+    if (result) {
+        cli_error(run->command, "%s: %s", run->argv[0],
+                  result == -ENOENT ? "command not found" : strerror(-result));
+        return cli_exec_status(result);
+    }
     if (run->pids.count)
         cli_allow_descriptors(); /* it takes some per thread and processor */
     result = recorder_open(&run->options, &run->recorder, &err);
