@@ -238,7 +238,6 @@ static void print_progress(struct run *run, const char *end)
 
 static void measure(struct run *run)
 {
-    size_t living = run->wait.target_count;
     struct prcb_error err;
     bool ended = false;
 
@@ -260,7 +259,8 @@ static void measure(struct run *run)
             run->ended_early = run->had_child;
         }
         if (events & STAT_WAIT_TARGET) {
-            living = 0;
+            size_t living = 0;
+
             for (size_t i = 0; i < run->wait.target_count; i++)
                 living += run->wait.targets[i] >= 0;
             ended = ended || (!living && !run->had_child);

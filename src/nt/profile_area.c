@@ -134,14 +134,15 @@ static void vendor_of(char ret[13])
 static int read_msr(int cpu, uint64_t *ret)
 {
     char path[128];
-    int fd, code = 0;
+    ssize_t got;
+    int fd, code;
 
     snprintf(path, sizeof(path), nt_area_engine->msr, cpu);
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return -errno;
-    if (pread(fd, ret, sizeof(*ret), IA32_MISC_ENABLE) != sizeof(*ret))
-        code = errno ? -errno : -EIO;
+    got = pread(fd, ret, sizeof(*ret), IA32_MISC_ENABLE);
+    code = got < 0 ? -errno : got < (ssize_t)sizeof(*ret) ? -EIO : 0;
     close(fd);
     return code;
 }

@@ -485,7 +485,9 @@ static void nts_own_test(void **state)
         assert_int_equal(set(0, &area), rows[i].status);
     }
     assert_int_equal(truncate(path, 0x1a4), 0); /* cut short */
+    errno = ENOENT;                             /* of something before */
     expect(1, STATUS_NOT_SUPPORTED, NULL);
+    assert_non_null(strstr(prcb_nt_error_text(), strerror(EIO)));
     write_msr(path, 0x80);
     fake.vendor = "AuthenticAMD";
     expect(1, STATUS_NOT_SUPPORTED, NULL);
