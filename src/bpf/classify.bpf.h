@@ -65,16 +65,21 @@ static __always_inline __u8 cause_of_fd(struct task_struct *task, __u32 fd)
  * tasks yet. */
 static __always_inline __u8 cause_of_syscall(__u32 number, bool compat)
 {
+    __u64 index = number;
+
     if (number >= PRCB_SYSCALL_MAX)
         return PRCB_CAUSE_NONE;
+    /* Changes nothing: the verifier of 6.1 does not see that a copy of the number, which the
+     * compiler may index with, is as small as the one that was compared. */
+    asm volatile("%0 &= %1" : "+r"(index) : "i"(PRCB_SYSCALL_MAX - 1));
 #if defined(__TARGET_ARCH_x86)
     if (compat)
-        return compat_cause[number];
+        return compat_cause[index];
 #elif defined(__TARGET_ARCH_arm64)
     if (compat)
         return PRCB_CAUSE_NONE;
 #endif
-    return native_cause[number];
+    return native_cause[index];
 }
 
 /* ipc(2), through which 32-bit x86 reaches System V semaphores and queues: its first
