@@ -5,7 +5,7 @@
  * Threads are found through task storage, so a reused pid is never mistaken.
  *
  * Who writes an account: the registrar or prcb_newtask before it is published
- * (storage created), from then on only prcb_switch, on the processor that makes
+ * (its slot stored in the tag), from then on only prcb_switch, on the processor that makes
  * the switch: never two at once. Exceptions are marked [own] in block_abi.h.
  *
  * Compiled twice. As it is, for a session whose process loads the programs itself: one

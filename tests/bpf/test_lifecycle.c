@@ -37,6 +37,7 @@ struct board {
     uint32_t go;
     uint32_t count;
     uint32_t taken; /* of tids, by stay */
+    uint32_t born;  /* by relay */
     pid_t tids[2 * MANY];
     uint64_t switches[2 * MANY];
 };
@@ -246,14 +247,15 @@ static void test_children_of_threads_created_meanwhile(void **state)
     must_find(p, pid);
 }
 
-#define RELAYS 3
+#define RELAYS     3
+#define RELAY_MOST 3000 /* the session has room for more */
 
 /* Creates its successor and ends; the last of them stays. */
 static void *relay(void *arg)
 {
     pthread_t thread;
 
-    if (gate_get(&board->go))
+    if (gate_get(&board->go) || __atomic_add_fetch(&board->born, 1, __ATOMIC_RELAXED) > RELAY_MOST)
         return stay(NULL);
     if (pthread_create(&thread, NULL, relay, NULL))
         _exit(3);
@@ -276,14 +278,14 @@ static int relays(void *arg)
 /* The threads that the registrar goes by end, each just after it has created another. */
 static void test_threads_hand_over_meanwhile(void **state)
 {
-    struct prcb *p = session_open(20000);
+    struct prcb *p = session_open(RELAY_MOST + 100);
     int rounds = slowness() > 1 ? 5 : 150;
 
     for (int round = 0; round < rounds; round++) {
         pid_t pid;
 
         clear_board();
-        board->go = board->count = board->taken = 0;
+        board->go = board->count = board->taken = board->born = 0;
         pid = child_start(relays, NULL);
         sleep_ns(3000000);
         must_profile_process(p, pid, PRCB_FOLLOW_THREADS);

@@ -973,6 +973,86 @@ static void storms_of_forks(void **state)
     assert_int_equal(child_wait(child_start(storm, NULL)), 0);
 }
 
+#define RELAYS     3
+#define RELAY_MOST 3000 /* a session has room for more */
+
+static struct relay_board {
+    uint32_t go;
+    uint32_t born;
+    uint32_t taken; /* of tids */
+    uint32_t count;
+    pid_t tids[RELAYS];
+} * relay_board;
+
+/* Creates its successor and ends; the last of them stays. */
+static void *relay(void *arg)
+{
+    struct relay_board *board = relay_board;
+    pthread_t thread;
+
+    if (gate_get(&board->go) ||
+        __atomic_add_fetch(&board->born, 1, __ATOMIC_RELAXED) > RELAY_MOST) {
+        board->tids[__atomic_fetch_add(&board->taken, 1, __ATOMIC_RELAXED)] = gettid();
+        __atomic_add_fetch(&board->count, 1, __ATOMIC_RELEASE);
+        pause();
+    }
+    if (pthread_create(&thread, NULL, relay, NULL))
+        _exit(1);
+    pthread_detach(thread);
+    return NULL;
+}
+
+static void relays(void)
+{
+    pthread_t thread;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (int i = 0; i < RELAYS; i++) {
+        if (pthread_create(&thread, NULL, relay, NULL))
+            _exit(1);
+        pthread_detach(thread);
+    }
+    for (;;)
+        pause();
+}
+
+static int register_relays(void *unused)
+{
+    struct prcb_error err = {0};
+    struct prcb_account a;
+    struct prcb *p;
+
+    become(NOBODY);
+    p = daemon_session(RELAY_MOST + 100, &err);
+    CHECK(p);
+    for (int round = 0; round < 20; round++) {
+        pid_t child;
+
+        memset(relay_board, 0, sizeof(*relay_board));
+        child = fork();
+        if (!child)
+            relays();
+        sleep_ns(3000000);
+        CHECK(!prcb_profile_process(p, child, PRCB_FOLLOW_THREADS, &err));
+        gate_set(&relay_board->go, 1);
+        CHECK(wait_for(gate_get(&relay_board->count) == RELAYS));
+        for (int i = 0; i < RELAYS; i++)
+            CHECK(find_account(p, relay_board->tids[i], &a));
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+        CHECK(prcb_release_exited(p, &err) >= 0);
+    }
+    return 0;
+}
+
+/* The threads that the registrar goes by end, each just after it has created another. */
+static void threads_hand_over_meanwhile(void **state)
+{
+    daemon_shared();
+    relay_board = shared_memory(sizeof(*relay_board));
+    assert_int_equal(child_wait(child_start(register_relays, NULL)), 0);
+}
+
 /* ---- containers ---- */
 
 static int in_namespace(void *unused)
@@ -1055,6 +1135,7 @@ int main(int argc, char **argv)
         BPF_TEST(released_accounts_are_used_again),
         BPF_TEST(ten_thousand_accounts),
         BPF_TEST(storms_of_forks),
+        BPF_TEST(threads_hand_over_meanwhile),
         BPF_TEST(containers_have_their_own_numbers),
         /* The first of these ends the daemon that the ones above share. */
         DAEMON_TEST(the_group_may_profile_all),
