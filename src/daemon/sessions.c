@@ -17,6 +17,7 @@
 
 #define HELD_WAIT_MS 20   /* for what was let go of a moment ago */
 #define END_WAIT_MS  3000 /* for sessions that end */
+#define LOOK_MS      5    /* all maps of the system are gone over, no more often */
 #define FREE_AT_ONCE 256  /* accounts, some microseconds each */
 
 /* Of a map with this many accounts, rounded as the kernel does. */
@@ -128,7 +129,8 @@ static int find_room(struct sessions *s, uid_t uid, uint32_t accounts, uint64_t 
 
     if (!result)
         return 0;
-    held_look(&s->held, s->kernel);
+    if (clock_mono() / 1000000 - s->looked_at >= LOOK_MS)
+        sessions_look_at_held(s);
     result = check_limits(s, uid, accounts, err);
     return result && something_is_on_its_way(s, waited_ms) ? -EAGAIN : result;
 }
@@ -471,5 +473,6 @@ bool sessions_free_some(struct sessions *s)
 
 void sessions_look_at_held(struct sessions *s)
 {
+    s->looked_at = clock_mono() / 1000000;
     held_look(&s->held, s->kernel);
 }

@@ -50,7 +50,8 @@ struct sessions {
     bool to_free; /* given_up_due is set somewhere, and the kernel was waited for */
     struct held held;
     struct sessions_batch batch;
-    uint64_t done_at; /* ms: the last batch */
+    uint64_t done_at;   /* ms: the last batch */
+    uint64_t looked_at; /* ms: what is held */
 };
 
 /* Takes over what the kernel side has on record. */
