@@ -282,10 +282,22 @@ static int read_elf(Dwfl *dwfl, const char *path, const char *build_id, struct s
     return result ? result : read_module(symbols, module);
 }
 
+/* Separate debug information, where it is installed. Beside a program it would be anybody's file,
+ * a pipe for instance, at which elfutils waits; so would one that the program names by a path. */
+static int find_installed(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
+                          const char *file, const char *link, GElf_Word crc, char **ret)
+{
+    if (link && strchr(link, '/'))
+        link = NULL;
+    return dwfl_standard_find_debuginfo(module, data, name, base, file, link, crc, ret);
+}
+
 int symbols_open_elf(const char *path, const char *build_id, struct symbols **ret)
 {
+    static char installed[] = "/usr/lib/debug", *folders = installed;
     static const Dwfl_Callbacks callbacks = {
-        .find_debuginfo = dwfl_standard_find_debuginfo,
+        .find_debuginfo = find_installed,
+        .debuginfo_path = &folders,
         .section_address = dwfl_offline_section_address,
     };
     struct symbols *symbols = make();

@@ -786,6 +786,22 @@ class Arguments(Recording):
             self.assertEqual("burn_half" in names, file == SHARES, (file, names))
             self.assertNotIn("endless", names)
 
+    def test_debug_information_that_is_a_pipe(self):
+        """A program names the file of its debug information: who opens that would wait."""
+        program, trap = os.path.join(self.folder, "program"), os.path.join(self.folder, "trap")
+        if not shutil.which("objcopy"):
+            self.skipTest("no objcopy")
+        with open(trap, "wb") as file:
+            file.write(b"x")
+        subprocess.run(["objcopy", "--strip-all", "--remove-section=.note.gnu.build-id",
+                        "--add-gnu-debuglink=" + trap, SHARES, program], check=True, timeout=60)
+        os.unlink(trap)
+        os.mkfifo(trap)
+        self.record("-F", "5000", "--", program, "0.1")
+        self.assertIn(["[unknown]", os.path.realpath(program)],
+                      [[row["function"], os.path.realpath(row["file"])]
+                       for row in self.json()["functions"]])
+
     def test_view_without_end(self):
         self.record("--", "true")
         with sqlite3.connect(self.path) as db:
