@@ -34,6 +34,7 @@ int kernel_look(struct kernel *k, pid_t pid, struct prcb_bpf_peer *ret)
                                   .found = 1,
                                   .start = 1,
                                   .uid = geteuid(),
+                                  .owner = geteuid(),
                                   .euid = geteuid(),
                                   .gid = getegid(),
                                   .egid = getegid()};

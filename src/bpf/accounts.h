@@ -92,6 +92,8 @@ struct prcb_bpf_peer {
     __u64 caps;
     __u32 pid_ns, user_ns;
     __u32 uid, gid, euid, egid;
+    __u32 owner; /* who made the outermost user namespace that it is in; in none: uid */
+    __u32 pad;
 };
 
 /* New threads that a client profiles whoever creates them. */

@@ -189,7 +189,8 @@ static int do_profile(const struct request *r, struct prcb_error *err)
 static int may_have_scope(const struct request *r, struct prcb_error *err)
 {
     const struct kernel *k = r->server->kernel;
-    uint32_t used, own = kernel_scopes_used(k, r->conn->session->number, r->conn->peer.uid, &used);
+    uint32_t used,
+        own = kernel_scopes_used(k, r->conn->session->number, r->conn->peer.payer, &used);
 
     if (r->conn->peer.all)
         return 0;

@@ -90,6 +90,7 @@ static const int allowed[] = {
     SYS_bpf,
     SYS_membarrier,
     SYS_perf_event_open, /* libbpf finds out with it what the kernel can */
+    SYS_memfd_create,    /* newer ones keep places for descriptors with it */
     SYS_ioctl,
     /* names of groups at a reload, by whatever nsswitch.conf names */
     SYS_connect,
@@ -101,6 +102,11 @@ static const int allowed[] = {
     SYS_geteuid,
     SYS_getgid,
     SYS_getegid,
+    SYS_getgroups,
+    SYS_epoll_create1,
+    SYS_eventfd2,
+    SYS_timerfd_create,
+    SYS_timerfd_settime,
     /* the C library */
     SYS_brk,
     SYS_mmap,

@@ -31,7 +31,7 @@
 
 /* Of everything that a daemon finds pinned: what programs and daemon share, and the records.
  * Another one cannot be taken over. */
-#define LAYOUT 1u
+#define LAYOUT 2u
 
 static const char *const map_names[KERNEL_MAPS] = {
     [MAP_CLIENTS] = "map_clients", [MAP_TAGS] = "map_tags",       [MAP_HEAD] = "map_head",

@@ -22,7 +22,7 @@ struct kernel_record {
     uint32_t used; /* 1; in the first: PRCB_LAYOUT */
     uint32_t epoch;
     uint32_t accounts;
-    uint32_t uid;
+    uint32_t uid; /* whom limits are counted for */
     uint32_t pid; /* of the process that opened it, and when that began */
     uint32_t map_id;
     uint64_t start;

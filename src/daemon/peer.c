@@ -164,6 +164,9 @@ int peer_ask(struct kernel *k, int socket, struct peer *ret, struct prcb_error *
         return prcb_fail(err, -EPERM, "real and effective user or group differ");
     memset(ret, 0, sizeof(*ret));
     ret->uid = cred.uid;
+    /* A user may have many others within namespaces of his own, and not their limits as well. What
+     * root makes containers of is root's decision. */
+    ret->payer = seen.owner ? seen.owner : cred.uid;
     ret->gid = cred.gid;
     ret->pid = cred.pid;
     ret->start = seen.start;

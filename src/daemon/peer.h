@@ -20,6 +20,7 @@ int peer_find_groups(const struct prcbd_config *config, struct peer_groups *ret,
 
 struct peer {
     uid_t uid;
+    uid_t payer; /* whom limits are counted for */
     gid_t gid;
     pid_t pid;
     uint64_t start; /* of the process, nanoseconds since boot */

@@ -184,7 +184,7 @@ static uint64_t in_flight(const struct server *s, uid_t uid)
     uint64_t count = 0;
 
     for (const struct conn *c = s->conns; c; c = c->next)
-        count += c->peer.uid == uid ? requests_in(c) + (c->out ? 1 : 0) : 0;
+        count += c->peer.payer == uid ? requests_in(c) + (c->out ? 1 : 0) : 0;
     return count;
 }
 
@@ -215,7 +215,7 @@ static int admit(struct server *s, int fd, struct peer *ret, struct prcb_error *
                          "prcbd has %llu connections, as many as it may (connections_total in "
                          "prcbd.conf)",
                          (unsigned long long)s->conn_count);
-    user = find_user(s, ret->uid);
+    user = find_user(s, ret->payer);
     if (user && user->conns >= most)
         return prcb_fail(err, -EBUSY,
                          "your user has %llu connections, as many as one may (sessions_per_user in "
@@ -238,7 +238,7 @@ static void accept_one(struct server *s, int fd)
     conn = calloc(1, sizeof(*conn));
     event.data.ptr = conn;
     if (conn)
-        conn->user = user_comes(s, peer.uid);
+        conn->user = user_comes(s, peer.payer);
     if (!conn || !conn->user || epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &event)) {
         prcb_fail(&err, -ENOMEM, "prcbd is out of memory");
         turn_away(fd, &err);
@@ -307,7 +307,7 @@ static bool answer_or_refuse(struct server *s, struct conn *conn,
 {
     struct prcb_error err = {0};
 
-    if (requests_in(conn) > 1 && in_flight(s, conn->peer.uid) > s->config->requests_in_flight) {
+    if (requests_in(conn) > 1 && in_flight(s, conn->peer.payer) > s->config->requests_in_flight) {
         prcb_fail(&err, -EBUSY,
                   "your user has more than %llu requests in flight (requests_in_flight in "
                   "prcbd.conf)",
@@ -568,7 +568,7 @@ static bool take_turns(struct server *s, bool *ret_soon)
     for (struct user *user = s->users; user; user = user->next)
         user->spent = 0;
     for (struct conn *conn = s->conns; conn; conn = next) {
-        uid_t uid = conn->peer.uid;
+        uid_t uid = conn->peer.payer;
         struct user *user;
 
         next = conn->next;

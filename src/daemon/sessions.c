@@ -147,13 +147,13 @@ int sessions_open(struct sessions *s, const struct peer *peer, uint32_t accounts
 
     if (!accounts)
         accounts = (uint32_t)s->config->accounts_per_client;
-    result = find_room(s, peer->uid, accounts, waited_ms, err);
+    result = find_room(s, peer->payer, accounts, waited_ms, err);
     if (result)
         return result;
     number = free_number(s);
     record = &s->kernel->records[number];
     record->accounts = accounts;
-    record->uid = peer->uid;
+    record->uid = peer->payer;
     record->pid = (uint32_t)peer->pid;
     record->start = peer->start;
     if (getrandom(record->token, sizeof(record->token), 0) != sizeof(record->token))
@@ -166,7 +166,7 @@ int sessions_open(struct sessions *s, const struct peer *peer, uint32_t accounts
     session = &s->all[number];
     *session = (struct session){.state = SESSION_USED,
                                 .number = number,
-                                .uid = peer->uid,
+                                .uid = peer->payer,
                                 .accounts = accounts,
                                 .same_pid_ns = peer->same_pid_ns,
                                 .map = fcntl(*ret_fd, F_DUPFD_CLOEXEC, 0),
@@ -202,7 +202,7 @@ int sessions_resume(struct sessions *s, const struct peer *peer, const uint8_t t
 
         if (session->state != SESSION_WAITS || !same_token(record->token, token))
             continue;
-        if (record->uid != peer->uid || record->pid != (uint32_t)peer->pid ||
+        if (record->uid != peer->payer || record->pid != (uint32_t)peer->pid ||
             record->start != peer->start)
             break;
         session->state = SESSION_USED;

@@ -21,7 +21,7 @@ enum session_state {
 struct session {
     enum session_state state;
     uint32_t number;
-    uid_t uid;
+    uid_t uid; /* whom limits are counted for */
     uint32_t accounts;
     bool same_pid_ns;
     int map;   /* until the programs know of it; else -1 */

@@ -756,6 +756,53 @@ class Shares(Case):
         self.assertEqual(count, 6, words)
         self.served()
 
+    def test_users_within_a_namespace_of_ones_own(self):
+        """Whom a range of users was given to in /etc/subuid may be any of them, in namespaces of his
+        own: they have his limits together."""
+        ready, told = os.pipe(), os.pipe()
+        taken = mmap.mmap(-1, mmap.PAGESIZE)  # a byte for each user; 255: none yet
+
+        def take(number):
+            os.setresgid(number, number, number)
+            os.setresuid(number, number, number)
+            kept = []
+            try:
+                while len(kept) < 20:
+                    kept.append(Client(self.path).open(1))
+            except (Refused, Closed):
+                pass
+            taken[number] = len(kept)
+            signal.pause()
+
+        pid = os.fork()
+        if not pid:
+            try:
+                wire.become(NOBODY, NOBODY)
+                os.write(ready[1], b"n" if wire.libc.unshare(0x10000000) else b"y")
+                os.read(told[0], 1)
+                for number in (1, 2, 3):
+                    if not os.fork():
+                        take(number)
+                signal.pause()
+            finally:
+                os._exit(0)
+        os.setpgid(pid, pid)
+        self.addCleanup(os.killpg, pid, signal.SIGKILL)
+        if os.read(ready[0], 1) == b"n":
+            self.skipTest("ordinary users may not make user namespaces here")
+        taken[1:4] = b"\xff" * 3
+        for name in ("uid_map", "gid_map"):
+            with open(f"/proc/{pid}/{name}", "w", encoding="ascii") as file:
+                file.write("0 123400 4")
+        os.write(told[1], b"x")
+        deadline = time.monotonic() + 30
+        while 255 in taken[1:4]:
+            self.assertLess(time.monotonic(), deadline, "they are not done")
+            time.sleep(0.01)
+        self.assertEqual(sum(taken[1:4]), 6)
+        self.served(NOBODY + 1)
+        self.served()
+
     def test_processors_for_nobody(self):
         def work():
             client = Client(self.path)
