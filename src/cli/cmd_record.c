@@ -293,8 +293,13 @@ static int finish(struct run *run)
     if (!run->failed) {
         if (run->terminal)
             print_progress(run, "\n");
-        if (recorder_finish(run->recorder, &err))
+        if (recorder_finish(run->recorder, &err)) {
             fail(run, &err);
+        } else {
+            stat_wait_restore();
+            if (recorder_name(run->recorder, &err))
+                fail(run, &err);
+        }
         recorder_look(run->recorder, &now);
         if (!run->failed)
             cli_warn(run->command,

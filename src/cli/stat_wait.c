@@ -88,11 +88,16 @@ static void restore(int number)
         signal(number, SIG_DFL);
 }
 
-void stat_wait_deinit(struct stat_wait *wait)
+void stat_wait_restore(void)
 {
     restore(SIGINT);
     restore(SIGTERM);
     restore(SIGHUP);
+}
+
+void stat_wait_deinit(struct stat_wait *wait)
+{
+    stat_wait_restore();
     close(handler_fd);
     handler_fd = -1;
     close(wait->pipe);

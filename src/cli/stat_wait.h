@@ -38,7 +38,9 @@ void stat_wait_advance(uint64_t *next, uint64_t period, uint64_t now);
 
 /* Installs the handlers; before any child is started. 0 or -errno. */
 int stat_wait_init(struct stat_wait *wait);
-/* Puts SIGINT and SIGTERM back to ending the program, and frees. */
+/* Puts SIGINT, SIGTERM and SIGHUP back to ending the program. */
+void stat_wait_restore(void);
+/* The same, and frees. */
 void stat_wait_deinit(struct stat_wait *wait);
 
 /* Takes a signal that came and was not acted on yet: its number; 0: none. */

@@ -560,9 +560,13 @@ int recorder_finish(struct recorder *r, struct prcb_error *err)
         result = writer_fact(r->writer, "end_ns", "%llu", (unsigned long long)r->end_ns);
     if (!result)
         result = writer_commit(r->writer);
-    if (result)
-        return explain(r, result, err);
-    result = resolve_functions(writer_handle(r->writer), false, err);
+    return result ? explain(r, result, err) : 0;
+}
+
+int recorder_name(struct recorder *r, struct prcb_error *err)
+{
+    int result = resolve_functions(writer_handle(r->writer), false, err);
+
     if (!result)
         result = writer_fact(r->writer, "complete", "1");
     if (!result)

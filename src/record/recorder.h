@@ -42,8 +42,11 @@ int recorder_start(struct recorder *r, pid_t child, struct prcb_error *err);
  * recording: what the file holds stays. */
 int recorder_work(struct recorder *r, int *ret_next_ms, struct prcb_error *err);
 
-/* Takes the rest, names the functions, closes the file. Not after a failure of the above. */
+/* Takes the rest: from here on nothing can be lost. Not after a failure of the above. */
 int recorder_finish(struct recorder *r, struct prcb_error *err);
+/* After that: names the functions, which may take a while, and closes the file. Whoever ends the
+ * program meanwhile leaves a recording whose functions are named when it is read. */
+int recorder_name(struct recorder *r, struct prcb_error *err);
 
 void recorder_close(struct recorder *r); /* NULL is allowed */
 
