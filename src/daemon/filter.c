@@ -235,7 +235,11 @@ int filter_install(struct prcb_error *err)
     result = install();
     if (result == -EOPNOTSUPP)
         return prcb_fail(err, result, "no filter of system calls: the kernel has no seccomp");
-    return result ? prcb_fail(err, result, "filter of system calls: %s", strerror(-result)) : 0;
+    return result ? prcb_fail(err, result,
+                              "filter of system calls: %s: let it call seccomp(2), or set "
+                              "system_call_filter = no",
+                              strerror(-result))
+                  : 0;
 #else
     result = -EOPNOTSUPP;
     return prcb_fail(err, result, "no filter of system calls: none was written for this processor");

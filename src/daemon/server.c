@@ -659,6 +659,14 @@ void server_settle(struct server *s)
 {
     if (s->worker.busy)
         take_work(s);
+    while (sessions_free_some(s->sessions))
+        ;
+    if (!sessions_gather(s->sessions))
+        return;
+    sessions_do_batch(&s->sessions->batch);
+    sessions_batch_done(s->sessions);
+    while (sessions_free_some(s->sessions))
+        ;
 }
 
 void server_stop(struct server *s)

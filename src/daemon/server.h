@@ -66,7 +66,8 @@ struct server {
 int server_start(struct server *s, struct prcb_error *err);
 /* Until a signal asks for the end. */
 int server_run(struct server *s, struct prcb_error *err);
-/* Waits for what the second thread is at. */
+/* Waits for what the second thread is at, and does what is left to do: sessions that were answered
+ * for stand in the records. */
 void server_settle(struct server *s);
 void server_stop(struct server *s);
 

@@ -287,6 +287,24 @@ class Starts(CutShort):
         self.assertEqual((again.resumed, again.fds), (1, []))
         self.assertEqual(again.profile(PROCESS, os.getpid()), (1, 0, 0, 0, 0))
 
+    def test_an_orderly_end_keeps_a_session_that_has_just_begun(self):
+        """The answer to open comes before the programs know of the session; those of the second are
+        told when they know of the first."""
+        daemon = Daemon(PRCBD)
+        self.addCleanup(daemon.stop)
+        clients = []
+        for _ in range(3):
+            greeted = [Client(daemon.socket), Client(daemon.socket)]
+            clients += [client.open(4) for client in greeted]
+            daemon.process.terminate()
+            self.assertEqual(daemon.process.wait(30), 0, daemon.said())
+            daemon.start()
+            for client in clients[-2:]:
+                again = Client(daemon.socket).open(4, client.token)
+                self.assertEqual((again.resumed, again.profile(PROCESS, os.getpid())[1]), (1, 1))
+                self.assertEqual(len(used(client.map(), 4)), 1)
+                again.close()
+
     def test_sessions_of_the_dead_end_with_the_next_daemon(self):
         daemon = Daemon(PRCBD, "sessions_per_user = 1\n")
         self.addCleanup(daemon.stop)
