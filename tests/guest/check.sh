@@ -31,13 +31,14 @@ add "$tests/bpf/test_bpf_laws"
 add "$tests/bpf/test_bpf_processors"
 add "$tests/bpf/test_bpf_causes"
 add "$tests/bpf/test_bpf_compat"
+add "$tests/daemon/test_daemon" 'own*'
+options+=(-f "$build/src/daemon/prcbd")
+targets+=(src/daemon/prcbd)
 if [[ $arch == x86_64 ]]; then
-    options+=(-f "$tests/bpf/compat_waiter" -f "$build/src/daemon/prcbd")
-    targets+=(src/daemon/prcbd)
+    options+=(-f "$tests/bpf/compat_waiter")
     add "$tests/bpf/test_bpf_lifecycle"
     add "$tests/bpf/test_bpf_storms"
     add "$tests/bpf/test_bpf_sample" 'a*' # areas, records across chunks, attribution
-    add "$tests/daemon/test_daemon" 'own*'
     add "$tests/nt/test_unit_nt_profiling" bpf
     add "$tests/nt/test_unit_nt_live" bpf
     add "$tests/nt/test_unit_nt_live"
