@@ -483,7 +483,7 @@ class Ends(Recording):
         self.assertGreater(int(lines[-1][1]), int(lines[0][1]))
 
     def test_line_of_time_fits_the_terminal(self):
-        self.record("--", SHARES, "0.1")
+        self.record("--", "sh", "-c", f"{SHARES} 0.1; sleep 0.01; :")  # sh waits: there are switches
         for columns, width in (("80", 80), ("60", 60), ("200", 106)):
             text = prcb("report", "--table", "timeline", self.path,
                         env=dict(os.environ, COLUMNS=columns)).stdout.decode()
