@@ -137,7 +137,7 @@ class Case(unittest.TestCase):
 
 class Json(Case):
     def test_schema(self):
-        """Keys, types and their order; what the issue of this command promises."""
+        """Keys, types and their order; what its manual promises."""
         document = self.document("--", "sh", "-c", "sleep 0.1; true")
         keys = list(document)
         self.assertEqual(keys[0], "tier")
