@@ -532,7 +532,6 @@ static __always_inline int go_offline(__u32 processor)
     return 0;
 }
 
-/* The processor is dead when this step has been taken, without an error. */
 /* The programs are going: readers are told, who cannot see it from the blocks. */
 SEC("syscall")
 int prcb_processors_end(void *unused)
@@ -548,6 +547,7 @@ int prcb_processors_end(void *unused)
     return 0;
 }
 
+/* The processor is dead when this step has been taken, without an error. */
 SEC("tp_btf/cpuhp_exit")
 int prcb_cpu_gone(__u64 *ctx)
 {
