@@ -392,19 +392,26 @@ static int outlive_the_programs(void *arg)
     return 0;
 }
 
-static void readers_of_processors_are_told(void **state)
+/* A child goes on reading while prcbd is killed, cleaned away and, if asked for, replaced. */
+static void clean_away_beneath(int (*reader)(void *), bool another)
 {
     struct stage *stage = shared_memory(sizeof(*stage));
     pid_t child;
 
     daemon_start("");
-    child = child_start(outlive_the_programs, stage);
+    child = child_start(reader, stage);
     gate_wait_while(&stage->word, 0);
     daemon_kill();
     assert_int_equal(daemon_clean(), 0);
-    daemon_again();
+    if (another)
+        daemon_again();
     gate_set(&stage->word, 2);
     assert_int_equal(child_wait(child), 0);
+}
+
+static void readers_of_processors_are_told(void **state)
+{
+    clean_away_beneath(outlive_the_programs, true);
 }
 
 /* ---- others' threads ---- */
@@ -877,16 +884,7 @@ static int outlive_everything(void *arg)
 
 static void cleaning_up_tells_readers(void **state)
 {
-    struct stage *stage = shared_memory(sizeof(*stage));
-    pid_t child;
-
-    daemon_start("");
-    child = child_start(outlive_everything, stage);
-    gate_wait_while(&stage->word, 0);
-    daemon_kill();
-    assert_int_equal(daemon_clean(), 0);
-    gate_set(&stage->word, 2);
-    assert_int_equal(child_wait(child), 0);
+    clean_away_beneath(outlive_everything, false);
 }
 
 /* ---- many threads ---- */
