@@ -65,6 +65,12 @@ static inline uint64_t clock_mono(void)
     return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
+/* The same in milliseconds: for time limits. */
+static inline uint64_t clock_mono_ms(void)
+{
+    return clock_mono() / 1000000;
+}
+
 /* Now. *fresh is set when this call calibrated: whoever keeps something beside the
  * clock that ages with it renews it then. */
 static inline uint64_t clock_now(struct clock *clock, const struct clock_base *base, bool *fresh)

@@ -53,7 +53,7 @@ static int take(const struct request *r, size_t least, void *ret, size_t size,
 /* By time: what ends it tells nobody. */
 static int later(const struct request *r)
 {
-    r->conn->not_before = clock_mono() / 1000000 + LOOK_AGAIN_MS;
+    r->conn->not_before = clock_mono_ms() + LOOK_AGAIN_MS;
     return LATER;
 }
 
@@ -116,13 +116,13 @@ static int do_open(const struct request *r, struct prcb_error *err)
         return 0;
     }
     if (!conn->asked_at)
-        conn->asked_at = clock_mono() / 1000000;
+        conn->asked_at = clock_mono_ms();
     fds[1] = fcntl(r->server->kernel->maps[MAP_HEAD], F_DUPFD_CLOEXEC, 0);
     if (fds[1] < 0)
         return prcb_fail(err, -errno, "prcbd has no free descriptor; try again later");
-    result = sessions_open(r->server->sessions, &conn->peer, open.accounts,
-                           clock_mono() / 1000000 - conn->asked_at, &conn->session, &fds[0],
-                           reply.token, err);
+    result =
+        sessions_open(r->server->sessions, &conn->peer, open.accounts,
+                      clock_mono_ms() - conn->asked_at, &conn->session, &fds[0], reply.token, err);
     if (result) {
         close(fds[1]);
         return result == -EAGAIN ? later(r) : result;
@@ -293,7 +293,7 @@ static int do_release_exited(const struct request *r, struct prcb_error *err)
 static int do_processors(const struct request *r, struct prcb_error *err)
 {
     struct server *s = r->server;
-    uint64_t now = clock_mono() / 1000000;
+    uint64_t now = clock_mono_ms();
     int fd;
 
     if (!r->conn->peer.processors)

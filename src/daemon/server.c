@@ -25,11 +25,6 @@
 #define TURN_NS     250000 /* a user's requests in one round; the last may take longer */
 #define DEFERRED_MS 10
 
-static uint64_t now_ms(void)
-{
-    return clock_mono() / 1000000;
-}
-
 /* ---- answers ---- */
 
 static void close_fds(struct conn *conn)
@@ -91,7 +86,7 @@ static int flush(struct conn *conn)
             return errno == EAGAIN ? 0 : -errno;
         close_fds(conn);
         conn->sent += (size_t)sent;
-        conn->since = now_ms();
+        conn->since = clock_mono_ms();
     }
     conn->out = conn->sent = 0;
     return 1;
@@ -250,7 +245,7 @@ static void accept_one(struct server *s, int fd)
     conn->fd = fd;
     conn->peer = peer;
     conn->waits_for = EPOLLIN;
-    conn->since = now_ms();
+    conn->since = clock_mono_ms();
     conn->next = s->conns;
     s->conns = conn;
     s->conn_count++;
@@ -271,7 +266,7 @@ static void accept_some(struct server *s)
         /* Who waits in line makes the socket readable all the time. */
         log_client("no descriptors for further connections: %s", strerror(errno));
         epoll_ctl(s->epoll, EPOLL_CTL_MOD, s->listener, &none);
-        s->listen_again = now_ms() + LISTEN_MS;
+        s->listen_again = clock_mono_ms() + LISTEN_MS;
         return;
     }
 }
@@ -291,7 +286,7 @@ static bool take_bytes(struct server *s, struct conn *conn)
     }
     conn->ended = !got;
     if (!conn->in)
-        conn->since = now_ms();
+        conn->since = clock_mono_ms();
     conn->in += (size_t)got;
     return true;
 }
@@ -336,7 +331,7 @@ static bool take_request(struct server *s, struct conn *conn, int *sent)
         return true;
     conn->in -= (size_t)taken;
     memmove(conn->in_bytes, conn->in_bytes + taken, conn->in);
-    conn->since = now_ms();
+    conn->since = clock_mono_ms();
     *sent = flush(conn);
     return true;
 }
@@ -373,7 +368,7 @@ static bool overdue(const struct server *s, const struct conn *conn, uint64_t no
 
 static void look_at_time(struct server *s)
 {
-    uint64_t now = now_ms();
+    uint64_t now = clock_mono_ms();
     struct conn *next;
 
     for (struct conn *conn = s->conns; conn; conn = next) {
@@ -508,7 +503,7 @@ static void take_work(struct server *s)
         return;
     }
     s->load = s->load_error.code ? LOAD_FAILED : LOAD_DONE;
-    s->load_failed_at = now_ms();
+    s->load_failed_at = clock_mono_ms();
 }
 
 /* due: what can be gathered has been for long enough. */
@@ -624,14 +619,14 @@ static bool take_events(struct server *s, const struct epoll_event *events, int 
 
 int server_run(struct server *s, struct prcb_error *err)
 {
-    uint64_t looked = now_ms(), since = looked; /* what can be gathered is there */
+    uint64_t looked = clock_mono_ms(), since = looked; /* what can be gathered is there */
     bool more = false, soon = false;
 
     for (;;) {
         struct epoll_event events[64];
         bool unsettled = sessions_unsettled(s->sessions), to_free;
         int count = epoll_wait(s->epoll, events, 64, time_to_wait(s, more, soon));
-        uint64_t now = now_ms();
+        uint64_t now = clock_mono_ms();
 
         if (count < 0 && errno != EINTR)
             return prcb_fail(err, -errno, "epoll_wait: %s", strerror(errno));

@@ -114,8 +114,7 @@ static void fill_block(const struct peer *peer, struct prcb_client_block *ret)
 
 static bool something_is_on_its_way(const struct sessions *s, uint64_t waited_ms)
 {
-    if (s->held.count &&
-        (waited_ms < HELD_WAIT_MS || clock_mono() / 1000000 - s->done_at < HELD_WAIT_MS))
+    if (s->held.count && (waited_ms < HELD_WAIT_MS || clock_mono_ms() - s->done_at < HELD_WAIT_MS))
         return waited_ms < END_WAIT_MS;
     return (s->ending || s->batch.count) && waited_ms < END_WAIT_MS;
 }
@@ -129,7 +128,7 @@ static int find_room(struct sessions *s, uid_t uid, uint32_t accounts, uint64_t 
 
     if (!result)
         return 0;
-    if (clock_mono() / 1000000 - s->looked_at >= LOOK_MS)
+    if (clock_mono_ms() - s->looked_at >= LOOK_MS)
         sessions_look_at_held(s);
     result = check_limits(s, uid, accounts, err);
     return result && something_is_on_its_way(s, waited_ms) ? -EAGAIN : result;
@@ -407,7 +406,7 @@ void sessions_batch_done(struct sessions *s)
     struct sessions_batch *b = &s->batch;
 
     s->failed = b->result;
-    s->done_at = clock_mono() / 1000000;
+    s->done_at = clock_mono_ms();
     if (b->result)
         log_client("%u sessions could not begin or end: %s", b->count, strerror(-b->result));
     for (uint32_t i = 0; i < b->count; i++) {
@@ -473,6 +472,6 @@ bool sessions_free_some(struct sessions *s)
 
 void sessions_look_at_held(struct sessions *s)
 {
-    s->looked_at = clock_mono() / 1000000;
+    s->looked_at = clock_mono_ms();
     held_look(&s->held, s->kernel);
 }
