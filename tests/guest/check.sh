@@ -86,6 +86,17 @@ if [[ $arch == arm64 ]]; then
     python3 "$here/exchanges.py" "$build/src/bpf/processors.bpf.o"
 fi
 
+# lend FOLDER: what guests are made of, once more.
+lend() {
+    local name
+    mkdir -p "$1"
+    for name in vmlinuz busybox sysroot; do
+        if [[ -e $work/$name ]]; then
+            ln -sfn "$work/$name" "$1/$name"
+        fi
+    done
+}
+
 # boot FOLDER OPTION... -- WORD...: the guest's tests, and a few that failed once more, in
 # another boot.
 boot() {
@@ -96,13 +107,8 @@ boot() {
         shift
     done
     shift
-    mkdir -p "$folder/again"
+    lend "$folder/again"
     rm -f "$folder"/{,again-,again/}testlog.json
-    for name in vmlinuz busybox sysroot; do
-        if [[ -e $work/$name ]]; then
-            ln -sfn "$work/$name" "$folder/again/$name"
-        fi
-    done
     "$here/guest.sh" "${options[@]}" -b "$folder" "$arch" -- "$@" || status=$?
     if [[ -f $folder/testlog.json ]]; then
         mapfile -t again < <(python3 "$here/../tally.py" --again "$folder/testlog.json")
@@ -123,10 +129,7 @@ boot() {
 # Both at once: much of what tests do is to wait.
 status=0
 if ((${#counting[@]})); then
-    mkdir -p "$work/counters"
-    for name in vmlinuz busybox sysroot; do
-        ln -sfn "../$name" "$work/counters/$name"
-    done
+    lend "$work/counters"
     boot "$work/counters" -i -t 400 -- "${counting[@]}" >"$work/counters/output" 2>&1 &
 fi
 boot "$work" "${options[@]}" -- "${commands[@]}" || status=$?
