@@ -77,6 +77,11 @@ static int look_at_switches(struct perf_source *source, pid_t pid, pid_t tid,
     return 0;
 }
 
+bool perf_has_ended(char state)
+{
+    return state == 'Z' || state == 'X' || state == 'x';
+}
+
 static int look_once(struct perf_source *source, pid_t pid, pid_t tid, uint64_t start,
                      const struct perf_sample *before, bool settled, struct perf_look *ret)
 {
@@ -88,7 +93,7 @@ static int look_once(struct perf_source *source, pid_t pid, pid_t tid, uint64_t 
     if (!result && start && look.stat.start != start)
         result = -ESRCH;
     look.sample.runnable = look.stat.state == 'R';
-    look.ended = look.stat.state == 'Z' || look.stat.state == 'X' || look.stat.state == 'x';
+    look.ended = perf_has_ended(look.stat.state);
     if (!result)
         result = look_at_times(source, pid, tid, own_process, &look.sample);
     if (result)

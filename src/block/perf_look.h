@@ -24,6 +24,9 @@ struct perf_look {
     bool quiet;   /* asleep, and with the same sums as before */
 };
 
+/* Whether a state in /proc/PID/stat is of one that has ended: a zombie, or one being removed. */
+bool perf_has_ended(char state);
+
 /* before: the sample of the look before, or NULL. settled: that look was quiet;
  * then a quiet look may take its switches from there, for a thread that has not
  * run has not switched.

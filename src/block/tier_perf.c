@@ -46,7 +46,8 @@ struct perf_state {
     uint64_t tick_ns;
     int64_t boot_offset; /* CLOCK_BOOTTIME - CLOCK_MONOTONIC at the last scan */
     uint64_t scan;       /* number of the scan under way, or of the last one */
-    uint64_t last_scan;  /* CLOCK_MONOTONIC when it began; 0: none yet */
+    uint64_t since;      /* CLOCK_MONOTONIC when the first threads were chosen; 0: none yet */
+    uint64_t last_scan;  /* the same clock when it began; before the first, since */
     uint64_t untracked;
     uint64_t rate_mono; /* when rate was measured */
     double rate;        /* cycles per nanosecond; 0: no trusted counter */
@@ -137,11 +138,24 @@ static bool is_hidden(const struct perf_state *s, pid_t tid)
     return s->source.live && (!kill(tid, 0) || errno == EPERM);
 }
 
-static int explain(const struct perf_state *s, int code, const char *what, pid_t number,
+/* Whether it has ended and /proc still shows it: a zombie. */
+static bool is_zombie(struct perf_state *s, pid_t tid)
+{
+    struct procfs_stat stat;
+
+    return !procfs_read_stat(&s->source.fs, tid, tid, &stat) && perf_has_ended(stat.state);
+}
+
+static int explain(struct perf_state *s, int code, const char *what, pid_t number,
                    struct prcb_error *err)
 {
     switch (code) {
     case -ESRCH:
+        if (is_zombie(s, number))
+            return prcb_fail(err, code,
+                             "%s %d: it has ended, and its parent has not waited for it yet (a "
+                             "zombie): there is nothing left to profile",
+                             what, (int)number);
         if (!is_hidden(s, number))
             return prcb_fail(err, code, "%s %d: no such %s", what, (int)number, what);
         /* fallthrough */
@@ -355,10 +369,13 @@ static int widen(struct perf_state *s, struct perf_task *task, unsigned follow, 
     return 0;
 }
 
-/* Whether a thread that turned up in a list was created since the look before. */
+/* Whether a thread that turned up was created under our eyes: else it counts from now. A list
+ * shows what came since the look before, by creation or by being moved. Children may also be
+ * older than the session: orphans go to init, or to whoever asked to inherit them. */
 static bool is_new(const struct perf_state *s, enum coming coming, const struct perf_span *created)
 {
-    return coming == COMING_BORN || (coming == COMING_LISTED && created->latest >= s->last_scan);
+    return (coming == COMING_BORN && created->latest >= s->since) ||
+           (coming == COMING_LISTED && created->latest >= s->last_scan);
 }
 
 /* Takes on a thread that has no account: -ESRCH, -EPERM, -ENOSPC and what is_failure
@@ -380,14 +397,14 @@ static int adopt(struct prcb *p, pid_t pid, pid_t tid, unsigned follow, enum com
     created = perf_creation(look.stat.start, s->tick_ns, s->boot_offset, s->last_scan,
                             look.sample.moment);
     born = is_new(s, coming, &created);
-    if (look.ended && coming == COMING_NAMED)
-        return -ESRCH;
     if (!task)
         result = perf_table_add(&s->table, pid, tid, look.stat.start, &task);
     if (result)
         return result;
     task->seen = s->scan;
     task->outside = false;
+    if (look.ended && coming == COMING_NAMED)
+        return -ESRCH; /* in the table all the same: no later look takes it for a new one */
     result = widen(s, task, follow, coming);
     /* One that ended before it came in sight has no part in what is asked for. */
     if (result || (look.ended && !born))
@@ -606,6 +623,13 @@ static int perf_refresh(struct prcb *p, struct prcb_error *err)
 
 /* ---- choosing ---- */
 
+static void begin_choosing(struct perf_state *s)
+{
+    if (!s->since)
+        s->since = s->last_scan = clock_mono();
+    s->family_taken = false;
+}
+
 /* Takes a thread on by its number, or widens what it passes on. */
 static int name_thread(struct prcb *p, pid_t pid, pid_t tid, unsigned follow)
 {
@@ -631,7 +655,7 @@ static int perf_profile_thread(struct prcb *p, pid_t tid, unsigned follow, struc
     struct procfs_status status;
     int result = procfs_read_status(&p->perf->source.fs, tid, tid, &status);
 
-    p->perf->family_taken = false;
+    begin_choosing(p->perf);
     if (!result)
         result = name_thread(p, status.tgid, tid, follow);
     if (result == -ENOSPC)
@@ -665,7 +689,7 @@ static int perf_profile_process(struct prcb *p, pid_t pid, unsigned follow, stru
     if (!result && status.tgid != pid)
         return prcb_fail(err, -ESRCH, "process %d: no such process (a thread of process %d)",
                          (int)pid, (int)status.tgid);
-    p->perf->family_taken = false;
+    begin_choosing(p->perf);
     /* A list that is made while threads come and go may leave some out. Those created
      * meanwhile are the next scan's, if they are to be followed. */
     for (int pass = 0; pass < (follow & PRCB_FOLLOW_THREADS ? LIST_PASSES : 1); pass++) {
@@ -710,7 +734,7 @@ static int perf_profile_cgroup(struct prcb *p, const char *path, struct prcb_err
     if (!whole)
         return prcb_fail(err, errno == EACCES ? -EPERM : -errno, "cgroup %s: %s", path,
                          strerror(errno));
-    s->family_taken = false;
+    begin_choosing(s);
     result = cgroup_list_threads(&s->source.fs, whole, &list, err);
     if (!result) {
         result = meet_listed(p, &list, COMING_NAMED);
@@ -731,8 +755,10 @@ static int perf_profile_all(struct prcb *p, struct prcb_error *err)
 {
     struct perf_state *s = p->perf;
     struct pid_list list = {0};
-    int result = procfs_list_processes(&s->source.fs, &list);
+    int result;
 
+    begin_choosing(s);
+    result = procfs_list_processes(&s->source.fs, &list);
     s->all = true;
     s->follows = true;
     for (size_t i = 0; i < list.count && !result; i++)

@@ -41,6 +41,7 @@ struct run {
     struct stat_wait wait;
     struct stat_rows rows;
     struct stat_counters *counters; /* NULL: none were asked for */
+    uint64_t asked; /* when the first target was about to be profiled: no account is older */
     uint64_t start, interval_start;
     uint64_t refresh_ns;  /* how often the session is brought up to date; 0: no need */
     uint64_t longest_gap; /* between two looks, so far */
@@ -389,17 +390,17 @@ static void say_what(const struct run *run)
              options->for_ns ? time : "");
 }
 
-/* Time starts with the first account: putting the programs in place took a while
- * before it. */
+/* Time starts with the first account: putting the programs in place took a while before it. But
+ * no row, whatever it says, moves it to before anything was asked for. */
 static uint64_t start_time(const struct run *run)
 {
-    uint64_t wall = 0;
+    uint64_t now = stat_wait_now(), wall = 0;
 
     for (size_t i = 0; i < run->rows.count; i++) {
         if (run->rows.rows[i]->now.wall_ns > wall)
             wall = run->rows.rows[i]->now.wall_ns;
     }
-    return stat_wait_now() - wall;
+    return wall < now - run->asked ? now - wall : run->asked;
 }
 
 static void set_times(struct run *run)
@@ -427,6 +428,7 @@ static int start(struct run *run)
     int status = CLI_FAILED, ended_by;
     pid_t child;
 
+    run->asked = stat_wait_now();
     if (stat_targets_profile(run->session, options, &run->wait, &err))
         return fail(run, &err, CLI_FAILED);
     if (run->counters && stat_options_have_targets(options) && collect(run))

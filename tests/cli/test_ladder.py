@@ -12,6 +12,7 @@ import pwd
 import signal
 import subprocess
 import sys
+import time
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -114,6 +115,33 @@ class Ladder(unittest.TestCase):
             # 0.5 s, less the time between two looks at the end
             self.assertGreaterEqual(row["wait_ns"], 200 * MS)
         self.assertTrue(document["short_threads_missed"])
+
+    @needs_python
+    def test_a_zombie_moves_nobodys_window(self):
+        """Any zombie did: --for ended at once, and said that it had lasted as long as the zombie."""
+        keep = subprocess.Popen([PYTHON, "-I", "-S", "-c", "import os, sys, time\n"
+                                 "pid = os.fork() or os._exit(0)\n"
+                                 "time.sleep(1.5)\n"
+                                 "print(pid, flush=True)\n"
+                                 "sys.stdin.read()"],
+                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, **NOBODY)
+        self.addCleanup(keep.communicate)
+        zombie = int(keep.stdout.readline())
+        began = time.monotonic_ns()
+        result = stat("-j", "--tier", "perf", "-a", "--for", "1")
+        took = time.monotonic_ns() - began
+        document = json.loads(result.stdout)
+        self.assertGreaterEqual(took, 1000 * MS)
+        self.assertGreaterEqual(document["wall_ns"], 1000 * MS)
+        self.assertLessEqual(document["wall_ns"], took)
+        self.assertNotIn(zombie, [row["tid"] for row in document["threads"]])
+        for row in document["threads"]:
+            self.assertLessEqual(row["wall_ns"], document["wall_ns"] + 10 * MS, row)
+        for option in "-p", "-t":
+            result = stat("--tier", "perf", option, str(zombie), "--for", "0.1")
+            self.assertEqual(result.returncode, 1)
+            self.assertIn("a zombie", result.stderr)
+            self.assertNotIn("hidepid", result.stderr)
 
     def test_exit_status(self):
         self.assertEqual(stat("--", "sh", "-c", "exit 3").returncode, 3)

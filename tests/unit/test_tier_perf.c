@@ -390,6 +390,64 @@ static void ended_threads_keep_their_figures(void **state)
     prcb_close(p);
 }
 
+/* It ended long before anybody asked: it has no account, and no later look gives it one. */
+static void an_old_zombie_is_nobodys(void **state)
+{
+    struct made old = {.pid = 10, .tid = 10, .start = OLD, .run = 10, .state = 'Z'};
+    struct made alive = {.pid = 20, .tid = 20, .start = OLD, .run = 10};
+    struct prcb *p = session(16);
+    struct prcb_error err;
+
+    make(&old);
+    make(&alive);
+    assert_int_equal(prcb_profile_process(p, 10, PRCB_FOLLOW_ALL, &err), -ESRCH);
+    assert_non_null(strstr(err.text, "zombie"));
+    assert_int_equal(prcb_profile_thread(p, 10, PRCB_FOLLOW_NONE, &err), -ESRCH);
+    assert_non_null(strstr(err.text, "zombie"));
+    assert_int_equal(prcb_profile_all(p, NULL), 0);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(walk(p)->count, 1);
+        assert_true(need(p, 20)->wall_ns < 10 * S);
+    }
+    prcb_close(p);
+}
+
+/* The same, in sight only by the second look: a list that is made while processes come and go may
+ * leave one out. */
+static void what_a_list_left_out_counts_from_now(void **state)
+{
+    struct made zombie = {.pid = 10, .tid = 10, .start = OLD, .run = 10, .state = 'Z'};
+    struct made alive = {.pid = 20, .tid = 20, .start = OLD, .run = 10};
+    struct prcb *p = session(16);
+
+    assert_int_equal(prcb_profile_all(p, NULL), 0);
+    make(&zombie);
+    make(&alive);
+    assert_int_equal(walk(p)->count, 1);
+    assert_true(need(p, 20)->wall_ns < 10 * S);
+    assert_int_equal(need(p, 20)->run_ns, 0);
+    prcb_close(p);
+}
+
+/* An orphan that a followed process inherits is its child, and older than the session. */
+static void inherited_children_count_from_now(void **state)
+{
+    struct made init = {.pid = 1, .tid = 1, .start = OLD};
+    struct made orphan = {.pid = 20, .tid = 20, .ppid = 1, .start = OLD, .run = 10};
+    struct made dead = {.pid = 30, .tid = 30, .ppid = 1, .start = OLD, .run = 10, .state = 'Z'};
+    struct prcb *p = session(16);
+
+    make(&init);
+    assert_int_equal(prcb_profile_process(p, 1, PRCB_FOLLOW_ALL, NULL), 0);
+    make(&orphan);
+    make(&dead);
+    children(1, "20 30");
+    assert_int_equal(walk(p)->count, 2);
+    assert_true(need(p, 20)->wall_ns < 10 * S);
+    assert_int_equal(need(p, 20)->run_ns, 0);
+    prcb_close(p);
+}
+
 static void zombies_have_ended(void **state)
 {
     struct made m = {.pid = 10, .tid = 10, .start = OLD, .run = 10, .state = 'R'};
@@ -1046,6 +1104,9 @@ int main(void)
         MADE(old_child_stays_outside),
         MADE(ended_threads_keep_their_figures),
         MADE(zombies_have_ended),
+        MADE(an_old_zombie_is_nobodys),
+        MADE(what_a_list_left_out_counts_from_now),
+        MADE(inherited_children_count_from_now),
         MADE(reused_number_is_another_thread),
         MADE(reused_number_is_named),
         MADE(exec_by_another_thread),
