@@ -7,8 +7,8 @@
  * A clock_base is taken once and then constant. A clock belongs to one thread; it
  * calibrates itself against the vDSO, anew when it is older than a second.
  */
-#ifndef PRCB_BLOCK_CLOCK_H
-#define PRCB_BLOCK_CLOCK_H
+#ifndef PRCB_HOST_CLOCK_H
+#define PRCB_HOST_CLOCK_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -8,8 +8,8 @@
  *          is not what the kernel writes. Readers also: -ENOENT and the like from open.
  * Threads  Parsers are pure. A struct procfs belongs to one caller at a time.
  */
-#ifndef PRCB_BLOCK_CPU_FILES_H
-#define PRCB_BLOCK_CPU_FILES_H
+#ifndef PRCB_PROCESSORS_CPU_FILES_H
+#define PRCB_PROCESSORS_CPU_FILES_H
 
 #include <stdbool.h>
 #include <stddef.h>

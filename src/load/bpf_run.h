@@ -3,8 +3,8 @@
  * Running eBPF programs that are loaded, and what the account programs must be told of
  * this kernel before they are: for who loads them, the bpf tier and prcbd. No state.
  */
-#ifndef PRCB_BLOCK_BPF_RUN_H
-#define PRCB_BLOCK_BPF_RUN_H
+#ifndef PRCB_LOAD_BPF_RUN_H
+#define PRCB_LOAD_BPF_RUN_H
 
 #include <stdbool.h>
 

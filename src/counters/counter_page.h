@@ -5,8 +5,8 @@
  * counted only. Pure functions over the page but for the counter, which is handed in
  * as a function, so that recorded pages can be read as well.
  */
-#ifndef PRCB_BLOCK_COUNTER_PAGE_H
-#define PRCB_BLOCK_COUNTER_PAGE_H
+#ifndef PRCB_COUNTERS_COUNTER_PAGE_H
+#define PRCB_COUNTERS_COUNTER_PAGE_H
 
 #include <linux/perf_event.h>
 #include <stdbool.h>

@@ -3,8 +3,8 @@
  * What the two files of the bpf tier share: its state, and attaching programs.
  * Everything here is called under the session's lock.
  */
-#ifndef PRCB_BLOCK_TIER_BPF_H
-#define PRCB_BLOCK_TIER_BPF_H
+#ifndef PRCB_ACCOUNTS_TIER_BPF_H
+#define PRCB_ACCOUNTS_TIER_BPF_H
 
 #include "session.h"
 

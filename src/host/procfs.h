@@ -10,8 +10,8 @@
  *          be looked at, -EMFILE and the like from open.
  * Threads  Parsers are pure. A struct procfs belongs to one caller at a time.
  */
-#ifndef PRCB_BLOCK_PROCFS_H
-#define PRCB_BLOCK_PROCFS_H
+#ifndef PRCB_HOST_PROCFS_H
+#define PRCB_HOST_PROCFS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,8 +4,8 @@
  * what is the same wherever figures come from: they count from the opening of the view, and never
  * go backwards. A source gives figures that count from anywhere. Not public.
  */
-#ifndef PRCB_BLOCK_PROCESSORS_VIEW_H
-#define PRCB_BLOCK_PROCESSORS_VIEW_H
+#ifndef PRCB_PROCESSORS_PROCESSORS_VIEW_H
+#define PRCB_PROCESSORS_PROCESSORS_VIEW_H
 
 #include <pthread.h>
 #include <stdbool.h>

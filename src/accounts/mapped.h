@@ -4,8 +4,8 @@
  * half that the bpf and the daemon tier share. No system call but one yield
  * (account_copy). What writes: src/bpf; how an account becomes a record: account.h.
  */
-#ifndef PRCB_BLOCK_MAPPED_H
-#define PRCB_BLOCK_MAPPED_H
+#ifndef PRCB_ACCOUNTS_MAPPED_H
+#define PRCB_ACCOUNTS_MAPPED_H
 
 #include <prcb/prcb.h>
 

@@ -5,8 +5,8 @@
  * released. No I/O, no judgement. One caller at a time (the session's lock); all
  * pointers stay valid until the thing itself is removed.
  */
-#ifndef PRCB_BLOCK_PERF_TABLE_H
-#define PRCB_BLOCK_PERF_TABLE_H
+#ifndef PRCB_ACCOUNTS_PERF_TABLE_H
+#define PRCB_ACCOUNTS_PERF_TABLE_H
 
 #include <stdbool.h>
 #include <stddef.h>

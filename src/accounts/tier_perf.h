@@ -3,8 +3,8 @@
  * The perf tier's way in for tests: a session over a recorded tree. Programs reach
  * the tier through session.h's table.
  */
-#ifndef PRCB_BLOCK_TIER_PERF_H
-#define PRCB_BLOCK_TIER_PERF_H
+#ifndef PRCB_ACCOUNTS_TIER_PERF_H
+#define PRCB_ACCOUNTS_TIER_PERF_H
 
 #include "session.h"
 

@@ -4,8 +4,8 @@
  * /proc, or from the system calls that answer for threads of this process (fresher:
  * a thread's own processor clock does not lag). One caller at a time.
  */
-#ifndef PRCB_BLOCK_PERF_LOOK_H
-#define PRCB_BLOCK_PERF_LOOK_H
+#ifndef PRCB_ACCOUNTS_PERF_LOOK_H
+#define PRCB_ACCOUNTS_PERF_LOOK_H
 
 #include "perf_figures.h"
 #include "procfs.h"

@@ -3,8 +3,8 @@
  * Inside of counters: names to events, and sets opened from events. The public
  * calls are in prcb/counters.h.
  */
-#ifndef PRCB_BLOCK_COUNTERS_H
-#define PRCB_BLOCK_COUNTERS_H
+#ifndef PRCB_COUNTERS_COUNTERS_H
+#define PRCB_COUNTERS_COUNTERS_H
 
 #include <stdbool.h>
 

@@ -2,8 +2,8 @@
  *
  * What else prcbd is asked for than accounts.
  */
-#ifndef PRCB_BLOCK_TIER_DAEMON_H
-#define PRCB_BLOCK_TIER_DAEMON_H
+#ifndef PRCB_ACCOUNTS_TIER_DAEMON_H
+#define PRCB_ACCOUNTS_TIER_DAEMON_H
 
 #include <prcb/prcb.h>
 

@@ -15,6 +15,7 @@
 
 #include "block_abi.h"
 #include "sized.h"
+#include "tier.h"
 
 #define MAX_ACCOUNTS (1u << 22)
 
@@ -30,20 +31,6 @@ static const struct tier *const tiers[] = {
 const char *prcb_version(void)
 {
     return PRCB_VERSION;
-}
-
-const char *prcb_tier_name(enum prcb_tier tier)
-{
-    switch (tier) {
-    case PRCB_TIER_PERF:
-        return "perf";
-    case PRCB_TIER_BPF:
-        return "bpf";
-    case PRCB_TIER_DAEMON:
-        return "daemon";
-    default:
-        return "auto";
-    }
 }
 
 static uint32_t own_pid_ns(void)

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "session.h"
 #include "sized.h"
+#include "tier.h"
 
 /* ---- opening ---- */
 

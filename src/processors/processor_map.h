@@ -3,8 +3,8 @@
  * Processor blocks in mapped memory: from the file descriptor of a map, whoever loaded the programs
  * that write it, to figures. Reads only; no program, no procfs.
  */
-#ifndef PRCB_BLOCK_PROCESSOR_MAP_H
-#define PRCB_BLOCK_PROCESSOR_MAP_H
+#ifndef PRCB_PROCESSORS_PROCESSOR_MAP_H
+#define PRCB_PROCESSORS_PROCESSOR_MAP_H
 
 #include "processors_view.h"
 

@@ -2,8 +2,8 @@
  *
  * What the kernel's own type information tells before programs are loaded.
  */
-#ifndef PRCB_BLOCK_KERNEL_BTF_H
-#define PRCB_BLOCK_KERNEL_BTF_H
+#ifndef PRCB_LOAD_KERNEL_BTF_H
+#define PRCB_LOAD_KERNEL_BTF_H
 
 #include <stdbool.h>
 

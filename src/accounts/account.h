@@ -4,8 +4,8 @@
  * the figures derived from it, and the rule that a handle never goes backwards.
  * Pure functions over memory; no session, no system call but one yield.
  */
-#ifndef PRCB_BLOCK_ACCOUNT_H
-#define PRCB_BLOCK_ACCOUNT_H
+#ifndef PRCB_ACCOUNTS_ACCOUNT_H
+#define PRCB_ACCOUNTS_ACCOUNT_H
 
 #include <prcb/prcb.h>
 

@@ -2,8 +2,8 @@
  *
  * How long a reader of blocks waits for a writer in the middle of an update.
  */
-#ifndef PRCB_BLOCK_WRITER_WAIT_H
-#define PRCB_BLOCK_WRITER_WAIT_H
+#ifndef PRCB_HOST_WRITER_WAIT_H
+#define PRCB_HOST_WRITER_WAIT_H
 
 #include <sched.h>
 

@@ -4,8 +4,8 @@
  * and all below it. A list of a moment, nothing is kept. The struct procfs is used
  * for its buffer, so the same one caller at a time.
  */
-#ifndef PRCB_BLOCK_CGROUP_H
-#define PRCB_BLOCK_CGROUP_H
+#ifndef PRCB_HOST_CGROUP_H
+#define PRCB_HOST_CGROUP_H
 
 #include <prcb/prcb.h>
 

@@ -12,8 +12,8 @@
  *                               it good: nothing is ever taken back)
  *   run + ready <= wall         always
  */
-#ifndef PRCB_BLOCK_PERF_FIGURES_H
-#define PRCB_BLOCK_PERF_FIGURES_H
+#ifndef PRCB_ACCOUNTS_PERF_FIGURES_H
+#define PRCB_ACCOUNTS_PERF_FIGURES_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
  * public calls in session.c check arguments, take the lock where the table says
  * so, and hand on. Not public.
  */
-#ifndef PRCB_BLOCK_SESSION_H
-#define PRCB_BLOCK_SESSION_H
+#ifndef PRCB_ACCOUNTS_SESSION_H
+#define PRCB_ACCOUNTS_SESSION_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -15,11 +15,6 @@
 #include "clock.h"
 #include "error.h"
 #include "mapped.h"
-
-/* Why there is no bpf tier in a build without PRCB_HAVE_BPF. */
-#define PRCB_NO_BPF_TIER                                                                           \
-    "this build of prcb has no bpf tier (configured with -Dbpf=disabled, or clang, bpftool or "    \
-    "libbpf were missing)"
 
 struct bpf_state;
 struct daemon_state;
