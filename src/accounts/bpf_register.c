@@ -17,7 +17,7 @@
 
 #include <bpf/libbpf.h>
 
-#include "bpf_run.h"
+#include "account_programs.h"
 #include "cgroup.h"
 
 #define CGROUP2_MAGIC 0x63677270

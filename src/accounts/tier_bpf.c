@@ -18,6 +18,7 @@
 #include <bpf/libbpf.h>
 
 #include "account.h"
+#include "account_programs.h"
 #include "bpf_run.h"
 
 /* ---- opening ---- */

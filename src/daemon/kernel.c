@@ -18,6 +18,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "account_programs.h"
 #include "block_abi.h"
 #include "bpf_run.h"
 #include "clients.skel.h"

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client.h"
 #include "pid_ns.h"
-#include "tier_daemon.h"
 
 /* ---- records ---- */
 
@@ -49,7 +49,7 @@ static int daemon_open(struct prcb_processors *v, struct prcb_error *err)
 
     if (result)
         return result;
-    fd = daemon_processors_map(err);
+    fd = client_processors_map(err);
     if (fd < 0)
         return fd;
     result = processor_map_open(fd, v->map, err);

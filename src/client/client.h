@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The library's end of prcbd's socket: connecting, one request and its answer, the descriptors
+ * that come with it. Not what is asked for: that is the tiers'. docs/protocol.md has the protocol.
+ *
+ * Errors   negative with words in *err, but for a connection that ended in the middle of a
+ *          request: client_cut_off tells it by its code, and whether to connect anew is the
+ *          caller's to decide.
+ * Threads  a client belongs to one caller at a time.
+ */
+#ifndef PRCB_CLIENT_CLIENT_H
+#define PRCB_CLIENT_CLIENT_H
+
+#include <stdbool.h>
+
+#include <prcb/prcb.h>
+
+#include "wire.h"
+
+struct client {
+    int socket;                     /* -1: none */
+    uint32_t id;                    /* of the last request */
+    struct wire_hello_answer hello; /* the daemon's */
+};
+
+/* A message that came, its bytes and descriptors. */
+struct client_arrival {
+    uint8_t bytes[WIRE_MAX];
+    struct wire_message message;
+    int fds[WIRE_MAX_FDS]; /* -1: none */
+};
+
+/* A request and where its answer goes, of which the first `least` bytes must come. */
+struct client_question {
+    uint16_t type; /* enum wire_type */
+    const void *payload;
+    size_t size;
+    size_t least;
+    void *answer;
+    size_t answer_size;
+};
+
+/* Connects, in place of a connection that there is, and says hello. -ENOENT, -ECONNREFUSED: no
+ * daemon runs. */
+int client_connect(struct client *client, struct prcb_error *err);
+void client_disconnect(struct client *client);
+
+/* On an open connection. After success the descriptors of *arrival are the caller's. */
+int client_ask(struct client *client, const struct client_question *question,
+               struct client_arrival *arrival, struct prcb_error *err);
+bool client_cut_off(int code);
+/* The words for it where nothing is to be tried again. Returns code. */
+int client_closed(int code, struct prcb_error *err);
+
+/* Closes those that were not taken (set to -1). */
+void client_close_fds(struct client_arrival *arrival);
+
+/* A descriptor of the map of processor blocks, to be closed by the caller. -ENOENT,
+ * -ECONNREFUSED: no daemon runs; -EPERM: it does not let this user read them. */
+int client_processors_map(struct prcb_error *err);
+
+#endif
