@@ -263,7 +263,7 @@ static __always_inline int leave_hard(bool tick)
     __u32 processor = bpf_get_smp_processor_id(), seq;
     struct prcb_processor_block *block = block_of(processor);
     struct own *own = own_of(processor);
-    struct prcb_interrupts interrupts;
+    struct prcb_interrupts interrupts = {0};
     __u64 now;
     bool counted;
 
@@ -422,7 +422,7 @@ int prcb_idle(__u64 *ctx)
 static __always_inline void start(struct prcb_processor_block *block, struct own *own,
                                   struct task_struct *current)
 {
-    struct prcb_interrupts interrupts;
+    struct prcb_interrupts interrupts = {0};
     __u64 cpustat[CPUTIMES];
     __u32 seq = block->seq & ~1u;
     int i;
