@@ -4,16 +4,18 @@
 
     tally.py GROUP testlog.json [again]    a meson test log, one JSON object a line
     tally.py --tap GROUP STATUS FILE       the output of a script that prints TAP
-    tally.py --again testlog.json          names of the tests that deserve a second run
+    tally.py --again testlog.json          names of the failed tests to run a second time
 
 Each result is "pass|fail|skip|unsteady TAB group TAB name TAB reason". A meson test is a
 program that holds many test functions; they are counted one by one where the
 output says so (cmocka, unittest, TAP), so that a skipped function inside a
 program that passed is not lost. A program with other output counts as one.
 
-A machine whose processors are taken away for a while upsets what a test measures. Up
-to FEW tests that failed are run again; what failed, and passed then, is "unsteady":
-no failure, but counted and told with what it said, for somebody to look at.
+Tests that failed are run again; one that passes then is "unsteady": no failure, but counted
+and listed with what it said, for it has a race that somebody has to find. The second runs are
+bounded by time, not number: the shortest come first, as long as all together took no more than
+AGAIN_S seconds the first time. Load that upsets many tests is no reason to look at none of
+them, and a broken build does not double the time of a check.
 """
 import json
 import os
@@ -21,7 +23,7 @@ import re
 import sys
 
 PASS, FAIL, SKIP, UNSTEADY = "pass", "fail", "skip", "unsteady"
-FEW = 3
+AGAIN_S = 240
 NO_REASON = "no reason given"
 
 
@@ -123,6 +125,17 @@ def failed(entry):
     return any(kind == FAIL for kind, _, _ in meson_results(entry))
 
 
+def second_runs(entries):
+    """Names of the tests to run again, in the order of the log."""
+    chosen, left = set(), AGAIN_S
+    for entry in sorted(filter(failed, entries), key=lambda entry: entry.get("duration", 0)):
+        left -= entry.get("duration", 0)
+        if left < 0:
+            break
+        chosen.add(program_of(entry))
+    return [program_of(entry) for entry in entries if program_of(entry) in chosen]
+
+
 def said(entry):
     """The line of the first failure: cmocka's or unittest's."""
     text = entry.get("stdout", "") + "\n" + entry.get("stderr", "")
@@ -155,9 +168,8 @@ def main(arguments):
         put(group, "", results)
         return
     if arguments[0] == "--again":
-        names = [program_of(entry) for entry in read_log(arguments[1]) if failed(entry)]
-        if len(names) <= FEW:
-            print("\n".join(names), end="\n" if names else "")
+        for name in second_runs(read_log(arguments[1])):
+            print(name)
         return
     group, path = arguments[:2]
     again = {program_of(entry): entry for second in arguments[2:]

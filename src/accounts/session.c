@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "block_abi.h"
+#include "client.h"
 #include "sized.h"
 #include "tier.h"
 
@@ -73,13 +74,6 @@ static const struct tier *find_tier(enum prcb_tier number)
     return NULL;
 }
 
-/* A daemon that does not run is no lack: a process that may load the programs itself has
- * the same from them. */
-static bool is_lack(const struct tier *tier, int code)
-{
-    return tier != &tier_daemon || (code != -ENOENT && code != -ECONNREFUSED);
-}
-
 /* Best first; the reason why the first did not do is kept. */
 static int open_best(struct prcb *p, struct prcb_error *err)
 {
@@ -94,7 +88,7 @@ static int open_best(struct prcb *p, struct prcb_error *err)
             break;
         p->tier->close(p);
         p->max_threads = max_threads;
-        if (!p->reason[0] && is_lack(p->tier, result))
+        if (!p->reason[0] && (p->tier != &tier_daemon || client_refused(result)))
             memcpy(p->reason, why.text, sizeof(p->reason) - 1);
     }
 #ifndef PRCB_HAVE_BPF

@@ -193,11 +193,11 @@ static int daemon_open(struct prcb *p, struct prcb_error *err)
     p->daemon->owner = getpid();
     result = client_connect(&p->daemon->client, err);
     if (!result)
-        result = open_session(p, p->max_asked, &answer, &arrival, err);
+        result = client_named(open_session(p, p->max_asked, &answer, &arrival, err), err);
     if (result)
         return result;
     memcpy(p->daemon->token, answer.token, sizeof(p->daemon->token));
-    result = map_session(p, &answer, &arrival, err);
+    result = client_named(map_session(p, &answer, &arrival, err), err);
     client_close_fds(&arrival);
     if (!result && p->flags & PRCB_OPEN_INTERRUPTED)
         map_processors(p);

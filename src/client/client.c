@@ -33,6 +33,18 @@ int client_closed(int code, struct prcb_error *err)
     return client_cut_off(code) ? prcb_fail(err, code, "prcbd closed the connection") : code;
 }
 
+int client_named(int code, struct prcb_error *err)
+{
+    if (code)
+        prcb_error_prepend(err, "%s: ", socket_path());
+    return code;
+}
+
+bool client_refused(int code)
+{
+    return code && code != -ENOENT && code != -ECONNREFUSED;
+}
+
 static int send_all(int fd, const uint8_t *bytes, size_t length)
 {
     while (length) {
@@ -210,7 +222,7 @@ int client_connect(struct client *c, struct prcb_error *err)
 {
     int result = connect_once(c, err);
 
-    return result ? result : say_hello(c, err);
+    return result ? result : client_named(say_hello(c, err), err);
 }
 
 /* ---- the processors ---- */
@@ -226,7 +238,7 @@ int client_processors_map(struct prcb_error *err)
     err = err ? err : &unwanted;
     result = client_connect(&c, err);
     if (!result)
-        result = client_closed(client_ask(&c, &q, &arrival, err), err);
+        result = client_named(client_closed(client_ask(&c, &q, &arrival, err), err), err);
     client_disconnect(&c); /* what was passed stays */
     if (result)
         return result;

@@ -52,6 +52,13 @@ bool client_cut_off(int code);
 /* The words for it where nothing is to be tried again. Returns code. */
 int client_closed(int code, struct prcb_error *err);
 
+/* Puts the socket's path in front of the words of an error: it says which daemon refused. Returns
+ * code; 0 is no error. */
+int client_named(int code, struct prcb_error *err);
+/* Whether the error of a request came from a daemon, not from there being none. A daemon that does
+ * not run is no reason to report: who may load the programs has the same from them. */
+bool client_refused(int code);
+
 /* Closes those that were not taken (set to -1). */
 void client_close_fds(struct client_arrival *arrival);
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client.h"
 #include "sized.h"
 #include "tier.h"
 
@@ -94,8 +95,13 @@ static int try_bpf(struct prcb_processors *v, struct prcb_error *why)
 }
 #endif
 
-/* Best first. Where no daemon is nothing is said: the bpf tier is as good, or says itself what
- * it lacks. */
+static void keep_reason(struct prcb_processors *v, const struct prcb_error *why)
+{
+    if (!v->tier_reason[0])
+        memcpy(v->tier_reason, why->text, sizeof(v->tier_reason) - 1);
+}
+
+/* Best first; the reason why the first did not do is kept. */
 static int open_source(struct prcb_processors *v, const struct prcb_processors_options *options,
                        struct prcb_error *err)
 {
@@ -105,10 +111,12 @@ static int open_source(struct prcb_processors *v, const struct prcb_processors_o
 
     if (!forced || forced == PRCB_TIER_DAEMON)
         result = try_source(v, &processors_from_daemon, &why);
+    if (!forced && client_refused(result))
+        keep_reason(v, &why);
     if (result && (!forced || forced == PRCB_TIER_BPF)) {
         result = try_bpf(v, &why);
         if (result && !forced)
-            memcpy(v->tier_reason, why.text, sizeof(v->tier_reason) - 1);
+            keep_reason(v, &why);
     }
     if (!result)
         return 0;

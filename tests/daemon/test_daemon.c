@@ -666,7 +666,7 @@ static void a_fourth_client_is_refused(void **state)
 static int run_into_limits(void *unused)
 {
     struct prcb_error err = {0};
-    struct prcb *p, *q;
+    struct prcb *p, *q, *r;
 
     become(NOBODY);
     CHECK(!daemon_session(101, &err) && err.code == -EDQUOT);
@@ -677,6 +677,11 @@ static int run_into_limits(void *unused)
     CHECK(q);
     CHECK(!daemon_session(1, &err) && err.code == -EDQUOT);
     CHECK(strstr(err.text, "sessions_per_user"));
+    CHECK(!prcb_open(NULL, &r, &err)); /* another tier then, and the reason names who refused */
+    CHECK(prcb_session_tier(r) == PRCB_TIER_PERF);
+    CHECK(strstr(prcb_session_tier_reason(r), getenv("PRCB_SOCKET")));
+    CHECK(strstr(prcb_session_tier_reason(r), "sessions_per_user"));
+    prcb_close(r);
     prcb_close(q);
     CHECK(wait_for((q = daemon_session(100, &err)) || strstr(err.text, "accounts_per_user")));
     CHECK(!q); /* 10 + 100 are more than 105 */

@@ -84,11 +84,14 @@ class SecondRuns(unittest.TestCase):
         results = tally.second_look(entry("TIMEOUT"), entry("OK", TAP.replace("not ok", "ok")))
         self.assertEqual(counts(results), {"pass": 3, "unsteady": 1, "skip": 1})
 
-    def test_only_few(self):
-        for number, names in ((0, []), (3, ["x0", "x1", "x2"]), (4, [])):
+    def test_bounded_by_time(self):
+        most = tally.AGAIN_S
+        for seconds, names in (([], []), ([1] * 6, ["x0", "x1", "x2", "x3", "x4", "x5"]),
+                               ([most, 1, 2], ["x1", "x2"]), ([most + 1], [])):
             with tempfile.NamedTemporaryFile("w", suffix=".json") as log:
-                for i in range(number):
-                    print(json.dumps(dict(entry("FAIL"), name=f"p:s / x{i}")), file=log)
+                for i, duration in enumerate(seconds):
+                    print(json.dumps(dict(entry("FAIL"), name=f"p:s / x{i}", duration=duration)),
+                          file=log)
                 print(json.dumps(entry("OK")), file=log, flush=True)
                 output = io.StringIO()
                 with contextlib.redirect_stdout(output):

@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Runs the commands that README.md prints in its ```sh blocks, as they are printed.
+
+    readme.py TREE PREFIX     beside the tree, against the copy installed under PREFIX
+    readme.py TREE --fresh    in the tree of a fresh machine, everything (tests/roots/roots.sh)
+
+COMMANDS says of each line what it needs. A line of README.md that has no row, or a row whose line
+is gone, fails. Prints TAP.
+"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+TREE = pathlib.Path(sys.argv[1]).resolve()
+FRESH = sys.argv[2] == "--fresh"
+
+# The line without its remark: what its output must match, and how it is run. "fresh": only on a
+# fresh machine, with the reason; "never": neither, with who runs it. "endless": until Ctrl-C.
+COMMANDS = {
+    "./dev run": ("spent (ready|running)", {}),
+    "./dev check": (None, {"never": "it runs this test"}),
+    "sudo ./dev prcb stat -- make -j4": ("SWITCHES", {}),
+    "sudo ./dev prcb stat -p 1234 --for 10": ("sleep", {}),
+    "sudo ./dev prcb stat -a --top 10 -I 1000": ("SWITCHES", {"endless": True}),
+    "./dev prcb doctor": ("tier", {}),
+    "meson setup build-release --buildtype=release && sudo meson install -C build-release":
+        ("prcb", {"fresh": "the group that runs this has built and installed a copy"}),
+    "cc program.c $(pkg-config --cflags --libs libprcb)": ("", {}),
+    "sudo ./dev prcbd": ("serves", {
+        "endless": True, "apart": " --socket $PWD/socket --config <(echo) --pin-directory"
+                                  f" /sys/fs/bpf/prcb-readme-{os.getpid()}"}),
+    'sqlite3 prcb.db "SELECT function, sum(weight) / 1e6 AS ms FROM sampled GROUP BY 1 ORDER BY 2 DESC"':
+        ("[0-9]", {"before": "prcb record -F 500 -o prcb.db -- ./dev prcb --version"}),
+    "export PKG_CONFIG_PATH=build/meson-uninstalled LD_LIBRARY_PATH=build/src:build/src/compat":
+        ("", {}),
+    "cc tests/nt/cpu_times.c -o cpu_times $(pkg-config --cflags --libs prcb-nt)": ("", {}),
+    "(echo; sleep 1; echo) | ./cpu_times | grep viewer": ("viewer", {}),
+    './dev prcb layout PROCESSOR_POWER_STATE --version "Windows 11 22H2"': ("IdleTimeTotal", {}),
+    "./dev prcb layout PROCESSOR_POWER_STATE --diff 6.1 6.2": ("[+-]", {}),
+    "./dev prcb dump MEMORY.DMP": ("processor", {}),
+    "./dev prcb dump --ndjson -J 2 fleet/minidumps/": ('^{"', {}),
+    "./dev deb && sudo apt install ./build-deb/*prcb*_0.1.0-1_*.deb":
+        ("Setting up prcb", {"fresh": "./dev deb --test installs the packages in a root of its own"}),
+    "sudo systemctl start prcbd.socket": (None, {"never": "./dev deb --test boots a system for it"}),
+    "prcb stat -- make": ("SWITCHES", {}),
+}
+INLINE = ["cc program.c $(pkg-config --cflags --libs libprcb)", "sudo ./dev prcbd"]
+
+number = failures = 0
+
+
+def report(good, name, output=""):
+    global number, failures
+    number += 1
+    print(f"{'ok' if good else 'not ok'} {number} - {name}", flush=True)
+    if not good:
+        failures += 1
+        print("".join(f"# {line}\n" for line in output.splitlines()[-40:]), end="", flush=True)
+
+
+def skip(name, reason):
+    global number
+    number += 1
+    print(f"ok {number} - {name} # SKIP {reason}", flush=True)
+
+
+def lines_of_readme():
+    """The lines of the sh blocks, without remarks, and the commands that stand in the text."""
+    text = (TREE / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```sh\n(.*?)^```$", text, re.M | re.S)
+    lines = [re.sub(r"\s+# .*", "", line) for block in blocks for line in block.splitlines()]
+    return [line for line in lines if line], [line for line in INLINE if f"`{line}`" in text], text
+
+
+def script(path, text):
+    path.write_text("#!/bin/sh\n" + text + "\n", encoding="utf-8")
+    path.chmod(0o755)
+
+
+def stage(folder, text, prcb):
+    """What the lines name besides prcb: a job for make, crash dumps, the printed program."""
+    program = re.search(r"^```c\n(.*?)^```$", text, re.M | re.S)
+    (folder / "program.c").write_text(program.group(1), encoding="utf-8")
+    (folder / "Makefile").write_text("all:\n\tsleep 0.2\n", encoding="utf-8")
+    (folder / "fleet/minidumps").mkdir(parents=True)
+    for name in "MEMORY.DMP", "fleet/minidumps/one.dmp", "fleet/minidumps/two.dmp":
+        subprocess.run([sys.executable, TREE / "tests/dump/mkdump.py", "-", folder / name],
+                       input="container = triage64\nversion = 10.0.19041\n", text=True, check=True,
+                       env={**os.environ, "PRCB": str(prcb)})
+
+
+def stage_beside(folder):
+    """A folder that looks like the tree and is none, with programs that a machine may lack."""
+    bin_folder = folder / "bin"
+    bin_folder.mkdir()
+    script(folder / "dev", f'exec "{TREE}/dev" "$@"')
+    for name in "tests", "build":
+        (folder / name).symlink_to(TREE / name)
+    (bin_folder / "prcb").symlink_to(pathlib.Path(sys.argv[2]).resolve() / "bin/prcb")
+    if os.geteuid() == 0:
+        script(bin_folder / "sudo", 'exec "$@"')
+    if not shutil.which("make"):
+        script(bin_folder / "make", "exec sleep 0.2")
+    if not shutil.which("sqlite3"):
+        (bin_folder / "sqlite3").write_text(
+            "#!/usr/bin/env python3\nimport sqlite3, sys\n"
+            "for row in sqlite3.connect(sys.argv[1]).execute(sys.argv[2]):\n"
+            "    print(*row, sep='|')\n", encoding="utf-8")
+        (bin_folder / "sqlite3").chmod(0o755)
+    return {**os.environ, "PATH": f"{bin_folder}:{os.environ['PATH']}",
+            "PKG_CONFIG_PATH": str(pathlib.Path(sys.argv[2]).resolve() / "lib/pkgconfig")}
+
+
+def interrupt(process):
+    """Ctrl-C, to a group that may be another user's."""
+    words = ["kill", "-INT", "--", f"-{process.pid}"]
+    if subprocess.run(words, stderr=subprocess.DEVNULL, check=False).returncode:
+        subprocess.run(["sudo", *words], check=False)
+
+
+def run(line, pattern, folder, environment, endless):
+    """Whether it did what it should, and its output."""
+    log = folder / "output"
+    with open(log, "w", encoding="utf-8") as out, subprocess.Popen(
+            ["bash", "-c", line], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
+            stdout=out, stderr=subprocess.STDOUT, start_new_session=True) as process:
+        def said():
+            return re.search(pattern, log.read_text(encoding="utf-8", errors="replace"), re.M)
+
+        give_up = time.monotonic() + 900
+        while process.poll() is None and time.monotonic() < give_up and not (endless and said()):
+            time.sleep(0.05)
+        if process.poll() is None:
+            interrupt(process)
+        status = process.wait(timeout=60)
+        text = log.read_text(encoding="utf-8", errors="replace")
+        return bool(said()) and (endless or status == 0), f"exit status {status}\n{text}"
+
+
+def main():
+    lines, inline, text = lines_of_readme()
+    said = set(lines + inline)
+    report(said == set(COMMANDS), "each command of README.md has a row here, each row its line",
+           "\n".join(sorted(said ^ set(COMMANDS))))
+    with tempfile.TemporaryDirectory(prefix="prcb-readme-") as temporary:
+        folder = TREE if FRESH else pathlib.Path(temporary)
+        environment = os.environ if FRESH else stage_beside(folder)
+        stage(folder, text, TREE / "build/src/cli/prcb")
+        may_sudo = not subprocess.run(["sh", "-c", "sudo -n true"], env=environment, check=False,
+                                      stderr=subprocess.DEVNULL).returncode
+        with subprocess.Popen(["sleep", "3600"]) as sleeper:
+            exports = []
+            for line in lines + inline:
+                pattern, how = COMMANDS.get(line, ("", {"never": "no row"}))
+                name = f"README.md: {line}"
+                if "never" in how or "fresh" in how and not FRESH:
+                    skip(name, how.get("never") or how["fresh"])
+                    continue
+                if "sudo " in line and not may_sudo:
+                    skip(name, "sudo is not there, or asks for a password")
+                    continue
+                if line.startswith("export "):
+                    exports = [line]
+                    continue
+                words = line.replace("-p 1234", f"-p {sleeper.pid}")
+                if not FRESH:
+                    words += how.get("apart", "")
+                before = [how["before"] + " >/dev/null"] if "before" in how else []
+                # The lines after an export in its block are those that it is for.
+                shell = " && ".join((exports if line in text.partition(exports[0])[2].partition(
+                    "```")[0] else []) + before + [words]) if exports else " && ".join(before + [words])
+                good, output = run(shell, pattern, folder, environment, how.get("endless", False))
+                report(good, name, output)
+            sleeper.kill()
+    print(f"1..{number}")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,116 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# prcb on a machine that never saw it: for each suite a fresh minimal Debian with an ordinary user
+# who has sudo, a plain clone of the tree's last commit, README.md's commands as printed, then
+# ./dev check. A chroot on the running kernel, so eBPF is that kernel's. Needs root and Debian's
+# archive. Prints TAP; takes about an hour a suite.
+#
+#   roots.sh TREE [-q] [SUITE]...     bookworm trixie sid where none is named
+#
+# -q: instead of the whole check, a build and the tests without eBPF. The root is
+# TREE/build-roots/SUITE and goes when all went well; the log stays.
+# shellcheck disable=SC2016,SC2317 # the shell inside expands; the functions are called by name
+set -u
+
+# Mounts are its own and end with it.
+if [[ ${PRCB_ROOTS:-} != inside ]]; then
+    exec env PRCB_ROOTS=inside unshare --mount --propagation private "$0" "$@"
+fi
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+tree=$1
+shift
+quick=
+if [[ ${1:-} == -q ]]; then
+    quick=yes
+    shift
+fi
+suites=("$@")
+if [[ $# -eq 0 ]]; then
+    suites=(bookworm trixie sid)
+fi
+# shellcheck source=tests/tap.sh
+source "$here/../tap.sh"
+
+unmount() {
+    umount -R "$root/proc" "$root/sys" "$root/dev" 2>/dev/null
+}
+
+as_root_inside() {
+    env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 \
+        DEBIAN_FRONTEND=noninteractive HOME=/root ${DEV_JOBS:+DEV_JOBS="$DEV_JOBS"} \
+        chroot "$root" "$@"
+}
+
+as_user() { # COMMAND: a line of shell, in the clone
+    as_root_inside su - someone -c "export ${DEV_JOBS:+DEV_JOBS=$DEV_JOBS}; cd prcb && $1"
+}
+
+# A file system of its own for pins, an own /dev/shm; the kernel's the rest.
+make_root() {
+    rm -rf --one-file-system "$root"
+    mkdir -p "$root"
+    mmdebstrap --quiet --variant=minbase --skip=cleanup/apt --include=ca-certificates,git,sudo \
+        "$suite" "$root" &&
+        cp /etc/resolv.conf "$root/etc/" &&
+        mount -t proc proc "$root/proc" && mount --rbind /sys "$root/sys" &&
+        mount --rbind /dev "$root/dev" && mount -t bpf bpf "$root/sys/fs/bpf" &&
+        as_root_inside useradd --create-home --shell /bin/bash someone &&
+        echo 'someone ALL=(ALL) NOPASSWD: ALL' >"$root/etc/sudoers.d/someone"
+}
+
+# No file of the tree that is not in its last commit.
+clone() {
+    git -c safe.directory="$tree" clone --quiet --no-hardlinks "$tree" "$root/home/someone/prcb" &&
+        if [[ -d $tree/../shared ]]; then cp -r "$tree/../shared" "$root/home/someone/"; fi &&
+        as_root_inside chown -R someone: /home/someone
+}
+
+# What the printed commands suppose to be there: they name a user's own build, and sqlite3.
+readme() {
+    as_user 'sudo apt-get -qq install -y --no-install-recommends make sqlite3 python3 >/dev/null' &&
+        as_user "python3 tests/install/readme.py . --fresh"
+}
+
+whole_check() {
+    if [[ $quick ]]; then
+        as_user './dev build && meson test -C build --no-rebuild --print-errorlogs \
+            --no-suite bpf --no-suite tsan'
+    else
+        as_user 'sudo --preserve-env=DEV_JOBS ./dev check'
+    fi
+}
+
+# step NAME COMMAND...: its output goes to the log, its end is shown where it fails.
+step() {
+    local name=$1 status
+    shift
+    echo "== $suite: $name" >>"$log"
+    "$@" </dev/null >>"$log" 2>&1
+    status=$?
+    report "$status" "$suite: $name" "$(tail -n 40 "$log")"
+    return "$status"
+}
+
+for suite in "${suites[@]}"; do
+    root=$tree/build-roots/$suite
+    log=$tree/build-roots/$suite.log
+    mkdir -p "$tree/build-roots"
+    : >"$log"
+    before=$failed
+    failed=0
+    trap unmount EXIT
+    if step "a fresh Debian" make_root && step "a clone" clone && step "./dev run" as_user ./dev run; then
+        step "README's commands" readme
+        step "${quick:+part of }./dev check" whole_check
+    fi
+    unmount
+    if [[ $failed -eq 0 ]]; then
+        rm -rf --one-file-system "$root"
+    fi
+    failed=$((failed || before))
+    grep -E '^(SKIPPED|UNSTEADY|FAILED)|^[0-9]+ passed' "$log" | sed 's/^/# /'
+done
+echo "1..$number"
+exit "$failed"
