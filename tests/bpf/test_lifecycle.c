@@ -989,7 +989,7 @@ static char cgroup_root[256], cgroup_path[300];
 
 static bool enter(const char *path, pid_t pid)
 {
-    char file[320], number[16];
+    char file[360], number[16];
     int fd, length = snprintf(number, sizeof(number), "%d", (int)pid);
     bool done;
 
