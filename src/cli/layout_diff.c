@@ -1,14 +1,29 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * prcb layout --diff: what changed in a structure from one version to another.
+ * prcb layout --diff: what changed in a structure, and in those nested in it, from one version to
+ * another. Members are matched by name; one that went and one that came in the same place with the
+ * same type are one that was renamed.
  */
 #include "layout_request.h"
 
 #include <string.h>
 
 struct change {
-    const char *kind; /* "added", "removed", "moved", "resized", "retyped" */
+    const char *kind;            /* "added", "removed", "renamed", "moved", "resized", "retyped" */
+    const char *name, *old_name; /* paths; old_name: of a renamed member, else NULL */
+    uint32_t from_base, to_base; /* where the structure they lie in starts */
     const struct prcb_layout_field *from, *to;
+};
+
+typedef void (*change_fn)(const struct change *change, void *context);
+
+/* A structure in two versions, and where it lies in the one that was asked for. */
+struct pair {
+    const struct prcb_layout *from, *to;
+    const char *path; /* "PerfActionDpc.", or "" */
+    uint32_t from_base, to_base;
+    change_fn fn;
+    void *context;
 };
 
 static const struct prcb_layout_field *find_member(const struct prcb_layout *l, const char *name)
@@ -41,41 +56,97 @@ static bool resized(const struct prcb_layout_field *a, const struct prcb_layout_
     return a->size != b->size || a->bit_width != b->bit_width;
 }
 
-typedef void (*change_fn)(const struct change *change, void *context);
+/* The member of `other` that has the place and type of f, and a name that `own` does not know: f
+ * under another name. A name that members of an unnamed structure carry is the structure's. */
+static const struct prcb_layout_field *find_renamed(const struct prcb_layout *other,
+                                                    const struct prcb_layout *own,
+                                                    const struct prcb_layout_field *f)
+{
+    const struct prcb_layout_field *members, *found = NULL;
+    size_t count;
 
-/* Calls fn for every change: removals in the old order, then the rest in the new one. */
-static void each_change(const struct prcb_layout *from, const struct prcb_layout *to, change_fn fn,
-                        void *context)
+    members = prcb_layout_members(other, &count);
+    for (size_t i = 0; i < count; i++) {
+        const struct prcb_layout_field *m = &members[i];
+
+        if (moved(m, f) || resized(m, f) || !same_type(m, f) || find_member(own, m->name))
+            continue;
+        if (found)
+            return NULL; /* two in one place: which was meant is not known */
+        found = m;
+    }
+    return found;
+}
+
+static void tell(const struct pair *p, const char *kind, const struct prcb_layout_field *from,
+                 const struct prcb_layout_field *to)
+{
+    char name[256], old[256] = "";
+    bool is_renamed = from && to && strcmp(from->name, to->name);
+
+    snprintf(name, sizeof(name), "%s%s", p->path, (to ? to : from)->name);
+    if (is_renamed)
+        snprintf(old, sizeof(old), "%s%s", p->path, from->name);
+    p->fn(&(struct change){kind, name, is_renamed ? old : NULL, p->from_base, p->to_base, from, to},
+          p->context);
+}
+
+static void each_change(const struct pair *p);
+
+/* What changed inside a nested structure: of all elements of an array, once. */
+static void each_nested(const struct pair *p, const struct prcb_layout_field *from,
+                        const struct prcb_layout_field *to)
+{
+    struct pair below = *p;
+    char path[256];
+
+    if (!from->layout || !to->layout || strcmp(from->type, to->type))
+        return;
+    snprintf(path, sizeof(path), "%s%s%s.", p->path, to->name, to->is_array ? "[]" : "");
+    below.path = path;
+    below.from = from->layout;
+    below.to = to->layout;
+    below.from_base += from->offset;
+    below.to_base += to->offset;
+    each_change(&below);
+}
+
+/* Removals in the old order, then the rest in the new one. */
+static void each_change(const struct pair *p)
 {
     size_t count;
-    const struct prcb_layout_field *f = prcb_layout_members(from, &count);
+    const struct prcb_layout_field *f = prcb_layout_members(p->from, &count);
 
     for (size_t i = 0; i < count; i++)
-        if (!find_member(to, f[i].name))
-            fn(&(struct change){"removed", &f[i], NULL}, context);
-    f = prcb_layout_members(to, &count);
+        if (!find_member(p->to, f[i].name) && !find_renamed(p->to, p->from, &f[i]))
+            tell(p, "removed", &f[i], NULL);
+    f = prcb_layout_members(p->to, &count);
     for (size_t i = 0; i < count; i++) {
-        const struct prcb_layout_field *old = find_member(from, f[i].name);
+        const struct prcb_layout_field *old = find_member(p->from, f[i].name);
 
+        if (!old && (old = find_renamed(p->from, p->to, &f[i])))
+            tell(p, "renamed", old, &f[i]);
         if (!old)
-            fn(&(struct change){"added", NULL, &f[i]}, context);
+            tell(p, "added", NULL, &f[i]);
         if (old && moved(old, &f[i]))
-            fn(&(struct change){"moved", old, &f[i]}, context);
+            tell(p, "moved", old, &f[i]);
         if (old && resized(old, &f[i]))
-            fn(&(struct change){"resized", old, &f[i]}, context);
+            tell(p, "resized", old, &f[i]);
         if (old && !same_type(old, &f[i]))
-            fn(&(struct change){"retyped", old, &f[i]}, context);
+            tell(p, "retyped", old, &f[i]);
+        if (old)
+            each_nested(p, old, &f[i]);
     }
 }
 
-static void print_side(const struct prcb_layout_field *f)
+static void print_side(const struct prcb_layout_field *f, uint32_t base)
 {
     char type[96];
 
     if (!f)
         return;
     prcb_layout_type_text(f, type, sizeof(type));
-    printf("0x%03X, %u bytes, %s", f->offset, f->size, type);
+    printf("0x%03X, %u bytes, %s", base + f->offset, f->size, type);
     if (f->bit_width)
         printf(", bits %u..%u", (unsigned int)f->bit_first,
                (unsigned int)(f->bit_first + f->bit_width - 1));
@@ -83,16 +154,20 @@ static void print_side(const struct prcb_layout_field *f)
 
 static void print_change(const struct change *c, void *context)
 {
+    char name[520];
+
     (void)context;
-    printf("%-8s %-36s ", c->kind, (c->from ? c->from : c->to)->name);
-    print_side(c->from);
+    snprintf(name, sizeof(name), "%s%s%s", c->old_name ? c->old_name : "",
+             c->old_name ? " -> " : "", c->name);
+    printf("%-8s %-36s ", c->kind, name);
+    print_side(c->from, c->from_base);
     if (c->from && c->to)
         printf(" -> ");
-    print_side(c->to);
+    print_side(c->to, c->to_base);
     putchar('\n');
 }
 
-static struct json_object *side_json(const struct prcb_layout_field *f)
+static struct json_object *side_json(const struct prcb_layout_field *f, uint32_t base)
 {
     struct json_object *o;
     char type[96];
@@ -101,7 +176,7 @@ static struct json_object *side_json(const struct prcb_layout_field *f)
         return NULL;
     o = json_object_new_object();
     prcb_layout_type_text(f, type, sizeof(type));
-    json_object_object_add(o, "offset", json_object_new_uint64(f->offset));
+    json_object_object_add(o, "offset", json_object_new_uint64(base + f->offset));
     json_object_object_add(o, "type", json_object_new_string(type));
     json_object_object_add(o, "size", json_object_new_uint64(f->size));
     layout_add_bits(o, f);
@@ -111,12 +186,13 @@ static struct json_object *side_json(const struct prcb_layout_field *f)
 static void add_change(const struct change *c, void *context)
 {
     struct json_object *o = json_object_new_object();
-    const char *name = (c->from ? c->from : c->to)->name;
 
     json_object_object_add(o, "change", json_object_new_string(c->kind));
-    json_object_object_add(o, "name", json_object_new_string(name));
-    json_object_object_add(o, "from", side_json(c->from));
-    json_object_object_add(o, "to", side_json(c->to));
+    json_object_object_add(o, "name", json_object_new_string(c->name));
+    if (c->old_name)
+        json_object_object_add(o, "old_name", json_object_new_string(c->old_name));
+    json_object_object_add(o, "from", side_json(c->from, c->from_base));
+    json_object_object_add(o, "to", side_json(c->to, c->to_base));
     json_object_array_add(context, o);
 }
 
@@ -135,7 +211,7 @@ static void diff_json(const struct prcb_layout *from, const struct prcb_layout *
 {
     struct json_object *o = json_object_new_object(), *changes = json_object_new_array();
 
-    each_change(from, to, add_change, changes);
+    each_change(&(struct pair){from, to, "", 0, 0, add_change, changes});
     json_object_object_add(o, "struct", json_object_new_string(prcb_layout_name(to)));
     json_object_object_add(o, "arch", json_object_new_string(prcb_arch_name(prcb_layout_arch(to))));
     json_object_object_add(o, "from", version_json(from));
@@ -153,7 +229,7 @@ static void diff_text(const struct prcb_layout *from, const struct prcb_layout *
     printf("%s %s: %s (0x%X bytes) -> %s (0x%X bytes)\n", prcb_layout_name(to),
            prcb_arch_name(prcb_layout_arch(to)), a.name, prcb_layout_size(from), b.name,
            prcb_layout_size(to));
-    each_change(from, to, print_change, NULL);
+    each_change(&(struct pair){from, to, "", 0, 0, print_change, NULL});
 }
 
 int layout_diff(const struct layout_request *r)

@@ -13,6 +13,7 @@ const char *const catalog_grade_names[] = {
 
 #define SAME(build, of, archs)
 #define N(name, version)
+#define N64(name, version)
 #define CHOICE(name, choices)
 #define V(id, major, minor, build, revision, archs, name, key, release)                            \
     {major, minor, build, revision, ARCH_##archs, name, key, release},
@@ -22,16 +23,20 @@ const struct version_row catalog_versions[V_COUNT] = {
 #undef V
 #define V(...)
 #undef N
+#undef N64
 #undef CHOICE
-#define N(name, version)      {name, version, false},
-#define CHOICE(name, choices) {name, choices, true},
+#define N(name, version)      {name, version, false, false},
+#define N64(name, version)    {name, version, false, true},
+#define CHOICE(name, choices) {name, choices, true, false},
 const struct version_name catalog_version_names[] = {
 #include "catalog/versions.def"
     {0},
 };
 #undef N
+#undef N64
 #undef CHOICE
 #define N(name, version)
+#define N64(name, version)
 #define CHOICE(name, choices)
 #undef SAME
 #define SAME(build, of, archs) {build, of, ARCH_##archs},
@@ -72,6 +77,11 @@ const struct same_build catalog_same_builds[] = {
 #define END(name)             CLOSE_TABLE
 #include "catalog/all.def"
 
+#define BEGIN(name)                 static const struct volatile_row volatiles_##name[] = {
+#define VOLATILE(name, first, last) {#name, V_##first, V_##last},
+#define END(name)                   CLOSE_TABLE
+#include "catalog/all.def"
+
 #define FUNCTION(name, returns, convention, parameters, grade)                                     \
     static const struct prcb_layout_function function_##name = {#name, #returns, #convention,      \
                                                                 parameters, NULL};
@@ -82,10 +92,12 @@ const struct type_row catalog_types[T_COUNT] = {
     SCALARS(T)
 #undef T
 #define BEGIN(name)                                                                                \
-    [T_##name] = {#name,        TYPE_STRUCTURE, 0, {0}, sizes_##name, members_##name,              \
-                  enums_##name, aliases_##name},
+    [T_##name] = {#name,        TYPE_STRUCTURE, 0,                                                 \
+                  {0},          sizes_##name,   members_##name,                                    \
+                  enums_##name, aliases_##name, volatiles_##name},
 #define POINTED(name) [T_##name] = {#name, TYPE_POINTED},
 #define FUNCTION(id, returns, convention, parameters, grade)                                       \
-    [T_##id] = {#id, TYPE_FUNCTION, GRADE_##grade, {0}, NULL, NULL, NULL, NULL, &function_##id},
+    [T_##id] = {#id,  TYPE_FUNCTION, GRADE_##grade, {0},  NULL,                                    \
+                NULL, NULL,          NULL,          NULL, &function_##id},
 #include "catalog/all.def"
 };

@@ -30,6 +30,8 @@
  *        Bytes without a name that alignment does not explain.
  *   E(name, value, first, last, grade)   a name of an enumeration
  *   ALIAS(spelling, name)                another spelling of a member that find accepts
+ *   VOLATILE(name, first, last)          a member that public symbols or wdm.h declare volatile: it
+ *                                        is said in the C definition and changes nothing else
  *
  * Versions are the ids of catalog/versions.def. LATEST is the last of them and moves with it.
  * Offsets are written, never computed. What no row names must be alignment padding
@@ -53,11 +55,13 @@ enum version_id {
 #define V(id, ...) V_##id,
 #define SAME(build, of, archs)
 #define N(name, version)
+#define N64(name, version)
 #define CHOICE(name, choices)
 #include "catalog/versions.def"
 #undef V
 #undef SAME
 #undef N
+#undef N64
 #undef CHOICE
     V_COUNT,
     V_LATEST = V_COUNT - 1,
@@ -96,7 +100,8 @@ enum type_id {
 enum {
     ARCH_X86 = 1 << PRCB_ARCH_X86,
     ARCH_X64 = 1 << PRCB_ARCH_X64,
-    ARCH_ANY = ARCH_X86 | ARCH_X64
+    ARCH_ANY = ARCH_X86 | ARCH_X64,
+    ARCH_NONE = 0,
 };
 
 enum grade { GRADE_INFERRED, GRADE_ANALYST, GRADE_HEADER, GRADE_VENDOR, GRADE_SYMBOLS };
@@ -117,6 +122,7 @@ struct version_name {
     const char *name;
     const char *version; /* choice rows: what to say instead */
     bool choice;
+    bool is_64; /* a release for 64-bit processors alone */
 };
 struct same_build {
     uint32_t build, of;
@@ -161,6 +167,11 @@ struct alias_row {
     const char *name;
 };
 
+struct volatile_row {
+    const char *name; /* NULL ends the table */
+    uint8_t first, last;
+};
+
 enum type_class { TYPE_SCALAR, TYPE_STRUCTURE, TYPE_FUNCTION, TYPE_POINTED };
 
 struct type_row {
@@ -172,6 +183,7 @@ struct type_row {
     const struct member_row *members;
     const struct enum_row *enums;
     const struct alias_row *aliases;
+    const struct volatile_row *volatiles;
     const struct prcb_layout_function *function; /* functions */
 };
 extern const struct type_row catalog_types[T_COUNT];

@@ -90,11 +90,22 @@ static void print_fixed(const struct printer *p, const struct prcb_layout_field 
     fprintf(p->out, "; /* 0x%03X %s */\n", f->offset, type);
 }
 
+static bool is_volatile(const struct printer *p, const struct prcb_layout_field *f)
+{
+    for (const struct volatile_row *v = p->l->type->volatiles; v->name; v++)
+        if (!strcmp(v->name, f->name) && v->first <= p->l->version && p->l->version <= v->last)
+            return true;
+    return false;
+}
+
+/* A pointer is volatile itself, not what it points to. */
 static void print_native(const struct printer *p, const struct prcb_layout_field *f)
 {
-    const char *star = f->kind == PRCB_LAYOUT_POINTER && !f->is_function ? "*" : "";
+    bool is_pointer = f->kind == PRCB_LAYOUT_POINTER && !f->is_function;
+    const char *word = is_volatile(p, f) ? "volatile " : "";
 
-    fprintf(p->out, "/* 0x%03X */ %s %s%s", f->offset, f->type, star, last_name(f));
+    fprintf(p->out, "/* 0x%03X */ %s%s %s%s%s", f->offset, is_pointer ? "" : word, f->type,
+            is_pointer ? "*" : "", is_pointer ? word : "", last_name(f));
     print_dimensions(p, f);
     fprintf(p->out, strcmp(f->source, "inferred") ? ";\n" : "; /* inferred */\n");
 }
@@ -332,10 +343,18 @@ static void print_enum(const struct printer *p)
         fprintf(p->out, "/* enum %s: 4 bytes, values not known */\n", type->name);
         return;
     }
-    fprintf(p->out, "enum %s {\n", type->name);
-    for (const struct enum_row *e = type->enums; e->name; e++)
-        if (e->first <= p->l->version && p->l->version <= e->last)
-            fprintf(p->out, "    %s = %u,\n", e->name, e->value);
+    fprintf(p->out, "enum %s", type->name);
+    if (p->header)
+        print_version_suffix(p);
+    fprintf(p->out, " {\n");
+    for (const struct enum_row *e = type->enums; e->name; e++) {
+        if (e->first > p->l->version || p->l->version > e->last)
+            continue;
+        fprintf(p->out, "    %s", e->name);
+        if (p->header)
+            print_version_suffix(p);
+        fprintf(p->out, " = %u,\n", e->value);
+    }
     fprintf(p->out, "};\n");
 }
 
@@ -414,9 +433,11 @@ int prcb_layout_print_header(const struct prcb_layout *layout, FILE *out)
     fprintf(out,
             "/* Made by prcb from its catalog of layouts. Little-endian; pointers are numbers. "
             "*/\n#include <stddef.h>\n#include <stdint.h>\n\n");
-    if (layout->size->kind == SIZE_ENUM)
+    if (layout->size->kind == SIZE_ENUM) {
+        print_title(&p);
         print_enum(&p);
-    else
+    } else {
         print_with_nested(&p);
+    }
     return ferror(out) ? -EIO : 0;
 }

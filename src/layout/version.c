@@ -81,8 +81,19 @@ struct words {
 
 static bool is_noise(const char *word)
 {
-    return !strcasecmp(word, "windows") || !strcasecmp(word, "version") ||
-           !strcasecmp(word, "microsoft");
+    static const char *const noise[] = {"windows",    "win", "microsoft", "version",
+                                        "enterprise", "iot", "pro",       "home"};
+
+    for (size_t i = 0; i < sizeof(noise) / sizeof(noise[0]); i++)
+        if (!strcasecmp(word, noise[i]))
+            return true;
+    return false;
+}
+
+/* "Win10" is "10", "WinXP" "XP". */
+static const char *without_win(const char *word)
+{
+    return strncasecmp(word, "win", 3) || !word[3] || is_noise(word) ? word : word + 3;
 }
 
 static bool is_word(char c)
@@ -108,7 +119,7 @@ static void split(const char *text, struct words *ret)
             ret->count = 0;
             return;
         }
-        ret->word[ret->count++] = word;
+        ret->word[ret->count++] = without_win(word);
     }
 }
 
@@ -413,6 +424,19 @@ static int fail_too_old(const char *text, enum prcb_arch arch, struct prcb_error
     return prcb_fail(err, -ENOENT, "%s: not known", text);
 }
 
+#define LAST_32_BIT 19045 /* Windows 10 22H2 */
+
+/* Windows 11 and the servers from 2008 R2 on were never released for x86. */
+static bool was_released(const struct version_name *name, const char *target, enum prcb_arch arch)
+{
+    struct wanted w;
+
+    if (arch != PRCB_ARCH_X86)
+        return true;
+    return !(name && name->is_64) &&
+           !(parse_build(target, &w) && w.number[0] == 10 && w.number[2] > LAST_32_BIT);
+}
+
 /* The version a text stands for: through the table of names if it is one. */
 static int resolve(const char *text, enum prcb_arch arch, const struct version_row **ret,
                    char *note, struct prcb_error *err)
@@ -431,6 +455,9 @@ static int resolve(const char *text, enum prcb_arch arch, const struct version_r
         return fail_choice(text, name, err);
     if (name)
         target = name->version;
+    if (!was_released(name, target, arch))
+        return prcb_fail(err, -ENOENT, "%s: was released for 64-bit processors only, not for x86",
+                         text);
     row = find_service_pack(target);
     if (!row) {
         if (!parse_build(target, &w))

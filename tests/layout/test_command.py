@@ -101,9 +101,27 @@ class Saying(unittest.TestCase):
         self.assert_refused("PROC_FEEDBACK", "proc_fedback")
 
     def test_choices(self):
-        for version in "5.1", "5.2", "6.0", "21H2", "22H2":
+        for version in "5.1", "5.2", "6.0", "21H2", "22H2", "Windows 10", "Windows 11", "win10":
             self.assert_refused("fits several layouts", "KDPC", "--version", version)
         self.assert_refused("Windows 10 22H2", "KDPC", "--version", "22H2")
+
+    def test_names(self):
+        for name, version in (("25H2", "10.0.26100"), ("Server 23H2", "10.0.22631"),
+                              ("Win10 1809", "10.0.17763.5933"), ("WinXP SP3", "5.1.2600 SP3"),
+                              ("Server 2003 x64", "5.2.3790 SP1"), ("LTSB 2016", "10.0.14393.6343"),
+                              ("Windows 10 Enterprise LTSC 2019", "10.0.17763.5933"),
+                              ("Windows 10 IoT Enterprise LTSC 2021", "10.0.19041.3570"),
+                              ("Windows 11 LTSC 2024", "10.0.26100")):
+            self.assertEqual(document("PROCESSOR_POWER_STATE", "--version", name, "--arch",
+                                      "x86" if "XP" in name else "x64", "-j")["version"], version)
+
+    def test_releases_without_32_bits(self):
+        for version in ("11 22H2", "Server 2022", "10.0.22000", "10.0.26100", "26200", "25H2",
+                        "Server 2008 R2", "Server 2012 R2", "2019", "XP x64"):
+            self.assert_refused("64-bit", "KDPC", "--version", version, "--arch", "x86")
+        for version in "Windows 10 22H2", "10.0.19045", "Windows 7", "8.1", "Server 2008":
+            self.assertEqual(document("KDPC", "--version", version, "--arch", "x86", "-j")["arch"],
+                             "x86")
 
     def test_wrong_command_lines(self):
         self.assert_refused("--frob", "--frob", status=2)
@@ -127,8 +145,28 @@ class Comparing(unittest.TestCase):
         self.assertIn(("resized", "PerfCheck"), changes)
         self.assertIn(("retyped", "PerfHistory"), changes)
         self.assertEqual(self.changes("10.0.18362.30", "10.0.18362.295"),
-                         {("removed", "Reserved"), ("added", "SoftParked")})
+                         {("renamed", "SoftParked")})
         self.assertEqual(self.changes("6.1", "6.1"), set())
+
+    def test_diff_renamed(self):
+        out = document("PROCESSOR_POWER_STATE", "--diff", "10.0.18362.30", "10.0.18362.295", "-j")
+        self.assertEqual(out["changes"], [
+            {"change": "renamed", "name": "SoftParked", "old_name": "Reserved",
+             "from": {"offset": 0x33, "type": "UCHAR", "size": 1},
+             "to": {"offset": 0x33, "type": "UCHAR", "size": 1}}])
+        self.assertIn("renamed  Reserved -> SoftParked", text(
+            "PROCESSOR_POWER_STATE", "--diff", "10.0.18362.30", "10.0.18362.295"))
+
+    def test_diff_follows_nested_members(self):
+        """KDPC changed in 6.3; it lies in PROCESSOR_POWER_STATE, which lies in KPRCB."""
+        out = document("PROCESSOR_POWER_STATE", "--diff", "6.2", "6.3", "-j")
+        changes = {(c["change"], c["name"]): c for c in out["changes"]}
+        change = changes["retyped", "PerfActionDpc.DpcListEntry"]
+        self.assertEqual(change["to"]["offset"], 0xE8 + 8)
+        self.assertIn(("added", "PerfActionDpc.ProcessorHistory"), changes)
+        names = {c["name"] for c in document("KPRCB", "--diff", "6.2", "6.3", "-j")["changes"]}
+        self.assertIn("PowerState.PerfActionDpc.DpcListEntry", names)
+        self.assertIn("DpcData[].ActiveDpc", names)
 
     def test_diff_of_bits(self):
         out = document("PPM_PERF_STATES", "--diff", "Vista SP2", "6.1", "-j")
@@ -223,6 +261,31 @@ class Bytes(unittest.TestCase):
             for structure in "PROCESSOR_POWER_STATE", "KDPC", "KTIMER", "KPRCB":
                 with self.subTest(structure=structure, version=version):
                     self.round_trip(structure, version, arch)
+
+    def test_every_version(self):
+        """Decoded JSON says a version that --encode takes back to the very same layout: all bytes,
+        and the values of KPRCB's own members alone. (That each version's name is read back as
+        that version, for all of them, is a unit test.)"""
+        file = self.folder / "bytes"
+        data = self.random.randbytes(0x10000)
+        file.write_bytes(data)
+        tried = 0
+        for layout in (json.loads(line) for line in text("KPRCB", "--all", "-j").splitlines()):
+            with self.subTest(version=layout["version"], arch=layout["arch"]):
+                decoded = document("KPRCB", "--version", layout["version"], "--arch",
+                                   layout["arch"], "--decode", str(file), "-j")
+                self.assertEqual(decoded["version"], layout["version"])
+                out = prcb("--encode", "-", data=json.dumps(decoded).encode())
+                self.assertEqual(out.stdout, data[:layout["size"]])
+                del decoded["bytes"]
+                out = prcb("--encode", "-", data=json.dumps(decoded).encode()).stdout
+                self.assertEqual(len(out), layout["size"])
+                for m in layout["members"]:
+                    if m["type"] in ("ULONG", "USHORT", "UCHAR", "ULONGLONG", "KTHREAD *"):
+                        at = slice(m["offset"], m["offset"] + m["size"])
+                        self.assertEqual(out[at], data[at], m["name"])
+                tried += 1
+        self.assertGreater(tried, 80)
 
     def test_values_alone_make_the_named_bytes(self):
         values, out, data = self.round_trip("THREAD_PERFORMANCE_DATA", "6.1", "x64")

@@ -320,6 +320,8 @@ static void check_aliases(void **state)
             CHECK(has_member(&catalog_types[i], a->name), "alias of nothing: %s", a->name);
             CHECK(!has_member(&catalog_types[i], a->spelling), "alias hides %s", a->spelling);
         }
+        for (const struct volatile_row *v = catalog_types[i].volatiles; v && v->name; v++)
+            CHECK(has_member(&catalog_types[i], v->name), "volatile nothing: %s", v->name);
     }
     check_done();
 }
@@ -328,14 +330,17 @@ static void check_aliases(void **state)
 static void check_version(unsigned int id)
 {
     const struct version_row *row = &catalog_versions[id];
-    enum prcb_arch arch = row->archs & ARCH_X64 ? PRCB_ARCH_X64 : PRCB_ARCH_X86;
     struct prcb_layout_version v;
     struct prcb_error err;
 
-    CHECK(!prcb_layout_version_parse(row->name, arch, &v, NULL, &err), "%s", err.text);
-    CHECK(v.build == row->build, "%s found %s", row->name, v.name);
-    CHECK(!prcb_layout_version_parse(row->key, arch, &v, NULL, &err), "%s", err.text);
-    CHECK(!strcmp(v.key, row->key), "%s found %s", row->key, v.name);
+    for (enum prcb_arch arch = PRCB_ARCH_X86; arch <= PRCB_ARCH_X64; arch++) {
+        if (!(row->archs & 1u << arch))
+            continue;
+        CHECK(!prcb_layout_version_parse(row->name, arch, &v, NULL, &err), "%s", err.text);
+        CHECK(v.id == id, "%s found %s", row->name, v.name);
+        CHECK(!prcb_layout_version_parse(row->key, arch, &v, NULL, &err), "%s", err.text);
+        CHECK(!strcmp(v.key, row->key), "%s found %s", row->key, v.name);
+    }
     if (id)
         CHECK(row[-1].build < row->build || row[-1].revision < row->revision, "%s out of order",
               row->name);
