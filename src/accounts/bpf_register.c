@@ -18,6 +18,7 @@
 #include <bpf/libbpf.h>
 
 #include "account_programs.h"
+#include "bpf_run.h"
 #include "cgroup.h"
 
 #define CGROUP2_MAGIC 0x63677270
@@ -92,8 +93,8 @@ int bpf_profile_thread(struct prcb *p, pid_t tid, unsigned follow, struct prcb_e
     if (result)
         return result;
     if (!answer.seen)
-        return session_not_seen("thread", tid, err);
-    return answer.full ? session_no_room(p, err) : 0;
+        return mapped_not_seen("thread", tid, err);
+    return answer.full ? mapped_no_room(p, err) : 0;
 }
 
 /* Threads that a thread not yet registered creates meanwhile show up in the next
@@ -113,8 +114,8 @@ int bpf_profile_process(struct prcb *p, pid_t pid, unsigned follow, struct prcb_
         seen |= answer.seen > 0;
     } while (answer.added && follow & PRCB_FOLLOW_THREADS);
     if (!seen)
-        return session_not_seen("process", pid, err);
-    return answer.full ? session_no_room(p, err) : 0;
+        return mapped_not_seen("process", pid, err);
+    return answer.full ? mapped_no_room(p, err) : 0;
 }
 
 int bpf_profile_all(struct prcb *p, struct prcb_error *err)

@@ -2,6 +2,7 @@
 #include "mapped.h"
 
 #include <errno.h>
+#include <signal.h>
 
 #include "account.h"
 #include "block_abi.h"
@@ -285,4 +286,22 @@ const char *mapped_absent_reason(const struct prcb *p, uint64_t member)
         return "the processor's time-stamp counter is not invariant, or the kernel does not "
                "keep time by it";
     return NULL;
+}
+
+/* ---- words ---- */
+
+int mapped_no_room(const struct prcb *p, struct prcb_error *err)
+{
+    return prcb_fail(err, -ENOSPC, "all %u accounts are in use: ask for more (max_threads)",
+                     p->max_threads);
+}
+
+int mapped_not_seen(const char *what, pid_t number, struct prcb_error *err)
+{
+    if (!kill(number, 0) || errno == EPERM)
+        return prcb_fail(err, -ESRCH,
+                         "%s %d: it has ended and waits to be reaped, or the kernel does not show "
+                         "it to eBPF programs",
+                         what, (int)number);
+    return prcb_fail(err, -ESRCH, "%s %d: no such %s", what, (int)number, what);
 }

@@ -34,4 +34,9 @@ int mapped_walk(struct prcb *p, prcb_walk_fn fn, void *ctx, struct prcb_error *e
 void mapped_status(struct prcb *p, struct prcb_status *ret);
 const char *mapped_absent_reason(const struct prcb *p, uint64_t member);
 
+/* Words that both tiers use: no thread or process was seen under this number; there is no free
+ * account. */
+int mapped_not_seen(const char *what, pid_t number, struct prcb_error *err);
+int mapped_no_room(const struct prcb *p, struct prcb_error *err);
+
 #endif

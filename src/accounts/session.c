@@ -6,7 +6,6 @@
 #include "session.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,22 +46,6 @@ static int check_proc(struct prcb_error *err)
     if (!access("/proc/self/stat", F_OK))
         return 0;
     return prcb_fail(err, -EOPNOTSUPP, "/proc is not there: mount it (mount -t proc proc /proc)");
-}
-
-int session_no_room(const struct prcb *p, struct prcb_error *err)
-{
-    return prcb_fail(err, -ENOSPC, "all %u accounts are in use: ask for more (max_threads)",
-                     p->max_threads);
-}
-
-int session_not_seen(const char *what, pid_t number, struct prcb_error *err)
-{
-    if (!kill(number, 0) || errno == EPERM)
-        return prcb_fail(err, -ESRCH,
-                         "%s %d: it has ended and waits to be reaped, or the kernel does not show "
-                         "it to eBPF programs",
-                         what, (int)number);
-    return prcb_fail(err, -ESRCH, "%s %d: no such %s", what, (int)number, what);
 }
 
 static const struct tier *find_tier(enum prcb_tier number)

@@ -76,11 +76,6 @@ struct tier {
     const char *(*absent_reason)(const struct prcb *p, uint64_t member);
 };
 
-/* Words that the tiers share: no thread or process was seen under this number; there is no
- * free account. */
-int session_not_seen(const char *what, pid_t number, struct prcb_error *err);
-int session_no_room(const struct prcb *p, struct prcb_error *err);
-
 extern const struct tier tier_bpf; /* only in builds with the bpf tier */
 extern const struct tier tier_daemon;
 extern const struct tier tier_perf;

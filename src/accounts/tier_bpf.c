@@ -90,17 +90,6 @@ static int write_head(struct prcb *p, struct prcb_error *err)
     return 0;
 }
 
-int bpf_attach(struct bpf_program *program, struct bpf_link **link, struct prcb_error *err)
-{
-    if (*link)
-        return 0;
-    *link = bpf_program__attach(program);
-    if (!*link)
-        return prcb_fail(err, -errno, "%s cannot be attached: %s", bpf_program__name(program),
-                         strerror(errno));
-    return 0;
-}
-
 static int attach_always(struct accounts_bpf *skeleton, struct prcb_error *err)
 {
     int result = bpf_attach(skeleton->progs.prcb_switch, &skeleton->links.prcb_switch, err);

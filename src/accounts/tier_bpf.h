@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What the two files of the bpf tier share: its state, and attaching programs.
+ * What the two files of the bpf tier share: its state.
  * Everything here is called under the session's lock.
  */
 #ifndef PRCB_ACCOUNTS_TIER_BPF_H
@@ -23,9 +23,6 @@ struct bpf_state {
     __u64 moved;              /* processes moved into it that were looked for */
     bool iter_by_task;        /* the kernel can point an iterator at one task (6.1) */
 };
-
-/* Attaches a program unless it is (then *link is set). */
-int bpf_attach(struct bpf_program *program, struct bpf_link **link, struct prcb_error *err);
 
 /* The tier's calls of these names. */
 int bpf_profile_thread(struct prcb *p, pid_t tid, unsigned follow, struct prcb_error *err);

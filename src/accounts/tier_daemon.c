@@ -236,7 +236,7 @@ static int judge(struct prcb *p, const struct wire_profile_answer *answer, const
                  pid_t number, struct prcb_error *err)
 {
     if (!answer->seen)
-        return session_not_seen(what, number, err);
+        return mapped_not_seen(what, number, err);
     if (answer->refused)
         return prcb_fail(err, -EPERM,
                          "%s %d: not yours to profile: it runs as another user, or a program that "
@@ -245,7 +245,7 @@ static int judge(struct prcb *p, const struct wire_profile_answer *answer, const
     if (answer->crowded)
         return prcb_fail(err, -EBUSY, "%s %d: as many others profile it already as can", what,
                          (int)number);
-    return answer->full ? session_no_room(p, err) : 0;
+    return answer->full ? mapped_no_room(p, err) : 0;
 }
 
 static int daemon_profile_thread(struct prcb *p, pid_t tid, unsigned follow, struct prcb_error *err)

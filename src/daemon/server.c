@@ -25,73 +25,6 @@
 #define TURN_NS     250000 /* a user's requests in one round; the last may take longer */
 #define DEFERRED_MS 10
 
-/* ---- answers ---- */
-
-static void close_fds(struct conn *conn)
-{
-    for (int i = 0; i < conn->fd_count; i++)
-        close(conn->fds[i]);
-    conn->fd_count = 0;
-}
-
-void conn_answer(struct conn *conn, const struct wire_message *request, const void *payload,
-                 size_t size, const int *fds, int count)
-{
-    conn->out =
-        wire_make(conn->out_bytes, request->header.type, request->header.id, 0, payload, size);
-    conn->sent = 0;
-    conn->fd_count = count;
-    for (int i = 0; i < count; i++)
-        conn->fds[i] = fds[i];
-}
-
-void conn_refuse(struct conn *conn, const struct wire_message *request,
-                 const struct prcb_error *err)
-{
-    conn->out = wire_make(conn->out_bytes, request->header.type, request->header.id, err->code,
-                          err->text, strlen(err->text));
-    conn->sent = 0;
-}
-
-/* True: all is sent. -errno: the connection is of no more use. */
-static int flush(struct conn *conn)
-{
-    while (conn->sent < conn->out) {
-        union {
-            struct cmsghdr align;
-            char room[CMSG_SPACE(sizeof(int) * WIRE_MAX_FDS)];
-        } control;
-        struct iovec part = {.iov_base = conn->out_bytes + conn->sent,
-                             .iov_len = conn->out - conn->sent};
-        struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1};
-        ssize_t sent;
-
-        if (conn->fd_count) {
-            struct cmsghdr *c;
-            size_t bytes = sizeof(int) * (size_t)conn->fd_count;
-
-            memset(&control, 0, sizeof(control));
-            header.msg_control = control.room;
-            header.msg_controllen = CMSG_SPACE(bytes);
-            c = CMSG_FIRSTHDR(&header);
-            c->cmsg_level = SOL_SOCKET;
-            c->cmsg_type = SCM_RIGHTS;
-            c->cmsg_len = CMSG_LEN(bytes);
-            memcpy(CMSG_DATA(c), conn->fds, bytes);
-        }
-        sent = sendmsg(conn->fd, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (sent < 0 && errno == EINTR)
-            continue;
-        if (sent < 0)
-            return errno == EAGAIN ? 0 : -errno;
-        close_fds(conn);
-        conn->sent += (size_t)sent;
-        conn->since = clock_mono_ms();
-    }
-    conn->out = conn->sent = 0;
-    return 1;
-}
-
 /* ---- connections ---- */
 
 static void wait_for(struct server *s, struct conn *conn)
@@ -151,7 +84,7 @@ static void conn_drop(struct server *s, struct conn *conn)
         at = &(*at)->next;
     *at = conn->next;
     s->conn_count--;
-    close_fds(conn);
+    conn_close_fds(conn);
     close(conn->fd); /* leaves the epoll set with it */
     if (conn->session)
         sessions_close(s->sessions, conn->session);
@@ -332,14 +265,14 @@ static bool take_request(struct server *s, struct conn *conn, int *sent)
     conn->in -= (size_t)taken;
     memmove(conn->in_bytes, conn->in_bytes + taken, conn->in);
     conn->since = clock_mono_ms();
-    *sent = flush(conn);
+    *sent = conn_flush(conn);
     return true;
 }
 
 /* One request of one connection. *ret_more: there is another in its buffer. */
 static void take_turn(struct server *s, struct conn *conn, uint64_t now, bool *ret_more)
 {
-    int sent = conn->out ? flush(conn) : 1;
+    int sent = conn->out ? conn_flush(conn) : 1;
 
     if (sent > 0 && !conn->closing && !deferred(conn, now) && !take_request(s, conn, &sent))
         return;

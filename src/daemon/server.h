@@ -10,11 +10,10 @@
 #define PRCB_DAEMON_SERVER_H
 
 #include "config.h"
+#include "conn.h"
 #include "sessions.h"
 #include "wire.h"
 #include "worker.h"
-
-#define CONN_IN (4 * WIRE_MAX)
 
 /* Who has connections. */
 struct user {
@@ -22,25 +21,6 @@ struct user {
     uint64_t conns;
     uint64_t spent; /* ns, in this round */
     struct user *next;
-};
-
-struct conn {
-    int fd;
-    bool greeted;
-    bool closing;       /* once the answer is sent */
-    bool ended;         /* the client sends no more */
-    uint32_t waits_for; /* EPOLL* bits */
-    struct peer peer;
-    struct user *user;
-    struct session *session; /* NULL: none */
-    uint64_t asked_at;       /* ms: when the request was first looked at that waits; 0: none does */
-    uint64_t not_before;     /* ms: when it is looked at again */
-    uint64_t since;          /* ms: of the last progress, for time limits */
-    size_t in;
-    size_t out, sent;                /* the answer, of which there is one at a time */
-    int fds[WIRE_MAX_FDS], fd_count; /* that go out with its first byte */
-    uint8_t in_bytes[CONN_IN], out_bytes[WIRE_MAX];
-    struct conn *next;
 };
 
 /* Of the processor programs. */
@@ -71,15 +51,7 @@ int server_run(struct server *s, struct prcb_error *err);
 void server_settle(struct server *s);
 void server_stop(struct server *s);
 
-/* ---- between server.c and answer.c ---- */
-
-/* Answers a request: calls one of the two below, once. False: not yet, nothing was called. */
+/* answer.c: calls conn_answer or conn_refuse, once. False: not yet, nothing was called. */
 bool answer_request(struct server *s, struct conn *conn, const struct wire_message *request);
-
-/* fds: `count` descriptors, which are closed when sent. */
-void conn_answer(struct conn *conn, const struct wire_message *request, const void *payload,
-                 size_t size, const int *fds, int count);
-void conn_refuse(struct conn *conn, const struct wire_message *request,
-                 const struct prcb_error *err);
 
 #endif

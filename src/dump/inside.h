@@ -155,11 +155,12 @@ struct prcb_dump {
 int kdbg_find(struct prcb_dump *d, struct prcb_error *err);
 /* sources.c: fills sources. */
 int sources_find(struct prcb_dump *d, struct prcb_error *err);
-#define KPRCB_MOST 0x20000u /* bytes; 0xcf00 is the longest known */
-uint32_t kprcb_length(const struct prcb_dump *d);
 /* versions.c: fills versions, the views and the place of the power state. */
 int versions_choose(struct prcb_dump *d, struct prcb_error *err);
 /* landmark.c */
+/* Bytes of a KPRCB that are looked at: as many as are known to be its, or may be. */
+#define KPRCB_MOST 0x20000u /* bytes; 0xcf00 is the longest known */
+uint32_t kprcb_length(const struct prcb_dump *d);
 /* A KDPC at kprcb + offset whose DeferredContext is the KPRCB's own address. */
 bool landmark_holds(const struct prcb_dump *d, const struct source *source, uint32_t offset);
 /* The only offset at which it holds in each KPRCB that is held. */

@@ -62,12 +62,14 @@ void memory_free(struct memory *m);
 int memory_add_range(struct memory *m, uint64_t address, uint64_t size, uint64_t offset);
 /* Sorts ranges and cuts overlaps: the lower start wins, among equals the longer. */
 void memory_seal(struct memory *m);
-/* Counts the bitmap's bits, so that memory_page can find a page's place. */
-int memory_index_bitmap(struct memory *m);
 
+/* pages.c */
+/* Counts the bitmap's bits, so that memory_physical can find a page's place. */
+int memory_index_bitmap(struct memory *m);
 /* Bytes at a physical address, up to the end of its page; NULL: not in the dump. */
 const uint8_t *memory_physical(const struct memory *m, uint64_t address, uint64_t *ret_left,
                                enum memory_absence *why);
+
 /* Bytes at a virtual address and how many follow without a gap (at least 1). */
 const uint8_t *memory_at(const struct memory *m, uint64_t address, uint64_t *ret_left,
                          enum memory_absence *why);

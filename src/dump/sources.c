@@ -16,26 +16,6 @@
 #define MADE_UP_64 0x7f00000000000000u
 #define MADE_UP_32 0x10000u
 
-uint32_t kprcb_length(const struct prcb_dump *d)
-{
-    const struct triage *t = &d->triage;
-    const uint32_t others[] = {t->process, t->thread, t->kdbg, t->blocks, (uint32_t)d->file.size};
-    uint32_t length = symbols_size(d, "KPRCB");
-
-    if (!length)
-        length = d->kdbg.prcb_size;
-    if (length)
-        return length < KPRCB_MOST ? length : KPRCB_MOST;
-    if (!t->prcb)
-        return d->memory.pointer_size == 8 ? 0x10000 : 0x8000;
-    length = KPRCB_MOST; /* up to what follows it in the file */
-    for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
-        if (others[i] > t->prcb && others[i] - t->prcb < length)
-            length = others[i] - t->prcb;
-    }
-    return length;
-}
-
 static int add_source(struct prcb_dump *d, const struct source *source)
 {
     struct source *sources;

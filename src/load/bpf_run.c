@@ -42,6 +42,17 @@ int bpf_find_facts(struct bpf_facts *ret, struct prcb_error *err)
     return 0;
 }
 
+int bpf_attach(struct bpf_program *program, struct bpf_link **link, struct prcb_error *err)
+{
+    if (*link)
+        return 0;
+    *link = bpf_program__attach(program);
+    if (!*link)
+        return prcb_fail(err, -errno, "%s cannot be attached: %s", bpf_program__name(program),
+                         strerror(errno));
+    return 0;
+}
+
 int bpf_run_program(int program, void *context, unsigned bytes, int *ret)
 {
     LIBBPF_OPTS(bpf_test_run_opts, options, .ctx_in = context, .ctx_size_in = bytes);

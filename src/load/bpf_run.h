@@ -23,6 +23,9 @@ int bpf_no_print(enum libbpf_print_level level, const char *format, va_list args
 /* Why programs were not loaded. */
 int bpf_explain_load(int code, struct prcb_error *err);
 
+/* Attaches a program unless it is (then *link is set). */
+int bpf_attach(struct bpf_program *program, struct bpf_link **link, struct prcb_error *err);
+
 /* Runs a program of type syscall on a context. *ret: what it returned. */
 int bpf_run_program(int program, void *context, unsigned bytes, int *ret);
 

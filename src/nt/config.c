@@ -17,10 +17,31 @@
 #endif
 
 static struct nt_config config;
+static uint32_t holders; /* profiles that count by it */
 
 const struct nt_config *nt_config(void)
 {
     return &config;
+}
+
+void nt_config_hold(void)
+{
+    holders++;
+}
+
+void nt_config_release(void)
+{
+    holders--;
+}
+
+bool nt_config_held(void)
+{
+    return holders > 0;
+}
+
+void nt_config_forget(void)
+{
+    holders = 0;
 }
 
 static NTSTATUS check_elements(const HARDWARE_COUNTER *array, uint32_t count)
@@ -87,7 +108,7 @@ NTSTATUS prcb_KeSetHardwareCounterConfiguration(HARDWARE_COUNTER *CounterArray, 
     if (status)
         return status;
     nt_enter();
-    if (nt_profiles_count())
+    if (nt_config_held())
         status = nt_fail(STATUS_WMI_ALREADY_ENABLED, "a thread is counting: disable that first");
     else
         status = make_config(CounterArray, Count, &made);

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The lock and the handle table of the NT surface.
+ * The handle table of the NT surface.
  */
 #include "inside.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include "view.h"
 
 /* A handle: generation above, place + 1 below, times four as NT's are, so that
  * no small number a program makes up is one. */
@@ -27,34 +24,6 @@ struct place {
 
 static struct place *places;
 static uint32_t place_count, place_room;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-static void leave_child(void)
-{
-    nt_profiles_forget();
-    nt_profile_areas_forget();
-    nt_view_forget();
-    nt_hal_forget();
-    nt_handles_forget();
-    pthread_mutex_unlock(&lock);
-}
-
-static void set_up(void)
-{
-    pthread_atfork(nt_enter, nt_leave, leave_child);
-}
-
-void nt_enter(void)
-{
-    pthread_once(&once, set_up);
-    pthread_mutex_lock(&lock);
-}
-
-void nt_leave(void)
-{
-    pthread_mutex_unlock(&lock);
-}
 
 static void *make_handle(uint32_t place, uintptr_t generation)
 {

@@ -75,8 +75,11 @@ struct nt_config {
 };
 const struct nt_config *nt_config(void);
 
-/* True while a thread counts by the configuration. */
-bool nt_profiles_count(void);
+/* By a thread that counts by it: it cannot be changed meanwhile. */
+void nt_config_hold(void);
+void nt_config_release(void);
+bool nt_config_held(void);
+void nt_config_forget(void); /* in a forked child: nobody holds it, and it stays */
 
 /* Processor n is number n % NT_GROUP_SIZE of group n / NT_GROUP_SIZE. */
 #define NT_GROUP_SIZE ((uint32_t)(8 * sizeof(uintptr_t)))
@@ -134,9 +137,9 @@ NTSTATUS nt_set_time_adjustment(void *buffer, enum prcb_nt_mode mode);
 
 /* 100 ns units between two clock interrupts, KeQueryTimeIncrement's. */
 uint32_t nt_maximum_increment(void);
+void nt_set_increment(uint32_t increment); /* 0: the kernel's */
 
-/* In a forked child: what is the parent's, or its threads', goes. The configuration
- * stays, as it is the process's. */
+/* In a forked child: what is the parent's, or its threads', goes. */
 void nt_hal_forget(void);
 void nt_profiles_forget(void);
 

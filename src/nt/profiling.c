@@ -43,15 +43,9 @@ static __thread struct profile *own __attribute__((tls_model("initial-exec")));
 
 static struct prcb *session; /* under the lock, as all below; once set, set for good */
 static enum prcb_tier wanted_tier;
-static uint64_t ended;    /* threads that ended enabled, accounts not given back yet */
-static uint32_t counting; /* profiles with a mask */
+static uint64_t ended; /* threads that ended enabled, accounts not given back yet */
 static pthread_key_t at_exit;
 static bool have_at_exit;
-
-bool nt_profiles_count(void)
-{
-    return counting > 0;
-}
 
 static void free_profile(struct profile *profile)
 {
@@ -79,7 +73,6 @@ void nt_profiles_forget(void)
         prcb_close(session);
     session = NULL;
     ended = 0;
-    counting = 0;
 }
 
 int prcb_nt_set_tier(enum prcb_tier tier)
@@ -165,7 +158,8 @@ static void thread_ends(void *value)
 
     nt_enter();
     nt_handle_remove(profile->handle, NT_PROFILE);
-    counting -= profile->mask != 0;
+    if (profile->mask)
+        nt_config_release();
     ended += profile->account != NULL;
     own = NULL;
     free_profile(profile);
@@ -228,7 +222,8 @@ static NTSTATUS enable(uint32_t flags, uint64_t mask, pid_t tid, void **ret)
         free_profile(profile);
         return nt_fail_errno(result, &err);
     }
-    counting += mask != 0;
+    if (mask)
+        nt_config_hold();
     own = profile;
     *ret = profile->handle;
     return STATUS_SUCCESS;
@@ -286,7 +281,8 @@ NTSTATUS prcb_RtlDisableThreadProfiling(void *PerformanceDataHandle)
     nt_handle_remove(profile->handle, NT_PROFILE);
     pthread_setspecific(at_exit, NULL);
     own = NULL;
-    counting -= profile->mask != 0;
+    if (profile->mask)
+        nt_config_release();
     if (profile->account)
         prcb_release(session, profile->account->key, NULL);
     free_profile(profile);

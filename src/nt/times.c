@@ -1,14 +1,45 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * NT's times out of a record: which part goes where, and the two ways to tell them.
+ * NT's times out of a record: which part goes where, the two ways to tell them, and the time
+ * increment of the second.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "view.h"
 
 #define NT_NS 100u /* NT's unit */
+
+/* ---- the increment: Linux has one tick length, the step of its coarse clocks ---- */
+
+/* As KeSetTimeIncrement has set it; 0: the kernel's. Under the lock. */
+static uint32_t set_increment;
+
+static uint32_t tick_length(void)
+{
+    struct timespec tick;
+
+    /* 100 Hz, the least that Linux can be built with, where it is not told. */
+    if (clock_getres(CLOCK_MONOTONIC_COARSE, &tick) || tick.tv_sec || tick.tv_nsec < 100)
+        return 100000;
+    return (uint32_t)((tick.tv_nsec + 50) / 100);
+}
+
+uint32_t nt_maximum_increment(void)
+{
+    uint32_t increment = __atomic_load_n(&set_increment, __ATOMIC_RELAXED); /* stands alone */
+
+    return increment ? increment : tick_length();
+}
+
+void nt_set_increment(uint32_t increment)
+{
+    __atomic_store_n(&set_increment, increment, __ATOMIC_RELAXED);
+}
+
+/* ---- the mode ---- */
 
 static enum prcb_nt_time_mode mode;
 static bool mode_known;
@@ -52,6 +83,8 @@ enum prcb_nt_time_mode prcb_nt_time_mode(void)
     nt_leave();
     return now;
 }
+
+/* ---- times ---- */
 
 /* KernelTime and UserTime are all time between them; what the hypervisor took is kernel time, as a
  * guest of NT would charge it. */

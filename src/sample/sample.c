@@ -445,6 +445,21 @@ void prcb_sample_stop(struct prcb_sample *p)
     pthread_mutex_unlock(&s->lock);
 }
 
+void prcb_sampler_close(struct prcb_sampler *s)
+{
+    if (!s)
+        return;
+    pthread_mutex_lock(&s->lock);
+    for (int cpu = 0; cpu < s->cpus; cpu++) {
+        if (s->samples[cpu])
+            sample_stop_locked(s->samples[cpu]);
+    }
+    if (s->switches)
+        switches_close_locked(s->switches);
+    pthread_mutex_unlock(&s->lock);
+    sampler_free(s);
+}
+
 /* ---- looking ---- */
 
 enum prcb_sample_source prcb_sample_source(const struct prcb_sample *p)

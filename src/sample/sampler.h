@@ -81,6 +81,9 @@ struct prcb_sample {
 int sampler_program(const struct prcb_sampler *s, bool precise, bool stacks);
 int sampler_signals(const struct prcb_sampler *s);
 
+/* Of a sampler that nothing uses any more, or that was opened by half. */
+void sampler_free(struct prcb_sampler *s);
+
 /* With the lock held. */
 void sample_stop_locked(struct prcb_sample *p);
 void switches_close_locked(struct prcb_switches *w);

@@ -634,7 +634,7 @@ static void test_threads_that_leave(void **state)
         assert_int_equal(in_thread(enable_and_leave, NULL), STATUS_SUCCESS);
     assert_int_equal(open_descriptors(), before);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
-    assert_false(nt_profiles_count());
+    assert_false(nt_config_held());
     nt_enter();
     assert_false(nt_handle_exists(NT_PROFILE, 0));
     nt_leave();
