@@ -14,6 +14,7 @@
 
 #include "block_abi.h"
 #include "client.h"
+#include "figures.h"
 #include "sized.h"
 #include "tier.h"
 
@@ -313,11 +314,6 @@ const char *prcb_absent_reason(const struct prcb *p, uint64_t member)
     return p->tier->absent_reason(p, member);
 }
 
-static uint64_t sub(uint64_t later, uint64_t earlier)
-{
-    return later > earlier ? later - earlier : 0;
-}
-
 void prcb_account_sub(const struct prcb_account *later, const struct prcb_account *earlier,
                       struct prcb_account *ret)
 {
@@ -327,19 +323,10 @@ void prcb_account_sub(const struct prcb_account *later, const struct prcb_accoun
     if (earlier) {
         sized_take_record(earlier, &old, sizeof(old));
         result.present &= old.present;
-        result.wall_ns = sub(result.wall_ns, old.wall_ns);
-        result.run_ns = sub(result.run_ns, old.run_ns);
-        result.ready_ns = sub(result.ready_ns, old.ready_ns);
-        result.wait_ns = sub(result.wait_ns, old.wait_ns);
-        result.switches = sub(result.switches, old.switches);
-        result.voluntary_switches = sub(result.voluntary_switches, old.voluntary_switches);
-        result.migrations = sub(result.migrations, old.migrations);
-        result.tsc_cycles = sub(result.tsc_cycles, old.tsc_cycles);
-        result.interrupted_ns = sub(result.interrupted_ns, old.interrupted_ns);
-        result.missed_switches = sub(result.missed_switches, old.missed_switches);
+        figures_sub(account_figures, &result, &old);
         for (int i = 0; i < PRCB_CAUSE_MAX; i++) {
-            result.waits[i].count = sub(result.waits[i].count, old.waits[i].count);
-            result.waits[i].ns = sub(result.waits[i].ns, old.waits[i].ns);
+            result.waits[i].count = figure_growth(result.waits[i].count, old.waits[i].count);
+            result.waits[i].ns = figure_growth(result.waits[i].ns, old.waits[i].ns);
         }
     }
     ret->size = later->size;

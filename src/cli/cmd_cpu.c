@@ -32,12 +32,6 @@ static const struct cli_option options[] = {
 
 enum format { FORMAT_TABLE, FORMAT_CSV, FORMAT_JSON, FORMAT_NDJSON };
 
-#define MEMBERS                                                                                    \
-    (PRCB_CPU_HAS_TIMES | PRCB_CPU_HAS_DPC | PRCB_CPU_HAS_INTERRUPT | PRCB_CPU_HAS_STEAL |         \
-     PRCB_CPU_HAS_INTERRUPTS | PRCB_CPU_HAS_SWITCHES | PRCB_CPU_HAS_MISSED |                       \
-     PRCB_CPU_HAS_IDLE_ENTRIES | PRCB_CPU_HAS_IDLE_STATES | PRCB_CPU_HAS_MHZ |                     \
-     PRCB_CPU_HAS_MAX_MHZ)
-
 struct run {
     const struct cli_command *command;
     struct cpu_choice choice;
@@ -165,7 +159,7 @@ static void note(const struct run *run, FILE *out, const char *prefix)
     if (run->nt)
         cpu_nt_notes_write(out, prefix, &run->samples);
     else
-        cpu_notes_write(out, prefix, &run->samples, MEMBERS);
+        cpu_notes_write(out, prefix, &run->samples, FIGURE_CPU);
 }
 
 /* What was measured of an interval that a signal cut short is not lost: a table's average has it,

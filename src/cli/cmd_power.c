@@ -38,11 +38,6 @@ static const struct cli_option options[] = {
 };
 /* clang-format on */
 
-#define MEMBERS                                                                                    \
-    (PRCB_CPU_HAS_TIMES | PRCB_CPU_HAS_IDLE_ENTRIES | PRCB_CPU_HAS_IDLE_STATES |                   \
-     PRCB_CPU_HAS_MHZ | PRCB_CPU_HAS_MAX_MHZ | PRCB_CPU_HAS_LIMIT_MHZ | PRCB_CPU_HAS_MIN_MHZ |     \
-     PRCB_CPU_HAS_NOMINAL_MHZ | PRCB_CPU_HAS_PERFORMANCE | PRCB_CPU_HAS_THROTTLES)
-
 struct run {
     const struct cli_command *command;
     struct cpu_choice choice;
@@ -142,12 +137,12 @@ static int find_layout(struct run *run)
 enum kind { NUMBER, TIME, PERMILLE, YES_NO };
 
 /* A figure with its names in the table and in JSON. */
-static const struct figure {
+static const struct column {
     const char *title; /* NULL: in JSON alone */
     const char *key;
     enum kind kind;
     power_figure *get;
-} figures[] = {
+} columns[] = {
     {"parked", "parked", YES_NO, power_parked},
     {"idle", "idle_ns", TIME, power_idle},
     {"entries", "transitions", NUMBER, power_transitions},
@@ -164,20 +159,20 @@ static const struct figure {
     {"throttles", "throttles", NUMBER, power_throttles},
     {NULL, "idle_state", NUMBER, power_idle_state},
 };
-#define FIGURES (sizeof(figures) / sizeof(figures[0]))
+#define COLUMNS (sizeof(columns) / sizeof(columns[0]))
 
-static void write_cell(FILE *out, const struct figure *figure, const struct power_state *s)
+static void write_cell(FILE *out, const struct column *column, const struct power_state *s)
 {
-    struct power_value value = figure->get(s);
+    struct power_value value = column->get(s);
     char cell[STAT_CELL] = "-";
 
     if (value.reason)
         ;
-    else if (figure->kind == TIME)
+    else if (column->kind == TIME)
         stat_text_time(value.value, cell, sizeof(cell));
-    else if (figure->kind == PERMILLE)
+    else if (column->kind == PERMILLE)
         snprintf(cell, sizeof(cell), "%.1f", (double)value.value / 10.0);
-    else if (figure->kind == YES_NO)
+    else if (column->kind == YES_NO)
         snprintf(cell, sizeof(cell), "%s", value.value ? "yes" : "no");
     else
         snprintf(cell, sizeof(cell), "%" PRIu64, value.value);
@@ -208,18 +203,18 @@ static void write_table(struct run *run)
     cpu_title_write(out, samples, prcb_processors_tier(samples->view));
     stat_text_time(cpu_samples_wall(samples, CPU_SINCE_START), time, sizeof(time));
     fprintf(out, "over %s\n\n%5s", time, "CPU");
-    for (size_t i = 0; i < FIGURES; i++) {
-        if (figures[i].title)
-            fprintf(out, "%10s", figures[i].title);
+    for (size_t i = 0; i < COLUMNS; i++) {
+        if (columns[i].title)
+            fprintf(out, "%10s", columns[i].title);
     }
     fputc('\n', out);
     for (uint32_t i = cpu_samples_next(samples, 0); i < samples->count;
          i = cpu_samples_next(samples, i + 1)) {
         power_state_get(samples, i, &s);
         fprintf(out, "%5" PRIu32, i);
-        for (size_t k = 0; k < FIGURES; k++) {
-            if (figures[k].title)
-                write_cell(out, &figures[k], &s);
+        for (size_t k = 0; k < COLUMNS; k++) {
+            if (columns[k].title)
+                write_cell(out, &columns[k], &s);
         }
         fputc('\n', out);
     }
@@ -235,7 +230,7 @@ static void write_table(struct run *run)
         write_states(out, &s);
     }
     fputc('\n', out);
-    cpu_notes_write(out, "", samples, MEMBERS);
+    cpu_notes_write(out, "", samples, FIGURE_POWER);
 }
 
 /* ---- JSON ---------------------------------------------------------------- */
@@ -249,16 +244,16 @@ static json_object *make_processor(struct cli_json *b, const struct run *run, ui
     power_state_get(&run->samples, number, &s);
     cli_json_put_number(b, object, "number", number);
     cli_json_put_bool(b, object, "online", s.p.flags & PRCB_CPU_ONLINE);
-    for (size_t i = 0; i < FIGURES; i++) {
-        const struct figure *figure = &figures[i];
-        struct power_value value = figure->get(&s);
+    for (size_t i = 0; i < COLUMNS; i++) {
+        const struct column *column = &columns[i];
+        struct power_value value = column->get(&s);
 
         if (value.reason)
-            cli_json_put_text(b, absent, figure->key, value.reason);
-        if (figure->kind == YES_NO)
-            cli_json_put_bool(b, object, figure->key, value.value != 0);
+            cli_json_put_text(b, absent, column->key, value.reason);
+        if (column->kind == YES_NO)
+            cli_json_put_bool(b, object, column->key, value.value != 0);
         else
-            cli_json_put_member(b, object, figure->key, value.value, !value.reason);
+            cli_json_put_member(b, object, column->key, value.value, !value.reason);
     }
     cli_json_put_text(b, object, "performance_source", power_performance_source(&s));
     states = power_levels(&s);

@@ -19,7 +19,7 @@
 #include "stat_options.h"
 #include "stat_output.h"
 #include "stat_report.h"
-#include "stat_rows.h"
+#include "account_rows.h"
 #include "stat_targets.h"
 #include "stat_text.h"
 #include "stat_wait.h"
@@ -39,7 +39,7 @@ struct run {
     struct prcb *session;
     struct stat_output output;
     struct stat_wait wait;
-    struct stat_rows rows;
+    struct account_rows rows;
     struct stat_counters *counters; /* NULL: none were asked for */
     uint64_t asked; /* when the first target was about to be profiled: no account is older */
     uint64_t start, interval_start;
@@ -67,7 +67,7 @@ static int fail(struct run *run, const struct prcb_error *err, int result)
 
 static int update_row(const struct prcb_account *account, void *ctx)
 {
-    return stat_rows_update(ctx, account);
+    return account_rows_update(ctx, account);
 }
 
 /* Whether every thread has an account. */
@@ -99,7 +99,7 @@ static int release_ended(struct run *run)
 
     /* Backwards: a row that is summed into another leaves its place to the last one. */
     for (size_t i = run->rows.count; i-- > 0;) {
-        struct stat_row *row = run->rows.rows[i];
+        struct account_row *row = run->rows.rows[i];
         int result = 0;
 
         if (row->released || !row->exited)
@@ -107,7 +107,7 @@ static int release_ended(struct run *run)
         stat_counters_released(run->counters, row);
         result = prcb_release(run->session, row->key, &err);
         if (!result || result == -ESTALE)
-            result = stat_rows_released(&run->rows, row);
+            result = account_rows_released(&run->rows, row);
         if (result)
             return fail(run, &err, result);
     }
@@ -132,7 +132,7 @@ static bool targets_ended(struct run *run)
 
     if (options->all || options->cgroup_count || run->wait.child)
         return false;
-    return !collect(run) && stat_rows_all_exited(&run->rows);
+    return !collect(run) && account_rows_all_exited(&run->rows);
 }
 
 /* ---- reporting ----------------------------------------------------------- */
@@ -172,7 +172,7 @@ static void report(struct run *run, uint64_t now, bool interval, bool last)
 {
     const struct stat_options *options = run->options;
     struct prcb_status status = {.size = sizeof(status)};
-    struct stat_view view = {0};
+    struct account_view view = {0};
     struct stat_report report = {
         .options = options,
         .session = run->session,
@@ -186,16 +186,16 @@ static void report(struct run *run, uint64_t now, bool interval, bool last)
         .ended_early = run->ended_early,
         .longest_gap = run->longest_gap ? run->longest_gap : run->refresh_ns,
     };
-    unsigned kind =
-        (options->per_process ? STAT_VIEW_PROCESSES : 0u) | (interval ? STAT_VIEW_INTERVAL : 0u);
+    unsigned kind = (options->per_process ? ACCOUNT_VIEW_PROCESSES : 0u) |
+                    (interval ? ACCOUNT_VIEW_INTERVAL : 0u);
     int result = prcb_session_status(run->session, &status);
 
     if (!result)
-        result = stat_view_make(&run->rows, kind, &options->order, &view);
+        result = account_view_make(&run->rows, kind, &options->order, &view);
     if (!result && run->counters)
         stat_counters_total(run->counters, interval, &view.total.now);
     if (!result && interval) {
-        result = stat_rows_mark(&run->rows);
+        result = account_rows_mark(&run->rows);
         if (run->counters)
             stat_counters_mark(run->counters);
     }
@@ -207,7 +207,7 @@ static void report(struct run *run, uint64_t now, bool interval, bool last)
         note(run, &report, last);
         stat_output_flush(&run->output);
     }
-    stat_view_deinit(&view);
+    account_view_deinit(&view);
 }
 
 /* Whether the figures at the end are wanted on top of the intervals'. */
@@ -522,7 +522,7 @@ static int run_with(const struct cli_command *self, const struct stat_options *o
     status = run_opened(&run);
     stat_wait_deinit(&run.wait);
     stat_counters_close(run.counters, &run.rows);
-    stat_rows_deinit(&run.rows);
+    account_rows_deinit(&run.rows);
     prcb_close(run.session);
     return status;
 }

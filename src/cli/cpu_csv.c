@@ -8,48 +8,36 @@
 
 #include "stat_text.h"
 
-static void write_nt_names(FILE *out, const struct cpu_report *report)
+static void write_state_names(FILE *out, const char *separator, const struct cpu_states *states)
 {
-    const struct prcb_nt_member *member;
+    char name[64];
 
-    for (size_t i = 0; (member = cpu_nt_member(i)); i++)
-        fprintf(out, "%s%s", report->separator, member->name);
-    fputc('\n', out);
+    for (size_t i = 0; i < states->count; i++) {
+        fputs(separator, out);
+        snprintf(name, sizeof(name), "%s_entries", states->names[i]);
+        stat_text_csv(out, name, separator);
+        fputs(separator, out);
+        snprintf(name, sizeof(name), "%s_residency_ns", states->names[i]);
+        stat_text_csv(out, name, separator);
+    }
 }
 
-static void write_nt(FILE *out, const struct cpu_report *report, const struct prcb_processor *p)
+static bool is_list(const struct cpu_member *member)
 {
-    const struct prcb_nt_member *member;
-
-    for (size_t i = 0; (member = cpu_nt_member(i)); i++) {
-        fputs(report->separator, out);
-        if (!cpu_was_offline(p) && !cpu_nt_absent(member))
-            fprintf(out, "%" PRIu64, cpu_nt_delta(report->nt, report->since, p->number, member));
-    }
-    fputc('\n', out);
+    return member->figure && member->figure->kind == FIGURE_LIST;
 }
 
 static void write_names(FILE *out, const struct cpu_report *report, const struct cpu_states *states)
 {
     const char *separator = report->separator;
-    char name[64];
+    struct cpu_member member;
 
     fprintf(out, "time_ns%swall_ns%snumber%sonline", separator, separator, separator);
-    if (report->nt) {
-        write_nt_names(out, report);
-        return;
-    }
-    for (const struct cpu_column *column = cpu_columns; column->name; column++) {
-        if (column->value)
-            fprintf(out, "%s%s", separator, column->name);
-        for (size_t i = 0; !column->value && i < states->count; i++) {
-            fputs(separator, out);
-            snprintf(name, sizeof(name), "%s_entries", states->names[i]);
-            stat_text_csv(out, name, separator);
-            fputs(separator, out);
-            snprintf(name, sizeof(name), "%s_residency_ns", states->names[i]);
-            stat_text_csv(out, name, separator);
-        }
+    for (size_t i = 0; (member = cpu_member_at(report, i)).name; i++) {
+        if (is_list(&member))
+            write_state_names(out, separator, states);
+        else
+            fprintf(out, "%s%s", separator, member.name);
     }
     fputc('\n', out);
 }
@@ -76,7 +64,9 @@ static void write_row(FILE *out, const struct cpu_report *report, const struct c
 {
     const struct cpu_samples *samples = report->samples;
     const char *separator = report->separator;
+    struct cpu_member member;
     struct prcb_processor p;
+    uint64_t value;
 
     cpu_samples_delta(samples, report->since, number, &p);
     fprintf(out, "%" PRIu64 "%s", samples->now_ns - samples->start_ns, separator);
@@ -85,20 +75,16 @@ static void write_row(FILE *out, const struct cpu_report *report, const struct c
                 report->nt ? cpu_nt_wall(report->nt, report->since, number) : p.wall_ns);
     fprintf(out, "%s%" PRIu32 "%s%d", separator, number, separator,
             p.flags & PRCB_CPU_ONLINE ? 1 : 0);
-    if (report->nt) {
-        write_nt(out, report, &p);
-        return;
-    }
-    for (const struct cpu_column *column = cpu_columns; column->name; column++) {
-        bool present = cpu_column_present(column, &p);
+    for (size_t i = 0; (member = cpu_member_at(report, i)).name; i++) {
+        bool present = !cpu_member_get(report, &member, &p, &value);
 
-        if (!column->value) {
+        if (is_list(&member)) {
             write_states(out, report, states, &p, present);
             continue;
         }
         fputs(separator, out);
         if (present)
-            fprintf(out, "%" PRIu64, column->value(&p));
+            fprintf(out, "%" PRIu64, value);
     }
     fputc('\n', out);
 }

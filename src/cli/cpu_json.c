@@ -23,70 +23,37 @@ json_object *cpu_json_states(struct cli_json *b, const struct prcb_processor *p)
     return array;
 }
 
-static void put_nt(struct cli_json *b, json_object *object, const struct cpu_report *report,
-                   const struct prcb_processor *p)
-{
-    const struct prcb_nt_member *member;
-
-    for (size_t i = 0; (member = cpu_nt_member(i)); i++) {
-        bool present = !cpu_was_offline(p) && !cpu_nt_absent(member);
-
-        cli_json_put_member(b, object, member->name,
-                            cpu_nt_delta(report->nt, report->since, p->number, member), present);
-    }
-}
-
 static json_object *make_processor(struct cli_json *b, const struct cpu_report *report,
                                    uint32_t number)
 {
     json_object *object = json_object_new_object();
+    struct cpu_member member;
     struct prcb_processor p;
+    uint64_t value;
 
     cpu_samples_delta(report->samples, report->since, number, &p);
     cli_json_put_number(b, object, "number", number);
     cli_json_put_bool(b, object, "online", p.flags & PRCB_CPU_ONLINE);
-    if (report->nt) {
-        put_nt(b, object, report, &p);
-        return object;
-    }
-    for (const struct cpu_column *column = cpu_columns; column->name; column++) {
-        bool present = cpu_column_present(column, &p);
+    for (size_t i = 0; (member = cpu_member_at(report, i)).name; i++) {
+        bool present = !cpu_member_get(report, &member, &p, &value);
 
-        if (!column->value && present)
-            cli_json_put(b, object, column->name, cpu_json_states(b, &p));
+        if (present && member.figure && member.figure->kind == FIGURE_LIST)
+            cli_json_put(b, object, member.name, cpu_json_states(b, &p));
         else
-            cli_json_put_member(b, object, column->name, present ? column->value(&p) : 0, present);
+            cli_json_put_member(b, object, member.name, value, present);
     }
     return object;
 }
 
-/* The report's members, by number; NULL past the last. */
-static const char *member_name(const struct cpu_report *report, size_t index)
-{
-    const struct prcb_nt_member *member;
-
-    if (!report->nt)
-        return cpu_columns[index].name;
-    member = cpu_nt_member(index);
-    return member ? member->name : NULL;
-}
-
 /* NULL: the processor has it. */
-static const char *why_absent(const struct cpu_report *report, size_t index, uint32_t number)
+static const char *why_absent(const struct cpu_report *report, const struct cpu_member *member,
+                              uint32_t number)
 {
-    const struct cpu_column *column = &cpu_columns[index];
     struct prcb_processor p;
-    const char *why;
+    uint64_t value;
 
     cpu_samples_delta(report->samples, report->since, number, &p);
-    if (cpu_was_offline(&p))
-        return "the processor was offline";
-    if (report->nt)
-        return cpu_nt_absent(cpu_nt_member(index));
-    if (cpu_column_present(column, &p))
-        return NULL;
-    why = prcb_processor_absent_reason(report->samples->view, column->members);
-    return why ? why : "this processor does not tell it";
+    return cpu_member_get(report, member, &p, &value);
 }
 
 /* Consecutive numbers as -C takes them. */
@@ -98,7 +65,8 @@ static void write_range(FILE *out, uint32_t first, uint32_t last)
 }
 
 /* The processors that lack a member for one reason: "0-2,5". NULL: out of memory. */
-static json_object *list_lacking(const struct cpu_report *report, size_t index, const char *reason)
+static json_object *list_lacking(const struct cpu_report *report, const struct cpu_member *member,
+                                 const char *reason)
 {
     const struct cpu_samples *samples = report->samples;
     uint32_t first = 0, next = 0; /* the range so far; next 0: none */
@@ -111,7 +79,7 @@ static json_object *list_lacking(const struct cpu_report *report, size_t index, 
         return NULL;
     for (uint32_t i = cpu_samples_next(samples, 0); i < samples->count;
          i = cpu_samples_next(samples, i + 1)) {
-        const char *why = why_absent(report, index, i);
+        const char *why = why_absent(report, member, i);
 
         if (!why || strcmp(why, reason))
             continue;
@@ -131,14 +99,14 @@ static json_object *list_lacking(const struct cpu_report *report, size_t index, 
 
 /* A member's entries, one for each reason. */
 static void put_lacking(struct cli_json *b, json_object *array, const struct cpu_report *report,
-                        size_t index)
+                        const struct cpu_member *member)
 {
     const struct cpu_samples *samples = report->samples;
     const char *reasons[REASONS + 1] = {0};
 
     for (uint32_t i = cpu_samples_next(samples, 0); i < samples->count;
          i = cpu_samples_next(samples, i + 1)) {
-        const char *why = why_absent(report, index, i);
+        const char *why = why_absent(report, member, i);
         size_t k = 0;
 
         while (why && reasons[k] && strcmp(reasons[k], why))
@@ -149,8 +117,8 @@ static void put_lacking(struct cli_json *b, json_object *array, const struct cpu
     for (size_t k = 0; reasons[k]; k++) {
         json_object *object = json_object_new_object();
 
-        cli_json_put_text(b, object, "name", member_name(report, index));
-        cli_json_put(b, object, "processors", list_lacking(report, index, reasons[k]));
+        cli_json_put_text(b, object, "name", member->name);
+        cli_json_put(b, object, "processors", list_lacking(report, member, reasons[k]));
         cli_json_put_text(b, object, "reason", reasons[k]);
         cli_json_append(b, array, object);
     }
@@ -159,9 +127,10 @@ static void put_lacking(struct cli_json *b, json_object *array, const struct cpu
 static json_object *make_absent(struct cli_json *b, const struct cpu_report *report)
 {
     json_object *array = json_object_new_array();
+    struct cpu_member member;
 
-    for (size_t i = 0; member_name(report, i); i++)
-        put_lacking(b, array, report, i);
+    for (size_t i = 0; (member = cpu_member_at(report, i)).name; i++)
+        put_lacking(b, array, report, &member);
     return array;
 }
 

@@ -13,6 +13,7 @@
 
 #include "cpu_nt.h"
 #include "cpu_samples.h"
+#include "figures.h"
 
 struct cpu_report {
     const struct cpu_samples *samples;
@@ -30,26 +31,26 @@ int cpu_json_write(FILE *out, const struct cpu_report *report);
 
 /* The heading of a table: which processors, and how exact the times are. */
 void cpu_title_write(FILE *out, const struct cpu_samples *samples, enum prcb_tier tier);
-/* What the figures lack, and why: the tier, members that are absent, switches not reported. Each
- * line starts with the prefix. members: enum prcb_processor_member bits that are of interest. */
+/* What the figures lack, and why: the tier, figures that are absent, switches not reported. Each
+ * line starts with the prefix. command: whose figures, enum figure_shown. */
 void cpu_notes_write(FILE *out, const char *prefix, const struct cpu_samples *samples,
-                     uint64_t members);
+                     unsigned command);
 /* The same of NT's members. */
 void cpu_nt_notes_write(FILE *out, const char *prefix, const struct cpu_samples *samples);
 
 /* The tier that a report's figures are of. */
 enum prcb_tier cpu_report_tier(const struct cpu_report *report);
 
-/* A number of a processor, as JSON and CSV name it. */
-struct cpu_column {
-    const char *name;
-    uint64_t members;                                  /* without all of them it is absent */
-    uint64_t (*value)(const struct prcb_processor *p); /* NULL: the idle states stand here */
+/* What a report has of each processor: a figure, or with --nt a member of NT's. */
+struct cpu_member {
+    const char *name;                /* as JSON and CSV have it; NULL: no more */
+    const struct figure *figure;     /* a LIST: the idle states */
+    const struct prcb_nt_member *nt; /* NULL: a figure */
 };
-extern const struct cpu_column cpu_columns[]; /* ended by name NULL */
-
-/* Whether this processor has the number. */
-bool cpu_column_present(const struct cpu_column *column, const struct prcb_processor *delta);
+struct cpu_member cpu_member_at(const struct cpu_report *report, size_t index);
+/* Its value. Not NULL: why it is absent; *ret is 0 or means nothing. */
+const char *cpu_member_get(const struct cpu_report *report, const struct cpu_member *member,
+                           const struct prcb_processor *delta, uint64_t *ret);
 
 /* The names of the idle states that any chosen processor has, in order. */
 #define CPU_STATES_MAX 64

@@ -12,33 +12,6 @@
 #define NS_PER_S 1000000000.0
 #define WIDTH    10 /* of a rate */
 
-enum kind { SHARE, RATE, NUMBER, PERMILLE };
-
-/* The columns of the table, in order. */
-struct figure {
-    const char *title;
-    enum kind kind;
-    bool optional; /* left out where no processor has it */
-    uint64_t member;
-    size_t offset; /* in struct prcb_processor: 64 bits, or 32 for a NUMBER or PERMILLE */
-};
-
-#define OF(member) offsetof(struct prcb_processor, member)
-static const struct figure figures[] = {
-    {"%user", SHARE, false, PRCB_CPU_HAS_TIMES, OF(user_ns)},
-    {"%kernel", SHARE, false, PRCB_CPU_HAS_TIMES, OF(kernel_ns)},
-    {"%dpc", SHARE, false, PRCB_CPU_HAS_DPC, OF(dpc_ns)},
-    {"%intr", SHARE, false, PRCB_CPU_HAS_INTERRUPT, OF(interrupt_ns)},
-    {"%steal", SHARE, false, PRCB_CPU_HAS_STEAL, OF(steal_ns)},
-    {"%idle", SHARE, false, PRCB_CPU_HAS_TIMES, OF(idle_ns)},
-    {"intr/s", RATE, false, PRCB_CPU_HAS_INTERRUPTS, OF(interrupts)},
-    {"switch/s", RATE, false, PRCB_CPU_HAS_SWITCHES, OF(switches)},
-    {"idle/s", RATE, false, PRCB_CPU_HAS_IDLE_ENTRIES, OF(idle_entries)},
-    {"MHz", NUMBER, true, PRCB_CPU_HAS_MHZ, OF(mhz)},
-    {"%perf", PERMILLE, true, PRCB_CPU_HAS_PERFORMANCE, OF(performance_permille)},
-};
-#define FIGURES (sizeof(figures) / sizeof(figures[0]))
-
 /* One table being written. */
 struct table {
     FILE *out;
@@ -51,20 +24,6 @@ struct table {
 };
 
 /* ---- all processors together --------------------------------------------- */
-
-static uint64_t get(const struct prcb_processor *p, const struct figure *figure)
-{
-    const char *at = (const char *)p + figure->offset;
-    uint64_t wide;
-    uint32_t narrow;
-
-    if (figure->kind == NUMBER || figure->kind == PERMILLE) {
-        memcpy(&narrow, at, sizeof(narrow));
-        return narrow;
-    }
-    memcpy(&wide, at, sizeof(wide));
-    return wide;
-}
 
 static void add_states(struct prcb_processor *total, const struct prcb_processor *p)
 {
@@ -90,15 +49,7 @@ static void add_states(struct prcb_processor *total, const struct prcb_processor
 static void add(struct prcb_processor *total, const struct prcb_processor *p)
 {
     total->present &= p->present;
-    total->wall_ns += p->wall_ns;
-    for (size_t i = 0; i < FIGURES; i++) {
-        uint64_t sum;
-
-        if (figures[i].kind != SHARE && figures[i].kind != RATE)
-            continue;
-        sum = get(total, &figures[i]) + get(p, &figures[i]);
-        memcpy((char *)total + figures[i].offset, &sum, sizeof(sum));
-    }
+    figures_add(processor_figures, total, p);
     add_states(total, p);
 }
 
@@ -109,7 +60,7 @@ static void sum_up(struct table *t)
     bool any = false;
 
     memset(&t->total, 0, sizeof(t->total));
-    t->total.present = ~(uint64_t)(PRCB_CPU_HAS_MHZ | PRCB_CPU_HAS_PERFORMANCE);
+    t->total.present = ~figures_alone(processor_figures);
     for (uint32_t i = cpu_samples_next(samples, 0); i < samples->count;
          i = cpu_samples_next(samples, i + 1)) {
         struct prcb_processor p;
@@ -127,33 +78,36 @@ static void sum_up(struct table *t)
 
 /* ---- lines --------------------------------------------------------------- */
 
+/* What is of the moment is left out where no processor has it. */
 static bool shown(const struct table *t, const struct figure *figure)
 {
-    return !figure->optional || t->any & figure->member;
+    return figure->shown & FIGURE_CPU && figure->heading &&
+           (figure->kind != FIGURE_GAUGE || t->any & figure->present);
 }
 
 /* "100.00", millions in a second with a fraction, "10000". */
 static int width(const struct figure *figure)
 {
-    return figure->kind == SHARE ? 8 : figure->kind == RATE ? WIDTH : 7;
+    return figure->kind == FIGURE_PART ? 8 : figure->kind == FIGURE_COUNTER ? WIDTH : 7;
 }
 
+/* Parts as a share of the time, counters by the second. */
 static void write_cell(const struct table *t, const struct figure *figure,
                        const struct prcb_processor *p, uint64_t wall_ns)
 {
-    uint64_t value = get(p, figure);
+    uint64_t value = figure_get(figure, p);
     char cell[32] = "-";
 
-    if (!(p->present & figure->member))
+    if (!(p->present & figure->present))
         ;
-    else if (figure->kind == SHARE && p->wall_ns)
+    else if (figure->kind == FIGURE_PART && p->wall_ns)
         snprintf(cell, sizeof(cell), "%.2f", 100.0 * (double)value / (double)p->wall_ns);
-    else if (figure->kind == RATE && wall_ns)
+    else if (figure->kind == FIGURE_COUNTER && wall_ns)
         snprintf(cell, sizeof(cell), "%.1f", (double)value * NS_PER_S / (double)wall_ns);
-    else if (figure->kind == NUMBER)
-        snprintf(cell, sizeof(cell), "%" PRIu64, value);
-    else if (figure->kind == PERMILLE)
+    else if (figure->unit == FIGURE_PERMILLE)
         snprintf(cell, sizeof(cell), "%.1f", (double)value / 10.0);
+    else if (figure->kind == FIGURE_GAUGE)
+        snprintf(cell, sizeof(cell), "%" PRIu64, value);
     fprintf(t->out, "%*s", width(figure), cell);
 }
 
@@ -165,9 +119,9 @@ static void write_label(const struct table *t, const char *label)
 static void write_figures(const struct table *t, const char *label, const struct prcb_processor *p)
 {
     write_label(t, label);
-    for (size_t i = 0; i < FIGURES; i++) {
-        if (shown(t, &figures[i]))
-            write_cell(t, &figures[i], p, t->wall_ns);
+    for (const struct figure *figure = processor_figures; figure->name; figure++) {
+        if (shown(t, figure))
+            write_cell(t, figure, p, t->wall_ns);
     }
     fputs(p->flags & PRCB_CPU_ONLINE || !p->size ? "\n" : "  offline\n", t->out);
 }
@@ -244,9 +198,9 @@ static void write_main(const struct table *t)
 {
     fputc('\n', t->out);
     write_label(t, "CPU");
-    for (size_t i = 0; i < FIGURES; i++) {
-        if (shown(t, &figures[i]))
-            fprintf(t->out, "%*s", width(&figures[i]), figures[i].title);
+    for (const struct figure *figure = processor_figures; figure->name; figure++) {
+        if (shown(t, figure))
+            fprintf(t->out, "%*s", width(figure), figure->heading);
     }
     fputc('\n', t->out);
     write_figures(t, "all", &t->total);

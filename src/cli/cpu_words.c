@@ -28,53 +28,18 @@ void cpu_title_write(FILE *out, const struct cpu_samples *samples, enum prcb_tie
                 1000 / sysconf(_SC_CLK_TCK));
 }
 
-/* Members with the names of JSON. */
-static const struct {
-    uint64_t bit;
-    const char *name;
-} members[] = {
-    {PRCB_CPU_HAS_TIMES, "user, kernel, idle"}, {PRCB_CPU_HAS_DPC, "dpc"},
-    {PRCB_CPU_HAS_INTERRUPT, "interrupt time"}, {PRCB_CPU_HAS_STEAL, "steal"},
-    {PRCB_CPU_HAS_INTERRUPTS, "interrupts"},    {PRCB_CPU_HAS_SWITCHES, "switches"},
-    {PRCB_CPU_HAS_MISSED, "missed_switches"},   {PRCB_CPU_HAS_IDLE_ENTRIES, "idle entries"},
-    {PRCB_CPU_HAS_IDLE_STATES, "idle_states"},  {PRCB_CPU_HAS_MHZ, "mhz"},
-    {PRCB_CPU_HAS_MAX_MHZ, "max_mhz"},          {PRCB_CPU_HAS_LIMIT_MHZ, "limit_mhz"},
-    {PRCB_CPU_HAS_MIN_MHZ, "min_mhz"},          {PRCB_CPU_HAS_NOMINAL_MHZ, "nominal_mhz"},
-    {PRCB_CPU_HAS_PERFORMANCE, "performance"},  {PRCB_CPU_HAS_THROTTLES, "throttles"},
+struct wanted {
+    const struct cpu_samples *samples;
+    unsigned command;
 };
-#define MEMBERS (sizeof(members) / sizeof(members[0]))
 
-static const char *reason_of(const struct cpu_samples *samples, size_t member, uint64_t wanted)
+static const char *reason_of(const void *ctx, const struct figure *figure)
 {
-    return wanted & members[member].bit
-               ? prcb_processor_absent_reason(samples->view, members[member].bit)
+    const struct wanted *wanted = ctx;
+
+    return figure->shown & wanted->command
+               ? prcb_processor_absent_reason(wanted->samples->view, figure->present)
                : NULL;
-}
-
-/* Members that are absent for one reason share a line. */
-static void write_absent(FILE *out, const char *prefix, const struct cpu_samples *samples,
-                         uint64_t wanted)
-{
-    for (size_t i = 0; i < MEMBERS; i++) {
-        const char *reason = reason_of(samples, i, wanted);
-        bool said = false;
-
-        for (size_t k = 0; reason && !said && k < i; k++) {
-            const char *earlier = reason_of(samples, k, wanted);
-
-            said = earlier && !strcmp(earlier, reason);
-        }
-        if (!reason || said)
-            continue;
-        fprintf(out, "%sno %s", prefix, members[i].name);
-        for (size_t k = i + 1; k < MEMBERS; k++) {
-            const char *later = reason_of(samples, k, wanted);
-
-            if (later && !strcmp(later, reason))
-                fprintf(out, ", %s", members[k].name);
-        }
-        fprintf(out, ": %s\n", reason);
-    }
 }
 
 static void write_missed(FILE *out, const char *prefix, const struct cpu_samples *samples)
@@ -118,11 +83,15 @@ static void write_tier(FILE *out, const char *prefix, const struct cpu_samples *
 }
 
 void cpu_notes_write(FILE *out, const char *prefix, const struct cpu_samples *samples,
-                     uint64_t wanted)
+                     unsigned command)
 {
+    const struct wanted wanted = {samples, command};
+    char no[64];
+
     write_tier(out, prefix, samples, prcb_processors_tier(samples->view),
                prcb_processors_tier_reason(samples->view));
-    write_absent(out, prefix, samples, wanted);
+    snprintf(no, sizeof(no), "%sno ", prefix);
+    figures_write_absent(out, processor_figures, reason_of, &wanted, no, ": ");
     write_missed(out, prefix, samples);
     write_ended(out, prefix, samples);
 }

@@ -23,7 +23,7 @@ struct event {
 /* What an ended thread has left and no row has taken yet. */
 struct leaving {
     pid_t tid;
-    struct stat_count *counts; /* owned: one per event that can count */
+    struct event_count *counts; /* owned: one per event that can count */
     struct leaving *next;
 };
 
@@ -38,7 +38,7 @@ struct stat_counters {
     struct prcb_counters *first;
     struct leaving *buckets[FIRST_BUCKETS];
     size_t leaving;
-    struct stat_count taken[PRCB_COUNTERS_MAX]; /* by rows so far, as it was counted */
+    struct event_count taken[PRCB_COUNTERS_MAX]; /* by rows so far, as it was counted */
     uint64_t lost, late;
     struct prcb_counter sums[PRCB_COUNTERS_MAX]; /* the family's, as of the last update */
     struct prcb_counter marked[PRCB_COUNTERS_MAX];
@@ -144,7 +144,7 @@ static void free_leaving(struct leaving *leaving)
     free(leaving);
 }
 
-void stat_counters_close(struct stat_counters *counters, struct stat_rows *rows)
+void stat_counters_close(struct stat_counters *counters, struct account_rows *rows)
 {
     if (!counters)
         return;
@@ -209,7 +209,7 @@ static int take_part(const struct prcb_family_part *part, void *ctx)
 {
     struct stat_counters *counters = ctx;
     struct leaving **bucket = bucket_of(counters, part->tid), *leaving = *bucket;
-    struct stat_count *count;
+    struct event_count *count;
 
     while (leaving && leaving->tid != part->tid)
         leaving = leaving->next;
@@ -242,7 +242,7 @@ static int drain(struct stat_counters *counters)
 }
 
 /* As the library scales a family's sum: see prcb_family_read. */
-static void finish_part(const struct event *event, struct stat_count *count)
+static void finish_part(const struct event *event, struct event_count *count)
 {
     if (count->enabled_ns < count->running_ns || !strcmp(event->source, "software"))
         count->enabled_ns = count->running_ns;
@@ -254,14 +254,14 @@ static void finish_part(const struct event *event, struct stat_count *count)
     count->lacking = !count->counted && !count->idle;
 }
 
-static void add_taken(struct stat_count *taken, const struct stat_count *count)
+static void add_taken(struct event_count *taken, const struct event_count *count)
 {
     taken->value += count->value;
     taken->enabled_ns += count->enabled_ns;
     taken->running_ns += count->running_ns;
 }
 
-static void take_leaving(struct stat_counters *counters, struct stat_row *row)
+static void take_leaving(struct stat_counters *counters, struct account_row *row)
 {
     struct leaving **at = bucket_of(counters, row->tid), *leaving;
 
@@ -294,9 +294,9 @@ static uint64_t rest(uint64_t whole, uint64_t part)
  * others were inherited from. Which one that is, is the kernel's affair, as it moves
  * them between threads instead of programming the counters anew. So when one row alone
  * has not got anything, what is left of the sum is its own. */
-static void take_rest(struct stat_counters *counters, struct stat_rows *rows, bool all_seen)
+static void take_rest(struct stat_counters *counters, struct account_rows *rows, bool all_seen)
 {
-    struct stat_row *last = NULL;
+    struct account_row *last = NULL;
 
     if (counters->leaving || counters->lost)
         return;
@@ -316,7 +316,7 @@ static void take_rest(struct stat_counters *counters, struct stat_rows *rows, bo
         if (place < 0 || !counters->sums[place].running_ns)
             continue;
         sum = &counters->sums[place];
-        last->now.counts[i] = (struct stat_count){
+        last->now.counts[i] = (struct event_count){
             .value = rest(sum->raw, counters->taken[place].value),
             .enabled_ns = rest(sum->enabled_ns, counters->taken[place].enabled_ns),
             .running_ns = rest(sum->running_ns, counters->taken[place].running_ns),
@@ -327,7 +327,7 @@ static void take_rest(struct stat_counters *counters, struct stat_rows *rows, bo
 
 /* ---- sets ----------------------------------------------------------------- */
 
-static void open_set(struct stat_counters *counters, struct stat_row *row)
+static void open_set(struct stat_counters *counters, struct account_row *row)
 {
     struct prcb_counters *set;
     struct prcb_error err = {0};
@@ -346,7 +346,7 @@ static void open_set(struct stat_counters *counters, struct stat_row *row)
     counters->late += counters->began;
 }
 
-static void read_set(struct stat_counters *counters, struct stat_row *row)
+static void read_set(struct stat_counters *counters, struct account_row *row)
 {
     struct prcb_counter values[PRCB_COUNTERS_MAX];
 
@@ -354,22 +354,22 @@ static void read_set(struct stat_counters *counters, struct stat_row *row)
         return;
     for (size_t i = 0; i < counters->count; i++) {
         int32_t place = counters->events[i].place;
-        struct stat_count *count = &row->now.counts[i];
+        struct event_count *count = &row->now.counts[i];
         bool present;
 
         if (place < 0)
             continue;
         present = values[place].flags & PRCB_COUNTER_PRESENT;
-        *count = (struct stat_count){.value = values[place].value,
-                                     .enabled_ns = values[place].enabled_ns,
-                                     .running_ns = values[place].running_ns,
-                                     .counted = present,
-                                     .idle = !present && !values[place].enabled_ns,
-                                     .lacking = !present && values[place].enabled_ns};
+        *count = (struct event_count){.value = values[place].value,
+                                      .enabled_ns = values[place].enabled_ns,
+                                      .running_ns = values[place].running_ns,
+                                      .counted = present,
+                                      .idle = !present && !values[place].enabled_ns,
+                                      .lacking = !present && values[place].enabled_ns};
     }
 }
 
-void stat_counters_released(struct stat_counters *counters, struct stat_row *row)
+void stat_counters_released(struct stat_counters *counters, struct account_row *row)
 {
     if (counters && row->counters)
         prcb_counters_close(row->counters);
@@ -379,7 +379,7 @@ void stat_counters_released(struct stat_counters *counters, struct stat_row *row
 /* ---- rows ----------------------------------------------------------------- */
 
 /* A row whose counts are not its own for good starts without any. */
-static int make_counts(struct stat_counters *counters, struct stat_row *row)
+static int make_counts(struct stat_counters *counters, struct account_row *row)
 {
     if (!row->now.counts) {
         row->now.counts = calloc(counters->count, sizeof(*row->now.counts));
@@ -388,11 +388,11 @@ static int make_counts(struct stat_counters *counters, struct stat_row *row)
         row->now.count_count = (uint32_t)counters->count;
     }
     for (size_t i = 0; i < counters->count && !row->counted && row->key; i++)
-        row->now.counts[i] = (struct stat_count){.lacking = 1};
+        row->now.counts[i] = (struct event_count){.lacking = 1};
     return 0;
 }
 
-static int update_row(struct stat_counters *counters, struct stat_row *row)
+static int update_row(struct stat_counters *counters, struct account_row *row)
 {
     int result = make_counts(counters, row);
 
@@ -418,7 +418,7 @@ int stat_counters_tick(struct stat_counters *counters, bool *ret)
     return drain(counters);
 }
 
-int stat_counters_update(struct stat_counters *counters, struct stat_rows *rows, bool all_seen)
+int stat_counters_update(struct stat_counters *counters, struct account_rows *rows, bool all_seen)
 {
     int result = drain(counters);
 
@@ -443,7 +443,7 @@ static uint64_t since(uint64_t now, uint64_t before, bool interval)
 }
 
 int stat_counters_total(const struct stat_counters *counters, bool interval,
-                        struct stat_figures *total)
+                        struct account_sums *total)
 {
     if (!counters->family || !counters->whole_family || !total->counts)
         return 0;
@@ -455,7 +455,7 @@ int stat_counters_total(const struct stat_counters *counters, bool interval,
             continue;
         now = &counters->sums[place];
         before = &counters->marked[place];
-        total->counts[i] = (struct stat_count){
+        total->counts[i] = (struct event_count){
             .value = since(now->value, before->value, interval),
             .enabled_ns = since(now->enabled_ns, before->enabled_ns, interval),
             .running_ns = since(now->running_ns, before->running_ns, interval),
@@ -468,11 +468,11 @@ int stat_counters_total(const struct stat_counters *counters, bool interval,
 
 /* ---- words ---------------------------------------------------------------- */
 
-const struct stat_count *stat_counters_find(const struct stat_counters *counters, size_t i,
-                                            const struct stat_row *row, const char **ret_reason)
+const struct event_count *stat_counters_find(const struct stat_counters *counters, size_t i,
+                                             const struct account_row *row, const char **ret_reason)
 {
-    const struct stat_figures *now = &row->now;
-    const struct stat_count *count = i < now->count_count ? &now->counts[i] : NULL;
+    const struct account_sums *now = &row->now;
+    const struct event_count *count = i < now->count_count ? &now->counts[i] : NULL;
 
     if (count && count->counted && !count->lacking)
         return count;
@@ -491,11 +491,11 @@ const struct stat_count *stat_counters_find(const struct stat_counters *counters
     return NULL;
 }
 
-static void write_cell(const struct stat_counters *counters, size_t i, const struct stat_row *row,
-                       char *ret)
+static void write_cell(const struct stat_counters *counters, size_t i,
+                       const struct account_row *row, char *ret)
 {
     const char *reason;
-    const struct stat_count *count = stat_counters_find(counters, i, row, &reason);
+    const struct event_count *count = stat_counters_find(counters, i, row, &reason);
 
     if (!count)
         strcpy(ret, "-");
@@ -507,7 +507,7 @@ static void write_cell(const struct stat_counters *counters, size_t i, const str
 }
 
 void stat_counters_write_line(FILE *out, const struct stat_counters *counters,
-                              const struct stat_row *row)
+                              const struct account_row *row)
 {
     char cell[STAT_CELL];
 
@@ -518,7 +518,7 @@ void stat_counters_write_line(FILE *out, const struct stat_counters *counters,
 }
 
 static size_t column_width(const struct stat_counters *counters, size_t i,
-                           const struct stat_view *view)
+                           const struct account_view *view)
 {
     size_t width = strlen(counters->events[i].name);
     char cell[STAT_CELL];
@@ -530,9 +530,9 @@ static size_t column_width(const struct stat_counters *counters, size_t i,
     return width;
 }
 
-static void write_row(FILE *out, const struct stat_counters *counters, const struct stat_row *row,
-                      const char *id, const char *name, const size_t *widths, size_t first,
-                      size_t last)
+static void write_row(FILE *out, const struct stat_counters *counters,
+                      const struct account_row *row, const char *id, const char *name,
+                      const size_t *widths, size_t first, size_t last)
 {
     char cell[STAT_CELL];
 
@@ -547,13 +547,13 @@ static void write_row(FILE *out, const struct stat_counters *counters, const str
 }
 
 static void write_rows(FILE *out, const struct stat_counters *counters,
-                       const struct stat_view *view, bool per_process, const size_t *widths,
+                       const struct account_view *view, bool per_process, const size_t *widths,
                        size_t first, size_t last)
 {
     write_row(out, counters, NULL, per_process ? "PID" : "TID", per_process ? "PROCESS" : "THREAD",
               widths, first, last);
     for (size_t i = 0; i < view->count; i++) {
-        const struct stat_row *row = view->rows[i];
+        const struct account_row *row = view->rows[i];
         pid_t number = per_process ? row->pid : row->tid;
         char id[STAT_CELL] = "-", name[STAT_CELL];
 
@@ -573,7 +573,7 @@ static void write_rows(FILE *out, const struct stat_counters *counters,
 
 /* As many columns side by side as there is room for, then the rest below. */
 void stat_counters_write(FILE *out, const struct stat_counters *counters,
-                         const struct stat_view *view, bool per_process)
+                         const struct account_view *view, bool per_process)
 {
     size_t widths[PRCB_COUNTERS_MAX], columns = stat_text_columns(out), first = 0;
 

@@ -12,7 +12,7 @@
 
 #include <prcb/prcb.h>
 
-#include "stat_rows.h"
+#include "account_rows.h"
 
 struct stat_counters;
 
@@ -28,7 +28,7 @@ struct stat_counter {
  * merely cannot be counted here is no failure. */
 int stat_counters_open(const char *list, bool family, bool follow, struct stat_counters **ret,
                        struct prcb_error *err);
-void stat_counters_close(struct stat_counters *counters, struct stat_rows *rows);
+void stat_counters_close(struct stat_counters *counters, struct account_rows *rows);
 
 /* For prcb_spawn_hooked; ctx is the struct stat_counters. */
 int stat_counters_before_exec(pid_t child, void *ctx, struct prcb_error *err);
@@ -38,29 +38,30 @@ int stat_counters_before_exec(pid_t child, void *ctx, struct prcb_error *err);
 int stat_counters_tick(struct stat_counters *counters, bool *ret);
 /* Brings the counts of all rows up to date, after the rows themselves. The beginning
  * of the measuring is the first call. all_seen: no thread can be without a row. */
-int stat_counters_update(struct stat_counters *counters, struct stat_rows *rows, bool all_seen);
+int stat_counters_update(struct stat_counters *counters, struct account_rows *rows, bool all_seen);
 /* The row's account is about to be given back. */
-void stat_counters_released(struct stat_counters *counters, struct stat_row *row);
+void stat_counters_released(struct stat_counters *counters, struct account_row *row);
 /* Sets the total's counts to what is known better than by adding the rows up: since
  * the beginning, or since the mark. */
 int stat_counters_total(const struct stat_counters *counters, bool interval,
-                        struct stat_figures *total);
+                        struct account_sums *total);
 void stat_counters_mark(struct stat_counters *counters);
 
 size_t stat_counters_count(const struct stat_counters *counters); /* NULL: 0 */
 struct stat_counter stat_counters_at(const struct stat_counters *counters, size_t i);
 
 /* The count of a row if it holds one; else NULL, and why not. */
-const struct stat_count *stat_counters_find(const struct stat_counters *counters, size_t i,
-                                            const struct stat_row *row, const char **ret_reason);
+const struct event_count *stat_counters_find(const struct stat_counters *counters, size_t i,
+                                             const struct account_row *row,
+                                             const char **ret_reason);
 
-struct stat_view;
+struct account_view;
 /* A table: a line per row of the view, a column per counter. */
 void stat_counters_write(FILE *out, const struct stat_counters *counters,
-                         const struct stat_view *view, bool per_process);
+                         const struct account_view *view, bool per_process);
 /* One row on one line: "page-faults 12, instructions 1203 (37%)". */
 void stat_counters_write_line(FILE *out, const struct stat_counters *counters,
-                              const struct stat_row *row);
+                              const struct account_row *row);
 void stat_counters_write_notes(FILE *out, const char *prefix, const struct stat_counters *counters);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The report as values with a separator. The columns are rows of one table, then
+ * The report as values with a separator. The columns are the figures of an account, then
  * two per cause: its count and its nanoseconds. A report at the end has the
  * causes that occurred; intervals have all there are, since the line of names is
  * written before anything has happened. What is absent is an empty value.
@@ -13,35 +13,14 @@
 
 #include "stat_text.h"
 
-/* Number columns, in order. */
-static const struct {
-    const char *name;
-    uint64_t member; /* without it the value is absent */
-    size_t offset;   /* in struct stat_figures */
-} numbers[] = {
-    {"wall_ns", PRCB_HAS_WALL, offsetof(struct stat_figures, wall_ns)},
-    {"run_ns", PRCB_HAS_RUN, offsetof(struct stat_figures, run_ns)},
-    {"ready_ns", PRCB_HAS_READY, offsetof(struct stat_figures, ready_ns)},
-    {"wait_ns", PRCB_HAS_WAIT, offsetof(struct stat_figures, wait_ns)},
-    {"open_ns", PRCB_HAS_OPEN, offsetof(struct stat_figures, open_ns)},
-    {"switches", PRCB_HAS_SWITCHES, offsetof(struct stat_figures, switches)},
-    {"voluntary_switches", PRCB_HAS_SWITCHES, offsetof(struct stat_figures, voluntary_switches)},
-    {"migrations", PRCB_HAS_MIGRATIONS, offsetof(struct stat_figures, migrations)},
-    {"tsc_cycles", PRCB_HAS_CYCLES, offsetof(struct stat_figures, tsc_cycles)},
-    {"missed_switches", PRCB_HAS_WAITS, offsetof(struct stat_figures, missed_switches)},
-    /* the last: with --interrupted only */
-    {"interrupted_ns", PRCB_HAS_INTERRUPTED, offsetof(struct stat_figures, interrupted_ns)},
-};
-#define NUMBERS (sizeof(numbers) / sizeof(numbers[0]))
-
-static size_t number_columns(const struct stat_report *report)
+static bool has_column(const struct stat_report *report, const struct figure *figure)
 {
-    return report->options->interrupted ? NUMBERS : NUMBERS - 1;
+    return figure->kind != FIGURE_LIST && stat_figure_wanted(report, figure);
 }
 
 static bool cause_has_columns(const struct stat_report *report, uint32_t cause)
 {
-    const struct stat_cell *cell = stat_figures_cell(&report->view->total.now, cause);
+    const struct wait_cell *cell = account_sums_cell(&report->view->total.now, cause);
 
     if (!prcb_cause_info(cause))
         return false;
@@ -58,8 +37,10 @@ static void write_names(FILE *out, const struct stat_report *report)
         fprintf(out, "tid%s", separator);
     fprintf(out, "pid%scomm%sthreads%sexited%sopen_cause", separator, separator, separator,
             separator);
-    for (size_t i = 0; i < number_columns(report); i++)
-        fprintf(out, "%s%s", separator, numbers[i].name);
+    for (const struct figure *figure = account_figures; figure->name; figure++) {
+        if (has_column(report, figure))
+            fprintf(out, "%s%s", separator, figure->name);
+    }
     for (uint32_t cause = 1; cause < PRCB_CAUSE_MAX; cause++) {
         if (!cause_has_columns(report, cause))
             continue;
@@ -76,12 +57,13 @@ static void write_names(FILE *out, const struct stat_report *report)
     fputc('\n', out);
 }
 
-static void write_counters(FILE *out, const struct stat_report *report, const struct stat_row *row)
+static void write_counters(FILE *out, const struct stat_report *report,
+                           const struct account_row *row)
 {
     const char *separator = report->options->separator, *reason;
 
     for (size_t i = 0; i < stat_counters_count(report->counters); i++) {
-        const struct stat_count *count = stat_counters_find(report->counters, i, row, &reason);
+        const struct event_count *count = stat_counters_find(report->counters, i, row, &reason);
 
         if (count)
             fprintf(out, "%s%" PRIu64 "%s%" PRIu64 "%s%" PRIu64, separator, count->value, separator,
@@ -99,7 +81,7 @@ static void write_id(FILE *out, pid_t id, const char *separator)
 }
 
 /* The causes of open waits: one, or several with + between them. */
-static void write_open(FILE *out, const struct stat_figures *now)
+static void write_open(FILE *out, const struct account_sums *now)
 {
     const char *before = "";
 
@@ -113,10 +95,10 @@ static void write_open(FILE *out, const struct stat_figures *now)
     }
 }
 
-static void write_row(FILE *out, const struct stat_report *report, const struct stat_row *row)
+static void write_row(FILE *out, const struct stat_report *report, const struct account_row *row)
 {
     const char *separator = report->options->separator;
-    const struct stat_figures *now = &row->now;
+    const struct account_sums *now = &row->now;
     char comm[STAT_CELL];
 
     if (report->interval)
@@ -129,13 +111,15 @@ static void write_row(FILE *out, const struct stat_report *report, const struct 
     fprintf(out, "%s%" PRIu64 "%s%" PRIu64 "%s", separator, row->threads, separator, row->exited,
             separator);
     write_open(out, now);
-    for (size_t i = 0; i < number_columns(report); i++) {
+    for (const struct figure *figure = account_figures; figure->name; figure++) {
+        if (!has_column(report, figure))
+            continue;
         fputs(separator, out);
-        if (now->present & numbers[i].member)
-            fprintf(out, "%" PRIu64, *(const uint64_t *)((const char *)now + numbers[i].offset));
+        if (now->present & figure->present)
+            fprintf(out, "%" PRIu64, now->numbers[figure->index]);
     }
     for (uint32_t cause = 1; cause < PRCB_CAUSE_MAX; cause++) {
-        const struct stat_cell *cell = stat_figures_cell(now, cause);
+        const struct wait_cell *cell = account_sums_cell(now, cause);
 
         if (!cause_has_columns(report, cause))
             continue;

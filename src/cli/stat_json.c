@@ -25,12 +25,12 @@ static json_object *make_cause(struct builder *b, uint32_t cause)
     return object;
 }
 
-static json_object *make_waits(struct builder *b, const struct stat_figures *figures)
+static json_object *make_waits(struct builder *b, const struct account_sums *figures)
 {
     json_object *array = json_object_new_array();
 
     for (uint32_t i = 0; i < figures->cell_count; i++) {
-        const struct stat_cell *cell = &figures->cells[i];
+        const struct wait_cell *cell = &figures->cells[i];
         json_object *wait;
 
         if (!cell->count && !cell->ns)
@@ -45,7 +45,7 @@ static json_object *make_waits(struct builder *b, const struct stat_figures *fig
 
 /* One thread's open wait, or a sum: then the cause is null unless it is the same
  * for all. */
-static json_object *make_open(struct builder *b, const struct stat_figures *figures)
+static json_object *make_open(struct builder *b, const struct account_sums *figures)
 {
     uint32_t cause = PRCB_CAUSE_NONE, causes = 0;
     json_object *open;
@@ -61,12 +61,12 @@ static json_object *make_open(struct builder *b, const struct stat_figures *figu
     return open;
 }
 
-static json_object *make_open_waits(struct builder *b, const struct stat_figures *figures)
+static json_object *make_open_waits(struct builder *b, const struct account_sums *figures)
 {
     json_object *array = json_object_new_array();
 
     for (uint32_t i = 0; i < figures->cell_count; i++) {
-        const struct stat_cell *cell = &figures->cells[i];
+        const struct wait_cell *cell = &figures->cells[i];
         json_object *wait;
 
         if (!cell->open_ns)
@@ -87,27 +87,23 @@ static void put_or_null(struct builder *b, json_object *object, const char *key,
         cli_json_put_null(&b->json, object, key);
 }
 
-static void put_figures(struct builder *b, json_object *object, const struct stat_row *row,
+/* The waits by cause, and the open one, are objects behind the numbers. */
+static bool is_object(const struct figure *figure)
+{
+    return figure->kind == FIGURE_LIST || figure->present == PRCB_HAS_OPEN;
+}
+
+static void put_figures(struct builder *b, json_object *object, const struct account_row *row,
                         bool sum)
 {
-    const struct stat_figures *f = &row->now;
-    bool switches = f->present & PRCB_HAS_SWITCHES, waits = f->present & PRCB_HAS_WAITS;
-    bool open = f->present & PRCB_HAS_OPEN;
+    const struct account_sums *f = &row->now;
+    bool waits = f->present & PRCB_HAS_WAITS, open = f->present & PRCB_HAS_OPEN;
 
-    cli_json_put_member(&b->json, object, "wall_ns", f->wall_ns, f->present & PRCB_HAS_WALL);
-    cli_json_put_member(&b->json, object, "run_ns", f->run_ns, f->present & PRCB_HAS_RUN);
-    cli_json_put_member(&b->json, object, "ready_ns", f->ready_ns, f->present & PRCB_HAS_READY);
-    cli_json_put_member(&b->json, object, "wait_ns", f->wait_ns, f->present & PRCB_HAS_WAIT);
-    cli_json_put_member(&b->json, object, "switches", f->switches, switches);
-    cli_json_put_member(&b->json, object, "voluntary_switches", f->voluntary_switches, switches);
-    cli_json_put_member(&b->json, object, "missed_switches", f->missed_switches, waits);
-    cli_json_put_member(&b->json, object, "migrations", f->migrations,
-                        f->present & PRCB_HAS_MIGRATIONS);
-    cli_json_put_member(&b->json, object, "tsc_cycles", f->tsc_cycles,
-                        f->present & PRCB_HAS_CYCLES);
-    if (b->report->options->interrupted)
-        cli_json_put_member(&b->json, object, "interrupted_ns", f->interrupted_ns,
-                            f->present & PRCB_HAS_INTERRUPTED);
+    for (const struct figure *figure = account_figures; figure->name; figure++) {
+        if (stat_figure_wanted(b->report, figure) && !is_object(figure))
+            cli_json_put_member(&b->json, object, figure->name, f->numbers[figure->index],
+                                f->present & figure->present);
+    }
     put_or_null(b, object, "waits", waits ? make_waits(b, f) : NULL, waits);
     open = open && row->exited + row->running < row->threads;
     put_or_null(b, object, "open", open ? make_open(b, f) : NULL, open);
@@ -117,7 +113,7 @@ static void put_figures(struct builder *b, json_object *object, const struct sta
 
 /* [{"name","value","enabled_ns","running_ns","source"}], and "reason" where there is no
  * value. */
-static json_object *make_counters(struct builder *b, const struct stat_row *row)
+static json_object *make_counters(struct builder *b, const struct account_row *row)
 {
     const struct stat_counters *counters = b->report->counters;
     json_object *array = json_object_new_array();
@@ -125,7 +121,7 @@ static json_object *make_counters(struct builder *b, const struct stat_row *row)
     for (size_t i = 0; i < stat_counters_count(counters); i++) {
         struct stat_counter counter = stat_counters_at(counters, i);
         const char *reason = NULL;
-        const struct stat_count *count = stat_counters_find(counters, i, row, &reason);
+        const struct event_count *count = stat_counters_find(counters, i, row, &reason);
         json_object *object = json_object_new_object();
 
         cli_json_put_text(&b->json, object, "name", counter.name);
@@ -140,7 +136,7 @@ static json_object *make_counters(struct builder *b, const struct stat_row *row)
     return array;
 }
 
-static json_object *make_row(struct builder *b, const struct stat_row *row)
+static json_object *make_row(struct builder *b, const struct account_row *row)
 {
     bool process = b->report->options->per_process, sum = process || (!row->key && row->released);
     json_object *object = json_object_new_object();
@@ -162,7 +158,7 @@ static json_object *make_row(struct builder *b, const struct stat_row *row)
 
 static json_object *make_total(struct builder *b)
 {
-    const struct stat_row *total = &b->report->view->total;
+    const struct account_row *total = &b->report->view->total;
     json_object *object = json_object_new_object();
 
     cli_json_put_number(&b->json, object, "threads", total->threads);
@@ -177,11 +173,12 @@ static json_object *make_absent(struct builder *b)
 {
     json_object *object = json_object_new_object();
 
-    for (const struct stat_member *member = stat_members; member->bit; member++) {
-        const char *reason = stat_absent_reason(b->report, member->bit);
+    for (const struct figure *figure = account_figures; figure->name; figure++) {
+        const char *reason = figure->words ? stat_absent_reason(b->report, figure) : NULL;
 
         if (reason)
-            cli_json_put_text(&b->json, object, member->name, reason);
+            cli_json_put_text(&b->json, object,
+                              figure->present == PRCB_HAS_OPEN ? "open" : figure->name, reason);
     }
     return object;
 }
@@ -189,7 +186,7 @@ static json_object *make_absent(struct builder *b)
 static json_object *make_report(struct builder *b)
 {
     const struct stat_report *report = b->report;
-    const struct stat_view *view = report->view;
+    const struct account_view *view = report->view;
     json_object *object = json_object_new_object(), *rows = json_object_new_array();
 
     cli_json_put_text(&b->json, object, "tier", prcb_tier_name(prcb_session_tier(report->session)));

@@ -159,7 +159,7 @@ static int take_option(void *ctx, int id, const char *value)
         options->per_process = true;
         break;
     case OPT_SORT:
-        if (stat_order_parse(value, &options->order))
+        if (account_order_parse(value, &options->order))
             return cli_usage_error(state->command,
                                    "--sort '%s': not run, ready, wait, wall, open, switches, tid, "
                                    "comm or the name of a cause",
@@ -223,7 +223,7 @@ int stat_options_parse(const struct cli_command *command, int argc, char **argv,
     struct cli_parser parser = {.command = command, .argc = argc, .argv = argv};
     struct state state = {.command = command, .options = ret};
 
-    *ret = (struct stat_options){.follow = PRCB_FOLLOW_ALL, .order = {.key = STAT_BY_RUN}};
+    *ret = (struct stat_options){.follow = PRCB_FOLLOW_ALL, .order = {.key = ACCOUNT_BY_RUN}};
     if (cli_take_all(&parser, take_option, &state, ret_status))
         return -1;
     if (parser.index < argc)

@@ -13,7 +13,7 @@
 #include <prcb/prcb.h>
 
 #include "cli.h"
-#include "stat_rows.h"
+#include "account_rows.h"
 
 enum stat_format { STAT_TABLE, STAT_CSV, STAT_JSON, STAT_NDJSON };
 
@@ -30,7 +30,7 @@ struct stat_options {
     const char *events;    /* counters; NULL: none */
     const char *separator; /* CSV */
     const char *output;    /* NULL: standard output */
-    struct stat_order order;
+    struct account_order order;
     bool per_process;
     enum prcb_tier tier;
     uint32_t max_threads;

@@ -15,13 +15,13 @@
 
 #include "stat_counters.h"
 #include "stat_options.h"
-#include "stat_rows.h"
+#include "account_rows.h"
 
 struct stat_report {
     const struct stat_options *options;
     const struct prcb *session; /* for tier, reasons */
     const struct prcb_status *status;
-    const struct stat_view *view;
+    const struct account_view *view;
     const struct stat_counters *counters; /* NULL: none were asked for */
     uint64_t time_ns;     /* end of the report's time, from the start of measuring */
     uint64_t wall_ns;     /* length of it */
@@ -46,16 +46,9 @@ void stat_words_write(FILE *out, const struct stat_report *report);
  * tier has not. Each line starts with the prefix; none if there is nothing. */
 void stat_notes_write(FILE *out, const char *prefix, const struct stat_report *report);
 
-/* Members of a record with their JSON names. */
-struct stat_member {
-    uint64_t bit;
-    const char *name;  /* as in JSON */
-    const char *words; /* in a note */
-};
-
-/* Why the report lacks a member that was asked for; NULL: it does not, or it was not. */
-const char *stat_absent_reason(const struct stat_report *report, uint64_t member);
-
-extern const struct stat_member stat_members[]; /* ended by bit 0 */
+/* Whether a report has a figure: some are there only where they were asked for. */
+bool stat_figure_wanted(const struct stat_report *report, const struct figure *figure);
+/* Why a report lacks a figure that it should have; NULL: it does not. */
+const char *stat_absent_reason(const struct stat_report *report, const struct figure *figure);
 
 #endif

@@ -21,18 +21,16 @@ enum column_kind {
     COL_PID,
     COL_THREADS,
     COL_NAME,
-    COL_WALL,
-    COL_RUN,
-    COL_READY,
+    COL_FIGURE, /* of account_figures */
     COL_WAIT,
     COL_CAUSE,
     COL_REST,
     COL_OPEN,
-    COL_SWITCHES,
 };
 
 struct column {
     enum column_kind kind;
+    const struct figure *figure;
     uint32_t cause;
     const char *heading;
     size_t width;
@@ -43,7 +41,7 @@ enum squeeze { SQUEEZE_NOTHING, SQUEEZE_PID, SQUEEZE_WALL, SQUEEZE_END };
 
 struct table {
     const struct stat_report *report;
-    struct column columns[PRCB_CAUSE_MAX + 12];
+    struct column columns[PRCB_CAUSE_MAX + ACCOUNT_NUMBERS + 8];
     size_t count;
     uint32_t causes[PRCB_CAUSE_MAX]; /* worth a column, widest first */
     size_t cause_count, shown;       /* shown: the ones that have one */
@@ -52,7 +50,7 @@ struct table {
 
 /* ---- cells --------------------------------------------------------------- */
 
-static void time_cell(const struct stat_row *row, uint64_t member, uint64_t ns, char *cell)
+static void time_cell(const struct account_row *row, uint64_t member, uint64_t ns, char *cell)
 {
     if (row->now.present & member)
         stat_text_time(ns, cell, STAT_CELL);
@@ -68,14 +66,24 @@ static void number_cell(uint64_t number, bool present, char *cell)
         strcpy(cell, "-");
 }
 
-static uint64_t cause_ns(const struct stat_row *row, uint32_t cause)
+static void figure_cell(const struct account_row *row, const struct figure *figure, char *cell)
 {
-    const struct stat_cell *cell = stat_figures_cell(&row->now, cause);
+    uint64_t value = row->now.numbers[figure->index];
+
+    if (figure->unit == FIGURE_NS)
+        time_cell(row, figure->present, value, cell);
+    else
+        number_cell(value, row->now.present & figure->present, cell);
+}
+
+static uint64_t cause_ns(const struct account_row *row, uint32_t cause)
+{
+    const struct wait_cell *cell = account_sums_cell(&row->now, cause);
 
     return cell ? cell->ns : 0;
 }
 
-static uint64_t rest_ns(const struct table *table, const struct stat_row *row)
+static uint64_t rest_ns(const struct table *table, const struct account_row *row)
 {
     uint64_t rest = row->now.wait_ns;
 
@@ -85,7 +93,7 @@ static uint64_t rest_ns(const struct table *table, const struct stat_row *row)
 }
 
 /* "+1.23s sleep": marked, since it is in no other column. */
-static void open_cell(const struct stat_row *row, char *cell)
+static void open_cell(const struct account_row *row, char *cell)
 {
     const char *name = "";
     char time[STAT_CELL / 2];
@@ -98,7 +106,7 @@ static void open_cell(const struct stat_row *row, char *cell)
     if (!row->now.open_ns)
         return;
     for (uint32_t i = 0; i < row->now.cell_count; i++) {
-        const struct stat_cell *open = &row->now.cells[i];
+        const struct wait_cell *open = &row->now.cells[i];
 
         if (open->open_ns)
             name = *name ? "(several)" : open->cause ? prcb_cause_info(open->cause)->name : "?";
@@ -108,7 +116,7 @@ static void open_cell(const struct stat_row *row, char *cell)
 }
 
 /* Ended threads that were summed by name stand for more than themselves. */
-static void name_cell(const struct stat_row *row, char *cell)
+static void name_cell(const struct account_row *row, char *cell)
 {
     char comm[STAT_CELL / 2];
 
@@ -120,9 +128,9 @@ static void name_cell(const struct stat_row *row, char *cell)
 }
 
 static void make_cell(const struct table *table, const struct column *column,
-                      const struct stat_row *row, char *cell)
+                      const struct account_row *row, char *cell)
 {
-    const struct stat_figures *now = &row->now;
+    const struct account_sums *now = &row->now;
 
     switch (column->kind) {
     case COL_TID:
@@ -137,14 +145,8 @@ static void make_cell(const struct table *table, const struct column *column,
     case COL_NAME:
         name_cell(row, cell);
         break;
-    case COL_WALL:
-        time_cell(row, PRCB_HAS_WALL, now->wall_ns, cell);
-        break;
-    case COL_RUN:
-        time_cell(row, PRCB_HAS_RUN, now->run_ns, cell);
-        break;
-    case COL_READY:
-        time_cell(row, PRCB_HAS_READY, now->ready_ns, cell);
+    case COL_FIGURE:
+        figure_cell(row, column->figure, cell);
         break;
     case COL_WAIT:
         time_cell(row, PRCB_HAS_WAIT, now->wait_ns, cell);
@@ -158,16 +160,13 @@ static void make_cell(const struct table *table, const struct column *column,
     case COL_OPEN:
         open_cell(row, cell);
         break;
-    case COL_SWITCHES:
-        number_cell(now->switches, now->present & PRCB_HAS_SWITCHES, cell);
-        break;
     }
 }
 
 /* Share of thread time; empty where a share says nothing. */
 static void make_share(const struct table *table, const struct column *column, char *cell)
 {
-    const struct stat_row *total = &table->report->view->total;
+    const struct account_row *total = &table->report->view->total;
     uint64_t part, member;
 
     cell[0] = '\0';
@@ -175,13 +174,11 @@ static void make_share(const struct table *table, const struct column *column, c
     case COL_NAME:
         strcpy(cell, "share");
         return;
-    case COL_RUN:
-        part = total->now.run_ns;
-        member = PRCB_HAS_RUN;
-        break;
-    case COL_READY:
-        part = total->now.ready_ns;
-        member = PRCB_HAS_READY;
+    case COL_FIGURE:
+        if (column->figure->kind != FIGURE_PART)
+            return;
+        part = total->now.numbers[column->figure->index];
+        member = column->figure->present;
         break;
     case COL_WAIT:
         part = total->now.wait_ns;
@@ -238,9 +235,9 @@ enum row_kind { ROW_HEADING, ROW_THREAD, ROW_OTHERS, ROW_TOTAL, ROW_SHARE };
 
 /* The text of one cell of one line of any kind. */
 static void cell_text(const struct table *table, const struct column *column, enum row_kind kind,
-                      const struct stat_row *row, char *cell)
+                      const struct account_row *row, char *cell)
 {
-    const struct stat_view *view = table->report->view;
+    const struct account_view *view = table->report->view;
 
     cell[0] = '\0';
     if (kind == ROW_HEADING)
@@ -255,13 +252,13 @@ static void cell_text(const struct table *table, const struct column *column, en
         make_cell(table, column, row, cell);
 }
 
-typedef void (*row_fn)(struct table *table, enum row_kind kind, const struct stat_row *row,
+typedef void (*row_fn)(struct table *table, enum row_kind kind, const struct account_row *row,
                        void *ctx);
 
 /* Every line of the table in order. */
 static void each_row(struct table *table, row_fn fn, void *ctx)
 {
-    const struct stat_view *view = table->report->view;
+    const struct account_view *view = table->report->view;
 
     fn(table, ROW_HEADING, NULL, ctx);
     for (size_t i = 0; i < view->count; i++)
@@ -272,7 +269,7 @@ static void each_row(struct table *table, row_fn fn, void *ctx)
     fn(table, ROW_SHARE, NULL, ctx);
 }
 
-static void measure_row(struct table *table, enum row_kind kind, const struct stat_row *row,
+static void measure_row(struct table *table, enum row_kind kind, const struct account_row *row,
                         void *ctx)
 {
     for (size_t i = 0; i < table->count; i++) {
@@ -284,7 +281,7 @@ static void measure_row(struct table *table, enum row_kind kind, const struct st
     }
 }
 
-static void print_row(struct table *table, enum row_kind kind, const struct stat_row *row,
+static void print_row(struct table *table, enum row_kind kind, const struct account_row *row,
                       void *ctx)
 {
     size_t owed = 0;
@@ -300,12 +297,25 @@ static void print_row(struct table *table, enum row_kind kind, const struct stat
 
 /* ---- columns ------------------------------------------------------------- */
 
-static void add_column(struct table *table, enum column_kind kind, const char *heading)
+static struct column *add_column(struct table *table, enum column_kind kind, const char *heading)
 {
-    table->columns[table->count++] = (struct column){.kind = kind, .heading = heading};
+    table->columns[table->count] = (struct column){.kind = kind, .heading = heading};
+    return &table->columns[table->count++];
 }
 
-static bool several_processes(const struct stat_view *view)
+/* The causes shown and the rest of waiting; without causes, waiting as one. */
+static void add_causes(struct table *table, const struct account_row *total)
+{
+    for (size_t i = 0; i < table->shown; i++)
+        add_column(table, COL_CAUSE, prcb_cause_info(table->causes[i])->name)->cause =
+            table->causes[i];
+    if (!table->shown && (!(total->now.present & PRCB_HAS_WAITS) || total->now.wait_ns))
+        add_column(table, COL_WAIT, "WAIT");
+    else if (table->shown && rest_ns(table, total))
+        add_column(table, COL_REST, "rest");
+}
+
+static bool several_processes(const struct account_view *view)
 {
     for (size_t i = 1; i < view->count; i++) {
         if (view->rows[i]->pid != view->rows[0]->pid)
@@ -318,7 +328,7 @@ static bool several_processes(const struct stat_view *view)
 static void set_columns(struct table *table, size_t shown)
 {
     const struct stat_report *report = table->report;
-    const struct stat_row *total = &report->view->total;
+    const struct account_row *total = &report->view->total;
 
     table->count = 0;
     table->shown = shown;
@@ -332,19 +342,13 @@ static void set_columns(struct table *table, size_t shown)
         add_column(table, COL_TID, "TID");
         add_column(table, COL_NAME, "THREAD");
     }
-    if (table->squeeze < SQUEEZE_WALL)
-        add_column(table, COL_WALL, "WALL");
-    add_column(table, COL_RUN, "RUN");
-    add_column(table, COL_READY, "READY");
-    for (size_t i = 0; i < shown; i++) {
-        add_column(table, COL_CAUSE, prcb_cause_info(table->causes[i])->name);
-        table->columns[table->count - 1].cause = table->causes[i];
+    for (const struct figure *figure = account_figures; figure->name; figure++) {
+        if (figure->present == PRCB_HAS_WAITS && figure->kind == FIGURE_LIST)
+            add_causes(table, total);
+        else if (figure->heading &&
+                 (figure->present != PRCB_HAS_WALL || table->squeeze < SQUEEZE_WALL))
+            add_column(table, COL_FIGURE, figure->heading)->figure = figure;
     }
-    if (!shown && (!(total->now.present & PRCB_HAS_WAITS) || total->now.wait_ns))
-        add_column(table, COL_WAIT, "WAIT");
-    else if (shown && rest_ns(table, total))
-        add_column(table, COL_REST, "rest");
-    add_column(table, COL_SWITCHES, "SWITCHES");
     if (!(total->now.present & PRCB_HAS_OPEN) || total->now.open_ns)
         add_column(table, COL_OPEN, "OPEN WAIT");
 }
@@ -361,17 +365,17 @@ static size_t total_width(const struct table *table)
 /* Causes worth a column, widest first. Insertion: there are few. */
 static void rank_causes(struct table *table)
 {
-    const struct stat_figures *total = &table->report->view->total.now;
+    const struct account_sums *total = &table->report->view->total.now;
 
     if (!(total->present & PRCB_HAS_WAITS))
         return;
     for (uint32_t i = 0; i < total->cell_count; i++) {
-        const struct stat_cell *cell = &total->cells[i];
+        const struct wait_cell *cell = &total->cells[i];
         size_t at = table->cause_count;
 
         if (!cell->cause || !cell->ns || cell->ns < total->wall_ns / 1000 * PERMILLE_MIN)
             continue;
-        for (; at && stat_figures_cell(total, table->causes[at - 1])->ns < cell->ns; at--)
+        for (; at && account_sums_cell(total, table->causes[at - 1])->ns < cell->ns; at--)
             table->causes[at] = table->causes[at - 1];
         table->causes[at] = cell->cause;
         table->cause_count++;
@@ -439,7 +443,7 @@ static void write_command(FILE *out, char **command)
 static void write_title(FILE *out, const struct stat_report *report)
 {
     const struct stat_options *options = report->options;
-    const struct stat_row *total = &report->view->total;
+    const struct account_row *total = &report->view->total;
     const char *before = "";
     char threads[STAT_CELL], time[STAT_CELL];
 
@@ -464,7 +468,7 @@ static void write_title(FILE *out, const struct stat_report *report)
 
 static bool cause_shown(const struct table *table, uint32_t cause)
 {
-    const struct stat_cell *cell = stat_figures_cell(&table->report->view->total.now, cause);
+    const struct wait_cell *cell = account_sums_cell(&table->report->view->total.now, cause);
 
     for (size_t i = 0; i < table->shown; i++) {
         if (table->causes[i] == cause)
@@ -514,17 +518,17 @@ void stat_table_write(FILE *out, const struct stat_report *report)
 /* ---- interval lines ------------------------------------------------------ */
 
 /* "sleep 61%, futex 3%": shares of the interval's time, open waits included. */
-static void write_top_waits(FILE *out, const struct stat_row *row)
+static void write_top_waits(FILE *out, const struct account_row *row)
 {
-    const struct stat_figures *now = &row->now;
+    const struct account_sums *now = &row->now;
     bool named[PRCB_CAUSE_MAX] = {0};
     const char *before = "";
 
     for (int n = 0; n < LINE_CAUSES && now->wall_ns; n++) {
-        const struct stat_cell *best = NULL;
+        const struct wait_cell *best = NULL;
 
         for (uint32_t i = 0; i < now->cell_count; i++) {
-            const struct stat_cell *cell = &now->cells[i];
+            const struct wait_cell *cell = &now->cells[i];
 
             if (!named[cell->cause] && (!best || cell->spent_ns > best->spent_ns))
                 best = cell;
@@ -538,18 +542,18 @@ static void write_top_waits(FILE *out, const struct stat_row *row)
     }
 }
 
-static void write_line(FILE *out, const struct stat_report *report, const struct stat_row *row,
+static void write_line(FILE *out, const struct stat_report *report, const struct account_row *row,
                        const char *name, bool sum)
 {
-    const struct stat_figures *now = &row->now;
+    const struct account_sums *now = &row->now;
     char time[STAT_CELL], id[STAT_CELL], run[STAT_CELL], ready[STAT_CELL], wait[STAT_CELL];
     char switches[STAT_CELL];
     pid_t number = report->options->per_process ? row->pid : row->tid;
 
     number_cell((uint64_t)number, number != 0, id);
     time_cell(row, PRCB_HAS_RUN, now->run_ns, run);
-    time_cell(row, PRCB_HAS_READY, stat_figures_ready(now), ready);
-    time_cell(row, PRCB_HAS_WAIT, stat_figures_waited(now), wait);
+    time_cell(row, PRCB_HAS_READY, account_sums_ready(now), ready);
+    time_cell(row, PRCB_HAS_WAIT, account_sums_waited(now), wait);
     number_cell(now->switches, now->present & PRCB_HAS_SWITCHES, switches);
     snprintf(time, sizeof(time), "%" PRIu64 ".%03" PRIu64, report->time_ns / 1000000000,
              report->time_ns / 1000000 % 1000);
@@ -567,7 +571,7 @@ static void write_line(FILE *out, const struct stat_report *report, const struct
 
 void stat_lines_write(FILE *out, const struct stat_report *report)
 {
-    const struct stat_view *view = report->view;
+    const struct account_view *view = report->view;
     char name[STAT_CELL];
 
     if (report->first)

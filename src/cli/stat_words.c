@@ -18,24 +18,10 @@
 #define COSTS          (PRCB_CAUSE_MAX + 3)
 #define SECOND_PERCENT 10 /* a second cost is worth a sentence from here on */
 
-const struct stat_member stat_members[] = {
-    {PRCB_HAS_WALL, "wall_ns", "wall time"},
-    {PRCB_HAS_RUN, "run_ns", "run time"},
-    {PRCB_HAS_READY, "ready_ns", "ready time"},
-    {PRCB_HAS_WAIT, "wait_ns", "wait time"},
-    {PRCB_HAS_WAITS, "waits", "waits by cause"},
-    {PRCB_HAS_OPEN, "open", "open waits"},
-    {PRCB_HAS_SWITCHES, "switches", "switches"},
-    {PRCB_HAS_MIGRATIONS, "migrations", "migrations"},
-    {PRCB_HAS_CYCLES, "tsc_cycles", "cycles"},
-    {PRCB_HAS_INTERRUPTED, "interrupted_ns", "interrupted time"},
-    {0},
-};
-
 /* Threads of which the words speak, and what they spent. Kernel threads are left
  * out where there are others: they wait for work by design. */
 struct costs {
-    struct stat_row **rows; /* owned; sorted by name */
+    struct account_row **rows; /* owned; sorted by name */
     size_t count;
     uint64_t threads, wall_ns;
     uint64_t spent_ns[COSTS]; /* open stretches included */
@@ -44,25 +30,25 @@ struct costs {
     bool kernel_left_out, processes;
 };
 
-static uint64_t cost_of(const struct stat_row *row, uint32_t cost)
+static uint64_t cost_of(const struct account_row *row, uint32_t cost)
 {
     const struct prcb_cause_info *info = prcb_cause_info(cost);
     bool waits = row->now.present & PRCB_HAS_WAITS;
-    const struct stat_cell *cell;
+    const struct wait_cell *cell;
 
     if (cost == COST_RUN)
         return row->now.run_ns;
     if (cost == COST_READY)
-        return stat_figures_ready(&row->now);
+        return account_sums_ready(&row->now);
     if (cost == COST_WAIT)
         return waits ? 0 : row->now.wait_ns;
     if (!waits || (info && info->kind == PRCB_KIND_READY))
         return 0;
-    cell = stat_figures_cell(&row->now, cost);
+    cell = account_sums_cell(&row->now, cost);
     return cell ? cell->spent_ns : 0;
 }
 
-static void add_row(struct costs *costs, struct stat_row *row)
+static void add_row(struct costs *costs, struct account_row *row)
 {
     costs->rows[costs->count++] = row;
     costs->threads += row->threads;
@@ -70,7 +56,7 @@ static void add_row(struct costs *costs, struct stat_row *row)
     for (uint32_t cost = 0; cost < COSTS; cost++)
         costs->spent_ns[cost] += cost_of(row, cost);
     for (uint32_t i = 0; i < row->now.cell_count; i++) {
-        const struct stat_cell *cell = &row->now.cells[i];
+        const struct wait_cell *cell = &row->now.cells[i];
 
         costs->open_ns[cell->cause] += cell->open_ns;
         costs->ready_counts[cell->cause] += cell->count;
@@ -79,17 +65,17 @@ static void add_row(struct costs *costs, struct stat_row *row)
 
 static int by_comm(const void *left, const void *right)
 {
-    return strcmp((*(struct stat_row *const *)left)->comm,
-                  (*(struct stat_row *const *)right)->comm);
+    return strcmp((*(struct account_row *const *)left)->comm,
+                  (*(struct account_row *const *)right)->comm);
 }
 
 static int make_costs(const struct stat_report *report, struct costs *ret)
 {
-    const struct stat_view *view = report->view;
+    const struct account_view *view = report->view;
     size_t count = view->count + view->other_rows;
 
     *ret = (struct costs){.processes = report->options->per_process};
-    ret->rows = calloc(count + 1, sizeof(struct stat_row *));
+    ret->rows = calloc(count + 1, sizeof(struct account_row *));
     if (!ret->rows)
         return -ENOMEM;
     ret->kernel_left_out = view->total.kernel && view->total.kernel < view->total.threads;
@@ -97,7 +83,7 @@ static int make_costs(const struct stat_report *report, struct costs *ret)
         if (!ret->kernel_left_out || view->rows[i]->kernel < view->rows[i]->threads)
             add_row(ret, view->rows[i]);
     }
-    qsort(ret->rows, ret->count, sizeof(struct stat_row *), by_comm);
+    qsort(ret->rows, ret->count, sizeof(struct account_row *), by_comm);
     return 0;
 }
 
@@ -142,7 +128,7 @@ static struct payer top_payer(const struct costs *costs, uint32_t cost, uint64_t
 
     *ret_units = 0;
     for (size_t i = 0; i < costs->count; i++) {
-        const struct stat_row *row = costs->rows[i];
+        const struct account_row *row = costs->rows[i];
 
         if (!here.comm || strcmp(here.comm, row->comm))
             here = (struct payer){.comm = row->comm};
@@ -272,16 +258,25 @@ void stat_words_write(FILE *out, const struct stat_report *report)
 
 /* ---- notes --------------------------------------------------------------- */
 
-const char *stat_absent_reason(const struct stat_report *report, uint64_t member)
+bool stat_figure_wanted(const struct stat_report *report, const struct figure *figure)
 {
-    if (member == PRCB_HAS_INTERRUPTED && !report->options->interrupted)
-        return NULL;
-    return prcb_absent_reason(report->session, member);
+    return figure->present != PRCB_HAS_INTERRUPTED || report->options->interrupted;
+}
+
+const char *stat_absent_reason(const struct stat_report *report, const struct figure *figure)
+{
+    return stat_figure_wanted(report, figure) ? prcb_absent_reason(report->session, figure->present)
+                                              : NULL;
+}
+
+static const char *reason_of(const void *ctx, const struct figure *figure)
+{
+    return stat_absent_reason(ctx, figure);
 }
 
 static void write_interrupted(FILE *out, const char *prefix, const struct stat_report *report)
 {
-    const struct stat_figures *total = &report->view->total.now;
+    const struct account_sums *total = &report->view->total.now;
     char interrupted[STAT_CELL], run[STAT_CELL];
 
     if (!report->options->interrupted || !(total->present & PRCB_HAS_INTERRUPTED))
@@ -289,30 +284,6 @@ static void write_interrupted(FILE *out, const char *prefix, const struct stat_r
     stat_text_time(total->interrupted_ns, interrupted, sizeof(interrupted));
     stat_text_time(total->run_ns, run, sizeof(run));
     fprintf(out, "%sinterrupts and softirqs took %s of %s run time\n", prefix, interrupted, run);
-}
-
-static void write_absent(FILE *out, const char *prefix, const struct stat_report *report)
-{
-    uint64_t said = 0;
-
-    for (const struct stat_member *member = stat_members; member->bit; member++) {
-        const char *reason = stat_absent_reason(report, member->bit);
-        const char *before = "";
-
-        if (!reason || said & member->bit)
-            continue;
-        fputs(prefix, out);
-        for (const struct stat_member *other = member; other->bit; other++) {
-            const char *why = stat_absent_reason(report, other->bit);
-
-            if (!why || strcmp(why, reason))
-                continue;
-            fprintf(out, "%s%s", before, other->words);
-            before = ", ";
-            said |= other->bit;
-        }
-        fprintf(out, " absent: %s\n", reason);
-    }
 }
 
 void stat_notes_write(FILE *out, const char *prefix, const struct stat_report *report)
@@ -337,7 +308,7 @@ void stat_notes_write(FILE *out, const char *prefix, const struct stat_report *r
         fprintf(out, "%s%s tier%s%s\n", prefix, prcb_tier_name(tier), reason ? ": " : " (--tier)",
                 reason ? reason : "");
     write_interrupted(out, prefix, report);
-    write_absent(out, prefix, report);
+    figures_write_absent(out, account_figures, reason_of, report, prefix, " absent: ");
     if (report->counters)
         stat_counters_write_notes(out, prefix, report->counters);
     if (status->short_threads_missed)

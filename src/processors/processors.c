@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "client.h"
+#include "figures.h"
 #include "sized.h"
 #include "tier.h"
 
@@ -481,18 +482,15 @@ static void meet_idle_states(struct processor_slot *slot, const struct prcb_proc
     }
 }
 
-/* The counters, from the opening of the view on. */
-static void subtract_counters(const struct prcb_processor *from, struct prcb_processor *ret)
+/* Counters and idle states, from an earlier record on. */
+static void subtract(const struct prcb_processor *from, struct prcb_processor *ret)
 {
-    ret->interrupts -= from->interrupts;
-    ret->dpcs -= from->dpcs;
-    ret->switches -= from->switches;
-    ret->missed_switches -= from->missed_switches;
-    ret->idle_entries -= from->idle_entries;
-    ret->throttles -= from->throttles;
+    figures_sub(processor_figures, ret, from);
     for (uint32_t i = 0; i < ret->idle_state_count; i++) {
-        ret->idle_states[i].entries -= from->idle_states[i].entries;
-        ret->idle_states[i].residency_ns -= from->idle_states[i].residency_ns;
+        struct prcb_idle_state *state = &ret->idle_states[i];
+
+        state->entries = figure_growth(state->entries, from->idle_states[i].entries);
+        state->residency_ns = figure_growth(state->residency_ns, from->idle_states[i].residency_ns);
     }
 }
 
@@ -523,7 +521,7 @@ int prcb_processor_read(struct prcb_processors *v, uint32_t number, struct prcb_
         take_parts(&parts, &record);
         add_facts(&slot->facts, &record);
         meet_idle_states(slot, &record);
-        subtract_counters(&slot->from, &record);
+        subtract(&slot->from, &record);
         residency_never_back(slot, &record);
     }
     pthread_mutex_unlock(&v->lock);
@@ -536,35 +534,9 @@ int prcb_processor_read(struct prcb_processors *v, uint32_t number, struct prcb_
 
 /* ---- differences, reasons ---- */
 
-static uint64_t difference(uint64_t later, uint64_t earlier)
-{
-    return later > earlier ? later - earlier : 0;
-}
-
-/* Members that say how it is, not how much it was: the later record's stay. */
-static const uint64_t instant_members =
-    PRCB_CPU_HAS_MHZ | PRCB_CPU_HAS_MAX_MHZ | PRCB_CPU_HAS_LIMIT_MHZ | PRCB_CPU_HAS_MIN_MHZ |
-    PRCB_CPU_HAS_NOMINAL_MHZ | PRCB_CPU_HAS_PERFORMANCE | PRCB_CPU_HAS_THREAD |
-    PRCB_CPU_HAS_IDLE_STATE | PRCB_CPU_HAS_RUNNING;
-
 void prcb_processor_sub(const struct prcb_processor *later, const struct prcb_processor *earlier,
                         struct prcb_processor *ret)
 {
-    static const size_t counters[] = {
-        offsetof(struct prcb_processor, wall_ns),
-        offsetof(struct prcb_processor, idle_ns),
-        offsetof(struct prcb_processor, user_ns),
-        offsetof(struct prcb_processor, kernel_ns),
-        offsetof(struct prcb_processor, dpc_ns),
-        offsetof(struct prcb_processor, interrupt_ns),
-        offsetof(struct prcb_processor, steal_ns),
-        offsetof(struct prcb_processor, interrupts),
-        offsetof(struct prcb_processor, dpcs),
-        offsetof(struct prcb_processor, switches),
-        offsetof(struct prcb_processor, missed_switches),
-        offsetof(struct prcb_processor, idle_entries),
-        offsetof(struct prcb_processor, throttles),
-    };
     struct prcb_processor out, old;
 
     sized_take_record(later, &out, sizeof(out));
@@ -574,21 +546,8 @@ void prcb_processor_sub(const struct prcb_processor *later, const struct prcb_pr
         return;
     }
     sized_take_record(earlier, &old, sizeof(old));
-    out.present &= old.present | instant_members;
-    for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]); i++) {
-        uint64_t a, b;
-
-        memcpy(&a, (const char *)&out + counters[i], sizeof(a));
-        memcpy(&b, (const char *)&old + counters[i], sizeof(b));
-        a = difference(a, b);
-        memcpy((char *)&out + counters[i], &a, sizeof(a));
-    }
-    for (uint32_t i = 0; i < out.idle_state_count && i < old.idle_state_count; i++) {
-        out.idle_states[i].entries =
-            difference(out.idle_states[i].entries, old.idle_states[i].entries);
-        out.idle_states[i].residency_ns =
-            difference(out.idle_states[i].residency_ns, old.idle_states[i].residency_ns);
-    }
+    out.present &= old.present | figures_gauges(processor_figures);
+    subtract(&old, &out);
     sized_hand_out(&out, sizeof(out), ret);
 }
 

@@ -22,7 +22,8 @@ from machine import TICK_NS, Machine
 
 TOP_KEYS = ["tier", "wall_ns", "processors", "tier_reason", "absent"]
 KEYS = ["number", "online", "user_ns", "kernel_ns", "dpc_ns", "interrupt_ns", "steal_ns",
-        "idle_ns", "interrupts", "switches", "missed_switches", "idle_states", "mhz", "max_mhz"]
+        "idle_ns", "interrupts", "dpcs", "switches", "missed_switches", "idle_entries",
+        "idle_states", "mhz", "max_mhz", "performance_permille"]
 TIMES = ["user_ns", "kernel_ns", "dpc_ns", "interrupt_ns", "steal_ns", "idle_ns"]
 STATE_KEYS = ["name", "entries", "residency_ns"]
 NT_KEYS = ["IdleTime", "KernelTime", "UserTime", "DpcTime", "InterruptTime", "InterruptCount"]
@@ -91,6 +92,7 @@ class Recorded(Case):
         self.assertEqual([row[key] for key in TIMES],
                          [n * TICK_NS for n in (35, 15, 6, 4, 10, 30)])
         self.assertEqual(row["interrupts"], 1234)
+        self.assertEqual(row["idle_entries"], 60)
         self.assertEqual(row["idle_states"],
                          [{"name": "POLL", "entries": 3, "residency_ns": 40000},
                           {"name": "C1", "entries": 50, "residency_ns": 100000000},
@@ -181,9 +183,9 @@ class Recorded(Case):
         text = self.look(machine, lambda: self.work(machine), "cpu", "-x", ",")
         table = list(csv.DictReader(io.StringIO(text)))
         self.assertEqual(len(table), 4)
-        self.assertEqual(list(table[0]), ["time_ns", "wall_ns"] + KEYS[:11] +
+        self.assertEqual(list(table[0]), ["time_ns", "wall_ns"] + KEYS[:13] +
                          ["POLL_entries", "POLL_residency_ns", "C1_entries", "C1_residency_ns",
-                          "C6_entries", "C6_residency_ns", "mhz", "max_mhz"])
+                          "C6_entries", "C6_residency_ns"] + KEYS[14:])
         self.assertEqual([int(table[0][key]) for key in TIMES],
                          [n * TICK_NS for n in (35, 15, 6, 4, 10, 30)])
         self.assertEqual(table[0]["C6_residency_ns"], "180000000")
@@ -194,7 +196,7 @@ class Recorded(Case):
         machine = self.machine(states=["C1,C2"])
         text = self.look(machine, lambda: None, "cpu", "-x", ",")
         self.assertIn('"C1,C2_entries"', text.splitlines()[0])
-        self.assertEqual({len(row) for row in csv.reader(io.StringIO(text))}, {17})
+        self.assertEqual({len(row) for row in csv.reader(io.StringIO(text))}, {20})
 
     def test_nt_members(self):
         machine = self.machine()
@@ -382,7 +384,7 @@ class Live(Case):
             for row in out["processors"]:
                 self.assertEqual(list(row), KEYS)
                 self.assertIs(type(row["online"]), bool)
-                for key in KEYS[2:11] + KEYS[12:]:
+                for key in KEYS[2:13] + KEYS[14:]:
                     self.assertIsInstance(row[key], (int, type(None)), key)
                 for state in row["idle_states"] or []:
                     self.assertEqual(list(state), STATE_KEYS)

@@ -22,6 +22,35 @@ def prcb(*arguments):
                           check=False).stdout
 
 
+def figures(name):
+    """The rows of a table of figures: each a dictionary by its columns' names."""
+    text = read(f"src/figures/{name}_figures.def")
+    shown = ["shown"] if name == "processor" else []
+    number = ["name", "member", "present", "unit", "sum"] + shown + ["words", "heading", "meaning",
+                                                                    "absent"]
+    columns = {"LIST": ["name", "present"] + shown + ["words", "meaning", "absent"]}
+    rows = []
+    for kind, row in re.findall(r"(?ms)^(COUNTER|PART|GAUGE|LIST)\((.*?)\)$", text):
+        values = [value.strip().strip('"') for value in re.split(r",\s*(?=(?:[^\"]*\"[^\"]*\")*[^\"]*$)",
+                                                                 row)]
+        rows.append({"kind": kind.lower(), "unit": "", "sum": "ADDS", "heading": "NULL",
+                     **dict(zip(columns.get(kind, number), values, strict=True))})
+    return rows
+
+
+def figure_table(rows):
+    """The table of a page: one line for each row."""
+    units = {"NS": "ns", "COUNT": "", "CYCLES": "cycles", "MHZ": "MHz", "PERMILLE": "permille",
+             "NUMBER": "", "": ""}
+    return [f"| `{row['name']}` | {row['kind']} | {units[row['unit']]} | "
+            f"{'yes' if row['sum'] == 'ADDS' else 'no'} | {row['meaning']} | "
+            f"{'' if row['absent'] == 'NULL' else row['absent']} |" for row in rows]
+
+
+def written_table(page):
+    return re.findall(r"(?m)^\| `\w+` \| (?:counter|part|gauge|list) \|.*\|$", page)
+
+
 def commands():
     return prcb("--completions").split()
 
@@ -136,12 +165,23 @@ class Daemon(unittest.TestCase):
 class Processors(unittest.TestCase):
     def test_every_figure_is_defined(self):
         page = read("docs/processors.md")
-        names = set(re.findall(r'(?m)^    \{"(\w+)", PRCB_CPU', read("src/cli/cpu_columns.c")))
+        names = {row["name"] for row in figures("processor") if row["shown"] != "NEITHER"}
         names |= set(re.findall(r'(?m)^    \{(?:"[^"]+"|NULL), "(\w+)", \w+, power_\w+\}',
                                 read("src/cli/cmd_power.c")))
         self.assertGreater(len(names), 20)
         for name in sorted(names):
             self.assertIn(name, page)
+        self.assertEqual(written_table(page), figure_table(figures("processor")))
+
+    def test_columns_of_cpu_are_in_its_page(self):
+        """Heading, name and meaning of each figure that has a column."""
+        page = plain(read("man/prcb-cpu.1.scd"))
+        table = re.findall(r"(?m)^\|  (\S+)\n:  (\w+)\n:  (.+)$", page)
+        self.assertEqual(table, [(row["heading"], row["name"], row["meaning"])
+                                 for row in figures("processor") if row["heading"] != "NULL"])
+        names = [row["name"] for row in figures("processor") if row["shown"] in ("CPU", "BOTH")]
+        keys = re.findall(r'"(\w+)"', page[page.index("# JSON"):page.index("tier_reason")])
+        self.assertEqual([key for key in keys if key in names], names)
 
 
 class Figures(unittest.TestCase):
@@ -157,6 +197,16 @@ class Figures(unittest.TestCase):
                   for name, kind, reason, words in rows]
         written = re.findall(r"(?m)^\| [\w-]+ \| (?:ready|wait|end) \|.*\|$", self.page)
         self.assertEqual(written, wanted)
+
+    def test_table_of_figures(self):
+        self.assertEqual(written_table(self.page), figure_table(figures("account")))
+
+    def test_pages_of_stat_have_every_figure(self):
+        page = plain(read("man/prcb-stat.1.scd"))
+        names = [row["name"] for row in figures("account")]
+        self.assertGreater(len(names), 10)
+        for name in names:
+            self.assertIn(name, page)
 
     def test_every_figure_of_a_record_is_defined(self):
         header = read("include/prcb/prcb.h")

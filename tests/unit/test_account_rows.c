@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "stat_report.h"
-#include "stat_rows.h"
+#include "account_rows.h"
 
 #define ALL_MEMBERS 0x3ffull
 #define MS          1000000ull
@@ -42,26 +42,26 @@ static void spend(struct prcb_account *a, uint64_t run, uint64_t ready, uint32_t
     a->flags = open_ns ? 0 : PRCB_ACCOUNT_RUNNING;
 }
 
-static void update(struct stat_rows *rows, const struct prcb_account *a)
+static void update(struct account_rows *rows, const struct prcb_account *a)
 {
-    assert_int_equal(stat_rows_update(rows, a), 0);
+    assert_int_equal(account_rows_update(rows, a), 0);
 }
 
-static struct stat_view view(const struct stat_rows *rows, unsigned kind, enum stat_key key,
-                             uint64_t top)
+static struct account_view view(const struct account_rows *rows, unsigned kind,
+                                enum account_key key, uint64_t top)
 {
-    struct stat_order order = {.key = key, .top = top};
-    struct stat_view ret;
+    struct account_order order = {.key = key, .top = top};
+    struct account_view ret;
 
-    assert_int_equal(stat_view_make(rows, kind, &order, &ret), 0);
+    assert_int_equal(account_view_make(rows, kind, &order, &ret), 0);
     return ret;
 }
 
 static void a_row_per_key(void **state)
 {
-    struct stat_rows rows = {0};
+    struct account_rows rows = {0};
     struct prcb_account a;
-    struct stat_view v;
+    struct account_view v;
 
     /* enough to make the table grow */
     for (uint64_t key = 1; key <= 5000; key++) {
@@ -71,22 +71,22 @@ static void a_row_per_key(void **state)
         update(&rows, &a);
     }
     assert_int_equal(rows.count, 5000);
-    v = view(&rows, 0, STAT_BY_RUN, 0);
+    v = view(&rows, 0, ACCOUNT_BY_RUN, 0);
     assert_int_equal(v.count, 5000);
     assert_int_equal(v.rows[0]->tid, 5000);
     assert_int_equal(v.rows[4999]->tid, 1);
     assert_int_equal(v.total.threads, 5000);
     assert_int_equal(v.total.now.run_ns, 5000ull * 5001 / 2);
-    assert_int_equal(stat_figures_cell(&v.total.now, PRCB_CAUSE_SLEEP)->ns, 5000);
-    assert_int_equal(stat_figures_cell(&v.total.now, PRCB_CAUSE_SLEEP)->count, 5000);
-    stat_view_deinit(&v);
-    stat_rows_deinit(&rows);
+    assert_int_equal(account_sums_cell(&v.total.now, PRCB_CAUSE_SLEEP)->ns, 5000);
+    assert_int_equal(account_sums_cell(&v.total.now, PRCB_CAUSE_SLEEP)->count, 5000);
+    account_view_deinit(&v);
+    account_rows_deinit(&rows);
 }
 
 static void rows_cut_off_are_summed(void **state)
 {
-    struct stat_rows rows = {0};
-    struct stat_view v;
+    struct account_rows rows = {0};
+    struct account_view v;
 
     for (pid_t tid = 1; tid <= 10; tid++) {
         struct prcb_account a = account((uint64_t)tid, tid, 1, "t");
@@ -94,38 +94,38 @@ static void rows_cut_off_are_summed(void **state)
         spend(&a, (uint64_t)tid, 0, PRCB_CAUSE_FUTEX, 100, 0, 0);
         update(&rows, &a);
     }
-    v = view(&rows, 0, STAT_BY_TID, 4);
+    v = view(&rows, 0, ACCOUNT_BY_TID, 4);
     assert_int_equal(v.count, 4);
     assert_int_equal(v.rows[3]->tid, 4);
     assert_int_equal(v.other_rows, 6);
     assert_int_equal(v.others.threads, 6);
     assert_int_equal(v.others.now.run_ns, 5 + 6 + 7 + 8 + 9 + 10);
     assert_int_equal(v.total.now.wait_ns, 1000);
-    stat_view_deinit(&v);
-    stat_rows_deinit(&rows);
+    account_view_deinit(&v);
+    account_rows_deinit(&rows);
 }
 
 static void a_sum_lacks_what_one_lacks(void **state)
 {
-    struct stat_rows rows = {0};
+    struct account_rows rows = {0};
     struct prcb_account a = account(1, 1, 1, "a"), b = account(2, 2, 1, "b");
-    struct stat_view v;
+    struct account_view v;
 
     b.present &= ~(uint64_t)PRCB_HAS_READY;
     update(&rows, &a);
     update(&rows, &b);
-    v = view(&rows, 0, STAT_BY_TID, 0);
+    v = view(&rows, 0, ACCOUNT_BY_TID, 0);
     assert_int_equal(v.total.now.present, ALL_MEMBERS & ~(uint64_t)PRCB_HAS_READY);
     assert_int_equal(v.rows[0]->now.present, ALL_MEMBERS);
-    stat_view_deinit(&v);
-    stat_rows_deinit(&rows);
+    account_view_deinit(&v);
+    account_rows_deinit(&rows);
 }
 
 static void ended_threads_keep_counting(void **state)
 {
-    struct stat_rows rows = {.keep_released = 2};
+    struct account_rows rows = {.keep_released = 2};
     struct prcb_account a;
-    struct stat_view v;
+    struct account_view v;
 
     for (uint64_t key = 1; key <= 6; key++) {
         a = account(key, (pid_t)key, 1, key == 5 ? "odd" : "cc1");
@@ -134,9 +134,9 @@ static void ended_threads_keep_counting(void **state)
         update(&rows, &a);
     }
     for (size_t i = rows.count; i-- > 0;)
-        assert_int_equal(stat_rows_released(&rows, rows.rows[i]), 0);
+        assert_int_equal(account_rows_released(&rows, rows.rows[i]), 0);
     /* two of their own, one of "cc1", one of "odd" where that was not kept */
-    v = view(&rows, 0, STAT_BY_RUN, 0);
+    v = view(&rows, 0, ACCOUNT_BY_RUN, 0);
     assert_int_equal(v.total.threads, 6);
     assert_int_equal(v.total.exited, 6);
     assert_int_equal(v.total.now.run_ns, 60);
@@ -146,17 +146,17 @@ static void ended_threads_keep_counting(void **state)
     assert_int_equal(v.rows[0]->tid, 0);
     assert_string_equal(v.rows[0]->comm, "cc1");
     assert_int_equal(v.count, 3);
-    assert_true(stat_rows_all_exited(&rows));
-    stat_view_deinit(&v);
-    stat_rows_deinit(&rows);
+    assert_true(account_rows_all_exited(&rows));
+    account_view_deinit(&v);
+    account_rows_deinit(&rows);
 }
 
 static void names_of_sums_are_bounded(void **state)
 {
-    struct stat_rows rows = {.keep_released = 1};
-    struct stat_view v;
+    struct account_rows rows = {.keep_released = 1};
+    struct account_view v;
 
-    for (uint64_t key = 1; key <= STAT_KEEP_NAMES + 100; key++) {
+    for (uint64_t key = 1; key <= ACCOUNT_KEEP_NAMES + 100; key++) {
         char comm[16];
         struct prcb_account a;
 
@@ -167,71 +167,71 @@ static void names_of_sums_are_bounded(void **state)
         update(&rows, &a);
         for (size_t i = rows.count; i-- > 0;) {
             if (rows.rows[i]->key == key) {
-                assert_int_equal(stat_rows_released(&rows, rows.rows[i]), 0);
+                assert_int_equal(account_rows_released(&rows, rows.rows[i]), 0);
                 break;
             }
         }
     }
-    assert_int_equal(rows.count, 1 + STAT_KEEP_NAMES + 1);
-    v = view(&rows, 0, STAT_BY_RUN, 0);
-    assert_int_equal(v.total.threads, STAT_KEEP_NAMES + 100);
+    assert_int_equal(rows.count, 1 + ACCOUNT_KEEP_NAMES + 1);
+    v = view(&rows, 0, ACCOUNT_BY_RUN, 0);
+    assert_int_equal(v.total.threads, ACCOUNT_KEEP_NAMES + 100);
     assert_int_equal(v.rows[0]->threads, 99);
     assert_string_equal(v.rows[0]->comm, "");
-    stat_view_deinit(&v);
-    stat_rows_deinit(&rows);
+    account_view_deinit(&v);
+    account_rows_deinit(&rows);
 }
 
 static void intervals_are_changes(void **state)
 {
-    struct stat_rows rows = {0};
+    struct account_rows rows = {0};
     struct prcb_account a = account(1, 1, 1, "a"), idle = account(2, 2, 1, "b");
-    const struct stat_cell *cell;
-    struct stat_view v;
+    const struct wait_cell *cell;
+    struct account_view v;
 
     spend(&a, 10, 1, PRCB_CAUSE_SLEEP, 100, PRCB_CAUSE_FUTEX, 50);
     spend(&idle, 1, 1, PRCB_CAUSE_SLEEP, 1, 0, 0);
     idle.flags = PRCB_ACCOUNT_EXITED;
     update(&rows, &a);
     update(&rows, &idle);
-    v = view(&rows, STAT_VIEW_INTERVAL, STAT_BY_TID, 0);
+    v = view(&rows, ACCOUNT_VIEW_INTERVAL, ACCOUNT_BY_TID, 0);
     assert_int_equal(v.count, 2);
     assert_int_equal(v.rows[0]->now.wall_ns, 161);
-    stat_view_deinit(&v);
-    assert_int_equal(stat_rows_mark(&rows), 0);
+    account_view_deinit(&v);
+    assert_int_equal(account_rows_mark(&rows), 0);
 
     /* the futex wait closes after 80, of which 30 fall into this interval */
     spend(&a, 5, 2, PRCB_CAUSE_FUTEX, 80, PRCB_CAUSE_SLEEP, 7);
     update(&rows, &a);
-    v = view(&rows, STAT_VIEW_INTERVAL, STAT_BY_TID, 0);
+    v = view(&rows, ACCOUNT_VIEW_INTERVAL, ACCOUNT_BY_TID, 0);
     assert_int_equal(v.count, 1);
     assert_int_equal(v.rows[0]->tid, 1);
     assert_int_equal(v.rows[0]->now.run_ns, 5);
     assert_int_equal(v.rows[0]->now.wall_ns, 5 + 2 + 30 + 7);
-    cell = stat_figures_cell(&v.rows[0]->now, PRCB_CAUSE_FUTEX);
+    cell = account_sums_cell(&v.rows[0]->now, PRCB_CAUSE_FUTEX);
     assert_int_equal(cell->ns, 80);
     assert_int_equal(cell->count, 1);
     assert_int_equal(cell->spent_ns, 30);
-    cell = stat_figures_cell(&v.rows[0]->now, PRCB_CAUSE_SLEEP);
+    cell = account_sums_cell(&v.rows[0]->now, PRCB_CAUSE_SLEEP);
     assert_int_equal(cell->ns, 0);
     assert_int_equal(cell->spent_ns, 7);
     assert_int_equal(cell->open_ns, 7);
-    assert_int_equal(stat_figures_waited(&v.rows[0]->now), 37);
-    stat_view_deinit(&v);
-    stat_rows_deinit(&rows);
+    assert_int_equal(account_sums_waited(&v.rows[0]->now), 37);
+    account_view_deinit(&v);
+    account_rows_deinit(&rows);
 }
 
 static void processes_are_sums_named_by_their_first_thread(void **state)
 {
-    struct stat_rows rows = {0};
+    struct account_rows rows = {0};
     struct prcb_account a[] = {account(1, 11, 10, "worker"), account(2, 10, 10, "main"),
                                account(3, 20, 20, "other"), account(4, 12, 10, "worker")};
-    struct stat_view v;
+    struct account_view v;
 
     for (size_t i = 0; i < 4; i++) {
         spend(&a[i], 10 * (i + 1), 0, PRCB_CAUSE_PIPE, 1, 0, 0);
         update(&rows, &a[i]);
     }
-    v = view(&rows, STAT_VIEW_PROCESSES, STAT_BY_RUN, 0);
+    v = view(&rows, ACCOUNT_VIEW_PROCESSES, ACCOUNT_BY_RUN, 0);
     assert_int_equal(v.count, 2);
     assert_int_equal(v.rows[0]->pid, 10);
     assert_int_equal(v.rows[0]->tid, 0);
@@ -239,21 +239,21 @@ static void processes_are_sums_named_by_their_first_thread(void **state)
     assert_string_equal(v.rows[0]->comm, "main");
     assert_int_equal(v.rows[0]->now.run_ns, 10 + 20 + 40);
     assert_int_equal(v.total.threads, 4);
-    stat_view_deinit(&v);
-    stat_rows_deinit(&rows);
+    account_view_deinit(&v);
+    account_rows_deinit(&rows);
 }
 
 static void orders_have_names(void **state)
 {
-    struct stat_order order = {0};
+    struct account_order order = {0};
 
-    assert_int_equal(stat_order_parse("switches", &order), 0);
-    assert_int_equal(order.key, STAT_BY_SWITCHES);
-    assert_int_equal(stat_order_parse("page-fault", &order), 0);
-    assert_int_equal(order.key, STAT_BY_CAUSE);
+    assert_int_equal(account_order_parse("switches", &order), 0);
+    assert_int_equal(order.key, ACCOUNT_BY_SWITCHES);
+    assert_int_equal(account_order_parse("page-fault", &order), 0);
+    assert_int_equal(order.key, ACCOUNT_BY_CAUSE);
     assert_int_equal(order.cause, PRCB_CAUSE_PAGE_FAULT);
-    assert_true(stat_order_parse("", &order) < 0);
-    assert_true(stat_order_parse("beauty", &order) < 0);
+    assert_true(account_order_parse("", &order) < 0);
+    assert_true(account_order_parse("beauty", &order) < 0);
     assert_int_equal(order.cause, PRCB_CAUSE_PAGE_FAULT);
 }
 
@@ -262,8 +262,8 @@ static void orders_have_names(void **state)
 static void expect_words(const struct prcb_account *accounts, size_t count, const char *expected)
 {
     struct stat_options options = {0};
-    struct stat_rows rows = {0};
-    struct stat_view v;
+    struct account_rows rows = {0};
+    struct account_view v;
     struct stat_report report = {.options = &options, .view = &v};
     char *text;
     size_t size;
@@ -271,13 +271,13 @@ static void expect_words(const struct prcb_account *accounts, size_t count, cons
 
     for (size_t i = 0; i < count; i++)
         update(&rows, &accounts[i]);
-    v = view(&rows, 0, STAT_BY_RUN, 1);
+    v = view(&rows, 0, ACCOUNT_BY_RUN, 1);
     stat_words_write(out, &report);
     fclose(out);
     assert_string_equal(text, expected);
     free(text);
-    stat_view_deinit(&v);
-    stat_rows_deinit(&rows);
+    account_view_deinit(&v);
+    account_rows_deinit(&rows);
 }
 
 static void words_name_the_biggest_cost(void **state)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "stat_rows.h"
+#include "account_rows.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -7,53 +7,53 @@
 
 #define FIRST_BUCKETS 1024
 
-/* ---- figures ------------------------------------------------------------- */
+/* ---- sums ------------------------------------------------------------- */
 
-const struct stat_cell *stat_figures_cell(const struct stat_figures *figures, uint32_t cause)
+const struct wait_cell *account_sums_cell(const struct account_sums *sums, uint32_t cause)
 {
-    for (uint32_t i = 0; i < figures->cell_count; i++) {
-        if (figures->cells[i].cause == cause)
-            return &figures->cells[i];
+    for (uint32_t i = 0; i < sums->cell_count; i++) {
+        if (sums->cells[i].cause == cause)
+            return &sums->cells[i];
     }
     return NULL;
 }
 
-void stat_figures_deinit(struct stat_figures *figures)
+void account_sums_deinit(struct account_sums *sums)
 {
-    free(figures->cells);
-    free(figures->counts);
-    memset(figures, 0, sizeof(*figures));
+    free(sums->cells);
+    free(sums->counts);
+    memset(sums, 0, sizeof(*sums));
 }
 
 /* Replaces the cells by those of a full table that hold something. */
-static int pack(struct stat_figures *figures, const struct stat_cell *full)
+static int pack(struct account_sums *sums, const struct wait_cell *full)
 {
-    struct stat_cell *cells = NULL;
+    struct wait_cell *cells = NULL;
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < PRCB_CAUSE_MAX; i++)
         count += full[i].count || full[i].ns || full[i].open_ns || full[i].spent_ns;
     if (count) {
-        cells = realloc(figures->cells, count * sizeof(*cells));
+        cells = realloc(sums->cells, count * sizeof(*cells));
         if (!cells)
             return -ENOMEM;
-        figures->cells = cells;
+        sums->cells = cells;
     }
-    figures->cell_count = 0;
+    sums->cell_count = 0;
     for (uint32_t i = 0; i < PRCB_CAUSE_MAX; i++) {
         if (!full[i].count && !full[i].ns && !full[i].open_ns && !full[i].spent_ns)
             continue;
-        cells[figures->cell_count] = full[i];
-        cells[figures->cell_count++].cause = i;
+        cells[sums->cell_count] = full[i];
+        cells[sums->cell_count++].cause = i;
     }
     return 0;
 }
 
 /* Adds the cells to a full table. */
-static void unpack(const struct stat_figures *figures, struct stat_cell *full)
+static void unpack(const struct account_sums *sums, struct wait_cell *full)
 {
-    for (uint32_t i = 0; i < figures->cell_count; i++) {
-        const struct stat_cell *cell = &figures->cells[i];
+    for (uint32_t i = 0; i < sums->cell_count; i++) {
+        const struct wait_cell *cell = &sums->cells[i];
 
         full[cell->cause].count += cell->count;
         full[cell->cause].ns += cell->ns;
@@ -62,9 +62,9 @@ static void unpack(const struct stat_figures *figures, struct stat_cell *full)
     }
 }
 
-static int set_figures(struct stat_figures *figures, const struct prcb_account *account)
+static int set_sums(struct account_sums *sums, const struct prcb_account *account)
 {
-    struct stat_cell full[PRCB_CAUSE_MAX] = {0};
+    struct wait_cell full[PRCB_CAUSE_MAX] = {0};
     uint32_t open = account->open.cause < PRCB_CAUSE_MAX ? account->open.cause : PRCB_CAUSE_NONE;
     int result;
 
@@ -74,25 +74,18 @@ static int set_figures(struct stat_figures *figures, const struct prcb_account *
     }
     full[open].open_ns = account->open.ns;
     full[open].spent_ns += account->open.ns;
-    result = pack(figures, full);
+    result = pack(sums, full);
     if (result)
         return result;
-    figures->present = account->present;
-    figures->wall_ns = account->wall_ns;
-    figures->run_ns = account->run_ns;
-    figures->ready_ns = account->ready_ns;
-    figures->wait_ns = account->wait_ns;
-    figures->open_ns = account->open.ns;
-    figures->switches = account->switches;
-    figures->voluntary_switches = account->voluntary_switches;
-    figures->migrations = account->migrations;
-    figures->tsc_cycles = account->tsc_cycles;
-    figures->missed_switches = account->missed_switches;
-    figures->interrupted_ns = account->interrupted_ns;
+    sums->present = account->present;
+    for (const struct figure *row = account_figures; row->name; row++) {
+        if (row->kind != FIGURE_LIST)
+            sums->numbers[row->index] = figure_get(row, account);
+    }
     return 0;
 }
 
-static int add_counts(struct stat_figures *to, const struct stat_figures *from)
+static int add_counts(struct account_sums *to, const struct account_sums *from)
 {
     if (!from->counts)
         return 0;
@@ -113,9 +106,9 @@ static int add_counts(struct stat_figures *to, const struct stat_figures *from)
     return 0;
 }
 
-int stat_figures_add(struct stat_figures *to, const struct stat_figures *from)
+int account_sums_add(struct account_sums *to, const struct account_sums *from)
 {
-    struct stat_cell full[PRCB_CAUSE_MAX] = {0};
+    struct wait_cell full[PRCB_CAUSE_MAX] = {0};
     int result;
 
     unpack(to, full);
@@ -126,77 +119,60 @@ int stat_figures_add(struct stat_figures *to, const struct stat_figures *from)
     if (result)
         return result;
     to->present &= from->present;
-    to->wall_ns += from->wall_ns;
-    to->run_ns += from->run_ns;
-    to->ready_ns += from->ready_ns;
-    to->wait_ns += from->wait_ns;
-    to->open_ns += from->open_ns;
-    to->switches += from->switches;
-    to->voluntary_switches += from->voluntary_switches;
-    to->migrations += from->migrations;
-    to->tsc_cycles += from->tsc_cycles;
-    to->missed_switches += from->missed_switches;
-    to->interrupted_ns += from->interrupted_ns;
+    for (const struct figure *row = account_figures; row->name; row++) {
+        if (row->kind != FIGURE_LIST && row->sum == FIGURE_ADDS)
+            to->numbers[row->index] += from->numbers[row->index];
+    }
     return 0;
 }
 
-static uint64_t grown(uint64_t later, uint64_t earlier)
-{
-    return later > earlier ? later - earlier : 0;
-}
-
 /* Who has a value is as in the later one. */
-static int sub_counts(const struct stat_figures *later, const struct stat_figures *earlier,
-                      struct stat_figures *ret)
+static int sub_counts(const struct account_sums *later, const struct account_sums *earlier,
+                      struct account_sums *ret)
 {
     ret->counts = NULL;
     ret->count_count = 0;
     if (add_counts(ret, later))
         return -ENOMEM;
     for (uint32_t i = 0; earlier->counts && i < ret->count_count; i++) {
-        struct stat_count *count = &ret->counts[i];
-        const struct stat_count *old = &earlier->counts[i];
+        struct event_count *count = &ret->counts[i];
+        const struct event_count *old = &earlier->counts[i];
 
-        count->value = grown(count->value, old->value);
-        count->enabled_ns = grown(count->enabled_ns, old->enabled_ns);
-        count->running_ns = grown(count->running_ns, old->running_ns);
+        count->value = figure_growth(count->value, old->value);
+        count->enabled_ns = figure_growth(count->enabled_ns, old->enabled_ns);
+        count->running_ns = figure_growth(count->running_ns, old->running_ns);
     }
     return 0;
 }
 
-int stat_figures_sub(const struct stat_figures *later, const struct stat_figures *earlier,
-                     struct stat_figures *ret)
+int account_sums_sub(const struct account_sums *later, const struct account_sums *earlier,
+                     struct account_sums *ret)
 {
-    struct stat_cell full[PRCB_CAUSE_MAX] = {0}, old[PRCB_CAUSE_MAX] = {0};
-    struct stat_figures figures = *later;
+    struct wait_cell full[PRCB_CAUSE_MAX] = {0}, old[PRCB_CAUSE_MAX] = {0};
+    struct account_sums sums = *later;
     int result;
 
     unpack(later, full);
     unpack(earlier, old);
     for (uint32_t i = 0; i < PRCB_CAUSE_MAX; i++) {
-        full[i].count = grown(full[i].count, old[i].count);
-        full[i].ns = grown(full[i].ns, old[i].ns);
-        full[i].spent_ns = grown(full[i].spent_ns, old[i].spent_ns);
+        full[i].count = figure_growth(full[i].count, old[i].count);
+        full[i].ns = figure_growth(full[i].ns, old[i].ns);
+        full[i].spent_ns = figure_growth(full[i].spent_ns, old[i].spent_ns);
     }
-    figures.cells = NULL;
-    result = sub_counts(later, earlier, &figures);
+    sums.cells = NULL;
+    result = sub_counts(later, earlier, &sums);
     if (!result)
-        result = pack(&figures, full);
+        result = pack(&sums, full);
     if (result) {
-        free(figures.counts);
+        free(sums.counts);
         return result;
     }
-    figures.wall_ns = grown(later->wall_ns, earlier->wall_ns);
-    figures.run_ns = grown(later->run_ns, earlier->run_ns);
-    figures.ready_ns = grown(later->ready_ns, earlier->ready_ns);
-    figures.wait_ns = grown(later->wait_ns, earlier->wait_ns);
-    figures.switches = grown(later->switches, earlier->switches);
-    figures.voluntary_switches = grown(later->voluntary_switches, earlier->voluntary_switches);
-    figures.migrations = grown(later->migrations, earlier->migrations);
-    figures.tsc_cycles = grown(later->tsc_cycles, earlier->tsc_cycles);
-    figures.missed_switches = grown(later->missed_switches, earlier->missed_switches);
-    figures.interrupted_ns = grown(later->interrupted_ns, earlier->interrupted_ns);
-    *ret = figures;
+    for (const struct figure *row = account_figures; row->name; row++) {
+        if (row->kind == FIGURE_COUNTER || row->kind == FIGURE_PART)
+            sums.numbers[row->index] =
+                figure_growth(later->numbers[row->index], earlier->numbers[row->index]);
+    }
+    *ret = sums;
     return 0;
 }
 
@@ -207,30 +183,30 @@ static bool is_ready_cause(uint32_t cause)
     return info && info->kind == PRCB_KIND_READY;
 }
 
-uint64_t stat_figures_ready(const struct stat_figures *figures)
+uint64_t account_sums_ready(const struct account_sums *sums)
 {
-    uint64_t sum = figures->ready_ns;
+    uint64_t sum = sums->ready_ns;
 
-    for (uint32_t i = 0; i < figures->cell_count; i++)
-        sum += is_ready_cause(figures->cells[i].cause) ? figures->cells[i].spent_ns : 0;
+    for (uint32_t i = 0; i < sums->cell_count; i++)
+        sum += is_ready_cause(sums->cells[i].cause) ? sums->cells[i].spent_ns : 0;
     return sum;
 }
 
-uint64_t stat_figures_waited(const struct stat_figures *figures)
+uint64_t account_sums_waited(const struct account_sums *sums)
 {
     uint64_t sum = 0;
 
-    if (!(figures->present & PRCB_HAS_WAITS))
-        return figures->wait_ns;
-    for (uint32_t i = 0; i < figures->cell_count; i++)
-        sum += is_ready_cause(figures->cells[i].cause) ? 0 : figures->cells[i].spent_ns;
+    if (!(sums->present & PRCB_HAS_WAITS))
+        return sums->wait_ns;
+    for (uint32_t i = 0; i < sums->cell_count; i++)
+        sum += is_ready_cause(sums->cells[i].cause) ? 0 : sums->cells[i].spent_ns;
     return sum;
 }
 
 /* ---- the table of rows --------------------------------------------------- */
 
 /* Rows are found by key; those with key 0 by name. */
-static size_t bucket_of(const struct stat_rows *rows, uint64_t key, const char *comm)
+static size_t bucket_of(const struct account_rows *rows, uint64_t key, const char *comm)
 {
     uint64_t hash = key;
 
@@ -242,9 +218,9 @@ static size_t bucket_of(const struct stat_rows *rows, uint64_t key, const char *
     return (size_t)(hash >> 32) & (rows->bucket_count - 1);
 }
 
-static struct stat_row *find(const struct stat_rows *rows, uint64_t key, const char *comm)
+static struct account_row *find(const struct account_rows *rows, uint64_t key, const char *comm)
 {
-    struct stat_row *row;
+    struct account_row *row;
 
     if (!rows->bucket_count)
         return NULL;
@@ -254,19 +230,19 @@ static struct stat_row *find(const struct stat_rows *rows, uint64_t key, const c
     return row;
 }
 
-static void link_row(struct stat_rows *rows, struct stat_row *row)
+static void link_row(struct account_rows *rows, struct account_row *row)
 {
-    struct stat_row **bucket = &rows->buckets[bucket_of(rows, row->key, row->comm)];
+    struct account_row **bucket = &rows->buckets[bucket_of(rows, row->key, row->comm)];
 
     row->next = *bucket;
     *bucket = row;
 }
 
-static int grow(struct stat_rows *rows)
+static int grow(struct account_rows *rows)
 {
     size_t room = rows->room ? rows->room * 2 : FIRST_BUCKETS;
-    struct stat_row **buckets = calloc(room, sizeof(struct stat_row *));
-    struct stat_row **array = realloc(rows->rows, room * sizeof(struct stat_row *));
+    struct account_row **buckets = calloc(room, sizeof(struct account_row *));
+    struct account_row **array = realloc(rows->rows, room * sizeof(struct account_row *));
 
     if (array)
         rows->rows = array;
@@ -282,9 +258,9 @@ static int grow(struct stat_rows *rows)
     return 0;
 }
 
-static int add(struct stat_rows *rows, uint64_t key, const char *comm, struct stat_row **ret)
+static int add(struct account_rows *rows, uint64_t key, const char *comm, struct account_row **ret)
 {
-    struct stat_row *row;
+    struct account_row *row;
 
     if (rows->count == rows->room && grow(rows))
         return -ENOMEM;
@@ -300,15 +276,15 @@ static int add(struct stat_rows *rows, uint64_t key, const char *comm, struct st
     return 0;
 }
 
-static void deinit_row(struct stat_row *row)
+static void deinit_row(struct account_row *row)
 {
-    stat_figures_deinit(&row->now);
-    stat_figures_deinit(&row->before);
+    account_sums_deinit(&row->now);
+    account_sums_deinit(&row->before);
 }
 
-static void drop(struct stat_rows *rows, struct stat_row *row)
+static void drop(struct account_rows *rows, struct account_row *row)
 {
-    struct stat_row **at = &rows->buckets[bucket_of(rows, row->key, row->comm)];
+    struct account_row **at = &rows->buckets[bucket_of(rows, row->key, row->comm)];
 
     while (*at != row)
         at = &(*at)->next;
@@ -319,15 +295,15 @@ static void drop(struct stat_rows *rows, struct stat_row *row)
     free(row);
 }
 
-int stat_rows_update(struct stat_rows *rows, const struct prcb_account *account)
+int account_rows_update(struct account_rows *rows, const struct prcb_account *account)
 {
-    struct stat_row *row = find(rows, account->key, "");
+    struct account_row *row = find(rows, account->key, "");
     int result = 0;
 
     if (!row)
         result = add(rows, account->key, "", &row);
     if (!result)
-        result = set_figures(&row->now, account);
+        result = set_sums(&row->now, account);
     if (result)
         return result;
     row->tid = account->tid;
@@ -340,8 +316,8 @@ int stat_rows_update(struct stat_rows *rows, const struct prcb_account *account)
     return 0;
 }
 
-/* Adds one row's counts and figures to another's; what differs becomes 0. */
-static int merge(struct stat_row *to, const struct stat_row *from)
+/* Adds one row's counts and sums to another's; what differs becomes 0. */
+static int merge(struct account_row *to, const struct account_row *from)
 {
     int result;
 
@@ -349,9 +325,9 @@ static int merge(struct stat_row *to, const struct stat_row *from)
         to->now.present = ~0ull;
         to->before.present = ~0ull;
     }
-    result = stat_figures_add(&to->now, &from->now);
+    result = account_sums_add(&to->now, &from->now);
     if (!result && from->began)
-        result = stat_figures_add(&to->before, &from->before);
+        result = account_sums_add(&to->before, &from->before);
     if (result)
         return result;
     to->began |= from->began;
@@ -362,10 +338,10 @@ static int merge(struct stat_row *to, const struct stat_row *from)
     return 0;
 }
 
-int stat_rows_released(struct stat_rows *rows, struct stat_row *row)
+int account_rows_released(struct account_rows *rows, struct account_row *row)
 {
-    size_t keep = rows->keep_released ? rows->keep_released : STAT_KEEP_RELEASED;
-    struct stat_row *sum;
+    size_t keep = rows->keep_released ? rows->keep_released : ACCOUNT_KEEP_RELEASED;
+    struct account_row *sum;
     int result = 0;
 
     row->released = true;
@@ -374,7 +350,7 @@ int stat_rows_released(struct stat_rows *rows, struct stat_row *row)
         return 0;
     }
     sum = find(rows, 0, row->comm);
-    if (!sum && rows->released >= keep + STAT_KEEP_NAMES) {
+    if (!sum && rows->released >= keep + ACCOUNT_KEEP_NAMES) {
         sum = find(rows, 0, "");
         if (!sum)
             result = add(rows, 0, "", &sum);
@@ -391,24 +367,24 @@ int stat_rows_released(struct stat_rows *rows, struct stat_row *row)
     return 0;
 }
 
-int stat_rows_mark(struct stat_rows *rows)
+int account_rows_mark(struct account_rows *rows)
 {
     for (size_t i = 0; i < rows->count; i++) {
-        struct stat_row *row = rows->rows[i];
-        struct stat_figures copy = {.present = ~0ull};
+        struct account_row *row = rows->rows[i];
+        struct account_sums copy = {.present = ~0ull};
 
         if (row->released && row->began && row->before.wall_ns == row->now.wall_ns)
             continue;
-        if (stat_figures_add(&copy, &row->now))
+        if (account_sums_add(&copy, &row->now))
             return -ENOMEM;
-        stat_figures_deinit(&row->before);
+        account_sums_deinit(&row->before);
         row->before = copy;
         row->began = true;
     }
     return 0;
 }
 
-bool stat_rows_all_exited(const struct stat_rows *rows)
+bool account_rows_all_exited(const struct account_rows *rows)
 {
     for (size_t i = 0; i < rows->count; i++) {
         if (rows->rows[i]->exited < rows->rows[i]->threads)
@@ -417,7 +393,7 @@ bool stat_rows_all_exited(const struct stat_rows *rows)
     return true;
 }
 
-void stat_rows_deinit(struct stat_rows *rows)
+void account_rows_deinit(struct account_rows *rows)
 {
     for (size_t i = 0; i < rows->count; i++) {
         deinit_row(rows->rows[i]);
@@ -432,14 +408,14 @@ void stat_rows_deinit(struct stat_rows *rows)
 
 static const struct {
     const char *name;
-    enum stat_key key;
+    enum account_key key;
 } keys[] = {
-    {"run", STAT_BY_RUN},   {"ready", STAT_BY_READY}, {"wait", STAT_BY_WAIT},
-    {"wall", STAT_BY_WALL}, {"open", STAT_BY_OPEN},   {"switches", STAT_BY_SWITCHES},
-    {"tid", STAT_BY_TID},   {"comm", STAT_BY_COMM},
+    {"run", ACCOUNT_BY_RUN},   {"ready", ACCOUNT_BY_READY}, {"wait", ACCOUNT_BY_WAIT},
+    {"wall", ACCOUNT_BY_WALL}, {"open", ACCOUNT_BY_OPEN},   {"switches", ACCOUNT_BY_SWITCHES},
+    {"tid", ACCOUNT_BY_TID},   {"comm", ACCOUNT_BY_COMM},
 };
 
-int stat_order_parse(const char *text, struct stat_order *ret)
+int account_order_parse(const char *text, struct account_order *ret)
 {
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         if (!strcmp(keys[i].name, text)) {
@@ -449,7 +425,7 @@ int stat_order_parse(const char *text, struct stat_order *ret)
     }
     for (uint32_t i = 0; i < PRCB_CAUSE_MAX; i++) {
         if (prcb_cause_info(i) && !strcmp(prcb_cause_info(i)->name, text)) {
-            ret->key = STAT_BY_CAUSE;
+            ret->key = ACCOUNT_BY_CAUSE;
             ret->cause = i;
             return 0;
         }
@@ -458,9 +434,9 @@ int stat_order_parse(const char *text, struct stat_order *ret)
 }
 
 /* Time in a cause; of causes that carry no time, the count. */
-static uint64_t cause_weight(const struct stat_figures *figures, uint32_t cause)
+static uint64_t cause_weight(const struct account_sums *sums, uint32_t cause)
 {
-    const struct stat_cell *cell = stat_figures_cell(figures, cause);
+    const struct wait_cell *cell = account_sums_cell(sums, cause);
     const struct prcb_cause_info *info = prcb_cause_info(cause);
 
     if (!cell)
@@ -468,25 +444,25 @@ static uint64_t cause_weight(const struct stat_figures *figures, uint32_t cause)
     return info && info->kind == PRCB_KIND_WAIT ? cell->spent_ns : cell->count;
 }
 
-static uint64_t weight(const struct stat_row *row, const struct stat_order *order)
+static uint64_t weight(const struct account_row *row, const struct account_order *order)
 {
     switch (order->key) {
-    case STAT_BY_RUN:
+    case ACCOUNT_BY_RUN:
         return row->now.run_ns;
-    case STAT_BY_READY:
-        return stat_figures_ready(&row->now);
-    case STAT_BY_WAIT:
-        return stat_figures_waited(&row->now);
-    case STAT_BY_WALL:
+    case ACCOUNT_BY_READY:
+        return account_sums_ready(&row->now);
+    case ACCOUNT_BY_WAIT:
+        return account_sums_waited(&row->now);
+    case ACCOUNT_BY_WALL:
         return row->now.wall_ns;
-    case STAT_BY_OPEN:
+    case ACCOUNT_BY_OPEN:
         return row->now.open_ns;
-    case STAT_BY_SWITCHES:
+    case ACCOUNT_BY_SWITCHES:
         return row->now.switches;
-    case STAT_BY_CAUSE:
+    case ACCOUNT_BY_CAUSE:
         return cause_weight(&row->now, order->cause);
-    case STAT_BY_TID:
-    case STAT_BY_COMM:
+    case ACCOUNT_BY_TID:
+    case ACCOUNT_BY_COMM:
         break;
     }
     return 0;
@@ -494,14 +470,14 @@ static uint64_t weight(const struct stat_row *row, const struct stat_order *orde
 
 static int compare(const void *left, const void *right, void *ctx)
 {
-    const struct stat_row *a = *(struct stat_row *const *)left;
-    const struct stat_row *b = *(struct stat_row *const *)right;
-    const struct stat_order *order = ctx;
+    const struct account_row *a = *(struct account_row *const *)left;
+    const struct account_row *b = *(struct account_row *const *)right;
+    const struct account_order *order = ctx;
     uint64_t weight_a = weight(a, order), weight_b = weight(b, order);
 
     if (weight_a != weight_b)
         return weight_a > weight_b ? -1 : 1;
-    if (order->key == STAT_BY_COMM && strcmp(a->comm, b->comm))
+    if (order->key == ACCOUNT_BY_COMM && strcmp(a->comm, b->comm))
         return strcmp(a->comm, b->comm);
     if (a->tid != b->tid)
         return a->tid < b->tid ? -1 : 1;
@@ -512,7 +488,7 @@ static int compare(const void *left, const void *right, void *ctx)
     return strcmp(a->comm, b->comm);
 }
 
-static void deinit_sums(struct stat_row *sums, size_t count)
+static void deinit_sums(struct account_row *sums, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         deinit_row(&sums[i]);
@@ -520,27 +496,28 @@ static void deinit_sums(struct stat_row *sums, size_t count)
 }
 
 /* What changed since the mark, a new row for each that lived since then. */
-static int make_changes(const struct stat_rows *rows, struct stat_row **ret, size_t *ret_count)
+static int make_changes(const struct account_rows *rows, struct account_row **ret,
+                        size_t *ret_count)
 {
-    struct stat_row *sums = calloc(rows->count + 1, sizeof(*sums));
+    struct account_row *sums = calloc(rows->count + 1, sizeof(*sums));
     size_t count = 0;
 
     if (!sums)
         return -ENOMEM;
     for (size_t i = 0; i < rows->count; i++) {
-        const struct stat_row *row = rows->rows[i];
+        const struct account_row *row = rows->rows[i];
 
         sums[count] = *row;
         memset(&sums[count].now, 0, sizeof(sums[count].now));
         memset(&sums[count].before, 0, sizeof(sums[count].before));
-        if (stat_figures_sub(&row->now, &row->before, &sums[count].now)) {
+        if (account_sums_sub(&row->now, &row->before, &sums[count].now)) {
             deinit_sums(sums, count);
             return -ENOMEM;
         }
         if (sums[count].now.wall_ns || sums[count].now.switches || !row->began)
             count++;
         else
-            stat_figures_deinit(&sums[count].now);
+            account_sums_deinit(&sums[count].now);
     }
     *ret = sums;
     *ret_count = count;
@@ -549,8 +526,8 @@ static int make_changes(const struct stat_rows *rows, struct stat_row **ret, siz
 
 static int by_process(const void *left, const void *right)
 {
-    const struct stat_row *a = *(struct stat_row *const *)left;
-    const struct stat_row *b = *(struct stat_row *const *)right;
+    const struct account_row *a = *(struct account_row *const *)left;
+    const struct account_row *b = *(struct account_row *const *)right;
 
     /* The first thread of a process in front: it lends the process its name. */
     if (a->pid != b->pid)
@@ -563,23 +540,23 @@ static int by_process(const void *left, const void *right)
 }
 
 /* Threads whose process is not known stay together by name. */
-static bool same_process(const struct stat_row *a, const struct stat_row *b)
+static bool same_process(const struct account_row *a, const struct account_row *b)
 {
     return a->pid == b->pid && (a->pid || !strcmp(a->comm, b->comm));
 }
 
-static int make_processes(struct stat_row **from, size_t from_count, struct stat_row **ret,
+static int make_processes(struct account_row **from, size_t from_count, struct account_row **ret,
                           size_t *ret_count)
 {
-    struct stat_row *sums = calloc(from_count + 1, sizeof(*sums));
+    struct account_row *sums = calloc(from_count + 1, sizeof(*sums));
     size_t count = 0;
 
     if (!sums)
         return -ENOMEM;
-    qsort(from, from_count, sizeof(struct stat_row *), by_process);
+    qsort(from, from_count, sizeof(struct account_row *), by_process);
     for (size_t i = 0; i < from_count; i++) {
         if (!i || !same_process(from[i - 1], from[i])) {
-            struct stat_row *sum = &sums[count++];
+            struct account_row *sum = &sums[count++];
 
             sum->pid = from[i]->pid;
             sum->key = (uint64_t)from[i]->pid;
@@ -595,9 +572,9 @@ static int make_processes(struct stat_row **from, size_t from_count, struct stat
     return 0;
 }
 
-static int point_at(struct stat_row *sums, size_t count, struct stat_view *view)
+static int point_at(struct account_row *sums, size_t count, struct account_view *view)
 {
-    struct stat_row **rows = realloc(view->rows, (count + 1) * sizeof(struct stat_row *));
+    struct account_row **rows = realloc(view->rows, (count + 1) * sizeof(struct account_row *));
 
     if (!rows) {
         deinit_sums(sums, count);
@@ -613,26 +590,26 @@ static int point_at(struct stat_row *sums, size_t count, struct stat_view *view)
     return 0;
 }
 
-static int make_rows(const struct stat_rows *rows, unsigned kind, struct stat_view *view)
+static int make_rows(const struct account_rows *rows, unsigned kind, struct account_view *view)
 {
-    struct stat_row *sums;
+    struct account_row *sums;
     size_t count;
     int result;
 
-    view->rows = calloc(rows->count + 1, sizeof(struct stat_row *));
+    view->rows = calloc(rows->count + 1, sizeof(struct account_row *));
     if (!view->rows)
         return -ENOMEM;
     if (rows->count)
-        memcpy(view->rows, rows->rows, rows->count * sizeof(struct stat_row *));
+        memcpy(view->rows, rows->rows, rows->count * sizeof(struct account_row *));
     view->count = rows->count;
-    if (kind & STAT_VIEW_INTERVAL) {
+    if (kind & ACCOUNT_VIEW_INTERVAL) {
         result = make_changes(rows, &sums, &count);
         if (!result)
             result = point_at(sums, count, view);
         if (result)
             return result;
     }
-    if (kind & STAT_VIEW_PROCESSES) {
+    if (kind & ACCOUNT_VIEW_PROCESSES) {
         result = make_processes(view->rows, view->count, &sums, &count);
         if (!result)
             result = point_at(sums, count, view);
@@ -642,7 +619,7 @@ static int make_rows(const struct stat_rows *rows, unsigned kind, struct stat_vi
     return 0;
 }
 
-static int sum_up(const struct stat_order *order, struct stat_view *view)
+static int sum_up(const struct account_order *order, struct account_view *view)
 {
     size_t wanted = order->top && order->top < view->count ? (size_t)order->top : view->count;
 
@@ -656,26 +633,26 @@ static int sum_up(const struct stat_order *order, struct stat_view *view)
     return 0;
 }
 
-int stat_view_make(const struct stat_rows *rows, unsigned kind, const struct stat_order *order,
-                   struct stat_view *ret)
+int account_view_make(const struct account_rows *rows, unsigned kind,
+                      const struct account_order *order, struct account_view *ret)
 {
-    struct stat_order copy = *order;
-    struct stat_view view = {0};
+    struct account_order copy = *order;
+    struct account_view view = {0};
     int result = make_rows(rows, kind, &view);
 
     if (!result) {
-        qsort_r(view.rows, view.count, sizeof(struct stat_row *), compare, &copy);
+        qsort_r(view.rows, view.count, sizeof(struct account_row *), compare, &copy);
         result = sum_up(order, &view);
     }
     if (result) {
-        stat_view_deinit(&view);
+        account_view_deinit(&view);
         return result;
     }
     *ret = view;
     return 0;
 }
 
-void stat_view_deinit(struct stat_view *view)
+void account_view_deinit(struct account_view *view)
 {
     deinit_row(&view->others);
     deinit_row(&view->total);
