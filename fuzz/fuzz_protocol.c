@@ -28,20 +28,33 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static struct kernel_record records[PRCB_CLIENT_COUNT];
 static struct prcb_bpf_client_scope scopes[PRCB_CLIENT_SCOPES];
 
-int kernel_look(struct kernel *k, pid_t pid, struct prcb_bpf_peer *ret)
+int kernel_peer(struct kernel *k, int socket, struct prcb_bpf_peer *ret)
 {
-    *ret = (struct prcb_bpf_peer){.pid = (__u32)pid,
+    *ret = (struct prcb_bpf_peer){.pid = (__u32)getpid(),
                                   .found = 1,
                                   .start = 1,
                                   .uid = geteuid(),
                                   .owner = geteuid(),
                                   .euid = geteuid(),
+                                  .suid = geteuid(),
                                   .gid = getegid(),
-                                  .egid = getegid()};
+                                  .egid = getegid(),
+                                  .sgid = getegid()};
     return 0;
 }
 
-int kernel_client_make(struct kernel *k, uint32_t number, const struct prcb_client_block *block,
+int kernel_start_of(struct kernel *k, pid_t pid, uint64_t *ret)
+{
+    *ret = 1;
+    return 0;
+}
+
+int privilege_check_bpf(struct prcb_error *err)
+{
+    return 0;
+}
+
+int kernel_client_make(struct kernel *k, uint32_t number, const struct prcb_bpf_client *client,
                        int *ret)
 {
     assert(number && number < PRCB_CLIENT_COUNT && !records[number].used);

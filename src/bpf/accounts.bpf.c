@@ -215,6 +215,31 @@ static __always_inline __u64 switch_clock(struct task_struct *prev, __u64 before
     return clock;
 }
 
+#ifdef PRCB_CLIENTS
+/* A client's head has an offset of its own, for nobody else is to see what its client may write
+ * there (accounts.h). It is brought up to date by the client's own threads, some times a second: by
+ * each where its stretch reaches from one of these parts of time into another. */
+#define TELL_EVERY 27 /* bits: 134 ms */
+
+static __noinline int tell_clock_of(__u32 number)
+{
+    struct prcb_client_block *client = client_block(client_map(number));
+    struct prcb_head_block *head = head_block();
+
+    if (client && head)
+        *(volatile __s64 *)&client->head.clock_offset = *(volatile __s64 *)&head->clock_offset;
+    return 0;
+}
+#endif
+
+static __always_inline void tell_clock(struct profile *profile, __u64 before, __u64 now)
+{
+#ifdef PRCB_CLIENTS
+    if (before >> TELL_EVERY != now >> TELL_EVERY && has_rq_clock() && !config.use_ktime)
+        tell_clock_of(client_of(profile->handle));
+#endif
+}
+
 /* The clock of sched_info's stamps, at the same moment. */
 static __always_inline __u64 queue_clock(struct task_struct *prev, __u64 now)
 {
@@ -485,6 +510,7 @@ static __always_inline __u64 leave(struct tag *tag, struct task_struct *prev,
             tag->last_syscall = last_syscall + 1;
 #endif
         }
+        tell_clock(&tag->profiles[i], account->stamp, now);
         switch_out(account, prev, cause, last_syscall, now);
     }
     return now;
@@ -504,6 +530,7 @@ static __always_inline void enter(struct tag *tag, struct task_struct *prev,
             continue;
         if (!now)
             now = switch_clock(prev, account->stamp);
+        tell_clock(&tag->profiles[i], account->stamp, now);
         switch_in(account, next, now, queue_clock(prev, now));
     }
 }
@@ -571,10 +598,9 @@ int prcb_contention_end(__u64 *ctx)
 
 /* ---- giving out accounts ---- */
 
-/* The task's number in a session's pid namespace; 0: not visible there. */
-static __always_inline __u32 number_in(struct task_struct *task, __u32 pid_ns)
+/* A number in a pid namespace; 0: not visible there. */
+static __always_inline __u32 number_of(struct pid *pid, __u32 pid_ns)
 {
-    struct pid *pid = task->thread_pid;
     __u32 level, i;
 
     if (!pid)
@@ -593,6 +619,12 @@ static __always_inline __u32 number_in(struct task_struct *task, __u32 pid_ns)
             return upid.nr;
     }
     return 0;
+}
+
+/* The task's number in a session's pid namespace. */
+static __always_inline __u32 number_in(struct task_struct *task, __u32 pid_ns)
+{
+    return number_of(task->thread_pid, pid_ns);
 }
 
 /* One writer at a time: task_rename is called under the task's lock, and before an

@@ -72,28 +72,42 @@ struct prcb_bpf_slot {
 #define PRCB_SWEEP_STEP      64
 
 /* A client's map: this in element 0, an account in each of the others. The client maps it
- * read-only, so what is in here is its own to know. */
+ * read-only, but a BPF program of its own can write it: nothing here is believed further than it
+ * harms the client itself. */
 struct prcb_client_block {
     struct prcb_head_block head;
-    __u64 free;     /* stack of accounts given back: how often changed << 32 | topmost element */
-    __u64 caps;     /* the client's permitted capabilities */
+    __u64 free; /* stack of accounts given back: how often changed << 32 | topmost element */
+};
+
+/* Who a client is and what it may: in the programs' own memory, of which no client ever holds a
+ * descriptor. Constant from before its map is known to the programs until after it is not. */
+struct prcb_bpf_client {
+    __u64 caps;     /* its permitted capabilities */
     __u32 pid_ns;   /* inode of its pid namespace */
     __u32 user_ns;  /* of its user namespace */
     __u32 uid, gid; /* as the kernel has them: in no namespace's numbers */
     __u32 all;      /* may profile whom it likes */
-    __u32 epoch;    /* differs from that of the client that had its number before */
+    __u32 epoch;    /* differs from that of the client that had its number before; 0: no client */
 };
 
-/* What a program tells of a process that connected. */
+/* What prcb_peer tells of who connected: the credentials are those of that moment, which the socket
+ * keeps, and not what the process has become. */
 struct prcb_bpf_peer {
-    __u32 pid; /* in: as the daemon sees it */
+    __u64 start; /* of the process, nanoseconds since boot */
+    __u64 caps;  /* permitted */
+    __u32 pid;   /* as the daemon sees it; 0: it does not */
     __u32 found;
-    __u64 start; /* nanoseconds since boot */
-    __u64 caps;
     __u32 pid_ns, user_ns;
-    __u32 uid, gid, euid, egid;
-    __u32 owner; /* who made the outermost user namespace that it is in; in none: uid */
+    __u32 uid, gid, euid, egid, suid, sgid;
+    __u32 owner; /* who made the outermost user namespace that it is in; in none: euid */
     __u32 pad;
+};
+
+/* What prcb_look tells of a process. */
+struct prcb_bpf_look {
+    __u64 start; /* nanoseconds since boot */
+    __u32 pid;   /* in: as the daemon sees it */
+    __u32 found;
 };
 
 /* New threads that a client profiles whoever creates them. */

@@ -62,8 +62,19 @@ struct upid {
     struct pid_namespace *ns;
 };
 
+struct hlist_node {
+    struct hlist_node *next;
+};
+
+struct hlist_head {
+    struct hlist_node *first;
+};
+
+#define PIDTYPE_TGID_ 1 /* 4.19 */
+
 struct pid {
     unsigned int level;
+    struct hlist_head tasks[2];
     struct upid numbers[1];
 };
 
@@ -85,6 +96,7 @@ struct inode {
 
 struct file {
     struct inode *f_inode;
+    void *private_data;
     struct path f_path;
 };
 
@@ -128,6 +140,16 @@ struct cred {
     struct kernel_id uid, gid, suid, sgid, euid, egid;
     struct capabilities cap_permitted; /* 64 bits, held in different ways */
     struct user_namespace *user_ns;
+};
+
+/* Of a socket that was accepted: who connected, with the credentials of that moment. */
+struct sock {
+    struct pid *sk_peer_pid;
+    struct cred *sk_peer_cred;
+};
+
+struct socket {
+    struct sock *sk;
 };
 
 struct thread_info {
@@ -183,6 +205,7 @@ struct task_struct {
     struct signal_struct *signal;
     struct list_head thread_node;
     struct pid *thread_pid;
+    struct hlist_node pid_links[2];
     unsigned long nvcsw;
     unsigned long nivcsw;
     char comm[16];

@@ -13,6 +13,7 @@
 #include "clock.h"
 #include "error.h"
 #include "log.h"
+#include "privilege.h"
 #include "server.h"
 
 #define SCOPES_PER_USER 2
@@ -91,6 +92,12 @@ static int do_hello(const struct request *r, struct prcb_error *err)
     return 0;
 }
 
+/* Root may have changed it since the start. */
+static int may_pass_maps(const struct request *r, struct prcb_error *err)
+{
+    return r->server->config->allow_unprivileged_bpf ? 0 : privilege_check_bpf(err);
+}
+
 static int do_open(const struct request *r, struct prcb_error *err)
 {
     static const uint8_t none[WIRE_TOKEN];
@@ -103,6 +110,9 @@ static int do_open(const struct request *r, struct prcb_error *err)
         return result;
     if (conn->session)
         return prcb_fail(err, -EISCONN, "this connection has a session already");
+    result = may_pass_maps(r, err);
+    if (result)
+        return result;
     if (open.flags)
         return prcb_fail(err, -EINVAL, "open: flags 0x%x mean nothing", open.flags);
     if (memcmp(open.token, none, sizeof(none))) {
@@ -117,15 +127,20 @@ static int do_open(const struct request *r, struct prcb_error *err)
     }
     if (!conn->asked_at)
         conn->asked_at = clock_mono_ms();
-    fds[1] = fcntl(r->server->kernel->maps[MAP_HEAD], F_DUPFD_CLOEXEC, 0);
-    if (fds[1] < 0)
-        return prcb_fail(err, -errno, "prcbd has no free descriptor; try again later");
     result =
         sessions_open(r->server->sessions, &conn->peer, open.accounts,
                       clock_mono_ms() - conn->asked_at, &conn->session, &fds[0], reply.token, err);
-    if (result) {
-        close(fds[1]);
+    if (result)
         return result == -EAGAIN ? later(r) : result;
+    /* Libraries look for the offset of the clock behind the second. It is in the head of the
+     * session itself: what one client has nobody else has. */
+    fds[1] = fcntl(fds[0], F_DUPFD_CLOEXEC, 0);
+    if (fds[1] < 0) {
+        result = prcb_fail(err, -errno, "prcbd has no free descriptor; try again later");
+        close(fds[0]);
+        sessions_close(r->server->sessions, conn->session);
+        conn->session = NULL;
+        return result;
     }
     reply.accounts = conn->session->accounts;
     conn_answer(conn, r->message, &reply, sizeof(reply), fds, 2);
@@ -294,11 +309,19 @@ static int do_processors(const struct request *r, struct prcb_error *err)
 {
     struct server *s = r->server;
     uint64_t now = clock_mono_ms();
-    int fd;
+    int fd, result;
 
     if (!r->conn->peer.processors)
         return prcb_fail(err, -EPERM,
                          "you may not read the processors' figures (processors in prcbd.conf)");
+    /* They are in one map for all who read them. */
+    if (r->conn->peer.writes_maps)
+        return prcb_fail(err, -EPERM,
+                         "you may not read the processors' figures: with CAP_BPF you could write "
+                         "them, for all who read them; ask without it, or with CAP_PERFMON too");
+    result = may_pass_maps(r, err);
+    if (result)
+        return result;
     if (s->load == LOAD_FAILED && now - s->load_failed_at < LOAD_AGAIN_MS) {
         *err = s->load_error;
         return err->code;

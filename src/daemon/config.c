@@ -35,6 +35,9 @@ const struct prcbd_setting prcbd_settings[] = {
      "Who may profile threads of other users: none, all, or group NAME."},
     {"processors", PRCBD_TYPE_ACCESS, AT(processors), 0, 0, "all", true,
      "Who may read the processors' blocks: none, all, or group NAME."},
+    {"allow_unprivileged_bpf", PRCBD_TYPE_SWITCH, AT(allow_unprivileged_bpf), 0, 1, "no", true,
+     "Whether prcbd serves while kernel.unprivileged_bpf_disabled is 0: yes or no. Every user can\n"
+     "then falsify the processors' figures that others read."},
     {"max_accounts_total", PRCBD_TYPE_NUMBER, AT(max_accounts_total), 1, 1 << 22, "65536", true,
      "Threads that all clients together may profile at a time."},
     {"max_memory_total", PRCBD_TYPE_BYTES, AT(max_memory_total), 1 << 20, UINT64_C(1) << 40, "256M",

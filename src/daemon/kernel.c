@@ -32,7 +32,7 @@
 
 /* Of everything that a daemon finds pinned: what programs and daemon share, and the records.
  * Another one cannot be taken over. */
-#define LAYOUT 2u
+#define LAYOUT 3u
 
 static const char *const map_names[KERNEL_MAPS] = {
     [MAP_CLIENTS] = "map_clients", [MAP_TAGS] = "map_tags",       [MAP_HEAD] = "map_head",
@@ -40,6 +40,7 @@ static const char *const map_names[KERNEL_MAPS] = {
 };
 
 static const char *const program_names[KERNEL_PROGRAMS] = {
+    [RUN_PEER] = "prcb_peer",
     [RUN_LOOK] = "prcb_look",
     [RUN_REGISTER] = "prcb_register",
     [RUN_SWEEP] = "prcb_sweep",
@@ -276,10 +277,7 @@ static int write_head(struct clients_bpf *skeleton)
     __u32 zero = 0;
     int fd = bpf_map__fd(skeleton->maps.head_map);
 
-    if (bpf_map_update_elem(fd, &zero, &head, BPF_ANY))
-        return -errno;
-    /* Clients get it: from here on the programs alone write it. */
-    return bpf_map_freeze(fd) ? -errno : 0;
+    return bpf_map_update_elem(fd, &zero, &head, BPF_ANY) ? -errno : 0;
 }
 
 /* Readers of processor blocks are told that nobody will write them any more. An earlier prcbd may
@@ -659,12 +657,13 @@ int kernel_cleanup(const char *directory, struct prcb_error *err)
 
 /* ---- clients ---- */
 
-int kernel_look(struct kernel *k, pid_t pid, struct prcb_bpf_peer *ret)
+int kernel_peer(struct kernel *k, int socket, struct prcb_bpf_peer *ret)
 {
-    int result;
+    __u64 arguments[] = {(__u64)socket};
+    int result, ignored;
 
-    k->bss->peer = (struct prcb_bpf_peer){.pid = (__u32)pid};
-    result = bpf_run_iterator(&k->narrow, k->programs[RUN_LOOK], pid, 0);
+    k->bss->peer = (struct prcb_bpf_peer){0};
+    result = bpf_run_program(k->programs[RUN_PEER], arguments, sizeof(arguments), &ignored);
     if (result)
         return result;
     if (!k->bss->peer.found)
@@ -673,7 +672,21 @@ int kernel_look(struct kernel *k, pid_t pid, struct prcb_bpf_peer *ret)
     return 0;
 }
 
-int kernel_client_make(struct kernel *k, uint32_t number, const struct prcb_client_block *block,
+int kernel_start_of(struct kernel *k, pid_t pid, uint64_t *ret)
+{
+    int result;
+
+    k->bss->look = (struct prcb_bpf_look){.pid = (__u32)pid};
+    result = bpf_run_iterator(&k->narrow, k->programs[RUN_LOOK], pid, 0);
+    if (result)
+        return result;
+    if (!k->bss->look.found)
+        return -ESRCH;
+    *ret = k->bss->look.start;
+    return 0;
+}
+
+int kernel_client_make(struct kernel *k, uint32_t number, const struct prcb_bpf_client *client,
                        int *ret)
 {
     LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE | BPF_F_INNER_MAP);
@@ -687,13 +700,10 @@ int kernel_client_make(struct kernel *k, uint32_t number, const struct prcb_clie
     int fd, result;
 
     memset(&first, 0, sizeof(first));
-    first.block = *block;
     first.block.head = *k->clock;
-    first.block.head.clock_offset = 0;
     first.block.head.features &= ~PRCB_FEATURE_INTERRUPTED;
     first.block.head.features |= k->has_interrupted ? PRCB_FEATURE_INTERRUPTED : 0;
     first.block.head.account_count = record->accounts;
-    first.block.epoch = record->epoch = ++origin_of(k)->last_epoch;
     fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "prcb_client", sizeof(__u32),
                         sizeof(struct prcb_account_block), record->accounts + 1, &options);
     if (fd < 0)
@@ -705,6 +715,10 @@ int kernel_client_make(struct kernel *k, uint32_t number, const struct prcb_clie
         return result;
     }
     record->map_id = info.id;
+    record->epoch = ++origin_of(k)->last_epoch;
+    /* The programs look at it when they know of the map. */
+    k->bss->clients[number] = *client;
+    k->bss->clients[number].epoch = record->epoch;
     *ret = fd;
     return 0;
 }
@@ -749,8 +763,17 @@ int kernel_clients_change(struct kernel *k, const uint32_t *numbers, const int *
     result = put_maps(k, numbers, fds, count);
     if (result)
         return result;
+    /* No program that knew of their maps still runs, so no tag gets a handle of theirs any more,
+     * and after the sweep none has one. Otherwise the next client of the number could bring it back
+     * to life by writing its generation into its own map. */
+    for (uint32_t i = 0; i < count; i++) {
+        if (maps[i] < 0)
+            k->bss->clients[numbers[i]] = (struct prcb_bpf_client){0};
+    }
     if (ended)
-        bpf_run_iterator(&wide, k->programs[RUN_SWEEP], 0, 0);
+        result = bpf_run_iterator(&wide, k->programs[RUN_SWEEP], 0, 0);
+    if (result)
+        return result;
     /* Release: a daemon that finds a record in use finds the rest of it, and the map. */
     for (uint32_t i = 0; i < count; i++)
         __atomic_store_n(&k->records[numbers[i]].used, maps[i] >= 0, __ATOMIC_RELEASE);

@@ -31,6 +31,7 @@ struct kernel_record {
 
 enum kernel_map { MAP_CLIENTS, MAP_TAGS, MAP_HEAD, MAP_BSS, MAP_RECORDS, KERNEL_MAPS };
 enum kernel_program {
+    RUN_PEER,
     RUN_LOOK,
     RUN_REGISTER,
     RUN_SWEEP,
@@ -74,12 +75,15 @@ void kernel_end(struct kernel *k);
 /* The same for what stands in a directory and nobody has open. */
 int kernel_cleanup(const char *directory, struct prcb_error *err);
 
-/* What the kernel knows of a process. -ESRCH: it is gone. */
-int kernel_look(struct kernel *k, pid_t pid, struct prcb_bpf_peer *ret);
+/* Who connected to a socket of ours that was accepted, as of that moment. -ESRCH: its process is
+ * gone. */
+int kernel_peer(struct kernel *k, int socket, struct prcb_bpf_peer *ret);
+/* When a process started, nanoseconds since boot. -ESRCH: it is gone. */
+int kernel_start_of(struct kernel *k, pid_t pid, uint64_t *ret);
 
 /* Makes a client's map, of the size in its record: *ret is a descriptor. The programs do not
- * know of it yet. */
-int kernel_client_make(struct kernel *k, uint32_t number, const struct prcb_client_block *block,
+ * know of it yet. client: but for its epoch. */
+int kernel_client_make(struct kernel *k, uint32_t number, const struct prcb_bpf_client *client,
                        int *ret);
 
 /* Readers of a client's map are told that it ends, and it follows no cgroup any more. */

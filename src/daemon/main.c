@@ -199,7 +199,9 @@ static int start(struct server *s, struct kernel *k, bool *ret_own_socket)
     int result;
 
     raise_limits(s->config);
-    result = peer_find_groups(s->config, &s->groups, &err);
+    result = s->config->allow_unprivileged_bpf ? 0 : privilege_check_bpf(&err);
+    if (!result)
+        result = peer_find_groups(s->config, &s->groups, &err);
     if (!result) {
         s->listener = listen_open(s->config, ret_own_socket, &err);
         result = s->listener < 0 ? s->listener : 0;

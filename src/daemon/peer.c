@@ -4,19 +4,13 @@
 #include <errno.h>
 #include <grp.h>
 #include <linux/capability.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "error.h"
-
-#ifndef SO_PEERPIDFD
-#define SO_PEERPIDFD 77 /* 6.5 */
-#endif
 
 #ifndef CAP_PERFMON
 #define CAP_PERFMON 38
@@ -104,9 +98,10 @@ void peer_apply(int socket, const struct prcbd_config *config, const struct peer
     /* Who could load the programs himself. Not root as such: in a container it may have no more
      * rights than anybody. */
     const uint64_t both = UINT64_C(1) << CAP_BPF | UINT64_C(1) << CAP_PERFMON;
-    bool root = peer->user_ns == own_ns("user") &&
-                (peer->caps & UINT64_C(1) << CAP_SYS_ADMIN || (peer->caps & both) == both);
+    bool own = peer->user_ns == own_ns("user");
+    bool root = own && (peer->caps & UINT64_C(1) << CAP_SYS_ADMIN || (peer->caps & both) == both);
 
+    peer->writes_maps = own && !root && peer->caps & UINT64_C(1) << CAP_BPF;
     peer->all = root || allowed(socket, peer, &config->profile_all, groups->has_profile_all,
                                 groups->profile_all);
     peer->processors = root || allowed(socket, peer, &config->processors, groups->has_processors,
@@ -115,60 +110,29 @@ void peer_apply(int socket, const struct prcbd_config *config, const struct peer
 
 /* ---- identity ---- */
 
-/* The process itself, not its number. From 6.5 the socket knows which process connected;
- * before, the number is looked up, and found out to be reused unless it began later than the
- * connection was made. */
-static int open_process(int socket, pid_t pid)
-{
-    int fd = -1;
-    socklen_t size = sizeof(fd);
-
-    if (!getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &fd, &size))
-        return fd;
-    return (int)syscall(SYS_pidfd_open, pid, 0);
-}
-
-static bool has_ended(int pidfd)
-{
-    struct pollfd ask = {.fd = pidfd, .events = POLLIN};
-
-    return poll(&ask, 1, 0) != 0;
-}
-
 int peer_ask(struct kernel *k, int socket, struct peer *ret, struct prcb_error *err)
 {
     struct prcb_bpf_peer seen;
-    struct ucred cred;
-    socklen_t size = sizeof(cred);
-    int pidfd, result;
+    int result = kernel_peer(k, socket, &seen);
 
-    if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &cred, &size))
-        return prcb_fail(err, -errno, "SO_PEERCRED: %s", strerror(errno));
-    if (cred.pid <= 0)
-        return prcb_fail(err, -EPERM, "your process is in a pid namespace that prcbd cannot see");
-    pidfd = open_process(socket, cred.pid);
-    if (pidfd < 0)
-        return prcb_fail(err, -ESRCH, "the process that connected has ended");
-    result = kernel_look(k, cred.pid, &seen);
-    /* Alive after the look: it was it that was looked at. */
-    if (!result && has_ended(pidfd))
-        result = -ESRCH;
-    close(pidfd);
+    if (result == -ESRCH)
+        return prcb_fail(err, result, "the process that connected has ended");
     if (result)
-        return prcb_fail(err, result, "the process that connected cannot be looked at: %s",
-                         strerror(-result));
-    if (seen.euid != cred.uid || seen.egid != cred.gid)
-        return prcb_fail(err, -EPERM,
-                         "the process changed its user or group after it had connected");
-    if (cred.uid && (seen.uid != cred.uid || seen.gid != cred.gid))
-        return prcb_fail(err, -EPERM, "real and effective user or group differ");
+        return prcb_fail(err, result, "who connected cannot be found out: %s", strerror(-result));
+    if (!seen.pid)
+        return prcb_fail(err, -EPERM, "your process is in a pid namespace that prcbd cannot see");
+    /* A program that is another user's in part, set-user-id, is neither user's. Root's is root's.
+     */
+    if (seen.euid && (seen.uid != seen.euid || seen.suid != seen.euid || seen.gid != seen.egid ||
+                      seen.sgid != seen.egid))
+        return prcb_fail(err, -EPERM, "real, effective and saved user or group differ");
     memset(ret, 0, sizeof(*ret));
-    ret->uid = cred.uid;
+    ret->uid = seen.euid;
     /* A user may have many others within namespaces of his own, and not their limits as well. What
      * root makes containers of is root's decision. */
-    ret->payer = seen.owner ? seen.owner : cred.uid;
-    ret->gid = cred.gid;
-    ret->pid = cred.pid;
+    ret->payer = seen.owner ? seen.owner : seen.euid;
+    ret->gid = seen.egid;
+    ret->pid = (pid_t)seen.pid;
     ret->start = seen.start;
     ret->caps = seen.caps;
     ret->pid_ns = seen.pid_ns;

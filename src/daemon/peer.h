@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Who is at the other end of a connection, and what the configuration lets it do. Asked of
- * the kernel when the connection is made; nothing is taken from what the client says.
+ * the kernel, whose socket keeps the credentials of the moment of the connection; nothing is taken
+ * from what the client says, or what its process is by now.
  */
 #ifndef PRCB_DAEMON_PEER_H
 #define PRCB_DAEMON_PEER_H
@@ -29,6 +30,7 @@ struct peer {
     bool all;         /* may profile every thread */
     bool processors;  /* may read the processors' blocks */
     bool same_pid_ns; /* as the daemon */
+    bool writes_maps; /* may load BPF programs, but not those that could read everything anyway */
 };
 
 /* -EPERM, -ESRCH with words. Policy is filled by peer_apply. */

@@ -8,6 +8,7 @@
 #include "privilege.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
 #include <pwd.h>
@@ -58,6 +59,29 @@ static void drop_bounding_set(void)
 {
     for (unsigned cap = 0; prctl(PR_CAPBSET_READ, cap) >= 0; cap++)
         prctl(PR_CAPBSET_DROP, cap);
+}
+
+int privilege_check_bpf(struct prcb_error *err)
+{
+    static const char path[] = "/proc/sys/kernel/unprivileged_bpf_disabled";
+    char text[8] = "";
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+    int result = got < 0 ? -errno : got ? 0 : -EIO;
+
+    if (fd >= 0)
+        close(fd);
+    if (result)
+        return prcb_fail(err, -EPERM,
+                         "%s: %s: whether users may load BPF programs cannot be found out; "
+                         "allow_unprivileged_bpf = yes in prcbd.conf does without",
+                         path, strerror(-result));
+    if (text[0] != '0')
+        return 0;
+    return prcb_fail(err, -EPERM,
+                     "every user may load BPF programs here, and write with them what prcbd passes "
+                     "to be read: run sysctl -w kernel.unprivileged_bpf_disabled=2, or set "
+                     "allow_unprivileged_bpf = yes in prcbd.conf");
 }
 
 int privilege_drop(const char *user, struct prcb_error *err)

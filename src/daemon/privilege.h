@@ -11,4 +11,8 @@
  * others any more. */
 int privilege_drop(const char *user, struct prcb_error *err);
 
+/* Memory that is passed read-only stays so when those who get it can load no BPF programs: -EPERM
+ * with the remedy where every user can. To be asked each time, for root may change it. */
+int privilege_check_bpf(struct prcb_error *err);
+
 #endif

@@ -101,15 +101,14 @@ static uint32_t free_number(const struct sessions *s)
     return 0;
 }
 
-static void fill_block(const struct peer *peer, struct prcb_client_block *ret)
+static struct prcb_bpf_client client_of(const struct peer *peer)
 {
-    memset(ret, 0, sizeof(*ret));
-    ret->caps = peer->caps;
-    ret->pid_ns = peer->pid_ns;
-    ret->user_ns = peer->user_ns;
-    ret->uid = peer->uid;
-    ret->gid = peer->gid;
-    ret->all = peer->all;
+    return (struct prcb_bpf_client){.caps = peer->caps,
+                                    .pid_ns = peer->pid_ns,
+                                    .user_ns = peer->user_ns,
+                                    .uid = peer->uid,
+                                    .gid = peer->gid,
+                                    .all = peer->all};
 }
 
 static bool something_is_on_its_way(const struct sessions *s, uint64_t waited_ms)
@@ -138,7 +137,7 @@ int sessions_open(struct sessions *s, const struct peer *peer, uint32_t accounts
                   uint64_t waited_ms, struct session **ret, int *ret_fd, uint8_t token[16],
                   struct prcb_error *err)
 {
-    struct prcb_client_block block;
+    const struct prcb_bpf_client client = client_of(peer);
     struct kernel_record *record;
     struct session *session;
     uint32_t number;
@@ -157,8 +156,7 @@ int sessions_open(struct sessions *s, const struct peer *peer, uint32_t accounts
     record->start = peer->start;
     if (getrandom(record->token, sizeof(record->token), 0) != sizeof(record->token))
         return prcb_fail(err, -EIO, "no random numbers");
-    fill_block(peer, &block);
-    result = kernel_client_make(s->kernel, number, &block, ret_fd);
+    result = kernel_client_make(s->kernel, number, &client, ret_fd);
     if (result)
         return prcb_fail(err, result, "no map for %u accounts can be made: %s", accounts,
                          strerror(-result));
@@ -224,9 +222,9 @@ int sessions_resume(struct sessions *s, const struct peer *peer, const uint8_t t
 static bool still_there(struct kernel *k, const struct kernel_record *record, int pidfd)
 {
     struct pollfd ask = {.fd = pidfd, .events = POLLIN};
-    struct prcb_bpf_peer seen;
+    uint64_t start;
 
-    return !kernel_look(k, (pid_t)record->pid, &seen) && seen.start == record->start &&
+    return !kernel_start_of(k, (pid_t)record->pid, &start) && start == record->start &&
            !poll(&ask, 1, 0);
 }
 

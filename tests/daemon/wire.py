@@ -196,14 +196,18 @@ def become(uid, gid):
     libc.prctl(4, 1, 0, 0, 0)  # PR_SET_DUMPABLE, which a change of user takes away
 
 
-def as_user(uid, function, *arguments, gid=None):
-    """What the function returns in a process of that user; exceptions come through."""
+def as_user(uid, function, *arguments, gid=None, how=None):
+    """What the function returns in a process of that user; exceptions come through. how: becomes
+    the user."""
     reader, writer = os.pipe()
     pid = os.fork()
     if not pid:
         try:
             os.close(reader)
-            become(uid, uid if gid is None else gid)
+            if how:
+                how(uid)
+            else:
+                become(uid, uid if gid is None else gid)
             result = ("ok", function(*arguments))
         except BaseException as error:  # pylint: disable=broad-except
             result = ("error", f"{error!r}\n{traceback.format_exc()}")
@@ -227,8 +231,9 @@ def as_user(uid, function, *arguments, gid=None):
 class Daemon:
     """prcbd with a socket and a pin directory of its own."""
 
-    def __init__(self, program, settings=""):
+    def __init__(self, program, settings="", prefix=()):
         self.program = program
+        self.prefix = list(prefix)
         self.folder = tempfile.mkdtemp(prefix="prcbd-test-")
         os.chmod(self.folder, 0o755)
         self.socket = self.folder + "/socket"
@@ -248,8 +253,8 @@ class Daemon:
             file.write(f"pin_directory = {self.pins}\nuser = daemon\n{settings}\n")
 
     def start(self):
-        self.process = subprocess.Popen([self.program, "--foreground", "--socket", self.socket,
-                                         "--config", self.config],
+        self.process = subprocess.Popen(self.prefix + [self.program, "--foreground", "--socket",
+                                                       self.socket, "--config", self.config],
                                         stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
         deadline = time.monotonic() + 30
         while time.monotonic() < deadline:

@@ -1,0 +1,297 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""prcbd against who has more than a socket: programs that keep a user's numbers and have more
+rights, BPF programs that write into what is read-only, files put where prcbd looks. Each attack
+succeeded once; docs/security.md tells what it could do. PRCB_ATTACK_TIMES makes those that depend on
+luck longer: ./dev attack."""
+import os
+import shutil
+import signal
+import struct
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import case  # pylint: disable=wrong-import-position
+import wire  # pylint: disable=wrong-import-position
+import writer  # pylint: disable=wrong-import-position
+from case import Case, end, sleeper  # pylint: disable=wrong-import-position
+from wire import (ALL, ELEMENT, NOBODY, OTHER, PROCESS, PROCESSORS,  # pylint: disable=wrong-import-position
+                  Client, Closed, Daemon, Refused, as_user, used)
+
+def tell(path, value):
+    """Into the file that is mounted, not another in its place."""
+    with open(path, "w", encoding="ascii") as file:
+        file.write(value + "\n")
+
+
+TIMES = int(os.environ.get("PRCB_ATTACK_TIMES", "1"))
+tearDownModule = case.stop_daemons  # pylint: disable=invalid-name
+
+# Version 2, effective; CAP_SYS_ADMIN (21), CAP_PERFMON (38), CAP_BPF (39) permitted.
+EVERYTHING = struct.pack("<IIIII", 0x02000001, 1 << 21, 0, 1 << 6 | 1 << 7, 0)
+
+
+class Exec(Case):
+    """Who one is and what one may are of one moment: that of connect(2)."""
+
+    def connect_and_become(self, program):
+        """As nobody: connects and becomes the program; a child keeps the socket, and greets when it
+        gets a byte. Returns (pid, a pipe that ends when it is the program, the one to write to, the
+        one to read what the child may)."""
+        became, go, told = os.pipe(), os.pipe(), os.pipe()
+        pid = os.fork()
+        if pid:
+            os.close(became[1])
+            os.close(go[0])
+            os.close(told[1])
+            return pid, became[0], go[1], told[0]
+        try:
+            os.close(became[0])
+            os.close(go[1])
+            os.close(told[0])
+            wire.become(NOBODY, NOBODY)
+            client = Client(self.path, greet=False)
+            if os.fork():
+                client.socket.set_inheritable(True)
+                os.execv(program, [program, "5"])
+            os.close(became[1])
+            os.read(go[0], 1)
+            try:
+                client.greet()
+                os.write(told[1], bytes([client.may]))
+            except (Closed, Refused):
+                os.write(told[1], b"\0")
+        finally:
+            os._exit(0)
+
+    def attempt(self, program, busy):
+        """What nobody may after it. busy: the daemon comes to accept the connection when it has
+        become the program."""
+        if busy:
+            self.daemon.process.send_signal(signal.SIGSTOP)
+        pid, became, go, told = self.connect_and_become(program)
+        try:
+            if busy:
+                os.read(became, 1)
+                self.daemon.process.send_signal(signal.SIGCONT)
+            os.write(go, b"x")
+            return os.read(told, 1)[0]
+        finally:
+            self.daemon.process.send_signal(signal.SIGCONT)
+            end(pid)
+            for fd in (became, go, told):
+                os.close(fd)
+
+    def test_exec_of_a_program_with_capabilities_before_accept(self):
+        program = self.program("everything", 0o755)
+        os.setxattr(program, "security.capability", EVERYTHING)
+        self.assertEqual([self.attempt(program, True) & 1 for _ in range(10)], [0] * 10)
+        # 30 to 65 of a hundred got it without anything that keeps prcbd busy.
+        self.assertEqual(sum(self.attempt(program, False) & 1 for _ in range(20 * TIMES)), 0)
+
+    def test_exec_of_a_set_user_id_program_that_keeps_the_users_number(self):
+        """Its effective user is the caller's again, and the capabilities it may take back are
+        root's."""
+        helper = os.environ.get("PRCBD_KEEPS_USER")
+        if not helper:
+            self.skipTest("PRCBD_KEEPS_USER does not name the program")
+        program = self.program("keeps-user", 0o4755, source=helper)
+        self.assertEqual([self.attempt(program, True) & 1 for _ in range(10)], [0] * 10)
+
+    def test_what_connects_with_capabilities_has_them(self):
+        """The rule is no refusal: who has the right at that moment has it."""
+        self.assertEqual(as_user(0, lambda: Client(self.path).may), 3)
+
+
+class Writers(Case):
+    """Maps that user space cannot write, in the hands of who may load BPF programs."""
+
+    def as_writer(self, function, uid=NOBODY):
+        return as_user(uid, function, how=writer.become_with_cap_bpf)
+
+    def test_the_writer_can_write(self):
+        """Else what follows would show nothing."""
+        def work():
+            client = Client(self.path).open(2)
+            writer.store(client.fds[0], 1, [(512, 0x1234567890)])
+            return struct.unpack_from("=Q", client.map(), ELEMENT + 512)[0]
+        self.assertEqual(self.as_writer(work), 0x1234567890)
+
+    def test_every_word_of_the_head(self):
+        """Whatever stands there: threads of others stay theirs."""
+        victims = sleeper(OTHER), sleeper(0)
+        self.addCleanup(end, *victims)
+
+        def tries(client):
+            got = 0
+            for what, number in [(PROCESS, pid) for pid in victims] + [(ALL, 0)]:
+                try:
+                    got += client.profile(what, number, 3)[1]
+                except Refused:
+                    pass
+            return got
+
+        def work():
+            client = Client(self.path).open(8)
+            assert client.profile(PROCESS, os.getpid())[1] == 1
+            got, memory = {}, client.map()
+            for offset in range(0, ELEMENT, 8):
+                before = struct.unpack_from("=Q", memory, offset)[0]
+                for value in (0, 0xffffffffffffffff, before | 1, before | 1 << 32,
+                              OTHER << 32 | OTHER):
+                    writer.store(client.fds[0], 0, [(offset, value)])
+                    found = tries(client)
+                    if found:
+                        got[offset, value] = found
+                    # Not to give out its account again and again.
+                    writer.store(client.fds[0], 0, [(offset, before)])
+            return got
+        self.assertEqual(self.as_writer(work), {})
+        self.served()
+
+    def test_accounts_filled_with_anything(self):
+        """The programs go on for everybody, and end with this session."""
+        def work():
+            client = Client(self.path).open(8)
+            client.profile(PROCESS, os.getpid())
+            for value in (0, 0xffffffffffffffff, 0x0101010101010101):
+                for element in range(9):
+                    writer.store(client.fds[0], element,
+                                 [(offset, value) for offset in range(0, ELEMENT, 8)])
+                time.sleep(0.01)
+                try:
+                    client.profile(PROCESS, os.getpid(), 3)
+                    client.ask(wire.RELEASE_EXITED)
+                except Refused:
+                    pass
+        self.as_writer(work)
+        self.served()
+
+    def test_anothers_head_and_clock(self):
+        """What one client writes, another does not read."""
+        ready, go = os.pipe(), os.pipe()
+        seen = []
+
+        def victim():
+            client = Client(self.path).open(4)
+            client.profile(PROCESS, os.getpid())
+            os.write(ready[1], b"x")
+            os.read(go[0], 1)
+            time.sleep(0.2)  # so that a switch brings it up to date
+            return [bytes(wire.mmap.mmap(fd, 4096, wire.mmap.MAP_SHARED, wire.mmap.PROT_READ)[:128])
+                    for fd in client.fds]
+
+        def attacker():
+            client = Client(self.path).open(4)
+            for fd in client.fds:
+                writer.store(fd, 0, [(offset, 0x6666666666666666) for offset in range(0, 128, 8)])
+        thread = threading.Thread(target=lambda: seen.append(as_user(OTHER, victim)))
+        thread.start()
+        os.read(ready[0], 1)
+        self.as_writer(attacker)
+        os.write(go[1], b"x")
+        thread.join()
+        for fd in ready + go:
+            os.close(fd)
+        self.assertEqual(len(seen[0]), 2)
+        for head in seen[0]:
+            self.assertNotIn(b"\x66" * 8, head)
+
+    def test_the_clock_of_everybody_else(self):
+        """Sessions that are opened after."""
+        def attacker():
+            client = Client(self.path).open(4)
+            client.profile(PROCESS, os.getpid())
+            for fd in client.fds:
+                writer.store(fd, 0, [(40, 1 << 60)])
+            time.sleep(0.3)
+
+        def offset():
+            client = Client(self.path).open(4)
+            page = wire.mmap.mmap(client.fds[1], 4096, wire.mmap.MAP_SHARED, wire.mmap.PROT_READ)
+            return struct.unpack_from("=q", page, 40)[0]
+        before = as_user(OTHER, offset)
+        self.as_writer(attacker)
+        self.assertLess(abs(as_user(OTHER, offset) - before), 10**9)
+
+    def test_processors_are_not_for_who_may_write_them(self):
+        def work():
+            client = Client(self.path)
+            try:
+                client.ask(PROCESSORS)
+            except Refused as refused:
+                return refused.status, refused.text
+            writer.store(client.fds[0], 0, [(0, 0)])
+            return 0, "overwritten"
+        status, text = self.as_writer(work)
+        self.assertLess(status, 0, text)
+        self.assertIn("CAP_BPF", text)
+
+    def test_a_handle_of_the_session_before(self):
+        """The number of a session that ended is given out again. Its threads' handles would mean
+        something to who writes their generations into accounts of his own."""
+        pid = sleeper(OTHER, ("/bin/sh", "-c", "while :; do sleep 0.01; done"))
+        self.addCleanup(end, pid)
+
+        def earlier():
+            client = Client(self.path).open(2)
+            assert client.profile(PROCESS, pid)[1] == 1
+            return struct.unpack_from("=I", client.map(), ELEMENT + 4)[0]
+
+        def work(last):
+            client = Client(self.path).open(2)
+            memory = client.map()
+            for generation in range(max(1, last - 4), last + 8):
+                for element in (1, 2):
+                    writer.store(client.fds[0], element, [(0, generation << 32)])
+                time.sleep(0.03)
+                if any(account.switches or account.tid for account in used(memory, 2)):
+                    return generation
+            return 0
+        for _ in range(3):
+            last = as_user(OTHER, earlier)
+            self.assertEqual(self.as_writer(lambda: work(last)), 0)  # pylint: disable=cell-var-from-loop
+
+
+class Unprivileged(Case):
+    """Where every user may load BPF programs: prcbd is told so by a file of the test's, in a mount
+    namespace of its own."""
+
+    def start(self, value, settings=""):
+        folder = tempfile.mkdtemp(prefix="prcbd-test-")
+        self.addCleanup(shutil.rmtree, folder, True)
+        path = os.path.join(folder, "unprivileged_bpf_disabled")
+        tell(path, value)
+        daemon = Daemon(case.PRCBD, settings, prefix=[
+            "unshare", "-m", "sh", "-c", "mount --bind \"$0\" "
+            "/proc/sys/kernel/unprivileged_bpf_disabled && exec \"$@\"", path])
+        self.addCleanup(daemon.stop)
+        return daemon, path
+
+    def test_prcbd_does_not_start(self):
+        with self.assertRaisesRegex(RuntimeError, "sysctl -w kernel.unprivileged_bpf_disabled=2"):
+            self.start("0")
+
+    def test_it_is_changed_later(self):
+        daemon, path = self.start("2")
+        Client(daemon.socket).open(2).close()
+        tell(path, "0")
+        with self.assertRaises(Refused) as caught:
+            Client(daemon.socket).open(2)
+        self.assertIn("kernel.unprivileged_bpf_disabled", caught.exception.text)
+        with self.assertRaises(Refused):
+            Client(daemon.socket).ask(PROCESSORS)
+        tell(path, "1")
+        Client(daemon.socket).open(2).close()
+
+    def test_it_is_allowed(self):
+        daemon, _ = self.start("0", "allow_unprivileged_bpf = yes")
+        Client(daemon.socket).open(2).close()
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
