@@ -5,6 +5,17 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "text.h"
+
+/* What others chose is part of many a message, and programs print messages as they are. */
+static void set_text(struct prcb_error *err, const char *format, va_list args)
+{
+    char raw[sizeof(err->text)];
+
+    vsnprintf(raw, sizeof(raw), format, args);
+    text_copy(TEXT_ESCAPES, raw, err->text, sizeof(err->text));
+}
+
 int prcb_fail(struct prcb_error *err, int code, const char *format, ...)
 {
     va_list args;
@@ -14,7 +25,7 @@ int prcb_fail(struct prcb_error *err, int code, const char *format, ...)
     err->code = code;
     err->offset = 0;
     va_start(args, format);
-    vsnprintf(err->text, sizeof(err->text), format, args);
+    set_text(err, format, args);
     va_end(args);
     return code;
 }
@@ -29,7 +40,7 @@ void prcb_error_prepend(struct prcb_error *err, const char *format, ...)
         return;
     memcpy(old, err->text, sizeof(old));
     va_start(args, format);
-    vsnprintf(err->text, sizeof(err->text), format, args);
+    set_text(err, format, args);
     va_end(args);
     length = strlen(err->text);
     snprintf(err->text + length, sizeof(err->text) - length, "%s", old);

@@ -15,6 +15,8 @@
 
 #include <prcb/prcb.h>
 
+#include "text.h"
+
 static const struct cli_option help_option = {'h', "help", NULL, "show this help", 'h'};
 
 static void print_option(const struct cli_option *option)
@@ -178,17 +180,6 @@ int cli_take_all(struct cli_parser *parser, int (*take)(void *ctx, int id, const
     return -1;
 }
 
-/* What came from outside (names, arguments) must not move the cursor or end the line. */
-static void print_harmless(FILE *out, const char *text)
-{
-    for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
-        if (*at < ' ' || *at == 0x7f)
-            fprintf(out, "\\x%02x", *at);
-        else
-            fputc(*at, out);
-    }
-}
-
 static void say(const struct cli_command *command, const char *format, va_list args)
 {
     char *text;
@@ -200,7 +191,7 @@ static void say(const struct cli_command *command, const char *format, va_list a
         fprintf(stderr, "prcb: ");
     if (vasprintf(&text, format, args) < 0)
         text = NULL;
-    print_harmless(stderr, text ? text : "out of memory");
+    text_print(stderr, TEXT_ESCAPES, text ? text : "out of memory");
     fputc('\n', stderr);
     free(text);
 }

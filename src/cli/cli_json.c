@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "stat_text.h"
+#include "text.h"
 
 void cli_json_put(struct cli_json *b, json_object *object, const char *key, json_object *value)
 {
@@ -41,14 +41,10 @@ void cli_json_put_member(struct cli_json *b, json_object *object, const char *ke
 
 void cli_json_put_text(struct cli_json *b, json_object *object, const char *key, const char *text)
 {
-    char safe[1024];
-
-    if (!text) {
+    if (text)
+        cli_json_put(b, object, key, json_object_new_string(text));
+    else
         cli_json_put_null(b, object, key);
-        return;
-    }
-    stat_text_utf8(text, safe, sizeof(safe));
-    cli_json_put(b, object, key, json_object_new_string(safe));
 }
 
 void cli_json_append(struct cli_json *b, json_object *array, json_object *value)
@@ -78,8 +74,10 @@ int cli_json_write(struct cli_json *b, json_object *document, FILE *out)
                            : json_object_to_json_string_ext(
                                  document, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
 
-    if (text)
-        fprintf(out, "%s\n", text);
+    if (text) {
+        text_print(out, TEXT_DOCUMENT, text);
+        fputc('\n', out);
+    }
     json_object_put(document);
     return text ? 0 : -ENOMEM;
 }

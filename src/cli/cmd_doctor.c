@@ -14,6 +14,7 @@
 #include <prcb/prcb.h>
 
 #include "doctor.h"
+#include "text.h"
 
 enum { OPTION_ROOT = CLI_LONG };
 
@@ -71,7 +72,9 @@ static const char *tier_word(const struct outcome *outcome)
 static void print_row(const struct doctor_check *check, const struct doctor_result *result,
                       bool verbose)
 {
-    printf("%-23s  %-7s  %s\n", check->name, state_name(result->state), result->detail);
+    printf("%-23s  %-7s  ", check->name, state_name(result->state));
+    text_print(stdout, TEXT_ESCAPES, result->detail);
+    putchar('\n');
     if (result->state == DOCTOR_PRESENT && !verbose)
         return;
     printf("%-23s  costs: %s\n%-23s  mend:  %s\n", "", check->cost, "", check->mend);
@@ -126,8 +129,10 @@ static void print_json(const char *root, const struct outcome *outcome)
     json_object_object_add(top, "tier",
                            text_or_null(outcome->tier ? prcb_tier_name(outcome->tier) : NULL));
     json_object_object_add(top, "tier_reason", text_or_null(outcome->reason));
-    puts(json_object_to_json_string_ext(top,
-                                        JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
+    text_print(stdout, TEXT_DOCUMENT,
+               json_object_to_json_string_ext(top, JSON_C_TO_STRING_PRETTY |
+                                                       JSON_C_TO_STRING_NOSLASHESCAPE));
+    putchar('\n');
     json_object_put(top);
 }
 

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "text.h"
+
 enum {
     OPT_VERSION = CLI_LONG,
     OPT_ARCH,
@@ -214,8 +216,10 @@ int layout_read_file(const struct layout_request *r, uint64_t offset, size_t lim
 
 void layout_put_json(struct json_object *object)
 {
-    puts(json_object_to_json_string_ext(object,
-                                        JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
+    text_print(stdout, TEXT_DOCUMENT,
+               json_object_to_json_string_ext(object, JSON_C_TO_STRING_PLAIN |
+                                                          JSON_C_TO_STRING_NOSLASHESCAPE));
+    putchar('\n');
     json_object_put(object);
 }
 

@@ -15,6 +15,8 @@
 #include <prcb/counters.h>
 #include <prcb/nt.h>
 
+#include "text.h"
+
 enum { OPTION_PFM = CLI_LONG };
 
 static const struct cli_option options[] = {
@@ -168,8 +170,10 @@ static void print_json(struct listing *listing, bool pfm)
         json_object_object_add(top, "libpfm4", listing->events);
         prcb_counter_walk_pfm(show_pfm, listing);
     }
-    puts(json_object_to_json_string_ext(top,
-                                        JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
+    text_print(stdout, TEXT_DOCUMENT,
+               json_object_to_json_string_ext(top, JSON_C_TO_STRING_PRETTY |
+                                                       JSON_C_TO_STRING_NOSLASHESCAPE));
+    putchar('\n');
     json_object_put(top);
 }
 

@@ -391,23 +391,24 @@ static void say_what(const struct run *run)
 }
 
 /* Time starts with the first account: putting the programs in place took a while before it. But
- * no row, whatever it says, moves it to before anything was asked for. */
-static uint64_t start_time(const struct run *run)
+ * no row, whatever it says, moves it to before anything was asked for. looked: when the rows were
+ * about to be read, so that no account is older than the time that is reported. */
+static uint64_t start_time(const struct run *run, uint64_t looked)
 {
-    uint64_t now = stat_wait_now(), wall = 0;
+    uint64_t wall = 0;
 
     for (size_t i = 0; i < run->rows.count; i++) {
         if (run->rows.rows[i]->now.wall_ns > wall)
             wall = run->rows.rows[i]->now.wall_ns;
     }
-    return wall < now - run->asked ? now - wall : run->asked;
+    return wall < looked - run->asked ? looked - wall : run->asked;
 }
 
-static void set_times(struct run *run)
+static void set_times(struct run *run, uint64_t looked)
 {
     const struct stat_options *options = run->options;
 
-    run->start = start_time(run);
+    run->start = start_time(run, looked);
     /* The bpf tier sees threads come and go by itself, but for those that are moved into
      * a cgroup. */
     run->refresh_ns = !run->bpf ? REFRESH_NS : options->cgroup_count ? CHECK_NS : 0;
@@ -426,6 +427,7 @@ static int start(struct run *run)
     const struct prcb_spawn_hook hook = {stat_counters_before_exec, run->counters};
     struct prcb_error err = {0};
     int status = CLI_FAILED, ended_by;
+    uint64_t looked;
     pid_t child;
 
     run->asked = stat_wait_now();
@@ -450,8 +452,9 @@ static int start(struct run *run)
         if (ended_by)
             kill(child, ended_by);
     }
+    looked = stat_wait_now();
     collect(run);
-    set_times(run);
+    set_times(run, looked);
     return CLI_OK;
 }
 

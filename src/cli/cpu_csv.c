@@ -6,7 +6,7 @@
 
 #include <inttypes.h>
 
-#include "stat_text.h"
+#include "text.h"
 
 static void write_state_names(FILE *out, const char *separator, const struct cpu_states *states)
 {
@@ -15,10 +15,10 @@ static void write_state_names(FILE *out, const char *separator, const struct cpu
     for (size_t i = 0; i < states->count; i++) {
         fputs(separator, out);
         snprintf(name, sizeof(name), "%s_entries", states->names[i]);
-        stat_text_csv(out, name, separator);
+        text_print_csv(out, name, separator);
         fputs(separator, out);
         snprintf(name, sizeof(name), "%s_residency_ns", states->names[i]);
-        stat_text_csv(out, name, separator);
+        text_print_csv(out, name, separator);
     }
 }
 

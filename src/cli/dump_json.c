@@ -9,47 +9,18 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "text.h"
+
 /* Writes JSON as it goes: a comma where one belongs is the only state. */
 struct writer {
     FILE *out;
     bool comma;
 };
 
-/* Bytes of the character at text that may stand as they are; 0: it must be escaped. File names need
- * not be UTF-8, JSON must. */
-static size_t plain_length(const char *text)
-{
-    const unsigned char *t = (const unsigned char *)text;
-    size_t length = t[0] < 0x80 ? 1 : t[0] >= 0xc2 && t[0] < 0xe0 ? 2 : t[0] < 0xf0 ? 3 : 4;
-
-    if (t[0] < 0x20 || t[0] == '"' || t[0] == '\\' || t[0] == 0x7f ||
-        (t[0] >= 0x80 && t[0] < 0xc2) || t[0] > 0xf4)
-        return 0;
-    for (size_t i = 1; i < length; i++) {
-        if ((t[i] & 0xc0) != 0x80)
-            return 0;
-    }
-    if ((t[0] == 0xe0 && t[1] < 0xa0) || (t[0] == 0xed && t[1] > 0x9f) ||
-        (t[0] == 0xf0 && t[1] < 0x90) || (t[0] == 0xf4 && t[1] > 0x8f))
-        return 0;
-    return length;
-}
-
 static void write_string(FILE *out, const char *text)
 {
-    size_t plain, length;
-
     putc_unlocked('"', out);
-    while (*text) {
-        for (plain = 0; (length = plain_length(text + plain)); plain += length)
-            continue;
-        fwrite_unlocked(text, 1, plain, out);
-        text += plain;
-        if (*text == '"' || *text == '\\')
-            fprintf(out, "\\%c", *text++);
-        else if (*text)
-            fprintf(out, "\\u%04x", (unsigned char)*text++);
-    }
+    text_print(out, TEXT_JSON, text);
     putc_unlocked('"', out);
 }
 

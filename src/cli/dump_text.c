@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "error.h"
+#include "text.h"
 
 /* ---- shared with dump_json.c ---- */
 
@@ -134,7 +135,9 @@ static void print_header(FILE *out, const struct prcb_dump *d, const char *path)
     const struct prcb_dump_info *info = prcb_dump_info(d);
     char time[40];
 
-    fprintf(out, "file        %s\n", path);
+    fputs("file        ", out);
+    text_print(out, TEXT_ESCAPES, path);
+    putc('\n', out);
     fprintf(out, "container   %s: %s\n", info->container, info->container_words);
     fprintf(out, "machine     %s, build %u: %s%s\n", info->machine, info->build,
             info->release ? info->release : "release not known",
@@ -281,8 +284,11 @@ static void print_notes(FILE *out, const struct prcb_dump *d)
 {
     const char *note;
 
-    for (size_t i = 0; (note = prcb_dump_note(d, i)); i++)
-        fprintf(out, "%s- %s\n", i ? "" : "\nnotes\n", note);
+    for (size_t i = 0; (note = prcb_dump_note(d, i)); i++) {
+        fputs(i ? "- " : "\nnotes\n- ", out);
+        text_print(out, TEXT_ESCAPES, note);
+        putc('\n', out);
+    }
 }
 
 /* ---- one processor ---- */

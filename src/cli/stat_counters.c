@@ -10,6 +10,7 @@
 
 #include "cli.h"
 #include "stat_text.h"
+#include "text.h"
 
 #define FIRST_BUCKETS 256 /* a power of two */
 
@@ -559,7 +560,7 @@ static void write_rows(FILE *out, const struct stat_counters *counters,
 
         if (number)
             snprintf(id, sizeof(id), "%d", (int)number);
-        stat_text_comm(row->comm, name, sizeof(name));
+        text_copy(TEXT_MARKS, row->comm, name, sizeof(name));
         write_row(out, counters, row, id, name, widths, first, last);
     }
     if (view->other_rows) {

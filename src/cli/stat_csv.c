@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "stat_text.h"
+#include "text.h"
 
 static bool has_column(const struct stat_report *report, const struct figure *figure)
 {
@@ -51,7 +51,7 @@ static void write_names(FILE *out, const struct stat_report *report)
         const char *name = stat_counters_at(report->counters, i).name;
 
         fputs(separator, out);
-        stat_text_csv(out, name, separator);
+        text_print_csv(out, name, separator);
         fprintf(out, "%s%s_enabled_ns%s%s_running_ns", separator, name, separator, name);
     }
     fputc('\n', out);
@@ -99,15 +99,13 @@ static void write_row(FILE *out, const struct stat_report *report, const struct 
 {
     const char *separator = report->options->separator;
     const struct account_sums *now = &row->now;
-    char comm[STAT_CELL];
 
     if (report->interval)
         fprintf(out, "%" PRIu64 "%s", report->time_ns, separator);
     if (!report->options->per_process)
         write_id(out, row->tid, separator);
     write_id(out, row->pid, separator);
-    stat_text_comm(row->comm, comm, sizeof(comm));
-    stat_text_csv(out, comm, separator);
+    text_print_csv(out, row->comm, separator);
     fprintf(out, "%s%" PRIu64 "%s%" PRIu64 "%s", separator, row->threads, separator, row->exited,
             separator);
     write_open(out, now);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "stat_text.h"
+#include "text.h"
 
 #define GAP           2
 #define PERMILLE_MIN  1   /* causes below this share of thread time get no column of their own */
@@ -120,7 +121,7 @@ static void name_cell(const struct account_row *row, char *cell)
 {
     char comm[STAT_CELL / 2];
 
-    stat_text_comm(row->comm, comm, sizeof(comm));
+    text_copy(TEXT_MARKS, row->comm, comm, sizeof(comm));
     if (row->key || !row->released)
         snprintf(cell, STAT_CELL, "%s", comm);
     else
@@ -419,9 +420,10 @@ static size_t write_text(FILE *out, const char *text)
 {
     char safe[256];
 
-    stat_text_comm(text, safe, sizeof(safe));
+    size_t length = text_copy(TEXT_MARKS, text, safe, sizeof(safe));
+
     fputs(safe, out);
-    return strlen(safe);
+    return length;
 }
 
 /* A title says which command it was; thousands of arguments would say nothing more. */

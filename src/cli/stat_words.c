@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "stat_text.h"
+#include "text.h"
 
 #define COST_RUN       PRCB_CAUSE_MAX       /* on a processor */
 #define COST_READY     (PRCB_CAUSE_MAX + 1) /* able to run, waiting for a processor */
@@ -153,7 +154,7 @@ static void write_payer(FILE *out, const struct costs *costs, uint32_t cost)
 
     if (costs->threads < 2 || !payer.paid)
         return;
-    stat_text_comm(payer.comm, comm, sizeof(comm));
+    text_copy(TEXT_MARKS, payer.comm, comm, sizeof(comm));
     stat_text_count(payer.units, word, words, count, sizeof(count));
     stat_text_share(payer.paid, whole, share, sizeof(share));
     if (payer.paid >= whole - whole / 100)

@@ -6,13 +6,16 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "text.h"
+
 #define MOST_A_SECOND 20
 
 static void put(enum log_level level, const char *format, va_list args)
 {
-    char line[1024];
+    char raw[1024], line[sizeof(raw)];
 
-    vsnprintf(line, sizeof(line), format, args);
+    vsnprintf(raw, sizeof(raw), format, args);
+    text_copy(TEXT_ESCAPES, raw, line, sizeof(line));
     if (getenv("JOURNAL_STREAM"))
         fprintf(stderr, "<%d>%s\n", (int)level, line);
     else

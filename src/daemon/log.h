@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * One line a call to standard error; with the level in front ("<4>") where systemd reads it,
- * so that the journal files it. Lines of one kind that clients can cause are counted and cut
- * short: log_client.
+ * so that the journal files it. What others chose is made fit for a terminal (text.h). Lines of one
+ * kind that clients can cause are counted and cut short: log_client.
  */
 #ifndef PRCB_DAEMON_LOG_H
 #define PRCB_DAEMON_LOG_H

@@ -93,7 +93,7 @@ static int parse_options(int argc, char **argv, struct options *ret)
         }
     }
     if (optind < argc) {
-        fprintf(stderr, "prcbd: %s: no argument is wanted\n", argv[optind]);
+        log_line(LOG_LINE_ERROR, "%s: no argument is wanted", argv[optind]);
         return -EINVAL;
     }
     return 0;

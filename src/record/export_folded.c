@@ -8,7 +8,7 @@
 
 #include "error.h"
 #include "export.h"
-#include "utf8.h"
+#include "text.h"
 
 /* Stacks differ by addresses; by functions many of them are one. */
 struct line {
@@ -28,7 +28,12 @@ struct folding {
  * where a reader would take it for one. */
 static void print_name(FILE *out, const char *name)
 {
-    utf8_print(out, name, ';', ':');
+    char *copy = strdup(name);
+
+    for (char *at = copy; at && (at = strchr(at, ';'));)
+        *at = ':';
+    text_print(out, TEXT_MARKS, copy ? copy : "?");
+    free(copy);
 }
 
 static void print_function(FILE *out, const struct recording *r, size_t function)

@@ -21,7 +21,7 @@
 #include <zlib.h>
 
 #include "profile.pb-c.h"
-#include "utf8.h"
+#include "text.h"
 
 /* Numbers of Profile's fields, of those that are written one by one. */
 enum field { SAMPLE_TYPE = 1, SAMPLE, MAPPING, LOCATION, FUNCTION, STRING };
@@ -96,10 +96,26 @@ static void put(struct profiling *p, enum field field, const ProtobufCMessage *m
         put_bytes(p, field, bytes, size);
 }
 
+/* A copy in which each byte that is not UTF-8 is a question mark, as protocol buffers want it. */
+static char *clean_utf8(const char *text)
+{
+    char *copy = strdup(text);
+    uint32_t code;
+
+    for (char *at = copy; at && *at;) {
+        size_t length = text_character(at, &code);
+
+        if (!length)
+            *at = '?';
+        at += length ? length : 1;
+    }
+    return copy;
+}
+
 /* A text, and its place. Equal ones may be written again. */
 static int64_t put_string(struct profiling *p, const char *text)
 {
-    char *clean = utf8_clean(text);
+    char *clean = clean_utf8(text);
 
     if (!clean) {
         p->failed = true;

@@ -18,7 +18,7 @@
 #include "export.h"
 #include "report.h"
 #include "stretches.h"
-#include "utf8.h"
+#include "text.h"
 
 #define DEPTH_MAX 64
 
@@ -50,19 +50,9 @@ struct tracing {
 
 static void print_text(FILE *out, const char *text)
 {
-    char *clean = utf8_clean(text);
-
     fputc('"', out);
-    for (const char *at = clean ? clean : ""; *at; at++) {
-        if (*at == '"' || *at == '\\')
-            fprintf(out, "\\%c", *at);
-        else if ((unsigned char)*at < ' ')
-            fprintf(out, "\\u%04x", (unsigned char)*at);
-        else
-            fputc(*at, out);
-    }
+    text_print(out, TEXT_JSON, text);
     fputc('"', out);
-    free(clean);
 }
 
 static void next(struct tracing *tracing)

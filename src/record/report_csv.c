@@ -7,7 +7,8 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
-#include <string.h>
+
+#include "text.h"
 
 struct csv {
     FILE *out;
@@ -15,23 +16,12 @@ struct csv {
     bool begun; /* the line has a value */
 };
 
-/* A value; quoted where it holds what would end it. */
 static void put(struct csv *csv, const char *value)
 {
     if (csv->begun)
         fputs(csv->separator, csv->out);
     csv->begun = true;
-    if (!strstr(value, csv->separator) && !strpbrk(value, "\"\r\n")) {
-        fputs(value, csv->out);
-        return;
-    }
-    fputc('"', csv->out);
-    for (; *value; value++) {
-        if (*value == '"')
-            fputc('"', csv->out);
-        fputc(*value, csv->out);
-    }
-    fputc('"', csv->out);
+    text_print_csv(csv->out, value, csv->separator);
 }
 
 static void put_number(struct csv *csv, bool known, uint64_t value)

@@ -6,25 +6,15 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <json-c/json.h>
 #include <sqlite3.h>
 
-#include "utf8.h"
+#include "text.h"
 
 static struct json_object *text(const char *value)
 {
-    struct json_object *object;
-    char *clean;
-
-    if (!value || !*value)
-        return NULL;
-    clean = utf8_clean(value);
-    object = clean ? json_object_new_string(clean) : NULL;
-    free(clean);
-    return object;
+    return value && *value ? json_object_new_string(value) : NULL;
 }
 
 static struct json_object *count(uint64_t value)
@@ -182,8 +172,10 @@ int report_print_json(const struct report *report, const struct report_style *st
         json_object_object_add(top, "processors", processors(report, style));
     whole = json_object_to_json_string_ext(top, JSON_C_TO_STRING_PRETTY |
                                                     JSON_C_TO_STRING_NOSLASHESCAPE);
-    if (whole)
-        result = fputs(whole, out) < 0 || fputc('\n', out) < 0 ? -EIO : 0;
+    if (whole) {
+        text_print(out, TEXT_DOCUMENT, whole);
+        result = fputc('\n', out) < 0 || ferror(out) ? -EIO : 0;
+    }
     json_object_put(top);
     return result;
 }

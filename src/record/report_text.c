@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "utf8.h"
+#include "text.h"
 
 #define CELL        32
 #define CAUSE_WIDTH 12
@@ -47,7 +47,7 @@ static double percent(uint64_t part, uint64_t whole)
 /* Names come from other people's files: nothing in them moves the cursor. */
 static void print_name(FILE *out, const char *name)
 {
-    utf8_print(out, name, 0, '?');
+    text_print(out, TEXT_MARKS, name);
 }
 
 static size_t shown(size_t count, const struct report_style *style)

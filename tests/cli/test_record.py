@@ -742,9 +742,15 @@ class Arguments(Recording):
                 UPDATE facts SET value = char(27) || 'c' WHERE name = 'sample_source';
                 UPDATE threads SET name = char(27) || 'c';
                 UPDATE switches SET cause = char(27) || 'c';
+                UPDATE functions SET name = 'f' || char(27) || '[2J' || char(155) || char(8238),
+                    file = char(127) || x'9b' || char(13);
+                UPDATE maps SET file = char(27) || ']0;owned' || char(7), build_id = char(27);
             """)
         db.close()
-        self.assertNotIn(b"\x1b", self.report())
+        for option in [], ["-j"], ["-x,"], ["--folded"], ["--trace"]:
+            text = self.report(*option)
+            self.assertNotRegex(text, b"[\x00-\x09\x0b-\x1f\x7f]", option)
+            self.assertNotRegex(text.decode(), "[\x80-\x9f\u202a-\u202e\u2066-\u2069]", option)
         with sqlite3.connect(self.path) as db:  # CSI as one character, and as a bare byte
             db.execute("UPDATE threads SET name = char(155) || '2J' || CAST(x'9b' AS TEXT) || ?",
                        (chr(0xe9),))

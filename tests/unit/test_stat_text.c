@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Times, shares and names as people read them in `prcb stat`.
+ * Times and shares as people read them in `prcb stat`.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -64,48 +64,6 @@ static void shares_in_percent(void **state)
     }
 }
 
-static void names_cannot_drive_the_terminal(void **state)
-{
-    static const struct {
-        const char *comm, *table, *json;
-    } cases[] = {
-        {"worker", "worker", "worker"},
-        {"a\x1b[2J", "a?[2J", "a\x1b[2J"},
-        {"tab\tnl\n\x7f", "tab?nl??", "tab\tnl\n\x7f"},
-        {"f\xc3\xbcr", "f\xc3\xbcr", "f\xc3\xbcr"},
-        {"cut\xe2\x82", "cut??", "cut\xef\xbf\xbd\xef\xbf\xbd"},
-        {"\xff\xfe", "??", "\xef\xbf\xbd\xef\xbf\xbd"},
-        {"c1\xc2\x9b"
-         "2J",
-         "c1?2J",
-         "c1\xc2\x9b"
-         "2J"},
-        {"over\xc0\xaf", "over??", "over\xef\xbf\xbd\xef\xbf\xbd"},
-        {"sur\xed\xa0\x80", "sur???", "sur\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"},
-        {"\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80"},
-        {"", "", ""},
-    };
-
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        char text[STAT_CELL];
-
-        stat_text_comm(cases[i].comm, text, sizeof(text));
-        assert_string_equal(text, cases[i].table);
-        stat_text_utf8(cases[i].comm, text, sizeof(text));
-        assert_string_equal(text, cases[i].json);
-    }
-}
-
-static void texts_are_cut_between_characters(void **state)
-{
-    char text[6];
-
-    stat_text_comm("abcd\xc3\xbc", text, sizeof(text));
-    assert_string_equal(text, "abcd");
-    stat_text_utf8("abc\xff", text, sizeof(text));
-    assert_string_equal(text, "abc");
-}
-
 static void width_counts_characters(void **state)
 {
     assert_int_equal(stat_text_width("f\xc3\xbcr"), 3);
@@ -133,8 +91,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(times_have_three_digits_and_a_unit),
         cmocka_unit_test(shares_in_percent),
-        cmocka_unit_test(names_cannot_drive_the_terminal),
-        cmocka_unit_test(texts_are_cut_between_characters),
         cmocka_unit_test(width_counts_characters),
         cmocka_unit_test(columns_are_taken_from_the_environment),
     };

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Text from outside, made fit to be shown: names of threads, functions and files, paths, and what
+ * other programs answer. A terminal obeys control characters, some characters turn the order of
+ * a line round, and none of this need be UTF-8. Everything that prcb and prcbd print of others goes
+ * through here, in one of four forms. No state.
+ */
+#ifndef PRCB_BASE_TEXT_H
+#define PRCB_BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* Bytes of the UTF-8 character at a place, and its code; the end of the text is one of one byte.
+ * 0: none begins there (a stray byte, one that is cut off, an overlong form, a surrogate, beyond
+ * U+10FFFF). Reads nothing behind the first byte that does not fit, so nothing behind the end. */
+size_t text_character(const char *at, uint32_t *ret);
+
+/* Whether a character does more than stand for itself: C0, DEL and C1 controls, separators of
+ * lines, and marks that change the direction of what follows. */
+bool text_is_control(uint32_t code);
+
+/* What becomes of controls, and of bytes that are not UTF-8: */
+enum text_form {
+    TEXT_MARKS,    /* '?': tables, where width counts */
+    TEXT_ESCAPES,  /* \x1b, byte by byte: messages and logs, where names are to be told apart */
+    TEXT_JSON,     /* what stands between the quotes of a JSON string: \u001b, \" and \\; U+FFFD */
+    TEXT_DOCUMENT, /* the same for a whole JSON document; its quotes and line ends stay */
+};
+
+/* Into a buffer; cut between characters where it is too small. Returns the bytes written.
+ * TEXT_MARKS and text itself may share a buffer: no character grows. */
+size_t text_copy(enum text_form form, const char *text, char *ret, size_t size);
+
+void text_print(FILE *out, enum text_form form, const char *text);
+
+/* One value of a line of values: TEXT_MARKS, in quotes (RFC 4180) where it has the separator. */
+void text_print_csv(FILE *out, const char *text, const char *separator);
+
+#endif
