@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 #include "sal.h"
+#include "sdkddkver.h"
 
 /* Words of Microsoft's compiler. */
 #if !defined(_MSC_VER) && !defined(__MINGW32__)

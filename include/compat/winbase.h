@@ -27,9 +27,10 @@ extern "C" {
 #define FillMemory RtlFillMemory
 #define ZeroMemory RtlZeroMemory
 
-#define THREAD_PROFILING_FLAG_DISPATCH 0x00000001
-
 /* ---- thread profiling ---- */
+
+#if _WIN32_WINNT >= _WIN32_WINNT_WIN7
+#define THREAD_PROFILING_FLAG_DISPATCH 0x00000001
 
 DWORD WINAPI EnableThreadProfiling(HANDLE ThreadHandle, DWORD Flags, DWORD64 HardwareCounters,
                                    HANDLE *PerformanceDataHandle);
@@ -37,6 +38,7 @@ DWORD WINAPI DisableThreadProfiling(HANDLE PerformanceDataHandle);
 DWORD WINAPI QueryThreadProfiling(HANDLE ThreadHandle, PBOOLEAN Enabled);
 DWORD WINAPI ReadThreadProfilingData(HANDLE PerformanceDataHandle, DWORD Flags,
                                      PPERFORMANCE_DATA PerformanceData);
+#endif
 
 /* ---- threads ---- */
 
@@ -53,7 +55,17 @@ HANDLE WINAPI GetCurrentProcess(VOID);
 DWORD WINAPI GetCurrentProcessId(VOID);
 HANDLE WINAPI GetCurrentThread(VOID);
 DWORD WINAPI GetCurrentThreadId(VOID);
+#if _WIN32_WINNT >= _WIN32_WINNT_VISTA
 DWORD WINAPI GetCurrentProcessorNumber(VOID);
+DWORD WINAPI GetThreadId(HANDLE Thread);
+/* Cycles on a processor; of a thread that has ended, if CreateThread started it. */
+BOOL WINAPI QueryThreadCycleTime(HANDLE ThreadHandle, PULONG64 CycleTime);
+BOOL WINAPI QueryProcessCycleTime(HANDLE ProcessHandle, PULONG64 CycleTime);
+#endif
+BOOL WINAPI GetThreadTimes(HANDLE hThread, LPFILETIME lpCreationTime, LPFILETIME lpExitTime,
+                           LPFILETIME lpKernelTime, LPFILETIME lpUserTime);
+BOOL WINAPI GetProcessTimes(HANDLE hProcess, LPFILETIME lpCreationTime, LPFILETIME lpExitTime,
+                            LPFILETIME lpKernelTime, LPFILETIME lpUserTime);
 HANDLE WINAPI OpenThread(DWORD dwDesiredAccess, BOOL bInheritHandle, DWORD dwThreadId);
 /* dwCreationFlags 0 only. */
 HANDLE WINAPI CreateThread(LPSECURITY_ATTRIBUTES lpThreadAttributes, SIZE_T dwStackSize,
@@ -91,10 +103,14 @@ typedef struct _SYSTEM_INFO {
 } SYSTEM_INFO, *LPSYSTEM_INFO;
 
 VOID WINAPI GetSystemInfo(LPSYSTEM_INFO lpSystemInfo);
+#if _WIN32_WINNT >= _WIN32_WINNT_WIN7
 WORD WINAPI GetActiveProcessorGroupCount(VOID);
 DWORD WINAPI GetActiveProcessorCount(WORD GroupNumber);
+#endif
+#if _WIN32_WINNT >= _WIN32_WINNT_WINXP
 /* Of all processors together; kernel time has idle time in it. Each may be NULL. */
 BOOL WINAPI GetSystemTimes(LPFILETIME lpIdleTime, LPFILETIME lpKernelTime, LPFILETIME lpUserTime);
+#endif
 
 /* ---- errors, time ---- */
 
@@ -103,7 +119,9 @@ VOID WINAPI SetLastError(DWORD dwErrCode);
 BOOL WINAPI QueryPerformanceCounter(LARGE_INTEGER *lpPerformanceCount);
 BOOL WINAPI QueryPerformanceFrequency(LARGE_INTEGER *lpFrequency);
 DWORD WINAPI GetTickCount(VOID);
+#if _WIN32_WINNT >= _WIN32_WINNT_VISTA
 ULONGLONG WINAPI GetTickCount64(VOID);
+#endif
 VOID WINAPI GetSystemTimeAsFileTime(LPFILETIME lpSystemTimeAsFileTime);
 
 /* ---- modules: ntoskrnl.exe, hal.dll, ntdll.dll, kernel32.dll, kernelbase.dll ---- */

@@ -53,18 +53,6 @@ typedef LPCSTR LPCTSTR;
 #define PRCB_COMPAT_ALIGNED
 #endif
 
-typedef union _LARGE_INTEGER {
-    __extension__ struct {
-        DWORD LowPart;
-        LONG HighPart;
-    };
-    struct {
-        DWORD LowPart;
-        LONG HighPart;
-    } u;
-    LONGLONG QuadPart PRCB_COMPAT_ALIGNED;
-} LARGE_INTEGER, *PLARGE_INTEGER;
-
 typedef union _ULARGE_INTEGER {
     __extension__ struct {
         DWORD LowPart;
@@ -84,10 +72,27 @@ typedef struct _LIST_ENTRY {
 
 /* ---- shared with prcb/nt.h: whichever comes first ---- */
 
-#ifndef PRCB_NT_WINNT_TYPES
-#define PRCB_NT_WINNT_TYPES
+#ifndef PRCB_NT_LARGE_INTEGER
+#define PRCB_NT_LARGE_INTEGER
 
 typedef LONG NTSTATUS;
+
+typedef union _LARGE_INTEGER {
+    __extension__ struct {
+        DWORD LowPart;
+        LONG HighPart;
+    };
+    struct {
+        DWORD LowPart;
+        LONG HighPart;
+    } u;
+    LONGLONG QuadPart PRCB_COMPAT_ALIGNED;
+} LARGE_INTEGER, *PLARGE_INTEGER;
+
+#endif
+
+#ifndef PRCB_NT_WINNT_TYPES
+#define PRCB_NT_WINNT_TYPES
 
 typedef enum _HARDWARE_COUNTER_TYPE {
     PMCCounter,
@@ -114,6 +119,15 @@ typedef struct _PERFORMANCE_DATA {
     DWORD Reserved;
     HARDWARE_COUNTER_DATA HwCounters[MAX_HW_COUNTERS];
 } PERFORMANCE_DATA, *PPERFORMANCE_DATA;
+
+typedef struct _SYSTEM_PROCESSOR_CYCLE_TIME_INFORMATION {
+    DWORD64 CycleTime PRCB_COMPAT_ALIGNED;
+} SYSTEM_PROCESSOR_CYCLE_TIME_INFORMATION, *PSYSTEM_PROCESSOR_CYCLE_TIME_INFORMATION;
+
+#endif
+
+#ifndef PRCB_NT_PROCESSOR_NUMBER
+#define PRCB_NT_PROCESSOR_NUMBER
 
 typedef struct _PROCESSOR_NUMBER {
     WORD Group;

@@ -148,6 +148,14 @@ NTSTATUS NTAPI NtWaitForSingleObject(HANDLE Handle, BOOLEAN Alertable, PLARGE_IN
 NTSTATUS NTAPI NtQuerySystemInformation(SYSTEM_INFORMATION_CLASS SystemInformationClass,
                                         PVOID SystemInformation, ULONG SystemInformationLength,
                                         PULONG ReturnLength);
+/* 1 and 23: times and cycles of a thread of this process; 4 and 38: of the process itself. */
+NTSTATUS NTAPI NtQueryInformationThread(HANDLE ThreadHandle, THREADINFOCLASS ThreadInformationClass,
+                                        PVOID ThreadInformation, ULONG ThreadInformationLength,
+                                        PULONG ReturnLength);
+NTSTATUS NTAPI NtQueryInformationProcess(HANDLE ProcessHandle,
+                                         PROCESSINFOCLASS ProcessInformationClass,
+                                         PVOID ProcessInformation, ULONG ProcessInformationLength,
+                                         PULONG ReturnLength);
 NTSTATUS NTAPI NtQuerySystemTime(PLARGE_INTEGER SystemTime);
 ULONG NTAPI RtlNtStatusToDosError(NTSTATUS Status);
 BOOLEAN NTAPI RtlTimeToSecondsSince1970(PLARGE_INTEGER Time, PULONG ElapsedSeconds);

@@ -29,6 +29,23 @@
 
 #include <prcb/prcb.h>
 
+/* Programs built by mingw or winegcc have a windows.h of their own, and types and class numbers
+ * that it or winternl.h defines are that header's, whichever was included first. */
+#if defined(_WIN32) || defined(__WINE__)
+#include <windows.h>
+#include <winternl.h>
+#define PRCB_NT_FOREIGN_HEADERS
+#define PRCB_NT_LARGE_INTEGER
+#define PRCB_NT_WINTERNL_TYPES
+#define PRCB_NT_PROCESSOR_NUMBER
+#ifdef MAX_HW_COUNTERS
+#define PRCB_NT_WINNT_TYPES
+#endif
+#ifdef _EVNTCONS_H_
+#define PRCB_NT_EVNTCONS_TYPES
+#endif
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -42,10 +59,27 @@ extern "C" {
 
 /* ---- what winnt.h has too ---- */
 
-#ifndef PRCB_NT_WINNT_TYPES
-#define PRCB_NT_WINNT_TYPES
+#ifndef PRCB_NT_LARGE_INTEGER
+#define PRCB_NT_LARGE_INTEGER
 
 typedef int32_t NTSTATUS;
+
+typedef union _LARGE_INTEGER {
+    __extension__ struct {
+        uint32_t LowPart;
+        int32_t HighPart;
+    };
+    struct {
+        uint32_t LowPart;
+        int32_t HighPart;
+    } u;
+    long long QuadPart PRCB_NT_ALIGNED;
+} LARGE_INTEGER, *PLARGE_INTEGER;
+
+#endif
+
+#ifndef PRCB_NT_WINNT_TYPES
+#define PRCB_NT_WINNT_TYPES
 
 typedef enum _HARDWARE_COUNTER_TYPE {
     PMCCounter = 0,
@@ -73,6 +107,15 @@ typedef struct _PERFORMANCE_DATA {
     HARDWARE_COUNTER_DATA HwCounters[MAX_HW_COUNTERS]; /* [i] belongs to mask bit i */
 } PERFORMANCE_DATA, *PPERFORMANCE_DATA;
 
+typedef struct _SYSTEM_PROCESSOR_CYCLE_TIME_INFORMATION {
+    uint64_t CycleTime PRCB_NT_ALIGNED; /* in softirqs and hard interrupts */
+} SYSTEM_PROCESSOR_CYCLE_TIME_INFORMATION, *PSYSTEM_PROCESSOR_CYCLE_TIME_INFORMATION;
+
+#endif
+
+#ifndef PRCB_NT_PROCESSOR_NUMBER
+#define PRCB_NT_PROCESSOR_NUMBER
+
 typedef struct _PROCESSOR_NUMBER {
     uint16_t Group;
     uint8_t Number;
@@ -87,13 +130,17 @@ typedef struct _GROUP_AFFINITY {
 
 #endif
 
+#ifndef READ_THREAD_PROFILING_FLAG_DISPATCHING
 #define PERFORMANCE_DATA_VERSION 1
 
 /* ReadThreadProfilingData */
 #define READ_THREAD_PROFILING_FLAG_DISPATCHING       0x00000001
 #define READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS 0x00000002
+#endif
 /* EnableThreadProfiling */
+#ifndef THREAD_PROFILING_FLAG_DISPATCH
 #define THREAD_PROFILING_FLAG_DISPATCH 0x00000001
+#endif
 
 /* ---- what NT keeps in driver and private headers ---- */
 
@@ -269,6 +316,56 @@ PRCB_API void *prcb_GetCurrentThread(void);
 PRCB_API void *prcb_OpenThread(uint32_t DesiredAccess, int InheritHandle, uint32_t ThreadId);
 /* STATUS_INVALID_HANDLE: not one of prcb_OpenThread's. */
 PRCB_API NTSTATUS prcb_NtClose(void *Handle);
+/* Another handle on the same thread, also when it has ended; both processes must be (void *)-1,
+ * this one. Of Options, DUPLICATE_CLOSE_SOURCE (1) closes the source, whatever else happens.
+ * STATUS_INVALID_HANDLE: not a thread's. */
+PRCB_API NTSTATUS prcb_NtDuplicateObject(void *SourceProcessHandle, void *SourceHandle,
+                                         void *TargetProcessHandle, void **TargetHandle,
+                                         uint32_t DesiredAccess, uint32_t HandleAttributes,
+                                         uint32_t Options);
+
+/* ---- what a thread or this process has used ---- */
+
+/* Classes of prcb_NtQueryInformationThread and ...Process; lengths are exact. */
+#define PRCB_NT_THREAD_TIMES       1  /* ThreadTimes: KERNEL_USER_TIMES */
+#define PRCB_NT_THREAD_CYCLE_TIME  23 /* ThreadCycleTime: THREAD_CYCLE_TIME_INFORMATION */
+#define PRCB_NT_PROCESS_TIMES      4  /* ProcessTimes: KERNEL_USER_TIMES */
+#define PRCB_NT_PROCESS_CYCLE_TIME 38 /* ProcessCycleTime: PROCESS_CYCLE_TIME_INFORMATION */
+
+#ifndef PRCB_NT_FOREIGN_HEADERS
+typedef struct _KERNEL_USER_TIMES {
+    LARGE_INTEGER CreateTime; /* 100 ns since 1601; to 10 ms */
+    LARGE_INTEGER ExitTime;   /* 0 while it runs */
+    LARGE_INTEGER KernelTime; /* 100 ns */
+    LARGE_INTEGER UserTime;
+} KERNEL_USER_TIMES, *PKERNEL_USER_TIMES;
+#endif
+
+typedef struct _THREAD_CYCLE_TIME_INFORMATION {
+    uint64_t AccumulatedCycles PRCB_NT_ALIGNED; /* on a processor, of the time-stamp counter */
+    uint64_t CurrentCycleCount PRCB_NT_ALIGNED; /* the same: Linux has no other */
+} THREAD_CYCLE_TIME_INFORMATION, *PTHREAD_CYCLE_TIME_INFORMATION;
+
+typedef struct _PROCESS_CYCLE_TIME_INFORMATION {
+    uint64_t AccumulatedCycles PRCB_NT_ALIGNED; /* of all its threads, ended ones too */
+    uint64_t CurrentCycleCount PRCB_NT_ALIGNED;
+} PROCESS_CYCLE_TIME_INFORMATION, *PPROCESS_CYCLE_TIME_INFORMATION;
+
+/* A thread of this process, while it lives: STATUS_INVALID_CID once it has ended. Times of the
+ * calling thread are exact to the microsecond, another's to the kernel's 10 ms; cycles are exact of
+ * either, as of the last switch or tick if it runs on another processor. Interrupts are in.
+ * STATUS_INVALID_HANDLE, STATUS_INVALID_INFO_CLASS, STATUS_INFO_LENGTH_MISMATCH (*ReturnLength is
+ * the length that it takes), STATUS_ACCESS_VIOLATION, STATUS_DATATYPE_MISALIGNMENT. */
+PRCB_API NTSTATUS prcb_NtQueryInformationThread(void *ThreadHandle, uint32_t ThreadInformationClass,
+                                                void *ThreadInformation,
+                                                uint32_t ThreadInformationLength,
+                                                uint32_t *ReturnLength);
+/* The same of this process: ProcessHandle is (void *)-1. */
+PRCB_API NTSTATUS prcb_NtQueryInformationProcess(void *ProcessHandle,
+                                                 uint32_t ProcessInformationClass,
+                                                 void *ProcessInformation,
+                                                 uint32_t ProcessInformationLength,
+                                                 uint32_t *ReturnLength);
 
 /* ---- thread profiling: kernel32's form (Win32 codes), then ntdll's (NTSTATUS) ---- */
 
@@ -344,13 +441,13 @@ enum {
 };
 
 typedef struct _SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION {
-    int64_t IdleTime PRCB_NT_ALIGNED;      /* 100 ns, as all of these */
-    int64_t KernelTime PRCB_NT_ALIGNED;    /* with IdleTime, DpcTime and InterruptTime */
-    int64_t UserTime PRCB_NT_ALIGNED;      /* with KernelTime it is all time */
-    int64_t DpcTime PRCB_NT_ALIGNED;       /* softirqs */
-    int64_t InterruptTime PRCB_NT_ALIGNED; /* hard interrupts */
-    uint32_t InterruptCount;               /* wraps */
-    uint32_t Spare0;                       /* 0 */
+    LARGE_INTEGER IdleTime;      /* 100 ns, as all of these */
+    LARGE_INTEGER KernelTime;    /* with IdleTime, DpcTime and InterruptTime */
+    LARGE_INTEGER UserTime;      /* with KernelTime it is all time */
+    LARGE_INTEGER DpcTime;       /* softirqs */
+    LARGE_INTEGER InterruptTime; /* hard interrupts */
+    uint32_t InterruptCount;     /* wraps */
+    uint32_t Spare0;             /* 0 */
 } SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION, *PSYSTEM_PROCESSOR_PERFORMANCE_INFORMATION;
 
 typedef struct _SYSTEM_INTERRUPT_INFORMATION {
@@ -364,6 +461,7 @@ typedef struct _SYSTEM_INTERRUPT_INFORMATION {
 
 #endif
 
+#ifndef PRCB_NT_FOREIGN_HEADERS
 enum {
     SystemTimeAdjustmentInformation = 0x1c,
     SystemContextSwitchInformation = 0x24,
@@ -374,6 +472,7 @@ enum {
     SystemProcessorCycleTimeInformation = 0x6c,
     SystemProcessorPerformanceInformationEx = 0x8d,
 };
+#endif
 
 typedef struct _SYSTEM_QUERY_TIME_ADJUST_INFORMATION {
     uint32_t TimeAdjustment; /* 100 ns added to the time of day every TimeIncrement */
@@ -439,10 +538,6 @@ typedef struct _SYSTEM_PROCESSOR_IDLE_CYCLE_TIME_INFORMATION {
     uint64_t CycleTime PRCB_NT_ALIGNED; /* idle */
 } SYSTEM_PROCESSOR_IDLE_CYCLE_TIME_INFORMATION, *PSYSTEM_PROCESSOR_IDLE_CYCLE_TIME_INFORMATION;
 
-typedef struct _SYSTEM_PROCESSOR_CYCLE_TIME_INFORMATION {
-    uint64_t CycleTime PRCB_NT_ALIGNED; /* in softirqs and hard interrupts */
-} SYSTEM_PROCESSOR_CYCLE_TIME_INFORMATION, *PSYSTEM_PROCESSOR_CYCLE_TIME_INFORMATION;
-
 typedef struct _SYSTEM_PROCESSOR_PERFORMANCE_HITCOUNT {
     uint64_t Hits PRCB_NT_ALIGNED;
     uint8_t PercentFrequency;
@@ -461,16 +556,16 @@ typedef struct _SYSTEM_PROCESSOR_PERFORMANCE_DISTRIBUTION {
 } SYSTEM_PROCESSOR_PERFORMANCE_DISTRIBUTION, *PSYSTEM_PROCESSOR_PERFORMANCE_DISTRIBUTION;
 
 typedef struct _SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION_EX {
-    int64_t IdleTime PRCB_NT_ALIGNED; /* the first as in SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION */
-    int64_t KernelTime PRCB_NT_ALIGNED;
-    int64_t UserTime PRCB_NT_ALIGNED;
-    int64_t DpcTime PRCB_NT_ALIGNED;
-    int64_t InterruptTime PRCB_NT_ALIGNED;
+    LARGE_INTEGER IdleTime; /* the first as in SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION */
+    LARGE_INTEGER KernelTime;
+    LARGE_INTEGER UserTime;
+    LARGE_INTEGER DpcTime;
+    LARGE_INTEGER InterruptTime;
     uint32_t InterruptCount;
     uint32_t Spare0;
-    int64_t AvailableTime PRCB_NT_ALIGNED;
-    int64_t Spare1 PRCB_NT_ALIGNED;
-    int64_t Spare2 PRCB_NT_ALIGNED;
+    LARGE_INTEGER AvailableTime;
+    LARGE_INTEGER Spare1;
+    LARGE_INTEGER Spare2;
 } SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION_EX, *PSYSTEM_PROCESSOR_PERFORMANCE_INFORMATION_EX;
 
 PRCB_API NTSTATUS prcb_NtQuerySystemInformation(uint32_t SystemInformationClass,
@@ -504,6 +599,7 @@ PRCB_API uint16_t prcb_KeQueryActiveGroupCount(void);
 #define PRCB_NT_PROCESSOR_INFORMATION    11 /* POWER_INFORMATION_LEVEL ProcessorInformation */
 #define PRCB_NT_PROCESSOR_INFORMATION_EX 46 /* ProcessorInformationEx: input, a group's number */
 
+#ifndef __WINE__
 typedef struct _PROCESSOR_POWER_INFORMATION {
     uint32_t Number; /* in its group */
     uint32_t MaxMhz;
@@ -512,6 +608,7 @@ typedef struct _PROCESSOR_POWER_INFORMATION {
     uint32_t MaxIdleState; /* the deepest's number, from 0 */
     uint32_t CurrentIdleState;
 } PROCESSOR_POWER_INFORMATION, *PPROCESSOR_POWER_INFORMATION;
+#endif
 
 PRCB_API NTSTATUS prcb_NtPowerInformation(uint32_t InformationLevel, void *InputBuffer,
                                           uint32_t InputBufferLength, void *OutputBuffer,
@@ -598,8 +695,8 @@ PRCB_API NTSTATUS prcb_ZwSetSystemInformation(uint32_t SystemInformationClass,
 
 /* ---- processor profiling: class 0x81, and CSwitch events with the PEBS index ---- */
 
-/* Intel's 64-bit DS save area as NT names it; struct prcb_ds_area of prcb/sample.h is the same.
- * Up to Windows 10 1809 the area ends at 0x60: four resets, no fixed ones. */
+/* Intel's 64-bit DS save area as NT names it since Windows 10 1903; struct prcb_ds_area of
+ * prcb/sample.h is the same. */
 typedef struct _PEBS_DS_SAVE_AREA64 {
     uint64_t BtsBufferBase PRCB_NT_ALIGNED;
     uint64_t BtsIndex PRCB_NT_ALIGNED;
@@ -626,11 +723,35 @@ typedef struct _PEBS_DS_SAVE_AREA32 {
     uint64_t PebsFixedCounterReset[4] PRCB_NT_ALIGNED;
 } PEBS_DS_SAVE_AREA32, *PPEBS_DS_SAVE_AREA32;
 
+typedef union _PEBS_DS_SAVE_AREA {
+    PEBS_DS_SAVE_AREA32 As32Bit; /* never used here */
+    PEBS_DS_SAVE_AREA64 As64Bit;
+} PEBS_DS_SAVE_AREA, *PPEBS_DS_SAVE_AREA;
+
+/* PEBS_DS_SAVE_AREA from Windows 8 to Windows 10 1809: the beginning of As64Bit under other
+ * names. A program for these defines PRCB_NT_DS_AREA_WIN8 and has it as PEBS_DS_SAVE_AREA. */
+typedef struct _PRCB_PEBS_DS_SAVE_AREA_WIN8 {
+    uint64_t BtsBufferBase PRCB_NT_ALIGNED;
+    uint64_t BtsIndex PRCB_NT_ALIGNED;
+    uint64_t BtsAbsoluteMaximum PRCB_NT_ALIGNED;
+    uint64_t BtsInterruptThreshold PRCB_NT_ALIGNED;
+    uint64_t PebsBufferBase PRCB_NT_ALIGNED;
+    uint64_t PebsIndex PRCB_NT_ALIGNED;
+    uint64_t PebsAbsoluteMaximum PRCB_NT_ALIGNED;
+    uint64_t PebsInterruptThreshold PRCB_NT_ALIGNED;
+    uint64_t PebsCounterReset0 PRCB_NT_ALIGNED;
+    uint64_t PebsCounterReset1 PRCB_NT_ALIGNED;
+    uint64_t PebsCounterReset2 PRCB_NT_ALIGNED;
+    uint64_t PebsCounterReset3 PRCB_NT_ALIGNED;
+} PRCB_PEBS_DS_SAVE_AREA_WIN8;
+
 typedef struct _PROCESSOR_PROFILE_CONTROL_AREA {
-    union {
-        PEBS_DS_SAVE_AREA32 As32Bit; /* never used here */
-        PEBS_DS_SAVE_AREA64 As64Bit;
-    } PebsDsSaveArea;
+#ifdef PRCB_NT_DS_AREA_WIN8
+    PRCB_PEBS_DS_SAVE_AREA_WIN8 PebsDsSaveArea;
+#define PEBS_DS_SAVE_AREA PRCB_PEBS_DS_SAVE_AREA_WIN8
+#else
+    PEBS_DS_SAVE_AREA PebsDsSaveArea;
+#endif
 } PROCESSOR_PROFILE_CONTROL_AREA, *PPROCESSOR_PROFILE_CONTROL_AREA;
 
 /* Class 0x81, set only. */

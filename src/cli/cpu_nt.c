@@ -105,7 +105,8 @@ uint64_t cpu_nt_wall(const struct cpu_nt *nt, enum cpu_since since, uint32_t num
         &(since == CPU_SINCE_START ? nt->start : nt->mark)[number];
     const SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION *now = &nt->now[number];
 
-    return 100 * (uint64_t)(now->KernelTime - from->KernelTime + now->UserTime - from->UserTime);
+    return 100 * (uint64_t)(now->KernelTime.QuadPart - from->KernelTime.QuadPart +
+                            now->UserTime.QuadPart - from->UserTime.QuadPart);
 }
 
 const char *cpu_nt_absent(const struct prcb_nt_member *member)

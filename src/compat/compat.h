@@ -13,6 +13,12 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
+#define CURRENT_PROCESS ((HANDLE)(LONG_PTR)-1)
+
+/* Set the last error; FALSE, or TRUE for STATUS_SUCCESS. */
+BOOL fail(DWORD code);
+BOOL fail_status(NTSTATUS status);
+
 typedef struct _HARDWARE_COUNTER HARDWARE_COUNTER;
 typedef struct _PHYSICAL_COUNTER_RESOURCE_LIST PHYSICAL_COUNTER_RESOURCE_LIST;
 
@@ -55,6 +61,18 @@ VOID KeSetTimeIncrement(ULONG MaximumIncrement, ULONG MinimumIncrement);
 ULONG KeQueryActiveProcessorCountEx(USHORT GroupNumber);
 USHORT KeQueryActiveGroupCount(VOID);
 NTSTATUS ZwClose(HANDLE Handle);
+NTSTATUS NtDuplicateObject(HANDLE SourceProcessHandle, HANDLE SourceHandle,
+                           HANDLE TargetProcessHandle, HANDLE *TargetHandle,
+                           ACCESS_MASK DesiredAccess, ULONG HandleAttributes, ULONG Options);
+NTSTATUS ZwDuplicateObject(HANDLE SourceProcessHandle, HANDLE SourceHandle,
+                           HANDLE TargetProcessHandle, HANDLE *TargetHandle,
+                           ACCESS_MASK DesiredAccess, ULONG HandleAttributes, ULONG Options);
+NTSTATUS ZwQueryInformationThread(HANDLE ThreadHandle, THREADINFOCLASS ThreadInformationClass,
+                                  PVOID ThreadInformation, ULONG ThreadInformationLength,
+                                  PULONG ReturnLength);
+NTSTATUS ZwQueryInformationProcess(HANDLE ProcessHandle, PROCESSINFOCLASS ProcessInformationClass,
+                                   PVOID ProcessInformation, ULONG ProcessInformationLength,
+                                   PULONG ReturnLength);
 NTSTATUS ZwWaitForSingleObject(HANDLE Handle, BOOLEAN Alertable, PLARGE_INTEGER Timeout);
 NTSTATUS ZwQuerySystemTime(PLARGE_INTEGER SystemTime);
 NTSTATUS ZwDelayExecution(BOOLEAN Alertable, LARGE_INTEGER *DelayInterval);

@@ -1,41 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The calls that a program around thread profiling makes: threads, sleeping, time,
- * the last error. A thread that CreateThread started is kept here, by its handle,
- * until the handle is closed.
+ * The small calls that a program around thread profiling makes: who it is, sleeping, time, the last
+ * error, strings.
  */
 #include "compat.h"
 
 #include <errno.h>
 #include <limits.h>
-#include <pthread.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <prcb/nt.h>
 
-#define NT_SECOND       10000000ll           /* 100 ns */
-#define NT_EPOCH        116444736000000000ll /* 1601 to 1970 */
-#define CURRENT_PROCESS ((HANDLE)(LONG_PTR)-1)
-
-struct started {
-    HANDLE handle;
-    LPTHREAD_START_ROUTINE routine;
-    LPVOID parameter;
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    pid_t tid; /* 0: not running yet */
-    BOOL ended;
-    DWORD exit_code;
-    int references; /* the thread's, the handle's, those of waits; under started_lock */
-    struct started *next;
-};
+#define NT_SECOND 10000000ll           /* 100 ns */
+#define NT_EPOCH  116444736000000000ll /* 1601 to 1970 */
 
 static __thread DWORD last_error;
-static struct started *all_started;
-static pthread_mutex_t started_lock = PTHREAD_MUTEX_INITIALIZER;
 
 EXPORT DWORD GetLastError(VOID)
 {
@@ -47,207 +28,15 @@ EXPORT VOID SetLastError(DWORD dwErrCode)
     last_error = dwErrCode;
 }
 
-static BOOL fail(DWORD code)
+BOOL fail(DWORD code)
 {
     last_error = code;
     return FALSE;
 }
 
-static BOOL fail_status(NTSTATUS status)
+BOOL fail_status(NTSTATUS status)
 {
     return status ? fail(prcb_RtlNtStatusToDosError(status)) : TRUE;
-}
-
-/* ---- started threads ---- */
-
-static void drop(struct started *thread)
-{
-    int left;
-
-    pthread_mutex_lock(&started_lock);
-    left = --thread->references;
-    pthread_mutex_unlock(&started_lock);
-    if (left)
-        return;
-    pthread_cond_destroy(&thread->changed);
-    pthread_mutex_destroy(&thread->lock);
-    free(thread);
-}
-
-static struct started *hold(HANDLE handle)
-{
-    struct started *thread;
-
-    pthread_mutex_lock(&started_lock);
-    for (thread = all_started; thread && thread->handle != handle; thread = thread->next)
-        ;
-    if (thread)
-        thread->references++;
-    pthread_mutex_unlock(&started_lock);
-    return thread;
-}
-
-static void *thread_main(void *arg)
-{
-    struct started *thread = arg;
-    DWORD code;
-
-    pthread_mutex_lock(&thread->lock);
-    thread->tid = gettid();
-    pthread_cond_broadcast(&thread->changed);
-    pthread_mutex_unlock(&thread->lock);
-    code = thread->routine(thread->parameter);
-    pthread_mutex_lock(&thread->lock);
-    thread->exit_code = code;
-    thread->ended = TRUE;
-    pthread_cond_broadcast(&thread->changed);
-    pthread_mutex_unlock(&thread->lock);
-    drop(thread);
-    return NULL;
-}
-
-/* False: no thread was started. Its handle, NULL if there was no memory for one, can
- * be made once it has a number; it may be at its end by then, but not gone: drop()
- * wants the lock that is held. */
-static BOOL start(struct started *thread, const pthread_attr_t *how)
-{
-    pthread_t id;
-    int result;
-
-    thread->references = 2;
-    pthread_mutex_lock(&started_lock);
-    result = pthread_create(&id, how, thread_main, thread);
-    if (!result) {
-        pthread_mutex_lock(&thread->lock);
-        while (!thread->tid)
-            pthread_cond_wait(&thread->changed, &thread->lock);
-        pthread_mutex_unlock(&thread->lock);
-        thread->handle = prcb_OpenThread(0, 0, (uint32_t)thread->tid);
-        thread->next = all_started;
-        all_started = thread->handle ? thread : all_started;
-    }
-    pthread_mutex_unlock(&started_lock);
-    return !result;
-}
-
-static BOOL start_with_stack(struct started *thread, SIZE_T stack)
-{
-    pthread_condattr_t clock;
-    pthread_attr_t how;
-    BOOL result;
-
-    pthread_mutex_init(&thread->lock, NULL);
-    pthread_condattr_init(&clock);
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_cond_init(&thread->changed, &clock);
-    pthread_condattr_destroy(&clock);
-    pthread_attr_init(&how);
-    pthread_attr_setdetachstate(&how, PTHREAD_CREATE_DETACHED);
-    if (stack >= (SIZE_T)sysconf(_SC_THREAD_STACK_MIN))
-        pthread_attr_setstacksize(&how, (size_t)stack);
-    result = start(thread, &how);
-    pthread_attr_destroy(&how);
-    return result;
-}
-
-EXPORT HANDLE CreateThread(LPSECURITY_ATTRIBUTES lpThreadAttributes, SIZE_T dwStackSize,
-                           LPTHREAD_START_ROUTINE lpStartAddress, LPVOID lpParameter,
-                           DWORD dwCreationFlags, LPDWORD lpThreadId)
-{
-    struct started *thread;
-    HANDLE handle;
-
-    if (!lpStartAddress || dwCreationFlags) {
-        fail(ERROR_INVALID_PARAMETER);
-        return NULL;
-    }
-    thread = calloc(1, sizeof(*thread));
-    if (!thread) {
-        fail(ERROR_NOT_ENOUGH_MEMORY);
-        return NULL;
-    }
-    thread->routine = lpStartAddress;
-    thread->parameter = lpParameter;
-    if (!start_with_stack(thread, dwStackSize)) {
-        free(thread);
-        fail(ERROR_NO_SYSTEM_RESOURCES);
-        return NULL;
-    }
-    handle = thread->handle;
-    if (lpThreadId)
-        *lpThreadId = (DWORD)thread->tid;
-    if (!handle) {
-        drop(thread);
-        fail(ERROR_NOT_ENOUGH_MEMORY);
-    }
-    return handle;
-}
-
-static void deadline_in(DWORD milliseconds, struct timespec *ret)
-{
-    clock_gettime(CLOCK_MONOTONIC, ret);
-    ret->tv_sec += milliseconds / 1000;
-    ret->tv_nsec += milliseconds % 1000 * 1000000l;
-    if (ret->tv_nsec >= 1000000000l) {
-        ret->tv_sec++;
-        ret->tv_nsec -= 1000000000l;
-    }
-}
-
-EXPORT DWORD WaitForSingleObject(HANDLE hHandle, DWORD dwMilliseconds)
-{
-    struct started *thread = hold(hHandle);
-    struct timespec deadline;
-    int result = 0;
-
-    if (!thread) {
-        fail(ERROR_INVALID_HANDLE);
-        return WAIT_FAILED;
-    }
-    if (dwMilliseconds != INFINITE)
-        deadline_in(dwMilliseconds, &deadline);
-    pthread_mutex_lock(&thread->lock);
-    while (!thread->ended && !result) {
-        result = dwMilliseconds == INFINITE
-                     ? pthread_cond_wait(&thread->changed, &thread->lock)
-                     : pthread_cond_timedwait(&thread->changed, &thread->lock, &deadline);
-    }
-    result = thread->ended ? WAIT_OBJECT_0 : WAIT_TIMEOUT;
-    pthread_mutex_unlock(&thread->lock);
-    drop(thread);
-    return (DWORD)result;
-}
-
-EXPORT BOOL GetExitCodeThread(HANDLE hThread, LPDWORD lpExitCode)
-{
-    struct started *thread = hold(hThread);
-
-    if (!thread)
-        return fail(ERROR_INVALID_HANDLE);
-    pthread_mutex_lock(&thread->lock);
-    *lpExitCode = thread->ended ? thread->exit_code : STILL_ACTIVE;
-    pthread_mutex_unlock(&thread->lock);
-    drop(thread);
-    return TRUE;
-}
-
-EXPORT BOOL CloseHandle(HANDLE hObject)
-{
-    struct started **at = &all_started, *thread;
-    NTSTATUS status = prcb_NtClose(hObject);
-
-    if (status)
-        return fail_status(status);
-    pthread_mutex_lock(&started_lock);
-    while (*at && (*at)->handle != hObject)
-        at = &(*at)->next;
-    thread = *at;
-    if (thread)
-        *at = thread->next;
-    pthread_mutex_unlock(&started_lock);
-    if (thread)
-        drop(thread);
-    return TRUE;
 }
 
 /* ---- threads in general ---- */
@@ -275,34 +64,6 @@ EXPORT DWORD GetCurrentThreadId(VOID)
 EXPORT DWORD GetCurrentProcessorNumber(VOID)
 {
     return (DWORD)sched_getcpu();
-}
-
-EXPORT HANDLE OpenThread(DWORD dwDesiredAccess, BOOL bInheritHandle, DWORD dwThreadId)
-{
-    HANDLE handle = prcb_OpenThread(dwDesiredAccess, bInheritHandle, dwThreadId);
-
-    if (!handle)
-        fail(ERROR_INVALID_PARAMETER);
-    return handle;
-}
-
-/* Of the calling thread's pseudo handle only, which is what programs need it for. */
-EXPORT BOOL DuplicateHandle(HANDLE hSourceProcessHandle, HANDLE hSourceHandle,
-                            HANDLE hTargetProcessHandle, LPHANDLE lpTargetHandle,
-                            DWORD dwDesiredAccess, BOOL bInheritHandle, DWORD dwOptions)
-{
-    HANDLE handle;
-
-    if (hSourceProcessHandle != CURRENT_PROCESS || hTargetProcessHandle != CURRENT_PROCESS ||
-        !lpTargetHandle)
-        return fail(ERROR_INVALID_PARAMETER);
-    if (hSourceHandle != prcb_GetCurrentThread())
-        return fail(ERROR_INVALID_HANDLE);
-    handle = prcb_OpenThread(dwDesiredAccess, bInheritHandle, (uint32_t)gettid());
-    if (!handle)
-        return fail(ERROR_NOT_ENOUGH_MEMORY);
-    *lpTargetHandle = handle;
-    return TRUE;
 }
 
 /* The calling thread's, and the first processors that a mask has bits for. */

@@ -101,9 +101,11 @@ int procfs_parse_stat(const char *text, size_t length, struct procfs_stat *ret)
     if (rest.at == rest.end)
         return -EBADMSG;
     stat.state = *rest.at++;
-    /* fields 4, 9 and 22 of proc(5) */
+    /* fields 4, 9, 14, 15 and 22 of proc(5) */
     if (take_number(&rest, INT_MAX, &ppid) || skip_words(&rest, 4) ||
-        take_number(&rest, UINT32_MAX, &flags) || skip_words(&rest, 12) ||
+        take_number(&rest, UINT32_MAX, &flags) || skip_words(&rest, 4) ||
+        take_number(&rest, UINT64_MAX, &stat.user) ||
+        take_number(&rest, UINT64_MAX, &stat.kernel) || skip_words(&rest, 6) ||
         take_number(&rest, UINT64_MAX, &stat.start))
         return -EBADMSG;
     stat.tid = (pid_t)tid;

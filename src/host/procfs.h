@@ -27,7 +27,8 @@ struct procfs_stat {
     char state;    /* R S D T t Z X I ... */
     pid_t ppid;    /* the process that created its process; 0: the kernel, or out of sight */
     uint32_t flags;
-    uint64_t start; /* when it was created, in clock ticks (10 ms) since boot */
+    uint64_t user, kernel; /* time it ran, in clock ticks (10 ms) */
+    uint64_t start;        /* when it was created, in clock ticks since boot */
 };
 #define PROCFS_KTHREAD 0x00200000u /* flags: a kernel thread */
 

@@ -46,11 +46,16 @@ void nt_config_forget(void)
 
 static NTSTATUS check_elements(const HARDWARE_COUNTER *array, uint32_t count)
 {
+    NTSTATUS status;
+
     if (count > MAX_HW_COUNTERS)
         return nt_fail(STATUS_INVALID_PARAMETER, "%u counters: there can be %d", count,
                        MAX_HW_COUNTERS);
     if (!array && count)
         return nt_fail(STATUS_INVALID_PARAMETER, "no array of counters");
+    status = nt_probe_read(array, count * sizeof(*array), 1);
+    if (status)
+        return status;
     for (uint32_t i = 0; i < count; i++) {
         if (array[i].Type != PMCCounter)
             return nt_fail(STATUS_INVALID_PARAMETER, "counter %u: Type must be PMCCounter", i);
@@ -97,6 +102,12 @@ static NTSTATUS make_config(const HARDWARE_COUNTER *array, uint32_t count, struc
                : nt_fail(STATUS_NOT_SUPPORTED, "none of the counters can count: %s", first.text);
 }
 
+/* Bytes of an array that has places for so many; more than MAX_HW_COUNTERS are never touched. */
+static size_t room_of(uint32_t count)
+{
+    return (count < MAX_HW_COUNTERS ? count : MAX_HW_COUNTERS) * sizeof(HARDWARE_COUNTER);
+}
+
 NTSTATUS prcb_KeSetHardwareCounterConfiguration(HARDWARE_COUNTER *CounterArray, uint32_t Count)
 {
     struct nt_config made = {0};
@@ -127,6 +138,11 @@ NTSTATUS prcb_KeQueryHardwareCounterConfiguration(HARDWARE_COUNTER *CounterArray
         return nt_fail(STATUS_NOT_IMPLEMENTED, "not on this kind of processor");
     if (!Count)
         return nt_fail(STATUS_INVALID_PARAMETER, "no place for the count");
+    status = nt_probe_write(Count, sizeof(*Count), 1);
+    if (!status && CounterArray)
+        status = nt_probe_write(CounterArray, room_of(MaximumCount), 1);
+    if (status)
+        return status;
     nt_enter();
     if (MaximumCount < config.count)
         status = nt_fail(STATUS_BUFFER_TOO_SMALL, "%u counters are configured", config.count);

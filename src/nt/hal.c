@@ -158,6 +158,9 @@ NTSTATUS prcb_HalAllocateHardwareCounters(GROUP_AFFINITY *GroupAffinty, uint32_t
 
     if (!CounterSetHandle)
         return nt_fail(STATUS_INVALID_PARAMETER, "no place for the handle");
+    status = nt_probe_write(CounterSetHandle, sizeof(*CounterSetHandle), 1);
+    if (status)
+        return status;
     allocation = calloc(1, sizeof(*allocation));
     if (!allocation) {
         *CounterSetHandle = NULL;

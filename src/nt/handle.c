@@ -153,6 +153,36 @@ void *prcb_OpenThread(uint32_t DesiredAccess, int InheritHandle, uint32_t Thread
     return handle;
 }
 
+#define DUPLICATE_CLOSE_SOURCE 1u
+
+NTSTATUS prcb_NtDuplicateObject(void *SourceProcessHandle, void *SourceHandle,
+                                void *TargetProcessHandle, void **TargetHandle,
+                                uint32_t DesiredAccess, uint32_t HandleAttributes, uint32_t Options)
+{
+    void *handle = NULL;
+    NTSTATUS status;
+    pid_t tid;
+
+    if (SourceProcessHandle != NT_CURRENT_PROCESS || TargetProcessHandle != NT_CURRENT_PROCESS)
+        return nt_fail(STATUS_INVALID_HANDLE, "handles are duplicated within this process only");
+    status = TargetHandle ? nt_probe_write(TargetHandle, sizeof(*TargetHandle), 1) : STATUS_SUCCESS;
+    if (status)
+        return status;
+    nt_enter();
+    if (!nt_thread_of(SourceHandle, &tid))
+        status = nt_fail(STATUS_INVALID_HANDLE, "%p is not a handle on a thread", SourceHandle);
+    else if (TargetHandle)
+        handle = nt_handle_add(NT_THREAD, tid, NULL);
+    if (!status && TargetHandle && !handle)
+        status = nt_fail(STATUS_NO_MEMORY, "out of memory");
+    if (Options & DUPLICATE_CLOSE_SOURCE)
+        nt_handle_remove(SourceHandle, NT_THREAD);
+    nt_leave();
+    if (!status && TargetHandle)
+        *TargetHandle = handle;
+    return status;
+}
+
 NTSTATUS prcb_NtClose(void *Handle)
 {
     bool known;

@@ -60,7 +60,8 @@ bool nt_handle_exists(enum nt_kind kind, pid_t tid);
 void nt_handle_each(enum nt_kind kind, void (*fn)(void *object));
 void nt_handles_forget(void); /* in a forked child */
 
-#define NT_CURRENT_THREAD ((void *)(intptr_t)-2)
+#define NT_CURRENT_PROCESS ((void *)(intptr_t)-1)
+#define NT_CURRENT_THREAD  ((void *)(intptr_t)-2)
 
 /* The thread that a handle is about; GetCurrentThread's is the caller. */
 bool nt_thread_of(void *handle, pid_t *ret);

@@ -11,6 +11,7 @@ struct row {
     struct prcb_nt_member public;
     uint64_t needs;     /* enum prcb_processor_member bits */
     const char *reason; /* not NULL: never filled in */
+    uint64_t instead;   /* a bit that does as well as all that it needs */
 };
 
 #define M(number, type, member, unit, needs, reason)                                               \
@@ -18,7 +19,12 @@ struct row {
         {number, offsetof(type, member), sizeof(((type *)0)->member), #member, unit}, needs,       \
             reason                                                                                 \
     }
-#define HAVE(number, type, member, unit, needs)   M(number, type, member, unit, needs, NULL)
+#define HAVE(number, type, member, unit, needs) M(number, type, member, unit, needs, NULL)
+#define EITHER(number, type, member, unit, needs, instead)                                         \
+    {                                                                                              \
+        {number, offsetof(type, member), sizeof(((type *)0)->member), #member, unit}, needs, NULL, \
+            instead                                                                                \
+    }
 #define LACKS(number, type, member, unit, reason) M(number, type, member, unit, 0, reason)
 #define HNS                                       "100 ns"
 #define PPI                                       SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION
@@ -110,9 +116,9 @@ static const struct row rows[] = {
     HAVE(0x8d, PPIX, InterruptCount, "", PRCB_CPU_HAS_INTERRUPTS),
     LACKS(0x8d, PPIX, AvailableTime, HNS, "no public source tells what it means on Windows"),
     HAVE(LEVEL(11), POWER, Number, "", 0),
-    HAVE(LEVEL(11), POWER, MaxMhz, "MHz", MAX_MHZ),
+    EITHER(LEVEL(11), POWER, MaxMhz, "MHz", MAX_MHZ, PRCB_CPU_HAS_MHZ),
     HAVE(LEVEL(11), POWER, CurrentMhz, "MHz", PRCB_CPU_HAS_MHZ),
-    HAVE(LEVEL(11), POWER, MhzLimit, "MHz", PRCB_CPU_HAS_LIMIT_MHZ),
+    EITHER(LEVEL(11), POWER, MhzLimit, "MHz", PRCB_CPU_HAS_LIMIT_MHZ, PRCB_CPU_HAS_MHZ),
     HAVE(LEVEL(11), POWER, MaxIdleState, "", IDLES),
     HAVE(LEVEL(11), POWER, CurrentIdleState, "", PRCB_CPU_HAS_IDLE_STATE),
 };
@@ -172,6 +178,8 @@ static const char *live_reason(const struct row *row)
         return "the processors cannot be read";
     if (wants_frequencies(&row->public))
         return frequencies_reason();
+    if (row->instead && !nt_view_absent_reason(row->instead))
+        return NULL;
     for (uint64_t bits = row->needs; bits && !reason; bits &= bits - 1)
         reason = nt_view_absent_reason(bits & -bits);
     return reason;

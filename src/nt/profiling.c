@@ -244,6 +244,9 @@ NTSTATUS prcb_RtlEnableThreadProfiling(void *ThreadHandle, uint32_t Flags,
                        (unsigned long long)HardwareCounters, MAX_HW_COUNTERS);
     if (!(Flags & THREAD_PROFILING_FLAG_DISPATCH) && !HardwareCounters)
         return nt_fail(STATUS_INVALID_PARAMETER, "neither switches nor counters are asked for");
+    status = nt_probe_write(PerformanceDataHandle, sizeof(*PerformanceDataHandle), 1);
+    if (status)
+        return status;
     nt_enter();
     if (!nt_thread_of(ThreadHandle, &tid))
         status = nt_fail(STATUS_INVALID_HANDLE, "%p is not a handle on a thread", ThreadHandle);
@@ -297,6 +300,9 @@ NTSTATUS prcb_RtlQueryThreadProfiling(void *ThreadHandle, uint8_t *Enabled)
 
     if (!Enabled)
         return nt_fail(STATUS_INVALID_PARAMETER, "no place for the answer");
+    status = nt_probe_write(Enabled, sizeof(*Enabled), 1);
+    if (status)
+        return status;
     nt_enter();
     if (nt_thread_of(ThreadHandle, &tid))
         *Enabled = nt_handle_exists(NT_PROFILE, tid);

@@ -16,11 +16,11 @@ void nt_fill_performance(const struct nt_row *row, union nt_element *ret)
     int64_t times[NT_TIMES];
 
     nt_times(row->record, row->cpu, times);
-    to->IdleTime = times[NT_IDLE];
-    to->KernelTime = times[NT_KERNEL];
-    to->UserTime = times[NT_USER];
-    to->DpcTime = times[NT_DPC];
-    to->InterruptTime = times[NT_INTERRUPT];
+    to->IdleTime.QuadPart = times[NT_IDLE];
+    to->KernelTime.QuadPart = times[NT_KERNEL];
+    to->UserTime.QuadPart = times[NT_USER];
+    to->DpcTime.QuadPart = times[NT_DPC];
+    to->InterruptTime.QuadPart = times[NT_INTERRUPT];
     to->InterruptCount = (uint32_t)row->record->interrupts;
 }
 
@@ -87,7 +87,7 @@ void nt_fill_power(const struct nt_row *row, union nt_element *ret)
 
 void nt_fill_idle_cycles(const struct nt_row *row, union nt_element *ret)
 {
-    ret->cycles.CycleTime = nt_view_cycles(row->record->idle_ns);
+    ret->cycles.CycleTime = nt_cycles(row->record->idle_ns);
 }
 
 void nt_fill_cycles(const struct nt_row *row, union nt_element *ret)
@@ -96,7 +96,7 @@ void nt_fill_cycles(const struct nt_row *row, union nt_element *ret)
 
     /* One of them alone would pass for both. */
     if ((row->record->present & both) == both)
-        ret->cycles.CycleTime = nt_view_cycles(row->record->dpc_ns + row->record->interrupt_ns);
+        ret->cycles.CycleTime = nt_cycles(row->record->dpc_ns + row->record->interrupt_ns);
 }
 
 void nt_fill_power_information(const struct nt_row *row, union nt_element *ret)
@@ -105,9 +105,11 @@ void nt_fill_power_information(const struct nt_row *row, union nt_element *ret)
     PROCESSOR_POWER_INFORMATION *to = &ret->power_information;
 
     to->Number = from->number % NT_GROUP_SIZE;
-    to->MaxMhz = from->max_mhz;
+    /* Without cpufreq nothing tells them, and the processor runs at one speed: Windows then has its
+     * nominal one in all three. */
     to->CurrentMhz = from->mhz;
-    to->MhzLimit = from->limit_mhz;
+    to->MaxMhz = from->max_mhz ? from->max_mhz : from->mhz;
+    to->MhzLimit = from->limit_mhz ? from->limit_mhz : to->MaxMhz;
     to->MaxIdleState = from->idle_state_count ? from->idle_state_count - 1 : 0;
     if (from->present & PRCB_CPU_HAS_IDLE_STATE && from->flags & PRCB_CPU_IDLE)
         to->CurrentIdleState = from->idle_state;

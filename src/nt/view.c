@@ -23,8 +23,6 @@ static struct {
     uint64_t switches_before;       /* of all processors, till the opening */
     uint64_t looked;                /* CLOCK_MONOTONIC, when that was done */
     struct procfs files;
-    struct clock_base clock;
-    uint64_t cycles_per_ns; /* times 2^32; 0: not measured yet */
 } now = {.files.root = -1};
 
 static struct prcb_processors_options options = {.size = sizeof(options)};
@@ -128,7 +126,7 @@ static int fill(struct prcb_error *err)
     if (!now.cpus || !now.records || !now.scratch)
         return -ENOMEM;
     now.looked = clock_mono();
-    clock_base_init(&now.clock);
+    nt_cycles_begin();
     result = procfs_open(&now.files, options.root ? options.root : "/");
     return result ? result : read_boot(err);
 }
@@ -261,16 +259,6 @@ int nt_view_switches(uint64_t *ret)
     }
     *ret = switches;
     return 0;
-}
-
-/* One rate for good: another, however near, would set back what was told. */
-uint64_t nt_view_cycles(uint64_t ns)
-{
-    if (!now.cycles_per_ns)
-        now.cycles_per_ns = (uint64_t)(clock_tick_rate(&now.clock) / 1e9 * 4294967296.0);
-    if (!now.cycles_per_ns)
-        now.cycles_per_ns = 1ull << 32;
-    return (uint64_t)(((clock_wide)ns * now.cycles_per_ns) >> 32);
 }
 
 struct procfs *nt_view_files(void)

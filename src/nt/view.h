@@ -86,9 +86,6 @@ struct nt_cpu *nt_view_cpu(uint32_t number);
 /* Switches of all processors since the system's start: of records that nt_view_read has filled, or
  * where these have none, by proc/stat. */
 int nt_view_switches(uint64_t *ret);
-/* Cycles of the time-stamp counter, at a rate that is measured once; nanoseconds where there is
- * no counter to be trusted. */
-uint64_t nt_view_cycles(uint64_t ns);
 /* Opened on the view's root. */
 struct procfs *nt_view_files(void);
 /* As prcb_processor_absent_reason. */
@@ -105,5 +102,13 @@ void nt_times(const struct prcb_processor *record, const struct nt_cpu *cpu, int
 void nt_fold_ticks(const struct prcb_processor *record, struct nt_cpu *cpu);
 /* Softirqs a tick: the mean of the rate before and what came since, once for each tick. */
 uint32_t nt_dpc_rate(struct nt_cpu *cpu, uint64_t dpcs, uint64_t now);
+
+/* ---- cycles.c ---- */
+
+/* Cycles of the time-stamp counter, at a rate that is measured once in a process; nanoseconds where
+ * there is no counter to be trusted. The first call takes 10 ms, unless nt_cycles_begin was called
+ * so long before. Needs no view. */
+void nt_cycles_begin(void);
+uint64_t nt_cycles(uint64_t ns);
 
 #endif

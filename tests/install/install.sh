@@ -105,10 +105,9 @@ check "README's program runs" run_in_work "$work/readme"
 ported() { # COMPILER SOURCE PROGRAM
     local words
     read -ra words < <(pkg-config --cflags --libs prcb-nt)
-    "$1" -Wall -Wno-cast-function-type "$source_dir/tests/nt/$2" "${words[@]}" \
-        -Wl,-rpath,"$libdir" -o "$work/$3"
+    "$1" -Wall -Wno-cast-function-type "$source_dir/tests/nt/$2" "${words[@]}" -o "$work/$3"
 }
-check "the SDK's spelling of windows.h" present include/prcb/compat/Windows.h
+check "other spellings of headers" present include/prcb/compat/{Windows,PowrProf,Winternl}.h
 check "a Windows program builds" ported gcc ported.c ported
 check "a Windows program in C++ builds" ported g++ ported.cpp ported-cpp
 if "$work/ported" >/dev/null 2>&1 || [[ $("$work/ported" 2>&1) != *0xc00000bb* ]]; then

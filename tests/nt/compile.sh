@@ -24,7 +24,8 @@ asserts() {
         return
     fi
     out=$(printf '%s\n' "$text" | "$@" -x "$language" -fsyntax-only -Wall -Wextra -Werror \
-        -Wpedantic -I"$source/include" -I"$source/include/compat" -I"$here" - 2>&1)
+        -Wpedantic -I"$source/include" -I"$source/include/compat" -I"$build/src/compat" \
+        -I"$here" - 2>&1)
     status=$?
     report $status "$name" "$out"
 }
@@ -32,9 +33,9 @@ asserts() {
 declare -A heads=(
     [prcb/nt.h]='#include <prcb/nt.h>'
     [windows.h]='#include <windows.h>'
-    [winternl.h]='#include <windows.h>
-#include <winternl.h>
-#include <powrprof.h>'
+    [winternl.h]='#include <Windows.h>
+#include <Winternl.h>
+#include <PowrProf.h>'
     [windows.h and prcb/nt.h]='#include <windows.h>
 #include <prcb/nt.h>'
     [prcb/nt.h and windows.h]='#include <prcb/nt.h>
@@ -52,6 +53,70 @@ for head in "${!heads[@]}"; do
         done
     done
 done
+
+# prcb/nt.h beside the windows.h of those who have one of their own, before it and after it.
+winegcc='winegcc-stable'
+command -v $winegcc >/dev/null || winegcc='winegcc'
+foreign() { # NAME COMPILER LANGUAGE
+    local name="prcb/nt.h $1, $2 $3" out
+    if ! command -v "$2" >/dev/null; then
+        skip "$name" "no $2"
+        return
+    fi
+    out=$("$2" -x "$3" -c -o "$work/foreign.o" -Wall -Wextra -Werror -I"$source/include" - 2>&1)
+    report $? "$name" "$out"
+}
+sizes='
+int sizes[sizeof(PERFORMANCE_DATA) == 0x120 && sizeof(HARDWARE_COUNTER) == 0x10 &&
+          sizeof(SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION) == 0x30 &&
+          sizeof(PROCESSOR_POWER_INFORMATION) == 0x18 && sizeof(GROUP_AFFINITY) == 4 + 3 * 4 -
+          (sizeof(void *) == 4) * 4 ? 1 : -1];'
+for compiler in x86_64-w64-mingw32-gcc i686-w64-mingw32-gcc $winegcc; do
+    for language in c c++; do
+        foreign 'before windows.h' "$compiler" "$language" <<<"
+#include <prcb/nt.h>
+#include <windows.h>
+#include <winternl.h>$sizes"
+        foreign 'after windows.h' "$compiler" "$language" <<<"
+#include <windows.h>
+#include <winternl.h>
+#include <prcb/nt.h>$sizes"
+    done
+done
+
+# Prototypes are those of the version that a program is for; the newest unless it says.
+version() { # NAME EXPECTED-STATUS SOURCE
+    local out status
+    out=$(printf '%s\n' "$3" | gcc -x c -std=c11 -fsyntax-only -Werror -I"$source/include" \
+        -I"$source/include/compat" - 2>&1)
+    status=$?
+    [[ $status -eq $2 ]]
+    report $? "$1" "$out"
+}
+profiling='#include <windows.h>
+void *call = (void *)EnableThreadProfiling;'
+version 'a program for no version in particular has all calls' 0 "$profiling
+int newest[_WIN32_WINNT == 0x0A00 && WINVER == 0x0A00 ? 1 : -1];"
+version 'one for Windows 7 has thread profiling' 0 "#define _WIN32_WINNT 0x0601
+$profiling"
+version 'one for Vista has not' 1 "#define _WIN32_WINNT 0x0600
+$profiling"
+version 'but has cycle times' 0 '#define _WIN32_WINNT 0x0600
+#include <windows.h>
+void *calls[] = {(void *)QueryThreadCycleTime, (void *)GetTickCount64};'
+version 'one for Windows XP has not' 1 '#define _WIN32_WINNT 0x0501
+#include <windows.h>
+void *calls[] = {(void *)QueryThreadCycleTime};'
+version 'members are LARGE_INTEGER, with either header' 0 '#include <windows.h>
+#include <prcb/nt.h>
+long long get(SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION_EX *at) { return at->IdleTime.QuadPart; }'
+version 'the DS area has both of its forms' 0 '#include <prcb/nt.h>
+int sizes[sizeof(PEBS_DS_SAVE_AREA) == 0xa0 && sizeof(PRCB_PEBS_DS_SAVE_AREA_WIN8) == 0x60 ? 1 : -1];
+uint64_t get(PEBS_DS_SAVE_AREA *at) { return at->As64Bit.PebsGpCounterReset[0]; }'
+version 'and programs for Windows 8 the first by its name' 0 '#define PRCB_NT_DS_AREA_WIN8
+#include <prcb/nt.h>
+uint64_t get(PROCESSOR_PROFILE_CONTROL_AREA *at, PEBS_DS_SAVE_AREA *ds)
+{ return at->PebsDsSaveArea.PebsCounterReset0 + ds->PebsIndex; }'
 
 # A wrong offset must stop a build, or the asserts above prove nothing.
 if out=$(printf '#include <prcb/nt.h>\n#include "layouts.h"\nSIZE(PERFORMANCE_DATA, 0x118);\n' |
@@ -124,6 +189,17 @@ for compiler in g++ clang++; do
         fi
     done
 done
+for linking in '' -rdynamic; do
+    program "same_names.c ${linking:-alone}" gcc same_names.c $linking &&
+        expect "same_names.c ${linking:-alone}: the library's" '^status 0x0 length 0x30$'
+done
+# shellcheck disable=SC2086 # flags are words
+out=$(gcc -DSHARED -shared -fPIC -Wno-cast-function-type -o "$work/same_names.so" \
+    "$here/same_names.c" $flags 2>&1 && gcc -o "$work/main" "$here/same_names_main.c" 2>&1 &&
+    "$work/main" "$work/same_names.so" 2>&1)
+report $? "same_names.c as a shared object runs" "$out"
+expect "same_names.c as a shared object: the library's" '^status 0x0 length 0x30$'
+
 program "names.c" gcc names.c -std=gnu11 -I"$build/src/compat" &&
     while IFS= read -r line; do
         report "$([[ $line == ok* ]]; echo $?)" "names.c: ${line#*- }" "$line"

@@ -10,6 +10,7 @@
 #include <powrprof.h>
 #include <winternl.h>
 
+#include <pthread.h>
 #include <stdio.h>
 
 static int number, failed;
@@ -203,11 +204,150 @@ static void check_threads(void)
     check(DuplicateHandle(GetCurrentProcess(), GetCurrentThread(), GetCurrentProcess(), &own, 0,
                           FALSE, DUPLICATE_SAME_ACCESS) &&
               own != GetCurrentThread() && QueryThreadProfiling(own, &enabled) == 0 &&
+              GetThreadId(own) == GetCurrentThreadId() && GetExitCodeThread(own, &code) &&
+              code == STILL_ACTIVE && WaitForSingleObject(own, 0) == WAIT_TIMEOUT &&
               CloseHandle(own),
           "a real handle on oneself");
+    check(GetExitCodeThread(GetCurrentThread(), &code) && code == STILL_ACTIVE &&
+              WaitForSingleObject(GetCurrentThread(), 1) == WAIT_TIMEOUT &&
+              GetThreadId(GetCurrentThread()) == GetCurrentThreadId(),
+          "the pseudo handle");
     check(!OpenThread(THREAD_ALL_ACCESS, FALSE, 0x7ffffff0) &&
               GetLastError() == ERROR_INVALID_PARAMETER,
           "no such thread");
+}
+
+/* Every handle on a thread that CreateThread started tells its end and its code. */
+static void check_handles(void)
+{
+    int go = 0;
+    DWORD tid = 0, code = 0;
+    HANDLE thread = CreateThread(NULL, 0, worker, &go, 0, &tid), opened, copy = NULL, last = NULL;
+
+    opened = OpenThread(SYNCHRONIZE | THREAD_QUERY_INFORMATION, FALSE, tid);
+    check(opened && opened != thread && GetThreadId(opened) == tid, "OpenThread");
+    check(DuplicateHandle(GetCurrentProcess(), opened, GetCurrentProcess(), &copy, 0, FALSE,
+                          DUPLICATE_SAME_ACCESS) &&
+              copy != opened && GetThreadId(copy) == tid,
+          "DuplicateHandle of another's");
+    check(WaitForSingleObject(opened, 5) == WAIT_TIMEOUT &&
+              WaitForSingleObject(copy, 0) == WAIT_TIMEOUT && GetExitCodeThread(copy, &code) &&
+              code == STILL_ACTIVE,
+          "both tell that it runs");
+    check(CloseHandle(thread) && WaitForSingleObject(thread, 0) == WAIT_FAILED,
+          "closed, it runs on");
+    __atomic_store_n(&go, 1, __ATOMIC_RELEASE);
+    check(WaitForSingleObject(opened, INFINITE) == WAIT_OBJECT_0 &&
+              WaitForSingleObject(copy, INFINITE) == WAIT_OBJECT_0 &&
+              GetExitCodeThread(opened, &code) && code == 42,
+          "both tell its end");
+    check(DuplicateHandle(GetCurrentProcess(), opened, GetCurrentProcess(), &last, 0, FALSE,
+                          DUPLICATE_SAME_ACCESS | DUPLICATE_CLOSE_SOURCE) &&
+              !CloseHandle(opened) && GetExitCodeThread(last, &code) && code == 42,
+          "also once it has ended, and in the place of another");
+    check(CloseHandle(copy) && CloseHandle(last) && !GetExitCodeThread(last, &code) &&
+              GetLastError() == ERROR_INVALID_HANDLE,
+          "closed");
+    check(!DuplicateHandle(GetCurrentProcess(), last, GetCurrentProcess(), &copy, 0, FALSE, 0) &&
+              GetLastError() == ERROR_INVALID_HANDLE &&
+              !DuplicateHandle(NULL, GetCurrentThread(), GetCurrentProcess(), &copy, 0, FALSE, 0),
+          "no handle, no process");
+}
+
+static DWORD foreign_tid;
+static int foreign_go;
+
+static void *foreign(void *arg)
+{
+    __atomic_store_n(&foreign_tid, GetCurrentThreadId(), __ATOMIC_RELEASE);
+    while (!__atomic_load_n(&foreign_go, __ATOMIC_ACQUIRE))
+        Sleep(1);
+    return arg;
+}
+
+/* A thread that CreateThread knows nothing of. */
+static void check_foreign(void)
+{
+    DWORD code = 0, tid;
+    pthread_t id;
+    HANDLE handle;
+
+    if (pthread_create(&id, NULL, foreign, NULL))
+        return;
+    while (!(tid = __atomic_load_n(&foreign_tid, __ATOMIC_ACQUIRE)))
+        Sleep(1);
+    handle = OpenThread(SYNCHRONIZE, FALSE, tid);
+    check(handle && WaitForSingleObject(handle, 5) == WAIT_TIMEOUT &&
+              GetExitCodeThread(handle, &code) && code == STILL_ACTIVE,
+          "a thread of somebody else's");
+    __atomic_store_n(&foreign_go, 1, __ATOMIC_RELEASE);
+    check(WaitForSingleObject(handle, INFINITE) == WAIT_OBJECT_0, "its end");
+    check(!GetExitCodeThread(handle, &code) && GetLastError() == ERROR_NOT_SUPPORTED,
+          "its exit code nobody knows");
+    CloseHandle(handle);
+    pthread_join(id, NULL);
+}
+
+static DWORD WINAPI spin(LPVOID end)
+{
+    ULONG64 from = 0, cycles = 0;
+
+    QueryThreadCycleTime(GetCurrentThread(), &from);
+    while (QueryThreadCycleTime(GetCurrentThread(), &cycles) && cycles - from < 20000000)
+        ;
+    *(ULONG64 *)end = cycles;
+    return 0;
+}
+
+static LONGLONG units(FILETIME time)
+{
+    return ((LONGLONG)time.dwHighDateTime << 32) | time.dwLowDateTime;
+}
+
+/* What threads and the process have used. */
+static void check_usage(void)
+{
+    FILETIME create, end, kernel, user, now, thread_create;
+    ULONG64 seen = 0, cycles = 0, process = 0, more = 0;
+    HANDLE thread = CreateThread(NULL, 0, spin, &seen, 0, NULL);
+    ULONG length = 0;
+    LONGLONG times[5];
+
+    WaitForSingleObject(thread, INFINITE);
+    check(QueryThreadCycleTime(thread, &cycles) && cycles >= seen && seen > 0,
+          "QueryThreadCycleTime of a thread that has ended");
+    check(GetThreadTimes(thread, &thread_create, &end, &kernel, &user) && units(end) > 0 &&
+              units(kernel) + units(user) > 0,
+          "GetThreadTimes of it");
+    CloseHandle(thread);
+    check(QueryProcessCycleTime(GetCurrentProcess(), &process) && process > seen &&
+              QueryProcessCycleTime(GetCurrentProcess(), &more) && more > process,
+          "QueryProcessCycleTime");
+    GetSystemTimeAsFileTime(&now);
+    check(GetProcessTimes(GetCurrentProcess(), &create, &end, &kernel, &user) && !units(end) &&
+              units(create) <= units(thread_create) && units(now) >= units(create) &&
+              units(now) - units(create) < 600 * 10000000ll && units(kernel) + units(user) > 0,
+          "GetProcessTimes");
+    check(GetThreadTimes(GetCurrentThread(), &create, &end, &kernel, &user) && !units(end),
+          "GetThreadTimes");
+    check(!QueryThreadCycleTime(thread, &cycles) && GetLastError() == ERROR_INVALID_HANDLE &&
+              !QueryProcessCycleTime(thread, &cycles) && GetLastError() == ERROR_INVALID_HANDLE,
+          "of no thread, of no process");
+    check(NtQueryInformationThread(GetCurrentThread(), (THREADINFOCLASS)1, times, 0x20, &length) ==
+                  STATUS_SUCCESS &&
+              length == 0x20 &&
+              NtQueryInformationThread(GetCurrentThread(), (THREADINFOCLASS)1, times, 0x28,
+                                       &length) == STATUS_INFO_LENGTH_MISMATCH &&
+              length == 0x20 &&
+              NtQueryInformationThread(GetCurrentThread(), (THREADINFOCLASS)23, times, 0x10,
+                                       NULL) == STATUS_SUCCESS &&
+              NtQueryInformationProcess(GetCurrentProcess(), (PROCESSINFOCLASS)38, times, 0x10,
+                                        NULL) == STATUS_SUCCESS &&
+              NtQueryInformationProcess(GetCurrentProcess(), (PROCESSINFOCLASS)0, times, 0x10,
+                                        NULL) == STATUS_INVALID_INFO_CLASS &&
+              NtQueryInformationThread(GetCurrentThread(), (THREADINFOCLASS)1, (PVOID)(ULONG_PTR)64,
+                                       0x20, NULL) == STATUS_ACCESS_VIOLATION,
+          "by their classes");
 }
 
 int main(void)
@@ -217,6 +357,9 @@ int main(void)
     check_zw();
     check_strings();
     check_threads();
+    check_handles();
+    check_foreign();
+    check_usage();
     printf("1..%d\n", number);
     return failed;
 }

@@ -121,10 +121,13 @@ static void test_switches(void **state)
 static void check_parts(const SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION *now,
                         const SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION *last)
 {
-    assert_true(now->KernelTime >= now->IdleTime + now->DpcTime + now->InterruptTime);
-    assert_true(now->IdleTime >= last->IdleTime && now->KernelTime >= last->KernelTime);
-    assert_true(now->UserTime >= last->UserTime && now->DpcTime >= last->DpcTime);
-    assert_true(now->InterruptTime >= last->InterruptTime);
+    assert_true(now->KernelTime.QuadPart >=
+                now->IdleTime.QuadPart + now->DpcTime.QuadPart + now->InterruptTime.QuadPart);
+    assert_true(now->IdleTime.QuadPart >= last->IdleTime.QuadPart &&
+                now->KernelTime.QuadPart >= last->KernelTime.QuadPart);
+    assert_true(now->UserTime.QuadPart >= last->UserTime.QuadPart &&
+                now->DpcTime.QuadPart >= last->DpcTime.QuadPart);
+    assert_true(now->InterruptTime.QuadPart >= last->InterruptTime.QuadPart);
     assert_true((int32_t)(now->InterruptCount - last->InterruptCount) >= 0);
     assert_int_equal(now->Spare0, 0);
 }
@@ -162,9 +165,11 @@ static void test_classes_agree(void **state)
                      STATUS_SUCCESS);
     times(after);
     for (uint32_t i = 0; i < count; i++) {
-        assert_in_range(idle[i].IdleTime, before[i].IdleTime, after[i].IdleTime);
-        assert_in_range(extended[i].KernelTime, before[i].KernelTime, after[i].KernelTime);
-        assert_in_range(extended[i].UserTime, before[i].UserTime, after[i].UserTime);
+        assert_in_range(idle[i].IdleTime, before[i].IdleTime.QuadPart, after[i].IdleTime.QuadPart);
+        assert_in_range(extended[i].KernelTime.QuadPart, before[i].KernelTime.QuadPart,
+                        after[i].KernelTime.QuadPart);
+        assert_in_range(extended[i].UserTime.QuadPart, before[i].UserTime.QuadPart,
+                        after[i].UserTime.QuadPart);
     }
 }
 
@@ -184,8 +189,8 @@ static void test_cycles(void **state)
     times(last);
     for (uint32_t i = 0; i < count; i++) {
         grown += to[i].CycleTime - from[i].CycleTime;
-        least += (uint64_t)(second[i].IdleTime - then[i].IdleTime);
-        most += (uint64_t)(last[i].IdleTime - first[i].IdleTime);
+        least += (uint64_t)(second[i].IdleTime.QuadPart - then[i].IdleTime.QuadPart);
+        most += (uint64_t)(last[i].IdleTime.QuadPart - first[i].IdleTime.QuadPart);
     }
     /* Between 0.1 and 10 cycles a nanosecond: no processor is outside. */
     assert_true(grown >= least * 10 && grown <= most * 1000);
@@ -203,15 +208,16 @@ static void test_ticks(void **state)
     assert_int_equal(prcb_nt_set_time_mode(PRCB_NT_TIME_V310), 0);
     times(after);
     for (uint32_t cpu = 0; cpu < count; cpu++) {
-        int64_t parts[] = {ticks[cpu].IdleTime, ticks[cpu].KernelTime, ticks[cpu].UserTime,
-                           ticks[cpu].DpcTime, ticks[cpu].InterruptTime};
+        int64_t parts[] = {ticks[cpu].IdleTime.QuadPart, ticks[cpu].KernelTime.QuadPart,
+                           ticks[cpu].UserTime.QuadPart, ticks[cpu].DpcTime.QuadPart,
+                           ticks[cpu].InterruptTime.QuadPart};
 
         for (unsigned i = 0; i < 5; i++)
             assert_int_equal(parts[i] % increment, 0);
-        assert_true(parts[1] > before[cpu].KernelTime - increment);
-        assert_true(parts[1] <= after[cpu].KernelTime);
-        assert_true(parts[2] > before[cpu].UserTime - increment);
-        assert_true(parts[2] <= after[cpu].UserTime);
+        assert_true(parts[1] > before[cpu].KernelTime.QuadPart - increment);
+        assert_true(parts[1] <= after[cpu].KernelTime.QuadPart);
+        assert_true(parts[2] > before[cpu].UserTime.QuadPart - increment);
+        assert_true(parts[2] <= after[cpu].UserTime.QuadPart);
     }
 }
 
@@ -282,7 +288,7 @@ static void test_fork(void **state)
     pid_t child = fork();
 
     if (!child)
-        _exit(times(all) != count || all[0].KernelTime <= 0);
+        _exit(times(all) != count || all[0].KernelTime.QuadPart <= 0);
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
     assert_int_equal(times(all), count);
@@ -351,9 +357,12 @@ static void test_hotplug(void **state)
         check_parts(&later[i], &off[i]);
         check_parts(&on[i], &later[i]);
     }
-    assert_true(later[0].KernelTime + later[0].UserTime > off[0].KernelTime + off[0].UserTime);
-    assert_int_equal(later[1].KernelTime + later[1].UserTime, off[1].KernelTime + off[1].UserTime);
-    assert_true(on[1].KernelTime + on[1].UserTime > later[1].KernelTime + later[1].UserTime);
+    assert_true(later[0].KernelTime.QuadPart + later[0].UserTime.QuadPart >
+                off[0].KernelTime.QuadPart + off[0].UserTime.QuadPart);
+    assert_int_equal(later[1].KernelTime.QuadPart + later[1].UserTime.QuadPart,
+                     off[1].KernelTime.QuadPart + off[1].UserTime.QuadPart);
+    assert_true(on[1].KernelTime.QuadPart + on[1].UserTime.QuadPart >
+                later[1].KernelTime.QuadPart + later[1].UserTime.QuadPart);
 }
 
 /* ---- a recorded machine ---- */
@@ -423,14 +432,14 @@ static void test_recorded_times(void **state)
     const int64_t unit = 100000;
 
     assert_int_equal(times(now), 4);
-    assert_int_equal(now[0].IdleTime, 1005 * unit);
-    assert_int_equal(now[0].UserTime, 100 * unit);
-    assert_int_equal(now[0].KernelTime, 1055 * unit);
+    assert_int_equal(now[0].IdleTime.QuadPart, 1005 * unit);
+    assert_int_equal(now[0].UserTime.QuadPart, 100 * unit);
+    assert_int_equal(now[0].KernelTime.QuadPart, 1055 * unit);
     assert_int_equal(now[0].InterruptCount, 10);
-    assert_int_equal(now[1].KernelTime, (1 + 2 + 1 + 1 + 1) * unit);
-    assert_int_equal(now[1].UserTime, 2 * unit);
-    assert_int_equal(now[2].KernelTime, 0);
-    assert_int_equal(now[3].IdleTime, 7 * unit);
+    assert_int_equal(now[1].KernelTime.QuadPart, (1 + 2 + 1 + 1 + 1) * unit);
+    assert_int_equal(now[1].UserTime.QuadPart, 2 * unit);
+    assert_int_equal(now[2].KernelTime.QuadPart, 0);
+    assert_int_equal(now[3].IdleTime.QuadPart, 7 * unit);
     assert_int_equal(now[3].InterruptCount, 30);
     /* Time passes. The time of waiting for disks may go backwards: idleness does not. */
     put("cpu  0 0 0 0\ncpu0 150 0 60 1010 2 3 4 5 0 0\ncpu1 1 1 1 1 1 1 1 1 1 1\n"
@@ -438,11 +447,12 @@ static void test_recorded_times(void **state)
         "proc/stat");
     put("      CPU0  CPU1  CPU3\n  1:  15  20  30  x\n", "proc/interrupts");
     assert_int_equal(times(now), 4);
-    assert_in_range(now[0].IdleTime, 1012 * unit, 1015 * unit);
-    assert_int_equal(now[0].UserTime, 150 * unit);
-    assert_int_equal(now[0].KernelTime - now[0].IdleTime, (60 + 3 + 4 + 5) * unit);
-    assert_int_equal(now[0].DpcTime, 4 * unit);
-    assert_int_equal(now[0].InterruptTime, 3 * unit);
+    assert_in_range(now[0].IdleTime.QuadPart, 1012 * unit, 1015 * unit);
+    assert_int_equal(now[0].UserTime.QuadPart, 150 * unit);
+    assert_int_equal(now[0].KernelTime.QuadPart - now[0].IdleTime.QuadPart,
+                     (60 + 3 + 4 + 5) * unit);
+    assert_int_equal(now[0].DpcTime.QuadPart, 4 * unit);
+    assert_int_equal(now[0].InterruptTime.QuadPart, 3 * unit);
     assert_int_equal(now[0].InterruptCount, 15);
     assert_int_equal(query(0x24, &switches, sizeof(switches), NULL), STATUS_SUCCESS);
     assert_int_equal(switches.ContextSwitches, 5100);
@@ -468,6 +478,22 @@ static void test_recorded_power(void **state)
     assert_int_equal(percents[1].NumberOfFrequencies, 2);
     assert_null(prcb_nt_absent(0x3d, 0));
     assert_null(prcb_nt_absent(0x64, 4));
+}
+
+/* Without cpufreq the present frequency is the nominal one, as Windows shows it. */
+static void test_recorded_no_cpufreq(void **state)
+{
+    PROCESSOR_POWER_INFORMATION power[4];
+
+    put("0 0\n", CPU "/cpu0/cpufreq/cpuinfo_max_freq");
+    put("0 0\n", CPU "/cpu0/cpufreq/scaling_max_freq");
+    choose(root);
+    assert_int_equal(prcb_NtPowerInformation(11, NULL, 0, power, sizeof(power)), STATUS_SUCCESS);
+    assert_int_equal(power[0].CurrentMhz, 1200);
+    assert_int_equal(power[0].MaxMhz, 1200);
+    assert_int_equal(power[0].MhzLimit, 1200);
+    assert_int_equal(power[1].MaxMhz, 4800);
+    assert_int_equal(power[1].MhzLimit, 3600);
 }
 
 static void test_recorded_idle(void **state)
@@ -510,8 +536,8 @@ static void test_recorded_many(void **state)
                          STATUS_SUCCESS);
         assert_int_equal(length, 64 * sizeof(group[0]));
         for (unsigned i = 0; i < 64; i++) {
-            assert_int_equal(group[i].UserTime, (64 * number + i) * 100000);
-            assert_int_equal(group[i].KernelTime, (2 * (64 * number + i) + 1000) * 100000);
+            assert_int_equal(group[i].UserTime.QuadPart, (64 * number + i) * 100000);
+            assert_int_equal(group[i].KernelTime.QuadPart, (2 * (64 * number + i) + 1000) * 100000);
         }
     }
 }
@@ -583,6 +609,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest recorded[] = {
         cmocka_unit_test_setup(test_recorded_times, record),
         cmocka_unit_test_setup(test_recorded_power, record),
+        cmocka_unit_test_setup(test_recorded_no_cpufreq, record),
         cmocka_unit_test_setup(test_recorded_idle, record),
         cmocka_unit_test_setup(test_recorded_distribution, record),
         cmocka_unit_test_setup(test_recorded_many, record),

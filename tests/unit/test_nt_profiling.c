@@ -261,6 +261,41 @@ static void test_null_output(void **state)
 
 /* ---- counters that are not there ---- */
 
+/* Of its own, so that a lock left held would be waited for. */
+static void *look_and_enable(void *arg)
+{
+    uint8_t enabled = 1;
+    void *handle;
+
+    if (prcb_RtlQueryThreadProfiling(SELF, &enabled) || enabled ||
+        prcb_RtlEnableThreadProfiling(SELF, DISPATCH, 0, &handle))
+        return (void *)1;
+    prcb_RtlDisableThreadProfiling(handle);
+    return NULL;
+}
+
+static void test_bad_pointers(void **state)
+{
+    HARDWARE_COUNTER counter = {.Index = 0};
+    void *const read_only = (void *)(uintptr_t) "a constant", *const nowhere = (void *)64;
+    uint32_t count;
+
+    assert_int_equal(prcb_RtlEnableThreadProfiling(SELF, DISPATCH, 0, nowhere),
+                     STATUS_ACCESS_VIOLATION);
+    assert_int_equal(prcb_EnableThreadProfiling(SELF, DISPATCH, 0, read_only), 998);
+    assert_int_equal(prcb_RtlQueryThreadProfiling(SELF, nowhere), STATUS_ACCESS_VIOLATION);
+    assert_int_equal(prcb_KeSetHardwareCounterConfiguration(nowhere, 1), STATUS_ACCESS_VIOLATION);
+    assert_int_equal(prcb_KeSetHardwareCounterConfiguration(&counter, 1), STATUS_SUCCESS);
+    assert_int_equal(prcb_KeQueryHardwareCounterConfiguration(nowhere, 1, &count),
+                     STATUS_ACCESS_VIOLATION);
+    assert_int_equal(prcb_KeQueryHardwareCounterConfiguration(&counter, 1, nowhere),
+                     STATUS_ACCESS_VIOLATION);
+    assert_int_equal(prcb_KeSetHardwareCounterConfiguration(NULL, 0), STATUS_SUCCESS);
+    assert_int_equal(prcb_HalAllocateHardwareCounters(NULL, 0, NULL, nowhere),
+                     STATUS_ACCESS_VIOLATION);
+    assert_int_equal(in_thread(look_and_enable, NULL), 0);
+}
+
 static void test_unconfigured(void **state)
 {
     const uint64_t sources[] = {0, NOT_ISSUE, FAULTS};
@@ -686,28 +721,14 @@ static void test_set_tier(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_not_a_thread),
-        TEST(test_another_thread),
-        TEST(test_already_enabled),
-        TEST(test_bad_flags),
-        TEST(test_bad_mask),
-        TEST(test_null_output),
-        TEST(test_unconfigured),
-        TEST(test_nothing_configured),
-        TEST(test_positions),
-        TEST(test_counts),
-        TEST(test_read_bad),
-        TEST(test_wrong_thread),
-        TEST(test_stale_handles),
-        TEST(test_query),
-        TEST(test_switches),
-        TEST(test_starts_at_zero),
-        TEST(test_cycles),
-        TEST(test_reasons),
-        TEST(test_pipe_reason),
-        TEST(test_threads_that_leave),
-        TEST(test_fork),
-        TEST(test_set_tier),
+        TEST(test_not_a_thread), TEST(test_another_thread), TEST(test_already_enabled),
+        TEST(test_bad_flags),    TEST(test_bad_mask),       TEST(test_null_output),
+        TEST(test_bad_pointers), TEST(test_unconfigured),   TEST(test_nothing_configured),
+        TEST(test_positions),    TEST(test_counts),         TEST(test_read_bad),
+        TEST(test_wrong_thread), TEST(test_stale_handles),  TEST(test_query),
+        TEST(test_switches),     TEST(test_starts_at_zero), TEST(test_cycles),
+        TEST(test_reasons),      TEST(test_pipe_reason),    TEST(test_threads_that_leave),
+        TEST(test_fork),         TEST(test_set_tier),
     };
     void *handle;
 

@@ -972,8 +972,10 @@ static void test_absent(void **state)
     assert_null(prcb_nt_absent(0x08, 0x18));
     assert_string_equal(prcb_nt_absent(0x6c, 0), "the test took it away");
     assert_string_equal(prcb_nt_absent(0x3d, 0), "the test took it away");
-    assert_string_equal(prcb_nt_absent(PRCB_NT_POWER_LEVEL(46), 4), "the test took it away");
+    assert_null(prcb_nt_absent(PRCB_NT_POWER_LEVEL(46), 4)); /* CurrentMhz does instead */
     assert_null(prcb_nt_absent(PRCB_NT_POWER_LEVEL(11), 8));
+    fake.lacking |= PRCB_CPU_HAS_MHZ;
+    assert_string_equal(prcb_nt_absent(PRCB_NT_POWER_LEVEL(46), 4), "the test took it away");
 }
 
 /* A member that a record lacks is 0, not what the kernel counted before the opening. */

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Nanoseconds as cycles of the time-stamp counter, at one rate for the process: another, however
+ * near, would set back what was told.
+ */
+#include <time.h>
+
+#include "clock.h"
+#include "view.h"
+
+/* The two ends are each good to some 20 ns: a rate over so long is good to 4 in a million. */
+#define SHORTEST_NS 10000000ull
+
+static struct clock_base base;
+static bool begun;
+static uint64_t cycles_per_ns; /* times 2^32; 0: not measured yet */
+
+void nt_cycles_begin(void)
+{
+    if (!begun)
+        clock_base_init(&base);
+    begun = true;
+}
+
+static void measure(void)
+{
+    uint64_t age;
+
+    nt_cycles_begin();
+    age = clock_mono() - base.mono;
+    if (base.use_ticks && age < SHORTEST_NS)
+        nanosleep(&(struct timespec){.tv_nsec = (long)(SHORTEST_NS - age)}, NULL);
+    cycles_per_ns = (uint64_t)(clock_tick_rate(&base) / 1e9 * 4294967296.0);
+    if (!cycles_per_ns)
+        cycles_per_ns = 1ull << 32;
+}
+
+uint64_t nt_cycles(uint64_t ns)
+{
+    if (!cycles_per_ns)
+        measure();
+    return (uint64_t)(((clock_wide)ns * cycles_per_ns) >> 32);
+}
