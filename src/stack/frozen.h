@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * A waiting thread's registers and the top of its stack, copied while it waits: no ptrace, the
+ * thread is not stopped. Whether both are of one wait is for the caller to prove: a thread whose
+ * switch count is the same before and after did not run, and what does not run does not change
+ * its stack.
+ *
+ * Access   The kernel's ptrace rule for the caller itself (PTRACE_MODE_ATTACH): one's own
+ *          processes, under Yama's ptrace_scope 1 only descendants.
+ * Threads  One copy by one thread at a time.
+ */
+#ifndef PRCB_STACK_FROZEN_H
+#define PRCB_STACK_FROZEN_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* What an unwinder starts from. 0: not known. */
+struct frozen_registers {
+    uint64_t pc, sp;
+    uint64_t fp; /* x86-64: rbp; arm64: x29 */
+    uint64_t lr; /* arm64: x30 */
+};
+
+struct frozen {
+    struct frozen_registers at;
+    uint64_t low;         /* address of bytes[0]: the stack pointer, less the red zone */
+    size_t length;        /* bytes copied: fewer than asked for where the stack ends */
+    unsigned char *bytes; /* room bytes; frozen_deinit frees them */
+    size_t room;
+};
+
+/* The registers as procfs shows them (pc and sp alone).
+ * -EAGAIN the thread runs; -ESRCH it has ended; -EPERM no ptrace access;
+ * -EOPNOTSUPP the kernel has no such file (CONFIG_HAVE_ARCH_TRACEHOOK); -EPROTO it is not as known */
+int frozen_registers_read(pid_t pid, pid_t tid, struct frozen_registers *ret);
+
+/* Copies up to want bytes of the stack from at on. ret keeps its buffer from call to call; all
+ * zero at first. -EPERM, -ESRCH, -ENOMEM, -EFAULT: sp does not point into memory. */
+int frozen_copy(pid_t pid, const struct frozen_registers *at, size_t want, struct frozen *ret);
+void frozen_deinit(struct frozen *frozen);
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * What a stack says of a wait, in a word: mutex, GIL, event loop; and whether that is idling by
+ * design. A table of names (idioms.def), no more: a thread that idles in a way that is not in it
+ * counts as blocked. Any thread.
+ */
+#ifndef PRCB_STACK_IDIOMS_H
+#define PRCB_STACK_IDIOMS_H
+
+#include <stddef.h>
+
+enum idiom_kind {
+    IDIOM_BLOCKED, /* something keeps it from work that it has */
+    IDIOM_IDLE,    /* nothing to do, by design */
+    IDIOM_EITHER,  /* the way it waits serves both */
+};
+
+struct idiom {
+    enum idiom_kind kind;
+    const char *word;
+    const char *inner, *outer;
+};
+
+/* functions: names, innermost first; NULL or "": not known. NULL: no row fits. */
+const struct idiom *idiom_find(const char *const *functions, size_t count);
+
+#endif

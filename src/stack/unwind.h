@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * From a copy of a stack to its frames, by the call frame information of the files that are
+ * mapped (.eh_frame, .debug_frame), with libdw; where there is none, by frame pointers. Reads
+ * nothing but the copy and the files it was handed, all of which are hostile: callers run it
+ * in a process that has nothing to lose.
+ *
+ * Threads  An image by one thread at a time.
+ */
+#ifndef PRCB_STACK_UNWIND_H
+#define PRCB_STACK_UNWIND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "frozen.h"
+
+/* A file that a process has mapped. */
+struct image_file {
+    uint64_t start;   /* where its first page (offset 0 in the file) is mapped */
+    int fd;           /* plain file; belongs to the image from image_add on, also on failure */
+    const char *path; /* for names only; not opened */
+};
+
+struct image; /* what one process has mapped: opaque */
+
+int image_open(struct image **ret);
+void image_close(struct image *image); /* NULL is allowed */
+/* -EINVAL: no ELF file, or one of another kind of processor. */
+int image_add(struct image *image, const struct image_file *file);
+/* After the last image_add, before the first image_unwind. -ENOENT: no file could be used. */
+int image_ready(struct image *image);
+
+enum stack_end {
+    STACK_COMPLETE, /* the outermost frame was reached: _start, clone, or what the CFI says is last */
+    STACK_SHORT,    /* the copy ended before the stack did: copy more */
+    STACK_BROKEN,   /* no information for the last frame's address */
+    STACK_DEEP,     /* there was no more room in frames */
+};
+
+/* The addresses of the calls, innermost first; of all but the innermost the last byte of the
+ * call, so that each lies in the function and line that made it. Returns how many; at least 1. */
+size_t image_unwind(struct image *image, const struct frozen *frozen, uint64_t *frames, size_t room,
+                    enum stack_end *ret_end);
+
+#endif

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Waits, in the way its argument names, below outer() > middle() > inner(), which keep their
+ * frames in different ways. Says "PID TID" first. It ends when its standard input does, for
+ * whoever started it may be gone.
+ */
+#include <alloca.h>
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define HARD __attribute__((noinline, noclone))
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
+static int pipes[2];
+
+static void by_sleep(void)
+{
+    nanosleep(&(struct timespec){1000, 0}, NULL);
+}
+
+static void by_mutex(void)
+{
+    pthread_mutex_lock(&mutex);
+}
+
+static void by_condition(void)
+{
+    pthread_cond_wait(&cond, &mutex);
+}
+
+static void by_pipe(void)
+{
+    char byte;
+
+    if (read(pipes[0], &byte, 1) < 0)
+        abort();
+}
+
+static void by_poll(void)
+{
+    poll(NULL, 0, -1);
+}
+
+static void by_semaphore(void)
+{
+    static sem_t semaphore;
+
+    sem_wait(&semaphore);
+}
+
+static const struct {
+    const char *name;
+    void (*wait)(void);
+} ways[] = {
+    {"sleep", by_sleep}, {"mutex", by_mutex}, {"condition", by_condition},
+    {"pipe", by_pipe},   {"poll", by_poll},   {"semaphore", by_semaphore},
+};
+
+volatile int sink;
+size_t deep; /* bytes of stack between outer and middle */
+
+HARD int inner(void (*wait)(void));
+HARD int middle(void (*wait)(void), size_t bytes);
+HARD int outer(void (*wait)(void));
+
+HARD int inner(void (*wait)(void))
+{
+    printf("%d %ld\n", getpid(), syscall(SYS_gettid));
+    fflush(stdout);
+    wait();
+    return sink + 1;
+}
+
+/* Its frame is of a size that only the run tells: it is found by a register. */
+HARD int middle(void (*wait)(void), size_t bytes)
+{
+    volatile char *room = alloca(bytes);
+
+    room[0] = 1;
+    room[bytes - 1] = 2;
+    return inner(wait) + room[0] + sink;
+}
+
+HARD int outer(void (*wait)(void))
+{
+    return middle(wait, 64 + deep) + sink;
+}
+
+static void *run(void *wait)
+{
+    outer((void (*)(void))(uintptr_t)wait);
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    void (*wait)(void) = NULL;
+    pthread_t thread;
+    char byte;
+
+    for (size_t i = 0; argc > 1 && i < sizeof(ways) / sizeof(*ways); i++) {
+        if (!strcmp(argv[1], ways[i].name))
+            wait = ways[i].wait;
+    }
+    if (!wait || pipe(pipes))
+        return 2;
+    deep = argc > 2 ? strtoul(argv[2], NULL, 10) : 0;
+    pthread_mutex_lock(&mutex);
+    if (pthread_create(&thread, NULL, run, (void *)(uintptr_t)wait))
+        return 2;
+    return read(0, &byte, 1) < 0;
+}

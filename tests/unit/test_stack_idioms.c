@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * What stacks of well-known programs say of a wait: stacks as gdb shows them.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "idioms.h"
+
+static const struct {
+    const char *word; /* NULL: none */
+    enum idiom_kind kind;
+    const char *functions[12];
+} stacks[] = {
+    {"GIL", IDIOM_BLOCKED, {"__futex_abstimed_wait_common", "__pthread_cond_timedwait", "take_gil",
+                            "PyEval_RestoreThread", "time_sleep"}},
+    {"Python lock", IDIOM_EITHER, {"__futex_abstimed_wait_common", "__new_sem_wait_slow64.constprop.0",
+                                   "PyThread_acquire_lock_timed", "acquire_timed"}},
+    {"mutex", IDIOM_BLOCKED, {"__lll_lock_wait", "pthread_mutex_lock@@GLIBC_2.2.5", "cache_get"}},
+    {"malloc arena", IDIOM_BLOCKED, {"__lll_lock_wait_private", "_int_free", "free", "worker"}},
+    {"condition variable", IDIOM_EITHER, {"__futex_abstimed_wait_common",
+                                          "pthread_cond_wait@@GLIBC_2.3.2", "consume"}},
+    {"aio thread pool", IDIOM_IDLE, {"__futex_abstimed_wait_common", "__pthread_cond_timedwait",
+                                     "handle_fildes_io", "start_thread", "clone3"}},
+    {"event loop", IDIOM_IDLE, {"epoll_pwait", "uv__io_poll", "uv_run", "main"}},
+    {"libuv thread pool", IDIOM_IDLE, {"__futex_abstimed_wait_common", "pthread_cond_wait",
+                                       "uv_cond_wait", "worker", "start_thread"}},
+    /* A function of that name that does not wait below libuv says nothing. */
+    {"condition variable", IDIOM_EITHER, {"pthread_cond_wait", "worker", "start_thread"}},
+    {"Go thread pool", IDIOM_IDLE, {"runtime.futex.abi0", "runtime.futexsleep", "runtime.notesleep",
+                                    "runtime.mPark", "runtime.stopm", "runtime.findRunnable"}},
+    {"event loop", IDIOM_IDLE, {"epoll_wait", "ngx_epoll_process_events",
+                                "ngx_process_events_and_timers", "ngx_worker_process_cycle"}},
+    {"PostgreSQL lock", IDIOM_BLOCKED, {"epoll_wait", "WaitEventSetWait", "WaitLatch", "ProcSleep",
+                                        "LockAcquireExtended"}},
+    {"waiting for the client", IDIOM_IDLE, {"epoll_wait", "WaitEventSetWait", "secure_read",
+                                            "pq_recvbuf", "PostgresMain"}},
+    {"Java monitor", IDIOM_BLOCKED, {"__futex_abstimed_wait_common", "os::PlatformEvent::park()",
+                                     "ObjectMonitor::enter(JavaThread*)"}},
+    {"JVM safepoint", IDIOM_BLOCKED, {"__lll_lock_wait", "SafepointSynchronize::block(JavaThread*)"}},
+    {NULL, IDIOM_BLOCKED, {"read", "take_gillespie", "main"}},
+    {NULL, IDIOM_BLOCKED, {NULL, "", "mutexes"}},
+};
+
+static void test_words(void **state)
+{
+    for (size_t i = 0; i < sizeof(stacks) / sizeof(*stacks); i++) {
+        const struct idiom *idiom = idiom_find(stacks[i].functions, 12);
+
+        if (!stacks[i].word) {
+            assert_null(idiom);
+            continue;
+        }
+        assert_non_null(idiom);
+        assert_string_equal(idiom->word, stacks[i].word);
+        assert_int_equal(idiom->kind, stacks[i].kind);
+    }
+}
+
+static void test_nothing(void **state)
+{
+    assert_null(idiom_find(NULL, 0));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_nothing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * A waiting thread's stack, copied and unwound: complete, through frames without frame
+ * pointers, for each way to wait. Argument: stack_waiter.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "frozen.h"
+#include "unwind.h"
+
+#define FRAMES 64
+
+static const char *waiter;
+
+struct child {
+    pid_t pid;
+    pid_t tid;
+    int in, out;
+};
+
+static struct child start(const char *way, const char *deep)
+{
+    struct child child = {0};
+    int to[2], from[2];
+    char line[64] = "";
+    FILE *stream;
+
+    assert_int_equal(pipe2(to, O_CLOEXEC) | pipe2(from, O_CLOEXEC), 0);
+    child.pid = fork();
+    if (!child.pid) {
+        dup2(to[0], 0);
+        dup2(from[1], 1);
+        execl(waiter, waiter, way, deep, NULL);
+        _exit(127);
+    }
+    close(to[0]);
+    close(from[1]);
+    child.in = to[1];
+    child.out = from[0];
+    stream = fdopen(dup(from[0]), "r");
+    assert_non_null(stream);
+    assert_non_null(fgets(line, sizeof(line), stream));
+    assert_int_equal(sscanf(line, "%*d %d", &child.tid), 1);
+    fclose(stream);
+    return child;
+}
+
+static void stop(struct child *child)
+{
+    close(child->in);
+    close(child->out);
+    kill(child->pid, SIGKILL);
+    waitpid(child->pid, NULL, 0);
+}
+
+static void nap(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+/* Once the thread waits for good: its registers are the same in two looks, a while apart. */
+static struct frozen_registers await_wait(const struct child *child)
+{
+    struct frozen_registers at = {0}, again = {0};
+
+    for (int i = 0; i < 10000; i++, nap()) {
+        if (frozen_registers_read(child->pid, child->tid, &at))
+            continue;
+        nap();
+        if (!frozen_registers_read(child->pid, child->tid, &again) &&
+            !memcmp(&at, &again, sizeof(at)))
+            return at;
+    }
+    fail_msg("thread %d does not wait", child->tid);
+    return at;
+}
+
+static struct image *image_of(pid_t pid)
+{
+    char path[64], line[4352];
+    struct image *image;
+    FILE *maps;
+
+    assert_int_equal(image_open(&image), 0);
+    snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+    maps = fopen(path, "re");
+    assert_non_null(maps);
+    while (fgets(line, sizeof(line), maps)) {
+        struct image_file file;
+        uint64_t offset;
+        char name[4096];
+
+        if (sscanf(line, "%" SCNx64 "-%*x %*s %" SCNx64 " %*s %*s %4095s", &file.start, &offset,
+                   name) != 3 ||
+            offset || name[0] != '/')
+            continue;
+        file.path = name;
+        file.fd = open(name, O_RDONLY | O_CLOEXEC);
+        if (file.fd >= 0)
+            image_add(image, &file);
+    }
+    fclose(maps);
+    assert_int_equal(image_ready(image), 0);
+    return image;
+}
+
+/* Where a function of the waiter begins and ends, as nm tells. */
+static bool function(const char *name, uint64_t *ret_start, uint64_t *ret_size)
+{
+    char command[4352], line[512];
+    bool found = false;
+    FILE *nm;
+
+    snprintf(command, sizeof(command), "nm -S '%s'", waiter);
+    nm = popen(command, "re");
+    assert_non_null(nm);
+    while (fgets(line, sizeof(line), nm)) {
+        char text[128];
+
+        if (sscanf(line, "%" SCNx64 " %" SCNx64 " %*c %127s", ret_start, ret_size, text) == 3 &&
+            !strcmp(text, name)) {
+            found = true;
+            break;
+        }
+    }
+    while (fgets(line, sizeof(line), nm))
+        ;
+    pclose(nm);
+    return found;
+}
+
+static uint64_t base_of(pid_t pid)
+{
+    char path[64], line[4352];
+    uint64_t start = 0;
+    FILE *maps;
+
+    snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+    maps = fopen(path, "re");
+    assert_non_null(maps);
+    assert_non_null(fgets(line, sizeof(line), maps));
+    assert_int_equal(sscanf(line, "%" SCNx64, &start), 1);
+    fclose(maps);
+    return start;
+}
+
+static void assert_frame_in(const char *name, uint64_t base, const uint64_t *frames, size_t count,
+                            size_t *at)
+{
+    uint64_t start, size;
+
+    assert_true(function(name, &start, &size));
+    for (; *at < count; ++*at) {
+        if (frames[*at] - base >= start && frames[*at] - base < start + size)
+            return;
+    }
+    fail_msg("%s is no frame, or not in its place", name);
+}
+
+static void check_way(const char *way, const char *deep, size_t bytes, enum stack_end expected)
+{
+    struct child child = start(way, deep);
+    struct frozen_registers at = await_wait(&child);
+    struct image *image = image_of(child.pid);
+    struct frozen frozen = {0};
+    uint64_t frames[FRAMES], base = base_of(child.pid);
+    enum stack_end end;
+    size_t count, found = 0;
+
+    assert_int_equal(frozen_copy(child.pid, &at, bytes, &frozen), 0);
+    count = image_unwind(image, &frozen, frames, FRAMES, &end);
+    assert_int_equal(end, expected);
+    if (end == STACK_COMPLETE) {
+        assert_frame_in("inner", base, frames, count, &found);
+        assert_frame_in("middle", base, frames, count, &found);
+        assert_frame_in("outer", base, frames, count, &found);
+        assert_frame_in("run", base, frames, count, &found);
+    }
+    frozen_deinit(&frozen);
+    image_close(image);
+    stop(&child);
+}
+
+static void test_each_way_is_complete(void **state)
+{
+    static const char *const ways[] = {"sleep", "mutex", "condition", "pipe", "poll", "semaphore"};
+
+    for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
+        print_message("%s\n", ways[i]);
+        check_way(ways[i], "0", 16384, STACK_COMPLETE);
+    }
+}
+
+static void test_copy_that_is_too_short_says_so(void **state)
+{
+    check_way("sleep", "100000", 16384, STACK_SHORT);
+    check_way("sleep", "100000", 262144, STACK_COMPLETE);
+}
+
+static void test_no_room_for_frames(void **state)
+{
+    struct child child = start("poll", "0");
+    struct frozen_registers at = await_wait(&child);
+    struct image *image = image_of(child.pid);
+    struct frozen frozen = {0};
+    uint64_t frames[2];
+    enum stack_end end;
+
+    assert_int_equal(frozen_copy(child.pid, &at, 16384, &frozen), 0);
+    assert_int_equal(image_unwind(image, &frozen, frames, 2, &end), 2);
+    assert_int_equal(end, STACK_DEEP);
+    frozen_deinit(&frozen);
+    image_close(image);
+    stop(&child);
+}
+
+static void test_unknown_code_is_broken(void **state)
+{
+    struct child child = start("poll", "0");
+    struct frozen_registers at = await_wait(&child);
+    struct image *image = image_of(child.pid);
+    struct frozen frozen = {0};
+    uint64_t frames[FRAMES];
+    enum stack_end end;
+
+    assert_int_equal(frozen_copy(child.pid, &at, 16384, &frozen), 0);
+    frozen.at.pc = 0x1000;
+    assert_int_equal(image_unwind(image, &frozen, frames, FRAMES, &end), 1);
+    assert_int_equal(frames[0], 0x1000);
+    assert_int_equal(end, STACK_BROKEN);
+    frozen_deinit(&frozen);
+    image_close(image);
+    stop(&child);
+}
+
+static void test_errors(void **state)
+{
+    struct frozen_registers at = {0x1234, 0x5678, 0, 0}, before = at;
+    struct frozen frozen = {0};
+    pid_t child = fork();
+
+    if (!child)
+        _exit(0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_int_equal(frozen_registers_read(child, child, &at), -ESRCH);
+    assert_memory_equal(&at, &before, sizeof(at));
+    assert_int_equal(frozen_copy(child, &at, 4096, &frozen), -ESRCH);
+    assert_int_equal(frozen_copy(getpid(), &at, 4096, &frozen), -EFAULT);
+    assert_int_equal(frozen.length, 0);
+    frozen_deinit(&frozen);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_each_way_is_complete),
+        cmocka_unit_test(test_copy_that_is_too_short_says_so),
+        cmocka_unit_test(test_no_room_for_frames),
+        cmocka_unit_test(test_unknown_code_is_broken),
+        cmocka_unit_test(test_errors),
+    };
+
+    waiter = argc > 1 ? argv[1] : "";
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
