@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+void process_files_close(struct process_files *files)
+{
+    for (size_t i = 0; i < files->count; i++) {
+        if (files->rows[i].fd >= 0)
+            close(files->rows[i].fd);
+        free(files->rows[i].path);
+    }
+    free(files->rows);
+    *files = (struct process_files){0};
+}
+
+/* The file systems of a process that a program serves, by device number. Asked of the kernel's
+ * list: a question to such a file system itself may never be answered. */
+static bool is_served_by_program(pid_t pid, uint64_t dev)
+{
+    char path[64], *line = NULL;
+    bool found = false;
+    size_t room = 0;
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/%d/mountinfo", pid);
+    file = fopen(path, "re");
+    if (!file)
+        return true; /* not known: as if it were */
+    while (!found && getline(&line, &room, file) > 0) {
+        unsigned int major_number, minor_number;
+        const char *type = strstr(line, " - ");
+
+        found = type && sscanf(line, "%*d %*d %u:%u", &major_number, &minor_number) == 2 &&
+                makedev(major_number, minor_number) == dev && !strncmp(type + 3, "fuse", 4);
+    }
+    free(line);
+    fclose(file);
+    return found;
+}
+
+/* Opens what path names if it is a plain file and, where ino is not 0, that one. First without
+ * opening it in earnest: opening a device may do something. */
+static int open_plain(const char *path, uint64_t ino)
+{
+    int at = open(path, O_PATH | O_CLOEXEC), fd;
+    struct stat about;
+    char again[32];
+
+    if (at < 0)
+        return -errno;
+    if (fstat(at, &about) || !S_ISREG(about.st_mode) || (ino && about.st_ino != ino)) {
+        close(at);
+        return -ESTALE;
+    }
+    snprintf(again, sizeof(again), "/proc/self/fd/%d", at);
+    fd = open(again, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    fd = fd < 0 ? -errno : fd;
+    close(at);
+    return fd;
+}
+
+/* By the mapping itself where that is allowed (CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE): it is
+ * the right file also when it was replaced or removed. Else by its path as the process sees it. */
+static int open_mapped(pid_t pid, const struct process_file *row)
+{
+    char path[4096 + 64];
+    int fd;
+
+    if (is_served_by_program(pid, row->dev))
+        return -EREMOTE;
+    snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, row->start,
+             row->end);
+    fd = open_plain(path, 0);
+    if (fd >= 0)
+        return fd;
+    snprintf(path, sizeof(path), "/proc/%d/root%s", pid, row->path);
+    return open_plain(path, row->ino);
+}
+
+/* "START-END rwxp OFFSET MAJOR:MINOR INODE   PATH"; false: no code, or not understood. */
+static bool parse_line(char *line, struct process_file *ret)
+{
+    unsigned int major_number, minor_number;
+    char flags[5];
+    int path = 0;
+
+    line[strcspn(line, "\n")] = '\0';
+    if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n", &ret->start,
+               &ret->end, flags, &ret->offset, &major_number, &minor_number, &ret->ino,
+               &path) < 7 ||
+        !path || flags[2] != 'x')
+        return false;
+    ret->dev = makedev(major_number, minor_number);
+    ret->path = line + path;
+    return true;
+}
+
+static int add(struct process_files *files, const struct process_file *row)
+{
+    struct process_file *rows;
+    char *path;
+
+    if (files->count == PROCESS_FILES)
+        return 0;
+    rows = realloc(files->rows, (files->count + 1) * sizeof(*rows));
+    if (!rows)
+        return -ENOMEM;
+    files->rows = rows;
+    path = strdup(row->path);
+    if (!path)
+        return -ENOMEM;
+    rows[files->count] = *row;
+    rows[files->count++].path = path;
+    return 0;
+}
+
+/* Where a file's first page is mapped: the linker maps the parts of one file in one piece, in
+ * the order of their offsets, the first of which is 0. */
+static void note_base(uint64_t *base, uint64_t *dev, uint64_t *ino, const char *line)
+{
+    unsigned int major_number, minor_number;
+    uint64_t start, offset, inode;
+
+    if (sscanf(line, "%" SCNx64 "-%*x %*s %" SCNx64 " %x:%x %" SCNu64, &start, &offset,
+               &major_number, &minor_number, &inode) != 5 ||
+        offset)
+        return;
+    *base = start;
+    *dev = makedev(major_number, minor_number);
+    *ino = inode;
+}
+
+static int read_maps(FILE *maps, pid_t pid, struct process_files *files)
+{
+    uint64_t base = 0, dev = 0, ino = 0;
+    char *line = NULL;
+    size_t room = 0;
+    int result = 0;
+
+    while (!result && getline(&line, &room, maps) > 0) {
+        struct process_file row = {.fd = -1, .error = -ENOENT};
+
+        note_base(&base, &dev, &ino, line);
+        if (!parse_line(line, &row))
+            continue;
+        row.base = row.ino && row.dev == dev && row.ino == ino ? base : row.start - row.offset;
+        if (row.ino) {
+            row.fd = open_mapped(pid, &row);
+            row.error = row.fd < 0 ? row.fd : 0;
+        }
+        result = add(files, &row);
+        if ((result || files->rows[files->count - 1].start != row.start) && row.fd >= 0)
+            close(row.fd);
+    }
+    if (!result && ferror(maps))
+        result = errno == EACCES ? -EPERM : -ESRCH;
+    free(line);
+    return result;
+}
+
+int process_files_open(pid_t pid, struct process_files *ret)
+{
+    struct process_files files = {0};
+    char path[64];
+    FILE *maps;
+    int result;
+
+    snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+    maps = fopen(path, "re");
+    if (!maps)
+        return errno == EACCES ? -EPERM : errno == ENOENT ? -ESRCH : -errno;
+    errno = 0;
+    result = read_maps(maps, pid, &files);
+    fclose(maps);
+    if (result) {
+        process_files_close(&files);
+        return result;
+    }
+    *ret = files;
+    return 0;
+}
+
+const struct process_file *process_files_at(const struct process_files *files, uint64_t address)
+{
+    size_t low = 0, high = files->count;
+
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+
+        if (files->rows[middle].start <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low && address < files->rows[low - 1].end ? &files->rows[low - 1] : NULL;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The files that a process has mapped to run code from, opened for reading. They are somebody
+ * else's: only plain files are opened, no device or pipe ever is, none on a file system that a
+ * user's program serves (FUSE: it may never answer), and a file by its path only where it is the
+ * one that is mapped. The contents are not looked at.
+ *
+ * Threads  One list by one thread at a time.
+ */
+#ifndef PRCB_STACK_PROCESS_H
+#define PRCB_STACK_PROCESS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define PROCESS_FILES 512 /* at most; what is beyond is not unwound through */
+
+/* A mapping with code in it, and the file behind it. */
+struct process_file {
+    uint64_t start, end; /* of the mapping */
+    uint64_t offset;     /* of its first byte in the file */
+    uint64_t base;       /* where the file's first page is mapped, or would be */
+    uint64_t dev, ino;
+    int fd;     /* -1: it could not be opened */
+    int error;  /* then, why: -errno; -EREMOTE: FUSE */
+    char *path; /* as the process sees it; "[vdso]", "" for code that no file holds */
+};
+
+struct process_files {
+    struct process_file *rows; /* by start */
+    size_t count;
+};
+
+/* -ESRCH it has ended; -EPERM no ptrace access to it; -ENOMEM */
+int process_files_open(pid_t pid, struct process_files *ret);
+void process_files_close(struct process_files *files);
+
+/* The mapping that an address lies in; NULL: none with code. */
+const struct process_file *process_files_at(const struct process_files *files, uint64_t address);
+
+#endif
