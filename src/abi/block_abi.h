@@ -21,7 +21,7 @@
 
 #define PRCB_ABI_MAGIC 0x42435250u /* "PRCB" */
 #define PRCB_ABI_MAJOR 1
-#define PRCB_ABI_MINOR 2
+#define PRCB_ABI_MINOR 3
 
 #define PRCB_ACCOUNTS_DEFAULT 16384
 #define PRCB_OFFSET_UNKNOWN   0x7fffffffffffffffll /* head.clock_offset before the first switch */
@@ -39,6 +39,9 @@
 #define PRCB_THREAD_KTHREAD 1
 #define PRCB_THREAD_BORN    2 /* followed from its creation */
 
+/* account.wants: what this account's session asked for beyond the rest */
+#define PRCB_WANT_REGISTERS 1 /* user, at each switch out */
+
 /* What a profiled thread passes on, and why it is profiled: storage, not account. */
 #define PRCB_PASS_THREADS  1
 #define PRCB_PASS_CHILDREN 2
@@ -49,6 +52,15 @@
 #define PRCB_FEATURE_LOCKS       (1u << 2) /* contention tracepoints attached */
 #define PRCB_FEATURE_THROTTLED   (1u << 3) /* CPU-quota throttling can be told */
 #define PRCB_FEATURE_INTERRUPTED (1u << 4) /* interrupted_ns is kept */
+#define PRCB_FEATURE_REGISTERS   (1u << 5) /* user registers are kept at each switch out */
+
+/* The user registers that an unwinder starts from, as of the thread's last entry into the
+ * kernel. All 0: it has none (a kernel thread), or none were kept. */
+struct prcb_user_registers {
+    __u64 pc, sp;
+    __u64 fp; /* x86-64: rbp; arm64: x29 */
+    __u64 lr; /* arm64: x30; x86-64: 0 */
+};
 
 struct prcb_wait_cell {
     __u64 count; /* switches out for this cause */
@@ -69,8 +81,8 @@ struct prcb_account_block {
     __u64 own_switches; /* switches out this account has seen */
     __u8 state;         /* PRCB_STATE_* */
     __u8 cause;         /* enum prcb_cause of the last switch out */
-    __u16 pad0;
-    __u32 cpu;      /* processor of the last switch out */
+    __u16 wants;        /* [once] PRCB_WANT_*; in the hot line: asked at every switch. Since 1.3 */
+    __u32 cpu;          /* processor of the last switch out */
     __u64 ready_ns; /* closed stretches able to run */
     /* -- cold: switch bookkeeping -- */
     __u64 run_delay;    /* the kernel's sched_info.run_delay at the last switch out */
@@ -95,7 +107,9 @@ struct prcb_account_block {
     __u64 interrupted_ns; /* of run_ns: hard interrupts and softirqs, closed stretches */
     __u64 interrupt_base; /* what they had taken of that processor by then, processor_abi.h;
                              PRCB_BASE_UNKNOWN while off the processor, or not seen coming */
-    __u64 pad1[8];
+    /* -- since 1.3; with PRCB_FEATURE_REGISTERS: at the last switch out -- */
+    struct prcb_user_registers user;
+    __u64 pad1[4];
     /* -- cold: one cell per cause -- */
     struct prcb_wait_cell waits[PRCB_CAUSE_MAX];
 };
@@ -166,6 +180,7 @@ PRCB_ABI_AT(prcb_account_block, next_free, 168);
 PRCB_ABI_AT(prcb_account_block, run_cpu, 172);
 PRCB_ABI_AT(prcb_account_block, interrupted_ns, 176);
 PRCB_ABI_AT(prcb_account_block, interrupt_base, 184);
+PRCB_ABI_AT(prcb_account_block, user, 192);
 PRCB_ABI_AT(prcb_account_block, waits, 256);
 
 PRCB_ABI_AT(prcb_account_block, sum_exec, 72);

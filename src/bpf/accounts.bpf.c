@@ -464,6 +464,8 @@ static __always_inline void switch_out(struct prcb_account_block *account, struc
         account->run_delay = prev->sched_info.run_delay;
     account->migrations = prev->se.nr_migrations;
     account->last_syscall = last_syscall;
+    if (account->wants & PRCB_WANT_REGISTERS)
+        task_user_registers(prev, &account->user);
     cell = wait_cell(account, cause);
     if (cell)
         cell->count += count;
@@ -643,7 +645,7 @@ static __always_inline void write_identity(struct prcb_account_block *account,
 /* Fills an account that nobody else knows of yet. */
 static __always_inline void init_account(struct prcb_account_block *account,
                                          struct task_struct *task, __u64 now, bool born,
-                                         __u32 generation, __u32 pid_ns)
+                                         __u32 generation, __u32 pid_ns, __u16 wants)
 {
     __u32 seq = account->seq & ~1u, i;
 
@@ -668,6 +670,8 @@ static __always_inline void init_account(struct prcb_account_block *account,
     account->pid = number_in(task->group_leader, pid_ns);
     account->thread_flags =
         (task->flags & PF_KTHREAD_ ? PRCB_THREAD_KTHREAD : 0) | (born ? PRCB_THREAD_BORN : 0);
+    account->wants = wants;
+    account->user = (struct prcb_user_registers){};
     write_identity(account, task, task->comm, pid_ns);
     /* A newborn is able to run from its creation on. */
     account->cause = born ? PRCB_CAUSE_PREEMPTED : PRCB_CAUSE_NONE;
@@ -900,7 +904,8 @@ fill_and_publish(struct task_struct *task, struct profile *profile, bool born)
     account = bpf_map_lookup_elem(&account_map, &slot);
     if (!account)
         return NULL;
-    init_account(account, task, clock_now(head), born, account->generation + 1, config.pid_ns);
+    init_account(account, task, clock_now(head), born, account->generation + 1, config.pid_ns,
+                 config.registers ? PRCB_WANT_REGISTERS : 0);
     profile->generation = account->generation;
     return __sync_lock_test_and_set(&profile->slot, slot) >= SLOT_FULL ? account : NULL;
 }

@@ -20,7 +20,7 @@ struct prcb_bpf_config {
     __u32 pid_ns;         /* inode of the session's pid namespace */
     __u32 accounts;       /* how many there are */
     __u32 interrupted;    /* processor_map is the processor programs': keep interrupted_ns */
-    __u32 pad;
+    __u32 registers;      /* keep user registers in accounts */
 };
 
 /* How often the registrar is asked at most for one answer. */

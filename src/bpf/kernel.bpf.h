@@ -13,6 +13,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 #include <bpf/bpf_core_read.h>
+#include "block_abi.h"
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -219,11 +220,17 @@ struct task_struct {
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {
     unsigned long bx;
+    unsigned long bp;
     unsigned long di;
     unsigned long orig_ax;
+    unsigned long ip;
+    unsigned long sp;
 };
 #elif defined(__TARGET_ARCH_arm64)
 struct pt_regs {
+    __u64 regs[31];
+    __u64 sp;
+    __u64 pc;
     __u64 orig_x0;
     __s32 syscallno;
 };
@@ -348,6 +355,29 @@ static __always_inline bool task_queued(struct task_struct *task)
     if (bpf_core_field_exists(struct sched_entity, sched_delayed))
         return !task->se.sched_delayed;
     return true;
+}
+
+/* The user registers that an unwinder starts from; all 0: it has none. */
+static __always_inline void task_user_registers(struct task_struct *task,
+                                                struct prcb_user_registers *ret)
+{
+    struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+
+    if (task->flags & (PF_KTHREAD_ | PF_IO_WORKER_)) {
+        *ret = (struct prcb_user_registers){};
+        return;
+    }
+#if defined(__TARGET_ARCH_x86)
+    ret->pc = regs->ip;
+    ret->sp = regs->sp;
+    ret->fp = regs->bp;
+    ret->lr = 0;
+#elif defined(__TARGET_ARCH_arm64)
+    ret->pc = regs->pc;
+    ret->sp = regs->sp;
+    ret->fp = regs->regs[29];
+    ret->lr = regs->regs[30];
+#endif
 }
 
 /* Number of the system call the task is in, and its first argument; -1: in none.
