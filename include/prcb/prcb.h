@@ -79,6 +79,7 @@ enum prcb_open_flag {
     PRCB_OPEN_INTERRUPTED = 1 << 2, /* keep interrupted_ns: attaches programs to the interrupts of
                                     the whole machine. Where the kernel does not allow it the
                                     member is absent, with the reason */
+    PRCB_OPEN_REGISTERS = 1 << 3, /* keep registers: what an unwinder starts from (prcb/stack.h) */
 };
 
 /* Opens a session. opts may be NULL: everything default. The caller owns *ret
@@ -186,6 +187,7 @@ enum prcb_member {
     PRCB_HAS_OPEN = 1 << 8,    /* open_ns */
     PRCB_HAS_SYSCALL = 1 << 9, /* last_syscall */
     PRCB_HAS_INTERRUPTED = 1 << 10,
+    PRCB_HAS_REGISTERS = 1 << 11, /* of a thread that is off the processor */
 };
 
 enum prcb_account_flag {
@@ -210,6 +212,13 @@ struct prcb_open {
     uint32_t cause; /* enum prcb_cause; PRCB_CAUSE_NONE: none known, or the thread runs */
     uint32_t pad;
     uint64_t ns;
+};
+
+/* The user registers that an unwinder starts from, as of the last entry into the kernel. */
+struct prcb_registers {
+    uint64_t pc, sp;
+    uint64_t fp; /* x86-64: rbp; arm64: x29 */
+    uint64_t lr; /* arm64: x30; x86-64: 0 */
 };
 
 /* A thread's account at one moment. Every figure counts from the start of its
@@ -240,7 +249,8 @@ struct prcb_account {
     int32_t last_syscall; /* number of the system call it last switched out in; -1: none */
     uint32_t retries;     /* passes beyond the first that this read needed */
     struct prcb_wait waits[PRCB_CAUSE_MAX]; /* by enum prcb_cause */
-    uint64_t interrupted_ns; /* of run_ns: hard interrupts and softirqs that struck in it */
+    uint64_t interrupted_ns;         /* of run_ns: hard interrupts and softirqs that struck in it */
+    struct prcb_registers registers; /* at the last switch out */
 };
 
 /* The part of an account that costs least to read (one cache line). */

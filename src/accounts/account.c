@@ -123,6 +123,11 @@ void account_convert(const struct prcb_account_block *copy, uint64_t now, uint32
     ret->wall_ns = now - copy->enabled;
     ret->last_syscall = copy->last_syscall;
     ret->present |= PRCB_HAS_SYSCALL;
+    if (copy->state == PRCB_STATE_OFF && copy->wants & PRCB_WANT_REGISTERS && copy->user.pc) {
+        ret->registers =
+            (struct prcb_registers){copy->user.pc, copy->user.sp, copy->user.fp, copy->user.lr};
+        ret->present |= PRCB_HAS_REGISTERS;
+    }
     if (ticks_per_ns > 0) {
         ret->tsc_cycles = (uint64_t)((double)ret->run_ns * ticks_per_ns);
         ret->present |= PRCB_HAS_CYCLES;

@@ -40,6 +40,7 @@ static int configure(struct prcb *p, struct prcb_error *err)
      * the counter and the last tick, and two processors' differ by up to a tick. */
     skeleton->rodata->config.use_ktime = (p->flags & PRCB_OPEN_KTIME) || !p->clock.kernel_uses;
     skeleton->rodata->config.accounts = p->max_threads;
+    skeleton->rodata->config.registers = (p->flags & PRCB_OPEN_REGISTERS) != 0;
     bpf_program__set_autoload(skeleton->progs.prcb_contention_begin, locks);
     bpf_program__set_autoload(skeleton->progs.prcb_contention_end, locks);
     if (p->bpf->processors) {
@@ -85,6 +86,8 @@ static int write_head(struct prcb *p, struct prcb_error *err)
     head.account_count = p->max_threads;
     if (p->bpf->processors)
         head.features |= PRCB_FEATURE_INTERRUPTED;
+    if (p->flags & PRCB_OPEN_REGISTERS)
+        head.features |= PRCB_FEATURE_REGISTERS;
     if (bpf_map_update_elem(bpf_map__fd(skeleton->maps.head_map), &zero, &head, BPF_ANY))
         return prcb_fail(err, -errno, "the head page cannot be written: %s", strerror(errno));
     return 0;

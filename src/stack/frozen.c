@@ -40,10 +40,10 @@ int frozen_registers_read(pid_t pid, pid_t tid, struct frozen_registers *ret)
     snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", pid, tid);
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return errno == EACCES ? -EPERM
+        return errno == EACCES                                          ? -EPERM
                : errno == ENOENT && !access("/proc/self/syscall", F_OK) ? -ESRCH
-               : errno == ENOENT                                         ? -EOPNOTSUPP
-                                                                         : -errno;
+               : errno == ENOENT                                        ? -EOPNOTSUPP
+                                                                        : -errno;
     length = read(fd, text, sizeof(text) - 1);
     result = length < 0 ? -errno : 0;
     close(fd);

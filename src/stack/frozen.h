@@ -33,7 +33,8 @@ struct frozen {
 
 /* The registers as procfs shows them (pc and sp alone).
  * -EAGAIN the thread runs; -ESRCH it has ended; -EPERM no ptrace access;
- * -EOPNOTSUPP the kernel has no such file (CONFIG_HAVE_ARCH_TRACEHOOK); -EPROTO it is not as known */
+ * -EOPNOTSUPP the kernel has no such file (CONFIG_HAVE_ARCH_TRACEHOOK); -EPROTO it is not as known
+ */
 int frozen_registers_read(pid_t pid, pid_t tid, struct frozen_registers *ret);
 
 /* Copies up to want bytes of the stack from at on. ret keeps its buffer from call to call; all

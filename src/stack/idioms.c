@@ -13,7 +13,8 @@ static const struct idiom rows[] = {
 /* A name's length without a version and without what a compiler appends to copies. */
 static size_t plain_length(const char *name)
 {
-    static const char *const appended[] = {".constprop.", ".isra.", ".part.", ".cold", ".lto_priv."};
+    static const char *const appended[] = {".constprop.", ".isra.", ".part.", ".cold",
+                                           ".lto_priv."};
     size_t length = strcspn(name, "@");
 
     for (size_t i = 0; i < sizeof(appended) / sizeof(*appended); i++) {

@@ -33,7 +33,8 @@ int image_add(struct image *image, const struct image_file *file);
 int image_ready(struct image *image);
 
 enum stack_end {
-    STACK_COMPLETE, /* the outermost frame was reached: _start, clone, or what the CFI says is last */
+    STACK_COMPLETE, /* the outermost frame was reached: _start, clone, or what the CFI says is last
+                     */
     STACK_SHORT,    /* the copy ended before the stack did: copy more */
     STACK_BROKEN,   /* no information for the last frame's address */
     STACK_DEEP,     /* there was no more room in frames */

@@ -42,7 +42,7 @@ static const struct member account[] = {
     A(own_switches),
     A(state),
     A(cause),
-    A(pad0),
+    A(wants),
     A(cpu),
     A(ready_ns),
     A(run_delay),
@@ -64,6 +64,7 @@ static const struct member account[] = {
     A(run_cpu),
     A(interrupted_ns),
     A(interrupt_base),
+    A(user),
     A(pad1),
     A(waits),
 };

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The user registers in an account are those with which the thread waits: as procfs shows them,
+ * and for the frame pointer, which procfs does not show, a value that the waiter chose.
+ */
+#include "harness.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CHOSEN 0x5a5a1234abcd5678ull
+#define TRIES  5000 /* 1 ms each */
+
+/* pause(), with a frame pointer that is none. */
+static void pause_with_chosen(void)
+{
+#if defined(__x86_64__)
+    __asm__ volatile("push %%rbp\n\t"
+                     "mov %0, %%rbp\n\t"
+                     "syscall\n\t"
+                     "pop %%rbp"
+                     :
+                     : "r"(CHOSEN), "a"(SYS_pause)
+                     : "rcx", "r11", "memory");
+#elif defined(__aarch64__)
+    register uint64_t number __asm__("x8") = SYS_ppoll;
+    register uint64_t a0 __asm__("x0") = 0, a1 __asm__("x1") = 0, a2 __asm__("x2") = 0;
+    register uint64_t a3 __asm__("x3") = 0;
+
+    __asm__ volatile("stp x29, x30, [sp, #-16]!\n\t"
+                     "mov x29, %5\n\t"
+                     "svc #0\n\t"
+                     "ldp x29, x30, [sp], #16"
+                     : "+r"(a0)
+                     : "r"(number), "r"(a1), "r"(a2), "r"(a3), "r"(CHOSEN)
+                     : "memory");
+#endif
+}
+
+static int wait_always(void *unused)
+{
+    for (;;)
+        pause_with_chosen();
+    return 0;
+}
+
+static void nap(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+/* Of a thread in a system call; 0: it is in none yet. */
+static bool procfs_registers(pid_t pid, uint64_t *ret_sp, uint64_t *ret_pc)
+{
+    char path[64], line[256] = "";
+    FILE *file;
+    bool known;
+
+    snprintf(path, sizeof(path), "/proc/%d/syscall", pid);
+    file = fopen(path, "re");
+    known = file && fgets(line, sizeof(line), file) &&
+            sscanf(line, "%*d %*x %*x %*x %*x %*x %*x %lx %lx", ret_sp, ret_pc) == 2;
+    if (file)
+        fclose(file);
+    return known;
+}
+
+/* The account once the thread was switched out for good. */
+static struct prcb_account await_registers(struct prcb *p, pid_t pid, bool wanted)
+{
+    struct prcb_account a = must_find(p, pid);
+
+    /* A switch that is seen: registered while it waits, it has made none yet. */
+    kill(pid, SIGSTOP);
+    kill(pid, SIGCONT);
+    for (int i = 0; i < TRIES; i++, nap()) {
+        a = must_find(p, pid);
+        if (a.switches && a.open.cause != PRCB_CAUSE_STOPPED && kernel_state(pid, pid) == 'S' &&
+            (!wanted || a.present & PRCB_HAS_REGISTERS))
+            break;
+    }
+    return a;
+}
+
+static void test_registers_are_those_of_the_wait(void **state)
+{
+    struct prcb *p = session_open_flags(64, PRCB_OPEN_REGISTERS);
+    pid_t child = child_start(wait_always, NULL);
+    struct prcb_account a;
+    uint64_t sp = 0, pc = 0;
+
+    must_profile_process(p, child, PRCB_FOLLOW_NONE);
+    a = await_registers(p, child, true);
+    if (!procfs_registers(child, &sp, &pc))
+        printf("    procfs does not show them: %s\n", strerror(errno));
+    child_kill(child);
+    assert_null(prcb_absent_reason(p, PRCB_HAS_REGISTERS));
+    assert_true(a.present & PRCB_HAS_REGISTERS);
+    assert_int_equal(a.registers.fp, CHOSEN);
+    if (pc) {
+        assert_int_equal(a.registers.pc, pc);
+        assert_int_equal(a.registers.sp, sp);
+    }
+}
+
+static void test_not_kept_unless_asked_for(void **state)
+{
+    struct prcb *p = session_open(64);
+    pid_t child = child_start(wait_always, NULL);
+    struct prcb_account a;
+
+    must_profile_process(p, child, PRCB_FOLLOW_NONE);
+    a = await_registers(p, child, false);
+    child_kill(child);
+    assert_true(a.switches > 0);
+    assert_false(a.present & PRCB_HAS_REGISTERS);
+    assert_int_equal(a.registers.pc, 0);
+    assert_non_null(strstr(prcb_absent_reason(p, PRCB_HAS_REGISTERS), "PRCB_OPEN_REGISTERS"));
+}
+
+static void test_a_running_thread_has_none(void **state)
+{
+    struct prcb *p = session_open_flags(64, PRCB_OPEN_REGISTERS);
+    struct prcb_thread *t = must_open(p, 0);
+
+    assert_false(must_read(t).present & PRCB_HAS_REGISTERS);
+    nap();
+    assert_false(must_read(t).present & PRCB_HAS_REGISTERS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        BPF_TEST(test_registers_are_those_of_the_wait),
+        BPF_TEST(test_not_kept_unless_asked_for),
+        BPF_TEST(test_a_running_thread_has_none),
+    };
+
+    return BPF_RUN("registers", tests);
+}
