@@ -83,7 +83,7 @@ struct prcb_account_block {
     __u8 cause;         /* enum prcb_cause of the last switch out */
     __u16 wants;        /* [once] PRCB_WANT_*; in the hot line: asked at every switch. Since 1.3 */
     __u32 cpu;          /* processor of the last switch out */
-    __u64 ready_ns; /* closed stretches able to run */
+    __u64 ready_ns;     /* closed stretches able to run */
     /* -- cold: switch bookkeeping -- */
     __u64 run_delay;    /* the kernel's sched_info.run_delay at the last switch out */
     __u64 sum_exec;     /* the kernel's se.sum_exec_runtime at the last switch out */
