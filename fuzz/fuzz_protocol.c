@@ -147,9 +147,11 @@ int kernel_load_processors(struct kernel *k, struct prcb_error *err)
     return 0;
 }
 
-int kernel_processors(struct kernel *k, struct prcb_error *err)
+int kernel_processors(struct kernel *k, bool threads, int *ret, struct prcb_error *err)
 {
-    return open("/dev/null", O_RDONLY | O_CLOEXEC);
+    for (int i = 0; i < 1 + threads; i++)
+        ret[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    return 1 + threads;
 }
 
 uint32_t kernel_scopes_used(const struct kernel *k, uint32_t client, uint32_t uid, uint32_t *ret)

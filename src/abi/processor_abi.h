@@ -8,6 +8,9 @@
  * A reader takes sizes and strides from the head, not from sizeof, and refuses another major
  * version: an old reader works with a newer writer that appended members.
  *
+ * Which thread runs on each is in a second array, for it tells more than times: when a thread of
+ * somebody else's wakes up. So the two can be handed out apart.
+ *
  * Stamps are CLOCK_MONOTONIC, as the programs read it, but for `since`, whose clock is told there.
  */
 #ifndef PRCB_PROCESSOR_ABI_H
@@ -16,8 +19,8 @@
 #include "block_abi.h"
 
 #define PRCB_PROCESSOR_MAGIC 0x50435250u /* "PRCP" */
-#define PRCB_PROCESSOR_MAJOR 1
-#define PRCB_PROCESSOR_MINOR 1
+#define PRCB_PROCESSOR_MAJOR 2
+#define PRCB_PROCESSOR_MINOR 0
 
 /* processor_head.features: what the kernel let the programs see */
 #define PRCB_PROCESSOR_HARD       (1u << 0) /* hard interrupts: device handlers */
@@ -82,11 +85,9 @@ struct prcb_processor_block {
     __u64 interrupts; /* by the kernel's counters, since started, at the last interrupt's end */
     __u64 dpcs;
     /* -- line 2: each switch -- */
-    __u64 switches; /* by the kernel's counter, since started */
-    __u64 seen;     /* of these, reported to the programs */
-    __u64 since;    /* when the thread got the processor: run-queue clock, or as features say */
-    __u32 tid;      /* in the first pid namespace; 0: the idle task */
-    __u32 pad1;
+    __u64 switches;     /* by the kernel's counter, since started */
+    __u64 seen;         /* of these, reported to the programs */
+    __u64 pad1[2];      /* until 2.0 the thread: prcb_processor_thread */
     __s64 clock_offset; /* CLOCK_MONOTONIC less this processor's run-queue clock, the least seen
                            in about a second; PRCB_OFFSET_UNKNOWN before the first tick */
     __u64 idle_entries;
@@ -95,6 +96,15 @@ struct prcb_processor_block {
      * where it polls -- */
     struct prcb_idle_cell idle[PRCB_PROCESSOR_IDLE_STATES];
     __u64 pad3[8];
+};
+
+/* Element n of the second array: the thread on processor n. Written by that processor at each
+ * switch, under the seq of its block. A cache line each. */
+struct prcb_processor_thread {
+    __u64 since; /* when it got the processor: run-queue clock, or as features say */
+    __u32 tid;   /* in the first pid namespace; 0: the idle task */
+    __u32 pad;
+    __u64 pad1[6];
 };
 
 /* Element 0. Written before any program is attached, but for `ended`. */
@@ -110,7 +120,7 @@ struct prcb_processor_head {
     __u32 writer_pid;   /* who loaded the programs */
     char writer[16];    /* library version */
     __u64 ended;        /* stamp: the programs were given up and are detached a while after; 0:
-                           they count. Of version 1.1 on */
+                           they count */
     __u64 pad[57];
 };
 
@@ -118,6 +128,8 @@ struct prcb_processor_head {
 PRCB_ABI_SIZE(prcb_processor_block, 512);
 PRCB_ABI_SIZE(prcb_processor_head, 512);
 PRCB_ABI_SIZE(prcb_idle_cell, 16);
+PRCB_ABI_SIZE(prcb_processor_thread, 64);
+PRCB_ABI_AT(prcb_processor_thread, tid, 8);
 PRCB_ABI_AT(prcb_processor_block, state, 4);
 PRCB_ABI_AT(prcb_processor_block, beneath, 5);
 PRCB_ABI_AT(prcb_processor_block, hard_depth, 6);
@@ -139,8 +151,6 @@ PRCB_ABI_AT(prcb_processor_block, interrupts, 112);
 PRCB_ABI_AT(prcb_processor_block, dpcs, 120);
 PRCB_ABI_AT(prcb_processor_block, switches, 128);
 PRCB_ABI_AT(prcb_processor_block, seen, 136);
-PRCB_ABI_AT(prcb_processor_block, since, 144);
-PRCB_ABI_AT(prcb_processor_block, tid, 152);
 PRCB_ABI_AT(prcb_processor_block, clock_offset, 160);
 PRCB_ABI_AT(prcb_processor_block, idle_entries, 168);
 PRCB_ABI_AT(prcb_processor_block, idle, 192);

@@ -167,7 +167,7 @@ static void map_processors(struct prcb *p)
                                    "(interrupted in prcbd.conf)";
         return;
     }
-    fd = client_processors_map(&why);
+    fd = client_processors_map(NULL, &why);
     if (fd >= 0 && !processor_map_open(fd, &s->processors, &why))
         p->mapped.processors = &s->processors;
     if (fd >= 0)

@@ -30,6 +30,14 @@ struct {
     __type(value, struct prcb_processor_block);
 } processor_map SEC(".maps");
 
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct prcb_processor_thread);
+} thread_map SEC(".maps");
+
 /* The kernel's tick counters of a processor, in nanoseconds: kernel_cpustat. */
 #define CPUTIME_USER_   0
 #define CPUTIME_NICE_   1
@@ -68,6 +76,16 @@ static __always_inline struct prcb_processor_block *block_of(__u32 processor)
     __u32 key = processor + 1;
 
     return bpf_map_lookup_elem(&processor_map, &key);
+}
+
+static __always_inline void note_thread(__u32 processor, __u32 tid, __u64 since)
+{
+    struct prcb_processor_thread *thread = bpf_map_lookup_elem(&thread_map, &processor);
+
+    if (!thread)
+        return;
+    thread->tid = tid;
+    thread->since = since;
 }
 
 static __always_inline struct own *own_of(__u32 processor)
@@ -419,8 +437,8 @@ int prcb_idle(__u64 *ctx)
 /* ---- starting, switches ---- */
 
 /* A processor that has not been seen yet; current runs on it from here on. */
-static __always_inline void start(struct prcb_processor_block *block, struct own *own,
-                                  struct task_struct *current)
+static __always_inline void start(__u32 processor, struct prcb_processor_block *block,
+                                  struct own *own, struct task_struct *current)
 {
     struct prcb_interrupts interrupts = {0};
     __u64 cpustat[CPUTIMES];
@@ -440,9 +458,9 @@ static __always_inline void start(struct prcb_processor_block *block, struct own
     }
     prcb_seq_begin(&block->seq, seq);
     block->started = block->stamp = bpf_ktime_get_ns();
-    block->since = has_rq_clock() ? current->se.cfs_rq->rq->clock : block->stamp;
     block->clock_offset = has_rq_clock() ? PRCB_OFFSET_UNKNOWN : 0;
-    block->tid = current->pid;
+    note_thread(processor, current->pid,
+                has_rq_clock() ? current->se.cfs_rq->rq->clock : block->stamp);
     /* An idle one is asleep, or about to be, and says so when it wakes up. */
     block->beneath = current->pid ? 0 : PRCB_PROCESSOR_IN_IDLE;
     block->idle_state = PRCB_IDLE_STATE_UNKNOWN;
@@ -459,22 +477,22 @@ int prcb_start(void *ctx)
     struct own *own = own_of(processor);
 
     if (block && own && block->state == PRCB_PROCESSOR_UNSEEN)
-        start(block, own, bpf_get_current_task_btf());
+        start(processor, block, own, bpf_get_current_task_btf());
     return 0;
 }
 
-static __always_inline void note_switch(struct prcb_processor_block *block, struct own *own,
-                                        struct task_struct *prev, struct task_struct *next)
+static __always_inline void note_switch(__u32 processor, struct prcb_processor_block *block,
+                                        struct own *own, struct task_struct *prev,
+                                        struct task_struct *next)
 {
     block->seen++;
-    block->tid = next->pid;
     if (has_rq_clock()) {
         struct rq *rq = prev->se.cfs_rq->rq;
 
-        block->since = rq->clock;
+        note_thread(processor, next->pid, rq->clock);
         block->switches = rq->nr_switches - own->first_switches;
     } else {
-        block->since = bpf_ktime_get_ns();
+        note_thread(processor, next->pid, bpf_ktime_get_ns());
         block->switches = block->seen;
     }
 }
@@ -492,7 +510,7 @@ int prcb_processor_switch(__u64 *ctx)
     if (block->state != PRCB_PROCESSOR_ONLINE) {
         /* It came on line, and nobody said so. */
         if (block->state == PRCB_PROCESSOR_UNSEEN)
-            start(block, own, next);
+            start(processor, block, own, next);
         return 0;
     }
     seq = block->seq;
@@ -504,7 +522,7 @@ int prcb_processor_switch(__u64 *ctx)
         block->hard_depth = 0;
         block->beneath = 0;
     }
-    note_switch(block, own, prev, next);
+    note_switch(processor, block, own, prev, next);
     prcb_seq_end(&block->seq, seq);
     return 0;
 }
@@ -526,7 +544,7 @@ static __always_inline int go_offline(__u32 processor)
     close_stretch(block, bpf_ktime_get_ns());
     block->hard_depth = 0;
     block->beneath = 0;
-    block->tid = 0;
+    note_thread(processor, 0, 0);
     block->state = PRCB_PROCESSOR_OFFLINE;
     prcb_seq_end(&block->seq, seq);
     return 0;

@@ -227,7 +227,7 @@ int client_connect(struct client *c, struct prcb_error *err)
 
 /* ---- the processors ---- */
 
-int client_processors_map(struct prcb_error *err)
+int client_processors_map(int *ret_threads, struct prcb_error *err)
 {
     struct client c = {.socket = -1};
     const struct client_question q = {.type = WIRE_PROCESSORS};
@@ -244,6 +244,10 @@ int client_processors_map(struct prcb_error *err)
         return result;
     result = arrival.fds[0];
     arrival.fds[0] = -1;
+    if (ret_threads) {
+        *ret_threads = result < 0 ? -1 : arrival.fds[1];
+        arrival.fds[1] = result < 0 ? arrival.fds[1] : -1;
+    }
     client_close_fds(&arrival);
     return result < 0 ? prcb_fail(err, -EBADMSG, "prcbd passed no memory") : result;
 }

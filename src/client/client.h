@@ -63,7 +63,8 @@ bool client_refused(int code);
 void client_close_fds(struct client_arrival *arrival);
 
 /* A descriptor of the map of processor blocks, to be closed by the caller. -ENOENT,
- * -ECONNREFUSED: no daemon runs; -EPERM: it does not let this user read them. */
-int client_processors_map(struct prcb_error *err);
+ * -ECONNREFUSED: no daemon runs; -EPERM: it does not let this user read them. *ret_threads: of the
+ * map of the threads on them, the same; -1: this user may not see these. NULL: not wanted. */
+int client_processors_map(int *ret_threads, struct prcb_error *err);
 
 #endif

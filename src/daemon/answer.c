@@ -309,7 +309,7 @@ static int do_processors(const struct request *r, struct prcb_error *err)
 {
     struct server *s = r->server;
     uint64_t now = clock_mono_ms();
-    int fd, result;
+    int fds[2], result;
 
     if (!r->conn->peer.processors)
         return prcb_fail(err, -EPERM,
@@ -330,10 +330,11 @@ static int do_processors(const struct request *r, struct prcb_error *err)
         s->load = s->load == LOAD_RUNS ? LOAD_RUNS : LOAD_ASKED;
         return later(r);
     }
-    fd = kernel_processors(s->kernel, err);
-    if (fd < 0)
-        return fd;
-    conn_answer(r->conn, r->message, NULL, 0, &fd, 1);
+    /* When a thread of somebody else's wakes up is nobody's to see but who may profile it. */
+    result = kernel_processors(s->kernel, r->conn->peer.all, fds, err);
+    if (result < 0)
+        return result;
+    conn_answer(r->conn, r->message, NULL, 0, fds, result);
     return 0;
 }
 

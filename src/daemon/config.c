@@ -34,7 +34,8 @@ const struct prcbd_setting prcbd_settings[] = {
     {"profile_all", PRCBD_TYPE_ACCESS, AT(profile_all), 0, 0, "none", true,
      "Who may profile threads of other users: none, all, or group NAME."},
     {"processors", PRCBD_TYPE_ACCESS, AT(processors), 0, 0, "all", true,
-     "Who may read the processors' blocks: none, all, or group NAME."},
+     "Who may read the processors' blocks: none, all, or group NAME. Which thread runs on each is\n"
+     "told only to who may profile all threads."},
     {"allow_unprivileged_bpf", PRCBD_TYPE_SWITCH, AT(allow_unprivileged_bpf), 0, 1, "no", true,
      "Whether prcbd serves while kernel.unprivileged_bpf_disabled is 0: yes or no. Every user can\n"
      "then falsify the processors' figures that others read."},

@@ -28,11 +28,12 @@
 #include "processor_map.h"
 
 #define PROCESSORS_PIN     "map_processors" /* there: its programs are */
+#define THREADS_PIN        "map_processor_threads"
 #define PROCESSORS_END_PIN "prcb_processors_end"
 
 /* Of everything that a daemon finds pinned: what programs and daemon share, and the records.
  * Another one cannot be taken over. */
-#define LAYOUT 3u
+#define LAYOUT 4u
 
 static const char *const map_names[KERNEL_MAPS] = {
     [MAP_CLIENTS] = "map_clients", [MAP_TAGS] = "map_tags",       [MAP_HEAD] = "map_head",
@@ -161,6 +162,7 @@ static void let_go(struct kernel *k)
     forget(k->programs, KERNEL_PROGRAMS);
     forget(&k->live, 1);
     forget(&k->processors, 1);
+    forget(&k->processor_threads, 1);
 }
 
 /* ---- loading ---- */
@@ -364,6 +366,7 @@ static int open_pins(struct kernel *k)
             return k->programs[i];
     }
     k->processors = pins_get(k->live, PROCESSORS_PIN);
+    k->processor_threads = pins_get(k->live, THREADS_PIN);
     return 0;
 }
 
@@ -387,14 +390,18 @@ static int pin_link(int fd, void *ctx)
 static int pin_processors(int dir, const struct processor_programs *programs)
 {
     struct pinning pinning = {.dir = dir};
-    int map = processor_programs_map_fd(programs), result;
+    int map = processor_programs_map_fd(programs);
+    int threads = processor_programs_threads_fd(programs), result;
 
-    if (bpf_map_freeze(map))
+    if (bpf_map_freeze(map) || bpf_map_freeze(threads))
         return -errno;
     unlinkat(dir, PROCESSORS_END_PIN, 0);
+    unlinkat(dir, THREADS_PIN, 0);
     result = pins_put(dir, PROCESSORS_END_PIN, processor_programs_end_fd(programs));
     if (!result)
         result = processor_programs_links(programs, pin_link, &pinning);
+    if (!result)
+        result = pins_put(dir, THREADS_PIN, threads);
     if (!result)
         result = pins_put(dir, PROCESSORS_PIN, map);
     return result;
@@ -598,7 +605,7 @@ int kernel_open(struct kernel *k, const char *directory, bool interrupted, kerne
     memset(k, 0, sizeof(*k));
     memset(k->maps, -1, sizeof(k->maps));
     memset(k->programs, -1, sizeof(k->programs));
-    k->live = k->empty = k->processors = -1;
+    k->live = k->empty = k->processors = k->processor_threads = -1;
     k->narrow = true;
     k->interrupted = interrupted;
     step();
@@ -638,7 +645,7 @@ int kernel_cleanup(const char *directory, struct prcb_error *err)
 
     memset(k.maps, -1, sizeof(k.maps));
     memset(k.programs, -1, sizeof(k.programs));
-    k.live = k.empty = k.processors = -1;
+    k.live = k.empty = k.processors = k.processor_threads = -1;
     k.directory = pins_open(directory, err);
     if (k.directory < 0)
         return k.directory;
@@ -896,6 +903,8 @@ int kernel_load_processors(struct kernel *k, struct prcb_error *err)
     int result = add_processors(k->live, &programs, err);
 
     if (!result)
+        k->processor_threads = fcntl(processor_programs_threads_fd(programs), F_DUPFD_CLOEXEC, 0);
+    if (!result && k->processor_threads >= 0)
         k->processors = fcntl(processor_programs_map_fd(programs), F_DUPFD_CLOEXEC, 0);
     if (!result && k->processors < 0)
         result = prcb_fail(err, -errno, "prcbd has no free descriptor");
@@ -903,11 +912,20 @@ int kernel_load_processors(struct kernel *k, struct prcb_error *err)
     return result;
 }
 
-int kernel_processors(struct kernel *k, struct prcb_error *err)
+int kernel_processors(struct kernel *k, bool threads, int *ret, struct prcb_error *err)
 {
-    int fd = fcntl(k->processors, F_DUPFD_CLOEXEC, 0);
+    const int maps[] = {k->processors, k->processor_threads};
 
-    return fd < 0 ? prcb_fail(err, -errno, "prcbd has no free descriptor; try again later") : fd;
+    for (int i = 0; i < 1 + threads; i++) {
+        ret[i] = fcntl(maps[i], F_DUPFD_CLOEXEC, 0);
+        if (ret[i] >= 0)
+            continue;
+        prcb_fail(err, -errno, "prcbd has no free descriptor; try again later");
+        if (i)
+            close(ret[0]);
+        return err->code;
+    }
+    return 1 + threads;
 }
 
 int kernel_client_maps(struct kernel *k, uint32_t **ret, size_t *ret_count)

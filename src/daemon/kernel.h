@@ -49,6 +49,7 @@ struct kernel {
     int maps[KERNEL_MAPS];
     int programs[KERNEL_PROGRAMS];
     int processors;               /* the map of processor blocks; -1: not loaded */
+    int processor_threads;        /* of the threads on them, with it */
     int empty;                    /* the map that stands for no client */
     struct clients_bpf__bss *bss; /* the programs' variables */
     size_t bss_bytes;
@@ -129,8 +130,9 @@ int kernel_client_maps(struct kernel *k, uint32_t **ret, size_t *ret_count);
 /* Loads the programs that write processor blocks, which stay, and sets `processors`. It takes
  * some hundred milliseconds, and may run beside any other call but the next. */
 int kernel_load_processors(struct kernel *k, struct prcb_error *err);
-/* A descriptor of their map, the caller's. */
-int kernel_processors(struct kernel *k, struct prcb_error *err);
+/* Descriptors of their map and, with threads, of that of the threads on them: the caller's. Returns
+ * how many. */
+int kernel_processors(struct kernel *k, bool threads, int *ret, struct prcb_error *err);
 
 /* Tests count the steps of the start, and kill it at one: -1 for none. */
 extern int kernel_die_at_step;

@@ -61,8 +61,22 @@ int processor_map_open(int fd, struct processor_map *ret, struct prcb_error *err
     return 0;
 }
 
+int processor_map_add_threads(struct processor_map *map, int fd, struct prcb_error *err)
+{
+    void *memory =
+        mmap(NULL, pages(map->count * sizeof(*map->threads)), PROT_READ, MAP_SHARED, fd, 0);
+
+    if (memory == MAP_FAILED)
+        return prcb_fail(err, -errno, "the threads of %u processors cannot be mapped: %s",
+                         map->count, strerror(errno));
+    map->threads = memory;
+    return 0;
+}
+
 void processor_map_close(struct processor_map *map)
 {
+    if (map->threads)
+        munmap((void *)map->threads, pages(map->count * sizeof(*map->threads)));
     if (map->memory)
         munmap((void *)map->memory, map->bytes);
     *map = (struct processor_map){0};
@@ -76,8 +90,10 @@ uint64_t processor_map_ended(const struct processor_map *map)
     return __atomic_load_n(&head->ended, __ATOMIC_RELAXED);
 }
 
-int processor_block_copy(const struct processor_map *map, uint32_t number, size_t bytes,
-                         struct prcb_processor_block *ret, uint32_t *retries)
+/* thread: of the same moment, for it is written under the same count; NULL: not wanted. */
+static int copy(const struct processor_map *map, uint32_t number, size_t bytes,
+                struct prcb_processor_block *ret, struct prcb_processor_thread *thread,
+                uint32_t *retries)
 {
     const struct prcb_processor_block *block =
         (const struct prcb_processor_block *)(map->memory + (size_t)map->stride * (number + 1));
@@ -92,6 +108,8 @@ int processor_block_copy(const struct processor_map *map, uint32_t number, size_
 
         if (!(begin & 1)) {
             prcb_seq_copy(ret, block, (uint32_t)bytes);
+            if (thread)
+                prcb_seq_copy(thread, map->threads + number, sizeof(*thread));
             if (!prcb_seq_read_retry(&block->seq, begin))
                 return 0;
         }
@@ -99,6 +117,19 @@ int processor_block_copy(const struct processor_map *map, uint32_t number, size_
         if (!writer_wait(pass, &deadline))
             return -EAGAIN;
     }
+}
+
+int processor_block_copy(const struct processor_map *map, uint32_t number, size_t bytes,
+                         struct prcb_processor_block *ret, uint32_t *retries)
+{
+    return copy(map, number, bytes, ret, NULL, retries);
+}
+
+int processor_block_copy_with_thread(const struct processor_map *map, uint32_t number,
+                                     struct prcb_processor_block *ret,
+                                     struct prcb_processor_thread *ret_thread, uint32_t *retries)
+{
+    return copy(map, number, sizeof(*ret), ret, map->threads ? ret_thread : NULL, retries);
 }
 
 static enum part live_part(const struct prcb_processor_block *copy)

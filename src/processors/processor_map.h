@@ -14,11 +14,14 @@ struct processor_map {
     const char *memory; /* mapped read-only */
     size_t bytes;
     uint32_t count, stride, block_size, features; /* of the head */
+    const struct prcb_processor_thread *threads;  /* on each; NULL: not to be seen */
 };
 
 /* Maps the map behind fd, which stays the caller's. -EPROTO: it is none that this library can
  * read. */
 int processor_map_open(int fd, struct processor_map *ret, struct prcb_error *err);
+/* The threads of its processors, behind a map of their own. -errno of mmap(2). */
+int processor_map_add_threads(struct processor_map *map, int fd, struct prcb_error *err);
 void processor_map_close(struct processor_map *map);
 
 /* The moment, of the writer's clock, at which the programs were given up; 0: they count. */
@@ -28,6 +31,11 @@ uint64_t processor_map_ended(const struct processor_map *map);
  * have is 0. -EAGAIN: inconsistent for 20 ms. *retries grows by the passes thrown away. */
 int processor_block_copy(const struct processor_map *map, uint32_t number, size_t bytes,
                          struct prcb_processor_block *ret, uint32_t *retries);
+
+/* The whole block and, where the map has threads, the thread that goes with it. */
+int processor_block_copy_with_thread(const struct processor_map *map, uint32_t number,
+                                     struct prcb_processor_block *ret,
+                                     struct prcb_processor_thread *ret_thread, uint32_t *retries);
 
 /* Bytes that processor_block_times needs. */
 #define PROCESSOR_TIMES_BYTES 112
@@ -48,6 +56,8 @@ int processor_programs_open(uint32_t count, struct processor_programs **ret,
                             struct processor_map *ret_map, struct prcb_error *err);
 void processor_programs_close(struct processor_programs *programs);
 int processor_programs_map_fd(const struct processor_programs *programs);
+/* Of the threads. */
+int processor_programs_threads_fd(const struct processor_programs *programs);
 /* The program that marks the blocks as ended, to be run before the others are detached. */
 int processor_programs_end_fd(const struct processor_programs *programs);
 /* Calls keep with each descriptor that holds a program in its place. Stops at a result that is not

@@ -174,6 +174,7 @@ static int configure(struct processor_programs *p, uint32_t count, struct prcb_e
     bpf_program__set_autoload(skeleton->progs.prcb_cpu_coming, hotplug);
     bpf_map__set_max_entries(skeleton->maps.processor_map, count + 1);
     bpf_map__set_max_entries(skeleton->maps.own_map, count);
+    bpf_map__set_max_entries(skeleton->maps.thread_map, count);
     return 0;
 }
 
@@ -329,6 +330,8 @@ int processor_programs_open(uint32_t count, struct processor_programs **ret,
     if (!result)
         result = processor_map_open(processor_programs_map_fd(p), ret_map, err);
     if (!result)
+        result = processor_map_add_threads(ret_map, processor_programs_threads_fd(p), err);
+    if (!result)
         result = start_all(p, count, err);
     if (!result)
         result = check_started(ret_map, err);
@@ -348,6 +351,11 @@ void processor_programs_close(struct processor_programs *p)
 int processor_programs_map_fd(const struct processor_programs *p)
 {
     return bpf_map__fd(p->skeleton->maps.processor_map);
+}
+
+int processor_programs_threads_fd(const struct processor_programs *p)
+{
+    return bpf_map__fd(p->skeleton->maps.thread_map);
 }
 
 int processor_programs_end_fd(const struct processor_programs *p)

@@ -20,7 +20,11 @@ static void say_what_lacks(struct prcb_processors *v)
     if (!(v->map->features & PRCB_PROCESSOR_INTERRUPTS))
         processors_lack(v, PRCB_CPU_HAS_INTERRUPTS,
                         "the kernel's BTF does not tell where its interrupt counters are");
-    if (!v->threads_have_numbers)
+    if (!v->map->threads)
+        processors_lack(v, PRCB_CPU_HAS_THREAD | PRCB_CPU_HAS_RUNNING,
+                        "prcbd tells which thread runs only to users who may profile all threads "
+                        "(profile_all in prcbd.conf)");
+    else if (!v->threads_have_numbers)
         processors_lack(v, PRCB_CPU_HAS_THREAD,
                         "threads are known by their numbers in the first pid namespace, and this "
                         "process is in another");
@@ -45,15 +49,20 @@ static void close_map(struct prcb_processors *v)
 
 static int daemon_open(struct prcb_processors *v, struct prcb_error *err)
 {
-    int fd, result = make_map(v, err);
+    int fd, threads, result = make_map(v, err);
 
     if (result)
         return result;
-    fd = client_processors_map(err);
+    fd = client_processors_map(&threads, err);
     if (fd < 0)
         return fd;
     result = processor_map_open(fd, v->map, err);
     close(fd);
+    if (threads >= 0) {
+        if (!result)
+            result = processor_map_add_threads(v->map, threads, err);
+        close(threads);
+    }
     if (!result && v->map->count < v->count)
         result = prcb_fail(err, -EPROTO, "prcbd has blocks of %u processors, this machine has %u",
                            v->map->count, v->count);
@@ -148,15 +157,16 @@ static void idle_states(const struct prcb_processor_block *copy, const struct cp
 }
 
 static void thread_of(const struct prcb_processors *v, const struct prcb_processor_block *copy,
-                      uint64_t now, struct prcb_processor *ret)
+                      const struct prcb_processor_thread *thread, uint64_t now,
+                      struct prcb_processor *ret)
 {
-    uint64_t since = copy->since + (uint64_t)copy->clock_offset;
+    uint64_t since = thread->since + (uint64_t)copy->clock_offset;
 
-    if (copy->state != PRCB_PROCESSOR_ONLINE || ret->flags & PRCB_CPU_ORPHAN)
+    if (copy->state != PRCB_PROCESSOR_ONLINE || ret->flags & PRCB_CPU_ORPHAN || !v->map->threads)
         return;
-    ret->tid = copy->tid;
+    ret->tid = thread->tid;
     /* The idle task has the same number everywhere. */
-    if (v->threads_have_numbers || !copy->tid)
+    if (v->threads_have_numbers || !thread->tid)
         ret->present |= PRCB_CPU_HAS_THREAD;
     if (copy->clock_offset == PRCB_OFFSET_UNKNOWN)
         return;
@@ -167,8 +177,9 @@ static void thread_of(const struct prcb_processors *v, const struct prcb_process
 static int bpf_record(struct prcb_processors *v, uint32_t number, uint64_t now, struct parts *parts,
                       enum part *live, struct prcb_processor *ret)
 {
+    struct prcb_processor_thread thread = {0};
     struct prcb_processor_block copy;
-    int result = processor_block_copy(v->map, number, sizeof(copy), &copy, &ret->retries);
+    int result = processor_block_copy_with_thread(v->map, number, &copy, &thread, &ret->retries);
 
     if (result)
         return result;
@@ -186,7 +197,7 @@ static int bpf_record(struct prcb_processors *v, uint32_t number, uint64_t now, 
     ret->idle_entries = copy.idle_entries;
     idle_states(&copy, &v->slots[number].facts.sysfs,
                 *live == PART_IDLE ? parts->ns[PART_IDLE] - copy.idle_ns : 0, ret);
-    thread_of(v, &copy, now, ret);
+    thread_of(v, &copy, &thread, now, ret);
     return 0;
 }
 

@@ -36,7 +36,8 @@ enum wire_type {
     WIRE_RELEASE = 5, /* one account */
     WIRE_RELEASE_EXITED = 6,
     WIRE_REFRESH = 7,    /* how many processes were moved into the cgroup */
-    WIRE_PROCESSORS = 8, /* the answer brings a descriptor: the map of processor blocks */
+    WIRE_PROCESSORS = 8, /* the answer brings the map of processor blocks; to who may profile all
+                            threads also that of the threads on them */
 };
 
 struct wire_header {

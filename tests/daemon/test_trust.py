@@ -257,6 +257,54 @@ class Writers(Case):
             self.assertEqual(self.as_writer(lambda: work(last)), 0)  # pylint: disable=cell-var-from-loop
 
 
+class Wakeups(Case):
+    """When a thread of somebody else's runs is not for everybody, though all may read the
+    processors' times."""
+
+    def test_from_the_processors_blocks(self):
+        """36 of 40 were seen within 200 microseconds."""
+        if len(os.sched_getaffinity(0)) < 2:
+            self.skipTest("one processor: who looks is what runs")
+        others = os.sched_getaffinity(0)
+        cpu, told = max(others), os.pipe()
+        victim = os.fork()
+        if not victim:
+            try:
+                wire.become(OTHER, OTHER)
+                os.sched_setaffinity(0, {cpu})
+                os.write(told[1], b"x")
+                while True:
+                    time.sleep(0.01)
+                    for _ in range(3000):
+                        pass
+            finally:
+                os._exit(0)
+        self.addCleanup(end, victim)
+        os.read(told[0], 1)
+        for fd in told:
+            os.close(fd)
+
+        def watch():
+            """How many times the victim was seen to come, and the descriptors one gets."""
+            os.sched_setaffinity(0, others - {cpu})
+            client = Client(self.path)
+            client.ask(PROCESSORS)
+            # Wherever it may stand: the number, in any word of any map.
+            maps = [wire.mmap.mmap(fd, size, wire.mmap.MAP_SHARED, wire.mmap.PROT_READ)
+                    for fd, size in zip(client.fds, (512 * (cpu + 2), 64 * (cpu + 1)))]
+            number, seen, there = struct.pack("=I", victim), 0, False
+            deadline = time.monotonic() + 1
+            while time.monotonic() < deadline:
+                now = any(memory.find(number) >= 0 for memory in maps)
+                seen += now and not there
+                there = now
+            return seen, len(client.fds)
+        self.assertEqual(as_user(NOBODY, watch), (0, 1))
+        seen, descriptors = as_user(0, watch)
+        self.assertGreater(seen, 5, "who may see it does not")
+        self.assertEqual(descriptors, 2)
+
+
 class Unprivileged(Case):
     """Where every user may load BPF programs: prcbd is told so by a file of the test's, in a mount
     namespace of its own."""

@@ -214,7 +214,7 @@ static int map_of(const struct prcb_processor_head *head, uint32_t stride, uint3
         struct prcb_processor_block block = block_at(1390);
 
         block.seq = 2 * i;
-        block.tid = i + 1;
+        block.idle_entries = i + 1;
         assert_int_equal(pwrite(fd, &block, sizeof(block), stride * (i + 1)), sizeof(block));
     }
     return fd;
@@ -248,7 +248,7 @@ static void maps_of_other_ages(void **state)
     assert_int_equal(processor_map_open(fd, &map, NULL), 0);
     assert_int_equal(map.count, 3);
     assert_int_equal(processor_block_copy(&map, 2, sizeof(copy), &copy, &retries), 0);
-    assert_int_equal(copy.tid, 3);
+    assert_int_equal(copy.idle_entries, 3);
     processor_map_close(&map);
     close(fd);
     /* Older: what it does not have is 0. */
@@ -258,7 +258,7 @@ static void maps_of_other_ages(void **state)
     assert_int_equal(processor_map_open(fd, &map, NULL), 0);
     assert_int_equal(processor_block_copy(&map, 1, sizeof(copy), &copy, &retries), 0);
     assert_int_equal(copy.user_ns, 60);
-    assert_int_equal(copy.tid, 0);
+    assert_int_equal(copy.idle_entries, 0);
     assert_int_equal(retries, 0);
     processor_map_close(&map);
     close(fd);
