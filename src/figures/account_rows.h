@@ -47,7 +47,6 @@ struct account_sums {
 #define COUNTER(name, ...) uint64_t name;
 #define PART(name, ...)    uint64_t name;
 #define GAUGE(name, ...)   uint64_t name;
-#define LIST(...)
 #include "account_figures.def"
         };
         uint64_t numbers[ACCOUNT_NUMBERS]; /* by figure.index */

@@ -25,14 +25,15 @@ const struct figure account_figures[] = {
 };
 
 #undef NUMBER_ROW
-#define NUMBER_ROW(KIND, NAME, MEMBER, PRESENT, UNIT, SUM, SHOWN, WORDS, HEADING, MEANING, ABSENT) \
+#define NUMBER_ROW(KIND, INDEX, NAME, MEMBER, PRESENT, UNIT, SUM, SHOWN, WORDS, HEADING, MEANING,  \
+                   ABSENT)                                                                         \
     {.name = #NAME, .present = PRCB_CPU_HAS_##PRESENT, .kind = FIGURE_##KIND,                      \
      .unit = FIGURE_##UNIT, .sum = FIGURE_##SUM, .shown = FIGURE_##SHOWN,                          \
      .offset = offsetof(struct prcb_processor, MEMBER), .width = WIDTH(prcb_processor, MEMBER),    \
-     .words = WORDS, .heading = HEADING, .meaning = MEANING, .absent = ABSENT},
-#define COUNTER(...) NUMBER_ROW(COUNTER, __VA_ARGS__)
-#define PART(...) NUMBER_ROW(PART, __VA_ARGS__)
-#define GAUGE(...) NUMBER_ROW(GAUGE, __VA_ARGS__)
+     .index = INDEX, .words = WORDS, .heading = HEADING, .meaning = MEANING, .absent = ABSENT},
+#define COUNTER(...) NUMBER_ROW(COUNTER, 0, __VA_ARGS__)
+#define PART(NAME, ...) NUMBER_ROW(PART, PROCESSOR_##NAME, NAME, __VA_ARGS__)
+#define GAUGE(...) NUMBER_ROW(GAUGE, 0, __VA_ARGS__)
 #define LIST(NAME, PRESENT, SHOWN, WORDS, MEANING, ABSENT)                                         \
     {.name = #NAME, .present = PRCB_CPU_HAS_##PRESENT, .kind = FIGURE_LIST, .sum = FIGURE_ADDS,    \
      .shown = FIGURE_##SHOWN, .words = WORDS, .meaning = MEANING, .absent = ABSENT},

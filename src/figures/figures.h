@@ -42,11 +42,11 @@ struct figure {
     enum figure_sum sum;
     unsigned shown;         /* enum figure_shown */
     uint16_t offset, width; /* in the record; width 4 or 8, of a LIST 0 */
-    uint16_t index;         /* of an account: in struct account_sums */
-    const char *words;      /* in a note; NULL: another row of the same bit has them */
-    const char *heading;    /* of a table's column; NULL: it has none */
-    const char *meaning;    /* one line */
-    const char *absent;     /* where it may be; NULL: nowhere */
+    uint16_t index; /* of an account: enum account_number; of a processor's part: processor_part */
+    const char *words;   /* in a note; NULL: another row of the same bit has them */
+    const char *heading; /* of a table's column; NULL: it has none */
+    const char *meaning; /* one line */
+    const char *absent;  /* where it may be; NULL: nowhere */
 };
 
 /* Places of an account's numbers in struct account_sums. */
@@ -54,9 +54,15 @@ enum account_number {
 #define COUNTER(name, ...) ACCOUNT_##name,
 #define PART(name, ...)    ACCOUNT_##name,
 #define GAUGE(name, ...)   ACCOUNT_##name,
-#define LIST(...)
 #include "account_figures.def"
     ACCOUNT_NUMBERS
+};
+
+/* The parts of a processor's time, in the order of the rows. */
+enum processor_part {
+#define PART(name, ...) PROCESSOR_##name,
+#include "processor_figures.def"
+    PROCESSOR_PARTS
 };
 
 /* Each ends with a row without a name. */

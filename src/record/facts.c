@@ -65,26 +65,6 @@ int facts_write_clock(struct writer *writer, const char *name)
     return writer_fact(writer, name, "%s", text);
 }
 
-static int write_times(struct writer *writer, struct writer_times *row,
-                       const struct prcb_processor *now)
-{
-    const struct {
-        uint64_t member, value;
-        int64_t *ret;
-    } figures[] = {
-        {PRCB_CPU_HAS_TIMES, now->user_ns, &row->user_ns},
-        {PRCB_CPU_HAS_TIMES, now->kernel_ns, &row->kernel_ns},
-        {PRCB_CPU_HAS_TIMES, now->idle_ns, &row->idle_ns},
-        {PRCB_CPU_HAS_DPC, now->dpc_ns, &row->dpc_ns},
-        {PRCB_CPU_HAS_INTERRUPT, now->interrupt_ns, &row->interrupt_ns},
-        {PRCB_CPU_HAS_STEAL, now->steal_ns, &row->steal_ns},
-    };
-
-    for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++)
-        *figures[i].ret = now->present & figures[i].member ? (int64_t)figures[i].value : -1;
-    return writer_times(writer, row);
-}
-
 int facts_write_times(struct writer *writer, struct prcb_processors *processors, uint64_t time_ns)
 {
     struct prcb_processor now = {.size = sizeof(now)};
@@ -97,7 +77,12 @@ int facts_write_times(struct writer *writer, struct prcb_processors *processors,
         /* No row says that it was not known, or that there is no such processor. */
         if (prcb_processor_read(processors, i, &now) || !(now.flags & PRCB_CPU_ONLINE))
             continue;
-        result = write_times(writer, &row, &now);
+        for (const struct figure *figure = processor_figures; figure->name; figure++) {
+            if (figure->kind == FIGURE_PART)
+                row.parts[figure->index] =
+                    now.present & figure->present ? (int64_t)figure_get(figure, &now) : -1;
+        }
+        result = writer_times(writer, &row);
     }
     return result;
 }

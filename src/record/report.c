@@ -142,8 +142,8 @@ static struct report_processor *processor(struct report *report, uint64_t cpu)
     grown += report->processor_count++;
     memset(grown, 0, sizeof(*grown));
     grown->cpu = (uint32_t)cpu;
-    grown->user_ns = grown->kernel_ns = grown->idle_ns = -1;
-    grown->dpc_ns = grown->interrupt_ns = grown->steal_ns = -1;
+    for (int i = 0; i < PROCESSOR_PARTS; i++)
+        grown->parts[i] = -1;
     for (size_t i = 0; i < REPORT_CELLS; i++)
         grown->cells[i].thread = SIZE_MAX;
     return grown;
@@ -164,6 +164,13 @@ static int64_t grown(sqlite3_stmt *row, int column)
     return sqlite3_column_type(row, column) == SQLITE_NULL ? -1 : sqlite3_column_int64(row, column);
 }
 
+/* clang-format off */
+#define PART(name, ...) ", max(" #name ")-min(" #name ")"
+static const char sum_times[] = "SELECT cpu"
+#include "processor_figures.def"
+    " FROM processor_times GROUP BY cpu";
+/* clang-format on */
+
 static int add_times(sqlite3_stmt *row, void *ctx)
 {
     struct making *making = ctx;
@@ -171,12 +178,8 @@ static int add_times(sqlite3_stmt *row, void *ctx)
 
     if (!p)
         return 0;
-    p->user_ns = grown(row, 1);
-    p->kernel_ns = grown(row, 2);
-    p->idle_ns = grown(row, 3);
-    p->dpc_ns = grown(row, 4);
-    p->interrupt_ns = grown(row, 5);
-    p->steal_ns = grown(row, 6);
+    for (int i = 0; i < PROCESSOR_PARTS; i++)
+        p->parts[i] = grown(row, 1 + i);
     return 0;
 }
 
@@ -313,13 +316,7 @@ static int make(struct making *making, struct prcb_error *err)
         result = recording_query(r, "SELECT cpu, count(*) FROM samples GROUP BY cpu",
                                  count_processor, making, err);
     if (!result)
-        result =
-            recording_query(r,
-                            "SELECT cpu, max(user_ns)-min(user_ns), max(kernel_ns)-min(kernel_ns), "
-                            "max(idle_ns)-min(idle_ns), max(dpc_ns)-min(dpc_ns), "
-                            "max(interrupt_ns)-min(interrupt_ns), max(steal_ns)-min(steal_ns) "
-                            "FROM processor_times GROUP BY cpu",
-                            add_times, making, err);
+        result = recording_query(r, sum_times, add_times, making, err);
     if (!result)
         result = recording_query(r, "SELECT count(*) FROM switches", take_number, &switches, err);
     if (!result)

@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 
+#include "figures.h"
 #include "recording.h"
 
 #define REPORT_CELLS 100 /* of a processor's line of time, at most */
@@ -36,9 +37,8 @@ struct report_wait {
 struct report_processor {
     uint32_t cpu;
     uint64_t samples;
-    uint64_t run_ns; /* of recorded threads, by their switches */
-    /* of everything; negative: not known */
-    int64_t user_ns, kernel_ns, idle_ns, dpc_ns, interrupt_ns, steal_ns;
+    uint64_t run_ns;                /* of recorded threads, by their switches */
+    int64_t parts[PROCESSOR_PARTS]; /* of everything; negative: not known */
     /* For each part of the time: ns that a recorded thread ran, and the one that ran most. */
     struct report_cell {
         uint64_t busy_ns;

@@ -109,21 +109,22 @@ static void waits(struct csv *csv, const struct report *report, size_t top)
 
 static void processors(struct csv *csv, const struct report *report)
 {
-    static const char *const names[] = {"cpu",       "samples", "run_ns",       "user_ns",
-                                        "kernel_ns", "dpc_ns",  "interrupt_ns", "steal_ns",
-                                        "idle_ns",   NULL};
-
-    put_names(csv, names);
+    put(csv, "cpu");
+    put(csv, "samples");
+    put(csv, "run_ns");
+    for (const struct figure *figure = processor_figures; figure->name; figure++) {
+        if (figure->kind == FIGURE_PART)
+            put(csv, figure->name);
+    }
+    end(csv);
     for (size_t i = 0; i < report->processor_count; i++) {
         const struct report_processor *row = &report->processors[i];
-        const int64_t values[] = {row->user_ns,      row->kernel_ns, row->dpc_ns,
-                                  row->interrupt_ns, row->steal_ns,  row->idle_ns};
 
         put_number(csv, true, row->cpu);
         put_number(csv, true, row->samples);
         put_number(csv, report->has_switches, row->run_ns);
-        for (size_t j = 0; j < sizeof(values) / sizeof(values[0]); j++)
-            put_number(csv, values[j] >= 0, (uint64_t)values[j]);
+        for (size_t j = 0; j < PROCESSOR_PARTS; j++)
+            put_number(csv, row->parts[j] >= 0, (uint64_t)row->parts[j]);
         end(csv);
     }
 }

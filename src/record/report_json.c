@@ -124,12 +124,10 @@ static struct json_object *processors(const struct report *report, const struct 
         json_object_object_add(object, "cpu", json_object_new_int64(row->cpu));
         json_object_object_add(object, "samples", count(row->samples));
         json_object_object_add(object, "run_ns", report->has_switches ? count(row->run_ns) : NULL);
-        json_object_object_add(object, "user_ns", known(row->user_ns));
-        json_object_object_add(object, "kernel_ns", known(row->kernel_ns));
-        json_object_object_add(object, "dpc_ns", known(row->dpc_ns));
-        json_object_object_add(object, "interrupt_ns", known(row->interrupt_ns));
-        json_object_object_add(object, "steal_ns", known(row->steal_ns));
-        json_object_object_add(object, "idle_ns", known(row->idle_ns));
+        for (const struct figure *figure = processor_figures; figure->name; figure++) {
+            if (figure->kind == FIGURE_PART)
+                json_object_object_add(object, figure->name, known(row->parts[figure->index]));
+        }
         if (style->tables & REPORT_TIMELINE)
             json_object_object_add(object, "timeline",
                                    report->has_switches ? cells(report, row) : NULL);

@@ -4,6 +4,7 @@
  */
 #include "report.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -184,19 +185,35 @@ static void print_waits(const struct report *report, const struct report_style *
     print_rest(report->wait_count, count, out);
 }
 
+/* "user_ns" as "USER". */
+static const char *part_heading(const struct figure *figure, char *ret)
+{
+    size_t i;
+
+    for (i = 0; i + 1 < CELL && figure->name[i] && figure->name[i] != '_'; i++)
+        ret[i] = (char)toupper((unsigned char)figure->name[i]);
+    ret[i] = '\0';
+    return ret;
+}
+
 static void print_processors(const struct report *report, FILE *out)
 {
-    fprintf(out, "\n%4s %8s %10s %10s %10s %10s %10s %10s %10s\n", "CPU", "SAMPLES", "RECORDED",
-            "USER", "KERNEL", "DPC", "INTERRUPT", "STEAL", "IDLE");
+    char text[CELL];
+
+    fprintf(out, "\n%4s %8s %10s", "CPU", "SAMPLES", "RECORDED");
+    for (const struct figure *figure = processor_figures; figure->name; figure++) {
+        if (figure->kind == FIGURE_PART)
+            fprintf(out, " %10s", part_heading(figure, text));
+    }
+    fputc('\n', out);
     for (size_t i = 0; i < report->processor_count; i++) {
         const struct report_processor *row = &report->processors[i];
-        char text[7][CELL];
 
-        fprintf(out, "%4u %8" PRIu64 " %10s %10s %10s %10s %10s %10s %10s\n", row->cpu,
-                row->samples, report->has_switches ? time_text(row->run_ns, text[0]) : "-",
-                known_time(row->user_ns, text[1]), known_time(row->kernel_ns, text[2]),
-                known_time(row->dpc_ns, text[3]), known_time(row->interrupt_ns, text[4]),
-                known_time(row->steal_ns, text[5]), known_time(row->idle_ns, text[6]));
+        fprintf(out, "%4u %8" PRIu64 " %10s", row->cpu, row->samples,
+                report->has_switches ? time_text(row->run_ns, text) : "-");
+        for (int j = 0; j < PROCESSOR_PARTS; j++)
+            fprintf(out, " %10s", known_time(row->parts[j], text));
+        fputc('\n', out);
     }
 }
 

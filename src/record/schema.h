@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * The tables of a recording, version RECORD_VERSION; docs/record-file.md says what
- * each column means, and a test compares the two. Columns are only ever added.
+ * each column means, and a test compares the two. Columns are only ever added. The columns of
+ * processor_times are the parts of a processor's time (processor_figures.def): writer.c.
  */
 #ifndef PRCB_RECORD_SCHEMA_H
 #define PRCB_RECORD_SCHEMA_H
@@ -29,9 +30,6 @@
     "CREATE TABLE switches("                                                                      \
     "time_ns INTEGER, cpu INTEGER, old_thread INTEGER, new_thread INTEGER, state TEXT, "          \
     "cause TEXT, reason INTEGER, ready_ns INTEGER, pebs_index INTEGER);"                          \
-    "CREATE TABLE processor_times("                                                               \
-    "time_ns INTEGER, cpu INTEGER, user_ns INTEGER, kernel_ns INTEGER, idle_ns INTEGER, "         \
-    "dpc_ns INTEGER, interrupt_ns INTEGER, steal_ns INTEGER);"                                    \
     "CREATE TABLE losses("                                                                        \
     "time_ns INTEGER, cpu INTEGER, what TEXT, count INTEGER);"                                    \
     RECORD_FUNCTIONS("")                                                                          \

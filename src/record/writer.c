@@ -33,6 +33,19 @@ enum statement {
     STATEMENTS,
 };
 
+/* clang-format off */
+#define PART(name, ...) ", " #name " INTEGER"
+static const char schema[] = "BEGIN;" RECORD_SCHEMA
+    "CREATE TABLE processor_times(time_ns INTEGER, cpu INTEGER"
+#include "processor_figures.def"
+    ");COMMIT";
+
+#define PART(...) ",?"
+static const char insert_times[] = "INSERT INTO processor_times VALUES(?,?"
+#include "processor_figures.def"
+    ")";
+/* clang-format on */
+
 static const char *const statements[STATEMENTS] = {
     [FACT] = "INSERT OR REPLACE INTO facts VALUES(?,?)",
     [THREAD] = "INSERT INTO threads VALUES(?,?,?,?,?,?,NULL)",
@@ -42,7 +55,7 @@ static const char *const statements[STATEMENTS] = {
     [STACK] = "INSERT INTO stacks VALUES(?,?,?,?,?)",
     [SAMPLE] = "INSERT INTO samples VALUES(?,?,?,?,?)",
     [SWITCH] = "INSERT INTO switches VALUES(?,?,?,?,?,?,?,?,?)",
-    [TIMES] = "INSERT INTO processor_times VALUES(?,?,?,?,?,?,?,?)",
+    [TIMES] = insert_times,
     [LOSS] = "INSERT INTO losses VALUES(?,?,?,?)",
 };
 
@@ -87,6 +100,15 @@ static int begin(struct writer *w)
     return result;
 }
 
+static int finish(struct writer *w, sqlite3_stmt *statement)
+{
+    int result = sqlite3_step(statement) == SQLITE_DONE ? 0 : failed(w);
+
+    sqlite3_reset(statement);
+    sqlite3_clear_bindings(statement);
+    return result;
+}
+
 /* One row. kinds: i int64_t; z int64_t, 0 is NULL; n int64_t, negative is NULL; t text. */
 static int put(struct writer *w, enum statement number, const char *kinds, ...)
 {
@@ -111,10 +133,7 @@ static int put(struct writer *w, enum statement number, const char *kinds, ...)
             sqlite3_bind_int64(statement, i, value);
     }
     va_end(values);
-    result = sqlite3_step(statement) == SQLITE_DONE ? 0 : failed(w);
-    sqlite3_reset(statement);
-    sqlite3_clear_bindings(statement);
-    return result;
+    return finish(w, statement);
 }
 
 int writer_fact(struct writer *w, const char *name, const char *format, ...)
@@ -176,9 +195,18 @@ int writer_switch(struct writer *w, const struct writer_switch *s)
 
 int writer_times(struct writer *w, const struct writer_times *times)
 {
-    return put(w, TIMES, "iinnnnnn", (int64_t)times->time_ns, (int64_t)times->cpu, times->user_ns,
-               times->kernel_ns, times->idle_ns, times->dpc_ns, times->interrupt_ns,
-               times->steal_ns);
+    sqlite3_stmt *statement = w->statements[TIMES];
+    int result = begin(w);
+
+    if (result)
+        return result;
+    sqlite3_bind_int64(statement, 1, (int64_t)times->time_ns);
+    sqlite3_bind_int64(statement, 2, (int64_t)times->cpu);
+    for (int i = 0; i < PROCESSOR_PARTS; i++) {
+        if (times->parts[i] >= 0) /* else NULL, as it is bound */
+            sqlite3_bind_int64(statement, 3 + i, times->parts[i]);
+    }
+    return finish(w, statement);
 }
 
 int writer_loss(struct writer *w, uint64_t time_ns, uint32_t cpu, const char *what, uint64_t count)
@@ -310,7 +338,7 @@ static int prepare(struct writer *w)
              RECORD_APPLICATION_ID, RECORD_VERSION);
     result = execute(w, pragmas);
     if (!result)
-        result = execute(w, "BEGIN;" RECORD_SCHEMA "COMMIT");
+        result = execute(w, schema);
     for (int i = 0; i < STATEMENTS && !result; i++) {
         if (sqlite3_prepare_v3(w->db, statements[i], -1, SQLITE_PREPARE_PERSISTENT,
                                &w->statements[i], NULL) != SQLITE_OK)

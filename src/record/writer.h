@@ -16,6 +16,8 @@
 
 #include <prcb/prcb.h>
 
+#include "figures.h"
+
 #define RECORD_APPLICATION_ID 0x50524342 /* "PRCB" */
 #define RECORD_VERSION        1
 
@@ -75,7 +77,7 @@ int writer_switch(struct writer *w, const struct writer_switch *s);
 struct writer_times {
     uint64_t time_ns;
     uint32_t cpu;
-    int64_t user_ns, kernel_ns, idle_ns, dpc_ns, interrupt_ns, steal_ns;
+    int64_t parts[PROCESSOR_PARTS];
 };
 int writer_times(struct writer *w, const struct writer_times *times);
 
