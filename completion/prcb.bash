@@ -56,7 +56,6 @@ _prcb() {
     case ${COMP_WORDS[1]}:$previous in
     stat:-p | stat:--pid | record:-p | record:--pid) choices=$(_prcb_numbers '/proc/[0-9]*') ;;
     stat:-t | stat:--tid) choices=$(_prcb_numbers '/proc/[0-9]*/task/[0-9]*') ;;
-    cpu:--tier | power:--tier) choices='bpf perf' ;;
     *:--tier) choices='daemon bpf perf' ;;
     cpu:-[CP] | cpu:--cpu | cpu:--processor | power:-[CP] | power:--cpu | power:--processor)
         choices="all $(_prcb_numbers '/sys/devices/system/cpu/cpu[0-9]*' | tr -d cpu)"

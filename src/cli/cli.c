@@ -315,13 +315,13 @@ int cli_parse_ids(const struct cli_command *command, const char *option, const c
     int status = CLI_OK;
 
     if (!copy)
-        return cli_usage_error(command, "out of memory");
+        return cli_error(command, "out of memory");
     while (status == CLI_OK && (word = strsep(&at, ","))) {
         pid_t *grown = realloc(ids->ids, (ids->count + 1) * sizeof(*grown));
         uint64_t id;
 
         if (!grown) {
-            status = cli_usage_error(command, "out of memory");
+            status = cli_error(command, "out of memory");
             break;
         }
         ids->ids = grown;

@@ -63,7 +63,7 @@ struct state {
 
 static int fail(const struct state *state)
 {
-    return cli_usage_error(state->command, "out of memory");
+    return cli_error(state->command, "out of memory");
 }
 
 static int add_cgroup(struct state *state, const char *path)

@@ -501,6 +501,24 @@ size_t prcbd_config_write(const struct prcbd_config *config, bool help, char *bu
     return w.used;
 }
 
+void prcbd_config_reload(struct prcbd_config *config, const struct prcbd_config *read)
+{
+    static const size_t sizes[] = {
+        [PRCBD_TYPE_PATH] = PRCBD_PATH_SIZE,
+        [PRCBD_TYPE_NAME] = PRCBD_NAME_SIZE,
+        [PRCBD_TYPE_NUMBER] = sizeof(uint64_t),
+        [PRCBD_TYPE_BYTES] = sizeof(uint64_t),
+        [PRCBD_TYPE_MODE] = sizeof(uint64_t),
+        [PRCBD_TYPE_SWITCH] = sizeof(uint64_t),
+        [PRCBD_TYPE_ACCESS] = sizeof(struct prcbd_access),
+    };
+
+    for (const struct prcbd_setting *s = prcbd_settings; s->key; s++) {
+        if (s->reload)
+            memcpy((char *)config + s->offset, (const char *)read + s->offset, sizes[s->type]);
+    }
+}
+
 const struct prcbd_setting *prcbd_config_needs_restart(const struct prcbd_config *old,
                                                        const struct prcbd_config *new, size_t *at)
 {

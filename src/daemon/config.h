@@ -92,6 +92,9 @@ const char *prcbd_config_value(const struct prcbd_config *config,
  * size allows; a length of `size` or more was cut. */
 size_t prcbd_config_write(const struct prcbd_config *config, bool help, char *buffer, size_t size);
 
+/* *config becomes what was read anew, but for settings that need a restart. */
+void prcbd_config_reload(struct prcbd_config *config, const struct prcbd_config *read);
+
 /* The first setting, from *at on, that differs and needs a restart: NULL when there is none (more).
  * *at is 0 at first and moves on. */
 const struct prcbd_setting *prcbd_config_needs_restart(const struct prcbd_config *old,

@@ -326,21 +326,6 @@ static void listen_again(struct server *s)
 
 /* ---- signals ---- */
 
-/* All but those that a running daemon cannot take. */
-static void take_settings(struct prcbd_config *config, const struct prcbd_config *read)
-{
-    struct prcbd_config old = *config;
-
-    *config = *read;
-    memcpy(config->socket, old.socket, sizeof(old.socket));
-    memcpy(config->socket_group, old.socket_group, sizeof(old.socket_group));
-    memcpy(config->user, old.user, sizeof(old.user));
-    memcpy(config->pin_directory, old.pin_directory, sizeof(old.pin_directory));
-    config->socket_mode = old.socket_mode;
-    config->system_call_filter = old.system_call_filter;
-    config->interrupted = old.interrupted;
-}
-
 static void reload(struct server *s)
 {
     struct peer_groups groups;
@@ -365,7 +350,7 @@ static void reload(struct server *s)
     }
     while ((setting = prcbd_config_needs_restart(s->config, &config, &at)))
         log_line(LOG_LINE_WARNING, "%s: changed in the file, but takes a restart", setting->key);
-    take_settings(s->config, &config);
+    prcbd_config_reload(s->config, &config);
     s->groups = groups;
     for (struct conn *c = s->conns; c; c = c->next)
         peer_apply(c->fd, s->config, &s->groups, &c->peer);

@@ -57,6 +57,10 @@ ask stat -t $$
 verdict "thread numbers behind stat -t" "$(offered $$)"
 ask cpu -C ''
 verdict "processor numbers behind cpu -C" "$(offered 0)"
+for command in stat cpu power; do
+    ask "$command" --tier ''
+    verdict "tiers behind $command --tier" "$([[ ${COMPREPLY[*]} == "daemon bpf perf" ]] && echo yes)"
+done
 ask power --arch ''
 verdict "architectures behind power --arch" "$(offered x64)"
 ask stat -- sle

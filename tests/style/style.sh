@@ -28,7 +28,8 @@ shell_checked() {
 
 licence_named() {
     local bad
-    bad=$(tracked '*.c' '*.h' '*.def' '*.py' '*.sh' 'dev' |
+    bad=$(tracked '*.c' '*.h' '*.def' '*.inc' '*.proto' '*.py' '*.sh' '*.bash' '*.build' '*.scd' \
+        meson_options.txt dev |
         while IFS= read -r file; do
             head -n 3 "$file" | grep -q 'SPDX-License-Identifier: ' || printf '%s\n' "$file"
         done)

@@ -204,6 +204,10 @@ static void restart(void **state)
     assert_string_equal(prcbd_config_needs_restart(&old, &new, &at)->key, "socket");
     assert_string_equal(prcbd_config_needs_restart(&old, &new, &at)->key, "user");
     assert_null(prcbd_config_needs_restart(&old, &new, &at));
+    prcbd_config_reload(&old, &new);
+    assert_string_equal(old.socket, "/run/prcb/socket");
+    assert_string_equal(old.user, "prcbd");
+    assert_int_equal(old.idle_timeout_s, 1);
 }
 
 static void read_file(const char *name, char *buffer, size_t size)
