@@ -274,6 +274,10 @@ PRCB_API int prcb_thread_open(struct prcb *p, pid_t tid, struct prcb_thread **re
                               struct prcb_error *err);
 PRCB_API int prcb_thread_open_self(struct prcb *p, struct prcb_thread **ret,
                                    struct prcb_error *err);
+/* The account that a record names by its key; takes the same time however many there are.
+ * -ESTALE: it was released. -ESRCH: perf tier, the thread has ended. */
+PRCB_API int prcb_thread_open_key(struct prcb *p, uint64_t key, struct prcb_thread **ret,
+                                  struct prcb_error *err);
 PRCB_API void prcb_thread_close(struct prcb_thread *t);
 
 /* Reads the account. What a handle has returned never goes backwards. On the

@@ -57,10 +57,29 @@ static uint32_t flags_of(const struct mapped *m)
     return __atomic_load_n(&m->head->ended, __ATOMIC_RELAXED) ? PRCB_ACCOUNT_ORPHAN : 0;
 }
 
+/* The account with the handle's key, at once. */
+static int open_by_key(struct prcb *p, struct prcb_thread *t, struct prcb_error *err)
+{
+    uint32_t slot = (uint32_t)t->key, retries = 0;
+    struct prcb_account_block copy;
+
+    if (slot < mapped_used(&p->mapped) &&
+        !account_copy(mapped_block(&p->mapped, slot), sizeof(copy), &copy, &retries) &&
+        copy.state != PRCB_STATE_FREE && make_key(slot, copy.generation) == t->key) {
+        t->block = mapped_block(&p->mapped, slot);
+        t->tid = (pid_t)copy.tid;
+        t->base_switches = copy.base_nvcsw + copy.base_nivcsw;
+        return 0;
+    }
+    return prcb_fail(err, -ESTALE, "the account was released");
+}
+
 int mapped_thread_open(struct prcb *p, struct prcb_thread *t, struct prcb_error *err)
 {
     uint32_t used = mapped_used(&p->mapped);
 
+    if (t->key)
+        return open_by_key(p, t, err);
     for (uint32_t slot = 0; slot < used; slot++) {
         const struct prcb_account_block *block = mapped_block(&p->mapped, slot);
         struct prcb_account_block copy;

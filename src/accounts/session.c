@@ -230,7 +230,9 @@ int prcb_refresh(struct prcb *p, struct prcb_error *err)
     return result;
 }
 
-int prcb_thread_open(struct prcb *p, pid_t tid, struct prcb_thread **ret, struct prcb_error *err)
+/* key 0: by tid. */
+static int open_handle(struct prcb *p, pid_t tid, uint64_t key, struct prcb_thread **ret,
+                       struct prcb_error *err)
 {
     struct prcb_thread *t = calloc(1, sizeof(*t));
     int result;
@@ -239,6 +241,7 @@ int prcb_thread_open(struct prcb *p, pid_t tid, struct prcb_thread **ret, struct
         return prcb_fail(err, -ENOMEM, "out of memory");
     t->session = p;
     t->tid = tid;
+    t->key = key;
     pthread_mutex_lock(&p->lock);
     result = p->tier->thread_open(p, t, err);
     pthread_mutex_unlock(&p->lock);
@@ -248,6 +251,18 @@ int prcb_thread_open(struct prcb *p, pid_t tid, struct prcb_thread **ret, struct
     }
     *ret = t;
     return 0;
+}
+
+int prcb_thread_open(struct prcb *p, pid_t tid, struct prcb_thread **ret, struct prcb_error *err)
+{
+    return open_handle(p, tid, 0, ret, err);
+}
+
+int prcb_thread_open_key(struct prcb *p, uint64_t key, struct prcb_thread **ret,
+                         struct prcb_error *err)
+{
+    return key ? open_handle(p, 0, key, ret, err)
+               : prcb_fail(err, -EINVAL, "key 0 names no account");
 }
 
 int prcb_thread_open_self(struct prcb *p, struct prcb_thread **ret, struct prcb_error *err)

@@ -793,17 +793,34 @@ static void fill_record(const struct perf_account *account, struct prcb_account 
     memcpy(ret->comm, account->comm, sizeof(ret->comm));
 }
 
+/* The task of a handle: by its key where it has one. NULL: it has ended, or never was. */
+static struct perf_task *task_of(struct prcb *p, const struct prcb_thread *t)
+{
+    const struct perf_table *table = &p->perf->table;
+    struct perf_account *account;
+
+    if (!t->key)
+        return perf_table_find(table, t->tid);
+    account = perf_table_account(table, t->key);
+    return account ? account->task : NULL;
+}
+
 static int perf_thread_open(struct prcb *p, struct prcb_thread *t, struct prcb_error *err)
 {
-    struct perf_task *task = perf_table_find(&p->perf->table, t->tid);
+    struct perf_task *task = task_of(p, t);
     int result = task && task->account ? update(p, task) : 0;
 
     if (result)
         return explain(p->perf, result, "thread", t->tid, err);
-    task = perf_table_find(&p->perf->table, t->tid);
+    if (t->key && !perf_table_account(&p->perf->table, t->key))
+        return prcb_fail(err, -ESTALE, "the account was released");
+    task = task_of(p, t);
     if (!task || !task->account)
-        return prcb_fail(err, -ESRCH, "thread %d: not profiled by this session", (int)t->tid);
+        return t->key
+                   ? prcb_fail(err, -ESRCH, "the thread has ended")
+                   : prcb_fail(err, -ESRCH, "thread %d: not profiled by this session", (int)t->tid);
     t->key = perf_account_key(task->account);
+    t->tid = task->account->tid;
     return 0;
 }
 

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "confine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/audit.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define NOBODY 65534
+
+/* A sanitizer maps terabytes, and asks the kernel for more than the program does. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||                         \
+    __has_feature(memory_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
+int confine_descriptors(int keep)
+{
+    int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC), moved;
+
+    if (nowhere < 0)
+        return -errno;
+    moved = fcntl(keep, F_DUPFD_CLOEXEC, 3);
+    if (moved < 0 || dup2(nowhere, 0) < 0 || dup2(nowhere, 1) < 0 ||
+        (!SANITIZED && dup2(nowhere, 2) < 0) || dup2(moved, 3) < 0)
+        return -errno;
+#ifdef SYS_close_range
+    if (!syscall(SYS_close_range, 4u, ~0u, 0u))
+        return 3;
+#endif
+    for (int fd = 4, most = (int)sysconf(_SC_OPEN_MAX); fd < most; fd++)
+        close(fd);
+    return 3;
+}
+
+static int set_limit(__rlimit_resource_t what, rlim_t value)
+{
+    return setrlimit(what, &(struct rlimit){value, value}) ? -errno : 0;
+}
+
+static int set_limits(const struct sandbox_limits *limits)
+{
+    int result = set_limit(RLIMIT_CORE, 0);
+
+    if (!result)
+        result = set_limit(RLIMIT_FSIZE, 0);
+    if (!result && limits->files)
+        result = set_limit(RLIMIT_NOFILE, limits->files);
+    if (!result && limits->memory && !SANITIZED)
+        result = set_limit(RLIMIT_AS, limits->memory);
+    return result;
+}
+
+/* Who may become somebody else becomes nobody. In a user namespace nobody may not exist: what is
+ * left then is the user's own, without its capabilities. */
+static int drop_identity(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct none[2] = {{0}};
+
+    if (!geteuid() && !setgroups(0, NULL) && !setresgid(NOBODY, NOBODY, NOBODY) &&
+        setresuid(NOBODY, NOBODY, NOBODY))
+        return -errno;
+    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+    if (syscall(SYS_capset, &header, none))
+        return -errno;
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;
+}
+
+/* ---- system calls -------------------------------------------------------------------- */
+
+#if defined(__x86_64__)
+#define OWN_ARCH AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define OWN_ARCH AUDIT_ARCH_AARCH64
+#endif
+
+#ifdef OWN_ARCH
+/* Memory, the descriptors it was handed, the socket it answers on, its own end. Nothing that
+ * opens, connects, starts, signals others or changes a file. */
+static const int allowed[] = {
+    SYS_brk,
+    SYS_mmap,
+    SYS_munmap,
+    SYS_mremap,
+    SYS_mprotect,
+    SYS_madvise,
+    SYS_read,
+    SYS_pread64,
+    SYS_lseek,
+    SYS_close,
+    SYS_fstat,
+    SYS_dup,
+    SYS_recvmsg,
+    SYS_sendmsg,
+    SYS_sendto,
+    SYS_ppoll,
+    SYS_futex,
+    SYS_getrandom,
+    SYS_sched_yield,
+    SYS_clock_gettime,
+    SYS_gettimeofday,
+    SYS_rt_sigprocmask,
+    SYS_rt_sigreturn,
+    SYS_sigaltstack,
+    SYS_rt_sigaction,
+    SYS_setitimer,
+    SYS_getpid,
+    SYS_gettid,
+    SYS_restart_syscall,
+    SYS_exit,
+    SYS_exit_group,
+#ifdef SYS_poll
+    SYS_poll,
+#endif
+};
+#define ALLOWED (sizeof(allowed) / sizeof(*allowed))
+
+/* Of fcntl the questions and copies, of fstatat the one about a descriptor (path ""): what else
+ * they can do needs a path or changes a file's state, and fails as if the kernel knew neither. */
+static int install_filter(void)
+{
+    enum { HEAD = 4, EACH = 2, MOST = HEAD + EACH * (ALLOWED + 2) + 1 };
+    struct sock_filter code[MOST];
+    unsigned short count = 0;
+    struct sock_fprog program = {.filter = code};
+    const uint32_t refuse = SECCOMP_RET_ERRNO | ENOSYS;
+
+#define ADD(op, value, is, is_not) code[count++] = (struct sock_filter){op, is, is_not, value}
+    ADD(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch), 0, 0);
+    ADD(BPF_JMP | BPF_JEQ | BPF_K, OWN_ARCH, 1, 0);
+    ADD(BPF_RET | BPF_K, refuse, 0, 0);
+    ADD(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
+    for (size_t i = 0; i < ALLOWED; i++) {
+        ADD(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)allowed[i], 0, 1);
+        ADD(BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
+    }
+    /* The C library's fstat where the kernel has no call of that name alone; without rights a
+     * path leads to what anybody may look at, and nothing can be opened. */
+    ADD(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)SYS_newfstatat, 0, 1);
+    ADD(BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
+    ADD(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)SYS_fcntl, 0, 1);
+    ADD(BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
+    ADD(BPF_RET | BPF_K, refuse, 0, 0);
+#undef ADD
+    program.len = count;
+    return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) ? -errno : 0;
+}
+#else
+static int install_filter(void)
+{
+    return 0;
+}
+#endif
+
+int confine_process(const struct sandbox_limits *limits)
+{
+    int result = set_limits(limits);
+
+    if (!result)
+        result = drop_identity();
+    if (!result && prctl(PR_SET_DUMPABLE, 0))
+        result = -errno;
+    if (result || SANITIZED)
+        return result;
+    result = install_filter();
+    /* A kernel without filters: ids, capabilities and limits stand. */
+    return result == -EINVAL ? 0 : result;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The calling process gives up what it has, for good. For sandbox.c's child alone.
+ */
+#ifndef PRCB_SANDBOX_CONFINE_H
+#define PRCB_SANDBOX_CONFINE_H
+
+#include "sandbox.h"
+
+/* Closes all descriptors but one, whose new number it returns; the standard ones lead nowhere.
+ * -errno */
+int confine_descriptors(int keep);
+
+/* Limits, identity, capabilities, system calls. 0, or -errno: not all of it was done. */
+int confine_process(const struct sandbox_limits *limits);
+
+#endif
