@@ -67,14 +67,21 @@ void account_identity(const struct prcb_account_block *block, struct prcb_accoun
     ret->comm[sizeof(ret->comm) - 1] = '\0';
 }
 
+/* Causes that are not known here, of a later version or of a daemon that writes anything, are waits
+ * with no finer cause known. */
+static uint32_t known_cause(uint32_t cause)
+{
+    return !cause || prcb_cause_info(cause) ? cause : PRCB_CAUSE_OTHER;
+}
+
 /* What the account's thread is doing: UNSEEN is resolved by the registrar's guess. */
 static uint32_t state_of(const struct prcb_account_block *copy, uint32_t *ret_cause)
 {
-    *ret_cause = copy->cause;
-    if (copy->state != PRCB_STATE_UNSEEN)
-        return copy->state;
-    *ret_cause = (copy->guess >> 8) & 0xff;
-    return copy->guess & 0xff;
+    bool unseen = copy->state == PRCB_STATE_UNSEEN;
+
+    *ret_cause = unseen ? (copy->guess >> 8) & 0xff : copy->cause;
+    *ret_cause = known_cause(*ret_cause);
+    return unseen ? copy->guess & 0xff : copy->state;
 }
 
 uint64_t account_live_run(const struct prcb_account_block *copy, uint64_t now)
@@ -88,8 +95,13 @@ uint64_t account_live_run(const struct prcb_account_block *copy, uint64_t now)
 static void convert_waits(const struct prcb_account_block *copy, struct prcb_account *ret)
 {
     for (uint32_t i = 0; i < PRCB_CAUSE_MAX; i++) {
-        ret->waits[i].count = copy->waits[i].count;
-        ret->waits[i].ns = copy->waits[i].ns;
+        uint32_t cause;
+
+        if (!copy->waits[i].count && !copy->waits[i].ns)
+            continue;
+        cause = known_cause(i);
+        ret->waits[cause].count += copy->waits[i].count;
+        ret->waits[cause].ns += copy->waits[i].ns;
         ret->wait_ns += copy->waits[i].ns;
     }
 }

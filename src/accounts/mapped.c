@@ -12,15 +12,14 @@
 
 const struct prcb_account_block *mapped_block(const struct mapped *m, uint32_t slot)
 {
-    return (const struct prcb_account_block *)(m->accounts +
-                                               (size_t)slot * m->head->account_stride);
+    return (const struct prcb_account_block *)(m->accounts + (size_t)slot * m->stride);
 }
 
 uint32_t mapped_used(const struct mapped *m)
 {
     uint64_t used = __atomic_load_n(&m->head->account_used, __ATOMIC_RELAXED);
 
-    return used < m->head->account_count ? (uint32_t)used : m->head->account_count;
+    return used < m->count ? (uint32_t)used : m->count;
 }
 
 static uint64_t make_key(uint32_t slot, uint32_t generation)
@@ -181,7 +180,7 @@ int mapped_read(struct prcb_thread *t, struct prcb_account *ret)
         now = copy.stamp;
     if (now < t->last_now)
         now = t->last_now;
-    account_convert(&copy, now, p->mapped.head->features, ticks_per_ns(t), ret);
+    account_convert(&copy, now, p->mapped.features, ticks_per_ns(t), ret);
     account_identity(t->block, ret);
     ret->flags |= flags_of(&p->mapped);
     ret->key = t->key;
@@ -253,7 +252,7 @@ int mapped_walk(struct prcb *p, prcb_walk_fn fn, void *ctx, struct prcb_error *e
         if (copy.state == PRCB_STATE_FREE || !copy.generation)
             continue;
         account_convert(&copy, copy.state == PRCB_STATE_EXITED ? copy.stamp : writer_now(p, &clock),
-                        m->head->features, rate, &record);
+                        m->features, rate, &record);
         if (keeps_interrupted(m)) {
             record.interrupted_ns = copy.interrupted_ns + interrupted;
             record.present |= PRCB_HAS_INTERRUPTED;
@@ -291,7 +290,7 @@ void mapped_status(struct prcb *p, struct prcb_status *ret)
 
 const char *mapped_absent_reason(const struct prcb *p, uint64_t member)
 {
-    uint32_t features = p->mapped.head->features;
+    uint32_t features = p->mapped.features;
 
     if (member == PRCB_HAS_READY && !(features & PRCB_FEATURE_READY))
         return "the kernel keeps no run-queue delays within reach (built without "

@@ -18,6 +18,8 @@ struct mapped {
     const struct prcb_head_block *head;  /* of these accounts */
     const struct prcb_head_block *clock; /* whose clock_offset is kept up to date */
     const char *accounts;
+    /* What the head says of them: taken once, and checked where another process wrote it. */
+    uint32_t count, stride, features;
     const struct processor_map *processors; /* for what interrupts took; NULL: none */
     const char *no_interrupted;             /* why not; NULL: it was not asked for */
 };

@@ -71,6 +71,9 @@ static int map_blocks(struct prcb *p, struct prcb_error *err)
         return prcb_fail(err, -errno, "%u accounts cannot be mapped: %s", p->max_threads,
                          strerror(errno));
     p->mapped.accounts = accounts;
+    p->mapped.count = p->max_threads;
+    p->mapped.stride = sizeof(struct prcb_account_block);
+    p->mapped.features = p->mapped.head->features;
     p->bpf->accounts_bytes = bytes;
     return 0;
 }

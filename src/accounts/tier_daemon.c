@@ -78,6 +78,7 @@ static int ask(struct prcb *p, const struct client_question *q, struct client_ar
     struct daemon_state *s = p->daemon;
     int result = -ENOTCONN;
 
+    client_start(&s->client);
     if (s->owner != getpid())
         return prcb_fail(err, -EBADF,
                          "the session belongs to process %d, which forked this one: open another",
@@ -110,18 +111,25 @@ static int ask_plain(struct prcb *p, uint16_t type, const void *payload, size_t 
 
 /* ---- opening ---- */
 
-static const struct prcb_head_block *map_head(int fd, size_t bytes, struct prcb_error *err)
+/* Maps what was passed, if it is memory that this library reads. *ret_head is a copy: what lies in
+ * the memory may be something else at the next look. */
+static const struct prcb_head_block *
+map_head(int fd, size_t bytes, struct prcb_head_block *ret_head, struct prcb_error *err)
 {
-    const struct prcb_head_block *head = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
+    const struct prcb_head_block *head;
 
+    if (client_check_map(fd, err))
+        return NULL;
+    head = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
     if (head == MAP_FAILED) {
         prcb_fail(err, -errno, "the memory that prcbd passed cannot be mapped: %s",
                   strerror(errno));
         return NULL;
     }
-    if (head->magic == PRCB_ABI_MAGIC && head->abi_major == PRCB_ABI_MAJOR &&
-        head->account_size >= sizeof(struct prcb_account_block) &&
-        head->account_stride >= head->account_size)
+    memcpy(ret_head, head, sizeof(*ret_head));
+    if (ret_head->magic == PRCB_ABI_MAGIC && ret_head->abi_major == PRCB_ABI_MAJOR &&
+        ret_head->account_size >= sizeof(struct prcb_account_block) &&
+        ret_head->account_stride >= ret_head->account_size && !(ret_head->account_stride % 64))
         return head;
     prcb_fail(err, -EPROTONOSUPPORT, "the memory that prcbd passed is not what this library reads");
     munmap((void *)head, bytes);
@@ -133,25 +141,24 @@ static int map_session(struct prcb *p, const struct wire_open_answer *answer,
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     size_t bytes = ((size_t)answer->accounts + 1) * sizeof(struct prcb_account_block);
-    const struct prcb_head_block *head;
+    struct prcb_head_block head;
 
-    if (arrival->fds[0] < 0 || arrival->fds[1] < 0)
-        return prcb_fail(err, -EBADMSG, "prcbd passed no memory");
     bytes = (bytes + page - 1) / page * page;
-    p->mapped.clock = map_head(arrival->fds[1], page, err);
+    p->mapped.clock = map_head(arrival->fds[1], page, &head, err);
     if (!p->mapped.clock)
         return err->code;
-    head = map_head(arrival->fds[0], bytes, err);
-    if (!head)
+    p->mapped.head = map_head(arrival->fds[0], bytes, &head, err);
+    if (!p->mapped.head)
         return err->code;
-    p->mapped.head = head;
     p->daemon->mapped_bytes = bytes;
-    if ((uint64_t)(head->account_count + 1) * head->account_stride > bytes)
+    if (head.account_count >= bytes / head.account_stride)
         return prcb_fail(err, -EPROTONOSUPPORT,
                          "the memory that prcbd passed is shorter than it says");
     /* In the first element is the head. */
-    p->mapped.accounts = (const char *)head + head->account_stride;
-    p->max_threads = head->account_count;
+    p->mapped.accounts = (const char *)p->mapped.head + head.account_stride;
+    p->mapped.count = p->max_threads = head.account_count;
+    p->mapped.stride = head.account_stride;
+    p->mapped.features = head.features;
     return 0;
 }
 
@@ -162,7 +169,7 @@ static void map_processors(struct prcb *p)
     struct prcb_error why = {0};
     int fd;
 
-    if (!(p->mapped.head->features & PRCB_FEATURE_INTERRUPTED)) {
+    if (!(p->mapped.features & PRCB_FEATURE_INTERRUPTED)) {
         p->mapped.no_interrupted = "prcbd does not count what interrupts take of a thread's run "
                                    "(interrupted in prcbd.conf)";
         return;
@@ -191,6 +198,7 @@ static int daemon_open(struct prcb *p, struct prcb_error *err)
         return prcb_fail(err, -ENOMEM, "out of memory");
     p->daemon->client.socket = -1;
     p->daemon->owner = getpid();
+    client_start(&p->daemon->client);
     result = client_connect(&p->daemon->client, err);
     if (!result)
         result = client_named(open_session(p, p->max_asked, &answer, &arrival, err), err);
@@ -223,6 +231,17 @@ static void daemon_close(struct prcb *p)
 }
 
 /* ---- what is profiled ---- */
+
+/* Threads are asked for until none is new. A daemon that has more of them after this time is not
+ * counting. */
+#define PASSES_NS 60000000000ull
+
+static int endless(uint64_t began, struct prcb_error *err)
+{
+    if (clock_mono() - began < PASSES_NS)
+        return 0;
+    return prcb_fail(err, -ETIMEDOUT, "prcbd finds new threads without end");
+}
 
 static int profile(struct prcb *p, enum wire_what what, pid_t number, unsigned follow,
                    struct wire_profile_answer *ret, struct prcb_error *err)
@@ -261,11 +280,14 @@ static int daemon_profile_process(struct prcb *p, pid_t pid, unsigned follow,
                                   struct prcb_error *err)
 {
     struct wire_profile_answer answer;
+    uint64_t began = clock_mono();
     bool seen = false;
 
     do {
         int result = profile(p, WIRE_PROCESS, pid, follow, &answer, err);
 
+        if (!result)
+            result = endless(began, err);
         if (result)
             return result;
         seen |= answer.seen > 0;
@@ -289,12 +311,15 @@ static int daemon_profile_all(struct prcb *p, struct prcb_error *err)
 {
     const struct wire_scope scope = {.all = 1};
     struct wire_profile_answer answer = {0};
+    uint64_t began = clock_mono();
     int result = set_scope(p, &scope, err);
 
     if (result)
         return result;
     do {
         result = profile(p, WIRE_ALL, 0, PRCB_FOLLOW_ALL, &answer, err);
+        if (!result)
+            result = endless(began, err);
     } while (!result && answer.added);
     return result;
 }
@@ -305,6 +330,7 @@ static int register_cgroup(struct prcb *p, const char *path, struct prcb_error *
     struct procfs files = {.root = -1}; /* a buffer for reading lists */
     struct pid_list list = {0};
     unsigned added, refused = 0, seen;
+    uint64_t began = clock_mono();
     int result;
 
     do {
@@ -315,6 +341,8 @@ static int register_cgroup(struct prcb *p, const char *path, struct prcb_error *
             struct wire_profile_answer answer;
 
             result = profile(p, WIRE_THREAD, list.items[i], PRCB_FOLLOW_ALL, &answer, err);
+            if (!result)
+                result = endless(began, err);
             if (result)
                 break;
             added += answer.added;

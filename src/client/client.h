@@ -3,6 +3,9 @@
  * The library's end of prcbd's socket: connecting, one request and its answer, the descriptors
  * that come with it. Not what is asked for: that is the tiers'. docs/protocol.md has the protocol.
  *
+ * The daemon is trusted with what it was started for, but not with this process: a broken one, or
+ * another program on its socket, gets an error. What it passes is looked at before it is mapped.
+ *
  * Errors   negative with words in *err, but for a connection that ended in the middle of a
  *          request: client_cut_off tells it by its code, and whether to connect anew is the
  *          caller's to decide.
@@ -19,6 +22,7 @@
 
 struct client {
     int socket;                     /* -1: none */
+    uint64_t deadline;              /* CLOCK_MONOTONIC, of the operation (client_start) */
     uint32_t id;                    /* of the last request */
     struct wire_hello_answer hello; /* the daemon's */
 };
@@ -39,6 +43,13 @@ struct client_question {
     void *answer;
     size_t answer_size;
 };
+
+/* Begins an operation: all connecting and asking until the next one has CLIENT_ANSWER_S together,
+ * however the answers drip. */
+#define CLIENT_ANSWER_S 10 /* a daemon that takes longer does not work */
+void client_start(struct client *client);
+/* Whether that time is over. */
+bool client_late(const struct client *client);
 
 /* Connects, in place of a connection that there is, and says hello. -ENOENT, -ECONNREFUSED: no
  * daemon runs. */
@@ -62,7 +73,11 @@ bool client_refused(int code);
 /* Closes those that were not taken (set to -1). */
 void client_close_fds(struct client_arrival *arrival);
 
-/* A descriptor of the map of processor blocks, to be closed by the caller. -ENOENT,
+/* Whether a descriptor that came can be mapped and read without harm: it is an eBPF array, which
+ * nobody can make shorter, and of which the kernel maps no more than there is. */
+int client_check_map(int fd, struct prcb_error *err);
+
+/* A descriptor of the map of processor blocks, checked, to be closed by the caller. -ENOENT,
  * -ECONNREFUSED: no daemon runs; -EPERM: it does not let this user read them. *ret_threads: of the
  * map of the threads on them, the same; -1: this user may not see these. NULL: not wanted. */
 int client_processors_map(int *ret_threads, struct prcb_error *err);
