@@ -22,7 +22,6 @@
 
 #define DEFAULT_PATH  "prcb.db"
 #define DEFAULT_EVENT "cpu-clock"
-#define DEFAULT_HZ    1000
 #define MAX_HZ        1000000
 #define MAX_FOR_NS    (366ull * 86400 * 1000000000)
 #define PROGRESS_NS   500000000ull
@@ -114,10 +113,6 @@ static int parse(struct run *run, int argc, char **argv, int *ret_status)
         return -1;
     if (parser.index < argc)
         run->argv = argv + parser.index;
-    if (!run->options.rate) {
-        run->options.rate = DEFAULT_HZ;
-        run->options.frequency = true;
-    }
     run->options.command = run->argv;
     run->options.pids = run->pids.ids;
     run->options.pid_count = run->pids.count;

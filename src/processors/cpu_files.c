@@ -281,7 +281,7 @@ int cpu_parse_number(const char *text, size_t length, uint64_t *ret)
     return 0;
 }
 
-int cpu_parse_word(const char *text, size_t length, char *ret, size_t room)
+int cpu_parse_name(const char *text, size_t length, char *ret, size_t room)
 {
     struct text all = {text, text + length}, line = all;
     size_t used = 0;
@@ -290,8 +290,10 @@ int cpu_parse_word(const char *text, size_t length, char *ret, size_t room)
     skip_blanks(&line);
     if (line.at == line.end)
         return -EBADMSG;
+    while (line.end[-1] == ' ' || line.end[-1] == '\t')
+        line.end--;
     for (; line.at < line.end && used + 1 < room; line.at++)
-        ret[used++] = *line.at > ' ' && *line.at < 127 ? *line.at : '?';
+        ret[used++] = *line.at >= ' ' && *line.at < 127 ? *line.at : '?';
     ret[used] = '\0';
     return 0;
 }
@@ -347,7 +349,7 @@ static int read_name(struct procfs *fs, const char *path, char *ret)
     size_t length;
     int result = procfs_read(fs, path, &length);
 
-    return result ? result : cpu_parse_word(fs->buffer, length, ret, CPU_FILES_NAME);
+    return result ? result : cpu_parse_name(fs->buffer, length, ret, CPU_FILES_NAME);
 }
 
 static int read_state_name(struct procfs *fs, uint32_t number, uint32_t state, char *ret)

@@ -63,8 +63,9 @@ int cpu_parse_mhz(const char *text, size_t length, uint32_t *ret, uint32_t room)
 /* A file that holds one number. */
 int cpu_parse_number(const char *text, size_t length, uint64_t *ret);
 
-/* A file that holds one word, cut off to fit; bytes that are not printable become '?'. */
-int cpu_parse_word(const char *text, size_t length, char *ret, size_t room);
+/* A file that holds one name, blanks within it included, cut off to fit; bytes that are not
+ * printable become '?'. */
+int cpu_parse_name(const char *text, size_t length, char *ret, size_t room);
 
 /* ---- readers ---- */
 

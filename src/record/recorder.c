@@ -19,6 +19,7 @@
 
 #define NS_PER_S     1000000000ull
 #define PASS_MIN_MS  5
+#define DEFAULT_HZ   1000 /* samples a second */
 #define PASS_MAX_MS  100
 #define FULL_HIGH    25    /* percent of a ring: read it more often */
 #define FULL_LOW     5     /* and less often */
@@ -43,7 +44,7 @@ struct recorder {
 
 /* The kernel would take a faster rate of a clock and tick more slowly, and each sample would
  * stand for more time than it says. */
-static int check_rate(const struct rings_options *how, struct prcb_error *err)
+static int check_rate(struct rings_options *how, struct prcb_error *err)
 {
     FILE *file = fopen("/proc/sys/kernel/perf_event_max_sample_rate", "re");
     unsigned long long max = 0;
@@ -52,6 +53,10 @@ static int check_rate(const struct rings_options *how, struct prcb_error *err)
         max = 0;
     if (file)
         fclose(file);
+    if (!how->rate) {
+        how->frequency = true;
+        how->rate = max && max < DEFAULT_HZ ? max : DEFAULT_HZ;
+    }
     if (how->frequency && max && how->rate > max)
         return prcb_fail(err, -ERANGE,
                          "%llu samples a second are more than the %llu that "
@@ -124,6 +129,8 @@ int recorder_open(const struct recorder_options *options, struct recorder **ret,
     r->progress.source = "perf ring";
     r->progress.switching = options->switches ? "perf ring" : "none";
     result = check_rate(&how, err);
+    r->options.frequency = how.frequency;
+    r->options.rate = how.rate;
     if (!result)
         result = open_bpf(r, &how, err);
     if (!result)

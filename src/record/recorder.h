@@ -21,7 +21,7 @@ struct recorder_options {
     const char *path;
     const char *event;
     bool frequency; /* rate is per second; else one sample in so many events */
-    uint64_t rate;
+    uint64_t rate;  /* 0: 1000 a second, or what the kernel allows where that is less */
     bool stacks, switches;
     enum prcb_tier tier;
     bool all;          /* the whole system */

@@ -448,20 +448,26 @@ void sleep_ns(uint64_t ns)
         ;
 }
 
-void pin_thread(pid_t tid, unsigned cpu)
+unsigned cpu_number(unsigned cpu)
 {
-    cpu_set_t one;
-    int found = 0;
+    unsigned found = 0;
 
     for (unsigned i = 0; i < CPU_SETSIZE; i++) {
         if (!CPU_ISSET(i, &allowed))
             continue;
-        found = (int)i;
+        found = i;
         if (!cpu--)
             break;
     }
+    return found;
+}
+
+void pin_thread(pid_t tid, unsigned cpu)
+{
+    cpu_set_t one;
+
     CPU_ZERO(&one);
-    CPU_SET(found, &one);
+    CPU_SET(cpu_number(cpu), &one);
     sched_setaffinity(tid, sizeof(one), &one);
 }
 

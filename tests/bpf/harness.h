@@ -90,6 +90,9 @@ unsigned slowness(void);
 
 uint64_t mono_ns(void);
 void sleep_ns(uint64_t ns);
+/* The kernel's number of the cpu-th processor that the test may use, of the last where there are
+ * fewer: some may be off line, or not allowed. */
+unsigned cpu_number(unsigned cpu);
 void pin_to(unsigned cpu); /* the calling thread, to the cpu-th it may use */
 void pin_thread(pid_t tid, unsigned cpu);
 void unpin(void); /* the calling thread; test_end does it too */

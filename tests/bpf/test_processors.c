@@ -24,7 +24,7 @@
 #include <prcb/nt.h>
 #include <prcb/processors.h>
 
-#define MOST_PROCESSORS 64
+#define MOST_PROCESSORS 1024
 #define SECOND          1000000000ull
 
 static struct prcb_processors *view;
@@ -43,7 +43,8 @@ static void take_processor(unsigned number)
     struct sched_param first = {.sched_priority = 1};
 
     pin_to(number);
-    assert_int_equal(sched_setscheduler(0, SCHED_FIFO, &first), 0);
+    if (sched_setscheduler(0, SCHED_FIFO, &first))
+        skip_because("SCHED_FIFO: %s", strerror(errno));
 }
 
 static void give_processor_back(void)
@@ -190,7 +191,8 @@ static int udp_group(void *arg)
 static void test_parts_sum_to_wall(void **state)
 {
     static unsigned first = 0, second = 1;
-    struct prcb_processor before[MOST_PROCESSORS], delta;
+    static struct prcb_processor before[MOST_PROCESSORS];
+    struct prcb_processor delta;
     uint64_t inner, outer, start, end;
     uint32_t count = open_view();
 
@@ -319,28 +321,35 @@ struct columns {
     uint64_t all[MOST_PROCESSORS], unseen[MOST_PROCESSORS];
 };
 
-/* Processors are taken to be numbered from 0, all on line. */
+/* A column for each processor on line, named in the first line. */
 static void read_columns(struct columns *ret, uint32_t count)
 {
     FILE *file = fopen("/proc/interrupts", "re");
-    char line[4096], label[32];
+    static uint32_t numbers[MOST_PROCESSORS];
+    char *line = NULL, *at, label[32];
+    size_t room = 0, width = 0;
 
     assert_non_null(file);
     memset(ret, 0, sizeof(*ret));
-    assert_non_null(fgets(line, sizeof(line), file));
-    while (fgets(line, sizeof(line), file)) {
-        char *at = strchr(line, ':');
-
+    assert_true(getline(&line, &room, file) > 0);
+    for (at = strstr(line, "CPU"); at; at = strstr(at, "CPU")) {
+        at += 3;
+        numbers[width++] = (uint32_t)strtoul(at, &at, 10);
+        assert_true(width <= count && numbers[width - 1] < count);
+    }
+    while (getline(&line, &room, file) > 0) {
+        at = strchr(line, ':');
         if (!at || sscanf(line, " %31[^:]", label) != 1 || is_none(label))
             continue;
         at++;
-        for (uint32_t i = 0; i < count; i++) {
+        for (size_t i = 0; i < width; i++) {
             uint64_t value = strtoull(at, &at, 10);
 
-            ret->all[i] += value;
-            ret->unseen[i] += is_unseen(label) ? value : 0;
+            ret->all[numbers[i]] += value;
+            ret->unseen[numbers[i]] += is_unseen(label) ? value : 0;
         }
     }
+    free(line);
     fclose(file);
 }
 
@@ -358,14 +367,10 @@ static void test_interrupts_are_proc_interrupts(void **state)
     static unsigned first = 0, second = 1;
     uint32_t count = open_view();
     struct columns a1, b1, a2, b2;
-    struct prcb_processor r1[MOST_PROCESSORS], r2[MOST_PROCESSORS];
+    static struct prcb_processor r1[MOST_PROCESSORS], r2[MOST_PROCESSORS];
     uint64_t before;
 
-    for (uint32_t i = 0; i < count; i++) {
-        if (!(must_read_cpu(i).flags & PRCB_CPU_ONLINE))
-            skip_because("processor %u is off line", i);
-    }
-    if (!(must_read_cpu(0).present & PRCB_CPU_HAS_INTERRUPTS))
+    if (!(must_read_cpu(cpu_number(0)).present & PRCB_CPU_HAS_INTERRUPTS))
         skip_because("%s", prcb_processor_absent_reason(view, PRCB_CPU_HAS_INTERRUPTS));
     child_start(sleep_often, &first);
     child_start(sleep_often, &second);
@@ -376,8 +381,7 @@ static void test_interrupts_are_proc_interrupts(void **state)
         r1[i] = must_read_cpu(i);
     read_columns(&b1, count);
     before = all_interrupts(count);
-    sleep_ns(SECOND);
-    assert_true(wait_for(all_interrupts(count) > before + 100)); /* of 14,000 sleeps a second */
+    assert_true(wait_for(all_interrupts(count) > before + 5000)); /* of 14,000 sleeps a second */
     read_columns(&a2, count);
     for (uint32_t i = 0; i < count; i++)
         r2[i] = must_read_cpu(i);
@@ -390,6 +394,8 @@ static void test_interrupts_are_proc_interrupts(void **state)
         uint64_t least = seen > lacking ? seen - lacking : 0;
         uint64_t most = b2.all[i] - a1.all[i] + 1;
 
+        if (!(r1[i].flags & r2[i].flags & PRCB_CPU_ONLINE))
+            continue;
         printf("    processor %u: %" PRIu64 " in %" PRIu64 " .. %" PRIu64 "\n", i, grown, least,
                most);
         assert_in_range(grown, least, most);
@@ -435,15 +441,16 @@ static void look_at_idle(uint32_t count, struct idle_look *looks)
 /* The kernel's idle time of a processor that sleeps at times is no count of ticks but measured,
  * from where the idle loop begins to where it ends, less interrupts; ours is from where the
  * processor is put to sleep. What lies between is a microsecond or two each time, on an emulated
- * machine more. Two units, and one for the rounding of each reading. */
-static void test_idle_is_proc_stat(void **state)
+ * machine more. Two units, and one for the rounding of each reading. Returns how many processors
+ * could be compared, those that missed no switch. */
+static uint32_t compare_idle(uint32_t count)
 {
     uint64_t unit = SECOND / (uint64_t)sysconf(_SC_CLK_TCK);
     static struct idle_look before[MOST_PROCESSORS], after[MOST_PROCESSORS];
-    uint32_t count = open_view(), compared = 0;
+    uint32_t compared = 0;
 
     look_at_idle(count, before);
-    sleep_ns(2 * SECOND);
+    sleep_ns(SECOND);
     look_at_idle(count, after);
     for (uint32_t i = 0; i < count; i++) {
         struct prcb_processor least, most;
@@ -464,34 +471,54 @@ static void test_idle_is_proc_stat(void **state)
         compared++;
         assert_in_range(theirs + slack, least.idle_ns, most.idle_ns + 2 * slack);
     }
-    if (!compared)
-        skip_because("each processor had switches that were not reported");
+    return compared;
 }
 
-/* A processor that one task burns is its user time, by ticks that all hit it. */
+static void test_idle_is_proc_stat(void **state)
+{
+    uint32_t count = open_view(), compared = 0;
+
+    /* On a busy machine each processor may have missed a switch. */
+    for (int tries = 0; !compared && tries < 10; tries++)
+        compared = compare_idle(count);
+    if (!compared)
+        skip_because("each processor had switches that were not reported, in each of 10 seconds");
+}
+
+/* A processor that one task burns is its user time, by ticks that all hit it. Ticks that hit
+ * others, in either mode, count for the whole time since the last: only a stretch that the task had
+ * nearly for itself says something. It gets one soon where it may be a real-time task. */
 static void test_user_is_user(void **state)
 {
     static unsigned second = 1;
+    const struct sched_param first = {.sched_priority = 1};
     struct prcb_processor before, now, delta;
+    uint64_t give_up = mono_ns() + 20 * SECOND, ran;
     struct kernel_times t0, t1;
-    uint32_t count = open_view();
-    uint32_t number = count > 1 ? 1 : 0;
-    pid_t child = child_start(burn, &second);
+    uint32_t number;
+    pid_t child;
 
-    sleep_ns(50000000);
-    assert_true(kernel_times(child, child, &t0));
-    before = must_read_cpu(number);
-    sleep_ns(SECOND);
-    now = must_read_cpu(number);
-    assert_true(kernel_times(child, child, &t1));
-    prcb_processor_sub(&now, &before, &delta);
-    printf("    user %.1f kernel %.1f steal %.1f ms, the task ran %.1f\n",
+    open_view();
+    number = cpu_number(second);
+    child = child_start(burn, &second);
+    sched_setscheduler(child, SCHED_FIFO, &first);
+    do {
+        before = must_read_cpu(number);
+        assert_true(kernel_times(child, child, &t0));
+        sleep_ns(SECOND / 4 * slowness());
+        assert_true(kernel_times(child, child, &t1));
+        now = must_read_cpu(number);
+        prcb_processor_sub(&now, &before, &delta);
+        ran = t1.run_ns - t0.run_ns;
+    } while (ran < delta.wall_ns / 20 * 19 && mono_ns() < give_up);
+    printf("    user %.1f kernel %.1f steal %.1f ms, the task ran %.1f of %.1f\n",
            (double)delta.user_ns / 1e6, (double)delta.kernel_ns / 1e6, (double)delta.steal_ns / 1e6,
-           (double)(t1.run_ns - t0.run_ns) / 1e6);
-    /* Others may run there too, in either mode; the task's own time is there, but for interrupts
-     * and what the hypervisor took, a tenth at most, and a tick at each end. */
+           (double)ran / 1e6, (double)delta.wall_ns / 1e6);
+    if (ran < delta.wall_ns / 20 * 19)
+        skip_because("the task never had the processor to itself for a quarter of a second");
+    /* Its own time, but for interrupts and what the hypervisor took; a tick at each end. */
     assert_true(delta.user_ns + delta.steal_ns + delta.interrupt_ns + delta.dpc_ns + 20000000 >=
-                (t1.run_ns - t0.run_ns) * 9 / 10);
+                ran / 10 * 9);
 }
 
 /* ---- against bpftrace ---- */
@@ -506,7 +533,7 @@ static const char bpftrace_script[] =
 static void mount_tracefs(void)
 {
     if (!access("/sys/kernel/tracing/events", F_OK) || unshare(CLONE_NEWNS) ||
-        mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
+        mount(NULL, "/sys", NULL, MS_REC | MS_PRIVATE, NULL)) /* "/" is no mount in a chroot */
         return;
     mount("tracefs", "/sys/kernel/tracing", "tracefs", 0, NULL);
     mount("debugfs", "/sys/kernel/debug", "debugfs", 0, NULL);

@@ -52,6 +52,12 @@ def start(*args, **options):
                             stderr=subprocess.PIPE, text=True, **options)
 
 
+def asleep(pid):
+    """Whether it waits; a moment later it may run again."""
+    with open("/proc/%d/stat" % pid) as file:
+        return file.read().rsplit(")", 1)[1].split()[0] == "S"
+
+
 def python(code):
     """A command line: python with nothing loaded that is not needed."""
     return [PYTHON, "-I", "-S", "-c", code]
@@ -108,6 +114,12 @@ class Case(unittest.TestCase):
 
     def path(self, name):
         return os.path.join(self.folder.name, name)
+
+    def wait_until(self, condition):
+        deadline = time.monotonic() + 20
+        while not condition():
+            self.assertLess(time.monotonic(), deadline, "timed out")
+            time.sleep(0.01)
 
     def document(self, *args, status=0, **options):
         result = run("-j", *args, **options)
@@ -640,12 +652,6 @@ class Status(Case):
 
 
 class Ending(Case):
-    def wait_until(self, condition):
-        deadline = time.monotonic() + 20
-        while not condition():
-            self.assertLess(time.monotonic(), deadline, "timed out")
-            time.sleep(0.01)
-
     def test_interrupt_reports(self):
         for number in (signal.SIGINT, signal.SIGTERM):
             with Sleeper() as sleeper:
@@ -749,12 +755,17 @@ class Ending(Case):
         self.assertEqual(run("--for", "30", "--", "sh", "-c", "exit 6").returncode, 6)
 
     def test_ends_with_its_targets(self):
-        with Sleeper(("sleep", "0.7")) as sleeper:
-            reaper = __import__("threading").Thread(target=sleeper.wait)
-            reaper.start()
-            document = self.document("-p", str(sleeper.pid))
-            reaper.join()
-        self.assertTrue(self.one(document, "sleep")["exited"])
+        """The target ends once prcb looks at it: it has begun when it sleeps."""
+        with Sleeper(("cat",), stdin=subprocess.PIPE) as target, \
+                start("-j", "-p", str(target.pid)) as prcb:
+            # It works on its way; it sleeps once, and goes on sleeping, when it looks on.
+            self.wait_until(lambda: all(asleep(prcb.pid) and not time.sleep(0.02)
+                                        for _ in range(5)))
+            target.stdin.close()
+            target.wait()
+            out, err = prcb.communicate(timeout=TIMEOUT)
+        self.assertEqual(prcb.returncode, 0, err)
+        self.assertTrue(self.one(json.loads(out), "cat")["exited"])
 
     def test_process_while_a_command_runs(self):
         with Sleeper() as sleeper:
@@ -823,7 +834,10 @@ class Wide(Case):
                 "stdout=-1,check=1).stdout\n"
                 "p.kill()\n"
                 "print(json.dumps([p.pid,json.loads(o)]))\n" % PRCB)
-        out = subprocess.run(["unshare", "-p", "-f", "--mount-proc", *python(code)],
+        # not --mount-proc: it changes the root's mount first, and a chroot's root is none
+        mount = "mount --make-private /proc && mount -t proc proc /proc && exec \"$@\""
+        out = subprocess.run(["unshare", "-p", "-f", "-m", "--propagation", "unchanged", "sh", "-c",
+                              mount, "sh", *python(code)],
                              stdout=subprocess.PIPE, check=True, timeout=TIMEOUT, text=True).stdout
         pid, document = json.loads(out)
         self.assertLess(pid, 100, "a number of the new namespace")

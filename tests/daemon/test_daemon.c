@@ -65,12 +65,53 @@ struct stage {
 
 /* ---- one's own threads ---- */
 
+/* What the account of the calling thread says of 50 turns, against the kernel's counts and clock.
+ * *ret_above: the account's run time above what the thread's clock had, which leaves out what
+ * interrupts and a hypervisor took. */
+static void compare_turns(struct prcb_thread *t, int64_t *ret_above)
+{
+    uint64_t switches, outer, inner, voluntary, voluntary_before, all, sleeps, run;
+    struct prcb_account before, after;
+    struct prcb_error err = {0};
+
+    /* The clock encloses the account's stretch and is enclosed by it. Nothing of ours switches
+     * between looks at the account and at the kernel's count but by force: then both are taken
+     * again. */
+    do {
+        outer = own_run();
+        switches = own_switches();
+        CHECK(kernel_switches(getpid(), gettid(), &voluntary_before, NULL));
+        before = read_account(t);
+        inner = own_run();
+    } while (switches != own_switches());
+    block_and_burn(50);
+    inner = own_run() - inner;
+    do {
+        all = own_switches();
+        CHECK(kernel_switches(getpid(), gettid(), &voluntary, NULL));
+        after = read_account(t);
+    } while (all != own_switches());
+    outer = own_run() - outer;
+    CHECK(laws_hold(&before) && laws_hold(&after));
+    CHECK(after.switches - before.switches == all - switches);
+    CHECK(after.voluntary_switches - before.voluntary_switches == voluntary - voluntary_before);
+    /* A sleep whose time is over before the thread is off the processor is none, on a processor
+     * that was taken away in between. */
+    sleeps = after.waits[PRCB_CAUSE_SLEEP].count - before.waits[PRCB_CAUSE_SLEEP].count;
+    CHECK(sleeps <= 50 && sleeps > 25);
+    CHECK(after.waits[PRCB_CAUSE_SLEEP].ns - before.waits[PRCB_CAUSE_SLEEP].ns >= sleeps * 200000);
+    run = after.run_ns - before.run_ns;
+    CHECK(run + 1000000 >= inner); /* stamps and clock are taken some microseconds apart */
+    CHECK(after.present & PRCB_HAS_WAITS && after.tier == PRCB_TIER_DAEMON);
+    CHECK(after.tid == gettid() && after.pid == getpid() && !(after.flags & PRCB_ACCOUNT_ORPHAN));
+    *ret_above = (int64_t)(run - outer);
+}
+
 static int profile_myself(void *unused)
 {
     struct prcb_error err = {0};
-    struct prcb_account before, after;
     struct prcb_thread *t;
-    uint64_t switches, run, voluntary, all;
+    int64_t above = INT64_MAX;
     struct prcb *p;
 
     become(NOBODY);
@@ -78,28 +119,10 @@ static int profile_myself(void *unused)
     CHECK(p);
     CHECK(prcb_session_tier(p) == PRCB_TIER_DAEMON);
     CHECK(!prcb_thread_open_self(p, &t, &err));
-    before = read_account(t);
-    switches = own_switches();
-    run = own_run();
-    block_and_burn(50);
-    /* Nothing of ours switches between these but by force: then they are taken again. */
-    for (int i = 0; i < 100; i++) {
-        all = own_switches();
-        after = read_account(t);
-        if (all == own_switches())
-            break;
-    }
-    CHECK(laws_hold(&before) && laws_hold(&after));
-    CHECK(after.switches - before.switches == all - switches);
-    CHECK(kernel_switches(getpid(), gettid(), &voluntary, NULL));
-    CHECK(after.waits[PRCB_CAUSE_SLEEP].count - before.waits[PRCB_CAUSE_SLEEP].count == 50);
-    CHECK(after.waits[PRCB_CAUSE_SLEEP].ns - before.waits[PRCB_CAUSE_SLEEP].ns >= 50 * 200000);
-    /* The kernel's clock of the thread and the stamps are read at different moments. */
-    run = own_run() - run;
-    CHECK(after.run_ns - before.run_ns <= run + 1000000);
-    CHECK(after.run_ns - before.run_ns >= 50 * 100000 * 9 / 10);
-    CHECK(after.present & PRCB_HAS_WAITS && after.tier == PRCB_TIER_DAEMON);
-    CHECK(after.tid == gettid() && after.pid == getpid() && !(after.flags & PRCB_ACCOUNT_ORPHAN));
+    /* A hypervisor takes time now and then, not in each of 40 stretches. */
+    for (int tries = 0; tries < 40 && above > 1000000; tries++)
+        compare_turns(t, &above);
+    CHECK(above <= 1000000);
     prcb_thread_close(t);
     prcb_close(p);
     return 0;
@@ -1094,7 +1117,8 @@ static int make_namespace(void *unused)
     pid_t child;
     int status;
 
-    if (unshare(CLONE_NEWPID | CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL))
+    /* Of /proc alone: the root of a chroot is no mount whose kind could be changed. */
+    if (unshare(CLONE_NEWPID | CLONE_NEWNS) || mount("none", "/proc", NULL, MS_PRIVATE, NULL))
         return 3;
     child = fork(); /* not child_start: who is in there has no parent to see */
     if (!child)

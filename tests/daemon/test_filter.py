@@ -21,6 +21,8 @@ PRCBD = os.environ.get("PRCBD", "prcbd")
 
 ATTACH, DETACH, GETREGS, SETREGS, SINGLESTEP = 16, 17, 12, 13, 9  # of ptrace(2)
 WALL = 0x40000000                                                 # of waitpid(2)
+# What an interrupted call left: -EINTR, and the kernel's -ERESTARTSYS, NOINTR, NOHAND, RESTARTBLOCK.
+INTERRUPTED = (-errno.EINTR, -512, -513, -514, -516)
 
 
 class Registers(ctypes.Structure):  # pylint: disable=too-few-public-methods
@@ -44,10 +46,20 @@ class Debugged:
             raise OSError(ctypes.get_errno(), "ptrace")
 
     def __enter__(self):
-        self.ptrace(ATTACH)
-        os.waitpid(self.tid, WALL)
+        """The thread may be on its way into its wait, or out of it: only a call that the attaching
+        interrupted can be made again."""
+        deadline = time.monotonic() + 20
         self.saved = Registers()
-        self.ptrace(GETREGS, ctypes.byref(self.saved))
+        while True:
+            self.ptrace(ATTACH)
+            os.waitpid(self.tid, WALL)
+            self.ptrace(GETREGS, ctypes.byref(self.saved))
+            if self.saved.orig_rax >> 63 == 0 and self.saved.rax - 2 ** 64 in INTERRUPTED:
+                break
+            self.ptrace(DETACH)
+            if time.monotonic() > deadline:
+                raise AssertionError(f"thread {self.tid} does not wait in a system call")
+            time.sleep(0.01)
         # The instruction before: it called, and calls again when this is over.
         self.saved.rip -= 2
         self.saved.rax = self.saved.orig_rax

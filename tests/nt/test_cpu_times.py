@@ -28,12 +28,16 @@ ENVIRONMENT = dict(os.environ, LC_ALL="C", PKG_CONFIG_PATH=BUILD + "/meson-unins
 
 
 def compile_program(folder, compiler, *options):
+    """By the name of its source a compiler knows the language: clang 19 takes -x none for an error
+    where no file follows it."""
     path = os.path.join(folder, compiler)
+    source = path + (".cpp" if "++" in compiler else ".c")
+    shutil.copy(os.path.join(SOURCE, "tests/nt/cpu_times.c"), source)
     flags = subprocess.run(["pkg-config", "--cflags", "--libs", "prcb-nt"], env=ENVIRONMENT,
                            stdout=subprocess.PIPE, text=True, check=True).stdout
     subprocess.run([compiler, *options, "-O1", "-Wall", "-Wextra", "-Werror",
-                    "-Wno-cast-function-type", os.path.join(SOURCE, "tests/nt/cpu_times.c"),
-                    "-x", "none", *shlex.split(flags), "-o", path], check=True)
+                    "-Wno-cast-function-type", source, *shlex.split(flags), "-o", path],
+                   check=True)
     return path
 
 
@@ -131,11 +135,11 @@ class CpuTimes(unittest.TestCase):
         programs = {"C": Program(compile_program(cls.folder, "gcc"))}
         if ROOT:  # an ordinary user has the perf tier
             programs["C++, nobody"] = Program(
-                compile_program(cls.folder, "g++", "-x", "c++", "-std=c++11"), "setpriv",
+                compile_program(cls.folder, "g++", "-std=c++11"), "setpriv",
                 "--reuid=65534", "--regid=65534", "--clear-groups")
         else:
-            programs["C++"] = Program(compile_program(cls.folder, "g++", "-x", "c++"))
-        for compiler, options in (("clang", ()), ("clang++", ("-x", "c++", "-std=c++20"))):
+            programs["C++"] = Program(compile_program(cls.folder, "g++"))
+        for compiler, options in (("clang", ()), ("clang++", ("-std=c++20",))):
             if shutil.which(compiler):
                 compile_program(cls.folder, compiler, *options)
         with Load():
@@ -162,10 +166,25 @@ class CpuTimes(unittest.TestCase):
     def _formatMessage(self, msg, standardMsg):
         return super()._formatMessage("%s: %s" % (self.program, msg or ""), standardMsg)
 
+    @staticmethod
+    def kernel_grew(first, second, processor, members):
+        """By how much at least, and at most, the kernel's own figures grew between the moments."""
+        def total(taken, when):
+            return sum(taken[when][processor][member] for member in members)
+        return (total(second, "before") - total(first, "after"),
+                total(second, "after") - total(first, "before"))
+
+    def kernel_is_off(self, first, second, processor):
+        """By how many seconds user, system and idle of /proc/stat miss the time that passed: ticks
+        are lost where a hypervisor takes the processor away, and come late in bursts."""
+        least, most = self.kernel_grew(first, second, processor, ("user", "system", "idle"))
+        return max(0, second["from"] - first["until"] - most,
+                   least - (second["until"] - first["from"]))
+
     def enclosed(self, first, second, processor, member, value, slack):
         """value: what a program says a member grew by between its two moments."""
-        least = second["before"][processor][member] - first["after"][processor][member]
-        most = second["after"][processor][member] - first["before"][processor][member]
+        least, most = self.kernel_grew(first, second, processor, (member,))
+        slack += self.kernel_is_off(first, second, processor)
         self.assertGreaterEqual(value, least - slack, "processor %d %s" % (processor, member))
         self.assertLessEqual(value, most + slack, "processor %d %s" % (processor, member))
 
@@ -204,8 +223,10 @@ class CpuTimes(unittest.TestCase):
             before, after = rows(first, "scripts"), rows(second, "scripts")
             for processor, values in after.items():
                 whole = sum(values[:3]) - sum(before[processor][:3])
-                self.assertGreaterEqual(whole, second["from"] - first["until"] - 6 / HZ)
-                self.assertLessEqual(whole, second["until"] - first["from"] + 6 / HZ)
+                # The perf tier has the kernel's sum, which may be off itself.
+                slack = 6 / HZ + self.kernel_is_off(first, second, processor)
+                self.assertGreaterEqual(whole, second["from"] - first["until"] - slack)
+                self.assertLessEqual(whole, second["until"] - first["from"] + slack)
 
     def test_load(self):
         """The busy loop: its processor had no idle time to speak of, and much user time."""
@@ -213,8 +234,9 @@ class CpuTimes(unittest.TestCase):
         for first, second in self.each():
             user, system, idle = [now - then for now, then in zip(
                 rows(second, "scripts")[busy], rows(first, "scripts")[busy])][:3]
-            self.assertLess(idle, 0.1 * SECONDS)
-            self.assertGreater(user + system, 0.9 * SECONDS)
+            off = self.kernel_is_off(first, second, busy)
+            self.assertLess(idle, 0.1 * SECONDS + off)
+            self.assertGreater(user + system, 0.9 * SECONDS - off)
 
     def test_agree(self):
         """Three ways to work it out, one result: whole milliseconds, and shares."""

@@ -101,7 +101,7 @@ for suite in "${suites[@]}"; do
     before=$failed
     failed=0
     trap unmount EXIT
-    if step "a fresh Debian" make_root && step "a clone" clone && step "./dev run" as_user ./dev run; then
+    if step "a fresh Debian" make_root && step "a clone" clone && step "./dev run" as_user './dev run'; then
         step "README's commands" readme
         step "${quick:+part of }./dev check" whole_check
     fi

@@ -129,7 +129,7 @@ static void small_files(void **state)
 {
     uint64_t number = 7;
     uint32_t mhz[3];
-    char word[6];
+    char word[6], long_name[16];
     static const char cpuinfo[] = "processor\t: 0\nmodel name\t: x : y\ncpu MHz\t\t: 2894.561\n\n"
                                   "processor\t: 2\ncpu MHz\t\t: 800.000\n";
 
@@ -140,11 +140,14 @@ static void small_files(void **state)
     assert_int_equal(cpu_parse_number("1 2\n", 4, &number), -EBADMSG);
     assert_int_equal(cpu_parse_number("1\n2\n", 4, &number), -EBADMSG);
     assert_int_equal(number, 123);
-    assert_int_equal(cpu_parse_word("C1E\n", 4, word, sizeof(word)), 0);
+    assert_int_equal(cpu_parse_name("C1E\n", 4, word, sizeof(word)), 0);
     assert_string_equal(word, "C1E");
-    assert_int_equal(cpu_parse_word("a\x1b[31mb c\n", 10, word, sizeof(word)), 0);
+    assert_int_equal(cpu_parse_name("a\x1b[31mb c\n", 10, word, sizeof(word)), 0);
     assert_string_equal(word, "a?[31");
-    assert_int_equal(cpu_parse_word("\n", 1, word, sizeof(word)), -EBADMSG);
+    assert_int_equal(cpu_parse_name("haltpoll idle \n", 15, long_name, sizeof(long_name)), 0);
+    assert_string_equal(long_name, "haltpoll idle");
+    assert_int_equal(cpu_parse_name(" \n", 2, word, sizeof(word)), -EBADMSG);
+    assert_int_equal(cpu_parse_name("\n", 1, word, sizeof(word)), -EBADMSG);
     assert_int_equal(cpu_parse_mhz(cpuinfo, strlen(cpuinfo), mhz, 3), 0);
     assert_int_equal(mhz[0], 2894);
     assert_int_equal(mhz[1], 0);
