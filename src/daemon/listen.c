@@ -6,6 +6,7 @@
 #include <grp.h>
 #include <libgen.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -40,67 +41,170 @@ static int passed_socket(struct prcb_error *err)
     return FIRST_PASSED;
 }
 
-static void make_parent(const char *path)
+/* Whether a directory may be changed by its owner, root or ourselves, alone; in one with the sticky
+ * bit others add entries but cannot touch ours. */
+static int check_one(int directory, const char *path, struct prcb_error *err)
 {
-    char copy[PRCBD_PATH_SIZE];
+    struct stat st;
 
-    memcpy(copy, path, sizeof(copy));
-    mkdir(dirname(copy), 0755); /* bind says it if this does not do */
-}
-
-static int give_to_group(const struct prcbd_config *config, struct prcb_error *err)
-{
-    const struct group *group;
-
-    if (chmod(config->socket, (mode_t)config->socket_mode))
-        return prcb_fail(err, -errno, "%s: %s", config->socket, strerror(errno));
-    if (!config->socket_group[0])
+    if (fstat(directory, &st))
+        return prcb_fail(err, -errno, "%s: %s", path, strerror(errno));
+    if ((!st.st_uid || st.st_uid == geteuid()) && (st.st_mode & S_ISVTX || !(st.st_mode & 022)))
         return 0;
-    group = getgrnam(config->socket_group);
-    if (!group)
-        return prcb_fail(err, -ENOENT, "socket_group: there is no group %s", config->socket_group);
-    if (chown(config->socket, (uid_t)-1, group->gr_gid))
-        return prcb_fail(err, -errno, "%s: %s", config->socket, strerror(errno));
-    return 0;
+    return prcb_fail(
+        err, -EPERM,
+        "%s: others may write the directory, or one above it, and could put anything in "
+        "the place of the socket: choose another, or make it root's with mode 0755",
+        path);
 }
 
-/* One of ours from before, unless somebody still listens. */
-static int remove_stale(int fd, const struct sockaddr_un *address, struct prcb_error *err)
+/* The directory and all above it. */
+static int check_above(int directory, const char *path, struct prcb_error *err)
 {
-    if (!connect(fd, (const struct sockaddr *)address, sizeof(*address)) || errno == EAGAIN)
-        return prcb_fail(err, -EADDRINUSE, "%s: another prcbd listens there", address->sun_path);
-    if (errno == ECONNREFUSED)
-        unlink(address->sun_path);
-    return 0;
+    int at = fcntl(directory, F_DUPFD_CLOEXEC, 0), result = at < 0 ? -errno : 0;
+    bool root = false;
+
+    while (!result && !root) {
+        int up = openat(at, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        struct stat here, above;
+
+        result = check_one(at, path, err);
+        if (!result && (up < 0 || fstat(at, &here) || fstat(up, &above)))
+            result = prcb_fail(err, -errno, "%s: %s", path, strerror(errno));
+        root = !result && here.st_dev == above.st_dev && here.st_ino == above.st_ino;
+        close(at);
+        at = up;
+    }
+    if (at >= 0)
+        close(at);
+    return result;
 }
 
-static int own_socket(const struct prcbd_config *config, struct prcb_error *err)
+/* The socket's path without symbolic links, of which somebody else may own one: so that nothing in
+ * it can be changed but by root. *ret_dir is the caller's to close. */
+static int find_place(const char *path, struct sockaddr_un *ret, int *ret_dir,
+                      struct prcb_error *err)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int fd, probe, result;
+    char copy[PRCBD_PATH_SIZE], link[32], directory[PATH_MAX];
+    const char *name = strrchr(path, '/'), *parent;
+    ssize_t length;
+    int result;
 
-    memcpy(address.sun_path, config->socket, sizeof(address.sun_path));
+    name = name ? name + 1 : path;
+    snprintf(copy, sizeof(copy), "%s", path);
+    parent = dirname(copy);
+    mkdir(parent, 0755); /* open says it if this does not do */
+    *ret_dir = open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (*ret_dir < 0)
+        return prcb_fail(err, -errno, "%s: %s", parent, strerror(errno));
+    result = check_above(*ret_dir, parent, err);
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", *ret_dir);
+    length = readlink(link, directory, sizeof(directory) - 1);
+    if (!result && length < 0)
+        result = prcb_fail(err, -errno, "%s: %s", parent, strerror(errno));
+    if (!result && (!*name || (size_t)length + 1 + strlen(name) >= sizeof(ret->sun_path)))
+        result = prcb_fail(err, -ENAMETOOLONG, "%s: not the path of a socket", path);
+    if (!result)
+        snprintf(ret->sun_path, sizeof(ret->sun_path), "%.*s/%s", (int)length, directory, name);
+    if (result)
+        close(*ret_dir);
+    return result;
+}
+
+/* A socket of ours from before goes, unless somebody still listens. Nothing else does. */
+static int remove_stale(int directory, const char *name, const struct sockaddr_un *address,
+                        struct prcb_error *err)
+{
+    struct stat st;
+    int probe, result = 0;
+
+    if (fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW))
+        return errno == ENOENT
+                   ? 0
+                   : prcb_fail(err, -errno, "%s: %s", address->sun_path, strerror(errno));
+    if (!S_ISSOCK(st.st_mode) || st.st_uid != geteuid())
+        return prcb_fail(
+            err, -EEXIST,
+            "%s: there is something else than a socket of prcbd's: remove it, or choose "
+            "another path",
+            address->sun_path);
     probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    result = remove_stale(probe, &address, err);
+    if (!connect(probe, (const struct sockaddr *)address, sizeof(*address)) || errno == EAGAIN)
+        result = prcb_fail(err, -EADDRINUSE, "%s: another prcbd listens there", address->sun_path);
+    else if (errno == ECONNREFUSED)
+        unlinkat(directory, name, 0);
     close(probe);
+    return result;
+}
+
+static int give_to_group(int directory, const char *name, const char *group_name,
+                         struct prcb_error *err)
+{
+    const struct group *group = *group_name ? getgrnam(group_name) : NULL;
+
+    if (!*group_name)
+        return 0;
+    if (!group)
+        return prcb_fail(err, -ENOENT, "socket_group: there is no group %s", group_name);
+    if (fchownat(directory, name, (uid_t)-1, group->gr_gid, AT_SYMLINK_NOFOLLOW))
+        return prcb_fail(err, -errno, "%s: %s", name, strerror(errno));
+    return 0;
+}
+
+/* It has its permissions from the beginning: there is no moment in which they are changed by its
+ * path. */
+static int bind_with_mode(int fd, const struct sockaddr_un *address, mode_t mode,
+                          struct prcb_error *err)
+{
+    mode_t before = umask(0777 & ~mode);
+    int failed = bind(fd, (const struct sockaddr *)address, sizeof(*address)) ? errno : 0;
+
+    umask(before);
+    return failed ? prcb_fail(err, -failed, "%s: %s", address->sun_path, strerror(failed)) : 0;
+}
+
+static int listen_at(const struct prcbd_config *config, int directory,
+                     const struct sockaddr_un *address, struct prcb_error *err)
+{
+    const char *name = strrchr(address->sun_path, '/') + 1;
+    int fd, result = remove_stale(directory, name, address, err);
+
     if (result)
         return result;
-    make_parent(config->socket);
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return prcb_fail(err, -errno, "socket: %s", strerror(errno));
-    if (bind(fd, (const struct sockaddr *)&address, sizeof(address)))
-        result = prcb_fail(err, -errno, "%s: %s", config->socket, strerror(errno));
+    result = bind_with_mode(fd, address, (mode_t)config->socket_mode, err);
     if (!result)
-        result = give_to_group(config, err);
+        result = give_to_group(directory, name, config->socket_group, err);
     /* Only now, so that who can connect at all is who may. */
     if (!result && listen(fd, BACKLOG))
-        result = prcb_fail(err, -errno, "%s: %s", config->socket, strerror(errno));
+        result = prcb_fail(err, -errno, "%s: %s", address->sun_path, strerror(errno));
     if (result) {
         close(fd);
         return result;
     }
     return fd;
+}
+
+static int own_socket(const struct prcbd_config *config, struct prcb_error *err)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int directory, result = find_place(config->socket, &address, &directory, err);
+
+    if (result)
+        return result;
+    result = listen_at(config, directory, &address, err);
+    close(directory);
+    return result;
+}
+
+void listen_remove(const struct prcbd_config *config)
+{
+    struct stat st;
+
+    if (!lstat(config->socket, &st) && S_ISSOCK(st.st_mode))
+        unlink(config->socket);
 }
 
 int listen_open(const struct prcbd_config *config, bool *ret_own, struct prcb_error *err)

@@ -9,8 +9,10 @@
 #include "config.h"
 
 /* A listening descriptor, not blocking. *ret_own: the path was made here, so that it is removed
- * at the end. */
+ * at the end. Its directory must be one that others cannot write: -EPERM. What is there already is
+ * replaced only if it is a socket of ours on which nobody listens: -EEXIST, -EADDRINUSE. */
 int listen_open(const struct prcbd_config *config, bool *ret_own, struct prcb_error *err);
+void listen_remove(const struct prcbd_config *config);
 
 /* "READY=1" and its like; does nothing without systemd. */
 void listen_notify(const char *state);

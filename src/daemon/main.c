@@ -243,7 +243,7 @@ static void finish(struct server *s, struct kernel *k, bool own_socket)
         kernel_end(k);
     }
     if (own_socket)
-        unlink(s->config->socket);
+        listen_remove(s->config);
 }
 
 static int run(const struct prcbd_config *config, const char *file)

@@ -7,7 +7,9 @@ luck longer: ./dev attack."""
 import os
 import shutil
 import signal
+import socket
 import struct
+import subprocess
 import sys
 import tempfile
 import threading
@@ -303,6 +305,94 @@ class Wakeups(Case):
         seen, descriptors = as_user(0, watch)
         self.assertGreater(seen, 5, "who may see it does not")
         self.assertEqual(descriptors, 2)
+
+
+class Files(Case):
+    """Where the socket is made, others may have been before."""
+
+    def folder(self, owner=0, mode=0o755):
+        path = tempfile.mkdtemp(prefix="prcbd-test-")
+        self.addCleanup(shutil.rmtree, path, True)
+        os.chown(path, owner, owner)
+        os.chmod(path, mode)
+        return path
+
+    def start(self, path):
+        """It ends soon after its socket, for there is no place for its pins. (status, words)"""
+        done = subprocess.run([case.PRCBD, "--foreground", "--socket", path, "--pin-directory",
+                               "/proc/nowhere", "--config", "/dev/null"], check=False, timeout=60,
+                              stdin=subprocess.DEVNULL, capture_output=True)
+        return done.returncode, done.stderr.decode(errors="replace")
+
+    def test_a_socket_swapped_for_a_symbolic_link(self):
+        """In a directory of somebody else's: the file it leads to got the socket's mode."""
+        folder = self.folder(OTHER)
+        secret = os.path.join(self.folder(), "secret")
+        with open(secret, "w", encoding="ascii") as file:
+            os.fchmod(file.fileno(), 0o600)
+        swapper = os.fork()
+        if not swapper:
+            try:
+                wire.become(OTHER, OTHER)
+                os.chdir(folder)
+                while True:
+                    os.symlink(secret, "link")
+                    while not os.path.lexists("socket"):
+                        pass
+                    os.rename("link", "socket")
+                    os.unlink("socket")
+            finally:
+                os._exit(0)
+        self.addCleanup(end, swapper)
+        for _ in range(20 * TIMES):
+            status, words = self.start(folder + "/socket")
+            self.assertNotEqual(status, 0)
+            self.assertEqual(os.stat(secret).st_mode & 0o777, 0o600)
+        self.assertIn("others may write the directory", words)
+
+    def test_directories_that_others_may_write(self):
+        above = self.folder(0, 0o777)
+        os.mkdir(above + "/below", 0o755)
+        os.symlink(self.folder(), os.path.join(self.folder(), "link"))
+        for path in (self.folder(OTHER), self.folder(0, 0o775), above, above + "/below"):
+            status, words = self.start(path + "/socket")
+            self.assertNotEqual(status, 0)
+            self.assertIn("others may write the directory", words)
+            self.assertFalse(os.path.exists(path + "/socket"))
+
+    def test_what_stands_in_the_sockets_place(self):
+        folder = self.folder(0, 0o1777)
+
+        def bound(path):
+            with socket.socket(socket.AF_UNIX) as made:
+                made.bind(path)
+        for name, make in (("file", lambda path: open(path, "w", encoding="ascii").close()),
+                           ("link", lambda path: os.symlink(folder + "/file", path)),
+                           ("fifo", os.mkfifo), ("directory", os.mkdir),
+                           ("others", lambda path: as_user(OTHER, bound, path))):
+            path = os.path.join(folder, name)
+            make(path)
+            before = os.lstat(path)
+            status, words = self.start(path)
+            self.assertNotEqual(status, 0)
+            self.assertIn("remove it", words)
+            self.assertEqual(os.lstat(path).st_ino, before.st_ino, name)
+        # A socket that prcbd left is replaced.
+        bound(folder + "/ours")
+        _, words = self.start(folder + "/ours")
+        self.assertNotIn("remove it", words)
+
+    def test_the_sockets_mode(self):
+        for mode in (0o666, 0o600, 0o660):
+            path = os.path.join(self.folder(), "prcbd.conf")
+            with open(path, "w", encoding="ascii") as file:
+                file.write(f"socket_mode = {mode:o}\nsocket_group = daemon\n")
+            made = os.path.join(os.path.dirname(path), "socket")
+            subprocess.run([case.PRCBD, "--foreground", "--socket", made, "--pin-directory",
+                            "/proc/nowhere", "--config", path], check=False, timeout=60,
+                           stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            self.assertEqual(os.stat(made).st_mode & 0o777, mode)
+            self.assertNotEqual(os.stat(made).st_gid, 0)
 
 
 class Unprivileged(Case):
