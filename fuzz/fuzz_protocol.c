@@ -141,7 +141,7 @@ void kernel_count_scopes(struct kernel *k)
 {
 }
 
-int kernel_load_processors(struct kernel *k, struct prcb_error *err)
+int kernel_attach_processors(struct kernel *k, struct prcb_error *err)
 {
     k->processors = 2;
     return 0;

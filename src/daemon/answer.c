@@ -19,7 +19,6 @@
 #define SCOPES_PER_USER 2
 #define LATER           1 /* there is no answer yet: the request is to be looked at again */
 #define LOOK_AGAIN_MS   10
-#define LOAD_AGAIN_MS   10000 /* programs that the kernel refused are not tried sooner */
 
 struct request {
     struct server *server;
@@ -304,11 +303,10 @@ static int do_release_exited(const struct request *r, struct prcb_error *err)
     return 0;
 }
 
-/* The first who asks has the programs loaded. */
+/* The first who asks has the programs attached. */
 static int do_processors(const struct request *r, struct prcb_error *err)
 {
     struct server *s = r->server;
-    uint64_t now = clock_mono_ms();
     int fds[2], result;
 
     if (!r->conn->peer.processors)
@@ -322,7 +320,7 @@ static int do_processors(const struct request *r, struct prcb_error *err)
     result = may_pass_maps(r, err);
     if (result)
         return result;
-    if (s->load == LOAD_FAILED && now - s->load_failed_at < LOAD_AGAIN_MS) {
+    if (s->load == LOAD_FAILED) {
         *err = s->load_error;
         return err->code;
     }

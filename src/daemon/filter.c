@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
+#include <linux/bpf.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stdbool.h>
@@ -87,7 +88,6 @@ static const int allowed[] = {
     SYS_dup2,
 #endif
     /* the kernel side */
-    SYS_bpf,
     SYS_membarrier,
     SYS_perf_event_open, /* libbpf finds out with it what the kernel can */
     SYS_memfd_create,    /* newer ones keep places for descriptors with it */
@@ -143,7 +143,8 @@ static const int allowed[] = {
 };
 #define ALLOWED (sizeof(allowed) / sizeof(allowed[0]))
 
-/* Calls of which one argument decides: it is allowed when (argument & mask) == value. */
+/* Calls of which one argument decides: allowed when (argument & mask) == value, in one row or
+ * another. */
 static const struct {
     int number;
     unsigned argument;
@@ -154,6 +155,21 @@ static const struct {
     {SYS_open, 1, O_WRONLY | O_RDWR | O_CREAT | O_TRUNC, O_RDONLY},
 #endif
     {SYS_socket, 0, ~0u, AF_UNIX}, /* systemd, and who knows the groups */
+    /* Maps of clients, what is pinned, programs that are loaded. Not: to load others, and to reach
+     * what is not ours by its number. */
+    {SYS_bpf, 0, ~0u, BPF_MAP_CREATE},
+    {SYS_bpf, 0, ~0u, BPF_MAP_LOOKUP_ELEM},
+    {SYS_bpf, 0, ~0u, BPF_MAP_UPDATE_ELEM},
+    {SYS_bpf, 0, ~0u, BPF_MAP_UPDATE_BATCH},
+    {SYS_bpf, 0, ~0u, BPF_MAP_DELETE_ELEM},
+    {SYS_bpf, 0, ~0u, BPF_MAP_FREEZE},
+    {SYS_bpf, 0, ~0u, BPF_OBJ_PIN},
+    {SYS_bpf, 0, ~0u, BPF_OBJ_GET},
+    {SYS_bpf, 0, ~0u, BPF_OBJ_GET_INFO_BY_FD},
+    {SYS_bpf, 0, ~0u, BPF_PROG_TEST_RUN},
+    {SYS_bpf, 0, ~0u, BPF_RAW_TRACEPOINT_OPEN},
+    {SYS_bpf, 0, ~0u, BPF_LINK_CREATE},
+    {SYS_bpf, 0, ~0u, BPF_ITER_CREATE},
 };
 #define CONDITIONS (sizeof(conditions) / sizeof(conditions[0]))
 
@@ -204,7 +220,7 @@ static void build(struct program *p)
         add(p, MASK, conditions[i].mask, 0, 0);
         add(p, IS, conditions[i].value, 0, 1);
         add(p, RETURN, SECCOMP_RET_ALLOW, 0, 0);
-        add(p, RETURN, REFUSE, 0, 0);
+        add(p, LOAD, offsetof(struct seccomp_data, nr), 0, 0);
     }
     add(p, RETURN, REFUSE, 0, 0);
 }

@@ -70,14 +70,16 @@ struct origin {
 };
 _Static_assert(sizeof(struct origin) <= sizeof(struct kernel_record), "origin");
 
-int kernel_die_at_step = -1;
-
+/* Tests kill a start at each of its steps, in a build of their own. */
 static void step(void)
 {
+#ifdef PRCBD_TEST_HOOKS
+    const char *last = getenv("PRCBD_TEST_STEP");
     static int steps;
 
-    if (steps++ == kernel_die_at_step)
+    if (last && steps++ == atoi(last))
         raise(SIGKILL);
+#endif
 }
 
 static struct origin *origin_of(struct kernel *k)
@@ -407,17 +409,27 @@ static int pin_processors(int dir, const struct processor_programs *programs)
     return result;
 }
 
-/* Into a directory. *ret: the caller's to close, whatever the result. */
-static int add_processors(int dir, struct processor_programs **ret, struct prcb_error *err)
+/* Loaded, they cost nothing before they are attached. *ret: the caller's to close, whatever the
+ * result. */
+static int load_processors(struct processor_programs **ret, struct prcb_error *err)
+{
+    int count = libbpf_num_possible_cpus();
+
+    return count > 0
+               ? processor_programs_load((uint32_t)count, ret, err)
+               : prcb_fail(err, count, "the processors cannot be counted: %s", strerror(-count));
+}
+
+/* Attaches them, and pins them in a directory. */
+static int add_processors(int dir, struct processor_programs *programs, struct prcb_error *err)
 {
     struct processor_map map = {0};
-    int count = libbpf_num_possible_cpus();
-    int result = count > 0 ? processor_programs_open((uint32_t)count, ret, &map, err) : count;
+    int result = processor_programs_attach(programs, &map, err);
 
     processor_map_close(&map);
     if (result)
         return result;
-    result = pin_processors(dir, *ret);
+    result = pin_processors(dir, programs);
     return result ? prcb_fail(err, result, "the processor programs cannot be pinned: %s",
                               strerror(-result))
                   : 0;
@@ -442,7 +454,8 @@ static int load_both(struct kernel *k, int dir, struct kernel *old, kernel_told 
     struct prcb_error why = {0};
     int result;
 
-    k->has_interrupted = k->interrupted && !add_processors(dir, &processors, &why);
+    k->has_interrupted = k->interrupted && !load_processors(&processors, &why) &&
+                         !add_processors(dir, processors, &why);
     if (k->interrupted && !k->has_interrupted) {
         told("interrupted: what interrupts take of a thread's run is not to be had:");
         told(why.text);
@@ -621,14 +634,23 @@ int kernel_open(struct kernel *k, const char *directory, bool interrupted, kerne
     result = take_over(k, told, err);
     if (!result)
         result = make_empty(k, err);
-    if (result)
+    if (result) {
         kernel_close(k);
-    return result;
+        return result;
+    }
+    /* Now, for later nothing is loaded any more (filter.c). Who asks for them is told why not. */
+    if (k->processors < 0 && load_processors(&k->unattached, &k->no_processors)) {
+        processor_programs_close(k->unattached);
+        k->unattached = NULL;
+    }
+    return 0;
 }
 
 void kernel_close(struct kernel *k)
 {
     let_go(k);
+    processor_programs_close(k->unattached);
+    k->unattached = NULL;
     forget(&k->empty, 1);
     forget(&k->directory, 1);
 }
@@ -897,11 +919,17 @@ uint32_t kernel_scopes_used(const struct kernel *k, uint32_t client, uint32_t ui
 
 /* ---- processors ---- */
 
-int kernel_load_processors(struct kernel *k, struct prcb_error *err)
+int kernel_attach_processors(struct kernel *k, struct prcb_error *err)
 {
-    struct processor_programs *programs = NULL;
-    int result = add_processors(k->live, &programs, err);
+    struct processor_programs *programs = k->unattached;
+    int result;
 
+    if (!programs) {
+        *err = k->no_processors;
+        return err->code;
+    }
+    k->unattached = NULL;
+    result = add_processors(k->live, programs, err);
     if (!result)
         k->processor_threads = fcntl(processor_programs_threads_fd(programs), F_DUPFD_CLOEXEC, 0);
     if (!result && k->processor_threads >= 0)
@@ -909,6 +937,7 @@ int kernel_load_processors(struct kernel *k, struct prcb_error *err)
     if (!result && k->processors < 0)
         result = prcb_fail(err, -errno, "prcbd has no free descriptor");
     processor_programs_close(programs);
+    k->no_processors = *err;
     return result;
 }
 

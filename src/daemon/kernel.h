@@ -48,10 +48,12 @@ struct kernel {
     int live;
     int maps[KERNEL_MAPS];
     int programs[KERNEL_PROGRAMS];
-    int processors;               /* the map of processor blocks; -1: not loaded */
-    int processor_threads;        /* of the threads on them, with it */
-    int empty;                    /* the map that stands for no client */
-    struct clients_bpf__bss *bss; /* the programs' variables */
+    int processors;                        /* the map of processor blocks; -1: not loaded */
+    int processor_threads;                 /* of the threads on them, with it */
+    struct processor_programs *unattached; /* those that write them; NULL: attached, or */
+    struct prcb_error no_processors;       /* why not loaded */
+    int empty;                             /* the map that stands for no client */
+    struct clients_bpf__bss *bss;          /* the programs' variables */
     size_t bss_bytes;
     struct kernel_record *records; /* PRCB_CLIENT_COUNT; by a client's number, from 1 */
     const struct prcb_head_block *clock;
@@ -127,14 +129,11 @@ void kernel_count_scopes(struct kernel *k);
 /* Numbers of the clients' maps that exist, for the caller to free. */
 int kernel_client_maps(struct kernel *k, uint32_t **ret, size_t *ret_count);
 
-/* Loads the programs that write processor blocks, which stay, and sets `processors`. It takes
- * some hundred milliseconds, and may run beside any other call but the next. */
-int kernel_load_processors(struct kernel *k, struct prcb_error *err);
+/* Attaches the programs that write processor blocks, which stay, and sets `processors`. Once. It
+ * takes some hundred milliseconds, and may run beside any other call but the next. */
+int kernel_attach_processors(struct kernel *k, struct prcb_error *err);
 /* Descriptors of their map and, with threads, of that of the threads on them: the caller's. Returns
  * how many. */
 int kernel_processors(struct kernel *k, bool threads, int *ret, struct prcb_error *err);
-
-/* Tests count the steps of the start, and kill it at one: -1 for none. */
-extern int kernel_die_at_step;
 
 #endif

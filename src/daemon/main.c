@@ -284,7 +284,7 @@ static int clean_up(const struct prcbd_config *config)
 
 int main(int argc, char **argv)
 {
-    const char *step = getenv("PRCBD_TEST_STEP"), *file;
+    const char *file;
     struct options options = {0};
     struct prcbd_config config;
 
@@ -304,7 +304,5 @@ int main(int argc, char **argv)
         return 2;
     if (options.check_config)
         return print_settings(&config);
-    if (step)
-        kernel_die_at_step = atoi(step);
     return options.cleanup ? clean_up(&config) : run(&config, file);
 }

@@ -410,7 +410,7 @@ static void load(void *arg)
     struct server *s = arg;
 
     s->load_error = (struct prcb_error){0};
-    kernel_load_processors(s->kernel, &s->load_error);
+    kernel_attach_processors(s->kernel, &s->load_error);
 }
 
 static void take_work(struct server *s)
@@ -421,7 +421,6 @@ static void take_work(struct server *s)
         return;
     }
     s->load = s->load_error.code ? LOAD_FAILED : LOAD_DONE;
-    s->load_failed_at = clock_mono_ms();
 }
 
 /* due: what can be gathered has been for long enough. */

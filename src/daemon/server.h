@@ -38,7 +38,6 @@ struct server {
     struct worker worker;
     enum load load;
     struct prcb_error load_error;
-    uint64_t load_failed_at; /* ms */
     uint64_t listen_again;   /* ms: after a lack of descriptors; 0: listening */
     const char *config_file; /* NULL: none */
 };

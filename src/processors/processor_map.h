@@ -54,6 +54,12 @@ uint64_t processor_block_interrupted(const struct prcb_processor_block *copy, ui
  * both are to be zeroed before. */
 int processor_programs_open(uint32_t count, struct processor_programs **ret,
                             struct processor_map *ret_map, struct prcb_error *err);
+/* The same in two steps: what costs nothing yet and what needs to load no programs any more. *ret
+ * is to be closed, whatever the result. */
+int processor_programs_load(uint32_t count, struct processor_programs **ret,
+                            struct prcb_error *err);
+int processor_programs_attach(struct processor_programs *programs, struct processor_map *ret_map,
+                              struct prcb_error *err);
 void processor_programs_close(struct processor_programs *programs);
 int processor_programs_map_fd(const struct processor_programs *programs);
 /* Of the threads. */

@@ -58,6 +58,7 @@ static const char *const counting_words[] = {
 
 struct processor_programs {
     struct processors_bpf *skeleton;
+    uint32_t count; /* processors */
     struct bpf_link *vectors[2 * VECTORS];
     uint32_t features;
 };
@@ -180,19 +181,22 @@ static int configure(struct processor_programs *p, uint32_t count, struct prcb_e
 
 /* ---- loading ---- */
 
-static int load(struct processor_programs *p, uint32_t count, struct prcb_error *err)
+static int load(struct processor_programs *p, struct prcb_error *err)
 {
+    libbpf_print_fn_t print = libbpf_set_print(bpf_no_print);
     int result;
 
     p->skeleton = processors_bpf__open();
-    result = p->skeleton ? configure(p, count, err) : bpf_explain_load(-errno, err);
-    if (result)
-        return result;
-    result = processors_bpf__load(p->skeleton);
-    return result ? bpf_explain_load(result, err) : 0;
+    result = p->skeleton ? configure(p, p->count, err) : bpf_explain_load(-errno, err);
+    if (!result) {
+        result = processors_bpf__load(p->skeleton);
+        result = result ? bpf_explain_load(result, err) : 0;
+    }
+    libbpf_set_print(print);
+    return result;
 }
 
-static int write_head(struct processor_programs *p, uint32_t count, struct prcb_error *err)
+static int write_head(struct processor_programs *p, struct prcb_error *err)
 {
     struct prcb_processor_head head = {
         .magic = PRCB_PROCESSOR_MAGIC,
@@ -201,7 +205,7 @@ static int write_head(struct processor_programs *p, uint32_t count, struct prcb_
         .head_size = sizeof(struct prcb_processor_head),
         .block_size = sizeof(struct prcb_processor_block),
         .block_stride = sizeof(struct prcb_processor_block),
-        .count = count,
+        .count = p->count,
         .features = p->features,
         .writer_pid = (__u32)getpid(),
         .writer = PRCB_VERSION,
@@ -241,10 +245,12 @@ static void attach_vectors(struct processor_programs *p)
  * to be written. */
 static int attach(struct processor_programs *p, struct prcb_error *err)
 {
+    libbpf_print_fn_t print = libbpf_set_print(bpf_no_print);
     int result;
 
     attach_vectors(p);
     result = processors_bpf__attach(p->skeleton);
+    libbpf_set_print(print);
     if (result)
         return prcb_fail(err, result, "the processor programs cannot be attached: %s",
                          strerror(-result));
@@ -253,11 +259,11 @@ static int attach(struct processor_programs *p, struct prcb_error *err)
 
 /* Runs the starting program on each processor: those that sleep would otherwise not be seen before
  * they wake up. One that is off line (-ENXIO) starts when it comes up. */
-static int start_all(struct processor_programs *p, uint32_t count, struct prcb_error *err)
+static int start_all(struct processor_programs *p, struct prcb_error *err)
 {
     int fd = bpf_program__fd(p->skeleton->progs.prcb_start);
 
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < p->count; i++) {
         LIBBPF_OPTS(bpf_test_run_opts, options, .cpu = i, .flags = BPF_F_TEST_RUN_ON_CPU);
 
         if (bpf_prog_test_run_opts(fd, &options) && errno != ENXIO)
@@ -283,17 +289,6 @@ static int check_started(const struct processor_map *map, struct prcb_error *err
                      "(kernel.ftrace_enabled, lockdown)?");
 }
 
-static int load_and_attach(struct processor_programs *p, uint32_t count, struct prcb_error *err)
-{
-    libbpf_print_fn_t print = libbpf_set_print(bpf_no_print);
-    int result = load(p, count, err);
-
-    if (!result)
-        result = attach(p, err);
-    libbpf_set_print(print);
-    return result;
-}
-
 /* Blocks are written by one program at a time, as hard interrupts alone can come between, which are
  * told apart. On PREEMPT_RT softirqs are threads' work that others preempt: one may come between as
  * well, and a softirq's time is no stretch that begins and ends on one processor. */
@@ -312,8 +307,7 @@ static int check_preemption(struct prcb_error *err)
     return result;
 }
 
-int processor_programs_open(uint32_t count, struct processor_programs **ret,
-                            struct processor_map *ret_map, struct prcb_error *err)
+int processor_programs_load(uint32_t count, struct processor_programs **ret, struct prcb_error *err)
 {
     struct processor_programs *p;
     int result = check_preemption(err);
@@ -324,18 +318,34 @@ int processor_programs_open(uint32_t count, struct processor_programs **ret,
     if (!p)
         return prcb_fail(err, -ENOMEM, "out of memory");
     *ret = p;
-    result = load_and_attach(p, count, err);
+    p->count = count;
+    return load(p, err);
+}
+
+int processor_programs_attach(struct processor_programs *p, struct processor_map *ret_map,
+                              struct prcb_error *err)
+{
+    int result = attach(p, err);
+
     if (!result)
-        result = write_head(p, count, err);
+        result = write_head(p, err);
     if (!result)
         result = processor_map_open(processor_programs_map_fd(p), ret_map, err);
     if (!result)
         result = processor_map_add_threads(ret_map, processor_programs_threads_fd(p), err);
     if (!result)
-        result = start_all(p, count, err);
+        result = start_all(p, err);
     if (!result)
         result = check_started(ret_map, err);
     return result;
+}
+
+int processor_programs_open(uint32_t count, struct processor_programs **ret,
+                            struct processor_map *ret_map, struct prcb_error *err)
+{
+    int result = processor_programs_load(count, ret, err);
+
+    return result ? result : processor_programs_attach(*ret, ret_map, err);
 }
 
 void processor_programs_close(struct processor_programs *p)

@@ -133,10 +133,17 @@ class Filter(Case):
             "openat to write": (257, here, nothing, writing),
             "openat to read and write": (257, here, nothing, os.O_RDWR),
             "openat to cut": (257, here, nothing, cutting),
+            "bpf to load a program": (321, 5, nothing, 2 ** 20),
+            "bpf to load type information": (321, 18, nothing, 2 ** 20),
+            "bpf to take a program by its number": (321, 13, nothing, 2 ** 20),
+            "bpf to take a map by its number": (321, 14, nothing, 2 ** 20),
+            "bpf of no number": (321, 999, nothing, 2 ** 20),
         }
         allowed = {
             "getpid": ((39,), self.daemon.process.pid),
             "openat to read": ((257, here, nothing, reading), -errno.EFAULT),
+            "bpf to look into a map": ((321, 1, nothing, 2 ** 20), -errno.E2BIG),
+            "bpf to run a program": ((321, 10, nothing, 2 ** 20), -errno.E2BIG),
             "socket of unix, of no type": ((41, 1, 99), -errno.EINVAL),
         }
         for tid in self.threads():
@@ -161,7 +168,7 @@ class Filter(Case):
         self.assertEqual(as_user(NOBODY, work), ((1, 1), 3))
 
     def test_what_it_does_goes_on(self):
-        """The programs of processors are loaded with it, settings and groups read again, and the
+        """The programs of processors are attached with it, settings and groups read again, and the
         next daemon takes over and has it as well."""
         self.served()
 

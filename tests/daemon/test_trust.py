@@ -301,7 +301,9 @@ class Wakeups(Case):
                 seen += now and not there
                 there = now
             return seen, len(client.fds)
-        self.assertEqual(as_user(NOBODY, watch), (0, 1))
+        seen, descriptors = as_user(NOBODY, watch)
+        self.assertEqual(descriptors, 1)
+        self.assertLess(seen, 5, "seen more often than by a counter that comes past its number")
         seen, descriptors = as_user(0, watch)
         self.assertGreater(seen, 5, "who may see it does not")
         self.assertEqual(descriptors, 2)
@@ -393,6 +395,12 @@ class Files(Case):
                            stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             self.assertEqual(os.stat(made).st_mode & 0o777, mode)
             self.assertNotEqual(os.stat(made).st_gid, 0)
+
+
+class Release(unittest.TestCase):
+    def test_nothing_of_tests_is_in_it(self):
+        with open(case.PRCBD, "rb") as file:
+            self.assertNotIn(b"PRCBD_TEST", file.read())
 
 
 class Unprivileged(Case):
