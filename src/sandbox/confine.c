@@ -49,8 +49,14 @@ int confine_descriptors(int keep)
     return 3;
 }
 
+/* Not above what it is: only root may. */
 static int set_limit(__rlimit_resource_t what, rlim_t value)
 {
+    struct rlimit now;
+
+    if (getrlimit(what, &now))
+        return -errno;
+    value = value < now.rlim_max ? value : now.rlim_max;
     return setrlimit(what, &(struct rlimit){value, value}) ? -errno : 0;
 }
 

@@ -12,13 +12,20 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-void process_files_close(struct process_files *files)
+void process_files_release(struct process_files *files)
 {
     for (size_t i = 0; i < files->count; i++) {
         if (files->rows[i].fd >= 0)
             close(files->rows[i].fd);
-        free(files->rows[i].path);
+        files->rows[i].fd = -1;
     }
+}
+
+void process_files_close(struct process_files *files)
+{
+    process_files_release(files);
+    for (size_t i = 0; i < files->count; i++)
+        free(files->rows[i].path);
     free(files->rows);
     *files = (struct process_files){0};
 }

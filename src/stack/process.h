@@ -35,6 +35,8 @@ struct process_files {
 /* -ESRCH it has ended; -EPERM no ptrace access to it; -ENOMEM */
 int process_files_open(pid_t pid, struct process_files *ret);
 void process_files_close(struct process_files *files);
+/* Closes the descriptors; what is mapped where stays known. */
+void process_files_release(struct process_files *files);
 
 /* The mapping that an address lies in; NULL: none with code. */
 const struct process_file *process_files_at(const struct process_files *files, uint64_t address);

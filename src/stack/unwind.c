@@ -2,6 +2,7 @@
 #include "unwind.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -27,6 +28,7 @@ enum { REGISTER_FP = 29, REGISTER_SP = 31, REGISTER_LR = 30 };
 
 struct image {
     Dwfl *dwfl;
+    struct image_debug debug;
     const struct frozen *frozen; /* during image_unwind */
     uint64_t *frames;
     size_t count, room;
@@ -87,11 +89,17 @@ static bool set_registers(Dwfl_Thread *thread, void *ctx)
 
 /* ---- images ------------------------------------------------------------------------- */
 
-/* No debug information is looked for: what unwinds is in the file itself. */
-static int find_nothing(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
-                        const char *file, const char *link, GElf_Word crc, char **ret)
+static int find_debug(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
+                      const char *file, const char *link, GElf_Word crc, char **ret)
 {
-    return -1;
+    const struct image *image = *data;
+    const unsigned char *id;
+    GElf_Addr address;
+    int length = dwfl_module_build_id(module, &id, &address);
+
+    if (!image || !image->debug.open || length <= 0)
+        return -1;
+    return image->debug.open(image->debug.ctx, id, (size_t)length);
 }
 
 static int find_no_elf(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
@@ -100,11 +108,11 @@ static int find_no_elf(Dwfl_Module *module, void **data, const char *name, Dwarf
     return -1;
 }
 
-int image_open(struct image **ret)
+int image_open(const struct image_debug *debug, struct image **ret)
 {
     static const Dwfl_Callbacks callbacks = {
         .find_elf = find_no_elf,
-        .find_debuginfo = find_nothing,
+        .find_debuginfo = find_debug,
         .section_address = dwfl_offline_section_address,
     };
     struct image *image = calloc(1, sizeof(*image));
@@ -116,6 +124,8 @@ int image_open(struct image **ret)
         free(image);
         return -ENOMEM;
     }
+    if (debug)
+        image->debug = *debug;
     dwfl_report_begin(image->dwfl);
     *ret = image;
     return 0;
@@ -141,12 +151,19 @@ static bool is_ours(int fd)
 
 int image_add(struct image *image, const struct image_file *file)
 {
-    /* Taken over by libdw where it takes the module. */
-    if (is_ours(file->fd) &&
-        dwfl_report_elf(image->dwfl, file->path, file->path, file->fd, file->start, false))
-        return 0;
-    close(file->fd);
-    return -EINVAL;
+    Dwfl_Module *module = NULL;
+    void **data;
+
+    /* The descriptor is libdw's where it takes the module. */
+    if (is_ours(file->fd))
+        module = dwfl_report_elf(image->dwfl, file->path, file->path, file->fd, file->start, false);
+    if (!module) {
+        close(file->fd);
+        return -EINVAL;
+    }
+    dwfl_module_info(module, &data, NULL, NULL, NULL, NULL, NULL, NULL);
+    *data = image;
+    return 0;
 }
 
 int image_ready(struct image *image)
@@ -199,4 +216,12 @@ size_t image_unwind(struct image *image, const struct frozen *frozen, uint64_t *
                                : STACK_BROKEN;
     image->frozen = NULL;
     return image->count;
+}
+
+void image_name(struct image *image, uint64_t address, char *ret, size_t size)
+{
+    Dwfl_Module *module = dwfl_addrmodule(image->dwfl, address);
+    const char *name = module ? dwfl_module_addrname(module, address) : NULL;
+
+    snprintf(ret, size, "%s", name ? name : "");
 }

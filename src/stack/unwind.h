@@ -25,7 +25,15 @@ struct image_file {
 
 struct image; /* what one process has mapped: opaque */
 
-int image_open(struct image **ret);
+/* Who is asked for the debug information of a build id, which has the names of functions that a
+ * file does not export: a descriptor, then the image's, or -1. */
+struct image_debug {
+    int (*open)(void *ctx, const unsigned char *id, size_t length);
+    void *ctx;
+};
+
+/* debug NULL: nobody. */
+int image_open(const struct image_debug *debug, struct image **ret);
 void image_close(struct image *image); /* NULL is allowed */
 /* -EINVAL: no ELF file, or one of another kind of processor. */
 int image_add(struct image *image, const struct image_file *file);
@@ -44,5 +52,8 @@ enum stack_end {
  * call, so that each lies in the function and line that made it. Returns how many; at least 1. */
 size_t image_unwind(struct image *image, const struct frozen *frozen, uint64_t *frames, size_t room,
                     enum stack_end *ret_end);
+
+/* The function that an address lies in, as the symbol table spells it; "": not known. */
+void image_name(struct image *image, uint64_t address, char *ret, size_t size);
 
 #endif

@@ -96,7 +96,7 @@ static struct image *image_of(pid_t pid)
     struct image *image;
     FILE *maps;
 
-    assert_int_equal(image_open(&image), 0);
+    assert_int_equal(image_open(NULL, &image), 0);
     snprintf(path, sizeof(path), "/proc/%d/maps", pid);
     maps = fopen(path, "re");
     assert_non_null(maps);

@@ -3,8 +3,8 @@
  * The names that C++ and Rust programs have in their source, from those in their symbol
  * tables. Any number of threads.
  */
-#ifndef PRCB_RECORD_DEMANGLE_H
-#define PRCB_RECORD_DEMANGLE_H
+#ifndef PRCB_SYMBOLS_DEMANGLE_H
+#define PRCB_SYMBOLS_DEMANGLE_H
 
 #include <stddef.h>
 

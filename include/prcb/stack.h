@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * prcb: where a thread waits. The stack of a thread that is off the processor, read while it
+ * waits: without stopping it, without ptrace, complete also for code built without frame pointers.
+ *
+ * A thread that waits does not change its stack, and its account counts its switches: where the
+ * count is the same before and after the reading, registers and memory belong to one wait, the one
+ * that the account names. The pair (key, switches) names that wait; a stack that was read once for
+ * it stays right for as long as the pair is the same, so a thread that sleeps on costs nothing.
+ *
+ * Access   The kernel's ptrace rule for the calling process itself: its user's own processes,
+ *          under Yama's ptrace_scope 1 only its descendants. prcbd has no part in it.
+ * Trust    Programs and libraries of other processes are read and unwound by a child process
+ *          that has no rights, within limits of memory and time.
+ * Link     -lprcb-stack, pkg-config libprcb-stack.
+ * Threads  A reader belongs to one thread at a time. Errors, sizes and units are as in prcb.h.
+ */
+#ifndef PRCB_STACK_H
+#define PRCB_STACK_H
+
+#include <prcb/prcb.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct prcb_stacks; /* reads stacks of a session's threads: opaque */
+
+struct prcb_stacks_options {
+    size_t size;          /* sizeof(struct prcb_stacks_options) */
+    uint32_t max_frames;  /* per stack; 0: 128 */
+    uint32_t stack_bytes; /* of the stack that are read at first; 0: 16 KiB. Four times as many, up
+                             to 1 MiB, where that was not enough */
+};
+
+/* Opens a reader. Close it before the session. Sessions opened with PRCB_OPEN_REGISTERS give it
+ * better registers; without, /proc/PID/task/TID/syscall has them, but for the frame pointer.
+ * -EOPNOTSUPP: this build has no libdw, or the processor is neither x86-64 nor arm64. */
+PRCB_API int prcb_stacks_open(struct prcb *p, const struct prcb_stacks_options *opts,
+                              struct prcb_stacks **ret, struct prcb_error *err);
+PRCB_API void prcb_stacks_close(struct prcb_stacks *s); /* NULL is allowed */
+
+/* One frame. Strings are borrowed until prcb_stacks_close. */
+struct prcb_frame {
+    uint64_t address;     /* of the call: inside the instruction, not behind it */
+    const char *function; /* demangled; NULL: not known */
+    const char *file;     /* as the process sees it; NULL: in no file (compiled at run time) */
+    uint64_t place;       /* offset in the file */
+};
+
+enum prcb_stack_flag {
+    PRCB_STACK_COMPLETE = 1 << 0, /* the outermost frame is the last */
+    PRCB_STACK_CUT = 1 << 1,      /* there are more than max_frames, or more than 1 MiB */
+};
+
+/* What kind of waiting the stack shows, as far as a table of known functions tells. */
+enum prcb_stack_kind {
+    PRCB_STACK_BLOCKED = 0, /* something keeps it from work that it has; also: not known */
+    PRCB_STACK_IDLE = 1,    /* by design: it has nothing to do */
+    PRCB_STACK_EITHER = 2,  /* a way of waiting that serves both */
+};
+
+struct prcb_stack {
+    size_t size;       /* sizeof(struct prcb_stack), set by the caller */
+    uint64_t key;      /* the account ... */
+    uint64_t switches; /* ... and its count: together the wait */
+    uint32_t id;       /* from 1; the same for equal stacks of one reader */
+    uint32_t flags;    /* enum prcb_stack_flag bits */
+    uint32_t kind;     /* enum prcb_stack_kind */
+    uint32_t frame_count;
+    const char *word;                /* "mutex", "event loop"; NULL: the table has none */
+    const struct prcb_frame *frames; /* innermost first; borrowed until prcb_stacks_close */
+};
+
+/* The stack of the wait that a record (of prcb_read or prcb_walk) shows. A wait that was asked for
+ * before is answered from memory.
+ * -EAGAIN  the thread has run since, or runs
+ * -EPERM   no ptrace access to the process
+ * -ESRCH, -ESTALE it has ended, its account was given back
+ * -ENOTSUP it has no user stack (a kernel thread), or is a 32-bit program
+ * -EIO     its files could not be unwound within the limits of memory and time */
+PRCB_API int prcb_stacks_read(struct prcb_stacks *s, const struct prcb_account *a,
+                              struct prcb_stack *ret, struct prcb_error *err);
+
+/* What the reader has done so far. */
+struct prcb_stacks_status {
+    size_t size;         /* sizeof(struct prcb_stacks_status), set by the caller */
+    uint64_t asked;      /* calls of prcb_stacks_read */
+    uint64_t remembered; /* of these, answered from memory */
+    uint64_t unwound;    /* of these, read and unwound */
+    uint64_t moved;      /* of these, given up: the thread ran meanwhile */
+    uint64_t cpu_ns;     /* processor time of the child that unwinds */
+};
+PRCB_API int prcb_stacks_status(struct prcb_stacks *s, struct prcb_stacks_status *ret);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,628 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * What prcb/stack.h promises, out of the room's parts: a wait is looked up by what names it, else
+ * its registers and stack are copied between two looks at its account, unwound and named by the
+ * unwinder, and kept. Frames and stacks are kept once each; what holds threads and processes is
+ * emptied when it is full, for all of it can be read anew.
+ */
+#include <prcb/stack.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "error.h"
+#include "frozen.h"
+#include "idioms.h"
+#include "process.h"
+#include "sized.h"
+#include "unwinder.h"
+
+#define FRAMES_DEFAULT 128
+#define BYTES_DEFAULT  (16u << 10)
+#define BYTES_GROWTH   4
+#define WAITS_MOST     65536         /* threads whose last wait is remembered */
+#define NAMES_MOST     (1u << 20)    /* functions and files */
+#define STACKS_MOST    (1u << 20)    /* kinds of stack */
+#define RELOAD_NS      1000000000ull /* a process's mappings are read again after so long at most */
+#define AUXV_MOST      512
+
+/* ---- tables of what is kept ------------------------------------------------------------- */
+
+/* Open addressing over items that somebody else owns, by 64-bit hash. */
+struct table {
+    struct slot {
+        uint64_t hash;
+        void *item; /* NULL: free */
+    } * slots;
+    size_t count, room; /* room: a power of two, or 0 */
+};
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+    hash = (hash ^ value) * 0x9e3779b97f4a7c15ull;
+    return hash ^ hash >> 29;
+}
+
+static uint64_t mix_text(uint64_t hash, const char *text)
+{
+    while (*text)
+        hash = mix(hash, (unsigned char)*text++);
+    return hash;
+}
+
+static int grow(struct table *table)
+{
+    struct table larger = {.room = table->room ? 2 * table->room : 256};
+
+    larger.slots = calloc(larger.room, sizeof(*larger.slots));
+    if (!larger.slots)
+        return -ENOMEM;
+    for (size_t i = 0; i < table->room; i++) {
+        size_t at = table->slots[i].hash & (larger.room - 1);
+
+        if (!table->slots[i].item)
+            continue;
+        while (larger.slots[at].item)
+            at = (at + 1) & (larger.room - 1);
+        larger.slots[at] = table->slots[i];
+    }
+    larger.count = table->count;
+    free(table->slots);
+    *table = larger;
+    return 0;
+}
+
+/* The item that fits; NULL: none. */
+static void *find(const struct table *table, uint64_t hash,
+                  bool (*fits)(const void *item, const void *wanted), const void *wanted)
+{
+    if (!table->room)
+        return NULL;
+    for (size_t at = hash & (table->room - 1); table->slots[at].item;
+         at = (at + 1) & (table->room - 1)) {
+        if (table->slots[at].hash == hash && fits(table->slots[at].item, wanted))
+            return table->slots[at].item;
+    }
+    return NULL;
+}
+
+static int put(struct table *table, uint64_t hash, void *item)
+{
+    size_t at;
+
+    if (4 * (table->count + 1) > 3 * table->room && grow(table))
+        return -ENOMEM;
+    at = hash & (table->room - 1);
+    while (table->slots[at].item)
+        at = (at + 1) & (table->room - 1);
+    table->slots[at] = (struct slot){hash, item};
+    table->count++;
+    return 0;
+}
+
+static void empty(struct table *table, void (*end)(void *item))
+{
+    for (size_t i = 0; i < table->room; i++) {
+        if (table->slots[i].item)
+            end(table->slots[i].item);
+    }
+    free(table->slots);
+    *table = (struct table){0};
+}
+
+/* ---- what is kept ----------------------------------------------------------------------- */
+
+struct known_stack {
+    uint64_t hash;
+    uint32_t id, flags, kind, frame_count;
+    const char *word;
+    struct prcb_frame frames[];
+};
+
+/* The last wait of a thread that was asked for. error: why there is no stack, 0: there is. */
+struct known_wait {
+    uint64_t key, switches;
+    int error;
+    const struct known_stack *stack;
+};
+
+/* A function of a file. */
+struct known_name {
+    const char *file;     /* one of the texts */
+    uint64_t place;       /* address in the file */
+    const char *function; /* one of the texts; NULL: not known */
+};
+
+struct process {
+    pid_t pid; /* 0: free */
+    uint64_t identity, loaded_ns, used;
+    bool usable;
+    struct process_files files;
+};
+
+struct prcb_stacks {
+    struct prcb *session;
+    struct unwinder *unwinder;
+    uint32_t max_frames, stack_bytes;
+    struct prcb_stacks_status status;
+    struct table texts, names, stacks, waits;
+    struct process processes[UNWINDER_IMAGES]; /* by number of the image */
+    uint64_t uses;
+};
+
+static bool text_fits(const void *item, const void *wanted)
+{
+    return !strcmp(item, wanted);
+}
+
+/* The one copy of a text; NULL: no memory, or no room. */
+static const char *keep_text(struct prcb_stacks *s, const char *text)
+{
+    uint64_t hash = mix_text(1, text);
+    char *kept = find(&s->texts, hash, text_fits, text);
+
+    if (kept || s->texts.count >= NAMES_MOST)
+        return kept;
+    kept = strdup(text);
+    if (kept && put(&s->texts, hash, kept)) {
+        free(kept);
+        kept = NULL;
+    }
+    return kept;
+}
+
+static bool name_fits(const void *item, const void *wanted)
+{
+    const struct known_name *a = item, *b = wanted;
+
+    return a->file == b->file && a->place == b->place;
+}
+
+static bool stack_fits(const void *item, const void *wanted)
+{
+    const struct known_stack *a = item, *b = wanted;
+
+    if (a->frame_count != b->frame_count || a->flags != b->flags)
+        return false;
+    for (uint32_t i = 0; i < a->frame_count; i++) {
+        const struct prcb_frame *x = &a->frames[i], *y = &b->frames[i];
+
+        /* The same code of two processes lies at different addresses. */
+        if (x->file != y->file || (x->file ? x->place != y->place : x->address != y->address))
+            return false;
+    }
+    return true;
+}
+
+static bool wait_fits(const void *item, const void *wanted)
+{
+    return ((const struct known_wait *)item)->key == *(const uint64_t *)wanted;
+}
+
+/* ---- processes -------------------------------------------------------------------------- */
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Of what a process runs: where its program, its loader and 16 random bytes lie changes with each
+ * exec, and a number that is used again is another process's. 0 or -errno. */
+static int identity_of(pid_t pid, uint64_t *ret)
+{
+    uint64_t words[AUXV_MOST / sizeof(uint64_t)], hash = 1;
+    char path[64];
+    ssize_t length;
+    int fd;
+
+    snprintf(path, sizeof(path), "/proc/%d/auxv", pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return errno == EACCES ? -EPERM : errno == ENOENT ? -ESRCH : -errno;
+    length = read(fd, words, sizeof(words));
+    close(fd);
+    if (length < 0)
+        return errno == EACCES ? -EPERM : -ESRCH;
+    for (size_t i = 0; i < (size_t)length / sizeof(*words); i++)
+        hash = mix(hash, words[i]);
+    *ret = hash;
+    return length ? 0 : -ENOTSUP; /* a kernel thread */
+}
+
+static void forget(struct process *process)
+{
+    process_files_close(&process->files);
+    *process = (struct process){0};
+}
+
+static int load(struct prcb_stacks *s, struct process *process, pid_t pid, uint64_t identity)
+{
+    int result;
+
+    forget(process);
+    result = process_files_open(pid, &process->files);
+    if (result)
+        return result;
+    process->pid = pid;
+    process->identity = identity;
+    process->loaded_ns = now_ns();
+    result = unwinder_image(s->unwinder, (unsigned)(process - s->processes), &process->files);
+    process_files_release(&process->files);
+    process->usable = !result;
+    return result == -ENOENT ? -EIO : result;
+}
+
+static bool may_reload(const struct process *process)
+{
+    return now_ns() - process->loaded_ns > RELOAD_NS;
+}
+
+/* The process's image, read where it is new or not what it was. One that could not be used is not
+ * tried again at every stack. */
+static int process_of(struct prcb_stacks *s, pid_t pid, struct process **ret)
+{
+    struct process *oldest = &s->processes[0], *process = NULL;
+    uint64_t identity = 0;
+    int result = identity_of(pid, &identity);
+
+    if (result)
+        return result;
+    for (size_t i = 0; i < UNWINDER_IMAGES && !process; i++) {
+        if (s->processes[i].pid == pid)
+            process = &s->processes[i];
+        if (s->processes[i].used < oldest->used)
+            oldest = &s->processes[i];
+    }
+    if (!process)
+        process = oldest;
+    if (process->pid != pid || process->identity != identity)
+        result = load(s, process, pid, identity);
+    else if (!process->usable)
+        result = may_reload(process) ? load(s, process, pid, identity) : -EIO;
+    process->used = ++s->uses;
+    if (!result)
+        *ret = process;
+    return result;
+}
+
+/* ---- frames ----------------------------------------------------------------------------- */
+
+static int name_of(struct prcb_stacks *s, const struct process *process, uint64_t address,
+                   struct prcb_frame *frame)
+{
+    struct known_name wanted = {.file = frame->file, .place = frame->place}, *kept;
+    uint64_t hash = mix(mix(2, (uint64_t)(uintptr_t)frame->file), frame->place);
+    char name[UNWINDER_NAME];
+    int result;
+
+    kept = find(&s->names, hash, name_fits, &wanted);
+    if (kept) {
+        frame->function = kept->function;
+        return 0;
+    }
+    result = unwinder_name(s->unwinder, (unsigned)(process - s->processes), address, name);
+    if (result)
+        return result;
+    wanted.function = *name ? keep_text(s, name) : NULL;
+    frame->function = wanted.function;
+    kept = s->names.count < NAMES_MOST ? malloc(sizeof(*kept)) : NULL;
+    if (kept) {
+        *kept = wanted;
+        if (put(&s->names, hash, kept))
+            free(kept);
+    }
+    return 0;
+}
+
+static int make_frame(struct prcb_stacks *s, const struct process *process, uint64_t address,
+                      struct prcb_frame *ret)
+{
+    const struct process_file *file = process_files_at(&process->files, address);
+
+    *ret = (struct prcb_frame){.address = address};
+    if (!file || !*file->path)
+        return 0;
+    ret->file = keep_text(s, file->path);
+    ret->place = address - file->start + file->offset;
+    return ret->file ? name_of(s, process, address, ret) : -ENOMEM;
+}
+
+static void note_idiom(struct known_stack *stack)
+{
+    const char *functions[UNWINDER_FRAMES];
+    const struct idiom *idiom;
+
+    for (uint32_t i = 0; i < stack->frame_count; i++)
+        functions[i] = stack->frames[i].function;
+    idiom = idiom_find(functions, stack->frame_count);
+    if (!idiom)
+        return;
+    stack->word = idiom->word;
+    stack->kind = idiom->kind == IDIOM_IDLE     ? PRCB_STACK_IDLE
+                  : idiom->kind == IDIOM_EITHER ? PRCB_STACK_EITHER
+                                                : PRCB_STACK_BLOCKED;
+}
+
+/* The one copy of a stack, of which fresh is not kept. */
+static const struct known_stack *keep_stack(struct prcb_stacks *s, const struct known_stack *fresh)
+{
+    size_t bytes = sizeof(*fresh) + fresh->frame_count * sizeof(fresh->frames[0]);
+    struct known_stack *kept = find(&s->stacks, fresh->hash, stack_fits, fresh);
+
+    if (kept || s->stacks.count >= STACKS_MOST)
+        return kept;
+    kept = malloc(bytes);
+    if (!kept)
+        return NULL;
+    memcpy(kept, fresh, bytes);
+    kept->id = (uint32_t)s->stacks.count + 1;
+    note_idiom(kept);
+    if (put(&s->stacks, kept->hash, kept)) {
+        free(kept);
+        return NULL;
+    }
+    return kept;
+}
+
+static int make_stack(struct prcb_stacks *s, const struct process *process,
+                      const uint64_t *addresses, size_t count, enum stack_end end,
+                      const struct known_stack **ret)
+{
+    struct known_stack *fresh;
+    int result = 0;
+
+    if (count > s->max_frames) {
+        count = s->max_frames;
+        end = STACK_DEEP;
+    }
+    fresh = calloc(1, sizeof(*fresh) + count * sizeof(fresh->frames[0]));
+    if (!fresh)
+        return -ENOMEM;
+    fresh->flags = end == STACK_COMPLETE                     ? PRCB_STACK_COMPLETE
+                   : end == STACK_DEEP || end == STACK_SHORT ? PRCB_STACK_CUT
+                                                             : 0;
+    fresh->frame_count = (uint32_t)count;
+    fresh->hash = mix(3, fresh->flags);
+    for (size_t i = 0; i < count && !result; i++) {
+        struct prcb_frame *frame = &fresh->frames[i];
+
+        result = make_frame(s, process, addresses[i], frame);
+        fresh->hash = mix(mix(fresh->hash, (uint64_t)(uintptr_t)frame->file),
+                          frame->file ? frame->place : frame->address);
+    }
+    if (!result)
+        *ret = keep_stack(s, fresh);
+    free(fresh);
+    return result ? result : *ret ? 0 : -ENOMEM;
+}
+
+/* ---- one wait --------------------------------------------------------------------------- */
+
+/* Whether the thread still is in that wait: it does not run, and has not switched since. */
+static int still_waits(struct prcb_thread *t, uint64_t switches)
+{
+    struct prcb_times times = {.size = sizeof(times)};
+    int result = prcb_read_times(t, &times);
+
+    if (result)
+        return result;
+    if (times.flags & PRCB_ACCOUNT_EXITED)
+        return -ESRCH;
+    return times.flags & PRCB_ACCOUNT_RUNNING || times.switches != switches ? -EAGAIN : 0;
+}
+
+/* Registers and stack of one wait, proved by the account. */
+static int freeze(struct prcb_stacks *s, struct prcb_thread *t, const struct prcb_account *a,
+                  size_t bytes)
+{
+    struct frozen_registers at = {0};
+    int result = still_waits(t, a->switches);
+
+    if (!result && a->present & PRCB_HAS_REGISTERS)
+        at = (struct frozen_registers){a->registers.pc, a->registers.sp, a->registers.fp,
+                                       a->registers.lr};
+    else if (!result)
+        result = frozen_registers_read(a->pid, a->tid, &at);
+    if (!result && !at.sp)
+        result = -ENOTSUP;
+    if (!result)
+        result = frozen_copy(a->pid, &at, bytes, unwinder_frozen(s->unwinder));
+    /* The copy is of this wait only if the thread has not run meanwhile: the count is stored by
+     * the processor that switches it, before anything that it does next. */
+    return result ? result : still_waits(t, a->switches);
+}
+
+/* Whether a frame lies in code that was mapped after the mappings were read. */
+static bool is_elsewhere(const struct process *process, const uint64_t *addresses, size_t count)
+{
+    return count && !process_files_at(&process->files, addresses[count - 1]);
+}
+
+static int unwind(struct prcb_stacks *s, struct prcb_thread *t, const struct prcb_account *a,
+                  const struct known_stack **ret)
+{
+    uint64_t addresses[UNWINDER_FRAMES];
+    struct process *process = NULL;
+    size_t bytes = s->stack_bytes, count = 0;
+    enum stack_end end = STACK_BROKEN;
+    int result = process_of(s, a->pid, &process);
+
+    while (!result) {
+        unsigned image = (unsigned)(process - s->processes);
+
+        result = freeze(s, t, a, bytes);
+        if (!result)
+            result = unwinder_unwind(s->unwinder, image, addresses, &count, &end);
+        if (result == -ESTALE || (!result && end == STACK_BROKEN && may_reload(process) &&
+                                  is_elsewhere(process, addresses, count))) {
+            result = load(s, process, a->pid, process->identity);
+            continue;
+        }
+        if (result || end != STACK_SHORT || bytes >= UNWINDER_BYTES_MOST)
+            break;
+        bytes *= BYTES_GROWTH;
+        bytes = bytes < UNWINDER_BYTES_MOST ? bytes : UNWINDER_BYTES_MOST;
+    }
+    if (result == -EIO && process)
+        process->usable = false;
+    return result ? result : make_stack(s, process, addresses, count, end, ret);
+}
+
+static int explain(const struct prcb_account *a, int result, struct prcb_error *err)
+{
+    const char *why = result == -EAGAIN    ? "it has run meanwhile"
+                      : result == -EPERM   ? "no permission: it is another user's, or "
+                                             "kernel.yama.ptrace_scope allows descendants only"
+                      : result == -ESRCH   ? "it has ended"
+                      : result == -ESTALE  ? "its account was given back"
+                      : result == -ENOTSUP ? "it has no user stack"
+                      : result == -EIO ? "its program could not be unwound within limits of memory "
+                                         "and time"
+                                       : strerror(-result);
+
+    return prcb_fail(err, result, "stack of thread %d: %s", (int)a->tid, why);
+}
+
+static struct known_wait *wait_of(struct prcb_stacks *s, uint64_t key)
+{
+    uint64_t hash = mix(4, key);
+    struct known_wait *wait = find(&s->waits, hash, wait_fits, &key);
+
+    if (wait)
+        return wait;
+    if (s->waits.count >= WAITS_MOST)
+        empty(&s->waits, free);
+    wait = calloc(1, sizeof(*wait));
+    if (wait) {
+        wait->key = key;
+        if (put(&s->waits, hash, wait)) {
+            free(wait);
+            wait = NULL;
+        }
+    }
+    return wait;
+}
+
+/* Reasons that hold for as long as the wait does. */
+static bool lasts(int result)
+{
+    return !result || result == -EPERM || result == -ENOTSUP || result == -EIO;
+}
+
+static int look(struct prcb_stacks *s, const struct prcb_account *a, struct known_wait *wait)
+{
+    struct prcb_thread *t;
+    int result = a->flags & PRCB_ACCOUNT_KTHREAD   ? -ENOTSUP
+                 : a->flags & PRCB_ACCOUNT_EXITED  ? -ESRCH
+                 : a->flags & PRCB_ACCOUNT_RUNNING ? -EAGAIN
+                                                   : 0;
+
+    if (!result) {
+        result = prcb_thread_open_key(s->session, a->key, &t, NULL);
+        if (!result) {
+            result = unwind(s, t, a, &wait->stack);
+            prcb_thread_close(t);
+        }
+    }
+    s->status.unwound += !result;
+    s->status.moved += result == -EAGAIN;
+    wait->switches = lasts(result) ? a->switches : UINT64_MAX;
+    wait->error = result;
+    return result;
+}
+
+int prcb_stacks_read(struct prcb_stacks *s, const struct prcb_account *a, struct prcb_stack *ret,
+                     struct prcb_error *err)
+{
+    struct prcb_account record;
+    struct known_wait *wait;
+    struct prcb_stack stack;
+    int result;
+
+    sized_take_record(a, &record, sizeof(record));
+    s->status.asked++;
+    wait = wait_of(s, record.key);
+    if (!wait)
+        return prcb_fail(err, -ENOMEM, "out of memory");
+    if (wait->switches == record.switches && (wait->stack || wait->error)) {
+        s->status.remembered++;
+        result = wait->error;
+    } else {
+        result = look(s, &record, wait);
+    }
+    if (result)
+        return explain(&record, result, err);
+    stack = (struct prcb_stack){
+        .size = sizeof(stack),
+        .key = record.key,
+        .switches = record.switches,
+        .id = wait->stack->id,
+        .flags = wait->stack->flags,
+        .kind = wait->stack->kind,
+        .word = wait->stack->word,
+        .frame_count = wait->stack->frame_count,
+        .frames = wait->stack->frames,
+    };
+    return sized_hand_out(&stack, sizeof(stack), ret);
+}
+
+int prcb_stacks_status(struct prcb_stacks *s, struct prcb_stacks_status *ret)
+{
+    struct prcb_stacks_status status = s->status;
+
+    status.size = sizeof(status);
+    status.cpu_ns = unwinder_cpu_ns(s->unwinder);
+    return sized_hand_out(&status, sizeof(status), ret);
+}
+
+/* ---- readers ---------------------------------------------------------------------------- */
+
+int prcb_stacks_open(struct prcb *p, const struct prcb_stacks_options *opts,
+                     struct prcb_stacks **ret, struct prcb_error *err)
+{
+    struct prcb_stacks_options options;
+    struct prcb_stacks *s;
+    int result = sized_take_options("prcb_stacks_options", opts, &options, sizeof(options), err);
+
+    if (result)
+        return result;
+    if (options.max_frames > UNWINDER_FRAMES || options.stack_bytes > UNWINDER_BYTES_MOST)
+        return prcb_fail(err, -EINVAL, "at most %u frames and %u bytes of a stack", UNWINDER_FRAMES,
+                         UNWINDER_BYTES_MOST);
+    s = calloc(1, sizeof(*s));
+    if (!s)
+        return prcb_fail(err, -ENOMEM, "out of memory");
+    s->session = p;
+    s->max_frames = options.max_frames ? options.max_frames : FRAMES_DEFAULT;
+    s->stack_bytes = options.stack_bytes ? options.stack_bytes : BYTES_DEFAULT;
+    result = unwinder_open(&s->unwinder, err);
+    if (result)
+        prcb_stacks_close(s);
+    else
+        *ret = s;
+    return result;
+}
+
+void prcb_stacks_close(struct prcb_stacks *s)
+{
+    if (!s)
+        return;
+    unwinder_close(s->unwinder);
+    for (size_t i = 0; i < UNWINDER_IMAGES; i++)
+        forget(&s->processes[i]);
+    empty(&s->waits, free);
+    empty(&s->stacks, free);
+    empty(&s->names, free);
+    empty(&s->texts, free);
+    free(s);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Unwinds frozen stacks and names their frames in a sandbox's child: other people's programs and
+ * libraries are parsed there and nowhere else. A child that takes too long or dies is replaced;
+ * what it was at is given up, the rest is handed to the next one as it is needed.
+ *
+ * Threads  One unwinder by one thread at a time.
+ */
+#ifndef PRCB_STACK_UNWINDER_H
+#define PRCB_STACK_UNWINDER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <prcb/prcb.h>
+
+#include "frozen.h"
+#include "process.h"
+#include "unwind.h"
+
+#define UNWINDER_IMAGES     64         /* processes at once */
+#define UNWINDER_FRAMES     512        /* of one stack */
+#define UNWINDER_BYTES_MOST (1u << 20) /* of one stack */
+#define UNWINDER_NAME       1024       /* a function's name, with its end */
+
+struct unwinder;
+
+int unwinder_open(struct unwinder **ret, struct prcb_error *err);
+void unwinder_close(struct unwinder *u); /* NULL is allowed */
+
+/* Replaces image number by what the process has mapped. 0; -ENOENT: nothing to unwind with;
+ * -EIO: the child did not manage it. The files stay the caller's. */
+int unwinder_image(struct unwinder *u, unsigned image, const struct process_files *files);
+
+/* Where a stack is copied to: frozen.bytes and .room of it belong to the unwinder. */
+struct frozen *unwinder_frozen(struct unwinder *u);
+
+/* The frames of what was copied there; ret has UNWINDER_FRAMES. -EIO: as above. -ESTALE: the image
+ * is gone with a child that was replaced: set it again. */
+int unwinder_unwind(struct unwinder *u, unsigned image, uint64_t *ret, size_t *ret_count,
+                    enum stack_end *ret_end);
+
+/* The function that an address of the image lies in; "": not known. As unwinder_unwind. */
+int unwinder_name(struct unwinder *u, unsigned image, uint64_t address, char ret[UNWINDER_NAME]);
+
+uint64_t unwinder_cpu_ns(const struct unwinder *u);
+
+#endif

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * prcb/stack.h on every tier that there is: the stacks of a program whose functions are known, by
+ * name; a wait is read once; a thread that runs has none. Argument: stack_waiter.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <prcb/stack.h>
+
+#define TRIES 10000 /* 1 ms each */
+
+static const char *waiter;
+
+struct child {
+    pid_t pid, tid;
+    int in;
+};
+
+static void nap(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+static struct child start(const char *way, const char *deep)
+{
+    int to[2], from[2];
+    struct child child;
+    char line[64] = "";
+    FILE *stream;
+
+    assert_int_equal(pipe2(to, O_CLOEXEC) | pipe2(from, O_CLOEXEC), 0);
+    child.pid = fork();
+    if (!child.pid) {
+        dup2(to[0], 0);
+        dup2(from[1], 1);
+        execl(waiter, waiter, way, deep, NULL);
+        _exit(127);
+    }
+    close(to[0]);
+    close(from[1]);
+    child.in = to[1];
+    stream = fdopen(from[0], "r");
+    assert_non_null(stream);
+    assert_non_null(fgets(line, sizeof(line), stream));
+    assert_int_equal(sscanf(line, "%*d %d", &child.tid), 1);
+    fclose(stream);
+    return child;
+}
+
+static void stop(struct child *child)
+{
+    close(child->in);
+    kill(child->pid, SIGKILL);
+    waitpid(child->pid, NULL, 0);
+}
+
+/* A session that profiles the child; NULL: the tier is not to be had here. */
+static struct prcb *open_session(enum prcb_tier tier, pid_t pid)
+{
+    struct prcb_options options = {
+        .size = sizeof(options), .tier = tier, .max_threads = 64, .flags = PRCB_OPEN_REGISTERS};
+    struct prcb_error err;
+    struct prcb *p;
+
+    if (prcb_open(&options, &p, &err)) {
+        print_message("    %s tier: %s\n", prcb_tier_name(tier), err.text);
+        return NULL;
+    }
+    if (prcb_profile_process(p, pid, PRCB_FOLLOW_ALL, &err))
+        fail_msg("%s", err.text);
+    return p;
+}
+
+struct wanted {
+    pid_t tid;
+    struct prcb_account account;
+};
+
+static int take_account(const struct prcb_account *a, void *ctx)
+{
+    struct wanted *wanted = ctx;
+
+    if (a->tid == wanted->tid)
+        wanted->account = *a;
+    return 0;
+}
+
+static struct prcb_account account_of(struct prcb *p, pid_t tid)
+{
+    struct wanted wanted = {.tid = tid};
+
+    assert_int_equal(prcb_walk(p, take_account, &wanted, NULL), 0);
+    assert_true(wanted.account.key != 0);
+    return wanted.account;
+}
+
+/* Once the thread has come to its wait: the stack has the function that it is about to wait in. */
+static struct prcb_stack await_stack(struct prcb *p, struct prcb_stacks *s, pid_t tid,
+                                     const char *function)
+{
+    struct prcb_stack stack = {.size = sizeof(stack)};
+    struct prcb_error err = {.text = ""};
+
+    for (int i = 0; i < TRIES; i++, nap()) {
+        struct prcb_account a = account_of(p, tid);
+        int result = prcb_stacks_read(s, &a, &stack, &err);
+
+        if (result && result != -EAGAIN)
+            fail_msg("%s", err.text);
+        for (uint32_t k = 0; !result && k < stack.frame_count; k++) {
+            if (stack.frames[k].function && !strcmp(stack.frames[k].function, function))
+                return stack;
+        }
+    }
+    fail_msg("%s is on no stack: %s", function, err.text);
+    return stack;
+}
+
+static void assert_order(const struct prcb_stack *stack, const char *const *names)
+{
+    for (uint32_t i = 0; i < stack->frame_count && *names; i++) {
+        if (stack->frames[i].function && !strcmp(stack->frames[i].function, *names))
+            names++;
+    }
+    if (*names)
+        fail_msg("%s is missing or out of place", *names);
+}
+
+static const enum prcb_tier tiers[] = {PRCB_TIER_PERF, PRCB_TIER_BPF};
+
+static void test_known_functions(void **state)
+{
+    static const char *const functions[] = {"inner", "middle", "outer", "run", NULL};
+    static const struct {
+        const char *way, *function, *word;
+    } ways[] = {
+        {"mutex", "by_mutex", "mutex"},
+        {"condition", "by_condition", "condition variable"},
+        {"poll", "by_poll", NULL},
+    };
+
+    for (size_t t = 0; t < sizeof(tiers) / sizeof(*tiers); t++) {
+        for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
+            struct child child = start(ways[i].way, "0");
+            struct prcb *p = open_session(tiers[t], child.pid);
+            struct prcb_stacks *s;
+            struct prcb_stack stack;
+
+            if (!p) {
+                stop(&child);
+                break;
+            }
+            assert_int_equal(prcb_stacks_open(p, NULL, &s, NULL), 0);
+            stack = await_stack(p, s, child.tid, ways[i].function);
+            assert_order(&stack, functions);
+            assert_true(stack.flags & PRCB_STACK_COMPLETE);
+            assert_non_null(strstr(stack.frames[stack.frame_count - 1].file, "/libc"));
+            if (ways[i].word)
+                assert_string_equal(stack.word, ways[i].word);
+            prcb_stacks_close(s);
+            prcb_close(p);
+            stop(&child);
+        }
+    }
+}
+
+static void test_a_wait_is_read_once(void **state)
+{
+    struct child child = start("poll", "0");
+    struct prcb *p = open_session(PRCB_TIER_PERF, child.pid);
+    struct prcb_stacks_status status = {.size = sizeof(status)};
+    struct prcb_stack first, again = {.size = sizeof(again)};
+    struct prcb_stacks *s;
+    uint64_t unwound;
+
+    assert_non_null(p);
+    assert_int_equal(prcb_stacks_open(p, NULL, &s, NULL), 0);
+    first = await_stack(p, s, child.tid, "by_poll");
+    assert_int_equal(prcb_stacks_status(s, &status), 0);
+    unwound = status.unwound;
+    for (int i = 0; i < 1000; i++) {
+        struct prcb_account a = account_of(p, child.tid);
+
+        assert_int_equal(prcb_stacks_read(s, &a, &again, NULL), 0);
+        assert_int_equal(again.id, first.id);
+        assert_int_equal(again.switches, first.switches);
+    }
+    assert_int_equal(prcb_stacks_status(s, &status), 0);
+    assert_int_equal(status.unwound, unwound);
+    assert_true(status.remembered >= 1000);
+    prcb_stacks_close(s);
+    prcb_close(p);
+    stop(&child);
+}
+
+/* What is copied at first is too little: the rest is fetched. */
+static void test_deep_stack(void **state)
+{
+    static const char *const functions[] = {"by_poll", "inner", "middle", "outer", "run", NULL};
+    struct child child = start("poll", "300000");
+    struct prcb *p = open_session(PRCB_TIER_PERF, child.pid);
+    struct prcb_stack stack;
+    struct prcb_stacks *s;
+
+    assert_non_null(p);
+    assert_int_equal(prcb_stacks_open(p, NULL, &s, NULL), 0);
+    stack = await_stack(p, s, child.tid, "outer");
+    assert_order(&stack, functions);
+    assert_true(stack.flags & PRCB_STACK_COMPLETE);
+    prcb_stacks_close(s);
+    prcb_close(p);
+    stop(&child);
+}
+
+static void test_no_more_frames_than_asked_for(void **state)
+{
+    struct prcb_stacks_options options = {.size = sizeof(options), .max_frames = 3};
+    struct child child = start("poll", "0");
+    struct prcb *p = open_session(PRCB_TIER_PERF, child.pid);
+    struct prcb_stack stack;
+    struct prcb_stacks *s;
+
+    assert_non_null(p);
+    assert_int_equal(prcb_stacks_open(p, &options, &s, NULL), 0);
+    stack = await_stack(p, s, child.tid, "by_poll");
+    assert_int_equal(stack.frame_count, 3);
+    assert_true(stack.flags & PRCB_STACK_CUT);
+    assert_false(stack.flags & PRCB_STACK_COMPLETE);
+    prcb_stacks_close(s);
+    prcb_close(p);
+    stop(&child);
+}
+
+static void test_stale_and_ended(void **state)
+{
+    struct child child = start("poll", "0");
+    struct prcb *p = open_session(PRCB_TIER_PERF, child.pid);
+    struct prcb_stack stack = {.size = sizeof(stack)}, before = stack;
+    struct prcb_account a;
+    struct prcb_stacks *s;
+    struct prcb_error err;
+
+    assert_non_null(p);
+    assert_int_equal(prcb_stacks_open(p, NULL, &s, NULL), 0);
+    await_stack(p, s, child.tid, "by_poll");
+    a = account_of(p, child.tid);
+    a.switches++; /* a record of another moment */
+    assert_int_equal(prcb_stacks_read(s, &a, &stack, &err), -EAGAIN);
+    assert_memory_equal(&stack, &before, sizeof(stack));
+    stop(&child);
+    assert_true(prcb_stacks_read(s, &a, &stack, &err) < 0);
+    a.key = 12345;
+    assert_int_equal(prcb_stacks_read(s, &a, &stack, &err), -ESTALE);
+    prcb_stacks_close(s);
+    prcb_close(p);
+}
+
+static void test_bad_options(void **state)
+{
+    struct prcb_stacks_options options = {.size = sizeof(options), .max_frames = 1u << 20};
+    struct prcb_stacks *s = (void *)&options;
+    struct child child = start("poll", "0");
+    struct prcb *p = open_session(PRCB_TIER_PERF, child.pid);
+
+    assert_int_equal(prcb_stacks_open(p, &options, &s, NULL), -EINVAL);
+    options.size = 0;
+    assert_int_equal(prcb_stacks_open(p, &options, &s, NULL), -EINVAL);
+    assert_ptr_equal(s, &options);
+    prcb_stacks_close(NULL);
+    prcb_close(p);
+    stop(&child);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_known_functions),
+        cmocka_unit_test(test_a_wait_is_read_once),
+        cmocka_unit_test(test_deep_stack),
+        cmocka_unit_test(test_no_more_frames_than_asked_for),
+        cmocka_unit_test(test_stale_and_ended),
+        cmocka_unit_test(test_bad_options),
+    };
+
+    waiter = argc > 1 ? argv[1] : "";
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
