@@ -519,6 +519,13 @@ void prcbd_config_reload(struct prcbd_config *config, const struct prcbd_config 
     }
 }
 
+uint64_t prcbd_config_room(uint64_t total, uint64_t share_of_user, bool root)
+{
+    uint64_t kept = share_of_user < total / 4 ? share_of_user : total / 4;
+
+    return root ? total : total - kept;
+}
+
 const struct prcbd_setting *prcbd_config_needs_restart(const struct prcbd_config *old,
                                                        const struct prcbd_config *new, size_t *at)
 {

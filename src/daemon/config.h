@@ -95,6 +95,10 @@ size_t prcbd_config_write(const struct prcbd_config *config, bool help, char *bu
 /* *config becomes what was read anew, but for settings that need a restart. */
 void prcbd_config_reload(struct prcbd_config *config, const struct prcbd_config *read);
 
+/* Of a total, what a client may use: root all of it, others together leave as much as one user may
+ * have, a quarter at most. So no number of users can shut root out. */
+uint64_t prcbd_config_room(uint64_t total, uint64_t share_of_user, bool root);
+
 /* The first setting, from *at on, that differs and needs a restart: NULL when there is none (more).
  * *at is 0 at first and moves on. */
 const struct prcbd_setting *prcbd_config_needs_restart(const struct prcbd_config *old,

@@ -101,6 +101,7 @@ void peer_apply(int socket, const struct prcbd_config *config, const struct peer
     bool own = peer->user_ns == own_ns("user");
     bool root = own && (peer->caps & UINT64_C(1) << CAP_SYS_ADMIN || (peer->caps & both) == both);
 
+    peer->root = root;
     peer->writes_maps = own && !root && peer->caps & UINT64_C(1) << CAP_BPF;
     peer->all = root || allowed(socket, peer, &config->profile_all, groups->has_profile_all,
                                 groups->profile_all);

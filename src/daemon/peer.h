@@ -27,6 +27,7 @@ struct peer {
     uint64_t start; /* of the process, nanoseconds since boot */
     uint64_t caps;
     uint32_t pid_ns, user_ns;
+    bool root;        /* by its capabilities: could load the programs itself */
     bool all;         /* may profile every thread */
     bool processors;  /* may read the processors' blocks */
     bool same_pid_ns; /* as the daemon */

@@ -138,7 +138,7 @@ static int admit(struct server *s, int fd, struct peer *ret, struct prcb_error *
     if (result)
         return result;
     peer_apply(fd, s->config, &s->groups, ret);
-    if (s->conn_count >= s->config->connections_total)
+    if (s->conn_count >= prcbd_config_room(s->config->connections_total, most, ret->root))
         return prcb_fail(err, -EBUSY,
                          "prcbd has %llu connections, as many as it may (connections_total in "
                          "prcbd.conf)",

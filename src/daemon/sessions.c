@@ -59,10 +59,12 @@ static struct usage usage_of(const struct sessions *s, uid_t uid)
     return ret;
 }
 
-static int check_limits(struct sessions *s, uid_t uid, uint32_t accounts, struct prcb_error *err)
+static int check_limits(struct sessions *s, const struct peer *peer, uint32_t accounts,
+                        struct prcb_error *err)
 {
     const struct prcbd_config *c = s->config;
-    struct usage used = usage_of(s, uid);
+    struct usage used = usage_of(s, peer->payer);
+    uint64_t share = c->accounts_per_user;
 
     if (accounts > c->accounts_per_client_max || accounts > PRCB_CLIENT_ACCOUNTS - 1)
         return prcb_fail(err, -EDQUOT,
@@ -79,10 +81,13 @@ static int check_limits(struct sessions *s, uid_t uid, uint32_t accounts, struct
                          "your user's sessions have %" PRIu64 " of %" PRIu64
                          " accounts: no %u more (accounts_per_user in prcbd.conf)",
                          used.user_accounts, c->accounts_per_user, accounts);
-    if (used.sessions >= PRCB_CLIENT_COUNT - 1)
-        return prcb_fail(err, -ENOSPC, "all %d sessions are in use", PRCB_CLIENT_COUNT - 1);
-    if (used.accounts + accounts > c->max_accounts_total ||
-        used.bytes + bytes_of(accounts) > c->max_memory_total)
+    if (used.sessions >= prcbd_config_room(PRCB_CLIENT_COUNT - 1, c->sessions_per_user, peer->root))
+        return prcb_fail(err, -ENOSPC, "%" PRIu64 " of %d sessions are in use, the rest is root's",
+                         used.sessions, PRCB_CLIENT_COUNT - 1);
+    if (used.accounts + accounts > prcbd_config_room(c->max_accounts_total, share, peer->root) ||
+        used.bytes + bytes_of(accounts) >
+            prcbd_config_room(c->max_memory_total, share * sizeof(struct prcb_account_block),
+                              peer->root))
         return prcb_fail(err, -ENOSPC,
                          "all users' sessions together have no room for %u more accounts "
                          "(max_accounts_total and max_memory_total in prcbd.conf)",
@@ -120,16 +125,16 @@ static bool something_is_on_its_way(const struct sessions *s, uint64_t waited_ms
 
 /* What has ended counts until the kernel has let go of it. Nobody is refused for it, and nobody
  * gets more by opening and closing quickly: it is waited for. */
-static int find_room(struct sessions *s, uid_t uid, uint32_t accounts, uint64_t waited_ms,
-                     struct prcb_error *err)
+static int find_room(struct sessions *s, const struct peer *peer, uint32_t accounts,
+                     uint64_t waited_ms, struct prcb_error *err)
 {
-    int result = check_limits(s, uid, accounts, err);
+    int result = check_limits(s, peer, accounts, err);
 
     if (!result)
         return 0;
     if (clock_mono_ms() - s->looked_at >= LOOK_MS)
         sessions_look_at_held(s);
-    result = check_limits(s, uid, accounts, err);
+    result = check_limits(s, peer, accounts, err);
     return result && something_is_on_its_way(s, waited_ms) ? -EAGAIN : result;
 }
 
@@ -145,7 +150,7 @@ int sessions_open(struct sessions *s, const struct peer *peer, uint32_t accounts
 
     if (!accounts)
         accounts = (uint32_t)s->config->accounts_per_client;
-    result = find_room(s, peer->payer, accounts, waited_ms, err);
+    result = find_room(s, peer, accounts, waited_ms, err);
     if (result)
         return result;
     number = free_number(s);

@@ -86,15 +86,15 @@ class Case(unittest.TestCase):
             return len(used(client.map(), 4))
         self.assertEqual(as_user(uid, work), 1)
 
-    def hold(self, function):
-        """function() in a process of nobody's, which keeps what it got until the test ends.
+    def hold(self, function, uid=NOBODY):
+        """function() in a process of that user's, which keeps what it got until the test ends.
         Returns what it returned."""
         out, stay = os.pipe(), os.pipe()
         pid = os.fork()
         if not pid:
             try:
                 os.close(stay[1])
-                wire.become(NOBODY, NOBODY)
+                wire.become(uid, uid)
                 kept, result = function()
                 os.write(out[1], repr(result).encode() + b"\n")
                 os.close(out[1])

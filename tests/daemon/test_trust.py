@@ -5,6 +5,7 @@ rights, BPF programs that write into what is read-only, files put where prcbd lo
 succeeded once; docs/security.md tells what it could do. PRCB_ATTACK_TIMES makes those that depend on
 luck longer: ./dev attack."""
 import os
+import select
 import shutil
 import signal
 import socket
@@ -103,6 +104,46 @@ class Exec(Case):
             self.skipTest("PRCBD_KEEPS_USER does not name the program")
         program = self.program("keeps-user", 0o4755, source=helper)
         self.assertEqual([self.attempt(program, True) & 1 for _ in range(10)], [0] * 10)
+
+    def test_exec_while_no_account_is_free(self):
+        """A thread that finds no free account is followed all the same: what it creates is counted
+        as left out. Not when it has become root's program meanwhile."""
+        helper = os.environ.get("PRCBD_KEEPS_USER")
+        if not helper:
+            self.skipTest("PRCBD_KEEPS_USER does not name the program")
+
+        program = self.program("forks", 0o4755, source=helper)
+        own = self.program("own", 0o755, source=helper)
+
+        def work(program, times):
+            client, followed, asked = Client(self.path).open(1), 0, 0
+            client.profile(PROCESS, os.getpid())  # the only account
+            memory = client.map()
+            for _ in range(times):
+                ready, go = os.pipe(), os.pipe()
+                pid = os.fork()
+                if not pid:
+                    os.dup2(go[0], 0)
+                    os.execv(program, [program, "0", "4"])
+                os.close(ready[1])
+                os.set_blocking(ready[0], False)
+                became = False
+                while not became:
+                    client.profile(PROCESS, pid, 3)
+                    asked += 1
+                    became = select.select([ready[0]], [], [], 0)[0]
+                before = struct.unpack_from("=Q", memory, 32)[0]
+                os.write(go[1], b"x")
+                os.waitpid(pid, 0)
+                followed += struct.unpack_from("=Q", memory, 32)[0] - before
+                for fd in (ready[0], *go):
+                    os.close(fd)
+            return followed, asked
+        followed, _ = as_user(NOBODY, lambda: work(own, 4))
+        self.assertEqual(followed, 4 * 4, "its own programs are not followed")
+        followed, asked = as_user(NOBODY, lambda: work(program, 100 * TIMES))
+        self.assertGreater(asked, 100)
+        self.assertEqual(followed, 0)
 
     def test_what_connects_with_capabilities_has_them(self):
         """The rule is no refusal: who has the right at that moment has it."""
@@ -395,6 +436,49 @@ class Files(Case):
                            stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             self.assertEqual(os.stat(made).st_mode & 0o777, mode)
             self.assertNotEqual(os.stat(made).st_gid, 0)
+
+
+class Together(Case):
+    """Several users take all they can get, of everything that there is a total of: root can still
+    look what they do."""
+    settings = "\n".join(("sessions_per_user = 6", "connections_total = 60",
+                          "accounts_per_client = 16", "accounts_per_client_max = 400",
+                          "accounts_per_user = 400", "max_accounts_total = 2000",
+                          "max_memory_total = 2M"))
+
+    def root_is_served(self):
+        client = Client(self.path).open(100)
+        self.addCleanup(client.close)
+        self.assertGreater(client.profile(PROCESS, self.daemon.process.pid)[1], 0)
+
+    def hold_all(self, function):
+        return [self.hold(function, uid) for uid in range(OTHER, OTHER + 8)]
+
+    def test_connections(self):
+        def work():
+            kept = []
+            try:
+                while len(kept) < 100:
+                    kept.append(Client(self.path, timeout=2))
+            except (OSError, Refused, Closed):
+                pass
+            return kept, len(kept)
+        taken = self.hold_all(work)
+        self.assertGreater(sum(taken), 30)
+        self.root_is_served()
+
+    def test_accounts_and_memory(self):
+        def work():
+            kept = []
+            for size in (400, 200, 100, 50, 25, 12, 6, 3, 1, 1):
+                try:
+                    kept.append(Client(self.path).open(size))
+                except (OSError, Refused, Closed):
+                    pass
+            return kept, sum(client.accounts for client in kept)
+        taken = self.hold_all(work)
+        self.assertGreater(sum(taken), 1000)
+        self.root_is_served()
 
 
 class Release(unittest.TestCase):

@@ -80,9 +80,19 @@ class Units(unittest.TestCase):
                          rf"(?m)^d {folder} 0755 root root -$")
 
     def test_pins_are_within_what_is_writable(self):
-        writable = dict(settings("prcbd.service"))["ReadWritePaths"].split()
-        self.assertTrue(any(defaults()["pin_directory"].startswith(path + "/")
-                            for path in writable))
+        """And nothing else is."""
+        service = dict(settings("prcbd.service"))
+        self.assertEqual(service["ReadWritePaths"], defaults()["pin_directory"])
+        self.assertEqual(service["ExecStartPre"].split()[-1], defaults()["pin_directory"])
+
+    def test_what_it_cannot_do(self):
+        service = dict(settings("prcbd.service"))
+        for key, value in (("IPAddressDeny", "any"), ("ProtectProc", "invisible"),
+                           ("DevicePolicy", "closed"), ("LimitCORE", "0"), ("TasksMax", "8"),
+                           ("NoNewPrivileges", "yes"), ("PrivateNetwork", "yes")):
+            self.assertEqual(service[key], value, key)
+        most = int(service["MemoryMax"].rstrip("M"))
+        self.assertGreater(most, int(defaults()["max_memory_total"].rstrip("M")))
 
 
 if __name__ == "__main__":
