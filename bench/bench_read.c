@@ -160,7 +160,7 @@ static void profile_counters(void)
     read_profile(READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS);
 }
 
-static void profile_begin(int counters)
+static const char *profile_begin(int counters)
 {
     uint32_t flags = counters ? 0 : THREAD_PROFILING_FLAG_DISPATCH;
 
@@ -169,6 +169,7 @@ static void profile_begin(int counters)
         fprintf(stderr, "bench_read: %s\n", prcb_nt_error_text());
         exit(1);
     }
+    return NULL;
 }
 
 static void profile_end(void)
@@ -200,12 +201,13 @@ static int group_fds[MAX_HW_COUNTERS], group_count;
 
 static int open_perf_event(uint64_t config, int group);
 
-static void group_begin(int counters)
+static const char *group_begin(int counters)
 {
     for (group_count = 0; group_count < counters; group_count++)
         group_fds[group_count] =
             open_perf_event(software_events[(size_t)group_count % SOFTWARE_EVENTS],
                             group_count ? group_fds[0] : -1);
+    return group_fds[counters - 1] < 0 ? "the kernel does not open the events" : NULL;
 }
 
 static void group_end(void)
@@ -224,14 +226,17 @@ static void group_read(void)
 
 #ifdef BENCH_PAPI
 static int many_set = PAPI_NULL, many_count;
+static bool many_started;
 
 /* PAPI takes each event once; one that differs by mode is another. */
-static void many_begin(int counters)
+static const char *many_begin(int counters)
 {
     static const char *const names[] = {"PAGE-FAULTS",  "CONTEXT-SWITCHES", "CPU-MIGRATIONS",
                                         "MINOR-FAULTS", "MAJOR-FAULTS",     "TASK-CLOCK",
                                         "CPU-CLOCK"};
     static const char *const modes[] = {"", ":u=1", ":k=1", ":u=1:k=1"};
+    static char reason[128];
+    int result = PAPI_OK, last;
     char name[64];
 
     many_set = PAPI_NULL;
@@ -240,20 +245,29 @@ static void many_begin(int counters)
     for (size_t mode = 0; mode < sizeof(modes) / sizeof(modes[0]); mode++) {
         for (size_t i = 0; many_count < counters && i < sizeof(names) / sizeof(names[0]); i++) {
             snprintf(name, sizeof(name), "perf::%s%s", names[i], modes[mode]);
-            many_count += PAPI_add_named_event(many_set, name) == PAPI_OK;
+            last = PAPI_add_named_event(many_set, name);
+            many_count += last == PAPI_OK;
+            result = last == PAPI_OK ? result : last;
         }
     }
-    if (many_count == counters)
-        PAPI_start(many_set);
-    else
-        fprintf(stderr, "bench_read: PAPI took %d of %d events\n", many_count, counters);
+    if (many_count == counters) {
+        result = PAPI_start(many_set);
+        many_started = result == PAPI_OK;
+    }
+    if (many_started)
+        return NULL;
+    snprintf(reason, sizeof(reason), "PAPI took %d of %d events: %s", many_count, counters,
+             PAPI_strerror(result));
+    return reason;
 }
 
 static void many_end(void)
 {
     long long values[MAX_HW_COUNTERS];
 
-    PAPI_stop(many_set, values);
+    if (many_started)
+        PAPI_stop(many_set, values);
+    many_started = false;
     PAPI_cleanup_eventset(many_set);
     PAPI_destroy_eventset(&many_set);
 }
@@ -271,10 +285,12 @@ struct row {
     const char *name;
     void (*work)(void);
     int calls;
-    int reference;               /* index of the prcb row its ratio is against; -1: none */
-    void (*begin)(int counters); /* around the calls, not timed; NULL: nothing */
+    int reference; /* index of the prcb row its ratio is against; -1: none */
+    const char *(*begin)(
+        int counters); /* before the calls, not timed: NULL, or why there are none */
     void (*end)(void);
     int counters;
+    const char *lacking; /* what begin said */
     double ns[ROUNDS];
 };
 
@@ -348,9 +364,9 @@ static void run_rows(void)
             uint64_t start;
 
             if (rows[i].begin)
-                rows[i].begin(rows[i].counters);
+                rows[i].lacking = rows[i].begin(rows[i].counters);
             start = bench_now();
-            for (int call = 0; call < rows[i].calls; call++)
+            for (int call = 0; !rows[i].lacking && call < rows[i].calls; call++)
                 rows[i].work();
             rows[i].ns[round] = (double)(bench_now() - start) / rows[i].calls;
             if (rows[i].end)
@@ -390,6 +406,10 @@ int main(void)
     for (size_t i = 0; i < ROWS; i++) {
         double ns = rows[i].ns[ROUNDS / 2];
 
+        if (rows[i].lacking) {
+            printf("%-40s %10s %9s  %s\n", rows[i].name, "-", "-", rows[i].lacking);
+            continue;
+        }
         printf("%-40s %10.1f", rows[i].name, ns);
         if (rows[i].reference >= 0)
             printf(" %8.1fx", ns / rows[rows[i].reference].ns[ROUNDS / 2]);

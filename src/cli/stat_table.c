@@ -14,6 +14,8 @@
 #define GAP           2
 #define PERMILLE_MIN  1   /* causes below this share of thread time get no column of their own */
 #define ENOUGH_CAUSES 2   /* fewer are worth leaving other columns out */
+#define SHORT_NAME    8   /* of a name's characters, where there is no room for more */
+#define LINE_WIDE     100 /* columns: a narrower interval's line leaves parts out, to name waits */
 #define LINE_CAUSES   3   /* waits named on an interval's line */
 #define COMMAND_BYTES 300 /* of the command in the title; words begun before are finished */
 
@@ -38,7 +40,15 @@ struct column {
 };
 
 /* What is left out where the terminal is narrow, each with all before it. */
-enum squeeze { SQUEEZE_NOTHING, SQUEEZE_PID, SQUEEZE_WALL, SQUEEZE_END };
+enum squeeze {
+    SQUEEZE_NOTHING,
+    SQUEEZE_PID,
+    SQUEEZE_WALL,
+    SQUEEZE_SWITCHES,
+    SQUEEZE_OPEN, /* the cause of the open wait */
+    SQUEEZE_NAME, /* all but its beginning */
+    SQUEEZE_END
+};
 
 struct table {
     const struct stat_report *report;
@@ -251,6 +261,10 @@ static void cell_text(const struct table *table, const struct column *column, en
         snprintf(cell, STAT_CELL, kind == ROW_TOTAL ? "total" : "(%zu more)", view->other_rows);
     else if (column->kind != COL_TID && column->kind != COL_PID)
         make_cell(table, column, row, cell);
+    if (column->kind == COL_NAME && table->squeeze >= SQUEEZE_NAME)
+        stat_text_cut(cell, SHORT_NAME);
+    if (column->kind == COL_OPEN && table->squeeze >= SQUEEZE_OPEN && kind != ROW_HEADING)
+        cell[strcspn(cell, " ")] = '\0';
 }
 
 typedef void (*row_fn)(struct table *table, enum row_kind kind, const struct account_row *row,
@@ -347,7 +361,8 @@ static void set_columns(struct table *table, size_t shown)
         if (figure->present == PRCB_HAS_WAITS && figure->kind == FIGURE_LIST)
             add_causes(table, total);
         else if (figure->heading &&
-                 (figure->present != PRCB_HAS_WALL || table->squeeze < SQUEEZE_WALL))
+                 (figure->present != PRCB_HAS_WALL || table->squeeze < SQUEEZE_WALL) &&
+                 (figure->present != PRCB_HAS_SWITCHES || table->squeeze < SQUEEZE_SWITCHES))
             add_column(table, COL_FIGURE, figure->heading)->figure = figure;
     }
     if (!(total->now.present & PRCB_HAS_OPEN) || total->now.open_ns)
@@ -393,7 +408,8 @@ static bool fit_causes(struct table *table, size_t columns)
         set_columns(table, shown);
         each_row(table, measure_row, NULL);
     } while (total_width(table) > columns && shown--);
-    return table->shown >= enough && total_width(table) <= columns;
+    return total_width(table) <= columns &&
+           (table->shown >= enough || table->squeeze >= SQUEEZE_WALL);
 }
 
 static void choose_columns(struct table *table, size_t columns)
@@ -479,9 +495,26 @@ static bool cause_shown(const struct table *table, uint32_t cause)
     return cell && cell->open_ns;
 }
 
-/* Each cause that was named: NT's name and the plain words. */
+/* Words of a legend, continued under their beginning where the line is full. */
+static void write_wrapped(FILE *out, const char *words, size_t indent, size_t columns)
+{
+    while (strlen(words) > columns - indent) {
+        size_t end = columns - indent;
+
+        while (end && words[end] != ' ')
+            end--;
+        if (!end)
+            break;
+        fprintf(out, "%.*s\n%*s", (int)end, words, (int)indent, "");
+        words += end + 1;
+    }
+    fprintf(out, "%s\n", words);
+}
+
+/* Each cause that was named: NT's name, left out on a narrow terminal, and the plain words. */
 static void write_legend(FILE *out, const struct table *table)
 {
+    size_t columns = stat_text_columns(out), indent = 14;
     bool any = false;
 
     for (uint32_t cause = 1; cause < PRCB_CAUSE_MAX; cause++) {
@@ -489,8 +522,10 @@ static void write_legend(FILE *out, const struct table *table)
 
         if (!info || !cause_shown(table, cause))
             continue;
-        fprintf(out, "%s  %-10s  %-17s  %s\n", any ? "" : "\n", info->name,
-                prcb_wait_reason_name(info->reason), info->words);
+        fprintf(out, "%s  %-10s  ", any ? "" : "\n", info->name);
+        if (columns >= LINE_WIDE)
+            fprintf(out, "%-17s  ", prcb_wait_reason_name(info->reason));
+        write_wrapped(out, info->words, columns >= LINE_WIDE ? indent + 19 : indent, columns);
         any = true;
     }
 }
@@ -520,11 +555,12 @@ void stat_table_write(FILE *out, const struct stat_report *report)
 /* ---- interval lines ------------------------------------------------------ */
 
 /* "sleep 61%, futex 3%": shares of the interval's time, open waits included. */
-static void write_top_waits(FILE *out, const struct account_row *row)
+static void write_top_waits(FILE *out, const struct account_row *row, size_t room)
 {
     const struct account_sums *now = &row->now;
     bool named[PRCB_CAUSE_MAX] = {0};
     const char *before = "";
+    char text[STAT_CELL];
 
     for (int n = 0; n < LINE_CAUSES && now->wall_ns; n++) {
         const struct wait_cell *best = NULL;
@@ -538,15 +574,42 @@ static void write_top_waits(FILE *out, const struct account_row *row)
         if (!best || best->spent_ns * 200 < now->wall_ns)
             break;
         named[best->cause] = true;
-        fprintf(out, "%s%s %.0f%%", before, best->cause ? prcb_cause_info(best->cause)->name : "?",
-                100.0 * (double)best->spent_ns / (double)now->wall_ns);
+        snprintf(text, sizeof(text), "%s%s %.0f%%", before,
+                 best->cause ? prcb_cause_info(best->cause)->name : "?",
+                 100.0 * (double)best->spent_ns / (double)now->wall_ns);
+        if (strlen(text) > room)
+            break;
+        fputs(text, out);
+        room -= strlen(text);
         before = ", ";
     }
 }
 
-static void write_line(FILE *out, const struct stat_report *report, const struct account_row *row,
-                       const char *name, bool sum)
+/* The widths of a line's parts; where the terminal is narrow it has no switches, and the beginning
+ * of the name. */
+struct line_shape {
+    int time, name;
+    bool switches;
+    size_t waits; /* what is left for them */
+};
+
+static struct line_shape line_shape(FILE *out)
 {
+    size_t columns = stat_text_columns(out);
+    struct line_shape shape = {10, 15, true, 0};
+
+    if (columns < LINE_WIDE)
+        shape = (struct line_shape){8, SHORT_NAME, false, 0};
+    /* Four cells of 7, the switches' of 8, and a gap behind each. */
+    shape.waits = columns - ((size_t)shape.time + (size_t)shape.name + 4 * 7 + 6 * GAP +
+                             (shape.switches ? 8 + GAP : 0));
+    return shape;
+}
+
+static void write_line(FILE *out, const struct stat_report *report, const struct account_row *row,
+                       char *name, bool sum)
+{
+    struct line_shape shape = line_shape(out);
     const struct account_sums *now = &row->now;
     char time[STAT_CELL], id[STAT_CELL], run[STAT_CELL], ready[STAT_CELL], wait[STAT_CELL];
     char switches[STAT_CELL];
@@ -559,11 +622,13 @@ static void write_line(FILE *out, const struct stat_report *report, const struct
     number_cell(now->switches, now->present & PRCB_HAS_SWITCHES, switches);
     snprintf(time, sizeof(time), "%" PRIu64 ".%03" PRIu64, report->time_ns / 1000000000,
              report->time_ns / 1000000 % 1000);
-    fprintf(out, "%10s  %7s  %s%*s  %7s  %7s  %7s  %8s  ", time, sum ? "" : id, name,
-            (int)(stat_text_width(name) < 15 ? 15 - stat_text_width(name) : 0), "", run, ready,
-            wait, switches);
+    stat_text_cut(name, (size_t)shape.name);
+    fprintf(out, "%*s  %7s  %s%*s  %7s  %7s  %7s  ", shape.time, time, sum ? "" : id, name,
+            shape.name - (int)stat_text_width(name), "", run, ready, wait);
+    if (shape.switches)
+        fprintf(out, "%8s  ", switches);
     if (now->present & PRCB_HAS_WAITS)
-        write_top_waits(out, row);
+        write_top_waits(out, row, shape.waits);
     if (report->counters) {
         fputs("  ", out);
         stat_counters_write_line(out, report->counters, row);
@@ -576,11 +641,15 @@ void stat_lines_write(FILE *out, const struct stat_report *report)
     const struct account_view *view = report->view;
     char name[STAT_CELL];
 
-    if (report->first)
-        fprintf(out, "%10s  %7s  %-15s  %7s  %7s  %7s  %8s  %s\n", "TIME",
-                report->options->per_process ? "PID" : "TID",
+    if (report->first) {
+        struct line_shape shape = line_shape(out);
+
+        fprintf(out, "%*s  %7s  %-*s  %7s  %7s  %7s%s%s\n", shape.time, "TIME",
+                report->options->per_process ? "PID" : "TID", shape.name,
                 report->options->per_process ? "PROCESS" : "THREAD", "RUN", "READY", "WAIT",
-                "SWITCHES", "WAITS");
+                shape.switches ? "  SWITCHES" : "",
+                shape.waits >= strlen("WAITS") ? "  WAITS" : "");
+    }
     for (size_t i = 0; i < view->count; i++) {
         name_cell(view->rows[i], name);
         write_line(out, report, view->rows[i], name, false);
@@ -590,5 +659,5 @@ void stat_lines_write(FILE *out, const struct stat_report *report)
         write_line(out, report, &view->others, name, true);
     }
     if (view->count + view->other_rows > 1)
-        write_line(out, report, &view->total, "total", true);
+        write_line(out, report, &view->total, strcpy(name, "total"), true);
 }

@@ -50,6 +50,13 @@ void stat_text_share(uint64_t part, uint64_t whole, char *ret, size_t size)
         snprintf(ret, size, "%.*f %%", percent < 9.95 ? 1 : 0, percent);
 }
 
+void stat_text_cut(char *text, size_t width)
+{
+    while (*text && (width || ((unsigned char)*text & 0xc0) == 0x80))
+        width -= ((unsigned char)*text++ & 0xc0) != 0x80;
+    *text = '\0';
+}
+
 size_t stat_text_width(const char *text)
 {
     size_t width = 0;

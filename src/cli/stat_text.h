@@ -19,6 +19,8 @@ void stat_text_time(uint64_t ns, char *ret, size_t size);
 void stat_text_share(uint64_t part, uint64_t whole, char *ret, size_t size);
 /* Columns that a text takes on a terminal: characters, not bytes. */
 size_t stat_text_width(const char *text);
+/* Leaves so many of them at most. */
+void stat_text_cut(char *text, size_t width);
 /* "1 thread", "3 threads". */
 void stat_text_count(uint64_t count, const char *word, const char *words, char *ret, size_t size);
 

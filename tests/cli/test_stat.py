@@ -420,15 +420,36 @@ class Table(Case):
                 "r,w=os.pipe()\n"
                 "if os.fork(): os.read(r,1); os.wait()\n"
                 "else: time.sleep(.05); os.write(w,b'x'); time.sleep(.05)\n")
-        for columns in (80, 200):
+        for columns in (60, 80, 200):
             text = run("--", *python(code), env=dict(os.environ, COLUMNS=str(columns))).stdout
             table = text.split("\n\n")[1].splitlines()
             self.assertLessEqual(max(map(len, table)), columns)
             heading = table[0].split()
             if columns == 200:
                 self.assertLessEqual({"sleep", "futex", "pipe", "child"}, set(heading))
-            else:
+            elif columns == 80:
                 self.assertIn("rest", heading)
+
+    @needs_bpf
+    @needs_root
+    def test_width_of_all_that_runs(self):
+        """Long names and numbers, open waits; a row is no longer than the terminal is wide."""
+        for columns in (60, 72, 90, 120):
+            for args in ((), ("--per-process",)):
+                text = run("-a", "--for", "0.2", *args,
+                           env=dict(os.environ, COLUMNS=str(columns))).stdout
+                rows = [row for row in text.split("\n\n")[1].splitlines() if not row.startswith(" (")]
+                legend = text.split("\n\n")[3].splitlines()
+                self.assertGreater(len(rows), 5)
+                self.assertGreater(len(legend), 0)
+                for row in rows + legend:
+                    self.assertLessEqual(len(row), columns, row)
+            text = run("-a", "-I", "100", "--for", "0.3",
+                       env=dict(os.environ, COLUMNS=str(columns))).stdout
+            lines = text.split("\n\n")[0].splitlines()
+            self.assertGreater(len(lines), 5)
+            for line in lines:
+                self.assertLessEqual(len(line), columns, line)
 
     def test_title_of_a_long_command_is_cut(self):
         words = [str(number) for number in range(2000)]

@@ -197,6 +197,9 @@ class Figures(unittest.TestCase):
                   for name, kind, reason, words in rows]
         written = re.findall(r"(?m)^\| [\w-]+ \| (?:ready|wait|end) \|.*\|$", self.page)
         self.assertEqual(written, wanted)
+        manual = read("man/prcb-stat.1.scd").split("# CAUSES\n")[1].split("\n# ")[0]
+        self.assertEqual(re.findall(r"(?m)^\*([\w-]+)\*, (\w+)\n\t(.*)$", manual),
+                         [(name, names[reason], words) for name, _, reason, words in rows])
 
     def test_table_of_figures(self):
         self.assertEqual(written_table(self.page), figure_table(figures("account")))

@@ -117,11 +117,10 @@ def stage_beside(folder):
             "PKG_CONFIG_PATH": str(pathlib.Path(sys.argv[2]).resolve() / "lib/pkgconfig")}
 
 
-def interrupt(process):
-    """Ctrl-C, to a group that may be another user's."""
+def interrupt(process, line):
+    """Ctrl-C; sudo is root's and hands it on."""
     words = ["kill", "-INT", "--", f"-{process.pid}"]
-    if subprocess.run(words, stderr=subprocess.DEVNULL, check=False).returncode:
-        subprocess.run(["sudo", *words], check=False)
+    subprocess.run(["sudo", *words] if "sudo " in line and os.geteuid() else words, check=False)
 
 
 def run(line, pattern, folder, environment, endless):
@@ -137,7 +136,7 @@ def run(line, pattern, folder, environment, endless):
         while process.poll() is None and time.monotonic() < give_up and not (endless and said()):
             time.sleep(0.05)
         if process.poll() is None:
-            interrupt(process)
+            interrupt(process, line)
         status = process.wait(timeout=60)
         text = log.read_text(encoding="utf-8", errors="replace")
         return bool(said()) and (endless or status == 0), f"exit status {status}\n{text}"
