@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # shellcheck shell=bash
 #
-# bash completion for prcb. Commands and options come from the program itself
-# (prcb --completions [COMMAND]), so that they cannot differ from what it takes;
-# this file only adds what an argument may be.
+# bash completion for prcb. Commands, options and what their arguments may be come from the program
+# itself (prcb --completions [COMMAND [OPTION]]), so that they cannot differ from what it takes;
+# this file finds the numbers of processes, threads and processors.
 
 # Index of the "--" before the word being completed; nothing where there is none.
 _prcb_dashes() {
@@ -53,18 +53,13 @@ _prcb() {
         mapfile -t COMPREPLY < <(compgen -W "$choices" -- "$word")
         return
     fi
-    case ${COMP_WORDS[1]}:$previous in
-    stat:-p | stat:--pid | record:-p | record:--pid) choices=$(_prcb_numbers '/proc/[0-9]*') ;;
-    stat:-t | stat:--tid) choices=$(_prcb_numbers '/proc/[0-9]*/task/[0-9]*') ;;
-    *:--tier) choices='daemon bpf perf' ;;
-    cpu:-[CP] | cpu:--cpu | cpu:--processor | power:-[CP] | power:--cpu | power:--processor)
-        choices="all $(_prcb_numbers '/sys/devices/system/cpu/cpu[0-9]*' | tr -d cpu)"
-        ;;
-    layout:--arch | power:--arch) choices='x86 x64' ;;
-    *:--root) mapfile -t COMPREPLY < <(compgen -d -- "$word") && return ;;
-    report:--table) choices='functions threads waits processors timeline' ;;
-    stat:--sort) choices='run ready wait wall open switches tid comm' ;;
-    *) return ;; # readline's own: files
+    [[ $previous == -* ]] && choices=$("$program" --completions "${COMP_WORDS[1]}" "$previous" 2>/dev/null)
+    case ${choices:-} in
+    '') return ;; # readline's own: files
+    @folder) mapfile -t COMPREPLY < <(compgen -d -- "$word") && return ;;
+    @pid) choices=$(_prcb_numbers '/proc/[0-9]*') ;;
+    @tid) choices=$(_prcb_numbers '/proc/[0-9]*/task/[0-9]*') ;;
+    *@cpu) choices="${choices%@cpu} $(_prcb_numbers '/sys/devices/system/cpu/cpu[0-9]*' | tr -d cpu)" ;;
     esac
     mapfile -t COMPREPLY < <(compgen -W "$choices" -- "$word")
 }

@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -84,15 +85,16 @@ static int take_argument(struct cli_parser *parser, const struct cli_option *opt
         print_help(parser->command);
         return CLI_PARSE_HELP;
     }
+    parser->option = option;
     if (!option->arg)
-        return option->id;
+        return option->id ? option->id : CLI_ROW;
     parser->value = rest;
     if (!parser->value) {
         if (parser->index >= parser->argc)
             return option_error(parser, "an argument is missing behind", shown);
         parser->value = parser->argv[parser->index++];
     }
-    return option->id;
+    return option->id ? option->id : CLI_ROW;
 }
 
 static int next_long(struct cli_parser *parser, const char *word)
@@ -163,21 +165,6 @@ int cli_next(struct cli_parser *parser)
 int cli_parse_result(int id)
 {
     return id == CLI_PARSE_HELP ? CLI_OK : CLI_USAGE;
-}
-
-int cli_take_all(struct cli_parser *parser, int (*take)(void *ctx, int id, const char *value),
-                 void *ctx, int *ret_status)
-{
-    int id;
-
-    *ret_status = CLI_OK;
-    while (*ret_status == CLI_OK && (id = cli_next(parser)) != 0)
-        *ret_status = id > 0 ? take(ctx, id, parser->value) : -1;
-    if (*ret_status == CLI_OK)
-        return CLI_OK;
-    if (*ret_status < 0)
-        *ret_status = cli_parse_result(id);
-    return -1;
 }
 
 static void say(const struct cli_command *command, const char *format, va_list args)
@@ -268,7 +255,7 @@ int cli_parse_seconds(const char *text, uint64_t *ret_ns)
     return 0;
 }
 
-int cli_parse_separator(const char *text, const char **ret)
+static int parse_separator(const char *text, const char **ret)
 {
     if (!strcmp(text, "\\t"))
         text = "\t";
@@ -282,7 +269,7 @@ int cli_parse_separator(const char *text, const char **ret)
     return 0;
 }
 
-int cli_parse_tier(const char *text, enum prcb_tier *ret)
+static int parse_tier(const char *text, enum prcb_tier *ret)
 {
     if (!strcmp(text, "daemon"))
         *ret = PRCB_TIER_DAEMON;
@@ -295,21 +282,8 @@ int cli_parse_tier(const char *text, enum prcb_tier *ret)
     return 0;
 }
 
-int cli_parse_number(const struct cli_command *command, const char *option, const char *text,
-                     uint64_t min, uint64_t max, uint64_t *ret)
-{
-    int result = cli_parse_u64(text, min, max, ret);
-
-    if (result == -ERANGE)
-        return cli_usage_error(command, "%s '%s': must be from %llu to %llu", option, text,
-                               (unsigned long long)min, (unsigned long long)max);
-    if (result)
-        return cli_usage_error(command, "%s '%s': not a number", option, text);
-    return CLI_OK;
-}
-
-int cli_parse_ids(const struct cli_command *command, const char *option, const char *what,
-                  const char *text, struct cli_ids *ids)
+static int parse_ids(const struct cli_command *command, const char *option, const char *what,
+                     const char *text, struct cli_ids *ids)
 {
     char *copy = strdup(text), *at = copy, *word;
     int status = CLI_OK;
@@ -333,6 +307,111 @@ int cli_parse_ids(const struct cli_command *command, const char *option, const c
     }
     free(copy);
     return status;
+}
+
+/* ---- options as their rows say ---- */
+
+#define YEAR_NS (366ull * 86400 * 1000000000)
+
+#define SHOWN 32
+
+/* "-j", or "--json" where there is no letter. */
+static const char *shown(const struct cli_option *option, char *ret)
+{
+    if (option->letter)
+        snprintf(ret, SHOWN, "-%c", option->letter);
+    else
+        snprintf(ret, SHOWN, "--%s", option->name);
+    return ret;
+}
+
+int cli_parse_number(const struct cli_parser *parser, uint64_t *ret)
+{
+    const struct cli_option *option = parser->option;
+    int result = cli_parse_u64(parser->value, option->min, option->max, ret);
+    char name[SHOWN];
+
+    if (result == -ERANGE)
+        return cli_usage_error(parser->command, "%s '%s': must be from %" PRIu64 " to %" PRIu64,
+                               shown(option, name), parser->value, option->min, option->max);
+    if (result)
+        return cli_usage_error(parser->command, "%s '%s': not a number", shown(option, name),
+                               parser->value);
+    return CLI_OK;
+}
+
+static int take_form(struct cli_parser *parser, struct cli_form *ret)
+{
+    char before[SHOWN], now[SHOWN];
+
+    if (ret->option && ret->number != parser->option->min)
+        return cli_usage_error(parser->command, "%s and %s exclude each other: choose one",
+                               shown(ret->option, before), shown(parser->option, now));
+    ret->number = parser->option->min;
+    ret->option = parser->option;
+    return CLI_OK;
+}
+
+static int take_option(struct cli_parser *parser, void *target)
+{
+    const struct cli_option *option = parser->option;
+    const struct cli_command *command = parser->command;
+    const char *value = parser->value;
+    void *at = (char *)target + option->at;
+    char name[SHOWN];
+
+    shown(option, name);
+    switch (option->kind) {
+    case CLI_FLAG:
+        *(bool *)at = true;
+        return CLI_OK;
+    case CLI_TEXT:
+        *(const char **)at = value;
+        return *value || !option->what ? CLI_OK
+                                       : cli_usage_error(command, "%s: %s", name, option->what);
+    case CLI_NUMBER:
+        return cli_parse_number(parser, at);
+    case CLI_SECONDS:
+        if (cli_parse_seconds(value, at) || !*(uint64_t *)at || *(uint64_t *)at > YEAR_NS)
+            return cli_usage_error(
+                command, "%s '%s': not a number of seconds above 0 and below a year", name, value);
+        return CLI_OK;
+    case CLI_IDS:
+        return parse_ids(command, name, option->what, value, at);
+    case CLI_TIER:
+        if (parse_tier(value, at) || (option->max && *(enum prcb_tier *)at > option->max))
+            return cli_usage_error(command, "%s '%s': must be %sbpf or perf", name, value,
+                                   option->max ? "" : "daemon, ");
+        return CLI_OK;
+    case CLI_VALUES:
+        if (parse_separator(value, &((struct cli_form *)at)->separator))
+            return cli_usage_error(
+                command, "%s '%s': cannot separate values; use for instance , or ; or '\\t'", name,
+                value);
+        return take_form(parser, at);
+    case CLI_FORM:
+        return take_form(parser, at);
+    case CLI_TAKE:
+        break;
+    }
+    return option->take(parser, target);
+}
+
+int cli_take_all(struct cli_parser *parser, void *target, int *ret_status)
+{
+    int id;
+
+    parser->words = parser->take_word != NULL;
+    *ret_status = CLI_OK;
+    while (*ret_status == CLI_OK && (id = cli_next(parser)) != 0) {
+        if (id < 0) {
+            *ret_status = cli_parse_result(id);
+            return -1;
+        }
+        *ret_status =
+            id == CLI_WORD ? parser->take_word(parser, target) : take_option(parser, target);
+    }
+    return *ret_status == CLI_OK ? CLI_OK : -1;
 }
 
 int cli_child_status(int wait_status, bool ended_early)

@@ -21,15 +21,43 @@
 #define CLI_NOT_FOUND   127
 /* a child ended by signal N: 128 + N */
 
+struct cli_parser;
+
+/* What an option's argument is, and what is found at its place. */
+enum cli_kind {
+    CLI_FLAG,    /* bool: true */
+    CLI_TEXT,    /* const char *; with .what it may not be empty, and .what says what then is */
+    CLI_NUMBER,  /* uint64_t: from .min to .max */
+    CLI_SECONDS, /* uint64_t, nanoseconds: above 0, below a year */
+    CLI_IDS,     /* struct cli_ids: numbers of .what, added */
+    CLI_TIER,    /* enum prcb_tier: up to .max (0: any) */
+    CLI_FORM,    /* struct cli_form: becomes .min; there is one form of output */
+    CLI_VALUES,  /* the same, and the argument separates values */
+    CLI_TAKE,    /* .take looks at parser->value: CLI_OK or a status, after the error */
+};
+
 /* One option: parsing, --help and shell completion all come from the row. */
 struct cli_option {
     char letter;      /* 0: long form only */
     const char *name; /* long form, without the dashes; NULL ends the table */
     const char *arg;  /* name of its argument in the help; NULL: takes none */
     const char *help; /* one line; "\n" starts a continuation line */
-    int id;           /* what cli_next returns; by habit the letter, or CLI_LONG + n */
+    int id;           /* what cli_next returns: by habit the letter, or CLI_LONG + n; 0: CLI_ROW */
+    enum cli_kind kind;
+    size_t at; /* in the structure that cli_take_all fills */
+    uint64_t min, max;
+    const char *what;
+    int (*take)(struct cli_parser *parser, void *target);
+    const char *choices; /* for completion, blanks between; @pid, @tid, @cpu or @folder for those */
 };
 #define CLI_LONG 256
+
+/* The form of output that was chosen. */
+struct cli_form {
+    uint64_t number;                 /* 0: the default */
+    const struct cli_option *option; /* that chose it */
+    const char *separator;           /* CLI_VALUES */
+};
 
 struct cli_command {
     const char *name;
@@ -58,21 +86,23 @@ struct cli_parser {
     const struct cli_command *command;
     int argc;
     char **argv;
-    int index;         /* next argument; 0 at the start means 1 */
-    bool words;        /* return them too */
-    const char *value; /* of the option just returned, or the word */
-    bool dashes;       /* "--" was seen */
-    int cluster;       /* position inside "-abc"; private */
+    int index;  /* next argument; 0 at the start means 1 */
+    bool words; /* return them too */
+    int (*take_word)(struct cli_parser *parser, void *target); /* of cli_take_all: .words */
+    const char *value;               /* of the option just returned, or the word */
+    bool dashes;                     /* "--" was seen */
+    int cluster;                     /* position inside "-abc"; private */
+    const struct cli_option *option; /* the option just returned */
 };
 int cli_next(struct cli_parser *parser);
 #define CLI_WORD        (CLI_LONG - 1)
+#define CLI_ROW         (CLI_LONG - 2)
 #define CLI_PARSE_HELP  (-1)
 #define CLI_PARSE_ERROR (-2)
 int cli_parse_result(int id);
-/* Hands on what cli_next returns, until take returns what is not CLI_OK. CLI_OK, or -1 and
- * *ret_status is the exit code. */
-int cli_take_all(struct cli_parser *parser, int (*take)(void *ctx, int id, const char *value),
-                 void *ctx, int *ret_status);
+/* Takes all options as their rows say, into *target, and words by take_word. CLI_OK, or -1 and
+ * *ret_status is the exit code: help was printed, or the error was. */
+int cli_take_all(struct cli_parser *parser, void *target, int *ret_status);
 
 /* "prcb NAME: text" on standard error; returns CLI_USAGE or CLI_FAILED. */
 int cli_usage_error(const struct cli_command *command, const char *format, ...)
@@ -88,25 +118,14 @@ int cli_parse_u64(const char *text, uint64_t min, uint64_t max, uint64_t *ret);
 /* Seconds with an optional fraction ("0.5"), as nanoseconds. */
 int cli_parse_seconds(const char *text, uint64_t *ret_ns);
 
-/* What separates the values of a line: "\\t" is a tab; -EINVAL for what could be part of a value.
- * *ret is text, or static. */
-int cli_parse_separator(const char *text, const char **ret);
-#define CLI_SEPARATOR_ERROR "-x '%s': cannot separate values; use for instance , or ; or '\\t'"
-/* "daemon", "bpf" or "perf"; -EINVAL. */
-int cli_parse_tier(const char *text, enum prcb_tier *ret);
-#define CLI_TIER_ERROR "--tier '%s': must be daemon, bpf or perf"
-/* The same with an error printed for the option: CLI_OK, or CLI_USAGE. */
-int cli_parse_number(const struct cli_command *command, const char *option, const char *text,
-                     uint64_t min, uint64_t max, uint64_t *ret);
+/* The argument of the option just returned, by its row's bounds; for a .take. */
+int cli_parse_number(const struct cli_parser *parser, uint64_t *ret);
 
-/* "12,34": process or thread numbers (what), appended to a list whose array is the
- * caller's to free. CLI_OK, or CLI_USAGE with an error printed for the option. */
+/* "12,34": process or thread numbers; the array is the caller's to free. */
 struct cli_ids {
     pid_t *ids;
     size_t count;
 };
-int cli_parse_ids(const struct cli_command *command, const char *option, const char *what,
-                  const char *text, struct cli_ids *ids);
 
 /* The exit code that a command's end means for us: its own, or 128 + the signal that ended
  * it, but for the one with which we ended it early. */

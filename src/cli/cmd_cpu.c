@@ -17,28 +17,13 @@
 
 #define DEFAULT_INTERVAL_NS 1000000000ull
 
-enum { OPTION_NDJSON = CLI_LONG, OPTION_NT };
-
-/* clang-format off */
-static const struct cli_option options[] = {
-    CPU_CHOICE_OPTIONS,
-    {0, "nt", NULL, "the members of SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION, in 100 ns", OPTION_NT},
-    {'x', "csv", "SEP", "a line of values per processor, with SEP between them ('\\t': a tab)", 'x'},
-    {'j', "json", NULL, "one JSON document, of one interval", 'j'},
-    {0, "ndjson", NULL, "JSON, one line per interval", OPTION_NDJSON},
-    {0},
-};
-/* clang-format on */
-
 enum format { FORMAT_TABLE, FORMAT_CSV, FORMAT_JSON, FORMAT_NDJSON };
 
 struct run {
     const struct cli_command *command;
     struct cpu_choice choice;
-    enum format format;
-    const char *format_option; /* the option that chose it */
-    const char *separator;
-    bool nt; /* NT's members: nt_answers has them, and samples who is on line */
+    struct cli_form form; /* enum format */
+    bool nt;              /* NT's members: nt_answers has them, and samples who is on line */
     bool interval_given;
     uint64_t interval_ns;
     uint64_t count; /* 0: until a signal */
@@ -52,19 +37,26 @@ struct run {
 
 /* ---- the command line ---------------------------------------------------- */
 
-static int set_format(struct run *run, enum format format, const char *option)
-{
-    if (run->format_option && run->format != format)
-        return cli_usage_error(run->command, "%s and %s contradict each other: choose one",
-                               run->format_option, option);
-    run->format = format;
-    run->format_option = option;
-    return CLI_OK;
-}
+#define AT(member) .at = offsetof(struct run, member)
+/* clang-format off */
+static const struct cli_option options[] = {
+    CPU_CHOICE_OPTIONS,
+    {0, "nt", NULL, "the members of SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION, in 100 ns", AT(nt)},
+    {'x', "csv", "SEP", "a line of values per processor, with SEP between them ('\\t': a tab)",
+     .kind = CLI_VALUES, AT(form), .min = FORMAT_CSV},
+    {'j', "json", NULL, "one JSON document, of one interval",
+     .kind = CLI_FORM, AT(form), .min = FORMAT_JSON},
+    {0, "ndjson", NULL, "JSON, one line per interval", .kind = CLI_FORM, AT(form), .min = FORMAT_NDJSON},
+    {0},
+};
+/* clang-format on */
 
 /* The interval, then the count. */
-static int take_word(struct run *run, const char *word)
+static int take_word(struct cli_parser *parser, void *target)
 {
+    struct run *run = target;
+    const char *word = parser->value;
+
     if (!run->interval_given) {
         run->interval_given = true;
         return cpu_interval_parse(run->command, word, &run->interval_ns);
@@ -76,35 +68,12 @@ static int take_word(struct run *run, const char *word)
     return CLI_OK;
 }
 
-static int take_option(void *ctx, int id, const char *value)
-{
-    struct run *run = ctx;
-
-    switch (id) {
-    case CLI_WORD:
-        return take_word(run, value);
-    case OPTION_NT:
-        run->nt = true;
-        return CLI_OK;
-    case 'x':
-        if (cli_parse_separator(value, &run->separator))
-            return cli_usage_error(run->command, CLI_SEPARATOR_ERROR, value);
-        return set_format(run, FORMAT_CSV, "-x");
-    case 'j':
-        return set_format(run, FORMAT_JSON, "-j");
-    case OPTION_NDJSON:
-        return set_format(run, FORMAT_NDJSON, "--ndjson");
-    default:
-        return cpu_choice_option(run->command, id, value, &run->choice);
-    }
-}
-
 static int check(struct run *run)
 {
-    if (run->format == FORMAT_JSON && run->count > 1)
+    if (run->form.number == FORMAT_JSON && run->count > 1)
         return cli_usage_error(run->command,
                                "-j writes one document: for several intervals use --ndjson");
-    if (!run->interval_given || run->format == FORMAT_JSON)
+    if (!run->interval_given || run->form.number == FORMAT_JSON)
         run->count = 1;
     return cpu_choice_check(run->command, &run->choice);
 }
@@ -112,9 +81,10 @@ static int check(struct run *run)
 /* CLI_OK, or -1 and *ret_status is the exit code. */
 static int parse(struct run *run, int argc, char **argv, int *ret_status)
 {
-    struct cli_parser parser = {.command = run->command, .argc = argc, .argv = argv, .words = true};
+    struct cli_parser parser = {
+        .command = run->command, .argc = argc, .argv = argv, .take_word = take_word};
 
-    if (cli_take_all(&parser, take_option, run, ret_status))
+    if (cli_take_all(&parser, run, ret_status))
         return -1;
     *ret_status = check(run);
     return *ret_status == CLI_OK ? CLI_OK : -1;
@@ -128,12 +98,12 @@ static void report(struct run *run, enum cpu_since since)
                                       .since = since,
                                       .nt = run->nt ? &run->nt_answers : NULL,
                                       .first = !run->reports++,
-                                      .separator = run->separator};
+                                      .separator = run->form.separator};
     FILE *out = run->output.stream;
 
-    if (run->format == FORMAT_TABLE) {
+    if (run->form.number == FORMAT_TABLE) {
         cpu_table_write(out, &report);
-    } else if (run->format == FORMAT_CSV) {
+    } else if (run->form.number == FORMAT_CSV) {
         cpu_csv_write(out, &report);
     } else if (cpu_json_write(out, &report)) {
         run->failed = true;
@@ -166,16 +136,16 @@ static void note(const struct run *run, FILE *out, const char *prefix)
  * the other forms get a last, shorter interval. */
 static void finish(struct run *run, bool cut)
 {
-    if (cut && look(run) && run->format != FORMAT_TABLE)
+    if (cut && look(run) && run->form.number != FORMAT_TABLE)
         report(run, CPU_SINCE_MARK);
     if (run->failed)
         return;
-    if (run->format == FORMAT_TABLE) {
+    if (run->form.number == FORMAT_TABLE) {
         if (cut || run->reports > 1)
             report(run, CPU_SINCE_START);
         fputc('\n', run->output.stream);
         note(run, run->output.stream, "");
-    } else if (run->format == FORMAT_CSV) {
+    } else if (run->form.number == FORMAT_CSV) {
         note(run, stderr, "prcb cpu: ");
     }
 }

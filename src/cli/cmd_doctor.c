@@ -16,15 +16,19 @@
 #include "doctor.h"
 #include "text.h"
 
-enum { OPTION_ROOT = CLI_LONG };
+struct arguments {
+    bool json, verbose;
+    const char *root;
+};
 
+#define AT(member) .at = offsetof(struct arguments, member)
 static const struct cli_option options[] = {
-    {'j', "json", NULL, "print JSON", 'j'},
-    {'v', "verbose", NULL, "cost and mend of what is present, too", 'v'},
+    {'j', "json", NULL, "print JSON", AT(json)},
+    {'v', "verbose", NULL, "cost and mend of what is present, too", AT(verbose)},
     {0, "root", "DIR",
      "look at the files below DIR instead of the machine's\n"
      "(the tier is always the machine's)",
-     OPTION_ROOT},
+     .kind = CLI_TEXT, AT(root), .choices = "@folder"},
     {0},
 };
 
@@ -139,33 +143,19 @@ static void print_json(const char *root, const struct outcome *outcome)
 static int run(const struct cli_command *self, int argc, char **argv)
 {
     struct cli_parser parser = {.command = self, .argc = argc, .argv = argv};
-    bool json = false, verbose = false;
-    const char *root = "";
+    struct arguments arguments = {.root = ""};
     struct outcome outcome;
-    int id;
+    int status;
 
-    while ((id = cli_next(&parser)) > 0) {
-        switch (id) {
-        case 'j':
-            json = true;
-            break;
-        case 'v':
-            verbose = true;
-            break;
-        case OPTION_ROOT:
-            root = parser.value;
-            break;
-        }
-    }
-    if (id < 0)
-        return cli_parse_result(id);
+    if (cli_take_all(&parser, &arguments, &status))
+        return status;
     if (parser.index < argc)
         return cli_usage_error(self, "'%s': no argument is wanted", argv[parser.index]);
     try_session(&outcome);
-    if (json)
-        print_json(root, &outcome);
+    if (arguments.json)
+        print_json(arguments.root, &outcome);
     else
-        print_table(root, verbose, &outcome);
+        print_table(arguments.root, arguments.verbose, &outcome);
     return outcome.tier >= PRCB_TIER_BPF ? CLI_OK : CLI_FAILED;
 }
 

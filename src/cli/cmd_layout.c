@@ -11,45 +11,6 @@
 
 #include "text.h"
 
-enum {
-    OPT_VERSION = CLI_LONG,
-    OPT_ARCH,
-    OPT_ALL,
-    OPT_KEYS,
-    OPT_TABLE,
-    OPT_DIFF,
-    OPT_HEADER,
-    OPT_ISF,
-    OPT_DECODE,
-    OPT_ENCODE,
-    OPT_OFFSET,
-};
-
-static const struct cli_option options[] = {
-    {0, "version", "V",
-     "as of this version: a name (\"XP SP3\", 1909, \"Windows 11 22H2\"),\n"
-     "a version (6.1, \"early 6.0\") or a build (10.0.18362.295)",
-     OPT_VERSION},
-    {0, "arch", "A", "x86 or x64 (default: x64 where there is one)", OPT_ARCH},
-    {'j', "json", NULL, "as JSON", 'j'},
-    {0, "table", NULL, "offsets of every member across all versions, as a Markdown table",
-     OPT_TABLE},
-    {0, "diff", "V1 V2", "what was added, removed, moved and resized from V1 to V2", OPT_DIFF},
-    {0, "header", NULL, "a C header: fixed-width types, explicit padding, static asserts",
-     OPT_HEADER},
-    {0, "isf", NULL, "a volatility3 symbol table: the structure and all it points to", OPT_ISF},
-    {0, "all", NULL,
-     "every distinct layout of STRUCT, or of all structures; with -j one line of\n"
-     "JSON for every build",
-     OPT_ALL},
-    {0, "keys", NULL, "with --all -j: one line for every version name instead", OPT_KEYS},
-    {0, "decode", "FILE", "bytes into values (\"-\": standard input)", OPT_DECODE},
-    {0, "encode", "FILE", "the reverse: JSON as --decode -j writes it into bytes", OPT_ENCODE},
-    {0, "offset", "N", "where in FILE the structure starts (--decode)", OPT_OFFSET},
-    {'o', "output", "FILE", "write the bytes here (--encode; default: standard output)", 'o'},
-    {0},
-};
-
 /* ---- versions ---- */
 
 unsigned int layout_version_count(void)
@@ -360,98 +321,107 @@ static int print_header(const struct layout_request *r)
 
 typedef int (*form)(const struct layout_request *r);
 
-static int take_form(struct layout_request *r, form *chosen, form wanted)
+/* The forms of output, by the number in their option's row. */
+enum { FORM_TABLE = 1, FORM_DIFF, FORM_HEADER, FORM_ISF, FORM_ALL, FORM_DECODE, FORM_ENCODE };
+static const form forms[] = {NULL,       layout_table, layout_diff,   print_header,
+                             layout_isf, layout_all,   layout_decode, layout_encode};
+
+static int take_form(struct cli_parser *parser, void *target)
 {
-    if (*chosen && *chosen != wanted)
+    struct layout_request *r = target;
+    unsigned int wanted = (unsigned int)parser->option->min;
+
+    if (r->form && r->form != wanted)
         return cli_usage_error(r->command, "give one of --table, --diff, --header, --isf, --all, "
                                            "--decode, --encode");
-    *chosen = wanted;
+    r->form = wanted;
+    if (parser->option->arg)
+        r->file = parser->value;
     return CLI_OK;
 }
 
 /* --diff takes two words; the parser has taken the first. */
-static int take_diff(struct layout_request *r, struct cli_parser *parser)
+static int take_diff(struct cli_parser *parser, void *target)
 {
+    struct layout_request *r = target;
+
     if (parser->index >= parser->argc)
         return cli_usage_error(r->command, "--diff needs two versions");
     r->diff[0] = parser->value;
     r->diff[1] = parser->argv[parser->index++];
+    return take_form(parser, target);
+}
+
+static int take_arch(struct cli_parser *parser, void *target)
+{
+    struct layout_request *r = target;
+    struct prcb_error err;
+
+    r->arch_given = true;
+    return prcb_arch_parse(parser->value, &r->arch, &err)
+               ? cli_usage_error(r->command, "%s", err.text)
+               : CLI_OK;
+}
+
+static int take_offset(struct cli_parser *parser, void *target)
+{
+    struct layout_request *r = target;
+
+    return cli_parse_u64(parser->value, 0, UINT64_MAX, &r->offset)
+               ? cli_usage_error(r->command, "--offset takes a number, not \"%s\"", parser->value)
+               : CLI_OK;
+}
+
+static int take_structure(struct cli_parser *parser, void *target)
+{
+    struct layout_request *r = target;
+
+    if (r->structure)
+        return cli_usage_error(r->command, "one structure at a time, not also \"%s\"",
+                               parser->value);
+    r->structure = parser->value;
     return CLI_OK;
 }
 
-static int take_option(struct layout_request *r, struct cli_parser *parser, int id, form *chosen)
-{
-    struct prcb_error err;
-
-    switch (id) {
-    case CLI_WORD:
-        if (r->structure)
-            return cli_usage_error(r->command, "one structure at a time, not also \"%s\"",
-                                   parser->value);
-        r->structure = parser->value;
-        return CLI_OK;
-    case OPT_VERSION:
-        r->version = parser->value;
-        return CLI_OK;
-    case OPT_ARCH:
-        r->arch_given = true;
-        if (prcb_arch_parse(parser->value, &r->arch, &err))
-            return cli_usage_error(r->command, "%s", err.text);
-        return CLI_OK;
-    case 'j':
-        r->json = true;
-        return CLI_OK;
-    case OPT_KEYS:
-        r->keys = true;
-        return CLI_OK;
-    case OPT_ALL:
-        return take_form(r, chosen, layout_all);
-    case OPT_TABLE:
-        return take_form(r, chosen, layout_table);
-    case OPT_DIFF:
-        return take_diff(r, parser) ? CLI_USAGE : take_form(r, chosen, layout_diff);
-    case OPT_HEADER:
-        return take_form(r, chosen, print_header);
-    case OPT_ISF:
-        return take_form(r, chosen, layout_isf);
-    case OPT_DECODE:
-        r->file = parser->value;
-        return take_form(r, chosen, layout_decode);
-    case OPT_ENCODE:
-        r->file = parser->value;
-        return take_form(r, chosen, layout_encode);
-    case OPT_OFFSET:
-        if (cli_parse_u64(parser->value, 0, UINT64_MAX, &r->offset))
-            return cli_usage_error(r->command, "--offset takes a number, not \"%s\"",
-                                   parser->value);
-        return CLI_OK;
-    default: /* 'o' */
-        r->output = parser->value;
-        return CLI_OK;
-    }
-}
-
-/* Options and STRUCT in any order. CLI_OK, a status to exit with, or -1 when help was printed. */
-static int parse(struct layout_request *r, int argc, char **argv, form *ret_chosen)
-{
-    struct cli_parser parser = {.command = r->command, .argc = argc, .argv = argv, .words = true};
-    int id, status = CLI_OK;
-
-    while (status == CLI_OK && (id = cli_next(&parser)) > 0)
-        status = take_option(r, &parser, id, ret_chosen);
-    if (status == CLI_OK && id < 0)
-        return id == CLI_PARSE_HELP ? -1 : cli_parse_result(id);
-    return status;
-}
+#define AT(member)   .at = offsetof(struct layout_request, member)
+#define FORM(number) .kind = CLI_TAKE, .take = take_form, .min = number
+/* clang-format off */
+static const struct cli_option options[] = {
+    {0, "version", "V", "as of this version: a name (\"XP SP3\", 1909, \"Windows 11 22H2\"),\n"
+                        "a version (6.1, \"early 6.0\") or a build (10.0.18362.295)",
+     .kind = CLI_TEXT, AT(version)},
+    {0, "arch", "A", "x86 or x64 (default: x64 where there is one)",
+     .kind = CLI_TAKE, .take = take_arch, .choices = "x86 x64"},
+    {'j', "json", NULL, "as JSON", AT(json)},
+    {0, "table", NULL, "offsets of every member across all versions, as a Markdown table", FORM(FORM_TABLE)},
+    {0, "diff", "V1 V2", "what was added, removed, moved and resized from V1 to V2",
+     .kind = CLI_TAKE, .take = take_diff, .min = FORM_DIFF},
+    {0, "header", NULL, "a C header: fixed-width types, explicit padding, static asserts", FORM(FORM_HEADER)},
+    {0, "isf", NULL, "a volatility3 symbol table: the structure and all it points to", FORM(FORM_ISF)},
+    {0, "all", NULL, "every distinct layout of STRUCT, or of all structures; with -j one line of\n"
+                     "JSON for every build", FORM(FORM_ALL)},
+    {0, "keys", NULL, "with --all -j: one line for every version name instead", AT(keys)},
+    {0, "decode", "FILE", "bytes into values (\"-\": standard input)", FORM(FORM_DECODE)},
+    {0, "encode", "FILE", "the reverse: JSON as --decode -j writes it into bytes", FORM(FORM_ENCODE)},
+    {0, "offset", "N", "where in FILE the structure starts (--decode)",
+     .kind = CLI_TAKE, .take = take_offset},
+    {'o', "output", "FILE", "write the bytes here (--encode; default: standard output)",
+     .kind = CLI_TEXT, AT(output)},
+    {0},
+};
+/* clang-format on */
 
 static int run(const struct cli_command *self, int argc, char **argv)
 {
     struct layout_request r = {.command = self, .arch = PRCB_ARCH_X64};
-    form chosen = NULL;
-    int status = parse(&r, argc, argv, &chosen);
+    struct cli_parser parser = {
+        .command = self, .argc = argc, .argv = argv, .take_word = take_structure};
+    form chosen;
+    int status;
 
-    if (status)
-        return status < 0 ? CLI_OK : status;
+    if (cli_take_all(&parser, &r, &status))
+        return status;
+    chosen = forms[r.form];
     if (!r.structure && chosen != layout_all && chosen != layout_encode) {
         if (chosen || r.version)
             return cli_usage_error(self, "which structure?");

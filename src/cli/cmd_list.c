@@ -17,14 +17,6 @@
 
 #include "text.h"
 
-enum { OPTION_PFM = CLI_LONG };
-
-static const struct cli_option options[] = {
-    {'j', "json", NULL, "print JSON", 'j'},
-    {0, "libpfm", NULL, "the names that libpfm4 has for this processor, too", OPTION_PFM},
-    {0},
-};
-
 struct listing {
     const char *word;           /* only what contains it; NULL: all */
     struct json_object *events; /* NULL: a table */
@@ -196,27 +188,43 @@ static void print_tables(struct listing *listing, bool pfm)
         printf("nothing here has '%s' in its name\n", listing->word);
 }
 
+struct arguments {
+    bool json, pfm;
+    const char *word;
+};
+
+#define AT(member) .at = offsetof(struct arguments, member)
+static const struct cli_option options[] = {
+    {'j', "json", NULL, "print JSON", AT(json)},
+    {0, "libpfm", NULL, "the names that libpfm4 has for this processor, too", AT(pfm)},
+    {0},
+};
+
+static int take_word(struct cli_parser *parser, void *target)
+{
+    struct arguments *arguments = target;
+
+    if (arguments->word)
+        return cli_usage_error(parser->command, "'%s': one word is enough", parser->value);
+    arguments->word = parser->value;
+    return CLI_OK;
+}
+
 static int run(const struct cli_command *self, int argc, char **argv)
 {
-    struct cli_parser parser = {.command = self, .argc = argc, .argv = argv, .words = true};
+    struct cli_parser parser = {
+        .command = self, .argc = argc, .argv = argv, .take_word = take_word};
+    struct arguments arguments = {0};
     struct listing listing = {0};
-    bool json = false, pfm = false;
-    int id;
+    int status;
 
-    while ((id = cli_next(&parser)) > 0) {
-        json = json || id == 'j';
-        pfm = pfm || id == OPTION_PFM;
-        if (id == CLI_WORD && listing.word)
-            return cli_usage_error(self, "'%s': one word is enough", parser.value);
-        if (id == CLI_WORD)
-            listing.word = parser.value;
-    }
-    if (id < 0)
-        return cli_parse_result(id);
-    if (json)
-        print_json(&listing, pfm);
+    if (cli_take_all(&parser, &arguments, &status))
+        return status;
+    listing.word = arguments.word;
+    if (arguments.json)
+        print_json(&listing, arguments.pfm);
     else
-        print_tables(&listing, pfm);
+        print_tables(&listing, arguments.pfm);
     return CLI_OK;
 }
 

@@ -24,20 +24,6 @@
 #define DEFAULT_INTERVAL_NS 1000000000ull
 #define STRUCTURE           "PROCESSOR_POWER_STATE"
 
-enum { OPTION_AS = CLI_LONG, OPTION_ARCH, OPTION_RAW };
-
-/* clang-format off */
-static const struct cli_option options[] = {
-    CPU_CHOICE_OPTIONS,
-    {0, "as", "VERSION", "as this version of Windows has it in " STRUCTURE ":\n"
-                         "\"XP SP3\", 6.1, \"Windows 11 22H2\", 10.0.18362.295", OPTION_AS},
-    {0, "arch", "A", "x86 or x64 (default: x64 where there is one)", OPTION_ARCH},
-    {0, "raw", NULL, "with --as: the bytes, one structure after the other", OPTION_RAW},
-    {'j', "json", NULL, "one JSON document; with --as all members and their offsets", 'j'},
-    {0},
-};
-/* clang-format on */
-
 struct run {
     const struct cli_command *command;
     struct cpu_choice choice;
@@ -55,40 +41,41 @@ struct run {
 
 /* ---- the command line ---------------------------------------------------- */
 
-/* The interval. */
-static int take_word(struct run *run, const char *word)
+static int take_arch(struct cli_parser *parser, void *target)
 {
-    if (run->interval_given)
-        return cli_usage_error(run->command, "'%s': nothing follows the interval", word);
-    run->interval_given = true;
-    return cpu_interval_parse(run->command, word, &run->interval_ns);
-}
-
-static int take_option(void *ctx, int id, const char *value)
-{
-    struct run *run = ctx;
+    struct run *run = target;
     struct prcb_error err;
 
-    switch (id) {
-    case CLI_WORD:
-        return take_word(run, value);
-    case OPTION_AS:
-        run->version = value;
-        return CLI_OK;
-    case OPTION_ARCH:
-        run->arch_given = true;
-        return prcb_arch_parse(value, &run->arch, &err)
-                   ? cli_usage_error(run->command, "--arch: %s", err.text)
-                   : CLI_OK;
-    case OPTION_RAW:
-        run->raw = true;
-        return CLI_OK;
-    case 'j':
-        run->json = true;
-        return CLI_OK;
-    default:
-        return cpu_choice_option(run->command, id, value, &run->choice);
-    }
+    run->arch_given = true;
+    return prcb_arch_parse(parser->value, &run->arch, &err)
+               ? cli_usage_error(parser->command, "--arch: %s", err.text)
+               : CLI_OK;
+}
+
+#define AT(member) .at = offsetof(struct run, member)
+/* clang-format off */
+static const struct cli_option options[] = {
+    CPU_CHOICE_OPTIONS,
+    {0, "as", "VERSION", "as this version of Windows has it in " STRUCTURE ":\n"
+                         "\"XP SP3\", 6.1, \"Windows 11 22H2\", 10.0.18362.295",
+     .kind = CLI_TEXT, AT(version)},
+    {0, "arch", "A", "x86 or x64 (default: x64 where there is one)",
+     .kind = CLI_TAKE, .take = take_arch, .choices = "x86 x64"},
+    {0, "raw", NULL, "with --as: the bytes, one structure after the other", AT(raw)},
+    {'j', "json", NULL, "one JSON document; with --as all members and their offsets", AT(json)},
+    {0},
+};
+/* clang-format on */
+
+/* The interval. */
+static int take_word(struct cli_parser *parser, void *target)
+{
+    struct run *run = target;
+
+    if (run->interval_given)
+        return cli_usage_error(run->command, "'%s': nothing follows the interval", parser->value);
+    run->interval_given = true;
+    return cpu_interval_parse(run->command, parser->value, &run->interval_ns);
 }
 
 static int check(const struct run *run)
@@ -108,9 +95,10 @@ static int check(const struct run *run)
 /* CLI_OK, or -1 and *ret_status is the exit code. */
 static int parse(struct run *run, int argc, char **argv, int *ret_status)
 {
-    struct cli_parser parser = {.command = run->command, .argc = argc, .argv = argv, .words = true};
+    struct cli_parser parser = {
+        .command = run->command, .argc = argc, .argv = argv, .take_word = take_word};
 
-    if (cli_take_all(&parser, take_option, run, ret_status))
+    if (cli_take_all(&parser, run, ret_status))
         return -1;
     *ret_status = check(run);
     return *ret_status == CLI_OK ? CLI_OK : -1;

@@ -15,37 +15,13 @@
 
 #include <prcb/prcb.h>
 
-#ifdef HAVE_RECORD
 #include "recorder.h"
 #include "stat_wait.h"
-#endif
 
 #define DEFAULT_PATH  "prcb.db"
 #define DEFAULT_EVENT "cpu-clock"
 #define MAX_HZ        1000000
-#define MAX_FOR_NS    (366ull * 86400 * 1000000000)
 #define PROGRESS_NS   500000000ull
-
-enum { OPT_FOR = CLI_LONG, OPT_NO_SWITCHES, OPT_TIER };
-
-/* clang-format off */
-static const struct cli_option option_rows[] = {
-    {'p', "pid", "PID[,PID]", "record these processes, and all that they start", 'p'},
-    {'a', "all", NULL, "record the whole system", 'a'},
-    {'e', "event", "NAME", "sample this event (default cpu-clock); prcb list names those there are", 'e'},
-    {'F', "freq", "HZ", "take so many samples a second on each processor (default 1000)", 'F'},
-    {'c', "count", "PERIOD", "take a sample each PERIOD events (of cpu-clock: nanoseconds)", 'c'},
-    {'g', "stacks", NULL, "with the stack: kernel and user, by frame pointers", 'g'},
-    {'o', "output", "FILE", "record into FILE (default " DEFAULT_PATH ")", 'o'},
-    {0, "for", "SEC", "end after SEC seconds (0.5 is fine); a command that still runs is\n"
-                      "then ended with SIGTERM", OPT_FOR},
-    {0, "no-switches", NULL, "leave out context switches", OPT_NO_SWITCHES},
-    {0, "tier", "TIER", "use this source and no other: bpf or perf", OPT_TIER},
-    {0},
-};
-/* clang-format on */
-
-#ifdef HAVE_RECORD
 
 struct run {
     const struct cli_command *command;
@@ -58,61 +34,57 @@ struct run {
     uint64_t start, end; /* end: UINT64_MAX: none */
     uint64_t next_progress;
     int child_status;
-    bool had_child, ended_early, failed, terminal;
+    bool no_switches, had_child, ended_early, failed, terminal;
 };
 
-static int take_option(void *ctx, int id, const char *value)
+/* -F or -c. */
+static int take_rate(struct cli_parser *parser, void *target)
 {
-    struct run *run = ctx;
-    struct recorder_options *options = &run->options;
+    struct run *run = target;
+    bool frequency = parser->option->letter == 'F';
 
-    switch (id) {
-    case 'p':
-        return cli_parse_ids(run->command, "-p", "process", value, &run->pids);
-    case 'a':
-        options->all = true;
-        return CLI_OK;
-    case 'e':
-        options->event = value;
-        return CLI_OK;
-    case 'F':
-    case 'c':
-        if (options->rate && options->frequency != (id == 'F'))
-            return cli_usage_error(run->command, "-F and -c exclude each other");
-        options->frequency = id == 'F';
-        return cli_parse_number(run->command, id == 'F' ? "-F" : "-c", value, 1,
-                                id == 'F' ? MAX_HZ : INT64_MAX, &options->rate);
-    case 'g':
-        options->stacks = true;
-        return CLI_OK;
-    case 'o':
-        options->path = value;
-        return CLI_OK;
-    case OPT_FOR:
-        if (cli_parse_seconds(value, &run->for_ns) || !run->for_ns || run->for_ns > MAX_FOR_NS)
-            return cli_usage_error(run->command,
-                                   "--for '%s': not a number of seconds above 0 and below a year",
-                                   value);
-        return CLI_OK;
-    case OPT_NO_SWITCHES:
-        options->switches = false;
-        return CLI_OK;
-    default:
-        if (cli_parse_tier(value, &options->tier) || options->tier == PRCB_TIER_DAEMON)
-            return cli_usage_error(run->command, "--tier '%s': must be bpf or perf", value);
-        return CLI_OK;
-    }
+    if (run->options.rate && run->options.frequency != frequency)
+        return cli_usage_error(run->command, "-F and -c exclude each other");
+    run->options.frequency = frequency;
+    return cli_parse_number(parser, &run->options.rate);
 }
+
+#define AT(member) .at = offsetof(struct run, member)
+/* clang-format off */
+static const struct cli_option option_rows[] = {
+    {'p', "pid", "PID[,PID]", "record these processes, and all that they start",
+     .kind = CLI_IDS, AT(pids), .what = "process", .choices = "@pid"},
+    {'a', "all", NULL, "record the whole system", AT(options.all)},
+    {'e', "event", "NAME", "sample this event (default cpu-clock); prcb list names those there are",
+     .kind = CLI_TEXT, AT(options.event)},
+    {'F', "freq", "HZ", "take so many samples a second on each processor (default 1000)",
+     .kind = CLI_TAKE, .take = take_rate, .min = 1, .max = MAX_HZ},
+    {'c', "count", "PERIOD", "take a sample each PERIOD events (of cpu-clock: nanoseconds)",
+     .kind = CLI_TAKE, .take = take_rate, .min = 1, .max = INT64_MAX},
+    {'g', "stacks", NULL, "with the stack: kernel and user, by frame pointers", AT(options.stacks)},
+    {'o', "output", "FILE", "record into FILE (default " DEFAULT_PATH ")",
+     .kind = CLI_TEXT, AT(options.path)},
+    {0, "for", "SEC", "end after SEC seconds (0.5 is fine); a command that still runs is\n"
+                      "then ended with SIGTERM", .kind = CLI_SECONDS, AT(for_ns)},
+    {0, "no-switches", NULL, "leave out context switches", AT(no_switches)},
+    {0, "tier", "TIER", "use this source and no other: bpf or perf",
+     .kind = CLI_TIER, AT(options.tier), .max = PRCB_TIER_BPF},
+    {0},
+};
+/* clang-format on */
+
+#ifdef HAVE_RECORD
 
 /* CLI_OK, or -1 and *ret_status is the exit code. */
 static int parse(struct run *run, int argc, char **argv, int *ret_status)
 {
     struct cli_parser parser = {.command = run->command, .argc = argc, .argv = argv};
 
-    if (cli_take_all(&parser, take_option, run, ret_status))
+    if (cli_take_all(&parser, run, ret_status))
         return -1;
     if (parser.index < argc)
         run->argv = argv + parser.index;
+    run->options.switches = !run->no_switches;
     run->options.command = run->argv;
     run->options.pids = run->pids.ids;
     run->options.pid_count = run->pids.count;
@@ -346,7 +318,7 @@ static int run_record(const struct cli_command *self, int argc, char **argv)
 {
     struct run run = {
         .command = self,
-        .options = {.path = DEFAULT_PATH, .event = DEFAULT_EVENT, .switches = true},
+        .options = {.path = DEFAULT_PATH, .event = DEFAULT_EVENT},
     };
     int status;
 

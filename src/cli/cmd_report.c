@@ -23,62 +23,26 @@
 
 #define DEFAULT_PATH    "prcb.db"
 #define DEFAULT_TOP     20
+#define TOP_NONE        UINT64_MAX
 #define TIMELINE_MARGIN 6
-
-enum {
-    OPT_TABLE = CLI_LONG,
-    OPT_TOP,
-    OPT_FOLDED,
-    OPT_TRACE,
-    OPT_PPROF,
-    OPT_DS,
-    OPT_FORMAT,
-};
-
-/* clang-format off */
-static const struct cli_option option_rows[] = {
-    {0, "table", "NAME[,NAME]", "these tables only: functions, threads, waits, processors, timeline", OPT_TABLE},
-    {0, "top", "N", "the first N rows of a table (default 20 in tables, else all; 0: all)", OPT_TOP},
-    {'j', "json", NULL, "one JSON document", 'j'},
-    {'x', "csv", "SEP", "a line of values per row, with SEP between them ('\\t': a tab)", 'x'},
-    {0, "folded", NULL, "export stacks, a line each, for flame graphs", OPT_FOLDED},
-    {0, "trace", NULL, "export threads and processors over time: Chrome's trace JSON,\n"
-                       "which Perfetto reads too", OPT_TRACE},
-    {0, "pprof", NULL, "export a profile for pprof (gzip)", OPT_PPROF},
-    {0, "ds", "BUFFER", "decode a Debug Store buffer that was saved instead", OPT_DS},
-    {0, "format", "N", "its records: PEBS format 0 to 6, or bts", OPT_FORMAT},
-    {'o', "output", "FILE", "write to FILE", 'o'},
-    {0},
-};
-/* clang-format on */
 
 enum format { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV, FORMAT_FOLDED, FORMAT_TRACE, FORMAT_PPROF };
 
 struct run {
     const struct cli_command *command;
-    const char *path, *output, *separator;
-    enum format format;
-    const char *format_option; /* what chose it */
+    const char *path, *output;
+    struct cli_form form; /* enum format */
     unsigned tables;
-    uint64_t top;
-    bool top_given;
+    uint64_t top;        /* TOP_NONE: not given */
     struct report_ds ds; /* path NULL: a recording */
     bool ds_format_given;
 };
 
-static int choose_format(struct run *run, enum format format, const char *option)
-{
-    if (run->format_option && strcmp(run->format_option, option))
-        return cli_usage_error(run->command, "%s and %s exclude each other", run->format_option,
-                               option);
-    run->format = format;
-    run->format_option = option;
-    return CLI_OK;
-}
-
-static int parse_tables(struct run *run, const char *text)
+static int take_tables(struct cli_parser *parser, void *target)
 {
     static const char *const names[] = {"functions", "threads", "waits", "processors", "timeline"};
+    const char *text = parser->value;
+    struct run *run = target;
 
     for (const char *at = text;; at++) {
         size_t length = strcspn(at, ","), i;
@@ -99,8 +63,10 @@ static int parse_tables(struct run *run, const char *text)
     }
 }
 
-static int parse_ds_format(struct run *run, const char *value)
+static int take_ds_format(struct cli_parser *parser, void *target)
 {
+    const char *value = parser->value;
+    struct run *run = target;
     uint64_t number = 0;
 
     run->ds_format_given = true;
@@ -122,61 +88,57 @@ static int check_ds(struct run *run)
         return cli_usage_error(run->command, "--ds and --format go together");
     if (!run->ds.path)
         return CLI_OK;
-    if (run->format > FORMAT_CSV || run->tables || run->top_given || run->path)
+    if (run->form.number > FORMAT_CSV || run->tables || run->top != TOP_NONE || run->path)
         return cli_usage_error(run->command, "--ds goes with -j, -x and -o only");
     run->ds.command = run->command;
     run->ds.output = run->output;
-    run->ds.separator = run->separator;
-    run->ds.style = styles[run->format];
+    run->ds.separator = run->form.separator;
+    run->ds.style = styles[run->form.number];
     return CLI_OK;
 }
 
-static int take_option(void *ctx, int id, const char *value)
+static int take_word(struct cli_parser *parser, void *target)
 {
-    struct run *run = ctx;
+    struct run *run = target;
 
-    switch (id) {
-    case CLI_WORD:
-        if (run->path)
-            return cli_usage_error(run->command, "'%s': one recording is enough", value);
-        run->path = value;
-        return CLI_OK;
-    case OPT_TABLE:
-        return parse_tables(run, value);
-    case OPT_TOP:
-        run->top_given = true;
-        return cli_parse_number(run->command, "--top", value, 0, UINT32_MAX, &run->top);
-    case 'j':
-        return choose_format(run, FORMAT_JSON, "-j");
-    case 'x':
-        if (cli_parse_separator(value, &run->separator))
-            return cli_usage_error(run->command, CLI_SEPARATOR_ERROR, value);
-        return choose_format(run, FORMAT_CSV, "-x");
-    case OPT_FOLDED:
-        return choose_format(run, FORMAT_FOLDED, "--folded");
-    case OPT_TRACE:
-        return choose_format(run, FORMAT_TRACE, "--trace");
-    case OPT_PPROF:
-        return choose_format(run, FORMAT_PPROF, "--pprof");
-    case OPT_DS:
-        run->ds.path = value;
-        return CLI_OK;
-    case OPT_FORMAT:
-        return parse_ds_format(run, value);
-    default:
-        run->output = value;
-        return CLI_OK;
-    }
+    if (run->path)
+        return cli_usage_error(run->command, "'%s': one recording is enough", parser->value);
+    run->path = parser->value;
+    return CLI_OK;
 }
+
+#define AT(member)   .at = offsetof(struct run, member)
+#define FORM(number) .kind = CLI_FORM, AT(form), .min = number
+/* clang-format off */
+static const struct cli_option option_rows[] = {
+    {0, "table", "NAME[,NAME]", "these tables only: functions, threads, waits, processors, timeline",
+     .kind = CLI_TAKE, .take = take_tables, .choices = "functions threads waits processors timeline"},
+    {0, "top", "N", "the first N rows of a table (default 20 in tables, else all; 0: all)",
+     .kind = CLI_NUMBER, AT(top), .max = UINT32_MAX},
+    {'j', "json", NULL, "one JSON document", FORM(FORMAT_JSON)},
+    {'x', "csv", "SEP", "a line of values per row, with SEP between them ('\\t': a tab)",
+     .kind = CLI_VALUES, AT(form), .min = FORMAT_CSV},
+    {0, "folded", NULL, "export stacks, a line each, for flame graphs", FORM(FORMAT_FOLDED)},
+    {0, "trace", NULL, "export threads and processors over time: Chrome's trace JSON,\n"
+                       "which Perfetto reads too", FORM(FORMAT_TRACE)},
+    {0, "pprof", NULL, "export a profile for pprof (gzip)", FORM(FORMAT_PPROF)},
+    {0, "ds", "BUFFER", "decode a Debug Store buffer that was saved instead", .kind = CLI_TEXT, AT(ds.path)},
+    {0, "format", "N", "its records: PEBS format 0 to 6, or bts",
+     .kind = CLI_TAKE, .take = take_ds_format, .choices = "0 1 2 3 4 5 6 bts"},
+    {'o', "output", "FILE", "write to FILE", .kind = CLI_TEXT, AT(output)},
+    {0},
+};
+/* clang-format on */
 
 /* CLI_OK, or -1 and *ret_status is the exit code. */
 static int parse(struct run *run, int argc, char **argv, int *ret_status)
 {
-    struct cli_parser parser = {.command = run->command, .argc = argc, .argv = argv, .words = true};
+    struct cli_parser parser = {
+        .command = run->command, .argc = argc, .argv = argv, .take_word = take_word};
 
-    if (cli_take_all(&parser, take_option, run, ret_status))
+    if (cli_take_all(&parser, run, ret_status))
         return -1;
-    if (run->format == FORMAT_PPROF && !run->output && isatty(STDOUT_FILENO))
+    if (run->form.number == FORMAT_PPROF && !run->output && isatty(STDOUT_FILENO))
         *ret_status = cli_usage_error(run->command, "--pprof is not for a terminal: -o FILE");
     else
         *ret_status = check_ds(run);
@@ -192,7 +154,7 @@ static size_t timeline_cells(const struct run *run, FILE *out)
 {
     size_t columns = stat_text_columns(out);
 
-    if (run->format != FORMAT_TEXT || columns >= REPORT_CELLS + TIMELINE_MARGIN)
+    if (run->form.number != FORMAT_TEXT || columns >= REPORT_CELLS + TIMELINE_MARGIN)
         return REPORT_CELLS;
     return columns - TIMELINE_MARGIN;
 }
@@ -202,19 +164,19 @@ static int print_tables(const struct run *run, const struct recording *recording
 {
     struct report_style style = {
         .tables = run->tables ? run->tables : REPORT_ALL,
-        .top = run->top_given               ? run->top
-               : run->format == FORMAT_TEXT ? DEFAULT_TOP
-                                            : 0,
-        .separator = run->separator,
+        .top = run->top != TOP_NONE              ? run->top
+               : run->form.number == FORMAT_TEXT ? DEFAULT_TOP
+                                                 : 0,
+        .separator = run->form.separator,
     };
     struct report report;
     int result = report_make(recording, timeline_cells(run, out), &report, err);
 
     if (result)
         return result;
-    if (run->format == FORMAT_JSON)
+    if (run->form.number == FORMAT_JSON)
         report_print_json(&report, &style, out);
-    else if (run->format == FORMAT_CSV)
+    else if (run->form.number == FORMAT_CSV)
         report_print_csv(&report, &style, out);
     else
         report_print_text(&report, &style, out);
@@ -225,7 +187,7 @@ static int print_tables(const struct run *run, const struct recording *recording
 static int print(const struct run *run, const struct recording *recording, FILE *out,
                  struct prcb_error *err)
 {
-    switch (run->format) {
+    switch (run->form.number) {
     case FORMAT_FOLDED:
         return export_folded(recording, out, err);
     case FORMAT_TRACE:
@@ -286,7 +248,7 @@ static int report(const struct run *run)
 
 static int run_report(const struct cli_command *self, int argc, char **argv)
 {
-    struct run run = {.command = self};
+    struct run run = {.command = self, .top = TOP_NONE};
     int status;
 
     if (parse(&run, argc, argv, &status))

@@ -141,7 +141,7 @@ static void write_report(struct run *run, const struct stat_report *report)
 {
     FILE *out = run->output.stream;
 
-    switch (run->options->format) {
+    switch (run->options->form.number) {
     case STAT_TABLE:
         if (report->interval)
             stat_lines_write(out, report);
@@ -164,7 +164,7 @@ static void write_report(struct run *run, const struct stat_report *report)
 /* Values with separators have no place for notes. */
 static void note(struct run *run, const struct stat_report *report, bool last)
 {
-    if (last && run->options->format == STAT_CSV)
+    if (last && run->options->form.number == STAT_CSV)
         stat_notes_write(stderr, "prcb stat: ", report);
 }
 
@@ -213,7 +213,7 @@ static void report(struct run *run, uint64_t now, bool interval, bool last)
 /* Whether the figures at the end are wanted on top of the intervals'. */
 static bool wants_summary(const struct stat_options *options)
 {
-    return !options->interval_ns || options->format == STAT_TABLE;
+    return !options->interval_ns || options->form.number == STAT_TABLE;
 }
 
 /* ---- measuring ----------------------------------------------------------- */
@@ -500,7 +500,7 @@ static int run_with(const struct cli_command *self, const struct stat_options *o
     struct prcb_options how = {
         .size = sizeof(how),
         .tier = options->tier,
-        .max_threads = options->max_threads,
+        .max_threads = (uint32_t)options->max_threads,
         .flags = options->interrupted ? PRCB_OPEN_INTERRUPTED : 0,
     };
     struct prcb_error err;

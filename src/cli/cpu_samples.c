@@ -16,25 +16,6 @@
 
 /* ---- what was asked for -------------------------------------------------- */
 
-int cpu_choice_option(const struct cli_command *command, int id, const char *value,
-                      struct cpu_choice *choice)
-{
-    switch (id) {
-    case 'C':
-        choice->list = value;
-        return CLI_OK;
-    case CPU_OPTION_ROOT:
-        choice->root = value;
-        return *value ? CLI_OK : cli_usage_error(command, "--root: the folder's name is empty");
-    case CPU_OPTION_TIER:
-        if (cli_parse_tier(value, &choice->tier))
-            return cli_usage_error(command, CLI_TIER_ERROR, value);
-        return CLI_OK;
-    default:
-        return -1;
-    }
-}
-
 int cpu_choice_check(const struct cli_command *command, const struct cpu_choice *choice)
 {
     if (choice->root && choice->tier >= PRCB_TIER_BPF)

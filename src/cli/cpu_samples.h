@@ -21,18 +21,20 @@ struct cpu_choice {
     const char *root; /* of a recorded machine; NULL: this one */
 };
 
-/* The option rows and their parsing that both commands have. */
-enum { CPU_OPTION_TIER = CLI_LONG + 100, CPU_OPTION_ROOT };
+/* The option rows that both commands have; their struct run has .choice. */
 /* clang-format off */
+#define CPU_CHOICE_AT(member) .at = offsetof(struct run, choice.member)
 #define CPU_CHOICE_OPTIONS                                                                         \
-    {'C', "cpu", "LIST", "these processors only: numbers and ranges (0,2-3), or all", 'C'},        \
-    {'P', "processor", "LIST", "the same, with mpstat's letter", 'C'},                             \
-    {0, "tier", "TIER", "use this source of figures and no other: daemon, bpf or perf", CPU_OPTION_TIER},  \
-    {0, "root", "DIR", "a recorded machine: the files of DIR/proc and DIR/sys", CPU_OPTION_ROOT}
+    {'C', "cpu", "LIST", "these processors only: numbers and ranges (0,2-3), or all",              \
+     .kind = CLI_TEXT, CPU_CHOICE_AT(list), .choices = "all @cpu"},                                \
+    {'P', "processor", "LIST", "the same, with mpstat's letter",                                   \
+     .kind = CLI_TEXT, CPU_CHOICE_AT(list), .choices = "all @cpu"},                                \
+    {0, "tier", "TIER", "use this source of figures and no other: daemon, bpf or perf",            \
+     .kind = CLI_TIER, CPU_CHOICE_AT(tier)},                                                       \
+    {0, "root", "DIR", "a recorded machine: the files of DIR/proc and DIR/sys",                    \
+     .kind = CLI_TEXT, CPU_CHOICE_AT(root), .what = "the folder's name is empty",                  \
+     .choices = "@folder"}
 /* clang-format on */
-/* CLI_OK if the option is one of these, and taken; CLI_USAGE after its error; -1: not one. */
-int cpu_choice_option(const struct cli_command *command, int id, const char *value,
-                      struct cpu_choice *choice);
 /* Contradictions: CLI_OK or CLI_USAGE. */
 int cpu_choice_check(const struct cli_command *command, const struct cpu_choice *choice);
 

@@ -20,6 +20,7 @@ struct layout_request {
     const char *structure; /* NULL: none given */
     const char *version;   /* NULL: the newest the structure is known in */
     const char *diff[2];   /* NULL: no --diff */
+    unsigned int form;     /* 0: the default */
     bool arch_given;
     enum prcb_arch arch;
     bool json, keys;

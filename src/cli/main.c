@@ -19,18 +19,41 @@ static void print_commands(FILE *out)
                  "manual: prcb(1)\n");
 }
 
-/* Options of every command, for shell completion: "--name" lines. */
-static int print_completions(const char *name)
+static const struct cli_command *find_command(const char *name)
 {
     for (const struct cli_command *const *command = cli_commands; *command; command++) {
-        if (!name) {
-            puts((*command)->name);
+        if (!strcmp((*command)->name, name))
+            return *command;
+    }
+    return NULL;
+}
+
+/* What an option's argument may be: words, and @pid and the like for the shell to fill in. */
+static void print_choices(const struct cli_command *command, const char *word)
+{
+    for (const struct cli_option *option = command->options; option && option->name; option++) {
+        const char *name = word + strspn(word, "-");
+
+        if (strcmp(name, option->name) && !(option->letter == *name && !name[1]))
             continue;
-        }
-        if (strcmp((*command)->name, name))
-            continue;
-        for (const struct cli_option *option = (*command)->options; option && option->name;
-             option++)
+        if (option->kind == CLI_TIER)
+            puts(option->max ? "bpf perf" : "daemon bpf perf");
+        else if (option->choices)
+            puts(option->choices);
+    }
+}
+
+/* For shell completion: commands; of one its options; of an option its choices. */
+static int print_completions(const char *name, const char *word)
+{
+    const struct cli_command *command = name ? find_command(name) : NULL;
+
+    for (const struct cli_command *const *each = cli_commands; !name && *each; each++)
+        puts((*each)->name);
+    if (command && word) {
+        print_choices(command, word);
+    } else if (command) {
+        for (const struct cli_option *option = command->options; option && option->name; option++)
             printf("--%s\n", option->name);
         puts("--help");
     }
@@ -63,6 +86,7 @@ static void hold_standard_files(void)
 int main(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : NULL;
+    const struct cli_command *command;
 
     hold_standard_files();
     if (!name || !strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {
@@ -74,10 +98,9 @@ int main(int argc, char **argv)
         return finish(CLI_OK);
     }
     if (!strcmp(name, "--completions"))
-        return finish(print_completions(argc > 2 ? argv[2] : NULL));
-    for (const struct cli_command *const *command = cli_commands; *command; command++) {
-        if (!strcmp((*command)->name, name))
-            return finish((*command)->run(*command, argc - 1, argv + 1));
-    }
+        return finish(print_completions(argc > 2 ? argv[2] : NULL, argc > 3 ? argv[3] : NULL));
+    command = find_command(name);
+    if (command)
+        return finish(command->run(command, argc - 1, argv + 1));
     return cli_usage_error(NULL, "no command '%s'; prcb --help lists them", name);
 }

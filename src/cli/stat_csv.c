@@ -29,7 +29,7 @@ static bool cause_has_columns(const struct stat_report *report, uint32_t cause)
 
 static void write_names(FILE *out, const struct stat_report *report)
 {
-    const char *separator = report->options->separator;
+    const char *separator = report->options->form.separator;
 
     if (report->interval)
         fprintf(out, "time_ns%s", separator);
@@ -60,7 +60,7 @@ static void write_names(FILE *out, const struct stat_report *report)
 static void write_counters(FILE *out, const struct stat_report *report,
                            const struct account_row *row)
 {
-    const char *separator = report->options->separator, *reason;
+    const char *separator = report->options->form.separator, *reason;
 
     for (size_t i = 0; i < stat_counters_count(report->counters); i++) {
         const struct event_count *count = stat_counters_find(report->counters, i, row, &reason);
@@ -97,7 +97,7 @@ static void write_open(FILE *out, const struct account_sums *now)
 
 static void write_row(FILE *out, const struct stat_report *report, const struct account_row *row)
 {
-    const char *separator = report->options->separator;
+    const char *separator = report->options->form.separator;
     const struct account_sums *now = &row->now;
 
     if (report->interval)

@@ -26,14 +26,13 @@ struct stat_options {
     unsigned follow; /* enum prcb_follow */
     bool no_follow;
     uint64_t for_ns, interval_ns; /* 0: none */
-    enum stat_format format;
-    const char *events;    /* counters; NULL: none */
-    const char *separator; /* CSV */
-    const char *output;    /* NULL: standard output */
+    struct cli_form form;         /* enum stat_format */
+    const char *events;           /* counters; NULL: none */
+    const char *output;           /* NULL: standard output */
     struct account_order order;
-    bool per_process;
+    bool per_thread, per_process;
     enum prcb_tier tier;
-    uint32_t max_threads;
+    uint64_t max_threads;
     bool interrupted;
 };
 

@@ -61,6 +61,10 @@ for command in stat cpu power; do
     ask "$command" --tier ''
     verdict "tiers behind $command --tier" "$([[ ${COMPREPLY[*]} == "daemon bpf perf" ]] && echo yes)"
 done
+ask record --tier ''
+verdict "tiers behind record --tier" "$([[ ${COMPREPLY[*]} == "bpf perf" ]] && echo yes)"
+ask report --table w
+verdict "tables behind report --table" "$(offered waits)"
 ask power --arch ''
 verdict "architectures behind power --arch" "$(offered x64)"
 ask stat -- sle
