@@ -12,12 +12,26 @@ import mkdump  # noqa: E402
 TIMES = "processors = 2\ncpu.*.KernelTime = 60000\ncpu.*.UserTime = 4000\nuptime = 10000000000\n"
 SMALL_64, SMALL_32 = "version = 5.2.3790 SP1\n", "version = 6.0.6000\nmachine = x86\n"
 NAMES = {"triage64": "triage64", "triage32": "triage32", "full64": "full64", "full32": "full32",
-         "bitmap64": "bitmap-full64", "bitmap32": "bitmap-kernel32", "summary64": "kernel64"}
+         "bitmap64": "bitmap-full64", "bitmap32": "bitmap-kernel32", "summary64": "kernel64",
+         "ranges64": "ranges-full64"}
+# modules, a stack, registers, DPCs: small, and of both widths
+WHERE = """
+module.0 = nt 0x{b:x} 0x10000 1 2
+module.1 = b.sys 0x{c:x} 0x1000
+unloaded.0 = gone.sys 0x{d:x} 0x1000
+stack.0 = 0x{b:x}
+stack.16 = 0x{c:x}
+"""
+WHERE_64 = WHERE.format(b=0xfffff80000000000, c=0xfffff80001000000, d=0xfffff80002000000) + \
+    "context.0.rip = 0xfffff80001000010\ncontext.0.place = inside\nirql.0 = 2\n" \
+    "process.0 = System 4 8\n"
+WHERE_32 = WHERE.format(b=0x80800000, c=0x8f000000, d=0x91000000)
 
 
 def texts(container):
     small = SMALL_64 if container.endswith("64") else SMALL_32
     yield small
+    yield small + (WHERE_64 if container.endswith("64") else WHERE_32)
     if container.startswith("triage"):
         yield small + "kdbg = none"
         yield small + "blocks = none"

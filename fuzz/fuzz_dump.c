@@ -20,6 +20,67 @@ static int add(const struct prcb_dump_member *m, void *ctx)
     return 0;
 }
 
+static int add_word(uint64_t address, uint64_t value, void *ctx)
+{
+    size_t *count = ctx;
+
+    sum += address + value;
+    if (++*count > 0x10000 / 4)
+        abort(); /* more words than a stack that is scanned has */
+    return 0;
+}
+
+static int add_dpc(const struct prcb_dump_dpc *dpc, void *ctx)
+{
+    size_t *count = ctx;
+
+    sum += dpc->address + dpc->routine;
+    if (++*count > 4096)
+        abort(); /* a queue that does not end */
+    return 0;
+}
+
+/* Names are printable ASCII, whatever the file says. */
+static void check_name(const char *name)
+{
+    for (; *name; name++) {
+        if (*name <= 0x20 || *name >= 0x7f)
+            abort();
+    }
+}
+
+static void read_modules(const struct prcb_dump *d)
+{
+    struct prcb_dump_module m = {.size = sizeof(m)};
+    char text[80];
+    size_t count = 0;
+
+    for (size_t i = 0; !prcb_dump_module(d, i, &m); i++) {
+        check_name(m.name);
+        sum += !prcb_dump_address_text(d, m.base + m.length / 2, text, sizeof(text));
+    }
+    prcb_dump_stack_scan(d, add_word, &count, NULL);
+}
+
+static void read_processor(const struct prcb_dump *d, size_t index)
+{
+    struct prcb_dump_context c = {.size = sizeof(c)};
+    struct prcb_dump_thread t = {.size = sizeof(t)};
+    const char *name;
+    uint64_t value;
+    size_t count = 0;
+
+    if (prcb_dump_context(d, index, &c) || prcb_dump_thread(d, index, &t))
+        abort();
+    if (!c.found_by == !c.absent)
+        abort();
+    for (size_t i = 0; !prcb_dump_register(d, index, i, &name, &value); i++)
+        sum += value + strlen(name);
+    if (t.process_name)
+        sum += strlen(t.process_name);
+    prcb_dump_dpcs(d, index, add_dpc, &count);
+}
+
 static void read_all(const struct prcb_dump *d)
 {
     const struct prcb_dump_processor *p;
@@ -36,7 +97,9 @@ static void read_all(const struct prcb_dump *d)
         for (unsigned int j = 0; i < 2 && (text = prcb_dump_structure_at(j)); j++)
             prcb_dump_structure(d, i, text, add, NULL, &s, &err);
         prcb_dump_read(d, p->kprcb - 8, bytes, sizeof(bytes), &err);
+        read_processor(d, i);
     }
+    read_modules(d);
     for (size_t i = 0; (text = prcb_dump_note(d, i)); i++)
         sum += strlen(text);
     if (prcb_dump_processor_count(d) > 4096)
@@ -107,6 +170,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 #define TYPE 4
 #elif defined(FUZZ_FULL64) || defined(FUZZ_FULL32)
 #define TYPE 1
+#elif defined(FUZZ_RANGES64)
+#define TYPE (8 + data[0] % 3)
 #elif defined(FUZZ_SUMMARY64)
 #define TYPE 2
 #else

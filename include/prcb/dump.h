@@ -4,8 +4,9 @@
  *
  * A dump is opened once; everything is found, read and cross-checked then: the container, the
  * debugger data, the KPRCB of each processor, the layout of that kernel's structures, notes a
- * person would want. What the getters return is plain memory. This is no debugger: it resolves no
- * symbols, walks no stacks, and reads no structure but those of src/layout's catalog.
+ * person would want. What the getters return is plain memory. This is no debugger: it knows no
+ * names of functions (an address is module+offset), unwinds no stacks (it scans one), and reads no
+ * structure but those of src/layout's catalog.
  *
  *     struct prcb_dump *d;
  *     if (prcb_dump_open("MEMORY.DMP", NULL, &d, &err))
@@ -45,8 +46,9 @@ enum prcb_dump_found {
     PRCB_DUMP_BY_KDBG,     /* the dump's own debugger data name the offset */
     PRCB_DUMP_BY_LANDMARK, /* a pattern in the bytes themselves */
     PRCB_DUMP_BY_SYMBOLS,  /* prcb_dump_options.symbols */
+    PRCB_DUMP_BY_HEADER,   /* the dump's header or triage header, or a list that it names */
 };
-/* "catalog", "kdbg", "landmark", "symbols"; NULL for not found. Static. */
+/* "catalog", "kdbg", "landmark", "symbols", "header"; NULL for not found. Static. */
 PRCB_API const char *prcb_dump_found_name(enum prcb_dump_found found);
 
 struct prcb_dump_value {
@@ -94,7 +96,11 @@ struct prcb_dump_value {
     I(ThreadKernelTime, THREAD, "KernelTime", NULL)                                                \
     I(ThreadUserTime, THREAD, "UserTime", NULL)                                                    \
     I(ThreadWaitTime, THREAD, "WaitTime", NULL)                                                    \
-    I(ThreadCounters, THREAD, "ThreadCounters", NULL)
+    I(ThreadCounters, THREAD, "ThreadCounters", NULL)                                              \
+    I(DpcRoutineActive, KPRCB, "DpcRoutineActive", NULL)                                           \
+    I(ActiveDpc, KPRCB, "DpcData[0].ActiveDpc", NULL)                                              \
+    I(ThreadedDpcCount, KPRCB, "DpcData[1].DpcCount", NULL)                                        \
+    I(ThreadedDpcQueueDepth, KPRCB, "DpcData[1].DpcQueueDepth", NULL)
 
 enum prcb_dump_item {
 #define I(name, structure, path, other) PRCB_DUMP_##name,
@@ -177,6 +183,10 @@ struct prcb_dump_info {
     uint8_t qpc_source;            /* enum prcb_dump_assumed; 0: nothing can be assumed */
     uint64_t qpc_frequency;        /* Hz; 0: not known */
     bool kdbg_encoded;             /* the debugger data are there, encoded */
+    const char *bugcheck_words[4]; /* what the parameters are; NULL: not known */
+    uint32_t exception_code;       /* of the header's exception record; 0: not in this dump */
+    uint32_t product_type;         /* 1 workstation, 2 domain controller, 3 server; else not said */
+    uint64_t exception_address;
 };
 PRCB_API const struct prcb_dump_info *prcb_dump_info(const struct prcb_dump *d);
 
@@ -203,6 +213,90 @@ PRCB_API const char *prcb_dump_item_name(unsigned int item);
 
 /* What a person should know, each with the numbers it rests on; NULL past the last. */
 PRCB_API const char *prcb_dump_note(const struct prcb_dump *d, size_t index);
+
+/* ---- modules ------------------------------------------------------------ */
+
+/* A module of the kernel. */
+struct prcb_dump_module {
+    size_t size;        /* sizeof(struct prcb_dump_module), set by the caller */
+    const char *name;   /* "dxgkrnl.sys": printable ASCII, '?' for what is not; borrowed */
+    uint64_t base;      /* address */
+    uint64_t length;    /* bytes */
+    uint32_t timestamp; /* TimeDateStamp of its image: seconds since 1970, or a hash of the
+                           image; 0: not in this dump */
+    uint32_t checksum;  /* 0: not in this dump, or none */
+    bool is_unloaded;   /* it was there, and was unloaded before the crash */
+    uint8_t found_by;   /* enum prcb_dump_found */
+};
+/* Loaded ones first, then unloaded ones, each in order of address. 0 if there is no list. */
+PRCB_API size_t prcb_dump_module_count(const struct prcb_dump *d);
+/* -ENOENT past the last; -EINVAL: size is not set. */
+PRCB_API int prcb_dump_module(const struct prcb_dump *d, size_t index,
+                              struct prcb_dump_module *ret);
+/* "dxgkrnl.sys+0x1a2b" of an address, with " (unloaded)" where that is so; cut to size bytes.
+ * -ENOENT: it lies in no module. */
+PRCB_API int prcb_dump_address_text(const struct prcb_dump *d, uint64_t address, char *ret,
+                                    size_t size);
+
+/* ---- where processors were ---------------------------------------------- */
+
+/* The registers of a processor as it left them when it was stopped; the crashing one's are those
+ * of the header. */
+struct prcb_dump_context {
+    size_t size;        /* sizeof(struct prcb_dump_context), set by the caller */
+    const char *absent; /* why there is none; NULL when present. Static */
+    uint64_t program_counter, stack_pointer;
+    uint32_t register_count; /* prcb_dump_register */
+    uint8_t found_by;        /* enum prcb_dump_found; 0: absent */
+    uint8_t irql_found_by;   /* 0: not in this dump */
+    uint8_t irql;            /* x64: CR8 as saved; a processor that the bug check stopped has 15 */
+};
+/* processor: an index, as of prcb_dump_processor. -EINVAL: no such, or size is not set. */
+PRCB_API int prcb_dump_context(const struct prcb_dump *d, size_t processor,
+                               struct prcb_dump_context *ret);
+/* A register by its place, the program counter first; the name is static. -ENOENT past the last. */
+PRCB_API int prcb_dump_register(const struct prcb_dump *d, size_t processor, size_t index,
+                                const char **ret_name, uint64_t *ret);
+/* "DISPATCH_LEVEL"; NULL: a device's, or none. Static. */
+PRCB_API const char *prcb_dump_irql_name(const struct prcb_dump *d, unsigned int irql);
+
+/* A processor's current thread, and the process it belongs to or is attached to. */
+struct prcb_dump_thread {
+    size_t size;              /* sizeof(struct prcb_dump_thread), set by the caller */
+    uint64_t address;         /* of its KTHREAD; 0: not known */
+    uint64_t process;         /* of its EPROCESS; 0: not known */
+    const char *process_name; /* EPROCESS.ImageFileName; NULL: not known. Borrowed */
+    uint32_t id, process_id;  /* 0 of both: an idle thread */
+    uint8_t ids_found_by;     /* enum prcb_dump_found; 0: the ids are not in this dump */
+    uint8_t name_found_by;
+};
+/* -EINVAL: no such processor, or size is not set. */
+PRCB_API int prcb_dump_thread(const struct prcb_dump *d, size_t processor,
+                              struct prcb_dump_thread *ret);
+
+/* Calls fn for each value on the crashing thread's stack that is an address inside a module, from
+ * the top of the stack; stops at the first non-zero return and returns it. It is a scan: what a
+ * function left there long ago shows as well, and nothing says what called what.
+ * -ENODATA: the stack, or the list of modules, is not in this dump. */
+typedef int (*prcb_dump_stack_fn)(uint64_t address, uint64_t value, void *ctx);
+PRCB_API int prcb_dump_stack_scan(const struct prcb_dump *d, prcb_dump_stack_fn fn, void *ctx,
+                                  struct prcb_error *err);
+
+/* A DPC of a processor. */
+struct prcb_dump_dpc {
+    size_t size;      /* sizeof(struct prcb_dump_dpc), as the library has it */
+    uint64_t address; /* of its KDPC */
+    uint64_t routine; /* DeferredRoutine, if is_held */
+    bool is_held;     /* its KDPC is in the dump */
+    bool is_threaded; /* queued for the processor's DPC thread */
+    bool is_active;   /* it runs (Windows 8.1 and later); else it waits in the queue */
+};
+typedef int (*prcb_dump_dpc_fn)(const struct prcb_dump_dpc *dpc, void *ctx);
+/* Calls fn for the active and the queued DPCs of a processor, in order of their queue; stops at the
+ * first non-zero return and returns it. A queue that leads back into itself ends there.
+ * -EINVAL: no such processor; -ENODATA: where the queues are is not known. */
+PRCB_API int prcb_dump_dpcs(const struct prcb_dump *d, size_t processor, prcb_dump_dpc_fn fn,
+                            void *ctx);
 
 /* ---- structures and bytes ----------------------------------------------- */
 

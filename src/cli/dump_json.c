@@ -108,13 +108,6 @@ static void put_value(struct writer *w, const char *name, const struct prcb_dump
 
 /* ---- members ---- */
 
-static int64_t sign_extend(uint64_t value, uint32_t size)
-{
-    unsigned int shift = size < 8 ? 64 - size * 8 : 0;
-
-    return (int64_t)(value << shift) >> shift;
-}
-
 static int put_member(const struct prcb_dump_member *m, void *ctx)
 {
     struct writer *w = ctx;
@@ -125,9 +118,9 @@ static int put_member(const struct prcb_dump_member *m, void *ctx)
         put_null(w, m->path);
     } else if (m->is_pointer) {
         put_address(w, m->path, m->value);
-    } else if (m->is_signed && !m->bit_width) {
+    } else if (m->is_signed) {
         key(w, m->path);
-        fprintf(w->out, "%" PRId64, sign_extend(m->value, m->size));
+        fprintf(w->out, "%" PRId64, dump_signed(m));
     } else {
         put_number(w, m->path, m->value);
     }
@@ -152,7 +145,93 @@ static void put_power_state(struct writer *w, const struct prcb_dump *d, size_t 
     close_scope(w, '}');
 }
 
-static void put_thread(struct writer *w, const struct prcb_dump_processor *p)
+/* "name+0x10", or null. */
+static void put_place(struct writer *w, const char *name, const struct prcb_dump *d,
+                      uint64_t address)
+{
+    char text[128];
+
+    put_string(w, name, prcb_dump_address_text(d, address, text, sizeof(text)) ? NULL : text);
+}
+
+static void put_context(struct writer *w, const struct prcb_dump *d, size_t index)
+{
+    struct prcb_dump_context c = {.size = sizeof(c)};
+    const char *name;
+    uint64_t value;
+
+    if (prcb_dump_context(d, index, &c) || !c.found_by) {
+        put_null(w, "context");
+    } else {
+        open_scope(w, "context", '{');
+        put_string(w, "found_by", prcb_dump_found_name(c.found_by));
+        put_place(w, "at", d, c.program_counter);
+        open_scope(w, "registers", '{');
+        for (size_t i = 0; !prcb_dump_register(d, index, i, &name, &value); i++)
+            put_address(w, name, value);
+        close_scope(w, '}');
+        close_scope(w, '}');
+    }
+    if (c.irql_found_by)
+        put_number(w, "irql", c.irql);
+    else
+        put_null(w, "irql");
+}
+
+struct dpc_writer {
+    struct writer *w;
+    const struct prcb_dump *d;
+};
+
+static int put_dpc(const struct prcb_dump_dpc *dpc, void *ctx)
+{
+    struct dpc_writer *p = ctx;
+
+    open_scope(p->w, NULL, '{');
+    put_address(p->w, "address", dpc->address);
+    put_bool(p->w, "active", dpc->is_active);
+    put_bool(p->w, "threaded", dpc->is_threaded);
+    if (dpc->is_held)
+        put_address(p->w, "routine", dpc->routine);
+    else
+        put_null(p->w, "routine");
+    put_place(p->w, "at", p->d, dpc->is_held ? dpc->routine : dpc->address);
+    close_scope(p->w, '}');
+    return 0;
+}
+
+static void put_dpcs(struct writer *w, const struct prcb_dump *d, size_t index)
+{
+    struct dpc_writer p = {w, d};
+
+    open_scope(w, "dpcs", '[');
+    prcb_dump_dpcs(d, index, put_dpc, &p);
+    close_scope(w, ']');
+}
+
+static void put_ids(struct writer *w, const struct prcb_dump *d, size_t index)
+{
+    struct prcb_dump_thread t = {.size = sizeof(t)};
+
+    prcb_dump_thread(d, index, &t);
+    if (t.ids_found_by) {
+        put_number(w, "id", t.id);
+        put_number(w, "process_id", t.process_id);
+    } else {
+        put_null(w, "id");
+        put_null(w, "process_id");
+    }
+    put_string(w, "ids_found_by", prcb_dump_found_name(t.ids_found_by));
+    if (t.process)
+        put_address(w, "process", t.process);
+    else
+        put_null(w, "process");
+    put_string(w, "process_name", t.process_name);
+    put_string(w, "process_name_found_by", prcb_dump_found_name(t.name_found_by));
+}
+
+static void put_thread(struct writer *w, const struct prcb_dump *d, size_t index,
+                       const struct prcb_dump_processor *p)
 {
     static const struct {
         const char *name;
@@ -178,6 +257,7 @@ static void put_thread(struct writer *w, const struct prcb_dump_processor *p)
     put_string(w, "StateName", state->found_by ? dump_thread_state(state->value) : NULL);
     put_string(w, "WaitReasonName",
                reason->found_by ? prcb_wait_reason_name((uint32_t)reason->value) : NULL);
+    put_ids(w, d, index);
     close_scope(w, '}');
 }
 
@@ -185,7 +265,7 @@ static bool is_address_item(unsigned int item)
 {
     return item == PRCB_DUMP_NextThread || item == PRCB_DUMP_IdleThread ||
            item == PRCB_DUMP_ProcessorProfileControlArea || item == PRCB_DUMP_IdleStates ||
-           item == PRCB_DUMP_IdleAccounting;
+           item == PRCB_DUMP_IdleAccounting || item == PRCB_DUMP_ActiveDpc;
 }
 
 /* Items of the KPRCB itself and its power state, in their order; the thread's have their object. */
@@ -246,7 +326,9 @@ static int put_processor(struct writer *w, const struct prcb_dump *d, size_t ind
     put_items(w, p);
     put_string(w, "vendor", p->vendor[0] ? p->vendor : NULL);
     put_power_state(w, d, index, p);
-    put_thread(w, p);
+    put_thread(w, d, index, p);
+    put_context(w, d, index);
+    put_dpcs(w, d, index);
     put_found(w, p);
     if (structure)
         code = put_structure(w, d, index, structure, err);
@@ -273,14 +355,86 @@ static int put_processors(struct writer *w, const struct prcb_dump *d,
     return code;
 }
 
-static void put_bugcheck(struct writer *w, const struct prcb_dump_info *info)
+static void put_exception(struct writer *w, const struct prcb_dump *d)
 {
+    const struct prcb_dump_info *info = prcb_dump_info(d);
+
+    if (!info->exception_code) {
+        put_null(w, "exception");
+        return;
+    }
+    open_scope(w, "exception", '{');
+    put_address(w, "code", info->exception_code);
+    put_address(w, "address", info->exception_address);
+    put_place(w, "at", d, info->exception_address);
+    close_scope(w, '}');
+}
+
+static void put_modules(struct writer *w, const struct prcb_dump *d)
+{
+    open_scope(w, "modules", '[');
+    for (size_t i = 0; i < prcb_dump_module_count(d); i++) {
+        struct prcb_dump_module m = {.size = sizeof(m)};
+
+        if (prcb_dump_module(d, i, &m))
+            break;
+        open_scope(w, NULL, '{');
+        put_string(w, "name", m.name);
+        put_address(w, "base", m.base);
+        put_number(w, "size", m.length);
+        put_known(w, "timestamp", m.timestamp);
+        put_known(w, "checksum", m.checksum);
+        put_bool(w, "unloaded", m.is_unloaded);
+        close_scope(w, '}');
+    }
+    close_scope(w, ']');
+}
+
+struct scan_writer {
+    struct writer *w;
+    const struct prcb_dump *d;
+};
+
+static int put_scanned(uint64_t address, uint64_t value, void *ctx)
+{
+    struct scan_writer *p = ctx;
+
+    open_scope(p->w, NULL, '{');
+    put_address(p->w, "address", address);
+    put_address(p->w, "value", value);
+    put_place(p->w, "at", p->d, value);
+    close_scope(p->w, '}');
+    return 0;
+}
+
+static void put_stack(struct writer *w, const struct prcb_dump *d)
+{
+    struct scan_writer p = {w, d};
+
+    open_scope(w, "stack_scan", '[');
+    prcb_dump_stack_scan(d, put_scanned, &p, NULL);
+    close_scope(w, ']');
+}
+
+static void put_bugcheck(struct writer *w, const struct prcb_dump *d)
+{
+    const struct prcb_dump_info *info = prcb_dump_info(d);
+
     open_scope(w, "bugcheck", '{');
     put_number(w, "code", info->bugcheck_code);
+    put_address(w, "code_hex", info->bugcheck_code);
     put_string(w, "name", info->bugcheck_name);
     open_scope(w, "parameters", '[');
     for (size_t i = 0; i < 4; i++)
         put_address(w, NULL, info->bugcheck_parameters[i]);
+    close_scope(w, ']');
+    open_scope(w, "parameter_words", '[');
+    for (size_t i = 0; i < 4; i++)
+        put_string(w, NULL, info->bugcheck_words[i]);
+    close_scope(w, ']');
+    open_scope(w, "parameters_at", '[');
+    for (size_t i = 0; i < 4; i++)
+        put_place(w, NULL, d, info->bugcheck_parameters[i]);
     close_scope(w, ']');
     close_scope(w, '}');
 }
@@ -292,8 +446,9 @@ static const char *source_name(uint8_t source)
     return names[source];
 }
 
-static void put_info(struct writer *w, const struct prcb_dump_info *info, const char *path)
+static void put_info(struct writer *w, const struct prcb_dump *d, const char *path)
 {
+    const struct prcb_dump_info *info = prcb_dump_info(d);
     char time[40] = "";
 
     put_string(w, "file", path);
@@ -302,7 +457,8 @@ static void put_info(struct writer *w, const struct prcb_dump_info *info, const 
     put_number(w, "build", info->build);
     put_string(w, "release", info->release);
     put_string(w, "layout", info->layout);
-    put_bugcheck(w, info);
+    put_bugcheck(w, d);
+    put_exception(w, d);
     put_known(w, "uptime_100ns", info->uptime_100ns);
     put_known(w, "crash_filetime", info->crash_time);
     if (info->crash_time)
@@ -323,8 +479,12 @@ int dump_json(const struct prcb_dump *d, const char *path, const struct dump_req
     int code;
 
     open_scope(&w, NULL, '{');
-    put_info(&w, prcb_dump_info(d), path);
+    put_info(&w, d, path);
     code = put_processors(&w, d, request, err);
+    if (request->modules)
+        put_modules(&w, d);
+    if (request->stack)
+        put_stack(&w, d);
     open_scope(&w, "notes", '[');
     for (size_t i = 0; (note = prcb_dump_note(d, i)); i++)
         put_string(&w, NULL, note);

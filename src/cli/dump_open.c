@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -37,6 +38,13 @@ struct sink {
     uint8_t buffer[CHUNK];
 };
 
+static _Atomic uint64_t unpacked; /* of all files, for who shows progress: no order is needed */
+
+uint64_t dump_unpacked(void)
+{
+    return atomic_load_explicit(&unpacked, memory_order_relaxed);
+}
+
 static bool is_zero(const uint8_t *bytes, size_t length)
 {
     return !length || (!bytes[0] && !memcmp(bytes, bytes + 1, length - 1));
@@ -61,6 +69,7 @@ static int sink_take(struct sink *s, size_t length)
         done += n > 0 ? (size_t)n : 0;
     }
     s->length += length;
+    atomic_fetch_add_explicit(&unpacked, length, memory_order_relaxed);
     return 0;
 }
 

@@ -15,7 +15,7 @@
 struct dump_request {
     struct prcb_dump_options options;
     uint64_t unpack_limit; /* bytes */
-    bool json, ndjson, raw, thread;
+    bool json, ndjson, raw, thread, modules, stack;
     bool has_cpu;
     uint32_t cpu;
     const char *structure; /* --struct; NULL: none */
@@ -24,6 +24,8 @@ struct dump_request {
 /* dump_open.c: opens a file, unpacking it first if it is compressed. */
 int dump_open(const char *path, const struct dump_request *request, struct prcb_dump **ret,
               struct prcb_error *err);
+/* Bytes unpacked so far, of all files together; from any thread. */
+uint64_t dump_unpacked(void);
 /* An fd of the file's bytes, unpacked into an unlinked file if they are compressed. */
 int dump_unpack(const char *path, uint64_t limit, int *ret_fd, struct prcb_error *err);
 
@@ -56,6 +58,8 @@ void dump_json_error(const char *path, const struct prcb_error *error, FILE *out
 int dump_choose_cpu(const struct prcb_dump *d, const struct dump_request *request, size_t *ret,
                     struct prcb_error *err);
 const char *dump_thread_state(uint64_t state); /* NULL: no name */
+/* The value of a member that is_signed. */
+int64_t dump_signed(const struct prcb_dump_member *m);
 /* "2022-10-26 21:16:37.602" of a FILETIME, UTC. */
 void dump_time_text(uint64_t filetime, char *ret, size_t size);
 

@@ -64,6 +64,14 @@ int dump_choose_cpu(const struct prcb_dump *d, const struct dump_request *reques
     return prcb_fail(err, -ENOENT, "no processor was found in this dump");
 }
 
+int64_t dump_signed(const struct prcb_dump_member *m)
+{
+    unsigned int bits = m->bit_width ? m->bit_width : m->size * 8;
+    unsigned int shift = bits < 64 ? 64 - bits : 0;
+
+    return (int64_t)(m->value << shift) >> shift;
+}
+
 /* ---- header ---- */
 
 static void print_assumed(FILE *out, uint8_t source, const char *option)
@@ -79,9 +87,52 @@ static void print_uptime(FILE *out, uint64_t uptime)
     uint64_t s = uptime / 10000000;
 
     fprintf(out, "uptime      %.2f s", (double)uptime / 1e7);
-    if (s >= 60)
-        fprintf(out, " (%" PRIu64 " d %02" PRIu64 ":%02" PRIu64 ":%02" PRIu64 ")", s / 86400,
-                s / 3600 % 24, s / 60 % 60, s % 60);
+    if (s >= 86400)
+        fprintf(out, " (%" PRIu64 " day%s %" PRIu64 " h %" PRIu64 " min)", s / 86400,
+                s / 86400 == 1 ? "" : "s", s / 3600 % 24, s / 60 % 60);
+    else if (s >= 3600)
+        fprintf(out, " (%" PRIu64 " h %" PRIu64 " min)", s / 3600, s / 60 % 60);
+    else if (s >= 60)
+        fprintf(out, " (%" PRIu64 " min %" PRIu64 " s)", s / 60, s % 60);
+    putc('\n', out);
+}
+
+/* "  nt.exe+0x10" of an address in a module, else nothing. */
+static void print_module(FILE *out, const struct prcb_dump *d, uint64_t address)
+{
+    char text[128];
+
+    if (!prcb_dump_address_text(d, address, text, sizeof(text)))
+        fprintf(out, "  %s", text);
+}
+
+/* Each parameter on a line of its own where its meaning, or the module it points to, is known. */
+static void print_parameters(FILE *out, const struct prcb_dump *d)
+{
+    const struct prcb_dump_info *info = prcb_dump_info(d);
+    char text[128];
+
+    for (size_t i = 0; i < 4; i++) {
+        uint64_t value = info->bugcheck_parameters[i];
+        bool has_module = !prcb_dump_address_text(d, value, text, sizeof(text));
+
+        if (!info->bugcheck_words[i] && !has_module)
+            continue;
+        fprintf(out, "  %zu         0x%" PRIx64, i + 1, value);
+        if (info->bugcheck_words[i])
+            fprintf(out, "  %s", info->bugcheck_words[i]);
+        fprintf(out, "%s%s\n", has_module ? "  " : "", has_module ? text : "");
+    }
+}
+
+static void print_exception(FILE *out, const struct prcb_dump *d)
+{
+    const struct prcb_dump_info *info = prcb_dump_info(d);
+
+    if (!info->exception_code)
+        return;
+    fprintf(out, "exception   0x%08x at 0x%" PRIx64, info->exception_code, info->exception_address);
+    print_module(out, d, info->exception_address);
     putc('\n', out);
 }
 
@@ -143,6 +194,8 @@ static void print_header(FILE *out, const struct prcb_dump *d, const char *path)
             info->release ? info->release : "release not known",
             info->major == 12 ? " (checked build)" : "");
     print_bugcheck(out, info);
+    print_parameters(out, d);
+    print_exception(out, d);
     if (info->uptime_100ns)
         print_uptime(out, info->uptime_100ns);
     else
@@ -166,6 +219,7 @@ static void print_header(FILE *out, const struct prcb_dump *d, const char *path)
 
 struct table {
     FILE *out;
+    const struct prcb_dump *d;
     const struct prcb_dump_info *info;
     bool raw;
 };
@@ -217,7 +271,33 @@ static void print_idle(const struct table *t, const struct prcb_dump_processor *
         fprintf(t->out, " %10s", "-");
 }
 
-static void print_thread(const struct table *t, const struct prcb_dump_processor *p)
+/* "System 4.264": the process, its id and the thread's. */
+static void print_ids(FILE *out, const struct prcb_dump *d, size_t index)
+{
+    struct prcb_dump_thread thread = {.size = sizeof(thread)};
+
+    if (prcb_dump_thread(d, index, &thread))
+        return;
+    if (thread.process_name)
+        fprintf(out, " %s", thread.process_name);
+    if (thread.ids_found_by && thread.id)
+        fprintf(out, " %u.%u", thread.process_id, thread.id);
+}
+
+/* Where it was when it was stopped. */
+static void print_place(FILE *out, const struct prcb_dump *d, size_t index)
+{
+    struct prcb_dump_context context = {.size = sizeof(context)};
+    char text[128];
+
+    if (prcb_dump_context(d, index, &context) || !context.found_by)
+        return;
+    if (prcb_dump_address_text(d, context.program_counter, text, sizeof(text)))
+        snprintf(text, sizeof(text), "0x%" PRIx64, context.program_counter);
+    fprintf(out, " at %s", text);
+}
+
+static void print_thread(const struct table *t, const struct prcb_dump_processor *p, size_t index)
 {
     const struct prcb_dump_value *thread = item(p, PRCB_DUMP_CurrentThread);
     const struct prcb_dump_value *idle = item(p, PRCB_DUMP_IdleThread);
@@ -228,10 +308,12 @@ static void print_thread(const struct table *t, const struct prcb_dump_processor
         return;
     }
     fprintf(t->out, " %" PRIx64, thread->value);
+    print_ids(t->out, t->d, index);
     if (idle && idle->value == thread->value)
         fputs(" (idle)", t->out);
     else if (switches)
         fprintf(t->out, " (%" PRIu64 " switches)", switches->value);
+    print_place(t->out, t->d, index);
 }
 
 static const struct prcb_dump_value *performance(const struct prcb_dump_processor *p)
@@ -241,7 +323,7 @@ static const struct prcb_dump_value *performance(const struct prcb_dump_processo
     return latest ? latest : item(p, PRCB_DUMP_AveragePerformancePercent);
 }
 
-static void print_row(const struct table *t, const struct prcb_dump_processor *p)
+static void print_row(const struct table *t, const struct prcb_dump_processor *p, size_t index)
 {
     const struct prcb_dump_value *parked = item(p, PRCB_DUMP_Parked);
 
@@ -257,7 +339,7 @@ static void print_row(const struct table *t, const struct prcb_dump_processor *p
     fprintf(t->out, " %6s", !parked ? "-" : parked->value ? "yes" : "no");
     print_number(t, item(p, PRCB_DUMP_TargetIdleState), 4);
     print_number(t, item(p, PRCB_DUMP_KeContextSwitches), 11);
-    print_thread(t, p);
+    print_thread(t, p, index);
     putc('\n', t->out);
 }
 
@@ -277,7 +359,7 @@ static void print_table(const struct table *t, const struct prcb_dump *d)
                 "kernel s", "%", "user s", "%", "dpc s", "%", "intr s", "%", "interrupts", "idle s",
                 "MHz", "perf%", "parked", "idle", "switches", "current thread");
     for (size_t i = 0; (p = prcb_dump_processor(d, i)); i++)
-        print_row(t, p);
+        print_row(t, p, i);
 }
 
 static void print_notes(FILE *out, const struct prcb_dump *d)
@@ -333,6 +415,8 @@ static int print_member(const struct prcb_dump_member *m, void *ctx)
         fprintf(out, "0x%" PRIx64 "\n", m->value);
     else if (m->value_name)
         fprintf(out, "%" PRIu64 " %s\n", m->value, m->value_name);
+    else if (m->is_signed)
+        fprintf(out, "%" PRId64 "\n", dump_signed(m));
     else
         fprintf(out, m->value > 9 ? "%" PRIu64 " (0x%" PRIx64 ")\n" : "%" PRIu64 "\n", m->value,
                 m->value);
@@ -375,8 +459,78 @@ static int print_structure(FILE *out, const struct prcb_dump *d, size_t index, c
     return 0;
 }
 
+static void print_context(FILE *out, const struct prcb_dump *d, size_t index)
+{
+    struct prcb_dump_context context = {.size = sizeof(context)};
+    const char *name;
+    uint64_t value;
+
+    if (prcb_dump_context(d, index, &context))
+        return;
+    fputs("\nregisters", out);
+    if (!context.found_by)
+        fprintf(out, ": %s\n", context.absent);
+    else
+        fprintf(out, ", found by %s\n", prcb_dump_found_name(context.found_by));
+    for (size_t i = 0; !prcb_dump_register(d, index, i, &name, &value); i++) {
+        fprintf(out, "  %-7s 0x%016" PRIx64, name, value);
+        print_module(out, d, value);
+        putc('\n', out);
+    }
+    if (context.irql_found_by) {
+        name = prcb_dump_irql_name(d, context.irql);
+        fprintf(out, "  %-7s %u%s%s\n", "IRQL", context.irql, name ? "  " : "", name ? name : "");
+    }
+}
+
+static void print_process(FILE *out, const struct prcb_dump *d, size_t index)
+{
+    struct prcb_dump_thread t = {.size = sizeof(t)};
+
+    if (prcb_dump_thread(d, index, &t) || !t.address)
+        return;
+    if (t.ids_found_by)
+        fprintf(out, "  %-27s %-20u %s\n  %-27s %-20u %s\n", "ThreadId", t.id,
+                prcb_dump_found_name(t.ids_found_by), "ProcessId", t.process_id,
+                prcb_dump_found_name(t.ids_found_by));
+    else
+        fputs("  ThreadId                    - not in this dump\n", out);
+    if (t.process)
+        fprintf(out, "  %-27s 0x%-18" PRIx64 " kdbg\n", "Process", t.process);
+    if (t.process_name)
+        fprintf(out, "  %-27s %-20s %s\n", "ProcessName", t.process_name,
+                prcb_dump_found_name(t.name_found_by));
+    else
+        fputs("  ProcessName                 - not in this dump\n", out);
+}
+
+struct dpc_printer {
+    FILE *out;
+    const struct prcb_dump *d;
+    size_t count;
+};
+
+static int print_dpc(const struct prcb_dump_dpc *dpc, void *ctx)
+{
+    struct dpc_printer *p = ctx;
+
+    fprintf(p->out, "%s  %-8s %-8s 0x%016" PRIx64, p->count++ ? "" : "\nDPCs\n",
+            dpc->is_active ? "active" : "queued", dpc->is_threaded ? "threaded" : "normal",
+            dpc->address);
+    if (dpc->is_held) {
+        fprintf(p->out, "  routine 0x%" PRIx64, dpc->routine);
+        print_module(p->out, p->d, dpc->routine);
+    } else {
+        print_module(p->out, p->d, dpc->address);
+        fputs("  (its KDPC is not in this dump)", p->out);
+    }
+    putc('\n', p->out);
+    return 0;
+}
+
 static void print_cpu(FILE *out, const struct prcb_dump *d, size_t index)
 {
+    struct dpc_printer dpcs = {out, d, 0};
     const struct prcb_dump_processor *p = prcb_dump_processor(d, index);
 
     fprintf(out, "\nprocessor %u%s", p->number, p->crashing ? ", the one that crashed" : "");
@@ -385,6 +539,9 @@ static void print_cpu(FILE *out, const struct prcb_dump *d, size_t index)
     fprintf(out, "%s%s\n", p->vendor[0] ? ", " : "", p->vendor);
     for (unsigned int i = 0; i < PRCB_DUMP_ITEM_COUNT; i++)
         print_item(out, p, i);
+    print_process(out, d, index);
+    print_context(out, d, index);
+    prcb_dump_dpcs(d, index, print_dpc, &dpcs);
 }
 
 static void print_crashing_thread(FILE *out, const struct prcb_dump *d, size_t index)
@@ -396,6 +553,67 @@ static void print_crashing_thread(FILE *out, const struct prcb_dump *d, size_t i
     print_item(out, p, PRCB_DUMP_CurrentThread);
     for (unsigned int i = PRCB_DUMP_ThreadState; i <= PRCB_DUMP_ThreadCounters; i++)
         print_item(out, p, i);
+    print_process(out, d, index);
+}
+
+/* ---- modules, the stack ---- */
+
+static void print_known(FILE *out, uint32_t value)
+{
+    if (value)
+        fprintf(out, " 0x%08x", value);
+    else
+        fprintf(out, " %10s", "-");
+}
+
+static void print_modules(FILE *out, const struct prcb_dump *d)
+{
+    size_t count = prcb_dump_module_count(d);
+
+    if (!count) {
+        fputs("\nmodules: no list of them is in this dump\n", out);
+        return;
+    }
+    fprintf(out, "\n%-18s %10s %10s %10s  %s\n", "base", "size", "timestamp", "checksum", "module");
+    for (size_t i = 0; i < count; i++) {
+        struct prcb_dump_module m = {.size = sizeof(m)};
+
+        if (prcb_dump_module(d, i, &m))
+            break;
+        fprintf(out, "0x%016" PRIx64 " 0x%08" PRIx64, m.base, m.length);
+        print_known(out, m.timestamp);
+        print_known(out, m.checksum);
+        fprintf(out, "  %s%s\n", m.name, m.is_unloaded ? " (unloaded)" : "");
+    }
+}
+
+struct scan_printer {
+    FILE *out;
+    const struct prcb_dump *d;
+    size_t count;
+};
+
+static int print_scanned(uint64_t address, uint64_t value, void *ctx)
+{
+    struct scan_printer *p = ctx;
+
+    p->count++;
+    fprintf(p->out, "  0x%016" PRIx64 "  0x%016" PRIx64, address, value);
+    print_module(p->out, p->d, value);
+    putc('\n', p->out);
+    return 0;
+}
+
+static void print_stack(FILE *out, const struct prcb_dump *d)
+{
+    struct scan_printer p = {out, d, 0};
+    struct prcb_error err;
+
+    fputs("\nstack of the crashing thread: a scan for addresses in modules, no backtrace\n", out);
+    if (prcb_dump_stack_scan(d, print_scanned, &p, &err))
+        fprintf(out, "  %s\n", err.text);
+    else if (!p.count)
+        fputs("  none\n", out);
 }
 
 /* --cpu shows all there is of one processor; --struct and --thread narrow that. */
@@ -421,14 +639,18 @@ static int print_one(FILE *out, const struct prcb_dump *d, const struct dump_req
 int dump_text(const struct prcb_dump *d, const char *path, const struct dump_request *request,
               FILE *out, struct prcb_error *err)
 {
-    struct table t = {out, prcb_dump_info(d), request->raw};
+    struct table t = {out, d, prcb_dump_info(d), request->raw};
     int code = 0;
 
     print_header(out, d, path);
     if (request->has_cpu || request->structure || request->thread)
         code = print_one(out, d, request, err);
-    else
+    else if (!request->modules && !request->stack)
         print_table(&t, d);
+    if (!code && request->modules)
+        print_modules(out, d);
+    if (!code && request->stack)
+        print_stack(out, d);
     if (!code)
         print_notes(out, d);
     return code;

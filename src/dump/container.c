@@ -13,7 +13,11 @@ enum {
     TYPE_HEADER,
     TYPE_TRIAGE,
     TYPE_BITMAP_FULL,
-    TYPE_BITMAP_KERNEL
+    TYPE_BITMAP_KERNEL,
+    TYPE_AUTOMATIC,
+    TYPE_KERNEL,
+    TYPE_KERNEL_AND_USER,
+    TYPE_COMPLETE
 };
 
 #define PROBE(name, bits_, type_)                                                                  \
@@ -31,7 +35,27 @@ PROBE(is_bitmap_full64, 64, TYPE_BITMAP_FULL)
 PROBE(is_bitmap_full32, 32, TYPE_BITMAP_FULL)
 PROBE(is_bitmap_kernel64, 64, TYPE_BITMAP_KERNEL)
 PROBE(is_bitmap_kernel32, 32, TYPE_BITMAP_KERNEL)
+PROBE(is_ranges_kernel64, 64, TYPE_KERNEL)
+PROBE(is_ranges_active64, 64, TYPE_KERNEL_AND_USER)
+PROBE(is_ranges_full64, 64, TYPE_COMPLETE)
 #undef PROBE
+
+/* The same for both widths. */
+static bool is_header_only(const struct header *h)
+{
+    return h->type == TYPE_HEADER;
+}
+
+static bool is_automatic(const struct header *h)
+{
+    return h->type == TYPE_AUTOMATIC;
+}
+
+/* Of the newer types only 64-bit files are described. */
+static bool is_newer(const struct header *h)
+{
+    return h->type >= TYPE_KERNEL && h->type <= TYPE_COMPLETE;
+}
 
 static const struct container containers[] = {
     {"triage64", "triage dump (minidump), 64-bit", 64, is_triage64, load_triage},
@@ -48,18 +72,15 @@ static const struct container containers[] = {
     {"bitmap-kernel32", "kernel memory dump with bitmap, 32-bit", 32, is_bitmap_kernel32,
      load_bitmap},
     {"kernel32", "kernel memory dump (summary), 32-bit", 32, is_summary32, load_summary},
-};
-
-/* Types that are recognised and not read. */
-static const struct {
-    uint32_t type;
-    const char *what;
-} named_types[] = {
-    {TYPE_HEADER, "a dump of the header alone: it holds no processor"},
-    {7, "an automatic memory dump of type 7"},
-    {8, "a kernel memory dump of type 8 (live or Windows 10+)"},
-    {9, "a kernel and user memory dump of type 9 (active memory)"},
-    {10, "a complete memory dump of type 10"},
+    {"ranges-kernel64", "kernel memory dump by page ranges (type 8), 64-bit", 64,
+     is_ranges_kernel64, load_ranges},
+    {"ranges-active64", "kernel and user memory dump by page ranges (type 9), 64-bit", 64,
+     is_ranges_active64, load_ranges},
+    {"ranges-full64", "complete memory dump by page ranges (type 10), 64-bit", 64, is_ranges_full64,
+     load_ranges},
+    {"automatic", "automatic memory dump (type 7)", 0, is_automatic, load_automatic},
+    {"header", "dump of the header alone (type 3)", 0, is_header_only, load_header},
+    {"header", "memory dump by page ranges (types 8 to 10), 32-bit", 32, is_newer, load_header},
 };
 
 const struct container *container_find(const struct header *header, struct prcb_error *err)
@@ -68,16 +89,8 @@ const struct container *container_find(const struct header *header, struct prcb_
         if (containers[i].probe(header))
             return &containers[i];
     }
-    for (size_t i = 0; i < ARRAY_SIZE(named_types); i++) {
-        if (named_types[i].type == header->type) {
-            prcb_fail(err, -EOPNOTSUPP, "this is %s, %u-bit, which is recognised but not read",
-                      named_types[i].what, header->bits);
-            return NULL;
-        }
-    }
     prcb_fail(err, -EOPNOTSUPP,
-              "a %u-bit Windows crash dump of type %u, which is not known; types 1, 2, 4, 5 and 6 "
-              "are read",
+              "a %u-bit Windows crash dump of type %u, which is not known; types 1 to 10 are",
               header->bits, header->type);
     return NULL;
 }

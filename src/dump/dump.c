@@ -11,8 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "sized.h"
-
 #define INCREMENT_ASSUMED 156250 /* 15.625 ms: the default of every PC since 2000 */
 #define INCREMENT_LEAST   1000   /* 0.1 ms */
 #define INCREMENT_MOST    1000000
@@ -104,7 +102,7 @@ static void fill_info(struct prcb_dump *d)
     info->machine = machine_rows[d->machine].name;
     info->major = d->header.major;
     info->build = d->header.minor;
-    info->release = release_name(&d->header);
+    info->release = release_name(&d->header, d->release, sizeof(d->release)) ? d->release : NULL;
     info->bugcheck_code = d->header.bugcheck_code;
     info->bugcheck_name = bugcheck_name(d->header.bugcheck_code);
     memcpy(info->bugcheck_parameters, d->header.bugcheck_parameters,
@@ -112,6 +110,11 @@ static void fill_info(struct prcb_dump *d)
     info->uptime_100ns = d->header.uptime;
     info->crash_time = d->header.crash_time;
     info->header_processors = d->header.processors;
+    for (unsigned int i = 0; i < ARRAY_SIZE(info->bugcheck_words); i++)
+        info->bugcheck_words[i] = bugcheck_parameter(d->header.bugcheck_code, i);
+    info->exception_code = d->header.exception_code;
+    info->exception_address = d->header.exception_address;
+    info->product_type = d->header.product;
 }
 
 static void fill_layout(struct prcb_dump *d)
@@ -169,6 +172,10 @@ static int find_all(struct prcb_dump *d, struct prcb_error *err)
         return code;
     fill_layout(d);
     code = processors_read(d, err);
+    if (!code)
+        code = modules_find(d, err);
+    if (!code)
+        code = threads_read(d, err);
     if (code)
         return code;
     if (check_frequency(d) || notes_make(d))
@@ -246,6 +253,9 @@ void prcb_dump_close(struct prcb_dump *d)
     dump_file_unmap(&d->file);
     free(d->sources);
     free(d->processors);
+    free(d->contexts);
+    free(d->threads);
+    free(d->modules.rows);
     free(d->name);
     free(d);
 }

@@ -11,7 +11,7 @@
 const struct machine_row machine_rows[MACHINE_COUNT] = {
     [MACHINE_X86] = {"x86", 0x014c, 4, 0x120, 0x80000000, 0xc4, 0xb8},
     [MACHINE_X64] = {"x64", 0x8664, 8, 0x180, 0xffff800000000000, 0x98, 0xf8},
-    [MACHINE_ARM64] = {"arm64", 0xaa64, 8, 0x980, 0xffff800000000000, 0, 0},
+    [MACHINE_ARM64] = {"arm64", 0xaa64, 8, 0x980, 0xffff800000000000, 0x100, 0x108},
 };
 
 /* Files that people hand to a dump reader. `at`: where the mark is. */
@@ -71,6 +71,9 @@ static const struct mark {
     F(has_pae, 0x5c, 1, 0, 0)                                                                      \
     F(kdbg, 0x60, 4, 0x80, 8)                                                                      \
     F(type, 0xf88, 4, 0xf98, 4)                                                                    \
+    F(product, 0xf94, 4, 0x1040, 4)                                                                \
+    F(exception_code, 0x7d0, 4, 0xf00, 4)                                                          \
+    F(exception_address, 0x7dc, 4, 0xf10, 8)                                                       \
     F(uptime, 0xfb8, 8, 0x1030, 8)                                                                 \
     F(crash_time, 0xfc0, 8, 0xfa8, 8)
 
@@ -140,6 +143,9 @@ int header_read(const struct dump_file *file, struct header *ret, struct prcb_er
     h.uptime = drop_filler(h.uptime);
     h.crash_time = drop_filler(h.crash_time);
     h.kdbg = drop_filler(h.kdbg);
+    h.exception_code = (uint32_t)drop_filler(h.exception_code);
+    h.exception_address = drop_filler(h.exception_address);
+    h.context = bytes + (h.bits == 64 ? CONTEXT_64 : CONTEXT_32);
     read_context(bytes, &h);
     *ret = h;
     return 0;

@@ -11,6 +11,7 @@
 
 #include "cursor.h"
 #include "memory.h"
+#include "sized.h"
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -21,9 +22,9 @@ struct machine_row {
     const char *name;
     uint16_t image; /* IMAGE_FILE_MACHINE_... */
     uint8_t pointer_size;
-    uint16_t kprcb_in_page;                 /* a KPCR starts a page, its KPRCB lies this far in */
-    uint64_t kernel_base;                   /* lowest address of the kernel's half */
-    uint8_t stack_pointer, program_counter; /* in CONTEXT */
+    uint16_t kprcb_in_page;                  /* a KPCR starts a page, its KPRCB lies this far in */
+    uint64_t kernel_base;                    /* lowest address of the kernel's half */
+    uint16_t stack_pointer, program_counter; /* in CONTEXT */
 };
 extern const struct machine_row machine_rows[MACHINE_COUNT];
 
@@ -41,6 +42,10 @@ struct header {
     uint64_t kdbg;
     uint64_t uptime, crash_time;             /* 0: not there */
     uint64_t stack_pointer, program_counter; /* of ContextRecord; 0: not there */
+    const uint8_t *context;                  /* ContextRecord, in the file */
+    uint32_t product;                        /* 1 workstation, 2 domain controller, 3 server */
+    uint32_t exception_code;                 /* with address; 0: not there */
+    uint64_t exception_address;
 };
 /* Recognises the signature and reads the header. -EINVAL with the true name of what it is. */
 int header_read(const struct dump_file *file, struct header *ret, struct prcb_error *err);
@@ -48,17 +53,22 @@ int header_read(const struct dump_file *file, struct header *ret, struct prcb_er
 /* What a triage dump says besides memory. Offsets in the file; 0: not there. */
 struct triage {
     uint32_t size, prcb, process, thread, kdbg, kdbg_size, blocks, block_count;
-    size_t outside; /* blocks that reach past the end of the file */
-    bool is_cut;    /* the file is shorter than SizeOfDump */
+    uint32_t unloaded, stack, stack_size, drivers, driver_count;
+    uint64_t stack_top; /* the address that the copy at `stack` is of */
+    size_t outside;     /* blocks that reach past the end of the file */
+    size_t missing;     /* entries of the block table past the end of a file that is cut */
+    bool is_cut;        /* the file is shorter than SizeOfDump */
 };
 
 /* Debugger data (KDDEBUGGER_DATA64). 0xffff and 0: the dump's do not say. */
 struct kdbg {
     bool is_known;
     uint32_t size;
-    uint64_t kernel_base, time_increment, processor_block;
-    uint16_t thread_state, thread_process, process_size, prcb_size, prcb_current_thread, prcb_mhz,
-        prcb_cpu_type, prcb_vendor, prcb_context, prcb_number, thread_size;
+    uint64_t kernel_base, time_increment, processor_block, unloaded;
+    uint16_t thread_state, thread_process, process_size, prcb_size, prcb_dpc_routine,
+        prcb_current_thread, prcb_mhz, prcb_cpu_type, prcb_vendor, prcb_context, prcb_number,
+        thread_size, prcb_special, prcb_context_pointer;
+    uint32_t thread_stack_base, thread_irp_list;
 };
 
 struct prcb_dump;
@@ -68,13 +78,17 @@ struct container {
     const char *name, *words;
     uint8_t bits; /* 32, 64 */
     bool (*probe)(const struct header *header);
-    int (*load)(struct prcb_dump *d, struct prcb_error *err); /* NULL: recognised, not read */
+    int (*load)(struct prcb_dump *d, struct prcb_error *err);
 };
 const struct container *container_find(const struct header *header, struct prcb_error *err);
 int load_triage(struct prcb_dump *d, struct prcb_error *err);
 int load_runs(struct prcb_dump *d, struct prcb_error *err);
 int load_bitmap(struct prcb_dump *d, struct prcb_error *err);
 int load_summary(struct prcb_dump *d, struct prcb_error *err);
+int load_ranges(struct prcb_dump *d, struct prcb_error *err);
+int load_automatic(struct prcb_dump *d, struct prcb_error *err);
+/* No memory: the header's facts are all there is. */
+int load_header(struct prcb_dump *d, struct prcb_error *err);
 
 /* Where a member is. */
 struct slot {
@@ -117,6 +131,35 @@ struct source {
     uint32_t number;
 };
 
+/* A module of the kernel: loaded ones first, each kind in order of address. */
+struct module {
+    char name[64]; /* printable ASCII */
+    uint64_t base, length;
+    uint32_t timestamp, checksum; /* 0: not in the dump */
+    bool is_unloaded;
+    uint8_t found_by;
+};
+struct modules {
+    struct module *rows;
+    size_t count, room, loaded;
+};
+
+#define REGISTERS_MOST 40
+struct context {
+    uint8_t found_by; /* 0: absent says why */
+    uint8_t irql_found_by, irql;
+    const char *absent;
+    uint64_t values[REGISTERS_MOST];
+};
+
+/* A processor's current thread and its process. */
+struct thread {
+    uint64_t address, process; /* 0: not known */
+    uint8_t ids_found_by, name_found_by;
+    uint32_t id, process_id;
+    char process_name[16];
+};
+
 struct notes {
     char **texts;
     size_t count, room;
@@ -146,8 +189,12 @@ struct prcb_dump {
     uint32_t power_offset, power_kdpc;
     uint8_t power_found;
     struct prcb_dump_info info;
+    char release[96]; /* info.release */
     struct prcb_dump_processor *processors;
     size_t processor_count;
+    struct context *contexts; /* of each processor */
+    struct thread *threads;
+    struct modules modules;
     struct notes notes;
 };
 
@@ -173,6 +220,12 @@ bool landmark_times(const struct prcb_dump *d, uint32_t *ret);
 bool landmark_watchdog(const struct prcb_dump *d, uint32_t times, uint32_t *ret);
 /* Start of PROCESSOR_POWER_STATE before its KDPC: two kernel pointers at a multiple of 64. */
 bool landmark_power(const struct prcb_dump *d, uint32_t kdpc, uint32_t *ret);
+/* modules.c: fills modules. */
+int modules_find(struct prcb_dump *d, struct prcb_error *err);
+/* NULL: in none. */
+const struct module *module_of(const struct prcb_dump *d, uint64_t address);
+/* threads.c: fills contexts and threads. */
+int threads_read(struct prcb_dump *d, struct prcb_error *err);
 /* read.c: fills processors. */
 int processors_read(struct prcb_dump *d, struct prcb_error *err);
 /* notes.c */
@@ -181,7 +234,9 @@ int notes_make(struct prcb_dump *d);
 void notes_free(struct notes *notes);
 /* tables.c */
 const char *bugcheck_name(uint32_t code);
-const char *release_name(const struct header *header);
+/* What a parameter (0 to 3) of a bug check is; NULL: not known. */
+const char *bugcheck_parameter(uint32_t code, unsigned int index);
+bool release_name(const struct header *header, char *ret, size_t size);
 const char *implementer_name(uint32_t code);
 
 #endif

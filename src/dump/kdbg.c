@@ -22,17 +22,23 @@
     F(kernel_base, 0x18, 8)                                                                        \
     F(time_increment, 0x78, 8)                                                                     \
     F(processor_block, 0x218, 8)                                                                   \
+    F(unloaded, 0x220, 8)                                                                          \
     F(thread_process, 0x2a0, 2)                                                                    \
     F(thread_state, 0x2a2, 2)                                                                      \
     F(process_size, 0x2a8, 2)                                                                      \
     F(prcb_size, 0x2b0, 2)                                                                         \
+    F(prcb_dpc_routine, 0x2b2, 2)                                                                  \
     F(prcb_current_thread, 0x2b4, 2)                                                               \
     F(prcb_mhz, 0x2b6, 2)                                                                          \
     F(prcb_cpu_type, 0x2b8, 2)                                                                     \
     F(prcb_vendor, 0x2ba, 2)                                                                       \
     F(prcb_context, 0x2bc, 2)                                                                      \
     F(prcb_number, 0x2be, 2)                                                                       \
-    F(thread_size, 0x2c0, 2)
+    F(thread_size, 0x2c0, 2)                                                                       \
+    F(prcb_special, 0x2f2, 2)                                                                      \
+    F(prcb_context_pointer, 0x338, 2)                                                              \
+    F(thread_stack_base, 0x344, 4)                                                                 \
+    F(thread_irp_list, 0x34c, 4)
 
 /* Page-table schemes to try, the likeliest first. */
 static const enum paging schemes[MACHINE_COUNT][3] = {
@@ -92,16 +98,19 @@ static bool is_readable(const struct prcb_dump *d, uint64_t address)
     return address && memory_load(&d->memory, address, 4, &value) == MEMORY_PRESENT;
 }
 
-static int choose_paging(struct prcb_dump *d, struct prcb_error *err)
+static int choose_paging(struct prcb_dump *d)
 {
     const enum paging *list = schemes[d->machine];
     enum paging readable = PAGING_NONE;
     enum memory_absence why;
 
-    if (list[0] == PAGING_NONE)
-        return prcb_fail(err, -EOPNOTSUPP,
-                         "%s: %s: address translation for %s is not read; its triage dumps are",
-                         d->name, d->container->words, machine_rows[d->machine].name);
+    if (list[0] == PAGING_NONE) { /* memory_at says MEMORY_NO_WALK */
+        d->memory.paging = PAGING_NONE;
+        return dump_note(d,
+                         "page tables of %s are not read, so only the header's facts are shown; "
+                         "triage dumps of such machines are read",
+                         machine_rows[d->machine].name);
+    }
     d->memory.root = d->header.directory_base;
     for (unsigned int i = 0; list[i] != PAGING_NONE; i++) {
         d->memory.paging = d->machine == MACHINE_X86 && d->header.has_pae ? list[1 - i] : list[i];
@@ -140,7 +149,7 @@ int kdbg_find(struct prcb_dump *d, struct prcb_error *err)
         if (!in_triage(d, &d->kdbg) && d->header.kdbg)
             parse_at(d, d->header.kdbg, &d->kdbg);
     } else {
-        code = choose_paging(d, err);
+        code = choose_paging(d) ? prcb_fail(err, -ENOMEM, "%s: out of memory", d->name) : 0;
     }
     detect_encoded(d);
     if (!code && d->triage.kdbg && !d->kdbg.is_known &&

@@ -89,9 +89,14 @@ static int note_file(struct prcb_dump *d)
     if (d->triage.is_cut)
         code = dump_note(d, "the file is cut short: it has %llu bytes, its header says %u",
                          (unsigned long long)d->file.size, d->triage.size);
+    if (!code && d->triage.missing)
+        code = dump_note(d, "the table of memory blocks is cut: %zu of its entries are missing",
+                         d->triage.missing);
     if (!code && d->triage.outside)
         code = dump_note(d, "%zu of %u blocks of memory reach past the end of the file",
                          d->triage.outside, d->triage.block_count);
+    if (!code && d->memory.is_virtual && !d->memory.range_count)
+        return code; /* header alone */
     if (!code && d->info.kdbg_encoded)
         code =
             dump_note(d, "the debugger data (KDBG) are encoded, as they are in a running kernel: "
@@ -260,6 +265,44 @@ static int note_watchdog(struct prcb_dump *d)
     return code;
 }
 
+/* The routine of the DPC that runs, if its KDPC is in the dump. */
+static int take_active(const struct prcb_dump_dpc *dpc, void *ctx)
+{
+    if (!dpc->is_active || !dpc->is_held)
+        return 0;
+    *(uint64_t *)ctx = dpc->routine;
+    return 1;
+}
+
+/* Bug checks of watchdogs: which processors were in a DPC, and whose. */
+static int note_dpcs(struct prcb_dump *d)
+{
+    uint32_t bugcheck = d->header.bugcheck_code & ~0x10000000u;
+    int code = 0;
+
+    for (size_t i = 0; !code && i < d->processor_count && (bugcheck == 0x101 || bugcheck == 0x133);
+         i++) {
+        const struct prcb_dump_processor *p = &d->processors[i];
+        const struct prcb_dump_value *running = item(p, PRCB_DUMP_DpcRoutineActive);
+        const struct prcb_dump_value *active = item(p, PRCB_DUMP_ActiveDpc);
+        const struct prcb_dump_value *depth = item(p, PRCB_DUMP_DpcQueueDepth);
+        char place[160] = "", queue[64] = "";
+        uint64_t routine = 0;
+
+        if (!(running && running->value) && !(active && active->value))
+            continue;
+        if (prcb_dump_dpcs(d, i, take_active, &routine) > 0 &&
+            prcb_dump_address_text(d, routine, place, sizeof(place)))
+            snprintf(place, sizeof(place), "0x%llx", (unsigned long long)routine);
+        if (depth && depth->value)
+            snprintf(queue, sizeof(queue), "; %llu more %s queued",
+                     (unsigned long long)depth->value, depth->value == 1 ? "was" : "were");
+        code = dump_note(d, "processor %u was running DPCs%s%s%s", p->number,
+                         *place ? ": the routine of the active one is " : "", place, queue);
+    }
+    return code;
+}
+
 static int note_parked(struct prcb_dump *d)
 {
     struct list parked = {0};
@@ -320,8 +363,8 @@ static int note_assumptions(struct prcb_dump *d)
 int notes_make(struct prcb_dump *d)
 {
     static int (*const notes[])(struct prcb_dump *) = {
-        note_file,   note_held,     note_mxcsr,  note_landmark, note_candidates,
-        note_behind, note_watchdog, note_parked, note_slept,    note_assumptions,
+        note_file,     note_held, note_mxcsr,  note_landmark, note_candidates,  note_behind,
+        note_watchdog, note_dpcs, note_parked, note_slept,    note_assumptions,
     };
     int code = 0;
 

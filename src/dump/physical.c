@@ -8,6 +8,10 @@
  *   0x28, 0x30 u64 pages present and bits in the bitmap, 0x38 the bitmap.
  * Public readers differ on which of 0x28 and 0x30 is which; as pages present cannot exceed the
  * bits, the greater is taken for the bits.
+ * Header of page ranges (types 8, 9, 10), 64-bit: 0x00 u32 0x40, "RDMP", "DUMP", u32, 0x10 u64
+ * bytes of metadata, 0x18 u64 file offset of the first page (metadata + 0x2020), 0x20 u32 number of
+ * ranges and 0x28 u64 pages (type 10; not said in the others), 0x30 the ranges: u64 first page, u64
+ * pages; one of no pages ends them.
  * Older summary header (types 2): "SDMP", "DUMP", then u32s: 0x08 options, 0x0c file offset of the
  * first page, 0x10 bits, 0x14 pages present, 0x18 bits again, then a pointer (4 or 8 bytes,
  * aligned) and the bitmap.
@@ -138,4 +142,81 @@ int load_summary(struct prcb_dump *d, struct prcb_error *err)
     if (!bits || bits != load_le(bytes + 0x18, 4)) /* not the older form */
         return load_bitmap(d, err);
     return set_bitmap(d, &c, bits, data, err);
+}
+
+#define RANGES_AT    0x30
+#define RANGES_MOST  (1u << 20)
+#define RANGES_MAGIC "\x40\0\0\0RDMPDUMP"
+
+static int take_ranges(struct prcb_dump *d, uint64_t at, uint64_t count, uint64_t data,
+                       struct prcb_error *err)
+{
+    struct memory *m = &d->memory;
+
+    m->runs = calloc(count + 1, sizeof(*m->runs));
+    if (!m->runs)
+        return prcb_fail(err, -ENOMEM, "%s: out of memory", d->name);
+    for (uint64_t i = 0; i < count; i++, at += 16) {
+        struct page_run *run = &m->runs[m->run_count];
+
+        run->first = load_le(d->file.bytes + at, 8);
+        run->count = load_le(d->file.bytes + at + 8, 8);
+        run->offset = data;
+        if (!run->count)
+            break;
+        if (run->count > UINT64_MAX >> (PAGE_SHIFT + 8) || run->first > UINT64_MAX >> PAGE_SHIFT ||
+            data > UINT64_MAX >> 8)
+            return prcb_fail(err, -EINVAL, "%s: range %llu has 0x%llx pages from page 0x%llx",
+                             d->name, (unsigned long long)i, (unsigned long long)run->count,
+                             (unsigned long long)run->first);
+        data += run->count * PAGE_SIZE;
+        m->run_count++;
+    }
+    return check_runs(d, err);
+}
+
+int load_ranges(struct prcb_dump *d, struct prcb_error *err)
+{
+    struct dump_cursor c = {.file = &d->file, .at = d->header.size, .err = err};
+    uint64_t metadata, data, count;
+    const uint8_t *bytes;
+    int code = cursor_bytes(&c, "the header of page ranges", RANGES_AT, &bytes);
+
+    if (code)
+        return code;
+    metadata = load_le(bytes + 0x10, 8);
+    data = load_le(bytes + 0x18, 8);
+    if (memcmp(bytes, RANGES_MAGIC, 12))
+        return cursor_fail(&c, -EINVAL, "no header of page ranges (RDMP) where one belongs");
+    if (data < c.at || metadata != data - 0x2020)
+        return cursor_fail(&c, -EINVAL,
+                           "0x%llx bytes of metadata and the first page at 0x%llx do not agree",
+                           (unsigned long long)metadata, (unsigned long long)data);
+    count = (data - c.at) / 16;
+    if (count > RANGES_MOST)
+        return cursor_fail(&c, -EINVAL, "%llu page ranges; up to %u are read",
+                           (unsigned long long)count, RANGES_MOST);
+    if (load_le(bytes + 0x20, 4) && load_le(bytes + 0x20, 4) < count && d->header.type == 10)
+        count = load_le(bytes + 0x20, 4);
+    code = cursor_bytes(&c, "the page ranges", count * 16, &bytes);
+    return code ? code : take_ranges(d, c.at - count * 16, count, data, err);
+}
+
+int load_header(struct prcb_dump *d, struct prcb_error *err)
+{
+    d->memory.is_virtual = true; /* and nothing in it */
+    if (dump_note(d, "of this kind of dump only the header is read: it holds no processor"))
+        return prcb_fail(err, -ENOMEM, "%s: out of memory", d->name);
+    return 0;
+}
+
+/* An automatic dump is a kernel dump; as which of its forms, its signature says. */
+int load_automatic(struct prcb_dump *d, struct prcb_error *err)
+{
+    const uint8_t *bytes = d->file.bytes + d->header.size;
+
+    if (dump_file_holds(&d->file, d->header.size, 0x38) &&
+        (!memcmp(bytes, "SDMPDUMP", 8) || !memcmp(bytes, "FDMPDUMP", 8)))
+        return load_bitmap(d, err);
+    return load_header(d, err);
 }

@@ -62,6 +62,7 @@ static bool place_otherwise(const struct prcb_dump *d, unsigned int item, struct
         /* on x86 a word lies between these two */
         {PRCB_DUMP_InterruptTime, times ? times + (pointer == 8 ? 16 : 20) : 0, 4,
          PRCB_DUMP_BY_LANDMARK},
+        {PRCB_DUMP_DpcRoutineActive, d->kdbg.prcb_dpc_routine, 1, PRCB_DUMP_BY_KDBG},
         {PRCB_DUMP_DpcWatchdogPeriod, dog, 4, PRCB_DUMP_BY_LANDMARK},
         {PRCB_DUMP_DpcWatchdogCount, dog ? dog + 4 : 0, 4, PRCB_DUMP_BY_LANDMARK},
     };

@@ -230,20 +230,34 @@ static int place_thread(struct prcb_dump *d, const struct source *crashing)
 
 /* ---- other dumps ---- */
 
-/* The header's context is that of the processor that crashed. */
-static void find_crashing(struct prcb_dump *d)
+/* The header's stack pointer and program counter are in the CONTEXT at an address. */
+static bool is_headers_context(const struct prcb_dump *d, uint64_t context)
 {
     const struct machine_row *row = &machine_rows[d->machine];
+    uint64_t sp, pc;
+
+    return !memory_pointer(&d->memory, context + row->stack_pointer, &sp) &&
+           !memory_pointer(&d->memory, context + row->program_counter, &pc) &&
+           sp == d->header.stack_pointer && pc == d->header.program_counter;
+}
+
+/* The header's context is that of the processor that crashed, whose KPRCB holds it or, since
+ * Windows 7, points to it. */
+static void find_crashing(struct prcb_dump *d)
+{
+    const struct kdbg *k = &d->kdbg;
     struct source *found = NULL;
 
-    if (!d->kdbg.prcb_context || !d->header.stack_pointer)
+    if (!d->header.stack_pointer)
         return;
     for (size_t i = 0; i < d->source_count; i++) {
-        uint64_t context = d->sources[i].address + d->kdbg.prcb_context, sp, pc;
+        uint64_t kprcb = d->sources[i].address, pointer;
+        bool is_it = k->prcb_context && is_headers_context(d, kprcb + k->prcb_context);
 
-        if (memory_pointer(&d->memory, context + row->stack_pointer, &sp) ||
-            memory_pointer(&d->memory, context + row->program_counter, &pc) ||
-            sp != d->header.stack_pointer || pc != d->header.program_counter)
+        if (k->prcb_context_pointer &&
+            !memory_pointer(&d->memory, kprcb + k->prcb_context_pointer, &pointer))
+            is_it = is_it || is_headers_context(d, pointer);
+        if (!is_it)
             continue;
         if (found)
             return;
@@ -261,6 +275,8 @@ int sources_find(struct prcb_dump *d, struct prcb_error *err)
         find_crashing(d);
         return code ? prcb_fail(err, code, "%s: out of memory", d->name) : 0;
     }
+    if (!code && d->triage.stack && d->triage.stack_top && d->triage.stack_size)
+        code = add_copy(d, d->triage.stack_top, d->triage.stack_size, d->triage.stack);
     if (!code)
         code = by_prcb_offset(d);
     if (!code && d->source_count <= 1)

@@ -14,6 +14,11 @@
     F(prcb, 0x1c, 0x1c)                                                                            \
     F(process, 0x20, 0x20)                                                                         \
     F(thread, 0x24, 0x24)                                                                          \
+    F(unloaded, 0x18, 0x18)                                                                        \
+    F(stack, 0x28, 0x28)                                                                           \
+    F(stack_size, 0x2c, 0x2c)                                                                      \
+    F(drivers, 0x30, 0x30)                                                                         \
+    F(driver_count, 0x34, 0x34)                                                                    \
     F(kdbg, 0x58, 0x70)                                                                            \
     F(kdbg_size, 0x5c, 0x74)                                                                       \
     F(blocks, 0x60, 0x78)                                                                          \
@@ -26,6 +31,10 @@ static int add_blocks(struct prcb_dump *d, struct prcb_error *err)
     struct dump_cursor c = {.file = &d->file, .at = d->triage.blocks, .err = err};
     uint64_t room = c.at < d->file.size ? (d->file.size - c.at) / 16 : 0;
 
+    if (d->triage.block_count > room && d->triage.is_cut) { /* what is there is read */
+        d->triage.missing = (size_t)(d->triage.block_count - room);
+        d->triage.block_count = (uint32_t)room;
+    }
     if (d->triage.block_count > room) {
         c.previous = c.at;
         return cursor_fail(&c, -ENODATA,
@@ -75,6 +84,7 @@ int load_triage(struct prcb_dump *d, struct prcb_error *err)
 #define F(name, at32, at64) d->triage.name = (uint32_t)load_le(bytes + (is_64 ? at64 : at32), 4);
     FIELDS(F)
 #undef F
+    d->triage.stack_top = load_le(bytes + 0x48, d->memory.pointer_size);
     d->triage.is_cut = d->triage.size > d->file.size;
     d->memory.is_virtual = true;
     code = add_blocks(d, err);

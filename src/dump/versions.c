@@ -226,7 +226,7 @@ static int by_any_build(struct prcb_dump *d)
 
 static int note_unknown_build(struct prcb_dump *d, const char *nearest)
 {
-    const char *release = release_name(&d->header);
+    const char *release = d->info.release;
 
     return dump_note(d,
                      "the KPRCB layout of build %u (%s) is not known%s%s; only what the debugger "

@@ -28,6 +28,18 @@ data and page tables is written down here, apart from the reader. Lines:
     area.N.SIZE = value     a profile control area of processor N, held, filled with a byte
     entry.N.PAGE = kind     page PAGE of KPRCB N: transition, prototype, absent, missing (mapped,
                             but left out of the dump)
+    module.N = NAME BASE SIZE [STAMP CHECKSUM]   N from 0: loaded modules;  unloaded.N: unloaded
+    string.N = "TEXT"       the name of module N as UTF-16 units as they are (\\uXXXX understood)
+    list = loop             PsLoadedModuleList (not triage) leads from its last entry to its first
+    stack.OFFSET = value    a word of the crashing thread's stack
+    context.N.REGISTER = v  in the CONTEXT of processor N (with N = crashing: the header's)
+    context.N.place = inside    its CONTEXT lies in the KPRCB, no pointer leads to it
+    irql.N = 2              CR8 of processor N (x64)
+    process.N = NAME PID TID    of the current thread of processor N
+    dpc.N.I = ADDRESS ROUTINE   I'th queued DPC of processor N;  dpc.N.active: the one that runs
+    dpcs = loop             the last queued DPC leads to the first
+    product = 3             ProductType
+    exception = CODE ADDRESS    of the header
     cut = 0x5000            cuts the file
     poke.OFFSET.SIZE = v    last: bytes of the file
 Values are numbers or "text".
@@ -94,6 +106,7 @@ class Machine:
         self.power = layout("PROCESSOR_POWER_STATE", self.version, self.arch) if self.layout \
             else None
         self.regions = {}
+        self.contexts, self.inside = {}, set()
         if self.bits == 64:
             self.kdbg, self.array, self.tick = (0xfffff80000400b20, 0xfffff80000401000,
                                                 0xfffff80000402000)
@@ -169,6 +182,167 @@ class Machine:
                 return  # a member is there: this kernel's context is not told apart
             self.put(at, where, value.to_bytes(self.pointer, "little"))
 
+    # CONTEXT: where registers are, and the flags of one that is filled
+    REGISTERS = {
+        "x86": {"eip": (0xb8, 4), "esp": (0xc4, 4), "ebp": (0xb4, 4), "eax": (0xb0, 4)},
+        "x64": {"rip": (0xf8, 8), "rsp": (0x98, 8), "rbp": (0xa0, 8), "rax": (0x78, 8),
+                "r15": (0xf0, 8)},
+        "arm64": {"pc": (0x108, 8), "sp": (0x100, 8), "lr": (0xf8, 8), "x28": (0xe8, 8)}}
+    CONTEXT_FLAGS = {"x86": (0, 0x1003f), "x64": (0x30, 0x10001f), "arm64": (0, 0x400007)}
+
+    def context_bytes(self, i):
+        data = bytearray(0x4d0)
+        at, flags = self.CONTEXT_FLAGS[self.arch]
+        struct.pack_into("<I", data, at, flags)
+        for name, value in self.contexts[i].items():
+            at, size = self.REGISTERS[self.arch][name]
+            data[at:at + size] = encode(value, size)
+        return data
+
+    SPECIAL, POINTER = 0x100, 0x85c0  # of a KPRCB of 19041; KDBG says where, in others too
+
+    def build_contexts(self):
+        for key, value in self.spec.items():
+            parts = key.split(".")
+            if parts[0] == "context" and parts[2] == "place":
+                self.inside.add(number(parts[1]))
+            elif parts[0] == "context":
+                self.contexts.setdefault(number(parts[1]), {})[parts[2]] = value
+            elif parts[0] == "irql":
+                at = self.kprcbs[number(parts[1])] + 0
+                self.put(at, self.SPECIAL, struct.pack("<Q", 0x80050033))
+                self.put(at, self.SPECIAL + 0xa0, struct.pack("<Q", number(value)))
+        for i in self.contexts:
+            data, at = self.context_bytes(i), self.kprcbs[i]
+            if i in self.inside:
+                self.put(at, self.context_at, data)
+            elif self.bits == 64:
+                where = 0xffffc00000000340 + i * 0x4000
+                self.regions[where] = data
+                self.put(at, self.POINTER, struct.pack("<Q", where))
+
+    def build_processes(self):
+        cid, process_at, name_at = (0x478, 0xb8, 0x5a8) if self.bits == 64 else (0x1ec, 0x44, 0x174)
+        for key, value in self.spec.items():
+            if not key.startswith("process."):
+                continue
+            i = number(key.split(".")[1])
+            name, pid, tid = value.split()
+            thread, process = self.thread_base + i * 0x2000, self.area_base + 0x100000 * (i + 1)
+            region = self.regions[thread]
+            region.extend(bytes(0x700 - len(region)) if len(region) < 0x700 else b"")
+            word = "<Q" if self.bits == 64 else "<I"
+            struct.pack_into(word, region, cid, number(pid))
+            struct.pack_into(word, region, cid + self.pointer, number(tid))
+            struct.pack_into(word, region, process_at, process)
+            self.regions[process] = bytearray(0xa40)
+            self.regions[process][name_at:name_at + len(name)] = name.encode()
+
+    def build_dpcs(self):
+        link, routine = (8, 0x18) if self.bits == 64 else (4, 0xc)
+        queue = self.layout["DpcData"][0] if self.layout and "DpcData" in self.layout else 0
+        for i in range(self.count):
+            rows = [(k.split(".")[2], [number(x) for x in v.split()])
+                    for k, v in self.spec.items() if k.startswith("dpc.%d." % i)]
+            for name, (address, code) in rows:
+                self.regions[address] = bytearray(0x40)
+                self.regions[address][routine:routine + self.pointer] = code.to_bytes(
+                    self.pointer, "little")
+                if name == "active":
+                    self.put(self.kprcbs[i], queue + 0x20, address.to_bytes(8, "little"))
+            chain = [a for n, (a, c) in rows if n != "active"]
+            if chain:
+                self.put(self.kprcbs[i], queue, (chain[0] + link).to_bytes(self.pointer, "little"))
+            if chain and self.spec.get("dpcs") == "loop":
+                chain.append(chain[0])
+            for a, b in zip(chain, chain[1:]):
+                self.regions[a][link:link + self.pointer] = (b + link).to_bytes(self.pointer,
+                                                                               "little")
+
+    # ---- modules
+
+    def module_rows(self, kind):
+        rows = sorted((number(k.split(".")[1]), v.split()) for k, v in self.spec.items()
+                      if k.startswith(kind + "."))
+        return [(r[0], [number(x) for x in r[1:]]) for i, r in rows]
+
+    def name_units(self, kind, i, name):
+        if kind == "module" and "string.%d" % i in self.spec:
+            name = self.spec["string.%d" % i].strip('"').encode().decode("unicode_escape")
+        return name.encode("utf-16-le", "surrogatepass")
+
+    def ldr_entry(self, base, size, checksum=0, stamp=0):
+        """KLDR_DATA_TABLE_ENTRY up to the checksum, and the stamp of its form in triage dumps."""
+        if self.bits == 64:
+            data = bytearray(0x88)
+            struct.pack_into("<QQI", data, 0x30, base, base + 0x1000, size)
+            struct.pack_into("<I4xI", data, 0x78, checksum, stamp)
+        else:
+            data = bytearray(0x48)
+            struct.pack_into("<III", data, 0x18, base, base + 0x1000, size)
+            struct.pack_into("<II", data, 0x40, checksum, stamp)
+        return data
+
+    def unicode_string(self, length, buffer):
+        return struct.pack("<HHIQ" if self.bits == 64 else "<HHI",
+                           *((length, length, 0, buffer) if self.bits == 64 else
+                             (length, length, buffer)))
+
+    def build_modules(self):
+        """PsLoadedModuleList and MmUnloadedDrivers in memory, for dumps that hold memory."""
+        rows = self.module_rows("module")
+        start = self.area_base + 0x40000000 if self.bits == 64 else 0x88000000
+        word = "<QQ" if self.bits == 64 else "<II"
+        entries = [start + 0x1000 * (i + 1) for i in range(len(rows))]
+        self.module_list = start if rows else self.array
+        if not rows:
+            return
+        ring = [start] + entries
+        for i, at in enumerate(ring):
+            after, before = ring[(i + 1) % len(ring)], ring[i - 1]
+            if self.spec.get("list") == "loop" and i == len(ring) - 1:
+                after = ring[1]
+            if i == 0:
+                self.regions[at] = bytearray(struct.pack(word, after, before))
+                continue
+            name, (base, size, *more) = rows[i - 1]
+            units = self.name_units("module", i - 1, "\\SystemRoot\\" + name)
+            data = self.ldr_entry(base, size)
+            data[0:2 * self.pointer] = struct.pack(word, after, before)
+            text = self.unicode_string(len(units), at + 0x200)
+            place = 0x58 if self.bits == 64 else 0x2c
+            data[place:place + len(text)] = text
+            self.regions[at] = data
+            self.regions[at + 0x200] = bytearray(units)
+            if more:  # its PE header
+                image = bytearray(0x200)
+                image[0:2], image[0x3c], image[0x80:0x84] = b"MZ", 0x80, b"PE\0\0"
+                struct.pack_into("<I", image, 0x88, more[0])
+                struct.pack_into("<I", image, 0x80 + 0x58, more[1])
+                self.regions[base] = image
+        gone = self.module_rows("unloaded")
+        table = start + 0x100000
+        self.unloaded = start + 0x200000
+        self.regions[self.unloaded] = bytearray(struct.pack(word[:2], table))
+        size = 40 if self.bits == 64 else 24
+        data = bytearray(size * 50)
+        for i, (name, (base, length)) in enumerate(gone):
+            units = name.encode("utf-16-le")
+            where = table + 0x10000 + 0x100 * i
+            self.regions[where] = bytearray(units)
+            text = self.unicode_string(len(units), where)
+            data[size * i:size * i + len(text)] = text
+            struct.pack_into(word, data, size * i + len(text), base, base + length)
+        self.regions[table] = data
+
+    def stack(self):
+        words = {number(k.split(".")[1]): number(v) for k, v in self.spec.items()
+                 if k.startswith("stack.")}
+        data = bytearray(max(words) + 2 * self.pointer if words else 0)
+        for at, value in words.items():
+            data[at:at + self.pointer] = value.to_bytes(self.pointer, "little")
+        return data
+
     def build_kdbg(self):
         kind = self.spec.get("kdbg", "plain")
         if kind == "none":
@@ -194,8 +368,18 @@ class Machine:
                               (0x2ba, offset_of("VendorString", 0)), (0x2bc, self.context_at),
                               (0x2be, offset_of("Number", 0x24)),
                               (0x2c0, self.threads[""][1] if self.threads else 0x600),
-                              (0x2a0, 0x220), (0x2a8, 0xa40)):
+                              (0x2a0, 0xb8 if self.bits == 64 else 0x44), (0x2a8, 0xa40)):
                 struct.pack_into("<H", data, at, value & 0xffff)
+            q(0x220, self.unloaded)
+            if self.contexts or any(k.startswith("irql.") for k in self.spec):
+                struct.pack_into("<H", data, 0x2f2, self.SPECIAL if self.bits == 64 else 0)
+                struct.pack_into("<H", data, 0x338, self.POINTER if self.contexts and
+                                 self.bits == 64 else 0)
+            if any(k.startswith("process.") for k in self.spec):
+                struct.pack_into("<H", data, 0x2c0, 0x700)
+                struct.pack_into("<I", data, 0x34c, 0x4b0 if self.bits == 64 else 0x20c)
+            if "DpcRoutineActive" in self.spec:
+                struct.pack_into("<H", data, 0x2b2, number(self.spec["DpcRoutineActive"]))
         if kind == "encoded":
             data = bytearray(b ^ 0xa5 for b in data)
         self.regions[self.kdbg] = data
@@ -204,6 +388,13 @@ class Machine:
         for i, at in enumerate(self.kprcbs):
             self.build_kprcb(i, at)
             self.put_context(i, at)
+        self.unloaded = 0
+        self.build_contexts()
+        self.build_processes()
+        self.build_dpcs()
+        self.build_modules()
+        if not self.spec["container"].startswith("triage") and self.stack():
+            self.regions[self.context(number(self.spec.get("crashing", "0")))[0]] = self.stack()
         self.build_kdbg()
         self.regions[self.array] = bytearray(b"".join(
             a.to_bytes(self.pointer, "little") for a in self.kprcbs).ljust(8 * self.pointer, b"\0"))
@@ -237,7 +428,8 @@ class Machine:
 
 # ---- containers ----
 
-TYPES = {"full": 1, "kernel": 2, "triage": 4, "bitmap-full": 5, "bitmap-kernel": 6}
+TYPES = {"full": 1, "kernel": 2, "header": 3, "triage": 4, "bitmap-full": 5, "bitmap-kernel": 6,
+         "automatic": 7, "ranges-kernel": 8, "ranges-active": 9, "ranges-full": 10}
 IMAGES = {"x86": 0x14c, "x64": 0x8664, "arm64": 0xaa64}
 
 
@@ -255,7 +447,7 @@ def header(m, spec, kind, root):
         build = m.version.split()[0].split(".")[2] if m.version.count(".") >= 2 else "0"
     put(0xc, 0xc, "<I", number(build))
     put(0x10, 0x10, word, root)
-    put(0x18, 0x20, word, m.array)
+    put(0x18, 0x20, word, m.module_list)
     put(0x1c, 0x28, word, m.array)
     put(0x20, 0x30, "<I", IMAGES[m.arch])
     put(0x24, 0x34, "<I", number(spec.get("header_processors", str(m.count))))
@@ -272,7 +464,22 @@ def header(m, spec, kind, root):
     sp, pc = m.context(crashing)
     put(0x320 + 0xc4, 0x348 + 0x98, word, sp)
     put(0x320 + 0xb8, 0x348 + 0xf8, word, pc)
+    if crashing in m.contexts:
+        at = 0x348 if is_64 else 0x320
+        context = m.context_bytes(crashing)
+        head[at:at + 0x2cc] = context[:0x2cc]
+    if "product" in spec:
+        put(0xf94, 0x1040, "<I", number(spec["product"]))
+    if "exception" in spec:
+        code, address = spec["exception"].split()
+        put(0x7d0, 0xf00, "<I", number(code))
+        put(0x7dc, 0xf10, word, number(address))
     return head
+
+
+def base_of(m):
+    """Where the triage header is."""
+    return 0x2000 if m.bits == 64 else 0x1000
 
 
 def triage(m, spec):
@@ -290,6 +497,29 @@ def triage(m, spec):
         out.extend(bytes(-len(out) % 8))
         return at
     fields[0x1c] = append(m.regions[m.kprcbs[crashing]])
+    rows, gone = m.module_rows("module"), m.module_rows("unloaded")
+    if rows:
+        names = []
+        for i, (name, numbers) in enumerate(rows):
+            units = m.name_units("module", i, name)
+            names.append(append(struct.pack("<I", len(units) // 2) + units + b"\0\0"))
+        entries = b""
+        for name, (_, (start, size, *more)) in zip(names, rows):
+            stamp, checksum = more or (0, 0)
+            entries += struct.pack("<II" if is_64 else "<I", *((name, 0) if is_64 else (name,)))
+            entries += m.ldr_entry(start, size, checksum, stamp)
+        fields[0x30], fields[0x34] = append(entries), len(rows)
+    if gone:
+        data = struct.pack("<Q" if is_64 else "<I", len(gone))
+        for name, (start, length) in gone:
+            units = name.encode("utf-16-le")
+            data += m.unicode_string(len(units), 0) + units[:24].ljust(24, b"\0")
+            data += struct.pack("<QQ" if is_64 else "<II", start, start + length)
+        fields[0x18] = append(data)
+    stack = m.stack()
+    if stack:
+        fields[0x28], fields[0x2c] = append(stack), len(stack)
+        struct.pack_into("<Q" if is_64 else "<I", out, base_of(m) + 0x48, m.context(crashing)[0])
     thread = m.thread_base + crashing * 0x2000
     if thread in m.regions:
         fields[0x24] = append(m.regions[thread])
@@ -455,6 +685,29 @@ def bitmap(m, spec, kind):
     return out
 
 
+def ranges(m, spec, kind):
+    """Types 8, 9 and 10: "RDMP", page ranges, the pages."""
+    p = Physical(m, spec)
+    pages = p.present()
+    out = header(m, spec, kind, p.root << 12)
+    runs = []
+    for page in pages:
+        if runs and runs[-1][0] + runs[-1][1] == page:
+            runs[-1][1] += 1
+        else:
+            runs.append([page, 1])
+    table = b"".join(struct.pack("<QQ", *r) for r in runs) + bytes(16)
+    first = (0x2030 + len(table) + PAGE - 1) & ~(PAGE - 1)
+    complete = kind == "ranges-full"
+    out += struct.pack("<I4s4sIQQIIQ", 0x40, b"RDMP", b"DUMP", 0, first - 0x2020, first,
+                       len(runs) if complete else 0, 0, len(pages) if complete else 0)
+    out += table
+    out += bytes(first - len(out))
+    for page in pages:
+        out += p.pages[page]
+    return out
+
+
 def make(text):
     spec = parse(text)
     spec.setdefault("container", "triage64")
@@ -464,6 +717,10 @@ def make(text):
         out = triage(m, spec)
     elif kind == "full":
         out = full(m, spec)
+    elif kind == "header":
+        out = header(m, spec, kind, 0x1ad000)
+    elif kind.startswith("ranges"):
+        out = ranges(m, spec, kind)
     else:
         out = bitmap(m, spec, kind)
     if "cut" in spec:

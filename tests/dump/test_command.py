@@ -89,7 +89,10 @@ class Several(DumpTest):
         self.assertEqual(done.stdout.count(b"\ncontainer "), 3)
         done = run("-j", self.path("fleet"))
         data = json.loads(done.stdout)
-        self.assertEqual([x and x["bugcheck"]["code"] for x in data], [0x50, 0x51, None, 0x52])
+        self.assertEqual([x["bugcheck"]["code"] if "bugcheck" in x else None for x in data],
+                         [0x50, 0x51, None, 0x52])
+        self.assertEqual(os.path.basename(data[2]["file"]), "2bad.dmp")
+        self.assertIn("not a Windows kernel crash dump", data[2]["error"])
         self.assertEqual(run(self.path("fleet"), "-j").stdout, done.stdout)
 
     def test_file_names_that_are_not_utf8(self):

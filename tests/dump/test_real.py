@@ -181,6 +181,54 @@ class Real(DumpTest):
         self.assertEqual(thread["ContextSwitches"], 1567091)
         self.assertEqual(thread["WaitReasonName"], "WrDispatchInt")
 
+    def test_thread_and_process(self):
+        """The files were reduced, but the crashing thread and its process are whole."""
+        for name, wanted in (("rizin_triage_x64", ("System", 4, 264)),
+                             ("rizin_triage_arm64", ("System", 4, 32)),
+                             ("ojusha_100623-6156-01", ("System", 4, 3408)),
+                             ("daimuvg_102622-12000-01", ("System", 4, 9196)),
+                             ("noam_040124-5515-01", ("MemCompression", 2424, 2464))):
+            t = self.crashing(self.dump(name))["thread"]
+            self.assertEqual((t["process_name"], t["process_id"], t["id"]), wanted, name)
+
+    def test_where_each_processor_of_arm64_was(self):
+        """KPRCB.Context leads into the KPRCBs themselves there, which are whole. The header has
+        the crashing processor's."""
+        p = self.dump("rizin_triage_arm64")["processors"]
+        self.assertEqual([x["context"]["registers"]["pc"] for x in p],
+                         ["0xfffff803f32de014"] + ["0xfffff803f318d180"] * 5 +
+                         ["0xfffff80686037c3c", "0xfffff803f318d180"])
+        self.assertEqual([x["context"]["found_by"] for x in p], ["header"] + ["kdbg"] * 7)
+        self.assertEqual(p[6]["context"]["registers"]["sp"], "0xffffe00e0f6e35c0")
+
+    def test_registers_and_irql_of_x64(self):
+        """Of the others the pages were cut out of these files: absent, not 0."""
+        for name, pc, irql in (("rizin_triage_x64", "0xfffff8048b58334c", 0),
+                               ("daimuvg_102622-12000-01", "0xfffff80133bf8f60", 13)):
+            for p in self.dump(name)["processors"]:
+                if p["crashing"]:
+                    self.assertEqual((p["context"]["registers"]["rip"], p["irql"]), (pc, irql))
+                else:
+                    self.assertEqual((p["context"], p["irql"]), (None, 15))
+
+    def test_exception(self):
+        """Parameter 2 of 0x7e is the address in the context that the header holds."""
+        data = self.dump("rizin_triage_x64")
+        self.assertEqual(data["bugcheck"]["parameters"][1],
+                         self.crashing(data)["context"]["registers"]["rip"])
+        self.assertEqual(data["exception"]["code"], "0x80000003")
+
+    def test_dpcs(self):
+        p = self.crashing(self.dump("daimuvg_102622-12000-01"))
+        self.assertEqual((p["DpcQueueDepth"], p["DpcCount"], p["DpcRoutineActive"]),
+                         (3, 0x46ba, 0))
+        self.assertEqual([d["address"] for d in p["dpcs"]], ["0xfffff80134420e80"])
+        self.assertIsNone(p["dpcs"][0]["routine"])  # its KDPC is not in the file
+
+    def test_release_is_the_workstations(self):
+        for name in KNOWN:
+            self.assertNotIn("Server", self.dump(name)["release"])
+
     def test_what_is_not_held_is_null(self):
         data = self.dump("daimuvg_102622-12000-01")
         self.assertEqual([p["IdleTime"] for p in data["processors"]], [None] * 16)

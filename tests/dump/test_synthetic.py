@@ -8,7 +8,8 @@ import unittest
 import mkdump
 from common import DumpTest, SOURCE, run
 
-CONTAINERS_64 = ("triage64", "full64", "bitmap-full64", "bitmap-kernel64", "kernel64")
+CONTAINERS_64 = ("triage64", "full64", "bitmap-full64", "bitmap-kernel64", "kernel64",
+                 "ranges-kernel64", "ranges-active64", "ranges-full64")
 CONTAINERS_32 = ("triage32", "full32", "bitmap-full32", "bitmap-kernel32", "kernel32")
 TIMES = """
 processors = 3
@@ -134,7 +135,8 @@ class Versions(DumpTest):
 
     def test_kprcb_of_2000_and_first_xp_is_not_known(self):
         """XP before SP2 has SP2's build number; no name of a processor is where SP2 has one."""
-        for build, release in ((2195, "Windows 2000"), (2600, "Windows XP")):
+        for build, release in ((2195, "Windows 2000 or Windows 2000 Server"),
+                               (2600, "Windows XP")):
             data = self.make("container = triage32\nversion = none\nbuild = %d\nsize = 0xc00\n"
                              "kdbg = short\nprocessors = 1" % build)
             self.note(data, "KPRCB layout of build %d (%s) is not known" % (build, release))
