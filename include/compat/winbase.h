@@ -61,6 +61,13 @@ DWORD WINAPI GetThreadId(HANDLE Thread);
 /* Cycles on a processor; of a thread that has ended, if CreateThread started it. */
 BOOL WINAPI QueryThreadCycleTime(HANDLE ThreadHandle, PULONG64 CycleTime);
 BOOL WINAPI QueryProcessCycleTime(HANDLE ProcessHandle, PULONG64 CycleTime);
+/* *BufferLength: bytes; what is filled, or what it takes. */
+BOOL WINAPI QueryIdleProcessorCycleTime(PULONG BufferLength, PULONG64 ProcessorIdleCycleTime);
+#endif
+#if _WIN32_WINNT >= _WIN32_WINNT_WIN7
+BOOL WINAPI QueryIdleProcessorCycleTimeEx(USHORT Group, PULONG BufferLength,
+                                          PULONG64 ProcessorIdleCycleTime);
+VOID WINAPI GetCurrentProcessorNumberEx(PPROCESSOR_NUMBER ProcNumber);
 #endif
 BOOL WINAPI GetThreadTimes(HANDLE hThread, LPFILETIME lpCreationTime, LPFILETIME lpExitTime,
                            LPFILETIME lpKernelTime, LPFILETIME lpUserTime);

@@ -588,6 +588,14 @@ PRCB_API NTSTATUS prcb_ZwQuerySystemInformationEx(uint32_t SystemInformationClas
                                                   uint32_t SystemInformationLength,
                                                   uint32_t *ReturnLength);
 
+/* Class 0x53 as kernel32 has it, of the caller's group and of any: Win32 codes. *BufferLength is
+ * the buffer's size in bytes and becomes what is filled; ERROR_INSUFFICIENT_BUFFER (122), or a NULL
+ * buffer, which is a success: what it takes. */
+PRCB_API uint32_t prcb_QueryIdleProcessorCycleTime(uint32_t *BufferLength,
+                                                   uint64_t *ProcessorIdleCycleTime);
+PRCB_API uint32_t prcb_QueryIdleProcessorCycleTimeEx(uint16_t Group, uint32_t *BufferLength,
+                                                     uint64_t *ProcessorIdleCycleTime);
+
 /* Active processors of a group, or of all of them; 0: there is no such group, or no view could be
  * opened. */
 #define PRCB_NT_ALL_GROUPS 0xffff

@@ -122,6 +122,33 @@ EXPORT DWORD GetActiveProcessorCount(WORD GroupNumber)
     return count;
 }
 
+static BOOL succeed(DWORD code)
+{
+    return code ? fail(code) : TRUE;
+}
+
+EXPORT BOOL QueryIdleProcessorCycleTime(PULONG BufferLength, PULONG64 ProcessorIdleCycleTime)
+{
+    return succeed(
+        prcb_QueryIdleProcessorCycleTime(BufferLength, (uint64_t *)ProcessorIdleCycleTime));
+}
+
+EXPORT BOOL QueryIdleProcessorCycleTimeEx(USHORT Group, PULONG BufferLength,
+                                          PULONG64 ProcessorIdleCycleTime)
+{
+    return succeed(prcb_QueryIdleProcessorCycleTimeEx(Group, BufferLength,
+                                                      (uint64_t *)ProcessorIdleCycleTime));
+}
+
+EXPORT VOID GetCurrentProcessorNumberEx(PPROCESSOR_NUMBER ProcNumber)
+{
+    DWORD number = GetCurrentProcessorNumber();
+
+    ProcNumber->Group = (WORD)(number / GROUP_SIZE);
+    ProcNumber->Number = (BYTE)(number % GROUP_SIZE);
+    ProcNumber->Reserved = 0;
+}
+
 /* Family, and model above stepping, as Windows has them on x86. */
 static void identify(LPSYSTEM_INFO to)
 {

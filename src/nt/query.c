@@ -334,6 +334,31 @@ NTSTATUS prcb_NtQuerySystemInformationEx(uint32_t SystemInformationClass, void *
                : query_locked(row, group, SystemInformation, SystemInformationLength, ReturnLength);
 }
 
+#define ERROR_INSUFFICIENT_BUFFER 122
+
+uint32_t prcb_QueryIdleProcessorCycleTimeEx(uint16_t Group, uint32_t *BufferLength,
+                                            uint64_t *ProcessorIdleCycleTime)
+{
+    uint32_t wanted = 0, length;
+    NTSTATUS status = nt_probe_write(BufferLength, sizeof(*BufferLength), sizeof(*BufferLength));
+
+    if (status)
+        return prcb_RtlNtStatusToDosError(status);
+    length = ProcessorIdleCycleTime ? *BufferLength : 0;
+    status = prcb_NtQuerySystemInformationEx(0x53, &Group, sizeof(Group), ProcessorIdleCycleTime,
+                                             length, &wanted);
+    if (status && status != STATUS_BUFFER_TOO_SMALL && status != STATUS_INFO_LENGTH_MISMATCH)
+        return prcb_RtlNtStatusToDosError(status);
+    *BufferLength = wanted;
+    return status && ProcessorIdleCycleTime ? ERROR_INSUFFICIENT_BUFFER : 0;
+}
+
+uint32_t prcb_QueryIdleProcessorCycleTime(uint32_t *BufferLength, uint64_t *ProcessorIdleCycleTime)
+{
+    return prcb_QueryIdleProcessorCycleTimeEx((uint16_t)nt_current_group(), BufferLength,
+                                              ProcessorIdleCycleTime);
+}
+
 NTSTATUS prcb_ZwQuerySystemInformation(uint32_t SystemInformationClass, void *SystemInformation,
                                        uint32_t SystemInformationLength, uint32_t *ReturnLength)
 {

@@ -13,11 +13,11 @@
 #include <pthread.h>
 #include <stdio.h>
 
-static int number, failed;
+static int tests, failed;
 
 static void check(int good, const char *name)
 {
-    printf("%s %d - %s\n", good ? "ok" : "not ok", ++number, name);
+    printf("%s %d - %s\n", good ? "ok" : "not ok", ++tests, name);
     failed |= !good;
 }
 
@@ -310,7 +310,9 @@ static void check_usage(void)
     FILETIME create, end, kernel, user, now, thread_create;
     ULONG64 seen = 0, cycles = 0, process = 0, more = 0;
     HANDLE thread = CreateThread(NULL, 0, spin, &seen, 0, NULL);
-    ULONG length = 0;
+    ULONG64 idle[64];
+    ULONG length = 0, idle_length = sizeof(idle);
+    PROCESSOR_NUMBER number;
     LONGLONG times[5];
 
     WaitForSingleObject(thread, INFINITE);
@@ -330,6 +332,18 @@ static void check_usage(void)
           "GetProcessTimes");
     check(GetThreadTimes(GetCurrentThread(), &create, &end, &kernel, &user) && !units(end),
           "GetThreadTimes");
+    check(QueryIdleProcessorCycleTime(&idle_length, idle) &&
+              idle_length == GetActiveProcessorCount(0) * sizeof(idle[0]) && idle[0] > 0 &&
+              QueryIdleProcessorCycleTimeEx(0, &idle_length, idle),
+          "QueryIdleProcessorCycleTime");
+    idle_length = 4;
+    check(!QueryIdleProcessorCycleTime(&idle_length, idle) &&
+              GetLastError() == ERROR_INSUFFICIENT_BUFFER && idle_length % sizeof(idle[0]) == 0 &&
+              idle_length && !QueryIdleProcessorCycleTimeEx(900, &idle_length, idle) &&
+              GetLastError() == ERROR_INVALID_PARAMETER,
+          "too short a buffer, no such group");
+    GetCurrentProcessorNumberEx(&number);
+    check(number.Group == 0 || GetActiveProcessorGroupCount() > 1, "GetCurrentProcessorNumberEx");
     check(!QueryThreadCycleTime(thread, &cycles) && GetLastError() == ERROR_INVALID_HANDLE &&
               !QueryProcessCycleTime(thread, &cycles) && GetLastError() == ERROR_INVALID_HANDLE,
           "of no thread, of no process");
@@ -360,6 +374,6 @@ int main(void)
     check_handles();
     check_foreign();
     check_usage();
-    printf("1..%d\n", number);
+    printf("1..%d\n", tests);
     return failed;
 }

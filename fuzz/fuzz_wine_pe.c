@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * A module's export table gets forwarders, whatever the module. What is made of one is one, and is
+ * not taken a second time.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "pe.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const struct pe_forward rows[] = {{"NtQuery", "ours.Query", "kept_NtQuery"},
+                                             {"Enable", "ours.Enable", NULL}};
+    struct prcb_error err;
+    size_t made_size, again_size;
+    void *made, *again;
+
+    if (pe_add_forwards(data, size, rows, 2, &made, &made_size, &err))
+        return 0;
+    assert(made_size > size && pe_machine(made, made_size) == PE_MACHINE_AMD64);
+    assert(pe_add_forwards(made, made_size, rows, 2, &again, &again_size, &err) < 0);
+    free(made);
+    return 0;
+}
