@@ -11,6 +11,7 @@
 
 #include "error.h"
 #include "near.h"
+#include "text.h"
 
 #define AT(member) offsetof(struct prcbd_config, member)
 
@@ -115,6 +116,19 @@ static int digits(const char *text, size_t length, unsigned int base, uint64_t *
     return 0;
 }
 
+static bool has_control(const char *text)
+{
+    uint32_t code;
+    size_t bytes;
+
+    for (; *text; text += bytes ? bytes : 1) {
+        bytes = text_character(text, &code);
+        if (bytes && text_is_control(code))
+            return true;
+    }
+    return false;
+}
+
 static int parse_path(const struct value *v)
 {
     if (!v->length || v->text[0] != '/')
@@ -124,6 +138,9 @@ static int parse_path(const struct value *v)
                          PRCBD_PATH_SIZE - 1);
     memcpy(v->target, v->text, v->length);
     ((char *)v->target)[v->length] = '\0';
+    if (has_control(v->target))
+        return prcb_fail(v->err, -EINVAL, "%s:%u: %s: the path holds a control character",
+                         PLACE(v));
     return 0;
 }
 

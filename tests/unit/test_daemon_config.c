@@ -110,6 +110,10 @@ static void refusals(void **state)
         {"max_memory_total = M", -EINVAL, "'M' is not a number of bytes, such as 256M"},
         {"max_memory_total = 5T", -EINVAL, "'5T' is not a number of bytes, such as 256M"},
         {"max_memory_total = 17179869184G", -ERANGE, "is not between 1048576 and"},
+        {"socket = /a\x1b]0;b", -EINVAL, "f:1: socket: the path holds a control character"},
+        {"socket = /a\xc2\x9b"
+         "b",
+         -EINVAL, "the path holds a control character"},
         {"system_call_filter = 1", -EINVAL, "f:1: system_call_filter: '1' is not 'yes' or 'no'"},
         {"system_call_filter =", -EINVAL, "'' is not 'yes' or 'no'"},
         {"profile_all = group", -EINVAL, "'group' is not 'none', 'all' or 'group NAME'"},
