@@ -68,6 +68,7 @@ struct tag {
     __u64 lock;       /* address of the kernel lock it waits for; 0: none */
     __u32 lock_cause; /* its cause */
     __u32 busy;       /* somebody is giving it an account */
+    __u32 cause;      /* of its last switch out; read back at once: leave() */
 #ifdef PRCB_CLIENTS
     __u32 top;          /* no profile from here on was ever used */
     __s32 last_syscall; /* at the last switch out, plus 1; 0: none */
@@ -163,6 +164,8 @@ struct {
 
 #define OFFSET_EVERY_NS  262144ull
 #define OFFSET_WINDOW_NS 1000000000ull
+
+#define GUESSES 5 /* at what a thread that exists is doing */
 
 static const __u32 zero = 0;
 
@@ -507,7 +510,10 @@ static __always_inline __u64 leave(struct tag *tag, struct task_struct *prev,
         if (!now) {
             now = switch_clock(prev, account->stamp);
             last_syscall = last_syscall_of(tag, account);
-            cause = classify(prev, next, state, tag->lock ? tag->lock_cause : 0, &last_syscall);
+            /* By way of memory: the verifier would go on with every cause there is by itself. */
+            *(volatile __u32 *)&tag->cause =
+                classify(prev, next, state, tag->lock ? tag->lock_cause : 0, &last_syscall);
+            cause = *(volatile __u32 *)&tag->cause;
 #ifdef PRCB_CLIENTS
             tag->last_syscall = last_syscall + 1;
 #endif
@@ -570,7 +576,7 @@ int prcb_contention_begin(__u64 *ctx)
     __u32 flags = (__u32)ctx[1];
     struct task_struct *task;
     struct tag *tag;
-    bool own_mmap_lock;
+    __u64 mm;
 
     /* A spinner does not leave the processor; a spin lock inside a sleeping lock's slow
      * path must not hide the sleeping lock. */
@@ -580,9 +586,9 @@ int prcb_contention_begin(__u64 *ctx)
     tag = bpf_task_storage_get(&tags, task, NULL, 0);
     if (!tag || !is_profiled(tag))
         return 0;
-    own_mmap_lock =
-        task->mm && lock == (__u64)task->mm + bpf_core_field_offset(struct mm_struct, mmap_lock);
-    tag->lock_cause = cause_of_lock(flags, own_mmap_lock);
+    mm = (__u64)BPF_CORE_READ(task, mm);
+    tag->lock_cause =
+        cause_of_lock(flags, mm && lock == mm + bpf_core_field_offset(struct mm_struct, mmap_lock));
     tag->lock = lock;
     return 0;
 }
@@ -600,9 +606,11 @@ int prcb_contention_end(__u64 *ctx)
 
 /* ---- giving out accounts ---- */
 
-/* A number in a pid namespace; 0: not visible there. */
-static __always_inline __u32 number_of(struct pid *pid, __u32 pid_ns)
+/* A thread's number in a session's pid namespace; 0: not visible there. address: of its struct
+ * pid. A global function: the verifier looks at it once, and not at each call. */
+__noinline __u32 number_of(__u64 address, __u32 pid_ns)
 {
+    const struct pid *pid = (const void *)address;
     __u32 level, i;
 
     if (!pid)
@@ -623,10 +631,15 @@ static __always_inline __u32 number_of(struct pid *pid, __u32 pid_ns)
     return 0;
 }
 
-/* The task's number in a session's pid namespace. */
 static __always_inline __u32 number_in(struct task_struct *task, __u32 pid_ns)
 {
-    return number_of(task->thread_pid, pid_ns);
+    return number_of((__u64)BPF_CORE_READ(task, thread_pid), pid_ns);
+}
+
+/* Of its process. */
+static __always_inline __u32 process_in(struct task_struct *task, __u32 pid_ns)
+{
+    return number_of((__u64)BPF_CORE_READ(task, group_leader, thread_pid), pid_ns);
 }
 
 /* One writer at a time: task_rename is called under the task's lock, and before an
@@ -667,7 +680,7 @@ static __always_inline void init_account(struct prcb_account_block *account,
     /* A thread that starts its own account. */
     if (task == bpf_get_current_task_btf())
         note_interrupts(account);
-    account->pid = number_in(task->group_leader, pid_ns);
+    account->pid = process_in(task, pid_ns);
     account->thread_flags =
         (task->flags & PF_KTHREAD_ ? PRCB_THREAD_KTHREAD : 0) | (born ? PRCB_THREAD_BORN : 0);
     account->wants = wants;
@@ -772,13 +785,21 @@ int prcb_ended(__u64 *ctx)
     return 0;
 }
 
-/* Guesses once; false: it may be from before a switch that is under way. */
-static __always_inline bool guess_settles(struct prcb_account_block *account,
-                                          struct task_struct *task)
+struct guess {
+    struct prcb_account_block *account;
+    struct task_struct *task;
+};
+
+/* Guesses once; 1: it holds. Else it may be from before a switch that is under way. The last guess
+ * is made for a virtual processor that was stopped in the middle of a switch, which stays there for
+ * long: if the switch's tracepoint is still to come, it writes the account whatever is guessed
+ * here; if it is past, the thread is off. */
+static long guess_once(__u32 i, struct guess *guess)
 {
+    struct task_struct *task = guess->task;
     __u64 before = task->nvcsw + task->nivcsw;
 
-    *(volatile __u32 *)&account->guess = guess_of(task, false);
+    *(volatile __u32 *)&guess->account->guess = guess_of(task, i == GUESSES - 1);
     /* On a processor, but not to run on: its switch may be behind it already. */
     return task->nvcsw + task->nivcsw == before &&
            !(*(volatile int *)&task->on_cpu && *(volatile unsigned int *)&task->__state);
@@ -790,21 +811,16 @@ static __always_inline bool guess_settles(struct prcb_account_block *account,
 static __always_inline void guess_until_settled(struct prcb_account_block *account,
                                                 struct task_struct *task)
 {
+    struct guess guess = {.account = account, .task = task};
+
     /* Made its last switch before it was published: no program writes this account. */
     if (has_ended(task)) {
         if (account->state == PRCB_STATE_UNSEEN)
             mark_ended(account);
         return;
     }
-    /* No loop, for the compiler may lay one out so that its head is fallen into from
-     * below: 6.1 refuses that ("back-edge"). */
-    if (guess_settles(account, task) || guess_settles(account, task) ||
-        guess_settles(account, task) || guess_settles(account, task))
-        return;
-    /* A virtual processor that was stopped in the middle of a switch stays there for long.
-     * If the switch's tracepoint is still to come, it writes the account whatever is
-     * guessed here; if it is past, the thread is off. */
-    *(volatile __u32 *)&account->guess = guess_of(task, true);
+    /* The helper's loop, whose body the verifier looks at once, and not once a pass. */
+    bpf_loop(GUESSES, guess_once, &guess, 0);
 }
 
 /* ---- which threads ----
@@ -959,8 +975,8 @@ int prcb_newtask(__u64 *ctx)
     if (parent && (parent->profiles[0].pass &
                    (clone_flags & CLONE_THREAD_ ? PRCB_PASS_THREADS : PRCB_PASS_CHILDREN)))
         pass = parent->profiles[0].pass;
-    else if (scope.all ||
-             (scope.cgroup && scope.cgroup_v2 && in_cgroup(child->cgroups->dfl_cgrp, scope.cgroup)))
+    else if (scope.all || (scope.cgroup && scope.cgroup_v2 &&
+                           in_cgroup(BPF_CORE_READ(child, cgroups, dfl_cgrp), scope.cgroup)))
         pass = PRCB_PASS_THREADS | PRCB_PASS_CHILDREN;
     tag = pass ? make_tag(child, pass) : NULL;
     if (!tag)
@@ -977,7 +993,7 @@ static __always_inline bool is_requested(struct task_struct *task)
     case PRCB_REGISTER_THREAD:
         return number_in(task, config.pid_ns) == request.number;
     case PRCB_REGISTER_PROCESS:
-        return number_in(task->group_leader, config.pid_ns) == request.number;
+        return process_in(task, config.pid_ns) == request.number;
     case PRCB_REGISTER_ALL:
         return true;
     default:

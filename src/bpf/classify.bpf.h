@@ -35,14 +35,15 @@ static const __u8 native_cause[PRCB_SYSCALL_MAX] = {
 /* A read or write waits for what its descriptor is. */
 static __always_inline __u8 cause_of_fd(struct task_struct *task, __u32 fd)
 {
+    struct files_struct *files = task->files;
     struct fdtable *fdt;
     struct file *file = NULL;
     __u64 name = 0;
     __u16 type;
 
-    if (!task->files)
+    if (!files)
         return PRCB_CAUSE_OTHER;
-    fdt = task->files->fdt;
+    fdt = files->fdt;
     if (fd >= fdt->max_fds || bpf_probe_read_kernel(&file, sizeof(file), fdt->fd + fd) || !file)
         return PRCB_CAUSE_OTHER;
     type = BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT_;

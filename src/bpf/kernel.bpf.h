@@ -341,9 +341,9 @@ static __always_inline bool mm_dumpable(struct mm_struct *mm)
  * when it ended. */
 static __always_inline bool is_last_thread(struct task_struct *task)
 {
-    struct signal_struct *signal = task->signal;
+    struct signal_struct *signal = BPF_CORE_READ(task, signal);
 
-    return signal && (__u64)task->thread_node.next ==
+    return signal && (__u64)BPF_CORE_READ(task, thread_node.next) ==
                          (__u64)signal + bpf_core_field_offset(struct signal_struct, thread_head);
 }
 
