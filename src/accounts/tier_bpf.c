@@ -20,21 +20,18 @@
 #include "account.h"
 #include "account_programs.h"
 #include "bpf_run.h"
+#include "kernel_types.h"
 
 /* ---- opening ---- */
 
 /* Leaves out what this kernel does not have and tells the programs the rest. */
-static int configure(struct prcb *p, struct prcb_error *err)
+static int configure(struct prcb *p, const struct kernel_types *types, struct prcb_error *err)
 {
     struct accounts_bpf *skeleton = p->bpf->skeleton;
-    struct bpf_facts facts;
-    bool locks;
-    int result = bpf_find_facts(&facts, err);
+    struct kernel_reports reports = kernel_reports(types->btf);
+    bool locks = !(p->flags & PRCB_OPEN_NO_LOCKS) && reports.locks;
 
-    if (result)
-        return result;
-    skeleton->rodata->config.has_prev_state = facts.prev_state;
-    locks = !(p->flags & PRCB_OPEN_NO_LOCKS) && facts.locks;
+    skeleton->rodata->config.has_prev_state = reports.prev_state;
     skeleton->rodata->config.pid_ns = p->pid_ns;
     /* Where the kernel gave the counter up, each run queue's clock is put together from
      * the counter and the last tick, and two processors' differ by up to a tick. */
@@ -114,13 +111,17 @@ static int attach_always(struct accounts_bpf *skeleton, struct prcb_error *err)
     return result;
 }
 
-static int load(struct prcb *p, struct prcb_error *err)
+static int open_and_load(struct prcb *p, struct kernel_types *types, struct prcb_error *err)
 {
-    libbpf_print_fn_t print = libbpf_set_print(bpf_no_print);
+    LIBBPF_OPTS(bpf_object_open_opts, options, .btf_custom_path = types->path);
     int result, ignored;
 
-    p->bpf->skeleton = accounts_bpf__open();
-    result = p->bpf->skeleton ? configure(p, err) : bpf_explain_accounts(-errno, err);
+    p->bpf->skeleton = accounts_bpf__open_opts(&options);
+    if (!p->bpf->skeleton)
+        return bpf_explain_accounts(-errno, err);
+    result = kernel_types_find(types, p->bpf->skeleton->obj, kernel_report_names, err);
+    if (!result)
+        result = configure(p, types, err);
     if (!result) {
         result = accounts_bpf__load(p->bpf->skeleton);
         if (!result)
@@ -129,6 +130,18 @@ static int load(struct prcb *p, struct prcb_error *err)
         if (result)
             result = bpf_explain_accounts(result, err);
     }
+    return result;
+}
+
+static int load(struct prcb *p, struct prcb_error *err)
+{
+    libbpf_print_fn_t print = libbpf_set_print(bpf_no_print);
+    struct kernel_types types;
+    int result = kernel_types_init(&types, err);
+
+    if (!result)
+        result = open_and_load(p, &types, err);
+    kernel_types_free(&types);
     libbpf_set_print(print);
     return result;
 }

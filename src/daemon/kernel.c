@@ -24,6 +24,7 @@
 #include "clients.skel.h"
 #include "clock.h"
 #include "error.h"
+#include "kernel_types.h"
 #include "pins.h"
 #include "processor_map.h"
 
@@ -170,24 +171,22 @@ static void let_go(struct kernel *k)
 /* ---- loading ---- */
 
 /* processors: whose blocks tell what interrupts take; NULL: accounts do not keep it. */
-static int configure(struct clients_bpf *skeleton, const struct processor_programs *processors,
-                     struct prcb_error *err)
+static int configure(struct clients_bpf *skeleton, const struct kernel_types *types,
+                     const struct processor_programs *processors, struct prcb_error *err)
 {
-    struct bpf_facts facts;
+    struct kernel_reports reports = kernel_reports(types->btf);
     struct clock_base clock;
     struct stat st;
-    int result = bpf_find_facts(&facts, err);
+    int result;
 
-    if (result)
-        return result;
     clock_base_init(&clock);
     if (stat("/proc/self/ns/pid", &st))
         return prcb_fail(err, -errno, "/proc/self/ns/pid: %s", strerror(errno));
-    skeleton->rodata->config.has_prev_state = facts.prev_state;
+    skeleton->rodata->config.has_prev_state = reports.prev_state;
     skeleton->rodata->config.use_ktime = !clock.kernel_uses;
     skeleton->rodata->config.pid_ns = (__u32)st.st_ino;
-    bpf_program__set_autoload(skeleton->progs.prcb_contention_begin, facts.locks);
-    bpf_program__set_autoload(skeleton->progs.prcb_contention_end, facts.locks);
+    bpf_program__set_autoload(skeleton->progs.prcb_contention_begin, reports.locks);
+    bpf_program__set_autoload(skeleton->progs.prcb_contention_end, reports.locks);
     if (!processors)
         return 0;
     skeleton->rodata->config.interrupted = 1;
@@ -296,15 +295,33 @@ static void end_processors(int live)
     close(program);
 }
 
+/* *types are good until the skeleton is loaded, and are to be freed whatever the result. */
+static int open_and_configure(struct kernel_types *types,
+                              const struct processor_programs *processors, struct clients_bpf **ret,
+                              struct prcb_error *err)
+{
+    LIBBPF_OPTS(bpf_object_open_opts, options, .btf_custom_path = types->path);
+    int result = kernel_types_init(types, err);
+
+    if (result)
+        return result;
+    *ret = clients_bpf__open_opts(&options);
+    if (!*ret)
+        return bpf_explain_accounts(-errno, err);
+    result = kernel_types_find(types, (*ret)->obj, kernel_report_names, err);
+    return result ? result : configure(*ret, types, processors, err);
+}
+
 /* Loads and pins in a directory. old: whose maps go on; NULL: new ones. */
 static int load_into(int dir, struct kernel *old, int parent,
                      const struct processor_programs *processors, struct prcb_error *err)
 {
     libbpf_print_fn_t print = libbpf_set_print(bpf_no_print);
-    struct clients_bpf *skeleton = clients_bpf__open();
+    struct clients_bpf *skeleton = NULL;
+    struct kernel_types types;
     int records = -1, result, ignored;
 
-    result = skeleton ? configure(skeleton, processors, err) : bpf_explain_accounts(-errno, err);
+    result = open_and_configure(&types, processors, &skeleton, err);
     if (!result && old)
         result = reuse_maps(old, skeleton);
     if (!result) {
@@ -344,6 +361,7 @@ static int load_into(int dir, struct kernel *old, int parent,
     if (records >= 0)
         close(records);
     clients_bpf__destroy(skeleton);
+    kernel_types_free(&types);
     libbpf_set_print(print);
     return result;
 }

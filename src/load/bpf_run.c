@@ -7,10 +7,8 @@
 #include <unistd.h>
 
 #include <bpf/bpf.h>
-#include <bpf/btf.h>
 
 #include "error.h"
-#include "kernel_btf.h"
 
 int bpf_no_print(enum libbpf_print_level level, const char *format, va_list args)
 {
@@ -26,20 +24,6 @@ int bpf_explain_load(int code, struct prcb_error *err)
     return prcb_fail(err, code == -EINVAL || code == -EACCES ? -EOPNOTSUPP : code,
                      "the kernel refused the eBPF programs (%s); prcb doctor says what it lacks",
                      strerror(-code));
-}
-
-int bpf_find_facts(struct bpf_facts *ret, struct prcb_error *err)
-{
-    struct btf *btf = btf__load_vmlinux_btf();
-
-    if (!btf)
-        return prcb_fail(err, -EOPNOTSUPP,
-                         "the kernel has no BTF (/sys/kernel/btf/vmlinux): it must be built with "
-                         "CONFIG_DEBUG_INFO_BTF");
-    ret->prev_state = kernel_tracepoint_arguments(btf, "sched_switch") >= 4;
-    ret->locks = kernel_tracepoint_arguments(btf, "contention_begin") > 0;
-    btf__free(btf);
-    return 0;
 }
 
 int bpf_attach(struct bpf_program *program, struct bpf_link **link, struct prcb_error *err)

@@ -11,13 +11,6 @@
 
 #include <prcb/prcb.h>
 
-/* What this kernel reports. */
-struct bpf_facts {
-    bool prev_state; /* sched_switch passes the state (5.18) */
-    bool locks;      /* the tracepoints of lock contention (5.19) */
-};
-int bpf_find_facts(struct bpf_facts *ret, struct prcb_error *err);
-
 /* For libbpf_set_print: its own words go nowhere, ours name what failed. */
 int bpf_no_print(enum libbpf_print_level level, const char *format, va_list args);
 /* Why programs were not loaded. */

@@ -17,7 +17,7 @@
 
 #include "bpf_run.h"
 #include "cpu_files.h"
-#include "kernel_btf.h"
+#include "kernel_types.h"
 #include "processors.h"
 #include "processors.skel.h"
 
@@ -139,18 +139,14 @@ static int check_kernel(const struct btf *btf, const struct processors_bpf *skel
     return result;
 }
 
-static int configure(struct processor_programs *p, uint32_t count, struct prcb_error *err)
+static int configure(struct processor_programs *p, uint32_t count, const struct btf *btf,
+                     struct prcb_error *err)
 {
     struct processors_bpf *skeleton = p->skeleton;
-    struct btf *btf = btf__load_vmlinux_btf();
     const struct btf_type *irq_stat = NULL;
     bool hotplug;
     int result;
 
-    if (!btf)
-        return prcb_fail(err, -EOPNOTSUPP,
-                         "the kernel has no BTF (/sys/kernel/btf/vmlinux): it must be built with "
-                         "CONFIG_DEBUG_INFO_BTF");
     skeleton->rodata->config.runqueues = variable_offset(btf, "runqueues", NULL);
     skeleton->rodata->config.kernel_cpustat = variable_offset(btf, "kernel_cpustat", NULL);
     skeleton->rodata->config.kstat = variable_offset(btf, "kstat", NULL);
@@ -158,7 +154,6 @@ static int configure(struct processor_programs *p, uint32_t count, struct prcb_e
     skeleton->rodata->config.irq_stat_words = find_counting_words(btf, irq_stat);
     result = check_kernel(btf, skeleton, err);
     hotplug = has_tracepoint(btf, "cpuhp_enter") && has_tracepoint(btf, "cpuhp_exit");
-    btf__free(btf);
     if (result)
         return result;
     p->features = PRCB_PROCESSOR_HARD | PRCB_PROCESSOR_SOFT | PRCB_PROCESSOR_CPUSTAT |
@@ -181,17 +176,48 @@ static int configure(struct processor_programs *p, uint32_t count, struct prcb_e
 
 /* ---- loading ---- */
 
+/* Variables and tracepoints of which the kernel's types tell. */
+static const char *const names[] = {"runqueues",
+                                    "kernel_cpustat",
+                                    "kstat",
+                                    "irq_stat",
+                                    "btf_trace_sched_switch",
+                                    "btf_trace_cpu_idle",
+                                    "btf_trace_irq_handler_entry",
+                                    "btf_trace_irq_handler_exit",
+                                    "btf_trace_softirq_entry",
+                                    "btf_trace_softirq_exit",
+                                    "btf_trace_cpuhp_enter",
+                                    "btf_trace_cpuhp_exit",
+                                    NULL};
+
+static int open_and_load(struct processor_programs *p, struct kernel_types *types,
+                         struct prcb_error *err)
+{
+    LIBBPF_OPTS(bpf_object_open_opts, options, .btf_custom_path = types->path);
+    int result;
+
+    p->skeleton = processors_bpf__open_opts(&options);
+    if (!p->skeleton)
+        return bpf_explain_load(-errno, err);
+    result = kernel_types_find(types, p->skeleton->obj, names, err);
+    if (!result)
+        result = configure(p, p->count, types->btf, err);
+    if (result)
+        return result;
+    result = processors_bpf__load(p->skeleton);
+    return result ? bpf_explain_load(result, err) : 0;
+}
+
 static int load(struct processor_programs *p, struct prcb_error *err)
 {
     libbpf_print_fn_t print = libbpf_set_print(bpf_no_print);
-    int result;
+    struct kernel_types types;
+    int result = kernel_types_init(&types, err);
 
-    p->skeleton = processors_bpf__open();
-    result = p->skeleton ? configure(p, p->count, err) : bpf_explain_load(-errno, err);
-    if (!result) {
-        result = processors_bpf__load(p->skeleton);
-        result = result ? bpf_explain_load(result, err) : 0;
-    }
+    if (!result)
+        result = open_and_load(p, &types, err);
+    kernel_types_free(&types);
     libbpf_set_print(print);
     return result;
 }

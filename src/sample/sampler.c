@@ -15,6 +15,7 @@
 #include <bpf/libbpf.h>
 
 #include "bpf_run.h"
+#include "kernel_types.h"
 #include "samples.skel.h"
 #include "sized.h"
 
@@ -31,34 +32,43 @@ static int explain(int code, struct prcb_error *err)
     return bpf_explain_load(code, err);
 }
 
-static int configure(struct prcb_sampler *s, struct prcb_error *err)
+static void configure(struct prcb_sampler *s, const struct kernel_types *types)
 {
-    struct bpf_facts facts;
-    int result = bpf_find_facts(&facts, err);
+    struct kernel_reports reports = kernel_reports(types->btf);
 
-    if (result)
-        return result;
-    s->skeleton->rodata->has_prev_state = facts.prev_state;
-    bpf_program__set_autoload(s->skeleton->progs.prcb_record_contention_begin, facts.locks);
-    bpf_program__set_autoload(s->skeleton->progs.prcb_record_contention_end, facts.locks);
+    s->skeleton->rodata->has_prev_state = reports.prev_state;
+    bpf_program__set_autoload(s->skeleton->progs.prcb_record_contention_begin, reports.locks);
+    bpf_program__set_autoload(s->skeleton->progs.prcb_record_contention_end, reports.locks);
     bpf_map__set_max_entries(s->skeleton->maps.memory, (__u32)(s->pool.bytes >> PRCB_CHUNK_SHIFT));
     bpf_map__set_max_entries(s->skeleton->maps.slots, (__u32)s->cpus);
     bpf_map__set_max_entries(s->skeleton->maps.signals, (__u32)s->cpus);
-    return 0;
+}
+
+static int open_and_load(struct prcb_sampler *s, struct kernel_types *types, struct prcb_error *err)
+{
+    LIBBPF_OPTS(bpf_object_open_opts, options, .btf_custom_path = types->path);
+    int result;
+
+    s->skeleton = samples_bpf__open_opts(&options);
+    if (!s->skeleton)
+        return explain(-errno, err);
+    result = kernel_types_find(types, s->skeleton->obj, kernel_report_names, err);
+    if (result)
+        return result;
+    configure(s, types);
+    result = samples_bpf__load(s->skeleton);
+    return result ? explain(result, err) : 0;
 }
 
 static int load(struct prcb_sampler *s, struct prcb_error *err)
 {
     libbpf_print_fn_t print = libbpf_set_print(bpf_no_print);
-    int result;
+    struct kernel_types types;
+    int result = kernel_types_init(&types, err);
 
-    s->skeleton = samples_bpf__open();
-    result = s->skeleton ? configure(s, err) : explain(-errno, err);
-    if (!result) {
-        result = samples_bpf__load(s->skeleton);
-        if (result)
-            result = explain(result, err);
-    }
+    if (!result)
+        result = open_and_load(s, &types, err);
+    kernel_types_free(&types);
     libbpf_set_print(print);
     return result;
 }

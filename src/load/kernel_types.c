@@ -1,0 +1,599 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "kernel_types.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/btf.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+
+#include "error.h"
+
+#define VMLINUX_BTF "/sys/kernel/btf/vmlinux"
+#define PERCPU      ".data..percpu"
+
+/* ---- the kernel's types, as they lie in the file ---- */
+
+struct source {
+    uint8_t *bytes;
+    size_t size;
+    bool mapped;
+    const uint8_t *types;
+    const char *strings;
+    uint32_t types_size, strings_size;
+    uint32_t *offsets; /* by id, from 1 on */
+    uint32_t count, room;
+};
+
+static int read_all(int fd, struct source *ret)
+{
+    size_t have = 0;
+    ssize_t got = 1;
+
+    ret->bytes = malloc(ret->size);
+    if (!ret->bytes)
+        return -ENOMEM;
+    while (have < ret->size && got > 0) {
+        got = read(fd, ret->bytes + have, ret->size - have);
+        have += got > 0 ? (size_t)got : 0;
+    }
+    return have == ret->size ? 0 : got < 0 ? -errno : -EIO;
+}
+
+/* Mapped where the kernel lets it be (6.16), which saves copying five megabytes. */
+static int source_read(struct source *ret)
+{
+    int fd = open(VMLINUX_BTF, O_RDONLY | O_CLOEXEC), result = 0;
+    struct stat st;
+    void *at;
+
+    if (fd < 0)
+        return -errno;
+    if (fstat(fd, &st)) {
+        result = -errno;
+    } else {
+        ret->size = (size_t)st.st_size;
+        at = mmap(NULL, ret->size, PROT_READ, MAP_PRIVATE, fd, 0);
+        ret->mapped = at != MAP_FAILED;
+        if (ret->mapped)
+            ret->bytes = at;
+        else
+            result = read_all(fd, ret);
+    }
+    close(fd);
+    return result;
+}
+
+static void source_free(struct source *s)
+{
+    if (s->mapped)
+        munmap(s->bytes, s->size);
+    else
+        free(s->bytes);
+    free(s->offsets);
+}
+
+static int source_parse(struct source *s)
+{
+    const struct btf_header *header = (const void *)s->bytes;
+    uint64_t end;
+
+    if (s->size < sizeof(*header) || header->magic != BTF_MAGIC || header->version != BTF_VERSION ||
+        header->type_off % 4)
+        return -EBADMSG;
+    end = (uint64_t)header->hdr_len + header->type_off + header->type_len;
+    if (end > s->size || (uint64_t)header->hdr_len + header->str_off + header->str_len > s->size)
+        return -EBADMSG;
+    s->types = s->bytes + header->hdr_len + header->type_off;
+    s->types_size = header->type_len;
+    s->strings = (const char *)s->bytes + header->hdr_len + header->str_off;
+    s->strings_size = header->str_len;
+    return s->strings_size && !s->strings[s->strings_size - 1] ? 0 : -EBADMSG;
+}
+
+/* Bytes behind a type's common part; -1: not a kind that this library knows. */
+static int64_t extra_bytes(const struct btf_type *type)
+{
+    switch (btf_kind(type)) {
+    case BTF_KIND_PTR:
+    case BTF_KIND_FWD:
+    case BTF_KIND_TYPEDEF:
+    case BTF_KIND_VOLATILE:
+    case BTF_KIND_CONST:
+    case BTF_KIND_RESTRICT:
+    case BTF_KIND_FUNC:
+    case BTF_KIND_FLOAT:
+    case BTF_KIND_TYPE_TAG:
+        return 0;
+    case BTF_KIND_INT:
+    case BTF_KIND_VAR:
+    case BTF_KIND_DECL_TAG:
+        return 4;
+    case BTF_KIND_ARRAY:
+        return sizeof(struct btf_array);
+    case BTF_KIND_STRUCT:
+    case BTF_KIND_UNION:
+    case BTF_KIND_DATASEC:
+    case BTF_KIND_ENUM64:
+        return btf_vlen(type) * 12;
+    case BTF_KIND_ENUM:
+    case BTF_KIND_FUNC_PROTO:
+        return btf_vlen(type) * 8;
+    default:
+        return -1;
+    }
+}
+
+static const struct btf_type *type_at(const struct source *s, uint32_t id)
+{
+    return (const void *)(s->types + s->offsets[id]);
+}
+
+static const char *string_at(const struct source *s, uint32_t offset)
+{
+    return s->strings + (offset < s->strings_size ? offset : 0);
+}
+
+static int add_offset(struct source *s, uint32_t offset)
+{
+    uint32_t room = s->room ? s->room * 2 : 1u << 17;
+    uint32_t *grown;
+
+    if (s->count + 1 >= s->room) {
+        grown = realloc(s->offsets, room * sizeof(*grown));
+        if (!grown)
+            return -ENOMEM;
+        s->offsets = grown;
+        s->room = room;
+    }
+    s->offsets[++s->count] = offset;
+    return 0;
+}
+
+/* ---- wanted names ---- */
+
+#define NAMES_ROOM 1024 /* a power of 2, some times as many as there are */
+
+struct name {
+    const char *text;
+    size_t length;
+};
+
+static uint32_t hash_of(const char *text, size_t length)
+{
+    uint32_t hash = 2166136261u; /* FNV-1a */
+
+    for (size_t i = 0; i < length; i++)
+        hash = (hash ^ (uint8_t)text[i]) * 16777619u;
+    return hash;
+}
+
+static const struct name *name_slot(const struct name *names, const char *text, size_t length)
+{
+    uint32_t at = hash_of(text, length) % NAMES_ROOM;
+
+    while (names[at].text && (names[at].length != length || memcmp(names[at].text, text, length)))
+        at = (at + 1) % NAMES_ROOM;
+    return &names[at];
+}
+
+static int want(struct name *names, uint32_t *count, const char *text, size_t length)
+{
+    struct name *slot = (struct name *)name_slot(names, text, length);
+
+    if (slot->text)
+        return 0;
+    if (++*count > NAMES_ROOM / 2)
+        return -E2BIG;
+    *slot = (struct name){text, length};
+    return 0;
+}
+
+/* Those of the object's own types: what follows "___" tells apart what prcb calls them. */
+static int want_all(struct name *names, const struct btf *own, const char *const *more)
+{
+    uint32_t count = 0;
+    int result = 0;
+
+    for (__u32 i = 1; !result && i < btf__type_cnt(own); i++) {
+        const struct btf_type *type = btf__type_by_id(own, i);
+        const char *text = btf__name_by_offset(own, type->name_off);
+        const char *end = text ? strstr(text, "___") : NULL;
+
+        if ((btf_is_composite(type) || btf_is_any_enum(type)) && text && *text)
+            result = want(names, &count, text, end ? (size_t)(end - text) : strlen(text));
+    }
+    for (; !result && *more; more++)
+        result = want(names, &count, *more, strlen(*more));
+    return result;
+}
+
+/* ---- picking out ---- */
+
+struct picked {
+    uint32_t *ids;   /* by the kernel's id; 0: not picked */
+    uint32_t *order; /* the reverse */
+    uint32_t count;
+    uint32_t section; /* the kernel's id of the per-processor variables; 0: none */
+    uint8_t *types;
+    char *strings;
+    size_t types_size, types_room, strings_size, strings_room;
+};
+
+static void pick(struct picked *p, const struct source *s, uint32_t id)
+{
+    if (!id || id > s->count || p->ids[id])
+        return;
+    p->ids[id] = ++p->count;
+    p->order[p->count] = id;
+}
+
+/* One pass over all of them. */
+static int find_named(struct source *s, const struct name *names, uint32_t **ret,
+                      uint32_t *ret_count, uint32_t *ret_section)
+{
+    uint32_t at = 0, room = 0;
+
+    while (at < s->types_size) {
+        const struct btf_type *type = (const void *)(s->types + at);
+        uint32_t left = s->types_size - at;
+        const char *text;
+        int64_t extra;
+
+        if (left < sizeof(*type))
+            return -EBADMSG;
+        extra = extra_bytes(type);
+        if (extra < 0 || left - sizeof(*type) < (uint64_t)extra)
+            return -EBADMSG;
+        if (add_offset(s, at))
+            return -ENOMEM;
+        at += (uint32_t)(sizeof(*type) + (size_t)extra);
+        if (!type->name_off || btf_is_func(type))
+            continue;
+        text = string_at(s, type->name_off);
+        if (btf_is_datasec(type) && !strcmp(text, PERCPU))
+            *ret_section = s->count;
+        if (!name_slot(names, text, strlen(text))->text)
+            continue;
+        if (*ret_count == room) {
+            uint32_t *grown = realloc(*ret, (room = room ? room * 2 : 256) * sizeof(*grown));
+
+            if (!grown)
+                return -ENOMEM;
+            *ret = grown;
+        }
+        (*ret)[(*ret_count)++] = s->count;
+    }
+    return 0;
+}
+
+/* What a type holds by value. A pointer's target is left out, but for the arguments of a
+ * tracepoint, which its typedef points at. */
+static void pick_parts(struct picked *p, const struct source *s, const struct btf_type *type)
+{
+    const struct btf_type *to;
+
+    switch (btf_kind(type)) {
+    case BTF_KIND_STRUCT:
+    case BTF_KIND_UNION:
+        for (int i = 0; i < btf_vlen(type); i++)
+            pick(p, s, btf_members(type)[i].type);
+        break;
+    case BTF_KIND_ARRAY:
+        pick(p, s, btf_array(type)->type);
+        pick(p, s, btf_array(type)->index_type);
+        break;
+    case BTF_KIND_TYPEDEF:
+        to = type->type && type->type <= s->count ? type_at(s, type->type) : NULL;
+        if (to && btf_is_ptr(to) && to->type && to->type <= s->count &&
+            btf_is_func_proto(type_at(s, to->type)))
+            pick(p, s, to->type);
+        pick(p, s, type->type);
+        break;
+    case BTF_KIND_CONST:
+    case BTF_KIND_VOLATILE:
+    case BTF_KIND_RESTRICT:
+    case BTF_KIND_TYPE_TAG:
+    case BTF_KIND_VAR:
+        pick(p, s, type->type);
+        break;
+    default:
+        break;
+    }
+}
+
+/* ---- writing ---- */
+
+static void *grow(void *bytes, size_t size, size_t more, size_t *room)
+{
+    size_t wanted = *room ? *room : 1u << 16;
+
+    while (wanted < size + more)
+        wanted *= 2;
+    if (wanted == *room)
+        return bytes;
+    *room = wanted;
+    return realloc(bytes, wanted);
+}
+
+static int put_string(struct picked *p, const char *text, uint32_t *ret)
+{
+    size_t length = strlen(text) + 1;
+    char *grown;
+
+    if (length == 1) {
+        *ret = 0; /* no name */
+        return 0;
+    }
+    grown = grow(p->strings, p->strings_size, length, &p->strings_room);
+    if (!grown)
+        return -ENOMEM;
+    p->strings = grown;
+    memcpy(grown + p->strings_size, text, length);
+    *ret = (uint32_t)p->strings_size;
+    p->strings_size += length;
+    return 0;
+}
+
+static uint32_t new_id(const struct picked *p, const struct source *s, uint32_t id)
+{
+    return id <= s->count ? p->ids[id] : 0;
+}
+
+/* Names and types of what follows the common part, in place. */
+static int translate_parts(struct picked *p, const struct source *s, struct btf_type *type)
+{
+    int result = 0;
+
+    for (int i = 0; !result && i < btf_vlen(type); i++) {
+        if (btf_is_composite(type)) {
+            struct btf_member *member = btf_members(type) + i;
+
+            member->type = new_id(p, s, member->type);
+            result = put_string(p, string_at(s, member->name_off), &member->name_off);
+        } else if (btf_is_enum(type)) {
+            struct btf_enum *value = btf_enum(type) + i;
+
+            result = put_string(p, string_at(s, value->name_off), &value->name_off);
+        } else if (btf_is_enum64(type)) {
+            struct btf_enum64 *value = btf_enum64(type) + i;
+
+            result = put_string(p, string_at(s, value->name_off), &value->name_off);
+        } else if (btf_is_func_proto(type)) {
+            btf_params(type)[i] =
+                (struct btf_param){.type = new_id(p, s, btf_params(type)[i].type)};
+        }
+    }
+    return result;
+}
+
+static bool refers(const struct btf_type *type)
+{
+    return btf_is_mod(type) || btf_is_ptr(type) || btf_is_typedef(type) || btf_is_var(type) ||
+           btf_is_func_proto(type);
+}
+
+static int put_type(struct picked *p, const struct source *s, uint32_t id)
+{
+    const struct btf_type *from = type_at(s, id);
+    size_t bytes = sizeof(*from) + (size_t)extra_bytes(from);
+    uint8_t *grown = grow(p->types, p->types_size, bytes, &p->types_room);
+    struct btf_type *to;
+    int result;
+
+    if (!grown)
+        return -ENOMEM;
+    p->types = grown;
+    to = memcpy(grown + p->types_size, from, bytes);
+    p->types_size += bytes;
+    result = put_string(p, string_at(s, from->name_off), &to->name_off);
+    if (refers(to))
+        to->type = new_id(p, s, to->type);
+    if (btf_is_array(to)) {
+        btf_array(to)->type = new_id(p, s, btf_array(to)->type);
+        btf_array(to)->index_type = new_id(p, s, btf_array(to)->index_type);
+    }
+    return result ? result : translate_parts(p, s, to);
+}
+
+/* Where the per-processor variables lie that were picked. */
+static int put_section(struct picked *p, const struct source *s)
+{
+    const struct btf_type *from = type_at(s, p->section);
+    size_t bytes = sizeof(*from) + (size_t)extra_bytes(from);
+    uint8_t *grown = grow(p->types, p->types_size, bytes, &p->types_room);
+    struct btf_type *to;
+    int kept = 0;
+
+    if (!grown)
+        return -ENOMEM;
+    p->types = grown;
+    to = memcpy(grown + p->types_size, from, sizeof(*from));
+    for (int i = 0; i < btf_vlen(from); i++) {
+        struct btf_var_secinfo info = btf_var_secinfos(from)[i];
+
+        info.type = new_id(p, s, info.type);
+        if (info.type)
+            btf_var_secinfos(to)[kept++] = info;
+    }
+    to->info = (to->info & ~0xffffu) | (uint32_t)kept;
+    p->types_size += sizeof(*to) + (size_t)kept * sizeof(struct btf_var_secinfo);
+    return put_string(p, PERCPU, &to->name_off);
+}
+
+static int put_all(struct picked *p, const struct source *s)
+{
+    int result = 0;
+
+    p->strings = grow(NULL, 0, 1, &p->strings_room);
+    if (!p->strings)
+        return -ENOMEM;
+    p->strings[p->strings_size++] = '\0';
+    for (uint32_t i = 1; !result && i <= p->count; i++)
+        result = put_type(p, s, p->order[i]);
+    if (!result && p->section)
+        result = put_section(p, s);
+    return result;
+}
+
+static void picked_free(struct picked *p)
+{
+    free(p->ids);
+    free(p->order);
+    free(p->types);
+    free(p->strings);
+}
+
+static int pick_named(struct picked *p, struct source *s, const struct name *names)
+{
+    uint32_t *named = NULL, count = 0;
+    int result = find_named(s, names, &named, &count, &p->section);
+
+    if (!result) {
+        p->ids = calloc(s->count + 1, sizeof(*p->ids));
+        p->order = malloc((s->count + 1) * sizeof(*p->order));
+        result = p->ids && p->order ? 0 : -ENOMEM;
+    }
+    for (uint32_t i = 0; !result && i < count; i++)
+        pick(p, s, named[i]);
+    for (uint32_t i = 1; !result && i <= p->count; i++)
+        pick_parts(p, s, type_at(s, p->order[i]));
+    free(named);
+    return result;
+}
+
+/* ---- as one file ---- */
+
+static int hand_over(struct kernel_types *t, const uint8_t *bytes, size_t size)
+{
+    if (write(t->file, bytes, size) != (ssize_t)size)
+        return -errno;
+    t->btf = btf__new(bytes, (__u32)size);
+    return t->btf ? 0 : -errno;
+}
+
+static int finish(struct kernel_types *t, const struct picked *p)
+{
+    struct btf_header header = {
+        .magic = BTF_MAGIC,
+        .version = BTF_VERSION,
+        .hdr_len = sizeof(header),
+        .type_len = (uint32_t)p->types_size,
+        .str_off = (uint32_t)p->types_size,
+        .str_len = (uint32_t)p->strings_size,
+    };
+    size_t size = sizeof(header) + p->types_size + p->strings_size;
+    uint8_t *bytes = malloc(size);
+    int result;
+
+    if (!bytes)
+        return -ENOMEM;
+    memcpy(bytes, &header, sizeof(header));
+    memcpy(bytes + sizeof(header), p->types, p->types_size);
+    memcpy(bytes + sizeof(header) + p->types_size, p->strings, p->strings_size);
+    result = hand_over(t, bytes, size);
+    free(bytes);
+    return result;
+}
+
+int kernel_types_init(struct kernel_types *t, struct prcb_error *err)
+{
+    *t = (struct kernel_types){.file = memfd_create("prcb-kernel-types", MFD_CLOEXEC)};
+    if (t->file < 0)
+        return prcb_fail(err, -errno, "memfd_create: %s", strerror(errno));
+    snprintf(t->path, sizeof(t->path), "/proc/self/fd/%d", t->file);
+    return 0;
+}
+
+static int find(struct kernel_types *t, struct source *s, const struct bpf_object *object,
+                const char *const *names)
+{
+    struct name wanted[NAMES_ROOM] = {0};
+    struct picked picked = {0};
+    int result = source_parse(s);
+
+    if (!result)
+        result = want_all(wanted, bpf_object__btf(object), names);
+    if (!result)
+        result = pick_named(&picked, s, wanted);
+    if (!result)
+        result = put_all(&picked, s);
+    if (!result)
+        result = finish(t, &picked);
+    picked_free(&picked);
+    return result;
+}
+
+int kernel_types_find(struct kernel_types *t, const struct bpf_object *object,
+                      const char *const *names, struct prcb_error *err)
+{
+    struct source source = {0};
+    int result = source_read(&source);
+
+    if (!result)
+        result = find(t, &source, object, names);
+    if (result == -EBADMSG) /* of a kernel to come: libbpf may know what it is */
+        result = hand_over(t, source.bytes, source.size);
+    source_free(&source);
+    if (result == -ENOENT)
+        return prcb_fail(err, -EOPNOTSUPP,
+                         "the kernel has no BTF (" VMLINUX_BTF "): it must be built with "
+                         "CONFIG_DEBUG_INFO_BTF");
+    return result ? prcb_fail(err, result, VMLINUX_BTF ": %s", strerror(-result)) : 0;
+}
+
+void kernel_types_free(struct kernel_types *t)
+{
+    if (t->path[0] && t->file >= 0)
+        close(t->file);
+    btf__free(t->btf);
+    *t = (struct kernel_types){.file = -1};
+}
+
+/* ---- what they tell ---- */
+
+int kernel_tracepoint_arguments(const struct btf *btf, const char *name)
+{
+    char type_name[64];
+    const struct btf_type *type;
+    int id;
+
+    snprintf(type_name, sizeof(type_name), "btf_trace_%s", name);
+    id = btf__find_by_name_kind(btf, type_name, BTF_KIND_TYPEDEF);
+    if (id < 0)
+        return -1;
+    type = btf__type_by_id(btf, btf__type_by_id(btf, (__u32)id)->type); /* the pointer */
+    type = btf__type_by_id(btf, type->type);                            /* the function */
+    return btf_vlen(type) - 1;
+}
+
+bool kernel_has_member(const struct btf *btf, const char *type_name, const char *member)
+{
+    int id = btf__find_by_name_kind(btf, type_name, BTF_KIND_STRUCT);
+    const struct btf_type *type = id > 0 ? btf__type_by_id(btf, (__u32)id) : NULL;
+
+    for (int i = 0; type && i < btf_vlen(type); i++) {
+        if (!strcmp(btf__name_by_offset(btf, btf_members(type)[i].name_off), member))
+            return true;
+    }
+    return false;
+}
+
+const char *const kernel_report_names[] = {"btf_trace_sched_switch", "btf_trace_contention_begin",
+                                           NULL};
+
+struct kernel_reports kernel_reports(const struct btf *btf)
+{
+    return (struct kernel_reports){
+        .prev_state = kernel_tracepoint_arguments(btf, "sched_switch") >= 4,
+        .locks = kernel_tracepoint_arguments(btf, "contention_begin") > 0,
+    };
+}

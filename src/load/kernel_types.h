@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The few of the kernel's types that programs are relocated by, and what user space asks of them
+ * before it loads the programs. libbpf would go through all of /sys/kernel/btf/vmlinux, some
+ * hundred thousand types, once for each type that a program reads; here one pass picks out those
+ * of the names that are wanted, with what they hold by value, and libbpf is given these.
+ *
+ * Belongs to one caller; good for one object that is opened and loaded.
+ */
+#ifndef PRCB_LOAD_KERNEL_TYPES_H
+#define PRCB_LOAD_KERNEL_TYPES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <prcb/prcb.h>
+
+/* What the kernel reports of switches and locks. */
+struct kernel_reports {
+    bool prev_state; /* sched_switch passes the state (5.18) */
+    bool locks;      /* the tracepoints of lock contention (5.19) */
+};
+
+struct bpf_object;
+struct btf;
+
+struct kernel_types {
+    int file;        /* in memory, what was picked out */
+    char path[32];   /* of that file: btf_custom_path of the options to open the object with */
+    struct btf *btf; /* the same, after kernel_types_find */
+};
+
+/* Before the object is opened. */
+int kernel_types_init(struct kernel_types *t, struct prcb_error *err);
+/* Before it is loaded: all types of the names that the object's own types have, tracepoints as
+ * "btf_trace_NAME" and per-processor variables by `names`, which ends with NULL. */
+int kernel_types_find(struct kernel_types *t, const struct bpf_object *object,
+                      const char *const *names, struct prcb_error *err);
+/* Takes one that is zeroed, or failed to open. */
+void kernel_types_free(struct kernel_types *t);
+
+/* For programs of switches and locks: their names for kernel_types_find, and what was found. */
+extern const char *const kernel_report_names[];
+struct kernel_reports kernel_reports(const struct btf *btf);
+
+/* Number of arguments of a raw tracepoint, its leading context pointer not
+ * counted; -1: the kernel has no such tracepoint. */
+int kernel_tracepoint_arguments(const struct btf *btf, const char *name);
+
+/* Whether the kernel's struct of this name has such a member. */
+bool kernel_has_member(const struct btf *btf, const char *type_name, const char *member);
+
+#endif
