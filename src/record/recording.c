@@ -20,6 +20,24 @@
     4096 /* no kernel tells deeper stacks: perf's limit is 127, by sysctl a few more */
 #define SPAN_MAX 100000000000000000ull /* three years: no recording is longer */
 
+/* What reading takes, by the bytes of a file. A row has some 20 of them, and a report takes some
+ * 400 steps of SQLite for it, all its passes together; a row has 4 at least. What SQLite sorts it
+ * holds in memory, with as much again for each row. */
+#define ROW_BYTES   2 /* 4, and each may have a function that is named here */
+#define STEPS_BYTE  128
+#define STEPS_LEAST 20000000ull
+#define STEPS_ONCE  10000 /* how often SQLite says how far it is */
+#define HEAP_BYTE   16
+#define HEAP_LEAST  (256ll << 20)
+#define NAMED_BYTES (256u << 20) /* of functions that are named here, which no file holds */
+
+static int too_much(struct prcb_error *err)
+{
+    return prcb_fail(err, -EBADMSG,
+                     "the recording is damaged: it has more to read than its size "
+                     "allows");
+}
+
 int recording_query(const struct recording *recording, const char *sql,
                     int (*fn)(struct sqlite3_stmt *row, void *ctx), void *ctx,
                     struct prcb_error *err)
@@ -31,11 +49,15 @@ int recording_query(const struct recording *recording, const char *sql,
         while (!result && (step = sqlite3_step(statement)) == SQLITE_ROW)
             result = fn(statement, ctx);
     }
-    if (!result && step != SQLITE_DONE)
+    if (!result && step == SQLITE_INTERRUPT)
+        result = too_much(err);
+    else if (!result && step != SQLITE_DONE)
         result = prcb_fail(err, step == SQLITE_NOMEM ? -ENOMEM : -EIO, "reading the recording: %s",
                            sqlite3_errmsg(recording->db));
     else if (result == -ENOMEM)
         prcb_fail(err, -ENOMEM, "out of memory");
+    else if (result == -EBADMSG)
+        too_much(err);
     sqlite3_finalize(statement);
     return result;
 }
@@ -81,6 +103,15 @@ static void *append(void *array, size_t *count, size_t size)
     return elements + size * (*count)++;
 }
 
+/* Whether one more row, and a text, can be in the file at all. */
+static bool fits(struct recording *r, size_t rows, size_t bytes)
+{
+    r->kept_rows += rows;
+    r->kept_bytes += bytes;
+    return r->kept_bytes <= r->file_bytes + (r->named_here ? NAMED_BYTES : 0) &&
+           r->kept_rows <= r->file_bytes / ROW_BYTES;
+}
+
 /* A column's text, kept until the recording is closed. */
 static const char *keep(struct recording *r, sqlite3_stmt *row, int column)
 {
@@ -89,6 +120,8 @@ static const char *keep(struct recording *r, sqlite3_stmt *row, int column)
 
     if (!text || !*text)
         return "";
+    if (!fits(r, 0, strlen(text)))
+        return NULL;
     copy = strdup(text);
     slot = copy ? append(&r->texts, &r->text_count, sizeof(*r->texts)) : NULL;
     if (!slot) {
@@ -209,6 +242,19 @@ static int add_stack(sqlite3_stmt *row, void *ctx)
     return 0;
 }
 
+struct loading {
+    struct recording *recording;
+    int (*add)(sqlite3_stmt *row, void *ctx);
+};
+
+static int load_row(sqlite3_stmt *row, void *ctx)
+{
+    struct loading *loading = ctx;
+    int result = fits(loading->recording, 1, 0) ? loading->add(row, loading->recording) : 0;
+
+    return fits(loading->recording, 0, 0) ? result : -EBADMSG;
+}
+
 static int load(struct recording *r, struct prcb_error *err)
 {
     static const struct {
@@ -225,8 +271,11 @@ static int load(struct recording *r, struct prcb_error *err)
     };
     int result = 0;
 
-    for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]) && !result; i++)
-        result = recording_query(r, tables[i].sql, tables[i].add, r, err);
+    for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]) && !result; i++) {
+        struct loading loading = {r, tables[i].add};
+
+        result = recording_query(r, tables[i].sql, load_row, &loading, err);
+    }
     return result;
 }
 
@@ -246,11 +295,63 @@ static int64_t number(const struct recording *r, const char *sql)
     return value;
 }
 
-/* A view or a virtual table under a table's name could be without an end. */
-#define OTHER_TABLES                                                                               \
-    "SELECT count(*) FROM sqlite_master WHERE (type='view' OR sql LIKE 'CREATE VIRTUAL%') AND "    \
-    "name COLLATE NOCASE IN ('facts', 'threads', 'maps', 'stacks', 'samples', 'switches', "        \
-    "'processor_times', 'losses', 'functions', 'stack_functions')"
+/* What a file's schema says is carried out when a table is read: a view, a virtual table or a
+ * column that is computed is a program of whoever made the file. Recordings have tables whose
+ * columns are stored, and one view, which is not read here; somebody may have added tables and
+ * indexes of his own. The text is what SQLite parses, so its beginning tells what it makes. */
+#define OTHER_SCHEMA                                                                               \
+    "SELECT count(*) FROM sqlite_master WHERE sql NOT NULL AND NOT (sql GLOB 'CREATE TABLE *' OR " \
+    "sql GLOB 'CREATE INDEX *' OR sql GLOB 'CREATE UNIQUE INDEX *' OR "                            \
+    "sql GLOB 'CREATE VIEW sampled AS SELECT *')"
+#define COMPUTED_COLUMNS                                                                           \
+    "SELECT count(*) FROM sqlite_master m JOIN pragma_table_xinfo(m.name) c WHERE "                \
+    "m.sql GLOB 'CREATE TABLE *' AND c.hidden <> 0"
+
+/* What SQLite takes from a file that anybody may have written: no longer values, statements and
+ * expressions than recordings have, nothing that is attached, no functions with side effects. */
+static void distrust(sqlite3 *db)
+{
+    static const struct {
+        int what, most;
+    } limits[] = {
+        {SQLITE_LIMIT_LENGTH, 1 << 20},
+        {SQLITE_LIMIT_SQL_LENGTH, 65536},
+        {SQLITE_LIMIT_COLUMN, 64},
+        {SQLITE_LIMIT_EXPR_DEPTH, 50},
+        {SQLITE_LIMIT_COMPOUND_SELECT, 10},
+        {SQLITE_LIMIT_VDBE_OP, 25000},
+        {SQLITE_LIMIT_FUNCTION_ARG, 8},
+        {SQLITE_LIMIT_ATTACHED, 0},
+        {SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 100},
+        {SQLITE_LIMIT_VARIABLE_NUMBER, 16},
+        {SQLITE_LIMIT_TRIGGER_DEPTH, 1},
+        {SQLITE_LIMIT_WORKER_THREADS, 0},
+    };
+    static const struct {
+        int what, on;
+    } settings[] = {
+        {SQLITE_DBCONFIG_DEFENSIVE, 1},
+        {SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0},
+        {SQLITE_DBCONFIG_ENABLE_TRIGGER, 0},
+        {SQLITE_DBCONFIG_ENABLE_VIEW, 0},
+        {SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0},
+        {SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER, 0},
+    };
+
+    for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
+        sqlite3_limit(db, limits[i].what, limits[i].most);
+    for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
+        sqlite3_db_config(db, settings[i].what, settings[i].on, NULL);
+}
+
+/* Ends what has no end: called each STEPS_ONCE steps. */
+static int count_steps(void *ctx)
+{
+    struct recording_patience *patience = ctx;
+
+    patience->steps += STEPS_ONCE;
+    return patience->steps > patience->most;
+}
 
 static int check(const struct recording *r, const char *path, struct prcb_error *err)
 {
@@ -263,8 +364,8 @@ static int check(const struct recording *r, const char *path, struct prcb_error 
         return prcb_fail(err, -EINVAL,
                          "%s: recordings of version %" PRId64 " are not known here, only %d", path,
                          version, RECORD_VERSION);
-    if (number(r, OTHER_TABLES))
-        return prcb_fail(err, -EINVAL, "%s is damaged: one of its tables is none", path);
+    if (number(r, OTHER_SCHEMA) || number(r, COMPUTED_COLUMNS))
+        return prcb_fail(err, -EINVAL, "%s is damaged: what it holds is not a recording's", path);
     return 0;
 }
 
@@ -288,6 +389,37 @@ static int set_times(struct recording *r, struct prcb_error *err)
     return 0;
 }
 
+/* The pages that this reader sees, those of a write-ahead log included. */
+static int measure(struct recording *r, struct prcb_error *err)
+{
+    int64_t pages = number(r, "PRAGMA page_count"), bytes = number(r, "PRAGMA page_size");
+
+    r->patience = calloc(1, sizeof(*r->patience));
+    if (!r->patience)
+        return prcb_fail(err, -ENOMEM, "out of memory");
+    r->file_bytes = pages > 0 && bytes > 0 ? (uint64_t)pages * (uint64_t)bytes : 0;
+    r->patience->most = STEPS_LEAST + STEPS_BYTE * r->file_bytes;
+    sqlite3_progress_handler(r->db, STEPS_ONCE, count_steps, r->patience);
+    sqlite3_hard_heap_limit64(HEAP_LEAST + HEAP_BYTE * (int64_t)r->file_bytes);
+    return 0;
+}
+
+static int read_all(struct recording *r, const char *path, struct prcb_error *err)
+{
+    int result = measure(r, err);
+
+    if (!result)
+        result = check(r, path, err);
+    if (!result)
+        result = set_times(r, err);
+    /* Cut off, or the disk was full: the functions are named now. */
+    if (!result && !number(r, "SELECT count(*) FROM stack_functions")) {
+        result = resolve_functions(r->db, true, err);
+        r->named_here = true;
+    }
+    return result ? result : load(r, err);
+}
+
 int recording_open(const char *path, struct recording *ret, struct prcb_error *err)
 {
     struct recording r = {0};
@@ -304,18 +436,12 @@ int recording_open(const char *path, struct recording *ret, struct prcb_error *e
         sqlite3_close(r.db);
         return result;
     }
+    distrust(r.db);
     sqlite3_busy_timeout(r.db, BUSY_MS);
-    sqlite3_exec(r.db, "PRAGMA temp_store=MEMORY; PRAGMA trusted_schema=OFF", NULL, NULL, NULL);
+    sqlite3_exec(r.db, "PRAGMA temp_store=MEMORY", NULL, NULL, NULL);
     /* One state of a file that is being recorded, for all that is read from here on. */
     sqlite3_exec(r.db, "SAVEPOINT reading", NULL, NULL, NULL);
-    result = check(&r, path, err);
-    if (!result)
-        result = set_times(&r, err);
-    /* Cut off, or the disk was full: the functions are named now. */
-    if (!result && !number(&r, "SELECT count(*) FROM stack_functions"))
-        result = resolve_functions(r.db, true, err);
-    if (!result)
-        result = load(&r, err);
+    result = read_all(&r, path, err);
     if (result)
         recording_close(&r);
     else
@@ -333,5 +459,6 @@ void recording_close(struct recording *r)
     free(r->threads);
     free(r->maps);
     sqlite3_close(r->db);
+    free(r->patience);
     memset(r, 0, sizeof(*r));
 }

@@ -57,6 +57,13 @@ struct recording {
     bool complete;             /* it came to its end in order */
     char **texts;              /* owned: what the names above point to */
     size_t text_count;
+    /* What the file can hold at most. Pages that are referred to again and again make a small one
+     * look endless. */
+    uint64_t file_bytes, kept_bytes, kept_rows;
+    bool named_here; /* its functions were not named in the file */
+    struct recording_patience {
+        uint64_t steps, most;
+    } * patience; /* owned; SQLite's steps so far */
 };
 
 /* -ENOENT; -EINVAL: no recording, or of a version that is not known here. */

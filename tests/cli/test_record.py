@@ -906,6 +906,107 @@ class Arguments(Recording):
         db.close()
         self.refuse(1, "damaged", "report", self.path)
 
+    def ends_soon(self, *args):
+        """The report's status, messages, and that it took neither memory nor time."""
+        # What a process took at most is also what it was forked from: so from something small.
+        run = ("import json, os, subprocess, sys\n"
+               "p = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)\n"
+               "_, status, usage = os.wait4(p.pid, 0)\n"
+               "print(json.dumps([os.waitstatus_to_exitcode(status), usage.ru_maxrss >> 10,\n"
+               "                  usage.ru_utime + usage.ru_stime]))\n")
+        result = subprocess.run([PYTHON, "-c", run, PRCB, "report", *args, self.path],
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120,
+                                check=True)
+        status, mebibytes, seconds = json.loads(result.stdout)
+        text = result.stderr.decode()
+        self.assertLess(mebibytes, 700, (args, text))
+        self.assertLess(seconds, 30, text)
+        return status, text
+
+    def test_schemas_that_compute(self):
+        """What is not stored is computed by whoever reads it: 1.6 GB took one row of this."""
+        bomb = "hex(zeroblob(400000000))"
+        others = [
+            f"DROP TABLE threads; CREATE TABLE threads(id INTEGER PRIMARY KEY, pid, tid, "
+            f"parent_pid, name AS ({bomb}), start_ns, end_ns); INSERT INTO threads(id) VALUES(1)",
+            f"ALTER TABLE maps ADD COLUMN more AS ({bomb}) VIRTUAL",
+            "DROP TABLE facts; CREATE VIRTUAL TABLE facts USING fts5(name, value)",
+            "CREATE VIRTUAL TABLE harmless USING fts5(text)",
+            "CREATE TRIGGER t AFTER INSERT ON samples BEGIN DELETE FROM threads; END",
+            f"CREATE VIEW more AS SELECT {bomb}",
+            f"DROP VIEW sampled; CREATE VIEW sampled(a) AS SELECT {bomb}",
+        ]
+        self.record("--", "true")
+        shutil.copy(self.path, self.path + ".good")
+        for sql in others:
+            shutil.copy(self.path + ".good", self.path)
+            with sqlite3.connect(self.path) as db:
+                db.executescript(sql)
+            db.close()
+            status, text = self.ends_soon()
+            self.assertEqual(status, 1, (sql, text))
+            self.assertIn("damaged", text, sql)
+        shutil.copy(self.path + ".good", self.path)
+        with sqlite3.connect(self.path) as db:  # somebody's own tables and indexes are no harm
+            db.executescript("CREATE TABLE mine(x); CREATE INDEX by_cpu ON samples(cpu);")
+        db.close()
+        self.report()
+
+    def test_long_values(self):
+        self.record("--", "true")
+        with sqlite3.connect(self.path) as db:
+            db.execute("UPDATE threads SET name = printf('%.*c', 50000000, 'x')")
+        db.close()
+        for option in [], ["-j"], ["--trace"]:
+            status, text = self.ends_soon(*option)
+            self.assertEqual(status, 1, text)
+
+    def test_pages_within_pages(self):
+        """Four pages of which each is referred to a thousand times: a thousand million rows."""
+        self.record("--", "true")
+        with sqlite3.connect(self.path) as db:
+            db.execute("PRAGMA page_size=65536")
+            db.execute("VACUUM")
+            for table in "threads", "samples", "functions":
+                db.execute(f"DELETE FROM {table}")
+            db.execute("INSERT OR IGNORE INTO stack_functions VALUES(1, 1)")  # they are named
+        db.close()
+        shutil.copy(self.path, self.path + ".good")
+        for table in "threads", "samples", "functions":
+            shutil.copy(self.path + ".good", self.path)
+            with sqlite3.connect(self.path) as db:
+                root, = db.execute("SELECT rootpage FROM sqlite_master WHERE name=?",
+                                   (table,)).fetchone()
+                columns = len(db.execute(f"PRAGMA table_info({table})").fetchall())
+                pages, = db.execute("PRAGMA page_count").fetchone()
+            db.close()
+            # Leaf: rows of NULLs. Interior: a thousand times the page below.
+            row = bytes([columns + 1]) + bytes(columns)
+            leaf = self.page(13, [bytes([len(row), 1]) + row] * 1000, b"")
+            inner = [self.page(5, [struct.pack(">I", pages + 1 + level) + b"\x01"] * 1000,
+                               struct.pack(">I", pages + 1 + level)) for level in range(3)]
+            with open(self.path, "r+b") as file:
+                file.seek((root - 1) << 16)
+                file.write(inner[2])
+                file.seek(pages << 16)
+                file.write(leaf + inner[0] + inner[1])
+                file.seek(28)
+                file.write(struct.pack(">I", pages + 3))
+            for option in [], ["--folded"], ["--trace"]:
+                status, text = self.ends_soon(*option)
+                self.assertEqual(status, 1, (table, option, text))
+
+    @staticmethod
+    def page(kind, cells, right):
+        """A page of SQLite's: header, places of the cells, the cells from its end."""
+        size, places, body = 65536, [], b""
+        for cell in cells:
+            body = cell + body
+            places.append(size - len(body))
+        head = struct.pack(">BHHHB", kind, 0, len(cells), places[-1], 0) + right
+        head += b"".join(struct.pack(">H", place) for place in places)
+        return head.ljust(size - len(body), b"\0") + body
+
     def test_deep(self):
         """A chain of callers that no kernel tells, with a sample at each of its ends."""
         self.record("--", "true")
