@@ -513,7 +513,7 @@ class Unprivileged(Case):
     """Where every user may load BPF programs: prcbd is told so by a file of the test's, in a mount
     namespace of its own."""
 
-    def start(self, value, settings=""):
+    def start(self, value, settings="allow_unprivileged_bpf = no"):
         folder = tempfile.mkdtemp(prefix="prcbd-test-")
         self.addCleanup(shutil.rmtree, folder, True)
         path = os.path.join(folder, "unprivileged_bpf_disabled")

@@ -228,8 +228,15 @@ def as_user(uid, function, *arguments, gid=None, how=None):
     return value
 
 
+def unprivileged_bpf():
+    """Whether every user may load BPF programs here: prcbd would not start."""
+    with open("/proc/sys/kernel/unprivileged_bpf_disabled", encoding="ascii") as file:
+        return file.read().strip() == "0"
+
+
 class Daemon:
-    """prcbd with a socket and a pin directory of its own."""
+    """prcbd with a socket and a pin directory of its own. It starts where users may load BPF
+    programs too, unless its settings say otherwise: most tests are not about that."""
 
     def __init__(self, program, settings="", prefix=()):
         self.program = program
@@ -251,6 +258,8 @@ class Daemon:
     def configure(self, settings):
         with open(self.config, "w", encoding="utf-8") as file:
             file.write(f"pin_directory = {self.pins}\nuser = daemon\n{settings}\n")
+            if "allow_unprivileged_bpf" not in settings and unprivileged_bpf():
+                file.write("allow_unprivileged_bpf = yes\n")
 
     def start(self):
         self.process = subprocess.Popen(self.prefix + [self.program, "--foreground", "--socket",
