@@ -164,7 +164,7 @@ static int print_tables(const struct run *run, const struct recording *recording
 {
     struct report_style style = {
         .tables = run->tables ? run->tables : REPORT_ALL,
-        .top = run->top != TOP_NONE              ? run->top
+        .top = run->top != TOP_NONE              ? (size_t)run->top
                : run->form.number == FORMAT_TEXT ? DEFAULT_TOP
                                                  : 0,
         .separator = run->form.separator,

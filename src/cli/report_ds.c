@@ -11,7 +11,7 @@
 
 #include "stat_output.h"
 
-#define BYTES_MAX ((size_t)1 << 32)
+#define BYTES_MAX ((size_t)(1ull << (sizeof(size_t) > 4 ? 32 : 30)))
 
 /* The members that are one number each, in the order of printing. */
 enum radix { HEX, DECIMAL };

@@ -99,8 +99,8 @@ EXPORT BOOL SwitchToThread(VOID)
 
 static void sleep_for(long long nanoseconds)
 {
-    struct timespec rest = {.tv_sec = nanoseconds / 1000000000,
-                            .tv_nsec = nanoseconds % 1000000000};
+    struct timespec rest = {.tv_sec = (time_t)(nanoseconds / 1000000000),
+                            .tv_nsec = (long)(nanoseconds % 1000000000)};
 
     while (nanosleep(&rest, &rest) && errno == EINTR)
         ;

@@ -6,6 +6,7 @@
  * so many of them; they share the buffer of the first.
  */
 #include "counters.h"
+#include "wide.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,8 +19,6 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-__extension__ typedef unsigned __int128 wide;
 
 /* With its head page what an ordinary user may lock per processor: 516 KiB. */
 #define BUFFER_PAGES 128
@@ -429,7 +428,7 @@ static void scale(const struct member *member, struct prcb_counter *ret)
     if (ret->running_ns >= ret->enabled_ns - ret->enabled_ns / 64)
         return;
     ret->flags |= PRCB_COUNTER_SCALED;
-    ret->value = (uint64_t)((wide)ret->raw * ret->enabled_ns / ret->running_ns);
+    ret->value = wide_scale(ret->raw, ret->enabled_ns, ret->running_ns);
 }
 
 /* Each processor's event is enabled while the thread runs anywhere, so its times enabled

@@ -19,8 +19,7 @@
 
 #include "clock.h"
 #include "counter_page.h"
-
-__extension__ typedef unsigned __int128 wide;
+#include "wide.h"
 
 #define GROUP_MAX PRCB_COUNTERS_MAX
 #define TIMES     (PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING)
@@ -312,7 +311,7 @@ static uint64_t scaled(const struct figures *figures)
 {
     if (figures->running_ns >= figures->enabled_ns || !figures->running_ns)
         return figures->value;
-    return (uint64_t)((wide)figures->value * figures->enabled_ns / figures->running_ns);
+    return wide_scale(figures->value, figures->enabled_ns, figures->running_ns);
 }
 
 /* The group is read once, when the first of its counters is asked for. */

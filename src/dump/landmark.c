@@ -93,7 +93,7 @@ static void copy_held(const struct prcb_dump *d, uint64_t address, uint8_t *to, 
         }
         if (left > length - done)
             left = length - done;
-        memcpy(to + done, bytes, left);
+        memcpy(to + done, bytes, (size_t)left);
         done += (uint32_t)left;
     }
 }

@@ -28,7 +28,7 @@ int memory_index_bitmap(struct memory *m)
     uint64_t chunks = m->bitmap_pages / RANK_PAGES + 1, bytes = (m->bitmap_pages + 7) / 8;
     uint64_t count = 0;
 
-    m->ranks = calloc(chunks, sizeof(*m->ranks));
+    m->ranks = calloc((size_t)chunks, sizeof(*m->ranks));
     if (!m->ranks)
         return -ENOMEM;
     for (uint64_t i = 0; i < chunks; i++) {

@@ -81,8 +81,8 @@ void clock_calibrate(struct clock *clock, const struct clock_base *base)
     clock->life = 0;
     if (age < YOUNGEST_BASE_NS || ticks <= base->ticks)
         return;
-    clock->mult = (uint64_t)(((clock_wide)age << 32) / (ticks - base->ticks));
-    clock->life = (uint64_t)(((clock_wide)(ticks - base->ticks) * LIFE_NS) / age);
+    clock->mult = wide_scale(age, 1ull << 32, ticks - base->ticks);
+    clock->life = wide_scale(ticks - base->ticks, LIFE_NS, age);
 }
 
 double clock_tick_rate(const struct clock_base *base)

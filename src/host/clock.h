@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <time.h>
 
-__extension__ typedef unsigned __int128 clock_wide; /* ticks times a 2^32 fraction */
+#include "wide.h"
 
 /* A moment on both clocks, far enough back for a good slope. */
 struct clock_base {
@@ -89,7 +89,7 @@ static inline uint64_t clock_now(struct clock *clock, const struct clock_base *b
     }
     if (!clock->mult)
         return clock_mono();
-    return clock->mono + (uint64_t)(((clock_wide)elapsed * clock->mult) >> 32);
+    return clock->mono + wide_shift(elapsed, clock->mult, 32);
 }
 
 #endif

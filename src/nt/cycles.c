@@ -39,5 +39,5 @@ uint64_t nt_cycles(uint64_t ns)
 {
     if (!cycles_per_ns)
         measure();
-    return (uint64_t)(((clock_wide)ns * cycles_per_ns) >> 32);
+    return wide_shift(ns, cycles_per_ns, 32);
 }

@@ -37,7 +37,7 @@ static unsigned cpu_count(void)
 {
     long configured = sysconf(_SC_NPROCESSORS_CONF);
 
-    return configured < 1 ? 1 : configured > CPUS ? CPUS : (unsigned)configured;
+    return configured < 1 ? 1 : configured > (long)CPUS ? CPUS : (unsigned)configured;
 }
 
 static NTSTATUS add_group(const GROUP_AFFINITY *affinity, struct allocation *allocation)

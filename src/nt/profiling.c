@@ -29,7 +29,8 @@ struct profile {
     struct prcb_thread *account;
     uint64_t switches; /* as of the last read with DISPATCHING, as the rest */
     uint64_t run_ns;
-    clock_wide cycles; /* times 2^32 */
+    uint64_t cycles;
+    uint32_t fraction; /* of a cycle, times 2^32 */
     uint64_t mult;     /* of the account's clock, which rate was made from */
     uint64_t rate;     /* ticks of the time-stamp counter per nanosecond, times 2^32 */
     uint64_t waits[PRCB_CAUSE_MAX];
@@ -322,7 +323,7 @@ static void renew_rate(struct profile *profile)
         return;
     profile->mult = clock->mult;
     if (clock->mult)
-        profile->rate = (uint64_t)(((clock_wide)1 << 64) / clock->mult);
+        profile->rate = wide_scale(1ull << 63, 2, clock->mult);
     else
         profile->rate = (uint64_t)(clock_tick_rate(&session->clock) / 1e9 * 4294967296.0);
     if (!profile->rate)
@@ -335,10 +336,14 @@ static uint64_t cycles_at(struct profile *profile, uint64_t run_ns)
 {
     renew_rate(profile);
     if (run_ns > profile->run_ns) {
-        profile->cycles += (clock_wide)(run_ns - profile->run_ns) * profile->rate;
+        uint64_t grown = run_ns - profile->run_ns;
+        uint64_t fraction = (uint32_t)(grown * profile->rate) + (uint64_t)profile->fraction;
+
+        profile->cycles += wide_shift(grown, profile->rate, 32) + (fraction >> 32);
+        profile->fraction = (uint32_t)fraction;
         profile->run_ns = run_ns;
     }
-    return (uint64_t)(profile->cycles >> 32);
+    return profile->cycles;
 }
 
 /* The reasons of the switches since the last read, as bits. */

@@ -49,8 +49,8 @@ static NTSTATUS split_rate(uint32_t adjustment, struct timex *ret)
             STATUS_INVALID_PARAMETER,
             "TimeAdjustment %u at an increment of %lld: Linux takes a tenth more or less",
             adjustment, (long long)increment);
-    ret->tick = (rate + PER_TICK_US / 2) / PER_TICK_US;
-    ret->freq = rate - ret->tick * PER_TICK_US;
+    ret->tick = (long)((rate + PER_TICK_US / 2) / PER_TICK_US);
+    ret->freq = (long)(rate - ret->tick * PER_TICK_US);
     return STATUS_SUCCESS;
 }
 

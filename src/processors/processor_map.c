@@ -149,7 +149,7 @@ static uint64_t user_share(const struct prcb_processor_block *copy, uint64_t bus
 {
     uint64_t share = copy->user_share < 65536 ? copy->user_share : 65536;
 
-    return (uint64_t)(((clock_wide)busy * share) >> 16);
+    return wide_shift(busy, share, 16);
 }
 
 /* Length of the present stretch, and of it what interrupted an update of the block. */

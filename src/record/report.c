@@ -196,7 +196,7 @@ static void fill_cells(const struct making *making, struct report_processor *p,
 
     if (!span || stretch->start_ns < r->start_ns || end > span)
         return;
-    for (size_t i = start * cells / span; i < cells; i++) {
+    for (size_t i = (size_t)(start * cells / span); i < cells; i++) {
         uint64_t from = span * i / cells;
         uint64_t to = span * (i + 1) / cells;
         struct report_cell *cell = &p->cells[i];

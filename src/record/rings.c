@@ -349,7 +349,7 @@ static bool decode_sample(const struct perf_event_header *head, struct ring_even
     ret->kernel = (head->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL;
     if (bytes >= 48 && sample->chain_count <= (bytes - 48) / 8) {
         ret->chain = sample->chain;
-        ret->chain_count = sample->chain_count;
+        ret->chain_count = (size_t)sample->chain_count;
     }
     return true;
 }
@@ -525,7 +525,7 @@ static int make_room(struct rings *rings, size_t bytes)
 /* Copies out of a ring, over its end where need be. */
 static void copy_out(const struct ring *ring, uint64_t at, void *to, size_t bytes)
 {
-    size_t from = at & (ring->bytes - 1), first = ring->bytes - from;
+    size_t from = (size_t)at & (ring->bytes - 1), first = ring->bytes - from;
 
     if (first > bytes)
         first = bytes;

@@ -12,6 +12,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -128,7 +129,8 @@ def run(line, pattern, folder, environment, endless):
     log = folder / "output"
     with open(log, "w", encoding="utf-8") as out, subprocess.Popen(
             ["bash", "-c", line], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
-            stdout=out, stderr=subprocess.STDOUT, start_new_session=True) as process:
+            stdout=out, stderr=subprocess.STDOUT, start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)) as process:
         def said():
             return re.search(pattern, log.read_text(encoding="utf-8", errors="replace"), re.M)
 
@@ -142,6 +144,33 @@ def run(line, pattern, folder, environment, endless):
         return bool(said()) and (endless or status == 0), f"exit status {status}\n{text}"
 
 
+def run_lines(lines, text, folder, environment, pid):
+    may_sudo = not subprocess.run(["sh", "-c", "sudo -n true"], env=environment, check=False,
+                                  stderr=subprocess.DEVNULL).returncode
+    exports = []
+    for line in lines:
+        pattern, how = COMMANDS.get(line, ("", {"never": "no row"}))
+        name = f"README.md: {line}"
+        if "never" in how or "fresh" in how and not FRESH:
+            skip(name, how.get("never") or how["fresh"])
+            continue
+        if "sudo " in line and not may_sudo:
+            skip(name, "sudo is not there, or asks for a password")
+            continue
+        if line.startswith("export "):
+            exports = [line]
+            continue
+        words = line.replace("-p 1234", f"-p {pid}")
+        if not FRESH:
+            words += how.get("apart", "")
+        before = [how["before"] + " >/dev/null"] if "before" in how else []
+        # An export is for the lines after it in its block.
+        block = text.partition(exports[0])[2].partition("```")[0] if exports else ""
+        steps = (exports if line in block else []) + before + [words]
+        good, output = run(" && ".join(steps), pattern, folder, environment, how.get("endless", False))
+        report(good, name, output)
+
+
 def main():
     lines, inline, text = lines_of_readme()
     said = set(lines + inline)
@@ -151,32 +180,11 @@ def main():
         folder = TREE if FRESH else pathlib.Path(temporary)
         environment = os.environ if FRESH else stage_beside(folder)
         stage(folder, text, TREE / "build/src/cli/prcb")
-        may_sudo = not subprocess.run(["sh", "-c", "sudo -n true"], env=environment, check=False,
-                                      stderr=subprocess.DEVNULL).returncode
         with subprocess.Popen(["sleep", "3600"]) as sleeper:
-            exports = []
-            for line in lines + inline:
-                pattern, how = COMMANDS.get(line, ("", {"never": "no row"}))
-                name = f"README.md: {line}"
-                if "never" in how or "fresh" in how and not FRESH:
-                    skip(name, how.get("never") or how["fresh"])
-                    continue
-                if "sudo " in line and not may_sudo:
-                    skip(name, "sudo is not there, or asks for a password")
-                    continue
-                if line.startswith("export "):
-                    exports = [line]
-                    continue
-                words = line.replace("-p 1234", f"-p {sleeper.pid}")
-                if not FRESH:
-                    words += how.get("apart", "")
-                before = [how["before"] + " >/dev/null"] if "before" in how else []
-                # The lines after an export in its block are those that it is for.
-                shell = " && ".join((exports if line in text.partition(exports[0])[2].partition(
-                    "```")[0] else []) + before + [words]) if exports else " && ".join(before + [words])
-                good, output = run(shell, pattern, folder, environment, how.get("endless", False))
-                report(good, name, output)
-            sleeper.kill()
+            try:
+                run_lines(lines + inline, text, folder, environment, sleeper.pid)
+            finally:
+                sleeper.kill()
     print(f"1..{number}")
     return 1 if failures else 0
 

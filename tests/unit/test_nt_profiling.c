@@ -575,7 +575,7 @@ static void test_reasons(void **state)
 {
     const uint64_t sleeping = 1ull << 4; /* DelayExecution */
     /* On an emulated machine a short one is over before the thread is off the processor. */
-    const uint64_t pause_ns = getenv("PRCB_TEST_SLOW") ? 5000000 : 50000;
+    const long pause_ns = getenv("PRCB_TEST_SLOW") ? 5000000 : 50000;
     unsigned clean = 0;
     void *handle = enable(DISPATCH, 1);
     PERFORMANCE_DATA data;

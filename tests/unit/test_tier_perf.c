@@ -5,6 +5,7 @@
  * what the kernel's own system calls say.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <ftw.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -931,7 +932,8 @@ static void child_agrees(void **state)
         snprintf(path, sizeof(path), "/proc/%d/schedstat", child);
         file = fopen(path, "r");
         assert_non_null(file);
-        assert_int_equal(fscanf(file, "%lu %lu %lu", &run, &ready, &arrivals), 3);
+        assert_int_equal(fscanf(file, "%" SCNu64 " %" SCNu64 " %" SCNu64, &run, &ready, &arrivals),
+                         3);
         fclose(file);
         snprintf(path, sizeof(path), "/proc/%d/status", child);
         file = fopen(path, "r");
