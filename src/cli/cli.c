@@ -414,6 +414,28 @@ int cli_take_all(struct cli_parser *parser, void *target, int *ret_status)
     return *ret_status == CLI_OK ? CLI_OK : -1;
 }
 
+static int output_error(const struct cli_command *command, const char *path, int code)
+{
+    return cli_error(command, "cannot write to %s: %s", path ? path : "standard output",
+                     strerror(-code));
+}
+
+int cli_open_output(const struct cli_command *command, const char *path, struct output *ret)
+{
+    int result = output_open(ret, path);
+
+    return result ? output_error(command, path, result) : CLI_OK;
+}
+
+int cli_close_output(const struct cli_command *command, struct output *output, int status)
+{
+    int result = output_close(output);
+
+    if (result == -EPIPE)
+        return 128 + SIGPIPE;
+    return result ? output_error(command, output->path, result) : status;
+}
+
 int cli_child_status(int wait_status, bool ended_early)
 {
     int number;

@@ -13,6 +13,8 @@
 
 #include <prcb/prcb.h>
 
+#include "output.h"
+
 /* Exit codes, as perf and the shell have them. */
 #define CLI_OK          0
 #define CLI_FAILED      1 /* the work could not be done */
@@ -126,6 +128,13 @@ struct cli_ids {
     pid_t *ids;
     size_t count;
 };
+
+/* Opens a command's output, a file or (NULL) standard output: CLI_OK, or CLI_FAILED after the
+ * error. */
+int cli_open_output(const struct cli_command *command, const char *path, struct output *ret);
+/* Closes it. The exit code: status; as of a command that SIGPIPE ended where the reader had seen
+ * enough; or CLI_FAILED, after the error, where it could not be written. */
+int cli_close_output(const struct cli_command *command, struct output *output, int status);
 
 /* The exit code that a command's end means for us: its own, or 128 + the signal that ended
  * it, but for the one with which we ended it early. */

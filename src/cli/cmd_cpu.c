@@ -12,7 +12,7 @@
 
 #include "cpu_report.h"
 #include "cpu_samples.h"
-#include "stat_output.h"
+#include "output.h"
 #include "stat_wait.h"
 
 #define DEFAULT_INTERVAL_NS 1000000000ull
@@ -27,7 +27,7 @@ struct run {
     bool interval_given;
     uint64_t interval_ns;
     uint64_t count; /* 0: until a signal */
-    struct stat_output output;
+    struct output output;
     struct stat_wait wait;
     struct cpu_samples samples;
     struct cpu_nt nt_answers;
@@ -109,7 +109,7 @@ static void report(struct run *run, enum cpu_since since)
         run->failed = true;
         cli_error(run->command, "out of memory");
     }
-    stat_output_flush(&run->output);
+    output_flush(&run->output);
 }
 
 static bool look(struct run *run)
@@ -172,17 +172,12 @@ static void measure(struct run *run)
 
 static int run_opened(struct run *run)
 {
-    int result = stat_output_open(&run->output, NULL);
+    int status = cli_open_output(run->command, NULL, &run->output);
 
-    if (!result) {
-        measure(run);
-        result = stat_output_close(&run->output);
-    }
-    if (result == -EPIPE)
-        return 128 + SIGPIPE;
-    if (result)
-        return cli_error(run->command, "cannot write to standard output: %s", strerror(-result));
-    return run->failed ? CLI_FAILED : CLI_OK;
+    if (status != CLI_OK)
+        return status;
+    measure(run);
+    return cli_close_output(run->command, &run->output, run->failed ? CLI_FAILED : CLI_OK);
 }
 
 /* The NT calls have a view of their own, of the tier that was asked for: then ours need not be

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "read_all.h"
 #include "text.h"
 
 /* ---- versions ---- */
@@ -129,35 +130,6 @@ static void skip(FILE *in, uint64_t offset)
         n = fread(buffer, 1, offset < sizeof(buffer) ? (size_t)offset : sizeof(buffer), in);
 }
 
-/* Up to `limit` bytes of a stream. */
-static int read_stream(FILE *in, size_t limit, uint8_t **ret, size_t *ret_length)
-{
-    uint8_t *bytes = NULL;
-    size_t length = 0, room = 0;
-
-    while (length < limit && !feof(in) && !ferror(in)) {
-        if (length == room) {
-            size_t grown = room ? 2 * room : 4096;
-            uint8_t *more = realloc(bytes, grown);
-
-            if (!more) {
-                free(bytes);
-                return -ENOMEM;
-            }
-            bytes = more;
-            room = grown;
-        }
-        length += fread(bytes + length, 1, (room < limit ? room : limit) - length, in);
-    }
-    if (ferror(in)) {
-        free(bytes);
-        return -EIO;
-    }
-    *ret = bytes;
-    *ret_length = length;
-    return 0;
-}
-
 int layout_read_file(const struct layout_request *r, uint64_t offset, size_t limit, uint8_t **ret,
                      size_t *ret_length)
 {
@@ -167,7 +139,7 @@ int layout_read_file(const struct layout_request *r, uint64_t offset, size_t lim
     if (!in)
         return cli_error(r->command, "%s: %s", r->file, strerror(errno));
     skip(in, offset);
-    result = read_stream(in, limit, ret, ret_length);
+    result = read_all(in, limit, (char **)ret, ret_length);
     if (in != stdin)
         fclose(in);
     if (result)

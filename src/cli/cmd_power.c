@@ -17,8 +17,8 @@
 #include "cpu_samples.h"
 #include "power_layout.h"
 #include "power_state.h"
-#include "stat_output.h"
-#include "stat_text.h"
+#include "output.h"
+#include "format.h"
 #include "stat_wait.h"
 
 #define DEFAULT_INTERVAL_NS 1000000000ull
@@ -34,7 +34,7 @@ struct run {
     bool interval_given;
     uint64_t interval_ns;
     struct prcb_layout *layout; /* with --as */
-    struct stat_output output;
+    struct output output;
     struct stat_wait wait;
     struct cpu_samples samples;
 };
@@ -152,12 +152,12 @@ static const struct column {
 static void write_cell(FILE *out, const struct column *column, const struct power_state *s)
 {
     struct power_value value = column->get(s);
-    char cell[STAT_CELL] = "-";
+    char cell[FORMAT_CELL] = "-";
 
     if (value.reason)
         ;
     else if (column->kind == TIME)
-        stat_text_time(value.value, cell, sizeof(cell));
+        format_time(value.value, cell, sizeof(cell));
     else if (column->kind == PERMILLE)
         snprintf(cell, sizeof(cell), "%.1f", (double)value.value / 10.0);
     else if (column->kind == YES_NO)
@@ -171,10 +171,10 @@ static void write_states(FILE *out, const struct power_state *s)
 {
     for (uint32_t i = 0; i < s->p.idle_state_count; i++) {
         const struct prcb_idle_state *state = &s->p.idle_states[i];
-        char time[STAT_CELL], share[STAT_CELL];
+        char time[FORMAT_CELL], share[FORMAT_CELL];
 
-        stat_text_time(state->residency_ns, time, sizeof(time));
-        stat_text_share(state->residency_ns, s->p.wall_ns, share, sizeof(share));
+        format_time(state->residency_ns, time, sizeof(time));
+        format_share(state->residency_ns, s->p.wall_ns, share, sizeof(share));
         fprintf(out, "%5" PRIu32 "  %-16s%10" PRIu64 "%12s%14s\n", s->p.number, state->name,
                 state->entries, time, share);
     }
@@ -186,10 +186,10 @@ static void write_table(struct run *run)
     FILE *out = run->output.stream;
     struct power_state s;
     bool heading = false;
-    char time[STAT_CELL];
+    char time[FORMAT_CELL];
 
     cpu_title_write(out, samples, prcb_processors_tier(samples->view));
-    stat_text_time(cpu_samples_wall(samples, CPU_SINCE_START), time, sizeof(time));
+    format_time(cpu_samples_wall(samples, CPU_SINCE_START), time, sizeof(time));
     fprintf(out, "over %s\n\n%5s", time, "CPU");
     for (size_t i = 0; i < COLUMNS; i++) {
         if (columns[i].title)
@@ -223,85 +223,85 @@ static void write_table(struct run *run)
 
 /* ---- JSON ---------------------------------------------------------------- */
 
-static json_object *make_processor(struct cli_json *b, const struct run *run, uint32_t number)
+static json_object *make_processor(struct json_doc *b, const struct run *run, uint32_t number)
 {
     json_object *object = json_object_new_object(), *absent = json_object_new_object();
     struct power_value states;
     struct power_state s;
 
     power_state_get(&run->samples, number, &s);
-    cli_json_put_number(b, object, "number", number);
-    cli_json_put_bool(b, object, "online", s.p.flags & PRCB_CPU_ONLINE);
+    json_doc_put_number(b, object, "number", number);
+    json_doc_put_bool(b, object, "online", s.p.flags & PRCB_CPU_ONLINE);
     for (size_t i = 0; i < COLUMNS; i++) {
         const struct column *column = &columns[i];
         struct power_value value = column->get(&s);
 
         if (value.reason)
-            cli_json_put_text(b, absent, column->key, value.reason);
+            json_doc_put_text(b, absent, column->key, value.reason);
         if (column->kind == YES_NO)
-            cli_json_put_bool(b, object, column->key, value.value != 0);
+            json_doc_put_bool(b, object, column->key, value.value != 0);
         else
-            cli_json_put_member(b, object, column->key, value.value, !value.reason);
+            json_doc_put_member(b, object, column->key, value.value, !value.reason);
     }
-    cli_json_put_text(b, object, "performance_source", power_performance_source(&s));
+    json_doc_put_text(b, object, "performance_source", power_performance_source(&s));
     states = power_levels(&s);
     if (states.reason) {
-        cli_json_put_null(b, object, "idle_states");
-        cli_json_put_text(b, absent, "idle_states", states.reason);
+        json_doc_put_null(b, object, "idle_states");
+        json_doc_put_text(b, absent, "idle_states", states.reason);
     } else {
-        cli_json_put(b, object, "idle_states", cpu_json_states(b, &s.p));
+        json_doc_put(b, object, "idle_states", cpu_json_states(b, &s.p));
     }
-    cli_json_put(b, object, "absent", absent);
+    json_doc_put(b, object, "absent", absent);
     return object;
 }
 
-static json_object *make_image(struct cli_json *b, const struct run *run, uint32_t number)
+static json_object *make_image(struct json_doc *b, const struct run *run, uint32_t number)
 {
     json_object *object = json_object_new_object();
     struct power_image image;
     struct power_state s;
 
     power_state_get(&run->samples, number, &s);
-    cli_json_put_number(b, object, "number", number);
-    cli_json_put_bool(b, object, "online", s.p.flags & PRCB_CPU_ONLINE);
+    json_doc_put_number(b, object, "number", number);
+    json_doc_put_bool(b, object, "online", s.p.flags & PRCB_CPU_ONLINE);
     if (power_image_make(run->layout, &s, &image)) {
         b->failed = true;
         return object;
     }
-    cli_json_put(b, object, "members", power_image_json(b, &image));
-    cli_json_put(b, object, "bytes", cli_json_hex(image.bytes, image.length));
+    json_doc_put(b, object, "members", power_image_json(b, &image));
+    json_doc_put(b, object, "bytes", json_doc_hex(image.bytes, image.length));
     power_image_deinit(&image);
     return object;
 }
 
-static void put_layout(struct cli_json *b, json_object *top, const struct prcb_layout *layout)
+static void put_layout(struct json_doc *b, json_object *top, const struct prcb_layout *layout)
 {
     struct prcb_layout_version version;
 
     prcb_layout_version(layout, &version);
-    cli_json_put_text(b, top, "struct", prcb_layout_name(layout));
-    cli_json_put_text(b, top, "version", version.name);
-    cli_json_put_text(b, top, "arch", prcb_arch_name(prcb_layout_arch(layout)));
-    cli_json_put_number(b, top, "size", prcb_layout_size(layout));
+    json_doc_put_text(b, top, "struct", prcb_layout_name(layout));
+    json_doc_put_text(b, top, "version", version.name);
+    json_doc_put_text(b, top, "arch", prcb_arch_name(prcb_layout_arch(layout)));
+    json_doc_put_number(b, top, "size", prcb_layout_size(layout));
 }
 
 static int write_json(struct run *run)
 {
     const struct cpu_samples *samples = &run->samples;
     json_object *top = json_object_new_object(), *processors = json_object_new_array();
-    struct cli_json b = {0};
+    struct json_doc b = {0};
 
     if (run->layout)
         put_layout(&b, top, run->layout);
-    cli_json_put_text(&b, top, "tier", prcb_tier_name(prcb_processors_tier(samples->view)));
-    cli_json_put_text(&b, top, "tier_reason", prcb_processors_tier_reason(samples->view));
-    cli_json_put_number(&b, top, "wall_ns", cpu_samples_wall(samples, CPU_SINCE_START));
+    json_doc_put_text(&b, top, "tier", prcb_tier_name(prcb_processors_tier(samples->view)));
+    json_doc_put_text(&b, top, "tier_reason", prcb_processors_tier_reason(samples->view));
+    json_doc_put_number(&b, top, "wall_ns", cpu_samples_wall(samples, CPU_SINCE_START));
     for (uint32_t i = cpu_samples_next(samples, 0); i < samples->count;
          i = cpu_samples_next(samples, i + 1))
-        cli_json_append(&b, processors,
+        json_doc_append(&b, processors,
                         run->layout ? make_image(&b, run, i) : make_processor(&b, run, i));
-    cli_json_put(&b, top, "processors", processors);
-    return cli_json_write(&b, top, run->output.stream);
+    json_doc_put(&b, top, "processors", processors);
+    return json_doc_write(&b, top, run->output.stream);
 }
 
 /* ---- the structure of a version ------------------------------------------ */
@@ -309,10 +309,10 @@ static int write_json(struct run *run)
 static void write_heading(FILE *out, const struct run *run, uint32_t number)
 {
     struct prcb_layout_version version;
-    char time[STAT_CELL];
+    char time[FORMAT_CELL];
 
     prcb_layout_version(run->layout, &version);
-    stat_text_time(cpu_samples_wall(&run->samples, CPU_SINCE_START), time, sizeof(time));
+    format_time(cpu_samples_wall(&run->samples, CPU_SINCE_START), time, sizeof(time));
     fprintf(out,
             "%sprocessor %" PRIu32 ", %s tier, over %s: " STRUCTURE ", %s (%s), %s, 0x%X bytes\n",
             number == cpu_samples_next(&run->samples, 0) ? "" : "\n", number,
@@ -362,21 +362,16 @@ static int write_all(struct run *run)
 
 static int run_opened(struct run *run)
 {
-    int result = stat_output_open(&run->output, NULL), status;
+    int status = cli_open_output(run->command, NULL, &run->output);
     struct prcb_error err;
 
-    if (result)
-        return cli_error(run->command, "cannot write to standard output: %s", strerror(-result));
+    if (status != CLI_OK)
+        return status;
     stat_wait_until(&run->wait, run->samples.start_ns + run->interval_ns);
     if (cpu_samples_take(&run->samples, &err))
         return cli_error(run->command, "%s", err.text);
     status = write_all(run);
-    result = stat_output_close(&run->output);
-    if (result == -EPIPE)
-        return 128 + SIGPIPE;
-    if (result)
-        return cli_error(run->command, "cannot write to standard output: %s", strerror(-result));
-    return status;
+    return cli_close_output(run->command, &run->output, status);
 }
 
 static int run_measuring(struct run *run)

@@ -13,8 +13,8 @@
 #include <prcb/prcb.h>
 
 #include "report_ds.h"
-#include "stat_output.h"
-#include "stat_text.h"
+#include "output.h"
+#include "format.h"
 
 #ifdef HAVE_RECORD
 #include "export.h"
@@ -152,7 +152,7 @@ static int parse(struct run *run, int argc, char **argv, int *ret_status)
 /* For people, what a line of their terminal has room for behind the processor's number. */
 static size_t timeline_cells(const struct run *run, FILE *out)
 {
-    size_t columns = stat_text_columns(out);
+    size_t columns = format_columns(out);
 
     if (run->form.number != FORMAT_TEXT || columns >= REPORT_CELLS + TIMELINE_MARGIN)
         return REPORT_CELLS;
@@ -210,30 +210,26 @@ static bool is_same_file(const char *recording, const char *output)
 
 static int report(const struct run *run)
 {
-    struct stat_output output;
+    struct output output;
     struct recording recording;
     struct prcb_error err = {0};
-    int result, status = CLI_OK;
+    int status;
 
     if (is_same_file(run->path, run->output))
         return cli_error(run->command, "%s is the recording itself: choose another file with -o",
                          run->output);
     if (recording_open(run->path, &recording, &err))
         return cli_error(run->command, "%s", err.text);
-    result = stat_output_open(&output, run->output);
-    if (result) {
+    status = cli_open_output(run->command, run->output, &output);
+    if (status != CLI_OK) {
         recording_close(&recording);
-        return cli_error(run->command, "cannot write to %s: %s", run->output, strerror(-result));
+        return status;
     }
-    stat_output_begin(&output);
+    output_begin(&output);
     if (print(run, &recording, output.stream, &err))
         status = cli_error(run->command, "%s", err.text);
     recording_close(&recording);
-    result = stat_output_close(&output);
-    if (result && result != -EPIPE)
-        status = cli_error(run->command, "cannot write to %s: %s",
-                           run->output ? run->output : "standard output", strerror(-result));
-    return status;
+    return cli_close_output(run->command, &output, status);
 }
 
 #else

@@ -17,11 +17,11 @@
 
 #include "cli.h"
 #include "stat_options.h"
-#include "stat_output.h"
+#include "output.h"
 #include "stat_report.h"
 #include "account_rows.h"
 #include "stat_targets.h"
-#include "stat_text.h"
+#include "format.h"
 #include "stat_wait.h"
 
 #define NS_PER_MS    1000000ull
@@ -37,7 +37,7 @@ struct run {
     const struct cli_command *command;
     const struct stat_options *options;
     struct prcb *session;
-    struct stat_output output;
+    struct output output;
     struct stat_wait wait;
     struct account_rows rows;
     struct stat_counters *counters; /* NULL: none were asked for */
@@ -205,7 +205,7 @@ static void report(struct run *run, uint64_t now, bool interval, bool last)
     } else {
         write_report(run, &report);
         note(run, &report, last);
-        stat_output_flush(&run->output);
+        output_flush(&run->output);
     }
     account_view_deinit(&view);
 }
@@ -380,11 +380,11 @@ static void finish(struct run *run)
 static void say_what(const struct run *run)
 {
     const struct stat_options *options = run->options;
-    char time[STAT_CELL];
+    char time[FORMAT_CELL];
 
     if (options->command || !isatty(STDERR_FILENO))
         return;
-    stat_text_time(options->for_ns, time, sizeof(time));
+    format_time(options->for_ns, time, sizeof(time));
     cli_warn(run->command, "measuring %s%s%s; Ctrl-C ends it and reports",
              options->all ? "every thread" : "what was named", options->for_ns ? " for " : "",
              options->for_ns ? time : "");
@@ -458,40 +458,34 @@ static int start(struct run *run)
     return CLI_OK;
 }
 
-static int exit_status(const struct run *run)
+/* The command's, then what became of the report. */
+static int exit_status(const struct run *run, int written)
 {
     int status = CLI_OK;
 
     if (run->had_child)
         status = cli_child_status(run->child_status, run->ended_early);
-    if (status == CLI_OK && run->output.error)
-        status = run->output.error == EPIPE ? 128 + SIGPIPE : CLI_FAILED;
-    if (status == CLI_OK && run->failed)
-        status = CLI_FAILED;
-    return status;
+    if (status == CLI_OK)
+        status = written;
+    return status == CLI_OK && run->failed ? CLI_FAILED : status;
 }
 
 static int run_opened(struct run *run)
 {
-    const char *path = run->options->output;
-    int result = stat_output_open(&run->output, path), status;
+    int status = cli_open_output(run->command, run->options->output, &run->output);
 
-    if (result)
-        return cli_error(run->command, "cannot write to %s: %s", path, strerror(-result));
+    if (status != CLI_OK)
+        return status;
     status = start(run);
     if (status != CLI_OK) {
-        stat_output_abort(&run->output);
+        output_abort(&run->output);
         return status;
     }
-    stat_output_begin(&run->output);
+    output_begin(&run->output);
     say_what(run);
     measure(run);
     finish(run);
-    result = stat_output_close(&run->output);
-    if (result && result != -EPIPE)
-        cli_error(run->command, "the report could not be written to %s: %s",
-                  path ? path : "standard output", strerror(-result));
-    return exit_status(run);
+    return exit_status(run, cli_close_output(run->command, &run->output, CLI_OK));
 }
 
 static int run_with(const struct cli_command *self, const struct stat_options *options)

@@ -7,7 +7,7 @@
 
 #include "cpu_report.h"
 
-json_object *cpu_json_states(struct cli_json *b, const struct prcb_processor *p)
+json_object *cpu_json_states(struct json_doc *b, const struct prcb_processor *p)
 {
     json_object *array = json_object_new_array();
 
@@ -15,15 +15,15 @@ json_object *cpu_json_states(struct cli_json *b, const struct prcb_processor *p)
         const struct prcb_idle_state *state = &p->idle_states[i];
         json_object *object = json_object_new_object();
 
-        cli_json_put_text(b, object, "name", state->name);
-        cli_json_put_number(b, object, "entries", state->entries);
-        cli_json_put_number(b, object, "residency_ns", state->residency_ns);
-        cli_json_append(b, array, object);
+        json_doc_put_text(b, object, "name", state->name);
+        json_doc_put_number(b, object, "entries", state->entries);
+        json_doc_put_number(b, object, "residency_ns", state->residency_ns);
+        json_doc_append(b, array, object);
     }
     return array;
 }
 
-static json_object *make_processor(struct cli_json *b, const struct cpu_report *report,
+static json_object *make_processor(struct json_doc *b, const struct cpu_report *report,
                                    uint32_t number)
 {
     json_object *object = json_object_new_object();
@@ -32,15 +32,15 @@ static json_object *make_processor(struct cli_json *b, const struct cpu_report *
     uint64_t value;
 
     cpu_samples_delta(report->samples, report->since, number, &p);
-    cli_json_put_number(b, object, "number", number);
-    cli_json_put_bool(b, object, "online", p.flags & PRCB_CPU_ONLINE);
+    json_doc_put_number(b, object, "number", number);
+    json_doc_put_bool(b, object, "online", p.flags & PRCB_CPU_ONLINE);
     for (size_t i = 0; (member = cpu_member_at(report, i)).name; i++) {
         bool present = !cpu_member_get(report, &member, &p, &value);
 
         if (present && member.figure && member.figure->kind == FIGURE_LIST)
-            cli_json_put(b, object, member.name, cpu_json_states(b, &p));
+            json_doc_put(b, object, member.name, cpu_json_states(b, &p));
         else
-            cli_json_put_member(b, object, member.name, value, present);
+            json_doc_put_member(b, object, member.name, value, present);
     }
     return object;
 }
@@ -98,7 +98,7 @@ static json_object *list_lacking(const struct cpu_report *report, const struct c
 #define REASONS 4 /* of one member, at most */
 
 /* A member's entries, one for each reason. */
-static void put_lacking(struct cli_json *b, json_object *array, const struct cpu_report *report,
+static void put_lacking(struct json_doc *b, json_object *array, const struct cpu_report *report,
                         const struct cpu_member *member)
 {
     const struct cpu_samples *samples = report->samples;
@@ -117,14 +117,14 @@ static void put_lacking(struct cli_json *b, json_object *array, const struct cpu
     for (size_t k = 0; reasons[k]; k++) {
         json_object *object = json_object_new_object();
 
-        cli_json_put_text(b, object, "name", member->name);
-        cli_json_put(b, object, "processors", list_lacking(report, member, reasons[k]));
-        cli_json_put_text(b, object, "reason", reasons[k]);
-        cli_json_append(b, array, object);
+        json_doc_put_text(b, object, "name", member->name);
+        json_doc_put(b, object, "processors", list_lacking(report, member, reasons[k]));
+        json_doc_put_text(b, object, "reason", reasons[k]);
+        json_doc_append(b, array, object);
     }
 }
 
-static json_object *make_absent(struct cli_json *b, const struct cpu_report *report)
+static json_object *make_absent(struct json_doc *b, const struct cpu_report *report)
 {
     json_object *array = json_object_new_array();
     struct cpu_member member;
@@ -138,17 +138,17 @@ int cpu_json_write(FILE *out, const struct cpu_report *report)
 {
     const struct cpu_samples *samples = report->samples;
     json_object *top = json_object_new_object(), *processors = json_object_new_array();
-    struct cli_json b = {0};
+    struct json_doc b = {0};
 
-    cli_json_put_text(&b, top, "tier", prcb_tier_name(cpu_report_tier(report)));
-    cli_json_put_number(&b, top, "wall_ns", cpu_samples_wall(samples, report->since));
+    json_doc_put_text(&b, top, "tier", prcb_tier_name(cpu_report_tier(report)));
+    json_doc_put_number(&b, top, "wall_ns", cpu_samples_wall(samples, report->since));
     for (uint32_t i = cpu_samples_next(samples, 0); i < samples->count;
          i = cpu_samples_next(samples, i + 1))
-        cli_json_append(&b, processors, make_processor(&b, report, i));
-    cli_json_put(&b, top, "processors", processors);
-    cli_json_put_text(&b, top, "tier_reason",
+        json_doc_append(&b, processors, make_processor(&b, report, i));
+    json_doc_put(&b, top, "processors", processors);
+    json_doc_put_text(&b, top, "tier_reason",
                       report->nt ? prcb_nt_processors_tier_reason()
                                  : prcb_processors_tier_reason(samples->view));
-    cli_json_put(&b, top, "absent", make_absent(&b, report));
-    return cli_json_write(&b, top, out);
+    json_doc_put(&b, top, "absent", make_absent(&b, report));
+    return json_doc_write(&b, top, out);
 }

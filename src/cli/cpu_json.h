@@ -7,9 +7,9 @@
 
 #include <prcb/processors.h>
 
-#include "cli_json.h"
+#include "json_doc.h"
 
 /* [{"name","entries","residency_ns"}] */
-json_object *cpu_json_states(struct cli_json *b, const struct prcb_processor *p);
+json_object *cpu_json_states(struct json_doc *b, const struct prcb_processor *p);
 
 #endif

@@ -14,6 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "read_all.h"
+
 #define CAP_SYS_ADMIN_BIT 21
 #define CAP_PERFMON_BIT   38
 #define CAP_BPF_BIT       39
@@ -47,39 +49,19 @@ static bool exists(const char *root, const char *name)
  * procfs files is known beforehand. 0 or -errno. */
 static int read_whole(const char *root, const char *name, char **ret, size_t *ret_size)
 {
-    size_t size = 0, room = 65536;
-    char *text = malloc(room), *larger;
-    int fd = open_below(root, name), result = 0;
-    ssize_t got = 1;
+    int fd = open_below(root, name), result;
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
 
-    if (!text || fd < 0)
-        result = fd < 0 ? fd : -ENOMEM;
-    while (!result && got > 0) {
-        if (room - size < 2) {
-            larger = realloc(text, room * 2);
-            if (!larger) {
-                result = -ENOMEM;
-                break;
-            }
-            text = larger;
-            room *= 2;
-        }
-        got = read(fd, text + size, room - size - 1);
-        if (got < 0)
-            result = -errno;
-        else
-            size += (size_t)got;
-    }
-    if (fd >= 0)
+    if (!file) {
+        result = -errno;
+        if (fd < 0)
+            return fd;
         close(fd);
-    if (result) {
-        free(text);
         return result;
     }
-    text[size] = '\0';
-    *ret = text;
-    *ret_size = size;
-    return 0;
+    result = read_all(file, SIZE_MAX, ret, ret_size);
+    fclose(file);
+    return result;
 }
 
 /* The first bytes of a small file, without the newline. 0 or -errno. */

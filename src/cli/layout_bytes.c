@@ -8,7 +8,7 @@
  */
 #include "layout_request.h"
 
-#include "cli_json.h"
+#include "json_doc.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -55,7 +55,7 @@ static struct json_object *element_json(const struct decoder *d, const struct pr
     if (f->kind == PRCB_LAYOUT_NESTED)
         return members_json(d, f->layout, f->offset + index * size);
     if (f->kind == PRCB_LAYOUT_OPAQUE)
-        return cli_json_hex(d->bytes + f->offset + index * size, size);
+        return json_doc_hex(d->bytes + f->offset + index * size, size);
     return scalar_json(d, f, index);
 }
 
@@ -119,7 +119,7 @@ static void print_json(const struct decoder *d)
                            json_object_new_string(prcb_arch_name(prcb_layout_arch(d->l))));
     json_object_object_add(o, "size", json_object_new_uint64(prcb_layout_size(d->l)));
     json_object_object_add(o, "values", members_json(d, d->l, 0));
-    json_object_object_add(o, "bytes", cli_json_hex(d->bytes, d->length));
+    json_object_object_add(o, "bytes", json_doc_hex(d->bytes, d->length));
     layout_put_json(o);
 }
 

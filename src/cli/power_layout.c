@@ -79,7 +79,7 @@ void power_image_print(FILE *out, const struct power_image *image)
     }
 }
 
-json_object *power_image_json(struct cli_json *b, const struct power_image *image)
+json_object *power_image_json(struct json_doc *b, const struct power_image *image)
 {
     json_object *array = json_object_new_array();
 
@@ -90,17 +90,17 @@ json_object *power_image_json(struct cli_json *b, const struct power_image *imag
         char type[128];
 
         prcb_layout_type_text(leaf, type, sizeof(type));
-        cli_json_put_text(b, object, "name", leaf->name);
-        cli_json_put_number(b, object, "offset", leaf->offset);
-        cli_json_put_number(b, object, "size", leaf->size);
+        json_doc_put_text(b, object, "name", leaf->name);
+        json_doc_put_number(b, object, "offset", leaf->offset);
+        json_doc_put_number(b, object, "size", leaf->size);
         layout_add_bits(object, leaf);
-        cli_json_put_text(b, object, "type", type);
-        cli_json_put_member(b, object, "value", value->value, !value->reason);
+        json_doc_put_text(b, object, "type", type);
+        json_doc_put_member(b, object, "value", value->value, !value->reason);
         if (value->reason)
-            cli_json_put_text(b, object, "reason", value->reason);
+            json_doc_put_text(b, object, "reason", value->reason);
         else
-            cli_json_put_text(b, object, "source", source_of(leaf));
-        cli_json_append(b, array, object);
+            json_doc_put_text(b, object, "source", source_of(leaf));
+        json_doc_append(b, array, object);
     }
     return array;
 }

@@ -9,7 +9,7 @@
 
 #include <prcb/layout.h>
 
-#include "cli_json.h"
+#include "json_doc.h"
 #include "power_state.h"
 
 struct power_image {
@@ -28,6 +28,6 @@ void power_image_deinit(struct power_image *image);
 
 void power_image_print(FILE *out, const struct power_image *image);
 /* [{"name","offset","size","type","value"}], "bits" of a bit field, and "source" or "reason". */
-json_object *power_image_json(struct cli_json *b, const struct power_image *image);
+json_object *power_image_json(struct json_doc *b, const struct power_image *image);
 
 #endif

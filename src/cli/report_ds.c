@@ -9,7 +9,8 @@
 
 #include <prcb/pebs.h>
 
-#include "stat_output.h"
+#include "output.h"
+#include "read_all.h"
 
 #define BYTES_MAX ((size_t)(1ull << (sizeof(size_t) > 4 ? 32 : 30)))
 
@@ -276,33 +277,19 @@ static int print_branches(struct printing *printing, const char *bytes, size_t l
 
 /* ---- the file ------------------------------------------------------------------------------- */
 
-static int read_all(const char *path, char **ret, size_t *ret_length)
+static int read_buffer(const char *path, char **ret, size_t *ret_length)
 {
     FILE *file = fopen(path, "re");
-    size_t length = 0, room = 0, got = 1;
     char *bytes = NULL;
-    int result = 0;
+    size_t length;
+    int result;
 
     if (!file)
         return -errno;
-    while (!result && got) {
-        if (length == room) {
-            char *grown;
-
-            room = room ? 2 * room : 65536;
-            grown = room <= BYTES_MAX ? realloc(bytes, room) : NULL;
-            if (!grown) {
-                result = room <= BYTES_MAX ? -ENOMEM : -EFBIG;
-                break;
-            }
-            bytes = grown;
-        }
-        got = fread(bytes + length, 1, room - length, file);
-        length += got;
-        if (!got && ferror(file))
-            result = errno ? -errno : -EIO;
-    }
+    result = read_all(file, BYTES_MAX + 1, &bytes, &length);
     fclose(file);
+    if (!result && length > BYTES_MAX)
+        result = -EFBIG;
     if (result) {
         free(bytes);
         return result;
@@ -332,28 +319,24 @@ static int print_all(struct printing *printing, const char *bytes, size_t length
 int report_ds(const struct report_ds *how)
 {
     struct printing printing = {.how = how};
-    struct stat_output output;
+    struct output output;
     struct prcb_error err = {0};
     size_t length = 0;
     char *bytes = NULL;
-    int status = CLI_OK, result = read_all(how->path, &bytes, &length);
+    int status, result = read_buffer(how->path, &bytes, &length);
 
     if (result)
         return cli_error(how->command, "%s: %s", how->path, strerror(-result));
-    result = stat_output_open(&output, how->output);
-    if (result) {
+    status = cli_open_output(how->command, how->output, &output);
+    if (status != CLI_OK) {
         free(bytes);
-        return cli_error(how->command, "cannot write to %s: %s", how->output, strerror(-result));
+        return status;
     }
-    stat_output_begin(&output);
+    output_begin(&output);
     printing.out = output.stream;
     if (print_all(&printing, bytes, length, &err))
         status =
             cli_error(how->command, "%s: at byte %" PRIu64 ": %s", how->path, err.offset, err.text);
     free(bytes);
-    result = stat_output_close(&output);
-    if (result && result != -EPIPE)
-        status = cli_error(how->command, "cannot write to %s: %s",
-                           how->output ? how->output : "standard output", strerror(-result));
-    return status;
+    return cli_close_output(how->command, &output, status);
 }

@@ -9,7 +9,7 @@
 #include <prcb/counters.h>
 
 #include "cli.h"
-#include "stat_text.h"
+#include "format.h"
 #include "text.h"
 
 #define FIRST_BUCKETS 256 /* a power of two */
@@ -501,16 +501,16 @@ static void write_cell(const struct stat_counters *counters, size_t i,
     if (!count)
         strcpy(ret, "-");
     else if (count->running_ns < count->enabled_ns - count->enabled_ns / 64)
-        snprintf(ret, STAT_CELL, "%" PRIu64 " (%.0f%%)", count->value,
+        snprintf(ret, FORMAT_CELL, "%" PRIu64 " (%.0f%%)", count->value,
                  100.0 * (double)count->running_ns / (double)count->enabled_ns);
     else
-        snprintf(ret, STAT_CELL, "%" PRIu64, count->value);
+        snprintf(ret, FORMAT_CELL, "%" PRIu64, count->value);
 }
 
 void stat_counters_write_line(FILE *out, const struct stat_counters *counters,
                               const struct account_row *row)
 {
-    char cell[STAT_CELL];
+    char cell[FORMAT_CELL];
 
     for (size_t i = 0; i < counters->count; i++) {
         write_cell(counters, i, row, cell);
@@ -522,7 +522,7 @@ static size_t column_width(const struct stat_counters *counters, size_t i,
                            const struct account_view *view)
 {
     size_t width = strlen(counters->events[i].name);
-    char cell[STAT_CELL];
+    char cell[FORMAT_CELL];
 
     for (size_t row = 0; row <= view->count; row++) {
         write_cell(counters, i, row < view->count ? view->rows[row] : &view->total, cell);
@@ -535,10 +535,10 @@ static void write_row(FILE *out, const struct stat_counters *counters,
                       const struct account_row *row, const char *id, const char *name,
                       const size_t *widths, size_t first, size_t last)
 {
-    char cell[STAT_CELL];
+    char cell[FORMAT_CELL];
 
     fprintf(out, "%7s  %s%*s", id, name,
-            (int)(stat_text_width(name) < 15 ? 15 - stat_text_width(name) : 0), "");
+            (int)(format_width(name) < 15 ? 15 - format_width(name) : 0), "");
     for (size_t i = first; i < last; i++) {
         if (row)
             write_cell(counters, i, row, cell);
@@ -556,7 +556,7 @@ static void write_rows(FILE *out, const struct stat_counters *counters,
     for (size_t i = 0; i < view->count; i++) {
         const struct account_row *row = view->rows[i];
         pid_t number = per_process ? row->pid : row->tid;
-        char id[STAT_CELL] = "-", name[STAT_CELL];
+        char id[FORMAT_CELL] = "-", name[FORMAT_CELL];
 
         if (number)
             snprintf(id, sizeof(id), "%d", (int)number);
@@ -564,7 +564,7 @@ static void write_rows(FILE *out, const struct stat_counters *counters,
         write_row(out, counters, row, id, name, widths, first, last);
     }
     if (view->other_rows) {
-        char name[STAT_CELL];
+        char name[FORMAT_CELL];
 
         snprintf(name, sizeof(name), "(%zu more)", view->other_rows);
         write_row(out, counters, &view->others, "", name, widths, first, last);
@@ -576,7 +576,7 @@ static void write_rows(FILE *out, const struct stat_counters *counters,
 void stat_counters_write(FILE *out, const struct stat_counters *counters,
                          const struct account_view *view, bool per_process)
 {
-    size_t widths[PRCB_COUNTERS_MAX], columns = stat_text_columns(out), first = 0;
+    size_t widths[PRCB_COUNTERS_MAX], columns = format_columns(out), first = 0;
 
     for (size_t i = 0; i < counters->count; i++)
         widths[i] = column_width(counters, i, view);

@@ -5,11 +5,11 @@
  */
 #include "stat_report.h"
 
-#include "cli_json.h"
+#include "json_doc.h"
 
 struct builder {
     const struct stat_report *report;
-    struct cli_json json;
+    struct json_doc json;
 };
 
 /* {"cause","reason","number"}: a cause in our words and in NT's. */
@@ -18,10 +18,10 @@ static json_object *make_cause(struct builder *b, uint32_t cause)
     const struct prcb_cause_info *info = prcb_cause_info(cause);
     json_object *object = json_object_new_object();
 
-    cli_json_put_text(&b->json, object, "cause", info ? info->name : NULL);
-    cli_json_put_text(&b->json, object, "reason",
+    json_doc_put_text(&b->json, object, "cause", info ? info->name : NULL);
+    json_doc_put_text(&b->json, object, "reason",
                       info ? prcb_wait_reason_name(info->reason) : NULL);
-    cli_json_put_member(&b->json, object, "number", info ? info->reason : 0, info);
+    json_doc_put_member(&b->json, object, "number", info ? info->reason : 0, info);
     return object;
 }
 
@@ -36,9 +36,9 @@ static json_object *make_waits(struct builder *b, const struct account_sums *fig
         if (!cell->count && !cell->ns)
             continue;
         wait = make_cause(b, cell->cause);
-        cli_json_put_number(&b->json, wait, "count", cell->count);
-        cli_json_put_number(&b->json, wait, "ns", cell->ns);
-        cli_json_append(&b->json, array, wait);
+        json_doc_put_number(&b->json, wait, "count", cell->count);
+        json_doc_put_number(&b->json, wait, "ns", cell->ns);
+        json_doc_append(&b->json, array, wait);
     }
     return array;
 }
@@ -57,7 +57,7 @@ static json_object *make_open(struct builder *b, const struct account_sums *figu
         }
     }
     open = make_cause(b, causes == 1 ? cause : PRCB_CAUSE_NONE);
-    cli_json_put_number(&b->json, open, "ns", figures->open_ns);
+    json_doc_put_number(&b->json, open, "ns", figures->open_ns);
     return open;
 }
 
@@ -72,8 +72,8 @@ static json_object *make_open_waits(struct builder *b, const struct account_sums
         if (!cell->open_ns)
             continue;
         wait = make_cause(b, cell->cause);
-        cli_json_put_number(&b->json, wait, "ns", cell->open_ns);
-        cli_json_append(&b->json, array, wait);
+        json_doc_put_number(&b->json, wait, "ns", cell->open_ns);
+        json_doc_append(&b->json, array, wait);
     }
     return array;
 }
@@ -82,9 +82,9 @@ static void put_or_null(struct builder *b, json_object *object, const char *key,
                         bool present)
 {
     if (present)
-        cli_json_put(&b->json, object, key, value);
+        json_doc_put(&b->json, object, key, value);
     else
-        cli_json_put_null(&b->json, object, key);
+        json_doc_put_null(&b->json, object, key);
 }
 
 /* The waits by cause, and the open one, are objects behind the numbers. */
@@ -101,7 +101,7 @@ static void put_figures(struct builder *b, json_object *object, const struct acc
 
     for (const struct figure *figure = account_figures; figure->name; figure++) {
         if (stat_figure_wanted(b->report, figure) && !is_object(figure))
-            cli_json_put_member(&b->json, object, figure->name, f->numbers[figure->index],
+            json_doc_put_member(&b->json, object, figure->name, f->numbers[figure->index],
                                 f->present & figure->present);
     }
     put_or_null(b, object, "waits", waits ? make_waits(b, f) : NULL, waits);
@@ -124,14 +124,14 @@ static json_object *make_counters(struct builder *b, const struct account_row *r
         const struct event_count *count = stat_counters_find(counters, i, row, &reason);
         json_object *object = json_object_new_object();
 
-        cli_json_put_text(&b->json, object, "name", counter.name);
-        cli_json_put_member(&b->json, object, "value", count ? count->value : 0, count);
-        cli_json_put_member(&b->json, object, "enabled_ns", count ? count->enabled_ns : 0, count);
-        cli_json_put_member(&b->json, object, "running_ns", count ? count->running_ns : 0, count);
-        cli_json_put_text(&b->json, object, "source", counter.source);
+        json_doc_put_text(&b->json, object, "name", counter.name);
+        json_doc_put_member(&b->json, object, "value", count ? count->value : 0, count);
+        json_doc_put_member(&b->json, object, "enabled_ns", count ? count->enabled_ns : 0, count);
+        json_doc_put_member(&b->json, object, "running_ns", count ? count->running_ns : 0, count);
+        json_doc_put_text(&b->json, object, "source", counter.source);
         if (reason)
-            cli_json_put_text(&b->json, object, "reason", reason);
-        cli_json_append(&b->json, array, object);
+            json_doc_put_text(&b->json, object, "reason", reason);
+        json_doc_append(&b->json, array, object);
     }
     return array;
 }
@@ -142,17 +142,17 @@ static json_object *make_row(struct builder *b, const struct account_row *row)
     json_object *object = json_object_new_object();
 
     if (!process)
-        cli_json_put_member(&b->json, object, "tid", (uint64_t)row->tid, row->tid);
-    cli_json_put_member(&b->json, object, "pid", (uint64_t)row->pid, row->pid);
-    cli_json_put_text(&b->json, object, "comm", row->comm);
+        json_doc_put_member(&b->json, object, "tid", (uint64_t)row->tid, row->tid);
+    json_doc_put_member(&b->json, object, "pid", (uint64_t)row->pid, row->pid);
+    json_doc_put_text(&b->json, object, "comm", row->comm);
     if (sum) {
-        cli_json_put_number(&b->json, object, "threads", row->threads);
-        cli_json_put_number(&b->json, object, "exited_threads", row->exited);
+        json_doc_put_number(&b->json, object, "threads", row->threads);
+        json_doc_put_number(&b->json, object, "exited_threads", row->exited);
     }
     put_figures(b, object, row, sum);
     if (b->report->counters)
-        cli_json_put(&b->json, object, "counters", make_counters(b, row));
-    cli_json_put_bool(&b->json, object, "exited", row->exited == row->threads);
+        json_doc_put(&b->json, object, "counters", make_counters(b, row));
+    json_doc_put_bool(&b->json, object, "exited", row->exited == row->threads);
     return object;
 }
 
@@ -161,11 +161,11 @@ static json_object *make_total(struct builder *b)
     const struct account_row *total = &b->report->view->total;
     json_object *object = json_object_new_object();
 
-    cli_json_put_number(&b->json, object, "threads", total->threads);
-    cli_json_put_number(&b->json, object, "exited_threads", total->exited);
+    json_doc_put_number(&b->json, object, "threads", total->threads);
+    json_doc_put_number(&b->json, object, "exited_threads", total->exited);
     put_figures(b, object, total, true);
     if (b->report->counters)
-        cli_json_put(&b->json, object, "counters", make_counters(b, total));
+        json_doc_put(&b->json, object, "counters", make_counters(b, total));
     return object;
 }
 
@@ -177,7 +177,7 @@ static json_object *make_absent(struct builder *b)
         const char *reason = figure->words ? stat_absent_reason(b->report, figure) : NULL;
 
         if (reason)
-            cli_json_put_text(&b->json, object,
+            json_doc_put_text(&b->json, object,
                               figure->present == PRCB_HAS_OPEN ? "open" : figure->name, reason);
     }
     return object;
@@ -189,20 +189,20 @@ static json_object *make_report(struct builder *b)
     const struct account_view *view = report->view;
     json_object *object = json_object_new_object(), *rows = json_object_new_array();
 
-    cli_json_put_text(&b->json, object, "tier", prcb_tier_name(prcb_session_tier(report->session)));
-    cli_json_put_text(&b->json, object, "tier_reason", prcb_session_tier_reason(report->session));
+    json_doc_put_text(&b->json, object, "tier", prcb_tier_name(prcb_session_tier(report->session)));
+    json_doc_put_text(&b->json, object, "tier_reason", prcb_session_tier_reason(report->session));
     if (report->options->interval_ns)
-        cli_json_put_number(&b->json, object, "time_ns", report->time_ns);
-    cli_json_put_number(&b->json, object, "wall_ns", report->wall_ns);
+        json_doc_put_number(&b->json, object, "time_ns", report->time_ns);
+    json_doc_put_number(&b->json, object, "wall_ns", report->wall_ns);
     for (size_t i = 0; i < view->count; i++)
-        cli_json_append(&b->json, rows, make_row(b, view->rows[i]));
-    cli_json_put(&b->json, object, report->options->per_process ? "processes" : "threads", rows);
-    cli_json_put_number(&b->json, object, "rows_left_out", view->other_rows);
-    cli_json_put(&b->json, object, "total", make_total(b));
-    cli_json_put_number(&b->json, object, "untracked_threads", report->status->untracked_threads);
-    cli_json_put_bool(&b->json, object, "short_threads_missed",
+        json_doc_append(&b->json, rows, make_row(b, view->rows[i]));
+    json_doc_put(&b->json, object, report->options->per_process ? "processes" : "threads", rows);
+    json_doc_put_number(&b->json, object, "rows_left_out", view->other_rows);
+    json_doc_put(&b->json, object, "total", make_total(b));
+    json_doc_put_number(&b->json, object, "untracked_threads", report->status->untracked_threads);
+    json_doc_put_bool(&b->json, object, "short_threads_missed",
                       report->status->short_threads_missed);
-    cli_json_put(&b->json, object, "absent", make_absent(b));
+    json_doc_put(&b->json, object, "absent", make_absent(b));
     return object;
 }
 
@@ -211,5 +211,5 @@ int stat_json_write(FILE *out, const struct stat_report *report)
     struct builder builder = {.report = report};
     json_object *object = make_report(&builder);
 
-    return cli_json_write(&builder.json, object, out);
+    return json_doc_write(&builder.json, object, out);
 }

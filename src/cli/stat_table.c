@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "stat_text.h"
+#include "format.h"
 #include "text.h"
 
 #define GAP           2
@@ -64,7 +64,7 @@ struct table {
 static void time_cell(const struct account_row *row, uint64_t member, uint64_t ns, char *cell)
 {
     if (row->now.present & member)
-        stat_text_time(ns, cell, STAT_CELL);
+        format_time(ns, cell, FORMAT_CELL);
     else
         strcpy(cell, "-");
 }
@@ -72,7 +72,7 @@ static void time_cell(const struct account_row *row, uint64_t member, uint64_t n
 static void number_cell(uint64_t number, bool present, char *cell)
 {
     if (present)
-        snprintf(cell, STAT_CELL, "%" PRIu64, number);
+        snprintf(cell, FORMAT_CELL, "%" PRIu64, number);
     else
         strcpy(cell, "-");
 }
@@ -107,7 +107,7 @@ static uint64_t rest_ns(const struct table *table, const struct account_row *row
 static void open_cell(const struct account_row *row, char *cell)
 {
     const char *name = "";
-    char time[STAT_CELL / 2];
+    char time[FORMAT_CELL / 2];
 
     cell[0] = '\0';
     if (!(row->now.present & PRCB_HAS_OPEN)) {
@@ -122,20 +122,21 @@ static void open_cell(const struct account_row *row, char *cell)
         if (open->open_ns)
             name = *name ? "(several)" : open->cause ? prcb_cause_info(open->cause)->name : "?";
     }
-    stat_text_time(row->now.open_ns, time, sizeof(time));
-    snprintf(cell, STAT_CELL, "+%s%s%s", time, *name ? " " : "", name);
+    format_time(row->now.open_ns, time, sizeof(time));
+    snprintf(cell, FORMAT_CELL, "+%s%s%s", time, *name ? " " : "", name);
 }
 
 /* Ended threads that were summed by name stand for more than themselves. */
 static void name_cell(const struct account_row *row, char *cell)
 {
-    char comm[STAT_CELL / 2];
+    char comm[FORMAT_CELL / 2];
 
     text_copy(TEXT_MARKS, row->comm, comm, sizeof(comm));
     if (row->key || !row->released)
-        snprintf(cell, STAT_CELL, "%s", comm);
+        snprintf(cell, FORMAT_CELL, "%s", comm);
     else
-        snprintf(cell, STAT_CELL, "%s%s(%" PRIu64 " ended)", comm, *comm ? " " : "", row->threads);
+        snprintf(cell, FORMAT_CELL, "%s%s(%" PRIu64 " ended)", comm, *comm ? " " : "",
+                 row->threads);
 }
 
 static void make_cell(const struct table *table, const struct column *column,
@@ -213,7 +214,7 @@ static void make_share(const struct table *table, const struct column *column, c
         return;
     }
     if (total->now.present & member && total->now.present & PRCB_HAS_WALL && total->now.wall_ns)
-        snprintf(cell, STAT_CELL, "%.1f%%", 100.0 * (double)part / (double)total->now.wall_ns);
+        snprintf(cell, FORMAT_CELL, "%.1f%%", 100.0 * (double)part / (double)total->now.wall_ns);
     else
         strcpy(cell, "-");
 }
@@ -228,7 +229,7 @@ static bool left_aligned(const struct column *column)
 /* Spaces are written in front of text only, so that no line ends with them. */
 static void print_cell(FILE *out, const struct column *column, const char *cell, size_t *owed)
 {
-    size_t pad = column->width - stat_text_width(cell);
+    size_t pad = column->width - format_width(cell);
 
     if (!*cell) {
         *owed += pad;
@@ -252,17 +253,17 @@ static void cell_text(const struct table *table, const struct column *column, en
 
     cell[0] = '\0';
     if (kind == ROW_HEADING)
-        snprintf(cell, STAT_CELL, "%s", column->heading);
+        snprintf(cell, FORMAT_CELL, "%s", column->heading);
     else if (kind == ROW_SHARE)
         make_share(table, column, cell);
     else if (kind == ROW_THREAD)
         make_cell(table, column, row, cell);
     else if (column->kind == COL_NAME)
-        snprintf(cell, STAT_CELL, kind == ROW_TOTAL ? "total" : "(%zu more)", view->other_rows);
+        snprintf(cell, FORMAT_CELL, kind == ROW_TOTAL ? "total" : "(%zu more)", view->other_rows);
     else if (column->kind != COL_TID && column->kind != COL_PID)
         make_cell(table, column, row, cell);
     if (column->kind == COL_NAME && table->squeeze >= SQUEEZE_NAME)
-        stat_text_cut(cell, SHORT_NAME);
+        format_cut(cell, SHORT_NAME);
     if (column->kind == COL_OPEN && table->squeeze >= SQUEEZE_OPEN && kind != ROW_HEADING)
         cell[strcspn(cell, " ")] = '\0';
 }
@@ -288,11 +289,11 @@ static void measure_row(struct table *table, enum row_kind kind, const struct ac
                         void *ctx)
 {
     for (size_t i = 0; i < table->count; i++) {
-        char cell[STAT_CELL];
+        char cell[FORMAT_CELL];
 
         cell_text(table, &table->columns[i], kind, row, cell);
-        if (stat_text_width(cell) > table->columns[i].width)
-            table->columns[i].width = stat_text_width(cell);
+        if (format_width(cell) > table->columns[i].width)
+            table->columns[i].width = format_width(cell);
     }
 }
 
@@ -302,7 +303,7 @@ static void print_row(struct table *table, enum row_kind kind, const struct acco
     size_t owed = 0;
 
     for (size_t i = 0; i < table->count; i++) {
-        char cell[STAT_CELL];
+        char cell[FORMAT_CELL];
 
         cell_text(table, &table->columns[i], kind, row, cell);
         print_cell(ctx, &table->columns[i], cell, &owed);
@@ -463,7 +464,7 @@ static void write_title(FILE *out, const struct stat_report *report)
     const struct stat_options *options = report->options;
     const struct account_row *total = &report->view->total;
     const char *before = "";
-    char threads[STAT_CELL], time[STAT_CELL];
+    char threads[FORMAT_CELL], time[FORMAT_CELL];
 
     fputs("\n ", out);
     if (options->all)
@@ -479,8 +480,8 @@ static void write_title(FILE *out, const struct stat_report *report)
         fputs(stat_options_have_targets(options) ? " while running: " : "", out);
         write_command(out, options->command);
     }
-    stat_text_count(total->threads, "thread", "threads", threads, sizeof(threads));
-    stat_text_time(report->wall_ns, time, sizeof(time));
+    format_count(total->threads, "thread", "threads", threads, sizeof(threads));
+    format_time(report->wall_ns, time, sizeof(time));
     fprintf(out, ": %s in %s\n\n", threads, time);
 }
 
@@ -514,7 +515,7 @@ static void write_wrapped(FILE *out, const char *words, size_t indent, size_t co
 /* Each cause that was named: NT's name, left out on a narrow terminal, and the plain words. */
 static void write_legend(FILE *out, const struct table *table)
 {
-    size_t columns = stat_text_columns(out), indent = 14;
+    size_t columns = format_columns(out), indent = 14;
     bool any = false;
 
     for (uint32_t cause = 1; cause < PRCB_CAUSE_MAX; cause++) {
@@ -538,7 +539,7 @@ void stat_table_write(FILE *out, const struct stat_report *report)
     if (!report->view->total.threads) {
         fputs("  no thread was seen\n", out);
     } else {
-        choose_columns(&table, stat_text_columns(out));
+        choose_columns(&table, format_columns(out));
         each_row(&table, print_row, out);
         if (report->counters)
             stat_counters_write(out, report->counters, report->view, report->options->per_process);
@@ -560,7 +561,7 @@ static void write_top_waits(FILE *out, const struct account_row *row, size_t roo
     const struct account_sums *now = &row->now;
     bool named[PRCB_CAUSE_MAX] = {0};
     const char *before = "";
-    char text[STAT_CELL];
+    char text[FORMAT_CELL];
 
     for (int n = 0; n < LINE_CAUSES && now->wall_ns; n++) {
         const struct wait_cell *best = NULL;
@@ -595,7 +596,7 @@ struct line_shape {
 
 static struct line_shape line_shape(FILE *out)
 {
-    size_t columns = stat_text_columns(out);
+    size_t columns = format_columns(out);
     struct line_shape shape = {10, 15, true, 0};
 
     if (columns < LINE_WIDE)
@@ -611,8 +612,9 @@ static void write_line(FILE *out, const struct stat_report *report, const struct
 {
     struct line_shape shape = line_shape(out);
     const struct account_sums *now = &row->now;
-    char time[STAT_CELL], id[STAT_CELL], run[STAT_CELL], ready[STAT_CELL], wait[STAT_CELL];
-    char switches[STAT_CELL];
+    char time[FORMAT_CELL], id[FORMAT_CELL], run[FORMAT_CELL], ready[FORMAT_CELL],
+        wait[FORMAT_CELL];
+    char switches[FORMAT_CELL];
     pid_t number = report->options->per_process ? row->pid : row->tid;
 
     number_cell((uint64_t)number, number != 0, id);
@@ -622,9 +624,9 @@ static void write_line(FILE *out, const struct stat_report *report, const struct
     number_cell(now->switches, now->present & PRCB_HAS_SWITCHES, switches);
     snprintf(time, sizeof(time), "%" PRIu64 ".%03" PRIu64, report->time_ns / 1000000000,
              report->time_ns / 1000000 % 1000);
-    stat_text_cut(name, (size_t)shape.name);
+    format_cut(name, (size_t)shape.name);
     fprintf(out, "%*s  %7s  %s%*s  %7s  %7s  %7s  ", shape.time, time, sum ? "" : id, name,
-            shape.name - (int)stat_text_width(name), "", run, ready, wait);
+            shape.name - (int)format_width(name), "", run, ready, wait);
     if (shape.switches)
         fprintf(out, "%8s  ", switches);
     if (now->present & PRCB_HAS_WAITS)
@@ -639,7 +641,7 @@ static void write_line(FILE *out, const struct stat_report *report, const struct
 void stat_lines_write(FILE *out, const struct stat_report *report)
 {
     const struct account_view *view = report->view;
-    char name[STAT_CELL];
+    char name[FORMAT_CELL];
 
     if (report->first) {
         struct line_shape shape = line_shape(out);

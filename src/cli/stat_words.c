@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "stat_text.h"
+#include "format.h"
 #include "text.h"
 
 #define COST_RUN       PRCB_CAUSE_MAX       /* on a processor */
@@ -150,13 +150,13 @@ static void write_payer(FILE *out, const struct costs *costs, uint32_t cost)
     struct payer payer = top_payer(costs, cost, &units);
     const char *word = costs->processes ? "process" : "thread";
     const char *words = costs->processes ? "processes" : "threads";
-    char comm[STAT_CELL], count[STAT_CELL], share[STAT_CELL];
+    char comm[FORMAT_CELL], count[FORMAT_CELL], share[FORMAT_CELL];
 
     if (costs->threads < 2 || !payer.paid)
         return;
     text_copy(TEXT_MARKS, payer.comm, comm, sizeof(comm));
-    stat_text_count(payer.units, word, words, count, sizeof(count));
-    stat_text_share(payer.paid, whole, share, sizeof(share));
+    format_count(payer.units, word, words, count, sizeof(count));
+    format_share(payer.paid, whole, share, sizeof(share));
     if (payer.paid >= whole - whole / 100)
         fprintf(out, ", by %s (%s)", comm, count);
     else if (payer.paid >= whole / 2)
@@ -195,11 +195,11 @@ static void write_ready_counts(FILE *out, const struct costs *costs)
 static void write_open(FILE *out, const struct costs *costs, uint32_t cost)
 {
     uint64_t open = costs->open_ns[cost];
-    char time[STAT_CELL];
+    char time[FORMAT_CELL];
 
     if (cost >= PRCB_CAUSE_MAX || !open)
         return;
-    stat_text_time(open, time, sizeof(time));
+    format_time(open, time, sizeof(time));
     if (open >= costs->spent_ns[cost])
         fputs("; none of these waits had ended", out);
     else
@@ -208,10 +208,10 @@ static void write_open(FILE *out, const struct costs *costs, uint32_t cost)
 
 static void write_sentence(FILE *out, const struct costs *costs, uint32_t cost)
 {
-    char share[STAT_CELL], time[STAT_CELL];
+    char share[FORMAT_CELL], time[FORMAT_CELL];
 
-    stat_text_share(costs->spent_ns[cost], costs->wall_ns, share, sizeof(share));
-    stat_text_time(costs->spent_ns[cost], time, sizeof(time));
+    format_share(costs->spent_ns[cost], costs->wall_ns, share, sizeof(share));
+    format_time(costs->spent_ns[cost], time, sizeof(time));
     fprintf(out, "%s of thread time (%s) was spent %s", share, time, cost_words(cost));
     if (cost == COST_READY)
         write_ready_counts(out, costs);
@@ -278,12 +278,12 @@ static const char *reason_of(const void *ctx, const struct figure *figure)
 static void write_interrupted(FILE *out, const char *prefix, const struct stat_report *report)
 {
     const struct account_sums *total = &report->view->total.now;
-    char interrupted[STAT_CELL], run[STAT_CELL];
+    char interrupted[FORMAT_CELL], run[FORMAT_CELL];
 
     if (!report->options->interrupted || !(total->present & PRCB_HAS_INTERRUPTED))
         return;
-    stat_text_time(total->interrupted_ns, interrupted, sizeof(interrupted));
-    stat_text_time(total->run_ns, run, sizeof(run));
+    format_time(total->interrupted_ns, interrupted, sizeof(interrupted));
+    format_time(total->run_ns, run, sizeof(run));
     fprintf(out, "%sinterrupts and softirqs took %s of %s run time\n", prefix, interrupted, run);
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "cli_json.h"
+#include "json_doc.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "text.h"
 
-void cli_json_put(struct cli_json *b, json_object *object, const char *key, json_object *value)
+void json_doc_put(struct json_doc *b, json_object *object, const char *key, json_object *value)
 {
     if (!value || !object || json_object_object_add(object, key, value)) {
         json_object_put(value);
@@ -14,40 +14,40 @@ void cli_json_put(struct cli_json *b, json_object *object, const char *key, json
     }
 }
 
-void cli_json_put_null(struct cli_json *b, json_object *object, const char *key)
+void json_doc_put_null(struct json_doc *b, json_object *object, const char *key)
 {
     if (!object || json_object_object_add(object, key, NULL))
         b->failed = true;
 }
 
-void cli_json_put_number(struct cli_json *b, json_object *object, const char *key, uint64_t number)
+void json_doc_put_number(struct json_doc *b, json_object *object, const char *key, uint64_t number)
 {
-    cli_json_put(b, object, key, json_object_new_uint64(number));
+    json_doc_put(b, object, key, json_object_new_uint64(number));
 }
 
-void cli_json_put_bool(struct cli_json *b, json_object *object, const char *key, bool value)
+void json_doc_put_bool(struct json_doc *b, json_object *object, const char *key, bool value)
 {
-    cli_json_put(b, object, key, json_object_new_boolean(value));
+    json_doc_put(b, object, key, json_object_new_boolean(value));
 }
 
-void cli_json_put_member(struct cli_json *b, json_object *object, const char *key, uint64_t number,
+void json_doc_put_member(struct json_doc *b, json_object *object, const char *key, uint64_t number,
                          bool present)
 {
     if (present)
-        cli_json_put_number(b, object, key, number);
+        json_doc_put_number(b, object, key, number);
     else
-        cli_json_put_null(b, object, key);
+        json_doc_put_null(b, object, key);
 }
 
-void cli_json_put_text(struct cli_json *b, json_object *object, const char *key, const char *text)
+void json_doc_put_text(struct json_doc *b, json_object *object, const char *key, const char *text)
 {
     if (text)
-        cli_json_put(b, object, key, json_object_new_string(text));
+        json_doc_put(b, object, key, json_object_new_string(text));
     else
-        cli_json_put_null(b, object, key);
+        json_doc_put_null(b, object, key);
 }
 
-void cli_json_append(struct cli_json *b, json_object *array, json_object *value)
+void json_doc_append(struct json_doc *b, json_object *array, json_object *value)
 {
     if (!array || !value || json_object_array_add(array, value)) {
         json_object_put(value);
@@ -55,7 +55,7 @@ void cli_json_append(struct cli_json *b, json_object *array, json_object *value)
     }
 }
 
-json_object *cli_json_hex(const uint8_t *bytes, size_t length)
+json_object *json_doc_hex(const uint8_t *bytes, size_t length)
 {
     char *text = malloc(2 * length + 1);
     json_object *o;
@@ -67,7 +67,7 @@ json_object *cli_json_hex(const uint8_t *bytes, size_t length)
     return o;
 }
 
-int cli_json_write(struct cli_json *b, json_object *document, FILE *out)
+int json_doc_write(struct json_doc *b, json_object *document, FILE *out)
 {
     const char *text = b->failed || !document
                            ? NULL

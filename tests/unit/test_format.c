@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "stat_text.h"
+#include "format.h"
 
 static void times_have_three_digits_and_a_unit(void **state)
 {
@@ -39,9 +39,9 @@ static void times_have_three_digits_and_a_unit(void **state)
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        char text[STAT_CELL];
+        char text[FORMAT_CELL];
 
-        stat_text_time(cases[i].ns, text, sizeof(text));
+        format_time(cases[i].ns, text, sizeof(text));
         assert_string_equal(text, cases[i].text);
     }
 }
@@ -57,17 +57,17 @@ static void shares_in_percent(void **state)
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        char text[STAT_CELL];
+        char text[FORMAT_CELL];
 
-        stat_text_share(cases[i].part, cases[i].whole, text, sizeof(text));
+        format_share(cases[i].part, cases[i].whole, text, sizeof(text));
         assert_string_equal(text, cases[i].text);
     }
 }
 
 static void width_counts_characters(void **state)
 {
-    assert_int_equal(stat_text_width("f\xc3\xbcr"), 3);
-    assert_int_equal(stat_text_width(""), 0);
+    assert_int_equal(format_width("f\xc3\xbcr"), 3);
+    assert_int_equal(format_width(""), 0);
 }
 
 static void columns_are_taken_from_the_environment(void **state)
@@ -76,13 +76,13 @@ static void columns_are_taken_from_the_environment(void **state)
 
     assert_non_null(out);
     setenv("COLUMNS", "83", 1);
-    assert_int_equal(stat_text_columns(out), 83);
+    assert_int_equal(format_columns(out), 83);
     setenv("COLUMNS", "nonsense", 1);
-    assert_int_equal(stat_text_columns(out), 120);
+    assert_int_equal(format_columns(out), 120);
     setenv("COLUMNS", "1", 1);
-    assert_int_equal(stat_text_columns(out), 120);
+    assert_int_equal(format_columns(out), 120);
     unsetenv("COLUMNS");
-    assert_int_equal(stat_text_columns(out), 120);
+    assert_int_equal(format_columns(out), 120);
     fclose(out);
 }
 

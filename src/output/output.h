@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Where the report goes. A file is opened before anything is started, so that a
+ * Where a report goes. A file is opened before anything is started, so that a
  * path that cannot be written costs nothing, and changed only once the measuring
  * has begun, so that a command line that fails leaves it as it was.
  */
-#ifndef PRCB_CLI_STAT_OUTPUT_H
-#define PRCB_CLI_STAT_OUTPUT_H
+#ifndef PRCB_OUTPUT_H
+#define PRCB_OUTPUT_H
 
 #include <stdbool.h>
 #include <stdio.h>
 
-struct stat_output {
+struct output {
     FILE *stream;
     const char *path; /* borrowed; NULL: standard output */
     bool created;     /* the file was not there before */
@@ -18,14 +18,14 @@ struct stat_output {
 };
 
 /* path NULL: standard output. 0 or -errno. */
-int stat_output_open(struct stat_output *output, const char *path);
+int output_open(struct output *output, const char *path);
 /* From here on the file is ours: what it held is gone. */
-void stat_output_begin(struct stat_output *output);
+void output_begin(struct output *output);
 /* Hands what was written to the system; -errno of the first failure of all. */
-int stat_output_flush(struct stat_output *output);
+int output_flush(struct output *output);
 /* Flushes and closes. */
-int stat_output_close(struct stat_output *output);
-/* Closes and leaves the file system as it was; for use before stat_output_begin. */
-void stat_output_abort(struct stat_output *output);
+int output_close(struct output *output);
+/* Closes and leaves the file system as it was; for use before output_begin. */
+void output_abort(struct output *output);
 
 #endif

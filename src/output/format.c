@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "stat_text.h"
+#include "format.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "cli.h"
-
 #define COLUMNS_ELSE 120
 #define COLUMNS_MIN  60
 #define COLUMNS_MAX  1000
 
-void stat_text_time(uint64_t ns, char *ret, size_t size)
+void format_time(uint64_t ns, char *ret, size_t size)
 {
     static const struct {
         double ns, below; /* below: what would round up to 1000 of it belongs to the next */
@@ -36,7 +35,7 @@ void stat_text_time(uint64_t ns, char *ret, size_t size)
              value, units[unit].name);
 }
 
-void stat_text_share(uint64_t part, uint64_t whole, char *ret, size_t size)
+void format_share(uint64_t part, uint64_t whole, char *ret, size_t size)
 {
     double percent = whole ? 100.0 * (double)part / (double)whole : 0;
 
@@ -50,14 +49,14 @@ void stat_text_share(uint64_t part, uint64_t whole, char *ret, size_t size)
         snprintf(ret, size, "%.*f %%", percent < 9.95 ? 1 : 0, percent);
 }
 
-void stat_text_cut(char *text, size_t width)
+void format_cut(char *text, size_t width)
 {
     while (*text && (width || ((unsigned char)*text & 0xc0) == 0x80))
         width -= ((unsigned char)*text++ & 0xc0) != 0x80;
     *text = '\0';
 }
 
-size_t stat_text_width(const char *text)
+size_t format_width(const char *text)
 {
     size_t width = 0;
 
@@ -66,19 +65,23 @@ size_t stat_text_width(const char *text)
     return width;
 }
 
-void stat_text_count(uint64_t count, const char *word, const char *words, char *ret, size_t size)
+void format_count(uint64_t count, const char *word, const char *words, char *ret, size_t size)
 {
     snprintf(ret, size, "%" PRIu64 " %s", count, count == 1 ? word : words);
 }
 
-size_t stat_text_columns(FILE *out)
+size_t format_columns(FILE *out)
 {
     const char *text = getenv("COLUMNS");
     struct winsize window;
-    uint64_t columns;
+    unsigned long columns;
+    char *end;
 
-    if (text && !cli_parse_u64(text, COLUMNS_MIN, COLUMNS_MAX, &columns))
-        return (size_t)columns;
+    if (text && isdigit((unsigned char)*text)) {
+        columns = strtoul(text, &end, 10);
+        if (!*end && columns >= COLUMNS_MIN && columns <= COLUMNS_MAX)
+            return columns;
+    }
     if (isatty(fileno(out)) && !ioctl(fileno(out), TIOCGWINSZ, &window) && window.ws_col)
         return window.ws_col < COLUMNS_MIN ? COLUMNS_MIN : window.ws_col;
     return COLUMNS_ELSE;

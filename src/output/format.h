@@ -3,28 +3,28 @@
  * Figures as text for people: times with a unit, shares in percent. All results go to the caller's
  * buffer.
  */
-#ifndef PRCB_CLI_STAT_TEXT_H
-#define PRCB_CLI_STAT_TEXT_H
+#ifndef PRCB_OUTPUT_FORMAT_H
+#define PRCB_OUTPUT_FORMAT_H
 
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
-#define STAT_CELL 64 /* bytes that hold any one cell of a table */
+#define FORMAT_CELL 64 /* bytes that hold any one cell of a table */
 
 /* Three digits and a unit: "1.23s", "45.6ms", "789us"; 0 is "0". Never longer
  * than needed; whole seconds above 1000 s. */
-void stat_text_time(uint64_t ns, char *ret, size_t size);
+void format_time(uint64_t ns, char *ret, size_t size);
 /* "42 %", "4.2 %", "0 %", "under 0.1 %". whole 0: "-". */
-void stat_text_share(uint64_t part, uint64_t whole, char *ret, size_t size);
+void format_share(uint64_t part, uint64_t whole, char *ret, size_t size);
 /* Columns that a text takes on a terminal: characters, not bytes. */
-size_t stat_text_width(const char *text);
+size_t format_width(const char *text);
 /* Leaves so many of them at most. */
-void stat_text_cut(char *text, size_t width);
+void format_cut(char *text, size_t width);
 /* "1 thread", "3 threads". */
-void stat_text_count(uint64_t count, const char *word, const char *words, char *ret, size_t size);
+void format_count(uint64_t count, const char *word, const char *words, char *ret, size_t size);
 
 /* Columns to fill: COLUMNS if set, the terminal's width if it is one, else 120. */
-size_t stat_text_columns(FILE *out);
+size_t format_columns(FILE *out);
 
 #endif

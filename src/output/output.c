@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "stat_output.h"
+#include "output.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-int stat_output_open(struct stat_output *output, const char *path)
+int output_open(struct output *output, const char *path)
 {
-    struct stat_output opened = {.stream = stdout, .path = path};
+    struct output opened = {.stream = stdout, .path = path};
     int fd, code;
 
     if (path) {
@@ -29,7 +29,7 @@ int stat_output_open(struct stat_output *output, const char *path)
     return 0;
 }
 
-void stat_output_begin(struct stat_output *output)
+void output_begin(struct output *output)
 {
     struct stat st;
 
@@ -38,7 +38,7 @@ void stat_output_begin(struct stat_output *output)
         output->error = errno;
 }
 
-int stat_output_flush(struct stat_output *output)
+int output_flush(struct output *output)
 {
     errno = 0;
     if ((fflush(output->stream) || ferror(output->stream)) && !output->error)
@@ -46,16 +46,16 @@ int stat_output_flush(struct stat_output *output)
     return -output->error;
 }
 
-int stat_output_close(struct stat_output *output)
+int output_close(struct output *output)
 {
-    stat_output_flush(output);
+    output_flush(output);
     if (output->path && fclose(output->stream) && !output->error)
         output->error = errno;
     output->stream = NULL;
     return -output->error;
 }
 
-void stat_output_abort(struct stat_output *output)
+void output_abort(struct output *output)
 {
     if (output->path && output->stream) {
         fclose(output->stream);

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * A JSON document being built. json-c reports lack of memory call by call; here it is
+ * kept until the end, when the document is written or is not. Every call takes over
+ * the value it is given, also when it fails.
+ */
+#ifndef PRCB_OUTPUT_JSON_DOC_H
+#define PRCB_OUTPUT_JSON_DOC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <json-c/json.h>
+
+struct json_doc {
+    bool failed; /* memory ran out: the document lacks something */
+};
+
+void json_doc_put(struct json_doc *b, json_object *object, const char *key, json_object *value);
+void json_doc_put_null(struct json_doc *b, json_object *object, const char *key);
+void json_doc_put_number(struct json_doc *b, json_object *object, const char *key, uint64_t number);
+void json_doc_put_bool(struct json_doc *b, json_object *object, const char *key, bool value);
+/* null without it. */
+void json_doc_put_member(struct json_doc *b, json_object *object, const char *key, uint64_t number,
+                         bool present);
+/* NULL is null; what is no UTF-8 becomes U+FFFD. */
+void json_doc_put_text(struct json_doc *b, json_object *object, const char *key, const char *text);
+void json_doc_append(struct json_doc *b, json_object *array, json_object *value);
+
+/* Bytes as one text of hexadecimal digits. */
+json_object *json_doc_hex(const uint8_t *bytes, size_t length);
+
+/* Writes the document as one line. 0 or -ENOMEM, and then nothing is written. */
+int json_doc_write(struct json_doc *b, json_object *document, FILE *out);
+
+#endif
