@@ -9,6 +9,8 @@
 
 #include "winerror.h"
 
+#include <stdarg.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -131,6 +133,46 @@ ULONGLONG WINAPI GetTickCount64(VOID);
 #endif
 VOID WINAPI GetSystemTimeAsFileTime(LPFILETIME lpSystemTimeAsFileTime);
 
+/* The words of a code that this library gives: FORMAT_MESSAGE_FROM_SYSTEM. */
+#define FORMAT_MESSAGE_ALLOCATE_BUFFER 0x00000100
+#define FORMAT_MESSAGE_IGNORE_INSERTS  0x00000200
+#define FORMAT_MESSAGE_FROM_STRING     0x00000400
+#define FORMAT_MESSAGE_FROM_HMODULE    0x00000800
+#define FORMAT_MESSAGE_FROM_SYSTEM     0x00001000
+#define FORMAT_MESSAGE_ARGUMENT_ARRAY  0x00002000
+#define FORMAT_MESSAGE_MAX_WIDTH_MASK  0x000000ff
+#define MAKELANGID(primary, sub)       ((WORD)((WORD)(sub) << 10 | (WORD)(primary)))
+#define LANG_NEUTRAL                   0
+#define SUBLANG_DEFAULT                1
+
+DWORD WINAPI FormatMessageA(DWORD dwFlags, LPCVOID lpSource, DWORD dwMessageId, DWORD dwLanguageId,
+                            LPSTR lpBuffer, DWORD nSize, va_list *Arguments);
+DWORD WINAPI FormatMessageW(DWORD dwFlags, LPCVOID lpSource, DWORD dwMessageId, DWORD dwLanguageId,
+                            LPWSTR lpBuffer, DWORD nSize, va_list *Arguments);
+
+/* ---- critical sections, the heap ---- */
+
+typedef struct _RTL_CRITICAL_SECTION {
+    ULONG64 Opaque[8] __attribute__((aligned(8)));
+} CRITICAL_SECTION, *PCRITICAL_SECTION, *LPCRITICAL_SECTION;
+
+VOID WINAPI InitializeCriticalSection(LPCRITICAL_SECTION lpCriticalSection);
+BOOL WINAPI InitializeCriticalSectionAndSpinCount(LPCRITICAL_SECTION lpCriticalSection,
+                                                  DWORD dwSpinCount);
+VOID WINAPI EnterCriticalSection(LPCRITICAL_SECTION lpCriticalSection);
+BOOL WINAPI TryEnterCriticalSection(LPCRITICAL_SECTION lpCriticalSection);
+VOID WINAPI LeaveCriticalSection(LPCRITICAL_SECTION lpCriticalSection);
+VOID WINAPI DeleteCriticalSection(LPCRITICAL_SECTION lpCriticalSection);
+
+#define HEAP_ZERO_MEMORY 0x00000008
+typedef HANDLE HLOCAL;
+
+HANDLE WINAPI GetProcessHeap(VOID);
+LPVOID WINAPI HeapAlloc(HANDLE hHeap, DWORD dwFlags, SIZE_T dwBytes);
+LPVOID WINAPI HeapReAlloc(HANDLE hHeap, DWORD dwFlags, LPVOID lpMem, SIZE_T dwBytes);
+BOOL WINAPI HeapFree(HANDLE hHeap, DWORD dwFlags, LPVOID lpMem);
+HLOCAL WINAPI LocalFree(HLOCAL hMem); /* of what FormatMessage allocated */
+
 /* ---- modules: ntoskrnl.exe, hal.dll, ntdll.dll, kernel32.dll, kernelbase.dll ---- */
 
 HMODULE WINAPI LoadLibraryA(LPCSTR lpLibFileName);
@@ -147,10 +189,12 @@ FARPROC WINAPI GetProcAddress(HMODULE hModule, LPCSTR lpProcName);
 #define LOAD_LIBRARY_SEARCH_SYSTEM32 0x00000800
 
 #ifdef UNICODE
+#define FormatMessage   FormatMessageW
 #define LoadLibrary     LoadLibraryW
 #define LoadLibraryEx   LoadLibraryExW
 #define GetModuleHandle GetModuleHandleW
 #else
+#define FormatMessage   FormatMessageA
 #define LoadLibrary     LoadLibraryA
 #define LoadLibraryEx   LoadLibraryExA
 #define GetModuleHandle GetModuleHandleA

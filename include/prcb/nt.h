@@ -461,6 +461,48 @@ typedef struct _SYSTEM_INTERRUPT_INFORMATION {
 
 #endif
 
+/* Classes 0x00, 0x02 and 0x03, of the whole system. winternl.h has types of their names in which
+ * all is Reserved. */
+typedef struct _PRCB_SYSTEM_BASIC_INFORMATION {
+    uint32_t Reserved;
+    uint32_t TimerResolution; /* KeQueryTimeIncrement's */
+    uint32_t PageSize;
+    uint32_t NumberOfPhysicalPages;
+    uint32_t LowestPhysicalPageNumber;  /* 0 */
+    uint32_t HighestPhysicalPageNumber; /* 0 */
+    uint32_t AllocationGranularity;     /* PageSize */
+    uintptr_t MinimumUserModeAddress;
+    uintptr_t MaximumUserModeAddress;
+    uintptr_t ActiveProcessorsAffinityMask; /* of the caller's group, as the next */
+    int8_t NumberOfProcessors;
+} PRCB_SYSTEM_BASIC_INFORMATION;
+
+typedef struct _PRCB_SYSTEM_PERFORMANCE_INFORMATION {
+    LARGE_INTEGER IdleProcessTime; /* of all processors */
+    LARGE_INTEGER IoTransferCount[3];
+    uint32_t IoOperationCount[3];
+    uint32_t AvailablePages;
+    uint32_t CommittedPages;
+    uint32_t CommitLimit;
+    uint32_t PeakCommitment;
+    uint32_t PageFaultCount;  /* wraps */
+    uint32_t Others[58];      /* 0 */
+    uint32_t ContextSwitches; /* of all processors; wraps */
+    uint32_t FirstLevelTbFills;
+    uint32_t SecondLevelTbFills;
+    uint32_t SystemCalls;
+} PRCB_SYSTEM_PERFORMANCE_INFORMATION;
+
+typedef struct _PRCB_SYSTEM_TIMEOFDAY_INFORMATION {
+    LARGE_INTEGER BootTime; /* 100 ns since 1601 */
+    LARGE_INTEGER CurrentTime;
+    LARGE_INTEGER TimeZoneBias; /* 100 ns, west of Greenwich */
+    uint32_t TimeZoneId;        /* 1 standard time, 2 summer time, 0 not known */
+    uint32_t Reserved;
+    uint64_t BootTimeBias PRCB_NT_ALIGNED;  /* 0 */
+    uint64_t SleepTimeBias PRCB_NT_ALIGNED; /* 100 ns suspended since boot */
+} PRCB_SYSTEM_TIMEOFDAY_INFORMATION;
+
 #ifndef PRCB_NT_FOREIGN_HEADERS
 enum {
     SystemTimeAdjustmentInformation = 0x1c,

@@ -40,6 +40,9 @@ NTSTATUS NtYieldExecution(VOID);
 NTSTATUS ZwQuerySystemInformation(SYSTEM_INFORMATION_CLASS SystemInformationClass,
                                   PVOID SystemInformation, ULONG SystemInformationLength,
                                   PULONG ReturnLength);
+NTSTATUS RtlGetNativeSystemInformation(SYSTEM_INFORMATION_CLASS SystemInformationClass,
+                                       PVOID SystemInformation, ULONG SystemInformationLength,
+                                       PULONG ReturnLength);
 NTSTATUS NtQuerySystemInformationEx(SYSTEM_INFORMATION_CLASS SystemInformationClass,
                                     PVOID InputBuffer, ULONG InputBufferLength,
                                     PVOID SystemInformation, ULONG SystemInformationLength,

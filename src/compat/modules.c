@@ -5,6 +5,7 @@
  */
 #include "compat.h"
 
+#include <evntrace.h>
 #include <powerbase.h>
 #include <strings.h>
 #include <wchar.h>
@@ -14,6 +15,7 @@
 #define NTDLL    4u
 #define KERNEL32 8u
 #define POWRPROF 16u
+#define ADVAPI32 32u
 
 static const struct module {
     const char *name;
@@ -22,6 +24,7 @@ static const struct module {
     {"ntoskrnl.exe", NTOSKRNL},   {"hal.dll", HAL},
     {"ntdll.dll", NTDLL},         {"kernel32.dll", KERNEL32},
     {"kernelbase.dll", KERNEL32}, {"powrprof.dll", POWRPROF},
+    {"advapi32.dll", ADVAPI32},
 };
 #define MODULES (sizeof(modules) / sizeof(modules[0]))
 
@@ -49,6 +52,7 @@ exports[] = {
     ROW(NTOSKRNL, KeQueryActiveGroupCount),
     ROW(NTOSKRNL | NTDLL, NtQuerySystemInformation),
     ROW(NTOSKRNL | NTDLL, ZwQuerySystemInformation),
+    ROW(NTDLL, RtlGetNativeSystemInformation),
     ROW(NTDLL, NtQuerySystemInformationEx),
     ROW(NTDLL, ZwQuerySystemInformationEx),
     ROW(NTOSKRNL | NTDLL, NtSetSystemInformation),
@@ -118,6 +122,21 @@ exports[] = {
     ROW(KERNEL32, GetTickCount),
     ROW(KERNEL32, GetTickCount64),
     ROW(KERNEL32, GetSystemTimeAsFileTime),
+    ROW(KERNEL32, FormatMessageA),
+    ROW(KERNEL32, FormatMessageW),
+    ROW(KERNEL32, InitializeCriticalSection),
+    ROW(KERNEL32, InitializeCriticalSectionAndSpinCount),
+    ROW(KERNEL32, EnterCriticalSection),
+    ROW(KERNEL32, TryEnterCriticalSection),
+    ROW(KERNEL32, LeaveCriticalSection),
+    ROW(KERNEL32, DeleteCriticalSection),
+    ROW(KERNEL32, GetProcessHeap),
+    ROW(KERNEL32, HeapAlloc),
+    ROW(KERNEL32, HeapReAlloc),
+    ROW(KERNEL32, HeapFree),
+    ROW(KERNEL32, LocalFree),
+    ROW(ADVAPI32, TraceSetInformation),
+    ROW(ADVAPI32, TraceQueryInformation),
     ROW(KERNEL32, LoadLibraryA),
     ROW(KERNEL32, LoadLibraryW),
     ROW(KERNEL32, LoadLibraryExA),

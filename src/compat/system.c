@@ -31,6 +31,15 @@ EXPORT NTSTATUS ZwQuerySystemInformation(SYSTEM_INFORMATION_CLASS SystemInformat
                                     SystemInformationLength, ReturnLength);
 }
 
+/* What a 32-bit program on 64-bit Windows asks for; there is one kind of system here. */
+EXPORT NTSTATUS RtlGetNativeSystemInformation(SYSTEM_INFORMATION_CLASS SystemInformationClass,
+                                              PVOID SystemInformation,
+                                              ULONG SystemInformationLength, PULONG ReturnLength)
+{
+    return NtQuerySystemInformation(SystemInformationClass, SystemInformation,
+                                    SystemInformationLength, ReturnLength);
+}
+
 EXPORT NTSTATUS NtQuerySystemInformationEx(SYSTEM_INFORMATION_CLASS SystemInformationClass,
                                            PVOID InputBuffer, ULONG InputBufferLength,
                                            PVOID SystemInformation, ULONG SystemInformationLength,

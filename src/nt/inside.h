@@ -136,6 +136,9 @@ void nt_profile_areas_forget(void); /* in a forked child */
 NTSTATUS nt_time_adjustment(SYSTEM_QUERY_TIME_ADJUST_INFORMATION *ret);
 NTSTATUS nt_set_time_adjustment(void *buffer, enum prcb_nt_mode mode);
 
+/* When the system was started, 100 ns since 1601; the same each time. Under the lock. */
+int64_t nt_boot_time(void);
+
 /* 100 ns units between two clock interrupts, KeQueryTimeIncrement's. */
 uint32_t nt_maximum_increment(void);
 void nt_set_increment(uint32_t increment); /* 0: the kernel's */

@@ -16,8 +16,30 @@ enum rule {
     RULE_CYCLES,   /* one element or more; short of n it is filled and an error all the same */
     RULE_ONE,      /* one structure for the system, or more */
     RULE_EXACT,    /* one structure for the system, exactly */
+    RULE_UP_TO,    /* as much of one structure for the system as is asked for */
     RULE_OFFSETS,  /* a table of offsets, and behind it elements of any length */
 };
+
+static NTSTATUS make_time_adjustment(void *ret)
+{
+    return nt_time_adjustment(ret);
+}
+
+static NTSTATUS make_switches(void *ret)
+{
+    SYSTEM_CONTEXT_SWITCH_INFORMATION *to = ret;
+    NTSTATUS status = nt_view_read(0, nt_view_active());
+    uint64_t switches = 0;
+
+    if (!status)
+        status = nt_status(nt_view_switches(&switches));
+    if (status)
+        return status;
+    to->ContextSwitches = (uint32_t)switches;
+    for (uint32_t i = 0; i < nt_view_active(); i++)
+        to->SwitchToIdle += (uint32_t)nt_view_record(i)->idle_entries;
+    return STATUS_SUCCESS;
+}
 
 static const struct query_class {
     uint32_t number;
@@ -26,11 +48,15 @@ static const struct query_class {
     bool ex;    /* also for a group */
     bool fresh; /* tells what must be looked for */
     void (*fill)(const struct nt_row *row, union nt_element *ret);
+    NTSTATUS (*make)(void *ret); /* instead: the one structure; finds it zeroed */
 } classes[] = {
+    {0x00, NT_BASIC_SIZE, RULE_EXACT, false, false, .make = nt_make_basic},
+    {0x02, 0x138, RULE_ONE, false, true, .make = nt_make_performance},
+    {0x03, 0x30, RULE_UP_TO, false, false, .make = nt_make_time_of_day},
     {0x08, 0x30, RULE_MULTIPLE, true, false, nt_fill_performance},
     {0x17, 0x18, RULE_ALL, true, false, nt_fill_interrupt},
-    {0x1c, 0x0c, RULE_EXACT, false, false, NULL},
-    {0x24, 0x30, RULE_ONE, false, false, NULL},
+    {0x1c, 0x0c, RULE_EXACT, false, false, .make = make_time_adjustment},
+    {0x24, 0x30, RULE_ONE, false, false, .make = make_switches},
     {0x2a, 0x30, RULE_ALL, true, false, nt_fill_idle},
     {0x3d, 0x50, RULE_ALL, true, true, nt_fill_power},
     {0x53, 0x08, RULE_CYCLES, true, false, nt_fill_idle_cycles},
@@ -129,45 +155,23 @@ static NTSTATUS query_cycles(struct request *request)
     return status ? status : mismatch(request, whole);
 }
 
-static NTSTATUS query_time_adjustment(struct request *request)
-{
-    SYSTEM_QUERY_TIME_ADJUST_INFORMATION result;
-    NTSTATUS status = nt_time_adjustment(&result);
-
-    if (!status)
-        memcpy(request->buffer, &result, sizeof(result));
-    return status;
-}
-
-static NTSTATUS query_switches(struct request *request)
-{
-    SYSTEM_CONTEXT_SWITCH_INFORMATION result = {0};
-    NTSTATUS status = nt_view_read(0, nt_view_active());
-    uint64_t switches = 0;
-
-    if (!status)
-        status = nt_status(nt_view_switches(&switches));
-    if (status)
-        return status;
-    result.ContextSwitches = (uint32_t)switches;
-    for (uint32_t i = 0; i < nt_view_active(); i++)
-        result.SwitchToIdle += (uint32_t)nt_view_record(i)->idle_entries;
-    memcpy(request->buffer, &result, sizeof(result));
-    return STATUS_SUCCESS;
-}
-
 static NTSTATUS query_one(struct request *request)
 {
-    uint32_t size = request->row->size;
+    uint32_t size = request->row->size, length = request->length;
+    uint64_t made[NT_SYSTEM_MOST / sizeof(uint64_t)] = {0};
     NTSTATUS status;
 
-    if (request->length < size || (request->row->rule == RULE_EXACT && request->length != size))
+    if (request->row->rule == RULE_UP_TO
+            ? length > size
+            : length < size || (request->row->rule == RULE_EXACT && length != size))
         return mismatch(request, size);
-    status =
-        request->row->number == 0x1c ? query_time_adjustment(request) : query_switches(request);
-    if (!status)
-        request->told = size;
-    return status;
+    status = request->row->make(made);
+    if (status)
+        return status;
+    request->told = request->row->rule == RULE_UP_TO ? length : size;
+    if (request->told)
+        memcpy(request->buffer, made, request->told);
+    return STATUS_SUCCESS;
 }
 
 static NTSTATUS query_distribution(struct request *request)
@@ -223,7 +227,7 @@ static NTSTATUS query(struct request *request, uint32_t group, uint32_t *return_
 {
     NTSTATUS status = STATUS_SUCCESS;
 
-    if (request->row->rule != RULE_EXACT)
+    if (request->row->number != 0x1c) /* asks no processor */
         status = nt_view_look(request->row->fresh);
     if (!status && request->row->ex)
         status = choose_processors(request, group);

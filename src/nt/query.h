@@ -38,6 +38,17 @@ void nt_fill_idle_cycles(const struct nt_row *row, union nt_element *ret);
 void nt_fill_cycles(const struct nt_row *row, union nt_element *ret);
 void nt_fill_power_information(const struct nt_row *row, union nt_element *ret);
 
+/* ---- system_info.c: one structure for the system, zeroed before; after nt_view_look ---- */
+
+#define NT_BASIC_SIZE  ((uint32_t)(sizeof(void *) == 8 ? 0x40 : 0x2c))
+#define NT_SYSTEM_MOST 0x138u /* the largest */
+
+NTSTATUS nt_make_basic(void *ret);
+NTSTATUS nt_make_performance(void *ret);
+NTSTATUS nt_make_time_of_day(void *ret);
+
+/* ---- */
+
 /* Class 0x64, allocated. */
 NTSTATUS nt_make_distribution(uint32_t first, uint32_t count, void **ret, uint32_t *ret_size);
 

@@ -33,7 +33,7 @@ static int64_t nt_of_timeval(const struct timeval *time)
 
 /* When the system was started, 100 ns since 1601: of one moment, or what is made of it would move
  * with each setting of the time of day. */
-static int64_t boot_time(void)
+int64_t nt_boot_time(void)
 {
     static int64_t known; /* under the lock */
     struct timespec wall, up;
@@ -60,7 +60,7 @@ static int read_usage(pid_t tid, struct usage *ret)
     procfs_close(&files);
     if (result)
         return result;
-    ret->create = boot_time() + (int64_t)stat.start * USER_HZ_NT;
+    ret->create = nt_boot_time() + (int64_t)stat.start * USER_HZ_NT;
     ret->kernel = (int64_t)stat.kernel * USER_HZ_NT;
     ret->user = (int64_t)stat.user * USER_HZ_NT;
     if (exact && !getrusage(tid ? RUSAGE_THREAD : RUSAGE_SELF, &rusage)) {

@@ -7,6 +7,7 @@
 #include <Windows.h>
 #undef WIN32_NO_STATUS
 #include <ntstatus.h>
+#include <evntrace.h>
 #include <powrprof.h>
 #include <winternl.h>
 
@@ -19,6 +20,11 @@ static void check(int good, const char *name)
 {
     printf("%s %d - %s\n", good ? "ok" : "not ok", ++tests, name);
     failed |= !good;
+}
+
+static LONGLONG units(FILETIME time)
+{
+    return ((LONGLONG)time.dwHighDateTime << 32) | time.dwLowDateTime;
 }
 
 static void check_modules(void)
@@ -59,6 +65,50 @@ typedef NTSTATUS(NTAPI *query_extended)(SYSTEM_INFORMATION_CLASS, PVOID, ULONG, 
 typedef NTSTATUS(NTAPI *set_information)(SYSTEM_INFORMATION_CLASS, PVOID, ULONG);
 typedef ULONG(NTAPI *query_increment)(VOID);
 typedef VOID(NTAPI *set_increment)(ULONG, ULONG);
+
+/* Classes of the whole system, as SDK programs have them, and lengths. */
+static void check_whole_system(DWORD processors)
+{
+    SYSTEM_BASIC_INFORMATION basic;
+    SYSTEM_PERFORMANCE_INFORMATION counts, more;
+    SYSTEM_TIMEOFDAY_INFORMATION day;
+    LONGLONG times[2], again;
+    ULONG length = 0;
+    FILETIME now;
+
+    check(NtQuerySystemInformation(SystemBasicInformation, &basic, sizeof(basic), &length) ==
+                  STATUS_SUCCESS &&
+              length == sizeof(basic) && (DWORD)basic.NumberOfProcessors == processors &&
+              NtQuerySystemInformation(SystemBasicInformation, &basic, sizeof(basic) - 1,
+                                       &length) == STATUS_INFO_LENGTH_MISMATCH &&
+              length == sizeof(basic),
+          "SystemBasicInformation");
+    check(NtQuerySystemInformation(SystemPerformanceInformation, &counts, sizeof(counts),
+                                   &length) == STATUS_SUCCESS &&
+              length == 0x138,
+          "SystemPerformanceInformation");
+    Sleep(20);
+    NtQuerySystemInformation(SystemPerformanceInformation, &more, sizeof(more), NULL);
+    check(*(LONGLONG *)(PVOID)&more >= *(LONGLONG *)(PVOID)&counts &&
+              *(ULONG *)(PVOID)(more.Reserved1 + 0x128) !=
+                  *(ULONG *)(PVOID)(counts.Reserved1 + 0x128),
+          "idle time and switches grow");
+    check(NtQuerySystemInformation(SystemTimeOfDayInformation, &day, sizeof(day), &length) ==
+                  STATUS_SUCCESS &&
+              length == sizeof(day) &&
+              NtQuerySystemInformation(SystemTimeOfDayInformation, times, sizeof(times), &length) ==
+                  STATUS_SUCCESS &&
+              length == sizeof(times) &&
+              NtQuerySystemInformation(SystemTimeOfDayInformation, &again, sizeof(again), NULL) ==
+                  STATUS_SUCCESS &&
+              again == times[0] &&
+              NtQuerySystemInformation(SystemTimeOfDayInformation, NULL, 0, &length) ==
+                  STATUS_SUCCESS &&
+              length == 0,
+          "SystemTimeOfDayInformation");
+    GetSystemTimeAsFileTime(&now);
+    check(times[0] < times[1] && times[1] / 10000000 <= units(now) / 10000000, "times of day");
+}
 
 /* The system information calls, by linking and by name: the same answers. */
 static void check_system(void)
@@ -105,9 +155,10 @@ static void check_system(void)
                        sizeof(times), &length) == STATUS_SUCCESS &&
               length == GetActiveProcessorCount(0) * sizeof(times[0]),
           "NtQuerySystemInformationEx");
-    check(NtQuerySystemInformation(SystemBasicInformation, &byte, 0, NULL) ==
+    check(NtQuerySystemInformation(SystemCodeIntegrityInformation, &byte, 0, NULL) ==
               STATUS_INVALID_INFO_CLASS,
           "a class that is not here");
+    check_whole_system(info.dwNumberOfProcessors);
     check(set && set(SystemInterruptInformation, NULL, 0) == STATUS_INVALID_INFO_CLASS,
           "NtSetSystemInformation");
     check(CallNtPowerInformation(ProcessorInformation, NULL, 0, times, sizeof(times)) ==
@@ -299,11 +350,6 @@ static DWORD WINAPI spin(LPVOID end)
     return 0;
 }
 
-static LONGLONG units(FILETIME time)
-{
-    return ((LONGLONG)time.dwHighDateTime << 32) | time.dwLowDateTime;
-}
-
 /* What threads and the process have used. */
 static void check_usage(void)
 {
@@ -364,6 +410,67 @@ static void check_usage(void)
           "by their classes");
 }
 
+static CRITICAL_SECTION section;
+static int shared;
+
+static DWORD WINAPI add(LPVOID times)
+{
+    for (int i = 0; i < *(int *)times; i++) {
+        EnterCriticalSection(&section);
+        EnterCriticalSection(&section);
+        shared = shared + 1;
+        LeaveCriticalSection(&section);
+        LeaveCriticalSection(&section);
+    }
+    return 0;
+}
+
+/* What programs use on the way. */
+static void check_porting(void)
+{
+    int times = 20000;
+    HANDLE thread;
+    char text[64], *allocated = NULL;
+    WCHAR wide[64];
+    ULONG sources[2] = {2, 19};
+    char *memory = (char *)HeapAlloc(GetProcessHeap(), HEAP_ZERO_MEMORY, 100);
+
+    InitializeCriticalSection(&section);
+    thread = CreateThread(NULL, 0, add, &times, 0, NULL);
+    add(&times);
+    WaitForSingleObject(thread, INFINITE);
+    check(shared == 2 * times && TryEnterCriticalSection(&section), "critical sections");
+    LeaveCriticalSection(&section);
+    DeleteCriticalSection(&section);
+    CloseHandle(thread);
+    check(memory && !memory[99] &&
+              (memory = (char *)HeapReAlloc(GetProcessHeap(), 0, memory, 1000)) &&
+              HeapFree(GetProcessHeap(), 0, memory),
+          "the heap");
+    check(FormatMessageA(FORMAT_MESSAGE_FROM_SYSTEM | FORMAT_MESSAGE_IGNORE_INSERTS, NULL,
+                         ERROR_INVALID_PARAMETER, 0, text, sizeof(text), NULL) &&
+              !strcmp(text, "The parameter is incorrect.\r\n") &&
+              FormatMessageW(FORMAT_MESSAGE_FROM_SYSTEM, NULL, 0, 0, wide, 64, NULL) > 10 &&
+              FormatMessage(FORMAT_MESSAGE_FROM_SYSTEM | FORMAT_MESSAGE_ALLOCATE_BUFFER, NULL,
+                            ERROR_WMI_ALREADY_ENABLED, MAKELANGID(LANG_NEUTRAL, SUBLANG_DEFAULT),
+                            (LPSTR)&allocated, 0, NULL) &&
+              allocated && strstr(allocated, "enabled") && !LocalFree(allocated),
+          "FormatMessage");
+    check(!FormatMessageA(FORMAT_MESSAGE_FROM_SYSTEM, NULL, 5, 0, text, 4, NULL) &&
+              GetLastError() == ERROR_INSUFFICIENT_BUFFER &&
+              !FormatMessageA(FORMAT_MESSAGE_FROM_SYSTEM, NULL, 0xdead, 0, text, 64, NULL) &&
+              GetLastError() == ERROR_MR_MID_NOT_FOUND,
+          "no room, no words");
+    check(TraceSetInformation(1, TracePmcCounterListInfo, sources, sizeof(sources)) ==
+                  ERROR_NOT_SUPPORTED &&
+              TraceSetInformation(1, TracePmcCounterListInfo, sources, 5) == ERROR_BAD_LENGTH &&
+              TraceSetInformation(1, TracePmcCounterListInfo, NULL, 0) == ERROR_INVALID_PARAMETER &&
+              GetProcAddress(LoadLibraryA("advapi32.dll"), "TraceSetInformation"),
+          "no trace sessions");
+    check(GetProcAddress(GetModuleHandleA("ntdll"), "RtlGetNativeSystemInformation") != NULL,
+          "RtlGetNativeSystemInformation");
+}
+
 int main(void)
 {
     check_modules();
@@ -374,6 +481,7 @@ int main(void)
     check_handles();
     check_foreign();
     check_usage();
+    check_porting();
     printf("1..%d\n", tests);
     return failed;
 }

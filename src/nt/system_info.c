@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Classes 0x00, 0x02 and 0x03: what they say of processors and time in full, of memory what /proc
+ * has, the rest 0.
+ */
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "query.h"
+
+#define NT_EPOCH 116444736000000000ll /* 1601 to 1970, in 100 ns */
+
+_Static_assert(sizeof(PRCB_SYSTEM_BASIC_INFORMATION) == (sizeof(void *) == 8 ? 0x40 : 0x2c) &&
+                   sizeof(PRCB_SYSTEM_PERFORMANCE_INFORMATION) == NT_SYSTEM_MOST &&
+                   sizeof(PRCB_SYSTEM_TIMEOFDAY_INFORMATION) == 0x30,
+               "as Windows has them");
+
+static uint32_t cut(uint64_t value)
+{
+    return value < UINT32_MAX ? (uint32_t)value : UINT32_MAX;
+}
+
+NTSTATUS nt_make_basic(void *ret)
+{
+    PRCB_SYSTEM_BASIC_INFORMATION *to = ret;
+    long page = sysconf(_SC_PAGESIZE), pages = sysconf(_SC_PHYS_PAGES);
+    uint32_t first = 0, count = 0;
+
+    nt_group(nt_current_group(), &first, &count);
+    to->TimerResolution = nt_maximum_increment();
+    to->PageSize = (uint32_t)page;
+    to->NumberOfPhysicalPages = cut(pages > 0 ? (uint64_t)pages : 0);
+    to->AllocationGranularity = (uint32_t)page;
+    to->MinimumUserModeAddress = 0x10000;
+    to->MaximumUserModeAddress =
+        sizeof(void *) == 8 ? (uintptr_t)0x7ffffffeffffull : (uintptr_t)0x7ffeffff;
+    to->NumberOfProcessors = (int8_t)count; /* 64 at the most */
+    to->ActiveProcessorsAffinityMask =
+        count >= NT_GROUP_SIZE ? UINTPTR_MAX : ((uintptr_t)1 << count) - 1;
+    return STATUS_SUCCESS;
+}
+
+/* The number behind a key at the start of a line; 0: there is none. */
+static uint64_t number_of(const char *text, size_t length, const char *key)
+{
+    size_t key_length = strlen(key);
+    const char *end = text + length, *at = text;
+    uint64_t value = 0;
+
+    while (at && at < end && ((size_t)(end - at) < key_length || memcmp(at, key, key_length))) {
+        at = memchr(at, '\n', (size_t)(end - at));
+        at = at ? at + 1 : NULL;
+    }
+    if (!at || at >= end)
+        return 0;
+    for (at += key_length; at < end && *at == ' '; at++)
+        ;
+    for (; at < end && *at >= '0' && *at <= '9'; at++)
+        value = value * 10 + (uint64_t)(*at - '0');
+    return value;
+}
+
+static void fill_memory(struct procfs *files, PRCB_SYSTEM_PERFORMANCE_INFORMATION *to)
+{
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE) / 1024;
+    size_t length;
+
+    if (!procfs_read(files, "proc/meminfo", &length)) {
+        to->AvailablePages = cut(number_of(files->buffer, length, "MemAvailable:") / page);
+        to->CommittedPages = cut(number_of(files->buffer, length, "Committed_AS:") / page);
+        to->CommitLimit = cut(number_of(files->buffer, length, "CommitLimit:") / page);
+    }
+    if (!procfs_read(files, "proc/vmstat", &length))
+        to->PageFaultCount = (uint32_t)number_of(files->buffer, length, "pgfault ");
+}
+
+NTSTATUS nt_make_performance(void *ret)
+{
+    PRCB_SYSTEM_PERFORMANCE_INFORMATION *to = ret;
+    NTSTATUS status = nt_view_read(0, nt_view_active());
+    uint64_t switches = 0;
+
+    if (!status)
+        status = nt_status(nt_view_switches(&switches));
+    if (status)
+        return status;
+    to->ContextSwitches = (uint32_t)switches;
+    for (uint32_t i = 0; i < nt_view_active(); i++) {
+        int64_t times[NT_TIMES];
+
+        nt_times(nt_view_record(i), nt_view_cpu(i), times);
+        to->IdleProcessTime.QuadPart += times[NT_IDLE];
+    }
+    fill_memory(nt_view_files(), to);
+    return STATUS_SUCCESS;
+}
+
+static int64_t read_clock(clockid_t clock)
+{
+    struct timespec now;
+
+    clock_gettime(clock, &now);
+    return now.tv_sec * 10000000ll + now.tv_nsec / 100;
+}
+
+NTSTATUS nt_make_time_of_day(void *ret)
+{
+    PRCB_SYSTEM_TIMEOFDAY_INFORMATION *to = ret;
+    int64_t now = read_clock(CLOCK_REALTIME), up = read_clock(CLOCK_BOOTTIME);
+    int64_t awake = read_clock(CLOCK_MONOTONIC);
+    time_t seconds = now / 10000000;
+    struct tm local;
+
+    to->CurrentTime.QuadPart = now + NT_EPOCH;
+    to->BootTime.QuadPart = nt_boot_time();
+    to->SleepTimeBias = up > awake ? (uint64_t)(up - awake) : 0;
+    if (localtime_r(&seconds, &local)) {
+        to->TimeZoneBias.QuadPart = -local.tm_gmtoff * 10000000ll;
+        to->TimeZoneId = local.tm_isdst > 0 ? 2 : local.tm_isdst == 0;
+    }
+    return STATUS_SUCCESS;
+}
