@@ -41,6 +41,33 @@ def texts(container):
         yield small + "entry.1.1 = transition"
 
 
+def types():
+    """A type stream: _KPRCB with a pointer, an array, a union, bits and an enumeration."""
+    records = []
+
+    def add(kind, data):
+        data = struct.pack("<H", kind) + data
+        data += b"\xf3\xf2\xf1"[3 - -len(data) % 4 if len(data) % 4 else 3:]
+        records.append(struct.pack("<H", len(data)) + data)
+        return 0x1000 + len(records) - 1
+
+    def member(kind, offset, name):
+        return struct.pack("<HHIH", 0x150d, 3, kind, offset) + name + b"\0"
+    bits = add(0x1205, struct.pack("<IBB", 0x75, 5, 0))
+    array = add(0x1503, struct.pack("<IIH", 0x73, 0x75, 6) + b"\0")
+    values = add(0x1203, struct.pack("<HHH", 0x1502, 3, 7) + b"B\0")
+    enum = add(0x1507, struct.pack("<HHII", 1, 0, 0x74, values) + b"E\0")
+    inner = add(0x1203, member(0x77, 0, b"Whole") + member(bits, 0, b"Low"))
+    union = add(0x1506, struct.pack("<HHIH", 2, 0, inner, 8) + b"<unnamed-tag>\0")
+    pointer = add(0x1002, struct.pack("<II", union, 8 << 13))
+    fields = add(0x1203, member(pointer, 0, b"Next") + member(array, 8, b"Words") +
+                 member(union, 16, b"U") + member(enum, 24, b"Mode"))
+    add(0x1505, struct.pack("<HHIIIH", 4, 0, fields, 0, 0, 32) + b"_KPRCB\0")
+    body = b"".join(records)
+    return struct.pack("<IIIII", 20040203, 56, 0x1000, 0x1000 + len(records), len(body)).ljust(
+        56, b"\0") + body
+
+
 def main():
     root = os.path.join(os.path.dirname(os.path.abspath(sys.argv[1])), "seeds")
     for name, container in NAMES.items():
@@ -57,6 +84,10 @@ def main():
         kdbg = bytes(machine.regions[machine.kdbg]).ljust(0x400, b"\0")
         with open(os.path.join(folder, version.split()[0]), "wb") as out:
             out.write(struct.pack("<HH", build, 0) + kdbg + machine.regions[machine.kprcbs[0]])
+    folder = os.path.join(root, "fuzz_dump_pdb")
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, "types"), "wb") as out:
+        out.write(b"\0" + types())
     with open(sys.argv[1], "w") as stamp:
         stamp.write("seeds are in seeds/\n")
 

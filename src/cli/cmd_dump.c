@@ -53,7 +53,10 @@ static const struct cli_option options[] = {
      "of the performance counter, IdleTimeTotal's unit (default: the usual\n"
      "one where there is one)",
      OPT_FREQUENCY},
-    {0, "symbols", "FILE", "the kernel's symbol table (volatility3 JSON, also .xz)", OPT_SYMBOLS},
+    {0, "symbols", "PATH",
+     "the kernel's symbols: a PDB or volatility3 JSON, also compressed, or a\n"
+     "directory of PDBs, of which each dump takes the one that fits",
+     OPT_SYMBOLS},
     {0, "unpack-limit", "MIB", "most that a compressed file may unpack to (default: 8192)",
      OPT_LIMIT},
     {0},
@@ -326,7 +329,7 @@ static int take(const struct cli_command *self, int id, const char *value, struc
 static int run_with_symbols(const struct cli_command *self, struct arguments *a,
                             const struct dump_files *files)
 {
-    struct dump_symbols symbols = {0};
+    struct dump_tables symbols = {0};
     struct prcb_error err = {0};
     struct work work = {.command = self, .request = &a->request, .files = files};
     int status;
@@ -335,8 +338,8 @@ static int run_with_symbols(const struct cli_command *self, struct arguments *a,
         dump_symbols_free(&symbols);
         return cli_error(self, "%s", err.text);
     }
-    a->request.options.symbols = symbols.rows;
-    a->request.options.symbol_count = symbols.count;
+    a->request.command = self;
+    a->request.symbols = a->symbols ? &symbols : NULL;
     status = run_files(&work, (unsigned int)a->jobs);
     dump_symbols_free(&symbols);
     return status;

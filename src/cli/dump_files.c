@@ -36,25 +36,25 @@ static int add_path(struct dump_files *files, const char *path)
     return 0;
 }
 
-static bool is_dump_name(const char *name)
+/* endings: a list that ends in NULL. */
+static bool ends_in(const char *name, const char *const *endings)
 {
-    static const char *const endings[] = {".dmp", ".dmp.xz", ".dmp.zst", ".dmp.gz"};
     size_t length = strlen(name);
 
-    for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
-        size_t n = strlen(endings[i]);
+    for (; *endings; endings++) {
+        size_t n = strlen(*endings);
 
-        if (length > n && !strcasecmp(name + length - n, endings[i]))
+        if (length > n && !strcasecmp(name + length - n, *endings))
             return true;
     }
     return false;
 }
 
-static int add_directory(struct dump_files *files, const char *path, unsigned int depth,
-                         struct prcb_error *err);
+static int add_directory(struct dump_files *files, const char *path, const char *const *endings,
+                         unsigned int depth, struct prcb_error *err);
 
 static int add_entry(struct dump_files *files, const char *directory, const char *name,
-                     unsigned int depth, struct prcb_error *err)
+                     const char *const *endings, unsigned int depth, struct prcb_error *err)
 {
     struct stat st;
     char *path;
@@ -67,15 +67,15 @@ static int add_entry(struct dump_files *files, const char *directory, const char
     if (lstat(path, &st))
         code = 0; /* gone since */
     else if (S_ISDIR(st.st_mode))
-        code = add_directory(files, path, depth + 1, err);
-    else if (is_dump_name(name) && add_path(files, path))
+        code = add_directory(files, path, endings, depth + 1, err);
+    else if (ends_in(name, endings) && add_path(files, path))
         code = prcb_fail(err, -ENOMEM, "out of memory");
     free(path);
     return code;
 }
 
-static int add_directory(struct dump_files *files, const char *path, unsigned int depth,
-                         struct prcb_error *err)
+static int add_directory(struct dump_files *files, const char *path, const char *const *endings,
+                         unsigned int depth, struct prcb_error *err)
 {
     struct dirent **entries;
     int count, code = 0;
@@ -87,22 +87,29 @@ static int add_directory(struct dump_files *files, const char *path, unsigned in
         return prcb_fail(err, -errno, "%s: cannot read the directory: %s", path, strerror(errno));
     for (int i = 0; i < count; i++) {
         if (!code)
-            code = add_entry(files, path, entries[i]->d_name, depth, err);
+            code = add_entry(files, path, entries[i]->d_name, endings, depth, err);
         free(entries[i]);
     }
     free(entries);
     return code;
 }
 
+int dump_files_below(struct dump_files *files, const char *path, const char *const *endings,
+                     struct prcb_error *err)
+{
+    return add_directory(files, path, endings, 0, err);
+}
+
 int dump_files_add(struct dump_files *files, const char *path, struct prcb_error *err)
 {
+    static const char *const endings[] = {".dmp", ".dmp.xz", ".dmp.zst", ".dmp.gz", NULL};
     size_t before = files->count;
     struct stat st;
     int code;
 
     if (stat(path, &st) || !S_ISDIR(st.st_mode)) /* opening it says what is wrong */
         return add_path(files, path) ? prcb_fail(err, -ENOMEM, "out of memory") : 0;
-    code = add_directory(files, path, 0, err);
+    code = dump_files_below(files, path, endings, err);
     if (!code && files->count == before)
         code =
             prcb_fail(err, -ENOENT, "%s: no *.dmp, *.dmp.xz, *.dmp.zst or *.dmp.gz below it", path);

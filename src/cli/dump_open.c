@@ -266,6 +266,56 @@ int dump_unpack(const char *path, uint64_t limit, int *ret_fd, struct prcb_error
     return code;
 }
 
+static int open_with(int fd, const char *path, const struct dump_request *request,
+                     const struct dump_symbols *table, struct prcb_dump **ret,
+                     struct prcb_error *err)
+{
+    struct prcb_dump_options options = request->options;
+
+    options.symbols = table ? table->rows : NULL;
+    options.symbol_count = table ? table->count : 0;
+    return prcb_dump_open_fd(fd, path, &options, ret, err);
+}
+
+static bool uses_symbols(const struct prcb_dump *d)
+{
+    return prcb_dump_info(d)->layout_found == PRCB_DUMP_BY_SYMBOLS;
+}
+
+/* The table of a directory that the dump's debugger data agree with. Where none does, or several
+ * that differ do, none is used. */
+static int open_with_symbols(int fd, const char *path, const struct dump_request *request,
+                             struct prcb_dump **ret, struct prcb_error *err)
+{
+    const struct dump_tables *t = request->symbols;
+    const struct dump_symbols *fits = NULL;
+    int code = 0;
+
+    if (!t->is_directory)
+        return open_with(fd, path, request, t->tables, ret, err);
+    for (size_t i = 0; i < t->count; i++) {
+        struct prcb_dump *d;
+        bool is_used;
+
+        code = open_with(fd, path, request, &t->tables[i], &d, err);
+        if (code)
+            return code;
+        is_used = uses_symbols(d);
+        prcb_dump_close(d);
+        if (is_used && fits && !dump_symbols_same(fits, &t->tables[i])) {
+            cli_warn(request->command, "%s: both %s and %s fit it, none is used: name one", path,
+                     fits->path, t->tables[i].path);
+            return open_with(fd, path, request, NULL, ret, err);
+        }
+        if (is_used && !fits)
+            fits = &t->tables[i];
+    }
+    if (!fits)
+        cli_warn(request->command, "%s: none of the %zu PDBs of kernels fits it, none is used",
+                 path, t->count);
+    return open_with(fd, path, request, fits, ret, err);
+}
+
 int dump_open(const char *path, const struct dump_request *request, struct prcb_dump **ret,
               struct prcb_error *err)
 {
@@ -273,7 +323,8 @@ int dump_open(const char *path, const struct dump_request *request, struct prcb_
 
     if (code)
         return code;
-    code = prcb_dump_open_fd(fd, path, &request->options, ret, err);
+    code = request->symbols ? open_with_symbols(fd, path, request, ret, err)
+                            : prcb_dump_open_fd(fd, path, &request->options, ret, err);
     close(fd);
     return code;
 }

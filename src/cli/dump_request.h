@@ -12,9 +12,13 @@
 
 #include "cli.h"
 
+struct dump_tables;
+
 struct dump_request {
+    const struct cli_command *command;
     struct prcb_dump_options options;
-    uint64_t unpack_limit; /* bytes */
+    const struct dump_tables *symbols; /* --symbols; NULL: none */
+    uint64_t unpack_limit;             /* bytes */
     bool json, ndjson, raw, thread, modules, stack;
     bool has_cpu;
     uint32_t cpu;
@@ -35,16 +39,34 @@ struct dump_files {
     size_t count, room;
 };
 int dump_files_add(struct dump_files *files, const char *path, struct prcb_error *err);
+/* The files below a directory whose names end so, in order of their names. */
+int dump_files_below(struct dump_files *files, const char *path, const char *const *endings,
+                     struct prcb_error *err);
 void dump_files_free(struct dump_files *files);
 
-/* dump_symbols.c: the structures that dumps need out of a volatility3 symbol file (ISF). */
+/* dump_symbols.c: the structures that dumps need, out of a volatility3 symbol file (ISF) or a PDB;
+ * of a directory, out of each PDB below it. */
 struct dump_symbols {
+    char *path;
     struct prcb_dump_symbol *rows;
     size_t count, room;
 };
-int dump_symbols_load(const char *path, uint64_t limit, struct dump_symbols *ret,
+struct dump_tables {
+    struct dump_symbols *tables;
+    size_t count;
+    bool is_directory; /* each dump takes the one that fits it */
+};
+int dump_symbols_load(const char *path, uint64_t limit, struct dump_tables *ret,
                       struct prcb_error *err);
-void dump_symbols_free(struct dump_symbols *symbols);
+void dump_symbols_free(struct dump_tables *tables);
+/* True if they have the same structures with the same members. */
+bool dump_symbols_same(const struct dump_symbols *a, const struct dump_symbols *b);
+
+/* dump_pdb.c: the named structures of a PDB, and what they hold by value, as an ISF has them. */
+struct json_object;
+bool dump_pdb_is(const uint8_t *bytes, size_t size);
+int dump_pdb_read(const uint8_t *bytes, size_t size, const char *path, const char *const *wanted,
+                  struct json_object **ret, struct prcb_error *err);
 
 /* dump_text.c, dump_json.c. 0 or -errno with the reason in err. */
 int dump_text(const struct prcb_dump *d, const char *path, const struct dump_request *request,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * prcb dump --symbols: reads the structures that dumps need out of a symbol table in volatility3's
- * JSON form (ISF), and flattens nested structures into dotted paths.
+ * JSON form (ISF), or one that dump_pdb.c makes of a PDB, and flattens nested structures into
+ * dotted paths.
  */
 #include "dump_request.h"
 
@@ -15,15 +16,17 @@
 
 #include "error.h"
 
-#define FILE_MOST  (1ull << 30)
-#define DEPTH_MOST 5
-#define ARRAY_MOST 16 /* longer arrays of structures are left out */
+#define FILE_MOST   (1ull << 30)
+#define DEPTH_MOST  5
+#define ROWS_MOST   (1u << 18) /* of a kernel some 10,000 */
+#define TABLES_MOST 64         /* PDBs of a directory */
+#define ARRAY_MOST  16         /* longer arrays of structures are left out */
 
 struct loader {
     struct dump_symbols *symbols;
     struct json_object *user_types, *base_types, *enums;
     const char *structure;
-    bool out_of_memory;
+    bool out_of_memory, too_many;
 };
 
 static struct json_object *get(struct json_object *object, const char *key)
@@ -60,6 +63,10 @@ static void add_row(struct loader *l, const struct prcb_dump_symbol *row, const 
     struct dump_symbols *s = l->symbols;
     struct prcb_dump_symbol *rows;
 
+    if (s->count >= ROWS_MOST) {
+        l->too_many = true;
+        return;
+    }
     if (s->count == s->room) {
         rows = reallocarray(s->rows, s->room * 2 + 256, sizeof(*rows));
         if (!rows) {
@@ -187,14 +194,28 @@ static int compare_rows(const void *a, const void *b)
     return strcmp(x->member, y->member);
 }
 
+/* The structures that can be shown, and those that threads and DPCs are found by. */
+static const char *wanted_at(unsigned int index)
+{
+    static const char *const others[] = {"ETHREAD", "EPROCESS", "KDPC"};
+    unsigned int shown = 0;
+
+    while (prcb_dump_structure_at(shown))
+        shown++;
+    if (index < shown)
+        return prcb_dump_structure_at(index);
+    return index - shown < sizeof(others) / sizeof(others[0]) ? others[index - shown] : NULL;
+}
+
 static int load_structures(struct json_object *root, const char *path, struct dump_symbols *ret,
                            struct prcb_error *err)
 {
     struct loader l = {
-        ret, get(root, "user_types"), get(root, "base_types"), get(root, "enums"), NULL, false};
+        ret,  get(root, "user_types"), get(root, "base_types"), get(root, "enums"), NULL, false,
+        false};
     const char *name;
 
-    for (unsigned int i = 0; (name = prcb_dump_structure_at(i)); i++) {
+    for (unsigned int i = 0; (name = wanted_at(i)); i++) {
         char underscored[64];
         struct json_object *type;
         struct prcb_dump_symbol size = {0};
@@ -210,6 +231,9 @@ static int load_structures(struct json_object *root, const char *path, struct du
         add_row(&l, &size, "", "");
         add_fields(&l, get(l.user_types, underscored) ? underscored : name, "", 0, 0);
     }
+    if (l.too_many)
+        return prcb_fail(err, -E2BIG, "%s: structures of more than %u members: not a kernel's",
+                         path, ROWS_MOST);
     if (l.out_of_memory)
         return prcb_fail(err, -ENOMEM, "%s: out of memory", path);
     if (!ret->count)
@@ -221,45 +245,47 @@ static int load_structures(struct json_object *root, const char *path, struct du
     return 0;
 }
 
-static int parse(const char *path, int fd, struct json_object **ret, struct prcb_error *err)
+static struct json_object *parse_json(const char *path, const uint8_t *bytes, size_t size,
+                                      struct prcb_error *err)
 {
-    struct json_tokener *tokener;
-    struct stat st;
-    char *bytes;
+    struct json_tokener *tokener = json_tokener_new();
+    struct json_object *root =
+        tokener ? json_tokener_parse_ex(tokener, (const char *)bytes, (int)size) : NULL;
 
-    if (fstat(fd, &st) || !S_ISREG(st.st_mode) || !st.st_size || (uint64_t)st.st_size > FILE_MOST)
-        return prcb_fail(err, -EINVAL, "%s: not a file of symbols (JSON, up to 1 GiB)", path);
-    bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (bytes == MAP_FAILED)
-        return prcb_fail(err, -errno, "%s: cannot map the file: %s", path, strerror(errno));
-    tokener = json_tokener_new();
-    *ret = tokener ? json_tokener_parse_ex(tokener, bytes, (int)st.st_size) : NULL;
-    if (!*ret)
-        prcb_fail(err, -EINVAL, "%s: not JSON: %s", path,
+    if (!root)
+        prcb_fail(err, -EINVAL, "%s: neither a PDB nor JSON: %s", path,
                   tokener ? json_tokener_error_desc(json_tokener_get_error(tokener)) : "no memory");
     if (tokener)
         json_tokener_free(tokener);
-    munmap(bytes, (size_t)st.st_size);
-    return *ret ? 0 : -EINVAL;
+    return root;
 }
 
-int dump_symbols_load(const char *path, uint64_t limit, struct dump_symbols *ret,
-                      struct prcb_error *err)
+#define WANTED_MOST 32
+
+static int parse(const char *path, int fd, struct json_object **ret, struct prcb_error *err)
 {
-    struct json_object *root = NULL;
-    int fd, code = dump_unpack(path, limit, &fd, err);
+    const char *wanted[WANTED_MOST] = {NULL};
+    struct stat st;
+    uint8_t *bytes;
+    int code = 0;
 
-    if (code)
-        return code;
-    code = parse(path, fd, &root, err);
-    close(fd);
-    if (!code)
-        code = load_structures(root, path, ret, err);
-    json_object_put(root);
-    return code;
+    if (fstat(fd, &st) || !S_ISREG(st.st_mode) || !st.st_size || (uint64_t)st.st_size > FILE_MOST)
+        return prcb_fail(err, -EINVAL, "%s: not a file of symbols (PDB or JSON, up to 1 GiB)",
+                         path);
+    bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (bytes == MAP_FAILED)
+        return prcb_fail(err, -errno, "%s: cannot map the file: %s", path, strerror(errno));
+    for (unsigned int i = 0; i < WANTED_MOST - 1 && wanted_at(i); i++)
+        wanted[i] = wanted_at(i);
+    if (dump_pdb_is(bytes, (size_t)st.st_size))
+        code = dump_pdb_read(bytes, (size_t)st.st_size, path, wanted, ret, err);
+    else
+        *ret = parse_json(path, bytes, (size_t)st.st_size, err);
+    munmap(bytes, (size_t)st.st_size);
+    return code || *ret ? code : -EINVAL;
 }
 
-void dump_symbols_free(struct dump_symbols *symbols)
+static void free_table(struct dump_symbols *symbols)
 {
     for (size_t i = 0; i < symbols->count; i++) {
         free((char *)symbols->rows[i].structure);
@@ -267,5 +293,85 @@ void dump_symbols_free(struct dump_symbols *symbols)
         free((char *)symbols->rows[i].type);
     }
     free(symbols->rows);
-    *symbols = (struct dump_symbols){0};
+    free(symbols->path);
+}
+
+static int load_file(const char *path, uint64_t limit, struct dump_tables *ret,
+                     struct prcb_error *err)
+{
+    struct dump_symbols table = {.path = strdup(path)}, *tables;
+    struct json_object *root = NULL;
+    int fd, code = dump_unpack(path, limit, &fd, err);
+
+    if (!code) {
+        code = parse(path, fd, &root, err);
+        close(fd);
+    }
+    if (!code)
+        code = load_structures(root, path, &table, err);
+    json_object_put(root);
+    tables = code ? NULL : reallocarray(ret->tables, ret->count + 1, sizeof(*tables));
+    if (!tables || !table.path) {
+        free_table(&table);
+        if (tables)
+            ret->tables = tables;
+        return code ? code : prcb_fail(err, -ENOMEM, "%s: out of memory", path);
+    }
+    ret->tables = tables;
+    tables[ret->count++] = table;
+    return 0;
+}
+
+/* PDBs of other modules have no KPRCB, and damaged ones none that could be read: left out, as long
+ * as one is left. */
+static int load_directory(const char *path, uint64_t limit, struct dump_tables *ret,
+                          struct prcb_error *err)
+{
+    static const char *const endings[] = {".pdb", ".pdb.xz", ".pdb.zst", ".pdb.gz", NULL};
+    struct dump_files files = {0};
+    int code = dump_files_below(&files, path, endings, err);
+
+    ret->is_directory = true;
+    for (size_t i = 0; !code && i < files.count && ret->count < TABLES_MOST; i++)
+        load_file(files.paths[i], limit, ret, err);
+    if (!code && !files.count)
+        code = prcb_fail(err, -ENOENT, "%s: no *.pdb below it", path);
+    else if (!code && !ret->count)
+        code = prcb_fail(err, -EINVAL, "%s: no PDB below it is an NT kernel's; the last: %s", path,
+                         strdupa(err->text));
+    dump_files_free(&files);
+    return code;
+}
+
+int dump_symbols_load(const char *path, uint64_t limit, struct dump_tables *ret,
+                      struct prcb_error *err)
+{
+    struct stat st;
+
+    if (!stat(path, &st) && S_ISDIR(st.st_mode))
+        return load_directory(path, limit, ret, err);
+    return load_file(path, limit, ret, err);
+}
+
+bool dump_symbols_same(const struct dump_symbols *a, const struct dump_symbols *b)
+{
+    if (a->count != b->count)
+        return false;
+    for (size_t i = 0; i < a->count; i++) {
+        const struct prcb_dump_symbol *x = &a->rows[i], *y = &b->rows[i];
+
+        if (strcmp(x->structure, y->structure) || strcmp(x->member, y->member) ||
+            x->offset != y->offset || x->size != y->size || x->bit_first != y->bit_first ||
+            x->bit_width != y->bit_width)
+            return false;
+    }
+    return true;
+}
+
+void dump_symbols_free(struct dump_tables *tables)
+{
+    for (size_t i = 0; i < tables->count; i++)
+        free_table(&tables->tables[i]);
+    free(tables->tables);
+    *tables = (struct dump_tables){0};
 }

@@ -191,7 +191,7 @@ class Options(DumpTest):
 
     def test_bad_symbols(self):
         path = self.write(TRIAGE)
-        for text, words in (("{", b"not JSON"), ("{}", b"not a symbol table"), ("[]", b"not a sym")):
+        for text, words in (("{", b"nor JSON"), ("{}", b"not a symbol table"), ("[]", b"not a sym")):
             with open(self.path("s.json"), "w") as out:
                 out.write(text)
             done = run("--symbols", self.path("s.json"), path)
