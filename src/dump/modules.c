@@ -61,9 +61,10 @@ static int add_module(struct prcb_dump *d, const struct module *module)
     struct modules *m = &d->modules;
     struct module *rows;
 
-    if (m->count >= MODULES_MOST + UNLOADED_MOST || !module->base || module->length > LENGTH_MOST ||
+    if (m->count >= MODULES_MOST + UNLOADED_MOST || module->length > LENGTH_MOST ||
+        module->base < machine_rows[d->machine].kernel_base || module->base & (PAGE_SIZE - 1) ||
         module->base + module->length < module->base)
-        return 0;
+        return 0; /* no module lies there: a damaged list, or none */
     if (m->count == m->room) {
         rows = reallocarray(m->rows, m->room * 2 + 64, sizeof(*rows));
         if (!rows)
