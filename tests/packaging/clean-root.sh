@@ -15,6 +15,8 @@ fi
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 packages=$(cd "$1" && pwd)
 version=$(sed -n 's/^Version: //p' "$packages"/prcb_*.changes)
+# The release that they were built on.
+release=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
 work=$(mktemp -d /tmp/prcb-clean-root.XXXXXX)
 root=$work/root
 daemon=
@@ -57,7 +59,7 @@ says() { # PATTERN COMMAND...
 }
 
 make_root() {
-    mmdebstrap --quiet --variant=minbase --skip=cleanup/apt bookworm "$root" &&
+    mmdebstrap --quiet --variant=minbase --skip=cleanup/apt "$release" "$root" &&
         cp /etc/resolv.conf "$root/etc/" && mkdir "$root/debs" && cp "$packages"/*.deb "$root/debs" &&
         mount -t proc proc "$root/proc" && mount --rbind /sys "$root/sys" &&
         mount --rbind /dev "$root/dev" && mkdir "$work/bpf" &&
@@ -205,7 +207,7 @@ nothing_left() {
     [[ -z $left ]]
 }
 
-check "a clean Debian 12" make_root
+check "a clean Debian, $release" make_root
 if [[ $failed -ne 0 ]]; then
     exit 1
 fi
