@@ -126,11 +126,32 @@ static long number_of(pid_t child)
     return info.op == PTRACE_SYSCALL_INFO_ENTRY ? (long)info.entry.nr : -1;
 }
 
+/* hpet, acpi_pm and the like are read in the kernel: each look at the clock is a system call. */
+static void need_a_clock_in_user_mode(void)
+{
+    static const char *const clocks[] = {"tsc", "kvm-clock", "hyperv_clocksource_tsc_page",
+                                         "arch_sys_counter"};
+    FILE *file = fopen("/sys/devices/system/clocksource/clocksource0/current_clocksource", "re");
+    char name[64] = "unknown";
+
+    if (file && fscanf(file, "%63s", name) != 1)
+        name[0] = '\0';
+    if (file)
+        fclose(file);
+    for (size_t i = 0; i < sizeof(clocks) / sizeof(clocks[0]); i++) {
+        if (!strcmp(name, clocks[i]))
+            return;
+    }
+    skip_because("the kernel's clock is %s, which is read by a system call", name);
+}
+
 static void count_calls(enum reading what)
 {
-    pid_t child = child_start(reader, &what);
     int status, marks = 0, calls = 0;
+    pid_t child;
 
+    need_a_clock_in_user_mode();
+    child = child_start(reader, &what);
     assert_int_equal(waitpid(child, &status, 0), child);
     if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
         child_gone(child);

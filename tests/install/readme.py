@@ -120,7 +120,7 @@ def stage_beside(folder):
 
 def interrupt(process, line):
     """Ctrl-C; sudo is root's and hands it on."""
-    words = ["kill", "-INT", "--", f"-{process.pid}"]
+    words = ["sh", "-c", f"kill -INT -{process.pid}"]
     subprocess.run(["sudo", *words] if "sudo " in line and os.geteuid() else words, check=False)
 
 

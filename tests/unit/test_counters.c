@@ -228,14 +228,14 @@ static uint64_t own_faults(void)
 /* Returns how many faults the kernel charged for it. */
 static uint64_t make_faults(void)
 {
-    size_t bytes = PAGES * 4096;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = PAGES * page;
     char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     uint64_t before;
 
     assert_true(memory != MAP_FAILED);
     madvise(memory, bytes, MADV_NOHUGEPAGE);
     before = own_faults();
-    for (size_t at = 0; at < bytes; at += 4096)
+    for (size_t at = 0; at < bytes; at += page)
         ((volatile char *)memory)[at] = 1;
     before = own_faults() - before;
     munmap(memory, bytes);

@@ -353,7 +353,7 @@ static void test_positions(void **state)
 static void test_counts(void **state)
 {
     const uint64_t sources[] = {FAULTS, FAULTS, 0};
-    const size_t bytes = 100 * 4096;
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = 100 * page;
     PERFORMANCE_DATA before, after;
     uint64_t faults, cpu_begin, cpu_end;
     char *memory;
@@ -368,7 +368,7 @@ static void test_counts(void **state)
     before = read_data(handle, COUNTERS);
     cpu_begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     faults = own_faults();
-    for (size_t at = 0; at < bytes; at += 4096)
+    for (size_t at = 0; at < bytes; at += page)
         ((volatile char *)memory)[at] = 1;
     faults = own_faults() - faults;
     after = read_data(handle, COUNTERS);
