@@ -5,9 +5,13 @@
 #include "cli.h"
 
 extern const struct cli_command cmd_stat, cmd_doctor, cmd_layout, cmd_dump, cmd_list, cmd_cpu,
-    cmd_power, cmd_record, cmd_report;
+    cmd_power, cmd_record, cmd_report, cmd_why;
 
 const struct cli_command *const cli_commands[] = {
-    &cmd_stat,   &cmd_record, &cmd_report, &cmd_cpu,  &cmd_power,
-    &cmd_doctor, &cmd_list,   &cmd_layout, &cmd_dump, NULL,
+    &cmd_stat,
+#ifdef HAVE_STACK
+    &cmd_why,
+#endif
+    &cmd_record, &cmd_report, &cmd_cpu,  &cmd_power, &cmd_doctor,
+    &cmd_list,   &cmd_layout, &cmd_dump, NULL,
 };

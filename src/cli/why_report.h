@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * What the writers of `prcb why` print, and how: text, JSON, folded stacks.
+ */
+#ifndef PRCB_CLI_WHY_REPORT_H
+#define PRCB_CLI_WHY_REPORT_H
+
+#include <stdio.h>
+
+#include "why.h"
+
+struct why_output {
+    const struct why_report *report;
+    struct prcb *session;
+    const struct prcb_status *status;
+    const struct prcb_stacks_status *stacks;
+    uint64_t wall_ns;
+    uint64_t top;        /* processes; 0: all */
+    uint64_t top_stacks; /* of each cause; 0: all */
+    bool idle;           /* show idling too */
+    size_t columns;
+};
+
+/* "futex"; "wait" where the tier knows no cause. */
+const char *why_cause_name(uint32_t cause);
+
+void why_write_text(FILE *out, const struct why_output *output);
+int why_write_json(FILE *out, const struct why_output *output); /* 0 or -ENOMEM */
+/* "comm;cause;outermost;...;innermost NS" a line. */
+void why_write_folded(FILE *out, const struct why_output *output);
+
+#endif

@@ -1,0 +1,532 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "why.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A part that grows: of a process, a cause, and a stack or a reason why there is none. */
+struct cell {
+    struct why_part part;
+    struct cell *next; /* of its process */
+};
+
+struct total {
+    uint64_t ns, count;
+};
+
+struct process {
+    pid_t pid;
+    char comm[16];
+    uint64_t threads;
+    /* Of threads whose accounts were given back. */
+    uint64_t wall_ns, run_ns, ready_ns, wait_ns;
+    struct total waits[PRCB_CAUSE_MAX];
+    struct cell *cells;
+    struct process *next;
+};
+
+struct thread {
+    struct prcb_account last;
+    struct process *process;
+    /* The wait that was going on at the last look. */
+    struct cell *cell;  /* NULL: none was */
+    uint64_t since;     /* tiers that do not know how long it goes on: when it was first seen */
+    uint64_t given;     /* of its time, to the cell */
+    uint64_t count, ns; /* the cause's, closed, at that look */
+    struct thread *next;
+};
+
+#define BUCKETS 4096
+
+struct why {
+    struct why_source source;
+    struct process *processes;
+    struct thread *threads[BUCKETS];
+};
+
+const char *why_part_name(enum why_part_kind kind)
+{
+    static const char *const names[] = {"", "[too short]", "[not read]", "[unreadable]",
+                                        "[kernel]"};
+
+    return names[kind];
+}
+
+int why_open(const struct why_source *source, struct why **ret)
+{
+    struct why *w = calloc(1, sizeof(*w));
+
+    if (!w)
+        return -ENOMEM;
+    w->source = *source;
+    *ret = w;
+    return 0;
+}
+
+void why_close(struct why *w)
+{
+    if (!w)
+        return;
+    for (size_t i = 0; i < BUCKETS; i++) {
+        while (w->threads[i]) {
+            struct thread *next = w->threads[i]->next;
+
+            free(w->threads[i]);
+            w->threads[i] = next;
+        }
+    }
+    while (w->processes) {
+        struct process *next = w->processes->next;
+
+        while (w->processes->cells) {
+            struct cell *cell = w->processes->cells->next;
+
+            free(w->processes->cells);
+            w->processes->cells = cell;
+        }
+        free(w->processes);
+        w->processes = next;
+    }
+    free(w);
+}
+
+/* ---- looking ------------------------------------------------------------------------------ */
+
+static struct thread **bucket_of(struct why *w, uint64_t key)
+{
+    return &w->threads[(key ^ key >> 32) % BUCKETS];
+}
+
+/* Kernel threads are one process: none of them has anything to be told apart by. */
+static struct process *process_of(struct why *w, const struct prcb_account *a)
+{
+    bool kernel = a->flags & PRCB_ACCOUNT_KTHREAD;
+    pid_t pid = kernel ? 0 : a->pid;
+    struct process *process = w->processes;
+
+    while (process && process->pid != pid)
+        process = process->next;
+    if (!process) {
+        process = calloc(1, sizeof(*process));
+        if (!process)
+            return NULL;
+        process->pid = pid;
+        process->next = w->processes;
+        w->processes = process;
+        memcpy(process->comm, kernel ? "kernel threads\0" : a->comm, sizeof(process->comm));
+    }
+    return process;
+}
+
+static struct thread *thread_of(struct why *w, const struct prcb_account *a)
+{
+    struct thread **bucket = bucket_of(w, a->key), *thread = *bucket;
+
+    while (thread && thread->last.key != a->key)
+        thread = thread->next;
+    if (thread)
+        return thread;
+    thread = calloc(1, sizeof(*thread));
+    if (!thread)
+        return NULL;
+    thread->process = process_of(w, a);
+    if (!thread->process) {
+        free(thread);
+        return NULL;
+    }
+    thread->process->threads++;
+    thread->next = *bucket;
+    *bucket = thread;
+    return thread;
+}
+
+static struct cell *cell_of(struct process *process, const struct why_part *wanted)
+{
+    struct cell *cell = process->cells;
+
+    while (cell && (cell->part.kind != wanted->kind || cell->part.cause != wanted->cause ||
+                    cell->part.stack.id != wanted->stack.id))
+        cell = cell->next;
+    if (cell)
+        return cell;
+    cell = calloc(1, sizeof(*cell));
+    if (!cell)
+        return NULL;
+    cell->part = *wanted;
+    cell->next = process->cells;
+    process->cells = cell;
+    return cell;
+}
+
+static bool is_wait(const struct prcb_account *a)
+{
+    const struct prcb_cause_info *info = prcb_cause_info(a->open.cause);
+
+    if (a->flags & (PRCB_ACCOUNT_RUNNING | PRCB_ACCOUNT_EXITED | PRCB_ACCOUNT_ORPHAN))
+        return false;
+    return !(a->present & PRCB_HAS_OPEN) || (info && info->kind == PRCB_KIND_WAIT);
+}
+
+static uint32_t cause_of(const struct prcb_account *a)
+{
+    return a->present & PRCB_HAS_OPEN ? a->open.cause : PRCB_CAUSE_NONE;
+}
+
+/* How long the wait has been going on. */
+static uint64_t age_of(const struct thread *thread, const struct prcb_account *a, uint64_t now)
+{
+    return a->present & PRCB_HAS_OPEN ? a->open.ns : now - thread->since;
+}
+
+/* The cell's wait is over. Where its cause has had no other wait since, what the cause grew by is
+ * this wait's, to the nanosecond: also less than was given, for its end may have been ready time.
+ */
+static void settle(struct thread *thread, const struct prcb_account *a)
+{
+    struct cell *cell = thread->cell;
+    uint32_t cause = cell->part.cause;
+    uint64_t whole, others;
+
+    thread->cell = NULL;
+    if (!(a->present & PRCB_HAS_WAITS) || cause >= PRCB_CAUSE_MAX)
+        return;
+    others = a->waits[cause].count - thread->count;
+    if (others && is_wait(a) && a->open.cause == cause)
+        others--;
+    whole = a->waits[cause].ns - thread->ns;
+    if (others && whole >= thread->given)
+        return;
+    cell->part.ns += whole - thread->given;
+}
+
+static int begin(struct why *w, struct thread *thread, const struct prcb_account *a)
+{
+    struct why_part part = {.cause = cause_of(a), .stack = {.size = sizeof(part.stack)}};
+    int result = 0;
+
+    if (a->flags & PRCB_ACCOUNT_KTHREAD) {
+        part.kind = WHY_KERNEL;
+    } else {
+        result = w->source.read(w->source.ctx, a, &part.stack);
+        if (result == -ENOMEM)
+            return result;
+        if (result == -EAGAIN || result == -ESRCH || result == -ESTALE)
+            return 0; /* over by now: it shows as too short */
+        part.kind = !result ? WHY_STACK : result == -EBUSY ? WHY_BUDGET : WHY_UNREADABLE;
+    }
+    thread->cell = cell_of(thread->process, &part);
+    if (!thread->cell)
+        return -ENOMEM;
+    thread->cell->part.count++;
+    thread->given = 0;
+    if (a->present & PRCB_HAS_WAITS && part.cause < PRCB_CAUSE_MAX) {
+        thread->count = a->waits[part.cause].count;
+        thread->ns = a->waits[part.cause].ns;
+    }
+    return 0;
+}
+
+/* One that was passed over for the budget gets its stack when there is some left: what was
+ * given so far stays where it is. */
+static int try_again(struct why *w, struct thread *thread, const struct prcb_account *a)
+{
+    struct why_part part = {.kind = WHY_STACK,
+                            .cause = thread->cell->part.cause,
+                            .stack = {.size = sizeof(part.stack)}};
+    struct cell *cell;
+    int result = w->source.read(w->source.ctx, a, &part.stack);
+
+    if (result)
+        return result == -ENOMEM ? result : 0;
+    cell = cell_of(thread->process, &part);
+    if (!cell)
+        return -ENOMEM;
+    /* The whole wait has this stack, from its beginning. */
+    thread->cell->part.ns -= thread->given;
+    thread->cell->part.count--;
+    cell->part.ns += thread->given;
+    cell->part.count++;
+    thread->cell = cell;
+    return 0;
+}
+
+/* Of a thread that waits on, all but the length of it is what it was. */
+static void keep(struct thread *thread, const struct prcb_account *a, bool same)
+{
+    if (same && is_wait(a)) {
+        thread->last.open.ns = a->open.ns;
+        thread->last.wall_ns = a->wall_ns;
+        thread->last.wait_ns = a->wait_ns;
+        return;
+    }
+    thread->last = *a;
+    if (a->tid == a->pid && !(a->flags & PRCB_ACCOUNT_KTHREAD))
+        memcpy(thread->process->comm, a->comm, sizeof(thread->process->comm));
+}
+
+int why_account(struct why *w, const struct prcb_account *a, uint64_t now)
+{
+    struct thread *thread = thread_of(w, a);
+    bool same, first;
+    int result = 0;
+
+    if (!thread)
+        return -ENOMEM;
+    first = !thread->last.key;
+    same = !first && thread->last.switches == a->switches && is_wait(&thread->last);
+    if (!same)
+        thread->since = now;
+    if (thread->cell && !(same && is_wait(a)))
+        settle(thread, a);
+    if (is_wait(a) && !thread->cell && age_of(thread, a, now) >= w->source.min_wait_ns &&
+        (same || a->present & PRCB_HAS_OPEN))
+        result = begin(w, thread, a);
+    else if (thread->cell && thread->cell->part.kind == WHY_BUDGET)
+        result = try_again(w, thread, a);
+    if (!result && thread->cell) {
+        uint64_t age = age_of(thread, a, now);
+
+        thread->cell->part.ns += age > thread->given ? age - thread->given : 0;
+        thread->given = age > thread->given ? age : thread->given;
+    }
+    keep(thread, a, same);
+    return result;
+}
+
+static void add_figures(struct process *to, const struct prcb_account *a)
+{
+    const struct prcb_cause_info *info = prcb_cause_info(a->open.cause);
+    bool open = a->present & PRCB_HAS_OPEN && !(a->flags & PRCB_ACCOUNT_EXITED);
+
+    to->wall_ns += a->wall_ns;
+    to->run_ns += a->run_ns;
+    to->ready_ns += a->ready_ns;
+    if (a->present & PRCB_HAS_WAITS) {
+        for (uint32_t i = 0; i < PRCB_CAUSE_MAX; i++) {
+            to->waits[i].ns += a->waits[i].ns;
+            to->waits[i].count += a->waits[i].count;
+        }
+    } else {
+        to->waits[PRCB_CAUSE_NONE].ns += a->wait_ns;
+        to->waits[PRCB_CAUSE_NONE].count += a->voluntary_switches;
+    }
+    to->wait_ns += a->wait_ns;
+    if (!open || a->flags & PRCB_ACCOUNT_RUNNING)
+        return;
+    /* Able to run: an open stretch of these is ready time. */
+    if (info && info->kind == PRCB_KIND_READY) {
+        to->ready_ns += a->open.ns;
+        return;
+    }
+    to->waits[a->open.cause < PRCB_CAUSE_MAX ? a->open.cause : PRCB_CAUSE_NONE].ns += a->open.ns;
+    to->wait_ns += a->open.ns;
+}
+
+int why_released(struct why *w, uint64_t key)
+{
+    struct thread **at = bucket_of(w, key), *thread;
+
+    while (*at && (*at)->last.key != key)
+        at = &(*at)->next;
+    thread = *at;
+    if (!thread)
+        return -ESTALE;
+    if (thread->cell)
+        settle(thread, &thread->last);
+    add_figures(thread->process, &thread->last);
+    *at = thread->next;
+    free(thread);
+    return 0;
+}
+
+/* ---- the report --------------------------------------------------------------------------- */
+
+static uint64_t not_idle(const struct why_cause *cause)
+{
+    return cause->ns - cause->idle_ns;
+}
+
+static int by_part(const void *left, const void *right)
+{
+    const struct why_part *a = left, *b = right;
+
+    return a->ns != b->ns ? (a->ns < b->ns ? 1 : -1)
+                          : (a->stack.id > b->stack.id) - (a->stack.id < b->stack.id);
+}
+
+static int by_cause(const void *left, const void *right)
+{
+    const struct why_cause *a = left, *b = right;
+
+    if (not_idle(a) != not_idle(b))
+        return not_idle(a) < not_idle(b) ? 1 : -1;
+    return (a->cause > b->cause) - (a->cause < b->cause);
+}
+
+static int by_now(const void *left, const void *right)
+{
+    const struct why_now *a = left, *b = right;
+
+    return a->ns != b->ns ? (a->ns < b->ns ? 1 : -1) : (a->tid > b->tid) - (a->tid < b->tid);
+}
+
+static uint64_t hurts(const struct why_process *process)
+{
+    return process->ready_ns + process->wait_ns - process->idle_ns;
+}
+
+static int by_process(const void *left, const void *right)
+{
+    const struct why_process *a = left, *b = right;
+
+    if (hurts(a) != hurts(b))
+        return hurts(a) < hurts(b) ? 1 : -1;
+    return (a->pid > b->pid) - (a->pid < b->pid);
+}
+
+static bool is_idle(const struct why_part *part)
+{
+    return part->kind == WHY_STACK
+               ? part->stack.kind == PRCB_STACK_IDLE
+               : part->cause == PRCB_CAUSE_KERNEL || part->cause == PRCB_CAUSE_WORKER;
+}
+
+/* The parts are what looks saw, the total is exact: what exceeds it (a look may be a little later
+ * than the account it is about) is taken from the longest, what lacks is too short to be seen. */
+static void fit_parts(struct why_cause *cause)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < cause->part_count; i++)
+        sum += cause->parts[i].ns;
+    qsort(cause->parts, cause->part_count, sizeof(*cause->parts), by_part);
+    for (size_t i = 0; i < cause->part_count && sum > cause->ns; i++) {
+        uint64_t excess = sum - cause->ns,
+                 taken = excess < cause->parts[i].ns ? excess : cause->parts[i].ns;
+
+        cause->parts[i].ns -= taken;
+        sum -= taken;
+    }
+    if (sum < cause->ns)
+        cause->parts[cause->part_count++] =
+            (struct why_part){.kind = WHY_SHORT, .cause = cause->cause, .ns = cause->ns - sum};
+    qsort(cause->parts, cause->part_count, sizeof(*cause->parts), by_part);
+    for (size_t i = 0; i < cause->part_count; i++) {
+        cause->known_ns += cause->parts[i].kind == WHY_STACK ? cause->parts[i].ns : 0;
+        cause->idle_ns += is_idle(&cause->parts[i]) ? cause->parts[i].ns : 0;
+    }
+}
+
+static int make_cause(const struct process *process, uint32_t number, const struct total *total,
+                      struct why_cause *ret)
+{
+    size_t count = 0;
+
+    for (const struct cell *cell = process->cells; cell; cell = cell->next)
+        count += cell->part.cause == number;
+    *ret = (struct why_cause){.cause = number, .ns = total->ns, .count = total->count};
+    ret->parts = calloc(count + 1, sizeof(*ret->parts)); /* one more for what is too short */
+    if (!ret->parts)
+        return -ENOMEM;
+    for (const struct cell *cell = process->cells; cell; cell = cell->next) {
+        if (cell->part.cause == number && cell->part.ns)
+            ret->parts[ret->part_count++] = cell->part;
+    }
+    fit_parts(ret);
+    return 0;
+}
+
+static int add_now(const struct thread *thread, struct why_process *ret)
+{
+    const struct prcb_account *a = &thread->last;
+    struct why_now *grown;
+
+    if (!is_wait(a) || !thread->cell || is_idle(&thread->cell->part))
+        return 0;
+    grown = realloc(ret->now, (ret->now_count + 1) * sizeof(*grown));
+    if (!grown)
+        return -ENOMEM;
+    ret->now = grown;
+    grown[ret->now_count] = (struct why_now){
+        .tid = a->tid,
+        .cause = thread->cell->part.cause,
+        .ns = thread->given,
+        .has_stack = thread->cell->part.kind == WHY_STACK,
+        .stack = thread->cell->part.stack,
+    };
+    memcpy(grown[ret->now_count++].comm, a->comm, sizeof(grown->comm));
+    return 0;
+}
+
+static int make_process(struct why *w, const struct process *process, struct why_process *ret)
+{
+    struct process sum = *process;
+    int result = 0;
+
+    *ret = (struct why_process){.pid = process->pid, .threads = process->threads};
+    memcpy(ret->comm, process->comm, sizeof(ret->comm));
+    for (size_t i = 0; i < BUCKETS && !result; i++) {
+        for (const struct thread *at = w->threads[i]; at && !result; at = at->next) {
+            if (at->process != process)
+                continue;
+            add_figures(&sum, &at->last);
+            result = add_now(at, ret);
+        }
+    }
+    ret->wall_ns = sum.wall_ns;
+    ret->run_ns = sum.run_ns;
+    ret->ready_ns = sum.ready_ns;
+    ret->wait_ns = sum.wait_ns;
+    ret->causes = calloc(PRCB_CAUSE_MAX, sizeof(*ret->causes));
+    if (!ret->causes)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < PRCB_CAUSE_MAX && !result; i++) {
+        if (!sum.waits[i].ns)
+            continue;
+        result = make_cause(process, i, &sum.waits[i], &ret->causes[ret->cause_count]);
+        ret->idle_ns += result ? 0 : ret->causes[ret->cause_count].idle_ns;
+        ret->known_ns += result ? 0 : ret->causes[ret->cause_count].known_ns;
+        ret->cause_count++;
+    }
+    if (result)
+        return result;
+    qsort(ret->causes, ret->cause_count, sizeof(*ret->causes), by_cause);
+    if (ret->now_count)
+        qsort(ret->now, ret->now_count, sizeof(*ret->now), by_now);
+    return 0;
+}
+
+int why_report_make(struct why *w, struct why_report *ret)
+{
+    struct why_report report = {0};
+    size_t count = 0;
+    int result = 0;
+
+    for (const struct process *at = w->processes; at; at = at->next)
+        count++;
+    report.processes = calloc(count ? count : 1, sizeof(*report.processes));
+    if (!report.processes)
+        return -ENOMEM;
+    for (const struct process *at = w->processes; at && !result; at = at->next)
+        result = make_process(w, at, &report.processes[report.count++]);
+    if (result) {
+        why_report_deinit(&report);
+        return result;
+    }
+    qsort(report.processes, report.count, sizeof(*report.processes), by_process);
+    *ret = report;
+    return 0;
+}
+
+void why_report_deinit(struct why_report *report)
+{
+    for (size_t i = 0; i < report->count; i++) {
+        for (size_t k = 0; k < report->processes[i].cause_count; k++)
+            free(report->processes[i].causes[k].parts);
+        free(report->processes[i].causes);
+        free(report->processes[i].now);
+    }
+    free(report->processes);
+    *report = (struct why_report){0};
+}

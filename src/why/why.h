@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Why and where threads waited, by process: what looks at accounts and at the stacks of waits that
+ * go on add up to. The time of each cause is the accounts' own, exactly; stacks divide it, and
+ * what no stack was had for stays in rows that say why. No session, no clock, no output: accounts
+ * come in, a report goes out.
+ *
+ * How a wait's time gets to its stack: while the wait goes on, from look to look; when it has ended
+ * and no other wait of its cause has since, the rest of it by what the cause's closed time grew.
+ *
+ * One thread.
+ */
+#ifndef PRCB_WHY_H
+#define PRCB_WHY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <prcb/stack.h>
+
+struct why;
+
+/* Reads the stack of the wait that a record shows; -errno as prcb_stacks_read, or -EBUSY: not now,
+ * the budget is used up. */
+struct why_source {
+    int (*read)(void *ctx, const struct prcb_account *a, struct prcb_stack *ret);
+    void *ctx;
+    uint64_t min_wait_ns; /* shorter ones are not asked for */
+};
+
+int why_open(const struct why_source *source, struct why **ret); /* 0 or -ENOMEM */
+void why_close(struct why *w);                                   /* NULL is allowed */
+
+/* A look at one account at a time (ns, of any clock that does not go back). */
+int why_account(struct why *w, const struct prcb_account *a, uint64_t now);
+/* The account was given back: its figures stay. */
+int why_released(struct why *w, uint64_t key);
+
+/* ---- the report ---- */
+
+enum why_part_kind {
+    WHY_STACK,      /* stack holds it */
+    WHY_SHORT,      /* ended before it was looked at */
+    WHY_BUDGET,     /* not read: too many at once */
+    WHY_UNREADABLE, /* no access, a 32-bit program, not within limits */
+    WHY_KERNEL,     /* a kernel thread */
+};
+const char *why_part_name(enum why_part_kind kind); /* "[too short]" ...; "" for a stack */
+
+/* A part of a cause's time. */
+struct why_part {
+    enum why_part_kind kind;
+    uint32_t cause;          /* enum prcb_cause; NONE where the tier knows none */
+    struct prcb_stack stack; /* kind STACK; its frames are the reader's */
+    uint64_t ns, count;      /* count: waits that were looked at; SHORT: 0 */
+};
+
+struct why_cause {
+    uint32_t cause;
+    uint64_t ns; /* exact, the open stretch included: the sum of its parts */
+    uint64_t count;
+    uint64_t known_ns;      /* of ns, with a stack */
+    uint64_t idle_ns;       /* of these, idling by design */
+    struct why_part *parts; /* longest first */
+    size_t part_count;
+};
+
+/* A thread that waits now, and not by design. */
+struct why_now {
+    pid_t tid;
+    char comm[16];
+    uint32_t cause;
+    uint64_t ns;
+    bool has_stack;
+    struct prcb_stack stack;
+};
+
+struct why_process {
+    pid_t pid;
+    char comm[16];
+    uint64_t threads, wall_ns, run_ns, ready_ns, wait_ns, idle_ns, known_ns;
+    struct why_cause *causes; /* by time that is not idling, longest first */
+    size_t cause_count;
+    struct why_now *now; /* longest first */
+    size_t now_count;
+};
+
+struct why_report {
+    struct why_process *processes; /* by time neither running nor idling */
+    size_t count;
+};
+
+int why_report_make(struct why *w, struct why_report *ret); /* 0 or -ENOMEM */
+void why_report_deinit(struct why_report *report);
+
+#endif
