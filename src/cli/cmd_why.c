@@ -26,30 +26,14 @@
 #define LOOK_PART  40                /* a look takes at most one part in so many of the time */
 #define BUDGET_NS  (500 * NS_PER_MS) /* of the unwinding child: at once, and then by share */
 #define ROOM_PART  4                 /* accounts of ended threads go back at this share */
-#define MAX_FOR_NS (365ull * 86400 * 1000 * NS_PER_MS)
 #define WALK_TRIES 50
-
-enum {
-    OPT_CGROUP = CLI_LONG,
-    OPT_FOR,
-    OPT_FOLDED,
-    OPT_IDLE,
-    OPT_TOP,
-    OPT_STACKS,
-    OPT_BUDGET,
-    OPT_TIER,
-    OPT_MIN,
-    OPT_MAX_THREADS
-};
 
 enum why_format { WHY_TEXT, WHY_JSON, WHY_FOLDED };
 
 struct options {
     struct stat_options targets; /* what is profiled, for how long, where the report goes */
-    enum why_format format;
     bool idle;
     uint64_t top, top_stacks, budget, min_us;
-    bool top_given;
 };
 
 struct run {
@@ -68,119 +52,62 @@ struct run {
     size_t ended_count;
 };
 
-static const struct cli_option option_rows[] = {
-    {'p', "pid", "PID[,PID]", "profile these processes, with all their threads", 'p'},
-    {'t', "tid", "TID[,TID]", "profile these threads", 't'},
-    {0, "cgroup", "PATH", "profile all threads of this cgroup", OPT_CGROUP},
-    {'a', "all", NULL, "profile every thread of the system", 'a'},
-    {0, "for", "SECONDS", "end after this time", OPT_FOR},
-    {'j', "json", NULL, "one JSON document", 'j'},
-    {0, "folded", NULL, "folded stacks, for flame graphs; the number is nanoseconds", OPT_FOLDED},
-    {0, "idle", NULL, "show where threads idle by design, too", OPT_IDLE},
-    {0, "top", "N", "show N processes; 0: all (default: 5 with -a, else all)", OPT_TOP},
-    {0, "stacks", "N", "show N stacks of each cause; 0: all (default: 3)", OPT_STACKS},
-    {0, "min", "MICROSECONDS", "read stacks of waits that last this long (default: 1000)", OPT_MIN},
-    {0, "budget", "PERCENT", "of one processor, for unwinding (default: 5)", OPT_BUDGET},
-    {'o', "output", "FILE", "write the report to FILE", 'o'},
-    {0, "tier", "TIER", "daemon, bpf or perf instead of the best there is", OPT_TIER},
-    {0, "max-threads", "N", "make room for N threads (default: 16384)", OPT_MAX_THREADS},
-    {0},
-};
-
-/* ---- options ------------------------------------------------------------------------------ */
-
-struct state {
-    const struct cli_command *command;
-    struct options *options;
-};
-
-static int add_cgroup(const struct state *state, const char *path)
+static int take_cgroup(struct cli_parser *parser, void *target)
 {
-    struct stat_options *targets = &state->options->targets;
+    struct stat_options *targets = &((struct options *)target)->targets;
 
-    if (targets->cgroup_count)
-        return cli_usage_error(state->command, "--cgroup: one cgroup at a time");
+    if (targets->cgroup_count || !*parser->value)
+        return cli_usage_error(parser->command, "--cgroup: %s",
+                               *parser->value ? "one cgroup at a time" : "the path is empty");
     targets->cgroups = calloc(1, sizeof(*targets->cgroups));
     if (!targets->cgroups)
-        return cli_error(state->command, "out of memory");
-    targets->cgroups[targets->cgroup_count++] = path;
+        return cli_error(parser->command, "out of memory");
+    targets->cgroups[targets->cgroup_count++] = parser->value;
     return CLI_OK;
 }
 
-static int parse_for(const struct state *state, const char *text)
+#define AT(member) .at = offsetof(struct options, member)
+/* clang-format off */
+static const struct cli_option option_rows[] = {
+    {'p', "pid", "PID[,PID]", "look at these processes, and all that they start",
+     .kind = CLI_IDS, AT(targets.pids), .what = "process", .choices = "@pid"},
+    {'t', "tid", "TID[,TID]", "look at these threads, and all that they start",
+     .kind = CLI_IDS, AT(targets.tids), .what = "thread", .choices = "@tid"},
+    {0, "cgroup", "PATH", "look at every thread in this cgroup directory and below it",
+     .kind = CLI_TAKE, .take = take_cgroup, .choices = "@folder"},
+    {'a', "all", NULL, "look at every thread of the system", AT(targets.all)},
+    {0, "for", "SEC", "end after SEC seconds (0.5 is fine); a command that still runs is\n"
+                      "then ended with SIGTERM", .kind = CLI_SECONDS, AT(targets.for_ns)},
+    {'j', "json", NULL, "one JSON document, with all processes and stacks",
+     .kind = CLI_FORM, AT(targets.form), .min = WHY_JSON},
+    {0, "folded", NULL, "folded stacks for flame graphs; the number is nanoseconds",
+     .kind = CLI_FORM, AT(targets.form), .min = WHY_FOLDED},
+    {0, "idle", NULL, "show where threads idle by design, too", AT(idle)},
+    {0, "top", "N", "the first N processes only (default 5; 0: all)",
+     .kind = CLI_NUMBER, AT(top), .max = UINT32_MAX},
+    {0, "stacks", "N", "the first N stacks of each cause only (default 3; 0: all)",
+     .kind = CLI_NUMBER, AT(top_stacks), .max = UINT32_MAX},
+    {0, "min", "US", "read the stacks of waits of US microseconds and longer (default 1000)",
+     .kind = CLI_NUMBER, AT(min_us), .min = 1, .max = 60000000},
+    {0, "budget", "PERCENT", "of one processor, for unwinding (default 5); waits beyond it\n"
+                             "count as [not read]", .kind = CLI_NUMBER, AT(budget), .min = 1, .max = 100},
+    {'o', "output", "FILE", "write the report to FILE",
+     .kind = CLI_TEXT, AT(targets.output), .what = "the file name is empty"},
+    {0, "tier", "TIER", "use this source of figures and no other: daemon, bpf or perf",
+     .kind = CLI_TIER, AT(targets.tier)},
+    {0, "max-threads", "N", "room for N threads at one time (default 16384)",
+     .kind = CLI_NUMBER, AT(targets.max_threads), .min = 1, .max = 1u << 22},
+    {0},
+};
+/* clang-format on */
+
+static int check(const struct cli_command *self, const struct stat_options *targets)
 {
-    uint64_t ns;
-
-    if (cli_parse_seconds(text, &ns) || !ns || ns > MAX_FOR_NS)
-        return cli_usage_error(
-            state->command, "--for '%s': not a number of seconds above 0 and below a year", text);
-    state->options->targets.for_ns = ns;
-    return CLI_OK;
-}
-
-static int take_option(void *ctx, int id, const char *value)
-{
-    const struct state *state = ctx;
-    struct options *options = state->options;
-    struct stat_options *targets = &options->targets;
-    uint64_t number = 0;
-    int status;
-
-    switch (id) {
-    case 'p':
-        return cli_parse_ids(state->command, "-p", "process", value, &targets->pids);
-    case 't':
-        return cli_parse_ids(state->command, "-t", "thread", value, &targets->tids);
-    case OPT_CGROUP:
-        return add_cgroup(state, value);
-    case 'a':
-        targets->all = true;
-        return CLI_OK;
-    case OPT_FOR:
-        return parse_for(state, value);
-    case 'j':
-        options->format = WHY_JSON;
-        return CLI_OK;
-    case OPT_FOLDED:
-        options->format = WHY_FOLDED;
-        return CLI_OK;
-    case OPT_IDLE:
-        options->idle = true;
-        return CLI_OK;
-    case OPT_TOP:
-        options->top_given = true;
-        return cli_parse_number(state->command, "--top", value, 0, UINT32_MAX, &options->top);
-    case OPT_STACKS:
-        return cli_parse_number(state->command, "--stacks", value, 0, UINT32_MAX,
-                                &options->top_stacks);
-    case OPT_MIN:
-        return cli_parse_number(state->command, "--min", value, 1, 60000000, &options->min_us);
-    case OPT_BUDGET:
-        return cli_parse_number(state->command, "--budget", value, 1, 100, &options->budget);
-    case 'o':
-        targets->output = value;
-        return *value ? CLI_OK : cli_usage_error(state->command, "-o: the file name is empty");
-    case OPT_TIER:
-        return cli_parse_tier(value, &targets->tier)
-                   ? cli_usage_error(state->command, CLI_TIER_ERROR, value)
-                   : CLI_OK;
-    case OPT_MAX_THREADS:
-        status = cli_parse_number(state->command, "--max-threads", value, 1, 1u << 22, &number);
-        targets->max_threads = (uint32_t)number;
-        return status;
-    }
-    return CLI_OK;
-}
-
-static int check(const struct cli_command *self, const struct options *options)
-{
-    const struct stat_options *targets = &options->targets;
-
     if (!stat_options_have_targets(targets) && !targets->command)
         return cli_usage_error(self, "nothing to look at: give a command, -p, -t, --cgroup or -a; "
                                      "see prcb why --help");
     if (targets->all && (targets->pids.count || targets->tids.count || targets->cgroup_count))
-        return cli_usage_error(self, "-a profiles everything: leave -p, -t and --cgroup out");
+        return cli_usage_error(self, "-a looks at everything: leave -p, -t and --cgroup out");
     return CLI_OK;
 }
 
@@ -188,21 +115,18 @@ static int parse(const struct cli_command *self, int argc, char **argv, struct o
                  int *ret_status)
 {
     struct cli_parser parser = {.command = self, .argc = argc, .argv = argv};
-    struct state state = {self, ret};
 
-    *ret = (struct options){
-        .targets = {.follow = PRCB_FOLLOW_ALL}, .top_stacks = 3, .budget = 5, .min_us = 1000};
-    if (cli_take_all(&parser, take_option, &state, ret_status))
+    *ret = (struct options){.top = 5, .top_stacks = 3, .budget = 5, .min_us = 1000};
+    if (cli_take_all(&parser, ret, ret_status))
         return -1;
+    ret->targets.follow = PRCB_FOLLOW_ALL;
     if (parser.index < argc)
         ret->targets.command = argv + parser.index;
     else if (parser.dashes) {
         *ret_status = cli_usage_error(self, "no command behind --");
         return -1;
     }
-    if (!ret->top_given)
-        ret->top = ret->targets.all ? 5 : 0;
-    *ret_status = check(self, ret);
+    *ret_status = check(self, &ret->targets);
     return *ret_status == CLI_OK ? CLI_OK : -1;
 }
 
@@ -365,9 +289,9 @@ static int report(struct run *run)
         return result;
     prcb_session_status(run->session, &status);
     prcb_stacks_status(run->stacks, &stacks);
-    if (run->options->format == WHY_JSON)
+    if (run->options->targets.form.number == WHY_JSON)
         result = why_write_json(run->output.stream, &output);
-    else if (run->options->format == WHY_FOLDED)
+    else if (run->options->targets.form.number == WHY_FOLDED)
         why_write_folded(run->output.stream, &output);
     else
         why_write_text(run->output.stream, &output);
@@ -452,7 +376,7 @@ static int open_all(struct run *run, struct prcb_error *err)
     const struct prcb_options how = {
         .size = sizeof(how),
         .tier = run->options->targets.tier,
-        .max_threads = run->options->targets.max_threads,
+        .max_threads = (uint32_t)run->options->targets.max_threads,
         .flags = PRCB_OPEN_REGISTERS,
     };
     const struct why_source source = {read_stack, run, run->options->min_us * 1000};

@@ -10,34 +10,16 @@
 #include "format.h"
 #include "text.h"
 
-#define NAME_MOST  60 /* columns of a function's name */
-#define NOW_MOST   3  /* threads that wait now, of each process */
-#define IDLE_WORDS 4
+#define STACK_INDENT 16
+#define NAME_MOST    60 /* columns of a function's name */
+#define NOW_MOST     3  /* threads that wait now, of each process */
+#define IDLE_WORDS   4
 
 const char *why_cause_name(uint32_t cause)
 {
     const struct prcb_cause_info *info = prcb_cause_info(cause);
 
     return info ? info->name : "wait";
-}
-
-/* Columns of the longest beginning of a text that fits, whole characters. */
-static size_t cut(char *text, size_t columns)
-{
-    size_t width = 0;
-    char *at = text;
-
-    while (*at) {
-        uint32_t code;
-        size_t bytes = text_character(at, &code);
-
-        if (width == columns)
-            break;
-        width++;
-        at += bytes ? bytes : 1;
-    }
-    *at = '\0';
-    return width;
 }
 
 /* "cache_get", or "libfoo.so+0x1234" where the name is not known, or an address. */
@@ -53,7 +35,8 @@ static size_t frame_text(const struct prcb_frame *frame, char *ret, size_t size)
     else
         snprintf(raw, sizeof(raw), "0x%" PRIx64, frame->address);
     text_copy(TEXT_MARKS, raw, ret, size);
-    return cut(ret, NAME_MOST);
+    format_cut(ret, NAME_MOST);
+    return format_width(ret);
 }
 
 static bool in_libc(const struct prcb_frame *frame)
@@ -74,21 +57,19 @@ static uint32_t first_frame(const struct prcb_stack *stack)
     return i < stack->frame_count ? i : 0;
 }
 
-/* Innermost first, wrapped at the width. */
-static void write_stack(FILE *out, const struct why_output *output, const struct prcb_stack *stack,
-                        int indent)
+/* Innermost first, wrapped at the width; the line is indented already. */
+static void write_stack(FILE *out, const struct why_output *output, const struct prcb_stack *stack)
 {
-    size_t used = (size_t)indent;
+    size_t used = STACK_INDENT;
 
-    fprintf(out, "%*s", indent, "");
     for (uint32_t i = first_frame(stack); i < stack->frame_count; i++) {
         char name[4 * NAME_MOST + 1];
         size_t width = frame_text(&stack->frames[i], name, sizeof(name));
         bool last = i + 1 == stack->frame_count;
 
-        if (used > (size_t)indent && used + width + 2 > output->columns) {
-            fprintf(out, "\n%*s", indent, "");
-            used = (size_t)indent;
+        if (used > STACK_INDENT && used + width + 2 > output->columns) {
+            fprintf(out, "\n%*s", STACK_INDENT, "");
+            used = STACK_INDENT;
         }
         used += (size_t)fprintf(out, "%s%s", name, last ? "" : " < ");
     }
@@ -113,9 +94,12 @@ static void write_part(FILE *out, const struct why_output *output, const struct 
         fprintf(out, "%14s  %s\n", share, word);
         return;
     }
-    fprintf(out, "%14s  %s%s\n", share, *word ? word : "at",
-            part->stack.kind == PRCB_STACK_EITHER ? " (may be idle)" : "");
-    write_stack(out, output, &part->stack, 16);
+    if (*word)
+        fprintf(out, "%14s  %s%s\n%*s", share, word,
+                part->stack.kind == PRCB_STACK_EITHER ? " (may be idle)" : "", STACK_INDENT, "");
+    else
+        fprintf(out, "%14s  ", share);
+    write_stack(out, output, &part->stack);
 }
 
 static bool part_wanted(const struct why_output *output, const struct why_part *part)
@@ -214,8 +198,10 @@ static void write_now(FILE *out, const struct why_output *output, const struct w
                 why_cause_name(now->cause), time, now->has_stack && now->stack.word ? " (" : "",
                 now->has_stack && now->stack.word ? now->stack.word : "",
                 now->has_stack && now->stack.word ? ")" : "");
-        if (now->has_stack)
-            write_stack(out, output, &now->stack, 16);
+        if (now->has_stack) {
+            fprintf(out, "%*s", STACK_INDENT, "");
+            write_stack(out, output, &now->stack);
+        }
     }
     if (process->now_count > NOW_MOST)
         fprintf(out, "  now: %zu more threads wait\n", process->now_count - NOW_MOST);

@@ -374,6 +374,33 @@ static const struct known_stack *keep_stack(struct prcb_stacks *s, const struct 
     return kept;
 }
 
+/* Where threads begin. What unwinds may have no information about these, and end with an error. */
+static bool is_outermost(const char *function)
+{
+    static const char *const names[] = {"_start",         "__clone",          "__clone3",
+                                        "clone",          "clone3",           "start_thread",
+                                        "_dl_start_user", "_rt0_amd64_linux", "runtime.goexit",
+                                        "runtime.mstart", "runtime.rt0_go"};
+
+    for (size_t i = 0; function && i < sizeof(names) / sizeof(*names); i++) {
+        if (!strcmp(function, names[i]))
+            return true;
+    }
+    return false;
+}
+
+/* One frame alone that ends cleanly is code that nothing is known about. */
+static uint32_t flags_of(const struct known_stack *stack, enum stack_end end)
+{
+    const struct prcb_frame *last = &stack->frames[stack->frame_count - 1];
+
+    if (end == STACK_DEEP || end == STACK_SHORT)
+        return PRCB_STACK_CUT;
+    return (end == STACK_COMPLETE && stack->frame_count > 1) || is_outermost(last->function)
+               ? PRCB_STACK_COMPLETE
+               : 0;
+}
+
 static int make_stack(struct prcb_stacks *s, const struct process *process,
                       const uint64_t *addresses, size_t count, enum stack_end end,
                       const struct known_stack **ret)
@@ -388,11 +415,8 @@ static int make_stack(struct prcb_stacks *s, const struct process *process,
     fresh = calloc(1, sizeof(*fresh) + count * sizeof(fresh->frames[0]));
     if (!fresh)
         return -ENOMEM;
-    fresh->flags = end == STACK_COMPLETE                     ? PRCB_STACK_COMPLETE
-                   : end == STACK_DEEP || end == STACK_SHORT ? PRCB_STACK_CUT
-                                                             : 0;
     fresh->frame_count = (uint32_t)count;
-    fresh->hash = mix(3, fresh->flags);
+    fresh->hash = 3;
     for (size_t i = 0; i < count && !result; i++) {
         struct prcb_frame *frame = &fresh->frames[i];
 
@@ -400,8 +424,10 @@ static int make_stack(struct prcb_stacks *s, const struct process *process,
         fresh->hash = mix(mix(fresh->hash, (uint64_t)(uintptr_t)frame->file),
                           frame->file ? frame->place : frame->address);
     }
-    if (!result)
+    if (!result) {
+        fresh->flags = flags_of(fresh, end);
         *ret = keep_stack(s, fresh);
+    }
     free(fresh);
     return result ? result : *ret ? 0 : -ENOMEM;
 }

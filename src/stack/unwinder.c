@@ -114,6 +114,7 @@ static void answer_name(struct image *image, uint64_t address, char ret[UNWINDER
     char symbol[UNWINDER_NAME], plain[DEMANGLED_MAX];
 
     image_name(image, address, symbol, sizeof(symbol));
+    symbol[strcspn(symbol, "@")] = '\0'; /* a version: "@@GLIBC_2.34" */
     snprintf(ret, UNWINDER_NAME, "%s", demangle(symbol, plain));
 }
 

@@ -1,0 +1,251 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""prcb why: stacks of waits, and what their time adds up to.
+
+Witnesses: a program that measures how long it waits in each of its functions, gdb's backtrace of the
+same thread, and the exact times of prcb stat.
+"""
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+PRCB = os.environ["PRCB"]
+SHARES = os.environ["WHY_SHARES"]
+WAITER = os.environ["STACK_WAITER"]
+NOBODY = 65534
+ROOT = os.geteuid() == 0
+
+
+def become_nobody():
+    os.setgroups([])
+    os.setgid(NOBODY)
+    os.setuid(NOBODY)
+
+
+def why(*arguments, as_nobody=False, timeout=60):
+    return subprocess.run([PRCB, "why", *arguments], capture_output=True, text=True, timeout=timeout,
+                          preexec_fn=become_nobody if as_nobody else None)
+
+
+def document(*arguments, **options):
+    result = why("-j", *arguments, **options)
+    if result.returncode:
+        raise AssertionError(result.stderr)
+    # The command's own output comes before the document, which is the last line.
+    return json.loads(result.stdout.splitlines()[-1]), result.stdout.splitlines()[:-1]
+
+
+def process_named(report, comm):
+    found = [row for row in report["processes"] if row["comm"] == comm]
+    assert len(found) == 1, [row["comm"] for row in report["processes"]]
+    return found[0]
+
+
+def functions(stack):
+    return [frame["function"] for frame in stack.get("frames", [])]
+
+
+def await_state(pid, state):
+    """Until the first thread's state is the one wanted."""
+    for _ in range(2000):
+        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+            if file.read().rsplit(")", 1)[1].split()[0] == state:
+                return
+        time.sleep(0.005)
+    raise AssertionError(f"process {pid} does not come to state {state}")
+
+
+class Sums(unittest.TestCase):
+    def check(self, report):
+        """Parts of a cause sum to the cause, causes to what threads waited."""
+        for process in report["processes"]:
+            for cause in process["causes"]:
+                self.assertEqual(sum(part["ns"] for part in cause["stacks"]), cause["ns"])
+                self.assertEqual(sum(part["ns"] for part in cause["stacks"] if not part["unknown"]),
+                                 cause["known_ns"])
+            self.assertEqual(sum(cause["ns"] for cause in process["causes"]), process["wait_ns"])
+            if report["tier"] != "perf":
+                self.assertEqual(process["run_ns"] + process["ready_ns"] + process["wait_ns"],
+                                 process["wall_ns"])
+
+    def test_parts_sum_to_the_exact_time(self):
+        report, _ = document("--", "sh", "-c", "sleep 0.3 & sleep 0.2; wait; echo x | cat >/dev/null")
+        self.check(report)
+
+    @unittest.skipUnless(ROOT, "needs root")
+    def test_the_whole_system(self):
+        report, _ = document("-a", "--for", "0.5")
+        self.check(report)
+        kernel = [row for row in report["processes"] if row["pid"] is None]
+        self.assertEqual(len(kernel), 1)
+        for cause in kernel[0]["causes"]:
+            for part in cause["stacks"]:
+                self.assertIn(part["unknown"], ("[kernel]", "[too short]"))
+
+
+class Where(unittest.TestCase):
+    def shares(self, seconds, milliseconds, within, **options):
+        """Shares of the futex time by function equal those that the program measured."""
+        report, said = document("--min", "500", "--", SHARES, str(seconds), str(milliseconds), **options)
+        spent = [int(word) for word in said[0].split()]
+        process = process_named(report, os.path.basename(SHARES)[:15])
+        cause = next(c for c in process["causes"] if c["cause"] in ("futex", "wait"))
+        names = ["long_wait", "middle_wait", "short_wait"]
+        seen = dict.fromkeys(names, 0)
+        for part in cause["stacks"]:
+            for name in names:
+                if name in functions(part):
+                    seen[name] += part["ns"]
+                    self.assertTrue(part["complete"], part)
+        for name, own in zip(names, spent):
+            self.assertAlmostEqual(seen[name] / cause["ns"], own / sum(spent), delta=within)
+
+    def test_three_waits_have_their_shares(self):
+        self.shares(3, 500, 0.02)
+
+    def test_three_waits_as_nobody(self):
+        if not ROOT:
+            self.skipTest("this is an ordinary user's run already")
+        # The perf tier looks ten times a second: a wait's first look and its end are lost.
+        self.shares(3, 1500, 0.15, as_nobody=True)
+
+    def waiter(self, way):
+        process = subprocess.Popen([WAITER, way], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.stdin.close)
+        self.addCleanup(process.kill)
+        pid, tid = process.stdout.readline().split()
+        return int(pid), int(tid)
+
+    @unittest.skipUnless(shutil.which("gdb"), "gdb is not installed")
+    def test_frames_are_gdbs(self):
+        for way in ("mutex", "condition", "poll", "semaphore", "pipe"):
+            with self.subTest(way=way):
+                pid, tid = self.waiter(way)
+                await_state(pid, "S")
+                report, _ = document("-p", str(pid), "--for", "0.3")
+                stacks = [row for row in report["processes"][0]["now"] if row["tid"] == tid]
+                self.assertEqual(len(stacks), 1, report)
+                result = subprocess.run(["gdb", "-p", str(pid), "-batch", "-nx", "-ex", "set pagination off",
+                                         "-ex", "thread apply all backtrace"],
+                                        capture_output=True, text=True, timeout=60)
+                text = result.stdout.split(f"LWP {tid})", 1)
+                if len(text) < 2:
+                    self.skipTest("gdb may not attach: " + result.stderr.strip()[-200:])
+                frames = re.findall(r"^#\d+\s+(?:0x[0-9a-f]+ in )?(?:__GI_)?([\w:]+) ",
+                                    text[1].split("\nThread ")[0], re.M)
+                own = [name for name in ("inner", "middle", "outer", "run") if name in frames]
+                self.assertEqual([name for name in functions(stacks[0]) if name in own], own)
+                self.assertTrue(stacks[0]["complete"])
+
+    def test_stock_programs_are_complete(self):
+        for command in (["sleep", "60"], [shutil.which("python3") or sys.executable, "-c",
+                                          "import time; time.sleep(60)"]):
+            with self.subTest(command=command[0]):
+                process = subprocess.Popen(command)
+                self.addCleanup(process.wait)
+                self.addCleanup(process.kill)
+                await_state(process.pid, "S")
+                report, _ = document("-p", str(process.pid), "--for", "1")
+                now = report["processes"][0]["now"]
+                self.assertEqual(len(now), 1, report)
+                self.assertTrue(now[0]["complete"], now)
+                self.assertIn(functions(now[0])[-1], ("_start", None))
+
+    def test_one_unwinding_for_a_thread_that_sleeps_on(self):
+        process = subprocess.Popen(["sleep", "60"])
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        await_state(process.pid, "S")
+        report, _ = document("-p", str(process.pid), "--for", "1")
+        self.assertEqual(report["reader"]["unwound"], 1)
+
+    def test_idle_is_told_apart(self):
+        program = ("import selectors, threading\n"
+                   "s = selectors.EpollSelector()\n"
+                   "threading.Thread(target=lambda: s.select(1)).start()\n"
+                   "l = threading.Lock(); l.acquire(); l.acquire(timeout=1)\n")
+        report, _ = document("--", sys.executable, "-c", program)
+        process = max(report["processes"], key=lambda row: row["idle_ns"])
+        kinds = {part["word"]: part["kind"] for cause in process["causes"] for part in cause["stacks"]
+                 if not part["unknown"]}
+        self.assertEqual(kinds.get("event loop"), "idle", kinds)
+        self.assertGreater(process["idle_ns"], 700_000_000)
+        self.assertLess(process["idle_ns"], 1_300_000_000)
+
+
+class Output(unittest.TestCase):
+    def test_text(self):
+        result = why("--", "sleep", "0.3")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, r"(?m)^sleep \(\d+\), 1 thread, ")
+        self.assertIn("_start", result.stdout)
+        self.assertIn("stack known for", result.stdout)
+
+    def test_folded(self):
+        result = why("--folded", "--", "sleep", "0.3")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        for line in result.stdout.splitlines():
+            self.assertRegex(line, r"^[^;]+;[^;]+(;[^;]+)* \d+$")
+        self.assertTrue(any(line.startswith("sleep;") and "_start" in line
+                            for line in result.stdout.splitlines()), result.stdout)
+
+    def test_hostile_names_do_not_reach_the_terminal(self):
+        folder = os.path.join("/tmp", f"prcb-why-{os.getpid()}-\x1b[31mred;\n\u202e")
+        os.mkdir(folder)
+        self.addCleanup(shutil.rmtree, folder)
+        program = os.path.join(folder, "a\x1b]0;b\x07")
+        shutil.copy(shutil.which("sleep"), program)
+        for form in ([], ["--folded"], ["-j"]):
+            result = subprocess.run([PRCB, "why", *form, "--", program, "0.2"], capture_output=True,
+                                    timeout=60)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertNotRegex(result.stdout, rb"[\x00-\x09\x0b-\x1f\x7f]")
+            self.assertNotIn("\u202e".encode(), result.stdout)
+
+    def test_exit_status(self):
+        self.assertEqual(why("--", "sh", "-c", "exit 7").returncode, 7)
+        self.assertEqual(why("--", "/nonexistent/program").returncode, 127)
+        self.assertEqual(why().returncode, 2)
+        self.assertEqual(why("-a", "-p", "1").returncode, 2)
+        self.assertEqual(why("-j", "--folded", "--", "true").returncode, 2)
+        self.assertEqual(why("-p", "999999999").returncode, 1)
+        self.assertEqual(why("--top", "x", "--", "true").returncode, 2)
+
+    def test_ctrl_c_reports(self):
+        target = subprocess.Popen(["sleep", "60"])
+        self.addCleanup(target.wait)
+        self.addCleanup(target.kill)
+        await_state(target.pid, "S")
+        run = subprocess.Popen([PRCB, "why", "-j", "-p", str(target.pid)], stdout=subprocess.PIPE)
+        # It profiles once the kernel side or /proc is open and the first look is over: the child
+        # that unwinds is there.
+        for _ in range(2000):
+            if subprocess.run(["pgrep", "-P", str(run.pid)], stdout=subprocess.DEVNULL, check=False).returncode == 0:
+                break
+            time.sleep(0.005)
+        run.send_signal(signal.SIGINT)
+        out, _ = run.communicate(timeout=30)
+        self.assertEqual(run.returncode, 0)
+        self.assertEqual(json.loads(out)["processes"][0]["comm"], "sleep")
+
+    def test_somebody_elses_process_is_unreadable(self):
+        if not ROOT:
+            self.skipTest("needs root, to become somebody else")
+        target = subprocess.Popen(["sleep", "60"])
+        self.addCleanup(target.wait)
+        self.addCleanup(target.kill)
+        await_state(target.pid, "S")
+        result = why("-p", str(target.pid), "--for", "0.5", as_nobody=True)
+        self.assertNotIn("_start", result.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
