@@ -102,6 +102,11 @@ PRCB_API const char *prcb_tier_name(enum prcb_tier tier);
  * NULL when it is on the best there is or when the caller forced it. */
 PRCB_API const char *prcb_session_tier_reason(const struct prcb *p);
 
+/* The kernel's last words about an eBPF program that it refused to the calling thread, in its most
+ * recent attempt to load some: up to 16 lines of the verifier's log, borrowed until the next
+ * attempt; NULL when none was refused. */
+PRCB_API const char *prcb_load_log(void);
+
 /* What the session as a whole has seen. */
 struct prcb_status {
     size_t size;                /* sizeof(struct prcb_status), set by the caller */
@@ -111,6 +116,10 @@ struct prcb_status {
     uint64_t missed_switches;   /* switches the kernel counted and did not report, all accounts */
     bool short_threads_missed;  /* perf tier: threads that live shorter than the time between
                                    two prcb_refresh calls are not seen */
+    uint64_t recursion_misses;  /* bpf tier: times that the kernel did not run one of the session's
+                                   programs, all programs, since a task that was in the middle of
+                                   it had been preempted (Linux 7.0 and later). What each may have
+                                   cost: docs/figures.md. UINT64_MAX: not known (other tiers) */
 };
 PRCB_API int prcb_session_status(struct prcb *p, struct prcb_status *ret);
 

@@ -10,7 +10,7 @@
 
 int bpf_explain_accounts(int code, struct prcb_error *err)
 {
-    if (code == -ENOMEM)
+    if (bpf_lacked_memory(code))
         return prcb_fail(err, code, "no memory for the accounts: ask for fewer threads");
     return bpf_explain_load(code, err);
 }

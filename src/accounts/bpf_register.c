@@ -35,11 +35,14 @@ static void synchronize_code(void)
 
 static int follow_new_tasks(struct bpf_state *s, struct prcb_error *err)
 {
-    int result;
+    int result = 0;
 
     if (s->skeleton->links.prcb_newtask)
         return 0;
-    result = bpf_attach(s->skeleton->progs.prcb_newtask, &s->skeleton->links.prcb_newtask, err);
+    if (bpf_program__autoload(s->skeleton->progs.prcb_newborn))
+        result = bpf_attach(s->skeleton->progs.prcb_newborn, &s->skeleton->links.prcb_newborn, err);
+    if (!result)
+        result = bpf_attach(s->skeleton->progs.prcb_newtask, &s->skeleton->links.prcb_newtask, err);
     if (!result)
         synchronize_code();
     return result;

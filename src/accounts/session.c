@@ -13,6 +13,9 @@
 #include <unistd.h>
 
 #include "block_abi.h"
+#ifdef PRCB_HAVE_BPF
+#include "bpf_run.h"
+#endif
 #include "client.h"
 #include "figures.h"
 #include "sized.h"
@@ -155,9 +158,19 @@ const char *prcb_session_tier_reason(const struct prcb *p)
     return p->reason[0] ? p->reason : NULL;
 }
 
+const char *prcb_load_log(void)
+{
+#ifdef PRCB_HAVE_BPF
+    return bpf_last_log();
+#else
+    return NULL;
+#endif
+}
+
 int prcb_session_status(struct prcb *p, struct prcb_status *ret)
 {
-    struct prcb_status status = {.size = sizeof(status), .max_threads = p->max_threads};
+    struct prcb_status status = {
+        .size = sizeof(status), .max_threads = p->max_threads, .recursion_misses = UINT64_MAX};
 
     pthread_mutex_lock(&p->lock);
     p->tier->status(p, &status);

@@ -32,6 +32,8 @@ static int configure(struct prcb *p, const struct kernel_types *types, struct pr
     bool locks = !(p->flags & PRCB_OPEN_NO_LOCKS) && reports.locks;
 
     skeleton->rodata->config.has_prev_state = reports.prev_state;
+    skeleton->rodata->config.newborn = reports.preempts;
+    bpf_program__set_autoload(skeleton->progs.prcb_newborn, reports.preempts);
     skeleton->rodata->config.pid_ns = p->pid_ns;
     /* Where the kernel gave the counter up, each run queue's clock is put together from
      * the counter and the last tick, and two processors' differ by up to a tick. */
@@ -121,6 +123,8 @@ static int open_and_load(struct prcb *p, struct kernel_types *types, struct prcb
         return bpf_explain_accounts(-errno, err);
     result = kernel_types_find(types, p->bpf->skeleton->obj, kernel_report_names, err);
     if (!result)
+        result = kernel_check(types->btf, err);
+    if (!result)
         result = configure(p, types, err);
     if (!result) {
         result = accounts_bpf__load(p->bpf->skeleton);
@@ -135,7 +139,7 @@ static int open_and_load(struct prcb *p, struct kernel_types *types, struct prcb
 
 static int load(struct prcb *p, struct prcb_error *err)
 {
-    libbpf_print_fn_t print = libbpf_set_print(bpf_no_print);
+    libbpf_print_fn_t print = bpf_listen();
     struct kernel_types types;
     int result = kernel_types_init(&types, err);
 
@@ -278,6 +282,12 @@ static int bpf_release_exited(struct prcb *p, struct prcb_error *err)
     return released;
 }
 
+static void bpf_status(struct prcb *p, struct prcb_status *ret)
+{
+    mapped_status(p, ret);
+    ret->recursion_misses = bpf_recursion_misses(p->bpf->skeleton->obj);
+}
+
 const struct tier tier_bpf = {
     .number = PRCB_TIER_BPF,
     .name = "bpf",
@@ -294,6 +304,6 @@ const struct tier tier_bpf = {
     .walk = mapped_walk,
     .release = bpf_release,
     .release_exited = bpf_release_exited,
-    .status = mapped_status,
+    .status = bpf_status,
     .absent_reason = mapped_absent_reason,
 };

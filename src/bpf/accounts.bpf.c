@@ -69,6 +69,7 @@ struct tag {
     __u32 lock_cause; /* its cause */
     __u32 busy;       /* somebody is giving it an account */
     __u32 cause;      /* of its last switch out; read back at once: leave() */
+    __u32 born;       /* prcb_newtask has seen it */
 #ifdef PRCB_CLIENTS
     __u32 top;          /* no profile from here on was ever used */
     __s32 last_syscall; /* at the last switch out, plus 1; 0: none */
@@ -329,7 +330,7 @@ static __always_inline void close_running(struct prcb_account_block *account,
     if (has_sched_info() && has_rq_clock() && !config.use_ktime)
         run = growth(now, task->sched_info.last_arrival);
     else
-        run = growth(task->se.sum_exec_runtime, account->sum_exec);
+        run = growth(task_sum_exec(task), account->sum_exec);
     if (account->state == PRCB_STATE_OFF)
         account->repaired++;
     close_unreported(account, elapsed, run,
@@ -375,7 +376,7 @@ static __always_inline void close_off(struct prcb_account_block *account, struct
         if (account->state == PRCB_STATE_UNSEEN) {
             count_unseen(account, task, cause);
         } else {
-            run = growth(task->se.sum_exec_runtime, account->sum_exec);
+            run = growth(task_sum_exec(task), account->sum_exec);
             account->repaired++;
         }
     }
@@ -462,10 +463,10 @@ static __always_inline void switch_out(struct prcb_account_block *account, struc
     account->nvcsw = prev->nvcsw;
     account->nivcsw = prev->nivcsw;
     account->own_switches += count;
-    account->sum_exec = prev->se.sum_exec_runtime;
+    account->sum_exec = task_sum_exec(prev);
     if (has_sched_info())
         account->run_delay = prev->sched_info.run_delay;
-    account->migrations = prev->se.nr_migrations;
+    account->migrations = task_migrations(prev);
     account->last_syscall = last_syscall;
     if (account->wants & PRCB_WANT_REGISTERS)
         task_user_registers(prev, &account->user);
@@ -486,7 +487,7 @@ static __always_inline void switch_in(struct prcb_account_block *account, struct
     close_off(account, next, now, clock);
     account->stamp = now;
     account->state = PRCB_STATE_RUNNING;
-    account->migrations = next->se.nr_migrations;
+    account->migrations = task_migrations(next);
     note_interrupts(account);
     prcb_seq_end(&account->seq, seq);
 }
@@ -670,8 +671,8 @@ static __always_inline void init_account(struct prcb_account_block *account,
     account->stamp = account->enabled = now;
     account->nvcsw = account->base_nvcsw = born ? 0 : task->nvcsw;
     account->nivcsw = account->base_nivcsw = born ? 0 : task->nivcsw;
-    account->migrations = account->base_migrations = born ? 0 : task->se.nr_migrations;
-    account->sum_exec = born ? 0 : task->se.sum_exec_runtime;
+    account->migrations = account->base_migrations = born ? 0 : task_migrations(task);
+    account->sum_exec = born ? 0 : task_sum_exec(task);
     account->run_delay = !born && has_sched_info() ? task->sched_info.run_delay : 0;
     account->last_syscall = -1;
     account->cpu = 0;
@@ -718,8 +719,8 @@ static __noinline __u32 guess_of(struct task_struct *task, bool leaving)
     __s32 last = -1;
     __u8 cause;
 
-    leaving = leaving && task->on_cpu && state != TASK_RUNNING_;
-    if (task->on_cpu && !leaving)
+    leaving = leaving && task_on_cpu(task) && state != TASK_RUNNING_;
+    if (task_on_cpu(task) && !leaving)
         return PRCB_STATE_RUNNING;
     if (state == TASK_RUNNING_ || (!leaving && task_queued(task)))
         cause = PRCB_CAUSE_PREEMPTED;
@@ -739,7 +740,7 @@ static __always_inline bool has_ended(struct task_struct *task)
     for (i = 0; i < 1000; i++) {
         if (!(task->__state & TASK_DEAD_))
             return false;
-        if (!task->on_cpu)
+        if (!task_on_cpu(task))
             return true;
     }
     return false;
@@ -802,7 +803,7 @@ static long guess_once(__u32 i, struct guess *guess)
     *(volatile __u32 *)&guess->account->guess = guess_of(task, i == GUESSES - 1);
     /* On a processor, but not to run on: its switch may be behind it already. */
     return task->nvcsw + task->nivcsw == before &&
-           !(*(volatile int *)&task->on_cpu && *(volatile unsigned int *)&task->__state);
+           !(task_on_cpu(task) && *(volatile unsigned int *)&task->__state);
 }
 
 /* The account is published before its first switch, so the guess and the counters
@@ -842,6 +843,13 @@ static __always_inline void guess_until_settled(struct prcb_account_block *accou
  * (d) The walk is repeated until one gives out nothing and widens no tag. Of each thread that
  *     the last walk came to, everything it created is tagged, or is behind it on the list and
  *     came along in the same walk.
+ *
+ * From 7.0 on, tracepoints can be preempted, and a program that is preempted is not run for another
+ * task on the same processor meanwhile (recursion_misses). Not so where interrupts are off. So what
+ * prcb_newtask was not run for is made good by prcb_newborn, before the new thread's first switch:
+ * the creator wakes it up, with interrupts off and its run queue locked. A birth is not lost, then,
+ * and (a) to (d) hold but for the thread's not being TASK_NEW any more, for a moment: the registrar
+ * may take it for one that existed.
  *
  * Threads on the list come in the order of their creation, but for exec, by which a thread
  * takes over its leader's number and place: then the leader's end cuts the walk.
@@ -884,8 +892,8 @@ static __always_inline bool take_slot(struct prcb_head_block *head, __u32 *ret)
 }
 
 /* The task's tag, made where there is none; a task that finds no free account has one all the
- * same: what it creates must be counted too. NULL: there is no memory. */
-static __always_inline struct tag *make_tag(struct task_struct *task, __u32 pass)
+ * same: what it creates must be counted too. NULL: there is no memory. last: nobody tries again. */
+static __always_inline struct tag *make_tag(struct task_struct *task, __u32 pass, bool last)
 {
     struct tag fresh = {.profiles = {{.slot = PRCB_SLOT_NONE, .pass = pass}}};
     struct tag *tag = bpf_task_storage_get(&tags, task, &fresh, BPF_LOCAL_STORAGE_GET_F_CREATE);
@@ -895,7 +903,7 @@ static __always_inline struct tag *make_tag(struct task_struct *task, __u32 pass
     if (!tag)
         tag = bpf_task_storage_get(&tags, task, &fresh, BPF_LOCAL_STORAGE_GET_F_CREATE);
     head = head_block();
-    if (!tag && head)
+    if (!tag && head && last)
         count_untracked(head);
     return tag;
 }
@@ -959,32 +967,29 @@ static __always_inline bool widen(struct tag *tag, __u32 pass)
     return (__sync_fetch_and_or(&tag->profiles[0].pass, pass) & pass) != pass;
 }
 
-SEC("tp_btf/task_newtask")
-int prcb_newtask(__u64 *ctx)
+/* The creator is current. */
+static __always_inline void follow(struct task_struct *child, bool thread, bool last)
 {
-    struct task_struct *child = (void *)ctx[0];
-    __u64 clone_flags = ctx[1];
     struct prcb_account_block *account;
     struct tag *parent, *tag;
     __u32 pass = 0;
 
     /* The child is on the lists before its parent's tag and the scope are looked at: (a). */
     if (!all_ordered())
-        return 0;
+        return;
     parent = bpf_task_storage_get(&tags, bpf_get_current_task_btf(), NULL, 0);
-    if (parent && (parent->profiles[0].pass &
-                   (clone_flags & CLONE_THREAD_ ? PRCB_PASS_THREADS : PRCB_PASS_CHILDREN)))
+    if (parent && (parent->profiles[0].pass & (thread ? PRCB_PASS_THREADS : PRCB_PASS_CHILDREN)))
         pass = parent->profiles[0].pass;
     else if (scope.all || (scope.cgroup && scope.cgroup_v2 &&
                            in_cgroup(BPF_CORE_READ(child, cgroups, dfl_cgrp), scope.cgroup)))
         pass = PRCB_PASS_THREADS | PRCB_PASS_CHILDREN;
-    tag = pass ? make_tag(child, pass) : NULL;
+    tag = pass ? make_tag(child, pass, last) : NULL;
     if (!tag)
-        return 0;
+        return;
     /* The registrar may have been here, for a task whose creation took too long to wait for. */
     widen(tag, pass);
     adopt(child, tag, true, &account);
-    return 0;
+    tag->born = 1;
 }
 
 static __always_inline bool is_requested(struct task_struct *task)
@@ -1013,7 +1018,7 @@ static __always_inline void register_task(struct task_struct *task)
     }
     request.seen++;
     if (!tag)
-        tag = make_tag(task, request.pass);
+        tag = make_tag(task, request.pass, true);
     if (!tag) {
         request.full++;
         return;
@@ -1046,7 +1051,7 @@ int prcb_register(struct bpf_iter__task *ctx)
         return 0;
     if (request.what == PRCB_REGISTER_PROCESS)
         request.cut = !is_last_thread(task);
-    if (task->pid && !task->exit_state && is_requested(task))
+    if (task->pid && !NUMBER(task_struct, task, exit_state) && is_requested(task))
         register_task(task);
     return 0;
 }
@@ -1082,7 +1087,7 @@ int prcb_cgroup_attach(__u64 *ctx)
      * reached from here. User space looks for them at its next refresh. */
     if (ctx[3])
         scope.moved++;
-    tag = make_tag(task, PRCB_PASS_THREADS | PRCB_PASS_CHILDREN);
+    tag = make_tag(task, PRCB_PASS_THREADS | PRCB_PASS_CHILDREN, true);
     if (!tag)
         return 0;
     widen(tag, PRCB_PASS_THREADS | PRCB_PASS_CHILDREN);
@@ -1107,6 +1112,27 @@ int prcb_free_slot(struct prcb_bpf_slot *asked)
     return 0;
 }
 #endif
+
+/* ---- births ---- */
+
+SEC("tp_btf/task_newtask")
+int prcb_newtask(__u64 *ctx)
+{
+    follow((void *)ctx[0], ctx[1] & CLONE_THREAD_, !config.newborn);
+    return 0;
+}
+
+/* Run by the creator as well, a little later, where interrupts are off: see "which threads". */
+SEC("tp_btf/sched_wakeup_new")
+int prcb_newborn(__u64 *ctx)
+{
+    struct task_struct *child = (void *)ctx[0];
+    struct tag *tag = bpf_task_storage_get(&tags, child, NULL, 0);
+
+    if (!tag || !tag->born)
+        follow(child, child->pid != child->tgid, true);
+    return 0;
+}
 
 /* Only the programs know what CO-RE found in this kernel. */
 SEC("syscall")

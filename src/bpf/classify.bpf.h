@@ -121,13 +121,14 @@ static __always_inline __u8 cause_of_ready(struct task_struct *task, struct task
     if (by_syscall == PRCB_CAUSE_YIELD)
         return PRCB_CAUSE_YIELD;
     /* Before the slice: a lone task runs far past its slice until a real-time task comes. */
-    if (next->prio < MAX_RT_PRIO_ && next->prio < task->prio)
+    if (task_prio(next) < MAX_RT_PRIO_ && task_prio(next) < task_prio(task))
         return PRCB_CAUSE_PREEMPTED;
     /* Of real-time tasks' slices se.slice knows nothing: its turn among equals is over
      * (round robin), or the share that real-time tasks may take. */
-    if (task->prio < MAX_RT_PRIO_)
+    if (task_prio(task) < MAX_RT_PRIO_)
         return PRCB_CAUSE_QUANTUM;
-    if (task->se.sum_exec_runtime - task->se.prev_sum_exec_runtime >= task_slice(task))
+    if (HAS(sched_entity, prev_sum_exec_runtime) &&
+        task_sum_exec(task) - task->se.prev_sum_exec_runtime >= task_slice(task))
         return PRCB_CAUSE_QUANTUM;
     return PRCB_CAUSE_PREEMPTED;
 }
@@ -144,13 +145,13 @@ static __always_inline __u8 cause_of_wait(struct task_struct *task, __u32 state,
      * bit set. The bit is set for stopped tasks too, hence after them, and for one that
      * waits, killable, for its vfork child. */
     if ((state & TASK_FROZEN_) ||
-        ((state & TASK_INTERRUPTIBLE_) && BPF_CORE_READ_BITFIELD(task, frozen)))
+        ((state & TASK_INTERRUPTIBLE_) && NUMBER(task_struct, task, frozen)))
         return PRCB_CAUSE_FROZEN;
     if (lock)
         return lock;
     if (state & TASK_RTLOCK_WAIT_)
         return PRCB_CAUSE_KLOCK;
-    if (BPF_CORE_READ_BITFIELD(task, in_iowait)) {
+    if (NUMBER(task_struct, task, in_iowait)) {
         /* The kernel calls a wait in io_uring_enter I/O wait as soon as any request is in
          * flight, a poll too (6.1). */
         if (by_syscall == PRCB_CAUSE_FSYNC || by_syscall == PRCB_CAUSE_IO_URING)

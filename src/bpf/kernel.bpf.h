@@ -22,17 +22,13 @@ struct rq {
     __u64 nr_switches;
 };
 
-struct kernel_stat {
-    unsigned long irqs_sum;
-};
-
 struct irqaction {
     unsigned int flags;
 };
 
 struct cfs_rq {
     struct rq *rq;
-    int throttle_count;
+    unsigned int throttle_count;
 };
 
 struct sched_entity {
@@ -124,6 +120,12 @@ struct mm_struct___bits {
     } flags; /* from 6.18 */
 };
 
+/* What an exec decides of a task: 7.2. CO-RE takes an enumeration for one of the same name only. */
+enum task_dumpable { TASK_DUMPABLE_OFF_, TASK_DUMPABLE_OWNER_ };
+struct task_exec_state {
+    enum task_dumpable dumpable;
+};
+
 struct kernel_id {
     unsigned int val;
 };
@@ -186,22 +188,24 @@ struct signal_struct {
     struct list_head thread_head;
 };
 
+/* Plain numbers are unsigned, whatever the kernel has: libbpf then fits a load to the width that
+ * the running kernel gives the member. Signed ones are read by SIGNED. */
 struct task_struct {
     struct thread_info thread_info;
     unsigned int __state;
     unsigned int flags;
-    int on_cpu;
-    int on_rq;
-    int exit_state;
-    int prio;
+    unsigned int on_cpu; /* 8 bits from 7.2 */
+    unsigned int on_rq;  /* 8 bits from 7.2 */
+    unsigned int exit_state;
+    int prio; /* negative: deadline */
     struct sched_entity se;
-    _Bool throttled; /* per-task CPU-quota throttling: 6.18 */
+    unsigned char throttled; /* per-task CPU-quota throttling: 6.18 */
     struct sched_info sched_info;
     struct mm_struct *mm;
     unsigned int in_iowait : 1;
     unsigned int frozen : 1;
-    int pid;
-    int tgid;
+    unsigned int pid;
+    unsigned int tgid;
     struct task_struct *group_leader;
     struct signal_struct *signal;
     struct list_head thread_node;
@@ -213,6 +217,7 @@ struct task_struct {
     struct files_struct *files;
     struct css_set *cgroups;
     struct cred *real_cred;
+    struct task_exec_state *exec_state;
     __u64 start_boottime;
 };
 
@@ -283,35 +288,40 @@ struct bpf_iter__bpf_map {
 #define LCB_F_PERCPU_ (1u << 4)
 #define LCB_F_MUTEX_  (1u << 5)
 
+#define HAS(type, member) bpf_core_field_exists(struct type, member)
+/* A number of whatever width and sign the running kernel gives it, a bit field too; 0 where it has
+ * none: for what a feature can do without. */
+#define NUMBER(type, object, member)                                                               \
+    (HAS(type, member) ? BPF_CORE_READ_BITFIELD(object, member) : 0)
+
 /* The run queue of a task that is on one; needs CONFIG_FAIR_GROUP_SCHED, which gives every
  * entity (real-time and idle tasks' too) a pointer to its queue. */
 static __always_inline bool has_rq_clock(void)
 {
-    return bpf_core_field_exists(struct sched_entity, cfs_rq) &&
-           bpf_core_field_exists(struct cfs_rq, rq);
+    return HAS(sched_entity, cfs_rq) && HAS(cfs_rq, rq) && HAS(rq, clock) && HAS(rq, nr_switches);
 }
 
 /* CONFIG_SCHED_INFO (SCHEDSTATS or TASK_DELAY_ACCT). */
 static __always_inline bool has_sched_info(void)
 {
-    return bpf_core_field_exists(struct sched_info, last_queued);
+    return HAS(task_struct, sched_info) && HAS(sched_info, last_queued) &&
+           HAS(sched_info, last_arrival) && HAS(sched_info, run_delay);
 }
 
 static __always_inline bool has_throttled(void)
 {
-    return bpf_core_field_exists(struct task_struct, throttled) ||
-           bpf_core_field_exists(struct cfs_rq, throttle_count);
+    return HAS(task_struct, throttled) ||
+           (HAS(sched_entity, cfs_rq) && HAS(cfs_rq, throttle_count));
 }
 
 /* Held back by a CPU quota. From 6.18 a task is throttled by itself; before, its whole
  * queue is, and throttle_count counts the throttled levels above it. */
 static __always_inline bool task_throttled(struct task_struct *task)
 {
-    if (bpf_core_field_exists(struct task_struct, throttled))
-        return task->throttled;
-    if (bpf_core_field_exists(struct sched_entity, cfs_rq) &&
-        bpf_core_field_exists(struct cfs_rq, throttle_count))
-        return task->se.cfs_rq->throttle_count > 0;
+    if (HAS(task_struct, throttled))
+        return BPF_CORE_READ_BITFIELD(task, throttled);
+    if (HAS(sched_entity, cfs_rq) && HAS(cfs_rq, throttle_count))
+        return task->se.cfs_rq->throttle_count != 0;
     return false;
 }
 
@@ -324,17 +334,35 @@ static __always_inline __u64 task_slice(struct task_struct *task)
     return 750000;
 }
 
-/* A task's memory may be looked at by others of its user: set at exec, unless the program
- * was set-user-id, gained capabilities or could not be read, and by prctl. */
 static __always_inline bool mm_dumpable(struct mm_struct *mm)
 {
     __u64 flags = 0;
-    __u32 offset = bpf_core_field_exists(struct mm_struct___bits, flags)
-                       ? bpf_core_field_offset(struct mm_struct___bits, flags)
-                       : bpf_core_field_offset(struct mm_struct, flags);
+    __u32 offset;
 
+    if (HAS(mm_struct___bits, flags))
+        offset = bpf_core_field_offset(struct mm_struct___bits, flags);
+    else if (HAS(mm_struct, flags))
+        offset = bpf_core_field_offset(struct mm_struct, flags);
+    else
+        return false;
     bpf_probe_read_kernel(&flags, sizeof(flags), (const char *)mm + offset);
     return (flags & 3) == 1; /* MMF_DUMPABLE_MASK, SUID_DUMP_USER */
+}
+
+/* Not inlined: the compiler may find the member before it asks whether there is one. */
+static __noinline bool exec_state_dumpable(struct task_struct *task)
+{
+    return BPF_CORE_READ(task, exec_state, dumpable) == TASK_DUMPABLE_OWNER_;
+}
+
+/* A task may be looked at by others of its user: set at exec, unless the program was set-user-id,
+ * gained capabilities or could not be read, and by prctl. It is the task's from 7.2, before that
+ * its memory's, and one without memory has nothing to hide. */
+static __always_inline bool task_dumpable(struct task_struct *task)
+{
+    if (HAS(task_struct, exec_state))
+        return HAS(task_exec_state, dumpable) && exec_state_dumpable(task);
+    return !task->mm || mm_dumpable(task->mm);
 }
 
 /* The last of its process's threads, which are listed in the order of their creation; or it was
@@ -347,14 +375,33 @@ static __always_inline bool is_last_thread(struct task_struct *task)
                          (__u64)signal + bpf_core_field_offset(struct signal_struct, thread_head);
 }
 
+/* On a processor; read anew at each call. */
+static __always_inline bool task_on_cpu(struct task_struct *task)
+{
+    return NUMBER(task_struct, task, on_cpu);
+}
+
 /* From 6.12 a task that went to sleep may stay queued for a while ("delayed dequeue"). */
 static __always_inline bool task_queued(struct task_struct *task)
 {
-    if (!task->on_rq)
-        return false;
-    if (bpf_core_field_exists(struct sched_entity, sched_delayed))
-        return !task->se.sched_delayed;
-    return true;
+    return NUMBER(task_struct, task, on_rq) &&
+           !(HAS(sched_entity, sched_delayed) && BPF_CORE_READ_BITFIELD(task, se.sched_delayed));
+}
+
+/* Less is more urgent. */
+static __always_inline int task_prio(struct task_struct *task)
+{
+    return NUMBER(task_struct, task, prio);
+}
+
+static __always_inline __u64 task_sum_exec(struct task_struct *task)
+{
+    return HAS(sched_entity, sum_exec_runtime) ? task->se.sum_exec_runtime : 0;
+}
+
+static __always_inline __u64 task_migrations(struct task_struct *task)
+{
+    return HAS(sched_entity, nr_migrations) ? task->se.nr_migrations : 0;
 }
 
 /* The user registers that an unwinder starts from; all 0: it has none. */

@@ -118,8 +118,7 @@ static __always_inline bool read_interrupts(struct own *own, struct prcb_interru
     unsigned long numbered;
     int i;
 
-    if (!read_own(own, config.kstat + bpf_core_field_offset(struct kernel_stat, irqs_sum),
-                  &numbered, sizeof(numbered)))
+    if (!read_own(own, config.irqs_sum, &numbered, sizeof(numbered)))
         return false;
     if (config.irq_stat_words) {
         if (!read_own(own, config.irq_stat, words, sizeof(words)))
@@ -227,6 +226,11 @@ static __always_inline void sample_offset(struct prcb_processor_block *block, st
         block->clock_offset = offset;
 }
 
+static __always_inline bool read_cpustat(struct own *own, __u64 *ret)
+{
+    return read_own(own, config.cpustat, ret, CPUTIMES * sizeof(*ret));
+}
+
 /* Brings up to date what moves with the kernel's tick. Under seq, all closed up to now. */
 static __always_inline void take_tick(struct prcb_processor_block *block, struct own *own,
                                       __u64 now)
@@ -234,7 +238,7 @@ static __always_inline void take_tick(struct prcb_processor_block *block, struct
     __u64 cpustat[CPUTIMES];
     int i;
 
-    if (read_own(own, config.kernel_cpustat, cpustat, sizeof(cpustat))) {
+    if (read_cpustat(own, cpustat)) {
         share_out(block, own, cpustat);
 #pragma unroll
         for (i = 0; i < CPUTIMES; i++)
@@ -338,7 +342,7 @@ int prcb_handler_exit(__u64 *ctx)
 {
     struct irqaction *action = (void *)ctx[1];
 
-    return leave_hard(action && action->flags & IRQF_TIMER_);
+    return leave_hard(action && NUMBER(irqaction, action, flags) & IRQF_TIMER_);
 }
 
 /* ---- softirqs ---- */
@@ -451,7 +455,7 @@ static __always_inline void start(__u32 processor, struct prcb_processor_block *
     }
     if (read_interrupts(own, &interrupts))
         own->interrupts = interrupts;
-    if (read_own(own, config.kernel_cpustat, cpustat, sizeof(cpustat))) {
+    if (read_cpustat(own, cpustat)) {
 #pragma unroll
         for (i = 0; i < CPUTIMES; i++)
             own->cpustat[i] = cpustat[i];

@@ -15,8 +15,8 @@
  * section, from BTF; PRCB_NO_OFFSET: the kernel has no such variable. */
 struct prcb_processors_config {
     __u64 runqueues;
-    __u64 kernel_cpustat;
-    __u64 kstat;
+    __u64 cpustat;  /* the array in kernel_cpustat */
+    __u64 irqs_sum; /* in kstat */
     __u64 irq_stat;
     __u32 irq_stat_words; /* bit i: its i-th word counts interrupts */
     __u32 pad;

@@ -520,7 +520,7 @@ static __always_inline void describe_old(struct switch_record *record, struct ta
 
     record->old_tid = old->pid;
     record->old_pid = old->tgid;
-    record->old_prio = old->prio;
+    record->old_prio = task_prio(old);
     record->old_state = state;
     record->cause = PRCB_CAUSE_NONE;
     if (old->pid) {
@@ -538,7 +538,7 @@ static __always_inline void describe_new(struct switch_record *record, struct ta
 
     record->new_tid = new->pid;
     record->new_pid = new->tgid;
-    record->new_prio = new->prio;
+    record->new_prio = task_prio(new);
     record->ready_ns = 0;
     if (!new->pid || !has_sched_info() || !has_rq_clock() || !new->sched_info.last_queued)
         return;

@@ -212,6 +212,14 @@ void cli_warn(const struct cli_command *command, const char *format, ...)
     va_end(args);
 }
 
+void cli_write_load_log(void)
+{
+    const char *log = prcb_load_log();
+
+    if (log)
+        fprintf(stderr, "the verifier's last lines:\n%s", log);
+}
+
 int cli_parse_u64(const char *text, uint64_t min, uint64_t max, uint64_t *ret)
 {
     unsigned long long value;

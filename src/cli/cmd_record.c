@@ -34,7 +34,7 @@ struct run {
     uint64_t start, end; /* end: UINT64_MAX: none */
     uint64_t next_progress;
     int child_status;
-    bool no_switches, had_child, ended_early, failed, terminal;
+    bool no_switches, had_child, ended_early, failed, terminal, verbose;
 };
 
 /* -F or -c. */
@@ -69,6 +69,7 @@ static const struct cli_option option_rows[] = {
     {0, "no-switches", NULL, "leave out context switches", AT(no_switches)},
     {0, "tier", "TIER", "use this source and no other: bpf or perf",
      .kind = CLI_TIER, AT(options.tier), .max = PRCB_TIER_BPF},
+    {'v', "verbose", NULL, "where the kernel refuses an eBPF program, its verifier's last lines", AT(verbose)},
     {0},
 };
 /* clang-format on */
@@ -293,6 +294,8 @@ static int record(struct run *run)
     if (run->pids.count)
         cli_allow_descriptors(); /* it takes some per thread and processor */
     result = recorder_open(&run->options, &run->recorder, &err);
+    if (run->verbose)
+        cli_write_load_log();
 
     if (result)
         return result == -EINVAL ? cli_usage_error(run->command, "-e: %s", err.text)

@@ -510,7 +510,10 @@ static int run_with(const struct cli_command *self, const struct stat_options *o
         stat_counters_close(run.counters, NULL);
         return cli_error(self, "pipe: %s", strerror(-result));
     }
-    if (prcb_open(&how, &run.session, &err)) {
+    result = prcb_open(&how, &run.session, &err);
+    if (options->verbose)
+        cli_write_load_log();
+    if (result) {
         stat_counters_close(run.counters, NULL);
         stat_wait_deinit(&run.wait);
         return cli_error(self, "%s", err.text);

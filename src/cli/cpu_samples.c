@@ -189,9 +189,12 @@ int cpu_samples_open(const struct cli_command *command, const struct cpu_choice 
         .size = sizeof(opts), .tier = choice->tier, .root = choice->root};
     struct cpu_samples s = {0};
     struct prcb_error err;
-    int status;
+    int status, result;
 
-    if (prcb_processors_open(&opts, &s.view, &err))
+    result = prcb_processors_open(&opts, &s.view, &err);
+    if (choice->verbose)
+        cli_write_load_log();
+    if (result)
         return cli_error(command, "%s", err.text);
     s.count = prcb_processors_count(s.view);
     s.recorded = choice->root != NULL;

@@ -18,6 +18,7 @@
 struct cpu_choice {
     const char *list; /* "0,2-3", "all"; NULL: all */
     enum prcb_tier tier;
+    bool verbose;
     const char *root; /* of a recorded machine; NULL: this one */
 };
 
@@ -31,6 +32,7 @@ struct cpu_choice {
      .kind = CLI_TEXT, CPU_CHOICE_AT(list), .choices = "all @cpu"},                                \
     {0, "tier", "TIER", "use this source of figures and no other: daemon, bpf or perf",            \
      .kind = CLI_TIER, CPU_CHOICE_AT(tier)},                                                       \
+    {'v', "verbose", NULL, "where the kernel refuses an eBPF program, its verifier's last lines", CPU_CHOICE_AT(verbose)}, \
     {0, "root", "DIR", "a recorded machine: the files of DIR/proc and DIR/sys",                    \
      .kind = CLI_TEXT, CPU_CHOICE_AT(root), .what = "the folder's name is empty",                  \
      .choices = "@folder"}

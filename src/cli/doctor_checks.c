@@ -191,10 +191,15 @@ static void look_lockdown(const char *root, struct doctor_result *ret)
 static void look_realtime(const char *root, struct doctor_result *ret)
 {
     static const char name[] = "/sys/kernel/realtime";
+    char version[256] = "";
     long value;
     int result = read_number(root, name, &value);
 
-    if (result == -ENOENT || (!result && !value))
+    /* What uname -v says: kernels that are PREEMPT_RT without a patch have no such file. */
+    if (!read_line(root, "/proc/sys/kernel/version", version, sizeof(version)) &&
+        strstr(version, "PREEMPT_RT"))
+        found(ret, DOCTOR_ABSENT, "this kernel is PREEMPT_RT: %s", version);
+    else if (result == -ENOENT || (!result && !value))
         found(ret, DOCTOR_PRESENT, "this kernel is not PREEMPT_RT");
     else if (result)
         unreadable(ret, name, result);

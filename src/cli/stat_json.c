@@ -202,6 +202,10 @@ static json_object *make_report(struct builder *b)
     json_doc_put_number(&b->json, object, "untracked_threads", report->status->untracked_threads);
     json_doc_put_bool(&b->json, object, "short_threads_missed",
                       report->status->short_threads_missed);
+    if (report->status->recursion_misses == UINT64_MAX)
+        json_doc_put_null(&b->json, object, "recursion_misses");
+    else
+        json_doc_put_number(&b->json, object, "recursion_misses", report->status->recursion_misses);
     json_doc_put(&b->json, object, "absent", make_absent(b));
     return object;
 }

@@ -72,6 +72,7 @@ const struct cli_option stat_option_rows[] = {
      .kind = CLI_TEXT, AT(output), .what = "the file name is empty"},
     {0, "tier", "TIER", "use this source of figures and no other: daemon, bpf or perf",
      .kind = CLI_TIER, AT(tier)},
+    {'v', "verbose", NULL, "where the kernel refuses an eBPF program, its verifier's last lines", AT(verbose)},
     {0, "max-threads", "N", "room for N threads at one time (default 16384)",
      .kind = CLI_NUMBER, AT(max_threads), .min = 1, .max = MAX_THREADS},
     {0},

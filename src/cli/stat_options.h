@@ -34,6 +34,7 @@ struct stat_options {
     enum prcb_tier tier;
     uint64_t max_threads;
     bool interrupted;
+    bool verbose;
 };
 
 extern const struct cli_option stat_option_rows[];

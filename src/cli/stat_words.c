@@ -299,6 +299,11 @@ void stat_notes_write(FILE *out, const char *prefix, const struct stat_report *r
                 "--max-threads makes room for more\n",
                 prefix, status->untracked_threads,
                 status->untracked_threads == 1 ? " was" : "s were", status->max_threads);
+    if (status->recursion_misses && status->recursion_misses != UINT64_MAX)
+        fprintf(out,
+                "%s%" PRIu64 " time%s the kernel did not run one of the programs, being in the "
+                "middle of it: kernel locks as causes, or names, may be missing\n",
+                prefix, status->recursion_misses, status->recursion_misses == 1 ? "" : "s");
     if (report->view->total.now.missed_switches)
         fprintf(out,
                 "%s%" PRIu64 " switch%s counted and not reported by the kernel: the time is made "

@@ -55,8 +55,9 @@ static const char *const program_names[KERNEL_PROGRAMS] = {
 
 /* In the order in which they are attached: who follows and who ends come before who counts. */
 static const char *const attached[] = {
-    "prcb_rename",           "prcb_exec",           "prcb_newtask", "prcb_cgroup_attach",
-    "prcb_contention_begin", "prcb_contention_end", "prcb_ended",   "prcb_switch",
+    "prcb_rename",         "prcb_exec",          "prcb_newborn",
+    "prcb_newtask",        "prcb_cgroup_attach", "prcb_contention_begin",
+    "prcb_contention_end", "prcb_ended",         "prcb_switch",
 };
 #define ATTACHED (sizeof(attached) / sizeof(attached[0]))
 
@@ -183,6 +184,8 @@ static int configure(struct clients_bpf *skeleton, const struct kernel_types *ty
     if (stat("/proc/self/ns/pid", &st))
         return prcb_fail(err, -errno, "/proc/self/ns/pid: %s", strerror(errno));
     skeleton->rodata->config.has_prev_state = reports.prev_state;
+    skeleton->rodata->config.newborn = reports.preempts;
+    bpf_program__set_autoload(skeleton->progs.prcb_newborn, reports.preempts);
     skeleton->rodata->config.use_ktime = !clock.kernel_uses;
     skeleton->rodata->config.pid_ns = (__u32)st.st_ino;
     bpf_program__set_autoload(skeleton->progs.prcb_contention_begin, reports.locks);
@@ -309,6 +312,8 @@ static int open_and_configure(struct kernel_types *types,
     if (!*ret)
         return bpf_explain_accounts(-errno, err);
     result = kernel_types_find(types, (*ret)->obj, kernel_report_names, err);
+    if (!result)
+        result = kernel_check(types->btf, err);
     return result ? result : configure(*ret, types, processors, err);
 }
 
@@ -316,7 +321,7 @@ static int open_and_configure(struct kernel_types *types,
 static int load_into(int dir, struct kernel *old, int parent,
                      const struct processor_programs *processors, struct prcb_error *err)
 {
-    libbpf_print_fn_t print = libbpf_set_print(bpf_no_print);
+    libbpf_print_fn_t print = bpf_listen();
     struct clients_bpf *skeleton = NULL;
     struct kernel_types types;
     int records = -1, result, ignored;

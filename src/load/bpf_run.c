@@ -3,6 +3,9 @@
 
 #include <errno.h>
 #include <linux/bpf.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -10,20 +13,146 @@
 
 #include "error.h"
 
-int bpf_no_print(enum libbpf_print_level level, const char *format, va_list args)
+/* ---- what libbpf says of a load ---- */
+
+#define LAST_LINES 16
+
+static _Thread_local struct {
+    char program[64], map[64]; /* the one that was refused; "": none */
+    char reason[200];
+    char log[4096]; /* the verifier's last lines */
+} words;
+
+const char *bpf_last_log(void)
 {
+    return words.log[0] ? words.log : NULL;
+}
+
+/* The name in quotes after a word: "prog 'NAME': ..." */
+static void take_name(const char *text, const char *word, char *ret, size_t room)
+{
+    const char *at = strstr(text, word), *end;
+
+    if (!at)
+        return;
+    at += strlen(word);
+    end = strchr(at, '\'');
+    if (end)
+        snprintf(ret, room, "%.*s", (int)(end - at), at);
+}
+
+/* Lines that say nothing of a reason: the verifier's figures. */
+static bool is_figure(const char *line)
+{
+    return !*line || *line == '\n' || !strncmp(line, "processed ", 10) ||
+           !strncmp(line, "verification time", 17) || !strncmp(line, "stack depth", 11);
+}
+
+static void take_line_as_reason(const char *line)
+{
+    snprintf(words.reason, sizeof(words.reason), "%.*s", (int)strcspn(line, "\n"), line);
+}
+
+/* A member that the kernel has not, or in a form that cannot be read: libbpf puts the name of what
+ * it looked for into the log. */
+static bool take_member(const char *log)
+{
+    const char *at = strstr(log, "CO-RE relocation"), *name = at ? strstr(at, "struct ") : NULL;
+
+    if (!name)
+        return false;
+    snprintf(words.reason, sizeof(words.reason), "this kernel has no %.*s as it is read here",
+             (int)(7 + strcspn(name + 7, " \n(")), name);
+    return true;
+}
+
+static void take_log(const char *log, const char *end)
+{
+    const char *line = end, *reason = NULL, *first = end;
+    unsigned lines = 0;
+
+    while (line > log && lines < LAST_LINES) {
+        const char *before = line - 1;
+
+        while (before > log && before[-1] != '\n')
+            before--;
+        if ((size_t)(end - before) >= sizeof(words.log))
+            break;
+        line = first = before;
+        lines++;
+        if (!reason && !is_figure(line))
+            reason = line;
+    }
+    snprintf(words.log, sizeof(words.log), "%.*s", (int)(end - first), first);
+    if (reason && !take_member(words.log))
+        take_line_as_reason(reason);
+}
+
+static int take_words(enum libbpf_print_level level, const char *format, va_list args)
+{
+    static const char begin[] = "-- BEGIN PROG LOAD LOG --\n";
+    char *text = NULL, *log;
+    int length;
+
+    if (level != LIBBPF_WARN || (length = vasprintf(&text, format, args)) < 0)
+        return 0;
+    log = strstr(text, begin);
+    if (!words.program[0] && !words.map[0]) {
+        take_name(text, "prog '", words.program, sizeof(words.program));
+        take_name(text, "map '", words.map, sizeof(words.map));
+    }
+    if (log) {
+        const char *end = strstr(log, "-- END PROG LOAD LOG --");
+
+        take_log(log + sizeof(begin) - 1, end ? end : text + length);
+    }
+    free(text);
     return 0;
+}
+
+libbpf_print_fn_t bpf_listen(void)
+{
+    memset(&words, 0, sizeof(words));
+    return libbpf_set_print(take_words);
+}
+
+bool bpf_lacked_memory(int code)
+{
+    return code == -ENOMEM && !words.program[0];
 }
 
 int bpf_explain_load(int code, struct prcb_error *err)
 {
-    if (code == -EPERM)
+    const char *what = words.program[0] ? words.program : words.map;
+    const char *kind = words.program[0] ? "program " : words.map[0] ? "map " : "programs";
+
+    if (code == -EPERM && !words.log[0])
         return prcb_fail(err, -EPERM,
                          "eBPF programs may not be loaded: run as root, or with CAP_BPF and "
                          "CAP_PERFMON (prcb doctor tells more)");
-    return prcb_fail(err, code == -EINVAL || code == -EACCES ? -EOPNOTSUPP : code,
-                     "the kernel refused the eBPF programs (%s); prcb doctor says what it lacks",
-                     strerror(-code));
+    return prcb_fail(err, code == -EINVAL || code == -EACCES || code == -EPERM ? -EOPNOTSUPP : code,
+                     "the kernel refused the eBPF %s%s: %s", kind, what,
+                     words.reason[0] ? words.reason : strerror(-code));
+}
+
+uint64_t bpf_recursion_misses(const struct bpf_object *object)
+{
+    struct bpf_program *program;
+    uint64_t misses = 0;
+
+    bpf_object__for_each_program(program, object)
+    {
+        struct bpf_prog_info info = {0};
+        __u32 size = sizeof(info);
+
+        if (bpf_program__fd(program) < 0)
+            continue; /* left out on this kernel */
+        if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size) ||
+            size < offsetof(struct bpf_prog_info, recursion_misses) + sizeof(info.recursion_misses))
+            return UINT64_MAX;
+        misses += info.recursion_misses;
+    }
+    return misses;
 }
 
 int bpf_attach(struct bpf_program *program, struct bpf_link **link, struct prcb_error *err)

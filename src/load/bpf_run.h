@@ -1,23 +1,34 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Running eBPF programs that are loaded, whichever: for who loads them. No state.
+ * Running eBPF programs that are loaded, whichever: for who loads them. No state but
+ * what libbpf said last in each thread.
  */
 #ifndef PRCB_LOAD_BPF_RUN_H
 #define PRCB_LOAD_BPF_RUN_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include <bpf/libbpf.h>
 
 #include <prcb/prcb.h>
 
-/* For libbpf_set_print: its own words go nowhere, ours name what failed. */
-int bpf_no_print(enum libbpf_print_level level, const char *format, va_list args);
-/* Why programs were not loaded. */
+/* Before an attempt to load: what libbpf says goes nowhere but into what bpf_explain_load says to
+ * the calling thread. Returns what to hand to libbpf_set_print after it. */
+libbpf_print_fn_t bpf_listen(void);
+/* The verifier's last lines about what was refused in it; NULL: none. */
+const char *bpf_last_log(void);
+/* Why programs were not loaded: one sentence that names what was refused, and the reason. */
 int bpf_explain_load(int code, struct prcb_error *err);
+/* Whether it was a map, for which there was no memory. */
+bool bpf_lacked_memory(int code);
 
 /* Attaches a program unless it is (then *link is set). */
 int bpf_attach(struct bpf_program *program, struct bpf_link **link, struct prcb_error *err);
+
+/* How often the kernel did not run a program of the object for an event, because it was in the
+ * middle of it on that processor, all programs; UINT64_MAX: it does not say. */
+uint64_t bpf_recursion_misses(const struct bpf_object *object);
 
 /* Runs a program of type syscall on a context. *ret: what it returned. */
 int bpf_run_program(int program, void *context, unsigned bytes, int *ret);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/utsname.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -587,13 +588,67 @@ bool kernel_has_member(const struct btf *btf, const char *type_name, const char 
     return false;
 }
 
-const char *const kernel_report_names[] = {"btf_trace_sched_switch", "btf_trace_contention_begin",
-                                           NULL};
+bool kernel_has_constant(const struct btf *btf, const char *type_name, const char *constant)
+{
+    int id = btf__find_by_name_kind(btf, type_name, BTF_KIND_ENUM);
+    const struct btf_type *type = id > 0 ? btf__type_by_id(btf, (__u32)id) : NULL;
 
+    for (int i = 0; type && i < btf_vlen(type); i++) {
+        if (!strcmp(btf__name_by_offset(btf, btf_enum(type)[i].name_off), constant))
+            return true;
+    }
+    return !type;
+}
+
+/* What no program can do without: members of a structure or constants of an enumeration, and the
+ * release that brought them; NULL: they have been there for long. */
+static const struct {
+    const char *type, *name;
+    bool member;
+    const char *words, *release;
+} needed[] = {
+    {"bpf_map_type", "BPF_MAP_TYPE_TASK_STORAGE", false, "task storage for eBPF programs", "5.11"},
+    {"bpf_func_id", "BPF_FUNC_get_current_task_btf", false, "bpf_get_current_task_btf", "5.11"},
+    {"task_struct", "__state", true, "task_struct.__state", "5.14"},
+    {"bpf_prog_type", "BPF_PROG_TYPE_SYSCALL", false, "eBPF programs of type syscall", "5.14"},
+    {"bpf_func_id", "BPF_FUNC_task_pt_regs", false, "bpf_task_pt_regs", "5.15"},
+    {"task_struct", "nvcsw", true, "task_struct.nvcsw", NULL},
+    {"task_struct", "nivcsw", true, "task_struct.nivcsw", NULL},
+    {"task_struct", "thread_pid", true, "task_struct.thread_pid", NULL},
+};
+
+int kernel_check(const struct btf *btf, struct prcb_error *err)
+{
+    struct utsname kernel = {0};
+
+    uname(&kernel);
+    for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
+        if (needed[i].member ? kernel_has_member(btf, needed[i].type, needed[i].name)
+                             : kernel_has_constant(btf, needed[i].type, needed[i].name))
+            continue;
+        if (needed[i].release)
+            return prcb_fail(err, -EOPNOTSUPP,
+                             "Linux %s is too old for the eBPF programs: it has no %s, which came "
+                             "with %s",
+                             kernel.release, needed[i].words, needed[i].release);
+        return prcb_fail(err, -EOPNOTSUPP, "Linux %s has no %s, which the eBPF programs read",
+                         kernel.release, needed[i].words);
+    }
+    return 0;
+}
+
+#define NEEDED_ENUMERATIONS "bpf_map_type", "bpf_func_id", "bpf_prog_type"
+const char *const kernel_report_names[] = {"btf_trace_sched_switch", "btf_trace_contention_begin",
+                                           "bpf_local_storage", NEEDED_ENUMERATIONS, NULL};
+
+/* Task storage: from 6.19 its memory is had under any lock (before, by another way, from 6.4); from
+ * 7.0 on, which counts its owner, tracepoints are preempted. */
 struct kernel_reports kernel_reports(const struct btf *btf)
 {
     return (struct kernel_reports){
         .prev_state = kernel_tracepoint_arguments(btf, "sched_switch") >= 4,
         .locks = kernel_tracepoint_arguments(btf, "contention_begin") > 0,
+        .preempts = kernel_has_member(btf, "bpf_local_storage", "use_kmalloc_nolock") ||
+                    kernel_has_member(btf, "bpf_local_storage", "owner_refcnt"),
     };
 }

@@ -19,6 +19,7 @@
 struct kernel_reports {
     bool prev_state; /* sched_switch passes the state (5.18) */
     bool locks;      /* the tracepoints of lock contention (5.19) */
+    bool preempts;   /* programs may miss an event, or get no memory (6.19) */
 };
 
 struct bpf_object;
@@ -43,11 +44,18 @@ void kernel_types_free(struct kernel_types *t);
 extern const char *const kernel_report_names[];
 struct kernel_reports kernel_reports(const struct btf *btf);
 
+/* -EOPNOTSUPP: the kernel lacks what no program can do without; the text names it. */
+int kernel_check(const struct btf *btf, struct prcb_error *err);
+
 /* Number of arguments of a raw tracepoint, its leading context pointer not
  * counted; -1: the kernel has no such tracepoint. */
 int kernel_tracepoint_arguments(const struct btf *btf, const char *name);
 
 /* Whether the kernel's struct of this name has such a member. */
 bool kernel_has_member(const struct btf *btf, const char *type_name, const char *member);
+
+/* Whether the kernel's enumeration of this name has such a constant; true where it has no such
+ * enumeration, or it was not asked for, which tells nothing. */
+bool kernel_has_constant(const struct btf *btf, const char *type_name, const char *constant);
 
 #endif

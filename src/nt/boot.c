@@ -13,10 +13,6 @@
 
 #define USER_HZ_NS 10000000ull
 
-/* Rows of proc/interrupts that a record's interrupts have not, and the two that are one total for
- * the system. */
-static const char *const not_interrupts[] = {"TLB", "PMI", "RTR", "MCE", "MCP", "ERR", "MIS", NULL};
-
 static void take_line(const struct cpu_stat *stat, struct nt_boot *ret)
 {
     const uint64_t *ticks = stat->ticks;
@@ -63,7 +59,7 @@ static void take_columns(struct procfs *fs, const char *name, uint32_t count, st
     size_t length;
 
     if (sums && !procfs_read(fs, name, &length) &&
-        !cpu_parse_columns(fs->buffer, length, not_interrupts, sums, count)) {
+        !cpu_parse_columns(fs->buffer, length, cpu_not_interrupts, sums, count)) {
         for (uint32_t i = 0; i < count; i++)
             memcpy((char *)&boot[i] + member, &sums[i], sizeof(sums[i]));
     }

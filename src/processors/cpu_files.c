@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+const char *const cpu_not_interrupts[] = {"TLB", "PMI", "RTR", "MCE", "MCP", "ERR", "MIS", NULL};
+
 /* ---- words and lines ---- */
 
 struct text {
@@ -445,9 +447,13 @@ int cpu_read_list(struct procfs *fs, const char *which, bool *ret, uint32_t room
 
 bool cpu_kernel_is_realtime(struct procfs *fs)
 {
+    static const char mark[] = "PREEMPT_RT";
     uint64_t realtime;
     size_t length;
 
-    return !procfs_read(fs, "sys/kernel/realtime", &length) &&
-           !cpu_parse_number(fs->buffer, length, &realtime) && realtime;
+    if (!procfs_read(fs, "sys/kernel/realtime", &length) &&
+        !cpu_parse_number(fs->buffer, length, &realtime) && realtime)
+        return true;
+    return !procfs_read(fs, "proc/sys/kernel/version", &length) &&
+           memmem(fs->buffer, length, mark, sizeof(mark) - 1);
 }

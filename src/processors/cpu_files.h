@@ -107,7 +107,13 @@ int cpu_read_idle_driver(struct procfs *fs, char *ret);
 int cpu_read_list(struct procfs *fs, const char *which, bool *ret, uint32_t room,
                   uint32_t *ret_end);
 
-/* Whether the kernel is PREEMPT_RT. One that is not has no such file. */
+/* Rows of /proc/interrupts that are no interrupts of their own: TLB shootdowns are function calls
+ * (CAL), performance interrupts are NMIs; machine checks are exceptions, and polls for them; ERR and
+ * MIS are totals of the system, though on one processor they look like a column. NULL at the end. */
+extern const char *const cpu_not_interrupts[];
+
+/* Whether the kernel is PREEMPT_RT, by /sys/kernel/realtime, which the patches for it bring, and by
+ * what uname -v says, for since it is in the kernel itself there is no such file. */
 bool cpu_kernel_is_realtime(struct procfs *fs);
 
 #endif

@@ -34,9 +34,27 @@ static const struct {
 };
 #define VECTORS (sizeof(vectors) / sizeof(vectors[0]))
 
-/* Words of x86's irq_cpustat_t that count interrupts, as rows of /proc/interrupts. Not: PMI, which
- * NMI has counted; TLB, which are among the function calls; RTR, which are no interrupts. */
+/* Words of x86's irq_cpustat_t that count interrupts, as rows of /proc/interrupts: members until
+ * 7.1, then elements of its array counts, by number. Not: PMI, which NMI has counted; TLB, which
+ * are among the function calls; RTR, which are no interrupts. */
 static const char *const counting_words[] = {
+    "IRQ_COUNT_NMI",
+    "IRQ_COUNT_APIC_TIMER",
+    "IRQ_COUNT_SPURIOUS",
+    "IRQ_COUNT_IRQ_WORK",
+    "IRQ_COUNT_X86_PLATFORM_IPI",
+    "IRQ_COUNT_RESCHEDULE",
+    "IRQ_COUNT_CALL_FUNCTION",
+    "IRQ_COUNT_THERMAL_APIC",
+    "IRQ_COUNT_THRESHOLD_APIC",
+    "IRQ_COUNT_DEFERRED_ERROR",
+    "IRQ_COUNT_HYPERVISOR_CALLBACK",
+    "IRQ_COUNT_HYPERV_REENLIGHTENMENT",
+    "IRQ_COUNT_HYPERV_STIMER0",
+    "IRQ_COUNT_POSTED_INTR",
+    "IRQ_COUNT_POSTED_INTR_NESTED",
+    "IRQ_COUNT_POSTED_INTR_WAKEUP",
+    "IRQ_COUNT_PERF_GUEST_MEDIATED_PMI",
     "__nmi_count",
     "apic_timer_irqs",
     "irq_spurious_count",
@@ -54,6 +72,7 @@ static const char *const counting_words[] = {
     "kvm_posted_intr_wakeup_ipis",
     "kvm_posted_intr_nested_ipis",
     "posted_msi_notification_count",
+    "perf_guest_mediated_pmis",
 };
 
 struct processor_programs {
@@ -90,20 +109,49 @@ static uint64_t variable_offset(const struct btf *btf, const char *name,
     return PRCB_NO_OFFSET;
 }
 
+/* Where a member of a per-processor variable lies in the section. */
+static uint64_t member_offset(const struct btf *btf, const char *variable, const char *member)
+{
+    const struct btf_type *type = NULL;
+    uint64_t offset = variable_offset(btf, variable, &type);
+    const struct btf_member *members = type && btf_is_struct(type) ? btf_members(type) : NULL;
+
+    for (int i = 0; members && i < btf_vlen(type); i++) {
+        if (!strcmp(btf__name_by_offset(btf, members[i].name_off), member))
+            return offset + btf_member_bit_offset(type, (__u32)i) / 8;
+    }
+    return PRCB_NO_OFFSET;
+}
+
+static uint32_t bit_if_counting(const struct btf *btf, uint32_t name_offset, uint64_t word)
+{
+    const char *name = btf__name_by_offset(btf, name_offset);
+
+    for (size_t i = 0; i < sizeof(counting_words) / sizeof(counting_words[0]); i++) {
+        if (!strcmp(name, counting_words[i]) && word < PRCB_IRQ_STAT_WORDS)
+            return 1u << word;
+    }
+    return 0;
+}
+
+/* type: of the variable irq_stat. */
 static uint32_t find_counting_words(const struct btf *btf, const struct btf_type *type)
 {
     const struct btf_member *members = type && btf_is_struct(type) ? btf_members(type) : NULL;
-    uint32_t words = 0;
+    __s32 id = btf__find_by_name_kind(btf, "irq_stat_counts", BTF_KIND_ENUM);
+    const struct btf_type *numbers = id > 0 ? btf__type_by_id(btf, (__u32)id) : NULL;
+    uint32_t words = 0, first = 0;
 
     for (int i = 0; members && i < btf_vlen(type); i++) {
-        const char *name = btf__name_by_offset(btf, members[i].name_off);
         uint32_t word = btf_member_bit_offset(type, (__u32)i) / 32;
 
-        for (size_t k = 0; k < sizeof(counting_words) / sizeof(counting_words[0]); k++) {
-            if (!strcmp(name, counting_words[k]) && word < PRCB_IRQ_STAT_WORDS)
-                words |= 1u << word;
-        }
+        words |= bit_if_counting(btf, members[i].name_off, word);
+        if (!strcmp(btf__name_by_offset(btf, members[i].name_off), "counts"))
+            first = word;
     }
+    for (int i = 0; members && numbers && i < btf_vlen(numbers); i++)
+        words |= bit_if_counting(btf, btf_enum(numbers)[i].name_off,
+                                 (uint64_t)first + (uint32_t)btf_enum(numbers)[i].val);
     return words;
 }
 
@@ -132,7 +180,7 @@ static int check_kernel(const struct btf *btf, const struct processors_bpf *skel
                       "the kernel was built without CONFIG_FAIR_GROUP_SCHED: its tick counters "
                       "are out of reach");
     if (!result && (skeleton->rodata->config.runqueues == PRCB_NO_OFFSET ||
-                    skeleton->rodata->config.kernel_cpustat == PRCB_NO_OFFSET))
+                    skeleton->rodata->config.cpustat == PRCB_NO_OFFSET))
         result = prcb_fail(err, -EOPNOTSUPP,
                            "the kernel's BTF does not tell where its per-processor variables "
                            "runqueues and kernel_cpustat are");
@@ -148,11 +196,13 @@ static int configure(struct processor_programs *p, uint32_t count, const struct 
     int result;
 
     skeleton->rodata->config.runqueues = variable_offset(btf, "runqueues", NULL);
-    skeleton->rodata->config.kernel_cpustat = variable_offset(btf, "kernel_cpustat", NULL);
-    skeleton->rodata->config.kstat = variable_offset(btf, "kstat", NULL);
+    skeleton->rodata->config.cpustat = member_offset(btf, "kernel_cpustat", "cpustat");
+    skeleton->rodata->config.irqs_sum = member_offset(btf, "kstat", "irqs_sum");
     skeleton->rodata->config.irq_stat = variable_offset(btf, "irq_stat", &irq_stat);
     skeleton->rodata->config.irq_stat_words = find_counting_words(btf, irq_stat);
-    result = check_kernel(btf, skeleton, err);
+    result = kernel_check(btf, err);
+    if (!result)
+        result = check_kernel(btf, skeleton, err);
     hotplug = has_tracepoint(btf, "cpuhp_enter") && has_tracepoint(btf, "cpuhp_exit");
     if (result)
         return result;
@@ -160,10 +210,11 @@ static int configure(struct processor_programs *p, uint32_t count, const struct 
                   PRCB_PROCESSOR_RQ_CLOCK | PRCB_PROCESSOR_SWITCHES;
     p->features |= hotplug ? PRCB_PROCESSOR_HOTPLUG : 0;
 #if defined(__x86_64__)
-    if (skeleton->rodata->config.kstat != PRCB_NO_OFFSET && skeleton->rodata->config.irq_stat_words)
+    if (skeleton->rodata->config.irqs_sum != PRCB_NO_OFFSET &&
+        skeleton->rodata->config.irq_stat_words)
         p->features |= PRCB_PROCESSOR_INTERRUPTS;
 #else
-    if (skeleton->rodata->config.kstat != PRCB_NO_OFFSET)
+    if (skeleton->rodata->config.irqs_sum != PRCB_NO_OFFSET)
         p->features |= PRCB_PROCESSOR_INTERRUPTS;
 #endif
     bpf_program__set_autoload(skeleton->progs.prcb_cpu_gone, hotplug);
@@ -181,6 +232,12 @@ static const char *const names[] = {"runqueues",
                                     "kernel_cpustat",
                                     "kstat",
                                     "irq_stat",
+                                    "irq_stat_counts",
+                                    "kernel_stat",
+                                    "task_struct",
+                                    "bpf_map_type",
+                                    "bpf_func_id",
+                                    "bpf_prog_type",
                                     "btf_trace_sched_switch",
                                     "btf_trace_cpu_idle",
                                     "btf_trace_irq_handler_entry",
@@ -211,7 +268,7 @@ static int open_and_load(struct processor_programs *p, struct kernel_types *type
 
 static int load(struct processor_programs *p, struct prcb_error *err)
 {
-    libbpf_print_fn_t print = libbpf_set_print(bpf_no_print);
+    libbpf_print_fn_t print = bpf_listen();
     struct kernel_types types;
     int result = kernel_types_init(&types, err);
 
@@ -271,7 +328,7 @@ static void attach_vectors(struct processor_programs *p)
  * to be written. */
 static int attach(struct processor_programs *p, struct prcb_error *err)
 {
-    libbpf_print_fn_t print = libbpf_set_print(bpf_no_print);
+    libbpf_print_fn_t print = bpf_listen();
     int result;
 
     attach_vectors(p);

@@ -26,10 +26,6 @@ struct processor_counts {
     uint64_t residency_seen[PRCB_IDLE_STATES_MAX], residency[PRCB_IDLE_STATES_MAX];
 };
 
-/* Rows of /proc/interrupts that are no interrupts of their own: TLB shootdowns are function calls
- * (CAL), performance interrupts are NMIs; machine checks are exceptions, and polls for them. */
-static const char *const not_interrupts[] = {"TLB", "PMI", "RTR", "MCE", "MCP", NULL};
-
 /* Growth that is no less than nothing. */
 static uint64_t grow(uint64_t *seen, uint64_t now)
 {
@@ -135,7 +131,7 @@ static void refresh_counts(struct prcb_processors *v, uint64_t *sums)
         uint64_t member;
         const char *why;
     } rows[] = {
-        {"proc/interrupts", not_interrupts, offsetof(struct processor_counts, interrupts_seen),
+        {"proc/interrupts", cpu_not_interrupts, offsetof(struct processor_counts, interrupts_seen),
          offsetof(struct processor_counts, interrupts), PRCB_CPU_HAS_INTERRUPTS,
          "proc/interrupts cannot be read"},
         {"proc/softirqs", NULL, offsetof(struct processor_counts, dpcs_seen),

@@ -25,7 +25,7 @@
 
 static int explain(int code, struct prcb_error *err)
 {
-    if (code == -ENOMEM || code == -E2BIG)
+    if (bpf_lacked_memory(code))
         return prcb_fail(err, -ENOMEM,
                          "no memory for the areas and buffers: ask for less "
                          "(prcb_sampler_options.memory)");
@@ -53,6 +53,8 @@ static int open_and_load(struct prcb_sampler *s, struct kernel_types *types, str
     if (!s->skeleton)
         return explain(-errno, err);
     result = kernel_types_find(types, s->skeleton->obj, kernel_report_names, err);
+    if (!result)
+        result = kernel_check(types->btf, err);
     if (result)
         return result;
     configure(s, types);
@@ -62,7 +64,7 @@ static int open_and_load(struct prcb_sampler *s, struct kernel_types *types, str
 
 static int load(struct prcb_sampler *s, struct prcb_error *err)
 {
-    libbpf_print_fn_t print = libbpf_set_print(bpf_no_print);
+    libbpf_print_fn_t print = bpf_listen();
     struct kernel_types types;
     int result = kernel_types_init(&types, err);
 

@@ -109,6 +109,11 @@ static const char interrupts[] = "           CPU0       CPU2       \n"
 static void columns(void **state)
 {
     static const char *const skip[] = {"TLB", NULL};
+    static const char one[] = "           CPU0       \n"
+                              "  0:         38   IO-APIC   2-edge      timer\n"
+                              "PIW:          2   Posted-interrupt wakeup event\n"
+                              "ERR:          9\n"
+                              "MIS:          5\n";
     uint64_t sums[4] = {9, 9, 9, 9}, narrow[2];
     static const char *const broken[] = {"",       "\n",        "no header\n",
                                          "CPUx\n", "CPU9999\n", "CPU0\nno colon\n"};
@@ -118,6 +123,9 @@ static void columns(void **state)
     assert_int_equal(sums[1], 0);
     assert_int_equal(sums[2], 8 + 2 + 2000);
     assert_int_equal(sums[3], 0);
+    /* On one processor totals of the system look like a column. */
+    assert_int_equal(cpu_parse_columns(one, strlen(one), cpu_not_interrupts, sums, 1), 0);
+    assert_int_equal(sums[0], 38 + 2);
     /* A processor beyond the room is left out, not written. */
     assert_int_equal(cpu_parse_columns(interrupts, strlen(interrupts), NULL, narrow, 2), 0);
     assert_int_equal(narrow[0], 38 + 7 + 1 + 1000 + 5);
@@ -706,6 +714,11 @@ static void realtime(void **state)
     put("sys/kernel/realtime", "yes\n");
     assert_false(cpu_kernel_is_realtime(&fs));
     put("sys/kernel/realtime", "1\n");
+    assert_true(cpu_kernel_is_realtime(&fs));
+    put("sys/kernel/realtime", "0\n");
+    put("proc/sys/kernel/version", "#1 SMP PREEMPT_DYNAMIC Debian 7.3.4-1 (2026-11-10)\n");
+    assert_false(cpu_kernel_is_realtime(&fs));
+    put("proc/sys/kernel/version", "#1 SMP PREEMPT_RT Debian 7.3~rc7-1~exp1 (2026-11-02)\n");
     assert_true(cpu_kernel_is_realtime(&fs));
     procfs_close(&fs);
 }
