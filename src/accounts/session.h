@@ -22,7 +22,8 @@ struct perf_state;
 
 struct prcb {
     const struct tier *tier;
-    char reason[sizeof(((struct prcb_error *)0)->text)]; /* why not a better tier; empty: none better, or forced */
+    char reason[sizeof(
+        ((struct prcb_error *)0)->text)]; /* why not a better tier; empty: none better, or forced */
     uint32_t max_threads;
     uint32_t max_asked;      /* by the caller; 0: the tier's default */
     uint32_t flags;          /* enum prcb_open_flag */

@@ -314,12 +314,19 @@ static __always_inline bool has_throttled(void)
            (HAS(sched_entity, cfs_rq) && HAS(cfs_rq, throttle_count));
 }
 
+/* Not inlined, as all that reads a member which some kernels have not: the compiler may otherwise
+ * look for it before it asks whether it is there, outside the loop that it is read in. */
+static __noinline bool throttled_flag(struct task_struct *task)
+{
+    return BPF_CORE_READ_BITFIELD(task, throttled);
+}
+
 /* Held back by a CPU quota. From 6.18 a task is throttled by itself; before, its whole
  * queue is, and throttle_count counts the throttled levels above it. */
 static __always_inline bool task_throttled(struct task_struct *task)
 {
     if (HAS(task_struct, throttled))
-        return BPF_CORE_READ_BITFIELD(task, throttled);
+        return throttled_flag(task);
     if (HAS(sched_entity, cfs_rq) && HAS(cfs_rq, throttle_count))
         return task->se.cfs_rq->throttle_count != 0;
     return false;
@@ -349,7 +356,7 @@ static __always_inline bool mm_dumpable(struct mm_struct *mm)
     return (flags & 3) == 1; /* MMF_DUMPABLE_MASK, SUID_DUMP_USER */
 }
 
-/* Not inlined: the compiler may find the member before it asks whether there is one. */
+/* Not inlined: see throttled_flag. */
 static __noinline bool exec_state_dumpable(struct task_struct *task)
 {
     return BPF_CORE_READ(task, exec_state, dumpable) == TASK_DUMPABLE_OWNER_;
@@ -381,11 +388,17 @@ static __always_inline bool task_on_cpu(struct task_struct *task)
     return NUMBER(task_struct, task, on_cpu);
 }
 
+/* Not inlined: see throttled_flag. */
+static __noinline bool delayed_flag(struct task_struct *task)
+{
+    return BPF_CORE_READ_BITFIELD(task, se.sched_delayed);
+}
+
 /* From 6.12 a task that went to sleep may stay queued for a while ("delayed dequeue"). */
 static __always_inline bool task_queued(struct task_struct *task)
 {
     return NUMBER(task_struct, task, on_rq) &&
-           !(HAS(sched_entity, sched_delayed) && BPF_CORE_READ_BITFIELD(task, se.sched_delayed));
+           !(HAS(sched_entity, sched_delayed) && delayed_flag(task));
 }
 
 /* Less is more urgent. */

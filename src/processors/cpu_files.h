@@ -108,8 +108,9 @@ int cpu_read_list(struct procfs *fs, const char *which, bool *ret, uint32_t room
                   uint32_t *ret_end);
 
 /* Rows of /proc/interrupts that are no interrupts of their own: TLB shootdowns are function calls
- * (CAL), performance interrupts are NMIs; machine checks are exceptions, and polls for them; ERR and
- * MIS are totals of the system, though on one processor they look like a column. NULL at the end. */
+ * (CAL), performance interrupts are NMIs; machine checks are exceptions, and polls for them; ERR
+ * and MIS are totals of the system, though on one processor they look like a column. NULL at the
+ * end. */
 extern const char *const cpu_not_interrupts[];
 
 /* Whether the kernel is PREEMPT_RT, by /sys/kernel/realtime, which the patches for it bring, and by
