@@ -538,7 +538,7 @@ void prcbd_config_reload(struct prcbd_config *config, const struct prcbd_config 
 
 uint64_t prcbd_config_room(uint64_t total, uint64_t share_of_user, bool root)
 {
-    uint64_t kept = share_of_user < total / 4 ? share_of_user : total / 4;
+    uint64_t kept = share_of_user < total / 8 ? share_of_user : total / 8;
 
     return root ? total : total - kept;
 }

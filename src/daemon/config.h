@@ -96,7 +96,7 @@ size_t prcbd_config_write(const struct prcbd_config *config, bool help, char *bu
 void prcbd_config_reload(struct prcbd_config *config, const struct prcbd_config *read);
 
 /* Of a total, what a client may use: root all of it, others together leave as much as one user may
- * have, a quarter at most. So no number of users can shut root out. */
+ * have, an eighth at most. So no number of users can shut root out. */
 uint64_t prcbd_config_room(uint64_t total, uint64_t share_of_user, bool root);
 
 /* The first setting, from *at on, that differs and needs a restart: NULL when there is none (more).

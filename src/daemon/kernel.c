@@ -89,16 +89,23 @@ static struct origin *origin_of(struct kernel *k)
     return (struct origin *)(void *)k->records;
 }
 
-/* Of the compiled programs (FNV-1a). */
-static uint64_t build_of_programs(void)
+/* FNV-1a */
+static uint64_t add_to_hash(uint64_t hash, const unsigned char *bytes, size_t size)
 {
-    size_t size = 0;
-    const unsigned char *bytes = clients_bpf__elf_bytes(&size);
-    uint64_t hash = 14695981039346656037ull;
-
     for (size_t i = 0; i < size; i++)
         hash = (hash ^ bytes[i]) * 1099511628211ull;
     return hash;
+}
+
+/* Of the compiled programs, those of the processors too: all are replaced together. */
+static uint64_t build_of_programs(void)
+{
+    size_t size = 0, processors = 0;
+    const unsigned char *bytes = clients_bpf__elf_bytes(&size);
+    uint64_t hash = add_to_hash(14695981039346656037ull, bytes, size);
+
+    bytes = processor_programs_elf(&processors);
+    return add_to_hash(hash, bytes, processors);
 }
 
 /* ---- memory ---- */

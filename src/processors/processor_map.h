@@ -61,6 +61,8 @@ int processor_programs_load(uint32_t count, struct processor_programs **ret,
 int processor_programs_attach(struct processor_programs *programs, struct processor_map *ret_map,
                               struct prcb_error *err);
 void processor_programs_close(struct processor_programs *programs);
+/* As compiled: what a build of them is known by. */
+const void *processor_programs_elf(size_t *ret_bytes);
 int processor_programs_map_fd(const struct processor_programs *programs);
 /* Of the threads. */
 int processor_programs_threads_fd(const struct processor_programs *programs);

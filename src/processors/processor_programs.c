@@ -441,6 +441,11 @@ void processor_programs_close(struct processor_programs *p)
     free(p);
 }
 
+const void *processor_programs_elf(size_t *ret_bytes)
+{
+    return processors_bpf__elf_bytes(ret_bytes);
+}
+
 int processor_programs_map_fd(const struct processor_programs *p)
 {
     return bpf_map__fd(p->skeleton->maps.processor_map);

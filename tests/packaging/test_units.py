@@ -82,7 +82,7 @@ class Units(unittest.TestCase):
     def test_pins_are_within_what_is_writable(self):
         """And nothing else is."""
         service = dict(settings("prcbd.service"))
-        self.assertEqual(service["ReadWritePaths"], defaults()["pin_directory"])
+        self.assertEqual(service["ReadWritePaths"], "-" + defaults()["pin_directory"])
         self.assertEqual(service["ExecStartPre"].split()[-1], defaults()["pin_directory"])
 
     def test_what_it_cannot_do(self):
