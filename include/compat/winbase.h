@@ -70,6 +70,10 @@ BOOL WINAPI QueryIdleProcessorCycleTime(PULONG BufferLength, PULONG64 ProcessorI
 BOOL WINAPI QueryIdleProcessorCycleTimeEx(USHORT Group, PULONG BufferLength,
                                           PULONG64 ProcessorIdleCycleTime);
 VOID WINAPI GetCurrentProcessorNumberEx(PPROCESSOR_NUMBER ProcNumber);
+/* Records of any length: Size leads from one to the next. */
+BOOL WINAPI GetLogicalProcessorInformationEx(LOGICAL_PROCESSOR_RELATIONSHIP RelationshipType,
+                                             PSYSTEM_LOGICAL_PROCESSOR_INFORMATION_EX Buffer,
+                                             PDWORD ReturnedLength);
 #endif
 BOOL WINAPI GetThreadTimes(HANDLE hThread, LPFILETIME lpCreationTime, LPFILETIME lpExitTime,
                            LPFILETIME lpKernelTime, LPFILETIME lpUserTime);

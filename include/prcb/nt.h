@@ -638,6 +638,15 @@ PRCB_API uint32_t prcb_QueryIdleProcessorCycleTime(uint32_t *BufferLength,
 PRCB_API uint32_t prcb_QueryIdleProcessorCycleTimeEx(uint16_t Group, uint32_t *BufferLength,
                                                      uint64_t *ProcessorIdleCycleTime);
 
+/* Class 0x6B, SystemLogicalProcessorAndGroupInformation: the Ex call only, whose input is a
+ * LOGICAL_PROCESSOR_RELATIONSHIP, 32 bits. Records of SYSTEM_LOGICAL_PROCESSOR_INFORMATION_EX. */
+#define PRCB_NT_RELATION_CORE    0u
+#define PRCB_NT_RELATION_NODE    1u
+#define PRCB_NT_RELATION_CACHE   2u
+#define PRCB_NT_RELATION_PACKAGE 3u
+#define PRCB_NT_RELATION_GROUP   4u
+#define PRCB_NT_RELATION_ALL     0xffffu
+
 /* Active processors of a group, or of all of them; 0: there is no such group, or no view could be
  * opened. */
 #define PRCB_NT_ALL_GROUPS 0xffff

@@ -102,6 +102,7 @@ exports[] = {
     ROW(KERNEL32, QueryIdleProcessorCycleTime),
     ROW(KERNEL32, QueryIdleProcessorCycleTimeEx),
     ROW(KERNEL32, GetCurrentProcessorNumberEx),
+    ROW(KERNEL32, GetLogicalProcessorInformationEx),
     ROW(KERNEL32, OpenThread),
     ROW(KERNEL32, CreateThread),
     ROW(KERNEL32, GetExitCodeThread),

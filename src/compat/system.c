@@ -158,6 +158,22 @@ EXPORT VOID GetCurrentProcessorNumberEx(PPROCESSOR_NUMBER ProcNumber)
     ProcNumber->Reserved = 0;
 }
 
+EXPORT BOOL GetLogicalProcessorInformationEx(LOGICAL_PROCESSOR_RELATIONSHIP RelationshipType,
+                                             PSYSTEM_LOGICAL_PROCESSOR_INFORMATION_EX Buffer,
+                                             PDWORD ReturnedLength)
+{
+    ULONG relation = (ULONG)RelationshipType, wanted = 0;
+    NTSTATUS status =
+        ReturnedLength ? prcb_NtQuerySystemInformationEx(0x6b, &relation, sizeof(relation), Buffer,
+                                                         Buffer ? *ReturnedLength : 0, &wanted)
+                       : (NTSTATUS)STATUS_INVALID_PARAMETER;
+
+    if (!status || status == (NTSTATUS)STATUS_INFO_LENGTH_MISMATCH)
+        *ReturnedLength = wanted;
+    return status == (NTSTATUS)STATUS_INFO_LENGTH_MISMATCH ? fail(ERROR_INSUFFICIENT_BUFFER)
+                                                           : fail_status(status);
+}
+
 /* Family, and model above stepping, as Windows has them on x86. */
 static void identify(LPSYSTEM_INFO to)
 {

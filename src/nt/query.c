@@ -316,6 +316,53 @@ static NTSTATUS check_group(uint16_t group)
     return status;
 }
 
+#define CLASS_TOPOLOGY 0x6bu
+
+static NTSTATUS take_relation(const void *input, uint32_t length, uint32_t *ret)
+{
+    NTSTATUS status;
+
+    if (length < sizeof(*ret))
+        return nt_fail(STATUS_INVALID_PARAMETER, "a relation has 4 bytes, not %u", length);
+    status = nt_probe_read(input, length, sizeof(*ret));
+    if (status)
+        return status;
+    memcpy(ret, input, sizeof(*ret));
+    if (*ret > PRCB_NT_RELATION_GROUP && *ret != PRCB_NT_RELATION_ALL)
+        return nt_fail(STATUS_INVALID_PARAMETER, "there is no relation %u", *ret);
+    return STATUS_SUCCESS;
+}
+
+/* Asked for the whole system, not for a group. */
+static NTSTATUS query_topology(const void *input, uint32_t input_length, void *buffer,
+                               uint32_t length, uint32_t *return_length)
+{
+    uint32_t relation = 0, size = 0;
+    void *made = NULL;
+    NTSTATUS status = take_relation(input, input_length, &relation);
+
+    if (!status)
+        status = probe(buffer, length, return_length);
+    if (status)
+        return status;
+    nt_enter();
+    status = nt_view_glance();
+    if (!status)
+        status = nt_make_topology(relation, &made, &size);
+    nt_leave();
+    if (status)
+        return status;
+    if (length < size)
+        status =
+            nt_fail(STATUS_INFO_LENGTH_MISMATCH, "class 0x6b: %u bytes; it takes %u", length, size);
+    else if (size)
+        memcpy(buffer, made, size);
+    if (return_length)
+        *return_length = size;
+    free(made);
+    return status;
+}
+
 NTSTATUS prcb_NtQuerySystemInformationEx(uint32_t SystemInformationClass, void *InputBuffer,
                                          uint32_t InputBufferLength, void *SystemInformation,
                                          uint32_t SystemInformationLength, uint32_t *ReturnLength)
@@ -326,6 +373,9 @@ NTSTATUS prcb_NtQuerySystemInformationEx(uint32_t SystemInformationClass, void *
 
     if (!InputBuffer || !InputBufferLength)
         return nt_fail(STATUS_INVALID_PARAMETER, "no group is named");
+    if (SystemInformationClass == CLASS_TOPOLOGY)
+        return query_topology(InputBuffer, InputBufferLength, SystemInformation,
+                              SystemInformationLength, ReturnLength);
     if (!row || !row->ex)
         return unknown(SystemInformationClass);
     status = nt_take_group(InputBuffer, InputBufferLength, &group);

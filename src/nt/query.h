@@ -49,6 +49,9 @@ NTSTATUS nt_make_time_of_day(void *ret);
 
 /* ---- */
 
+/* topology.c: class 0x6B for a PRCB_NT_RELATION_, allocated; NULL and 0 for no record. */
+NTSTATUS nt_make_topology(uint32_t relation, void **ret, uint32_t *ret_size);
+
 /* Class 0x64, allocated. */
 NTSTATUS nt_make_distribution(uint32_t first, uint32_t count, void **ret, uint32_t *ret_size);
 

@@ -13,6 +13,7 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 static int tests, failed;
 
@@ -410,6 +411,56 @@ static void check_usage(void)
           "by their classes");
 }
 
+/* Every processor is in one core, one package and one node; caches have a size. */
+static void check_topology(void)
+{
+    static const LOGICAL_PROCESSOR_RELATIONSHIP parts[] = {
+        RelationProcessorCore, RelationProcessorPackage, RelationNumaNode, RelationGroup};
+    DWORD length = 0, all = 0;
+    char *buffer;
+
+    check(!GetLogicalProcessorInformationEx(RelationAll, NULL, &length) &&
+              GetLastError() == ERROR_INSUFFICIENT_BUFFER && length > 0,
+          "GetLogicalProcessorInformationEx tells its length");
+    buffer = (char *)malloc(length);
+    all = length;
+    check(GetLogicalProcessorInformationEx(
+              RelationAll, (PSYSTEM_LOGICAL_PROCESSOR_INFORMATION_EX)(PVOID)buffer, &length) &&
+              length == all,
+          "GetLogicalProcessorInformationEx");
+    for (size_t i = 0; i < ARRAYSIZE(parts); i++) {
+        KAFFINITY seen = 0, twice = 0, mask;
+        DWORD at = 0, bad = 0;
+
+        while (at < length) {
+            PSYSTEM_LOGICAL_PROCESSOR_INFORMATION_EX record =
+                (PSYSTEM_LOGICAL_PROCESSOR_INFORMATION_EX)(PVOID)(buffer + at);
+
+            at += record->Size;
+            bad += record->Relationship == RelationCache &&
+                   (!record->Cache.Level || record->Cache.Level > 4 || !record->Cache.CacheSize ||
+                    record->Cache.GroupCount != 1 || record->Size != 0x38);
+            if (record->Relationship != parts[i])
+                continue;
+            mask = parts[i] == RelationGroup      ? record->Group.GroupInfo[0].ActiveProcessorMask
+                   : parts[i] == RelationNumaNode ? record->NumaNode.GroupMask.Mask
+                                                  : record->Processor.GroupMask[0].Mask;
+            twice |= seen & mask;
+            seen |= mask;
+        }
+        if (GetActiveProcessorGroupCount() > 1)
+            break;
+        check(at == length && !bad && !twice &&
+                  __builtin_popcountll(seen) == (int)GetActiveProcessorCount(0),
+              "processors are in one of each");
+    }
+    length = 1;
+    check(!GetLogicalProcessorInformationEx((LOGICAL_PROCESSOR_RELATIONSHIP)77, NULL, &length) &&
+              GetLastError() == ERROR_INVALID_PARAMETER,
+          "no such relation");
+    free(buffer);
+}
+
 static CRITICAL_SECTION section;
 static int shared;
 
@@ -481,6 +532,7 @@ int main(void)
     check_handles();
     check_foreign();
     check_usage();
+    check_topology();
     check_porting();
     printf("1..%d\n", tests);
     return failed;
