@@ -440,7 +440,7 @@ int pe_add_forwards(const void *bytes, size_t size, const struct pe_forward *row
 {
     const struct image image = {.bytes = bytes, .size = size, .err = err};
     struct exports exports = {0};
-    struct header header;
+    struct header header = {0};
     int result = read_header(&image, &header);
 
     if (!result)
