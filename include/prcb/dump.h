@@ -31,7 +31,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <prcb/prcb.h>
+#include <prcb/error.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -35,7 +35,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include <prcb/prcb.h>
+#include <prcb/error.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -31,23 +31,11 @@
 #include <sys/types.h>
 
 #include <prcb/causes.h>
+#include <prcb/error.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-#ifndef PRCB_API
-#define PRCB_API __attribute__((visibility("default")))
-#endif
-
-/* ---- errors ------------------------------------------------------------- */
-
-/* One failure in words. Owned by the caller; never allocated by the library. */
-struct prcb_error {
-    int code;        /* the -errno that the call returned */
-    uint64_t offset; /* parsers: offset in the input; else 0 */
-    char text[496];  /* one line, no newline */
-};
 
 /* ---- sessions ----------------------------------------------------------- */
 

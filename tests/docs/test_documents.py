@@ -184,6 +184,30 @@ class Processors(unittest.TestCase):
         self.assertEqual([key for key in keys if key in names], names)
 
 
+class Exports(unittest.TestCase):
+    """A call is exported when its library's map names it, and then the package's list does."""
+    libraries = {
+        "libprcb-layout": ("src/dump/libprcb-layout.map", ["dump", "layout"]),
+        "libprcb-stack": ("src/stack/libprcb-stack.map", ["stack"]),
+        "libprcb": ("src/libprcb.map", None),
+    }
+
+    def declared(self, header):
+        text = re.sub(r"/\*.*?\*/", "", header.read_text(encoding="utf-8"), flags=re.S)
+        return set(re.findall(r"PRCB_API[^;(]*?\b(prcb_\w+)\(", text))
+
+    def test_maps_and_packages_list_what_headers_declare(self):
+        left = {path.stem: path for path in (ROOT / "include/prcb").glob("*.h")}
+        for library, (file, headers) in self.libraries.items():
+            calls = set()
+            for header in headers if headers else list(left):
+                calls |= self.declared(left.pop(header))
+            self.assertEqual(set(re.findall(r"(?m)^    (prcb_\w+);$", read(file))), calls, file)
+            symbols = f"packaging/debian/{library}0.symbols"
+            self.assertEqual(set(re.findall(r"(?m)^ (prcb_\w+)@", read(symbols))), calls, symbols)
+        self.assertFalse(left)
+
+
 class Figures(unittest.TestCase):
     page = read("docs/figures.md")
 

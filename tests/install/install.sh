@@ -33,7 +33,7 @@ present() {
 
 # No symbol but prcb_* leaves the library.
 only_own_symbols() {
-    ! nm -D --defined-only "$libdir/libprcb.so" | awk '$2 ~ /[TDBRVW]/ {print $3}' |
+    ! nm -D --defined-only "$libdir"/libprcb{,-layout}.so | awk '$2 ~ /[TDBRVW]/ {print $3}' |
         grep -v '^prcb_'
 }
 
@@ -59,6 +59,25 @@ says() { # PATTERN COMMAND...
     out=$(run_in_work "$@")
     printf '%s\n' "$out"
     grep -qE "$pattern" <<<"$out"
+}
+
+# A reader of dumps has nothing to do with eBPF or counters, and does not load their libraries.
+build_dump_reader() {
+    local words
+    read -ra words < <(pkg-config --cflags --libs libprcb-layout)
+    cc "${strict[@]}" "$source_dir/examples/dump.c" "${words[@]}" -Wl,-rpath,"$libdir" -o "$work/dump"
+}
+
+loads_libc_only() {
+    local loaded
+    loaded=$(ldd "$1" | awk '{print $1}' | grep -vE '^(linux-vdso|libprcb-layout|libc\.so|/lib.*/ld-linux)')
+    printf '%s' "$loaded"
+    [[ -z $loaded ]]
+}
+
+reads_a_dump() {
+    python3 "$source_dir/tests/dump/mkdump.py" "$source_dir/tests/dump/session.dump" "$work/session.dmp" &&
+        says '^processor 0.*InterruptCount' ./dump session.dmp
 }
 
 # The first ```c block of README.md is a whole program.
@@ -102,6 +121,9 @@ check "a C++ program builds" build g++ "$work/plus.cc" plus
 check "a C++ program runs" run_in_work "$work/plus"
 check "request runs" says 'requests, tier (bpf|perf)' "$work/request-gcc" 60
 check "threads runs" says '^sleeper' "$work/threads-gcc"
+check "a reader of dumps builds" build_dump_reader
+check "a reader of dumps loads libc only" loads_libc_only "$work/dump"
+check "a reader of dumps runs" reads_a_dump
 check "README's program builds" readme_program
 check "README's program runs" run_in_work "$work/readme"
 # Programs written for Windows, unchanged.

@@ -97,7 +97,7 @@ manuals() {
 
 # What /usr/local, /opt and others hold is no package's business.
 only_system_folders() {
-    inside sh -c 'files=$(dpkg -L prcb prcbd libprcb0 libprcb-nt0) || exit 1
+    inside sh -c 'files=$(dpkg -L prcb prcbd libprcb0 libprcb-nt0 libprcb-layout0) || exit 1
         ! echo "$files" | grep -vE "^$|^/\.$|^/(usr|etc|lib)(/.*)?$"'
 }
 
@@ -109,6 +109,12 @@ build_example() {
     inside sh -c 'cd /tmp && for name in request threads; do
         cc -Wall -Werror /usr/share/doc/libprcb-dev/examples/$name.c \
             $(pkg-config --cflags --libs libprcb) -pthread -o $name || exit 1; done'
+}
+
+build_dump_reader() {
+    cp "$here/../../examples/dump.c" "$root/tmp/" &&
+        inside sh -c 'cd /tmp && cc -Wall -Werror dump.c \
+            $(pkg-config --cflags --libs libprcb-layout) -o dump && ! ldd dump | grep -E "bpf|pfm"'
 }
 
 build_windows() {
@@ -193,7 +199,7 @@ booted_results() {
 }
 
 purge() {
-    inside apt-get -qq purge -y prcb libprcb0 libprcb-nt0 libprcb-dev
+    inside apt-get -qq purge -y prcb libprcb0 libprcb-nt0 libprcb-layout0 libprcb-layout-dev libprcb-dev
 }
 
 nothing_left() {
@@ -211,7 +217,7 @@ check "a clean Debian, $release" make_root
 if [[ $failed -ne 0 ]]; then
     exit 1
 fi
-check "apt installs the programs" install libprcb0 libprcb-nt0 prcb prcbd
+check "apt installs the programs" install libprcb0 libprcb-nt0 libprcb-layout0 prcb prcbd
 if [[ $failed -ne 0 ]]; then
     exit 1
 fi
@@ -229,8 +235,10 @@ check "the daemon starts" start_daemon
 check "the daemon serves nobody" daemon_serves_nobody
 check "the daemon is not root" daemon_is_not_root
 check "the daemon ends and cleans up" stop_daemon
-check "installed once more" install libprcb0 libprcb-nt0 prcb prcbd
+check "installed once more" install libprcb0 libprcb-nt0 libprcb-layout0 prcb prcbd
 check "a compiler" inside apt-get -qq install -y --no-install-recommends gcc libc6-dev pkgconf
+check "apt installs libprcb-layout-dev" install libprcb-layout-dev
+check "a reader of dumps compiles" build_dump_reader
 check "apt installs libprcb-dev" install libprcb-dev
 check "manual pages" manuals
 check "the examples compile" build_example
