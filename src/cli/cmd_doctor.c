@@ -10,10 +10,10 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-#include <json-c/json.h>
 #include <prcb/prcb.h>
 
 #include "doctor.h"
+#include "json_doc.h"
 #include "text.h"
 
 struct arguments {
@@ -99,45 +99,37 @@ static void print_table(const char *root, bool verbose, const struct outcome *ou
     printf("\ntier: %s%s%s\n", tier_word(outcome), outcome->reason[0] ? ": " : "", outcome->reason);
 }
 
-static struct json_object *text_or_null(const char *text)
+static json_object *json_row(struct json_doc *doc, const struct doctor_check *check,
+                             const char *root)
 {
-    return text && *text ? json_object_new_string(text) : NULL;
-}
-
-static struct json_object *json_row(const struct doctor_check *check, const char *root)
-{
-    struct json_object *row = json_object_new_object();
+    json_object *row = json_object_new_object();
     struct doctor_result result;
 
     check->look(root, &result);
-    json_object_object_add(row, "name", json_object_new_string(check->name));
-    json_object_object_add(row, "state", json_object_new_string(state_name(result.state)));
-    json_object_object_add(row, "detail", json_object_new_string(result.detail));
-    json_object_object_add(row, "cost", json_object_new_string(check->cost));
-    json_object_object_add(row, "mend", json_object_new_string(check->mend));
+    json_doc_put_text(doc, row, "name", check->name);
+    json_doc_put_text(doc, row, "state", state_name(result.state));
+    json_doc_put_text(doc, row, "detail", result.detail);
+    json_doc_put_text(doc, row, "cost", check->cost);
+    json_doc_put_text(doc, row, "mend", check->mend);
     return row;
 }
 
-static void print_json(const char *root, const struct outcome *outcome)
+static int print_json(const char *root, const struct outcome *outcome)
 {
-    struct json_object *top = json_object_new_object(), *rows = json_object_new_array();
+    json_object *top = json_object_new_object(), *rows = json_object_new_array();
+    struct json_doc doc = {0};
     struct utsname kernel;
 
     uname(&kernel);
     for (size_t i = 0; i < doctor_check_count; i++)
-        json_object_array_add(rows, json_row(&doctor_checks[i], root));
-    json_object_object_add(top, "version", json_object_new_string(prcb_version()));
-    json_object_object_add(top, "kernel", json_object_new_string(kernel.release));
-    json_object_object_add(top, "machine", json_object_new_string(kernel.machine));
-    json_object_object_add(top, "checks", rows);
-    json_object_object_add(top, "tier",
-                           text_or_null(outcome->tier ? prcb_tier_name(outcome->tier) : NULL));
-    json_object_object_add(top, "tier_reason", text_or_null(outcome->reason));
-    text_print(stdout, TEXT_DOCUMENT,
-               json_object_to_json_string_ext(top, JSON_C_TO_STRING_PRETTY |
-                                                       JSON_C_TO_STRING_NOSLASHESCAPE));
-    putchar('\n');
-    json_object_put(top);
+        json_doc_append(&doc, rows, json_row(&doc, &doctor_checks[i], root));
+    json_doc_put_text(&doc, top, "version", prcb_version());
+    json_doc_put_text(&doc, top, "kernel", kernel.release);
+    json_doc_put_text(&doc, top, "machine", kernel.machine);
+    json_doc_put(&doc, top, "checks", rows);
+    json_doc_put_text(&doc, top, "tier", outcome->tier ? prcb_tier_name(outcome->tier) : NULL);
+    json_doc_put_text(&doc, top, "tier_reason", *outcome->reason ? outcome->reason : NULL);
+    return json_doc_write_pretty(&doc, top, stdout);
 }
 
 static int run(const struct cli_command *self, int argc, char **argv)
@@ -152,10 +144,10 @@ static int run(const struct cli_command *self, int argc, char **argv)
     if (parser.index < argc)
         return cli_usage_error(self, "'%s': no argument is wanted", argv[parser.index]);
     try_session(&outcome);
-    if (arguments.json)
-        print_json(arguments.root, &outcome);
-    else
+    if (!arguments.json)
         print_table(arguments.root, arguments.verbose, &outcome);
+    else if (print_json(arguments.root, &outcome))
+        return cli_error(self, "out of memory");
     return outcome.tier >= PRCB_TIER_BPF ? CLI_OK : CLI_FAILED;
 }
 

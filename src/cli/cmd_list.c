@@ -11,16 +11,16 @@
 #include <string.h>
 #include <strings.h>
 
-#include <json-c/json.h>
 #include <prcb/counters.h>
 #include <prcb/nt.h>
 
-#include "text.h"
+#include "json_doc.h"
 
 struct listing {
     const char *word;           /* only what contains it; NULL: all */
     struct json_object *events; /* NULL: a table */
     struct json_object *sources;
+    struct json_doc doc;
     size_t shown;
 };
 
@@ -55,9 +55,10 @@ static bool wanted(const struct listing *listing, const char *name, const char *
            (other && strcasestr(other, listing->word));
 }
 
-static struct json_object *text(const char *value)
+/* "" is none. */
+static const char *word(const char *value)
 {
-    return value && *value ? json_object_new_string(value) : NULL;
+    return value && *value ? value : NULL;
 }
 
 static void show_event(struct listing *listing, const char *name, const char *alias)
@@ -68,11 +69,11 @@ static void show_event(struct listing *listing, const char *name, const char *al
     if (listing->events) {
         struct json_object *row = json_object_new_object();
 
-        json_object_object_add(row, "name", text(name));
-        json_object_object_add(row, "alias", text(alias));
-        json_object_object_add(row, "backing", source ? text(backing(source)) : NULL);
-        json_object_object_add(row, "reason", text(reason));
-        json_object_array_add(listing->events, row);
+        json_doc_put_text(&listing->doc, row, "name", word(name));
+        json_doc_put_text(&listing->doc, row, "alias", word(alias));
+        json_doc_put_text(&listing->doc, row, "backing", source ? backing(source) : NULL);
+        json_doc_put_text(&listing->doc, row, "reason", word(reason));
+        json_doc_append(&listing->doc, listing->events, row);
     } else {
         if (!listing->shown++)
             printf("%-26s  %-20s  %s\n", "EVENT", "OR", "COUNTED BY");
@@ -101,12 +102,12 @@ static void show_source(struct listing *listing, const struct prcb_profile_sourc
     if (listing->sources) {
         struct json_object *object = json_object_new_object();
 
-        json_object_object_add(object, "number", json_object_new_uint64(row->number));
-        json_object_object_add(object, "name", text(row->name));
-        json_object_object_add(object, "event", text(row->event));
-        json_object_object_add(object, "backing", source ? text(backing(source)) : NULL);
-        json_object_object_add(object, "reason", text(reason));
-        json_object_array_add(listing->sources, object);
+        json_doc_put_number(&listing->doc, object, "number", row->number);
+        json_doc_put_text(&listing->doc, object, "name", word(row->name));
+        json_doc_put_text(&listing->doc, object, "event", word(row->event));
+        json_doc_put_text(&listing->doc, object, "backing", source ? backing(source) : NULL);
+        json_doc_put_text(&listing->doc, object, "reason", word(reason));
+        json_doc_append(&listing->doc, listing->sources, object);
     } else {
         if (!listing->shown++)
             printf("\n%-10s  %-28s  %-24s  %s\n", "SOURCE", "KPROFILE_SOURCE", "EVENT",
@@ -136,9 +137,9 @@ static int show_pfm(const char *name, const char *words, void *ctx)
     if (listing->events) {
         struct json_object *row = json_object_new_object();
 
-        json_object_object_add(row, "name", text(name));
-        json_object_object_add(row, "words", text(words));
-        json_object_array_add(listing->events, row);
+        json_doc_put_text(&listing->doc, row, "name", word(name));
+        json_doc_put_text(&listing->doc, row, "words", word(words));
+        json_doc_append(&listing->doc, listing->events, row);
     } else {
         if (!listing->shown++)
             printf("\n%-48s  %s\n", "LIBPFM4 EVENT", "COUNTS");
@@ -147,26 +148,23 @@ static int show_pfm(const char *name, const char *words, void *ctx)
     return 0;
 }
 
-static void print_json(struct listing *listing, bool pfm)
+static int print_json(const struct cli_command *self, struct listing *listing, bool pfm)
 {
     struct json_object *top = json_object_new_object();
+    struct json_doc *doc = &listing->doc;
 
     listing->events = json_object_new_array();
     listing->sources = json_object_new_array();
-    json_object_object_add(top, "events", listing->events);
-    json_object_object_add(top, "sources", listing->sources);
     show_events(listing);
     show_sources(listing);
+    json_doc_put(doc, top, "events", listing->events);
+    json_doc_put(doc, top, "sources", listing->sources);
     if (pfm) {
         listing->events = json_object_new_array();
-        json_object_object_add(top, "libpfm4", listing->events);
         prcb_counter_walk_pfm(show_pfm, listing);
+        json_doc_put(doc, top, "libpfm4", listing->events);
     }
-    text_print(stdout, TEXT_DOCUMENT,
-               json_object_to_json_string_ext(top, JSON_C_TO_STRING_PRETTY |
-                                                       JSON_C_TO_STRING_NOSLASHESCAPE));
-    putchar('\n');
-    json_object_put(top);
+    return json_doc_write_pretty(doc, top, stdout) ? cli_error(self, "out of memory") : CLI_OK;
 }
 
 static void print_tables(struct listing *listing, bool pfm)
@@ -222,9 +220,8 @@ static int run(const struct cli_command *self, int argc, char **argv)
         return status;
     listing.word = arguments.word;
     if (arguments.json)
-        print_json(&listing, arguments.pfm);
-    else
-        print_tables(&listing, arguments.pfm);
+        return print_json(self, &listing, arguments.pfm);
+    print_tables(&listing, arguments.pfm);
     return CLI_OK;
 }
 

@@ -12,6 +12,7 @@
 
 #include <prcb/prcb.h>
 
+#include "error.h"
 #include "report_ds.h"
 #include "output.h"
 #include "format.h"
@@ -175,13 +176,13 @@ static int print_tables(const struct run *run, const struct recording *recording
     if (result)
         return result;
     if (run->form.number == FORMAT_JSON)
-        report_print_json(&report, &style, out);
+        result = report_print_json(&report, &style, out);
     else if (run->form.number == FORMAT_CSV)
         report_print_csv(&report, &style, out);
     else
         report_print_text(&report, &style, out);
     report_free(&report);
-    return 0;
+    return result ? prcb_fail(err, result, "out of memory") : 0;
 }
 
 static int print(const struct run *run, const struct recording *recording, FILE *out,

@@ -78,15 +78,6 @@ static json_object *make_open_waits(struct builder *b, const struct account_sums
     return array;
 }
 
-static void put_or_null(struct builder *b, json_object *object, const char *key, json_object *value,
-                        bool present)
-{
-    if (present)
-        json_doc_put(&b->json, object, key, value);
-    else
-        json_doc_put_null(&b->json, object, key);
-}
-
 /* The waits by cause, and the open one, are objects behind the numbers. */
 static bool is_object(const struct figure *figure)
 {
@@ -104,11 +95,12 @@ static void put_figures(struct builder *b, json_object *object, const struct acc
             json_doc_put_member(&b->json, object, figure->name, f->numbers[figure->index],
                                 f->present & figure->present);
     }
-    put_or_null(b, object, "waits", waits ? make_waits(b, f) : NULL, waits);
+    json_doc_put_if(&b->json, object, "waits", waits, waits ? make_waits(b, f) : NULL);
     open = open && row->exited + row->running < row->threads;
-    put_or_null(b, object, "open", open ? make_open(b, f) : NULL, open);
+    json_doc_put_if(&b->json, object, "open", open, open ? make_open(b, f) : NULL);
     if (sum)
-        put_or_null(b, object, "open_waits", waits ? make_open_waits(b, f) : NULL, waits);
+        json_doc_put_if(&b->json, object, "open_waits", waits,
+                        waits ? make_open_waits(b, f) : NULL);
 }
 
 /* [{"name","value","enabled_ns","running_ns","source"}], and "reason" where there is no

@@ -47,6 +47,15 @@ void json_doc_put_text(struct json_doc *b, json_object *object, const char *key,
         json_doc_put_null(b, object, key);
 }
 
+void json_doc_put_if(struct json_doc *b, json_object *object, const char *key, bool present,
+                     json_object *value)
+{
+    if (present)
+        json_doc_put(b, object, key, value);
+    else
+        json_doc_put_null(b, object, key);
+}
+
 void json_doc_append(struct json_doc *b, json_object *array, json_object *value)
 {
     if (!array || !value || json_object_array_add(array, value)) {
@@ -67,12 +76,12 @@ json_object *json_doc_hex(const uint8_t *bytes, size_t length)
     return o;
 }
 
-int json_doc_write(struct json_doc *b, json_object *document, FILE *out)
+static int write_as(struct json_doc *b, json_object *document, int flags, FILE *out)
 {
-    const char *text = b->failed || !document
-                           ? NULL
-                           : json_object_to_json_string_ext(
-                                 document, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
+    const char *text =
+        b->failed || !document
+            ? NULL
+            : json_object_to_json_string_ext(document, flags | JSON_C_TO_STRING_NOSLASHESCAPE);
 
     if (text) {
         text_print(out, TEXT_DOCUMENT, text);
@@ -80,4 +89,14 @@ int json_doc_write(struct json_doc *b, json_object *document, FILE *out)
     }
     json_object_put(document);
     return text ? 0 : -ENOMEM;
+}
+
+int json_doc_write(struct json_doc *b, json_object *document, FILE *out)
+{
+    return write_as(b, document, JSON_C_TO_STRING_PLAIN, out);
+}
+
+int json_doc_write_pretty(struct json_doc *b, json_object *document, FILE *out)
+{
+    return write_as(b, document, JSON_C_TO_STRING_PRETTY, out);
 }

@@ -9,21 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format.h"
 #include "text.h"
 
 #define CELL        32
 #define CAUSE_WIDTH 12
 #define SHORT_NS    100000000 /* of less nothing is said: samples are few */
 
-/* 1.234 s, 12.3 ms, 456 us. */
 static const char *time_text(uint64_t ns, char *ret)
 {
-    if (ns >= 1000000000)
-        snprintf(ret, CELL, "%.3f s", (double)ns / 1e9);
-    else if (ns >= 1000000)
-        snprintf(ret, CELL, "%.1f ms", (double)ns / 1e6);
-    else
-        snprintf(ret, CELL, "%" PRIu64 " us", (ns + 500) / 1000);
+    format_time(ns, ret, CELL);
     return ret;
 }
 
