@@ -20,6 +20,8 @@ release=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
 work=$(mktemp -d /tmp/prcb-clean-root.XXXXXX)
 root=$work/root
 daemon=
+# The programs, and all libraries that they and the headers need.
+programs=(libprcb0 libprcb-nt0 libprcb-layout0 libprcb-stack0 prcb prcbd)
 # shellcheck source=tests/tap.sh
 source "$here/../tap.sh"
 
@@ -89,7 +91,8 @@ present() { # FILE...
 # Manual pages are left out of a minimal root's documentation only when dpkg is told to.
 manuals() {
     local page status=0
-    for page in man1/prcb.1 man1/prcb-stat.1 man3/libprcb.3 man5/prcbd.conf.5 man8/prcbd.8; do
+    for page in man1/prcb.1 man1/prcb-stat.1 man1/prcb-why.1 man3/libprcb.3 man5/prcbd.conf.5 \
+        man8/prcbd.8; do
         gzip -t "$root/usr/share/man/$page.gz" || status=1
     done
     return "$status"
@@ -97,8 +100,8 @@ manuals() {
 
 # What /usr/local, /opt and others hold is no package's business.
 only_system_folders() {
-    inside sh -c 'files=$(dpkg -L prcb prcbd libprcb0 libprcb-nt0 libprcb-layout0) || exit 1
-        ! echo "$files" | grep -vE "^$|^/\.$|^/(usr|etc|lib)(/.*)?$"'
+    inside sh -c 'files=$(dpkg -L "$@") || exit 1
+        ! echo "$files" | grep -vE "^$|^/\.$|^/(usr|etc|lib)(/.*)?$"' sh "${programs[@]}"
 }
 
 user_exists() {
@@ -199,7 +202,7 @@ booted_results() {
 }
 
 purge() {
-    inside apt-get -qq purge -y prcb libprcb0 libprcb-nt0 libprcb-layout0 libprcb-layout-dev libprcb-dev
+    inside apt-get -qq purge -y "${programs[@]}" libprcb-layout-dev libprcb-dev
 }
 
 nothing_left() {
@@ -217,7 +220,7 @@ check "a clean Debian, $release" make_root
 if [[ $failed -ne 0 ]]; then
     exit 1
 fi
-check "apt installs the programs" install libprcb0 libprcb-nt0 libprcb-layout0 prcb prcbd
+check "apt installs the programs" install "${programs[@]}"
 if [[ $failed -ne 0 ]]; then
     exit 1
 fi
@@ -235,7 +238,7 @@ check "the daemon starts" start_daemon
 check "the daemon serves nobody" daemon_serves_nobody
 check "the daemon is not root" daemon_is_not_root
 check "the daemon ends and cleans up" stop_daemon
-check "installed once more" install libprcb0 libprcb-nt0 libprcb-layout0 prcb prcbd
+check "installed once more" install "${programs[@]}"
 check "a compiler" inside apt-get -qq install -y --no-install-recommends gcc libc6-dev pkgconf
 check "apt installs libprcb-layout-dev" install libprcb-layout-dev
 check "a reader of dumps compiles" build_dump_reader
