@@ -13,7 +13,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#ifdef __clang__
+#define HARD __attribute__((noinline))
+#else
 #define HARD __attribute__((noinline, noclone))
+#endif
 
 static uint64_t now(void)
 {

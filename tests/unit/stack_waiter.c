@@ -18,7 +18,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#ifdef __clang__
+#define HARD __attribute__((noinline))
+#else
 #define HARD __attribute__((noinline, noclone))
+#endif
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
