@@ -3,7 +3,7 @@
  * What `prcb doctor` looks at: one row per thing that a machine may lack, with
  * what its absence costs and the command that mends it. The rows only look;
  * printing and the session that is really opened are in cmd_doctor.c. Nothing
- * here changes the machine or needs a privilege: what may not be read is
+ * here changes the machine or needs a privilege: what may not be read or tried is
  * "unknown". One thread; no ownership: results are values, row texts static.
  */
 #ifndef PRCB_CLI_DOCTOR_H
@@ -15,7 +15,7 @@ enum doctor_state { DOCTOR_ABSENT, DOCTOR_PRESENT, DOCTOR_UNKNOWN };
 
 struct doctor_result {
     enum doctor_state state;
-    char detail[160]; /* what was found, one line */
+    char detail[512]; /* what was found, one line */
 };
 
 struct doctor_check {

@@ -14,6 +14,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <prcb/prcb.h>
+#include <prcb/processors.h>
+
 #include "read_all.h"
 
 #define CAP_SYS_ADMIN_BIT 21
@@ -255,6 +258,52 @@ static void look_capabilities(const char *root, struct doctor_result *ret)
     else
         found(ret, DOCTOR_PRESENT, "user %d, %s", (int)geteuid(),
               admin ? "CAP_SYS_ADMIN" : "CAP_BPF and CAP_PERFMON");
+}
+
+/* Whether there is a point in trying. */
+static bool may_load(const char *root, struct doctor_result *ret)
+{
+    struct doctor_result capabilities;
+
+    look_capabilities(root, &capabilities);
+    if (*root)
+        found(ret, DOCTOR_UNKNOWN, "programs are loaded on this machine only");
+    else if (capabilities.state != DOCTOR_PRESENT)
+        found(ret, DOCTOR_UNKNOWN, "not tried without the capabilities");
+    return !*root && capabilities.state == DOCTOR_PRESENT;
+}
+
+static void look_thread_programs(const char *root, struct doctor_result *ret)
+{
+    const struct prcb_options opts = {
+        .size = sizeof(opts), .tier = PRCB_TIER_BPF, .max_threads = 64};
+    struct prcb_error err = {0};
+    struct prcb *p;
+
+    if (!may_load(root, ret))
+        return;
+    if (prcb_open(&opts, &p, &err)) {
+        found(ret, DOCTOR_ABSENT, "%s", err.text);
+        return;
+    }
+    prcb_close(p);
+    found(ret, DOCTOR_PRESENT, "this kernel takes the eBPF programs for threads");
+}
+
+static void look_processor_programs(const char *root, struct doctor_result *ret)
+{
+    const struct prcb_processors_options opts = {.size = sizeof(opts), .tier = PRCB_TIER_BPF};
+    struct prcb_processors *p;
+    struct prcb_error err = {0};
+
+    if (!may_load(root, ret))
+        return;
+    if (prcb_processors_open(&opts, &p, &err)) {
+        found(ret, DOCTOR_ABSENT, "%s", err.text);
+        return;
+    }
+    prcb_processors_close(p);
+    found(ret, DOCTOR_PRESENT, "this kernel takes the eBPF programs for processors");
 }
 
 /* One sysctl that is good up to a bound. */
@@ -532,6 +581,12 @@ const struct doctor_check doctor_checks[] = {
     {"capabilities", look_capabilities,
      "the bpf tier: no waits by cause, no other users' threads, short-lived threads missed",
      "sudo prcb ..., or: sudo setcap cap_bpf,cap_perfmon+ep \"$(readlink -f \"$(command -v prcb)\")\""},
+    {"thread-programs", look_thread_programs,
+     "the bpf tier: no waits by cause, no other users' threads, short-lived threads missed",
+     "another kernel: docs/kernels.md names those that were tried; prcb stat -v --tier bpf -- true shows the verifier's words"},
+    {"processor-programs", look_processor_programs,
+     "prcb cpu, prcb power: processors' times are the tick's; what interrupts took of threads is not told",
+     "another kernel: docs/kernels.md names those that were tried; prcb cpu -v --tier bpf shows the verifier's words"},
     {"no-lockdown", look_lockdown,
      "the bpf tier: a kernel locked down to confidentiality lets no program read its memory",
      "boot without lockdown=confidentiality; to look: sudo mount -t securityfs securityfs /sys/kernel/security"},

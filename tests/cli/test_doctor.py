@@ -16,7 +16,8 @@ import unittest
 PRCB = os.environ["PRCB"]
 NOBODY = 65534
 
-CHECKS = ["btf", "capabilities", "no-lockdown", "no-realtime", "contention-tracepoints", "ready-time",
+CHECKS = ["btf", "capabilities", "thread-programs", "processor-programs", "no-lockdown",
+          "no-realtime", "contention-tracepoints", "ready-time",
           "memlock", "bpffs", "unprivileged-bpf", "perf-events", "pmu", "user-counter-reads",
           "invariant-tsc", "clocksource", "idle-states", "frequency", "delivered-performance",
           "daemon"]
@@ -107,6 +108,17 @@ class MadeUpMachine(unittest.TestCase):
             "0\n": "present",
             "": "unknown",
         })
+        self.write("sys/kernel/realtime", "0\n")
+        self.expect("no-realtime", "proc/sys/kernel/version", {
+            "#1 SMP PREEMPT_RT Debian 7.3~rc7-1~exp1\n": "absent",
+            "#1 SMP PREEMPT_DYNAMIC Debian 7.3.4-1\n": "present",
+        })
+
+    def test_programs_are_tried_on_this_machine_only(self):
+        self.write("proc/self/uid_map", "         0          0 4294967295\n")
+        self.write("proc/self/status", "Name:\tx\nCapEff:\t000000c000000000\n")
+        for name in ("thread-programs", "processor-programs"):
+            self.assertEqual(self.state(name), "unknown")
 
     def test_lockdown_not_built_in(self):
         self.write("sys/kernel/security/lsm", "capability,yama")

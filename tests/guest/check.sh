@@ -2,17 +2,19 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # The tests that ./dev check runs in a guest: builds them for it, boots it, runs
-# laws, causes, 32-bit tasks, storms, hotplug and the sequence count. Results: see guest.sh.
+# laws, causes, 32-bit tasks, storms, hotplug and the sequence count. Results: see guest.sh, in
+# build-guest/ARCH or, with a kernel that is named, build-guest/ARCH-KERNEL.
 # Exit status 77, with the reason as last line: what the guest is made of cannot be had.
 #
 #   check.sh ARCH            all of it
 #   check.sh ARCH --list     prints the tests' names
 #   check.sh ARCH --build    fetches and builds only
+#   GUEST_KERNEL=NAME        on this kernel of kernels.py's; else x86_64: the oldest, arm64: 6.1's newest
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
 arch=$1
-work=$root/build-guest/$arch
+work=$root/build-guest/$arch${GUEST_KERNEL:+-$GUEST_KERNEL}
 # shellcheck source=/dev/null
 source "$here/packages.sh"
 
@@ -22,7 +24,7 @@ tests=$build/tests
 # Limits that only something that hangs comes near: boots, then all commands. All of it, with
 # what is built, has one in dev.
 export GUEST_BOOTING=200
-options=(-t 400)
+options=(-t "${GUEST_SECONDS:-400}")
 commands=() targets=(src/bpf/accounts.bpf.o)
 add() { # PROGRAM [ARGUMENT]...
     commands+=(--- "$@")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# Runs programs on another kernel: boots Debian's 6.1 kernel in a software-emulated
+# Runs programs on another kernel: boots one of Debian's kernels in a software-emulated
 # machine with an initramfs made for the purpose, runs the commands one after the
 # other, prints what they print, and ends with counts. Needs no privilege but to
 # install packages. See usage below.
@@ -23,6 +23,7 @@ build-guest/ARCH/testlog.json. Exit status: 0 when no command failed.
   -m MIB       memory (1024)
   -f FILE      take this file along, in the folder of the programs
   -k ARGUMENTS more arguments for the kernel
+  -v KERNEL    boot this one of those that kernels.py lists (x86_64: oldest, arm64: 6.1)
   -i           count instructions (arm64: gives the guest a usable PMU; slower)
   -b DIR       keep files in this folder instead of build-guest/ARCH
 USAGE
@@ -34,7 +35,7 @@ fail() {
 }
 
 limit=120 processors='' memory=1024 icount=() extra=() work='' arguments=''
-while getopts t:p:m:f:k:b:ih option; do
+while getopts t:p:m:f:k:b:v:ih option; do
     case $option in
     t) limit=$OPTARG ;;
     p) processors=$OPTARG ;;
@@ -42,6 +43,7 @@ while getopts t:p:m:f:k:b:ih option; do
     f) extra+=("$OPTARG") ;;
     k) arguments=$OPTARG ;;
     b) work=$OPTARG ;;
+    v) GUEST_KERNEL=$OPTARG ;;
     i) icount=(-icount shift=3) ;;
     h) usage && exit 0 ;;
     *) usage >&2 && exit 2 ;;
@@ -54,7 +56,7 @@ if [[ $# -lt 3 || $2 != -- ]]; then
 fi
 arch=$1
 shift 2
-: "${work:=$here/../../build-guest/$arch}"
+: "${work:=$here/../../build-guest/$arch${GUEST_KERNEL:+-$GUEST_KERNEL}}"
 mkdir -p "$work"
 work=$(cd "$work" && pwd)
 # shellcheck source=/dev/null

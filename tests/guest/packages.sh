@@ -39,6 +39,17 @@ know_architecture() {
     fi
 }
 
+# Which of kernels.py's.
+kernel_name() {
+    if [[ -n ${GUEST_KERNEL:-} ]]; then
+        echo "$GUEST_KERNEL"
+    elif [[ $arch == x86_64 ]]; then
+        echo oldest
+    else
+        echo 6.1
+    fi
+}
+
 # download PACKAGE: leaves it as $work/PACKAGE.deb
 download() {
     local part=$work/download
@@ -52,19 +63,17 @@ download() {
 }
 
 fetch_kernel() {
-    local package
+    local folder
     if [[ -s $work/vmlinuz ]]; then
         return
     fi
-    know_architecture || return
-    # the package without a version in its name depends on the newest that has one
-    package=$(apt-cache depends "linux-image-$(deb_arch "$arch"):$(deb_arch "$arch")" |
-        sed -n 's/^ *Depends: \(linux-image-[^:]*\).*/\1/p')
-    download "$package" || return
-    dpkg --fsys-tarfile "$work/$package.deb" |
-        tar -x -O --wildcards './boot/vmlinuz-*' >"$work/vmlinuz.part" || return
-    mv "$work/vmlinuz.part" "$work/vmlinuz"
-    rm "$work/$package.deb"
+    folder=$(dirname "${BASH_SOURCE[0]}")
+    # one at a time: the lists of packages are shared
+    (
+        flock 9
+        python3 "$folder/kernels.py" "$folder/../../build-guest/apt-$arch" "$arch" \
+            "$(kernel_name)" "$work/vmlinuz" 9>&-
+    ) 9>"$folder/../../build-guest/apt-$arch.lock"
 }
 
 fetch_busybox() {
@@ -76,8 +85,12 @@ fetch_busybox() {
 
 # What prcb is linked with, headers and libraries.
 fetch_sysroot() {
-    local package
-    for package in libbpf-dev libbpf1 libelf-dev libelf1 zlib1g-dev zlib1g libjson-c-dev \
+    local package libelf=libelf1
+    know_architecture || return
+    if apt-cache show "libelf1t64:$(deb_arch "$arch")" >/dev/null 2>&1; then
+        libelf=libelf1t64 # from Debian 13 on
+    fi
+    for package in libbpf-dev libbpf1 libelf-dev "$libelf" zlib1g-dev zlib1g libjson-c-dev \
         libjson-c5 libcmocka-dev libcmocka0; do
         if [[ ! -f $work/$package.deb ]]; then
             download "$package" || return
