@@ -4,6 +4,7 @@
 
     readme.py TREE PREFIX     beside the tree, against the copy installed under PREFIX
     readme.py TREE --fresh    in the tree of a fresh machine, everything (tests/roots/roots.sh)
+    readme.py TREE --rows     runs none, looks whether each has its row
 
 COMMANDS says of each line what it needs. A line of README.md that has no row, or a row whose line
 is gone, fails. Prints TAP.
@@ -19,17 +20,19 @@ import tempfile
 import time
 
 TREE = pathlib.Path(sys.argv[1]).resolve()
-FRESH = sys.argv[2] == "--fresh"
+FRESH, ROWS = sys.argv[2] == "--fresh", sys.argv[2] == "--rows"
 
 # The line without its remark: what its output must match, and how it is run. "fresh": only on a
-# fresh machine, with the reason; "never": neither, with who runs it. "endless": until Ctrl-C.
+# fresh machine, with the reason; "never": neither, with who runs it. "endless": ended by Ctrl-C once it said
+# that. "statuses": of a good end, where not 0 alone. "before": what has to be run first. "apart": options
+# that keep it off the machine's own.
 COMMANDS = {
     "./dev run": ("spent (ready|running)", {}),
     "./dev check": (None, {"never": "it runs this test"}),
     "sudo ./dev prcb stat -- make -j4": ("SWITCHES", {}),
     "sudo ./dev prcb stat -p 1234 --for 10": ("sleep", {}),
     "sudo ./dev prcb stat -a --top 10 -I 1000": ("SWITCHES", {"endless": True}),
-    "./dev prcb doctor": ("tier", {}),
+    "./dev prcb doctor": ("tier", {"statuses": (0, 1)}),
     "meson setup build-release --buildtype=release && sudo meson install -C build-release":
         ("prcb", {"fresh": "the group that runs this has built and installed a copy"}),
     "cc program.c $(pkg-config --cflags --libs libprcb)": ("", {}),
@@ -45,6 +48,7 @@ COMMANDS = {
     './dev prcb layout PROCESSOR_POWER_STATE --version "Windows 11 22H2"': ("IdleTimeTotal", {}),
     "./dev prcb layout PROCESSOR_POWER_STATE --diff 6.1 6.2": ("[+-]", {}),
     "./dev prcb dump MEMORY.DMP": ("processor", {}),
+    "./dev prcb dump --modules --stack MEMORY.DMP": ("processor", {}),
     "./dev prcb dump --ndjson -J 2 fleet/minidumps/": ('^{"', {}),
     "./dev deb && sudo apt install ./build-deb/*prcb*_0.1.0-1_*.deb":
         ("Setting up prcb", {"fresh": "./dev deb --test installs the packages in a root of its own"}),
@@ -89,7 +93,7 @@ def stage(folder, text, prcb):
     program = re.search(r"^```c\n(.*?)^```$", text, re.M | re.S)
     (folder / "program.c").write_text(program.group(1), encoding="utf-8")
     (folder / "Makefile").write_text("all:\n\tsleep 0.2\n", encoding="utf-8")
-    (folder / "fleet/minidumps").mkdir(parents=True)
+    (folder / "fleet/minidumps").mkdir(parents=True, exist_ok=True)
     for name in "MEMORY.DMP", "fleet/minidumps/one.dmp", "fleet/minidumps/two.dmp":
         subprocess.run([sys.executable, TREE / "tests/dump/mkdump.py", "-", folder / name],
                        input="container = triage64\nversion = 10.0.19041\n", text=True, check=True,
@@ -124,8 +128,8 @@ def interrupt(process, line):
     subprocess.run(["sudo", *words] if "sudo " in line and os.geteuid() else words, check=False)
 
 
-def run(line, pattern, folder, environment, endless):
-    """Whether it did what it should, and its output."""
+def run(line, pattern, folder, environment, statuses):
+    """Whether it did what it should, and its output. statuses: of a good end; none: it has no end."""
     log = folder / "output"
     with open(log, "w", encoding="utf-8") as out, subprocess.Popen(
             ["bash", "-c", line], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
@@ -135,13 +139,13 @@ def run(line, pattern, folder, environment, endless):
             return re.search(pattern, log.read_text(encoding="utf-8", errors="replace"), re.M)
 
         give_up = time.monotonic() + 900
-        while process.poll() is None and time.monotonic() < give_up and not (endless and said()):
+        while process.poll() is None and time.monotonic() < give_up and (statuses or not said()):
             time.sleep(0.05)
         if process.poll() is None:
             interrupt(process, line)
         status = process.wait(timeout=60)
         text = log.read_text(encoding="utf-8", errors="replace")
-        return bool(said()) and (endless or status == 0), f"exit status {status}\n{text}"
+        return bool(said()) and (not statuses or status in statuses), f"exit status {status}\n{text}"
 
 
 def run_lines(lines, text, folder, environment, pid):
@@ -167,7 +171,8 @@ def run_lines(lines, text, folder, environment, pid):
         # An export is for the lines after it in its block.
         block = text.partition(exports[0])[2].partition("```")[0] if exports else ""
         steps = (exports if line in block else []) + before + [words]
-        good, output = run(" && ".join(steps), pattern, folder, environment, how.get("endless", False))
+        good, output = run(" && ".join(steps), pattern, folder, environment,
+                           () if "endless" in how else how.get("statuses", (0,)))
         report(good, name, output)
 
 
@@ -176,6 +181,9 @@ def main():
     said = set(lines + inline)
     report(said == set(COMMANDS), "each command of README.md has a row here, each row its line",
            "\n".join(sorted(said ^ set(COMMANDS))))
+    if ROWS:
+        print(f"1..{number}")
+        return 1 if failures else 0
     with tempfile.TemporaryDirectory(prefix="prcb-readme-") as temporary:
         folder = TREE if FRESH else pathlib.Path(temporary)
         environment = os.environ if FRESH else stage_beside(folder)
