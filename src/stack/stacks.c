@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -447,14 +448,26 @@ static int still_waits(struct prcb_thread *t, uint64_t switches)
     return times.flags & PRCB_ACCOUNT_RUNNING || times.switches != switches ? -EAGAIN : 0;
 }
 
+/* What procfs shows is read with the thread off its processor: the kernel waits for that. So where
+ * it shows the same again, counts read after it have every switch that the thread began; a thread
+ * on its way into its next wait looks asleep in /proc a moment before its count grows. */
+static int has_not_moved(const struct prcb_account *a, const struct frozen_registers *at)
+{
+    struct frozen_registers again = {0};
+    int result = frozen_registers_read(a->pid, a->tid, &again);
+
+    return result ? result : again.sp != at->sp || again.pc != at->pc ? -EAGAIN : 0;
+}
+
 /* Registers and stack of one wait, proved by the account. */
 static int freeze(struct prcb_stacks *s, struct prcb_thread *t, const struct prcb_account *a,
                   size_t bytes)
 {
+    bool kept = a->present & PRCB_HAS_REGISTERS;
     struct frozen_registers at = {0};
     int result = still_waits(t, a->switches);
 
-    if (!result && a->present & PRCB_HAS_REGISTERS)
+    if (!result && kept)
         at = (struct frozen_registers){a->registers.pc, a->registers.sp, a->registers.fp,
                                        a->registers.lr};
     else if (!result)
@@ -463,9 +476,16 @@ static int freeze(struct prcb_stacks *s, struct prcb_thread *t, const struct prc
         result = -ENOTSUP;
     if (!result)
         result = frozen_copy(a->pid, &at, bytes, unwinder_frozen(s->unwinder));
-    /* The copy is of this wait only if the thread has not run meanwhile: the count is stored by
-     * the processor that switches it, before anything that it does next. */
-    return result ? result : still_waits(t, a->switches);
+    if (!result && !kept)
+        result = has_not_moved(a, &at);
+    if (result)
+        return result;
+    /* The copy's loads before those of the account. Pairs with the store of the account
+     * (prcb_switch) as the thread is switched in, which the kernel's barrier in the switch orders
+     * before whatever the thread then stores to its stack: a copy that has any of it finds the
+     * account changed. */
+    atomic_thread_fence(memory_order_acquire);
+    return still_waits(t, a->switches);
 }
 
 /* Whether a frame lies in code that was mapped after the mappings were read. */

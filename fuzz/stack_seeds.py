@@ -1,0 +1,48 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Seeds of fuzz_stack: the library of stack_seed.c, behind registers and stacks that point into it.
+
+usage: stack_seeds.py LIBRARY STAMP: seeds go to seeds/fuzz_stack/ beside STAMP."""
+
+import pathlib
+import struct
+import subprocess
+import sys
+
+BASE = 0x400000  # as in fuzz_stack.c
+STACK = 0x7ffc0000
+
+
+def functions(library):
+    """Of the library's own functions, address and size."""
+    text = subprocess.run(['nm', '-S', '--defined-only', library], check=True,
+                          stdout=subprocess.PIPE, text=True).stdout
+    rows = [line.split() for line in text.splitlines()]
+    return [(int(row[0], 16), int(row[1], 16)) for row in rows
+            if len(row) == 4 and row[2] == 'T']
+
+
+def seed(elf, pc, word, length):
+    words = b''.join(struct.pack('<Q', word(i)) for i in range(length // 8))
+    return struct.pack('<4QH', pc, STACK, STACK + 64, BASE + 0x1000, len(words)) + words + elf
+
+
+def main():
+    library, stamp = sys.argv[1], pathlib.Path(sys.argv[2])
+    folder = stamp.parent / 'seeds' / 'fuzz_stack'
+    elf = pathlib.Path(library).read_bytes()
+    places = functions(library)
+    if not places:
+        sys.exit(f'{library}: no functions')
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, (start, size) in enumerate(places):
+        for part, at in enumerate((0, size // 2, size - 1)):
+            returns = [BASE + s + n // 2 for s, n in places]
+            stack = seed(elf, BASE + start + at, lambda i: returns[i % len(returns)], 256)
+            (folder / f'returns-{number}-{part}').write_bytes(stack)
+            stack = seed(elf, BASE + start + at, lambda i: STACK + 8 * i + 16, 256)
+            (folder / f'frames-{number}-{part}').write_bytes(stack)
+    stamp.write_text('')
+
+
+main()
