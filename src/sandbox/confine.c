@@ -138,11 +138,25 @@ static const int allowed[] = {
 };
 #define ALLOWED (sizeof(allowed) / sizeof(*allowed))
 
-/* Of fcntl the questions and copies, of fstatat the one about a descriptor (path ""): what else
- * they can do needs a path or changes a file's state, and fails as if the kernel knew neither. */
+/* Of these only with an argument of these bits, in a low word: fcntl can make the kernel send
+ * signals (F_SETOWN, F_SETSIG), lock files and break into their leases; newfstatat, the C library's
+ * fstat where the kernel has no call of that name alone, asks about a descriptor. */
+static const struct {
+    int call;
+    unsigned argument;
+    bool bits; /* some of value's are set; else: equal */
+    uint32_t value;
+} allowed_with[] = {
+    {SYS_fcntl, 1, false, F_DUPFD}, {SYS_fcntl, 1, false, F_DUPFD_CLOEXEC},
+    {SYS_fcntl, 1, false, F_GETFD}, {SYS_fcntl, 1, false, F_SETFD},
+    {SYS_fcntl, 1, false, F_GETFL}, {SYS_newfstatat, 3, true, AT_EMPTY_PATH},
+};
+#define ALLOWED_WITH (sizeof(allowed_with) / sizeof(*allowed_with))
+
+/* What is not allowed fails as if the kernel did not know it. */
 static int install_filter(void)
 {
-    enum { HEAD = 4, EACH = 2, MOST = HEAD + EACH * (ALLOWED + 2) + 1 };
+    enum { HEAD = 4, EACH = 2, WITH = 5, MOST = HEAD + EACH * ALLOWED + WITH * ALLOWED_WITH + 1 };
     struct sock_filter code[MOST];
     unsigned short count = 0;
     struct sock_fprog program = {.filter = code};
@@ -157,12 +171,17 @@ static int install_filter(void)
         ADD(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)allowed[i], 0, 1);
         ADD(BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
     }
-    /* The C library's fstat where the kernel has no call of that name alone; without rights a
-     * path leads to what anybody may look at, and nothing can be opened. */
-    ADD(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)SYS_newfstatat, 0, 1);
-    ADD(BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
-    ADD(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)SYS_fcntl, 0, 1);
-    ADD(BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
+    for (size_t i = 0; i < ALLOWED_WITH; i++) {
+        /* Both processors' words are little-endian: the low half comes first. */
+        unsigned low = offsetof(struct seccomp_data, args) + 8 * allowed_with[i].argument;
+        unsigned short test = allowed_with[i].bits ? BPF_JSET : BPF_JEQ;
+
+        ADD(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)allowed_with[i].call, 0, 4);
+        ADD(BPF_LD | BPF_W | BPF_ABS, low, 0, 0);
+        ADD(BPF_JMP | test | BPF_K, allowed_with[i].value, 0, 1);
+        ADD(BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
+        ADD(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
+    }
     ADD(BPF_RET | BPF_K, refuse, 0, 0);
 #undef ADD
     program.len = count;

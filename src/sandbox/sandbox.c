@@ -18,6 +18,9 @@
 #include "error.h"
 
 #define READY 1 /* the child's first byte: it is confined */
+#define START_MS                                                                                   \
+    30000        /* within which it comes: what runs at a fork is the program's around us, too */
+#define SEND_S 5 /* for a child that does not take what it is sent */
 
 static void ignore_signals(void)
 {
@@ -48,6 +51,7 @@ static _Noreturn void be_child(const struct sandbox_limits *limits, sandbox_serv
 int sandbox_start(const struct sandbox_limits *limits, sandbox_serve_fn serve, void *ctx,
                   struct sandbox *ret, struct prcb_error *err)
 {
+    const struct timeval most = {.tv_sec = SEND_S};
     struct sandbox started;
     unsigned char ready;
     int sockets[2];
@@ -63,7 +67,8 @@ int sandbox_start(const struct sandbox_limits *limits, sandbox_serve_fn serve, v
         close(sockets[0]);
         return prcb_fail(err, -errno, "a process cannot be started: %s", strerror(errno));
     }
-    if (sandbox_receive(started.socket, &ready, sizeof(ready), NULL, 0, NULL, -1) !=
+    setsockopt(started.socket, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof(most));
+    if (sandbox_receive(started.socket, &ready, sizeof(ready), NULL, 0, NULL, START_MS) !=
         sizeof(ready)) {
         sandbox_stop(&started);
         return prcb_fail(err, -EOPNOTSUPP,
@@ -131,7 +136,7 @@ int sandbox_send(int socket, const void *bytes, size_t length, const int *fds, s
         sent = sendmsg(socket, &message, MSG_NOSIGNAL);
     while (sent < 0 && errno == EINTR);
     if (sent < 0)
-        return errno == ECONNRESET ? -EPIPE : -errno;
+        return errno == ECONNRESET ? -EPIPE : errno == EAGAIN ? -ETIMEDOUT : -errno;
     return (size_t)sent == length ? 0 : -EPIPE;
 }
 

@@ -49,7 +49,7 @@ uint64_t sandbox_cpu_ns(const struct sandbox *sandbox);
 void sandbox_alarm(unsigned seconds);
 
 /* One message, with up to SANDBOX_FDS descriptors, which stay the caller's. Either side. 0 or
- * -errno; -EPIPE: the other side has ended. */
+ * -errno; -EPIPE: the other side has ended; -ETIMEDOUT: the child has taken nothing for seconds. */
 int sandbox_send(int socket, const void *bytes, size_t length, const int *fds, size_t fd_count);
 
 /* One message, of at most size bytes. Descriptors that come with it are the caller's; what exceeds

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "demangle.h"
@@ -262,12 +263,25 @@ static int send_ask(struct unwinder *u, const struct ask *ask, int fd)
     return sandbox_send(u->child.socket, ask, sizeof(*ask), &fd, fd >= 0);
 }
 
-/* What the child wants on the way it gets, as often as one file for each of its own. */
+static uint64_t now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000u + (uint64_t)now.tv_nsec / 1000000u;
+}
+
+/* What the child wants on the way it gets, as often as one file for each of its own, while there is
+ * time. */
 static int await_answer(struct unwinder *u, struct answer *ret)
 {
+    uint64_t deadline = now_ms() + ANSWER_MS;
+
     for (unsigned i = 0; i < PROCESS_FILES; i++) {
-        if (sandbox_receive(u->child.socket, ret, sizeof(*ret), NULL, 0, NULL, ANSWER_MS) !=
-            sizeof(*ret))
+        uint64_t now = now_ms();
+
+        if (now >= deadline || sandbox_receive(u->child.socket, ret, sizeof(*ret), NULL, 0, NULL,
+                                               (int)(deadline - now)) != sizeof(*ret))
             return -EIO;
         if (!ret->wants_debug)
             return 0;

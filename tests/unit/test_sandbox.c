@@ -81,6 +81,31 @@ static int try_kill(void)
     return kill(getppid(), 0) ? errno : 0;
 }
 
+/* The kernel would signal whom it names when the other end sends something. */
+static int try_signal_by_socket(void)
+{
+    return fcntl(3, F_SETOWN, getppid()) ? errno : 0;
+}
+
+static int try_set_signal(void)
+{
+    return fcntl(3, F_SETSIG, SIGKILL) ? errno : 0;
+}
+
+static int try_lock(void)
+{
+    struct flock lock = {.l_type = F_RDLCK};
+
+    return fcntl(3, F_SETLK, &lock) && errno == ENOSYS ? ENOSYS : 0;
+}
+
+static int try_look_at_path(void)
+{
+    struct stat about;
+
+    return fstatat(AT_FDCWD, "/etc/passwd", &about, 0) ? errno : 0;
+}
+
 static int try_ptrace(void)
 {
     return ptrace(PTRACE_ATTACH, getppid(), NULL, NULL) ? errno : 0;
@@ -108,6 +133,10 @@ static const struct {
     {"fork", try_fork},
     {"exec", try_exec},
     {"signal its parent", try_kill},
+    {"have the kernel signal its parent", try_signal_by_socket},
+    {"choose that signal", try_set_signal},
+    {"lock a file", try_lock},
+    {"look at a path", try_look_at_path},
     {"trace its parent", try_ptrace},
     {"become root", try_become_root},
     {"more memory than it may have", try_memory},
@@ -291,6 +320,21 @@ static void test_one_that_does_not_answer_is_stopped(void **state)
     assert_int_equal(*(volatile uint32_t *)shared, before);
 }
 
+/* Its parent is not held up by what it sends, either. */
+static void test_one_that_takes_nothing(void **state)
+{
+    uint32_t ask = ASK_LOOP;
+    struct sandbox s;
+    int result;
+
+    start(&s);
+    do
+        result = sandbox_send(s.socket, &ask, sizeof(ask), NULL, 0);
+    while (!result);
+    sandbox_stop(&s);
+    assert_int_equal(result, -ETIMEDOUT);
+}
+
 static void test_it_ends_by_itself_when_told_to(void **state)
 {
     struct sandbox s;
@@ -328,6 +372,7 @@ int main(void)
         cmocka_unit_test(test_descriptors_arrive),
         cmocka_unit_test(test_an_end_is_seen),
         cmocka_unit_test(test_one_that_does_not_answer_is_stopped),
+        cmocka_unit_test(test_one_that_takes_nothing),
         cmocka_unit_test(test_it_ends_by_itself_when_told_to),
         cmocka_unit_test(test_too_long_a_message),
     };
