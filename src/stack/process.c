@@ -31,27 +31,56 @@ void process_files_close(struct process_files *files)
 }
 
 /* The file systems of a process that a program serves, by device number. Asked of the kernel's
- * list: a question to such a file system itself may never be answered. */
-static bool is_served_by_program(pid_t pid, uint64_t dev)
+ * list: a question to such a file system itself may never be answered. The list is read once for a
+ * process, however many files it has: a user may mount tens of thousands in namespaces of his own.
+ */
+struct served {
+    bool known;
+    uint64_t *devs;
+    size_t count;
+};
+
+static bool note_served(struct served *served, uint64_t dev)
+{
+    uint64_t *devs = realloc(served->devs, (served->count + 1) * sizeof(*devs));
+
+    if (devs) {
+        served->devs = devs;
+        devs[served->count++] = dev;
+    }
+    return devs;
+}
+
+static void find_served(pid_t pid, struct served *ret)
 {
     char path[64], *line = NULL;
-    bool found = false;
     size_t room = 0;
     FILE *file;
 
     snprintf(path, sizeof(path), "/proc/%d/mountinfo", pid);
     file = fopen(path, "re");
-    if (!file)
-        return true; /* not known: as if it were */
-    while (!found && getline(&line, &room, file) > 0) {
+    ret->known = file;
+    while (ret->known && getline(&line, &room, file) > 0) {
         unsigned int major_number, minor_number;
         const char *type = strstr(line, " - ");
 
-        found = type && sscanf(line, "%*d %*d %u:%u", &major_number, &minor_number) == 2 &&
-                makedev(major_number, minor_number) == dev && !strncmp(type + 3, "fuse", 4);
+        if (type && !strncmp(type + 3, "fuse", 4) &&
+            sscanf(line, "%*d %*d %u:%u", &major_number, &minor_number) == 2)
+            ret->known = note_served(ret, makedev(major_number, minor_number));
     }
+    if (file && ferror(file))
+        ret->known = false;
     free(line);
-    fclose(file);
+    if (file)
+        fclose(file);
+}
+
+static bool is_served_by_program(const struct served *served, uint64_t dev)
+{
+    bool found = !served->known; /* not known: as if it were */
+
+    for (size_t i = 0; !found && i < served->count; i++)
+        found = served->devs[i] == dev;
     return found;
 }
 
@@ -78,12 +107,12 @@ static int open_plain(const char *path, uint64_t ino)
 
 /* By the mapping itself where that is allowed (CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE): it is
  * the right file also when it was replaced or removed. Else by its path as the process sees it. */
-static int open_mapped(pid_t pid, const struct process_file *row)
+static int open_mapped(pid_t pid, const struct served *served, const struct process_file *row)
 {
     char path[4096 + 64];
     int fd;
 
-    if (is_served_by_program(pid, row->dev))
+    if (is_served_by_program(served, row->dev))
         return -EREMOTE;
     snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, row->start,
              row->end);
@@ -117,8 +146,6 @@ static int add(struct process_files *files, const struct process_file *row)
     struct process_file *rows;
     char *path;
 
-    if (files->count == PROCESS_FILES)
-        return 0;
     rows = realloc(files->rows, (files->count + 1) * sizeof(*rows));
     if (!rows)
         return -ENOMEM;
@@ -150,11 +177,13 @@ static void note_base(uint64_t *base, uint64_t *dev, uint64_t *ino, const char *
 static int read_maps(FILE *maps, pid_t pid, struct process_files *files)
 {
     uint64_t base = 0, dev = 0, ino = 0;
+    struct served served = {0};
     char *line = NULL;
     size_t room = 0;
     int result = 0;
 
-    while (!result && getline(&line, &room, maps) > 0) {
+    find_served(pid, &served);
+    while (!result && files->count < PROCESS_FILES && getline(&line, &room, maps) > 0) {
         struct process_file row = {.fd = -1, .error = -ENOENT};
 
         note_base(&base, &dev, &ino, line);
@@ -162,16 +191,17 @@ static int read_maps(FILE *maps, pid_t pid, struct process_files *files)
             continue;
         row.base = row.ino && row.dev == dev && row.ino == ino ? base : row.start - row.offset;
         if (row.ino) {
-            row.fd = open_mapped(pid, &row);
+            row.fd = open_mapped(pid, &served, &row);
             row.error = row.fd < 0 ? row.fd : 0;
         }
         result = add(files, &row);
-        if ((result || files->rows[files->count - 1].start != row.start) && row.fd >= 0)
+        if (result && row.fd >= 0)
             close(row.fd);
     }
     if (!result && ferror(maps))
         result = errno == EACCES ? -EPERM : -ESRCH;
     free(line);
+    free(served.devs);
     return result;
 }
 

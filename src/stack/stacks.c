@@ -31,7 +31,9 @@
 #define WAITS_MOST     65536         /* threads whose last wait is remembered */
 #define NAMES_MOST     (1u << 20)    /* functions and files */
 #define STACKS_MOST    (1u << 20)    /* kinds of stack */
-#define RELOAD_NS      1000000000ull /* a process's mappings are read again after so long at most */
+#define KEPT_MOST      (256u << 20)  /* bytes of these, and of stacks */
+#define RELOAD_NS      1000000000ull /* a process's mappings are read again no sooner than this, */
+#define RELOAD_TIMES   10            /* nor than so many times what it took: others wait for that */
 #define AUXV_MOST      512
 
 /* ---- tables of what is kept ------------------------------------------------------------- */
@@ -142,8 +144,8 @@ struct known_name {
 };
 
 struct process {
-    pid_t pid; /* 0: free */
-    uint64_t identity, loaded_ns, used;
+    pid_t pid;                         /* 0: free */
+    uint64_t identity, again_ns, used; /* again_ns: when it may be read again */
     bool usable;
     struct process_files files;
 };
@@ -154,6 +156,7 @@ struct prcb_stacks {
     uint32_t max_frames, stack_bytes;
     struct prcb_stacks_status status;
     struct table texts, names, stacks, waits;
+    size_t kept;                               /* bytes of texts and stacks */
     struct process processes[UNWINDER_IMAGES]; /* by number of the image */
     uint64_t uses;
 };
@@ -169,13 +172,14 @@ static const char *keep_text(struct prcb_stacks *s, const char *text)
     uint64_t hash = mix_text(1, text);
     char *kept = find(&s->texts, hash, text_fits, text);
 
-    if (kept || s->texts.count >= NAMES_MOST)
+    if (kept || s->texts.count >= NAMES_MOST || s->kept >= KEPT_MOST)
         return kept;
     kept = strdup(text);
     if (kept && put(&s->texts, hash, kept)) {
         free(kept);
         kept = NULL;
     }
+    s->kept += kept ? strlen(kept) + 1 : 0;
     return kept;
 }
 
@@ -246,8 +250,17 @@ static void forget(struct process *process)
     *process = (struct process){0};
 }
 
+/* After work for a process, which others waited for. */
+static void set_again(struct process *process, uint64_t began)
+{
+    uint64_t now = now_ns(), pause = RELOAD_TIMES * (now - began);
+
+    process->again_ns = now + (pause > RELOAD_NS ? pause : RELOAD_NS);
+}
+
 static int load(struct prcb_stacks *s, struct process *process, pid_t pid, uint64_t identity)
 {
+    uint64_t began = now_ns();
     int result;
 
     forget(process);
@@ -256,16 +269,16 @@ static int load(struct prcb_stacks *s, struct process *process, pid_t pid, uint6
         return result;
     process->pid = pid;
     process->identity = identity;
-    process->loaded_ns = now_ns();
     result = unwinder_image(s->unwinder, (unsigned)(process - s->processes), &process->files);
     process_files_release(&process->files);
     process->usable = !result;
+    set_again(process, began);
     return result == -ENOENT ? -EIO : result;
 }
 
 static bool may_reload(const struct process *process)
 {
-    return now_ns() - process->loaded_ns > RELOAD_NS;
+    return now_ns() > process->again_ns;
 }
 
 /* The process's image, read where it is new or not what it was. One that could not be used is not
@@ -360,7 +373,7 @@ static const struct known_stack *keep_stack(struct prcb_stacks *s, const struct 
     size_t bytes = sizeof(*fresh) + fresh->frame_count * sizeof(fresh->frames[0]);
     struct known_stack *kept = find(&s->stacks, fresh->hash, stack_fits, fresh);
 
-    if (kept || s->stacks.count >= STACKS_MOST)
+    if (kept || s->stacks.count >= STACKS_MOST || s->kept >= KEPT_MOST)
         return kept;
     kept = malloc(bytes);
     if (!kept)
@@ -372,6 +385,7 @@ static const struct known_stack *keep_stack(struct prcb_stacks *s, const struct 
         free(kept);
         return NULL;
     }
+    s->kept += bytes;
     return kept;
 }
 
@@ -501,6 +515,7 @@ static int unwind(struct prcb_stacks *s, struct prcb_thread *t, const struct prc
     struct process *process = NULL;
     size_t bytes = s->stack_bytes, count = 0;
     enum stack_end end = STACK_BROKEN;
+    uint64_t began = now_ns();
     int result = process_of(s, a->pid, &process);
 
     while (!result) {
@@ -519,8 +534,10 @@ static int unwind(struct prcb_stacks *s, struct prcb_thread *t, const struct prc
         bytes *= BYTES_GROWTH;
         bytes = bytes < UNWINDER_BYTES_MOST ? bytes : UNWINDER_BYTES_MOST;
     }
-    if (result == -EIO && process)
+    if (result == -EIO && process) {
         process->usable = false;
+        set_again(process, began);
+    }
     return result ? result : make_stack(s, process, addresses, count, end, ret);
 }
 

@@ -16,11 +16,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "frozen.h"
+#include "process.h"
 #include "unwind.h"
 
 #define FRAMES 64
@@ -265,6 +267,58 @@ static void test_errors(void **state)
     frozen_deinit(&frozen);
 }
 
+/* What this process has read so far, as the kernel counts it. */
+static uint64_t bytes_read(void)
+{
+    FILE *file = fopen("/proc/self/io", "re");
+    uint64_t bytes = 0;
+
+    if (file && fscanf(file, "rchar: %" SCNu64, &bytes) != 1)
+        bytes = 0;
+    if (file)
+        fclose(file);
+    return bytes;
+}
+
+static uint64_t size_of(const char *path)
+{
+    uint64_t before = bytes_read();
+    char bytes[4096];
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    assert_true(fd >= 0);
+    while (read(fd, bytes, sizeof(bytes)) > 0)
+        ;
+    close(fd);
+    return bytes_read() - before;
+}
+
+/* Any process may have tens of thousands of mappings with code, and of mounts: no more files are
+ * opened than are used, and no list is read for each of them. */
+static void test_many_mappings(void **state)
+{
+    enum { MAPPINGS = 4 * PROCESS_FILES };
+    int self = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    struct process_files files;
+    uint64_t lists, before;
+    char *place = mmap(NULL, 2 * MAPPINGS * 65536ul, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    assert_true(place != MAP_FAILED && self >= 0);
+    for (unsigned i = 0; i < MAPPINGS; i++)
+        assert_true(mmap(place + 2ul * i * 65536, 4096, PROT_READ | PROT_EXEC,
+                         MAP_PRIVATE | MAP_FIXED, self, 0) != MAP_FAILED);
+    close(self);
+    lists = size_of("/proc/self/maps") + size_of("/proc/self/mountinfo");
+    before = bytes_read();
+    if (!before)
+        skip(); /* a kernel that does not count this */
+    assert_int_equal(process_files_open(getpid(), &files), 0);
+    assert_in_range(bytes_read() - before, 1, lists + 65536);
+    assert_int_equal(files.count, PROCESS_FILES);
+    process_files_close(&files);
+    munmap(place, 2 * MAPPINGS * 65536ul);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -273,6 +327,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_no_room_for_frames),
         cmocka_unit_test(test_unknown_code_is_broken),
         cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_many_mappings),
     };
 
     waiter = argc > 1 ? argv[1] : "";
