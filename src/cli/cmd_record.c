@@ -15,6 +15,7 @@
 
 #include <prcb/prcb.h>
 
+#include "names.h"
 #include "recorder.h"
 #include "stat_wait.h"
 
@@ -253,6 +254,7 @@ static void await_child(struct run *run)
 static int finish(struct run *run)
 {
     struct recorder_progress now;
+    struct namer namer = {0};
     struct prcb_error err;
     int status = CLI_OK;
 
@@ -265,8 +267,12 @@ static int finish(struct run *run)
             fail(run, &err);
         } else {
             stat_wait_restore();
-            if (recorder_name(run->recorder, &err))
+            if (recorder_name(run->recorder, &namer, &err))
                 fail(run, &err);
+            if (namer.left)
+                cli_warn(run->command, "%u file%s left without names of functions: %s%s",
+                         namer.left, namer.left == 1 ? "" : "s", namer.first,
+                         namer.left == 1 ? "" : "; ...");
         }
         recorder_look(run->recorder, &now);
         if (!run->failed)

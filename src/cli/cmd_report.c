@@ -221,6 +221,10 @@ static int report(const struct run *run)
                          run->output);
     if (recording_open(run->path, &recording, &err))
         return cli_error(run->command, "%s", err.text);
+    if (recording.namer.left)
+        cli_warn(run->command, "%u file%s left without names of functions: %s%s",
+                 recording.namer.left, recording.namer.left == 1 ? "" : "s", recording.namer.first,
+                 recording.namer.left == 1 ? "" : "; ...");
     status = cli_open_output(run->command, run->output, &output);
     if (status != CLI_OK) {
         recording_close(&recording);

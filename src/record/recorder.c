@@ -570,9 +570,9 @@ int recorder_finish(struct recorder *r, struct prcb_error *err)
     return result ? explain(r, result, err) : 0;
 }
 
-int recorder_name(struct recorder *r, struct prcb_error *err)
+int recorder_name(struct recorder *r, struct namer *namer, struct prcb_error *err)
 {
-    int result = resolve_functions(writer_handle(r->writer), false, err);
+    int result = resolve_functions(writer_handle(r->writer), false, namer, err);
 
     if (!result)
         result = writer_fact(r->writer, "complete", "1");

@@ -45,8 +45,10 @@ int recorder_work(struct recorder *r, int *ret_next_ms, struct prcb_error *err);
 /* Takes the rest: from here on nothing can be lost. Not after a failure of the above. */
 int recorder_finish(struct recorder *r, struct prcb_error *err);
 /* After that: names the functions, which may take a while, and closes the file. Whoever ends the
- * program meanwhile leaves a recording whose functions are named when it is read. */
-int recorder_name(struct recorder *r, struct prcb_error *err);
+ * program meanwhile leaves a recording whose functions are named when it is read. *namer is zero at
+ * first, and then says what could not be read (names.h). */
+struct namer;
+int recorder_name(struct recorder *r, struct namer *namer, struct prcb_error *err);
 
 void recorder_close(struct recorder *r); /* NULL is allowed */
 

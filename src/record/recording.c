@@ -414,7 +414,7 @@ static int read_all(struct recording *r, const char *path, struct prcb_error *er
         result = set_times(r, err);
     /* Cut off, or the disk was full: the functions are named now. */
     if (!result && !number(r, "SELECT count(*) FROM stack_functions")) {
-        result = resolve_functions(r->db, true, err);
+        result = resolve_functions(r->db, true, &r->namer, err);
         r->named_here = true;
     }
     return result ? result : load(r, err);

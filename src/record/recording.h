@@ -16,6 +16,8 @@
 
 #include <prcb/prcb.h>
 
+#include "names.h"
+
 struct recorded_function {
     int64_t id;
     const char *name, *file; /* file "": none */
@@ -55,6 +57,7 @@ struct recording {
     size_t map_count;
     uint64_t start_ns, end_ns; /* end_ns: of the last record, where the recording was cut off */
     bool complete;             /* it came to its end in order */
+    struct namer namer;        /* functions that were named now: what could not be read */
     char **texts;              /* owned: what the names above point to */
     size_t text_count;
     /* What the file can hold at most. Pages that are referred to again and again make a small one

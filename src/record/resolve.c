@@ -3,39 +3,44 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <sqlite3.h>
 
-#include "demangle.h"
 #include "error.h"
 #include "first_line.h"
+#include "names.h"
 #include "schema.h"
-#include "symbols.h"
+#include "world.h"
 
-#define SELECT_STACKS                                                                              \
-    "SELECT k.id, k.kernel, k.address, m.file, m.build_id, m.pid, m.start, m.file_offset "         \
-    "FROM stacks k LEFT JOIN maps m ON m.id = k.map ORDER BY m.file, m.build_id, m.pid"
+#define SELECT_STACKS(uid)                                                                         \
+    "SELECT k.id, k.kernel, k.address, m.file, m.build_id, m.pid, m.start, m.file_offset, " uid    \
+    ", m.build_id IS NULL FROM stacks k LEFT JOIN maps m ON m.id = k.map "                         \
+    "ORDER BY m.file, m.build_id, m.pid, 9"
 
 /* The report is in a transaction of its own already. */
 #define BEGIN    "SAVEPOINT naming"
 #define COMMIT   "RELEASE naming"
 #define ROLLBACK "ROLLBACK TO naming; RELEASE naming"
 
-/* What names the addresses of one mapping. Rows come ordered, so one at a time is enough. */
+/* What names the addresses of some mappings. Rows come ordered, so one at a time is enough. */
 struct source {
     char file[4096], build_id[128];
-    int64_t pid;
-    bool known, by_address; /* it is set; else places are offsets in the file */
-    struct symbols *symbols;
-    int64_t unknown; /* the row of functions for what it does not name; 0: not yet */
+    int64_t pid, uid;
+    bool kernel, by_address; /* else places are offsets in the file */
+    bool no_build_id;        /* it came without one */
 };
 
 struct resolver {
     sqlite3 *db;
-    sqlite3_stmt *stacks, *function, *pair;
-    struct source source;
-    bool same_boot;
+    sqlite3_stmt *stacks, *function, *pair, *build;
+    struct source source; /* of the rows that wait */
+    int64_t *ids;         /* of the stacks that wait for names, */
+    uint64_t *places;     /* and where they are */
+    size_t count, room;
+    struct namer *namer;
+    bool same_boot, temporary;
     int64_t last_function;
 };
 
@@ -79,47 +84,28 @@ static const char *text_of(sqlite3_stmt *statement, int column)
     return text ? text : "";
 }
 
-/* Code that has no file: a just-in-time compiler's. */
-static bool is_anonymous(const char *file)
+static struct source source_of_row(const struct resolver *r)
 {
-    return !strncmp(file, "//anon", 6) || !strncmp(file, "/memfd:", 7) ||
-           !strncmp(file, "[anon", 5) || !strcmp(file, "[heap]") || !strncmp(file, "/dev/", 5);
+    struct source source = {
+        .pid = sqlite3_column_int64(r->stacks, 5),
+        .uid = sqlite3_column_type(r->stacks, 8) == SQLITE_NULL
+                   ? -1
+                   : sqlite3_column_int64(r->stacks, 8),
+        .kernel = sqlite3_column_int64(r->stacks, 1) != 0,
+        .no_build_id = sqlite3_column_int64(r->stacks, 9) != 0,
+    };
+
+    snprintf(source.file, sizeof(source.file), "%s", text_of(r->stacks, 3));
+    snprintf(source.build_id, sizeof(source.build_id), "%s", text_of(r->stacks, 4));
+    source.by_address = source.kernel || world_is_anonymous(source.file);
+    return source;
 }
 
-static void open_source(struct resolver *r, bool kernel)
+static bool is_same(const struct source *a, const struct source *b)
 {
-    struct source *source = &r->source;
-
-    source->by_address = kernel || is_anonymous(source->file);
-    if (kernel) {
-        if (r->same_boot)
-            symbols_open_kernel(&source->symbols);
-    } else if (source->by_address) {
-        symbols_open_perf_map((pid_t)source->pid, &source->symbols);
-    } else if (!strcmp(source->file, "[vdso]")) {
-        if (r->same_boot)
-            symbols_open_vdso(&source->symbols);
-    } else if (source->file[0] == '/') {
-        symbols_open_elf(source->file, source->build_id, &source->symbols);
-    }
-}
-
-static void choose_source(struct resolver *r)
-{
-    struct source *source = &r->source;
-    const char *file = text_of(r->stacks, 3), *build_id = text_of(r->stacks, 4);
-    int64_t pid = sqlite3_column_int64(r->stacks, 5);
-
-    if (source->known && !strcmp(source->file, file) && !strcmp(source->build_id, build_id) &&
-        (!source->by_address || source->pid == pid))
-        return;
-    symbols_close(source->symbols);
-    memset(source, 0, sizeof(*source));
-    source->known = true;
-    snprintf(source->file, sizeof(source->file), "%s", file);
-    snprintf(source->build_id, sizeof(source->build_id), "%s", build_id);
-    source->pid = pid;
-    open_source(r, sqlite3_column_int64(r->stacks, 1));
+    return a->kernel == b->kernel && !strcmp(a->file, b->file) &&
+           !strcmp(a->build_id, b->build_id) &&
+           (!a->by_address || (a->pid == b->pid && a->uid == b->uid));
 }
 
 /* A row of functions; 0: it could not be written. */
@@ -136,41 +122,110 @@ static int64_t add_function(struct resolver *r, const char *name)
     return r->last_function;
 }
 
-static int64_t function_of_row(struct resolver *r)
+static int find_names(struct resolver *r, struct names *ret)
 {
-    struct source *source = &r->source;
-    uint64_t place = (uint64_t)sqlite3_column_int64(r->stacks, 2);
-    struct symbol *symbol = NULL;
-    char name[DEMANGLED_MAX];
+    struct source *s = &r->source;
+    struct names_source source = {
+        .file = s->file, .build_id = s->build_id, .pid = (pid_t)s->pid, .uid = s->uid};
 
-    if (!source->by_address)
-        place += (uint64_t)sqlite3_column_int64(r->stacks, 7) -
-                 (uint64_t)sqlite3_column_int64(r->stacks, 6);
-    if (source->symbols)
-        symbol = symbols_find(source->symbols, place);
-    if (symbol) {
-        if (!symbol->tag)
-            symbol->tag = add_function(r, demangle(symbol->name, name));
-        return symbol->tag;
+    /* The kernel's addresses, and what it maps, are those of this boot. */
+    if ((s->kernel || !strcmp(s->file, "[vdso]")) && !r->same_boot)
+        return -ENOENT;
+    if (s->kernel)
+        source.kind = NAMES_KERNEL;
+    else if (s->by_address)
+        source.kind = NAMES_PERF_MAP;
+    else if (!strcmp(s->file, "[vdso]"))
+        source.kind = NAMES_VDSO;
+    else if (s->file[0] == '/')
+        source.kind = NAMES_ELF;
+    else
+        return -ENOENT;
+    return names_find(r->namer, &source, r->places, r->count, ret);
+}
+
+/* What was mapped before the recording came without build ids: those of the files now. */
+static void add_build_id(struct resolver *r, const char *build_id)
+{
+    if (r->temporary || !r->source.no_build_id || !*build_id)
+        return;
+    sqlite3_bind_text(r->build, 1, build_id, -1, SQLITE_TRANSIENT);
+    sqlite3_bind_text(r->build, 2, r->source.file, -1, SQLITE_TRANSIENT);
+    sqlite3_step(r->build);
+    sqlite3_reset(r->build);
+}
+
+static int write_pair(struct resolver *r, int64_t stack, int64_t function)
+{
+    sqlite3_bind_int64(r->pair, 1, stack);
+    sqlite3_bind_int64(r->pair, 2, function);
+    if (!function || sqlite3_step(r->pair) != SQLITE_DONE)
+        return -EIO;
+    sqlite3_reset(r->pair);
+    return 0;
+}
+
+/* Names the rows that wait. Those that nothing names are one function. */
+static int name_rows(struct resolver *r)
+{
+    struct names names = {0};
+    int64_t *functions;
+    int result = 0;
+
+    if (!r->count)
+        return 0;
+    if (find_names(r, &names))
+        names = (struct names){.count = 1};
+    add_build_id(r, names.build_id);
+    functions = calloc(names.count, sizeof(*functions));
+    for (size_t i = 0; i < r->count && !result; i++) {
+        uint32_t number = names.number ? names.number[i] : 0;
+
+        if (functions && !functions[number])
+            functions[number] = add_function(r, number ? names.name[number] : "[unknown]");
+        result = functions ? write_pair(r, r->ids[i], functions[number]) : -ENOMEM;
     }
-    if (!source->unknown)
-        source->unknown = add_function(r, "[unknown]");
-    return source->unknown;
+    free(functions);
+    names_free(&names);
+    r->count = 0;
+    return result;
+}
+
+static int make_room(struct resolver *r)
+{
+    size_t room = r->room ? 2 * r->room : 1024;
+    int64_t *ids;
+    uint64_t *places;
+
+    if (r->count < r->room)
+        return 0;
+    ids = realloc(r->ids, room * sizeof(*ids));
+    r->ids = ids ? ids : r->ids;
+    places = realloc(r->places, room * sizeof(*places));
+    r->places = places ? places : r->places;
+    if (!ids || !places)
+        return -ENOMEM;
+    r->room = room;
+    return 0;
 }
 
 static int resolve_row(struct resolver *r)
 {
-    int64_t function;
+    struct source source = source_of_row(r);
+    uint64_t place = (uint64_t)sqlite3_column_int64(r->stacks, 2);
+    int result = r->count && !is_same(&source, &r->source) ? name_rows(r) : 0;
 
-    choose_source(r);
-    function = function_of_row(r);
-    if (!function)
-        return -EIO;
-    sqlite3_bind_int64(r->pair, 1, sqlite3_column_int64(r->stacks, 0));
-    sqlite3_bind_int64(r->pair, 2, function);
-    if (sqlite3_step(r->pair) != SQLITE_DONE)
-        return -EIO;
-    sqlite3_reset(r->pair);
+    if (!result)
+        result = make_room(r);
+    if (result)
+        return result;
+    if (!r->count)
+        r->source = source;
+    if (!source.by_address)
+        place += (uint64_t)sqlite3_column_int64(r->stacks, 7) -
+                 (uint64_t)sqlite3_column_int64(r->stacks, 6);
+    r->ids[r->count] = sqlite3_column_int64(r->stacks, 0);
+    r->places[r->count++] = place;
     return 0;
 }
 
@@ -179,37 +234,12 @@ static int resolve_rows(struct resolver *r)
     int step;
 
     while ((step = sqlite3_step(r->stacks)) == SQLITE_ROW) {
-        if (resolve_row(r))
-            return -EIO;
+        int result = resolve_row(r);
+
+        if (result)
+            return result;
     }
-    return step == SQLITE_DONE ? 0 : -EIO;
-}
-
-/* What was mapped before the recording came without build ids: those of the files now. */
-static void add_build_ids(sqlite3 *db)
-{
-    sqlite3_stmt *files, *update = NULL;
-
-    if (sqlite3_prepare_v2(db,
-                           "SELECT DISTINCT file FROM maps WHERE build_id IS NULL AND "
-                           "file LIKE '/%' AND id IN (SELECT map FROM stacks)",
-                           -1, &files, NULL) != SQLITE_OK)
-        return;
-    sqlite3_prepare_v2(db, "UPDATE maps SET build_id=?1 WHERE file=?2 AND build_id IS NULL", -1,
-                       &update, NULL);
-    while (update && sqlite3_step(files) == SQLITE_ROW) {
-        const char *file = text_of(files, 0);
-        char build_id[129];
-
-        if (symbols_build_id(file, build_id, sizeof(build_id)))
-            continue;
-        sqlite3_bind_text(update, 1, build_id, -1, SQLITE_TRANSIENT);
-        sqlite3_bind_text(update, 2, file, -1, SQLITE_TRANSIENT);
-        sqlite3_step(update);
-        sqlite3_reset(update);
-    }
-    sqlite3_finalize(files);
-    sqlite3_finalize(update);
+    return step == SQLITE_DONE ? name_rows(r) : -EIO;
 }
 
 static bool prepare(sqlite3 *db, const char *sql, sqlite3_stmt **ret)
@@ -217,24 +247,43 @@ static bool prepare(sqlite3 *db, const char *sql, sqlite3_stmt **ret)
     return sqlite3_prepare_v2(db, sql, -1, ret, NULL) == SQLITE_OK;
 }
 
-int resolve_functions(struct sqlite3 *db, bool temporary, struct prcb_error *err)
+/* Recordings of before had no users in maps. */
+static bool prepare_all(struct resolver *r)
 {
-    struct resolver r = {.db = db, .same_boot = is_same_boot(db)};
+    return (prepare(r->db, SELECT_STACKS("m.uid"), &r->stacks) ||
+            prepare(r->db, SELECT_STACKS("NULL"), &r->stacks)) &&
+           prepare(r->db, "INSERT INTO functions VALUES(?,?,?)", &r->function) &&
+           prepare(r->db, "INSERT INTO stack_functions VALUES(?,?)", &r->pair) &&
+           (r->temporary || prepare(r->db,
+                                    "UPDATE maps SET build_id=?1 WHERE file=?2 AND "
+                                    "build_id IS NULL",
+                                    &r->build));
+}
+
+int resolve_functions(struct sqlite3 *db, bool temporary, struct namer *namer,
+                      struct prcb_error *err)
+{
+    struct resolver r = {
+        .db = db, .same_boot = is_same_boot(db), .temporary = temporary, .namer = namer};
     int result = 0;
 
     if (sqlite3_exec(db, temporary ? RECORD_FUNCTIONS("TEMP") BEGIN : BEGIN, NULL, NULL, NULL) !=
         SQLITE_OK)
         return failed(&r, err);
-    if (!temporary)
-        add_build_ids(db);
-    if (!prepare(db, SELECT_STACKS, &r.stacks) ||
-        !prepare(db, "INSERT INTO functions VALUES(?,?,?)", &r.function) ||
-        !prepare(db, "INSERT INTO stack_functions VALUES(?,?)", &r.pair) || resolve_rows(&r) < 0)
+    if (!prepare_all(&r))
+        result = failed(&r, err);
+    if (!result)
+        result = resolve_rows(&r);
+    if (result == -ENOMEM)
+        prcb_fail(err, result, "naming functions: out of memory");
+    else if (result)
         result = failed(&r, err);
     sqlite3_finalize(r.stacks);
     sqlite3_finalize(r.function);
     sqlite3_finalize(r.pair);
-    symbols_close(r.source.symbols);
+    sqlite3_finalize(r.build);
+    free(r.ids);
+    free(r.places);
     if (sqlite3_exec(db, result ? ROLLBACK : COMMIT, NULL, NULL, NULL) != SQLITE_OK && !result) {
         result = failed(&r, err);
         sqlite3_exec(db, ROLLBACK, NULL, NULL, NULL);

@@ -9,11 +9,13 @@
 
 #include <prcb/prcb.h>
 
+struct namer;
 struct sqlite3;
 
 /* Names the function of each row of stacks. An address that nothing names becomes
  * "[unknown]" of its mapping's file. temporary: the two tables are made for this connection
  * only, and nothing is written to the file. 0 or -errno. */
-int resolve_functions(struct sqlite3 *db, bool temporary, struct prcb_error *err);
+int resolve_functions(struct sqlite3 *db, bool temporary, struct namer *namer,
+                      struct prcb_error *err);
 
 #endif

@@ -22,7 +22,7 @@
     "start_ns INTEGER, end_ns INTEGER);"                                                          \
     "CREATE TABLE maps("                                                                          \
     "id INTEGER PRIMARY KEY, pid INTEGER, time_ns INTEGER, start INTEGER, length INTEGER, "       \
-    "file_offset INTEGER, file TEXT, build_id TEXT);"                                             \
+    "file_offset INTEGER, file TEXT, build_id TEXT, uid INTEGER);"                                \
     "CREATE TABLE stacks("                                                                        \
     "id INTEGER PRIMARY KEY, caller INTEGER, kernel INTEGER, map INTEGER, address INTEGER);"      \
     "CREATE TABLE samples("                                                                       \

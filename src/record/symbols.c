@@ -3,14 +3,12 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <elfutils/libdwfl.h>
@@ -18,7 +16,6 @@
 
 #define NOTHING  "" /* name of a row that only ends the one before */
 #define ROWS_MAX (1u << 23)
-#define LIST_MAX (1 << 30) /* bytes; anybody can write a list of any length */
 
 /* A part of the file that is loaded: from offset in the file to address. */
 struct segment {
@@ -30,6 +27,7 @@ struct symbols {
     size_t count, room;
     struct segment *segments; /* none: places are addresses */
     size_t segment_count;
+    char build_id[129]; /* hexadecimal; "": none */
 };
 
 static struct symbols *make(void)
@@ -142,22 +140,6 @@ struct symbol *symbols_find(struct symbols *symbols, uint64_t place)
     return NULL;
 }
 
-/* A plain file; -errno else. What a recorded program named may be a pipe by now, at which an
- * open would wait. */
-static int open_plain(const char *path)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), result;
-    struct stat about;
-
-    if (fd < 0)
-        return -errno;
-    result = fstat(fd, &about) ? -errno : S_ISREG(about.st_mode) ? 0 : -EINVAL;
-    if (!result)
-        return fd;
-    close(fd);
-    return result;
-}
-
 /* ---- ELF --------------------------------------------------------------------- */
 
 /* What else elfutils would read: an image that is compressed, which may be of any size. */
@@ -214,8 +196,13 @@ static int read_sections(struct symbols *symbols, Elf *elf, uint64_t bias)
 
 static int read_module(struct symbols *symbols, Dwfl_Module *module)
 {
-    int count = dwfl_module_getsymtab(module), result = 0;
+    int count, result;
 
+    /* Compressed tables that do not fit are left out in silence: an allocation that failed shows.
+     */
+    errno = 0;
+    count = dwfl_module_getsymtab(module);
+    result = errno == ENOMEM ? -ENOMEM : 0;
     for (int i = 0; i < count && !result; i++) {
         GElf_Sym symbol;
         GElf_Addr address;
@@ -252,22 +239,25 @@ static bool same_build(Dwfl_Module *module, const char *build_id)
     return !strcmp(text, build_id);
 }
 
-static int read_elf(Dwfl *dwfl, const char *path, const char *build_id, struct symbols *symbols)
+/* Where a module's separate debug information comes from. */
+struct fetching {
+    symbols_fetch_fn fetch;
+    void *ctx;
+};
+
+static int read_elf(Dwfl *dwfl, int fd, const char *build_id, struct fetching *fetching,
+                    struct symbols *symbols)
 {
-    int fd = open_plain(path);
-    Dwfl_Module *module;
-    GElf_Addr bias;
-    int result;
+    Dwfl_Module *module = NULL;
+    const unsigned char *bits;
+    GElf_Addr bias, address;
+    void **userdata;
+    int length, result;
     Elf *elf;
 
-    if (fd < 0)
-        return fd;
-    if (!is_elf(fd)) {
-        close(fd);
-        return -EINVAL;
-    }
     dwfl_report_begin(dwfl);
-    module = dwfl_report_offline(dwfl, path, path, fd); /* fd is its own now, if it takes it */
+    if (is_elf(fd))
+        module = dwfl_report_offline(dwfl, "", "", fd); /* fd is its own now, if it takes it */
     dwfl_report_end(dwfl, NULL, NULL);
     elf = module ? dwfl_module_getelf(module, &bias) : NULL;
     if (!module)
@@ -276,34 +266,80 @@ static int read_elf(Dwfl *dwfl, const char *path, const char *build_id, struct s
         return -EINVAL;
     if (!same_build(module, build_id))
         return -ESTALE;
+    dwfl_module_info(module, &userdata, NULL, NULL, NULL, NULL, NULL, NULL);
+    *userdata = fetching;
+    length = dwfl_module_build_id(module, &bits, &address);
+    build_id_text(bits, length, symbols->build_id, sizeof(symbols->build_id));
     result = read_segments(symbols, elf, bias);
     if (!result)
         result = read_sections(symbols, elf, bias);
     return result ? result : read_module(symbols, module);
 }
 
-/* Separate debug information, where it is installed. Beside a program it would be anybody's file,
- * a pipe for instance, at which elfutils waits; so would one that the program names by a path. */
-static int find_installed(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
-                          const char *file, const char *link, GElf_Word crc, char **ret)
+/* The checksum of .gnu_debuglink: CRC-32 as zlib has it, four bits at a time. */
+static uint32_t checksum(int fd)
 {
-    if (link && strchr(link, '/'))
-        link = NULL;
-    return dwfl_standard_find_debuginfo(module, data, name, base, file, link, crc, ret);
+    static const uint32_t steps[16] = {0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac,
+                                       0x76dc4190, 0x6b6b51f4, 0x4db26158, 0x5005713c,
+                                       0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c,
+                                       0x9b64c2b0, 0x86d3d2d4, 0xa00ae278, 0xbdbdf21c};
+    unsigned char bytes[65536];
+    uint32_t sum = ~0u;
+    off_t at = 0;
+    ssize_t got;
+
+    while ((got = pread(fd, bytes, sizeof(bytes), at)) > 0) {
+        for (ssize_t i = 0; i < got; i++) {
+            sum = steps[(sum ^ bytes[i]) & 15] ^ (sum >> 4);
+            sum = steps[(sum ^ (bytes[i] >> 4)) & 15] ^ (sum >> 4);
+        }
+        at += got;
+    }
+    return ~sum;
 }
 
-int symbols_open_elf(const char *path, const char *build_id, struct symbols **ret)
+/* By the build id, else by the name that the program gives. That it is named by a path, or lies
+ * beside the program, is no reason to open it: it would be anybody's file. */
+static int find_debug(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
+                      const char *file, const char *link, GElf_Word crc, char **ret)
 {
-    static char installed[] = "/usr/lib/debug", *folders = installed;
+    const struct fetching *fetching = *data;
+    const unsigned char *bits;
+    GElf_Addr address;
+    char build_id[129];
+    int fd = -1, length = dwfl_module_build_id(module, &bits, &address);
+
+    if (!fetching || !fetching->fetch)
+        return -1;
+    build_id_text(bits, length, build_id, sizeof(build_id));
+    if (*build_id)
+        fd = fetching->fetch(fetching->ctx, build_id, NULL);
+    if (fd >= 0 || !link || strchr(link, '/'))
+        return fd;
+    fd = fetching->fetch(fetching->ctx, NULL, link);
+    if (fd >= 0 && checksum(fd) != crc) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+int symbols_open_elf(int fd, const char *build_id, symbols_fetch_fn fetch, void *ctx,
+                     struct symbols **ret)
+{
     static const Dwfl_Callbacks callbacks = {
-        .find_debuginfo = find_installed,
-        .debuginfo_path = &folders,
+        .find_debuginfo = find_debug,
         .section_address = dwfl_offline_section_address,
     };
+    struct fetching fetching = {fetch, ctx};
     struct symbols *symbols = make();
     Dwfl *dwfl = symbols ? dwfl_begin(&callbacks) : NULL;
-    int result = dwfl ? read_elf(dwfl, path, build_id, symbols) : -ENOMEM;
+    int result = -ENOMEM;
 
+    if (dwfl)
+        result = read_elf(dwfl, fd, build_id, &fetching, symbols);
+    else
+        close(fd);
     dwfl_end(dwfl);
     if (!result)
         return finish(symbols, ret);
@@ -311,43 +347,9 @@ int symbols_open_elf(const char *path, const char *build_id, struct symbols **re
     return result;
 }
 
-static int find_build_id(Elf *elf, char *ret, size_t size)
+const char *symbols_build_id(const struct symbols *symbols)
 {
-    Elf_Scn *section = NULL;
-
-    while ((section = elf_nextscn(elf, section))) {
-        GElf_Shdr head;
-        Elf_Data *data;
-        size_t at = 0, name, desc;
-        GElf_Nhdr note;
-
-        if (!gelf_getshdr(section, &head) || head.sh_type != SHT_NOTE)
-            continue;
-        data = elf_getdata(section, NULL);
-        while (data && (at = gelf_getnote(data, at, &note, &name, &desc))) {
-            if (note.n_type != NT_GNU_BUILD_ID || note.n_namesz != 4 ||
-                memcmp((char *)data->d_buf + name, "GNU", 4))
-                continue;
-            build_id_text((unsigned char *)data->d_buf + desc, (int)note.n_descsz, ret, size);
-            return 0;
-        }
-    }
-    return -ENOENT;
-}
-
-int symbols_build_id(const char *path, char *ret, size_t size)
-{
-    int fd = open_plain(path), result;
-    Elf *elf;
-
-    if (fd < 0)
-        return fd;
-    elf_version(EV_CURRENT);
-    elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
-    result = elf && elf_kind(elf) == ELF_K_ELF ? find_build_id(elf, ret, size) : -EINVAL;
-    elf_end(elf);
-    close(fd);
-    return result;
+    return symbols->build_id;
 }
 
 static int read_dynsym(struct symbols *symbols, Elf *elf)
@@ -477,36 +479,12 @@ int symbols_read_perf_map(FILE *file, struct symbols **ret)
     return read_list(file, read_perf_map, ret);
 }
 
-static int open_list(const char *path, int (*reader)(struct symbols *, FILE *),
-                     struct symbols **ret)
-{
-    int fd = open_plain(path), result;
-    FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
-    struct stat about;
-
-    if (!file) {
-        result = fd < 0 ? fd : -errno;
-        if (fd >= 0)
-            close(fd);
-        return result;
-    }
-    if (fstat(fd, &about))
-        result = -errno;
-    else
-        result = about.st_size > LIST_MAX ? -EFBIG : read_list(file, reader, ret);
-    fclose(file);
-    return result;
-}
-
 int symbols_open_kernel(struct symbols **ret)
 {
-    return open_list("/proc/kallsyms", read_kallsyms, ret);
-}
+    FILE *file = fopen("/proc/kallsyms", "re");
+    int result = file ? read_list(file, read_kallsyms, ret) : -errno;
 
-int symbols_open_perf_map(pid_t pid, struct symbols **ret)
-{
-    char path[64];
-
-    snprintf(path, sizeof(path), "/tmp/perf-%d.map", pid);
-    return open_list(path, read_perf_map, ret);
+    if (file)
+        fclose(file);
+    return result;
 }

@@ -22,14 +22,20 @@ struct symbol {
 
 struct symbols; /* the functions of one file: opaque */
 
-/* Each: 0 or -errno. */
+/* Each: 0 or -errno. Files of others are read where it does no harm (names.h), and from open
+ * descriptors: nothing here opens one but the kernel's list. */
 
-/* -ESTALE: the file is not the one with this build id (hexadecimal; NULL: not known). */
-int symbols_open_elf(const char *path, const char *build_id, struct symbols **ret);
+/* Installed debug information: by build id (hexadecimal) or by name, of which one is NULL. A
+ * descriptor, which becomes the reader's; -1: there is none. */
+typedef int (*symbols_fetch_fn)(void *ctx, const char *build_id, const char *link);
+
+/* The descriptor becomes its own. -ESTALE: the file is not the one with this build id (NULL or "":
+ * not known). fetch may be NULL. */
+int symbols_open_elf(int fd, const char *build_id, symbols_fetch_fn fetch, void *ctx,
+                     struct symbols **ret);
 /* -EPERM: /proc/kallsyms hides the addresses (kernel.kptr_restrict). */
 int symbols_open_kernel(struct symbols **ret);
-int symbols_open_perf_map(pid_t pid, struct symbols **ret);
-int symbols_read_perf_map(FILE *file, struct symbols **ret); /* what that opens */
+int symbols_read_perf_map(FILE *file, struct symbols **ret);
 /* The code that the kernel maps into every program, as this one has it. */
 int symbols_open_vdso(struct symbols **ret);
 void symbols_close(struct symbols *symbols); /* NULL is allowed */
@@ -38,7 +44,7 @@ void symbols_close(struct symbols *symbols); /* NULL is allowed */
  * address. NULL: none. */
 struct symbol *symbols_find(struct symbols *symbols, uint64_t place);
 
-/* The build id of an ELF file as hexadecimal digits. */
-int symbols_build_id(const char *path, char *ret, size_t size);
+/* Of the ELF file they are of, as hexadecimal digits; "": it has none. */
+const char *symbols_build_id(const struct symbols *symbols);
 
 #endif

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "first_line.h"
 
@@ -62,7 +63,7 @@ static size_t bucket(int32_t id)
 
 int world_open(struct writer *writer, struct world **ret)
 {
-    struct writer_map kernel = {.id = MAP_OF_KERNEL, .file = "[kernel]"};
+    struct writer_map kernel = {.id = MAP_OF_KERNEL, .file = "[kernel]", .uid = -1};
     struct world *world = calloc(1, sizeof(*world));
     int result;
 
@@ -357,6 +358,22 @@ static int insert(struct process *process, struct map map)
     return replace(process, first, last, with, count);
 }
 
+bool world_is_anonymous(const char *file)
+{
+    return !strncmp(file, "//anon", 6) || !strncmp(file, "/memfd:", 7) ||
+           !strncmp(file, "[anon", 5) || !strcmp(file, "[heap]") || !strncmp(file, "/dev/", 5);
+}
+
+/* Whose a process is, while it is there: a list of its code's names must be the same user's. */
+static int64_t owner_of(int64_t pid)
+{
+    struct stat about;
+    char path[32];
+
+    snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+    return stat(path, &about) ? -1 : (int64_t)about.st_uid;
+}
+
 int world_map(struct world *world, const struct writer_map *map)
 {
     struct process *process = find_process(world, (int32_t)map->pid, true);
@@ -366,6 +383,7 @@ int world_map(struct world *world, const struct writer_map *map)
     if (!process || map->start + map->length < map->start)
         return process ? 0 : -ENOMEM;
     row.id = ++world->last_map;
+    row.uid = world_is_anonymous(map->file) ? owner_of(map->pid) : -1;
     result = insert(process, (struct map){map->start, map->start + map->length, row.id});
     return result ? result : writer_map(world->writer, &row);
 }

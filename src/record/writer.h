@@ -52,6 +52,7 @@ struct writer_map {
     uint64_t time_ns, start, length, file_offset;
     const char *file;
     const char *build_id; /* hexadecimal digits */
+    int64_t uid;          /* negative: not known */
 };
 int writer_map(struct writer *w, const struct writer_map *map);
 

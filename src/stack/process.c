@@ -12,6 +12,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "plain_file.h"
+
 void process_files_release(struct process_files *files)
 {
     for (size_t i = 0; i < files->count; i++) {
@@ -84,25 +86,16 @@ static bool is_served_by_program(const struct served *served, uint64_t dev)
     return found;
 }
 
-/* Opens what path names if it is a plain file and, where ino is not 0, that one. First without
- * opening it in earnest: opening a device may do something. */
+/* Where ino is not 0, that file and no other. */
 static int open_plain(const char *path, uint64_t ino)
 {
-    int at = open(path, O_PATH | O_CLOEXEC), fd;
     struct stat about;
-    char again[32];
+    int fd = plain_file_open(AT_FDCWD, path, 0, &about);
 
-    if (at < 0)
-        return -errno;
-    if (fstat(at, &about) || !S_ISREG(about.st_mode) || (ino && about.st_ino != ino)) {
-        close(at);
-        return -ESTALE;
-    }
-    snprintf(again, sizeof(again), "/proc/self/fd/%d", at);
-    fd = open(again, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    fd = fd < 0 ? -errno : fd;
-    close(at);
-    return fd;
+    if (fd < 0 || !ino || about.st_ino == ino)
+        return fd;
+    close(fd);
+    return -ESTALE;
 }
 
 /* By the mapping itself where that is allowed (CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE): it is

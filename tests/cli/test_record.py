@@ -3,9 +3,11 @@
 """`prcb record` and `prcb report`: shares of a program that measures itself, what is in the
 file, what a bad end leaves, and each export opened by a reader that is not ours."""
 import csv
+import ctypes
 import gzip
 import io
 import json
+import lzma
 import os
 import pty
 import pwd
@@ -906,15 +908,131 @@ class Arguments(Recording):
         db.close()
         self.refuse(1, "damaged", "report", self.path)
 
+    JITTED = """
+import ctypes, mmap, os, sys, time
+area = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+area.write(bytes.fromhex('b980969800' 'ffc9' '75fc' 'c3'))  # mov ecx, 10000000; dec; jnz; ret
+at = ctypes.addressof(ctypes.c_char.from_buffer(area))
+row = '%x 40 jitted: a loop\\n' % at
+exec(sys.argv[1])
+print(flush=True)
+while True: ctypes.CFUNCTYPE(None)(at)()
+"""
+
+    def jitted(self, listing, *before):
+        """Whether a compiler's name is found, of a program that does this about its list."""
+        if os.uname().machine != "x86_64":
+            self.skipTest("the code is x86-64's")
+        with subprocess.Popen([*before, PYTHON, "-I", "-S", "-c", self.JITTED, listing],
+                              stdout=subprocess.PIPE) as target:
+            self.addCleanup(target.kill)
+            target.stdout.readline()
+            pid = target.pid
+            if before:  # of unshare: its child
+                with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+                    pid = int(file.read())
+            result = prcb("record", "-o", self.path, "-p", str(pid), "-F", rate(2000), "--for",
+                          "0.3")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            if before:
+                os.kill(pid, signal.SIGKILL)
+            target.kill()
+        for path in (f"/tmp/perf-{pid}.map",):
+            if os.path.lexists(path):
+                os.unlink(path)
+        return "jitted: a loop" in [row["function"] for row in self.json()["functions"]]
+
+    def test_whose_list_it_is(self):
+        """Anybody may write /tmp/perf-PID.map: only the process's user is believed."""
+        write = "open('/tmp/perf-%d.map' % os.getpid(), 'w').write(row)"
+        self.assertTrue(self.jitted(write))
+        self.assertFalse(self.jitted(
+            "open('/tmp/prcb-list', 'w').write(row)\n"
+            "os.symlink('/tmp/prcb-list', '/tmp/perf-%d.map' % os.getpid())"))
+        os.unlink("/tmp/prcb-list")
+        if not ROOT:
+            return
+        nobody = pwd.getpwnam("nobody").pw_uid
+        self.assertFalse(self.jitted(write + f"\nos.chown('/tmp/perf-%d.map' % os.getpid(), "
+                                             f"{nobody}, {nobody})"))
+        # The process's user is not root, and the list is root's: the other way round.
+        dumpable = "import ctypes; ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)"
+        become = f"os.setresuid({nobody}, {nobody}, {nobody})\n{dumpable}\n"
+        again = ("area = mmap.mmap(-1, 4096, prot=7)\n"
+                 "area.write(bytes.fromhex('b980969800' 'ffc9' '75fc' 'c3'))\n"
+                 "at = ctypes.addressof(ctypes.c_char.from_buffer(area))\n"
+                 "row = '%x 40 jitted: a loop\\n' % at\n")
+        self.assertTrue(self.jitted(become + again + write))
+        self.assertFalse(self.jitted(
+            write.replace("row", "'0 7fffffffffff jitted: a loop\\n'") + "\n" + become + again))
+
+    @unittest.skipUnless(ROOT, "mount namespaces are root's")
+    def test_lists_in_containers(self):
+        """The list is where the process sees /tmp, under the number that it has there."""
+        mounted = ("libc = ctypes.CDLL(None)\n"
+                   "assert not libc.mount(b'none', b'/tmp', b'tmpfs', 0, None)\n")
+        write = "open('/tmp/perf-%d.map' % os.getpid(), 'w').write(row)\n"
+        own = ("unshare", "--mount", "--pid", "--fork")
+        self.assertTrue(self.jitted(mounted + write, *own))
+        # Its /tmp is a link out of its file system; the list there is not its own.
+        listed = "/tmp/prcb-outside"
+        os.makedirs(listed, exist_ok=True)
+        self.addCleanup(shutil.rmtree, listed)
+        self.assertFalse(self.jitted(
+            f"open('{listed}/perf-%d.map' % os.getpid(), 'w').write(row)\n"
+            "import tempfile; root = tempfile.mkdtemp()\n"
+            f"os.symlink('{listed}', root + '/tmp'); os.chroot(root); os.chdir('/')\n", *own))
+
+    def test_what_is_no_program_is_not_opened(self):
+        """To open a device may do something: nothing but plain files is, whatever the path."""
+        pipe = os.path.join(self.folder, "pipe")
+        os.mkfifo(pipe)
+        self.record("-F", rate(2000), "--", SHARES, "0.1")
+        watch = ctypes.CDLL(None).inotify_init1(os.O_NONBLOCK)
+        self.addCleanup(os.close, watch)
+        self.assertGreater(ctypes.CDLL(None).inotify_add_watch(watch, pipe.encode(), 0x20), 0)
+        for path in pipe, "/proc/self/root" + pipe, "/proc/kmsg", "/proc/self/mem", self.folder:
+            with sqlite3.connect(self.path) as db:
+                db.execute("UPDATE maps SET file = ?, build_id = NULL WHERE file LIKE '/%'", (path,))
+                db.execute("DELETE FROM stack_functions")
+                db.execute("DELETE FROM functions")
+            db.close()
+            status, text = self.ends_soon()
+            self.assertEqual(status, 0, text)
+        with self.assertRaises(BlockingIOError):
+            os.read(watch, 4096)  # IN_OPEN
+
+    def test_compressed_symbols_without_end(self):
+        """A program of 2 MB whose symbols are 1.5 GB: its observer took as much."""
+        if not shutil.which("objcopy"):
+            self.skipTest("no objcopy")
+        program, packed = (os.path.join(self.folder, name) for name in ("program", "packed"))
+        with lzma.open(packed, "wb", preset=0) as file:
+            for _ in range(96):
+                file.write(bytes(16 << 20))
+        subprocess.run(["objcopy", "--strip-all", "--remove-section=.note.gnu.build-id",
+                        "--add-section", ".gnu_debugdata=" + packed, SHARES, program], check=True,
+                       timeout=60)
+        status, text = self.ends_soon("record", "-F", rate(2000), "-o", self.path, "--", program,
+                                      "0.1")
+        self.assertEqual(status, 0, text)
+        self.assertRegex(text, "1 file left without names.*program: reading it takes too (long|much memory)")
+        names = [row["function"] for row in self.json()["functions"]
+                 if row["file"] and row["file"].endswith("/program")]
+        self.assertEqual(set(names), {"[unknown]"})
+
     def ends_soon(self, *args):
-        """The report's status, messages, and that it took neither memory nor time."""
+        """The program's status, messages, and that it took neither memory nor time. Options alone
+        are the report's."""
+        if not args or args[0].startswith("-"):
+            args = "report", *args, self.path
         # What a process took at most is also what it was forked from: so from something small.
         run = ("import json, os, subprocess, sys\n"
                "p = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)\n"
                "_, status, usage = os.wait4(p.pid, 0)\n"
                "print(json.dumps([os.waitstatus_to_exitcode(status), usage.ru_maxrss >> 10,\n"
                "                  usage.ru_utime + usage.ru_stime]))\n")
-        result = subprocess.run([PYTHON, "-c", run, PRCB, "report", *args, self.path],
+        result = subprocess.run([PYTHON, "-c", run, PRCB, *args],
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120,
                                 check=True)
         status, mebibytes, seconds = json.loads(result.stdout)

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Names of functions for places in a program, a library or a compiler's code. The files are other
+ * people's, so a child that has nothing to lose reads them (sandbox.h), one for each file: it is
+ * handed what is open, has limits of memory and time, and answers names. What it answers is as
+ * hostile as the file. A file that does not fit these limits has no names, and is remembered.
+ *
+ * Files are opened here: none but plain ones; installed debug information in /usr/lib/debug alone;
+ * a list of a compiler (/tmp/perf-PID.map, in the process's own mount namespace while it lives) only
+ * if it belongs to the process's user and no symbolic link leads to it.
+ *
+ * Threads  A namer by one thread at a time.
+ */
+#ifndef PRCB_RECORD_NAMES_H
+#define PRCB_RECORD_NAMES_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define NAMES_USERS 64
+
+enum names_kind { NAMES_KERNEL, NAMES_VDSO, NAMES_ELF, NAMES_PERF_MAP };
+
+struct names_source {
+    enum names_kind kind;
+    const char *file;     /* NAMES_ELF: its path */
+    const char *build_id; /* NAMES_ELF: the file must have this one; "": whichever */
+    pid_t pid;            /* NAMES_PERF_MAP: whose code it is */
+    int64_t uid;          /* and his user; negative: not known, and then this process's */
+};
+
+struct namer {
+    /* Processor time that users' files took in vain. Who goes on writing such files is not asked
+     * about any more; others are. */
+    struct {
+        uid_t uid;
+        uint64_t ns;
+    } wasted[NAMES_USERS];
+    size_t wasted_count;
+    unsigned left;   /* sources whose names are missing for that */
+    char first[256]; /* the first of them, and why */
+};
+
+struct names {
+    char *bytes;       /* owned: the names, each ended by NUL */
+    const char **name; /* of number 1 and up; [0] is NULL */
+    uint32_t count;    /* numbers below this */
+    uint32_t *number;  /* a place's; 0: it has no name */
+    char build_id[129]; /* of the file that was read; "" */
+};
+
+/* Places: NAMES_ELF and NAMES_VDSO offsets in the file, else addresses. 0 or -errno; *ret unchanged. */
+int names_find(struct namer *namer, const struct names_source *source, const uint64_t *places,
+               size_t count, struct names *ret);
+void names_free(struct names *names);
+
+#endif
