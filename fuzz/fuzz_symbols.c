@@ -24,7 +24,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(&place, data, sizeof(place));
     fd = memfd_create("program", MFD_CLOEXEC);
     assert(fd >= 0);
-    assert(write(fd, data + sizeof(place), size - sizeof(place)) == (ssize_t)(size - sizeof(place)));
+    assert(write(fd, data + sizeof(place), size - sizeof(place)) ==
+           (ssize_t)(size - sizeof(place)));
     if (!symbols_open_elf(fd, "", NULL, NULL, &symbols)) {
         const struct symbol *found = symbols_find(symbols, place);
 

@@ -2,8 +2,8 @@
  *
  * Opening files that somebody else chose: by a path in a recording, in another process's memory or
  * in a folder where anybody may write. To open a device or a pipe may do something, or never end;
- * so the place is looked at first, and opened only if it is a plain file with something in it. Files
- * of procfs and sysfs are none: to read some of them does something as well. No state.
+ * so the place is looked at first, and opened only if it is a plain file with something in it.
+ * Files of procfs and sysfs are none: to read some of them does something as well. No state.
  */
 #ifndef PRCB_BASE_PLAIN_FILE_H
 #define PRCB_BASE_PLAIN_FILE_H

@@ -20,13 +20,13 @@
 #include "symbols.h"
 
 #define DEBUG_FOLDER "/usr/lib/debug"
-#define LIST_MAX     (1 << 30)          /* bytes of a compiler's list */
-#define MEMORY       (512ull << 20)     /* beyond what this process has and the file's size */
-#define MAPPED_MOST  (1ull << 30)       /* of a file's size: one with holes costs its owner nothing */
-#define CPU_NS       5000000000ull      /* of a child; a second names a browser */
-#define WALL_NS      60000000000ull     /* on a busy machine, or a slow disk */
-#define LOOK_MS      200                /* how often its processor time is looked at */
-#define WASTE_NS     (2 * CPU_NS)       /* of one user's files */
+#define LIST_MAX     (1 << 30)      /* bytes of a compiler's list */
+#define MEMORY       (512ull << 20) /* beyond what this process has and the file's size */
+#define MAPPED_MOST  (1ull << 30)   /* of a file's size: one with holes costs its owner nothing */
+#define CPU_NS       5000000000ull  /* of a child; a second names a browser */
+#define WALL_NS      60000000000ull /* on a busy machine, or a slow disk */
+#define LOOK_MS      200            /* how often its processor time is looked at */
+#define WASTE_NS     (2 * CPU_NS)   /* of one user's files */
 #define ANSWER_BYTES (256ull << 20)
 #define PART_BYTES   32768
 
@@ -34,8 +34,8 @@
 
 enum part {
     PART_BYTES_OF_ANSWER = 1, /* child: some of the answer */
-    PART_DEBUG,               /* child: struct debug_wanted; parent: the same kind, a descriptor or none */
-    PART_END,                 /* child: struct end */
+    PART_DEBUG, /* child: struct debug_wanted; parent: the same kind, a descriptor or none */
+    PART_END,   /* child: struct end */
 };
 
 struct debug_wanted {
@@ -90,7 +90,8 @@ static int write_answer(struct symbols *symbols, const uint64_t *places, size_t 
     return ferror(out) ? -ENOMEM : 0;
 }
 
-/* Takes over bytes, of which size are the answer and one more is there. Nothing in it is believed. */
+/* Takes over bytes, of which size are the answer and one more is there. Nothing in it is believed.
+ */
 static int read_answer(char *bytes, size_t size, size_t places, struct names *ret)
 {
     size_t head = places * sizeof(uint32_t), room = places + 1;
@@ -139,7 +140,8 @@ static int fetch_debug(void *ctx, const char *build_id, const char *link)
     size_t fds = 0;
     int fd = -1;
 
-    snprintf(message.debug.build_id, sizeof(message.debug.build_id), "%s", build_id ? build_id : "");
+    snprintf(message.debug.build_id, sizeof(message.debug.build_id), "%s",
+             build_id ? build_id : "");
     snprintf(message.debug.link, sizeof(message.debug.link), "%s", link ? link : "");
     if (sandbox_send(q->socket, &message, HEAD + sizeof(message.debug), NULL, 0) ||
         sandbox_receive(q->socket, &message, sizeof(message), &fd, 1, &fds, -1) < 0)
@@ -525,9 +527,9 @@ static int find_here(const struct question *q, struct names *ret)
     char *bytes = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&bytes, &size);
-    int result = !out                             ? -ENOMEM
+    int result = !out                              ? -ENOMEM
                  : q->source->kind == NAMES_KERNEL ? symbols_open_kernel(&symbols)
-                                                  : symbols_open_vdso(&symbols);
+                                                   : symbols_open_vdso(&symbols);
 
     if (!result)
         result = write_answer(symbols, q->places, q->count, out);

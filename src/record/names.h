@@ -6,8 +6,8 @@
  * hostile as the file. A file that does not fit these limits has no names, and is remembered.
  *
  * Files are opened here: none but plain ones; installed debug information in /usr/lib/debug alone;
- * a list of a compiler (/tmp/perf-PID.map, in the process's own mount namespace while it lives) only
- * if it belongs to the process's user and no symbolic link leads to it.
+ * a list of a compiler (/tmp/perf-PID.map, in the process's own mount namespace while it lives)
+ * only if it belongs to the process's user and no symbolic link leads to it.
  *
  * Threads  A namer by one thread at a time.
  */
@@ -43,14 +43,15 @@ struct namer {
 };
 
 struct names {
-    char *bytes;       /* owned: the names, each ended by NUL */
-    const char **name; /* of number 1 and up; [0] is NULL */
-    uint32_t count;    /* numbers below this */
-    uint32_t *number;  /* a place's; 0: it has no name */
+    char *bytes;        /* owned: the names, each ended by NUL */
+    const char **name;  /* of number 1 and up; [0] is NULL */
+    uint32_t count;     /* numbers below this */
+    uint32_t *number;   /* a place's; 0: it has no name */
     char build_id[129]; /* of the file that was read; "" */
 };
 
-/* Places: NAMES_ELF and NAMES_VDSO offsets in the file, else addresses. 0 or -errno; *ret unchanged. */
+/* Places: NAMES_ELF and NAMES_VDSO offsets in the file, else addresses. 0 or -errno; *ret
+ * unchanged. */
 int names_find(struct namer *namer, const struct names_source *source, const uint64_t *places,
                size_t count, struct names *ret);
 void names_free(struct names *names);

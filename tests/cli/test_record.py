@@ -1080,7 +1080,7 @@ while True: ctypes.CFUNCTYPE(None)(at)()
             self.assertEqual(status, 1, text)
 
     def test_pages_within_pages(self):
-        """Four pages of which each is referred to a thousand times: a thousand million rows."""
+        """Four pages of which each is referred to a thousand times: a million million rows."""
         self.record("--", "true")
         with sqlite3.connect(self.path) as db:
             db.execute("PRAGMA page_size=65536")
