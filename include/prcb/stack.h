@@ -78,7 +78,8 @@ struct prcb_stack {
  * -EPERM   no ptrace access to the process
  * -ESRCH, -ESTALE it has ended, its account was given back
  * -ENOTSUP it has no user stack (a kernel thread), or is a 32-bit program
- * -EIO     its files could not be unwound within the limits of memory and time */
+ * -EIO     its files could not be unwound within the limits of memory and time, or what is kept of
+ *          stacks and names has reached its limit (256 MiB) */
 PRCB_API int prcb_stacks_read(struct prcb_stacks *s, const struct prcb_account *a,
                               struct prcb_stack *ret, struct prcb_error *err);
 

@@ -161,6 +161,16 @@ struct prcb_stacks {
     uint64_t uses;
 };
 
+/* What is not known yet cannot be kept: -EIO, a limit, and no lack of memory, which would end a
+ * program that looks at others' threads as soon as these make stacks enough. */
+static int not_kept(const struct prcb_stacks *s)
+{
+    bool full =
+        s->kept >= KEPT_MOST || s->texts.count >= NAMES_MOST || s->stacks.count >= STACKS_MOST;
+
+    return full ? -EIO : -ENOMEM;
+}
+
 static bool text_fits(const void *item, const void *wanted)
 {
     return !strcmp(item, wanted);
@@ -348,7 +358,7 @@ static int make_frame(struct prcb_stacks *s, const struct process *process, uint
         return 0;
     ret->file = keep_text(s, file->path);
     ret->place = address - file->start + file->offset;
-    return ret->file ? name_of(s, process, address, ret) : -ENOMEM;
+    return ret->file ? name_of(s, process, address, ret) : not_kept(s);
 }
 
 static void note_idiom(struct known_stack *stack)
@@ -444,7 +454,7 @@ static int make_stack(struct prcb_stacks *s, const struct process *process,
         *ret = keep_stack(s, fresh);
     }
     free(fresh);
-    return result ? result : *ret ? 0 : -ENOMEM;
+    return result ? result : *ret ? 0 : not_kept(s);
 }
 
 /* ---- one wait --------------------------------------------------------------------------- */
