@@ -195,7 +195,7 @@ static void look_realtime(const char *root, struct doctor_result *ret)
 {
     static const char name[] = "/sys/kernel/realtime";
     char version[256] = "";
-    long value;
+    long value = 0;
     int result = read_number(root, name, &value);
 
     /* What uname -v says: kernels that are PREEMPT_RT without a patch have no such file. */
