@@ -73,6 +73,7 @@ struct tag {
 #ifdef PRCB_CLIENTS
     __u32 top;          /* no profile from here on was ever used */
     __s32 last_syscall; /* at the last switch out, plus 1; 0: none */
+    __u64 cred;         /* its credentials when it was last looked at by who may profile whom */
 #endif
 };
 
@@ -544,6 +545,18 @@ static __always_inline void enter(struct tag *tag, struct task_struct *prev,
     }
 }
 
+#ifdef PRCB_CLIENTS
+static __noinline int look_again(struct tag *tag, struct task_struct *task);
+
+/* Each exec changes credentials for others, of the same content or not. What prcb_exec was not run
+ * for (7.0, see "which threads") is made good here, before the switch is written. */
+static __always_inline void look_at_credentials(struct tag *tag, struct task_struct *task)
+{
+    if (config.newborn && tag->cred != (__u64)task->real_cred)
+        look_again(tag, task);
+}
+#endif
+
 SEC("tp_btf/sched_switch")
 int prcb_switch(__u64 *ctx)
 {
@@ -560,6 +573,10 @@ int prcb_switch(__u64 *ctx)
     if (calibrating)
         switch_clock(prev, 0);
     tag = bpf_task_storage_get(&tags, prev, NULL, 0);
+#ifdef PRCB_CLIENTS
+    if (tag)
+        look_at_credentials(tag, prev);
+#endif
     if (tag)
         now = leave(tag, prev, next, state);
     tag = bpf_task_storage_get(&tags, next, NULL, 0);

@@ -130,6 +130,14 @@ void daemon_configure(const char *settings)
     assert_int_equal(fclose(out), 0);
 }
 
+void daemon_detach(const char *program)
+{
+    char path[160];
+
+    snprintf(path, sizeof(path), "%s/live/link_%s", pins, program);
+    assert_int_equal(unlink(path), 0);
+}
+
 void daemon_start(const char *settings)
 {
     stop();

@@ -21,6 +21,8 @@ void daemon_kill(void);                      /* SIGKILL */
 void daemon_again(void); /* after daemon_kill: another on the same socket and pins */
 /* Ends it and removes everything; a test's teardown. */
 int daemon_end(void **state);
+/* Takes a program out of its place: what it was attached to is not reported any more. */
+void daemon_detach(const char *program);
 /* prcbd --cleanup on its pins. Exit status. */
 int daemon_clean(void);
 
