@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -306,8 +307,8 @@ static void look_processor_programs(const char *root, struct doctor_result *ret)
     found(ret, DOCTOR_PRESENT, "this kernel takes the eBPF programs for processors");
 }
 
-/* One sysctl that is good up to a bound. */
-static void look_sysctl(const char *root, const char *path, const char *name, long most,
+/* One sysctl that is good within bounds. */
+static void look_sysctl(const char *root, const char *path, const char *name, long least, long most,
                         struct doctor_result *ret)
 {
     long value;
@@ -318,18 +319,20 @@ static void look_sysctl(const char *root, const char *path, const char *name, lo
     else if (result)
         unreadable(ret, path, result);
     else
-        found(ret, value <= most ? DOCTOR_PRESENT : DOCTOR_ABSENT, "%s = %ld", name, value);
+        found(ret, value >= least && value <= most ? DOCTOR_PRESENT : DOCTOR_ABSENT, "%s = %ld",
+              name, value);
 }
 
 static void look_perf_events(const char *root, struct doctor_result *ret)
 {
-    look_sysctl(root, "/proc/sys/kernel/perf_event_paranoid", "kernel.perf_event_paranoid", 2, ret);
+    look_sysctl(root, "/proc/sys/kernel/perf_event_paranoid", "kernel.perf_event_paranoid",
+                LONG_MIN, 2, ret);
 }
 
-static void look_unprivileged_bpf(const char *root, struct doctor_result *ret)
+static void look_no_unprivileged_bpf(const char *root, struct doctor_result *ret)
 {
     look_sysctl(root, "/proc/sys/kernel/unprivileged_bpf_disabled",
-                "kernel.unprivileged_bpf_disabled", 0, ret);
+                "kernel.unprivileged_bpf_disabled", 1, LONG_MAX, ret);
 }
 
 /* Since 5.11 eBPF memory is charged to the cgroup, not to this limit. */
@@ -567,10 +570,13 @@ static void look_clocksource(const char *root, struct doctor_result *ret)
 
 static void look_daemon(const char *root, struct doctor_result *ret)
 {
-    if (exists(root, "/run/prcb/socket"))
-        found(ret, DOCTOR_PRESENT, "/run/prcb/socket is there");
+    const char *own = *root ? NULL : secure_getenv("PRCB_SOCKET");
+    const char *path = own && *own ? own : "/run/prcb/socket";
+
+    if (exists(root, path))
+        found(ret, DOCTOR_PRESENT, "%s is there", path);
     else
-        found(ret, DOCTOR_ABSENT, "no /run/prcb/socket: prcbd does not run");
+        found(ret, DOCTOR_ABSENT, "no %s: prcbd does not run", path);
 }
 
 /* clang-format off */
@@ -605,9 +611,9 @@ const struct doctor_check doctor_checks[] = {
     {"bpffs", look_bpffs,
      "nothing: prcbd, which keeps its programs there, mounts it where it is missing",
      "sudo mount -t bpf bpf /sys/fs/bpf"},
-    {"unprivileged-bpf", look_unprivileged_bpf,
-     "nothing: what prcb loads needs CAP_BPF and CAP_PERFMON whatever this says",
-     "none needed, and 0 is a risk: sudo sysctl kernel.unprivileged_bpf_disabled=0"},
+    {"no-unprivileged-bpf", look_no_unprivileged_bpf,
+     "the daemon: prcbd does not serve where every user may load programs that write its memory",
+     "sudo sysctl kernel.unprivileged_bpf_disabled=2"},
     {"perf-events", look_perf_events,
      "counters (prcb_counters_*, NT profiling) for users without CAP_PERFMON; accounts need none",
      "sudo sysctl kernel.perf_event_paranoid=2"},

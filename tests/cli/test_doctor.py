@@ -12,13 +12,14 @@ import pathlib
 import subprocess
 import tempfile
 import unittest
+import unittest.mock
 
 PRCB = os.environ["PRCB"]
 NOBODY = 65534
 
 CHECKS = ["btf", "capabilities", "thread-programs", "processor-programs", "no-lockdown",
           "no-realtime", "contention-tracepoints", "ready-time",
-          "memlock", "bpffs", "unprivileged-bpf", "perf-events", "pmu", "user-counter-reads",
+          "memlock", "bpffs", "no-unprivileged-bpf", "perf-events", "pmu", "user-counter-reads",
           "invariant-tsc", "clocksource", "idle-states", "frequency", "delivered-performance",
           "daemon"]
 
@@ -67,7 +68,7 @@ class MadeUpMachine(unittest.TestCase):
         self.assertEqual(states["ready-time"], "absent")
         self.assertEqual(states["daemon"], "absent")
         for name in ("capabilities", "no-lockdown", "contention-tracepoints", "memlock", "bpffs",
-                     "unprivileged-bpf", "perf-events", "pmu", "clocksource"):
+                     "no-unprivileged-bpf", "perf-events", "pmu", "clocksource"):
             self.assertEqual(states[name], "unknown", name)
 
     def test_capabilities(self):
@@ -127,8 +128,15 @@ class MadeUpMachine(unittest.TestCase):
     def test_sysctls(self):
         self.expect("perf-events", "proc/sys/kernel/perf_event_paranoid",
                     {"-1\n": "present", "2\n": "present", "3\n": "absent", "x\n": "unknown"})
-        self.expect("unprivileged-bpf", "proc/sys/kernel/unprivileged_bpf_disabled",
-                    {"0\n": "present", "1\n": "absent", "2\n": "absent"})
+        self.expect("no-unprivileged-bpf", "proc/sys/kernel/unprivileged_bpf_disabled",
+                    {"0\n": "absent", "1\n": "present", "2\n": "present"})
+
+    def test_socket_of_another_daemon(self):
+        """The one that programs would connect to."""
+        with unittest.mock.patch.dict(os.environ, PRCB_SOCKET=str(self.root / "socket")):
+            self.assertEqual(rows(json.loads(doctor("-j").stdout))["daemon"]["state"], "absent")
+            self.write("socket", "")
+            self.assertEqual(rows(json.loads(doctor("-j").stdout))["daemon"]["state"], "present")
 
     def test_ready_time(self):
         self.expect("ready-time", "proc/self/schedstat",
