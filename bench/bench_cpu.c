@@ -47,7 +47,7 @@ static volatile double sink;
 
 static void by_times(void)
 {
-    prcb_processors_times(view, times, count);
+    prcb_processors_times(view, times, sizeof(*times), count);
     sink += (double)times[0].idle_ns;
 }
 
@@ -224,7 +224,7 @@ static uint32_t wanted;
 
 static void of_made_up(void)
 {
-    prcb_processors_times(&made_up, times, wanted);
+    prcb_processors_times(&made_up, times, sizeof(*times), wanted);
     sink += (double)times[0].idle_ns;
 }
 

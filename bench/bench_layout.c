@@ -61,7 +61,7 @@ static void find(void)
     struct prcb_layout *found;
 
     if (!prcb_layout_find("PROCESSOR_POWER_STATE", "10.0.19041.2130", PRCB_ARCH_X64, &found, NULL))
-        prcb_layout_free(found);
+        prcb_layout_close(found);
 }
 
 static const struct work {
@@ -126,6 +126,6 @@ int main(void)
     fflush(stdout);
     if (run_python())
         puts("             python3: not measured");
-    prcb_layout_free(layout);
+    prcb_layout_close(layout);
     return 0;
 }

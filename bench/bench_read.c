@@ -33,7 +33,7 @@ static void own_times(void)
 {
     struct prcb_times times = {.size = sizeof(times)};
 
-    prcb_read_times(self, &times);
+    prcb_thread_times(self, &times);
     sink += times.run_ns;
 }
 
@@ -41,7 +41,7 @@ static void other_times(void)
 {
     struct prcb_times times = {.size = sizeof(times)};
 
-    prcb_read_times(other, &times);
+    prcb_thread_times(other, &times);
     sink += times.run_ns;
 }
 
@@ -50,7 +50,7 @@ static void own_account(void)
     struct prcb_account account;
 
     account.size = sizeof(account);
-    prcb_read(self, &account);
+    prcb_thread_read(self, &account);
     sink += account.run_ns;
 }
 
@@ -59,7 +59,7 @@ static void other_account(void)
     struct prcb_account account;
 
     account.size = sizeof(account);
-    prcb_read(other, &account);
+    prcb_thread_read(other, &account);
     sink += account.run_ns;
 }
 
@@ -298,10 +298,10 @@ struct row {
 
 static struct row rows[] = {
     {"rdtsc (the floor)", tsc, 100000, -1},
-    {"prcb_read_times, own thread", own_times, 100000, -1},
-    {"prcb_read_times, another's", other_times, 100000, -1},
-    {"prcb_read, own thread, all causes", own_account, 20000, -1},
-    {"prcb_read, another's, all causes", other_account, 20000, -1},
+    {"prcb_thread_times, own thread", own_times, 100000, -1},
+    {"prcb_thread_times, another's", other_times, 100000, -1},
+    {"prcb_thread_read, own thread, all causes", own_account, 20000, -1},
+    {"prcb_thread_read, another's, all causes", other_account, 20000, -1},
     {"ReadThreadProfilingData, dispatching", profile_switches, 100000, -1, profile_begin,
      profile_end, 0},
     {"  1 software counter", profile_counters, 5000, -1, profile_begin, profile_end, 1},

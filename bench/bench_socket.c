@@ -173,7 +173,7 @@ static void profile_and_release(void)
         if (prcb_profile_thread(p, gettid(), PRCB_FOLLOW_NONE, NULL) ||
             prcb_thread_open(p, gettid(), &t, NULL))
             continue;
-        if (!prcb_read(t, &account))
+        if (!prcb_thread_read(t, &account))
             prcb_release(p, account.key, NULL);
         prcb_thread_close(t);
     }

@@ -141,9 +141,9 @@ static void serve(struct prcb_thread *self, struct sample *samples, unsigned cou
     for (unsigned i = 0; i < count; i++) {
         if (recv(server_end, &kind, 1, 0) != 1)
             break;
-        prcb_read(self, &before);
+        prcb_thread_read(self, &before);
         answer((enum kind)kind);
-        prcb_read(self, &after);
+        prcb_thread_read(self, &after);
         samples[i].kind = (enum kind)kind;
         samples[i].number = i;
         prcb_account_sub(&after, &before, &samples[i].cost);
@@ -219,7 +219,7 @@ static void report_read_cost(struct prcb_thread *self)
     uint64_t start = now();
 
     for (int i = 0; i < 1000; i++)
-        prcb_read(self, &account);
+        prcb_thread_read(self, &account);
     printf("\none read of the whole account: %" PRIu64 " ns\n", (now() - start) / 1000);
 }
 

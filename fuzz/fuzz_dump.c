@@ -84,7 +84,7 @@ static void read_processor(const struct prcb_dump *d, size_t index)
 static void read_all(const struct prcb_dump *d)
 {
     const struct prcb_dump_processor *p;
-    struct prcb_dump_structure s;
+    struct prcb_dump_structure s = {.size = sizeof(s)};
     struct prcb_error err;
     const char *text;
     uint8_t bytes[64];

@@ -61,6 +61,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     length = size - 3 - sizeof(path);
     look_up(l, path, data, length);
     round_trip(l, data, length);
-    prcb_layout_free(l);
+    prcb_layout_close(l);
     return 0;
 }

@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void parse(const char *text, enum prcb_arch arch)
 {
-    struct prcb_layout_version found, again;
+    struct prcb_layout_version found = {.size = sizeof(found)}, again = {.size = sizeof(again)};
     struct prcb_error err = {0};
     char note[PRCB_LAYOUT_NOTE];
 

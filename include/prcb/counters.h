@@ -112,9 +112,9 @@ struct prcb_family_part {
     uint32_t pad;
     uint64_t value, enabled_ns, running_ns;
 };
-PRCB_API int prcb_family_collect(struct prcb_family *family,
-                                 int (*fn)(const struct prcb_family_part *part, void *ctx),
-                                 void *ctx, uint64_t *ret_lost);
+typedef int (*prcb_family_part_fn)(const struct prcb_family_part *part, void *ctx);
+PRCB_API int prcb_family_collect(struct prcb_family *family, prcb_family_part_fn fn, void *ctx,
+                                 uint64_t *ret_lost);
 
 /* Whether a name means anything and whether it can count here, on a thread of the
  * caller's: as prcb_counters_open, and the same errors. *ret_source may be NULL. */
@@ -130,6 +130,7 @@ struct prcb_counter_event {
     uint32_t type;
     uint32_t flags; /* enum prcb_counter_event_flag */
     uint64_t config, config1, config2;
+    uint64_t reserved[2]; /* 0; for what the kernel's structure has grown by */
 };
 /* The event of one name, without opening it. -EINVAL: nobody knows it. -EOPNOTSUPP: known,
  * and nothing backs it on this processor. */
@@ -144,10 +145,10 @@ struct prcb_counter_name {
 };
 /* Row i, static; NULL beyond the last. */
 PRCB_API const struct prcb_counter_name *prcb_counter_name(size_t i);
+typedef int (*prcb_counter_pfm_fn)(const char *name, const char *words, void *ctx);
 /* Calls fn for each name that libpfm4 knows on this processor; 0 when there is no
  * libpfm4; stops at the first non-zero return and returns it. */
-PRCB_API int prcb_counter_walk_pfm(int (*fn)(const char *name, const char *words, void *ctx),
-                                   void *ctx);
+PRCB_API int prcb_counter_walk_pfm(prcb_counter_pfm_fn fn, void *ctx);
 
 #ifdef __cplusplus
 }

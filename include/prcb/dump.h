@@ -57,55 +57,55 @@ struct prcb_dump_value {
     const char *absent; /* why, one short static text; NULL when present */
 };
 
-/* What is read of each processor, row by row: I(name, structure, member path,
+/* What is read of each processor, row by row: X(name, structure, member path,
  * path in other versions or NULL). The names are NT's
  * where NT has one. Times are clock ticks (prcb_dump_info.time_increment), except IdleTimeTotal
  * (ticks of the performance counter) and the cycle times. */
-#define PRCB_DUMP_ITEMS(I)                                                                         \
-    I(InterruptCount, KPRCB, "InterruptCount", NULL)                                               \
-    I(KernelTime, KPRCB, "KernelTime", NULL)                                                       \
-    I(UserTime, KPRCB, "UserTime", NULL)                                                           \
-    I(DpcTime, KPRCB, "DpcTime", NULL)                                                             \
-    I(InterruptTime, KPRCB, "InterruptTime", NULL)                                                 \
-    I(MHz, KPRCB, "MHz", NULL)                                                                     \
-    I(KeContextSwitches, KPRCB, "KeContextSwitches", NULL)                                         \
-    I(KeSystemCalls, KPRCB, "KeSystemCalls", NULL)                                                 \
-    I(DpcCount, KPRCB, "DpcCount", "DpcData[0].DpcCount")                                          \
-    I(DpcQueueDepth, KPRCB, "DpcQueueDepth", "DpcData[0].DpcQueueDepth")                           \
-    I(DpcTimeCount, KPRCB, "DpcTimeCount", NULL)                                                   \
-    I(DpcTimeLimit, KPRCB, "DpcTimeLimit", "DpcTimeLimitTicks")                                    \
-    I(DpcWatchdogPeriod, KPRCB, "DpcWatchdogPeriod", NULL)                                         \
-    I(DpcWatchdogCount, KPRCB, "DpcWatchdogCount", NULL)                                           \
-    I(CurrentThread, KPRCB, "CurrentThread", NULL)                                                 \
-    I(NextThread, KPRCB, "NextThread", NULL)                                                       \
-    I(IdleThread, KPRCB, "IdleThread", NULL)                                                       \
-    I(ProcessorProfileControlArea, KPRCB, "ProcessorProfileControlArea", NULL)                     \
-    I(IdleStates, POWER, "IdleStates", NULL)                                                       \
-    I(IdleAccounting, POWER, "IdleAccounting", NULL)                                               \
-    I(IdleTimeTotal, POWER, "IdleTimeTotal", NULL)                                                 \
-    I(TargetIdleState, POWER, "TargetIdleState", NULL)                                             \
-    I(LatestPerformancePercent, POWER, "LatestPerformancePercent", NULL)                           \
-    I(AveragePerformancePercent, POWER, "AveragePerformancePercent",                               \
+#define PRCB_DUMP_ITEMS(X)                                                                         \
+    X(InterruptCount, KPRCB, "InterruptCount", NULL)                                               \
+    X(KernelTime, KPRCB, "KernelTime", NULL)                                                       \
+    X(UserTime, KPRCB, "UserTime", NULL)                                                           \
+    X(DpcTime, KPRCB, "DpcTime", NULL)                                                             \
+    X(InterruptTime, KPRCB, "InterruptTime", NULL)                                                 \
+    X(MHz, KPRCB, "MHz", NULL)                                                                     \
+    X(KeContextSwitches, KPRCB, "KeContextSwitches", NULL)                                         \
+    X(KeSystemCalls, KPRCB, "KeSystemCalls", NULL)                                                 \
+    X(DpcCount, KPRCB, "DpcCount", "DpcData[0].DpcCount")                                          \
+    X(DpcQueueDepth, KPRCB, "DpcQueueDepth", "DpcData[0].DpcQueueDepth")                           \
+    X(DpcTimeCount, KPRCB, "DpcTimeCount", NULL)                                                   \
+    X(DpcTimeLimit, KPRCB, "DpcTimeLimit", "DpcTimeLimitTicks")                                    \
+    X(DpcWatchdogPeriod, KPRCB, "DpcWatchdogPeriod", NULL)                                         \
+    X(DpcWatchdogCount, KPRCB, "DpcWatchdogCount", NULL)                                           \
+    X(CurrentThread, KPRCB, "CurrentThread", NULL)                                                 \
+    X(NextThread, KPRCB, "NextThread", NULL)                                                       \
+    X(IdleThread, KPRCB, "IdleThread", NULL)                                                       \
+    X(ProcessorProfileControlArea, KPRCB, "ProcessorProfileControlArea", NULL)                     \
+    X(IdleStates, POWER, "IdleStates", NULL)                                                       \
+    X(IdleAccounting, POWER, "IdleAccounting", NULL)                                               \
+    X(IdleTimeTotal, POWER, "IdleTimeTotal", NULL)                                                 \
+    X(TargetIdleState, POWER, "TargetIdleState", NULL)                                             \
+    X(LatestPerformancePercent, POWER, "LatestPerformancePercent", NULL)                           \
+    X(AveragePerformancePercent, POWER, "AveragePerformancePercent",                               \
       "CheckContext.AveragePerformancePercent")                                                    \
-    I(Parked, POWER, "Parked", NULL)                                                               \
-    I(IdleTime, IDLE, "KernelTime", NULL)                                                          \
-    I(ThreadState, THREAD, "State", NULL)                                                          \
-    I(ThreadWaitReason, THREAD, "WaitReason", NULL)                                                \
-    I(ThreadContextSwitches, THREAD, "ContextSwitches", NULL)                                      \
-    I(ThreadCycleTime, THREAD, "CycleTime", NULL)                                                  \
-    I(ThreadKernelTime, THREAD, "KernelTime", NULL)                                                \
-    I(ThreadUserTime, THREAD, "UserTime", NULL)                                                    \
-    I(ThreadWaitTime, THREAD, "WaitTime", NULL)                                                    \
-    I(ThreadCounters, THREAD, "ThreadCounters", NULL)                                              \
-    I(DpcRoutineActive, KPRCB, "DpcRoutineActive", NULL)                                           \
-    I(ActiveDpc, KPRCB, "DpcData[0].ActiveDpc", NULL)                                              \
-    I(ThreadedDpcCount, KPRCB, "DpcData[1].DpcCount", NULL)                                        \
-    I(ThreadedDpcQueueDepth, KPRCB, "DpcData[1].DpcQueueDepth", NULL)
+    X(Parked, POWER, "Parked", NULL)                                                               \
+    X(IdleTime, IDLE, "KernelTime", NULL)                                                          \
+    X(ThreadState, THREAD, "State", NULL)                                                          \
+    X(ThreadWaitReason, THREAD, "WaitReason", NULL)                                                \
+    X(ThreadContextSwitches, THREAD, "ContextSwitches", NULL)                                      \
+    X(ThreadCycleTime, THREAD, "CycleTime", NULL)                                                  \
+    X(ThreadKernelTime, THREAD, "KernelTime", NULL)                                                \
+    X(ThreadUserTime, THREAD, "UserTime", NULL)                                                    \
+    X(ThreadWaitTime, THREAD, "WaitTime", NULL)                                                    \
+    X(ThreadCounters, THREAD, "ThreadCounters", NULL)                                              \
+    X(DpcRoutineActive, KPRCB, "DpcRoutineActive", NULL)                                           \
+    X(ActiveDpc, KPRCB, "DpcData[0].ActiveDpc", NULL)                                              \
+    X(ThreadedDpcCount, KPRCB, "DpcData[1].DpcCount", NULL)                                        \
+    X(ThreadedDpcQueueDepth, KPRCB, "DpcData[1].DpcQueueDepth", NULL)
 
 enum prcb_dump_item {
-#define I(name, structure, path, other) PRCB_DUMP_##name,
-    PRCB_DUMP_ITEMS(I)
-#undef I
+#define PRCB_DUMP_ITEM_ENUM_ROW(name, structure, path, other) PRCB_DUMP_##name,
+    PRCB_DUMP_ITEMS(PRCB_DUMP_ITEM_ENUM_ROW)
+#undef PRCB_DUMP_ITEM_ENUM_ROW
         PRCB_DUMP_ITEM_COUNT,
 };
 
@@ -131,6 +131,7 @@ struct prcb_dump_options {
     /* Layouts from the kernel's symbol file, used before the catalog's; borrowed until close. */
     const struct prcb_dump_symbol *symbols;
     size_t symbol_count;
+    size_t symbol_size; /* sizeof(struct prcb_dump_symbol), where there are symbols */
 };
 
 struct prcb_dump; /* opaque */
@@ -197,7 +198,8 @@ struct prcb_dump_processor {
     bool has_kprcb;  /* kprcb is known */
     uint64_t kprcb;  /* address */
     char vendor[16]; /* "GenuineIntel", "Qualcomm"; "" if absent */
-    struct prcb_dump_value items[PRCB_DUMP_ITEM_COUNT];
+    const struct prcb_dump_value *items; /* by enum prcb_dump_item; as many as the library knows:
+                                            prcb_dump_item_name ends with them */
     bool has_power_state;
     uint32_t power_offset;     /* of PROCESSOR_POWER_STATE in its KPRCB */
     uint8_t power_found;       /* enum prcb_dump_found */
@@ -315,6 +317,7 @@ typedef int (*prcb_dump_member_fn)(const struct prcb_dump_member *member, void *
 
 /* What a structure's members are read by. */
 struct prcb_dump_structure {
+    size_t size; /* sizeof(struct prcb_dump_structure), set by the caller */
     const char *name;
     char version[96]; /* of the layout: "10.0.19041", "first .. last" of several, "symbols" */
     uint64_t address;
@@ -328,7 +331,7 @@ struct prcb_dump_structure {
 PRCB_API const char *prcb_dump_structure_at(unsigned int index);
 /* Calls fn for each member of a structure of a processor, in order of offset; stops at the first
  * non-zero return and returns it. fn may be NULL: only *ret (may be NULL too) is filled.
- * -EINVAL   no such structure or processor
+ * -EINVAL   no such structure or processor, or ret->size is not set
  * -ENODATA  its address, or all its bytes, are not in this dump
  * -ENOENT   no layout of it is known for this kernel */
 PRCB_API int prcb_dump_structure(const struct prcb_dump *d, size_t processor, const char *name,

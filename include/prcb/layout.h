@@ -13,7 +13,7 @@
  *         ... err.text says what is wrong and names near matches
  *     uint64_t total;
  *     prcb_layout_get(l, bytes, length, "IdleTimeTotal", &total, &err);
- *     prcb_layout_free(l);
+ *     prcb_layout_close(l);
  *
  * Bytes    NT's: little-endian and unaligned, whatever the host. The host's own structures and
  *          alignment rules play no part.
@@ -23,7 +23,7 @@
  *          err->offset.
  * Errors   0 or -errno; results unchanged on failure; err may be NULL.
  * Threads  A layout never changes once it is found: any number of threads may use it.
- * Owner    prcb_layout_find gives a layout to the caller, prcb_layout_free takes it back. All that
+ * Owner    prcb_layout_find gives a layout to the caller, prcb_layout_close takes it back. All that
  *          is reached through it (names, fields, nested layouts) is borrowed until then. Strings of
  *          the catalog itself (structures, versions) are static.
  */
@@ -54,6 +54,7 @@ PRCB_API const char *prcb_arch_name(enum prcb_arch arch);
 
 /* A version of Windows of which structures are known. Static strings. */
 struct prcb_layout_version {
+    size_t size;         /* sizeof(struct prcb_layout_version), set by the caller */
     unsigned int id;     /* its place in the catalog, 0 the oldest */
     const char *name;    /* the build: "10.0.18362.295", "5.2.3790 SP1" */
     const char *key;     /* one word for the builds that go by one name: "5.2-late", "6.1" */
@@ -63,7 +64,7 @@ struct prcb_layout_version {
     bool x86, x64;            /* for which processors its kernel was read */
 };
 
-/* The known versions in order: 0 or -ENOENT past the last. */
+/* The known versions in order: 0 or -ENOENT past the last; -EINVAL: size is not set. */
 PRCB_API int prcb_layout_version_at(unsigned int id, struct prcb_layout_version *ret);
 
 /* Room for the words that say how a version was chosen. */
@@ -74,7 +75,8 @@ PRCB_API int prcb_layout_version_at(unsigned int id, struct prcb_layout_version 
  * the last revision known; one between two known builds, or past the last, is the known one before
  * it. note, if not NULL, has room for PRCB_LAYOUT_NOTE bytes and is filled with what was assumed,
  * or "" where nothing was.
- * -EINVAL   not a version, or one that fits several layouts: err->text has the choices
+ * -EINVAL   not a version, or one that fits several layouts: err->text has the choices; or size is
+ *           not set
  * -ENOENT   older than all versions known for this processor */
 PRCB_API int prcb_layout_version_parse(const char *text, enum prcb_arch arch,
                                        struct prcb_layout_version *ret, char *note,
@@ -87,13 +89,14 @@ PRCB_API const char *prcb_layout_structure_at(unsigned int index);
 
 /* A pointer-to-function type: all strings static. */
 struct prcb_layout_function {
+    size_t size;            /* sizeof(struct prcb_layout_function), set by the caller */
     const char *name;       /* "PPROCESSOR_IDLE_FUNCTION" */
     const char *returns;    /* "VOID" */
     const char *convention; /* "FASTCALL" */
     const char *parameters; /* "PROCESSOR_POWER_STATE *" */
     const char *source;     /* grade, as prcb_layout_source */
 };
-/* -ENOENT past the last. */
+/* -ENOENT past the last; -EINVAL: size is not set. */
 PRCB_API int prcb_layout_function_at(unsigned int index, struct prcb_layout_function *ret);
 
 struct prcb_layout; /* one structure in one version on one processor: opaque */
@@ -108,7 +111,7 @@ PRCB_API int prcb_layout_find(const char *structure, const char *version, enum p
 PRCB_API int prcb_layout_find_id(const char *structure, unsigned int version, enum prcb_arch arch,
                                  struct prcb_layout **ret, struct prcb_error *err);
 /* NULL is allowed. Not for nested layouts: those go with their parent. */
-PRCB_API void prcb_layout_free(struct prcb_layout *layout);
+PRCB_API void prcb_layout_close(struct prcb_layout *layout);
 
 PRCB_API const char *prcb_layout_name(const struct prcb_layout *layout);
 PRCB_API void prcb_layout_version(const struct prcb_layout *layout,
@@ -135,7 +138,8 @@ enum prcb_layout_kind {
     PRCB_LAYOUT_OPAQUE,  /* bytes whose members are not known */
 };
 
-/* A named stretch of a structure. */
+/* A named stretch of a structure. Its size never changes: what comes takes from the reserve, so
+ * that arrays of them may be walked by programs and libraries of different ages. */
 struct prcb_layout_field {
     const char *name; /* as the symbols spell it. Of a member: "PerfActionDpc"; of a leaf, or a
                          member of an inline one: the dotted path */
@@ -154,6 +158,7 @@ struct prcb_layout_field {
     const char *source; /* grade, as prcb_layout_source */
     const struct prcb_layout *layout; /* NESTED: the layout of one element; else NULL */
     const void *enumeration;          /* private */
+    uint64_t reserved[4];             /* 0 */
 };
 
 /* The members in order of offset, and how many. Members of an inline structure or union follow it.

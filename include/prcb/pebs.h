@@ -112,12 +112,12 @@ PRCB_API int prcb_pebs_decode(uint32_t format, const void *bytes, size_t length,
 PRCB_API int prcb_pebs_encode(const struct prcb_pebs_record *record, void *bytes, size_t room,
                               size_t *ret_length, struct prcb_error *err);
 
+typedef int (*prcb_pebs_fn)(const struct prcb_pebs_record *record, void *ctx);
 /* Calls fn for each record of a buffer that is full to its end; stops at its first non-zero
  * return and returns it. A record that is cut or damaged ends it with the error of
  * prcb_pebs_decode, after those before it. */
-PRCB_API int prcb_pebs_walk(uint32_t format, const void *bytes, size_t length,
-                            int (*fn)(const struct prcb_pebs_record *record, void *ctx), void *ctx,
-                            struct prcb_error *err);
+PRCB_API int prcb_pebs_walk(uint32_t format, const void *bytes, size_t length, prcb_pebs_fn fn,
+                            void *ctx, struct prcb_error *err);
 
 /* ---- branch trace store ---- */
 

@@ -154,8 +154,9 @@ PRCB_API int prcb_spawn(struct prcb *p, char *const argv[], unsigned follow, pid
 /* The same, with a stop between fork and exec: before_exec sees the child while it
  * waits; if it returns not 0, no child is left and that is the result. hook may be
  * NULL. */
+typedef int (*prcb_spawn_fn)(pid_t child, void *ctx, struct prcb_error *err);
 struct prcb_spawn_hook {
-    int (*before_exec)(pid_t child, void *ctx, struct prcb_error *err);
+    prcb_spawn_fn before_exec;
     void *ctx;
 };
 PRCB_API int prcb_spawn_hooked(struct prcb *p, char *const argv[], unsigned follow,
@@ -283,8 +284,8 @@ PRCB_API void prcb_thread_close(struct prcb_thread *t);
  * -ESTALE the account was released
  * -EAGAIN the block stayed inconsistent for 20 ms (writer descheduled); try again
  * -ESRCH  perf tier: the thread ended; its last record stays in prcb_walk */
-PRCB_API int prcb_read(struct prcb_thread *t, struct prcb_account *ret);
-PRCB_API int prcb_read_times(struct prcb_thread *t, struct prcb_times *ret);
+PRCB_API int prcb_thread_read(struct prcb_thread *t, struct prcb_account *ret);
+PRCB_API int prcb_thread_times(struct prcb_thread *t, struct prcb_times *ret);
 
 /* Calls fn for every account of the session, ended threads' included, in no
  * particular order; stops at the first non-zero return and returns it. The

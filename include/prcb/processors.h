@@ -139,7 +139,8 @@ PRCB_API int prcb_processor_read(struct prcb_processors *v, uint32_t number,
 /* The times alone, of all processors at one moment: what a screen wants every second, at the cost
  * of a fraction of the records. On the bpf tier without a system call. */
 struct prcb_processor_times {
-    uint64_t wall_ns; /* members as in struct prcb_processor; 0 where a record lacks them */
+    uint64_t present; /* enum prcb_processor_member bits of those that are, of the ones below */
+    uint64_t wall_ns; /* members as in struct prcb_processor */
     uint64_t idle_ns;
     uint64_t user_ns;
     uint64_t kernel_ns;
@@ -150,9 +151,10 @@ struct prcb_processor_times {
 };
 
 /* Fills ret[0 .. count - 1] for the processors of these numbers; count may be less than there are,
- * not more (-ENXIO). -EAGAIN: a block stayed inconsistent for 20 ms. */
+ * not more (-ENXIO). size: of one, sizeof(struct prcb_processor_times); each is filled as far as it
+ * goes. -EAGAIN: a block stayed inconsistent for 20 ms. */
 PRCB_API int prcb_processors_times(struct prcb_processors *v, struct prcb_processor_times *ret,
-                                   uint32_t count);
+                                   size_t size, uint32_t count);
 
 /* *ret = later - earlier for two records of one processor, as prcb_account_sub does: earlier may
  * be NULL. */

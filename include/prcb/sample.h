@@ -168,14 +168,14 @@ PRCB_API size_t prcb_sample_stride_of(const struct prcb_sample_options *opts);
 PRCB_API int prcb_sample_fd(const struct prcb_sample *p);
 PRCB_API void prcb_sample_acknowledge(struct prcb_sample *p);
 
+typedef int (*prcb_sample_drain_fn)(const void *records, size_t bytes, void *ctx);
 /* Hands the records out, oldest first, and sets pebs_index back to pebs_base: no record is lost or
  * seen twice by that, also while others are written. (A plain store to pebs_index while the event
  * runs may meet a record that is being written: that one is then written again at the new place, or
  * lost and counted.) records is valid during the call; fn's first non-zero return stops the
  * draining, leaves the index as it is and is the result. -EINVAL: the index is not at a record of
  * the buffer. */
-PRCB_API int prcb_sample_drain(struct prcb_sample *p,
-                               int (*fn)(const void *records, size_t bytes, void *ctx), void *ctx);
+PRCB_API int prcb_sample_drain(struct prcb_sample *p, prcb_sample_drain_fn fn, void *ctx);
 
 struct prcb_sample_counts {
     size_t size;         /* sizeof(struct prcb_sample_counts), set by the caller */
@@ -241,12 +241,12 @@ PRCB_API void prcb_switches_close(struct prcb_switches *w);
 /* Readable when a quarter of the room is in use (POLLIN). With few switches that may take long:
  * read by a clock too. Borrowed. */
 PRCB_API int prcb_switches_fd(const struct prcb_switches *w);
+typedef int (*prcb_switch_fn)(const struct prcb_switch *record, void *ctx);
 /* Calls fn for each record there is, in the order they were made on each processor (between two
  * processors, nearly); stops at the first non-zero return and returns it, else 0. The record on
  * which it stopped counts as read. *ret_lost: how many found no room since the stream was opened;
  * may be NULL. */
-PRCB_API int prcb_switches_read(struct prcb_switches *w,
-                                int (*fn)(const struct prcb_switch *record, void *ctx), void *ctx,
+PRCB_API int prcb_switches_read(struct prcb_switches *w, prcb_switch_fn fn, void *ctx,
                                 uint64_t *ret_lost);
 
 #ifdef __cplusplus

@@ -72,8 +72,8 @@ struct prcb_stack {
     const struct prcb_frame *frames; /* innermost first; borrowed until prcb_stacks_close */
 };
 
-/* The stack of the wait that a record (of prcb_read or prcb_walk) shows. A wait that was asked for
- * before is answered from memory.
+/* The stack of the wait that a record (of prcb_thread_read or prcb_walk) shows. A wait that was
+ * asked for before is answered from memory.
  * -EAGAIN  the thread has run since, or runs
  * -EPERM   no ptrace access to the process
  * -ESRCH, -ESTALE it has ended, its account was given back

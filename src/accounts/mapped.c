@@ -126,7 +126,7 @@ static bool live_interrupted(const struct mapped *m, const struct prcb_account_b
 
 #define INTERRUPT_TRIES 8
 
-/* An account, or (times) what prcb_read_times needs of it, and what of its present stretch
+/* An account, or (times) what prcb_thread_times needs of it, and what of its present stretch
  * interrupts took. */
 static int copy_account(const struct mapped *m, const void *block, bool times,
                         struct prcb_account_block *ret, uint64_t *ret_interrupted,

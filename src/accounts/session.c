@@ -290,7 +290,7 @@ void prcb_thread_close(struct prcb_thread *t)
     free(t);
 }
 
-int prcb_read(struct prcb_thread *t, struct prcb_account *ret)
+int prcb_thread_read(struct prcb_thread *t, struct prcb_account *ret)
 {
     struct prcb_account record = {.size = sizeof(record)};
     int result = t->session->tier->read(t, &record);
@@ -298,7 +298,7 @@ int prcb_read(struct prcb_thread *t, struct prcb_account *ret)
     return result ? result : sized_hand_out(&record, sizeof(record), ret);
 }
 
-int prcb_read_times(struct prcb_thread *t, struct prcb_times *ret)
+int prcb_thread_times(struct prcb_thread *t, struct prcb_times *ret)
 {
     struct prcb_times times = {.size = sizeof(times)};
     int result = t->session->tier->read_times(t, &times);

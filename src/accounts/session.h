@@ -47,9 +47,9 @@ struct prcb_thread {
     const void *block;      /* bpf, daemon: the account in mapped memory */
     uint64_t base_switches; /* the same: the kernel's switch count when profiling started */
     uint64_t last_now;      /* latest moment a read has answered for */
-    uint64_t last_run;      /* from prcb_read_times */
+    uint64_t last_run;      /* from prcb_thread_times */
     uint64_t last_interrupted;
-    struct prcb_account last; /* what prcb_read returned last; size 0: nothing yet */
+    struct prcb_account last; /* what prcb_thread_read returned last; size 0: nothing yet */
 };
 
 /* L: called under session->lock. Records are whole (struct prcb_account of this

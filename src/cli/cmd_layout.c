@@ -16,7 +16,7 @@
 
 unsigned int layout_version_count(void)
 {
-    struct prcb_layout_version v;
+    struct prcb_layout_version v = {.size = sizeof(v)};
     unsigned int n = 0;
 
     while (!prcb_layout_version_at(n, &v))
@@ -26,7 +26,7 @@ unsigned int layout_version_count(void)
 
 bool layout_version_has(unsigned int version, enum prcb_arch arch)
 {
-    struct prcb_layout_version v;
+    struct prcb_layout_version v = {.size = sizeof(v)};
 
     if (prcb_layout_version_at(version, &v))
         return false;
@@ -52,7 +52,7 @@ static const char *without_prefix(const char *text, const char *prefix)
 
 const char *layout_version_label(unsigned int version, char *buffer, size_t size)
 {
-    struct prcb_layout_version v;
+    struct prcb_layout_version v = {.size = sizeof(v)};
     const char *dash;
 
     prcb_layout_version_at(version, &v);
@@ -100,7 +100,7 @@ static int find_version(const struct layout_request *r, const char *version,
 
 int layout_open(const struct layout_request *r, const char *version, struct prcb_layout **ret)
 {
-    struct prcb_layout_version newest;
+    struct prcb_layout_version newest = {.size = sizeof(newest)};
     struct prcb_layout *l = version ? NULL : find_newest(r);
     struct prcb_error err;
 
@@ -172,7 +172,7 @@ static void print_span(const char *structure)
             continue;
         first = v < first ? v : first;
         last = v;
-        prcb_layout_free(l);
+        prcb_layout_close(l);
     }
     printf("  %-44s %s .. %s\n", structure, layout_version_label(first, a, sizeof(a)),
            layout_version_label(last, b, sizeof(b)));
@@ -193,8 +193,8 @@ static bool find_function(const char *name, struct prcb_layout_function *ret)
 
 static int list(void)
 {
-    struct prcb_layout_function f;
-    struct prcb_layout_version v;
+    struct prcb_layout_function f = {.size = sizeof(f)};
+    struct prcb_layout_version v = {.size = sizeof(v)};
     const char *name;
 
     puts("structures:");
@@ -218,7 +218,7 @@ static int list(void)
 static struct json_object *functions_json(void)
 {
     struct json_object *functions = json_object_new_array();
-    struct prcb_layout_function f;
+    struct prcb_layout_function f = {.size = sizeof(f)};
 
     for (unsigned int i = 0; !prcb_layout_function_at(i, &f); i++) {
         struct json_object *o = json_object_new_object();
@@ -238,7 +238,7 @@ static int list_json(void)
     struct json_object *root = json_object_new_object();
     struct json_object *structures = json_object_new_array();
     struct json_object *versions = json_object_new_array();
-    struct prcb_layout_version v;
+    struct prcb_layout_version v = {.size = sizeof(v)};
     const char *name;
 
     for (unsigned int i = 0; (name = prcb_layout_structure_at(i)); i++)
@@ -269,13 +269,13 @@ static int print_text(const struct layout_request *r,
     if (result)
         return result;
     print(l, stdout);
-    prcb_layout_free(l);
+    prcb_layout_close(l);
     return CLI_OK;
 }
 
 static int print_definition(const struct layout_request *r)
 {
-    struct prcb_layout_function f;
+    struct prcb_layout_function f = {.size = sizeof(f)};
 
     if (find_function(r->structure, &f)) {
         print_function(&f);

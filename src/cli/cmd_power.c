@@ -276,7 +276,7 @@ static json_object *make_image(struct json_doc *b, const struct run *run, uint32
 
 static void put_layout(struct json_doc *b, json_object *top, const struct prcb_layout *layout)
 {
-    struct prcb_layout_version version;
+    struct prcb_layout_version version = {.size = sizeof(version)};
 
     prcb_layout_version(layout, &version);
     json_doc_put_text(b, top, "struct", prcb_layout_name(layout));
@@ -308,7 +308,7 @@ static int write_json(struct run *run)
 
 static void write_heading(FILE *out, const struct run *run, uint32_t number)
 {
-    struct prcb_layout_version version;
+    struct prcb_layout_version version = {.size = sizeof(version)};
     char time[FORMAT_CELL];
 
     prcb_layout_version(run->layout, &version);
@@ -399,7 +399,7 @@ static int run_power(const struct cli_command *self, int argc, char **argv)
     status = run.version ? find_layout(&run) : CLI_OK;
     if (status == CLI_OK)
         status = run_measuring(&run);
-    prcb_layout_free(run.layout);
+    prcb_layout_close(run.layout);
     return status;
 }
 

@@ -290,7 +290,7 @@ static void put_found(struct writer *w, const struct prcb_dump_processor *p)
 static int put_structure(struct writer *w, const struct prcb_dump *d, size_t index,
                          const char *name, struct prcb_error *err)
 {
-    struct prcb_dump_structure s;
+    struct prcb_dump_structure s = {.size = sizeof(s)};
     int code = prcb_dump_structure(d, index, name, NULL, NULL, &s, err);
 
     if (code)

@@ -274,6 +274,7 @@ static int open_with(int fd, const char *path, const struct dump_request *reques
 
     options.symbols = table ? table->rows : NULL;
     options.symbol_count = table ? table->count : 0;
+    options.symbol_size = sizeof(struct prcb_dump_symbol);
     return prcb_dump_open_fd(fd, path, &options, ret, err);
 }
 

@@ -443,7 +443,7 @@ static void print_bytes(FILE *out, const struct prcb_dump *d, const struct prcb_
 static int print_structure(FILE *out, const struct prcb_dump *d, size_t index, const char *name,
                            bool raw, struct prcb_error *err)
 {
-    struct prcb_dump_structure s;
+    struct prcb_dump_structure s = {.size = sizeof(s)};
     int code = prcb_dump_structure(d, index, name, NULL, NULL, &s, err);
 
     if (code)

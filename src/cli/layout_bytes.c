@@ -110,7 +110,7 @@ static struct json_object *members_json(const struct decoder *d, const struct pr
 static void print_json(const struct decoder *d)
 {
     struct json_object *o = json_object_new_object();
-    struct prcb_layout_version v;
+    struct prcb_layout_version v = {.size = sizeof(v)};
 
     prcb_layout_version(d->l, &v);
     json_object_object_add(o, "struct", json_object_new_string(prcb_layout_name(d->l)));
@@ -195,7 +195,7 @@ int layout_decode(const struct layout_request *r)
     if (status)
         return status;
     status = decode_bytes(r, l);
-    prcb_layout_free(l);
+    prcb_layout_close(l);
     return status;
 }
 
@@ -427,7 +427,7 @@ static int encode_json(const struct layout_request *r, struct json_object *root)
     e.bytes = calloc(1, e.length + 1);
     status = e.bytes ? encode_all(&e, root) : cli_error(r->command, "out of memory");
     free(e.bytes);
-    prcb_layout_free(l);
+    prcb_layout_close(l);
     return status;
 }
 

@@ -199,7 +199,7 @@ static void add_change(const struct change *c, void *context)
 static struct json_object *version_json(const struct prcb_layout *l)
 {
     struct json_object *o = json_object_new_object();
-    struct prcb_layout_version v;
+    struct prcb_layout_version v = {.size = sizeof(v)};
 
     prcb_layout_version(l, &v);
     json_object_object_add(o, "version", json_object_new_string(v.name));
@@ -222,7 +222,7 @@ static void diff_json(const struct prcb_layout *from, const struct prcb_layout *
 
 static void diff_text(const struct prcb_layout *from, const struct prcb_layout *to)
 {
-    struct prcb_layout_version a, b;
+    struct prcb_layout_version a = {.size = sizeof(a)}, b = {.size = sizeof(b)};
 
     prcb_layout_version(from, &a);
     prcb_layout_version(to, &b);
@@ -248,8 +248,8 @@ int layout_diff(const struct layout_request *r)
             diff_json(from, to);
         else
             diff_text(from, to);
-        prcb_layout_free(to);
+        prcb_layout_close(to);
     }
-    prcb_layout_free(from);
+    prcb_layout_close(from);
     return status;
 }

@@ -73,7 +73,7 @@ static struct json_object *layout_object(const struct prcb_layout *l, const char
 
 int layout_json(const struct layout_request *r)
 {
-    struct prcb_layout_version v;
+    struct prcb_layout_version v = {.size = sizeof(v)};
     struct prcb_layout *l;
     int status = layout_open(r, r->version, &l);
 
@@ -81,7 +81,7 @@ int layout_json(const struct layout_request *r)
         return status;
     prcb_layout_version(l, &v);
     layout_put_json(layout_object(l, v.name));
-    prcb_layout_free(l);
+    prcb_layout_close(l);
     return CLI_OK;
 }
 
@@ -111,7 +111,7 @@ static bool same_layout(const struct prcb_layout *a, const struct prcb_layout *b
 
 static void print_distinct(const struct prcb_layout *l, unsigned int last)
 {
-    struct prcb_layout_version from, to;
+    struct prcb_layout_version from = {.size = sizeof(from)}, to = {.size = sizeof(to)};
 
     prcb_layout_version(l, &from);
     prcb_layout_version_at(last, &to);
@@ -135,18 +135,18 @@ static void all_text(const char *structure, enum prcb_arch arch)
         l = layout_at(structure, v, arch);
         if (run && (!l || !same_layout(run, l))) {
             print_distinct(run, last);
-            prcb_layout_free(run);
+            prcb_layout_close(run);
             run = NULL;
         }
         last = v;
         if (run)
-            prcb_layout_free(l);
+            prcb_layout_close(l);
         else
             run = l;
     }
     if (run)
         print_distinct(run, last);
-    prcb_layout_free(run);
+    prcb_layout_close(run);
 }
 
 /* By build: a line for each version. By key: a line for the version that the key means. */
@@ -154,13 +154,13 @@ static void all_json(const struct layout_request *r, const char *structure, enum
 {
     for (unsigned int id = 0; id < layout_version_count(); id++) {
         struct prcb_layout *l = layout_at(structure, id, arch);
-        struct prcb_layout_version v, meant;
+        struct prcb_layout_version v = {.size = sizeof(v)}, meant = {.size = sizeof(meant)};
 
         prcb_layout_version_at(id, &v);
         if (l && (!r->keys ||
                   (!prcb_layout_version_parse(v.key, arch, &meant, NULL, NULL) && meant.id == id)))
             layout_put_json(layout_object(l, r->keys ? v.key : v.name));
-        prcb_layout_free(l);
+        prcb_layout_close(l);
     }
 }
 
@@ -187,7 +187,7 @@ int layout_all(const struct layout_request *r)
         if (status)
             return status;
         all_of(r, prcb_layout_name(l));
-        prcb_layout_free(l);
+        prcb_layout_close(l);
         return CLI_OK;
     }
     for (unsigned int i = 0; (name = prcb_layout_structure_at(i)); i++)
@@ -260,7 +260,7 @@ static struct json_object *isf_target(struct isf *isf, const struct prcb_layout_
         return isf_named("base", "", "void");
     isf_add_layout(isf, l);
     o = isf_structure(l);
-    prcb_layout_free(l);
+    prcb_layout_close(l);
     return o;
 }
 
@@ -428,7 +428,7 @@ static struct json_object *isf_metadata(void)
 
 int layout_isf(const struct layout_request *r)
 {
-    struct prcb_layout_version v;
+    struct prcb_layout_version v = {.size = sizeof(v)};
     struct json_object *root;
     struct prcb_layout *l;
     struct isf isf;
@@ -449,6 +449,6 @@ int layout_isf(const struct layout_request *r)
     json_object_object_add(root, "enums", isf.enums);
     json_object_object_add(root, "symbols", json_object_new_object());
     layout_put_json(root);
-    prcb_layout_free(l);
+    prcb_layout_close(l);
     return CLI_OK;
 }

@@ -295,7 +295,7 @@ static bool counts(unsigned int version, int arch)
 
 static bool same_group(unsigned int a, unsigned int b, bool by_minor)
 {
-    struct prcb_layout_version va, vb;
+    struct prcb_layout_version va = {.size = sizeof(va)}, vb = {.size = sizeof(vb)};
 
     if (prcb_layout_version_at(a, &va) || prcb_layout_version_at(b, &vb))
         return false;
@@ -318,7 +318,7 @@ static bool is_edge(unsigned int version, int direction, bool by_minor, int arch
 static const char *edge_label(unsigned int version, int direction, int arch, char *buffer,
                               size_t size)
 {
-    struct prcb_layout_version v;
+    struct prcb_layout_version v = {.size = sizeof(v)};
 
     if (is_edge(version, direction, false, arch))
         return layout_version_label(version, buffer, size);
@@ -330,7 +330,7 @@ static const char *edge_label(unsigned int version, int direction, int arch, cha
 /* "5.1": for the versions that have early and late forms. */
 static const char *minor_label(unsigned int version, char *buffer, size_t size)
 {
-    struct prcb_layout_version v;
+    struct prcb_layout_version v = {.size = sizeof(v)};
 
     prcb_layout_version_at(version, &v);
     if (v.major >= 10 || !strchr(v.key, '-'))
@@ -542,9 +542,9 @@ static struct prcb_layout *add_version(struct table *t, unsigned int version,
     if (x86)
         add_layout(t, x86, version);
     mark_superseded(t, version);
-    prcb_layout_free(previous);
+    prcb_layout_close(previous);
     if (x64)
-        prcb_layout_free(x86);
+        prcb_layout_close(x86);
     return main;
 }
 
@@ -565,8 +565,8 @@ int layout_table(const struct layout_request *r)
             previous = add_version(&t, v, previous);
         print_section(&t);
     }
-    prcb_layout_free(previous);
+    prcb_layout_close(previous);
     free(t.rows);
-    prcb_layout_free(newest);
+    prcb_layout_close(newest);
     return status;
 }

@@ -498,8 +498,7 @@ static bool find_index(const struct prcb_family *family, uint32_t cpu, uint64_t 
 }
 
 static int hand_on(const struct prcb_family *family, uint32_t cpu, uint64_t at, uint32_t type,
-                   int (*fn)(const struct prcb_family_part *part, void *ctx), void *ctx,
-                   uint64_t *ret_lost)
+                   prcb_family_part_fn fn, void *ctx, uint64_t *ret_lost)
 {
     struct prcb_family_part part = {0};
     struct read_record record;
@@ -522,8 +521,7 @@ static int hand_on(const struct prcb_family *family, uint32_t cpu, uint64_t at, 
     return fn(&part, ctx);
 }
 
-int prcb_family_collect(struct prcb_family *family,
-                        int (*fn)(const struct prcb_family_part *part, void *ctx), void *ctx,
+int prcb_family_collect(struct prcb_family *family, prcb_family_part_fn fn, void *ctx,
                         uint64_t *ret_lost)
 {
     int result = 0;

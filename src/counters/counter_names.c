@@ -251,8 +251,7 @@ static int set_pfm(const char *name, struct counter_event *event)
     return 0;
 }
 
-static int walk_pmu(pfm_pmu_t pmu, int (*fn)(const char *name, const char *words, void *ctx),
-                    void *ctx)
+static int walk_pmu(pfm_pmu_t pmu, prcb_counter_pfm_fn fn, void *ctx)
 {
     pfm_pmu_info_t about = {.size = sizeof(about)};
     int result = 0;
@@ -271,7 +270,7 @@ static int walk_pmu(pfm_pmu_t pmu, int (*fn)(const char *name, const char *words
     return result;
 }
 
-int prcb_counter_walk_pfm(int (*fn)(const char *name, const char *words, void *ctx), void *ctx)
+int prcb_counter_walk_pfm(prcb_counter_pfm_fn fn, void *ctx)
 {
     int result = 0;
 
@@ -289,7 +288,7 @@ static int set_pfm(const char *name, struct counter_event *event)
     return 1;
 }
 
-int prcb_counter_walk_pfm(int (*fn)(const char *name, const char *words, void *ctx), void *ctx)
+int prcb_counter_walk_pfm(prcb_counter_pfm_fn fn, void *ctx)
 {
     return 0;
 }

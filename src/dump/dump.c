@@ -200,6 +200,8 @@ static int open_file(struct dump_file *file, const struct prcb_dump_options *opt
     code = d->name ? sized_take_options("prcb_dump_options", options, &d->options,
                                         sizeof(d->options), err)
                    : prcb_fail(err, -ENOMEM, "out of memory");
+    if (!code && d->options.symbol_count && !d->options.symbol_size)
+        code = prcb_fail(err, -EINVAL, "prcb_dump_options.symbol_size is not set");
     if (!code)
         code = load(d, err);
     if (!code)
@@ -253,6 +255,7 @@ void prcb_dump_close(struct prcb_dump *d)
     dump_file_unmap(&d->file);
     free(d->sources);
     free(d->processors);
+    free(d->items);
     free(d->contexts);
     free(d->threads);
     free(d->modules.rows);

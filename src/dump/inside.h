@@ -191,6 +191,7 @@ struct prcb_dump {
     struct prcb_dump_info info;
     char release[96]; /* info.release */
     struct prcb_dump_processor *processors;
+    struct prcb_dump_value *items; /* of all of them */
     size_t processor_count;
     struct context *contexts; /* of each processor */
     struct thread *threads;
@@ -238,5 +239,8 @@ const char *bugcheck_name(uint32_t code);
 const char *bugcheck_parameter(uint32_t code, unsigned int index);
 bool release_name(const struct header *header, char *ret, size_t size);
 const char *implementer_name(uint32_t code);
+
+/* view.c: a row of the caller's symbols, whose rows may be of another size than the library's. */
+struct prcb_dump_symbol symbol_at(const struct prcb_dump *d, size_t i);
 
 #endif

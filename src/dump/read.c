@@ -16,9 +16,9 @@ static const struct {
     const char *name, *path, *other;
     enum base base;
 } items[PRCB_DUMP_ITEM_COUNT] = {
-#define I(name, structure, path, other) {#name, path, other, BASE_##structure},
-    PRCB_DUMP_ITEMS(I)
-#undef I
+#define ROW(name, structure, path, other) {#name, path, other, BASE_##structure},
+    PRCB_DUMP_ITEMS(ROW)
+#undef ROW
 };
 
 static const char absent_layout[] = "its layout is not known";
@@ -148,9 +148,9 @@ static enum memory_absence load_slot(const struct prcb_dump *d, uint64_t base,
 }
 
 static void read_item(const struct prcb_dump *d, const struct source *source,
-                      struct prcb_dump_processor *p, unsigned int item, const struct place *place)
+                      const struct prcb_dump_processor *p, unsigned int item,
+                      const struct place *place, struct prcb_dump_value *v)
 {
-    struct prcb_dump_value *v = &p->items[item];
     enum memory_absence why;
     uint64_t base;
 
@@ -252,7 +252,8 @@ int processors_read(struct prcb_dump *d, struct prcb_error *err)
     for (unsigned int i = 0; i < PRCB_DUMP_ITEM_COUNT; i++)
         place_item(d, i, &places[i]);
     d->processors = calloc(d->source_count + 1, sizeof(*d->processors));
-    if (!d->processors)
+    d->items = calloc((d->source_count + 1) * PRCB_DUMP_ITEM_COUNT, sizeof(*d->items));
+    if (!d->processors || !d->items)
         return prcb_fail(err, -ENOMEM, "%s: out of memory", d->name);
     for (size_t i = 0; i < d->source_count; i++)
         d->sources[i].number = read_number(d, &d->sources[i], i);
@@ -260,15 +261,17 @@ int processors_read(struct prcb_dump *d, struct prcb_error *err)
         qsort(d->sources, d->source_count, sizeof(*d->sources), by_source_number);
     for (size_t i = 0; i < d->source_count; i++) {
         struct prcb_dump_processor *p = &d->processors[d->processor_count++];
+        struct prcb_dump_value *values = d->items + i * PRCB_DUMP_ITEM_COUNT;
         const struct source *source = &d->sources[i];
 
+        p->items = values;
         p->number = source->number;
         p->crashing = source->is_crashing;
         p->held = source->is_held;
         p->has_kprcb = !source->is_made_up;
         p->kprcb = source->is_made_up ? 0 : source->address;
         for (unsigned int item = 0; item < PRCB_DUMP_ITEM_COUNT; item++)
-            read_item(d, source, p, item, &places[item]);
+            read_item(d, source, p, item, &places[item], &values[item]);
         read_vendor(d, source, p->vendor, sizeof(p->vendor));
         read_power(d, source, p);
     }

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sized.h"
+
 /* Structures that can be asked for. pointer: the item that holds its address. */
 static const struct row {
     const char *name;
@@ -98,11 +100,10 @@ static int visit(struct walk *w, struct prcb_dump_member *m)
 
 static int walk_symbols(struct walk *w)
 {
-    const struct prcb_dump_options *o = &w->d->options;
     int code = 0;
 
-    for (size_t i = 0; !code && i < o->symbol_count; i++) {
-        const struct prcb_dump_symbol *s = &o->symbols[i];
+    for (size_t i = 0; !code && i < w->d->options.symbol_count; i++) {
+        struct prcb_dump_symbol row = symbol_at(w->d, i), *s = &row;
         struct prcb_dump_member m = {
             .path = s->member,
             .type = s->type ? s->type : "",
@@ -190,7 +191,7 @@ int prcb_dump_structure(const struct prcb_dump *d, size_t processor, const char 
                         struct prcb_error *err)
 {
     const struct row *row = find_row(name);
-    struct prcb_dump_structure structure = {0};
+    struct prcb_dump_structure structure = {.size = sizeof(structure)};
     const struct view *view = NULL;
     struct view own;
     int code;
@@ -216,7 +217,5 @@ int prcb_dump_structure(const struct prcb_dump *d, size_t processor, const char 
         code = walk_view(d, view ? view : &own, &structure, fn, ctx, err);
     if (!view)
         view_deinit(&own);
-    if (!code && ret)
-        *ret = structure;
-    return code;
+    return !code && ret ? sized_hand_out(&structure, sizeof(structure), ret) : code;
 }

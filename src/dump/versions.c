@@ -36,7 +36,7 @@ static void by_build(struct prcb_dump *d)
 {
     enum prcb_arch arch = arch_of(d);
     uint32_t wanted = same_kernel(d->header.minor), build = 0;
-    struct prcb_layout_version v;
+    struct prcb_layout_version v = {.size = sizeof(v)};
 
     for (unsigned int i = 0; !prcb_layout_version_at(i, &v); i++) {
         if (has_arch(&v, arch) && v.build <= wanted && v.build > build)
@@ -129,7 +129,7 @@ struct sieve {
 static void sieve_close(struct sieve *s)
 {
     for (size_t i = 0; i < s->d->version_count; i++)
-        prcb_layout_free(s->layouts[i]);
+        prcb_layout_close(s->layouts[i]);
 }
 
 /* Takes in the KPRCB of each version; versions without one are dropped. */
@@ -160,7 +160,7 @@ static void sieve_keep(struct sieve *s, const bool *keep)
 
     for (size_t i = 0; i < s->d->version_count; i++) {
         if (!keep[i]) {
-            prcb_layout_free(s->layouts[i]);
+            prcb_layout_close(s->layouts[i]);
             continue;
         }
         s->layouts[kept] = s->layouts[i];
@@ -211,7 +211,7 @@ static int refute(struct prcb_dump *d)
 /* The build's own versions are refuted: any other that the debugger data fit? */
 static int by_any_build(struct prcb_dump *d)
 {
-    struct prcb_layout_version v;
+    struct prcb_layout_version v = {.size = sizeof(v)};
 
     if (!d->kdbg.prcb_size || !d->kdbg.prcb_vendor)
         return 0;
@@ -237,7 +237,7 @@ static int note_unknown_build(struct prcb_dump *d, const char *nearest)
 
 static int use_nearest(struct prcb_dump *d, const char *build_layout)
 {
-    struct prcb_layout_version v;
+    struct prcb_layout_version v = {.size = sizeof(v)};
 
     prcb_layout_version_at(d->versions[0], &v);
     return dump_note(d,
@@ -267,7 +267,7 @@ static bool is_borne_out(const struct prcb_dump *d)
 static int choose_versions(struct prcb_dump *d)
 {
     char first[64] = "none is known";
-    struct prcb_layout_version v;
+    struct prcb_layout_version v = {.size = sizeof(v)};
     int code;
 
     by_build(d);

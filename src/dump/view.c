@@ -9,10 +9,20 @@
 #include <stdio.h>
 #include <string.h>
 
+struct prcb_dump_symbol symbol_at(const struct prcb_dump *d, size_t i)
+{
+    const struct prcb_dump_options *o = &d->options;
+    struct prcb_dump_symbol ret = {0};
+
+    memcpy(&ret, (const char *)o->symbols + i * o->symbol_size,
+           o->symbol_size < sizeof(ret) ? o->symbol_size : sizeof(ret));
+    return ret;
+}
+
 bool symbols_have(const struct prcb_dump *d, const char *structure)
 {
     for (size_t i = 0; i < d->options.symbol_count; i++) {
-        if (!strcmp(d->options.symbols[i].structure, structure))
+        if (!strcmp(symbol_at(d, i).structure, structure))
             return true;
     }
     return false;
@@ -21,25 +31,23 @@ bool symbols_have(const struct prcb_dump *d, const char *structure)
 uint32_t symbols_size(const struct prcb_dump *d, const char *structure)
 {
     for (size_t i = 0; i < d->options.symbol_count; i++) {
-        const struct prcb_dump_symbol *s = &d->options.symbols[i];
+        struct prcb_dump_symbol s = symbol_at(d, i);
 
-        if (!*s->member && !strcmp(s->structure, structure))
-            return s->size;
+        if (!*s.member && !strcmp(s.structure, structure))
+            return s.size;
     }
     return 0;
 }
 
 static int find_symbol(const struct view *view, const char *path, struct slot *ret)
 {
-    const struct prcb_dump_options *o = &view->dump->options;
+    for (size_t i = 0; i < view->dump->options.symbol_count; i++) {
+        struct prcb_dump_symbol s = symbol_at(view->dump, i);
 
-    for (size_t i = 0; i < o->symbol_count; i++) {
-        const struct prcb_dump_symbol *s = &o->symbols[i];
-
-        if (strcmp(s->structure, view->name) || strcmp(s->member, path))
+        if (strcmp(s.structure, view->name) || strcmp(s.member, path))
             continue;
-        *ret = (struct slot){
-            s->offset, s->size, s->bit_first, s->bit_width, PRCB_DUMP_BY_SYMBOLS, s->is_pointer};
+        *ret = (struct slot){s.offset,    s.size, s.bit_first, s.bit_width, PRCB_DUMP_BY_SYMBOLS,
+                             s.is_pointer};
         return 0;
     }
     return -ENOENT;
@@ -93,7 +101,7 @@ uint32_t view_size(const struct view *view)
 
 static void name_versions(struct view *view, unsigned int first, unsigned int last)
 {
-    struct prcb_layout_version from, to;
+    struct prcb_layout_version from = {.size = sizeof(from)}, to = {.size = sizeof(to)};
 
     if (!view->layout_count || prcb_layout_version_at(first, &from) ||
         prcb_layout_version_at(last, &to))
@@ -126,7 +134,7 @@ static void add_layout(struct view *view, struct prcb_layout *layout)
 {
     for (size_t i = 0; i < view->layout_count; i++) {
         if (same_layout(view->layouts[i], layout)) {
-            prcb_layout_free(layout);
+            prcb_layout_close(layout);
             return;
         }
     }
@@ -160,6 +168,6 @@ int view_init(struct view *view, const struct prcb_dump *d, const char *name,
 void view_deinit(struct view *view)
 {
     for (size_t i = 0; i < view->layout_count; i++)
-        prcb_layout_free(view->layouts[i]);
+        prcb_layout_close(view->layouts[i]);
     view->layout_count = 0;
 }

@@ -83,8 +83,8 @@ const struct same_build catalog_same_builds[] = {
 #include "catalog/all.def"
 
 #define FUNCTION(name, returns, convention, parameters, grade)                                     \
-    static const struct prcb_layout_function function_##name = {#name, #returns, #convention,      \
-                                                                parameters, NULL};
+    static const struct prcb_layout_function function_##name = {                                   \
+        sizeof(struct prcb_layout_function), #name, #returns, #convention, parameters, NULL};
 #include "catalog/all.def"
 
 const struct type_row catalog_types[T_COUNT] = {

@@ -6,6 +6,7 @@
 #include "layout.h"
 #include "error.h"
 #include "near.h"
+#include "sized.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -49,9 +50,10 @@ int prcb_layout_function_at(unsigned int index, struct prcb_layout_function *ret
 {
     for (int i = 0; i < T_COUNT; i++) {
         if (catalog_types[i].class == TYPE_FUNCTION && index-- == 0) {
-            *ret = *catalog_types[i].function;
-            ret->source = catalog_grade_names[catalog_types[i].kind];
-            return 0;
+            struct prcb_layout_function function = *catalog_types[i].function;
+
+            function.source = catalog_grade_names[catalog_types[i].kind];
+            return sized_hand_out(&function, sizeof(function), ret);
         }
     }
     return -ENOENT;
@@ -280,12 +282,12 @@ static int build_leaves(struct prcb_layout *l, struct prcb_error *err)
 
 /* ---- finding ---- */
 
-void prcb_layout_free(struct prcb_layout *l)
+void prcb_layout_close(struct prcb_layout *l)
 {
     if (!l)
         return;
     for (size_t i = 0; i < l->member_count; i++)
-        prcb_layout_free((struct prcb_layout *)l->members[i].layout);
+        prcb_layout_close((struct prcb_layout *)l->members[i].layout);
     free(l->members);
     free(l->leaves);
     free(l->leaf_names);
@@ -311,7 +313,7 @@ static int build(const struct type_row *type, unsigned int version, enum prcb_ar
     if (!r)
         r = build_leaves(l, err);
     if (r) {
-        prcb_layout_free(l);
+        prcb_layout_close(l);
         return r;
     }
     *ret = l;
@@ -380,7 +382,7 @@ static int find(const char *structure, unsigned int version, enum prcb_arch arch
 int prcb_layout_find(const char *structure, const char *version, enum prcb_arch arch,
                      struct prcb_layout **ret, struct prcb_error *err)
 {
-    struct prcb_layout_version v;
+    struct prcb_layout_version v = {.size = sizeof(v)};
     char note[PRCB_LAYOUT_NOTE];
     int r;
 

@@ -324,7 +324,7 @@ static void print_title(const struct printer *p)
 /* The types of the members that point to functions. */
 static void print_functions(const struct printer *p)
 {
-    struct prcb_layout_function f;
+    struct prcb_layout_function f = {.size = sizeof(f)};
 
     for (size_t i = 0; i < p->l->member_count; i++)
         for (unsigned int k = 0; p->l->members[i].is_function && !prcb_layout_function_at(k, &f);

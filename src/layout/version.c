@@ -5,6 +5,7 @@
 #include "catalog.h"
 #include "error.h"
 #include "near.h"
+#include "sized.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -48,11 +49,12 @@ const char *prcb_arch_name(enum prcb_arch arch)
 int prcb_layout_version_at(unsigned int id, struct prcb_layout_version *ret)
 {
     const struct version_row *row;
+    struct prcb_layout_version version = {.size = sizeof(version)};
 
     if (id >= V_COUNT)
         return -ENOENT;
     row = &catalog_versions[id];
-    *ret = (struct prcb_layout_version){
+    version = (struct prcb_layout_version){
         .id = id,
         .name = row->name,
         .key = row->key,
@@ -64,7 +66,7 @@ int prcb_layout_version_at(unsigned int id, struct prcb_layout_version *ret)
         .x86 = row->archs & ARCH_X86,
         .x64 = row->archs & ARCH_X64,
     };
-    return 0;
+    return sized_hand_out(&version, sizeof(version), ret);
 }
 
 /* ---- words ---- */

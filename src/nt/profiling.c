@@ -373,7 +373,7 @@ static NTSTATUS read_switches(struct profile *profile, PERFORMANCE_DATA *data)
     int result;
 
     account.size = sizeof(account);
-    result = prcb_read(profile->account, &account);
+    result = prcb_thread_read(profile->account, &account);
     if (result)
         return nt_status(result);
     data->WaitReasonBitMap = take_reasons(profile, &account);
@@ -390,7 +390,7 @@ static NTSTATUS read_dispatching(struct profile *profile, PERFORMANCE_DATA *data
     int result;
 
     times.size = sizeof(times);
-    result = prcb_read_times(profile->account, &times);
+    result = prcb_thread_times(profile->account, &times);
     if (result)
         return nt_status(result);
     if (times.switches != profile->switches)

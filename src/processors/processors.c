@@ -394,9 +394,14 @@ static void settle(struct processor_times *times, struct parts *parts, enum part
         parts->ns[i] -= times->base.ns[i];
 }
 
-int prcb_processors_times(struct prcb_processors *v, struct prcb_processor_times *ret,
+/* Members that times have, and of which a view may lack some. */
+#define OF_TIMES                                                                                   \
+    (PRCB_CPU_HAS_TIMES | PRCB_CPU_HAS_DPC | PRCB_CPU_HAS_INTERRUPT | PRCB_CPU_HAS_STEAL)
+
+int prcb_processors_times(struct prcb_processors *v, struct prcb_processor_times *ret, size_t size,
                           uint32_t count)
 {
+    size_t known = size < sizeof(*ret) ? size : sizeof(*ret);
     uint64_t now;
     int result = 0;
 
@@ -407,13 +412,16 @@ int prcb_processors_times(struct prcb_processors *v, struct prcb_processor_times
     for (uint32_t i = 0; !result && i < count; i++) {
         struct parts parts;
         enum part live;
+        struct prcb_processor_times times;
+        char *to = (char *)ret + i * size;
         uint32_t flags;
 
         result = v->source->times(v, i, now, &parts, &live, &flags);
         if (result)
             break;
         settle(&v->times[i], &parts, live);
-        ret[i] = (struct prcb_processor_times){
+        times = (struct prcb_processor_times){
+            .present = v->present & OF_TIMES,
             .wall_ns = parts.wall,
             .idle_ns = parts.ns[PART_IDLE],
             .user_ns = parts.ns[PART_USER],
@@ -423,6 +431,8 @@ int prcb_processors_times(struct prcb_processors *v, struct prcb_processor_times
             .steal_ns = parts.ns[PART_STEAL],
             .flags = flags,
         };
+        memcpy(to, &times, known);
+        memset(to + known, 0, size - known);
     }
     pthread_mutex_unlock(&v->lock);
     return result;

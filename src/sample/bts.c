@@ -68,8 +68,7 @@ void bts_take(struct bts *bts)
     __atomic_store_n(&bts->page->aux_tail, tail, __ATOMIC_RELEASE);
 }
 
-int bts_drain(struct prcb_sample *p, int (*fn)(const void *records, size_t bytes, void *ctx),
-              void *ctx)
+int bts_drain(struct prcb_sample *p, prcb_sample_drain_fn fn, void *ctx)
 {
     struct bts *bts = p->bts;
     uint64_t index;

@@ -28,8 +28,7 @@ struct bts {
  * sample_stop_locked. */
 void bts_close(struct prcb_sample *p);
 int bts_fd(const struct bts *bts);
-int bts_drain(struct prcb_sample *p, int (*fn)(const void *records, size_t bytes, void *ctx),
-              void *ctx);
+int bts_drain(struct prcb_sample *p, prcb_sample_drain_fn fn, void *ctx);
 const struct prcb_sample_counts *bts_counts(const struct bts *bts); /* borrowed */
 
 /* Moves what perf's ring has to the area's buffer, as far as there is room; the rest is counted. */

@@ -114,8 +114,7 @@ void prcb_sample_acknowledge(struct prcb_sample *p)
 {
 }
 
-int prcb_sample_drain(struct prcb_sample *p,
-                      int (*fn)(const void *records, size_t bytes, void *ctx), void *ctx)
+int prcb_sample_drain(struct prcb_sample *p, prcb_sample_drain_fn fn, void *ctx)
 {
     return none(NULL);
 }
@@ -140,9 +139,7 @@ int prcb_switches_fd(const struct prcb_switches *w)
     return -1;
 }
 
-int prcb_switches_read(struct prcb_switches *w,
-                       int (*fn)(const struct prcb_switch *record, void *ctx), void *ctx,
-                       uint64_t *ret_lost)
+int prcb_switches_read(struct prcb_switches *w, prcb_switch_fn fn, void *ctx, uint64_t *ret_lost)
 {
     return none(NULL);
 }

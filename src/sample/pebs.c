@@ -314,8 +314,7 @@ int prcb_pebs_encode(const struct prcb_pebs_record *record, void *bytes, size_t 
     return 0;
 }
 
-int prcb_pebs_walk(uint32_t format, const void *bytes, size_t length,
-                   int (*fn)(const struct prcb_pebs_record *record, void *ctx), void *ctx,
+int prcb_pebs_walk(uint32_t format, const void *bytes, size_t length, prcb_pebs_fn fn, void *ctx,
                    struct prcb_error *err)
 {
     struct prcb_pebs_record *record = malloc(sizeof(*record));

@@ -488,8 +488,7 @@ void prcb_sample_acknowledge(struct prcb_sample *p)
         ring_skip(&p->signals);
 }
 
-int prcb_sample_drain(struct prcb_sample *p,
-                      int (*fn)(const void *records, size_t bytes, void *ctx), void *ctx)
+int prcb_sample_drain(struct prcb_sample *p, prcb_sample_drain_fn fn, void *ctx)
 {
     uint64_t *place = &p->area->pebs_index, done = p->base, index;
 

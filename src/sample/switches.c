@@ -140,7 +140,7 @@ int prcb_switches_fd(const struct prcb_switches *w)
 }
 
 struct reader {
-    int (*fn)(const struct prcb_switch *record, void *ctx);
+    prcb_switch_fn fn;
     void *ctx;
 };
 
@@ -156,9 +156,7 @@ static int hand_out(const void *data, size_t bytes, void *ctx)
     return reader->fn(&record, reader->ctx);
 }
 
-int prcb_switches_read(struct prcb_switches *w,
-                       int (*fn)(const struct prcb_switch *record, void *ctx), void *ctx,
-                       uint64_t *ret_lost)
+int prcb_switches_read(struct prcb_switches *w, prcb_switch_fn fn, void *ctx, uint64_t *ret_lost)
 {
     struct reader reader = {.fn = fn, .ctx = ctx};
     int result = ring_read(&w->ring, hand_out, &reader);

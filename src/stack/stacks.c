@@ -463,7 +463,7 @@ static int make_stack(struct prcb_stacks *s, const struct process *process,
 static int still_waits(struct prcb_thread *t, uint64_t switches)
 {
     struct prcb_times times = {.size = sizeof(times)};
-    int result = prcb_read_times(t, &times);
+    int result = prcb_thread_times(t, &times);
 
     if (result)
         return result;

@@ -178,10 +178,10 @@ struct prcb_account must_read(struct prcb_thread *t)
     int result;
 
     do
-        result = prcb_read(t, &a);
+        result = prcb_thread_read(t, &a);
     while (result == -EAGAIN);
     if (result)
-        fail_msg("prcb_read: %s", strerror(-result));
+        fail_msg("prcb_thread_read: %s", strerror(-result));
     return a;
 }
 

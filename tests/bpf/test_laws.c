@@ -54,7 +54,7 @@ static void test_own_switches(void **state)
         one_of_many_waits(i);
         before = own_switches();
         a = must_read(self);
-        assert_int_equal(prcb_read_times(self, &times), 0);
+        assert_int_equal(prcb_thread_times(self, &times), 0);
         after = own_switches();
         assert_laws(&a);
         if (before != after)
@@ -351,7 +351,7 @@ static void read_times_again(struct prcb_thread *t, struct prcb_times *last)
     int result;
 
     do
-        result = prcb_read_times(t, &times);
+        result = prcb_thread_times(t, &times);
     while (result == -EAGAIN);
     assert_int_equal(result, 0);
     assert_true(times.run_ns >= last->run_ns && times.switches >= last->switches);

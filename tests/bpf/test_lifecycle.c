@@ -515,8 +515,8 @@ static void test_end_is_kept(void **state)
 
     /* Given back, and the slot used again under another key. */
     assert_int_equal(prcb_release(p, a.key, &err), 0);
-    assert_int_equal(prcb_read(t, &b), -ESTALE);
-    assert_int_equal(prcb_read_times(t, &(struct prcb_times){.size = sizeof(struct prcb_times)}),
+    assert_int_equal(prcb_thread_read(t, &b), -ESTALE);
+    assert_int_equal(prcb_thread_times(t, &(struct prcb_times){.size = sizeof(struct prcb_times)}),
                      -ESTALE);
     assert_int_equal(prcb_release(p, a.key, &err), -ESTALE);
     assert_false(find_account(p, pid, &b));
@@ -525,7 +525,7 @@ static void test_end_is_kept(void **state)
     b = must_find(p, other);
     assert_true(b.key != a.key);
     assert_int_equal(b.switches, 0);
-    assert_int_equal(prcb_read(t, &b), -ESTALE);
+    assert_int_equal(prcb_thread_read(t, &b), -ESTALE);
     assert_int_equal(prcb_release(p, a.key, &err), -ESTALE);
     must_find(p, other);
 }
@@ -650,7 +650,7 @@ static void test_release_of_the_living(void **state)
         assert_true(a.key != key);
         key = a.key;
         assert_int_equal(prcb_release(p, key, &err), 0);
-        assert_int_equal(prcb_read(t, &b), -ESTALE);
+        assert_int_equal(prcb_thread_read(t, &b), -ESTALE);
         assert_false(find_account(p, busy, &b));
     }
     quiet = start_sleeper();
@@ -1332,16 +1332,16 @@ static void test_bad_arguments(void **state)
     t = must_open(p, 0);
     memset(&account, 0xaa, sizeof(account));
     account.account.size = offsetof(struct prcb_account, wall_ns);
-    assert_int_equal(prcb_read(t, &account.account), 0);
+    assert_int_equal(prcb_thread_read(t, &account.account), 0);
     assert_int_equal(account.account.tid, gettid());
     assert_int_equal(account.account.wall_ns, 0xaaaaaaaaaaaaaaaa);
     account.account.size = sizeof(account);
-    assert_int_equal(prcb_read(t, &account.account), 0);
+    assert_int_equal(prcb_thread_read(t, &account.account), 0);
     assert_true(account.account.wall_ns != 0xaaaaaaaaaaaaaaaa);
     assert_int_equal(account.more, 0);
     assert_int_equal(account.account.size, sizeof(account));
     account.account.size = 0;
-    assert_int_equal(prcb_read(t, &account.account), -EINVAL);
+    assert_int_equal(prcb_thread_read(t, &account.account), -EINVAL);
 }
 
 /* ---- pid namespaces ---- */
@@ -1360,7 +1360,7 @@ static int inside_namespace(void *arg)
         return 20;
     if (prcb_open(&options, &p, &err))
         return 21;
-    if (prcb_thread_open_self(p, &t, &err) || prcb_read(t, &a))
+    if (prcb_thread_open_self(p, &t, &err) || prcb_thread_read(t, &a))
         return 22;
     if (a.tid != 1 || a.pid != 1)
         return 23;

@@ -49,7 +49,7 @@ static int read_once(struct prcb_thread *t, bool times)
     struct prcb_account a = {.size = sizeof(a)};
     struct prcb_times some = {.size = sizeof(some)};
 
-    return times ? prcb_read_times(t, &some) : prcb_read(t, &a);
+    return times ? prcb_thread_times(t, &some) : prcb_thread_read(t, &a);
 }
 
 static bool is_processors(enum reading what)
@@ -62,7 +62,7 @@ static int read_processors(struct prcb_processors *v, bool times)
     struct prcb_processor r = {.size = sizeof(r)};
     struct prcb_processor_times some[1];
 
-    return times ? prcb_processors_times(v, some, 1) : prcb_processor_read(v, 0, &r);
+    return times ? prcb_processors_times(v, some, sizeof(*some), 1) : prcb_processor_read(v, 0, &r);
 }
 
 static int processor_reader(enum reading what)

@@ -261,7 +261,7 @@ static void *read_on(void *arg)
 
     for (uint64_t pass = 0; last && mono_ns() < __atomic_load_n(&readers->until, __ATOMIC_RELAXED);
          pass++) {
-        if (prcb_processors_times(view, times, readers->count))
+        if (prcb_processors_times(view, times, sizeof(*times), readers->count))
             continue;
         for (uint32_t i = 0; i < readers->count; i++) {
             struct prcb_processor r = {.size = sizeof(r)};
@@ -711,7 +711,7 @@ static void test_interrupted_is_the_processors(void **state)
     inner = interrupted_on((uint32_t)sched_getcpu()) - inner;
     a2 = must_read(t);
     outer = interrupted_on((uint32_t)sched_getcpu()) - outer;
-    assert_int_equal(prcb_read_times(t, &times), 0);
+    assert_int_equal(prcb_thread_times(t, &times), 0);
     give_processor_back();
     stop_timer();
     taken = a2.interrupted_ns - a1.interrupted_ns;

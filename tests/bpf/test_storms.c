@@ -433,7 +433,7 @@ static int stopped_reader(void *arg)
         prcb_thread_open(p, shared->target, &thread, NULL))
         return 1;
     while (!gate_get(&shared->stop)) {
-        if (prcb_read(thread, &now))
+        if (prcb_thread_read(thread, &now))
             return 2;
         if (now.wall_ns < last.wall_ns || now.run_ns < last.run_ns ||
             now.switches < last.switches || now.ready_ns < last.ready_ns ||

@@ -77,7 +77,7 @@ int main(void)
     for (int i = 0; i < ROUNDS; i++)
         usleep(1000);
     k[2] = ask_kernel();
-    check("prcb_read", 0, (unsigned)prcb_read(t, &record), 0);
+    check("prcb_thread_read", 0, (unsigned)prcb_thread_read(t, &record), 0);
     k[3] = ask_kernel();
     check_record(&record, k);
     prcb_thread_close(t);

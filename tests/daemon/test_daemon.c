@@ -56,7 +56,7 @@ static struct prcb_account read_account(struct prcb_thread *t)
     struct prcb_account a = {.size = sizeof(a)};
     struct prcb_error err = {0};
 
-    CHECK(!prcb_read(t, &a));
+    CHECK(!prcb_thread_read(t, &a));
     return a;
 }
 
@@ -268,7 +268,7 @@ static int see_interrupts(void *arg)
     block_and_burn(3); /* and after switches */
     a = read_account(t);
     CHECK(a.interrupted_ns >= b.interrupted_ns);
-    CHECK(!prcb_read_times(t, &times));
+    CHECK(!prcb_thread_times(t, &times));
     CHECK(times.present & PRCB_HAS_INTERRUPTED && times.interrupted_ns >= a.interrupted_ns &&
           times.interrupted_ns <= times.run_ns);
     CHECK(!(read_account(without).present & PRCB_HAS_INTERRUPTED));
@@ -407,7 +407,7 @@ static int outlive_the_programs(void *arg)
           c.user_ns + c.kernel_ns == b.user_ns + b.kernel_ns && c.flags & PRCB_CPU_ORPHAN);
     CHECK(c.idle_ns + c.user_ns + c.kernel_ns + c.dpc_ns + c.interrupt_ns + c.steal_ns ==
           c.wall_ns);
-    CHECK(!prcb_processors_times(v, times, 1) && times[0].wall_ns == c.wall_ns);
+    CHECK(!prcb_processors_times(v, times, sizeof(*times), 1) && times[0].wall_ns == c.wall_ns);
     /* A view that is opened anew is the new programs'. */
     CHECK(!prcb_processors_open(&options, &again, &err));
     CHECK(!prcb_processor_read(again, 0, &a));
@@ -798,7 +798,7 @@ static int release_and_reuse(void *unused)
         CHECK(!prcb_release(p, a.key, &err));
         result = prcb_release(p, a.key, &err);
         CHECK(result == -ESTALE);
-        CHECK(prcb_read(t, &a) == -ESTALE);
+        CHECK(prcb_thread_read(t, &a) == -ESTALE);
         prcb_thread_close(t);
     }
     return 0;
@@ -820,7 +820,7 @@ static void *read_on(void *arg)
     struct prcb_error err = {0};
     int result;
 
-    while (!(result = prcb_read(t, &now)) || result == -EAGAIN) {
+    while (!(result = prcb_thread_read(t, &now)) || result == -EAGAIN) {
         CHECK(laws_hold(&now));
         CHECK(now.run_ns >= last.run_ns && now.wall_ns >= last.wall_ns &&
               now.switches >= last.switches && now.wait_ns >= last.wait_ns);

@@ -18,7 +18,7 @@ done
 compile() {
     local name=$1 header=$2 out
     shift 2
-    out=$(printf '#include "%s"\n' "$header" | "$@" -fsyntax-only - 2>&1)
+    out=$(printf '#include "%s"\nextern int declared;\n' "$header" | "$@" -fsyntax-only - 2>&1)
     report $? "$name" "$out"
 }
 
@@ -31,6 +31,26 @@ for header in include/*/*.h; do
         compile "$name, C++11, $cxx" "$name" $cxx -std=c++11 "${warnings[@]}" -Iinclude -x c++
     done
 done
+
+# Behind all headers of the C standard, whose macros have short names: "I" of <complex.h>.
+standard=(assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal
+    stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath threads
+    time uchar wchar wctype)
+for header in include/prcb/*.h; do
+    name=${header#include/}
+    out=$( (printf '#include <%s.h>\n' "${standard[@]}" && printf '#include <%s>\n' "$name" &&
+        echo 'double _Complex still_there(void) { return I; }') |
+        gcc -std=c11 "${warnings[@]}" -Iinclude -x c -fsyntax-only - 2>&1)
+    report $? "$name, behind the standard's headers" "$out"
+done
+
+# Macros of prcb's own have its prefix; those of nt.h are NT's.
+bare_macros() {
+    ! grep -nE '^[[:blank:]]*#[[:blank:]]*define[[:blank:]]+' include/prcb/*.h |
+        grep -v '^include/prcb/nt\.h' | grep -vE 'define[[:blank:]]+PRCB_'
+}
+out=$(bare_macros)
+report $? "public macros begin with PRCB_" "$out"
 
 triplet=$(gcc -print-multiarch)
 for header in src/*/*.h; do

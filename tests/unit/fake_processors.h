@@ -128,7 +128,7 @@ int prcb_processor_read(struct prcb_processors *v, uint32_t number, struct prcb_
     return 0;
 }
 
-int prcb_processors_times(struct prcb_processors *v, struct prcb_processor_times *ret,
+int prcb_processors_times(struct prcb_processors *v, struct prcb_processor_times *ret, size_t size,
                           uint32_t count)
 {
     abort(); /* nothing here wants it */

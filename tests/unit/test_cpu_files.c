@@ -381,7 +381,7 @@ static void offline(void **state)
     assert_int_equal(r.number, 3);
     assert_false(r.present & PRCB_CPU_HAS_TIMES); /* never seen */
     assert_int_equal(prcb_processor_read(v, 4, &r), -ENXIO);
-    assert_int_equal(prcb_processors_times(v, times, 5), -ENXIO);
+    assert_int_equal(prcb_processors_times(v, times, sizeof(*times), 5), -ENXIO);
 
     /* Processor 1 goes. What it had stays. */
     put("proc/stat", "cpu  1\ncpu0 110 10 50 1000 20 3 4 5\ncpu1 205 20 60 2000 30 5 6 7\n");
@@ -389,7 +389,7 @@ static void offline(void **state)
     put("proc/stat", "cpu  1\ncpu0 120 10 50 1000 20 3 4 5\n");
     put(CPU "online", "0\n");
     refresh(v);
-    assert_int_equal(prcb_processors_times(v, times, 4), 0);
+    assert_int_equal(prcb_processors_times(v, times, sizeof(*times), 4), 0);
     assert_int_equal(times[0].flags, PRCB_CPU_ONLINE);
     assert_int_equal(times[0].user_ns, 200000000);
     assert_int_equal(times[1].flags, 0);
@@ -584,7 +584,7 @@ static void many(void **state)
     }
     put("proc/stat", "cpu 0 0 0 0\n%s", stat_text);
     refresh(v);
-    assert_int_equal(prcb_processors_times(v, times, MANY), 0);
+    assert_int_equal(prcb_processors_times(v, times, sizeof(*times), MANY), 0);
     for (uint32_t i = 0; i < MANY; i++) {
         assert_int_equal(times[i].user_ns, i == 100 ? 0 : i * 10000000ull);
         assert_int_equal(times[i].flags, i == 100 ? 0 : PRCB_CPU_ONLINE);

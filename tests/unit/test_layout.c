@@ -95,7 +95,7 @@ static const struct version_case version_cases[] = {
 
 static void check_version_case(const struct version_case *c)
 {
-    struct prcb_layout_version v = {.name = "untouched"};
+    struct prcb_layout_version v = {.size = sizeof(v), .name = "untouched"};
     char note[PRCB_LAYOUT_NOTE] = "untouched";
     struct prcb_error err = {0};
     int r = prcb_layout_version_parse(c->text, c->arch, &v, note, &err);
@@ -143,15 +143,15 @@ static void test_find(void **state)
     CHECK(!l, "a result on failure");
     l = must_find("_PROCESSOR_POWER_STATE", "6.1", PRCB_ARCH_X86);
     CHECK(prcb_layout_size(l) == 0xC8 && !strcmp(prcb_layout_source(l), "symbols"), "6.1 x86");
-    prcb_layout_free(l);
+    prcb_layout_close(l);
     l = must_find("KPRCB", "6.1", PRCB_ARCH_X86);
     CHECK(prcb_layout_is_partial(l), "KPRCB");
-    prcb_layout_free(l);
+    prcb_layout_close(l);
     l = must_find("KTIMER", "11 24H2", PRCB_ARCH_X64);
     CHECK(!strcmp(prcb_layout_source(l), "inferred") && strstr(prcb_layout_note(l), "inferred"),
           "%s", prcb_layout_note(l));
-    prcb_layout_free(l);
-    prcb_layout_free(NULL);
+    prcb_layout_close(l);
+    prcb_layout_close(NULL);
     check_done();
 }
 
@@ -179,7 +179,7 @@ static void test_revisions(void **state)
 
         CHECK(!prcb_layout_lookup(l, cases[i].member, &f, &err) && f.offset == cases[i].offset,
               "%s %s 0x%x %s", cases[i].version, cases[i].member, f.offset, err.text);
-        prcb_layout_free(l);
+        prcb_layout_close(l);
     }
     check_done();
 }
@@ -229,7 +229,7 @@ static void test_lookup(void **state)
 
         CHECK(r == c->result && f.offset == c->offset && f.size == c->size, "%s %s: %d 0x%x %u %s",
               c->structure, c->path, r, f.offset, f.size, err.text);
-        prcb_layout_free(l);
+        prcb_layout_close(l);
     }
     check_done();
 }
@@ -246,7 +246,7 @@ static void test_lookup_words(void **state)
     CHECK(prcb_layout_lookup(l, "IdleFunction", &f, &err) == -ENOENT &&
               strstr(err.text, "other versions"),
           "%s", err.text);
-    prcb_layout_free(l);
+    prcb_layout_close(l);
     check_done();
 }
 
@@ -269,7 +269,7 @@ static void test_leaves(void **state)
                       f.size == leaf[i].size && f.count == 1,
                   "%s %s", leaf[i].name, err.text);
         }
-        prcb_layout_free(l);
+        prcb_layout_close(l);
     }
     check_done();
 }
@@ -299,7 +299,7 @@ static void test_decode(void **state)
                   value == cases[i].value,
               "%s 0x%llx %s", cases[i].path, (unsigned long long)value, err.text);
     }
-    prcb_layout_free(l);
+    prcb_layout_close(l);
     check_done();
 }
 
@@ -318,7 +318,7 @@ static void test_encode(void **state)
     CHECK(prcb_layout_put(l, bytes, 4, "State", 0x100, &err) == -ERANGE, "%s", err.text);
     CHECK(prcb_layout_put(l, bytes, 4, "RefCount", 0x800000, &err) == -ERANGE, "%s", err.text);
     CHECK(!memcmp(bytes, "\xFD\xFF\xFF\x12", 4), "changed on failure");
-    prcb_layout_free(l);
+    prcb_layout_close(l);
     check_done();
 }
 
@@ -345,7 +345,7 @@ static void test_bounds(void **state)
         CHECK(prcb_layout_encode(l, &leaf[i], 0, 0, bytes, length, NULL) < 0, "%s", leaf[i].name);
         free(bytes);
     }
-    prcb_layout_free(l);
+    prcb_layout_close(l);
     check_done();
 }
 
@@ -370,7 +370,7 @@ static void test_hostile_fields(void **state)
     CHECK(prcb_layout_decode(l, &f, 0, &byte, 1, &value, NULL) == -EINVAL, "bits");
     prcb_layout_leaves(l, &count);
     CHECK(prcb_layout_decode_all(l, &byte, 1, &value, count + 1, NULL) == -EINVAL, "count");
-    prcb_layout_free(l);
+    prcb_layout_close(l);
     check_done();
 }
 
@@ -387,7 +387,7 @@ static void test_short_by_padding(void **state)
     CHECK(prcb_layout_decode_all(l, bytes, sizeof(bytes), values, count, &err) == -ENODATA &&
               strstr(err.text, "PROCESSOR_POWER_STATE at 0x0 needs 0x118"),
           "%s", err.text);
-    prcb_layout_free(l);
+    prcb_layout_close(l);
     check_done();
 }
 
@@ -401,7 +401,7 @@ static void test_no_value(void **state)
     CHECK(prcb_layout_get(l, bytes, sizeof(bytes), "Flags", &value, NULL) == -EINVAL, "inline");
     CHECK(prcb_layout_get(l, bytes, sizeof(bytes), "PerfTimer.Header", &value, NULL) == -EINVAL,
           "opaque");
-    prcb_layout_free(l);
+    prcb_layout_close(l);
     check_done();
 }
 
@@ -413,12 +413,12 @@ static void test_enums(void **state)
     assert_int_equal(prcb_layout_lookup(l, "Hypervisor", &f, NULL), 0);
     assert_string_equal(prcb_layout_enum_name(l, &f, 2), "ProcHypervisorPower");
     assert_null(prcb_layout_enum_name(l, &f, 3)); /* from 10.0 */
-    prcb_layout_free(l);
+    prcb_layout_close(l);
 }
 
 static void test_functions(void **state)
 {
-    struct prcb_layout_function f;
+    struct prcb_layout_function f = {.size = sizeof(f)};
 
     for (unsigned int i = 0; !prcb_layout_function_at(i, &f); i++)
         CHECK(!strcmp(f.convention, "FASTCALL") && f.source, "%s", f.name);

@@ -280,7 +280,7 @@ static void check_layout(const struct type_row *type, unsigned int version, enum
         check_holes(l);
     CHECK(l->leaf_end <= size->size, "%s: leaves beyond the end", title(l));
     check_round_trip(l);
-    prcb_layout_free(l);
+    prcb_layout_close(l);
 }
 
 static void check_layouts(void **state)
@@ -330,7 +330,7 @@ static void check_aliases(void **state)
 static void check_version(unsigned int id)
 {
     const struct version_row *row = &catalog_versions[id];
-    struct prcb_layout_version v;
+    struct prcb_layout_version v = {.size = sizeof(v)};
     struct prcb_error err;
 
     for (enum prcb_arch arch = PRCB_ARCH_X86; arch <= PRCB_ARCH_X64; arch++) {
@@ -351,7 +351,7 @@ static void check_versions(void **state)
     for (unsigned int v = 0; v < V_COUNT; v++)
         check_version(v);
     for (const struct version_name *n = catalog_version_names; n->name; n++) {
-        struct prcb_layout_version v;
+        struct prcb_layout_version v = {.size = sizeof(v)};
         struct prcb_error err = {0};
         int r = prcb_layout_version_parse(n->name, PRCB_ARCH_X86, &v, NULL, &err);
 

@@ -379,12 +379,12 @@ static void ended_threads_keep_their_figures(void **state)
     assert_int_equal(a->switches, 2);
     assert_int_equal(a->wall_ns, before.wall_ns);
     assert_int_equal(a->wait_ns, before.wait_ns);
-    assert_int_equal(prcb_read(t, &before), -ESRCH);
+    assert_int_equal(prcb_thread_read(t, &before), -ESRCH);
     assert_int_equal(status_of(p).threads, 2);
     assert_int_equal(prcb_release_exited(p, NULL), 1);
     assert_int_equal(prcb_release_exited(p, NULL), 0);
     assert_null(record_of(p, 11));
-    assert_int_equal(prcb_read(t, &before), -ESTALE);
+    assert_int_equal(prcb_thread_read(t, &before), -ESTALE);
     assert_int_equal(prcb_release(p, before.key, NULL), -ESTALE);
     assert_int_equal(status_of(p).threads, 1);
     prcb_thread_close(t);
@@ -788,8 +788,8 @@ static void own_thread_agrees(void **state)
         switches[2] = own_switches();
         run[2] = clock_ns(CLOCK_THREAD_CPUTIME_ID);
         mono[2] = clock_ns(CLOCK_MONOTONIC);
-        assert_int_equal(prcb_read_times(t, &times), 0);
-        assert_int_equal(prcb_read(t, &record), 0);
+        assert_int_equal(prcb_thread_times(t, &times), 0);
+        assert_int_equal(prcb_thread_read(t, &record), 0);
         mono[3] = clock_ns(CLOCK_MONOTONIC);
         run[3] = clock_ns(CLOCK_THREAD_CPUTIME_ID);
         switches[3] = own_switches();
@@ -847,7 +847,7 @@ static void another_thread_agrees(void **state)
     assert_int_equal(prcb_thread_open(p, s.tid, &t, NULL), 0);
     pthread_barrier_wait(&s.barrier);
     pthread_barrier_wait(&s.barrier);
-    assert_int_equal(prcb_read(t, &record), 0);
+    assert_int_equal(prcb_thread_read(t, &record), 0);
     /* At most the barriers before and after, each a wait and a preemption or a few. */
     assert_true(record.switches >= s.after - s.before);
     assert_true(record.voluntary_switches >= 30);
@@ -856,9 +856,9 @@ static void another_thread_agrees(void **state)
     pthread_barrier_wait(&s.barrier);
     pthread_join(thread, NULL);
     /* The kernel lets a joiner go before the thread has quite left. */
-    for (int i = 0; i < 5000 && !prcb_read(t, &record); i++)
+    for (int i = 0; i < 5000 && !prcb_thread_read(t, &record); i++)
         usleep(1000);
-    assert_int_equal(prcb_read(t, &record), -ESRCH);
+    assert_int_equal(prcb_thread_read(t, &record), -ESRCH);
     prcb_thread_close(t);
     assert_int_equal(need(p, s.tid)->flags, PRCB_ACCOUNT_EXITED);
     prcb_close(p);
