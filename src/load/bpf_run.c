@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <linux/bpf.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,15 +18,39 @@
 
 #define LAST_LINES 16
 
-static _Thread_local struct {
+struct words {
     char program[64], map[64]; /* the one that was refused; "": none */
     char reason[200];
     char log[4096]; /* the verifier's last lines */
-} words;
+};
+
+/* The calling thread's. Not _Thread_local: what the library has of that has to fit into the few
+ * hundred bytes that are left where it is loaded while a program runs. */
+static pthread_key_t words_key;
+static pthread_once_t words_once = PTHREAD_ONCE_INIT;
+
+static void make_words_key(void)
+{
+    pthread_key_create(&words_key, free);
+}
+
+static struct words *words(void)
+{
+    static struct words nobody; /* out of memory */
+    struct words *ret;
+
+    pthread_once(&words_once, make_words_key);
+    ret = pthread_getspecific(words_key);
+    if (!ret) {
+        ret = calloc(1, sizeof(*ret));
+        pthread_setspecific(words_key, ret);
+    }
+    return ret ? ret : &nobody;
+}
 
 const char *bpf_last_log(void)
 {
-    return words.log[0] ? words.log : NULL;
+    return words()->log[0] ? words()->log : NULL;
 }
 
 /* The name in quotes after a word: "prog 'NAME': ..." */
@@ -50,7 +75,7 @@ static bool is_figure(const char *line)
 
 static void take_line_as_reason(const char *line)
 {
-    snprintf(words.reason, sizeof(words.reason), "%.*s", (int)strcspn(line, "\n"), line);
+    snprintf(words()->reason, sizeof(words()->reason), "%.*s", (int)strcspn(line, "\n"), line);
 }
 
 /* A member that the kernel has not, or in a form that cannot be read: libbpf puts the name of what
@@ -61,7 +86,7 @@ static bool take_member(const char *log)
 
     if (!name)
         return false;
-    snprintf(words.reason, sizeof(words.reason), "this kernel has no %.*s as it is read here",
+    snprintf(words()->reason, sizeof(words()->reason), "this kernel has no %.*s as it is read here",
              (int)(7 + strcspn(name + 7, " \n(")), name);
     return true;
 }
@@ -76,15 +101,15 @@ static void take_log(const char *log, const char *end)
 
         while (before > log && before[-1] != '\n')
             before--;
-        if ((size_t)(end - before) >= sizeof(words.log))
+        if ((size_t)(end - before) >= sizeof(words()->log))
             break;
         line = first = before;
         lines++;
         if (!reason && !is_figure(line))
             reason = line;
     }
-    snprintf(words.log, sizeof(words.log), "%.*s", (int)(end - first), first);
-    if (reason && !take_member(words.log))
+    snprintf(words()->log, sizeof(words()->log), "%.*s", (int)(end - first), first);
+    if (reason && !take_member(words()->log))
         take_line_as_reason(reason);
 }
 
@@ -97,9 +122,9 @@ static int take_words(enum libbpf_print_level level, const char *format, va_list
     if (level != LIBBPF_WARN || (length = vasprintf(&text, format, args)) < 0)
         return 0;
     log = strstr(text, begin);
-    if (!words.program[0] && !words.map[0]) {
-        take_name(text, "prog '", words.program, sizeof(words.program));
-        take_name(text, "map '", words.map, sizeof(words.map));
+    if (!words()->program[0] && !words()->map[0]) {
+        take_name(text, "prog '", words()->program, sizeof(words()->program));
+        take_name(text, "map '", words()->map, sizeof(words()->map));
     }
     if (log) {
         const char *end = strstr(log, "-- END PROG LOAD LOG --");
@@ -112,27 +137,27 @@ static int take_words(enum libbpf_print_level level, const char *format, va_list
 
 libbpf_print_fn_t bpf_listen(void)
 {
-    memset(&words, 0, sizeof(words));
+    memset(words(), 0, sizeof(struct words));
     return libbpf_set_print(take_words);
 }
 
 bool bpf_lacked_memory(int code)
 {
-    return code == -ENOMEM && !words.program[0];
+    return code == -ENOMEM && !words()->program[0];
 }
 
 int bpf_explain_load(int code, struct prcb_error *err)
 {
-    const char *what = words.program[0] ? words.program : words.map;
-    const char *kind = words.program[0] ? "program " : words.map[0] ? "map " : "programs";
+    const char *what = words()->program[0] ? words()->program : words()->map;
+    const char *kind = words()->program[0] ? "program " : words()->map[0] ? "map " : "programs";
 
-    if (code == -EPERM && !words.log[0])
+    if (code == -EPERM && !words()->log[0])
         return prcb_fail(err, -EPERM,
                          "eBPF programs may not be loaded: run as root, or with CAP_BPF and "
                          "CAP_PERFMON (prcb doctor tells more)");
     return prcb_fail(err, code == -EINVAL || code == -EACCES || code == -EPERM ? -EOPNOTSUPP : code,
                      "the kernel refused the eBPF %s%s: %s", kind, what,
-                     words.reason[0] ? words.reason : strerror(-code));
+                     words()->reason[0] ? words()->reason : strerror(-code));
 }
 
 uint64_t bpf_recursion_misses(const struct bpf_object *object)

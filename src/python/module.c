@@ -674,7 +674,7 @@ static PyObject *thread_read(PyObject *self, PyObject *args)
     if (!t)
         return NULL;
     a.size = sizeof(a);
-    result = prcb_read(t, &a);
+    result = prcb_thread_read(t, &a);
     if (result) {
         read_failed(result);
         return NULL;
@@ -690,7 +690,7 @@ static PyObject *thread_times(PyObject *self, PyObject *args)
 
     if (!t)
         return NULL;
-    result = prcb_read_times(t, &times);
+    result = prcb_thread_times(t, &times);
     if (result) {
         read_failed(result);
         return NULL;
@@ -825,7 +825,7 @@ static bool measure_read(struct prcb_thread *t, struct prcb_account *ret)
     int result;
 
     ret->size = sizeof(*ret);
-    result = prcb_read(t, ret);
+    result = prcb_thread_read(t, ret);
     if (result)
         read_failed(result);
     return !result;

@@ -226,7 +226,7 @@ static PyObject *view_times(PyObject *self, PyObject *args)
         if (!prcb_processor_absent_reason(v, f->has))
             present |= f->has;
     }
-    result = prcb_processors_times(v, times, count);
+    result = prcb_processors_times(v, times, sizeof(*times), count);
     list = result ? raise_code(result, "the processors' times cannot be read: try again")
                   : PyList_New(0);
     for (uint32_t i = 0; list && i < count; i++) {

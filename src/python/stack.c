@@ -175,7 +175,7 @@ static int read_wait(struct prcb *p, struct prcb_stacks *s, uint64_t key, uint64
 
     if (result)
         return result;
-    result = prcb_read(thread, &a);
+    result = prcb_thread_read(thread, &a);
     prcb_thread_close(thread);
     if (!result && a.switches == switches)
         return prcb_stacks_read(s, &a, ret, err);

@@ -95,7 +95,7 @@ static PyObject *layout_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
         return raise_error(&err);
     layout = new_object(layout_type, sizeof(*layout));
     if (!layout) {
-        prcb_layout_free(l);
+        prcb_layout_close(l);
         return NULL;
     }
     layout->l = l;
@@ -104,7 +104,7 @@ static PyObject *layout_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
 
 static void layout_dealloc(PyObject *self)
 {
-    prcb_layout_free(((struct layout *)self)->l);
+    prcb_layout_close(((struct layout *)self)->l);
     free_object(self);
 }
 
@@ -137,7 +137,7 @@ static PyObject *layout_partial(PyObject *self, void *closure)
 
 static PyObject *layout_version(PyObject *self, void *closure)
 {
-    struct prcb_layout_version version;
+    struct prcb_layout_version version = {.size = sizeof(version)};
 
     prcb_layout_version(L(self), &version);
     return record_new(version_type, version_fields, &version, 0);
@@ -305,7 +305,7 @@ static PyObject *layout_header(PyObject *self, PyObject *args)
 static PyObject *module_layout_versions(PyObject *module, PyObject *args)
 {
     PyObject *list = PyList_New(0);
-    struct prcb_layout_version version;
+    struct prcb_layout_version version = {.size = sizeof(version)};
 
     for (unsigned id = 0; list && !prcb_layout_version_at(id, &version); id++) {
         if (!list_take(list, record_new(version_type, version_fields, &version, 0)))
@@ -827,7 +827,7 @@ static int take_member(const struct prcb_dump_member *member, void *list)
 static PyObject *dump_structure(PyObject *self, PyObject *args)
 {
     struct prcb_dump *d = dump_use(self);
-    struct structure s = {.members = NULL};
+    struct structure s = {.head.size = sizeof(s.head)};
     PyObject *number, *record = NULL;
     struct prcb_error err;
     const char *name;
