@@ -544,11 +544,13 @@ static int unwind(struct prcb_stacks *s, struct prcb_thread *t, const struct prc
         bytes *= BYTES_GROWTH;
         bytes = bytes < UNWINDER_BYTES_MOST ? bytes : UNWINDER_BYTES_MOST;
     }
+    if (!result)
+        result = make_stack(s, process, addresses, count, end, ret);
     if (result == -EIO && process) {
         process->usable = false;
         set_again(process, began);
     }
-    return result ? result : make_stack(s, process, addresses, count, end, ret);
+    return result;
 }
 
 static int explain(const struct prcb_account *a, int result, struct prcb_error *err)
