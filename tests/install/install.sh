@@ -76,7 +76,7 @@ loads_libc_only() {
 }
 
 reads_a_dump() {
-    python3 "$source_dir/tests/dump/mkdump.py" "$source_dir/tests/dump/session.dump" "$work/session.dmp" &&
+    PRCB=$prefix/bin/prcb python3 "$source_dir/tests/dump/mkdump.py" "$source_dir/tests/dump/session.dump" "$work/session.dmp" &&
         says '^processor 0.*InterruptCount' ./dump session.dmp
 }
 
