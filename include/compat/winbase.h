@@ -66,6 +66,15 @@ BOOL WINAPI QueryProcessCycleTime(HANDLE ProcessHandle, PULONG64 CycleTime);
 /* *BufferLength: bytes; what is filled, or what it takes. */
 BOOL WINAPI QueryIdleProcessorCycleTime(PULONG BufferLength, PULONG64 ProcessorIdleCycleTime);
 #endif
+#if _WIN32_WINNT >= _WIN32_WINNT_WINXP
+/* Of the caller's group. */
+BOOL WINAPI GetLogicalProcessorInformation(PSYSTEM_LOGICAL_PROCESSOR_INFORMATION Buffer,
+                                           PDWORD ReturnedLength);
+#endif
+#if _WIN32_WINNT >= _WIN32_WINNT_WIN10
+BOOL WINAPI GetSystemCpuSetInformation(PSYSTEM_CPU_SET_INFORMATION Information, ULONG BufferLength,
+                                       PULONG ReturnedLength, HANDLE Process, ULONG Flags);
+#endif
 #if _WIN32_WINNT >= _WIN32_WINNT_WIN7
 BOOL WINAPI QueryIdleProcessorCycleTimeEx(USHORT Group, PULONG BufferLength,
                                           PULONG64 ProcessorIdleCycleTime);

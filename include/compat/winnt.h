@@ -218,6 +218,59 @@ typedef struct _SYSTEM_LOGICAL_PROCESSOR_INFORMATION_EX {
     };
 } SYSTEM_LOGICAL_PROCESSOR_INFORMATION_EX, *PSYSTEM_LOGICAL_PROCESSOR_INFORMATION_EX;
 
+/* As published, but for the names of the union's parts. */
+typedef struct _CACHE_DESCRIPTOR {
+    BYTE Level;
+    BYTE Associativity;
+    WORD LineSize;
+    DWORD Size;
+    PROCESSOR_CACHE_TYPE Type;
+} CACHE_DESCRIPTOR, *PCACHE_DESCRIPTOR;
+
+struct prcb_compat_core {
+    BYTE Flags;
+};
+struct prcb_compat_node {
+    DWORD NodeNumber;
+};
+
+typedef struct _SYSTEM_LOGICAL_PROCESSOR_INFORMATION {
+    ULONG_PTR ProcessorMask;
+    LOGICAL_PROCESSOR_RELATIONSHIP Relationship;
+    __extension__ union {
+        struct prcb_compat_core ProcessorCore;
+        struct prcb_compat_node NumaNode;
+        CACHE_DESCRIPTOR Cache;
+        ULONGLONG Reserved[2] PRCB_COMPAT_ALIGNED;
+    };
+} SYSTEM_LOGICAL_PROCESSOR_INFORMATION, *PSYSTEM_LOGICAL_PROCESSOR_INFORMATION;
+
+typedef enum _CPU_SET_INFORMATION_TYPE { CpuSetInformation } CPU_SET_INFORMATION_TYPE;
+
+struct prcb_compat_cpu_set {
+    DWORD Id;
+    WORD Group;
+    BYTE LogicalProcessorIndex;
+    BYTE CoreIndex;
+    BYTE LastLevelCacheIndex;
+    BYTE NumaNodeIndex;
+    BYTE EfficiencyClass;
+    BYTE AllFlags;
+    __extension__ union {
+        DWORD Reserved;
+        BYTE SchedulingClass;
+    };
+    DWORD64 AllocationTag PRCB_COMPAT_ALIGNED;
+};
+
+typedef struct _SYSTEM_CPU_SET_INFORMATION {
+    DWORD Size; /* leads from one to the next */
+    CPU_SET_INFORMATION_TYPE Type;
+    __extension__ union {
+        struct prcb_compat_cpu_set CpuSet;
+    };
+} SYSTEM_CPU_SET_INFORMATION, *PSYSTEM_CPU_SET_INFORMATION;
+
 /* ---- the rest ---- */
 
 #define ALL_PROCESSOR_GROUPS           0xffff

@@ -509,10 +509,12 @@ enum {
     SystemContextSwitchInformation = 0x24,
     SystemProcessorIdleInformation = 0x2a,
     SystemProcessorPowerInformation = 0x3d,
+    SystemLogicalProcessorInformation = 0x49,
     SystemProcessorIdleCycleTimeInformation = 0x53,
     SystemProcessorPerformanceDistribution = 0x64,
     SystemProcessorCycleTimeInformation = 0x6c,
     SystemProcessorPerformanceInformationEx = 0x8d,
+    SystemCpuSetInformation = 0xaf,
 };
 #endif
 
@@ -618,7 +620,7 @@ PRCB_API NTSTATUS prcb_ZwQuerySystemInformation(uint32_t SystemInformationClass,
                                                 void *SystemInformation,
                                                 uint32_t SystemInformationLength,
                                                 uint32_t *ReturnLength);
-/* InputBuffer: the number of a processor group, 16 bits. */
+/* InputBuffer: the number of a processor group, 16 bits; 0x6B and 0xAF say below what. */
 PRCB_API NTSTATUS prcb_NtQuerySystemInformationEx(uint32_t SystemInformationClass,
                                                   void *InputBuffer, uint32_t InputBufferLength,
                                                   void *SystemInformation,
@@ -646,6 +648,52 @@ PRCB_API uint32_t prcb_QueryIdleProcessorCycleTimeEx(uint16_t Group, uint32_t *B
 #define PRCB_NT_RELATION_PACKAGE 3u
 #define PRCB_NT_RELATION_GROUP   4u
 #define PRCB_NT_RELATION_ALL     0xffffu
+
+typedef struct _PRCB_NT_CORE {
+    uint8_t Flags; /* 1: several processors, LTP_PC_SMT */
+} PRCB_NT_CORE;
+
+typedef struct _PRCB_NT_NODE {
+    uint32_t NodeNumber;
+} PRCB_NT_NODE;
+
+typedef struct _PRCB_NT_CACHE {
+    uint8_t Level;
+    uint8_t Associativity; /* ways */
+    uint16_t LineSize;     /* bytes, as Size */
+    uint32_t Size;
+    uint32_t Type; /* 0 unified, 1 instruction, 2 data */
+} PRCB_NT_CACHE;
+
+/* Class 0x49, SystemLogicalProcessorInformation, of one group: the plain call's is group 0. */
+typedef struct _PRCB_SYSTEM_LOGICAL_PROCESSOR_INFORMATION {
+    uintptr_t ProcessorMask;
+    uint32_t Relationship; /* PRCB_NT_RELATION_CORE, _NODE, _CACHE, _PACKAGE */
+    __extension__ union {
+        PRCB_NT_CORE ProcessorCore;
+        PRCB_NT_NODE NumaNode;
+        PRCB_NT_CACHE Cache;
+        uint64_t Reserved[2] PRCB_NT_ALIGNED;
+    };
+} PRCB_SYSTEM_LOGICAL_PROCESSOR_INFORMATION;
+
+/* Class 0xAF, SystemCpuSetInformation: the Ex call only, whose input is a handle of this process,
+ * or NULL. An element for each processor of the system. */
+typedef struct _PRCB_SYSTEM_CPU_SET_INFORMATION {
+    uint32_t Size; /* from one element to the next */
+    uint32_t Type; /* CpuSetInformation, 0 */
+    uint32_t Id;   /* 0x100 + the number of Linux */
+    uint16_t Group;
+    uint8_t LogicalProcessorIndex; /* in the group, and so the next three: of the first that... */
+    uint8_t CoreIndex;             /* ... is in the same core */
+    uint8_t LastLevelCacheIndex;   /* ... has the same outermost cache */
+    uint8_t NumaNodeIndex;         /* ... is on the same node */
+    uint8_t EfficiencyClass;       /* 0 */
+    uint8_t AllFlags;              /* 0: none is parked or allocated */
+    uint8_t SchedulingClass;       /* 0 */
+    uint8_t Reserved[3];
+    uint64_t AllocationTag PRCB_NT_ALIGNED; /* 0 */
+} PRCB_SYSTEM_CPU_SET_INFORMATION;
 
 /* Active processors of a group, or of all of them; 0: there is no such group, or no view could be
  * opened. */

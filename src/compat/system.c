@@ -158,20 +158,56 @@ EXPORT VOID GetCurrentProcessorNumberEx(PPROCESSOR_NUMBER ProcNumber)
     ProcNumber->Reserved = 0;
 }
 
+/* A status of lengths tells the length that is wanted; others tell none. */
+static BOOL tell_length(NTSTATUS status, const DWORD *wanted, PDWORD ReturnedLength)
+{
+    const BOOL is_short = status == (NTSTATUS)STATUS_INFO_LENGTH_MISMATCH ||
+                          status == (NTSTATUS)STATUS_BUFFER_TOO_SMALL;
+
+    if (!status || is_short)
+        *ReturnedLength = *wanted;
+    return is_short ? fail(ERROR_INSUFFICIENT_BUFFER) : fail_status(status);
+}
+
 EXPORT BOOL GetLogicalProcessorInformationEx(LOGICAL_PROCESSOR_RELATIONSHIP RelationshipType,
                                              PSYSTEM_LOGICAL_PROCESSOR_INFORMATION_EX Buffer,
                                              PDWORD ReturnedLength)
 {
     ULONG relation = (ULONG)RelationshipType, wanted = 0;
-    NTSTATUS status =
-        ReturnedLength ? prcb_NtQuerySystemInformationEx(0x6b, &relation, sizeof(relation), Buffer,
-                                                         Buffer ? *ReturnedLength : 0, &wanted)
-                       : (NTSTATUS)STATUS_INVALID_PARAMETER;
 
-    if (!status || status == (NTSTATUS)STATUS_INFO_LENGTH_MISMATCH)
-        *ReturnedLength = wanted;
-    return status == (NTSTATUS)STATUS_INFO_LENGTH_MISMATCH ? fail(ERROR_INSUFFICIENT_BUFFER)
-                                                           : fail_status(status);
+    if (!ReturnedLength)
+        return fail(ERROR_INVALID_PARAMETER);
+    return tell_length(prcb_NtQuerySystemInformationEx(0x6b, &relation, sizeof(relation), Buffer,
+                                                       Buffer ? *ReturnedLength : 0, &wanted),
+                       &wanted, ReturnedLength);
+}
+
+EXPORT BOOL GetLogicalProcessorInformation(PSYSTEM_LOGICAL_PROCESSOR_INFORMATION Buffer,
+                                           PDWORD ReturnedLength)
+{
+    PROCESSOR_NUMBER here;
+    ULONG wanted = 0;
+
+    if (!ReturnedLength)
+        return fail(ERROR_INVALID_PARAMETER);
+    GetCurrentProcessorNumberEx(&here);
+    return tell_length(prcb_NtQuerySystemInformationEx(0x49, &here.Group, sizeof(here.Group),
+                                                       Buffer, Buffer ? *ReturnedLength : 0,
+                                                       &wanted),
+                       &wanted, ReturnedLength);
+}
+
+EXPORT BOOL GetSystemCpuSetInformation(PSYSTEM_CPU_SET_INFORMATION Information, ULONG BufferLength,
+                                       PULONG ReturnedLength, HANDLE Process, ULONG Flags)
+{
+    ULONG wanted = 0;
+
+    if (!ReturnedLength || Flags)
+        return fail(ERROR_INVALID_PARAMETER);
+    *ReturnedLength = 0;
+    return tell_length(prcb_NtQuerySystemInformationEx(0xaf, &Process, sizeof(Process), Information,
+                                                       BufferLength, &wanted),
+                       &wanted, ReturnedLength);
 }
 
 /* Family, and model above stepping, as Windows has them on x86. */

@@ -37,6 +37,8 @@ struct row {
 #define SPICT                                     SYSTEM_PROCESSOR_IDLE_CYCLE_TIME_INFORMATION
 #define SPPD                                      SYSTEM_PROCESSOR_PERFORMANCE_DISTRIBUTION
 #define SPCT                                      SYSTEM_PROCESSOR_CYCLE_TIME_INFORMATION
+#define LOGICAL                                   PRCB_SYSTEM_LOGICAL_PROCESSOR_INFORMATION
+#define CPU_SET                                   PRCB_SYSTEM_CPU_SET_INFORMATION
 #define POWER                                     PROCESSOR_POWER_INFORMATION
 #define LEVEL                                     PRCB_NT_POWER_LEVEL
 
@@ -47,6 +49,7 @@ struct row {
 #define NO_PREEMPT   "Linux does not count preemptions by how the processor was found"
 #define NO_THROTTLE  "Linux does not tell throttling by its cause"
 #define NO_LAST      "Linux has no such periodic check that would leave a last value"
+#define NO_CLASSES   "classes of processors are not read from Linux"
 #define NO_CSTATE    "cpuidle chooses a state at each entry: none is promoted or demoted"
 
 static const struct row rows[] = {
@@ -104,6 +107,9 @@ static const struct row rows[] = {
     LACKS(0x3d, SPP, LastProcessorTime, HNS, NO_LAST),
     LACKS(0x3d, SPP, LastProcessorIdleTime, HNS, NO_LAST),
     LACKS(0x3d, SPP, Energy, "", "energy is metered for packages, not for processors"),
+    HAVE(0x49, LOGICAL, ProcessorMask, "", 0),
+    HAVE(0x49, LOGICAL, Relationship, "", 0),
+    HAVE(0x49, LOGICAL, Reserved, "", 0),
     HAVE(0x53, SPICT, CycleTime, "cycles", PRCB_CPU_HAS_TIMES),
     HAVE(0x64, SPPD, ProcessorCount, "", 0),
     HAVE(0x64, SPPD, Offsets, "bytes", 0),
@@ -115,6 +121,18 @@ static const struct row rows[] = {
     HAVE(0x8d, PPIX, InterruptTime, HNS, PRCB_CPU_HAS_INTERRUPT),
     HAVE(0x8d, PPIX, InterruptCount, "", PRCB_CPU_HAS_INTERRUPTS),
     LACKS(0x8d, PPIX, AvailableTime, HNS, "no public source tells what it means on Windows"),
+    HAVE(0xaf, CPU_SET, Size, "bytes", 0),
+    HAVE(0xaf, CPU_SET, Type, "", 0),
+    HAVE(0xaf, CPU_SET, Id, "", 0),
+    HAVE(0xaf, CPU_SET, Group, "", 0),
+    HAVE(0xaf, CPU_SET, LogicalProcessorIndex, "", 0),
+    HAVE(0xaf, CPU_SET, CoreIndex, "", 0),
+    HAVE(0xaf, CPU_SET, LastLevelCacheIndex, "", 0),
+    HAVE(0xaf, CPU_SET, NumaNodeIndex, "", 0),
+    LACKS(0xaf, CPU_SET, EfficiencyClass, "", NO_CLASSES),
+    HAVE(0xaf, CPU_SET, AllFlags, "", 0),
+    LACKS(0xaf, CPU_SET, SchedulingClass, "", NO_CLASSES),
+    LACKS(0xaf, CPU_SET, AllocationTag, "", "Linux does not allocate processors to CPU sets"),
     HAVE(LEVEL(11), POWER, Number, "", 0),
     EITHER(LEVEL(11), POWER, MaxMhz, "MHz", MAX_MHZ, PRCB_CPU_HAS_MHZ),
     HAVE(LEVEL(11), POWER, CurrentMhz, "MHz", PRCB_CPU_HAS_MHZ),

@@ -17,7 +17,7 @@ enum rule {
     RULE_ONE,      /* one structure for the system, or more */
     RULE_EXACT,    /* one structure for the system, exactly */
     RULE_UP_TO,    /* as much of one structure for the system as is asked for */
-    RULE_OFFSETS,  /* a table of offsets, and behind it elements of any length */
+    RULE_WHOLE,    /* all that is built for the group, or more */
 };
 
 static NTSTATUS make_time_adjustment(void *ret)
@@ -41,6 +41,10 @@ static NTSTATUS make_switches(void *ret)
     return STATUS_SUCCESS;
 }
 
+#define CLASS_LOGICAL  0x49u
+#define CLASS_TOPOLOGY 0x6bu
+#define CLASS_CPU_SETS 0xafu
+
 static const struct query_class {
     uint32_t number;
     uint32_t size;
@@ -49,6 +53,7 @@ static const struct query_class {
     bool fresh; /* tells what must be looked for */
     void (*fill)(const struct nt_row *row, union nt_element *ret);
     NTSTATUS (*make)(void *ret); /* instead: the one structure; finds it zeroed */
+    NTSTATUS (*build)(uint32_t first, uint32_t count, void **ret, uint32_t *ret_size);
 } classes[] = {
     {0x00, NT_BASIC_SIZE, RULE_EXACT, false, false, .make = nt_make_basic},
     {0x02, 0x138, RULE_ONE, false, true, .make = nt_make_performance},
@@ -59,8 +64,9 @@ static const struct query_class {
     {0x24, 0x30, RULE_ONE, false, false, .make = make_switches},
     {0x2a, 0x30, RULE_ALL, true, false, nt_fill_idle},
     {0x3d, 0x50, RULE_ALL, true, true, nt_fill_power},
+    {CLASS_LOGICAL, 0, RULE_WHOLE, true, false, .build = nt_make_logical},
     {0x53, 0x08, RULE_CYCLES, true, false, nt_fill_idle_cycles},
-    {0x64, 0, RULE_OFFSETS, true, true, NULL},
+    {0x64, 0, RULE_WHOLE, true, true, .build = nt_make_distribution},
     {0x6c, 0x08, RULE_CYCLES, true, false, nt_fill_cycles},
     {0x8d, 0x48, RULE_MULTIPLE, true, false, nt_fill_performance},
 };
@@ -174,14 +180,14 @@ static NTSTATUS query_one(struct request *request)
     return STATUS_SUCCESS;
 }
 
-static NTSTATUS query_distribution(struct request *request)
+static NTSTATUS query_whole(struct request *request)
 {
     void *result = NULL;
     uint32_t size = 0;
     NTSTATUS status = nt_view_read(request->first, request->count);
 
     if (!status)
-        status = nt_make_distribution(request->first, request->count, &result, &size);
+        status = request->row->build(request->first, request->count, &result, &size);
     if (!status && request->length < size)
         status = mismatch(request, size);
     if (!status) {
@@ -200,8 +206,8 @@ static NTSTATUS answer(struct request *request)
         return query_elements(request);
     case RULE_CYCLES:
         return query_cycles(request);
-    case RULE_OFFSETS:
-        return query_distribution(request);
+    case RULE_WHOLE:
+        return query_whole(request);
     default:
         return query_one(request);
     }
@@ -272,11 +278,13 @@ NTSTATUS prcb_NtQuerySystemInformation(uint32_t SystemInformationClass, void *Sy
     const struct query_class *row = find(SystemInformationClass);
     NTSTATUS status = probe(SystemInformation, SystemInformationLength, ReturnLength);
 
+    if (!status && SystemInformationClass == CLASS_CPU_SETS)
+        status = nt_fail(STATUS_INVALID_PARAMETER, "class 0xaf: the Ex call only, of a process");
     if (!status && !row)
         status = unknown(SystemInformationClass);
     return status ? status
-                  : query_locked(row, nt_current_group(), SystemInformation,
-                                 SystemInformationLength, ReturnLength);
+                  : query_locked(row, row->number == CLASS_LOGICAL ? 0 : nt_current_group(),
+                                 SystemInformation, SystemInformationLength, ReturnLength);
 }
 
 NTSTATUS prcb_nt_query_all_groups(uint32_t information_class, void *buffer, uint32_t length,
@@ -285,7 +293,8 @@ NTSTATUS prcb_nt_query_all_groups(uint32_t information_class, void *buffer, uint
     const struct query_class *row = find(information_class);
     NTSTATUS status = probe(buffer, length, ret_length);
 
-    if (!status && (!row || !row->ex))
+    /* Masks that do not name their group are of one. */
+    if (!status && (!row || !row->ex || row->number == CLASS_LOGICAL))
         status = unknown(information_class);
     return status ? status : query_locked(row, PRCB_NT_ALL_GROUPS, buffer, length, ret_length);
 }
@@ -316,8 +325,6 @@ static NTSTATUS check_group(uint16_t group)
     return status;
 }
 
-#define CLASS_TOPOLOGY 0x6bu
-
 static NTSTATUS take_relation(const void *input, uint32_t length, uint32_t *ret)
 {
     NTSTATUS status;
@@ -333,13 +340,33 @@ static NTSTATUS take_relation(const void *input, uint32_t length, uint32_t *ret)
     return STATUS_SUCCESS;
 }
 
-/* Asked for the whole system, not for a group. */
-static NTSTATUS query_topology(const void *input, uint32_t input_length, void *buffer,
-                               uint32_t length, uint32_t *return_length)
+/* NULL: any process, and so this one. */
+static NTSTATUS take_process(const void *input, uint32_t length)
 {
+    void *handle;
+    NTSTATUS status;
+
+    if (length < sizeof(handle))
+        return nt_fail(STATUS_INVALID_PARAMETER, "a handle has %zu bytes, not %u", sizeof(handle),
+                       length);
+    status = nt_probe_read(input, length, sizeof(uint32_t));
+    if (status)
+        return status;
+    memcpy(&handle, input, sizeof(handle));
+    if (handle && handle != NT_CURRENT_PROCESS)
+        return nt_fail(STATUS_INVALID_HANDLE, "%p is not a handle on this process", handle);
+    return STATUS_SUCCESS;
+}
+
+/* Classes 0x6B and 0xAF: asked for the whole system, not for a group. */
+static NTSTATUS query_system(uint32_t number, const void *input, uint32_t input_length,
+                             void *buffer, uint32_t length, uint32_t *return_length)
+{
+    const bool sets = number == CLASS_CPU_SETS;
     uint32_t relation = 0, size = 0;
     void *made = NULL;
-    NTSTATUS status = take_relation(input, input_length, &relation);
+    NTSTATUS status =
+        sets ? take_process(input, input_length) : take_relation(input, input_length, &relation);
 
     if (!status)
         status = probe(buffer, length, return_length);
@@ -348,13 +375,13 @@ static NTSTATUS query_topology(const void *input, uint32_t input_length, void *b
     nt_enter();
     status = nt_view_glance();
     if (!status)
-        status = nt_make_topology(relation, &made, &size);
+        status = sets ? nt_make_cpu_sets(&made, &size) : nt_make_topology(relation, &made, &size);
     nt_leave();
     if (status)
         return status;
     if (length < size)
-        status =
-            nt_fail(STATUS_INFO_LENGTH_MISMATCH, "class 0x6b: %u bytes; it takes %u", length, size);
+        status = nt_fail(sets ? STATUS_BUFFER_TOO_SMALL : STATUS_INFO_LENGTH_MISMATCH,
+                         "class 0x%x: %u bytes; it takes %u", number, length, size);
     else if (size)
         memcpy(buffer, made, size);
     if (return_length)
@@ -372,10 +399,10 @@ NTSTATUS prcb_NtQuerySystemInformationEx(uint32_t SystemInformationClass, void *
     NTSTATUS status;
 
     if (!InputBuffer || !InputBufferLength)
-        return nt_fail(STATUS_INVALID_PARAMETER, "no group is named");
-    if (SystemInformationClass == CLASS_TOPOLOGY)
-        return query_topology(InputBuffer, InputBufferLength, SystemInformation,
-                              SystemInformationLength, ReturnLength);
+        return nt_fail(STATUS_INVALID_PARAMETER, "there is no input");
+    if (SystemInformationClass == CLASS_TOPOLOGY || SystemInformationClass == CLASS_CPU_SETS)
+        return query_system(SystemInformationClass, InputBuffer, InputBufferLength,
+                            SystemInformation, SystemInformationLength, ReturnLength);
     if (!row || !row->ex)
         return unknown(SystemInformationClass);
     status = nt_take_group(InputBuffer, InputBufferLength, &group);

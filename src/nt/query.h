@@ -52,6 +52,10 @@ NTSTATUS nt_make_time_of_day(void *ret);
 /* topology.c: class 0x6B for a PRCB_NT_RELATION_, allocated; NULL and 0 for no record. */
 NTSTATUS nt_make_topology(uint32_t relation, void **ret, uint32_t *ret_size);
 
+/* topology.c: class 0x49 for a group whose first processor that is, and class 0xAF; allocated. */
+NTSTATUS nt_make_logical(uint32_t first, uint32_t count, void **ret, uint32_t *ret_size);
+NTSTATUS nt_make_cpu_sets(void **ret, uint32_t *ret_size);
+
 /* Class 0x64, allocated. */
 NTSTATUS nt_make_distribution(uint32_t first, uint32_t count, void **ret, uint32_t *ret_size);
 

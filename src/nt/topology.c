@@ -2,7 +2,7 @@
  *
  * How the processors hang together, as sysfs has it (cores, packages, caches, nodes) and as NT has
  * it: class 0x6B, records of any length for the whole system. A set of processors is told once, by
- * its first.
+ * its first. Classes 0x49 and 0xAF are made of these records.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -278,5 +278,126 @@ NTSTATUS nt_make_topology(uint32_t relation, void **ret, uint32_t *ret_size)
     }
     *ret = t.made;
     *ret_size = t.size;
+    return STATUS_SUCCESS;
+}
+
+/* ---- of the records ---- */
+
+struct record {
+    uint32_t relation, size;
+    const char *body;
+};
+
+static struct record record_at(const char *at)
+{
+    struct record record = {.body = at + 8};
+
+    memcpy(&record.relation, at, sizeof(record.relation));
+    memcpy(&record.size, at + 4, sizeof(record.size));
+    return record;
+}
+
+/* 0: it has none of the group, or is a record of groups. */
+static uintptr_t record_mask(const struct record *record, uint32_t group)
+{
+    uint32_t at = record->relation == PRCB_NT_RELATION_CACHE ? 32 : 24;
+    GROUP_AFFINITY affinity;
+
+    if (record->relation == PRCB_NT_RELATION_GROUP)
+        return 0;
+    for (; at + sizeof(affinity) <= record->size - 8; at += sizeof(affinity)) {
+        memcpy(&affinity, record->body + at, sizeof(affinity));
+        if (affinity.Group == group)
+            return affinity.Mask;
+    }
+    return 0;
+}
+
+NTSTATUS nt_make_logical(uint32_t first, uint32_t count, void **ret, uint32_t *ret_size)
+{
+    void *records = NULL;
+    uint32_t size = 0, next, told = 0;
+    NTSTATUS status = nt_make_topology(PRCB_NT_RELATION_ALL, &records, &size);
+
+    /* In place: no record is as short as an element. */
+    for (uint32_t at = 0; at < size && !status; at = next) {
+        struct record record = record_at((char *)records + at);
+        PRCB_SYSTEM_LOGICAL_PROCESSOR_INFORMATION element;
+
+        next = at + record.size;
+        memset(&element, 0, sizeof(element));
+        element.ProcessorMask = record_mask(&record, first / NT_GROUP_SIZE);
+        element.Relationship = record.relation;
+        if (!element.ProcessorMask)
+            continue;
+        if (record.relation == PRCB_NT_RELATION_CORE)
+            memcpy(&element.ProcessorCore, record.body, sizeof(element.ProcessorCore));
+        if (record.relation == PRCB_NT_RELATION_NODE)
+            memcpy(&element.NumaNode, record.body, sizeof(element.NumaNode));
+        if (record.relation == PRCB_NT_RELATION_CACHE)
+            memcpy(&element.Cache, record.body, sizeof(element.Cache));
+        memcpy((char *)records + told, &element, sizeof(element));
+        told += (uint32_t)sizeof(element);
+    }
+    *ret = records;
+    *ret_size = told;
+    return status;
+}
+
+/* What a record says of the processors of its masks; levels: of the outermost cache seen of each.
+ */
+static void put_record(const struct record *record, uint32_t count,
+                       PRCB_SYSTEM_CPU_SET_INFORMATION *sets, uint8_t *levels)
+{
+    for (uint32_t cpu = 0; cpu < count; cpu++) {
+        uintptr_t mask = record_mask(record, cpu / NT_GROUP_SIZE);
+        uint8_t lowest = mask ? (uint8_t)__builtin_ctzll(mask) : 0;
+
+        if (!(mask >> cpu % NT_GROUP_SIZE & 1))
+            continue;
+        if (record->relation == PRCB_NT_RELATION_CORE)
+            sets[cpu].CoreIndex = lowest;
+        if (record->relation == PRCB_NT_RELATION_NODE)
+            sets[cpu].NumaNodeIndex = lowest;
+        if (record->relation == PRCB_NT_RELATION_CACHE && (uint8_t)record->body[0] > levels[cpu]) {
+            levels[cpu] = (uint8_t)record->body[0];
+            sets[cpu].LastLevelCacheIndex = lowest;
+        }
+    }
+}
+
+NTSTATUS nt_make_cpu_sets(void **ret, uint32_t *ret_size)
+{
+    const uint32_t count = nt_view_active();
+    PRCB_SYSTEM_CPU_SET_INFORMATION *sets = calloc(count, sizeof(*sets));
+    uint8_t *levels = calloc(count, 1);
+    void *records = NULL;
+    uint32_t size = 0;
+    NTSTATUS status = sets && levels ? nt_make_topology(PRCB_NT_RELATION_ALL, &records, &size)
+                                     : nt_fail(STATUS_NO_MEMORY, "out of memory");
+
+    for (uint32_t cpu = 0; cpu < count && !status; cpu++) {
+        uint8_t number = (uint8_t)(cpu % NT_GROUP_SIZE);
+
+        sets[cpu].Size = sizeof(*sets);
+        sets[cpu].Id = 0x100 + cpu;
+        sets[cpu].Group = (uint16_t)(cpu / NT_GROUP_SIZE);
+        sets[cpu].LogicalProcessorIndex = number;
+        sets[cpu].CoreIndex = sets[cpu].LastLevelCacheIndex = number;
+    }
+    for (uint32_t at = 0; at < size && !status;) {
+        struct record record = record_at((char *)records + at);
+
+        put_record(&record, count, sets, levels);
+        at += record.size;
+    }
+    free(records);
+    free(levels);
+    if (status) {
+        free(sets);
+        return status;
+    }
+    *ret = sets;
+    *ret_size = count * (uint32_t)sizeof(*sets);
     return STATUS_SUCCESS;
 }

@@ -461,6 +461,67 @@ static void check_topology(void)
     free(buffer);
 }
 
+/* What a file of sysfs says of a processor, 0 where it is not there. */
+static unsigned sysfs_first(unsigned cpu, const char *file)
+{
+    char path[128];
+    unsigned first = 0;
+    FILE *stream;
+
+    snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%u/%s", cpu, file);
+    stream = fopen(path, "r");
+    if (!stream)
+        return cpu;
+    if (fscanf(stream, "%u", &first) != 1)
+        first = cpu;
+    fclose(stream);
+    return first;
+}
+
+static void check_cpu_sets(void)
+{
+    SYSTEM_LOGICAL_PROCESSOR_INFORMATION parts[512];
+    SYSTEM_CPU_SET_INFORMATION sets[64];
+    KAFFINITY cores = 0;
+    DWORD length = 0, bad = 0, caches = 0;
+    ULONG told = 7;
+
+    if (GetActiveProcessorGroupCount() > 1)
+        return;
+    check(!GetLogicalProcessorInformation(NULL, &length) &&
+              GetLastError() == ERROR_INSUFFICIENT_BUFFER && length > 0 &&
+              length % sizeof(parts[0]) == 0,
+          "GetLogicalProcessorInformation tells its length");
+    length = sizeof(parts);
+    check(GetLogicalProcessorInformation(parts, &length), "GetLogicalProcessorInformation");
+    for (size_t i = 0; i < length / sizeof(parts[0]); i++) {
+        if (parts[i].Relationship == RelationProcessorCore) {
+            bad += cores & parts[i].ProcessorMask ? 1 : 0;
+            bad += parts[i].ProcessorCore.Flags !=
+                   (__builtin_popcountll(parts[i].ProcessorMask) > 1 ? LTP_PC_SMT : 0);
+            cores |= parts[i].ProcessorMask;
+        }
+        caches += parts[i].Relationship == RelationCache;
+        bad += parts[i].Relationship == RelationCache && !parts[i].Cache.Size;
+    }
+    check(!bad && __builtin_popcountll(cores) == (int)GetActiveProcessorCount(0),
+          "each processor is in one core");
+    check(!GetSystemCpuSetInformation(NULL, 0, &told, GetCurrentProcess(), 0) &&
+              GetLastError() == ERROR_INSUFFICIENT_BUFFER &&
+              told == GetActiveProcessorCount(0) * sizeof(sets[0]),
+          "GetSystemCpuSetInformation tells its length");
+    check(GetSystemCpuSetInformation(sets, sizeof(sets), &told, NULL, 0),
+          "GetSystemCpuSetInformation");
+    for (unsigned i = 0; i < told / sizeof(sets[0]); i++)
+        bad += sets[i].CpuSet.Id != 0x100 + i || sets[i].CpuSet.LogicalProcessorIndex != i ||
+               sets[i].CpuSet.CoreIndex != sysfs_first(i, "topology/thread_siblings_list") ||
+               (caches && sets[i].CpuSet.LastLevelCacheIndex > i);
+    check(!bad, "CPU sets are as sysfs has them");
+    check(!GetSystemCpuSetInformation(sets, sizeof(sets), &told, NULL, 1) &&
+              GetLastError() == ERROR_INVALID_PARAMETER,
+          "flags are refused");
+}
+
 static CRITICAL_SECTION section;
 static int shared;
 
@@ -533,6 +594,7 @@ int main(void)
     check_foreign();
     check_usage();
     check_topology();
+    check_cpu_sets();
     check_porting();
     printf("1..%d\n", tests);
     return failed;

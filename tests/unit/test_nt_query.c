@@ -581,6 +581,165 @@ static void test_distribution(void **state)
     remove_file("sys/devices/system/cpu/cpu2/cpufreq/stats/time_in_state");
 }
 
+/* ---- how processors hang together ---- */
+
+/* Four processors, two to a core and four to a cache; a fifth of another package and node. */
+static const char *const hardware[][2] = {
+    {"cpu/cpu0/topology/thread_siblings_list", "0,2\n"},
+    {"cpu/cpu1/topology/thread_siblings_list", "1,3\n"},
+    {"cpu/cpu2/topology/thread_siblings_list", "0,2\n"},
+    {"cpu/cpu3/topology/thread_siblings_list", "1,3\n"},
+    {"cpu/cpu4/topology/thread_siblings_list", "4\n"},
+    {"cpu/cpu0/topology/core_siblings_list", "0-3\n"},
+    {"cpu/cpu1/topology/core_siblings_list", "0-3\n"},
+    {"cpu/cpu2/topology/core_siblings_list", "0-3\n"},
+    {"cpu/cpu3/topology/core_siblings_list", "0-3\n"},
+    {"cpu/cpu4/topology/core_siblings_list", "4\n"},
+    {"cpu/cpu1/cache/index0/shared_cpu_list", "1,3\n"},
+    {"cpu/cpu1/cache/index0/level", "1\n"},
+    {"cpu/cpu1/cache/index0/type", "Data\n"},
+    {"cpu/cpu1/cache/index0/size", "48K\n"},
+    {"cpu/cpu1/cache/index0/coherency_line_size", "64\n"},
+    {"cpu/cpu1/cache/index0/ways_of_associativity", "12\n"},
+    {"cpu/cpu0/cache/index0/shared_cpu_list", "0-3\n"},
+    {"cpu/cpu0/cache/index0/level", "3\n"},
+    {"cpu/cpu0/cache/index0/type", "Unified\n"},
+    {"cpu/cpu0/cache/index0/size", "32M\n"},
+    {"cpu/cpu0/cache/index0/coherency_line_size", "64\n"},
+    {"cpu/cpu0/cache/index0/ways_of_associativity", "300\n"},
+    {"node/node0/cpulist", "0-3\n"},
+    {"node/node7/cpulist", "4\n"},
+};
+
+static int five(void **state)
+{
+    char path[128];
+
+    for (size_t i = 0; i < sizeof(hardware) / sizeof(hardware[0]); i++) {
+        snprintf(path, sizeof(path), "sys/devices/system/%s", hardware[i][0]);
+        put_file(path, hardware[i][1]);
+    }
+    machine(5, "cpu 0 0 0 0\nctxt 0\n");
+    return 0;
+}
+
+static int no_hardware(void **state)
+{
+    char path[128];
+
+    for (size_t i = 0; i < sizeof(hardware) / sizeof(hardware[0]); i++) {
+        snprintf(path, sizeof(path), "sys/devices/system/%s", hardware[i][0]);
+        remove_file(path);
+    }
+    return 0;
+}
+
+static void assert_logical(uint32_t i, uint64_t mask, uint32_t relation, uint64_t first,
+                           uint64_t second)
+{
+    assert_int_equal(u64_at(i * 0x20), mask);
+    assert_int_equal(u32_at(i * 0x20 + 8), relation);
+    assert_int_equal(u32_at(i * 0x20 + 12), 0);
+    assert_int_equal(u64_at(i * 0x20 + 16), first);
+    assert_int_equal(u64_at(i * 0x20 + 24), second);
+}
+
+static void test_logical(void **state)
+{
+    const uint32_t size = 9 * 0x20;
+
+    for (uint32_t length = 0; length < size; length++) {
+        assert_int_equal(query(0x49, length), STATUS_INFO_LENGTH_MISMATCH);
+        assert_int_equal(told, size);
+        assert_true(untouched_from(0));
+    }
+    for (unsigned ex = 0; ex < 2; ex++) {
+        assert_int_equal(ex ? query_group(0x49, 0, size) : query(0x49, size + 7), STATUS_SUCCESS);
+        assert_int_equal(told, size);
+        assert_true(untouched_from(size));
+        assert_logical(0, 0x05, 0, 1, 0); /* a core of two */
+        assert_logical(1, 0x0a, 0, 1, 0);
+        assert_logical(2, 0x10, 0, 0, 0);
+        assert_logical(3, 0x0f, 3, 0, 0);
+        assert_logical(4, 0x10, 3, 0, 0);
+        assert_logical(5, 0x0f, 2, UINT64_C(0x020000000040ff03), 0); /* as many ways as fit */
+        assert_logical(6, 0x0a, 2, UINT64_C(0x0000c00000400c01), 2);
+        assert_logical(7, 0x0f, 1, 0, 0);
+        assert_logical(8, 0x10, 1, 7, 0);
+    }
+    assert_int_equal(query_group(0x49, 1, size), STATUS_INVALID_PARAMETER);
+    assert_int_equal(prcb_nt_query_all_groups(0x49, buffer, size, NULL), STATUS_INVALID_INFO_CLASS);
+}
+
+/* The plain call is of group 0, wherever the caller runs; the others are asked for. */
+static void test_logical_groups(void **state)
+{
+    machine(64 + 3, "cpu 0 0 0 0\nctxt 0\n");
+    caller_cpu = 65;
+    assert_int_equal(query(0x49, ROOM), STATUS_SUCCESS);
+    assert_int_equal(told, (64 + 64 + 1) * 0x20); /* cores, packages of one, node 0 */
+    assert_logical(63, UINT64_C(1) << 63, 0, 0, 0);
+    assert_logical(128, UINT64_MAX, 1, 0, 0);
+    assert_int_equal(query_group(0x49, 1, ROOM), STATUS_SUCCESS);
+    assert_int_equal(told, (3 + 3 + 1) * 0x20);
+    assert_logical(2, 4, 0, 0, 0);
+    assert_logical(6, 7, 1, 0, 0);
+}
+
+static NTSTATUS query_sets(void *process, uint32_t input_length, uint32_t length)
+{
+    clear();
+    return prcb_NtQuerySystemInformationEx(0xaf, &process, input_length, buffer, length, &told);
+}
+
+static void test_cpu_sets(void **state)
+{
+    static const unsigned char indices[5][4] = {
+        {0, 0, 0, 0}, {1, 1, 0, 0}, {2, 0, 0, 0}, {3, 1, 0, 0}, {4, 4, 4, 4}};
+    const uint32_t size = 5 * 0x20;
+    void *self = (void *)(intptr_t)-1;
+
+    assert_int_equal(query(0xaf, size), STATUS_INVALID_PARAMETER);
+    assert_int_equal(query_sets((void *)(uintptr_t)0xdeadbeef, sizeof(self), 0),
+                     STATUS_INVALID_HANDLE);
+    assert_int_equal(query_sets(self, sizeof(self) - 1, size), STATUS_INVALID_PARAMETER);
+    assert_int_equal(told, 0xfeedface);
+    assert_int_equal(prcb_NtQuerySystemInformationEx(0xaf, NULL, sizeof(self), buffer, size, &told),
+                     STATUS_INVALID_PARAMETER);
+    assert_int_equal(prcb_NtQuerySystemInformationEx(0xaf, &self, sizeof(self), NULL, size, &told),
+                     STATUS_ACCESS_VIOLATION);
+    assert_int_equal(told, 0xfeedface);
+    for (uint32_t length = 0; length < size; length++) {
+        assert_int_equal(query_sets(self, sizeof(self), length), STATUS_BUFFER_TOO_SMALL);
+        assert_int_equal(told, size);
+        assert_true(untouched_from(0));
+    }
+    assert_int_equal(query_sets(NULL, sizeof(self), size + 1), STATUS_SUCCESS);
+    assert_int_equal(told, size);
+    assert_true(untouched_from(size));
+    for (uint32_t i = 0; i < 5; i++) {
+        const unsigned char *set = buffer + i * 0x20;
+
+        assert_int_equal(u32_at(i * 0x20), 0x20);
+        assert_int_equal(u32_at(i * 0x20 + 4), 0);
+        assert_int_equal(u32_at(i * 0x20 + 8), 0x100 + i);
+        assert_int_equal(set[0x0c] | set[0x0d], 0);
+        assert_memory_equal(set + 0x0e, indices[i], 4);
+        assert_int_equal(u32_at(i * 0x20 + 0x12) | u32_at(i * 0x20 + 0x14), 0);
+        assert_int_equal(u64_at(i * 0x20 + 0x18), 0);
+    }
+}
+
+static void test_cpu_sets_groups(void **state)
+{
+    machine(64 + 3, "cpu 0 0 0 0\nctxt 0\n");
+    assert_int_equal(query_sets(NULL, sizeof(void *), ROOM), STATUS_SUCCESS);
+    assert_int_equal(told, 67 * 0x20);
+    assert_int_equal(u32_at(66 * 0x20 + 8), 0x100 + 66);
+    assert_int_equal(u32_at(66 * 0x20 + 0x0c), 0x02020001); /* group 1, processor and core 2 */
+    assert_int_equal(u32_at(66 * 0x20 + 0x10), 2);          /* own cache, node of the group's 0 */
+}
+
 static void test_frequencies_text(void **state)
 {
     struct nt_frequencies found = {.count = 99};
@@ -926,14 +1085,26 @@ static void test_set_increment(void **state)
 
 /* ---- absent members ---- */
 
-static const uint32_t all_classes[] = {
-    0x08, 0x17, 0x1c, 0x24, 0x2a, 0x3d, 0x53, 0x64, 0x6c, 0x8d, PRCB_NT_POWER_LEVEL(11)};
+static const uint32_t all_classes[] = {0x08,
+                                       0x17,
+                                       0x1c,
+                                       0x24,
+                                       0x2a,
+                                       0x3d,
+                                       0x53,
+                                       0x64,
+                                       0x6c,
+                                       0x8d,
+                                       0x49,
+                                       0xaf,
+                                       PRCB_NT_POWER_LEVEL(11)};
 #define CLASSES (sizeof(all_classes) / sizeof(all_classes[0]))
 
 /* Members follow each other; what is between and after them is padding, a spare, or zero. */
 static void test_members(void **state)
 {
-    static const uint32_t sizes[] = {0x30, 0x18, 0x0c, 0x30, 0x30, 0x50, 8, 8, 8, 0x48, 0x18};
+    static const uint32_t sizes[] = {0x30, 0x18, 0x0c, 0x30, 0x30, 0x50, 8,
+                                     8,    8,    0x48, 0x20, 0x20, 0x18};
 
     for (size_t c = 0; c < CLASSES; c++) {
         const struct prcb_nt_member *member;
@@ -1074,6 +1245,10 @@ int main(void)
         cmocka_unit_test_setup(test_power, three),
         cmocka_unit_test_setup(test_cycles, three),
         cmocka_unit_test_setup(test_distribution, three),
+        cmocka_unit_test_setup_teardown(test_logical, five, no_hardware),
+        cmocka_unit_test_setup(test_logical_groups, three),
+        cmocka_unit_test_setup_teardown(test_cpu_sets, five, no_hardware),
+        cmocka_unit_test_setup(test_cpu_sets_groups, three),
         cmocka_unit_test_setup(test_frequencies_text, three),
         cmocka_unit_test_setup(test_power_rules, three),
         cmocka_unit_test_setup(test_power_values, three),
