@@ -57,7 +57,7 @@ struct prcb_options {
     uint32_t flags;       /* enum prcb_open_flag bits */
 };
 
-/* bpf tier only; ignored by others. */
+/* For the bpf tier; ignored by others, except where they are named. */
 enum prcb_open_flag {
     PRCB_OPEN_NO_LOCKS = 1 << 0,    /* leave the lock tracepoints alone: waits for kernel locks are
                                        then filed under their system call, or other-d */
@@ -67,7 +67,9 @@ enum prcb_open_flag {
     PRCB_OPEN_INTERRUPTED = 1 << 2, /* keep interrupted_ns: attaches programs to the interrupts of
                                     the whole machine. Where the kernel does not allow it the
                                     member is absent, with the reason */
-    PRCB_OPEN_REGISTERS = 1 << 3, /* keep registers: what an unwinder starts from (prcb/stack.h) */
+    PRCB_OPEN_REGISTERS = 1 << 3,   /* keep registers: what an unwinder starts from (prcb/stack.h).
+                                       daemon tier: of one's own threads, whoever else's are
+                                       profiled */
 };
 
 /* Opens a session. opts may be NULL: everything default. The caller owns *ret

@@ -302,7 +302,7 @@ const char *mapped_absent_reason(const struct prcb *p, uint64_t member)
                                         : "the session was opened without PRCB_OPEN_INTERRUPTED";
     if (member == PRCB_HAS_REGISTERS && !(features & PRCB_FEATURE_REGISTERS))
         return p->flags & PRCB_OPEN_REGISTERS
-                   ? "prcbd does not keep them"
+                   ? "prcbd is too old to keep them: update it"
                    : "the session was opened without PRCB_OPEN_REGISTERS";
     if (member == PRCB_HAS_CYCLES && !p->clock.use_ticks)
         return "the processor's time-stamp counter is not invariant, or the kernel does not "

@@ -43,6 +43,9 @@ static int open_session(struct prcb *p, uint32_t accounts, struct wire_open_answ
     struct wire_open open = {.accounts = accounts};
     struct client_question q = {WIRE_OPEN, &open, sizeof(open), sizeof(*ret), ret, sizeof(*ret)};
 
+    /* An earlier daemon refuses flags: the session then has no registers, and says so. */
+    if (p->flags & PRCB_OPEN_REGISTERS && s->client.hello.hello.minor >= 1)
+        open.flags = WIRE_OPEN_REGISTERS;
     memcpy(open.token, s->token, sizeof(open.token));
     return client_closed(client_ask(&s->client, &q, arrival, err), err);
 }

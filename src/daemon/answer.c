@@ -112,8 +112,8 @@ static int do_open(const struct request *r, struct prcb_error *err)
     result = may_pass_maps(r, err);
     if (result)
         return result;
-    if (open.flags)
-        return prcb_fail(err, -EINVAL, "open: flags 0x%x mean nothing", open.flags);
+    if (open.flags & ~WIRE_OPEN_REGISTERS)
+        return prcb_fail(err, -EINVAL, "open: flags 0x%x have bits that mean nothing", open.flags);
     if (memcmp(open.token, none, sizeof(none))) {
         result = sessions_resume(r->server->sessions, &conn->peer, open.token, &conn->session, err);
         if (result)
@@ -127,8 +127,8 @@ static int do_open(const struct request *r, struct prcb_error *err)
     if (!conn->asked_at)
         conn->asked_at = clock_mono_ms();
     result =
-        sessions_open(r->server->sessions, &conn->peer, open.accounts,
-                      clock_mono_ms() - conn->asked_at, &conn->session, &fds[0], reply.token, err);
+        sessions_open(r->server->sessions, &conn->peer, &open, clock_mono_ms() - conn->asked_at,
+                      &conn->session, &fds[0], reply.token, err);
     if (result)
         return result == -EAGAIN ? later(r) : result;
     /* Libraries look for the offset of the clock behind the second. It is in the head of the

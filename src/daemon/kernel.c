@@ -762,6 +762,7 @@ int kernel_client_make(struct kernel *k, uint32_t number, const struct prcb_bpf_
     first.block.head = *k->clock;
     first.block.head.features &= ~PRCB_FEATURE_INTERRUPTED;
     first.block.head.features |= k->has_interrupted ? PRCB_FEATURE_INTERRUPTED : 0;
+    first.block.head.features |= client->registers ? PRCB_FEATURE_REGISTERS : 0;
     first.block.head.account_count = record->accounts;
     fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "prcb_client", sizeof(__u32),
                         sizeof(struct prcb_account_block), record->accounts + 1, &options);

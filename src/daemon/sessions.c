@@ -106,14 +106,15 @@ static uint32_t free_number(const struct sessions *s)
     return 0;
 }
 
-static struct prcb_bpf_client client_of(const struct peer *peer)
+static struct prcb_bpf_client client_of(const struct peer *peer, const struct wire_open *open)
 {
     return (struct prcb_bpf_client){.caps = peer->caps,
                                     .pid_ns = peer->pid_ns,
                                     .user_ns = peer->user_ns,
                                     .uid = peer->uid,
                                     .gid = peer->gid,
-                                    .all = peer->all};
+                                    .all = peer->all,
+                                    .registers = (open->flags & WIRE_OPEN_REGISTERS) != 0};
 }
 
 static bool something_is_on_its_way(const struct sessions *s, uint64_t waited_ms)
@@ -138,11 +139,12 @@ static int find_room(struct sessions *s, const struct peer *peer, uint32_t accou
     return result && something_is_on_its_way(s, waited_ms) ? -EAGAIN : result;
 }
 
-int sessions_open(struct sessions *s, const struct peer *peer, uint32_t accounts,
+int sessions_open(struct sessions *s, const struct peer *peer, const struct wire_open *open,
                   uint64_t waited_ms, struct session **ret, int *ret_fd, uint8_t token[16],
                   struct prcb_error *err)
 {
-    const struct prcb_bpf_client client = client_of(peer);
+    const struct prcb_bpf_client client = client_of(peer, open);
+    uint32_t accounts = open->accounts;
     struct kernel_record *record;
     struct session *session;
     uint32_t number;

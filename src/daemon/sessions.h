@@ -10,6 +10,7 @@
 #include "config.h"
 #include "held.h"
 #include "peer.h"
+#include "wire.h"
 
 enum session_state {
     SESSION_FREE,
@@ -60,7 +61,7 @@ void sessions_start(struct sessions *s, struct kernel *k, const struct prcbd_con
 /* A new session; threads can be profiled in it when it is settled. *ret_fd: its map, to be closed
  * by the caller. -EDQUOT, -ENOSPC, -ENOMEM with words. -EAGAIN: there is no room, but what was let
  * go of is on its way: to be asked again soon; waited_ms tells for how long that was done. */
-int sessions_open(struct sessions *s, const struct peer *peer, uint32_t accounts,
+int sessions_open(struct sessions *s, const struct peer *peer, const struct wire_open *open,
                   uint64_t waited_ms, struct session **ret, int *ret_fd, uint8_t token[16],
                   struct prcb_error *err);
 

@@ -22,7 +22,7 @@
 #define WIRE_DEFAULT_PATH "/run/prcb/socket"
 #define WIRE_MAGIC        0x44425250u /* "PRBD" */
 #define WIRE_MAJOR        1           /* both ends must have the same */
-#define WIRE_MINOR        0           /* how far payloads have grown and types been added */
+#define WIRE_MINOR        1           /* how far payloads have grown and types been added */
 #define WIRE_MAX          1024        /* bytes of a message; a longer one ends the connection */
 #define WIRE_MAX_FDS      2
 #define WIRE_TOKEN        16
@@ -65,9 +65,13 @@ struct wire_hello_answer {
     uint32_t accounts_default, accounts_most; /* of a session */
 };
 
+/* wire_open.flags: keep registers of threads that are the client's own. Since minor 1: an earlier
+ * daemon refuses it. */
+#define WIRE_OPEN_REGISTERS 1u
+
 struct wire_open {
     uint32_t accounts; /* 0: the daemon's default */
-    uint32_t flags;    /* 0 */
+    uint32_t flags;    /* WIRE_OPEN_* */
     /* Zero, or that of a session of the same process which the daemon's end cut off. */
     uint8_t token[WIRE_TOKEN];
 };

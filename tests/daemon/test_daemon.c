@@ -460,7 +460,7 @@ static int be_target(void *arg)
     prctl(PR_SET_DUMPABLE, !target->hidden);
     gate_set(&target->ready, 1);
     for (;;)
-        pause();
+        sleep_ns(1000000); /* it switches, for whoever looks */
 }
 
 struct attempt {
@@ -603,7 +603,8 @@ static int exec_set_user_id(void *arg)
     return 0;
 }
 
-static void run_set_user_id(void)
+/* Runs fn with the name of a set-user-id copy of sleep. */
+static void run_set_user_id(int (*fn)(void *))
 {
     char folder[] = "/tmp/prcbd-suid-XXXXXX", program[64], command[160];
     int result;
@@ -614,7 +615,7 @@ static void run_set_user_id(void)
     snprintf(program, sizeof(program), "%s/sleep", folder);
     snprintf(command, sizeof(command), "cp /bin/sleep %s && chmod 4755 %s", program, program);
     assert_int_equal(system(command), 0);
-    result = child_wait(child_start(exec_set_user_id, program));
+    result = child_wait(child_start(fn, program));
     snprintf(command, sizeof(command), "fuser -k %s >/dev/null 2>&1", program);
     if (system(command))
         printf("    nothing left to kill\n");
@@ -626,7 +627,7 @@ static void run_set_user_id(void)
 static void set_user_id_programs_are_not_seen(void **state)
 {
     daemon_shared();
-    run_set_user_id();
+    run_set_user_id(exec_set_user_id);
 }
 
 /* An exec that prcb_exec was not run for, as happens from 7.0 on: made here by taking it away. */
@@ -640,7 +641,72 @@ static void set_user_id_programs_are_not_seen_when_missed(void **state)
         skip_because("no exec is missed before Linux 7.0");
     daemon_start("");
     daemon_detach("prcb_exec");
-    run_set_user_id();
+    run_set_user_id(exec_set_user_id);
+}
+
+/* ---- registers ---- */
+
+static struct target *register_targets; /* one's own and another's */
+static pid_t register_pids[2];
+
+static bool has_registers(struct prcb *p, pid_t pid)
+{
+    struct prcb_account a;
+
+    return find_account(p, pid, &a) && a.present & PRCB_HAS_REGISTERS;
+}
+
+static uint64_t switches_of(struct prcb *p, pid_t pid)
+{
+    struct prcb_account a;
+
+    return find_account(p, pid, &a) ? a.switches : 0;
+}
+
+/* May profile all, by a group. The program begins as its own and then is root's. */
+static int see_own_registers(void *program)
+{
+    struct prcb_options options = {.size = sizeof(options),
+                                   .tier = PRCB_TIER_DAEMON,
+                                   .flags = PRCB_OPEN_REGISTERS,
+                                   .max_threads = 16};
+    char seconds[] = "100";
+    char *const argv[] = {program, seconds, NULL};
+    struct prcb_error err = {0};
+    const gid_t root = 0;
+    struct prcb_account a;
+    struct prcb *p;
+    pid_t child;
+
+    if (setgroups(1, &root) || setresgid(SOMEONE, SOMEONE, SOMEONE) ||
+        setresuid(SOMEONE, SOMEONE, SOMEONE))
+        return 2;
+    prctl(PR_SET_DUMPABLE, 1); /* as after an exec: what it starts is its own */
+    CHECK(!prcb_open(&options, &p, &err));
+    for (int i = 0; i < 2; i++)
+        CHECK(!prcb_profile_process(p, register_pids[i], 0, &err));
+    CHECK(wait_for(has_registers(p, register_pids[0])));
+    CHECK(find_account(p, register_pids[0], &a));
+    CHECK(a.flags & PRCB_ACCOUNT_RUNNING || (a.registers.pc && a.registers.sp));
+    CHECK(wait_for(switches_of(p, register_pids[1]) >= 10));
+    CHECK(!has_registers(p, register_pids[1]));
+    CHECK(!prcb_spawn(p, argv, PRCB_FOLLOW_ALL, &child, &err));
+    CHECK(wait_for(kernel_state(child, child) == 'S'));
+    CHECK(find_account(p, child, &a));
+    CHECK(!(a.flags & PRCB_ACCOUNT_EXITED) && a.switches);
+    CHECK(!(a.present & PRCB_HAS_REGISTERS));
+    return 0;
+}
+
+static void registers_of_ones_own_threads_only(void **state)
+{
+    if (!getgrnam("root"))
+        skip_because("there are no groups here");
+    daemon_start("profile_all = group root\n");
+    register_targets = shared_memory(2 * sizeof(*register_targets));
+    register_pids[0] = target_start(&register_targets[0], SOMEONE, SOMEONE, false);
+    register_pids[1] = target_start(&register_targets[1], NOBODY, NOBODY, false);
+    run_set_user_id(see_own_registers);
 }
 
 /* ---- more than one client ---- */
@@ -1199,6 +1265,7 @@ int main(int argc, char **argv)
         BPF_TEST(containers_have_their_own_numbers),
         /* The first of these ends the daemon that the ones above share. */
         DAEMON_TEST(the_group_may_profile_all),
+        DAEMON_TEST(registers_of_ones_own_threads_only),
         DAEMON_TEST(limits_are_kept),
         DAEMON_TEST(interrupted_time_where_it_is_configured),
         DAEMON_TEST(interrupted_time_of_who_may_not_see_processors),
