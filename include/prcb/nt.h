@@ -339,7 +339,6 @@ typedef struct _KERNEL_USER_TIMES {
     LARGE_INTEGER KernelTime; /* 100 ns */
     LARGE_INTEGER UserTime;
 } KERNEL_USER_TIMES, *PKERNEL_USER_TIMES;
-#endif
 
 typedef struct _THREAD_CYCLE_TIME_INFORMATION {
     uint64_t AccumulatedCycles PRCB_NT_ALIGNED; /* on a processor, of the time-stamp counter */
@@ -350,6 +349,7 @@ typedef struct _PROCESS_CYCLE_TIME_INFORMATION {
     uint64_t AccumulatedCycles PRCB_NT_ALIGNED; /* of all its threads, ended ones too */
     uint64_t CurrentCycleCount PRCB_NT_ALIGNED;
 } PROCESS_CYCLE_TIME_INFORMATION, *PPROCESS_CYCLE_TIME_INFORMATION;
+#endif
 
 /* A thread of this process, while it lives: STATUS_INVALID_CID once it has ended. Times of the
  * calling thread are exact to the microsecond, another's to the kernel's 10 ms; cycles are exact of

@@ -568,9 +568,14 @@ static BOOL succeed(DWORD code)
     return !code;
 }
 
+/* THREAD_ and PROCESS_CYCLE_TIME_INFORMATION: some releases of Wine's headers have one of them. */
+struct cycle_times {
+    ULONGLONG AccumulatedCycles, CurrentCycleCount;
+};
+
 BOOL WINAPI QueryThreadCycleTime(HANDLE ThreadHandle, PULONG64 CycleTime)
 {
-    THREAD_CYCLE_TIME_INFORMATION cycles;
+    struct cycle_times cycles;
     NTSTATUS status = query_thread_cycles(ThreadHandle, &cycles, sizeof(cycles), NULL);
 
     if (!status)
@@ -580,7 +585,7 @@ BOOL WINAPI QueryThreadCycleTime(HANDLE ThreadHandle, PULONG64 CycleTime)
 
 BOOL WINAPI QueryProcessCycleTime(HANDLE ProcessHandle, PULONG64 CycleTime)
 {
-    PROCESS_CYCLE_TIME_INFORMATION cycles;
+    struct cycle_times cycles;
     NTSTATUS status = query_process_cycles(ProcessHandle, &cycles, sizeof(cycles), NULL);
 
     if (!status)

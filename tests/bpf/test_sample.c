@@ -100,7 +100,7 @@ static void start(const struct prcb_sample_options *opts)
     assert_int_equal(prcb_sample_stride(sample), prcb_sample_stride_of(opts));
 }
 
-static void stop(void)
+static void stop_sampling(void)
 {
     prcb_sample_stop(sample);
     sample = NULL;
@@ -158,7 +158,7 @@ static void at_rate(uint64_t hz)
     spin(time);
     c = counts();
     elapsed = mono_ns() - begin;
-    stop();
+    stop_sampling();
     printf("    %llu Hz: %llu interrupts in %.1f ms, %llu written, %llu lost, throttled %llu "
            "times\n",
            (unsigned long long)hz, (unsigned long long)c.interrupts, (double)elapsed / 1e6,
@@ -202,7 +202,7 @@ static void frequency_and_reset(void **state)
     start(&opts);
     assert_int_equal(prcb_sample_source(sample), PRCB_SOURCE_CLOCK);
     assert_true(wait_for((spin(1 * MS), counts().written >= 10)));
-    stop();
+    stop_sampling();
     /* The period of the area: minus it, in 48 bits. */
     opts = options_of(0, 0, 0, 0);
     area->gp_reset[0] = -500000 & ((UINT64_C(1) << 48) - 1);
@@ -212,7 +212,7 @@ static void frequency_and_reset(void **state)
     spin(40 * MS);
     written = counts().written;
     assert_in_range(written, 10, (mono_ns() - begin) / 500000 + 2);
-    stop();
+    stop_sampling();
 }
 
 /* ---- the rules of DS ---- */
@@ -227,7 +227,7 @@ static void nothing_past_the_maximum(void **state)
     area->pebs_maximum += 199; /* all but a record */
     start(&opts);
     assert_true(wait_for((spin(1 * MS), counts().lost_full >= 20)));
-    stop();
+    stop_sampling();
     assert_int_equal(area->pebs_index, area->pebs_base + 50 * 200);
     assert_false(is_filled(buffer + 49 * 200, buffer + 50 * 200));
     assert_true(is_filled(buffer + 50 * 200, buffer + buffer_bytes));
@@ -240,7 +240,7 @@ static void nothing_past_the_maximum(void **state)
     start(&opts);
     assert_true(wait_for((spin(1 * MS), counts().lost_full >= 5)));
     c = counts();
-    stop();
+    stop_sampling();
     assert_int_equal(c.written, 10);
     assert_int_equal(c.thresholds, 0);
     assert_true(is_filled(buffer, buffer + 40 * 200));
@@ -257,7 +257,7 @@ static void one_record(void **state)
     start(&opts);
     assert_true(wait_for((spin(1 * MS), counts().lost_full >= 5)));
     c = counts();
-    stop();
+    stop_sampling();
     assert_int_equal(c.written, 1);
     assert_int_equal(c.thresholds, 1);
     assert_true(is_filled(buffer + 0xb0, buffer + 4096));
@@ -300,7 +300,7 @@ static void thresholds(void **state)
     assert_int_equal(counts().thresholds, 2);
     assert_int_equal(prcb_sample_drain(sample, count_records, NULL), 0);
     assert_false(readable());
-    stop();
+    stop_sampling();
 }
 
 /* A threshold at the base, or below: told at the first record after each draining. */
@@ -308,21 +308,21 @@ static void storms(void **state)
 {
     struct prcb_sample_options opts = options_of(20000, 3, 0, PRCB_SAMPLE_THREAD);
     struct prcb_sample_counts c;
-    uint64_t end, rounds = 0;
+    uint64_t end;
 
     prepare(1u << 20);
     drained = 0;
     set_area(prcb_sample_stride_of(&opts), 4000, 0);
     area->pebs_threshold -= 1000;
     start(&opts);
-    for (end = mono_ns() + 100 * MS; mono_ns() < end; rounds++) {
+    for (end = mono_ns() + 100 * MS; mono_ns() < end;) {
         struct pollfd fd = {.fd = prcb_sample_fd(sample), .events = POLLIN};
 
         assert_in_range(poll(&fd, 1, 1000), 0, 1);
         assert_int_equal(prcb_sample_drain(sample, count_records, NULL), 0);
     }
     c = counts();
-    stop();
+    stop_sampling();
     assert_int_equal(lost(&c), 0);
     assert_true(c.thresholds > 10 && c.thresholds <= c.written);
 }
@@ -534,7 +534,7 @@ static void areas_spoiled(void **state)
         then = counts().written; /* and it goes on */
         assert_true(wait_for((spin(200000), counts().written >= then + 3)));
     }
-    stop();
+    stop_sampling();
     assert_true(is_filled(before, before + 4096) && is_filled(after, after + 4096));
     assert_true(is_filled((uint8_t *)(uintptr_t)end, buffer + 8192));
 }
@@ -603,7 +603,7 @@ static void draining_loses_nothing(void **state)
     assert_in_range(c.written, chain.records, chain.records + 20000); /* it goes on */
     assert_int_equal(c.lost_index + c.lost_moved, 0); /* full: when this thread was kept waiting */
     assert_int_equal(chain.backwards, 0);
-    stop();
+    stop_sampling();
 }
 
 static int stop_at_once(const void *records, size_t bytes, void *ctx)
@@ -627,7 +627,7 @@ static void draining_stops(void **state)
     drained = 0;
     assert_int_equal(prcb_sample_drain(sample, count_records, NULL), 0);
     assert_in_range(drained, 100, 200);
-    stop();
+    stop_sampling();
 }
 
 /* A program that sets the index back by a plain store, as NT's would: what it meets is written
@@ -658,7 +658,7 @@ static void a_careless_owner(void **state)
     ended = true;
     pthread_join(thread, NULL);
     c = counts();
-    stop();
+    stop_sampling();
     assert_int_equal(c.interrupts, c.written + lost(&c));
     assert_true(c.interrupts > 10);
     assert_true(is_filled(buffer + 100 * 200, buffer + buffer_bytes));
@@ -835,7 +835,7 @@ static void formats(void **state)
         assert_int_equal(prcb_sample_record_size(sample), rows[i].size);
         assert_true(wait_for((spin(2 * MS), looking.tsc_after = tsc_now(),
                               prcb_sample_drain(sample, look_at, NULL) || looking.own >= 10)));
-        stop();
+        stop_sampling();
         assert_int_equal(looking.wrong, 0);
     }
 }
@@ -858,7 +858,7 @@ static void across_chunks(void **state)
     start(&opts);
     assert_true(wait_for((spin(1 * MS), counts().lost_full > 0)));
     assert_int_equal(counts().written, 40);
-    stop();
+    stop_sampling();
     assert_true(is_filled(buffer, buffer + first * 200));
     assert_true(is_filled(buffer + (first + 40) * 200, buffer + buffer_bytes));
     for (size_t i = first; i < first + 40; i++) {
@@ -911,7 +911,7 @@ static void stacks(void **state)
     start(&opts);
     assert_true(wait_for(
         (spin(5 * MS), prcb_sample_drain(sample, look_at_stack, NULL) || stacks_seen >= 100)));
-    stop();
+    stop_sampling();
     printf("    %u of %u stacks hold the caller\n", stacks_good, stacks_seen);
     assert_true(stacks_good * 2 > stacks_seen);
 }
@@ -979,7 +979,7 @@ static void one_thread_only(void **state)
     assert_true(wait_for(
         (spin(5 * MS), prcb_sample_drain(sample, look_whose, NULL) || whose.seen[1] >= 20)));
     assert_int_equal(whose.seen[4], 0);
-    stop();
+    stop_sampling();
 }
 
 static void inherited(void **state)
@@ -1000,7 +1000,7 @@ static void inherited(void **state)
     assert_true(wait_for((spin(5 * MS), prcb_sample_drain(sample, look_whose, NULL) ||
                                             (whose.seen[0] >= 10 && whose.seen[4] >= 10))));
     assert_int_equal(whose.seen[1], 0); /* others are the grandchild alone: not this process */
-    stop();
+    stop_sampling();
 }
 
 /* ---- switch records ---- */
@@ -1254,7 +1254,7 @@ static void attribution(void **state)
         child_start(spin_and_nap, NULL);
     start(&opts);
     sleep_ns(400 * MS);
-    stop();
+    stop_sampling();
     written = (area->pebs_index - area->pebs_base) / stride;
     assert_int_equal(prcb_switches_read(switches, keep, NULL, &lost_records), 0);
     assert_int_equal(lost_records, 0);

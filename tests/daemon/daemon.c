@@ -84,7 +84,7 @@ int daemon_clean(void)
 }
 
 /* Ends it and removes everything. */
-static int stop(void)
+static int stop_daemon(void)
 {
     int result;
 
@@ -105,7 +105,7 @@ int daemon_end(void **state)
 {
     int result = state ? test_end(state) : 0;
 
-    return result | stop();
+    return result | stop_daemon();
 }
 
 /* Where users may load BPF programs prcbd would not start: the tests are not about that. */
@@ -140,7 +140,7 @@ void daemon_detach(const char *program)
 
 void daemon_start(const char *settings)
 {
-    stop();
+    stop_daemon();
     snprintf(folder, sizeof(folder), "/tmp/prcbd-XXXXXX");
     assert_non_null(mkdtemp(folder));
     assert_int_equal(chmod(folder, 0755), 0);

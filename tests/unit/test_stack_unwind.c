@@ -62,7 +62,7 @@ static struct child start(const char *way, const char *deep)
     return child;
 }
 
-static void stop(struct child *child)
+static void end_child(struct child *child)
 {
     close(child->in);
     close(child->out);
@@ -199,7 +199,7 @@ static void check_way(const char *way, const char *deep, size_t bytes, enum stac
     }
     frozen_deinit(&frozen);
     image_close(image);
-    stop(&child);
+    end_child(&child);
 }
 
 static void test_each_way_is_complete(void **state)
@@ -232,7 +232,7 @@ static void test_no_room_for_frames(void **state)
     assert_int_equal(end, STACK_DEEP);
     frozen_deinit(&frozen);
     image_close(image);
-    stop(&child);
+    end_child(&child);
 }
 
 static void test_unknown_code_is_broken(void **state)
@@ -251,7 +251,7 @@ static void test_unknown_code_is_broken(void **state)
     assert_int_equal(end, STACK_BROKEN);
     frozen_deinit(&frozen);
     image_close(image);
-    stop(&child);
+    end_child(&child);
 }
 
 static void test_errors(void **state)

@@ -62,7 +62,7 @@ static struct child start(const char *way, const char *deep)
     return child;
 }
 
-static void stop(struct child *child)
+static void end_child(struct child *child)
 {
     close(child->in);
     kill(child->pid, SIGKILL);
@@ -162,7 +162,7 @@ static void test_known_functions(void **state)
             struct prcb_stack stack;
 
             if (!p) {
-                stop(&child);
+                end_child(&child);
                 break;
             }
             assert_int_equal(prcb_stacks_open(p, NULL, &s, NULL), 0);
@@ -174,7 +174,7 @@ static void test_known_functions(void **state)
                 assert_string_equal(stack.word, ways[i].word);
             prcb_stacks_close(s);
             prcb_close(p);
-            stop(&child);
+            end_child(&child);
         }
     }
 }
@@ -205,7 +205,7 @@ static void test_a_wait_is_read_once(void **state)
     assert_true(status.remembered >= 1000);
     prcb_stacks_close(s);
     prcb_close(p);
-    stop(&child);
+    end_child(&child);
 }
 
 /* What is copied at first is too little: the rest is fetched. */
@@ -224,7 +224,7 @@ static void test_deep_stack(void **state)
     assert_true(stack.flags & PRCB_STACK_COMPLETE);
     prcb_stacks_close(s);
     prcb_close(p);
-    stop(&child);
+    end_child(&child);
 }
 
 static void test_no_more_frames_than_asked_for(void **state)
@@ -249,7 +249,7 @@ static void test_no_more_frames_than_asked_for(void **state)
     assert_false(stack.flags & PRCB_STACK_COMPLETE);
     prcb_stacks_close(s);
     prcb_close(p);
-    stop(&child);
+    end_child(&child);
 }
 
 static void test_stale_and_ended(void **state)
@@ -268,7 +268,7 @@ static void test_stale_and_ended(void **state)
     a.switches++; /* a record of another moment */
     assert_int_equal(prcb_stacks_read(s, &a, &stack, &err), -EAGAIN);
     assert_memory_equal(&stack, &before, sizeof(stack));
-    stop(&child);
+    end_child(&child);
     assert_true(prcb_stacks_read(s, &a, &stack, &err) < 0);
     a.key = 12345;
     assert_int_equal(prcb_stacks_read(s, &a, &stack, &err), -ESTALE);
@@ -289,7 +289,7 @@ static void test_bad_options(void **state)
     assert_ptr_equal(s, &options);
     prcb_stacks_close(NULL);
     prcb_close(p);
-    stop(&child);
+    end_child(&child);
 }
 
 int main(int argc, char **argv)
