@@ -119,6 +119,8 @@ for compiler in gcc clang; do
 done
 check "a C++ program builds" build g++ "$work/plus.cc" plus
 check "a C++ program runs" run_in_work "$work/plus"
+check "examples/raii.cc builds" build g++ "$source_dir/examples/raii.cc" raii
+check "raii runs" says '^ran [0-9.]+ ms, slept [0-9.]+ ms, [1-9][0-9]* switches' "$work/raii"
 check "request runs" says 'requests, tier (bpf|perf)' "$work/request-gcc" 60
 check "threads runs" says '^sleeper' "$work/threads-gcc"
 check "a reader of dumps builds" build_dump_reader

@@ -6,9 +6,12 @@ import functools
 import logging
 import threading
 from collections import deque
-from typing import Any, Callable, NamedTuple, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple, TypeVar, overload
 
 from ._prcb import Account, Measure, causes, measure
+
+if TYPE_CHECKING:
+    from .aio import Tally
 
 F = TypeVar("F", bound=Callable[..., Any])
 log = logging.getLogger("prcb")
@@ -18,7 +21,7 @@ def milliseconds(ns: int) -> str:
     return f"{ns / 1e6:.1f} ms"
 
 
-def parts(a: Account | Measure) -> list[tuple[str, int]]:
+def parts(a: Account | Measure | Tally) -> list[tuple[str, int]]:
     """What a time was spent on, (words, ns), the largest first. The parts sum to wall_ns; a row
     "not accounted for" holds what no figure of this tier covers."""
     if isinstance(a, Measure):
@@ -27,7 +30,7 @@ def parts(a: Account | Measure) -> list[tuple[str, int]]:
             ("ready, waiting for a processor", a.ready_ns or 0)]
     if a.waits is not None:
         rows += [(causes[name].words, wait.ns) for name, wait in a.waits.items()]
-    if a.wall_ns is not None:
+    if isinstance(a, Account) and a.wall_ns is not None:
         rows.append(("waiting, cause not known on this tier" if a.waits is None
                      else "not accounted for", a.wall_ns - sum(ns for _, ns in rows)))
     return sorted(((words, ns) for words, ns in rows if ns > 0), key=lambda row: -row[1])
