@@ -59,6 +59,15 @@ for header in src/*/*.h; do
         continue
     fi
     case $header in
+    src/python/*)
+        if ! python=$(pkg-config --cflags python3 2>/dev/null); then
+            skip "$header" "python3-dev is not installed"
+            continue
+        fi
+        # shellcheck disable=SC2086
+        compile "$header, C" "$header" gcc -std=gnu11 -Wall -Wextra -Werror -Wno-unused-function \
+            "${inner[@]}" $python -I. -x c
+        ;;
     *.bpf.h)
         [[ $(uname -m) == x86_64 ]] && arch=x86 || arch=arm64
         if [[ ! -f /usr/include/bpf/bpf_helpers.h ]]; then
