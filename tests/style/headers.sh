@@ -65,7 +65,7 @@ for header in src/*/*.h; do
             continue
         fi
         # shellcheck disable=SC2086
-        compile "$header, C" "$header" gcc -std=gnu11 -Wall -Wextra -Werror -Wno-unused-function \
+        compile "$header, C" "$header" gcc -std=gnu11 -Wall -Wextra -Werror -Wno-unused-function -Wno-unused-parameter \
             "${inner[@]}" $python -I. -x c
         ;;
     *.bpf.h)
