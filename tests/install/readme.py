@@ -32,6 +32,7 @@ COMMANDS = {
     "sudo ./dev prcb stat -- make -j4": ("SWITCHES", {}),
     "sudo ./dev prcb stat -p 1234 --for 10": ("sleep", {}),
     "sudo ./dev prcb stat -a --top 10 -I 1000": ("SWITCHES", {"endless": True}),
+    "sudo ./dev prcb why -p 1234 --for 10": ("stack known for", {}),
     "./dev prcb doctor": ("tier", {"statuses": (0, 1)}),
     "meson setup build-release --buildtype=release && sudo meson install -C build-release":
         ("prcb", {"fresh": "the group that runs this has built and installed a copy"}),
