@@ -25,7 +25,11 @@
 #include "frozen.h"
 
 #define TRIES 10000 /* 1 ms each */
-#define HARD  __attribute__((noinline, noclone))
+#ifdef __clang__
+#define HARD __attribute__((noinline))
+#else
+#define HARD __attribute__((noinline, noclone))
+#endif
 
 int __real_frozen_copy(pid_t pid, const struct frozen_registers *at, size_t want,
                        struct frozen *ret);
