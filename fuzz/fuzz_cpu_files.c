@@ -59,10 +59,10 @@ static void parse_small(const char *text, size_t length)
     assert(mhz[ROOM] == 77);
     if (cpu_parse_number(text, length, &number))
         assert(number == 77);
-    if (!cpu_parse_word(text, length, word, ROOM)) {
+    if (!cpu_parse_name(text, length, word, ROOM)) {
         assert(memchr(word, '\0', ROOM) && word[0]);
         for (const char *at = word; *at; at++)
-            assert(*at > ' ' && *at < 127);
+            assert(*at >= ' ' && *at < 127);
     }
     assert(word[ROOM] == 'x');
 }
