@@ -20,20 +20,12 @@
 #include <unistd.h>
 
 #include "error.h"
+#include "sanitized.h"
 
 #if defined(__x86_64__)
 #define FILTER_ARCH AUDIT_ARCH_X86_64
 #elif defined(__aarch64__)
 #define FILTER_ARCH AUDIT_ARCH_AARCH64
-#endif
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||                         \
-    __has_feature(memory_sanitizer)
-#define SANITIZED 1
-#endif
 #endif
 
 #ifdef FILTER_ARCH
@@ -244,7 +236,7 @@ int filter_install(struct prcb_error *err)
 {
     int result;
 
-#ifdef SANITIZED
+#if SANITIZED
     return prcb_fail(err, -EOPNOTSUPP, "no filter of system calls: built with a sanitizer");
 #endif
 #ifdef FILTER_ARCH

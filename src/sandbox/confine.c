@@ -15,20 +15,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define NOBODY 65534
+#include "sanitized.h"
 
-/* A sanitizer maps terabytes, and asks the kernel for more than the program does. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||                         \
-    __has_feature(memory_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
+#define NOBODY 65534
 
 int confine_descriptors(int keep)
 {

@@ -24,17 +24,7 @@
 #include <unistd.h>
 
 #include "sandbox.h"
-
-#if defined(__SANITIZE_ADDRESS__)
-#define SANITIZED true
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SANITIZED true
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED false
-#endif
+#include "sanitized.h"
 
 #define MEMORY (512u << 20)
 

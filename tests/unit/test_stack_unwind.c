@@ -22,58 +22,13 @@
 #include <unistd.h>
 
 #include "frozen.h"
+#include "stack_child.h"
 #include "process.h"
 #include "unwind.h"
 
 #define FRAMES 64
 
 static const char *waiter;
-
-struct child {
-    pid_t pid;
-    pid_t tid;
-    int in, out;
-};
-
-static struct child start(const char *way, const char *deep)
-{
-    struct child child = {0};
-    int to[2], from[2];
-    char line[64] = "";
-    FILE *stream;
-
-    assert_int_equal(pipe2(to, O_CLOEXEC) | pipe2(from, O_CLOEXEC), 0);
-    child.pid = fork();
-    if (!child.pid) {
-        dup2(to[0], 0);
-        dup2(from[1], 1);
-        execl(waiter, waiter, way, deep, NULL);
-        _exit(127);
-    }
-    close(to[0]);
-    close(from[1]);
-    child.in = to[1];
-    child.out = from[0];
-    stream = fdopen(dup(from[0]), "r");
-    assert_non_null(stream);
-    assert_non_null(fgets(line, sizeof(line), stream));
-    assert_int_equal(sscanf(line, "%*d %d", &child.tid), 1);
-    fclose(stream);
-    return child;
-}
-
-static void end_child(struct child *child)
-{
-    close(child->in);
-    close(child->out);
-    kill(child->pid, SIGKILL);
-    waitpid(child->pid, NULL, 0);
-}
-
-static void nap(void)
-{
-    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-}
 
 /* Once the thread waits for good: its registers are the same in two looks, a while apart. */
 static struct frozen_registers await_wait(const struct child *child)
@@ -180,7 +135,7 @@ static void assert_frame_in(const char *name, uint64_t base, const uint64_t *fra
 
 static void check_way(const char *way, const char *deep, size_t bytes, enum stack_end expected)
 {
-    struct child child = start(way, deep);
+    struct child child = child_start(waiter, way, deep);
     struct frozen_registers at = await_wait(&child);
     struct image *image = image_of(child.pid);
     struct frozen frozen = {0};
@@ -199,7 +154,7 @@ static void check_way(const char *way, const char *deep, size_t bytes, enum stac
     }
     frozen_deinit(&frozen);
     image_close(image);
-    end_child(&child);
+    child_end(&child);
 }
 
 static void test_each_way_is_complete(void **state)
@@ -220,7 +175,7 @@ static void test_copy_that_is_too_short_says_so(void **state)
 
 static void test_no_room_for_frames(void **state)
 {
-    struct child child = start("poll", "0");
+    struct child child = child_start(waiter, "poll", "0");
     struct frozen_registers at = await_wait(&child);
     struct image *image = image_of(child.pid);
     struct frozen frozen = {0};
@@ -232,12 +187,12 @@ static void test_no_room_for_frames(void **state)
     assert_int_equal(end, STACK_DEEP);
     frozen_deinit(&frozen);
     image_close(image);
-    end_child(&child);
+    child_end(&child);
 }
 
 static void test_unknown_code_is_broken(void **state)
 {
-    struct child child = start("poll", "0");
+    struct child child = child_start(waiter, "poll", "0");
     struct frozen_registers at = await_wait(&child);
     struct image *image = image_of(child.pid);
     struct frozen frozen = {0};
@@ -251,7 +206,7 @@ static void test_unknown_code_is_broken(void **state)
     assert_int_equal(end, STACK_BROKEN);
     frozen_deinit(&frozen);
     image_close(image);
-    end_child(&child);
+    child_end(&child);
 }
 
 static void test_errors(void **state)

@@ -22,52 +22,11 @@
 
 #include <prcb/stack.h>
 
+#include "stack_child.h"
+
 #define TRIES 10000 /* 1 ms each */
 
 static const char *waiter;
-
-struct child {
-    pid_t pid, tid;
-    int in;
-};
-
-static void nap(void)
-{
-    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-}
-
-static struct child start(const char *way, const char *deep)
-{
-    int to[2], from[2];
-    struct child child;
-    char line[64] = "";
-    FILE *stream;
-
-    assert_int_equal(pipe2(to, O_CLOEXEC) | pipe2(from, O_CLOEXEC), 0);
-    child.pid = fork();
-    if (!child.pid) {
-        dup2(to[0], 0);
-        dup2(from[1], 1);
-        execl(waiter, waiter, way, deep, NULL);
-        _exit(127);
-    }
-    close(to[0]);
-    close(from[1]);
-    child.in = to[1];
-    stream = fdopen(from[0], "r");
-    assert_non_null(stream);
-    assert_non_null(fgets(line, sizeof(line), stream));
-    assert_int_equal(sscanf(line, "%*d %d", &child.tid), 1);
-    fclose(stream);
-    return child;
-}
-
-static void end_child(struct child *child)
-{
-    close(child->in);
-    kill(child->pid, SIGKILL);
-    waitpid(child->pid, NULL, 0);
-}
 
 /* A session that profiles the child; NULL: the tier is not to be had here. */
 static struct prcb *open_session(enum prcb_tier tier, pid_t pid)
@@ -156,13 +115,13 @@ static void test_known_functions(void **state)
 
     for (size_t t = 0; t < sizeof(tiers) / sizeof(*tiers); t++) {
         for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
-            struct child child = start(ways[i].way, "0");
+            struct child child = child_start(waiter, ways[i].way, "0");
             struct prcb *p = open_session(tiers[t], child.pid);
             struct prcb_stacks *s;
             struct prcb_stack stack;
 
             if (!p) {
-                end_child(&child);
+                child_end(&child);
                 break;
             }
             assert_int_equal(prcb_stacks_open(p, NULL, &s, NULL), 0);
@@ -174,14 +133,14 @@ static void test_known_functions(void **state)
                 assert_string_equal(stack.word, ways[i].word);
             prcb_stacks_close(s);
             prcb_close(p);
-            end_child(&child);
+            child_end(&child);
         }
     }
 }
 
 static void test_a_wait_is_read_once(void **state)
 {
-    struct child child = start("poll", "0");
+    struct child child = child_start(waiter, "poll", "0");
     struct prcb *p = open_session(PRCB_TIER_PERF, child.pid);
     struct prcb_stacks_status status = {.size = sizeof(status)};
     struct prcb_stack first, again = {.size = sizeof(again)};
@@ -205,14 +164,14 @@ static void test_a_wait_is_read_once(void **state)
     assert_true(status.remembered >= 1000);
     prcb_stacks_close(s);
     prcb_close(p);
-    end_child(&child);
+    child_end(&child);
 }
 
 /* What is copied at first is too little: the rest is fetched. */
 static void test_deep_stack(void **state)
 {
     static const char *const functions[] = {"by_poll", "inner", "middle", "outer", "run", NULL};
-    struct child child = start("poll", "300000");
+    struct child child = child_start(waiter, "poll", "300000");
     struct prcb *p = open_session(PRCB_TIER_PERF, child.pid);
     struct prcb_stack stack;
     struct prcb_stacks *s;
@@ -224,13 +183,13 @@ static void test_deep_stack(void **state)
     assert_true(stack.flags & PRCB_STACK_COMPLETE);
     prcb_stacks_close(s);
     prcb_close(p);
-    end_child(&child);
+    child_end(&child);
 }
 
 static void test_no_more_frames_than_asked_for(void **state)
 {
     struct prcb_stacks_options options = {.size = sizeof(options), .max_frames = 3};
-    struct child child = start("poll", "0");
+    struct child child = child_start(waiter, "poll", "0");
     struct prcb *p = open_session(PRCB_TIER_PERF, child.pid);
     struct prcb_stack stack = {.size = sizeof(stack)};
     struct prcb_stacks *whole, *s;
@@ -249,12 +208,12 @@ static void test_no_more_frames_than_asked_for(void **state)
     assert_false(stack.flags & PRCB_STACK_COMPLETE);
     prcb_stacks_close(s);
     prcb_close(p);
-    end_child(&child);
+    child_end(&child);
 }
 
 static void test_stale_and_ended(void **state)
 {
-    struct child child = start("poll", "0");
+    struct child child = child_start(waiter, "poll", "0");
     struct prcb *p = open_session(PRCB_TIER_PERF, child.pid);
     struct prcb_stack stack = {.size = sizeof(stack)}, before = stack;
     struct prcb_account a;
@@ -268,7 +227,7 @@ static void test_stale_and_ended(void **state)
     a.switches++; /* a record of another moment */
     assert_int_equal(prcb_stacks_read(s, &a, &stack, &err), -EAGAIN);
     assert_memory_equal(&stack, &before, sizeof(stack));
-    end_child(&child);
+    child_end(&child);
     assert_true(prcb_stacks_read(s, &a, &stack, &err) < 0);
     a.key = 12345;
     assert_int_equal(prcb_stacks_read(s, &a, &stack, &err), -ESTALE);
@@ -280,7 +239,7 @@ static void test_bad_options(void **state)
 {
     struct prcb_stacks_options options = {.size = sizeof(options), .max_frames = 1u << 20};
     struct prcb_stacks *s = (void *)&options;
-    struct child child = start("poll", "0");
+    struct child child = child_start(waiter, "poll", "0");
     struct prcb *p = open_session(PRCB_TIER_PERF, child.pid);
 
     assert_int_equal(prcb_stacks_open(p, &options, &s, NULL), -EINVAL);
@@ -289,7 +248,7 @@ static void test_bad_options(void **state)
     assert_ptr_equal(s, &options);
     prcb_stacks_close(NULL);
     prcb_close(p);
-    end_child(&child);
+    child_end(&child);
 }
 
 int main(int argc, char **argv)
