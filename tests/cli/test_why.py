@@ -168,15 +168,15 @@ class Where(unittest.TestCase):
         self.assertEqual(report["reader"]["unwound"], 1)
 
     def test_idle_is_told_apart(self):
-        program = ("import selectors, threading\n"
-                   "s = selectors.EpollSelector()\n"
-                   "threading.Thread(target=lambda: s.select(1)).start()\n"
-                   "l = threading.Lock(); l.acquire(); l.acquire(timeout=1)\n")
-        report, _ = document("--", sys.executable, "-c", program)
-        process = max(report["processes"], key=lambda row: row["idle_ns"])
+        pid, tid = self.waiter("event-loop")
+        await_state(tid, "S")
+        report, _ = document("-p", str(pid), "--for", "1")
+        process = report["processes"][0]
         kinds = {part["word"]: part["kind"] for cause in process["causes"] for part in cause["stacks"]
                  if not part["unknown"]}
         self.assertEqual(kinds.get("event loop"), "idle", kinds)
+        self.assertNotIn(tid, [row["tid"] for row in process["now"]])
+        self.assertIn(pid, [row["tid"] for row in process["now"]])
         if report["tier"] == "perf":
             return  # looks ten times a second: the beginning and the end of a wait are not seen
         self.assertGreater(process["idle_ns"], 700_000_000)
