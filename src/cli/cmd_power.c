@@ -15,7 +15,7 @@
 #include "cpu_json.h"
 #include "cpu_report.h"
 #include "cpu_samples.h"
-#include "power_layout.h"
+#include "power_image.h"
 #include "power_state.h"
 #include "output.h"
 #include "format.h"
@@ -120,6 +120,15 @@ static int find_layout(struct run *run)
     return CLI_OK;
 }
 
+/* What a processor was since the first look. */
+static struct power_state state_of(const struct cpu_samples *samples, uint32_t number)
+{
+    struct power_state s = {.view = samples->view, .now_ns = samples->now_ns};
+
+    cpu_samples_delta(samples, CPU_SINCE_START, number, &s.p);
+    return s;
+}
+
 /* ---- tables -------------------------------------------------------------- */
 
 enum kind { NUMBER, TIME, PERMILLE, YES_NO };
@@ -198,7 +207,7 @@ static void write_table(struct run *run)
     fputc('\n', out);
     for (uint32_t i = cpu_samples_next(samples, 0); i < samples->count;
          i = cpu_samples_next(samples, i + 1)) {
-        power_state_get(samples, i, &s);
+        s = state_of(samples, i);
         fprintf(out, "%5" PRIu32, i);
         for (size_t k = 0; k < COLUMNS; k++) {
             if (columns[k].title)
@@ -208,7 +217,7 @@ static void write_table(struct run *run)
     }
     for (uint32_t i = cpu_samples_next(samples, 0); i < samples->count;
          i = cpu_samples_next(samples, i + 1)) {
-        power_state_get(samples, i, &s);
+        s = state_of(samples, i);
         if (power_levels(&s).reason)
             continue;
         if (!heading)
@@ -227,9 +236,8 @@ static json_object *make_processor(struct json_doc *b, const struct run *run, ui
 {
     json_object *object = json_object_new_object(), *absent = json_object_new_object();
     struct power_value states;
-    struct power_state s;
+    struct power_state s = state_of(&run->samples, number);
 
-    power_state_get(&run->samples, number, &s);
     json_doc_put_number(b, object, "number", number);
     json_doc_put_bool(b, object, "online", s.p.flags & PRCB_CPU_ONLINE);
     for (size_t i = 0; i < COLUMNS; i++) {
@@ -259,9 +267,8 @@ static json_object *make_image(struct json_doc *b, const struct run *run, uint32
 {
     json_object *object = json_object_new_object();
     struct power_image image;
-    struct power_state s;
+    struct power_state s = state_of(&run->samples, number);
 
-    power_state_get(&run->samples, number, &s);
     json_doc_put_number(b, object, "number", number);
     json_doc_put_bool(b, object, "online", s.p.flags & PRCB_CPU_ONLINE);
     if (power_image_make(run->layout, &s, &image)) {
@@ -329,9 +336,8 @@ static int write_images(struct run *run)
     for (uint32_t i = cpu_samples_next(samples, 0); i < samples->count;
          i = cpu_samples_next(samples, i + 1)) {
         struct power_image image;
-        struct power_state s;
+        struct power_state s = state_of(samples, i);
 
-        power_state_get(samples, i, &s);
         if (power_image_make(run->layout, &s, &image))
             return -ENOMEM;
         if (run->raw) {

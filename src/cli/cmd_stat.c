@@ -40,7 +40,7 @@ struct run {
     struct output output;
     struct stat_wait wait;
     struct account_rows rows;
-    struct stat_counters *counters; /* NULL: none were asked for */
+    struct account_counters *counters; /* NULL: none were asked for */
     uint64_t asked; /* when the first target was about to be profiled: no account is older */
     uint64_t start, interval_start;
     uint64_t refresh_ns;  /* how often the session is brought up to date; 0: no need */
@@ -87,7 +87,7 @@ static int collect(struct run *run)
         result = prcb_walk(run->session, update_row, &run->rows, &err);
     if (!result && run->counters) {
         snprintf(err.text, sizeof(err.text), "out of memory");
-        result = stat_counters_update(run->counters, &run->rows, all_seen(run));
+        result = account_counters_update(run->counters, &run->rows, all_seen(run));
     }
     return result ? fail(run, &err, result) : 0;
 }
@@ -104,7 +104,7 @@ static int release_ended(struct run *run)
 
         if (row->released || !row->exited)
             continue;
-        stat_counters_released(run->counters, row);
+        account_counters_released(run->counters, row);
         result = prcb_release(run->session, row->key, &err);
         if (!result || result == -ESTALE)
             result = account_rows_released(&run->rows, row);
@@ -193,11 +193,11 @@ static void report(struct run *run, uint64_t now, bool interval, bool last)
     if (!result)
         result = account_view_make(&run->rows, kind, &options->order, &view);
     if (!result && run->counters)
-        stat_counters_total(run->counters, interval, &view.total.now);
+        account_counters_total(run->counters, interval, &view.total.now);
     if (!result && interval) {
         result = account_rows_mark(&run->rows);
         if (run->counters)
-            stat_counters_mark(run->counters);
+            account_counters_mark(run->counters);
     }
     if (result) {
         run->failed = true;
@@ -262,7 +262,7 @@ static int count(struct run *run, uint64_t now)
 {
     struct prcb_error err = {.text = "out of memory"};
     bool wanted;
-    int result = stat_counters_tick(run->counters, &wanted);
+    int result = account_counters_tick(run->counters, &wanted);
 
     stat_wait_advance(&run->next_count, COUNT_NS, now);
     if (result)
@@ -424,7 +424,7 @@ static void set_times(struct run *run, uint64_t looked)
 static int start(struct run *run)
 {
     const struct stat_options *options = run->options;
-    const struct prcb_spawn_hook hook = {stat_counters_before_exec, run->counters};
+    const struct prcb_spawn_hook hook = {account_counters_before_exec, run->counters};
     struct prcb_error err = {0};
     int status = CLI_FAILED, ended_by;
     uint64_t looked;
@@ -447,6 +447,8 @@ static int start(struct run *run)
             return fail(run, &err, status);
         stat_wait_set_child(&run->wait, child);
         run->had_child = true;
+        if (account_counters_have_sets(run->counters))
+            cli_allow_descriptors(); /* not before, for the child has its own limits */
         /* Until its exec a child has our handlers, which obey nothing. */
         ended_by = stat_wait_pending(&run->wait);
         if (ended_by)
@@ -500,28 +502,30 @@ static int run_with(const struct cli_command *self, const struct stat_options *o
     struct prcb_error err;
     int status, result;
 
-    result = stat_counters_open(options->events, !stat_options_have_targets(options),
-                                !options->no_follow, &run.counters, &err);
+    result = account_counters_open(options->events, !stat_options_have_targets(options),
+                                   !options->no_follow, &run.counters, &err);
     if (result)
         return result == -EINVAL ? cli_usage_error(self, "-e: %s", err.text)
                                  : cli_error(self, "out of memory");
+    if (account_counters_have_sets(run.counters))
+        cli_allow_descriptors(); /* a set takes one per thread and event */
     result = stat_wait_init(&run.wait);
     if (result) {
-        stat_counters_close(run.counters, NULL);
+        account_counters_close(run.counters, NULL);
         return cli_error(self, "pipe: %s", strerror(-result));
     }
     result = prcb_open(&how, &run.session, &err);
     if (options->verbose)
         cli_write_load_log();
     if (result) {
-        stat_counters_close(run.counters, NULL);
+        account_counters_close(run.counters, NULL);
         stat_wait_deinit(&run.wait);
         return cli_error(self, "%s", err.text);
     }
     run.bpf = prcb_session_tier(run.session) != PRCB_TIER_PERF;
     status = run_opened(&run);
     stat_wait_deinit(&run.wait);
-    stat_counters_close(run.counters, &run.rows);
+    account_counters_close(run.counters, &run.rows);
     account_rows_deinit(&run.rows);
     prcb_close(run.session);
     return status;

@@ -70,7 +70,7 @@ static void write_row(FILE *out, const struct cpu_report *report, const struct c
 
     cpu_samples_delta(samples, report->since, number, &p);
     fprintf(out, "%" PRIu64 "%s", samples->now_ns - samples->start_ns, separator);
-    if (!cpu_was_offline(&p) && p.present & PRCB_CPU_HAS_TIMES)
+    if (!processor_was_offline(&p) && p.present & PRCB_CPU_HAS_TIMES)
         fprintf(out, "%" PRIu64,
                 report->nt ? cpu_nt_wall(report->nt, report->since, number) : p.wall_ns);
     fprintf(out, "%s%" PRIu32 "%s%d", separator, number, separator,

@@ -21,7 +21,7 @@ const char *cpu_member_get(const struct cpu_report *report, const struct cpu_mem
     const char *why;
 
     *ret = 0;
-    if (cpu_was_offline(delta))
+    if (processor_was_offline(delta))
         return "the processor was offline";
     if (member->nt) {
         *ret = cpu_nt_delta(report->nt, report->since, delta->number, member->nt);

@@ -157,11 +157,6 @@ uint64_t cpu_samples_wall(const struct cpu_samples *s, enum cpu_since since)
     return s->now_ns - (since == CPU_SINCE_START ? s->start_ns : s->mark_ns);
 }
 
-bool cpu_was_offline(const struct prcb_processor *delta)
-{
-    return !(delta->flags & PRCB_CPU_ONLINE) && !delta->wall_ns;
-}
-
 /* ---- open and close ------------------------------------------------------ */
 
 static int first_look(const struct cli_command *command, const struct cpu_choice *choice,

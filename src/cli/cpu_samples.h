@@ -73,9 +73,6 @@ void cpu_samples_delta(const struct cpu_samples *s, enum cpu_since since, uint32
                        struct prcb_processor *ret);
 uint64_t cpu_samples_wall(const struct cpu_samples *s, enum cpu_since since);
 
-/* True when it was offline all the time: there are no figures. */
-bool cpu_was_offline(const struct prcb_processor *delta);
-
 /* The next processor that was chosen, from number on; count: no further one. */
 uint32_t cpu_samples_next(const struct cpu_samples *s, uint32_t number);
 

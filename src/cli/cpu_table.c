@@ -66,7 +66,7 @@ static void sum_up(struct table *t)
         struct prcb_processor p;
 
         cpu_samples_delta(samples, t->report->since, i, &p);
-        if (cpu_was_offline(&p))
+        if (processor_was_offline(&p))
             continue;
         t->any |= p.present;
         add(&t->total, &p);
@@ -150,7 +150,7 @@ static void write_nt(const struct table *t, const char *label, const struct prcb
 
     write_label(t, label);
     for (size_t i = 0; (member = cpu_nt_member(i)); i++) {
-        if (!cpu_was_offline(p) && !cpu_nt_absent(member))
+        if (!processor_was_offline(p) && !cpu_nt_absent(member))
             fprintf(t->out, "%16" PRIu64,
                     cpu_nt_delta(t->report->nt, t->report->since, p->number, member));
         else
@@ -174,9 +174,10 @@ static void write_rows(const struct table *t,
 
         cpu_samples_delta(samples, t->report->since, i, &p);
         last = i;
-        while (cpu_was_offline(&p) && last + 1 < samples->count && samples->chosen[last + 1]) {
+        while (processor_was_offline(&p) && last + 1 < samples->count &&
+               samples->chosen[last + 1]) {
             cpu_samples_delta(samples, t->report->since, last + 1, &next);
-            if (!cpu_was_offline(&next))
+            if (!processor_was_offline(&next))
                 break;
             last++;
         }
@@ -184,9 +185,9 @@ static void write_rows(const struct table *t,
             snprintf(label, sizeof(label), "%" PRIu32 "-%" PRIu32, i, last);
         else
             snprintf(label, sizeof(label), "%" PRIu32, i);
-        if (cpu_was_offline(&p))
+        if (processor_was_offline(&p))
             p.present = 0;
-        if (with_offline || !cpu_was_offline(&p))
+        if (with_offline || !processor_was_offline(&p))
             write(t, label, &p);
         i = cpu_samples_next(samples, last + 1);
     }

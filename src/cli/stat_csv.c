@@ -47,8 +47,8 @@ static void write_names(FILE *out, const struct stat_report *report)
         fprintf(out, "%s%s_count", separator, prcb_cause_info(cause)->name);
         fprintf(out, "%s%s_ns", separator, prcb_cause_info(cause)->name);
     }
-    for (size_t i = 0; i < stat_counters_count(report->counters); i++) {
-        const char *name = stat_counters_at(report->counters, i).name;
+    for (size_t i = 0; i < account_counters_count(report->counters); i++) {
+        const char *name = account_counters_at(report->counters, i).name;
 
         fputs(separator, out);
         text_print_csv(out, name, separator);
@@ -62,8 +62,8 @@ static void write_counters(FILE *out, const struct stat_report *report,
 {
     const char *separator = report->options->form.separator, *reason;
 
-    for (size_t i = 0; i < stat_counters_count(report->counters); i++) {
-        const struct event_count *count = stat_counters_find(report->counters, i, row, &reason);
+    for (size_t i = 0; i < account_counters_count(report->counters); i++) {
+        const struct event_count *count = account_counters_find(report->counters, i, row, &reason);
 
         if (count)
             fprintf(out, "%s%" PRIu64 "%s%" PRIu64 "%s%" PRIu64, separator, count->value, separator,

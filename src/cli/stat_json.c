@@ -107,13 +107,13 @@ static void put_figures(struct builder *b, json_object *object, const struct acc
  * value. */
 static json_object *make_counters(struct builder *b, const struct account_row *row)
 {
-    const struct stat_counters *counters = b->report->counters;
+    const struct account_counters *counters = b->report->counters;
     json_object *array = json_object_new_array();
 
-    for (size_t i = 0; i < stat_counters_count(counters); i++) {
-        struct stat_counter counter = stat_counters_at(counters, i);
+    for (size_t i = 0; i < account_counters_count(counters); i++) {
+        struct account_counter counter = account_counters_at(counters, i);
         const char *reason = NULL;
-        const struct event_count *count = stat_counters_find(counters, i, row, &reason);
+        const struct event_count *count = account_counters_find(counters, i, row, &reason);
         json_object *object = json_object_new_object();
 
         json_doc_put_text(&b->json, object, "name", counter.name);

@@ -22,7 +22,7 @@ struct stat_report {
     const struct prcb *session; /* for tier, reasons */
     const struct prcb_status *status;
     const struct account_view *view;
-    const struct stat_counters *counters; /* NULL: none were asked for */
+    const struct account_counters *counters; /* NULL: none were asked for */
     uint64_t time_ns;     /* end of the report's time, from the start of measuring */
     uint64_t wall_ns;     /* length of it */
     uint64_t longest_gap; /* perf tier: between two looks at /proc */

@@ -54,7 +54,7 @@ struct account_sums {
     struct wait_cell *cells; /* owned; ascending by cause, none that holds nothing */
     uint32_t cell_count;
     uint32_t count_count;
-    struct event_count *counts; /* owned; NULL: no counters. stat_counters.h fills them */
+    struct event_count *counts; /* owned; NULL: no counters. account_counters.h fills them */
 };
 
 struct account_row {
@@ -69,7 +69,7 @@ struct account_row {
     struct account_sums before; /* at the end of the last interval; zero: none yet */
     bool released;              /* the account was given back: the row changes no more */
     bool began;                 /* before holds something */
-    bool counted;               /* private to stat_counters.c, as the next */
+    bool counted;               /* private to account_counters.c, as the next */
     void *counters;             /* a set that is open; closed before the row is released */
     size_t place;               /* private: index in rows */
     struct account_row *next;   /* private: same bucket */

@@ -148,3 +148,8 @@ void figures_write_absent(FILE *out, const struct figure *rows, figure_reason_fn
         fprintf(out, "%s%s\n", middle, why);
     }
 }
+
+bool processor_was_offline(const struct prcb_processor *delta)
+{
+    return !(delta->flags & PRCB_CPU_ONLINE) && !delta->wall_ns;
+}

@@ -84,6 +84,10 @@ uint64_t figures_gauges(const struct figure *rows);
 /* The presence bits of figures that a sum cannot have. */
 uint64_t figures_alone(const struct figure *rows);
 
+struct prcb_processor;
+/* Whether a processor was offline all the time of a difference: it has no figures then. */
+bool processor_was_offline(const struct prcb_processor *delta);
+
 /* later - earlier, 0 if it is negative. */
 static inline uint64_t figure_growth(uint64_t later, uint64_t earlier)
 {

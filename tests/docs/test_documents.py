@@ -131,7 +131,7 @@ class Manuals(unittest.TestCase):
                          [row["name"] for row in json.loads(prcb("doctor", "-j"))["checks"]])
 
     def test_sources_of_power_members_are_in_their_page(self):
-        code = read("src/cli/power_members.c")
+        code = read("src/power/power_members.c")
         words = dict(re.findall(r'power_source (\w+) = \{\s*"([^"]+)"', code))
         in_code = {(member, words[source]) for member, source in
                    re.findall(r'(?m)^    \{"([^"]+)", &(\w+), NULL\}', code)}

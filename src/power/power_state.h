@@ -4,22 +4,20 @@
  * (busy, performance, utility, throttle, parked). Every figure is a number or the
  * reason why there is none.
  */
-#ifndef PRCB_CLI_POWER_STATE_H
-#define PRCB_CLI_POWER_STATE_H
+#ifndef PRCB_POWER_STATE_H
+#define PRCB_POWER_STATE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
-#include "cpu_samples.h"
+#include <prcb/processors.h>
 
 struct power_state {
     const struct prcb_processors *view;
     struct prcb_processor p; /* since the start of the look */
     uint64_t now_ns;         /* CLOCK_MONOTONIC at its end */
 };
-
-void power_state_get(const struct cpu_samples *samples, uint32_t number, struct power_state *ret);
 
 /* A figure. Without a value the reason is set: one line, borrowed until the view is closed. */
 struct power_value {

@@ -2,8 +2,8 @@
  *
  * The live power state in the layout of a version of Windows.
  */
-#ifndef PRCB_CLI_POWER_LAYOUT_H
-#define PRCB_CLI_POWER_LAYOUT_H
+#ifndef PRCB_POWER_IMAGE_H
+#define PRCB_POWER_IMAGE_H
 
 #include <stdio.h>
 

@@ -3,8 +3,8 @@
  * Which figure fills which member of PROCESSOR_POWER_STATE, and why the others stay
  * absent. One table for all versions: a name means the same wherever it occurs.
  */
-#ifndef PRCB_CLI_POWER_MEMBERS_H
-#define PRCB_CLI_POWER_MEMBERS_H
+#ifndef PRCB_POWER_MEMBERS_H
+#define PRCB_POWER_MEMBERS_H
 
 #include "power_state.h"
 

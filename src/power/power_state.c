@@ -3,14 +3,9 @@
 
 #include <string.h>
 
-#define PERMILLE 1000
+#include "figures.h"
 
-void power_state_get(const struct cpu_samples *samples, uint32_t number, struct power_state *ret)
-{
-    ret->view = samples->view;
-    ret->now_ns = samples->now_ns;
-    cpu_samples_delta(samples, CPU_SINCE_START, number, &ret->p);
-}
+#define PERMILLE 1000
 
 static struct power_value have(uint64_t value)
 {
@@ -38,7 +33,7 @@ static struct power_value member(const struct power_state *s, uint64_t bit, uint
 /* What accrues over time is absent for a processor that was never there. */
 static struct power_value accrued(const struct power_state *s, uint64_t bit, uint64_t value)
 {
-    return cpu_was_offline(&s->p) ? lack("the processor is offline") : member(s, bit, value);
+    return processor_was_offline(&s->p) ? lack("the processor is offline") : member(s, bit, value);
 }
 
 static struct power_value share(uint64_t part, uint64_t whole, const char *nothing)

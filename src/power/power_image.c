@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "power_layout.h"
+#include "power_image.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "layout_request.h"
+#include "layout_show.h"
 #include "power_members.h"
 
 /* A total that has outgrown its member goes on from 0, as NT's does. */
@@ -93,7 +93,7 @@ json_object *power_image_json(struct json_doc *b, const struct power_image *imag
         json_doc_put_text(b, object, "name", leaf->name);
         json_doc_put_number(b, object, "offset", leaf->offset);
         json_doc_put_number(b, object, "size", leaf->size);
-        layout_add_bits(object, leaf);
+        layout_put_bits(b, object, leaf);
         json_doc_put_text(b, object, "type", type);
         json_doc_put_member(b, object, "value", value->value, !value->reason);
         if (value->reason)
