@@ -188,6 +188,7 @@ enum prcb_member {
     PRCB_HAS_SYSCALL = 1 << 9, /* last_syscall */
     PRCB_HAS_INTERRUPTED = 1 << 10,
     PRCB_HAS_REGISTERS = 1 << 11, /* of a thread that is off the processor */
+    PRCB_HAS_CGROUP = 1 << 12,
 };
 
 enum prcb_account_flag {
@@ -251,6 +252,8 @@ struct prcb_account {
     struct prcb_wait waits[PRCB_CAUSE_MAX]; /* by enum prcb_cause */
     uint64_t interrupted_ns;         /* of run_ns: hard interrupts and softirqs that struck in it */
     struct prcb_registers registers; /* at the last switch out */
+    uint64_t cgroup; /* number of the directory of its cgroup of version 2 (the inode number that
+                        stat(2) tells), as of the last switch out; 1: the root */
 };
 
 /* The part of an account that costs least to read (one cache line). */

@@ -21,7 +21,7 @@
 
 #define PRCB_ABI_MAGIC 0x42435250u /* "PRCB" */
 #define PRCB_ABI_MAJOR 1
-#define PRCB_ABI_MINOR 3
+#define PRCB_ABI_MINOR 4
 
 #define PRCB_ACCOUNTS_DEFAULT 16384
 #define PRCB_OFFSET_UNKNOWN   0x7fffffffffffffffll /* head.clock_offset before the first switch */
@@ -53,6 +53,7 @@
 #define PRCB_FEATURE_THROTTLED   (1u << 3) /* CPU-quota throttling can be told */
 #define PRCB_FEATURE_INTERRUPTED (1u << 4) /* interrupted_ns is kept */
 #define PRCB_FEATURE_REGISTERS   (1u << 5) /* user registers are kept at each switch out */
+#define PRCB_FEATURE_CGROUP      (1u << 6) /* the cgroup is kept */
 
 /* The user registers that an unwinder starts from, as of the thread's last entry into the
  * kernel. All 0: it has none (a kernel thread), or none were kept. */
@@ -109,7 +110,10 @@ struct prcb_account_block {
                              PRCB_BASE_UNKNOWN while off the processor, or not seen coming */
     /* -- since 1.3; with PRCB_FEATURE_REGISTERS: at the last switch out -- */
     struct prcb_user_registers user;
-    __u64 pad1[4];
+    /* -- since 1.4; with PRCB_FEATURE_CGROUP -- */
+    __u64 cgroup; /* of version 2: number of its directory, as of the last switch out; before the
+                     first, as of the start */
+    __u64 pad1[3];
     /* -- cold: one cell per cause -- */
     struct prcb_wait_cell waits[PRCB_CAUSE_MAX];
 };
@@ -181,6 +185,7 @@ PRCB_ABI_AT(prcb_account_block, run_cpu, 172);
 PRCB_ABI_AT(prcb_account_block, interrupted_ns, 176);
 PRCB_ABI_AT(prcb_account_block, interrupt_base, 184);
 PRCB_ABI_AT(prcb_account_block, user, 192);
+PRCB_ABI_AT(prcb_account_block, cgroup, 224);
 PRCB_ABI_AT(prcb_account_block, waits, 256);
 
 PRCB_ABI_AT(prcb_account_block, sum_exec, 72);

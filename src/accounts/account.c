@@ -140,6 +140,10 @@ void account_convert(const struct prcb_account_block *copy, uint64_t now, uint32
             (struct prcb_registers){copy->user.pc, copy->user.sp, copy->user.fp, copy->user.lr};
         ret->present |= PRCB_HAS_REGISTERS;
     }
+    if (features & PRCB_FEATURE_CGROUP) {
+        ret->cgroup = copy->cgroup;
+        ret->present |= PRCB_HAS_CGROUP;
+    }
     if (ticks_per_ns > 0) {
         ret->tsc_cycles = (uint64_t)((double)ret->run_ns * ticks_per_ns);
         ret->present |= PRCB_HAS_CYCLES;

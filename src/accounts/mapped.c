@@ -304,6 +304,10 @@ const char *mapped_absent_reason(const struct prcb *p, uint64_t member)
         return p->flags & PRCB_OPEN_REGISTERS
                    ? "prcbd is too old to keep them: update it"
                    : "the session was opened without PRCB_OPEN_REGISTERS";
+    if (member == PRCB_HAS_CGROUP && !(features & PRCB_FEATURE_CGROUP))
+        return p->tier->number == PRCB_TIER_DAEMON
+                   ? "prcbd is too old to keep it, or its kernel was built without CONFIG_CGROUPS"
+                   : "the kernel was built without CONFIG_CGROUPS";
     if (member == PRCB_HAS_CYCLES && !p->clock.use_ticks)
         return "the processor's time-stamp counter is not invariant, or the kernel does not "
                "keep time by it";

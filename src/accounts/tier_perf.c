@@ -979,6 +979,8 @@ static const char *perf_absent_reason(const struct prcb *p, uint64_t member)
         return "/proc does not say which thread an interrupt struck: only the bpf tier sees them";
     case PRCB_HAS_REGISTERS:
         return "only the bpf tier sees each switch";
+    case PRCB_HAS_CGROUP:
+        return "the perf tier does not read the cgroup of each thread";
     case PRCB_HAS_OPEN:
         return "/proc does not say since when a thread has been off the processor: only the bpf "
                "tier sees each switch";

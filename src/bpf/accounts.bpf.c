@@ -444,6 +444,16 @@ static __noinline __u32 first_switch(struct prcb_account_block *account, struct 
     return since != 0;
 }
 
+/* Compared first: it hardly ever changes, and its cache line stays clean. */
+static __always_inline void note_cgroup(struct prcb_account_block *account,
+                                        struct task_struct *task)
+{
+    __u64 cgroup = task_cgroup(task);
+
+    if (account->cgroup != cgroup)
+        account->cgroup = cgroup;
+}
+
 static __always_inline void switch_out(struct prcb_account_block *account, struct task_struct *prev,
                                        __u8 cause, __s32 last_syscall, __u64 now)
 {
@@ -471,6 +481,7 @@ static __always_inline void switch_out(struct prcb_account_block *account, struc
     account->last_syscall = last_syscall;
     if (account->wants & PRCB_WANT_REGISTERS)
         task_user_registers(prev, &account->user);
+    note_cgroup(account, prev);
     cell = wait_cell(account, cause);
     if (cell)
         cell->count += count;
@@ -703,6 +714,7 @@ static __always_inline void init_account(struct prcb_account_block *account,
         (task->flags & PF_KTHREAD_ ? PRCB_THREAD_KTHREAD : 0) | (born ? PRCB_THREAD_BORN : 0);
     account->wants = wants;
     account->user = (struct prcb_user_registers){};
+    account->cgroup = task_cgroup(task);
     write_identity(account, task, task->comm, pid_ns);
     /* A newborn is able to run from its creation on. */
     account->cause = born ? PRCB_CAUSE_PREEMPTED : PRCB_CAUSE_NONE;
@@ -1162,6 +1174,8 @@ int prcb_tell_features(void *ctx)
         kernel_features |= PRCB_FEATURE_READY;
     if (has_throttled())
         kernel_features |= PRCB_FEATURE_THROTTLED;
+    if (has_cgroups())
+        kernel_features |= PRCB_FEATURE_CGROUP;
     return 0;
 }
 

@@ -417,6 +417,18 @@ static __always_inline __u64 task_migrations(struct task_struct *task)
     return HAS(sched_entity, nr_migrations) ? task->se.nr_migrations : 0;
 }
 
+static __always_inline bool has_cgroups(void)
+{
+    return HAS(task_struct, cgroups) && HAS(css_set, dfl_cgrp);
+}
+
+/* The number of the directory of its cgroup of version 2; 0: a kernel without cgroups. A task whose
+ * cgroups are being changed has the old ones or the new ones, and both outlive this program. */
+static __always_inline __u64 task_cgroup(struct task_struct *task)
+{
+    return has_cgroups() ? task->cgroups->dfl_cgrp->kn->id : 0;
+}
+
 /* The user registers that an unwinder starts from; all 0: it has none. */
 static __always_inline void task_user_registers(struct task_struct *task,
                                                 struct prcb_user_registers *ret)

@@ -472,6 +472,7 @@ static const struct field account_fields[] = {
     {"interrupted_ns", FIELD_U64, A(interrupted_ns), PRCB_HAS_INTERRUPTED, 0, NULL},
     {"open", FIELD_OWN, 0, PRCB_HAS_OPEN, 0, make_open},
     {"last_syscall", FIELD_I32, A(last_syscall), PRCB_HAS_SYSCALL, 0, NULL},
+    {"cgroup", FIELD_U64, A(cgroup), PRCB_HAS_CGROUP, 0, NULL},
     {"exited", FIELD_FLAG, A(flags), 0, PRCB_ACCOUNT_EXITED, NULL},
     {"running", FIELD_FLAG, A(flags), 0, PRCB_ACCOUNT_RUNNING, NULL},
     {"kthread", FIELD_FLAG, A(flags), 0, PRCB_ACCOUNT_KTHREAD, NULL},
@@ -528,7 +529,8 @@ static const struct name_row members[] = {
     {"voluntary_switches", PRCB_HAS_SWITCHES}, {"missed_switches", PRCB_HAS_WAITS},
     {"migrations", PRCB_HAS_MIGRATIONS}, {"tsc_cycles", PRCB_HAS_CYCLES},
     {"interrupted_ns", PRCB_HAS_INTERRUPTED}, {"open", PRCB_HAS_OPEN},
-    {"last_syscall", PRCB_HAS_SYSCALL},  {NULL, 0},
+    {"last_syscall", PRCB_HAS_SYSCALL},  {"cgroup", PRCB_HAS_CGROUP},
+    {NULL, 0},
 };
 /* clang-format on */
 

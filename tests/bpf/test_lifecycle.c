@@ -1196,6 +1196,53 @@ static void test_cgroup_v2(void **state)
     cgroup_follows("cgroup2");
 }
 
+static int napper(void *arg)
+{
+    while (board)
+        sleep_ns(1000000);
+    return 0;
+}
+
+static bool has_cgroup(struct prcb *p, pid_t tid, const char *path)
+{
+    struct prcb_account a = must_find(p, tid);
+    struct stat st;
+
+    assert_true(a.present & PRCB_HAS_CGROUP);
+    return !stat(path, &st) && a.cgroup == st.st_ino;
+}
+
+/* The account knows the cgroup of version 2: at the start, after a move, and of a thread that is
+ * born there. */
+static void test_account_has_cgroup(void **state)
+{
+    struct prcb *p = session_open(16);
+    pid_t pid, born;
+
+    if (!find_cgroup_root("cgroup2"))
+        skip_because("no cgroup2 is mounted");
+    snprintf(cgroup_path, sizeof(cgroup_path), "%s/prcb-test-%d", cgroup_root, (int)getpid());
+    if (mkdir(cgroup_path, 0755))
+        skip_because("%s: %s", cgroup_path, strerror(errno));
+    clear_board();
+    pid = child_start(napper, NULL);
+    assert_true(enter(cgroup_root, pid));
+    must_profile_process(p, pid, PRCB_FOLLOW_ALL);
+    assert_true(has_cgroup(p, pid, cgroup_root));
+    assert_true(enter(cgroup_path, pid));
+    assert_true(wait_for(has_cgroup(p, pid, cgroup_path)));
+    assert_true(enter(cgroup_root, pid));
+    assert_true(wait_for(has_cgroup(p, pid, cgroup_root)));
+
+    born = child_start(thread_when_told, NULL);
+    assert_true(enter(cgroup_path, born));
+    must_profile_process(p, born, PRCB_FOLLOW_ALL);
+    gate_set(&board->go, 1);
+    assert_true(wait_for(counted() == 1));
+    assert_true(has_cgroup(p, board->tids[0], cgroup_path));
+    assert_true(enter(cgroup_root, born));
+}
+
 /* ---- everything ---- */
 
 struct tid_list {
@@ -1445,6 +1492,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_teardown(test_cgroup_v1, cgroup_end),
         cmocka_unit_test_teardown(test_cgroup_v2, cgroup_end),
         cmocka_unit_test_teardown(test_moved_and_registered, cgroup_end),
+        cmocka_unit_test_teardown(test_account_has_cgroup, cgroup_end),
         LIFE_TEST(test_everything),
         LIFE_TEST(test_bad_arguments),
         LIFE_TEST(test_inside_a_pid_namespace),

@@ -65,6 +65,7 @@ static const struct member account[] = {
     A(interrupted_ns),
     A(interrupt_base),
     A(user),
+    A(cgroup),
     A(pad1),
     A(waits),
 };

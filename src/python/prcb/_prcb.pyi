@@ -44,6 +44,7 @@ class Account(NamedTuple):
     interrupted_ns: int | None
     open: Open | None
     last_syscall: int | None
+    cgroup: int | None
     exited: bool
     running: bool
     kthread: bool
@@ -134,6 +135,8 @@ class Measure:
     def open(self) -> Open | None: ...
     @property
     def last_syscall(self) -> int | None: ...
+    @property
+    def cgroup(self) -> int | None: ...
     @property
     def exited(self) -> bool: ...
     @property
