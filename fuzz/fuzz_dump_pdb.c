@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dump_request.h"
+#include "dump_files.h"
 
 #define BLOCK 4096u
 #define MOST  (64u * 1024)

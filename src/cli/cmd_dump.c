@@ -3,7 +3,7 @@
  * prcb dump: Windows crash dumps. Options, and the work over several files: workers read files and
  * write each answer to memory, the first thread prints the answers in order.
  */
-#include "dump_request.h"
+#include "cli.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -14,53 +14,68 @@
 #include <time.h>
 #include <unistd.h>
 
-#define UNPACK_LIMIT (8ull << 30)
+#include "dump_files.h"
+#include "dump_show.h"
+
+#define UNPACK_LIMIT 8192 /* MiB */
 #define WORKERS_MOST 256
 #define AHEAD_MOST   64 /* answers that wait to be printed */
 #define MINUTE_TICK  10000000u
 
-enum {
-    OPT_CPU = CLI_LONG,
-    OPT_STRUCT,
-    OPT_THREAD,
-    OPT_MODULES,
-    OPT_STACK,
-    OPT_RAW,
-    OPT_NDJSON,
-    OPT_INCREMENT,
-    OPT_FREQUENCY,
-    OPT_SYMBOLS,
-    OPT_LIMIT,
+/* ---- options ---- */
+
+struct arguments {
+    struct dump_source source;
+    struct dump_show show;
+    bool json, ndjson;
+    const char *symbols;
+    uint64_t jobs, limit_mib, time_increment;
+    int words; /* dumps and directories: the first of argv */
 };
 
+static int take_cpu(struct cli_parser *parser, void *target)
+{
+    struct arguments *a = target;
+    uint64_t n = 0;
+    int status = cli_parse_number(parser, &n);
+
+    a->show.has_cpu = true;
+    a->show.cpu = (uint32_t)n;
+    return status;
+}
+
+#define AT(member) .at = offsetof(struct arguments, member)
+#define NUMBER(least, most, member)                                                                \
+    .kind = CLI_NUMBER, .min = least, .max = most, .at = offsetof(struct arguments, member)
+/* clang-format off */
 static const struct cli_option options[] = {
-    {0, "cpu", "N", "everything of processor N", OPT_CPU},
+    {0, "cpu", "N", "everything of processor N",
+     .kind = CLI_TAKE, .take = take_cpu, .max = UINT32_MAX},
     {0, "struct", "NAME",
      "all members of a structure of one processor (--cpu, or the one that\n"
-     "crashed): KPRCB, PROCESSOR_POWER_STATE, KTHREAD, ...",
-     OPT_STRUCT},
-    {0, "thread", NULL, "the crashing thread: switches, cycles, wait reason", OPT_THREAD},
-    {0, "modules", NULL, "the kernel's modules, loaded and unloaded", OPT_MODULES},
-    {0, "stack", NULL, "addresses inside modules on the crashing thread's stack (a scan)",
-     OPT_STACK},
-    {0, "raw", NULL, "numbers as stored (ticks, not seconds); with --struct its bytes", OPT_RAW},
-    {'j', "json", NULL, "as JSON", 'j'},
-    {0, "ndjson", NULL, "one line of JSON a file, also for files that cannot be read", OPT_NDJSON},
-    {'J', "jobs", "N", "read N files at a time (default: 1)", 'J'},
+     "crashed): KPRCB, PROCESSOR_POWER_STATE, KTHREAD, ...", .kind = CLI_TEXT, AT(show.structure)},
+    {0, "thread", NULL, "the crashing thread: switches, cycles, wait reason", AT(show.thread)},
+    {0, "modules", NULL, "the kernel's modules, loaded and unloaded", AT(show.modules)},
+    {0, "stack", NULL, "addresses inside modules on the crashing thread's stack (a scan)", AT(show.stack)},
+    {0, "raw", NULL, "numbers as stored (ticks, not seconds); with --struct its bytes", AT(show.raw)},
+    {'j', "json", NULL, "as JSON", AT(json)},
+    {0, "ndjson", NULL, "one line of JSON a file, also for files that cannot be read", AT(ndjson)},
+    {'J', "jobs", "N", "read N files at a time (default: 1)", NUMBER(1, WORKERS_MOST, jobs)},
     {0, "time-increment", "N", "length of a clock tick in 100 ns (default: the dump's, or 156250)",
-     OPT_INCREMENT},
+     NUMBER(1, MINUTE_TICK, time_increment)},
     {0, "qpc-frequency", "HZ",
      "of the performance counter, IdleTimeTotal's unit (default: the usual\n"
-     "one where there is one)",
-     OPT_FREQUENCY},
+     "one where there is one)", NUMBER(1, UINT64_MAX, source.options.qpc_frequency)},
     {0, "symbols", "PATH",
      "the kernel's symbols: a PDB or volatility3 JSON, also compressed, or a\n"
-     "directory of PDBs, of which each dump takes the one that fits",
-     OPT_SYMBOLS},
+     "directory of PDBs, of which each dump takes the one that fits", .kind = CLI_TEXT, AT(symbols)},
     {0, "unpack-limit", "MIB", "most that a compressed file may unpack to (default: 8192)",
-     OPT_LIMIT},
+     NUMBER(1, 1u << 24, limit_mib)},
     {0},
 };
+/* clang-format on */
+
+/* ---- the files ---- */
 
 /* "prcb dump: 12 of 200 files" on a terminal, rewritten twice a second, behind which nothing is
  * left. Only the thread that prints calls it. */
@@ -110,7 +125,7 @@ struct answer {
 
 struct work {
     const struct cli_command *command;
-    const struct dump_request *request;
+    const struct arguments *arguments;
     const struct dump_files *files;
     struct answer *answers;
     size_t next, printed; /* files taken, answers printed */
@@ -121,13 +136,13 @@ struct work {
 
 static bool is_array(const struct work *w)
 {
-    return w->request->json && !w->request->ndjson && w->files->count > 1;
+    return w->arguments->json && !w->arguments->ndjson && w->files->count > 1;
 }
 
 /* In lines and arrays a file that cannot be read stands by name with its error. */
 static bool writes_errors(const struct work *w)
 {
-    return w->request->ndjson || is_array(w);
+    return w->arguments->ndjson || is_array(w);
 }
 
 static void read_file(const struct work *w, const char *path, struct answer *ret)
@@ -140,10 +155,10 @@ static void read_file(const struct work *w, const char *path, struct answer *ret
         snprintf(ret->error.text, sizeof(ret->error.text), "%s: out of memory", path);
         return;
     }
-    ret->code = dump_open(path, w->request, &d, &ret->error);
+    ret->code = dump_open(path, &w->arguments->source, &d, &ret->error);
     if (!ret->code) {
-        ret->code =
-            (w->request->json ? dump_json : dump_text)(d, path, w->request, out, &ret->error);
+        ret->code = (w->arguments->json ? dump_json : dump_text)(d, path, &w->arguments->show, out,
+                                                                 &ret->error);
         prcb_dump_close(d);
     }
     if (ret->code && writes_errors(w)) { /* whatever was written before */
@@ -184,20 +199,20 @@ static int print_answer(const struct work *w, size_t index)
     struct answer *a = &w->answers[index];
     bool has_text = a->length && (!a->code || writes_errors(w));
 
-    if (a->code && !w->request->ndjson)
+    if (a->code && !w->arguments->ndjson)
         cli_error(w->command, "%s", a->error.text);
     if (is_array(w) && !index)
         putchar('[');
     if (has_text) {
         if (is_array(w) && index)
             fputs(", ", stdout);
-        else if (!w->request->json && index)
+        else if (!w->arguments->json && index)
             putchar('\n');
         fwrite(a->text, 1, a->length, stdout);
     }
     if (is_array(w) && index + 1 == w->files->count)
         puts("]");
-    if (w->request->ndjson)
+    if (w->arguments->ndjson)
         fflush(stdout);
     return ferror(stdout) ? -EPIPE : a->code;
 }
@@ -232,7 +247,7 @@ static int print_all(struct work *w)
 }
 
 /* Without -J, one worker all the same: one path to test. */
-static int run_files(struct work *w, unsigned int jobs)
+static int run_files(struct work *w)
 {
     pthread_t threads[WORKERS_MOST];
     unsigned int started = 0;
@@ -243,7 +258,7 @@ static int run_files(struct work *w, unsigned int jobs)
         return cli_error(w->command, "out of memory");
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->changed, NULL);
-    while (started < jobs && !pthread_create(&threads[started], NULL, worker, w))
+    while (started < w->arguments->jobs && !pthread_create(&threads[started], NULL, worker, w))
         started++;
     status = started ? print_all(w) : cli_error(w->command, "cannot start a thread");
     for (unsigned int i = 0; i < started; i++)
@@ -254,76 +269,12 @@ static int run_files(struct work *w, unsigned int jobs)
     return status;
 }
 
-/* ---- options ---- */
+/* ---- the command ---- */
 
-struct arguments {
-    struct dump_request request;
-    const char *symbols;
-    uint64_t jobs;
-};
-
-static int number(const struct cli_command *self, const char *option, const char *text,
-                  uint64_t min, uint64_t max, uint64_t *ret)
+/* Files are read by several threads. */
+static void warn(void *ctx, const char *text)
 {
-    if (!cli_parse_u64(text, min, max, ret))
-        return 0;
-    cli_usage_error(self, "--%s takes a number from %llu to %llu, not '%s'", option,
-                    (unsigned long long)min, (unsigned long long)max, text);
-    return -EINVAL;
-}
-
-static int take(const struct cli_command *self, int id, const char *value, struct arguments *a)
-{
-    struct dump_request *r = &a->request;
-    uint64_t n = 0;
-    int code = 0;
-
-    switch (id) {
-    case OPT_CPU:
-        code = number(self, "cpu", value, 0, UINT32_MAX, &n);
-        r->has_cpu = true;
-        r->cpu = (uint32_t)n;
-        break;
-    case OPT_STRUCT:
-        r->structure = value;
-        break;
-    case OPT_THREAD:
-        r->thread = true;
-        break;
-    case OPT_MODULES:
-        r->modules = true;
-        break;
-    case OPT_STACK:
-        r->stack = true;
-        break;
-    case OPT_RAW:
-        r->raw = true;
-        break;
-    case OPT_NDJSON:
-        r->ndjson = r->json = true;
-        break;
-    case 'j':
-        r->json = true;
-        break;
-    case 'J':
-        code = number(self, "jobs", value, 1, WORKERS_MOST, &a->jobs);
-        break;
-    case OPT_INCREMENT:
-        code = number(self, "time-increment", value, 1, MINUTE_TICK, &n);
-        r->options.time_increment = (uint32_t)n;
-        break;
-    case OPT_FREQUENCY:
-        code = number(self, "qpc-frequency", value, 1, UINT64_MAX, &r->options.qpc_frequency);
-        break;
-    case OPT_SYMBOLS:
-        a->symbols = value;
-        break;
-    default:
-        code = number(self, "unpack-limit", value, 1, 1u << 24, &n);
-        r->unpack_limit = n << 20;
-        break;
-    }
-    return code;
+    cli_warn(ctx, "%s", text);
 }
 
 static int run_with_symbols(const struct cli_command *self, struct arguments *a,
@@ -331,41 +282,48 @@ static int run_with_symbols(const struct cli_command *self, struct arguments *a,
 {
     struct dump_tables symbols = {0};
     struct prcb_error err = {0};
-    struct work work = {.command = self, .request = &a->request, .files = files};
+    struct work work = {.command = self, .arguments = a, .files = files};
     int status;
 
-    if (a->symbols && dump_symbols_load(a->symbols, a->request.unpack_limit, &symbols, &err)) {
+    if (a->symbols && dump_symbols_load(a->symbols, a->source.unpack_limit, &symbols, &err)) {
         dump_symbols_free(&symbols);
         return cli_error(self, "%s", err.text);
     }
-    a->request.command = self;
-    a->request.symbols = a->symbols ? &symbols : NULL;
-    status = run_files(&work, (unsigned int)a->jobs);
+    a->source.symbols = a->symbols ? &symbols : NULL;
+    status = run_files(&work);
     dump_symbols_free(&symbols);
     return status;
 }
 
+static int take_word(struct cli_parser *parser, void *target)
+{
+    struct arguments *a = target;
+
+    parser->argv[a->words++] = (char *)parser->value; /* none comes after the place it was at */
+    return CLI_OK;
+}
+
 static int run(const struct cli_command *self, int argc, char **argv)
 {
-    struct cli_parser parser = {.command = self, .argc = argc, .argv = argv, .words = true};
-    struct arguments a = {
-        .request = {.options = {.size = sizeof(a.request.options)}, .unpack_limit = UNPACK_LIMIT},
-        .jobs = 1};
+    struct cli_parser parser = {
+        .command = self, .argc = argc, .argv = argv, .take_word = take_word};
+    struct arguments a = {.source = {.options = {.size = sizeof(a.source.options)},
+                                     .warn = warn,
+                                     .ctx = (void *)self},
+                          .limit_mib = UNPACK_LIMIT,
+                          .jobs = 1};
     struct dump_files files = {0};
     struct prcb_error err = {0};
-    int id, words = 0, status = CLI_OK;
+    int status;
 
-    while ((id = cli_next(&parser)) > 0) {
-        if (id == CLI_WORD)
-            argv[words++] = (char *)parser.value; /* none comes after the place it was at */
-        else if (take(self, id, parser.value, &a))
-            return CLI_USAGE;
-    }
-    if (id < 0)
-        return cli_parse_result(id);
-    if (!words)
+    if (cli_take_all(&parser, &a, &status))
+        return status;
+    if (!a.words)
         return cli_usage_error(self, "which dump? see prcb dump --help");
-    for (int i = 0; i < words; i++) {
+    a.json |= a.ndjson;
+    a.source.unpack_limit = a.limit_mib << 20;
+    a.source.options.time_increment = (uint32_t)a.time_increment;
+    for (int i = 0; i < a.words; i++) {
         if (dump_files_add(&files, argv[i], &err))
             status = cli_error(self, "%s", err.text);
     }

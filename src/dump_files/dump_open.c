@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * prcb dump: opening files. Compressed ones (by their first bytes, not their names) are unpacked
+ * Opening crash dumps. Compressed ones (by their first bytes, not their names) are unpacked
  * into an unlinked temporary file; runs of zeros become holes in it. A limit guards against bombs.
  */
-#include "dump_request.h"
+#include "dump_files.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -27,6 +29,7 @@
 #include "error.h"
 
 #define CHUNK         (256 * 1024)
+#define WARNING_SIZE  4096
 #define DECODER_LIMIT (1024ull << 20) /* memory a decoder may take */
 
 /* Where unpacked bytes go. */
@@ -266,16 +269,29 @@ int dump_unpack(const char *path, uint64_t limit, int *ret_fd, struct prcb_error
     return code;
 }
 
-static int open_with(int fd, const char *path, const struct dump_request *request,
+static int open_with(int fd, const char *path, const struct dump_source *source,
                      const struct dump_symbols *table, struct prcb_dump **ret,
                      struct prcb_error *err)
 {
-    struct prcb_dump_options options = request->options;
+    struct prcb_dump_options options = source->options;
 
     options.symbols = table ? table->rows : NULL;
     options.symbol_count = table ? table->count : 0;
     options.symbol_size = sizeof(struct prcb_dump_symbol);
     return prcb_dump_open_fd(fd, path, &options, ret, err);
+}
+
+static void warn(const struct dump_source *source, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static void warn(const struct dump_source *source, const char *format, ...)
+{
+    char text[WARNING_SIZE];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    source->warn(source->ctx, text);
 }
 
 static bool uses_symbols(const struct prcb_dump *d)
@@ -285,47 +301,46 @@ static bool uses_symbols(const struct prcb_dump *d)
 
 /* The table of a directory that the dump's debugger data agree with. Where none does, or several
  * that differ do, none is used. */
-static int open_with_symbols(int fd, const char *path, const struct dump_request *request,
+static int open_with_symbols(int fd, const char *path, const struct dump_source *source,
                              struct prcb_dump **ret, struct prcb_error *err)
 {
-    const struct dump_tables *t = request->symbols;
+    const struct dump_tables *t = source->symbols;
     const struct dump_symbols *fits = NULL;
     int code = 0;
 
     if (!t->is_directory)
-        return open_with(fd, path, request, t->tables, ret, err);
+        return open_with(fd, path, source, t->tables, ret, err);
     for (size_t i = 0; i < t->count; i++) {
         struct prcb_dump *d;
         bool is_used;
 
-        code = open_with(fd, path, request, &t->tables[i], &d, err);
+        code = open_with(fd, path, source, &t->tables[i], &d, err);
         if (code)
             return code;
         is_used = uses_symbols(d);
         prcb_dump_close(d);
         if (is_used && fits && !dump_symbols_same(fits, &t->tables[i])) {
-            cli_warn(request->command, "%s: both %s and %s fit it, none is used: name one", path,
-                     fits->path, t->tables[i].path);
-            return open_with(fd, path, request, NULL, ret, err);
+            warn(source, "%s: both %s and %s fit it, none is used: name one", path, fits->path,
+                 t->tables[i].path);
+            return open_with(fd, path, source, NULL, ret, err);
         }
         if (is_used && !fits)
             fits = &t->tables[i];
     }
     if (!fits)
-        cli_warn(request->command, "%s: none of the %zu PDBs of kernels fits it, none is used",
-                 path, t->count);
-    return open_with(fd, path, request, fits, ret, err);
+        warn(source, "%s: none of the %zu PDBs of kernels fits it, none is used", path, t->count);
+    return open_with(fd, path, source, fits, ret, err);
 }
 
-int dump_open(const char *path, const struct dump_request *request, struct prcb_dump **ret,
+int dump_open(const char *path, const struct dump_source *source, struct prcb_dump **ret,
               struct prcb_error *err)
 {
-    int fd, code = dump_unpack(path, request->unpack_limit, &fd, err);
+    int fd, code = dump_unpack(path, source->unpack_limit, &fd, err);
 
     if (code)
         return code;
-    code = request->symbols ? open_with_symbols(fd, path, request, ret, err)
-                            : prcb_dump_open_fd(fd, path, &request->options, ret, err);
+    code = source->symbols ? open_with_symbols(fd, path, source, ret, err)
+                           : prcb_dump_open_fd(fd, path, &source->options, ret, err);
     close(fd);
     return code;
 }

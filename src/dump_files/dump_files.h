@@ -1,32 +1,30 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What the files of `prcb dump` share. Each output function writes to the stream it is given and
- * keeps nothing, so that files can be read by several threads.
+ * Crash dumps as people keep them: in directories, compressed, with files of symbols beside. No
+ * state but a count of bytes; files can be opened by several threads.
  */
-#ifndef PRCB_CLI_DUMP_REQUEST_H
-#define PRCB_CLI_DUMP_REQUEST_H
+#ifndef PRCB_DUMP_FILES_H
+#define PRCB_DUMP_FILES_H
 
-#include <stdio.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include <prcb/dump.h>
 
-#include "cli.h"
-
 struct dump_tables;
 
-struct dump_request {
-    const struct cli_command *command;
+/* How to open dumps. */
+struct dump_source {
     struct prcb_dump_options options;
-    const struct dump_tables *symbols; /* --symbols; NULL: none */
-    uint64_t unpack_limit;             /* bytes */
-    bool json, ndjson, raw, thread, modules, stack;
-    bool has_cpu;
-    uint32_t cpu;
-    const char *structure; /* --struct; NULL: none */
+    const struct dump_tables *symbols;         /* NULL: none */
+    uint64_t unpack_limit;                     /* bytes that one file may unpack to */
+    void (*warn)(void *ctx, const char *text); /* of symbols that are not used; from any thread */
+    void *ctx;
 };
 
 /* dump_open.c: opens a file, unpacking it first if it is compressed. */
-int dump_open(const char *path, const struct dump_request *request, struct prcb_dump **ret,
+int dump_open(const char *path, const struct dump_source *source, struct prcb_dump **ret,
               struct prcb_error *err);
 /* Bytes unpacked so far, of all files together; from any thread. */
 uint64_t dump_unpacked(void);
@@ -67,22 +65,5 @@ struct json_object;
 bool dump_pdb_is(const uint8_t *bytes, size_t size);
 int dump_pdb_read(const uint8_t *bytes, size_t size, const char *path, const char *const *wanted,
                   struct json_object **ret, struct prcb_error *err);
-
-/* dump_text.c, dump_json.c. 0 or -errno with the reason in err. */
-int dump_text(const struct prcb_dump *d, const char *path, const struct dump_request *request,
-              FILE *out, struct prcb_error *err);
-int dump_json(const struct prcb_dump *d, const char *path, const struct dump_request *request,
-              FILE *out, struct prcb_error *err);
-void dump_json_error(const char *path, const struct prcb_error *error, FILE *out);
-
-/* Index of the processor that --cpu names, or of the one to show without: the crashing one, else
- * the first. -ENOENT: not in this dump. */
-int dump_choose_cpu(const struct prcb_dump *d, const struct dump_request *request, size_t *ret,
-                    struct prcb_error *err);
-const char *dump_thread_state(uint64_t state); /* NULL: no name */
-/* The value of a member that is_signed. */
-int64_t dump_signed(const struct prcb_dump_member *m);
-/* "2022-10-26 21:16:37.602" of a FILETIME, UTC. */
-void dump_time_text(uint64_t filetime, char *ret, size_t size);
 
 #endif

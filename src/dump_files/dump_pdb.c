@@ -5,10 +5,11 @@
  * the container (MSF 7.00) and the type stream (TPI, stream 2) are read, nothing else: no names of
  * functions, no lines. The file is not trusted: each block, size, index and length is checked.
  */
-#include "dump_request.h"
+#include "dump_files.h"
 
 #include <errno.h>
 #include <json-c/json.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

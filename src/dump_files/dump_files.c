@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * prcb dump: the files behind the arguments. Below a directory, files named *.dmp, compressed or
+ * The files behind the arguments. Below a directory, files named *.dmp, compressed or
  * not, in order of their names; symbolic links to directories are not followed.
  */
-#include "dump_request.h"
+#include "dump_files.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>

@@ -4,10 +4,11 @@
  * JSON form (ISF), or one that dump_pdb.c makes of a PDB, and flattens nested structures into
  * dotted paths.
  */
-#include "dump_request.h"
+#include "dump_files.h"
 
 #include <errno.h>
 #include <json-c/json.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -2,7 +2,7 @@
  *
  * prcb dump for people: header, one line a processor, notes; or everything of one processor.
  */
-#include "dump_request.h"
+#include "dump_show.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -44,23 +44,23 @@ void dump_time_text(uint64_t filetime, char *ret, size_t size)
              in_day / 60000 % 60, in_day / 1000 % 60, in_day % 1000);
 }
 
-int dump_choose_cpu(const struct prcb_dump *d, const struct dump_request *request, size_t *ret,
+int dump_choose_cpu(const struct prcb_dump *d, const struct dump_show *show, size_t *ret,
                     struct prcb_error *err)
 {
     const struct prcb_dump_processor *p;
 
     for (size_t i = 0; (p = prcb_dump_processor(d, i)); i++) {
-        if (request->has_cpu ? p->number == request->cpu : p->crashing) {
+        if (show->has_cpu ? p->number == show->cpu : p->crashing) {
             *ret = i;
             return 0;
         }
     }
-    if (!request->has_cpu && prcb_dump_processor(d, 0)) {
+    if (!show->has_cpu && prcb_dump_processor(d, 0)) {
         *ret = 0;
         return 0;
     }
-    if (request->has_cpu)
-        return prcb_fail(err, -ENOENT, "processor %u is not in this dump", request->cpu);
+    if (show->has_cpu)
+        return prcb_fail(err, -ENOENT, "processor %u is not in this dump", show->cpu);
     return prcb_fail(err, -ENOENT, "no processor was found in this dump");
 }
 
@@ -617,39 +617,39 @@ static void print_stack(FILE *out, const struct prcb_dump *d)
 }
 
 /* --cpu shows all there is of one processor; --struct and --thread narrow that. */
-static int print_one(FILE *out, const struct prcb_dump *d, const struct dump_request *request,
+static int print_one(FILE *out, const struct prcb_dump *d, const struct dump_show *show,
                      struct prcb_error *err)
 {
     size_t index;
-    int code = dump_choose_cpu(d, request, &index, err);
+    int code = dump_choose_cpu(d, show, &index, err);
 
     if (code)
         return code;
-    if (request->thread)
+    if (show->thread)
         print_crashing_thread(out, d, index);
-    if (request->structure)
-        return print_structure(out, d, index, request->structure, request->raw, err);
-    if (request->thread)
+    if (show->structure)
+        return print_structure(out, d, index, show->structure, show->raw, err);
+    if (show->thread)
         return 0;
     print_cpu(out, d, index);
-    print_structure(out, d, index, "PROCESSOR_POWER_STATE", request->raw, NULL);
+    print_structure(out, d, index, "PROCESSOR_POWER_STATE", show->raw, NULL);
     return 0;
 }
 
-int dump_text(const struct prcb_dump *d, const char *path, const struct dump_request *request,
-              FILE *out, struct prcb_error *err)
+int dump_text(const struct prcb_dump *d, const char *path, const struct dump_show *show, FILE *out,
+              struct prcb_error *err)
 {
-    struct table t = {out, d, prcb_dump_info(d), request->raw};
+    struct table t = {out, d, prcb_dump_info(d), show->raw};
     int code = 0;
 
     print_header(out, d, path);
-    if (request->has_cpu || request->structure || request->thread)
-        code = print_one(out, d, request, err);
-    else if (!request->modules && !request->stack)
+    if (show->has_cpu || show->structure || show->thread)
+        code = print_one(out, d, show, err);
+    else if (!show->modules && !show->stack)
         print_table(&t, d);
-    if (!code && request->modules)
+    if (!code && show->modules)
         print_modules(out, d);
-    if (!code && request->stack)
+    if (!code && show->stack)
         print_stack(out, d);
     if (!code)
         print_notes(out, d);
