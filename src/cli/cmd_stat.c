@@ -41,6 +41,7 @@ struct run {
     struct stat_wait wait;
     struct account_rows rows;
     struct account_counters *counters; /* NULL: none were asked for */
+    struct cgroup_names *cgroups;      /* NULL: rows are none */
     uint64_t asked; /* when the first target was about to be profiled: no account is older */
     uint64_t start, interval_start;
     uint64_t refresh_ns;  /* how often the session is brought up to date; 0: no need */
@@ -179,6 +180,7 @@ static void report(struct run *run, uint64_t now, bool interval, bool last)
         .status = &status,
         .view = &view,
         .counters = run->counters,
+        .cgroups = run->cgroups,
         .time_ns = now - run->start,
         .wall_ns = now - (interval ? run->interval_start : run->start),
         .interval = interval,
@@ -186,10 +188,11 @@ static void report(struct run *run, uint64_t now, bool interval, bool last)
         .ended_early = run->ended_early,
         .longest_gap = run->longest_gap ? run->longest_gap : run->refresh_ns,
     };
-    unsigned kind = (options->per_process ? ACCOUNT_VIEW_PROCESSES : 0u) |
-                    (interval ? ACCOUNT_VIEW_INTERVAL : 0u);
+    unsigned kind = stat_rows_kinds[options->rows].view | (interval ? ACCOUNT_VIEW_INTERVAL : 0u);
     int result = prcb_session_status(run->session, &status);
 
+    if (run->cgroups)
+        cgroup_names_refresh(run->cgroups);
     if (!result)
         result = account_view_make(&run->rows, kind, &options->order, &view);
     if (!result && run->counters)
@@ -290,7 +293,10 @@ static int do_due(struct run *run, uint64_t now, bool *ret)
         stat_wait_advance(&run->next_interval, run->options->interval_ns, now);
     }
     if (!result && now >= run->next_check) {
-        result = make_room(run);
+        /* What a thread did since the last look counts for the cgroup that it was in then. */
+        result = run->rows.by_cgroup ? collect(run) : 0;
+        if (!result)
+            result = make_room(run);
         *ret = *ret || targets_ended(run);
         stat_wait_advance(&run->next_check, CHECK_NS, now);
     }
@@ -490,9 +496,21 @@ static int run_opened(struct run *run)
     return exit_status(run, cli_close_output(run->command, &run->output, CLI_OK));
 }
 
+static int open_cgroups(struct run *run)
+{
+    const char *reason = prcb_absent_reason(run->session, PRCB_HAS_CGROUP);
+    struct prcb_error err;
+
+    if (reason)
+        return cli_error(run->command, "--per-cgroup cannot be had: %s", reason);
+    return cgroup_names_open(NULL, &run->cgroups, &err) ? cli_error(run->command, "%s", err.text)
+                                                        : CLI_OK;
+}
+
 static int run_with(const struct cli_command *self, const struct stat_options *options)
 {
-    struct run run = {.command = self, .options = options};
+    struct run run = {
+        .command = self, .options = options, .rows.by_cgroup = options->rows == STAT_CGROUPS};
     struct prcb_options how = {
         .size = sizeof(how),
         .tier = options->tier,
@@ -523,7 +541,10 @@ static int run_with(const struct cli_command *self, const struct stat_options *o
         return cli_error(self, "%s", err.text);
     }
     run.bpf = prcb_session_tier(run.session) != PRCB_TIER_PERF;
-    status = run_opened(&run);
+    status = run.rows.by_cgroup ? open_cgroups(&run) : CLI_OK;
+    if (status == CLI_OK)
+        status = run_opened(&run);
+    cgroup_names_close(run.cgroups);
     stat_wait_deinit(&run.wait);
     account_counters_close(run.counters, &run.rows);
     account_rows_deinit(&run.rows);

@@ -7,6 +7,7 @@
 #include <prcb/counters.h>
 
 #include "format.h"
+#include "stat_report.h"
 #include "text.h"
 
 static void write_cell(const struct account_counters *counters, size_t i,
@@ -65,19 +66,21 @@ static void write_row(FILE *out, const struct account_counters *counters,
 }
 
 static void write_rows(FILE *out, const struct account_counters *counters,
-                       const struct account_view *view, bool per_process, const size_t *widths,
-                       size_t first, size_t last)
+                       const struct stat_report *report, const size_t *widths, size_t first,
+                       size_t last)
 {
-    write_row(out, counters, NULL, per_process ? "PID" : "TID", per_process ? "PROCESS" : "THREAD",
-              widths, first, last);
+    const struct stat_rows_kind *kind = &stat_rows_kinds[report->options->rows];
+    const struct account_view *view = report->view;
+
+    write_row(out, counters, NULL, kind->id ? kind->id : "", kind->heading, widths, first, last);
     for (size_t i = 0; i < view->count; i++) {
         const struct account_row *row = view->rows[i];
-        pid_t number = per_process ? row->pid : row->tid;
+        pid_t number = report->options->rows ? row->pid : row->tid;
         char id[FORMAT_CELL] = "-", name[FORMAT_CELL];
 
         if (number)
             snprintf(id, sizeof(id), "%d", (int)number);
-        text_copy(TEXT_MARKS, row->comm, name, sizeof(name));
+        text_copy(TEXT_MARKS, stat_row_name(report, row), name, sizeof(name));
         write_row(out, counters, row, id, name, widths, first, last);
     }
     if (view->other_rows) {
@@ -90,13 +93,13 @@ static void write_rows(FILE *out, const struct account_counters *counters,
 }
 
 /* As many columns side by side as there is room for, then the rest below. */
-void stat_counters_write(FILE *out, const struct account_counters *counters,
-                         const struct account_view *view, bool per_process)
+void stat_counters_write(FILE *out, const struct stat_report *report)
 {
+    const struct account_counters *counters = report->counters;
     size_t widths[PRCB_COUNTERS_MAX], columns = format_columns(out), first = 0;
 
     for (size_t i = 0; i < account_counters_count(counters); i++)
-        widths[i] = column_width(counters, i, view);
+        widths[i] = column_width(counters, i, report->view);
     while (first < account_counters_count(counters)) {
         size_t last = first, width = 24;
 
@@ -104,7 +107,7 @@ void stat_counters_write(FILE *out, const struct account_counters *counters,
                (last == first || width + 2 + widths[last] <= columns))
             width += 2 + widths[last++];
         fputc('\n', out);
-        write_rows(out, counters, view, per_process, widths, first, last);
+        write_rows(out, counters, report, widths, first, last);
         first = last;
     }
 }

@@ -11,9 +11,10 @@
 #include "account_counters.h"
 #include "account_rows.h"
 
+struct stat_report;
+
 /* A table: a line per row of the view, a column per counter. */
-void stat_counters_write(FILE *out, const struct account_counters *counters,
-                         const struct account_view *view, bool per_process);
+void stat_counters_write(FILE *out, const struct stat_report *report);
 /* One row on one line: "page-faults 12, instructions 1203 (37%)". */
 void stat_counters_write_line(FILE *out, const struct account_counters *counters,
                               const struct account_row *row);

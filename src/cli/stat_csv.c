@@ -33,7 +33,9 @@ static void write_names(FILE *out, const struct stat_report *report)
 
     if (report->interval)
         fprintf(out, "time_ns%s", separator);
-    if (!report->options->per_process)
+    if (report->options->rows == STAT_CGROUPS)
+        fprintf(out, "cgroup%scgroup_id%s", separator, separator);
+    if (!report->options->rows)
         fprintf(out, "tid%s", separator);
     fprintf(out, "pid%scomm%sthreads%sexited%sopen_cause", separator, separator, separator,
             separator);
@@ -102,7 +104,11 @@ static void write_row(FILE *out, const struct stat_report *report, const struct 
 
     if (report->interval)
         fprintf(out, "%" PRIu64 "%s", report->time_ns, separator);
-    if (!report->options->per_process)
+    if (report->options->rows == STAT_CGROUPS) {
+        text_print_csv(out, stat_row_name(report, row), separator);
+        fprintf(out, "%s%" PRIu64 "%s", separator, row->cgroup, separator);
+    }
+    if (!report->options->rows)
         write_id(out, row->tid, separator);
     write_id(out, row->pid, separator);
     text_print_csv(out, row->comm, separator);

@@ -128,15 +128,44 @@ static json_object *make_counters(struct builder *b, const struct account_row *r
     return array;
 }
 
+/* What a row is of. */
+static void put_identity(struct builder *b, json_object *object, const struct account_row *row)
+{
+    struct cgroup_identity said = {0};
+    const char *path;
+
+    switch (b->report->options->rows) {
+    case STAT_CGROUPS:
+        path = row->cgroup ? cgroup_names_find(b->report->cgroups, row->cgroup) : NULL;
+        if (path)
+            cgroup_identify(path, &said);
+        json_doc_put_text(&b->json, object, "cgroup", path);
+        json_doc_put_member(&b->json, object, "cgroup_id", row->cgroup, row->cgroup);
+        json_doc_put_text(&b->json, object, "unit", *said.unit ? said.unit : NULL);
+        json_doc_put_text(&b->json, object, "container_id",
+                          *said.container ? said.container : NULL);
+        json_doc_put_text(&b->json, object, "pod_uid", *said.pod ? said.pod : NULL);
+        break;
+    case STAT_NAMES:
+        json_doc_put_text(&b->json, object, "comm", row->comm);
+        break;
+    case STAT_THREADS:
+        json_doc_put_member(&b->json, object, "tid", (uint64_t)row->tid, row->tid);
+        /* fall through */
+    case STAT_PROCESSES:
+        json_doc_put_member(&b->json, object, "pid", (uint64_t)row->pid, row->pid);
+        json_doc_put_text(&b->json, object, "comm", row->comm);
+    }
+    if (b->report->options->rows == STAT_THREADS)
+        json_doc_put_member(&b->json, object, "cgroup_id", row->cgroup, row->cgroup);
+}
+
 static json_object *make_row(struct builder *b, const struct account_row *row)
 {
-    bool process = b->report->options->per_process, sum = process || (!row->key && row->released);
+    bool sum = b->report->options->rows || (!row->key && row->released);
     json_object *object = json_object_new_object();
 
-    if (!process)
-        json_doc_put_member(&b->json, object, "tid", (uint64_t)row->tid, row->tid);
-    json_doc_put_member(&b->json, object, "pid", (uint64_t)row->pid, row->pid);
-    json_doc_put_text(&b->json, object, "comm", row->comm);
+    put_identity(b, object, row);
     if (sum) {
         json_doc_put_number(&b->json, object, "threads", row->threads);
         json_doc_put_number(&b->json, object, "exited_threads", row->exited);
@@ -188,7 +217,7 @@ static json_object *make_report(struct builder *b)
     json_doc_put_number(&b->json, object, "wall_ns", report->wall_ns);
     for (size_t i = 0; i < view->count; i++)
         json_doc_append(&b->json, rows, make_row(b, view->rows[i]));
-    json_doc_put(&b->json, object, report->options->per_process ? "processes" : "threads", rows);
+    json_doc_put(&b->json, object, stat_rows_kinds[report->options->rows].list, rows);
     json_doc_put_number(&b->json, object, "rows_left_out", view->other_rows);
     json_doc_put(&b->json, object, "total", make_total(b));
     json_doc_put_number(&b->json, object, "untracked_threads", report->status->untracked_threads);

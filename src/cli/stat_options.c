@@ -58,6 +58,8 @@ const struct cli_option stat_option_rows[] = {
     {0, "interrupted", NULL, "tell what interrupts took of the run time", AT(interrupted)},
     {0, "per-thread", NULL, "a row for each thread (the default)", AT(per_thread)},
     {0, "per-process", NULL, "a row for each process: its threads summed", AT(per_process)},
+    {0, "per-cgroup", NULL, "a row for each cgroup: its threads summed, while they were in it", AT(per_cgroup)},
+    {0, "per-name", NULL, "a row for each name: threads of that name summed", AT(per_name)},
     {0, "sort", "KEY", "run (the default), ready, wait, wall, open, switches, tid, comm,\n"
                        "or the name of a cause, such as futex", .kind = CLI_TAKE, .take = take_order,
      .choices = "run ready wait wall open switches tid comm"},
@@ -79,6 +81,13 @@ const struct cli_option stat_option_rows[] = {
 };
 /* clang-format on */
 
+const struct stat_rows_kind stat_rows_kinds[] = {
+    [STAT_THREADS] = {0, "TID", "THREAD", "threads"},
+    [STAT_PROCESSES] = {ACCOUNT_VIEW_PROCESSES, "PID", "PROCESS", "processes"},
+    [STAT_CGROUPS] = {ACCOUNT_VIEW_CGROUPS, NULL, "CGROUP", "cgroups"},
+    [STAT_NAMES] = {ACCOUNT_VIEW_NAMES, NULL, "NAME", "names"},
+};
+
 bool stat_options_have_targets(const struct stat_options *options)
 {
     return options->all || options->pids.count || options->tids.count || options->cgroup_count;
@@ -97,9 +106,9 @@ static int check(const struct cli_command *command, const struct stat_options *o
         return cli_usage_error(command,
                                "--no-follow cannot be had with %s: new threads belong to it",
                                options->all ? "-a" : "--cgroup");
-    if (options->per_thread && options->per_process)
-        return cli_usage_error(command,
-                               "--per-thread and --per-process contradict each other: choose one");
+    if (options->per_thread + options->per_process + options->per_cgroup + options->per_name > 1)
+        return cli_usage_error(command, "of --per-thread, --per-process, --per-cgroup and "
+                                        "--per-name only one can be had");
     if (options->form.number == STAT_JSON && options->interval_ns)
         return cli_usage_error(command, "-j writes one document at the end: with -I use --ndjson");
     return CLI_OK;
@@ -113,6 +122,10 @@ int stat_options_parse(const struct cli_command *command, int argc, char **argv,
     *ret = (struct stat_options){.order = {.key = ACCOUNT_BY_RUN}};
     if (cli_take_all(&parser, ret, ret_status))
         return -1;
+    ret->rows = ret->per_process  ? STAT_PROCESSES
+                : ret->per_cgroup ? STAT_CGROUPS
+                : ret->per_name   ? STAT_NAMES
+                                  : STAT_THREADS;
     ret->interval_ns *= NS_PER_MS;
     ret->follow = ret->no_follow ? PRCB_FOLLOW_NONE : PRCB_FOLLOW_ALL;
     if (parser.index < argc)

@@ -15,6 +15,15 @@
 #include "cli.h"
 #include "account_rows.h"
 
+/* What a row of the report is. */
+enum stat_rows { STAT_THREADS, STAT_PROCESSES, STAT_CGROUPS, STAT_NAMES };
+struct stat_rows_kind {
+    unsigned view;       /* enum account_view_kind */
+    const char *id;      /* heading of the number's column; NULL: there is none */
+    const char *heading; /* of the name's */
+    const char *list;    /* in JSON */
+};
+
 enum stat_format { STAT_TABLE, STAT_CSV, STAT_JSON, STAT_NDJSON };
 
 struct stat_options {
@@ -30,7 +39,8 @@ struct stat_options {
     const char *events;           /* counters; NULL: none */
     const char *output;           /* NULL: standard output */
     struct account_order order;
-    bool per_thread, per_process;
+    bool per_thread, per_process, per_cgroup, per_name;
+    enum stat_rows rows;
     enum prcb_tier tier;
     uint64_t max_threads;
     bool interrupted;
@@ -47,5 +57,7 @@ void stat_options_deinit(struct stat_options *options);
 
 /* True when the options name something to profile besides a command. */
 bool stat_options_have_targets(const struct stat_options *options);
+
+extern const struct stat_rows_kind stat_rows_kinds[]; /* by enum stat_rows */
 
 #endif

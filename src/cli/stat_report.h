@@ -16,6 +16,7 @@
 #include "stat_counters.h"
 #include "stat_options.h"
 #include "account_rows.h"
+#include "cgroup_names.h"
 
 struct stat_report {
     const struct stat_options *options;
@@ -23,6 +24,7 @@ struct stat_report {
     const struct prcb_status *status;
     const struct account_view *view;
     const struct account_counters *counters; /* NULL: none were asked for */
+    struct cgroup_names *cgroups;            /* NULL: rows are none */
     uint64_t time_ns;     /* end of the report's time, from the start of measuring */
     uint64_t wall_ns;     /* length of it */
     uint64_t longest_gap; /* perf tier: between two looks at /proc */
@@ -45,6 +47,9 @@ void stat_words_write(FILE *out, const struct stat_report *report);
 /* What the figures lack: threads not tracked, switches not reported, members the
  * tier has not. Each line starts with the prefix; none if there is nothing. */
 void stat_notes_write(FILE *out, const char *prefix, const struct stat_report *report);
+
+/* A row's name as it is outside: not fit to be shown as it is. */
+const char *stat_row_name(const struct stat_report *report, const struct account_row *row);
 
 /* Whether a report has a figure: some are there only where they were asked for. */
 bool stat_figure_wanted(const struct stat_report *report, const struct figure *figure);

@@ -6,6 +6,7 @@
 #include "stat_report.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
 
 #include "format.h"
@@ -126,11 +127,30 @@ static void open_cell(const struct account_row *row, char *cell)
     snprintf(cell, FORMAT_CELL, "+%s%s%s", time, *name ? " " : "", name);
 }
 
-/* Ended threads that were summed by name stand for more than themselves. */
-static void name_cell(const struct account_row *row, char *cell)
+/* Of a long name, the end says most. */
+static void cut_front(char *cell, size_t bytes)
 {
-    char comm[FORMAT_CELL / 2];
+    size_t length = strlen(cell), from = length - bytes;
 
+    if (length <= bytes)
+        return;
+    while (((unsigned char)cell[from] & 0xc0) == 0x80) /* between characters */
+        from++;
+    memmove(cell + 3, cell + from, length - from + 1);
+    memcpy(cell, "...", 3);
+}
+
+/* Ended threads that were summed by name stand for more than themselves. */
+static void name_cell(const struct stat_report *report, const struct account_row *row, char *cell)
+{
+    char comm[FORMAT_CELL / 2], path[PATH_MAX];
+
+    if (report->options->rows == STAT_CGROUPS) {
+        text_copy(TEXT_MARKS, stat_row_name(report, row), path, sizeof(path));
+        cut_front(path, FORMAT_CELL - 4);
+        memcpy(cell, path, strlen(path) + 1);
+        return;
+    }
     text_copy(TEXT_MARKS, row->comm, comm, sizeof(comm));
     if (row->key || !row->released)
         snprintf(cell, FORMAT_CELL, "%s", comm);
@@ -155,7 +175,7 @@ static void make_cell(const struct table *table, const struct column *column,
         number_cell(row->threads, true, cell);
         break;
     case COL_NAME:
-        name_cell(row, cell);
+        name_cell(table->report, row, cell);
         break;
     case COL_FIGURE:
         figure_cell(row, column->figure, cell);
@@ -345,18 +365,20 @@ static void set_columns(struct table *table, size_t shown)
 {
     const struct stat_report *report = table->report;
     const struct account_row *total = &report->view->total;
+    const struct stat_rows_kind *kind = &stat_rows_kinds[report->options->rows];
 
     table->count = 0;
     table->shown = shown;
-    if (report->options->per_process) {
-        add_column(table, COL_PID, "PID");
-        add_column(table, COL_NAME, "PROCESS");
+    if (report->options->rows) {
+        if (kind->id)
+            add_column(table, COL_PID, kind->id);
+        add_column(table, COL_NAME, kind->heading);
         add_column(table, COL_THREADS, "THREADS");
     } else {
         if (table->squeeze < SQUEEZE_PID && several_processes(report->view))
             add_column(table, COL_PID, "PID");
-        add_column(table, COL_TID, "TID");
-        add_column(table, COL_NAME, "THREAD");
+        add_column(table, COL_TID, kind->id);
+        add_column(table, COL_NAME, kind->heading);
     }
     for (const struct figure *figure = account_figures; figure->name; figure++) {
         if (figure->present == PRCB_HAS_WAITS && figure->kind == FIGURE_LIST)
@@ -542,7 +564,7 @@ void stat_table_write(FILE *out, const struct stat_report *report)
         choose_columns(&table, format_columns(out));
         each_row(&table, print_row, out);
         if (report->counters)
-            stat_counters_write(out, report->counters, report->view, report->options->per_process);
+            stat_counters_write(out, report);
         fputc('\n', out);
         stat_words_write(out, report);
         write_legend(out, &table);
@@ -615,7 +637,7 @@ static void write_line(FILE *out, const struct stat_report *report, const struct
     char time[FORMAT_CELL], id[FORMAT_CELL], run[FORMAT_CELL], ready[FORMAT_CELL],
         wait[FORMAT_CELL];
     char switches[FORMAT_CELL];
-    pid_t number = report->options->per_process ? row->pid : row->tid;
+    pid_t number = report->options->rows ? row->pid : row->tid;
 
     number_cell((uint64_t)number, number != 0, id);
     time_cell(row, PRCB_HAS_RUN, now->run_ns, run);
@@ -644,16 +666,16 @@ void stat_lines_write(FILE *out, const struct stat_report *report)
     char name[FORMAT_CELL];
 
     if (report->first) {
+        const struct stat_rows_kind *kind = &stat_rows_kinds[report->options->rows];
         struct line_shape shape = line_shape(out);
 
         fprintf(out, "%*s  %7s  %-*s  %7s  %7s  %7s%s%s\n", shape.time, "TIME",
-                report->options->per_process ? "PID" : "TID", shape.name,
-                report->options->per_process ? "PROCESS" : "THREAD", "RUN", "READY", "WAIT",
+                kind->id ? kind->id : "", shape.name, kind->heading, "RUN", "READY", "WAIT",
                 shape.switches ? "  SWITCHES" : "",
                 shape.waits >= strlen("WAITS") ? "  WAITS" : "");
     }
     for (size_t i = 0; i < view->count; i++) {
-        name_cell(view->rows[i], name);
+        name_cell(report, view->rows[i], name);
         write_line(out, report, view->rows[i], name, false);
     }
     if (view->other_rows) {

@@ -28,7 +28,8 @@ struct costs {
     uint64_t spent_ns[COSTS]; /* open stretches included */
     uint64_t open_ns[COSTS];  /* of that, what is not over */
     uint64_t ready_counts[PRCB_CAUSE_MAX];
-    bool kernel_left_out, processes;
+    bool kernel_left_out;
+    const struct stat_report *report;
 };
 
 static uint64_t cost_of(const struct account_row *row, uint32_t cost)
@@ -64,10 +65,10 @@ static void add_row(struct costs *costs, struct account_row *row)
     }
 }
 
-static int by_comm(const void *left, const void *right)
+static int by_row_name(const void *left, const void *right, void *ctx)
 {
-    return strcmp((*(struct account_row *const *)left)->comm,
-                  (*(struct account_row *const *)right)->comm);
+    return strcmp(stat_row_name(ctx, *(struct account_row *const *)left),
+                  stat_row_name(ctx, *(struct account_row *const *)right));
 }
 
 static int make_costs(const struct stat_report *report, struct costs *ret)
@@ -75,16 +76,17 @@ static int make_costs(const struct stat_report *report, struct costs *ret)
     const struct account_view *view = report->view;
     size_t count = view->count + view->other_rows;
 
-    *ret = (struct costs){.processes = report->options->per_process};
+    *ret = (struct costs){.report = report};
     ret->rows = calloc(count + 1, sizeof(struct account_row *));
     if (!ret->rows)
         return -ENOMEM;
-    ret->kernel_left_out = view->total.kernel && view->total.kernel < view->total.threads;
+    ret->kernel_left_out = report->options->rows != STAT_CGROUPS && view->total.kernel &&
+                           view->total.kernel < view->total.threads;
     for (size_t i = 0; i < count; i++) {
         if (!ret->kernel_left_out || view->rows[i]->kernel < view->rows[i]->threads)
             add_row(ret, view->rows[i]);
     }
-    qsort(ret->rows, ret->count, sizeof(struct account_row *), by_comm);
+    qsort_r(ret->rows, ret->count, sizeof(struct account_row *), by_row_name, (void *)report);
     return 0;
 }
 
@@ -119,9 +121,14 @@ static uint32_t biggest(const struct costs *costs, const bool *named)
 
 /* Who paid most of a cost: rows of one name together. */
 struct payer {
-    const char *comm;
+    const char *name;
     uint64_t paid, units; /* threads, or processes where rows are processes */
 };
+
+static bool counts_processes(const struct costs *costs)
+{
+    return costs->report->options->rows == STAT_PROCESSES;
+}
 
 static struct payer top_payer(const struct costs *costs, uint32_t cost, uint64_t *ret_units)
 {
@@ -130,13 +137,14 @@ static struct payer top_payer(const struct costs *costs, uint32_t cost, uint64_t
     *ret_units = 0;
     for (size_t i = 0; i < costs->count; i++) {
         const struct account_row *row = costs->rows[i];
+        const char *name = stat_row_name(costs->report, row);
 
-        if (!here.comm || strcmp(here.comm, row->comm))
-            here = (struct payer){.comm = row->comm};
+        if (!here.name || strcmp(here.name, name))
+            here = (struct payer){.name = name};
         if (cost_of(row, cost)) {
             here.paid += cost_of(row, cost);
-            here.units += costs->processes ? 1 : row->threads;
-            *ret_units += costs->processes ? 1 : row->threads;
+            here.units += counts_processes(costs) ? 1 : row->threads;
+            *ret_units += counts_processes(costs) ? 1 : row->threads;
         }
         if (here.paid > best.paid)
             best = here;
@@ -148,13 +156,13 @@ static void write_payer(FILE *out, const struct costs *costs, uint32_t cost)
 {
     uint64_t whole = costs->spent_ns[cost], units;
     struct payer payer = top_payer(costs, cost, &units);
-    const char *word = costs->processes ? "process" : "thread";
-    const char *words = costs->processes ? "processes" : "threads";
+    const char *word = counts_processes(costs) ? "process" : "thread";
+    const char *words = counts_processes(costs) ? "processes" : "threads";
     char comm[FORMAT_CELL], count[FORMAT_CELL], share[FORMAT_CELL];
 
     if (costs->threads < 2 || !payer.paid)
         return;
-    text_copy(TEXT_MARKS, payer.comm, comm, sizeof(comm));
+    text_copy(TEXT_MARKS, payer.name, comm, sizeof(comm));
     format_count(payer.units, word, words, count, sizeof(count));
     format_share(payer.paid, whole, share, sizeof(share));
     if (payer.paid >= whole - whole / 100)
@@ -257,6 +265,16 @@ void stat_words_write(FILE *out, const struct stat_report *report)
     free(costs.rows);
 }
 
+const char *stat_row_name(const struct stat_report *report, const struct account_row *row)
+{
+    const char *path;
+
+    if (report->options->rows != STAT_CGROUPS)
+        return row->comm;
+    path = row->cgroup ? cgroup_names_find(report->cgroups, row->cgroup) : NULL;
+    return path ? path : row->cgroup ? "(gone)" : "(unknown)";
+}
+
 /* ---- notes --------------------------------------------------------------- */
 
 bool stat_figure_wanted(const struct stat_report *report, const struct figure *figure)
@@ -313,6 +331,8 @@ void stat_notes_write(FILE *out, const char *prefix, const struct stat_report *r
     if (tier == PRCB_TIER_PERF)
         fprintf(out, "%s%s tier%s%s\n", prefix, prcb_tier_name(tier), reason ? ": " : " (--tier)",
                 reason ? reason : "");
+    if (report->cgroups && cgroup_names_setup(report->cgroups) != CGROUP_V2)
+        fprintf(out, "%s%s\n", prefix, cgroup_setup_words(cgroup_names_setup(report->cgroups)));
     write_interrupted(out, prefix, report);
     figures_write_absent(out, account_figures, reason_of, report, prefix, " absent: ");
     if (report->counters)

@@ -205,34 +205,37 @@ uint64_t account_sums_waited(const struct account_sums *sums)
 
 /* ---- the table of rows --------------------------------------------------- */
 
-/* Rows are found by key; those with key 0 by name. */
-static size_t bucket_of(const struct account_rows *rows, uint64_t key, const char *comm)
+/* Rows are found by key; those with key 0 by name, and by cgroup where rows are of one each. */
+static size_t bucket_of(const struct account_rows *rows, uint64_t key, const char *comm,
+                        uint64_t cgroup)
 {
     uint64_t hash = key;
 
     if (!key) {
-        for (; *comm; comm++)
+        for (hash = rows->by_cgroup ? cgroup : 0; *comm; comm++)
             hash = (hash ^ (unsigned char)*comm) * 1099511628211ull;
     }
     hash *= 0x9e3779b97f4a7c15ull;
     return (size_t)(hash >> 32) & (rows->bucket_count - 1);
 }
 
-static struct account_row *find(const struct account_rows *rows, uint64_t key, const char *comm)
+static struct account_row *find(const struct account_rows *rows, uint64_t key, const char *comm,
+                                uint64_t cgroup)
 {
     struct account_row *row;
 
     if (!rows->bucket_count)
         return NULL;
-    row = rows->buckets[bucket_of(rows, key, comm)];
-    while (row && (row->key != key || (!key && strcmp(row->comm, comm))))
+    row = rows->buckets[bucket_of(rows, key, comm, cgroup)];
+    while (row && (row->key != key || (!key && (strcmp(row->comm, comm) ||
+                                                (rows->by_cgroup && row->cgroup != cgroup)))))
         row = row->next;
     return row;
 }
 
 static void link_row(struct account_rows *rows, struct account_row *row)
 {
-    struct account_row **bucket = &rows->buckets[bucket_of(rows, row->key, row->comm)];
+    struct account_row **bucket = &rows->buckets[bucket_of(rows, row->key, row->comm, row->cgroup)];
 
     row->next = *bucket;
     *bucket = row;
@@ -258,7 +261,8 @@ static int grow(struct account_rows *rows)
     return 0;
 }
 
-static int add(struct account_rows *rows, uint64_t key, const char *comm, struct account_row **ret)
+static int add(struct account_rows *rows, uint64_t key, const char *comm, uint64_t cgroup,
+               struct account_row **ret)
 {
     struct account_row *row;
 
@@ -268,6 +272,7 @@ static int add(struct account_rows *rows, uint64_t key, const char *comm, struct
     if (!row)
         return -ENOMEM;
     row->key = key;
+    row->cgroup = cgroup;
     memcpy(row->comm, comm, strnlen(comm, sizeof(row->comm) - 1));
     link_row(rows, row);
     row->place = rows->count;
@@ -280,11 +285,12 @@ static void deinit_row(struct account_row *row)
 {
     account_sums_deinit(&row->now);
     account_sums_deinit(&row->before);
+    account_sums_deinit(&row->base);
 }
 
 static void drop(struct account_rows *rows, struct account_row *row)
 {
-    struct account_row **at = &rows->buckets[bucket_of(rows, row->key, row->comm)];
+    struct account_row **at = &rows->buckets[bucket_of(rows, row->key, row->comm, row->cgroup)];
 
     while (*at != row)
         at = &(*at)->next;
@@ -295,33 +301,12 @@ static void drop(struct account_rows *rows, struct account_row *row)
     free(row);
 }
 
-int account_rows_update(struct account_rows *rows, const struct prcb_account *account)
-{
-    struct account_row *row = find(rows, account->key, "");
-    int result = 0;
-
-    if (!row)
-        result = add(rows, account->key, "", &row);
-    if (!result)
-        result = set_sums(&row->now, account);
-    if (result)
-        return result;
-    row->tid = account->tid;
-    row->pid = account->pid;
-    memcpy(row->comm, account->comm, sizeof(row->comm));
-    row->threads = 1;
-    row->running = account->flags & PRCB_ACCOUNT_RUNNING ? 1 : 0;
-    row->exited = account->flags & PRCB_ACCOUNT_EXITED ? 1 : 0;
-    row->kernel = account->flags & PRCB_ACCOUNT_KTHREAD ? 1 : 0;
-    return 0;
-}
-
 /* Adds one row's counts and sums to another's; what differs becomes 0. */
 static int merge(struct account_row *to, const struct account_row *from)
 {
     int result;
 
-    if (!to->threads) {
+    if (!to->threads && !to->now.present) {
         to->now.present = ~0ull;
         to->before.present = ~0ull;
     }
@@ -338,31 +323,126 @@ static int merge(struct account_row *to, const struct account_row *from)
     return 0;
 }
 
+/* The row of ended threads of one name, made where there is none; of any name where there are too
+ * many. *ret is counted among the released ones. */
+static int find_sum(struct account_rows *rows, const char *comm, uint64_t cgroup,
+                    struct account_row **ret)
+{
+    size_t keep = rows->keep_released ? rows->keep_released : ACCOUNT_KEEP_RELEASED;
+    struct account_row *sum = find(rows, 0, comm, cgroup);
+    int result = 0;
+
+    if (!sum && rows->released >= keep + ACCOUNT_KEEP_NAMES) {
+        sum = find(rows, 0, "", cgroup);
+        if (!sum)
+            result = add(rows, 0, "", cgroup, &sum);
+    } else if (!sum) {
+        result = add(rows, 0, comm, cgroup, &sum);
+        rows->released += !result;
+    }
+    if (result)
+        return result;
+    sum->released = true;
+    *ret = sum;
+    return 0;
+}
+
+/* Takes the stretch that is open, which goes on elsewhere, out of sums. */
+static void leave_open(struct account_sums *sums)
+{
+    sums->wall_ns -= sums->open_ns;
+    sums->open_ns = 0;
+    for (uint32_t i = 0; i < sums->cell_count; i++) {
+        sums->cells[i].spent_ns -= sums->cells[i].open_ns;
+        sums->cells[i].open_ns = 0;
+    }
+}
+
+/* Its thread was moved: what the row has goes to the old cgroup, and the row begins anew. */
+static int leave_cgroup(struct account_rows *rows, struct account_row *row,
+                        const struct prcb_account *account)
+{
+    struct account_row left = *row, *sum;
+    struct account_sums base = {0};
+    int result = set_sums(&base, account);
+
+    left.threads = left.running = left.exited = left.kernel = 0;
+    left.now.counts = left.before.counts = NULL; /* counters stay with the thread */
+    leave_open(&left.now);
+    leave_open(&base);
+    if (!result)
+        result = find_sum(rows, row->comm, row->cgroup, &sum);
+    if (!result)
+        result = merge(sum, &left);
+    if (result) {
+        account_sums_deinit(&base);
+        return result;
+    }
+    deinit_row(row);
+    row->base = base;
+    row->began = false;
+    return 0;
+}
+
+static int set_row_sums(struct account_row *row, const struct prcb_account *account)
+{
+    struct account_sums all = {0};
+    int result;
+
+    if (!row->base.present)
+        return set_sums(&row->now, account);
+    result = set_sums(&all, account);
+    if (!result) {
+        account_sums_deinit(&row->now);
+        result = account_sums_sub(&all, &row->base, &row->now);
+    }
+    account_sums_deinit(&all);
+    return result;
+}
+
+int account_rows_update(struct account_rows *rows, const struct prcb_account *account)
+{
+    struct account_row *row = find(rows, account->key, "", 0);
+    int result = 0;
+
+    if (!row)
+        result = add(rows, account->key, "", account->cgroup, &row);
+    if (!result)
+        result = set_row_sums(row, account);
+    if (!result && rows->by_cgroup && row->cgroup != account->cgroup) {
+        result = leave_cgroup(rows, row, account);
+        if (!result)
+            result = set_row_sums(row, account);
+    }
+    if (result)
+        return result;
+    row->tid = account->tid;
+    row->pid = account->pid;
+    row->cgroup = account->cgroup;
+    memcpy(row->comm, account->comm, sizeof(row->comm));
+    row->threads = 1;
+    row->running = account->flags & PRCB_ACCOUNT_RUNNING ? 1 : 0;
+    row->exited = account->flags & PRCB_ACCOUNT_EXITED ? 1 : 0;
+    row->kernel = account->flags & PRCB_ACCOUNT_KTHREAD ? 1 : 0;
+    return 0;
+}
+
 int account_rows_released(struct account_rows *rows, struct account_row *row)
 {
     size_t keep = rows->keep_released ? rows->keep_released : ACCOUNT_KEEP_RELEASED;
     struct account_row *sum;
-    int result = 0;
+    int result;
 
     row->released = true;
     if (rows->released < keep) {
         rows->released++;
         return 0;
     }
-    sum = find(rows, 0, row->comm);
-    if (!sum && rows->released >= keep + ACCOUNT_KEEP_NAMES) {
-        sum = find(rows, 0, "");
-        if (!sum)
-            result = add(rows, 0, "", &sum);
-    } else if (!sum) {
-        result = add(rows, 0, row->comm, &sum);
-        rows->released += !result;
-    }
+    result = find_sum(rows, row->comm, row->cgroup, &sum);
     if (!result)
         result = merge(sum, row);
     if (result)
         return result;
-    sum->released = true;
     drop(rows, row);
     return 0;
 }
@@ -510,6 +590,7 @@ static int make_changes(const struct account_rows *rows, struct account_row **re
         sums[count] = *row;
         memset(&sums[count].now, 0, sizeof(sums[count].now));
         memset(&sums[count].before, 0, sizeof(sums[count].before));
+        memset(&sums[count].base, 0, sizeof(sums[count].base));
         if (account_sums_sub(&row->now, &row->before, &sums[count].now)) {
             deinit_sums(sums, count);
             return -ENOMEM;
@@ -523,6 +604,15 @@ static int make_changes(const struct account_rows *rows, struct account_row **re
     *ret_count = count;
     return 0;
 }
+
+/* How rows are put together: those that a comparison finds equal, which also brings the row that
+ * lends the group its name to the front. */
+struct grouping {
+    unsigned kind; /* enum account_view_kind */
+    int (*compare)(const void *left, const void *right);
+    bool (*same)(const struct account_row *a, const struct account_row *b);
+    void (*name)(const struct account_row *first, struct account_row *group);
+};
 
 static int by_process(const void *left, const void *right)
 {
@@ -545,23 +635,88 @@ static bool same_process(const struct account_row *a, const struct account_row *
     return a->pid == b->pid && (a->pid || !strcmp(a->comm, b->comm));
 }
 
-static int make_processes(struct account_row **from, size_t from_count, struct account_row **ret,
-                          size_t *ret_count)
+static void name_process(const struct account_row *first, struct account_row *group)
+{
+    group->pid = first->pid;
+    group->key = (uint64_t)first->pid;
+    memcpy(group->comm, first->comm, sizeof(group->comm));
+}
+
+static int by_cgroup(const void *left, const void *right)
+{
+    const struct account_row *a = *(struct account_row *const *)left;
+    const struct account_row *b = *(struct account_row *const *)right;
+
+    return a->cgroup < b->cgroup ? -1 : a->cgroup > b->cgroup;
+}
+
+static bool same_cgroup(const struct account_row *a, const struct account_row *b)
+{
+    return a->cgroup == b->cgroup;
+}
+
+static void name_cgroup(const struct account_row *first, struct account_row *group)
+{
+    group->key = group->cgroup = first->cgroup;
+}
+
+void account_family(const char *comm, bool kernel, char ret[ACCOUNT_NAME])
+{
+    size_t length = strnlen(comm, ACCOUNT_NAME - 1);
+
+    for (size_t i = 1; kernel && i < length; i++) {
+        size_t digit = i + 1 + (comm[i + 1] == 'u'); /* "kworker/u8:1": of no one processor */
+
+        if (comm[i] == '/' && comm[digit] >= '0' && comm[digit] <= '9')
+            length = i;
+    }
+    memset(ret, 0, ACCOUNT_NAME);
+    memcpy(ret, comm, length);
+}
+
+static int compare_families(const struct account_row *a, const struct account_row *b)
+{
+    char left[ACCOUNT_NAME], right[ACCOUNT_NAME];
+
+    account_family(a->comm, a->kernel, left);
+    account_family(b->comm, b->kernel, right);
+    return strcmp(left, right);
+}
+
+static int by_name(const void *left, const void *right)
+{
+    return compare_families(*(struct account_row *const *)left,
+                            *(struct account_row *const *)right);
+}
+
+static bool same_name(const struct account_row *a, const struct account_row *b)
+{
+    return !compare_families(a, b);
+}
+
+static void name_name(const struct account_row *first, struct account_row *group)
+{
+    account_family(first->comm, first->kernel, group->comm);
+}
+
+static const struct grouping groupings[] = {
+    {ACCOUNT_VIEW_PROCESSES, by_process, same_process, name_process},
+    {ACCOUNT_VIEW_CGROUPS, by_cgroup, same_cgroup, name_cgroup},
+    {ACCOUNT_VIEW_NAMES, by_name, same_name, name_name},
+};
+
+static int make_groups(const struct grouping *grouping, struct account_row **from,
+                       size_t from_count, struct account_row **ret, size_t *ret_count)
 {
     struct account_row *sums = calloc(from_count + 1, sizeof(*sums));
     size_t count = 0;
 
     if (!sums)
         return -ENOMEM;
-    qsort(from, from_count, sizeof(struct account_row *), by_process);
+    qsort(from, from_count, sizeof(struct account_row *), grouping->compare);
     for (size_t i = 0; i < from_count; i++) {
-        if (!i || !same_process(from[i - 1], from[i])) {
-            struct account_row *sum = &sums[count++];
-
-            sum->pid = from[i]->pid;
-            sum->key = (uint64_t)from[i]->pid;
-            memcpy(sum->comm, from[i]->comm, sizeof(sum->comm));
-        }
+        if (!i || !grouping->same(from[i - 1], from[i]))
+            grouping->name(from[i], &sums[count++]);
         if (merge(&sums[count - 1], from[i])) {
             deinit_sums(sums, count);
             return -ENOMEM;
@@ -609,8 +764,10 @@ static int make_rows(const struct account_rows *rows, unsigned kind, struct acco
         if (result)
             return result;
     }
-    if (kind & ACCOUNT_VIEW_PROCESSES) {
-        result = make_processes(view->rows, view->count, &sums, &count);
+    for (size_t i = 0; i < sizeof(groupings) / sizeof(groupings[0]); i++) {
+        if (!(kind & groupings[i].kind))
+            continue;
+        result = make_groups(&groupings[i], view->rows, view->count, &sums, &count);
         if (!result)
             result = point_at(sums, count, view);
         if (result)

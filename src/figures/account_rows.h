@@ -61,7 +61,8 @@ struct account_row {
     uint64_t key;   /* the account's; a process: its number; 0: ended threads of one name */
     pid_t tid, pid; /* 0: none or several, or not visible in the caller's pid namespace */
     char comm[16];
-    uint64_t threads;
+    uint64_t cgroup;  /* as of struct prcb_account; 0: not known, or several */
+    uint64_t threads; /* 0: only what threads did in a cgroup that they have left */
     uint64_t running; /* of these, the ones on a processor */
     uint64_t exited;
     uint64_t kernel; /* kernel threads */
@@ -69,6 +70,7 @@ struct account_row {
     struct account_sums before; /* at the end of the last interval; zero: none yet */
     bool released;              /* the account was given back: the row changes no more */
     bool began;                 /* before holds something */
+    struct account_sums base;   /* private: what the account had when its thread came here */
     bool counted;               /* private to account_counters.c, as the next */
     void *counters;             /* a set that is open; closed before the row is released */
     size_t place;               /* private: index in rows */
@@ -82,6 +84,10 @@ struct account_rows {
     size_t bucket_count;
     size_t released;      /* rows whose account was given back */
     size_t keep_released; /* beyond this many they are summed by name; 0: ACCOUNT_KEEP_RELEASED */
+    /* Rows are of one cgroup each: what a thread did in one that it has left goes to a row of its
+     * name there. What it did since the last update counts for the one it was in then. Set before
+     * the first update. */
+    bool by_cgroup;
 };
 #define ACCOUNT_KEEP_RELEASED 32768
 #define ACCOUNT_KEEP_NAMES    4096 /* names of summed rows; the rest is one row */
@@ -144,8 +150,16 @@ struct account_view {
 enum account_view_kind {
     ACCOUNT_VIEW_PROCESSES = 1, /* a row per process; else one per thread */
     ACCOUNT_VIEW_INTERVAL =
-        2, /* what changed since account_rows_mark; rows that lived in it only */
+        2,                    /* what changed since account_rows_mark; rows that lived in it only */
+    ACCOUNT_VIEW_CGROUPS = 4, /* a row per cgroup: key is its number, comm empty. account_rows has
+                                 by_cgroup */
+    ACCOUNT_VIEW_NAMES = 8,   /* a row per name, as account_family has it */
 };
+/* The name that a thread is summed under: its own, but a kernel thread of which there is one for
+ * each processor, or many, has that of them all: "kworker" for "kworker/0:1H". */
+#define ACCOUNT_NAME 16
+void account_family(const char *comm, bool kernel, char ret[ACCOUNT_NAME]);
+
 int account_view_make(const struct account_rows *rows, unsigned kind,
                       const struct account_order *order, struct account_view *ret);
 void account_view_deinit(struct account_view *view);

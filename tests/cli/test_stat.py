@@ -7,6 +7,7 @@ what the profiled program was told to do, include/prcb/causes.h).
 PRCB or PRCB_EXE names the program; else build/src/cli/prcb is taken. Tests of the
 bpf tier are skipped where it cannot be had; everything else runs as any user."""
 
+import contextlib
 import csv
 import fcntl
 import io
@@ -36,7 +37,7 @@ TIMEOUT = 60
 SECOND = 1000000000
 MS = 1000000
 
-THREAD_KEYS = ["tid", "pid", "comm", "wall_ns", "run_ns", "ready_ns", "switches",
+THREAD_KEYS = ["tid", "pid", "comm", "cgroup_id", "wall_ns", "run_ns", "ready_ns", "switches",
                "voluntary_switches", "migrations", "tsc_cycles", "waits", "open", "exited"]
 
 
@@ -50,6 +51,36 @@ def run(*args, **options):
 def start(*args, **options):
     return subprocess.Popen([PRCB, "stat", *args], stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE, text=True, **options)
+
+
+@contextlib.contextmanager
+def cgroups(count):
+    """So many cgroups of version 2, by their folders."""
+    with open("/proc/self/mounts") as mounts:
+        root = next((line.split()[1] for line in mounts if line.split()[2] == "cgroup2"), None)
+    if not root:
+        raise unittest.SkipTest("no cgroup2 is mounted")
+    folders = ["%s/prcb-stat-%d-%d" % (root, os.getpid(), i) for i in range(count)]
+    made = []
+    try:
+        for folder in folders:
+            try:
+                os.mkdir(folder)
+            except OSError as error:
+                raise unittest.SkipTest("%s: %s" % (folder, error.strerror))
+            made.append(folder)
+        yield folders
+    finally:
+        for folder in made:
+            deadline = time.monotonic() + TIMEOUT
+            while True:
+                try:
+                    os.rmdir(folder)
+                    break
+                except OSError:
+                    if time.monotonic() > deadline:
+                        raise
+                    time.sleep(.01)
 
 
 def asleep(pid):
@@ -329,6 +360,51 @@ class Json(Case):
             self.assertNotIn("tid", row)
         self.assertEqual(sum(row["run_ns"] for row in document["processes"]),
                          document["total"]["run_ns"])
+
+    def test_per_name(self):
+        code = ("import os,time\n"
+                "for name in ('fleet-a','fleet-a','fleet-b'):\n"
+                "  if not os.fork():\n"
+                "    open('/proc/self/comm','w').write(name); time.sleep(.05); os._exit(0)\n"
+                "for i in range(3): os.wait()\n")
+        document = self.document("--per-name", "--", *python(code))
+        threads = {row["comm"]: row["threads"] for row in document["names"]}
+        self.assertEqual((threads["fleet-a"], threads["fleet-b"]), (2, 1))
+        self.assertEqual(sum(row["wall_ns"] for row in document["names"]),
+                         document["total"]["wall_ns"])
+
+    @needs_bpf
+    def test_per_cgroup(self):
+        """A process runs in one cgroup, is moved, and runs as long again: each has its part."""
+        code = ("import sys,time\n"
+                "def burn():\n"
+                "  end=time.process_time()+.6\n"
+                "  while time.process_time()<end: time.sleep(.002); sum(range(20000))\n"
+                "for folder in sys.argv[1:]:\n"
+                "  open(folder+'/cgroup.procs','w').write('0'); time.sleep(.3); burn()\n")
+        with cgroups(2) as folders:
+            result = run("-j", "--per-cgroup", "--", *python(code), *folders)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            document = json.loads(result.stdout)
+            rows = {row["cgroup"]: row for row in document["cgroups"]}
+            for folder in folders:
+                row = rows["/" + os.path.basename(folder)]
+                self.assertEqual(row["cgroup_id"], os.stat(folder).st_ino)
+                # Looks are 250 ms apart; what falls between two is the earlier cgroup's.
+                self.assertAlmostEqual(row["run_ns"] / SECOND, .6, delta=.35)
+            self.assertEqual(sum(row["threads"] for row in rows.values()), 1)
+            for figure in "run_ns", "wall_ns", "switches":
+                self.assertEqual(sum(row[figure] for row in rows.values()),
+                                 document["total"][figure])
+            for row in rows.values():
+                parts = row["run_ns"] + row["ready_ns"] + sum(w["ns"] for w in row["waits"])
+                parts += row["open"]["ns"] if row["open"] else 0
+                self.assertEqual(parts, row["wall_ns"])
+
+    def test_per_cgroup_needs_bpf(self):
+        result = run("--tier", "perf", "--per-cgroup", "--", "true")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("--per-cgroup cannot be had", result.stderr)
 
     def test_no_follow(self):
         document = self.document("--no-follow", "--", "sh", "-c", "sleep 0.1; true")

@@ -347,6 +347,88 @@ static void words_without_causes(void **state)
                  "10 % of thread time (10.0ms) was spent running on a processor.\n");
 }
 
+/* What a thread did before it was moved stays with the cgroup that it was in. */
+static void cgroups_keep_what_was_done_in_them(void **state)
+{
+    struct account_rows rows = {.by_cgroup = true};
+    struct prcb_account a = account(1, 1, 1, "mover"), b = account(2, 2, 2, "stays");
+    struct account_view v;
+
+    a.cgroup = 10;
+    b.cgroup = 20;
+    spend(&a, 100, 10, PRCB_CAUSE_DISK, 5, 0, 0);
+    spend(&b, 7, 0, PRCB_CAUSE_DISK, 1, 0, 0);
+    update(&rows, &a);
+    update(&rows, &b);
+    /* 50 more since, of which nobody can say where; then 30 in the new one, asleep now. */
+    spend(&a, 50, 0, PRCB_CAUSE_DISK, 5, PRCB_CAUSE_FUTEX, 40);
+    a.cgroup = 20;
+    update(&rows, &a);
+    assert_int_equal(account_rows_mark(&rows), 0);
+    spend(&a, 30, 0, PRCB_CAUSE_FUTEX, 60, 0, 0);
+    update(&rows, &a);
+    v = view(&rows, ACCOUNT_VIEW_CGROUPS, ACCOUNT_BY_RUN, 0);
+    assert_int_equal(v.count, 2);
+    assert_int_equal(v.rows[0]->cgroup, 10);
+    assert_int_equal(v.rows[0]->threads, 0);
+    assert_int_equal(v.rows[0]->now.run_ns, 150);
+    assert_int_equal(v.rows[0]->now.wall_ns, 170);
+    assert_int_equal(v.rows[1]->threads, 2);
+    assert_int_equal(v.rows[1]->now.run_ns, 37);
+    assert_int_equal(account_sums_cell(&v.rows[1]->now, PRCB_CAUSE_FUTEX)->ns, 60);
+    assert_int_equal(v.rows[1]->now.wall_ns, 30 + 60 + 8);
+    account_view_deinit(&v);
+    v = view(&rows, ACCOUNT_VIEW_CGROUPS | ACCOUNT_VIEW_INTERVAL, ACCOUNT_BY_RUN, 0);
+    assert_int_equal(v.total.now.run_ns, 30);
+    account_view_deinit(&v);
+    /* And back again. */
+    a.cgroup = 10;
+    update(&rows, &a);
+    spend(&a, 1, 0, PRCB_CAUSE_DISK, 0, 0, 0);
+    update(&rows, &a);
+    v = view(&rows, ACCOUNT_VIEW_CGROUPS, ACCOUNT_BY_RUN, 0);
+    assert_int_equal(v.rows[0]->now.run_ns, 151);
+    assert_int_equal(v.total.threads, 2);
+    assert_int_equal(v.total.now.run_ns, 188);
+    account_view_deinit(&v);
+    account_rows_deinit(&rows);
+}
+
+static void names_are_families(void **state)
+{
+    static const struct {
+        const char *comm;
+        bool kernel;
+        const char *family;
+    } cases[] = {
+        {"kworker/0:1H", true, "kworker"},
+        {"kworker/u8:2-events", true, "kworker"},
+        {"ksoftirqd/12", true, "ksoftirqd"},
+        {"jbd2/vda1-8", true, "jbd2/vda1-8"},
+        {"pool/3", false, "pool/3"},
+        {"cpuhp/", true, "cpuhp/"},
+        {"/0", true, "/0"},
+        {"abcdefghijklmn/", true, "abcdefghijklmn/"},
+        {"", true, ""},
+    };
+    struct account_rows rows = {0};
+    struct account_view v;
+    char family[ACCOUNT_NAME];
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct prcb_account a = account(i + 1, (pid_t)i + 1, 1, cases[i].comm);
+
+        a.flags = cases[i].kernel ? PRCB_ACCOUNT_KTHREAD : 0;
+        update(&rows, &a);
+        account_family(cases[i].comm, cases[i].kernel, family);
+        assert_string_equal(family, cases[i].family);
+    }
+    v = view(&rows, ACCOUNT_VIEW_NAMES, ACCOUNT_BY_COMM, 0);
+    assert_int_equal(v.count, sizeof(cases) / sizeof(cases[0]) - 1);
+    account_view_deinit(&v);
+    account_rows_deinit(&rows);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -357,6 +439,8 @@ int main(void)
         cmocka_unit_test(names_of_sums_are_bounded),
         cmocka_unit_test(intervals_are_changes),
         cmocka_unit_test(processes_are_sums_named_by_their_first_thread),
+        cmocka_unit_test(cgroups_keep_what_was_done_in_them),
+        cmocka_unit_test(names_are_families),
         cmocka_unit_test(orders_have_names),
         cmocka_unit_test(words_name_the_biggest_cost),
         cmocka_unit_test(words_count_open_waits),

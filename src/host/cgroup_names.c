@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "cgroup_names.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "error.h"
+
+#define PATH_BYTES    4096
+#define LEVELS        64 /* the kernel's own limit is higher; nobody nests so deep */
+#define FIRST_BUCKETS 256
+#define HEX_DIGITS    64
+
+/* ---- how the machine has them ---- */
+
+enum cgroup_setup cgroup_setup(const char *mounts, char *mount, size_t size)
+{
+    char line[PATH_BYTES], where[1024], type[64];
+    FILE *in = fopen(mounts, "re");
+    bool v1 = false, v2 = false;
+
+    *mount = '\0';
+    while (in && fgets(line, sizeof(line), in)) {
+        if (sscanf(line, "%*s %1023s %63s", where, type) != 2)
+            continue;
+        v1 |= !strcmp(type, "cgroup");
+        if (v2 || strcmp(type, "cgroup2"))
+            continue;
+        v2 = true;
+        snprintf(mount, size, "%s", where);
+    }
+    if (in)
+        fclose(in);
+    return v2 ? (v1 ? CGROUP_HYBRID : CGROUP_V2) : v1 ? CGROUP_V1 : CGROUP_NONE;
+}
+
+const char *cgroup_setup_words(enum cgroup_setup setup)
+{
+    switch (setup) {
+    case CGROUP_V2:
+        return "cgroup version 2";
+    case CGROUP_HYBRID:
+        return "cgroup version 1 with version 2 beside it: threads are told apart by their cgroup "
+               "of "
+               "version 2, which container engines may not set here";
+    case CGROUP_V1:
+        return "cgroup version 1 only: all threads are in one group; boot with "
+               "systemd.unified_cgroup_hierarchy=1";
+    default:
+        return "no cgroup hierarchy is mounted: all threads are in one group";
+    }
+}
+
+/* ---- names by number ---- */
+
+struct name {
+    uint64_t cgroup;
+    char *path;    /* owned; NULL: not found */
+    uint64_t walk; /* number of the last walk that found it */
+    struct name *next;
+};
+
+struct cgroup_names {
+    enum cgroup_setup setup;
+    char root[PATH_BYTES];
+    struct name **buckets;
+    size_t bucket_count, count;
+    uint64_t walks;
+    bool walked; /* in this look */
+};
+
+int cgroup_names_open(const char *root, struct cgroup_names **ret, struct prcb_error *err)
+{
+    struct cgroup_names *names = calloc(1, sizeof(*names));
+
+    if (names)
+        names->buckets = calloc(FIRST_BUCKETS, sizeof(struct name *));
+    if (!names || !names->buckets) {
+        free(names);
+        return prcb_fail(err, -ENOMEM, "out of memory");
+    }
+    names->bucket_count = FIRST_BUCKETS;
+    names->setup = cgroup_setup("/proc/self/mounts", names->root, sizeof(names->root));
+    if (root)
+        snprintf(names->root, sizeof(names->root), "%s", root);
+    *ret = names;
+    return 0;
+}
+
+void cgroup_names_close(struct cgroup_names *names)
+{
+    if (!names)
+        return;
+    for (size_t i = 0; i < names->bucket_count; i++) {
+        while (names->buckets[i]) {
+            struct name *name = names->buckets[i];
+
+            names->buckets[i] = name->next;
+            free(name->path);
+            free(name);
+        }
+    }
+    free(names->buckets);
+    free(names);
+}
+
+enum cgroup_setup cgroup_names_setup(const struct cgroup_names *names)
+{
+    return names->setup;
+}
+
+static size_t bucket_of(const struct cgroup_names *names, uint64_t cgroup)
+{
+    return (size_t)((cgroup * 0x9e3779b97f4a7c15ull) >> 32) & (names->bucket_count - 1);
+}
+
+static struct name *find(const struct cgroup_names *names, uint64_t cgroup)
+{
+    struct name *name = names->buckets[bucket_of(names, cgroup)];
+
+    while (name && name->cgroup != cgroup)
+        name = name->next;
+    return name;
+}
+
+/* Longer chains until there is memory. */
+static void grow(struct cgroup_names *names)
+{
+    size_t old = names->bucket_count;
+    struct name **from = names->buckets, **buckets = calloc(old * 2, sizeof(struct name *));
+
+    if (!buckets)
+        return;
+    names->buckets = buckets;
+    names->bucket_count = old * 2;
+    for (size_t i = 0; i < old; i++) {
+        while (from[i]) {
+            struct name *name = from[i];
+            size_t bucket = bucket_of(names, name->cgroup);
+
+            from[i] = name->next;
+            name->next = buckets[bucket];
+            buckets[bucket] = name;
+        }
+    }
+    free(from);
+}
+
+static struct name *add(struct cgroup_names *names, uint64_t cgroup)
+{
+    struct name *name = calloc(1, sizeof(*name));
+    size_t bucket;
+
+    if (!name)
+        return NULL;
+    if (names->count >= names->bucket_count)
+        grow(names);
+    bucket = bucket_of(names, cgroup);
+    name->cgroup = cgroup;
+    name->next = names->buckets[bucket];
+    names->buckets[bucket] = name;
+    names->count++;
+    return name;
+}
+
+static void note(struct cgroup_names *names, uint64_t cgroup, const char *path)
+{
+    struct name *name = find(names, cgroup);
+
+    if (!name)
+        name = add(names, cgroup);
+    if (!name)
+        return;
+    if (!name->path)
+        name->path = strdup(path);
+    name->walk = names->walks;
+}
+
+/* The directory and those below it. Takes dir over. path: of this one, of PATH_BYTES; restored. */
+static void walk_tree(struct cgroup_names *names, int dir, char *path, int level)
+{
+    DIR *entries = fdopendir(dir);
+    size_t length = strlen(path);
+    struct dirent *entry;
+    struct stat st;
+
+    if (!entries) {
+        close(dir);
+        return;
+    }
+    if (!fstat(dir, &st))
+        note(names, st.st_ino, *path ? path : "/");
+    while (level < LEVELS && (entry = readdir(entries))) {
+        size_t more = strlen(entry->d_name);
+        int below;
+
+        if (entry->d_type != DT_DIR || entry->d_name[0] == '.' || length + more + 2 > PATH_BYTES)
+            continue;
+        below = openat(dir, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (below < 0)
+            continue;
+        path[length] = '/';
+        memcpy(path + length + 1, entry->d_name, more + 1);
+        walk_tree(names, below, path, level + 1);
+        path[length] = '\0';
+    }
+    closedir(entries);
+}
+
+static void walk(struct cgroup_names *names)
+{
+    char path[PATH_BYTES] = "";
+    int dir;
+
+    if (names->walked)
+        return;
+    names->walked = true;
+    names->walks++;
+    if (!*names->root) {
+        note(names, 1, "/"); /* version 1 only: the root of version 2 exists, unmounted */
+        return;
+    }
+    dir = open(names->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir >= 0)
+        walk_tree(names, dir, path, 0);
+}
+
+void cgroup_names_refresh(struct cgroup_names *names)
+{
+    names->walked = false;
+}
+
+const char *cgroup_names_find(struct cgroup_names *names, uint64_t cgroup)
+{
+    struct name *name = find(names, cgroup);
+
+    if (!name) {
+        walk(names);
+        name = find(names, cgroup);
+    }
+    /* Remembered as not found: it will not come back under this number. */
+    if (!name)
+        name = add(names, cgroup);
+    return name ? name->path : NULL;
+}
+
+bool cgroup_names_alive(struct cgroup_names *names, uint64_t cgroup)
+{
+    struct name *name;
+
+    walk(names);
+    name = find(names, cgroup);
+    return name && name->path && name->walk == names->walks;
+}
+
+/* ---- what a path says ---- */
+
+static bool is_hex(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+}
+
+/* The container's id in one part of a path: "docker-ID.scope", "ID", "cri-containerd-ID". */
+static bool take_container(const char *part, size_t length, char *ret)
+{
+    for (size_t at = 0; at + HEX_DIGITS <= length; at++) {
+        size_t digits = 0;
+
+        if (at && part[at - 1] != '-' && part[at - 1] != ':')
+            continue;
+        while (at + digits < length && is_hex(part[at + digits]))
+            digits++;
+        if (digits != HEX_DIGITS || (at + digits < length && part[at + digits] != '.'))
+            continue;
+        memcpy(ret, part + at, HEX_DIGITS);
+        ret[HEX_DIGITS] = '\0';
+        return true;
+    }
+    return false;
+}
+
+/* The pod's uid: "kubepods-burstable-podUID.slice" with '_' for '-', or "podUID". */
+static bool take_pod(const char *part, size_t length, char *ret)
+{
+    const size_t digits = 36;
+    const char *at = memmem(part, length, "pod", 3);
+    char uid[37];
+
+    /* "kubepods" has one as well. */
+    while (at && at != part && at[-1] != '-')
+        at = memmem(at + 1, (size_t)(part + length - at) - 1, "pod", 3);
+    if (!at || (size_t)(part + length - at) < 3 + digits)
+        return false;
+    for (size_t i = 0; i < digits; i++) {
+        bool dash = i == 8 || i == 13 || i == 18 || i == 23;
+        char c = at[3 + i];
+
+        if (dash ? c != '-' && c != '_' : !is_hex(c))
+            return false;
+        uid[i] = dash ? '-' : c;
+    }
+    uid[digits] = '\0';
+    memcpy(ret, uid, sizeof(uid));
+    return true;
+}
+
+static bool ends_with(const char *part, size_t length, const char *end)
+{
+    size_t more = strlen(end);
+
+    return length >= more && !memcmp(part + length - more, end, more);
+}
+
+/* By systemd's rule: slices are no units' cgroups but their folders; the manager of a user has the
+ * user's units below it. */
+static bool take_unit(const char *part, size_t length, char *ret, size_t size)
+{
+    static const char *const kinds[] = {".service", ".scope", ".socket", ".mount", ".swap"};
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        if (!ends_with(part, length, kinds[i]) || length >= size)
+            continue;
+        memcpy(ret, part, length);
+        ret[length] = '\0';
+        return true;
+    }
+    return false;
+}
+
+void cgroup_identify(const char *path, struct cgroup_identity *ret)
+{
+    bool done = false;
+
+    memset(ret, 0, sizeof(*ret));
+    while (*path) {
+        size_t length = strcspn(path, "/");
+        char unit[sizeof(ret->unit)];
+
+        if (length && !done && take_unit(path, length, unit, sizeof(unit))) {
+            memcpy(ret->unit, unit, sizeof(unit));
+            done = strncmp(unit, "user@", 5) != 0;
+        }
+        if (length && !ret->pod[0])
+            take_pod(path, length, ret->pod);
+        if (length) /* the innermost */
+            take_container(path, length, ret->container);
+        path += length + (path[length] == '/');
+    }
+}

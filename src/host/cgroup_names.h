@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Names of cgroups of version 2 by the number that accounts have: paths below the hierarchy's
+ * mount, and what container engines, Kubernetes and systemd say in them. Found by a walk of the
+ * mount when a number is asked for that is not known; kept afterwards, also when the cgroup is
+ * removed. No privilege: directories are listed and looked at, nothing is read.
+ *
+ * One thread at a time. Paths are what the kernel has: any bytes but '/' and the line feed.
+ */
+#ifndef PRCB_HOST_CGROUP_NAMES_H
+#define PRCB_HOST_CGROUP_NAMES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <prcb/error.h>
+
+/* How the machine has its cgroups. */
+enum cgroup_setup {
+    CGROUP_NONE,   /* no hierarchy is mounted */
+    CGROUP_V1,     /* version 1 only: every thread is in the root of version 2 */
+    CGROUP_HYBRID, /* controllers in version 1, and version 2 beside them */
+    CGROUP_V2,
+};
+
+/* From the list of mounts (/proc/self/mounts; another in tests). mount, of `size` bytes: where
+ * version 2 is; empty where it is not. */
+enum cgroup_setup cgroup_setup(const char *mounts, char *mount, size_t size);
+/* One line for people. */
+const char *cgroup_setup_words(enum cgroup_setup setup);
+
+struct cgroup_names;
+
+/* root: the mount of version 2; NULL: as cgroup_setup finds it. Without any, every name is unknown.
+ * The caller owns *ret. -ENOMEM */
+int cgroup_names_open(const char *root, struct cgroup_names **ret, struct prcb_error *err);
+void cgroup_names_close(struct cgroup_names *names);
+enum cgroup_setup cgroup_names_setup(const struct cgroup_names *names);
+
+/* Begins a look: the next number that is not known makes a walk, those after it none. */
+void cgroup_names_refresh(struct cgroup_names *names);
+/* "/", "/system.slice/ssh.service", ... Borrowed until the close. NULL: it was removed before
+ * anyone looked, or is out of sight. */
+const char *cgroup_names_find(struct cgroup_names *names, uint64_t cgroup);
+/* Whether it was there at the last walk of this look, which is made if there was none. */
+bool cgroup_names_alive(struct cgroup_names *names, uint64_t cgroup);
+
+/* What a path says. Empty: nothing. */
+struct cgroup_identity {
+    char unit[256]; /* systemd's: the first part that is no slice, below user@N.service the next */
+    char container[65]; /* 64 hexadecimal digits */
+    char pod[37];       /* uid of a Kubernetes pod */
+};
+void cgroup_identify(const char *path, struct cgroup_identity *ret);
+
+#endif

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Names of cgroups: what paths of container engines, Kubernetes and systemd say, how mounts tell
+ * the version, and a made-up hierarchy in which folders come and go.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "cgroup_names.h"
+
+#define ID        "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define POD       "6f2d1d7c-31a4-4d2f-9c1e-0a1b2c3d4e5f"
+#define POD_SLICE "6f2d1d7c_31a4_4d2f_9c1e_0a1b2c3d4e5f"
+
+static void paths_say_who_made_them(void **state)
+{
+    static const struct {
+        const char *path, *unit, *container, *pod;
+    } cases[] = {
+        {"/", "", "", ""},
+        {"/system.slice/ssh.service", "ssh.service", "", ""},
+        {"/system.slice/docker-" ID ".scope", "docker-" ID ".scope", ID, ""},
+        {"/docker/" ID, "", ID, ""},
+        {"/machine.slice/libpod-" ID ".scope/container", "libpod-" ID ".scope", ID, ""},
+        {"/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" POD_SLICE
+         ".slice/cri-containerd-" ID ".scope",
+         "cri-containerd-" ID ".scope", ID, POD},
+        {"/kubepods/besteffort/pod" POD "/" ID, "", ID, POD},
+        {"/system.slice/containerd.service/kubepods-pod" POD_SLICE ".slice:cri-containerd:" ID,
+         "containerd.service", ID, POD},
+        {"/user.slice/user-1000.slice/user@1000.service/app.slice/firefox.service",
+         "firefox.service", "", ""},
+        {"/user.slice/user-1000.slice/session-3.scope", "session-3.scope", "", ""},
+        /* 63 digits, 65, capitals, a uid that is none */
+        {"/docker/123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", "", "", ""},
+        {"/docker/" ID "0", "", "", ""},
+        {"/docker/" ID "-x", "", "", ""},
+        {"/kubepods/pod6f2d1d7c", "", "", ""},
+        {"/kubepods/podxxxxxxxx-31a4-4d2f-9c1e-0a1b2c3d4e5f", "", "", ""},
+        {"", "", "", ""},
+        {"///", "", "", ""},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct cgroup_identity said;
+
+        cgroup_identify(cases[i].path, &said);
+        assert_string_equal(said.unit, cases[i].unit);
+        assert_string_equal(said.container, cases[i].container);
+        assert_string_equal(said.pod, cases[i].pod);
+    }
+}
+
+static enum cgroup_setup setup_of(const char *mounts, char *mount, size_t size)
+{
+    char file[] = "/tmp/prcb-mounts-XXXXXX";
+    int fd = mkstemp(file);
+    enum cgroup_setup ret;
+
+    assert_true(fd >= 0 && write(fd, mounts, strlen(mounts)) == (ssize_t)strlen(mounts));
+    close(fd);
+    ret = cgroup_setup(file, mount, size);
+    unlink(file);
+    return ret;
+}
+
+static void mounts_say_the_version(void **state)
+{
+    char mount[64];
+
+    assert_int_equal(setup_of("proc /proc proc rw 0 0\n"
+                              "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n",
+                              mount, sizeof(mount)),
+                     CGROUP_V2);
+    assert_string_equal(mount, "/sys/fs/cgroup");
+    assert_int_equal(setup_of("cgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\n"
+                              "cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n",
+                              mount, sizeof(mount)),
+                     CGROUP_HYBRID);
+    assert_string_equal(mount, "/sys/fs/cgroup/unified");
+    assert_int_equal(
+        setup_of("cgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\n", mount, sizeof(mount)), CGROUP_V1);
+    assert_string_equal(mount, "");
+    assert_int_equal(setup_of("garbage\n\n", mount, sizeof(mount)), CGROUP_NONE);
+    assert_int_equal(cgroup_setup("/nonexistent", mount, sizeof(mount)), CGROUP_NONE);
+}
+
+static uint64_t make(const char *root, const char *path)
+{
+    char name[256];
+    struct stat st;
+
+    snprintf(name, sizeof(name), "%s%s", root, path);
+    assert_int_equal(mkdir(name, 0755), 0);
+    assert_int_equal(stat(name, &st), 0);
+    return st.st_ino;
+}
+
+static void removed(const char *root, const char *path)
+{
+    char name[256];
+
+    snprintf(name, sizeof(name), "%s%s", root, path);
+    assert_int_equal(rmdir(name), 0);
+}
+
+static void numbers_have_paths(void **state)
+{
+    char root[] = "/tmp/prcb-cgroups-XXXXXX";
+    struct cgroup_names *names;
+    struct prcb_error err;
+    uint64_t a, below, later;
+    const char *path;
+    struct stat st;
+
+    assert_non_null(mkdtemp(root));
+    a = make(root, "/a.slice");
+    below = make(root, "/a.slice/b.service");
+    assert_int_equal(cgroup_names_open(root, &names, &err), 0);
+    cgroup_names_refresh(names);
+    path = cgroup_names_find(names, below);
+    assert_string_equal(path, "/a.slice/b.service");
+    assert_string_equal(cgroup_names_find(names, a), "/a.slice");
+    assert_int_equal(stat(root, &st), 0);
+    assert_string_equal(cgroup_names_find(names, st.st_ino), "/");
+    /* Made after the walk of this look: known from the next on. */
+    later = make(root, "/later");
+    cgroup_names_refresh(names);
+    assert_string_equal(cgroup_names_find(names, later), "/later");
+    assert_true(cgroup_names_alive(names, later));
+    assert_null(cgroup_names_find(names, 1));
+    assert_false(cgroup_names_alive(names, 1));
+    removed(root, "/a.slice/b.service");
+    cgroup_names_refresh(names);
+    assert_false(cgroup_names_alive(names, below));
+    assert_true(cgroup_names_alive(names, a));
+    assert_ptr_equal(cgroup_names_find(names, below), path);
+    /* So many that the table grows. */
+    for (uint64_t i = 1; i < 5000; i++)
+        cgroup_names_find(names, i << 40);
+    assert_string_equal(cgroup_names_find(names, a), "/a.slice");
+    cgroup_names_close(names);
+    cgroup_names_close(NULL);
+    removed(root, "/a.slice");
+    removed(root, "/later");
+    removed(root, "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(paths_say_who_made_them),
+        cmocka_unit_test(mounts_say_the_version),
+        cmocka_unit_test(numbers_have_paths),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
