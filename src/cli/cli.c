@@ -220,23 +220,6 @@ void cli_write_load_log(void)
         fprintf(stderr, "the verifier's last lines:\n%s", log);
 }
 
-int cli_parse_u64(const char *text, uint64_t min, uint64_t max, uint64_t *ret)
-{
-    unsigned long long value;
-    char *end;
-
-    if (!isdigit((unsigned char)*text))
-        return -EINVAL;
-    errno = 0;
-    value = strtoull(text, &end, text[0] == '0' && (text[1] | 32) == 'x' ? 16 : 10);
-    if (*end)
-        return -EINVAL;
-    if (errno || value < min || value > max)
-        return -ERANGE;
-    *ret = value;
-    return 0;
-}
-
 int cli_parse_seconds(const char *text, uint64_t *ret_ns)
 {
     uint64_t ns = 0, unit = 1000000000;
@@ -307,7 +290,7 @@ static int parse_ids(const struct cli_command *command, const char *option, cons
             break;
         }
         ids->ids = grown;
-        if (cli_parse_u64(word, 1, INT_MAX, &id))
+        if (number_parse(word, 1, INT_MAX, &id))
             status = cli_usage_error(command, "%s '%s': '%s' is not a %s number", option, text,
                                      word, what);
         else
@@ -336,7 +319,7 @@ static const char *shown(const struct cli_option *option, char *ret)
 int cli_parse_number(const struct cli_parser *parser, uint64_t *ret)
 {
     const struct cli_option *option = parser->option;
-    int result = cli_parse_u64(parser->value, option->min, option->max, ret);
+    int result = number_parse(parser->value, option->min, option->max, ret);
     char name[SHOWN];
 
     if (result == -ERANGE)

@@ -13,6 +13,7 @@
 
 #include <prcb/prcb.h>
 
+#include "number.h"
 #include "output.h"
 
 /* Exit codes, as perf and the shell have them. */
@@ -118,10 +119,8 @@ int cli_error(const struct cli_command *command, const char *format, ...)
 void cli_warn(const struct cli_command *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Numbers in arguments: the whole text must be a number within the bounds.
- * 0 or -EINVAL / -ERANGE, *ret unchanged on failure. cli_parse_u64 takes 0x too. */
-int cli_parse_u64(const char *text, uint64_t min, uint64_t max, uint64_t *ret);
-/* Seconds with an optional fraction ("0.5"), as nanoseconds. */
+/* Seconds with an optional fraction ("0.5"), as nanoseconds. 0 or -EINVAL / -ERANGE, *ret_ns
+ * unchanged on failure. */
 int cli_parse_seconds(const char *text, uint64_t *ret_ns);
 
 /* The argument of the option just returned, by its row's bounds; for a .take. */

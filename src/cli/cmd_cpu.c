@@ -63,7 +63,7 @@ static int take_word(struct cli_parser *parser, void *target)
     }
     if (run->count)
         return cli_usage_error(run->command, "'%s': nothing follows the count", word);
-    if (cli_parse_u64(word, 1, UINT64_MAX, &run->count))
+    if (number_parse(word, 1, UINT64_MAX, &run->count))
         return cli_usage_error(run->command, "count '%s': must be a number above 0", word);
     return CLI_OK;
 }

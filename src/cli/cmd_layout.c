@@ -1,160 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * prcb layout: NT's structures, version by version. Options, the list, and what the forms of output
- * share; the forms are in layout_*.c.
+ * prcb layout: NT's structures, version by version. Options and the list; the forms of output are
+ * in src/show.
  */
-#include "layout_request.h"
+#include "cli.h"
 
 #include <errno.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "read_all.h"
-#include "text.h"
-
-/* ---- versions ---- */
-
-unsigned int layout_version_count(void)
-{
-    struct prcb_layout_version v = {.size = sizeof(v)};
-    unsigned int n = 0;
-
-    while (!prcb_layout_version_at(n, &v))
-        n++;
-    return n;
-}
-
-bool layout_version_has(unsigned int version, enum prcb_arch arch)
-{
-    struct prcb_layout_version v = {.size = sizeof(v)};
-
-    if (prcb_layout_version_at(version, &v))
-        return false;
-    return arch == PRCB_ARCH_X86 ? v.x86 : v.x64;
-}
-
-struct prcb_layout *layout_at(const char *structure, unsigned int version, enum prcb_arch arch)
-{
-    struct prcb_layout *l;
-
-    if (!layout_version_has(version, arch) ||
-        prcb_layout_find_id(structure, version, arch, &l, NULL))
-        return NULL;
-    return l;
-}
-
-static const char *without_prefix(const char *text, const char *prefix)
-{
-    size_t length = strlen(prefix);
-
-    return strncmp(text, prefix, length) ? text : text + length;
-}
-
-const char *layout_version_label(unsigned int version, char *buffer, size_t size)
-{
-    struct prcb_layout_version v = {.size = sizeof(v)};
-    const char *dash;
-
-    prcb_layout_version_at(version, &v);
-    dash = strchr(v.key, '-');
-    if (!strncmp(v.key, "10.0", 4))
-        snprintf(buffer, size, "%s", without_prefix(without_prefix(v.release, "Windows "), "10 "));
-    else if (!dash)
-        snprintf(buffer, size, "%s", v.key);
-    else if (!strcmp(dash, "-verylate"))
-        snprintf(buffer, size, "very late %.*s", (int)(dash - v.key), v.key);
-    else
-        snprintf(buffer, size, "%s %.*s", dash + 1, (int)(dash - v.key), v.key);
-    return buffer;
-}
-
-/* ---- opening ---- */
-
-/* The newest version the structure is known in, for an architecture or any. */
-static struct prcb_layout *find_newest(const struct layout_request *r)
-{
-    for (unsigned int v = layout_version_count(); v-- > 0;) {
-        struct prcb_layout *l = NULL;
-
-        if (!r->arch_given || r->arch == PRCB_ARCH_X64)
-            l = layout_at(r->structure, v, PRCB_ARCH_X64);
-        if (!l && (!r->arch_given || r->arch == PRCB_ARCH_X86))
-            l = layout_at(r->structure, v, PRCB_ARCH_X86);
-        if (l)
-            return l;
-    }
-    return NULL;
-}
-
-/* Of the version asked for; x86 if no architecture was asked for and there is no x64. */
-static int find_version(const struct layout_request *r, const char *version,
-                        struct prcb_layout **ret, struct prcb_error *err)
-{
-    int result = prcb_layout_find(r->structure, version, r->arch, ret, err);
-
-    if (result == -ENOENT && !r->arch_given &&
-        !prcb_layout_find(r->structure, version, PRCB_ARCH_X86, ret, NULL))
-        return 0;
-    return result;
-}
-
-int layout_open(const struct layout_request *r, const char *version, struct prcb_layout **ret)
-{
-    struct prcb_layout_version newest = {.size = sizeof(newest)};
-    struct prcb_layout *l = version ? NULL : find_newest(r);
-    struct prcb_error err;
-
-    if (!version && !l) { /* no version has it: the words of the newest will do */
-        prcb_layout_version_at(layout_version_count() - 1, &newest);
-        version = newest.name;
-    }
-    if (!l && find_version(r, version, &l, &err))
-        return cli_error(r->command, "%s", err.text);
-    if (*prcb_layout_note(l))
-        cli_warn(r->command, "%s", prcb_layout_note(l));
-    *ret = l;
-    return CLI_OK;
-}
-
-/* ---- files ---- */
-
-/* Skips `offset` bytes of a stream that may be a pipe; past its end there is nothing to read. */
-static void skip(FILE *in, uint64_t offset)
-{
-    char buffer[4096];
-    size_t n = 1;
-
-    if (offset <= INT64_MAX && !fseeko(in, (off_t)offset, SEEK_SET))
-        return;
-    for (; offset > 0 && n > 0; offset -= n)
-        n = fread(buffer, 1, offset < sizeof(buffer) ? (size_t)offset : sizeof(buffer), in);
-}
-
-int layout_read_file(const struct layout_request *r, uint64_t offset, size_t limit, uint8_t **ret,
-                     size_t *ret_length)
-{
-    FILE *in = strcmp(r->file, "-") ? fopen(r->file, "rb") : stdin;
-    int result;
-
-    if (!in)
-        return cli_error(r->command, "%s: %s", r->file, strerror(errno));
-    skip(in, offset);
-    result = read_all(in, limit, (char **)ret, ret_length);
-    if (in != stdin)
-        fclose(in);
-    if (result)
-        return cli_error(r->command, "%s: %s", r->file, strerror(-result));
-    return CLI_OK;
-}
-
-void layout_put_json(struct json_object *object)
-{
-    text_print(stdout, TEXT_DOCUMENT,
-               json_object_to_json_string_ext(object, JSON_C_TO_STRING_PLAIN |
-                                                          JSON_C_TO_STRING_NOSLASHESCAPE));
-    putchar('\n');
-    json_object_put(object);
-}
+#include "layout_show.h"
 
 /* ---- the list and the definition ---- */
 
@@ -191,7 +46,7 @@ static bool find_function(const char *name, struct prcb_layout_function *ret)
     return false;
 }
 
-static int list(void)
+static void list(void)
 {
     struct prcb_layout_function f = {.size = sizeof(f)};
     struct prcb_layout_version v = {.size = sizeof(v)};
@@ -212,113 +67,129 @@ static int list(void)
                : v.x86        ? "x86"
                               : "x64",
                v.release);
-    return CLI_OK;
 }
 
-static struct json_object *functions_json(void)
+static json_object *functions_json(struct json_doc *b)
 {
-    struct json_object *functions = json_object_new_array();
+    json_object *functions = json_object_new_array();
     struct prcb_layout_function f = {.size = sizeof(f)};
 
     for (unsigned int i = 0; !prcb_layout_function_at(i, &f); i++) {
-        struct json_object *o = json_object_new_object();
+        json_object *o = json_object_new_object();
 
-        json_object_object_add(o, "name", json_object_new_string(f.name));
-        json_object_object_add(o, "returns", json_object_new_string(f.returns));
-        json_object_object_add(o, "convention", json_object_new_string(f.convention));
-        json_object_object_add(o, "parameters", json_object_new_string(f.parameters));
-        json_object_object_add(o, "source", json_object_new_string(f.source));
-        json_object_array_add(functions, o);
+        json_doc_put_text(b, o, "name", f.name);
+        json_doc_put_text(b, o, "returns", f.returns);
+        json_doc_put_text(b, o, "convention", f.convention);
+        json_doc_put_text(b, o, "parameters", f.parameters);
+        json_doc_put_text(b, o, "source", f.source);
+        json_doc_append(b, functions, o);
     }
     return functions;
 }
 
-static int list_json(void)
+static json_object *versions_json(struct json_doc *b)
 {
-    struct json_object *root = json_object_new_object();
-    struct json_object *structures = json_object_new_array();
-    struct json_object *versions = json_object_new_array();
+    json_object *versions = json_object_new_array();
     struct prcb_layout_version v = {.size = sizeof(v)};
+
+    for (unsigned int i = 0; !prcb_layout_version_at(i, &v); i++) {
+        json_object *o = json_object_new_object();
+
+        json_doc_put_text(b, o, "version", v.name);
+        json_doc_put_text(b, o, "key", v.key);
+        json_doc_put_text(b, o, "release", v.release);
+        json_doc_put_bool(b, o, "x86", v.x86);
+        json_doc_put_bool(b, o, "x64", v.x64);
+        json_doc_append(b, versions, o);
+    }
+    return versions;
+}
+
+static int list_json(FILE *out, struct prcb_error *err)
+{
+    struct json_doc b = {0};
+    json_object *root = json_object_new_object(), *structures = json_object_new_array();
     const char *name;
 
     for (unsigned int i = 0; (name = prcb_layout_structure_at(i)); i++)
-        json_object_array_add(structures, json_object_new_string(name));
-    for (unsigned int i = 0; !prcb_layout_version_at(i, &v); i++) {
-        struct json_object *o = json_object_new_object();
+        json_doc_append(&b, structures, json_object_new_string(name));
+    json_doc_put(&b, root, "structs", structures);
+    json_doc_put(&b, root, "functions", functions_json(&b));
+    json_doc_put(&b, root, "versions", versions_json(&b));
+    return layout_write_json(&b, root, out, err);
+}
 
-        json_object_object_add(o, "version", json_object_new_string(v.name));
-        json_object_object_add(o, "key", json_object_new_string(v.key));
-        json_object_object_add(o, "release", json_object_new_string(v.release));
-        json_object_object_add(o, "x86", json_object_new_boolean(v.x86));
-        json_object_object_add(o, "x64", json_object_new_boolean(v.x64));
-        json_object_array_add(versions, o);
-    }
-    json_object_object_add(root, "structs", structures);
-    json_object_object_add(root, "functions", functions_json());
-    json_object_object_add(root, "versions", versions);
-    layout_put_json(root);
-    return CLI_OK;
+static int layout_list(const struct layout_request *r, FILE *out, struct prcb_error *err)
+{
+    if (r->json)
+        return list_json(out, err);
+    list();
+    return 0;
 }
 
 static int print_text(const struct layout_request *r,
-                      int (*print)(const struct prcb_layout *layout, FILE *out))
+                      int (*print)(const struct prcb_layout *layout, FILE *out), FILE *out,
+                      struct prcb_error *err)
 {
     struct prcb_layout *l;
-    int result = layout_open(r, r->version, &l);
+    int code = layout_open(r, r->version, &l, err);
 
-    if (result)
-        return result;
-    print(l, stdout);
+    if (code)
+        return code;
+    print(l, out);
     prcb_layout_close(l);
-    return CLI_OK;
+    return 0;
 }
 
-static int print_definition(const struct layout_request *r)
+static int print_definition(const struct layout_request *r, FILE *out, struct prcb_error *err)
 {
     struct prcb_layout_function f = {.size = sizeof(f)};
 
-    if (find_function(r->structure, &f)) {
-        print_function(&f);
-        return CLI_OK;
-    }
-    return print_text(r, prcb_layout_print);
+    if (!find_function(r->structure, &f))
+        return print_text(r, prcb_layout_print, out, err);
+    print_function(&f);
+    return 0;
 }
 
-static int print_header(const struct layout_request *r)
+static int print_header(const struct layout_request *r, FILE *out, struct prcb_error *err)
 {
-    return print_text(r, prcb_layout_print_header);
+    return print_text(r, prcb_layout_print_header, out, err);
 }
 
 /* ---- the command line ---- */
 
-typedef int (*form)(const struct layout_request *r);
+struct arguments {
+    struct layout_request request;
+    unsigned int form; /* 0: the default */
+};
 
 /* The forms of output, by the number in their option's row. */
 enum { FORM_TABLE = 1, FORM_DIFF, FORM_HEADER, FORM_ISF, FORM_ALL, FORM_DECODE, FORM_ENCODE };
-static const form forms[] = {NULL,       layout_table, layout_diff,   print_header,
-                             layout_isf, layout_all,   layout_decode, layout_encode};
+static layout_form *const forms[] = {NULL,       layout_table, layout_diff,   print_header,
+                                     layout_isf, layout_all,   layout_decode, layout_encode};
 
 static int take_form(struct cli_parser *parser, void *target)
 {
-    struct layout_request *r = target;
+    struct arguments *a = target;
     unsigned int wanted = (unsigned int)parser->option->min;
 
-    if (r->form && r->form != wanted)
-        return cli_usage_error(r->command, "give one of --table, --diff, --header, --isf, --all, "
-                                           "--decode, --encode");
-    r->form = wanted;
+    if (a->form && a->form != wanted)
+        return cli_usage_error(parser->command,
+                               "give one of --table, --diff, --header, --isf, --all, "
+                               "--decode, --encode");
+    a->form = wanted;
     if (parser->option->arg)
-        r->file = parser->value;
+        a->request.file = parser->value;
     return CLI_OK;
 }
 
 /* --diff takes two words; the parser has taken the first. */
 static int take_diff(struct cli_parser *parser, void *target)
 {
-    struct layout_request *r = target;
+    struct layout_request *r = &((struct arguments *)target)->request;
 
     if (parser->index >= parser->argc)
-        return cli_usage_error(r->command, "--diff needs two versions");
+        return cli_usage_error(parser->command, "--diff needs two versions");
     r->diff[0] = parser->value;
     r->diff[1] = parser->argv[parser->index++];
     return take_form(parser, target);
@@ -326,36 +197,37 @@ static int take_diff(struct cli_parser *parser, void *target)
 
 static int take_arch(struct cli_parser *parser, void *target)
 {
-    struct layout_request *r = target;
+    struct layout_request *r = &((struct arguments *)target)->request;
     struct prcb_error err;
 
     r->arch_given = true;
     return prcb_arch_parse(parser->value, &r->arch, &err)
-               ? cli_usage_error(r->command, "%s", err.text)
+               ? cli_usage_error(parser->command, "%s", err.text)
                : CLI_OK;
 }
 
 static int take_offset(struct cli_parser *parser, void *target)
 {
-    struct layout_request *r = target;
+    struct layout_request *r = &((struct arguments *)target)->request;
 
-    return cli_parse_u64(parser->value, 0, UINT64_MAX, &r->offset)
-               ? cli_usage_error(r->command, "--offset takes a number, not \"%s\"", parser->value)
+    return number_parse(parser->value, 0, UINT64_MAX, &r->offset)
+               ? cli_usage_error(parser->command, "--offset takes a number, not \"%s\"",
+                                 parser->value)
                : CLI_OK;
 }
 
 static int take_structure(struct cli_parser *parser, void *target)
 {
-    struct layout_request *r = target;
+    struct layout_request *r = &((struct arguments *)target)->request;
 
     if (r->structure)
-        return cli_usage_error(r->command, "one structure at a time, not also \"%s\"",
+        return cli_usage_error(parser->command, "one structure at a time, not also \"%s\"",
                                parser->value);
     r->structure = parser->value;
     return CLI_OK;
 }
 
-#define AT(member)   .at = offsetof(struct layout_request, member)
+#define AT(member)   .at = offsetof(struct arguments, request.member)
 #define FORM(number) .kind = CLI_TAKE, .take = take_form, .min = number
 /* clang-format off */
 static const struct cli_option options[] = {
@@ -383,25 +255,35 @@ static const struct cli_option options[] = {
 };
 /* clang-format on */
 
+static void note(void *ctx, const char *text)
+{
+    cli_warn(ctx, "%s", text);
+}
+
 static int run(const struct cli_command *self, int argc, char **argv)
 {
-    struct layout_request r = {.command = self, .arch = PRCB_ARCH_X64};
+    struct arguments a = {.request = {.arch = PRCB_ARCH_X64, .note = note, .ctx = (void *)self}};
+    const struct layout_request *r = &a.request;
     struct cli_parser parser = {
         .command = self, .argc = argc, .argv = argv, .take_word = take_structure};
-    form chosen;
-    int status;
+    struct prcb_error err;
+    layout_form *form;
+    int status, code;
 
-    if (cli_take_all(&parser, &r, &status))
+    if (cli_take_all(&parser, &a, &status))
         return status;
-    chosen = forms[r.form];
-    if (!r.structure && chosen != layout_all && chosen != layout_encode) {
-        if (chosen || r.version)
+    form = forms[a.form];
+    if (!r->structure && form != layout_all && form != layout_encode) {
+        if (form || r->version)
             return cli_usage_error(self, "which structure?");
-        return r.json ? list_json() : list();
+        form = layout_list;
     }
-    if (!chosen)
-        chosen = r.json ? layout_json : print_definition;
-    return chosen(&r);
+    if (!form)
+        form = r->json ? layout_json : print_definition;
+    code = form(r, stdout, &err);
+    if (code == -ENODATA && form == layout_encode)
+        return cli_usage_error(self, "%s", err.text);
+    return code ? cli_error(self, "%s", err.text) : CLI_OK;
 }
 
 const struct cli_command cmd_layout = {

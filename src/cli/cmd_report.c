@@ -72,7 +72,7 @@ static int take_ds_format(struct cli_parser *parser, void *target)
 
     run->ds_format_given = true;
     run->ds.bts = !strcmp(value, "bts");
-    if (!run->ds.bts && cli_parse_u64(value, 0, 6, &number))
+    if (!run->ds.bts && number_parse(value, 0, 6, &number))
         return cli_usage_error(run->command, "--format '%s': 0 to 6, or bts", value);
     run->ds.format = (uint32_t)number;
     return CLI_OK;

@@ -53,10 +53,10 @@ static int choose_range(const struct cli_command *command, struct cpu_samples *s
 
     if (dash)
         *dash = '\0';
-    result = cli_parse_u64(word, 0, UINT32_MAX, &first);
+    result = number_parse(word, 0, UINT32_MAX, &first);
     last = first;
     if (!result && dash)
-        result = cli_parse_u64(dash + 1, 0, UINT32_MAX, &last);
+        result = number_parse(dash + 1, 0, UINT32_MAX, &last);
     if (dash)
         *dash = '-';
     if (result || last < first)

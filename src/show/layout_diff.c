@@ -4,7 +4,7 @@
  * another. Members are matched by name; one that went and one that came in the same place with the
  * same type are one that was renamed.
  */
-#include "layout_request.h"
+#include "layout_show.h"
 
 #include <string.h>
 
@@ -139,117 +139,127 @@ static void each_change(const struct pair *p)
     }
 }
 
-static void print_side(const struct prcb_layout_field *f, uint32_t base)
+static void print_side(FILE *out, const struct prcb_layout_field *f, uint32_t base)
 {
     char type[96];
 
     if (!f)
         return;
     prcb_layout_type_text(f, type, sizeof(type));
-    printf("0x%03X, %u bytes, %s", base + f->offset, f->size, type);
+    fprintf(out, "0x%03X, %u bytes, %s", base + f->offset, f->size, type);
     if (f->bit_width)
-        printf(", bits %u..%u", (unsigned int)f->bit_first,
-               (unsigned int)(f->bit_first + f->bit_width - 1));
+        fprintf(out, ", bits %u..%u", (unsigned int)f->bit_first,
+                (unsigned int)(f->bit_first + f->bit_width - 1));
 }
 
 static void print_change(const struct change *c, void *context)
 {
+    FILE *out = context;
     char name[520];
 
-    (void)context;
     snprintf(name, sizeof(name), "%s%s%s", c->old_name ? c->old_name : "",
              c->old_name ? " -> " : "", c->name);
-    printf("%-8s %-36s ", c->kind, name);
-    print_side(c->from, c->from_base);
+    fprintf(out, "%-8s %-36s ", c->kind, name);
+    print_side(out, c->from, c->from_base);
     if (c->from && c->to)
-        printf(" -> ");
-    print_side(c->to, c->to_base);
-    putchar('\n');
+        fprintf(out, " -> ");
+    print_side(out, c->to, c->to_base);
+    fputc('\n', out);
 }
 
-static struct json_object *side_json(const struct prcb_layout_field *f, uint32_t base)
+static json_object *side_json(struct json_doc *b, const struct prcb_layout_field *f, uint32_t base)
 {
-    struct json_object *o;
+    json_object *o;
     char type[96];
 
     if (!f)
         return NULL;
     o = json_object_new_object();
     prcb_layout_type_text(f, type, sizeof(type));
-    json_object_object_add(o, "offset", json_object_new_uint64(base + f->offset));
-    json_object_object_add(o, "type", json_object_new_string(type));
-    json_object_object_add(o, "size", json_object_new_uint64(f->size));
-    layout_add_bits(o, f);
+    json_doc_put_number(b, o, "offset", base + f->offset);
+    json_doc_put_text(b, o, "type", type);
+    json_doc_put_number(b, o, "size", f->size);
+    layout_put_bits(b, o, f);
     return o;
 }
+
+struct changes {
+    struct json_doc *b;
+    json_object *array;
+};
 
 static void add_change(const struct change *c, void *context)
 {
-    struct json_object *o = json_object_new_object();
+    struct changes *changes = context;
+    struct json_doc *b = changes->b;
+    json_object *o = json_object_new_object();
 
-    json_object_object_add(o, "change", json_object_new_string(c->kind));
-    json_object_object_add(o, "name", json_object_new_string(c->name));
+    json_doc_put_text(b, o, "change", c->kind);
+    json_doc_put_text(b, o, "name", c->name);
     if (c->old_name)
-        json_object_object_add(o, "old_name", json_object_new_string(c->old_name));
-    json_object_object_add(o, "from", side_json(c->from, c->from_base));
-    json_object_object_add(o, "to", side_json(c->to, c->to_base));
-    json_object_array_add(context, o);
+        json_doc_put_text(b, o, "old_name", c->old_name);
+    json_doc_put_if(b, o, "from", c->from != NULL, side_json(b, c->from, c->from_base));
+    json_doc_put_if(b, o, "to", c->to != NULL, side_json(b, c->to, c->to_base));
+    json_doc_append(b, changes->array, o);
 }
 
-static struct json_object *version_json(const struct prcb_layout *l)
+static json_object *version_json(struct json_doc *b, const struct prcb_layout *l)
 {
-    struct json_object *o = json_object_new_object();
+    json_object *o = json_object_new_object();
     struct prcb_layout_version v = {.size = sizeof(v)};
 
     prcb_layout_version(l, &v);
-    json_object_object_add(o, "version", json_object_new_string(v.name));
-    json_object_object_add(o, "size", json_object_new_uint64(prcb_layout_size(l)));
+    json_doc_put_text(b, o, "version", v.name);
+    json_doc_put_number(b, o, "size", prcb_layout_size(l));
     return o;
 }
 
-static void diff_json(const struct prcb_layout *from, const struct prcb_layout *to)
+static int diff_json(const struct prcb_layout *from, const struct prcb_layout *to, FILE *out,
+                     struct prcb_error *err)
 {
-    struct json_object *o = json_object_new_object(), *changes = json_object_new_array();
+    struct json_doc b = {0};
+    struct changes changes = {&b, json_object_new_array()};
+    json_object *o = json_object_new_object();
 
-    each_change(&(struct pair){from, to, "", 0, 0, add_change, changes});
-    json_object_object_add(o, "struct", json_object_new_string(prcb_layout_name(to)));
-    json_object_object_add(o, "arch", json_object_new_string(prcb_arch_name(prcb_layout_arch(to))));
-    json_object_object_add(o, "from", version_json(from));
-    json_object_object_add(o, "to", version_json(to));
-    json_object_object_add(o, "changes", changes);
-    layout_put_json(o);
+    each_change(&(struct pair){from, to, "", 0, 0, add_change, &changes});
+    json_doc_put_text(&b, o, "struct", prcb_layout_name(to));
+    json_doc_put_text(&b, o, "arch", prcb_arch_name(prcb_layout_arch(to)));
+    json_doc_put(&b, o, "from", version_json(&b, from));
+    json_doc_put(&b, o, "to", version_json(&b, to));
+    json_doc_put(&b, o, "changes", changes.array);
+    return layout_write_json(&b, o, out, err);
 }
 
-static void diff_text(const struct prcb_layout *from, const struct prcb_layout *to)
+static void diff_text(const struct prcb_layout *from, const struct prcb_layout *to, FILE *out)
 {
     struct prcb_layout_version a = {.size = sizeof(a)}, b = {.size = sizeof(b)};
 
     prcb_layout_version(from, &a);
     prcb_layout_version(to, &b);
-    printf("%s %s: %s (0x%X bytes) -> %s (0x%X bytes)\n", prcb_layout_name(to),
-           prcb_arch_name(prcb_layout_arch(to)), a.name, prcb_layout_size(from), b.name,
-           prcb_layout_size(to));
-    each_change(&(struct pair){from, to, "", 0, 0, print_change, NULL});
+    fprintf(out, "%s %s: %s (0x%X bytes) -> %s (0x%X bytes)\n", prcb_layout_name(to),
+            prcb_arch_name(prcb_layout_arch(to)), a.name, prcb_layout_size(from), b.name,
+            prcb_layout_size(to));
+    each_change(&(struct pair){from, to, "", 0, 0, print_change, out});
 }
 
-int layout_diff(const struct layout_request *r)
+int layout_diff(const struct layout_request *r, FILE *out, struct prcb_error *err)
 {
     struct layout_request request = *r;
     struct prcb_layout *from, *to;
-    int status = layout_open(r, r->diff[0], &from);
+    int code = layout_open(r, r->diff[0], &from, err);
 
-    if (status)
-        return status;
+    if (code)
+        return code;
     request.arch = prcb_layout_arch(from); /* of one architecture, not of two */
     request.arch_given = true;
-    status = layout_open(&request, r->diff[1], &to);
-    if (!status) {
+    code = layout_open(&request, r->diff[1], &to, err);
+    if (!code) {
         if (r->json)
-            diff_json(from, to);
+            code = diff_json(from, to, out, err);
         else
-            diff_text(from, to);
+            diff_text(from, to, out);
         prcb_layout_close(to);
     }
     prcb_layout_close(from);
-    return status;
+    return code;
 }

@@ -7,11 +7,14 @@
  * its place gets another row, and the two point to each other. Where two versions have less than
  * half of their members in common the structure was redesigned, and a new table begins.
  */
-#include "layout_request.h"
+#include "layout_show.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "error.h"
 
 #define MEMBERS_MAX  256 /* of one layout; the widest has about 110 */
 #define ROWS_MAX     1024
@@ -33,6 +36,7 @@ struct row {
 };
 
 struct table {
+    FILE *out;
     const char *structure;
     struct row *rows;
     size_t count;
@@ -482,8 +486,8 @@ static void print_row(const struct table *t, const struct row *row)
     neighbour_remark(t, row->before, "previously", true, &remarks);
     neighbour_remark(t, row->after, "next", false, &remarks);
     last_remark(t, row, &remarks);
-    printf("| %s | %s | `%s` | %s | %s |\n", x86.text, x64.text, definition.text, versions.text,
-           remarks.text);
+    fprintf(t->out, "| %s | %s | `%s` | %s | %s |\n", x86.text, x64.text, definition.text,
+            versions.text, remarks.text);
 }
 
 static void print_section(const struct table *t)
@@ -496,12 +500,13 @@ static void print_section(const struct table *t)
     if (first == t->versions)
         return;
     cell_span(&span, first, last_known(t), BOTH);
-    printf("%s, %s\n\n", t->structure, span.text);
-    puts("| Offset (x86) | Offset (x64) | Definition | Versions | Remarks |\n"
-         "|---|---|---|---|---|");
+    fprintf(t->out, "%s, %s\n\n", t->structure, span.text);
+    fputs("| Offset (x86) | Offset (x64) | Definition | Versions | Remarks |\n"
+          "|---|---|---|---|---|\n",
+          t->out);
     for (const struct row *row = t->head; row; row = row->next)
         print_row(t, row);
-    putchar('\n');
+    fputc('\n', t->out);
 }
 
 /* ---- the table ---- */
@@ -548,18 +553,20 @@ static struct prcb_layout *add_version(struct table *t, unsigned int version,
     return main;
 }
 
-int layout_table(const struct layout_request *r)
+int layout_table(const struct layout_request *r, FILE *out, struct prcb_error *err)
 {
-    struct table t = {.versions = layout_version_count()};
+    struct table t = {.out = out, .versions = layout_version_count()};
     struct prcb_layout *newest, *previous = NULL;
-    int status = layout_open(r, NULL, &newest);
+    int code = layout_open(r, NULL, &newest, err);
 
-    if (status)
-        return status;
+    if (code)
+        return code;
     t.structure = prcb_layout_name(newest);
     t.rows = calloc(ROWS_MAX, sizeof(*t.rows));
-    if (!t.rows || t.versions > VERSIONS_MAX) {
-        status = cli_error(r->command, "%u versions are more than there is room for", t.versions);
+    if (!t.rows) {
+        code = prcb_fail(err, -ENOMEM, "out of memory");
+    } else if (t.versions > VERSIONS_MAX) {
+        code = prcb_fail(err, -E2BIG, "%u versions are more than there is room for", t.versions);
     } else {
         for (unsigned int v = 0; v < t.versions; v++)
             previous = add_version(&t, v, previous);
@@ -568,5 +575,5 @@ int layout_table(const struct layout_request *r)
     prcb_layout_close(previous);
     free(t.rows);
     prcb_layout_close(newest);
-    return status;
+    return code;
 }
