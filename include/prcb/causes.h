@@ -59,7 +59,8 @@
     X(36, WORKER,    "worker",     WAIT,  15, "idle, waiting for kernel work (worker thread)")    \
     X(37, OTHER_D,   "other-d",    WAIT,   0, "waiting in the kernel, uninterruptible, no finer cause known") \
     X(38, OTHER,     "other",      WAIT,   6, "waiting, no finer cause known")                    \
-    X(39, DRIVER,    "ioctl",      WAIT,   0, "waiting in an ioctl (driver)")
+    X(39, DRIVER,    "ioctl",      WAIT,   0, "waiting in an ioctl (driver)")                       \
+    X(40, RECLAIM,   "reclaim",    WAIT,   1, "freeing memory for itself (reclaim, a cgroup's limit)")
 
 /* NT's KWAIT_REASON: X(number, name). */
 #define PRCB_WAIT_REASONS(X)                                                                      \

@@ -70,10 +70,14 @@ struct tag {
     __u32 busy;       /* somebody is giving it an account */
     __u32 cause;      /* of its last switch out; read back at once: leave() */
     __u32 born;       /* prcb_newtask has seen it */
+    __u32 restart;    /* the last system call that it was switched out in, plus 1; 0: none */
+    /* What was known of its queue when a quota took it off the processor. */
+    __u64 throttled_queue; /* address of its cfs_rq; 0: it is not held back */
+    __u64 throttled_group;
+    __u64 throttled_before; /* throttled_time */
 #ifdef PRCB_CLIENTS
-    __u32 top;          /* no profile from here on was ever used */
-    __s32 last_syscall; /* at the last switch out, plus 1; 0: none */
-    __u64 cred;         /* its credentials when it was last looked at by who may profile whom */
+    __u32 top;  /* no profile from here on was ever used */
+    __u64 cred; /* its credentials when it was last looked at by who may profile whom */
 #endif
 };
 
@@ -118,11 +122,6 @@ static __always_inline struct prcb_account_block *account_of(struct profile *pro
 static __always_inline bool is_still(struct profile *profile, struct prcb_account_block *account)
 {
     return *(volatile __u32 *)&account->generation == profile->generation;
-}
-
-static __always_inline __s32 last_syscall_of(struct tag *tag, struct prcb_account_block *account)
-{
-    return account->last_syscall;
 }
 
 static __always_inline __u32 pid_ns_of(struct profile *profile)
@@ -356,8 +355,9 @@ static __always_inline void count_unseen(struct prcb_account_block *account,
         cell->count++;
 }
 
+/* throttled: for how much of it a quota held the thread back. */
 static __always_inline void close_off(struct prcb_account_block *account, struct task_struct *task,
-                                      __u64 now, __u64 clock)
+                                      __u64 now, __u64 clock, __u64 throttled)
 {
     __u64 elapsed = now - account->stamp, ready = 0, run = 0;
     __u8 cause = open_cause(account);
@@ -369,9 +369,9 @@ static __always_inline void close_off(struct prcb_account_block *account, struct
             ready += growth(clock, task->sched_info.last_queued);
     }
     /* The kernel counts time held back by a quota as delay; it is no waiting for a
-     * processor. */
+     * processor. What comes after it is. */
     if (cause == PRCB_CAUSE_THROTTLED)
-        ready = 0;
+        ready = growth(elapsed, throttled);
     if (account->nvcsw + account->nivcsw != task->nvcsw + task->nivcsw) {
         /* It ran and was switched out unreported since. */
         if (account->state == PRCB_STATE_UNSEEN) {
@@ -488,20 +488,47 @@ static __always_inline void switch_out(struct prcb_account_block *account, struc
     prcb_seq_end(&account->seq, seq);
 }
 
-/* clock: queue_clock. */
+/* clock: queue_clock. throttled: see close_off. */
 static __always_inline void switch_in(struct prcb_account_block *account, struct task_struct *next,
-                                      __u64 now, __u64 clock)
+                                      __u64 now, __u64 clock, __u64 throttled)
 {
     __u32 seq = account->seq;
 
     prcb_seq_begin(&account->seq, seq);
     now = now > account->stamp ? now : account->stamp;
-    close_off(account, next, now, clock);
+    close_off(account, next, now, clock, throttled);
     account->stamp = now;
     account->state = PRCB_STATE_RUNNING;
     account->migrations = task_migrations(next);
     note_interrupts(account);
     prcb_seq_end(&account->seq, seq);
+}
+
+/* A quota takes the task off its processor. */
+static __noinline int begin_throttled(struct tag *tag, struct task_struct *task, __u64 clock)
+{
+    __u64 queue = (__u64)task->se.cfs_rq;
+
+    tag->throttled_queue = HAS(cfs_rq, tg) ? queue : 0;
+    tag->throttled_group = HAS(cfs_rq, tg) ? (__u64)task->se.cfs_rq->tg : 0;
+    tag->throttled_before = throttled_time(queue, clock);
+    return 0;
+}
+
+/* For how long a quota held the task back since begin_throttled; all of the time where that is not
+ * known. Of the queue that it was in then: it may have been moved to another processor since, but
+ * while its group is the same, the queue is still there. */
+static __noinline __u64 end_throttled(struct tag *tag, struct task_struct *task, __u64 clock)
+{
+    __u64 queue = tag->throttled_queue, after;
+
+    tag->throttled_queue = 0;
+    if (!HAS(cfs_rq, tg) || (__u64)task->se.cfs_rq->tg != tag->throttled_group)
+        return ~0ull;
+    after = throttled_time(queue, clock);
+    if (after == PRCB_BASE_UNKNOWN || tag->throttled_before == PRCB_BASE_UNKNOWN)
+        return ~0ull;
+    return growth(after, tag->throttled_before);
 }
 
 /* Why prev leaves is found out once, however many profile it. Returns the stamp; 0: nobody
@@ -522,14 +549,12 @@ static __always_inline __u64 leave(struct tag *tag, struct task_struct *prev,
             continue;
         if (!now) {
             now = switch_clock(prev, account->stamp);
-            last_syscall = last_syscall_of(tag, account);
             /* By way of memory: the verifier would go on with every cause there is by itself. */
-            *(volatile __u32 *)&tag->cause =
-                classify(prev, next, state, tag->lock ? tag->lock_cause : 0, &last_syscall);
+            *(volatile __u32 *)&tag->cause = classify(
+                prev, next, state, tag->lock ? tag->lock_cause : 0, &tag->restart, &last_syscall);
             cause = *(volatile __u32 *)&tag->cause;
-#ifdef PRCB_CLIENTS
-            tag->last_syscall = last_syscall + 1;
-#endif
+            if (cause == PRCB_CAUSE_THROTTLED)
+                begin_throttled(tag, prev, queue_clock(prev, now));
         }
         tell_clock(&tag->profiles[i], account->stamp, now);
         switch_out(account, prev, cause, last_syscall, now);
@@ -541,6 +566,7 @@ static __always_inline __u64 leave(struct tag *tag, struct task_struct *prev,
 static __always_inline void enter(struct tag *tag, struct task_struct *prev,
                                   struct task_struct *next, __u64 now)
 {
+    __u64 throttled = ~0ull, clock;
     int i;
 
     PRCB_EACH_PROFILE
@@ -552,7 +578,10 @@ static __always_inline void enter(struct tag *tag, struct task_struct *prev,
         if (!now)
             now = switch_clock(prev, account->stamp);
         tell_clock(&tag->profiles[i], account->stamp, now);
-        switch_in(account, next, now, queue_clock(prev, now));
+        clock = queue_clock(prev, now);
+        if (tag->throttled_queue)
+            throttled = end_throttled(tag, next, clock);
+        switch_in(account, next, now, clock, throttled);
     }
 }
 
@@ -745,7 +774,8 @@ static __always_inline void count_untracked(struct prcb_head_block *head)
 static __noinline __u32 guess_of(struct task_struct *task, bool leaving)
 {
     __u32 state = task->__state;
-    __s32 last = -1;
+    __u32 restart = 0;
+    __s32 last;
     __u8 cause;
 
     leaving = leaving && task_on_cpu(task) && state != TASK_RUNNING_;
@@ -754,7 +784,7 @@ static __noinline __u32 guess_of(struct task_struct *task, bool leaving)
     if (state == TASK_RUNNING_ || (!leaving && task_queued(task)))
         cause = PRCB_CAUSE_PREEMPTED;
     else
-        cause = classify(task, task, state, PRCB_CAUSE_NONE, &last);
+        cause = classify(task, task, state, PRCB_CAUSE_NONE, &restart, &last);
     return PRCB_STATE_OFF | (__u32)cause << 8;
 }
 

@@ -62,6 +62,18 @@ static __always_inline __u8 cause_of_fd(struct task_struct *task, __u32 fd)
     }
 }
 
+/* Opening waits for what is opened: a FIFO for its other end, a file for a server. */
+static __always_inline __u8 cause_of_open(struct task_struct *task)
+{
+    __u16 type = 0;
+
+    if (HAS(task_struct, nameidata) && HAS(nameidata, inode))
+        type = BPF_CORE_READ(task, nameidata, inode, i_mode) & S_IFMT_;
+    return type == S_IFIFO_   ? PRCB_CAUSE_PIPE
+           : type == S_IFCHR_ ? PRCB_CAUSE_DEVICE
+                              : PRCB_CAUSE_FILE;
+}
+
 /* What the table says of a system call; NONE: nothing. arm64 has no table for 32-bit
  * tasks yet. */
 static __always_inline __u8 cause_of_syscall(__u32 number, bool compat)
@@ -151,6 +163,8 @@ static __always_inline __u8 cause_of_wait(struct task_struct *task, __u32 state,
         return lock;
     if (state & TASK_RTLOCK_WAIT_)
         return PRCB_CAUSE_KLOCK;
+    if (task_reclaims(task))
+        return PRCB_CAUSE_RECLAIM;
     if (NUMBER(task_struct, task, in_iowait)) {
         /* The kernel calls a wait in io_uring_enter I/O wait as soon as any request is in
          * flight, a poll too (6.1). */
@@ -167,6 +181,8 @@ static __always_inline __u8 cause_of_wait(struct task_struct *task, __u32 state,
                                                                            : PRCB_CAUSE_WORKER;
     if (by_syscall == PRCB_CAUSE_BY_FD)
         return cause_of_fd(task, arg);
+    if (by_syscall == PRCB_CAUSE_BY_OPEN)
+        return cause_of_open(task);
     if (by_syscall == PRCB_CAUSE_BY_IPC)
         return cause_of_ipc(arg);
     if (by_syscall)
@@ -174,10 +190,11 @@ static __always_inline __u8 cause_of_wait(struct task_struct *task, __u32 state,
     return state & TASK_UNINTERRUPTIBLE_ ? PRCB_CAUSE_OTHER_D : PRCB_CAUSE_OTHER;
 }
 
-/* The cause of a switch away from task, and the system call it is in (or -1) in
- * *last_syscall, which holds the one of the switch before. */
+/* The cause of a switch away from task, and the system call it is in (or -1) in *ret_syscall.
+ * *restart: the last system call that it was switched out in, plus 1, or 0; restart_syscall goes on
+ * with that one, whatever was switched away from in user mode between the two. */
 static __always_inline __u8 classify(struct task_struct *task, struct task_struct *next,
-                                     __u32 state, __u8 lock, __s32 *last_syscall)
+                                     __u32 state, __u8 lock, __u32 *restart, __s32 *ret_syscall)
 {
     __u8 by_syscall = PRCB_CAUSE_NONE;
     bool compat = false;
@@ -190,11 +207,12 @@ static __always_inline __u8 classify(struct task_struct *task, struct task_struc
     if (number >= 0) {
         by_syscall = cause_of_syscall(number, compat);
         if (by_syscall == PRCB_CAUSE_RESTART) {
-            number = *last_syscall;
+            number = (__s32)*restart - 1;
             by_syscall = cause_of_syscall(number, compat);
         }
+        *restart = number + 1;
     }
-    *last_syscall = number;
+    *ret_syscall = number;
     if (state == TASK_RUNNING_)
         return cause_of_ready(task, next, by_syscall);
     return cause_of_wait(task, state, lock, by_syscall, number >= 0, arg);

@@ -19,6 +19,8 @@
 
 struct rq {
     __u64 clock;
+    __u64 clock_pelt;
+    unsigned long lost_idle_time;
     __u64 nr_switches;
 };
 
@@ -26,9 +28,17 @@ struct irqaction {
     unsigned int flags;
 };
 
+struct task_group {
+};
+
 struct cfs_rq {
     struct rq *rq;
+    struct task_group *tg;
     unsigned int throttle_count;
+    __u64 throttled_clock_self; /* 0: not held back now */
+    __u64 throttled_clock_self_time;
+    __u64 throttled_clock_pelt;
+    __u64 throttled_clock_pelt_time;
 };
 
 struct sched_entity {
@@ -95,6 +105,11 @@ struct file {
     struct inode *f_inode;
     void *private_data;
     struct path f_path;
+};
+
+/* The path that a task is opening. */
+struct nameidata {
+    struct inode *inode;
 };
 
 struct fdtable {
@@ -204,6 +219,7 @@ struct task_struct {
     struct mm_struct *mm;
     unsigned int in_iowait : 1;
     unsigned int frozen : 1;
+    unsigned int in_memstall : 1;
     unsigned int pid;
     unsigned int tgid;
     struct task_struct *group_leader;
@@ -215,6 +231,7 @@ struct task_struct {
     unsigned long nivcsw;
     char comm[16];
     struct files_struct *files;
+    struct nameidata *nameidata;
     struct css_set *cgroups;
     struct cred *real_cred;
     struct task_exec_state *exec_state;
@@ -276,6 +293,7 @@ struct bpf_iter__bpf_map {
 #define TASK_FROZEN_          0x8000     /* 6.1; before it a frozen task is uninterruptible */
 #define PF_IO_WORKER_         0x00000010 /* io_uring's, without PF_KTHREAD: 5.12 */
 #define PF_WQ_WORKER_         0x00000020
+#define PF_MEMALLOC_          0x00000800 /* it frees memory: reclaim, compaction */
 #define PF_KTHREAD_           0x00200000
 #define MAX_RT_PRIO_          100
 #define CLONE_THREAD_         0x00010000
@@ -330,6 +348,40 @@ static __always_inline bool task_throttled(struct task_struct *task)
     if (HAS(sched_entity, cfs_rq) && HAS(cfs_rq, throttle_count))
         return task->se.cfs_rq->throttle_count != 0;
     return false;
+}
+
+/* How long a queue has been held back by CPU quotas, its groups' and those above, up to `clock` of
+ * its run queue; PRCB_BASE_UNKNOWN: the kernel does not keep it. From 6.6; before, there is a sum
+ * of the clock that load is averaged by, which may run slower than time. queue: the address of a
+ * cfs_rq. */
+static __noinline __attribute__((unused)) __u64 throttled_time(__u64 queue, __u64 clock)
+{
+    struct cfs_rq *cfs_rq = (void *)queue;
+    __u64 time, since;
+
+    if (HAS(cfs_rq, throttled_clock_self_time)) {
+        time = BPF_CORE_READ(cfs_rq, throttled_clock_self_time);
+        since = BPF_CORE_READ(cfs_rq, throttled_clock_self);
+        return since && clock > since ? time + clock - since : time;
+    }
+    if (!HAS(cfs_rq, throttled_clock_pelt_time) || !HAS(rq, clock_pelt))
+        return PRCB_BASE_UNKNOWN;
+    time = BPF_CORE_READ(cfs_rq, throttled_clock_pelt_time);
+    if (!BPF_CORE_READ(cfs_rq, throttle_count))
+        return time;
+    since = BPF_CORE_READ(cfs_rq, throttled_clock_pelt);
+    clock = BPF_CORE_READ(cfs_rq, rq, clock_pelt) - BPF_CORE_READ(cfs_rq, rq, lost_idle_time);
+    return clock > since ? time + clock - since : time;
+}
+
+/* Frees memory, for what it allocates itself: in reclaim or compaction, or held up by its cgroup's
+ * memory.high. Waiting for pages to be read back does not count. */
+static __always_inline bool task_reclaims(struct task_struct *task)
+{
+    if (task->flags & (PF_KTHREAD_ | PF_IO_WORKER_))
+        return false;
+    return task->flags & PF_MEMALLOC_ ||
+           (NUMBER(task_struct, task, in_memstall) && !NUMBER(task_struct, task, in_iowait));
 }
 
 /* The slice a task may run before another of its kind gets its turn: 6.6. Before, CFS

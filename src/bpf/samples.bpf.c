@@ -517,6 +517,7 @@ static __always_inline void describe_old(struct switch_record *record, struct ta
                                          struct task_struct *new, __u32 state)
 {
     __s32 syscall = -1;
+    __u32 restart = 0;
 
     record->old_tid = old->pid;
     record->old_pid = old->tgid;
@@ -524,7 +525,7 @@ static __always_inline void describe_old(struct switch_record *record, struct ta
     record->old_state = state;
     record->cause = PRCB_CAUSE_NONE;
     if (old->pid) {
-        record->cause = classify(old, new, state, waited_lock(old), &syscall);
+        record->cause = classify(old, new, state, waited_lock(old), &restart, &syscall);
         if (!(old->flags & (PF_KTHREAD_ | PF_IO_WORKER_)))
             record->flags |= SWITCH_USER_MODE;
     }

@@ -11,6 +11,8 @@
 
 /* Besides the causes: decided by the file behind the call's first argument. */
 #define PRCB_CAUSE_BY_FD 64
+/* Decided by the file that is being opened. */
+#define PRCB_CAUSE_BY_OPEN 67
 /* Decided by the call's first argument: ipc(2) of 32-bit x86. */
 #define PRCB_CAUSE_BY_IPC 66
 /* restart_syscall: goes on with the call the thread was last seen in. */

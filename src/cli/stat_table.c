@@ -641,7 +641,7 @@ static void write_line(FILE *out, const struct stat_report *report, const struct
 
     number_cell((uint64_t)number, number != 0, id);
     time_cell(row, PRCB_HAS_RUN, now->run_ns, run);
-    time_cell(row, PRCB_HAS_READY, account_sums_ready(now), ready);
+    time_cell(row, PRCB_HAS_READY, now->ready_ns, ready);
     time_cell(row, PRCB_HAS_WAIT, account_sums_waited(now), wait);
     number_cell(now->switches, now->present & PRCB_HAS_SWITCHES, switches);
     snprintf(time, sizeof(time), "%" PRIu64 ".%03" PRIu64, report->time_ns / 1000000000,

@@ -41,7 +41,7 @@ static uint64_t cost_of(const struct account_row *row, uint32_t cost)
     if (cost == COST_RUN)
         return row->now.run_ns;
     if (cost == COST_READY)
-        return account_sums_ready(&row->now);
+        return row->now.ready_ns;
     if (cost == COST_WAIT)
         return waits ? 0 : row->now.wait_ns;
     if (!waits || (info && info->kind == PRCB_KIND_READY))

@@ -62,18 +62,27 @@ static void unpack(const struct account_sums *sums, struct wait_cell *full)
     }
 }
 
+static bool is_ready_cause(uint32_t cause)
+{
+    const struct prcb_cause_info *info = prcb_cause_info(cause);
+
+    return info && info->kind == PRCB_KIND_READY;
+}
+
+/* An open stretch that is ready time for sure is counted as such, and not as a wait. */
 static int set_sums(struct account_sums *sums, const struct prcb_account *account)
 {
     struct wait_cell full[PRCB_CAUSE_MAX] = {0};
     uint32_t open = account->open.cause < PRCB_CAUSE_MAX ? account->open.cause : PRCB_CAUSE_NONE;
+    bool ready = account->present & PRCB_HAS_READY && is_ready_cause(open);
     int result;
 
     for (uint32_t i = 0; i < PRCB_CAUSE_MAX; i++) {
         full[i].count = account->waits[i].count;
         full[i].ns = full[i].spent_ns = account->waits[i].ns;
     }
-    full[open].open_ns = account->open.ns;
-    full[open].spent_ns += account->open.ns;
+    full[open].open_ns = ready ? 0 : account->open.ns;
+    full[open].spent_ns += full[open].open_ns;
     result = pack(sums, full);
     if (result)
         return result;
@@ -81,6 +90,10 @@ static int set_sums(struct account_sums *sums, const struct prcb_account *accoun
     for (const struct figure *row = account_figures; row->name; row++) {
         if (row->kind != FIGURE_LIST)
             sums->numbers[row->index] = figure_get(row, account);
+    }
+    if (ready) {
+        sums->ready_ns += account->open.ns;
+        sums->open_ns = 0;
     }
     return 0;
 }
@@ -174,22 +187,6 @@ int account_sums_sub(const struct account_sums *later, const struct account_sums
     }
     *ret = sums;
     return 0;
-}
-
-static bool is_ready_cause(uint32_t cause)
-{
-    const struct prcb_cause_info *info = prcb_cause_info(cause);
-
-    return info && info->kind == PRCB_KIND_READY;
-}
-
-uint64_t account_sums_ready(const struct account_sums *sums)
-{
-    uint64_t sum = sums->ready_ns;
-
-    for (uint32_t i = 0; i < sums->cell_count; i++)
-        sum += is_ready_cause(sums->cells[i].cause) ? sums->cells[i].spent_ns : 0;
-    return sum;
 }
 
 uint64_t account_sums_waited(const struct account_sums *sums)
@@ -530,7 +527,7 @@ static uint64_t weight(const struct account_row *row, const struct account_order
     case ACCOUNT_BY_RUN:
         return row->now.run_ns;
     case ACCOUNT_BY_READY:
-        return account_sums_ready(&row->now);
+        return row->now.ready_ns;
     case ACCOUNT_BY_WAIT:
         return account_sums_waited(&row->now);
     case ACCOUNT_BY_WALL:

@@ -110,8 +110,6 @@ int account_sums_add(struct account_sums *to, const struct account_sums *from);
 int account_sums_sub(const struct account_sums *later, const struct account_sums *earlier,
                      struct account_sums *ret);
 void account_sums_deinit(struct account_sums *sums);
-/* Time spent ready to run, open stretches included. */
-uint64_t account_sums_ready(const struct account_sums *sums);
 /* Time spent waiting, open stretches included; in an interval: within it. */
 uint64_t account_sums_waited(const struct account_sums *sums);
 

@@ -30,6 +30,7 @@
 #include <sys/select.h>
 #include <sys/sem.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/un.h>
@@ -439,6 +440,45 @@ static void end_pipe(struct stage *stage)
         broken("pipe write");
 }
 
+/* Opening a FIFO waits for the other end. Two in turn: the helper may not have closed its end of
+ * one yet when the target goes on. */
+static char fifos[2][64];
+static unsigned fifo_turn; /* the target's, and the helper's */
+
+static const char *prepare_fifo(void)
+{
+    for (int i = 0; i < 2; i++) {
+        snprintf(fifos[i], sizeof(fifos[i]), "/tmp/prcb-test-fifo-%d-%d", (int)getpid(), i);
+        unlink(fifos[i]);
+        if (mkfifo(fifos[i], 0600))
+            return strerror(errno);
+    }
+    return NULL;
+}
+
+static void wait_fifo(void)
+{
+    int fd = open(fifos[fifo_turn++ % 2], O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0 || close(fd))
+        broken("open of a FIFO");
+}
+
+static void end_fifo(struct stage *stage)
+{
+    int fd = open(fifos[fifo_turn++ % 2], O_WRONLY | O_CLOEXEC);
+
+    if (fd < 0 || close(fd))
+        broken("open of a FIFO");
+}
+
+static void remove_fifos(void)
+{
+    unlink(fifos[0]);
+    unlink(fifos[1]);
+    fifo_turn = 0;
+}
+
 /* A full pipe: the writer waits until the helper makes room. */
 static const char *prepare_full_pipe(void)
 {
@@ -745,6 +785,7 @@ static const struct wait_case cases[] = {
     {"32-bit nanosleep", PRCB_CAUSE_SLEEP, 4, prepare_compat_safely, wait_compat, NULL, NULL},
 #endif
     {"pipe read", PRCB_CAUSE_PIPE, 0, prepare_pipe, wait_pipe, end_pipe, close_pair},
+    {"opening a FIFO", PRCB_CAUSE_PIPE, 0, prepare_fifo, wait_fifo, end_fifo, remove_fifos},
     {"pipe write", PRCB_CAUSE_PIPE, 0, prepare_full_pipe, wait_full_pipe, end_full_pipe, close_pair},
     {"eventfd read", PRCB_CAUSE_EVENTFD, 0, prepare_eventfd, wait_eventfd, end_eventfd, close_a},
 #ifdef SYS_pause

@@ -599,8 +599,10 @@ static const char *make_cgroup(const char *controller, bool any_v2)
 {
     if (!find_controller(controller, any_v2, cgroup_root, sizeof(cgroup_root)))
         return "no such cgroup controller is mounted";
-    if (cgroup_v2 && *controller)
-        write_in(cgroup_root, "cgroup.subtree_control", "+cpu");
+    if (cgroup_v2 && *controller) {
+        snprintf(cgroup_path, sizeof(cgroup_path), "+%s", controller);
+        write_in(cgroup_root, "cgroup.subtree_control", cgroup_path);
+    }
     snprintf(cgroup_path, sizeof(cgroup_path), "%s/prcb-test-%d", cgroup_root, (int)getpid());
     return mkdir(cgroup_path, 0755) ? strerror(errno) : NULL;
 }
@@ -798,6 +800,8 @@ static int help_restart(void *arg)
         uint64_t voluntary;
 
         gate_wait_while(&stage->turn, i);
+        if (gate_get(&stage->turn) == UINT32_MAX)
+            break;
         wait_switched_out(stage->pid, stage->tid, stage->voluntary);
         kernel_switches(stage->pid, stage->tid, &voluntary, NULL);
         kill(stage->pid, SIGSTOP);
@@ -822,6 +826,89 @@ static void act_restart(void)
         good += voluntary >= stage->voluntary + 3;
     }
     gate_set(&stage->turn, UINT32_MAX);
+}
+
+/* Preempted in user mode between the stop and the rest of the sleep: by a tracer's stop at the
+ * system call's entry, as strace makes it. */
+static int help_trace_sleep(void *arg)
+{
+    int status;
+
+    if (ptrace(PTRACE_SEIZE, stage->tid, NULL, (void *)PTRACE_O_TRACESYSGOOD))
+        broken("PTRACE_SEIZE");
+    gate_set(&stage->go, 1);
+    for (uint32_t i = 0; gate_get(&stage->turn) != UINT32_MAX; i++) {
+        gate_wait_while(&stage->turn, i);
+        if (gate_get(&stage->turn) == UINT32_MAX)
+            break;
+        wait_switched_out(stage->pid, stage->tid, stage->voluntary);
+        if (ptrace(PTRACE_INTERRUPT, stage->tid, NULL, NULL) ||
+            waitpid(stage->tid, &status, __WALL) != stage->tid ||
+            ptrace(PTRACE_SYSCALL, stage->tid, NULL, NULL) ||
+            waitpid(stage->tid, &status, __WALL) != stage->tid ||
+            ptrace(PTRACE_CONT, stage->tid, NULL, NULL))
+            broken("ptrace");
+        __atomic_store_n(&stage->done, i + 1, __ATOMIC_RELEASE);
+    }
+    return 0;
+}
+
+/* ---- reclaim ---- */
+
+#define MEMORY_LIMIT "8388608"
+
+static const char *make_memory_limit(void)
+{
+    const char *reason = make_cgroup("memory", false);
+
+    if (reason)
+        return reason;
+    if (!write_in(cgroup_path, cgroup_v2 ? "memory.high" : "memory.limit_in_bytes",
+                  cgroup_v2 ? "2097152" : MEMORY_LIMIT)) {
+        rmdir(cgroup_path);
+        return "memory limits cannot be set here";
+    }
+    reason = cgroup_v2 ? NULL : make_file();
+    if (reason)
+        rmdir(cgroup_path);
+    return reason;
+}
+
+static void remove_memory_limit(void)
+{
+    if (!cgroup_v2)
+        remove_file();
+    remove_cgroup();
+}
+
+static int help_memory_limit(void *arg)
+{
+    enter_cgroup();
+    gate_set(&stage->go, 1);
+    return 0;
+}
+
+/* Version 1: pages of a file that is being written fill the limit, and reclaim waits for them to be
+ * written. Version 2: beyond memory.high a thread is held up before it goes back to user mode. */
+static void act_memory_limit(void)
+{
+    static char block[1 << 20];
+    char *memory;
+
+    if (!cgroup_v2) {
+        for (int i = 0; i < 96; i++) {
+            memset(block, i, sizeof(block));
+            if (pwrite(file, block, sizeof(block), (off_t)i << 20) != sizeof(block))
+                broken("pwrite");
+        }
+        return;
+    }
+    memory = mmap(NULL, 16 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        broken("mmap");
+    for (int i = 0; i < 8 << 20; i += 4096)
+        memory[i] = 1;
+    munmap(memory, 16 << 20);
 }
 
 /* ---- the table ---- */
@@ -864,6 +951,10 @@ static const struct scene scenes[] = {
      PRCB_CAUSE_STOPPED, TIMES, TIMES * PAUSE_NS * 9 / 10, 0, 0},
     {"sleep that goes on after a stop", NULL, act_restart, help_restart, NULL,
      PRCB_CAUSE_SLEEP, 2 * TIMES, TIMES * 50000000ull, BIT(STOPPED), 0},
+    {"sleep that goes on under a tracer", may_trace, act_restart, help_trace_sleep, NULL,
+     PRCB_CAUSE_SLEEP, 2 * TIMES, TIMES * 50000000ull, BIT(TRACED), 0},
+    {"a cgroup's memory limit", make_memory_limit, act_memory_limit, help_memory_limit,
+     remove_memory_limit, PRCB_CAUSE_RECLAIM, 1, 1, LOCKS | BIT(DISK) | BIT(OTHER_D) | BIT(FILE), 0},
 };
 /* clang-format on */
 
@@ -1022,13 +1113,91 @@ static void test_remote(void **state)
     end_scene(&a, &b, 1);
 }
 
+#define HOGS 4
+
+static void *spin_for_ever(void *arg)
+{
+    for (;;)
+        ;
+    return NULL;
+}
+
+static int hogs(void *arg)
+{
+    pthread_t thread;
+
+    pin_to(0);
+    for (int i = 1; i < HOGS; i++)
+        pthread_create(&thread, NULL, spin_for_ever, NULL);
+    gate_set(&stage->at, 1);
+    spin_for_ever(NULL);
+    return 0;
+}
+
+/* Of the group, up to now; in nanoseconds. */
+static uint64_t held_back(void)
+{
+    const char *name = cgroup_v2 ? "throttled_usec " : "throttled_time ";
+    char text[512] = "", *at;
+
+    if (!read_in(cgroup_path, "cpu.stat", text, sizeof(text)) || !(at = strstr(text, name)))
+        return 0;
+    return strtoull(at + strlen(name), NULL, 10) * (cgroup_v2 ? 1000 : 1);
+}
+
+/* Of threads that share a processor and a quota all but one are ready, and not held back, once
+ * there is a new quota. The group's own count begins before the first thread leaves its processor,
+ * and the threads' own are of stretches that are closed: a period's more may be open. */
+static void test_quota_shared(void **state)
+{
+    const char *reason = make_quota();
+    uint64_t held, now, period_ns = 50000000;
+    struct prcb_account *accounts;
+    size_t count, seen = 0;
+    struct prcb *p;
+
+    if (reason)
+        skip_because("%s", reason);
+    assert_true(cgroup_v2 ? write_in(cgroup_path, "cpu.max", "10000 50000")
+                          : write_in(cgroup_path, "cpu.cfs_quota_us", "10000"));
+    stage = shared_memory(sizeof(*stage));
+    stage->pid = stage->tid = child_start(hogs, NULL);
+    assert_true(wait_for(gate_get(&stage->at) == 1));
+    enter_cgroup();
+    p = session_open(64);
+    must_profile_process(p, stage->pid, PRCB_FOLLOW_THREADS);
+    held = held_back();
+    now = mono_ns();
+    assert_true(wait_for(held_back() - held > 20 * period_ns / 2));
+    accounts = all_accounts(p, &count);
+    held = held_back() - held;
+    now = mono_ns() - now;
+    child_kill(stage->pid);
+    remove_cgroup();
+    for (size_t i = 0; i < count; i++) {
+        const struct prcb_account *a = &accounts[i];
+        uint64_t throttled = a->waits[PRCB_CAUSE_THROTTLED].ns;
+
+        assert_laws(a);
+        seen += throttled > 0;
+        if (throttled > held + period_ns || (throttled && a->ready_ns < now / 20))
+            print_account("held back", a);
+        assert_true(throttled <= held + period_ns);
+        if (throttled)
+            assert_true(a->ready_ns >= now / 20);
+    }
+    printf("    %" PRIu64 " ms held back of %" PRIu64 " ms, %zu threads\n", held / 1000000,
+           now / 1000000, seen);
+    assert_true(seen > 0);
+}
+
 /* ---- run ---- */
 
 #define SCENES (sizeof(scenes) / sizeof(scenes[0]))
 
 int main(void)
 {
-    static struct CMUnitTest tests[2 * SCENES];
+    static struct CMUnitTest tests[2 * SCENES + 1];
     static char names[2 * SCENES][80];
     size_t n = 0;
 
@@ -1043,5 +1212,6 @@ int main(void)
             n++;
         }
     }
+    tests[n++] = (struct CMUnitTest)BPF_TEST(test_quota_shared);
     return bpf_run("system causes", tests, n);
 }

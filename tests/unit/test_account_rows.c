@@ -220,6 +220,43 @@ static void intervals_are_changes(void **state)
     account_rows_deinit(&rows);
 }
 
+/* Preempted from before the mark until into the interval after it. */
+static void an_open_ready_stretch_is_ready_time(void **state)
+{
+    struct account_rows rows = {0};
+    struct prcb_account a = account(1, 1, 1, "hog");
+    struct account_view v;
+
+    spend(&a, 10, 1, PRCB_CAUSE_SLEEP, 100, PRCB_CAUSE_PREEMPTED, 50);
+    update(&rows, &a);
+    v = view(&rows, ACCOUNT_VIEW_INTERVAL, ACCOUNT_BY_TID, 0);
+    assert_int_equal(v.rows[0]->now.ready_ns, 51);
+    assert_int_equal(v.rows[0]->now.open_ns, 0);
+    assert_int_equal(account_sums_waited(&v.rows[0]->now), 100);
+    account_view_deinit(&v);
+    assert_int_equal(account_rows_mark(&rows), 0);
+
+    a.open.ns = 70;
+    a.wall_ns += 20;
+    update(&rows, &a);
+    v = view(&rows, ACCOUNT_VIEW_INTERVAL, ACCOUNT_BY_TID, 0);
+    assert_int_equal(v.rows[0]->now.wall_ns, 20);
+    assert_int_equal(v.rows[0]->now.ready_ns, 20);
+    assert_null(account_sums_cell(&v.rows[0]->now, PRCB_CAUSE_PREEMPTED));
+    account_view_deinit(&v);
+    assert_int_equal(account_rows_mark(&rows), 0);
+
+    /* it closes after 80: 10 of it, 3 of running and 40 of a wait fall into this interval */
+    spend(&a, 3, 80, PRCB_CAUSE_FUTEX, 40, 0, 0);
+    update(&rows, &a);
+    v = view(&rows, ACCOUNT_VIEW_INTERVAL, ACCOUNT_BY_TID, 0);
+    assert_int_equal(v.rows[0]->now.ready_ns, 10);
+    assert_int_equal(v.rows[0]->now.wall_ns, 53);
+    assert_int_equal(account_sums_waited(&v.rows[0]->now), 40);
+    account_view_deinit(&v);
+    account_rows_deinit(&rows);
+}
+
 static void processes_are_sums_named_by_their_first_thread(void **state)
 {
     struct account_rows rows = {0};
@@ -438,6 +475,7 @@ int main(void)
         cmocka_unit_test(ended_threads_keep_counting),
         cmocka_unit_test(names_of_sums_are_bounded),
         cmocka_unit_test(intervals_are_changes),
+        cmocka_unit_test(an_open_ready_stretch_is_ready_time),
         cmocka_unit_test(processes_are_sums_named_by_their_first_thread),
         cmocka_unit_test(cgroups_keep_what_was_done_in_them),
         cmocka_unit_test(names_are_families),
