@@ -62,7 +62,8 @@ static const struct cli_option option_rows[] = {
      .kind = CLI_TAKE, .take = take_rate, .min = 1, .max = MAX_HZ},
     {'c', "count", "PERIOD", "take a sample each PERIOD events (of cpu-clock: nanoseconds)",
      .kind = CLI_TAKE, .take = take_rate, .min = 1, .max = INT64_MAX},
-    {'g', "stacks", NULL, "with the stack: kernel and user, by frame pointers", AT(options.stacks)},
+    {'g', "stacks", NULL, "with stacks: of samples kernel and user, by frame pointers; of waits of a\n"
+                         "millisecond and longer the whole user stack", AT(options.stacks)},
     {'o', "output", "FILE", "record into FILE (default " DEFAULT_PATH ")",
      .kind = CLI_TEXT, AT(options.path)},
     {0, "for", "SEC", "end after SEC seconds (0.5 is fine); a command that still runs is\n"
@@ -189,6 +190,8 @@ static void say_what(const struct run *run)
     if (now.reason)
         cli_warn(run->command, "%s: samples and switches by the perf ring, without wait reasons",
                  now.reason);
+    if (now.no_waits)
+        cli_warn(run->command, "no stacks of waits: %s", now.no_waits);
     if (!run->had_child && isatty(STDERR_FILENO))
         cli_warn(run->command, "recording%s; Ctrl-C ends it",
                  run->options.all ? " the whole system" : "");

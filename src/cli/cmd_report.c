@@ -36,26 +36,27 @@ struct run {
     unsigned tables;
     uint64_t top;        /* TOP_NONE: not given */
     struct report_ds ds; /* path NULL: a recording */
-    bool ds_format_given;
+    bool ds_format_given, waits, idle;
 };
 
 static int take_tables(struct cli_parser *parser, void *target)
 {
-    static const char *const names[] = {"functions", "threads", "waits", "processors", "timeline"};
+    static const char *const names[] = {"functions",  "threads",  "waits",
+                                        "processors", "timeline", "stacks"};
     const char *text = parser->value;
     struct run *run = target;
 
     for (const char *at = text;; at++) {
         size_t length = strcspn(at, ","), i;
 
-        for (i = 0; i < 5; i++) {
+        for (i = 0; i < 6; i++) {
             if (strlen(names[i]) == length && !strncmp(names[i], at, length))
                 break;
         }
-        if (i == 5)
+        if (i == 6)
             return cli_usage_error(run->command,
-                                   "--table '%s': functions, threads, waits, processors or "
-                                   "timeline, with commas between",
+                                   "--table '%s': functions, threads, waits, processors, "
+                                   "timeline or stacks, with commas between",
                                    text);
         run->tables |= 1u << i;
         at += length;
@@ -112,14 +113,18 @@ static int take_word(struct cli_parser *parser, void *target)
 #define FORM(number) .kind = CLI_FORM, AT(form), .min = number
 /* clang-format off */
 static const struct cli_option option_rows[] = {
-    {0, "table", "NAME[,NAME]", "these tables only: functions, threads, waits, processors, timeline",
-     .kind = CLI_TAKE, .take = take_tables, .choices = "functions threads waits processors timeline"},
+    {0, "table", "NAME[,NAME]", "these tables only: functions, threads, waits, processors, timeline,\n"
+                                   "stacks (of waits)",
+     .kind = CLI_TAKE, .take = take_tables, .choices = "functions threads waits processors timeline stacks"},
     {0, "top", "N", "the first N rows of a table (default 20 in tables, else all; 0: all)",
      .kind = CLI_NUMBER, AT(top), .max = UINT32_MAX},
     {'j', "json", NULL, "one JSON document", FORM(FORMAT_JSON)},
     {'x', "csv", "SEP", "a line of values per row, with SEP between them ('\\t': a tab)",
      .kind = CLI_VALUES, AT(form), .min = FORMAT_CSV},
     {0, "folded", NULL, "export stacks, a line each, for flame graphs", FORM(FORMAT_FOLDED)},
+    {0, "waits", NULL, "with --folded: where threads waited, in nanoseconds, not where they ran",
+     AT(waits)},
+    {0, "idle", NULL, "with stacks of waits: those of threads that idle by design, too", AT(idle)},
     {0, "trace", NULL, "export threads and processors over time: Chrome's trace JSON,\n"
                        "which Perfetto reads too", FORM(FORMAT_TRACE)},
     {0, "pprof", NULL, "export a profile for pprof (gzip)", FORM(FORMAT_PPROF)},
@@ -141,6 +146,8 @@ static int parse(struct run *run, int argc, char **argv, int *ret_status)
         return -1;
     if (run->form.number == FORMAT_PPROF && !run->output && isatty(STDOUT_FILENO))
         *ret_status = cli_usage_error(run->command, "--pprof is not for a terminal: -o FILE");
+    else if (run->waits && run->form.number != FORMAT_FOLDED)
+        *ret_status = cli_usage_error(run->command, "--waits goes with --folded");
     else
         *ret_status = check_ds(run);
     if (!run->path)
@@ -168,6 +175,7 @@ static int print_tables(const struct run *run, const struct recording *recording
         .top = run->top != TOP_NONE              ? (size_t)run->top
                : run->form.number == FORMAT_TEXT ? DEFAULT_TOP
                                                  : 0,
+        .idle = run->idle,
         .separator = run->form.separator,
     };
     struct report report;
@@ -190,7 +198,8 @@ static int print(const struct run *run, const struct recording *recording, FILE 
 {
     switch (run->form.number) {
     case FORMAT_FOLDED:
-        return export_folded(recording, out, err);
+        return run->waits ? export_folded_waits(recording, run->idle, out, err)
+                          : export_folded(recording, out, err);
     case FORMAT_TRACE:
         return export_trace(recording, out, err);
     case FORMAT_PPROF:
@@ -272,6 +281,7 @@ const struct cli_command cmd_report = {
     .examples = "  prcb report                              the tables\n"
                 "  prcb report -j system.db | jq .waits     for a program to read\n"
                 "  prcb report --folded | flamegraph.pl     a flame graph\n"
+                "  prcb report --folded --waits | flamegraph.pl  the same of waits, by cause\n"
                 "  prcb report --trace -o trace.json        for ui.perfetto.dev, chrome://tracing\n"
                 "  prcb report --pprof -o profile.pb.gz     for pprof\n"
                 "  prcb report --ds buffer --format 4 -j    records of a processor\n",

@@ -5,9 +5,9 @@
  */
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,15 +19,8 @@
 #include "stat_targets.h"
 #include "format.h"
 #include "stat_wait.h"
+#include "looks.h"
 #include "why_report.h"
-
-#define NS_PER_MS  1000000ull
-#define LOOK_NS    (20 * NS_PER_MS)
-#define PERF_NS    (100 * NS_PER_MS) /* perf tier: a look reads /proc for each thread */
-#define LOOK_PART  40                /* a look takes at most one part in so many of the time */
-#define BUDGET_NS  (500 * NS_PER_MS) /* of the unwinding child: at once, and then by share */
-#define ROOM_PART  4                 /* accounts of ended threads go back at this share */
-#define WALK_TRIES 50
 
 enum why_format { WHY_TEXT, WHY_JSON, WHY_FOLDED };
 
@@ -41,16 +34,13 @@ struct run {
     const struct cli_command *command;
     const struct options *options;
     struct prcb *session;
-    struct prcb_stacks *stacks;
+    struct looks *looks;
     struct why *why;
     struct stat_wait wait;
     struct output output;
-    uint64_t start, next, end, now;
-    uint64_t child_cpu_ns; /* of the child that unwinds, as of the last look */
-    bool perf, had_child, ended_early, failed;
+    uint64_t start, end, now;
+    bool had_child, ended_early, failed;
     int child_status;
-    uint64_t *ended; /* keys of accounts to give back */
-    size_t ended_count;
 };
 
 static int take_cgroup(struct cli_parser *parser, void *target)
@@ -140,132 +130,41 @@ static int fail(struct run *run, const struct prcb_error *err, int result)
     return result;
 }
 
-/* The child's processor time is asked of the kernel once a look: new programs cost it most, and it
- * may use some at the start, then its share. */
-static bool has_budget(struct run *run)
+static int look_account(void *ctx, const struct prcb_account *a, uint64_t now)
 {
-    struct prcb_stacks_status status = {.size = sizeof(status)};
-    uint64_t elapsed = run->now - run->start;
-
-    if (prcb_stacks_status(run->stacks, &status))
-        return false;
-    return status.cpu_ns < BUDGET_NS + elapsed / 100 * run->options->budget;
+    return why_account(ctx, a, now);
 }
 
-struct look {
-    struct run *run;
-    struct prcb_account *accounts; /* those that may need a stack: read after the walk */
-    size_t count, room;
-    int result;
-};
-
-/* The walk holds the session's lock, under which no stack can be read. */
-static int take_account(const struct prcb_account *a, void *ctx)
+static int look_released(void *ctx, uint64_t key)
 {
-    struct look *look = ctx;
-
-    if (look->count == look->room) {
-        size_t room = look->room ? 2 * look->room : 256;
-        struct prcb_account *grown = realloc(look->accounts, room * sizeof(*grown));
-
-        if (!grown)
-            return -ENOMEM;
-        look->accounts = grown;
-        look->room = room;
-    }
-    look->accounts[look->count++] = *a;
-    return 0;
-}
-
-static int read_stack(void *ctx, const struct prcb_account *a, struct prcb_stack *ret)
-{
-    struct run *run = ctx;
-
-    return has_budget(run) ? prcb_stacks_read(run->stacks, a, ret, NULL) : -EBUSY;
-}
-
-static int walk(struct run *run, struct look *look, struct prcb_error *err)
-{
-    int result = -EAGAIN;
-
-    for (int i = 0; i < WALK_TRIES && result == -EAGAIN; i++) {
-        look->count = 0;
-        result = prcb_walk(run->session, take_account, look, err);
-    }
-    return result;
-}
-
-/* Ended threads' accounts go back when there are many, so that there is room for others. */
-static int give_back(struct run *run, const struct look *look)
-{
-    struct prcb_status status = {.size = sizeof(status)};
-    struct prcb_error err = {.text = "out of memory"};
-    int result = prcb_session_status(run->session, &status);
-
-    if (result || (uint64_t)status.threads * ROOM_PART < status.max_threads)
-        return 0;
-    for (size_t i = 0; i < look->count && !result; i++) {
-        if (!(look->accounts[i].flags & PRCB_ACCOUNT_EXITED))
-            continue;
-        result = prcb_release(run->session, look->accounts[i].key, &err);
-        if (!result || result == -ESTALE)
-            result = why_released(run->why, look->accounts[i].key);
-    }
-    return result && result != -ESTALE ? fail(run, &err, result) : 0;
-}
-
-static bool all_ended(const struct look *look)
-{
-    for (size_t i = 0; i < look->count; i++) {
-        if (!(look->accounts[i].flags & PRCB_ACCOUNT_EXITED))
-            return false;
-    }
-    return true;
+    return why_released(ctx, key);
 }
 
 /* *ret_ended: nothing is left to look at. */
-static int do_look(struct run *run, bool *ret_ended)
+static void do_look(struct run *run, bool *ret_ended)
 {
     const struct stat_options *targets = &run->options->targets;
-    struct prcb_error err = {.text = "out of memory"};
-    struct look look = {.run = run};
-    int result = walk(run, &look, &err);
+    const struct looks_fns fns = {look_account, look_released, run->why};
+    struct prcb_error err;
+    bool ended = false;
 
+    if (looks_take(run->looks, &fns, &ended, &err))
+        fail(run, &err, CLI_FAILED);
     run->now = stat_wait_now();
-    for (size_t i = 0; i < look.count && !result; i++)
-        result = why_account(run->why, &look.accounts[i], run->now);
-    if (result)
-        fail(run, &err, result);
-    else
-        result = give_back(run, &look);
-    *ret_ended = !targets->all && !targets->cgroup_count && !run->wait.child && all_ended(&look);
-    free(look.accounts);
-    return result;
-}
-
-/* What a look costs is its processor time. It may wait for the child: whoever writes a program that
- * takes long to read would else choose when the next look is. */
-static uint64_t own_cpu_ns(void)
-{
-    struct timespec used;
-
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-    return (uint64_t)used.tv_sec * 1000 * NS_PER_MS + (uint64_t)used.tv_nsec;
+    *ret_ended = ended && !targets->all && !targets->cgroup_count && !run->wait.child;
 }
 
 static void measure(struct run *run)
 {
-    uint64_t period = run->perf ? PERF_NS : LOOK_NS;
     bool ended = false, nothing = false;
 
     while (!ended && !run->failed) {
-        uint64_t before = stat_wait_now(), used = own_cpu_ns(), cost;
+        uint64_t next;
         unsigned events;
 
         do_look(run, &nothing);
-        cost = (own_cpu_ns() - used) * LOOK_PART;
-        run->next = before + (cost > period ? cost : period);
-        events = stat_wait_until(&run->wait, run->next < run->end ? run->next : run->end);
+        next = looks_next(run->looks);
+        events = stat_wait_until(&run->wait, next < run->end ? next : run->end);
         ended = nothing || events & (STAT_WAIT_CHILD | STAT_WAIT_SIGNAL);
         if (stat_wait_now() >= run->end) {
             run->ended_early = run->wait.child != 0;
@@ -299,7 +198,7 @@ static int report(struct run *run)
     if (result)
         return result;
     prcb_session_status(run->session, &status);
-    prcb_stacks_status(run->stacks, &stacks);
+    prcb_stacks_status(looks_stacks(run->looks), &stacks);
     if (run->options->targets.form.number == WHY_JSON)
         result = why_write_json(run->output.stream, &output);
     else if (run->options->targets.form.number == WHY_FOLDED)
@@ -390,11 +289,12 @@ static int open_all(struct run *run, struct prcb_error *err)
         .max_threads = (uint32_t)run->options->targets.max_threads,
         .flags = PRCB_OPEN_REGISTERS,
     };
-    const struct why_source source = {read_stack, run, run->options->min_us * 1000};
+    struct why_source source = {.read = looks_read, .min_wait_ns = run->options->min_us * 1000};
     int result = prcb_open(&how, &run->session, err);
 
     if (!result)
-        result = prcb_stacks_open(run->session, NULL, &run->stacks, err);
+        result = looks_open(run->session, run->options->budget, &run->looks, err);
+    source.ctx = run->looks;
     if (!result && why_open(&source, &run->why)) {
         snprintf(err->text, sizeof(err->text), "out of memory");
         result = -ENOMEM;
@@ -413,11 +313,10 @@ static int run_with(const struct cli_command *self, const struct options *option
     if (open_all(&run, &err)) {
         status = cli_error(self, "%s", err.text);
     } else {
-        run.perf = prcb_session_tier(run.session) == PRCB_TIER_PERF;
         status = run_opened(&run);
     }
     why_close(run.why);
-    prcb_stacks_close(run.stacks);
+    looks_close(run.looks);
     prcb_close(run.session);
     stat_wait_deinit(&run.wait);
     return status;

@@ -13,6 +13,10 @@
 
 /* A line a stack: "thread;outermost;...;innermost weight". */
 int export_folded(const struct recording *recording, FILE *out, struct prcb_error *err);
+/* The same of waits: "thread;cause;outermost;...;innermost ns". idle: those of threads that idle by
+ * design, too. -ENOENT: no stacks of waits were recorded. */
+int export_folded_waits(const struct recording *recording, bool idle, FILE *out,
+                        struct prcb_error *err);
 /* Chrome's trace events in JSON. */
 int export_trace(const struct recording *recording, FILE *out, struct prcb_error *err);
 /* A protocol buffer of perftools.profiles.Profile, in gzip. -EOPNOTSUPP: not built in. */

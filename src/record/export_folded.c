@@ -8,6 +8,7 @@
 
 #include "error.h"
 #include "export.h"
+#include "offcpu.h"
 #include "text.h"
 
 /* Stacks differ by addresses; by functions many of them are one. */
@@ -49,17 +50,21 @@ static void print_function(FILE *out, const struct recording *r, size_t function
     }
 }
 
-static void print_stack(FILE *out, struct folding *folding, size_t thread, size_t stack)
+static void print_thread(FILE *out, const struct recording *r, size_t thread)
+{
+    if (thread == SIZE_MAX || !*r->threads[thread].name)
+        fputs("[unknown]", out);
+    else
+        print_name(out, r->threads[thread].name);
+}
+
+static void print_frames(FILE *out, struct folding *folding, size_t stack)
 {
     const struct recording *r = folding->recording;
     size_t count = 0;
 
     for (; stack != SIZE_MAX; stack = r->stacks[stack].caller_index)
         folding->chain[count++] = stack;
-    if (thread == SIZE_MAX || !*r->threads[thread].name)
-        fputs("[unknown]", out);
-    else
-        print_name(out, r->threads[thread].name);
     if (!count)
         fputs(";[unknown]", out);
     while (count) {
@@ -83,24 +88,41 @@ static bool make_room(struct folding *folding)
     return true;
 }
 
-static int fold(sqlite3_stmt *row, void *ctx)
+/* cause NULL: it ran. rest: why there is no stack; NULL: there is. */
+static int add_line(struct folding *folding, size_t thread, size_t stack, const char *cause,
+                    const char *rest, uint64_t weight)
 {
-    struct folding *folding = ctx;
-    const struct recording *r = folding->recording;
-    struct line line = {.weight = (uint64_t)sqlite3_column_int64(row, 2)};
+    struct line line = {.weight = weight};
     size_t bytes;
     FILE *text = make_room(folding) ? open_memstream(&line.text, &bytes) : NULL;
 
     if (!text)
         return folding->error = -ENOMEM;
-    print_stack(text, folding, recording_thread(r, sqlite3_column_int64(row, 0)),
-                recording_stack(r, sqlite3_column_int64(row, 1)));
+    print_thread(text, folding->recording, thread);
+    if (cause) {
+        fputc(';', text);
+        print_name(text, *cause ? cause : "wait");
+    }
+    if (rest)
+        fprintf(text, ";%s", rest);
+    else
+        print_frames(text, folding, stack);
     if (fclose(text)) {
         free(line.text);
         return folding->error = -ENOMEM;
     }
     folding->lines[folding->count++] = line;
     return 0;
+}
+
+static int fold(sqlite3_stmt *row, void *ctx)
+{
+    struct folding *folding = ctx;
+    const struct recording *r = folding->recording;
+
+    return add_line(folding, recording_thread(r, sqlite3_column_int64(row, 0)),
+                    recording_stack(r, sqlite3_column_int64(row, 1)), NULL, NULL,
+                    (uint64_t)sqlite3_column_int64(row, 2));
 }
 
 static int by_text(const void *left, const void *right)
@@ -124,7 +146,10 @@ static void print_lines(struct folding *folding, FILE *out)
     }
 }
 
-int export_folded(const struct recording *recording, FILE *out, struct prcb_error *err)
+/* Adds the lines by add and prints them. */
+static int print_all(const struct recording *recording,
+                     int (*add)(struct folding *folding, void *ctx, struct prcb_error *err),
+                     void *ctx, FILE *out, struct prcb_error *err)
 {
     struct folding folding = {.recording = recording};
     int result;
@@ -132,10 +157,7 @@ int export_folded(const struct recording *recording, FILE *out, struct prcb_erro
     folding.chain = malloc((recording->stack_count + 1) * sizeof(*folding.chain));
     if (!folding.chain)
         return prcb_fail(err, -ENOMEM, "out of memory");
-    result = recording_query(recording,
-                             "SELECT thread, stack, sum(weight) FROM samples "
-                             "GROUP BY thread, stack",
-                             fold, &folding, err);
+    result = add(&folding, ctx, err);
     if (folding.error)
         result = prcb_fail(err, folding.error, "out of memory");
     if (!result)
@@ -145,4 +167,44 @@ int export_folded(const struct recording *recording, FILE *out, struct prcb_erro
     free(folding.lines);
     free(folding.chain);
     return result;
+}
+
+static int add_samples(struct folding *folding, void *ctx, struct prcb_error *err)
+{
+    (void)ctx;
+    return recording_query(folding->recording,
+                           "SELECT thread, stack, sum(weight) FROM samples "
+                           "GROUP BY thread, stack",
+                           fold, folding, err);
+}
+
+int export_folded(const struct recording *recording, FILE *out, struct prcb_error *err)
+{
+    return print_all(recording, add_samples, NULL, out, err);
+}
+
+static int add_waits(struct folding *folding, void *ctx, struct prcb_error *err)
+{
+    const bool *idle = ctx;
+    struct offcpu offcpu;
+    int result = offcpu_make(folding->recording, &offcpu, err);
+
+    if (result)
+        return result;
+    for (size_t i = 0; i < offcpu.count && !result; i++) {
+        const struct offcpu_row *row = &offcpu.rows[i];
+
+        if (*idle || !row->kind || strcmp(row->kind, "idle") != 0)
+            result = add_line(folding, row->thread, row->stack, row->cause, row->rest, row->ns);
+    }
+    offcpu_free(&offcpu);
+    return result;
+}
+
+int export_folded_waits(const struct recording *recording, bool idle, FILE *out,
+                        struct prcb_error *err)
+{
+    if (!recording->has_wait_stacks)
+        return prcb_fail(err, -ENOENT, "no stacks of waits were recorded: prcb record -g does");
+    return print_all(recording, add_waits, &idle, out, err);
 }

@@ -20,11 +20,15 @@
 #include <sqlite3.h>
 #include <zlib.h>
 
+#include "offcpu.h"
 #include "profile.pb-c.h"
 #include "text.h"
 
 /* Numbers of Profile's fields, of those that are written one by one. */
 enum field { SAMPLE_TYPE = 1, SAMPLE, MAPPING, LOCATION, FUNCTION, STRING };
+
+#define TYPES 2 /* of samples: how many, and what they stand for; then one a cause of waiting */
+#define RESTS 8 /* reasons why there is no stack */
 
 struct profiling {
     const struct recording *recording;
@@ -34,9 +38,12 @@ struct profiling {
     size_t room;
     int64_t strings; /* how many were written */
     int64_t key_thread, key_tid, key_pid;
-    int64_t *thread_names; /* their texts; 0: not written yet */
-    uint64_t *locations;   /* of a stack, innermost first */
-    bool failed;           /* no memory */
+    int64_t *thread_names;                             /* their texts; 0: not written yet */
+    uint64_t *locations;                               /* of a stack, innermost first */
+    struct offcpu offcpu;                              /* empty: no stacks of waits */
+    const char *causes[PRCB_CAUSE_MAX], *rests[RESTS]; /* of its rows */
+    size_t cause_count, rest_count;
+    bool failed; /* no memory */
 };
 
 /* ---- bytes ----------------------------------------------------------------------- */
@@ -188,21 +195,20 @@ static void set_label(Perftools__Profiles__Label *label, int64_t key, int64_t te
     label->num = number;
 }
 
-/* A stack of a thread with the number of its samples and their weight. */
-static int put_sample(sqlite3_stmt *statement, void *ctx)
+/* A stack of a thread with its values; rest: the number, from 1, of the reason why there is none.
+ */
+static int put_stack(struct profiling *p, size_t thread, size_t stack, size_t rest, int64_t *values)
 {
-    struct profiling *p = ctx;
     const struct recording *r = p->recording;
-    size_t thread = recording_thread(r, sqlite3_column_int64(statement, 0));
-    size_t stack = recording_stack(r, sqlite3_column_int64(statement, 1));
-    int64_t values[2] = {sqlite3_column_int64(statement, 2), sqlite3_column_int64(statement, 3)};
     Perftools__Profiles__Sample row = PERFTOOLS__PROFILES__SAMPLE__INIT;
     Perftools__Profiles__Label labels[3], *places[] = {&labels[0], &labels[1], &labels[2]};
 
     for (; stack != SIZE_MAX; stack = r->stacks[stack].caller_index)
         p->locations[row.n_location_id++] = stack + 1;
+    if (rest)
+        p->locations[row.n_location_id++] = r->stack_count + rest;
     row.location_id = p->locations;
-    row.n_value = 2;
+    row.n_value = TYPES + p->cause_count;
     row.value = values;
     if (thread != SIZE_MAX) {
         if (!p->thread_names[thread])
@@ -215,6 +221,64 @@ static int put_sample(sqlite3_stmt *statement, void *ctx)
     }
     put(p, SAMPLE, &row.base);
     return p->failed ? -ENOMEM : 0;
+}
+
+static int put_sample(sqlite3_stmt *statement, void *ctx)
+{
+    struct profiling *p = ctx;
+    int64_t values[TYPES + PRCB_CAUSE_MAX] = {sqlite3_column_int64(statement, 2),
+                                              sqlite3_column_int64(statement, 3)};
+
+    return put_stack(p, recording_thread(p->recording, sqlite3_column_int64(statement, 0)),
+                     recording_stack(p->recording, sqlite3_column_int64(statement, 1)), 0, values);
+}
+
+/* The text's number in a list that it is put into where it is new; most where that is full. */
+static size_t number_of(const char **texts, size_t *count, size_t most, const char *text)
+{
+    size_t i = 0;
+
+    while (i < *count && strcmp(texts[i], text) != 0)
+        i++;
+    if (i == *count && i < most)
+        texts[(*count)++] = text;
+    return i;
+}
+
+static int put_waits(struct profiling *p)
+{
+    int result = 0;
+
+    for (size_t i = 0; i < p->offcpu.count && !result; i++) {
+        const struct offcpu_row *row = &p->offcpu.rows[i];
+        int64_t values[TYPES + PRCB_CAUSE_MAX] = {0};
+        size_t cause = number_of(p->causes, &p->cause_count, p->cause_count, row->cause);
+        size_t rest = row->rest ? number_of(p->rests, &p->rest_count, RESTS, row->rest) + 1 : 0;
+
+        if (cause == p->cause_count || rest > RESTS)
+            continue;
+        values[TYPES + cause] = (int64_t)row->ns;
+        result = put_stack(p, row->thread, row->stack, rest, values);
+    }
+    return result;
+}
+
+/* A function and a location for each reason why there is no stack. */
+static void put_rests(struct profiling *p)
+{
+    for (size_t i = 0; i < p->rest_count; i++) {
+        Perftools__Profiles__Function function = PERFTOOLS__PROFILES__FUNCTION__INIT;
+        Perftools__Profiles__Location row = PERFTOOLS__PROFILES__LOCATION__INIT;
+        Perftools__Profiles__Line line = PERFTOOLS__PROFILES__LINE__INIT, *lines[] = {&line};
+
+        function.id = line.function_id = p->recording->function_count + i + 1;
+        function.name = function.system_name = put_string(p, p->rests[i]);
+        put(p, FUNCTION, &function.base);
+        row.id = p->recording->stack_count + i + 1;
+        row.n_line = 1;
+        row.line = lines;
+        put(p, LOCATION, &row.base);
+    }
 }
 
 static void set_type(struct profiling *p, Perftools__Profiles__ValueType *type, const char *name,
@@ -269,8 +333,11 @@ static int put_all(struct profiling *p, struct prcb_error *err)
     const struct recording *r = p->recording;
     char *event = recording_fact(r, "event");
     bool clock = recording_counts_ns(r);
-    Perftools__Profiles__ValueType types[2];
+    Perftools__Profiles__ValueType types[TYPES];
+    int result;
 
+    for (size_t i = 0; i < p->offcpu.count; i++)
+        number_of(p->causes, &p->cause_count, PRCB_CAUSE_MAX, p->offcpu.rows[i].cause);
     put_string(p, "");
     set_type(p, &types[0], "samples", "count");
     set_type(p, &types[1],
@@ -281,6 +348,14 @@ static int put_all(struct profiling *p, struct prcb_error *err)
     free(event);
     put(p, SAMPLE_TYPE, &types[0].base);
     put(p, SAMPLE_TYPE, &types[1].base);
+    for (size_t i = 0; i < p->cause_count; i++) {
+        Perftools__Profiles__ValueType wait;
+        char name[64];
+
+        snprintf(name, sizeof(name), "wait%s%s", *p->causes[i] ? "_" : "", p->causes[i]);
+        set_type(p, &wait, name, "nanoseconds");
+        put(p, SAMPLE_TYPE, &wait.base);
+    }
     put_head(p, &types[1]);
     p->key_thread = put_string(p, "thread");
     p->key_tid = put_string(p, "tid");
@@ -288,10 +363,14 @@ static int put_all(struct profiling *p, struct prcb_error *err)
     put_mappings(p);
     put_functions(p);
     put_locations(p);
-    return recording_query(r,
-                           "SELECT thread, stack, count(*), sum(weight) FROM samples "
-                           "GROUP BY thread, stack",
-                           put_sample, p, err);
+    result = recording_query(r,
+                             "SELECT thread, stack, count(*), sum(weight) FROM samples "
+                             "GROUP BY thread, stack",
+                             put_sample, p, err);
+    if (!result)
+        result = put_waits(p);
+    put_rests(p);
+    return result;
 }
 
 int export_pprof(const struct recording *recording, FILE *out, struct prcb_error *err)
@@ -300,7 +379,7 @@ int export_pprof(const struct recording *recording, FILE *out, struct prcb_error
     int result = 0;
 
     p.thread_names = calloc(recording->thread_count + 1, sizeof(*p.thread_names));
-    p.locations = malloc((recording->stack_count + 1) * sizeof(*p.locations));
+    p.locations = malloc((recording->stack_count + 2) * sizeof(*p.locations));
     if (!p.thread_names || !p.locations ||
         deflateInit2(&p.zip, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16 /* gzip */, 8,
                      Z_DEFAULT_STRATEGY) != Z_OK) {
@@ -308,11 +387,15 @@ int export_pprof(const struct recording *recording, FILE *out, struct prcb_error
         free(p.locations);
         return prcb_fail(err, -ENOMEM, "out of memory");
     }
-    result = put_all(&p, err);
+    if (recording->has_wait_stacks)
+        result = offcpu_make(recording, &p.offcpu, err);
+    if (!result)
+        result = put_all(&p, err);
     if (!result && p.failed)
         result = prcb_fail(err, -ENOMEM, "out of memory");
     squeeze(&p, "", 0, Z_FINISH);
     deflateEnd(&p.zip);
+    offcpu_free(&p.offcpu);
     free(p.buffer);
     free(p.thread_names);
     free(p.locations);

@@ -229,6 +229,32 @@ static int print_sample(sqlite3_stmt *row, void *ctx)
 
 /* ---- stretches ------------------------------------------------------------------- */
 
+/* Where it was, as one line: what shows traces keeps no stacks of slices in this format. */
+static void print_wait(struct tracing *tracing, const struct stretch *stretch, bool begun)
+{
+    const struct recording *r = tracing->recording;
+    const struct recorded_wait *wait =
+        recording_wait(r, stretch->thread, stretch->start_ns, stretch->end_ns);
+
+    if (!wait || wait->stack == SIZE_MAX)
+        return;
+    fprintf(tracing->out, "%s\"stack\":\"", begun ? "," : "");
+    for (size_t at = wait->stack; at != SIZE_MAX; at = r->stacks[at].caller_index) {
+        size_t function = r->stacks[at].function;
+
+        text_print(tracing->out, TEXT_JSON,
+                   function == SIZE_MAX ? "[unknown]" : r->functions[function].name);
+        fputs(r->stacks[at].caller_index == SIZE_MAX ? "" : " < ", tracing->out);
+    }
+    fputc('"', tracing->out);
+    if (*wait->word) {
+        fputs(",\"in\":", tracing->out);
+        print_text(tracing->out, wait->word);
+    }
+    if (!strcmp(wait->kind, "idle"))
+        fputs(",\"idle\":true", tracing->out);
+}
+
 static int print_stretch(const struct stretch *stretch, void *ctx)
 {
     static const char *const names[] = {"running", "ready", "waiting"};
@@ -245,11 +271,15 @@ static int print_stretch(const struct stretch *stretch, void *ctx)
     begin_slice(tracing, name, "state", thread->pid, thread->tid, stretch->start_ns,
                 stretch->end_ns);
     fputs(",\"args\":{", tracing->out);
-    if (stretch->kind == STRETCH_RUNNING)
+    if (stretch->kind == STRETCH_RUNNING && stretch->cpu != STRETCH_NO_CPU)
         fprintf(tracing->out, "\"cpu\":%u", stretch->cpu);
     else if (reason)
         fprintf(tracing->out, "\"reason\":\"%s\",\"reason_number\":%d", reason, stretch->reason);
+    if (stretch->kind == STRETCH_WAITING)
+        print_wait(tracing, stretch, reason != NULL);
     fprintf(tracing->out, "}}");
+    if (stretch->kind == STRETCH_RUNNING && stretch->cpu == STRETCH_NO_CPU)
+        return print_functions(tracing, stretch);
     if (stretch->kind == STRETCH_RUNNING) {
         begin_slice(tracing, *thread->name ? thread->name : "?", "cpu", 0, stretch->cpu,
                     stretch->start_ns, stretch->end_ns);

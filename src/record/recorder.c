@@ -14,6 +14,7 @@
 #include "facts.h"
 #include "resolve.h"
 #include "rings.h"
+#include "waits.h"
 #include "world.h"
 #include "writer.h"
 
@@ -31,8 +32,10 @@ struct recorder {
     struct rings *rings;
     struct bpf_source *bpf;                              /* NULL: not used */
     char reason[sizeof(((struct prcb_error *)0)->text)]; /* why not */
-    uint64_t lost_samples, lost_switches;                /* by it, so far */
+    char no_waits[sizeof(((struct prcb_error *)0)->text)];
+    uint64_t lost_samples, lost_switches; /* by it, so far */
     struct prcb_processors *processors;
+    struct waits *waits; /* NULL: none may be had, or switches are left out */
     struct writer *writer;
     struct world *world;
     struct recorder_progress progress;
@@ -103,6 +106,21 @@ static int open_bpf(struct recorder *r, struct rings_options *how, struct prcb_e
     return 0;
 }
 
+/* A command has no threads that waited before. Without it, what they did is not known; that is all.
+ */
+static void open_waits(struct recorder *r)
+{
+    struct prcb_error why;
+    bool command = !r->options.all && !r->options.pid_count;
+
+    if (!r->options.switches || (command && !r->options.stacks))
+        return;
+    if (!waits_open(r->options.tier, r->options.stacks, &r->waits, &why) || !r->options.stacks)
+        return;
+    snprintf(r->no_waits, sizeof(r->no_waits), "%s", why.text);
+    r->progress.no_waits = r->no_waits;
+}
+
 int recorder_open(const struct recorder_options *options, struct recorder **ret,
                   struct prcb_error *err)
 {
@@ -141,6 +159,7 @@ int recorder_open(const struct recorder_options *options, struct recorder **ret,
         recorder_close(r);
         return result;
     }
+    open_waits(r);
     *ret = r;
     return 0;
 }
@@ -151,6 +170,7 @@ void recorder_close(struct recorder *r)
         return;
     rings_close(r->rings);
     bpf_source_close(r->bpf);
+    waits_close(r->waits);
     world_close(r->world);
     prcb_processors_close(r->processors);
     writer_close(r->writer, NULL);
@@ -285,6 +305,28 @@ static int on_caused(struct recorder *r, const struct prcb_switch *record)
     return writer_switch(r->writer, &row);
 }
 
+static int on_wait(struct recorder *r, const struct ring_event *event)
+{
+    struct writer_wait row = {
+        .time_ns = event->time_ns,
+        .thread = world_known_thread(r->world, event->pid, event->tid),
+        .missing = event->missing,
+        .kind = event->wait_kind,
+        .word = event->word,
+        .one_in = event->one_in,
+    };
+
+    if (!row.thread)
+        return 0;
+    for (size_t i = event->chain_count; i-- > 0;) {
+        row.stack = world_frame(r->world, event->pid, row.stack, false, event->chain[i]);
+        if (!row.stack)
+            return -ENOMEM;
+    }
+    r->progress.wait_stacks += row.stack != 0;
+    return writer_wait(r->writer, &row);
+}
+
 static int on_map(struct recorder *r, const struct ring_event *event)
 {
     struct writer_map map = {
@@ -319,8 +361,8 @@ static int on_event(const struct ring_event *event, void *ctx)
     bool within = event->time_ns >= r->start_ns && event->time_ns <= r->end_ns;
 
     /* Threads and maps are followed as long as anything comes. */
-    if (!within &&
-        (event->kind == RING_SAMPLE || event->kind == RING_SWITCH || event->kind == RING_CAUSED))
+    if (!within && (event->kind == RING_SAMPLE || event->kind == RING_SWITCH ||
+                    event->kind == RING_CAUSED || event->kind == RING_WAIT))
         return 0;
     switch (event->kind) {
     case RING_SAMPLE:
@@ -341,6 +383,8 @@ static int on_event(const struct ring_event *event, void *ctx)
         return on_lost(r, event);
     case RING_CAUSED:
         return on_caused(r, event->caused);
+    case RING_WAIT:
+        return on_wait(r, event);
     }
     return 0;
 }
@@ -390,6 +434,30 @@ static int add_process(struct recorder *r, pid_t pid, struct prcb_error *err)
     return result;
 }
 
+/* The rest of the recording goes on without. */
+static void end_waits(struct recorder *r, const struct prcb_error *why)
+{
+    snprintf(r->no_waits, sizeof(r->no_waits), "%s", why->text);
+    r->progress.no_waits = r->options.stacks ? r->no_waits : NULL;
+    waits_close(r->waits);
+    r->waits = NULL;
+}
+
+static void add_waits(struct recorder *r, pid_t child)
+{
+    struct prcb_error why = {0};
+    int result = 0;
+
+    if (!r->waits)
+        return;
+    if (r->options.all || child)
+        result = waits_add(r->waits, child, child != 0, &why);
+    for (size_t i = 0; i < r->options.pid_count && !result; i++)
+        result = waits_add(r->waits, r->options.pids[i], false, &why);
+    if (result)
+        end_waits(r, &why);
+}
+
 static int add_targets(struct recorder *r, pid_t child, struct prcb_error *err)
 {
     int result = 0;
@@ -431,6 +499,7 @@ static int write_facts(struct recorder *r)
     writer_fact(w, "user_only", "%d", r->progress.user_only);
     writer_fact(w, "sample_source", "%s", r->progress.source);
     writer_fact(w, "switch_source", "%s", r->progress.switching);
+    writer_fact(w, "wait_stacks", "%d", r->waits && options->stacks);
     writer_fact(w, "processor_times_source", "%s",
                 prcb_processors_tier(r->processors) == PRCB_TIER_BPF ? "eBPF" : "/proc/stat");
     return writer_fact(w, "complete", "0");
@@ -460,6 +529,19 @@ static int look_around(struct recorder *r)
     return result;
 }
 
+/* What the threads do that were found. Without stacks accounts are of no further use. */
+static void look_at_waits(struct recorder *r)
+{
+    struct prcb_error why;
+
+    if (r->waits && waits_begin(r->waits, r->world, &why))
+        end_waits(r, &why);
+    if (!r->options.stacks) {
+        waits_close(r->waits);
+        r->waits = NULL;
+    }
+}
+
 static int write_times(struct recorder *r)
 {
     r->last_times = rings_now();
@@ -481,6 +563,7 @@ int recorder_start(struct recorder *r, pid_t child, struct prcb_error *err)
     result = add_targets(r, child, err);
     if (result)
         return result;
+    add_waits(r, child);
     r->progress.user_only = rings_user_only(r->rings);
     result = writer_create(r->options.path, &r->writer, err);
     if (result)
@@ -497,6 +580,8 @@ int recorder_start(struct recorder *r, pid_t child, struct prcb_error *err)
         rings_start(r->rings);
     if (!result)
         result = look_around(r);
+    if (!result && !child)
+        look_at_waits(r);
     if (!result)
         result = writer_commit(r->writer);
     r->started = true;
@@ -534,6 +619,7 @@ int recorder_work(struct recorder *r, int *ret_next_ms, struct prcb_error *err)
     unsigned full = 0;
     int result = drain(r, false, &full);
     uint64_t now = rings_now();
+    struct prcb_error why;
     /* Of a recording that is killed in its first second, too, something is there. */
     bool commit = now < r->start_ns + NS_PER_S;
 
@@ -548,6 +634,8 @@ int recorder_work(struct recorder *r, int *ret_next_ms, struct prcb_error *err)
     if (!result && commit)
         result = writer_commit(r->writer);
     *ret_next_ms = r->pass_ms;
+    if (!result && r->waits && waits_look(r->waits, r->rings, ret_next_ms, &why))
+        end_waits(r, &why);
     return result ? explain(r, result, err) : 0;
 }
 

@@ -53,11 +53,12 @@ int recorder_name(struct recorder *r, struct namer *namer, struct prcb_error *er
 void recorder_close(struct recorder *r); /* NULL is allowed */
 
 struct recorder_progress {
-    uint64_t samples, switches, lost, bytes;
+    uint64_t samples, switches, lost, bytes, wait_stacks;
     bool user_only;        /* the kernel's own work may not be sampled */
     const char *source;    /* of the samples */
     const char *switching; /* source of the switches */
     const char *reason;    /* why not a better source; NULL: none is */
+    const char *no_waits;  /* with stacks: why there are none of waits; NULL: there are */
 };
 void recorder_look(const struct recorder *r, struct recorder_progress *ret);
 

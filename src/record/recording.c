@@ -160,8 +160,31 @@ static int add_thread(sqlite3_stmt *row, void *ctx)
         .name = keep(r, row, 3),
         .start_ns = (uint64_t)sqlite3_column_int64(row, 4),
         .end_ns = (uint64_t)sqlite3_column_int64(row, 5),
+        .start_state = keep(r, row, 6),
+        .start_cause = keep(r, row, 7),
+        .start_reason =
+            sqlite3_column_type(row, 8) == SQLITE_NULL ? -1 : sqlite3_column_int(row, 8),
     };
-    return thread->name ? 0 : -ENOMEM;
+    return thread->name && thread->start_state && thread->start_cause ? 0 : -ENOMEM;
+}
+
+static int add_wait(sqlite3_stmt *row, void *ctx)
+{
+    struct recording *r = ctx;
+    struct recorded_wait *wait = append(&r->waits, &r->wait_count, sizeof(*r->waits));
+
+    if (!wait)
+        return -ENOMEM;
+    *wait = (struct recorded_wait){
+        .time_ns = (uint64_t)sqlite3_column_int64(row, 0),
+        .thread = recording_thread(r, sqlite3_column_int64(row, 1)),
+        .stack = recording_stack(r, sqlite3_column_int64(row, 2)),
+        .missing = keep(r, row, 3),
+        .kind = keep(r, row, 4),
+        .word = keep(r, row, 5),
+        .one_in = sqlite3_column_int64(row, 6) > 1 ? (uint64_t)sqlite3_column_int64(row, 6) : 1,
+    };
+    return wait->missing && wait->kind && wait->word ? 0 : -ENOMEM;
 }
 
 static int add_map(sqlite3_stmt *row, void *ctx)
@@ -213,6 +236,30 @@ size_t recording_stack(const struct recording *r, int64_t id)
     return find(r->stacks, r->stack_count, sizeof(*r->stacks), id);
 }
 
+const struct recorded_wait *recording_wait(const struct recording *r, size_t thread,
+                                           uint64_t from_ns, uint64_t to_ns)
+{
+    size_t low = 0, high = r->wait_count;
+    const struct recorded_wait *found = NULL;
+
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        const struct recorded_wait *at = &r->waits[middle];
+
+        if (at->thread < thread || (at->thread == thread && at->time_ns < from_ns))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < r->wait_count && r->waits[low].thread == thread && r->waits[low].time_ns <= to_ns;
+         low++) {
+        if (r->waits[low].stack != SIZE_MAX)
+            return &r->waits[low];
+        found = found ? found : &r->waits[low];
+    }
+    return found;
+}
+
 /* A caller is written before what it calls, so a row whose caller comes later is damaged,
  * and no walk along the callers can go in a circle. */
 static int add_stack(sqlite3_stmt *row, void *ctx)
@@ -257,17 +304,25 @@ static int load_row(sqlite3_stmt *row, void *ctx)
 
 static int load(struct recording *r, struct prcb_error *err)
 {
-    static const struct {
+    const struct {
         const char *sql;
         int (*add)(sqlite3_stmt *row, void *ctx);
     } tables[] = {
         {"SELECT id, name, file FROM functions ORDER BY id", add_function},
-        {"SELECT id, pid, tid, name, start_ns, end_ns FROM threads ORDER BY id", add_thread},
+        {r->has_states ? "SELECT id, pid, tid, name, start_ns, end_ns, start_state, start_cause, "
+                         "start_reason FROM threads ORDER BY id"
+                       : "SELECT id, pid, tid, name, start_ns, end_ns, NULL, NULL, NULL "
+                         "FROM threads ORDER BY id",
+         add_thread},
         {"SELECT id, pid, start, length, file_offset, file, build_id FROM maps ORDER BY id",
          add_map},
         {"SELECT k.id, k.caller, k.kernel, k.map, k.address, sf.function FROM stacks k "
          "LEFT JOIN stack_functions sf ON sf.stack = k.id ORDER BY k.id",
          add_stack},
+        {r->has_states ? "SELECT time_ns, thread, stack, missing, kind, word, one_in "
+                         "FROM wait_stacks ORDER BY thread, time_ns, stack IS NULL"
+                       : "SELECT 1 WHERE 0",
+         add_wait},
     };
     int result = 0;
 
@@ -369,12 +424,29 @@ static int check(const struct recording *r, const char *path, struct prcb_error 
     return 0;
 }
 
+/* 1: it is; 0: it is something else; negative: it is not told. */
+static int fact_is(const struct recording *r, const char *name, const char *value)
+{
+    char *text = recording_fact(r, name);
+    int is = text ? !strcmp(text, value) : -1;
+
+    free(text);
+    return is;
+}
+
 static int set_times(struct recording *r, struct prcb_error *err)
 {
     char *complete = recording_fact(r, "complete");
 
     r->complete = complete && !strcmp(complete, "1");
     free(complete);
+    r->has_switches = fact_is(r, "switch_source", "none") == 0;
+    r->has_wait_stacks = fact_is(r, "wait_stacks", "1") == 1;
+    /* Columns and the table that recordings of earlier programs lack. */
+    r->has_states = number(r, "SELECT count(*) FROM pragma_table_info('threads') "
+                              "WHERE name='start_reason'") == 1 &&
+                    number(r, "SELECT count(*) FROM pragma_table_info('wait_stacks') "
+                              "WHERE name='one_in'") == 1;
     r->start_ns = (uint64_t)number(r, "SELECT CAST(value AS INTEGER) FROM facts "
                                       "WHERE name='start_ns'");
     r->end_ns = (uint64_t)number(r, "SELECT max(t) FROM ("
@@ -458,6 +530,7 @@ void recording_close(struct recording *r)
     free(r->stacks);
     free(r->threads);
     free(r->maps);
+    free(r->waits);
     sqlite3_close(r->db);
     free(r->patience);
     memset(r, 0, sizeof(*r));

@@ -37,6 +37,19 @@ struct recorded_thread {
     int64_t id, pid, tid;
     const char *name;
     uint64_t start_ns, end_ns; /* end_ns 0: it had not ended */
+    /* What it did when it began, or the recording did; "": not known. */
+    const char *start_state, *start_cause;
+    int start_reason; /* negative: not known */
+};
+
+/* Where a thread waited: of the wait that it was in at the time. */
+struct recorded_wait {
+    size_t thread; /* index */
+    uint64_t time_ns;
+    size_t stack;            /* index; SIZE_MAX: none */
+    const char *missing;     /* why there is no stack; "": there is */
+    const char *kind, *word; /* "blocked", "idle", "either"; "mutex"; "": not known */
+    uint64_t one_in;         /* waits that it stands for */
 };
 
 struct recorded_map {
@@ -55,6 +68,11 @@ struct recording {
     size_t thread_count;
     struct recorded_map *maps;
     size_t map_count;
+    struct recorded_wait *waits; /* by thread, then time */
+    size_t wait_count;
+    bool has_switches;         /* they were to be recorded */
+    bool has_wait_stacks;      /* so were these */
+    bool has_states;           /* the file has columns for what threads did at the start */
     uint64_t start_ns, end_ns; /* end_ns: of the last record, where the recording was cut off */
     bool complete;             /* it came to its end in order */
     struct namer namer;        /* functions that were named now: what could not be read */
@@ -82,6 +100,11 @@ bool recording_counts_ns(const struct recording *recording);
 /* Indexes by id; SIZE_MAX: there is no such row. */
 size_t recording_thread(const struct recording *recording, int64_t id);
 size_t recording_stack(const struct recording *recording, int64_t id);
+
+/* Where the thread waited from one moment to another, the stack before a reason why there is none;
+ * NULL: nothing tells. */
+const struct recorded_wait *recording_wait(const struct recording *recording, size_t thread,
+                                           uint64_t from_ns, uint64_t to_ns);
 
 /* Calls fn for each row of a query with its values as the statement has them; stops at the
  * first non-zero return and returns it. */

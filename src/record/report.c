@@ -295,11 +295,21 @@ static int take_number(sqlite3_stmt *row, void *ctx)
     return 0;
 }
 
+/* Of a thread's life within the recording, what its switches do not tell. */
+static uint64_t unknown_time(const struct recording *r, const struct report_thread *thread)
+{
+    const struct recorded_thread *row = &r->threads[thread->thread];
+    uint64_t start = row->start_ns > r->start_ns ? row->start_ns : r->start_ns;
+    uint64_t end = row->end_ns && row->end_ns < r->end_ns ? row->end_ns : r->end_ns;
+    uint64_t known = thread->run_ns + thread->ready_ns + thread->wait_ns;
+
+    return end > start && end - start > known ? end - start - known : 0;
+}
+
 static int make(struct making *making, struct prcb_error *err)
 {
     const struct recording *r = making->recording;
     struct report *report = making->report;
-    uint64_t switches = 0;
     int result = count_functions(making, err);
 
     report->threads = calloc(r->thread_count + 1, sizeof(*report->threads));
@@ -318,13 +328,15 @@ static int make(struct making *making, struct prcb_error *err)
     if (!result)
         result = recording_query(r, sum_times, add_times, making, err);
     if (!result)
-        result = recording_query(r, "SELECT count(*) FROM switches", take_number, &switches, err);
-    if (!result)
         result = recording_query(r, "SELECT ifnull(sum(count),0) FROM losses", take_number,
                                  &report->lost, err);
-    report->has_switches = switches > 0;
-    if (!result && switches)
+    report->has_switches = r->has_switches;
+    if (!result)
         result = stretches_walk(r, add_stretch, making, err);
+    if (!result && r->has_wait_stacks)
+        result = offcpu_make(r, &report->offcpu, err);
+    for (size_t i = 0; i < r->thread_count; i++)
+        report->threads[i].unknown_ns = unknown_time(r, &report->threads[i]);
     return result;
 }
 
@@ -360,5 +372,6 @@ void report_free(struct report *report)
     free(report->threads);
     free(report->waits);
     free(report->processors);
+    offcpu_free(&report->offcpu);
     memset(report, 0, sizeof(*report));
 }

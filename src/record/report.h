@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "figures.h"
+#include "offcpu.h"
 #include "recording.h"
 
 #define REPORT_CELLS 100 /* of a processor's line of time, at most */
@@ -25,6 +26,7 @@ struct report_thread {
     size_t thread; /* index in the recording */
     uint64_t samples, weight;
     uint64_t run_ns, ready_ns, wait_ns; /* by its switches */
+    uint64_t unknown_ns;                /* of its life, not told by these */
 };
 
 struct report_wait {
@@ -58,6 +60,7 @@ struct report {
     size_t thread_count;
     struct report_wait *waits; /* by time */
     size_t wait_count;
+    struct offcpu offcpu;                /* empty: stacks of waits were not recorded */
     struct report_processor *processors; /* by number */
     size_t processor_count;
     size_t cells; /* of each one's line of time */
@@ -75,12 +78,14 @@ enum report_table {
     REPORT_WAITS = 1 << 2,
     REPORT_PROCESSORS = 1 << 3,
     REPORT_TIMELINE = 1 << 4,
-    REPORT_ALL = (1 << 5) - 1,
+    REPORT_STACKS = 1 << 5,
+    REPORT_ALL = (1 << 6) - 1,
 };
 
 struct report_style {
     unsigned tables;
     size_t top;            /* rows of a table; 0: all */
+    bool idle;             /* stacks: those of threads that idle by design, too */
     const char *separator; /* of report_print_csv */
 };
 

@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdlib.h>
 
 #include "text.h"
 
@@ -67,22 +68,25 @@ static void functions(struct csv *csv, const struct report *report, size_t top)
 
 static void threads(struct csv *csv, const struct report *report, size_t top)
 {
-    static const char *const names[] = {"pid",    "tid",      "name",    "samples", "weight",
-                                        "run_ns", "ready_ns", "wait_ns", NULL};
+    static const char *const names[] = {"pid",    "tid",      "name",    "samples",    "weight",
+                                        "run_ns", "ready_ns", "wait_ns", "unknown_ns", NULL};
 
     put_names(csv, names);
     for (size_t i = 0; i < report->thread_count && (!top || i < top); i++) {
         const struct report_thread *row = &report->threads[i];
         const struct recorded_thread *thread = &report->recording->threads[row->thread];
+        bool has = report->has_switches &&
+                   (row->run_ns + row->ready_ns + row->wait_ns || !row->unknown_ns);
 
         put_number(csv, thread->pid >= 0, (uint64_t)thread->pid);
         put_number(csv, thread->tid >= 0, (uint64_t)thread->tid);
         put(csv, thread->name);
         put_number(csv, true, row->samples);
         put_number(csv, true, row->weight);
-        put_number(csv, report->has_switches, row->run_ns);
-        put_number(csv, report->has_switches, row->ready_ns);
-        put_number(csv, report->has_switches, row->wait_ns);
+        put_number(csv, has, row->run_ns);
+        put_number(csv, has, row->ready_ns);
+        put_number(csv, has, row->wait_ns);
+        put_number(csv, report->has_switches, row->unknown_ns);
         end(csv);
     }
 }
@@ -150,13 +154,49 @@ static void timeline(struct csv *csv, const struct report *report)
     }
 }
 
+/* The stack is one value: functions, innermost first. */
+static void stacks(struct csv *csv, const struct report *report, size_t top)
+{
+    static const char *const names[] = {"pid",  "tid",   "name", "cause", "rest", "kind",
+                                        "word", "count", "ns",   "stack", NULL};
+    const struct recording *r = report->recording;
+
+    put_names(csv, names);
+    for (size_t i = 0; i < report->offcpu.count && (!top || i < top); i++) {
+        const struct offcpu_row *row = &report->offcpu.rows[i];
+        const struct recorded_thread *thread = &r->threads[row->thread];
+        char *text = NULL;
+        size_t bytes;
+        FILE *stack = open_memstream(&text, &bytes);
+
+        for (size_t at = row->stack; stack && at != SIZE_MAX; at = r->stacks[at].caller_index)
+            fprintf(stack, "%s%s", at == row->stack ? "" : " < ",
+                    r->stacks[at].function == SIZE_MAX ? "[unknown]"
+                                                       : r->functions[r->stacks[at].function].name);
+        put_number(csv, thread->pid >= 0, (uint64_t)thread->pid);
+        put_number(csv, thread->tid >= 0, (uint64_t)thread->tid);
+        put(csv, thread->name);
+        put(csv, row->cause);
+        put(csv, row->rest ? row->rest : "");
+        put(csv, row->kind ? row->kind : "");
+        put(csv, row->word ? row->word : "");
+        put_number(csv, true, row->count);
+        put_number(csv, true, row->ns);
+        if (stack)
+            fclose(stack);
+        put(csv, text ? text : "");
+        free(text);
+        end(csv);
+    }
+}
+
 void report_print_csv(const struct report *report, const struct report_style *style, FILE *out)
 {
     struct csv csv = {.out = out, .separator = style->separator};
     bool more = false;
 
     for (unsigned bit = 1; bit < REPORT_ALL; bit <<= 1) {
-        if (!(style->tables & bit))
+        if (!(style->tables & bit) || (bit == REPORT_STACKS && !report->recording->has_wait_stacks))
             continue;
         if (more)
             fputc('\n', out);
@@ -170,6 +210,9 @@ void report_print_csv(const struct report *report, const struct report_style *st
             break;
         case REPORT_WAITS:
             waits(&csv, report, style->top);
+            break;
+        case REPORT_STACKS:
+            stacks(&csv, report, style->top);
             break;
         case REPORT_PROCESSORS:
             processors(&csv, report);

@@ -50,7 +50,8 @@ static json_object *threads(struct json_doc *b, const struct report *report,
         const struct report_thread *row = &report->threads[i];
         const struct recorded_thread *thread = &report->recording->threads[row->thread];
         json_object *object = json_object_new_object();
-        bool has = report->has_switches;
+        bool has = report->has_switches &&
+                   (row->run_ns + row->ready_ns + row->wait_ns || !row->unknown_ns);
 
         json_doc_put(b, object, "pid", json_object_new_int64(thread->pid));
         json_doc_put(b, object, "tid", json_object_new_int64(thread->tid));
@@ -60,6 +61,7 @@ static json_object *threads(struct json_doc *b, const struct report *report,
         json_doc_put_member(b, object, "run_ns", row->run_ns, has);
         json_doc_put_member(b, object, "ready_ns", row->ready_ns, has);
         json_doc_put_member(b, object, "wait_ns", row->wait_ns, has);
+        json_doc_put_member(b, object, "unknown_ns", row->unknown_ns, report->has_switches);
         json_doc_append(b, array, object);
     }
     return array;
@@ -81,6 +83,52 @@ static json_object *waits(struct json_doc *b, const struct report *report,
                           row->reason < 0 ? NULL : prcb_wait_reason_name((uint32_t)row->reason));
         json_doc_put_number(b, object, "count", row->count);
         json_doc_put_number(b, object, "ns", row->ns);
+        json_doc_append(b, array, object);
+    }
+    return array;
+}
+
+static json_object *frames(struct json_doc *b, const struct recording *r, size_t stack)
+{
+    json_object *array = json_object_new_array();
+
+    for (; stack != SIZE_MAX; stack = r->stacks[stack].caller_index) {
+        size_t function = r->stacks[stack].function;
+        json_object *object = json_object_new_object();
+
+        json_doc_put_text(b, object, "function",
+                          function == SIZE_MAX ? NULL : word(r->functions[function].name));
+        json_doc_put_text(b, object, "file",
+                          function == SIZE_MAX ? NULL : word(r->functions[function].file));
+        json_doc_put_bool(b, object, "kernel", r->stacks[stack].kernel);
+        json_doc_append(b, array, object);
+    }
+    return array;
+}
+
+/* A row a thread, cause and stack; all of them, those that idle by design too. */
+static json_object *stacks(struct json_doc *b, const struct report *report,
+                           const struct report_style *style)
+{
+    json_object *array = json_object_new_array();
+
+    for (size_t i = 0; i < shown(report->offcpu.count, style); i++) {
+        const struct offcpu_row *row = &report->offcpu.rows[i];
+        const struct recorded_thread *thread = &report->recording->threads[row->thread];
+        json_object *object = json_object_new_object();
+
+        json_doc_put(b, object, "pid", json_object_new_int64(thread->pid));
+        json_doc_put(b, object, "tid", json_object_new_int64(thread->tid));
+        json_doc_put_text(b, object, "name", word(thread->name));
+        json_doc_put_text(b, object, "cause", word(row->cause));
+        json_doc_put_member(b, object, "reason", (uint64_t)row->reason, row->reason >= 0);
+        json_doc_put_text(b, object, "rest", row->rest);
+        json_doc_put_text(b, object, "kind", word(row->kind));
+        json_doc_put_text(b, object, "word", word(row->word));
+        json_doc_put_number(b, object, "count", row->count);
+        json_doc_put_number(b, object, "ns", row->ns);
+        json_doc_put_if(b, object, "stack", !row->rest,
+                        row->rest ? NULL : frames(b, report->recording, row->stack));
         json_doc_append(b, array, object);
     }
     return array;
@@ -168,6 +216,14 @@ int report_print_json(const struct report *report, const struct report_style *st
     if (style->tables & REPORT_WAITS)
         json_doc_put_if(b, top, "waits", report->has_switches,
                         report->has_switches ? waits(b, report, style) : NULL);
+    if (style->tables & REPORT_STACKS) {
+        bool has = report->recording->has_wait_stacks;
+
+        json_doc_put_if(b, top, "wait_stacks", has, has ? stacks(b, report, style) : NULL);
+        json_doc_put_member(b, top, "wait_ns", report->offcpu.ns, has);
+        json_doc_put_member(b, top, "wait_known_ns", report->offcpu.known_ns, has);
+        json_doc_put_member(b, top, "wait_idle_ns", report->offcpu.idle_ns, has);
+    }
     if (style->tables & (REPORT_PROCESSORS | REPORT_TIMELINE))
         json_doc_put(b, top, "processors", processors(b, report, style));
     return json_doc_write_pretty(b, top, out);

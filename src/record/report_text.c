@@ -12,9 +12,11 @@
 #include "format.h"
 #include "text.h"
 
-#define CELL        32
-#define CAUSE_WIDTH 12
-#define SHORT_NS    100000000 /* of less nothing is said: samples are few */
+#define CELL         32
+#define CAUSE_WIDTH  12
+#define STACK_INDENT 31
+#define NAME_MOST    60        /* columns of a function's name */
+#define SHORT_NS     100000000 /* of less nothing is said: samples are few */
 
 static const char *time_text(uint64_t ns, char *ret)
 {
@@ -145,7 +147,10 @@ static void print_threads(const struct report *report, const struct report_style
 
         fprintf(out, "%10s %6.2f%%  %8" PRIu64, weight_text(report, row->weight, text[0]),
                 percent(row->weight, report->weight), row->samples);
-        if (report->has_switches)
+        if (report->has_switches && !(row->run_ns + row->ready_ns + row->wait_ns) &&
+            row->unknown_ns)
+            fprintf(out, "  %10s %10s %10s", "-", "-", "-");
+        else if (report->has_switches)
             fprintf(out, "  %10s %10s %10s", time_text(row->run_ns, text[1]),
                     time_text(row->ready_ns, text[2]), time_text(row->wait_ns, text[3]));
         fprintf(out, "  %7" PRId64 " %7" PRId64 "  ", thread->pid, thread->tid);
@@ -178,6 +183,156 @@ static void print_waits(const struct report *report, const struct report_style *
                 reason ? reason : "-");
     }
     print_rest(report->wait_count, count, out);
+}
+
+/* Threads of one process and name that waited in the same place are one row. */
+struct place {
+    struct offcpu_row row;
+    const struct recorded_thread *thread; /* one of them */
+    size_t threads;
+};
+
+static int by_place(const void *left, const void *right)
+{
+    const struct place *a = left, *b = right;
+    int order = (a->thread->pid > b->thread->pid) - (a->thread->pid < b->thread->pid);
+
+    if (!order)
+        order = strcmp(a->thread->name, b->thread->name);
+    if (!order)
+        order = strcmp(a->row.cause, b->row.cause);
+    if (!order)
+        order = (a->row.stack > b->row.stack) - (a->row.stack < b->row.stack);
+    if (!order)
+        order = strcmp(a->row.rest ? a->row.rest : "", b->row.rest ? b->row.rest : "");
+    return order;
+}
+
+static bool is_idle(const struct offcpu_row *row)
+{
+    return row->kind && !strcmp(row->kind, "idle");
+}
+
+static int by_place_time(const void *left, const void *right)
+{
+    const struct place *a = left, *b = right;
+
+    if (is_idle(&a->row) != is_idle(&b->row))
+        return is_idle(&a->row) ? 1 : -1;
+    return a->row.ns != b->row.ns ? (a->row.ns < b->row.ns ? 1 : -1) : by_place(a, b);
+}
+
+static size_t make_places(const struct report *report, struct place *places)
+{
+    const struct offcpu *offcpu = &report->offcpu;
+    size_t count = 0;
+
+    for (size_t i = 0; i < offcpu->count; i++)
+        places[i] =
+            (struct place){offcpu->rows[i], &report->recording->threads[offcpu->rows[i].thread], 1};
+    if (offcpu->count)
+        qsort(places, offcpu->count, sizeof(*places), by_place);
+    for (size_t i = 0; i < offcpu->count; i++) {
+        if (count && !by_place(&places[count - 1], &places[i])) {
+            places[count - 1].row.ns += places[i].row.ns;
+            places[count - 1].row.count += places[i].row.count;
+            places[count - 1].threads += places[i].threads;
+            continue;
+        }
+        places[count++] = places[i];
+    }
+    if (count)
+        qsort(places, count, sizeof(*places), by_place_time);
+    return count;
+}
+
+/* "a < b < c", innermost first, on lines of the terminal's width. */
+static void print_stack(const struct report *report, size_t stack, FILE *out)
+{
+    const struct recording *r = report->recording;
+    size_t columns = format_columns(out), used = STACK_INDENT;
+
+    fprintf(out, "%*s", STACK_INDENT, "");
+    for (; stack != SIZE_MAX; stack = r->stacks[stack].caller_index) {
+        size_t function = r->stacks[stack].function;
+        const char *name = function == SIZE_MAX ? "[unknown]" : r->functions[function].name;
+        bool last = r->stacks[stack].caller_index == SIZE_MAX;
+        char text[4 * NAME_MOST + 1];
+        size_t width;
+
+        text_copy(TEXT_MARKS, name, text, sizeof(text));
+        format_cut(text, NAME_MOST);
+        width = format_width(text);
+        if (used > STACK_INDENT && used + width + 2 > columns) {
+            fprintf(out, "\n%*s", STACK_INDENT, "");
+            used = STACK_INDENT;
+        }
+        fprintf(out, "%s%s", text, last ? "" : " < ");
+        used += width + 3;
+    }
+    fputc('\n', out);
+}
+
+static void print_place(const struct report *report, const struct place *place, FILE *out)
+{
+    const struct offcpu_row *row = &place->row;
+    size_t width = *row->cause ? strlen(row->cause) : 1;
+    char time[CELL];
+
+    fprintf(out, "%10s %6.2f%% %10" PRIu64 "  ", time_text(row->ns, time),
+            percent(row->ns, report->offcpu.ns), row->count);
+    print_name(out, *row->cause ? row->cause : "-");
+    fprintf(out, "%*s ", width < CAUSE_WIDTH ? (int)(CAUSE_WIDTH - width) : 0, "");
+    print_name(out, *place->thread->name ? place->thread->name : "?");
+    if (place->threads == 1)
+        fprintf(out, " (%" PRId64 ")", place->thread->tid);
+    else
+        fprintf(out, " (%zu threads of %" PRId64 ")", place->threads, place->thread->pid);
+    if (row->rest || *row->word)
+        fputs("  ", out);
+    print_name(out, row->rest ? row->rest : row->word);
+    if (!row->rest)
+        fputs(is_idle(row)                   ? " (idle by design)"
+              : !strcmp(row->kind, "either") ? " (may be idle)"
+                                             : "",
+              out);
+    fputc('\n', out);
+    if (!row->rest)
+        print_stack(report, row->stack, out);
+}
+
+static void print_stacks(const struct report *report, const struct report_style *style, FILE *out)
+{
+    const struct offcpu *offcpu = &report->offcpu;
+    struct place *places;
+    size_t count, printed;
+    char text[CELL];
+
+    if (!report->recording->has_wait_stacks) {
+        if (style->tables != REPORT_ALL)
+            fputs("\nno stacks of waits were recorded: prcb record -g does\n", out);
+        return;
+    }
+    places = calloc(offcpu->count + 1, sizeof(*places));
+    if (!places)
+        return;
+    count = make_places(report, places);
+    if (!style->idle) {
+        while (count && is_idle(&places[count - 1].row))
+            count--;
+    }
+    printed = shown(count, style);
+    fprintf(out, "\n%10s %7s %10s  %-12s %s\n", "OFF CPU", "SHARE", "TIMES", "CAUSE",
+            "THREAD AND STACK");
+    for (size_t i = 0; i < printed; i++)
+        print_place(report, &places[i], out);
+    print_rest(count, printed, out);
+    if (offcpu->idle_ns && !style->idle)
+        fprintf(out, "%10s %6.2f%% idle by design (--idle shows where)\n",
+                time_text(offcpu->idle_ns, text), percent(offcpu->idle_ns, offcpu->ns));
+    fprintf(out, "stack known for %.1f%% of the waiting time\n",
+            percent(offcpu->known_ns, offcpu->ns));
+    free(places);
 }
 
 /* "user_ns" as "USER". */
@@ -300,6 +455,8 @@ void report_print_text(const struct report *report, const struct report_style *s
         print_threads(report, style, out);
     if (style->tables & REPORT_WAITS)
         print_waits(report, style, out);
+    if (style->tables & REPORT_STACKS)
+        print_stacks(report, style, out);
     if (style->tables & REPORT_PROCESSORS)
         print_processors(report, out);
     if (style->tables & REPORT_TIMELINE)

@@ -32,7 +32,15 @@ struct ring {
     size_t bytes;
 };
 
-#define RECORD_CAUSED 0xffffu /* a type that the kernel has not: struct prcb_switch */
+#define RECORD_CAUSED 0xffffu /* types that the kernel has not: struct prcb_switch, */
+#define RECORD_WAIT   0xfffeu /* and struct wait */
+
+/* A wait among the records. */
+struct wait {
+    int32_t pid, tid;
+    const char *missing, *kind, *word;
+    uint64_t one_in, chain_count; /* the chain follows */
+};
 
 /* A record that was taken and not handed on yet. */
 struct taken {
@@ -468,6 +476,22 @@ static bool decode_caused(const struct perf_event_header *head, struct ring_even
 }
 
 /* False: no record that anybody here wants. */
+static bool decode_wait(const struct perf_event_header *head, struct ring_event *ret)
+{
+    const struct wait *wait = (const void *)(head + 1);
+
+    ret->kind = RING_WAIT;
+    ret->pid = wait->pid;
+    ret->tid = wait->tid;
+    ret->missing = wait->missing;
+    ret->wait_kind = wait->kind;
+    ret->word = wait->word;
+    ret->one_in = wait->one_in;
+    ret->chain = (const void *)(wait + 1);
+    ret->chain_count = (size_t)wait->chain_count;
+    return true;
+}
+
 static bool decode(const struct perf_event_header *head, struct ring_event *ret)
 {
     const struct tail *tail = (const void *)((const uint8_t *)head + head->size - sizeof(*tail));
@@ -476,6 +500,8 @@ static bool decode(const struct perf_event_header *head, struct ring_event *ret)
         return decode_sample(head, ret);
     if (head->type == RECORD_CAUSED)
         return decode_caused(head, ret);
+    if (head->type == RECORD_WAIT)
+        return decode_wait(head, ret);
     ret->pid = (int32_t)tail->pid;
     ret->tid = (int32_t)tail->tid;
     switch (head->type) {
@@ -610,6 +636,23 @@ int rings_put_switch(struct rings *rings, const struct prcb_switch *record)
     };
 
     return put(rings, &head, record, record->time_ns);
+}
+
+int rings_put_wait(struct rings *rings, const struct ring_event *event)
+{
+    struct {
+        struct wait wait;
+        uint64_t chain[RINGS_FRAMES];
+    } body = {{event->pid, event->tid, event->missing, event->wait_kind, event->word, event->one_in,
+               event->chain_count}};
+    const struct perf_event_header head = {
+        .type = RECORD_WAIT,
+        .size = (uint16_t)(sizeof(head) + sizeof(body.wait) + event->chain_count * 8),
+    };
+
+    if (event->chain_count)
+        memcpy(body.chain, event->chain, event->chain_count * sizeof(*event->chain));
+    return put(rings, &head, &body, event->time_ns);
 }
 
 static int by_time(const void *left, const void *right)

@@ -36,6 +36,7 @@ enum ring_kind {
     RING_EXIT,
     RING_LOST,
     RING_CAUSED, /* a switch as eBPF records it */
+    RING_WAIT,   /* where a thread waits */
 };
 
 /* One record. Pointers last until the function it was handed to returns. */
@@ -67,7 +68,13 @@ struct ring_event {
     uint64_t lost;
     /* RING_CAUSED */
     const struct prcb_switch *caused;
+    /* RING_WAIT: chain is of user mode, innermost first; texts are static */
+    const char *missing;          /* why there is no chain; NULL: there is */
+    const char *wait_kind, *word; /* word NULL: none */
+    uint64_t one_in;              /* waits that it stands for */
 };
+
+#define RINGS_FRAMES 256 /* of RING_WAIT, at most */
 
 struct rings; /* opaque */
 
@@ -91,6 +98,7 @@ void rings_stop(struct rings *rings);
  * -ENOMEM. */
 int rings_put_sample(struct rings *rings, const struct ring_event *event);
 int rings_put_switch(struct rings *rings, const struct prcb_switch *record);
+int rings_put_wait(struct rings *rings, const struct ring_event *event);
 
 /* Now, in the clock of the events' times: CLOCK_MONOTONIC, ns. */
 uint64_t rings_now(void);

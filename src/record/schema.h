@@ -19,7 +19,8 @@
     "name TEXT PRIMARY KEY, value TEXT);"                                                         \
     "CREATE TABLE threads("                                                                       \
     "id INTEGER PRIMARY KEY, pid INTEGER, tid INTEGER, parent_pid INTEGER, name TEXT, "           \
-    "start_ns INTEGER, end_ns INTEGER);"                                                          \
+    "start_ns INTEGER, end_ns INTEGER, start_state TEXT, start_cause TEXT, "                      \
+    "start_reason INTEGER);"                                                                      \
     "CREATE TABLE maps("                                                                          \
     "id INTEGER PRIMARY KEY, pid INTEGER, time_ns INTEGER, start INTEGER, length INTEGER, "       \
     "file_offset INTEGER, file TEXT, build_id TEXT, uid INTEGER);"                                \
@@ -30,6 +31,9 @@
     "CREATE TABLE switches("                                                                      \
     "time_ns INTEGER, cpu INTEGER, old_thread INTEGER, new_thread INTEGER, state TEXT, "          \
     "cause TEXT, reason INTEGER, ready_ns INTEGER, pebs_index INTEGER);"                          \
+    "CREATE TABLE wait_stacks("                                                                   \
+    "time_ns INTEGER, thread INTEGER, stack INTEGER, missing TEXT, kind TEXT, word TEXT, "        \
+    "one_in INTEGER);"                                                                            \
     "CREATE TABLE losses("                                                                        \
     "time_ns INTEGER, cpu INTEGER, what TEXT, count INTEGER);"                                    \
     RECORD_FUNCTIONS("")                                                                          \

@@ -81,19 +81,25 @@ static int tell_on(const struct walk *walk, size_t thread, uint64_t now, bool op
                       });
 }
 
-/* The first that is seen of a thread: it has been so since it began, or since the
- * recording did. */
-static void see(struct walk *walk, size_t thread, bool on, uint32_t cpu)
+/* Before the first switch of a thread: what it did when it began, or the recording. */
+static void see(struct walk *walk, size_t thread)
 {
     const struct recorded_thread *row = &walk->recording->threads[thread];
     struct state *state = &walk->states[thread];
+    bool born = row->start_ns > walk->recording->start_ns;
+    bool running = !strcmp(row->start_state, "running");
+    bool waiting = !strcmp(row->start_state, "waiting");
 
-    state->at = on ? ON : OFF;
-    state->since =
-        row->start_ns > walk->recording->start_ns ? row->start_ns : walk->recording->start_ns;
-    state->cpu = cpu;
-    state->reason = -1;
-    state->ready = row->start_ns > walk->recording->start_ns; /* new threads begin so */
+    *state = (struct state){
+        .at = running                                ? ON
+              : waiting || born || *row->start_state ? OFF
+                                                     : LOST,
+        .ready = !waiting, /* new threads begin so */
+        .cpu = STRETCH_NO_CPU,
+        .since = born ? row->start_ns : walk->recording->start_ns,
+        .reason = waiting ? row->start_reason : -1,
+    };
+    snprintf(state->cause, sizeof(state->cause), "%s", row->start_cause);
 }
 
 static int leave(struct walk *walk, size_t thread, uint64_t now, uint32_t cpu, sqlite3_stmt *row)
@@ -103,8 +109,12 @@ static int leave(struct walk *walk, size_t thread, uint64_t now, uint32_t cpu, s
     struct state *state = &walk->states[thread];
     int result = 0;
 
-    if (state->at == UNSEEN)
-        see(walk, thread, true, cpu);
+    /* The first is a leave: nothing else has been said of it, so it ran. */
+    if (state->at == UNSEEN) {
+        see(walk, thread);
+        state->at = ON;
+        state->cpu = cpu;
+    }
     if (state->at == ON)
         result = tell_on(walk, thread, now, false);
     state->at = how && !strcmp(how, "ended") ? GONE : OFF;
@@ -122,12 +132,8 @@ static int come(struct walk *walk, size_t thread, uint64_t now, uint32_t cpu, sq
         sqlite3_column_type(row, 7) == SQLITE_NULL ? -1 : sqlite3_column_int64(row, 7);
     int result = 0;
 
-    if (state->at == UNSEEN) {
-        see(walk, thread, false, cpu);
-        /* What it did before the recording is not known. */
-        if (!state->ready)
-            state->at = ON;
-    }
+    if (state->at == UNSEEN)
+        see(walk, thread);
     if (state->at == OFF)
         result = tell_off(walk, thread, now, ready_ns, false);
     state->at = ON;
@@ -175,16 +181,28 @@ static int on_switch(sqlite3_stmt *row, void *ctx)
     return result;
 }
 
-/* What is going on at the end of the recording, or of the thread. */
-static int close_all(struct walk *walk)
+static int take_losses(sqlite3_stmt *row, void *ctx)
+{
+    *(bool *)ctx = sqlite3_column_int64(row, 0) != 0;
+    return 0;
+}
+
+/* What is going on at the end of the recording, or of the thread. One that no switch tells of went
+ * on with what it did, unless switches were lost. */
+static int close_all(struct walk *walk, struct prcb_error *err)
 {
     const struct recording *r = walk->recording;
-    int result = 0;
+    bool lost = false;
+    int result =
+        recording_query(r, "SELECT count(*) FROM losses WHERE what IN ('ring', 'switches')",
+                        take_losses, &lost, err);
 
     for (size_t i = 0; i < r->thread_count && !result; i++) {
         uint64_t end = r->threads[i].end_ns ? r->threads[i].end_ns : r->end_ns;
         bool open = !r->threads[i].end_ns;
 
+        if (walk->states[i].at == UNSEEN && *r->threads[i].start_state && !lost)
+            see(walk, i);
         if (walk->states[i].at == ON)
             result = tell_on(walk, i, end, open);
         else if (walk->states[i].at == OFF)
@@ -197,9 +215,12 @@ int stretches_walk(const struct recording *recording,
                    int (*fn)(const struct stretch *stretch, void *ctx), void *ctx,
                    struct prcb_error *err)
 {
-    struct walk *walk = calloc(1, sizeof(*walk));
+    struct walk *walk;
     int result;
 
+    if (!recording->has_switches)
+        return 0;
+    walk = calloc(1, sizeof(*walk));
     if (walk)
         *walk = (struct walk){.recording = recording, .fn = fn, .ctx = ctx};
     if (walk)
@@ -213,7 +234,7 @@ int stretches_walk(const struct recording *recording,
                              "ready_ns FROM switches ORDER BY time_ns, rowid",
                              on_switch, walk, err);
     if (!result)
-        result = close_all(walk);
+        result = close_all(walk, err);
     free(walk->states);
     free(walk);
     return result;

@@ -10,10 +10,12 @@
 
 enum stretch_kind { STRETCH_RUNNING, STRETCH_READY, STRETCH_WAITING };
 
+#define STRETCH_NO_CPU UINT32_MAX
+
 struct stretch {
     enum stretch_kind kind;
     size_t thread; /* index */
-    uint32_t cpu;  /* running: where */
+    uint32_t cpu;  /* running: where; STRETCH_NO_CPU: not known */
     uint64_t start_ns, end_ns;
     bool open;         /* it had not ended when the recording did */
     const char *cause; /* why the thread left the processor; "": not known */

@@ -182,7 +182,7 @@ static void sweep(struct world *world, uint64_t now)
 }
 
 static struct thread *add_thread(struct world *world, int32_t parent_pid, int32_t pid, int32_t tid,
-                                 const char *name, uint64_t time_ns)
+                                 const char *name, uint64_t time_ns, const char *state)
 {
     struct thread *thread = find_thread(world, tid);
     struct process *process;
@@ -204,8 +204,8 @@ static struct thread *add_thread(struct world *world, int32_t parent_pid, int32_
     snprintf(thread->name, sizeof(thread->name), "%s", name);
     thread->next = world->threads[bucket(tid)];
     world->threads[bucket(tid)] = thread;
-    if (writer_thread(world->writer, thread->id, pid, tid, parent_pid, *name ? name : NULL,
-                      time_ns)) {
+    if (writer_thread(world->writer, thread->id, pid, tid, parent_pid, *name ? name : NULL, time_ns,
+                      state)) {
         forget(world, thread);
         return NULL;
     }
@@ -217,7 +217,7 @@ int64_t world_thread(struct world *world, int32_t pid, int32_t tid, uint64_t tim
     struct thread *thread = find_thread(world, tid);
 
     if (!thread || thread->pid != pid)
-        thread = add_thread(world, 0, pid, tid, pid ? "" : "idle", time_ns);
+        thread = add_thread(world, 0, pid, tid, pid ? "" : "idle", time_ns, NULL);
     return thread ? thread->id : 0;
 }
 
@@ -226,6 +226,13 @@ int64_t world_known_thread(const struct world *world, int32_t pid, int32_t tid)
     const struct thread *thread = find_thread(world, tid);
 
     return thread && thread->pid == pid ? thread->id : 0;
+}
+
+int world_state(struct world *world, int32_t pid, int32_t tid, const struct writer_state *state)
+{
+    int64_t id = world_known_thread(world, pid, tid);
+
+    return id ? writer_thread_state(world->writer, id, state) : 0;
 }
 
 static int copy_maps(struct world *world, int32_t from, struct process *to)
@@ -252,7 +259,8 @@ int world_fork(struct world *world, int32_t parent_pid, int32_t parent_tid, int3
 
     if (parent)
         memcpy(name, parent->name, sizeof(name));
-    thread = add_thread(world, parent_pid == pid ? 0 : parent_pid, pid, tid, name, time_ns);
+    thread =
+        add_thread(world, parent_pid == pid ? 0 : parent_pid, pid, tid, name, time_ns, "ready");
     if (!thread)
         return -ENOMEM;
     return parent_pid == pid ? 0 : copy_maps(world, parent_pid, find_process(world, pid, true));
@@ -285,13 +293,13 @@ int world_name(struct world *world, int32_t pid, int32_t tid, const char *name, 
         if (process)
             process->threads++;
         forget(world, thread);
-        thread = add_thread(world, 0, pid, tid, name, time_ns);
+        thread = add_thread(world, 0, pid, tid, name, time_ns, "running");
         if (process)
             process->threads--;
         return thread ? 0 : -ENOMEM;
     }
     if (!thread)
-        return add_thread(world, 0, pid, tid, name, time_ns) ? 0 : -ENOMEM;
+        return add_thread(world, 0, pid, tid, name, time_ns, exec ? "running" : NULL) ? 0 : -ENOMEM;
     if (!strcmp(thread->name, name))
         return 0;
     snprintf(thread->name, sizeof(thread->name), "%s", name);
@@ -443,7 +451,7 @@ static int look_at_process(struct world *world, int32_t pid, uint64_t time_ns)
         int32_t tid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
 
         if (tid && !find_thread(world, tid) && read_name(pid, tid, name, sizeof(name)) &&
-            !add_thread(world, 0, pid, tid, name, time_ns))
+            !add_thread(world, 0, pid, tid, name, time_ns, NULL))
             result = -ENOMEM;
     }
     closedir(tasks);

@@ -23,6 +23,9 @@ int64_t world_thread(struct world *world, int32_t pid, int32_t tid, uint64_t tim
 /* Its row if there is one, else 0. */
 int64_t world_known_thread(const struct world *world, int32_t pid, int32_t tid);
 
+/* What a thread did when the recording began; one that is not known is left out. 0 or -errno. */
+int world_state(struct world *world, int32_t pid, int32_t tid, const struct writer_state *state);
+
 int world_fork(struct world *world, int32_t parent_pid, int32_t parent_tid, int32_t pid,
                int32_t tid, uint64_t time_ns);
 int world_exit(struct world *world, int32_t pid, int32_t tid, uint64_t time_ns);

@@ -24,10 +24,12 @@ enum statement {
     THREAD,
     THREAD_NAME,
     THREAD_END,
+    THREAD_STATE,
     MAP,
     STACK,
     SAMPLE,
     SWITCH,
+    WAIT,
     TIMES,
     LOSS,
     STATEMENTS,
@@ -48,13 +50,16 @@ static const char insert_times[] = "INSERT INTO processor_times VALUES(?,?"
 
 static const char *const statements[STATEMENTS] = {
     [FACT] = "INSERT OR REPLACE INTO facts VALUES(?,?)",
-    [THREAD] = "INSERT INTO threads VALUES(?,?,?,?,?,?,NULL)",
+    [THREAD] = "INSERT INTO threads VALUES(?,?,?,?,?,?,NULL,?,NULL,NULL)",
     [THREAD_NAME] = "UPDATE threads SET name=?2 WHERE id=?1",
     [THREAD_END] = "UPDATE threads SET end_ns=?2 WHERE id=?1",
+    [THREAD_STATE] = "UPDATE threads SET start_state=?2, start_cause=?3, start_reason=?4 "
+                     "WHERE id=?1",
     [MAP] = "INSERT INTO maps VALUES(?,?,?,?,?,?,?,?,?)",
     [STACK] = "INSERT INTO stacks VALUES(?,?,?,?,?)",
     [SAMPLE] = "INSERT INTO samples VALUES(?,?,?,?,?)",
     [SWITCH] = "INSERT INTO switches VALUES(?,?,?,?,?,?,?,?,?)",
+    [WAIT] = "INSERT INTO wait_stacks VALUES(?,?,?,?,?,?,?)",
     [TIMES] = insert_times,
     [LOSS] = "INSERT INTO losses VALUES(?,?,?,?)",
 };
@@ -154,9 +159,15 @@ int writer_fact(struct writer *w, const char *name, const char *format, ...)
 }
 
 int writer_thread(struct writer *w, int64_t id, int64_t pid, int64_t tid, int64_t parent_pid,
-                  const char *name, uint64_t start_ns)
+                  const char *name, uint64_t start_ns, const char *start_state)
 {
-    return put(w, THREAD, "iiizti", id, pid, tid, parent_pid, name, (int64_t)start_ns);
+    return put(w, THREAD, "iiiztit", id, pid, tid, parent_pid, name, (int64_t)start_ns,
+               start_state);
+}
+
+int writer_thread_state(struct writer *w, int64_t id, const struct writer_state *state)
+{
+    return put(w, THREAD_STATE, "ittn", id, state->state, state->cause, state->reason);
 }
 
 int writer_thread_name(struct writer *w, int64_t id, const char *name)
@@ -191,6 +202,12 @@ int writer_switch(struct writer *w, const struct writer_switch *s)
 {
     return put(w, SWITCH, "iizzttnnn", (int64_t)s->time_ns, (int64_t)s->cpu, s->old_thread,
                s->new_thread, s->state, s->cause, s->reason, s->ready_ns, s->pebs_index);
+}
+
+int writer_wait(struct writer *w, const struct writer_wait *wait)
+{
+    return put(w, WAIT, "iiztttz", (int64_t)wait->time_ns, wait->thread, wait->stack, wait->missing,
+               wait->kind, wait->word, (int64_t)wait->one_in);
 }
 
 int writer_times(struct writer *w, const struct writer_times *times)

@@ -43,7 +43,14 @@ int writer_fact(struct writer *w, const char *name, const char *format, ...)
 /* An id of 0 and a text of NULL are stored as NULL. Times are CLOCK_MONOTONIC in ns. */
 
 int writer_thread(struct writer *w, int64_t id, int64_t pid, int64_t tid, int64_t parent_pid,
-                  const char *name, uint64_t start_ns);
+                  const char *name, uint64_t start_ns, const char *start_state);
+/* What it did when it began, or the recording. */
+struct writer_state {
+    const char *state; /* "running", "ready", "waiting" */
+    const char *cause; /* NULL: not known */
+    int64_t reason;    /* KWAIT_REASON; negative: not known */
+};
+int writer_thread_state(struct writer *w, int64_t id, const struct writer_state *state);
 int writer_thread_name(struct writer *w, int64_t id, const char *name);
 int writer_thread_end(struct writer *w, int64_t id, uint64_t end_ns);
 
@@ -73,6 +80,16 @@ struct writer_switch {
     int64_t pebs_index; /* negative: none */
 };
 int writer_switch(struct writer *w, const struct writer_switch *s);
+
+/* Where a thread waits. */
+struct writer_wait {
+    uint64_t time_ns;
+    int64_t thread, stack; /* stack 0: none */
+    const char *missing;   /* why; NULL: there is one */
+    const char *kind, *word;
+    uint64_t one_in;
+};
+int writer_wait(struct writer *w, const struct writer_wait *wait);
 
 /* One moment of one processor; negative: not known. */
 struct writer_times {

@@ -201,7 +201,7 @@ class File(Recording):
         self.record("-g", "--", SHARES, "0.2")
         with open(os.path.join(SOURCE, "docs/record-file.md"), encoding="utf-8") as file:
             queries = re.findall(r"```sql\n(.*?)```", file.read(), re.S)
-        self.assertEqual(len(queries), 3)
+        self.assertEqual(len(queries), 4)
         self.assertEqual(self.query(queries[0])[0][0], "burn_half")
         names = [row[1] for row in self.query(queries[1])]
         self.assertTrue(names)
@@ -334,6 +334,61 @@ class File(Recording):
                      if row["state"] == "ready" and not row["cause"]]
             if "-p" in options:
                 self.assertEqual(sum(ready), 0)
+
+    def sleeper(self):
+        # pylint: disable-next=consider-using-with
+        target = subprocess.Popen(["sleep", "1000"])
+        for clean in (target.wait, target.kill):
+            self.addCleanup(clean)
+        deadline = time.monotonic() + 20
+        while True:
+            with open(f"/proc/{target.pid}/syscall", encoding="ascii") as file:
+                if file.read().split()[0] not in ("running", "0"):
+                    return target.pid
+            self.assertLess(time.monotonic(), deadline)
+
+    def test_a_thread_that_never_runs(self):
+        """No switch tells of it: all of the recording it waited, and not for nothing."""
+        pid = self.sleeper()
+        for tier in ([] if BPF_REASON else ["bpf"]) + ["perf"]:
+            self.record("--tier", tier, "-p", str(pid), "--for", "0.3")
+            report = self.json()
+            thread = report["threads"][0]
+            self.assertEqual((thread["run_ns"], thread["ready_ns"], thread["unknown_ns"]), (0, 0, 0))
+            self.assertEqual(thread["wait_ns"], report["span_ns"])
+            self.assertEqual([(row["state"], row["cause"], row["ns"]) for row in report["waits"]],
+                             [("waiting", "sleep" if tier == "bpf" else None, report["span_ns"])])
+
+    def test_what_is_not_known_is_not_nought(self):
+        """The same thread where nothing tells what it did."""
+        self.record("-p", str(self.sleeper()), "--for", "0.2")
+        with sqlite3.connect(self.path) as db:
+            db.execute("UPDATE threads SET start_state = NULL, start_cause = NULL")
+        thread = self.json()["threads"][0]
+        self.assertEqual([thread[name] for name in ("run_ns", "ready_ns", "wait_ns")], [None] * 3)
+        self.assertEqual(thread["unknown_ns"], self.json()["span_ns"])
+        self.assertRegex(self.report("--table", "threads").decode(), r" - +- +- +\d+ +\d+  sleep")
+
+    def test_never_switched(self):
+        """Between exec and exit no switch is told on the perf ring: it ran all the time."""
+        for _ in range(20):
+            self.record("--tier", "perf", "-F", rate(5000), "--", SHARES, "0.01")
+            threads = self.json()["threads"]
+            for thread in threads:
+                if thread["samples"]:
+                    self.assertGreater(thread["run_ns"], 0, threads)
+            if not self.query("SELECT count(*) FROM switches")[0][0]:
+                return
+
+    def test_recordings_of_before(self):
+        """Those without what a thread did at its start, and without stacks of waits."""
+        self.record("--", SHARES, "0.1")
+        with sqlite3.connect(self.path) as db:
+            db.executescript("DROP TABLE wait_stacks;" + "".join(
+                f"ALTER TABLE threads DROP COLUMN start_{name};"
+                for name in ("state", "cause", "reason")) +
+                             "DELETE FROM facts WHERE name = 'wait_stacks';")
+        self.assertGreater(self.json()["threads"][0]["run_ns"], 0)
 
     def test_without_switches(self):
         self.record("--no-switches", "--", SHARES, "0.1")
@@ -1152,7 +1207,7 @@ class Tables(Recording):
         for row in report["functions"]:
             self.assertIn(row["function"], text)
         tables = self.report("-x", ",").decode().split("\n\n")
-        self.assertEqual(len(tables), 5)
+        self.assertEqual(len(tables), 5) # that of stacks needs -g
         rows = list(csv.DictReader(io.StringIO(tables[0])))
         self.assertEqual([row["function"] for row in rows],
                          [row["function"] for row in report["functions"]])
@@ -1175,6 +1230,119 @@ class Tables(Recording):
 
 
 PUBLISHED = "/usr/share/gocode/src/github.com/google/pprof/proto"
+
+
+@unittest.skipUnless(os.environ.get("WHY_SHARES"), "this build reads no stacks of waits")
+class WaitStacks(Recording):
+    """A program that says how long it waited in each of three functions."""
+    NAMES = ("long_wait", "middle_wait", "short_wait")
+
+    def setUp(self):
+        super().setUp()
+        # The best there is, and what anybody has, which looks ten times a second only.
+        self.tiers = [], ["--tier", "perf"]
+
+    def shares(self, tier):
+        result = prcb("record", "-g", *tier, "-o", self.path, "--",
+                      os.environ["WHY_SHARES"], *(("4", "2000") if tier else ("2", "300")))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return dict(zip(self.NAMES, map(int, result.stdout.split())))
+
+    def check_sums(self, report):
+        """Rows of stacks sum to the waits of the switches, by cause."""
+        def by_cause(rows):
+            sums = {}
+            for row in rows:
+                sums[row["cause"]] = sums.get(row["cause"], 0) + row["ns"]
+            return sums
+        waits = [row for row in report["waits"] if row["state"] == "waiting"]
+        self.assertEqual(by_cause(waits), by_cause(report["wait_stacks"]))
+        self.assertEqual(report["wait_ns"], sum(row["ns"] for row in waits))
+        self.assertEqual(report["wait_known_ns"],
+                         sum(row["ns"] for row in report["wait_stacks"] if not row["rest"]))
+
+    @up_to_three_times
+    def test_shares(self):
+        for tier in self.tiers:
+            told = self.shares(tier)
+            report = self.json()
+            self.check_sums(report)
+            found = dict.fromkeys(self.NAMES, 0)
+            for row in report["wait_stacks"]:
+                names = [frame["function"] for frame in row["stack"] or []]
+                for name in self.NAMES:
+                    if name in names:
+                        found[name] += row["ns"]
+                        self.assertIn("main", names)
+            for name in self.NAMES:
+                self.assertAlmostEqual(found[name] / sum(found.values()),
+                                       told[name] / sum(told.values()), delta=0.02, msg=tier)
+            self.assertGreater(sum(found.values()), 0.9 * sum(told.values()))
+
+    def test_every_output(self):
+        self.shares(self.tiers[0])
+        report = self.json()
+        text = self.report().decode()
+        self.assertIn("long_wait < main", text)
+        self.assertRegex(text, r"stack known for \d+\.\d% of the waiting time")
+        tables = self.report("-x", ",").decode().split("\n\n")
+        rows = list(csv.DictReader(io.StringIO(tables[5])))
+        self.assertEqual([int(row["ns"]) for row in rows],
+                         [row["ns"] for row in report["wait_stacks"]])
+        folded = [line.rsplit(" ", 1)
+                  for line in self.report("--folded", "--waits", "--idle").decode().splitlines()]
+        self.assertEqual(sum(int(ns) for _, ns in folded), report["wait_ns"])
+        self.assertTrue([line for line, _ in folded if ";main;long_wait" in line])
+        traced = [event["args"]["stack"] for event in json.loads(self.report("--trace"))["traceEvents"]
+                  if "stack" in event.get("args", {})]
+        self.assertTrue([stack for stack in traced if "long_wait < main" in stack])
+
+    def test_pprof(self):
+        self.shares(self.tiers[0])
+        result = prcb("report", "--pprof", self.path)
+        if b"built without" in result.stderr:
+            self.skipTest(result.stderr.decode())
+        if not shutil.which("protoc") or not os.path.isdir(PUBLISHED):
+            self.skipTest("no protoc, or no golang-github-google-pprof-dev")
+        text = subprocess.run(["protoc", "--decode=perftools.profiles.Profile", "-I", PUBLISHED,
+                               "profile.proto"], input=gzip.decompress(result.stdout),
+                              stdout=subprocess.PIPE, check=True).stdout.decode()
+        strings = [json.loads(value) for value in re.findall(r"(?m)^string_table: (.*)$", text)]
+        types = [strings[int(number)] for number in
+                 re.findall(r"(?m)^sample_type \{\n  type: (\d+)", text)]
+        report = self.json()
+        self.assertEqual(len(types), 2 + len({row["cause"] for row in report["wait_stacks"]}))
+        sums = [0] * len(types)
+        for sample in re.findall(r"(?m)^sample \{\n(.*?)^\}", text, re.S):
+            values = [int(value) for value in re.findall(r"(?m)^  value: (\d+)", sample)]
+            self.assertEqual(len(values), len(types))
+            sums = [a + b for a, b in zip(sums, values)]
+        for row in {row["cause"] for row in report["wait_stacks"]}:
+            self.assertEqual(sums[types.index("wait" + ("_" + row if row else ""))],
+                             sum(other["ns"] for other in report["wait_stacks"]
+                                 if other["cause"] == row))
+
+    def test_a_thread_that_hangs(self):
+        """Its one wait has a stack, and it began before the recording."""
+        with subprocess.Popen(["sleep", "1000"]) as target:
+            try:
+                self.record("-g", "-p", str(target.pid), "--for", "0.5")
+                report = self.json()
+                rows = [row for row in report["wait_stacks"] if row["stack"]]
+                self.assertEqual(len(rows), 1, report["wait_stacks"])
+                self.assertEqual(rows[0]["word"], "sleep")
+                self.assertGreater(rows[0]["ns"], 0.9 * report["span_ns"])
+            finally:
+                target.kill()
+
+    def test_none_were_recorded(self):
+        self.record("--", "true")
+        result = prcb("report", "--folded", "--waits", self.path)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(b"prcb record -g does", result.stderr)
+        self.assertIn(b"prcb record -g does", self.report("--table", "stacks"))
+        self.assertIsNone(self.json("--table", "stacks")["wait_stacks"])
+        self.assertEqual(prcb("report", "--waits", self.path).returncode, 2)
 
 
 class Exports(Recording):

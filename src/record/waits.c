@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "waits.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "error.h"
+
+#ifdef HAVE_STACK
+#include "looks.h"
+#else
+struct looks;
+#endif
+
+#define PERCENT   5       /* of a processor, for unwinding */
+#define WAIT_NS   1000000 /* shorter waits are not read */
+#define NS_PER_MS 1000000u
+#define SEEN      4096 /* places at first; a power of two */
+
+/* The last wait of an account that something was said of. */
+struct seen {
+    uint64_t key; /* 0: free */
+    uint64_t switches;
+    bool stack; /* its stack, or why it has none; else that there was no time for it */
+};
+
+struct waits {
+    struct prcb *session;
+    struct looks *looks; /* NULL: no stacks */
+    struct seen *seen;
+    size_t seen_count, seen_room;
+    struct rings *rings; /* of the look */
+};
+
+/* ---- what was told ----------------------------------------------------------------------- */
+
+static struct seen *place_of(struct seen *seen, size_t room, uint64_t key)
+{
+    size_t at = (key * 0x9e3779b97f4a7c15u >> 20) & (room - 1);
+
+    while (seen[at].key && seen[at].key != key)
+        at = (at + 1) & (room - 1);
+    return &seen[at];
+}
+
+/* The account's place; where there is no memory for more, all is forgotten and told again. */
+static struct seen *seen_of(struct waits *w, uint64_t key)
+{
+    struct seen *place = place_of(w->seen, w->seen_room, key);
+
+    if (!place->key && 2 * (w->seen_count + 1) > w->seen_room) {
+        struct seen *grown = calloc(2 * w->seen_room, sizeof(*grown));
+
+        for (size_t i = 0; grown && i < w->seen_room; i++) {
+            if (w->seen[i].key)
+                *place_of(grown, 2 * w->seen_room, w->seen[i].key) = w->seen[i];
+        }
+        if (grown) {
+            free(w->seen);
+            w->seen = grown;
+            w->seen_room *= 2;
+        } else {
+            memset(w->seen, 0, w->seen_room * sizeof(*w->seen));
+            w->seen_count = 0;
+        }
+        place = place_of(w->seen, w->seen_room, key);
+    }
+    if (!place->key) {
+        *place = (struct seen){.key = key, .switches = UINT64_MAX};
+        w->seen_count++;
+    }
+    return place;
+}
+
+/* ---- opening ------------------------------------------------------------------------------ */
+
+int waits_open(enum prcb_tier tier, bool stacks, struct waits **ret, struct prcb_error *err)
+{
+    const struct prcb_options how = {
+        .size = sizeof(how),
+        .tier = tier,
+        .flags = stacks ? PRCB_OPEN_REGISTERS : 0,
+    };
+    struct waits *w = calloc(1, sizeof(*w));
+    int result;
+
+    if (w)
+        w->seen = calloc(SEEN, sizeof(*w->seen));
+    if (!w || !w->seen) {
+        free(w);
+        return prcb_fail(err, -ENOMEM, "out of memory");
+    }
+    w->seen_room = SEEN;
+    result = prcb_open(&how, &w->session, err);
+#ifdef HAVE_STACK
+    if (!result && stacks)
+        result = looks_open(w->session, PERCENT, &w->looks, err);
+#else
+    if (!result && stacks)
+        result = prcb_fail(err, -EOPNOTSUPP, "this build reads no stacks of waits");
+#endif
+    if (result) {
+        waits_close(w);
+        return result;
+    }
+    *ret = w;
+    return 0;
+}
+
+void waits_close(struct waits *w)
+{
+    if (!w)
+        return;
+#ifdef HAVE_STACK
+    looks_close(w->looks);
+#endif
+    prcb_close(w->session);
+    free(w->seen);
+    free(w);
+}
+
+int waits_add(struct waits *w, pid_t pid, bool child, struct prcb_error *err)
+{
+    if (!pid)
+        return prcb_profile_all(w->session, err);
+    return child ? prcb_profile_thread(w->session, pid, PRCB_FOLLOW_ALL, err)
+                 : prcb_profile_process(w->session, pid, PRCB_FOLLOW_ALL, err);
+}
+
+/* ---- the beginning ------------------------------------------------------------------------ */
+
+/* One that has switched since it is profiled is told of by its switches. What it waits for may be
+ * known where how long is not. */
+static int begin_thread(const struct prcb_account *a, void *ctx)
+{
+    const struct prcb_cause_info *cause =
+        a->present & PRCB_HAS_OPEN ? prcb_cause_info(a->open.cause) : NULL;
+    bool running = a->flags & PRCB_ACCOUNT_RUNNING;
+    bool ready = !running && cause && cause->kind == PRCB_KIND_READY;
+    struct writer_state state = {
+        .state = running ? "running"
+                 : ready ? "ready"
+                         : "waiting",
+        .cause = !running && cause && a->open.cause != PRCB_CAUSE_NONE ? cause->name : NULL,
+        .reason = -1,
+    };
+
+    if (a->flags & (PRCB_ACCOUNT_EXITED | PRCB_ACCOUNT_ORPHAN) || a->switches ||
+        !(a->present & PRCB_HAS_SWITCHES) || (running && a->wait_ns))
+        return 0;
+    if (state.cause)
+        state.reason = cause->reason;
+    return world_state(ctx, a->pid, a->tid, &state);
+}
+
+int waits_begin(struct waits *w, struct world *world, struct prcb_error *err)
+{
+    int result = -EAGAIN;
+
+    for (int i = 0; i < 3 && result == -EAGAIN; i++)
+        result = prcb_walk(w->session, begin_thread, world, err);
+    return result == -EAGAIN ? 0 : result;
+}
+
+/* ---- stacks ------------------------------------------------------------------------------- */
+
+#ifdef HAVE_STACK
+
+static bool is_wait(const struct prcb_account *a)
+{
+    const struct prcb_cause_info *info = prcb_cause_info(a->open.cause);
+
+    if (a->flags & (PRCB_ACCOUNT_RUNNING | PRCB_ACCOUNT_EXITED | PRCB_ACCOUNT_ORPHAN))
+        return false;
+    return !(a->present & PRCB_HAS_OPEN) ||
+           (a->open.ns >= WAIT_NS && info && info->kind == PRCB_KIND_WAIT);
+}
+
+/* Stacks as they are read: at this moment the thread was in that wait, for it had been before, and
+ * still was when the stack had been copied. */
+static int look_account(void *ctx, const struct prcb_account *a, uint64_t now)
+{
+    static const char *const kinds[] = {"blocked", "idle", "either"};
+    struct waits *w = ctx;
+    struct prcb_stack stack = {.size = sizeof(stack)};
+    struct ring_event event = {.pid = a->pid, .tid = a->tid, .time_ns = now, .one_in = 1};
+    uint64_t chain[RINGS_FRAMES];
+    struct seen *seen;
+    int result;
+
+    if (!is_wait(a) || !a->tid)
+        return 0;
+    seen = seen_of(w, a->key);
+    if (seen->switches == a->switches && seen->stack)
+        return 0;
+    result = looks_read(w->looks, a, &stack);
+    if (result == -ENOMEM)
+        return result;
+    if (result == -EAGAIN || result == -ESRCH || result == -ESTALE)
+        return 0; /* it is over */
+    if (result == -EBUSY && seen->switches == a->switches)
+        return 0; /* that was said */
+    *seen = (struct seen){a->key, a->switches, result != -EBUSY};
+    if (result) {
+        event.missing = a->flags & PRCB_ACCOUNT_KTHREAD ? "kernel"
+                        : result == -EBUSY              ? "budget"
+                                                        : "unreadable";
+        return rings_put_wait(w->rings, &event);
+    }
+    for (uint32_t i = 0; i < stack.frame_count && i < RINGS_FRAMES; i++)
+        chain[event.chain_count++] = stack.frames[i].address;
+    event.chain = chain;
+    event.wait_kind = kinds[stack.kind <= PRCB_STACK_EITHER ? stack.kind : 0];
+    event.word = stack.word;
+    return rings_put_wait(w->rings, &event);
+}
+
+int waits_look(struct waits *w, struct rings *rings, int *ret_ms, struct prcb_error *err)
+{
+    const struct looks_fns fns = {.account = look_account, .ctx = w};
+    uint64_t now = rings_now(), next;
+    bool ended;
+    int result = 0;
+
+    if (!w->looks)
+        return 0;
+    w->rings = rings;
+    if (now >= looks_next(w->looks))
+        result = looks_take(w->looks, &fns, &ended, err);
+    now = rings_now();
+    next = looks_next(w->looks);
+    if (next < now + (uint64_t)*ret_ms * NS_PER_MS)
+        *ret_ms = next > now ? (int)((next - now) / NS_PER_MS) + 1 : 1;
+    return result;
+}
+
+void waits_cost(const struct waits *w, uint64_t *ret_stacks, uint64_t *ret_ns)
+{
+    struct prcb_stacks_status status = {.size = sizeof(status)};
+
+    if (w->looks && !prcb_stacks_status(looks_stacks(w->looks), &status)) {
+        *ret_stacks = status.unwound;
+        *ret_ns = status.cpu_ns;
+    }
+}
+
+#else
+
+int waits_look(struct waits *w, struct rings *rings, int *ret_ms, struct prcb_error *err)
+{
+    (void)w;
+    (void)rings;
+    (void)ret_ms;
+    (void)err;
+    return 0;
+}
+
+void waits_cost(const struct waits *w, uint64_t *ret_stacks, uint64_t *ret_ns)
+{
+    (void)w;
+    (void)ret_stacks;
+    (void)ret_ns;
+}
+
+#endif

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "looks.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define NS_PER_MS  1000000ull
+#define LOOK_NS    (20 * NS_PER_MS)
+#define PERF_NS    (100 * NS_PER_MS) /* perf tier: a look reads /proc for each thread */
+#define LOOK_PART  40                /* a look takes at most one part in so many of the time */
+#define BUDGET_NS  (500 * NS_PER_MS) /* of the unwinding child: at once, and then by share */
+#define ROOM_PART  4                 /* accounts of ended threads go back at this share */
+#define WALK_TRIES 50
+
+struct looks {
+    struct prcb *session;
+    struct prcb_stacks *stacks;
+    uint64_t percent, start, now, next;
+    struct prcb_account *accounts; /* those of the look: stacks are read after the walk */
+    size_t count, room;
+};
+
+static uint64_t now_of(clockid_t clock)
+{
+    struct timespec now;
+
+    clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * 1000 * NS_PER_MS + (uint64_t)now.tv_nsec;
+}
+
+int looks_open(struct prcb *session, uint64_t percent, struct looks **ret, struct prcb_error *err)
+{
+    struct looks *l = calloc(1, sizeof(*l));
+    int result = l ? 0 : -ENOMEM;
+
+    if (!result)
+        result = prcb_stacks_open(session, NULL, &l->stacks, err);
+    else if (err)
+        *err = (struct prcb_error){.code = result, .text = "out of memory"};
+    if (result) {
+        free(l);
+        return result;
+    }
+    l->session = session;
+    l->percent = percent;
+    l->start = l->now = l->next = now_of(CLOCK_MONOTONIC);
+    *ret = l;
+    return 0;
+}
+
+void looks_close(struct looks *l)
+{
+    if (!l)
+        return;
+    prcb_stacks_close(l->stacks);
+    free(l->accounts);
+    free(l);
+}
+
+/* The walk holds the session's lock, under which no stack can be read. */
+static int take_account(const struct prcb_account *a, void *ctx)
+{
+    struct looks *l = ctx;
+
+    if (l->count == l->room) {
+        size_t room = l->room ? 2 * l->room : 256;
+        struct prcb_account *grown = realloc(l->accounts, room * sizeof(*grown));
+
+        if (!grown)
+            return -ENOMEM;
+        l->accounts = grown;
+        l->room = room;
+    }
+    l->accounts[l->count++] = *a;
+    return 0;
+}
+
+static int walk(struct looks *l, struct prcb_error *err)
+{
+    int result = -EAGAIN;
+
+    for (int i = 0; i < WALK_TRIES && result == -EAGAIN; i++) {
+        l->count = 0;
+        result = prcb_walk(l->session, take_account, l, err);
+    }
+    return result;
+}
+
+/* Ended threads' accounts go back when there are many, so that there is room for others. */
+static int give_back(struct looks *l, const struct looks_fns *fns, struct prcb_error *err)
+{
+    struct prcb_status status = {.size = sizeof(status)};
+    int result = prcb_session_status(l->session, &status);
+
+    if (result || (uint64_t)status.threads * ROOM_PART < status.max_threads)
+        return 0;
+    for (size_t i = 0; i < l->count && !result; i++) {
+        if (!(l->accounts[i].flags & PRCB_ACCOUNT_EXITED))
+            continue;
+        result = prcb_release(l->session, l->accounts[i].key, err);
+        if ((!result || result == -ESTALE) && fns->released)
+            result = fns->released(fns->ctx, l->accounts[i].key);
+        if (result == -ESTALE)
+            result = 0; /* it was given back before */
+    }
+    return result;
+}
+
+/* What a look costs is its processor time. It may wait for the child: whoever writes a program that
+ * takes long to read would else choose when the next look is. */
+int looks_take(struct looks *l, const struct looks_fns *fns, bool *ret_ended,
+               struct prcb_error *err)
+{
+    bool perf = prcb_session_tier(l->session) == PRCB_TIER_PERF, ended = true;
+    uint64_t before = now_of(CLOCK_MONOTONIC), used = now_of(CLOCK_THREAD_CPUTIME_ID), cost;
+    uint64_t period = perf ? PERF_NS : LOOK_NS;
+    int result;
+
+    if (err)
+        *err = (struct prcb_error){.code = -ENOMEM, .text = "out of memory"};
+    result = walk(l, err);
+    l->now = now_of(CLOCK_MONOTONIC);
+    for (size_t i = 0; i < l->count && !result; i++) {
+        ended &= !!(l->accounts[i].flags & PRCB_ACCOUNT_EXITED);
+        result = fns->account(fns->ctx, &l->accounts[i], l->now);
+    }
+    if (!result)
+        result = give_back(l, fns, err);
+    cost = (now_of(CLOCK_THREAD_CPUTIME_ID) - used) * LOOK_PART;
+    l->next = before + (cost > period ? cost : period);
+    if (!result)
+        *ret_ended = ended;
+    return result;
+}
+
+uint64_t looks_next(const struct looks *l)
+{
+    return l->next;
+}
+
+/* The child's processor time is asked of the kernel: new programs cost it most, and it may use some
+ * at the start, then its share. */
+int looks_read(void *ctx, const struct prcb_account *a, struct prcb_stack *ret)
+{
+    struct prcb_stacks_status status = {.size = sizeof(status)};
+    struct looks *l = ctx;
+
+    if (prcb_stacks_status(l->stacks, &status) ||
+        status.cpu_ns >= BUDGET_NS + (l->now - l->start) / 100 * l->percent)
+        return -EBUSY;
+    return prcb_stacks_read(l->stacks, a, ret, NULL);
+}
+
+struct prcb_stacks *looks_stacks(const struct looks *l)
+{
+    return l->stacks;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Looking at a session's accounts again and again, and at the stacks of their waits within a
+ * budget: when the next look is due by what the last one cost, whether a stack may be read now, and
+ * room for new threads as old ones end.
+ *
+ * One thread.
+ */
+#ifndef PRCB_LOOKS_H
+#define PRCB_LOOKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <prcb/stack.h>
+
+struct looks;
+
+/* percent: of one processor, for unwinding. Close it before the session. */
+int looks_open(struct prcb *session, uint64_t percent, struct looks **ret, struct prcb_error *err);
+void looks_close(struct looks *l); /* NULL is allowed */
+
+/* Both return 0 or -errno, which ends the look. */
+struct looks_fns {
+    int (*account)(void *ctx, const struct prcb_account *a, uint64_t now); /* CLOCK_MONOTONIC */
+    int (*released)(void *ctx, uint64_t key); /* the account was given back; NULL: nobody asks */
+    void *ctx;
+};
+/* *ret_ended: every thread that is profiled has ended. */
+int looks_take(struct looks *l, const struct looks_fns *fns, bool *ret_ended,
+               struct prcb_error *err);
+
+/* When the next look is due, CLOCK_MONOTONIC. */
+uint64_t looks_next(const struct looks *l);
+
+/* As prcb_stacks_read; ctx: the looks. -EBUSY: the budget is used up for now. */
+int looks_read(void *ctx, const struct prcb_account *a, struct prcb_stack *ret);
+
+struct prcb_stacks *looks_stacks(const struct looks *l);
+
+#endif
