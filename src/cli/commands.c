@@ -5,12 +5,15 @@
 #include "cli.h"
 
 extern const struct cli_command cmd_stat, cmd_doctor, cmd_layout, cmd_dump, cmd_list, cmd_cpu,
-    cmd_power, cmd_record, cmd_report, cmd_why;
+    cmd_power, cmd_record, cmd_report, cmd_why, cmd_top;
 
 const struct cli_command *const cli_commands[] = {
     &cmd_stat,
 #ifdef HAVE_STACK
     &cmd_why,
+#endif
+#ifdef HAVE_TOP
+    &cmd_top,
 #endif
     &cmd_record, &cmd_report, &cmd_cpu,  &cmd_power, &cmd_doctor,
     &cmd_list,   &cmd_layout, &cmd_dump, NULL,

@@ -1,0 +1,567 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * `prcb top`: what threads run and wait for, as a screen that is kept open, or as tables (-b). What
+ * it knows and shows is src/top; here are the options and the course of a run.
+ */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <prcb/processors.h>
+
+#include "cli.h"
+#include "format.h"
+#include "stat_options.h"
+#include "stat_targets.h"
+#include "stat_wait.h"
+#include "top_curses.h"
+#include "top_source.h"
+#include "top_view.h"
+
+#define NS_PER_S     1000000000ull
+#define MIN_DELAY_NS (NS_PER_S / 10)
+#define DELAY_NS     NS_PER_S
+#define HISTORY_NS   (600 * NS_PER_S)
+#define REFRESH_NS   (NS_PER_S / 20) /* perf tier: looks for threads between two intervals */
+
+struct options {
+    struct stat_options targets; /* what is shown: none is everything there may be */
+    uint64_t delay_ns, history_ns, count, rows;
+    bool batch, no_colour, no_unicode, no_mouse, sleeping, no_kernel;
+    enum top_group group;
+    struct top_order order;
+    const char *filter, *user;
+};
+
+struct run {
+    const struct cli_command *command;
+    const struct options *options;
+    struct prcb *session;
+    struct prcb_processors *view;
+    struct top_source *source;
+    struct top_model model;
+    struct top_ui ui;
+    struct top_grid grid;
+    struct stat_wait wait;
+    struct output output;
+    uint64_t next, next_refresh, end;
+    bool ended, perf, own;
+    int status;
+};
+
+/* ---- options ------------------------------------------------------------------------------ */
+
+static int take_group(struct cli_parser *parser, void *target)
+{
+    struct options *options = target;
+
+    for (int i = 0; i < TOP_GROUPS; i++) {
+        if (!strcmp(parser->value, top_group_names[i])) {
+            options->group = (enum top_group)i;
+            return CLI_OK;
+        }
+    }
+    return cli_usage_error(parser->command,
+                           "--group '%s': not threads, processes, names, cgroups or causes",
+                           parser->value);
+}
+
+static int take_order(struct cli_parser *parser, void *target)
+{
+    struct options *options = target;
+
+    for (uint32_t i = 0; i < TOP_BY_CAUSE; i++) {
+        if (!strcmp(parser->value, top_sort_names[i])) {
+            options->order = (struct top_order){.key = (enum top_sort)i};
+            return CLI_OK;
+        }
+    }
+    for (uint32_t i = 1; i < PRCB_CAUSE_MAX; i++) {
+        if (prcb_cause_info(i) && !strcmp(parser->value, prcb_cause_info(i)->name)) {
+            options->order = (struct top_order){.key = TOP_BY_CAUSE, .cause = i};
+            return CLI_OK;
+        }
+    }
+    return cli_usage_error(parser->command,
+                           "--sort '%s': not busy, run, ready, wait, switches, for, pid, name or "
+                           "the name of a cause",
+                           parser->value);
+}
+
+static int take_cgroup(struct cli_parser *parser, void *target)
+{
+    struct stat_options *targets = &((struct options *)target)->targets;
+
+    if (targets->cgroup_count || !*parser->value)
+        return cli_usage_error(parser->command, "--cgroup: %s",
+                               *parser->value ? "one cgroup at a time" : "the path is empty");
+    targets->cgroups = calloc(1, sizeof(*targets->cgroups));
+    if (!targets->cgroups)
+        return cli_error(parser->command, "out of memory");
+    targets->cgroups[targets->cgroup_count++] = parser->value;
+    return CLI_OK;
+}
+
+#define AT(member) .at = offsetof(struct options, member)
+/* clang-format off */
+static const struct cli_option option_rows[] = {
+    {'p', "pid", "PID[,PID]", "only these processes, and all that they start",
+     .kind = CLI_IDS, AT(targets.pids), .what = "process", .choices = "@pid"},
+    {'t', "tid", "TID[,TID]", "only these threads, and all that they start",
+     .kind = CLI_IDS, AT(targets.tids), .what = "thread", .choices = "@tid"},
+    {0, "cgroup", "PATH", "only threads in this cgroup directory and below it",
+     .kind = CLI_TAKE, .take = take_cgroup, .choices = "@folder"},
+    {'a', "all", NULL, "every thread of the system, or nothing: fail where that is not allowed", AT(targets.all)},
+    {'d', "delay", "SEC", "length of an interval (default 1; 0.1 and more)", .kind = CLI_SECONDS, AT(delay_ns)},
+    {'g', "group", "GROUP", "rows are threads, processes, names, cgroups or causes",
+     .kind = CLI_TAKE, .take = take_group, .choices = "threads processes names cgroups causes"},
+    {0, "sort", "KEY", "busy (the default), run, ready, wait, switches, for, pid, name, or a cause",
+     .kind = CLI_TAKE, .take = take_order, .choices = "busy run ready wait switches for pid name"},
+    {'f', "filter", "WORDS", "only rows with all of these words: text, cause:futex, ready>5,\n"
+                             "cgroup:TEXT, user:NAME, pid:N", .kind = CLI_TEXT, AT(filter), .what = "the filter is empty"},
+    {'u', "user", "USER", "only processes of this user", .kind = CLI_TEXT, AT(user), .what = "the user's name is empty"},
+    {'i', "idle", NULL, "show threads that sleep through an interval, too", AT(sleeping)},
+    {'K', "no-kernel", NULL, "no kernel threads", AT(no_kernel)},
+    {'b', "batch", NULL, "tables on standard output, no screen; for scripts and tickets", AT(batch)},
+    {'n', "count", "N", "end after N intervals", .kind = CLI_NUMBER, AT(count), .min = 1, .max = UINT32_MAX},
+    {0, "top", "N", "with -b: the first N rows only (0: all)", .kind = CLI_NUMBER, AT(rows), .max = UINT32_MAX},
+    {0, "history", "SEC", "keep intervals of so long in memory, 64 MiB at most (default 600)",
+     .kind = CLI_SECONDS, AT(history_ns)},
+    {'C', "no-color", NULL, "no colours; as NO_COLOR in the environment", AT(no_colour)},
+    {'U', "no-unicode", NULL, "ASCII only", AT(no_unicode)},
+    {'M', "no-mouse", NULL, "leave the mouse to the terminal", AT(no_mouse)},
+    {'o', "output", "FILE", "with -b: write the tables to FILE",
+     .kind = CLI_TEXT, AT(targets.output), .what = "the file name is empty"},
+    {0, "tier", "TIER", "use this source of figures and no other: daemon, bpf or perf",
+     .kind = CLI_TIER, AT(targets.tier)},
+    {0, "max-threads", "N", "room for N threads at one time (default 16384)",
+     .kind = CLI_NUMBER, AT(targets.max_threads), .min = 1, .max = 1u << 22},
+    {0},
+};
+/* clang-format on */
+
+static int check(const struct cli_command *self, const struct options *options)
+{
+    struct top_filter filter;
+    char word[64];
+
+    if (options->targets.all && (options->targets.pids.count || options->targets.tids.count ||
+                                 options->targets.cgroup_count))
+        return cli_usage_error(self, "-a shows everything: leave -p, -t and --cgroup out");
+    if (options->delay_ns && options->delay_ns < MIN_DELAY_NS)
+        return cli_usage_error(self, "-d: an interval is 0.1 s at least");
+    if (options->filter && top_filter_parse(options->filter, &filter, word, sizeof(word)))
+        return cli_usage_error(self,
+                               "-f: '%s' is no text, cause:NAME, cgroup:TEXT, user:NAME, pid:N "
+                               "or ready>5",
+                               word);
+    if (!options->batch && (options->rows || options->targets.output))
+        return cli_usage_error(self, "%s is for tables: add -b", options->rows ? "--top" : "-o");
+    return CLI_OK;
+}
+
+static int parse(const struct cli_command *self, int argc, char **argv, struct options *ret,
+                 int *ret_status)
+{
+    struct cli_parser parser = {.command = self, .argc = argc, .argv = argv};
+
+    *ret = (struct options){.history_ns = HISTORY_NS};
+    if (cli_take_all(&parser, ret, ret_status))
+        return -1;
+    ret->targets.follow = PRCB_FOLLOW_ALL;
+    if (parser.index < argc)
+        *ret_status = cli_usage_error(self, "'%s': prcb top starts no command", argv[parser.index]);
+    else
+        *ret_status = check(self, ret);
+    return *ret_status == CLI_OK ? CLI_OK : -1;
+}
+
+/* ---- what is measured ---------------------------------------------------------------------- */
+
+/* Where not everything may be profiled, the user's own processes are, and what they start. */
+static int profile_own(struct run *run, struct prcb_error *err)
+{
+    DIR *folder = opendir("/proc");
+    struct dirent *entry;
+    size_t count = 0;
+
+    for (; folder && (entry = readdir(folder));) {
+        pid_t pid = (pid_t)atoi(entry->d_name);
+        struct stat about;
+
+        if (pid <= 0 || fstatat(dirfd(folder), entry->d_name, &about, 0) ||
+            about.st_uid != geteuid())
+            continue;
+        count += !prcb_profile_process(run->session, pid, PRCB_FOLLOW_ALL, err);
+    }
+    if (folder)
+        closedir(folder);
+    run->own = true;
+    return count ? 0 : -ESRCH;
+}
+
+static int profile(struct run *run, struct prcb_error *err)
+{
+    const struct stat_options *targets = &run->options->targets;
+    int result;
+
+    if (stat_options_have_targets(targets))
+        return stat_targets_profile(run->session, targets, &run->wait, err);
+    result = prcb_profile_all(run->session, err);
+    if (result == -ENOSPC)
+        return 0; /* what fits; the screen tells of the others */
+    return result ? profile_own(run, err) : 0;
+}
+
+/* What the tier lacks, a line each, and its name for the first line. */
+static void set_notes(struct run *run)
+{
+    struct top_setting *setting = &run->ui.setting;
+    const char *reason = prcb_session_tier_reason(run->session);
+    struct prcb_status status = {.size = sizeof(status)};
+
+    snprintf(setting->tier, sizeof(setting->tier), "tier %s%s",
+             prcb_tier_name(prcb_session_tier(run->session)), run->own ? " (own threads)" : "");
+    if (run->perf)
+        snprintf(setting->notes[0], sizeof(setting->notes[0]),
+                 "perf tier: no causes of waiting%s%s", reason ? ": " : "", reason ? reason : "");
+    else if (!prcb_session_status(run->session, &status) && status.untracked_threads)
+        snprintf(setting->notes[0], sizeof(setting->notes[0]),
+                 "%llu threads were not followed: no room (--max-threads)",
+                 (unsigned long long)status.untracked_threads);
+}
+
+static int open_all(struct run *run, struct prcb_error *err)
+{
+    const struct stat_options *targets = &run->options->targets;
+    const struct prcb_options how = {
+        .size = sizeof(how), .tier = targets->tier, .max_threads = (uint32_t)targets->max_threads};
+    const struct prcb_processors_options see = {.size = sizeof(see), .tier = targets->tier};
+    struct prcb_error ignored;
+    int result = prcb_open(&how, &run->session, err);
+
+    if (result)
+        return result;
+    run->perf = prcb_session_tier(run->session) == PRCB_TIER_PERF;
+    result = profile(run, err);
+    if (!result && prcb_processors_open(&see, &run->view, &ignored) &&
+        prcb_processors_open(NULL, &run->view, &ignored))
+        run->view = NULL;
+    if (!result)
+        result = top_source_open(run->session, run->view, &run->model, &run->source, err);
+    if (!result)
+        set_notes(run);
+    return result;
+}
+
+/* Ends an interval, if it is time. *ret: there is another one. -errno after the error. */
+static int take(struct run *run, bool *ret)
+{
+    struct prcb_error err;
+    uint64_t now = stat_wait_now();
+    int result = 0;
+
+    *ret = false;
+    if (run->perf && now >= run->next_refresh) {
+        result = prcb_refresh(run->session, &err);
+        stat_wait_advance(&run->next_refresh, REFRESH_NS + 16 * (stat_wait_now() - now), now);
+    }
+    if (!result && now >= run->next) {
+        result = top_source_take(run->source, ret, &err);
+        stat_wait_advance(&run->next, run->options->delay_ns, now);
+        set_notes(run);
+    }
+    if (result)
+        run->status = cli_error(run->command, "%s", err.text);
+    return result;
+}
+
+static uint64_t next_moment(const struct run *run)
+{
+    return run->perf && run->next_refresh < run->next ? run->next_refresh : run->next;
+}
+
+/* ---- tables ------------------------------------------------------------------------------------
+ */
+
+static void print_grid(struct run *run, int lines)
+{
+    size_t size = (size_t)run->grid.width * 4 + 1;
+    char *line = malloc(size);
+
+    for (int y = 0; line && y < lines; y++) {
+        top_grid_line(&run->grid, y, line, size);
+        fprintf(run->output.stream, "%s\n", line);
+    }
+    fputc('\n', run->output.stream);
+    free(line);
+}
+
+static int write_table(struct run *run)
+{
+    int result = top_ui_prepare(&run->ui);
+
+    if (result)
+        return cli_error(run->command, "out of memory");
+    print_grid(run, top_view_batch(&run->ui, &run->grid, (uint32_t)run->options->rows));
+    output_flush(&run->output);
+    return CLI_OK;
+}
+
+static void run_batch(struct run *run)
+{
+    uint64_t written = 0;
+    bool added;
+
+    while (!run->ended && !run->output.error) {
+        if (take(run, &added))
+            return;
+        if (added) {
+            run->status = write_table(run);
+            run->ended = run->status != CLI_OK || ++written == run->options->count;
+        }
+        if (!run->ended && stat_wait_until(&run->wait, next_moment(run)) & STAT_WAIT_SIGNAL)
+            run->ended = true;
+    }
+}
+
+/* ---- a screen -----------------------------------------------------------------------------------
+ */
+
+static void draw(struct run *run, bool anew)
+{
+    int width, height;
+
+    top_curses_size(&width, &height);
+    if ((width != run->grid.width || height != run->grid.height) &&
+        top_grid_resize(&run->grid, width, height))
+        return;
+    if (top_ui_prepare(&run->ui))
+        return;
+    top_view_draw(&run->ui, &run->grid);
+    top_curses_draw(&run->grid, anew);
+}
+
+static void answer_request(struct run *run)
+{
+    enum top_request request = run->ui.request;
+
+    run->ui.request = TOP_REQUEST_NONE;
+    switch (request) {
+    case TOP_REQUEST_QUIT:
+        run->ended = true;
+        break;
+    case TOP_REQUEST_REDRAW:
+        if (run->source)
+            top_source_read_again(run->source);
+        draw(run, true);
+        break;
+    case TOP_REQUEST_SAVE:
+    case TOP_REQUEST_EXPORT:
+        top_ui_say(&run->ui, true, "this build writes no files");
+        break;
+    case TOP_REQUEST_NONE:
+        break;
+    }
+}
+
+/* Keys and clicks that are there; whether any was. */
+static bool take_events(struct run *run)
+{
+    bool any = false;
+
+    for (;;) {
+        struct top_event event = top_curses_event();
+
+        if (event.kind == TOP_EVENT_NONE)
+            return any;
+        any = true;
+        if (event.kind == TOP_EVENT_KEY)
+            top_ui_key(&run->ui, event.key);
+        else if (event.kind == TOP_EVENT_CLICK)
+            top_ui_click(&run->ui, &run->grid, event.y, event.x, event.twice);
+        else if (event.kind == TOP_EVENT_WHEEL)
+            top_ui_wheel(&run->ui, event.turn);
+        answer_request(run);
+        if (run->ended || top_ui_prepare(&run->ui))
+            return any;
+    }
+}
+
+/* Until a key, a signal, or the next interval. */
+static void wait_for(struct run *run)
+{
+    struct pollfd what[] = {{.fd = STDIN_FILENO, .events = POLLIN},
+                            {.fd = run->wait.pipe, .events = POLLIN}};
+    uint64_t now = stat_wait_now(), until = next_moment(run);
+    int ms = until > now ? (int)((until - now) / 1000000) + 1 : 0;
+
+    if (poll(what, 2, ms) > 0) {
+        /* The terminal went away; or a signal asks for the end. */
+        if (what[0].revents & (POLLHUP | POLLERR | POLLNVAL) || what[1].revents)
+            run->ended = true;
+    }
+}
+
+static void run_screen(struct run *run)
+{
+    uint64_t shown = 0;
+    bool added;
+
+    draw(run, true);
+    while (!run->ended) {
+        bool events = take_events(run);
+
+        if (run->ended || take(run, &added))
+            return;
+        if (added || events)
+            draw(run, false);
+        if (added && ++shown == run->options->count)
+            return;
+        wait_for(run);
+    }
+}
+
+static void run_on_terminal(struct run *run)
+{
+    const struct top_curses_options how = {
+        .colour = !run->options->no_colour && cli_colour(STDOUT_FILENO),
+        .mouse = !run->options->no_mouse,
+    };
+    struct prcb_error err;
+
+    if (top_curses_open(&how, &err)) {
+        run->status = cli_usage_error(run->command, "%s", err.text);
+        return;
+    }
+    run_screen(run);
+    top_curses_close();
+}
+
+/* ---- a run
+ * ----------------------------------------------------------------------------------------- */
+
+static bool speaks_unicode(const struct options *options)
+{
+    setlocale(LC_CTYPE, "");
+    return !options->no_unicode && !strcmp(nl_langinfo(CODESET), "UTF-8");
+}
+
+static void set_up(struct run *run)
+{
+    const struct options *options = run->options;
+    uint64_t frames = options->history_ns / options->delay_ns;
+    struct top_ui *ui = &run->ui;
+    char word[64];
+
+    run->model.max_frames = frames < 2 ? 2 : frames > 100000 ? 100000 : (uint32_t)frames;
+    run->grid.unicode = speaks_unicode(options);
+    gethostname(ui->setting.host, sizeof(ui->setting.host) - 1);
+    ui->setting.interval_ns = options->delay_ns;
+    ui->choice.group = options->group;
+    ui->choice.order = options->order;
+    ui->choice.sleeping = options->sleeping;
+    ui->choice.no_kernel = options->no_kernel;
+    ui->details.where_lacks = "this build reads no stacks";
+    ui->details.whom_lacks = "this version of prcb keeps no wakers";
+    if (options->filter) {
+        snprintf(ui->filter_text, sizeof(ui->filter_text), "%s", options->filter);
+        top_filter_parse(options->filter, &ui->filter, word, sizeof(word));
+    }
+    if (options->user)
+        snprintf(ui->user, sizeof(ui->user), "%s", options->user);
+}
+
+/* The terminal is asked before the kernel side is put in place: that takes a moment, and root. */
+static bool lacks_terminal(const struct run *run)
+{
+    const char *term = getenv("TERM");
+
+    return !run->options->batch && (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO) || !term ||
+                                    !*term || !strcmp(term, "dumb"));
+}
+
+static int run_with(struct run *run)
+{
+    struct prcb_error err;
+    int status = cli_open_output(run->command, run->options->targets.output, &run->output);
+
+    if (status != CLI_OK)
+        return status;
+    if (open_all(run, &err)) {
+        output_abort(&run->output);
+        return cli_error(run->command, "%s", err.text);
+    }
+    output_begin(&run->output);
+    run->next = run->next_refresh = stat_wait_now();
+    if (run->options->batch) {
+        run->grid.width = (int)format_columns(run->output.stream);
+        run_batch(run);
+    } else {
+        run_on_terminal(run);
+    }
+    return cli_close_output(run->command, &run->output, run->status);
+}
+
+static int run_top(const struct cli_command *self, int argc, char **argv)
+{
+    struct options options;
+    struct run run = {.command = self, .options = &options};
+    int status, result = parse(self, argc, argv, &options, &status);
+
+    if (result == CLI_OK && lacks_terminal(&run)) {
+        status = cli_usage_error(self, "%s: use prcb top -b",
+                                 isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)
+                                     ? "TERM names a terminal that cannot show a screen"
+                                     : "no terminal");
+        result = -1;
+    }
+    if (result == CLI_OK) {
+        options.delay_ns = options.delay_ns ? options.delay_ns : DELAY_NS;
+        status = CLI_FAILED;
+        if (top_model_init(&run.model) || stat_wait_init(&run.wait)) {
+            cli_error(self, "out of memory");
+        } else {
+            top_ui_init(&run.ui, &run.model);
+            set_up(&run);
+            status = run_with(&run);
+            top_source_close(run.source);
+            prcb_processors_close(run.view);
+            prcb_close(run.session);
+            top_ui_deinit(&run.ui);
+            top_grid_deinit(&run.grid);
+            stat_wait_deinit(&run.wait);
+        }
+        top_model_deinit(&run.model);
+    }
+    stat_options_deinit(&options.targets);
+    return status;
+}
+
+extern const struct cli_command cmd_top;
+const struct cli_command cmd_top = {
+    .name = "top",
+    .synopsis = "[options]",
+    .summary = "what threads run and wait for, live, with a history",
+    .description =
+        "Shows threads by the time that they neither ran nor idled: what each does now and since\n"
+        "when, how much of the interval it ran, was ready without a processor, and waited, by\n"
+        "cause. Enter on a row says why, where and by whom; T goes back in time; F1 lists the "
+        "keys.\n"
+        "Without -p, -t, --cgroup: every thread, or where that is not allowed one's own.",
+    .options = option_rows,
+    .examples = "  prcb top                               everything there may be seen\n"
+                "  prcb top -p $(pgrep -d, postgres)      some processes\n"
+                "  prcb top -g cgroups --sort ready       who has no processor, by container\n"
+                "  prcb top -f 'cause:futex ready>5'      rows that pass a filter\n"
+                "  prcb top -b -n 3 -g processes --top 20 tables for a ticket\n",
+    .run = run_top,
+};

@@ -1,0 +1,502 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "top_model.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FIRST_BUCKETS 1024
+#define SWEEP_FRAMES  32 /* threads that ended are looked for each time so many intervals went */
+
+bool top_cause_idle(uint32_t cause)
+{
+    switch (cause) {
+    case PRCB_CAUSE_SLEEP:
+    case PRCB_CAUSE_POLL:
+    case PRCB_CAUSE_EPOLL:
+    case PRCB_CAUSE_CHILD:
+    case PRCB_CAUSE_SIGNAL:
+    case PRCB_CAUSE_KERNEL:
+    case PRCB_CAUSE_WORKER:
+    case PRCB_CAUSE_STOPPED:
+    case PRCB_CAUSE_TRACED:
+    case PRCB_CAUSE_FROZEN:
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool top_cause_held(uint32_t cause)
+{
+    switch (cause) {
+    case PRCB_CAUSE_THROTTLED:
+    case PRCB_CAUSE_DISK:
+    case PRCB_CAUSE_FSYNC:
+    case PRCB_CAUSE_FILE:
+    case PRCB_CAUSE_PAGE_FAULT:
+    case PRCB_CAUSE_FILE_LOCK:
+    case PRCB_CAUSE_RWSEM:
+    case PRCB_CAUSE_MMAP_LOCK:
+    case PRCB_CAUSE_MUTEX:
+    case PRCB_CAUSE_KLOCK:
+    case PRCB_CAUSE_OTHER_D:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* ---- places ---------------------------------------------------------------- */
+
+static uint32_t bucket(uint64_t key, uint32_t count)
+{
+    return (uint32_t)(key * 0x9e3779b97f4a7c15ull >> 32) & (count - 1);
+}
+
+static int make_buckets(uint32_t **ret, uint32_t count)
+{
+    uint32_t *buckets = malloc(count * sizeof(*buckets));
+
+    if (!buckets)
+        return -ENOMEM;
+    memset(buckets, 0xff, count * sizeof(*buckets)); /* TOP_NONE */
+    free(*ret);
+    *ret = buckets;
+    return 0;
+}
+
+int top_model_init(struct top_model *m)
+{
+    *m = (struct top_model){
+        .max_frames = 600,
+        .max_bytes = 64u << 20,
+        .shown = TOP_NONE,
+        .thread_bucket_count = FIRST_BUCKETS,
+        .process_bucket_count = FIRST_BUCKETS,
+        .free_thread = TOP_NONE,
+        .free_process = TOP_NONE,
+    };
+    if (make_buckets(&m->thread_buckets, FIRST_BUCKETS) ||
+        make_buckets(&m->process_buckets, FIRST_BUCKETS)) {
+        top_model_deinit(m);
+        return -ENOMEM;
+    }
+    return 0;
+}
+
+static void free_frame(struct top_frame *frame)
+{
+    free(frame->deltas);
+    free(frame->parts);
+    memset(frame, 0, sizeof(*frame));
+}
+
+static void free_process(struct top_process *process)
+{
+    free(process->command);
+    free(process->cgroup);
+    free(process->user);
+    memset(process, 0, sizeof(*process));
+}
+
+void top_model_deinit(struct top_model *m)
+{
+    for (uint32_t i = 0; i < m->frame_count; i++)
+        free_frame(top_model_frame(m, i));
+    for (uint32_t i = 0; i < m->process_count; i++)
+        free_process(&m->processes[i]);
+    free_frame(&m->making);
+    free(m->frames);
+    free(m->threads);
+    free(m->processes);
+    free(m->thread_buckets);
+    free(m->process_buckets);
+    memset(m, 0, sizeof(*m));
+}
+
+uint32_t top_model_find(const struct top_model *m, uint64_t key)
+{
+    uint32_t at = m->thread_buckets[bucket(key, m->thread_bucket_count)];
+
+    while (at != TOP_NONE && m->threads[at].key != key)
+        at = m->threads[at].next;
+    return at;
+}
+
+uint32_t top_model_find_process(const struct top_model *m, pid_t pid)
+{
+    uint32_t at = m->process_buckets[bucket((uint64_t)pid, m->process_bucket_count)];
+
+    while (at != TOP_NONE && m->processes[at].pid != pid)
+        at = m->processes[at].next;
+    return at;
+}
+
+int top_model_set_text(char **text, const char *value)
+{
+    char *copy = value ? strdup(value) : NULL;
+
+    if (value && !copy)
+        return -ENOMEM;
+    free(*text);
+    *text = copy;
+    return 0;
+}
+
+static void link_thread(struct top_model *m, uint32_t at)
+{
+    uint32_t *place = &m->thread_buckets[bucket(m->threads[at].key, m->thread_bucket_count)];
+
+    m->threads[at].next = *place;
+    *place = at;
+}
+
+static void link_process(struct top_model *m, uint32_t at)
+{
+    uint32_t *place =
+        &m->process_buckets[bucket((uint64_t)m->processes[at].pid, m->process_bucket_count)];
+
+    m->processes[at].next = *place;
+    *place = at;
+}
+
+static int grow_threads(struct top_model *m)
+{
+    uint32_t room = m->thread_room ? 2 * m->thread_room : FIRST_BUCKETS;
+    struct top_thread *grown = realloc(m->threads, room * sizeof(*grown));
+
+    if (!grown)
+        return -ENOMEM;
+    m->threads = grown;
+    if (make_buckets(&m->thread_buckets, room))
+        return -ENOMEM;
+    m->thread_room = m->thread_bucket_count = room;
+    for (uint32_t i = 0; i < m->thread_count; i++) {
+        if (m->threads[i].key)
+            link_thread(m, i);
+    }
+    return 0;
+}
+
+static int grow_processes(struct top_model *m)
+{
+    uint32_t room = m->process_room ? 2 * m->process_room : FIRST_BUCKETS;
+    struct top_process *grown = realloc(m->processes, room * sizeof(*grown));
+
+    if (!grown)
+        return -ENOMEM;
+    m->processes = grown;
+    if (make_buckets(&m->process_buckets, room))
+        return -ENOMEM;
+    m->process_room = m->process_bucket_count = room;
+    for (uint32_t i = 0; i < m->process_count; i++) {
+        if (m->processes[i].threads)
+            link_process(m, i);
+    }
+    return 0;
+}
+
+/* A process's place, with one more thread that refers to it. */
+static int take_process(struct top_model *m, pid_t pid, uint32_t *ret)
+{
+    uint32_t at = top_model_find_process(m, pid);
+
+    if (at == TOP_NONE) {
+        at = m->free_process;
+        if (at != TOP_NONE) {
+            m->free_process = m->processes[at].next;
+        } else {
+            if (m->process_count == m->process_room && grow_processes(m))
+                return -ENOMEM;
+            at = m->process_count++;
+        }
+        m->processes[at] = (struct top_process){.pid = pid};
+        link_process(m, at);
+    }
+    m->processes[at].threads++;
+    *ret = at;
+    return 0;
+}
+
+static void drop_process(struct top_model *m, uint32_t at)
+{
+    struct top_process *process = &m->processes[at];
+    uint32_t *place = &m->process_buckets[bucket((uint64_t)process->pid, m->process_bucket_count)];
+
+    if (--process->threads)
+        return;
+    while (*place != at)
+        place = &m->processes[*place].next;
+    *place = process->next;
+    free_process(process);
+    process->next = m->free_process;
+    m->free_process = at;
+}
+
+static void drop_thread(struct top_model *m, uint32_t at)
+{
+    struct top_thread *thread = &m->threads[at];
+    uint32_t *place = &m->thread_buckets[bucket(thread->key, m->thread_bucket_count)];
+
+    while (*place != at)
+        place = &m->threads[*place].next;
+    *place = thread->next;
+    drop_process(m, thread->process);
+    *thread = (struct top_thread){.next = m->free_thread};
+    m->free_thread = at;
+}
+
+int top_model_thread(struct top_model *m, uint64_t key, pid_t pid, pid_t tid, const char *comm,
+                     uint64_t seen_ns, uint32_t *ret)
+{
+    uint32_t at = top_model_find(m, key), process;
+
+    if (at == TOP_NONE) {
+        if (take_process(m, pid, &process))
+            return -ENOMEM;
+        at = m->free_thread;
+        if (at != TOP_NONE) {
+            m->free_thread = m->threads[at].next;
+        } else {
+            if (m->thread_count == m->thread_room && grow_threads(m)) {
+                drop_process(m, process);
+                return -ENOMEM;
+            }
+            at = m->thread_count++;
+        }
+        m->threads[at] = (struct top_thread){
+            .key = key, .pid = pid, .tid = tid, .process = process, .start_ns = seen_ns};
+        link_thread(m, at);
+    }
+    if (strncmp(m->threads[at].comm, comm, sizeof(m->threads[at].comm) - 1)) {
+        memset(m->threads[at].comm, 0, sizeof(m->threads[at].comm));
+        memcpy(m->threads[at].comm, comm, strnlen(comm, sizeof(m->threads[at].comm) - 1));
+    }
+    *ret = at;
+    return 0;
+}
+
+/* ---- intervals ------------------------------------------------------------- */
+
+struct top_frame *top_model_frame(const struct top_model *m, uint32_t index)
+{
+    return &m->frames[(m->first + index) % m->frame_room];
+}
+
+static size_t frame_bytes(const struct top_frame *frame)
+{
+    return sizeof(*frame) + frame->count * sizeof(*frame->deltas) +
+           frame->part_count * sizeof(*frame->parts);
+}
+
+static size_t model_bytes(const struct top_model *m)
+{
+    return m->bytes + m->thread_count * sizeof(*m->threads) +
+           m->process_count * sizeof(*m->processes);
+}
+
+/* Places of threads that no interval can name any more are free again. */
+static void sweep(struct top_model *m)
+{
+    const struct top_frame *oldest = top_model_frame(m, 0);
+    uint64_t start = oldest->end_ns - oldest->wall_ns;
+
+    m->swept = m->dropped;
+    for (uint32_t i = 0; i < m->thread_count; i++) {
+        if (m->threads[i].key && m->threads[i].end_ns && m->threads[i].end_ns < start)
+            drop_thread(m, i);
+    }
+}
+
+static void drop_oldest(struct top_model *m)
+{
+    struct top_frame *frame = top_model_frame(m, 0);
+
+    for (uint32_t i = 0; i < frame->count; i++)
+        m->threads[frame->deltas[i].thread].base = frame->deltas[i].now;
+    m->bytes -= frame_bytes(frame);
+    free_frame(frame);
+    m->first = (m->first + 1) % m->frame_room;
+    m->frame_count--;
+    m->dropped++;
+    if (m->shown != TOP_NONE)
+        m->shown = m->shown ? m->shown - 1 : TOP_NONE;
+    if (m->frame_count && m->dropped - m->swept >= SWEEP_FRAMES)
+        sweep(m);
+}
+
+static int grow_frames(struct top_model *m)
+{
+    uint32_t room = m->frame_room ? 2 * m->frame_room : 64;
+    struct top_frame *frames = calloc(room, sizeof(*frames));
+
+    if (!frames)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < m->frame_count; i++)
+        frames[i] = *top_model_frame(m, i);
+    free(m->frames);
+    m->frames = frames;
+    m->first = 0;
+    m->frame_room = room;
+    return 0;
+}
+
+void top_model_begin(struct top_model *m)
+{
+    m->making.count = m->making.part_count = 0;
+}
+
+static int grow(void *array, uint32_t *room, uint32_t wanted, size_t size)
+{
+    uint32_t grown = *room ? *room : 256;
+    void *old, *place;
+
+    memcpy(&old, array, sizeof(old));
+    while (grown < wanted)
+        grown *= 2;
+    if (*room >= wanted)
+        return 0;
+    place = realloc(old, grown * size);
+    if (!place)
+        return -ENOMEM;
+    memcpy(array, &place, sizeof(place));
+    *room = grown;
+    return 0;
+}
+
+int top_model_add(struct top_model *m, const struct top_delta *delta, const struct top_part *parts)
+{
+    struct top_frame *frame = &m->making;
+
+    if (grow(&frame->deltas, &m->delta_room, frame->count + 1, sizeof(*frame->deltas)) ||
+        grow(&frame->parts, &m->part_room, frame->part_count + delta->part_count,
+             sizeof(*frame->parts)))
+        return -ENOMEM;
+    frame->deltas[frame->count] = *delta;
+    frame->deltas[frame->count++].part_at = frame->part_count;
+    if (delta->part_count)
+        memcpy(frame->parts + frame->part_count, parts, delta->part_count * sizeof(*parts));
+    frame->part_count += delta->part_count;
+    return 0;
+}
+
+static int by_thread(const void *left, const void *right)
+{
+    const struct top_delta *a = left, *b = right;
+
+    return a->thread < b->thread ? -1 : a->thread > b->thread;
+}
+
+/* Of all threads that had a part in it: those that slept through it add nothing to these. */
+static void sum_up(struct top_frame *frame)
+{
+    frame->run_ns = frame->ready_ns = frame->held_ns = 0;
+    for (uint32_t i = 0; i < frame->count; i++) {
+        frame->run_ns += frame->deltas[i].run_ns;
+        frame->ready_ns += frame->deltas[i].ready_ns;
+    }
+    for (uint32_t i = 0; i < frame->part_count; i++)
+        frame->held_ns += top_cause_idle(frame->parts[i].cause) ? 0 : frame->parts[i].ns;
+}
+
+static void *copy_of(const void *from, size_t count, size_t size)
+{
+    void *copy = malloc(count ? count * size : 1);
+
+    if (copy && count)
+        memcpy(copy, from, count * size);
+    return copy;
+}
+
+int top_model_end(struct top_model *m, const struct top_frame *frame)
+{
+    struct top_frame made = *frame;
+
+    if (m->frame_count == m->frame_room && grow_frames(m))
+        return -ENOMEM;
+    made.count = m->making.count;
+    made.part_count = m->making.part_count;
+    made.deltas = copy_of(m->making.deltas, made.count, sizeof(*made.deltas));
+    made.parts = copy_of(m->making.parts, made.part_count, sizeof(*made.parts));
+    if (!made.deltas || !made.parts) {
+        free_frame(&made);
+        return -ENOMEM;
+    }
+    qsort(made.deltas, made.count, sizeof(*made.deltas), by_thread);
+    sum_up(&made);
+    m->frames[(m->first + m->frame_count++) % m->frame_room] = made;
+    m->bytes += frame_bytes(&made);
+    while (m->frame_count > 1 && (m->frame_count > m->max_frames || model_bytes(m) > m->max_bytes))
+        drop_oldest(m);
+    return 0;
+}
+
+void top_model_set_base(struct top_model *m)
+{
+    for (uint32_t i = 0; i < m->making.count; i++)
+        m->threads[m->making.deltas[i].thread].base = m->making.deltas[i].now;
+    top_model_begin(m);
+}
+
+void top_model_clear(struct top_model *m)
+{
+    while (m->frame_count)
+        drop_oldest(m);
+    for (uint32_t i = 0; i < m->thread_count; i++) {
+        if (m->threads[i].key)
+            drop_thread(m, i);
+    }
+    m->shown = TOP_NONE;
+}
+
+/* ---- looking ----------------------------------------------------------------- */
+
+static void apply(struct top_model *m, const struct top_frame *frame)
+{
+    for (uint32_t i = 0; i < frame->count; i++)
+        m->threads[frame->deltas[i].thread].shown = frame->deltas[i].now;
+}
+
+void top_model_show(struct top_model *m, uint32_t index)
+{
+    uint32_t from = 0;
+
+    if (m->shown != TOP_NONE && m->shown <= index) {
+        from = m->shown + 1;
+    } else {
+        for (uint32_t i = 0; i < m->thread_count; i++)
+            m->threads[i].shown = m->threads[i].base;
+    }
+    for (; from <= index && from < m->frame_count; from++)
+        apply(m, top_model_frame(m, from));
+    m->shown = index;
+}
+
+uint32_t top_model_at(const struct top_model *m, int64_t clock_ns)
+{
+    uint32_t low = 0, high = m->frame_count;
+
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+
+        if (top_model_frame(m, middle)->clock_ns <= clock_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low ? low - 1 : 0;
+}
+
+const struct top_delta *top_frame_delta(const struct top_frame *frame, uint32_t thread)
+{
+    const struct top_delta key = {.thread = thread};
+
+    return bsearch(&key, frame->deltas, frame->count, sizeof(*frame->deltas), by_thread);
+}
+
+bool top_thread_lived(const struct top_thread *thread, const struct top_frame *frame)
+{
+    return thread->key && thread->start_ns <= frame->end_ns &&
+           (!thread->end_ns || thread->end_ns > frame->end_ns - frame->wall_ns);
+}

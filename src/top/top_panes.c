@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "top_panes.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "format.h"
+#include "top_view.h"
+
+#define WIDE   76 /* narrower screens have the panes one below the other */
+#define MINUTE 60
+
+struct box {
+    int y, x, height, width;
+};
+
+static const char *const titles[TOP_PANE_COUNT] = {"WHY", "BY WHOM", "WHERE", "THE LAST MINUTE"};
+
+static void draw_title(const struct top_ui *ui, struct top_grid *grid, const struct box *box,
+                       enum top_pane pane, const char *about)
+{
+    bool here = ui->pane == pane;
+
+    top_paint(grid, box->y, box->x, box->width, TOP_BAR);
+    top_putf(grid, box->y, box->x, box->width, here ? TOP_SORTED : TOP_BAR, "%s%s%s%s",
+             titles[pane], *about ? " (" : "", about, *about ? ")" : "");
+}
+
+static void draw_reason(struct top_grid *grid, const struct box *box, const char *reason)
+{
+    int y = box->y + 1, end = box->y + box->height;
+
+    while (*reason && y < end) {
+        size_t length = strlen(reason), room = (size_t)box->width - 1;
+
+        if (length > room) {
+            length = room;
+            while (length && reason[length] != ' ')
+                length--;
+            length = length ? length : room;
+        }
+        top_putf(grid, y++, box->x + 1, box->width - 1, TOP_DIM, "%.*s", (int)length, reason);
+        reason += length + (reason[length] == ' ');
+    }
+}
+
+/* ---- why ------------------------------------------------------------------------------- */
+
+static uint64_t cause_ns(const struct top_row *row, uint32_t cause)
+{
+    return cause == TOP_ROW_RUN     ? row->run_ns
+           : cause == TOP_ROW_READY ? row->ready_ns
+                                    : row->ns[cause];
+}
+
+static void draw_why(struct top_ui *ui, struct top_grid *grid, const struct box *box)
+{
+    const struct top_row *row = &ui->subject;
+    char about[FORMAT_CELL + 8], wall[FORMAT_CELL];
+    int y = box->y + 2, first;
+
+    top_age(row->wall_ns, wall, sizeof(wall));
+    snprintf(about, sizeof(about), "of %s", wall);
+    draw_title(ui, grid, box, TOP_WHY, about);
+    top_put(grid, box->y + 1, box->x, box->width, TOP_DIM,
+            "              %    total    count     mean");
+    first = (int)ui->pane_cursor[TOP_WHY] - (box->height - 3);
+    for (int i = first > 0 ? first : 0; i < (int)ui->pane_cause_count && y < box->y + box->height;
+         i++, y++) {
+        uint32_t cause = ui->pane_causes[i],
+                 count = cause < PRCB_CAUSE_MAX ? row->counts[cause] : 0;
+        uint64_t ns = cause_ns(row, cause);
+        char total[FORMAT_CELL], mean[FORMAT_CELL] = "", number[FORMAT_CELL] = "";
+
+        format_time(ns, total, sizeof(total));
+        if (count) {
+            format_time(ns / count, mean, sizeof(mean));
+            snprintf(number, sizeof(number), "%" PRIu32, count);
+        }
+        top_putf(grid, y, box->x, box->width,
+                 cause == TOP_ROW_RUN     ? TOP_RUNNING
+                 : cause == TOP_ROW_READY ? TOP_READYING
+                 : top_cause_idle(cause)  ? TOP_IDLING
+                                          : TOP_HOLDING,
+                 " %-9.9s %4.1f %8s %8s %8s", top_cause_name(cause),
+                 row->wall_ns ? 100.0 * (double)ns / (double)row->wall_ns : 0.0, total, number,
+                 mean);
+        if (i == (int)ui->pane_cursor[TOP_WHY])
+            top_paint(grid, y, box->x, box->width, ui->pane == TOP_WHY ? TOP_CURSOR : TOP_STRONG);
+    }
+    if (!ui->pane_cause_count)
+        draw_reason(grid, box, "no time was measured yet");
+}
+
+/* ---- where, by whom ---------------------------------------------------------------------- */
+
+static void draw_pieces(struct top_ui *ui, struct top_grid *grid, const struct box *box,
+                        enum top_pane pane, const struct top_pieces *pieces)
+{
+    int y = box->y + 1, end = box->y + box->height;
+    char about[96], share[FORMAT_CELL];
+    uint32_t cause = top_ui_cause(ui), first = ui->pane_cursor[pane];
+
+    snprintf(about, sizeof(about), "%s", cause == TOP_NONE ? "" : top_cause_name(cause));
+    if (pieces->count && pieces->whole_ns) {
+        format_share(pieces->known_ns, pieces->whole_ns, share, sizeof(share));
+        snprintf(about + strlen(about), sizeof(about) - strlen(about), ", known for %s", share);
+    }
+    draw_title(ui, grid, box, pane, about);
+    if (*pieces->now && y < end)
+        top_putf(grid, y++, box->x, box->width, TOP_STRONG, "now: %s", pieces->now);
+    if (*pieces->reason && !pieces->count) {
+        struct box below = {y - 1, box->x, end - y + 1, box->width};
+
+        draw_reason(grid, &below, pieces->reason);
+        return;
+    }
+    for (uint32_t i = pane == TOP_WHOM || first >= pieces->count ? 0 : first;
+         i < pieces->count && y < end; i++, y++) {
+        const struct top_piece *piece = &pieces->pieces[i];
+
+        top_putf(grid, y, box->x, box->width, TOP_PLAIN, "%4.0f%% %s",
+                 pieces->whole_ns ? 100.0 * (double)piece->ns / (double)pieces->whole_ns : 0.0,
+                 piece->text);
+        if (ui->pane == pane && i == first)
+            top_paint(grid, y, box->x, box->width, TOP_CURSOR);
+    }
+}
+
+static void draw_details(struct top_ui *ui, struct top_grid *grid, const struct box *box,
+                         enum top_pane pane)
+{
+    struct top_pieces pieces;
+    uint32_t cause = top_ui_cause(ui);
+    bool whom = pane == TOP_WHOM;
+    const char *lacks = whom ? ui->details.whom_lacks : ui->details.where_lacks;
+
+    memset(&pieces, 0, sizeof(pieces));
+    if (ui->mode == TOP_FILE || ui->mode == TOP_PAUSED)
+        snprintf(pieces.reason, sizeof(pieces.reason), "%s",
+                 ui->mode == TOP_FILE ? "not in this recording"
+                                      : "only of the present: L goes there");
+    else if (whom ? !ui->details.whom : !ui->details.where)
+        snprintf(pieces.reason, sizeof(pieces.reason), "%s", lacks ? lacks : "not available");
+    else if (cause == TOP_NONE || cause == TOP_ROW_RUN || (!whom && cause == TOP_ROW_READY))
+        snprintf(pieces.reason, sizeof(pieces.reason), "%s",
+                 cause == TOP_NONE ? "" : "only of waits: choose a cause of waiting in WHY");
+    else
+        (whom ? ui->details.whom : ui->details.where)(ui->details.ctx, &ui->subject, cause,
+                                                      &pieces);
+    if (whom) {
+        ui->pane_waker_count = pieces.count;
+        for (uint32_t i = 0; i < pieces.count; i++)
+            ui->pane_wakers[i] = pieces.pieces[i].thread;
+    }
+    draw_pieces(ui, grid, box, pane, &pieces);
+}
+
+/* ---- the last minute ----------------------------------------------------------------------- */
+
+/* A character for each second: how much of the time was of this kind. */
+static void draw_line(const struct top_ui *ui, struct top_grid *grid, int y, const struct box *box,
+                      uint32_t cause)
+{
+    const struct top_model *m = ui->model;
+    int columns = box->width - 11 < MINUTE ? box->width - 11 : MINUTE;
+    uint64_t end = top_model_frame(m, ui->position)->end_ns, now = end;
+    uint32_t at = ui->position;
+
+    top_putf(grid, y, box->x, 10, TOP_PLAIN, " %-9.9s", top_cause_name(cause));
+    for (int i = columns - 1; i >= 0; i--, now = now > 1000000000ull ? now - 1000000000ull : 0) {
+        uint64_t ns = 0, wall = 0;
+        int level;
+
+        /* An interval counts to the second in which it ended. */
+        for (; at != TOP_NONE && top_model_frame(m, at)->end_ns + 1000000000ull > now; at--) {
+            const struct top_frame *frame = top_model_frame(m, at);
+
+            for (uint32_t k = 0; k < ui->subject_count && k < 256; k++) {
+                const struct top_delta *delta = top_frame_delta(frame, ui->subject_threads[k]);
+
+                if (!delta) {
+                    wall += top_thread_lived(&m->threads[ui->subject_threads[k]], frame)
+                                ? frame->wall_ns
+                                : 0;
+                    continue;
+                }
+                wall += delta->wall_ns;
+                ns += cause == TOP_ROW_RUN     ? delta->run_ns
+                      : cause == TOP_ROW_READY ? delta->ready_ns
+                                               : 0;
+                for (uint32_t p = 0; p < delta->part_count; p++)
+                    ns += frame->parts[delta->part_at + p].cause == cause
+                              ? frame->parts[delta->part_at + p].ns
+                              : 0;
+            }
+        }
+        level = wall ? (int)(9.0 * (double)ns / (double)wall + 0.99) : 0;
+        top_putf(grid, y, box->x + 11 + i, 1, TOP_PLAIN, "%c",
+                 wall ? ".:-=+*#%@@"[level > 9 ? 9 : level] : ' ');
+        if (wall && !ns)
+            top_put(grid, y, box->x + 11 + i, 1, TOP_DIM, " ");
+    }
+}
+
+static void draw_minute(struct top_ui *ui, struct top_grid *grid, const struct box *box)
+{
+    int y = box->y + 1;
+
+    draw_title(ui, grid, box, TOP_MINUTE, "a column is a second");
+    for (uint32_t i = 0; i < ui->pane_cause_count && y < box->y + box->height; i++)
+        draw_line(ui, grid, y++, box, ui->pane_causes[i]);
+}
+
+/* ---- all --------------------------------------------------------------------------------------
+ */
+
+static void draw_pane(struct top_ui *ui, struct top_grid *grid, enum top_pane pane,
+                      const struct box *box)
+{
+    if (box->height < 2)
+        return;
+    if (pane == TOP_WHY)
+        draw_why(ui, grid, box);
+    else if (pane == TOP_MINUTE)
+        draw_minute(ui, grid, box);
+    else
+        draw_details(ui, grid, box, pane);
+}
+
+static void draw_subject(const struct top_ui *ui, struct top_grid *grid, int y)
+{
+    const struct top_row *row = &ui->subject;
+    const struct top_process *process =
+        &ui->model->processes[ui->model->threads[row->thread].process];
+    int x = top_put(grid, y, 0, grid->width, TOP_STRONG, row->name ? row->name : "") + 1;
+
+    if (row->tid || row->pid)
+        x += top_putf(grid, y, x, grid->width - x, TOP_PLAIN, "(%d)",
+                      (int)(row->tid ? row->tid : row->pid)) +
+             1;
+    if (row->tid && row->pid && row->tid != row->pid)
+        x += top_putf(grid, y, x, grid->width - x, TOP_PLAIN, "of process %d", (int)row->pid) + 1;
+    if (ui->subject_count > 1)
+        x += top_putf(grid, y, x, grid->width - x, TOP_PLAIN, "%u threads", ui->subject_count) + 1;
+    if (row->detail)
+        x += top_put(grid, y, x + 1, grid->width - x - 1, TOP_DIM, row->detail) + 2;
+    if (process->cgroup)
+        top_putf(grid, y, x + 1, grid->width - x - 1, TOP_DIM, "cgroup %s", process->cgroup);
+}
+
+void top_panes_draw(struct top_ui *ui, struct top_grid *grid)
+{
+    int top = 2, height = grid->height - top - 1, half, width = (grid->width - 1) / 2;
+
+    top_draw_title(ui, grid);
+    draw_subject(ui, grid, 1);
+    if (ui->zoom) {
+        /* The others are drawn nowhere, but BY WHOM must know what its cursor is on. */
+        draw_pane(ui, grid, ui->pane, &(struct box){top, 0, height, grid->width});
+    } else if (grid->width >= WIDE) {
+        half = height / 2;
+        draw_pane(ui, grid, TOP_WHY, &(struct box){top, 0, half, width});
+        draw_pane(ui, grid, TOP_WHOM, &(struct box){top, width + 1, half, grid->width - width - 1});
+        draw_pane(ui, grid, TOP_WHERE, &(struct box){top + half, 0, height - half, width});
+        draw_pane(ui, grid, TOP_MINUTE,
+                  &(struct box){top + half, width + 1, height - half, grid->width - width - 1});
+    } else {
+        half = height / 4 > 2 ? height / 4 : height >= 8 ? 2 : 0;
+        for (int i = 0; i < TOP_PANE_COUNT && half; i++)
+            draw_pane(
+                ui, grid, (enum top_pane)i,
+                &(struct box){top + i * half, 0, i == 3 ? height - 3 * half : half, grid->width});
+        if (!half)
+            draw_pane(ui, grid, ui->pane, &(struct box){top, 0, height, grid->width});
+    }
+    top_draw_footer(ui, grid);
+}
