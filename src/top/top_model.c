@@ -41,6 +41,7 @@ bool top_cause_held(uint32_t cause)
     case PRCB_CAUSE_MUTEX:
     case PRCB_CAUSE_KLOCK:
     case PRCB_CAUSE_OTHER_D:
+    case PRCB_CAUSE_RECLAIM:
         return true;
     default:
         return false;
