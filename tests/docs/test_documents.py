@@ -67,6 +67,12 @@ class Manuals(unittest.TestCase):
             self.assertTrue((ROOT / f"man/prcb-{command}.1.scd").exists(), command)
             self.assertRegex(read("man/prcb.1.scd"), rf"(?m)^\*{command}\*$")
 
+    def test_news_opens_with_this_release(self):
+        release = re.search(r"(?m)^## (\S+)$", read("NEWS.md")).group(1)
+        self.assertEqual(prcb("--version").split()[1], release)
+        self.assertIn(f"version: '{release}'", read("meson.build"))
+        self.assertTrue(read("packaging/debian/changelog").startswith(f"prcb ({release}-"))
+
     def test_pages_are_built(self):
         listed = set(re.findall(r"'([\w.-]+\.\d)'", read("man/meson.build")))
         self.assertEqual({path.name[:-4] for path in (ROOT / "man").glob("*.scd")}, listed)
