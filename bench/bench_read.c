@@ -375,6 +375,24 @@ static void run_rows(void)
     }
 }
 
+/* The rows read a thread that is not switched in between, so each read goes on from the one before.
+ * Here each follows a switch: all of the account is copied, and nothing of it is in the cache. */
+static double after_a_switch(void)
+{
+    double ns[501];
+    int count = (int)(sizeof(ns) / sizeof(*ns));
+
+    for (int i = 0; i < count; i++) {
+        uint64_t start;
+
+        usleep(1);
+        start = bench_now();
+        own_account();
+        ns[i] = (double)(bench_now() - start);
+    }
+    return bench_median(ns, count);
+}
+
 int main(void)
 {
     struct prcb_error err = {0};
@@ -415,6 +433,7 @@ int main(void)
             printf(" %8.1fx", ns / rows[rows[i].reference].ns[ROUNDS / 2]);
         printf("\n");
     }
+    printf("\n%-40s %10.1f\n", "prcb_thread_read, right after a switch", after_a_switch());
     prcb_thread_close(self);
     prcb_thread_close(other);
     prcb_close(p);

@@ -70,7 +70,8 @@ struct prcb_wait_cell {
 
 /* One thread's account. Written by the processor that switches the thread, under
  * seq; members marked [once] are written before the account is published and do
- * not change; [own] have an ordering of their own, said there. */
+ * not change; [own] have an ordering of their own, said there. A reader relies on
+ * it: while the hot line is the same, so is everything that is not [own]. */
 struct prcb_account_block {
     /* -- hot line: all that a switch must touch -- */
     __u32 seq;        /* sequence count: odd while being written (seqcount_abi.h) */

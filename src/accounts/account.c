@@ -144,10 +144,18 @@ void account_convert(const struct prcb_account_block *copy, uint64_t now, uint32
         ret->cgroup = copy->cgroup;
         ret->present |= PRCB_HAS_CGROUP;
     }
-    if (ticks_per_ns > 0) {
-        ret->tsc_cycles = (uint64_t)((double)ret->run_ns * ticks_per_ns);
-        ret->present |= PRCB_HAS_CYCLES;
-    }
+    account_cycles(ticks_per_ns, ret);
+}
+
+void account_cycles(double ticks_per_ns, struct prcb_account *ret)
+{
+    uint64_t cycles = (uint64_t)((double)ret->run_ns * ticks_per_ns);
+
+    if (!(ticks_per_ns > 0))
+        return;
+    if (ret->tsc_cycles < cycles)
+        ret->tsc_cycles = cycles;
+    ret->present |= PRCB_HAS_CYCLES;
 }
 
 /* Moves up to *owed from a figure that grew since earlier. */

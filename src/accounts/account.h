@@ -28,6 +28,9 @@ void account_identity(const struct prcb_account_block *block, struct prcb_accoun
 void account_convert(const struct prcb_account_block *copy, uint64_t now, uint32_t features,
                      double ticks_per_ns, struct prcb_account *ret);
 
+/* The cycles of its run time; never less than the record has. */
+void account_cycles(double ticks_per_ns, struct prcb_account *ret);
+
 /* Time on a processor since the last closed stretch. */
 uint64_t account_live_run(const struct prcb_account_block *copy, uint64_t now);
 

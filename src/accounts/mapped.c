@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <string.h>
 
 #include "account.h"
 #include "block_abi.h"
@@ -163,14 +164,47 @@ static void set_interrupted(const struct mapped *m, struct prcb_thread *t, uint6
     *present |= PRCB_HAS_INTERRUPTED;
 }
 
-int mapped_read(struct prcb_thread *t, struct prcb_account *ret)
+/* An account changes only at switches, and each of them changes its hot line, the count and the
+ * stamp in it. As long as that line is as it was at the handle's last read, the record of that read
+ * holds, up to what the present stretch adds: all that a thread that was not switched since pays
+ * for. False: the account has to be read. */
+static bool read_on(struct prcb_thread *t)
 {
+    const struct mapped *m = &t->session->mapped;
+    struct prcb_account_block hot;
+    uint32_t retries = 0;
+    uint64_t now, grown;
+
+    if (!t->hot_holds || m->processors || account_copy(t->block, HOT_LINE, &hot, &retries) ||
+        memcmp(&hot, t->hot, HOT_LINE))
+        return false;
+    now = hot.state == PRCB_STATE_EXITED ? hot.stamp : writer_now(t->session, &t->clock);
+    if (now < t->last_now)
+        now = t->last_now;
+    grown = now > hot.stamp ? now - (t->last_now > hot.stamp ? t->last_now : hot.stamp) : 0;
+    t->last_now = now;
+    t->last.wall_ns += grown;
+    if (hot.state == PRCB_STATE_RUNNING)
+        t->last.run_ns += grown;
+    else
+        t->last.open.ns += grown;
+    account_cycles(ticks_per_ns(t), &t->last);
+    account_identity(t->block, &t->last);
+    t->last.flags |= flags_of(m);
+    t->last.retries = retries;
+    return true;
+}
+
+/* All of it. Not inline: what it needs of the stack would be cleared for read_on as well. */
+static __attribute__((noinline)) int read_anew(struct prcb_thread *t)
+{
+    struct prcb_account record = {.size = sizeof(record), .key = t->key};
     struct prcb *p = t->session;
     struct prcb_account_block copy;
-    uint64_t now, interrupted;
+    uint64_t now, run, interrupted;
     int result;
 
-    result = copy_account(&p->mapped, t->block, false, &copy, &interrupted, &ret->retries);
+    result = copy_account(&p->mapped, t->block, false, &copy, &interrupted, &record.retries);
     if (result)
         return result;
     if (copy.generation != (uint32_t)(t->key >> 32) || copy.state == PRCB_STATE_FREE)
@@ -180,18 +214,27 @@ int mapped_read(struct prcb_thread *t, struct prcb_account *ret)
         now = copy.stamp;
     if (now < t->last_now)
         now = t->last_now;
-    account_convert(&copy, now, p->mapped.features, ticks_per_ns(t), ret);
-    account_identity(t->block, ret);
-    ret->flags |= flags_of(&p->mapped);
-    ret->key = t->key;
-    ret->tier = p->tier->number;
+    account_convert(&copy, now, p->mapped.features, ticks_per_ns(t), &record);
+    account_identity(t->block, &record);
+    record.flags |= flags_of(&p->mapped);
+    record.tier = p->tier->number;
+    run = record.run_ns;
     if (t->last.size)
-        account_never_back(&t->last, ret);
-    set_interrupted(&p->mapped, t, copy.interrupted_ns + interrupted, ret->run_ns,
-                    &ret->interrupted_ns, &ret->present);
+        account_never_back(&t->last, &record);
+    set_interrupted(&p->mapped, t, copy.interrupted_ns + interrupted, record.run_ns,
+                    &record.interrupted_ns, &record.present);
     t->last_now = now;
-    t->last = *ret;
+    t->last = record;
+    memcpy(t->hot, &copy, HOT_LINE);
+    /* Not from a run time that was held at what an earlier read returned, and not from a guess,
+     * which changes by itself. */
+    t->hot_holds = record.run_ns == run && copy.state != PRCB_STATE_UNSEEN;
     return 0;
+}
+
+int mapped_read(struct prcb_thread *t)
+{
+    return read_on(t) ? 0 : read_anew(t);
 }
 
 int mapped_read_times(struct prcb_thread *t, struct prcb_times *ret)
@@ -204,7 +247,7 @@ int mapped_read_times(struct prcb_thread *t, struct prcb_times *ret)
     if (m->processors)
         result = copy_account(m, t->block, true, &hot, &interrupted, &ret->retries);
     else
-        result = account_copy(t->block, 64, &hot, &ret->retries);
+        result = account_copy(t->block, HOT_LINE, &hot, &ret->retries);
     if (result)
         return result;
     if (hot.generation != (uint32_t)(t->key >> 32) || hot.state == PRCB_STATE_FREE)

@@ -30,7 +30,7 @@ int64_t mapped_clock_offset(const struct mapped *m);
 
 /* Functions of a tier (session.h). */
 int mapped_thread_open(struct prcb *p, struct prcb_thread *t, struct prcb_error *err);
-int mapped_read(struct prcb_thread *t, struct prcb_account *ret);
+int mapped_read(struct prcb_thread *t);
 int mapped_read_times(struct prcb_thread *t, struct prcb_times *ret);
 int mapped_walk(struct prcb *p, prcb_walk_fn fn, void *ctx, struct prcb_error *err);
 void mapped_status(struct prcb *p, struct prcb_status *ret);

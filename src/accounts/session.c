@@ -292,10 +292,9 @@ void prcb_thread_close(struct prcb_thread *t)
 
 int prcb_thread_read(struct prcb_thread *t, struct prcb_account *ret)
 {
-    struct prcb_account record = {.size = sizeof(record)};
-    int result = t->session->tier->read(t, &record);
+    int result = t->session->tier->read(t);
 
-    return result ? result : sized_hand_out(&record, sizeof(record), ret);
+    return result ? result : sized_hand_out(&t->last, sizeof(t->last), ret);
 }
 
 int prcb_thread_times(struct prcb_thread *t, struct prcb_times *ret)

@@ -39,6 +39,8 @@ struct prcb {
     };
 };
 
+#define HOT_LINE 64 /* bytes: the part of an account that every switch writes */
+
 struct prcb_thread {
     struct prcb *session;
     struct clock clock;
@@ -50,6 +52,8 @@ struct prcb_thread {
     uint64_t last_run;      /* from prcb_thread_times */
     uint64_t last_interrupted;
     struct prcb_account last; /* what prcb_thread_read returned last; size 0: nothing yet */
+    bool hot_holds;           /* bpf, daemon: `last` can be gone on from while hot is the same */
+    char hot[HOT_LINE];       /* the account's hot line as of `last` */
 };
 
 /* L: called under session->lock. Records are whole (struct prcb_account of this
@@ -68,7 +72,7 @@ struct tier {
     int (*refresh)(struct prcb *p, struct prcb_error *err);                          /* L */
     /* Fills key, block and base_switches of a handle whose tid is set. */
     int (*thread_open)(struct prcb *p, struct prcb_thread *t, struct prcb_error *err); /* L */
-    int (*read)(struct prcb_thread *t, struct prcb_account *ret);
+    int (*read)(struct prcb_thread *t); /* brings t->last up to now; failed: it stays */
     int (*read_times)(struct prcb_thread *t, struct prcb_times *ret);
     int (*walk)(struct prcb *p, prcb_walk_fn fn, void *ctx, struct prcb_error *err); /* L */
     int (*release)(struct prcb *p, uint64_t key, struct prcb_error *err);            /* L */

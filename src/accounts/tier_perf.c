@@ -846,7 +846,7 @@ static int update_handle(struct prcb_thread *t, struct perf_account **ret)
     return result ? result : live_account(t, ret);
 }
 
-static int perf_read(struct prcb_thread *t, struct prcb_account *ret)
+static int perf_read(struct prcb_thread *t)
 {
     struct perf_account *account;
     int result;
@@ -854,7 +854,7 @@ static int perf_read(struct prcb_thread *t, struct prcb_account *ret)
     pthread_mutex_lock(&t->session->lock);
     result = update_handle(t, &account);
     if (!result)
-        fill_record(account, ret);
+        fill_record(account, &t->last);
     pthread_mutex_unlock(&t->session->lock);
     return result;
 }

@@ -12,8 +12,10 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 /* ---- own thread ---- */
@@ -451,6 +453,85 @@ static void test_own_reads(void **state)
     assert_true(not_running < rounds / 2);
 }
 
+/* As none_went_back, but for what each handle's own idea of "now" adds: 20 us. */
+static bool follows(const struct prcb_account *a, const struct prcb_account *b)
+{
+    struct prcb_account later = *b;
+
+    later.wall_ns += 20000;
+    later.run_ns += 20000;
+    later.tsc_cycles = UINT64_MAX;
+    return none_went_back(a, &later);
+}
+
+/* A read between switches goes on from the one before. Between two such reads lies one by a new
+ * handle, which has none: figures are in the order of the reads. With a switch among them, none may
+ * have gone back in one handle, but a reader that lost its processor before it looked at the clock
+ * has taken the time for run time. Returns the last record. */
+static struct prcb_account reads_in_order(struct prcb *p, struct prcb_thread *t)
+{
+    struct prcb_account before = must_read(t), fresh, after;
+    struct prcb_thread *other;
+    struct prcb_error err;
+
+    assert_int_equal(prcb_thread_open_key(p, before.key, &other, &err), 0);
+    fresh = must_read(other);
+    prcb_thread_close(other);
+    after = must_read(t);
+    assert_true(laws_hold(&before) && laws_hold(&fresh) && laws_hold(&after));
+    if (before.switches == after.switches &&
+        (!follows(&before, &fresh) || !follows(&fresh, &after))) {
+        print_account("before", &before);
+        print_account("by a new handle", &fresh);
+        print_account("after", &after);
+        fail_msg("an old handle and a new one disagree");
+    }
+    return after;
+}
+
+static int pause_on(void *arg)
+{
+    while (getppid() > 1)
+        pause();
+    return 0;
+}
+
+static void test_old_and_new_handles(void **state)
+{
+    struct prcb *p = session_shared();
+    struct prcb_thread *self = must_open(p, 0), *other;
+    pid_t pid = child_start(pause_on, NULL);
+    struct prcb_account a, b;
+    char name[16] = "";
+
+    for (unsigned i = 0; i < 20000 / slowness(); i++) {
+        if (i % 50 == 0)
+            sleep_ns(1000);
+        snprintf(name, sizeof(name), "name-%u", i);
+        prctl(PR_SET_NAME, name);
+        a = reads_in_order(p, self);
+        assert_string_equal(a.comm, name);
+    }
+    must_profile_process(p, pid, PRCB_FOLLOW_NONE);
+    other = must_open(p, pid);
+    while (must_read(other).flags & PRCB_ACCOUNT_RUNNING || kernel_state(pid, pid) != 'S')
+        sleep_ns(1000000);
+    a = must_read(other);
+    for (unsigned i = 0; i < 1000; i++) {
+        b = reads_in_order(p, other);
+        assert_true(b.open.ns > a.open.ns);
+        assert_int_equal(b.wall_ns - a.wall_ns, b.open.ns - a.open.ns);
+        a = b;
+    }
+    kill(pid, SIGKILL);
+    for (b = must_read(other); !(b.flags & PRCB_ACCOUNT_EXITED); b = must_read(other))
+        sleep_ns(1000000);
+    assert_true(none_went_back(&a, &b));
+    reads_in_order(p, other);
+    a = must_read(other);
+    assert_int_equal(a.wall_ns, b.wall_ns);
+}
+
 /* ---- wall time ---- */
 
 /* Two reads and the stamps around them: the account's wall time must lie between the
@@ -515,10 +596,9 @@ static void test_wall_since_start(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        BPF_TEST(test_own_switches), BPF_TEST(test_parts),
-        BPF_TEST(test_parts_ktime),  BPF_TEST(test_remote_reads),
-        BPF_TEST(test_own_reads),    BPF_TEST(test_wall_own),
-        BPF_TEST(test_wall_remote),  BPF_TEST(test_wall_since_start),
+        BPF_TEST(test_own_switches), BPF_TEST(test_parts),       BPF_TEST(test_parts_ktime),
+        BPF_TEST(test_remote_reads), BPF_TEST(test_own_reads),   BPF_TEST(test_old_and_new_handles),
+        BPF_TEST(test_wall_own),     BPF_TEST(test_wall_remote), BPF_TEST(test_wall_since_start),
     };
 
     return BPF_RUN("laws", tests);
