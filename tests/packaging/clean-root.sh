@@ -21,7 +21,7 @@ work=$(mktemp -d /tmp/prcb-clean-root.XXXXXX)
 root=$work/root
 daemon=
 # The programs, and all libraries that they and the headers need.
-programs=(libprcb0 libprcb-nt0 libprcb-layout0 libprcb-stack0 prcb prcbd)
+programs=(libprcb0 libprcb-nt0 libprcb-layout0 libprcb-stack0 prcb prcbd python3-prcb)
 # shellcheck source=tests/tap.sh
 source "$here/../tap.sh"
 
@@ -123,6 +123,26 @@ build_dump_reader() {
 build_windows() {
     cp "$here/../nt/ported.c" "$root/tmp/" &&
         inside sh -c 'cd /tmp && cc ported.c $(pkg-config --cflags --libs prcb-nt) -o ported'
+}
+
+# Everything is there, a piece of code is measured, and types reach a checker.
+python_measures() {
+    cat >"$root/tmp/measure.py" <<'PYTHON'
+import os, sys, time, prcb, prcb.aio, prcb.web
+assert prcb.__file__.startswith("/usr/lib/python3/dist-packages/"), prcb.__file__
+assert os.path.exists(os.path.join(os.path.dirname(prcb.__file__), "py.typed"))
+with prcb.measure() as m:
+    time.sleep(0.01)
+assert m.switches >= 1, m.switches
+print(prcb.default_session().tier, prcb.explain(m))
+if len(sys.argv) > 1:
+    assert prcb.default_session().tier == sys.argv[1], prcb.default_session().tier_reason
+    assert m.waits["sleep"].ns >= 9e6, m.waits
+prcb.layout("KPRCB", "10.0.19041")
+if sys.maxsize > 2**32:
+    import prcb._stack
+PYTHON
+    "$@" /usr/bin/python3 /tmp/measure.py "${tier[@]}"
 }
 
 start_daemon() {
@@ -228,6 +248,8 @@ check "prcb says its version" says "^prcb ${version%-*}\$" inside prcb --version
 check "prcb doctor" says 'tier' inside prcb doctor
 check "prcb stat -- true" says 'switches|SWITCHES' inside prcb stat -- true
 check "prcb stat -- true as nobody" says 'switches|SWITCHES' as_nobody prcb stat -- true
+tier=()
+check "import prcb" python_measures inside
 check "files" present usr/bin/prcb usr/sbin/prcbd etc/prcb/prcbd.conf \
     lib/systemd/system/prcbd.service lib/systemd/system/prcbd.socket \
     usr/lib/sysusers.d/prcbd.conf usr/lib/tmpfiles.d/prcbd.conf \
@@ -236,6 +258,8 @@ check "folders" only_system_folders
 check "the daemon's user" user_exists
 check "the daemon starts" start_daemon
 check "the daemon serves nobody" daemon_serves_nobody
+tier=(daemon)
+check "import prcb as nobody" python_measures as_nobody env PRCB_SOCKET=/run/prcb-test/socket
 check "the daemon is not root" daemon_is_not_root
 check "the daemon ends and cleans up" stop_daemon
 check "installed once more" install "${programs[@]}"
