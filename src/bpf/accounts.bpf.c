@@ -166,7 +166,8 @@ struct {
 #define OFFSET_EVERY_NS  262144ull
 #define OFFSET_WINDOW_NS 1000000000ull
 
-#define GUESSES 5 /* at what a thread that exists is doing */
+#define GUESSES 5    /* at what a thread that exists is doing */
+#define ENDINGS 1000 /* looks at one that is about to leave its processor */
 
 static const __u32 zero = 0;
 
@@ -445,17 +446,14 @@ static __noinline __u32 first_switch(struct prcb_account_block *account, struct 
 }
 
 /* Compared first: it hardly ever changes, and its cache line stays clean. */
-static __always_inline void note_cgroup(struct prcb_account_block *account,
-                                        struct task_struct *task)
+static __always_inline void note_cgroup(struct prcb_account_block *account, __u64 cgroup)
 {
-    __u64 cgroup = task_cgroup(task);
-
     if (account->cgroup != cgroup)
         account->cgroup = cgroup;
 }
 
 static __always_inline void switch_out(struct prcb_account_block *account, struct task_struct *prev,
-                                       __u8 cause, __s32 last_syscall, __u64 now)
+                                       __u8 cause, __s32 last_syscall, __u64 cgroup, __u64 now)
 {
     struct prcb_wait_cell *cell;
     __u32 seq = account->seq;
@@ -481,7 +479,7 @@ static __always_inline void switch_out(struct prcb_account_block *account, struc
     account->last_syscall = last_syscall;
     if (account->wants & PRCB_WANT_REGISTERS)
         task_user_registers(prev, &account->user);
-    note_cgroup(account, prev);
+    note_cgroup(account, cgroup);
     cell = wait_cell(account, cause);
     if (cell)
         cell->count += count;
@@ -507,10 +505,10 @@ static __always_inline void switch_in(struct prcb_account_block *account, struct
 /* A quota takes the task off its processor. */
 static __noinline int begin_throttled(struct tag *tag, struct task_struct *task, __u64 clock)
 {
-    __u64 queue = (__u64)task->se.cfs_rq;
+    __u64 queue = (__u64)BPF_CORE_READ(task, se.cfs_rq);
 
     tag->throttled_queue = HAS(cfs_rq, tg) ? queue : 0;
-    tag->throttled_group = HAS(cfs_rq, tg) ? (__u64)task->se.cfs_rq->tg : 0;
+    tag->throttled_group = HAS(cfs_rq, tg) ? (__u64)BPF_CORE_READ(task, se.cfs_rq, tg) : 0;
     tag->throttled_before = throttled_time(queue, clock);
     return 0;
 }
@@ -523,7 +521,7 @@ static __noinline __u64 end_throttled(struct tag *tag, struct task_struct *task,
     __u64 queue = tag->throttled_queue, after;
 
     tag->throttled_queue = 0;
-    if (!HAS(cfs_rq, tg) || (__u64)task->se.cfs_rq->tg != tag->throttled_group)
+    if (!HAS(cfs_rq, tg) || (__u64)BPF_CORE_READ(task, se.cfs_rq, tg) != tag->throttled_group)
         return ~0ull;
     after = throttled_time(queue, clock);
     if (after == PRCB_BASE_UNKNOWN || tag->throttled_before == PRCB_BASE_UNKNOWN)
@@ -536,6 +534,9 @@ static __noinline __u64 end_throttled(struct tag *tag, struct task_struct *task,
 static __always_inline __u64 leave(struct tag *tag, struct task_struct *prev,
                                    struct task_struct *next, __u32 state)
 {
+    /* Read once, before anything is decided: each place that follows pointers costs the verifier
+     * milliseconds. */
+    __u64 cgroup = task_cgroup(prev);
     __s32 last_syscall = -1;
     __u64 now = 0;
     __u8 cause = 0;
@@ -557,7 +558,7 @@ static __always_inline __u64 leave(struct tag *tag, struct task_struct *prev,
                 begin_throttled(tag, prev, queue_clock(prev, now));
         }
         tell_clock(&tag->profiles[i], account->stamp, now);
-        switch_out(account, prev, cause, last_syscall, now);
+        switch_out(account, prev, cause, last_syscall, cgroup, now);
     }
     return now;
 }
@@ -743,7 +744,7 @@ static __always_inline void init_account(struct prcb_account_block *account,
         (task->flags & PF_KTHREAD_ ? PRCB_THREAD_KTHREAD : 0) | (born ? PRCB_THREAD_BORN : 0);
     account->wants = wants;
     account->user = (struct prcb_user_registers){};
-    account->cgroup = task_cgroup(task);
+    account->cgroup = task_cgroup_read(task);
     write_identity(account, task, task->comm, pid_ns);
     /* A newborn is able to run from its creation on. */
     account->cause = born ? PRCB_CAUSE_PREEMPTED : PRCB_CAUSE_NONE;
@@ -788,21 +789,29 @@ static __noinline __u32 guess_of(struct task_struct *task, bool leaving)
     return PRCB_STATE_OFF | (__u32)cause << 8;
 }
 
+struct ending {
+    struct task_struct *task;
+    bool has_ended;
+};
+
+static long look_for_end(__u32 i, struct ending *ending)
+{
+    bool is_dead = ending->task->__state & TASK_DEAD_;
+
+    ending->has_ended = is_dead && !task_on_cpu(ending->task);
+    return !is_dead || ending->has_ended;
+}
+
 /* Off the processor for good. A task that is about to be is waited for, a microsecond
  * or two: between its last switch's tracepoint and the switch itself nobody could
  * tell whether the program has seen it. One whose virtual processor is stopped just there
  * is left to prcb_ended. */
 static __always_inline bool has_ended(struct task_struct *task)
 {
-    int i;
+    struct ending ending = {.task = task};
 
-    for (i = 0; i < 1000; i++) {
-        if (!(task->__state & TASK_DEAD_))
-            return false;
-        if (!task_on_cpu(task))
-            return true;
-    }
-    return false;
+    bpf_loop(ENDINGS, look_for_end, &ending, 0);
+    return ending.has_ended;
 }
 
 /* For an account that no switch writes any more. */

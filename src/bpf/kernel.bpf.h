@@ -481,6 +481,12 @@ static __always_inline __u64 task_cgroup(struct task_struct *task)
     return has_cgroups() ? task->cgroups->dfl_cgrp->kn->id : 0;
 }
 
+/* The same away from switches, where the verifier's time counts and not the program's. */
+static __always_inline __u64 task_cgroup_read(struct task_struct *task)
+{
+    return has_cgroups() ? BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id) : 0;
+}
+
 /* The user registers that an unwinder starts from; all 0: it has none. */
 static __always_inline void task_user_registers(struct task_struct *task,
                                                 struct prcb_user_registers *ret)
