@@ -23,12 +23,17 @@
 #include "stat_targets.h"
 #include "stat_wait.h"
 #include "top_curses.h"
+#ifdef HAVE_STACK
+#include "top_where.h"
+#endif
 #include "top_source.h"
 #include "top_view.h"
 
 #define NS_PER_S     1000000000ull
 #define MIN_DELAY_NS (NS_PER_S / 10)
 #define DELAY_NS     NS_PER_S
+#define LONG_NS      (20 * 1000000ull)  /* waits of such length are worth a look at their stack */
+#define AGAIN_NS     (100 * 1000000ull) /* stacks that a screen asked for are there by then */
 #define HISTORY_NS   (600 * NS_PER_S)
 #define REFRESH_NS   (NS_PER_S / 20) /* perf tier: looks for threads between two intervals */
 
@@ -50,9 +55,11 @@ struct run {
     struct top_model model;
     struct top_ui ui;
     struct top_grid grid;
+    struct top_where *where; /* NULL: no stacks */
     struct stat_wait wait;
     struct output output;
-    uint64_t next, next_refresh, end;
+    uint64_t next, next_refresh;
+    uint64_t again; /* when the screen is drawn once more, with what was asked for meanwhile */
     bool ended, perf, own;
     int status;
 };
@@ -262,6 +269,75 @@ static int open_all(struct run *run, struct prcb_error *err)
     return result;
 }
 
+/* ---- stacks -------------------------------------------------------------------------------- */
+
+#ifdef HAVE_STACK
+static void where_pieces(void *ctx, const struct top_row *row, uint32_t cause,
+                         struct top_pieces *ret)
+{
+    (void)row;
+    top_where_pieces(((struct run *)ctx)->where, cause, ret);
+}
+
+/* Only of waits that have lasted for an interval: others are over before anybody reads this. */
+static void where_wait(void *ctx, const struct top_row *row, char *ret, size_t size)
+{
+    struct run *run = ctx;
+
+    *ret = '\0';
+    if (run->ui.mode == TOP_LIVE && row->now.state == TOP_WAIT && row->now.since_ns &&
+        !row->kernel && row->now.since_ns + LONG_NS <= stat_wait_now())
+        top_where_wait(run->where, row->id, row->now.since_ns, ret, size);
+}
+
+/* The threads of the row that is open are watched, as long as it is. */
+static void watch(struct run *run)
+{
+    const struct top_ui *ui = &run->ui;
+    uint64_t keys[256];
+    uint32_t count = 0;
+
+    if (!run->where)
+        return;
+    for (uint32_t i = 0; ui->screen == TOP_PANES && i < ui->subject_count && count < 256; i++) {
+        const struct top_thread *thread = &run->model.threads[ui->subject_threads[i]];
+
+        if (!thread->end_ns)
+            keys[count++] = thread->key;
+    }
+    top_where_watch(run->where, keys, count);
+}
+
+static void open_stacks(struct run *run)
+{
+    struct prcb_error err;
+
+    if (top_where_open(run->session, &run->where, &err)) {
+        run->where = NULL;
+        return;
+    }
+    run->ui.details.where = where_pieces;
+    run->ui.details.wait = where_wait;
+    run->ui.details.ctx = run;
+}
+
+static bool close_stacks(struct run *run)
+{
+    return top_where_close(run->where);
+}
+#else
+static void watch(struct run *run)
+{
+}
+static void open_stacks(struct run *run)
+{
+}
+static bool close_stacks(struct run *run)
+{
+    return true;
+}
+#endif
+
 /* Ends an interval, if it is time. *ret: there is another one. -errno after the error. */
 static int take(struct run *run, bool *ret)
 {
@@ -346,6 +422,7 @@ static void draw(struct run *run, bool anew)
         return;
     if (top_ui_prepare(&run->ui))
         return;
+    watch(run);
     top_view_draw(&run->ui, &run->grid);
     top_curses_draw(&run->grid, anew);
 }
@@ -401,7 +478,8 @@ static void wait_for(struct run *run)
 {
     struct pollfd what[] = {{.fd = STDIN_FILENO, .events = POLLIN},
                             {.fd = run->wait.pipe, .events = POLLIN}};
-    uint64_t now = stat_wait_now(), until = next_moment(run);
+    uint64_t now = stat_wait_now(), next = next_moment(run);
+    uint64_t until = run->again < next ? run->again : next;
     int ms = until > now ? (int)((until - now) / 1000000) + 1 : 0;
 
     if (poll(what, 2, ms) > 0) {
@@ -416,14 +494,18 @@ static void run_screen(struct run *run)
     uint64_t shown = 0;
     bool added;
 
+    run->again = UINT64_MAX;
     draw(run, true);
     while (!run->ended) {
         bool events = take_events(run);
 
         if (run->ended || take(run, &added))
             return;
-        if (added || events)
+        if (added || events || stat_wait_now() >= run->again)
             draw(run, false);
+        run->again = added && run->where             ? stat_wait_now() + AGAIN_NS
+                     : stat_wait_now() >= run->again ? UINT64_MAX
+                                                     : run->again;
         if (added && ++shown == run->options->count)
             return;
         wait_for(run);
@@ -442,6 +524,7 @@ static void run_on_terminal(struct run *run)
         run->status = cli_usage_error(run->command, "%s", err.text);
         return;
     }
+    open_stacks(run);
     run_screen(run);
     top_curses_close();
 }
@@ -535,7 +618,8 @@ static int run_top(const struct cli_command *self, int argc, char **argv)
             status = run_with(&run);
             top_source_close(run.source);
             prcb_processors_close(run.view);
-            prcb_close(run.session);
+            if (close_stacks(&run)) /* else the end of the program closes it */
+                prcb_close(run.session);
             top_ui_deinit(&run.ui);
             top_grid_deinit(&run.grid);
             stat_wait_deinit(&run.wait);

@@ -24,6 +24,9 @@ struct why_output {
 /* "futex"; "wait" where the tier knows no cause. */
 const char *why_cause_name(uint32_t cause);
 
+/* A stack on one line, innermost first, cut where the buffer ends. */
+void why_stack_line(const struct prcb_stack *stack, char *ret, size_t size);
+
 void why_write_text(FILE *out, const struct why_output *output);
 int why_write_json(FILE *out, const struct why_output *output); /* 0 or -ENOMEM */
 /* "comm;cause;outermost;...;innermost NS" a line. */

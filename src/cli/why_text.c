@@ -57,6 +57,20 @@ static uint32_t first_frame(const struct prcb_stack *stack)
     return i < stack->frame_count ? i : 0;
 }
 
+void why_stack_line(const struct prcb_stack *stack, char *ret, size_t size)
+{
+    size_t used = 0;
+
+    *ret = '\0';
+    for (uint32_t i = first_frame(stack); i < stack->frame_count && used + 4 < size; i++) {
+        char name[4 * NAME_MOST + 1];
+
+        frame_text(&stack->frames[i], name, sizeof(name));
+        used += (size_t)snprintf(ret + used, size - used, "%s%s", used ? " < " : "", name);
+    }
+    /* One that was cut in the middle of a character: the next reader of it marks that. */
+}
+
 /* Innermost first, wrapped at the width; the line is indented already. */
 static void write_stack(FILE *out, const struct why_output *output, const struct prcb_stack *stack)
 {

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "top_where.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "stat_wait.h"
+#include "why_report.h"
+
+#define NS_PER_MS   1000000ull
+#define LOOK_NS     (20 * NS_PER_MS)  /* how often the watched threads are looked at */
+#define REPORT_NS   (250 * NS_PER_MS) /* how often the screen gets what that gave */
+#define LEAST_NS    NS_PER_MS         /* shorter waits are not read */
+#define BUDGET_NS   (500 * NS_PER_MS) /* of the unwinding child: at once, and then by share */
+#define BUDGET_PART 20                /* one part in so many of a processor */
+#define WATCH_MOST  256               /* threads */
+#define WAITS       1024              /* remembered, by key */
+#define ASKED       128               /* not answered yet */
+
+struct answer {
+    uint64_t key, since_ns;
+    char text[160];
+};
+
+struct watched {
+    uint64_t key;
+    struct prcb_thread *thread;
+    struct prcb_account base; /* when the watching began */
+};
+
+struct top_where {
+    struct prcb *session;
+    struct prcb_stacks *stacks;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wanted, over;
+    /* Under the lock: */
+    bool end, ended;
+    uint64_t watch_keys[WATCH_MOST];
+    uint32_t watch_count, watch_number; /* number: grows with each new set */
+    struct answer waits[WAITS];
+    struct {
+        uint64_t key, since_ns;
+    } asked[ASKED];
+    uint32_t asked_count;
+    struct top_pieces *pieces; /* by cause, PRCB_CAUSE_MAX of them */
+    /* The thread's own: */
+    struct why *why;
+    struct watched watched[WATCH_MOST];
+    uint32_t watched_count, watched_number;
+    const struct prcb_account *account; /* that is being looked at, as it is */
+    uint64_t start_ns, reported_ns;
+};
+
+/* ---- the reading thread ----------------------------------------------------------------- */
+
+static bool has_budget(struct top_where *w)
+{
+    struct prcb_stacks_status status = {.size = sizeof(status)};
+
+    return !prcb_stacks_status(w->stacks, &status) &&
+           status.cpu_ns < BUDGET_NS + (stat_wait_now() - w->start_ns) / BUDGET_PART;
+}
+
+/* why is given accounts less what they held at the beginning; a stack is of the account as it is.
+ */
+static int read_stack(void *ctx, const struct prcb_account *a, struct prcb_stack *ret)
+{
+    struct top_where *w = ctx;
+
+    (void)a;
+    return has_budget(w) ? prcb_stacks_read(w->stacks, w->account, ret, NULL) : -EBUSY;
+}
+
+static void forget(struct top_where *w)
+{
+    for (uint32_t i = 0; i < w->watched_count; i++)
+        prcb_thread_close(w->watched[i].thread);
+    w->watched_count = 0;
+    why_close(w->why);
+    w->why = NULL;
+}
+
+static void begin_watch(struct top_where *w, const uint64_t *keys, uint32_t count)
+{
+    const struct why_source source = {read_stack, w, LEAST_NS};
+
+    forget(w);
+    if (!count || why_open(&source, &w->why))
+        return;
+    for (uint32_t i = 0; i < count; i++) {
+        struct watched *watched = &w->watched[w->watched_count];
+
+        *watched = (struct watched){.key = keys[i], .base = {.size = sizeof(watched->base)}};
+        if (prcb_thread_open_key(w->session, keys[i], &watched->thread, NULL))
+            continue;
+        if (prcb_thread_read(watched->thread, &watched->base))
+            prcb_thread_close(watched->thread);
+        else
+            w->watched_count++;
+    }
+}
+
+static void look(struct top_where *w)
+{
+    uint64_t now = stat_wait_now();
+
+    for (uint32_t i = 0; i < w->watched_count; i++) {
+        struct prcb_account a = {.size = sizeof(a)}, since = {.size = sizeof(since)};
+
+        if (prcb_thread_read(w->watched[i].thread, &a))
+            continue;
+        prcb_account_sub(&a, &w->watched[i].base, &since);
+        w->account = &a;
+        if (why_account(w->why, &since, now))
+            return;
+    }
+}
+
+static void add_piece(struct top_pieces *to, const struct why_part *part)
+{
+    uint32_t at = to->count < TOP_PIECES ? to->count : TOP_PIECES - 1;
+    struct top_piece piece = {.ns = part->ns, .count = part->count, .thread = TOP_NONE};
+    char line[200];
+
+    if (!part->ns || (to->count == TOP_PIECES && to->pieces[at].ns >= part->ns))
+        return;
+    if (part->kind == WHY_STACK) {
+        why_stack_line(&part->stack, line, sizeof(line));
+        snprintf(piece.text, sizeof(piece.text), "%s%s%s", part->stack.word ? part->stack.word : "",
+                 part->stack.word ? ": " : "", line);
+    } else {
+        snprintf(piece.text, sizeof(piece.text), "%s", why_part_name(part->kind));
+    }
+    for (; at && to->pieces[at - 1].ns < piece.ns; at--)
+        to->pieces[at] = to->pieces[at - 1];
+    to->pieces[at] = piece;
+    to->count += to->count < TOP_PIECES;
+}
+
+/* Of all processes that the watched threads are of. */
+static void report(struct top_where *w)
+{
+    struct top_pieces *pieces;
+    struct why_report report;
+
+    if (!w->why || why_report_make(w->why, &report))
+        return;
+    pieces = calloc(PRCB_CAUSE_MAX, sizeof(*pieces));
+    for (size_t i = 0; pieces && i < report.count; i++) {
+        const struct why_process *process = &report.processes[i];
+
+        for (size_t k = 0; k < process->cause_count; k++) {
+            const struct why_cause *cause = &process->causes[k];
+            struct top_pieces *to = &pieces[cause->cause < PRCB_CAUSE_MAX ? cause->cause : 0];
+
+            to->whole_ns += cause->ns;
+            to->known_ns += cause->known_ns;
+            for (size_t n = 0; n < cause->part_count; n++)
+                add_piece(to, &cause->parts[n]);
+        }
+        for (size_t k = 0; k < process->now_count && process->now[k].has_stack; k++) {
+            struct top_pieces *to = &pieces[process->now[k].cause % PRCB_CAUSE_MAX];
+
+            if (!*to->now)
+                why_stack_line(&process->now[k].stack, to->now, sizeof(to->now));
+        }
+    }
+    why_report_deinit(&report);
+    if (!pieces)
+        return;
+    pthread_mutex_lock(&w->lock);
+    free(w->pieces);
+    w->pieces = pieces;
+    pthread_mutex_unlock(&w->lock);
+}
+
+/* "mutex < cache_get", or the innermost functions outside of the C library. */
+static void wait_text(const struct prcb_stack *stack, char *ret, size_t size)
+{
+    char line[96];
+
+    why_stack_line(stack, line, sizeof(line));
+    snprintf(ret, size, "%s%s%s", stack->word ? stack->word : "", stack->word ? ": " : "", line);
+}
+
+/* Whether the wait that began then goes on; "now" is of two clocks that differ by less than this.
+ */
+static bool same_wait(const struct prcb_account *a, uint64_t since_ns)
+{
+    uint64_t since = stat_wait_now() - a->open.ns;
+    uint64_t apart = since > since_ns ? since - since_ns : since_ns - since;
+
+    return !(a->flags & PRCB_ACCOUNT_RUNNING) && apart < NS_PER_MS;
+}
+
+static void answer_one(struct top_where *w, uint64_t key, uint64_t since_ns)
+{
+    struct answer answer = {.key = key, .since_ns = since_ns};
+    struct prcb_stack stack = {.size = sizeof(stack)};
+    struct prcb_account a = {.size = sizeof(a)};
+    struct prcb_thread *thread;
+
+    if (prcb_thread_open_key(w->session, key, &thread, NULL))
+        return;
+    if (!prcb_thread_read(thread, &a) && same_wait(&a, since_ns) && has_budget(w) &&
+        !prcb_stacks_read(w->stacks, &a, &stack, NULL))
+        wait_text(&stack, answer.text, sizeof(answer.text));
+    prcb_thread_close(thread);
+    pthread_mutex_lock(&w->lock);
+    w->waits[key % WAITS] = answer;
+    pthread_mutex_unlock(&w->lock);
+}
+
+static void wait_until(struct top_where *w, uint64_t ns)
+{
+    struct timespec until = {.tv_sec = (time_t)(ns / 1000000000),
+                             .tv_nsec = (long)(ns % 1000000000)};
+
+    pthread_cond_timedwait(&w->wanted, &w->lock, &until);
+}
+
+/* With the lock: sleeps until there is something to do, and takes it out. */
+static void *read_stacks(void *ctx)
+{
+    struct top_where *w = ctx;
+    uint64_t next = 0;
+
+    pthread_mutex_lock(&w->lock);
+    while (!w->end) {
+        if (w->watch_number != w->watched_number) {
+            uint64_t keys[WATCH_MOST];
+            uint32_t count = w->watch_count;
+
+            memcpy(keys, w->watch_keys, sizeof(keys));
+            w->watched_number = w->watch_number;
+            free(w->pieces);
+            w->pieces = NULL;
+            pthread_mutex_unlock(&w->lock);
+            begin_watch(w, keys, count);
+            pthread_mutex_lock(&w->lock);
+        } else if (w->watched_count && stat_wait_now() >= next) {
+            pthread_mutex_unlock(&w->lock);
+            look(w);
+            next = stat_wait_now() + LOOK_NS;
+            if (next - w->reported_ns >= REPORT_NS) {
+                w->reported_ns = next;
+                report(w);
+            }
+            pthread_mutex_lock(&w->lock);
+        } else if (w->asked_count) {
+            uint64_t key = w->asked[--w->asked_count].key,
+                     since = w->asked[w->asked_count].since_ns;
+
+            pthread_mutex_unlock(&w->lock);
+            answer_one(w, key, since);
+            pthread_mutex_lock(&w->lock);
+        } else if (w->watched_count) {
+            wait_until(w, next);
+        } else {
+            pthread_cond_wait(&w->wanted, &w->lock);
+        }
+    }
+    w->ended = true;
+    pthread_cond_signal(&w->over);
+    pthread_mutex_unlock(&w->lock);
+    return NULL;
+}
+
+/* ---- the screen's side ------------------------------------------------------------------------
+ */
+
+int top_where_open(struct prcb *session, struct top_where **ret, struct prcb_error *err)
+{
+    struct top_where *w = calloc(1, sizeof(*w));
+    pthread_condattr_t monotonic;
+    int result = w ? prcb_stacks_open(session, NULL, &w->stacks, err) : -ENOMEM;
+
+    if (result) {
+        free(w);
+        return result;
+    }
+    w->session = session;
+    w->start_ns = stat_wait_now();
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&w->wanted, &monotonic);
+    pthread_cond_init(&w->over, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    result = -pthread_create(&w->thread, NULL, read_stacks, w);
+    if (result) {
+        prcb_stacks_close(w->stacks);
+        free(w);
+        return result;
+    }
+    *ret = w;
+    return 0;
+}
+
+bool top_where_close(struct top_where *w)
+{
+    uint64_t until = stat_wait_now() + 200 * NS_PER_MS;
+    struct timespec limit = {.tv_sec = (time_t)(until / 1000000000),
+                             .tv_nsec = (long)(until % 1000000000)};
+    bool ended;
+
+    if (!w)
+        return true;
+    pthread_mutex_lock(&w->lock);
+    w->end = true;
+    pthread_cond_signal(&w->wanted);
+    while (!w->ended && !pthread_cond_timedwait(&w->over, &w->lock, &limit))
+        ;
+    ended = w->ended;
+    pthread_mutex_unlock(&w->lock);
+    if (!ended) {
+        pthread_detach(w->thread);
+        return false;
+    }
+    pthread_join(w->thread, NULL);
+    forget(w);
+    prcb_stacks_close(w->stacks);
+    free(w->pieces);
+    free(w);
+    return true;
+}
+
+void top_where_watch(struct top_where *w, const uint64_t *keys, uint32_t count)
+{
+    uint32_t most = count < WATCH_MOST ? count : WATCH_MOST;
+
+    pthread_mutex_lock(&w->lock);
+    if (w->watch_count != most || memcmp(w->watch_keys, keys, most * sizeof(*keys))) {
+        memcpy(w->watch_keys, keys, most * sizeof(*keys));
+        w->watch_count = most;
+        w->watch_number++;
+        pthread_cond_signal(&w->wanted);
+    }
+    pthread_mutex_unlock(&w->lock);
+}
+
+void top_where_pieces(struct top_where *w, uint32_t cause, struct top_pieces *ret)
+{
+    memset(ret, 0, sizeof(*ret));
+    pthread_mutex_lock(&w->lock);
+    if (w->pieces && cause < PRCB_CAUSE_MAX)
+        *ret = w->pieces[cause];
+    pthread_mutex_unlock(&w->lock);
+    if (!ret->count)
+        snprintf(ret->reason, sizeof(ret->reason), "no such wait since this row was opened");
+}
+
+void top_where_wait(struct top_where *w, uint64_t key, uint64_t since_ns, char *ret, size_t size)
+{
+    const struct answer *answer = &w->waits[key % WAITS];
+    bool asked = false;
+
+    *ret = '\0';
+    pthread_mutex_lock(&w->lock);
+    if (answer->key == key && answer->since_ns == since_ns) {
+        snprintf(ret, size, "%s", answer->text);
+    } else {
+        for (uint32_t i = 0; i < w->asked_count; i++)
+            asked = asked || w->asked[i].key == key;
+        if (!asked && w->asked_count < ASKED) {
+            w->asked[w->asked_count].key = key;
+            w->asked[w->asked_count++].since_ns = since_ns;
+            pthread_cond_signal(&w->wanted);
+        }
+    }
+    pthread_mutex_unlock(&w->lock);
+}
