@@ -16,6 +16,7 @@
 #include <prcb/prcb.h>
 
 #include "cli.h"
+#include "stat_idle.h"
 #include "stat_options.h"
 #include "output.h"
 #include "stat_report.h"
@@ -54,6 +55,8 @@ struct run {
     int child_status; /* of waitpid */
     bool had_child;
     bool failed; /* an error was printed */
+    struct stat_idle idle;
+    bool has_idle;
 };
 
 /* Prints the error; returns result. */
@@ -181,6 +184,7 @@ static void report(struct run *run, uint64_t now, bool interval, bool last)
         .view = &view,
         .counters = run->counters,
         .cgroups = run->cgroups,
+        .idle = !interval && run->has_idle ? &run->idle : NULL,
         .time_ns = now - run->start,
         .wall_ns = now - (interval ? run->interval_start : run->start),
         .interval = interval,
@@ -366,6 +370,11 @@ static void finish(struct run *run)
     if (!run->failed)
         collect(run);
     now = stat_wait_now();
+    /* Only words speak of it. */
+    if (!run->failed && wants_summary(run->options) && run->options->form.number == STAT_TABLE) {
+        stat_idle_find(run->session, &run->rows, &run->idle);
+        run->has_idle = true;
+    }
     if (child && !run->ended_early) {
         run->child_status = stat_wait_reap(&run->wait);
         if (!run->bpf && !run->failed)

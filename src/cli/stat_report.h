@@ -18,6 +18,8 @@
 #include "account_rows.h"
 #include "cgroup_names.h"
 
+struct stat_idle;
+
 struct stat_report {
     const struct stat_options *options;
     const struct prcb *session; /* for tier, reasons */
@@ -25,6 +27,7 @@ struct stat_report {
     const struct account_view *view;
     const struct account_counters *counters; /* NULL: none were asked for */
     struct cgroup_names *cgroups;            /* NULL: rows are none */
+    const struct stat_idle *idle;            /* NULL: nobody looked */
     uint64_t time_ns;     /* end of the report's time, from the start of measuring */
     uint64_t wall_ns;     /* length of it */
     uint64_t longest_gap; /* perf tier: between two looks at /proc */

@@ -4,6 +4,7 @@
  * the figures lack.
  */
 #include "stat_report.h"
+#include "stat_idle.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -17,6 +18,7 @@
 #define COST_READY     (PRCB_CAUSE_MAX + 1) /* able to run, waiting for a processor */
 #define COST_WAIT      (PRCB_CAUSE_MAX + 2) /* waiting, for what is not known */
 #define COSTS          (PRCB_CAUSE_MAX + 3)
+#define IDLE_WORDS     4
 #define SECOND_PERCENT 10 /* a second cost is worth a sentence from here on */
 
 /* Threads of which the words speak, and what they spent. Kernel threads are left
@@ -28,6 +30,7 @@ struct costs {
     uint64_t spent_ns[COSTS]; /* open stretches included */
     uint64_t open_ns[COSTS];  /* of that, what is not over */
     uint64_t ready_counts[PRCB_CAUSE_MAX];
+    uint64_t idle_ns; /* by design: in none of spent_ns */
     bool kernel_left_out;
     const struct stat_report *report;
 };
@@ -42,12 +45,16 @@ static uint64_t cost_of(const struct account_row *row, uint32_t cost)
         return row->now.run_ns;
     if (cost == COST_READY)
         return row->now.ready_ns;
-    if (cost == COST_WAIT)
-        return waits ? 0 : row->now.wait_ns;
+    if (cost == COST_WAIT && waits)
+        return 0;
+    if (cost == COST_WAIT) {
+        cell = account_sums_cell(&row->now, PRCB_CAUSE_NONE);
+        return row->now.wait_ns - (cell ? cell->idle_ns : 0);
+    }
     if (!waits || (info && info->kind == PRCB_KIND_READY))
         return 0;
     cell = account_sums_cell(&row->now, cost);
-    return cell ? cell->spent_ns : 0;
+    return cell ? cell->spent_ns - cell->idle_ns : 0;
 }
 
 static void add_row(struct costs *costs, struct account_row *row)
@@ -60,7 +67,9 @@ static void add_row(struct costs *costs, struct account_row *row)
     for (uint32_t i = 0; i < row->now.cell_count; i++) {
         const struct wait_cell *cell = &row->now.cells[i];
 
-        costs->open_ns[cell->cause] += cell->open_ns;
+        costs->open_ns[cell->cause] +=
+            cell->open_ns - (cell->idle_ns < cell->open_ns ? cell->idle_ns : cell->open_ns);
+        costs->idle_ns += cell->idle_ns;
         costs->ready_counts[cell->cause] += cell->count;
     }
 }
@@ -239,7 +248,8 @@ static void write_sentences(FILE *out, const struct costs *costs)
         uint32_t cost = biggest(costs, named);
 
         if (cost == COSTS ||
-            (!wanted && costs->spent_ns[cost] * 100 < costs->wall_ns * SECOND_PERCENT))
+            (!wanted && costs->spent_ns[cost] * 100 < costs->wall_ns * SECOND_PERCENT) ||
+            (costs->idle_ns && costs->spent_ns[cost] * 1000 < costs->wall_ns))
             return;
         write_sentence(out, costs, cost);
         named[cost] = true;
@@ -250,6 +260,61 @@ static void write_sentences(FILE *out, const struct costs *costs)
     }
 }
 
+static void write_idle_words(FILE *out, const struct stat_idle_word *words)
+{
+    bool named[STAT_IDLE_WORDS] = {0};
+
+    for (size_t i = 0; i < IDLE_WORDS; i++) {
+        char threads[FORMAT_CELL];
+        size_t most = STAT_IDLE_WORDS;
+
+        for (size_t k = 0; k < STAT_IDLE_WORDS; k++) {
+            if (words[k].word && !named[k] &&
+                (most == STAT_IDLE_WORDS || words[k].ns > words[most].ns))
+                most = k;
+        }
+        if (most == STAT_IDLE_WORDS)
+            return;
+        named[most] = true;
+        format_count(words[most].threads, "thread", "threads", threads, sizeof(threads));
+        fprintf(out, "%s%s (%s)", i ? ", " : "", words[most].word, threads);
+    }
+}
+
+/* Threads that wait by design, and those of which it cannot be told. */
+static void write_idle(FILE *out, const struct costs *costs)
+{
+    const struct stat_idle *idle = costs->report->idle;
+    char share[FORMAT_CELL], time[FORMAT_CELL], threads[FORMAT_CELL];
+    uint64_t either = 0;
+
+    if (!idle)
+        return;
+    for (size_t i = 0; i < STAT_IDLE_WORDS; i++)
+        either += idle->either[i].ns;
+    format_share(costs->idle_ns, costs->wall_ns, share, sizeof(share));
+    format_time(costs->idle_ns, time, sizeof(time));
+    if (costs->idle_ns * 100 >= costs->wall_ns) {
+        fprintf(out, "%s of thread time (%s) was idle by design: ", share, time);
+        write_idle_words(out, idle->idle);
+        fputs(".\n", out);
+    }
+    format_share(either, costs->wall_ns, share, sizeof(share));
+    if (either * 100 >= costs->wall_ns * SECOND_PERCENT) {
+        fprintf(out,
+                "Of %s of thread time it cannot be told whether it is idle by design: ", share);
+        write_idle_words(out, idle->either);
+        fputs("; prcb why shows where.\n", out);
+    }
+    format_share(idle->refused_ns, costs->wall_ns, share, sizeof(share));
+    format_count(idle->refused, "thread", "threads", threads, sizeof(threads));
+    if (idle->refused_ns * 100 >= costs->wall_ns * SECOND_PERCENT)
+        fprintf(out,
+                "Of %s of thread time it cannot be told whether it is idle by design: the stacks "
+                "of %s may not be read (prcb doctor).\n",
+                share, threads);
+}
+
 void stat_words_write(FILE *out, const struct stat_report *report)
 {
     struct costs costs;
@@ -258,6 +323,7 @@ void stat_words_write(FILE *out, const struct stat_report *report)
         return;
     if (costs.wall_ns) {
         write_sentences(out, &costs);
+        write_idle(out, &costs);
         if (costs.kernel_left_out)
             fprintf(out, "(Thread time here is without the %" PRIu64 " kernel thread%s.)\n",
                     report->view->total.kernel, report->view->total.kernel == 1 ? "" : "s");

@@ -25,6 +25,11 @@ void account_sums_deinit(struct account_sums *sums)
     memset(sums, 0, sizeof(*sums));
 }
 
+static bool holds(const struct wait_cell *cell)
+{
+    return cell->count || cell->ns || cell->open_ns || cell->spent_ns || cell->idle_ns;
+}
+
 /* Replaces the cells by those of a full table that hold something. */
 static int pack(struct account_sums *sums, const struct wait_cell *full)
 {
@@ -32,7 +37,7 @@ static int pack(struct account_sums *sums, const struct wait_cell *full)
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < PRCB_CAUSE_MAX; i++)
-        count += full[i].count || full[i].ns || full[i].open_ns || full[i].spent_ns;
+        count += holds(&full[i]);
     if (count) {
         cells = realloc(sums->cells, count * sizeof(*cells));
         if (!cells)
@@ -41,7 +46,7 @@ static int pack(struct account_sums *sums, const struct wait_cell *full)
     }
     sums->cell_count = 0;
     for (uint32_t i = 0; i < PRCB_CAUSE_MAX; i++) {
-        if (!full[i].count && !full[i].ns && !full[i].open_ns && !full[i].spent_ns)
+        if (!holds(&full[i]))
             continue;
         cells[sums->cell_count] = full[i];
         cells[sums->cell_count++].cause = i;
@@ -59,6 +64,7 @@ static void unpack(const struct account_sums *sums, struct wait_cell *full)
         full[cell->cause].ns += cell->ns;
         full[cell->cause].open_ns += cell->open_ns;
         full[cell->cause].spent_ns += cell->spent_ns;
+        full[cell->cause].idle_ns += cell->idle_ns;
     }
 }
 

@@ -27,6 +27,8 @@ struct wait_cell {
     uint64_t ns;      /* closed */
     uint64_t open_ns; /* not closed: in no total */
     uint64_t spent_ns; /* closed and open; in an interval: what fell into it */
+    uint64_t
+        idle_ns; /* of spent_ns, idling by design; set by who can tell, until the next update */
 };
 
 /* One of the counters of -e, over one or more threads. It holds a value when counted

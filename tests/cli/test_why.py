@@ -182,6 +182,37 @@ class Where(unittest.TestCase):
         self.assertGreater(process["idle_ns"], 700_000_000)
         self.assertLess(process["idle_ns"], 1_300_000_000)
 
+    def words(self, *arguments, **options):
+        result = subprocess.run([PRCB, "stat", *arguments], capture_output=True, text=True,
+                                timeout=60, **options)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return [line for line in result.stdout.splitlines() if "thread time" in line]
+
+    def test_words_of_stat_do_not_begin_with_idle_threads(self):
+        """Two threads in event loops, and one that waits for a mutex, for the same time."""
+        waiters = [self.waiter("event-loop"), self.waiter("event-loop"), self.waiter("mutex")]
+        for _, tid in waiters:
+            await_state(tid, "S")
+        for tier in [], ["--tier", "perf"]:
+            words = self.words(*tier, "-t", ",".join(str(tid) for _, tid in waiters), "--for", "1")
+            self.assertRegex(words[0], r"^3\d % of thread time \(\S+\) was spent waiting")
+            self.assertRegex("\n".join(words[1:]),
+                             r"(?m)^6\d % of thread time \(\S+\) was idle by design: event loop "
+                             r"\(2 threads\)\.$")
+
+    def test_words_of_stat_say_what_cannot_be_told(self):
+        if not ROOT:
+            self.skipTest("two users are needed")
+        _, tid = self.waiter("event-loop")
+        await_state(tid, "S")
+        words = self.words("--tier", "perf", "-t", str(tid), "--for", "0.5",
+                           preexec_fn=become_nobody)
+        self.assertRegex(words[-1], "cannot be told .*: the stacks of 1 thread may not be read")
+        _, tid = self.waiter("condition")
+        await_state(tid, "S")
+        words = self.words("-t", str(tid), "--for", "0.5")
+        self.assertRegex(words[-1], r"cannot be told .*: condition variable \(1 thread\)")
+
 
 class Output(unittest.TestCase):
     def test_text(self):

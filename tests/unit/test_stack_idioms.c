@@ -60,6 +60,15 @@ static const struct {
     {"JVM safepoint",
      IDIOM_BLOCKED,
      {"__lll_lock_wait", "SafepointSynchronize::block(JavaThread*)"}},
+    {"nginx thread pool",
+     IDIOM_IDLE,
+     {"pthread_cond_wait@@GLIBC_2.3.2", "ngx_thread_cond_wait", NULL, "start_thread"}},
+    /* Debian's python3 has no names but those of its API. */
+    {"event loop",
+     IDIOM_IDLE,
+     {"epoll_wait", NULL, NULL, "PyObject_Vectorcall", "_PyEval_EvalFrameDefault", "Py_RunMain"}},
+    {"poll", IDIOM_EITHER, {"poll", NULL, "_PyEval_EvalFrameDefault", "Py_RunMain"}},
+    {"epoll", IDIOM_EITHER, {"epoll_wait", NULL, "main"}},
     {NULL, IDIOM_BLOCKED, {"read", "take_gillespie", "main"}},
     {NULL, IDIOM_BLOCKED, {NULL, "", "mutexes"}},
 };
