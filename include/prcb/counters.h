@@ -64,7 +64,7 @@ enum prcb_counters_flag {
  * ("r01c2"), libpfm4's where the library was built with it, each with perf's ":u" or
  * ":k" behind it if only user or kernel mode shall count. They start at once.
  * Counters that cannot be had are in the set and absent.
- * -EINVAL     a name that nobody knows, or more than PRCB_COUNTERS_MAX names
+ * -EINVAL     an unknown name, or more than PRCB_COUNTERS_MAX names
  * -EOPNOTSUPP none of them can count here
  * -EACCES     none may be counted (kernel.perf_event_paranoid)
  * -ESRCH      no such thread
@@ -97,7 +97,7 @@ PRCB_API size_t prcb_family_count(const struct prcb_family *family);
 PRCB_API int prcb_family_read(struct prcb_family *family, size_t count, struct prcb_counter *ret);
 
 /* Whether threads that end leave their parts. Kernels from 5.13 on did not, until it was
- * mended (6.1 does not, 6.18 does): there a family has sums only. */
+ * fixed (6.1 does not, 6.18 does): there a family has sums only. */
 PRCB_API bool prcb_family_has_parts(const struct prcb_family *family);
 
 /* Calls fn with what ended threads have left since the last call: for each thread and
@@ -132,7 +132,7 @@ struct prcb_counter_event {
     uint64_t config, config1, config2;
     uint64_t reserved[2]; /* 0; for what the kernel's structure has grown by */
 };
-/* The event of one name, without opening it. -EINVAL: nobody knows it. -EOPNOTSUPP: known,
+/* The event of one name, without opening it. -EINVAL: the name is unknown. -EOPNOTSUPP: known,
  * and nothing backs it on this processor. */
 PRCB_API int prcb_counter_event(const char *name, struct prcb_counter_event *ret,
                                 struct prcb_error *err);

@@ -48,7 +48,7 @@ enum prcb_arch {
     PRCB_ARCH_X64 = 1, /* 64-bit Windows on AMD64 */
 };
 
-/* "x86", "x64" (also "i386", "amd64", "x86_64", "32", "64" and the like, any case). -EINVAL. */
+/* "x86", "x64" (also "i386", "amd64", "x86_64", "32", "64" and so on, any case). -EINVAL. */
 PRCB_API int prcb_arch_parse(const char *text, enum prcb_arch *ret, struct prcb_error *err);
 PRCB_API const char *prcb_arch_name(enum prcb_arch arch);
 

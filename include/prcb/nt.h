@@ -526,7 +526,7 @@ typedef struct _SYSTEM_QUERY_TIME_ADJUST_INFORMATION {
 
 typedef struct _SYSTEM_SET_TIME_ADJUST_INFORMATION {
     uint32_t TimeAdjustment;
-    uint8_t Enable; /* TRUE: adjust no more */
+    uint8_t Enable; /* TRUE: stop adjusting */
 } SYSTEM_SET_TIME_ADJUST_INFORMATION, *PSYSTEM_SET_TIME_ADJUST_INFORMATION;
 
 typedef struct _SYSTEM_CONTEXT_SWITCH_INFORMATION {
@@ -743,7 +743,7 @@ PRCB_API const struct prcb_nt_member *prcb_nt_member(uint32_t information_class,
  * prcb_nt_set_processors; NULL if it holds a value. */
 PRCB_API const char *prcb_nt_absent(uint32_t information_class, uint32_t offset);
 
-/* How times are told: classes 0x08 and 0x8D. */
+/* How times are reported: classes 0x08 and 0x8D. */
 enum prcb_nt_time_mode {
     PRCB_NT_TIME_V310 = 0, /* to 100 ns, 64 bits, as NT 3.10: the default */
     PRCB_NT_TIME_TICKS,    /* as NT since 3.50: 32-bit counts of time increments, times the

@@ -148,7 +148,7 @@ PRCB_API int prcb_profile_all(struct prcb *p, struct prcb_error *err);
 
 /* Starts argv[0] (searched in PATH) as a child, profiled from before its exec.
  * Returns when the exec has succeeded: *ret is the child, for the caller to wait
- * for. -ENOENT, -EACCES and the like: the exec's own error; -EINVAL: argv names no
+ * for. -ENOENT, -EACCES or similar: the exec's own error; -EINVAL: argv names no
  * command. No child is left then. p NULL: it is started and not profiled. */
 PRCB_API int prcb_spawn(struct prcb *p, char *const argv[], unsigned follow, pid_t *ret,
                         struct prcb_error *err);
@@ -250,7 +250,7 @@ struct prcb_account {
     int32_t last_syscall; /* number of the system call it last switched out in; -1: none */
     uint32_t retries;     /* passes beyond the first that this read needed */
     struct prcb_wait waits[PRCB_CAUSE_MAX]; /* by enum prcb_cause */
-    uint64_t interrupted_ns;         /* of run_ns: hard interrupts and softirqs that struck in it */
+    uint64_t interrupted_ns;         /* of run_ns: hard interrupts and softirqs that occurred in it */
     struct prcb_registers registers; /* at the last switch out */
     uint64_t cgroup; /* number of the directory of its cgroup of version 2 (the inode number that
                         stat(2) tells), as of the last switch out; 1: the root */

@@ -82,7 +82,7 @@ enum prcb_processor_flag {
     PRCB_CPU_IDLE = 1 << 1,   /* it was idle at the moment of the read */
     PRCB_CPU_ORPHAN = 1 << 2, /* daemon tier: the daemon gave the programs up (it was cleaned away,
                                  or replaced by another version): the record stays as it was then,
-                                 and names no thread. A view opened anew goes on */
+                                 and names no thread. A view opened again goes on */
 };
 
 #define PRCB_IDLE_STATES_MAX 16

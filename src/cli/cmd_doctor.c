@@ -24,7 +24,7 @@ struct arguments {
 #define AT(member) .at = offsetof(struct arguments, member)
 static const struct cli_option options[] = {
     {'j', "json", NULL, "print JSON", AT(json)},
-    {'v', "verbose", NULL, "cost and mend of what is present, too", AT(verbose)},
+    {'v', "verbose", NULL, "print cost and fix of available features, too", AT(verbose)},
     {0, "root", "DIR",
      "look at the files below DIR instead of the machine's\n"
      "(the tier is always the machine's)",
@@ -81,7 +81,7 @@ static void print_row(const struct doctor_check *check, const struct doctor_resu
     putchar('\n');
     if (result->state == DOCTOR_PRESENT && !verbose)
         return;
-    printf("%-23s  costs: %s\n%-23s  mend:  %s\n", "", check->cost, "", check->mend);
+    printf("%-23s  costs: %s\n%-23s  fix:   %s\n", "", check->cost, "", check->fix);
 }
 
 static void print_table(const char *root, bool verbose, const struct outcome *outcome)
@@ -110,7 +110,7 @@ static json_object *json_row(struct json_doc *doc, const struct doctor_check *ch
     json_doc_put_text(doc, row, "state", state_name(result.state));
     json_doc_put_text(doc, row, "detail", result.detail);
     json_doc_put_text(doc, row, "cost", check->cost);
-    json_doc_put_text(doc, row, "mend", check->mend);
+    json_doc_put_text(doc, row, "fix", check->fix);
     return row;
 }
 
@@ -154,10 +154,10 @@ static int run(const struct cli_command *self, int argc, char **argv)
 const struct cli_command cmd_doctor = {
     .name = "doctor",
     .synopsis = "[-j] [-v] [--root DIR]",
-    .summary = "what this machine lacks, what that costs, how to mend it",
+    .summary = "missing features of this machine, what they cost and how to fix them",
     .description =
         "Looks at what prcb builds on: one line each, present, absent or unknown. What is not\n"
-        "present is followed by what that costs and what mends it. The last line names the tier\n"
+        "present is followed by what that costs and how to fix it. The last line names the tier\n"
         "that a session gets now, found by opening one, and why no better one.\n"
         "Exit status: 0 when the daemon or the bpf tier works, 1 when not, 2 for a wrong command "
         "line.",

@@ -293,7 +293,7 @@ const struct cli_command cmd_layout = {
     .description =
         "Prints the definition of a structure as one version of Windows has it. Without\n"
         "STRUCT it lists structures and versions. What was assumed to find a version\n"
-        "(a build between two known ones, the last known revision) is said on\n"
+        "(a build between two known ones, the last known revision) is printed on\n"
         "standard error.",
     .options = options,
     .examples = "  prcb layout PROCESSOR_POWER_STATE --version \"Windows 11 22H2\"\n"

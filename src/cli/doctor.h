@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * What `prcb doctor` looks at: one row per thing that a machine may lack, with
- * what its absence costs and the command that mends it. The rows only look;
+ * what its absence costs and the command that fixes it. The rows only look;
  * printing and the session that is really opened are in cmd_doctor.c. Nothing
  * here changes the machine or needs a privilege: what may not be read or tried is
  * "unknown". One thread; no ownership: results are values, row texts static.
@@ -23,7 +23,7 @@ struct doctor_check {
     /* root goes in front of every path looked at: "" for the machine itself. */
     void (*look)(const char *root, struct doctor_result *ret);
     const char *cost; /* of its absence */
-    const char *mend; /* a command, or what is to be done where no command helps */
+    const char *fix;  /* a command, or what is to be done where no command helps */
 };
 
 extern const struct doctor_check doctor_checks[];

@@ -252,7 +252,7 @@ static int connect_once(struct client *c, struct prcb_error *err)
     if (!connect(c->socket, (const struct sockaddr *)&address, sizeof(address)))
         return 0;
     if (errno == ENOENT || errno == ECONNREFUSED)
-        return prcb_fail(err, -errno, "prcbd does not run: nobody listens on %s", path);
+        return prcb_fail(err, -errno, "prcbd is not running: no process listens on %s", path);
     return prcb_fail(err, -errno, "prcbd cannot be reached on %s: %s", path, strerror(errno));
 }
 

@@ -592,7 +592,7 @@ static int judge_pins(struct kernel *k, kernel_told told)
         result = map_all(k, &err);
     if (result) {
         if (result != -ENOENT)
-            told("what an earlier prcbd left cannot be read; starting anew");
+            told("the state of an earlier prcbd cannot be read; starting from scratch");
         return -1;
     }
     origin = origin_of(k);

@@ -374,7 +374,7 @@ int farm_cache(char ret[PATH_MAX], struct prcb_error *err)
         return fail_path(err, ret);
     if (!S_ISDIR(stat.st_mode) || stat.st_uid != geteuid() || stat.st_mode & 022)
         return prcb_fail(err, -EPERM,
-                         "%s must be a directory of yours that nobody else may write "
+                         "%s must be a directory of yours that no other user may write "
                          "to: what lies there is run. Remove it, or set XDG_CACHE_HOME",
                          ret);
     return 0;

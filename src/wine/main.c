@@ -24,7 +24,7 @@ static const char usage[] =
     "EnableThreadProfiling, NtQuerySystemInformation and their like in place of Wine's.\n"
     "\n"
     "      --farm       print where the links and copies of Wine are, and make them\n"
-    "      --rebuild    make them anew before the program is run\n"
+    "      --rebuild    remake them before the program is run\n"
     "      --clean      remove them, of all versions of Wine, and do nothing else\n"
     "  -h, --help       print this\n"
     "      --version    print the version\n"

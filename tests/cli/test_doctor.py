@@ -214,9 +214,9 @@ class ThisMachine(unittest.TestCase):
         """What any answer must satisfy, whoever asked."""
         self.assertEqual([row["name"] for row in document["checks"]], CHECKS)
         for row in document["checks"]:
-            self.assertEqual(set(row), {"name", "state", "detail", "cost", "mend"})
+            self.assertEqual(set(row), {"name", "state", "detail", "cost", "fix"})
             self.assertIn(row["state"], ("present", "absent", "unknown"))
-            for key in ("detail", "cost", "mend"):
+            for key in ("detail", "cost", "fix"):
                 self.assertTrue(row[key].strip(), f"{row['name']}: {key} is empty")
                 self.assertNotIn("\n", row[key])
         self.assertEqual(status, 0 if document["tier"] == "bpf" else 1)
@@ -249,14 +249,14 @@ class ThisMachine(unittest.TestCase):
             self.assertRegex(table, rf"(?m)^{row['name']} +{row['state']} ")
             if row["state"] != "present":
                 self.assertIn("costs: " + row["cost"], table)
-                self.assertIn("mend:  " + row["mend"], table)
+                self.assertIn("fix:   " + row["fix"], table)
         self.assertIn("\ntier: " + (document["tier"] or "none"), table)
 
     def test_verbose_lists_every_mend(self):
         document = json.loads(doctor("-j").stdout)
         table = doctor("-v").stdout
         for row in document["checks"]:
-            self.assertIn(row["mend"], table)
+            self.assertIn(row["fix"], table)
 
     def test_wrong_command_lines(self):
         for arguments in (["-x"], ["word"], ["--root"]):
