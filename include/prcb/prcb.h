@@ -250,8 +250,8 @@ struct prcb_account {
     int32_t last_syscall; /* number of the system call it last switched out in; -1: none */
     uint32_t retries;     /* passes beyond the first that this read needed */
     struct prcb_wait waits[PRCB_CAUSE_MAX]; /* by enum prcb_cause */
-    uint64_t interrupted_ns;         /* of run_ns: hard interrupts and softirqs that occurred in it */
-    struct prcb_registers registers; /* at the last switch out */
+    uint64_t interrupted_ns;                /* of run_ns: hard interrupts and softirqs during it */
+    struct prcb_registers registers;        /* at the last switch out */
     uint64_t cgroup; /* number of the directory of its cgroup of version 2 (the inode number that
                         stat(2) tells), as of the last switch out; 1: the root */
 };

@@ -976,7 +976,7 @@ static const char *perf_absent_reason(const struct prcb *p, uint64_t member)
     case PRCB_HAS_WAITS:
         return "/proc does not say what a thread waited for: only the bpf tier sees each switch";
     case PRCB_HAS_INTERRUPTED:
-        return "/proc does not say which thread an interrupt interrupted: only the bpf tier sees them";
+        return "/proc does not say which thread an interrupt hit: only the bpf tier sees them";
     case PRCB_HAS_REGISTERS:
         return "only the bpf tier sees each switch";
     case PRCB_HAS_CGROUP:
