@@ -51,7 +51,7 @@ static bool is_plain(enum text_form form, char byte)
 {
     if (byte < ' ' || byte > '~')
         return form == TEXT_DOCUMENT && (byte == '\n' || byte == '\t');
-    return form != TEXT_JSON || (byte != '"' && byte != '\\');
+    return (form != TEXT_JSON && form != TEXT_LABEL) || (byte != '"' && byte != '\\');
 }
 
 /* The character at a place as the form has it, into a buffer of RENDERED_MAX + 1 bytes. Returns the
@@ -61,8 +61,11 @@ static size_t render(enum text_form form, const char *at, char *ret)
     uint32_t code = 0xfffd;
     size_t length = text_character(at, &code), bytes = length ? length : 1;
     bool good = length && !text_is_control(code);
+    bool taken = form == TEXT_LABEL && code == 0xfffd && length; /* it marks what is no text */
 
-    if (is_plain(form, *at) || (good && length > 1)) {
+    if (taken) {
+        strcpy(ret, "\xef\xbf\xbd\xef\xbf\xbd");
+    } else if (is_plain(form, *at) || (good && length > 1)) {
         memcpy(ret, at, bytes);
         ret[bytes] = '\0';
     } else if (form == TEXT_MARKS) {
@@ -71,7 +74,11 @@ static size_t render(enum text_form form, const char *at, char *ret)
         *ret = '\0';
         for (size_t i = 0; i < bytes; i++)
             snprintf(ret + 4 * i, 5, "\\x%02x", (unsigned char)at[i]);
-    } else if (good) { /* of a JSON string */
+    } else if (form == TEXT_LABEL && !good) {
+        *ret = '\0';
+        for (size_t i = 0; i < bytes; i++)
+            snprintf(ret + 5 * i, 6, "\xef\xbf\xbd%02x", (unsigned char)at[i]);
+    } else if (good) { /* between quotes */
         snprintf(ret, RENDERED_MAX, "\\%c", *at);
     } else {
         snprintf(ret, RENDERED_MAX, "\\u%04x", (unsigned)code);

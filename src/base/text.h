@@ -3,7 +3,7 @@
  * Text from outside, made fit to be shown: names of threads, functions and files, paths, and what
  * other programs answer. A terminal obeys control characters, some characters turn the order of
  * a line round, and none of this need be UTF-8. Everything that prcb and prcbd print of others goes
- * through here, in one of four forms. No state.
+ * through here, in one of five forms. No state.
  */
 #ifndef PRCB_BASE_TEXT_H
 #define PRCB_BASE_TEXT_H
@@ -24,10 +24,13 @@ bool text_is_control(uint32_t code);
 
 /* What becomes of controls, and of bytes that are not UTF-8: */
 enum text_form {
-    TEXT_MARKS,    /* '?': tables, where width counts */
-    TEXT_ESCAPES,  /* \x1b, byte by byte: messages and logs, where names are to be told apart */
-    TEXT_JSON,     /* what stands between the quotes of a JSON string: \u001b, \" and \\; U+FFFD */
-    TEXT_DOCUMENT, /* the same for a whole JSON document; its quotes and line ends stay */
+    TEXT_MARKS,   /* '?': tables, where width counts */
+    TEXT_ESCAPES, /* \x1b, byte by byte: messages and logs, where names are to be told apart */
+    TEXT_JSON,    /* what stands between the quotes of a JSON string: \u001b, \" and \\; U+FFFD */
+    TEXT_LABEL, /* the value of a label of Prometheus, between its quotes: \" and \\; U+FFFD and two
+                   digits for each byte, and U+FFFD itself twice: no two names become one */
+    TEXT_DOCUMENT, /* the same as TEXT_JSON for a whole JSON document; its quotes and line ends stay
+                    */
 };
 
 /* Into a buffer; cut between characters where it is too small. Returns the bytes written.

@@ -66,6 +66,20 @@ static void nothing_drives_the_terminal(void **state)
     }
 }
 
+static void labels_stay_different(void **state)
+{
+    check_form(TEXT_LABEL, "/a b/\u00fc", "/a b/\u00fc");
+    check_form(TEXT_LABEL, "say \"\\x2d\"", "say \\\"\\\\x2d\\\"");
+    check_form(TEXT_LABEL, "a\nb\x01\xff",
+               "a\ufffd"
+               "0ab\ufffd"
+               "01\ufffd"
+               "ff");
+    check_form(TEXT_LABEL, "\u202e", "\ufffde2\ufffd80\ufffdae");
+    check_form(TEXT_LABEL, "\ufffd01", "\ufffd\ufffd01");
+    check_form(TEXT_LABEL, "", "");
+}
+
 static void texts_are_cut_between_characters(void **state)
 {
     char text[6];
@@ -147,6 +161,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_drives_the_terminal),
+        cmocka_unit_test(labels_stay_different),
         cmocka_unit_test(texts_are_cut_between_characters),
         cmocka_unit_test(characters_are_the_c_librarys),
         cmocka_unit_test(values_are_one_value),

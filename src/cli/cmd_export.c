@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * `prcb export`: the figures for monitoring, once. What serves them all the time is prcb-exporter.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli.h"
+#include "exposition.h"
+
+#define NS_PER_MS 1000000ull
+#define FOR_NS    1000000000ull /* the default of --for */
+
+struct export_options {
+    struct cli_form form; /* enum exposition */
+    struct metrics_options metrics;
+    const char *output;
+    uint64_t for_ns;
+    uint64_t max_cgroups, max_names, max_threads;
+    bool per_cpu, cgroup_causes, by_name, verbose;
+};
+
+static int take_format(struct cli_parser *parser, void *target)
+{
+    struct export_options *options = target;
+
+    if (!strcmp(parser->value, "text"))
+        options->form.number = EXPOSITION_TEXT;
+    else if (!strcmp(parser->value, "openmetrics"))
+        options->form.number = EXPOSITION_OPENMETRICS;
+    else
+        return cli_usage_error(parser->command, "--format '%s': not text or openmetrics",
+                               parser->value);
+    return CLI_OK;
+}
+
+static int take_names(struct cli_parser *parser, void *target)
+{
+    struct export_options *options = target;
+
+    return metrics_parse_names(parser->value, &options->metrics.names)
+               ? cli_usage_error(parser->command, "--names '%s': not prcb, node or windows",
+                                 parser->value)
+               : CLI_OK;
+}
+
+#define AT(member) .at = offsetof(struct export_options, member)
+/* clang-format off */
+static const struct cli_option rows[] = {
+    {0, "names", "NAMES", "prcb (the default), node: as node_exporter names them, windows: as\n"
+                          "windows_exporter; several with commas", .kind = CLI_TAKE,
+     .take = take_names, .choices = "prcb node windows"},
+    {0, "format", "FORMAT", "text (the default) or openmetrics", .kind = CLI_TAKE, .take = take_format,
+     .choices = "text openmetrics"},
+    {0, "for", "SEC", "count for SEC seconds (default 1)", .kind = CLI_SECONDS, AT(for_ns)},
+    {0, "per-cpu", NULL, "each processor by itself, too", AT(per_cpu)},
+    {0, "per-name", NULL, "threads by name, too", AT(by_name)},
+    {0, "cgroup-causes", NULL, "the waits of each cgroup by cause, not by class alone, and migrations", AT(cgroup_causes)},
+    {0, "max-cgroups", "N", "so many cgroups at most, the first that are met (default 500)",
+     .kind = CLI_NUMBER, AT(max_cgroups), .min = 1, .max = 1000000},
+    {0, "max-names", "N", "so many names at most (default 200)", .kind = CLI_NUMBER, AT(max_names),
+     .min = 1, .max = 1000000},
+    {0, "cgroup-include", "REGEX", "only cgroups whose path matches", .kind = CLI_TEXT,
+     AT(metrics.include), .what = "the expression is empty"},
+    {0, "cgroup-exclude", "REGEX", "no cgroups whose path matches", .kind = CLI_TEXT,
+     AT(metrics.exclude), .what = "the expression is empty"},
+    {'o', "output", "FILE", "write to FILE", .kind = CLI_TEXT, AT(output),
+     .what = "the file name is empty"},
+    {0, "tier", "TIER", "use this source of figures and no other: daemon, bpf or perf",
+     .kind = CLI_TIER, AT(metrics.tier)},
+    {0, "max-threads", "N", "room for N threads at one time (default 16384)",
+     .kind = CLI_NUMBER, AT(max_threads), .min = 1, .max = 1u << 22},
+    {'v', "verbose", NULL, "where the kernel refuses an eBPF program, its verifier's last lines", AT(verbose)},
+    {0},
+};
+/* clang-format on */
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Looks as often as accounts of ended threads have to be given back, until the time is over. */
+static int count(struct metrics *m, uint64_t until, struct prcb_error *err)
+{
+    int result = metrics_look(m, err);
+
+    for (uint64_t now = now_ns(); !result && now < until; now = now_ns()) {
+        uint64_t ms = (until - now + NS_PER_MS - 1) / NS_PER_MS;
+
+        ms = ms < metrics_wait_ms(m) ? ms : metrics_wait_ms(m);
+        poll(NULL, 0, (int)ms);
+        result = metrics_look(m, err);
+    }
+    return result;
+}
+
+static int export(const struct cli_command *self, struct export_options *options)
+{
+    uint64_t for_ns = options->for_ns ? options->for_ns : FOR_NS;
+    struct metrics *m = NULL;
+    struct prcb_error err = {0};
+    struct output output;
+    int result = metrics_open(&options->metrics, &m, &err);
+    if (options->verbose)
+        cli_write_load_log();
+    if (!result)
+        result = count(m, now_ns() + for_ns, &err);
+    if (result) {
+        metrics_close(m);
+        return cli_error(self, "%s", err.text);
+    }
+    if (options->output) {
+        result = exposition_write_file(options->output, (enum exposition)options->form.number, m);
+        metrics_close(m);
+        return result ? cli_error(self, "%s: %s", options->output, strerror(-result)) : CLI_OK;
+    }
+    if (cli_open_output(self, NULL, &output) != CLI_OK) {
+        metrics_close(m);
+        return CLI_FAILED;
+    }
+    output_begin(&output);
+    exposition_write(output.stream, (enum exposition)options->form.number, m);
+    metrics_close(m);
+    return cli_close_output(self, &output, CLI_OK);
+}
+
+static int run_export(const struct cli_command *self, int argc, char **argv)
+{
+    struct cli_parser parser = {.command = self, .argc = argc, .argv = argv};
+    struct export_options options = {0};
+    int status;
+
+    if (cli_take_all(&parser, &options, &status))
+        return status;
+    if (parser.index < argc)
+        return cli_usage_error(self, "'%s': there are no operands", argv[parser.index]);
+    options.metrics.max_threads = (uint32_t)options.max_threads;
+    options.metrics.max_cgroups = (uint32_t)options.max_cgroups;
+    options.metrics.max_names = (uint32_t)options.max_names;
+    options.metrics.optional = (options.per_cpu ? METRICS_PER_CPU : 0u) |
+                               (options.cgroup_causes ? METRICS_CGROUP_CAUSES : 0u) |
+                               (options.by_name ? METRICS_BY_NAME : 0u);
+    return export(self, &options);
+}
+
+extern const struct cli_command cmd_export;
+const struct cli_command cmd_export = {
+    .name = "export",
+    .synopsis = "[options]",
+    .summary = "figures for monitoring, once: why threads of each container waited",
+    .description =
+        "Counts for a second (--for) and writes what Prometheus would scrape: times of the "
+        "machine's\n"
+        "processors, and of each cgroup's threads by what they waited for. Counters start at 0.",
+    .options = rows,
+    .examples = "  prcb export | promtool check metrics\n"
+                "  prcb export --for 10 --per-cpu --format openmetrics\n"
+                "  prcb export --names windows --names node -o machine.prom\n",
+    .run = run_export,
+};

@@ -1,0 +1,836 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The families' rows and the functions that make their samples.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "inside.h"
+
+/* What an emit function is to show; the low bits are a number of the rows' own. */
+#define WHAT_MASK     0xffffu
+#define EACH          (1u << 16) /* each processor by itself, not their sum */
+#define IN_CGROUP     (1u << 17)
+#define IN_NAME       (1u << 18)
+#define AS_CORE       (1u << 19) /* a processor as "node,index" */
+#define NODE_MODES    (1u << 20)
+#define WINDOWS_MODES (1u << 21)
+
+enum own { OWN_UP, OWN_START, OWN_LOOK, OWN_UNTRACKED, OWN_CGROUPS };
+enum of_causes { CAUSES_NS, CAUSES_COUNT };
+enum of_idle { IDLE_NS, IDLE_ENTRIES };
+enum of_windows {
+    WINDOWS_LOGICAL,
+    WINDOWS_PARKED,
+    WINDOWS_MHZ,
+    WINDOWS_PROCESSES,
+    WINDOWS_LIMIT,
+    WINDOWS_THREADS,
+    WINDOWS_QUEUE,
+    WINDOWS_BOOT,
+};
+enum of_processor {
+    PROCESSOR_interrupts,
+    PROCESSOR_dpcs,
+    PROCESSOR_switches,
+    PROCESSOR_idle_entries,
+    PROCESSOR_mhz,
+    PROCESSOR_performance,
+    PROCESSOR_limit,
+    PROCESSOR_throttles,
+};
+
+typedef metrics_sample_fn sample_fn;
+#define EMIT(name)                                                                                 \
+    static void name(const struct metrics *m, const struct metrics_family *family, sample_fn *fn,  \
+                     void *ctx)
+
+static void put(struct metrics_sample *sample, int place, const char *label, const char *value)
+{
+    sample->label[place] = label;
+    sample->value[place] = value;
+}
+
+static void emit_integer(sample_fn *fn, void *ctx, struct metrics_sample *sample, uint64_t number)
+{
+    sample->kind = METRICS_INTEGER;
+    sample->number = number;
+    fn(ctx, sample);
+}
+
+static void emit_ns(sample_fn *fn, void *ctx, struct metrics_sample *sample, uint64_t ns)
+{
+    sample->kind = METRICS_NS;
+    sample->number = ns;
+    fn(ctx, sample);
+}
+
+static void emit_real(sample_fn *fn, void *ctx, struct metrics_sample *sample, double real)
+{
+    sample->kind = METRICS_REAL;
+    sample->real = real;
+    fn(ctx, sample);
+}
+
+/* ---- of prcb itself ---- */
+
+EMIT(emit_build)
+{
+    struct metrics_sample sample = {0};
+
+    put(&sample, 0, "version", prcb_version());
+    put(&sample, 1, "tier", m ? prcb_tier_name(m->tier) : "");
+    emit_integer(fn, ctx, &sample, 1);
+}
+
+EMIT(emit_own)
+{
+    struct metrics_sample sample = {0};
+
+    switch (family->what) {
+    case OWN_UP:
+        emit_integer(fn, ctx, &sample, m != NULL);
+        break;
+    case OWN_START:
+        emit_ns(fn, ctx, &sample, m->started);
+        break;
+    case OWN_LOOK:
+        emit_ns(fn, ctx, &sample, m->look_ns);
+        break;
+    case OWN_UNTRACKED:
+        emit_integer(fn, ctx, &sample, m->status.untracked_threads);
+        break;
+    case OWN_CGROUPS:
+        emit_integer(fn, ctx, &sample,
+                     m->present & PRCB_HAS_CGROUP && cgroup_names_setup(m->names) >= CGROUP_HYBRID);
+        break;
+    }
+}
+
+EMIT(emit_missed)
+{
+    struct metrics_sample sample = {0};
+    uint64_t processors = 0;
+
+    if (m->present & PRCB_HAS_WAITS) {
+        put(&sample, 0, "of", "threads");
+        emit_integer(fn, ctx, &sample, m->all.shown.v[VALUE_MISSED]);
+    }
+    for (uint32_t i = 0; i < m->processor_count; i++) {
+        if (!(m->processors[i].present & PRCB_CPU_HAS_MISSED))
+            return;
+        processors += m->processors[i].missed_switches;
+    }
+    put(&sample, 0, "of", "processors");
+    if (m->processor_count)
+        emit_integer(fn, ctx, &sample, processors);
+}
+
+EMIT(emit_accounts)
+{
+    uint64_t used = m->accounts_live + m->accounts_ended;
+    const struct {
+        const char *state;
+        uint64_t count;
+    } rows[] = {{"live", m->accounts_live},
+                {"ended", m->accounts_ended},
+                {"free", m->status.max_threads > used ? m->status.max_threads - used : 0}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct metrics_sample sample = {0};
+
+        put(&sample, 0, "state", rows[i].state);
+        emit_integer(fn, ctx, &sample, rows[i].count);
+    }
+}
+
+EMIT(emit_left_out)
+{
+    static const char *const by[AXES] = {"cgroup", "name"};
+
+    for (size_t i = 0; i < AXES; i++) {
+        struct metrics_sample sample = {0};
+
+        put(&sample, 0, "by", by[i]);
+        if (i == AXIS_CGROUP || m->options.optional & METRICS_BY_NAME)
+            emit_integer(fn, ctx, &sample, m->axes[i].left_out);
+    }
+}
+
+/* ---- processors ---- */
+
+/* "cpu" or "core", in a buffer of CPU_BYTES. */
+#define CPU_BYTES 32
+
+/* Windows' name of a processor: the number of its NUMA node and its place in that. */
+static void core_name(uint32_t number, char *ret)
+{
+    static struct core {
+        uint32_t node, index;
+        bool known;
+    } cores[4096];
+    static uint32_t next[64];
+    static bool looked;
+
+    for (uint32_t cpu = 0; !looked && cpu < 4096; cpu++) {
+        char path[96];
+
+        snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%u", cpu);
+        if (access(path, F_OK))
+            break;
+        for (uint32_t node = 0; node < 64 && !cores[cpu].known; node++) {
+            snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%u/node%u", cpu, node);
+            if (!access(path, F_OK) || node == 63)
+                cores[cpu] = (struct core){node == 63 ? 0 : node, 0, true};
+        }
+        cores[cpu].index = next[cores[cpu].node]++;
+    }
+    looked = true;
+    if (number < 4096 && cores[number].known)
+        snprintf(ret, CPU_BYTES, "%u,%u", cores[number].node, cores[number].index);
+    else
+        snprintf(ret, CPU_BYTES, "0,%u", number);
+}
+
+static void put_cpu(struct metrics_sample *sample, uint32_t number, bool core, char *buffer)
+{
+    if (core)
+        core_name(number, buffer);
+    else
+        snprintf(buffer, CPU_BYTES, "%u", number);
+    put(sample, 0, core ? "core" : "cpu", buffer);
+}
+
+/* A mode: parts of a processor's time that make it up. */
+struct mode {
+    const char *name;
+    uint64_t present;
+    uint16_t parts[4]; /* offsets in struct prcb_processor; 0: none */
+};
+#define AT(member) offsetof(struct prcb_processor, member)
+static const struct mode own_modes[] = {
+    {"idle", PRCB_CPU_HAS_TIMES, {AT(idle_ns)}},
+    {"user", PRCB_CPU_HAS_TIMES, {AT(user_ns)}},
+    {"kernel", PRCB_CPU_HAS_TIMES, {AT(kernel_ns)}},
+    {"dpc", PRCB_CPU_HAS_DPC, {AT(dpc_ns)}},
+    {"interrupt", PRCB_CPU_HAS_INTERRUPT, {AT(interrupt_ns)}},
+    {"steal", PRCB_CPU_HAS_STEAL, {AT(steal_ns)}},
+    {0},
+};
+static const struct mode node_modes[] = {
+    {"user", PRCB_CPU_HAS_TIMES, {AT(user_ns)}},
+    {"system", PRCB_CPU_HAS_TIMES, {AT(kernel_ns)}},
+    {"idle", PRCB_CPU_HAS_TIMES, {AT(idle_ns)}},
+    {"irq", PRCB_CPU_HAS_INTERRUPT, {AT(interrupt_ns)}},
+    {"softirq", PRCB_CPU_HAS_DPC, {AT(dpc_ns)}},
+    {"steal", PRCB_CPU_HAS_STEAL, {AT(steal_ns)}},
+    {0},
+};
+/* Members that a processor lacks are 0, and then in another of privileged's. */
+static const struct mode windows_modes[] = {
+    {"idle", PRCB_CPU_HAS_TIMES, {AT(idle_ns)}},
+    {"user", PRCB_CPU_HAS_TIMES, {AT(user_ns)}},
+    {"privileged", PRCB_CPU_HAS_TIMES, {AT(kernel_ns), AT(dpc_ns), AT(interrupt_ns), AT(steal_ns)}},
+    {"dpc", PRCB_CPU_HAS_DPC, {AT(dpc_ns)}},
+    {"interrupt", PRCB_CPU_HAS_INTERRUPT, {AT(interrupt_ns)}},
+    {0},
+};
+
+static uint64_t mode_ns(const struct mode *mode, const struct prcb_processor *processor)
+{
+    uint64_t ns = 0;
+
+    for (size_t i = 0; i < 4 && mode->parts[i]; i++) {
+        uint64_t part;
+
+        memcpy(&part, (const char *)processor + mode->parts[i], sizeof(part));
+        ns += part;
+    }
+    return ns;
+}
+
+EMIT(emit_modes)
+{
+    const struct mode *modes = family->what & NODE_MODES      ? node_modes
+                               : family->what & WINDOWS_MODES ? windows_modes
+                                                              : own_modes;
+    bool each = family->what & EACH;
+
+    for (uint32_t i = 0; each && i < m->processor_count; i++) {
+        char cpu[CPU_BYTES];
+
+        for (const struct mode *mode = modes; mode->name; mode++) {
+            struct metrics_sample sample = {0};
+
+            put_cpu(&sample, m->processors[i].number, family->what & WINDOWS_MODES, cpu);
+            put(&sample, 1, "mode", mode->name);
+            if (m->processors[i].present & mode->present)
+                emit_ns(fn, ctx, &sample, mode_ns(mode, &m->processors[i]));
+        }
+    }
+    for (const struct mode *mode = modes; !each && mode->name; mode++) {
+        struct metrics_sample sample = {0};
+        uint64_t ns = 0;
+        bool present = m->processor_count > 0;
+
+        for (uint32_t i = 0; i < m->processor_count; i++) {
+            ns += mode_ns(mode, &m->processors[i]);
+            present &= (m->processors[i].present & mode->present) != 0;
+        }
+        put(&sample, 0, "mode", mode->name);
+        if (present)
+            emit_ns(fn, ctx, &sample, ns);
+    }
+}
+
+/* *ret: in the unit of the family. false: it is absent. */
+static bool processor_value(const struct prcb_processor *p, unsigned what, uint64_t *ret,
+                            double *ret_real)
+{
+    uint64_t present = 0;
+
+    switch (what & WHAT_MASK) {
+    case PROCESSOR_interrupts:
+        present = PRCB_CPU_HAS_INTERRUPTS;
+        *ret = p->interrupts;
+        break;
+    case PROCESSOR_dpcs:
+        present = PRCB_CPU_HAS_DPCS;
+        *ret = p->dpcs;
+        break;
+    case PROCESSOR_switches:
+        present = PRCB_CPU_HAS_SWITCHES;
+        *ret = p->switches;
+        break;
+    case PROCESSOR_idle_entries:
+        present = PRCB_CPU_HAS_IDLE_ENTRIES;
+        *ret = p->idle_entries;
+        break;
+    case PROCESSOR_mhz:
+        present = PRCB_CPU_HAS_MHZ;
+        *ret = (uint64_t)p->mhz * 1000000;
+        break;
+    case PROCESSOR_throttles:
+        present = PRCB_CPU_HAS_THROTTLES;
+        *ret = p->throttles;
+        break;
+    case PROCESSOR_performance:
+        present = PRCB_CPU_HAS_PERFORMANCE;
+        *ret_real = p->performance_permille / 1000.0;
+        break;
+    case PROCESSOR_limit:
+        present = PRCB_CPU_HAS_LIMIT_MHZ | PRCB_CPU_HAS_MAX_MHZ;
+        *ret_real = p->max_mhz ? (double)p->limit_mhz / p->max_mhz : 0;
+        break;
+    }
+    return present && (p->present & present) == present;
+}
+
+EMIT(emit_processors)
+{
+    uint64_t sum = 0, value = 0;
+    bool present = m->processor_count > 0;
+
+    for (uint32_t i = 0; i < m->processor_count; i++) {
+        struct metrics_sample sample = {0};
+        double real = -1;
+        char cpu[CPU_BYTES];
+
+        if (!processor_value(&m->processors[i], family->what, &value, &real)) {
+            present = false;
+            continue;
+        }
+        sum += value;
+        if (!(family->what & EACH))
+            continue;
+        put_cpu(&sample, m->processors[i].number, family->what & AS_CORE, cpu);
+        if (real >= 0)
+            emit_real(fn, ctx, &sample, real);
+        else
+            emit_integer(fn, ctx, &sample, value);
+    }
+    if (present && !(family->what & EACH)) {
+        struct metrics_sample sample = {0};
+
+        emit_integer(fn, ctx, &sample, sum);
+    }
+}
+
+EMIT(emit_idle_states)
+{
+    for (uint32_t i = 0; i < m->processor_count; i++) {
+        const struct prcb_processor *p = &m->processors[i];
+        uint32_t count = p->present & PRCB_CPU_HAS_IDLE_STATES ? p->idle_state_count : 0;
+        char cpu[CPU_BYTES];
+
+        for (uint32_t state = 0; state < count && state < PRCB_IDLE_STATES_MAX; state++) {
+            struct metrics_sample sample = {0};
+
+            put_cpu(&sample, p->number, false, cpu);
+            put(&sample, 1, "state", p->idle_states[state].name);
+            if (family->what == IDLE_NS)
+                emit_ns(fn, ctx, &sample, p->idle_states[state].residency_ns);
+            else
+                emit_integer(fn, ctx, &sample, p->idle_states[state].entries);
+        }
+    }
+}
+
+EMIT(emit_online)
+{
+    for (uint32_t i = 0; i < m->processor_count; i++) {
+        struct metrics_sample sample = {0};
+        char cpu[CPU_BYTES];
+
+        put_cpu(&sample, m->processors[i].number, false, cpu);
+        emit_integer(fn, ctx, &sample, m->processors[i].flags & PRCB_CPU_ONLINE ? 1 : 0);
+    }
+}
+
+/* ---- threads, of the machine or in groups ---- */
+
+struct each_group {
+    const struct metrics_family *family;
+    void (*one)(const struct each_group *each, const struct group *group,
+                const struct metrics_sample *labels, int used);
+    sample_fn *fn;
+    void *ctx;
+    const struct metrics *m;
+};
+
+static void with_name(void *ctx, const struct group *group)
+{
+    const struct each_group *each = ctx;
+    struct metrics_sample sample = {0};
+
+    if (each->family->what & IN_CGROUP)
+        put(&sample, 0, "cgroup", group->path);
+    else
+        put(&sample, 0, "name", group->name);
+    each->one(each, group, &sample, 1);
+}
+
+static void for_groups(const struct metrics *m, const struct metrics_family *family, sample_fn *fn,
+                       void *ctx,
+                       void (*one)(const struct each_group *, const struct group *,
+                                   const struct metrics_sample *, int))
+{
+    struct each_group each = {family, one, fn, ctx, m};
+    const struct metrics_sample none = {0};
+
+    if (family->what & IN_CGROUP)
+        metrics_groups(m, AXIS_CGROUP, with_name, &each);
+    else if (family->what & IN_NAME)
+        metrics_groups(m, AXIS_NAME, with_name, &each);
+    else
+        one(&each, &m->all, &none, 0);
+}
+
+/* The bit that a value stands for. */
+static uint64_t present_of(unsigned value)
+{
+    return value == VALUE_RUN          ? PRCB_HAS_RUN
+           : value == VALUE_READY      ? PRCB_HAS_READY
+           : value == VALUE_MIGRATIONS ? PRCB_HAS_MIGRATIONS
+           : value >= VALUE_CAUSE_NS   ? PRCB_HAS_WAITS
+                                       : PRCB_HAS_SWITCHES;
+}
+
+static void one_value(const struct each_group *each, const struct group *group,
+                      const struct metrics_sample *labels, int used)
+{
+    struct metrics_sample sample = *labels;
+    unsigned value = each->family->what & WHAT_MASK;
+
+    if (!(each->m->present & present_of(value)))
+        return;
+    if (each->family->unit == METRICS_SECONDS)
+        emit_ns(each->fn, each->ctx, &sample, group->shown.v[value]);
+    else
+        emit_integer(each->fn, each->ctx, &sample, group->shown.v[value]);
+}
+
+EMIT(emit_group_value)
+{
+    for_groups(m, family, fn, ctx, one_value);
+}
+
+static bool is_wait(uint32_t cause)
+{
+    const struct prcb_cause_info *info = prcb_cause_info(cause);
+
+    return info && info->kind == PRCB_KIND_WAIT;
+}
+
+static void one_causes(const struct each_group *each, const struct group *group,
+                       const struct metrics_sample *labels, int used)
+{
+    bool ns = (each->family->what & WHAT_MASK) == CAUSES_NS;
+
+    if (!(each->m->present & PRCB_HAS_WAITS))
+        return;
+    for (uint32_t cause = 1; cause < PRCB_CAUSE_MAX; cause++) {
+        uint64_t value = group->shown.v[(ns ? VALUE_CAUSE_NS : VALUE_CAUSE_COUNT) + cause];
+        struct metrics_sample sample = *labels;
+
+        /* Of the machine every cause has a series from the start, of a group those that occurred.
+         */
+        if (!prcb_cause_info(cause) || (ns && !is_wait(cause)) || (used && !value))
+            continue;
+        put(&sample, used, "cause", prcb_cause_info(cause)->name);
+        if (ns)
+            emit_ns(each->fn, each->ctx, &sample, value);
+        else
+            emit_integer(each->fn, each->ctx, &sample, value);
+    }
+}
+
+EMIT(emit_causes)
+{
+    for_groups(m, family, fn, ctx, one_causes);
+}
+
+static const char *const classes[] = {"lock",  "disk",  "net",     "ipc",    "event",
+                                      "sleep", "child", "stopped", "kernel", "other"};
+#define CLASSES (sizeof(classes) / sizeof(classes[0]))
+enum class_number { LOCK, DISK, NET, IPC, EVENT, SLEEP, CHILD, STOPPED, KERNEL, OTHER };
+
+/* By cause, 1 more than the class; 0: other, as for a cause that is not known here. */
+static const uint8_t class_of[PRCB_CAUSE_MAX] = {
+    [PRCB_CAUSE_FUTEX] = LOCK + 1,     [PRCB_CAUSE_FILE_LOCK] = LOCK + 1,
+    [PRCB_CAUSE_SEMAPHORE] = LOCK + 1, [PRCB_CAUSE_RWSEM] = LOCK + 1,
+    [PRCB_CAUSE_MMAP_LOCK] = LOCK + 1, [PRCB_CAUSE_MUTEX] = LOCK + 1,
+    [PRCB_CAUSE_KLOCK] = LOCK + 1,     [PRCB_CAUSE_RCU] = LOCK + 1,
+    [PRCB_CAUSE_DISK] = DISK + 1,      [PRCB_CAUSE_FSYNC] = DISK + 1,
+    [PRCB_CAUSE_FILE] = DISK + 1,      [PRCB_CAUSE_PAGE_FAULT] = DISK + 1,
+    [PRCB_CAUSE_SOCKET] = NET + 1,     [PRCB_CAUSE_PIPE] = IPC + 1,
+    [PRCB_CAUSE_MSGQUEUE] = IPC + 1,   [PRCB_CAUSE_POLL] = EVENT + 1,
+    [PRCB_CAUSE_EPOLL] = EVENT + 1,    [PRCB_CAUSE_EVENTFD] = EVENT + 1,
+    [PRCB_CAUSE_FD] = EVENT + 1,       [PRCB_CAUSE_SIGNAL] = EVENT + 1,
+    [PRCB_CAUSE_IO_URING] = EVENT + 1, [PRCB_CAUSE_AIO] = EVENT + 1,
+    [PRCB_CAUSE_SLEEP] = SLEEP + 1,    [PRCB_CAUSE_CHILD] = CHILD + 1,
+    [PRCB_CAUSE_VFORK] = CHILD + 1,    [PRCB_CAUSE_STOPPED] = STOPPED + 1,
+    [PRCB_CAUSE_TRACED] = STOPPED + 1, [PRCB_CAUSE_FROZEN] = STOPPED + 1,
+    [PRCB_CAUSE_KERNEL] = KERNEL + 1,  [PRCB_CAUSE_WORKER] = KERNEL + 1,
+    [PRCB_CAUSE_OTHER_D] = KERNEL + 1, [PRCB_CAUSE_RECLAIM] = DISK + 1,
+};
+
+static unsigned class_number(uint32_t cause)
+{
+    return class_of[cause] ? class_of[cause] - 1u : OTHER;
+}
+
+const char *metrics_class_of(uint32_t cause)
+{
+    return cause < PRCB_CAUSE_MAX && is_wait(cause) && cause != PRCB_CAUSE_THROTTLED
+               ? classes[class_number(cause)]
+               : NULL;
+}
+
+static void one_classes(const struct each_group *each, const struct group *group,
+                        const struct metrics_sample *labels, int used)
+{
+    uint64_t ns[CLASSES] = {0};
+
+    if (!(each->m->present & PRCB_HAS_WAITS))
+        return;
+    for (uint32_t cause = 1; cause < PRCB_CAUSE_MAX; cause++) {
+        if (metrics_class_of(cause))
+            ns[class_number(cause)] += group->shown.v[VALUE_CAUSE_NS + cause];
+    }
+    for (size_t i = 0; i < CLASSES; i++) {
+        struct metrics_sample sample = *labels;
+
+        put(&sample, used, "class", classes[i]);
+        emit_ns(each->fn, each->ctx, &sample, ns[i]);
+    }
+}
+
+EMIT(emit_classes)
+{
+    for_groups(m, family, fn, ctx, one_classes);
+}
+
+static void one_switches(const struct each_group *each, const struct group *group,
+                         const struct metrics_sample *labels, int used)
+{
+    struct metrics_sample sample = *labels;
+
+    put(&sample, used, "kind", "voluntary");
+    emit_integer(each->fn, each->ctx, &sample, group->shown.v[VALUE_VOLUNTARY]);
+    put(&sample, used, "kind", "involuntary");
+    emit_integer(each->fn, each->ctx, &sample, group->shown.v[VALUE_INVOLUNTARY]);
+}
+
+EMIT(emit_switches)
+{
+    for_groups(m, family, fn, ctx, one_switches);
+}
+
+static void one_threads(const struct each_group *each, const struct group *group,
+                        const struct metrics_sample *labels, int used)
+{
+    struct metrics_sample sample = *labels;
+
+    emit_integer(each->fn, each->ctx, &sample, group->running + group->ready + group->waiting);
+}
+
+EMIT(emit_group_threads)
+{
+    for_groups(m, family, fn, ctx, one_threads);
+}
+
+static void one_identity(const struct each_group *each, const struct group *group,
+                         const struct metrics_sample *labels, int used)
+{
+    /* A container's unit is its scope, whose name is the container's id. */
+    struct metrics_sample sample = *labels;
+    int place = used;
+
+    if (*group->said.unit && !*group->said.container)
+        put(&sample, place++, "unit", group->said.unit);
+    if (*group->said.container)
+        put(&sample, place++, "container_id", group->said.container);
+    if (*group->said.pod && place < 3)
+        put(&sample, place++, "pod_uid", group->said.pod);
+    if (place > used)
+        emit_integer(each->fn, each->ctx, &sample, 1);
+}
+
+EMIT(emit_identity)
+{
+    struct metrics_family in_cgroup = *family;
+
+    in_cgroup.what = IN_CGROUP;
+    for_groups(m, &in_cgroup, fn, ctx, one_identity);
+}
+
+/* Of the machine: what adds up to the threads' lifetimes. */
+EMIT(emit_states)
+{
+    struct metrics_sample sample = {0};
+    uint64_t wait = 0;
+
+    for (uint32_t cause = 1; cause < PRCB_CAUSE_MAX; cause++)
+        wait += is_wait(cause) ? m->all.shown.v[VALUE_CAUSE_NS + cause] : 0;
+    put(&sample, 0, "state", "run");
+    if (m->present & PRCB_HAS_RUN)
+        emit_ns(fn, ctx, &sample, m->all.shown.v[VALUE_RUN]);
+    put(&sample, 0, "state", "ready");
+    if (m->present & PRCB_HAS_READY)
+        emit_ns(fn, ctx, &sample, m->all.shown.v[VALUE_READY]);
+    put(&sample, 0, "state", "wait");
+    if (m->present & PRCB_HAS_WAITS)
+        emit_ns(fn, ctx, &sample, wait);
+}
+
+EMIT(emit_threads)
+{
+    struct metrics_sample sample = {0};
+
+    put(&sample, 0, "state", "running");
+    emit_integer(fn, ctx, &sample, m->all.running);
+    if (!(m->present & PRCB_HAS_WAITS))
+        return;
+    put(&sample, 0, "state", "ready");
+    emit_integer(fn, ctx, &sample, m->all.ready);
+    put(&sample, 0, "state", "waiting");
+    emit_integer(fn, ctx, &sample, m->all.waiting);
+}
+
+/* ---- as windows_exporter has them ---- */
+
+EMIT(emit_cstates)
+{
+    static const char *const names[] = {"c1", "c2", "c3"};
+
+    for (uint32_t i = 0; i < m->processor_count; i++) {
+        const struct prcb_processor *p = &m->processors[i];
+        uint64_t ns[3] = {0};
+        char cpu[CPU_BYTES];
+
+        if (!(p->present & PRCB_CPU_HAS_IDLE_STATES))
+            continue;
+        for (uint32_t state = 0; state < p->idle_state_count && state < PRCB_IDLE_STATES_MAX;
+             state++) {
+            const char *name = p->idle_states[state].name;
+            int depth = name[0] == 'C' ? atoi(name + 1) : (int)state;
+
+            if (strcmp(name, "POLL"))
+                ns[depth <= 1 ? 0 : depth <= 5 ? 1 : 2] += p->idle_states[state].residency_ns;
+        }
+        for (int state = 0; state < 3; state++) {
+            struct metrics_sample sample = {0};
+
+            put_cpu(&sample, p->number, true, cpu);
+            put(&sample, 1, "state", names[state]);
+            emit_ns(fn, ctx, &sample, ns[state]);
+        }
+    }
+}
+
+static uint64_t number_in(const char *path)
+{
+    FILE *in = fopen(path, "re");
+    unsigned long long number = 0;
+
+    if (in && fscanf(in, "%llu", &number) != 1)
+        number = 0;
+    if (in)
+        fclose(in);
+    return number;
+}
+
+static uint64_t processes(void)
+{
+    DIR *proc = opendir("/proc");
+    struct dirent *entry;
+    uint64_t count = 0;
+
+    while (proc && (entry = readdir(proc)))
+        count += entry->d_name[0] >= '1' && entry->d_name[0] <= '9';
+    if (proc)
+        closedir(proc);
+    return count;
+}
+
+static uint64_t booted_ns(void)
+{
+    struct timespec now, up;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    clock_gettime(CLOCK_BOOTTIME, &up);
+    return (uint64_t)(now.tv_sec - up.tv_sec) * 1000000000 + (uint64_t)now.tv_nsec -
+           (uint64_t)up.tv_nsec;
+}
+
+static void each_core(const struct metrics *m, unsigned what, sample_fn *fn, void *ctx)
+{
+    for (uint32_t i = 0; i < m->processor_count; i++) {
+        const struct prcb_processor *p = &m->processors[i];
+        struct metrics_sample sample = {0};
+        char cpu[CPU_BYTES];
+
+        put_cpu(&sample, p->number, true, cpu);
+        if (what == WINDOWS_PARKED)
+            emit_integer(fn, ctx, &sample, !(p->flags & PRCB_CPU_ONLINE));
+        else if (p->present & PRCB_CPU_HAS_MHZ)
+            emit_integer(fn, ctx, &sample, p->mhz);
+    }
+}
+
+EMIT(emit_windows)
+{
+    struct metrics_sample sample = {0};
+    uint64_t online = 0;
+
+    switch (family->what) {
+    case WINDOWS_LOGICAL:
+        for (uint32_t i = 0; i < m->processor_count; i++)
+            online += (m->processors[i].flags & PRCB_CPU_ONLINE) != 0;
+        if (online)
+            emit_integer(fn, ctx, &sample, online);
+        break;
+    case WINDOWS_PARKED:
+    case WINDOWS_MHZ:
+        each_core(m, family->what, fn, ctx);
+        break;
+    case WINDOWS_PROCESSES:
+        emit_integer(fn, ctx, &sample, processes());
+        break;
+    case WINDOWS_LIMIT:
+        emit_integer(fn, ctx, &sample, number_in("/proc/sys/kernel/pid_max"));
+        break;
+    case WINDOWS_THREADS:
+        emit_integer(fn, ctx, &sample, m->all.running + m->all.ready + m->all.waiting);
+        break;
+    case WINDOWS_QUEUE:
+        if (m->present & PRCB_HAS_WAITS)
+            emit_integer(fn, ctx, &sample, m->all.ready);
+        break;
+    case WINDOWS_BOOT:
+        emit_ns(fn, ctx, &sample, booted_ns() / 1000000000 * 1000000000);
+        break;
+    }
+}
+
+EMIT(emit_hostname)
+{
+    struct metrics_sample sample = {0};
+    char name[256] = "";
+    char *dot;
+
+    gethostname(name, sizeof(name) - 1);
+    put(&sample, 2, "fqdn", name);
+    dot = strchr(name, '.');
+    put(&sample, 1, "domain", dot ? dot + 1 : "");
+    put(&sample, 0, "hostname", name);
+    emit_integer(fn, ctx, &sample, 1);
+}
+
+EMIT(emit_os)
+{
+    struct metrics_sample sample = {0};
+    struct utsname name;
+
+    if (uname(&name))
+        return;
+    put(&sample, 0, "product", name.sysname);
+    put(&sample, 1, "version", name.release);
+    emit_integer(fn, ctx, &sample, 1);
+}
+
+/* ---- the rows ---- */
+
+const struct metrics_family metrics_families[] = {
+#define F(name, type, unit, names, optional, emit, what, labels, help)                             \
+    {name, METRICS_##type, METRICS_##unit, METRICS_##names, optional, emit, what, labels, help},
+#include "families.def"
+    {0},
+};
+
+int metrics_parse_names(const char *text, unsigned *ret)
+{
+    static const struct {
+        const char *name;
+        unsigned bit;
+    } names[] = {{"prcb", METRICS_PRCB}, {"node", METRICS_NODE}, {"windows", METRICS_WINDOWS}};
+    unsigned bits = 0;
+
+    do {
+        size_t length = strcspn(text, ",");
+        unsigned bit = 0;
+
+        for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+            if (strlen(names[i].name) == length && !strncmp(text, names[i].name, length))
+                bit = names[i].bit;
+        }
+        if (!bit)
+            return -EINVAL;
+        bits |= bit;
+        text += length;
+    } while (*text++ == ',');
+    *ret |= bits;
+    return 0;
+}
+
+bool metrics_wanted(const struct metrics *m, const struct metrics_family *family)
+{
+    if (!m)
+        return family->emit == emit_build || (family->emit == emit_own && family->what == OWN_UP);
+    return (m->options.names & family->names || family->emit == emit_build ||
+            (family->emit == emit_own && family->what == OWN_UP)) &&
+           (m->options.optional & family->optional) == family->optional;
+}
+
+void metrics_each(const struct metrics *m, const struct metrics_family *family,
+                  metrics_sample_fn *fn, void *ctx)
+{
+    family->emit(m, family, fn, ctx);
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Inside of the metrics: sums by group, and what a look found. Not for others.
+ */
+#ifndef PRCB_METRICS_INSIDE_H
+#define PRCB_METRICS_INSIDE_H
+
+#include <regex.h>
+
+#include "account_rows.h"
+#include "cgroup_names.h"
+#include "metrics.h"
+
+/* What is summed. Unsigned numbers that wrap: a difference may be below zero for a while. */
+enum value {
+    VALUE_RUN,
+    VALUE_READY,
+    VALUE_VOLUNTARY,
+    VALUE_INVOLUNTARY,
+    VALUE_MIGRATIONS,
+    VALUE_MISSED,
+    VALUE_CAUSE_NS,
+    VALUE_CAUSE_COUNT = VALUE_CAUSE_NS + PRCB_CAUSE_MAX,
+    VALUES = VALUE_CAUSE_COUNT + PRCB_CAUSE_MAX
+};
+
+struct values {
+    uint64_t v[VALUES];
+};
+
+struct group {
+    uint64_t cgroup;         /* number; 0: none */
+    char name[ACCOUNT_NAME]; /* of threads; cgroups have a path */
+    const char *path;        /* borrowed from the names of cgroups, or constant */
+    struct cgroup_identity said;
+    struct group *sum;                /* where its threads are counted: itself, or "(other)" */
+    struct values folded;             /* of what will not be seen again: ended, moved away */
+    struct values live;               /* of this look */
+    struct values shown;              /* the highest there was: what is shown */
+    uint64_t running, ready, waiting; /* threads */
+    uint64_t busy_at;                 /* when it had threads last */
+    struct group *next;
+};
+
+enum axis_number { AXIS_CGROUP, AXIS_NAME, AXES };
+
+/* Groups of one kind. */
+struct axis {
+    struct group **buckets; /* AXIS_BUCKETS */
+    size_t kept, left_out;
+    size_t most;
+    struct group other; /* those beyond */
+    struct group gone;  /* cgroups without a name */
+    bool other_used, gone_used;
+};
+#define AXIS_BUCKETS 1024
+
+/* An account that was seen, by its key. */
+struct seen {
+    uint64_t key;
+    uint64_t look;
+    struct group *group[AXES];
+    struct values *base[AXES]; /* what it had when it came into the group; NULL: nothing */
+    bool done;                 /* ended and folded */
+    struct seen *next;
+};
+
+struct metrics {
+    struct metrics_options options;
+    struct prcb *session; /* NULL: fed */
+    struct prcb_processors *view;
+    enum prcb_tier tier;
+    struct cgroup_names *names;
+    regex_t include, exclude;
+    bool has_include, has_exclude;
+    uint64_t present; /* PRCB_HAS_ bits of all accounts so far */
+    bool orphan;      /* the last look met accounts of a session that is lost */
+
+    struct group all;
+    struct axis axes[AXES];
+    struct seen **buckets;
+    size_t bucket_count, seen_count;
+    uint64_t looks;
+
+    struct prcb_processor *processors; /* of the last look */
+    uint32_t processor_count;
+    struct prcb_status status;
+    uint64_t accounts_live, accounts_ended;
+    uint64_t started;   /* Unix time */
+    uint64_t looked_at; /* when the look began, CLOCK_MONOTONIC, ns */
+    uint64_t look_ns;   /* how long the last look took */
+    uint64_t births, born_at;
+    double birth_rate; /* accounts that came about, a second */
+};
+
+/* fold.c */
+int metrics_fold_init(struct metrics *m, struct prcb_error *err);
+void metrics_fold_deinit(struct metrics *m);
+/* All groups that are shown on an axis, "(other)" and "(gone)" where they are used. */
+void metrics_groups(const struct metrics *m, enum axis_number axis,
+                    void (*fn)(void *ctx, const struct group *group), void *ctx);
+uint64_t metrics_now_ns(void);
+
+#endif

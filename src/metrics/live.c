@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Where the figures come from: a session for all threads and a view of the processors, looked at
+ * when asked.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "error.h"
+#include "inside.h"
+
+#define DAEMON_SOCKET "/run/prcb/socket"
+#define WALK_TRIES    5 /* 20 ms each: a writer without a processor */
+
+static uint64_t unix_now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+int metrics_open_fed(const struct metrics_options *options, struct metrics **ret,
+                     struct prcb_error *err)
+{
+    struct metrics *m = calloc(1, sizeof(*m));
+    int result;
+
+    if (!m)
+        return prcb_fail(err, -ENOMEM, "out of memory");
+    m->options = *options;
+    if (!m->options.names)
+        m->options.names = METRICS_PRCB;
+    m->tier = options->tier;
+    m->started = unix_now_ns();
+    result = metrics_fold_init(m, err);
+    if (!result)
+        result = cgroup_names_open(options->cgroup_root, &m->names, err);
+    if (result) {
+        metrics_close(m);
+        return result;
+    }
+    *ret = m;
+    return 0;
+}
+
+static int open_session(struct metrics *m, struct prcb_error *err)
+{
+    const struct prcb_options how = {
+        .size = sizeof(how), .tier = m->options.tier, .max_threads = m->options.max_threads};
+    const struct prcb_processors_options view = {.size = sizeof(view), .tier = m->options.tier};
+    int result = prcb_open(&how, &m->session, err);
+
+    if (result)
+        return result;
+    m->tier = prcb_session_tier(m->session);
+    result = prcb_profile_all(m->session, err);
+    /* What fits is counted; the rest is in prcb_untracked_threads. */
+    if (result && result != -ENOSPC)
+        return result;
+    if (!prcb_processors_open(&view, &m->view, NULL)) {
+        m->processors = calloc(prcb_processors_count(m->view), sizeof(*m->processors));
+        if (!m->processors)
+            return prcb_fail(err, -ENOMEM, "out of memory");
+    }
+    return 0;
+}
+
+int metrics_open(const struct metrics_options *options, struct metrics **ret,
+                 struct prcb_error *err)
+{
+    struct metrics *m = NULL;
+    int result = metrics_open_fed(options, &m, err);
+
+    if (!result)
+        result = open_session(m, err);
+    if (result) {
+        metrics_close(m);
+        return result;
+    }
+    m->started = unix_now_ns();
+    *ret = m;
+    return 0;
+}
+
+void metrics_close(struct metrics *m)
+{
+    if (!m)
+        return;
+    metrics_fold_deinit(m);
+    cgroup_names_close(m->names);
+    prcb_processors_close(m->view);
+    prcb_close(m->session);
+    free(m->processors);
+    free(m);
+}
+
+/* ---- a look ---- */
+
+/* Memory that prcbd passed stays readable without it. Whether it is there is asked here, at once,
+ * and not by a request, which would wait for one that restarts. */
+static int daemon_is_there(struct prcb_error *err)
+{
+    const char *path = getenv("PRCB_SOCKET");
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd, result = 0;
+
+    path = path && *path ? path : DAEMON_SOCKET;
+    if (strlen(path) >= sizeof(address.sun_path))
+        return prcb_fail(err, -ENOTCONN, "prcbd: the path of its socket is too long: %s", path);
+    memcpy(address.sun_path, path, strlen(path) + 1);
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return prcb_fail(err, -errno, "socket: %s", strerror(errno));
+    /* EAGAIN: so many connect that it has to catch up. */
+    if (connect(fd, (struct sockaddr *)&address, sizeof(address)) && errno != EAGAIN)
+        result =
+            prcb_fail(err, -ENOTCONN, "prcbd is not reachable at %s: %s", path, strerror(errno));
+    close(fd);
+    return result;
+}
+
+static int add_account(const struct prcb_account *account, void *ctx)
+{
+    return metrics_add(ctx, account);
+}
+
+static void give_back(void *ctx, uint64_t key)
+{
+    struct metrics *m = ctx;
+    struct prcb_error err;
+
+    /* One that was not given back is met again, and then counts no more. */
+    if (!m->orphan)
+        prcb_release(m->session, key, &err);
+}
+
+static void look_at_processors(struct metrics *m)
+{
+    uint32_t count = m->view ? prcb_processors_count(m->view) : 0;
+
+    if (!m->view || prcb_processors_refresh(m->view, NULL))
+        return;
+    m->processor_count = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct prcb_processor *processor = &m->processors[m->processor_count];
+
+        *processor = (struct prcb_processor){.size = sizeof(*processor)};
+        if (!prcb_processor_read(m->view, i, processor))
+            m->processor_count++;
+        m->orphan |= (processor->flags & PRCB_CPU_ORPHAN) != 0;
+    }
+}
+
+int metrics_look(struct metrics *m, struct prcb_error *err)
+{
+    int result = m->tier == PRCB_TIER_DAEMON ? daemon_is_there(err) : 0;
+
+    if (result)
+        return result;
+    result = -EAGAIN;
+    metrics_begin(m);
+    /* What was added before a walk was cut short is met again: it is begun anew. */
+    for (int i = 0; i < WALK_TRIES && result == -EAGAIN; i++) {
+        if (i)
+            metrics_begin(m);
+        result = prcb_walk(m->session, add_account, m, err);
+    }
+    if (result)
+        return result;
+    look_at_processors(m);
+    if (m->orphan)
+        return prcb_fail(err, -ESTALE,
+                         "prcbd gave the session up: it was replaced or cleaned away");
+    metrics_end(m, give_back, m);
+    m->status.size = sizeof(m->status);
+    prcb_session_status(m->session, &m->status);
+    return 0;
+}
+
+void metrics_set_processors(struct metrics *m, const struct prcb_processor *processors,
+                            uint32_t count)
+{
+    struct prcb_processor *copy = calloc(count ? count : 1, sizeof(*copy));
+
+    if (!copy)
+        return;
+    memcpy(copy, processors, count * sizeof(*copy));
+    free(m->processors);
+    m->processors = copy;
+    m->processor_count = count;
+}
+
+void metrics_set_status(struct metrics *m, const struct prcb_status *status)
+{
+    m->status = *status;
+}
+
+uint64_t metrics_started(const struct metrics *m)
+{
+    return m->started;
+}
+
+enum prcb_tier metrics_tier(const struct metrics *m)
+{
+    return m->tier;
+}

@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Sums by group from made-up accounts: nothing is lost when threads end or move, no counter falls,
+ * limits hold; the families as Prometheus reads them; and docs/metrics.md, which is made of the
+ * rows (with PRCB_WRITE_METRICS=1 in the environment it is written anew).
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "exposition.h"
+
+static const char *document;
+static char root[] = "/tmp/prcb-metrics-XXXXXX";
+
+static uint64_t make_cgroup(const char *path)
+{
+    char name[256];
+    struct stat st;
+
+    snprintf(name, sizeof(name), "%s%s", root, path);
+    assert_true(!mkdir(name, 0755));
+    assert_int_equal(stat(name, &st), 0);
+    return st.st_ino;
+}
+
+static void remove_cgroup(const char *path)
+{
+    char name[256];
+
+    snprintf(name, sizeof(name), "%s%s", root, path);
+    assert_int_equal(rmdir(name), 0);
+}
+
+static struct metrics *fed(struct metrics_options options)
+{
+    struct prcb_error err;
+    struct metrics *m;
+
+    options.tier = PRCB_TIER_BPF;
+    options.cgroup_root = root;
+    assert_int_equal(metrics_open_fed(&options, &m, &err), 0);
+    return m;
+}
+
+static struct prcb_account account(uint64_t key, uint64_t cgroup, uint64_t run)
+{
+    struct prcb_account a = {
+        .size = sizeof(a),
+        .key = key,
+        .cgroup = cgroup,
+        .run_ns = run,
+        .present = PRCB_HAS_RUN | PRCB_HAS_READY | PRCB_HAS_WAITS | PRCB_HAS_SWITCHES |
+                   PRCB_HAS_MIGRATIONS | PRCB_HAS_CGROUP | PRCB_HAS_OPEN,
+        .comm = "worker",
+        .flags = PRCB_ACCOUNT_RUNNING,
+    };
+
+    return a;
+}
+
+static void look(struct metrics *m, const struct prcb_account *accounts, size_t count)
+{
+    metrics_begin(m);
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(metrics_add(m, &accounts[i]), 0);
+    metrics_end(m, NULL, NULL);
+}
+
+static char *text_of(const struct metrics *m, enum exposition format)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+
+    assert_non_null(out);
+    exposition_write(out, format, m);
+    assert_int_equal(fclose(out), 0);
+    return text;
+}
+
+/* The value of a series, in nanoseconds where it is seconds; fails where there is none. */
+static double value(const struct metrics *m, const char *series)
+{
+    char *text = text_of(m, EXPOSITION_TEXT), line[512], *at;
+    double ret;
+
+    snprintf(line, sizeof(line), "\n%s ", series);
+    at = strstr(text, line);
+    if (!at)
+        print_error("%s is not in\n%s", series, text);
+    assert_non_null(at);
+    ret = strtod(at + strlen(line), NULL);
+    free(text);
+    return ret;
+}
+
+static bool has(const struct metrics *m, const char *part)
+{
+    char *text = text_of(m, EXPOSITION_TEXT);
+    bool ret = strstr(text, part) != NULL;
+
+    free(text);
+    return ret;
+}
+
+#define SECOND 1000000000ull
+
+static void ended_threads_stay(void **state)
+{
+    uint64_t a = make_cgroup("/a");
+    struct metrics *m = fed((struct metrics_options){0});
+    struct prcb_account accounts[2] = {account(1, a, 3 * SECOND), account(2, a, 4 * SECOND)};
+
+    look(m, accounts, 2);
+    assert_true(value(m, "prcb_cgroup_run_seconds_total{cgroup=\"/a\"}") == 7);
+    assert_true(value(m, "prcb_cgroup_threads{cgroup=\"/a\"}") == 2);
+    accounts[1].flags = PRCB_ACCOUNT_EXITED;
+    accounts[1].run_ns += SECOND;
+    /* It is met again until it is given back, and counts once. */
+    for (int i = 0; i < 3; i++) {
+        look(m, accounts, 2);
+        assert_true(value(m, "prcb_cgroup_run_seconds_total{cgroup=\"/a\"}") == 8);
+        assert_true(value(m, "prcb_cgroup_threads{cgroup=\"/a\"}") == 1);
+    }
+    /* Its account is another thread's now: of another key. One that is met only when it has ended
+     * counts as well. */
+    accounts[1] = account(3, a, SECOND / 2);
+    accounts[1].flags = PRCB_ACCOUNT_EXITED;
+    look(m, accounts, 2);
+    look(m, accounts, 1);
+    assert_true(value(m, "prcb_cgroup_run_seconds_total{cgroup=\"/a\"}") == 8.5);
+    assert_true(value(m, "prcb_system_thread_seconds_total{state=\"run\"}") == 8.5);
+    metrics_close(m);
+    remove_cgroup("/a");
+}
+
+static void moved_threads_have_a_part_in_both(void **state)
+{
+    uint64_t a = make_cgroup("/a"), b = make_cgroup("/b");
+    struct metrics *m = fed((struct metrics_options){.optional = METRICS_BY_NAME});
+    struct prcb_account one = account(1, a, 3 * SECOND);
+
+    one.waits[PRCB_CAUSE_FUTEX].ns = SECOND;
+    look(m, &one, 1);
+    one.cgroup = b;
+    one.run_ns += SECOND; /* in either: it counts for the old */
+    look(m, &one, 1);
+    assert_true(value(m, "prcb_cgroup_run_seconds_total{cgroup=\"/a\"}") == 4);
+    assert_true(value(m, "prcb_cgroup_run_seconds_total{cgroup=\"/b\"}") == 0);
+    one.run_ns += 2 * SECOND;
+    snprintf(one.comm, sizeof(one.comm), "renamed");
+    look(m, &one, 1);
+    assert_true(value(m, "prcb_cgroup_run_seconds_total{cgroup=\"/b\"}") == 2);
+    one.cgroup = a;
+    one.flags = PRCB_ACCOUNT_EXITED;
+    one.run_ns += SECOND;
+    look(m, &one, 1);
+    look(m, NULL, 0);
+    assert_true(value(m, "prcb_cgroup_run_seconds_total{cgroup=\"/a\"}") == 4);
+    assert_true(value(m, "prcb_cgroup_run_seconds_total{cgroup=\"/b\"}") == 3);
+    assert_true(value(m, "prcb_cgroup_wait_seconds_total{cgroup=\"/a\",class=\"lock\"}") == 1);
+    assert_true(value(m, "prcb_cgroup_wait_seconds_total{cgroup=\"/b\",class=\"lock\"}") == 0);
+    assert_true(value(m, "prcb_system_thread_seconds_total{state=\"run\"}") == 7);
+    assert_true(value(m, "prcb_name_run_seconds_total{name=\"worker\"}") == 6);
+    assert_true(value(m, "prcb_name_run_seconds_total{name=\"renamed\"}") == 1);
+    metrics_close(m);
+    remove_cgroup("/a");
+    remove_cgroup("/b");
+}
+
+/* An hour's wait does not arrive as one spike; when it closes, a part of it turns out to have been
+ * ready, and the cause does not fall. */
+static void open_stretches_count_and_never_fall(void **state)
+{
+    struct metrics *m = fed((struct metrics_options){0});
+    struct prcb_account one = account(1, 0, 0);
+    const char *futex = "prcb_system_wait_seconds_total{cause=\"futex\"}";
+
+    one.present &= ~(uint64_t)PRCB_HAS_CGROUP;
+    one.flags = 0;
+    for (unsigned i = 1; i <= 10; i++) {
+        one.open = (struct prcb_open){.cause = PRCB_CAUSE_FUTEX, .ns = i * SECOND};
+        look(m, &one, 1);
+        assert_true(value(m, futex) == i);
+    }
+    one.open = (struct prcb_open){0};
+    one.waits[PRCB_CAUSE_FUTEX].ns = 9 * SECOND;
+    one.ready_ns = SECOND;
+    look(m, &one, 1);
+    assert_true(value(m, futex) == 10);
+    assert_true(value(m, "prcb_system_thread_seconds_total{state=\"ready\"}") == 1);
+    one.waits[PRCB_CAUSE_FUTEX].ns = 11 * SECOND;
+    look(m, &one, 1);
+    assert_true(value(m, futex) == 11);
+    one.open = (struct prcb_open){.cause = PRCB_CAUSE_PREEMPTED, .ns = SECOND};
+    look(m, &one, 1);
+    assert_true(value(m, "prcb_system_thread_seconds_total{state=\"ready\"}") == 2);
+    assert_true(value(m, "prcb_threads{state=\"ready\"}") == 1);
+    assert_true(value(m, "prcb_cgroups_available") == 0);
+    metrics_close(m);
+}
+
+/* First come, first served, and kept; what is beyond is one group, and is counted. */
+static void limits_hold(void **state)
+{
+    struct metrics *m = fed((struct metrics_options){.max_cgroups = 2, .exclude = "^/secret"});
+    struct prcb_account accounts[5];
+    char path[16];
+
+    for (uint64_t i = 0; i < 4; i++) {
+        snprintf(path, sizeof(path), "/g%u", (unsigned)i);
+        accounts[i] = account(i + 1, make_cgroup(path), SECOND);
+    }
+    accounts[4] = account(5, make_cgroup("/secret"), SECOND);
+    look(m, &accounts[4], 1);
+    look(m, accounts, 5);
+    assert_true(value(m, "prcb_cgroup_run_seconds_total{cgroup=\"/g0\"}") == 1);
+    assert_true(value(m, "prcb_cgroup_run_seconds_total{cgroup=\"/g1\"}") == 1);
+    assert_true(value(m, "prcb_cgroup_run_seconds_total{cgroup=\"(other)\"}") == 3);
+    assert_true(value(m, "prcb_groups_left_out{by=\"cgroup\"}") == 3);
+    assert_false(has(m, "/g2"));
+    assert_false(has(m, "secret"));
+    /* One that ends there stays in the sum; one without a name is told apart. */
+    accounts[3].flags = PRCB_ACCOUNT_EXITED;
+    accounts[2].cgroup = 987654321;
+    look(m, accounts, 5);
+    look(m, accounts, 3);
+    assert_true(value(m, "prcb_cgroup_run_seconds_total{cgroup=\"(other)\"}") == 3);
+    accounts[2].run_ns += SECOND;
+    look(m, accounts, 3);
+    assert_true(value(m, "prcb_cgroup_run_seconds_total{cgroup=\"(gone)\"}") == 1);
+    metrics_close(m);
+    for (unsigned i = 0; i < 4; i++) {
+        snprintf(path, sizeof(path), "/g%u", i);
+        remove_cgroup(path);
+    }
+    remove_cgroup("/secret");
+}
+
+static void names_are_quoted(void **state)
+{
+    uint64_t odd = make_cgroup("/say \"a\\x2db\"");
+    struct metrics *m = fed((struct metrics_options){.optional = METRICS_BY_NAME});
+    struct prcb_account accounts[3] = {account(1, odd, SECOND), account(2, odd, SECOND),
+                                       account(3, odd, SECOND)};
+
+    strcpy(accounts[0].comm, "a\x01");
+    strcpy(accounts[1].comm, "a\x02");
+    strcpy(accounts[2].comm, "(other)");
+    look(m, accounts, 3);
+    assert_true(value(m, "prcb_cgroup_run_seconds_total{cgroup=\"/say \\\"a\\\\x2db\\\"\"}") == 3);
+    assert_true(value(m, "prcb_name_run_seconds_total{name=\"a\ufffd"
+                         "01\"}") == 1);
+    assert_true(value(m, "prcb_name_run_seconds_total{name=\"a\ufffd"
+                         "02\"}") == 1);
+    assert_true(value(m, "prcb_name_run_seconds_total{name=\"(other)\"}") == 1);
+    metrics_close(m);
+    remove_cgroup("/say \"a\\x2db\"");
+}
+
+static void every_wait_has_a_class(void **state)
+{
+    for (uint32_t cause = 0; cause < PRCB_CAUSE_MAX; cause++) {
+        const struct prcb_cause_info *info = prcb_cause_info(cause);
+        bool wait = info && info->kind == PRCB_KIND_WAIT && cause != PRCB_CAUSE_THROTTLED;
+
+        assert_int_equal(metrics_class_of(cause) != NULL, wait);
+        /* What is filed under "other" is there by decision. */
+        if (wait && !strcmp(metrics_class_of(cause), "other"))
+            assert_true(cause == PRCB_CAUSE_OTHER || cause == PRCB_CAUSE_DEVICE ||
+                        cause == PRCB_CAUSE_DRIVER);
+    }
+}
+
+static size_t series(const struct metrics *m)
+{
+    char *text = text_of(m, EXPOSITION_TEXT), *at = text;
+    size_t count = 0;
+
+    while (*at) {
+        count += *at != '#';
+        at = strchr(at, '\n') + 1;
+    }
+    free(text);
+    return count;
+}
+
+/* The default is small: 64 processors and 100 cgroups are fewer than 2000 series. */
+static void the_default_is_small(void **state)
+{
+    struct prcb_processor *processors = calloc(64, sizeof(*processors));
+    struct metrics *m = fed((struct metrics_options){0});
+    struct prcb_account accounts[100];
+    char path[160];
+
+    assert_non_null(processors);
+    for (uint32_t i = 0; i < 64; i++)
+        processors[i] = (struct prcb_processor){
+            .size = sizeof(*processors), .present = ~0ull, .number = i, .idle_state_count = 4};
+    for (unsigned i = 0; i < 100; i++) {
+        snprintf(path, sizeof(path), "/cri-containerd-%064x.scope", i);
+        accounts[i] = account(i + 1, make_cgroup(path), SECOND);
+    }
+    metrics_set_processors(m, processors, 64);
+    look(m, accounts, 100);
+    print_message("%zu series\n", series(m));
+    assert_true(series(m) > 1500 && series(m) < 2000);
+    assert_true(has(m, "prcb_cgroup_info{cgroup=\"/cri-containerd-"));
+    metrics_close(m);
+    for (unsigned i = 0; i < 100; i++) {
+        snprintf(path, sizeof(path), "/cri-containerd-%064x.scope", i);
+        remove_cgroup(path);
+    }
+    free(processors);
+}
+
+static void without_figures(void **state)
+{
+    char *text = text_of(NULL, EXPOSITION_OPENMETRICS);
+
+    assert_non_null(strstr(text, "\nprcb_up 0\n"));
+    assert_non_null(strstr(text, "\nprcb_build_info{version="));
+    assert_null(strstr(text, "seconds"));
+    assert_string_equal(text + strlen(text) - 6, "# EOF\n");
+    free(text);
+}
+
+static void looks_come_sooner_in_storms(void **state)
+{
+    struct metrics *m = fed((struct metrics_options){0});
+    const struct prcb_status status = {.size = sizeof(status), .max_threads = 256};
+    uint64_t key = 1;
+
+    metrics_set_status(m, &status);
+    look(m, NULL, 0);
+    assert_int_equal(metrics_wait_ms(m), 1000);
+    for (int i = 0; i < 3; i++) {
+        struct prcb_account accounts[200];
+
+        for (size_t j = 0; j < 200; j++) {
+            accounts[j] = account(key++, 0, 1);
+            accounts[j].flags = PRCB_ACCOUNT_EXITED;
+        }
+        look(m, accounts, 200);
+    }
+    assert_true(metrics_wait_ms(m) < 1000 && metrics_wait_ms(m) >= 5);
+    metrics_close(m);
+}
+
+/* ---- the document ---- */
+
+static const char *type_word(const struct metrics_family *f)
+{
+    return f->type == METRICS_COUNTER ? "counter" : f->type == METRICS_INFO ? "info" : "gauge";
+}
+
+static void write_document(FILE *out)
+{
+    static const struct {
+        unsigned names, optional;
+        const char *title;
+    } sections[] = {
+        {METRICS_PRCB, 0, "Always"},
+        {METRICS_PRCB, METRICS_PER_CPU, "With `--per-cpu`"},
+        {METRICS_PRCB, METRICS_CGROUP_CAUSES, "With `--cgroup-causes`"},
+        {METRICS_PRCB, METRICS_BY_NAME, "With `--per-name`"},
+        {METRICS_NODE, 0, "With `--names node`"},
+        {METRICS_WINDOWS, 0, "With `--names windows`"},
+    };
+
+    fputs("# Metrics\n\n"
+          "What `prcb export` and `prcb-exporter` show; [fleet.md](fleet.md) says how to use it. "
+          "This "
+          "page is made of\n`src/metrics/families.def` by the test `unit-metrics`. Names are those "
+          "of "
+          "Prometheus: counters end in\n`_total`. Times are seconds with nine digits. A figure "
+          "that a "
+          "machine does not have is not there.\n",
+          out);
+    for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++) {
+        fprintf(out, "\n## %s\n\n| Name | Type | Labels | What it is |\n|---|---|---|---|\n",
+                sections[i].title);
+        for (const struct metrics_family *f = metrics_families; f->name; f++) {
+            if (f->names != sections[i].names || f->optional != sections[i].optional)
+                continue;
+            fprintf(out, "| `%s%s` | %s | %s | %s |\n", f->name,
+                    f->type == METRICS_COUNTER ? "_total"
+                    : f->type == METRICS_INFO  ? "_info"
+                                               : "",
+                    type_word(f), f->labels, f->help);
+        }
+    }
+    fputs("\n## Classes of waits\n\n| Class | Causes |\n|---|---|\n", out);
+    for (uint32_t first = 1; first < PRCB_CAUSE_MAX; first++) {
+        const char *class = metrics_class_of(first), *before = "";
+        bool seen = false;
+
+        for (uint32_t i = 1; class && i < first; i++)
+            seen |= metrics_class_of(i) && !strcmp(metrics_class_of(i), class);
+        if (!class || seen)
+            continue;
+        fprintf(out, "| `%s` | ", class);
+        for (uint32_t i = first; i < PRCB_CAUSE_MAX; i++) {
+            if (!metrics_class_of(i) || strcmp(metrics_class_of(i), class))
+                continue;
+            fprintf(out, "%s%s", before, prcb_cause_info(i)->name);
+            before = ", ";
+        }
+        fputs(" |\n", out);
+    }
+    fputs(
+        "\nCauses are defined in [figures.md](figures.md). `throttled` has families of its own.\n",
+        out);
+}
+
+static void the_document_is_made_of_the_rows(void **state)
+{
+    char *made = NULL, *there = NULL;
+    size_t size, room = 1 << 20, length;
+    FILE *out = open_memstream(&made, &size), *file;
+
+    if (!document)
+        skip();
+    write_document(out);
+    assert_int_equal(fclose(out), 0);
+    if (getenv("PRCB_WRITE_METRICS")) {
+        file = fopen(document, "we");
+        assert_non_null(file);
+        fputs(made, file);
+        assert_int_equal(fclose(file), 0);
+    }
+    file = fopen(document, "re");
+    assert_non_null(file);
+    there = calloc(1, room);
+    assert_non_null(there);
+    length = fread(there, 1, room - 1, file);
+    fclose(file);
+    there[length] = '\0';
+    assert_string_equal(made, there);
+    free(made);
+    free(there);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ended_threads_stay),
+        cmocka_unit_test(moved_threads_have_a_part_in_both),
+        cmocka_unit_test(open_stretches_count_and_never_fall),
+        cmocka_unit_test(limits_hold),
+        cmocka_unit_test(names_are_quoted),
+        cmocka_unit_test(every_wait_has_a_class),
+        cmocka_unit_test(the_default_is_small),
+        cmocka_unit_test(without_figures),
+        cmocka_unit_test(looks_come_sooner_in_storms),
+        cmocka_unit_test(the_document_is_made_of_the_rows),
+    };
+    int failed;
+
+    document = argc > 1 ? argv[1] : NULL;
+    if (!mkdtemp(root))
+        return 1;
+    failed = cmocka_run_group_tests(tests, NULL, NULL);
+    rmdir(root);
+    return failed;
+}
