@@ -6,6 +6,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <langinfo.h>
 #include <locale.h>
 #include <poll.h>
@@ -13,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <prcb/processors.h>
@@ -26,6 +28,9 @@
 #ifdef HAVE_STACK
 #include "top_where.h"
 #endif
+#ifdef HAVE_RECORD
+#include "top_file.h"
+#endif
 #include "top_source.h"
 #include "top_view.h"
 
@@ -34,13 +39,18 @@
 #define DELAY_NS     NS_PER_S
 #define LONG_NS      (20 * 1000000ull)  /* waits of such length are worth a look at their stack */
 #define AGAIN_NS     (100 * 1000000ull) /* stacks that a screen asked for are there by then */
+#define KEEP_DAYS    7
+#define MAX_MIB      1024
+#define FILE_BYTES   (1u << 30) /* of a recording's intervals, in memory */
 #define HISTORY_NS   (600 * NS_PER_S)
 #define REFRESH_NS   (NS_PER_S / 20) /* perf tier: looks for threads between two intervals */
 
 struct options {
     struct stat_options targets; /* what is shown: none is everything there may be */
     uint64_t delay_ns, history_ns, count, rows;
-    bool batch, no_colour, no_unicode, no_mouse, sleeping, no_kernel;
+    const char *write, *read;
+    uint64_t keep_days, max_mib;
+    bool quiet, batch, no_colour, no_unicode, no_mouse, sleeping, no_kernel;
     enum top_group group;
     struct top_order order;
     const char *filter, *user;
@@ -55,7 +65,9 @@ struct run {
     struct top_model model;
     struct top_ui ui;
     struct top_grid grid;
-    struct top_where *where; /* NULL: no stacks */
+    struct top_where *where;     /* NULL: no stacks */
+    struct top_history *history; /* NULL: -w was not given */
+    struct top_reader *reader;   /* NULL: -r was not given */
     struct stat_wait wait;
     struct output output;
     uint64_t next, next_refresh;
@@ -142,6 +154,17 @@ static const struct cli_option option_rows[] = {
     {0, "top", "N", "with -b: the first N rows only (0: all)", .kind = CLI_NUMBER, AT(rows), .max = UINT32_MAX},
     {0, "history", "SEC", "keep intervals of so long in memory, 64 MiB at most (default 600)",
      .kind = CLI_SECONDS, AT(history_ns)},
+#ifdef HAVE_RECORD
+    {'w', "write", "FILE", "append each interval to a recording; FILE is replaced. A directory: a file a\n"
+                           "day, prcb-YYYY-MM-DD.db", .kind = CLI_TEXT, AT(write), .what = "the file name is empty"},
+    {'r', "read", "FILE", "show a recording of prcb top -w or prcb record",
+     .kind = CLI_TEXT, AT(read), .what = "the file name is empty"},
+    {0, "keep", "DAYS", "with -w DIRECTORY: remove files that are older (default 7)",
+     .kind = CLI_NUMBER, AT(keep_days), .min = 1, .max = 3650},
+    {0, "max-size", "MIB", "with -w: of the file, or of all of the directory's; the oldest go first\n"
+                           "(default 1024)", .kind = CLI_NUMBER, AT(max_mib), .min = 1, .max = 1u << 20},
+    {'q', "quiet", NULL, "with -w: no screen and no tables", AT(quiet)},
+#endif
     {'C', "no-color", NULL, "no colours; as NO_COLOR in the environment", AT(no_colour)},
     {'U', "no-unicode", NULL, "ASCII only", AT(no_unicode)},
     {'M', "no-mouse", NULL, "leave the mouse to the terminal", AT(no_mouse)},
@@ -170,6 +193,12 @@ static int check(const struct cli_command *self, const struct options *options)
                                "-f: '%s' is no text, cause:NAME, cgroup:TEXT, user:NAME, pid:N "
                                "or ready>5",
                                word);
+    if (options->read && (options->write || options->targets.all || options->quiet ||
+                          stat_options_have_targets(&options->targets)))
+        return cli_usage_error(self, "-r shows a recording: leave -w, -p, -t, --cgroup and -a out");
+    if (options->quiet && (!options->write || options->batch))
+        return cli_usage_error(self, options->write ? "-b and -q contradict each other: choose one"
+                                                    : "-q shows nothing: add -w");
     if (!options->batch && (options->rows || options->targets.output))
         return cli_usage_error(self, "%s is for tables: add -b", options->rows ? "--top" : "-o");
     return CLI_OK;
@@ -338,6 +367,179 @@ static bool close_stacks(struct run *run)
 }
 #endif
 
+/* ---- files -------------------------------------------------------------------------------- */
+
+#ifdef HAVE_RECORD
+static int open_history(struct run *run, struct prcb_error *err)
+{
+    const struct options *options = run->options;
+
+    return options->write ? top_history_open(options->write,
+                                             options->keep_days ? options->keep_days : KEEP_DAYS,
+                                             (options->max_mib ? options->max_mib : MAX_MIB) << 20,
+                                             &run->history, err)
+                          : 0;
+}
+
+static int write_history(struct run *run, struct prcb_error *err)
+{
+    return run->history
+               ? top_history_add(run->history, &run->model, run->model.frame_count - 1, err)
+               : 0;
+}
+
+static void close_files(struct run *run)
+{
+    struct prcb_error err;
+
+    if (top_history_close(run->history, &err))
+        run->status = cli_error(run->command, "%s", err.text);
+    top_reader_close(run->reader);
+}
+
+static bool load(void *ctx, int64_t clock_ns)
+{
+    struct run *run = ctx;
+    struct prcb_error err;
+    bool changed;
+
+    if (!top_reader_load(run->reader, &run->model, clock_ns, &changed, &err))
+        return changed;
+    top_ui_say(&run->ui, true, "%s", err.text);
+    return false;
+}
+
+static int open_reader(struct run *run, struct prcb_error *err)
+{
+    bool changed;
+    int result = top_reader_open(run->options->read, run->options->delay_ns, &run->reader, err);
+
+    if (result)
+        return result;
+    run->model.max_bytes = FILE_BYTES;
+    snprintf(run->ui.setting.host, sizeof(run->ui.setting.host), "%s",
+             top_reader_host(run->reader));
+    run->ui.setting.file = true;
+    run->ui.mode = TOP_FILE;
+    run->ui.details = (struct top_details){.load = load, .ctx = run};
+    result = top_reader_load(run->reader, &run->model, 0, &changed, err);
+    if (!result && run->model.frame_count)
+        run->ui.position_ns = top_model_frame(&run->model, 0)->end_ns;
+    return result;
+}
+
+/* A name that nobody has, in this directory: prcb-top-TIME.ENDING. */
+static void file_name(const char *ending, char *ret, size_t size)
+{
+    time_t now = time(NULL);
+    char moment[32] = "";
+    struct tm tm;
+
+    if (localtime_r(&now, &tm))
+        strftime(moment, sizeof(moment), "%Y%m%d-%H%M%S", &tm);
+    snprintf(ret, size, "prcb-top-%s.%s", moment, ending);
+}
+
+/* The grid as text, into a file that is not there yet. */
+static int save_text(const struct top_grid *grid, const char *name)
+{
+    int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
+    size_t size = (size_t)grid->width * 4 + 1;
+    char *line = malloc(size);
+    int result = file && line ? 0 : -errno;
+
+    for (int y = 0; !result && y < grid->height; y++) {
+        top_grid_line(grid, y, line, size);
+        fprintf(file, "%s\n", line);
+    }
+    if (file && fclose(file))
+        result = -errno;
+    else if (!file && fd >= 0)
+        close(fd);
+    free(line);
+    return result;
+}
+
+/* The history in memory and the screen. */
+static void save(struct run *run)
+{
+    char name[64], text[64];
+    struct top_writer *writer;
+    struct prcb_error err;
+    int result;
+
+    file_name("db", name, sizeof(name));
+    file_name("txt", text, sizeof(text));
+    if (run->reader) {
+        top_ui_say(&run->ui, true, "the history is a file already");
+        return;
+    }
+    if (access(name, F_OK) == 0) {
+        snprintf(err.text, sizeof(err.text), "%s is there already", name);
+        result = -EEXIST;
+    } else {
+        result = top_writer_open(name, &writer, &err);
+    }
+    if (!result) {
+        for (uint32_t i = 0; i < run->model.frame_count && !result; i++)
+            result = top_writer_add(writer, &run->model, i, &err);
+        result = result ? (top_writer_close(writer, NULL), result) : top_writer_close(writer, &err);
+    }
+    if (result)
+        top_ui_say(&run->ui, true, "%s", err.text);
+    else if (save_text(&run->grid, text))
+        top_ui_say(&run->ui, true, "%s: %s", text, strerror(errno));
+    else
+        top_ui_say(&run->ui, false, "written: %s and %s", name, text);
+}
+
+/* The panes of the selected row, large enough to have all of it. */
+static void export(struct run *run)
+{
+    struct top_grid grid = {.unicode = run->grid.unicode};
+    char name[64];
+
+    file_name("row.txt", name, sizeof(name));
+    if (run->ui.screen != TOP_PANES) {
+        top_ui_say(&run->ui, false, "open the row first (Enter)");
+        return;
+    }
+    if (top_grid_resize(&grid, 200, 60))
+        return;
+    top_view_draw(&run->ui, &grid);
+    if (save_text(&grid, name))
+        top_ui_say(&run->ui, true, "%s: %s", name, strerror(errno));
+    else
+        top_ui_say(&run->ui, false, "written: %s", name);
+    top_grid_deinit(&grid);
+}
+#else
+static int open_history(struct run *run, struct prcb_error *err)
+{
+    return 0;
+}
+static int write_history(struct run *run, struct prcb_error *err)
+{
+    return 0;
+}
+static void close_files(struct run *run)
+{
+}
+static int open_reader(struct run *run, struct prcb_error *err)
+{
+    return -EOPNOTSUPP;
+}
+static void save(struct run *run)
+{
+    top_ui_say(&run->ui, true, "this build writes no recordings");
+}
+static void export(struct run *run)
+{
+    top_ui_say(&run->ui, true, "this build writes no recordings");
+}
+#endif
+
 /* Ends an interval, if it is time. *ret: there is another one. -errno after the error. */
 static int take(struct run *run, bool *ret)
 {
@@ -346,6 +548,8 @@ static int take(struct run *run, bool *ret)
     int result = 0;
 
     *ret = false;
+    if (run->reader)
+        return 0;
     if (run->perf && now >= run->next_refresh) {
         result = prcb_refresh(run->session, &err);
         stat_wait_advance(&run->next_refresh, REFRESH_NS + 16 * (stat_wait_now() - now), now);
@@ -355,6 +559,8 @@ static int take(struct run *run, bool *ret)
         stat_wait_advance(&run->next, run->options->delay_ns, now);
         set_notes(run);
     }
+    if (!result && *ret)
+        result = write_history(run, &err);
     if (result)
         run->status = cli_error(run->command, "%s", err.text);
     return result;
@@ -362,6 +568,8 @@ static int take(struct run *run, bool *ret)
 
 static uint64_t next_moment(const struct run *run)
 {
+    if (run->reader)
+        return stat_wait_now() + NS_PER_S;
     return run->perf && run->next_refresh < run->next ? run->next_refresh : run->next;
 }
 
@@ -392,16 +600,35 @@ static int write_table(struct run *run)
     return CLI_OK;
 }
 
+/* All intervals of a recording, one after the other. */
+static void run_file_batch(struct run *run)
+{
+    for (uint64_t written = 1; !run->output.error; written++) {
+        struct top_ui *ui = &run->ui;
+
+        run->status = write_table(run);
+        if (run->status != CLI_OK || written == run->options->count)
+            return;
+        top_ui_do(ui, TOP_ACT_NEXT);
+        if (*ui->message) /* there is no next */
+            return;
+    }
+}
+
 static void run_batch(struct run *run)
 {
     uint64_t written = 0;
     bool added;
 
+    if (run->reader) {
+        run_file_batch(run);
+        return;
+    }
     while (!run->ended && !run->output.error) {
         if (take(run, &added))
             return;
         if (added) {
-            run->status = write_table(run);
+            run->status = run->options->quiet ? CLI_OK : write_table(run);
             run->ended = run->status != CLI_OK || ++written == run->options->count;
         }
         if (!run->ended && stat_wait_until(&run->wait, next_moment(run)) & STAT_WAIT_SIGNAL)
@@ -442,8 +669,10 @@ static void answer_request(struct run *run)
         draw(run, true);
         break;
     case TOP_REQUEST_SAVE:
+        save(run);
+        break;
     case TOP_REQUEST_EXPORT:
-        top_ui_say(&run->ui, true, "this build writes no files");
+        export(run);
         break;
     case TOP_REQUEST_NONE:
         break;
@@ -524,7 +753,8 @@ static void run_on_terminal(struct run *run)
         run->status = cli_usage_error(run->command, "%s", err.text);
         return;
     }
-    open_stacks(run);
+    if (run->session)
+        open_stacks(run);
     run_screen(run);
     top_curses_close();
 }
@@ -568,8 +798,9 @@ static bool lacks_terminal(const struct run *run)
 {
     const char *term = getenv("TERM");
 
-    return !run->options->batch && (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO) || !term ||
-                                    !*term || !strcmp(term, "dumb"));
+    return !run->options->batch && !run->options->quiet &&
+           (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO) || !term || !*term ||
+            !strcmp(term, "dumb"));
 }
 
 static int run_with(struct run *run)
@@ -579,18 +810,20 @@ static int run_with(struct run *run)
 
     if (status != CLI_OK)
         return status;
-    if (open_all(run, &err)) {
+    if (run->options->read ? open_reader(run, &err)
+                           : open_history(run, &err) || open_all(run, &err)) {
         output_abort(&run->output);
         return cli_error(run->command, "%s", err.text);
     }
     output_begin(&run->output);
     run->next = run->next_refresh = stat_wait_now();
-    if (run->options->batch) {
+    if (run->options->batch || run->options->quiet) {
         run->grid.width = (int)format_columns(run->output.stream);
         run_batch(run);
     } else {
         run_on_terminal(run);
     }
+    close_files(run);
     return cli_close_output(run->command, &run->output, run->status);
 }
 
@@ -642,10 +875,12 @@ const struct cli_command cmd_top = {
         "keys.\n"
         "Without -p, -t, --cgroup: every thread, or where that is not allowed one's own.",
     .options = option_rows,
-    .examples = "  prcb top                               everything there may be seen\n"
-                "  prcb top -p $(pgrep -d, postgres)      some processes\n"
-                "  prcb top -g cgroups --sort ready       who has no processor, by container\n"
-                "  prcb top -f 'cause:futex ready>5'      rows that pass a filter\n"
-                "  prcb top -b -n 3 -g processes --top 20 tables for a ticket\n",
+    .examples =
+        "  prcb top                               everything there may be seen\n"
+        "  prcb top -p $(pgrep -d, postgres)      some processes\n"
+        "  prcb top -g cgroups --sort ready       who has no processor, by container\n"
+        "  prcb top -f 'cause:futex ready>5'      rows that pass a filter\n"
+        "  prcb top -b -n 3 -g processes --top 20 tables for a ticket\n"
+        "  prcb top -w history.db                 keep it; prcb top -r history.db shows it\n",
     .run = run_top,
 };

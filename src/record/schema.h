@@ -43,6 +43,21 @@
     "LEFT JOIN stacks k ON k.id = s.stack "                                                       \
     "LEFT JOIN stack_functions sf ON sf.stack = s.stack "                                         \
     "LEFT JOIN functions f ON f.id = sf.function;"
+
+/* The history of prcb top: in recordings that it wrote, instead of samples and switches. The columns
+ * of intervals go on with the parts of a processor's time, and a parenthesis: top_file.c. */
+#define RECORD_HISTORY                                                                            \
+    "CREATE TABLE interval_threads("                                                              \
+    "interval INTEGER, thread INTEGER, state TEXT, cause TEXT, since_ns INTEGER, "                \
+    "wall_ns INTEGER, run_ns INTEGER, ready_ns INTEGER, wait_ns INTEGER, switches INTEGER);"      \
+    "CREATE TABLE interval_waits("                                                                \
+    "interval INTEGER, thread INTEGER, cause TEXT, ns INTEGER, count INTEGER);"                   \
+    "CREATE TABLE processes("                                                                     \
+    "pid INTEGER, time_ns INTEGER, command TEXT, cgroup TEXT, user TEXT);"                        \
+    "CREATE TABLE intervals("                                                                     \
+    "id INTEGER PRIMARY KEY, end_ns INTEGER, wall_ns INTEGER, clock_ns INTEGER, "                 \
+    "present INTEGER, first_thread INTEGER, first_wait INTEGER, processors INTEGER, "             \
+    "exact INTEGER, switches INTEGER"
 /* clang-format on */
 
 #endif

@@ -101,7 +101,7 @@ int writer_times(struct writer *w, const struct writer_times *times);
 
 int writer_loss(struct writer *w, uint64_t time_ns, uint32_t cpu, const char *what, uint64_t count);
 
-/* The SQLite connection, for src/record only. */
+/* The SQLite connection, for what writes tables of its own. */
 struct sqlite3 *writer_handle(struct writer *w);
 
 #endif

@@ -12,7 +12,7 @@ import unittest
 
 ROOT = pathlib.Path(os.environ.get("PRCB_SOURCE", pathlib.Path(__file__).resolve().parents[2]))
 ANALYZE = shutil.which("systemd-analyze")
-UNITS = ("prcbd.service", "prcbd.socket")
+UNITS = ("prcbd.service", "prcbd.socket", "prcb-history.service")
 
 
 def settings(unit):
@@ -32,7 +32,7 @@ class Units(unittest.TestCase):
         for unit in UNITS:
             text = (ROOT / "packaging" / (unit + ".in")).read_text()
             # /bin/true is there, wherever prcbd will be.
-            text = re.sub(r"@sbindir@/prcbd", "/bin/true", text).replace("@sysconfdir@", "/etc")
+            text = re.sub(r"@s?bindir@/prcbd?", "/bin/true", text).replace("@sysconfdir@", "/etc")
             self.assertNotIn("@", re.sub(r"SystemCallFilter=.*", "", text))
             (self.folder / unit).write_text(text)
 
@@ -45,7 +45,7 @@ class Units(unittest.TestCase):
     def test_systemd_reads_them(self):
         result = self.analyze("verify", "--man=no", *[str(self.folder / unit) for unit in UNITS])
         # What it says of other units of this machine is not ours.
-        own = [line for line in result.stderr.splitlines() if "prcbd" in line]
+        own = [line for line in result.stderr.splitlines() if "prcb" in line]
         self.assertEqual(own, [])
         self.assertEqual(result.returncode, 0, result.stderr)
 
@@ -59,11 +59,18 @@ class Units(unittest.TestCase):
     @unittest.skipUnless(ANALYZE, "systemd-analyze is not installed")
     def test_exposure_stays_low(self):
         # systemd's own scale, in tenths: 0 is closed, 100 an ordinary service started as root.
-        result = self.analyze("security", "--offline=true", "--threshold=30",
-                              str(self.folder / "prcbd.service"))
-        if "unrecognized option" in result.stderr:
-            self.skipTest("this systemd-analyze cannot judge files")
-        self.assertEqual(result.returncode, 0, result.stdout[-1500:] + result.stderr)
+        for unit in ("prcbd.service", "prcb-history.service"):
+            result = self.analyze("security", "--offline=true", "--threshold=30",
+                                  str(self.folder / unit))
+            if "unrecognized option" in result.stderr:
+                self.skipTest("this systemd-analyze cannot judge files")
+            self.assertEqual(result.returncode, 0, result.stdout[-1500:] + result.stderr)
+
+    def test_history_is_kept_for_a_week_and_starts_with_nobodys_package(self):
+        command = dict(settings("prcb-history.service"))["ExecStart"]
+        self.assertRegex(command, r"prcb top -q -a -w %S/prcb-history .*--keep 7 --max-size \d+")
+        self.assertIn("dh_installsystemd -pprcb --no-enable --no-start",
+                      (ROOT / "packaging/debian/rules").read_text())
 
     def test_socket_is_where_clients_look(self):
         socket = dict(settings("prcbd.socket"))

@@ -13,9 +13,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "top_file.h"
 #include "top_view.h"
 
 #define MS    1000000ull
@@ -381,6 +383,63 @@ static void memory_is_bounded(void **state)
     assert_true(t->model.process_count < 200);
 }
 
+/* What is written is what is read: rows and screens are the same. */
+static void a_file_has_the_same_rows(void **state)
+{
+    struct top *t = *state, read = {.grid = {.unicode = true}};
+    char path[] = "/tmp/test-top-XXXXXX";
+    struct top_writer *writer;
+    struct top_reader *reader;
+    struct prcb_error err;
+    bool changed;
+    int fd = mkstemp(path);
+
+    assert_true(fd >= 0);
+    close(fd);
+    t->model.max_frames = 700;
+    for (int i = 41; i <= 700; i++)
+        add_interval(&t->model, i);
+    if (top_writer_open(path, &writer, &err))
+        fail_msg("%s", err.text);
+    for (uint32_t i = 0; i < t->model.frame_count; i++)
+        assert_int_equal(top_writer_add(writer, &t->model, i, &err), 0);
+    assert_int_equal(top_writer_close(writer, &err), 0);
+    if (top_reader_open(path, S, &reader, &err))
+        fail_msg("%s", err.text);
+    assert_int_equal(top_model_init(&read.model), 0);
+    read.model.max_frames = 70; /* less than the file has */
+    top_ui_init(&read.ui, &read.model);
+    read.ui.mode = t->ui.mode = TOP_FILE;
+    t->ui.choice.sleeping = read.ui.choice.sleeping = true;
+    for (uint32_t i = 0; i < t->model.frame_count; i += 7) {
+        const struct top_frame *frame = top_model_frame(&t->model, i);
+
+        assert_int_equal(top_reader_load(reader, &read.model, frame->clock_ns, &changed, &err), 0);
+        t->ui.position_ns = read.ui.position_ns = frame->end_ns;
+        assert_int_equal(top_ui_prepare(&t->ui), 0);
+        assert_int_equal(top_ui_prepare(&read.ui), 0);
+        assert_int_equal(read.ui.rows.count, t->ui.rows.count);
+        for (uint32_t k = 0; k < t->ui.rows.count; k++) {
+            const struct top_row *a = &t->ui.rows.rows[k], *b = &read.ui.rows.rows[k];
+
+            assert_int_equal(a->tid, b->tid);
+            assert_string_equal(a->name, b->name);
+            assert_int_equal(a->now.state, b->now.state);
+            assert_int_equal(a->now.cause, b->now.cause);
+            assert_int_equal(a->now.since_ns, b->now.since_ns);
+            assert_int_equal(a->wall_ns, b->wall_ns);
+            assert_int_equal(a->run_ns, b->run_ns);
+            assert_memory_equal(a->ns, b->ns, sizeof(a->ns));
+            assert_memory_equal(a->counts, b->counts, sizeof(a->counts));
+            assert_true(!a->detail == !b->detail && (!a->detail || !strcmp(a->detail, b->detail)));
+        }
+    }
+    top_reader_close(reader);
+    top_ui_deinit(&read.ui);
+    top_model_deinit(&read.model);
+    unlink(path);
+}
+
 /* ---- what it looks like ------------------------------------------------------------------------
  */
 
@@ -521,6 +580,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(following_a_waker_is_enter, set_up, tear_down),
         cmocka_unit_test_setup_teardown(time_goes_back_and_on, set_up, tear_down),
         cmocka_unit_test_setup_teardown(memory_is_bounded, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_file_has_the_same_rows, set_up, tear_down),
         cmocka_unit_test_setup_teardown(screens, set_up, tear_down),
         cmocka_unit_test_setup_teardown(names_are_harmless, set_up, tear_down),
         cmocka_unit_test_setup_teardown(too_small_says_so, set_up, tear_down),
