@@ -1,0 +1,439 @@
+# shellcheck shell=bash disable=SC2154
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# ./dev check: its groups, how they run beside one another, and the tally. Part of dev, which sources
+# it and has the packages and the builds (here, jobs, packages_*, need, configure, compile, build_*).
+#
+# Groups run one after another, but for one at a time that start_group begins beside
+# them, and the guests; a failing one does not stop the next. Each result is a line in
+# $results: pass|fail|skip|unsteady TAB group TAB name TAB reason, and a group's seconds one more:
+# time TAB group TAB seconds. A group that ends with an error, or without any result,
+# counts as a failure of its own.
+
+results=
+group=
+
+record() { # pass|fail|skip NAME [REASON]
+    printf '%s\t%s\t%s\t%s\n' "$1" "$group" "$2" "${3:-}" >>"$results"
+}
+
+# Runs the tests that the options select, all of them whatever fails; a few that failed are
+# given a second run, alone.
+meson_tests() { # DIR TEST-PROCESSES OPTION...
+    local dir=$here/$1 processes=$2 logs again
+    shift 2
+    logs=$dir/meson-logs
+    rm -f "$logs"/{testlog,again-testlog}.json
+    "${check_as[@]}" meson test -C "$dir" --no-rebuild --print-errorlogs \
+        --num-processes "$processes" "$@" || true
+    if [[ ! -f $logs/testlog.json ]]; then
+        record fail "meson test" "no test log was written"
+        return
+    fi
+    mapfile -t again < <(python3 "$here/tests/tally.py" --again "$logs/testlog.json")
+    if ((${#again[@]})); then
+        echo "again, alone: ${again[*]}"
+        "${check_as[@]}" meson test -C "$dir" --no-rebuild --print-errorlogs --logbase again-testlog \
+            --num-processes 1 "${again[@]}" || true
+    fi
+    python3 "$here/tests/tally.py" "$group" "$logs"/{,again-}testlog.json >>"$results"
+}
+
+# Runs a script that prints TAP: "ok 1 - name", "not ok 2 - name", "ok 3 - name # SKIP why".
+tap() { # COMMAND...
+    local log status=0
+    log=$(mktemp)
+    "$@" 2>&1 | tee "$log" || status=$?
+    python3 "$here/tests/tally.py" --tap "$group" "$status" "$log" >>"$results"
+    rm -f "$log"
+}
+
+# The rest: everything but the eBPF and command-line tests, which want the machine
+# for themselves, and the thread-sanitizer tests, which have a build of their own.
+quick=(--no-suite bpf --no-suite cli --no-suite wine --no-suite python --no-suite tsan)
+# Documents, the catalog's facts and what the kernel makes of a wait do not change with
+# the compiler: once is enough.
+code=(--no-suite wine --no-suite python --no-suite docs --no-suite facts --no-suite tsan)
+check_as=()
+
+group_build() {
+    build_main
+    record pass compile
+}
+# Each compiles first: nothing where the build succeeded, an end where it did not.
+group_quick() {
+    compile build
+    meson_tests build "$jobs" "${quick[@]}"
+}
+group_abi() {
+    compile build
+    meson_tests build 1 --suite abi
+}
+group_bpf() {
+    compile build
+    meson_tests build 1 --suite bpf
+}
+group_cli() {
+    compile build
+    meson_tests build 1 --suite cli
+}
+group_python() {
+    compile build
+    meson_tests build 1 --suite python
+}
+wine_here=
+group_wine() {
+    compile build
+    if [[ -n $wine_here ]]; then
+        meson_tests build 1 --suite wine
+    else
+        record skip prcb-wine "the packages cannot be installed: ${packages_wine[*]}"
+    fi
+}
+
+# The builds of later groups are made while tests of earlier ones wait, as tests mostly do. A
+# group that needs one waits for it and builds it all the same: where that was done nothing is
+# left to do, and where it failed it fails again, for all to see.
+builds_ahead=(clang release asan fuzz guests)
+ahead_folder=
+ahead_job=
+start_builds() {
+    ahead_folder=$(mktemp -d)
+    set -m # a process group of its own
+    (
+        renice -n 19 -p "$BASHPID"
+        for name in "${builds_ahead[@]}"; do
+            "build_$name" || true
+            : >"$ahead_folder/$name"
+        done
+    ) </dev/null >"$ahead_folder/output" 2>&1 &
+    ahead_job=$!
+    set +m
+}
+
+stop_builds() {
+    if [[ -n $ahead_job ]]; then
+        kill -- "-$ahead_job" 2>/dev/null || true
+        rm -rf "$ahead_folder"
+    fi
+}
+
+await_build() { # NAME
+    while [[ ! -e $ahead_folder/$1 ]] && kill -0 "$ahead_job" 2>/dev/null; do
+        sleep 0.2
+    done
+}
+
+finish_build() { # NAME
+    await_build "$1"
+    "build_$1"
+}
+
+build_clang() {
+    CC=clang configure build-clang "$(bpf_option)" -Dwerror=true -Dman=disabled -Dbench=true
+    compile build-clang
+}
+
+group_clang() {
+    finish_build clang
+    meson_tests build-clang "$jobs" "${quick[@]}" --no-suite docs --no-suite facts
+}
+
+# As the README has it: a release build, whose optimiser sees warnings of its own.
+build_release() {
+    configure build-release "$(bpf_option)" -Dwerror=true -Dman=enabled -Dtests=enabled --buildtype=release \
+        --prefix="$here/build-release/prefix"
+    compile build-release
+}
+
+group_install() {
+    finish_build release
+    rm -rf "$here/build-release/prefix"
+    meson install -C "$here/build-release" --no-rebuild --quiet
+    tap "$here/tests/install/install.sh" "$here/build-release/prefix"
+    tap python3 "$here/tests/install/readme.py" "$here" "$here/build-release/prefix"
+    tap "$here/tests/install/wheel.sh"
+}
+
+build_asan() {
+    configure build-asan "$(bpf_option)" -Dwerror=true -Dman=disabled -Dbench=false \
+        -Db_sanitize=address,undefined
+    compile build-asan
+}
+
+sanitized() { # meson_tests' ARGUMENTS...
+    export ASAN_OPTIONS=detect_leaks=1:halt_on_error=1:abort_on_error=0
+    export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+    finish_build asan
+    meson_tests build-asan "$@"
+}
+group_sanitizers_quick() {
+    sanitized "$jobs" "${quick[@]}" --no-suite docs --no-suite facts
+}
+group_sanitizers() {
+    sanitized 1 --suite bpf --suite cli --no-suite facts
+}
+
+# gcc warns that its thread sanitizer does not model fences. What is shared is read and
+# written by atomic accesses throughout, which it does model.
+group_threads() {
+    configure build-tsan -Dwerror=true -Dc_args=-Wno-tsan -Dbpf=disabled -Dman=disabled -Dbench=false -Dexamples=false \
+        -Db_sanitize=thread
+    compile build-tsan tests/tsan/test_seqcount
+    TSAN_OPTIONS=halt_on_error=1 meson_tests build-tsan 1 --suite tsan
+}
+
+# As an ordinary user: what root alone can do must not creep into these tests.
+group_nobpf() {
+    if [[ $EUID -eq 0 ]]; then
+        check_as=(setpriv --reuid=nobody --regid=nogroup --clear-groups env HOME=/tmp
+            PATH=/usr/local/bin:/usr/bin:/bin)
+        if ! "${check_as[@]}" test -r "$here/meson.build"; then
+            record skip "as nobody" "$here is not readable by nobody: run as root instead"
+            check_as=()
+        fi
+        mkdir -p "$here/build-nobpf"
+        chown -R nobody:nogroup "$here/build-nobpf"
+    fi
+    "${check_as[@]}" "$here/dev" build-nobpf
+    meson_tests build-nobpf "$jobs" "${code[@]}"
+}
+
+# Internal: the part of group_nobpf that runs as nobody.
+command_build_nobpf() {
+    configure build-nobpf -Dwerror=true -Dbpf=disabled -Dman=disabled -Dbench=false
+    compile build-nobpf
+}
+
+group_style() {
+    cd "$here"
+    tap tests/style/style.sh
+    tap tests/style/headers.sh
+}
+
+group_fuzz() {
+    local file log
+    finish_build fuzz
+    for file in $(fuzz_targets); do
+        log=$(mktemp)
+        if fuzz_one "$file" 2 >"$log" 2>&1; then
+            record pass "${file##*/}"
+            echo "${file##*/}: $(grep -c . <(find "$here/build-corpus/${file##*/}" -type f)) inputs," \
+                "$(awk '/number_of_executed_units/ {print $2}' "$log") runs"
+        else
+            record fail "${file##*/}" "$(grep -m1 -E 'ERROR|SUMMARY|runtime error' "$log" || true)"
+            tail -n 40 "$log"
+        fi
+        rm -f "$log"
+    done
+}
+
+# On another kernel and another processor, emulated. They take one processor each and
+# much of their time is waiting, so they run beside groups that do not mind how long they take.
+guests=(x86_64 x86_64-newest arm64) # architecture, and one of tests/guest/kernels.py's kernels
+# in_guest ARCH[-KERNEL] COMMAND...
+in_guest() {
+    local kernel=
+    if [[ $1 == *-* ]]; then kernel=${1#*-}; fi
+    shift
+    GUEST_KERNEL=$kernel "$@"
+}
+guests_here=
+build_guests() {
+    local guest
+    for guest in ${guests_here:+"${guests[@]}"}; do
+        # What fails here fails again in check.sh, and says why.
+        in_guest "$guest" "$here/tests/guest/check.sh" "${guest%%-*}" --build || true
+    done
+}
+guest_jobs=()
+guest_limit=690 # seconds; a test or boot that hangs ends by limits of its own, in check.sh
+start_guests() {
+    local guest
+    if [[ -z $guests_here ]]; then
+        return
+    fi
+    await_build guests # what it left to do, check.sh does
+    for guest in "${guests[@]}"; do
+        mkdir -p "$here/build-guest/$guest"
+        rm -f "$here/build-guest/$guest"/{testlog.json,again-testlog.json,status}
+        # shellcheck disable=SC2016
+        in_guest "$guest" setsid timeout -k 10 "$guest_limit" \
+            bash -c '"$1/tests/guest/check.sh" "${2%%-*}"; echo $? >"$1/build-guest/$2/status"' \
+            - "$here" "$guest" </dev/null >"$here/build-guest/$guest/output" 2>&1 &
+        guest_jobs+=($!)
+    done
+}
+
+stop_guests() {
+    local job
+    for job in "${guest_jobs[@]}"; do
+        kill -- "-$job" 2>/dev/null || true
+    done
+}
+
+group_guests() {
+    local guest status job folder fails
+    if [[ $(uname -m) != x86_64 ]]; then
+        record skip guests "they are built on x86-64 machines only, this is $(uname -m)"
+        return
+    fi
+    if [[ -z $guests_here ]]; then
+        record skip guests "the packages cannot be installed: ${packages_guest[*]}"
+        return
+    fi
+    for job in "${guest_jobs[@]}"; do
+        tail --pid "$job" -f /dev/null
+    done
+    for guest in "${guests[@]}"; do
+        folder=$here/build-guest/$guest
+        cat "$folder/output"
+        status=$(cat "$folder/status" 2>/dev/null || echo none)
+        fails=$(count fail)
+        if [[ $status == 77 ]]; then
+            record skip "$guest guest" "its kernel and libraries cannot be had from Debian's archive"
+            continue
+        fi
+        if [[ -f $folder/testlog.json ]]; then
+            python3 "$here/tests/tally.py" "$group" "$folder"/{,again-}testlog.json >>"$results"
+        fi
+        if [[ $status == none ]]; then
+            record fail "$guest guest" "did not end within $guest_limit seconds"
+        elif [[ $status != 0 && $(count fail) == "$fails" ]]; then
+            record fail "$guest guest" "exit status $status"
+        fi
+    done
+}
+
+run_group() { # TITLE FUNCTION
+    local start=$EPOCHREALTIME status=0 before after seconds
+    group=$1
+    printf '\n==== %s\n' "$group"
+    before=$(grep -c '' "$results" || true)
+    set +e
+    (
+        set -e
+        "$2"
+    )
+    status=$?
+    set -e
+    after=$(grep -c '' "$results" || true)
+    if [[ $status -ne 0 ]]; then
+        record fail "$group" "stopped with exit status $status"
+    elif [[ $after -eq $before ]]; then
+        record fail "$group" "nothing was tested"
+    fi
+    seconds=$(awk -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN {printf "%.1f", b - a}')
+    printf -- '---- %s: %s seconds\n' "$group" "$seconds"
+    printf 'time\t%s\t%s\n' "$group" "$seconds" >>"$results"
+}
+
+# A group beside the next ones: most of their time is waiting. What it says comes at its end.
+beside_folder=
+beside_job=
+run_apart() { # RESULTS TITLE FUNCTION
+    local results=$1
+    : >"$results"
+    run_group "$2" "$3"
+}
+
+start_group() { # TITLE FUNCTION
+    beside_folder=$(mktemp -d)
+    set -m # a process group of its own
+    run_apart "$beside_folder/results" "$@" </dev/null >"$beside_folder/output" 2>&1 &
+    beside_job=$!
+    set +m
+}
+
+finish_group() {
+    wait "$beside_job" || true
+    beside_job=
+    cat "$beside_folder/output"
+    cat "$beside_folder/results" >>"$results"
+    rm -rf "$beside_folder"
+}
+
+stop_group() {
+    if [[ -n $beside_job ]]; then
+        kill -- "-$beside_job" 2>/dev/null || true
+        rm -rf "$beside_folder"
+    fi
+}
+
+count() { # pass|fail|skip|unsteady [GROUP]
+    awk -F '\t' -v kind="$1" -v group="${2:-}" \
+        '$1 == kind && (group == "" || $2 == group) {n++} END {print n + 0}' "$results"
+}
+
+summary() {
+    local kind title seconds
+    printf '\n==== summary\n%8s  %6s  %6s  %7s  %s\n' seconds passed failed skipped group
+    while IFS=$'\t' read -r kind title seconds; do
+        if [[ $kind == time ]]; then
+            printf '%8s  %6s  %6s  %7s  %s\n' "$seconds" "$(count pass "$title")" \
+                "$(count fail "$title")" "$(count skip "$title")" "$title"
+        fi
+    done <"$results"
+    awk -F '\t' '$1 == "skip" {printf "SKIPPED  %s: %s: %s\n", $2, $3, $4}
+                 $1 == "unsteady" {printf "UNSTEADY %s: %s: %s; passed when run again\n", $2, $3, $4}
+                 $1 == "fail" {printf "FAILED   %s: %s%s\n", $2, $3, $4 == "" ? "" : ": " $4}' "$results"
+    printf '%s passed, %s failed, %s unsteady, %s skipped\n' \
+        "$(count pass)" "$(count fail)" "$(count unsteady)" "$(count skip)"
+}
+
+# Tests become nobody, who may not enter root's home: there the whole check runs in a second
+# mount of the tree, where everybody may. What cannot be mounted is checked where it is, and tests that
+# nobody cannot reach say so.
+check_where_all_may() {
+    local place shared=${PRCB_SHARED:-$here/../shared}
+    if [[ $EUID -ne 0 || ${DEV_REACHABLE:-} ]] ||
+        setpriv --reuid=nobody --regid=nogroup --clear-groups test -r "$here/meson.build"; then
+        return
+    fi
+    place=$(mktemp -d /tmp/prcb-check.XXXXXX)
+    chmod 755 "$place"
+    echo "dev: nobody may not enter $here: checking in $place, another mount of it" >&2
+    # shellcheck disable=SC2016
+    DEV_REACHABLE=$place PRCB_SHARED=$shared unshare --mount --propagation unchanged bash -c \
+        'mount --bind --make-private "$1" "$2" && exec "$2/dev" check' - "$here" "$place" || {
+        local status=$?
+        rmdir "$place" 2>/dev/null || true
+        exit "$status"
+    }
+    rmdir "$place" 2>/dev/null || true
+    exit 0
+}
+
+command_check() {
+    check_where_all_may
+    need "${packages_build[@]}" "${packages_test[@]}" "${packages_fuzz[@]}"
+    if [[ $(uname -m) == x86_64 ]] && need "${packages_guest[@]}"; then
+        guests_here=yes
+    fi
+    if [[ $(uname -m) == x86_64 ]] && need "${packages_wine[@]}"; then
+        wine_here=yes
+    fi
+    results=$(mktemp)
+    trap 'stop_builds; stop_group; stop_guests; rm -f "$results"' EXIT
+    run_group "gcc build" group_build
+    start_builds
+    run_group "unit, layout and document tests" group_quick
+    run_group "ABI of the libraries" group_abi
+    run_group "eBPF tests" group_bpf
+    run_group "command line tests" group_cli
+    run_group "Python" group_python
+    run_group "Windows programs under Wine" group_wine
+    run_group "clang build, unit tests" group_clang
+    run_group "installed copy, examples" group_install
+    start_group "no eBPF, ordinary user" group_nobpf
+    run_group "sanitizers: eBPF, command line" group_sanitizers
+    finish_group
+    start_guests
+    run_group "sanitizers: unit, layout" group_sanitizers_quick
+    run_group "thread sanitizer" group_threads
+    run_group "style and headers" group_style
+    run_group "fuzz, briefly" group_fuzz
+    run_group "guests: the oldest and the newest Linux, x86-64 and arm64" group_guests
+    summary
+    [[ $(count fail) -eq 0 ]]
+}
