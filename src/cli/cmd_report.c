@@ -21,20 +21,33 @@
 #include "export.h"
 #include "report.h"
 #endif
+#ifdef HAVE_PAGE
+#include "page.h"
+#endif
 
 #define DEFAULT_PATH    "prcb.db"
 #define DEFAULT_TOP     20
 #define TOP_NONE        UINT64_MAX
 #define TIMELINE_MARGIN 6
 
-enum format { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV, FORMAT_FOLDED, FORMAT_TRACE, FORMAT_PPROF };
+enum format {
+    FORMAT_TEXT,
+    FORMAT_JSON,
+    FORMAT_CSV,
+    FORMAT_FOLDED,
+    FORMAT_TRACE,
+    FORMAT_PPROF,
+    FORMAT_HTML
+};
 
 struct run {
     const struct cli_command *command;
     const char *path, *output;
     struct cli_form form; /* enum format */
     unsigned tables;
-    uint64_t top;        /* TOP_NONE: not given */
+    uint64_t top;      /* TOP_NONE: not given */
+    uint64_t html_max; /* bytes; 0: not given */
+    bool redact;
     struct report_ds ds; /* path NULL: a recording */
     bool ds_format_given, waits, idle;
 };
@@ -76,6 +89,29 @@ static int take_ds_format(struct cli_parser *parser, void *target)
     if (!run->ds.bts && number_parse(value, 0, 6, &number))
         return cli_usage_error(run->command, "--format '%s': 0 to 6, or bts", value);
     run->ds.format = (uint32_t)number;
+    return CLI_OK;
+}
+
+/* Bytes, with k, M or G behind them for their multiples. */
+static int take_size(struct cli_parser *parser, void *target)
+{
+    static const char units[] = "kMG";
+    const char *value = parser->value, *unit;
+    struct run *run = target;
+    char digits[24];
+    size_t count = strspn(value, "0123456789");
+    unsigned shift = 0;
+    uint64_t number;
+
+    unit = value[count] ? strchr(units, value[count]) : NULL;
+    if (unit)
+        shift = 10 * (unsigned)(unit - units + 1);
+    snprintf(digits, sizeof(digits), "%.*s", (int)count, value);
+    if (!count || count >= sizeof(digits) || strlen(value) != count + (unit ? 1 : 0) ||
+        cli_parse_u64(digits, 1, UINT64_MAX >> shift, &number))
+        return cli_usage_error(run->command, "--html-max '%s': a number of bytes, as 500k or 20M",
+                               value);
+    run->html_max = number << shift;
     return CLI_OK;
 }
 
@@ -128,6 +164,10 @@ static const struct cli_option option_rows[] = {
     {0, "trace", NULL, "export threads and processors over time: Chrome's trace JSON,\n"
                        "which Perfetto reads too", FORM(FORMAT_TRACE)},
     {0, "pprof", NULL, "export a profile for pprof (gzip)", FORM(FORMAT_PPROF)},
+    {0, "html", NULL, "one HTML file that needs nothing but a browser", FORM(FORMAT_HTML)},
+    {0, "html-max", "SIZE", "its largest size (default 20M): the timeline is made coarser",
+     .kind = CLI_TAKE, .take = take_size},
+    {0, "redact", NULL, "hash names in it, leave machine and command out", .kind = CLI_FLAG, AT(redact)},
     {0, "ds", "BUFFER", "decode a Debug Store buffer that was saved instead", .kind = CLI_TEXT, AT(ds.path)},
     {0, "format", "N", "its records: PEBS format 0 to 6, or bts",
      .kind = CLI_TAKE, .take = take_ds_format, .choices = "0 1 2 3 4 5 6 bts"},
@@ -144,10 +184,13 @@ static int parse(struct run *run, int argc, char **argv, int *ret_status)
 
     if (cli_take_all(&parser, run, ret_status))
         return -1;
-    if (run->form.number == FORMAT_PPROF && !run->output && isatty(STDOUT_FILENO))
-        *ret_status = cli_usage_error(run->command, "--pprof is not for a terminal: -o FILE");
+    if (run->form.number >= FORMAT_PPROF && !run->output && isatty(STDOUT_FILENO))
+        *ret_status = cli_usage_error(run->command, "--%s is not for a terminal: -o FILE",
+                                      run->form.option->name);
     else if (run->waits && run->form.number != FORMAT_FOLDED)
         *ret_status = cli_usage_error(run->command, "--waits goes with --folded");
+    else if ((run->html_max || run->redact) && run->form.number != FORMAT_HTML)
+        *ret_status = cli_usage_error(run->command, "--html-max and --redact go with --html");
     else
         *ret_status = check_ds(run);
     if (!run->path)
@@ -193,6 +236,19 @@ static int print_tables(const struct run *run, const struct recording *recording
     return result ? prcb_fail(err, result, "out of memory") : 0;
 }
 
+static int print_html(const struct run *run, const struct recording *recording, FILE *out,
+                      struct prcb_error *err)
+{
+#ifdef HAVE_PAGE
+    struct page_options options = {.max_bytes = run->html_max ? run->html_max : PAGE_DEFAULT_MAX,
+                                   .redact = run->redact};
+
+    return page_write(recording, NULL, &options, out, err);
+#else
+    return prcb_fail(err, -EOPNOTSUPP, "this prcb was built without zlib, which --html needs");
+#endif
+}
+
 static int print(const struct run *run, const struct recording *recording, FILE *out,
                  struct prcb_error *err)
 {
@@ -204,6 +260,8 @@ static int print(const struct run *run, const struct recording *recording, FILE 
         return export_trace(recording, out, err);
     case FORMAT_PPROF:
         return export_pprof(recording, out, err);
+    case FORMAT_HTML:
+        return print_html(run, recording, out, err);
     default:
         return print_tables(run, recording, out, err);
     }
@@ -280,6 +338,7 @@ const struct cli_command cmd_report = {
     .options = option_rows,
     .examples = "  prcb report                              the tables\n"
                 "  prcb report -j system.db | jq .waits     for a program to read\n"
+                "  prcb report --html -o report.html        a page to look at, or to send\n"
                 "  prcb report --folded | flamegraph.pl     a flame graph\n"
                 "  prcb report --folded --waits | flamegraph.pl  the same of waits, by cause\n"
                 "  prcb report --trace -o trace.json        for ui.perfetto.dev, chrome://tracing\n"

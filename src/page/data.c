@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "data.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sqlite3.h>
+
+#include "error.h"
+#include "stretches.h"
+
+/* ---- arrays ---------------------------------------------------------------------- */
+
+/* Room for one more of *count elements; 0 or -ENOMEM. */
+static int grow(void *array, size_t count, size_t *room, size_t size)
+{
+    size_t more = *room ? 2 * *room : 1024;
+    void *old, *grown;
+
+    if (count < *room)
+        return 0;
+    memcpy(&old, array, sizeof(old));
+    grown = realloc(old, more * size);
+    if (!grown)
+        return -ENOMEM;
+    memcpy(array, &grown, sizeof(grown));
+    *room = more;
+    return 0;
+}
+
+/* ---- stretches ------------------------------------------------------------------- */
+
+static char kind_of(enum stretch_kind kind)
+{
+    return kind == STRETCH_RUNNING ? 'r' : kind == STRETCH_READY ? 'q' : 'w';
+}
+
+static uint16_t state_of(struct page_data *d, const struct stretch *stretch)
+{
+    char kind = kind_of(stretch->kind);
+    struct page_state *state = NULL;
+
+    for (size_t i = 0; i < d->state_count; i++) {
+        state = &d->states[i];
+        if (state->kind == kind && state->reason == stretch->reason &&
+            !strncmp(state->cause, stretch->cause, sizeof(state->cause) - 1))
+            return (uint16_t)i;
+    }
+    if (d->state_count == PAGE_STATES)
+        return 0;
+    state = &d->states[d->state_count];
+    *state = (struct page_state){.kind = kind, .reason = stretch->reason};
+    strncpy(state->cause, stretch->cause, sizeof(state->cause) - 1);
+    return (uint16_t)d->state_count++;
+}
+
+static int add_stretch(const struct stretch *stretch, void *ctx)
+{
+    struct page_data *d = ctx;
+    uint64_t origin = d->recording->start_ns;
+    struct page_stretch row = {
+        .start_ns = stretch->start_ns > origin ? stretch->start_ns - origin : 0,
+        .ns = stretch->end_ns - stretch->start_ns,
+        .thread = (uint32_t)stretch->thread,
+        .state = state_of(d, stretch),
+        .cpu = (uint16_t)stretch->cpu,
+    };
+
+    if (grow(&d->stretches, d->stretch_count, &d->stretch_room, sizeof(row)))
+        return -ENOMEM;
+    d->stretches[d->stretch_count++] = row;
+    if (stretch->kind != STRETCH_RUNNING)
+        return 0;
+    if (grow(&d->run_order, d->run_count, &d->run_room, sizeof(*d->run_order)))
+        return -ENOMEM;
+    d->run_order[d->run_count++] = row.thread;
+    return 0;
+}
+
+/* By thread; each one's are in the order of time as they are. */
+static int sort_stretches(struct page_data *d)
+{
+    size_t threads = d->recording->thread_count, at = 0;
+    size_t *places = calloc(threads + 1, sizeof(*places));
+    struct page_stretch *sorted = malloc((d->stretch_count + 1) * sizeof(*sorted));
+
+    if (!places || !sorted) {
+        free(places);
+        free(sorted);
+        return -ENOMEM;
+    }
+    for (size_t i = 0; i < d->stretch_count; i++)
+        places[d->stretches[i].thread]++;
+    for (size_t i = 0; i < threads; i++) {
+        size_t count = places[i];
+
+        places[i] = at;
+        at += count;
+    }
+    for (size_t i = 0; i < d->stretch_count; i++)
+        sorted[places[d->stretches[i].thread]++] = d->stretches[i];
+    free(places);
+    free(d->stretches);
+    d->stretches = sorted;
+    d->stretch_room = d->stretch_count + 1;
+    return 0;
+}
+
+/* ---- stacks: a tree of functions --------------------------------------------------- */
+
+struct node_table {
+    uint32_t *slots; /* node plus one */
+    size_t mask;
+};
+
+static uint32_t find_node(struct page_data *d, struct node_table *table, uint32_t caller,
+                          uint32_t function)
+{
+    uint64_t hash = ((uint64_t)caller << 32 | function) * 0x9e3779b97f4a7c15;
+    size_t slot = (size_t)(hash >> 32) & table->mask;
+
+    for (; table->slots[slot]; slot = (slot + 1) & table->mask) {
+        uint32_t node = table->slots[slot] - 1;
+
+        if (d->nodes[2 * node] == caller && d->nodes[2 * node + 1] == function)
+            return node;
+    }
+    d->nodes[2 * d->node_count] = caller;
+    d->nodes[2 * d->node_count + 1] = function;
+    table->slots[slot] = (uint32_t)d->node_count + 1;
+    return (uint32_t)d->node_count++;
+}
+
+/* Node 0 is the root: no stack. A function is its index twice, plus one in kernel mode; that behind
+ * the last is the unknown one. */
+static int make_nodes(struct page_data *d)
+{
+    const struct recording *r = d->recording;
+    struct node_table table = {.mask = 1};
+
+    while (table.mask < 2 * (r->stack_count + 1))
+        table.mask *= 2;
+    table.slots = calloc(table.mask--, sizeof(*table.slots));
+    d->nodes = calloc(r->stack_count + 1, 2 * sizeof(*d->nodes));
+    d->node_of_stack = malloc((r->stack_count + 1) * sizeof(*d->node_of_stack));
+    if (!table.slots || !d->nodes || !d->node_of_stack) {
+        free(table.slots);
+        return -ENOMEM;
+    }
+    d->node_count = 1;
+    for (size_t i = 0; i < r->stack_count; i++) {
+        const struct recorded_stack *stack = &r->stacks[i];
+        size_t function = stack->function == SIZE_MAX ? r->function_count : stack->function;
+        uint32_t caller =
+            stack->caller_index == SIZE_MAX ? 0 : d->node_of_stack[stack->caller_index];
+
+        d->node_of_stack[i] =
+            find_node(d, &table, caller, (uint32_t)(2 * function + (stack->kernel ? 1 : 0)));
+    }
+    free(table.slots);
+    return 0;
+}
+
+static int add_sample(sqlite3_stmt *row, void *ctx)
+{
+    struct page_data *d = ctx;
+    const struct recording *r = d->recording;
+    uint64_t time = (uint64_t)sqlite3_column_int64(row, 0);
+    size_t thread = recording_thread(r, sqlite3_column_int64(row, 1));
+    size_t stack = recording_stack(r, sqlite3_column_int64(row, 2));
+
+    if (grow(&d->samples, d->sample_count, &d->sample_room, sizeof(*d->samples)))
+        return -ENOMEM;
+    d->samples[d->sample_count++] = (struct page_sample){
+        .time_ns = time > r->start_ns ? time - r->start_ns : 0,
+        .count = 1,
+        .weight = (uint64_t)sqlite3_column_int64(row, 3),
+        .thread = (uint32_t)(thread == SIZE_MAX ? r->thread_count : thread),
+        .node = stack == SIZE_MAX ? 0 : d->node_of_stack[stack],
+    };
+    return 0;
+}
+
+int page_data_open(const struct recording *recording, const struct page_names *names,
+                   struct page_data *ret, struct prcb_error *err)
+{
+    struct page_data d = {.recording = recording, .names = names};
+    int result;
+
+    d.states[d.state_count++] = (struct page_state){.kind = '?', .reason = -1};
+    result = report_make(recording, REPORT_CELLS, &d.report, err);
+    if (!result && d.report.has_switches)
+        result = stretches_walk(recording, add_stretch, &d, err);
+    if (!result && (sort_stretches(&d) || make_nodes(&d)))
+        result = -ENOMEM;
+    if (!result)
+        result =
+            recording_query(recording,
+                            "SELECT time_ns, thread, stack, weight FROM samples ORDER BY time_ns, "
+                            "rowid",
+                            add_sample, &d, err);
+    if (result) {
+        page_data_close(&d);
+        return result == -ENOMEM ? prcb_fail(err, result, "out of memory") : result;
+    }
+    *ret = d;
+    return 0;
+}
+
+void page_data_close(struct page_data *d)
+{
+    report_free(&d->report);
+    free(d->stretches);
+    free(d->run_order);
+    free(d->samples);
+    free(d->node_of_stack);
+    free(d->nodes);
+    memset(d, 0, sizeof(*d));
+}

@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Flame view: what called what, and what threads waited for; the root is on top.
+// A frame: {name, file, value, role, children, up}; its own value is what the children leave.
+
+const flameView = {source: "running", search: "", zoom: [], callersOf: null, focus: null};
+
+// The unit of samples: time, or a number of events.
+function formatWeight(model, value) {
+    return model.unit === "ns" ? formatTime(value) : formatCount(value);
+}
+
+function weightColumn(model, title, value) {
+    return {title, value, number: true, show: row => formatWeight(model, value(row)),
+            exact: row => formatExact(value(row), model.unit)};
+}
+
+function frameOf(name, file, role, up) {
+    return {name, file, role, value: 0, children: [], up, byName: new Map()};
+}
+
+function childOf(frame, name, file, role) {
+    const key = name + "\n" + file;
+    let child = frame.byName.get(key);
+
+    if (!child) {
+        child = frameOf(name, file, role, frame);
+        frame.byName.set(key, child);
+        frame.children.push(child);
+    }
+    return child;
+}
+
+function sortFrames(root) {
+    const todo = [root];
+
+    while (todo.length) {
+        const frame = todo.pop();
+
+        frame.children.sort((a, b) => b.value - a.value);
+        todo.push(...frame.children);
+    }
+    return root;
+}
+
+// Weight and number of the selected samples at each node of the tree of stacks.
+function nodeWeights(model, only) {
+    const weights = new Float64Array(model.caller.length), counts = new Float64Array(model.caller.length);
+
+    eachSample(model, only, i => {
+        weights[model.sampleNode[i]] += model.sampleWeight[i];
+        counts[model.sampleNode[i]] += model.sampleCount[i];
+    });
+    return {weights, counts};
+}
+
+// Adds a value along the stack of a node, outermost first, below a frame.
+function addStack(model, frame, node, value) {
+    const path = [];
+
+    for (; node; node = model.caller[node])
+        path.push(node);
+    frame.value += value;
+    while (path.length) {
+        const code = model.nodeFunction[path.pop()], [, file] = model.functions[code >> 1] || ["", ""];
+
+        frame = childOf(frame, functionName(model, code), file, code & 1 ? "kernel" : "run");
+        frame.value += value;
+    }
+}
+
+function runningTree(model) {
+    const root = frameOf("all", "", "raised", null), {weights} = nodeWeights(model, selection.only);
+
+    weights.forEach((weight, node) => {
+        if (!weight)
+            return;
+        if (node)
+            addStack(model, root, node, weight);
+        else {
+            root.value += weight;
+            childOf(root, "[no stack]", "", "unknown").value += weight;
+        }
+    });
+    return sortFrames(root);
+}
+
+// Off the processor: by state, then name and thread; a state's time is exact.
+function waitTree(model) {
+    const root = frameOf("all", "", "raised", null), sums = sumsOf(model), states = model.states.length;
+
+    for (const thread of selectedThreads(model)) {
+        for (let state = 1; state < states; state++) {
+            const ns = sums.ns[thread.index * states + state], row = model.states[state];
+
+            if (!ns || row.kind === "r")
+                continue;
+            const role = stateRole(row);
+            const path = [childOf(root, stateLabel(row), "", role)];
+            path.push(childOf(path[0], thread.pair || "[no name]", "", role));
+            path.push(childOf(path[1], `${thread.name || "[no name]"} (${thread.tid})`, "", role));
+            root.value += ns;
+            for (const frame of path)
+                frame.value += ns;
+        }
+    }
+    return sortFrames(root);
+}
+
+// Who called a function, from it outward: the values of where it was outermost of its own calls.
+function callersTree(model, name) {
+    const root = frameOf(name, "", "match", null), {weights} = nodeWeights(model, selection.only);
+    const is = node => functionName(model, model.nodeFunction[node]) === name;
+
+    weights.forEach((weight, node) => {
+        let found = 0;
+
+        for (let at = weight ? node : 0; at; at = model.caller[at]) {
+            if (is(at))
+                found = at;
+        }
+        if (!found)
+            return;
+        let frame = root;
+        root.value += weight;
+        for (let at = model.caller[found]; at; at = model.caller[at]) {
+            const code = model.nodeFunction[at], [, file] = model.functions[code >> 1] || ["", ""];
+
+            frame = childOf(frame, functionName(model, code), file, code & 1 ? "kernel" : "run");
+            frame.value += weight;
+        }
+    });
+    return sortFrames(root);
+}
+
+// Functions by their own weight, of the samples that are selected.
+function functionRows(model, only) {
+    const {weights, counts} = nodeWeights(model, only), rows = new Map();
+    const last = model.functions.length - 1;
+    const row = code => {
+        const index = code >> 1;
+
+        if (!rows.has(index)) {
+            rows.set(index, {index, name: functionName(model, code), file: (model.functions[index] || ["", ""])[1],
+                             kernel: !!(code & 1), self: 0, total: 0, samples: 0, seen: -1});
+        }
+        return rows.get(index);
+    };
+
+    weights.forEach((weight, node) => {
+        if (!counts[node])
+            return;
+        const leaf = row(node ? model.nodeFunction[node] : 2 * last);
+        leaf.self += weight;
+        leaf.samples += counts[node];
+        if (!node)
+            return;
+        for (let at = node; at; at = model.caller[at]) {
+            const each = row(model.nodeFunction[at]);
+
+            if (each.seen !== node)
+                each.total += weight;
+            each.seen = node;
+        }
+    });
+    return [...rows.values()].sort((a, b) => b.self - a.self);
+}
+
+const flameSources = {
+    running: {words: "running (samples)", tree: runningTree, format: formatWeight, unit: model => model.unit,
+              missing: model => model.samples ? null : "No samples were recorded."},
+    waits: {words: "not running (exact)", tree: waitTree, format: (model, value) => formatTime(value), unit: () => "ns",
+            missing: model => model.has_switches ? null : "Context switches were not recorded."},
+};
+
+function matches(frame, search) {
+    return search && frame.name.toLowerCase().includes(search);
+}
+
+// What the search found: the outermost matches of each branch, so that nothing counts twice.
+function matchedValue(root, search) {
+    const todo = [root];
+    let sum = 0;
+
+    while (todo.length) {
+        const frame = todo.pop();
+
+        if (matches(frame, search))
+            sum += frame.value;
+        else
+            todo.push(...frame.children);
+    }
+    return sum;
+}
+
+function treeDepth(root) {
+    let depth = 0;
+
+    for (let level = [root]; level.length; depth++)
+        level = level.flatMap(frame => frame.children);
+    return depth;
+}
+
+function drawFlame(place, model, drawOther) {
+    const view = flameView, source = flameSources[view.source] || flameSources.running;
+    const missing = source.missing(model);
+    const found = element("span", {id: "found", role: "status"});
+    const search = element("input", {id: "search", type: "search", size: 18, value: view.search,
+        placeholder: "function or thread", oninput: event => {
+            view.search = event.target.value;
+            draw();
+        }});
+    const choice = element("select", {id: "flame-source", onchange: event => {
+        Object.assign(view, {source: event.target.value, callersOf: null, zoom: [], focus: null});
+        remember();
+        drawFlame(place, model);
+    }}, ...Object.entries(flameSources).map(([value, {words}]) =>
+        element("option", {value, selected: value === view.source}, words)));
+    const info = element("p", {class: "info", role: "status"});
+    const canvas = element("canvas", {tabindex: "0", role: "application", id: "flame-canvas",
+        "aria-label": "Flame graph: arrows move, Enter zooms, Escape goes back, c shows callers"});
+    const spacer = element("div", {class: "spacer"}), stage = element("div", {class: "stage"}, canvas, spacer);
+    const colours = roleColours();
+    let root, drawn = [];
+
+    if (missing) {
+        place.replaceChildren(element("div", {class: "controls"}, element("label", {}, "Show ", choice)),
+                              element("p", {}, missing));
+        return;
+    }
+    root = view.callersOf ? callersTree(model, view.callersOf) : source.tree(model);
+
+    // The frame that the zoom's names lead to, as far as they do.
+    function zoomed() {
+        let frame = root;
+
+        for (const key of view.zoom) {
+            if (!frame.byName.has(key))
+                break;
+            frame = frame.byName.get(key);
+        }
+        return frame;
+    }
+
+    function keysTo(frame) {
+        const keys = [];
+
+        for (; frame.up; frame = frame.up)
+            keys.unshift(frame.name + "\n" + frame.file);
+        return keys;
+    }
+
+    function colourOf(frame, searched) {
+        if (matches(frame, searched))
+            return colours.match;
+        if (frame.role === "run" || frame.role === "kernel")
+            return frame.colour || (frame.colour = nameColour(frame.file + frame.role));
+        return colours[frame.role] || colours.other;
+    }
+
+    function draw() {
+        const width = stage.clientWidth || 800, top = zoomed(), above = [];
+        const searched = view.search.trim().toLowerCase();
+
+        for (let frame = top.up; frame; frame = frame.up)
+            above.unshift(frame);
+        const total = (above.length + treeDepth(top)) * ROW;
+        const height = Math.min(total, Math.max(160, Math.round(window.innerHeight * 0.65)));
+        const pen = sizeCanvas(canvas, width, height), scroll = stage.scrollTop;
+        stage.style.height = height + 2 + "px";
+        spacer.style.height = Math.max(0, total - height) + "px";
+        pen.font = "12px system-ui, sans-serif";
+        pen.textBaseline = "middle";
+        pen.fillStyle = colours.page;
+        pen.fillRect(0, 0, width, height);
+        drawn = [];
+        const put = (frame, x, size, depth) => {
+            const y = depth * ROW - scroll;
+
+            drawn.push({frame, x, size, depth});
+            if (y > height || y + ROW < 0)
+                return;
+            pen.fillStyle = colourOf(frame, searched);
+            pen.fillRect(x, y + 1, Math.max(0.5, size - 1), ROW - 1);
+            if (size > 24) {
+                pen.fillStyle = ["raised", "idle", "unknown"].includes(frame.role) && !matches(frame, searched)
+                    ? colours.text : "#fff";
+                pen.fillText(fitText(pen, frame.name, size - 6), x + 3, y + ROW / 2 + 1);
+            }
+            if (frame === view.focus) {
+                pen.strokeStyle = colours.text;
+                pen.lineWidth = 2;
+                pen.strokeRect(x + 1, y + 1, Math.max(1, size - 2), ROW - 2);
+            }
+        };
+        above.forEach((frame, depth) => put(frame, 0, width, depth));
+        const todo = [[top, 0, width, above.length]];
+        while (todo.length) {
+            const [frame, x, size, depth] = todo.pop();
+            let left = x;
+
+            put(frame, x, size, depth);
+            for (const child of frame.children) {
+                const part = frame.value ? size * child.value / frame.value : 0;
+
+                if (part >= 0.4)
+                    todo.push([child, left, part, depth + 1]);
+                left += part;
+            }
+        }
+        found.textContent = searched ? `matches: ${formatShare(matchedValue(root, searched), root.value)} (` +
+            `${source.format(model, matchedValue(root, searched))})` : "";
+        found.dataset.value = searched ? matchedValue(root, searched) : "";
+        canvas.dataset.total = root.value;
+    }
+
+    function tell(frame) {
+        const own = frame.children.reduce((left, child) => left - child.value, frame.value);
+
+        info.replaceChildren(named(frame.name), frame.file ? element("span", {}, " in ", named(frame.file)) : "",
+            `: ${source.format(model, frame.value)} (${formatExact(frame.value, source.unit(model))}), ` +
+            `${formatShare(frame.value, root.value)} of all; itself ${source.format(model, own)}`);
+    }
+
+    function at(event) {
+        const box = canvas.getBoundingClientRect(), x = event.clientX - box.left;
+        const depth = Math.floor((event.clientY - box.top + stage.scrollTop) / ROW);
+
+        return drawn.find(one => one.depth === depth && x >= one.x && x < one.x + one.size);
+    }
+
+    function zoomTo(frame) {
+        view.zoom = keysTo(frame);
+        view.focus = frame;
+        stage.scrollTop = 0;
+        tell(frame);
+        draw();
+    }
+
+    function callers(frame) {
+        if (view.source !== "running" || !frame.up)
+            return;
+        Object.assign(view, {callersOf: frame.name, zoom: [], focus: null});
+        drawFlame(place, model);
+    }
+
+    function back() {
+        if (view.zoom.length || !view.callersOf) {
+            view.zoom = [];
+            draw();
+        } else {
+            view.callersOf = null;
+            drawFlame(place, model);
+        }
+    }
+
+    canvas.addEventListener("click", event => {
+        const one = at(event);
+
+        if (one)
+            zoomTo(one.frame);
+    });
+    canvas.addEventListener("pointermove", event => {
+        const one = at(event);
+
+        if (one)
+            tell(one.frame);
+    });
+    canvas.addEventListener("keydown", event => {
+        const focus = view.focus && drawn.some(one => one.frame === view.focus) ? view.focus : zoomed();
+        const beside = by => {
+            const row = focus.up ? focus.up.children : [focus];
+
+            return row[row.indexOf(focus) + by] || focus;
+        };
+        const to = frame => {
+            view.focus = frame;
+            tell(frame);
+            draw();
+        };
+        const keys = {
+            ArrowDown: () => to(focus.children[0] || focus), ArrowUp: () => to(focus.up || focus),
+            ArrowLeft: () => to(beside(-1)), ArrowRight: () => to(beside(1)),
+            Enter: () => zoomTo(focus), Escape: back, c: () => callers(focus),
+        };
+
+        if (!keys[event.key] || event.ctrlKey || event.metaKey || event.altKey)
+            return;
+        event.preventDefault();
+        event.stopPropagation();
+        keys[event.key]();
+    });
+    stage.addEventListener("scroll", draw);
+    place.replaceChildren(
+        element("div", {class: "controls"}, element("label", {}, "Show ", choice),
+            element("label", {}, "Search ", search), found,
+            element("button", {type: "button", id: "callers", onclick: () => callers(view.focus || root)}, "Callers of the chosen"),
+            element("button", {type: "button", onclick: back}, "Back to all")),
+        view.callersOf ? element("p", {class: "note", id: "pivot"}, "Callers of ", named(view.callersOf),
+                                 ", from it outward") : "",
+        stage, info);
+    if (view.source === "running")
+        place.append(element("h2", {}, "Functions"), element("div", {id: "functions"}, functionTable(model)));
+    watchSize(stage, draw);
+    draw();
+}
+
+function functionTable(model) {
+    const rows = functionRows(model, selection.only), whole = rows.reduce((sum, row) => sum + row.self, 0);
+
+    return makeTable({rows, sort: 2, columns: [
+        {title: "Function", value: row => row.name},
+        {title: "File", value: row => row.file},
+        weightColumn(model, "Self", row => row.self),
+        {title: "Share", value: row => row.self, number: true, show: row => formatShare(row.self, whole)},
+        ...(model.has_stacks ? [weightColumn(model, "With what it called", row => row.total)] : []),
+        countColumn("Samples", row => row.samples),
+    ]});
+}

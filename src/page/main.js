@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The page: views, the selection, and the part of the address behind the '#', which keeps both.
+
+const views = {summary: drawSummary, threads: drawThreads, timeline: drawTimeline, flame: drawFlame, tails: drawTails};
+const page = {view: "summary", model: null, stale: new Set()};
+
+// ---- the address: #view=flame&from=1&to=2&only=pid:12&source=waits
+
+function remember() {
+    const words = new URLSearchParams({view: page.view});
+
+    if (selection.from !== null) {
+        words.set("from", selection.from);
+        words.set("to", selection.to);
+    }
+    if (selection.only)
+        words.set("only", selection.only.kind + ":" + selection.only.key);
+    if (flameView.source !== "running")
+        words.set("source", flameView.source);
+    if ("#" + words !== location.hash)
+        history.pushState(null, "", "#" + words);
+}
+
+function recall() {
+    const words = new URLSearchParams(location.hash.slice(1)), model = page.model;
+    const from = Number(words.get("from")), to = Number(words.get("to"));
+    const only = /^(thread|pid|pair):(.*)$/s.exec(words.get("only") || "");
+
+    page.view = Object.hasOwn(views, words.get("view") || "") ? words.get("view") : "summary";
+    selection.from = selection.to = null;
+    if (words.has("from") && from >= 0 && to > from && model.fold_ns !== null)
+        Object.assign(selection, {from, to: Math.min(to, model.span_ns)});
+    selection.only = only && {kind: only[1], key: only[1] === "pair" ? only[2] : Number(only[2])};
+    if (selection.only && !selectedThreads(model).length)
+        selection.only = null;
+    flameView.source = Object.hasOwn(flameSources, words.get("source") || "") ? words.get("source") : "running";
+}
+
+// ---- the selection
+
+function onlyWords(model, only) {
+    const thread = model.threads.find(one => isSelected(one, only));
+
+    return only.kind === "thread" ? `thread ${thread.name || "[no name]"} (${thread.tid})`
+        : only.kind === "pid" ? `process ${only.key}` : `threads named ${only.key}`;
+}
+
+function showSelection() {
+    const line = document.getElementById("selection"), parts = [];
+
+    if (selection.from !== null) {
+        parts.push(`${formatTime(selection.to - selection.from)} from ${formatMoment(selection.from, page.model.span_ns)}`,
+            element("button", {type: "button", id: "clear-range", onclick: () => select({from: null, to: null})}, "all of the time"));
+    }
+    if (selection.only) {
+        parts.push((parts.length ? "; " : "") + onlyWords(page.model, selection.only),
+            element("button", {type: "button", id: "clear-only", onclick: () => select({only: null})}, "all threads"));
+    }
+    line.hidden = !parts.length;
+    line.replaceChildren("Selected: ", ...parts);
+}
+
+function select(change) {
+    Object.assign(selection, change);
+    remember();
+    redraw();
+}
+
+// ---- views
+
+function drawView() {
+    for (const name of Object.keys(views))
+        document.getElementById(name).hidden = name !== page.view;
+    for (const button of document.querySelectorAll("#tabs button"))
+        button.dataset.view === page.view ? button.setAttribute("aria-current", "page") : button.removeAttribute("aria-current");
+    if (page.stale.delete(page.view))
+        views[page.view](document.getElementById(page.view), page.model);
+}
+
+function redraw() {
+    page.stale = new Set(Object.keys(views));
+    showSelection();
+    drawView();
+}
+
+function chooseView(name) {
+    page.view = name;
+    remember();
+    drawView();
+}
+
+function onKey(event) {
+    const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
+
+    if (event.key === "Escape" && typing)
+        event.target.blur();
+    else if (event.key === "Escape")
+        select({from: null, to: null, only: null});
+    if (typing || event.ctrlKey || event.metaKey || event.altKey)
+        return;
+    const name = Object.keys(views)[Number(event.key) - 1];
+    if (name)
+        chooseView(name);
+    const field = document.getElementById(page.view === "threads" ? "filter" : "search");
+    if (event.key === "/" && field) {
+        event.preventDefault();
+        field.focus();
+    }
+}
+
+function titles(model) {
+    const command = model.facts.command || (model.facts.scope === "system" ? "the whole machine" : "recording");
+
+    document.getElementById("title").replaceChildren("prcb: ", named(command));
+    document.title = "prcb: " + command;
+    document.getElementById("subtitle").replaceChildren(named(
+        [model.facts.host, model.facts.started, model.facts.processor_model, model.facts.kernel && "Linux " + model.facts.kernel,
+         `prcb ${model.facts.prcb_version || ""}`].filter(Boolean).join(" · ")));
+}
+
+function start(model) {
+    model.threads.forEach((thread, index) => thread.index = index);
+    page.model = model;
+    document.getElementById("loading").remove();
+    titles(model);
+    recall();
+    for (const button of document.querySelectorAll("#tabs button"))
+        button.addEventListener("click", () => chooseView(button.dataset.view));
+    document.addEventListener("keydown", onKey);
+    addEventListener("popstate", () => {
+        recall();
+        redraw();
+    });
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+    redraw();
+    document.body.dataset.ready = "1";
+}
+
+readModel("data").then(start).catch(error => {
+    document.getElementById("loading").textContent = "The recording cannot be shown: " + error.message;
+});

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Names on their way into a page: control characters are marked, and where it is asked for, names
+ * are replaced by a hash under a key that is made once for a page and not kept, so that equal
+ * names stay equal in it and nobody can try a list of names.
+ */
+#ifndef PRCB_PAGE_NAMES_H
+#define PRCB_PAGE_NAMES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct page_names {
+    bool redact;
+    uint8_t key[16];
+};
+
+/* -errno: no random key could be had. */
+int page_names_init(struct page_names *ret, bool redact);
+
+/* "" stays empty, what stands in brackets ("[unknown]") as it is. The caller's to free; NULL: no
+ * memory. */
+char *page_names_show(const struct page_names *names, const char *name);
+
+/* SipHash-2-4. */
+uint64_t page_names_hash(const uint8_t key[16], const void *data, size_t length);
+
+#endif

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Tails: how long single stretches took, not how long they took together.
+
+const tailView = {kind: "ready"};
+
+// Stretches that end in the range, of the threads that are selected: durations by kind of stretch.
+function durationsOf(model) {
+    const range = rangeOf(model), groups = new Map();
+    const label = model.states.map(state => state.kind === "r" ? "running" : state.kind === "q" ? "ready"
+        : state.kind === "?" ? null : stateLabel(state));
+
+    for (const thread of selectedThreads(model)) {
+        const end = model.first[thread.index + 1];
+
+        for (let i = firstAfter(model, thread.index, range.from); i < end; i++) {
+            const until = model.start[i] + model.ns[i];
+
+            if (until > range.to)
+                break;
+            const name = label[model.state[i]];
+            if (!name)
+                continue;
+            if (!groups.has(name))
+                groups.set(name, {name, state: model.state[i], ns: [], end: []});
+            groups.get(name).ns.push(model.ns[i]);
+            groups.get(name).end.push(until);
+        }
+    }
+    for (const group of groups.values())
+        group.sorted = Float64Array.from(group.ns).sort();
+    return [...groups.values()];
+}
+
+function percentile(sorted, part) {
+    return sorted[Math.min(sorted.length - 1, Math.ceil(part * sorted.length) - 1)];
+}
+
+const HEAT_COLUMNS = 100, HEAT_BITS = 40;
+
+function heatMap(model, group) {
+    const range = rangeOf(model), cells = new Float64Array(HEAT_COLUMNS * HEAT_BITS);
+    const low = Math.floor(Math.log2(Math.max(1, group.sorted[0])));
+    const high = Math.floor(Math.log2(Math.max(1, group.sorted[group.sorted.length - 1])));
+    const canvas = element("canvas", {role: "img",
+        "aria-label": `When stretches of ${group.name} ended (across) and how long they took (upward)`});
+    let most = 0;
+
+    group.ns.forEach((ns, i) => {
+        const column = Math.min(HEAT_COLUMNS - 1,
+            Math.floor((group.end[i] - range.from) / (range.to - range.from || 1) * HEAT_COLUMNS));
+        const bit = Math.min(HEAT_BITS - 1, Math.floor(Math.log2(Math.max(1, ns))));
+
+        most = Math.max(most, ++cells[bit * HEAT_COLUMNS + column]);
+    });
+    const draw = () => {
+        const width = Math.min(900, (canvas.parentNode && canvas.parentNode.clientWidth) || 800), label = 70;
+        const rows = high - low + 1, height = rows * ROW, pen = sizeCanvas(canvas, width, height), colours = roleColours();
+
+        pen.font = "12px system-ui, sans-serif";
+        pen.textBaseline = "middle";
+        for (let bit = low; bit <= high; bit++) {
+            const y = (high - bit) * ROW;
+
+            pen.globalAlpha = 1;
+            pen.fillStyle = colours.muted;
+            pen.fillText("≥ " + formatTime(2 ** bit), 0, y + ROW / 2);
+            pen.fillStyle = colours.ready;
+            for (let column = 0; column < HEAT_COLUMNS; column++) {
+                const count = cells[Math.min(bit, HEAT_BITS - 1) * HEAT_COLUMNS + column];
+
+                if (!count)
+                    continue;
+                pen.globalAlpha = 0.15 + 0.85 * Math.log1p(count) / Math.log1p(most);
+                pen.fillRect(label + column * (width - label) / HEAT_COLUMNS, y + 1, (width - label) / HEAT_COLUMNS, ROW - 2);
+            }
+        }
+        pen.globalAlpha = 1;
+    };
+
+    requestAnimationFrame(draw);
+    return canvas;
+}
+
+function histogramTable(group) {
+    const bits = new Map();
+
+    for (const ns of group.sorted) {
+        const bit = Math.floor(Math.log2(Math.max(1, ns)));
+
+        bits.set(bit, (bits.get(bit) || 0) + 1);
+    }
+    return makeTable({
+        rows: [...bits].map(([bit, count]) => ({bit, count})), sort: 0, down: false,
+        columns: [
+            {title: "From", value: row => 2 ** row.bit, number: true, show: row => formatTime(2 ** row.bit)},
+            {title: "Below", value: row => 2 ** (row.bit + 1), number: true, show: row => formatTime(2 ** (row.bit + 1))},
+            countColumn("Count", row => row.count),
+            {title: "Share", value: row => row.count, number: true, show: row => formatShare(row.count, group.sorted.length)},
+        ],
+    });
+}
+
+function drawTails(place, model) {
+    if (!model.has_switches || model.fold_ns !== 0) {
+        place.replaceChildren(element("p", {}, model.has_switches
+            ? "The timeline is folded (--html-max): the lengths of single stretches are not in this file. The longest of each " +
+              "state is in the summary's table."
+            : "Context switches were not recorded: there are no durations."));
+        return;
+    }
+    const groups = durationsOf(model);
+    if (!groups.length) {
+        place.replaceChildren(element("p", {}, "No stretch ends in what is selected."));
+        return;
+    }
+    const chosen = groups.find(group => group.name === tailView.kind) || groups[0];
+    const at = part => timeColumn("p" + 100 * part, row => percentile(row.sorted, part));
+
+    place.replaceChildren(
+        element("p", {class: "note"}, "Lengths of single stretches that ended in the selection, exact. Ready is the time between being " +
+            "able to run and running."),
+        element("div", {id: "tail-table"}, makeTable({rows: groups, sort: 5, columns: [
+            {title: "State", value: row => row.name},
+            countColumn("Count", row => row.sorted.length),
+            at(0.5), at(0.9), at(0.99), at(0.999),
+            timeColumn("Longest", row => row.sorted[row.sorted.length - 1]),
+        ]})),
+        element("div", {class: "controls"}, element("label", {}, "Distribution of ", element("select", {
+            id: "tail-kind", onchange: event => {
+                tailView.kind = event.target.value;
+                drawTails(place, model);
+            }}, ...groups.map(group => element("option", {value: group.name, selected: group === chosen}, group.name))))),
+        element("div", {}, heatMap(model, chosen)),
+        histogramTable(chosen));
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Threads, alone or by process or name; an opened row says why, where and by whom.
+
+const threadView = {group: "thread", filter: ""};
+
+function groupKey(thread) {
+    return threadView.group === "thread" ? thread.index : threadView.group === "pid" ? thread.pid : thread.pair;
+}
+
+function matchesFilter(thread, filter) {
+    return !filter || thread.name.toLowerCase().includes(filter) || String(thread.tid) === filter ||
+        String(thread.pid) === filter;
+}
+
+// One row a group: its threads, and sums.
+function threadRows(model) {
+    const groups = new Map(), sampled = samplesOf(model), filter = threadView.filter.toLowerCase();
+
+    for (const thread of selectedThreads(model)) {
+        if (!matchesFilter(thread, filter))
+            continue;
+        const key = groupKey(thread);
+        if (!groups.has(key))
+            groups.set(key, []);
+        groups.get(key).push(thread);
+    }
+    return [...groups].map(([key, threads]) => {
+        const totals = totalsOf(model, threads), first = threads[0];
+        const add = column => threads.reduce((sum, thread) => sum + column[thread.index], 0);
+
+        return {key, threads, totals, pid: first.pid, tid: first.tid,
+                name: threadView.group === "pair" ? first.pair : first.name,
+                samples: add(sampled.count), weight: add(sampled.weight),
+                cause: totals.states.find(row => model.states[row.state].kind === "w")};
+    });
+}
+
+function whyPane(model, row) {
+    return element("div", {}, element("h3", {}, "Why"),
+        model.has_switches ? causeTable(model, row.totals)
+                           : element("p", {class: "note"}, "Context switches were not recorded."));
+}
+
+function wherePane(model, row) {
+    const functions = functionRows(model, {kind: threadView.group, key: row.key});
+
+    return element("div", {}, element("h3", {}, "Where it ran"),
+        functions.length ? makeTable({
+            rows: functions.slice(0, 10), sort: 1,
+            columns: [{title: "Function", value: f => f.name}, weightColumn(model, "Self", f => f.self),
+                      shareColumn("Share", f => f.self, row.weight)],
+        }) : element("p", {class: "note"}, "No samples."));
+}
+
+function byWhomPane(model, row) {
+    const instead = ranInstead(model, row.threads);
+
+    if (!instead) {
+        return element("div", {}, element("h3", {}, "By whom"), element("p", {class: "note"},
+            model.has_switches ? "The timeline is folded: who ran instead is not known."
+                               : "Context switches were not recorded."));
+    }
+    const rows = instead.rows.slice(0, 10).map(({thread, ns}) =>
+        ({name: `${thread.name || "[no name]"} (${thread.tid})`, ns}));
+    const more = instead.rows.slice(10).reduce((sum, {ns}) => sum + ns, 0);
+    if (more)
+        rows.push({name: `[${instead.rows.length - 10} more]`, ns: more});
+    rows.push({name: "[nobody that was recorded]", ns: instead.rest});
+    return element("div", {}, element("h3", {}, "By whom: who ran on its processor while it was ready"),
+        makeTable({rows, sort: 1, columns: [{title: "Thread", value: r => r.name}, timeColumn("Time", r => r.ns),
+                                            shareColumn("Share", r => r.ns, instead.total)]}));
+}
+
+function threadDetail(model, row) {
+    return element("div", {},
+        element("p", {class: "controls"},
+            element("button", {type: "button", onclick: () => select({only: {kind: threadView.group, key: row.key}})},
+                    "Show only this in all views")),
+        element("div", {class: "panes"}, whyPane(model, row), wherePane(model, row), byWhomPane(model, row)));
+}
+
+function drawThreads(place, model) {
+    const range = rangeOf(model), span = range.to - range.from;
+    const table = element("div", {id: "thread-table"});
+    const fill = () => {
+        const rows = threadRows(model);
+
+        table.replaceChildren(element("p", {class: "note"}, countOf(rows.length, "row")), makeTable({
+            rows, sort: model.has_switches ? 3 : 7,
+            key: row => String(row.key), label: row => row.name,
+            detail: row => threadDetail(model, row),
+            columns: [
+                {title: "Name", value: row => row.name},
+                countColumn("Process", row => row.pid),
+                threadView.group === "thread" ? countColumn("Thread", row => row.tid)
+                                              : countColumn("Threads", row => row.threads.length),
+                timeColumn("Running", row => row.totals.run),
+                timeColumn("Ready", row => row.totals.ready, "could run and had no processor"),
+                timeColumn("Waiting", row => row.totals.wait),
+                {title: "Longest cause of waiting", value: row => row.cause ? stateLabel(model.states[row.cause.state]) : "",
+                 show: row => row.cause ? element("span", {}, stateSwatch(model.states[row.cause.state]),
+                     `${stateLabel(model.states[row.cause.state])} ${formatTime(row.cause.ns)}`) : "-"},
+                weightColumn(model, "Sampled", row => row.weight),
+                countColumn("Samples", row => row.samples),
+                shareColumn("Processor", row => row.totals.run, span, "running, of one processor's time"),
+            ],
+        }));
+    };
+
+    place.replaceChildren(element("div", {class: "controls"},
+        element("label", {}, "Group by ", element("select", {id: "group", onchange: event => {
+            threadView.group = event.target.value;
+            fill();
+        }}, ...[["thread", "thread"], ["pid", "process"], ["pair", "name without digits"]].map(([value, words]) =>
+            element("option", {value, selected: threadView.group === value}, words)))),
+        element("label", {}, "Filter ", element("input", {
+            id: "filter", type: "search", size: 18, value: threadView.filter, placeholder: "name, process or thread",
+            oninput: event => {
+                threadView.filter = event.target.value.trim();
+                fill();
+            }}))), table);
+    fill();
+}

@@ -1,0 +1,260 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The file of `prcb report --html`: one script, one style, a policy with their hashes, and data that
+say the same as `prcb report -j`. The reader here is written from docs/page.md."""
+import base64
+import collections
+import hashlib
+import json
+import os
+import re
+import shutil
+import struct
+import subprocess
+import tempfile
+import unittest
+import zlib
+
+import made
+
+PRCB = os.path.abspath(os.environ["PRCB"])
+
+
+def prcb(*args, **options):
+    return subprocess.run([PRCB, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False,
+                          timeout=120, **options)
+
+
+def numbers(data, count):
+    values, value, shift = [], 0, 0
+    for byte in data:
+        value |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            values.append(value)
+            value = shift = 0
+    assert len(values) == count and not shift
+    return values
+
+
+class Page:
+    def __init__(self, text, block="data"):
+        match = re.search(rf'<script type="application/octet-stream" id="{block}">([A-Za-z0-9+/=]*)</script>', text)
+        self.bytes = zlib.decompress(base64.b64decode(match.group(1)), wbits=-15)
+        length, = struct.unpack_from("<I", self.bytes)
+        self.head = json.loads(self.bytes[4:4 + length])
+        at = 4 + length
+        self.columns = {}
+        for name, count, size in self.head["columns"]:
+            self.columns[name] = numbers(self.bytes[at:at + size], count)
+            at += size
+        assert at == len(self.bytes)
+
+    def stretches(self):
+        """{thread's index: [(state's index, start, end, processor)]}"""
+        result, at, runs = {}, 0, iter(self.columns["stretch_cpu"])
+        for thread, count in enumerate(self.columns["thread_stretches"]):
+            moment, rows = 0, []
+            for _ in range(count):
+                state, ns = self.columns["stretch_state"][at], self.columns["stretch_ns"][at]
+                cpu = next(runs) if self.head["states"][state]["kind"] == "r" else None
+                rows.append((state, moment, moment + ns, cpu))
+                moment += ns
+                at += 1
+            result[thread] = rows
+        return result
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.db = os.path.join(self.folder, "made.db")
+
+    def report(self, *args):
+        result = prcb("report", *args, self.db)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout.decode()
+
+    def html(self, *args):
+        path = os.path.join(self.folder, "page.html")
+        self.report("--html", "-o", path, *args)
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+
+
+class Data(Folder):
+    def test_sums_are_those_of_the_json(self):
+        made.Made(self.db)
+        page, report = Page(self.html()), json.loads(self.report("-j"))
+        for name in ("unit", "span_ns", "samples", "weight", "complete"):
+            self.assertEqual(page.head[name], report[name])
+        states = page.head["states"]
+        kinds, waits = {"r": "run_ns", "q": "ready_ns", "w": "wait_ns"}, collections.Counter()
+        rows = {(row["pid"], row["tid"]): row for row in report["threads"]}
+        for thread in page.head["threads"]:
+            sums = collections.Counter()
+            for state, count, ns, _ in thread["sums"]:
+                sums[kinds[states[state]["kind"]]] += ns
+                if states[state]["kind"] != "r":
+                    key = ("ready" if states[state]["kind"] == "q" else "waiting", states[state]["cause"])
+                    waits[key + ("ns",)] += ns
+                    waits[key + ("count",)] += count
+            row = rows.pop((thread["pid"], thread["tid"]))
+            for name in kinds.values():
+                self.assertEqual(sums[name], row[name])
+            self.assertEqual((thread["samples"], thread["weight"]), (row["samples"], row["weight"]))
+        self.assertEqual(rows, {})
+        for row in report["waits"]:
+            key = (row["state"], row["cause"])
+            self.assertEqual((waits[key + ("ns",)], waits[key + ("count",)]), (row["ns"], row["count"]))
+        self.assertEqual([{k: v for k, v in row.items() if k != "timeline"} for row in report["processors"]],
+                         page.head["processors"])
+
+    def test_timeline_is_that_of_the_recording(self):
+        recording = made.Made(self.db)
+        page = Page(self.html())
+        kinds = {"r": "run", "q": "ready", "w": "wait"}
+        for thread, rows in page.stretches().items():
+            got = [(kinds[page.head["states"][state]["kind"]], start, end)
+                   for state, start, end, _ in rows if state]
+            wanted = [(kind, start, end) for kind, _, start, end in recording.stretches[thread + 1] if end > start]
+            self.assertEqual(got, wanted)
+
+    def test_samples_and_functions(self):
+        made.Made(self.db)
+        page, report = Page(self.html()), json.loads(self.report("-j"))
+        callers = [0] + [i + 1 - back for i, back in enumerate(page.columns["node_caller"])]
+        functions = [None] + page.columns["node_function"]
+        own, total = collections.Counter(), collections.Counter()
+        for node, weight in zip(page.columns["sample_node"], page.columns["sample_weight"]):
+            own[functions[node] // 2] += weight
+            seen = set()
+            while node:
+                seen.add(functions[node] // 2)
+                node = callers[node]
+            for function in seen:
+                total[function] += weight
+        got = sorted((*page.head["functions"][i], own[i], total[i]) for i in total)
+        self.assertEqual(len(got), len(report["functions"]))
+        marks = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+        self.assertEqual(got, sorted((marks.sub("?", row["function"]), marks.sub("?", row["file"] or ""), row["self"],
+                                      row["total"]) for row in report["functions"]))
+
+    def test_folded_timeline(self):
+        """Below a size the timeline has cells; the sums of threads stay, and time is neither lost nor
+        made: each thread's row is as long as before, within a cell."""
+        made.Made(self.db, switches=20000, times=20)
+        whole = self.html()
+        limit = len(whole.encode()) * 2 // 3
+        folded = self.html("--html-max", str(limit))
+        self.assertLessEqual(len(folded.encode()), limit)
+        page, before = Page(folded), Page(whole)
+        self.assertGreater(page.head["fold_ns"], 0)
+        self.assertEqual(before.head["fold_ns"], 0)
+        self.assertEqual(page.head["threads"], before.head["threads"])
+        self.assertEqual(sum(page.columns["sample_weight"]), page.head["weight"])
+        self.assertEqual(sum(page.columns["sample_count"]), page.head["samples"])
+        self.assertEqual(page.columns["run_thread"], [])
+        rows = before.stretches()
+        for thread, cells in page.stretches().items():
+            self.assertAlmostEqual(cells[-1][2], rows[thread][-1][2], delta=page.head["fold_ns"])
+            for state, start, end, _ in cells:
+                self.assertEqual(start % page.head["fold_ns"], 0)
+                # The state of the cell is one that the thread had in it, or nothing was known.
+                self.assertTrue(any(s == state and a < end and b > start for s, a, b, _ in rows[thread]) or not state)
+
+    def test_without_any_timeline(self):
+        made.Made(self.db, switches=20000)
+        least = len(self.html("--html-max", "200k").encode())
+        for size in range(110000, 200000, 5000):
+            result = prcb("report", "--html", "--html-max", str(size), self.db)
+            if result.returncode == 0:
+                page = Page(result.stdout.decode())
+                self.assertLessEqual(len(result.stdout), size)
+                self.assertEqual(sum(page.columns["sample_weight"]), page.head["weight"])
+        self.assertLessEqual(least, 200 * 1024)
+        result = prcb("report", "--html", "--html-max", "20k", self.db)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(b"raise --html-max", result.stderr)
+
+    def test_nothing_recorded(self):
+        for facts in ({}, {"complete": 0}):
+            with self.subTest(facts=facts):
+                made.Made(self.db, switches=0, facts=facts)
+                page = Page(self.html())
+                self.assertEqual(page.head["has_switches"], False)
+                self.assertEqual(page.columns["sample_time"], [])
+                os.unlink(self.db)
+
+
+class Redacted(Folder):
+    def test_no_name_is_left(self):
+        recording = made.Made(self.db, facts={"host": "secrethost", "boot_id": "secretboot"},
+                              names=["secret-worker", "secret-worker", "other-secret-1"])
+        page = Page(self.html("--redact"))
+        for word in (b"secret", b"work(int)", b"/usr/bin", b"hacked", b"made", b"syscall"):
+            self.assertFalse(word in page.bytes, word)
+        self.assertTrue(page.head["redacted"])
+        names = [thread["name"] for thread in page.head["threads"]]
+        self.assertEqual(len(set(names)), 2)
+        self.assertEqual(names[0], names[1])
+        for name in names:
+            self.assertRegex(name, "^n[0-9a-f]{12}$")
+        self.assertIn(["[unknown]", ""], page.head["functions"])
+        # Another page's hashes are others: nobody can look names up.
+        self.assertFalse(set(names) & {t["name"] for t in Page(self.html("--redact")).head["threads"]})
+        self.assertEqual(len(recording.names), len(names))
+
+
+class Security(Folder):
+    def test_policy_has_the_hashes_of_the_only_script_and_style(self):
+        made.Made(self.db)
+        text = self.html()
+        policy = re.search(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">', text).group(1)
+        for tag in ("script", "style"):
+            parts = re.findall(rf"<{tag}>(.*?)</{tag}>", text, re.S)
+            self.assertEqual(len(parts), 1)
+            digest = base64.b64encode(hashlib.sha256(parts[0].encode()).digest()).decode()
+            self.assertIn(f"{tag}-src 'sha256-{digest}'", policy)
+        self.assertTrue(policy.startswith("default-src 'none';"))
+        self.assertNotIn("unsafe", policy)
+        self.assertLess(text.index("http-equiv"), text.index("<style>"))
+        # Nothing of the recording is outside of the data.
+        self.assertFalse("hacked" in text)
+        self.assertEqual(re.findall(r"(?i)(?:src|href|url|@import)\s*[=(]", re.sub(r"<script>.*?</script>", "", text, flags=re.S)),
+                         [])
+
+    def test_names_have_no_controls(self):
+        made.Made(self.db)
+        text = json.dumps(Page(self.html()).head, ensure_ascii=False)
+        self.assertTrue("</script><img src=x onerror=window.hacked=1>" in text)
+        for bad in ("\u202e", "\u2066", "\x1b", "\x9b", "\\u202e", "\\u001b", "\\u009b"):
+            self.assertFalse(bad in text, repr(bad))
+
+
+class Arguments(Folder):
+    def test_wrong_ones(self):
+        made.Made(self.db)
+        for args, words in ((["--html-max", "1M"], "go with --html"), (["--redact"], "go with --html"),
+                            (["--html", "--html-max", "x"], "--html-max 'x'"), (["--html", "--html-max", "1X"], "1X"),
+                            (["--html", "--html-max", "0"], "--html-max '0'"), (["--html", "-j"], "--html"),
+                            (["--html", "--html-max", "99999999999G"], "--html-max")):
+            result = prcb("report", *args, self.db)
+            with self.subTest(args=args):
+                self.assertEqual(result.returncode, 2, result.stderr)
+                self.assertIn(words, result.stderr.decode())
+
+    def test_failure_leaves_the_file(self):
+        made.Made(self.db)
+        path = os.path.join(self.folder, "kept.html")
+        result = prcb("report", "--html", "-o", path, "/dev/null")
+        self.assertEqual(result.returncode, 1)
+        self.assertFalse(os.path.exists(path))
+        full = prcb("report", "--html", "-o", "/dev/full", self.db)
+        self.assertEqual(full.returncode, 1)
+        self.assertIn(b"/dev/full", full.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
