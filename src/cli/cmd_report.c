@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -98,17 +99,14 @@ static int take_size(struct cli_parser *parser, void *target)
     static const char units[] = "kMG";
     const char *value = parser->value, *unit;
     struct run *run = target;
-    char digits[24];
     size_t count = strspn(value, "0123456789");
     unsigned shift = 0;
-    uint64_t number;
+    uint64_t number = count && count < 19 ? strtoull(value, NULL, 10) : 0;
 
     unit = value[count] ? strchr(units, value[count]) : NULL;
     if (unit)
         shift = 10 * (unsigned)(unit - units + 1);
-    snprintf(digits, sizeof(digits), "%.*s", (int)count, value);
-    if (!count || count >= sizeof(digits) || strlen(value) != count + (unit ? 1 : 0) ||
-        cli_parse_u64(digits, 1, UINT64_MAX >> shift, &number))
+    if (!number || number > UINT64_MAX >> shift || strlen(value) != count + (unit ? 1 : 0))
         return cli_usage_error(run->command, "--html-max '%s': a number of bytes, as 500k or 20M",
                                value);
     run->html_max = number << shift;

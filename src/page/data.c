@@ -55,6 +55,20 @@ static uint16_t state_of(struct page_data *d, const struct stretch *stretch)
     return (uint16_t)d->state_count++;
 }
 
+/* Where the thread waited; 0: not known, or a sample of many short waits, which says nothing of
+ * one. */
+static uint32_t place_of(const struct page_data *d, const struct stretch *stretch)
+{
+    const struct recorded_wait *wait =
+        stretch->kind == STRETCH_WAITING
+            ? recording_wait(d->recording, stretch->thread, stretch->start_ns, stretch->end_ns)
+            : NULL;
+
+    if (!wait || wait->stack == SIZE_MAX || wait->one_in > 1)
+        return 0;
+    return 2 * d->node_of_stack[wait->stack] + (strcmp(wait->kind, "idle") ? 0 : 1);
+}
+
 static int add_stretch(const struct stretch *stretch, void *ctx)
 {
     struct page_data *d = ctx;
@@ -64,7 +78,8 @@ static int add_stretch(const struct stretch *stretch, void *ctx)
         .ns = stretch->end_ns - stretch->start_ns,
         .thread = (uint32_t)stretch->thread,
         .state = state_of(d, stretch),
-        .cpu = (uint16_t)stretch->cpu,
+        .cpu = stretch->cpu < PAGE_NO_CPU ? (uint16_t)stretch->cpu : PAGE_NO_CPU,
+        .place = place_of(d, stretch),
     };
 
     if (grow(&d->stretches, d->stretch_count, &d->stretch_room, sizeof(row)))
@@ -190,9 +205,11 @@ int page_data_open(const struct recording *recording, const struct page_names *n
 
     d.states[d.state_count++] = (struct page_state){.kind = '?', .reason = -1};
     result = report_make(recording, REPORT_CELLS, &d.report, err);
-    if (!result && d.report.has_switches)
+    if (!result && make_nodes(&d))
+        result = -ENOMEM;
+    if (!result)
         result = stretches_walk(recording, add_stretch, &d, err);
-    if (!result && (sort_stretches(&d) || make_nodes(&d)))
+    if (!result && sort_stretches(&d))
         result = -ENOMEM;
     if (!result)
         result =

@@ -13,11 +13,14 @@
 #include "recording.h"
 #include "report.h"
 
+#define PAGE_NO_CPU UINT16_MAX
+
 struct page_stretch {
     uint64_t start_ns, ns; /* from the recording's start */
     uint32_t thread;       /* index */
     uint16_t state;        /* index */
-    uint16_t cpu;          /* running: where */
+    uint16_t cpu;          /* running: where; PAGE_NO_CPU: not known */
+    uint32_t place;        /* waiting: where, a node twice, plus one of those that idle by design */
 };
 
 struct page_sample {

@@ -36,6 +36,8 @@ const columnTypes = {
     stretch_cpu: Uint16Array, run_thread: Uint32Array, node_caller: Uint32Array,
     node_function: Uint32Array, sample_time: Float64Array, sample_thread: Uint32Array,
     sample_node: Uint32Array, sample_count: Float64Array, sample_weight: Float64Array,
+    stretch_place: Uint32Array, wait_thread: Uint32Array, wait_state: Uint16Array, wait_place: Uint32Array,
+    wait_word: Uint16Array, wait_ns: Float64Array, wait_count: Float64Array,
 };
 
 function readColumns(head, bytes, at) {
@@ -53,13 +55,15 @@ function readColumns(head, bytes, at) {
 // ended.
 function placeStretches(model, columns) {
     const total = columns.stretch_state.length, threads = model.threads.length;
-    let at = 0, run = 0;
+    const places = columns.stretch_place;
+    let at = 0, run = 0, wait = 0;
 
     model.first = new Uint32Array(threads + 1);
     model.state = columns.stretch_state;
     model.ns = columns.stretch_ns;
     model.start = new Float64Array(total);
     model.cpu = new Uint16Array(total);
+    model.place = places && places.length ? new Uint32Array(total) : null;
     for (let thread = 0; thread < threads; thread++) {
         let moment = 0;
 
@@ -69,6 +73,8 @@ function placeStretches(model, columns) {
             moment += model.ns[at];
             if (model.states[model.state[at]].kind === "r")
                 model.cpu[at] = columns.stretch_cpu[run++];
+            else if (model.place && model.states[model.state[at]].kind === "w")
+                model.place[at] = places[wait++];
         }
     }
     model.first[threads] = at;
@@ -106,6 +112,8 @@ function modelOf(bytes) {
     placeStretches(model, columns);
     placeNodes(model, columns);
     placeSamples(model, columns);
+    model.waits = {thread: columns.wait_thread, state: columns.wait_state, place: columns.wait_place,
+                   word: columns.wait_word, ns: columns.wait_ns, count: columns.wait_count};
     return model;
 }
 

@@ -22,6 +22,7 @@ enum column {
     STRETCH_STATE,
     STRETCH_NS,
     STRETCH_CPU,
+    STRETCH_PLACE,
     RUN_THREAD,
     NODE_CALLER,
     NODE_FUNCTION,
@@ -30,23 +31,34 @@ enum column {
     SAMPLE_NODE,
     SAMPLE_COUNT,
     SAMPLE_WEIGHT,
+    WAIT_THREAD,
+    WAIT_STATE,
+    WAIT_PLACE,
+    WAIT_WORD,
+    WAIT_NS,
+    WAIT_COUNT,
     COLUMNS
 };
 
 static const char *const column_names[COLUMNS] = {
-    "thread_stretches", "stretch_state", "stretch_ns",    "stretch_cpu",
-    "run_thread",       "node_caller",   "node_function", "sample_time",
-    "sample_thread",    "sample_node",   "sample_count",  "sample_weight",
+    "thread_stretches", "stretch_state", "stretch_ns",    "stretch_cpu", "stretch_place",
+    "run_thread",       "node_caller",   "node_function", "sample_time", "sample_thread",
+    "sample_node",      "sample_count",  "sample_weight", "wait_thread", "wait_state",
+    "wait_place",       "wait_word",     "wait_ns",       "wait_count",
 };
+
+#define WORDS_MOST 256
 
 struct encoding {
     const struct page_data *data;
     struct json_doc doc;
     struct page_column columns[COLUMNS];
     uint64_t fold_ns;
-    uint64_t cursor;    /* where the thread's last stretch ended */
-    uint64_t stretches; /* of the thread */
-    bool failed;        /* no memory */
+    uint64_t cursor;               /* where the thread's last stretch ended */
+    uint64_t stretches;            /* of the thread */
+    const char *words[WORDS_MOST]; /* of waits: "mutex", "[too short]"; borrowed */
+    size_t word_count;
+    bool failed; /* no memory */
 };
 
 static int put(struct encoding *e, enum column column, uint64_t number)
@@ -71,6 +83,9 @@ static int put_stretch(const struct page_stretch *row, void *ctx)
     put(e, STRETCH_STATE, row->state);
     if (e->data->states[row->state].kind == 'r')
         put(e, STRETCH_CPU, row->cpu);
+    if (e->data->states[row->state].kind == 'w' && e->data->recording->has_wait_stacks &&
+        !e->fold_ns)
+        put(e, STRETCH_PLACE, row->place);
     e->cursor += row->ns;
     e->stretches++;
     return put(e, STRETCH_NS, row->ns);
@@ -165,6 +180,48 @@ static void put_samples(struct encoding *e)
         before = rows[i].time_ns;
     }
     free(rows);
+}
+
+static size_t word_of(struct encoding *e, const char *word)
+{
+    for (size_t i = 0; i < e->word_count; i++) {
+        if (!strcmp(e->words[i], word))
+            return i;
+    }
+    if (e->word_count == WORDS_MOST) /* of a damaged recording */
+        return 0;
+    e->words[e->word_count] = word;
+    return e->word_count++;
+}
+
+static size_t wait_state_of(const struct page_data *d, const struct offcpu_row *row)
+{
+    for (size_t i = 1; i < d->state_count; i++) {
+        if (d->states[i].kind == 'w' && d->states[i].reason == row->reason &&
+            !strcmp(d->states[i].cause, row->cause))
+            return i;
+    }
+    return 0;
+}
+
+/* Waits by thread, cause and stack; what no stack is known of has a word that says why. */
+static void put_waits(struct encoding *e)
+{
+    const struct page_data *d = e->data;
+
+    word_of(e, "");
+    for (size_t i = 0; i < d->report.offcpu.count && !e->failed; i++) {
+        const struct offcpu_row *row = &d->report.offcpu.rows[i];
+        bool idle = !strcmp(row->kind ? row->kind : "", "idle");
+        size_t node = row->stack == SIZE_MAX ? 0 : d->node_of_stack[row->stack];
+
+        put(e, WAIT_THREAD, row->thread);
+        put(e, WAIT_STATE, wait_state_of(d, row));
+        put(e, WAIT_PLACE, 2 * node + idle);
+        put(e, WAIT_WORD, word_of(e, row->rest ? row->rest : row->word ? row->word : ""));
+        put(e, WAIT_NS, row->ns);
+        put(e, WAIT_COUNT, row->count);
+    }
 }
 
 /* ---- head ------------------------------------------------------------------------------ */
@@ -376,6 +433,23 @@ static json_object *rows_of(struct encoding *e, const char *sql,
     return facts.object;
 }
 
+static json_object *words(struct encoding *e)
+{
+    json_object *array = json_object_new_array();
+    struct page_names plain = {0};
+
+    for (size_t i = 0; i < e->word_count && !e->failed; i++) {
+        char *text = page_names_show(&plain, e->words[i]);
+
+        if (!text)
+            e->failed = true;
+        else
+            json_doc_append(&e->doc, array, json_object_new_string(text));
+        free(text);
+    }
+    return array;
+}
+
 static json_object *columns(struct encoding *e)
 {
     json_object *array = json_object_new_array();
@@ -404,6 +478,8 @@ static json_object *head(struct encoding *e)
     json_doc_put_text(b, top, "unit", report->weight_is_ns ? "ns" : "events");
     json_doc_put_bool(b, top, "has_switches", report->has_switches);
     json_doc_put_bool(b, top, "has_stacks", report->has_stacks);
+    json_doc_put_bool(b, top, "has_wait_stacks", e->data->recording->has_wait_stacks);
+    json_doc_put(b, top, "words", words(e));
     json_doc_put_member(b, top, "fold_ns", e->fold_ns, e->fold_ns != PAGE_WHOLE);
     json_doc_put_number(b, top, "span_ns", report->span_ns);
     json_doc_put_number(b, top, "samples", report->samples);
@@ -458,6 +534,7 @@ int page_data_write(const struct page_data *data, uint64_t fold_ns, uint8_t **re
         put_stretches(&e);
         put_nodes(&e);
         put_samples(&e);
+        put_waits(&e);
         result = e.failed ? -ENOMEM : write_all(&e, memory);
         if (fclose(memory) && !result)
             result = -ENOMEM;

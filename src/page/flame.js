@@ -84,23 +84,42 @@ function runningTree(model) {
     return sortFrames(root);
 }
 
-// Off the processor: by state, then name and thread; a state's time is exact.
+// Off the processor: by state, then by stack where it is known, else by name and thread; what idles by
+// design has a branch of its own. A state's time is exact, and its frames sum to it.
 function waitTree(model) {
     const root = frameOf("all", "", "raised", null), sums = sumsOf(model), states = model.states.length;
+    const add = (path, ns) => path.reduce((frame, [name, role]) => {
+        const child = childOf(frame, name, "", role);
 
+        child.value += ns;
+        return child;
+    }, root);
+    const threadPath = (thread, role) => [[thread.pair || "[no name]", role],
+                                          [`${thread.name || "[no name]"} (${thread.tid})`, role]];
+
+    eachWait(model, selection.only, (state, node, idle, word, ns, thread) => {
+        const role = stateRole(model.states[state]), path = [];
+
+        root.value += ns;
+        if (idle)
+            path.push(["idle by design", "idle"]);
+        path.push([stateLabel(model.states[state]), role]);
+        if (!node && word)
+            path.push([word, "unknown"]);
+        const frame = add(node ? path : [...path, ...threadPath(thread, role)], ns);
+        if (node) {
+            frame.value -= ns; // addStack adds it
+            addStack(model, frame, node, ns);
+        }
+    });
     for (const thread of selectedThreads(model)) {
         for (let state = 1; state < states; state++) {
             const ns = sums.ns[thread.index * states + state], row = model.states[state];
 
-            if (!ns || row.kind === "r")
+            if (!ns || row.kind !== "q")
                 continue;
-            const role = stateRole(row);
-            const path = [childOf(root, stateLabel(row), "", role)];
-            path.push(childOf(path[0], thread.pair || "[no name]", "", role));
-            path.push(childOf(path[1], `${thread.name || "[no name]"} (${thread.tid})`, "", role));
             root.value += ns;
-            for (const frame of path)
-                frame.value += ns;
+            add([[stateLabel(row), "ready"], ...threadPath(thread, "ready")], ns);
         }
     }
     return sortFrames(root);

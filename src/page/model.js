@@ -132,6 +132,8 @@ function processorRuns(model) {
     const lists = new Map(), add = (stretch, thread) => {
         const cpu = model.cpu[stretch];
 
+        if (cpu === 0xffff) // not known
+            return;
         if (!lists.has(cpu))
             lists.set(cpu, {cpu, stretch: [], thread: []});
         lists.get(cpu).stretch.push(stretch);
@@ -202,6 +204,8 @@ function ranInstead(model, threads) {
             if (i + 1 >= end || model.states[model.state[i + 1]].kind !== "r")
                 continue; // where it would have run is not known
             const list = runs.get(model.cpu[i + 1]);
+            if (!list)
+                continue;
             for (let j = firstRunAfter(model, list, from); j < list.stretch.length; j++) {
                 const stretch = list.stretch[j], begin = model.start[stretch];
 
@@ -217,6 +221,43 @@ function ranInstead(model, threads) {
     by.forEach((ns, index) => ns && rows.push({thread: model.threads[index], ns}));
     rows.sort((a, b) => b.ns - a.ns);
     return {total, rest: total - found, rows};
+}
+
+// Where the selected threads waited: calls fn with state, node of the stack (0: none), whether that idles by
+// design, a word for it or why there is none, and the time. These sum to the time of each state.
+function eachWait(model, only, fn) {
+    const waits = model.waits, states = model.states.length;
+
+    if (rangeOf(model).whole && model.has_wait_stacks) {
+        for (let i = 0; i < waits.thread.length; i++) {
+            if (!only || isSelected(model.threads[waits.thread[i]], only))
+                fn(waits.state[i], waits.place[i] >> 1, waits.place[i] & 1, model.words[waits.word[i]], waits.ns[i],
+                   model.threads[waits.thread[i]]);
+        }
+        return;
+    }
+    const sums = sumsOf(model), range = rangeOf(model);
+    for (const thread of model.threads) {
+        if (only && !isSelected(thread, only))
+            continue;
+        const rest = new Float64Array(states);
+        for (let state = 1; state < states; state++) {
+            if (model.states[state].kind === "w")
+                rest[state] = sums.ns[thread.index * states + state];
+        }
+        const end = model.place ? model.first[thread.index + 1] : 0;
+        for (let i = model.place ? firstAfter(model, thread.index, range.from) : 0;
+             i < end && model.start[i] < range.to; i++) {
+            if (!model.place[i])
+                continue;
+            const ns = Math.min(model.start[i] + model.ns[i], range.to) - Math.max(model.start[i], range.from);
+
+            rest[model.state[i]] -= ns;
+            fn(model.state[i], model.place[i] >> 1, model.place[i] & 1, "", ns, thread);
+        }
+        rest.forEach((ns, state) => ns > 0 && fn(state, 0, 0,
+            model.has_wait_stacks ? "[no stack of single waits]" : "", ns, thread));
+    }
 }
 
 // Colours are roles of style.css.

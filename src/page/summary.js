@@ -69,6 +69,16 @@ function wordsOf(model, threads, totals, span) {
                `waited ${formatShare(totals.wait, all)} (${formatTime(totals.wait)}).`);
     if (totals.wait)
         words.push(sentence(waitsInWords(model, totals)) + " of the waiting.");
+    if (model.has_wait_stacks && totals.wait) {
+        let known = 0, idle = 0;
+
+        eachWait(model, selection.only, (state, node, isIdle, word, ns) => {
+            known += node ? ns : 0;
+            idle += isIdle ? ns : 0;
+        });
+        words.push(`Where they waited is known for ${formatShare(known, totals.wait)} of the waiting; ` +
+                   `${formatShare(idle, totals.wait)} of it is idling by design.`);
+    }
     return words;
 }
 
@@ -88,6 +98,8 @@ function lacksOf(model) {
         lacks.push(`Processor times are from ${facts.processor_times_source}: its ticks are their precision.`);
     if (!model.has_stacks)
         lacks.push("Stacks were not recorded (prcb record -g): the flame view has one level.");
+    if (model.has_stacks && model.has_switches && !model.has_wait_stacks)
+        lacks.push("Stacks of waits were not recorded.");
     if (facts.user_only === "1")
         lacks.push("The kernel could not be sampled.");
     if (model.fold_ns === null)

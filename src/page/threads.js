@@ -49,7 +49,38 @@ function wherePane(model, row) {
             rows: functions.slice(0, 10), sort: 1,
             columns: [{title: "Function", value: f => f.name}, weightColumn(model, "Self", f => f.self),
                       shareColumn("Share", f => f.self, row.weight)],
-        }) : element("p", {class: "note"}, "No samples."));
+        }) : element("p", {class: "note"}, "No samples."),
+        model.has_wait_stacks ? waitedPane(model, row) : "");
+}
+
+// The innermost functions of a stack: "read < load < main".
+function stackWords(model, node) {
+    const names = [];
+
+    for (; node && names.length < 4; node = model.caller[node])
+        names.push(functionName(model, model.nodeFunction[node]));
+    return names.join(" < ") + (node ? " < ..." : "");
+}
+
+function waitedPane(model, row) {
+    const stacks = new Map();
+    let total = 0, known = 0;
+
+    eachWait(model, {kind: threadView.group, key: row.key}, (state, node, idle, word, ns) => {
+        const cause = stateLabel(model.states[state]), key = cause + "\n" + node + "\n" + (node ? "" : word);
+
+        if (!stacks.has(key))
+            stacks.set(key, {cause, ns: 0, where: node ? stackWords(model, node) : word,
+                             word: node ? word + (idle ? (word ? ", " : "") + "idle by design" : "") : ""});
+        stacks.get(key).ns += ns;
+        total += ns;
+        known += node ? ns : 0;
+    });
+    const rows = [...stacks.values()].sort((a, b) => b.ns - a.ns);
+    return element("div", {class: "waited"}, element("h3", {}, `Where it waited: stacks of ${formatShare(known, total)} are known`),
+        makeTable({rows, sort: 3, columns: [
+            {title: "Cause", value: r => r.cause}, {title: "Stack", value: r => r.where}, {title: "What it is", value: r => r.word},
+            timeColumn("Time", r => r.ns), shareColumn("Share", r => r.ns, total)]}));
 }
 
 function byWhomPane(model, row) {

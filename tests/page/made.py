@@ -7,11 +7,12 @@ TABLES = """
 PRAGMA application_id = 0x50524342;
 PRAGMA user_version = 1;
 CREATE TABLE facts(name TEXT PRIMARY KEY, value TEXT);
-CREATE TABLE threads(id INTEGER PRIMARY KEY, pid INTEGER, tid INTEGER, parent_pid INTEGER, name TEXT, start_ns INTEGER, end_ns INTEGER);
+CREATE TABLE threads(id INTEGER PRIMARY KEY, pid INTEGER, tid INTEGER, parent_pid INTEGER, name TEXT, start_ns INTEGER, end_ns INTEGER, start_state TEXT, start_cause TEXT, start_reason INTEGER);
 CREATE TABLE maps(id INTEGER PRIMARY KEY, pid INTEGER, time_ns INTEGER, start INTEGER, length INTEGER, file_offset INTEGER, file TEXT, build_id TEXT, uid INTEGER);
 CREATE TABLE stacks(id INTEGER PRIMARY KEY, caller INTEGER, kernel INTEGER, map INTEGER, address INTEGER);
 CREATE TABLE samples(time_ns INTEGER, cpu INTEGER, thread INTEGER, stack INTEGER, weight INTEGER);
 CREATE TABLE switches(time_ns INTEGER, cpu INTEGER, old_thread INTEGER, new_thread INTEGER, state TEXT, cause TEXT, reason INTEGER, ready_ns INTEGER, pebs_index INTEGER);
+CREATE TABLE wait_stacks(time_ns INTEGER, thread INTEGER, stack INTEGER, missing TEXT, kind TEXT, word TEXT, one_in INTEGER);
 CREATE TABLE losses(time_ns INTEGER, cpu INTEGER, what TEXT, count INTEGER);
 CREATE TABLE functions(id INTEGER PRIMARY KEY, name TEXT, file TEXT);
 CREATE TABLE stack_functions(stack INTEGER PRIMARY KEY, function INTEGER);
@@ -52,7 +53,7 @@ class Made:
             self.write(db, draw, switches, processors, times)
             known = {"start_ns": START, "end_ns": START + self.span, "event": "cpu-clock", "frequency": 1000,
                      "scope": "system", "command": "made </script><script>window.hacked=1</script>", "complete": 1,
-                     "stacks": 1, "host": "made", "started": "2026-01-02T03:04:05Z", "switch_source": "eBPF",
+                     "stacks": 1, "wait_stacks": 1, "host": "made", "started": "2026-01-02T03:04:05Z", "switch_source": "eBPF",
                      "processor_times_source": "eBPF", "prcb_version": "0", "format_version": 1}
             known.update(facts or {})
             db.executemany("INSERT INTO facts VALUES(?,?)", [(k, str(v)) for k, v in known.items()])
@@ -94,7 +95,7 @@ class Made:
         for thread, state in off.items():
             if state and thread not in running:
                 self.stretches[thread].append((state[1], state[2], state[0], self.span))
-        db.executemany("INSERT INTO threads VALUES(?,?,?,?,?,?,NULL)", [
+        db.executemany("INSERT INTO threads VALUES(?,?,?,?,?,?,NULL,NULL,NULL,NULL)", [
             (t, 100 + t // 4, 1000 + t, 1, name, START) for t, name in self.names.items()])
         db.executemany("INSERT INTO switches VALUES(?,?,?,?,?,?,?,?,NULL)", rows)
         db.executemany("INSERT INTO samples VALUES(?,?,?,?,?)", sorted(samples))
@@ -103,6 +104,13 @@ class Made:
                 db.execute("INSERT INTO processor_times VALUES(?,?,?,?,?,?,?,?)",
                            (START + at, cpu, *(part * self.span * share // 100 for share in (50, 20, 1, 1, 0, 28))))
         self.samples = samples
+        for thread, stretches in self.stretches.items():  # of two waits in three
+            for kind, cause, start, end in stretches:
+                if kind == "wait" and end > start and draw.random() < 0.67:
+                    db.execute("INSERT INTO wait_stacks VALUES(?,?,?,?,?,?,1)", (
+                        START + (start + end) // 2, thread, *draw.choice([
+                            (draw.choice(stacks), None, "blocked", "mutex"), (draw.choice(stacks), None, "idle", "event loop"),
+                            (None, "budget", "blocked", None)])))
 
     def write_stacks(self, db, draw):
         """Trees of calls; returns the rows that samples may have."""
@@ -131,7 +139,7 @@ def make_many(path, switches):
     threads, causes = 200, CAUSES
     with sqlite3.connect(path) as db:
         db.executescript(TABLES)
-        db.executemany("INSERT INTO threads VALUES(?,?,?,1,?,?,NULL)", [
+        db.executemany("INSERT INTO threads VALUES(?,?,?,1,?,?,NULL,NULL,NULL,NULL)", [
             (t, 100 + t // 8, 1000 + t, f"thread-{t}", START) for t in range(1, threads + 1)])
 
         def rows():

@@ -128,6 +128,24 @@ class Numbers(Browser):
         self.assertEqual(float(self.run_script("return document.getElementById('flame-canvas').dataset.total")),
                          sum(row["ns"] for row in self.report["waits"]))
 
+    def test_waits_flame_by_stack(self):
+        """Branches of causes sum to their time, of all and of a range; idling apart."""
+        self.open("#view=flame&source=waits")
+        sums = "const sum = {}; for (const top of waitTree(page.model).children) sum[top.name] = top.value; return sum"
+        shown = self.run_script(sums)
+        self.assertEqual(shown["idle by design"], self.report["wait_idle_ns"])
+        busy = {}
+        for row in self.report["wait_stacks"]:
+            if row["kind"] != "idle":
+                busy[row["cause"]] = busy.get(row["cause"], 0) + row["ns"]
+        for cause, ns in busy.items():
+            self.assertEqual(shown[cause], ns)
+        start, end = self.made.span // 5, self.made.span // 2
+        self.open(f"#view=flame&source=waits&from={start}&to={end}")
+        sums = self.made.sums(start, end).values()
+        self.assertEqual(float(self.run_script("return document.getElementById('flame-canvas').dataset.total")),
+                         sum(row["ready"] + row["wait"] for row in sums))
+
     def test_tails(self):
         self.open("#view=tails")
         durations = {}

@@ -141,6 +141,29 @@ class Data(Folder):
         self.assertEqual(got, sorted((marks.sub("?", row["function"]), marks.sub("?", row["file"] or ""), row["self"],
                                       row["total"]) for row in report["functions"]))
 
+    def test_stacks_of_waits(self):
+        """Rows are those of the JSON, and sum to the causes' time; those of single waits are part of them."""
+        made.Made(self.db)
+        page, report = Page(self.html()), json.loads(self.report("-j"))
+        by_thread, by_cause, single = collections.Counter(), collections.Counter(), collections.Counter()
+        columns = page.columns
+        for row in zip(*(columns["wait_" + name] for name in ("thread", "state", "place", "word", "ns", "count"))):
+            thread, cause = page.head["threads"][row[0]], page.head["states"][row[1]]["cause"]
+            by_thread[thread["tid"], cause, row[2] % 2, page.head["words"][row[3]], row[2] > 1, row[4], row[5]] += 1
+            by_cause[cause] += row[4]
+        wanted = collections.Counter((row["tid"], row["cause"], int(row["kind"] == "idle"), row["rest"] or row["word"] or "",
+                                      row["stack"] is not None, row["ns"], row["count"]) for row in report["wait_stacks"])
+        self.assertEqual(by_thread, wanted)
+        self.assertEqual(by_cause, {row["cause"]: row["ns"] for row in report["waits"] if row["state"] == "waiting"})
+        places, at = iter(columns["stretch_place"]), 0
+        for state, ns in zip(columns["stretch_state"], columns["stretch_ns"]):
+            if page.head["states"][state]["kind"] == "w":
+                place = next(places)
+                single[place > 1] += ns
+                at += 1
+        self.assertEqual(single[True], report["wait_known_ns"])
+        self.assertEqual(sum(single.values()), report["wait_ns"])
+
     def test_folded_timeline(self):
         """Below a size the timeline has cells; the sums of threads stay, and time is neither lost nor
         made: each thread's row is as long as before, within a cell."""
@@ -179,11 +202,11 @@ class Data(Folder):
         self.assertIn(b"raise --html-max", result.stderr)
 
     def test_nothing_recorded(self):
-        for facts in ({}, {"complete": 0}):
+        for facts in ({}, {"complete": 0}, {"switch_source": "none"}):
             with self.subTest(facts=facts):
                 made.Made(self.db, switches=0, facts=facts)
                 page = Page(self.html())
-                self.assertEqual(page.head["has_switches"], False)
+                self.assertEqual(page.head["has_switches"], "switch_source" not in facts)
                 self.assertEqual(page.columns["sample_time"], [])
                 os.unlink(self.db)
 
