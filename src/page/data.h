@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "names.h"
+#include "page_names.h"
 #include "recording.h"
 #include "report.h"
 

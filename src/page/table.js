@@ -103,3 +103,8 @@ function shareColumn(title, value, whole, hint) {
     return {title, value, hint, number: true, show: row => formatShare(value(row), whole),
             exact: row => formatExact(value(row), "ns")};
 }
+
+// A number that names something.
+function idColumn(title, value) {
+    return {title, value, number: true, show: row => String(value(row)), exact: row => String(value(row))};
+}

@@ -122,8 +122,8 @@ function drawThreads(place, model) {
             detail: row => threadDetail(model, row),
             columns: [
                 {title: "Name", value: row => row.name},
-                countColumn("Process", row => row.pid),
-                threadView.group === "thread" ? countColumn("Thread", row => row.tid)
+                idColumn("Process", row => row.pid),
+                threadView.group === "thread" ? idColumn("Thread", row => row.tid)
                                               : countColumn("Threads", row => row.threads.length),
                 timeColumn("Running", row => row.totals.run),
                 timeColumn("Ready", row => row.totals.ready, "could run and had no processor"),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "names.h"
+#include "page_names.h"
 
 #include <errno.h>
 #include <inttypes.h>
