@@ -352,6 +352,8 @@ static int cause_rows(struct top_rows *rows, const struct top_row *threads, uint
         row.wait_ns = column_ns(&total, i);
         row.switches = i < PRCB_CAUSE_MAX ? total.counts[i] : 0;
         row.busy_ns = i == TOP_ROW_RUN || top_cause_idle(i) ? 0 : row.wait_ns;
+        if (i < PRCB_CAUSE_MAX && row.busy_ns)
+            row.busy_ns -= rows->asleep_ns[i];
         row.now = (struct top_now){.state = i == TOP_ROW_RUN ? TOP_RUN : TOP_WAIT, .cause = 0};
         for (uint32_t k = 0; k < thread_count; k++) {
             uint64_t ns = column_ns(&threads[k], i);

@@ -567,6 +567,26 @@ static void any_keys(void **state)
     }
 }
 
+/* The made-up machine as a recording, for tests on terminals. */
+static int write_machine(const char *path)
+{
+    struct top_writer *writer;
+    struct prcb_error err;
+    void *state;
+    struct top *t;
+
+    set_up(&state);
+    t = state;
+    if (top_writer_open(path, &writer, &err))
+        return fprintf(stderr, "%s\n", err.text), 1;
+    for (uint32_t i = 0; i < t->model.frame_count; i++) {
+        if (top_writer_add(writer, &t->model, i, &err))
+            return fprintf(stderr, "%s\n", err.text), 1;
+    }
+    top_writer_close(writer, &err);
+    return tear_down(&state);
+}
+
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
@@ -588,7 +608,9 @@ int main(int argc, char **argv)
     };
 
     if (argc < 2)
-        return fprintf(stderr, "usage: test_top FOLDER\n"), 2;
+        return fprintf(stderr, "usage: test_top FOLDER | --write FILE\n"), 2;
+    if (argc > 2)
+        return write_machine(argv[2]);
     golden = argv[1];
     setenv("TZ", "UTC0", 1);
     setlocale(LC_CTYPE, "C.UTF-8");

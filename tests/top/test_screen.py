@@ -1,0 +1,471 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""`prcb top` on terminals: keys, mouse and sizes in tmux, every byte that it writes by pyte on a pty.
+
+Screens are polled until they show what they must, with a deadline; nothing is waited for by time.
+Replays are of the made-up machine of test_top.c; one case is live.
+"""
+import fcntl
+import json
+import os
+import pathlib
+import pty
+import random
+import re
+import select
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+import unittest
+
+try:
+    import pyte
+except ImportError:
+    pyte = None
+
+PRCB, MAKER = os.environ["PRCB"], os.environ["TOP_MAKER"]
+SLOW = 4 if os.environ.get("SANITIZED") == "1" else 1
+DEADLINE = 30 * SLOW
+ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "LANG": "C.UTF-8", "TZ": "UTC0",
+               **{key: value for key, value in os.environ.items() if key.endswith("SAN_OPTIONS")}}
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.file = self.folder / "machine.db"
+        subprocess.run([MAKER, "--write", str(self.file)], check=True, timeout=60, env=ENVIRONMENT)
+
+
+def poll(look, what):
+    """The first true answer of look()."""
+    end = time.monotonic() + DEADLINE
+    while time.monotonic() < end:
+        answer = look()
+        if answer:
+            return answer
+        time.sleep(0.02)
+    raise AssertionError(what() if callable(what) else what)
+
+
+@unittest.skipUnless(shutil.which("tmux"), "tmux is not installed")
+class Tmux(Case):
+    def tmux(self, *arguments, **options):
+        return subprocess.run(["tmux", "-S", str(self.folder / "socket"), "-f", "/dev/null", *arguments],
+                              capture_output=True, text=True, timeout=60, env=ENVIRONMENT, check=False, **options)
+
+    def start(self, *arguments, width=100, height=30, term="tmux-256color"):
+        words = " ".join(f"'{word}'" for word in (PRCB, "top", *arguments))
+        result = self.tmux("new-session", "-d", "-x", str(width), "-y", str(height),
+                           f"TERM={term} {words}; echo left $?; exec cat")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.addCleanup(self.tmux, "kill-server")
+
+    def screen(self):
+        return self.tmux("capture-pane", "-p").stdout
+
+    def see(self, pattern):
+        seen = [""]
+
+        def look():
+            seen[0] = self.screen()
+            return re.search(pattern, seen[0], re.M)
+        return poll(look, lambda: f"{pattern!r} is not on the screen:\n{seen[0]}")
+
+    def see_not(self, pattern):
+        poll(lambda: not re.search(pattern, self.screen(), re.M), f"{pattern!r} stays on the screen")
+
+    def keys(self, *keys):
+        self.tmux("send-keys", *keys)
+
+    def mouse(self, button, column, row):
+        """A button pressed and let go there, from 1, as SGR bytes."""
+        for end in "Mm":
+            self.tmux("send-keys", "-l", f"\033[<{button};{column};{row}{end}")
+
+    def place(self, text):
+        """Column and row of a text, from 1."""
+        lines = self.screen().split("\n")
+        for row, line in enumerate(lines, 1):
+            if text in line:
+                return line.index(text) + 1, row
+        raise AssertionError(f"{text} is not on the screen")
+
+    def test_keys(self):
+        self.start("-r", str(self.file))
+        self.see(r"FILE .*10 threads")
+        self.see(r"^F1Help")
+        self.keys("g")
+        self.see(r"^by processes")
+        self.see(r"2210 postgres .* postgres: checkpointer")
+        self.keys("g", "g", "g")
+        self.see(r"^CAUSE .*MEANING")
+        self.keys("F5")
+        self.see(r"^by processes, tree")
+        self.see(r"^ +3312   worker-7")
+        self.keys("F5")
+        self.see(r"worker-7 +futex")
+        self.keys("\\")
+        self.see(r"^filter:")
+        self.keys("-l", "ready>15 run>50")
+        self.keys("Enter")
+        self.see_not("zstd")
+        self.see("worker-5")
+        self.keys("Escape")
+        self.see("zstd")
+        self.keys("F1")
+        self.see(r"F10 q Ctrl-C +leave prcb top")
+        self.keys("Escape")
+        self.see("zstd")
+        self.keys(":")
+        self.keys("-l", "sort-ru")
+        self.keys("Tab", "Enter")
+        self.see(r"(?s)%WAIT.*?\n +4711 +4711 zstd")
+        self.keys("q")
+        self.see(r"^left 0")
+
+    def test_time(self):
+        self.start("-r", str(self.file))
+        self.see("22:13:21 +FILE")
+        self.keys("t")
+        self.see("22:13:22 +FILE")
+        self.keys("T")
+        self.see("22:13:21 +FILE")
+        self.keys("T")
+        self.see("the history begins here")
+        self.keys("b")
+        self.keys("-l", "22:13:40")
+        self.keys("Enter")
+        self.see("22:13:40 +FILE")
+        self.keys("J")
+        self.keys("-l", "10s")
+        self.keys("Enter")
+        self.see("22:13:30 +FILE")
+        self.keys("L")
+        self.see("22:14:00 +FILE")
+
+    def test_panes(self):
+        self.start("-r", str(self.file))
+        self.see("zstd")
+        self.keys("/")
+        self.keys("-l", "worker-7")
+        self.keys("Enter", "Enter")
+        self.see(r"^worker-7 \(3340\) of process 3312  /usr/bin/api-server")
+        self.see(r"WHY \(of ")
+        self.see("not in this recording")
+        self.keys("z")
+        self.see_not("THE LAST MINUTE")
+        self.keys("Escape")
+        self.see("THE LAST MINUTE")
+
+    def test_mouse(self):
+        self.start("-r", str(self.file), term="xterm-256color")
+        self.see("zstd")
+        self.mouse(0, *self.place("%RUN"))
+        self.see(r"(?s)%WAIT.*?\n +4711 +4711 zstd")
+        self.mouse(0, *self.place("%RUN"))  # again: inverted
+        self.see(r"(?s)%WAIT.*?\n +5000 +5000")
+        self.mouse(0, *self.place("F8Idle"))
+        self.see("worker-6")
+        for _ in range(2):
+            self.mouse(0, *self.place("worker-6"))
+        self.see(r"^worker-6 \(3339\)")
+
+    def test_sizes(self):
+        self.start("-r", str(self.file))
+        self.see("zstd")
+        for width, height in ((40, 10), (200, 60), (80, 24), (39, 9), (120, 40)):
+            self.tmux("resize-window", "-x", str(width), "-y", str(height))
+            if (width, height) == (39, 9):
+                self.see("prcb top needs 40x10")
+            else:
+                self.see(r"FILE.*10 threads")
+                poll(lambda w=width, h=height: "F1Help" in self.screen().split("\n")[h - 1] and
+                     max(map(len, self.screen().split("\n"))) <= w, f"{width}x{height}:\n{self.screen()}")
+        self.keys("q")
+        self.see(r"^left 0")
+
+    def test_stopped_and_continued(self):
+        result = self.tmux("new-session", "-d", "-x", "100", "-y", "30", "PS1='shell> ' bash --norc --noprofile -i")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.addCleanup(self.tmux, "kill-server")
+        self.see("shell>")
+        self.keys("-l", f"'{PRCB}' top -r '{self.file}'")
+        self.keys("Enter")
+        self.see("zstd")
+        self.keys("C-z")
+        self.see("Stopped")
+        self.keys("-l", "fg")
+        self.keys("Enter")
+        self.see("zstd")
+        self.keys("g")
+        self.see("by processes")
+        self.keys("q")
+        self.see_not("zstd")
+
+    def test_live_beside_stat(self):
+        """A thread that sleeps nine tenths of its time, in top and in the account of the same seconds."""
+        sleeper = subprocess.Popen([sys.executable, "-c", """
+import time
+while True:
+    end = time.thread_time() + 0.01
+    while time.thread_time() < end:
+        pass
+    time.sleep(0.09)
+"""])
+        self.addCleanup(sleeper.wait)
+        self.addCleanup(sleeper.kill)
+        self.start("-p", str(sleeper.pid), "-d", "3", "-K")
+        self.see(rf"{sleeper.pid} +python3? ")
+        shown = []
+
+        def wait_shares():
+            match = re.search(rf"{sleeper.pid} +{sleeper.pid} python\S* .*? (\d+\.\d) +(\d+\.\d) +(\d+\.\d)", self.screen())
+            if match:
+                shares = tuple(map(float, match.groups()))
+                if not shown or shown[-1] != shares:
+                    shown.append(shares)
+            return len(shown) >= 4
+        stat = subprocess.Popen([PRCB, "stat", "-j", "-p", str(sleeper.pid), "--for", "9"],
+                                stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
+        poll(wait_shares, lambda: f"no four intervals: {shown}\n{self.screen()}")
+        report = json.loads(stat.communicate(timeout=60)[0])
+        thread = next(row for row in report["threads"] if row["tid"] == sleeper.pid)
+        for run, ready, wait in shown:
+            self.assertAlmostEqual(run + ready + wait, 100, delta=0.05)
+        # The same thread in overlapping seconds: run is its own clock's in both, so it differs by as
+        # much as the machine's load moved the length of its rounds.
+        mine = [shares[0] for shares in shown]
+        exact = 100 * thread["run_ns"] / thread["wall_ns"]
+        self.assertLess(min(mine) - 3, exact)
+        self.assertGreater(max(mine) + 3, exact)
+        if thread.get("waits"):
+            self.see(rf"{sleeper.pid} +{sleeper.pid} python\S* +(sleep|run|ready)")
+
+
+class Terminal:
+    """A program on a pty of its own; everything that it wrote, and the screen that this gives."""
+
+    def __init__(self, arguments, width=100, height=30, **environment):
+        self.pid, self.fd = pty.fork()
+        if not self.pid:
+            os.execvpe(arguments[0], arguments, {**ENVIRONMENT, "TERM": "xterm-256color", **environment})
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
+        self.before = termios.tcgetattr(self.fd)
+        self.bytes = b""
+        self.screen = pyte.Screen(width, height)
+        self.stream = pyte.ByteStream(self.screen)
+        self.status = None
+
+    def read(self):
+        while select.select([self.fd], [], [], 0)[0]:
+            try:
+                data = os.read(self.fd, 65536)
+            except OSError:
+                return False
+            if not data:
+                return False
+            self.bytes += data
+            self.stream.feed(data)
+        return True
+
+    def see(self, text):
+        poll(lambda: self.read() and any(text in line for line in self.screen.display),
+             lambda: f"{text!r} is not on the screen:\n" + "\n".join(self.screen.display))
+
+    def end(self):
+        """Its wait status, after all that it wrote."""
+        def ended():
+            self.read()
+            if self.status is None:
+                pid, status = os.waitpid(self.pid, os.WNOHANG)
+                self.status = status if pid else None
+            return self.status is not None
+        poll(ended, lambda: "it does not end:\n" + "\n".join(self.screen.display))
+        self.read()
+        return self.status
+
+    def close(self):
+        if self.status is None:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        os.close(self.fd)
+
+
+@unittest.skipUnless(pyte, "python3-pyte is not installed")
+class Pty(Case):
+    def start(self, *arguments, **options):
+        terminal = Terminal([PRCB, "top", "-r", str(self.file), *arguments], **options)
+        self.addCleanup(terminal.close)
+        return terminal
+
+    def restored(self, terminal):
+        self.assertIn(b"\033[?1049h", terminal.bytes)
+        self.assertGreater(terminal.bytes.rindex(b"\033[?1049l"), terminal.bytes.rindex(b"\033[?1049h"))
+        self.assertGreater(terminal.bytes.rindex(b"\033[?25h"), terminal.bytes.rindex(b"\033[?25l"))
+
+    def test_no_byte_of_a_name_is_obeyed(self):
+        terminal = self.start("-g", "processes", "-i", width=200, height=60)
+        terminal.see("zstd -T1 /backup/da?")
+        for key in b"ggggg\r\x1b":
+            os.write(terminal.fd, bytes([key]))
+        terminal.see("zstd")
+        os.write(terminal.fd, b"q")
+        self.assertEqual(terminal.end(), 0)
+        self.assertNotIn(b"\033]52", terminal.bytes)
+        self.assertNotIn(b"\a", terminal.bytes)
+        text = re.sub(rb"\033(\[[0-9;?<>]*[A-Za-z]|[()][0-9A-B]|[=>78M])", b"", terminal.bytes)
+        self.assertEqual(set(byte for byte in text if byte < 32) - set(b"\r\n\b"), set())
+
+    def test_no_color(self):
+        terminal = self.start(NO_COLOR="1")
+        terminal.see("zstd")
+        os.write(terminal.fd, b"q")
+        terminal.end()
+        for parameters in re.findall(rb"\033\[([0-9;]*)m", terminal.bytes):
+            for number in parameters.split(b";"):
+                self.assertFalse(number and (30 <= int(number) < 50 and int(number) not in (39, 49) or
+                                             int(number) >= 90), parameters)
+        coloured = self.start()
+        coloured.see("zstd")
+        self.assertRegex(coloured.bytes, rb"\033\[[0-9;]*3[0-7]")
+
+    def test_ascii(self):
+        terminal = self.start("-U", "-i")
+        terminal.see("caf? ??")
+        os.write(terminal.fd, b"q")
+        terminal.end()
+        self.assertLess(max(terminal.bytes), 128)
+
+    def test_every_way_out_restores(self):
+        for way in ("q", "\x03", signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGSEGV, signal.SIGABRT):
+            with self.subTest(way=way):
+                terminal = self.start()
+                terminal.see("zstd")
+                if isinstance(way, str):
+                    os.write(terminal.fd, way.encode())
+                else:
+                    os.kill(terminal.pid, way)
+                status = terminal.end()
+                self.restored(terminal)
+                if way in (signal.SIGSEGV, signal.SIGABRT) and os.environ.get("SANITIZED") != "1":
+                    self.assertEqual(os.WTERMSIG(status), way)
+                try:
+                    self.assertEqual(termios.tcgetattr(terminal.fd)[3], terminal.before[3])
+                except termios.error:
+                    pass  # the other end is closed: nobody is left to mind
+
+    def test_ten_thousand_keys(self):
+        chance = random.Random(20231114)
+        keys = [bytes([code]) for code in range(1, 127) if bytes([code]) not in (b"q", b"\x03", b"\x1a", b"w", b"e", b"\x1c",
+                                                                                 b"\x13", b"\x11", b":")]
+        keys += [b"\033[A", b"\033[B", b"\033[5~", b"\033[6~", b"\033OP", b"\033[15~", b"\033[18~", b"\033[19~",
+                 b"\033[<0;5;5M", b"\033[<0;40;7M", b"\033[<64;5;9M", b"\033[<0;300;300M", b"\033[<", b"\xff", b"\xc3\xa9"]
+        terminal = self.start(width=90, height=25)
+        terminal.see("zstd")
+        for i in range(10000 // (1 if SLOW == 1 else 2)):
+            os.write(terminal.fd, chance.choice(keys))
+            if i % 50 == 0:
+                self.assertTrue(terminal.read(), "it has ended")
+                fcntl.ioctl(terminal.fd, termios.TIOCSWINSZ,
+                            struct.pack("HHHH", chance.randrange(1, 60), chance.randrange(1, 160), 0, 0))
+        fcntl.ioctl(terminal.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 25, 90, 0, 0))
+        poll(lambda: terminal.read() and not select.select([terminal.fd], [], [], 0.2)[0], "it does not settle")
+        for _ in range(3):
+            os.write(terminal.fd, b"\x1b")
+            poll(lambda: terminal.read() and not select.select([terminal.fd], [], [], 0.2)[0], "it does not settle")
+        os.write(terminal.fd, b"q")
+        self.assertEqual(terminal.end(), 0, terminal.bytes[-3000:])
+        self.restored(terminal)
+
+
+class Batch(Case):
+    def run_top(self, *arguments, **environment):
+        return subprocess.run([PRCB, "top", *arguments], capture_output=True, text=True, timeout=60 * SLOW,
+                              env={**ENVIRONMENT, "COLUMNS": "100", **environment}, check=False)
+
+    def test_replay(self):
+        result = self.run_top("-b", "-r", str(self.file))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stdout.count("prcb top "), 40)
+        self.assertRegex(result.stdout, r"(?m)^ +4711 +4711 zstd +run")
+        self.assertNotRegex(result.stdout, r"[\x00-\x09\x0b-\x1f]")
+
+    def test_count_top_and_group(self):
+        result = self.run_top("-b", "-n", "2", "--top", "1", "-g", "causes", "-r", str(self.file))
+        self.assertEqual(result.stdout.count("prcb top "), 2)
+        self.assertRegex(result.stdout, r"(?m)^disk ")
+        self.assertRegex(result.stdout, r" \.\.\. \d+ more")
+
+    def test_without_a_terminal(self):
+        result = self.run_top("-r", str(self.file))
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("use prcb top -b", result.stderr)
+
+    @unittest.skipUnless(pyte, "python3-pyte is not installed")
+    def test_dumb_terminals(self):
+        for term in ("dumb", "", "unknown-terminal"):
+            terminal = Terminal([PRCB, "top", "-r", str(self.file)], TERM=term)
+            self.addCleanup(terminal.close)
+            self.assertEqual(os.WEXITSTATUS(terminal.end()), 2)
+            self.assertIn(b"use prcb top -b", terminal.bytes)
+
+    def test_live(self):
+        result = self.run_top("-b", "-n", "2", "-d", "0.3", "-p", str(os.getpid()), "-i")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stdout.count("LIVE"), 2)
+        self.assertIn(str(os.getpid()), result.stdout)
+
+    def test_written_and_read(self):
+        path = self.folder / "own.db"
+        result = self.run_top("-q", "-w", str(path), "-n", "3", "-d", "0.2", "-p", str(os.getpid()))
+        self.assertEqual((result.returncode, result.stdout), (0, ""), result.stderr)
+        result = self.run_top("-b", "-i", "-r", str(path))
+        self.assertEqual(result.stdout.count("FILE"), 3)
+        self.assertIn(str(os.getpid()), result.stdout)
+
+    def test_a_directory_keeps_to_its_size(self):
+        days = self.folder / "days"
+        days.mkdir()
+        old = days / "prcb-2020-01-01.db"
+        other = days / "prcb-notes.db"
+        old.write_bytes(b"x")
+        other.write_bytes(b"x")
+        result = self.run_top("-q", "-w", str(days), "-n", "2", "-d", "0.2", "-p", str(os.getpid()))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertFalse(old.exists())
+        self.assertTrue(other.exists())
+        self.assertEqual(len([path for path in days.iterdir() if re.fullmatch(r"prcb-\d{4}-\d\d-\d\d\.db", path.name)]), 1)
+
+    def test_damaged_recordings(self):
+        whole = self.file.read_bytes()
+        chance = random.Random(7)
+        for _ in range(30):
+            data = bytearray(whole)
+            for _ in range(20):
+                data[chance.randrange(100, len(data))] = chance.randrange(256)
+            path = self.folder / "damaged.db"
+            path.write_bytes(data)
+            result = self.run_top("-b", "-i", "-r", str(path), "-g", chance.choice(["threads", "processes", "causes"]))
+            self.assertIn(result.returncode, (0, 1), result.stderr)
+            self.assertNotIn("Sanitizer", result.stderr)
+
+    def test_wrong_lines(self):
+        for arguments, words in ((["-d", "0.01"], "0.1 s at least"), (["-f", "cause:none", "-b"], "cause:none"),
+                                 (["--group", "x"], "not threads, processes"), (["--sort", "x"], "not busy, run"),
+                                 (["-q"], "add -w"), (["-r", "x", "-w", "y"], "leave -w"), (["make"], "starts no command"),
+                                 (["--top", "3"], "add -b"), (["-a", "-p", "1"], "leave -p")):
+            result = self.run_top(*arguments)
+            self.assertEqual(result.returncode, 2, arguments)
+            self.assertIn(words, result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
