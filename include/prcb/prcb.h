@@ -70,6 +70,9 @@ enum prcb_open_flag {
     PRCB_OPEN_REGISTERS = 1 << 3,   /* keep registers: what an unwinder starts from (prcb/stack.h).
                                        daemon tier: of one's own threads, whoever else's are
                                        profiled */
+    PRCB_OPEN_EDGES = 1 << 4,       /* keep by whom threads are woken and preempted (prcb/edges.h):
+                                       attaches programs to all wakeups and interrupts. 2 KiB more
+                                       for each account; bpf tier only */
 };
 
 /* Opens a session. opts may be NULL: everything default. The caller owns *ret

@@ -21,7 +21,7 @@
 
 #define PRCB_ABI_MAGIC 0x42435250u /* "PRCB" */
 #define PRCB_ABI_MAJOR 1
-#define PRCB_ABI_MINOR 4
+#define PRCB_ABI_MINOR 5
 
 #define PRCB_ACCOUNTS_DEFAULT 16384
 #define PRCB_OFFSET_UNKNOWN   0x7fffffffffffffffll /* head.clock_offset before the first switch */
@@ -41,6 +41,7 @@
 
 /* account.wants: what this account's session asked for beyond the rest */
 #define PRCB_WANT_REGISTERS 1 /* user, at each switch out */
+#define PRCB_WANT_EDGES     2 /* by whom: prcb_edge_block. Since 1.5 */
 
 /* What a profiled thread passes on, and why it is profiled: storage, not account. */
 #define PRCB_PASS_THREADS  1
@@ -54,6 +55,7 @@
 #define PRCB_FEATURE_INTERRUPTED (1u << 4) /* interrupted_ns is kept */
 #define PRCB_FEATURE_REGISTERS   (1u << 5) /* user registers are kept at each switch out */
 #define PRCB_FEATURE_CGROUP      (1u << 6) /* the cgroup is kept */
+#define PRCB_FEATURE_EDGES       (1u << 7) /* edges are kept */
 
 /* The user registers that an unwinder starts from, as of the thread's last entry into the
  * kernel. All 0: it has none (a kernel thread), or none were kept. */
@@ -117,6 +119,41 @@ struct prcb_account_block {
     __u64 pad1[3];
     /* -- cold: one cell per cause -- */
     struct prcb_wait_cell waits[PRCB_CAUSE_MAX];
+};
+
+/* By whom stretches off the processor ended, or were kept up: a second array beside the accounts,
+ * with the same indices and the same writer, written under the account's seq. Since 1.5. */
+
+/* prcb_edge_cell.kind is enum prcb_edge_kind, or */
+#define PRCB_EDGE_NONE 0 /* a free cell */
+
+#define PRCB_VECTOR_UNKNOWN 0xffffffffu /* prcb_edge_cell.vector */
+
+#define PRCB_EDGE_SETS 32 /* a cell is looked for from one of so many places on, ... */
+#define PRCB_EDGE_WAYS 5  /* ... in so many cells */
+#define PRCB_EDGES     (PRCB_EDGE_SETS + PRCB_EDGE_WAYS - 1)
+
+/* One of those by whom. What all cells of a cause lack to the account's own count and time is the
+ * rest, which nobody stores: what was in cells that others needed, and what nothing is known of. */
+struct prcb_edge_cell {
+    __u8 kind;  /* enum prcb_edge_kind */
+    __u8 cause; /* of the stretch; behind: 0 */
+    __u8 by;    /* enum prcb_edge_by */
+    __u8 pad1;
+    __u32 vector; /* number of the interrupt, or softirq; PRCB_VECTOR_UNKNOWN; of a thread: 0 */
+    __u32 tid;    /* thread, in the session's pid namespace; 0: not visible there, or none */
+    __u32 start;  /* when it began: nanoseconds since boot >> 20, of which the lower 32 bits */
+    __u32 pid;
+    __u32 pad2;
+    __u64 count; /* stretches */
+    __u64 ns;
+    char comm[16]; /* of the thread, when the cell was begun */
+};
+
+struct prcb_edge_block {
+    __u32 generation; /* of the account that the cells are of: another has none yet */
+    __u32 pad[7];
+    struct prcb_edge_cell cells[PRCB_EDGES];
 };
 
 /* The first page. Written before any program is attached, but for the counters
@@ -190,6 +227,13 @@ PRCB_ABI_AT(prcb_account_block, cgroup, 224);
 PRCB_ABI_AT(prcb_account_block, waits, 256);
 
 PRCB_ABI_AT(prcb_account_block, sum_exec, 72);
+
+PRCB_ABI_SIZE(prcb_edge_cell, 56);
+PRCB_ABI_AT(prcb_edge_cell, tid, 8);
+PRCB_ABI_AT(prcb_edge_cell, count, 24);
+PRCB_ABI_AT(prcb_edge_cell, comm, 40);
+PRCB_ABI_SIZE(prcb_edge_block, 2048);
+PRCB_ABI_AT(prcb_edge_block, cells, 32);
 
 PRCB_ABI_SIZE(prcb_head_block, 128);
 PRCB_ABI_AT(prcb_head_block, head_size, 8);

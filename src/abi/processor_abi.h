@@ -20,7 +20,7 @@
 
 #define PRCB_PROCESSOR_MAGIC 0x50435250u /* "PRCP" */
 #define PRCB_PROCESSOR_MAJOR 2
-#define PRCB_PROCESSOR_MINOR 0
+#define PRCB_PROCESSOR_MINOR 1
 
 /* processor_head.features: what the kernel let the programs see */
 #define PRCB_PROCESSOR_HARD       (1u << 0) /* hard interrupts: device handlers */
@@ -40,6 +40,10 @@
 /* processor_block.beneath: what goes on below the interrupts */
 #define PRCB_PROCESSOR_IN_SOFT 1
 #define PRCB_PROCESSOR_IN_IDLE 2
+
+/* processor_block.irq, where it is no interrupt number */
+#define PRCB_IRQ_VECTOR 0xffffffffu /* one of the processor's own: IPIs */
+#define PRCB_IRQ_TICK   0xfffffffeu /* the local timer */
 
 #define PRCB_PROCESSOR_IDLE_STATES 16
 #define PRCB_IDLE_STATE_UNKNOWN    0xffffffffu
@@ -85,9 +89,12 @@ struct prcb_processor_block {
     __u64 interrupts; /* by the kernel's counters, since started, at the last interrupt's end */
     __u64 dpcs;
     /* -- line 2: each switch -- */
-    __u64 switches;     /* by the kernel's counter, since started */
-    __u64 seen;         /* of these, reported to the programs */
-    __u64 pad1[2];      /* until 2.0 the thread: prcb_processor_thread */
+    __u64 switches; /* by the kernel's counter, since started */
+    __u64 seen;     /* of these, reported to the programs */
+    /* Which interrupts go on, since 2.1: not under seq, for programs on the processor itself. */
+    __u32 irq;         /* number of the hard interrupt, PRCB_IRQ_TICK or PRCB_IRQ_VECTOR */
+    __u32 soft_vector; /* of the softirq */
+    __u64 pad1;
     __s64 clock_offset; /* CLOCK_MONOTONIC less this processor's run-queue clock, the least seen
                            in about a second; PRCB_OFFSET_UNKNOWN before the first tick */
     __u64 idle_entries;
@@ -151,6 +158,7 @@ PRCB_ABI_AT(prcb_processor_block, interrupts, 112);
 PRCB_ABI_AT(prcb_processor_block, dpcs, 120);
 PRCB_ABI_AT(prcb_processor_block, switches, 128);
 PRCB_ABI_AT(prcb_processor_block, seen, 136);
+PRCB_ABI_AT(prcb_processor_block, irq, 144);
 PRCB_ABI_AT(prcb_processor_block, clock_offset, 160);
 PRCB_ABI_AT(prcb_processor_block, idle_entries, 168);
 PRCB_ABI_AT(prcb_processor_block, idle, 192);

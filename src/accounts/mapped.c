@@ -272,16 +272,32 @@ int mapped_read_times(struct prcb_thread *t, struct prcb_times *ret)
     return 0;
 }
 
+void mapped_record(struct prcb *p, uint32_t slot, const struct prcb_account_block *copy,
+                   uint64_t interrupted, struct clock *clock, struct prcb_account *ret)
+{
+    const struct mapped *m = &p->mapped;
+
+    account_convert(copy, copy->state == PRCB_STATE_EXITED ? copy->stamp : writer_now(p, clock),
+                    m->features, clock_tick_rate(&p->clock) / 1e9, ret);
+    if (keeps_interrupted(m)) {
+        ret->interrupted_ns = copy->interrupted_ns + interrupted;
+        ret->present |= PRCB_HAS_INTERRUPTED;
+    }
+    account_identity(mapped_block(m, slot), ret);
+    ret->tier = p->tier->number;
+    ret->flags |= flags_of(m);
+    ret->key = make_key(slot, copy->generation);
+}
+
 int mapped_walk(struct prcb *p, prcb_walk_fn fn, void *ctx, struct prcb_error *err)
 {
     const struct mapped *m = &p->mapped;
     uint32_t used = mapped_used(m);
-    double rate = clock_tick_rate(&p->clock) / 1e9;
     struct clock clock = {0};
 
     for (uint32_t slot = 0; slot < used; slot++) {
         const struct prcb_account_block *block = mapped_block(m, slot);
-        struct prcb_account record = {.size = sizeof(record), .tier = p->tier->number};
+        struct prcb_account record = {.size = sizeof(record)};
         struct prcb_account_block copy;
         uint64_t interrupted;
         int result;
@@ -294,15 +310,7 @@ int mapped_walk(struct prcb *p, prcb_walk_fn fn, void *ctx, struct prcb_error *e
                              slot);
         if (copy.state == PRCB_STATE_FREE || !copy.generation)
             continue;
-        account_convert(&copy, copy.state == PRCB_STATE_EXITED ? copy.stamp : writer_now(p, &clock),
-                        m->features, rate, &record);
-        if (keeps_interrupted(m)) {
-            record.interrupted_ns = copy.interrupted_ns + interrupted;
-            record.present |= PRCB_HAS_INTERRUPTED;
-        }
-        account_identity(block, &record);
-        record.flags |= flags_of(m);
-        record.key = make_key(slot, copy.generation);
+        mapped_record(p, slot, &copy, interrupted, &clock, &record);
         result = fn(&record, ctx);
         if (result)
             return result;

@@ -9,6 +9,7 @@
 
 #include <prcb/prcb.h>
 
+struct clock;
 struct prcb_account_block;
 struct prcb_head_block;
 struct processor_map;
@@ -18,6 +19,7 @@ struct mapped {
     const struct prcb_head_block *head;  /* of these accounts */
     const struct prcb_head_block *clock; /* whose clock_offset is kept up to date */
     const char *accounts;
+    const char *edges; /* with the accounts' indices; NULL: none are kept */
     /* What the head says of them: taken once, and checked where another process wrote it. */
     uint32_t count, stride, features;
     const struct processor_map *processors; /* for what interrupts took; NULL: none */
@@ -27,6 +29,10 @@ struct mapped {
 const struct prcb_account_block *mapped_block(const struct mapped *m, uint32_t slot);
 uint32_t mapped_used(const struct mapped *m); /* slots that were ever given out */
 int64_t mapped_clock_offset(const struct mapped *m);
+
+/* The record of a copy of an account, as of now. interrupted: of the stretch that goes on. */
+void mapped_record(struct prcb *p, uint32_t slot, const struct prcb_account_block *copy,
+                   uint64_t interrupted, struct clock *clock, struct prcb_account *ret);
 
 /* Functions of a tier (session.h). */
 int mapped_thread_open(struct prcb *p, struct prcb_thread *t, struct prcb_error *err);

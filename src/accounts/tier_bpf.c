@@ -40,10 +40,12 @@ static int configure(struct prcb *p, const struct kernel_types *types, struct pr
     skeleton->rodata->config.use_ktime = (p->flags & PRCB_OPEN_KTIME) || !p->clock.kernel_uses;
     skeleton->rodata->config.accounts = p->max_threads;
     skeleton->rodata->config.registers = (p->flags & PRCB_OPEN_REGISTERS) != 0;
+    skeleton->rodata->config.edges = (p->flags & PRCB_OPEN_EDGES) != 0;
+    bpf_program__set_autoload(skeleton->progs.prcb_waking, p->flags & PRCB_OPEN_EDGES);
     bpf_program__set_autoload(skeleton->progs.prcb_contention_begin, locks);
     bpf_program__set_autoload(skeleton->progs.prcb_contention_end, locks);
     if (p->bpf->processors) {
-        skeleton->rodata->config.interrupted = 1;
+        skeleton->rodata->config.interrupted = (p->flags & PRCB_OPEN_INTERRUPTED) != 0;
         if (bpf_map__reuse_fd(skeleton->maps.processor_map,
                               processor_programs_map_fd(p->bpf->processors)))
             return prcb_fail(err, -errno, "the processor blocks cannot be shared: %s",
@@ -51,6 +53,8 @@ static int configure(struct prcb *p, const struct kernel_types *types, struct pr
     }
     bpf_map__set_max_entries(skeleton->maps.account_map, p->max_threads);
     bpf_map__set_max_entries(skeleton->maps.free_slots, p->max_threads);
+    if (p->flags & PRCB_OPEN_EDGES)
+        bpf_map__set_max_entries(skeleton->maps.edge_map, p->max_threads);
     return 0;
 }
 
@@ -77,6 +81,23 @@ static int map_blocks(struct prcb *p, struct prcb_error *err)
     return 0;
 }
 
+static int map_edges(struct prcb *p, struct prcb_error *err)
+{
+    size_t bytes = sizeof(struct prcb_edge_block) * p->max_threads;
+    void *edges;
+
+    if (!(p->flags & PRCB_OPEN_EDGES))
+        return 0;
+    edges =
+        mmap(NULL, bytes, PROT_READ, MAP_SHARED, bpf_map__fd(p->bpf->skeleton->maps.edge_map), 0);
+    if (edges == MAP_FAILED)
+        return prcb_fail(err, -errno, "the edges of %u accounts cannot be mapped: %s",
+                         p->max_threads, strerror(errno));
+    p->mapped.edges = edges;
+    p->bpf->edges_bytes = bytes;
+    return 0;
+}
+
 static int write_head(struct prcb *p, struct prcb_error *err)
 {
     struct accounts_bpf *skeleton = p->bpf->skeleton;
@@ -86,8 +107,10 @@ static int write_head(struct prcb *p, struct prcb_error *err)
     __u32 zero = 0;
 
     head.account_count = p->max_threads;
-    if (p->bpf->processors)
+    if (p->bpf->processors && p->flags & PRCB_OPEN_INTERRUPTED)
         head.features |= PRCB_FEATURE_INTERRUPTED;
+    if (p->flags & PRCB_OPEN_EDGES)
+        head.features |= PRCB_FEATURE_EDGES;
     if (p->flags & PRCB_OPEN_REGISTERS)
         head.features |= PRCB_FEATURE_REGISTERS;
     if (bpf_map_update_elem(bpf_map__fd(skeleton->maps.head_map), &zero, &head, BPF_ANY))
@@ -110,6 +133,8 @@ static int attach_always(struct accounts_bpf *skeleton, struct prcb_error *err)
             result = bpf_attach(skeleton->progs.prcb_contention_end,
                                 &skeleton->links.prcb_contention_end, err);
     }
+    if (!result && bpf_program__autoload(skeleton->progs.prcb_waking))
+        result = bpf_attach(skeleton->progs.prcb_waking, &skeleton->links.prcb_waking, err);
     return result;
 }
 
@@ -158,7 +183,8 @@ static void open_processors(struct prcb *p)
 
     if (count > 0 && !processor_programs_open((uint32_t)count, &p->bpf->processors,
                                               &p->bpf->processor_map, &why)) {
-        p->mapped.processors = &p->bpf->processor_map;
+        if (p->flags & PRCB_OPEN_INTERRUPTED)
+            p->mapped.processors = &p->bpf->processor_map;
         return;
     }
     processor_map_close(&p->bpf->processor_map);
@@ -176,13 +202,15 @@ static int bpf_open(struct prcb *p, struct prcb_error *err)
     if (!p->bpf)
         return prcb_fail(err, -ENOMEM, "out of memory");
     p->bpf->iter_by_task = true;
-    if (p->flags & PRCB_OPEN_INTERRUPTED)
+    if (p->flags & (PRCB_OPEN_INTERRUPTED | PRCB_OPEN_EDGES))
         open_processors(p);
     result = load(p, err);
     if (!result)
         result = write_head(p, err);
     if (!result)
         result = map_blocks(p, err);
+    if (!result)
+        result = map_edges(p, err);
     if (!result)
         result = attach_always(p->bpf->skeleton, err);
     if (!result)
@@ -198,6 +226,8 @@ static void bpf_close(struct prcb *p)
         return;
     if (p->mapped.accounts)
         munmap((void *)p->mapped.accounts, s->accounts_bytes);
+    if (p->mapped.edges)
+        munmap((void *)p->mapped.edges, s->edges_bytes);
     if (p->mapped.head)
         munmap((void *)p->mapped.head, (size_t)sysconf(_SC_PAGESIZE));
     memset(&p->mapped, 0, sizeof(p->mapped));

@@ -15,7 +15,7 @@
 
 struct bpf_state {
     struct accounts_bpf *skeleton;
-    size_t accounts_bytes;
+    size_t accounts_bytes, edges_bytes;
     struct processor_programs *processors; /* with PRCB_OPEN_INTERRUPTED; NULL: not to be had */
     struct processor_map processor_map;
     char no_interrupted[256]; /* why not */

@@ -18,6 +18,7 @@
 #include "block_abi.h"
 #include "processor_abi.h"
 #include "seqcount_abi.h"
+#include <prcb/edges.h>
 
 char LICENSE[] SEC("license")
 = "Dual BSD/GPL";
@@ -62,6 +63,16 @@ struct profile {
     __u32 pass; /* PRCB_PASS_* */
 };
 
+/* By whom: of one stretch. */
+struct who {
+    __u64
+        what; /* by << 16 | vector << 32: as the first word of a prcb_edge_cell, without the rest */
+    __u64 thread; /* tid | start << 32: as the second */
+    __u32 pid;
+    __u32 again; /* of a waker: the one before it had not been taken yet */
+    char comm[16];
+};
+
 /* What a task carries when it is profiled, or should be. */
 struct tag {
     struct profile profiles[PROFILES];
@@ -75,6 +86,11 @@ struct tag {
     __u64 throttled_queue; /* address of its cfs_rq; 0: it is not held back */
     __u64 throttled_group;
     __u64 throttled_before; /* throttled_time */
+    /* Edges. The waker is stored by the one that wakes the task, under the task's pi_lock, before
+     * the kernel queues it; the switch that takes it comes after that under its run queue's lock.
+     */
+    struct who waker; /* of its last waking since it was last switched in; what 0: none */
+    struct who taker; /* who got its processor, when it could have gone on */
 #ifdef PRCB_CLIENTS
     __u32 top;  /* no profile from here on was ever used */
     __u64 cred; /* its credentials when it was last looked at by who may profile whom */
@@ -98,6 +114,15 @@ struct {
     __type(key, __u32);
     __type(value, struct prcb_account_block);
 } account_map SEC(".maps");
+
+/* With config.edges: of the accounts, with their indices. */
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct prcb_edge_block);
+} edge_map SEC(".maps");
 
 /* Which new threads are profiled whoever created them. */
 struct prcb_bpf_scope scope = {};
@@ -304,21 +329,32 @@ static __always_inline __u8 open_cause(struct prcb_account_block *account)
     return PRCB_CAUSE_OTHER;
 }
 
+/* What was added for a stretch off the processor when it was closed. */
+struct closed {
+    __u64 wait, ready;
+    __u8 cause;
+    bool counted; /* the account counts the switch out that began it */
+};
+
 /* Shares out a stretch of which only the kernel's own sums are known, because a
  * switch in it was not reported: run of it is what the kernel charged, ready what
  * it counted, the rest was waiting. */
 static __always_inline void close_unreported(struct prcb_account_block *account, __u64 elapsed,
-                                             __u64 run, __u64 ready, __u8 cause)
+                                             __u64 run, __u64 ready, __u8 cause, struct closed *ret)
 {
+    ret->cause = cause;
+    ret->counted = account->state == PRCB_STATE_OFF && account->own_switches;
     run = least(run, elapsed);
     ready = cause_is_ready(cause) ? elapsed - run : least(ready, elapsed - run);
     account->run_ns += run;
     account->ready_ns += ready;
     add_wait(account, cause, elapsed - run - ready);
+    ret->ready = ready;
+    ret->wait = elapsed - run - ready;
 }
 
 static __always_inline void close_running(struct prcb_account_block *account,
-                                          struct task_struct *task, __u64 now)
+                                          struct task_struct *task, __u64 now, struct closed *ret)
 {
     __u64 elapsed = now - account->stamp, run;
 
@@ -336,7 +372,7 @@ static __always_inline void close_running(struct prcb_account_block *account,
         account->repaired++;
     close_unreported(account, elapsed, run,
                      has_sched_info() ? growth(task->sched_info.run_delay, account->run_delay) : 0,
-                     open_cause(account));
+                     open_cause(account), ret);
 }
 
 /* A thread that went to sleep after its counters were copied and before its account was
@@ -358,7 +394,7 @@ static __always_inline void count_unseen(struct prcb_account_block *account,
 
 /* throttled: for how much of it a quota held the thread back. */
 static __always_inline void close_off(struct prcb_account_block *account, struct task_struct *task,
-                                      __u64 now, __u64 clock, __u64 throttled)
+                                      __u64 now, __u64 clock, __u64 throttled, struct closed *ret)
 {
     __u64 elapsed = now - account->stamp, ready = 0, run = 0;
     __u8 cause = open_cause(account);
@@ -382,7 +418,7 @@ static __always_inline void close_off(struct prcb_account_block *account, struct
             account->repaired++;
         }
     }
-    close_unreported(account, elapsed, run, ready, cause);
+    close_unreported(account, elapsed, run, ready, cause, ret);
 }
 
 /* ---- interrupts ---- */
@@ -424,6 +460,175 @@ static __always_inline void charge_interrupts(struct prcb_account_block *account
     account->interrupt_base = PRCB_BASE_UNKNOWN;
 }
 
+/* ---- by whom ---- */
+
+#define PID_NS_FIRST_    0xeffffffcu /* inode of the first pid namespace */
+#define TIMER_SOFTIRQ_   1
+#define HRTIMER_SOFTIRQ_ 8
+
+__noinline __u32 number_of(__u64 address, __u32 pid_ns);
+
+static __always_inline void who_of_task(struct task_struct *task, __u32 pid_ns, struct who *ret)
+{
+    __u64 start = task->start_boottime >> 20, tid;
+
+    ret->what = (__u64)(task->pid ? PRCB_BY_THREAD : PRCB_BY_IDLE) << 16;
+    if (pid_ns == PID_NS_FIRST_ || !task->pid) {
+        tid = task->pid;
+        ret->pid = task->tgid;
+    } else {
+        tid = number_of((__u64)BPF_CORE_READ(task, thread_pid), pid_ns);
+        ret->pid = number_of((__u64)BPF_CORE_READ(task, group_leader, thread_pid), pid_ns);
+    }
+    /* Idle tasks of all processors are one. */
+    ret->thread = task->pid ? tid | start << 32 : 0;
+    bpf_probe_read_kernel(ret->comm, sizeof(ret->comm), task->comm);
+}
+
+#ifndef PRCB_CLIENTS
+static __always_inline struct prcb_edge_block *edges_of(struct profile *profile)
+{
+    __u32 slot = profile->slot;
+
+    return bpf_map_lookup_elem(&edge_map, &slot);
+}
+#else
+static __always_inline struct prcb_edge_block *edges_of(struct profile *profile)
+{
+    return NULL;
+}
+#endif
+
+/* Adds a stretch to the cell of who. Where there is none and none is free, that with the least time
+ * is given up, to the rest. */
+static __noinline int add_edge(struct prcb_edge_block *edges, const struct who *who, __u64 what,
+                               __u64 count, __u64 ns)
+{
+    __u64 key = what | who->what, hash = (key ^ who->thread * 31) * 0x9e3779b97f4a7c15ull;
+    __u64 first = hash >> 59, least_ns = ~0ull;
+    struct prcb_edge_cell *cell = NULL;
+    int i;
+
+#pragma unroll
+    for (i = 0; i < PRCB_EDGE_WAYS; i++) {
+        struct prcb_edge_cell *at = &edges->cells[(first & (PRCB_EDGE_SETS - 1)) + i];
+
+        if (*(__u64 *)at == key && *(__u64 *)&at->tid == who->thread) {
+            at->count += count;
+            at->ns += ns;
+            return 0;
+        }
+        if (at->kind == PRCB_EDGE_NONE) {
+            cell = at;
+            break;
+        }
+        if (at->ns < least_ns) {
+            least_ns = at->ns;
+            cell = at;
+        }
+    }
+    if (!cell)
+        return 0;
+    *(__u64 *)cell = key;
+    *(__u64 *)&cell->tid = who->thread;
+    cell->pid = who->pid;
+    cell->count = count;
+    cell->ns = ns;
+    __builtin_memcpy(cell->comm, who->comm, sizeof(cell->comm));
+    return 0;
+}
+
+static __always_inline void own_edges(struct prcb_edge_block *edges, __u32 generation)
+{
+    int i;
+
+    if (edges->generation == generation)
+        return;
+#pragma unroll
+    for (i = 0; i < PRCB_EDGES; i++)
+        *(__u64 *)&edges->cells[i] = PRCB_EDGE_NONE;
+    edges->generation = generation;
+}
+
+/* Files a stretch that was closed. before: who had the processor when the thread got it; NULL: not
+ * known. Under the account's seq. */
+static __noinline int note_edges(struct prcb_edge_block *edges, __u32 generation,
+                                 const struct closed *closed, struct tag *tag,
+                                 const struct who *before)
+{
+    __u64 cause = (__u64)closed->cause << 8;
+
+    own_edges(edges, generation);
+    if (cause_is_ready(closed->cause)) {
+        if (tag->taker.what)
+            add_edge(edges, &tag->taker, PRCB_EDGE_PREEMPTED_BY | cause, closed->counted,
+                     closed->ready);
+        return 0;
+    }
+    if (tag->waker.what && closed->cause != PRCB_CAUSE_THROTTLED)
+        add_edge(edges, &tag->waker, PRCB_EDGE_WOKEN_BY | cause, closed->counted, closed->wait);
+    if (before && closed->ready)
+        add_edge(edges, before, PRCB_EDGE_BEHIND, 1, closed->ready);
+    return 0;
+}
+
+#ifndef PRCB_CLIENTS
+static __always_inline void who_of_vector(__u64 by, __u64 vector, struct who *ret)
+{
+    __builtin_memset(ret, 0, sizeof(*ret));
+    ret->what = by << 16 | vector << 32;
+}
+
+/* Who is at work on this processor: an interrupt that has struck it, or the thread. Nothing is
+ * guessed where that cannot be told. */
+static __always_inline void who_is_here(struct who *ret)
+{
+    __u32 key = bpf_get_smp_processor_id() + 1, vector;
+    struct prcb_processor_block *block = bpf_map_lookup_elem(&processor_map, &key);
+    struct task_struct *task = bpf_get_current_task_btf();
+
+    if (!block || block->state != PRCB_PROCESSOR_ONLINE) {
+        who_of_vector(PRCB_BY_UNKNOWN, PRCB_VECTOR_UNKNOWN, ret);
+    } else if (*(volatile __u32 *)&block->seq & 1 || block->hard_depth) {
+        /* Odd: what interrupts a processor program wakes, for the program itself does not. */
+        if (block->irq == PRCB_IRQ_TICK)
+            who_of_vector(PRCB_BY_TIMER, 0, ret);
+        else
+            who_of_vector(PRCB_BY_INTERRUPT, block->irq, ret);
+    } else if (block->beneath & PRCB_PROCESSOR_IN_SOFT) {
+        vector = block->soft_vector;
+        if (vector == TIMER_SOFTIRQ_ || vector == HRTIMER_SOFTIRQ_)
+            who_of_vector(PRCB_BY_TIMER, 0, ret);
+        else
+            who_of_vector(PRCB_BY_SOFTIRQ, vector, ret);
+    } else if (!task->pid) {
+        /* The idle task runs what other processors asked this one for, without an interrupt. */
+        who_of_vector(PRCB_BY_INTERRUPT, PRCB_VECTOR_UNKNOWN, ret);
+    } else {
+        who_of_task(task, config.pid_ns, ret);
+    }
+}
+
+/* Runs in the waker's context, before the kernel looks where the task is to run: a wake that comes
+ * before its sleeper's switch out is seen here as well, and kept, for wakers are forgotten at the
+ * switch in alone. That of a thread which then did not sleep is replaced by the next. */
+SEC("tp_btf/sched_waking")
+int prcb_waking(__u64 *ctx)
+{
+    struct task_struct *task = (void *)ctx[0];
+    struct tag *tag = bpf_task_storage_get(&tags, task, NULL, 0);
+    __u32 again;
+
+    /* Nobody ends a sleep of his own. */
+    if (!tag || task == bpf_get_current_task_btf())
+        return 0;
+    again = tag->waker.what != 0;
+    who_is_here(&tag->waker);
+    tag->waker.again = again;
+    return 0;
+}
+#endif
+
 /* ---- the switch ---- */
 
 /* How many switches the first one that is seen counts as. The kernel counts a switch before it
@@ -453,15 +658,23 @@ static __always_inline void note_cgroup(struct prcb_account_block *account, __u6
 }
 
 static __always_inline void switch_out(struct prcb_account_block *account, struct task_struct *prev,
-                                       __u8 cause, __s32 last_syscall, __u64 cgroup, __u64 now)
+                                       __u8 cause, __s32 last_syscall, __u64 cgroup, __u64 now,
+                                       struct tag *tag, struct prcb_edge_block *edges)
 {
     struct prcb_wait_cell *cell;
+    struct closed closed;
     __u32 seq = account->seq;
     __u32 count = 1;
 
     prcb_seq_begin(&account->seq, seq);
     now = now > account->stamp ? now : account->stamp;
-    close_running(account, prev, now);
+    /* Its switch in was not reported. Of two wakers one may be of the sleep that begins now. */
+    if (edges && account->state == PRCB_STATE_OFF && !tag->waker.again) {
+        close_running(account, prev, now, &closed);
+        note_edges(edges, account->generation, &closed, tag, NULL);
+    } else {
+        close_running(account, prev, now, &closed);
+    }
     if (account->state == PRCB_STATE_UNSEEN)
         count = first_switch(account, prev);
     charge_interrupts(account);
@@ -488,13 +701,17 @@ static __always_inline void switch_out(struct prcb_account_block *account, struc
 
 /* clock: queue_clock. throttled: see close_off. */
 static __always_inline void switch_in(struct prcb_account_block *account, struct task_struct *next,
-                                      __u64 now, __u64 clock, __u64 throttled)
+                                      __u64 now, __u64 clock, __u64 throttled, struct tag *tag,
+                                      struct prcb_edge_block *edges, const struct who *before)
 {
+    struct closed closed;
     __u32 seq = account->seq;
 
     prcb_seq_begin(&account->seq, seq);
     now = now > account->stamp ? now : account->stamp;
-    close_off(account, next, now, clock, throttled);
+    close_off(account, next, now, clock, throttled, &closed);
+    if (edges)
+        note_edges(edges, account->generation, &closed, tag, before);
     account->stamp = now;
     account->state = PRCB_STATE_RUNNING;
     account->migrations = task_migrations(next);
@@ -537,7 +754,9 @@ static __always_inline __u64 leave(struct tag *tag, struct task_struct *prev,
     /* Read once, before anything is decided: each place that follows pointers costs the verifier
      * milliseconds. */
     __u64 cgroup = task_cgroup(prev);
+    struct prcb_edge_block *edges;
     __s32 last_syscall = -1;
+    bool unreported = false;
     __u64 now = 0;
     __u8 cause = 0;
     int i;
@@ -558,8 +777,19 @@ static __always_inline __u64 leave(struct tag *tag, struct task_struct *prev,
                 begin_throttled(tag, prev, queue_clock(prev, now));
         }
         tell_clock(&tag->profiles[i], account->stamp, now);
-        switch_out(account, prev, cause, last_syscall, cgroup, now);
+        edges =
+            config.edges && account->wants & PRCB_WANT_EDGES ? edges_of(&tag->profiles[i]) : NULL;
+        unreported |= account->state == PRCB_STATE_OFF;
+        switch_out(account, prev, cause, last_syscall, cgroup, now, tag, edges);
     }
+    if (!config.edges || !now)
+        return now;
+    if (unreported && !tag->waker.again)
+        tag->waker.what = 0;
+    tag->waker.again = 0;
+    tag->taker.what = 0;
+    if (cause_is_ready(cause))
+        who_of_task(next, config.pid_ns, &tag->taker);
     return now;
 }
 
@@ -567,8 +797,13 @@ static __always_inline __u64 leave(struct tag *tag, struct task_struct *prev,
 static __always_inline void enter(struct tag *tag, struct task_struct *prev,
                                   struct task_struct *next, __u64 now)
 {
+    struct prcb_edge_block *edges;
     __u64 throttled = ~0ull, clock;
+    struct who before = {};
     int i;
+
+    if (config.edges)
+        who_of_task(prev, config.pid_ns, &before);
 
     PRCB_EACH_PROFILE
     for (i = 0; i < PROFILES && i < top_of(tag); i++) {
@@ -582,8 +817,12 @@ static __always_inline void enter(struct tag *tag, struct task_struct *prev,
         clock = queue_clock(prev, now);
         if (tag->throttled_queue)
             throttled = end_throttled(tag, next, clock);
-        switch_in(account, next, now, clock, throttled);
+        edges =
+            config.edges && account->wants & PRCB_WANT_EDGES ? edges_of(&tag->profiles[i]) : NULL;
+        switch_in(account, next, now, clock, throttled, tag, edges, &before);
     }
+    if (config.edges)
+        tag->waker.what = 0;
 }
 
 #ifdef PRCB_CLIENTS
@@ -997,7 +1236,8 @@ fill_and_publish(struct task_struct *task, struct profile *profile, bool born)
     if (!account)
         return NULL;
     init_account(account, task, clock_now(head), born, account->generation + 1, config.pid_ns,
-                 config.registers ? PRCB_WANT_REGISTERS : 0);
+                 (config.registers ? PRCB_WANT_REGISTERS : 0) |
+                     (config.edges ? PRCB_WANT_EDGES : 0));
     profile->generation = account->generation;
     return __sync_lock_test_and_set(&profile->slot, slot) >= SLOT_FULL ? account : NULL;
 }

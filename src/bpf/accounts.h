@@ -21,8 +21,8 @@ struct prcb_bpf_config {
     __u32 accounts;       /* how many there are */
     __u32 interrupted;    /* processor_map is the processor programs': keep interrupted_ns */
     __u32 registers;      /* keep user registers in accounts */
+    __u32 edges;          /* edge_map is kept; the processor programs' blocks tell contexts */
     __u32 newborn;        /* prcb_newborn is attached: programs may miss an event (7.0) */
-    __u32 pad;
 };
 
 /* How often the registrar is asked at most for one answer. */

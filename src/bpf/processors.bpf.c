@@ -249,7 +249,9 @@ static __always_inline void take_tick(struct prcb_processor_block *block, struct
 
 /* ---- hard interrupts ---- */
 
-static __always_inline int enter_hard(void)
+/* irq: for prcb_processor_block.irq. It is stored before the count is looked at: that a program was
+ * interrupted in the middle of an update shows by the odd count, and by what by this. */
+static __always_inline int enter_hard(__u32 irq)
 {
     __u32 processor = bpf_get_smp_processor_id(), seq;
     struct prcb_processor_block *block = block_of(processor);
@@ -258,6 +260,7 @@ static __always_inline int enter_hard(void)
 
     if (!block || block->state != PRCB_PROCESSOR_ONLINE)
         return 0;
+    *(volatile __u32 *)&block->irq = irq;
     seq = *(volatile __u32 *)&block->seq;
     now = bpf_ktime_get_ns();
     if (seq & 1) {
@@ -310,12 +313,18 @@ static __always_inline int leave_hard(bool tick)
     return 0;
 }
 
-/* These three are attached to as many tracepoints as the kernel has: the table is in the loader.
+/* These four are attached to as many tracepoints as the kernel has: the table is in the loader.
  * Raw, for one program then serves several of different arguments. */
 SEC("raw_tp")
 int prcb_hard_entry(void *ctx)
 {
-    return enter_hard();
+    return enter_hard(PRCB_IRQ_VECTOR);
+}
+
+SEC("raw_tp")
+int prcb_tick_entry(void *ctx)
+{
+    return enter_hard(PRCB_IRQ_TICK);
 }
 
 SEC("raw_tp")
@@ -333,7 +342,10 @@ int prcb_tick_exit(void *ctx)
 SEC("tp_btf/irq_handler_entry")
 int prcb_handler_entry(__u64 *ctx)
 {
-    return enter_hard();
+    struct irqaction *action = (void *)ctx[1];
+
+    return enter_hard(action && NUMBER(irqaction, action, flags) & IRQF_TIMER_ ? PRCB_IRQ_TICK
+                                                                               : (__u32)ctx[0]);
 }
 
 /* A device's handler, or the timer's where that has an interrupt number (arm64). */
@@ -356,6 +368,7 @@ int prcb_soft_entry(__u64 *ctx)
 
     if (!block || block->state != PRCB_PROCESSOR_ONLINE)
         return 0;
+    *(volatile __u32 *)&block->soft_vector = ctx[0];
     seq = *(volatile __u32 *)&block->seq;
     if (seq & 1)
         return 0;

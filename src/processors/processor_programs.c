@@ -303,9 +303,11 @@ static int write_head(struct processor_programs *p, struct prcb_error *err)
 
 static struct bpf_link *attach_vector(struct processors_bpf *skeleton, size_t i, bool end)
 {
-    struct bpf_program *program = !end              ? skeleton->progs.prcb_hard_entry
-                                  : vectors[i].tick ? skeleton->progs.prcb_tick_exit
-                                                    : skeleton->progs.prcb_hard_exit;
+    bool tick = vectors[i].tick;
+    struct bpf_program *program = tick && end ? skeleton->progs.prcb_tick_exit
+                                  : tick      ? skeleton->progs.prcb_tick_entry
+                                  : end       ? skeleton->progs.prcb_hard_exit
+                                              : skeleton->progs.prcb_hard_entry;
     char name[48];
 
     snprintf(name, sizeof(name), "%s_%s", vectors[i].name, end ? "exit" : "entry");

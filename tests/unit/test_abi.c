@@ -81,11 +81,11 @@ static const struct member head[] = {
 
 #define P(name) M(prcb_processor_block, name)
 static const struct member processor[] = {
-    P(seq),          P(state),        P(beneath),  P(hard_depth), P(stamp),      P(nested_ns),
-    P(folded_ns),    P(interrupt_ns), P(dpc_ns),   P(idle_ns),    P(busy_ns),    P(user_ns),
-    P(kernel_ns),    P(steal_ns),     P(started),  P(offline_ns), P(user_share), P(idle_state),
-    P(interrupts),   P(dpcs),         P(switches), P(seen),       P(pad1),       P(clock_offset),
-    P(idle_entries), P(pad2),         P(idle),     P(pad3),
+    P(seq),        P(state),        P(beneath),      P(hard_depth), P(stamp),      P(nested_ns),
+    P(folded_ns),  P(interrupt_ns), P(dpc_ns),       P(idle_ns),    P(busy_ns),    P(user_ns),
+    P(kernel_ns),  P(steal_ns),     P(started),      P(offline_ns), P(user_share), P(idle_state),
+    P(interrupts), P(dpcs),         P(switches),     P(seen),       P(irq),        P(soft_vector),
+    P(pad1),       P(clock_offset), P(idle_entries), P(pad2),       P(idle),       P(pad3),
 };
 #undef P
 

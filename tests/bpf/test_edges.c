@@ -1,0 +1,572 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * By whom: edges of accounts against what programs of the test's own know. Each wait is ended, and
+ * each processor taken, by somebody the test has chosen; and whatever goes on, edges and rest are the
+ * account's counts and times, exactly.
+ */
+#include "harness.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <prcb/edges.h>
+
+/* ---- reading ---- */
+
+struct seen {
+    struct prcb_edge edges[128];
+    size_t count;
+};
+
+static int keep(const struct prcb_edge *edge, void *ctx)
+{
+    struct seen *seen = ctx;
+
+    assert_true(seen->count < 128);
+    seen->edges[seen->count++] = *edge;
+    return 0;
+}
+
+/* The third law. */
+static void assert_edges(const struct prcb_account *a, const struct seen *seen)
+{
+    uint64_t count[PRCB_CAUSE_MAX] = {0}, ns[PRCB_CAUSE_MAX] = {0}, ready = 0;
+
+    for (size_t i = 0; i < seen->count; i++) {
+        const struct prcb_edge *e = &seen->edges[i];
+
+        assert_non_null(prcb_edge_kind_name(e->kind));
+        assert_non_null(prcb_edge_by_name(e->by));
+        if (e->kind != PRCB_EDGE_BEHIND)
+            count[e->cause] += e->count;
+        if (e->kind == PRCB_EDGE_WOKEN_BY)
+            ns[e->cause] += e->ns;
+        else
+            ready += e->ns;
+    }
+    for (uint32_t i = 1; i < PRCB_CAUSE_MAX; i++) {
+        const struct prcb_cause_info *info = prcb_cause_info(i);
+
+        if (!info || info->kind == PRCB_KIND_END)
+            continue;
+        assert_int_equal(count[i], a->waits[i].count);
+        assert_int_equal(ns[i], a->waits[i].ns);
+    }
+    assert_int_equal(ready, a->ready_ns);
+}
+
+static struct prcb_account read_edges(struct prcb *p, uint64_t key, struct seen *ret)
+{
+    struct prcb_account a = {.size = sizeof(a)};
+    struct prcb_error err = {0};
+
+    ret->count = 0;
+    if (prcb_edges_walk(p, key, &a, keep, ret, &err))
+        fail_msg("%s", err.text);
+    assert_edges(&a, ret);
+    return a;
+}
+
+/* What an account has of one kind and cause, by whom: tid 0 any. */
+static struct prcb_wait of(const struct seen *seen, enum prcb_edge_kind kind, uint32_t cause,
+                           uint32_t by, pid_t tid)
+{
+    struct prcb_wait sum = {0};
+
+    for (size_t i = 0; i < seen->count; i++) {
+        const struct prcb_edge *e = &seen->edges[i];
+
+        if (e->kind != kind || e->cause != cause || e->by != by || (tid && e->tid != tid))
+            continue;
+        sum.count += e->count;
+        sum.ns += e->ns;
+    }
+    return sum;
+}
+
+static struct prcb *open_edges(void)
+{
+    return session_open_flags(1024, PRCB_OPEN_EDGES);
+}
+
+static void print_edges(const struct prcb_account *a, const struct seen *seen)
+{
+    print_account("account", a);
+    for (size_t i = 0; i < seen->count; i++) {
+        const struct prcb_edge *e = &seen->edges[i];
+
+        printf("        %s %s: %s %" PRIu32 " %d %.16s %" PRIu64 " times %" PRIu64 " ns\n",
+               e->cause ? prcb_cause_info(e->cause)->name : "", prcb_edge_kind_name(e->kind),
+               prcb_edge_by_name(e->by), e->vector, (int)e->tid, e->comm, e->count, e->ns);
+    }
+}
+
+/* Some kernels do not report each switch of a processor that was idle, nor each wakeup there; then
+ * nobody is named. */
+static uint64_t most_unreported(uint64_t count)
+{
+    return 2 + count / 20;
+}
+
+/* ---- waits that a thread ends ---- */
+
+#define ROUNDS (150000 / slowness())
+
+struct pair {
+    int there[2], back[2];
+};
+
+static int echo(void *arg)
+{
+    struct pair *pair = arg;
+    char byte;
+
+    for (;;) {
+        if (read(pair->there[0], &byte, 1) != 1 || write(pair->back[1], &byte, 1) != 1)
+            return 1;
+    }
+}
+
+/* Two processes on two processors wake each other as fast as they can: a wake often comes between
+ * "about to sleep" and the switch out. No waker is lost, and none but the other is named. */
+static void test_ping_pong(void **state)
+{
+    struct prcb *p = open_edges();
+    struct prcb_thread *self = must_open(p, 0);
+    struct prcb_account a, before = must_read(self);
+    struct prcb_wait by, rest, unknown;
+    struct seen seen;
+    struct pair pair;
+    char byte = 0;
+    pid_t child;
+
+    assert_false(pipe(pair.there) || pipe(pair.back));
+    child = child_start(echo, &pair);
+    pin_to(0);
+    pin_thread(child, 1);
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        if (write(pair.there[1], &byte, 1) != 1 || read(pair.back[0], &byte, 1) != 1)
+            fail_msg("pipe: %s", strerror(errno));
+    }
+    a = read_edges(p, before.key, &seen);
+    by = of(&seen, PRCB_EDGE_WOKEN_BY, PRCB_CAUSE_PIPE, PRCB_BY_THREAD, child);
+    rest = of(&seen, PRCB_EDGE_WOKEN_BY, PRCB_CAUSE_PIPE, PRCB_BY_REST, 0);
+    unknown = of(&seen, PRCB_EDGE_WOKEN_BY, PRCB_CAUSE_PIPE, PRCB_BY_UNKNOWN, 0);
+    printf("    %" PRIu64 " waits, %" PRIu64 " ended by the other, %" PRIu64 " by nobody known\n",
+           a.waits[PRCB_CAUSE_PIPE].count, by.count, rest.count);
+    if (by.count + rest.count != a.waits[PRCB_CAUSE_PIPE].count || unknown.count)
+        print_edges(&a, &seen);
+    assert_int_equal(by.count + rest.count, a.waits[PRCB_CAUSE_PIPE].count);
+    assert_int_equal(unknown.count, 0);
+    assert_true(rest.count <= most_unreported(a.waits[PRCB_CAUSE_PIPE].count));
+    close(pair.there[0]);
+    close(pair.there[1]);
+    close(pair.back[0]);
+    close(pair.back[1]);
+}
+
+/* ---- a lock ---- */
+
+#define LOCKERS 4
+
+/* Handed over from one to the next in the order of coming, so that who released it to whom is known,
+ * whatever else the machine does. */
+struct locker {
+    pthread_t thread;
+    struct lock *lock;
+    struct locker *next;
+    unsigned number;
+    uint32_t from; /* gate: who handed it over, plus 1 */
+    pid_t tid;
+    uint64_t waited[LOCKERS]; /* until it was released by ... */
+};
+
+struct lock {
+    bool guard, held;
+    struct locker *first;
+    uint64_t until;
+    struct locker lockers[LOCKERS];
+    pthread_barrier_t turn;
+};
+
+static void guard(struct lock *lock)
+{
+    while (__atomic_test_and_set(&lock->guard, __ATOMIC_ACQUIRE))
+        sched_yield();
+}
+
+/* What the wait took by the thread's own clock, less what it was ready by the kernel's. */
+static void take(struct locker *self)
+{
+    struct lock *lock = self->lock;
+    struct locker **last = &lock->first;
+    struct kernel_times before, after;
+    uint64_t begin;
+    unsigned from;
+
+    guard(lock);
+    if (!lock->held) {
+        lock->held = true;
+        __atomic_clear(&lock->guard, __ATOMIC_RELEASE);
+        return;
+    }
+    kernel_times(getpid(), self->tid, &before);
+    while (*last)
+        last = &(*last)->next;
+    *last = self;
+    self->next = NULL;
+    __atomic_clear(&lock->guard, __ATOMIC_RELEASE);
+    begin = mono_ns();
+    gate_wait_while(&self->from, 0);
+    begin = mono_ns() - begin;
+    kernel_times(getpid(), self->tid, &after);
+    from = self->from - 1;
+    self->from = 0;
+    if (begin > after.ready_ns - before.ready_ns)
+        self->waited[from] += begin - (after.ready_ns - before.ready_ns);
+}
+
+static void release(struct locker *self)
+{
+    struct lock *lock = self->lock;
+    struct locker *next;
+
+    guard(lock);
+    next = lock->first;
+    lock->first = next ? next->next : NULL;
+    lock->held = next != NULL;
+    __atomic_clear(&lock->guard, __ATOMIC_RELEASE);
+    if (next)
+        gate_set(&next->from, self->number + 1);
+}
+
+static void *lock_and_hold(void *arg)
+{
+    struct locker *self = arg;
+
+    self->tid = gettid();
+    pthread_barrier_wait(&self->lock->turn);
+    pthread_barrier_wait(&self->lock->turn);
+    while (mono_ns() < self->lock->until) {
+        take(self);
+        sleep_ns(1000000 * (self->number + 1)); /* its hold time */
+        release(self);
+        sleep_ns(500000 * (1 + (mono_ns() & 7))); /* so that they come in changing orders */
+    }
+    pthread_barrier_wait(&self->lock->turn);
+    return NULL;
+}
+
+static uint64_t key_of(struct prcb *p, pid_t tid)
+{
+    return must_find(p, tid).key;
+}
+
+/* Shares of the time that each waited for each, by their own clocks and by edges. */
+static void compare_lockers(struct prcb *p, struct lock *lock)
+{
+    for (unsigned i = 0; i < LOCKERS; i++) {
+        struct locker *waiter = &lock->lockers[i];
+        struct prcb_wait by[LOCKERS];
+        uint64_t own = 0, edges = 0;
+        struct seen seen;
+
+        read_edges(p, key_of(p, waiter->tid), &seen);
+        for (unsigned k = 0; k < LOCKERS; k++) {
+            by[k] = of(&seen, PRCB_EDGE_WOKEN_BY, PRCB_CAUSE_FUTEX, PRCB_BY_THREAD,
+                       lock->lockers[k].tid);
+            own += waiter->waited[k];
+            edges += by[k].ns;
+        }
+        assert_true(own && edges);
+        for (unsigned k = 0; k < LOCKERS; k++) {
+            double share = (double)by[k].ns / (double)edges;
+            double witness = (double)waiter->waited[k] / (double)own;
+
+            printf("    %u waited for %u: %.1f %%, by its own clock %.1f %%\n", i, k, 100 * share,
+                   100 * witness);
+            assert_true(share - witness < .02 && witness - share < .02);
+        }
+    }
+}
+
+static void test_lock(void **state)
+{
+    struct lock *lock = shared_memory(sizeof(*lock));
+    struct prcb *p = open_edges();
+
+    pthread_barrier_init(&lock->turn, NULL, LOCKERS + 1);
+    for (unsigned i = 0; i < LOCKERS; i++) {
+        lock->lockers[i] = (struct locker){.lock = lock, .number = i};
+        pthread_create(&lock->lockers[i].thread, NULL, lock_and_hold, &lock->lockers[i]);
+    }
+    pthread_barrier_wait(&lock->turn);
+    must_profile_process(p, getpid(), PRCB_FOLLOW_THREADS);
+    lock->until = mono_ns() + 1500000000ull;
+    pthread_barrier_wait(&lock->turn);
+    pthread_barrier_wait(&lock->turn);
+    for (unsigned i = 0; i < LOCKERS; i++)
+        pthread_join(lock->lockers[i].thread, NULL);
+    compare_lockers(p, lock);
+}
+
+/* ---- what is no thread ---- */
+
+static void test_timer(void **state)
+{
+    struct prcb *p = open_edges();
+    struct prcb_account a, before = must_read(must_open(p, 0));
+    struct prcb_wait by;
+    struct seen seen;
+
+    for (int i = 0; i < 200; i++)
+        sleep_ns(300000);
+    a = read_edges(p, before.key, &seen);
+    by = of(&seen, PRCB_EDGE_WOKEN_BY, PRCB_CAUSE_SLEEP, PRCB_BY_TIMER, 0);
+    if (by.count + most_unreported(a.waits[PRCB_CAUSE_SLEEP].count) < a.waits[PRCB_CAUSE_SLEEP].count)
+        print_edges(&a, &seen);
+    assert_true(by.count + most_unreported(a.waits[PRCB_CAUSE_SLEEP].count) >=
+                a.waits[PRCB_CAUSE_SLEEP].count);
+    assert_int_equal(of(&seen, PRCB_EDGE_WOKEN_BY, PRCB_CAUSE_SLEEP, PRCB_BY_THREAD, 0).count, 0);
+}
+
+/* Half of the waits on one futex are ended by a thread, half by their timeouts. */
+static void *wake_by_turns(void *arg)
+{
+    uint32_t *words = arg;
+
+    for (uint32_t i = 1; i <= 50; i++) {
+        gate_wait_while(&words[0], i - 1);
+        sleep_ns(1000000);
+        gate_set(&words[1], i);
+    }
+    return NULL;
+}
+
+static void test_timeouts(void **state)
+{
+    struct prcb *p = open_edges();
+    struct prcb_account a, before = must_read(must_open(p, 0));
+    uint32_t *words = shared_memory(2 * sizeof(*words));
+    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
+    struct prcb_wait timed, woken;
+    struct seen seen;
+    pthread_t waker;
+
+    pthread_create(&waker, NULL, wake_by_turns, words);
+    pthread_mutex_lock(&mutex);
+    for (uint32_t i = 1; i <= 50; i++) {
+        struct timespec until;
+
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += 1000000;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        pthread_cond_timedwait(&cond, &mutex, &until);
+        gate_set(&words[0], i);
+        gate_wait_while(&words[1], i - 1);
+    }
+    pthread_mutex_unlock(&mutex);
+    pthread_join(waker, NULL);
+    a = read_edges(p, before.key, &seen);
+    timed = of(&seen, PRCB_EDGE_WOKEN_BY, PRCB_CAUSE_FUTEX, PRCB_BY_TIMER, 0);
+    woken = of(&seen, PRCB_EDGE_WOKEN_BY, PRCB_CAUSE_FUTEX, PRCB_BY_THREAD, 0);
+    if (timed.count > 50 || timed.count < 45 || woken.count < 40)
+        print_edges(&a, &seen);
+    assert_in_range(timed.count, 45, 50);
+    assert_true(woken.count >= 40);
+}
+
+/* A datagram by way of the loopback device is handed over by a softirq, whoever it struck. */
+static int send_datagrams(void *arg)
+{
+    int *fds = arg;
+    char byte = 0;
+
+    for (;;) {
+        sleep_ns(1000000);
+        if (send(fds[1], &byte, 1, 0) != 1)
+            return 1;
+    }
+}
+
+static void test_network(void **state)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct prcb *p = open_edges();
+    struct prcb_account a, before = must_read(must_open(p, 0));
+    struct prcb_wait by = {0};
+    socklen_t length = sizeof(address);
+    struct seen seen;
+    int fds[2];
+    char byte;
+
+    fds[0] = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    fds[1] = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fds[0] < 0 || fds[1] < 0 || bind(fds[0], (void *)&address, sizeof(address)) ||
+        getsockname(fds[0], (void *)&address, &length) ||
+        connect(fds[1], (void *)&address, sizeof(address)))
+        skip_because("no loopback network: %s", strerror(errno));
+    child_start(send_datagrams, fds);
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(recv(fds[0], &byte, 1, 0), 1);
+    a = read_edges(p, before.key, &seen);
+    for (size_t i = 0; i < seen.count; i++) {
+        const struct prcb_edge *e = &seen.edges[i];
+
+        if (e->kind == PRCB_EDGE_WOKEN_BY && e->cause == PRCB_CAUSE_SOCKET &&
+            e->by == PRCB_BY_SOFTIRQ && !strcmp(prcb_softirq_name(e->vector), "net_rx"))
+            by.count += e->count;
+    }
+    if (by.count < 80)
+        print_edges(&a, &seen);
+    assert_true(by.count >= 80);
+    assert_int_equal(of(&seen, PRCB_EDGE_WOKEN_BY, PRCB_CAUSE_SOCKET, PRCB_BY_THREAD, 0).count, 0);
+    close(fds[0]);
+    close(fds[1]);
+}
+
+/* ---- who has the processor ---- */
+
+static void be_real_time(pid_t tid, int priority)
+{
+    struct sched_param param = {.sched_priority = priority};
+
+    if (sched_setscheduler(tid, SCHED_FIFO, &param))
+        skip_because("no real-time scheduling: %s", strerror(errno));
+}
+
+static void spin(uint64_t ns)
+{
+    for (uint64_t until = mono_ns() + ns; mono_ns() < until;)
+        ;
+}
+
+static int neighbour(void *arg)
+{
+    for (;;) {
+        spin(2000000);
+        sleep_ns(2000000);
+    }
+    return 0;
+}
+
+/* A real-time thread on the same processor, so that others have no part in it: it is to blame for what
+ * the thread, real-time as well, was ready. */
+static void test_neighbour(void **state)
+{
+    struct prcb *p = open_edges();
+    struct prcb_account a, before = must_read(must_open(p, 0));
+    struct sched_param normal = {0};
+    struct prcb_wait preempted, behind;
+    struct seen seen;
+    pid_t child;
+
+    child = child_start(neighbour, NULL);
+    pin_to(0);
+    pin_thread(child, 0);
+    be_real_time(child, 2);
+    be_real_time(0, 1);
+    for (uint64_t until = mono_ns() + 400000000ull; mono_ns() < until;) {
+        spin(3000000);
+        sleep_ns(200000);
+    }
+    sched_setscheduler(0, SCHED_OTHER, &normal);
+    a = read_edges(p, before.key, &seen);
+    preempted = of(&seen, PRCB_EDGE_PREEMPTED_BY, PRCB_CAUSE_PREEMPTED, PRCB_BY_THREAD, child);
+    behind = of(&seen, PRCB_EDGE_BEHIND, PRCB_CAUSE_NONE, PRCB_BY_THREAD, child);
+    printf("    ready %" PRIu64 " us, of that preempted by the neighbour %" PRIu64
+           " us, behind it %" PRIu64 " us\n",
+           a.ready_ns / 1000, preempted.ns / 1000, behind.ns / 1000);
+    if (preempted.ns + behind.ns < a.ready_ns / 2)
+        print_edges(&a, &seen);
+    assert_true(preempted.count > 10);
+    assert_true(preempted.ns + behind.ns >= a.ready_ns / 2);
+    child_kill(child);
+}
+
+/* ---- the law, whatever goes on ---- */
+
+static void *restless(void *arg)
+{
+    struct pair *pair = arg;
+    char byte = 0;
+
+    for (int i = 0; i < 3000; i++) {
+        if (i % 7 == 0)
+            sleep_ns(50000);
+        if (i % 5 == 0)
+            sched_yield();
+        if (write(pair->there[1], &byte, 1) != 1 || read(pair->there[0], &byte, 1) != 1)
+            break;
+    }
+    return NULL;
+}
+
+/* All threads of the machine, read again and again by many more threads than an account has cells
+ * for; each copy keeps the law. */
+static void test_law(void **state)
+{
+    struct prcb *p = session_open_flags(4096, PRCB_OPEN_EDGES);
+    struct prcb_error err = {0};
+    pthread_t threads[60];
+    struct pair pair;
+    unsigned copies = 0;
+
+    assert_false(pipe(pair.there));
+    if (prcb_profile_all(p, &err))
+        fail_msg("%s", err.text);
+    for (size_t i = 0; i < 60; i++)
+        pthread_create(&threads[i], NULL, restless, &pair);
+    for (uint64_t until = mono_ns() + 1000000000ull * slowness(); mono_ns() < until;) {
+        struct prcb_account *all;
+        size_t count;
+
+        all = all_accounts(p, &count);
+        for (size_t i = 0; i < count; i++, copies++) {
+            struct seen seen;
+
+            read_edges(p, all[i].key, &seen);
+        }
+    }
+    for (size_t i = 0; i < 60; i++)
+        pthread_join(threads[i], NULL);
+    printf("    %u copies\n", copies);
+    close(pair.there[0]);
+    close(pair.there[1]);
+}
+
+static void test_without(void **state)
+{
+    struct prcb *p = session_open(64);
+    struct prcb_account a = must_read(must_open(p, 0));
+    struct prcb_error err = {0};
+    struct seen seen = {.count = 0};
+
+    assert_int_equal(prcb_edges_walk(p, a.key, NULL, keep, &seen, &err), -EOPNOTSUPP);
+    assert_non_null(strstr(err.text, "PRCB_OPEN_EDGES"));
+    p = open_edges();
+    assert_int_equal(prcb_edges_walk(p, 77, NULL, keep, &seen, &err), -ESTALE);
+    assert_int_equal(seen.count, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        BPF_TEST(test_without), BPF_TEST(test_ping_pong), BPF_TEST(test_lock),
+        BPF_TEST(test_timer),   BPF_TEST(test_timeouts),  BPF_TEST(test_network),
+        BPF_TEST(test_neighbour), BPF_TEST(test_law),
+    };
+
+    return BPF_RUN("edges", tests);
+}
