@@ -3,8 +3,8 @@
  * By whom threads were held up and woken: edges, which divide the counts and times of an account
  * exactly. The first part has numbers only, and is read by the eBPF programs as well.
  *
- * A session keeps edges when it is opened with PRCB_OPEN_EDGES (bpf tier). That attaches programs to
- * every wakeup and every interrupt of the machine; accounts of other sessions stay as they are.
+ * A session keeps edges when it is opened with PRCB_OPEN_EDGES (bpf tier). That attaches programs
+ * to every wakeup and every interrupt of the machine; accounts of other sessions stay as they are.
  */
 #ifndef PRCB_EDGES_H
 #define PRCB_EDGES_H
@@ -52,20 +52,18 @@ struct prcb_edge {
 
 /* Calls fn for each edge of the account with this key, in no particular order; stops at the first
  * non-zero return and returns it. All edges are of one moment. With the rest, an edge of each cause
- * that has any and one of ready time (kind BEHIND), they sum to what the account held then, exactly:
- *   woken-by edges of a cause        waits[cause].count and .ns
- *   preempted-by edges of a cause    waits[cause].count
- *   preempted-by and behind edges    ready_ns
- * account: NULL, or gets the record of that moment (set its size). fn is called without the session's
- * lock; the edge is valid during the call only.
- * -EOPNOTSUPP there are no edges: *err says why
- * -ESTALE     the account was released
- * -EAGAIN     as prcb_thread_read */
+ * that has any and one of ready time (kind BEHIND), they sum to what the account held then,
+ * exactly: woken-by edges of a cause        waits[cause].count and .ns preempted-by edges of a
+ * cause    waits[cause].count preempted-by and behind edges    ready_ns account: NULL, or gets the
+ * record of that moment (set its size). fn is called without the session's lock; the edge is valid
+ * during the call only. -EOPNOTSUPP there are no edges: *err says why -ESTALE     the account was
+ * released -EAGAIN     as prcb_thread_read */
 typedef int (*prcb_edge_fn)(const struct prcb_edge *edge, void *ctx);
 PRCB_API int prcb_edges_walk(struct prcb *p, uint64_t key, struct prcb_account *account,
                              prcb_edge_fn fn, void *ctx, struct prcb_error *err);
 
-/* In words, static: "woken by"; "timer"; Linux's name of a softirq, "net_rx". NULL: there is none. */
+/* In words, static: "woken by"; "timer"; Linux's name of a softirq, "net_rx". NULL: there is none.
+ */
 PRCB_API const char *prcb_edge_kind_name(uint32_t kind);
 PRCB_API const char *prcb_edge_by_name(uint32_t by);
 PRCB_API const char *prcb_softirq_name(uint32_t vector);

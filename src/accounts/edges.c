@@ -23,14 +23,14 @@ static const char *const kind_names[KINDS] = {
 };
 
 static const char *const by_names[] = {
-    [PRCB_BY_UNKNOWN] = "unknown", [PRCB_BY_THREAD] = "thread",   [PRCB_BY_TIMER] = "timer",
+    [PRCB_BY_UNKNOWN] = "unknown",     [PRCB_BY_THREAD] = "thread",   [PRCB_BY_TIMER] = "timer",
     [PRCB_BY_INTERRUPT] = "interrupt", [PRCB_BY_SOFTIRQ] = "softirq", [PRCB_BY_IDLE] = "idle",
     [PRCB_BY_REST] = "rest",
 };
 
 /* include/linux/interrupt.h; the same since 2.6.39 */
-static const char *const softirq_names[] = {"hi",       "timer", "net_tx",  "net_rx", "block",
-                                            "irq_poll", "tasklet", "sched", "hrtimer", "rcu"};
+static const char *const softirq_names[] = {"hi",       "timer",   "net_tx", "net_rx",  "block",
+                                            "irq_poll", "tasklet", "sched",  "hrtimer", "rcu"};
 
 #define NAME_OF(names, number)                                                                     \
     ((number) < sizeof(names) / sizeof((names)[0]) ? (names)[number] : NULL)
@@ -145,8 +145,9 @@ static int check(const struct prcb *p, struct prcb_error *err)
         return 0;
     if (!(p->flags & PRCB_OPEN_EDGES))
         return prcb_fail(err, -EOPNOTSUPP, "the session was opened without PRCB_OPEN_EDGES");
-    return prcb_fail(err, -EOPNOTSUPP, "the %s tier keeps no edges: root or CAP_BPF and CAP_PERFMON "
-                                       "are needed",
+    return prcb_fail(err, -EOPNOTSUPP,
+                     "the %s tier keeps no edges: root or CAP_BPF and CAP_PERFMON "
+                     "are needed",
                      p->tier->name);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * By whom: edges of accounts against what programs of the test's own know. Each wait is ended, and
- * each processor taken, by somebody the test has chosen; and whatever goes on, edges and rest are the
- * account's counts and times, exactly.
+ * each processor taken, by somebody the test has chosen; and whatever goes on, edges and rest are
+ * the account's counts and times, exactly.
  */
 #include "harness.h"
 
@@ -178,8 +178,8 @@ static void test_ping_pong(void **state)
 
 #define LOCKERS 4
 
-/* Handed over from one to the next in the order of coming, so that who released it to whom is known,
- * whatever else the machine does. */
+/* Handed over from one to the next in the order of coming, so that who released it to whom is
+ * known, whatever else the machine does. */
 struct locker {
     pthread_t thread;
     struct lock *lock;
@@ -332,7 +332,8 @@ static void test_timer(void **state)
         sleep_ns(300000);
     a = read_edges(p, before.key, &seen);
     by = of(&seen, PRCB_EDGE_WOKEN_BY, PRCB_CAUSE_SLEEP, PRCB_BY_TIMER, 0);
-    if (by.count + most_unreported(a.waits[PRCB_CAUSE_SLEEP].count) < a.waits[PRCB_CAUSE_SLEEP].count)
+    if (by.count + most_unreported(a.waits[PRCB_CAUSE_SLEEP].count) <
+        a.waits[PRCB_CAUSE_SLEEP].count)
         print_edges(&a, &seen);
     assert_true(by.count + most_unreported(a.waits[PRCB_CAUSE_SLEEP].count) >=
                 a.waits[PRCB_CAUSE_SLEEP].count);
@@ -461,8 +462,8 @@ static int neighbour(void *arg)
     return 0;
 }
 
-/* A real-time thread on the same processor, so that others have no part in it: it is to blame for what
- * the thread, real-time as well, was ready. */
+/* A real-time thread on the same processor, so that others have no part in it: it is to blame for
+ * what the thread, real-time as well, was ready. */
 static void test_neighbour(void **state)
 {
     struct prcb *p = open_edges();
@@ -563,8 +564,8 @@ static void test_without(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        BPF_TEST(test_without), BPF_TEST(test_ping_pong), BPF_TEST(test_lock),
-        BPF_TEST(test_timer),   BPF_TEST(test_timeouts),  BPF_TEST(test_network),
+        BPF_TEST(test_without),   BPF_TEST(test_ping_pong), BPF_TEST(test_lock),
+        BPF_TEST(test_timer),     BPF_TEST(test_timeouts),  BPF_TEST(test_network),
         BPF_TEST(test_neighbour), BPF_TEST(test_law),
     };
 
