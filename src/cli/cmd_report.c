@@ -19,6 +19,7 @@
 #include "format.h"
 
 #ifdef HAVE_RECORD
+#include "diff.h"
 #include "export.h"
 #include "report.h"
 #endif
@@ -30,6 +31,8 @@
 #define DEFAULT_TOP     20
 #define TOP_NONE        UINT64_MAX
 #define TIMELINE_MARGIN 6
+#define CONDITIONS_MAX  32
+#define EXIT_CONDITION  3 /* a --fail-if holds */
 
 enum format {
     FORMAT_TEXT,
@@ -44,6 +47,10 @@ enum format {
 struct run {
     const struct cli_command *command;
     const char *path, *output;
+    const char *second; /* of --diff */
+    bool diff;
+    const char *conditions[CONDITIONS_MAX];
+    size_t condition_count;
     struct cli_form form; /* enum format */
     unsigned tables;
     uint64_t top;      /* TOP_NONE: not given */
@@ -113,6 +120,32 @@ static int take_size(struct cli_parser *parser, void *target)
     return CLI_OK;
 }
 
+static int take_condition(struct cli_parser *parser, void *target)
+{
+    struct run *run = target;
+
+    if (run->condition_count == CONDITIONS_MAX)
+        return cli_usage_error(run->command, "--fail-if: %d conditions at most", CONDITIONS_MAX);
+    run->conditions[run->condition_count++] = parser->value;
+    return CLI_OK;
+}
+
+/* What goes with two recordings. */
+static int check_diff(const struct run *run)
+{
+    if (run->diff && !run->second)
+        return cli_usage_error(run->command, "--diff needs two recordings: --diff A.db B.db");
+    if (!run->diff && run->second)
+        return cli_usage_error(run->command, "'%s': one recording is enough; two go with --diff",
+                               run->second);
+    if (!run->diff && run->condition_count)
+        return cli_usage_error(run->command, "--fail-if goes with --diff");
+    if (run->diff && (run->tables || run->ds.path ||
+                      (run->form.number > FORMAT_CSV && run->form.number != FORMAT_HTML)))
+        return cli_usage_error(run->command, "--diff goes with -j, -x, --html, --top and -o only");
+    return CLI_OK;
+}
+
 /* What goes with a buffer and what with a recording. */
 static int check_ds(struct run *run)
 {
@@ -137,9 +170,9 @@ static int take_word(struct cli_parser *parser, void *target)
 {
     struct run *run = target;
 
-    if (run->path)
-        return cli_usage_error(run->command, "'%s': one recording is enough", parser->value);
-    run->path = parser->value;
+    if (run->second)
+        return cli_usage_error(run->command, "'%s': two recordings are enough", parser->value);
+    *(run->path ? &run->second : &run->path) = parser->value;
     return CLI_OK;
 }
 
@@ -166,6 +199,9 @@ static const struct cli_option option_rows[] = {
     {0, "html-max", "SIZE", "its largest size (default 20M): the timeline is made coarser",
      .kind = CLI_TAKE, .take = take_size},
     {0, "redact", NULL, "hash names in it, leave machine and command out", .kind = CLI_FLAG, AT(redact)},
+    {0, "diff", NULL, "what changed from the first recording to the second, per second of each", .kind = CLI_FLAG, AT(diff)},
+    {0, "fail-if", "CONDITION", "with --diff: exit with 3 if it holds, as 'ready>+10%' or 'futex>5ms';\n"
+                                "may be given again", .kind = CLI_TAKE, .take = take_condition},
     {0, "ds", "BUFFER", "decode a Debug Store buffer that was saved instead", .kind = CLI_TEXT, AT(ds.path)},
     {0, "format", "N", "its records: PEBS format 0 to 6, or bts",
      .kind = CLI_TAKE, .take = take_ds_format, .choices = "0 1 2 3 4 5 6 bts"},
@@ -189,7 +225,7 @@ static int parse(struct run *run, int argc, char **argv, int *ret_status)
         *ret_status = cli_usage_error(run->command, "--waits goes with --folded");
     else if ((run->html_max || run->redact) && run->form.number != FORMAT_HTML)
         *ret_status = cli_usage_error(run->command, "--html-max and --redact go with --html");
-    else
+    else if ((*ret_status = check_diff(run)) == CLI_OK)
         *ret_status = check_ds(run);
     if (!run->path)
         run->path = DEFAULT_PATH;
@@ -234,14 +270,14 @@ static int print_tables(const struct run *run, const struct recording *recording
     return result ? prcb_fail(err, result, "out of memory") : 0;
 }
 
-static int print_html(const struct run *run, const struct recording *recording, FILE *out,
-                      struct prcb_error *err)
+static int print_html(const struct run *run, const struct recording *recording,
+                      const struct recording *base, FILE *out, struct prcb_error *err)
 {
 #ifdef HAVE_PAGE
     struct page_options options = {.max_bytes = run->html_max ? run->html_max : PAGE_DEFAULT_MAX,
                                    .redact = run->redact};
 
-    return page_write(recording, NULL, &options, out, err);
+    return page_write(recording, base, &options, out, err);
 #else
     return prcb_fail(err, -EOPNOTSUPP, "this prcb was built without zlib, which --html needs");
 #endif
@@ -259,7 +295,7 @@ static int print(const struct run *run, const struct recording *recording, FILE 
     case FORMAT_PPROF:
         return export_pprof(recording, out, err);
     case FORMAT_HTML:
-        return print_html(run, recording, out, err);
+        return print_html(run, recording, NULL, out, err);
     default:
         return print_tables(run, recording, out, err);
     }
@@ -274,22 +310,101 @@ static bool is_same_file(const char *recording, const char *output)
            from.st_ino == to.st_ino;
 }
 
+/* CLI_OK, or the exit code after the error. */
+static int open_recording(const struct run *run, const char *path, struct recording *ret)
+{
+    struct prcb_error err = {0};
+
+    if (is_same_file(path, run->output))
+        return cli_error(run->command, "%s is the recording itself: choose another file with -o",
+                         run->output);
+    if (recording_open(path, ret, &err))
+        return cli_error(run->command, "%s", err.text);
+    if (ret->namer.left)
+        cli_warn(run->command, "%u file%s left without names of functions: %s%s", ret->namer.left,
+                 ret->namer.left == 1 ? "" : "s", ret->namer.first,
+                 ret->namer.left == 1 ? "" : "; ...");
+    return CLI_OK;
+}
+
+static int print_diff(const struct run *run, const struct recording *recordings,
+                      const struct diff *diff, FILE *out, struct prcb_error *err)
+{
+    size_t top = run->top != TOP_NONE              ? (size_t)run->top
+                 : run->form.number == FORMAT_TEXT ? DEFAULT_TOP
+                                                   : 0;
+
+    switch (run->form.number) {
+    case FORMAT_HTML:
+        return print_html(run, &recordings[1], &recordings[0], out, err);
+    case FORMAT_JSON:
+        return diff_print_json(diff, top, out) ? prcb_fail(err, -ENOMEM, "out of memory") : 0;
+    case FORMAT_CSV:
+        diff_print_csv(diff, top, run->form.separator, out);
+        return 0;
+    default:
+        diff_print_text(diff, top, out);
+        return 0;
+    }
+}
+
+/* CLI_OK, EXIT_CONDITION, or the exit code after the error. */
+static int check_conditions(const struct run *run, const struct diff *diff)
+{
+    struct prcb_error err = {0};
+    int status = CLI_OK;
+
+    for (size_t i = 0; i < run->condition_count; i++) {
+        bool holds;
+
+        if (diff_check(diff, run->conditions[i], &holds, &err))
+            return cli_usage_error(run->command, "%s", err.text);
+        if (!holds)
+            continue;
+        cli_warn(run->command, "--fail-if '%s' holds", run->conditions[i]);
+        status = EXIT_CONDITION;
+    }
+    return status;
+}
+
+static int report_diff(const struct run *run)
+{
+    struct recording recordings[2] = {0};
+    struct prcb_error err = {0};
+    struct diff diff = {0};
+    struct output output;
+    int status = open_recording(run, run->path, &recordings[0]), verdict;
+
+    if (status == CLI_OK)
+        status = open_recording(run, run->second, &recordings[1]);
+    if (status == CLI_OK && diff_make(&recordings[0], &recordings[1], &diff, &err))
+        status = cli_error(run->command, "%s", err.text);
+    verdict = status == CLI_OK ? check_conditions(run, &diff) : status;
+    if (verdict == CLI_USAGE)
+        status = verdict;
+    if (status == CLI_OK)
+        status = cli_open_output(run->command, run->output, &output);
+    if (status == CLI_OK) {
+        output_begin(&output);
+        if (print_diff(run, recordings, &diff, output.stream, &err))
+            status = cli_error(run->command, "%s", err.text);
+        status = cli_close_output(run->command, &output, status);
+    }
+    diff_free(&diff);
+    recording_close(&recordings[1]);
+    recording_close(&recordings[0]);
+    return status == CLI_OK ? verdict : status;
+}
+
 static int report(const struct run *run)
 {
     struct output output;
     struct recording recording;
     struct prcb_error err = {0};
-    int status;
+    int status = open_recording(run, run->path, &recording);
 
-    if (is_same_file(run->path, run->output))
-        return cli_error(run->command, "%s is the recording itself: choose another file with -o",
-                         run->output);
-    if (recording_open(run->path, &recording, &err))
-        return cli_error(run->command, "%s", err.text);
-    if (recording.namer.left)
-        cli_warn(run->command, "%u file%s left without names of functions: %s%s",
-                 recording.namer.left, recording.namer.left == 1 ? "" : "s", recording.namer.first,
-                 recording.namer.left == 1 ? "" : "; ...");
+    if (status != CLI_OK)
+        return status;
     status = cli_open_output(run->command, run->output, &output);
     if (status != CLI_OK) {
         recording_close(&recording);
@@ -310,6 +425,11 @@ static int report(const struct run *run)
                                    "recordings need (meson option 'record')");
 }
 
+static int report_diff(const struct run *run)
+{
+    return report(run);
+}
+
 #endif
 
 static int run_report(const struct cli_command *self, int argc, char **argv)
@@ -319,13 +439,14 @@ static int run_report(const struct cli_command *self, int argc, char **argv)
 
     if (parse(&run, argc, argv, &status))
         return status;
-    return run.ds.path ? report_ds(&run.ds) : report(&run);
+    return run.ds.path ? report_ds(&run.ds) : run.diff ? report_diff(&run) : report(&run);
 }
 
 extern const struct cli_command cmd_report;
 const struct cli_command cmd_report = {
     .name = "report",
     .synopsis = "[options] [FILE]\n"
+                "       prcb report --diff [--fail-if CONDITION]... [options] A.db B.db\n"
                 "       prcb report --ds BUFFER --format N [-j | -x SEP] [-o FILE]",
     .summary = "what a recording says: functions, threads, waits, processors; exports",
     .description =
@@ -337,6 +458,7 @@ const struct cli_command cmd_report = {
     .examples = "  prcb report                              the tables\n"
                 "  prcb report -j system.db | jq .waits     for a program to read\n"
                 "  prcb report --html -o report.html        a page to look at, or to send\n"
+                "  prcb report --diff --fail-if 'ready>+10%' before.db after.db   for CI\n"
                 "  prcb report --folded | flamegraph.pl     a flame graph\n"
                 "  prcb report --folded --waits | flamegraph.pl  the same of waits, by cause\n"
                 "  prcb report --trace -o trace.json        for ui.perfetto.dev, chrome://tracing\n"

@@ -2,7 +2,8 @@
 // The page: views, the selection, and the part of the address behind the '#', which keeps both.
 
 const views = {summary: drawSummary, threads: drawThreads, timeline: drawTimeline, flame: drawFlame, tails: drawTails};
-const page = {view: "summary", model: null, stale: new Set()};
+// model is the one that is shown; of a difference, base is A and other is B.
+const page = {view: "summary", model: null, base: null, other: null, stale: new Set()};
 
 // ---- the address: #view=flame&from=1&to=2&only=pid:12&source=waits
 
@@ -26,7 +27,7 @@ function recall() {
     const from = Number(words.get("from")), to = Number(words.get("to"));
     const only = /^(thread|pid|pair):(.*)$/s.exec(words.get("only") || "");
 
-    page.view = Object.hasOwn(views, words.get("view") || "") ? words.get("view") : "summary";
+    page.view = Object.hasOwn(views, words.get("view") || "") ? words.get("view") : Object.keys(views)[0];
     selection.from = selection.to = null;
     if (words.has("from") && from >= 0 && to > from && model.fold_ns !== null)
         Object.assign(selection, {from, to: Math.min(to, model.span_ns)});
@@ -118,11 +119,30 @@ function titles(model) {
          `prcb ${model.facts.prcb_version || ""}`].filter(Boolean).join(" · ")));
 }
 
-function start(model) {
-    model.threads.forEach((thread, index) => thread.index = index);
+// A difference has one view more, the first.
+function addDiff(base, other) {
+    page.base = base;
+    page.other = other;
+    for (const [name, draw] of Object.entries(views)) {
+        delete views[name];
+        views["diff"] = drawDiff;
+        views[name] = draw;
+    }
+    document.getElementById("tabs").prepend(element("button", {type: "button", "data-view": "diff", "aria-controls": "diff"},
+                                                    "Difference"));
+    document.querySelector("main").prepend(element("section", {id: "diff", "aria-label": "Difference", hidden: true}));
+}
+
+async function start() {
+    const base = await readModel("base"), model = await readModel("data");
+
+    for (const one of base ? [base, model] : [model])
+        one.threads.forEach((thread, index) => thread.index = index);
     page.model = model;
     document.getElementById("loading").remove();
     titles(model);
+    if (base)
+        addDiff(base, model);
     recall();
     for (const button of document.querySelectorAll("#tabs button"))
         button.addEventListener("click", () => chooseView(button.dataset.view));
@@ -136,6 +156,8 @@ function start(model) {
     document.body.dataset.ready = "1";
 }
 
-readModel("data").then(start).catch(error => {
-    document.getElementById("loading").textContent = "The recording cannot be shown: " + error.message;
+start().catch(error => {
+    const place = document.getElementById("loading") || document.querySelector("main").appendChild(element("p"));
+
+    place.textContent = "The recording cannot be shown: " + error.message;
 });

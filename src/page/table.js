@@ -27,6 +27,8 @@ function makeTable(options) {
                           element("thead", {}, headings), body);
 
     function compare(a, b) {
+        if (state.sort < 0)
+            return 0; // as the rows come
         const column = options.columns[state.sort], left = column.value(a), right = column.value(b);
         const order = typeof left === "number" ? left - right : String(left).localeCompare(String(right));
 

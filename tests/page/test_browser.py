@@ -452,6 +452,30 @@ class Large(Browser):
             self.run_script(f"document.querySelector('[data-view={view}]').click()")
 
 
+class Difference(Browser):
+    def test_page_says_what_the_text_says(self):
+        a, html = os.path.join(self.folder, "a.db"), os.path.join(self.folder, "diff.html")
+        made.Made(a, times=70, seed=3)
+        prcb("report", "--diff", "--html", "-o", html, a, self.db)
+        report = json.loads(prcb("report", "--diff", "-j", a, self.db))
+        self.open(path=html)
+        for kind, name in (("total", "totals"), ("cause", "causes"), ("thread", "threads"), ("function", "functions")):
+            shown = sorted([round(row[-4]), round(row[-3])] for row in self.rows("#diff-" + kind))
+            self.assertEqual(shown, sorted([round(row["a_per_s"]), round(row["b_per_s"])] for row in report[name]), kind)
+        if PICTURES:
+            os.makedirs(PICTURES, exist_ok=True)
+            self.driver.save_screenshot(os.path.join(PICTURES, "diff-1280-light.png"))
+        self.run_script("document.querySelector('[data-view=threads]').click()")
+        self.assertEqual({row[2]: row[3] for row in self.rows("#thread-table")},
+                         {row["tid"]: row["run_ns"] for row in self.report["threads"]})
+        self.run_script("""document.querySelector('[data-view=diff]').click();
+            const w = document.getElementById('which'); w.value = 'a'; w.dispatchEvent(new Event('change'));
+            document.querySelector('[data-view=threads]').click()""")
+        base = json.loads(prcb("report", "-j", a))
+        self.assertEqual({row[2]: row[3] for row in self.rows("#thread-table")},
+                         {row["tid"]: row["run_ns"] for row in base["threads"]})
+
+
 @unittest.skipIf(not shutil.which("firefox-esr"), "firefox-esr is not installed")
 class InFirefox(unittest.TestCase):
     def test_the_same_page(self):

@@ -211,6 +211,98 @@ class Data(Folder):
                 os.unlink(self.db)
 
 
+class Difference(Folder):
+    def setUp(self):
+        super().setUp()
+        self.base = os.path.join(self.folder, "base.db")
+        self.a, self.b = made.Made(self.base, times=50, seed=2), made.Made(self.db, times=80, seed=3)
+
+    def diff(self, *args):
+        return prcb("report", "--diff", *args, self.base, self.db)
+
+    def figures(self):
+        """{name: (rate in a, in b)}, ns per second, from the stretches."""
+        rates = []
+        for recording in (self.a, self.b):
+            sums = collections.Counter()
+            for thread, stretches in recording.stretches.items():
+                pair = re.sub("[0-9]+", "#", recording.names[thread])
+                for kind, cause, start, end in stretches:
+                    kind = {"run": "running", "wait": "waiting"}.get(kind, kind)
+                    for name in (kind, f"{kind}@{pair}", *([cause] if kind == "waiting" else [])):
+                        sums[name] += (end - start) / recording.span * 1e9
+            rates.append(sums)
+        return {name: (rates[0][name], rates[1][name]) for name in rates[0] | rates[1]}
+
+    def test_json_is_that_of_the_stretches(self):
+        result = self.diff("-j")
+        report, figures = json.loads(result.stdout), self.figures()
+        shown = {row["name"]: row for row in report["totals"] + report["causes"]}
+        shown.update({f"{row['figure']}@{row['name']}": row for row in report["threads"]})
+        for name, (a, b) in figures.items():
+            name = re.sub("[\x00-\x1f\x7f-\x9f\u202e\u2066]", lambda m: m.group(), name)
+            if name in shown:
+                self.assertAlmostEqual(shown[name]["a_per_s"], a, delta=2)
+                self.assertAlmostEqual(shown[name]["b_per_s"], b, delta=2)
+        self.assertLessEqual({"running", "ready", "waiting", "futex", "ready@worker-#"}, set(shown) & set(figures))
+        mine, theirs = json.loads(self.report("-j")), report["functions"]
+        self.assertEqual(sum(row["b"] for row in theirs), mine["weight"])
+
+    def test_conditions(self):
+        """Just below and just above what the change is."""
+        for name, (a, b) in self.figures().items():
+            if re.sub("[a-z0-9@#-]", "", name):
+                continue
+            percent, ms = 100 * (b - a) / a, (b - a) / 1e6
+            for condition, holds in ((f"{name}>{percent - 0.01:+.4f}%", True), (f"{name}>{percent + 0.01:+.4f}%", False),
+                                     (f"{name}<{percent + 0.01:.4f}%", True), (f"{name}<{percent - 0.01:.4f}%", False),
+                                     (f"{name}>{ms - 0.001:.5f}ms", True), (f"{name}>{(ms + 0.001) * 1000:+.2f}us", False)):
+                with self.subTest(condition=condition):
+                    result = self.diff("--fail-if", condition)
+                    self.assertEqual(result.returncode, 3 if holds else 0, result.stderr)
+                    self.assertEqual(b"holds" in result.stderr, holds)
+                    self.assertIn(b"WAITING FOR", result.stdout)
+        # A cause that neither has did not grow.
+        self.assertEqual(self.diff("--fail-if", "fsync>0%").returncode, 0)
+        self.assertEqual(self.diff("--fail-if", "fsync>0%", "--fail-if", "running>-99%").returncode, 3)
+
+    def test_wrong_ones(self):
+        for args in (["--fail-if", "ready"], ["--fail-if", "ready>"], ["--fail-if", ">5%"], ["--fail-if", "ready>5"],
+                     ["--fail-if", "ready>nan%"], ["--fail-if", "nonsense>5%"], ["--fail-if", "ready@nobody>5%"],
+                     ["--fail-if", "ready@>1%"], ["--fail-if", "@x>1%"], ["--fail-if", "x" * 500 + ">1%"],
+                     ["--fail-if", "ready@" + "x" * 500 + ">1%"], ["--table", "waits"], ["--folded"]):
+            with self.subTest(args=args):
+                result = self.diff(*args)
+                self.assertEqual((result.returncode, result.stdout), (2, b""), result.stderr)
+        for args in ([self.db], [self.db, self.base, self.db]):
+            self.assertEqual(prcb("report", "--diff", *args).returncode, 2)
+        self.assertEqual(prcb("report", self.db, self.base).returncode, 2)
+        self.assertEqual(prcb("report", "--fail-if", "ready>1%", self.db).returncode, 2)
+        self.assertEqual(prcb("report", "--diff", self.db, "/dev/null").returncode, 1)
+
+    def test_unknown_is_no_zero(self):
+        """Without switches in one of them nothing is said of waits."""
+        os.unlink(self.base)
+        made.Made(self.base, switches=0, facts={"switch_source": "none"})
+        result = self.diff()
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn(b"functions only", result.stdout)
+        self.assertNotIn(b"WAITING FOR", result.stdout)
+        self.assertEqual(self.diff("--fail-if", "ready>1%").returncode, 2)
+
+    def test_text_and_lines(self):
+        text = self.diff("--top", "3").stdout.decode()
+        self.assertNotRegex(text, "[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e\u2066]")
+        lines = self.diff("-x", ",").stdout.decode().splitlines()
+        self.assertEqual(lines[0], "kind,name,figure,a,b,a_per_s,b_per_s")
+        self.assertIn("total,running,,", "\n".join(lines))
+
+    def test_page_has_both(self):
+        text = self.diff("--html").stdout.decode()
+        self.assertEqual(Page(text, "base").head["span_ns"], self.a.span)
+        self.assertEqual(Page(text).head["span_ns"], self.b.span)
+
+
 class Redacted(Folder):
     def test_no_name_is_left(self):
         recording = made.Made(self.db, facts={"host": "secrethost", "boot_id": "secretboot"},
@@ -260,7 +352,7 @@ class Arguments(Folder):
     def test_wrong_ones(self):
         made.Made(self.db)
         for args, words in ((["--html-max", "1M"], "go with --html"), (["--redact"], "go with --html"),
-                            (["--html", "--html-max", "x"], "--html-max 'x'"), (["--html", "--html-max", "1X"], "1X"),
+                            (["--html", "--html-max", "x"], "--html-max 'x'"), (["--html", "--html-max", "1X"], "1X"), (["a", "b"], "recordings are enough"),
                             (["--html", "--html-max", "0"], "--html-max '0'"), (["--html", "-j"], "--html"),
                             (["--html", "--html-max", "99999999999G"], "--html-max")):
             result = prcb("report", *args, self.db)
