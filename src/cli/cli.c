@@ -2,6 +2,7 @@
 #include "cli.h"
 
 #include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -273,28 +274,76 @@ static int parse_tier(const char *text, enum prcb_tier *ret)
     return 0;
 }
 
+static int add_id(struct cli_ids *ids, pid_t id)
+{
+    pid_t *grown = realloc(ids->ids, (ids->count + 1) * sizeof(*grown));
+
+    if (!grown)
+        return -ENOMEM;
+    ids->ids = grown;
+    ids->ids[ids->count++] = id;
+    return 0;
+}
+
+/* Processes whose name, as ps and pgrep have it, is the word; not this one. How many, or -ENOMEM.
+ */
+static int add_named(const char *word, struct cli_ids *ids)
+{
+    DIR *folder = opendir("/proc");
+    struct dirent *entry;
+    int found = 0;
+
+    while (folder && found >= 0 && (entry = readdir(folder))) {
+        char path[300], name[32] = "";
+        FILE *file;
+        uint64_t id;
+
+        snprintf(path, sizeof(path), "/proc/%s/comm", entry->d_name);
+        if (number_parse(entry->d_name, 1, INT_MAX, &id) || (pid_t)id == getpid() ||
+            !(file = fopen(path, "re")))
+            continue;
+        if (fgets(name, sizeof(name), file)) {
+            name[strcspn(name, "\n")] = '\0';
+            /* The kernel keeps 15 bytes of it. */
+            if (!strncmp(name, word, 15) && (strlen(word) <= 15 ? !name[strlen(word)] : true))
+                found = add_id(ids, (pid_t)id) ? -ENOMEM : found + 1;
+        }
+        fclose(file);
+    }
+    if (folder)
+        closedir(folder);
+    return found;
+}
+
+/* Numbers, with commas, blanks or line ends between them, as pgrep prints them; of processes names
+ * too. */
 static int parse_ids(const struct cli_command *command, const char *option, const char *what,
                      const char *text, struct cli_ids *ids)
 {
     char *copy = strdup(text), *at = copy, *word;
-    int status = CLI_OK;
+    bool names = !strcmp(what, "process");
+    int status = CLI_OK, found;
 
     if (!copy)
         return cli_error(command, "out of memory");
-    while (status == CLI_OK && (word = strsep(&at, ","))) {
-        pid_t *grown = realloc(ids->ids, (ids->count + 1) * sizeof(*grown));
+    while (*copy && strchr("\n ", copy[strlen(copy) - 1]))
+        copy[strlen(copy) - 1] = '\0';
+    while (status == CLI_OK && (word = strsep(&at, ", \n"))) {
         uint64_t id;
 
-        if (!grown) {
-            status = cli_error(command, "out of memory");
-            break;
-        }
-        ids->ids = grown;
-        if (number_parse(word, 1, INT_MAX, &id))
-            status = cli_usage_error(command, "%s '%s': '%s' is not a %s number", option, text,
-                                     word, what);
+        if (!number_parse(word, 1, INT_MAX, &id))
+            found = add_id(ids, (pid_t)id) ? -ENOMEM : 1;
         else
-            ids->ids[ids->count++] = (pid_t)id;
+            found =
+                names && *word && !strspn(word, "-+.0123456789") ? add_named(word, ids) : -EINVAL;
+        if (found == -ENOMEM)
+            status = cli_error(command, "out of memory");
+        else if (found == -EINVAL)
+            status = cli_usage_error(command, "%s '%s': '%s' is not a %s number%s", option, text,
+                                     word, what, names ? " or name" : "");
+        else if (!found)
+            status =
+                cli_usage_error(command, "%s '%s': no process is called '%s'", option, text, word);
     }
     free(copy);
     return status;

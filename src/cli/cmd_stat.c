@@ -188,7 +188,8 @@ static void report(struct run *run, uint64_t now, bool interval, bool last)
         .time_ns = now - run->start,
         .wall_ns = now - (interval ? run->interval_start : run->start),
         .interval = interval,
-        .first = !run->reports++,
+        .first = !run->reports,
+        .number = run->reports++,
         .ended_early = run->ended_early,
         .longest_gap = run->longest_gap ? run->longest_gap : run->refresh_ns,
     };

@@ -812,6 +812,7 @@ static int run_with(struct run *run)
         return status;
     if (run->options->read ? open_reader(run, &err)
                            : open_history(run, &err) || open_all(run, &err)) {
+        close_files(run);
         output_abort(&run->output);
         return cli_error(run->command, "%s", err.text);
     }

@@ -7,6 +7,9 @@
 #include <string.h>
 
 #define NS_PER_MS       1000000ull
+#define TOP_ROWS        40         /* of a table */
+#define TOP_LINES       15         /* of an interval */
+#define TOP_DEFAULT     UINT64_MAX /* none was chosen */
 #define MIN_INTERVAL_MS 10
 #define MAX_INTERVAL_MS 86400000
 #define MAX_THREADS     (1u << 22) /* the most that prcb_open takes */
@@ -63,7 +66,8 @@ const struct cli_option stat_option_rows[] = {
     {0, "sort", "KEY", "run (the default), ready, wait, wall, open, switches, tid, comm,\n"
                        "or the name of a cause, such as futex", .kind = CLI_TAKE, .take = take_order,
      .choices = "run ready wait wall open switches tid comm"},
-    {0, "top", "N", "the first N rows only; the rest is summed in one (0: all)",
+    {0, "top", "N", "the first N rows only, the rest summed in one (0: all; default\n"
+                     "of tables: 40, with -I 15)",
      .kind = CLI_NUMBER, AT(order.top), .max = UINT32_MAX},
     {'x', "csv", "SEP", "a line of values per row, with SEP between them ('\\t': a tab)",
      .kind = CLI_VALUES, AT(form), .min = STAT_CSV},
@@ -119,7 +123,7 @@ int stat_options_parse(const struct cli_command *command, int argc, char **argv,
 {
     struct cli_parser parser = {.command = command, .argc = argc, .argv = argv};
 
-    *ret = (struct stat_options){.order = {.key = ACCOUNT_BY_RUN}};
+    *ret = (struct stat_options){.order = {.key = ACCOUNT_BY_RUN, .top = TOP_DEFAULT}};
     if (cli_take_all(&parser, ret, ret_status))
         return -1;
     ret->rows = ret->per_process  ? STAT_PROCESSES
@@ -127,6 +131,11 @@ int stat_options_parse(const struct cli_command *command, int argc, char **argv,
                 : ret->per_name   ? STAT_NAMES
                                   : STAT_THREADS;
     ret->interval_ns *= NS_PER_MS;
+    /* Thousands of rows are no report; programs that read values want them all. */
+    if (ret->order.top == TOP_DEFAULT)
+        ret->order.top = ret->form.number != STAT_TABLE ? 0
+                         : ret->interval_ns             ? TOP_LINES
+                                                        : TOP_ROWS;
     ret->follow = ret->no_follow ? PRCB_FOLLOW_NONE : PRCB_FOLLOW_ALL;
     if (parser.index < argc)
         ret->command = argv + parser.index;

@@ -33,6 +33,7 @@ struct stat_report {
     uint64_t longest_gap; /* perf tier: between two looks at /proc */
     bool interval;
     bool first;       /* of all reports: headings are wanted */
+    size_t number;    /* of reports before it */
     bool ended_early; /* --for ended the command */
 };
 
@@ -45,8 +46,8 @@ void stat_csv_write(FILE *out, const struct stat_report *report);
 /* One JSON object on a line. 0 or -ENOMEM. */
 int stat_json_write(FILE *out, const struct stat_report *report);
 
-/* The biggest cost in plain language: a line or a few. */
-void stat_words_write(FILE *out, const struct stat_report *report);
+/* The biggest cost in plain language: a line or a few, of causes that are shown (by number). */
+void stat_words_write(FILE *out, const struct stat_report *report, const bool *shown);
 /* What the figures lack: threads not tracked, switches not reported, members the
  * tier has not. Each line starts with the prefix; none if there is nothing. */
 void stat_notes_write(FILE *out, const char *prefix, const struct stat_report *report);

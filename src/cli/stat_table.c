@@ -6,6 +6,7 @@
 #include "stat_report.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <limits.h>
 #include <string.h>
 
@@ -17,6 +18,7 @@
 #define ENOUGH_CAUSES 2   /* fewer are worth leaving other columns out */
 #define SHORT_NAME    8   /* of a name's characters, where there is no room for more */
 #define LINE_WIDE     100 /* columns: a narrower interval's line leaves parts out, to name waits */
+#define PAGE_LINES    20  /* intervals of one row between two headings */
 #define LINE_CAUSES   3   /* waits named on an interval's line */
 #define COMMAND_BYTES 300 /* of the command in the title; words begun before are finished */
 
@@ -105,6 +107,21 @@ static uint64_t rest_ns(const struct table *table, const struct account_row *row
 }
 
 /* "+1.23s sleep": marked, since it is in no other column. */
+/* The one cause of a row's open waits; NONE: there are none, several, or it is not known. */
+static uint32_t open_cause(const struct account_row *row)
+{
+    uint32_t found = PRCB_CAUSE_NONE;
+
+    for (uint32_t i = 0; i < row->now.cell_count; i++) {
+        if (!row->now.cells[i].open_ns)
+            continue;
+        if (found)
+            return PRCB_CAUSE_NONE;
+        found = row->now.cells[i].cause;
+    }
+    return found;
+}
+
 static void open_cell(const struct account_row *row, char *cell)
 {
     const char *name = "";
@@ -507,15 +524,20 @@ static void write_title(FILE *out, const struct stat_report *report)
     fprintf(out, ": %s in %s\n\n", threads, time);
 }
 
+/* Whether a cause is in the table: it has a column, or a row names it as its open wait. */
 static bool cause_shown(const struct table *table, uint32_t cause)
 {
-    const struct wait_cell *cell = account_sums_cell(&table->report->view->total.now, cause);
+    const struct account_view *view = table->report->view;
 
     for (size_t i = 0; i < table->shown; i++) {
         if (table->causes[i] == cause)
             return true;
     }
-    return cell && cell->open_ns;
+    for (size_t i = 0; i < view->count && table->squeeze < SQUEEZE_OPEN; i++) {
+        if (open_cause(view->rows[i]) == cause)
+            return true;
+    }
+    return false;
 }
 
 /* Words of a legend, continued under their beginning where the line is full. */
@@ -532,6 +554,25 @@ static void write_wrapped(FILE *out, const char *words, size_t indent, size_t co
         words += end + 1;
     }
     fprintf(out, "%s\n", words);
+}
+
+/* The sentences, wrapped at the width. */
+static void write_words(FILE *out, const struct table *table)
+{
+    bool shown[PRCB_CAUSE_MAX];
+    char *text = NULL, *line, *rest;
+    size_t size;
+    FILE *words = open_memstream(&text, &size);
+
+    for (uint32_t cause = 0; cause < PRCB_CAUSE_MAX; cause++)
+        shown[cause] = !table->shown || cause_shown(table, cause);
+    if (!words)
+        return;
+    stat_words_write(words, table->report, shown);
+    fclose(words);
+    for (line = text ? strtok_r(text, "\n", &rest) : NULL; line; line = strtok_r(NULL, "\n", &rest))
+        write_wrapped(out, line, 0, format_columns(out));
+    free(text);
 }
 
 /* Each cause that was named: NT's name, left out on a narrow terminal, and the plain words. */
@@ -563,10 +604,12 @@ void stat_table_write(FILE *out, const struct stat_report *report)
     } else {
         choose_columns(&table, format_columns(out));
         each_row(&table, print_row, out);
+        if (report->view->other_rows)
+            fputs(" (--top 0 shows all rows)\n", out);
         if (report->counters)
             stat_counters_write(out, report);
         fputc('\n', out);
-        stat_words_write(out, report);
+        write_words(out, &table);
         write_legend(out, &table);
     }
     if (report->ended_early)
@@ -608,33 +651,43 @@ static void write_top_waits(FILE *out, const struct account_row *row, size_t roo
     }
 }
 
-/* The widths of a line's parts; where the terminal is narrow it has no switches, and the beginning
- * of the name. */
+/* The widths of a line's parts. Rows of several processes name theirs. Where the terminal is narrow
+ * the time is in the heading, there are no switches, and of names the beginning: what is left is
+ * the waits'. */
 struct line_shape {
-    int time, name;
+    int time, pid, name;
     bool switches;
-    size_t waits; /* what is left for them */
+    size_t waits;
 };
 
-static struct line_shape line_shape(FILE *out)
+static struct line_shape line_shape(FILE *out, const struct stat_report *report)
 {
-    size_t columns = format_columns(out);
-    struct line_shape shape = {10, 15, true, 0};
+    size_t columns = format_columns(out), used;
+    struct line_shape shape = {10, 0, 15, true, 0};
 
     if (columns < LINE_WIDE)
-        shape = (struct line_shape){8, SHORT_NAME, false, 0};
+        shape = (struct line_shape){0, 0, SHORT_NAME, false, 0};
+    if (!report->options->rows && several_processes(report->view))
+        shape.pid = 7;
     /* Four cells of 7, the switches' of 8, and a gap behind each. */
-    shape.waits = columns - ((size_t)shape.time + (size_t)shape.name + 4 * 7 + 6 * GAP +
-                             (shape.switches ? 8 + GAP : 0));
+    used = (size_t)shape.time + (shape.time ? GAP : 0) + (size_t)shape.pid + (shape.pid ? GAP : 0) +
+           (size_t)shape.name + 4 * 7 + 5 * GAP + (shape.switches ? 8 + GAP : 0);
+    shape.waits = columns > used ? columns - used : 0;
     return shape;
+}
+
+static void interval_time(const struct stat_report *report, char *ret, size_t size)
+{
+    snprintf(ret, size, "%" PRIu64 ".%03" PRIu64, report->time_ns / 1000000000,
+             report->time_ns / 1000000 % 1000);
 }
 
 static void write_line(FILE *out, const struct stat_report *report, const struct account_row *row,
                        char *name, bool sum)
 {
-    struct line_shape shape = line_shape(out);
+    struct line_shape shape = line_shape(out, report);
     const struct account_sums *now = &row->now;
-    char time[FORMAT_CELL], id[FORMAT_CELL], run[FORMAT_CELL], ready[FORMAT_CELL],
+    char time[FORMAT_CELL], pid[FORMAT_CELL], id[FORMAT_CELL], run[FORMAT_CELL], ready[FORMAT_CELL],
         wait[FORMAT_CELL];
     char switches[FORMAT_CELL];
     pid_t number = report->options->rows ? row->pid : row->tid;
@@ -644,10 +697,14 @@ static void write_line(FILE *out, const struct stat_report *report, const struct
     time_cell(row, PRCB_HAS_READY, now->ready_ns, ready);
     time_cell(row, PRCB_HAS_WAIT, account_sums_waited(now), wait);
     number_cell(now->switches, now->present & PRCB_HAS_SWITCHES, switches);
-    snprintf(time, sizeof(time), "%" PRIu64 ".%03" PRIu64, report->time_ns / 1000000000,
-             report->time_ns / 1000000 % 1000);
+    interval_time(report, time, sizeof(time));
+    number_cell((uint64_t)row->pid, row->pid != 0, pid);
     format_cut(name, (size_t)shape.name);
-    fprintf(out, "%*s  %7s  %s%*s  %7s  %7s  %7s  ", shape.time, time, sum ? "" : id, name,
+    if (shape.time)
+        fprintf(out, "%*s  ", shape.time, time);
+    if (shape.pid)
+        fprintf(out, "%*s  ", shape.pid, sum ? "" : pid);
+    fprintf(out, "%7s  %s%*s  %7s  %7s  %7s  ", sum ? "" : id, name,
             shape.name - (int)format_width(name), "", run, ready, wait);
     if (shape.switches)
         fprintf(out, "%8s  ", switches);
@@ -660,20 +717,37 @@ static void write_line(FILE *out, const struct stat_report *report, const struct
     fputc('\n', out);
 }
 
+/* In front of each interval that has several rows, with an empty line; of one row, once a page. */
+static void write_line_heading(FILE *out, const struct stat_report *report)
+{
+    const struct stat_rows_kind *kind = &stat_rows_kinds[report->options->rows];
+    bool several = report->view->count + report->view->other_rows > 1;
+    struct line_shape shape = line_shape(out, report);
+    char time[FORMAT_CELL];
+
+    if (!report->first && !several && report->number % PAGE_LINES)
+        return;
+    fputs(report->first ? "" : "\n", out);
+    interval_time(report, time, sizeof(time));
+    if (shape.time)
+        fprintf(out, "%*s  ", shape.time, "TIME");
+    if (shape.pid)
+        fprintf(out, "%*s  ", shape.pid, "PID");
+    fprintf(out, "%7s  %-*s  %7s  %7s  %7s%s", kind->id ? kind->id : "", shape.name, kind->heading,
+            "RUN", "READY", "WAIT", shape.switches ? "  SWITCHES" : "");
+    if (shape.waits >= strlen("WAITS"))
+        fputs("  WAITS", out);
+    if (!shape.time && shape.waits >= strlen("WAITS at 1000.000 s"))
+        fprintf(out, " at %s s", time);
+    fputc('\n', out);
+}
+
 void stat_lines_write(FILE *out, const struct stat_report *report)
 {
     const struct account_view *view = report->view;
     char name[FORMAT_CELL];
 
-    if (report->first) {
-        const struct stat_rows_kind *kind = &stat_rows_kinds[report->options->rows];
-        struct line_shape shape = line_shape(out);
-
-        fprintf(out, "%*s  %7s  %-*s  %7s  %7s  %7s%s%s\n", shape.time, "TIME",
-                kind->id ? kind->id : "", shape.name, kind->heading, "RUN", "READY", "WAIT",
-                shape.switches ? "  SWITCHES" : "",
-                shape.waits >= strlen("WAITS") ? "  WAITS" : "");
-    }
+    write_line_heading(out, report);
     for (size_t i = 0; i < view->count; i++) {
         name_cell(report, view->rows[i], name);
         write_line(out, report, view->rows[i], name, false);

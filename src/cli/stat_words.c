@@ -32,6 +32,7 @@ struct costs {
     uint64_t ready_counts[PRCB_CAUSE_MAX];
     uint64_t idle_ns; /* by design: in none of spent_ns */
     bool kernel_left_out;
+    const bool *shown; /* causes of which there may be a sentence */
     const struct stat_report *report;
 };
 
@@ -122,6 +123,7 @@ static uint32_t biggest(const struct costs *costs, const bool *named)
 
     for (uint32_t cost = 0; cost < COSTS; cost++) {
         if (!named[cost] && costs->spent_ns[cost] &&
+            (cost >= PRCB_CAUSE_MAX || costs->shown[cost]) &&
             (best == COSTS || costs->spent_ns[cost] > costs->spent_ns[best]))
             best = cost;
     }
@@ -315,12 +317,13 @@ static void write_idle(FILE *out, const struct costs *costs)
                 share, threads);
 }
 
-void stat_words_write(FILE *out, const struct stat_report *report)
+void stat_words_write(FILE *out, const struct stat_report *report, const bool *shown)
 {
     struct costs costs;
 
     if (make_costs(report, &costs))
         return;
+    costs.shown = shown;
     if (costs.wall_ns) {
         write_sentences(out, &costs);
         write_idle(out, &costs);

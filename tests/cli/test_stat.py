@@ -515,11 +515,13 @@ class Table(Case):
                 text = run("-a", "--for", "0.2", *args,
                            env=dict(os.environ, COLUMNS=str(columns))).stdout
                 rows = [row for row in text.split("\n\n")[1].splitlines() if not row.startswith(" (")]
-                legend = text.split("\n\n")[3].splitlines()
                 self.assertGreater(len(rows), 5)
-                self.assertGreater(len(legend), 0)
-                for row in rows + legend:
+                self.assertLessEqual(len(rows), 1 + 40 + 4)  # heading, rows, what is summed
+                for row in text.split("note: ")[0].splitlines()[2:]:
                     self.assertLessEqual(len(row), columns, row)
+                # The legend explains what is in the table and nothing else.
+                for name in re.findall(r"(?m)^  ([a-z]\S+)  ", "\n\n".join(text.split("\n\n")[3:])):
+                    self.assertTrue(any(name in row for row in rows), f"{name}:\n{text}")
             text = run("-a", "-I", "100", "--for", "0.3",
                        env=dict(os.environ, COLUMNS=str(columns))).stdout
             lines = text.split("\n\n")[0].splitlines()
@@ -597,6 +599,27 @@ class Intervals(Case):
         self.assertGreaterEqual(len(times), 3)
         self.assertGreaterEqual(times[0], 0.1)
         self.assertIn("of thread time", text)
+
+    def test_intervals_of_several_processes(self):
+        """An empty line and a heading in front of each, and whose threads they are."""
+        for columns in (80, 120):
+            text = run("-I", "100", "--for", "0.5", "-p", f"{os.getpid()}\n{os.getppid()}\n",
+                       env=dict(os.environ, COLUMNS=str(columns))).stdout.split("\n\n process ")[0]
+            blocks = text.split("\n\n")
+            self.assertGreaterEqual(len(blocks), 3)
+            for block in blocks:
+                self.assertRegex(block, r"^ *(TIME )? +PID +TID +THREAD .*WAITS")
+                self.assertRegex(block, rf"(?m)^[ .0-9]* {os.getpid()} +{os.getpid()} ")
+
+    def test_names_of_processes(self):
+        with open("/proc/self/comm", encoding="utf-8") as file:
+            name = file.read().strip()
+        document = json.loads(run("-j", "--for", "0.1", "-p", name).stdout)
+        self.assertIn(os.getpid(), [thread["pid"] for thread in document["threads"]])
+        result = subprocess.run([PRCB, "stat", "-p", "no-such-process", "--for", "0.1"], capture_output=True,
+                                text=True, check=False)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("no process is called 'no-such-process'", result.stderr)
 
     def test_csv(self):
         text = run("-I", "100", "-x", ";", "--", *python(self.CODE)).stdout

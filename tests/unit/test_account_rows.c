@@ -302,14 +302,16 @@ static void expect_words(const struct prcb_account *accounts, size_t count, cons
     struct account_rows rows = {0};
     struct account_view v;
     struct stat_report report = {.options = &options, .view = &v};
+    bool all[PRCB_CAUSE_MAX];
     char *text;
     size_t size;
     FILE *out = open_memstream(&text, &size);
 
+    memset(all, true, sizeof(all));
     for (size_t i = 0; i < count; i++)
         update(&rows, &accounts[i]);
     v = view(&rows, 0, ACCOUNT_BY_RUN, 1);
-    stat_words_write(out, &report);
+    stat_words_write(out, &report, all);
     fclose(out);
     assert_string_equal(text, expected);
     free(text);
