@@ -116,6 +116,11 @@ struct prcb_status {
 };
 PRCB_API int prcb_session_status(struct prcb *p, struct prcb_status *ret);
 
+/* What this kernel does not let be told on the session's tier beyond members that are absent:
+ * causes that are coarser than docs/figures.md has them, each a line that names the effect and the
+ * reason. i from 0; NULL: there are no more. Borrowed until prcb_close. */
+PRCB_API const char *prcb_session_limit(const struct prcb *p, size_t i);
+
 /* ---- choosing what to profile ------------------------------------------- */
 
 /* What a profiled thread passes on. */

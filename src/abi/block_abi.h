@@ -21,7 +21,7 @@
 
 #define PRCB_ABI_MAGIC 0x42435250u /* "PRCB" */
 #define PRCB_ABI_MAJOR 1
-#define PRCB_ABI_MINOR 5
+#define PRCB_ABI_MINOR 6
 
 #define PRCB_ACCOUNTS_DEFAULT 16384
 #define PRCB_OFFSET_UNKNOWN   0x7fffffffffffffffll /* head.clock_offset before the first switch */
@@ -56,6 +56,10 @@
 #define PRCB_FEATURE_REGISTERS   (1u << 5) /* user registers are kept at each switch out */
 #define PRCB_FEATURE_CGROUP      (1u << 6) /* the cgroup is kept */
 #define PRCB_FEATURE_EDGES       (1u << 7) /* edges are kept */
+/* Since 1.6: */
+#define PRCB_FEATURE_MIGRATIONS (1u << 8) /* migrations are counted */
+#define PRCB_FEATURE_SYSCALLS   (1u << 9) /* the system call that a thread waits in is known */
+#define PRCB_FEATURE_FILES      (1u << 10) /* ... and what it waits for in read, write and the like */
 
 /* The user registers that an unwinder starts from, as of the thread's last entry into the
  * kernel. All 0: it has none (a kernel thread), or none were kept. */

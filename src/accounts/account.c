@@ -113,8 +113,8 @@ void account_convert(const struct prcb_account_block *copy, uint64_t now, uint32
 
     if (now < copy->stamp)
         now = copy->stamp;
-    ret->present = PRCB_HAS_WALL | PRCB_HAS_RUN | PRCB_HAS_SWITCHES | PRCB_HAS_MIGRATIONS |
-                   PRCB_HAS_WAITS | PRCB_HAS_WAIT | PRCB_HAS_OPEN;
+    ret->present = PRCB_HAS_WALL | PRCB_HAS_RUN | PRCB_HAS_SWITCHES | PRCB_HAS_WAITS |
+                   PRCB_HAS_WAIT | PRCB_HAS_OPEN;
     ret->present |= features & PRCB_FEATURE_READY ? PRCB_HAS_READY : 0;
     ret->flags = (state == PRCB_STATE_EXITED ? PRCB_ACCOUNT_EXITED : 0) |
                  (state == PRCB_STATE_RUNNING ? PRCB_ACCOUNT_RUNNING : 0) |
@@ -125,7 +125,10 @@ void account_convert(const struct prcb_account_block *copy, uint64_t now, uint32
     convert_waits(copy, ret);
     ret->voluntary_switches = copy->nvcsw - copy->base_nvcsw;
     ret->switches = ret->voluntary_switches + copy->nivcsw - copy->base_nivcsw;
-    ret->migrations = copy->migrations - copy->base_migrations;
+    if (features & PRCB_FEATURE_MIGRATIONS) {
+        ret->migrations = copy->migrations - copy->base_migrations;
+        ret->present |= PRCB_HAS_MIGRATIONS;
+    }
     ret->missed_switches =
         ret->switches > copy->own_switches ? ret->switches - copy->own_switches : 0;
     if (state != PRCB_STATE_RUNNING)
@@ -133,8 +136,10 @@ void account_convert(const struct prcb_account_block *copy, uint64_t now, uint32
     if (state == PRCB_STATE_OFF)
         ret->open.cause = cause;
     ret->wall_ns = now - copy->enabled;
-    ret->last_syscall = copy->last_syscall;
-    ret->present |= PRCB_HAS_SYSCALL;
+    if (features & PRCB_FEATURE_SYSCALLS) {
+        ret->last_syscall = copy->last_syscall;
+        ret->present |= PRCB_HAS_SYSCALL;
+    }
     if (copy->state == PRCB_STATE_OFF && copy->wants & PRCB_WANT_REGISTERS && copy->user.pc) {
         ret->registers =
             (struct prcb_registers){copy->user.pc, copy->user.sp, copy->user.fp, copy->user.lr};

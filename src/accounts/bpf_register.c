@@ -180,6 +180,8 @@ int bpf_profile_cgroup(struct prcb *p, const char *path, struct prcb_error *err)
     if (skeleton->bss->scope.cgroup && skeleton->bss->scope.cgroup != st.st_ino)
         return prcb_fail(err, -EBUSY, "cgroup %s: this session follows another cgroup already",
                          path);
+    if (!(p->mapped.features & PRCB_FEATURE_CGROUP))
+        return mapped_no_cgroups(path, err);
     result =
         bpf_attach(skeleton->progs.prcb_cgroup_attach, &skeleton->links.prcb_cgroup_attach, err);
     if (!result)

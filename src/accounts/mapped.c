@@ -339,6 +339,33 @@ void mapped_status(struct prcb *p, struct prcb_status *ret)
     }
 }
 
+/* What a kernel without a feature takes from the causes. */
+static const struct {
+    uint32_t feature;
+    const char *words;
+} limits[] = {
+    {PRCB_FEATURE_LOCKS, "waits for kernel locks are filed under their system call or other-d: the "
+                         "kernel has no tracepoints of lock contention (Linux 5.19)"},
+    {PRCB_FEATURE_SYSCALLS, "waits are not told by their system call: the kernel has no struct "
+                            "pt_regs as it is read here"},
+    {PRCB_FEATURE_FILES, "waits in read, write and the like are filed under other, not under what "
+                         "they are for: the kernel has no fdtable, file or inode as they are read "
+                         "here"},
+    {PRCB_FEATURE_THROTTLED, "waits for a CPU quota are ready time: the kernel does not let "
+                             "throttling be told (it has no CONFIG_FAIR_GROUP_SCHED)"},
+};
+
+const char *mapped_limit(const struct prcb *p, size_t i)
+{
+    for (size_t k = 0; k < sizeof(limits) / sizeof(limits[0]); k++) {
+        bool unasked = limits[k].feature == PRCB_FEATURE_LOCKS && p->flags & PRCB_OPEN_NO_LOCKS;
+
+        if (!(p->mapped.features & limits[k].feature) && !unasked && !i--)
+            return limits[k].words;
+    }
+    return NULL;
+}
+
 const char *mapped_absent_reason(const struct prcb *p, uint64_t member)
 {
     uint32_t features = p->mapped.features;
@@ -346,15 +373,20 @@ const char *mapped_absent_reason(const struct prcb *p, uint64_t member)
     if (member == PRCB_HAS_READY && !(features & PRCB_FEATURE_READY))
         return "the kernel keeps no run-queue delays within reach (built without "
                "CONFIG_SCHED_INFO or CONFIG_FAIR_GROUP_SCHED)";
+    if (member == PRCB_HAS_MIGRATIONS && !(features & PRCB_FEATURE_MIGRATIONS))
+        return "the kernel has no sched_entity.nr_migrations as it is read here";
+    if (member == PRCB_HAS_SYSCALL && !(features & PRCB_FEATURE_SYSCALLS))
+        return "the kernel has no registers of system calls (struct pt_regs) as they are read here";
     if (member == PRCB_HAS_INTERRUPTED && p->mapped.processors && !keeps_interrupted(&p->mapped))
         return "prcbd gave up the programs that told: it was cleaned away, or another version came";
     if (member == PRCB_HAS_INTERRUPTED && !p->mapped.processors)
         return p->mapped.no_interrupted ? p->mapped.no_interrupted
                                         : "the session was opened without PRCB_OPEN_INTERRUPTED";
     if (member == PRCB_HAS_REGISTERS && !(features & PRCB_FEATURE_REGISTERS))
-        return p->flags & PRCB_OPEN_REGISTERS
-                   ? "prcbd is too old to keep them: update it"
-                   : "the session was opened without PRCB_OPEN_REGISTERS";
+        return !(p->flags & PRCB_OPEN_REGISTERS)
+                   ? "the session was opened without PRCB_OPEN_REGISTERS"
+                   : "prcbd is too old to keep them, or the kernel has no struct pt_regs as it is "
+                     "read here";
     if (member == PRCB_HAS_CGROUP && !(features & PRCB_FEATURE_CGROUP))
         return p->tier->number == PRCB_TIER_DAEMON
                    ? "prcbd is too old to keep it, or its kernel was built without CONFIG_CGROUPS"
@@ -381,4 +413,13 @@ int mapped_not_seen(const char *what, pid_t number, struct prcb_error *err)
                          "it to eBPF programs",
                          what, (int)number);
     return prcb_fail(err, -ESRCH, "%s %d: no such %s", what, (int)number, what);
+}
+
+int mapped_no_cgroups(const char *path, struct prcb_error *err)
+{
+    return prcb_fail(
+        err, -EOPNOTSUPP,
+        "cgroup %s cannot be followed: the kernel has no css_set, cgroup or kernfs_node "
+        "as they are read here",
+        path);
 }

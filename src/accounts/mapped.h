@@ -41,10 +41,12 @@ int mapped_read_times(struct prcb_thread *t, struct prcb_times *ret);
 int mapped_walk(struct prcb *p, prcb_walk_fn fn, void *ctx, struct prcb_error *err);
 void mapped_status(struct prcb *p, struct prcb_status *ret);
 const char *mapped_absent_reason(const struct prcb *p, uint64_t member);
+const char *mapped_limit(const struct prcb *p, size_t i);
 
 /* Words that both tiers use: no thread or process was seen under this number; there is no free
- * account. */
+ * account; cgroups are out of reach. */
 int mapped_not_seen(const char *what, pid_t number, struct prcb_error *err);
 int mapped_no_room(const struct prcb *p, struct prcb_error *err);
+int mapped_no_cgroups(const char *path, struct prcb_error *err);
 
 #endif

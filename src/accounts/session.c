@@ -337,6 +337,11 @@ int prcb_release_exited(struct prcb *p, struct prcb_error *err)
     return result;
 }
 
+const char *prcb_session_limit(const struct prcb *p, size_t i)
+{
+    return p->tier->limit ? p->tier->limit(p, i) : NULL;
+}
+
 const char *prcb_absent_reason(const struct prcb *p, uint64_t member)
 {
     return p->tier->absent_reason(p, member);

@@ -79,6 +79,7 @@ struct tier {
     int (*release_exited)(struct prcb *p, struct prcb_error *err);                   /* L */
     void (*status)(struct prcb *p, struct prcb_status *ret);                         /* L */
     const char *(*absent_reason)(const struct prcb *p, uint64_t member);
+    const char *(*limit)(const struct prcb *p, size_t i); /* NULL: never any */
 };
 
 extern const struct tier tier_bpf; /* only in builds with the bpf tier */

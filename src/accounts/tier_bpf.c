@@ -111,8 +111,8 @@ static int write_head(struct prcb *p, struct prcb_error *err)
         head.features |= PRCB_FEATURE_INTERRUPTED;
     if (p->flags & PRCB_OPEN_EDGES)
         head.features |= PRCB_FEATURE_EDGES;
-    if (p->flags & PRCB_OPEN_REGISTERS)
-        head.features |= PRCB_FEATURE_REGISTERS;
+    if (!(p->flags & PRCB_OPEN_REGISTERS))
+        head.features &= ~PRCB_FEATURE_REGISTERS;
     if (bpf_map_update_elem(bpf_map__fd(skeleton->maps.head_map), &zero, &head, BPF_ANY))
         return prcb_fail(err, -errno, "the head page cannot be written: %s", strerror(errno));
     return 0;
@@ -148,7 +148,7 @@ static int open_and_load(struct prcb *p, struct kernel_types *types, struct prcb
         return bpf_explain_accounts(-errno, err);
     result = kernel_types_find(types, p->bpf->skeleton->obj, kernel_report_names, err);
     if (!result)
-        result = kernel_check(types->btf, err);
+        result = kernel_check(types->btf, KERNEL_FOR_ACCOUNTS, err);
     if (!result)
         result = configure(p, types, err);
     if (!result) {
@@ -336,4 +336,5 @@ const struct tier tier_bpf = {
     .release_exited = bpf_release_exited,
     .status = bpf_status,
     .absent_reason = mapped_absent_reason,
+    .limit = mapped_limit,
 };

@@ -162,6 +162,8 @@ static int map_session(struct prcb *p, const struct wire_open_answer *answer,
     p->mapped.count = p->max_threads = head.account_count;
     p->mapped.stride = head.account_stride;
     p->mapped.features = head.features;
+    if (head.abi_minor < 6) /* it was not told yet whether they are there */
+        p->mapped.features |= PRCB_FEATURE_MIGRATIONS | PRCB_FEATURE_SYSCALLS | PRCB_FEATURE_FILES;
     return 0;
 }
 
@@ -373,6 +375,8 @@ static int daemon_profile_cgroup(struct prcb *p, const char *path, struct prcb_e
     if (p->daemon->cgroup && strcmp(p->daemon->cgroup, path))
         return prcb_fail(err, -EBUSY, "cgroup %s: this session follows another cgroup already",
                          path);
+    if (p->daemon->client.hello.abi_minor >= 4 && !(p->mapped.features & PRCB_FEATURE_CGROUP))
+        return mapped_no_cgroups(path, err);
     scope.cgroup = st.st_ino;
     scope.cgroup_v2 = fs.f_type == CGROUP2_MAGIC;
     result = set_scope(p, &scope, err);
@@ -441,4 +445,5 @@ const struct tier tier_daemon = {
     .release_exited = daemon_release_exited,
     .status = mapped_status,
     .absent_reason = mapped_absent_reason,
+    .limit = mapped_limit,
 };

@@ -76,12 +76,11 @@ struct who {
 /* What a task carries when it is profiled, or should be. */
 struct tag {
     struct profile profiles[PROFILES];
-    __u64 lock;       /* address of the kernel lock it waits for; 0: none */
-    __u32 lock_cause; /* its cause */
-    __u32 busy;       /* somebody is giving it an account */
-    __u32 cause;      /* of its last switch out; read back at once: leave() */
-    __u32 born;       /* prcb_newtask has seen it */
-    __u32 restart;    /* the last system call that it was switched out in, plus 1; 0: none */
+    struct waited_lock waited;
+    __u32 busy;    /* somebody is giving it an account */
+    __u32 cause;   /* of its last switch out; read back at once: leave() */
+    __u32 born;    /* prcb_newtask has seen it */
+    __u32 restart; /* the last system call that it was switched out in, plus 1; 0: none */
     /* What was known of its queue when a quota took it off the processor. */
     __u64 throttled_queue; /* address of its cfs_rq; 0: it is not held back */
     __u64 throttled_group;
@@ -770,8 +769,8 @@ static __always_inline __u64 leave(struct tag *tag, struct task_struct *prev,
         if (!now) {
             now = switch_clock(prev, account->stamp);
             /* By way of memory: the verifier would go on with every cause there is by itself. */
-            *(volatile __u32 *)&tag->cause = classify(
-                prev, next, state, tag->lock ? tag->lock_cause : 0, &tag->restart, &last_syscall);
+            *(volatile __u32 *)&tag->cause =
+                classify(prev, next, state, &tag->waited, &tag->restart, &last_syscall);
             cause = *(volatile __u32 *)&tag->cause;
             if (cause == PRCB_CAUSE_THROTTLED)
                 begin_throttled(tag, prev, queue_clock(prev, now));
@@ -874,7 +873,6 @@ int prcb_contention_begin(__u64 *ctx)
     __u32 flags = (__u32)ctx[1];
     struct task_struct *task;
     struct tag *tag;
-    __u64 mm;
 
     /* A spinner does not leave the processor; a spin lock inside a sleeping lock's slow
      * path must not hide the sleeping lock. */
@@ -884,10 +882,7 @@ int prcb_contention_begin(__u64 *ctx)
     tag = bpf_task_storage_get(&tags, task, NULL, 0);
     if (!tag || !is_profiled(tag))
         return 0;
-    mm = (__u64)BPF_CORE_READ(task, mm);
-    tag->lock_cause =
-        cause_of_lock(flags, mm && lock == mm + bpf_core_field_offset(struct mm_struct, mmap_lock));
-    tag->lock = lock;
+    meet_lock(&tag->waited, task, lock, cause_of_lock(flags, is_own_mmap_lock(task, lock)));
     return 0;
 }
 
@@ -897,8 +892,8 @@ int prcb_contention_end(__u64 *ctx)
     struct tag *tag = bpf_task_storage_get(&tags, bpf_get_current_task_btf(), NULL, 0);
 
     /* Ends of locks inside the one waited for leave it alone. */
-    if (tag && tag->lock == ctx[0])
-        tag->lock = 0;
+    if (tag && tag->waited.lock == ctx[0])
+        tag->waited.lock = 0;
     return 0;
 }
 
@@ -1024,7 +1019,7 @@ static __noinline __u32 guess_of(struct task_struct *task, bool leaving)
     if (state == TASK_RUNNING_ || (!leaving && task_queued(task)))
         cause = PRCB_CAUSE_PREEMPTED;
     else
-        cause = classify(task, task, state, PRCB_CAUSE_NONE, &restart, &last);
+        cause = classify(task, task, state, NULL, &restart, &last);
     return PRCB_STATE_OFF | (__u32)cause << 8;
 }
 
@@ -1169,6 +1164,8 @@ static __always_inline bool in_cgroup(struct cgroup *cgroup, __u64 id)
 {
     int i;
 
+    if (!has_cgroups())
+        return false;
     for (i = 0; i < PRCB_CGROUP_LEVELS && cgroup; i++) {
         struct cgroup_subsys_state *parent;
 
@@ -1288,8 +1285,8 @@ static __always_inline void follow(struct task_struct *child, bool thread, bool 
     parent = bpf_task_storage_get(&tags, bpf_get_current_task_btf(), NULL, 0);
     if (parent && (parent->profiles[0].pass & (thread ? PRCB_PASS_THREADS : PRCB_PASS_CHILDREN)))
         pass = parent->profiles[0].pass;
-    else if (scope.all || (scope.cgroup && scope.cgroup_v2 &&
-                           in_cgroup(BPF_CORE_READ(child, cgroups, dfl_cgrp), scope.cgroup)))
+    else if (scope.all ||
+             (scope.cgroup && scope.cgroup_v2 && in_cgroup(cgroup_of(child), scope.cgroup)))
         pass = PRCB_PASS_THREADS | PRCB_PASS_CHILDREN;
     tag = pass ? make_tag(child, pass, last) : NULL;
     if (!tag)
@@ -1455,6 +1452,14 @@ int prcb_tell_features(void *ctx)
         kernel_features |= PRCB_FEATURE_THROTTLED;
     if (has_cgroups())
         kernel_features |= PRCB_FEATURE_CGROUP;
+    if (has_migrations())
+        kernel_features |= PRCB_FEATURE_MIGRATIONS;
+    if (has_syscalls())
+        kernel_features |= PRCB_FEATURE_SYSCALLS;
+    if (has_files())
+        kernel_features |= PRCB_FEATURE_FILES;
+    if (has_user_registers())
+        kernel_features |= PRCB_FEATURE_REGISTERS;
     return 0;
 }
 

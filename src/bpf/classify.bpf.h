@@ -32,15 +32,27 @@ static const __u8 native_cause[PRCB_SYSCALL_MAX] = {
 #define S_IFCHR_  0020000
 #define S_IFSOCK_ 0140000
 
+/* A descriptor that is no named file: its name tells what it is. */
+static __always_inline __u8 cause_of_anonymous(struct file *file)
+{
+    __u64 name = 0;
+
+    if (has_file_names())
+        bpf_probe_read_kernel(&name, sizeof(name), BPF_CORE_READ(file, f_path.dentry, d_name.name));
+    return name == 0x6466746e6576655bull /* "[eventfd" */ ? PRCB_CAUSE_EVENTFD : PRCB_CAUSE_FD;
+}
+
 /* A read or write waits for what its descriptor is. */
 static __always_inline __u8 cause_of_fd(struct task_struct *task, __u32 fd)
 {
-    struct files_struct *files = task->files;
+    struct files_struct *files;
     struct fdtable *fdt;
     struct file *file = NULL;
-    __u64 name = 0;
     __u16 type;
 
+    if (!has_files())
+        return PRCB_CAUSE_OTHER;
+    files = task->files;
     if (!files)
         return PRCB_CAUSE_OTHER;
     fdt = files->fdt;
@@ -54,9 +66,8 @@ static __always_inline __u8 cause_of_fd(struct task_struct *task, __u32 fd)
         return PRCB_CAUSE_SOCKET;
     case S_IFCHR_:
         return PRCB_CAUSE_DEVICE;
-    case 0: /* an anonymous inode has no type; its name tells what it is */
-        bpf_probe_read_kernel(&name, sizeof(name), BPF_CORE_READ(file, f_path.dentry, d_name.name));
-        return name == 0x6466746e6576655bull /* "[eventfd" */ ? PRCB_CAUSE_EVENTFD : PRCB_CAUSE_FD;
+    case 0: /* an anonymous inode has no type */
+        return cause_of_anonymous(file);
     default:
         return PRCB_CAUSE_FILE;
     }
@@ -139,8 +150,7 @@ static __always_inline __u8 cause_of_ready(struct task_struct *task, struct task
      * (round robin), or the share that real-time tasks may take. */
     if (task_prio(task) < MAX_RT_PRIO_)
         return PRCB_CAUSE_QUANTUM;
-    if (HAS(sched_entity, prev_sum_exec_runtime) &&
-        task_sum_exec(task) - task->se.prev_sum_exec_runtime >= task_slice(task))
+    if (task_used_slice(task))
         return PRCB_CAUSE_QUANTUM;
     return PRCB_CAUSE_PREEMPTED;
 }
@@ -190,13 +200,51 @@ static __always_inline __u8 cause_of_wait(struct task_struct *task, __u32 state,
     return state & TASK_UNINTERRUPTIBLE_ ? PRCB_CAUSE_OTHER_D : PRCB_CAUSE_OTHER;
 }
 
-/* The cause of a switch away from task, and the system call it is in (or -1) in *ret_syscall.
- * *restart: the last system call that it was switched out in, plus 1, or 0; restart_syscall goes on
- * with that one, whatever was switched away from in user mode between the two. */
-static __always_inline __u8 classify(struct task_struct *task, struct task_struct *next,
-                                     __u32 state, __u8 lock, __u32 *restart, __s32 *ret_syscall)
+/* The kernel lock that a task waits for, from contention_begin to contention_end. From 7.0 the end
+ * may not be reported ("which threads" in accounts.bpf.c): a lock that is waited for no more must
+ * not become the cause of later waits. The wait is in one system call, and each time that it sleeps
+ * on it does so in the same state: what differs in either is not this wait. */
+struct waited_lock {
+    __u64 lock;    /* its address; 0: none */
+    __u32 cause;   /* PRCB_CAUSE_* */
+    __s32 syscall; /* that it was met in; -1: none */
+    __u32 state;   /* that the task first slept in since; 0: it has not yet */
+};
+
+static __always_inline void meet_lock(struct waited_lock *waited, struct task_struct *task,
+                                      __u64 lock, __u8 cause)
 {
-    __u8 by_syscall = PRCB_CAUSE_NONE;
+    bool compat = false;
+    __u64 arg = 0;
+
+    waited->cause = cause;
+    waited->syscall = task_syscall(task, &compat, &arg);
+    waited->state = 0;
+    waited->lock = lock;
+}
+
+/* The cause of the wait that begins; NONE: it is not for this lock. */
+static __always_inline __u8 lock_cause(struct waited_lock *waited, __s32 syscall, __u32 state)
+{
+    if (!waited || !waited->lock || state == TASK_RUNNING_)
+        return PRCB_CAUSE_NONE;
+    if (waited->syscall != syscall || (waited->state && waited->state != state)) {
+        waited->lock = 0;
+        return PRCB_CAUSE_NONE;
+    }
+    waited->state = state;
+    return waited->cause;
+}
+
+/* The cause of a switch away from task, and the system call it is in (or -1) in *ret_syscall.
+ * waited: NULL: no lock is known of. *restart: the last system call that it was switched out in,
+ * plus 1, or 0; restart_syscall goes on with that one, whatever was switched away from in user mode
+ * between the two. */
+static __always_inline __u8 classify(struct task_struct *task, struct task_struct *next,
+                                     __u32 state, struct waited_lock *waited, __u32 *restart,
+                                     __s32 *ret_syscall)
+{
+    __u8 by_syscall = PRCB_CAUSE_NONE, lock;
     bool compat = false;
     __u64 arg = 0;
     int number;
@@ -204,6 +252,7 @@ static __always_inline __u8 classify(struct task_struct *task, struct task_struc
     if (state & TASK_DEAD_)
         return PRCB_CAUSE_EXIT;
     number = task_syscall(task, &compat, &arg);
+    lock = lock_cause(waited, number, state);
     if (number >= 0) {
         by_syscall = cause_of_syscall(number, compat);
         if (by_syscall == PRCB_CAUSE_RESTART) {

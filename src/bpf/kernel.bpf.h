@@ -246,6 +246,7 @@ struct pt_regs {
     unsigned long di;
     unsigned long orig_ax;
     unsigned long ip;
+    unsigned short cs;
     unsigned long sp;
 };
 #elif defined(__TARGET_ARCH_arm64)
@@ -253,6 +254,7 @@ struct pt_regs {
     __u64 regs[31];
     __u64 sp;
     __u64 pc;
+    __u64 pstate;
     __u64 orig_x0;
     __s32 syscallno;
 };
@@ -314,9 +316,19 @@ struct bpf_iter__bpf_map {
 
 /* The run queue of a task that is on one; needs CONFIG_FAIR_GROUP_SCHED, which gives every
  * entity (real-time and idle tasks' too) a pointer to its queue. */
+static __always_inline bool has_rq(void)
+{
+    return HAS(sched_entity, cfs_rq) && HAS(cfs_rq, rq);
+}
+
 static __always_inline bool has_rq_clock(void)
 {
-    return HAS(sched_entity, cfs_rq) && HAS(cfs_rq, rq) && HAS(rq, clock) && HAS(rq, nr_switches);
+    return has_rq() && HAS(rq, clock);
+}
+
+static __always_inline bool has_rq_switches(void)
+{
+    return has_rq() && HAS(rq, nr_switches);
 }
 
 /* CONFIG_SCHED_INFO (SCHEDSTATS or TASK_DELAY_ACCT). */
@@ -421,23 +433,31 @@ static __always_inline bool task_dumpable(struct task_struct *task)
 {
     if (HAS(task_struct, exec_state))
         return HAS(task_exec_state, dumpable) && exec_state_dumpable(task);
-    return !task->mm || mm_dumpable(task->mm);
+    return HAS(task_struct, mm) && (!task->mm || mm_dumpable(task->mm));
 }
 
 /* The last of its process's threads, which are listed in the order of their creation; or it was
- * when it ended. */
+ * when it ended. false where that is out of reach: user space then looks over all tasks at last. */
 static __always_inline bool is_last_thread(struct task_struct *task)
 {
-    struct signal_struct *signal = BPF_CORE_READ(task, signal);
+    struct signal_struct *signal;
+
+    if (!HAS(task_struct, signal) || !HAS(task_struct, thread_node) ||
+        !HAS(signal_struct, thread_head) || !HAS(list_head, next))
+        return false;
+    signal = BPF_CORE_READ(task, signal);
 
     return signal && (__u64)BPF_CORE_READ(task, thread_node.next) ==
                          (__u64)signal + bpf_core_field_offset(struct signal_struct, thread_head);
 }
 
-/* On a processor; read anew at each call. */
+/* On a processor; read anew at each call. Kernels for one processor have no such member
+ * before 6.17: what runs there is who asks. (kernel_check refuses others that lack it.) */
 static __always_inline bool task_on_cpu(struct task_struct *task)
 {
-    return NUMBER(task_struct, task, on_cpu);
+    if (!HAS(task_struct, on_cpu))
+        return task == bpf_get_current_task_btf();
+    return BPF_CORE_READ_BITFIELD(task, on_cpu);
 }
 
 /* Not inlined: see throttled_flag. */
@@ -453,10 +473,10 @@ static __always_inline bool task_queued(struct task_struct *task)
            !(HAS(sched_entity, sched_delayed) && delayed_flag(task));
 }
 
-/* Less is more urgent. */
+/* Less is more urgent; of the kernel's ordinary tasks where it is out of reach. */
 static __always_inline int task_prio(struct task_struct *task)
 {
-    return NUMBER(task_struct, task, prio);
+    return HAS(task_struct, prio) ? BPF_CORE_READ_BITFIELD(task, prio) : MAX_RT_PRIO_;
 }
 
 static __always_inline __u64 task_sum_exec(struct task_struct *task)
@@ -464,14 +484,67 @@ static __always_inline __u64 task_sum_exec(struct task_struct *task)
     return HAS(sched_entity, sum_exec_runtime) ? task->se.sum_exec_runtime : 0;
 }
 
-static __always_inline __u64 task_migrations(struct task_struct *task)
+static __always_inline bool has_migrations(void)
 {
-    return HAS(sched_entity, nr_migrations) ? task->se.nr_migrations : 0;
+    return HAS(sched_entity, nr_migrations);
 }
 
+static __always_inline __u64 task_migrations(struct task_struct *task)
+{
+    return has_migrations() ? task->se.nr_migrations : 0;
+}
+
+/* How long it has run of its slice; false: out of reach. */
+static __always_inline bool task_used_slice(struct task_struct *task)
+{
+    return HAS(sched_entity, prev_sum_exec_runtime) && HAS(sched_entity, sum_exec_runtime) &&
+           task->se.sum_exec_runtime - task->se.prev_sum_exec_runtime >= task_slice(task);
+}
+
+/* Whether a lock is that of the task's own address space. */
+static __always_inline bool is_own_mmap_lock(struct task_struct *task, __u64 lock)
+{
+    __u64 mm;
+
+    if (!HAS(task_struct, mm) || !HAS(mm_struct, mmap_lock))
+        return false;
+    mm = (__u64)BPF_CORE_READ(task, mm);
+    return mm && lock == mm + bpf_core_field_offset(struct mm_struct, mmap_lock);
+}
+
+/* What waits in read, write and the like are for. */
+static __always_inline bool has_files(void)
+{
+    return HAS(task_struct, files) && HAS(files_struct, fdt) && HAS(fdtable, max_fds) &&
+           HAS(fdtable, fd) && HAS(file, f_inode) && HAS(inode, i_mode);
+}
+
+/* The name of an open file, which tells what an anonymous one is. */
+static __always_inline bool has_file_names(void)
+{
+    return HAS(file, f_path) && HAS(path, dentry) && HAS(dentry, d_name) && HAS(qstr, name);
+}
+
+static __always_inline bool has_user_registers(void)
+{
+#if defined(__TARGET_ARCH_x86)
+    return HAS(pt_regs, ip) && HAS(pt_regs, sp) && HAS(pt_regs, bp);
+#elif defined(__TARGET_ARCH_arm64)
+    return HAS(pt_regs, pc) && HAS(pt_regs, sp) && HAS(pt_regs, regs);
+#endif
+}
+
+/* The cgroup of version 2 that a task is in, and those above it. */
 static __always_inline bool has_cgroups(void)
 {
-    return HAS(task_struct, cgroups) && HAS(css_set, dfl_cgrp);
+    return HAS(task_struct, cgroups) && HAS(css_set, dfl_cgrp) && HAS(cgroup, kn) &&
+           HAS(kernfs_node, id) && HAS(cgroup, self) && HAS(cgroup_subsys_state, parent) &&
+           HAS(cgroup_subsys_state, cgroup);
+}
+
+static __always_inline struct cgroup *cgroup_of(struct task_struct *task)
+{
+    return has_cgroups() ? task->cgroups->dfl_cgrp : NULL;
 }
 
 /* The number of the directory of its cgroup of version 2; 0: a kernel without cgroups. A task whose
@@ -493,7 +566,7 @@ static __always_inline void task_user_registers(struct task_struct *task,
 {
     struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 
-    if (task->flags & (PF_KTHREAD_ | PF_IO_WORKER_)) {
+    if (task->flags & (PF_KTHREAD_ | PF_IO_WORKER_) || !has_user_registers()) {
         *ret = (struct prcb_user_registers){};
         return;
     }
@@ -510,22 +583,56 @@ static __always_inline void task_user_registers(struct task_struct *task,
 #endif
 }
 
-/* Number of the system call the task is in, and its first argument; -1: in none.
+/* The system call that a task is in, and its first argument. */
+static __always_inline bool has_syscalls(void)
+{
+#if defined(__TARGET_ARCH_x86)
+    return HAS(pt_regs, orig_ax) && HAS(pt_regs, bx) && HAS(pt_regs, di);
+#elif defined(__TARGET_ARCH_arm64)
+    return HAS(pt_regs, syscallno) && HAS(pt_regs, orig_x0);
+#endif
+}
+
+#if defined(__TARGET_ARCH_x86)
+#define USER32_CS_ 0x23
+
+/* Its call is numbered by the 32-bit table: TS_COMPAT says so. Where that is out of reach, the
+ * code segment does, but for int 0x80 in a 64-bit program. */
+static __always_inline bool task_compat(struct task_struct *task, struct pt_regs *regs)
+{
+    if (HAS(task_struct, thread_info) && HAS(thread_info, status))
+        return task->thread_info.status & 2;
+    return HAS(pt_regs, cs) && regs->cs == USER32_CS_;
+}
+#elif defined(__TARGET_ARCH_arm64)
+#define PSR_MODE32_ 0x10
+
+static __always_inline bool task_compat(struct task_struct *task, struct pt_regs *regs)
+{
+    if (HAS(task_struct, thread_info) && HAS(thread_info, flags))
+        return task->thread_info.flags & (1ul << 22); /* TIF_32BIT */
+    return HAS(pt_regs, pstate) && regs->pstate & PSR_MODE32_;
+}
+#endif
+
+/* Number of the system call the task is in, and its first argument; -1: in none, or out of reach.
  * *compat: it is numbered by the 32-bit table. */
 static __always_inline int task_syscall(struct task_struct *task, bool *compat, __u64 *arg)
 {
-    struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+    struct pt_regs *regs;
     int number;
 
+    if (!has_syscalls())
+        return -1;
+    regs = (struct pt_regs *)bpf_task_pt_regs(task);
+    *compat = task_compat(task, regs);
 #if defined(__TARGET_ARCH_x86)
     number = (int)regs->orig_ax;
     if (number >= 0)
-        number &= ~0x40000000;              /* the x32 bit */
-    *compat = task->thread_info.status & 2; /* TS_COMPAT */
+        number &= ~0x40000000; /* the x32 bit */
     *arg = *compat ? regs->bx : regs->di;
 #elif defined(__TARGET_ARCH_arm64)
     number = regs->syscallno;
-    *compat = task->thread_info.flags & (1ul << 22); /* TIF_32BIT */
     *arg = regs->orig_x0;
 #endif
     /* The kernel's own threads enter by no call: what stands there is nothing, mostly 0. */

@@ -462,10 +462,10 @@ static __always_inline void start(__u32 processor, struct prcb_processor_block *
     __u32 seq = block->seq & ~1u;
     int i;
 
-    if (has_rq_clock() && config.runqueues != PRCB_NO_OFFSET) {
+    if (has_rq() && config.runqueues != PRCB_NO_OFFSET)
         own->base = (__u64)current->se.cfs_rq->rq - config.runqueues;
+    if (has_rq_switches())
         own->first_switches = current->se.cfs_rq->rq->nr_switches;
-    }
     if (read_interrupts(own, &interrupts))
         own->interrupts = interrupts;
     if (read_cpustat(own, cpustat)) {
@@ -503,15 +503,10 @@ static __always_inline void note_switch(__u32 processor, struct prcb_processor_b
                                         struct task_struct *next)
 {
     block->seen++;
-    if (has_rq_clock()) {
-        struct rq *rq = prev->se.cfs_rq->rq;
-
-        note_thread(processor, next->pid, rq->clock);
-        block->switches = rq->nr_switches - own->first_switches;
-    } else {
-        note_thread(processor, next->pid, bpf_ktime_get_ns());
-        block->switches = block->seen;
-    }
+    note_thread(processor, next->pid,
+                has_rq_clock() ? prev->se.cfs_rq->rq->clock : bpf_ktime_get_ns());
+    block->switches =
+        has_rq_switches() ? prev->se.cfs_rq->rq->nr_switches - own->first_switches : block->seen;
 }
 
 SEC("tp_btf/sched_switch")

@@ -75,8 +75,7 @@ __u32 stream = 0;
 
 /* The lock a task waits for. */
 struct waited {
-    __u64 lock;
-    __u32 cause;
+    struct waited_lock lock;
     __u32 stream; /* that saw it begin: the end of a wait between two streams is not seen */
 };
 struct {
@@ -506,11 +505,11 @@ struct switch_record {
 #define SWITCH_INDEX     1u
 #define SWITCH_USER_MODE 2u
 
-static __always_inline __u8 waited_lock(struct task_struct *task)
+static __always_inline struct waited_lock *lock_of(struct task_struct *task)
 {
     struct waited *waited = bpf_task_storage_get(&locks, task, NULL, 0);
 
-    return waited && waited->lock && waited->stream == stream ? waited->cause : PRCB_CAUSE_NONE;
+    return waited && waited->stream == stream ? &waited->lock : NULL;
 }
 
 static __always_inline void describe_old(struct switch_record *record, struct task_struct *old,
@@ -525,7 +524,7 @@ static __always_inline void describe_old(struct switch_record *record, struct ta
     record->old_state = state;
     record->cause = PRCB_CAUSE_NONE;
     if (old->pid) {
-        record->cause = classify(old, new, state, waited_lock(old), &restart, &syscall);
+        record->cause = classify(old, new, state, lock_of(old), &restart, &syscall);
         if (!(old->flags & (PF_KTHREAD_ | PF_IO_WORKER_)))
             record->flags |= SWITCH_USER_MODE;
     }
@@ -607,18 +606,14 @@ int prcb_record_contention_begin(__u64 *ctx)
     __u64 lock = ctx[0];
     __u32 flags = (__u32)ctx[1];
     struct waited *waited;
-    bool own_mmap_lock;
 
     if (flags & LCB_F_SPIN_)
         return 0;
     waited = bpf_task_storage_get(&locks, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
     if (!waited)
         return 0;
-    own_mmap_lock =
-        task->mm && lock == (__u64)task->mm + bpf_core_field_offset(struct mm_struct, mmap_lock);
-    waited->cause = cause_of_lock(flags, own_mmap_lock);
     waited->stream = stream;
-    waited->lock = lock;
+    meet_lock(&waited->lock, task, lock, cause_of_lock(flags, is_own_mmap_lock(task, lock)));
     return 0;
 }
 
@@ -627,7 +622,7 @@ int prcb_record_contention_end(__u64 *ctx)
 {
     struct waited *waited = bpf_task_storage_get(&locks, bpf_get_current_task_btf(), NULL, 0);
 
-    if (waited && waited->lock == ctx[0])
-        waited->lock = 0;
+    if (waited && waited->lock.lock == ctx[0])
+        waited->lock.lock = 0;
     return 0;
 }

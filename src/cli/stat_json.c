@@ -204,6 +204,16 @@ static json_object *make_absent(struct builder *b)
     return object;
 }
 
+static json_object *make_limits(struct builder *b)
+{
+    json_object *array = json_object_new_array();
+    const char *limit;
+
+    for (size_t i = 0; (limit = prcb_session_limit(b->report->session, i)); i++)
+        json_doc_append(&b->json, array, json_object_new_string(limit));
+    return array;
+}
+
 static json_object *make_report(struct builder *b)
 {
     const struct stat_report *report = b->report;
@@ -228,6 +238,7 @@ static json_object *make_report(struct builder *b)
     else
         json_doc_put_number(&b->json, object, "recursion_misses", report->status->recursion_misses);
     json_doc_put(&b->json, object, "absent", make_absent(b));
+    json_doc_put(&b->json, object, "limits", make_limits(b));
     return object;
 }
 

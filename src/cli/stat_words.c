@@ -379,6 +379,7 @@ void stat_notes_write(FILE *out, const char *prefix, const struct stat_report *r
     const struct prcb_status *status = report->status;
     const char *reason = prcb_session_tier_reason(report->session);
     enum prcb_tier tier = prcb_session_tier(report->session);
+    const char *limit;
 
     if (status->untracked_threads)
         fprintf(out,
@@ -402,6 +403,8 @@ void stat_notes_write(FILE *out, const char *prefix, const struct stat_report *r
                 reason ? reason : "");
     if (report->cgroups && cgroup_names_setup(report->cgroups) != CGROUP_V2)
         fprintf(out, "%s%s\n", prefix, cgroup_setup_words(cgroup_names_setup(report->cgroups)));
+    for (size_t i = 0; (limit = prcb_session_limit(report->session, i)); i++)
+        fprintf(out, "%s%s\n", prefix, limit);
     write_interrupted(out, prefix, report);
     figures_write_absent(out, account_figures, reason_of, report, prefix, " absent: ");
     if (report->counters)

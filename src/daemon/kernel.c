@@ -34,7 +34,7 @@
 
 /* Of everything that a daemon finds pinned: what programs and daemon share, and the records.
  * Another one cannot be taken over. */
-#define LAYOUT 4u
+#define LAYOUT 5u
 
 static const char *const map_names[KERNEL_MAPS] = {
     [MAP_CLIENTS] = "map_clients", [MAP_TAGS] = "map_tags",       [MAP_HEAD] = "map_head",
@@ -320,7 +320,7 @@ static int open_and_configure(struct kernel_types *types,
         return bpf_explain_accounts(-errno, err);
     result = kernel_types_find(types, (*ret)->obj, kernel_report_names, err);
     if (!result)
-        result = kernel_check(types->btf, err);
+        result = kernel_check(types->btf, KERNEL_FOR_CLIENTS, err);
     return result ? result : configure(*ret, types, processors, err);
 }
 
@@ -761,8 +761,9 @@ int kernel_client_make(struct kernel *k, uint32_t number, const struct prcb_bpf_
     memset(&first, 0, sizeof(first));
     first.block.head = *k->clock;
     first.block.head.features &= ~PRCB_FEATURE_INTERRUPTED;
+    if (!client->registers)
+        first.block.head.features &= ~PRCB_FEATURE_REGISTERS;
     first.block.head.features |= k->has_interrupted ? PRCB_FEATURE_INTERRUPTED : 0;
-    first.block.head.features |= client->registers ? PRCB_FEATURE_REGISTERS : 0;
     first.block.head.account_count = record->accounts;
     fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "prcb_client", sizeof(__u32),
                         sizeof(struct prcb_account_block), record->accounts + 1, &options);

@@ -18,8 +18,9 @@
 
 #include "error.h"
 
-#define VMLINUX_BTF "/sys/kernel/btf/vmlinux"
-#define PERCPU      ".data..percpu"
+const char *kernel_types_source = "/sys/kernel/btf/vmlinux";
+
+#define PERCPU ".data..percpu"
 
 /* ---- the kernel's types, as they lie in the file ---- */
 
@@ -52,7 +53,7 @@ static int read_all(int fd, struct source *ret)
 /* Mapped where the kernel lets it be (6.16), which saves copying five megabytes. */
 static int source_read(struct source *ret)
 {
-    int fd = open(VMLINUX_BTF, O_RDONLY | O_CLOEXEC), result = 0;
+    int fd = open(kernel_types_source, O_RDONLY | O_CLOEXEC), result = 0;
     struct stat st;
     void *at;
 
@@ -546,9 +547,10 @@ int kernel_types_find(struct kernel_types *t, const struct bpf_object *object,
     source_free(&source);
     if (result == -ENOENT)
         return prcb_fail(err, -EOPNOTSUPP,
-                         "the kernel has no BTF (" VMLINUX_BTF "): it must be built with "
-                         "CONFIG_DEBUG_INFO_BTF");
-    return result ? prcb_fail(err, result, VMLINUX_BTF ": %s", strerror(-result)) : 0;
+                         "the kernel has no BTF (%s): it must be built with "
+                         "CONFIG_DEBUG_INFO_BTF",
+                         kernel_types_source);
+    return result ? prcb_fail(err, result, "%s: %s", kernel_types_source, strerror(-result)) : 0;
 }
 
 void kernel_types_free(struct kernel_types *t)
@@ -576,16 +578,28 @@ int kernel_tracepoint_arguments(const struct btf *btf, const char *name)
     return btf_vlen(type) - 1;
 }
 
-bool kernel_has_member(const struct btf *btf, const char *type_name, const char *member)
-{
-    int id = btf__find_by_name_kind(btf, type_name, BTF_KIND_STRUCT);
-    const struct btf_type *type = id > 0 ? btf__type_by_id(btf, (__u32)id) : NULL;
+#define UNNAMED_LEVELS 8 /* more than kernels have */
 
-    for (int i = 0; type && i < btf_vlen(type); i++) {
-        if (!strcmp(btf__name_by_offset(btf, btf_members(type)[i].name_off), member))
+static bool type_has_member(const struct btf *btf, __u32 id, const char *member, int levels)
+{
+    const struct btf_type *type = btf__type_by_id(btf, id);
+
+    for (int i = 0; type && btf_is_composite(type) && i < btf_vlen(type); i++) {
+        const struct btf_member *part = &btf_members(type)[i];
+        const char *name = btf__name_by_offset(btf, part->name_off);
+
+        if (!strcmp(name, member) ||
+            (!*name && levels && type_has_member(btf, part->type, member, levels - 1)))
             return true;
     }
     return false;
+}
+
+bool kernel_has_member(const struct btf *btf, const char *type_name, const char *member)
+{
+    int id = btf__find_by_name_kind(btf, type_name, BTF_KIND_STRUCT);
+
+    return id > 0 && type_has_member(btf, (__u32)id, member, UNNAMED_LEVELS);
 }
 
 bool kernel_has_constant(const struct btf *btf, const char *type_name, const char *constant)
@@ -600,41 +614,129 @@ bool kernel_has_constant(const struct btf *btf, const char *type_name, const cha
     return !type;
 }
 
-/* What no program can do without: members of a structure or constants of an enumeration, and the
- * release that brought them; NULL: they have been there for long. */
-static const struct {
-    const char *type, *name;
-    bool member;
-    const char *words, *release;
-} needed[] = {
-    {"bpf_map_type", "BPF_MAP_TYPE_TASK_STORAGE", false, "task storage for eBPF programs", "5.11"},
-    {"bpf_func_id", "BPF_FUNC_get_current_task_btf", false, "bpf_get_current_task_btf", "5.11"},
-    {"task_struct", "__state", true, "task_struct.__state", "5.14"},
-    {"bpf_prog_type", "BPF_PROG_TYPE_SYSCALL", false, "eBPF programs of type syscall", "5.14"},
-    {"bpf_func_id", "BPF_FUNC_task_pt_regs", false, "bpf_task_pt_regs", "5.15"},
-    {"task_struct", "nvcsw", true, "task_struct.nvcsw", NULL},
-    {"task_struct", "nivcsw", true, "task_struct.nivcsw", NULL},
-    {"task_struct", "thread_pid", true, "task_struct.thread_pid", NULL},
+/* What programs cannot do without, and the release that brought it. */
+struct need {
+    const char *type, *name; /* a constant of an enumeration or a member of a structure */
+    const char *words;
+    const char *release; /* NULL: it has been there for long */
+    unsigned programs;   /* KERNEL_FOR_ bits: which */
 };
 
-int kernel_check(const struct btf *btf, struct prcb_error *err)
+#define ALL      (KERNEL_FOR_ACCOUNTS | KERNEL_FOR_CLIENTS | KERNEL_FOR_PROCESSORS | KERNEL_FOR_SAMPLES)
+#define THREADS  (KERNEL_FOR_ACCOUNTS | KERNEL_FOR_CLIENTS)
+#define SWITCHES (THREADS | KERNEL_FOR_SAMPLES)
+
+static const struct need constants[] = {
+    {"bpf_map_type", "BPF_MAP_TYPE_TASK_STORAGE", "task storage for eBPF programs", "5.11", ALL},
+    {"bpf_func_id", "BPF_FUNC_get_current_task_btf", "bpf_get_current_task_btf", "5.11", ALL},
+    {"bpf_prog_type", "BPF_PROG_TYPE_SYSCALL", "eBPF programs of type syscall", "5.14", ALL},
+    {"bpf_func_id", "BPF_FUNC_task_pt_regs", "bpf_task_pt_regs", "5.15", ALL},
+};
+
+/* clang-format off */
+#define MEMBER(type, name, release, programs) {#type, #name, #type "." #name, release, programs}
+static const struct need members[] = {
+    MEMBER(task_struct, __state, "5.14", SWITCHES),
+    MEMBER(task_struct, pid, NULL, ALL),
+    MEMBER(task_struct, se, NULL, ALL),
+    MEMBER(task_struct, tgid, NULL, SWITCHES),
+    MEMBER(task_struct, flags, NULL, SWITCHES),
+    MEMBER(task_struct, nvcsw, NULL, THREADS),
+    MEMBER(task_struct, nivcsw, NULL, THREADS),
+    MEMBER(task_struct, comm, NULL, THREADS),
+    MEMBER(task_struct, thread_pid, NULL, THREADS),
+    MEMBER(task_struct, group_leader, NULL, THREADS),
+    MEMBER(pid, level, NULL, THREADS),
+    MEMBER(pid, numbers, NULL, THREADS),
+    MEMBER(upid, nr, NULL, THREADS),
+    MEMBER(upid, ns, NULL, THREADS),
+    MEMBER(pid_namespace, ns, NULL, THREADS),
+    MEMBER(ns_common, inum, NULL, THREADS),
+    /* Who a client of prcbd's is, and whom it may profile. */
+    MEMBER(task_struct, real_cred, NULL, KERNEL_FOR_CLIENTS),
+    MEMBER(task_struct, start_boottime, NULL, KERNEL_FOR_CLIENTS),
+    MEMBER(task_struct, pid_links, NULL, KERNEL_FOR_CLIENTS),
+    MEMBER(task_struct, files, NULL, KERNEL_FOR_CLIENTS),
+    MEMBER(files_struct, fdt, NULL, KERNEL_FOR_CLIENTS),
+    MEMBER(fdtable, max_fds, NULL, KERNEL_FOR_CLIENTS),
+    MEMBER(fdtable, fd, NULL, KERNEL_FOR_CLIENTS),
+    MEMBER(file, f_inode, NULL, KERNEL_FOR_CLIENTS),
+    MEMBER(file, private_data, NULL, KERNEL_FOR_CLIENTS),
+    MEMBER(inode, i_mode, NULL, KERNEL_FOR_CLIENTS),
+    MEMBER(socket, sk, NULL, KERNEL_FOR_CLIENTS),
+    MEMBER(sock, sk_peer_cred, NULL, KERNEL_FOR_CLIENTS),
+    MEMBER(sock, sk_peer_pid, NULL, KERNEL_FOR_CLIENTS),
+    MEMBER(pid, tasks, NULL, KERNEL_FOR_CLIENTS),
+    MEMBER(hlist_head, first, NULL, KERNEL_FOR_CLIENTS),
+    MEMBER(cred, uid, NULL, KERNEL_FOR_CLIENTS),
+    MEMBER(cred, gid, NULL, KERNEL_FOR_CLIENTS),
+    MEMBER(cred, suid, NULL, KERNEL_FOR_CLIENTS),
+    MEMBER(cred, sgid, NULL, KERNEL_FOR_CLIENTS),
+    MEMBER(cred, euid, NULL, KERNEL_FOR_CLIENTS),
+    MEMBER(cred, egid, NULL, KERNEL_FOR_CLIENTS),
+    MEMBER(cred, cap_permitted, NULL, KERNEL_FOR_CLIENTS),
+    MEMBER(cred, user_ns, NULL, KERNEL_FOR_CLIENTS),
+    MEMBER(user_namespace, parent, NULL, KERNEL_FOR_CLIENTS),
+    MEMBER(user_namespace, owner, NULL, KERNEL_FOR_CLIENTS),
+    MEMBER(user_namespace, ns, NULL, KERNEL_FOR_CLIENTS),
+    MEMBER(bpf_map, id, NULL, KERNEL_FOR_CLIENTS),
+    MEMBER(bpf_map, name, NULL, KERNEL_FOR_CLIENTS),
+};
+/* clang-format on */
+
+static bool is_before(const char *release, const char *other)
+{
+    unsigned major = 0, minor = 0, other_major = 0, other_minor = 0;
+
+    sscanf(release, "%u.%u", &major, &minor);
+    sscanf(other, "%u.%u", &other_major, &other_minor);
+    return major < other_major || (major == other_major && minor < other_minor);
+}
+
+static int lacks(const struct need *need, struct prcb_error *err)
 {
     struct utsname kernel = {0};
 
     uname(&kernel);
-    for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
-        if (needed[i].member ? kernel_has_member(btf, needed[i].type, needed[i].name)
-                             : kernel_has_constant(btf, needed[i].type, needed[i].name))
-            continue;
-        if (needed[i].release)
-            return prcb_fail(err, -EOPNOTSUPP,
-                             "Linux %s is too old for the eBPF programs: it has no %s, which came "
-                             "with %s",
-                             kernel.release, needed[i].words, needed[i].release);
-        return prcb_fail(err, -EOPNOTSUPP, "Linux %s has no %s, which the eBPF programs read",
-                         kernel.release, needed[i].words);
+    if (need->release && is_before(kernel.release, need->release))
+        return prcb_fail(err, -EOPNOTSUPP,
+                         "Linux %s is too old for the eBPF programs: it has no %s, which came "
+                         "with %s",
+                         kernel.release, need->words, need->release);
+    return prcb_fail(err, -EOPNOTSUPP, "Linux %s has no %s, which the eBPF programs read",
+                     kernel.release, need->words);
+}
+
+/* Which programs nobody but root may look into: the task's from 7.2, before that its memory's. */
+static bool tells_dumpable(const struct btf *btf)
+{
+    return kernel_has_member(btf, "task_struct", "exec_state")
+               ? kernel_has_member(btf, "task_exec_state", "dumpable")
+               : kernel_has_member(btf, "task_struct", "mm") &&
+                     kernel_has_member(btf, "mm_struct", "flags");
+}
+
+#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
+
+int kernel_check(const struct btf *btf, enum kernel_for programs, struct prcb_error *err)
+{
+    static const struct need on_cpu = MEMBER(task_struct, on_cpu, NULL, THREADS),
+                             dumpable = MEMBER(task_exec_state, dumpable, NULL, KERNEL_FOR_CLIENTS);
+
+    for (size_t i = 0; i < COUNT(constants); i++) {
+        if (!kernel_has_constant(btf, constants[i].type, constants[i].name))
+            return lacks(&constants[i], err);
     }
-    return 0;
+    for (size_t i = 0; i < COUNT(members); i++) {
+        if (members[i].programs & programs &&
+            !kernel_has_member(btf, members[i].type, members[i].name))
+            return lacks(&members[i], err);
+    }
+    /* Kernels for one processor have none before 6.17. */
+    if (on_cpu.programs & programs && libbpf_num_possible_cpus() > 1 &&
+        !kernel_has_member(btf, on_cpu.type, on_cpu.name))
+        return lacks(&on_cpu, err);
+    return dumpable.programs & programs && !tells_dumpable(btf) ? lacks(&dumpable, err) : 0;
 }
 
 #define NEEDED_ENUMERATIONS "bpf_map_type", "bpf_func_id", "bpf_prog_type"

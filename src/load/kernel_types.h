@@ -37,6 +37,8 @@ int kernel_types_init(struct kernel_types *t, struct prcb_error *err);
  * "btf_trace_NAME" and per-processor variables by `names`, which ends with NULL. */
 int kernel_types_find(struct kernel_types *t, const struct bpf_object *object,
                       const char *const *names, struct prcb_error *err);
+/* Where they are read from; tests make kernels up. */
+extern const char *kernel_types_source;
 /* Takes one that is zeroed, or failed to open. */
 void kernel_types_free(struct kernel_types *t);
 
@@ -44,14 +46,21 @@ void kernel_types_free(struct kernel_types *t);
 extern const char *const kernel_report_names[];
 struct kernel_reports kernel_reports(const struct btf *btf);
 
-/* -EOPNOTSUPP: the kernel lacks what no program can do without; the text names it. */
-int kernel_check(const struct btf *btf, struct prcb_error *err);
+enum kernel_for {
+    KERNEL_FOR_ACCOUNTS = 1,
+    KERNEL_FOR_CLIENTS = 2,
+    KERNEL_FOR_PROCESSORS = 4,
+    KERNEL_FOR_SAMPLES = 8,
+};
+/* -EOPNOTSUPP: the kernel lacks what these programs cannot do without; the text names it. What else
+ * they read is a feature each: they look for it by themselves (src/bpf/kernel.bpf.h). */
+int kernel_check(const struct btf *btf, enum kernel_for programs, struct prcb_error *err);
 
 /* Number of arguments of a raw tracepoint, its leading context pointer not
  * counted; -1: the kernel has no such tracepoint. */
 int kernel_tracepoint_arguments(const struct btf *btf, const char *name);
 
-/* Whether the kernel's struct of this name has such a member. */
+/* Whether the kernel's struct of this name has such a member, in unnamed parts of it too. */
 bool kernel_has_member(const struct btf *btf, const char *type_name, const char *member);
 
 /* Whether the kernel's enumeration of this name has such a constant; true where it has no such

@@ -200,14 +200,17 @@ static int configure(struct processor_programs *p, uint32_t count, const struct 
     skeleton->rodata->config.irqs_sum = member_offset(btf, "kstat", "irqs_sum");
     skeleton->rodata->config.irq_stat = variable_offset(btf, "irq_stat", &irq_stat);
     skeleton->rodata->config.irq_stat_words = find_counting_words(btf, irq_stat);
-    result = kernel_check(btf, err);
+    result = kernel_check(btf, KERNEL_FOR_PROCESSORS, err);
     if (!result)
         result = check_kernel(btf, skeleton, err);
-    hotplug = has_tracepoint(btf, "cpuhp_enter") && has_tracepoint(btf, "cpuhp_exit");
+    hotplug = has_tracepoint(btf, "cpuhp_enter") && has_tracepoint(btf, "cpuhp_exit") &&
+              kernel_has_constant(btf, "cpuhp_state", "CPUHP_BRINGUP_CPU") &&
+              kernel_has_constant(btf, "cpuhp_state", "CPUHP_TEARDOWN_CPU");
     if (result)
         return result;
-    p->features = PRCB_PROCESSOR_HARD | PRCB_PROCESSOR_SOFT | PRCB_PROCESSOR_CPUSTAT |
-                  PRCB_PROCESSOR_RQ_CLOCK | PRCB_PROCESSOR_SWITCHES;
+    p->features = PRCB_PROCESSOR_HARD | PRCB_PROCESSOR_SOFT | PRCB_PROCESSOR_CPUSTAT;
+    p->features |= kernel_has_member(btf, "rq", "clock") ? PRCB_PROCESSOR_RQ_CLOCK : 0;
+    p->features |= kernel_has_member(btf, "rq", "nr_switches") ? PRCB_PROCESSOR_SWITCHES : 0;
     p->features |= hotplug ? PRCB_PROCESSOR_HOTPLUG : 0;
 #if defined(__x86_64__)
     if (skeleton->rodata->config.irqs_sum != PRCB_NO_OFFSET &&

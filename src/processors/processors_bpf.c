@@ -20,6 +20,9 @@ static void say_what_lacks(struct prcb_processors *v)
     if (!(v->map->features & PRCB_PROCESSOR_INTERRUPTS))
         processors_lack(v, PRCB_CPU_HAS_INTERRUPTS,
                         "the kernel's BTF does not tell where its interrupt counters are");
+    if (!(v->map->features & PRCB_PROCESSOR_SWITCHES))
+        processors_lack(v, PRCB_CPU_HAS_MISSED,
+                        "the kernel has no rq.nr_switches as it is read here");
     if (!v->map->threads)
         processors_lack(v, PRCB_CPU_HAS_THREAD | PRCB_CPU_HAS_RUNNING,
                         "prcbd tells which thread runs only to users who may profile all threads "
@@ -187,7 +190,9 @@ static int bpf_record(struct prcb_processors *v, uint32_t number, uint64_t now, 
     ret->flags = flags_of(v, &copy);
     ret->present = PRCB_CPU_HAS_TIMES | PRCB_CPU_HAS_DPC | PRCB_CPU_HAS_INTERRUPT |
                    PRCB_CPU_HAS_STEAL | PRCB_CPU_HAS_DPCS | PRCB_CPU_HAS_SWITCHES |
-                   PRCB_CPU_HAS_MISSED | PRCB_CPU_HAS_IDLE_ENTRIES | PRCB_CPU_HAS_IDLE_STATES;
+                   PRCB_CPU_HAS_IDLE_ENTRIES | PRCB_CPU_HAS_IDLE_STATES;
+    if (v->map->features & PRCB_PROCESSOR_SWITCHES)
+        ret->present |= PRCB_CPU_HAS_MISSED;
     if (v->map->features & PRCB_PROCESSOR_INTERRUPTS)
         ret->present |= PRCB_CPU_HAS_INTERRUPTS;
     ret->interrupts = copy.interrupts;

@@ -54,7 +54,7 @@ static int open_and_load(struct prcb_sampler *s, struct kernel_types *types, str
         return explain(-errno, err);
     result = kernel_types_find(types, s->skeleton->obj, kernel_report_names, err);
     if (!result)
-        result = kernel_check(types->btf, err);
+        result = kernel_check(types->btf, KERNEL_FOR_SAMPLES, err);
     if (result)
         return result;
     configure(s, types);

@@ -796,12 +796,12 @@ static int help_stop(void *arg)
 static int help_restart(void *arg)
 {
     gate_set(&stage->go, 1);
-    for (uint32_t i = 0; gate_get(&stage->turn) != UINT32_MAX; i++) {
+    for (uint32_t i = 0;; i++) {
         uint64_t voluntary;
 
         gate_wait_while(&stage->turn, i);
         if (gate_get(&stage->turn) == UINT32_MAX)
-            break;
+            break; /* it is at its last gate: a stop there would make it wait at that twice */
         wait_switched_out(stage->pid, stage->tid, stage->voluntary);
         kernel_switches(stage->pid, stage->tid, &voluntary, NULL);
         kill(stage->pid, SIGSTOP);

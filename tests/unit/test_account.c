@@ -19,7 +19,8 @@
 
 #include "account.h"
 
-#define FEATURES (PRCB_FEATURE_RQ_CLOCK | PRCB_FEATURE_READY)
+#define FEATURES                                                                                   \
+    (PRCB_FEATURE_RQ_CLOCK | PRCB_FEATURE_READY | PRCB_FEATURE_MIGRATIONS | PRCB_FEATURE_SYSCALLS)
 
 /* Enabled at 1000, last stretch begun at 2000: 1000 = 500 run + 200 ready + 300 waits. */
 static struct prcb_account_block sample_block(uint8_t state)
