@@ -721,10 +721,13 @@ static __always_inline void switch_in(struct prcb_account_block *account, struct
 /* A quota takes the task off its processor. */
 static __noinline int begin_throttled(struct tag *tag, struct task_struct *task, __u64 clock)
 {
-    __u64 queue = (__u64)BPF_CORE_READ(task, se.cfs_rq);
+    __u64 queue;
 
-    tag->throttled_queue = HAS(cfs_rq, tg) ? queue : 0;
-    tag->throttled_group = HAS(cfs_rq, tg) ? (__u64)BPF_CORE_READ(task, se.cfs_rq, tg) : 0;
+    if (!has_task_group())
+        return 0;
+    queue = (__u64)BPF_CORE_READ(task, se.cfs_rq);
+    tag->throttled_queue = queue;
+    tag->throttled_group = (__u64)BPF_CORE_READ(task, se.cfs_rq, tg);
     tag->throttled_before = throttled_time(queue, clock);
     return 0;
 }
@@ -737,7 +740,7 @@ static __noinline __u64 end_throttled(struct tag *tag, struct task_struct *task,
     __u64 queue = tag->throttled_queue, after;
 
     tag->throttled_queue = 0;
-    if (!HAS(cfs_rq, tg) || (__u64)BPF_CORE_READ(task, se.cfs_rq, tg) != tag->throttled_group)
+    if (!has_task_group() || (__u64)BPF_CORE_READ(task, se.cfs_rq, tg) != tag->throttled_group)
         return ~0ull;
     after = throttled_time(queue, clock);
     if (after == PRCB_BASE_UNKNOWN || tag->throttled_before == PRCB_BASE_UNKNOWN)

@@ -362,6 +362,12 @@ static __always_inline bool task_throttled(struct task_struct *task)
     return false;
 }
 
+/* The group of tasks that a task's queue is of. */
+static __always_inline bool has_task_group(void)
+{
+    return HAS(sched_entity, cfs_rq) && HAS(cfs_rq, tg);
+}
+
 /* How long a queue has been held back by CPU quotas, its groups' and those above, up to `clock` of
  * its run queue; PRCB_BASE_UNKNOWN: the kernel does not keep it. From 6.6; before, there is a sum
  * of the clock that load is averaged by, which may run slower than time. queue: the address of a
@@ -371,12 +377,14 @@ static __noinline __attribute__((unused)) __u64 throttled_time(__u64 queue, __u6
     struct cfs_rq *cfs_rq = (void *)queue;
     __u64 time, since;
 
-    if (HAS(cfs_rq, throttled_clock_self_time)) {
+    if (HAS(cfs_rq, throttled_clock_self_time) && HAS(cfs_rq, throttled_clock_self)) {
         time = BPF_CORE_READ(cfs_rq, throttled_clock_self_time);
         since = BPF_CORE_READ(cfs_rq, throttled_clock_self);
         return since && clock > since ? time + clock - since : time;
     }
-    if (!HAS(cfs_rq, throttled_clock_pelt_time) || !HAS(rq, clock_pelt))
+    if (!HAS(cfs_rq, throttled_clock_pelt_time) || !HAS(cfs_rq, throttled_clock_pelt) ||
+        !HAS(cfs_rq, throttle_count) || !HAS(cfs_rq, rq) || !HAS(rq, clock_pelt) ||
+        !HAS(rq, lost_idle_time))
         return PRCB_BASE_UNKNOWN;
     time = BPF_CORE_READ(cfs_rq, throttled_clock_pelt_time);
     if (!BPF_CORE_READ(cfs_rq, throttle_count))

@@ -232,6 +232,16 @@ static const struct row {
     {"pid", "tasks", NOTHING},
     {"hlist_head", "first", NOTHING},
     {"hlist_node", "next", NOTHING},
+    {"task_struct", "in_memstall", NOTHING}, /* reclaim is the wait's own cause */
+    {"task_struct", "nameidata", NOTHING},   /* opening a FIFO is file */
+    {"nameidata", "inode", NOTHING},
+    {"cfs_rq", "tg", NOTHING}, /* ready time after a quota's end is throttled */
+    {"cfs_rq", "throttled_clock_self", NOTHING},
+    {"cfs_rq", "throttled_clock_self_time", NOTHING},
+    {"cfs_rq", "throttled_clock_pelt", NOTHING},
+    {"cfs_rq", "throttled_clock_pelt_time", NOTHING},
+    {"rq", "clock_pelt", NOTHING},
+    {"rq", "lost_idle_time", NOTHING},
     {"irqaction", "flags", NOTHING}, /* arm64: ticks are told by their softirqs */
 };
 #define ACCOUNT_ROWS (sizeof(account_rows) / sizeof(account_rows[0]))
