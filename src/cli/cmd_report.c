@@ -25,6 +25,7 @@
 #endif
 #ifdef HAVE_PAGE
 #include "page.h"
+#include "viewers.h"
 #endif
 
 #define DEFAULT_PATH    "prcb.db"
@@ -40,6 +41,8 @@ enum format {
     FORMAT_CSV,
     FORMAT_FOLDED,
     FORMAT_TRACE,
+    FORMAT_SPEEDSCOPE,
+    FORMAT_FIREFOX,
     FORMAT_PPROF,
     FORMAT_HTML
 };
@@ -195,6 +198,8 @@ static const struct cli_option option_rows[] = {
     {0, "trace", NULL, "export threads and processors over time: Chrome's trace JSON,\n"
                        "which Perfetto reads too", FORM(FORMAT_TRACE)},
     {0, "pprof", NULL, "export a profile for pprof (gzip)", FORM(FORMAT_PPROF)},
+    {0, "firefox", NULL, "export threads with samples and waits for profiler.firefox.com", FORM(FORMAT_FIREFOX)},
+    {0, "speedscope", NULL, "export stacks of samples and waits by thread for speedscope", FORM(FORMAT_SPEEDSCOPE)},
     {0, "html", NULL, "one HTML file that needs nothing but a browser", FORM(FORMAT_HTML)},
     {0, "html-max", "SIZE", "its largest size (default 20M): the timeline is made coarser",
      .kind = CLI_TAKE, .take = take_size},
@@ -283,6 +288,18 @@ static int print_html(const struct run *run, const struct recording *recording,
 #endif
 }
 
+static int print_viewer(const struct run *run, const struct recording *recording, FILE *out,
+                        struct prcb_error *err)
+{
+#ifdef HAVE_PAGE
+    return run->form.number == FORMAT_FIREFOX ? export_firefox(recording, out, err)
+                                              : export_speedscope(recording, out, err);
+#else
+    return prcb_fail(err, -EOPNOTSUPP, "this prcb was built without zlib, which --%s needs",
+                     run->form.option->name);
+#endif
+}
+
 static int print(const struct run *run, const struct recording *recording, FILE *out,
                  struct prcb_error *err)
 {
@@ -294,6 +311,9 @@ static int print(const struct run *run, const struct recording *recording, FILE 
         return export_trace(recording, out, err);
     case FORMAT_PPROF:
         return export_pprof(recording, out, err);
+    case FORMAT_SPEEDSCOPE:
+    case FORMAT_FIREFOX:
+        return print_viewer(run, recording, out, err);
     case FORMAT_HTML:
         return print_html(run, recording, NULL, out, err);
     default:
@@ -463,6 +483,7 @@ const struct cli_command cmd_report = {
                 "  prcb report --folded --waits | flamegraph.pl  the same of waits, by cause\n"
                 "  prcb report --trace -o trace.json        for ui.perfetto.dev, chrome://tracing\n"
                 "  prcb report --pprof -o profile.pb.gz     for pprof\n"
+                "  prcb report --firefox -o profile.json    for profiler.firefox.com\n"
                 "  prcb report --ds buffer --format 4 -j    records of a processor\n",
     .run = run_report,
 };

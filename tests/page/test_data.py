@@ -322,6 +322,95 @@ class Redacted(Folder):
         self.assertEqual(len(recording.names), len(names))
 
 
+class Viewers(Folder):
+    """Formats of others, by their published descriptions: tables of one length each, indexes that exist, times
+    and weights of the JSON."""
+
+    def stretches_of(self, recording):
+        return {recording.names[t]: [(kind, cause, start, end) for kind, cause, start, end in rows if end > start]
+                for t, rows in recording.stretches.items()}
+
+    def test_speedscope(self):
+        recording = made.Made(self.db)
+        profile, report = json.loads(self.report("--speedscope")), json.loads(self.report("-j"))
+        self.assertEqual(profile["$schema"], "https://www.speedscope.app/file-format-schema.json")
+        self.assertLessEqual(set(profile), {"$schema", "exporter", "name", "activeProfileIndex", "shared", "profiles"})
+        frames = profile["shared"]["frames"]
+        for frame in frames:
+            self.assertLessEqual({"name"}, set(frame))
+            self.assertLessEqual(set(frame), {"name", "file", "line", "col"})
+        weights, causes = collections.Counter(), collections.Counter()
+        for row in profile["profiles"]:
+            self.assertEqual(set(row), {"type", "name", "unit", "startValue", "endValue", "samples", "weights"})
+            self.assertEqual((row["type"], row["unit"], row["startValue"]), ("sampled", "nanoseconds", 0))
+            self.assertEqual(len(row["samples"]), len(row["weights"]))
+            self.assertEqual(sum(row["weights"]), row["endValue"])
+            for stack, weight in zip(row["samples"], row["weights"]):
+                self.assertTrue(all(0 <= frame < len(frames) for frame in stack))
+                if row["name"].endswith(", off the processor"):
+                    causes[frames[stack[0]]["name"]] += weight
+            weights[row["name"]] += row["endValue"]
+        for row in report["threads"]:
+            name = "?".join(re.split("[\x00-\x1f\x7f-\x9f\u202e\u2066]", row["name"]))
+            found = [n for n in weights if f"({row['tid']})" in n]
+            self.assertEqual(sum(weights[n] for n in found), row["weight"] + row["ready_ns"] + row["wait_ns"], name)
+        for row in report["waits"]:
+            label = f"waiting: {row['cause']}" if row["state"] == "waiting" else \
+                f"ready, after {row['cause']}" if row["cause"] else "ready"
+            self.assertEqual(causes[label], row["ns"])
+        self.assertEqual(len(recording.names), len(report["threads"]))
+
+    def test_firefox(self):
+        recording = made.Made(self.db)
+        profile, report = json.loads(self.report("--firefox")), json.loads(self.report("-j"))
+        meta = profile["meta"]
+        self.assertEqual(meta["preprocessedProfileVersion"], 47)
+        self.assertIn("grey", [category["color"] for category in meta["categories"]])
+        rows = {row["tid"]: row for row in report["threads"]}
+        known = 0
+        for thread in profile["threads"]:
+            for name in ("samples", "markers", "stackTable", "frameTable", "funcTable", "resourceTable", "nativeSymbols"):
+                table = thread[name]
+                for column, values in table.items():
+                    if isinstance(values, list):
+                        self.assertEqual(len(values), table["length"], (name, column))
+            stacks, frames, functions = (thread[name] for name in ("stackTable", "frameTable", "funcTable"))
+            for i, prefix in enumerate(stacks["prefix"]):
+                self.assertTrue(prefix is None or prefix < i)
+            self.assertTrue(all(0 <= i < frames["length"] for i in stacks["frame"]))
+            self.assertTrue(all(0 <= i < functions["length"] for i in frames["func"]))
+            self.assertTrue(all(0 <= i < len(thread["stringArray"]) for i in functions["name"] + thread["markers"]["name"]))
+            self.assertTrue(all(0 <= i < len(meta["categories"]) for i in stacks["category"] + thread["markers"]["category"]))
+            self.assertTrue(all(i is None or 0 <= i < stacks["length"] for i in thread["samples"]["stack"]))
+            self.assertEqual(thread["samples"]["time"], sorted(thread["samples"]["time"]))
+            row = rows.pop(thread["tid"])
+            self.assertEqual(thread["pid"], str(row["pid"]))
+            self.assertEqual(round(sum(thread["samples"]["weight"]) * 1e6), row["weight"])
+            markers = thread["markers"]
+            got = [(round(start * 1e6), round(end * 1e6), data["why"]) for start, end, data in
+                   zip(markers["startTime"], markers["endTime"], markers["data"])]
+            wanted = [(start, end, cause or "not known") for kind, cause, start, end in
+                      recording.stretches[thread["tid"] - 1000] if end > start and kind != "run"]
+            self.assertEqual(got, wanted)
+            self.assertTrue(all(data["type"] == "off" for data in markers["data"]))
+            for start, end, data in zip(markers["startTime"], markers["endTime"], markers["data"]):
+                if "cause" in data:
+                    self.assertLess(data["cause"]["stack"], stacks["length"])
+                    known += round((end - start) * 1e6)
+        self.assertEqual(rows, {})
+        self.assertAlmostEqual(known, report["wait_known_ns"], delta=len(report["wait_stacks"]) * 2)
+
+    def test_hostile_names_and_little(self):
+        made.Made(self.db)
+        for option in ("--firefox", "--speedscope"):
+            text = self.report(option)
+            self.assertFalse(re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text))
+        os.unlink(self.db)
+        made.Made(self.db, switches=0, facts={"switch_source": "none"})
+        self.assertEqual(json.loads(self.report("--firefox"))["threads"], [])
+        self.assertEqual(json.loads(self.report("--speedscope"))["profiles"], [])
+
+
 class Security(Folder):
     def test_policy_has_the_hashes_of_the_only_script_and_style(self):
         made.Made(self.db)
