@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Words: bug check codes (the names of bugcodes.h), releases by build, arm64 implementers, how
- * things were found.
+ * Words: bug check codes (the names of bugcodes.h), releases, arm64 implementers, how things were
+ * found.
  */
 #include "inside.h"
 
 #include <stdio.h>
+
+#include "catalog.h"
 
 struct named {
     uint32_t number;
@@ -22,46 +24,6 @@ static const struct bugcheck {
 #include "bugchecks.def"
 #undef C
 #undef P
-};
-
-/* A build's names: of the workstation, of the server. */
-static const struct {
-    uint32_t build;
-    const char *workstation, *server;
-} releases[] = {
-    {2195, "Windows 2000", "Windows 2000 Server"},
-    {2600, "Windows XP", NULL},
-    {3790, "Windows XP x64", "Windows Server 2003"},
-    {6000, "Windows Vista", NULL},
-    {6001, "Windows Vista SP1", "Windows Server 2008"},
-    {6002, "Windows Vista SP2", "Windows Server 2008 SP2"},
-    {6003, NULL, "Windows Server 2008 SP2"},
-    {7600, "Windows 7", "Windows Server 2008 R2"},
-    {7601, "Windows 7 SP1", "Windows Server 2008 R2 SP1"},
-    {9200, "Windows 8", "Windows Server 2012"},
-    {9600, "Windows 8.1", "Windows Server 2012 R2"},
-    {9841, "Windows 10 preview 9841", NULL},
-    {10240, "Windows 10 1507", NULL},
-    {10586, "Windows 10 1511", NULL},
-    {14393, "Windows 10 1607", "Windows Server 2016"},
-    {15063, "Windows 10 1703", NULL},
-    {16299, "Windows 10 1709", "Windows Server 1709"},
-    {17134, "Windows 10 1803", "Windows Server 1803"},
-    {17763, "Windows 10 1809", "Windows Server 2019"},
-    {18362, "Windows 10 1903 or 1909", "Windows Server 1903 or 1909"},
-    {18363, "Windows 10 1909", "Windows Server 1909"},
-    {19041, "Windows 10 2004 to 22H2", "Windows Server 2004 or 20H2"},
-    {19042, "Windows 10 20H2", "Windows Server 20H2"},
-    {19043, "Windows 10 21H1", NULL},
-    {19044, "Windows 10 21H2", NULL},
-    {19045, "Windows 10 22H2", NULL},
-    {20348, NULL, "Windows Server 2022"},
-    {22000, "Windows 11 21H2", NULL},
-    {22621, "Windows 11 22H2", NULL},
-    {22631, "Windows 11 23H2", NULL},
-    {25398, NULL, "Windows Server 23H2"},
-    {26100, "Windows 11 24H2", "Windows Server 2025"},
-    {26200, "Windows 11 25H2", NULL},
 };
 
 static const struct named implementers[] = {
@@ -110,17 +72,15 @@ const char *bugcheck_parameter(uint32_t code, unsigned int index)
  * release that came in one form has one name. */
 bool release_name(const struct header *header, char *ret, size_t size)
 {
-    for (size_t i = 0; i < ARRAY_SIZE(releases); i++) {
-        const char *workstation = releases[i].workstation, *server = releases[i].server;
-
-        if (releases[i].build != header->minor)
+    for (const struct release_row *r = catalog_releases; r->build; r++) {
+        if (r->build != header->minor)
             continue;
-        if (!server || (workstation && header->product == 1))
-            snprintf(ret, size, "%s", workstation);
-        else if (!workstation || header->product == 2 || header->product == 3)
-            snprintf(ret, size, "%s", server);
+        if (!r->server || (r->workstation && header->product == 1))
+            snprintf(ret, size, "%s", r->workstation);
+        else if (!r->workstation || header->product == 2 || header->product == 3)
+            snprintf(ret, size, "%s", r->server);
         else
-            snprintf(ret, size, "%s or %s", workstation, server);
+            snprintf(ret, size, "%s or %s", r->workstation, r->server);
         return true;
     }
     return false;

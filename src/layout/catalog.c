@@ -11,20 +11,11 @@ const char *const catalog_grade_names[] = {
 
 /* ---- versions ---- */
 
-#define SAME(build, of, archs)
-#define N(name, version)
-#define N64(name, version)
-#define CHOICE(name, choices)
 #define V(id, major, minor, build, revision, archs, name, key, release)                            \
     {major, minor, build, revision, ARCH_##archs, name, key, release},
 const struct version_row catalog_versions[V_COUNT] = {
 #include "catalog/versions.def"
 };
-#undef V
-#define V(...)
-#undef N
-#undef N64
-#undef CHOICE
 #define N(name, version)      {name, version, false, false},
 #define N64(name, version)    {name, version, false, true},
 #define CHOICE(name, choices) {name, choices, true, false},
@@ -32,15 +23,13 @@ const struct version_name catalog_version_names[] = {
 #include "catalog/versions.def"
     {0},
 };
-#undef N
-#undef N64
-#undef CHOICE
-#define N(name, version)
-#define N64(name, version)
-#define CHOICE(name, choices)
-#undef SAME
 #define SAME(build, of, archs) {build, of, ARCH_##archs},
 const struct same_build catalog_same_builds[] = {
+#include "catalog/versions.def"
+    {0},
+};
+#define R(build, workstation, server) {build, workstation, server},
+const struct release_row catalog_releases[] = {
 #include "catalog/versions.def"
     {0},
 };

@@ -53,16 +53,7 @@
 
 enum version_id {
 #define V(id, ...) V_##id,
-#define SAME(build, of, archs)
-#define N(name, version)
-#define N64(name, version)
-#define CHOICE(name, choices)
 #include "catalog/versions.def"
-#undef V
-#undef SAME
-#undef N
-#undef N64
-#undef CHOICE
     V_COUNT,
     V_LATEST = V_COUNT - 1,
 };
@@ -130,6 +121,13 @@ struct same_build {
 };
 extern const struct version_name catalog_version_names[];
 extern const struct same_build catalog_same_builds[];
+
+/* What a build was sold as; NULL: not as that. Ended by build 0. */
+struct release_row {
+    uint32_t build;
+    const char *workstation, *server;
+};
+extern const struct release_row catalog_releases[];
 
 enum size_kind { SIZE_STRUCT, SIZE_UNION, SIZE_PARTIAL, SIZE_OPAQUE, SIZE_ENUM };
 

@@ -32,6 +32,23 @@ def versions():
         return [(m[5], int(m[2]), m[4]) for m in row.findall(file.read())]
 
 
+class Releases(unittest.TestCase):
+    def test_every_version_is_of_a_release(self):
+        """R rows have each build that V and SAME rows name, by a name that agrees."""
+        with open(os.path.join(SOURCE, "src/layout/catalog/versions.def")) as file:
+            text = file.read()
+        sold = {build: [w for w in (workstation, server) if w] for build, workstation, server in re.findall(
+            r'(?m)^R\((\d+),\s*(?:NULL|"([^"]+)"),\s*(?:NULL|"([^"]+)")\)', text)}
+        read = re.findall(r'(?m)^V\(\w+,\s*\d+,\s*\d+,\s*(\d+),.*"([^"]+)"\)', text)
+        same = re.findall(r"(?m)^SAME\((\d+),", text)
+        self.assertGreater(len(read), 50)
+        self.assertLessEqual({build for build, _ in read} | set(same), set(sold))
+        for build, release in read:
+            with self.subTest(release):
+                self.assertTrue(any(release.startswith(name) or name.startswith(release)
+                                    for name in sold[build]))
+
+
 class Containers(DumpTest):
     def check(self, data, container, machine):
         self.assertEqual((data["container"], data["machine"]), (container, machine))
