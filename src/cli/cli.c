@@ -334,8 +334,7 @@ static int parse_ids(const struct cli_command *command, const char *option, cons
         if (!number_parse(word, 1, INT_MAX, &id))
             found = add_id(ids, (pid_t)id) ? -ENOMEM : 1;
         else
-            found =
-                names && *word && !strspn(word, "-+.0123456789") ? add_named(word, ids) : -EINVAL;
+            found = names && word[strspn(word, "-+.0123456789")] ? add_named(word, ids) : -EINVAL;
         if (found == -ENOMEM)
             status = cli_error(command, "out of memory");
         else if (found == -EINVAL)

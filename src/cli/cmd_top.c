@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <prcb/edges.h>
 #include <prcb/processors.h>
 
 #include "cli.h"
@@ -42,6 +43,7 @@
 #define KEEP_DAYS    7
 #define MAX_MIB      1024
 #define FILE_BYTES   (1u << 30) /* of a recording's intervals, in memory */
+#define WHOM_MOST    256        /* threads of a row whose edges are summed */
 #define HISTORY_NS   (600 * NS_PER_S)
 #define REFRESH_NS   (NS_PER_S / 20) /* perf tier: looks for threads between two intervals */
 
@@ -50,7 +52,7 @@ struct options {
     uint64_t delay_ns, history_ns, count, rows;
     const char *write, *read;
     uint64_t keep_days, max_mib;
-    bool quiet, batch, no_colour, no_unicode, no_mouse, sleeping, no_kernel;
+    bool whom, quiet, batch, no_colour, no_unicode, no_mouse, sleeping, no_kernel;
     enum top_group group;
     struct top_order order;
     const char *filter, *user;
@@ -149,6 +151,8 @@ static const struct cli_option option_rows[] = {
     {'u', "user", "USER", "only processes of this user", .kind = CLI_TEXT, AT(user), .what = "the user's name is empty"},
     {'i', "idle", NULL, "show threads that sleep through an interval, too", AT(sleeping)},
     {'K', "no-kernel", NULL, "no kernel threads", AT(no_kernel)},
+    {0, "whom", NULL, "keep by whom threads are woken and held up, for the pane BY WHOM; attaches\n"
+                      "programs to each wakeup and interrupt of the machine", AT(whom)},
     {'b', "batch", NULL, "tables on standard output, no screen; for scripts and tickets", AT(batch)},
     {'n', "count", "N", "end after N intervals", .kind = CLI_NUMBER, AT(count), .min = 1, .max = UINT32_MAX},
     {0, "top", "N", "with -b: the first N rows only (0: all)", .kind = CLI_NUMBER, AT(rows), .max = UINT32_MAX},
@@ -275,11 +279,19 @@ static void set_notes(struct run *run)
                  (unsigned long long)status.untracked_threads);
 }
 
+static void whom_pieces(void *ctx, const struct top_row *row, uint32_t cause,
+                        struct top_pieces *ret);
+
 static int open_all(struct run *run, struct prcb_error *err)
 {
     const struct stat_options *targets = &run->options->targets;
     const struct prcb_options how = {
-        .size = sizeof(how), .tier = targets->tier, .max_threads = (uint32_t)targets->max_threads};
+        .size = sizeof(how),
+        .tier = targets->tier,
+        .max_threads = (uint32_t)targets->max_threads,
+        .flags = (run->options->batch || run->options->quiet ? 0u : PRCB_OPEN_REGISTERS) |
+                 (run->options->whom ? PRCB_OPEN_EDGES : 0u),
+    };
     const struct prcb_processors_options see = {.size = sizeof(see), .tier = targets->tier};
     struct prcb_error ignored;
     int result = prcb_open(&how, &run->session, err);
@@ -295,6 +307,12 @@ static int open_all(struct run *run, struct prcb_error *err)
         result = top_source_open(run->session, run->view, &run->model, &run->source, err);
     if (!result)
         set_notes(run);
+    if (!result && run->options->whom && prcb_session_tier(run->session) == PRCB_TIER_BPF) {
+        run->ui.details.whom = whom_pieces;
+        run->ui.details.ctx = run;
+    } else if (run->options->whom) {
+        run->ui.details.whom_lacks = "only the bpf tier keeps by whom threads are woken";
+    }
     return result;
 }
 
@@ -366,6 +384,117 @@ static bool close_stacks(struct run *run)
     return true;
 }
 #endif
+
+/* ---- by whom --------------------------------------------------------------------------------- */
+
+struct whom {
+    struct run *run;
+    uint32_t cause;
+    struct top_pieces *pieces;
+    struct whom_sum {
+        uint32_t by, vector;
+        pid_t tid, pid;
+        uint64_t ns, count;
+        char comm[16];
+    } sums[512];
+    uint32_t count;
+};
+
+/* Edges of the row's threads: those of one cause, or for ready those of ready time. */
+static int add_edge(const struct prcb_edge *edge, void *ctx)
+{
+    struct whom *whom = ctx;
+    bool ready = whom->cause == TOP_ROW_READY;
+    bool of_waits = edge->kind == PRCB_EDGE_WOKEN_BY;
+    uint32_t i = 0;
+
+    if (ready == of_waits || (!ready && edge->cause != whom->cause))
+        return 0;
+    whom->pieces->whole_ns += edge->ns;
+    if (edge->by != PRCB_BY_REST && edge->by != PRCB_BY_UNKNOWN)
+        whom->pieces->known_ns += edge->ns;
+    while (i < whom->count && (whom->sums[i].by != edge->by || whom->sums[i].tid != edge->tid ||
+                               whom->sums[i].vector != edge->vector))
+        i++;
+    if (i == whom->count) {
+        if (i == sizeof(whom->sums) / sizeof(whom->sums[0]))
+            return 0;
+        whom->sums[whom->count] = (struct whom_sum){
+            .by = edge->by, .vector = edge->vector, .tid = edge->tid, .pid = edge->pid};
+        memcpy(whom->sums[whom->count++].comm, edge->comm, sizeof(edge->comm));
+    }
+    whom->sums[i].ns += edge->ns;
+    whom->sums[i].count += edge->count;
+    return 0;
+}
+
+static void name_whom(const struct whom_sum *sum, char *ret, size_t size)
+{
+    const char *softirq = sum->by == PRCB_BY_SOFTIRQ ? prcb_softirq_name(sum->vector) : NULL;
+
+    switch (sum->by) {
+    case PRCB_BY_THREAD:
+        snprintf(ret, size, "%s (%d)", sum->comm, (int)sum->tid);
+        break;
+    case PRCB_BY_SOFTIRQ:
+        snprintf(ret, size, "softirq %s", softirq ? softirq : "?");
+        break;
+    case PRCB_BY_INTERRUPT:
+        if (sum->vector == PRCB_INTERRUPT_UNKNOWN)
+            snprintf(ret, size, "an interrupt");
+        else
+            snprintf(ret, size, "interrupt %u", sum->vector);
+        break;
+    case PRCB_BY_REST:
+        snprintf(ret, size, "others, and waits that go on");
+        break;
+    default:
+        snprintf(ret, size, "%s", prcb_edge_by_name(sum->by) ? prcb_edge_by_name(sum->by) : "?");
+    }
+}
+
+static uint32_t find_thread(const struct top_model *m, pid_t tid)
+{
+    for (uint32_t i = 0; tid && i < m->thread_count; i++) {
+        if (m->threads[i].key && m->threads[i].tid == tid && !m->threads[i].end_ns)
+            return i;
+    }
+    return TOP_NONE;
+}
+
+static void add_whom(struct run *run, const struct whom_sum *sum, struct top_pieces *to)
+{
+    uint32_t at = to->count < TOP_PIECES ? to->count : TOP_PIECES - 1;
+    struct top_piece piece = {.ns = sum->ns, .count = sum->count, .thread = TOP_NONE};
+
+    if (!sum->ns || (to->count == TOP_PIECES && to->pieces[at].ns >= sum->ns))
+        return;
+    name_whom(sum, piece.text, sizeof(piece.text));
+    if (sum->by == PRCB_BY_THREAD)
+        piece.thread = find_thread(&run->model, sum->tid);
+    for (; at && to->pieces[at - 1].ns < piece.ns; at--)
+        to->pieces[at] = to->pieces[at - 1];
+    to->pieces[at] = piece;
+    to->count += to->count < TOP_PIECES;
+}
+
+static void whom_pieces(void *ctx, const struct top_row *row, uint32_t cause,
+                        struct top_pieces *ret)
+{
+    struct run *run = ctx;
+    struct whom whom = {.run = run, .cause = cause, .pieces = ret};
+    struct prcb_error err = {.text = "none of its threads is left"};
+
+    (void)row;
+    for (uint32_t i = 0; i < run->ui.subject_count && i < WHOM_MOST; i++)
+        prcb_edges_walk(run->session, run->model.threads[run->ui.subject_threads[i]].key, NULL,
+                        add_edge, &whom, &err);
+    for (uint32_t i = 0; i < whom.count; i++)
+        add_whom(run, &whom.sums[i], ret);
+    if (!ret->count)
+        snprintf(ret->reason, sizeof(ret->reason), "%.159s",
+                 whom.count ? "none of these waits has ended yet" : err.text);
+}
 
 /* ---- files -------------------------------------------------------------------------------- */
 
@@ -784,7 +913,7 @@ static void set_up(struct run *run)
     ui->choice.sleeping = options->sleeping;
     ui->choice.no_kernel = options->no_kernel;
     ui->details.where_lacks = "this build reads no stacks";
-    ui->details.whom_lacks = "this version of prcb keeps no wakers";
+    ui->details.whom_lacks = "not kept: start prcb top with --whom";
     if (options->filter) {
         snprintf(ui->filter_text, sizeof(ui->filter_text), "%s", options->filter);
         top_filter_parse(options->filter, &ui->filter, word, sizeof(word));

@@ -158,48 +158,45 @@ static void draw_details(struct top_ui *ui, struct top_grid *grid, const struct 
 
 /* ---- the last minute ----------------------------------------------------------------------- */
 
-/* A character for each second: how much of the time was of this kind. */
+/* What the subject's threads spent on a cause in an interval, and of how much. */
+static uint64_t spent(const struct top_ui *ui, const struct top_frame *frame, uint32_t cause,
+                      uint64_t *ret_wall)
+{
+    uint64_t ns = 0;
+
+    *ret_wall = 0;
+    for (uint32_t k = 0; k < ui->subject_count && k < 256; k++) {
+        const struct top_thread *thread = &ui->model->threads[ui->subject_threads[k]];
+        const struct top_delta *delta = top_frame_delta(frame, ui->subject_threads[k]);
+
+        *ret_wall += delta ? delta->wall_ns : top_thread_lived(thread, frame) ? frame->wall_ns : 0;
+        ns += !delta                   ? 0
+              : cause == TOP_ROW_RUN   ? delta->run_ns
+              : cause == TOP_ROW_READY ? delta->ready_ns
+                                       : 0;
+        for (uint32_t p = 0; delta && p < delta->part_count; p++)
+            ns += frame->parts[delta->part_at + p].cause == cause
+                      ? frame->parts[delta->part_at + p].ns
+                      : 0;
+    }
+    return ns;
+}
+
+/* A character for each interval: how much of it was of this kind. */
 static void draw_line(const struct top_ui *ui, struct top_grid *grid, int y, const struct box *box,
                       uint32_t cause)
 {
-    const struct top_model *m = ui->model;
     int columns = box->width - 11 < MINUTE ? box->width - 11 : MINUTE;
-    uint64_t end = top_model_frame(m, ui->position)->end_ns, now = end;
-    uint32_t at = ui->position;
 
     top_putf(grid, y, box->x, 10, TOP_PLAIN, " %-9.9s", top_cause_name(cause));
-    for (int i = columns - 1; i >= 0; i--, now = now > 1000000000ull ? now - 1000000000ull : 0) {
-        uint64_t ns = 0, wall = 0;
-        int level;
+    for (int i = 0; i < columns && (uint32_t)i <= ui->position; i++) {
+        const struct top_frame *frame = top_model_frame(ui->model, ui->position - (uint32_t)i);
+        uint64_t wall, ns = spent(ui, frame, cause, &wall);
+        int level = wall ? (int)(9.0 * (double)ns / (double)wall + 0.99) : 0;
 
-        /* An interval counts to the second in which it ended. */
-        for (; at != TOP_NONE && top_model_frame(m, at)->end_ns + 1000000000ull > now; at--) {
-            const struct top_frame *frame = top_model_frame(m, at);
-
-            for (uint32_t k = 0; k < ui->subject_count && k < 256; k++) {
-                const struct top_delta *delta = top_frame_delta(frame, ui->subject_threads[k]);
-
-                if (!delta) {
-                    wall += top_thread_lived(&m->threads[ui->subject_threads[k]], frame)
-                                ? frame->wall_ns
-                                : 0;
-                    continue;
-                }
-                wall += delta->wall_ns;
-                ns += cause == TOP_ROW_RUN     ? delta->run_ns
-                      : cause == TOP_ROW_READY ? delta->ready_ns
-                                               : 0;
-                for (uint32_t p = 0; p < delta->part_count; p++)
-                    ns += frame->parts[delta->part_at + p].cause == cause
-                              ? frame->parts[delta->part_at + p].ns
-                              : 0;
-            }
-        }
-        level = wall ? (int)(9.0 * (double)ns / (double)wall + 0.99) : 0;
-        top_putf(grid, y, box->x + 11 + i, 1, TOP_PLAIN, "%c",
-                 wall ? ".:-=+*#%@@"[level > 9 ? 9 : level] : ' ');
-        if (wall && !ns)
-            top_put(grid, y, box->x + 11 + i, 1, TOP_DIM, " ");
+        if (ns)
+            top_putf(grid, y, box->x + 10 + columns - i, 1, TOP_PLAIN, "%c",
+                     ".:-=+*#%@@"[level > 9 ? 9 : level]);
     }
 }
 
@@ -207,7 +204,11 @@ static void draw_minute(struct top_ui *ui, struct top_grid *grid, const struct b
 {
     int y = box->y + 1;
 
-    draw_title(ui, grid, box, TOP_MINUTE, "a column is a second");
+    char about[FORMAT_CELL + 16], time[FORMAT_CELL];
+
+    format_time(top_model_frame(ui->model, ui->position)->wall_ns, time, sizeof(time));
+    snprintf(about, sizeof(about), "a column is %s", time);
+    draw_title(ui, grid, box, TOP_MINUTE, about);
     for (uint32_t i = 0; i < ui->pane_cause_count && y < box->y + box->height; i++)
         draw_line(ui, grid, y++, box, ui->pane_causes[i]);
 }

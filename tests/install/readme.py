@@ -33,6 +33,8 @@ COMMANDS = {
     "sudo ./dev prcb stat -p 1234 --for 10": ("sleep", {}),
     "sudo ./dev prcb stat -a --top 10 -I 1000": ("SWITCHES", {"endless": True}),
     "sudo ./dev prcb why -p 1234 --for 10": ("stack known for", {}),
+    "sudo ./dev prcb top -b -n 3 -g processes --top 20": ("by processes", {}),
+    "sudo ./dev prcb top -q -w history.db -n 5": ("", {}),
     "./dev prcb doctor": ("tier", {"statuses": (0, 1)}),
     "meson setup build-release --buildtype=release && sudo meson install -C build-release":
         ("prcb", {"fresh": "the group that runs this has built and installed a copy"}),
