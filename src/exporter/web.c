@@ -1,0 +1,628 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "web.h"
+
+#include <crypt.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <gnutls/crypto.h>
+#include <gnutls/gnutls.h>
+#include <microhttpd.h>
+#include <zlib.h>
+
+#include "error.h"
+#include "text.h"
+#include "web_config.h"
+
+#define FIRST_PASSED     3
+#define BACKLOG          128
+#define CONNECTIONS      64
+#define CONNECTIONS_EACH 16
+#define IDLE_SECONDS     10
+#define MEMORY_EACH      (32u << 10)
+#define FILE_MAX         (1 << 20)
+#define HASHES_A_SECOND  4 /* a bcrypt takes some 70 ms: guessing is not to take the processor */
+#define MAC_BYTES        32
+
+/* Files that the configuration is made of: these changed, it is read anew. */
+enum { FILE_CONFIG, FILE_CERT, FILE_KEY, FILE_CA, FILES };
+struct stamp {
+    struct timespec changed;
+    ino_t inode;
+    off_t size;
+};
+
+struct web {
+    struct web_options options;
+    int sockets[WEB_SOCKETS_MAX];
+    size_t socket_count;
+    char *unix_path[WEB_SOCKETS_MAX]; /* to be removed at the end */
+    struct MHD_Daemon *daemons[WEB_SOCKETS_MAX];
+    struct web_config config;
+    struct stamp stamps[FILES];
+    char *cert, *key, *ca;
+    unsigned char secret[MAC_BYTES]; /* of the next */
+    unsigned char good[MAC_BYTES];   /* who was let in last; not the password */
+    bool has_good;
+    time_t hashed_in; /* second in which so many were computed */
+    unsigned hashed;
+};
+
+/* ---- sockets ---- */
+
+static int add_socket(struct web *web, int fd, struct prcb_error *err)
+{
+    if (web->socket_count == WEB_SOCKETS_MAX) {
+        close(fd);
+        return prcb_fail(err, -E2BIG, "more than %d sockets", WEB_SOCKETS_MAX);
+    }
+    web->sockets[web->socket_count++] = fd;
+    return 0;
+}
+
+static int listen_unix(struct web *web, const char *path, struct prcb_error *err)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct stat st;
+    int fd;
+
+    if (!*path || strlen(path) >= sizeof(address.sun_path))
+        return prcb_fail(err, -EINVAL, "unix:%s: no path, or too long a one", path);
+    memcpy(address.sun_path, path, strlen(path) + 1);
+    /* What an exporter that was killed left behind. */
+    if (!lstat(path, &st) && S_ISSOCK(st.st_mode))
+        unlink(path);
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) || listen(fd, BACKLOG)) {
+        int code = -errno;
+
+        if (fd >= 0)
+            close(fd);
+        return prcb_fail(err, code, "unix:%s: %s", path, strerror(-code));
+    }
+    web->unix_path[web->socket_count] = strdup(path);
+    return add_socket(web, fd, err);
+}
+
+static int listen_at(const struct addrinfo *info)
+{
+    int one = 1, code;
+    int fd = socket(info->ai_family, info->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (fd < 0)
+        return -errno;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+    if (info->ai_family == AF_INET6) /* a socket for each, or the second could not be bound */
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
+    if (!bind(fd, info->ai_addr, info->ai_addrlen) && !listen(fd, BACKLOG))
+        return fd;
+    code = -errno;
+    close(fd);
+    return code;
+}
+
+/* All addresses of the name; those that this machine has not are left out if one is left. */
+static int listen_inet(struct web *web, const char *address, struct prcb_error *err)
+{
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
+    const char *colon = strrchr(address, ':');
+    struct addrinfo *list = NULL;
+    char host[256];
+    size_t length = colon ? (size_t)(colon - address) : 0;
+    int result, last = -EADDRNOTAVAIL;
+    size_t before = web->socket_count;
+
+    if (!colon || length >= sizeof(host) || !colon[1])
+        return prcb_fail(err, -EINVAL, "'%s': no HOST:PORT and no unix:PATH", address);
+    memcpy(host, address, length);
+    host[length] = '\0';
+    if (length > 1 && host[0] == '[' && host[length - 1] == ']') {
+        memmove(host, host + 1, length - 2);
+        host[length - 2] = '\0';
+    }
+    result = getaddrinfo(*host ? host : NULL, colon + 1, &hints, &list);
+    if (result)
+        return prcb_fail(err, -EINVAL, "'%s': %s", address, gai_strerror(result));
+    result = 0;
+    for (const struct addrinfo *info = list; info && !result; info = info->ai_next) {
+        int fd = listen_at(info);
+
+        if (fd >= 0)
+            result = add_socket(web, fd, err);
+        else
+            last = fd;
+    }
+    freeaddrinfo(list);
+    if (!result && web->socket_count == before)
+        return prcb_fail(err, last, "'%s': %s", address, strerror(-last));
+    return result;
+}
+
+static int take_passed(struct web *web, struct prcb_error *err)
+{
+    const char *pid = getenv("LISTEN_PID"), *count = getenv("LISTEN_FDS");
+    long sockets = count ? strtol(count, NULL, 10) : 0;
+    int result = 0;
+
+    if (!pid || strtol(pid, NULL, 10) != getpid() || sockets < 1)
+        return prcb_fail(err, -EINVAL, "--web.systemd-socket: systemd passed no socket");
+    for (int fd = FIRST_PASSED; !result && fd < FIRST_PASSED + sockets; fd++) {
+        fcntl(fd, F_SETFD, FD_CLOEXEC);
+        fcntl(fd, F_SETFL, O_NONBLOCK);
+        result = add_socket(web, fd, err);
+    }
+    unsetenv("LISTEN_PID");
+    unsetenv("LISTEN_FDS");
+    return result;
+}
+
+/* ---- who may ---- */
+
+static void mac(const struct web *web, const char *name, const char *password, unsigned char *ret)
+{
+    gnutls_hmac_hd_t hmac;
+
+    memset(ret, 0, MAC_BYTES);
+    if (gnutls_hmac_init(&hmac, GNUTLS_MAC_SHA256, web->secret, sizeof(web->secret)))
+        return;
+    gnutls_hmac(hmac, name, strlen(name) + 1);
+    gnutls_hmac(hmac, password, strlen(password) + 1);
+    gnutls_hmac_deinit(hmac, ret);
+}
+
+static bool equal(const void *a, const void *b, size_t size)
+{
+    const volatile unsigned char *left = a, *right = b;
+    unsigned char differ = 0;
+
+    for (size_t i = 0; i < size; i++)
+        differ |= left[i] ^ right[i];
+    return !differ;
+}
+
+/* Takes as long for a name that nobody has. */
+static bool hash_matches(const struct web *web, const char *name, const char *password)
+{
+    static const char nobody[] = "$2y$10$QOauhQNbBCuQDKes6eFzPeMqBSjb7Mr5DUmpZ/VcEd00UAV/LDeSi";
+    struct crypt_data data = {0};
+    const char *hash = nobody, *made;
+    bool known = false, ret;
+
+    for (size_t i = 0; i < web->config.user_count; i++) {
+        if (!strcmp(web->config.users[i].name, name)) {
+            hash = web->config.users[i].hash;
+            known = true;
+        }
+    }
+    made = crypt_r(password, hash, &data);
+    ret = made && strlen(made) == strlen(hash) && equal(made, hash, strlen(hash)) && known;
+    explicit_bzero(&data, sizeof(data));
+    return ret;
+}
+
+enum verdict { LET_IN, UNKNOWN, TOO_MANY };
+
+static enum verdict judge(struct web *web, const char *name, const char *password)
+{
+    unsigned char asked[MAC_BYTES];
+    struct timespec now;
+
+    mac(web, name, password, asked);
+    if (web->has_good && equal(asked, web->good, sizeof(asked)))
+        return LET_IN;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (now.tv_sec != web->hashed_in) {
+        web->hashed_in = now.tv_sec;
+        web->hashed = 0;
+    }
+    if (web->hashed >= HASHES_A_SECOND)
+        return TOO_MANY;
+    web->hashed++;
+    if (!hash_matches(web, name, password))
+        return UNKNOWN;
+    memcpy(web->good, asked, sizeof(asked));
+    web->has_good = true;
+    return LET_IN;
+}
+
+/* ---- answers ---- */
+
+static enum MHD_Result queue(struct MHD_Connection *connection, unsigned status, const char *type,
+                             char *body, size_t size, bool gzip)
+{
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(size, body, MHD_RESPMEM_MUST_FREE);
+    enum MHD_Result result;
+
+    if (!response) {
+        free(body);
+        return MHD_NO;
+    }
+    MHD_add_response_header(response, "Content-Type", type);
+    MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    MHD_add_response_header(response, "Cache-Control", "no-store");
+    if (gzip)
+        MHD_add_response_header(response, "Content-Encoding", "gzip");
+    if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
+        MHD_add_response_header(response, "Allow", "GET, HEAD");
+    if (status == MHD_HTTP_UNAUTHORIZED)
+        MHD_add_response_header(response, "WWW-Authenticate", "Basic realm=\"prcb-exporter\"");
+    result = MHD_queue_response(connection, status, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
+static enum MHD_Result say(struct MHD_Connection *connection, unsigned status, const char *type,
+                           const char *text)
+{
+    char *copy = strdup(text);
+
+    return copy ? queue(connection, status, type, copy, strlen(copy), false) : MHD_NO;
+}
+
+#define PLAIN "text/plain; charset=utf-8"
+
+static enum MHD_Result landing(const struct web *web, struct MHD_Connection *connection)
+{
+    char page[1024];
+
+    snprintf(page, sizeof(page),
+             "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+             "<title>prcb-exporter</title></head>\n<body><h1>prcb-exporter</h1>\n"
+             "<p>Why the threads of each container do not run. Version " PRCB_VERSION ".</p>\n"
+             "<p><a href=\"%s\">Metrics</a></p></body></html>\n",
+             web->options.telemetry_path);
+    return say(connection, MHD_HTTP_OK, "text/html; charset=utf-8", page);
+}
+
+/* NULL: it is no shorter, or there is no memory. */
+static char *pack(const char *body, size_t size, size_t *ret_size)
+{
+    z_stream stream = {0};
+    char *packed = malloc(size);
+    int result;
+
+    if (!packed || deflateInit2(&stream, 1, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
+        free(packed);
+        return NULL;
+    }
+    stream.next_in = (unsigned char *)body;
+    stream.avail_in = (unsigned)size;
+    stream.next_out = (unsigned char *)packed;
+    stream.avail_out = (unsigned)size;
+    result = deflate(&stream, Z_FINISH);
+    *ret_size = stream.total_out;
+    deflateEnd(&stream);
+    if (result == Z_STREAM_END)
+        return packed;
+    free(packed);
+    return NULL;
+}
+
+static const char *header(struct MHD_Connection *connection, const char *name)
+{
+    return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+}
+
+static enum MHD_Result metrics_page(struct web *web, struct MHD_Connection *connection)
+{
+    struct accept accept = accept_parse(header(connection, "Accept"));
+    unsigned status = MHD_HTTP_OK;
+    size_t size = 0, packed_size;
+    char *body = web->options.figures(web->options.ctx, accept, &size, &status), *packed;
+
+    if (!body)
+        return say(connection, status, PLAIN, "the figures could not be had\n");
+    if (accept_gzip(header(connection, "Accept-Encoding"))) {
+        packed = pack(body, size, &packed_size);
+        if (packed) {
+            free(body);
+            return queue(connection, status, exposition_type(accept.format, accept.version), packed,
+                         packed_size, true);
+        }
+    }
+    return queue(connection, status, exposition_type(accept.format, accept.version), body, size,
+                 false);
+}
+
+/* The certificate that the client showed, if one is asked for. */
+static bool has_certificate(const struct web *web, struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info;
+    unsigned status = ~0u;
+
+    if (!web->config.client_required)
+        return true;
+    info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+    return info && !gnutls_certificate_verify_peers2(info->tls_session, &status) && !status;
+}
+
+static enum verdict judge_request(struct web *web, struct MHD_Connection *connection)
+{
+    char *password = NULL, *name;
+    enum verdict verdict = UNKNOWN;
+
+    if (!web->config.user_count)
+        return LET_IN;
+    name = MHD_basic_auth_get_username_password(connection, &password);
+    if (name && password)
+        verdict = judge(web, name, password);
+    if (password)
+        explicit_bzero(password, strlen(password));
+    MHD_free(password);
+    MHD_free(name);
+    return verdict;
+}
+
+static enum MHD_Result answer(void *ctx, struct MHD_Connection *connection, const char *url,
+                              const char *method, const char *version, const char *upload,
+                              size_t *upload_size, void **state)
+{
+    struct web *web = ctx;
+    const char *length = header(connection, "Content-Length");
+    static char known;
+
+    if (strcmp(method, "GET") && strcmp(method, "HEAD"))
+        return say(connection, MHD_HTTP_METHOD_NOT_ALLOWED, PLAIN, "only GET and HEAD\n");
+    if (*upload_size || (length && strcmp(length, "0")) || header(connection, "Transfer-Encoding"))
+        return say(connection, MHD_HTTP_BAD_REQUEST, PLAIN, "a request with a body\n");
+    /* An answer to the first call closes the connection, for a body could be to come. */
+    if (!*state) {
+        *state = &known;
+        return MHD_YES;
+    }
+    if (!has_certificate(web, connection))
+        return say(connection, MHD_HTTP_FORBIDDEN, PLAIN, "a client certificate is required\n");
+    switch (judge_request(web, connection)) {
+    case LET_IN:
+        break;
+    case TOO_MANY:
+        return say(connection, MHD_HTTP_SERVICE_UNAVAILABLE, PLAIN, "too many attempts\n");
+    default:
+        return say(connection, MHD_HTTP_UNAUTHORIZED, PLAIN, "Unauthorized\n");
+    }
+    if (!strcmp(url, web->options.telemetry_path))
+        return metrics_page(web, connection);
+    if (!strcmp(url, "/"))
+        return landing(web, connection);
+    if (!strcmp(url, "/-/healthy"))
+        return say(connection, MHD_HTTP_OK, PLAIN, "Healthy\n");
+    if (!strcmp(url, "/-/ready"))
+        return web->options.ready(web->options.ctx) ? say(connection, MHD_HTTP_OK, PLAIN, "Ready\n")
+                                                    : say(connection, MHD_HTTP_SERVICE_UNAVAILABLE,
+                                                          PLAIN, "prcbd is not reachable\n");
+    return say(connection, MHD_HTTP_NOT_FOUND, PLAIN, "Not found\n");
+}
+
+/* ---- daemons ---- */
+
+static void stop_daemons(struct web *web)
+{
+    for (size_t i = 0; i < web->socket_count; i++) {
+        /* The socket stays ours, for the next one. */
+        if (web->daemons[i]) {
+            MHD_quiesce_daemon(web->daemons[i]);
+            MHD_stop_daemon(web->daemons[i]);
+        }
+        web->daemons[i] = NULL;
+    }
+}
+
+static struct MHD_Daemon *start_daemon(struct web *web, int fd)
+{
+    static char only_tls13[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3";
+    static char from_tls12[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
+    bool tls = web->config.tls;
+    const struct MHD_OptionItem secure[] = {
+        {MHD_OPTION_HTTPS_MEM_CERT, 0, web->cert},
+        {MHD_OPTION_HTTPS_MEM_KEY, 0, web->key},
+        {MHD_OPTION_HTTPS_PRIORITIES, 0, web->config.tls13 ? only_tls13 : from_tls12},
+        {web->ca ? MHD_OPTION_HTTPS_MEM_TRUST : MHD_OPTION_END, 0, web->ca},
+        {MHD_OPTION_END, 0, NULL},
+    };
+    const struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};
+
+    return MHD_start_daemon(
+        MHD_USE_EPOLL | (tls ? MHD_USE_TLS : 0u), 0, NULL, NULL, answer, web,
+        MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS,
+        MHD_OPTION_PER_IP_CONNECTION_LIMIT, (unsigned)CONNECTIONS_EACH,
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)MEMORY_EACH, MHD_OPTION_ARRAY, tls ? secure : none, MHD_OPTION_END);
+}
+
+static int start_daemons(struct web *web, struct prcb_error *err)
+{
+    for (size_t i = 0; i < web->socket_count; i++) {
+        web->daemons[i] = start_daemon(web, web->sockets[i]);
+        if (!web->daemons[i]) {
+            stop_daemons(web);
+            return prcb_fail(err, -EINVAL, "the HTTP server does not start%s",
+                             web->config.tls ? ": certificate and key may not fit together" : "");
+        }
+    }
+    return 0;
+}
+
+/* ---- the configuration ---- */
+
+static char *read_file(const char *path, struct prcb_error *err)
+{
+    FILE *in = fopen(path, "re");
+    char *text = in ? calloc(1, FILE_MAX) : NULL;
+
+    if (!in || !text)
+        prcb_fail(err, -EIO, "%s: %s", path, in ? "out of memory" : strerror(errno));
+    else if (fread(text, 1, FILE_MAX - 1, in) == FILE_MAX - 1 || ferror(in)) {
+        prcb_fail(err, -EIO, "%s: it cannot be read, or is longer than a certificate", path);
+        free(text);
+        text = NULL;
+    }
+    if (in)
+        fclose(in);
+    return text;
+}
+
+/* Whether one of the files is another than it was. */
+static bool changed(struct web *web, const struct web_config *config)
+{
+    const char *paths[FILES] = {
+        [FILE_CONFIG] = web->options.config_file,
+        [FILE_CERT] = config->cert_file,
+        [FILE_KEY] = config->key_file,
+        [FILE_CA] = config->client_ca_file,
+    };
+    bool ret = false;
+
+    for (size_t i = 0; i < FILES; i++) {
+        struct stamp stamp = {0};
+        struct stat st;
+
+        if (paths[i] && !stat(paths[i], &st))
+            stamp = (struct stamp){st.st_mtim, st.st_ino, st.st_size};
+        ret |= stamp.changed.tv_sec != web->stamps[i].changed.tv_sec ||
+               stamp.changed.tv_nsec != web->stamps[i].changed.tv_nsec ||
+               stamp.inode != web->stamps[i].inode || stamp.size != web->stamps[i].size;
+        web->stamps[i] = stamp;
+    }
+    return ret;
+}
+
+static int load(struct web *web, struct prcb_error *err)
+{
+    struct web_config config = {0}, old = web->config;
+    char *cert = NULL, *key = NULL, *ca = NULL, *old_files[] = {web->cert, web->key, web->ca};
+    int result = web_config_read(web->options.config_file, &config, err);
+
+    if (!result && config.tls) {
+        cert = read_file(config.cert_file, err);
+        key = cert ? read_file(config.key_file, err) : NULL;
+        ca = key && config.client_ca_file ? read_file(config.client_ca_file, err) : NULL;
+        if (!key || (config.client_ca_file && !ca))
+            result = err->code;
+    }
+    if (!result) {
+        stop_daemons(web);
+        web->config = config;
+        web->cert = cert;
+        web->key = key;
+        web->ca = ca;
+        web->has_good = false;
+        result = start_daemons(web, err);
+    } else {
+        web_config_free(&config);
+        free(cert);
+        free(key);
+        free(ca);
+        return result;
+    }
+    if (result) { /* back to what worked */
+        struct prcb_error ignored;
+
+        web->config = old;
+        web->cert = old_files[0];
+        web->key = old_files[1];
+        web->ca = old_files[2];
+        web_config_free(&config);
+        free(cert);
+        free(key);
+        free(ca);
+        if (old.tls || old.user_count)
+            start_daemons(web, &ignored);
+        return result;
+    }
+    web_config_free(&old);
+    for (size_t i = 0; i < 3; i++)
+        free(old_files[i]);
+    changed(web, &web->config);
+    return 0;
+}
+
+void web_reload(struct web *web)
+{
+    struct prcb_error err;
+
+    if (!web->options.config_file || !changed(web, &web->config))
+        return;
+    if (load(web, &err))
+        web->options.log(err.text);
+    else
+        web->options.log("the web configuration was read anew");
+}
+
+/* ---- the whole ---- */
+
+int web_open(const struct web_options *options, struct web **ret, struct prcb_error *err)
+{
+    struct web *web = calloc(1, sizeof(*web));
+    int result = 0;
+
+    if (!web)
+        return prcb_fail(err, -ENOMEM, "out of memory");
+    web->options = *options;
+    if (gnutls_rnd(GNUTLS_RND_KEY, web->secret, sizeof(web->secret)))
+        result = prcb_fail(err, -EIO, "there are no random numbers");
+    if (!result && options->systemd)
+        result = take_passed(web, err);
+    for (size_t i = 0; !result && !options->systemd && i < options->address_count; i++) {
+        const char *address = options->addresses[i];
+
+        result = strncmp(address, "unix:", 5) ? listen_inet(web, address, err)
+                                              : listen_unix(web, address + 5, err);
+    }
+    if (!result)
+        result = options->config_file ? load(web, err) : start_daemons(web, err);
+    if (result) {
+        web_close(web);
+        return result;
+    }
+    *ret = web;
+    return 0;
+}
+
+void web_close(struct web *web)
+{
+    if (!web)
+        return;
+    stop_daemons(web);
+    for (size_t i = 0; i < web->socket_count; i++) {
+        close(web->sockets[i]);
+        if (web->unix_path[i])
+            unlink(web->unix_path[i]);
+        free(web->unix_path[i]);
+    }
+    web_config_free(&web->config);
+    free(web->cert);
+    free(web->key);
+    free(web->ca);
+    explicit_bzero(web, sizeof(*web));
+    free(web);
+}
+
+size_t web_fds(struct web *web, struct pollfd *ret, int *timeout_ms)
+{
+    for (size_t i = 0; i < web->socket_count; i++) {
+        const union MHD_DaemonInfo *info =
+            MHD_get_daemon_info(web->daemons[i], MHD_DAEMON_INFO_EPOLL_FD);
+        unsigned MHD_LONG_LONG ms;
+
+        ret[i] = (struct pollfd){.fd = info ? info->epoll_fd : -1, .events = POLLIN};
+        if (MHD_get_timeout(web->daemons[i], &ms) == MHD_YES && ms < (unsigned)*timeout_ms)
+            *timeout_ms = (int)ms;
+    }
+    return web->socket_count;
+}
+
+void web_run(struct web *web)
+{
+    for (size_t i = 0; i < web->socket_count; i++)
+        MHD_run(web->daemons[i]);
+}

@@ -1,0 +1,679 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""prcb-exporter as Prometheus, node_exporter, users and attackers meet it. PRCB_EXPORTER and PRCBD
+name the programs. What a test needs and the machine lacks is the reason of a skip."""
+
+import base64
+import contextlib
+import gzip
+import http.client
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "daemon"))
+import wire  # noqa: E402
+
+EXPORTER = os.environ.get("PRCB_EXPORTER", "prcb-exporter")
+PRCBD = os.environ.get("PRCBD", "prcbd")
+DEADLINE = 60
+SLOW = bool(os.environ.get("PRCB_TEST_SLOW"))
+OPENMETRICS = ("application/openmetrics-text;version=1.0.0,"
+               "application/openmetrics-text;version=0.0.1;q=0.75,"
+               "text/plain;version=0.0.4;q=0.5,*/*;q=0.1")
+
+
+def wait_for(condition, what):
+    deadline = time.monotonic() + DEADLINE
+    while True:
+        result = condition()
+        if result:
+            return result
+        if time.monotonic() > deadline:
+            raise AssertionError("not within %d s: %s" % (DEADLINE, what))
+        time.sleep(.02)
+
+
+class Over(http.client.HTTPConnection):
+    """HTTP over a unix socket."""
+
+    def __init__(self, path):
+        super().__init__("localhost", timeout=DEADLINE)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(DEADLINE)
+        self.sock.connect(self.path)
+
+
+def samples(text):
+    found = {}
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            series, value = line.rsplit(" ", 1)
+            assert series not in found, "twice: " + series
+            found[series] = float(value)
+    return found
+
+
+class Exporter:
+    """One on a unix socket; other addresses by arguments."""
+
+    def __init__(self, *args, tier="perf", **options):
+        self.folder = tempfile.mkdtemp(prefix="prcb-exporter-")
+        os.chmod(self.folder, 0o777)
+        self.path = self.folder + "/socket"
+        self.log = open(self.folder + "/log", "w+b")
+        self.process = subprocess.Popen(
+            [EXPORTER, "--tier", tier, "--web.listen-address=unix:" + self.path, *args],
+            stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log, **options)
+        try:
+            wait_for(lambda: self.answers() or self.process.poll() is not None, "an answer")
+            if self.process.poll() is not None:
+                raise AssertionError("prcb-exporter ended: " + self.said())
+        except BaseException:
+            self.stop()
+            raise
+
+    def answers(self):
+        with socket.socket(socket.AF_UNIX) as probe:
+            return not probe.connect_ex(self.path)
+
+    def said(self):
+        with open(self.folder + "/log", errors="replace") as file:
+            return file.read()
+
+    def get(self, path="/metrics", method="GET", headers=None, body=None):
+        connection = Over(self.path)
+        connection.request(method, path, headers=headers or {}, body=body)
+        response = connection.getresponse()
+        data = response.read()
+        connection.close()
+        return response, data
+
+    def samples(self):
+        response, data = self.get()
+        assert response.status == 200, response.status
+        return samples(data.decode())
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(DEADLINE)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        self.log.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Case(unittest.TestCase):
+    def start(self, *args, **options):
+        exporter = Exporter(*args, **options)
+        self.addCleanup(exporter.stop)
+        return exporter
+
+    def folder(self):
+        folder = tempfile.mkdtemp(prefix="prcb-exporter-test-")
+        self.addCleanup(shutil.rmtree, folder, True)
+        return folder
+
+    def need(self, *programs):
+        for program in programs:
+            if not shutil.which(program):
+                self.skipTest("no %s" % program)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Http(Case):
+    def setUp(self):
+        self.exporter = self.start()
+
+    def test_pages(self):
+        response, data = self.exporter.get("/")
+        self.assertEqual(response.status, 200)
+        self.assertIn(b'href="/metrics"', data)
+        self.assertEqual(self.exporter.get("/-/healthy")[0].status, 200)
+        self.assertEqual(self.exporter.get("/-/ready")[0].status, 200)
+        self.assertEqual(self.exporter.get("/none")[0].status, 404)
+        self.assertEqual(self.exporter.get("/metrics/../x")[0].status, 404)
+        response, data = self.exporter.get(method="HEAD")
+        self.assertEqual((response.status, data), (200, b""))
+
+    def test_only_get_without_a_body(self):
+        for method in "POST", "PUT", "DELETE", "OPTIONS", "TRACE":
+            self.assertEqual(self.exporter.get(method=method)[0].status, 405, method)
+        # The answer comes before the body, and the connection is closed.
+        with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(DEADLINE)
+            s.connect(self.exporter.path)
+            s.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n")
+            self.assertIn(b" 400 ", s.recv(4096))
+
+    def test_formats(self):
+        for accept, kind in ((None, "text/plain; version=0.0.4"), ("*/*", "text/plain; version=0.0.4"),
+                             ("application/json", "text/plain; version=0.0.4"),
+                             (OPENMETRICS, "application/openmetrics-text; version=1.0.0")):
+            response, data = self.exporter.get(headers={"Accept": accept} if accept else {})
+            self.assertTrue(response.getheader("Content-Type").startswith(kind), accept)
+            self.assertEqual(data.endswith(b"# EOF\n"), "openmetrics" in kind)
+
+    def test_gzip(self):
+        response, data = self.exporter.get(headers={"Accept-Encoding": "gzip"})
+        self.assertEqual(response.getheader("Content-Encoding"), "gzip")
+        self.assertIn(b"prcb_up 1", gzip.decompress(data))
+        response, data = self.exporter.get(headers={"Accept-Encoding": "gzip;q=0"})
+        self.assertIsNone(response.getheader("Content-Encoding"))
+
+    def test_a_connection_is_kept(self):
+        connection = Over(self.exporter.path)
+        for _ in range(3):
+            connection.request("GET", "/metrics")
+            first = connection.sock
+            self.assertEqual(connection.getresponse().read()[:1], b"#")
+            self.assertIs(connection.sock, first)
+        connection.close()
+
+    def test_garbage_slow_ones_and_many(self):
+        garbage = [b"\0" * 100, b"GET\n\n", b"GET / HTTP/9.9\r\n\r\n", b"\xff" * 70000,
+                   b"GET /metrics HTTP/1.1\r\nX: " + b"a" * 10000000,
+                   b"GET /metrics HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"]
+        for text in garbage:
+            with socket.socket(socket.AF_UNIX) as s:
+                s.settimeout(DEADLINE)
+                s.connect(self.exporter.path)
+                try:
+                    s.sendall(text)
+                    s.shutdown(socket.SHUT_WR)
+                    while s.recv(65536):
+                        pass
+                except OSError:
+                    pass
+        held = []
+        try:
+            for _ in range(200):
+                s = socket.socket(socket.AF_UNIX)
+                s.settimeout(1)
+                held.append(s)
+                try:
+                    s.connect(self.exporter.path)
+                    s.sendall(b"GET /met")
+                except OSError:
+                    break
+        finally:
+            for s in held:
+                s.close()
+
+        def served():
+            try:
+                return self.exporter.get()[0].status == 200
+            except (OSError, http.client.HTTPException):
+                return False  # the others' places are not free yet
+        wait_for(served, "service after a flood")
+        with open("/proc/%d/status" % self.exporter.process.pid) as file:
+            resident = int(re.search(r"VmRSS:\s+(\d+)", file.read()).group(1))
+        if os.environ.get("SANITIZED", "none") == "none":
+            self.assertLess(resident, 200000)
+
+
+class Arguments(Case):
+    def run_it(self, *args):
+        return subprocess.run([EXPORTER, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True, timeout=DEADLINE)
+
+    def test_help_and_version(self):
+        self.assertIn("--web.config.file", self.run_it("--help").stdout)
+        self.assertRegex(self.run_it("--version").stdout, r"^prcb-exporter \d+\.\d+")
+
+    def test_mistakes(self):
+        for args in (["--none"], ["operand"], ["--max-cgroups", "0"], ["--tier", "x"],
+                     ["--names", "apple"], ["--web.telemetry-path", "metrics"]):
+            self.assertEqual(self.run_it(*args).returncode, 2, args)
+        for args, word in ((["--web.listen-address", "nonsense"], "HOST:PORT"),
+                           (["--web.config.file", "/none"], "/none"),
+                           (["--web.systemd-socket"], "systemd passed no socket")):
+            result = self.run_it(*args)
+            self.assertEqual(result.returncode, 1, args)
+            self.assertIn(word, result.stderr)
+
+    def test_systemd_socket(self):
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", 0))
+            listener.listen()
+            port = listener.getsockname()[1]
+
+            def pass_it():
+                os.dup2(listener.fileno(), 3)
+                os.set_inheritable(3, True)
+            process = subprocess.Popen(
+                ["sh", "-c", 'LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" --tier perf --web.systemd-socket',
+                 EXPORTER], preexec_fn=pass_it, stdin=subprocess.DEVNULL,
+                close_fds=False)
+        try:
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=DEADLINE)
+            connection.request("GET", "/metrics")
+            self.assertIn(b"prcb_up 1", connection.getresponse().read())
+            connection.close()
+        finally:
+            process.terminate()
+            self.assertEqual(process.wait(DEADLINE), 0)
+
+
+class Guarded(Case):
+    def config(self, text):
+        if not hasattr(self, "config_folder"):
+            self.config_folder = self.folder()
+            self.file = os.path.join(self.config_folder, "web.yml")
+        beside = self.file + ".new"
+        with open(beside, "w") as file:
+            file.write(text)
+        os.rename(beside, self.file)
+        return "--web.config.file=" + self.file
+
+    def user(self, name, password):
+        made = subprocess.run(["htpasswd", "-nbB", name, password], stdout=subprocess.PIPE,
+                              text=True, check=True).stdout.strip()
+        return "  %s: %s\n" % tuple(made.split(":", 1))
+
+    @staticmethod
+    def says(name, password):
+        token = base64.b64encode(("%s:%s" % (name, password)).encode()).decode()
+        return {"Authorization": "Basic " + token}
+
+    def status(self, *who):
+        return self.exporter.get(headers=self.says(*who) if who else {})[0].status
+
+    def test_users(self):
+        self.need("htpasswd")
+        self.exporter = self.start(
+            self.config("basic_auth_users:\n" + self.user("prom", "secret")))
+        response, _ = self.exporter.get()
+        self.assertEqual(response.status, 401)
+        self.assertIn("Basic", response.getheader("WWW-Authenticate"))
+        self.assertEqual(self.status("prom", "secret"), 200)
+        for who in ("prom", "wrong"), ("nobody", "secret"), ("", ""):
+            # Guesses are limited, too.
+            self.assertIn(self.status(*who), (401, 503))
+        for _ in range(50):
+            self.assertEqual(self.status("prom", "secret"), 200)
+        guesses = [self.status("prom", str(i)) for i in range(40)]
+        self.assertIn(503, guesses)
+        self.assertNotIn(200, guesses)
+        for header in "Basic", "Basic !!!", "Bearer x", "Basic " + "A" * 5000:
+            self.assertIn(self.exporter.get(headers={"Authorization": header})[0].status,
+                          (401, 503, 431, 400))
+        # Changed users count without a restart; a file that is broken changes nothing.
+        self.config("basic_auth_users:\n" + self.user("prom", "other"))
+        wait_for(lambda: self.status("prom", "other") == 200, "the new password")
+        self.assertNotEqual(self.status("prom", "secret"), 200)
+        self.config("basic_auth_user:\n  prom: x\n")
+        wait_for(lambda: "basic_auth_user" in self.exporter.said(), "the error")
+        self.assertEqual(self.status("prom", "other"), 200)
+        self.assertEqual(self.exporter.get()[0].status, 401)
+
+    def certificate(self, name, *more):
+        folder = self.config_folder
+        subprocess.run(["openssl", "req", "-newkey", "rsa:2048", "-nodes", "-keyout",
+                        "%s/%s.key" % (folder, name), "-subj", "/CN=" + name, "-addext",
+                        "subjectAltName=DNS:localhost", "-out", "%s/%s.crt" % (folder, name), *more],
+                       check=True, stderr=subprocess.DEVNULL, cwd=folder)
+
+    def over_tls(self, client=None):
+        context = ssl.create_default_context(cafile=self.config_folder + "/server.crt")
+        if client:
+            context.load_cert_chain("%s/%s.crt" % (self.config_folder, client),
+                                    "%s/%s.key" % (self.config_folder, client))
+        connection = http.client.HTTPSConnection("localhost", self.port, context=context,
+                                                 timeout=DEADLINE)
+        try:
+            connection.request("GET", "/metrics")
+            response = connection.getresponse()
+            return response.status, response.read()
+        finally:
+            connection.close()
+
+    def test_tls(self):
+        self.need("openssl")
+        self.config("")
+        self.certificate("server", "-x509", "-days", "2")
+        self.certificate("stranger", "-x509", "-days", "2")
+        self.certificate("ca", "-x509", "-days", "2")
+        self.certificate("client", "-x509", "-days", "2", "-CA", "ca.crt", "-CAkey", "ca.key")
+        self.port = free_port()
+        tls = "tls_server_config:\n  cert_file: server.crt\n  key_file: server.key\n"
+        self.exporter = self.start("--web.listen-address=localhost:%d" % self.port,
+                                   self.config(tls + "  min_version: TLS13\n"))
+        status, body = self.over_tls()
+        self.assertEqual(status, 200)
+        self.assertIn(b"prcb_up 1", body)
+        with self.assertRaises(Exception):
+            plain = http.client.HTTPConnection("localhost", self.port, timeout=DEADLINE)
+            plain.request("GET", "/metrics")
+            plain.getresponse()
+        self.config(tls + "  client_ca_file: ca.crt\n"
+                    "  client_auth_type: RequireAndVerifyClientCert\n")
+
+        def asked():
+            try:
+                return self.over_tls()[0] == 403
+            except OSError:
+                return False
+        wait_for(asked, "a demand for a certificate")
+        self.assertEqual(self.over_tls("client")[0], 200)
+        try:
+            self.assertEqual(self.over_tls("stranger")[0], 403)
+        except OSError:
+            pass  # or the handshake fails
+
+    def test_what_is_not_known_is_an_error(self):
+        for text, word in (("tls_server_config:\n  cert_fil: x\n", "cert_fil"),
+                           ("http_server_config:\n  http2: true\n", "http_server_config"),
+                           ("basic_auth_users:\n  x: plaintext\n", "bcrypt"),
+                           ("basic_auth_users:\n  x: [1]\n", "bcrypt"),
+                           ("tls_server_config:\n  cert_file: x\n", "key_file"),
+                           ("tls_server_config:\n  cert_file: x\n  cert_file: y\n", "twice"),
+                           ("- a\n", "mapping"), ("a: b: c", "line 1"), ("\t\0", "line")):
+            result = subprocess.run([EXPORTER, self.config(text)], stdout=subprocess.PIPE,
+                                    stderr=subprocess.PIPE, text=True, timeout=DEADLINE)
+            self.assertEqual(result.returncode, 1, text)
+            self.assertIn(word, result.stderr)
+
+
+class Scraped(Case):
+    def ask(self, port, path):
+        try:
+            with contextlib.closing(
+                    http.client.HTTPConnection("127.0.0.1", port, timeout=5)) as connection:
+                connection.request("GET", path)
+                return json.loads(connection.getresponse().read()).get("data")
+        except (OSError, ValueError, http.client.HTTPException):
+            return None
+
+    def test_prometheus(self):
+        self.need("prometheus")
+        port, own = free_port(), free_port()
+        folder = self.folder()
+        exporter = self.start("--web.listen-address=127.0.0.1:%d" % port, "--names",
+                              "prcb,node,windows")
+        with open(folder + "/p.yml", "w") as file:
+            file.write("global: {scrape_interval: 1s}\nscrape_configs:\n- job_name: prcb\n"
+                       "  static_configs: [{targets: ['127.0.0.1:%d']}]\n" % port)
+        with open(folder + "/log", "w") as log:
+            prometheus = subprocess.Popen(
+                ["prometheus", "--config.file=" + folder + "/p.yml", "--storage.tsdb.path=" + folder +
+                 "/data", "--web.listen-address=127.0.0.1:%d" % own, "--log.level=warn",
+                 "--web.console.templates=" + folder, "--web.console.libraries=" + folder],
+                stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+
+        def stop():
+            prometheus.kill()
+            prometheus.wait()
+        self.addCleanup(stop)
+
+        def up():
+            targets = (self.ask(own, "/api/v1/targets") or {}).get("activeTargets") or [{}]
+            self.assertFalse(targets[0].get("lastError"))
+            return targets[0].get("health") == "up"
+        wait_for(up, "a scrape")
+
+        def value(expression):
+            result = self.ask(own, "/api/v1/query?query=" + expression)
+            return result and result["result"]
+        self.assertEqual(wait_for(lambda: value("prcb_up"), "a figure")[0]["value"][1], "1")
+        self.assertTrue(value("prcb_system_cpu_seconds_total"))
+        for expression in ("sum(node_cpu_seconds_total)", "windows_cpu_logical_processor",
+                           "windows_os_hostname", "time()-windows_system_boot_time_timestamp"):
+            self.assertTrue(value(expression.replace("+", "%2B")), expression)
+        metadata = self.ask(own, "/api/v1/metadata?metric=prcb_system_cpu_seconds_total") or \
+            self.ask(own, "/api/v1/metadata?metric=prcb_system_cpu_seconds")
+        self.assertTrue(metadata)
+        self.assertEqual(list(metadata.values())[0][0]["type"], "counter")
+        self.assertEqual(exporter.process.poll(), None)
+
+    def test_textfile_collector(self):
+        self.need("prometheus-node-exporter")
+        folder, port = self.folder(), free_port()
+        os.chmod(folder, 0o755)
+        self.start("--textfile", folder + "/prcb.prom", "--textfile-interval", "1")
+        wait_for(lambda: os.path.exists(folder + "/prcb.prom"), "the file")
+        first = os.stat(folder + "/prcb.prom").st_ino
+        wait_for(lambda: os.stat(folder + "/prcb.prom").st_ino != first, "another file")
+        self.assertEqual(os.listdir(folder), ["prcb.prom"])
+        node = subprocess.Popen(
+            ["prometheus-node-exporter", "--collector.disable-defaults", "--collector.textfile",
+             "--collector.textfile.directory=" + folder,
+             "--web.listen-address=127.0.0.1:%d" % port, "--web.disable-exporter-metrics"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+
+        def stop():
+            node.kill()
+            node.wait()
+        self.addCleanup(stop)
+
+        def read():
+            try:
+                with contextlib.closing(
+                        http.client.HTTPConnection("127.0.0.1", port, timeout=5)) as connection:
+                    connection.request("GET", "/metrics")
+                    return connection.getresponse().read().decode()
+            except OSError:
+                return None
+        text = wait_for(read, "node_exporter")
+        self.assertIn("node_textfile_scrape_error 0", text)
+        self.assertIn("\nprcb_up 1\n", text)
+        self.assertRegex(text, 'prcb_system_cpu_seconds_total{mode="idle"} ')
+
+    def test_a_textfile_that_cannot_be_written_stops_nothing(self):
+        exporter = self.start("--textfile", "/none/prcb.prom", "--textfile-interval", "1")
+        wait_for(lambda: "/none/prcb.prom" in exporter.said(), "the error")
+        self.assertEqual(exporter.get()[0].status, 200)
+
+
+def daemon_reason():
+    if os.geteuid():
+        return "needs root: it starts prcbd"
+    if not os.path.exists("/sys/kernel/btf/vmlinux"):
+        return "eBPF programs cannot be loaded: the kernel has no BTF"
+    if not os.path.ismount("/sys/fs/bpf"):
+        return "/sys/fs/bpf is not mounted"
+    return None
+
+
+@unittest.skipIf(daemon_reason(), daemon_reason())
+class WithDaemon(Case):
+    def setUp(self):
+        self.daemon = wire.Daemon(PRCBD, "profile_all = group nogroup\nprocessors = all\n")
+        self.addCleanup(self.daemon.stop)
+
+    def client(self, *args):
+        return self.start(*args, tier="daemon", user="nobody", group="nogroup", extra_groups=[],
+                          env={**os.environ, "PRCB_SOCKET": self.daemon.socket})
+
+    def test_no_privilege_and_no_proc(self):
+        exporter = self.client()
+        values = exporter.samples()
+        self.assertEqual(values["prcb_up"], 1)
+        self.assertGreater(sum(v for s, v in values.items() if s.startswith("prcb_threads")), 20)
+        with open("/proc/%d/status" % exporter.process.pid) as file:
+            status = file.read()
+        for name in "CapInh", "CapPrm", "CapEff", "CapAmb":
+            self.assertRegex(status, name + r":\s+0+\n")
+        if not shutil.which("strace"):
+            return
+        trace = subprocess.Popen(["strace", "-f", "-e", "trace=openat,open", "-p",
+                                  str(exporter.process.pid), "-o", exporter.folder + "/trace"],
+                                 stderr=subprocess.PIPE, text=True)
+        line = trace.stderr.readline()
+        if "attached" not in line:
+            trace.kill()
+            trace.communicate()
+            self.skipTest("strace: " + line)
+        for _ in range(5):
+            exporter.samples()
+        trace.send_signal(signal.SIGINT)
+        trace.communicate()
+        with open(exporter.folder + "/trace") as file:
+            self.assertNotRegex(file.read(), r'"/proc/\d')
+
+    def test_the_daemon_goes_and_comes(self):
+        exporter = self.client()
+        before = exporter.samples()
+        self.assertEqual(before["prcb_up"], 1)
+        self.daemon.kill()
+        os.unlink(self.daemon.socket)
+        after = wait_for(lambda: (lambda v: v if v["prcb_up"] == 0 else None)(exporter.samples()),
+                         "prcb_up 0")
+        # Nothing is shown that is not of now.
+        self.assertEqual([s for s in after if not s.startswith(("prcb_up", "prcb_build_info"))], [])
+        self.assertEqual(exporter.get("/-/ready")[0].status, 503)
+        self.assertIn("not reachable", exporter.said())
+        self.daemon.start()
+        wait_for(lambda: exporter.samples()["prcb_up"] == 1, "prcb_up 1")
+        self.assertEqual(exporter.get("/-/ready")[0].status, 200)
+
+    def test_a_daemon_that_refuses_is_said(self):
+        daemon = wire.Daemon(PRCBD, "")
+        self.addCleanup(daemon.stop)
+        self.daemon = daemon
+        exporter = self.client()
+        self.assertEqual(exporter.samples()["prcb_up"], 0)
+        self.assertIn("profile_all", exporter.said())
+
+
+@unittest.skipIf(daemon_reason(), daemon_reason())
+class Storms(Case):
+    def cgroup(self, name):
+        with open("/proc/self/mounts") as mounts:
+            root = next((line.split()[1] for line in mounts if line.split()[2] == "cgroup2"), None)
+        if not root:
+            self.skipTest("no cgroup2 is mounted")
+        folder = "%s/%s-%d" % (root, name, os.getpid())
+        try:
+            os.mkdir(folder)
+        except OSError as error:
+            self.skipTest("%s: %s" % (folder, error.strerror))
+
+        def remove():
+            try:
+                os.rmdir(folder)
+                return True
+            except OSError:
+                return False
+        self.addCleanup(lambda: wait_for(remove, "an empty cgroup"))
+        return folder
+
+    def test_short_processes_are_not_lost(self):
+        """Thousands of processes with room for some hundred: what the cgroup ran is what the kernel
+        charged the parent and its children."""
+        count = 1000 if SLOW else 20000
+        folder = self.cgroup("prcb-storm")
+        threads = len(os.listdir("/proc"))
+        with open("/proc/loadavg") as file:
+            threads = int(file.read().split()[3].split("/")[1])
+        exporter = self.start("--max-threads", str(threads + 250), tier="bpf")
+        code = ("import os,sys,resource\n"
+                "os.nice(5)\n"  # the exporter is not to starve
+                "def used():\n"
+                "  a=resource.getrusage(resource.RUSAGE_SELF); b=resource.getrusage(resource.RUSAGE_CHILDREN)\n"
+                "  return a.ru_utime+a.ru_stime+b.ru_utime+b.ru_stime, a.ru_nvcsw+a.ru_nivcsw+b.ru_nvcsw+b.ru_nivcsw\n"
+                "open(sys.argv[1]+'/cgroup.procs','w').write('0')\n"
+                "sys.stdin.readline()\n"
+                "before=used()\n"
+                "for i in range(int(sys.argv[2])):\n"
+                "  pid=os.fork()\n"
+                "  if not pid: os._exit(0)\n"
+                "  os.waitpid(pid,0)\n"
+                "after=used()\n"
+                "print(after[0]-before[0], after[1]-before[1], flush=True)\n"
+                "sys.stdin.read()\n")
+        storm = subprocess.Popen([sys.executable, "-c", code, folder, str(count)],
+                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        shown = {}
+        path = "/" + os.path.basename(folder)
+        threads = 'prcb_cgroup_threads{cgroup="%s"}' % path
+        try:
+            # What it does until the look that sees its move counts for where it was.
+            wait_for(lambda: exporter.samples().get(threads), "the move")
+            begun = sum(v for s, v in exporter.samples().items()
+                        if s.startswith("prcb_cgroup_context_switches_total") and path in s)
+            storm.stdin.write("go\n")
+            storm.stdin.flush()
+            while storm.poll() is None:
+                values = exporter.samples()
+                for series, value in values.items():
+                    if "_total" in series:
+                        self.assertGreaterEqual(value, shown.get(series, 0), series)
+                        shown[series] = value
+                if select_readable(storm.stdout):
+                    break
+                time.sleep(.02)
+            ran, switches = map(float, storm.stdout.readline().split())
+            time.sleep(.2)  # the last look's share: 100 ms
+            values = exporter.samples()
+            self.assertEqual(values["prcb_untracked_threads_total"], 0)
+            seen = values['prcb_cgroup_run_seconds_total{cgroup="%s"}' % path]
+            self.assertGreater(seen, ran * .93)
+            self.assertLess(seen, ran * 1.25 + .1)  # interrupts and steal are in it, too
+            counted = sum(values['prcb_cgroup_context_switches_total{cgroup="%s",kind="%s"}' %
+                                 (path, kind)] for kind in ("voluntary", "involuntary")) - begun
+            # Each child's last switch comes after its parent was told.
+            self.assertGreaterEqual(counted, switches)
+            self.assertLess(counted, switches + count * 1.02 + 100)
+        finally:
+            storm.stdin.close()
+            storm.wait(DEADLINE)
+            storm.stdout.close()
+
+    def test_no_series_falls_while_processes_move(self):
+        folders = [self.cgroup("prcb-move-%d" % i) for i in range(2)]
+        exporter = self.start("--per-name", tier="bpf")
+        code = ("import os,sys,threading,time\n"
+                "def work():\n"
+                "  while True: sum(range(2000)); time.sleep(.0005)\n"
+                "for i in range(3): threading.Thread(target=work,daemon=True).start()\n"
+                "end=time.monotonic()+%f\n"
+                "i=0\n"
+                "while time.monotonic()<end:\n"
+                "  open(sys.argv[1+i%%2]+'/cgroup.procs','w').write('0'); i+=1; time.sleep(.003)\n"
+                % (1 if SLOW else 4))
+        mover = subprocess.Popen([sys.executable, "-c", code, *folders], stdin=subprocess.DEVNULL)
+        shown, scrapes = {}, 0
+        while mover.poll() is None:
+            values = exporter.samples()
+            scrapes += 1
+            for series, value in values.items():
+                if "_total" in series:
+                    self.assertGreaterEqual(value, shown.get(series, 0), series)
+            self.assertFalse([s for s in shown if s not in values and "_total" in s])
+            shown = values
+        self.assertGreater(scrapes, 20)
+        run = [shown['prcb_cgroup_run_seconds_total{cgroup="/%s"}' % os.path.basename(f)]
+               for f in folders]
+        self.assertTrue(all(run), run)
+
+
+def select_readable(stream):
+    import select
+    return bool(select.select([stream], [], [], 0)[0])
+
+
+if __name__ == "__main__":
+    unittest.main()
