@@ -993,14 +993,20 @@ static bool own_once(void)
     stage->pid = getpid();
     stage->tid = gettid();
     gate_wait_while(&stage->go, 0);
-    run_rounds(WARM_UP);
-    a = must_read(self);
+    /* Where the kernel did not report the last switch in, that wait is open still: it would close,
+     * and count, among the rounds that are measured. */
+    do {
+        run_rounds(WARM_UP);
+        a = must_read(self);
+    } while (a.open.ns);
     measured_rounds();
     b = must_read(self);
     assert_laws(&a);
     assert_laws(&b);
     prcb_account_sub(&b, &a, &d);
-    check_case(&d, 0, &again);
+    again = b.open.ns;
+    if (!again)
+        check_case(&d, 0, &again);
     end_case();
     return !again;
 }

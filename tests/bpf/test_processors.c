@@ -442,10 +442,10 @@ static void look_at_idle(uint32_t count, struct idle_look *looks)
 
 /* The kernel's idle time of a processor that sleeps at times is no count of ticks but measured,
  * from where the idle loop begins to where it ends, less interrupts; ours is from where the
- * processor is put to sleep. What lies between is a microsecond or two each time, on an emulated
- * machine more. Two units, and one for the rounding of each reading. Returns how many processors
- * could be compared, those that missed no switch. */
-static uint32_t compare_idle(uint32_t count)
+ * processor is put to sleep. What lies between is a microsecond or two each time. Two units, and
+ * one for the rounding of each reading. Returns how many processors could be compared, those that
+ * missed no switch; *ret_off: how many of these differ. */
+static uint32_t compare_idle(uint32_t count, uint32_t *ret_off)
 {
     uint64_t unit = SECOND / (uint64_t)sysconf(_SC_CLK_TCK);
     static struct idle_look before[MOST_PROCESSORS], after[MOST_PROCESSORS];
@@ -471,18 +471,23 @@ static uint32_t compare_idle(uint32_t count)
         if (most.missed_switches)
             continue;
         compared++;
-        assert_in_range(theirs + slack, least.idle_ns, most.idle_ns + 2 * slack);
+        *ret_off += theirs + slack < least.idle_ns || theirs > most.idle_ns + slack;
     }
     return compared;
 }
 
 static void test_idle_is_proc_stat(void **state)
 {
-    uint32_t count = open_view(), compared = 0;
+    uint32_t count = open_view(), compared = 0, off = 0;
 
-    /* On a busy machine each processor may have missed a switch. */
-    for (int tries = 0; !compared && tries < 10; tries++)
-        compared = compare_idle(count);
+    /* On a busy machine each processor may have missed a switch. And where one thread emulates all
+     * processors by turns, a turn, or however long that thread lost its own processor, may lie
+     * between the two: there one second in which they agree is looked for. */
+    for (int tries = 0; tries < 10 && (!compared || (off && slowness() > 1)); tries++) {
+        off = 0;
+        compared = compare_idle(count, &off);
+    }
+    assert_int_equal(off, 0);
     if (!compared)
         skip_because("each processor had switches that were not reported, in each of 10 seconds");
 }
@@ -496,6 +501,7 @@ static void test_user_is_user(void **state)
     const struct sched_param first = {.sched_priority = 1};
     struct prcb_processor before, now, delta;
     uint64_t give_up = mono_ns() + 20 * SECOND, ran;
+    bool alone, right;
     struct kernel_times t0, t1;
     uint32_t number;
     pid_t child;
@@ -512,15 +518,19 @@ static void test_user_is_user(void **state)
         now = must_read_cpu(number);
         prcb_processor_sub(&now, &before, &delta);
         ran = t1.run_ns - t0.run_ns;
-    } while (ran < delta.wall_ns / 20 * 19 && mono_ns() < give_up);
+        /* The kernel brings its own figure up to date at the tick. */
+        alone = ran >= delta.wall_ns / 20 * 19 && ran <= delta.wall_ns / 20 * 21;
+        /* Its own time, but for interrupts and what the hypervisor took; a tick at each end, which
+         * on an emulated processor may come any time late: another look then. */
+        right = delta.user_ns + delta.steal_ns + delta.interrupt_ns + delta.dpc_ns + 20000000 >=
+                ran / 10 * 9;
+    } while ((!alone || (!right && slowness() > 1)) && mono_ns() < give_up);
     printf("    user %.1f kernel %.1f steal %.1f ms, the task ran %.1f of %.1f\n",
            (double)delta.user_ns / 1e6, (double)delta.kernel_ns / 1e6, (double)delta.steal_ns / 1e6,
            (double)ran / 1e6, (double)delta.wall_ns / 1e6);
-    if (ran < delta.wall_ns / 20 * 19)
+    if (!alone)
         skip_because("the task never had the processor to itself for a quarter of a second");
-    /* Its own time, but for interrupts and what the hypervisor took; a tick at each end. */
-    assert_true(delta.user_ns + delta.steal_ns + delta.interrupt_ns + delta.dpc_ns + 20000000 >=
-                ran / 10 * 9);
+    assert_true(right);
 }
 
 /* ---- against bpftrace ---- */

@@ -496,7 +496,7 @@ static void one_of_many_waits(unsigned i)
     if (i % 3)
         sched_yield();
     else
-        sleep_ns(1000);
+        sleep_ns(100000); /* an emulated processor takes long to fall asleep */
 }
 
 /* Exactly the kernel's count, whenever no switch came between the looks. */
@@ -689,8 +689,13 @@ static int child_of_fork(void *handle)
         return 2;
     if (prcb_RtlEnableThreadProfiling(SELF, DISPATCH, 0, &own))
         return 3;
-    sleep_ns(1000000);
-    if (prcb_RtlReadThreadProfilingData(own, SWITCHES, &data) || !data.ContextSwitchCount)
+    for (int i = 0; i < 100 && !data.ContextSwitchCount;
+         i++) { /* one may be over before it begins */
+        sleep_ns(1000000);
+        if (prcb_RtlReadThreadProfilingData(own, SWITCHES, &data))
+            return 4;
+    }
+    if (!data.ContextSwitchCount)
         return 4;
     return prcb_RtlDisableThreadProfiling(own) ? 5 : 0;
 }
