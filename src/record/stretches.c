@@ -25,7 +25,8 @@ struct state {
 struct walk {
     const struct recording *recording;
     struct state *states;
-    size_t on[CPUS]; /* the thread that is on the processor, plus one; 0: none is known */
+    size_t on[CPUS];     /* the thread that is on the processor, plus one; 0: none is known */
+    uint64_t last[CPUS]; /* when something last switched there */
     int (*fn)(const struct stretch *stretch, void *ctx);
     void *ctx;
 };
@@ -109,10 +110,12 @@ static int leave(struct walk *walk, size_t thread, uint64_t now, uint32_t cpu, s
     struct state *state = &walk->states[thread];
     int result = 0;
 
-    /* The first is a leave: nothing else has been said of it, so it ran. */
+    /* The first is a leave: nothing else has been said of it, so it ran; unless something else did
+     * on that processor meanwhile: then it came by a switch that was not told, nobody knows when.
+     */
     if (state->at == UNSEEN) {
         see(walk, thread);
-        state->at = ON;
+        state->at = cpu < CPUS && walk->last[cpu] > state->since ? LOST : ON;
         state->cpu = cpu;
     }
     if (state->at == ON)
@@ -178,6 +181,8 @@ static int on_switch(sqlite3_stmt *row, void *ctx)
         result = leave(walk, old, now, cpu, row);
     if (!result && new != SIZE_MAX)
         result = come(walk, new, now, cpu, row);
+    if (cpu < CPUS)
+        walk->last[cpu] = now;
     return result;
 }
 

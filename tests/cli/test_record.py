@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """`prcb record` and `prcb report`: shares of a program that measures itself, what is in the
 file, what a bad end leaves, and each export opened by a reader that is not ours."""
+import contextlib
 import csv
 import ctypes
 import gzip
@@ -314,6 +315,22 @@ class File(Recording):
         self.assertIn("burn_half", [row["function"] for row in report["functions"]])
         for row in report["processors"]:
             # No processor runs two threads at a time, nor longer than there was time.
+            self.assertLessEqual(row["run_ns"], report["span_ns"])
+
+    def test_switches_that_were_not_told(self):
+        """A thread that leaves a processor which it was not seen to come to has not run on it since
+        the beginning: others have."""
+        if not BPF:
+            self.skipTest(BPF_REASON)
+        self.record(*(["-a"] if ROOT else []), "--", SHARES, "0.3")
+        connection = sqlite3.connect(self.path)
+        with contextlib.closing(connection), connection:
+            # Of each thread but the first on its processor the first coming.
+            connection.execute(
+                "DELETE FROM switches WHERE rowid IN (SELECT min(rowid) FROM switches GROUP BY "
+                "new_thread) AND rowid NOT IN (SELECT min(rowid) FROM switches GROUP BY cpu)")
+        report = self.json()
+        for row in report["processors"]:
             self.assertLessEqual(row["run_ns"], report["span_ns"])
 
     def test_what_was_there_before(self):
