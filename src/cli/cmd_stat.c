@@ -24,6 +24,7 @@
 #include "stat_targets.h"
 #include "format.h"
 #include "stat_wait.h"
+#include "whom_words.h"
 
 #define NS_PER_MS    1000000ull
 #define REFRESH_NS   (20 * NS_PER_MS)  /* perf tier: how short-lived a thread may be missed */
@@ -43,6 +44,8 @@ struct run {
     struct account_rows rows;
     struct account_counters *counters; /* NULL: none were asked for */
     struct cgroup_names *cgroups;      /* NULL: rows are none */
+    struct whom *whom;                 /* NULL: not asked for, or not to be had */
+    struct prcb_error no_whom;
     uint64_t asked; /* when the first target was about to be profiled: no account is older */
     uint64_t start, interval_start;
     uint64_t refresh_ns;  /* how often the session is brought up to date; 0: no need */
@@ -109,6 +112,8 @@ static int release_ended(struct run *run)
         if (row->released || !row->exited)
             continue;
         account_counters_released(run->counters, row);
+        if (run->whom)
+            whom_take(run->whom, run->session, row->key);
         result = prcb_release(run->session, row->key, &err);
         if (!result || result == -ESTALE)
             result = account_rows_released(&run->rows, row);
@@ -185,6 +190,8 @@ static void report(struct run *run, uint64_t now, bool interval, bool last)
         .counters = run->counters,
         .cgroups = run->cgroups,
         .idle = !interval && run->has_idle ? &run->idle : NULL,
+        .whom = interval ? NULL : run->whom,
+        .no_whom = run->no_whom.text,
         .time_ns = now - run->start,
         .wall_ns = now - (interval ? run->interval_start : run->start),
         .interval = interval,
@@ -387,6 +394,8 @@ static void finish(struct run *run)
         stat_wait_end_child(&run->wait);
         run->child_status = stat_wait_reap(&run->wait);
     }
+    if (run->whom && !run->failed)
+        whom_take_all(run->whom, run->session, NULL);
     if (wants_summary(run->options))
         report(run, now, false, true);
 }
@@ -517,6 +526,15 @@ static int open_cgroups(struct run *run)
                                                         : CLI_OK;
 }
 
+/* Only some sessions keep edges: the others go without, and say why. */
+static int open_whom(struct run *run)
+{
+    if (prcb_edges_walk(run->session, 0, NULL, NULL, NULL, &run->no_whom) == -EOPNOTSUPP)
+        return CLI_OK;
+    run->no_whom.text[0] = '\0';
+    return whom_open(&run->whom) ? cli_error(run->command, "out of memory") : CLI_OK;
+}
+
 static int run_with(const struct cli_command *self, const struct stat_options *options)
 {
     struct run run = {
@@ -525,7 +543,8 @@ static int run_with(const struct cli_command *self, const struct stat_options *o
         .size = sizeof(how),
         .tier = options->tier,
         .max_threads = (uint32_t)options->max_threads,
-        .flags = options->interrupted ? PRCB_OPEN_INTERRUPTED : 0,
+        .flags = (options->interrupted ? PRCB_OPEN_INTERRUPTED : 0u) |
+                 (options->by_whom ? PRCB_OPEN_EDGES : 0u),
     };
     struct prcb_error err;
     int status, result;
@@ -552,8 +571,11 @@ static int run_with(const struct cli_command *self, const struct stat_options *o
     }
     run.bpf = prcb_session_tier(run.session) != PRCB_TIER_PERF;
     status = run.rows.by_cgroup ? open_cgroups(&run) : CLI_OK;
+    if (status == CLI_OK && options->by_whom)
+        status = open_whom(&run);
     if (status == CLI_OK)
         status = run_opened(&run);
+    whom_close(run.whom);
     cgroup_names_close(run.cgroups);
     stat_wait_deinit(&run.wait);
     account_counters_close(run.counters, &run.rows);

@@ -20,13 +20,14 @@
 #include "format.h"
 #include "stat_wait.h"
 #include "looks.h"
+#include "whom_words.h"
 #include "why_report.h"
 
 enum why_format { WHY_TEXT, WHY_JSON, WHY_FOLDED };
 
 struct options {
     struct stat_options targets; /* what is profiled, for how long, where the report goes */
-    bool idle;
+    bool idle, no_whom;
     uint64_t top, top_stacks, budget, min_us;
 };
 
@@ -36,6 +37,8 @@ struct run {
     struct prcb *session;
     struct looks *looks;
     struct why *why;
+    struct whom *whom; /* NULL: not asked for, or not to be had */
+    struct prcb_error no_whom;
     struct stat_wait wait;
     struct output output;
     uint64_t start, end, now;
@@ -74,6 +77,8 @@ static const struct cli_option option_rows[] = {
     {0, "folded", NULL, "folded stacks for flame graphs; the number is nanoseconds",
      .kind = CLI_FORM, AT(targets.form), .min = WHY_FOLDED},
     {0, "idle", NULL, "show where threads idle by design, too", AT(idle)},
+    {0, "no-whom", NULL, "leave out by whom: nothing is attached to wakeups and interrupts",
+     AT(no_whom)},
     {0, "top", "N", "the first N processes only (default 5; 0: all)",
      .kind = CLI_NUMBER, AT(top), .max = UINT32_MAX},
     {0, "stacks", "N", "the first N stacks of each cause only (default 3; 0: all)",
@@ -132,19 +137,24 @@ static int fail(struct run *run, const struct prcb_error *err, int result)
 
 static int look_account(void *ctx, const struct prcb_account *a, uint64_t now)
 {
-    return why_account(ctx, a, now);
+    struct run *run = ctx;
+
+    return why_account(run->why, a, now);
 }
 
 static int look_released(void *ctx, uint64_t key)
 {
-    return why_released(ctx, key);
+    struct run *run = ctx;
+    int result = run->whom ? whom_take(run->whom, run->session, key) : 0;
+
+    return result && result != -ESTALE ? result : why_released(run->why, key);
 }
 
 /* *ret_ended: nothing is left to look at. */
 static void do_look(struct run *run, bool *ret_ended)
 {
     const struct stat_options *targets = &run->options->targets;
-    const struct looks_fns fns = {look_account, look_released, run->why};
+    const struct looks_fns fns = {look_account, look_released, run};
     struct prcb_error err;
     bool ended = false;
 
@@ -190,11 +200,15 @@ static int report(struct run *run)
         .wall_ns = run->now - run->start,
         .top = run->options->top,
         .top_stacks = run->options->top_stacks,
+        .whom = run->whom,
+        .no_whom = run->no_whom.text,
         .idle = run->options->idle,
         .columns = format_columns(run->output.stream),
     };
-    int result = why_report_make(run->why, &report);
+    int result = run->whom ? whom_take_all(run->whom, run->session, NULL) : 0;
 
+    if (!result)
+        result = why_report_make(run->why, &report);
     if (result)
         return result;
     prcb_session_status(run->session, &status);
@@ -281,13 +295,24 @@ static int run_opened(struct run *run)
     return exit_status(run);
 }
 
+/* Only some sessions keep edges: the others go without, and say why. */
+static int open_whom(struct run *run, struct prcb_error *err)
+{
+    if (run->options->no_whom ||
+        prcb_edges_walk(run->session, 0, NULL, NULL, NULL, &run->no_whom) == -EOPNOTSUPP)
+        return 0;
+    run->no_whom.text[0] = '\0';
+    return whom_open(&run->whom) ? snprintf(err->text, sizeof(err->text), "out of memory"),
+           -ENOMEM               : 0;
+}
+
 static int open_all(struct run *run, struct prcb_error *err)
 {
     const struct prcb_options how = {
         .size = sizeof(how),
         .tier = run->options->targets.tier,
         .max_threads = (uint32_t)run->options->targets.max_threads,
-        .flags = PRCB_OPEN_REGISTERS,
+        .flags = PRCB_OPEN_REGISTERS | (run->options->no_whom ? 0 : PRCB_OPEN_EDGES),
     };
     struct why_source source = {.read = looks_read, .min_wait_ns = run->options->min_us * 1000};
     int result = prcb_open(&how, &run->session, err);
@@ -295,6 +320,8 @@ static int open_all(struct run *run, struct prcb_error *err)
     if (!result)
         result = looks_open(run->session, run->options->budget, &run->looks, err);
     source.ctx = run->looks;
+    if (!result)
+        result = open_whom(run, err);
     if (!result && why_open(&source, &run->why)) {
         snprintf(err->text, sizeof(err->text), "out of memory");
         result = -ENOMEM;
@@ -315,6 +342,7 @@ static int run_with(const struct cli_command *self, const struct options *option
     } else {
         status = run_opened(&run);
     }
+    whom_close(run.whom);
     why_close(run.why);
     looks_close(run.looks);
     prcb_close(run.session);

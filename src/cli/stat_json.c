@@ -6,6 +6,7 @@
 #include "stat_report.h"
 
 #include "json_doc.h"
+#include "whom_words.h"
 
 struct builder {
     const struct stat_report *report;
@@ -177,6 +178,25 @@ static json_object *make_row(struct builder *b, const struct account_row *row)
     return object;
 }
 
+/* Of all rows together: {"woken_by": {"futex": [...]}, "ready_behind": [...]}. */
+static json_object *make_whom(struct builder *b)
+{
+    const struct account_sums *sums = &b->report->view->total.now;
+    json_object *object = json_object_new_object(), *woken = json_object_new_object();
+
+    for (uint32_t i = 0; i < sums->cell_count; i++) {
+        const struct prcb_cause_info *info = prcb_cause_info(sums->cells[i].cause);
+
+        if (info && info->kind == PRCB_KIND_WAIT)
+            json_doc_put(&b->json, woken, info->name,
+                         whom_json(&b->json, b->report->whom, WHOM_ALL, sums->cells[i].cause));
+    }
+    json_doc_put(&b->json, object, "woken_by", woken);
+    json_doc_put(&b->json, object, "ready_behind",
+                 whom_json(&b->json, b->report->whom, WHOM_ALL, PRCB_CAUSE_NONE));
+    return object;
+}
+
 static json_object *make_total(struct builder *b)
 {
     const struct account_row *total = &b->report->view->total;
@@ -187,6 +207,9 @@ static json_object *make_total(struct builder *b)
     put_figures(b, object, total, true);
     if (b->report->counters)
         json_doc_put(&b->json, object, "counters", make_counters(b, total));
+    if (b->report->options->by_whom)
+        json_doc_put_if(&b->json, object, "by_whom", b->report->whom,
+                        b->report->whom ? make_whom(b) : NULL);
     return object;
 }
 
@@ -201,6 +224,8 @@ static json_object *make_absent(struct builder *b)
             json_doc_put_text(&b->json, object,
                               figure->present == PRCB_HAS_OPEN ? "open" : figure->name, reason);
     }
+    if (*b->report->no_whom)
+        json_doc_put_text(&b->json, object, "by_whom", b->report->no_whom);
     return object;
 }
 

@@ -58,6 +58,8 @@ const struct cli_option stat_option_rows[] = {
      .kind = CLI_TEXT, AT(events), .what = "no event is named"},
     {'I', "interval", "MS", "report every MS milliseconds what changed (10 or more)",
      .kind = CLI_NUMBER, AT(interval_ns), .min = MIN_INTERVAL_MS, .max = MAX_INTERVAL_MS},
+    {0, "by-whom", NULL, "tell who woke these threads and who had their processor",
+     AT(by_whom)},
     {0, "interrupted", NULL, "tell what interrupts took of the run time", AT(interrupted)},
     {0, "per-thread", NULL, "a row for each thread (the default)", AT(per_thread)},
     {0, "per-process", NULL, "a row for each process: its threads summed", AT(per_process)},

@@ -43,7 +43,7 @@ struct stat_options {
     enum stat_rows rows;
     enum prcb_tier tier;
     uint64_t max_threads;
-    bool interrupted;
+    bool interrupted, by_whom;
     bool verbose;
 };
 

@@ -19,6 +19,7 @@
 #include "cgroup_names.h"
 
 struct stat_idle;
+struct whom;
 
 struct stat_report {
     const struct stat_options *options;
@@ -28,6 +29,8 @@ struct stat_report {
     const struct account_counters *counters; /* NULL: none were asked for */
     struct cgroup_names *cgroups;            /* NULL: rows are none */
     const struct stat_idle *idle;            /* NULL: nobody looked */
+    const struct whom *whom;                 /* NULL: not asked for, not known, an interval */
+    const char *no_whom;                     /* why by whom is not known; "": it is */
     uint64_t time_ns;     /* end of the report's time, from the start of measuring */
     uint64_t wall_ns;     /* length of it */
     uint64_t longest_gap; /* perf tier: between two looks at /proc */
@@ -45,6 +48,9 @@ void stat_lines_write(FILE *out, const struct stat_report *report);
 void stat_csv_write(FILE *out, const struct stat_report *report);
 /* One JSON object on a line. 0 or -ENOMEM. */
 int stat_json_write(FILE *out, const struct stat_report *report);
+
+/* Who ended the waits of the causes that took most, and who had the processors. */
+void stat_whom_write(FILE *out, const struct stat_report *report);
 
 /* The biggest cost in plain language: a line or a few, of causes that are shown (by number). */
 void stat_words_write(FILE *out, const struct stat_report *report, const bool *shown);

@@ -12,6 +12,7 @@
 
 #include "format.h"
 #include "text.h"
+#include "whom_words.h"
 
 #define GAP           2
 #define PERMILLE_MIN  1   /* causes below this share of thread time get no column of their own */
@@ -594,6 +595,37 @@ static void write_legend(FILE *out, const struct table *table)
     }
 }
 
+#define WHOM_CAUSES 5
+
+void stat_whom_write(FILE *out, const struct stat_report *report)
+{
+    const struct account_sums *sums = &report->view->total.now;
+    bool named[PRCB_CAUSE_MAX] = {0};
+
+    fputc('\n', out);
+    for (int n = 0; n < WHOM_CAUSES; n++) {
+        const struct wait_cell *best = NULL;
+
+        for (uint32_t i = 0; i < sums->cell_count; i++) {
+            const struct wait_cell *cell = &sums->cells[i];
+            const struct prcb_cause_info *info = prcb_cause_info(cell->cause);
+
+            if (info && info->kind == PRCB_KIND_WAIT && cell->ns && !named[cell->cause] &&
+                (!best || cell->ns > best->ns))
+                best = cell;
+        }
+        if (!best)
+            break;
+        named[best->cause] = true;
+        fprintf(out, "  %-10s ", prcb_cause_info(best->cause)->name);
+        whom_write(out, report->whom, WHOM_ALL, best->cause, 0);
+    }
+    if (sums->ready_ns) {
+        fprintf(out, "  %-10s ", "ready");
+        whom_write(out, report->whom, WHOM_ALL, PRCB_CAUSE_NONE, 0);
+    }
+}
+
 void stat_table_write(FILE *out, const struct stat_report *report)
 {
     struct table table = {.report = report};
@@ -610,6 +642,8 @@ void stat_table_write(FILE *out, const struct stat_report *report)
             stat_counters_write(out, report);
         fputc('\n', out);
         write_words(out, &table);
+        if (report->whom)
+            stat_whom_write(out, report);
         write_legend(out, &table);
     }
     if (report->ended_early)

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 
 #include "json_doc.h"
+#include "whom_words.h"
 
 static json_object *hex(uint64_t number)
 {
@@ -57,7 +58,8 @@ static json_object *make_part(struct json_doc *b, const struct why_part *part)
     return row;
 }
 
-static json_object *make_cause(struct json_doc *b, const struct why_cause *cause)
+static json_object *make_cause(struct json_doc *b, const struct why_output *output, pid_t process,
+                               const struct why_cause *cause)
 {
     json_object *row = json_object_new_object(), *parts = json_object_new_array();
 
@@ -69,6 +71,8 @@ static json_object *make_cause(struct json_doc *b, const struct why_cause *cause
     for (size_t i = 0; i < cause->part_count; i++)
         json_doc_append(b, parts, make_part(b, &cause->parts[i]));
     json_doc_put(b, row, "stacks", parts);
+    json_doc_put_if(b, row, "woken_by", output->whom,
+                    output->whom ? whom_json(b, output->whom, process, cause->cause) : NULL);
     return row;
 }
 
@@ -85,7 +89,8 @@ static json_object *make_now(struct json_doc *b, const struct why_now *now)
     return row;
 }
 
-static json_object *make_process(struct json_doc *b, const struct why_process *process)
+static json_object *make_process(struct json_doc *b, const struct why_output *output,
+                                 const struct why_process *process)
 {
     json_object *row = json_object_new_object(), *causes = json_object_new_array(),
                 *now = json_object_new_array();
@@ -100,8 +105,11 @@ static json_object *make_process(struct json_doc *b, const struct why_process *p
     json_doc_put_number(b, row, "known_ns", process->known_ns);
     json_doc_put_number(b, row, "idle_ns", process->idle_ns);
     for (size_t i = 0; i < process->cause_count; i++)
-        json_doc_append(b, causes, make_cause(b, &process->causes[i]));
+        json_doc_append(b, causes, make_cause(b, output, process->pid, &process->causes[i]));
     json_doc_put(b, row, "causes", causes);
+    json_doc_put_if(b, row, "ready_behind", output->whom,
+                    output->whom ? whom_json(b, output->whom, process->pid, PRCB_CAUSE_NONE)
+                                 : NULL);
     for (size_t i = 0; i < process->now_count; i++)
         json_doc_append(b, now, make_now(b, &process->now[i]));
     json_doc_put(b, row, "now", now);
@@ -117,8 +125,9 @@ int why_write_json(FILE *out, const struct why_output *output)
     json_doc_put_text(&b, document, "tier", prcb_tier_name(prcb_session_tier(output->session)));
     json_doc_put_number(&b, document, "wall_ns", output->wall_ns);
     for (size_t i = 0; i < output->report->count; i++)
-        json_doc_append(&b, processes, make_process(&b, &output->report->processes[i]));
+        json_doc_append(&b, processes, make_process(&b, output, &output->report->processes[i]));
     json_doc_put(&b, document, "processes", processes);
+    json_doc_put_text(&b, document, "by_whom_absent", *output->no_whom ? output->no_whom : NULL);
     json_doc_put_number(&b, document, "untracked_threads", output->status->untracked_threads);
     json_doc_put_number(&b, reader, "unwound", output->stacks->unwound);
     json_doc_put_number(&b, reader, "remembered", output->stacks->remembered);

@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 
+#include "whom.h"
 #include "why.h"
 
 struct why_output {
@@ -15,9 +16,11 @@ struct why_output {
     const struct prcb_status *status;
     const struct prcb_stacks_status *stacks;
     uint64_t wall_ns;
-    uint64_t top;        /* processes; 0: all */
-    uint64_t top_stacks; /* of each cause; 0: all */
-    bool idle;           /* show idling too */
+    uint64_t top;            /* processes; 0: all */
+    uint64_t top_stacks;     /* of each cause; 0: all */
+    const struct whom *whom; /* NULL: not asked for, or not to be had */
+    const char *no_whom;     /* why not */
+    bool idle;               /* show idling too */
     size_t columns;
 };
 

@@ -9,6 +9,7 @@
 
 #include "format.h"
 #include "text.h"
+#include "whom_words.h"
 
 #define STACK_INDENT 16
 #define NAME_MOST    60 /* columns of a function's name */
@@ -146,6 +147,8 @@ static void write_cause(FILE *out, const struct why_output *output,
         shown += cause->parts[i].kind == WHY_STACK;
         write_part(out, output, cause, &cause->parts[i]);
     }
+    if (output->whom)
+        whom_write(out, output->whom, process->pid, cause->cause, STACK_INDENT);
     if (left) {
         format_share(left_ns, cause->ns, share, sizeof(share));
         fprintf(out, "%14s  %" PRIu64 " more stack%s\n", share, left, left == 1 ? "" : "s");
@@ -248,6 +251,8 @@ static void write_process(FILE *out, const struct why_output *output,
     for (size_t i = 0; i < process->cause_count; i++)
         write_cause(out, output, process, &process->causes[i]);
     write_row(out, process, process->ready_ns, "ready, no processor");
+    if (output->whom && process->ready_ns)
+        whom_write(out, output->whom, process->pid, PRCB_CAUSE_NONE, STACK_INDENT);
     write_row(out, process, process->run_ns, "running");
     write_idle(out, output, process);
     write_now(out, output, process);
@@ -273,6 +278,8 @@ static void write_notes(FILE *out, const struct why_output *output)
     if (output->status->untracked_threads)
         fprintf(out, "%" PRIu64 " threads were not followed: no room (--max-threads)\n",
                 output->status->untracked_threads);
+    if (*output->no_whom)
+        fprintf(out, "by whom is not known: %s\n", output->no_whom);
     if (tier == PRCB_TIER_PERF)
         fprintf(out, "perf tier%s%s: causes are not known, only where threads waited\n",
                 reason ? ": " : "", reason ? reason : "");

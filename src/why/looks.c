@@ -98,9 +98,10 @@ static int give_back(struct looks *l, const struct looks_fns *fns, struct prcb_e
     for (size_t i = 0; i < l->count && !result; i++) {
         if (!(l->accounts[i].flags & PRCB_ACCOUNT_EXITED))
             continue;
-        result = prcb_release(l->session, l->accounts[i].key, err);
-        if ((!result || result == -ESTALE) && fns->released)
+        if (fns->released)
             result = fns->released(fns->ctx, l->accounts[i].key);
+        if (!result)
+            result = prcb_release(l->session, l->accounts[i].key, err);
         if (result == -ESTALE)
             result = 0; /* it was given back before */
     }

@@ -23,7 +23,7 @@ void looks_close(struct looks *l); /* NULL is allowed */
 /* Both return 0 or -errno, which ends the look. */
 struct looks_fns {
     int (*account)(void *ctx, const struct prcb_account *a, uint64_t now); /* CLOCK_MONOTONIC */
-    int (*released)(void *ctx, uint64_t key); /* the account was given back; NULL: nobody asks */
+    int (*released)(void *ctx, uint64_t key); /* it is about to be given back; NULL: nobody asks */
     void *ctx;
 };
 /* *ret_ended: every thread that is profiled has ended. */

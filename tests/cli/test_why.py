@@ -214,6 +214,93 @@ class Where(unittest.TestCase):
         self.assertRegex(words[-1], r"cannot be told .*: condition variable \(1 thread\)")
 
 
+BY_WHOM = """
+import os, threading, time
+there, back = os.pipe(), os.pipe()
+if not os.fork():
+    os.close(there[1])
+    while os.read(there[0], 1):
+        time.sleep(0.01)
+        os.write(back[1], b"x")
+    os._exit(0)
+for _ in range(40):
+    os.write(there[1], b"x")
+    os.read(back[0], 1)
+lock = threading.Lock()
+lock.acquire()
+for _ in range(20):
+    lock.acquire(timeout=0.005)
+os._exit(0)
+"""
+
+
+class ByWhom(unittest.TestCase):
+    """Who ended the waits: the only ones that could."""
+
+    def setUp(self):
+        report, _ = document("--no-whom", "--", "true")
+        if os.geteuid() or report["tier"] != "bpf":
+            self.skipTest("by whom is the bpf tier's")
+
+    def waits(self):
+        report, _ = document("--idle", "--", "python3", "-c", BY_WHOM)
+        process = max((row for row in report["processes"] if row["comm"].startswith("python3")),
+                      key=lambda row: len(row["causes"]))
+        return report, {row["cause"]: row for row in process["causes"]}
+
+    def test_a_thread_and_a_timeout(self):
+        report, causes = self.waits()
+        echoes = {row["pid"] for row in report["processes"]}
+        pipe = causes["pipe"]["woken_by"]
+        self.assertEqual(pipe[0]["by"], "thread", pipe)
+        self.assertIn(pipe[0]["pid"], echoes)
+        self.assertGreaterEqual(pipe[0]["count"], 35, pipe)
+        futex = causes["futex"]["woken_by"]
+        self.assertEqual(futex[0]["by"], "timer", futex)
+        self.assertEqual(futex[0]["name"], "timer (timed out)")
+        self.assertGreaterEqual(futex[0]["count"], 18, futex)
+
+    def test_edges_and_rest_are_the_causes_time(self):
+        report, _ = self.waits()
+        for process in report["processes"]:
+            for row in process["causes"]:
+                if row["cause"] in ("quantum", "preempted", "yield", "exit"):
+                    continue
+                whom = row["woken_by"]
+                self.assertEqual(sum(who["count"] for who in whom), row["count"], row["cause"])
+                # The account's open wait is in no edge yet.
+                self.assertLessEqual(sum(who["ns"] for who in whom), row["ns"], row["cause"])
+            self.assertLessEqual(sum(who["ns"] for who in process["ready_behind"]),
+                                 process["ready_ns"])
+
+    def test_text(self):
+        result = why("--", "sleep", "0.3")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, r"woken by  (timer|not known)")
+        self.assertNotIn("woken by", why("--no-whom", "--", "sleep", "0.3").stdout)
+
+    def test_stat(self):
+        result = subprocess.run([PRCB, "stat", "--by-whom", "-j", "--", "sleep", "0.3"],
+                                capture_output=True, text=True, timeout=60)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        total = json.loads(result.stdout)["total"]
+        for row in total["waits"]:
+            whom = total["by_whom"]["woken_by"].get(row["cause"])
+            if whom is not None:
+                self.assertEqual(sum(who["ns"] for who in whom), row["ns"])
+        self.assertEqual(sum(who["ns"] for who in total["by_whom"]["ready_behind"]),
+                         total["ready_ns"])
+        text = subprocess.run([PRCB, "stat", "--by-whom", "--", "sleep", "0.3"], capture_output=True,
+                              text=True, timeout=60).stdout
+        self.assertRegex(text, r"(?m)^  sleep +woken by  ")
+
+    def test_other_tiers_say_why(self):
+        result = subprocess.run([PRCB, "stat", "--by-whom", "--tier", "perf", "--", "sleep", "0.1"],
+                                capture_output=True, text=True, timeout=60)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("by whom is not known: the perf tier keeps no edges", result.stdout)
+
+
 class Output(unittest.TestCase):
     def test_text(self):
         result = why("--", "sleep", "0.3")
