@@ -130,8 +130,8 @@ void whom_write(FILE *out, const struct whom *w, pid_t process, uint32_t cause, 
 static json_object *make_edge(struct json_doc *b, const struct prcb_edge *edge)
 {
     bool thread = edge->by == PRCB_BY_THREAD;
-    bool vector = edge->by == PRCB_BY_SOFTIRQ || (edge->by == PRCB_BY_INTERRUPT &&
-                                                  edge->vector != PRCB_INTERRUPT_UNKNOWN);
+    bool vector = edge->by == PRCB_BY_SOFTIRQ ||
+                  (edge->by == PRCB_BY_INTERRUPT && edge->vector != PRCB_INTERRUPT_UNKNOWN);
     json_object *row = json_object_new_object();
     char name[128];
 

@@ -45,9 +45,8 @@ void whom_close(struct whom *w)
 /* One and the same who. A thread that had several names is as many. */
 static bool same(const struct prcb_edge *a, const struct prcb_edge *b)
 {
-    return a->kind == b->kind && a->cause == b->cause && a->by == b->by &&
-           a->vector == b->vector && a->tid == b->tid && a->pid == b->pid &&
-           !memcmp(a->comm, b->comm, sizeof(a->comm));
+    return a->kind == b->kind && a->cause == b->cause && a->by == b->by && a->vector == b->vector &&
+           a->tid == b->tid && a->pid == b->pid && !memcmp(a->comm, b->comm, sizeof(a->comm));
 }
 
 static struct sum *place_of(const struct whom *w, pid_t process, const struct prcb_edge *edge)
@@ -187,8 +186,7 @@ int whom_rows(const struct whom *w, pid_t process, uint32_t cause, struct prcb_e
     if (!rows)
         return -ENOMEM;
     for (size_t i = 0; i < w->room; i++) {
-        if (w->sums[i].edge.kind && w->sums[i].process == process &&
-            w->sums[i].edge.cause == cause)
+        if (w->sums[i].edge.kind && w->sums[i].process == process && w->sums[i].edge.cause == cause)
             rows[count++] = w->sums[i].edge;
     }
     qsort(rows, count, sizeof(*rows), by_time);
