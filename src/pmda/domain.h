@@ -1,0 +1,4 @@
+/*
+ * The number of the agent among those of PCP.
+ */
+#define PRCB 460

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * A thread that looks: it opens the session and gives accounts back in time, and makes a snapshot
+ * of the metrics when it is asked. Whoever asks waits for a bounded time: prcbd, which may be
+ * stopped or busy, never holds up pmcd. When there is no prcbd the thread tries again each second.
+ */
+#ifndef PRCB_PMDA_LOOKER_H
+#define PRCB_PMDA_LOOKER_H
+
+#include "rows.h"
+
+/* An instance, by a name that is fit for PCP: unique up to its first blank, printable. */
+struct instance {
+    char *name;
+    char *labels; /* members of a JSON object, without braces; NULL: none */
+    int id;       /* fixed number; -1: to be given out */
+};
+
+struct value {
+    unsigned row;
+    int instance; /* index in the row's domain, later its number; -1: none */
+    pmAtomValue atom;
+};
+
+struct snapshot {
+    bool up;
+    uint64_t taken;    /* CLOCK_MONOTONIC, ns */
+    unsigned clusters; /* bits: what is in it */
+    struct instance *instances[INDOMS];
+    size_t instance_count[INDOMS];
+    struct value *values;
+    size_t value_count;
+    char *texts[2]; /* version, tier */
+};
+
+/* Starts the thread. What goes wrong later it reports with pmNotifyErr, once. */
+int looker_start(const struct metrics_options *options);
+/* A snapshot with these clusters that is no older than 100 ms, where it can be had in time; else one
+ * that is not up. The caller's to free. NULL: no memory. */
+struct snapshot *looker_snapshot(unsigned clusters);
+void snapshot_free(struct snapshot *s);
+
+#endif

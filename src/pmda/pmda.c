@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * pmdaprcb: the figures of prcb as an agent of Performance Co-Pilot. A child of pmcd, of user pcp,
+ * without capabilities: the figures come from prcbd. This file answers pmcd; the rest of the work is
+ * another thread's (looker.h).
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <pcp/pmapi.h>
+#include <pcp/pmda.h>
+
+#include "looker.h"
+
+#define FRESH_NS 100000000ull
+
+static pmdaIndom indoms[INDOMS];
+static pmdaMetric *metrics;
+static struct snapshot *current; /* instances have their numbers, values are sorted */
+static unsigned asker;           /* context of the request that is being answered */
+
+/* ---- who asks ---- */
+
+/* Of local clients, as pmcd tells. */
+struct client {
+    bool known;
+    uid_t uid;
+};
+static struct client *clients;
+static int client_count;
+
+static int take_attribute(int context, int attribute, const char *value, int length, pmdaExt *pmda)
+{
+    if (attribute != PMDA_ATTR_USERID || context < 0 || !value || length <= 0)
+        return 0;
+    if (context >= client_count) {
+        struct client *more = realloc(clients, ((size_t)context + 1) * sizeof(*more));
+
+        if (!more)
+            return -ENOMEM;
+        memset(more + client_count, 0, (size_t)(context + 1 - client_count) * sizeof(*more));
+        clients = more;
+        client_count = context + 1;
+    }
+    clients[context] = (struct client){true, (uid_t)strtoul(value, NULL, 10)};
+    return 0;
+}
+
+static void forget_client(int context)
+{
+    if (context >= 0 && context < client_count)
+        clients[context].known = false;
+}
+
+/* Threads are shown to root and to the agent's own user: prcbd, too, shows a user those of others
+ * only where its configuration says so, and it was asked for the agent. */
+static bool may_see_threads(unsigned context)
+{
+    return context < (unsigned)client_count && clients[context].known &&
+           (!clients[context].uid || clients[context].uid == geteuid());
+}
+
+/* ---- snapshots ---- */
+
+static int compare_values(const void *a, const void *b)
+{
+    const struct value *x = a, *y = b;
+
+    return x->row != y->row ? (x->row < y->row ? -1 : 1)
+                            : (x->instance > y->instance) - (x->instance < y->instance);
+}
+
+/* Numbers of instances that have no fixed one are PCP's, made of the name and kept in its cache. */
+static void number_instances(struct snapshot *s, enum row_indom indom)
+{
+    pmInDom domain = indoms[indom].it_indom;
+    bool added = false;
+
+    if (indom == INDOM_CAUSE)
+        return; /* all there are, always */
+    pmdaCacheOp(domain, PMDA_CACHE_INACTIVE);
+    for (size_t i = 0; i < s->instance_count[indom]; i++) {
+        struct instance *instance = &s->instances[indom][i];
+        int known, id = instance->id;
+
+        known = pmdaCacheLookupName(domain, instance->name, NULL, NULL) >= 0;
+        if (id >= 0) /* the key makes the number */
+            id = pmdaCacheStoreKey(domain, PMDA_CACHE_ADD, instance->name, sizeof(id), &instance->id,
+                                   NULL);
+        else
+            id = pmdaCacheStore(domain, PMDA_CACHE_ADD, instance->name, NULL);
+        instance->id = id;
+        added |= !known;
+    }
+    if (added && indom != INDOM_THREAD)
+        pmdaCacheOp(domain, PMDA_CACHE_SAVE);
+}
+
+/* The clusters' figures as of now. */
+static void refresh(unsigned clusters)
+{
+    struct timespec now;
+    uint64_t ns;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    if (current && current->up && (current->clusters & clusters) == clusters &&
+        ns - current->taken < FRESH_NS)
+        return;
+    snapshot_free(current);
+    current = looker_snapshot(clusters);
+    if (!current)
+        return;
+    for (int indom = 0; indom < INDOMS; indom++) {
+        bool asked = false;
+
+        for (size_t i = 0; i < row_count; i++)
+            asked |= rows[i].indom == (enum row_indom)indom && clusters & 1u << rows[i].cluster;
+        if (asked)
+            number_instances(current, indom);
+    }
+    for (size_t i = 0; i < current->value_count; i++) {
+        struct value *value = &current->values[i];
+        enum row_indom indom = rows[value->row].indom;
+
+        value->instance = value->instance < 0 ? -1
+                                              : current->instances[indom][value->instance].id;
+    }
+    qsort(current->values, current->value_count, sizeof(*current->values), compare_values);
+}
+
+/* ---- answers ---- */
+
+static int fetch(int count, pmID *pmids, pmResult **ret, pmdaExt *pmda)
+{
+    unsigned clusters = 0;
+
+    asker = (unsigned)pmda->e_context;
+    for (int i = 0; i < count; i++) {
+        if (pmID_cluster(pmids[i]) < CLUSTERS)
+            clusters |= 1u << pmID_cluster(pmids[i]);
+    }
+    if (!may_see_threads(asker))
+        clusters &= ~(1u << CLUSTER_THREAD);
+    refresh(clusters);
+    return pmdaFetch(count, pmids, ret, pmda);
+}
+
+static int fetch_value(pmdaMetric *metric, unsigned instance, pmAtomValue *atom)
+{
+    const struct row *row = metric->m_user;
+    struct value key = {.row = (unsigned)(row - rows),
+                        .instance = instance == PM_IN_NULL ? -1 : (int)instance};
+    const struct value *found;
+
+    if (row->cluster == CLUSTER_THREAD && !may_see_threads(asker))
+        return PM_ERR_PERMISSION;
+    found = current && current->value_count
+                ? bsearch(&key, current->values, current->value_count, sizeof(key), compare_values)
+                : NULL;
+    if (!found)
+        return PMDA_FETCH_NOVALUES; /* absent: never 0 */
+    *atom = found->atom;
+    return PMDA_FETCH_STATIC;
+}
+
+static int instances(pmInDom domain, int number, char *name, pmInResult **ret, pmdaExt *pmda)
+{
+    unsigned clusters = 0, indom = pmInDom_serial(domain);
+
+    asker = (unsigned)pmda->e_context;
+    if (indom == INDOM_THREAD && !may_see_threads(asker))
+        return PM_ERR_PERMISSION;
+    for (size_t i = 0; i < row_count; i++) {
+        if ((unsigned)rows[i].indom == indom)
+            clusters |= 1u << rows[i].cluster;
+    }
+    if (indom != INDOM_CAUSE)
+        refresh(clusters);
+    return pmdaInstance(domain, number, name, ret, pmda);
+}
+
+static const char *const indom_help[INDOMS] = {
+    [INDOM_CAUSE] = "Causes of not running; label reason: NT's name of it",
+    [INDOM_CPU] = "Processors",
+    [INDOM_IDLE_STATE] = "Idle states of processors, as cpuidle names them: cpu0::C1",
+    [INDOM_CGROUP] = "Cgroups of version 2, by path; bytes that PCP cannot take are %xx",
+    [INDOM_NAME] = "Names of threads",
+    [INDOM_THREAD] = "Threads: number and name; for root and the agent's user alone",
+};
+
+static int text(int number, int type, char **ret, pmdaExt *pmda)
+{
+    if ((type & PM_TEXT_INDOM) == PM_TEXT_INDOM) {
+        unsigned serial = pmInDom_serial((pmInDom)number);
+
+        if (pmInDom_domain((pmInDom)number) != (unsigned)pmda->e_domain || serial >= INDOMS)
+            return PM_ERR_INDOM;
+        *ret = strdup(indom_help[serial]);
+    } else {
+        *ret = NULL;
+        for (size_t i = 0; i < row_count && !*ret; i++) {
+            if (rows[i].cluster == pmID_cluster((pmID)number) &&
+                rows[i].item == pmID_item((pmID)number))
+                *ret = strndup(rows[i].help, type & PM_TEXT_ONELINE
+                                                 ? strcspn(rows[i].help, ":;")
+                                                 : sizeof(rows[i].help));
+        }
+        if (!*ret)
+            return PM_ERR_PMID;
+    }
+    return *ret ? 0 : -ENOMEM;
+}
+
+/* Labels of instances; those of cgroups are what their path says. */
+static int instance_labels(pmInDom domain, unsigned number, pmLabelSet **ret)
+{
+    unsigned indom = pmInDom_serial(domain);
+    const struct prcb_cause_info *info;
+    char *name = NULL, *state;
+
+    switch (indom) {
+    case INDOM_CAUSE:
+        info = prcb_cause_info(number);
+        return info ? pmdaAddLabels(ret, "{\"reason\":\"%s\"}", prcb_wait_reason_name(info->reason))
+                    : 0;
+    case INDOM_CPU:
+    case INDOM_IDLE_STATE:
+        if (pmdaCacheLookup(domain, (int)number, &name, NULL) < 0)
+            return 0;
+        state = strstr(name, "::");
+        if (!state)
+            return pmdaAddLabels(ret, "{\"cpu\":%d}", atoi(name + 3));
+        return pmdaAddLabels(ret, "{\"cpu\":%d,\"state\":\"%s\"}", atoi(name + 3), state + 2);
+    case INDOM_CGROUP:
+        for (size_t i = 0; current && i < current->instance_count[INDOM_CGROUP]; i++) {
+            const struct instance *instance = &current->instances[INDOM_CGROUP][i];
+
+            if (instance->id == (int)number && instance->labels)
+                return pmdaAddLabels(ret, "{%s}", instance->labels);
+        }
+        return 0;
+    }
+    return 0;
+}
+
+/* ---- the program ---- */
+
+static struct {
+    enum prcb_tier tier;
+} given = {PRCB_TIER_DAEMON};
+
+static pmLongOptions long_options[] = {
+    PMDA_OPTIONS_HEADER("Options"),
+    PMDAOPT_DEBUG,
+    PMDAOPT_DOMAIN,
+    PMDAOPT_LOGFILE,
+    PMDAOPT_USERNAME,
+    {"tier", 1, 't', "TIER", "source of the figures: daemon (the default), bpf or perf"},
+    PMOPT_HELP,
+    PMDA_OPTIONS_END,
+};
+
+static int take_option(int option, pmdaOptions *options)
+{
+    static const enum prcb_tier tiers[] = {PRCB_TIER_DAEMON, PRCB_TIER_BPF, PRCB_TIER_PERF};
+
+    if (option != 't')
+        return 0;
+    for (size_t i = 0; i < sizeof(tiers) / sizeof(tiers[0]); i++) {
+        if (!strcmp(options->optarg, prcb_tier_name(tiers[i]))) {
+            given.tier = tiers[i];
+            return 1;
+        }
+    }
+    pmprintf("%s: there is no tier '%s': daemon, bpf or perf\n", pmGetProgname(), options->optarg);
+    options->errors++;
+    return 1;
+}
+
+static void set_up(pmdaInterface *dispatch)
+{
+    int causes = 0;
+    static pmdaInstid cause_ids[PRCB_CAUSE_MAX];
+
+    for (int cause = 1; cause < PRCB_CAUSE_MAX; cause++) {
+        const struct prcb_cause_info *info = prcb_cause_info((uint32_t)cause);
+
+        if (info)
+            cause_ids[causes++] = (pmdaInstid){cause, (char *)(uintptr_t)info->name};
+    }
+    for (unsigned indom = 0; indom < INDOMS; indom++)
+        indoms[indom] = (pmdaIndom){.it_indom = indom};
+    indoms[INDOM_CAUSE].it_numinst = causes;
+    indoms[INDOM_CAUSE].it_set = cause_ids;
+    metrics = calloc(row_count, sizeof(*metrics));
+    if (!metrics) {
+        dispatch->status = -ENOMEM;
+        return;
+    }
+    for (size_t i = 0; i < row_count; i++) {
+        metrics[i].m_user = &rows[i];
+        metrics[i].m_desc = (pmDesc){
+            .pmid = PMDA_PMID(rows[i].cluster, rows[i].item),
+            .type = rows[i].type,
+            .indom = rows[i].indom == INDOM_NONE ? PM_INDOM_NULL : (pmInDom)rows[i].indom,
+            .sem = rows[i].semantics,
+            .units = rows[i].units,
+        };
+    }
+    dispatch->version.seven.fetch = fetch;
+    dispatch->version.seven.instance = instances;
+    dispatch->version.seven.text = text;
+    dispatch->version.seven.attribute = take_attribute;
+    pmdaSetFetchCallBack(dispatch, fetch_value);
+    pmdaSetLabelCallBack(dispatch, instance_labels);
+    pmdaSetEndContextCallBack(dispatch, forget_client);
+    pmdaSetFlags(dispatch, PMDA_EXT_FLAG_HASHED);
+    pmdaInit(dispatch, indoms, INDOMS, metrics, (int)row_count);
+    for (unsigned indom = 0; indom < INDOMS; indom++) {
+        if (indom != INDOM_CAUSE && indom != INDOM_THREAD)
+            pmdaCacheOp(indoms[indom].it_indom, PMDA_CACHE_LOAD);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    pmdaOptions options = {.short_options = "D:d:l:U:t:?",
+                           .long_options = long_options,
+                           .override = NULL};
+    struct metrics_options how = {.optional =
+                                      METRICS_PER_CPU | METRICS_CGROUP_CAUSES | METRICS_BY_NAME};
+    pmdaInterface dispatch;
+    int option, result;
+
+    pmSetProgname(argv[0]);
+    rows_init();
+    pmdaDaemon(&dispatch, PMDA_INTERFACE_7, (char *)(uintptr_t)pmGetProgname(), PRCB_DOMAIN,
+               "prcb.log", NULL);
+    while ((option = pmdaGetOptions(argc, argv, &options, &dispatch)) != EOF)
+        take_option(option, &options);
+    if (options.errors) {
+        pmdaUsageMessage(&options);
+        return 1;
+    }
+    pmdaOpenLog(&dispatch);
+    if (!geteuid())
+        pmSetProcessIdentity(options.username ? options.username : "pcp");
+    how.tier = given.tier;
+    pmdaConnect(&dispatch);
+    set_up(&dispatch);
+    if (!dispatch.status) {
+        result = looker_start(&how);
+        if (result) {
+            pmNotifyErr(LOG_ERR, "no thread could be started: %s", strerror(-result));
+            return 1;
+        }
+    }
+    pmdaMain(&dispatch);
+    return 0;
+}
