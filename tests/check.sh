@@ -50,10 +50,11 @@ tap() { # COMMAND...
 
 # The rest: everything but the eBPF and command-line tests, which want the machine
 # for themselves, and the thread-sanitizer tests, which have a build of their own.
-quick=(--no-suite bpf --no-suite cli --no-suite wine --no-suite python --no-suite page --no-suite tsan)
+quick=(--no-suite bpf --no-suite cli --no-suite wine --no-suite python --no-suite page --no-suite pmda
+    --no-suite tsan)
 # Documents, the catalog's facts and what the kernel makes of a wait do not change with
 # the compiler: once is enough.
-code=(--no-suite wine --no-suite python --no-suite docs --no-suite facts --no-suite tsan)
+code=(--no-suite wine --no-suite python --no-suite pmda --no-suite docs --no-suite facts --no-suite tsan)
 check_as=()
 
 group_build() {
@@ -82,6 +83,11 @@ group_python() {
     meson_tests build 1 --suite python
 }
 wine_here=
+group_pmda() {
+    compile build
+    meson_tests build 1 --suite pmda
+}
+
 group_page() { # without browsers it skips, and says so
     compile build
     meson_tests build 1 --suite page
@@ -418,6 +424,7 @@ command_check() {
         wine_here=yes
     fi
     need "${packages_browser[@]}" || true
+    need_pcp
     results=$(mktemp)
     trap 'stop_builds; stop_group; stop_guests; rm -f "$results"' EXIT
     run_group "gcc build" group_build
@@ -427,6 +434,7 @@ command_check() {
     run_group "eBPF tests" group_bpf
     run_group "command line tests" group_cli
     run_group "Python" group_python
+    run_group "Performance Co-Pilot" group_pmda
     run_group "pages in browsers" group_page
     run_group "Windows programs under Wine" group_wine
     run_group "clang build, unit tests" group_clang

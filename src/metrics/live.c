@@ -206,6 +206,11 @@ uint64_t metrics_started(const struct metrics *m)
     return m->started;
 }
 
+struct prcb *metrics_session(const struct metrics *m)
+{
+    return m->session;
+}
+
 enum prcb_tier metrics_tier(const struct metrics *m)
 {
     return m->tier;

@@ -70,6 +70,7 @@ int metrics_look(struct metrics *m, struct prcb_error *err);
 unsigned metrics_wait_ms(const struct metrics *m);
 uint64_t metrics_started(const struct metrics *m); /* Unix time, nanoseconds */
 enum prcb_tier metrics_tier(const struct metrics *m);
+struct prcb *metrics_session(const struct metrics *m); /* its own; NULL: fed */
 
 /* For metrics_open_fed: between begin and end one call for each account there is. Those that have
  * ended are counted once, however often they are seen; `end` calls `ended` for each of them. */

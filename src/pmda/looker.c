@@ -2,7 +2,6 @@
 #include "looker.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <pthread.h>
 #include <search.h>
 #include <stdio.h>
@@ -12,7 +11,6 @@
 
 #include "text.h"
 
-#define FRESH_NS   100000000ull
 #define PATIENCE_S 1 /* pmcd gives an agent five seconds */
 #define RETRY_MS   1000
 
@@ -21,7 +19,7 @@ static pthread_cond_t asked = PTHREAD_COND_INITIALIZER, answered;
 static unsigned long question, answer; /* numbers of requests */
 static unsigned wanted;                /* clusters */
 static struct snapshot *latest;        /* handed over to who asked */
-static bool stuck;                     /* a question was given up: none waits until there is an answer */
+static bool stuck; /* a question was given up: none waits until there is an answer */
 static struct metrics_options options;
 
 static uint64_t now_ns(void)
@@ -71,8 +69,8 @@ static void *grow(void *array, size_t *count, size_t size)
 
 /* ---- names of instances ---- */
 
-/* Blanks end what PCP takes for a name, '%' is ours, the rest of what is escaped is no text. What is
- * escaped is "%" and two digits a byte, so that no two names become one. */
+/* Blanks end what PCP takes for a name, '%' is ours, the rest of what is escaped is no text. What
+ * is escaped is "%" and two digits a byte, so that no two names become one. */
 static char *escaped(const char *name)
 {
     char *ret = malloc(strlen(name) * 3 + 1), *to = ret;
@@ -110,8 +108,10 @@ static const char *label_of(const struct metrics_sample *sample, const char *nam
  * domain, or there is no memory. */
 static char *instance_name(enum row_indom indom, const struct metrics_sample *sample, int *ret_id)
 {
-    static const char *const labels[] = {[INDOM_CAUSE] = "cause", [INDOM_CPU] = "cpu",
-                                         [INDOM_IDLE_STATE] = "cpu", [INDOM_CGROUP] = "cgroup",
+    static const char *const labels[] = {[INDOM_CAUSE] = "cause",
+                                         [INDOM_CPU] = "cpu",
+                                         [INDOM_IDLE_STATE] = "cpu",
+                                         [INDOM_CGROUP] = "cgroup",
                                          [INDOM_NAME] = "name"};
     const char *label = label_of(sample, labels[indom]);
     char *name, *state;
@@ -148,7 +148,7 @@ static char *instance_name(enum row_indom indom, const struct metrics_sample *sa
 struct making {
     struct snapshot *s;
     unsigned row;
-    bool failed; /* no memory */
+    bool failed;         /* no memory */
     void *names[INDOMS]; /* trees of struct named */
 };
 
@@ -233,7 +233,8 @@ static void take_sample(void *ctx, const struct metrics_sample *sample)
     struct value *value;
     int instance = -1, id;
 
-    if (row->value && (!label || strcmp(label, row->value)))
+    if ((row->value && (!label || strcmp(label, row->value))) ||
+        (row->kind == ROW_TEXT && (!label || !*label)))
         return;
     if (row->indom != INDOM_NONE) {
         char *name = instance_name(row->indom, sample, &id);
@@ -252,7 +253,7 @@ static void take_sample(void *ctx, const struct metrics_sample *sample)
         return;
     switch (row->kind) {
     case ROW_TEXT:
-        value->atom.cp = strdup(label ? label : "");
+        value->atom.cp = strdup(label);
         making->failed |= !value->atom.cp;
         break;
     case ROW_SECONDS:
@@ -317,7 +318,7 @@ static int take_thread(const struct prcb_account *a, void *ctx)
         return 0;
     }
     snprintf(number, sizeof(number), "%06d", (int)a->tid);
-    instance = instance_of(making, INDOM_THREAD, joined("%s %s", number, comm), a->tid);
+    instance = instance_of(making, INDOM_THREAD, joined("%s %s", number, comm), -1);
     free(comm);
     for (unsigned row = 0; instance >= 0 && row < row_count; row++) {
         const struct {
@@ -329,14 +330,12 @@ static int take_thread(const struct prcb_account *a, void *ctx)
             [THREAD_WAIT] = {PRCB_HAS_WAIT, a->wait_ns, true},
             [THREAD_SWITCHES] = {PRCB_HAS_SWITCHES, a->switches, true},
             [THREAD_OPEN_TIME] = {PRCB_HAS_OPEN, a->open.ns, !(a->flags & PRCB_ACCOUNT_RUNNING)},
-            [THREAD_OPEN_CAUSE] = {PRCB_HAS_WAITS, 0,
-                                   prcb_cause_info(a->open.cause) != NULL},
+            [THREAD_OPEN_CAUSE] = {PRCB_HAS_WAITS, 0, prcb_cause_info(a->open.cause) != NULL},
         };
         unsigned item = rows[row].item;
         struct value *value;
 
-        if (rows[row].kind != ROW_THREAD || !items[item].shown ||
-            !(a->present & items[item].has))
+        if (rows[row].kind != ROW_THREAD || !items[item].shown || !(a->present & items[item].has))
             continue;
         value = add_value(making, row, instance);
         if (!value)
@@ -423,13 +422,11 @@ static void *run(void *unused)
 
     for (;;) {
         struct timespec until;
-        struct prcb_error err = {0};
         unsigned long number;
         struct snapshot *made = NULL;
         unsigned clusters, ms;
 
         look(&m);
-        (void)err;
         pthread_mutex_lock(&lock);
         number = question;
         clusters = wanted;

@@ -13,7 +13,7 @@
 struct instance {
     char *name;
     char *labels; /* members of a JSON object, without braces; NULL: none */
-    int id;       /* fixed number; -1: to be given out */
+    int id;       /* of a cause, of a processor: its number; else to be made of the name */
 };
 
 struct value {
@@ -30,13 +30,12 @@ struct snapshot {
     size_t instance_count[INDOMS];
     struct value *values;
     size_t value_count;
-    char *texts[2]; /* version, tier */
 };
 
 /* Starts the thread. What goes wrong later it reports with pmNotifyErr, once. */
 int looker_start(const struct metrics_options *options);
-/* A snapshot with these clusters that is no older than 100 ms, where it can be had in time; else one
- * that is not up. The caller's to free. NULL: no memory. */
+/* A snapshot with these clusters that is no older than 100 ms, where it can be had in time; else
+ * one that is not up. The caller's to free. NULL: no memory. */
 struct snapshot *looker_snapshot(unsigned clusters);
 void snapshot_free(struct snapshot *s);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * pmdaprcb: the figures of prcb as an agent of Performance Co-Pilot. A child of pmcd, of user pcp,
- * without capabilities: the figures come from prcbd. This file answers pmcd; the rest of the work is
- * another thread's (looker.h).
+ * without capabilities: the figures come from prcbd. This file answers pmcd; the rest of the work
+ * is another thread's (looker.h).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -73,27 +73,23 @@ static int compare_values(const void *a, const void *b)
                             : (x->instance > y->instance) - (x->instance < y->instance);
 }
 
-/* Numbers of instances that have no fixed one are PCP's, made of the name and kept in its cache. */
+/* Processors and causes have their own numbers. PCP makes those of the rest out of their names, so
+ * that they are the same for the next agent, and keeps them in files, where two would be the same.
+ */
 static void number_instances(struct snapshot *s, enum row_indom indom)
 {
     pmInDom domain = indoms[indom].it_indom;
     bool added = false;
 
-    if (indom == INDOM_CAUSE)
-        return; /* all there are, always */
+    if (indom == INDOM_CAUSE || indom == INDOM_CPU)
+        return;
     pmdaCacheOp(domain, PMDA_CACHE_INACTIVE);
     for (size_t i = 0; i < s->instance_count[indom]; i++) {
         struct instance *instance = &s->instances[indom][i];
-        int known, id = instance->id;
 
-        known = pmdaCacheLookupName(domain, instance->name, NULL, NULL) >= 0;
-        if (id >= 0) /* the key makes the number */
-            id = pmdaCacheStoreKey(domain, PMDA_CACHE_ADD, instance->name, sizeof(id), &instance->id,
-                                   NULL);
-        else
-            id = pmdaCacheStore(domain, PMDA_CACHE_ADD, instance->name, NULL);
-        instance->id = id;
-        added |= !known;
+        added |= pmdaCacheLookupName(domain, instance->name, NULL, NULL) < 0;
+        instance->id = pmdaCacheStoreKey(domain, PMDA_CACHE_ADD, instance->name,
+                                         (int)strlen(instance->name), instance->name, NULL);
     }
     if (added && indom != INDOM_THREAD)
         pmdaCacheOp(domain, PMDA_CACHE_SAVE);
@@ -126,8 +122,7 @@ static void refresh(unsigned clusters)
         struct value *value = &current->values[i];
         enum row_indom indom = rows[value->row].indom;
 
-        value->instance = value->instance < 0 ? -1
-                                              : current->instances[indom][value->instance].id;
+        value->instance = value->instance < 0 ? -1 : current->instances[indom][value->instance].id;
     }
     qsort(current->values, current->value_count, sizeof(*current->values), compare_values);
 }
@@ -137,6 +132,7 @@ static void refresh(unsigned clusters)
 static int fetch(int count, pmID *pmids, pmResult **ret, pmdaExt *pmda)
 {
     unsigned clusters = 0;
+    int result;
 
     asker = (unsigned)pmda->e_context;
     for (int i = 0; i < count; i++) {
@@ -146,7 +142,12 @@ static int fetch(int count, pmID *pmids, pmResult **ret, pmdaExt *pmda)
     if (!may_see_threads(asker))
         clusters &= ~(1u << CLUSTER_THREAD);
     refresh(clusters);
-    return pmdaFetch(count, pmids, ret, pmda);
+    result = pmdaFetch(count, pmids, ret, pmda);
+    for (int i = 0; result >= 0 && i < count && !may_see_threads(asker); i++) {
+        if (pmID_cluster(pmids[i]) == CLUSTER_THREAD)
+            (*ret)->vset[i]->numval = PM_ERR_PERMISSION;
+    }
+    return result;
 }
 
 static int fetch_value(pmdaMetric *metric, unsigned instance, pmAtomValue *atom)
@@ -157,7 +158,7 @@ static int fetch_value(pmdaMetric *metric, unsigned instance, pmAtomValue *atom)
     const struct value *found;
 
     if (row->cluster == CLUSTER_THREAD && !may_see_threads(asker))
-        return PM_ERR_PERMISSION;
+        return PMDA_FETCH_NOVALUES; /* fetch makes an error of it */
     found = current && current->value_count
                 ? bsearch(&key, current->values, current->value_count, sizeof(key), compare_values)
                 : NULL;
@@ -178,7 +179,7 @@ static int instances(pmInDom domain, int number, char *name, pmInResult **ret, p
         if ((unsigned)rows[i].indom == indom)
             clusters |= 1u << rows[i].cluster;
     }
-    if (indom != INDOM_CAUSE)
+    if (indom != INDOM_CAUSE && indom != INDOM_CPU)
         refresh(clusters);
     return pmdaInstance(domain, number, name, ret, pmda);
 }
@@ -191,6 +192,14 @@ static const char *const indom_help[INDOMS] = {
     [INDOM_NAME] = "Names of threads",
     [INDOM_THREAD] = "Threads: number and name; for root and the agent's user alone",
 };
+
+/* Bytes of the first sentence. */
+static size_t sentence(const char *text)
+{
+    const char *end = strstr(text, ". ");
+
+    return end ? (size_t)(end - text) : strlen(text);
+}
 
 static int text(int number, int type, char **ret, pmdaExt *pmda)
 {
@@ -205,9 +214,8 @@ static int text(int number, int type, char **ret, pmdaExt *pmda)
         for (size_t i = 0; i < row_count && !*ret; i++) {
             if (rows[i].cluster == pmID_cluster((pmID)number) &&
                 rows[i].item == pmID_item((pmID)number))
-                *ret = strndup(rows[i].help, type & PM_TEXT_ONELINE
-                                                 ? strcspn(rows[i].help, ":;")
-                                                 : sizeof(rows[i].help));
+                *ret = strndup(rows[i].help, type & PM_TEXT_ONELINE ? sentence(rows[i].help)
+                                                                    : sizeof(rows[i].help));
         }
         if (!*ret)
             return PM_ERR_PMID;
@@ -228,13 +236,14 @@ static int instance_labels(pmInDom domain, unsigned number, pmLabelSet **ret)
         return info ? pmdaAddLabels(ret, "{\"reason\":\"%s\"}", prcb_wait_reason_name(info->reason))
                     : 0;
     case INDOM_CPU:
+        return pmdaAddLabels(ret, "{\"cpu\":%u}", number);
     case INDOM_IDLE_STATE:
         if (pmdaCacheLookup(domain, (int)number, &name, NULL) < 0)
             return 0;
         state = strstr(name, "::");
-        if (!state)
-            return pmdaAddLabels(ret, "{\"cpu\":%d}", atoi(name + 3));
-        return pmdaAddLabels(ret, "{\"cpu\":%d,\"state\":\"%s\"}", atoi(name + 3), state + 2);
+        return state
+                   ? pmdaAddLabels(ret, "{\"cpu\":%d,\"state\":\"%s\"}", atoi(name + 3), state + 2)
+                   : 0;
     case INDOM_CGROUP:
         for (size_t i = 0; current && i < current->instance_count[INDOM_CGROUP]; i++) {
             const struct instance *instance = &current->instances[INDOM_CGROUP][i];
@@ -283,8 +292,9 @@ static int take_option(int option, pmdaOptions *options)
 
 static void set_up(pmdaInterface *dispatch)
 {
+    long processors = sysconf(_SC_NPROCESSORS_CONF);
+    static pmdaInstid cause_ids[PRCB_CAUSE_MAX], *processor_ids;
     int causes = 0;
-    static pmdaInstid cause_ids[PRCB_CAUSE_MAX];
 
     for (int cause = 1; cause < PRCB_CAUSE_MAX; cause++) {
         const struct prcb_cause_info *info = prcb_cause_info((uint32_t)cause);
@@ -296,8 +306,16 @@ static void set_up(pmdaInterface *dispatch)
         indoms[indom] = (pmdaIndom){.it_indom = indom};
     indoms[INDOM_CAUSE].it_numinst = causes;
     indoms[INDOM_CAUSE].it_set = cause_ids;
+    processor_ids = calloc((size_t)processors, sizeof(*processor_ids));
+    for (int i = 0; processor_ids && i < processors; i++) {
+        processor_ids[i].i_inst = i;
+        if (asprintf(&processor_ids[i].i_name, "cpu%d", i) < 0)
+            processor_ids = NULL;
+    }
+    indoms[INDOM_CPU].it_numinst = (int)processors;
+    indoms[INDOM_CPU].it_set = processor_ids;
     metrics = calloc(row_count, sizeof(*metrics));
-    if (!metrics) {
+    if (!metrics || !processor_ids) {
         dispatch->status = -ENOMEM;
         return;
     }
@@ -319,18 +337,18 @@ static void set_up(pmdaInterface *dispatch)
     pmdaSetLabelCallBack(dispatch, instance_labels);
     pmdaSetEndContextCallBack(dispatch, forget_client);
     pmdaSetFlags(dispatch, PMDA_EXT_FLAG_HASHED);
+    pmdaSetCommFlags(dispatch, PMDA_FLAG_AUTHORIZE); /* pmcd then says who asks */
     pmdaInit(dispatch, indoms, INDOMS, metrics, (int)row_count);
     for (unsigned indom = 0; indom < INDOMS; indom++) {
-        if (indom != INDOM_CAUSE && indom != INDOM_THREAD)
+        if (indom != INDOM_CAUSE && indom != INDOM_CPU && indom != INDOM_THREAD)
             pmdaCacheOp(indoms[indom].it_indom, PMDA_CACHE_LOAD);
     }
 }
 
 int main(int argc, char **argv)
 {
-    pmdaOptions options = {.short_options = "D:d:l:U:t:?",
-                           .long_options = long_options,
-                           .override = NULL};
+    pmdaOptions options = {
+        .short_options = "D:d:l:U:t:?", .long_options = long_options, .override = NULL};
     struct metrics_options how = {.optional =
                                       METRICS_PER_CPU | METRICS_CGROUP_CAUSES | METRICS_BY_NAME};
     pmdaInterface dispatch;
@@ -350,8 +368,8 @@ int main(int argc, char **argv)
     if (!geteuid())
         pmSetProcessIdentity(options.username ? options.username : "pcp");
     how.tier = given.tier;
-    pmdaConnect(&dispatch);
     set_up(&dispatch);
+    pmdaConnect(&dispatch);
     if (!dispatch.status) {
         result = looker_start(&how);
         if (result) {

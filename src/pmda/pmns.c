@@ -14,7 +14,8 @@ static int by_name(const void *a, const void *b)
 }
 
 /* The block of a node, whose names begin with `prefix` (its own, with a dot behind it), and then
- * those of its children that have children. Rows are sorted, so names below one node lie together. */
+ * those of its children that have children. Rows are sorted, so names below one node lie together.
+ */
 static void print_node(const char *prefix)
 {
     size_t length = strlen(prefix);

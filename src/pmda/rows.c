@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROWS_MAX     256
-#define FIRST_CLASS  16
-#define TIME_UNITS   PMDA_PMUNITS(0, 1, 0, 0, PM_TIME_NSEC, 0)
-#define COUNT_UNITS  PMDA_PMUNITS(0, 0, 1, 0, 0, PM_COUNT_ONE)
+#define ROWS_MAX    256
+#define FIRST_CLASS 16
+#define TIME_UNITS  PMDA_PMUNITS(0, 1, 0, 0, PM_TIME_NSEC, 0)
+#define COUNT_UNITS PMDA_PMUNITS(0, 0, 1, 0, 0, PM_COUNT_ONE)
 
 struct row rows[ROWS_MAX];
 size_t row_count;
@@ -55,13 +55,11 @@ static pmUnits units_of(const struct row *row)
     case ROW_REAL:
         return none;
     case ROW_THREAD:
-        return row->item == THREAD_SWITCHES     ? count
-               : row->item == THREAD_OPEN_CAUSE ? none
-                                                : time;
+        return row->item == THREAD_SWITCHES ? count : row->item == THREAD_OPEN_CAUSE ? none : time;
     case ROW_VALUE:
         break;
     }
-    return row->family->unit == METRICS_SECONDS  ? time
+    return row->family->unit == METRICS_SECONDS   ? time
            : row->family->type == METRICS_COUNTER ? count
                                                   : none;
 }
@@ -77,12 +75,12 @@ static struct row *add(struct row row, const char *name, const char *more)
     if (row_count > ROWS_MAX)
         abort();
     *at = row;
-    at->type = text                                        ? PM_TYPE_STRING
+    at->type = text                                          ? PM_TYPE_STRING
                : row.kind == ROW_MHZ || row.kind == ROW_REAL ? PM_TYPE_DOUBLE
                                                              : PM_TYPE_U64;
-    at->semantics = counter                                   ? PM_SEM_COUNTER
+    at->semantics = counter                           ? PM_SEM_COUNTER
                     : text || row.kind == ROW_SECONDS ? PM_SEM_DISCRETE
-                                                              : PM_SEM_INSTANT;
+                                                      : PM_SEM_INSTANT;
     at->units = units_of(&row);
     snprintf(at->name, sizeof(at->name), "%s", name);
     snprintf(at->help, sizeof(at->help), "%s%s%s", row.family ? row.family->help : "",
@@ -98,9 +96,13 @@ static void add_classes(unsigned cluster, const char *prefix, const char *family
 
         snprintf(name, sizeof(name), "%s.wait.%s", prefix, classes[i]);
         snprintf(more, sizeof(more), "Class: %s.", classes[i]);
-        add((struct row){.cluster = cluster, .item = FIRST_CLASS + (unsigned)i,
-                         .family = family_of(family), .label = "class", .value = classes[i],
-                         .kind = ROW_VALUE, .indom = indom},
+        add((struct row){.cluster = cluster,
+                         .item = FIRST_CLASS + (unsigned)i,
+                         .family = family_of(family),
+                         .label = "class",
+                         .value = classes[i],
+                         .kind = ROW_VALUE,
+                         .indom = indom},
             name, more);
     }
 }
@@ -108,8 +110,12 @@ static void add_classes(unsigned cluster, const char *prefix, const char *family
 void rows_init(void)
 {
 #define R(cluster_, item_, name_, family_, label_, value_, kind_, indom_, more_)                   \
-    add((struct row){.cluster = CLUSTER_##cluster_, .item = item_, .family = family_of(family_),   \
-                     .label = label_, .value = value_, .kind = ROW_##kind_,                        \
+    add((struct row){.cluster = CLUSTER_##cluster_,                                                \
+                     .item = item_,                                                                \
+                     .family = family_of(family_),                                                 \
+                     .label = label_,                                                              \
+                     .value = value_,                                                              \
+                     .kind = ROW_##kind_,                                                          \
                      .indom = INDOM_##indom_},                                                     \
         name_, more_);
 #include "rows.def"
@@ -123,9 +129,13 @@ void rows_init(void)
             continue;
         rows_component(info->name, component, sizeof(component));
         snprintf(name, sizeof(name), "cgroup.cause.time.%s", component);
-        add((struct row){.cluster = CLUSTER_CGROUP_CAUSE, .item = cause,
-                         .family = family_of("prcb_cgroup_cause_seconds"), .label = "cause",
-                         .value = info->name, .kind = ROW_VALUE, .indom = INDOM_CGROUP},
+        add((struct row){.cluster = CLUSTER_CGROUP_CAUSE,
+                         .item = cause,
+                         .family = family_of("prcb_cgroup_cause_seconds"),
+                         .label = "cause",
+                         .value = info->name,
+                         .kind = ROW_VALUE,
+                         .indom = INDOM_CGROUP},
             name, info->words);
     }
 }

@@ -62,7 +62,14 @@ struct row {
 };
 
 /* Items of CLUSTER_THREAD. */
-enum { THREAD_RUN, THREAD_READY, THREAD_WAIT, THREAD_SWITCHES, THREAD_OPEN_TIME, THREAD_OPEN_CAUSE };
+enum {
+    THREAD_RUN,
+    THREAD_READY,
+    THREAD_WAIT,
+    THREAD_SWITCHES,
+    THREAD_OPEN_TIME,
+    THREAD_OPEN_CAUSE
+};
 
 extern struct row rows[];
 extern size_t row_count;

@@ -1,0 +1,427 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""pmdaprcb under PCP's own programs: dbpmda, pmcd and pminfo, pmlogger, pmrep, pmproxy, Redis. As
+root it takes the bpf tier, and as nobody a prcbd of the test's own.
+
+PMDA, PMNS, PRCBD name what was built; PCP_ROOT the unpacked package pcp."""
+import collections
+import csv
+import io
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import unittest
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests" / "daemon"), str(pathlib.Path(__file__).parent)]
+
+import pcp  # noqa: E402
+
+AGENT, PMNS, PRCBD = os.environ["PMDA"], os.environ["PMNS"], os.environ.get("PRCBD", "")
+FILES = ROOT / "src/pmda"
+NS = 1000000000
+
+
+def names():
+    """All metrics that the agent has, by the file pmns: {name: cluster:item}."""
+    found, prefix = {}, ""
+    for line in pathlib.Path(PMNS).read_text(encoding="utf-8").splitlines():
+        if line.endswith("{"):
+            prefix = line.split()[0] + "."
+        elif "PRCB:" in line:
+            name, number = line.split()
+            found[prefix + name] = number[5:]
+    return found
+
+
+def no_bpf():
+    if os.geteuid():
+        return "needs root: the bpf tier"
+    if not os.path.exists("/sys/kernel/btf/vmlinux"):
+        return "no eBPF: the kernel has no BTF"
+    return None if PRCBD else "this build has no eBPF"
+
+
+class Files(unittest.TestCase):
+    """What is generated, without PCP running."""
+
+    def test_names_and_numbers(self):
+        metrics = names()
+        self.assertGreater(len(metrics), 100)
+        self.assertEqual(len(set(metrics.values())), len(metrics))
+        for name in metrics:
+            self.assertRegex(name, r"^prcb(\.[a-z][a-z0-9_]*)+$")
+
+    def test_numbers_stay(self):
+        """Archives hold them: what was there keeps its number."""
+        metrics = names()
+        for name, number in (("prcb.version", "0:0"), ("prcb.start", "0:3"),
+                             ("prcb.all.cpu.idle", "1:0"), ("prcb.percpu.cpu.wall", "2:6"),
+                             ("prcb.wait.time", "4:3"), ("prcb.cgroup.run", "5:0"),
+                             ("prcb.cgroup.wait.sleep", "5:16"),
+                             ("prcb.cgroup.cause.time.futex", "6:6"),
+                             ("prcb.name.wait.other", "7:25"), ("prcb.thread.open.cause", "8:5")):
+            self.assertEqual(metrics[name], number, name)
+
+    @unittest.skipIf(pcp.missing(), pcp.missing())
+    def test_pcp_takes_the_namespace(self):
+        own = pcp.Pcp([AGENT], PMNS)
+        self.addCleanup(own.stop)
+        out = own.run("pminfo", "-n", own.namespace, "-m", "prcb")[1]
+        self.assertEqual(set(re.findall(r"^(\S+)", out, re.M)), set(names()))
+
+
+@unittest.skipIf(pcp.missing(), pcp.missing())
+class Agent:
+    """What holds whoever runs it. The class of a user has start()."""
+    user = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.started = []
+        try:
+            cls.pcp = cls.new()
+            cls.pcp.pmcd()
+            pcp.wait_for("figures", lambda: cls.pcp.values("prcb.up") == {("prcb.up", None): "1"})
+        except BaseException:
+            cls.tearDownClass()
+            raise
+
+    @classmethod
+    def tearDownClass(cls):
+        for own in cls.started:
+            own.stop()
+
+    @classmethod
+    def new(cls, **options):
+        own = pcp.Pcp(cls.command(), PMNS, user=cls.user, environment=cls.environment(), **options)
+        cls.started.append(own)
+        return own
+
+    @classmethod
+    def environment(cls):
+        return {}
+
+    def redis(self, own):
+        """The port of a Redis of the test's own."""
+        server = shutil.which("redis-server")
+        if not server:
+            self.skipTest("redis-server is not installed")
+        keys = pcp.free_port()
+        own.start(server, "--port", keys, "--save", "", "--bind", "127.0.0.1", "--dir", own.folder,
+                  log="redis.out")
+        pcp.wait_for("redis", lambda: subprocess.run(
+            ["redis-cli", "-p", str(keys), "ping"], capture_output=True, check=False).stdout
+            == b"PONG\n")
+        return keys
+
+    def test_dbpmda(self):
+        out = self.pcp.dbpmda("getdesc on\ndesc prcb.all.cpu.idle\nfetch prcb.version\n"
+                              "instance 460.0\ntext prcb.wait.time\ntext indom 460.3\n"
+                              "instance 460.1\nfetch prcb.wait.time prcb.percpu.cpu.idle\n"
+                              "label domain\nlabel instances 460.0")
+        self.assertIn("Data Type: 64-bit unsigned int", out)
+        self.assertIn("Units: nanosec", out)
+        self.assertIn('"futex"', out)
+        self.assertIn("Time that threads waited, by cause", out)
+        self.assertNotIn("Error", out)
+
+    def test_every_metric_has_help_and_a_description(self):
+        out = self.pcp.run("pminfo", "-h", self.pcp.host, "-d", "-t", "-T", "prcb")[1]
+        described = re.findall(r"(?m)^(prcb\S+)(?: \[(.*)\])?$", out)
+        self.assertEqual({name for name, _ in described}, set(names()))
+        for name, line in described:
+            self.assertGreater(len(line), 5, name)
+        self.assertNotIn("Error", out)
+        self.assertEqual(out.count("Data Type:"), len(names()))
+
+    def test_the_parts_add_up(self):
+        """Of processors, to wall time; of threads, to what the figures of causes say."""
+        v = self.pcp.values("prcb.all", "prcb.percpu", "prcb.wait")
+        modes = [int(v[key]) for key in v if re.match(r"prcb\.all\.cpu\.(?!wall)", key[0])]
+        self.assertEqual(sum(modes), int(v["prcb.all.cpu.wall", None]))
+        cpus = [key[1] for key in v if key[0] == "prcb.percpu.cpu.idle"]
+        self.assertEqual(len(cpus), os.sysconf("SC_NPROCESSORS_ONLN"))
+        self.assertEqual(sum(int(v["prcb.percpu.cpu.wall", cpu]) for cpu in cpus),
+                         int(v["prcb.all.cpu.wall", None]))
+        waits = sum(int(text) for (name, _), text in v.items() if name == "prcb.wait.time")
+        self.assertEqual(waits, int(v["prcb.all.thread.wait", None]))
+
+    def test_wall_time_is_the_clocks(self):
+        begin, before = time.monotonic_ns(), self.pcp.values("prcb.all.cpu.wall")
+        begin_high = time.monotonic_ns()
+        time.sleep(1)
+        end, after = time.monotonic_ns(), self.pcp.values("prcb.all.cpu.wall")
+        end_high = time.monotonic_ns()
+        grown = int(after["prcb.all.cpu.wall", None]) - int(before["prcb.all.cpu.wall", None])
+        online = os.sysconf("SC_NPROCESSORS_ONLN")
+        # A snapshot is of up to 100 ms ago; processors are read one after the other.
+        self.assertGreaterEqual(grown, (end - begin_high - 110000000) * online)
+        self.assertLessEqual(grown, (end_high - begin + 110000000) * online)
+
+    def test_a_cgroup_is_there(self):
+        v = self.pcp.values("prcb.cgroup", "prcb.all.thread")
+        runs = {key[1]: int(text) for key, text in v.items() if key[0] == "prcb.cgroup.run"}
+        self.assertGreater(len(runs), 0)
+        self.assertLessEqual(sum(runs.values()), int(v["prcb.all.thread.run", None]) + NS)
+
+    def test_absent_is_no_value(self):
+        """A machine without cpuidle states, say, has none; 0 is never shown instead."""
+        v = self.pcp.values("prcb.percpu")
+        have = collections.Counter(name for name, _ in v)
+        for name in names():
+            if name.startswith("prcb.percpu.") and not have[name]:
+                out = self.pcp.run("pminfo", "-h", self.pcp.host, "-f", name)[1]
+                self.assertIn("No value(s) available", out)
+
+    def test_labels(self):
+        out = self.pcp.run("pminfo", "-h", self.pcp.host, "-l", "prcb.wait.time")[1]
+        self.assertRegex(out, r'or "futex"\] labels \{.*"reason":"WrPushLock|'
+                              r'or "futex"\] labels \{.*"reason":"')
+        out = self.pcp.run("pminfo", "-h", self.pcp.host, "-l", "prcb.percpu.cpu.idle")[1]
+        self.assertRegex(out, r'or "cpu0"\] labels \{.*"cpu":0')
+
+    def test_numbers_of_instances_stay(self):
+        """A second agent gives processors, cgroups and names the numbers that the first gave."""
+        script = "instance 460.1\ninstance 460.3\ninstance 460.4"
+        first = self.pcp.dbpmda("fetch prcb.cgroup.run\n" + script)
+        second = self.pcp.dbpmda("fetch prcb.cgroup.run\n" + script)
+        a, b = ({name: number for number, name in re.findall(r'inst: (\d+) name: "(.*)"', out)}
+                for out in (first, second))
+        both = set(a) & set(b)
+        self.assertGreater(len(both), 2, first)
+        self.assertEqual({name: a[name] for name in both}, {name: b[name] for name in both})
+        self.assertEqual((a["cpu0"], len(set(a.values()))), ("0", len(a)))
+
+    def test_threads_are_for_those_who_are_known(self):
+        # By TCP nobody is known; by the socket the kernel says who it is, and it is the agent's user.
+        out = self.pcp.run("pminfo", "-h", self.pcp.host, "-f", "prcb.thread.run", check=False)[1]
+        self.assertIn("No permission", out)
+        v = self.pcp.values("prcb.thread", host=f"unix://{self.pcp.socket}")
+        self.assertTrue(any(key[0] == "prcb.thread.run" and key[1].endswith(" pmcd") for key in v),
+                        sorted(v)[:5])
+        for (name, instance) in v:
+            self.assertRegex(instance, r"^\d{6,} \S+$", name)
+
+    def test_archive(self):
+        """pmlogger's archive holds what pmcd said; pmval, pmrep and pmdumplog agree on it."""
+        conf = self.pcp.folder / "log.conf"
+        conf.write_text("log mandatory on 200 msec { prcb.all prcb.cgroup prcb.wait }\n",
+                        encoding="utf-8")
+        archive = self.pcp.folder / "archive/one"
+        self.pcp.give()
+        before = self.pcp.values("prcb.all.cpu.wall")
+        self.pcp.run("pmlogger", "-h", self.pcp.host, "-c", conf, "-l",
+                     self.pcp.folder / "pmlogger.log", "-s", "5", "-y", archive)
+        after = self.pcp.values("prcb.all.cpu.wall")
+        self.pcp.run("pmlogcheck", archive)
+        dumped = self.pcp.run("pmdumplog", archive, "prcb.all.cpu.wall")[1]
+        values = [int(text) for text in re.findall(r"prcb\.all\.cpu\.wall\): value (\d+)", dumped)]
+        self.assertGreaterEqual(len(values), 4, dumped)
+        self.assertEqual(values, sorted(values))
+        self.assertLessEqual(int(before["prcb.all.cpu.wall", None]), values[0])
+        self.assertLessEqual(values[-1], int(after["prcb.all.cpu.wall", None]))
+        replayed = self.pcp.values("prcb.all.cpu.wall", archive=archive)
+        self.assertIn(int(replayed["prcb.all.cpu.wall", None]), values)
+        out = self.pcp.run("pmrep", "-z", "-a", archive, "-u", "-r", "-o", "csv",
+                           "prcb.all.cpu.wall")[1]
+        raw = {row[1] for row in csv.reader(io.StringIO(out))
+               if len(row) == 2 and row[1].isdigit()}
+        self.assertTrue(raw)
+        self.assertLessEqual(raw, {str(value) for value in values})
+
+    def test_views_of_pmrep(self):
+        for view in ("prcb-cpu", "prcb-wait", "prcb-cgroup"):
+            out = self.pcp.run("pmrep", "-h", self.pcp.host, "-c", FILES / "pmrep.conf", "-s", "2",
+                               "-t", "0.5", "-o", "csv", f":{view}")[1]
+            lines = list(csv.reader(io.StringIO(out)))
+            self.assertGreaterEqual(len(lines), 2, out)
+            self.assertTrue(any(re.fullmatch(r"[\d.]+", cell) for cell in lines[-1][1:]), out)
+
+    def test_valgrind(self):
+        if not shutil.which("valgrind"):
+            self.skipTest("valgrind is not installed")
+        log = self.pcp.folder / "valgrind"
+        self.pcp.dbpmda("fetch prcb.cgroup.run\nfetch prcb.percpu.cpu.idle\nfetch prcb.wait.time\n"
+                        "instance 460.3\ninstance 460.1\ntext prcb.up\nlabel instances 460.3\n"
+                        "fetch prcb.name.run prcb.version prcb.tier\nfetch prcb.cgroup.run",
+                        shutil.which("valgrind"), "-q", "--error-exitcode=99", f"--log-file={log}",
+                        "--undef-value-errors=no", timeout=240)
+        text = log.read_text(encoding="utf-8")
+        # What PCP's own library and the looker's thread still hold at the end is no error.
+        self.assertNotIn("Invalid", text)
+        self.assertNotIn("definitely lost", text)
+
+    def test_pmproxy_and_redis(self):
+        port, keys = pcp.free_port(), self.redis(self.pcp)
+        (self.pcp.folder / "pmproxy.conf").write_text(
+            "[pmproxy]\npcp.enabled = true\nhttp.enabled = true\nredis.enabled = true\n"
+            f"[redis]\nenabled = true\nservers = 127.0.0.1:{keys}\n[pmseries]\nenabled = true\n"
+            "[pmsearch]\nenabled = false\n[discover]\nenabled = false\n", encoding="utf-8")
+        self.pcp.give()
+        self.pcp.start("pmproxy", "-f", "-A", "-U", self.pcp.user, "-c", "pmproxy.conf", "-p", port,
+                       "-s", self.pcp.folder / "pmproxy.socket", "-l",
+                       self.pcp.folder / "pmproxy.log")
+
+        def get(what):
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{what}", timeout=20) as answer:
+                return answer.read().decode()
+
+        def answers():
+            try:
+                return get(f"/metrics?names=prcb.all.cpu&hostspec={self.pcp.host}")
+            except OSError:
+                return None
+        text = pcp.wait_for("pmproxy", answers)
+        self.assertRegex(text, r"(?m)^prcb_all_cpu_idle(\{.*\})? \d+$")
+        fetched = json.loads(get(f"/pmapi/fetch?names=prcb.wait.time&hostspec={self.pcp.host}"))
+        self.assertEqual(fetched["values"][0]["name"], "prcb.wait.time")
+        # An archive into a Redis that pmproxy does not know, and a question.
+        keys = self.redis(self.pcp)
+        conf = self.pcp.folder / "series.conf"
+        conf.write_text("log mandatory on 200 msec { prcb.all }\n", encoding="utf-8")
+        archive = self.pcp.folder / "archive/series"
+        self.pcp.give()
+        self.pcp.run("pmlogger", "-h", self.pcp.host, "-c", conf, "-l",
+                     self.pcp.folder / "series.log", "-s", "6", "-y", archive)
+        self.pcp.run("pmseries", "-p", keys, "--load", f'{{source.path: "{archive}"}}')
+        out = pcp.wait_for("values of the series", lambda: self.pcp.run(
+            "pmseries", "-p", keys, "prcb.all.cpu.idle[count:2]")[1], 10)
+        self.assertEqual(len(re.findall(r"(?m)^ +\[.*\] [\d.e+]+$", out)), 2, out)
+
+    def test_group_of_pmlogconf(self):
+        """pmlogconf takes it where the agent is, and pmlogger takes the result."""
+        groups, made = self.pcp.folder / "groups", self.pcp.folder / "made.conf"
+        (groups / "tools").mkdir(parents=True)
+        shutil.copy(FILES / "pmlogconf", groups / "tools/prcb")
+        self.pcp.give()
+        self.pcp.run("pmlogconf", "-q", "-c", "-d", groups, "-h", self.pcp.host, made)
+        text = made.read_text(encoding="utf-8")
+        self.assertIn("prcb.cgroup.ready", text)
+        self.assertNotIn("prcb.thread", text)
+        archive = self.pcp.folder / "archive/group"
+        self.pcp.run("pmlogger", "-h", self.pcp.host, "-c", made, "-l",
+                     self.pcp.folder / "group.log", "-T", "1sec", "-y", archive)
+
+    def test_pmie_rules(self):
+        out = self.pcp.run("pmie", "-C", "-h", self.pcp.host, "-c", FILES / "pmie.conf",
+                           check=False)
+        self.assertEqual(out[0], 0, out[1])
+
+
+@unittest.skipIf(no_bpf(), no_bpf())
+class AsRoot(Agent, unittest.TestCase):
+    user = "root"
+
+    @classmethod
+    def command(cls):
+        return [AGENT, "-t", "bpf"]
+
+
+class AsNobody(Agent, unittest.TestCase):
+    """Through prcbd, with everything of PCP and the agent run by nobody."""
+    user = "nobody"
+    daemon = None
+
+    @classmethod
+    def setUpClass(cls):
+        import wire
+        reason = no_bpf() or (None if os.path.ismount("/sys/fs/bpf")
+                              else "/sys/fs/bpf is not mounted")
+        if reason:
+            raise unittest.SkipTest(reason)
+        cls.daemon = wire.Daemon(PRCBD, "profile_all = all")
+        super().setUpClass()
+
+    @classmethod
+    def tearDownClass(cls):
+        super().tearDownClass()
+        if cls.daemon:
+            cls.daemon.stop()
+
+    @classmethod
+    def environment(cls):
+        return {"PRCB_SOCKET": cls.daemon.socket}
+
+    @classmethod
+    def command(cls):
+        return [AGENT]
+
+    def agent_pid(self):
+        for child in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                line = (child / "cmdline").read_bytes().split(b"\0")
+                if line[0] == AGENT.encode() and str(self.pcp.folder).encode() in b" ".join(line):
+                    return child.name
+            except OSError:
+                continue
+        return self.fail("the agent is not there")
+
+    def test_it_has_no_capability(self):
+        status = pathlib.Path(f"/proc/{self.agent_pid()}/status").read_text(encoding="utf-8")
+        self.assertRegex(status, r"CapEff:\s*0{16}\n")
+        self.assertRegex(status, r"Uid:\s*65534\s")
+
+    def test_a_stopped_prcbd_holds_up_nobody(self):
+        """pmcd drops an agent after five seconds: figures are absent then, and come back."""
+        self.daemon.process.send_signal(signal.SIGSTOP)
+        try:
+            for _ in range(3):
+                begin = time.monotonic()
+                self.pcp.run("pminfo", "-h", self.pcp.host, "-f", "prcb.up", "prcb.wait.time",
+                             "prcb.version")
+                self.assertLess(time.monotonic() - begin, 4.5)
+        finally:
+            self.daemon.process.send_signal(signal.SIGCONT)
+        pcp.wait_for("figures", lambda: self.pcp.values("prcb.up") == {("prcb.up", None): "1"})
+        agents = self.pcp.values("pmcd.agent.status")
+        self.assertEqual({text for (_, name), text in agents.items() if name == "prcb"}, {"0"})
+
+    def test_without_prcbd_figures_are_absent(self):
+        environment = {**self.environment(), "PRCB_SOCKET": "/nonexistent/socket"}
+        own = pcp.Pcp(self.command(), PMNS, user=self.user, environment=environment)
+        self.addCleanup(own.stop)
+        own.pmcd()
+        v = own.values("prcb")
+        self.assertEqual(v.pop(("prcb.up", None)), "0")
+        self.assertEqual({name for name, _ in v}, {"prcb.version"}, v)
+        pcp.wait_for("the reason in the log", lambda: "prcbd" in own.logs())
+
+    def test_three_hosts_in_one_question(self):
+        hosts = []
+        for i in range(3):
+            own = self.new(hostname=f"made-up-{i}")
+            own.pmcd()
+            hosts.append(own)
+        archives = []
+        for own in hosts:
+            pcp.wait_for("figures", lambda own=own: own.values("prcb.up").get(("prcb.up", None))
+                         == "1")
+            conf = own.folder / "log.conf"
+            conf.write_text("log mandatory on 200 msec { prcb.all }\n", encoding="utf-8")
+            archive = own.folder / "archive/host"
+            own.give()
+            own.run("pmlogger", "-h", own.host, "-c", conf, "-l", own.folder / "pmlogger.log", "-s",
+                    "3", "-y", archive)
+            archives.append(archive)
+        labels = [own.run("pmdumplog", "-L", archive)[1] for own, archive in zip(hosts, archives)]
+        self.assertEqual([re.search(r"host (\S+)", text).group(1) for text in labels],
+                         ["made-up-0", "made-up-1", "made-up-2"])
+        keys = self.redis(hosts[0])
+        for own, archive in zip(hosts, archives):
+            own.run("pmseries", "-p", keys, "--load", f'{{source.path: "{archive}"}}')
+        series = hosts[0].run("pmseries", "-p", keys, "prcb.all.cpu.idle")[1].split()
+        self.assertEqual(len(series), 3, series)
+
+
+del Agent
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
