@@ -1,4 +1,5 @@
-/*
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
  * The number of the agent among those of PCP.
  */
 #define PRCB 460
