@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "account.h"
 
-#include <errno.h>
 #include <string.h>
 #include <time.h>
 
@@ -12,20 +11,9 @@
 int account_copy(const struct prcb_account_block *block, uint32_t bytes,
                  struct prcb_account_block *ret, uint32_t *retries)
 {
-    uint64_t deadline = 0;
+    const struct seq_part part = {ret, block, bytes};
 
-    for (uint32_t pass = 1;; pass++) {
-        uint32_t begin = prcb_seq_read_begin(&block->seq);
-
-        if (!(begin & 1)) {
-            prcb_seq_copy(ret, block, bytes);
-            if (!prcb_seq_read_retry(&block->seq, begin))
-                return 0;
-        }
-        ++*retries;
-        if (!writer_wait(pass, &deadline))
-            return -EAGAIN;
-    }
+    return seq_copy_parts(&block->seq, &part, 1, retries);
 }
 
 /* The words next_free (with run_cpu), interrupted_ns and interrupt_base lie side by side. */
@@ -34,21 +22,12 @@ int account_copy(const struct prcb_account_block *block, uint32_t bytes,
 int account_copy_times(const struct prcb_account_block *block, struct prcb_account_block *ret,
                        uint32_t *retries)
 {
-    uint64_t deadline = 0;
+    const struct seq_part parts[] = {
+        {ret, block, 64},
+        {(char *)ret + INTERRUPTS_AT, (const char *)block + INTERRUPTS_AT, 24},
+    };
 
-    for (uint32_t pass = 1;; pass++) {
-        uint32_t begin = prcb_seq_read_begin(&block->seq);
-
-        if (!(begin & 1)) {
-            prcb_seq_copy(ret, block, 64);
-            prcb_seq_copy((char *)ret + INTERRUPTS_AT, (const char *)block + INTERRUPTS_AT, 24);
-            if (!prcb_seq_read_retry(&block->seq, begin))
-                return 0;
-        }
-        ++*retries;
-        if (!writer_wait(pass, &deadline))
-            return -EAGAIN;
-    }
+    return seq_copy_parts(&block->seq, parts, 2, retries);
 }
 
 void account_identity(const struct prcb_account_block *block, struct prcb_account *ret)

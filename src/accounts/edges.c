@@ -62,21 +62,10 @@ static int copy_both(const struct prcb_account_block *block, const struct prcb_e
                      struct prcb_account_block *ret, struct prcb_edge_block *ret_edges,
                      uint32_t *retries)
 {
-    uint64_t deadline = 0;
+    const struct seq_part parts[] = {{ret, block, sizeof(*ret)},
+                                     {ret_edges, edges, sizeof(*ret_edges)}};
 
-    for (uint32_t pass = 1;; pass++) {
-        uint32_t begin = prcb_seq_read_begin(&block->seq);
-
-        if (!(begin & 1)) {
-            prcb_seq_copy(ret, block, sizeof(*ret));
-            prcb_seq_copy(ret_edges, edges, sizeof(*ret_edges));
-            if (!prcb_seq_read_retry(&block->seq, begin))
-                return 0;
-        }
-        ++*retries;
-        if (!writer_wait(pass, &deadline))
-            return -EAGAIN;
-    }
+    return seq_copy_parts(&block->seq, parts, 2, retries);
 }
 
 /* false: nothing that is known here. */

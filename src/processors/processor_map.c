@@ -97,26 +97,15 @@ static int copy(const struct processor_map *map, uint32_t number, size_t bytes,
 {
     const struct prcb_processor_block *block =
         (const struct prcb_processor_block *)(map->memory + (size_t)map->stride * (number + 1));
-    uint64_t deadline = 0;
+    struct seq_part parts[2] = {{ret, block, 0},
+                                {thread, thread ? map->threads + number : NULL, sizeof(*thread)}};
 
     if (bytes > map->block_size) {
         memset((char *)ret + map->block_size, 0, bytes - map->block_size);
         bytes = map->block_size;
     }
-    for (uint32_t pass = 1;; pass++) {
-        uint32_t begin = prcb_seq_read_begin(&block->seq);
-
-        if (!(begin & 1)) {
-            prcb_seq_copy(ret, block, (uint32_t)bytes);
-            if (thread)
-                prcb_seq_copy(thread, map->threads + number, sizeof(*thread));
-            if (!prcb_seq_read_retry(&block->seq, begin))
-                return 0;
-        }
-        ++*retries;
-        if (!writer_wait(pass, &deadline))
-            return -EAGAIN;
-    }
+    parts[0].bytes = (uint32_t)bytes;
+    return seq_copy_parts(&block->seq, parts, thread ? 2 : 1, retries);
 }
 
 int processor_block_copy(const struct processor_map *map, uint32_t number, size_t bytes,
