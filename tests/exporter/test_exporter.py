@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 import unittest
+import urllib.parse
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "daemon"))
@@ -407,12 +408,13 @@ class Scraped(Case):
         except (OSError, ValueError, http.client.HTTPException):
             return None
 
-    def test_prometheus(self):
+    def scraped(self, **options):
+        """An exporter and a Prometheus that has scraped it. Returns a function that asks."""
         self.need("prometheus")
         port, own = free_port(), free_port()
         folder = self.folder()
-        exporter = self.start("--web.listen-address=127.0.0.1:%d" % port, "--names",
-                              "prcb,node,windows")
+        self.start("--web.listen-address=127.0.0.1:%d" % port, "--names", "prcb,node,windows",
+                   **options)
         with open(folder + "/p.yml", "w") as file:
             file.write("global: {scrape_interval: 1s}\nscrape_configs:\n- job_name: prcb\n"
                        "  static_configs: [{targets: ['127.0.0.1:%d']}]\n" % port)
@@ -433,20 +435,51 @@ class Scraped(Case):
             self.assertFalse(targets[0].get("lastError"))
             return targets[0].get("health") == "up"
         wait_for(up, "a scrape")
+        return lambda path: self.ask(own, path)
+
+    def test_dashboards(self):
+        """Each expression of the dashboards gives data of a Prometheus that scraped twice."""
+        if daemon_reason():
+            self.skipTest(daemon_reason())
+        ask = self.scraped(tier="bpf")
+        found = 0
+        for path in sorted((HERE.parent.parent / "examples/grafana").glob("*.json")):
+            with open(path) as file:
+                panels = json.load(file)["panels"]
+            for expression in [t["expr"] for p in panels for t in p["targets"]]:
+                for name, value in (("$job", ".*"), ("$instance", ".*"),
+                                    ("$__rate_interval", "30s")):
+                    expression = expression.replace(name, value)
+                self.assertNotIn("$", expression)
+                query = "/api/v1/query?query=" + urllib.parse.quote(expression)
+                wait_for(lambda: (ask(query) or {}).get("result"), expression)
+                found += 1
+        self.assertGreater(found, 5)
+
+    def test_rules(self):
+        self.need("promtool")
+        folder = HERE.parent.parent / "examples/prometheus"
+        for command in (["check", "rules", "prcb-rules.yml"],
+                        ["test", "rules", "prcb-rules-test.yml"]):
+            result = subprocess.run(["promtool", *command], cwd=folder, stdout=subprocess.PIPE,
+                                    stderr=subprocess.STDOUT, text=True, timeout=DEADLINE)
+            self.assertEqual(result.returncode, 0, result.stdout)
+
+    def test_prometheus(self):
+        ask = self.scraped()
 
         def value(expression):
-            result = self.ask(own, "/api/v1/query?query=" + expression)
+            result = ask("/api/v1/query?query=" + urllib.parse.quote(expression))
             return result and result["result"]
         self.assertEqual(wait_for(lambda: value("prcb_up"), "a figure")[0]["value"][1], "1")
         self.assertTrue(value("prcb_system_cpu_seconds_total"))
         for expression in ("sum(node_cpu_seconds_total)", "windows_cpu_logical_processor",
                            "windows_os_hostname", "time()-windows_system_boot_time_timestamp"):
-            self.assertTrue(value(expression.replace("+", "%2B")), expression)
-        metadata = self.ask(own, "/api/v1/metadata?metric=prcb_system_cpu_seconds_total") or \
-            self.ask(own, "/api/v1/metadata?metric=prcb_system_cpu_seconds")
+            self.assertTrue(value(expression), expression)
+        metadata = ask("/api/v1/metadata?metric=prcb_system_cpu_seconds_total") or \
+            ask("/api/v1/metadata?metric=prcb_system_cpu_seconds")
         self.assertTrue(metadata)
         self.assertEqual(list(metadata.values())[0][0]["type"], "counter")
-        self.assertEqual(exporter.process.poll(), None)
 
     def test_textfile_collector(self):
         self.need("prometheus-node-exporter")

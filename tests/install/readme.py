@@ -32,6 +32,8 @@ COMMANDS = {
     "sudo ./dev prcb stat -- make -j4": ("SWITCHES", {}),
     "sudo ./dev prcb stat -p 1234 --for 10": ("sleep", {}),
     "sudo ./dev prcb stat -a --top 10 -I 1000": ("SWITCHES", {"endless": True}),
+    "sudo ./dev prcb stat -a --per-cgroup --for 10": ("CGROUP", {}),
+    "sudo ./dev prcb export": ("prcb_system_thread_seconds_total", {}),
     "sudo ./dev prcb why -p 1234 --for 10": ("stack known for", {}),
     "sudo ./dev prcb top -b -n 3 -g processes --top 20": ("by processes", {}),
     "sudo ./dev prcb top -q -w history.db -n 5": ("", {}),
