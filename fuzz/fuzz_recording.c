@@ -7,10 +7,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "data.h"
+#include "diff.h"
 #include "export.h"
 #include "recording.h"
 #include "report.h"
 #include "resolve.h"
+#include "viewers.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -18,6 +21,39 @@ int resolve_functions(struct sqlite3 *db, bool temporary, struct namer *namer,
                       struct prcb_error *err)
 {
     return 0;
+}
+
+/* The page's data, whole, folded and without a timeline. */
+static void print_page(const struct recording *recording)
+{
+    static const uint64_t cells[] = {0, 1000, 100000000, PAGE_WHOLE};
+    struct page_names names = {.redact = true};
+    struct page_data data;
+    struct prcb_error err;
+    uint8_t *bytes;
+    size_t count;
+
+    if (page_data_open(recording, &names, &data, &err))
+        return;
+    for (size_t i = 0; i < sizeof(cells) / sizeof(cells[0]); i++) {
+        if (!page_data_write(&data, cells[i], &bytes, &count, &err))
+            free(bytes);
+    }
+    page_data_close(&data);
+}
+
+static void print_diff(const struct recording *recording, FILE *out)
+{
+    struct prcb_error err;
+    struct diff diff;
+    bool holds;
+
+    if (diff_make(recording, recording, &diff, &err))
+        return;
+    diff_print_text(&diff, 20, out);
+    diff_print_json(&diff, 0, out);
+    assert(diff_check(&diff, "ready>0%", &holds, &err) || !holds);
+    diff_free(&diff);
 }
 
 static void print(const struct recording *recording, FILE *out)
@@ -35,6 +71,10 @@ static void print(const struct recording *recording, FILE *out)
     }
     export_folded(recording, out, &err);
     export_trace(recording, out, &err);
+    export_firefox(recording, out, &err);
+    export_speedscope(recording, out, &err);
+    print_page(recording);
+    print_diff(recording, out);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
