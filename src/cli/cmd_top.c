@@ -368,6 +368,11 @@ static void open_stacks(struct run *run)
     run->ui.details.ctx = run;
 }
 
+static bool has_news(struct run *run)
+{
+    return run->where && (run->ui.screen == TOP_PANES || top_where_news(run->where));
+}
+
 static bool close_stacks(struct run *run)
 {
     return top_where_close(run->where);
@@ -378,6 +383,10 @@ static void watch(struct run *run)
 }
 static void open_stacks(struct run *run)
 {
+}
+static bool has_news(struct run *run)
+{
+    return false;
 }
 static bool close_stacks(struct run *run)
 {
@@ -464,18 +473,12 @@ static uint32_t find_thread(const struct top_model *m, pid_t tid)
 
 static void add_whom(struct run *run, const struct whom_sum *sum, struct top_pieces *to)
 {
-    uint32_t at = to->count < TOP_PIECES ? to->count : TOP_PIECES - 1;
     struct top_piece piece = {.ns = sum->ns, .count = sum->count, .thread = TOP_NONE};
 
-    if (!sum->ns || (to->count == TOP_PIECES && to->pieces[at].ns >= sum->ns))
-        return;
     name_whom(sum, piece.text, sizeof(piece.text));
     if (sum->by == PRCB_BY_THREAD)
         piece.thread = find_thread(&run->model, sum->tid);
-    for (; at && to->pieces[at - 1].ns < piece.ns; at--)
-        to->pieces[at] = to->pieces[at - 1];
-    to->pieces[at] = piece;
-    to->count += to->count < TOP_PIECES;
+    top_pieces_add(to, &piece);
 }
 
 static void whom_pieces(void *ctx, const struct top_row *row, uint32_t cause,
@@ -859,7 +862,7 @@ static void run_screen(struct run *run)
 
         if (run->ended || take(run, &added))
             return;
-        if (added || events || stat_wait_now() >= run->again)
+        if (added || events || (stat_wait_now() >= run->again && has_news(run)))
             draw(run, false);
         run->again = added && run->where             ? stat_wait_now() + AGAIN_NS
                      : stat_wait_now() >= run->again ? UINT64_MAX

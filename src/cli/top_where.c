@@ -46,6 +46,7 @@ struct top_where {
         uint64_t key, since_ns;
     } asked[ASKED];
     uint32_t asked_count;
+    bool news;                 /* an answer that no screen has shown */
     struct top_pieces *pieces; /* by cause, PRCB_CAUSE_MAX of them */
     /* The thread's own: */
     struct why *why;
@@ -122,12 +123,9 @@ static void look(struct top_where *w)
 
 static void add_piece(struct top_pieces *to, const struct why_part *part)
 {
-    uint32_t at = to->count < TOP_PIECES ? to->count : TOP_PIECES - 1;
     struct top_piece piece = {.ns = part->ns, .count = part->count, .thread = TOP_NONE};
     char line[200];
 
-    if (!part->ns || (to->count == TOP_PIECES && to->pieces[at].ns >= part->ns))
-        return;
     if (part->kind == WHY_STACK) {
         why_stack_line(&part->stack, line, sizeof(line));
         snprintf(piece.text, sizeof(piece.text), "%s%s%s", part->stack.word ? part->stack.word : "",
@@ -135,10 +133,7 @@ static void add_piece(struct top_pieces *to, const struct why_part *part)
     } else {
         snprintf(piece.text, sizeof(piece.text), "%s", why_part_name(part->kind));
     }
-    for (; at && to->pieces[at - 1].ns < piece.ns; at--)
-        to->pieces[at] = to->pieces[at - 1];
-    to->pieces[at] = piece;
-    to->count += to->count < TOP_PIECES;
+    top_pieces_add(to, &piece);
 }
 
 /* Of all processes that the watched threads are of. */
@@ -212,6 +207,7 @@ static void answer_one(struct top_where *w, uint64_t key, uint64_t since_ns)
     prcb_thread_close(thread);
     pthread_mutex_lock(&w->lock);
     w->waits[key % WAITS] = answer;
+    w->news = w->news || *answer.text;
     pthread_mutex_unlock(&w->lock);
 }
 
@@ -352,6 +348,17 @@ void top_where_pieces(struct top_where *w, uint32_t cause, struct top_pieces *re
     pthread_mutex_unlock(&w->lock);
     if (!ret->count)
         snprintf(ret->reason, sizeof(ret->reason), "no such wait since this row was opened");
+}
+
+bool top_where_news(struct top_where *w)
+{
+    bool news;
+
+    pthread_mutex_lock(&w->lock);
+    news = w->news;
+    w->news = false;
+    pthread_mutex_unlock(&w->lock);
+    return news;
 }
 
 void top_where_wait(struct top_where *w, uint64_t key, uint64_t since_ns, char *ret, size_t size)

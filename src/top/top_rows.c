@@ -106,8 +106,7 @@ static uint64_t column_ns(const struct top_row *row, uint32_t column)
     }
 }
 
-/* Text of a name, a command or a number; letters of any case. */
-static bool has_text(const struct top_row *row, const char *text)
+bool top_row_has_text(const struct top_row *row, const char *text)
 {
     char number[32];
 
@@ -125,7 +124,7 @@ static bool passes(const struct top_model *m, const struct top_row *row,
 
     switch (term->kind) {
     case TERM_TEXT:
-        return has_text(row, term->text) ||
+        return top_row_has_text(row, term->text) ||
                (process->command && strcasestr(process->command, term->text));
     case TERM_CAUSE:
         return column_ns(row, term->column) > 0;

@@ -109,6 +109,8 @@ void top_rows_deinit(struct top_rows *rows);
 void top_rows_history(const struct top_model *m, uint32_t index, const uint32_t *threads,
                       uint32_t thread_count, struct top_row *ret);
 
+/* Whether its name, its detail or its number is or contains a text, letters of any case. */
+bool top_row_has_text(const struct top_row *row, const char *text);
 /* The cause with the most time, and TOP_ROW_READY or TOP_ROW_RUN where these have more; TOP_NONE.
  */
 uint32_t top_row_most(const struct top_row *row, bool with_run);

@@ -35,6 +35,18 @@ void top_ui_say(struct top_ui *ui, bool wrong, const char *format, ...)
     ui->message_wrong = wrong;
 }
 
+void top_pieces_add(struct top_pieces *to, const struct top_piece *piece)
+{
+    uint32_t at = to->count < TOP_PIECES ? to->count : TOP_PIECES - 1;
+
+    if (!piece->ns || (to->count == TOP_PIECES && to->pieces[at].ns >= piece->ns))
+        return;
+    for (; at && to->pieces[at - 1].ns < piece->ns; at--)
+        to->pieces[at] = to->pieces[at - 1];
+    to->pieces[at] = *piece;
+    to->count += to->count < TOP_PIECES;
+}
+
 const struct top_row *top_ui_row(const struct top_ui *ui)
 {
     return ui->cursor < ui->rows.count ? &ui->rows.rows[ui->cursor] : NULL;
@@ -406,21 +418,12 @@ static void move(struct top_ui *ui, int64_t by)
         ui->cursor_id = ui->rows.rows[ui->cursor].id;
 }
 
-static bool matches(const struct top_row *row, const char *text)
-{
-    char number[32];
-
-    snprintf(number, sizeof(number), "%d", (int)(row->tid ? row->tid : row->pid));
-    return (row->name && strcasestr(row->name, text)) ||
-           (row->detail && strcasestr(row->detail, text)) || !strcmp(number, text);
-}
-
 static void search(struct top_ui *ui, uint32_t from)
 {
     for (uint32_t i = 0; *ui->search && i < ui->rows.count; i++) {
         uint32_t at = (from + i) % ui->rows.count;
 
-        if (matches(&ui->rows.rows[at], ui->search)) {
+        if (top_row_has_text(&ui->rows.rows[at], ui->search)) {
             ui->cursor = at;
             ui->cursor_id = ui->rows.rows[at].id;
             return;

@@ -51,6 +51,9 @@ struct top_pieces {
     char reason[160]; /* why there is nothing; "": there is */
 };
 
+/* Puts a piece in its place, most time first; the least goes where there is no room. */
+void top_pieces_add(struct top_pieces *to, const struct top_piece *piece);
+
 /* Where the panes get what the model does not hold. A function that is NULL has nothing; `cause` as
  * of rows. Called while drawing: must not wait. */
 struct top_details {
