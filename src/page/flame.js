@@ -37,7 +37,8 @@ function sortFrames(root) {
         const frame = todo.pop();
 
         frame.children.sort((a, b) => b.value - a.value);
-        todo.push(...frame.children);
+        for (const child of frame.children)
+            todo.push(child);
     }
     return root;
 }
@@ -206,7 +207,8 @@ function matchedValue(root, search) {
         if (matches(frame, search))
             sum += frame.value;
         else
-            todo.push(...frame.children);
+            for (const child of frame.children)
+                todo.push(child);
     }
     return sum;
 }
