@@ -221,21 +221,32 @@ group_style() {
     tap tests/style/headers.sh
 }
 
+fuzz_briefly() { # FILE
+    local log
+    log=$(mktemp)
+    if fuzz_one "$1" 2 >"$log" 2>&1; then
+        record pass "${1##*/}"
+        echo "${1##*/}: $(grep -c . <(find "$here/build-corpus/${1##*/}" -type f)) inputs," \
+            "$(awk '/number_of_executed_units/ {print $2}' "$log") runs"
+    else
+        record fail "${1##*/}" "$(grep -m1 -E 'ERROR|SUMMARY|runtime error' "$log" || true)"
+        tail -n 40 "$log"
+    fi
+    rm -f "$log"
+}
+
 group_fuzz() {
-    local file log
+    local file running=0
     finish_build fuzz
     for file in $(fuzz_targets); do
-        log=$(mktemp)
-        if fuzz_one "$file" 2 >"$log" 2>&1; then
-            record pass "${file##*/}"
-            echo "${file##*/}: $(grep -c . <(find "$here/build-corpus/${file##*/}" -type f)) inputs," \
-                "$(awk '/number_of_executed_units/ {print $2}' "$log") runs"
-        else
-            record fail "${file##*/}" "$(grep -m1 -E 'ERROR|SUMMARY|runtime error' "$log" || true)"
-            tail -n 40 "$log"
+        if ((running == jobs)); then
+            wait -n
+            running=$((running - 1))
         fi
-        rm -f "$log"
+        fuzz_briefly "$file" &
+        running=$((running + 1))
     done
+    wait
 }
 
 # On another kernel and another processor, emulated. They take one processor each and
@@ -438,14 +449,15 @@ command_check() {
     run_group "pages in browsers" group_page
     run_group "Windows programs under Wine" group_wine
     run_group "clang build, unit tests" group_clang
+    start_group "style and headers" group_style
     run_group "installed copy, examples" group_install
+    finish_group
     start_group "no eBPF, ordinary user" group_nobpf
     run_group "sanitizers: eBPF, command line" group_sanitizers
     finish_group
     start_guests
     run_group "sanitizers: unit, layout" group_sanitizers_quick
     run_group "thread sanitizer" group_threads
-    run_group "style and headers" group_style
     run_group "fuzz, briefly" group_fuzz
     run_group "guests: the oldest and the newest Linux, x86-64 and arm64" group_guests
     summary
