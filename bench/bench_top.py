@@ -96,6 +96,7 @@ def count_opens(pid):
 
 
 def main():
+    subprocess.run([os.path.join(HERE, "top_redraw")], check=False)
     threads = subprocess.Popen([os.path.join(HERE, "top_threads"), str(THREADS), str(BUSY)], stdin=subprocess.PIPE,
                                stdout=subprocess.PIPE, text=True)
     if threads.stdout.readline().strip() != str(THREADS):
