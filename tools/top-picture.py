@@ -82,7 +82,7 @@ def main():
     pid, fd = pty.fork()
     if not pid:
         os.environ.update(TERM="xterm-256color", LANG="C.UTF-8")
-        os.execv(sys.argv[1], [sys.argv[1], "top", "--whom", "-p", ",".join(str(process.pid) for process in demo)])
+        os.execv(sys.argv[1], [sys.argv[1], "top", "--by-whom", "-p", ",".join(str(process.pid) for process in demo)])
     fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", HEIGHT, WIDTH, 0, 0))
     screen = pyte.Screen(WIDTH, HEIGHT)
     stream = pyte.ByteStream(screen)

@@ -17,7 +17,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <prcb/edges.h>
 #include <prcb/processors.h>
 
 #include "cli.h"
@@ -34,6 +33,7 @@
 #endif
 #include "top_source.h"
 #include "top_view.h"
+#include "whom_words.h"
 
 #define NS_PER_S     1000000000ull
 #define MIN_DELAY_NS (NS_PER_S / 10)
@@ -151,7 +151,7 @@ static const struct cli_option option_rows[] = {
     {'u', "user", "USER", "only processes of this user", .kind = CLI_TEXT, AT(user), .what = "the user's name is empty"},
     {'i', "idle", NULL, "show threads that sleep through an interval, too", AT(sleeping)},
     {'K', "no-kernel", NULL, "no kernel threads", AT(no_kernel)},
-    {0, "whom", NULL, "keep by whom threads are woken and held up, for the pane BY WHOM; attaches\n"
+    {0, "by-whom", NULL, "keep by whom threads are woken and held up, for the pane BY WHOM; attaches\n"
                       "programs to each wakeup and interrupt of the machine", AT(whom)},
     {'b', "batch", NULL, "tables on standard output, no screen; for scripts and tickets", AT(batch)},
     {'n', "count", "N", "end after N intervals", .kind = CLI_NUMBER, AT(count), .min = 1, .max = UINT32_MAX},
@@ -396,72 +396,6 @@ static bool close_stacks(struct run *run)
 
 /* ---- by whom --------------------------------------------------------------------------------- */
 
-struct whom {
-    struct run *run;
-    uint32_t cause;
-    struct top_pieces *pieces;
-    struct whom_sum {
-        uint32_t by, vector;
-        pid_t tid, pid;
-        uint64_t ns, count;
-        char comm[16];
-    } sums[512];
-    uint32_t count;
-};
-
-/* Edges of the row's threads: those of one cause, or for ready those of ready time. */
-static int add_edge(const struct prcb_edge *edge, void *ctx)
-{
-    struct whom *whom = ctx;
-    bool ready = whom->cause == TOP_ROW_READY;
-    bool of_waits = edge->kind == PRCB_EDGE_WOKEN_BY;
-    uint32_t i = 0;
-
-    if (ready == of_waits || (!ready && edge->cause != whom->cause))
-        return 0;
-    whom->pieces->whole_ns += edge->ns;
-    if (edge->by != PRCB_BY_REST && edge->by != PRCB_BY_UNKNOWN)
-        whom->pieces->known_ns += edge->ns;
-    while (i < whom->count && (whom->sums[i].by != edge->by || whom->sums[i].tid != edge->tid ||
-                               whom->sums[i].vector != edge->vector))
-        i++;
-    if (i == whom->count) {
-        if (i == sizeof(whom->sums) / sizeof(whom->sums[0]))
-            return 0;
-        whom->sums[whom->count] = (struct whom_sum){
-            .by = edge->by, .vector = edge->vector, .tid = edge->tid, .pid = edge->pid};
-        memcpy(whom->sums[whom->count++].comm, edge->comm, sizeof(edge->comm));
-    }
-    whom->sums[i].ns += edge->ns;
-    whom->sums[i].count += edge->count;
-    return 0;
-}
-
-static void name_whom(const struct whom_sum *sum, char *ret, size_t size)
-{
-    const char *softirq = sum->by == PRCB_BY_SOFTIRQ ? prcb_softirq_name(sum->vector) : NULL;
-
-    switch (sum->by) {
-    case PRCB_BY_THREAD:
-        snprintf(ret, size, "%s (%d)", sum->comm, (int)sum->tid);
-        break;
-    case PRCB_BY_SOFTIRQ:
-        snprintf(ret, size, "softirq %s", softirq ? softirq : "?");
-        break;
-    case PRCB_BY_INTERRUPT:
-        if (sum->vector == PRCB_INTERRUPT_UNKNOWN)
-            snprintf(ret, size, "an interrupt");
-        else
-            snprintf(ret, size, "interrupt %u", sum->vector);
-        break;
-    case PRCB_BY_REST:
-        snprintf(ret, size, "others, and waits that go on");
-        break;
-    default:
-        snprintf(ret, size, "%s", prcb_edge_by_name(sum->by) ? prcb_edge_by_name(sum->by) : "?");
-    }
-}
-
 static uint32_t find_thread(const struct top_model *m, pid_t tid)
 {
     for (uint32_t i = 0; tid && i < m->thread_count; i++) {
@@ -471,32 +405,42 @@ static uint32_t find_thread(const struct top_model *m, pid_t tid)
     return TOP_NONE;
 }
 
-static void add_whom(struct run *run, const struct whom_sum *sum, struct top_pieces *to)
+static void add_edge(const struct top_model *m, const struct prcb_edge *edge, struct top_pieces *to)
 {
-    struct top_piece piece = {.ns = sum->ns, .count = sum->count, .thread = TOP_NONE};
+    bool known = edge->by != PRCB_BY_REST && edge->by != PRCB_BY_UNKNOWN;
+    struct top_piece piece = {.ns = edge->ns, .count = edge->count, .thread = TOP_NONE};
 
-    name_whom(sum, piece.text, sizeof(piece.text));
-    if (sum->by == PRCB_BY_THREAD)
-        piece.thread = find_thread(&run->model, sum->tid);
+    to->whole_ns += edge->ns;
+    to->known_ns += known ? edge->ns : 0;
+    whom_name(edge, piece.text, sizeof(piece.text));
+    if (edge->by == PRCB_BY_THREAD)
+        piece.thread = find_thread(m, edge->tid);
     top_pieces_add(to, &piece);
 }
 
+/* Of the row's threads, since they are profiled. */
 static void whom_pieces(void *ctx, const struct top_row *row, uint32_t cause,
                         struct top_pieces *ret)
 {
     struct run *run = ctx;
-    struct whom whom = {.run = run, .cause = cause, .pieces = ret};
-    struct prcb_error err = {.text = "none of its threads is left"};
+    struct prcb_edge *edges = NULL;
+    struct whom *whom;
+    size_t count = 0;
 
     (void)row;
+    if (whom_open(&whom))
+        return;
     for (uint32_t i = 0; i < run->ui.subject_count && i < WHOM_MOST; i++)
-        prcb_edges_walk(run->session, run->model.threads[run->ui.subject_threads[i]].key, NULL,
-                        add_edge, &whom, &err);
-    for (uint32_t i = 0; i < whom.count; i++)
-        add_whom(run, &whom.sums[i], ret);
+        whom_take(whom, run->session, run->model.threads[run->ui.subject_threads[i]].key);
+    if (!whom_rows(whom, WHOM_ALL, cause == TOP_ROW_READY ? PRCB_CAUSE_NONE : cause, &edges,
+                   &count)) {
+        for (size_t i = 0; i < count; i++)
+            add_edge(&run->model, &edges[i], ret);
+        free(edges);
+    }
+    whom_close(whom);
     if (!ret->count)
-        snprintf(ret->reason, sizeof(ret->reason), "%.159s",
-                 whom.count ? "none of these waits has ended yet" : err.text);
+        snprintf(ret->reason, sizeof(ret->reason), "none of these waits has ended yet");
 }
 
 /* ---- files -------------------------------------------------------------------------------- */
@@ -916,7 +860,7 @@ static void set_up(struct run *run)
     ui->choice.sleeping = options->sleeping;
     ui->choice.no_kernel = options->no_kernel;
     ui->details.where_lacks = "this build reads no stacks";
-    ui->details.whom_lacks = "not kept: start prcb top with --whom";
+    ui->details.whom_lacks = "not kept: start prcb top with --by-whom";
     if (options->filter) {
         snprintf(ui->filter_text, sizeof(ui->filter_text), "%s", options->filter);
         top_filter_parse(options->filter, &ui->filter, word, sizeof(word));
