@@ -203,7 +203,7 @@ static bool hash_matches(const struct web *web, const char *name, const char *pa
             known = true;
         }
     }
-    made = crypt_r(password, hash, &data);
+    made = crypt_rn(password, hash, &data, sizeof(data));
     ret = made && strlen(made) == strlen(hash) && equal(made, hash, strlen(hash)) && known;
     explicit_bzero(&data, sizeof(data));
     return ret;
