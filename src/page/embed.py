@@ -6,7 +6,7 @@ import hashlib
 import sys
 
 POLICY = ("default-src 'none'; script-src '{script}'; style-src '{style}'; img-src data:; "
-          "{connect}base-uri 'none'; form-action 'none'")
+          "base-uri 'none'; form-action 'none'")
 
 
 def read(path):
@@ -40,9 +40,7 @@ def main():
     hashes = {"script": digest(script), "style": digest(style)}
     parts = {
         "page_part_head": head,
-        "page_part_policy": POLICY.format(connect="", **hashes),
-        "page_part_live_policy": POLICY.format(
-            connect="connect-src 'self'; frame-ancestors 'none'; ", **hashes),
+        "page_part_policy": POLICY.format(**hashes),
         "page_part_middle": before_style + f"<style>{style}</style>\n" + before_data,
         "page_part_tail": end_of_body + f"<script>{script}</script>\n" + end,
     }

@@ -8,7 +8,5 @@
 #define PRCB_PAGE_PARTS_H
 
 extern const char page_part_head[], page_part_policy[], page_part_middle[], page_part_tail[];
-/* The policy of the page that a server sends: it may talk to that server. */
-extern const char page_part_live_policy[];
 
 #endif
