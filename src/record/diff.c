@@ -254,7 +254,7 @@ static bool holds(const struct condition *condition, const double rate[2])
 
     /* From nothing to something is more than any share of it. */
     if (condition->percent)
-        change = rate[0] ? 100 * change / rate[0] : change > 0 ? INFINITY : 0;
+        change = rate[0] > 0 ? 100 * change / rate[0] : change > 0 ? INFINITY : 0;
     return condition->less ? change < condition->change : change > condition->change;
 }
 

@@ -16,7 +16,7 @@ SUFFIXES = (".c", ".h", ".def")
 # What a header in angle brackets or a generated one belongs to; the rest is the system's.
 LIBRARIES = {"bpf/": "libbpf", "json-c/": "json-c", "lzma.h": "liblzma", "zstd.h": "libzstd",
              "zlib.h": "zlib", "sqlite3.h": "sqlite", "gnutls/": "GnuTLS", "yaml.h": "libyaml", "crypt.h": "libcrypt", "curses.h": "ncurses", "term.h": "ncurses", "elfutils/": "libdw", "gelf.h": "libelf", "libiberty/": "libiberty", "pcp/": "libpcp",
-             "protobuf-c/": "protobuf-c"}
+             "protobuf-c/": "protobuf-c", "microhttpd.h": "libmicrohttpd"}
 GENERATED = {"accounts.skel.h": "src/bpf/", "clients.skel.h": "src/bpf/",
              "profile.pb-c.h": "src/record/",
              "processors.skel.h": "src/bpf/", "samples.skel.h": "src/bpf/"}
