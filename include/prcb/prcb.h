@@ -109,12 +109,24 @@ struct prcb_status {
     uint64_t missed_switches;   /* switches the kernel counted and did not report, all accounts */
     bool short_threads_missed;  /* perf tier: threads that live shorter than the time between
                                    two prcb_refresh calls are not seen */
-    uint64_t recursion_misses;  /* bpf tier: times that the kernel did not run one of the session's
-                                   programs, all programs, since a task that was in the middle of
-                                   it had been preempted (Linux 7.0 and later). What each may have
-                                   cost: docs/figures.md. UINT64_MAX: not known (other tiers) */
+    uint64_t recursion_misses;  /* times that the kernel did not run one of the session's programs,
+                                   all programs, since a task that was in the middle of it had been
+                                   preempted (Linux 7.0 and later). What each may have cost:
+                                   docs/figures.md. On the daemon tier since prcbd loaded them.
+                                   UINT64_MAX: not known (perf tier, an older prcbd) */
 };
 PRCB_API int prcb_session_status(struct prcb *p, struct prcb_status *ret);
+
+/* An eBPF program that the kernel runs for events. */
+struct prcb_program {
+    size_t size;               /* sizeof(struct prcb_program), set by the caller */
+    char name[32];             /* "prcb_switch" */
+    uint64_t recursion_misses; /* as in prcb_status, of this program. UINT64_MAX: the kernel does
+                                  not count them, of this kind or at all */
+};
+/* The session's programs, i from 0: with PRCB_OPEN_INTERRUPTED those of processors too, on the
+ * daemon tier prcbd's. -ENOENT: there are no more. */
+PRCB_API int prcb_session_program(struct prcb *p, uint32_t i, struct prcb_program *ret);
 
 /* What this kernel does not let be told on the session's tier beyond members that are absent:
  * causes that are coarser than docs/figures.md has them, each a line that names the effect and the

@@ -48,6 +48,10 @@ PRCB_API int prcb_sampler_open(const struct prcb_sampler_options *opts, struct p
                                struct prcb_error *err);
 /* Stops what runs. NULL is allowed. */
 PRCB_API void prcb_sampler_close(struct prcb_sampler *s);
+/* As prcb_session_program, of the sampler's programs. The kernel does not count what it misses of
+ * those that write samples: UINT64_MAX. */
+PRCB_API int prcb_sampler_program(const struct prcb_sampler *s, uint32_t i,
+                                  struct prcb_program *ret);
 
 /* Whether cpu-clock can sample on a processor: 0, or as prcb_sample_start. */
 PRCB_API int prcb_sampler_check(struct prcb_sampler *s, int cpu, struct prcb_error *err);

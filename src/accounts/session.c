@@ -167,15 +167,41 @@ const char *prcb_load_log(void)
 #endif
 }
 
+/* UINT64_MAX: not known of one, or there are none. */
+static uint64_t all_misses(struct prcb *p)
+{
+    struct prcb_program program;
+    uint64_t sum = UINT64_MAX;
+
+    for (uint32_t i = 0; p->tier->program && !p->tier->program(p, i, &program); i++) {
+        if (program.recursion_misses == UINT64_MAX)
+            return UINT64_MAX;
+        sum = (i ? sum : 0) + program.recursion_misses;
+    }
+    return sum;
+}
+
 int prcb_session_status(struct prcb *p, struct prcb_status *ret)
 {
-    struct prcb_status status = {
-        .size = sizeof(status), .max_threads = p->max_threads, .recursion_misses = UINT64_MAX};
+    struct prcb_status status = {.size = sizeof(status), .max_threads = p->max_threads};
 
     pthread_mutex_lock(&p->lock);
     p->tier->status(p, &status);
+    status.recursion_misses = all_misses(p);
     pthread_mutex_unlock(&p->lock);
     return sized_hand_out(&status, sizeof(status), ret);
+}
+
+int prcb_session_program(struct prcb *p, uint32_t i, struct prcb_program *ret)
+{
+    struct prcb_program program = {.size = sizeof(program)};
+    int result = -ENOENT;
+
+    pthread_mutex_lock(&p->lock);
+    if (p->tier->program)
+        result = p->tier->program(p, i, &program);
+    pthread_mutex_unlock(&p->lock);
+    return result ? result : sized_hand_out(&program, sizeof(program), ret);
 }
 
 static int check_follow(unsigned follow, struct prcb_error *err)

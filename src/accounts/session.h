@@ -79,7 +79,8 @@ struct tier {
     int (*release_exited)(struct prcb *p, struct prcb_error *err);                   /* L */
     void (*status)(struct prcb *p, struct prcb_status *ret);                         /* L */
     const char *(*absent_reason)(const struct prcb *p, uint64_t member);
-    const char *(*limit)(const struct prcb *p, size_t i); /* NULL: never any */
+    int (*program)(struct prcb *p, uint32_t i, struct prcb_program *ret); /* L; NULL: it has none */
+    const char *(*limit)(const struct prcb *p, size_t i);                 /* NULL: never any */
 };
 
 extern const struct tier tier_bpf; /* only in builds with the bpf tier */

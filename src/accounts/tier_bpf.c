@@ -312,10 +312,18 @@ static int bpf_release_exited(struct prcb *p, struct prcb_error *err)
     return released;
 }
 
-static void bpf_status(struct prcb *p, struct prcb_status *ret)
+static int bpf_program(struct prcb *p, uint32_t i, struct prcb_program *ret)
 {
-    mapped_status(p, ret);
-    ret->recursion_misses = bpf_recursion_misses(p->bpf->skeleton->obj);
+    struct prcb_program own;
+    uint32_t count = 0;
+
+    if (!bpf_event_program(p->bpf->skeleton->obj, i, ret))
+        return 0;
+    if (!p->bpf->processors)
+        return -ENOENT;
+    while (!bpf_event_program(p->bpf->skeleton->obj, count, &own))
+        count++;
+    return processor_programs_program(p->bpf->processors, i - count, ret);
 }
 
 const struct tier tier_bpf = {
@@ -334,7 +342,8 @@ const struct tier tier_bpf = {
     .walk = mapped_walk,
     .release = bpf_release,
     .release_exited = bpf_release_exited,
-    .status = bpf_status,
+    .status = mapped_status,
+    .program = bpf_program,
     .absent_reason = mapped_absent_reason,
     .limit = mapped_limit,
 };

@@ -134,6 +134,22 @@ static json_object *make_absent(struct json_doc *b, const struct cpu_report *rep
     return array;
 }
 
+static json_object *make_programs(struct json_doc *b, const struct prcb_processors *view)
+{
+    json_object *array = json_object_new_array();
+    struct prcb_program program = {.size = sizeof(program)};
+
+    for (uint32_t i = 0; !prcb_processors_program(view, i, &program); i++) {
+        json_object *object = json_object_new_object();
+
+        json_doc_put_text(b, object, "name", program.name);
+        json_doc_put_member(b, object, "recursion_misses", program.recursion_misses,
+                            program.recursion_misses != UINT64_MAX);
+        json_doc_append(b, array, object);
+    }
+    return array;
+}
+
 int cpu_json_write(FILE *out, const struct cpu_report *report)
 {
     const struct cpu_samples *samples = report->samples;
@@ -150,5 +166,7 @@ int cpu_json_write(FILE *out, const struct cpu_report *report)
                       report->nt ? prcb_nt_processors_tier_reason()
                                  : prcb_processors_tier_reason(samples->view));
     json_doc_put(&b, top, "absent", make_absent(&b, report));
+    if (!report->nt)
+        json_doc_put(&b, top, "programs", make_programs(&b, samples->view));
     return json_doc_write(&b, top, out);
 }

@@ -229,6 +229,22 @@ static json_object *make_absent(struct builder *b)
     return object;
 }
 
+static json_object *make_programs(struct builder *b)
+{
+    json_object *array = json_object_new_array();
+    struct prcb_program program = {.size = sizeof(program)};
+
+    for (uint32_t i = 0; !prcb_session_program(b->report->session, i, &program); i++) {
+        json_object *object = json_object_new_object();
+
+        json_doc_put_text(&b->json, object, "name", program.name);
+        json_doc_put_member(&b->json, object, "recursion_misses", program.recursion_misses,
+                            program.recursion_misses != UINT64_MAX);
+        json_doc_append(&b->json, array, object);
+    }
+    return array;
+}
+
 static json_object *make_limits(struct builder *b)
 {
     json_object *array = json_object_new_array();
@@ -262,6 +278,7 @@ static json_object *make_report(struct builder *b)
         json_doc_put_null(&b->json, object, "recursion_misses");
     else
         json_doc_put_number(&b->json, object, "recursion_misses", report->status->recursion_misses);
+    json_doc_put(&b->json, object, "programs", make_programs(b));
     json_doc_put(&b->json, object, "absent", make_absent(b));
     json_doc_put(&b->json, object, "limits", make_limits(b));
     return object;

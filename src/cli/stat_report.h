@@ -23,7 +23,7 @@ struct whom;
 
 struct stat_report {
     const struct stat_options *options;
-    const struct prcb *session; /* for tier, reasons */
+    struct prcb *session; /* for tier, reasons */
     const struct prcb_status *status;
     const struct account_view *view;
     const struct account_counters *counters; /* NULL: none were asked for */

@@ -374,6 +374,23 @@ static void write_interrupted(FILE *out, const char *prefix, const struct stat_r
     fprintf(out, "%sinterrupts and softirqs took %s of %s run time\n", prefix, interrupted, run);
 }
 
+/* Of each program that missed one. */
+static void write_misses(FILE *out, const char *prefix, const struct stat_report *report)
+{
+    struct prcb_program program = {.size = sizeof(program)};
+
+    for (uint32_t i = 0; !prcb_session_program(report->session, i, &program); i++) {
+        uint64_t misses = program.recursion_misses;
+
+        if (misses && misses != UINT64_MAX)
+            fprintf(out,
+                    "%s%" PRIu64
+                    " time%s the kernel did not run the program %s, being in the middle "
+                    "of it: kernel locks as causes, or names, may be missing\n",
+                    prefix, misses, misses == 1 ? "" : "s", program.name);
+    }
+}
+
 void stat_notes_write(FILE *out, const char *prefix, const struct stat_report *report)
 {
     const struct prcb_status *status = report->status;
@@ -387,11 +404,7 @@ void stat_notes_write(FILE *out, const char *prefix, const struct stat_report *r
                 "--max-threads makes room for more\n",
                 prefix, status->untracked_threads,
                 status->untracked_threads == 1 ? " was" : "s were", status->max_threads);
-    if (status->recursion_misses && status->recursion_misses != UINT64_MAX)
-        fprintf(out,
-                "%s%" PRIu64 " time%s the kernel did not run one of the programs, being in the "
-                "middle of it: kernel locks as causes, or names, may be missing\n",
-                prefix, status->recursion_misses, status->recursion_misses == 1 ? "" : "s");
+    write_misses(out, prefix, report);
     if (report->view->total.now.missed_switches)
         fprintf(out,
                 "%s%" PRIu64 " switch%s counted and not reported by the kernel: the time is made "

@@ -160,24 +160,43 @@ int bpf_explain_load(int code, struct prcb_error *err)
                      words()->reason[0] ? words()->reason : strerror(-code));
 }
 
-uint64_t bpf_recursion_misses(const struct bpf_object *object)
+uint64_t bpf_misses_of(int program)
+{
+    struct bpf_prog_info info = {0};
+    __u32 size = sizeof(info);
+
+    if (bpf_obj_get_info_by_fd(program, &info, &size) || info.type == BPF_PROG_TYPE_PERF_EVENT ||
+        size < offsetof(struct bpf_prog_info, recursion_misses) + sizeof(info.recursion_misses))
+        return UINT64_MAX;
+    return info.recursion_misses;
+}
+
+static bool is_for_events(const struct bpf_program *program)
+{
+    switch (bpf_program__type(program)) {
+    case BPF_PROG_TYPE_RAW_TRACEPOINT:
+    case BPF_PROG_TYPE_PERF_EVENT:
+        return true;
+    case BPF_PROG_TYPE_TRACING:
+        return bpf_program__expected_attach_type(program) == BPF_TRACE_RAW_TP;
+    default:
+        return false;
+    }
+}
+
+int bpf_event_program(const struct bpf_object *object, uint32_t i, struct prcb_program *ret)
 {
     struct bpf_program *program;
-    uint64_t misses = 0;
 
     bpf_object__for_each_program(program, object)
     {
-        struct bpf_prog_info info = {0};
-        __u32 size = sizeof(info);
-
-        if (bpf_program__fd(program) < 0)
-            continue; /* left out on this kernel */
-        if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size) ||
-            size < offsetof(struct bpf_prog_info, recursion_misses) + sizeof(info.recursion_misses))
-            return UINT64_MAX;
-        misses += info.recursion_misses;
+        if (bpf_program__fd(program) < 0 || !is_for_events(program) || i--)
+            continue;
+        snprintf(ret->name, sizeof(ret->name), "%s", bpf_program__name(program));
+        ret->recursion_misses = bpf_misses_of(bpf_program__fd(program));
+        return 0;
     }
-    return misses;
+    return -ENOENT;
 }
 
 int bpf_attach(struct bpf_program *program, struct bpf_link **link, struct prcb_error *err)

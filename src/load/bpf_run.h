@@ -26,9 +26,11 @@ bool bpf_lacked_memory(int code);
 /* Attaches a program unless it is (then *link is set). */
 int bpf_attach(struct bpf_program *program, struct bpf_link **link, struct prcb_error *err);
 
-/* How often the kernel did not run a program of the object for an event, because it was in the
- * middle of it on that processor, all programs; UINT64_MAX: it does not say. */
-uint64_t bpf_recursion_misses(const struct bpf_object *object);
+/* How often the kernel did not run a program for an event, because it was in the middle of it on
+ * that processor; UINT64_MAX: it does not say, or does not count it of programs on perf events. */
+uint64_t bpf_misses_of(int program);
+/* The object's programs that are loaded and that the kernel runs for events. -ENOENT: no more. */
+int bpf_event_program(const struct bpf_object *object, uint32_t i, struct prcb_program *ret);
 
 /* Runs a program of type syscall on a context. *ret: what it returned. */
 int bpf_run_program(int program, void *context, unsigned bytes, int *ret);

@@ -64,6 +64,9 @@ void processor_programs_close(struct processor_programs *programs);
 /* As compiled: what a build of them is known by. */
 const void *processor_programs_elf(size_t *ret_bytes);
 int processor_programs_map_fd(const struct processor_programs *programs);
+/* The i-th that the kernel runs for events; -ENOENT: there are no more. */
+int processor_programs_program(const struct processor_programs *programs, uint32_t i,
+                               struct prcb_program *ret);
 /* Of the threads. */
 int processor_programs_threads_fd(const struct processor_programs *programs);
 /* The program that marks the blocks as ended, to be run before the others are detached. */

@@ -482,3 +482,9 @@ int processor_programs_links(const struct processor_programs *p, int (*keep)(int
     }
     return result;
 }
+
+int processor_programs_program(const struct processor_programs *p, uint32_t i,
+                               struct prcb_program *ret)
+{
+    return bpf_event_program(p->skeleton->obj, i, ret);
+}

@@ -369,6 +369,18 @@ uint32_t prcb_processors_count(const struct prcb_processors *v)
     return v->count;
 }
 
+int prcb_processors_program(const struct prcb_processors *v, uint32_t i, struct prcb_program *ret)
+{
+    struct prcb_program program = {.size = sizeof(program)};
+    int result = -ENOENT;
+
+#ifdef PRCB_HAVE_BPF
+    if (v->programs)
+        result = processor_programs_program(v->programs, i, &program);
+#endif
+    return result ? result : sized_hand_out(&program, sizeof(program), ret);
+}
+
 int prcb_processors_refresh(struct prcb_processors *v, struct prcb_error *err)
 {
     int result;

@@ -26,6 +26,11 @@ void prcb_sampler_close(struct prcb_sampler *s)
 {
 }
 
+int prcb_sampler_program(const struct prcb_sampler *s, uint32_t i, struct prcb_program *ret)
+{
+    return -ENOENT;
+}
+
 int prcb_ds_area_alloc(struct prcb_sampler *s, int cpu, struct prcb_ds_area **ret,
                        struct prcb_error *err)
 {

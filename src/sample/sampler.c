@@ -179,3 +179,11 @@ int sampler_signals(const struct prcb_sampler *s)
 {
     return bpf_map__fd(s->skeleton->maps.signals);
 }
+
+int prcb_sampler_program(const struct prcb_sampler *s, uint32_t i, struct prcb_program *ret)
+{
+    struct prcb_program program = {.size = sizeof(program)};
+    int result = bpf_event_program(s->skeleton->obj, i, &program);
+
+    return result ? result : sized_hand_out(&program, sizeof(program), ret);
+}

@@ -179,6 +179,21 @@ class Case(unittest.TestCase):
 
 
 class Json(Case):
+    def test_programs(self):
+        """What the kernel missed, program by program, adds up; tiers without programs have none."""
+        for tier in ("perf",) + (() if BPF_REASON else ("bpf",)):
+            document = self.document("--tier", tier, "--interrupted", "--", "true")
+            names = [row["name"] for row in document["programs"]]
+            misses = [row["recursion_misses"] for row in document["programs"]]
+            self.assertEqual(document["limits"] if tier == "perf" else [], [])
+            if tier == "perf":
+                self.assertEqual((names, document["recursion_misses"]), ([], None))
+                continue
+            self.assertEqual(len(set(names)), len(names))
+            for name in "prcb_switch", "prcb_contention_end", "prcb_processor_switch", "prcb_soft_exit":
+                self.assertIn(name, names)
+            self.assertEqual(sum(misses), document["recursion_misses"])
+
     def test_schema(self):
         """Keys, types and their order; what its manual promises."""
         document = self.document("--", "sh", "-c", "sleep 0.1; true")
