@@ -65,6 +65,27 @@ reloads() {
     systemctl reload prcbd.service && serves_nobody && [ "$(main_pid)" = "$before" ]
 }
 
+# PCP's own scripts take the agent in and out, as its README says.
+agent_installs() {
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get -qq install -y --no-download --no-install-recommends pcp /debs/pcp-pmda-prcb_*.deb </dev/null &&
+        sed -i '/^profile_all/d' /etc/prcb/prcbd.conf &&
+        echo 'profile_all = group pcp' >>/etc/prcb/prcbd.conf &&
+        systemctl reload-or-restart prcbd.service && systemctl start pmcd.service &&
+        cd /var/lib/pcp/pmdas/prcb && ./Install </dev/null
+}
+
+agent_has_figures() {
+    waits_for sh -c 'pminfo -f prcb.up | grep -x " *value 1"' && pminfo -f prcb.all.cpu.idle &&
+        grep -q '^CapEff:.0*$' "/proc/$(pgrep -x pmdaprcb)/status" &&
+        [ "$(ps -o user= -C pmdaprcb)" = pcp ] && pmrep -s 2 -t 0.2 :prcb-cpu
+}
+
+agent_is_removed() {
+    (cd /var/lib/pcp/pmdas/prcb && ./Remove </dev/null) && ! pminfo prcb && ! pgrep -x pmdaprcb &&
+        apt-get -qq purge -y pcp-pmda-prcb
+}
+
 purged_while_it_runs() {
     export DEBIAN_FRONTEND=noninteractive
     pid=$(main_pid)
@@ -82,4 +103,7 @@ check "it is confined" confined
 check "it reloads" reloads
 check "killed, it comes back" killed_it_comes_back
 check "it is confined again" confined
+check "the agent of PCP installs" agent_installs
+check "it has figures, without capabilities" agent_has_figures
+check "it is removed" agent_is_removed
 check "a purge ends it and leaves nothing" purged_while_it_runs

@@ -179,7 +179,13 @@ stop_daemon() {
         rm -rf "$root/run/prcb-test" && [[ $status -eq 0 ]]
 }
 
-# Boots the root; a unit of its own runs the tests of booted.sh and turns it off. Its bpf file
+# With what is on the disk: booted, it has no network.
+fetch_pcp() {
+    inside apt-get -qq install -y --download-only --no-install-recommends pcp
+}
+
+# Boots the root; a unit
+ of its own runs the tests of booted.sh and turns it off. Its bpf file
 # system is a new one, and nspawn's own filter of system calls, which has no bpf(2), is off.
 boot() {
     umount -R "$root/proc" "$root/sys" "$root/dev"
@@ -273,6 +279,7 @@ check "request runs" says 'requests, tier (daemon|bpf|perf)' inside /tmp/request
 check "threads runs" says '^sleeper' inside /tmp/threads
 check "a Windows program compiles" build_windows
 check "apt installs systemd" inside apt-get -qq install -y --no-install-recommends systemd-sysv dbus
+check "apt fetches pcp" fetch_pcp
 check "the root boots" boot
 if [[ -e $root/booted.out ]]; then
     booted_results
