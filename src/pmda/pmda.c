@@ -124,7 +124,8 @@ static void refresh(unsigned clusters)
 
         value->instance = value->instance < 0 ? -1 : current->instances[indom][value->instance].id;
     }
-    qsort(current->values, current->value_count, sizeof(*current->values), compare_values);
+    if (current->value_count)
+        qsort(current->values, current->value_count, sizeof(*current->values), compare_values);
 }
 
 /* ---- answers ---- */
