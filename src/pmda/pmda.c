@@ -16,6 +16,8 @@
 #include "looker.h"
 
 #define FRESH_NS 100000000ull
+#define MINUTE   60 /* seconds, of pmdaCachePurge */
+#define DAY      86400
 
 static pmdaIndom indoms[INDOMS];
 static pmdaMetric *metrics;
@@ -91,7 +93,11 @@ static void number_instances(struct snapshot *s, enum row_indom indom)
         instance->id = pmdaCacheStoreKey(domain, PMDA_CACHE_ADD, instance->name,
                                          (int)strlen(instance->name), instance->name, NULL);
     }
-    if (added && indom != INDOM_THREAD)
+    if (!added)
+        return;
+    /* What has been gone for long; should it come back, its number is the same. */
+    pmdaCachePurge(domain, indom == INDOM_THREAD ? MINUTE : DAY);
+    if (indom != INDOM_THREAD)
         pmdaCacheOp(domain, PMDA_CACHE_SAVE);
 }
 
@@ -246,6 +252,8 @@ static int instance_labels(pmInDom domain, unsigned number, pmLabelSet **ret)
                    ? pmdaAddLabels(ret, "{\"cpu\":%d,\"state\":\"%s\"}", atoi(name + 3), state + 2)
                    : 0;
     case INDOM_CGROUP:
+        if (!current || !(current->clusters & 1u << CLUSTER_CGROUP))
+            refresh(1u << CLUSTER_CGROUP);
         for (size_t i = 0; current && i < current->instance_count[INDOM_CGROUP]; i++) {
             const struct instance *instance = &current->instances[INDOM_CGROUP][i];
 
