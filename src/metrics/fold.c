@@ -18,6 +18,7 @@
 #define DROP_LOOKS    64              /* each may walk over the cgroups */
 #define LOOK_MS       1000
 #define LEAST_LOOK_MS 5
+#define STORM_RATE    4000 /* threads a second that may begin to come about at any time */
 
 uint64_t metrics_now_ns(void)
 {
@@ -433,7 +434,8 @@ unsigned metrics_wait_ms(const struct metrics *m)
 {
     uint64_t free =
         m->status.max_threads > m->accounts_live ? m->status.max_threads - m->accounts_live : 0;
-    double ms = m->birth_rate > 0 ? (double)free / 4 * 1000 / m->birth_rate : LOOK_MS;
+    double rate = m->birth_rate > STORM_RATE ? m->birth_rate : STORM_RATE;
+    double ms = m->status.max_threads ? (double)free / 4 * 1000 / rate : LOOK_MS;
 
     return ms > LOOK_MS ? LOOK_MS : ms < LEAST_LOOK_MS ? LEAST_LOOK_MS : (unsigned)ms;
 }

@@ -337,7 +337,7 @@ static void without_figures(void **state)
 static void looks_come_sooner_in_storms(void **state)
 {
     struct metrics *m = fed((struct metrics_options){0});
-    const struct prcb_status status = {.size = sizeof(status), .max_threads = 256};
+    const struct prcb_status status = {.size = sizeof(status), .max_threads = 16384};
     uint64_t key = 1;
 
     metrics_set_status(m, &status);
