@@ -184,8 +184,7 @@ fetch_pcp() {
     inside apt-get -qq install -y --download-only --no-install-recommends pcp
 }
 
-# Boots the root; a unit
- of its own runs the tests of booted.sh and turns it off. Its bpf file
+# Boots the root; a unit of its own runs the tests of booted.sh and turns it off. Its bpf file
 # system is a new one, and nspawn's own filter of system calls, which has no bpf(2), is off.
 boot() {
     umount -R "$root/proc" "$root/sys" "$root/dev"
