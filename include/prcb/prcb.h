@@ -73,6 +73,8 @@ enum prcb_open_flag {
     PRCB_OPEN_EDGES = 1 << 4,       /* keep by whom threads are woken and preempted (prcb/edges.h):
                                        attaches programs to all wakeups and interrupts. 2 KiB more
                                        for each account; bpf tier only */
+    PRCB_OPEN_CHOSEN = 1 << 5,      /* bpf tier: waits are chosen at random as they begin, and the
+                                       stacks of these copied: prcb_chosen. Ignored elsewhere */
 };
 
 /* Opens a session. opts may be NULL: everything default. The caller owns *ret
@@ -318,6 +320,33 @@ PRCB_API int prcb_thread_times(struct prcb_thread *t, struct prcb_times *ret);
  * must not call the session. */
 typedef int (*prcb_walk_fn)(const struct prcb_account *a, void *ctx);
 PRCB_API int prcb_walk(struct prcb *p, prcb_walk_fn fn, void *ctx, struct prcb_error *err);
+
+/* A wait that was chosen at random, among those of its thread and cause one in so many, as it began
+ * (a copy of the stack) or as it ended (how long it was). Over all that were chosen, the sum of
+ * ns * one_in is about the time of all waits. */
+struct prcb_chosen {
+    size_t size;  /* sizeof(struct prcb_chosen) */
+    uint64_t key; /* with switches: the wait, as of struct prcb_account */
+    uint64_t switches;
+    pid_t tid, pid;
+    uint32_t cause;    /* enum prcb_cause */
+    uint32_t one_in;   /* about a millisecond over the cause's mean wait, 1 to 1024 */
+    uint64_t began_ns; /* CLOCK_MONOTONIC */
+    bool ended;        /* ns is set; else registers and stack are */
+    uint64_t ns;       /* how long it waited; being ready is not counted */
+    struct prcb_registers registers;
+    uint64_t stack_at;  /* address of the copy's first byte, at or below the stack pointer */
+    const void *stack;  /* borrowed during the call */
+    size_t stack_bytes; /* 0: the memory could not be read */
+};
+typedef int (*prcb_chosen_fn)(const struct prcb_chosen *chosen, void *ctx);
+
+/* Hands on what was chosen since the last call, in the order it came; to be called some 50 times a
+ * second. Stops at the first non-zero return and returns it. *ret_lost: how many records found no
+ * room, since the session was opened. fn may call the session. -EOPNOTSUPP: the session chooses
+ * none. */
+PRCB_API int prcb_chosen_read(struct prcb *p, prcb_chosen_fn fn, void *ctx, uint64_t *ret_lost,
+                              struct prcb_error *err);
 
 /* Gives the account with this key back; a thread that still lives is no longer
  * profiled. -ESTALE: it is gone already. */

@@ -83,6 +83,12 @@ struct prcb_stack {
 PRCB_API int prcb_stacks_read(struct prcb_stacks *s, const struct prcb_account *a,
                               struct prcb_stack *ret, struct prcb_error *err);
 
+/* The stack of a wait that was chosen at random, from the copy that came with it (ended is false).
+ * It is nobody's copy but of that moment, so there is nothing to prove; a stack deeper than the
+ * copy is PRCB_STACK_CUT. Errors as of prcb_stacks_read; -EFAULT: the copy is empty. */
+PRCB_API int prcb_stacks_unwind(struct prcb_stacks *s, const struct prcb_chosen *chosen,
+                                struct prcb_stack *ret, struct prcb_error *err);
+
 /* What the reader has done so far. */
 struct prcb_stacks_status {
     size_t size;         /* sizeof(struct prcb_stacks_status), set by the caller */

@@ -114,7 +114,7 @@ int prcb_open(const struct prcb_options *opts, struct prcb **ret, struct prcb_er
         return prcb_fail(err, -EINVAL, "room for %u threads was asked for; the most is %u",
                          options.max_threads, MAX_ACCOUNTS);
     if (options.flags & ~(uint32_t)(PRCB_OPEN_NO_LOCKS | PRCB_OPEN_KTIME | PRCB_OPEN_INTERRUPTED |
-                                    PRCB_OPEN_REGISTERS | PRCB_OPEN_EDGES))
+                                    PRCB_OPEN_REGISTERS | PRCB_OPEN_EDGES | PRCB_OPEN_CHOSEN))
         return prcb_fail(err, -EINVAL, "prcb_options.flags 0x%x has bits that mean nothing",
                          options.flags);
     result = check_proc(err);
@@ -351,6 +351,16 @@ int prcb_release(struct prcb *p, uint64_t key, struct prcb_error *err)
     result = p->tier->release(p, key, err);
     pthread_mutex_unlock(&p->lock);
     return result;
+}
+
+int prcb_chosen_read(struct prcb *p, prcb_chosen_fn fn, void *ctx, uint64_t *ret_lost,
+                     struct prcb_error *err)
+{
+    if (!p->tier->chosen_read || !(p->flags & PRCB_OPEN_CHOSEN))
+        return prcb_fail(err, -EOPNOTSUPP, "this session chooses no waits: %s",
+                         p->tier->chosen_read ? "it was not opened with PRCB_OPEN_CHOSEN"
+                                              : "only the bpf tier does");
+    return p->tier->chosen_read(p, fn, ctx, ret_lost, err);
 }
 
 int prcb_release_exited(struct prcb *p, struct prcb_error *err)

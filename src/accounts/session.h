@@ -81,6 +81,9 @@ struct tier {
     const char *(*absent_reason)(const struct prcb *p, uint64_t member);
     int (*program)(struct prcb *p, uint32_t i, struct prcb_program *ret); /* L; NULL: it has none */
     const char *(*limit)(const struct prcb *p, size_t i);                 /* NULL: never any */
+    /* NULL: it chooses no waits */
+    int (*chosen_read)(struct prcb *p, prcb_chosen_fn fn, void *ctx, uint64_t *ret_lost,
+                       struct prcb_error *err);
 };
 
 extern const struct tier tier_bpf; /* only in builds with the bpf tier */

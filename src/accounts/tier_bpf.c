@@ -22,6 +22,8 @@
 #include "bpf_run.h"
 #include "kernel_types.h"
 
+#define CHOSEN_BYTES (8u << 20) /* of the ring: 1000 stacks, some milliseconds of the busiest */
+
 /* ---- opening ---- */
 
 /* Leaves out what this kernel does not have and tells the programs the rest. */
@@ -42,6 +44,9 @@ static int configure(struct prcb *p, const struct kernel_types *types, struct pr
     skeleton->rodata->config.registers = (p->flags & PRCB_OPEN_REGISTERS) != 0;
     skeleton->rodata->config.edges = (p->flags & PRCB_OPEN_EDGES) != 0;
     bpf_program__set_autoload(skeleton->progs.prcb_waking, p->flags & PRCB_OPEN_EDGES);
+    skeleton->rodata->config.chosen = (p->flags & PRCB_OPEN_CHOSEN) != 0;
+    if (p->flags & PRCB_OPEN_CHOSEN)
+        bpf_map__set_max_entries(skeleton->maps.chosen_ring, CHOSEN_BYTES);
     bpf_program__set_autoload(skeleton->progs.prcb_contention_begin, locks);
     bpf_program__set_autoload(skeleton->progs.prcb_contention_end, locks);
     if (p->bpf->processors) {
@@ -209,6 +214,8 @@ static int bpf_open(struct prcb *p, struct prcb_error *err)
         result = write_head(p, err);
     if (!result)
         result = map_blocks(p, err);
+    if (!result && p->flags & PRCB_OPEN_CHOSEN)
+        result = bpf_open_chosen(p, err);
     if (!result)
         result = map_edges(p, err);
     if (!result)
@@ -231,6 +238,7 @@ static void bpf_close(struct prcb *p)
     if (p->mapped.head)
         munmap((void *)p->mapped.head, (size_t)sysconf(_SC_PAGESIZE));
     memset(&p->mapped, 0, sizeof(p->mapped));
+    ring_buffer__free(s->chosen);
     accounts_bpf__destroy(s->skeleton);
     processor_map_close(&s->processor_map);
     processor_programs_close(s->processors);
@@ -346,4 +354,5 @@ const struct tier tier_bpf = {
     .program = bpf_program,
     .absent_reason = mapped_absent_reason,
     .limit = mapped_limit,
+    .chosen_read = bpf_chosen_read,
 };

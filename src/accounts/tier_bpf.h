@@ -18,10 +18,12 @@ struct bpf_state {
     size_t accounts_bytes, edges_bytes;
     struct processor_programs *processors; /* with PRCB_OPEN_INTERRUPTED; NULL: not to be had */
     struct processor_map processor_map;
-    char no_interrupted[256]; /* why not */
-    char *cgroup;             /* path of the cgroup that is followed; NULL: none */
-    __u64 moved;              /* processes moved into it that were looked for */
-    bool iter_by_task;        /* the kernel can point an iterator at one task (6.1) */
+    char no_interrupted[256];       /* why not */
+    char *cgroup;                   /* path of the cgroup that is followed; NULL: none */
+    __u64 moved;                    /* processes moved into it that were looked for */
+    struct ring_buffer *chosen;     /* NULL: none are asked for */
+    struct chosen_reading *reading; /* during bpf_chosen_read */
+    bool iter_by_task;              /* the kernel can point an iterator at one task (6.1) */
 };
 
 /* The tier's calls of these names. */
@@ -30,5 +32,8 @@ int bpf_profile_process(struct prcb *p, pid_t pid, unsigned follow, struct prcb_
 int bpf_profile_cgroup(struct prcb *p, const char *path, struct prcb_error *err);
 int bpf_profile_all(struct prcb *p, struct prcb_error *err);
 int bpf_refresh(struct prcb *p, struct prcb_error *err);
+int bpf_open_chosen(struct prcb *p, struct prcb_error *err);
+int bpf_chosen_read(struct prcb *p, prcb_chosen_fn fn, void *ctx, uint64_t *ret_lost,
+                    struct prcb_error *err);
 
 #endif

@@ -23,6 +23,38 @@ struct prcb_bpf_config {
     __u32 registers;      /* keep user registers in accounts */
     __u32 edges;          /* edge_map is kept; the processor programs' blocks tell contexts */
     __u32 newborn;        /* prcb_newborn is attached: programs may miss an event (7.0) */
+    __u32 chosen;         /* copy the stacks of waits chosen at random */
+};
+
+/* Waits chosen at random (prcb.h, prcb_chosen): what the ring holds. A choice is made with
+ * probability of the cause's mean wait over PRCB_CHOSEN_PERIOD_NS, so that a thread has about one a
+ * period of waiting; at least one wait in PRCB_CHOSEN_MOST, and the first few of each cause. */
+#define PRCB_CHOSEN_PERIOD_NS 1000000u
+#define PRCB_CHOSEN_MOST      1024u
+#define PRCB_CHOSEN_FIRST     16u
+#define PRCB_CHOSEN_BYTES     8192u /* of the stack */
+#define PRCB_CHOSEN_RED_ZONE  128u  /* bytes below the stack pointer that are a function's, x86-64 \
+                                     */
+#define PRCB_CHOSEN_PAGE 4096u      /* no page is smaller */
+
+enum prcb_chosen_kind { PRCB_CHOSEN_OUT = 1, PRCB_CHOSEN_IN };
+
+struct prcb_chosen_record {
+    __u32 kind; /* enum prcb_chosen_kind */
+    __u32 slot, generation;
+    __u32 tid, pid;
+    __u32 cause;
+    __u64 switches; /* of the account, which with the key names the wait */
+    __u64 began_ns; /* CLOCK_MONOTONIC */
+    __u32 one_in;
+    __u32 length; /* OUT: bytes of the stack that follow */
+    __u64 ns;     /* IN: how long the wait was, ready time not included */
+    struct prcb_user_registers user;
+};
+
+struct prcb_chosen_stack {
+    struct prcb_chosen_record record;
+    __u8 bytes[PRCB_CHOSEN_BYTES];
 };
 
 /* How often the registrar is asked at most for one answer. */

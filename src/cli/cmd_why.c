@@ -150,11 +150,24 @@ static int look_released(void *ctx, uint64_t key)
     return result && result != -ESTALE ? result : why_released(run->why, key);
 }
 
+static int look_chosen(void *ctx, const struct prcb_chosen *chosen, const struct prcb_stack *stack,
+                       int result)
+{
+    struct run *run = ctx;
+
+    return why_chosen(run->why, chosen, stack, result);
+}
+
 /* *ret_ended: nothing is left to look at. */
 static void do_look(struct run *run, bool *ret_ended)
 {
     const struct stat_options *targets = &run->options->targets;
-    const struct looks_fns fns = {look_account, look_released, run};
+    const struct looks_fns fns = {
+        .account = look_account,
+        .released = look_released,
+        .chosen = look_chosen,
+        .ctx = run,
+    };
     struct prcb_error err;
     bool ended = false;
 
@@ -312,7 +325,8 @@ static int open_all(struct run *run, struct prcb_error *err)
         .size = sizeof(how),
         .tier = run->options->targets.tier,
         .max_threads = (uint32_t)run->options->targets.max_threads,
-        .flags = PRCB_OPEN_REGISTERS | (run->options->no_whom ? 0 : PRCB_OPEN_EDGES),
+        .flags =
+            PRCB_OPEN_REGISTERS | PRCB_OPEN_CHOSEN | (run->options->no_whom ? 0 : PRCB_OPEN_EDGES),
     };
     struct why_source source = {.read = looks_read, .min_wait_ns = run->options->min_us * 1000};
     int result = prcb_open(&how, &run->session, err);

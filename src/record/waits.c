@@ -80,7 +80,7 @@ int waits_open(enum prcb_tier tier, bool stacks, struct waits **ret, struct prcb
     const struct prcb_options how = {
         .size = sizeof(how),
         .tier = tier,
-        .flags = stacks ? PRCB_OPEN_REGISTERS : 0,
+        .flags = stacks ? PRCB_OPEN_REGISTERS | PRCB_OPEN_CHOSEN : 0,
     };
     struct waits *w = calloc(1, sizeof(*w));
     int result;
@@ -177,15 +177,26 @@ static bool is_wait(const struct prcb_account *a)
            (a->open.ns >= WAIT_NS && info && info->kind == PRCB_KIND_WAIT);
 }
 
+static int put_stack(struct waits *w, struct ring_event *event, const struct prcb_stack *stack)
+{
+    static const char *const kinds[] = {"blocked", "idle", "either"};
+    uint64_t chain[RINGS_FRAMES];
+
+    for (uint32_t i = 0; i < stack->frame_count && i < RINGS_FRAMES; i++)
+        chain[event->chain_count++] = stack->frames[i].address;
+    event->chain = chain;
+    event->wait_kind = kinds[stack->kind <= PRCB_STACK_EITHER ? stack->kind : 0];
+    event->word = stack->word;
+    return rings_put_wait(w->rings, event);
+}
+
 /* Stacks as they are read: at this moment the thread was in that wait, for it had been before, and
  * still was when the stack had been copied. */
 static int look_account(void *ctx, const struct prcb_account *a, uint64_t now)
 {
-    static const char *const kinds[] = {"blocked", "idle", "either"};
     struct waits *w = ctx;
     struct prcb_stack stack = {.size = sizeof(stack)};
     struct ring_event event = {.pid = a->pid, .tid = a->tid, .time_ns = now, .one_in = 1};
-    uint64_t chain[RINGS_FRAMES];
     struct seen *seen;
     int result;
 
@@ -208,17 +219,33 @@ static int look_account(void *ctx, const struct prcb_account *a, uint64_t now)
                                                         : "unreadable";
         return rings_put_wait(w->rings, &event);
     }
-    for (uint32_t i = 0; i < stack.frame_count && i < RINGS_FRAMES; i++)
-        chain[event.chain_count++] = stack.frames[i].address;
-    event.chain = chain;
-    event.wait_kind = kinds[stack.kind <= PRCB_STACK_EITHER ? stack.kind : 0];
-    event.word = stack.word;
+    return put_stack(w, &event, &stack);
+}
+
+/* The middle of the wait is within it, whichever program's stamp of its ends is the earlier. */
+static int look_chosen(void *ctx, const struct prcb_chosen *chosen, const struct prcb_stack *stack,
+                       int result)
+{
+    struct waits *w = ctx;
+    struct ring_event event = {
+        .pid = chosen->pid,
+        .tid = chosen->tid,
+        .time_ns = chosen->began_ns + chosen->ns / 2,
+        .one_in = chosen->one_in,
+    };
+    const struct seen *seen = place_of(w->seen, w->seen_room, chosen->key);
+
+    if (seen->key && seen->switches == chosen->switches && seen->stack)
+        return 0; /* it was read as it lasted */
+    if (stack)
+        return put_stack(w, &event, stack);
+    event.missing = result == -EBUSY ? "budget" : result == -ENOSPC ? "no room" : "unreadable";
     return rings_put_wait(w->rings, &event);
 }
 
 int waits_look(struct waits *w, struct rings *rings, int *ret_ms, struct prcb_error *err)
 {
-    const struct looks_fns fns = {.account = look_account, .ctx = w};
+    const struct looks_fns fns = {.account = look_account, .chosen = look_chosen, .ctx = w};
     uint64_t now = rings_now(), next;
     bool ended;
     int result = 0;

@@ -553,6 +553,39 @@ static int unwind(struct prcb_stacks *s, struct prcb_thread *t, const struct prc
     return result;
 }
 
+static int unwind_chosen(struct prcb_stacks *s, const struct prcb_chosen *chosen,
+                         const struct known_stack **ret)
+{
+    struct frozen *frozen = unwinder_frozen(s->unwinder);
+    uint64_t addresses[UNWINDER_FRAMES], began = now_ns();
+    const struct prcb_registers *at = &chosen->registers;
+    struct process *process = NULL;
+    enum stack_end end = STACK_BROKEN;
+    size_t count = 0;
+    int result = process_of(s, chosen->pid, &process);
+
+    /* Twice: of a child that was replaced, or of code that was mapped since. */
+    for (int i = 0; i < 2 && !result; i++) {
+        frozen->at = (struct frozen_registers){at->pc, at->sp, at->fp, at->lr};
+        frozen->low = chosen->stack_at;
+        frozen->length = chosen->stack_bytes;
+        memcpy(frozen->bytes, chosen->stack, chosen->stack_bytes);
+        result = unwinder_unwind(s->unwinder, (unsigned)(process - s->processes), addresses, &count,
+                                 &end);
+        if (i || (result != -ESTALE && (result || end != STACK_BROKEN || !may_reload(process) ||
+                                        !is_elsewhere(process, addresses, count))))
+            break;
+        result = load(s, process, chosen->pid, process->identity);
+    }
+    if (!result)
+        result = make_stack(s, process, addresses, count, end, ret);
+    if (result == -EIO && process) {
+        process->usable = false;
+        set_again(process, began);
+    }
+    return result;
+}
+
 static int explain(const struct prcb_account *a, int result, struct prcb_error *err)
 {
     const char *why = result == -EAGAIN    ? "it has run meanwhile"
@@ -616,12 +649,29 @@ static int look(struct prcb_stacks *s, const struct prcb_account *a, struct know
     return result;
 }
 
+static int hand_out(const struct known_stack *known, uint64_t key, uint64_t switches,
+                    struct prcb_stack *ret)
+{
+    const struct prcb_stack stack = {
+        .size = sizeof(stack),
+        .key = key,
+        .switches = switches,
+        .id = known->id,
+        .flags = known->flags,
+        .kind = known->kind,
+        .word = known->word,
+        .frame_count = known->frame_count,
+        .frames = known->frames,
+    };
+
+    return sized_hand_out(&stack, sizeof(stack), ret);
+}
+
 int prcb_stacks_read(struct prcb_stacks *s, const struct prcb_account *a, struct prcb_stack *ret,
                      struct prcb_error *err)
 {
     struct prcb_account record;
     struct known_wait *wait;
-    struct prcb_stack stack;
     int result;
 
     sized_take_record(a, &record, sizeof(record));
@@ -637,18 +687,23 @@ int prcb_stacks_read(struct prcb_stacks *s, const struct prcb_account *a, struct
     }
     if (result)
         return explain(&record, result, err);
-    stack = (struct prcb_stack){
-        .size = sizeof(stack),
-        .key = record.key,
-        .switches = record.switches,
-        .id = wait->stack->id,
-        .flags = wait->stack->flags,
-        .kind = wait->stack->kind,
-        .word = wait->stack->word,
-        .frame_count = wait->stack->frame_count,
-        .frames = wait->stack->frames,
-    };
-    return sized_hand_out(&stack, sizeof(stack), ret);
+    return hand_out(wait->stack, record.key, record.switches, ret);
+}
+
+int prcb_stacks_unwind(struct prcb_stacks *s, const struct prcb_chosen *chosen,
+                       struct prcb_stack *ret, struct prcb_error *err)
+{
+    const struct prcb_account about = {.tid = chosen->tid, .pid = chosen->pid};
+    const struct known_stack *stack = NULL;
+    int result = chosen->ended || !chosen->stack_bytes ? -EFAULT
+                 : chosen->stack_bytes > unwinder_frozen(s->unwinder)->room
+                     ? -EINVAL
+                     : unwind_chosen(s, chosen, &stack);
+
+    s->status.asked++;
+    s->status.unwound += !result;
+    return result ? explain(&about, result, err)
+                  : hand_out(stack, chosen->key, chosen->switches, ret);
 }
 
 int prcb_stacks_status(struct prcb_stacks *s, struct prcb_stacks_status *ret)

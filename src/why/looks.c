@@ -12,9 +12,22 @@
 #define BUDGET_NS  (500 * NS_PER_MS) /* of the unwinding child: at once, and then by share */
 #define ROOM_PART  4                 /* accounts of ended threads go back at this share */
 #define WALK_TRIES 50
+#define GOING_ON   16384 /* chosen waits that are remembered until they end */
+#define PROBES     8
+
+/* A chosen wait that goes on. */
+struct going_on {
+    uint64_t key, switches;
+    uint64_t began_ns;
+    int result;
+    struct prcb_stack stack;
+};
 
 struct looks {
     struct prcb *session;
+    const struct looks_fns *fns; /* of the look */
+    bool no_chosen;              /* the session chooses none */
+    struct going_on *going_on; /* open addressing by key; what finds no place there is forgotten */
     struct prcb_stacks *stacks;
     uint64_t percent, start, now, next;
     struct prcb_account *accounts; /* those of the look: stacks are read after the walk */
@@ -55,6 +68,7 @@ void looks_close(struct looks *l)
         return;
     prcb_stacks_close(l->stacks);
     free(l->accounts);
+    free(l->going_on);
     free(l);
 }
 
@@ -85,6 +99,69 @@ static int walk(struct looks *l, struct prcb_error *err)
         result = prcb_walk(l->session, take_account, l, err);
     }
     return result;
+}
+
+static bool has_budget(const struct looks *l)
+{
+    struct prcb_stacks_status status = {.size = sizeof(status)};
+
+    return !prcb_stacks_status(l->stacks, &status) &&
+           status.cpu_ns < BUDGET_NS + (l->now - l->start) / 100 * l->percent;
+}
+
+/* The thread's place, or the first near it that is free or holds the oldest. */
+static struct going_on *place_of(struct looks *l, uint64_t key)
+{
+    size_t home = (key * 0x9e3779b97f4a7c15u >> 32) % GOING_ON;
+    struct going_on *best = &l->going_on[home];
+
+    for (size_t i = 0; i < PROBES; i++) {
+        struct going_on *at = &l->going_on[(home + i) % GOING_ON];
+
+        if (at->key == key)
+            return at;
+        if (at->began_ns < best->began_ns)
+            best = at;
+    }
+    return best;
+}
+
+/* The stack is unwound as the wait begins: the copy is there only now. */
+static int take_chosen(const struct prcb_chosen *chosen, void *ctx)
+{
+    struct looks *l = ctx;
+    struct going_on *at = place_of(l, chosen->key);
+
+    if (!chosen->ended) {
+        *at = (struct going_on){
+            .key = chosen->key,
+            .switches = chosen->switches,
+            .began_ns = chosen->began_ns,
+            .stack = {.size = sizeof(at->stack)},
+        };
+        at->result =
+            has_budget(l) ? prcb_stacks_unwind(l->stacks, chosen, &at->stack, NULL) : -EBUSY;
+        return at->result == -ENOMEM ? -ENOMEM : 0;
+    }
+    if (at->key != chosen->key || at->switches != chosen->switches)
+        return l->fns->chosen(l->fns->ctx, chosen, NULL, -ENOSPC);
+    return l->fns->chosen(l->fns->ctx, chosen, at->result ? NULL : &at->stack, at->result);
+}
+
+static int read_chosen(struct looks *l, struct prcb_error *err)
+{
+    uint64_t lost;
+    int result;
+
+    if (!l->fns->chosen || l->no_chosen)
+        return 0;
+    if (!l->going_on)
+        l->going_on = calloc(GOING_ON, sizeof(*l->going_on));
+    if (!l->going_on)
+        return -ENOMEM;
+    result = prcb_chosen_read(l->session, take_chosen, l, &lost, err);
+    l->no_chosen = result == -EOPNOTSUPP;
+    return l->no_chosen ? 0 : result;
 }
 
 /* Ended threads' accounts go back when there are many, so that there is room for others. */
@@ -120,8 +197,12 @@ int looks_take(struct looks *l, const struct looks_fns *fns, bool *ret_ended,
 
     if (err)
         *err = (struct prcb_error){.code = -ENOMEM, .text = "out of memory"};
-    result = walk(l, err);
+    l->fns = fns;
+    result = read_chosen(l, err);
+    if (!result)
+        result = walk(l, err);
     l->now = now_of(CLOCK_MONOTONIC);
+    l->count = result ? 0 : l->count;
     for (size_t i = 0; i < l->count && !result; i++) {
         ended &= !!(l->accounts[i].flags & PRCB_ACCOUNT_EXITED);
         result = fns->account(fns->ctx, &l->accounts[i], l->now);
@@ -144,13 +225,9 @@ uint64_t looks_next(const struct looks *l)
  * at the start, then its share. */
 int looks_read(void *ctx, const struct prcb_account *a, struct prcb_stack *ret)
 {
-    struct prcb_stacks_status status = {.size = sizeof(status)};
     struct looks *l = ctx;
 
-    if (prcb_stacks_status(l->stacks, &status) ||
-        status.cpu_ns >= BUDGET_NS + (l->now - l->start) / 100 * l->percent)
-        return -EBUSY;
-    return prcb_stacks_read(l->stacks, a, ret, NULL);
+    return has_budget(l) ? prcb_stacks_read(l->stacks, a, ret, NULL) : -EBUSY;
 }
 
 struct prcb_stacks *looks_stacks(const struct looks *l)

@@ -24,6 +24,11 @@ void looks_close(struct looks *l); /* NULL is allowed */
 struct looks_fns {
     int (*account)(void *ctx, const struct prcb_account *a, uint64_t now); /* CLOCK_MONOTONIC */
     int (*released)(void *ctx, uint64_t key); /* it is about to be given back; NULL: nobody asks */
+    /* A wait that was chosen at random has ended; before the accounts of the look. result: 0 and
+     * stack, or why there is none: -EBUSY, -ENOSPC (no room for the copy), as prcb_stacks_unwind.
+     * NULL: nobody asks. */
+    int (*chosen)(void *ctx, const struct prcb_chosen *chosen, const struct prcb_stack *stack,
+                  int result);
     void *ctx;
 };
 /* *ret_ended: every thread that is profiled has ended. */

@@ -30,10 +30,13 @@ struct thread {
     struct prcb_account last;
     struct process *process;
     /* The wait that was going on at the last look. */
-    struct cell *cell;  /* NULL: none was */
-    uint64_t since;     /* tiers that do not know how long it goes on: when it was first seen */
-    uint64_t given;     /* of its time, to the cell */
-    uint64_t count, ns; /* the cause's, closed, at that look */
+    struct cell *cell;     /* NULL: none was */
+    uint64_t since;        /* tiers that do not know how long it goes on: when it was first seen */
+    uint64_t given;        /* of its time, to the cell */
+    uint64_t count, ns;    /* the cause's, closed, at that look */
+    uint64_t met;          /* switches of the last wait that a look gave to a cell, */
+    struct cell *met_cell; /* which that was, once it is over, */
+    uint64_t met_given;    /* and what it got */
     struct thread *next;
 };
 
@@ -47,8 +50,8 @@ struct why {
 
 const char *why_part_name(enum why_part_kind kind)
 {
-    static const char *const names[] = {"", "[too short]", "[not read]", "[unreadable]",
-                                        "[kernel]"};
+    static const char *const names[] = {"",         "[too short]", "[not read]", "[unreadable]",
+                                        "[kernel]", "[no room]"};
 
     return names[kind];
 }
@@ -189,6 +192,8 @@ static void settle(struct thread *thread, const struct prcb_account *a)
     uint64_t whole, others;
 
     thread->cell = NULL;
+    thread->met_cell = cell;
+    thread->met_given = thread->given;
     if (!(a->present & PRCB_HAS_WAITS) || cause >= PRCB_CAUSE_MAX)
         return;
     others = a->waits[cause].count - thread->count;
@@ -198,6 +203,20 @@ static void settle(struct thread *thread, const struct prcb_account *a)
     if (others && whole >= thread->given)
         return;
     cell->part.ns += whole - thread->given;
+    thread->met_given = whole;
+}
+
+/* How long a wait was that looks have met. */
+static void settle_chosen(struct thread *thread, uint64_t ns)
+{
+    if (thread->cell) {
+        thread->met_cell = thread->cell;
+        thread->met_given = thread->given;
+        thread->cell = NULL;
+    }
+    if (thread->met_cell)
+        thread->met_cell->part.ns += ns - thread->met_given;
+    thread->met_given = ns;
 }
 
 static int begin(struct why *w, struct thread *thread, const struct prcb_account *a)
@@ -220,10 +239,44 @@ static int begin(struct why *w, struct thread *thread, const struct prcb_account
         return -ENOMEM;
     thread->cell->part.count++;
     thread->given = 0;
+    thread->met = a->switches;
+    thread->met_cell = NULL;
     if (a->present & PRCB_HAS_WAITS && part.cause < PRCB_CAUSE_MAX) {
         thread->count = a->waits[part.cause].count;
         thread->ns = a->waits[part.cause].ns;
     }
+    return 0;
+}
+
+int why_chosen(struct why *w, const struct prcb_chosen *chosen, const struct prcb_stack *stack,
+               int result)
+{
+    struct why_part part = {
+        .kind = stack               ? WHY_STACK
+                : result == -EBUSY  ? WHY_BUDGET
+                : result == -ENOSPC ? WHY_NO_ROOM
+                                    : WHY_UNREADABLE,
+        .cause = chosen->cause,
+    };
+    struct thread *thread = *bucket_of(w, chosen->key);
+    struct cell *cell;
+
+    while (thread && thread->last.key != chosen->key)
+        thread = thread->next;
+    /* Of a thread that no look has met yet it is not known whose it is. */
+    if (!thread || chosen->cause >= PRCB_CAUSE_MAX)
+        return 0;
+    if (thread->met == chosen->switches) {
+        settle_chosen(thread, chosen->ns);
+        return 0;
+    }
+    if (stack)
+        part.stack = *stack;
+    cell = cell_of(thread->process, &part);
+    if (!cell)
+        return -ENOMEM;
+    cell->part.count++;
+    cell->part.chosen += (double)chosen->ns * chosen->one_in;
     return 0;
 }
 
@@ -393,10 +446,12 @@ static bool is_idle(const struct why_part *part)
 }
 
 /* The parts are what looks saw, the total is exact: what exceeds it (a look may be a little later
- * than the account it is about) is taken from the longest, what lacks is too short to be seen. */
+ * than the account it is about) is taken from the longest; what lacks is divided by the waits that
+ * were chosen at random, and without such it was too short to be seen. */
 static void fit_parts(struct why_cause *cause)
 {
     uint64_t sum = 0;
+    double all = 0;
 
     for (size_t i = 0; i < cause->part_count; i++)
         sum += cause->parts[i].ns;
@@ -408,10 +463,27 @@ static void fit_parts(struct why_cause *cause)
         cause->parts[i].ns -= taken;
         sum -= taken;
     }
+    for (size_t i = 0; i < cause->part_count; i++)
+        all += cause->parts[i].chosen;
+    for (size_t i = 0; i < cause->part_count && sum < cause->ns; i++) {
+        uint64_t left = cause->ns - sum, share;
+
+        if (cause->parts[i].chosen <= 0)
+            continue;
+        /* Of what is left, so that roundings end with the last. */
+        share = all > cause->parts[i].chosen
+                    ? (uint64_t)((double)left * (cause->parts[i].chosen / all))
+                    : left;
+        all -= cause->parts[i].chosen;
+        cause->parts[i].ns += share;
+        sum += share;
+    }
     if (sum < cause->ns)
         cause->parts[cause->part_count++] =
             (struct why_part){.kind = WHY_SHORT, .cause = cause->cause, .ns = cause->ns - sum};
     qsort(cause->parts, cause->part_count, sizeof(*cause->parts), by_part);
+    while (cause->part_count && !cause->parts[cause->part_count - 1].ns)
+        cause->part_count--;
     for (size_t i = 0; i < cause->part_count; i++) {
         cause->known_ns += cause->parts[i].kind == WHY_STACK ? cause->parts[i].ns : 0;
         cause->idle_ns += is_idle(&cause->parts[i]) ? cause->parts[i].ns : 0;
@@ -430,7 +502,7 @@ static int make_cause(const struct process *process, uint32_t number, const stru
     if (!ret->parts)
         return -ENOMEM;
     for (const struct cell *cell = process->cells; cell; cell = cell->next) {
-        if (cell->part.cause == number && cell->part.ns)
+        if (cell->part.cause == number && (cell->part.ns || cell->part.chosen > 0))
             ret->parts[ret->part_count++] = cell->part;
     }
     fit_parts(ret);

@@ -7,6 +7,8 @@
  *
  * How a wait's time gets to its stack: while the wait goes on, from look to look; when it has ended
  * and no other wait of its cause has since, the rest of it by what the cause's closed time grew.
+ * What is left of the cause, waits that no look met, is divided as those of them say that were
+ * chosen at random, each by its length and how many it stands for.
  *
  * One thread.
  */
@@ -34,6 +36,9 @@ void why_close(struct why *w);                                   /* NULL is allo
 
 /* A look at one account at a time (ns, of any clock that does not go back). */
 int why_account(struct why *w, const struct prcb_account *a, uint64_t now);
+/* A wait that was chosen at random has ended (looks.h). */
+int why_chosen(struct why *w, const struct prcb_chosen *chosen, const struct prcb_stack *stack,
+               int result);
 /* The account was given back: its figures stay. */
 int why_released(struct why *w, uint64_t key);
 
@@ -45,6 +50,7 @@ enum why_part_kind {
     WHY_BUDGET,     /* not read: too many at once */
     WHY_UNREADABLE, /* no access, a 32-bit program, not within limits */
     WHY_KERNEL,     /* a kernel thread */
+    WHY_NO_ROOM,    /* chosen, and its stack found no place to be copied to */
 };
 const char *why_part_name(enum why_part_kind kind); /* "[too short]" ...; "" for a stack */
 
@@ -54,6 +60,7 @@ struct why_part {
     uint32_t cause;          /* enum prcb_cause; NONE where the tier knows none */
     struct prcb_stack stack; /* kind STACK; its frames are the reader's */
     uint64_t ns, count;      /* count: waits that were looked at; SHORT: 0 */
+    double chosen;           /* ns that those of them stand for that were chosen at random */
 };
 
 struct why_cause {

@@ -111,6 +111,27 @@ class Where(unittest.TestCase):
     def test_three_waits_have_their_shares(self):
         self.shares(3, 500, 0.02)
 
+    def test_short_waits(self):
+        """300, 150 and 50 microseconds, thousands of times: by what the timer was set to, for what
+        the program measures has the time to wake up in it as well."""
+        try:
+            report, _ = document("--tier", "bpf", "--", SHARES, "4", "0.5")
+        except AssertionError as error:
+            self.skipTest(str(error))
+        process = process_named(report, "why_shares")
+        found = {}
+        for cause in process["causes"]:
+            self.assertEqual(sum(part["ns"] for part in cause["stacks"]), cause["ns"])
+            for part in cause["stacks"]:
+                for name in ("long_wait", "middle_wait", "short_wait"):
+                    if name in functions(part):
+                        found[name] = found.get(name, 0) + part["ns"]
+                        self.assertTrue(part["complete"], part)
+        whole = sum(found.values())
+        self.assertGreater(whole, 0.95 * process["wait_ns"], process["causes"])
+        for name, share in (("long_wait", 0.6), ("middle_wait", 0.3), ("short_wait", 0.1)):
+            self.assertAlmostEqual(found[name] / whole, share, delta=0.03, msg=found)
+
     def test_three_waits_without_root(self):
         # The perf tier looks ten times a second: a wait's first look and its end are lost.
         self.shares(3, 1500, 0.15, as_nobody=ROOT)

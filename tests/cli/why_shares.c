@@ -2,13 +2,15 @@
  *
  * A thread that waits in three functions in turn, for 60, 30 and 10 hundredths of its time, by a
  * futex with a timeout, and says at the end how many nanoseconds it measured in each. Built with
- * -O2 -fomit-frame-pointer. Arguments: seconds; milliseconds of a round.
+ * -O2 -fomit-frame-pointer. Arguments: seconds; milliseconds of a
+ * round, which may be fractions.
  */
 #include <inttypes.h>
 #include <linux/futex.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -57,9 +59,10 @@ HARD static void short_wait(uint64_t ns)
 
 int main(int argc, char **argv)
 {
-    uint64_t round = (argc > 2 ? strtoull(argv[2], NULL, 10) : 100) * 1000000u;
+    uint64_t round = (uint64_t)((argc > 2 ? strtod(argv[2], NULL) : 100) * 1e6);
     uint64_t end = now() + (argc > 1 ? strtoull(argv[1], NULL, 10) : 2) * 1000000000u;
 
+    prctl(PR_SET_TIMERSLACK, 1);
     while (now() < end) {
         long_wait(round * 60 / 100);
         middle_wait(round * 30 / 100);
