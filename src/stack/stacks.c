@@ -32,7 +32,8 @@
 #define NAMES_MOST     (1u << 20)    /* functions and files */
 #define STACKS_MOST    (1u << 20)    /* kinds of stack */
 #define KEPT_MOST      (256u << 20)  /* bytes of these, and of stacks */
-#define RELOAD_NS      1000000000ull /* a process's mappings are read again no sooner than this, */
+#define RELOAD_NS      1000000000ull /* a process's mappings are read again no sooner than this; */
+#define RELOAD_YOUNG   10000000ull   /* at first, while a program maps its libraries, than this, */
 #define RELOAD_TIMES   10            /* nor than so many times what it took: others wait for that */
 #define AUXV_MOST      512
 
@@ -146,6 +147,7 @@ struct known_name {
 struct process {
     pid_t pid;                         /* 0: free */
     uint64_t identity, again_ns, used; /* again_ns: when it may be read again */
+    uint64_t pause_ns;                 /* from its next reading to the one after */
     bool usable;
     struct process_files files;
 };
@@ -261,16 +263,17 @@ static void forget(struct process *process)
 }
 
 /* After work for a process, which others waited for. */
-static void set_again(struct process *process, uint64_t began)
+static void set_again(struct process *process, uint64_t began, uint64_t least)
 {
     uint64_t now = now_ns(), pause = RELOAD_TIMES * (now - began);
 
-    process->again_ns = now + (pause > RELOAD_NS ? pause : RELOAD_NS);
+    process->again_ns = now + (pause > least ? pause : least);
 }
 
 static int load(struct prcb_stacks *s, struct process *process, pid_t pid, uint64_t identity)
 {
-    uint64_t began = now_ns();
+    bool same = process->pid == pid && process->identity == identity;
+    uint64_t began = now_ns(), pause = same ? process->pause_ns : RELOAD_YOUNG;
     int result;
 
     forget(process);
@@ -282,7 +285,8 @@ static int load(struct prcb_stacks *s, struct process *process, pid_t pid, uint6
     result = unwinder_image(s->unwinder, (unsigned)(process - s->processes), &process->files);
     process_files_release(&process->files);
     process->usable = !result;
-    set_again(process, began);
+    set_again(process, began, pause);
+    process->pause_ns = 2 * pause < RELOAD_NS ? 2 * pause : RELOAD_NS;
     return result == -ENOENT ? -EIO : result;
 }
 
@@ -548,7 +552,7 @@ static int unwind(struct prcb_stacks *s, struct prcb_thread *t, const struct prc
         result = make_stack(s, process, addresses, count, end, ret);
     if (result == -EIO && process) {
         process->usable = false;
-        set_again(process, began);
+        set_again(process, began, RELOAD_NS);
     }
     return result;
 }
@@ -581,7 +585,7 @@ static int unwind_chosen(struct prcb_stacks *s, const struct prcb_chosen *chosen
         result = make_stack(s, process, addresses, count, end, ret);
     if (result == -EIO && process) {
         process->usable = false;
-        set_again(process, began);
+        set_again(process, began, RELOAD_NS);
     }
     return result;
 }
