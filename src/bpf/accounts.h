@@ -33,9 +33,8 @@ struct prcb_bpf_config {
 #define PRCB_CHOSEN_MOST      1024u
 #define PRCB_CHOSEN_FIRST     16u
 #define PRCB_CHOSEN_BYTES     8192u /* of the stack */
-#define PRCB_CHOSEN_RED_ZONE  128u  /* bytes below the stack pointer that are a function's, x86-64 \
-                                     */
-#define PRCB_CHOSEN_PAGE 4096u      /* no page is smaller */
+#define PRCB_CHOSEN_RED_ZONE  128u  /* below the stack pointer, but a function's: x86-64 */
+#define PRCB_CHOSEN_PAGE      4096u /* no page is smaller */
 
 enum prcb_chosen_kind { PRCB_CHOSEN_OUT = 1, PRCB_CHOSEN_IN };
 
