@@ -57,8 +57,8 @@ struct profile {
 #ifdef PRCB_CLIENTS
     __u64 handle; /* client, account and generation in one word: clients.bpf.inc; 0: free */
 #else
-    __u32 slot;       /* from SLOT_FULL on: none */
-    __u32 generation; /* of the account, when it was given */
+    __u32 slot;        /* from SLOT_FULL on: none */
+    __u32 generation;  /* of the account, when it was given */
 #endif
     __u32 pass; /* PRCB_PASS_* */
 };
@@ -783,7 +783,8 @@ static __always_inline void describe(struct prcb_chosen_record *record, struct t
     record->tid = account->tid;
     record->pid = account->pid;
     record->cause = account->cause;
-    record->switches = account->nvcsw - account->base_nvcsw + account->nivcsw - account->base_nivcsw;
+    record->switches =
+        account->nvcsw - account->base_nvcsw + account->nivcsw - account->base_nivcsw;
     record->began_ns = tag->chosen_at;
     record->length = 0;
     record->ns = 0;
