@@ -329,6 +329,18 @@ static void look_perf_events(const char *root, struct doctor_result *ret)
                 LONG_MIN, 2, ret);
 }
 
+/* A kernel without Yama has no such file, and no such rule. */
+static void look_yama(const char *root, struct doctor_result *ret)
+{
+    static const char path[] = "/proc/sys/kernel/yama/ptrace_scope";
+    long scope;
+
+    if (read_number(root, path, &scope) == -ENOENT)
+        found(ret, DOCTOR_PRESENT, "no Yama: users may look into all their own processes");
+    else
+        look_sysctl(root, path, "kernel.yama.ptrace_scope", LONG_MIN, 0, ret);
+}
+
 static void look_no_unprivileged_bpf(const char *root, struct doctor_result *ret)
 {
     look_sysctl(root, "/proc/sys/kernel/unprivileged_bpf_disabled",
@@ -617,6 +629,10 @@ const struct doctor_check doctor_checks[] = {
     {"perf-events", look_perf_events,
      "counters (prcb_counters_*, NT profiling) for users without CAP_PERFMON; accounts need none",
      "sudo sysctl kernel.perf_event_paranoid=2"},
+    {"ptrace-scope", look_yama,
+     "stacks of processes (prcb why -p, prcb record -g -p) that are not descendants, for users "
+     "without CAP_SYS_PTRACE; those of a command that prcb starts can be read",
+     "sudo sysctl kernel.yama.ptrace_scope=0"},
     {"pmu", look_pmu,
      "hardware counters (instructions, cycles, cache misses, ...); software events count all the same",
      "use hardware with a PMU, or let the hypervisor pass it on (QEMU with KVM: -cpu host,pmu=on)"},

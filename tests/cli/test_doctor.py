@@ -19,7 +19,8 @@ NOBODY = 65534
 
 CHECKS = ["btf", "capabilities", "thread-programs", "processor-programs", "no-lockdown",
           "no-realtime", "contention-tracepoints", "ready-time",
-          "memlock", "bpffs", "no-unprivileged-bpf", "perf-events", "pmu", "user-counter-reads",
+          "memlock", "bpffs", "no-unprivileged-bpf", "perf-events", "ptrace-scope", "pmu",
+          "user-counter-reads",
           "invariant-tsc", "clocksource", "idle-states", "frequency", "delivered-performance",
           "daemon"]
 
@@ -128,6 +129,9 @@ class MadeUpMachine(unittest.TestCase):
     def test_sysctls(self):
         self.expect("perf-events", "proc/sys/kernel/perf_event_paranoid",
                     {"-1\n": "present", "2\n": "present", "3\n": "absent", "x\n": "unknown"})
+        self.assertEqual(self.state("ptrace-scope"), "present")
+        self.expect("ptrace-scope", "proc/sys/kernel/yama/ptrace_scope",
+                    {"0\n": "present", "1\n": "absent", "3\n": "absent", "x\n": "unknown"})
         self.expect("no-unprivileged-bpf", "proc/sys/kernel/unprivileged_bpf_disabled",
                     {"0\n": "absent", "1\n": "present", "2\n": "present"})
 
