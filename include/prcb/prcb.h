@@ -114,8 +114,7 @@ struct prcb_status {
     uint64_t recursion_misses;  /* times that the kernel did not run one of the session's programs,
                                    all programs, since a task that was in the middle of it had been
                                    preempted (Linux 7.0 and later). What each may have cost:
-                                   docs/figures.md. On the daemon tier since prcbd loaded them.
-                                   UINT64_MAX: not known (perf tier, an older prcbd) */
+                                   docs/figures.md. UINT64_MAX: not known (but on the bpf tier) */
 };
 PRCB_API int prcb_session_status(struct prcb *p, struct prcb_status *ret);
 
@@ -126,8 +125,8 @@ struct prcb_program {
     uint64_t recursion_misses; /* as in prcb_status, of this program. UINT64_MAX: the kernel does
                                   not count them, of this kind or at all */
 };
-/* The session's programs, i from 0: with PRCB_OPEN_INTERRUPTED those of processors too, on the
- * daemon tier prcbd's. -ENOENT: there are no more. */
+/* The session's own programs, i from 0: with PRCB_OPEN_INTERRUPTED those of processors too.
+ * -ENOENT: there are no more; but on the bpf tier there are none. */
 PRCB_API int prcb_session_program(struct prcb *p, uint32_t i, struct prcb_program *ret);
 
 /* What this kernel does not let be told on the session's tier beyond members that are absent:
