@@ -763,7 +763,7 @@ class Arguments(Recording):
             self.refuse(1, "max_sample_rate", "record", "-F", str(most + 1), "--", "true")
         self.refuse(1, "stacks (-g)", "record", "--tier", "bpf", "-g", "--", "true")
         self.refuse(1, "(-F)", "record", "--tier", "bpf", "-e", "page-faults", "--", "true")
-        self.refuse(2, "process number", "record", "-p", "1,x")
+        self.refuse(2, "no process is called 'no-such-name'", "record", "-p", "1,no-such-name")
         for tier in ("x", "daemon"):
             self.refuse(2, "must be bpf or perf", "record", "--tier", tier, "--", "true")
         self.refuse(1, "there is none", "record", "-p", "2147483647")
