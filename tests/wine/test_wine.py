@@ -406,7 +406,7 @@ class Command(unittest.TestCase):
         cache = self.user.home + "/open"
         os.makedirs(cache + "/prcb-wine")
         os.chmod(cache + "/prcb-wine", 0o777)
-        self.refused("nobody else may write", XDG_CACHE_HOME=cache)
+        self.refused("no other user may write", XDG_CACHE_HOME=cache)
         os.rmdir(cache + "/prcb-wine")
         os.symlink("/tmp", cache + "/prcb-wine")
         self.refused("must be a directory", XDG_CACHE_HOME=cache)
