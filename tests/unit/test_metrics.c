@@ -75,24 +75,24 @@ static void look(struct metrics *m, const struct prcb_account *accounts, size_t 
     metrics_end(m, NULL, NULL);
 }
 
-static char *text_of(const struct metrics *m, enum exposition format)
+/* *ret is the caller's to free. */
+static void text_of(const struct metrics *m, enum exposition format, char **ret)
 {
-    char *text = NULL;
     size_t size;
-    FILE *out = open_memstream(&text, &size);
+    FILE *out = open_memstream(ret, &size);
 
     assert_non_null(out);
     exposition_write(out, format, m);
     assert_int_equal(fclose(out), 0);
-    return text;
 }
 
 /* The value of a series, in nanoseconds where it is seconds; fails where there is none. */
 static double value(const struct metrics *m, const char *series)
 {
-    char *text = text_of(m, EXPOSITION_TEXT), line[512], *at;
+    char *text, line[512], *at;
     double ret;
 
+    text_of(m, EXPOSITION_TEXT, &text);
     snprintf(line, sizeof(line), "\n%s ", series);
     at = strstr(text, line);
     if (!at)
@@ -105,9 +105,11 @@ static double value(const struct metrics *m, const char *series)
 
 static bool has(const struct metrics *m, const char *part)
 {
-    char *text = text_of(m, EXPOSITION_TEXT);
-    bool ret = strstr(text, part) != NULL;
+    char *text;
+    bool ret;
 
+    text_of(m, EXPOSITION_TEXT, &text);
+    ret = strstr(text, part) != NULL;
     free(text);
     return ret;
 }
@@ -283,13 +285,12 @@ static void every_wait_has_a_class(void **state)
 
 static size_t series(const struct metrics *m)
 {
-    char *text = text_of(m, EXPOSITION_TEXT), *at = text;
+    char *text;
     size_t count = 0;
 
-    while (*at) {
+    text_of(m, EXPOSITION_TEXT, &text);
+    for (const char *at = text; *at; at = strchr(at, '\n') + 1)
         count += *at != '#';
-        at = strchr(at, '\n') + 1;
-    }
     free(text);
     return count;
 }
@@ -325,8 +326,9 @@ static void the_default_is_small(void **state)
 
 static void without_figures(void **state)
 {
-    char *text = text_of(NULL, EXPOSITION_OPENMETRICS);
+    char *text;
 
+    text_of(NULL, EXPOSITION_OPENMETRICS, &text);
     assert_non_null(strstr(text, "\nprcb_up 0\n"));
     assert_non_null(strstr(text, "\nprcb_build_info{version="));
     assert_null(strstr(text, "seconds"));
