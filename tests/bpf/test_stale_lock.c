@@ -175,6 +175,7 @@ static void not_the_cause_of_what_follows(void **state)
     assert_null(bad);
     assert_int_equal(count_of(t, PRCB_CAUSE_MUTEX), mutex);
     assert_true(count_of(t, PRCB_CAUSE_PIPE) > piped);
+    prcb_thread_close(t);
     prcb_close(p);
     close(keeper);
 }
