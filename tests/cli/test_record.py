@@ -1257,7 +1257,7 @@ class WaitStacks(Recording):
     def setUp(self):
         super().setUp()
         # The best there is, and what anybody has, which looks ten times a second only.
-        self.tiers = [], ["--tier", "perf"]
+        self.tiers = ([], ["--tier", "perf"]) if BPF else (["--tier", "perf"],)
 
     def shares(self, tier):
         result = prcb("record", "-g", *tier, "-o", self.path, "--",

@@ -31,7 +31,7 @@ except ImportError:
 PRCB, MAKER = os.environ["PRCB"], os.environ["TOP_MAKER"]
 SLOW = 4 if os.environ.get("SANITIZED") == "1" else 1
 DEADLINE = 30 * SLOW
-ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "LANG": "C.UTF-8", "TZ": "UTC0",
+ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "SHELL": "/bin/sh", "LANG": "C.UTF-8", "TZ": "UTC0",
                **{key: value for key, value in os.environ.items() if key.endswith("SAN_OPTIONS")}}
 
 
