@@ -48,16 +48,7 @@ struct run {
 
 static int take_cgroup(struct cli_parser *parser, void *target)
 {
-    struct stat_options *targets = &((struct options *)target)->targets;
-
-    if (targets->cgroup_count || !*parser->value)
-        return cli_usage_error(parser->command, "--cgroup: %s",
-                               *parser->value ? "one cgroup at a time" : "the path is empty");
-    targets->cgroups = calloc(1, sizeof(*targets->cgroups));
-    if (!targets->cgroups)
-        return cli_error(parser->command, "out of memory");
-    targets->cgroups[targets->cgroup_count++] = parser->value;
-    return CLI_OK;
+    return stat_options_take_one_cgroup(parser, &((struct options *)target)->targets);
 }
 
 #define AT(member) .at = offsetof(struct options, member)

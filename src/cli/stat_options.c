@@ -29,6 +29,13 @@ static int take_cgroup(struct cli_parser *parser, void *target)
     return CLI_OK;
 }
 
+int stat_options_take_one_cgroup(struct cli_parser *parser, struct stat_options *options)
+{
+    if (options->cgroup_count && *parser->value)
+        return cli_usage_error(parser->command, "--cgroup: one cgroup at a time");
+    return take_cgroup(parser, options);
+}
+
 static int take_order(struct cli_parser *parser, void *target)
 {
     struct stat_options *options = target;

@@ -55,6 +55,9 @@ int stat_options_parse(const struct cli_command *command, int argc, char **argv,
                        struct stat_options *ret, int *ret_status);
 void stat_options_deinit(struct stat_options *options);
 
+/* --cgroup of commands that take one: adds the value to options->cgroups. */
+int stat_options_take_one_cgroup(struct cli_parser *parser, struct stat_options *options);
+
 /* True when the options name something to profile besides a command. */
 bool stat_options_have_targets(const struct stat_options *options);
 

@@ -285,14 +285,7 @@ function drawFlame(place, model, drawOther) {
         for (let frame = top.up; frame; frame = frame.up)
             above.unshift(frame);
         const total = (above.length + treeDepth(top)) * ROW;
-        const height = Math.min(total, Math.max(160, Math.round(window.innerHeight * 0.65)));
-        const pen = sizeCanvas(canvas, width, height), scroll = stage.scrollTop;
-        stage.style.height = height + 2 + "px";
-        spacer.style.height = Math.max(0, total - height) + "px";
-        pen.font = "12px system-ui, sans-serif";
-        pen.textBaseline = "middle";
-        pen.fillStyle = colours.page;
-        pen.fillRect(0, 0, width, height);
+        const {pen, height, scroll} = stageCanvas(stage, spacer, canvas, width, total, 160, colours.page);
         drawn = [];
         const put = (frame, x, size, depth) => {
             const y = depth * ROW - scroll;

@@ -35,6 +35,21 @@ function sizeCanvas(canvas, w, h) {
     return pen;
 }
 
+// A cleared canvas for the part of a scrolled stage that is in view: its contents are total pixels
+// high, of which at most two thirds of the window are shown, but not less than least.
+function stageCanvas(stage, spacer, canvas, width, total, least, background) {
+    const height = Math.min(total, Math.max(least, Math.round(window.innerHeight * 0.65)));
+    const pen = sizeCanvas(canvas, width, height), scroll = stage.scrollTop;
+
+    stage.style.height = height + 2 + "px";
+    spacer.style.height = Math.max(0, total - height) + "px";
+    pen.font = "12px system-ui, sans-serif";
+    pen.textBaseline = "middle";
+    pen.fillStyle = background;
+    pen.fillRect(0, 0, width, height);
+    return {pen, height, scroll};
+}
+
 // A name cut to a width, with an ellipsis.
 function fitText(pen, text, width) {
     if (pen.measureText(text).width <= width)
@@ -207,15 +222,8 @@ function drawTimeline(place, model) {
 
     function draw() {
         const {width, label, bars} = geometry(), total = AXIS + rows.length * ROW;
-        const height = Math.min(total, Math.max(120, Math.round(window.innerHeight * 0.65)));
-        const pen = sizeCanvas(canvas, width, height), top = stage.scrollTop;
+        const {pen, height, scroll: top} = stageCanvas(stage, spacer, canvas, width, total, 120, colours.page);
 
-        stage.style.height = height + 2 + "px";
-        spacer.style.height = Math.max(0, total - height) + "px";
-        pen.font = "12px system-ui, sans-serif";
-        pen.textBaseline = "middle";
-        pen.fillStyle = colours.page;
-        pen.fillRect(0, 0, width, height);
         drawAxis(pen, colours, view, label, bars, height);
         pen.save();
         pen.beginPath();

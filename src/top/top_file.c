@@ -435,21 +435,6 @@ static int thread_of(struct top_reader *r, int64_t id, uint32_t *ret)
     return result;
 }
 
-static int grow(void *array, uint32_t *room, uint32_t count, size_t size)
-{
-    void *old, *grown;
-
-    if (count < *room)
-        return 0;
-    memcpy(&old, array, sizeof(old));
-    grown = realloc(old, (*room ? 2 * *room : 256) * size);
-    if (!grown)
-        return -ENOMEM;
-    memcpy(array, &grown, sizeof(grown));
-    *room = *room ? 2 * *room : 256;
-    return 0;
-}
-
 /* A thread's part of an interval; without times: what it is in. */
 static int add_part(sqlite3_stmt *row, void *ctx)
 {
@@ -473,7 +458,7 @@ static int add_part(sqlite3_stmt *row, void *ctx)
             r->model->threads[delta.thread].base = delta.now;
         return 0;
     }
-    if (grow(&r->deltas, &r->delta_room, r->delta_count, sizeof(*r->deltas)))
+    if (top_grow(&r->deltas, &r->delta_room, r->delta_count + 1, sizeof(*r->deltas)))
         return -ENOMEM;
     r->deltas[r->delta_count++] = delta;
     return 0;
@@ -492,7 +477,7 @@ static int add_wait(sqlite3_stmt *row, void *ctx)
         at++;
     if (at == r->delta_count || r->deltas[at].part_count >= PRCB_CAUSE_MAX)
         return -EBADMSG;
-    if (grow(&r->parts, &r->part_room, r->part_count, sizeof(*r->parts)))
+    if (top_grow(&r->parts, &r->part_room, r->part_count + 1, sizeof(*r->parts)))
         return -ENOMEM;
     if (!r->deltas[at].part_count)
         r->deltas[at].part_at = r->part_count;

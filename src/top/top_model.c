@@ -348,7 +348,7 @@ void top_model_begin(struct top_model *m)
     m->making.count = m->making.part_count = 0;
 }
 
-static int grow(void *array, uint32_t *room, uint32_t wanted, size_t size)
+int top_grow(void *array, uint32_t *room, uint32_t wanted, size_t size)
 {
     uint32_t grown = *room ? *room : 256;
     void *old, *place;
@@ -370,9 +370,9 @@ int top_model_add(struct top_model *m, const struct top_delta *delta, const stru
 {
     struct top_frame *frame = &m->making;
 
-    if (grow(&frame->deltas, &m->delta_room, frame->count + 1, sizeof(*frame->deltas)) ||
-        grow(&frame->parts, &m->part_room, frame->part_count + delta->part_count,
-             sizeof(*frame->parts)))
+    if (top_grow(&frame->deltas, &m->delta_room, frame->count + 1, sizeof(*frame->deltas)) ||
+        top_grow(&frame->parts, &m->part_room, frame->part_count + delta->part_count,
+                 sizeof(*frame->parts)))
         return -ENOMEM;
     frame->deltas[frame->count] = *delta;
     frame->deltas[frame->count++].part_at = frame->part_count;

@@ -128,6 +128,10 @@ uint32_t top_model_find_process(const struct top_model *m, pid_t pid);
 /* Replaces a text that the model owns. NULL: not known. */
 int top_model_set_text(char **text, const char *value);
 
+/* Room for wanted elements of size bytes at *(void **)array, of which *room are there; it doubles.
+ * -ENOMEM: as before. */
+int top_grow(void *array, uint32_t *room, uint32_t wanted, size_t size);
+
 /* Deltas of one interval, each thread at most once; then the interval itself. What is not ended is
  * dropped by the next begin. */
 void top_model_begin(struct top_model *m);
