@@ -121,7 +121,7 @@ static struct prcb_sample *begin_sample(uint64_t hz, uint32_t flags)
     area->pebs_base = area->pebs_index = (uintptr_t)buffer;
     area->pebs_maximum = area->pebs_base + BUFFER / stride * stride;
     area->pebs_threshold = area->pebs_maximum;
-    if (prcb_sample_start(sampler, CPU, &opts, &p, &err))
+    if (prcb_sample_open(sampler, CPU, &opts, &p, &err))
         fail(&err);
     return p;
 }
@@ -289,7 +289,7 @@ static double sampled(enum kind kind, uint64_t hz, struct peer *peer, struct res
     results->room += (double)ns * (double)hz / 1e9;
     if (fd >= 0)
         close(fd);
-    prcb_sample_stop(p);
+    prcb_sample_close(p);
     return rate;
 }
 
@@ -440,7 +440,7 @@ static void report_programs(void)
 
         for (int window = 0; window < 10; window++)
             work(&ns);
-        prcb_sample_stop(p);
+        prcb_sample_close(p);
     }
     for (int i = 0; i < 5; i++)
         switches_prcb(&unused);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Threads for bench_top.py: top_threads COUNT BUSY. BUSY of them wake up a hundred times a
- * second, the others sleep. Prints a line when all are there, and ends when its standard input
- * does.
+ * Threads for bench_top.py and bench_where.py: top_threads COUNT BUSY. BUSY of them wake up a
+ * hundred times a second, the others sleep. Prints a line when all are there, and ends when its
+ * standard input does.
  */
 #include <pthread.h>
 #include <stdio.h>

@@ -29,7 +29,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!symbols_open_elf(fd, "", NULL, NULL, &symbols)) {
         const struct symbol *found = symbols_find(symbols, place);
 
+        char line[256];
+
         assert(!found || *found->name);
+        assert(!symbols_line(symbols, place, line, sizeof(line)) || strchr(line, '\t'));
         assert(strlen(symbols_build_id(symbols)) <= 128);
         symbols_close(symbols);
     }

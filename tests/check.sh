@@ -4,8 +4,10 @@
 # ./dev check: its groups, how they run beside one another, and the tally. Part of dev, which sources
 # it and has the packages and the builds (here, jobs, packages_*, need, configure, compile, build_*).
 #
-# Groups run one after another, but for one at a time that start_group begins beside
-# them, and the guests; a failing one does not stop the next. Each result is a line in
+# Groups run in two lanes. The first has those whose tests compare times and counts with the
+# kernel's, one test at a time; they wait more than they compute. The second runs beside it at a
+# lower priority and has the others. Builds and guests use what both leave. A failing group
+# does not stop the next. Each result is a line in
 # $results: pass|fail|skip|unsteady TAB group TAB name TAB reason, and a group's seconds one more:
 # time TAB group TAB seconds. A group that ends with an error, or without any result,
 # counts as a failure of its own.
@@ -20,23 +22,23 @@ record() { # pass|fail|skip NAME [REASON]
 # Runs the tests that the options select, all of them whatever fails; a few that failed are
 # given a second run, alone.
 meson_tests() { # DIR TEST-PROCESSES OPTION...
-    local dir=$here/$1 processes=$2 logs again
+    local dir=$here/$1 processes=$2 name=${group//[^[:alnum:]]/-} logs again
     shift 2
     logs=$dir/meson-logs
-    rm -f "$logs"/{testlog,again-testlog}.json
-    "${check_as[@]}" meson test -C "$dir" --no-rebuild --print-errorlogs \
+    rm -f "$logs/$name.json" "$logs/$name-again.json" # another group may be in this folder at the same time
+    "${check_as[@]}" meson test -C "$dir" --no-rebuild --print-errorlogs --logbase "$name" \
         --num-processes "$processes" "$@" || true
-    if [[ ! -f $logs/testlog.json ]]; then
+    if [[ ! -f $logs/$name.json ]]; then
         record fail "meson test" "no test log was written"
         return
     fi
-    mapfile -t again < <(python3 "$here/tests/tally.py" --again "$logs/testlog.json")
+    mapfile -t again < <(python3 "$here/tests/tally.py" --again "$logs/$name.json")
     if ((${#again[@]})); then
         echo "again, alone: ${again[*]}"
-        "${check_as[@]}" meson test -C "$dir" --no-rebuild --print-errorlogs --logbase again-testlog \
+        "${check_as[@]}" meson test -C "$dir" --no-rebuild --print-errorlogs --logbase "$name-again" \
             --num-processes 1 "${again[@]}" || true
     fi
-    python3 "$here/tests/tally.py" "$group" "$logs"/{,again-}testlog.json >>"$results"
+    python3 "$here/tests/tally.py" "$group" "$logs/$name"{,-again}.json >>"$results"
 }
 
 # Runs a script that prints TAP: "ok 1 - name", "not ok 2 - name", "ok 3 - name # SKIP why".
@@ -54,7 +56,8 @@ quick=(--no-suite bpf --no-suite cli --no-suite wine --no-suite python --no-suit
     --no-suite tsan)
 # Documents, the catalog's facts and what the kernel makes of a wait do not change with
 # the compiler: once is enough.
-code=(--no-suite wine --no-suite python --no-suite pmda --no-suite docs --no-suite facts --no-suite tsan)
+code=(--no-suite wine --no-suite python --no-suite page --no-suite pmda --no-suite docs --no-suite facts
+    --no-suite tsan)
 check_as=()
 
 group_build() {
@@ -268,7 +271,7 @@ build_guests() {
     done
 }
 guest_jobs=()
-guest_limit=690 # seconds; a test or boot that hangs ends by limits of its own, in check.sh
+guest_limit=1500 # seconds, at a low priority; a test or boot that hangs ends by limits of its own, in check.sh
 start_guests() {
     local guest
     if [[ -z $guests_here ]]; then
@@ -279,7 +282,7 @@ start_guests() {
         mkdir -p "$here/build-guest/$guest"
         rm -f "$here/build-guest/$guest"/{testlog.json,again-testlog.json,status}
         # shellcheck disable=SC2016
-        in_guest "$guest" setsid timeout -k 10 "$guest_limit" \
+        in_guest "$guest" setsid nice -n 10 timeout -k 10 "$guest_limit" \
             bash -c '"$1/tests/guest/check.sh" "${2%%-*}"; echo $? >"$1/build-guest/$2/status"' \
             - "$here" "$guest" </dev/null >"$here/build-guest/$guest/output" 2>&1 &
         guest_jobs+=($!)
@@ -349,35 +352,41 @@ run_group() { # TITLE FUNCTION
     printf 'time\t%s\t%s\n' "$group" "$seconds" >>"$results"
 }
 
-# A group beside the next ones: most of their time is waiting. What it says comes at its end.
-beside_folder=
-beside_job=
-run_apart() { # RESULTS TITLE FUNCTION
+# The second lane. Its output follows the first lane's.
+lane_folder=
+lane_job=
+lane_priority=5 # below the first lane, above builds and guests
+run_lane() { # RESULTS TITLE FUNCTION [TITLE FUNCTION]...
     local results=$1
+    shift
     : >"$results"
-    run_group "$2" "$3"
+    renice -n "$lane_priority" -p "$BASHPID" >/dev/null
+    while (($#)); do
+        run_group "$1" "$2"
+        shift 2
+    done
 }
 
-start_group() { # TITLE FUNCTION
-    beside_folder=$(mktemp -d)
+start_lane() { # TITLE FUNCTION [TITLE FUNCTION]...
+    lane_folder=$(mktemp -d)
     set -m # a process group of its own
-    run_apart "$beside_folder/results" "$@" </dev/null >"$beside_folder/output" 2>&1 &
-    beside_job=$!
+    run_lane "$lane_folder/results" "$@" </dev/null >"$lane_folder/output" 2>&1 &
+    lane_job=$!
     set +m
 }
 
-finish_group() {
-    wait "$beside_job" || true
-    beside_job=
-    cat "$beside_folder/output"
-    cat "$beside_folder/results" >>"$results"
-    rm -rf "$beside_folder"
+finish_lane() {
+    tail --pid "$lane_job" -n +1 -f "$lane_folder/output"
+    wait "$lane_job" || record fail "second lane" "stopped with exit status $?"
+    lane_job=
+    cat "$lane_folder/results" >>"$results"
+    rm -rf "$lane_folder"
 }
 
-stop_group() {
-    if [[ -n $beside_job ]]; then
-        kill -- "-$beside_job" 2>/dev/null || true
-        rm -rf "$beside_folder"
+stop_lane() {
+    if [[ -n $lane_job ]]; then
+        kill -- "-$lane_job" 2>/dev/null || true
+        rm -rf "$lane_folder"
     fi
 }
 
@@ -437,28 +446,27 @@ command_check() {
     need "${packages_browser[@]}" || true
     need_pcp
     results=$(mktemp)
-    trap 'stop_builds; stop_group; stop_guests; rm -f "$results"' EXIT
+    trap 'stop_builds; stop_lane; stop_guests; rm -f "$results"' EXIT
     run_group "gcc build" group_build
     start_builds
-    run_group "unit, layout and document tests" group_quick
-    run_group "ABI of the libraries" group_abi
+    start_lane "unit, layout and document tests" group_quick \
+        "ABI of the libraries" group_abi \
+        "style and headers" group_style \
+        "clang build, unit tests" group_clang \
+        "installed copy, examples" group_install \
+        "Python" group_python \
+        "Performance Co-Pilot" group_pmda \
+        "pages in browsers" group_page \
+        "Windows programs under Wine" group_wine \
+        "sanitizers: unit, layout" group_sanitizers_quick \
+        "no eBPF, ordinary user" group_nobpf \
+        "thread sanitizer" group_threads \
+        "fuzz, briefly" group_fuzz
     run_group "eBPF tests" group_bpf
     run_group "command line tests" group_cli
-    run_group "Python" group_python
-    run_group "Performance Co-Pilot" group_pmda
-    run_group "pages in browsers" group_page
-    run_group "Windows programs under Wine" group_wine
-    run_group "clang build, unit tests" group_clang
-    start_group "style and headers" group_style
-    run_group "installed copy, examples" group_install
-    finish_group
-    start_group "no eBPF, ordinary user" group_nobpf
-    run_group "sanitizers: eBPF, command line" group_sanitizers
-    finish_group
     start_guests
-    run_group "sanitizers: unit, layout" group_sanitizers_quick
-    run_group "thread sanitizer" group_threads
-    run_group "fuzz, briefly" group_fuzz
+    run_group "sanitizers: eBPF, command line" group_sanitizers
+    finish_lane
     run_group "guests: the oldest and the newest Linux, x86-64 and arm64" group_guests
     summary
     [[ $(count fail) -eq 0 ]]

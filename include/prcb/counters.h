@@ -63,7 +63,7 @@ enum prcb_counters_flag {
  * between them: perf's ("instructions", "page-faults", "L1-dcache-loads"), raw codes
  * ("r01c2"), libpfm4's where the library was built with it, each with perf's ":u" or
  * ":k" behind it if only user or kernel mode shall count. They start at once.
- * Counters that cannot be had are in the set and absent.
+ * Counters that are not available are in the set and absent.
  * -EINVAL     an unknown name, or more than PRCB_COUNTERS_MAX names
  * -EOPNOTSUPP none of them can count here
  * -EACCES     none may be counted (kernel.perf_event_paranoid)
@@ -148,7 +148,7 @@ PRCB_API const struct prcb_counter_name *prcb_counter_name(size_t i);
 typedef int (*prcb_counter_pfm_fn)(const char *name, const char *words, void *ctx);
 /* Calls fn for each name that libpfm4 knows on this processor; 0 when there is no
  * libpfm4; stops at the first non-zero return and returns it. */
-PRCB_API int prcb_counter_walk_pfm(prcb_counter_pfm_fn fn, void *ctx);
+PRCB_API int prcb_counter_pfm_walk(prcb_counter_pfm_fn fn, void *ctx);
 
 #ifdef __cplusplus
 }

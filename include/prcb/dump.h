@@ -193,7 +193,7 @@ PRCB_API const struct prcb_dump_info *prcb_dump_info(const struct prcb_dump *d);
 
 struct prcb_dump_processor {
     uint32_t number;
-    bool crashing;   /* the one that called KeBugCheckEx, as far as the dump tells */
+    bool crashing;   /* the one that called KeBugCheckEx, as far as the dump says */
     bool held;       /* some of its KPRCB is in the dump */
     bool has_kprcb;  /* kprcb is known */
     uint64_t kprcb;  /* address */

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * By whom threads were held up and woken: edges, which divide the counts and times of an account
- * exactly. The first part has numbers only, and is read by the eBPF programs as well.
+ * Edges: which threads and interrupts held threads up and woke them. They divide the counts and
+ * times of an account exactly. The first part has numbers only; the eBPF programs read it as well.
  *
- * A session keeps edges when it is opened with PRCB_OPEN_EDGES (bpf tier). That attaches programs
- * to every wakeup and every interrupt of the machine; accounts of other sessions stay as they are.
+ * A session keeps edges when it is opened with PRCB_OPEN_EDGES (bpf and daemon tier). That attaches
+ * programs to every wakeup and every interrupt of the machine; accounts of other sessions stay as
+ * they are.
  */
 #ifndef PRCB_EDGES_H
 #define PRCB_EDGES_H
 
-/* What an edge tells of. */
+/* What an edge describes. */
 enum prcb_edge_kind {
     PRCB_EDGE_WOKEN_BY = 1,     /* who ended waits of a cause; ns is time of the cause */
     PRCB_EDGE_PREEMPTED_BY = 2, /* who got the processor when the thread left it and could have gone
@@ -20,14 +21,16 @@ enum prcb_edge_kind {
 
 /* Who. */
 enum prcb_edge_by {
-    PRCB_BY_UNKNOWN = 1,   /* a thread or an interrupt: which could not be told */
+    PRCB_BY_UNKNOWN = 1,   /* a thread or an interrupt, unknown which */
     PRCB_BY_THREAD = 2,    /* tid, pid, comm */
     PRCB_BY_TIMER = 3,     /* a timer: the wait timed out, or lasted as long as it was to */
     PRCB_BY_INTERRUPT = 4, /* a hard interrupt; vector is its number */
     PRCB_BY_SOFTIRQ = 5,   /* vector is its number: prcb_softirq_name */
-    PRCB_BY_IDLE = 6,      /* nobody: the processor was idle, and had to wake up */
+    PRCB_BY_IDLE = 6,      /* no thread: the processor was idle, and had to wake up */
     PRCB_BY_REST = 7,      /* all others, and what nothing is known of: what the other edges lack to
                               the account's count and time. The open wait is counted here */
+    PRCB_BY_OTHERS = 8, /* a process that /proc does not show to the session's user (daemon tier):
+                           all such are one */
 };
 
 #ifndef __BPF__

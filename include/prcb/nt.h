@@ -18,7 +18,7 @@
  *          Enable with THREAD_PROFILING_FLAG_DISPATCH sets up stays until the
  *          process ends.
  *
- * What NT does in some cases no public source tells; the manual of each call
+ * No public source documents what NT does in some cases; the manual of each call
  * (EnableThreadProfiling(3) and others) marks what was chosen there.
  */
 #ifndef PRCB_NT_H
@@ -148,7 +148,7 @@ typedef struct _GROUP_AFFINITY {
 #define THREAD_PERFORMANCE_DATA_VERSION         1
 
 /* Bit of WaitReasonBitMap, above every KWAIT_REASON, that NT does not have: there
- * were switches whose reason could not be told (the perf tier tells none). */
+ * were switches whose reason is unknown (on the perf tier: all). */
 #define PRCB_WAIT_REASON_UNKNOWN (UINT64_C(1) << 63)
 
 typedef struct _HARDWARE_COUNTER {
@@ -775,7 +775,7 @@ PRCB_API const char *prcb_nt_processors_tier_reason(void);
 PRCB_API uint32_t prcb_KeQueryTimeIncrement(void);
 /* Says that from now on a clock interrupt comes every MaximumIncrement, for this process. In mode
  * `ticks` what was counted before is multiplied by the new increment too, as on NT: all of the
- * past is told anew. 0, or a minimum above the maximum, sets nothing. */
+ * past is reported again. 0, or a minimum above the maximum, sets nothing. */
 PRCB_API void prcb_KeSetTimeIncrement(uint32_t MaximumIncrement, uint32_t MinimumIncrement);
 
 /* ---- NtSetSystemInformation ---- */
@@ -880,7 +880,7 @@ struct prcb_nt_profile_options {
     size_t size;    /* sizeof(struct prcb_nt_profile_options) */
     uint32_t build; /* of Windows: areas end at 0x60 up to 17763 and at 0xA0 from 18362 on. 0: the
                        newest */
-    uint32_t intel; /* not 0: a processor is supported only if NT's own test holds besides: it is
+    uint32_t intel; /* not 0: a processor is supported only if NT's own test holds too: it is
                        Intel's, and bits 7 and 12 of its IA32_MISC_ENABLE are 1 and 0 */
     size_t memory;  /* of the sampler: prcb_sampler_options.memory */
 };

@@ -72,10 +72,19 @@ enum prcb_open_flag {
                                        profiled */
     PRCB_OPEN_EDGES = 1 << 4,       /* keep by whom threads are woken and preempted (prcb/edges.h):
                                        attaches programs to all wakeups and interrupts. 2 KiB more
-                                       for each account; bpf tier only */
+                                       for each account. Not on the perf tier */
     PRCB_OPEN_CHOSEN = 1 << 5,      /* bpf tier: waits are chosen at random as they begin, and the
                                        stacks of these copied: prcb_chosen. Ignored elsewhere */
+    PRCB_OPEN_SHARED = 1 << 6, /* daemon tier: with prcb_profile_all and nothing else, accounts that
+                                  are shared with others who do the same, so that several such
+                                  sessions cost a switch no more than one. They may have begun
+                                  earlier, and keep no registers. Ignored elsewhere, and where
+                                  prcbd does not let the caller share */
 };
+
+/* For how long a shared session sees the account of a thread that has ended, if it does not release
+ * it before: prcb_walk is to be called more often than that. */
+#define PRCB_SHARED_GRACE_NS 5000000000ull
 
 /* Opens a session. opts may be NULL: everything default. The caller owns *ret
  * and gives it back with prcb_close.
@@ -114,7 +123,8 @@ struct prcb_status {
     uint64_t recursion_misses;  /* times that the kernel did not run one of the session's programs,
                                    all programs, since a task that was in the middle of it had been
                                    preempted (Linux 7.0 and later). What each may have cost:
-                                   docs/figures.md. UINT64_MAX: not known (but on the bpf tier) */
+                                   docs/figures.md. UINT64_MAX: not known (the perf tier has no
+                                   programs, an earlier or absent prcbd does not tell) */
 };
 PRCB_API int prcb_session_status(struct prcb *p, struct prcb_status *ret);
 
@@ -126,10 +136,12 @@ struct prcb_program {
                                   not count them, of this kind or at all */
 };
 /* The session's own programs, i from 0: with PRCB_OPEN_INTERRUPTED those of processors too.
- * -ENOENT: there are no more; but on the bpf tier there are none. */
+ * On the daemon tier they are prcbd's, for all its clients, counted from the opening of the
+ * session; i 0 asks prcbd, at most 0.2 s, and the others are of that answer. -ENOENT: there are no
+ * more; on the perf tier there are none. */
 PRCB_API int prcb_session_program(struct prcb *p, uint32_t i, struct prcb_program *ret);
 
-/* What this kernel does not let be told on the session's tier beyond members that are absent:
+/* What this kernel does not report on the session's tier beyond members that are absent:
  * causes that are coarser than docs/figures.md has them, each a line that names the effect and the
  * reason. i from 0; NULL: there are no more. Borrowed until prcb_close. */
 PRCB_API const char *prcb_session_limit(const struct prcb *p, size_t i);
@@ -176,9 +188,10 @@ PRCB_API int prcb_spawn(struct prcb *p, char *const argv[], unsigned follow, pid
 
 /* The same, with a stop between fork and exec: before_exec sees the child while it
  * waits; if it returns not 0, no child is left and that is the result. hook may be
- * NULL. */
+ * NULL; -EINVAL where its size or before_exec is not set. */
 typedef int (*prcb_spawn_fn)(pid_t child, void *ctx, struct prcb_error *err);
 struct prcb_spawn_hook {
+    size_t size; /* sizeof(struct prcb_spawn_hook) */
     prcb_spawn_fn before_exec;
     void *ctx;
 };
@@ -319,6 +332,12 @@ PRCB_API int prcb_thread_times(struct prcb_thread *t, struct prcb_times *ret);
  * must not call the session. */
 typedef int (*prcb_walk_fn)(const struct prcb_account *a, void *ctx);
 PRCB_API int prcb_walk(struct prcb *p, prcb_walk_fn fn, void *ctx, struct prcb_error *err);
+/* As prcb_walk, without threads that have done nothing but wait since since_ns (CLOCK_MONOTONIC),
+ * or that ended before: of a thousand threads that sleep it reads a cache line each. What an
+ * earlier walk said of them holds, with open.ns and wall_ns grown; a new name is not seen. May
+ * call fn for some of them all the same; on the perf tier it does for all. */
+PRCB_API int prcb_walk_active(struct prcb *p, uint64_t since_ns, prcb_walk_fn fn, void *ctx,
+                              struct prcb_error *err);
 
 /* A wait that was chosen at random, among those of its thread and cause one in so many, as it began
  * (a copy of the stack) or as it ended (how long it was). Over all that were chosen, the sum of
@@ -346,6 +365,15 @@ typedef int (*prcb_chosen_fn)(const struct prcb_chosen *chosen, void *ctx);
  * none. */
 PRCB_API int prcb_chosen_read(struct prcb *p, prcb_chosen_fn fn, void *ctx, uint64_t *ret_lost,
                               struct prcb_error *err);
+
+/* The kernel's part of the stack of a thread that waits: the names of its functions, innermost
+ * first, each with a newline ("io_schedule\n", "ext4_map_blocks [ext4]\n"). key and tid are those
+ * of its record. Whether the thread has waited all along the caller finds out by its switch count,
+ * read before and after. Cut at a line's end where size (512 and more are sensible) is too small.
+ * -EOPNOTSUPP: the tier or the kernel (before 6.1) cannot; -ESRCH: the thread runs, has ended, or
+ * may no longer be profiled. */
+PRCB_API int prcb_kernel_stack(struct prcb *p, uint64_t key, pid_t tid, char *ret, size_t size,
+                               struct prcb_error *err);
 
 /* Gives the account with this key back; a thread that still lives is no longer
  * profiled. -ESTALE: it is gone already. */

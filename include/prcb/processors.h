@@ -49,7 +49,7 @@ PRCB_API const char *prcb_processors_tier_reason(const struct prcb_processors *v
 /* How many the machine may ever have: their numbers are 0 .. count - 1. */
 PRCB_API uint32_t prcb_processors_count(const struct prcb_processors *v);
 
-/* As prcb_session_program, of the programs that write the view's blocks; on the bpf tier only. */
+/* As prcb_session_program, of the programs that write the view's blocks. */
 PRCB_API int prcb_processors_program(const struct prcb_processors *v, uint32_t i,
                                      struct prcb_program *ret);
 

@@ -33,17 +33,24 @@ extern "C" {
 
 struct prcb_sampler; /* memory both sides map, and the programs: opaque */
 
+struct prcb_processors;
+
 struct prcb_sampler_options {
     size_t size;   /* sizeof(struct prcb_sampler_options) */
     size_t memory; /* bytes for areas and buffers together, rounded up to 1 MiB; 0: 16 MiB. The
                       kernel allocates all of it at once and cannot page it out */
+    const struct prcb_processors *wakers; /* a view (prcb/processors.h) that stays open as long as
+                      the sampler: switch records say who woke the new thread, interrupts told from
+                      threads by the view's programs, or, where it has none, by programs of the
+                      sampler's own. Costs a program at each wakeup while a stream is open. NULL:
+                      they do not */
 };
 
 /* Loads the programs and allocates the memory; nothing runs yet. opts may be NULL.
  * -EINVAL, -E2BIG  size of the options
  * -EOPNOTSUPP the library was built without eBPF, or the kernel cannot run the programs
  * -EPERM      not permitted
- * -ENOMEM     the memory cannot be had */
+ * -ENOMEM     the memory is not available */
 PRCB_API int prcb_sampler_open(const struct prcb_sampler_options *opts, struct prcb_sampler **ret,
                                struct prcb_error *err);
 /* Stops what runs. NULL is allowed. */
@@ -53,7 +60,7 @@ PRCB_API void prcb_sampler_close(struct prcb_sampler *s);
 PRCB_API int prcb_sampler_program(const struct prcb_sampler *s, uint32_t i,
                                   struct prcb_program *ret);
 
-/* Whether cpu-clock can sample on a processor: 0, or as prcb_sample_start. */
+/* Whether cpu-clock can sample on a processor: 0, or as prcb_sample_open. */
 PRCB_API int prcb_sampler_check(struct prcb_sampler *s, int cpu, struct prcb_error *err);
 
 /* ---- control areas ------------------------------------------------------ */
@@ -77,7 +84,7 @@ struct prcb_ds_area {
  * -ENOSPC the sampler's memory is used up */
 PRCB_API int prcb_ds_area_alloc(struct prcb_sampler *s, int cpu, struct prcb_ds_area **ret,
                                 struct prcb_error *err);
-/* Stops the sample that runs on it as prcb_sample_stop does, so its handle is gone too, and frees
+/* Stops the sample that runs on it as prcb_sample_close does, so its handle is gone too, and frees
  * the area. So does a free by class 0x81. -ENOENT: the processor has none. */
 PRCB_API int prcb_ds_area_free(struct prcb_sampler *s, int cpu, struct prcb_error *err);
 
@@ -151,14 +158,14 @@ struct prcb_sample; /* an event that writes to a processor's area: opaque */
  * -ENOENT     the processor has no area
  * -EOPNOTSUPP the event cannot sample here, or a group has no source here
  * -E2BIG (size of opts), -EACCES, -EPERM, -ESRCH (tid), -ENODEV */
-PRCB_API int prcb_sample_start(struct prcb_sampler *s, int cpu,
-                               const struct prcb_sample_options *opts, struct prcb_sample **ret,
-                               struct prcb_error *err);
+PRCB_API int prcb_sample_open(struct prcb_sampler *s, int cpu,
+                              const struct prcb_sample_options *opts, struct prcb_sample **ret,
+                              struct prcb_error *err);
 /* Samples one more thread into the same area. Only if the sample was started with a tid. */
 PRCB_API int prcb_sample_add(struct prcb_sample *p, pid_t tid, struct prcb_error *err);
 /* No record is written after it returns; the area and the records stay, the handle is gone. NULL is
  * allowed. */
-PRCB_API void prcb_sample_stop(struct prcb_sample *p);
+PRCB_API void prcb_sample_close(struct prcb_sample *p);
 
 PRCB_API enum prcb_sample_source prcb_sample_source(const struct prcb_sample *p);
 /* Bytes from one record to the next, tail included; and of these, the PEBS record's. */
@@ -196,11 +203,11 @@ struct prcb_sample_counts {
 PRCB_API int prcb_sample_count(const struct prcb_sample *p, struct prcb_sample_counts *ret);
 
 /* Branch Trace Store on a processor: needs the PMU intel_bts, -EOPNOTSUPP where it is not there. As
- * prcb_sample_start, with the bts members of the area and records of 0x18 bytes; of opts count the
+ * prcb_sample_open, with the bts members of the area and records of 0x18 bytes; of opts count the
  * flag PRCB_SAMPLE_NO_KERNEL and tid. prcb_sample_drain moves branches from the kernel's ring to
  * the buffer and hands them out; the descriptor is readable when half that ring is full. */
-PRCB_API int prcb_bts_start(struct prcb_sampler *s, int cpu, const struct prcb_sample_options *opts,
-                            struct prcb_sample **ret, struct prcb_error *err);
+PRCB_API int prcb_bts_open(struct prcb_sampler *s, int cpu, const struct prcb_sample_options *opts,
+                           struct prcb_sample **ret, struct prcb_error *err);
 
 /* ---- switch records ----------------------------------------------------- */
 
@@ -226,18 +233,26 @@ struct prcb_switch {
     int16_t old_prio, new_prio; /* the kernel's: 0..99 real-time (0 highest), 100..139 nice */
     uint8_t cause;              /* enum prcb_cause; NONE for the idle thread */
     uint8_t reason;             /* KWAIT_REASON of that cause */
-    uint8_t pad[2];
-    uint64_t ready_ns; /* how long the new thread has been waiting for a processor; 0: not
-                          known, or not at all */
-    uint64_t samples;  /* records written to the area before this switch, since the sample was
-                          started: the old thread's are those from the number in the switch before
-                          to below this one. Unlike pebs_index it is not set back by draining */
+    uint8_t waker_by;           /* who ended the new thread's wait: enum prcb_edge_by of
+                                   prcb/edges.h. 0: it did not wait, it has just been created, or it
+                                   is not known: so are the members below */
+    uint8_t pad;
+    uint64_t ready_ns;     /* how long the new thread has been waiting for a processor; 0: not
+                              known, or not at all */
+    uint64_t samples;      /* records written to the area before this switch, since the sample was
+                              started: the old thread's are those from the number in the switch before
+                              to below this one. Unlike pebs_index it is not set back by draining */
+    uint64_t woken_ns;     /* CLOCK_MONOTONIC; with waker_by: when that was, */
+    uint32_t woken_cpu;    /* on which processor the waker was, */
+    uint32_t waker_vector; /* the interrupt's or softirq's number, PRCB_INTERRUPT_UNKNOWN: none, */
+    uint32_t waker_tid, waker_pid; /* and the thread, in the initial pid namespace, */
+    char waker_comm[16];           /* with its name then */
 };
 
 struct prcb_switches; /* a stream of switch records: opaque */
 
 /* Starts recording every switch of every processor. bytes of room between two reads, rounded up to
- * a power of two, 0: 8 MiB; a record takes 80. One stream a sampler.
+ * a power of two, 0: 8 MiB; a record takes 80, with wakers 120. One stream a sampler.
  * -EBUSY there is one already. -EOPNOTSUPP, -EPERM, -ENOMEM */
 PRCB_API int prcb_switches_open(struct prcb_sampler *s, size_t bytes, struct prcb_switches **ret,
                                 struct prcb_error *err);

@@ -9,7 +9,8 @@
  * it stays right for as long as the pair is the same, so a thread that sleeps on costs nothing.
  *
  * Access   The kernel's ptrace rule for the calling process itself: its user's own processes,
- *          under Yama's ptrace_scope 1 only its descendants. prcbd has no part in it.
+ *          under Yama's ptrace_scope 1 only its descendants. prcbd reads no memory; it names
+ *          the functions in the kernel of threads that the caller may profile.
  * Trust    Programs and libraries of other processes are read and unwound by a child process
  *          that has no rights, within limits of memory and time.
  * Link     -lprcb-stack, pkg-config libprcb-stack.
@@ -42,10 +43,11 @@ PRCB_API void prcb_stacks_close(struct prcb_stacks *s); /* NULL is allowed */
 
 /* One frame. Strings are borrowed until prcb_stacks_close. */
 struct prcb_frame {
-    uint64_t address;     /* of the call: inside the instruction, not behind it */
+    uint64_t address;     /* of the call: inside the instruction, not behind it; 0: the kernel's */
     const char *function; /* demangled; NULL: not known */
-    const char *file;     /* as the process sees it; NULL: in no file (compiled at run time) */
-    uint64_t place;       /* offset in the file */
+    const char *file;     /* as the process sees it; NULL: in no file (compiled at run time);
+                             "[kernel]", "[ext4]": the kernel's, a module's */
+    uint64_t place;       /* offset in the file; 0: the kernel's */
 };
 
 enum prcb_stack_flag {
@@ -53,7 +55,7 @@ enum prcb_stack_flag {
     PRCB_STACK_CUT = 1 << 1,      /* there are more than max_frames, or more than 1 MiB */
 };
 
-/* What kind of waiting the stack shows, as far as a table of known functions tells. */
+/* What kind of waiting the stack shows, as far as a table of known functions says. */
 enum prcb_stack_kind {
     PRCB_STACK_BLOCKED = 0, /* something keeps it from work that it has; also: not known */
     PRCB_STACK_IDLE = 1,    /* by design: it has nothing to do */
@@ -73,19 +75,20 @@ struct prcb_stack {
 };
 
 /* The stack of the wait that a record (of prcb_thread_read or prcb_walk) shows. A wait that was
- * asked for before is answered from memory.
- * -EAGAIN  the thread has run since, or runs
- * -EPERM   no ptrace access to the process
- * -ESRCH, -ESTALE it has ended, its account was given back
- * -ENOTSUP it has no user stack (a kernel thread), or is a 32-bit program
- * -EIO     its files could not be unwound within the limits of memory and time, or what is kept of
- *          stacks and names has reached its limit (256 MiB) */
+ * asked for before is answered from memory. Where the cause does not say where in the kernel it is
+ * (storage, kernel locks, devices), the functions in the kernel come first, as of
+ * prcb_kernel_stack, if the session has that. -EAGAIN  the thread has run since, or runs -EPERM no
+ * ptrace access to the process -ESRCH, -ESTALE it has ended, its account was given back -ENOTSUP it
+ * is a kernel thread of which no kernel functions are known, or a 32-bit program -EIO     its files
+ * could not be unwound within the limits of memory and time, or what is kept of stacks and names
+ * has reached its limit (256 MiB) */
 PRCB_API int prcb_stacks_read(struct prcb_stacks *s, const struct prcb_account *a,
                               struct prcb_stack *ret, struct prcb_error *err);
 
 /* The stack of a wait that was chosen at random, from the copy that came with it (ended is false).
- * It is nobody's copy but of that moment, so there is nothing to prove; a stack deeper than the
- * copy is PRCB_STACK_CUT. Errors as of prcb_stacks_read; -EFAULT: the copy is empty. */
+ * The copy is of that very moment, so there is nothing to prove; a stack deeper than the
+ * copy is PRCB_STACK_CUT. Errors as of prcb_stacks_read; -ESRCH: the process had ended, or become
+ * another program, before any stack of it was read; -EFAULT: the copy is empty. */
 PRCB_API int prcb_stacks_unwind(struct prcb_stacks *s, const struct prcb_chosen *chosen,
                                 struct prcb_stack *ret, struct prcb_error *err);
 

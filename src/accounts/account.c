@@ -71,6 +71,15 @@ uint64_t account_live_run(const struct prcb_account_block *copy, uint64_t now)
                                                                              : 0;
 }
 
+bool account_rests(const struct prcb_account_block *copy)
+{
+    uint32_t cause, state = state_of(copy, &cause);
+    const struct prcb_cause_info *info = prcb_cause_info(cause);
+
+    return state == PRCB_STATE_EXITED ||
+           (state == PRCB_STATE_OFF && info && info->kind != PRCB_KIND_READY);
+}
+
 static void convert_waits(const struct prcb_account_block *copy, struct prcb_account *ret)
 {
     for (uint32_t i = 0; i < PRCB_CAUSE_MAX; i++) {

@@ -34,6 +34,9 @@ void account_cycles(double ticks_per_ns, struct prcb_account *ret);
 /* Time on a processor since the last closed stretch. */
 uint64_t account_live_run(const struct prcb_account_block *copy, uint64_t now);
 
+/* Of a hot line, and the guess of one that is unseen: whether its thread waits, or has ended. */
+bool account_rests(const struct prcb_account_block *copy);
+
 /* Makes a later record no smaller than an earlier one of the same account: where
  * the live part of run was estimated too high, what was returned stays and the
  * difference is taken from what grew instead, so that the sum law holds. */

@@ -5,6 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bpf_load.h"
 #include "bpf_run.h"
 #include "error.h"
 

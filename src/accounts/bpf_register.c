@@ -182,8 +182,7 @@ int bpf_profile_cgroup(struct prcb *p, const char *path, struct prcb_error *err)
                          path);
     if (!(p->mapped.features & PRCB_FEATURE_CGROUP))
         return mapped_no_cgroups(path, err);
-    result =
-        bpf_attach(skeleton->progs.prcb_cgroup_attach, &skeleton->links.prcb_cgroup_attach, err);
+    result = bpf_follow_cgroups(p, err);
     if (!result)
         result = follow_new_tasks(p->bpf, err);
     if (result)

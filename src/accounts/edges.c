@@ -25,7 +25,7 @@ static const char *const kind_names[KINDS] = {
 static const char *const by_names[] = {
     [PRCB_BY_UNKNOWN] = "unknown",     [PRCB_BY_THREAD] = "thread",   [PRCB_BY_TIMER] = "timer",
     [PRCB_BY_INTERRUPT] = "interrupt", [PRCB_BY_SOFTIRQ] = "softirq", [PRCB_BY_IDLE] = "idle",
-    [PRCB_BY_REST] = "rest",
+    [PRCB_BY_REST] = "rest",           [PRCB_BY_OTHERS] = "others",
 };
 
 /* include/linux/interrupt.h; the same since 2.6.39 */
@@ -57,15 +57,20 @@ struct sums {
     uint64_t ready_ns;
 };
 
-/* The account and its edges, as of one moment. */
-static int copy_both(const struct prcb_account_block *block, const struct prcb_edge_block *edges,
-                     struct prcb_account_block *ret, struct prcb_edge_block *ret_edges,
-                     uint32_t *retries)
+/* The account and its edges, as of one moment, and that moment. */
+static int copy_both(struct prcb *p, const struct prcb_account_block *block,
+                     const struct prcb_edge_block *edges, struct prcb_account_block *ret,
+                     struct prcb_edge_block *ret_edges, uint64_t *ret_now, uint32_t *retries)
 {
     const struct seq_part parts[] = {{ret, block, sizeof(*ret)},
                                      {ret_edges, edges, sizeof(*ret_edges)}};
+    struct clock clock = {0};
+    int result, tries = MAPPED_TRIES;
 
-    return seq_copy_parts(&block->seq, parts, 2, retries);
+    do
+        result = seq_copy_parts(&block->seq, parts, 2, retries);
+    while (!result && !mapped_now(p, &clock, block, ret, ret_now) && (++*retries, --tries));
+    return result;
 }
 
 /* false: nothing that is known here. */
@@ -84,7 +89,7 @@ static bool convert(const struct prcb_edge_cell *cell, struct prcb_edge *ret)
         .ns = cell->ns,
     };
     memcpy(ret->comm, cell->comm, sizeof(ret->comm) - 1);
-    return prcb_edge_kind_name(cell->kind) && cell->by < PRCB_BY_REST &&
+    return prcb_edge_kind_name(cell->kind) && cell->by != PRCB_BY_REST &&
            prcb_edge_by_name(cell->by) && (behind || prcb_cause_info(cell->cause));
 }
 
@@ -134,9 +139,13 @@ static int check(const struct prcb *p, struct prcb_error *err)
         return 0;
     if (!(p->flags & PRCB_OPEN_EDGES))
         return prcb_fail(err, -EOPNOTSUPP, "the session was opened without PRCB_OPEN_EDGES");
+    if (p->tier->number == PRCB_TIER_DAEMON)
+        return prcb_fail(err, -EOPNOTSUPP,
+                         "prcbd keeps no edges: it is an earlier version, or its processor "
+                         "programs cannot be attached (prcb cpu says why)");
     return prcb_fail(err, -EOPNOTSUPP,
-                     "the %s tier keeps no edges: root or CAP_BPF and CAP_PERFMON "
-                     "are needed",
+                     "the %s tier keeps no edges: run prcbd, or prcb as root or with CAP_BPF and "
+                     "CAP_PERFMON",
                      p->tier->name);
 }
 
@@ -148,20 +157,21 @@ int prcb_edges_walk(struct prcb *p, uint64_t key, struct prcb_account *account, 
     struct prcb_account_block copy;
     struct prcb_edge_block edges = {0};
     struct sums sums = {0};
-    struct clock clock = {0};
     uint32_t slot = (uint32_t)key;
+    uint64_t now;
     int result = check(p, err);
 
     if (result)
         return result;
     if (slot >= mapped_used(&p->mapped))
         return prcb_fail(err, -ESTALE, "there is no account with this key");
-    result = copy_both(mapped_block(&p->mapped, slot), &all[slot], &copy, &edges, &record.retries);
+    result = copy_both(p, mapped_block(&p->mapped, slot), &all[slot], &copy, &edges, &now,
+                       &record.retries);
     if (result)
         return prcb_fail(err, result, "account %u stayed inconsistent: its writer is stuck", slot);
     if (copy.generation != (uint32_t)(key >> 32) || copy.state == PRCB_STATE_FREE)
         return prcb_fail(err, -ESTALE, "the account was released");
-    mapped_record(p, slot, &copy, 0, &clock, &record);
+    mapped_record(p, slot, &copy, 0, now, clock_tick_rate(&p->clock) / 1e9, &record);
     if (account) {
         result = sized_hand_out(&record, sizeof(record), account);
         if (result)

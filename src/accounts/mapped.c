@@ -23,6 +23,11 @@ uint32_t mapped_used(const struct mapped *m)
     return used < m->count ? (uint32_t)used : m->count;
 }
 
+bool mapped_is_hidden(const struct mapped *m, uint32_t slot, uint32_t generation)
+{
+    return m->hidden && m->hidden[slot] == generation;
+}
+
 static uint64_t make_key(uint32_t slot, uint32_t generation)
 {
     return (uint64_t)generation << 32 | slot;
@@ -52,6 +57,13 @@ static uint64_t writer_now(struct prcb *p, struct clock *clock)
     return clock_now(clock, &p->clock, &fresh) - (uint64_t)mapped_clock_offset(&p->mapped);
 }
 
+bool mapped_now(struct prcb *p, struct clock *clock, const struct prcb_account_block *block,
+                const struct prcb_account_block *copy, uint64_t *ret)
+{
+    *ret = copy->state == PRCB_STATE_EXITED ? copy->stamp : writer_now(p, clock);
+    return !prcb_seq_read_retry(&block->seq, copy->seq);
+}
+
 static uint32_t flags_of(const struct mapped *m)
 {
     return __atomic_load_n(&m->head->ended, __ATOMIC_RELAXED) ? PRCB_ACCOUNT_ORPHAN : 0;
@@ -65,7 +77,8 @@ static int open_by_key(struct prcb *p, struct prcb_thread *t, struct prcb_error 
 
     if (slot < mapped_used(&p->mapped) &&
         !account_copy(mapped_block(&p->mapped, slot), sizeof(copy), &copy, &retries) &&
-        copy.state != PRCB_STATE_FREE && make_key(slot, copy.generation) == t->key) {
+        copy.state != PRCB_STATE_FREE && make_key(slot, copy.generation) == t->key &&
+        !mapped_is_hidden(&p->mapped, slot, copy.generation)) {
         t->block = mapped_block(&p->mapped, slot);
         t->tid = (pid_t)copy.tid;
         t->base_switches = copy.base_nvcsw + copy.base_nivcsw;
@@ -104,47 +117,47 @@ static double ticks_per_ns(const struct prcb_thread *t)
                          : clock_tick_rate(&t->session->clock) / 1e9;
 }
 
-/* Interrupts of the stretch that is going on. The account may have left the processor since it
- * was copied: then false, and it is to be copied again. An interrupt that is going on counts when
- * it is over. */
-static bool live_interrupted(const struct mapped *m, const struct prcb_account_block *block,
-                             const struct prcb_account_block *copy, uint64_t *ret)
+/* Interrupts of the stretch that is going on. An interrupt that is going on counts when it is over.
+ */
+static uint64_t live_interrupted(const struct mapped *m, const struct prcb_account_block *copy)
 {
     struct prcb_processor_block processor;
     uint32_t ignored = 0;
     uint64_t until;
 
-    *ret = 0;
     if (!m->processors || copy->interrupt_base == PRCB_BASE_UNKNOWN ||
         copy->run_cpu >= m->processors->count ||
         processor_block_copy(m->processors, copy->run_cpu, 64, &processor, &ignored))
-        return true;
+        return 0;
     until = processor_block_interrupted(&processor, 0);
-    if (until > copy->interrupt_base)
-        *ret = until - copy->interrupt_base;
-    return !prcb_seq_read_retry(&block->seq, copy->seq);
+    return until > copy->interrupt_base ? until - copy->interrupt_base : 0;
 }
 
-#define INTERRUPT_TRIES 8
+/* Stamps of two processors, and a stamp and CLOCK_MONOTONIC, differ by less. */
+#define CLOCKS_APART_NS 100000000ull
 
-/* An account, or (times) what prcb_thread_times needs of it, and what of its present stretch
- * interrupts took. */
-static int copy_account(const struct mapped *m, const void *block, bool times,
-                        struct prcb_account_block *ret, uint64_t *ret_interrupted,
-                        uint32_t *retries)
+/* An account, or (times) what prcb_thread_times needs of it; what of its present stretch interrupts
+ * took; and the moment of all that. */
+static int copy_account(struct prcb *p, struct clock *clock, const struct prcb_account_block *block,
+                        bool times, struct prcb_account_block *ret, uint64_t *ret_interrupted,
+                        uint64_t *ret_now, uint32_t *retries)
 {
-    *ret_interrupted = 0;
-    /* One that switches all the time has hardly been interrupted since its last switch. */
-    for (int i = 0; i < INTERRUPT_TRIES; i++) {
-        int result = times ? account_copy_times(block, ret, retries)
-                           : account_copy(block, sizeof(*ret), ret, retries);
+    for (int tries = MAPPED_TRIES;; ++*retries) {
+        int result = !times                 ? account_copy(block, sizeof(*ret), ret, retries)
+                     : p->mapped.processors ? account_copy_times(block, ret, retries)
+                                            : account_copy(block, HOT_LINE, ret, retries);
 
-        if (result || live_interrupted(m, block, ret, ret_interrupted))
+        if (result)
             return result;
-        ++*retries;
+        *ret_interrupted = live_interrupted(&p->mapped, ret);
+        if (mapped_now(p, clock, block, ret, ret_now))
+            return 0;
+        /* One that switches all the time has hardly run, or been interrupted, since its last. */
+        if (!--tries) {
+            *ret_interrupted = 0;
+            return 0;
+        }
     }
-    *ret_interrupted = 0;
-    return 0;
 }
 
 /* On the daemon tier the programs may be replaced while a session goes on. */
@@ -178,7 +191,8 @@ static bool read_on(struct prcb_thread *t)
     if (!t->hot_holds || m->processors || account_copy(t->block, HOT_LINE, &hot, &retries) ||
         memcmp(&hot, t->hot, HOT_LINE))
         return false;
-    now = hot.state == PRCB_STATE_EXITED ? hot.stamp : writer_now(t->session, &t->clock);
+    if (!mapped_now(t->session, &t->clock, t->block, &hot, &now))
+        return false;
     if (now < t->last_now)
         now = t->last_now;
     grown = now > hot.stamp ? now - (t->last_now > hot.stamp ? t->last_now : hot.stamp) : 0;
@@ -202,16 +216,13 @@ static __attribute__((noinline)) int read_anew(struct prcb_thread *t)
     struct prcb *p = t->session;
     struct prcb_account_block copy;
     uint64_t now, run, interrupted;
-    int result;
+    int result =
+        copy_account(p, &t->clock, t->block, false, &copy, &interrupted, &now, &record.retries);
 
-    result = copy_account(&p->mapped, t->block, false, &copy, &interrupted, &record.retries);
     if (result)
         return result;
     if (copy.generation != (uint32_t)(t->key >> 32) || copy.state == PRCB_STATE_FREE)
         return -ESTALE;
-    now = writer_now(p, &t->clock);
-    if (copy.state == PRCB_STATE_EXITED)
-        now = copy.stamp;
     if (now < t->last_now)
         now = t->last_now;
     account_convert(&copy, now, p->mapped.features, ticks_per_ns(t), &record);
@@ -241,13 +252,10 @@ int mapped_read_times(struct prcb_thread *t, struct prcb_times *ret)
 {
     const struct mapped *m = &t->session->mapped;
     struct prcb_account_block hot;
-    uint64_t now, run, interrupted = 0;
-    int result;
+    uint64_t now, run, interrupted;
+    int result = copy_account(t->session, &t->clock, t->block, true, &hot, &interrupted, &now,
+                              &ret->retries);
 
-    if (m->processors)
-        result = copy_account(m, t->block, true, &hot, &interrupted, &ret->retries);
-    else
-        result = account_copy(t->block, HOT_LINE, &hot, &ret->retries);
     if (result)
         return result;
     if (hot.generation != (uint32_t)(t->key >> 32) || hot.state == PRCB_STATE_FREE)
@@ -255,7 +263,6 @@ int mapped_read_times(struct prcb_thread *t, struct prcb_times *ret)
     if (hot.state == PRCB_STATE_UNSEEN)
         hot.guess = __atomic_load_n(&((const struct prcb_account_block *)t->block)->guess,
                                     __ATOMIC_RELAXED);
-    now = writer_now(t->session, &t->clock);
     run = hot.run_ns + account_live_run(&hot, now);
     if (run < t->last_run)
         run = t->last_run;
@@ -273,12 +280,12 @@ int mapped_read_times(struct prcb_thread *t, struct prcb_times *ret)
 }
 
 void mapped_record(struct prcb *p, uint32_t slot, const struct prcb_account_block *copy,
-                   uint64_t interrupted, struct clock *clock, struct prcb_account *ret)
+                   uint64_t interrupted, uint64_t now, double ticks_per_ns,
+                   struct prcb_account *ret)
 {
     const struct mapped *m = &p->mapped;
 
-    account_convert(copy, copy->state == PRCB_STATE_EXITED ? copy->stamp : writer_now(p, clock),
-                    m->features, clock_tick_rate(&p->clock) / 1e9, ret);
+    account_convert(copy, now, m->features, ticks_per_ns, ret);
     if (keeps_interrupted(m)) {
         ret->interrupted_ns = copy->interrupted_ns + interrupted;
         ret->present |= PRCB_HAS_INTERRUPTED;
@@ -289,28 +296,56 @@ void mapped_record(struct prcb *p, uint32_t slot, const struct prcb_account_bloc
     ret->key = make_key(slot, copy->generation);
 }
 
-int mapped_walk(struct prcb *p, prcb_walk_fn fn, void *ctx, struct prcb_error *err)
+/* A moment on the writer's clock before which nothing counts as new; 0: everything does. */
+static uint64_t writer_since(const struct mapped *m, uint64_t since_ns)
+{
+    int64_t offset = mapped_clock_offset(m);
+
+    if (since_ns <= CLOCKS_APART_NS || offset == PRCB_OFFSET_UNKNOWN ||
+        __atomic_load_n(&m->head->ended, __ATOMIC_RELAXED))
+        return 0;
+    return since_ns - CLOCKS_APART_NS - (uint64_t)offset;
+}
+
+/* Whether the account's thread waits, or ended, and did so then already. */
+static bool rests_since(const struct prcb_account_block *block, uint64_t since)
+{
+    struct prcb_account_block hot;
+    uint32_t retries = 0;
+
+    if (!since || account_copy(block, HOT_LINE, &hot, &retries) || hot.stamp >= since)
+        return false;
+    if (hot.state == PRCB_STATE_UNSEEN)
+        hot.guess = __atomic_load_n(&block->guess, __ATOMIC_RELAXED);
+    return account_rests(&hot);
+}
+
+int mapped_walk(struct prcb *p, uint64_t since_ns, prcb_walk_fn fn, void *ctx,
+                struct prcb_error *err)
 {
     const struct mapped *m = &p->mapped;
     uint32_t used = mapped_used(m);
+    uint64_t since = writer_since(m, since_ns);
+    double ticks_per_ns = clock_tick_rate(&p->clock) / 1e9;
     struct clock clock = {0};
 
     for (uint32_t slot = 0; slot < used; slot++) {
         const struct prcb_account_block *block = mapped_block(m, slot);
         struct prcb_account record = {.size = sizeof(record)};
         struct prcb_account_block copy;
-        uint64_t interrupted;
+        uint64_t interrupted, now;
         int result;
 
-        if (!in_use(block))
+        if (!in_use(block) || rests_since(block, since))
             continue;
-        result = copy_account(m, block, false, &copy, &interrupted, &record.retries);
+        result = copy_account(p, &clock, block, false, &copy, &interrupted, &now, &record.retries);
         if (result)
             return prcb_fail(err, result, "account %u stayed inconsistent: its writer is stuck",
                              slot);
-        if (copy.state == PRCB_STATE_FREE || !copy.generation)
+        if (copy.state == PRCB_STATE_FREE || !copy.generation ||
+            mapped_is_hidden(m, slot, copy.generation))
             continue;
-        mapped_record(p, slot, &copy, interrupted, &clock, &record);
+        mapped_record(p, slot, &copy, interrupted, now, ticks_per_ns, &record);
         result = fn(&record, ctx);
         if (result)
             return result;
@@ -330,7 +365,9 @@ void mapped_status(struct prcb *p, struct prcb_status *ret)
         uint64_t kernel;
 
         if (!in_use(mapped_block(m, slot)) ||
-            account_copy(mapped_block(m, slot), sizeof(copy), &copy, &retries))
+            account_copy(mapped_block(m, slot),
+                         offsetof(struct prcb_account_block, base_migrations), &copy, &retries) ||
+            mapped_is_hidden(m, slot, copy.generation))
             continue;
         ret->threads++;
         kernel = copy.nvcsw + copy.nivcsw - copy.base_nvcsw - copy.base_nivcsw;
@@ -382,6 +419,8 @@ const char *mapped_absent_reason(const struct prcb *p, uint64_t member)
     if (member == PRCB_HAS_INTERRUPTED && !p->mapped.processors)
         return p->mapped.no_interrupted ? p->mapped.no_interrupted
                                         : "the session was opened without PRCB_OPEN_INTERRUPTED";
+    if (member == PRCB_HAS_REGISTERS && !(features & PRCB_FEATURE_REGISTERS) && p->mapped.hidden)
+        return "the session is shared with others (PRCB_OPEN_SHARED)";
     if (member == PRCB_HAS_REGISTERS && !(features & PRCB_FEATURE_REGISTERS))
         return !(p->flags & PRCB_OPEN_REGISTERS)
                    ? "the session was opened without PRCB_OPEN_REGISTERS"

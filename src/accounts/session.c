@@ -14,7 +14,7 @@
 
 #include "block_abi.h"
 #ifdef PRCB_HAVE_BPF
-#include "bpf_run.h"
+#include "bpf_load.h"
 #endif
 #include "client.h"
 #include "figures.h"
@@ -113,8 +113,9 @@ int prcb_open(const struct prcb_options *opts, struct prcb **ret, struct prcb_er
     if (options.max_threads > MAX_ACCOUNTS)
         return prcb_fail(err, -EINVAL, "room for %u threads was asked for; the most is %u",
                          options.max_threads, MAX_ACCOUNTS);
-    if (options.flags & ~(uint32_t)(PRCB_OPEN_NO_LOCKS | PRCB_OPEN_KTIME | PRCB_OPEN_INTERRUPTED |
-                                    PRCB_OPEN_REGISTERS | PRCB_OPEN_EDGES | PRCB_OPEN_CHOSEN))
+    if (options.flags &
+        ~(uint32_t)(PRCB_OPEN_NO_LOCKS | PRCB_OPEN_KTIME | PRCB_OPEN_INTERRUPTED |
+                    PRCB_OPEN_REGISTERS | PRCB_OPEN_EDGES | PRCB_OPEN_CHOSEN | PRCB_OPEN_SHARED))
         return prcb_fail(err, -EINVAL, "prcb_options.flags 0x%x has bits that mean nothing",
                          options.flags);
     result = check_proc(err);
@@ -333,12 +334,18 @@ int prcb_thread_times(struct prcb_thread *t, struct prcb_times *ret)
 
 int prcb_walk(struct prcb *p, prcb_walk_fn fn, void *ctx, struct prcb_error *err)
 {
+    return prcb_walk_active(p, 0, fn, ctx, err);
+}
+
+int prcb_walk_active(struct prcb *p, uint64_t since_ns, prcb_walk_fn fn, void *ctx,
+                     struct prcb_error *err)
+{
     int result;
 
     pthread_mutex_lock(&p->lock);
     result = p->tier->refresh(p, err);
     if (!result)
-        result = p->tier->walk(p, fn, ctx, err);
+        result = p->tier->walk(p, since_ns, fn, ctx, err);
     pthread_mutex_unlock(&p->lock);
     return result;
 }
@@ -361,6 +368,32 @@ int prcb_chosen_read(struct prcb *p, prcb_chosen_fn fn, void *ctx, uint64_t *ret
                          p->tier->chosen_read ? "it was not opened with PRCB_OPEN_CHOSEN"
                                               : "only the bpf tier does");
     return p->tier->chosen_read(p, fn, ctx, ret_lost, err);
+}
+
+int prcb_kernel_stack(struct prcb *p, uint64_t key, pid_t tid, char *ret, size_t size,
+                      struct prcb_error *err)
+{
+    char text[KERNEL_STACK_BYTES];
+    size_t used = 0;
+    int result;
+
+    if (!size || tid <= 0)
+        return prcb_fail(err, -EINVAL, "no thread, or no room for its stack");
+    if (!p->tier->kernel_stack)
+        return prcb_fail(err, -EOPNOTSUPP, "the %s tier has no stacks in the kernel",
+                         p->tier->name);
+    pthread_mutex_lock(&p->lock);
+    result = p->tier->kernel_stack(p, key, tid, text, err);
+    pthread_mutex_unlock(&p->lock);
+    if (result)
+        return result;
+    for (const char *end; (end = strchr(text + used, '\n')); used = (size_t)(end - text) + 1) {
+        if ((size_t)(end - text) + 2 > size)
+            break;
+    }
+    memcpy(ret, text, used);
+    ret[used] = '\0';
+    return 0;
 }
 
 int prcb_release_exited(struct prcb *p, struct prcb_error *err)

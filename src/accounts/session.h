@@ -39,6 +39,8 @@ struct prcb {
     };
 };
 
+#define KERNEL_STACK_BYTES 4096 /* of names: more than any has */
+
 #define HOT_LINE 64 /* bytes: the part of an account that every switch writes */
 
 struct prcb_thread {
@@ -74,16 +76,21 @@ struct tier {
     int (*thread_open)(struct prcb *p, struct prcb_thread *t, struct prcb_error *err); /* L */
     int (*read)(struct prcb_thread *t); /* brings t->last up to now; failed: it stays */
     int (*read_times)(struct prcb_thread *t, struct prcb_times *ret);
-    int (*walk)(struct prcb *p, prcb_walk_fn fn, void *ctx, struct prcb_error *err); /* L */
-    int (*release)(struct prcb *p, uint64_t key, struct prcb_error *err);            /* L */
-    int (*release_exited)(struct prcb *p, struct prcb_error *err);                   /* L */
-    void (*status)(struct prcb *p, struct prcb_status *ret);                         /* L */
+    /* since_ns: as of prcb_walk_active; 0: all */
+    int (*walk)(struct prcb *p, uint64_t since_ns, prcb_walk_fn fn, void *ctx,
+                struct prcb_error *err);                                  /* L */
+    int (*release)(struct prcb *p, uint64_t key, struct prcb_error *err); /* L */
+    int (*release_exited)(struct prcb *p, struct prcb_error *err);        /* L */
+    void (*status)(struct prcb *p, struct prcb_status *ret);              /* L */
     const char *(*absent_reason)(const struct prcb *p, uint64_t member);
     int (*program)(struct prcb *p, uint32_t i, struct prcb_program *ret); /* L; NULL: it has none */
     const char *(*limit)(const struct prcb *p, size_t i);                 /* NULL: never any */
     /* NULL: it chooses no waits */
     int (*chosen_read)(struct prcb *p, prcb_chosen_fn fn, void *ctx, uint64_t *ret_lost,
                        struct prcb_error *err);
+    /* NULL: it has none */
+    int (*kernel_stack)(struct prcb *p, uint64_t key, pid_t tid, char ret[KERNEL_STACK_BYTES],
+                        struct prcb_error *err); /* L */
 };
 
 extern const struct tier tier_bpf; /* only in builds with the bpf tier */

@@ -14,6 +14,7 @@
 #include <prcb/prcb.h>
 
 #include "error.h"
+#include "sized.h"
 
 static ssize_t read_again(int fd, void *to, size_t bytes)
 {
@@ -150,13 +151,19 @@ int prcb_spawn(struct prcb *p, char *const argv[], unsigned follow, pid_t *ret,
 int prcb_spawn_hooked(struct prcb *p, char *const argv[], unsigned follow,
                       const struct prcb_spawn_hook *hook, pid_t *ret, struct prcb_error *err)
 {
+    struct prcb_spawn_hook own;
     struct gate gate = {0};
+    int result = 0;
     pid_t child;
-    int result;
 
     if (!argv || !argv[0])
         return prcb_fail(err, -EINVAL, "there is no command to start: argv is empty");
-    result = open_gate(&gate, err);
+    if (hook)
+        result = sized_take_options("prcb_spawn_hook", hook, &own, sizeof(own), err);
+    if (!result && hook && !own.before_exec)
+        result = prcb_fail(err, -EINVAL, "prcb_spawn_hook: before_exec is not set");
+    if (!result)
+        result = open_gate(&gate, err);
     if (result)
         return result;
     child = fork();
@@ -169,7 +176,7 @@ int prcb_spawn_hooked(struct prcb *p, char *const argv[], unsigned follow,
         result = prcb_fail(err, -errno, "fork: %s", strerror(errno));
     } else {
         close_end(&gate.result[1]); /* its end is the child's exec, or the child's end */
-        result = launch(p, argv, follow, hook, child, &gate, err);
+        result = launch(p, argv, follow, hook ? &own : NULL, child, &gate, err);
     }
     close_gate(&gate);
     if (!result)

@@ -19,8 +19,8 @@
 
 #include "account.h"
 #include "account_programs.h"
+#include "bpf_load.h"
 #include "bpf_run.h"
-#include "kernel_types.h"
 
 #define CHOSEN_BYTES (8u << 20) /* of the ring: 1000 stacks, some milliseconds of the busiest */
 
@@ -47,8 +47,10 @@ static int configure(struct prcb *p, const struct kernel_types *types, struct pr
     skeleton->rodata->config.chosen = (p->flags & PRCB_OPEN_CHOSEN) != 0;
     if (p->flags & PRCB_OPEN_CHOSEN)
         bpf_map__set_max_entries(skeleton->maps.chosen_ring, CHOSEN_BYTES);
+    bpf_program__set_autoload(skeleton->progs.prcb_kernel_stack, p->flags & PRCB_OPEN_REGISTERS);
     bpf_program__set_autoload(skeleton->progs.prcb_contention_begin, locks);
     bpf_program__set_autoload(skeleton->progs.prcb_contention_end, locks);
+    bpf_program__set_autoload(skeleton->progs.prcb_cgroup_attach, false); /* bpf_follow_cgroups */
     if (p->bpf->processors) {
         skeleton->rodata->config.interrupted = (p->flags & PRCB_OPEN_INTERRUPTED) != 0;
         if (bpf_map__reuse_fd(skeleton->maps.processor_map,
@@ -143,40 +145,77 @@ static int attach_always(struct accounts_bpf *skeleton, struct prcb_error *err)
     return result;
 }
 
-static int open_and_load(struct prcb *p, struct kernel_types *types, struct prcb_error *err)
+static int load(struct prcb *p, struct prcb_error *err)
 {
-    LIBBPF_OPTS(bpf_object_open_opts, options, .btf_custom_path = types->path);
-    int result, ignored;
+    struct accounts_bpf *skeleton = NULL;
+    struct bpf_load l;
+    int result = bpf_load_begin(&l, err), ignored;
 
-    p->bpf->skeleton = accounts_bpf__open_opts(&options);
-    if (!p->bpf->skeleton)
-        return bpf_explain_accounts(-errno, err);
-    result = kernel_types_find(types, p->bpf->skeleton->obj, kernel_report_names, err);
-    if (!result)
-        result = kernel_check(types->btf, KERNEL_FOR_ACCOUNTS, err);
-    if (!result)
-        result = configure(p, types, err);
     if (!result) {
-        result = accounts_bpf__load(p->bpf->skeleton);
+        p->bpf->skeleton = skeleton = accounts_bpf__open_opts(&l.options);
+        result = skeleton ? bpf_load_find_types(&l, skeleton->obj, kernel_report_names,
+                                                KERNEL_FOR_ACCOUNTS, err)
+                          : bpf_explain_accounts(-errno, err);
+    }
+    if (!result)
+        result = configure(p, &l.types, err);
+    if (!result) {
+        result = accounts_bpf__load(skeleton);
         if (!result)
-            result = bpf_run_program(bpf_program__fd(p->bpf->skeleton->progs.prcb_tell_features),
-                                     NULL, 0, &ignored);
+            result = bpf_run_program(bpf_program__fd(skeleton->progs.prcb_tell_features), NULL, 0,
+                                     &ignored);
         if (result)
             result = bpf_explain_accounts(result, err);
     }
+    bpf_load_end(&l);
     return result;
 }
 
-static int load(struct prcb *p, struct prcb_error *err)
+/* Programs that few sessions ask for, on the maps of the rest. */
+static int load_cgroup(struct prcb *p, struct prcb_error *err)
 {
-    libbpf_print_fn_t print = bpf_listen();
-    struct kernel_types types;
-    int result = kernel_types_init(&types, err);
+    struct accounts_bpf *skeleton = NULL;
+    struct bpf_program *program;
+    struct bpf_map *map;
+    struct bpf_load l;
+    int result = bpf_load_begin(&l, err);
+
+    if (!result) {
+        p->bpf->cgroup_programs = skeleton = accounts_bpf__open_opts(&l.options);
+        result = skeleton ? bpf_load_find_types(&l, skeleton->obj, kernel_report_names,
+                                                KERNEL_FOR_ACCOUNTS, err)
+                          : bpf_explain_accounts(-errno, err);
+    }
+    if (!result) {
+        bpf_object__for_each_program(program, skeleton->obj)
+            bpf_program__set_autoload(program, program == skeleton->progs.prcb_cgroup_attach);
+        bpf_object__for_each_map(map, skeleton->obj)
+        {
+            if (!result)
+                result = bpf_map__reuse_fd(map, bpf_object__find_map_fd_by_name(
+                                                    p->bpf->skeleton->obj, bpf_map__name(map)));
+        }
+        if (!result)
+            result = accounts_bpf__load(skeleton);
+        if (result)
+            result = bpf_explain_accounts(result, err);
+    }
+    bpf_load_end(&l);
+    return result;
+}
+
+int bpf_follow_cgroups(struct prcb *p, struct prcb_error *err)
+{
+    struct accounts_bpf **programs = &p->bpf->cgroup_programs;
+    int result = *programs ? 0 : load_cgroup(p, err);
 
     if (!result)
-        result = open_and_load(p, &types, err);
-    kernel_types_free(&types);
-    libbpf_set_print(print);
+        result = bpf_attach((*programs)->progs.prcb_cgroup_attach,
+                            &(*programs)->links.prcb_cgroup_attach, err);
+    if (result) {
+        accounts_bpf__destroy(*programs);
+        *programs = NULL;
+    }
     return result;
 }
 
@@ -239,6 +278,7 @@ static void bpf_close(struct prcb *p)
         munmap((void *)p->mapped.head, (size_t)sysconf(_SC_PAGESIZE));
     memset(&p->mapped, 0, sizeof(p->mapped));
     ring_buffer__free(s->chosen);
+    accounts_bpf__destroy(s->cgroup_programs);
     accounts_bpf__destroy(s->skeleton);
     processor_map_close(&s->processor_map);
     processor_programs_close(s->processors);
@@ -320,18 +360,45 @@ static int bpf_release_exited(struct prcb *p, struct prcb_error *err)
     return released;
 }
 
-static int bpf_program(struct prcb *p, uint32_t i, struct prcb_program *ret)
+static int bpf_kernel_stack(struct prcb *p, uint64_t key, pid_t tid, char ret[KERNEL_STACK_BYTES],
+                            struct prcb_error *err)
+{
+    struct accounts_bpf *skeleton = p->bpf->skeleton;
+    ssize_t length;
+
+    if (!bpf_program__autoload(skeleton->progs.prcb_kernel_stack))
+        return prcb_fail(err, -EOPNOTSUPP, "the session was not opened with PRCB_OPEN_REGISTERS");
+    skeleton->bss->kernel_stack.account = key;
+    length = bpf_read_iterator(bpf_program__fd(skeleton->progs.prcb_kernel_stack), tid, ret,
+                               KERNEL_STACK_BYTES - 1);
+    if (length == -EOPNOTSUPP)
+        return prcb_fail(err, (int)length,
+                         "this kernel cannot look at one thread alone: Linux 6.1 can");
+    if (length < 0 || bpf_kernel_names(ret, (size_t)length) <= 1)
+        return prcb_fail(err, length < 0 ? (int)length : -ESRCH, "thread %d runs, or has ended",
+                         (int)tid);
+    return 0;
+}
+
+/* One of an object's; *i is less by how many it has where it has fewer. */
+static int program_of(const struct accounts_bpf *skeleton, uint32_t *i, struct prcb_program *ret)
 {
     struct prcb_program own;
     uint32_t count = 0;
 
-    if (!bpf_event_program(p->bpf->skeleton->obj, i, ret))
-        return 0;
-    if (!p->bpf->processors)
-        return -ENOENT;
-    while (!bpf_event_program(p->bpf->skeleton->obj, count, &own))
+    if (!skeleton || !bpf_event_program(skeleton->obj, *i, ret))
+        return skeleton ? 0 : -ENOENT;
+    while (!bpf_event_program(skeleton->obj, count, &own))
         count++;
-    return processor_programs_program(p->bpf->processors, i - count, ret);
+    *i -= count;
+    return -ENOENT;
+}
+
+static int bpf_program(struct prcb *p, uint32_t i, struct prcb_program *ret)
+{
+    if (!program_of(p->bpf->skeleton, &i, ret) || !program_of(p->bpf->cgroup_programs, &i, ret))
+        return 0;
+    return p->bpf->processors ? processor_programs_program(p->bpf->processors, i, ret) : -ENOENT;
 }
 
 const struct tier tier_bpf = {
@@ -355,4 +422,5 @@ const struct tier tier_bpf = {
     .absent_reason = mapped_absent_reason,
     .limit = mapped_limit,
     .chosen_read = bpf_chosen_read,
+    .kernel_stack = bpf_kernel_stack,
 };

@@ -15,6 +15,7 @@
 
 struct bpf_state {
     struct accounts_bpf *skeleton;
+    struct accounts_bpf *cgroup_programs; /* on the same maps; NULL: no cgroup is followed */
     size_t accounts_bytes, edges_bytes;
     struct processor_programs *processors; /* with PRCB_OPEN_INTERRUPTED; NULL: not to be had */
     struct processor_map processor_map;
@@ -31,6 +32,8 @@ int bpf_profile_thread(struct prcb *p, pid_t tid, unsigned follow, struct prcb_e
 int bpf_profile_process(struct prcb *p, pid_t pid, unsigned follow, struct prcb_error *err);
 int bpf_profile_cgroup(struct prcb *p, const char *path, struct prcb_error *err);
 int bpf_profile_all(struct prcb *p, struct prcb_error *err);
+/* From here on prcb_cgroup_attach runs. */
+int bpf_follow_cgroups(struct prcb *p, struct prcb_error *err);
 int bpf_refresh(struct prcb *p, struct prcb_error *err);
 int bpf_open_chosen(struct prcb *p, struct prcb_error *err);
 int bpf_chosen_read(struct prcb *p, prcb_chosen_fn fn, void *ctx, uint64_t *ret_lost,

@@ -19,6 +19,7 @@
 #include "block_abi.h"
 #include "cgroup.h"
 #include "client.h"
+#include "client_programs.h"
 #include "processor_map.h"
 
 #define CGROUP2_MAGIC 0x63677270
@@ -29,11 +30,16 @@ struct daemon_state {
     struct client client;
     pid_t owner;
     uint8_t token[WIRE_TOKEN];
-    size_t mapped_bytes;
-    char *cgroup;                    /* path of the cgroup that is followed; NULL: none */
-    uint64_t moved;                  /* processes moved into it that were looked for */
-    struct processor_map processors; /* with PRCB_OPEN_INTERRUPTED, where prcbd has them */
-    char no_interrupted[256];        /* why not */
+    size_t mapped_bytes, edges_bytes;
+    char *cgroup;                      /* path of the cgroup that is followed; NULL: none */
+    uint64_t moved;                    /* processes moved into it that were looked for */
+    struct processor_map processors;   /* with PRCB_OPEN_INTERRUPTED, where prcbd has them */
+    char no_interrupted[256];          /* why not */
+    bool shared;                       /* the session has other readers */
+    uint32_t *hidden;                  /* mapped.hidden */
+    struct wire_release_some released; /* that prcbd was not told of yet */
+    struct client_programs programs, processor_programs;
+    bool late; /* the daemon did not answer in time when it was last asked for these */
 };
 
 static int open_session(struct prcb *p, uint32_t accounts, struct wire_open_answer *ret,
@@ -43,9 +49,16 @@ static int open_session(struct prcb *p, uint32_t accounts, struct wire_open_answ
     struct wire_open open = {.accounts = accounts};
     struct client_question q = {WIRE_OPEN, &open, sizeof(open), sizeof(*ret), ret, sizeof(*ret)};
 
-    /* An earlier daemon refuses flags: the session then has no registers, and says so. */
+    if (s->shared) {
+        open.flags = WIRE_OPEN_SHARED;
+        memcpy(open.token, s->token, sizeof(open.token));
+        return client_closed(client_ask(&s->client, &q, arrival, err), err);
+    }
+    /* An earlier daemon refuses flags: the session then has no registers or edges, and says so. */
     if (p->flags & PRCB_OPEN_REGISTERS && s->client.hello.hello.minor >= 1)
-        open.flags = WIRE_OPEN_REGISTERS;
+        open.flags |= WIRE_OPEN_REGISTERS;
+    if (p->flags & PRCB_OPEN_EDGES && s->client.hello.hello.minor >= 2)
+        open.flags |= WIRE_OPEN_EDGES;
     memcpy(open.token, s->token, sizeof(open.token));
     return client_closed(client_ask(&s->client, &q, arrival, err), err);
 }
@@ -86,6 +99,7 @@ static int ask(struct prcb *p, const struct client_question *q, struct client_ar
         return prcb_fail(err, -EBADF,
                          "the session belongs to process %d, which forked this one: open another",
                          (int)s->owner);
+    s->late = false;
     if (s->client.socket >= 0)
         result = client_ask(&s->client, q, arrival, err);
     if (client_cut_off(result)) {
@@ -110,6 +124,69 @@ static int ask_plain(struct prcb *p, uint16_t type, const void *payload, size_t 
     if (!result)
         client_close_fds(&arrival);
     return result;
+}
+
+/* ---- ended threads of a shared session ---- */
+
+static int tell_released(struct prcb *p, struct prcb_error *err)
+{
+    struct wire_release_some *released = &p->daemon->released;
+    size_t size =
+        offsetof(struct wire_release_some, keys) + released->count * sizeof(released->keys[0]);
+    int result = 0;
+
+    if (released->count)
+        result = ask_plain(p, WIRE_RELEASE_SOME, released, size, NULL, 0, err);
+    if (!result)
+        released->count = 0;
+    return result;
+}
+
+/* Hidden from now on; prcbd is told later, with others. */
+static int release_shared(struct prcb *p, uint64_t key, struct prcb_error *err)
+{
+    struct wire_release_some *released = &p->daemon->released;
+    uint32_t slot = (uint32_t)key, generation = (uint32_t)(key >> 32);
+    const struct prcb_account_block *block;
+    int result;
+
+    if (slot >= p->mapped.count || mapped_is_hidden(&p->mapped, slot, generation))
+        return prcb_fail(err, -ESTALE, "the account was released already");
+    block = mapped_block(&p->mapped, slot);
+    if (__atomic_load_n(&block->generation, __ATOMIC_RELAXED) != generation)
+        return prcb_fail(err, -ESTALE, "the account was released already");
+    if (__atomic_load_n(&block->state, __ATOMIC_RELAXED) != PRCB_STATE_EXITED)
+        return prcb_fail(err, -EOPNOTSUPP,
+                         "the session is shared: only accounts of ended threads are released");
+    if (released->count == WIRE_KEYS) {
+        result = tell_released(p, err);
+        if (result)
+            return result;
+    }
+    p->daemon->hidden[slot] = generation;
+    released->keys[released->count++] = key;
+    return 0;
+}
+
+/* Of all threads that have ended. How many, or -errno. */
+static int release_ended(struct prcb *p, struct prcb_error *err)
+{
+    int count = 0;
+
+    for (uint32_t slot = 0; slot < mapped_used(&p->mapped); slot++) {
+        const struct prcb_account_block *block = mapped_block(&p->mapped, slot);
+        uint32_t generation = __atomic_load_n(&block->generation, __ATOMIC_RELAXED);
+        int result;
+
+        if (__atomic_load_n(&block->state, __ATOMIC_RELAXED) != PRCB_STATE_EXITED || !generation ||
+            mapped_is_hidden(&p->mapped, slot, generation))
+            continue;
+        result = release_shared(p, (uint64_t)generation << 32 | slot, err);
+        if (result && result != -ESTALE && result != -EOPNOTSUPP)
+            return result;
+        count += !result;
+    }
+    return count;
 }
 
 /* ---- opening ---- */
@@ -167,6 +244,57 @@ static int map_session(struct prcb *p, const struct wire_open_answer *answer,
     return 0;
 }
 
+/* The third descriptor, where the daemon has edges. */
+static int map_edges(struct prcb *p, const struct client_arrival *arrival, struct prcb_error *err)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t bytes = (size_t)p->mapped.count * sizeof(struct prcb_edge_block);
+    void *edges;
+
+    if (!(p->mapped.features & PRCB_FEATURE_EDGES) || arrival->fds[2] < 0)
+        return 0;
+    bytes = (bytes + page - 1) / page * page;
+    if (client_check_map(arrival->fds[2], err))
+        return err->code;
+    edges = mmap(NULL, bytes, PROT_READ, MAP_SHARED, arrival->fds[2], 0);
+    if (edges == MAP_FAILED)
+        return prcb_fail(err, -errno, "the edges that prcbd passed cannot be mapped: %s",
+                         strerror(errno));
+    p->mapped.edges = edges;
+    p->daemon->edges_bytes = bytes;
+    return 0;
+}
+
+/* What the library leaves out for this session: accounts of threads that ended and were released,
+ * while other readers have not. What ended before the session was opened is none of it. */
+static int hide_released(struct prcb *p, struct prcb_error *err)
+{
+    struct daemon_state *s = p->daemon;
+
+    s->hidden = calloc(p->mapped.count, sizeof(*s->hidden));
+    if (!s->hidden)
+        return prcb_fail(err, -ENOMEM, "out of memory");
+    p->mapped.hidden = s->hidden;
+    return release_ended(p, err) < 0 ? err->code : 0;
+}
+
+/* The session that is shared, where there is one for this client; else one of its own. */
+static int open_either(struct prcb *p, struct wire_open_answer *ret, struct client_arrival *arrival,
+                       struct prcb_error *err)
+{
+    struct daemon_state *s = p->daemon;
+    int result = -EPERM;
+
+    s->shared = p->flags & PRCB_OPEN_SHARED && !(p->flags & PRCB_OPEN_EDGES) &&
+                s->client.hello.hello.minor >= 5 && s->client.hello.may & WIRE_MAY_PROFILE_ALL;
+    if (s->shared)
+        result = open_session(p, 0, ret, arrival, err);
+    if (s->shared && !client_refused(result))
+        return result;
+    s->shared = false;
+    return open_session(p, p->max_asked, ret, arrival, err);
+}
+
 /* Sessions do without where this cannot be had, and say so. */
 static void map_processors(struct prcb *p)
 {
@@ -184,10 +312,40 @@ static void map_processors(struct prcb *p)
         p->mapped.processors = &s->processors;
     if (fd >= 0)
         close(fd);
-    if (p->mapped.processors)
+    if (p->mapped.processors) {
+        client_ask_programs(&s->client, WIRE_OF_PROCESSORS, &s->processor_programs);
         return;
+    }
     memcpy(s->no_interrupted, why.text, sizeof(s->no_interrupted) - 1);
     p->mapped.no_interrupted = s->no_interrupted;
+}
+
+/* Never connects anew, and waits a moment only: a session goes on without its daemon. */
+static void look_at_programs(struct prcb *p)
+{
+    struct daemon_state *s = p->daemon;
+    int result = -ENOTCONN;
+
+    s->programs.current = s->processor_programs.current = false;
+    if (s->client.socket < 0 || s->owner != getpid() || s->late)
+        return;
+    client_start(&s->client);
+    client_hurry(&s->client);
+    result = client_ask_programs(&s->client, WIRE_OF_ACCOUNTS, &s->programs);
+    if (!result && p->mapped.processors)
+        result = client_ask_programs(&s->client, WIRE_OF_PROCESSORS, &s->processor_programs);
+    s->late = result == -ETIMEDOUT;
+}
+
+static int daemon_program(struct prcb *p, uint32_t i, struct prcb_program *ret)
+{
+    struct daemon_state *s = p->daemon;
+
+    if (!i)
+        look_at_programs(p);
+    return i < s->programs.count
+               ? client_program(&s->programs, i, ret)
+               : client_program(&s->processor_programs, i - s->programs.count, ret);
 }
 
 static int daemon_open(struct prcb *p, struct prcb_error *err)
@@ -205,15 +363,24 @@ static int daemon_open(struct prcb *p, struct prcb_error *err)
     p->daemon->owner = getpid();
     client_start(&p->daemon->client);
     result = client_connect(&p->daemon->client, err);
+    /* What was missed counts from here on. Before the session: what is asked after that waits until
+     * the programs know of it. */
     if (!result)
-        result = client_named(open_session(p, p->max_asked, &answer, &arrival, err), err);
+        client_ask_programs(&p->daemon->client, WIRE_OF_ACCOUNTS, &p->daemon->programs);
+    if (!result)
+        result = client_named(open_either(p, &answer, &arrival, err), err);
     if (result)
         return result;
     memcpy(p->daemon->token, answer.token, sizeof(p->daemon->token));
-    result = client_named(map_session(p, &answer, &arrival, err), err);
+    result = map_session(p, &answer, &arrival, err);
+    if (!result)
+        result = map_edges(p, &arrival, err);
+    client_named(result, err);
     client_close_fds(&arrival);
     if (!result && p->flags & PRCB_OPEN_INTERRUPTED)
         map_processors(p);
+    if (!result && p->daemon->shared)
+        result = hide_released(p, err);
     return result;
 }
 
@@ -223,6 +390,8 @@ static void daemon_close(struct prcb *p)
 
     if (!s)
         return;
+    if (p->mapped.edges)
+        munmap((void *)p->mapped.edges, s->edges_bytes);
     if (p->mapped.head)
         munmap((void *)p->mapped.head, s->mapped_bytes);
     if (p->mapped.clock)
@@ -231,6 +400,7 @@ static void daemon_close(struct prcb *p)
     processor_map_close(&s->processors);
     client_disconnect(&s->client);
     free(s->cgroup);
+    free(s->hidden);
     free(s);
     p->daemon = NULL;
 }
@@ -414,6 +584,8 @@ static int daemon_refresh(struct prcb *p, struct prcb_error *err)
 
 static int daemon_release(struct prcb *p, uint64_t key, struct prcb_error *err)
 {
+    if (p->daemon->shared)
+        return release_shared(p, key, err);
     struct wire_release request = {.key = key};
 
     return ask_plain(p, WIRE_RELEASE, &request, sizeof(request), NULL, 0, err);
@@ -422,9 +594,43 @@ static int daemon_release(struct prcb *p, uint64_t key, struct prcb_error *err)
 static int daemon_release_exited(struct prcb *p, struct prcb_error *err)
 {
     struct wire_count released;
-    int result = ask_plain(p, WIRE_RELEASE_EXITED, NULL, 0, &released, sizeof(released), err);
+    int result;
+
+    if (p->daemon->shared)
+        return release_ended(p, err);
+    result = ask_plain(p, WIRE_RELEASE_EXITED, NULL, 0, &released, sizeof(released), err);
 
     return result ? result : (int)released.count;
+}
+
+static int daemon_kernel_stack(struct prcb *p, uint64_t key, pid_t tid,
+                               char ret[KERNEL_STACK_BYTES], struct prcb_error *err)
+{
+    const struct wire_kernel_stack request = {.key = key, .tid = (uint32_t)tid};
+    struct wire_kernel_stack_answer answer;
+    struct client_question q = {WIRE_KERNEL_STACK, &request,           sizeof(request), 1,
+                                answer.text,       sizeof(answer.text)};
+    struct client_arrival arrival;
+    int result;
+
+    if (p->daemon->client.hello.hello.minor < 3)
+        return prcb_fail(err, -EOPNOTSUPP, "this prcbd has no stacks in the kernel: update it");
+    result = ask(p, &q, &arrival, err);
+    if (result)
+        return result;
+    client_close_fds(&arrival);
+    answer.text[sizeof(answer.text) - 1] = '\0';
+    memcpy(ret, answer.text, sizeof(answer.text));
+    return 0;
+}
+
+/* What was released since the last walk prcbd is told in one message or a few. */
+static int daemon_walk(struct prcb *p, uint64_t since_ns, prcb_walk_fn fn, void *ctx,
+                       struct prcb_error *err)
+{
+    int result = p->daemon->shared ? tell_released(p, err) : 0;
+
+    return result ? result : mapped_walk(p, since_ns, fn, ctx, err);
 }
 
 const struct tier tier_daemon = {
@@ -440,10 +646,12 @@ const struct tier tier_daemon = {
     .thread_open = mapped_thread_open,
     .read = mapped_read,
     .read_times = mapped_read_times,
-    .walk = mapped_walk,
+    .walk = daemon_walk,
     .release = daemon_release,
     .release_exited = daemon_release_exited,
     .status = mapped_status,
     .absent_reason = mapped_absent_reason,
+    .program = daemon_program,
     .limit = mapped_limit,
+    .kernel_stack = daemon_kernel_stack,
 };

@@ -899,11 +899,13 @@ static int perf_read_times(struct prcb_thread *t, struct prcb_times *ret)
     return result;
 }
 
-static int perf_walk(struct prcb *p, prcb_walk_fn fn, void *ctx, struct prcb_error *err)
+static int perf_walk(struct prcb *p, uint64_t since_ns, prcb_walk_fn fn, void *ctx,
+                     struct prcb_error *err)
 {
     const struct perf_table *table = &p->perf->table;
     struct prcb_account record;
 
+    (void)since_ns;
     for (uint32_t slot = 0; slot < table->slot_count; slot++) {
         int result;
 

@@ -16,6 +16,7 @@
 #include "classify.bpf.h"
 #include "accounts.h"
 #include "block_abi.h"
+#include "by_here.bpf.h"
 #include "processor_abi.h"
 #include "seqcount_abi.h"
 #include <prcb/edges.h>
@@ -52,17 +53,6 @@ struct {
 #define SLOT_FULL (PRCB_SLOT_NONE - 1)
 #endif
 
-/* One profile of a task: in which account. */
-struct profile {
-#ifdef PRCB_CLIENTS
-    __u64 handle; /* client, account and generation in one word: clients.bpf.inc; 0: free */
-#else
-    __u32 slot;        /* from SLOT_FULL on: none */
-    __u32 generation;  /* of the account, when it was given */
-#endif
-    __u32 pass; /* PRCB_PASS_* */
-};
-
 /* By whom: of one stretch. */
 struct who {
     __u64
@@ -71,6 +61,28 @@ struct who {
     __u32 pid;
     __u32 again; /* of a waker: the one before it had not been taken yet */
     char comm[16];
+#ifdef PRCB_CLIENTS
+    __u64 viewer; /* the handle of the profile that it was found out for, and limited to what its
+                     client may know; stored last: see is_told */
+#endif
+};
+
+/* One profile of a task: in which account. */
+struct profile {
+#ifdef PRCB_CLIENTS
+    __u64 handle; /* client, account and generation in one word: clients.bpf.inc; 0: free */
+    __u32 pass;   /* PRCB_PASS_* */
+    __u32 wants;  /* PRCB_WANT_*, as in the account, which the client might write to */
+#else
+    __u32 slot;        /* from SLOT_FULL on: none */
+    __u32 generation;  /* of the account, when it was given */
+    __u32 pass;        /* PRCB_PASS_* */
+#endif
+    /* Edges. The waker is stored by the one that wakes the task, under the task's pi_lock, before
+     * the kernel queues it; the switch that takes it comes after that under its run queue's lock.
+     */
+    struct who waker; /* of its last waking since it was last switched in; what 0: none */
+    struct who taker; /* who got its processor, when it could have gone on */
 };
 
 /* What a task carries when it is profiled, or should be. */
@@ -85,11 +97,6 @@ struct tag {
     __u64 throttled_queue; /* address of its cfs_rq; 0: it is not held back */
     __u64 throttled_group;
     __u64 throttled_before; /* throttled_time */
-    /* Edges. The waker is stored by the one that wakes the task, under the task's pi_lock, before
-     * the kernel queues it; the switch that takes it comes after that under its run queue's lock.
-     */
-    struct who waker; /* of its last waking since it was last switched in; what 0: none */
-    struct who taker; /* who got its processor, when it could have gone on */
 #ifdef PRCB_CLIENTS
     __u32 top;  /* no profile from here on was ever used */
     __u64 cred; /* its credentials when it was last looked at by who may profile whom */
@@ -472,9 +479,7 @@ static __always_inline void charge_interrupts(struct prcb_account_block *account
 
 /* ---- by whom ---- */
 
-#define PID_NS_FIRST_    0xeffffffcu /* inode of the first pid namespace */
-#define TIMER_SOFTIRQ_   1
-#define HRTIMER_SOFTIRQ_ 8
+#define PID_NS_FIRST_ 0xeffffffcu /* inode of the first pid namespace */
 
 __noinline __u32 number_of(__u64 address, __u32 pid_ns);
 
@@ -492,8 +497,117 @@ static __always_inline void who_of_task(struct task_struct *task, __u32 pid_ns, 
     }
     /* Idle tasks of all processors are one. */
     ret->thread = task->pid ? tid | start << 32 : 0;
-    bpf_probe_read_kernel(ret->comm, sizeof(ret->comm), task->comm);
+    /* Two loads, and no call of a helper. */
+    ((__u64 *)ret->comm)[0] = ((const __u64 *)task->comm)[0];
+    ((__u64 *)ret->comm)[1] = ((const __u64 *)task->comm)[1];
 }
+
+static __always_inline void who_of_vector(__u64 by, __u64 vector, struct who *ret)
+{
+    ret->what = by << 16 | vector << 32;
+    ret->thread = 0;
+    ret->pid = 0;
+    __builtin_memset(ret->comm, 0, sizeof(ret->comm));
+}
+
+#ifdef PRCB_CLIENTS
+/* Makes of a thread one of others' where the client may not know which it is. A global function, as
+ * number_of. */
+__noinline int limit_who(struct who *who, __u64 task, __u32 client);
+
+static __always_inline bool wants_edges(const struct profile *profile)
+{
+    return profile->wants & PRCB_WANT_EDGES;
+}
+
+static __always_inline bool wants_registers(const struct profile *profile)
+{
+    return profile->wants & PRCB_WANT_REGISTERS;
+}
+
+static __always_inline __u64 handle_of(const struct profile *profile)
+{
+    return *(volatile __u64 *)&profile->handle;
+}
+
+/* Whoever wakes a task tells each of its profiles by itself, and may be at it while another client
+ * gets the profile. Nobody is told what was found out for another: `viewer` is no handle of theirs
+ * while the rest is written, or ever after. Stores stay in their order on x86. */
+static __always_inline bool in_order(void)
+{
+#if defined(__TARGET_ARCH_x86)
+    prcb_seq_barrier();
+    return true;
+#else
+    return all_ordered();
+#endif
+}
+
+static __always_inline bool begin_telling(struct who *who)
+{
+    *(volatile __u64 *)&who->viewer = 0; /* seen before the rest: is_told */
+    return in_order();
+}
+
+static __always_inline void end_telling(struct who *who, __u64 handle)
+{
+    if (in_order())
+        *(volatile __u64 *)&who->viewer = handle; /* seen after the rest: is_told */
+}
+
+/* Loads the viewer before the caller loads the rest. */
+static __always_inline bool is_told(const struct profile *profile, const struct who *who)
+{
+    return *(volatile __u64 *)&who->viewer == handle_of(profile) && in_order() && who->what;
+}
+
+/* Who a thread is to the client of a handle. */
+static __always_inline void tell_task(__u64 handle, struct task_struct *task, struct who *ret)
+{
+    __u64 address = 0;
+
+    who_of_task(task, PID_NS_FIRST_, ret);
+    /* The verifier lets no global function have a pointer as a number, but one that was read. */
+    bpf_probe_read_kernel(&address, sizeof(address), &task);
+    if (task->pid)
+        limit_who(ret, address, client_of(handle));
+}
+#else
+static __always_inline bool wants_edges(const struct profile *profile)
+{
+    return config.edges;
+}
+
+static __always_inline bool wants_registers(const struct profile *profile)
+{
+    return config.registers;
+}
+
+/* There is one client, who may know everything. */
+static __always_inline __u64 handle_of(const struct profile *profile)
+{
+    return 1;
+}
+
+static __always_inline bool begin_telling(struct who *who)
+{
+    return true;
+}
+
+static __always_inline void end_telling(struct who *who, __u64 handle)
+{
+}
+
+static __always_inline bool is_told(const struct profile *profile, const struct who *who)
+{
+    return who->what;
+}
+
+static __always_inline void tell_task(__u64 handle, struct task_struct *task, struct who *ret)
+{
+    who_of_task(task, config.pid_ns, ret);
+}
+#endif
 
 #ifndef PRCB_CLIENTS
 static __always_inline struct prcb_edge_block *edges_of(struct profile *profile)
@@ -501,11 +615,6 @@ static __always_inline struct prcb_edge_block *edges_of(struct profile *profile)
     __u32 slot = profile->slot;
 
     return bpf_map_lookup_elem(&edge_map, &slot);
-}
-#else
-static __always_inline struct prcb_edge_block *edges_of(struct profile *profile)
-{
-    return NULL;
 }
 #endif
 
@@ -563,81 +672,66 @@ static __always_inline void own_edges(struct prcb_edge_block *edges, __u32 gener
 /* Files a stretch that was closed. before: who had the processor when the thread got it; NULL: not
  * known. Under the account's seq. */
 static __noinline int note_edges(struct prcb_edge_block *edges, __u32 generation,
-                                 const struct closed *closed, struct tag *tag,
+                                 const struct closed *closed, struct profile *profile,
                                  const struct who *before)
 {
     __u64 cause = (__u64)closed->cause << 8;
 
     own_edges(edges, generation);
     if (cause_is_ready(closed->cause)) {
-        if (tag->taker.what)
-            add_edge(edges, &tag->taker, PRCB_EDGE_PREEMPTED_BY | cause, closed->counted,
+        if (is_told(profile, &profile->taker))
+            add_edge(edges, &profile->taker, PRCB_EDGE_PREEMPTED_BY | cause, closed->counted,
                      closed->ready);
         return 0;
     }
-    if (tag->waker.what && closed->cause != PRCB_CAUSE_THROTTLED)
-        add_edge(edges, &tag->waker, PRCB_EDGE_WOKEN_BY | cause, closed->counted, closed->wait);
+    if (closed->cause != PRCB_CAUSE_THROTTLED && is_told(profile, &profile->waker))
+        add_edge(edges, &profile->waker, PRCB_EDGE_WOKEN_BY | cause, closed->counted, closed->wait);
     if (before && closed->ready)
         add_edge(edges, before, PRCB_EDGE_BEHIND, 1, closed->ready);
     return 0;
 }
 
-#ifndef PRCB_CLIENTS
-static __always_inline void who_of_vector(__u64 by, __u64 vector, struct who *ret)
+/* Who is at work on this processor. */
+static __always_inline void who_is_here(__u64 handle, struct who *ret)
 {
-    __builtin_memset(ret, 0, sizeof(*ret));
-    ret->what = by << 16 | vector << 32;
-}
-
-/* Who is at work on this processor: an interrupt that has struck it, or the thread. Nothing is
- * guessed where that cannot be told. */
-static __always_inline void who_is_here(struct who *ret)
-{
-    __u32 key = bpf_get_smp_processor_id() + 1, vector;
+    __u32 key = bpf_get_smp_processor_id() + 1, by, vector;
     struct prcb_processor_block *block = bpf_map_lookup_elem(&processor_map, &key);
     struct task_struct *task = bpf_get_current_task_btf();
 
-    if (!block || block->state != PRCB_PROCESSOR_ONLINE) {
-        who_of_vector(PRCB_BY_UNKNOWN, PRCB_VECTOR_UNKNOWN, ret);
-    } else if (*(volatile __u32 *)&block->seq & 1 || block->hard_depth) {
-        /* Odd: what interrupts a processor program wakes, for the program itself does not. */
-        if (block->irq == PRCB_IRQ_TICK)
-            who_of_vector(PRCB_BY_TIMER, 0, ret);
-        else
-            who_of_vector(PRCB_BY_INTERRUPT, block->irq, ret);
-    } else if (block->beneath & PRCB_PROCESSOR_IN_SOFT) {
-        vector = block->soft_vector;
-        if (vector == TIMER_SOFTIRQ_ || vector == HRTIMER_SOFTIRQ_)
-            who_of_vector(PRCB_BY_TIMER, 0, ret);
-        else
-            who_of_vector(PRCB_BY_SOFTIRQ, vector, ret);
-    } else if (!task->pid) {
-        /* The idle task runs what other processors asked this one for, without an interrupt. */
-        who_of_vector(PRCB_BY_INTERRUPT, PRCB_VECTOR_UNKNOWN, ret);
-    } else {
-        who_of_task(task, config.pid_ns, ret);
-    }
+    by = by_here(block, task, &vector);
+    if (by == PRCB_BY_THREAD)
+        tell_task(handle, task, ret);
+    else
+        who_of_vector(by, vector, ret);
 }
 
 /* Runs in the waker's context, before the kernel looks where the task is to run: a wake that comes
  * before its sleeper's switch out is seen here as well, and kept, for wakers are forgotten at the
  * switch in alone. That of a thread which then did not sleep is replaced by the next. */
-SEC("tp_btf/sched_waking")
+SEC("prcb_tp/sched_waking")
 int prcb_waking(__u64 *ctx)
 {
     struct task_struct *task = (void *)ctx[0];
     struct tag *tag = bpf_task_storage_get(&tags, task, NULL, 0);
-    __u32 again;
+    int i;
 
     /* Nobody ends a sleep of his own. */
     if (!tag || task == bpf_get_current_task_btf())
         return 0;
-    again = tag->waker.what != 0;
-    who_is_here(&tag->waker);
-    tag->waker.again = again;
+    PRCB_EACH_PROFILE
+    for (i = 0; i < PROFILES && i < top_of(tag); i++) {
+        struct profile *profile = &tag->profiles[i];
+        __u64 handle = handle_of(profile);
+        bool again = is_told(profile, &profile->waker);
+
+        if (!wants_edges(profile) || !begin_telling(&profile->waker))
+            continue;
+        who_is_here(handle, &profile->waker);
+        profile->waker.again = again;
+        end_telling(&profile->waker, handle);
+    }
     return 0;
 }
-#endif
 
 /* ---- the switch ---- */
 
@@ -669,7 +763,7 @@ static __always_inline void note_cgroup(struct prcb_account_block *account, __u6
 
 static __always_inline void switch_out(struct prcb_account_block *account, struct task_struct *prev,
                                        __u8 cause, __s32 last_syscall, __u64 cgroup, __u64 now,
-                                       struct tag *tag, struct prcb_edge_block *edges)
+                                       struct profile *profile, struct prcb_edge_block *edges)
 {
     struct prcb_wait_cell *cell;
     struct closed closed;
@@ -679,9 +773,9 @@ static __always_inline void switch_out(struct prcb_account_block *account, struc
     prcb_seq_begin(&account->seq, seq);
     now = now > account->stamp ? now : account->stamp;
     /* Its switch in was not reported. Of two wakers one may be of the sleep that begins now. */
-    if (edges && account->state == PRCB_STATE_OFF && !tag->waker.again) {
+    if (edges && account->state == PRCB_STATE_OFF && !profile->waker.again) {
         close_running(account, prev, now, &closed);
-        note_edges(edges, account->generation, &closed, tag, NULL);
+        note_edges(edges, account->generation, &closed, profile, NULL);
     } else {
         close_running(account, prev, now, &closed);
     }
@@ -700,7 +794,7 @@ static __always_inline void switch_out(struct prcb_account_block *account, struc
         account->run_delay = prev->sched_info.run_delay;
     account->migrations = task_migrations(prev);
     account->last_syscall = last_syscall;
-    if (account->wants & PRCB_WANT_REGISTERS)
+    if (wants_registers(profile))
         task_user_registers(prev, &account->user);
     note_cgroup(account, cgroup);
     cell = wait_cell(account, cause);
@@ -711,17 +805,22 @@ static __always_inline void switch_out(struct prcb_account_block *account, struc
 
 /* clock: queue_clock. throttled: see close_off. */
 static __always_inline void switch_in(struct prcb_account_block *account, struct task_struct *next,
-                                      __u64 now, __u64 clock, __u64 throttled, struct tag *tag,
-                                      struct prcb_edge_block *edges, const struct who *before)
+                                      __u64 now, __u64 clock, __u64 throttled,
+                                      struct profile *profile, struct prcb_edge_block *edges,
+                                      struct task_struct *prev)
 {
     struct closed closed;
+    struct who before = {};
     __u32 seq = account->seq;
 
     prcb_seq_begin(&account->seq, seq);
     now = now > account->stamp ? now : account->stamp;
     close_off(account, next, now, clock, throttled, &closed);
-    if (edges)
-        note_edges(edges, account->generation, &closed, tag, before);
+    if (edges) {
+        tell_task(handle_of(profile), prev, &before);
+        note_edges(edges, account->generation, &closed, profile, &before);
+        profile->waker.what = 0;
+    }
     account->stamp = now;
     account->state = PRCB_STATE_RUNNING;
     account->migrations = task_migrations(next);
@@ -876,6 +975,20 @@ static __noinline int end_chosen(struct tag *tag, struct prcb_account_block *acc
 }
 #endif
 
+/* Of a stretch off the processor that begins. unreported: the switch in before it was. */
+static __always_inline void leave_edges(struct profile *profile, struct task_struct *next,
+                                        __u8 cause, bool unreported)
+{
+    if (unreported && !profile->waker.again)
+        profile->waker.what = 0;
+    profile->waker.again = 0;
+    profile->taker.what = 0;
+    if (!cause_is_ready(cause))
+        return;
+    tell_task(handle_of(profile), next, &profile->taker);
+    end_telling(&profile->taker, handle_of(profile));
+}
+
 /* Why prev leaves is found out once, however many profile it. Returns the stamp; 0: nobody
  * does. */
 static __always_inline __u64 leave(struct tag *tag, struct task_struct *prev,
@@ -886,14 +999,15 @@ static __always_inline __u64 leave(struct tag *tag, struct task_struct *prev,
     __u64 cgroup = task_cgroup(prev);
     struct prcb_edge_block *edges;
     __s32 last_syscall = -1;
-    bool unreported = false;
     __u64 now = 0;
     __u8 cause = 0;
     int i;
 
     PRCB_EACH_PROFILE
     for (i = 0; i < PROFILES && i < top_of(tag); i++) {
-        struct prcb_account_block *account = account_of(&tag->profiles[i]);
+        struct profile *profile = &tag->profiles[i];
+        struct prcb_account_block *account = account_of(profile);
+        bool unreported;
 
         if (!account)
             continue;
@@ -906,24 +1020,17 @@ static __always_inline __u64 leave(struct tag *tag, struct task_struct *prev,
             if (cause == PRCB_CAUSE_THROTTLED)
                 begin_throttled(tag, prev, queue_clock(prev, now));
         }
-        tell_clock(&tag->profiles[i], account->stamp, now);
-        edges =
-            config.edges && account->wants & PRCB_WANT_EDGES ? edges_of(&tag->profiles[i]) : NULL;
-        unreported |= account->state == PRCB_STATE_OFF;
-        switch_out(account, prev, cause, last_syscall, cgroup, now, tag, edges);
+        tell_clock(profile, account->stamp, now);
+        edges = wants_edges(profile) ? edges_of(profile) : NULL;
+        unreported = account->state == PRCB_STATE_OFF;
+        switch_out(account, prev, cause, last_syscall, cgroup, now, profile, edges);
+        if (edges)
+            leave_edges(profile, next, cause, unreported);
 #ifndef PRCB_CLIENTS
         if (config.chosen)
             choose(tag, account, prev);
 #endif
     }
-    if (!config.edges || !now)
-        return now;
-    if (unreported && !tag->waker.again)
-        tag->waker.what = 0;
-    tag->waker.again = 0;
-    tag->taker.what = 0;
-    if (cause_is_ready(cause))
-        who_of_task(next, config.pid_ns, &tag->taker);
     return now;
 }
 
@@ -933,34 +1040,28 @@ static __always_inline void enter(struct tag *tag, struct task_struct *prev,
 {
     struct prcb_edge_block *edges;
     __u64 throttled = ~0ull, clock;
-    struct who before = {};
     int i;
-
-    if (config.edges)
-        who_of_task(prev, config.pid_ns, &before);
 
     PRCB_EACH_PROFILE
     for (i = 0; i < PROFILES && i < top_of(tag); i++) {
-        struct prcb_account_block *account = account_of(&tag->profiles[i]);
+        struct profile *profile = &tag->profiles[i];
+        struct prcb_account_block *account = account_of(profile);
 
         if (!account)
             continue;
         if (!now)
             now = switch_clock(prev, account->stamp);
-        tell_clock(&tag->profiles[i], account->stamp, now);
+        tell_clock(profile, account->stamp, now);
         clock = queue_clock(prev, now);
         if (tag->throttled_queue)
             throttled = end_throttled(tag, next, clock);
-        edges =
-            config.edges && account->wants & PRCB_WANT_EDGES ? edges_of(&tag->profiles[i]) : NULL;
-        switch_in(account, next, now, clock, throttled, tag, edges, &before);
+        edges = wants_edges(profile) ? edges_of(profile) : NULL;
+        switch_in(account, next, now, clock, throttled, profile, edges, prev);
 #ifndef PRCB_CLIENTS
         if (config.chosen && tag->chosen)
             end_chosen(tag, account);
 #endif
     }
-    if (config.edges)
-        tag->waker.what = 0;
 }
 
 #ifdef PRCB_CLIENTS
@@ -975,7 +1076,7 @@ static __always_inline void look_at_credentials(struct tag *tag, struct task_str
 }
 #endif
 
-SEC("tp_btf/sched_switch")
+SEC("prcb_tp/sched_switch")
 int prcb_switch(__u64 *ctx)
 {
     struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
@@ -988,8 +1089,8 @@ int prcb_switch(__u64 *ctx)
     struct tag *tag;
     __u64 now = 0;
 
-    if (calibrating)
-        switch_clock(prev, 0);
+    if (calibrating && has_rq_clock() && !config.use_ktime)
+        sample_offset(BPF_CORE_READ(prev, se.cfs_rq, rq, clock));
     tag = bpf_task_storage_get(&tags, prev, NULL, 0);
 #ifdef PRCB_CLIENTS
     if (tag)
@@ -1005,7 +1106,7 @@ int prcb_switch(__u64 *ctx)
 
 /* ---- kernel locks ---- */
 
-SEC("tp_btf/contention_begin")
+SEC("prcb_tp/contention_begin")
 int prcb_contention_begin(__u64 *ctx)
 {
     __u64 lock = ctx[0];
@@ -1025,7 +1126,7 @@ int prcb_contention_begin(__u64 *ctx)
     return 0;
 }
 
-SEC("tp_btf/contention_end")
+SEC("prcb_tp/contention_end")
 int prcb_contention_end(__u64 *ctx)
 {
     struct tag *tag = bpf_task_storage_get(&tags, bpf_get_current_task_btf(), NULL, 0);
@@ -1038,29 +1139,40 @@ int prcb_contention_end(__u64 *ctx)
 
 /* ---- giving out accounts ---- */
 
+struct number_search {
+    __u64 numbers; /* address of the pid's first */
+    __u32 pid_ns;
+    __u32 found;
+};
+
+static long number_at(__u32 i, struct number_search *search)
+{
+    struct upid upid;
+    const void *at = (const char *)search->numbers + i * bpf_core_type_size(struct upid);
+
+    if (bpf_probe_read_kernel(&upid, sizeof(upid), at))
+        return 1;
+    if (BPF_CORE_READ(upid.ns, ns.inum) != search->pid_ns)
+        return 0;
+    search->found = upid.nr;
+    return 1;
+}
+
 /* A thread's number in a session's pid namespace; 0: not visible there. address: of its struct
- * pid. A global function: the verifier looks at it once, and not at each call. */
+ * pid. A global function, and the helper's loop: the verifier looks at it once, and not at each
+ * call or in each pass. */
 __noinline __u32 number_of(__u64 address, __u32 pid_ns)
 {
     const struct pid *pid = (const void *)address;
-    __u32 level, i;
+    struct number_search search = {.pid_ns = pid_ns};
+    __u32 levels;
 
     if (!pid)
         return 0;
-    level = BPF_CORE_READ(pid, level);
-    for (i = 0; i < PRCB_PID_LEVELS; i++) {
-        struct upid upid;
-        const void *at = (const char *)pid + bpf_core_field_offset(struct pid, numbers) +
-                         i * bpf_core_type_size(struct upid);
-
-        if (i > level)
-            break;
-        if (bpf_probe_read_kernel(&upid, sizeof(upid), at))
-            break;
-        if (BPF_CORE_READ(upid.ns, ns.inum) == pid_ns)
-            return upid.nr;
-    }
-    return 0;
+    search.numbers = address + bpf_core_field_offset(struct pid, numbers);
+    levels = BPF_CORE_READ(pid, level) + 1;
+    bpf_loop(levels < PRCB_PID_LEVELS ? levels : PRCB_PID_LEVELS, number_at, &search, 0);
+    return search.found;
 }
 
 static __always_inline __u32 number_in(struct task_struct *task, __u32 pid_ns)
@@ -1200,7 +1312,7 @@ static __always_inline void mark_ended(struct prcb_account_block *account)
 
 /* The task's memory is about to be given back, its last switch long past. Whoever gave it an
  * account did so before the kernel took it off its lists, and a grace period has gone by since. */
-SEC("tp_btf/sched_process_free")
+SEC("prcb_tp/sched_process_free")
 int prcb_ended(__u64 *ctx)
 {
     struct tag *tag = bpf_task_storage_get(&tags, (struct task_struct *)ctx[0], NULL, 0);
@@ -1299,21 +1411,34 @@ static __always_inline void guess_until_settled(struct prcb_account_block *accou
  * space stores that before the walk with a fence in between, as (a).
  */
 
-static __always_inline bool in_cgroup(struct cgroup *cgroup, __u64 id)
+struct cgroup_search {
+    __u64 cgroup; /* address of the one that is looked at; 0: no more */
+    __u64 id;
+    bool found;
+};
+
+static long cgroup_at(__u32 i, struct cgroup_search *search)
 {
-    int i;
+    struct cgroup *cgroup = (void *)search->cgroup;
+    struct cgroup_subsys_state *parent;
+
+    if (!cgroup)
+        return 1;
+    search->found = BPF_CORE_READ(cgroup, kn, id) == search->id;
+    parent = BPF_CORE_READ(cgroup, self.parent);
+    search->cgroup = parent ? (__u64)BPF_CORE_READ(parent, cgroup) : 0;
+    return search->found;
+}
+
+/* Or in one below it. */
+static __always_inline bool in_cgroup(__u64 cgroup, __u64 id)
+{
+    struct cgroup_search search = {.cgroup = cgroup, .id = id};
 
     if (!has_cgroups())
         return false;
-    for (i = 0; i < PRCB_CGROUP_LEVELS && cgroup; i++) {
-        struct cgroup_subsys_state *parent;
-
-        if (BPF_CORE_READ(cgroup, kn, id) == id)
-            return true;
-        parent = BPF_CORE_READ(cgroup, self.parent);
-        cgroup = parent ? BPF_CORE_READ(parent, cgroup) : NULL;
-    }
-    return false;
+    bpf_loop(PRCB_CGROUP_LEVELS, cgroup_at, &search, 0);
+    return search.found;
 }
 
 #ifdef PRCB_CLIENTS
@@ -1486,7 +1611,7 @@ static __always_inline void register_task(struct task_struct *task)
         guess_until_settled(account, task);
 }
 
-SEC("iter/task")
+SEC("prcb_iter/task")
 int prcb_register(struct bpf_iter__task *ctx)
 {
     struct task_struct *task = ctx->task;
@@ -1502,7 +1627,7 @@ int prcb_register(struct bpf_iter__task *ctx)
 
 /* Ends the profiling of threads that live. A switch may be in the middle of using
  * the account: user space waits for that before the slot is used again. */
-SEC("iter/task")
+SEC("prcb_iter/task")
 int prcb_unregister(struct bpf_iter__task *ctx)
 {
     struct task_struct *task = ctx->task;
@@ -1518,14 +1643,14 @@ int prcb_unregister(struct bpf_iter__task *ctx)
     return 0;
 }
 
-SEC("tp_btf/cgroup_attach_task")
+SEC("prcb_tp/cgroup_attach_task")
 int prcb_cgroup_attach(__u64 *ctx)
 {
     struct task_struct *task = (void *)ctx[2];
     struct prcb_account_block *account = NULL;
     struct tag *tag;
 
-    if (!scope.cgroup || !in_cgroup((struct cgroup *)ctx[0], scope.cgroup))
+    if (!scope.cgroup || !in_cgroup(ctx[0], scope.cgroup))
         return 0;
     /* A process that moves is reported by its leader alone; the other threads cannot be
      * reached from here. User space looks for them at its next refresh. */
@@ -1557,9 +1682,54 @@ int prcb_free_slot(struct prcb_bpf_slot *asked)
 }
 #endif
 
+/* ---- the kernel's part of a stack ---- */
+
+struct prcb_bpf_kernel_stack kernel_stack = {};
+
+/* Whether the account asked for is the task's, and its client may still profile it. */
+static __always_inline bool is_account_of(struct task_struct *task, struct tag *tag)
+{
+#ifdef PRCB_CLIENTS
+    bool found = false;
+    int i;
+
+    PRCB_EACH_PROFILE
+    for (i = 0; i < PROFILES; i++)
+        found |= *(volatile __u64 *)&tag->profiles[i].handle == kernel_stack.account;
+    return found && may_profile(client_by(client_of(kernel_stack.account)), task);
+#else
+    return (tag->profiles[0].slot | (__u64)tag->profiles[0].generation << 32) ==
+           kernel_stack.account;
+#endif
+}
+
+/* Of a task that waits, by name: addresses would tell where the kernel lies. What can be told only
+ * as an address the reader leaves out. */
+SEC("iter/task")
+int prcb_kernel_stack(struct bpf_iter__task *ctx)
+{
+    struct task_struct *task = ctx->task;
+    struct tag *tag;
+    long bytes;
+    int i;
+
+    if (!task || task->__state == TASK_RUNNING_)
+        return 0;
+    tag = bpf_task_storage_get(&tags, task, NULL, 0);
+    if (!tag || !is_account_of(task, tag))
+        return 0;
+    bytes = bpf_get_task_stack(task, kernel_stack.frames, sizeof(kernel_stack.frames), 0);
+    for (i = 0; i < PRCB_KERNEL_FRAMES; i++) {
+        if ((i + 1) * (long)sizeof(kernel_stack.frames[0]) > bytes)
+            break;
+        BPF_SEQ_PRINTF(ctx->meta->seq, "%pB\n", (void *)kernel_stack.frames[i]);
+    }
+    return 0;
+}
+
 /* ---- births ---- */
 
-SEC("tp_btf/task_newtask")
+SEC("prcb_tp/task_newtask")
 int prcb_newtask(__u64 *ctx)
 {
     follow((void *)ctx[0], ctx[1] & CLONE_THREAD_, !config.newborn);
@@ -1567,7 +1737,7 @@ int prcb_newtask(__u64 *ctx)
 }
 
 /* Run by the creator as well, a little later, where interrupts are off: see "which threads". */
-SEC("tp_btf/sched_wakeup_new")
+SEC("prcb_tp/sched_wakeup_new")
 int prcb_newborn(__u64 *ctx)
 {
     struct task_struct *child = (void *)ctx[0];
@@ -1606,7 +1776,7 @@ int prcb_tell_features(void *ctx)
 
 /* A new program or name. A thread that execs takes over its leader's number just
  * before. */
-SEC("tp_btf/task_rename")
+SEC("prcb_tp/task_rename")
 int prcb_rename(__u64 *ctx)
 {
     struct task_struct *task = (void *)ctx[0];

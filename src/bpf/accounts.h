@@ -21,9 +21,10 @@ struct prcb_bpf_config {
     __u32 accounts;       /* how many there are */
     __u32 interrupted;    /* processor_map is the processor programs': keep interrupted_ns */
     __u32 registers;      /* keep user registers in accounts */
-    __u32 edges;          /* edge_map is kept; the processor programs' blocks tell contexts */
-    __u32 newborn;        /* prcb_newborn is attached: programs may miss an event (7.0) */
-    __u32 chosen;         /* copy the stacks of waits chosen at random */
+    __u32
+        edges; /* of one process: edge_map is kept; the processor programs' blocks tell contexts */
+    __u32 newborn; /* prcb_newborn is attached: programs may miss an event (7.0) */
+    __u32 chosen;  /* copy the stacks of waits chosen at random */
 };
 
 /* Waits chosen at random (prcb.h, prcb_chosen): what the ring holds. A choice is made with
@@ -54,6 +55,14 @@ struct prcb_chosen_record {
 struct prcb_chosen_stack {
     struct prcb_chosen_record record;
     __u8 bytes[PRCB_CHOSEN_BYTES];
+};
+
+/* Whose stack in the kernel prcb_kernel_stack writes, one function a line. One at a time: the
+ * session's lock, or the daemon's one loop. */
+#define PRCB_KERNEL_FRAMES 64
+struct prcb_bpf_kernel_stack {
+    __u64 account; /* its key; with clients: the handle */
+    __u64 frames[PRCB_KERNEL_FRAMES];
 };
 
 /* How often the registrar is asked at most for one answer. */
@@ -121,6 +130,8 @@ struct prcb_bpf_client {
     __u32 uid, gid;  /* as the kernel has them: in no namespace's numbers */
     __u16 all;       /* may profile whom it likes */
     __u16 registers; /* keeps registers of threads that are its own */
+    __u16 edges;     /* has a map of edges */
+    __u16 names;     /* may know of every process in its pid namespace which it is */
     __u32 epoch;     /* differs from that of the client that had its number before; 0: no client */
 };
 

@@ -74,7 +74,7 @@ static __always_inline __u8 cause_of_fd(struct task_struct *task, __u32 fd)
 }
 
 /* Opening waits for what is opened: a FIFO for its other end, a file for a server. */
-static __always_inline __u8 cause_of_open(struct task_struct *task)
+APART __u8 cause_of_open(struct task_struct *task)
 {
     __u16 type = 0;
 
@@ -139,16 +139,20 @@ static __always_inline __u8 cause_of_lock(__u32 flags, bool own_mmap_lock)
 static __always_inline __u8 cause_of_ready(struct task_struct *task, struct task_struct *next,
                                            __u8 by_syscall)
 {
+    int prio, next_prio;
+
     if (task_throttled(task))
         return PRCB_CAUSE_THROTTLED;
     if (by_syscall == PRCB_CAUSE_YIELD)
         return PRCB_CAUSE_YIELD;
     /* Before the slice: a lone task runs far past its slice until a real-time task comes. */
-    if (task_prio(next) < MAX_RT_PRIO_ && task_prio(next) < task_prio(task))
+    prio = task_prio(task);
+    next_prio = task_prio(next);
+    if (next_prio < MAX_RT_PRIO_ && next_prio < prio)
         return PRCB_CAUSE_PREEMPTED;
     /* Of real-time tasks' slices se.slice knows nothing: its turn among equals is over
      * (round robin), or the share that real-time tasks may take. */
-    if (task_prio(task) < MAX_RT_PRIO_)
+    if (prio < MAX_RT_PRIO_)
         return PRCB_CAUSE_QUANTUM;
     if (task_used_slice(task))
         return PRCB_CAUSE_QUANTUM;
@@ -159,6 +163,8 @@ static __always_inline __u8 cause_of_ready(struct task_struct *task, struct task
 static __always_inline __u8 cause_of_wait(struct task_struct *task, __u32 state, __u8 lock,
                                           __u8 by_syscall, bool in_syscall, __u64 arg)
 {
+    __u32 waits = task_waits(task);
+
     if (state & TASK_STOPPED_)
         return PRCB_CAUSE_STOPPED;
     if (state & TASK_TRACED_)
@@ -166,16 +172,15 @@ static __always_inline __u8 cause_of_wait(struct task_struct *task, __u32 state,
     /* The second freezer (cgroup v2) parks a task in an interruptible sleep with its frozen
      * bit set. The bit is set for stopped tasks too, hence after them, and for one that
      * waits, killable, for its vfork child. */
-    if ((state & TASK_FROZEN_) ||
-        ((state & TASK_INTERRUPTIBLE_) && NUMBER(task_struct, task, frozen)))
+    if ((state & TASK_FROZEN_) || ((state & TASK_INTERRUPTIBLE_) && waits & WAITS_FROZEN))
         return PRCB_CAUSE_FROZEN;
     if (lock)
         return lock;
     if (state & TASK_RTLOCK_WAIT_)
         return PRCB_CAUSE_KLOCK;
-    if (task_reclaims(task))
+    if (task_reclaims(task, waits))
         return PRCB_CAUSE_RECLAIM;
-    if (NUMBER(task_struct, task, in_iowait)) {
+    if (waits & WAITS_IO) {
         /* The kernel calls a wait in io_uring_enter I/O wait as soon as any request is in
          * flight, a poll too (6.1). */
         if (by_syscall == PRCB_CAUSE_FSYNC || by_syscall == PRCB_CAUSE_IO_URING)

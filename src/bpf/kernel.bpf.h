@@ -314,6 +314,11 @@ struct bpf_iter__bpf_map {
 #define NUMBER(type, object, member)                                                               \
     (HAS(type, member) ? BPF_CORE_READ_BITFIELD(object, member) : 0)
 
+/* A function that nothing is moved out of. Where a member lies that is read as a number, or through
+ * pointers, is a number itself: in a loop over clients compilers take it from before the loop,
+ * where nobody asks yet whether the kernel has the member. */
+#define APART static __noinline __attribute__((unused))
+
 /* The run queue of a task that is on one; needs CONFIG_FAIR_GROUP_SCHED, which gives every
  * entity (real-time and idle tasks' too) a pointer to its queue. */
 static __always_inline bool has_rq(void)
@@ -394,14 +399,25 @@ static __noinline __attribute__((unused)) __u64 throttled_time(__u64 queue, __u6
     return clock > since ? time + clock - since : time;
 }
 
+/* Bits of a task that waits, each a bit of the kernel's. Without a branch: the verifier would go on
+ * with each of the eight values by itself. */
+#define WAITS_FROZEN   1u
+#define WAITS_IO       2u
+#define WAITS_MEMSTALL 4u
+APART __u32 task_waits(struct task_struct *task)
+{
+    return (NUMBER(task_struct, task, frozen) & 1) * WAITS_FROZEN |
+           (NUMBER(task_struct, task, in_iowait) & 1) * WAITS_IO |
+           (NUMBER(task_struct, task, in_memstall) & 1) * WAITS_MEMSTALL;
+}
+
 /* Frees memory, for what it allocates itself: in reclaim or compaction, or held up by its cgroup's
  * memory.high. Waiting for pages to be read back does not count. */
-static __always_inline bool task_reclaims(struct task_struct *task)
+static __always_inline bool task_reclaims(struct task_struct *task, __u32 waits)
 {
     if (task->flags & (PF_KTHREAD_ | PF_IO_WORKER_))
         return false;
-    return task->flags & PF_MEMALLOC_ ||
-           (NUMBER(task_struct, task, in_memstall) && !NUMBER(task_struct, task, in_iowait));
+    return task->flags & PF_MEMALLOC_ || (waits & (WAITS_MEMSTALL | WAITS_IO)) == WAITS_MEMSTALL;
 }
 
 /* The slice a task may run before another of its kind gets its turn: 6.6. Before, CFS
@@ -441,7 +457,8 @@ static __always_inline bool task_dumpable(struct task_struct *task)
 {
     if (HAS(task_struct, exec_state))
         return HAS(task_exec_state, dumpable) && exec_state_dumpable(task);
-    return HAS(task_struct, mm) && (!task->mm || mm_dumpable(task->mm));
+    return HAS(task_struct, mm) &&
+           (!BPF_CORE_READ(task, mm) || mm_dumpable(BPF_CORE_READ(task, mm)));
 }
 
 /* The last of its process's threads, which are listed in the order of their creation; or it was
@@ -482,7 +499,7 @@ static __always_inline bool task_queued(struct task_struct *task)
 }
 
 /* Less is more urgent; of the kernel's ordinary tasks where it is out of reach. */
-static __always_inline int task_prio(struct task_struct *task)
+APART int task_prio(struct task_struct *task)
 {
     return HAS(task_struct, prio) ? BPF_CORE_READ_BITFIELD(task, prio) : MAX_RT_PRIO_;
 }
@@ -550,9 +567,10 @@ static __always_inline bool has_cgroups(void)
            HAS(cgroup_subsys_state, cgroup);
 }
 
-static __always_inline struct cgroup *cgroup_of(struct task_struct *task)
+/* Its address. */
+static __always_inline __u64 cgroup_of(struct task_struct *task)
 {
-    return has_cgroups() ? task->cgroups->dfl_cgrp : NULL;
+    return has_cgroups() ? (__u64)BPF_CORE_READ(task, cgroups, dfl_cgrp) : 0;
 }
 
 /* The number of the directory of its cgroup of version 2; 0: a kernel without cgroups. A task whose

@@ -339,7 +339,7 @@ int prcb_tick_exit(void *ctx)
     return leave_hard(true);
 }
 
-SEC("tp_btf/irq_handler_entry")
+SEC("prcb_tp/irq_handler_entry")
 int prcb_handler_entry(__u64 *ctx)
 {
     struct irqaction *action = (void *)ctx[1];
@@ -349,7 +349,7 @@ int prcb_handler_entry(__u64 *ctx)
 }
 
 /* A device's handler, or the timer's where that has an interrupt number (arm64). */
-SEC("tp_btf/irq_handler_exit")
+SEC("prcb_tp/irq_handler_exit")
 int prcb_handler_exit(__u64 *ctx)
 {
     struct irqaction *action = (void *)ctx[1];
@@ -359,7 +359,7 @@ int prcb_handler_exit(__u64 *ctx)
 
 /* ---- softirqs ---- */
 
-SEC("tp_btf/softirq_entry")
+SEC("prcb_tp/softirq_entry")
 int prcb_soft_entry(__u64 *ctx)
 {
     struct prcb_processor_block *block = block_of(bpf_get_smp_processor_id());
@@ -382,7 +382,7 @@ int prcb_soft_entry(__u64 *ctx)
     return 0;
 }
 
-SEC("tp_btf/softirq_exit")
+SEC("prcb_tp/softirq_exit")
 int prcb_soft_exit(__u64 *ctx)
 {
     __u32 processor = bpf_get_smp_processor_id(), seq, vector = ctx[0];
@@ -421,7 +421,7 @@ static __always_inline void go_idle(struct prcb_processor_block *block, __u32 st
         block->idle[index].entries++;
 }
 
-SEC("tp_btf/cpu_idle")
+SEC("prcb_tp/cpu_idle")
 int prcb_idle(__u64 *ctx)
 {
     __u32 processor = bpf_get_smp_processor_id(), state = ctx[0], seq;
@@ -509,7 +509,7 @@ static __always_inline void note_switch(__u32 processor, struct prcb_processor_b
         has_rq_switches() ? prev->se.cfs_rq->rq->nr_switches - own->first_switches : block->seen;
 }
 
-SEC("tp_btf/sched_switch")
+SEC("prcb_tp/sched_switch")
 int prcb_processor_switch(__u64 *ctx)
 {
     struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
@@ -578,7 +578,7 @@ int prcb_processors_end(void *unused)
 }
 
 /* The processor is dead when this step has been taken, without an error. */
-SEC("tp_btf/cpuhp_exit")
+SEC("prcb_tp/cpuhp_exit")
 int prcb_cpu_gone(__u64 *ctx)
 {
     __u32 step = ctx[2];
@@ -593,7 +593,7 @@ int prcb_cpu_gone(__u64 *ctx)
 }
 
 /* The step before its first instruction. The same is passed on the way down, to a lower target. */
-SEC("tp_btf/cpuhp_enter")
+SEC("prcb_tp/cpuhp_enter")
 int prcb_cpu_coming(__u64 *ctx)
 {
     struct prcb_processor_block *block = block_of(ctx[0]);

@@ -8,6 +8,7 @@
  * of the area is taken once and checked before it is used.
  */
 #include "kernel.bpf.h"
+#include "by_here.bpf.h"
 #include "classify.bpf.h"
 #include "samples.h"
 
@@ -16,6 +17,7 @@ char LICENSE[] SEC("license")
 
 /* Set before load. */
 const volatile __u32 has_prev_state = 0; /* sched_switch passes prev_state (5.18) */
+const volatile __u32 has_wakers = 0;     /* switch records tell who woke the new thread */
 
 struct chunk {
     __u8 bytes[PRCB_CHUNK_BYTES];
@@ -84,6 +86,31 @@ struct {
     __type(key, int);
     __type(value, struct waited);
 } locks SEC(".maps");
+
+/* The last waking of each thread that has not got a processor since. Few are between the two at any
+ * moment; one that finds no room is not known. */
+struct waking {
+    __u64 time_ns;
+    __u32 cpu, vector, tid, pid;
+    __u32 by;
+    __u32 stream; /* that saw it */
+    char comm[16];
+};
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct waking);
+} wakings SEC(".maps");
+
+/* The processor programs' blocks; without wakers nobody's. */
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct prcb_processor_block);
+} processor_map SEC(".maps");
 
 static const __u32 zero = 0;
 
@@ -324,27 +351,40 @@ static __always_inline struct chunk *chunk_at(__u64 offset)
     return bpf_map_lookup_elem(&memory, &number);
 }
 
-/* The words of a record that lies across the border of two chunks, one by one. */
+/* A record that lies across the border of two chunks. */
+struct crossing {
+    struct scratch *scratch;
+    __u64 offset;
+    __u32 failed;
+};
+
+static long copy_word(__u32 i, struct crossing *crossing)
+{
+    __u64 word = i, in = crossing->offset + word * 8;
+    struct chunk *chunk = chunk_at(in);
+
+    /* Checked in the register that is used, in all its bits: 6.1's verifier follows no copies. */
+    HERE(word);
+    if (!chunk || word >= PRCB_STRIDE_MAX / 8) {
+        crossing->failed = 1;
+        return 1;
+    }
+    HERE(in);
+    in &= (PRCB_CHUNK_BYTES - 1) & ~7ull;
+    *(__u64 *)(chunk->bytes + in) = crossing->scratch->words[word];
+    return 0;
+}
+
+/* Its words one by one. The helper's loop, whose body the verifier looks at once, and not once a
+ * word. */
 static __noinline int copy_across(struct scratch *scratch, __u64 offset, __u32 bytes)
 {
-    __u32 i;
+    struct crossing crossing = {.scratch = scratch, .offset = offset};
 
     if (!scratch)
         return 0;
-    for (i = 0; i < sizeof(scratch->words) / 8; i++) {
-        __u32 in = offset + i * 8;
-        struct chunk *chunk;
-
-        if (i * 8 >= bytes)
-            break;
-        chunk = chunk_at(offset + i * 8);
-        if (!chunk)
-            return 0;
-        HERE(in);
-        in &= (PRCB_CHUNK_BYTES - 1) & ~7u;
-        *(__u64 *)(chunk->bytes + in) = scratch->words[i];
-    }
-    return 1;
+    bpf_loop((bytes + 7) / 8, copy_word, &crossing, 0);
+    return !crossing.failed;
 }
 
 /* offset: a multiple of 8 inside the buffer. Not inlined, so that what is checked stays in
@@ -497,10 +537,17 @@ struct switch_record {
     __u32 old_state;
     __s32 old_syscall;
     __s16 old_prio, new_prio;
-    __u8 cause, reason, pad[2];
+    __u8 cause, reason, waker_by, pad;
     __u64 ready_ns;
     __u64 samples;
+    __u64 woken_ns;
+    __u32 woken_cpu, waker_vector;
+    __u32 waker_tid, waker_pid;
+    char waker_comm[16];
 };
+
+/* Without wakers records end where theirs begin. */
+#define RECORD_WITHOUT_WAKER __builtin_offsetof(struct switch_record, woken_ns)
 
 #define SWITCH_INDEX     1u
 #define SWITCH_USER_MODE 2u
@@ -564,7 +611,42 @@ static __always_inline void describe_samples(struct switch_record *record,
     record->flags |= SWITCH_INDEX;
 }
 
-SEC("tp_btf/sched_switch")
+static __always_inline void describe_waker(struct switch_record *record, struct task_struct *new)
+{
+    __u32 tid = new->pid;
+    struct waking *waking;
+
+    record->waker_by = 0;
+    if (!has_wakers)
+        return;
+    waking = tid ? bpf_map_lookup_elem(&wakings, &tid) : NULL;
+    if (!waking || waking->stream != stream) {
+        record->woken_ns = 0;
+        record->woken_cpu = record->waker_vector = record->waker_tid = record->waker_pid = 0;
+        __builtin_memset(record->waker_comm, 0, sizeof(record->waker_comm));
+        return;
+    }
+    record->waker_by = waking->by;
+    record->woken_ns = waking->time_ns;
+    record->woken_cpu = waking->cpu;
+    record->waker_vector = waking->vector;
+    record->waker_tid = waking->tid;
+    record->waker_pid = waking->pid;
+    __builtin_memcpy(record->waker_comm, waking->comm, sizeof(record->waker_comm));
+    bpf_map_delete_elem(&wakings, &tid);
+}
+
+/* A thread that leaves and could go on did not sleep: a wake that it had meanwhile ended no wait.
+ * That of a sleep may come before its switch out, and is kept. */
+static __always_inline void forget_waking(struct task_struct *old)
+{
+    __u32 tid = old->pid;
+
+    if (has_wakers && tid)
+        bpf_map_delete_elem(&wakings, &tid);
+}
+
+SEC("prcb_tp/sched_switch")
 int prcb_switch_record(__u64 *ctx)
 {
     struct task_struct *old = (void *)ctx[1], *new = (void *)ctx[2];
@@ -575,9 +657,12 @@ int prcb_switch_record(__u64 *ctx)
     struct switch_record *record;
     __u64 size;
 
+    if (state == TASK_RUNNING_)
+        forget_waking(old);
     if (!slot || !ring)
         return 0;
-    record = bpf_ringbuf_reserve(ring, sizeof(*record), 0);
+    record = has_wakers ? bpf_ringbuf_reserve(ring, sizeof(*record), 0)
+                        : bpf_ringbuf_reserve(ring, RECORD_WITHOUT_WAKER, 0);
     if (!record) {
         slot->switches_lost++;
         return 0;
@@ -586,10 +671,11 @@ int prcb_switch_record(__u64 *ctx)
     record->cpu = cpu;
     record->flags = 0;
     record->reason = 0; /* the library's: from the cause */
-    record->pad[0] = record->pad[1] = 0;
+    record->pad = 0;
     describe_old(record, old, new, state);
     describe_new(record, old, new);
     describe_samples(record, slot);
+    describe_waker(record, new);
     size = bpf_ringbuf_query(ring, BPF_RB_RING_SIZE);
     /* Waking the reader makes switches of its own: not before a quarter is in use. */
     bpf_ringbuf_submit(record, bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) >= size / 4
@@ -599,7 +685,7 @@ int prcb_switch_record(__u64 *ctx)
 }
 
 /* Task storage may be made here: the task that waits is the one that runs. */
-SEC("tp_btf/contention_begin")
+SEC("prcb_tp/contention_begin")
 int prcb_record_contention_begin(__u64 *ctx)
 {
     struct task_struct *task = bpf_get_current_task_btf();
@@ -617,12 +703,34 @@ int prcb_record_contention_begin(__u64 *ctx)
     return 0;
 }
 
-SEC("tp_btf/contention_end")
+SEC("prcb_tp/contention_end")
 int prcb_record_contention_end(__u64 *ctx)
 {
     struct waited *waited = bpf_task_storage_get(&locks, bpf_get_current_task_btf(), NULL, 0);
 
     if (waited && waited->lock.lock == ctx[0])
         waited->lock.lock = 0;
+    return 0;
+}
+
+/* Runs in the waker's context, before the kernel looks where the task is to run. */
+SEC("prcb_tp/sched_waking")
+int prcb_record_waking(__u64 *ctx)
+{
+    struct task_struct *task = (void *)ctx[0], *here = bpf_get_current_task_btf();
+    __u32 cpu = bpf_get_smp_processor_id(), key = cpu + 1, tid = task->pid;
+    struct prcb_processor_block *block = bpf_map_lookup_elem(&processor_map, &key);
+    struct waking waking = {.time_ns = bpf_ktime_get_ns(), .cpu = cpu, .stream = stream};
+
+    /* Nobody ends a sleep of his own. */
+    if (task == here)
+        return 0;
+    waking.by = by_here(block, here, &waking.vector);
+    if (waking.by == PRCB_BY_THREAD) {
+        waking.tid = here->pid;
+        waking.pid = here->tgid;
+        bpf_probe_read_kernel(waking.comm, sizeof(waking.comm), here->comm);
+    }
+    bpf_map_update_elem(&wakings, &tid, &waking, BPF_ANY);
     return 0;
 }

@@ -433,7 +433,7 @@ static int take_option(struct cli_parser *parser, void *target)
     case CLI_TAKE:
         break;
     }
-    return option->take(parser, target);
+    return option->take(parser, at);
 }
 
 int cli_take_all(struct cli_parser *parser, void *target, int *ret_status)

@@ -50,7 +50,7 @@ struct cli_option {
     size_t at; /* in the structure that cli_take_all fills */
     uint64_t min, max;
     const char *what;
-    int (*take)(struct cli_parser *parser, void *target);
+    int (*take)(struct cli_parser *parser, void *target); /* target: what lies at `at` */
     const char *choices; /* for completion, blanks between; @pid, @tid, @cpu or @folder for those */
 };
 #define CLI_LONG 256

@@ -67,6 +67,10 @@ static const struct cli_option rows[] = {
      AT(metrics.include), .what = "the expression is empty"},
     {0, "cgroup-exclude", "REGEX", "no cgroups whose path matches", .kind = CLI_TEXT,
      AT(metrics.exclude), .what = "the expression is empty"},
+    {0, "record", "FILE", "write each look to FILE, too, for --replay", .kind = CLI_TEXT,
+     AT(metrics.record), .what = "the file name is empty"},
+    {0, "replay", "FILE", "the looks in FILE, in place of this machine's", .kind = CLI_TEXT,
+     AT(metrics.replay), .what = "the file name is empty"},
     {'o', "output", "FILE", "write to FILE", .kind = CLI_TEXT, AT(output),
      .what = "the file name is empty"},
     {0, "tier", "TIER", "use this source of figures and no other: daemon, bpf or perf",
@@ -101,25 +105,34 @@ static int count(struct metrics *m, uint64_t until, struct prcb_error *err)
     return result;
 }
 
+static int record_written(const struct cli_command *self, const struct export_options *options,
+                          int result, int status)
+{
+    return result ? cli_error(self, "%s: %s", options->metrics.record, strerror(-result)) : status;
+}
+
 static int export(const struct cli_command *self, struct export_options *options)
 {
     uint64_t for_ns = options->for_ns ? options->for_ns : FOR_NS;
     struct metrics *m = NULL;
     struct prcb_error err = {0};
     struct output output;
-    int result = metrics_open(&options->metrics, &m, &err);
+    int result = metrics_open(&options->metrics, &m, &err), closed;
     if (options->verbose)
         cli_write_load_log();
     if (!result)
-        result = count(m, now_ns() + for_ns, &err);
+        result =
+            options->metrics.replay ? metrics_look(m, &err) : count(m, now_ns() + for_ns, &err);
     if (result) {
         metrics_close(m);
         return cli_error(self, "%s", err.text);
     }
     if (options->output) {
         result = exposition_write_file(options->output, (enum exposition)options->form.number, m);
-        metrics_close(m);
-        return result ? cli_error(self, "%s: %s", options->output, strerror(-result)) : CLI_OK;
+        closed = metrics_close(m);
+        if (result)
+            return cli_error(self, "%s: %s", options->output, strerror(-result));
+        return record_written(self, options, closed, CLI_OK);
     }
     if (cli_open_output(self, NULL, &output) != CLI_OK) {
         metrics_close(m);
@@ -127,8 +140,8 @@ static int export(const struct cli_command *self, struct export_options *options
     }
     output_begin(&output);
     exposition_write(output.stream, (enum exposition)options->form.number, m);
-    metrics_close(m);
-    return cli_close_output(self, &output, CLI_OK);
+    closed = metrics_close(m);
+    return record_written(self, options, closed, cli_close_output(self, &output, CLI_OK));
 }
 
 static int run_export(const struct cli_command *self, int argc, char **argv)
@@ -141,6 +154,8 @@ static int run_export(const struct cli_command *self, int argc, char **argv)
         return status;
     if (parser.index < argc)
         return cli_usage_error(self, "'%s': there are no operands", argv[parser.index]);
+    if (options.metrics.record && options.metrics.replay)
+        return cli_usage_error(self, "--record and --replay exclude each other");
     options.metrics.max_threads = (uint32_t)options.max_threads;
     options.metrics.max_cgroups = (uint32_t)options.max_cgroups;
     options.metrics.max_names = (uint32_t)options.max_names;
@@ -162,6 +177,7 @@ const struct cli_command cmd_export = {
     .options = rows,
     .examples = "  prcb export | promtool check metrics\n"
                 "  prcb export --for 10 --per-cpu --format openmetrics\n"
-                "  prcb export --names windows --names node -o machine.prom\n",
+                "  prcb export --names windows --names node -o machine.prom\n"
+                "  prcb export --for 60 --record looks.ndjson   for prcb-exporter --replay\n",
     .run = run_export,
 };

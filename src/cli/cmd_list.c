@@ -161,7 +161,7 @@ static int print_json(const struct cli_command *self, struct listing *listing, b
     json_doc_put(doc, top, "sources", listing->sources);
     if (pfm) {
         listing->events = json_object_new_array();
-        prcb_counter_walk_pfm(show_pfm, listing);
+        prcb_counter_pfm_walk(show_pfm, listing);
         json_doc_put(doc, top, "libpfm4", listing->events);
     }
     return json_doc_write_pretty(doc, top, stdout) ? cli_error(self, "out of memory") : CLI_OK;
@@ -177,7 +177,7 @@ static void print_tables(struct listing *listing, bool pfm)
     shown += listing->shown;
     listing->shown = 0;
     if (pfm)
-        prcb_counter_walk_pfm(show_pfm, listing);
+        prcb_counter_pfm_walk(show_pfm, listing);
     if (!listing->word)
         printf("\nAlso: raw codes (r01c2), PMU/event/ and PMU/term=value/ of %s,\n"
                "and after any name :u (user mode only) or :k (kernel mode only).\n",

@@ -15,6 +15,7 @@
 
 #include <prcb/prcb.h>
 
+#include "misses.h"
 #include "names.h"
 #include "recorder.h"
 #include "stat_wait.h"
@@ -35,7 +36,7 @@ struct run {
     uint64_t start, end; /* end: UINT64_MAX: none */
     uint64_t next_progress;
     int child_status;
-    bool no_switches, had_child, ended_early, failed, terminal, verbose;
+    bool no_switches, no_wakers, had_child, ended_early, failed, terminal, verbose;
 };
 
 /* -F or -c. */
@@ -69,6 +70,7 @@ static const struct cli_option option_rows[] = {
     {0, "for", "SEC", "end after SEC seconds (0.5 is fine); a command that still runs is\n"
                       "then ended with SIGTERM", .kind = CLI_SECONDS, AT(for_ns)},
     {0, "no-switches", NULL, "leave out context switches", AT(no_switches)},
+    {0, "no-wakers", NULL, "leave out who woke each thread", AT(no_wakers)},
     {0, "tier", "TIER", "use this source and no other: bpf or perf",
      .kind = CLI_TIER, AT(options.tier), .max = PRCB_TIER_BPF},
     {'v', "verbose", NULL, "where the kernel refuses an eBPF program, its verifier's last lines", AT(verbose)},
@@ -88,6 +90,7 @@ static int parse(struct run *run, int argc, char **argv, int *ret_status)
     if (parser.index < argc)
         run->argv = argv + parser.index;
     run->options.switches = !run->no_switches;
+    run->options.wakers = !run->no_wakers;
     run->options.command = run->argv;
     run->options.pids = run->pids.ids;
     run->options.pid_count = run->pids.count;
@@ -152,7 +155,7 @@ static int check_command(const char *name)
 static int start(struct run *run)
 {
     bool named = run->options.all || run->pids.count;
-    struct prcb_spawn_hook hook = {before_exec, run};
+    struct prcb_spawn_hook hook = {sizeof(hook), before_exec, run};
     struct prcb_error err = {0};
     pid_t child;
     int result;
@@ -190,6 +193,8 @@ static void say_what(const struct run *run)
     if (now.reason)
         cli_warn(run->command, "%s: samples and switches by the perf ring, without wait reasons",
                  now.reason);
+    if (now.no_wakers)
+        cli_warn(run->command, "without who woke threads: %s", now.no_wakers);
     if (now.no_waits)
         cli_warn(run->command, "no stacks of waits: %s", now.no_waits);
     if (!run->had_child && isatty(STDERR_FILENO))
@@ -254,6 +259,11 @@ static void await_child(struct run *run)
     run->child_status = stat_wait_reap(&run->wait);
 }
 
+static int next_program(void *from, uint32_t i, struct prcb_program *ret)
+{
+    return recorder_program(from, i, ret);
+}
+
 static int finish(struct run *run)
 {
     struct recorder_progress now;
@@ -282,6 +292,8 @@ static int finish(struct run *run)
             cli_warn(run->command,
                      "%" PRIu64 " samples, %" PRIu64 " switches, %" PRIu64 " lost: %s", now.samples,
                      now.switches, now.lost, run->options.path);
+        misses_write(stderr, "prcb record: ", next_program, run->recorder,
+                     "switches, or what waits were for, may be missing");
     } else if (run->had_child) {
         await_child(run);
     }

@@ -19,9 +19,12 @@
 #include "format.h"
 
 #ifdef HAVE_RECORD
+#include "critical.h"
 #include "diff.h"
 #include "export.h"
+#include "lines.h"
 #include "report.h"
+#include "switch_rows.h"
 #endif
 #ifdef HAVE_PAGE
 #include "page.h"
@@ -33,7 +36,8 @@
 #define TOP_NONE        UINT64_MAX
 #define TIMELINE_MARGIN 6
 #define CONDITIONS_MAX  32
-#define EXIT_CONDITION  3 /* a --fail-if holds */
+#define TABLE_SWITCHES  (1u << 6) /* behind the tables of a report */
+#define EXIT_CONDITION  3         /* a --fail-if holds */
 
 enum format {
     FORMAT_TEXT,
@@ -44,6 +48,7 @@ enum format {
     FORMAT_SPEEDSCOPE,
     FORMAT_FIREFOX,
     FORMAT_PPROF,
+    FORMAT_PERFETTO,
     FORMAT_HTML
 };
 
@@ -51,6 +56,7 @@ struct run {
     const struct cli_command *command;
     const char *path, *output;
     const char *second; /* of --diff */
+    const char *names;  /* of columns; NULL: prcb's own */
     bool diff;
     const char *conditions[CONDITIONS_MAX];
     size_t condition_count;
@@ -60,27 +66,31 @@ struct run {
     uint64_t html_max; /* bytes; 0: not given */
     bool redact;
     struct report_ds ds; /* path NULL: a recording */
-    bool ds_format_given, waits, idle;
+    bool ds_format_given, waits, idle, lines;
+    struct {
+        int64_t tid;             /* 0: not asked for */
+        uint64_t from_ns, to_ns; /* since the recording began */
+    } critical;
 };
 
 static int take_tables(struct cli_parser *parser, void *target)
 {
-    static const char *const names[] = {"functions",  "threads",  "waits",
-                                        "processors", "timeline", "stacks"};
+    static const char *const names[] = {"functions", "threads", "waits",   "processors",
+                                        "timeline",  "stacks",  "switches"};
     const char *text = parser->value;
     struct run *run = target;
 
     for (const char *at = text;; at++) {
         size_t length = strcspn(at, ","), i;
 
-        for (i = 0; i < 6; i++) {
+        for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
             if (strlen(names[i]) == length && !strncmp(names[i], at, length))
                 break;
         }
-        if (i == 6)
+        if (i == sizeof(names) / sizeof(names[0]))
             return cli_usage_error(run->command,
                                    "--table '%s': functions, threads, waits, processors, "
-                                   "timeline or stacks, with commas between",
+                                   "timeline, stacks or switches, with commas between",
                                    text);
         run->tables |= 1u << i;
         at += length;
@@ -120,6 +130,45 @@ static int take_size(struct cli_parser *parser, void *target)
         return cli_usage_error(run->command, "--html-max '%s': a number of bytes, as 500k or 20M",
                                value);
     run->html_max = number << shift;
+    return CLI_OK;
+}
+
+/* Seconds, up to a character or the end, as nanoseconds; false: it is no such number. */
+static bool take_seconds(const char **at, uint64_t *ret)
+{
+    char *end;
+    double value = strtod(*at, &end);
+
+    if (end == *at || !(value >= 0 && value < 1e9))
+        return false;
+    *at = end;
+    *ret = (uint64_t)(value * 1e9 + 0.5);
+    return true;
+}
+
+/* PID[:FROM-TO] */
+static int take_critical(struct cli_parser *parser, void *target)
+{
+    const char *at = parser->value;
+    struct run *run = target;
+    size_t digits = strspn(at, "0123456789");
+    bool good = digits && digits < 10;
+
+    run->critical.tid = good ? atoll(at) : 0;
+    run->critical.from_ns = 0;
+    run->critical.to_ns = UINT64_MAX;
+    at += digits;
+    if (good && *at == ':') {
+        at++;
+        good = (*at == '-' || take_seconds(&at, &run->critical.from_ns)) && *at++ == '-' &&
+               (!*at || take_seconds(&at, &run->critical.to_ns)) &&
+               run->critical.from_ns < run->critical.to_ns;
+    }
+    if (!good || *at || !run->critical.tid)
+        return cli_usage_error(run->command,
+                               "--critical '%s': a process or thread, and seconds of the "
+                               "recording, as 1234 or 1234:0.5-2",
+                               parser->value);
     return CLI_OK;
 }
 
@@ -184,19 +233,25 @@ static int take_word(struct cli_parser *parser, void *target)
 /* clang-format off */
 static const struct cli_option option_rows[] = {
     {0, "table", "NAME[,NAME]", "these tables only: functions, threads, waits, processors, timeline,\n"
-                                   "stacks (of waits)",
-     .kind = CLI_TAKE, .take = take_tables, .choices = "functions threads waits processors timeline stacks"},
+                                   "stacks (of waits); or with -x: switches, each with who woke the thread",
+     .kind = CLI_TAKE, .take = take_tables, .choices = "functions threads waits processors timeline stacks switches"},
     {0, "top", "N", "the first N rows of a table (default 20 in tables, else all; 0: all)",
      .kind = CLI_NUMBER, AT(top), .max = UINT32_MAX},
     {'j', "json", NULL, "one JSON document", FORM(FORMAT_JSON)},
     {'x', "csv", "SEP", "a line of values per row, with SEP between them ('\\t': a tab)",
      .kind = CLI_VALUES, AT(form), .min = FORMAT_CSV},
+    {0, "names", "WHOSE", "with --table switches: columns and units of Windows Performance Analyzer (wpa)",
+     .kind = CLI_TEXT, AT(names), .choices = "wpa"},
+    {0, "lines", NULL, "samples by line of source, with inlined functions, where debug information is\n"
+                       "installed", AT(lines)},
     {0, "folded", NULL, "export stacks, a line each, for flame graphs", FORM(FORMAT_FOLDED)},
     {0, "waits", NULL, "with --folded: where threads waited, in nanoseconds, not where they ran",
      AT(waits)},
     {0, "idle", NULL, "with stacks of waits: those of threads that idle by design, too", AT(idle)},
     {0, "trace", NULL, "export threads and processors over time: Chrome's trace JSON,\n"
                        "which Perfetto reads too", FORM(FORMAT_TRACE)},
+    {0, "perfetto", NULL, "the same in Perfetto's own format: with stacks, and arrows from wakers",
+     FORM(FORMAT_PERFETTO)},
     {0, "pprof", NULL, "export a profile for pprof (gzip)", FORM(FORMAT_PPROF)},
     {0, "firefox", NULL, "export threads with samples and waits for profiler.firefox.com", FORM(FORMAT_FIREFOX)},
     {0, "speedscope", NULL, "export stacks of samples and waits by thread for speedscope", FORM(FORMAT_SPEEDSCOPE)},
@@ -204,6 +259,9 @@ static const struct cli_option option_rows[] = {
     {0, "html-max", "SIZE", "its largest size (default 20M): the timeline is made coarser",
      .kind = CLI_TAKE, .take = take_size},
     {0, "redact", NULL, "hash names in it, leave machine and command out", .kind = CLI_FLAG, AT(redact)},
+    {0, "critical", "PID[:FROM-TO]", "what the time of this thread was spent on: its own work, or that of those\n"
+                                     "it waited for; between these seconds of the recording",
+     .kind = CLI_TAKE, .take = take_critical},
     {0, "diff", NULL, "what changed from the first recording to the second, per second of each", .kind = CLI_FLAG, AT(diff)},
     {0, "fail-if", "CONDITION", "with --diff: exit with 3 if it holds, as 'ready>+10%' or 'futex>5ms';\n"
                                 "may be given again", .kind = CLI_TAKE, .take = take_condition},
@@ -230,6 +288,20 @@ static int parse(struct run *run, int argc, char **argv, int *ret_status)
         *ret_status = cli_usage_error(run->command, "--waits goes with --folded");
     else if ((run->html_max || run->redact) && run->form.number != FORMAT_HTML)
         *ret_status = cli_usage_error(run->command, "--html-max and --redact go with --html");
+    else if (run->tables & TABLE_SWITCHES &&
+             (run->tables != TABLE_SWITCHES || run->form.number != FORMAT_CSV))
+        *ret_status = cli_usage_error(run->command, "--table switches goes alone, and with -x");
+    else if (run->names && strcmp(run->names, "wpa") != 0)
+        *ret_status = cli_usage_error(run->command, "--names '%s': only wpa", run->names);
+    else if (run->names && !(run->tables & TABLE_SWITCHES))
+        *ret_status = cli_usage_error(run->command, "--names goes with --table switches");
+    else if (run->critical.tid &&
+             (run->form.number > FORMAT_CSV || run->tables || run->diff || run->ds.path))
+        *ret_status =
+            cli_usage_error(run->command, "--critical goes with -j, -x, --top and -o only");
+    else if (run->lines && (run->form.number > FORMAT_CSV || run->tables || run->diff ||
+                            run->ds.path || run->critical.tid))
+        *ret_status = cli_usage_error(run->command, "--lines goes with -j, -x, --top and -o only");
     else if ((*ret_status = check_diff(run)) == CLI_OK)
         *ret_status = check_ds(run);
     if (!run->path)
@@ -249,6 +321,47 @@ static size_t timeline_cells(const struct run *run, FILE *out)
     return columns - TIMELINE_MARGIN;
 }
 
+static int print_critical(const struct run *run, const struct recording *recording, FILE *out,
+                          struct prcb_error *err)
+{
+    uint64_t zero = recording->start_ns, to = run->critical.to_ns;
+    struct critical critical;
+    int result = critical_make(recording, run->critical.tid, zero + run->critical.from_ns,
+                               to < UINT64_MAX - zero ? zero + to : UINT64_MAX, &critical, err);
+
+    if (result)
+        return result;
+    if (run->form.number == FORMAT_JSON)
+        result = critical_print_json(&critical, out);
+    else if (run->form.number == FORMAT_CSV)
+        critical_print_csv(&critical, run->form.separator, out);
+    else
+        critical_print_text(&critical, run->top != TOP_NONE ? (size_t)run->top : DEFAULT_TOP, out);
+    critical_free(&critical);
+    return result ? prcb_fail(err, result, "out of memory") : 0;
+}
+
+static int print_lines(const struct run *run, const struct recording *recording, FILE *out,
+                       struct prcb_error *err)
+{
+    size_t top = run->top != TOP_NONE              ? (size_t)run->top
+                 : run->form.number == FORMAT_TEXT ? DEFAULT_TOP
+                                                   : 0;
+    struct lines lines;
+    int result = lines_make(recording, &lines, err);
+
+    if (result)
+        return result;
+    if (run->form.number == FORMAT_JSON)
+        result = lines_print_json(&lines, top, out);
+    else if (run->form.number == FORMAT_CSV)
+        lines_print_csv(&lines, top, run->form.separator, out);
+    else
+        lines_print_text(&lines, top, out);
+    lines_free(&lines);
+    return result ? prcb_fail(err, result, "out of memory") : 0;
+}
+
 static int print_tables(const struct run *run, const struct recording *recording, FILE *out,
                         struct prcb_error *err)
 {
@@ -261,7 +374,12 @@ static int print_tables(const struct run *run, const struct recording *recording
         .separator = run->form.separator,
     };
     struct report report;
-    int result = report_make(recording, timeline_cells(run, out), &report, err);
+    int result;
+
+    if (run->tables & TABLE_SWITCHES)
+        return switch_rows_print_csv(recording, run->names ? SWITCH_NAMES_WPA : SWITCH_NAMES_OWN,
+                                     style.top, run->form.separator, out, err);
+    result = report_make(recording, timeline_cells(run, out), &report, err);
 
     if (result)
         return result;
@@ -303,12 +421,18 @@ static int print_viewer(const struct run *run, const struct recording *recording
 static int print(const struct run *run, const struct recording *recording, FILE *out,
                  struct prcb_error *err)
 {
+    if (run->critical.tid)
+        return print_critical(run, recording, out, err);
+    if (run->lines)
+        return print_lines(run, recording, out, err);
     switch (run->form.number) {
     case FORMAT_FOLDED:
         return run->waits ? export_folded_waits(recording, run->idle, out, err)
                           : export_folded(recording, out, err);
     case FORMAT_TRACE:
         return export_trace(recording, out, err);
+    case FORMAT_PERFETTO:
+        return export_perfetto(recording, out, err);
     case FORMAT_PPROF:
         return export_pprof(recording, out, err);
     case FORMAT_SPEEDSCOPE:
@@ -340,6 +464,13 @@ static int open_recording(const struct run *run, const char *path, struct record
                          run->output);
     if (recording_open(path, ret, &err))
         return cli_error(run->command, "%s", err.text);
+    if (ret->has_history) {
+        recording_close(ret);
+        return cli_error(run->command,
+                         "%s is a history of prcb top, without samples: prcb top -r %s shows it, "
+                         "with -b as tables",
+                         path, path);
+    }
     if (ret->namer.left)
         cli_warn(run->command, "%u file%s left without names of functions: %s%s", ret->namer.left,
                  ret->namer.left == 1 ? "" : "s", ret->namer.first,
@@ -475,15 +606,20 @@ const struct cli_command cmd_report = {
         "threads had the processors, what threads waited for, what the processors did, and who\n"
         "ran when; or exports it for other programs.",
     .options = option_rows,
-    .examples = "  prcb report                              the tables\n"
-                "  prcb report -j system.db | jq .waits     for a program to read\n"
-                "  prcb report --html -o report.html        a page to look at, or to send\n"
-                "  prcb report --diff --fail-if 'ready>+10%' before.db after.db   for CI\n"
-                "  prcb report --folded | flamegraph.pl     a flame graph\n"
-                "  prcb report --folded --waits | flamegraph.pl  the same of waits, by cause\n"
-                "  prcb report --trace -o trace.json        for ui.perfetto.dev, chrome://tracing\n"
-                "  prcb report --pprof -o profile.pb.gz     for pprof\n"
-                "  prcb report --firefox -o profile.json    for profiler.firefox.com\n"
-                "  prcb report --ds buffer --format 4 -j    records of a processor\n",
+    .examples =
+        "  prcb report                              the tables\n"
+        "  prcb report -j system.db | jq .waits     for a program to read\n"
+        "  prcb report --html -o report.html        a page to look at, or to send\n"
+        "  prcb report --diff --fail-if 'ready>+10%' before.db after.db   for CI\n"
+        "  prcb report --folded | flamegraph.pl     a flame graph\n"
+        "  prcb report --folded --waits | flamegraph.pl  the same of waits, by cause\n"
+        "  prcb report --perfetto -o trace.pftrace  for ui.perfetto.dev\n"
+        "  prcb report --trace -o trace.json        for chrome://tracing\n"
+        "  prcb report --pprof -o profile.pb.gz     for pprof\n"
+        "  prcb report --firefox -o profile.json    for profiler.firefox.com\n"
+        "  prcb report --table switches --names=wpa -x,  as Windows Performance Analyzer has them\n"
+        "  prcb report --critical 1234:0.5-2        why it took so long: the path through "
+        "those it waited for\n"
+        "  prcb report --ds buffer --format 4 -j    records of a processor\n",
     .run = run_report,
 };

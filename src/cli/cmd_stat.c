@@ -183,7 +183,19 @@ static void report(struct run *run, uint64_t now, bool interval, bool last)
     struct prcb_status status = {.size = sizeof(status)};
     struct account_view view = {0};
     struct stat_report report = {
-        .options = options,
+        .profiled = {.all = options->all,
+                     .pids = options->pids.ids,
+                     .pid_count = options->pids.count,
+                     .tids = options->tids.ids,
+                     .tid_count = options->tids.count,
+                     .cgroups = options->cgroups,
+                     .cgroup_count = options->cgroup_count,
+                     .command = options->command},
+        .rows = options->rows,
+        .by_whom = options->by_whom,
+        .interrupted = options->interrupted,
+        .separator = options->form.separator,
+        .interval_ns = options->interval_ns,
         .session = run->session,
         .status = &status,
         .view = &view,
@@ -449,7 +461,7 @@ static void set_times(struct run *run, uint64_t looked)
 static int start(struct run *run)
 {
     const struct stat_options *options = run->options;
-    const struct prcb_spawn_hook hook = {account_counters_before_exec, run->counters};
+    const struct prcb_spawn_hook hook = {sizeof(hook), account_counters_before_exec, run->counters};
     struct prcb_error err = {0};
     int status = CLI_FAILED, ended_by;
     uint64_t looked;

@@ -4,7 +4,6 @@
  * it knows and shows is src/top; here are the options and the course of a run.
  */
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <langinfo.h>
@@ -13,7 +12,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -43,6 +41,8 @@
 #define KEEP_DAYS    7
 #define MAX_MIB      1024
 #define FILE_BYTES   (1u << 30) /* of a recording's intervals, in memory */
+#define SLEEPERS     32         /* whose stacks are asked for at a time */
+#define NOTES_EACH   10         /* takes: the count of threads not followed is of them all */
 #define WHOM_MOST    256        /* threads of a row whose edges are summed */
 #define HISTORY_NS   (600 * NS_PER_S)
 #define REFRESH_NS   (NS_PER_S / 20) /* perf tier: looks for threads between two intervals */
@@ -72,7 +72,7 @@ struct run {
     struct top_reader *reader;   /* NULL: -r was not given */
     struct stat_wait wait;
     struct output output;
-    uint64_t next, next_refresh;
+    uint64_t next, next_refresh, takes;
     uint64_t again; /* when the screen is drawn once more, with what was asked for meanwhile */
     bool ended, perf, own;
     int status;
@@ -117,11 +117,6 @@ static int take_order(struct cli_parser *parser, void *target)
                            parser->value);
 }
 
-static int take_cgroup(struct cli_parser *parser, void *target)
-{
-    return stat_options_take_one_cgroup(parser, &((struct options *)target)->targets);
-}
-
 #define AT(member) .at = offsetof(struct options, member)
 /* clang-format off */
 static const struct cli_option option_rows[] = {
@@ -130,7 +125,7 @@ static const struct cli_option option_rows[] = {
     {'t', "tid", "TID[,TID]", "only these threads, and all that they start",
      .kind = CLI_IDS, AT(targets.tids), .what = "thread", .choices = "@tid"},
     {0, "cgroup", "PATH", "only threads in this cgroup directory and below it",
-     .kind = CLI_TAKE, .take = take_cgroup, .choices = "@folder"},
+     .kind = CLI_TAKE, .take = stat_options_take_one_cgroup, AT(targets), .choices = "@folder"},
     {'a', "all", NULL, "every thread of the system, or nothing: fail where that is not allowed", AT(targets.all)},
     {'d', "delay", "SEC", "length of an interval (default 1; 0.1 and more)", .kind = CLI_SECONDS, AT(delay_ns)},
     {'g', "group", "GROUP", "rows are threads, processes, names, cgroups or causes",
@@ -217,41 +212,6 @@ static int parse(const struct cli_command *self, int argc, char **argv, struct o
 
 /* ---- what is measured ---------------------------------------------------------------------- */
 
-/* Where not everything may be profiled, the user's own processes are, and what they start. */
-static int profile_own(struct run *run, struct prcb_error *err)
-{
-    DIR *folder = opendir("/proc");
-    struct dirent *entry;
-    size_t count = 0;
-
-    for (; folder && (entry = readdir(folder));) {
-        pid_t pid = (pid_t)atoi(entry->d_name);
-        struct stat about;
-
-        if (pid <= 0 || fstatat(dirfd(folder), entry->d_name, &about, 0) ||
-            about.st_uid != geteuid())
-            continue;
-        count += !prcb_profile_process(run->session, pid, PRCB_FOLLOW_ALL, err);
-    }
-    if (folder)
-        closedir(folder);
-    run->own = true;
-    return count ? 0 : -ESRCH;
-}
-
-static int profile(struct run *run, struct prcb_error *err)
-{
-    const struct stat_options *targets = &run->options->targets;
-    int result;
-
-    if (stat_options_have_targets(targets))
-        return stat_targets_profile(run->session, targets, &run->wait, err);
-    result = prcb_profile_all(run->session, err);
-    if (result == -ENOSPC)
-        return 0; /* what fits; the screen tells of the others */
-    return result ? profile_own(run, err) : 0;
-}
-
 /* What the tier lacks, a line each, and its name for the first line. */
 static void set_notes(struct run *run)
 {
@@ -281,7 +241,8 @@ static int open_all(struct run *run, struct prcb_error *err)
         .tier = targets->tier,
         .max_threads = (uint32_t)targets->max_threads,
         .flags = (run->options->batch || run->options->quiet ? 0u : PRCB_OPEN_REGISTERS) |
-                 (run->options->whom ? PRCB_OPEN_EDGES : 0u),
+                 (run->options->whom ? PRCB_OPEN_EDGES : 0u) |
+                 (stat_options_have_targets(targets) ? 0u : PRCB_OPEN_SHARED),
     };
     const struct prcb_processors_options see = {.size = sizeof(see), .tier = targets->tier};
     struct prcb_error ignored;
@@ -290,7 +251,7 @@ static int open_all(struct run *run, struct prcb_error *err)
     if (result)
         return result;
     run->perf = prcb_session_tier(run->session) == PRCB_TIER_PERF;
-    result = profile(run, err);
+    result = stat_targets_profile_visible(run->session, targets, &run->wait, &run->own, err);
     if (!result && prcb_processors_open(&see, &run->view, &ignored) &&
         prcb_processors_open(NULL, &run->view, &ignored))
         run->view = NULL;
@@ -326,6 +287,25 @@ static void where_wait(void *ctx, const struct top_row *row, char *ret, size_t s
     if (run->ui.mode == TOP_LIVE && row->now.state == TOP_WAIT && row->now.since_ns &&
         !row->kernel && row->now.since_ns + LONG_NS <= stat_wait_now())
         top_where_wait(run->where, row->id, row->now.since_ns, ret, size);
+}
+
+/* Threads that slept through the interval in a wait that may be for a lock, and is then no
+ * idleness. */
+static void ask_sleepers(struct run *run)
+{
+    struct top_thread *thread;
+    uint32_t at = 0;
+    bool blocked;
+
+    for (int open = 0; run->where && run->ui.mode == TOP_LIVE && open < SLEEPERS &&
+                       (thread = top_model_next_unknown(&run->model, &at));) {
+        if (!top_where_blocked(run->where, thread->key, thread->shown.since_ns, &blocked)) {
+            open++;
+            continue;
+        }
+        thread->asked_ns = thread->shown.since_ns;
+        thread->blocked_ns = blocked ? thread->shown.since_ns : 0;
+    }
 }
 
 /* The threads of the row that is open are watched, as long as it is. */
@@ -370,6 +350,9 @@ static bool close_stacks(struct run *run)
 }
 #else
 static void watch(struct run *run)
+{
+}
+static void ask_sleepers(struct run *run)
 {
 }
 static void open_stacks(struct run *run)
@@ -624,7 +607,8 @@ static int take(struct run *run, bool *ret)
     if (!result && now >= run->next) {
         result = top_source_take(run->source, ret, &err);
         stat_wait_advance(&run->next, run->options->delay_ns, now);
-        set_notes(run);
+        if (++run->takes % NOTES_EACH == 1)
+            set_notes(run);
     }
     if (!result && *ret)
         result = write_history(run, &err);
@@ -717,6 +701,7 @@ static void draw(struct run *run, bool anew)
     if (top_ui_prepare(&run->ui))
         return;
     watch(run);
+    ask_sleepers(run);
     top_view_draw(&run->ui, &run->grid);
     top_curses_draw(&run->grid, anew);
 }

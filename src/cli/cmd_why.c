@@ -23,11 +23,13 @@
 #include "whom_words.h"
 #include "why_report.h"
 
+#define CHAIN_AFTER_NS 100000000u /* waits that were there before are seen by then */
+
 enum why_format { WHY_TEXT, WHY_JSON, WHY_FOLDED };
 
 struct options {
     struct stat_options targets; /* what is profiled, for how long, where the report goes */
-    bool idle, no_whom;
+    bool idle, no_whom, chain;
     uint64_t top, top_stacks, budget, min_us;
 };
 
@@ -46,11 +48,6 @@ struct run {
     int child_status;
 };
 
-static int take_cgroup(struct cli_parser *parser, void *target)
-{
-    return stat_options_take_one_cgroup(parser, &((struct options *)target)->targets);
-}
-
 #define AT(member) .at = offsetof(struct options, member)
 /* clang-format off */
 static const struct cli_option option_rows[] = {
@@ -59,7 +56,7 @@ static const struct cli_option option_rows[] = {
     {'t', "tid", "TID[,TID]", "look at these threads, and all that they start",
      .kind = CLI_IDS, AT(targets.tids), .what = "thread", .choices = "@tid"},
     {0, "cgroup", "PATH", "look at every thread in this cgroup directory and below it",
-     .kind = CLI_TAKE, .take = take_cgroup, .choices = "@folder"},
+     .kind = CLI_TAKE, .take = stat_options_take_one_cgroup, AT(targets), .choices = "@folder"},
     {'a', "all", NULL, "look at every thread of the system", AT(targets.all)},
     {0, "for", "SEC", "end after SEC seconds (0.5 is fine); a command that still runs is\n"
                       "then ended with SIGTERM", .kind = CLI_SECONDS, AT(targets.for_ns)},
@@ -67,6 +64,8 @@ static const struct cli_option option_rows[] = {
      .kind = CLI_FORM, AT(targets.form), .min = WHY_JSON},
     {0, "folded", NULL, "folded stacks for flame graphs; the number is nanoseconds",
      .kind = CLI_FORM, AT(targets.form), .min = WHY_FOLDED},
+    {0, "chain", NULL, "who waits for whom now: mutexes, their holders and what these wait for,\n"
+                       "deadlocks; one look, after --for (default 0.1 s)", AT(chain)},
     {0, "idle", NULL, "show where threads idle by design, too", AT(idle)},
     {0, "no-whom", NULL, "leave out by whom: nothing is attached to wakeups and interrupts",
      AT(no_whom)},
@@ -76,7 +75,7 @@ static const struct cli_option option_rows[] = {
      .kind = CLI_NUMBER, AT(top_stacks), .max = UINT32_MAX},
     {0, "min", "US", "read the stacks of waits of US microseconds and longer (default 1000)",
      .kind = CLI_NUMBER, AT(min_us), .min = 1, .max = 60000000},
-    {0, "budget", "PERCENT", "of one processor, for unwinding (default 5); waits beyond it\n"
+    {0, "budget", "PERCENT", "of one processor, for looking (default 5); waits beyond it\n"
                              "count as [not read]", .kind = CLI_NUMBER, AT(budget), .min = 1, .max = 100},
     {'o', "output", "FILE", "write the report to FILE",
      .kind = CLI_TEXT, AT(targets.output), .what = "the file name is empty"},
@@ -113,7 +112,14 @@ static int parse(const struct cli_command *self, int argc, char **argv, struct o
         *ret_status = cli_usage_error(self, "no command behind --");
         return -1;
     }
+    if (ret->chain) {
+        ret->no_whom = true;
+        if (!ret->targets.for_ns)
+            ret->targets.for_ns = CHAIN_AFTER_NS;
+    }
     *ret_status = check(self, &ret->targets);
+    if (*ret_status == CLI_OK && ret->chain && ret->targets.form.number == WHY_FOLDED)
+        *ret_status = cli_usage_error(self, "--chain has no folded stacks: use --json or text");
     return *ret_status == CLI_OK ? CLI_OK : -1;
 }
 
@@ -202,6 +208,8 @@ static int report(struct run *run)
         .status = &status,
         .stacks = &stacks,
         .wall_ns = run->now - run->start,
+        .cost_ns = looks_cost(run->looks),
+        .percent = run->options->budget,
         .top = run->options->top,
         .top_stacks = run->options->top_stacks,
         .whom = run->whom,
@@ -225,6 +233,34 @@ static int report(struct run *run)
         why_write_text(run->output.stream, &output);
     why_report_deinit(&report);
     return result;
+}
+
+static int report_chain(struct run *run)
+{
+    struct chain chain;
+    struct prcb_error err = {0};
+    int result = chain_take(run->session, looks_stacks(run->looks), run->options->min_us * 1000,
+                            &chain, &err);
+
+    if (result)
+        return result;
+    if (run->options->targets.form.number == WHY_JSON)
+        result = why_write_chain_json(run->output.stream, &chain);
+    else
+        why_write_chain(run->output.stream, &chain);
+    chain_deinit(&chain);
+    return result;
+}
+
+/* One look, when the time is over. */
+static int wait_for_chain(struct run *run)
+{
+    while (stat_wait_now() < run->end) {
+        if (stat_wait_until(&run->wait, run->end) & (STAT_WAIT_CHILD | STAT_WAIT_SIGNAL))
+            break;
+    }
+    run->ended_early = run->wait.child != 0;
+    return report_chain(run);
 }
 
 static int start(struct run *run)
@@ -283,11 +319,16 @@ static int run_opened(struct run *run)
         return status;
     }
     output_begin(&run->output);
-    if (!run->had_child && isatty(STDERR_FILENO))
+    if (!run->had_child && isatty(STDERR_FILENO) && !run->options->chain)
         cli_warn(run->command, "looking; Ctrl-C ends it and reports");
-    measure(run);
-    end_child(run);
-    result = report(run);
+    if (run->options->chain) {
+        result = wait_for_chain(run);
+        end_child(run);
+    } else {
+        measure(run);
+        end_child(run);
+        result = report(run);
+    }
     if (result) {
         run->failed = true;
         cli_error(run->command, "no report: %s", strerror(-result));
@@ -316,8 +357,8 @@ static int open_all(struct run *run, struct prcb_error *err)
         .size = sizeof(how),
         .tier = run->options->targets.tier,
         .max_threads = (uint32_t)run->options->targets.max_threads,
-        .flags =
-            PRCB_OPEN_REGISTERS | PRCB_OPEN_CHOSEN | (run->options->no_whom ? 0 : PRCB_OPEN_EDGES),
+        .flags = PRCB_OPEN_REGISTERS | (run->options->chain ? 0 : PRCB_OPEN_CHOSEN) |
+                 (run->options->no_whom ? 0 : PRCB_OPEN_EDGES),
     };
     struct why_source source = {.read = looks_read, .min_wait_ns = run->options->min_us * 1000};
     int result = prcb_open(&how, &run->session, err);
@@ -379,9 +420,11 @@ const struct cli_command cmd_why = {
         "pointers; threads are not stopped. Threads that idle by design (event loops, pools) are\n"
         "one row. Reads processes that ptrace(2) would let you trace.",
     .options = option_rows,
-    .examples = "  prcb why -p 1234 --for 10              a process, for ten seconds\n"
-                "  prcb why -- ./server --port 8080       a command, until it ends\n"
-                "  prcb why -a --for 5 --top 10           the ten processes that wait most\n"
-                "  prcb why --folded -p 1234 --for 10 | flamegraph.pl > waits.svg\n",
+    .examples =
+        "  prcb why -p 1234 --for 10              a process, for ten seconds\n"
+        "  prcb why -- ./server --port 8080       a command, until it ends\n"
+        "  prcb why -a --for 5 --top 10           the ten processes that wait most\n"
+        "  prcb why --chain -p 1234               who holds what its threads wait for; deadlocks\n"
+        "  prcb why --folded -p 1234 --for 10 | flamegraph.pl > waits.svg\n",
     .run = run_why,
 };

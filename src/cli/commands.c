@@ -5,7 +5,7 @@
 #include "cli.h"
 
 extern const struct cli_command cmd_stat, cmd_doctor, cmd_layout, cmd_dump, cmd_list, cmd_cpu,
-    cmd_power, cmd_record, cmd_report, cmd_why, cmd_top, cmd_export;
+    cmd_power, cmd_record, cmd_report, cmd_why, cmd_top, cmd_serve, cmd_export;
 
 const struct cli_command *const cli_commands[] = {
     &cmd_stat,
@@ -14,6 +14,9 @@ const struct cli_command *const cli_commands[] = {
 #endif
 #ifdef HAVE_TOP
     &cmd_top,
+#endif
+#ifdef HAVE_SERVE
+    &cmd_serve,
 #endif
     &cmd_record, &cmd_report, &cmd_cpu,  &cmd_power,  &cmd_doctor,
     &cmd_list,   &cmd_layout, &cmd_dump, &cmd_export, NULL,

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "misses.h"
+
 enum prcb_tier cpu_report_tier(const struct cpu_report *report)
 {
     return report->nt ? prcb_nt_processors_tier() : prcb_processors_tier(report->samples->view);
@@ -61,6 +63,11 @@ static void write_missed(FILE *out, const char *prefix, const struct cpu_samples
                 prefix, missed, missed == 1 ? " was" : "es were");
 }
 
+static int next_program(void *from, uint32_t i, struct prcb_program *ret)
+{
+    return prcb_processors_program(from, i, ret);
+}
+
 static void write_ended(FILE *out, const char *prefix, const struct cpu_samples *samples)
 {
     uint32_t any = cpu_samples_next(samples, 0);
@@ -93,6 +100,8 @@ void cpu_notes_write(FILE *out, const char *prefix, const struct cpu_samples *sa
     snprintf(no, sizeof(no), "%sno ", prefix);
     figures_write_absent(out, processor_figures, reason_of, &wanted, no, ": ");
     write_missed(out, prefix, samples);
+    misses_write(out, prefix, next_program, samples->view,
+                 "times may be counted to the state before");
     write_ended(out, prefix, samples);
 }
 

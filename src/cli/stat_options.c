@@ -29,11 +29,13 @@ static int take_cgroup(struct cli_parser *parser, void *target)
     return CLI_OK;
 }
 
-int stat_options_take_one_cgroup(struct cli_parser *parser, struct stat_options *options)
+int stat_options_take_one_cgroup(struct cli_parser *parser, void *target)
 {
+    const struct stat_options *options = target;
+
     if (options->cgroup_count && *parser->value)
         return cli_usage_error(parser->command, "--cgroup: one cgroup at a time");
-    return take_cgroup(parser, options);
+    return take_cgroup(parser, target);
 }
 
 static int take_order(struct cli_parser *parser, void *target)
@@ -93,13 +95,6 @@ const struct cli_option stat_option_rows[] = {
     {0},
 };
 /* clang-format on */
-
-const struct stat_rows_kind stat_rows_kinds[] = {
-    [STAT_THREADS] = {0, "TID", "THREAD", "threads"},
-    [STAT_PROCESSES] = {ACCOUNT_VIEW_PROCESSES, "PID", "PROCESS", "processes"},
-    [STAT_CGROUPS] = {ACCOUNT_VIEW_CGROUPS, NULL, "CGROUP", "cgroups"},
-    [STAT_NAMES] = {ACCOUNT_VIEW_NAMES, NULL, "NAME", "names"},
-};
 
 bool stat_options_have_targets(const struct stat_options *options)
 {

@@ -14,15 +14,7 @@
 
 #include "cli.h"
 #include "account_rows.h"
-
-/* What a row of the report is. */
-enum stat_rows { STAT_THREADS, STAT_PROCESSES, STAT_CGROUPS, STAT_NAMES };
-struct stat_rows_kind {
-    unsigned view;       /* enum account_view_kind */
-    const char *id;      /* heading of the number's column; NULL: there is none */
-    const char *heading; /* of the name's */
-    const char *list;    /* in JSON */
-};
+#include "stat_report.h"
 
 enum stat_format { STAT_TABLE, STAT_CSV, STAT_JSON, STAT_NDJSON };
 
@@ -55,12 +47,10 @@ int stat_options_parse(const struct cli_command *command, int argc, char **argv,
                        struct stat_options *ret, int *ret_status);
 void stat_options_deinit(struct stat_options *options);
 
-/* --cgroup of commands that take one: adds the value to options->cgroups. */
-int stat_options_take_one_cgroup(struct cli_parser *parser, struct stat_options *options);
+/* --cgroup of commands that take one, for an option row; target is a struct stat_options. */
+int stat_options_take_one_cgroup(struct cli_parser *parser, void *target);
 
 /* True when the options name something to profile besides a command. */
 bool stat_options_have_targets(const struct stat_options *options);
-
-extern const struct stat_rows_kind stat_rows_kinds[]; /* by enum stat_rows */
 
 #endif

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "stat_targets.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -38,6 +41,41 @@ int stat_targets_profile(struct prcb *session, const struct stat_options *option
     if (!result && options->all)
         result = allow_partly(session, prcb_profile_all(session, err));
     return result;
+}
+
+static int profile_own(struct prcb *session, struct prcb_error *err)
+{
+    DIR *folder = opendir("/proc");
+    struct dirent *entry;
+    size_t count = 0;
+
+    for (; folder && (entry = readdir(folder));) {
+        pid_t pid = (pid_t)atoi(entry->d_name);
+        struct stat about;
+
+        if (pid <= 0 || fstatat(dirfd(folder), entry->d_name, &about, 0) ||
+            about.st_uid != geteuid())
+            continue;
+        count += !prcb_profile_process(session, pid, PRCB_FOLLOW_ALL, err);
+    }
+    if (folder)
+        closedir(folder);
+    return count ? 0 : -ESRCH;
+}
+
+int stat_targets_profile_visible(struct prcb *session, const struct stat_options *options,
+                                 struct stat_wait *wait, bool *ret_own, struct prcb_error *err)
+{
+    int result;
+
+    *ret_own = false;
+    if (stat_options_have_targets(options))
+        return stat_targets_profile(session, options, wait, err);
+    result = prcb_profile_all(session, err);
+    if (!result || result == -ENOSPC)
+        return 0;
+    *ret_own = true;
+    return profile_own(session, err);
 }
 
 int stat_targets_start(struct prcb *session, const struct stat_options *options,

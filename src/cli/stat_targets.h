@@ -17,6 +17,11 @@
 int stat_targets_profile(struct prcb *session, const struct stat_options *options,
                          struct stat_wait *wait, struct prcb_error *err);
 
+/* The same; where the options name nothing: every thread, or, where that is not allowed, those of
+ * the user's own processes and what these start (*ret_own). What finds no room is counted. */
+int stat_targets_profile_visible(struct prcb *session, const struct stat_options *options,
+                                 struct stat_wait *wait, bool *ret_own, struct prcb_error *err);
+
 /* Starts the command: profiled, and seen by the hook before its exec, if there is
  * nothing else to profile. *ret is the
  * child. On failure *ret_status is the exit code that tells of it: 127 not found,

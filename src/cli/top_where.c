@@ -22,6 +22,7 @@
 
 struct answer {
     uint64_t key, since_ns;
+    bool blocked; /* by a word of the table: it waits for a lock or the like */
     char text[160];
 };
 
@@ -202,8 +203,10 @@ static void answer_one(struct top_where *w, uint64_t key, uint64_t since_ns)
     if (prcb_thread_open_key(w->session, key, &thread, NULL))
         return;
     if (!prcb_thread_read(thread, &a) && same_wait(&a, since_ns) && has_budget(w) &&
-        !prcb_stacks_read(w->stacks, &a, &stack, NULL))
+        !prcb_stacks_read(w->stacks, &a, &stack, NULL)) {
         wait_text(&stack, answer.text, sizeof(answer.text));
+        answer.blocked = stack.word && stack.kind == PRCB_STACK_BLOCKED;
+    }
     prcb_thread_close(thread);
     pthread_mutex_lock(&w->lock);
     w->waits[key % WAITS] = answer;
@@ -361,23 +364,42 @@ bool top_where_news(struct top_where *w)
     return news;
 }
 
-void top_where_wait(struct top_where *w, uint64_t key, uint64_t since_ns, char *ret, size_t size)
+/* With the lock. */
+static const struct answer *find_answer(struct top_where *w, uint64_t key, uint64_t since_ns)
 {
     const struct answer *answer = &w->waits[key % WAITS];
-    bool asked = false;
+    bool asked = w->asked_count == ASKED;
 
-    *ret = '\0';
-    pthread_mutex_lock(&w->lock);
-    if (answer->key == key && answer->since_ns == since_ns) {
-        snprintf(ret, size, "%s", answer->text);
-    } else {
-        for (uint32_t i = 0; i < w->asked_count; i++)
-            asked = asked || w->asked[i].key == key;
-        if (!asked && w->asked_count < ASKED) {
-            w->asked[w->asked_count].key = key;
-            w->asked[w->asked_count++].since_ns = since_ns;
-            pthread_cond_signal(&w->wanted);
-        }
+    if (answer->key == key && answer->since_ns == since_ns)
+        return answer;
+    for (uint32_t i = 0; i < w->asked_count && !asked; i++)
+        asked = w->asked[i].key == key;
+    if (!asked) {
+        w->asked[w->asked_count].key = key;
+        w->asked[w->asked_count++].since_ns = since_ns;
+        pthread_cond_signal(&w->wanted);
     }
+    return NULL;
+}
+
+void top_where_wait(struct top_where *w, uint64_t key, uint64_t since_ns, char *ret, size_t size)
+{
+    const struct answer *answer;
+
+    pthread_mutex_lock(&w->lock);
+    answer = find_answer(w, key, since_ns);
+    snprintf(ret, size, "%s", answer ? answer->text : "");
     pthread_mutex_unlock(&w->lock);
+}
+
+bool top_where_blocked(struct top_where *w, uint64_t key, uint64_t since_ns, bool *ret)
+{
+    const struct answer *answer;
+
+    pthread_mutex_lock(&w->lock);
+    answer = find_answer(w, key, since_ns);
+    if (answer)
+        *ret = answer->blocked;
+    pthread_mutex_unlock(&w->lock);
+    return answer;
 }

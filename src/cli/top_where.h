@@ -26,6 +26,9 @@ void top_where_pieces(struct top_where *w, uint32_t cause, struct top_pieces *re
 
 /* What the wait of a thread is for, "" where it is not known (yet); asking makes it known. */
 void top_where_wait(struct top_where *w, uint64_t key, uint64_t since_ns, char *ret, size_t size);
+/* *ret: whether a thread's stack says that its wait keeps it from work. False: that is not known
+ * yet; asking makes it known. */
+bool top_where_blocked(struct top_where *w, uint64_t key, uint64_t since_ns, bool *ret);
 /* Whether there is an answer that was not there when this was asked last. */
 bool top_where_news(struct top_where *w);
 

@@ -48,6 +48,10 @@ struct client_question {
  * however the answers drip. */
 #define CLIENT_ANSWER_S 10 /* a daemon that takes longer does not work */
 void client_start(struct client *client);
+/* The operation is over this long from now at the latest: for what there are other uses of the time
+ * than to wait for it. A late answer is skipped when the next one is waited for. */
+#define CLIENT_HURRY_MS 200
+void client_hurry(struct client *client);
 /* Whether that time is over. */
 bool client_late(const struct client *client);
 

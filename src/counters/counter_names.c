@@ -270,7 +270,7 @@ static int walk_pmu(pfm_pmu_t pmu, prcb_counter_pfm_fn fn, void *ctx)
     return result;
 }
 
-int prcb_counter_walk_pfm(prcb_counter_pfm_fn fn, void *ctx)
+int prcb_counter_pfm_walk(prcb_counter_pfm_fn fn, void *ctx)
 {
     int result = 0;
 
@@ -288,7 +288,7 @@ static int set_pfm(const char *name, struct counter_event *event)
     return 1;
 }
 
-int prcb_counter_walk_pfm(prcb_counter_pfm_fn fn, void *ctx)
+int prcb_counter_pfm_walk(prcb_counter_pfm_fn fn, void *ctx)
 {
     return 0;
 }

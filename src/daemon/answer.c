@@ -15,6 +15,7 @@
 #include "log.h"
 #include "privilege.h"
 #include "server.h"
+#include "shared.h"
 
 #define SCOPES_PER_USER 2
 #define LATER           1 /* there is no answer yet: the request is to be looked at again */
@@ -97,13 +98,54 @@ static int may_pass_maps(const struct request *r, struct prcb_error *err)
     return r->server->config->allow_unprivileged_bpf ? 0 : privilege_check_bpf(err);
 }
 
+/* The processors' programs are attached, or cannot be; the first who asks has it done. */
+static bool processors_run(struct server *s)
+{
+    if (s->load == LOAD_NONE)
+        s->load = LOAD_ASKED;
+    return s->load == LOAD_DONE || s->load == LOAD_FAILED;
+}
+
+/* token: NULL: not to be resumed. */
+static int open_shared(const struct request *r, const uint8_t *token, struct prcb_error *err)
+{
+    struct sessions *sessions = r->server->sessions;
+    struct wire_open_answer reply = {.resumed = token != NULL};
+    struct conn *conn = r->conn;
+    int fds[2], result;
+
+    if (token) {
+        result = shared_rejoin(sessions, &conn->peer, token, &conn->member, err);
+        memcpy(reply.token, token, sizeof(reply.token));
+    } else {
+        result = shared_join(sessions, &conn->peer, clock_mono_ms() - conn->asked_at, &fds[0],
+                             reply.token, &conn->member, err);
+    }
+    if (result)
+        return result == -EAGAIN ? later(r) : result;
+    if (!token) {
+        fds[1] = fcntl(fds[0], F_DUPFD_CLOEXEC, 0);
+        if (fds[1] < 0) {
+            close(fds[0]);
+            shared_leave(sessions, conn->member);
+            return prcb_fail(err, -EMFILE, "prcbd has no free descriptor; try again later");
+        }
+    }
+    conn->session = sessions->shared.session;
+    conn->shared = true;
+    reply.accounts = conn->session->accounts;
+    conn_answer(conn, r->message, &reply, sizeof(reply), fds, token ? 0 : 2);
+    return 0;
+}
+
 static int do_open(const struct request *r, struct prcb_error *err)
 {
     static const uint8_t none[WIRE_TOKEN];
     struct conn *conn = r->conn;
     struct wire_open_answer reply = {0};
     struct wire_open open;
-    int fds[2], result = take(r, sizeof(open), &open, sizeof(open), err);
+    struct kernel_client_fds maps;
+    int fds[3], result = take(r, sizeof(open), &open, sizeof(open), err);
 
     if (result)
         return result;
@@ -112,8 +154,13 @@ static int do_open(const struct request *r, struct prcb_error *err)
     result = may_pass_maps(r, err);
     if (result)
         return result;
-    if (open.flags & ~WIRE_OPEN_REGISTERS)
+    if (open.flags & ~(WIRE_OPEN_REGISTERS | WIRE_OPEN_EDGES | WIRE_OPEN_SHARED) ||
+        (open.flags & WIRE_OPEN_SHARED && open.flags != WIRE_OPEN_SHARED))
         return prcb_fail(err, -EINVAL, "open: flags 0x%x have bits that mean nothing", open.flags);
+    if (!conn->asked_at)
+        conn->asked_at = clock_mono_ms();
+    if (open.flags & WIRE_OPEN_SHARED)
+        return open_shared(r, memcmp(open.token, none, sizeof(none)) ? open.token : NULL, err);
     if (memcmp(open.token, none, sizeof(none))) {
         result = sessions_resume(r->server->sessions, &conn->peer, open.token, &conn->session, err);
         if (result)
@@ -124,31 +171,47 @@ static int do_open(const struct request *r, struct prcb_error *err)
         answer(r, &reply, sizeof(reply));
         return 0;
     }
-    if (!conn->asked_at)
-        conn->asked_at = clock_mono_ms();
+    if (open.flags & WIRE_OPEN_EDGES) {
+        /* What goes on at a wakeup the processors' blocks tell. */
+        if (!processors_run(r->server))
+            return later(r);
+        if (r->server->load == LOAD_FAILED)
+            open.flags &= ~WIRE_OPEN_EDGES;
+        conn->peer.names = peer_sees_names(conn->fd, &conn->peer);
+    }
     result =
         sessions_open(r->server->sessions, &conn->peer, &open, clock_mono_ms() - conn->asked_at,
-                      &conn->session, &fds[0], reply.token, err);
+                      &conn->session, &maps, reply.token, err);
     if (result)
         return result == -EAGAIN ? later(r) : result;
+    fds[0] = maps.accounts;
+    fds[2] = maps.edges;
     /* Libraries look for the offset of the clock behind the second. It is in the head of the
      * session itself: what one client has nobody else has. */
     fds[1] = fcntl(fds[0], F_DUPFD_CLOEXEC, 0);
     if (fds[1] < 0) {
         result = prcb_fail(err, -errno, "prcbd has no free descriptor; try again later");
         close(fds[0]);
+        if (fds[2] >= 0)
+            close(fds[2]);
         sessions_close(r->server->sessions, conn->session);
         conn->session = NULL;
         return result;
     }
     reply.accounts = conn->session->accounts;
-    conn_answer(conn, r->message, &reply, sizeof(reply), fds, 2);
+    conn_answer(conn, r->message, &reply, sizeof(reply), fds, fds[2] < 0 ? 2 : 3);
     return 0;
 }
 
 static int need_session(const struct request *r, struct prcb_error *err)
 {
     return r->conn->session ? 0 : prcb_fail(err, -ENOTCONN, "open a session first");
+}
+
+/* What others read is not one's own to change. */
+static int refuse_shared(struct prcb_error *err)
+{
+    return prcb_fail(err, -EOPNOTSUPP, "the session is shared: it has all threads, and no others");
 }
 
 static __u32 pass_bits(uint32_t follow)
@@ -177,6 +240,8 @@ static int do_profile(const struct request *r, struct prcb_error *err)
         (profile.what != WIRE_ALL && !profile.number))
         return prcb_fail(err, -EINVAL, "profile: what %u, number %u, follow 0x%x: no such thing",
                          profile.what, profile.number, profile.follow);
+    if (r->conn->shared && profile.what != WIRE_ALL)
+        return refuse_shared(err);
     if (profile.what == WIRE_ALL && !r->conn->peer.all)
         return prcb_fail(err, -EPERM,
                          "you may not profile every thread (profile_all in prcbd.conf)");
@@ -227,6 +292,8 @@ static int do_scope(const struct request *r, struct prcb_error *err)
         result = need_session(r, err);
     if (result)
         return result;
+    if (r->conn->shared && !ask.all)
+        return refuse_shared(err);
     if (ask.all && !r->conn->peer.all)
         return prcb_fail(err, -EPERM,
                          "you may not profile every thread (profile_all in prcbd.conf)");
@@ -279,6 +346,8 @@ static int do_release(const struct request *r, struct prcb_error *err)
         result = need_session(r, err);
     if (result)
         return result;
+    if (r->conn->shared)
+        return refuse_shared(err);
     result = sessions_release(r->server->sessions, r->conn->session, ask.key);
     if (result == -ESTALE)
         return prcb_fail(err, result, "the account was released already");
@@ -288,11 +357,32 @@ static int do_release(const struct request *r, struct prcb_error *err)
     return 0;
 }
 
+static int do_release_some(const struct request *r, struct prcb_error *err)
+{
+    struct wire_release_some ask;
+    int result = take(r, offsetof(struct wire_release_some, keys), &ask, sizeof(ask), err);
+
+    if (!result)
+        result = need_session(r, err);
+    if (result)
+        return result;
+    if (!r->conn->shared)
+        return prcb_fail(err, -EOPNOTSUPP, "the session is not shared: release one by one");
+    if (ask.count > WIRE_KEYS)
+        return prcb_fail(err, -EINVAL, "release: %u accounts at once", ask.count);
+    for (uint32_t i = 0; i < ask.count; i++)
+        shared_release(r->server->sessions, r->conn->member, ask.keys[i]);
+    answer(r, NULL, 0);
+    return 0;
+}
+
 static int do_release_exited(const struct request *r, struct prcb_error *err)
 {
     struct wire_count reply = {0};
     int result = need_session(r, err);
 
+    if (!result && r->conn->shared)
+        result = refuse_shared(err);
     if (result)
         return result;
     result = kernel_free_exited(r->server->kernel, r->conn->session->number,
@@ -303,7 +393,6 @@ static int do_release_exited(const struct request *r, struct prcb_error *err)
     return 0;
 }
 
-/* The first who asks has the programs attached. */
 static int do_processors(const struct request *r, struct prcb_error *err)
 {
     struct server *s = r->server;
@@ -320,13 +409,11 @@ static int do_processors(const struct request *r, struct prcb_error *err)
     result = may_pass_maps(r, err);
     if (result)
         return result;
+    if (!processors_run(s))
+        return later(r);
     if (s->load == LOAD_FAILED) {
         *err = s->load_error;
         return err->code;
-    }
-    if (s->load != LOAD_DONE) {
-        s->load = s->load == LOAD_RUNS ? LOAD_RUNS : LOAD_ASKED;
-        return later(r);
     }
     /* When a thread of somebody else's wakes up is nobody's to see but who may profile it. */
     result = kernel_processors(s->kernel, r->conn->peer.all, fds, err);
@@ -336,11 +423,75 @@ static int do_processors(const struct request *r, struct prcb_error *err)
     return 0;
 }
 
+/* The programs ask whether the account is the thread's and the thread still the client's. */
+static int do_kernel_stack(const struct request *r, struct prcb_error *err)
+{
+    struct wire_kernel_stack_answer reply = {{0}};
+    struct wire_kernel_stack ask;
+    int result = take(r, sizeof(ask), &ask, sizeof(ask), err);
+
+    if (!result)
+        result = need_session(r, err);
+    if (result)
+        return result;
+    /* Whose threads these are is no one client's. */
+    if (r->conn->shared)
+        return prcb_fail(err, -EOPNOTSUPP, "a shared session has no stacks in the kernel");
+    if (!ask.tid || (uint32_t)ask.key >= r->conn->session->accounts)
+        return prcb_fail(err, -ESTALE, "kernel-stack: there is no such account");
+    if (!r->conn->session->same_pid_ns)
+        return prcb_fail(err, -EOPNOTSUPP,
+                         "stacks in the kernel are for clients of prcbd's own pid namespace");
+    result = kernel_stack_of(r->server->kernel, r->conn->session->number, ask.key, (pid_t)ask.tid,
+                             reply.text, sizeof(reply.text));
+    if (result == -EOPNOTSUPP)
+        return prcb_fail(err, result, "this kernel cannot look at one thread alone: Linux 6.1 can");
+    if (result)
+        return prcb_fail(err, result, "kernel-stack: the thread has ended, or runs");
+    answer(r, &reply, strlen(reply.text) + 1);
+    return 0;
+}
+
+static int do_programs(const struct request *r, struct prcb_error *err)
+{
+    const struct server *s = r->server;
+    struct wire_programs_answer reply = {0};
+    struct wire_programs ask;
+    int result = take(r, sizeof(ask), &ask, sizeof(ask), err);
+
+    if (result)
+        return result;
+    switch (ask.of) {
+    case WIRE_OF_ACCOUNTS:
+        kernel_events_read(&s->kernel->account_events, &reply);
+        break;
+    case WIRE_OF_PROCESSORS:
+        if (!r->conn->peer.processors)
+            return prcb_fail(err, -EPERM,
+                             "you may not read the processors' figures (processors in prcbd.conf)");
+        if (s->load == LOAD_DONE) /* else the second thread may be adding to them */
+            kernel_events_read(&s->kernel->processor_events, &reply);
+        break;
+    default:
+        return prcb_fail(err, -EINVAL, "programs: of %u: no such thing", ask.of);
+    }
+    answer(r, &reply,
+           offsetof(struct wire_programs_answer, items) + reply.count * sizeof(reply.items[0]));
+    return 0;
+}
+
 static int (*const calls[])(const struct request *, struct prcb_error *) = {
-    [WIRE_HELLO] = do_hello,     [WIRE_OPEN] = do_open,
-    [WIRE_PROFILE] = do_profile, [WIRE_SCOPE] = do_scope,
-    [WIRE_RELEASE] = do_release, [WIRE_RELEASE_EXITED] = do_release_exited,
-    [WIRE_REFRESH] = do_refresh, [WIRE_PROCESSORS] = do_processors,
+    [WIRE_HELLO] = do_hello,
+    [WIRE_OPEN] = do_open,
+    [WIRE_PROFILE] = do_profile,
+    [WIRE_SCOPE] = do_scope,
+    [WIRE_RELEASE] = do_release,
+    [WIRE_RELEASE_EXITED] = do_release_exited,
+    [WIRE_REFRESH] = do_refresh,
+    [WIRE_PROCESSORS] = do_processors,
+    [WIRE_KERNEL_STACK] = do_kernel_stack,
+    [WIRE_PROGRAMS] = do_programs,
+    [WIRE_RELEASE_SOME] = do_release_some,
 };
 #define CALLS (sizeof(calls) / sizeof(calls[0]))
 

@@ -47,7 +47,10 @@ const struct prcbd_setting prcbd_settings[] = {
     {"accounts_per_client", PRCBD_TYPE_NUMBER, AT(accounts_per_client), 1, 1 << 20, "256", true,
      "Accounts in the map of a client that asks for no number."},
     {"accounts_per_client_max", PRCBD_TYPE_NUMBER, AT(accounts_per_client_max), 1, 1 << 20, "16384",
-     true, "Accounts that one client may ask for."},
+     true,
+     "Accounts that one client may ask for; the session that who may profile all threads share has "
+     "so\n"
+     "many."},
     {"accounts_per_user", PRCBD_TYPE_NUMBER, AT(accounts_per_user), 1, 1 << 22, "16384", true,
      "Accounts in the maps of all clients of one user."},
     {"sessions_per_user", PRCBD_TYPE_NUMBER, AT(sessions_per_user), 1, 65536, "256", true,

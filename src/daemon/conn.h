@@ -23,9 +23,11 @@ struct conn {
     struct peer peer;
     struct user *user;
     struct session *session; /* NULL: none */
-    uint64_t asked_at;       /* ms: when the request was first looked at that waits; 0: none does */
-    uint64_t not_before;     /* ms: when it is looked at again */
-    uint64_t since;          /* ms: of the last progress, for time limits */
+    bool shared;             /* it has others, too, and this one is */
+    uint32_t member;
+    uint64_t asked_at;   /* ms: when the request was first looked at that waits; 0: none does */
+    uint64_t not_before; /* ms: when it is looked at again */
+    uint64_t since;      /* ms: of the last progress, for time limits */
     size_t in;
     size_t out, sent;                /* the answer, of which there is one at a time */
     int fds[WIRE_MAX_FDS], fd_count; /* that go out with its first byte */

@@ -16,6 +16,7 @@ struct held_map {
     uint32_t id; /* the kernel's, never given out again */
     uid_t uid;
     uint32_t accounts;
+    uint64_t bytes;
 };
 
 struct held {

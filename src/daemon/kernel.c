@@ -20,25 +20,32 @@
 
 #include "account_programs.h"
 #include "block_abi.h"
+#include "bpf_load.h"
 #include "bpf_run.h"
 #include "clients.skel.h"
 #include "clock.h"
 #include "error.h"
-#include "kernel_types.h"
 #include "pins.h"
+#include "processor_abi.h"
 #include "processor_map.h"
 
 #define PROCESSORS_PIN     "map_processors" /* there: its programs are */
 #define THREADS_PIN        "map_processor_threads"
 #define PROCESSORS_END_PIN "prcb_processors_end"
+/* Of the processor blocks that the programs of accounts look at, written by anybody or not. */
+#define BLOCKS_PIN "map_processor_blocks"
+#define WAKING_PIN "link_prcb_waking"
+/* The names of programs that run for events begin so. */
+#define ACCOUNT_EVENT   "accounts_"
+#define PROCESSOR_EVENT "processors_"
 
 /* Of everything that a daemon finds pinned: what programs and daemon share, and the records.
  * Another one cannot be taken over. */
-#define LAYOUT 5u
+#define LAYOUT 7u
 
 static const char *const map_names[KERNEL_MAPS] = {
-    [MAP_CLIENTS] = "map_clients", [MAP_TAGS] = "map_tags",       [MAP_HEAD] = "map_head",
-    [MAP_BSS] = "map_bss",         [MAP_RECORDS] = "map_records",
+    [MAP_CLIENTS] = "map_clients", [MAP_EDGES] = "map_edges", [MAP_TAGS] = "map_tags",
+    [MAP_HEAD] = "map_head",       [MAP_BSS] = "map_bss",     [MAP_RECORDS] = "map_records",
 };
 
 static const char *const program_names[KERNEL_PROGRAMS] = {
@@ -51,6 +58,8 @@ static const char *const program_names[KERNEL_PROGRAMS] = {
     [RUN_FREE_EXITED] = "prcb_free_exited",
     [RUN_END_CLIENT] = "prcb_end_client",
     [RUN_MAPS] = "prcb_maps",
+    [RUN_WAKING] = "prcb_waking",
+    [RUN_KERNEL_STACK] = "prcb_kernel_stack",
 };
 
 /* In the order in which they are attached: who follows and who ends come before who counts. */
@@ -166,6 +175,12 @@ static void forget(int *fds, int count)
     }
 }
 
+static void forget_events(struct kernel_events *events)
+{
+    forget(events->fds, (int)events->count);
+    events->count = 0;
+}
+
 static void let_go(struct kernel *k)
 {
     unmap_all(k);
@@ -174,13 +189,17 @@ static void let_go(struct kernel *k)
     forget(&k->live, 1);
     forget(&k->processors, 1);
     forget(&k->processor_threads, 1);
+    forget_events(&k->account_events);
+    forget_events(&k->processor_events);
 }
 
 /* ---- loading ---- */
 
-/* processors: whose blocks tell what interrupts take; NULL: accounts do not keep it. */
+/* processors: whose blocks tell who wakes, and with `interrupted` what interrupts take; NULL: there
+ * are none. */
 static int configure(struct clients_bpf *skeleton, const struct kernel_types *types,
-                     const struct processor_programs *processors, struct prcb_error *err)
+                     const struct processor_programs *processors, bool interrupted,
+                     struct prcb_error *err)
 {
     struct kernel_reports reports = kernel_reports(types->btf);
     struct clock_base clock;
@@ -199,7 +218,7 @@ static int configure(struct clients_bpf *skeleton, const struct kernel_types *ty
     bpf_program__set_autoload(skeleton->progs.prcb_contention_end, reports.locks);
     if (!processors)
         return 0;
-    skeleton->rodata->config.interrupted = 1;
+    skeleton->rodata->config.interrupted = interrupted;
     result = bpf_map__reuse_fd(skeleton->maps.processor_map, processor_programs_map_fd(processors));
     return result ? prcb_fail(err, result, "the processor blocks cannot be shared: %s",
                               strerror(-result))
@@ -213,6 +232,7 @@ static int reuse_maps(const struct kernel *old, struct clients_bpf *skeleton)
         struct bpf_map *map;
         enum kernel_map number;
     } maps[] = {{skeleton->maps.client_maps, MAP_CLIENTS},
+                {skeleton->maps.client_edges, MAP_EDGES},
                 {skeleton->maps.tags, MAP_TAGS},
                 {skeleton->maps.head_map, MAP_HEAD},
                 {skeleton->maps.bss, MAP_BSS}};
@@ -227,6 +247,7 @@ static int pin_maps(struct clients_bpf *skeleton, int records, int dir)
 {
     const int fds[KERNEL_MAPS] = {
         [MAP_CLIENTS] = bpf_map__fd(skeleton->maps.client_maps),
+        [MAP_EDGES] = bpf_map__fd(skeleton->maps.client_edges),
         [MAP_TAGS] = bpf_map__fd(skeleton->maps.tags),
         [MAP_HEAD] = bpf_map__fd(skeleton->maps.head_map),
         [MAP_BSS] = bpf_map__fd(skeleton->maps.bss),
@@ -257,17 +278,28 @@ static int pin_programs(struct clients_bpf *skeleton, int dir)
     return result;
 }
 
+/* A program that runs for events, so that it can be asked later what it missed. */
+static int pin_event(int dir, const char *prefix, const char *program, int fd)
+{
+    char name[64];
+
+    snprintf(name, sizeof(name), "%s%s", prefix, program);
+    unlinkat(dir, name, 0); /* of a start that was cut short */
+    return pins_put(dir, name, fd);
+}
+
 static int attach_all(struct clients_bpf *skeleton, int dir, struct prcb_error *err)
 {
+    int result;
+
     for (size_t i = 0; i < ATTACHED; i++) {
         struct bpf_program *program = bpf_object__find_program_by_name(skeleton->obj, attached[i]);
         struct bpf_link *link;
         char name[64];
-        int result;
 
         if (!bpf_program__autoload(program))
             continue;
-        link = bpf_program__attach(program);
+        link = bpf_attach_program(program);
         if (!link)
             return prcb_fail(err, -errno, "%s cannot be attached: %s", attached[i],
                              strerror(errno));
@@ -275,11 +307,49 @@ static int attach_all(struct clients_bpf *skeleton, int dir, struct prcb_error *
         result = pins_put(dir, name, bpf_link__fd(link));
         bpf_link__disconnect(link);
         bpf_link__destroy(link); /* closes it: the pin holds it */
+        if (!result)
+            result = pin_event(dir, ACCOUNT_EVENT, attached[i], bpf_program__fd(program));
         if (result)
             return prcb_fail(err, result, "%s cannot be pinned: %s", name, strerror(-result));
         step();
     }
-    return 0;
+    result = pin_event(dir, ACCOUNT_EVENT, program_names[RUN_WAKING],
+                       bpf_program__fd(skeleton->progs.prcb_waking));
+    return result ? prcb_fail(err, result, "prcb_waking cannot be pinned: %s", strerror(-result))
+                  : 0;
+}
+
+/* How many clients have edges. */
+static uint32_t edging_of(const struct kernel_record *records)
+{
+    uint32_t ret = 0;
+
+    for (uint32_t i = 1; i < PRCB_CLIENT_COUNT; i++)
+        ret += records[i].used && records[i].edges;
+    return ret;
+}
+
+static int attach_waking(int program, int dir)
+{
+    int link = bpf_raw_tracepoint_open(NULL, program), result;
+
+    if (link < 0)
+        return -errno;
+    result = pins_put(dir, WAKING_PIN, link);
+    close(link); /* the pin holds it */
+    return result;
+}
+
+/* Wakeups are looked at for as long as somebody has edges. */
+static int settle_waking(struct kernel *k, bool wanted)
+{
+    int link = pins_get(k->live, WAKING_PIN);
+
+    if (link >= 0)
+        close(link);
+    if (wanted)
+        return link >= 0 ? 0 : attach_waking(k->programs[RUN_WAKING], k->live);
+    return link < 0 || !unlinkat(k->live, WAKING_PIN, 0) ? 0 : -errno;
 }
 
 static int write_head(struct clients_bpf *skeleton)
@@ -305,35 +375,23 @@ static void end_processors(int live)
     close(program);
 }
 
-/* *types are good until the skeleton is loaded, and are to be freed whatever the result. */
-static int open_and_configure(struct kernel_types *types,
-                              const struct processor_programs *processors, struct clients_bpf **ret,
-                              struct prcb_error *err)
-{
-    LIBBPF_OPTS(bpf_object_open_opts, options, .btf_custom_path = types->path);
-    int result = kernel_types_init(types, err);
-
-    if (result)
-        return result;
-    *ret = clients_bpf__open_opts(&options);
-    if (!*ret)
-        return bpf_explain_accounts(-errno, err);
-    result = kernel_types_find(types, (*ret)->obj, kernel_report_names, err);
-    if (!result)
-        result = kernel_check(types->btf, KERNEL_FOR_CLIENTS, err);
-    return result ? result : configure(*ret, types, processors, err);
-}
-
 /* Loads and pins in a directory. old: whose maps go on; NULL: new ones. */
 static int load_into(int dir, struct kernel *old, int parent,
-                     const struct processor_programs *processors, struct prcb_error *err)
+                     const struct processor_programs *processors, bool interrupted,
+                     struct prcb_error *err)
 {
-    libbpf_print_fn_t print = bpf_listen();
     struct clients_bpf *skeleton = NULL;
-    struct kernel_types types;
-    int records = -1, result, ignored;
+    struct bpf_load l;
+    int result = bpf_load_begin(&l, err), records = -1, ignored;
 
-    result = open_and_configure(&types, processors, &skeleton, err);
+    if (!result) {
+        skeleton = clients_bpf__open_opts(&l.options);
+        result = skeleton ? bpf_load_find_types(&l, skeleton->obj, kernel_report_names,
+                                                KERNEL_FOR_CLIENTS, err)
+                          : bpf_explain_accounts(-errno, err);
+    }
+    if (!result)
+        result = configure(skeleton, &l.types, processors, interrupted, err);
     if (!result && old)
         result = reuse_maps(old, skeleton);
     if (!result) {
@@ -357,6 +415,8 @@ static int load_into(int dir, struct kernel *old, int parent,
     }
     if (!result)
         result = pin_programs(skeleton, dir);
+    if (!result && processors)
+        result = pins_put(dir, BLOCKS_PIN, processor_programs_map_fd(processors));
     if (result && err && !err->code)
         prcb_fail(err, result, "the programs cannot be pinned: %s", strerror(-result));
     /* Two that count the same switch would count it twice. */
@@ -370,15 +430,42 @@ static int load_into(int dir, struct kernel *old, int parent,
     }
     if (!result)
         result = attach_all(skeleton, dir, err);
+    if (!result && old && edging_of(old->records)) {
+        result = attach_waking(bpf_program__fd(skeleton->progs.prcb_waking), dir);
+        if (result)
+            prcb_fail(err, result, "prcb_waking cannot be attached: %s", strerror(-result));
+    }
     if (records >= 0)
         close(records);
     clients_bpf__destroy(skeleton);
-    kernel_types_free(&types);
-    libbpf_set_print(print);
+    bpf_load_end(&l);
     return result;
 }
 
 /* ---- what is pinned ---- */
+
+static int take_event(struct kernel_events *events, const char *name, int fd)
+{
+    if (fd < 0)
+        return fd;
+    if (events->count == WIRE_PROGRAMS_MOST) {
+        close(fd);
+        return -E2BIG;
+    }
+    snprintf(events->names[events->count], WIRE_PROGRAM_NAME, "%s", name);
+    events->fds[events->count++] = fd;
+    return 0;
+}
+
+static int open_account_event(int dir, const char *name, void *ctx)
+{
+    return take_event(ctx, name + strlen(ACCOUNT_EVENT), pins_get(dir, name));
+}
+
+static int open_processor_event(int dir, const char *name, void *ctx)
+{
+    return take_event(ctx, name + strlen(PROCESSOR_EVENT), pins_get(dir, name));
+}
 
 static int open_pins(struct kernel *k)
 {
@@ -399,7 +486,9 @@ static int open_pins(struct kernel *k)
     }
     k->processors = pins_get(k->live, PROCESSORS_PIN);
     k->processor_threads = pins_get(k->live, THREADS_PIN);
-    return 0;
+    result = pins_each(k->live, ACCOUNT_EVENT, open_account_event, &k->account_events);
+    return result ? result
+                  : pins_each(k->live, PROCESSOR_EVENT, open_processor_event, &k->processor_events);
 }
 
 /* ---- the processors' programs ---- */
@@ -418,6 +507,13 @@ static int pin_link(int fd, void *ctx)
     return pins_put(pinning->dir, name, fd);
 }
 
+static int pin_processor_event(int fd, const char *name, void *ctx)
+{
+    const struct pinning *pinning = ctx;
+
+    return pin_event(pinning->dir, PROCESSOR_EVENT, name, fd);
+}
+
 /* The map last: it stands for all of them. */
 static int pin_processors(int dir, const struct processor_programs *programs)
 {
@@ -433,6 +529,8 @@ static int pin_processors(int dir, const struct processor_programs *programs)
     if (!result)
         result = processor_programs_links(programs, pin_link, &pinning);
     if (!result)
+        result = processor_programs_events(programs, pin_processor_event, &pinning);
+    if (!result)
         result = pins_put(dir, THREADS_PIN, threads);
     if (!result)
         result = pins_put(dir, PROCESSORS_PIN, map);
@@ -441,12 +539,12 @@ static int pin_processors(int dir, const struct processor_programs *programs)
 
 /* Loaded, they cost nothing before they are attached. *ret: the caller's to close, whatever the
  * result. */
-static int load_processors(struct processor_programs **ret, struct prcb_error *err)
+static int load_processors(int map, struct processor_programs **ret, struct prcb_error *err)
 {
     int count = libbpf_num_possible_cpus();
 
     return count > 0
-               ? processor_programs_load((uint32_t)count, ret, err)
+               ? processor_programs_load((uint32_t)count, map, ret, err)
                : prcb_fail(err, count, "the processors cannot be counted: %s", strerror(-count));
 }
 
@@ -475,22 +573,33 @@ static void note_programs(struct kernel *k)
     origin->has_interrupted = k->has_interrupted;
 }
 
-/* With the programs of the processors where accounts are to keep what interrupts took. They do
- * without where that cannot be had. */
+/* With the programs of the processors, whose blocks those of accounts look at; attached where
+ * accounts are to keep what interrupts took, or edges are kept already. Accounts do without where
+ * they cannot be had. */
 static int load_both(struct kernel *k, int dir, struct kernel *old, kernel_told told,
                      struct prcb_error *err)
 {
+    bool wanted = k->interrupted || (old && edging_of(old->records)), runs;
     struct processor_programs *processors = NULL;
-    struct prcb_error why = {0};
     int result;
 
-    k->has_interrupted = k->interrupted && !load_processors(&processors, &why) &&
-                         !add_processors(dir, processors, &why);
-    if (k->interrupted && !k->has_interrupted) {
+    k->no_processors = (struct prcb_error){0};
+    result = load_processors(-1, &processors, &k->no_processors);
+    runs = !result && wanted && !add_processors(dir, processors, &k->no_processors);
+    k->has_interrupted = k->interrupted && runs;
+    if (k->interrupted && !runs) {
         told("interrupted: what interrupts take of a thread's run is not to be had:");
-        told(why.text);
+        told(k->no_processors.text);
     }
-    result = load_into(dir, old, k->directory, k->has_interrupted ? processors : NULL, err);
+    if (result || (wanted && !runs)) {
+        processor_programs_close(processors);
+        processors = NULL;
+    }
+    result = load_into(dir, old, k->directory, processors, k->has_interrupted, err);
+    if (!runs && !result) {
+        k->unattached = processors;
+        processors = NULL;
+    }
     processor_programs_close(processors);
     return result;
 }
@@ -554,6 +663,7 @@ static void tell_readers(struct kernel *k, bool known)
             continue;
         bpf_run_program(k->programs[RUN_END_CLIENT], &asked, sizeof(asked), &ignored);
         bpf_map_delete_elem(k->maps[MAP_CLIENTS], &i);
+        bpf_map_delete_elem(k->maps[MAP_EDGES], &i);
     }
 }
 
@@ -606,13 +716,36 @@ static int judge_pins(struct kernel *k, kernel_told told)
     return origin->build == build_of_programs() && origin->interrupted == k->interrupted ? 0 : 1;
 }
 
-static int make_empty(struct kernel *k, struct prcb_error *err)
+static int make_map(const char *name, uint32_t bytes, uint32_t count)
 {
     LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE | BPF_F_INNER_MAP);
+    int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, name, sizeof(__u32), bytes, count, &options);
 
-    k->empty = bpf_map_create(BPF_MAP_TYPE_ARRAY, "prcb_nobody", sizeof(__u32),
-                              sizeof(struct prcb_account_block), 1, &options);
-    return k->empty < 0 ? prcb_fail(err, -errno, "a map cannot be made: %s", strerror(errno)) : 0;
+    return fd < 0 ? -errno : fd;
+}
+
+static int make_empty(struct kernel *k, struct prcb_error *err)
+{
+    k->empty = make_map("prcb_nobody", sizeof(struct prcb_account_block), 1);
+    k->no_edges = make_map("prcb_no_edges", sizeof(struct prcb_edge_block), 1);
+    if (k->empty >= 0 && k->no_edges >= 0)
+        return 0;
+    return prcb_fail(err, k->empty < 0 ? k->empty : k->no_edges, "a map cannot be made: %s",
+                     strerror(errno));
+}
+
+/* Those that the programs of an earlier daemon look at, unless somebody has written them by now. */
+static int shared_blocks(struct kernel *k)
+{
+    unsigned char head[sizeof(struct prcb_processor_head)];
+    int fd = pins_get(k->live, BLOCKS_PIN);
+    __u32 zero = 0;
+
+    if (fd < 0 ||
+        (!bpf_map_lookup_elem(fd, &zero, head) && !bpf_map_update_elem(fd, &zero, head, BPF_ANY)))
+        return fd;
+    close(fd); /* frozen */
+    return -1;
 }
 
 static int take_over(struct kernel *k, kernel_told told, struct prcb_error *err)
@@ -640,6 +773,18 @@ static int take_over(struct kernel *k, kernel_told told, struct prcb_error *err)
     }
 }
 
+static void load_unattached(struct kernel *k)
+{
+    int blocks = shared_blocks(k);
+
+    if (load_processors(blocks, &k->unattached, &k->no_processors)) {
+        processor_programs_close(k->unattached);
+        k->unattached = NULL;
+    }
+    if (blocks >= 0)
+        close(blocks);
+}
+
 int kernel_open(struct kernel *k, const char *directory, bool interrupted, kernel_told told,
                 struct prcb_error *err)
 {
@@ -648,7 +793,7 @@ int kernel_open(struct kernel *k, const char *directory, bool interrupted, kerne
     memset(k, 0, sizeof(*k));
     memset(k->maps, -1, sizeof(k->maps));
     memset(k->programs, -1, sizeof(k->programs));
-    k->live = k->empty = k->processors = k->processor_threads = -1;
+    k->live = k->empty = k->no_edges = k->processors = k->processor_threads = -1;
     k->narrow = true;
     k->interrupted = interrupted;
     step();
@@ -664,15 +809,16 @@ int kernel_open(struct kernel *k, const char *directory, bool interrupted, kerne
     result = take_over(k, told, err);
     if (!result)
         result = make_empty(k, err);
+    /* One that was cut short may have left it either way. */
+    if (!result && settle_waking(k, edging_of(k->records)))
+        told("wakeups cannot be looked at: sessions go on without who woke their threads");
     if (result) {
         kernel_close(k);
         return result;
     }
     /* Now, for later nothing is loaded any more (filter.c). Who asks for them is told why not. */
-    if (k->processors < 0 && load_processors(&k->unattached, &k->no_processors)) {
-        processor_programs_close(k->unattached);
-        k->unattached = NULL;
-    }
+    if (k->processors < 0 && !k->unattached && !k->no_processors.code)
+        load_unattached(k);
     return 0;
 }
 
@@ -682,6 +828,7 @@ void kernel_close(struct kernel *k)
     processor_programs_close(k->unattached);
     k->unattached = NULL;
     forget(&k->empty, 1);
+    forget(&k->no_edges, 1);
     forget(&k->directory, 1);
 }
 
@@ -697,7 +844,7 @@ int kernel_cleanup(const char *directory, struct prcb_error *err)
 
     memset(k.maps, -1, sizeof(k.maps));
     memset(k.programs, -1, sizeof(k.programs));
-    k.live = k.empty = k.processors = k.processor_threads = -1;
+    k.live = k.empty = k.no_edges = k.processors = k.processor_threads = -1;
     k.directory = pins_open(directory, err);
     if (k.directory < 0)
         return k.directory;
@@ -745,18 +892,49 @@ int kernel_start_of(struct kernel *k, pid_t pid, uint64_t *ret)
     return 0;
 }
 
-int kernel_client_make(struct kernel *k, uint32_t number, const struct prcb_bpf_client *client,
-                       int *ret)
+int kernel_stack_of(struct kernel *k, uint32_t client, uint64_t key, pid_t tid, char *ret,
+                    size_t size)
 {
-    LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE | BPF_F_INNER_MAP);
+    ssize_t length;
+
+    /* As make_handle of the programs; accounts are counted from element 1. */
+    k->bss->kernel_stack.account =
+        (key & ~0xffffffffull) | (uint64_t)client << 22 | ((uint32_t)key + 1);
+    length = bpf_read_iterator(k->programs[RUN_KERNEL_STACK], tid, ret, size - 1);
+    if (length < 0)
+        return (int)length;
+    return bpf_kernel_names(ret, (size_t)length) > 1 ? 0 : -ESRCH;
+}
+
+/* A map that nobody but programs can write. *ret_id: the kernel's number of it. */
+static int make_frozen(const char *name, uint32_t bytes, uint32_t count, const void *first,
+                       uint32_t *ret_id)
+{
+    struct bpf_map_info info = {0};
+    uint32_t zero = 0, info_bytes = sizeof(info);
+    int fd = make_map(name, bytes, count), result;
+
+    if (fd < 0)
+        return fd;
+    if ((first && bpf_map_update_elem(fd, &zero, first, BPF_ANY)) || bpf_map_freeze(fd) ||
+        bpf_obj_get_info_by_fd(fd, &info, &info_bytes)) {
+        result = -errno;
+        close(fd);
+        return result;
+    }
+    *ret_id = info.id;
+    return fd;
+}
+
+int kernel_client_make(struct kernel *k, uint32_t number, const struct prcb_bpf_client *client,
+                       struct kernel_client_fds *ret)
+{
     struct kernel_record *record = &k->records[number];
+    struct kernel_client_fds made = {-1, -1};
     union {
         struct prcb_client_block block;
         struct prcb_account_block whole;
     } first;
-    struct bpf_map_info info = {0};
-    uint32_t zero = 0, info_bytes = sizeof(info);
-    int fd, result;
 
     memset(&first, 0, sizeof(first));
     first.block.head = *k->clock;
@@ -764,39 +942,80 @@ int kernel_client_make(struct kernel *k, uint32_t number, const struct prcb_bpf_
     if (!client->registers)
         first.block.head.features &= ~PRCB_FEATURE_REGISTERS;
     first.block.head.features |= k->has_interrupted ? PRCB_FEATURE_INTERRUPTED : 0;
+    first.block.head.features |= client->edges ? PRCB_FEATURE_EDGES : 0;
     first.block.head.account_count = record->accounts;
-    fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "prcb_client", sizeof(__u32),
-                        sizeof(struct prcb_account_block), record->accounts + 1, &options);
-    if (fd < 0)
-        return -errno;
-    if (bpf_map_update_elem(fd, &zero, &first, BPF_ANY) || bpf_map_freeze(fd) ||
-        bpf_obj_get_info_by_fd(fd, &info, &info_bytes)) {
-        result = -errno;
-        close(fd);
-        return result;
+    made.accounts = make_frozen("prcb_client", sizeof(struct prcb_account_block),
+                                record->accounts + 1, &first, &record->map_id);
+    if (made.accounts < 0)
+        return made.accounts;
+    if (client->edges)
+        made.edges = make_frozen("prcb_client_e", sizeof(struct prcb_edge_block), record->accounts,
+                                 NULL, &record->edges_id);
+    if (client->edges && made.edges < 0) {
+        close(made.accounts);
+        return made.edges;
     }
-    record->map_id = info.id;
+    record->edges = client->edges;
     record->epoch = ++origin_of(k)->last_epoch;
     /* The programs look at it when they know of the map. */
     k->bss->clients[number] = *client;
     k->bss->clients[number].epoch = record->epoch;
-    *ret = fd;
+    *ret = made;
     return 0;
+}
+
+int kernel_client_fd(const struct kernel *k, uint32_t number)
+{
+    int fd = bpf_map_get_fd_by_id(k->records[number].map_id);
+
+    return fd < 0 ? -errno : fd;
+}
+
+const struct prcb_account_block *kernel_client_view(int fd, uint32_t accounts)
+{
+    void *at = mmap(NULL, ((size_t)accounts + 1) * sizeof(struct prcb_account_block), PROT_READ,
+                    MAP_SHARED, fd, 0);
+
+    return at == MAP_FAILED ? NULL : at;
+}
+
+void kernel_client_unview(const struct prcb_account_block *blocks, uint32_t accounts)
+{
+    if (blocks)
+        munmap((void *)(uintptr_t)blocks, ((size_t)accounts + 1) * sizeof(*blocks));
 }
 
 /* Who ends gets the empty map, not none: so all changes are updates, and can be made in one
  * call. */
-static int put_maps(struct kernel *k, const uint32_t *numbers, const int *fds, uint32_t count)
+static int put_maps(struct kernel *k, enum kernel_map outer, const uint32_t *numbers,
+                    const int *fds, uint32_t count)
 {
     __u32 done = count;
 
-    if (!bpf_map_update_batch(k->maps[MAP_CLIENTS], numbers, fds, &done, NULL))
+    if (!count || !bpf_map_update_batch(k->maps[outer], numbers, fds, &done, NULL))
         return 0;
     for (uint32_t i = 0; i < count; i++) {
-        if (bpf_map_update_elem(k->maps[MAP_CLIENTS], &numbers[i], &fds[i], BPF_ANY))
+        if (bpf_map_update_elem(k->maps[outer], &numbers[i], &fds[i], BPF_ANY))
             return -errno;
     }
     return 0;
+}
+
+/* Of those that begin, or of those that end. */
+static int put_edges(struct kernel *k, const uint32_t *numbers,
+                     const struct kernel_client_fds *maps, uint32_t count, bool ended)
+{
+    uint32_t with[PRCB_CLIENT_COUNT], found = 0;
+    int fds[PRCB_CLIENT_COUNT], result;
+
+    for (uint32_t i = 0; i < count; i++) {
+        if (!k->records[numbers[i]].edges || (maps[i].accounts < 0) != ended)
+            continue;
+        with[found] = numbers[i];
+        fds[found++] = ended ? k->no_edges : maps[i].edges;
+    }
+    result = found && !ended ? settle_waking(k, true) : 0;
+    return result ? result : put_maps(k, MAP_EDGES, with, fds, found);
 }
 
 void kernel_tell_client(struct kernel *k, uint32_t number)
@@ -811,24 +1030,29 @@ void kernel_tell_client(struct kernel *k, uint32_t number)
     bpf_run_program(k->programs[RUN_END_CLIENT], &asked, sizeof(asked), &ignored);
 }
 
-int kernel_clients_change(struct kernel *k, const uint32_t *numbers, const int *maps,
-                          uint32_t count)
+int kernel_clients_change(struct kernel *k, const uint32_t *numbers,
+                          const struct kernel_client_fds *maps, uint32_t count)
 {
     int fds[PRCB_CLIENT_COUNT] = {0}, result;
     bool ended = false, wide = false;
 
     for (uint32_t i = 0; i < count; i++) {
-        fds[i] = maps[i] < 0 ? k->empty : maps[i];
-        ended |= maps[i] < 0;
+        fds[i] = maps[i].accounts < 0 ? k->empty : maps[i].accounts;
+        ended |= maps[i].accounts < 0;
     }
-    result = put_maps(k, numbers, fds, count);
+    /* Edges are there before the first account is given out, and until none is found any more. */
+    result = put_edges(k, numbers, maps, count, false);
+    if (!result)
+        result = put_maps(k, MAP_CLIENTS, numbers, fds, count);
+    if (!result && ended)
+        result = put_edges(k, numbers, maps, count, true);
     if (result)
         return result;
     /* No program that knew of their maps still runs, so no tag gets a handle of theirs any more,
      * and after the sweep none has one. Otherwise the next client of the number could bring it back
      * to life by writing its generation into its own map. */
     for (uint32_t i = 0; i < count; i++) {
-        if (maps[i] < 0)
+        if (maps[i].accounts < 0)
             k->bss->clients[numbers[i]] = (struct prcb_bpf_client){0};
     }
     if (ended)
@@ -837,8 +1061,8 @@ int kernel_clients_change(struct kernel *k, const uint32_t *numbers, const int *
         return result;
     /* Release: a daemon that finds a record in use finds the rest of it, and the map. */
     for (uint32_t i = 0; i < count; i++)
-        __atomic_store_n(&k->records[numbers[i]].used, maps[i] >= 0, __ATOMIC_RELEASE);
-    return 0;
+        __atomic_store_n(&k->records[numbers[i]].used, maps[i].accounts >= 0, __ATOMIC_RELEASE);
+    return ended ? settle_waking(k, edging_of(k->records)) : 0;
 }
 
 int kernel_register(struct kernel *k, struct prcb_bpf_request *request, bool same_pid_ns,
@@ -962,6 +1186,10 @@ int kernel_attach_processors(struct kernel *k, struct prcb_error *err)
     }
     k->unattached = NULL;
     result = add_processors(k->live, programs, err);
+    if (!result &&
+        (result = pins_each(k->live, PROCESSOR_EVENT, open_processor_event, &k->processor_events)))
+        prcb_fail(err, result, "the pinned processor programs cannot be opened: %s",
+                  strerror(-result));
     if (!result)
         k->processor_threads = fcntl(processor_programs_threads_fd(programs), F_DUPFD_CLOEXEC, 0);
     if (!result && k->processor_threads >= 0)
@@ -989,6 +1217,17 @@ int kernel_processors(struct kernel *k, bool threads, int *ret, struct prcb_erro
     return 1 + threads;
 }
 
+void kernel_events_read(const struct kernel_events *events, struct wire_programs_answer *ret)
+{
+    ret->count = events->count;
+    for (unsigned i = 0; i < events->count; i++) {
+        struct wire_program *item = &ret->items[i];
+
+        item->misses = bpf_misses_of(events->fds[i], &item->id);
+        memcpy(item->name, events->names[i], sizeof(item->name));
+    }
+}
+
 int kernel_client_maps(struct kernel *k, uint32_t **ret, size_t *ret_count)
 {
     size_t most = 4096 * sizeof(uint32_t);
@@ -1000,7 +1239,7 @@ int kernel_client_maps(struct kernel *k, uint32_t **ret, size_t *ret_count)
         more = realloc(ids, most);
         if (more)
             ids = more;
-        got = more ? bpf_read_iterator(k->programs[RUN_MAPS], ids, most) : -ENOMEM;
+        got = more ? bpf_read_iterator(k->programs[RUN_MAPS], 0, ids, most) : -ENOMEM;
     } while (got == (ssize_t)most); /* there may be more */
     if (got < 0) {
         free(ids);

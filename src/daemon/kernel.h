@@ -16,6 +16,7 @@
 #include <prcb/prcb.h>
 
 #include "accounts.h"
+#include "wire.h"
 
 /* What is kept of a session, in a pinned map of its own that no client sees. */
 struct kernel_record {
@@ -27,9 +28,11 @@ struct kernel_record {
     uint32_t map_id;
     uint64_t start;
     uint8_t token[16];
+    uint32_t edges; /* it has a map of edges, */
+    uint32_t edges_id;
 };
 
-enum kernel_map { MAP_CLIENTS, MAP_TAGS, MAP_HEAD, MAP_BSS, MAP_RECORDS, KERNEL_MAPS };
+enum kernel_map { MAP_CLIENTS, MAP_EDGES, MAP_TAGS, MAP_HEAD, MAP_BSS, MAP_RECORDS, KERNEL_MAPS };
 enum kernel_program {
     RUN_PEER,
     RUN_LOOK,
@@ -40,7 +43,16 @@ enum kernel_program {
     RUN_FREE_EXITED,
     RUN_END_CLIENT,
     RUN_MAPS,
+    RUN_WAKING, /* attached while a session keeps edges */
+    RUN_KERNEL_STACK,
     KERNEL_PROGRAMS
+};
+
+/* Programs that the kernel runs for events: pinned, to be asked what they missed. */
+struct kernel_events {
+    unsigned count;
+    int fds[WIRE_PROGRAMS_MOST];
+    char names[WIRE_PROGRAMS_MOST][WIRE_PROGRAM_NAME];
 };
 
 struct kernel {
@@ -48,11 +60,13 @@ struct kernel {
     int live;
     int maps[KERNEL_MAPS];
     int programs[KERNEL_PROGRAMS];
+    struct kernel_events account_events;
+    struct kernel_events processor_events; /* none before `processors` is set */
     int processors;                        /* the map of processor blocks; -1: not loaded */
     int processor_threads;                 /* of the threads on them, with it */
     struct processor_programs *unattached; /* those that write them; NULL: attached, or */
     struct prcb_error no_processors;       /* why not loaded */
-    int empty;                             /* the map that stands for no client */
+    int empty, no_edges;                   /* the maps that stand for no client */
     struct clients_bpf__bss *bss;          /* the programs' variables */
     size_t bss_bytes;
     struct kernel_record *records; /* PRCB_CLIENT_COUNT; by a client's number, from 1 */
@@ -84,10 +98,22 @@ int kernel_peer(struct kernel *k, int socket, struct prcb_bpf_peer *ret);
 /* When a process started, nanoseconds since boot. -ESRCH: it is gone. */
 int kernel_start_of(struct kernel *k, pid_t pid, uint64_t *ret);
 
-/* Makes a client's map, of the size in its record: *ret is a descriptor. The programs do not
- * know of it yet. client: but for its epoch. */
+/* A client's maps. */
+struct kernel_client_fds {
+    int accounts, edges;
+};
+
+/* Makes a client's map, of the size in its record, and where the record says so one of edges: ret
+ * are descriptors, -1: none. The programs do not know of them yet. client: but for its epoch. */
 int kernel_client_make(struct kernel *k, uint32_t number, const struct prcb_bpf_client *client,
-                       int *ret);
+                       struct kernel_client_fds *ret);
+
+/* The map of a client that an earlier daemon made, by its number in the record: a descriptor, or
+ * -errno. At the start only: the kernel asks for CAP_SYS_ADMIN. */
+int kernel_client_fd(const struct kernel *k, uint32_t number);
+/* A client's map, mapped to be read. NULL: it cannot be. */
+const struct prcb_account_block *kernel_client_view(int fd, uint32_t accounts);
+void kernel_client_unview(const struct prcb_account_block *blocks, uint32_t accounts);
 
 /* Readers of a client's map are told that it ends, and it follows no cgroup any more. */
 void kernel_tell_client(struct kernel *k, uint32_t number);
@@ -96,8 +122,8 @@ void kernel_tell_client(struct kernel *k, uint32_t number);
  * to their maps any more, and their numbers are free. The kernel waits some tens of
  * milliseconds for each call, not for each client. May run beside any other call that names no
  * client of these. */
-int kernel_clients_change(struct kernel *k, const uint32_t *numbers, const int *maps,
-                          uint32_t count);
+int kernel_clients_change(struct kernel *k, const uint32_t *numbers,
+                          const struct kernel_client_fds *maps, uint32_t count);
 
 /* Accounts of threads that became another program in that moment: to be given up. */
 struct kernel_undone {
@@ -108,6 +134,11 @@ struct kernel_undone {
 /* One question to the registrar: *request is filled with what it did. */
 int kernel_register(struct kernel *k, struct prcb_bpf_request *request, bool same_pid_ns,
                     struct kernel_undone *ret);
+
+/* The text of prcb_kernel_stack of prcb.h, of a thread's account. -EOPNOTSUPP: the kernel cannot
+ * look at one task alone; -ESRCH: the thread does not wait, has ended, or is not the client's. */
+int kernel_stack_of(struct kernel *k, uint32_t client, uint64_t key, pid_t tid, char *ret,
+                    size_t size);
 
 /* Gives an account back. *ret_live: kernel_free has to follow, after kernel_wait.
  * -ESTALE: it is not the client's any more. */
@@ -128,6 +159,9 @@ void kernel_count_scopes(struct kernel *k);
 
 /* Numbers of the clients' maps that exist, for the caller to free. */
 int kernel_client_maps(struct kernel *k, uint32_t **ret, size_t *ret_count);
+
+/* What the programs of a list missed so far. */
+void kernel_events_read(const struct kernel_events *events, struct wire_programs_answer *ret);
 
 /* Attaches the programs that write processor blocks, which stay, and sets `processors`. Once. It
  * takes some hundred milliseconds, and may run beside any other call but the next. */

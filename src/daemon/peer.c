@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <grp.h>
 #include <linux/capability.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -107,6 +108,45 @@ void peer_apply(int socket, const struct prcbd_config *config, const struct peer
                                 groups->profile_all);
     peer->processors = root || allowed(socket, peer, &config->processors, groups->has_processors,
                                        groups->processors);
+}
+
+/* ---- what /proc shows ---- */
+
+/* Options of the last mount on /proc that this process sees, cut to size. */
+static bool proc_options(char *ret, size_t size)
+{
+    FILE *file = fopen("/proc/self/mountinfo", "re");
+    char *line = NULL;
+    size_t room = 0;
+
+    *ret = '\0';
+    while (file && getline(&line, &room, file) > 0) {
+        const char *options = strstr(line, " - proc ");
+
+        if (strstr(line, " /proc ") && options && (options = strchr(options + 8, ' ')))
+            snprintf(ret, size, ",%s", options + 1);
+    }
+    free(line);
+    if (file)
+        fclose(file);
+    return *ret;
+}
+
+bool peer_sees_names(int socket, const struct peer *peer)
+{
+    char options[512];
+    const char *hides, *group;
+
+    if (peer->all)
+        return true;
+    if (!peer->same_pid_ns || !proc_options(options, sizeof(options)))
+        return false;
+    hides = strstr(options, ",hidepid=");
+    if (!hides || !strncmp(hides + 9, "off", 3) || hides[9] == '0')
+        return true;
+    group = strstr(options, ",gid=");
+    return group && strncmp(hides + 9, "ptraceable", 10) && hides[9] != '4' &&
+           in_group(socket, peer, (gid_t)strtoul(group + 5, NULL, 10));
 }
 
 /* ---- identity ---- */

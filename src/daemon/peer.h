@@ -29,6 +29,7 @@ struct peer {
     uint32_t pid_ns, user_ns;
     bool root;        /* by its capabilities: could load the programs itself */
     bool all;         /* may profile every thread */
+    bool names;       /* may know which process is which: all that it can see; peer_sees_names */
     bool processors;  /* may read the processors' blocks */
     bool same_pid_ns; /* as the daemon */
     bool writes_maps; /* may load BPF programs, but not those that could read everything anyway */
@@ -39,5 +40,10 @@ int peer_ask(struct kernel *k, int socket, struct peer *ret, struct prcb_error *
 
 void peer_apply(int socket, const struct prcbd_config *config, const struct peer_groups *groups,
                 struct peer *peer);
+
+/* Whether /proc tells the peer about processes of others, in its pid namespace: it is in the
+ * daemon's, whose /proc hides none (hidepid), or not from the peer's group. A user who may profile
+ * every thread needs no /proc. */
+bool peer_sees_names(int socket, const struct peer *peer);
 
 #endif

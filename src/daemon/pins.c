@@ -110,9 +110,10 @@ int pins_get(int dir, const char *name)
     return fd < 0 ? -errno : fd;
 }
 
-int pins_empty(int dir, const char *name, const char *prefix)
+int pins_each(int dir, const char *prefix, int (*fn)(int dir, const char *name, void *ctx),
+              void *ctx)
 {
-    int fd = pins_below(dir, name, false), result = 0;
+    int fd = pins_below(dir, ".", false), result = 0; /* its own place in the list */
     struct dirent *entry;
     DIR *list;
 
@@ -123,15 +124,33 @@ int pins_empty(int dir, const char *name, const char *prefix)
         close(fd);
         return -ENOMEM;
     }
-    while ((entry = readdir(list))) {
-        if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..") ||
-            strncmp(entry->d_name, prefix, strlen(prefix)))
-            continue;
-        if (unlinkat(dirfd(list), entry->d_name, 0) && errno != ENOENT)
-            result = -errno;
+    while (!result && (entry = readdir(list))) {
+        if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..") &&
+            !strncmp(entry->d_name, prefix, strlen(prefix)))
+            result = fn(dir, entry->d_name, ctx);
     }
     closedir(list);
     return result;
+}
+
+static int remove_pin(int dir, const char *name, void *ctx)
+{
+    int *result = ctx;
+
+    if (unlinkat(dir, name, 0) && errno != ENOENT)
+        *result = -errno;
+    return 0; /* the others all the same */
+}
+
+int pins_empty(int dir, const char *name, const char *prefix)
+{
+    int fd = pins_below(dir, name, false), result = 0, walked;
+
+    if (fd < 0)
+        return fd;
+    walked = pins_each(fd, prefix, remove_pin, &result);
+    close(fd);
+    return walked ? walked : result;
 }
 
 int pins_remove(int dir, const char *name)

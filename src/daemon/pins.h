@@ -21,6 +21,11 @@ int pins_below(int dir, const char *name, bool make);
 int pins_put(int dir, const char *name, int fd);
 int pins_get(int dir, const char *name); /* a descriptor, or -errno */
 
+/* Calls fn with the name of each pin in a directory that begins so. Stops at a result that is not 0
+ * and returns it. */
+int pins_each(int dir, const char *prefix, int (*fn)(int dir, const char *name, void *ctx),
+              void *ctx);
+
 /* Removes the pins in a directory whose names begin so. */
 int pins_empty(int dir, const char *name, const char *prefix);
 

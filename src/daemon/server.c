@@ -14,6 +14,7 @@
 #include "error.h"
 #include "listen.h"
 #include "log.h"
+#include "shared.h"
 
 #define GREETING_MS 5000   /* for the greeting, and for the rest of a request begun */
 #define ANSWER_MS   10000  /* for an answer to be taken */
@@ -86,7 +87,9 @@ static void conn_drop(struct server *s, struct conn *conn)
     s->conn_count--;
     conn_close_fds(conn);
     close(conn->fd); /* leaves the epoll set with it */
-    if (conn->session)
+    if (conn->session && conn->shared)
+        shared_leave(s->sessions, conn->member);
+    else if (conn->session)
         sessions_close(s->sessions, conn->session);
     user_leaves(s, conn->user);
     free(conn);
@@ -314,6 +317,7 @@ static void look_at_time(struct server *s)
     }
     sessions_look_after_waiting(s->sessions);
     sessions_look_at_held(s->sessions);
+    shared_look(s->sessions);
 }
 
 static void listen_again(struct server *s)
@@ -505,7 +509,8 @@ static bool take_turns(struct server *s, bool *ret_soon)
 
 static int time_to_wait(const struct server *s, bool more, bool soon)
 {
-    bool idle = !s->conns && !s->sessions->waiting && !s->listen_again && !s->sessions->held.count;
+    bool idle = !s->conns && !s->sessions->waiting && !s->listen_again &&
+                !s->sessions->held.count && !s->sessions->shared.session;
 
     if (more)
         return 0;

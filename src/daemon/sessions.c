@@ -14,6 +14,7 @@
 #include "clock.h"
 #include "error.h"
 #include "log.h"
+#include "shared.h"
 
 #define HELD_WAIT_MS 20   /* for what was let go of a moment ago */
 #define END_WAIT_MS  3000 /* for sessions that end */
@@ -24,6 +25,12 @@
 static uint64_t bytes_of(uint32_t accounts)
 {
     return (((uint64_t)accounts + 1) * sizeof(struct prcb_account_block) + 4095) / 4096 * 4096;
+}
+
+/* Of the edges of as many, where there are any. */
+static uint64_t edge_bytes_of(uint32_t accounts, bool edges)
+{
+    return edges ? ((uint64_t)accounts * sizeof(struct prcb_edge_block) + 4095) / 4096 * 4096 : 0;
 }
 
 /* ---- limits ---- */
@@ -42,7 +49,8 @@ static struct usage usage_of(const struct sessions *s, uid_t uid)
         if (session->state == SESSION_FREE)
             continue;
         ret.sessions++;
-        ret.bytes += bytes_of(session->accounts);
+        ret.bytes += bytes_of(session->accounts) +
+                     edge_bytes_of(session->accounts, s->kernel->records[i].edges);
         ret.accounts += session->accounts;
         if (session->uid != uid)
             continue;
@@ -52,14 +60,14 @@ static struct usage usage_of(const struct sessions *s, uid_t uid)
     for (uint32_t i = 0; i < s->held.count; i++) {
         const struct held_map *map = &s->held.maps[i];
 
-        ret.bytes += bytes_of(map->accounts);
+        ret.bytes += map->bytes;
         ret.accounts += map->accounts;
         ret.user_accounts += map->uid == uid ? map->accounts : 0;
     }
     return ret;
 }
 
-static int check_limits(struct sessions *s, const struct peer *peer, uint32_t accounts,
+static int check_limits(struct sessions *s, const struct peer *peer, uint32_t accounts, bool edges,
                         struct prcb_error *err)
 {
     const struct prcbd_config *c = s->config;
@@ -71,12 +79,12 @@ static int check_limits(struct sessions *s, const struct peer *peer, uint32_t ac
                          "a session may have %" PRIu64 " accounts, %u were asked for "
                          "(accounts_per_client_max in prcbd.conf)",
                          c->accounts_per_client_max, accounts);
-    if (used.user_sessions >= c->sessions_per_user)
+    if (peer->payer != SHARED_UID && used.user_sessions >= c->sessions_per_user)
         return prcb_fail(err, -EDQUOT,
                          "your user has %" PRIu64 " sessions open, which is as many as one may "
                          "have (sessions_per_user in prcbd.conf)",
                          used.user_sessions);
-    if (used.user_accounts + accounts > c->accounts_per_user)
+    if (peer->payer != SHARED_UID && used.user_accounts + accounts > c->accounts_per_user)
         return prcb_fail(err, -EDQUOT,
                          "your user's sessions have %" PRIu64 " of %" PRIu64
                          " accounts: no %u more (accounts_per_user in prcbd.conf)",
@@ -85,9 +93,8 @@ static int check_limits(struct sessions *s, const struct peer *peer, uint32_t ac
         return prcb_fail(err, -ENOSPC, "%" PRIu64 " of %d sessions are in use, the rest is root's",
                          used.sessions, PRCB_CLIENT_COUNT - 1);
     if (used.accounts + accounts > prcbd_config_room(c->max_accounts_total, share, peer->root) ||
-        used.bytes + bytes_of(accounts) >
-            prcbd_config_room(c->max_memory_total, share * sizeof(struct prcb_account_block),
-                              peer->root))
+        used.bytes + bytes_of(accounts) + edge_bytes_of(accounts, edges) >
+            prcbd_config_room(c->max_memory_total, bytes_of((uint32_t)share), peer->root))
         return prcb_fail(err, -ENOSPC,
                          "all users' sessions together have no room for %u more accounts "
                          "(max_accounts_total and max_memory_total in prcbd.conf)",
@@ -114,7 +121,33 @@ static struct prcb_bpf_client client_of(const struct peer *peer, const struct wi
                                     .uid = peer->uid,
                                     .gid = peer->gid,
                                     .all = peer->all,
+                                    .edges = (open->flags & WIRE_OPEN_EDGES) != 0,
+                                    .names = peer->names,
                                     .registers = (open->flags & WIRE_OPEN_REGISTERS) != 0};
+}
+
+#define NO_MAPS ((struct kernel_client_fds){-1, -1})
+
+static void close_maps(struct kernel_client_fds *maps)
+{
+    if (maps->accounts >= 0)
+        close(maps->accounts);
+    if (maps->edges >= 0)
+        close(maps->edges);
+    *maps = NO_MAPS;
+}
+
+/* All, or none. */
+static struct kernel_client_fds duplicate(const struct kernel_client_fds *maps)
+{
+    struct kernel_client_fds ret = {.accounts = fcntl(maps->accounts, F_DUPFD_CLOEXEC, 0),
+                                    .edges = -1};
+
+    if (maps->edges >= 0)
+        ret.edges = fcntl(maps->edges, F_DUPFD_CLOEXEC, 0);
+    if (ret.accounts < 0 || (maps->edges >= 0 && ret.edges < 0))
+        close_maps(&ret);
+    return ret;
 }
 
 static bool something_is_on_its_way(const struct sessions *s, uint64_t waited_ms)
@@ -126,33 +159,28 @@ static bool something_is_on_its_way(const struct sessions *s, uint64_t waited_ms
 
 /* What has ended counts until the kernel has let go of it. Nobody is refused for it, and nobody
  * gets more by opening and closing quickly: it is waited for. */
-static int find_room(struct sessions *s, const struct peer *peer, uint32_t accounts,
+static int find_room(struct sessions *s, const struct peer *peer, uint32_t accounts, bool edges,
                      uint64_t waited_ms, struct prcb_error *err)
 {
-    int result = check_limits(s, peer, accounts, err);
+    int result = check_limits(s, peer, accounts, edges, err);
 
     if (!result)
         return 0;
     if (clock_mono_ms() - s->looked_at >= LOOK_MS)
         sessions_look_at_held(s);
-    result = check_limits(s, peer, accounts, err);
+    result = check_limits(s, peer, accounts, edges, err);
     return result && something_is_on_its_way(s, waited_ms) ? -EAGAIN : result;
 }
 
-int sessions_open(struct sessions *s, const struct peer *peer, const struct wire_open *open,
-                  uint64_t waited_ms, struct session **ret, int *ret_fd, uint8_t token[16],
-                  struct prcb_error *err)
+int sessions_make(struct sessions *s, const struct peer *peer, const struct prcb_bpf_client *client,
+                  uint32_t accounts, uint64_t waited_ms, struct session **ret,
+                  struct kernel_client_fds *ret_fds, struct prcb_error *err)
 {
-    const struct prcb_bpf_client client = client_of(peer, open);
-    uint32_t accounts = open->accounts;
     struct kernel_record *record;
     struct session *session;
     uint32_t number;
-    int result;
+    int result = find_room(s, peer, accounts, client->edges, waited_ms, err);
 
-    if (!accounts)
-        accounts = (uint32_t)s->config->accounts_per_client;
-    result = find_room(s, peer, accounts, waited_ms, err);
     if (result)
         return result;
     number = free_number(s);
@@ -163,7 +191,7 @@ int sessions_open(struct sessions *s, const struct peer *peer, const struct wire
     record->start = peer->start;
     if (getrandom(record->token, sizeof(record->token), 0) != sizeof(record->token))
         return prcb_fail(err, -EIO, "no random numbers");
-    result = kernel_client_make(s->kernel, number, &client, ret_fd);
+    result = kernel_client_make(s->kernel, number, client, ret_fds);
     if (result)
         return prcb_fail(err, result, "no map for %u accounts can be made: %s", accounts,
                          strerror(-result));
@@ -173,21 +201,33 @@ int sessions_open(struct sessions *s, const struct peer *peer, const struct wire
                                 .uid = peer->payer,
                                 .accounts = accounts,
                                 .same_pid_ns = peer->same_pid_ns,
-                                .map = fcntl(*ret_fd, F_DUPFD_CLOEXEC, 0),
+                                .maps = duplicate(ret_fds),
                                 .pidfd = -1};
-    if (session->map < 0) {
-        *session = (struct session){.map = -1, .pidfd = -1};
-        close(*ret_fd);
+    if (session->maps.accounts < 0) {
+        close_maps(ret_fds);
+        *session = (struct session){.maps = NO_MAPS, .pidfd = -1};
         return prcb_fail(err, -EMFILE, "prcbd has no free descriptor; try again later");
     }
     s->used++;
     s->opening++;
-    memcpy(token, record->token, sizeof(record->token));
     *ret = session;
     return 0;
 }
 
-static bool same_token(const uint8_t *a, const uint8_t *b)
+int sessions_open(struct sessions *s, const struct peer *peer, const struct wire_open *open,
+                  uint64_t waited_ms, struct session **ret, struct kernel_client_fds *ret_fds,
+                  uint8_t token[16], struct prcb_error *err)
+{
+    const struct prcb_bpf_client client = client_of(peer, open);
+    uint32_t accounts = open->accounts ? open->accounts : (uint32_t)s->config->accounts_per_client;
+    int result = sessions_make(s, peer, &client, accounts, waited_ms, ret, ret_fds, err);
+
+    if (!result)
+        memcpy(token, s->kernel->records[(*ret)->number].token, 16);
+    return result;
+}
+
+bool sessions_same_token(const uint8_t *a, const uint8_t *b)
 {
     uint8_t differs = 0;
 
@@ -204,7 +244,7 @@ int sessions_resume(struct sessions *s, const struct peer *peer, const uint8_t t
         struct session *session = &s->all[i];
         const struct kernel_record *record = &s->kernel->records[i];
 
-        if (session->state != SESSION_WAITS || !same_token(record->token, token))
+        if (session->state != SESSION_WAITS || !sessions_same_token(record->token, token))
             continue;
         if (record->uid != peer->payer || record->pid != (uint32_t)peer->pid ||
             record->start != peer->start)
@@ -240,11 +280,22 @@ static void take_over(struct sessions *s, uint32_t number)
     const struct kernel_record *record = &s->kernel->records[number];
     struct session *session = &s->all[number];
 
+    if (record->uid == SHARED_UID) {
+        *session = (struct session){.state = SESSION_USED,
+                                    .number = number,
+                                    .uid = record->uid,
+                                    .accounts = record->accounts,
+                                    .maps = NO_MAPS,
+                                    .pidfd = -1};
+        s->used++;
+        shared_take_over(s, session);
+        return;
+    }
     *session = (struct session){.state = SESSION_WAITS,
                                 .number = number,
                                 .uid = record->uid,
                                 .accounts = record->accounts,
-                                .map = -1,
+                                .maps = NO_MAPS,
                                 .pidfd = (int)syscall(SYS_pidfd_open, (pid_t)record->pid, 0)};
     s->waiting++;
     if (session->pidfd >= 0 && still_there(s->kernel, record, session->pidfd))
@@ -260,7 +311,8 @@ void sessions_start(struct sessions *s, struct kernel *k, const struct prcbd_con
     s->kernel = k;
     s->config = config;
     for (uint32_t i = 1; i < PRCB_CLIENT_COUNT; i++) {
-        s->all[i].map = s->all[i].pidfd = -1;
+        s->all[i].maps = NO_MAPS;
+        s->all[i].pidfd = -1;
         if (__atomic_load_n(&k->records[i].used, __ATOMIC_ACQUIRE)) /* see kernel_client_make */
             take_over(s, i);
     }
@@ -295,7 +347,7 @@ static bool in_batch(const struct sessions *s, uint32_t number)
 
 void sessions_close(struct sessions *s, struct session *session)
 {
-    if (session->map >= 0 && !in_batch(s, session->number))
+    if (session->maps.accounts >= 0 && !in_batch(s, session->number))
         s->opening--;
     session->state = SESSION_ENDING;
     s->used--;
@@ -328,17 +380,16 @@ static void forget(struct session *session)
 {
     if (session->pidfd >= 0)
         close(session->pidfd);
-    if (session->map >= 0)
-        close(session->map);
+    close_maps(&session->maps);
     free(session->given_up);
-    *session = (struct session){.map = -1, .pidfd = -1};
+    *session = (struct session){.maps = NO_MAPS, .pidfd = -1};
 }
 
 /* ---- in one go ---- */
 
 bool sessions_settled(const struct session *session)
 {
-    return session->map < 0;
+    return session->maps.accounts < 0;
 }
 
 static bool gather_given_up(struct sessions *s)
@@ -366,9 +417,9 @@ bool sessions_gather(struct sessions *s)
         const struct session *session = &s->all[i];
         bool ends = session->state == SESSION_ENDING;
 
-        if (!ends && session->map < 0)
+        if (!ends && session->maps.accounts < 0)
             continue;
-        b->maps[b->count] = ends ? -1 : session->map;
+        b->maps[b->count] = ends ? NO_MAPS : session->maps;
         b->numbers[b->count++] = i;
         opening += !ends;
         if (ends)
@@ -393,16 +444,22 @@ void sessions_do_batch(void *batch)
 /* The programs know of its map, or do so no more. */
 static void settle_one(struct sessions *s, uint32_t number, bool begun)
 {
+    const struct kernel_record *record = &s->kernel->records[number];
     struct session *session = &s->all[number];
 
     if (begun) {
-        close(session->map);
-        session->map = -1;
+        close_maps(&session->maps);
         return;
     }
-    held_add(&s->held, &(struct held_map){.id = s->kernel->records[number].map_id,
+    held_add(&s->held, &(struct held_map){.id = record->map_id,
                                           .uid = session->uid,
-                                          .accounts = session->accounts});
+                                          .accounts = session->accounts,
+                                          .bytes = bytes_of(session->accounts)});
+    if (record->edges)
+        held_add(&s->held, &(struct held_map){.id = record->edges_id,
+                                              .uid = session->uid,
+                                              .accounts = session->accounts,
+                                              .bytes = edge_bytes_of(session->accounts, true)});
     forget(session);
 }
 
@@ -416,12 +473,12 @@ void sessions_batch_done(struct sessions *s)
         log_client("%u sessions could not begin or end: %s", b->count, strerror(-b->result));
     for (uint32_t i = 0; i < b->count; i++) {
         if (!b->result) {
-            settle_one(s, b->numbers[i], b->maps[i] >= 0);
+            settle_one(s, b->numbers[i], b->maps[i].accounts >= 0);
             continue;
         }
         /* Again with the next; one that was to begin may have to end by then. */
         if (s->all[b->numbers[i]].state == SESSION_ENDING)
-            s->ending += b->maps[i] < 0;
+            s->ending += b->maps[i].accounts < 0;
         else
             s->opening++;
     }

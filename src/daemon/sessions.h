@@ -25,8 +25,8 @@ struct session {
     uid_t uid; /* whom limits are counted for */
     uint32_t accounts;
     bool same_pid_ns;
-    int map;   /* until the programs know of it; else -1 */
-    int pidfd; /* WAITS: readable when its process has ended; else -1 */
+    struct kernel_client_fds maps; /* until the programs know of them; else -1 */
+    int pidfd;                     /* WAITS: readable when its process has ended; else -1 */
     /* Accounts given up. The first `given_up_due` are waited for, or were; then `given_up_freed`
      * of these are free. */
     uint32_t *given_up;
@@ -37,10 +37,23 @@ struct session {
 struct sessions_batch {
     struct kernel *kernel;
     uint32_t numbers[PRCB_CLIENT_COUNT], count;
-    int maps[PRCB_CLIENT_COUNT]; /* -1: it ends */
-    bool given_up;               /* accounts were, of sessions that go on */
+    struct kernel_client_fds maps[PRCB_CLIENT_COUNT]; /* -1: it ends */
+    bool given_up;                                    /* accounts were, of sessions that go on */
     int result;
 };
+
+/* The session that several share (shared.h). */
+struct shared {
+    struct session *session;                 /* NULL: there is none */
+    int fd;                                  /* its map */
+    const struct prcb_account_block *blocks; /* mapped to be read: what the programs write */
+    uint64_t members, late;                  /* bits; late: not waited for */
+    uint64_t lonely_since;                   /* ms: without members */
+    uint64_t unsure_until;                   /* ms: members of an earlier daemon may come back */
+    struct shared_slot *slots;               /* an element an account */
+};
+/* Whom it counts for: no user. */
+#define SHARED_UID ((uid_t)-1)
 
 struct sessions {
     struct kernel *kernel;
@@ -50,6 +63,7 @@ struct sessions {
     bool failed;  /* the last batch was: the next is not made in a hurry */
     bool to_free; /* given_up_due is set somewhere, and the kernel was waited for */
     struct held held;
+    struct shared shared;
     struct sessions_batch batch;
     uint64_t done_at;   /* ms: the last batch */
     uint64_t looked_at; /* ms: what is held */
@@ -58,12 +72,19 @@ struct sessions {
 /* Takes over what the kernel side has on record. */
 void sessions_start(struct sessions *s, struct kernel *k, const struct prcbd_config *config);
 
-/* A new session; threads can be profiled in it when it is settled. *ret_fd: its map, to be closed
+/* A new session; threads can be profiled in it when it is settled. ret_fds: its maps, to be closed
  * by the caller. -EDQUOT, -ENOSPC, -ENOMEM with words. -EAGAIN: there is no room, but what was let
  * go of is on its way: to be asked again soon; waited_ms tells for how long that was done. */
 int sessions_open(struct sessions *s, const struct peer *peer, const struct wire_open *open,
-                  uint64_t waited_ms, struct session **ret, int *ret_fd, uint8_t token[16],
-                  struct prcb_error *err);
+                  uint64_t waited_ms, struct session **ret, struct kernel_client_fds *ret_fds,
+                  uint8_t token[16], struct prcb_error *err);
+
+/* What sessions_open does, but for who asks: owner is whom it counts for, and whose process may
+ * resume it. accounts is not 0. */
+int sessions_make(struct sessions *s, const struct peer *owner,
+                  const struct prcb_bpf_client *client, uint32_t accounts, uint64_t waited_ms,
+                  struct session **ret, struct kernel_client_fds *ret_fds, struct prcb_error *err);
+bool sessions_same_token(const uint8_t *a, const uint8_t *b);
 
 /* One that waits, for the process that opened it. -ESTALE. */
 int sessions_resume(struct sessions *s, const struct peer *peer, const uint8_t token[16],

@@ -213,6 +213,8 @@ enum {
     OPT_TIER,
     OPT_MAX_THREADS,
     OPT_CGROUP_ROOT,
+    OPT_REPLAY,
+    OPT_REPLAY_SCALE,
     OPT_VERSION,
 };
 
@@ -239,6 +241,11 @@ static const struct row {
     {"textfile-interval", "SEC", "every SEC seconds (default 15)", OPT_TEXTFILE_EVERY},
     {"tier", "TIER", "daemon (the default), bpf or perf", OPT_TIER},
     {"max-threads", "N", "room for N threads at one time", OPT_MAX_THREADS},
+    {"replay", "FILE", "the looks that `prcb export --record` wrote, in place of this machine's",
+     OPT_REPLAY},
+    {"replay-scale", "FACTOR",
+     "seconds of the file that pass in one (default 1; 0: its\nlast look at once)",
+     OPT_REPLAY_SCALE},
     {"help", NULL, "this help", 'h'},
     {"version", NULL, "the version", OPT_VERSION},
 };
@@ -282,6 +289,17 @@ static uint64_t number(const char *text)
     unsigned long long value = strtoull(text, &end, 10);
 
     return *text >= '0' && *text <= '9' && !*end && value <= UINT32_MAX ? value : 0;
+}
+
+static bool real(const char *text, double *ret)
+{
+    char *end;
+    double value = strtod(text, &end);
+
+    if (!(*text >= '0' && *text <= '9') || *end || !(value >= 0 && value <= 1e6))
+        return false;
+    *ret = value;
+    return true;
 }
 
 static int take(struct exporter *e, struct web_options *web, int id)
@@ -328,6 +346,11 @@ static int take(struct exporter *e, struct web_options *web, int id)
     case OPT_CGROUP_ROOT:
         e->options.cgroup_root = optarg;
         return 0;
+    case OPT_REPLAY:
+        e->options.replay = optarg;
+        return 0;
+    case OPT_REPLAY_SCALE:
+        return real(optarg, &e->options.replay_scale) ? 0 : usage("not a factor:", optarg);
     case OPT_TEXTFILE:
         e->textfile = optarg;
         return 0;
@@ -395,6 +418,7 @@ static int parse(struct exporter *e, struct web_options *web, int argc, char **a
 int main(int argc, char **argv)
 {
     struct exporter e = {.options.tier = PRCB_TIER_DAEMON,
+                         .options.replay_scale = 1,
                          .textfile_every = TEXTFILE_S * 1000000000ull};
     struct web_options web = {
         .telemetry_path = "/metrics", .figures = figures, .ready = ready, .log = say, .ctx = &e};

@@ -73,6 +73,7 @@ struct cgroup_names {
     size_t bucket_count, count;
     uint64_t walks;
     bool walked; /* in this look */
+    bool told;   /* there is nothing to walk over */
 };
 
 int cgroup_names_open(const char *root, struct cgroup_names **ret, struct prcb_error *err)
@@ -218,7 +219,7 @@ static void walk(struct cgroup_names *names)
     char path[PATH_BYTES] = "";
     int dir;
 
-    if (names->walked)
+    if (names->walked || names->told)
         return;
     names->walked = true;
     names->walks++;
@@ -229,6 +230,12 @@ static void walk(struct cgroup_names *names)
     dir = open(names->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir >= 0)
         walk_tree(names, dir, path, 0);
+}
+
+void cgroup_names_tell(struct cgroup_names *names, uint64_t cgroup, const char *path)
+{
+    names->told = true;
+    note(names, cgroup, path);
 }
 
 void cgroup_names_refresh(struct cgroup_names *names)

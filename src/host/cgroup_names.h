@@ -38,6 +38,9 @@ int cgroup_names_open(const char *root, struct cgroup_names **ret, struct prcb_e
 void cgroup_names_close(struct cgroup_names *names);
 enum cgroup_setup cgroup_names_setup(const struct cgroup_names *names);
 
+/* From the first call on nothing is looked for: names are those that were told, and stay. */
+void cgroup_names_tell(struct cgroup_names *names, uint64_t cgroup, const char *path);
+
 /* Begins a look: the next number that is not known makes a walk, those after it none. */
 void cgroup_names_refresh(struct cgroup_names *names);
 /* "/", "/system.slice/ssh.service", ... Borrowed until the close. NULL: it was removed before

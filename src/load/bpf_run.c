@@ -3,10 +3,8 @@
 
 #include <errno.h>
 #include <linux/bpf.h>
-#include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -14,158 +12,15 @@
 
 #include "error.h"
 
-/* ---- what libbpf says of a load ---- */
-
-#define LAST_LINES 16
-
-struct words {
-    char program[64], map[64]; /* the one that was refused; "": none */
-    char reason[200];
-    char log[4096]; /* the verifier's last lines */
-};
-
-/* The calling thread's. Not _Thread_local: what the library has of that has to fit into the few
- * hundred bytes that are left where it is loaded while a program runs. */
-static pthread_key_t words_key;
-static pthread_once_t words_once = PTHREAD_ONCE_INIT;
-
-static void make_words_key(void)
-{
-    pthread_key_create(&words_key, free);
-}
-
-static struct words *words(void)
-{
-    static struct words nobody; /* out of memory */
-    struct words *ret;
-
-    pthread_once(&words_once, make_words_key);
-    ret = pthread_getspecific(words_key);
-    if (!ret) {
-        ret = calloc(1, sizeof(*ret));
-        pthread_setspecific(words_key, ret);
-    }
-    return ret ? ret : &nobody;
-}
-
-const char *bpf_last_log(void)
-{
-    return words()->log[0] ? words()->log : NULL;
-}
-
-/* The name in quotes after a word: "prog 'NAME': ..." */
-static void take_name(const char *text, const char *word, char *ret, size_t room)
-{
-    const char *at = strstr(text, word), *end;
-
-    if (!at)
-        return;
-    at += strlen(word);
-    end = strchr(at, '\'');
-    if (end)
-        snprintf(ret, room, "%.*s", (int)(end - at), at);
-}
-
-/* Lines that say nothing of a reason: the verifier's figures. */
-static bool is_figure(const char *line)
-{
-    return !*line || *line == '\n' || !strncmp(line, "processed ", 10) ||
-           !strncmp(line, "verification time", 17) || !strncmp(line, "stack depth", 11);
-}
-
-static void take_line_as_reason(const char *line)
-{
-    snprintf(words()->reason, sizeof(words()->reason), "%.*s", (int)strcspn(line, "\n"), line);
-}
-
-/* A member that the kernel has not, or in a form that cannot be read: libbpf puts the name of what
- * it looked for into the log. */
-static bool take_member(const char *log)
-{
-    const char *at = strstr(log, "CO-RE relocation"), *name = at ? strstr(at, "struct ") : NULL;
-
-    if (!name)
-        return false;
-    snprintf(words()->reason, sizeof(words()->reason), "this kernel has no %.*s as it is read here",
-             (int)(7 + strcspn(name + 7, " \n(")), name);
-    return true;
-}
-
-static void take_log(const char *log, const char *end)
-{
-    const char *line = end, *reason = NULL, *first = end;
-    unsigned lines = 0;
-
-    while (line > log && lines < LAST_LINES) {
-        const char *before = line - 1;
-
-        while (before > log && before[-1] != '\n')
-            before--;
-        if ((size_t)(end - before) >= sizeof(words()->log))
-            break;
-        line = first = before;
-        lines++;
-        if (!reason && !is_figure(line))
-            reason = line;
-    }
-    snprintf(words()->log, sizeof(words()->log), "%.*s", (int)(end - first), first);
-    if (reason && !take_member(words()->log))
-        take_line_as_reason(reason);
-}
-
-static int take_words(enum libbpf_print_level level, const char *format, va_list args)
-{
-    static const char begin[] = "-- BEGIN PROG LOAD LOG --\n";
-    char *text = NULL, *log;
-    int length;
-
-    if (level != LIBBPF_WARN || (length = vasprintf(&text, format, args)) < 0)
-        return 0;
-    log = strstr(text, begin);
-    if (!words()->program[0] && !words()->map[0]) {
-        take_name(text, "prog '", words()->program, sizeof(words()->program));
-        take_name(text, "map '", words()->map, sizeof(words()->map));
-    }
-    if (log) {
-        const char *end = strstr(log, "-- END PROG LOAD LOG --");
-
-        take_log(log + sizeof(begin) - 1, end ? end : text + length);
-    }
-    free(text);
-    return 0;
-}
-
-libbpf_print_fn_t bpf_listen(void)
-{
-    memset(words(), 0, sizeof(struct words));
-    return libbpf_set_print(take_words);
-}
-
-bool bpf_lacked_memory(int code)
-{
-    return code == -ENOMEM && !words()->program[0];
-}
-
-int bpf_explain_load(int code, struct prcb_error *err)
-{
-    const char *what = words()->program[0] ? words()->program : words()->map;
-    const char *kind = words()->program[0] ? "program " : words()->map[0] ? "map " : "programs";
-
-    if (code == -EPERM && !words()->log[0])
-        return prcb_fail(err, -EPERM,
-                         "eBPF programs may not be loaded: run as root, or with CAP_BPF and "
-                         "CAP_PERFMON (prcb doctor tells more)");
-    return prcb_fail(err, code == -EINVAL || code == -EACCES || code == -EPERM ? -EOPNOTSUPP : code,
-                     "the kernel refused the eBPF %s%s: %s", kind, what,
-                     words()->reason[0] ? words()->reason : strerror(-code));
-}
-
-uint64_t bpf_misses_of(int program)
+uint64_t bpf_misses_of(int program, uint32_t *ret_id)
 {
     struct bpf_prog_info info = {0};
     __u32 size = sizeof(info);
+    int result = bpf_obj_get_info_by_fd(program, &info, &size);
 
-    if (bpf_obj_get_info_by_fd(program, &info, &size) || info.type == BPF_PROG_TYPE_PERF_EVENT ||
+    if (ret_id)
+        *ret_id = info.id;
+    if (result || info.type == BPF_PROG_TYPE_PERF_EVENT ||
         size < offsetof(struct bpf_prog_info, recursion_misses) + sizeof(info.recursion_misses))
         return UINT64_MAX;
     return info.recursion_misses;
@@ -184,26 +39,42 @@ static bool is_for_events(const struct bpf_program *program)
     }
 }
 
-int bpf_event_program(const struct bpf_object *object, uint32_t i, struct prcb_program *ret)
+const struct bpf_program *bpf_event_program_at(const struct bpf_object *object, uint32_t i)
 {
     struct bpf_program *program;
 
     bpf_object__for_each_program(program, object)
     {
-        if (bpf_program__fd(program) < 0 || !is_for_events(program) || i--)
-            continue;
-        snprintf(ret->name, sizeof(ret->name), "%s", bpf_program__name(program));
-        ret->recursion_misses = bpf_misses_of(bpf_program__fd(program));
-        return 0;
+        if (bpf_program__fd(program) >= 0 && is_for_events(program) && !i--)
+            return program;
     }
-    return -ENOENT;
+    return NULL;
+}
+
+int bpf_event_program(const struct bpf_object *object, uint32_t i, struct prcb_program *ret)
+{
+    const struct bpf_program *program = bpf_event_program_at(object, i);
+
+    if (!program)
+        return -ENOENT;
+    snprintf(ret->name, sizeof(ret->name), "%s", bpf_program__name(program));
+    ret->recursion_misses = bpf_misses_of(bpf_program__fd(program), NULL);
+    return 0;
+}
+
+struct bpf_link *bpf_attach_program(struct bpf_program *program)
+{
+    /* Of a program whose type was changed libbpf forgets what its section says. */
+    return is_for_events(program) && bpf_program__type(program) == BPF_PROG_TYPE_TRACING
+               ? bpf_program__attach_trace(program)
+               : bpf_program__attach(program);
 }
 
 int bpf_attach(struct bpf_program *program, struct bpf_link **link, struct prcb_error *err)
 {
     if (*link)
         return 0;
-    *link = bpf_program__attach(program);
+    *link = bpf_attach_program(program);
     if (!*link)
         return prcb_fail(err, -errno, "%s cannot be attached: %s", bpf_program__name(program),
                          strerror(errno));
@@ -271,9 +142,11 @@ int bpf_run_iterator(bool *narrow, int program, pid_t tid, pid_t pid)
     return result;
 }
 
-ssize_t bpf_read_iterator(int program, void *buffer, size_t size)
+ssize_t bpf_read_iterator(int program, pid_t tid, void *buffer, size_t size)
 {
-    int link = make_link(program, NULL), fd = link < 0 ? link : bpf_iter_create(link);
+    union bpf_iter_link_info info = {.task = {.tid = (__u32)tid}};
+    int link = make_link(program, tid ? &info : NULL);
+    int fd = link < 0 ? link : bpf_iter_create(link);
     size_t have = 0;
     ssize_t got = 1;
 
@@ -288,5 +161,34 @@ ssize_t bpf_read_iterator(int program, void *buffer, size_t size)
         close(fd);
     if (link >= 0)
         close(link);
-    return got;
+    return tid && (got == -EINVAL || got == -E2BIG) ? -EOPNOTSUPP : got;
+}
+
+/* "futex_wait_queue+0x60/0x90", "ext4_map_blocks+0x1a/0x6e0 [ext4]", "0xffffffffc0a01234". */
+size_t bpf_kernel_names(char *text, size_t length)
+{
+    size_t used = 0, next;
+
+    for (size_t at = 0; at < length; at = next) {
+        char *end = memchr(text + at, '\n', length - at);
+        size_t line = end ? (size_t)(end - text) - at : length - at, name = 0;
+
+        next = at + line + 1;
+        while (name < line && text[at + name] != '+' && text[at + name] != ' ')
+            name++;
+        if (!end || !name || (text[at] >= '0' && text[at] <= '9'))
+            continue; /* cut off, or no name */
+        memmove(text + used, text + at, name);
+        used += name;
+        for (; name < line; name++) {
+            if (text[at + name] == ' ') {
+                memmove(text + used, text + at + name, line - name);
+                used += line - name;
+                break;
+            }
+        }
+        text[used++] = '\n';
+    }
+    text[used++] = '\0';
+    return used;
 }

@@ -89,7 +89,7 @@ static int source_parse(struct source *s)
     uint64_t end;
 
     if (s->size < sizeof(*header) || header->magic != BTF_MAGIC || header->version != BTF_VERSION ||
-        header->type_off % 4)
+        ((uint64_t)header->hdr_len + header->type_off) % 4)
         return -EBADMSG;
     end = (uint64_t)header->hdr_len + header->type_off + header->type_len;
     if (end > s->size || (uint64_t)header->hdr_len + header->str_off + header->str_len > s->size)
@@ -238,9 +238,66 @@ static void pick(struct picked *p, const struct source *s, uint32_t id)
     p->order[p->count] = id;
 }
 
+/* ---- what programs are attached to ---- */
+
+#define TRACEPOINT "btf_trace_" /* a typedef */
+#define ITERATOR   "bpf_iter_"  /* a function */
+
+/* The name behind a prefix; NULL: it has another. */
+static const char *behind(const char *text, const char *prefix)
+{
+    size_t length = strlen(prefix);
+
+    return strncmp(text, prefix, length) ? NULL : text + length;
+}
+
+static int want_targets(struct kernel_types *t, const struct bpf_object *object)
+{
+    struct bpf_program *program;
+
+    bpf_object__for_each_program(program, object)
+    {
+        const char *section = bpf_program__section_name(program);
+        const char *iterator = behind(section, "prcb_iter/");
+        const char *name = iterator ? iterator : behind(section, "prcb_tp/");
+
+        if (!name)
+            continue;
+        if (t->target_count == KERNEL_TARGETS)
+            return -E2BIG;
+        t->targets[t->target_count++] = (struct kernel_target){.name = name, .iterator = iterator};
+    }
+    return 0;
+}
+
+/* Takes note of the kernel's type `id` if a program is attached to it; the first of a name counts.
+ */
+static void note_target(struct kernel_types *t, const struct btf_type *type, const char *text,
+                        uint32_t id)
+{
+    bool iterator = btf_is_func(type);
+    const char *name = behind(text, iterator ? ITERATOR : TRACEPOINT);
+
+    for (unsigned i = 0; name && i < t->target_count; i++) {
+        struct kernel_target *target = &t->targets[i];
+
+        if (target->iterator == iterator && !target->id && !strcmp(target->name, name))
+            target->id = id;
+    }
+}
+
+uint32_t kernel_types_target(const struct kernel_types *t, const char *name, bool iterator)
+{
+    for (unsigned i = 0; i < t->target_count; i++) {
+        if (t->targets[i].iterator == iterator && !strcmp(t->targets[i].name, name))
+            return t->targets[i].id;
+    }
+    return 0;
+}
+
 /* One pass over all of them. */
-static int find_named(struct source *s, const struct name *names, uint32_t **ret,
-                      uint32_t *ret_count, uint32_t *ret_section)
+static int find_named(struct kernel_types *t, struct source *s, const struct name *names,
+                      uint32_t **ret, uint32_t *ret_count, uint32_t *ret_section)
 {
     uint32_t at = 0, room = 0;
 
@@ -258,9 +315,13 @@ static int find_named(struct source *s, const struct name *names, uint32_t **ret
         if (add_offset(s, at))
             return -ENOMEM;
         at += (uint32_t)(sizeof(*type) + (size_t)extra);
-        if (!type->name_off || btf_is_func(type))
+        if (!type->name_off)
             continue;
         text = string_at(s, type->name_off);
+        if (btf_is_func(type) || btf_is_typedef(type))
+            note_target(t, type, text, s->count);
+        if (btf_is_func(type))
+            continue;
         if (btf_is_datasec(type) && !strcmp(text, PERCPU))
             *ret_section = s->count;
         if (!name_slot(names, text, strlen(text))->text)
@@ -275,6 +336,20 @@ static int find_named(struct source *s, const struct name *names, uint32_t **ret
         (*ret)[(*ret_count)++] = s->count;
     }
     return 0;
+}
+
+uint32_t kernel_type_number(const char *name, bool iterator)
+{
+    static const struct name nothing[NAMES_ROOM];
+    struct kernel_types t = {.targets = {{.name = name, .iterator = iterator}}, .target_count = 1};
+    uint32_t *named = NULL, count = 0, section = 0;
+    struct source s = {0};
+
+    if (!source_read(&s) && !source_parse(&s))
+        find_named(&t, &s, nothing, &named, &count, &section);
+    source_free(&s);
+    free(named);
+    return t.targets[0].id;
 }
 
 /* What a type holds by value. A pointer's target is left out, but for the arguments of a
@@ -454,10 +529,11 @@ static void picked_free(struct picked *p)
     free(p->strings);
 }
 
-static int pick_named(struct picked *p, struct source *s, const struct name *names)
+static int pick_named(struct kernel_types *t, struct picked *p, struct source *s,
+                      const struct name *names)
 {
     uint32_t *named = NULL, count = 0;
-    int result = find_named(s, names, &named, &count, &p->section);
+    int result = find_named(t, s, names, &named, &count, &p->section);
 
     if (!result) {
         p->ids = calloc(s->count + 1, sizeof(*p->ids));
@@ -480,6 +556,25 @@ static int hand_over(struct kernel_types *t, const uint8_t *bytes, size_t size)
         return -errno;
     t->btf = btf__new(bytes, (__u32)size);
     return t->btf ? 0 : -errno;
+}
+
+/* All as they are, by libbpf's reading of them. */
+static int hand_over_all(struct kernel_types *t, const struct source *s)
+{
+    int result = hand_over(t, s->bytes, s->size);
+    char name[64];
+
+    for (unsigned i = 0; !result && i < t->target_count; i++) {
+        struct kernel_target *target = &t->targets[i];
+        int id;
+
+        snprintf(name, sizeof(name), "%s%s", target->iterator ? ITERATOR : TRACEPOINT,
+                 target->name);
+        id = btf__find_by_name_kind(t->btf, name,
+                                    target->iterator ? BTF_KIND_FUNC : BTF_KIND_TYPEDEF);
+        target->id = id > 0 ? (uint32_t)id : 0;
+    }
+    return result;
 }
 
 static int finish(struct kernel_types *t, const struct picked *p)
@@ -520,12 +615,14 @@ static int find(struct kernel_types *t, struct source *s, const struct bpf_objec
 {
     struct name wanted[NAMES_ROOM] = {0};
     struct picked picked = {0};
-    int result = source_parse(s);
+    int result = want_targets(t, object);
 
+    if (!result)
+        result = source_parse(s);
     if (!result)
         result = want_all(wanted, bpf_object__btf(object), names);
     if (!result)
-        result = pick_named(&picked, s, wanted);
+        result = pick_named(t, &picked, s, wanted);
     if (!result)
         result = put_all(&picked, s);
     if (!result)
@@ -543,7 +640,7 @@ int kernel_types_find(struct kernel_types *t, const struct bpf_object *object,
     if (!result)
         result = find(t, &source, object, names);
     if (result == -EBADMSG) /* of a kernel to come: libbpf may know what it is */
-        result = hand_over(t, source.bytes, source.size);
+        result = hand_over_all(t, &source);
     source_free(&source);
     if (result == -ENOENT)
         return prcb_fail(err, -EOPNOTSUPP,
@@ -574,7 +671,9 @@ int kernel_tracepoint_arguments(const struct btf *btf, const char *name)
     if (id < 0)
         return -1;
     type = btf__type_by_id(btf, btf__type_by_id(btf, (__u32)id)->type); /* the pointer */
-    type = btf__type_by_id(btf, type->type);                            /* the function */
+    type = type ? btf__type_by_id(btf, type->type) : NULL;              /* the function */
+    if (!type || !btf_is_func_proto(type))
+        return -1;
     return btf_vlen(type) - 1;
 }
 

@@ -12,8 +12,14 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <prcb/prcb.h>
+
+#define KERNEL_TARGETS 32 /* twice as many as the largest object has */
+
+struct bpf_object;
+struct btf;
 
 /* What the kernel reports of switches and locks. */
 struct kernel_reports {
@@ -22,21 +28,33 @@ struct kernel_reports {
     bool preempts;   /* programs may miss an event, or get no memory (6.19) */
 };
 
-struct bpf_object;
-struct btf;
+/* What a program of the object is attached to. */
+struct kernel_target {
+    const char *name; /* of a tracepoint or an iterator; the object's */
+    bool iterator;
+    uint32_t id; /* of its type in all of the kernel's; 0: there is none */
+};
 
 struct kernel_types {
     int file;        /* in memory, what was picked out */
     char path[32];   /* of that file: btf_custom_path of the options to open the object with */
     struct btf *btf; /* the same, after kernel_types_find */
+    struct kernel_target targets[KERNEL_TARGETS];
+    unsigned target_count;
 };
 
 /* Before the object is opened. */
 int kernel_types_init(struct kernel_types *t, struct prcb_error *err);
 /* Before it is loaded: all types of the names that the object's own types have, tracepoints as
- * "btf_trace_NAME" and per-processor variables by `names`, which ends with NULL. */
+ * "btf_trace_NAME" and per-processor variables by `names`, which ends with NULL, and the numbers of
+ * what its programs are attached to. */
 int kernel_types_find(struct kernel_types *t, const struct bpf_object *object,
                       const char *const *names, struct prcb_error *err);
+/* The kernel's number of what a program in section "prcb_tp/NAME" or "prcb_iter/NAME" of that
+ * object is attached to; 0: there is none. */
+uint32_t kernel_types_target(const struct kernel_types *t, const char *name, bool iterator);
+/* The same for an object that is loaded by itself, in a pass for each. */
+uint32_t kernel_type_number(const char *name, bool iterator);
 /* Where they are read from; tests make kernels up. */
 extern const char *kernel_types_source;
 /* Takes one that is zeroed, or failed to open. */

@@ -2,13 +2,10 @@
  *
  * The families' rows and the functions that make their samples.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "inside.h"
@@ -39,6 +36,7 @@ enum of_processor {
     PROCESSOR_interrupts,
     PROCESSOR_dpcs,
     PROCESSOR_switches,
+    PROCESSOR_missed_switches,
     PROCESSOR_idle_entries,
     PROCESSOR_mhz,
     PROCESSOR_performance,
@@ -108,7 +106,8 @@ EMIT(emit_own)
         break;
     case OWN_CGROUPS:
         emit_integer(fn, ctx, &sample,
-                     m->present & PRCB_HAS_CGROUP && cgroup_names_setup(m->names) >= CGROUP_HYBRID);
+                     m->present & PRCB_HAS_CGROUP &&
+                         (m->replay || cgroup_names_setup(m->names) >= CGROUP_HYBRID));
         break;
     }
 }
@@ -169,7 +168,7 @@ EMIT(emit_left_out)
 #define CPU_BYTES 32
 
 /* Windows' name of a processor: the number of its NUMA node and its place in that. */
-static void core_name(uint32_t number, char *ret)
+static void core_name(const struct metrics *m, uint32_t number, char *ret)
 {
     static struct core {
         uint32_t node, index;
@@ -192,16 +191,17 @@ static void core_name(uint32_t number, char *ret)
         cores[cpu].index = next[cores[cpu].node]++;
     }
     looked = true;
-    if (number < 4096 && cores[number].known)
+    if (!m->replay && number < 4096 && cores[number].known)
         snprintf(ret, CPU_BYTES, "%u,%u", cores[number].node, cores[number].index);
     else
         snprintf(ret, CPU_BYTES, "0,%u", number);
 }
 
-static void put_cpu(struct metrics_sample *sample, uint32_t number, bool core, char *buffer)
+static void put_cpu(const struct metrics *m, struct metrics_sample *sample, uint32_t number,
+                    bool core, char *buffer)
 {
     if (core)
-        core_name(number, buffer);
+        core_name(m, number, buffer);
     else
         snprintf(buffer, CPU_BYTES, "%u", number);
     put(sample, 0, core ? "core" : "cpu", buffer);
@@ -268,7 +268,7 @@ EMIT(emit_modes)
         for (const struct mode *mode = modes; mode->name; mode++) {
             struct metrics_sample sample = {0};
 
-            put_cpu(&sample, m->processors[i].number, family->what & WINDOWS_MODES, cpu);
+            put_cpu(m, &sample, m->processors[i].number, family->what & WINDOWS_MODES, cpu);
             put(&sample, 1, "mode", mode->name);
             if (m->processors[i].present & mode->present)
                 emit_ns(fn, ctx, &sample, mode_ns(mode, &m->processors[i]));
@@ -312,6 +312,10 @@ static bool processor_value(const struct prcb_processor *p, unsigned what, uint6
         present = PRCB_CPU_HAS_IDLE_ENTRIES;
         *ret = p->idle_entries;
         break;
+    case PROCESSOR_missed_switches:
+        present = PRCB_CPU_HAS_MISSED;
+        *ret = p->missed_switches;
+        break;
     case PROCESSOR_mhz:
         present = PRCB_CPU_HAS_MHZ;
         *ret = (uint64_t)p->mhz * 1000000;
@@ -349,7 +353,7 @@ EMIT(emit_processors)
         sum += value;
         if (!(family->what & EACH))
             continue;
-        put_cpu(&sample, m->processors[i].number, family->what & AS_CORE, cpu);
+        put_cpu(m, &sample, m->processors[i].number, family->what & AS_CORE, cpu);
         if (real >= 0)
             emit_real(fn, ctx, &sample, real);
         else
@@ -372,7 +376,7 @@ EMIT(emit_idle_states)
         for (uint32_t state = 0; state < count && state < PRCB_IDLE_STATES_MAX; state++) {
             struct metrics_sample sample = {0};
 
-            put_cpu(&sample, p->number, false, cpu);
+            put_cpu(m, &sample, p->number, false, cpu);
             put(&sample, 1, "state", p->idle_states[state].name);
             if (family->what == IDLE_NS)
                 emit_ns(fn, ctx, &sample, p->idle_states[state].residency_ns);
@@ -388,7 +392,7 @@ EMIT(emit_online)
         struct metrics_sample sample = {0};
         char cpu[CPU_BYTES];
 
-        put_cpu(&sample, m->processors[i].number, false, cpu);
+        put_cpu(m, &sample, m->processors[i].number, false, cpu);
         emit_integer(fn, ctx, &sample, m->processors[i].flags & PRCB_CPU_ONLINE ? 1 : 0);
     }
 }
@@ -668,46 +672,11 @@ EMIT(emit_cstates)
         for (int state = 0; state < 3; state++) {
             struct metrics_sample sample = {0};
 
-            put_cpu(&sample, p->number, true, cpu);
+            put_cpu(m, &sample, p->number, true, cpu);
             put(&sample, 1, "state", names[state]);
             emit_ns(fn, ctx, &sample, ns[state]);
         }
     }
-}
-
-static uint64_t number_in(const char *path)
-{
-    FILE *in = fopen(path, "re");
-    unsigned long long number = 0;
-
-    if (in && fscanf(in, "%llu", &number) != 1)
-        number = 0;
-    if (in)
-        fclose(in);
-    return number;
-}
-
-static uint64_t processes(void)
-{
-    DIR *proc = opendir("/proc");
-    struct dirent *entry;
-    uint64_t count = 0;
-
-    while (proc && (entry = readdir(proc)))
-        count += entry->d_name[0] >= '1' && entry->d_name[0] <= '9';
-    if (proc)
-        closedir(proc);
-    return count;
-}
-
-static uint64_t booted_ns(void)
-{
-    struct timespec now, up;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    clock_gettime(CLOCK_BOOTTIME, &up);
-    return (uint64_t)(now.tv_sec - up.tv_sec) * 1000000000 + (uint64_t)now.tv_nsec -
-           (uint64_t)up.tv_nsec;
 }
 
 static void each_core(const struct metrics *m, unsigned what, sample_fn *fn, void *ctx)
@@ -717,12 +686,18 @@ static void each_core(const struct metrics *m, unsigned what, sample_fn *fn, voi
         struct metrics_sample sample = {0};
         char cpu[CPU_BYTES];
 
-        put_cpu(&sample, p->number, true, cpu);
+        put_cpu(m, &sample, p->number, true, cpu);
         if (what == WINDOWS_PARKED)
             emit_integer(fn, ctx, &sample, !(p->flags & PRCB_CPU_ONLINE));
         else if (p->present & PRCB_CPU_HAS_MHZ)
             emit_integer(fn, ctx, &sample, p->mhz);
     }
+}
+
+static void emit_known(sample_fn *fn, void *ctx, struct metrics_sample *sample, uint64_t number)
+{
+    if (number)
+        emit_integer(fn, ctx, sample, number);
 }
 
 EMIT(emit_windows)
@@ -742,10 +717,10 @@ EMIT(emit_windows)
         each_core(m, family->what, fn, ctx);
         break;
     case WINDOWS_PROCESSES:
-        emit_integer(fn, ctx, &sample, processes());
+        emit_known(fn, ctx, &sample, m->host.processes);
         break;
     case WINDOWS_LIMIT:
-        emit_integer(fn, ctx, &sample, number_in("/proc/sys/kernel/pid_max"));
+        emit_known(fn, ctx, &sample, m->host.processes_limit);
         break;
     case WINDOWS_THREADS:
         emit_integer(fn, ctx, &sample, m->all.running + m->all.ready + m->all.waiting);
@@ -755,7 +730,8 @@ EMIT(emit_windows)
             emit_integer(fn, ctx, &sample, m->all.ready);
         break;
     case WINDOWS_BOOT:
-        emit_ns(fn, ctx, &sample, booted_ns() / 1000000000 * 1000000000);
+        if (m->host.booted_ns)
+            emit_ns(fn, ctx, &sample, m->host.booted_ns);
         break;
     }
 }
@@ -763,26 +739,24 @@ EMIT(emit_windows)
 EMIT(emit_hostname)
 {
     struct metrics_sample sample = {0};
-    char name[256] = "";
-    char *dot;
+    const char *dot = strchr(m->host.name, '.');
 
-    gethostname(name, sizeof(name) - 1);
-    put(&sample, 2, "fqdn", name);
-    dot = strchr(name, '.');
+    if (!*m->host.name)
+        return;
+    put(&sample, 0, "hostname", m->host.name);
     put(&sample, 1, "domain", dot ? dot + 1 : "");
-    put(&sample, 0, "hostname", name);
+    put(&sample, 2, "fqdn", m->host.name);
     emit_integer(fn, ctx, &sample, 1);
 }
 
 EMIT(emit_os)
 {
     struct metrics_sample sample = {0};
-    struct utsname name;
 
-    if (uname(&name))
+    if (!*m->host.system)
         return;
-    put(&sample, 0, "product", name.sysname);
-    put(&sample, 1, "version", name.release);
+    put(&sample, 0, "product", m->host.system);
+    put(&sample, 1, "version", m->host.release);
     emit_integer(fn, ctx, &sample, 1);
 }
 

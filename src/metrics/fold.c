@@ -184,6 +184,16 @@ void metrics_groups(const struct metrics *m, enum axis_number number,
         fn(ctx, &axis->other);
 }
 
+void metrics_known_cgroups(const struct metrics *m,
+                           void (*fn)(void *ctx, const struct group *group), void *ctx)
+{
+    for (size_t bucket = 0; bucket < AXIS_BUCKETS; bucket++) {
+        for (const struct group *group = m->axes[AXIS_CGROUP].buckets[bucket]; group;
+             group = group->next)
+            fn(ctx, group);
+    }
+}
+
 /* ---- accounts that were seen ---- */
 
 static size_t place_of(const struct metrics *m, uint64_t key)
@@ -417,10 +427,20 @@ static void note_rate(struct metrics *m, uint64_t now)
     m->born_at = now;
 }
 
+/* The differences wrap, as all sums here. */
+static void begin_at_zero(struct metrics *m, struct group *group)
+{
+    memset(&group->folded, 0, sizeof(group->folded)); /* of threads that had ended */
+    sub(&group->folded, &group->live);
+}
+
 void metrics_end(struct metrics *m, void (*ended)(void *ctx, uint64_t key), void *ctx)
 {
     uint64_t now = metrics_now_ns();
 
+    if (m->baseline)
+        each_group(m, begin_at_zero);
+    m->baseline = false;
     settle(m, ended, ctx);
     each_group(m, sum_left_out);
     each_group(m, show_group);

@@ -65,15 +65,25 @@ struct seen {
     struct seen *next;
 };
 
+/* What is shown of the machine as a whole. Empty, 0: not known. */
+struct metrics_host {
+    char name[256], system[65], release[65];
+    uint64_t processes, processes_limit, booted_ns; /* the last is Unix time */
+};
+
 struct metrics {
     struct metrics_options options;
-    struct prcb *session; /* NULL: fed */
+    struct prcb *session; /* NULL: fed, or a replay */
+    struct replay *replay;
+    struct replay_writer *writer; /* NULL: nothing is recorded */
+    struct metrics_host host;
     struct prcb_processors *view;
     enum prcb_tier tier;
     struct cgroup_names *names;
     regex_t include, exclude;
     bool has_include, has_exclude;
     uint64_t present; /* PRCB_HAS_ bits of all accounts so far */
+    bool baseline;    /* what accounts have at the first look was before counting began */
     bool orphan;      /* the last look met accounts of a session that is lost */
 
     struct group all;
@@ -99,6 +109,9 @@ void metrics_fold_deinit(struct metrics *m);
 /* All groups that are shown on an axis, "(other)" and "(gone)" where they are used. */
 void metrics_groups(const struct metrics *m, enum axis_number axis,
                     void (*fn)(void *ctx, const struct group *group), void *ctx);
+/* All cgroups with a name, shown or not. */
+void metrics_known_cgroups(const struct metrics *m,
+                           void (*fn)(void *ctx, const struct group *group), void *ctx);
 uint64_t metrics_now_ns(void);
 
 #endif

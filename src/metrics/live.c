@@ -3,16 +3,20 @@
  * Where the figures come from: a session for all threads and a view of the processors, looked at
  * when asked.
  */
+#include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "error.h"
 #include "inside.h"
+#include "replay.h"
 
 #define DAEMON_SOCKET "/run/prcb/socket"
 #define WALK_TRIES    5 /* 20 ms each: a writer without a processor */
@@ -23,6 +27,57 @@ static uint64_t unix_now_ns(void)
 
     clock_gettime(CLOCK_REALTIME, &now);
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t processes(void)
+{
+    DIR *proc = opendir("/proc");
+    struct dirent *entry;
+    uint64_t count = 0;
+
+    while (proc && (entry = readdir(proc)))
+        count += entry->d_name[0] >= '1' && entry->d_name[0] <= '9';
+    if (proc)
+        closedir(proc);
+    return count;
+}
+
+static uint64_t booted_ns(void)
+{
+    struct timespec now, up;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    clock_gettime(CLOCK_BOOTTIME, &up);
+    return (uint64_t)(now.tv_sec - up.tv_sec) * 1000000000 + (uint64_t)now.tv_nsec -
+           (uint64_t)up.tv_nsec;
+}
+
+static uint64_t number_in(const char *path)
+{
+    FILE *in = fopen(path, "re");
+    unsigned long long number = 0;
+
+    if (in && fscanf(in, "%llu", &number) != 1)
+        number = 0;
+    if (in)
+        fclose(in);
+    return number;
+}
+
+static void look_at_host(struct metrics *m)
+{
+    struct utsname name;
+
+    if (!(m->options.names & METRICS_WINDOWS) && !m->writer)
+        return;
+    gethostname(m->host.name, sizeof(m->host.name) - 1);
+    if (!uname(&name)) {
+        snprintf(m->host.system, sizeof(m->host.system), "%s", name.sysname);
+        snprintf(m->host.release, sizeof(m->host.release), "%s", name.release);
+    }
+    m->host.processes = processes();
+    m->host.processes_limit = number_in("/proc/sys/kernel/pid_max");
+    m->host.booted_ns = booted_ns() / 1000000000 * 1000000000;
 }
 
 int metrics_open_fed(const struct metrics_options *options, struct metrics **ret,
@@ -41,6 +96,8 @@ int metrics_open_fed(const struct metrics_options *options, struct metrics **ret
     result = metrics_fold_init(m, err);
     if (!result)
         result = cgroup_names_open(options->cgroup_root, &m->names, err);
+    if (!result && !options->replay)
+        look_at_host(m);
     if (result) {
         metrics_close(m);
         return result;
@@ -51,14 +108,17 @@ int metrics_open_fed(const struct metrics_options *options, struct metrics **ret
 
 static int open_session(struct metrics *m, struct prcb_error *err)
 {
-    const struct prcb_options how = {
-        .size = sizeof(how), .tier = m->options.tier, .max_threads = m->options.max_threads};
+    const struct prcb_options how = {.size = sizeof(how),
+                                     .tier = m->options.tier,
+                                     .max_threads = m->options.max_threads,
+                                     .flags = PRCB_OPEN_SHARED};
     const struct prcb_processors_options view = {.size = sizeof(view), .tier = m->options.tier};
     int result = prcb_open(&how, &m->session, err);
 
     if (result)
         return result;
     m->tier = prcb_session_tier(m->session);
+    m->baseline = m->tier == PRCB_TIER_DAEMON;
     result = prcb_profile_all(m->session, err);
     /* What fits is counted; the rest is in prcb_untracked_threads. */
     if (result && result != -ENOSPC)
@@ -77,8 +137,12 @@ int metrics_open(const struct metrics_options *options, struct metrics **ret,
     struct metrics *m = NULL;
     int result = metrics_open_fed(options, &m, err);
 
+    if (!result && options->record)
+        result = replay_writer_open(options->record, &m->writer, err);
     if (!result)
-        result = open_session(m, err);
+        result = options->replay
+                     ? replay_open(options->replay, options->replay_scale, &m->replay, err)
+                     : open_session(m, err);
     if (result) {
         metrics_close(m);
         return result;
@@ -88,16 +152,21 @@ int metrics_open(const struct metrics_options *options, struct metrics **ret,
     return 0;
 }
 
-void metrics_close(struct metrics *m)
+int metrics_close(struct metrics *m)
 {
+    int result;
+
     if (!m)
-        return;
+        return 0;
+    result = replay_writer_close(m->writer);
+    replay_close(m->replay);
     metrics_fold_deinit(m);
     cgroup_names_close(m->names);
     prcb_processors_close(m->view);
     prcb_close(m->session);
     free(m->processors);
     free(m);
+    return result;
 }
 
 /* ---- a look ---- */
@@ -127,7 +196,18 @@ static int daemon_is_there(struct prcb_error *err)
 
 static int add_account(const struct prcb_account *account, void *ctx)
 {
-    return metrics_add(ctx, account);
+    struct metrics *m = ctx;
+
+    if (m->writer)
+        replay_writer_add(m->writer, account);
+    return metrics_add(m, account);
+}
+
+static void begin(struct metrics *m)
+{
+    metrics_begin(m);
+    if (m->writer)
+        replay_writer_begin(m->writer);
 }
 
 static void give_back(void *ctx, uint64_t key)
@@ -159,16 +239,23 @@ static void look_at_processors(struct metrics *m)
 
 int metrics_look(struct metrics *m, struct prcb_error *err)
 {
-    int result = m->tier == PRCB_TIER_DAEMON ? daemon_is_there(err) : 0;
+    int result;
 
+    if (m->replay)
+        return replay_look(m->replay, m, err);
+    result = m->tier == PRCB_TIER_DAEMON ? daemon_is_there(err) : 0;
     if (result)
         return result;
+    /* Threads may have ended unseen: their accounts are kept for so long. */
+    if (m->tier == PRCB_TIER_DAEMON && m->looks &&
+        metrics_now_ns() - m->looked_at > PRCB_SHARED_GRACE_NS)
+        return prcb_fail(err, -ESTALE, "the last look was too long ago: counting starts again");
     result = -EAGAIN;
-    metrics_begin(m);
+    begin(m);
     /* What was added before a walk was cut short is met again: it is begun anew. */
     for (int i = 0; i < WALK_TRIES && result == -EAGAIN; i++) {
         if (i)
-            metrics_begin(m);
+            begin(m);
         result = prcb_walk(m->session, add_account, m, err);
     }
     if (result)
@@ -180,6 +267,9 @@ int metrics_look(struct metrics *m, struct prcb_error *err)
     metrics_end(m, give_back, m);
     m->status.size = sizeof(m->status);
     prcb_session_status(m->session, &m->status);
+    look_at_host(m);
+    if (m->writer)
+        replay_writer_end(m->writer, m);
     return 0;
 }
 

@@ -50,27 +50,32 @@ struct metrics_options {
     const char *exclude;     /* and not these; what is left out is in "(other)". NULL: none */
     unsigned optional;       /* enum metrics_optional */
     unsigned names;          /* enum metrics_names; 0: METRICS_PRCB */
+    const char *record;      /* a file to write each look to; NULL: none */
+    const char *replay;      /* such a file, to be looked at in place of this machine; NULL: none */
+    double replay_scale;     /* seconds of it that pass in one; 0: it is over at once */
 };
 
 /* Opens a session for all threads and a view of the processors; without the latter, families of
- * processors have no samples. Errors as prcb_open and prcb_profile_all; -EINVAL: an expression. */
+ * processors have no samples. Errors as prcb_open and prcb_profile_all, and those of opening the
+ * files; -EINVAL: an expression, or a file that is no record. */
 int metrics_open(const struct metrics_options *options, struct metrics **ret,
                  struct prcb_error *err);
 /* Without a session: accounts come by metrics_add, processors by metrics_set_processors. */
 int metrics_open_fed(const struct metrics_options *options, struct metrics **ret,
                      struct prcb_error *err);
-void metrics_close(struct metrics *m);
+/* 0, or -errno of writing the record. */
+int metrics_close(struct metrics *m);
 
 /* Brings all samples up to date and gives the accounts of ended threads back. Samples are those of
  * the last look. -ENOTCONN: prcbd is not there; -ESTALE: the session is lost: open anew, counters
- * then start again. */
+ * then start again. -EINVAL: a line of the replayed file is no look. */
 int metrics_look(struct metrics *m, struct prcb_error *err);
 /* Milliseconds until metrics_look has to be called at the latest, so that accounts do not run out:
  * from 5, while threads come and go quickly, to 1000. */
 unsigned metrics_wait_ms(const struct metrics *m);
 uint64_t metrics_started(const struct metrics *m); /* Unix time, nanoseconds */
 enum prcb_tier metrics_tier(const struct metrics *m);
-struct prcb *metrics_session(const struct metrics *m); /* its own; NULL: fed */
+struct prcb *metrics_session(const struct metrics *m); /* its own; NULL: fed, or a replay */
 
 /* For metrics_open_fed: between begin and end one call for each account there is. Those that have
  * ended are counted once, however often they are seen; `end` calls `ended` for each of them. */

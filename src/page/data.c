@@ -80,6 +80,9 @@ static int add_stretch(const struct stretch *stretch, void *ctx)
         .state = state_of(d, stretch),
         .cpu = stretch->cpu < PAGE_NO_CPU ? (uint16_t)stretch->cpu : PAGE_NO_CPU,
         .place = place_of(d, stretch),
+        .waker = stretch->kind == STRETCH_WAITING && stretch->waker < d->recording->waker_count
+                     ? (uint32_t)stretch->waker + 1
+                     : 0,
     };
 
     if (grow(&d->stretches, d->stretch_count, &d->stretch_room, sizeof(row)))

@@ -21,6 +21,7 @@ struct page_stretch {
     uint16_t state;        /* index */
     uint16_t cpu;          /* running: where; PAGE_NO_CPU: not known */
     uint32_t place;        /* waiting: where, a node twice, plus one of those that idle by design */
+    uint32_t waker;        /* waiting: who ended it, an index plus one; 0: not known */
 };
 
 struct page_sample {

@@ -37,7 +37,8 @@ const columnTypes = {
     node_function: Uint32Array, sample_time: Float64Array, sample_thread: Uint32Array,
     sample_node: Uint32Array, sample_count: Float64Array, sample_weight: Float64Array,
     stretch_place: Uint32Array, wait_thread: Uint32Array, wait_state: Uint16Array, wait_place: Uint32Array,
-    wait_word: Uint16Array, wait_ns: Float64Array, wait_count: Float64Array,
+    stretch_waker: Uint32Array, wake_thread: Uint32Array, wake_state: Uint16Array, wake_waker: Uint32Array,
+    tail_state: Uint16Array, tail_bucket: Uint16Array, tail_count: Float64Array, wake_ns: Float64Array, wake_count: Float64Array, wait_word: Uint16Array, wait_ns: Float64Array, wait_count: Float64Array,
 };
 
 function readColumns(head, bytes, at) {
@@ -55,7 +56,7 @@ function readColumns(head, bytes, at) {
 // ended.
 function placeStretches(model, columns) {
     const total = columns.stretch_state.length, threads = model.threads.length;
-    const places = columns.stretch_place;
+    const places = columns.stretch_place, wakers = columns.stretch_waker;
     let at = 0, run = 0, wait = 0;
 
     model.first = new Uint32Array(threads + 1);
@@ -64,6 +65,7 @@ function placeStretches(model, columns) {
     model.start = new Float64Array(total);
     model.cpu = new Uint16Array(total);
     model.place = places && places.length ? new Uint32Array(total) : null;
+    model.waker = wakers && wakers.length ? new Uint32Array(total) : null; // index plus one
     for (let thread = 0; thread < threads; thread++) {
         let moment = 0;
 
@@ -73,8 +75,13 @@ function placeStretches(model, columns) {
             moment += model.ns[at];
             if (model.states[model.state[at]].kind === "r")
                 model.cpu[at] = columns.stretch_cpu[run++];
-            else if (model.place && model.states[model.state[at]].kind === "w")
-                model.place[at] = places[wait++];
+            else if (model.states[model.state[at]].kind === "w") {
+                if (model.place)
+                    model.place[at] = places[wait];
+                if (model.waker)
+                    model.waker[at] = wakers[wait];
+                wait++;
+            }
         }
     }
     model.first[threads] = at;
@@ -112,8 +119,13 @@ function modelOf(bytes) {
     placeStretches(model, columns);
     placeNodes(model, columns);
     placeSamples(model, columns);
-    model.waits = {thread: columns.wait_thread, state: columns.wait_state, place: columns.wait_place,
-                   word: columns.wait_word, ns: columns.wait_ns, count: columns.wait_count};
+    model.waits = !model.has_wait_stacks ? null : {
+        thread: columns.wait_thread, state: columns.wait_state, place: columns.wait_place,
+        word: columns.wait_word, ns: columns.wait_ns, count: columns.wait_count};
+    model.tails = columns.tail_state && columns.tail_state.length
+        ? {state: columns.tail_state, bucket: columns.tail_bucket, count: columns.tail_count} : null;
+    model.wakes = {thread: columns.wake_thread, state: columns.wake_state, waker: columns.wake_waker,
+                   ns: columns.wake_ns, count: columns.wake_count};
     return model;
 }
 

@@ -23,6 +23,7 @@ enum column {
     STRETCH_NS,
     STRETCH_CPU,
     STRETCH_PLACE,
+    STRETCH_WAKER,
     RUN_THREAD,
     NODE_CALLER,
     NODE_FUNCTION,
@@ -37,14 +38,24 @@ enum column {
     WAIT_WORD,
     WAIT_NS,
     WAIT_COUNT,
+    WAKE_THREAD,
+    WAKE_STATE,
+    WAKE_WAKER,
+    WAKE_NS,
+    WAKE_COUNT,
+    TAIL_STATE,
+    TAIL_BUCKET,
+    TAIL_COUNT,
     COLUMNS
 };
 
 static const char *const column_names[COLUMNS] = {
-    "thread_stretches", "stretch_state", "stretch_ns",    "stretch_cpu", "stretch_place",
-    "run_thread",       "node_caller",   "node_function", "sample_time", "sample_thread",
-    "sample_node",      "sample_count",  "sample_weight", "wait_thread", "wait_state",
-    "wait_place",       "wait_word",     "wait_ns",       "wait_count",
+    "thread_stretches", "stretch_state", "stretch_ns",   "stretch_cpu",   "stretch_place",
+    "stretch_waker",    "run_thread",    "node_caller",  "node_function", "sample_time",
+    "sample_thread",    "sample_node",   "sample_count", "sample_weight", "wait_thread",
+    "wait_state",       "wait_place",    "wait_word",    "wait_ns",       "wait_count",
+    "wake_thread",      "wake_state",    "wake_waker",   "wake_ns",       "wake_count",
+    "tail_state",       "tail_bucket",   "tail_count",
 };
 
 #define WORDS_MOST 256
@@ -86,6 +97,8 @@ static int put_stretch(const struct page_stretch *row, void *ctx)
     if (e->data->states[row->state].kind == 'w' && e->data->recording->has_wait_stacks &&
         !e->fold_ns)
         put(e, STRETCH_PLACE, row->place);
+    if (e->data->states[row->state].kind == 'w' && e->data->recording->has_wakers && !e->fold_ns)
+        put(e, STRETCH_WAKER, row->waker);
     e->cursor += row->ns;
     e->stretches++;
     return put(e, STRETCH_NS, row->ns);
@@ -222,6 +235,91 @@ static void put_waits(struct encoding *e)
         put(e, WAIT_NS, row->ns);
         put(e, WAIT_COUNT, row->count);
     }
+}
+
+/* Waits whose end somebody is known for, by thread, state and who that was. */
+struct wakes {
+    uint64_t key; /* thread, state and waker in one */
+    uint64_t ns, count;
+};
+
+static int by_key(const void *left, const void *right)
+{
+    const struct wakes *a = left, *b = right;
+
+    return a->key == b->key ? 0 : a->key < b->key ? -1 : 1;
+}
+
+#define WAKE_KEY(thread, state, waker)                                                             \
+    ((uint64_t)(thread) << 40 | (uint64_t)(state) << 30 | (waker))
+
+static void put_wakes(struct encoding *e)
+{
+    const struct page_data *d = e->data;
+    struct wakes *rows = NULL;
+    size_t count = 0;
+
+    if (!d->recording->has_wakers)
+        return;
+    rows = malloc((d->stretch_count + 1) * sizeof(*rows));
+    for (size_t i = 0; rows && i < d->stretch_count; i++) {
+        const struct page_stretch *row = &d->stretches[i];
+
+        if (row->waker && row->waker < 1u << 30 && row->thread < 1u << 24)
+            rows[count++] =
+                (struct wakes){WAKE_KEY(row->thread, row->state, row->waker), row->ns, 1};
+    }
+    if (!rows)
+        e->failed = true;
+    else
+        qsort(rows, count, sizeof(*rows), by_key);
+    for (size_t i = 0, next; i < count && !e->failed; i = next) {
+        for (next = i + 1; next < count && rows[next].key == rows[i].key; next++) {
+            rows[i].ns += rows[next].ns;
+            rows[i].count += rows[next].count;
+        }
+        put(e, WAKE_THREAD, rows[i].key >> 40);
+        put(e, WAKE_STATE, rows[i].key >> 30 & 0x3ff);
+        put(e, WAKE_WAKER, (rows[i].key & 0x3fffffff) - 1);
+        put(e, WAKE_NS, rows[i].ns);
+        put(e, WAKE_COUNT, rows[i].count);
+    }
+    free(rows);
+}
+
+/* How many stretches of each state took how long, of a timeline that is folded: eight equal parts
+ * of each power of two. */
+#define TAIL_PARTS   8
+#define TAIL_BUCKETS (64 * TAIL_PARTS)
+
+static unsigned bucket_of(uint64_t ns)
+{
+    unsigned power = ns ? 63 - (unsigned)__builtin_clzll(ns) : 0;
+
+    /* ns has power bits behind its first: three of them are the part. */
+    return power * TAIL_PARTS +
+           (power < 3 ? (unsigned)(ns << (3 - power) & 7) : (unsigned)(ns >> (power - 3) & 7));
+}
+
+static void put_tails(struct encoding *e)
+{
+    const struct page_data *d = e->data;
+    uint64_t(*counts)[TAIL_BUCKETS] = calloc(PAGE_STATES, sizeof(*counts));
+
+    for (size_t i = 0; counts && i < d->stretch_count; i++)
+        counts[d->stretches[i].state][bucket_of(d->stretches[i].ns)]++;
+    for (size_t state = 1; counts && state < d->state_count; state++) {
+        for (unsigned bucket = 0; bucket < TAIL_BUCKETS && !e->failed; bucket++) {
+            if (!counts[state][bucket])
+                continue;
+            put(e, TAIL_STATE, state);
+            put(e, TAIL_BUCKET, bucket);
+            put(e, TAIL_COUNT, counts[state][bucket]);
+        }
+    }
+    if (!counts)
+        e->failed = true;
+    free(counts);
 }
 
 /* ---- head ------------------------------------------------------------------------------ */
@@ -362,6 +460,39 @@ static json_object *functions(struct encoding *e)
     return array;
 }
 
+/* Kind, name, thread (index; -1: none that was recorded) and thread number (0: none). */
+static json_object *wakers(struct encoding *e)
+{
+    const struct recording *r = e->data->recording;
+    json_object *array = json_object_new_array();
+    struct page_names plain = {0};
+
+    for (size_t i = 0; i < r->waker_count && !e->failed; i++) {
+        const struct recorded_waker *waker = &r->wakers[i];
+        json_object *row = json_object_new_array();
+        char line[160], *text;
+
+        recording_waker_name(r, i, line, sizeof(line));
+        text = page_names_show(&plain, line);
+        json_doc_append(&e->doc, row, json_object_new_string(waker->by));
+        if (waker->tid)
+            json_doc_append(
+                &e->doc, row,
+                shown(e, waker->thread == SIZE_MAX ? waker->name : r->threads[waker->thread].name));
+        else if (text)
+            json_doc_append(&e->doc, row, json_object_new_string(text));
+        else
+            e->failed = true;
+        free(text);
+        json_doc_append(
+            &e->doc, row,
+            json_object_new_int64(waker->thread == SIZE_MAX ? -1 : (int64_t)waker->thread));
+        json_doc_append(&e->doc, row, json_object_new_int64(waker->tid));
+        json_doc_append(&e->doc, array, row);
+    }
+    return array;
+}
+
 static json_object *processors(struct encoding *e)
 {
     const struct report *report = &e->data->report;
@@ -479,6 +610,8 @@ static json_object *head(struct encoding *e)
     json_doc_put_bool(b, top, "has_switches", report->has_switches);
     json_doc_put_bool(b, top, "has_stacks", report->has_stacks);
     json_doc_put_bool(b, top, "has_wait_stacks", e->data->recording->has_wait_stacks);
+    json_doc_put_bool(b, top, "has_wakers", e->data->recording->has_wakers);
+    json_doc_put(b, top, "wakers", wakers(e));
     json_doc_put(b, top, "words", words(e));
     json_doc_put_member(b, top, "fold_ns", e->fold_ns, e->fold_ns != PAGE_WHOLE);
     json_doc_put_number(b, top, "span_ns", report->span_ns);
@@ -535,6 +668,9 @@ int page_data_write(const struct page_data *data, uint64_t fold_ns, uint8_t **re
         put_nodes(&e);
         put_samples(&e);
         put_waits(&e);
+        put_wakes(&e);
+        if (fold_ns)
+            put_tails(&e);
         result = e.failed ? -ENOMEM : write_all(&e, memory);
         if (fclose(memory) && !result)
             result = -ENOMEM;

@@ -2,7 +2,7 @@
 // Flame view: what called what, and what threads waited for; the root is on top.
 // A frame: {name, file, value, role, children, up}; its own value is what the children leave.
 
-const flameView = {source: "running", search: "", zoom: [], callersOf: null, focus: null};
+const flameView = {change: true, source: "running", search: "", zoom: [], callersOf: null, focus: null};
 
 // The unit of samples: time, or a number of events.
 function formatWeight(model, value) {
@@ -126,6 +126,24 @@ function waitTree(model) {
     return sortFrames(root);
 }
 
+// By cause, then by who ended the wait, then by who waited.
+function wakersTree(model) {
+    const root = frameOf("all", "", "raised", null);
+
+    eachWake(model, selection.only, (state, waker, ns, count, thread) => {
+        const role = stateRole(model.states[state]);
+        let frame = root;
+
+        root.value += ns;
+        for (const name of [stateLabel(model.states[state]), waker < 0 ? wakerName(model, waker) : "by " + wakerName(model, waker),
+                            `${thread.name || "[no name]"} (${thread.tid})`]) {
+            frame = childOf(frame, name, "", waker < 0 && frame !== root ? "unknown" : role);
+            frame.value += ns;
+        }
+    });
+    return sortFrames(root);
+}
+
 // Who called a function, from it outward: the values of where it was outermost of its own calls.
 function callersTree(model, name) {
     const root = frameOf(name, "", "match", null), {weights} = nodeWeights(model, selection.only);
@@ -190,7 +208,15 @@ const flameSources = {
               missing: model => model.samples ? null : "No samples were recorded."},
     waits: {words: "not running (exact)", tree: waitTree, format: (model, value) => formatTime(value), unit: () => "ns",
             missing: model => model.has_switches ? null : "Context switches were not recorded."},
+    wakers: {words: "waiting, by who ended it", tree: wakersTree, format: (model, value) => formatTime(value), unit: () => "ns",
+             missing: model => !model.has_wakers ? "Who woke threads was not recorded."
+                 : rangeOf(model).whole || model.waker ? null : "Of a folded timeline it is known for the whole time only."},
 };
+
+// A live page has no samples.
+function usualSource(model) {
+    return model && model.ends ? "waits" : "running";
+}
 
 function matches(frame, search) {
     return search && frame.name.toLowerCase().includes(search);
@@ -221,6 +247,47 @@ function treeDepth(root) {
     return depth;
 }
 
+// Frames by their names without digits.
+function alikeFrames(frames) {
+    const groups = new Map();
+
+    for (const frame of frames) {
+        const key = frame.name.replace(/\d+/g, "#") + "\n" + frame.file;
+
+        groups.set(key, [...(groups.get(key) || []), frame]);
+    }
+    return groups;
+}
+
+// Of a difference: what each frame of a tree has in the other recording. Frames that are alike, as threads of a
+// pool, have the same there: its mean stands for each.
+function compareTrees(root, other) {
+    const todo = [[root, [other], 1]];
+
+    while (todo.length) {
+        const [frame, others, alike] = todo.pop();
+        const theirs = alikeFrames(others.flatMap(one => one.children));
+
+        frame.other = others.reduce((sum, one) => sum + one.value, 0) / alike;
+        for (const [key, frames] of alikeFrames(frame.children))
+            frames.forEach(child => todo.push([child, theirs.get(key) || [], alike * frames.length]));
+    }
+}
+
+// Change per second of wall since A: {now, then, part}, part from -1 (gone) over 0 to 1 (new).
+function changeOf(frame, model, otherModel, reversed) {
+    const shown = frame.value / model.span_ns, other = frame.other / otherModel.span_ns;
+    const [then, now] = reversed ? [shown, other] : [other, shown];
+
+    return {now, then, part: now + then ? (now - then) / (now + then) : 0};
+}
+
+function changeWords({now, then}) {
+    const sign = now > then ? "+" : now < then ? "−" : "±";
+
+    return then ? sign + formatShare(Math.abs(now - then), then) : "+new";
+}
+
 function drawFlame(place, model, drawOther) {
     const view = flameView, source = flameSources[view.source] || flameSources.running;
     const missing = source.missing(model);
@@ -248,7 +315,12 @@ function drawFlame(place, model, drawOther) {
                               element("p", {}, missing));
         return;
     }
-    root = view.callersOf ? callersTree(model, view.callersOf) : source.tree(model);
+    const treeOf = one => view.callersOf ? callersTree(one, view.callersOf) : source.tree(one);
+    root = treeOf(model);
+    const against = page.base && view.change ? (model === page.base ? page.other : page.base) : null;
+    if (against && !source.missing(against))
+        compareTrees(root, treeOf(against));
+    const change = frame => against && frame.other !== undefined ? changeOf(frame, model, against, model === page.base) : null;
 
     // The frame that the zoom's names lead to, as far as they do.
     function zoomed() {
@@ -271,8 +343,12 @@ function drawFlame(place, model, drawOther) {
     }
 
     function colourOf(frame, searched) {
+        const changed = change(frame);
+
         if (matches(frame, searched))
             return colours.match;
+        if (changed)
+            return Math.abs(changed.part) < 0.02 ? colours.unknown : changed.part > 0 ? colours.more : colours.less;
         if (frame.role === "run" || frame.role === "kernel")
             return frame.colour || (frame.colour = nameColour(frame.file + frame.role));
         return colours[frame.role] || colours.other;
@@ -294,11 +370,17 @@ function drawFlame(place, model, drawOther) {
             if (y > height || y + ROW < 0)
                 return;
             pen.fillStyle = colourOf(frame, searched);
+            const changed = change(frame);
+            if (changed) { // paler, the smaller the change; its sign is in the text
+                pen.globalAlpha = 0.35 + 0.65 * Math.min(1, Math.abs(changed.part) * 2);
+                frame.sign = changeWords(changed) + " ";
+            }
             pen.fillRect(x, y + 1, Math.max(0.5, size - 1), ROW - 1);
+            pen.globalAlpha = 1;
             if (size > 24) {
-                pen.fillStyle = ["raised", "idle", "unknown"].includes(frame.role) && !matches(frame, searched)
+                pen.fillStyle = (changed || ["raised", "idle", "unknown"].includes(frame.role)) && !matches(frame, searched)
                     ? colours.text : "#fff";
-                pen.fillText(fitText(pen, frame.name, size - 6), x + 3, y + ROW / 2 + 1);
+                pen.fillText(fitText(pen, (frame.sign || "") + frame.name, size - 6), x + 3, y + ROW / 2 + 1);
             }
             if (frame === view.focus) {
                 pen.strokeStyle = colours.text;
@@ -332,7 +414,8 @@ function drawFlame(place, model, drawOther) {
 
         info.replaceChildren(named(frame.name), frame.file ? element("span", {}, " in ", named(frame.file)) : "",
             `: ${source.format(model, frame.value)} (${formatExact(frame.value, source.unit(model))}), ` +
-            `${formatShare(frame.value, root.value)} of all; itself ${source.format(model, own)}`);
+            `${formatShare(frame.value, root.value)} of all; itself ${source.format(model, own)}` +
+            (change(frame) ? `; ${changeWords(change(frame))} per second of wall from A to B` : ""));
     }
 
     function at(event) {
@@ -407,6 +490,11 @@ function drawFlame(place, model, drawOther) {
     place.replaceChildren(
         element("div", {class: "controls"}, element("label", {}, "Show ", choice),
             element("label", {}, "Search ", search), found,
+            page.base ? element("label", {}, element("input", {type: "checkbox", id: "flame-change", checked: view.change,
+                onchange: event => {
+                    view.change = event.target.checked;
+                    drawFlame(place, model);
+                }}), " colours of the change from A to B") : "",
             element("button", {type: "button", id: "callers", onclick: () => callers(view.focus || root)}, "Callers of the chosen"),
             element("button", {type: "button", onclick: back}, "Back to all")),
         view.callersOf ? element("p", {class: "note", id: "pivot"}, "Callers of ", named(view.callersOf),

@@ -16,7 +16,7 @@ function remember() {
     }
     if (selection.only)
         words.set("only", selection.only.kind + ":" + selection.only.key);
-    if (flameView.source !== "running")
+    if (flameView.source !== usualSource(page.model))
         words.set("source", flameView.source);
     if ("#" + words !== location.hash)
         history.pushState(null, "", "#" + words);
@@ -30,11 +30,12 @@ function recall() {
     page.view = Object.hasOwn(views, words.get("view") || "") ? words.get("view") : Object.keys(views)[0];
     selection.from = selection.to = null;
     if (words.has("from") && from >= 0 && to > from && model.fold_ns !== null)
-        Object.assign(selection, {from, to: Math.min(to, model.span_ns)});
+        Object.assign(selection, {from: Math.min(from, model.span_ns), to: Math.min(to, model.span_ns)});
     selection.only = only && {kind: only[1], key: only[1] === "pair" ? only[2] : Number(only[2])};
     if (selection.only && !selectedThreads(model).length)
         selection.only = null;
-    flameView.source = Object.hasOwn(flameSources, words.get("source") || "") ? words.get("source") : "running";
+    flameView.source = Object.hasOwn(flameSources, words.get("source") || "") ? words.get("source")
+        : usualSource(model);
 }
 
 // ---- the selection
@@ -63,6 +64,8 @@ function showSelection() {
 
 function select(change) {
     Object.assign(selection, change);
+    if (selection.from !== null && page.model.ends)
+        Object.assign(selection, wholeIntervals(page.model, selection));
     remember();
     redraw();
 }
@@ -110,7 +113,8 @@ function onKey(event) {
 }
 
 function titles(model) {
-    const command = model.facts.command || (model.facts.scope === "system" ? "the whole machine" : "recording");
+    const command = model.facts.command || (model.facts.scope === "system" ? "the whole machine"
+        : model.ends ? "live" : "recording");
 
     document.getElementById("title").replaceChildren("prcb: ", named(command));
     document.title = "prcb: " + command;
@@ -134,7 +138,8 @@ function addDiff(base, other) {
 }
 
 async function start() {
-    const base = await readModel("base"), model = await readModel("data");
+    const live = document.getElementById("live");
+    const base = await readModel("base"), model = live ? await liveModel() : await readModel("data");
 
     for (const one of base ? [base, model] : [model])
         one.threads.forEach((thread, index) => thread.index = index);
@@ -152,6 +157,8 @@ async function start() {
         redraw();
     });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+    if (live)
+        showLive();
     redraw();
     document.body.dataset.ready = "1";
 }

@@ -58,7 +58,7 @@ function sumsOf(model) {
             const ns = Math.min(model.start[i] + model.ns[i], range.to) - from;
 
             sums.ns[place] += ns;
-            sums.count[place]++;
+            sums.count[place] += model.times ? model.times[i] : 1;
             if (ns > sums.longest[place])
                 sums.longest[place] = ns;
         }
@@ -82,7 +82,7 @@ function totalsOf(model, threads) {
             row.count += sums.count[place];
             row.longest = Math.max(row.longest, sums.longest[place]);
         }
-        if (!row.count)
+        if (!row.count && !row.ns)
             continue;
         totals.states.push(row);
         totals[{r: "run", q: "ready", w: "wait"}[model.states[state].kind]] += row.ns;
@@ -228,7 +228,7 @@ function ranInstead(model, threads) {
 function eachWait(model, only, fn) {
     const waits = model.waits, states = model.states.length;
 
-    if (rangeOf(model).whole && model.has_wait_stacks) {
+    if (rangeOf(model).whole && waits) {
         for (let i = 0; i < waits.thread.length; i++) {
             if (!only || isSelected(model.threads[waits.thread[i]], only))
                 fn(waits.state[i], waits.place[i] >> 1, waits.place[i] & 1, model.words[waits.word[i]], waits.ns[i],
@@ -253,11 +253,55 @@ function eachWait(model, only, fn) {
             const ns = Math.min(model.start[i] + model.ns[i], range.to) - Math.max(model.start[i], range.from);
 
             rest[model.state[i]] -= ns;
-            fn(model.state[i], model.place[i] >> 1, model.place[i] & 1, "", ns, thread);
+            fn(model.state[i], model.place[i] >> 1, model.place[i] & 1,
+               model.placeWords ? model.placeWords.get(model.place[i]) : "", ns, thread);
         }
         rest.forEach((ns, state) => ns > 0 && fn(state, 0, 0,
-            model.has_wait_stacks ? "[no stack of single waits]" : "", ns, thread));
+            !model.has_wait_stacks ? "" : model.ends ? "[no stack]" : "[no stack of single waits]", ns, thread));
     }
+}
+
+// Who ended the waits of the threads that are selected: calls fn with state, waker (-1: not known), time, number
+// and the thread. These sum to the time of each state. False: it was not recorded, or not of a range.
+function eachWake(model, only, fn) {
+    const range = rangeOf(model), states = model.states.length, sums = sumsOf(model), wakes = model.wakes;
+
+    if (!model.has_wakers || (!range.whole && !model.waker))
+        return false;
+    const rest = new Float64Array(sums.ns.length);
+    const add = (index, state, waker, ns, count) => {
+        rest[index * states + state] += ns;
+        fn(state, waker, ns, count, model.threads[index]);
+    };
+    for (let i = 0; range.whole && i < wakes.thread.length; i++) {
+        if (!only || isSelected(model.threads[wakes.thread[i]], only))
+            add(wakes.thread[i], wakes.state[i], wakes.waker[i], wakes.ns[i], wakes.count[i]);
+    }
+    for (const thread of model.threads) {
+        if (only && !isSelected(thread, only))
+            continue;
+        const end = range.whole ? 0 : model.first[thread.index + 1];
+        for (let i = range.whole ? 0 : firstAfter(model, thread.index, range.from); i < end && model.start[i] < range.to; i++) {
+            if (model.waker[i])
+                add(thread.index, model.state[i], model.waker[i] - 1,
+                    Math.min(model.start[i] + model.ns[i], range.to) - Math.max(model.start[i], range.from), 1);
+        }
+        for (let state = 1; state < states; state++) {
+            const left = sums.ns[thread.index * states + state] - rest[thread.index * states + state];
+
+            if (model.states[state].kind === "w" && left > 0)
+                fn(state, -1, left, 0, thread);
+        }
+    }
+    return true;
+}
+
+function wakerName(model, waker) {
+    if (waker < 0)
+        return "[not known, or it goes on]";
+    const [, name, , tid] = model.wakers[waker];
+
+    return tid ? `${name || "[no name]"} (${tid})` : name;
 }
 
 // Colours are roles of style.css.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The recording in words, and where the threads' time went.
 
+const summaryView = {causes: {}};
+
 function stateSwatch(state) {
     const swatch = element("span", {class: "swatch"});
 
@@ -8,11 +10,11 @@ function stateSwatch(state) {
     return swatch;
 }
 
-function causeTable(model, totals) {
+function causeTable(model, totals, memory) {
     const all = totals.run + totals.ready + totals.wait;
 
     return makeTable({
-        rows: totals.states, sort: 2,
+        rows: totals.states, sort: 2, memory,
         columns: [
             {title: "State", value: row => stateLabel(model.states[row.state]),
              show: row => element("span", {}, stateSwatch(model.states[row.state]),
@@ -21,8 +23,8 @@ function causeTable(model, totals) {
             timeColumn("Time", row => row.ns),
             shareColumn("Share", row => row.ns, all, "of the threads' time"),
             countColumn("Count", row => row.count),
-            timeColumn("Mean", row => row.ns / row.count),
-            timeColumn("Longest", row => row.longest),
+            ...(model.ends ? [] : [timeColumn("Mean", row => row.ns / row.count)]),
+            ...(model.ends ? [] : [timeColumn("Longest", row => row.longest)]),
             {title: "NT wait reason", value: row => model.states[row.state].reason || "",
              show: row => model.states[row.state].reason || "-"},
         ],
@@ -84,6 +86,8 @@ function wordsOf(model, threads, totals, span) {
 
 // What the recording lacks, a sentence each.
 function lacksOf(model) {
+    if (model.ends)
+        return liveLacks(model);
     const facts = model.facts, lacks = [], lossWords = {
         ring: "records of any kind", samples: "samples", switches: "context switches"};
 
@@ -120,10 +124,10 @@ function processorTable(model) {
     return makeTable({
         rows: model.processors, sort: 0, down: false,
         columns: [
-            countColumn("Processor", row => row.cpu),
-            ...(model.has_switches ? [timeColumn("Recorded threads", row => row.run_ns)] : []),
+            model.ends ? {title: "Processors", value: row => row.cpu} : countColumn("Processor", row => row.cpu),
+            ...(model.has_switches && !model.ends ? [timeColumn("Recorded threads", row => row.run_ns)] : []),
             ...shown.map(part => timeColumn(sentence(part.replace("_ns", "")), row => row[part] || 0)),
-            countColumn("Samples", row => row.samples),
+            ...(model.ends ? [] : [countColumn("Samples", row => row.samples)]),
         ],
     });
 }
@@ -143,7 +147,7 @@ function drawSummary(place, model) {
         ...lacksOf(model).map(words => element("p", {class: "warning"}, words)));
     if (model.has_switches)
         place.append(element("h2", {}, "Where the threads' time went"), stateBar(model, totals),
-                     element("div", {id: "causes"}, causeTable(model, totals)));
+                     element("div", {id: "causes"}, causeTable(model, totals, summaryView.causes)));
     place.append(element("h2", {}, "Processors"), element("div", {id: "processors"}, processorTable(model)),
                  element("h2", {}, "About the recording"), factTable(model));
 }

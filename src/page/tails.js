@@ -100,11 +100,64 @@ function histogramTable(group) {
     });
 }
 
+// Of a folded timeline: lengths as counts of buckets, eight to a power of two.
+function bucketStart(bucket) {
+    return 2 ** Math.floor(bucket / 8) * (1 + bucket % 8 / 8);
+}
+
+function foldedGroups(model) {
+    const groups = new Map(), tails = model.tails;
+
+    for (let i = 0; i < tails.state.length; i++) {
+        const state = model.states[tails.state[i]], name = state.kind === "r" ? "running" : state.kind === "q" ? "ready" : stateLabel(state);
+
+        if (!groups.has(name))
+            groups.set(name, {name, counts: new Map(), count: 0, longest: 0});
+        const group = groups.get(name);
+        group.counts.set(tails.bucket[i], (group.counts.get(tails.bucket[i]) || 0) + tails.count[i]);
+        group.count += tails.count[i];
+        for (const thread of model.threads) {
+            for (const [at, , , longest] of thread.sums)
+                group.longest = at === tails.state[i] ? Math.max(group.longest, longest) : group.longest;
+        }
+    }
+    return [...groups.values()];
+}
+
+// Below what so large a part of the stretches were: the end of the bucket that holds it.
+function bucketPercentile(group, part) {
+    let left = Math.ceil(part * group.count);
+
+    for (const bucket of [...group.counts.keys()].sort((a, b) => a - b)) {
+        left -= group.counts.get(bucket);
+        if (left <= 0)
+            return Math.min(group.longest, bucketStart(bucket + 1));
+    }
+    return group.longest;
+}
+
+function drawFoldedTails(place, model) {
+    const at = part => timeColumn("p" + 100 * part + " ≤", row => bucketPercentile(row, part));
+
+    place.replaceChildren(
+        element("p", {class: "note"}, "The timeline is folded (--html-max): of single stretches it is known how many were how long, of all " +
+            "threads and the whole time. Percentiles are at most an eighth too high."),
+        element("div", {id: "tail-table"}, makeTable({rows: foldedGroups(model), sort: 5, columns: [
+            {title: "State", value: row => row.name},
+            countColumn("Count", row => row.count),
+            at(0.5), at(0.9), at(0.99), at(0.999),
+            timeColumn("Longest", row => row.longest),
+        ]})));
+}
+
 function drawTails(place, model) {
+    if (model.tails && model.has_switches) {
+        drawFoldedTails(place, model);
+        return;
+    }
     if (!model.has_switches || model.fold_ns !== 0) {
-        place.replaceChildren(element("p", {}, model.has_switches
-            ? "The timeline is folded (--html-max): the lengths of single stretches are not in this file. The longest of each " +
-              "state is in the summary's table."
+        place.replaceChildren(element("p", {}, model.ends
+            ? "A live page knows sums of intervals, not the lengths of single waits: prcb record keeps these."
             : "Context switches were not recorded: there are no durations."));
         return;
     }

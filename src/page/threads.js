@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Threads, alone or by process or name; an opened row says why, where and by whom.
 
-const threadView = {group: "thread", filter: ""};
+const threadView = {group: "thread", filter: "", table: {}};
 
 function groupKey(thread) {
     return threadView.group === "thread" ? thread.index : threadView.group === "pid" ? thread.pid : thread.pair;
@@ -44,8 +44,8 @@ function whyPane(model, row) {
 function wherePane(model, row) {
     const functions = functionRows(model, {kind: threadView.group, key: row.key});
 
-    return element("div", {}, element("h3", {}, "Where it ran"),
-        functions.length ? makeTable({
+    return element("div", {}, model.ends ? "" : element("h3", {}, "Where it ran"),
+        model.ends ? "" : functions.length ? makeTable({
             rows: functions.slice(0, 10), sort: 1,
             columns: [{title: "Function", value: f => f.name}, weightColumn(model, "Self", f => f.self),
                       shareColumn("Share", f => f.self, row.weight)],
@@ -88,7 +88,8 @@ function byWhomPane(model, row) {
 
     if (!instead) {
         return element("div", {}, element("h3", {}, "By whom"), element("p", {class: "note"},
-            model.has_switches ? "The timeline is folded: who ran instead is not known."
+            model.ends ? "Not in a live page: prcb why and prcb top --by-whom say it, and prcb record."
+            : model.has_switches ? "The timeline is folded: who ran instead is not known."
                                : "Context switches were not recorded."));
     }
     const rows = instead.rows.slice(0, 10).map(({thread, ns}) =>
@@ -102,12 +103,36 @@ function byWhomPane(model, row) {
                                             shareColumn("Share", r => r.ns, instead.total)]}));
 }
 
+// Who ended its waits: thread, timer, interrupt.
+function wakersPane(model, row) {
+    const rows = new Map();
+    let total = 0;
+    const known = eachWake(model, {kind: threadView.group, key: row.key}, (state, waker, ns, count) => {
+        const name = wakerName(model, waker);
+
+        if (!rows.has(name))
+            rows.set(name, {name, ns: 0, count: 0});
+        rows.get(name).ns += ns;
+        rows.get(name).count += count;
+        total += ns;
+    });
+
+    if (!known)
+        return element("div", {}, element("h3", {}, "By whom: who ended its waits"), element("p", {class: "note"},
+            model.has_wakers ? "Of a folded timeline it is known for the whole time only." : "Wakers were not recorded."));
+    return element("div", {class: "wakers"}, element("h3", {}, "By whom: who ended its waits"),
+        makeTable({rows: [...rows.values()], sort: 1, columns: [
+            {title: "Woken by", value: r => r.name}, timeColumn("Waited", r => r.ns), shareColumn("Share", r => r.ns, total),
+            countColumn("Times", r => r.count)]}));
+}
+
 function threadDetail(model, row) {
     return element("div", {},
         element("p", {class: "controls"},
             element("button", {type: "button", onclick: () => select({only: {kind: threadView.group, key: row.key}})},
                     "Show only this in all views")),
-        element("div", {class: "panes"}, whyPane(model, row), wherePane(model, row), byWhomPane(model, row)));
+        element("div", {class: "panes"}, whyPane(model, row), wherePane(model, row), byWhomPane(model, row),
+                                         model.ends ? "" : wakersPane(model, row)));
 }
 
 function drawThreads(place, model) {
@@ -117,7 +142,7 @@ function drawThreads(place, model) {
         const rows = threadRows(model);
 
         table.replaceChildren(element("p", {class: "note"}, countOf(rows.length, "row")), makeTable({
-            rows, sort: model.has_switches ? 3 : 7,
+            rows, sort: model.has_switches ? 3 : 7, memory: model.ends ? threadView.table : undefined,
             key: row => String(row.key), label: row => row.name,
             detail: row => threadDetail(model, row),
             columns: [
@@ -131,8 +156,8 @@ function drawThreads(place, model) {
                 {title: "Longest cause of waiting", value: row => row.cause ? stateLabel(model.states[row.cause.state]) : "",
                  show: row => row.cause ? element("span", {}, stateSwatch(model.states[row.cause.state]),
                      `${stateLabel(model.states[row.cause.state])} ${formatTime(row.cause.ns)}`) : "-"},
-                weightColumn(model, "Sampled", row => row.weight),
-                countColumn("Samples", row => row.samples),
+                ...(model.ends ? [] : [weightColumn(model, "Sampled", row => row.weight),
+                                       countColumn("Samples", row => row.samples)]),
                 shareColumn("Processor", row => row.totals.run, span, "running, of one processor's time"),
             ],
         }));
@@ -141,6 +166,7 @@ function drawThreads(place, model) {
     place.replaceChildren(element("div", {class: "controls"},
         element("label", {}, "Group by ", element("select", {id: "group", onchange: event => {
             threadView.group = event.target.value;
+            threadView.table.open = new Set();
             fill();
         }}, ...[["thread", "thread"], ["pid", "process"], ["pair", "name without digits"]].map(([value, words]) =>
             element("option", {value, selected: threadView.group === value}, words)))),

@@ -2,7 +2,7 @@
 // Time from left to right: a row for each processor and each thread.
 
 const ROW = 18, AXIS = 22;
-const timelineView = {from: 0, to: 0, row: -1, stretch: -1, model: null};
+const timelineView = {from: 0, to: 0, row: -1, stretch: -1, told: -1, toldRow: -1, model: null};
 
 function roleColours() {
     const style = getComputedStyle(document.documentElement), colours = {};
@@ -182,11 +182,12 @@ function drawAxis(pen, colours, view, x, width, height) {
 
 function stretchInWords(model, thread, stretch) {
     const state = model.states[model.state[stretch]];
-    const where = state.kind === "r" ? ` on processor ${model.cpu[stretch]}` : "";
+    const where = state.kind === "r" && model.cpu[stretch] !== 0xffff ? ` on processor ${model.cpu[stretch]}` : "";
 
     return `${thread.name || "[no name]"} (process ${thread.pid}, thread ${thread.tid}): ${stateWords(state)}${where}, ` +
         `${formatTime(model.ns[stretch])} (${formatExact(model.ns[stretch], "ns")}) from ` +
-        `${formatMoment(model.start[stretch], model.span_ns)}`;
+        `${formatMoment(model.start[stretch], model.span_ns)}` +
+        (model.waker && model.waker[stretch] ? `; ended by ${wakerName(model, model.waker[stretch] - 1)}` : "");
 }
 
 function drawTimeline(place, model) {
@@ -199,6 +200,7 @@ function drawTimeline(place, model) {
     const view = timelineView;
     if (view.model !== model)
         Object.assign(view, {model, from: 0, to: model.span_ns || 1, row: -1, stretch: -1});
+    Object.assign(view, {told: -1, toldRow: -1}); // rows may be others now
     const rows = timelineRows(model), colours = roleColours();
     const info = element("p", {class: "info", role: "status"}, "Drag to select a range of time. Ctrl and the wheel, + and - zoom; " +
         "left and right move. Up and down choose a row, n and p its stretches; Enter zooms to the selection.");
@@ -245,6 +247,7 @@ function drawTimeline(place, model) {
             pen.fillStyle = colours.text;
             pen.fillText(fitText(pen, row.label, label - 8), 2, y + ROW / 2);
         }
+        drawArrow(pen, top, label, bars, height);
         pen.restore();
         const range = dragFrom !== null ? {from: Math.min(dragFrom, dragTo), to: Math.max(dragFrom, dragTo)}
             : selection.from !== null ? selection : null;
@@ -258,6 +261,32 @@ function drawTimeline(place, model) {
                 pen.fillRect(left, 0, right - left, height);
             pen.globalAlpha = 1;
         }
+    }
+
+    // From the row of who ended a wait to the wait that is told of.
+    function drawArrow(pen, top, label, bars, height) {
+        const stretch = view.told, waker = stretch >= 0 && model.waker ? model.waker[stretch] - 1 : -1;
+        const by = waker >= 0 ? model.wakers[waker][2] : -1;
+        const from = rows.findIndex(row => row.kind === "thread" && row.thread.index === by);
+        const moment = stretch >= 0 ? model.start[stretch] + model.ns[stretch] : 0;
+
+        canvas.dataset.arrow = from >= 0 ? by : "";
+        if (from < 0 || moment < view.from || moment > view.to || view.toldRow < 0)
+            return;
+        const x = label + (moment - view.from) / (view.to - view.from) * bars;
+        const y = row => AXIS + row * ROW - top + ROW / 2, down = view.toldRow > from ? 1 : -1;
+
+        pen.strokeStyle = pen.fillStyle = colours.text;
+        pen.lineWidth = 1.5;
+        pen.beginPath();
+        pen.moveTo(x, Math.max(AXIS, Math.min(height, y(from))));
+        pen.lineTo(x, y(view.toldRow) - down * 5);
+        pen.stroke();
+        pen.beginPath();
+        pen.moveTo(x, y(view.toldRow));
+        pen.lineTo(x - 4, y(view.toldRow) - down * 7);
+        pen.lineTo(x + 4, y(view.toldRow) - down * 7);
+        pen.fill();
     }
 
     function zoom(factor, around) {
@@ -274,8 +303,15 @@ function drawTimeline(place, model) {
     }
 
     function tell(row, stretch) {
-        if (row && row.kind === "thread" && stretch < model.first[row.thread.index + 1])
-            info.textContent = stretchInWords(model, row.thread, stretch);
+        if (!row || row.kind !== "thread" || stretch >= model.first[row.thread.index + 1])
+            return;
+        info.textContent = stretchInWords(model, row.thread, stretch);
+        if (view.told === stretch)
+            return;
+        const redraw = model.waker && (model.waker[stretch] || (view.told >= 0 && model.waker[view.told]));
+        Object.assign(view, {told: stretch, toldRow: rows.indexOf(row)});
+        if (redraw)
+            draw();
     }
 
     function at(event) {
@@ -387,7 +423,8 @@ function drawTimeline(place, model) {
             element("button", {type: "button", onclick: () => show(0, model.span_ns || 1)}, "All"),
             element("button", {type: "button", id: "select-view",
                 onclick: () => select({from: Math.round(view.from), to: Math.round(view.to)})}, "Select what is shown")),
-        stage, info, stateLegend(model));
+        stage, info, stateLegend(model), model.ends ? element("p", {class: "note"},
+            "An interval shows its parts one behind the other: their order in it is not known.") : "");
     watchSize(stage, draw);
     draw();
     timelineView.draw = draw;

@@ -372,7 +372,7 @@ static struct snapshot *make(struct metrics *m, unsigned clusters)
         if (!strcmp(f->name, "prcb_cgroup") && making.names[INDOM_CGROUP])
             metrics_each(m, f, take_identity, &making);
     }
-    if (m && clusters & 1u << CLUSTER_THREAD)
+    if (m && metrics_session(m) && clusters & 1u << CLUSTER_THREAD)
         prcb_walk(metrics_session(m), take_thread, &making, &err);
     for (int indom = 0; indom < INDOMS; indom++)
         tdestroy(making.names[indom], free);

@@ -377,6 +377,8 @@ int main(int argc, char **argv)
     if (!geteuid())
         pmSetProcessIdentity(options.username ? options.username : "pcp");
     how.tier = given.tier;
+    how.replay = getenv("PRCB_REPLAY");
+    how.replay_scale = 1;
     set_up(&dispatch);
     pmdaConnect(&dispatch);
     if (!dispatch.status) {

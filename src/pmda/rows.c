@@ -8,6 +8,8 @@
 
 #define ROWS_MAX    256
 #define FIRST_CLASS 16
+#define FIRST_COUNT                                                                                \
+    256 /* of a cgroup's causes: times have the causes' numbers, counts these and more */
 #define TIME_UNITS  PMDA_PMUNITS(0, 1, 0, 0, PM_TIME_NSEC, 0)
 #define COUNT_UNITS PMDA_PMUNITS(0, 0, 1, 0, 0, PM_COUNT_ONE)
 
@@ -107,6 +109,20 @@ static void add_classes(unsigned cluster, const char *prefix, const char *family
     }
 }
 
+static void add_cause(uint32_t item, const char *name, const char *family)
+{
+    const struct prcb_cause_info *info = prcb_cause_info(item % FIRST_COUNT);
+
+    add((struct row){.cluster = CLUSTER_CGROUP_CAUSE,
+                     .item = item,
+                     .family = family_of(family),
+                     .label = "cause",
+                     .value = info->name,
+                     .kind = ROW_VALUE,
+                     .indom = INDOM_CGROUP},
+        name, info->words);
+}
+
 void rows_init(void)
 {
 #define R(cluster_, item_, name_, family_, label_, value_, kind_, indom_, more_)                   \
@@ -129,13 +145,8 @@ void rows_init(void)
             continue;
         rows_component(info->name, component, sizeof(component));
         snprintf(name, sizeof(name), "cgroup.cause.time.%s", component);
-        add((struct row){.cluster = CLUSTER_CGROUP_CAUSE,
-                         .item = cause,
-                         .family = family_of("prcb_cgroup_cause_seconds"),
-                         .label = "cause",
-                         .value = info->name,
-                         .kind = ROW_VALUE,
-                         .indom = INDOM_CGROUP},
-            name, info->words);
+        add_cause(cause, name, "prcb_cgroup_cause_seconds");
+        snprintf(name, sizeof(name), "cgroup.cause.count.%s", component);
+        add_cause(cause + FIRST_COUNT, name, "prcb_cgroup_cause_switches");
     }
 }

@@ -55,8 +55,9 @@ uint64_t processor_block_interrupted(const struct prcb_processor_block *copy, ui
 int processor_programs_open(uint32_t count, struct processor_programs **ret,
                             struct processor_map *ret_map, struct prcb_error *err);
 /* The same in two steps: what costs nothing yet and what needs to load no programs any more. *ret
- * is to be closed, whatever the result. */
-int processor_programs_load(uint32_t count, struct processor_programs **ret,
+ * is to be closed, whatever the result. map: of blocks that nothing was written to yet, for others
+ * that were loaded with it; -1: a new one. */
+int processor_programs_load(uint32_t count, int map, struct processor_programs **ret,
                             struct prcb_error *err);
 int processor_programs_attach(struct processor_programs *programs, struct processor_map *ret_map,
                               struct prcb_error *err);
@@ -64,9 +65,14 @@ void processor_programs_close(struct processor_programs *programs);
 /* As compiled: what a build of them is known by. */
 const void *processor_programs_elf(size_t *ret_bytes);
 int processor_programs_map_fd(const struct processor_programs *programs);
+/* The map of a view's own programs; -1: it has none. */
+int processors_programs_map(const struct prcb_processors *view);
 /* The i-th that the kernel runs for events; -ENOENT: there are no more. */
 int processor_programs_program(const struct processor_programs *programs, uint32_t i,
                                struct prcb_program *ret);
+/* Calls keep with each of these. Stops at a result that is not 0 and returns it. */
+int processor_programs_events(const struct processor_programs *programs,
+                              int (*keep)(int fd, const char *name, void *ctx), void *ctx);
 /* Of the threads. */
 int processor_programs_threads_fd(const struct processor_programs *programs);
 /* The program that marks the blocks as ended, to be run before the others are detached. */

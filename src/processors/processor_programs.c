@@ -15,9 +15,9 @@
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 
+#include "bpf_load.h"
 #include "bpf_run.h"
 #include "cpu_files.h"
-#include "kernel_types.h"
 #include "processors.h"
 #include "processors.skel.h"
 
@@ -78,6 +78,7 @@ static const char *const counting_words[] = {
 struct processor_programs {
     struct processors_bpf *skeleton;
     uint32_t count; /* processors */
+    int map;        /* of their blocks, -1: one of its own */
     struct bpf_link *vectors[2 * VECTORS];
     uint32_t features;
 };
@@ -200,9 +201,7 @@ static int configure(struct processor_programs *p, uint32_t count, const struct 
     skeleton->rodata->config.irqs_sum = member_offset(btf, "kstat", "irqs_sum");
     skeleton->rodata->config.irq_stat = variable_offset(btf, "irq_stat", &irq_stat);
     skeleton->rodata->config.irq_stat_words = find_counting_words(btf, irq_stat);
-    result = kernel_check(btf, KERNEL_FOR_PROCESSORS, err);
-    if (!result)
-        result = check_kernel(btf, skeleton, err);
+    result = check_kernel(btf, skeleton, err);
     hotplug = has_tracepoint(btf, "cpuhp_enter") && has_tracepoint(btf, "cpuhp_exit") &&
               kernel_has_constant(btf, "cpuhp_state", "CPUHP_BRINGUP_CPU") &&
               kernel_has_constant(btf, "cpuhp_state", "CPUHP_TEARDOWN_CPU");
@@ -251,34 +250,28 @@ static const char *const names[] = {"runqueues",
                                     "btf_trace_cpuhp_exit",
                                     NULL};
 
-static int open_and_load(struct processor_programs *p, struct kernel_types *types,
-                         struct prcb_error *err)
-{
-    LIBBPF_OPTS(bpf_object_open_opts, options, .btf_custom_path = types->path);
-    int result;
-
-    p->skeleton = processors_bpf__open_opts(&options);
-    if (!p->skeleton)
-        return bpf_explain_load(-errno, err);
-    result = kernel_types_find(types, p->skeleton->obj, names, err);
-    if (!result)
-        result = configure(p, p->count, types->btf, err);
-    if (result)
-        return result;
-    result = processors_bpf__load(p->skeleton);
-    return result ? bpf_explain_load(result, err) : 0;
-}
-
 static int load(struct processor_programs *p, struct prcb_error *err)
 {
-    libbpf_print_fn_t print = bpf_listen();
-    struct kernel_types types;
-    int result = kernel_types_init(&types, err);
+    struct bpf_load l;
+    int result = bpf_load_begin(&l, err);
 
+    if (!result) {
+        p->skeleton = processors_bpf__open_opts(&l.options);
+        result = p->skeleton
+                     ? bpf_load_find_types(&l, p->skeleton->obj, names, KERNEL_FOR_PROCESSORS, err)
+                     : bpf_explain_load(-errno, err);
+    }
     if (!result)
-        result = open_and_load(p, &types, err);
-    kernel_types_free(&types);
-    libbpf_set_print(print);
+        result = configure(p, p->count, l.types.btf, err);
+    if (!result && p->map >= 0 && bpf_map__reuse_fd(p->skeleton->maps.processor_map, p->map))
+        result =
+            prcb_fail(err, -errno, "the processor blocks cannot be shared: %s", strerror(errno));
+    if (!result) {
+        result = processors_bpf__load(p->skeleton);
+        if (result)
+            result = bpf_explain_load(result, err);
+    }
+    bpf_load_end(&l);
     return result;
 }
 
@@ -333,16 +326,21 @@ static void attach_vectors(struct processor_programs *p)
  * to be written. */
 static int attach(struct processor_programs *p, struct prcb_error *err)
 {
+    const struct bpf_object_skeleton *all = p->skeleton->skeleton;
     libbpf_print_fn_t print = bpf_listen();
-    int result;
+    int result = 0;
 
     attach_vectors(p);
-    result = processors_bpf__attach(p->skeleton);
+    for (int i = 0; !result && i < all->prog_cnt; i++) {
+        const struct bpf_prog_skeleton *at =
+            (const void *)((const char *)all->progs + i * all->prog_skel_sz);
+
+        if (bpf_program__autoload(*at->prog) &&
+            bpf_program__type(*at->prog) == BPF_PROG_TYPE_TRACING)
+            result = bpf_attach(*at->prog, at->link, err);
+    }
     libbpf_set_print(print);
-    if (result)
-        return prcb_fail(err, result, "the processor programs cannot be attached: %s",
-                         strerror(-result));
-    return 0;
+    return result;
 }
 
 /* Runs the starting program on each processor: those that sleep would otherwise not be seen before
@@ -395,7 +393,8 @@ static int check_preemption(struct prcb_error *err)
     return result;
 }
 
-int processor_programs_load(uint32_t count, struct processor_programs **ret, struct prcb_error *err)
+int processor_programs_load(uint32_t count, int map, struct processor_programs **ret,
+                            struct prcb_error *err)
 {
     struct processor_programs *p;
     int result = check_preemption(err);
@@ -407,6 +406,7 @@ int processor_programs_load(uint32_t count, struct processor_programs **ret, str
         return prcb_fail(err, -ENOMEM, "out of memory");
     *ret = p;
     p->count = count;
+    p->map = map;
     return load(p, err);
 }
 
@@ -431,7 +431,7 @@ int processor_programs_attach(struct processor_programs *p, struct processor_map
 int processor_programs_open(uint32_t count, struct processor_programs **ret,
                             struct processor_map *ret_map, struct prcb_error *err)
 {
-    int result = processor_programs_load(count, ret, err);
+    int result = processor_programs_load(count, -1, ret, err);
 
     return result ? result : processor_programs_attach(*ret, ret_map, err);
 }
@@ -454,6 +454,11 @@ const void *processor_programs_elf(size_t *ret_bytes)
 int processor_programs_map_fd(const struct processor_programs *p)
 {
     return bpf_map__fd(p->skeleton->maps.processor_map);
+}
+
+int processors_programs_map(const struct prcb_processors *view)
+{
+    return view->programs ? processor_programs_map_fd(view->programs) : -1;
 }
 
 int processor_programs_threads_fd(const struct processor_programs *p)
@@ -480,6 +485,17 @@ int processor_programs_links(const struct processor_programs *p, int (*keep)(int
         if (*all->progs[i].link)
             result = keep(bpf_link__fd(*all->progs[i].link), ctx);
     }
+    return result;
+}
+
+int processor_programs_events(const struct processor_programs *p,
+                              int (*keep)(int fd, const char *name, void *ctx), void *ctx)
+{
+    const struct bpf_program *program;
+    int result = 0;
+
+    for (uint32_t i = 0; !result && (program = bpf_event_program_at(p->skeleton->obj, i)); i++)
+        result = keep(bpf_program__fd(program), bpf_program__name(program), ctx);
     return result;
 }
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "client.h"
+#include "client_programs.h"
 #include "figures.h"
 #include "sized.h"
 #include "tier.h"
@@ -371,6 +372,7 @@ uint32_t prcb_processors_count(const struct prcb_processors *v)
 
 int prcb_processors_program(const struct prcb_processors *v, uint32_t i, struct prcb_program *ret)
 {
+    pthread_mutex_t *lock = (pthread_mutex_t *)&v->refresh_lock; /* no part of what v says */
     struct prcb_program program = {.size = sizeof(program)};
     int result = -ENOENT;
 
@@ -378,6 +380,13 @@ int prcb_processors_program(const struct prcb_processors *v, uint32_t i, struct 
     if (v->programs)
         result = processor_programs_program(v->programs, i, &program);
 #endif
+    if (v->missed) {
+        pthread_mutex_lock(lock);
+        if (!i)
+            client_ask_processor_programs(v->missed);
+        result = client_program(v->missed, i, &program);
+        pthread_mutex_unlock(lock);
+    }
     return result ? result : sized_hand_out(&program, sizeof(program), ret);
 }
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "client.h"
+#include "client_programs.h"
 #include "pid_ns.h"
 
 /* ---- records ---- */
@@ -50,6 +51,13 @@ static void close_map(struct prcb_processors *v)
     v->map = NULL;
 }
 
+static void daemon_close(struct prcb_processors *v)
+{
+    close_map(v);
+    free(v->missed);
+    v->missed = NULL;
+}
+
 static int daemon_open(struct prcb_processors *v, struct prcb_error *err)
 {
     int fd, threads, result = make_map(v, err);
@@ -69,9 +77,13 @@ static int daemon_open(struct prcb_processors *v, struct prcb_error *err)
     if (!result && v->map->count < v->count)
         result = prcb_fail(err, -EPROTO, "prcbd has blocks of %u processors, this machine has %u",
                            v->map->count, v->count);
-    if (!result)
-        say_what_lacks(v);
-    return result;
+    if (!result && !(v->missed = calloc(1, sizeof(*v->missed))))
+        result = prcb_fail(err, -ENOMEM, "out of memory");
+    if (result)
+        return result;
+    client_ask_processor_programs(v->missed); /* they count from here on */
+    say_what_lacks(v);
+    return 0;
 }
 
 #ifdef PRCB_HAVE_BPF
@@ -215,7 +227,7 @@ static int bpf_refresh(struct prcb_processors *v, struct prcb_error *err)
 const struct processor_source processors_from_daemon = {
     .number = PRCB_TIER_DAEMON,
     .open = daemon_open,
-    .close = close_map,
+    .close = daemon_close,
     .now = bpf_now,
     .times = bpf_times,
     .record = bpf_record,

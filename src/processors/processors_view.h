@@ -97,6 +97,7 @@ struct prcb_processors {
     bool threads_have_numbers; /* bpf: those of the first pid namespace, which the blocks hold */
     struct processor_map *map; /* bpf */
     struct processor_programs *programs; /* bpf */
+    struct client_programs *missed;      /* daemon, what its programs missed; refresh_lock */
     struct processor_counts *counts;     /* perf: as of the last refresh */
 };
 

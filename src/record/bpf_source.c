@@ -12,11 +12,11 @@
 #include "pid_ns.h"
 
 #define BUFFER_BYTES  (1u << 20) /* of samples, a processor */
-#define SWITCH_BYTES  (8u << 20)
+#define SWITCH_BYTES  (16u << 20)
 #define FORMAT        4 /* its basic group is the shortest record that has an address */
 #define ADDRESS       8 /* offset of the eventing address in it */
 #define NS_PER_S      1000000000ull
-#define SWITCH_RECORD 80
+#define SWITCH_RECORD 120
 
 struct processor {
     struct bpf_source *source;
@@ -46,11 +46,12 @@ bool bpf_source_can_sample(const struct rings_options *options)
 }
 
 static int open_parts(struct bpf_source *source, const struct rings_options *options,
-                      struct prcb_error *err)
+                      const struct prcb_processors *wakers, struct prcb_error *err)
 {
     struct prcb_sampler_options memory = {
         .size = sizeof(memory),
         .memory = source->samples ? (source->count + 1) * (BUFFER_BYTES + 4096) : 1u << 20,
+        .wakers = options->switches ? wakers : NULL,
     };
     int result = prcb_sampler_open(&memory, &source->sampler, err);
 
@@ -59,7 +60,8 @@ static int open_parts(struct bpf_source *source, const struct rings_options *opt
     return result;
 }
 
-int bpf_source_open(const struct rings_options *options, bool samples, struct bpf_source **ret,
+int bpf_source_open(const struct rings_options *options, bool samples,
+                    const struct prcb_processors *wakers, struct bpf_source **ret,
                     struct prcb_error *err)
 {
     long count = sysconf(_SC_NPROCESSORS_CONF);
@@ -91,7 +93,7 @@ int bpf_source_open(const struct rings_options *options, bool samples, struct bp
         source->how.flags |= PRCB_SAMPLE_ON_EXEC;
     for (size_t i = 0; i < source->count; i++)
         source->processors[i] = (struct processor){.source = source, .cpu = (uint32_t)i};
-    result = open_parts(source, options, err);
+    result = open_parts(source, options, wakers, err);
     if (result) {
         bpf_source_close(source);
         return result;
@@ -139,7 +141,7 @@ static int start(struct processor *p, pid_t tid, struct prcb_error *err)
     area->pebs_base = area->pebs_index = (uint64_t)(uintptr_t)buffer;
     area->pebs_maximum = area->pebs_base + BUFFER_BYTES / stride * stride;
     area->pebs_threshold = area->pebs_maximum;
-    return prcb_sample_start(source->sampler, (int)p->cpu, &how, &p->sample, err);
+    return prcb_sample_open(source->sampler, (int)p->cpu, &how, &p->sample, err);
 }
 
 int bpf_source_add(struct bpf_source *source, pid_t tid, struct prcb_error *err)
@@ -159,7 +161,7 @@ void bpf_source_stop(struct bpf_source *source)
     /* The records stay in their buffers: a sample that was stopped can be drained no more, so
      * this comes after the last read. */
     for (size_t i = 0; i < source->count; i++) {
-        prcb_sample_stop(source->processors[i].sample);
+        prcb_sample_close(source->processors[i].sample);
         source->processors[i].sample = NULL;
     }
 }
@@ -246,4 +248,9 @@ uint64_t bpf_source_lost_samples(const struct bpf_source *source)
 uint64_t bpf_source_lost_switches(const struct bpf_source *source)
 {
     return source->lost_switches;
+}
+
+int bpf_source_program(struct bpf_source *source, uint32_t i, struct prcb_program *ret)
+{
+    return prcb_sampler_program(source->sampler, i, ret);
 }

@@ -14,8 +14,10 @@
 struct bpf_source; /* opaque */
 
 /* Loads the programs; switches begin at once, of the whole system. samples: those of
- * options->event too, once a thread or all are added. */
-int bpf_source_open(const struct rings_options *options, bool samples, struct bpf_source **ret,
+ * options->event too, once a thread or all are added. wakers: a view that outlives the source: who
+ * woke threads is in their switches; NULL: it is not. */
+int bpf_source_open(const struct rings_options *options, bool samples,
+                    const struct prcb_processors *wakers, struct bpf_source **ret,
                     struct prcb_error *err);
 void bpf_source_close(struct bpf_source *source); /* NULL is allowed */
 
@@ -33,5 +35,8 @@ int bpf_source_read(struct bpf_source *source, struct rings *rings, unsigned *re
 /* What found no room, since the source was opened. */
 uint64_t bpf_source_lost_samples(const struct bpf_source *source);
 uint64_t bpf_source_lost_switches(const struct bpf_source *source);
+
+/* As prcb_sampler_program. */
+int bpf_source_program(struct bpf_source *source, uint32_t i, struct prcb_program *ret);
 
 #endif

@@ -19,6 +19,8 @@ int export_folded_waits(const struct recording *recording, bool idle, FILE *out,
                         struct prcb_error *err);
 /* Chrome's trace events in JSON. */
 int export_trace(const struct recording *recording, FILE *out, struct prcb_error *err);
+/* A trace of Perfetto's packets. -EOPNOTSUPP: not built in. */
+int export_perfetto(const struct recording *recording, FILE *out, struct prcb_error *err);
 /* A protocol buffer of perftools.profiles.Profile, in gzip. -EOPNOTSUPP: not built in. */
 int export_pprof(const struct recording *recording, FILE *out, struct prcb_error *err);
 

@@ -21,8 +21,8 @@
 #include <zlib.h>
 
 #include "offcpu.h"
+#include "pack.h"
 #include "profile.pb-c.h"
-#include "text.h"
 
 /* Numbers of Profile's fields, of those that are written one by one. */
 enum field { SAMPLE_TYPE = 1, SAMPLE, MAPPING, LOCATION, FUNCTION, STRING };
@@ -34,8 +34,7 @@ struct profiling {
     const struct recording *recording;
     FILE *out;
     z_stream zip;
-    uint8_t *buffer; /* a packed message */
-    size_t room;
+    struct packer packer;
     int64_t strings; /* how many were written */
     int64_t key_thread, key_tid, key_pid;
     int64_t *thread_names;                             /* their texts; 0: not written yet */
@@ -43,7 +42,6 @@ struct profiling {
     struct offcpu offcpu;                              /* empty: no stacks of waits */
     const char *causes[PRCB_CAUSE_MAX], *rests[RESTS]; /* of its rows */
     size_t cause_count, rest_count;
-    bool failed; /* no memory */
 };
 
 /* ---- bytes ----------------------------------------------------------------------- */
@@ -65,67 +63,28 @@ static void squeeze(struct profiling *p, const void *bytes, size_t count, int fl
 /* A field of bytes: tag, length, content. */
 static void put_bytes(struct profiling *p, enum field field, const void *bytes, size_t count)
 {
-    uint8_t head[12];
-    size_t used = 0, length = count;
+    uint8_t head[PACK_HEAD];
 
-    head[used++] = (uint8_t)((unsigned)field << 3 | 2);
-    for (; length >= 0x80; length >>= 7)
-        head[used++] = (uint8_t)(length | 0x80);
-    head[used++] = (uint8_t)length;
-    squeeze(p, head, used, Z_NO_FLUSH);
+    squeeze(p, head, pack_head(field, count, head), Z_NO_FLUSH);
     squeeze(p, bytes, count, Z_NO_FLUSH);
-}
-
-static const uint8_t *pack(struct profiling *p, const ProtobufCMessage *message, size_t *ret)
-{
-    size_t size = protobuf_c_message_get_packed_size(message);
-
-    if (size > p->room) {
-        uint8_t *grown = realloc(p->buffer, 2 * size);
-
-        if (!grown) {
-            p->failed = true;
-            return NULL;
-        }
-        p->buffer = grown;
-        p->room = 2 * size;
-    }
-    *ret = protobuf_c_message_pack(message, p->buffer);
-    return p->buffer;
 }
 
 static void put(struct profiling *p, enum field field, const ProtobufCMessage *message)
 {
     size_t size;
-    const uint8_t *bytes = pack(p, message, &size);
+    const uint8_t *bytes = pack_message(&p->packer, message, &size);
 
     if (bytes)
         put_bytes(p, field, bytes, size);
 }
 
-/* A copy in which each byte that is not UTF-8 is a question mark, as protocol buffers want it. */
-static char *clean_utf8(const char *text)
-{
-    char *copy = strdup(text);
-    uint32_t code;
-
-    for (char *at = copy; at && *at;) {
-        size_t length = text_character(at, &code);
-
-        if (!length)
-            *at = '?';
-        at += length ? length : 1;
-    }
-    return copy;
-}
-
 /* A text, and its place. Equal ones may be written again. */
 static int64_t put_string(struct profiling *p, const char *text)
 {
-    char *clean = clean_utf8(text);
+    char *clean = pack_text(text);
 
     if (!clean) {
-        p->failed = true;
+        p->packer.failed = true;
         return 0;
     }
     put_bytes(p, STRING, clean, strlen(clean));
@@ -220,7 +179,7 @@ static int put_stack(struct profiling *p, size_t thread, size_t stack, size_t re
         row.label = places;
     }
     put(p, SAMPLE, &row.base);
-    return p->failed ? -ENOMEM : 0;
+    return p->packer.failed ? -ENOMEM : 0;
 }
 
 static int put_sample(sqlite3_stmt *statement, void *ctx)
@@ -321,7 +280,7 @@ static void put_head(struct profiling *p, const Perftools__Profiles__ValueType *
         head.period = atoll(each);
     else if (hz && atoll(hz) > 0)
         head.period = 1000000000 / atoll(hz);
-    bytes = pack(p, &head.base, &size);
+    bytes = pack_message(&p->packer, &head.base, &size);
     if (bytes)
         squeeze(p, bytes, size, Z_NO_FLUSH);
     free(hz);
@@ -391,12 +350,12 @@ int export_pprof(const struct recording *recording, FILE *out, struct prcb_error
         result = offcpu_make(recording, &p.offcpu, err);
     if (!result)
         result = put_all(&p, err);
-    if (!result && p.failed)
+    if (!result && p.packer.failed)
         result = prcb_fail(err, -ENOMEM, "out of memory");
     squeeze(&p, "", 0, Z_FINISH);
     deflateEnd(&p.zip);
     offcpu_free(&p.offcpu);
-    free(p.buffer);
+    free(p.packer.bytes);
     free(p.thread_names);
     free(p.locations);
     return result;

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <linux/openat2.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +14,7 @@
 
 #include "demangle.h"
 #include "error.h"
+#include "perf_list.h"
 #include "plain_file.h"
 #include "sandbox.h"
 #include "symbols.h"
@@ -29,6 +29,7 @@
 #define WASTE_NS     (2 * CPU_NS)   /* of one user's files */
 #define ANSWER_BYTES (256ull << 20)
 #define PART_BYTES   32768
+#define LINE_MOST    4096
 
 /* ---- what goes over the socket: a kind, then the rest of the message ---- */
 
@@ -87,6 +88,31 @@ static int write_answer(struct symbols *symbols, const uint64_t *places, size_t 
         fwrite(text, 1, strlen(text) + 1, out);
     }
     free(known);
+    return ferror(out) ? -ENOMEM : 0;
+}
+
+/* The same, of lines: each place's is its own. */
+static int write_lines(struct symbols *symbols, const uint64_t *places, size_t count, FILE *out)
+{
+    char *bytes = NULL, line[LINE_MOST];
+    size_t size = 0;
+    FILE *texts = open_memstream(&bytes, &size);
+    uint32_t last = 0, number;
+
+    if (!texts)
+        return -ENOMEM;
+    for (size_t i = 0; i < count; i++) {
+        number = symbols_line(symbols, places[i], line, sizeof(line)) ? ++last : 0;
+        if (number)
+            fwrite(line, 1, strlen(line) + 1, texts);
+        fwrite(&number, sizeof(number), 1, out);
+    }
+    if (fclose(texts)) {
+        free(bytes);
+        return -ENOMEM;
+    }
+    fwrite(bytes, 1, size, out);
+    free(bytes);
     return ferror(out) ? -ENOMEM : 0;
 }
 
@@ -198,7 +224,9 @@ static int serve(int socket, void *ctx)
     result = read_source(q, fd, &symbols);
     out = open_memstream(&bytes, &size);
     if (!result)
-        result = out ? write_answer(symbols, q->places, q->count, out) : -ENOMEM;
+        result = !out               ? -ENOMEM
+                 : q->source->lines ? write_lines(symbols, q->places, q->count, out)
+                                    : write_answer(symbols, q->places, q->count, out);
     if (out && fclose(out) && !result)
         result = -ENOMEM;
     if (!result)
@@ -242,70 +270,11 @@ static int open_debug(const struct names_source *source, const struct debug_want
     return fd;
 }
 
-/* The process's number where it lives: the last of "NSpid:\t1234\t7". */
-static pid_t inner_pid(pid_t pid)
-{
-    char path[64], line[256];
-    pid_t inner = pid;
-    FILE *file;
-
-    snprintf(path, sizeof(path), "/proc/%d/status", pid);
-    file = fopen(path, "re");
-    while (file && fgets(line, sizeof(line), file)) {
-        const char *last = strrchr(line, '\t');
-
-        if (!strncmp(line, "NSpid:", 6) && last)
-            inner = atoi(last + 1);
-    }
-    if (file)
-        fclose(file);
-    return inner;
-}
-
-/* /tmp as the process sees it. Links in its file system lead to nowhere outside of it. */
-static int open_its_tmp(pid_t pid)
-{
-    const struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
-                                 .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
-    char path[64];
-    int root, tmp;
-
-    snprintf(path, sizeof(path), "/proc/%d/root", pid);
-    root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (root < 0)
-        return -errno;
-    tmp = (int)syscall(SYS_openat2, root, "tmp", &how, sizeof(how));
-    tmp = tmp < 0 ? -errno : tmp;
-    close(root);
-    return tmp;
-}
-
-static int open_list_in(int folder, pid_t number, uid_t owner)
-{
-    struct stat about;
-    char name[32];
-    int fd;
-
-    if (folder < 0)
-        return folder;
-    snprintf(name, sizeof(name), "perf-%d.map", number);
-    fd = plain_file_open(folder, name, O_NOFOLLOW, &about);
-    close(folder);
-    if (fd >= 0 && (about.st_uid != owner || about.st_size > LIST_MAX)) {
-        close(fd);
-        return about.st_uid != owner ? -EPERM : -EFBIG;
-    }
-    return fd;
-}
-
 static int open_list(const struct names_source *source)
 {
     uid_t owner = source->uid < 0 ? geteuid() : (uid_t)source->uid;
-    int fd = open_list_in(open_its_tmp(source->pid), inner_pid(source->pid), owner);
 
-    if (fd < 0) /* it has ended, or somebody outside of it writes its list */
-        fd = open_list_in(open("/tmp", O_PATH | O_DIRECTORY | O_CLOEXEC), source->pid, owner);
-    return fd;
+    return perf_list_open(source->pid, owner, LIST_MAX);
 }
 
 static int open_source(const struct names_source *source, struct stat *ret)

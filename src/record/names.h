@@ -14,6 +14,7 @@
 #ifndef PRCB_RECORD_NAMES_H
 #define PRCB_RECORD_NAMES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -28,6 +29,7 @@ struct names_source {
     const char *build_id; /* NAMES_ELF: the file must have this one; "": whichever */
     pid_t pid;            /* NAMES_PERF_MAP: whose code it is */
     int64_t uid;          /* and his user; negative: not known, and then this process's */
+    bool lines; /* NAMES_ELF: lines of source in place of names, as symbols_line writes them */
 };
 
 struct namer {

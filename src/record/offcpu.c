@@ -77,6 +77,7 @@ static const char *rest_of(const struct recording *r, const struct recorded_wait
         {"budget", "[not read]"},
         {"kernel", "[kernel]"},
         {"no room", "[no room]"},
+        {"ended", "[ended]"},
     };
 
     if (!wait)

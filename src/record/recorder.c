@@ -15,6 +15,7 @@
 #include "resolve.h"
 #include "rings.h"
 #include "waits.h"
+#include "wakers.h"
 #include "world.h"
 #include "writer.h"
 
@@ -33,9 +34,11 @@ struct recorder {
     struct bpf_source *bpf;                              /* NULL: not used */
     char reason[sizeof(((struct prcb_error *)0)->text)]; /* why not */
     char no_waits[sizeof(((struct prcb_error *)0)->text)];
+    char no_wakers[sizeof(((struct prcb_error *)0)->text)];
     uint64_t lost_samples, lost_switches; /* by it, so far */
     struct prcb_processors *processors;
-    struct waits *waits; /* NULL: none may be had, or switches are left out */
+    struct waits *waits;   /* NULL: none may be had, or switches are left out */
+    struct wakers *wakers; /* NULL: they are not recorded */
     struct writer *writer;
     struct world *world;
     struct recorder_progress progress;
@@ -71,6 +74,25 @@ static int check_rate(struct rings_options *how, struct prcb_error *err)
     return 0;
 }
 
+/* Recordings do without wakers where these cannot be had. */
+static int open_source(struct recorder *r, const struct rings_options *how, bool samples,
+                       struct prcb_error *err)
+{
+    const struct prcb_processors *wakers = r->options.wakers ? r->processors : NULL;
+    struct prcb_error why = {0};
+    int result = bpf_source_open(how, samples, wakers, &r->bpf, &why);
+
+    if (result && wakers && !bpf_source_open(how, samples, NULL, &r->bpf, NULL)) {
+        r->options.wakers = false;
+        snprintf(r->no_wakers, sizeof(r->no_wakers), "%s", why.text);
+        r->progress.no_wakers = r->no_wakers;
+        return 0;
+    }
+    if (result && err)
+        *err = why;
+    return result;
+}
+
 /* The better source where it may be had; what it gives, the rings need not. */
 static int open_bpf(struct recorder *r, struct rings_options *how, struct prcb_error *err)
 {
@@ -84,7 +106,7 @@ static int open_bpf(struct recorder *r, struct rings_options *how, struct prcb_e
                                      : "samples of other events than clocks at a frequency (-F)");
     if (r->options.tier == PRCB_TIER_PERF || (!samples && !how->switches))
         return 0;
-    result = bpf_source_open(how, samples, &r->bpf, &why);
+    result = open_source(r, how, samples, &why);
     if (result && r->options.tier == PRCB_TIER_BPF) {
         if (err)
             *err = why;
@@ -150,15 +172,16 @@ int recorder_open(const struct recorder_options *options, struct recorder **ret,
     r->options.frequency = how.frequency;
     r->options.rate = how.rate;
     if (!result)
+        result = prcb_processors_open(&processors, &r->processors, err);
+    if (!result)
         result = open_bpf(r, &how, err);
     if (!result)
         result = rings_open(&how, &r->rings, err);
-    if (!result)
-        result = prcb_processors_open(&processors, &r->processors, err);
     if (result) {
         recorder_close(r);
         return result;
     }
+    r->options.wakers = r->options.wakers && r->bpf && options->switches;
     open_waits(r);
     *ret = r;
     return 0;
@@ -172,6 +195,7 @@ void recorder_close(struct recorder *r)
     bpf_source_close(r->bpf);
     waits_close(r->waits);
     world_close(r->world);
+    wakers_close(r->wakers);
     prcb_processors_close(r->processors);
     writer_close(r->writer, NULL);
     free(r);
@@ -182,6 +206,20 @@ void recorder_look(const struct recorder *r, struct recorder_progress *ret)
     *ret = r->progress;
     if (r->writer)
         ret->bytes = writer_bytes(r->writer);
+}
+
+int recorder_program(struct recorder *r, uint32_t i, struct prcb_program *ret)
+{
+    struct prcb_program own = {.size = sizeof(own)};
+    uint32_t count = 0;
+
+    while (r->bpf && !bpf_source_program(r->bpf, count, &own)) {
+        if (count++ < i)
+            continue;
+        *ret = own;
+        return 0;
+    }
+    return r->waits ? waits_program(r->waits, i - count, ret) : -ENOENT;
 }
 
 /* ---- what comes ------------------------------------------------------------ */
@@ -252,6 +290,7 @@ static int on_switch(struct recorder *r, const struct ring_event *event)
         .reason = -1,
         .ready_ns = -1,
         .pebs_index = -1,
+        .woken_cpu = -1,
     };
 
     /* With both sides in a record each switch is told twice, by who goes and by who comes. */
@@ -292,10 +331,20 @@ static int on_caused(struct recorder *r, const struct prcb_switch *record)
         .reason = -1,
         .ready_ns = record->ready_ns ? (int64_t)record->ready_ns : -1,
         .pebs_index = record->flags & PRCB_SWITCH_INDEX ? (int64_t)record->pebs_index : -1,
+        .woken_cpu = -1,
     };
 
     if (!row.old_thread && !row.new_thread)
         return 0;
+    if (row.new_thread && record->waker_by && r->wakers) {
+        int64_t waker = recorded_thread(r, record->waker_pid, record->waker_tid, record->woken_ns);
+        int result = wakers_row(r->wakers, record, waker, &row.waker);
+
+        if (result)
+            return result;
+        row.woken_ns = record->woken_ns;
+        row.woken_cpu = record->woken_cpu;
+    }
     if (row.old_thread && cause) {
         row.state = states[cause->kind];
         row.cause = cause->name;
@@ -499,6 +548,7 @@ static int write_facts(struct recorder *r)
     writer_fact(w, "user_only", "%d", r->progress.user_only);
     writer_fact(w, "sample_source", "%s", r->progress.source);
     writer_fact(w, "switch_source", "%s", r->progress.switching);
+    writer_fact(w, "wakers", "%d", r->options.wakers);
     writer_fact(w, "wait_stacks", "%d", r->waits && options->stacks);
     writer_fact(w, "processor_times_source", "%s",
                 prcb_processors_tier(r->processors) == PRCB_TIER_BPF ? "eBPF" : "/proc/stat");
@@ -569,6 +619,10 @@ int recorder_start(struct recorder *r, pid_t child, struct prcb_error *err)
     if (result)
         return result;
     result = world_open(r->writer, &r->world);
+    if (!result && r->options.wakers) {
+        r->wakers = wakers_open(r->writer);
+        result = r->wakers ? 0 : -ENOMEM;
+    }
     if (!result)
         result = write_facts(r);
     if (!result)

@@ -23,6 +23,7 @@ struct recorder_options {
     bool frequency; /* rate is per second; else one sample in so many events */
     uint64_t rate;  /* 0: 1000 a second, or what the kernel allows where that is less */
     bool stacks, switches;
+    bool wakers; /* with switches, where these come from eBPF: who woke each thread */
     enum prcb_tier tier;
     bool all;          /* the whole system */
     const pid_t *pids; /* these processes and what they start; none, and not all: the child */
@@ -58,8 +59,12 @@ struct recorder_progress {
     const char *source;    /* of the samples */
     const char *switching; /* source of the switches */
     const char *reason;    /* why not a better source; NULL: none is */
+    const char *no_wakers; /* with them: why there are none; NULL: there are */
     const char *no_waits;  /* with stacks: why there are none of waits; NULL: there are */
 };
 void recorder_look(const struct recorder *r, struct recorder_progress *ret);
+
+/* As prcb_session_program, of all programs that the recording has; until recorder_close. */
+int recorder_program(struct recorder *r, uint32_t i, struct prcb_program *ret);
 
 #endif

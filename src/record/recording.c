@@ -187,6 +187,25 @@ static int add_wait(sqlite3_stmt *row, void *ctx)
     return wait->missing && wait->kind && wait->word ? 0 : -ENOMEM;
 }
 
+static int add_waker(sqlite3_stmt *row, void *ctx)
+{
+    struct recording *r = ctx;
+    struct recorded_waker *waker = append(&r->wakers, &r->waker_count, sizeof(*r->wakers));
+
+    if (!waker)
+        return -ENOMEM;
+    *waker = (struct recorded_waker){
+        .id = sqlite3_column_int64(row, 0),
+        .by = keep(r, row, 1),
+        .thread = recording_thread(r, sqlite3_column_int64(row, 2)),
+        .pid = sqlite3_column_int64(row, 3),
+        .tid = sqlite3_column_int64(row, 4),
+        .name = keep(r, row, 5),
+        .number = sqlite3_column_type(row, 6) == SQLITE_NULL ? -1 : sqlite3_column_int64(row, 6),
+    };
+    return waker->by && waker->name ? 0 : -ENOMEM;
+}
+
 static int add_map(sqlite3_stmt *row, void *ctx)
 {
     struct recording *r = ctx;
@@ -234,6 +253,40 @@ size_t recording_thread(const struct recording *r, int64_t id)
 size_t recording_stack(const struct recording *r, int64_t id)
 {
     return find(r->stacks, r->stack_count, sizeof(*r->stacks), id);
+}
+
+size_t recording_waker(const struct recording *r, int64_t id)
+{
+    return find(r->wakers, r->waker_count, sizeof(*r->wakers), id);
+}
+
+void recording_waker_name(const struct recording *r, size_t at, char *ret, size_t size)
+{
+    const struct recorded_waker *waker = &r->wakers[at];
+    const char *name = waker->thread == SIZE_MAX ? waker->name : r->threads[waker->thread].name;
+
+    if (waker->tid)
+        snprintf(ret, size, "%s (%" PRId64 ")", name, waker->tid);
+    else if (waker->number >= 0 && strcmp(waker->by, "softirq"))
+        snprintf(ret, size, "%s %" PRId64 "%s%s%s", waker->by, waker->number, *name ? " (" : "",
+                 name, *name ? ")" : "");
+    else
+        snprintf(ret, size, "%s%s%s", waker->by, *name ? " " : "", name);
+}
+
+char *recording_stack_line(const struct recording *r, size_t stack)
+{
+    char *text = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&text, &bytes);
+
+    for (size_t at = stack; out && at != SIZE_MAX; at = r->stacks[at].caller_index)
+        fprintf(out, "%s%s", at == stack ? "" : " < ",
+                r->stacks[at].function == SIZE_MAX ? "[unknown]"
+                                                   : r->functions[r->stacks[at].function].name);
+    if (out)
+        fclose(out);
+    return text;
 }
 
 const struct recorded_wait *recording_wait(const struct recording *r, size_t thread,
@@ -323,6 +376,9 @@ static int load(struct recording *r, struct prcb_error *err)
                          "FROM wait_stacks ORDER BY thread, time_ns, stack IS NULL"
                        : "SELECT 1 WHERE 0",
          add_wait},
+        {r->has_wakers ? "SELECT id, by, thread, pid, tid, name, number FROM wakers ORDER BY id"
+                       : "SELECT 1 WHERE 0",
+         add_waker},
     };
     int result = 0;
 
@@ -443,10 +499,17 @@ static int set_times(struct recording *r, struct prcb_error *err)
     r->has_switches = fact_is(r, "switch_source", "none") == 0;
     r->has_wait_stacks = fact_is(r, "wait_stacks", "1") == 1;
     /* Columns and the table that recordings of earlier programs lack. */
+    r->has_history = number(r, "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND "
+                               "name = 'intervals'") > 0;
     r->has_states = number(r, "SELECT count(*) FROM pragma_table_info('threads') "
                               "WHERE name='start_reason'") == 1 &&
                     number(r, "SELECT count(*) FROM pragma_table_info('wait_stacks') "
                               "WHERE name='one_in'") == 1;
+    r->has_wakers = fact_is(r, "wakers", "1") == 1 &&
+                    number(r, "SELECT count(*) FROM pragma_table_info('switches') "
+                              "WHERE name='woken_cpu'") == 1 &&
+                    number(r, "SELECT count(*) FROM pragma_table_info('wakers') "
+                              "WHERE name='number'") == 1;
     r->start_ns = (uint64_t)number(r, "SELECT CAST(value AS INTEGER) FROM facts "
                                       "WHERE name='start_ns'");
     r->end_ns = (uint64_t)number(r, "SELECT max(t) FROM ("
@@ -531,6 +594,7 @@ void recording_close(struct recording *r)
     free(r->threads);
     free(r->maps);
     free(r->waits);
+    free(r->wakers);
     sqlite3_close(r->db);
     free(r->patience);
     memset(r, 0, sizeof(*r));

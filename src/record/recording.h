@@ -52,6 +52,16 @@ struct recorded_wait {
     uint64_t one_in;         /* waits that it stands for */
 };
 
+/* Who wakes threads. */
+struct recorded_waker {
+    int64_t id;
+    const char *by;   /* "thread", "timer", "interrupt", "softirq", "unknown" */
+    const char *name; /* "": none */
+    size_t thread;    /* index; SIZE_MAX: none, or not recorded */
+    int64_t pid, tid; /* 0: no thread */
+    int64_t number;   /* of an interrupt or softirq; negative: none */
+};
+
 struct recorded_map {
     int64_t id, pid;
     uint64_t start, length, file_offset;
@@ -70,8 +80,12 @@ struct recording {
     size_t map_count;
     struct recorded_wait *waits; /* by thread, then time */
     size_t wait_count;
+    struct recorded_waker *wakers;
+    size_t waker_count;
+    bool has_wakers;           /* they were recorded */
     bool has_switches;         /* they were to be recorded */
     bool has_wait_stacks;      /* so were these */
+    bool has_history;          /* it is of prcb top -w: intervals, no samples */
     bool has_states;           /* the file has columns for what threads did at the start */
     uint64_t start_ns, end_ns; /* end_ns: of the last record, where the recording was cut off */
     bool complete;             /* it came to its end in order */
@@ -100,6 +114,15 @@ bool recording_counts_ns(const struct recording *recording);
 /* Indexes by id; SIZE_MAX: there is no such row. */
 size_t recording_thread(const struct recording *recording, int64_t id);
 size_t recording_stack(const struct recording *recording, int64_t id);
+size_t recording_waker(const struct recording *recording, int64_t id);
+
+/* Its functions, "a < b < c", innermost first; SIZE_MAX: "". For the caller to free; NULL: no
+ * memory. */
+char *recording_stack_line(const struct recording *recording, size_t stack);
+
+/* Who that is, in one line: "worker-5 (3338)", "timer", "softirq net_rx". Text of the recording is
+ * in it as it is. */
+void recording_waker_name(const struct recording *recording, size_t waker, char *ret, size_t size);
 
 /* Where the thread waited from one moment to another, the stack before a reason why there is none;
  * NULL: nothing tells. */

@@ -165,14 +165,8 @@ static void stacks(struct csv *csv, const struct report *report, size_t top)
     for (size_t i = 0; i < report->offcpu.count && (!top || i < top); i++) {
         const struct offcpu_row *row = &report->offcpu.rows[i];
         const struct recorded_thread *thread = &r->threads[row->thread];
-        char *text = NULL;
-        size_t bytes;
-        FILE *stack = open_memstream(&text, &bytes);
+        char *text = recording_stack_line(r, row->stack);
 
-        for (size_t at = row->stack; stack && at != SIZE_MAX; at = r->stacks[at].caller_index)
-            fprintf(stack, "%s%s", at == row->stack ? "" : " < ",
-                    r->stacks[at].function == SIZE_MAX ? "[unknown]"
-                                                       : r->functions[r->stacks[at].function].name);
         put_number(csv, thread->pid >= 0, (uint64_t)thread->pid);
         put_number(csv, thread->tid >= 0, (uint64_t)thread->tid);
         put(csv, thread->name);
@@ -182,8 +176,6 @@ static void stacks(struct csv *csv, const struct report *report, size_t top)
         put(csv, row->word ? row->word : "");
         put_number(csv, true, row->count);
         put_number(csv, true, row->ns);
-        if (stack)
-            fclose(stack);
         put(csv, text ? text : "");
         free(text);
         end(csv);

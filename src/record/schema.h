@@ -30,7 +30,11 @@
     "time_ns INTEGER, cpu INTEGER, thread INTEGER, stack INTEGER, weight INTEGER);"               \
     "CREATE TABLE switches("                                                                      \
     "time_ns INTEGER, cpu INTEGER, old_thread INTEGER, new_thread INTEGER, state TEXT, "          \
-    "cause TEXT, reason INTEGER, ready_ns INTEGER, pebs_index INTEGER);"                          \
+    "cause TEXT, reason INTEGER, ready_ns INTEGER, pebs_index INTEGER, waker INTEGER, "           \
+    "woken_ns INTEGER, woken_cpu INTEGER);"                                                       \
+    "CREATE TABLE wakers("                                                                        \
+    "id INTEGER PRIMARY KEY, by TEXT, thread INTEGER, pid INTEGER, tid INTEGER, name TEXT, "      \
+    "number INTEGER);"                                                                            \
     "CREATE TABLE wait_stacks("                                                                   \
     "time_ns INTEGER, thread INTEGER, stack INTEGER, missing TEXT, kind TEXT, word TEXT, "        \
     "one_in INTEGER);"                                                                            \

@@ -36,10 +36,19 @@ static int tell(const struct walk *walk, const struct stretch *stretch)
     return stretch->end_ns > stretch->start_ns ? walk->fn(stretch, walk->ctx) : 0;
 }
 
+/* By whom a wait was ended. */
+struct waking {
+    size_t waker;
+    uint64_t ns;
+    uint32_t cpu;
+};
+
+static const struct waking not_woken = {SIZE_MAX, 0, STRETCH_NO_CPU};
+
 /* A thread that was off until now, of which it was ready for the last ready_ns (negative:
  * not known). */
 static int tell_off(const struct walk *walk, size_t thread, uint64_t now, int64_t ready_ns,
-                    bool open)
+                    const struct waking *waking, bool open)
 {
     const struct state *state = &walk->states[thread];
     uint64_t off = now > state->since ? now - state->since : 0, ready = 0;
@@ -54,6 +63,10 @@ static int tell_off(const struct walk *walk, size_t thread, uint64_t now, int64_
     };
     int result;
 
+    waking = state->ready ? &not_woken : waking;
+    stretch.waker = waking->waker;
+    stretch.woken_ns = waking->ns;
+    stretch.woken_cpu = waking->cpu;
     if (!state->ready && ready_ns > 0)
         ready = (uint64_t)ready_ns < off ? (uint64_t)ready_ns : off;
     stretch.end_ns = now - ready;
@@ -79,6 +92,8 @@ static int tell_on(const struct walk *walk, size_t thread, uint64_t now, bool op
                           .open = open,
                           .cause = "",
                           .reason = -1,
+                          .waker = SIZE_MAX,
+                          .woken_cpu = STRETCH_NO_CPU,
                       });
 }
 
@@ -131,14 +146,22 @@ static int leave(struct walk *walk, size_t thread, uint64_t now, uint32_t cpu, s
 static int come(struct walk *walk, size_t thread, uint64_t now, uint32_t cpu, sqlite3_stmt *row)
 {
     struct state *state = &walk->states[thread];
+    struct waking waking = not_woken;
     int64_t ready_ns =
         sqlite3_column_type(row, 7) == SQLITE_NULL ? -1 : sqlite3_column_int64(row, 7);
     int result = 0;
 
+    if (sqlite3_column_type(row, 8) != SQLITE_NULL) {
+        waking.waker = recording_waker(walk->recording, sqlite3_column_int64(row, 8));
+        waking.ns = (uint64_t)sqlite3_column_int64(row, 9);
+        waking.cpu = sqlite3_column_type(row, 10) == SQLITE_NULL
+                         ? STRETCH_NO_CPU
+                         : (uint32_t)sqlite3_column_int64(row, 10);
+    }
     if (state->at == UNSEEN)
         see(walk, thread);
     if (state->at == OFF)
-        result = tell_off(walk, thread, now, ready_ns, false);
+        result = tell_off(walk, thread, now, ready_ns, &waking, false);
     state->at = ON;
     state->since = now;
     state->cpu = cpu;
@@ -211,7 +234,7 @@ static int close_all(struct walk *walk, struct prcb_error *err)
         if (walk->states[i].at == ON)
             result = tell_on(walk, i, end, open);
         else if (walk->states[i].at == OFF)
-            result = tell_off(walk, i, end, 0, open);
+            result = tell_off(walk, i, end, 0, &not_woken, open);
     }
     return result;
 }
@@ -235,8 +258,12 @@ int stretches_walk(const struct recording *recording,
         return prcb_fail(err, -ENOMEM, "out of memory");
     }
     result = recording_query(recording,
-                             "SELECT time_ns, cpu, old_thread, new_thread, state, cause, reason, "
-                             "ready_ns FROM switches ORDER BY time_ns, rowid",
+                             recording->has_wakers
+                                 ? "SELECT time_ns, cpu, old_thread, new_thread, state, cause, "
+                                   "reason, ready_ns, waker, woken_ns, woken_cpu FROM switches "
+                                   "ORDER BY time_ns, rowid"
+                                 : "SELECT time_ns, cpu, old_thread, new_thread, state, cause, "
+                                   "reason, ready_ns, NULL FROM switches ORDER BY time_ns, rowid",
                              on_switch, walk, err);
     if (!result)
         result = close_all(walk, err);

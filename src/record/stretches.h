@@ -20,6 +20,12 @@ struct stretch {
     bool open;         /* it had not ended when the recording did */
     const char *cause; /* why the thread left the processor; "": not known */
     int reason;        /* KWAIT_REASON of the cause; negative: not known */
+    /* Of a wait, and of the ready time that follows it: who ended it (index; SIZE_MAX: not known),
+     * when, and on which processor the waker was then (STRETCH_NO_CPU: not known). The moment may
+     * be before the wait's beginning: a thread can be woken while it is about to sleep. */
+    size_t waker;
+    uint64_t woken_ns;
+    uint32_t woken_cpu;
 };
 
 /* Calls fn for each stretch, in the order in which they end. Stops at the first non-zero

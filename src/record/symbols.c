@@ -11,11 +11,21 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
+#include <dwarf.h>
+#include <elfutils/libdw.h>
 #include <elfutils/libdwfl.h>
 #include <gelf.h>
 
+#include "demangle.h"
+
 #define NOTHING  "" /* name of a row that only ends the one before */
 #define ROWS_MAX (1u << 23)
+
+/* Where a module's separate debug information comes from. */
+struct fetching {
+    symbols_fetch_fn fetch;
+    void *ctx;
+};
 
 /* A part of the file that is loaded: from offset in the file to address. */
 struct segment {
@@ -28,6 +38,9 @@ struct symbols {
     struct segment *segments; /* none: places are addresses */
     size_t segment_count;
     char build_id[129]; /* hexadecimal; "": none */
+    Dwfl *dwfl;         /* of an ELF file: its debug information is read when a line is asked for */
+    Dwfl_Module *module;
+    struct fetching fetching;
 };
 
 static struct symbols *make(void)
@@ -43,6 +56,7 @@ void symbols_close(struct symbols *symbols)
         free(symbols->rows[i].name);
     free(symbols->rows);
     free(symbols->segments);
+    dwfl_end(symbols->dwfl);
     free(symbols);
 }
 
@@ -110,20 +124,26 @@ static int finish(struct symbols *symbols, struct symbols **ret)
     return 0;
 }
 
-struct symbol *symbols_find(struct symbols *symbols, uint64_t place)
+/* From a place in the file to an address; false: nothing of it is loaded. */
+static bool find_address(const struct symbols *symbols, uint64_t place, uint64_t *ret)
 {
-    size_t low = 0, high = symbols->count;
-
     for (size_t i = 0; i < symbols->segment_count; i++) {
         const struct segment *segment = &symbols->segments[i];
 
         if (place >= segment->offset && place - segment->offset < segment->bytes) {
-            place = place - segment->offset + segment->address;
-            break;
+            *ret = place - segment->offset + segment->address;
+            return true;
         }
-        if (i + 1 == symbols->segment_count)
-            return NULL;
     }
+    return false;
+}
+
+struct symbol *symbols_find(struct symbols *symbols, uint64_t place)
+{
+    size_t low = 0, high = symbols->count;
+
+    if (symbols->segment_count && !find_address(symbols, place, &place))
+        return NULL;
     while (low < high) {
         size_t middle = (low + high) / 2;
 
@@ -239,15 +259,9 @@ static bool same_build(Dwfl_Module *module, const char *build_id)
     return !strcmp(text, build_id);
 }
 
-/* Where a module's separate debug information comes from. */
-struct fetching {
-    symbols_fetch_fn fetch;
-    void *ctx;
-};
-
-static int read_elf(Dwfl *dwfl, int fd, const char *build_id, struct fetching *fetching,
-                    struct symbols *symbols)
+static int read_elf(struct symbols *symbols, int fd, const char *build_id)
 {
+    Dwfl *dwfl = symbols->dwfl;
     Dwfl_Module *module = NULL;
     const unsigned char *bits;
     GElf_Addr bias, address;
@@ -267,7 +281,8 @@ static int read_elf(Dwfl *dwfl, int fd, const char *build_id, struct fetching *f
     if (!same_build(module, build_id))
         return -ESTALE;
     dwfl_module_info(module, &userdata, NULL, NULL, NULL, NULL, NULL, NULL);
-    *userdata = fetching;
+    *userdata = &symbols->fetching;
+    symbols->module = module;
     length = dwfl_module_build_id(module, &bits, &address);
     build_id_text(bits, length, symbols->build_id, sizeof(symbols->build_id));
     result = read_segments(symbols, elf, bias);
@@ -331,20 +346,96 @@ int symbols_open_elf(int fd, const char *build_id, symbols_fetch_fn fetch, void 
         .find_debuginfo = find_debug,
         .section_address = dwfl_offline_section_address,
     };
-    struct fetching fetching = {fetch, ctx};
     struct symbols *symbols = make();
-    Dwfl *dwfl = symbols ? dwfl_begin(&callbacks) : NULL;
     int result = -ENOMEM;
 
-    if (dwfl)
-        result = read_elf(dwfl, fd, build_id, &fetching, symbols);
+    if (symbols) {
+        symbols->fetching = (struct fetching){fetch, ctx};
+        symbols->dwfl = dwfl_begin(&callbacks);
+    }
+    if (symbols && symbols->dwfl)
+        result = read_elf(symbols, fd, build_id);
     else
         close(fd);
-    dwfl_end(dwfl);
     if (!result)
         return finish(symbols, ret);
     symbols_close(symbols);
     return result;
+}
+
+/* ---- lines ------------------------------------------------------------------- */
+
+/* A compiler that writes no table of the units' addresses leaves searching them one by one. */
+static Dwarf_Die *find_unit(struct symbols *symbols, Dwarf_Addr address, Dwarf_Addr *ret_bias)
+{
+    Dwarf_Die *unit = dwfl_module_addrdie(symbols->module, address, ret_bias);
+
+    if (unit)
+        return unit;
+    while ((unit = dwfl_module_nextcu(symbols->module, unit, ret_bias))) {
+        if (dwarf_haspc(unit, address - *ret_bias) == 1)
+            return unit;
+    }
+    return NULL;
+}
+
+/* As the linker knows it, demangled. No separator of ours is part of it. */
+static void add_name(Dwarf_Die *scope, char *to, size_t size)
+{
+    Dwarf_Attribute attribute;
+    const char *name =
+        dwarf_formstring(dwarf_attr_integrate(scope, DW_AT_linkage_name, &attribute));
+    char demangled[DEMANGLED_MAX];
+    size_t used = strlen(to);
+
+    name = name ? demangle(name, demangled) : dwarf_diename(scope);
+    snprintf(to + used, size - used, "%s%s", used ? " < " : "", name ? name : "[unknown]");
+    for (char *at = to + used; *at; at++)
+        *at = *at == '\t' || *at == '\n' ? '?' : *at;
+}
+
+/* Functions at an address, innermost first; the last of them was compiled, the others were put into
+ * it. */
+static void find_functions(Dwarf_Die *unit, Dwarf_Addr address, char *inlined, char *function,
+                           size_t size)
+{
+    Dwarf_Die *scopes = NULL;
+    int count = dwarf_getscopes(unit, address, &scopes);
+    Dwarf_Die *innermost = count > 0 ? &scopes[0] : NULL;
+    Dwarf_Die *outer = NULL;
+    int outer_count = innermost ? dwarf_getscopes_die(innermost, &outer) : 0;
+
+    *inlined = *function = '\0';
+    for (int i = 0; i < outer_count && !*function; i++) {
+        int tag = dwarf_tag(&outer[i]);
+
+        if (tag == DW_TAG_subprogram)
+            add_name(&outer[i], function, size);
+        else if (tag == DW_TAG_inlined_subroutine)
+            add_name(&outer[i], inlined, size);
+    }
+    free(outer);
+    free(scopes);
+}
+
+bool symbols_line(struct symbols *symbols, uint64_t place, char *ret, size_t size)
+{
+    char inlined[1024], function[1024];
+    Dwarf_Addr bias, address;
+    Dwarf_Line *line;
+    Dwarf_Die *unit;
+    const char *file;
+    int number = 0;
+
+    if (!symbols->module || !find_address(symbols, place, &address))
+        return false;
+    unit = find_unit(symbols, address, &bias);
+    line = unit ? dwarf_getsrc_die(unit, address - bias) : NULL;
+    file = line ? dwarf_linesrc(line, NULL, NULL) : NULL;
+    if (!file || dwarf_lineno(line, &number) || number < 0 || strpbrk(file, "\t\n"))
+        return false;
+    find_functions(unit, address - bias, inlined, function, sizeof(inlined));
+    return snprintf(ret, size, "%s\t%d\t%s\t%s", file, number, function, inlined) < (int)size;
 }
 
 const char *symbols_build_id(const struct symbols *symbols)

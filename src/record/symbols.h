@@ -9,6 +9,7 @@
 #ifndef PRCB_RECORD_SYMBOLS_H
 #define PRCB_RECORD_SYMBOLS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -43,6 +44,11 @@ void symbols_close(struct symbols *symbols); /* NULL is allowed */
 /* The function at a place: in an ELF file and the vdso an offset in the file, else an
  * address. NULL: none. */
 struct symbol *symbols_find(struct symbols *symbols, uint64_t place);
+
+/* The line of source at a place of an ELF file with debug information:
+ * "FILE\tNUMBER\tFUNCTION\tINLINED", the function that was compiled, and what was put into it
+ * there, innermost first, "f < g". False: none is known. */
+bool symbols_line(struct symbols *symbols, uint64_t place, char *ret, size_t size);
 
 /* Of the ELF file they are of, as hexadecimal digits; "": it has none. */
 const char *symbols_build_id(const struct symbols *symbols);

@@ -33,6 +33,11 @@ struct waits {
     struct rings *rings; /* of the look */
 };
 
+int waits_program(struct waits *w, uint32_t i, struct prcb_program *ret)
+{
+    return prcb_session_program(w->session, i, ret);
+}
+
 /* ---- what was told ----------------------------------------------------------------------- */
 
 static struct seen *place_of(struct seen *seen, size_t room, uint64_t key)
@@ -182,8 +187,14 @@ static int put_stack(struct waits *w, struct ring_event *event, const struct prc
     static const char *const kinds[] = {"blocked", "idle", "either"};
     uint64_t chain[RINGS_FRAMES];
 
-    for (uint32_t i = 0; i < stack->frame_count && i < RINGS_FRAMES; i++)
-        chain[event->chain_count++] = stack->frames[i].address;
+    for (uint32_t i = 0; i < stack->frame_count && event->chain_count < RINGS_FRAMES; i++) {
+        if (stack->frames[i].address) /* the kernel's part has names alone */
+            chain[event->chain_count++] = stack->frames[i].address;
+    }
+    if (!event->chain_count) {
+        event->missing = "kernel";
+        return rings_put_wait(w->rings, event);
+    }
     event->chain = chain;
     event->wait_kind = kinds[stack->kind <= PRCB_STACK_EITHER ? stack->kind : 0];
     event->word = stack->word;
@@ -239,7 +250,10 @@ static int look_chosen(void *ctx, const struct prcb_chosen *chosen, const struct
         return 0; /* it was read as it lasted */
     if (stack)
         return put_stack(w, &event, stack);
-    event.missing = result == -EBUSY ? "budget" : result == -ENOSPC ? "no room" : "unreadable";
+    event.missing = result == -EBUSY    ? "budget"
+                    : result == -ENOSPC ? "no room"
+                    : result == -ESRCH  ? "ended"
+                                        : "unreadable";
     return rings_put_wait(w->rings, &event);
 }
 

@@ -29,6 +29,7 @@ enum statement {
     STACK,
     SAMPLE,
     SWITCH,
+    WAKER,
     WAIT,
     TIMES,
     LOSS,
@@ -58,7 +59,8 @@ static const char *const statements[STATEMENTS] = {
     [MAP] = "INSERT INTO maps VALUES(?,?,?,?,?,?,?,?,?)",
     [STACK] = "INSERT INTO stacks VALUES(?,?,?,?,?)",
     [SAMPLE] = "INSERT INTO samples VALUES(?,?,?,?,?)",
-    [SWITCH] = "INSERT INTO switches VALUES(?,?,?,?,?,?,?,?,?)",
+    [SWITCH] = "INSERT INTO switches VALUES(?,?,?,?,?,?,?,?,?,?,?,?)",
+    [WAKER] = "INSERT INTO wakers VALUES(?,?,?,?,?,?,?)",
     [WAIT] = "INSERT INTO wait_stacks VALUES(?,?,?,?,?,?,?)",
     [TIMES] = insert_times,
     [LOSS] = "INSERT INTO losses VALUES(?,?,?,?)",
@@ -200,8 +202,15 @@ int writer_sample(struct writer *w, uint64_t time_ns, uint32_t cpu, int64_t thre
 
 int writer_switch(struct writer *w, const struct writer_switch *s)
 {
-    return put(w, SWITCH, "iizzttnnn", (int64_t)s->time_ns, (int64_t)s->cpu, s->old_thread,
-               s->new_thread, s->state, s->cause, s->reason, s->ready_ns, s->pebs_index);
+    return put(w, SWITCH, "iizzttnnnzzn", (int64_t)s->time_ns, (int64_t)s->cpu, s->old_thread,
+               s->new_thread, s->state, s->cause, s->reason, s->ready_ns, s->pebs_index, s->waker,
+               (int64_t)s->woken_ns, s->woken_cpu);
+}
+
+int writer_waker(struct writer *w, const struct writer_waker *waker)
+{
+    return put(w, WAKER, "itzzztn", waker->id, waker->by, waker->thread, waker->pid, waker->tid,
+               waker->name, waker->number);
 }
 
 int writer_wait(struct writer *w, const struct writer_wait *wait)
@@ -250,6 +259,12 @@ int writer_commit(struct writer *w)
     result = execute(w, "COMMIT");
     w->open = false;
     return result;
+}
+
+void writer_checkpoint(struct writer *w)
+{
+    if (!w->open)
+        sqlite3_wal_checkpoint_v2(w->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
 }
 
 uint64_t writer_bytes(const struct writer *w)

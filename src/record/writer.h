@@ -34,7 +34,10 @@ const struct prcb_error *writer_error(const struct writer *w);
 
 /* Makes everything so far last. */
 int writer_commit(struct writer *w);
-/* Size of the file as it would be now, in bytes. */
+/* Moves what was committed from the log into the file, as far as no reader holds it there. */
+void writer_checkpoint(struct writer *w);
+/* Size of the file as it would be now, in bytes: the log's, which may hold pages twice, included.
+ */
 uint64_t writer_bytes(const struct writer *w);
 
 int writer_fact(struct writer *w, const char *name, const char *format, ...)
@@ -78,8 +81,21 @@ struct writer_switch {
     int64_t reason;                 /* KWAIT_REASON; negative: not known */
     int64_t ready_ns;   /* of the time the new thread was off, it was ready; negative: not known */
     int64_t pebs_index; /* negative: none */
+    int64_t waker;      /* who woke the new thread; 0: not known, or it did not wait */
+    uint64_t woken_ns;  /* when, */
+    int64_t woken_cpu;  /* and on which processor the waker was; negative: not known */
 };
 int writer_switch(struct writer *w, const struct writer_switch *s);
+
+/* Who wakes threads. */
+struct writer_waker {
+    int64_t id;
+    const char *by;           /* enum prcb_edge_by in words */
+    int64_t thread, pid, tid; /* of a thread; thread 0: it is not recorded */
+    const char *name;         /* the thread's, the softirq's, the interrupt's; NULL: none */
+    int64_t number;           /* of an interrupt or softirq; negative: none */
+};
+int writer_waker(struct writer *w, const struct writer_waker *waker);
 
 /* Where a thread waits. */
 struct writer_wait {

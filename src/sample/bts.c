@@ -210,8 +210,8 @@ static int start(struct prcb_sampler *s, int cpu, uint32_t type,
     return result;
 }
 
-int prcb_bts_start(struct prcb_sampler *s, int cpu, const struct prcb_sample_options *opts,
-                   struct prcb_sample **ret, struct prcb_error *err)
+int prcb_bts_open(struct prcb_sampler *s, int cpu, const struct prcb_sample_options *opts,
+                  struct prcb_sample **ret, struct prcb_error *err)
 {
     struct prcb_sample_options options;
     struct prcb_sample *p;

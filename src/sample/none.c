@@ -74,14 +74,14 @@ int prcb_sample_buffer_free(struct prcb_sampler *s, void *buffer, struct prcb_er
     return none(err);
 }
 
-int prcb_sample_start(struct prcb_sampler *s, int cpu, const struct prcb_sample_options *opts,
-                      struct prcb_sample **ret, struct prcb_error *err)
+int prcb_sample_open(struct prcb_sampler *s, int cpu, const struct prcb_sample_options *opts,
+                     struct prcb_sample **ret, struct prcb_error *err)
 {
     return none(err);
 }
 
-int prcb_bts_start(struct prcb_sampler *s, int cpu, const struct prcb_sample_options *opts,
-                   struct prcb_sample **ret, struct prcb_error *err)
+int prcb_bts_open(struct prcb_sampler *s, int cpu, const struct prcb_sample_options *opts,
+                  struct prcb_sample **ret, struct prcb_error *err)
 {
     return none(err);
 }
@@ -91,7 +91,7 @@ int prcb_sample_add(struct prcb_sample *p, pid_t tid, struct prcb_error *err)
     return none(err);
 }
 
-void prcb_sample_stop(struct prcb_sample *p)
+void prcb_sample_close(struct prcb_sample *p)
 {
 }
 

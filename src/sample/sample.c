@@ -343,8 +343,8 @@ static int start(struct prcb_sample *p, const struct prcb_sample_options *opts,
     return start_event(p, opts, err);
 }
 
-int prcb_sample_start(struct prcb_sampler *s, int cpu, const struct prcb_sample_options *opts,
-                      struct prcb_sample **ret, struct prcb_error *err)
+int prcb_sample_open(struct prcb_sampler *s, int cpu, const struct prcb_sample_options *opts,
+                     struct prcb_sample **ret, struct prcb_error *err)
 {
     struct prcb_sample_options options;
     struct prcb_sample *p;
@@ -433,7 +433,7 @@ void sample_stop_locked(struct prcb_sample *p)
     free(p);
 }
 
-void prcb_sample_stop(struct prcb_sample *p)
+void prcb_sample_close(struct prcb_sample *p)
 {
     struct prcb_sampler *s;
 

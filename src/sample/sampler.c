@@ -14,12 +14,14 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "bpf_load.h"
 #include "bpf_run.h"
-#include "kernel_types.h"
+#include "processor_map.h"
 #include "samples.skel.h"
 #include "sized.h"
 
 #define MEMORY_DEFAULT (16u << 20)
+#define WAKINGS        16384 /* threads at once that were woken and have no processor yet */
 
 /* ---- opening ---- */
 
@@ -44,34 +46,61 @@ static void configure(struct prcb_sampler *s, const struct kernel_types *types)
     bpf_map__set_max_entries(s->skeleton->maps.signals, (__u32)s->cpus);
 }
 
-static int open_and_load(struct prcb_sampler *s, struct kernel_types *types, struct prcb_error *err)
+/* The map of the blocks that tell wakers apart: that of the view's programs; where it has none
+ * here, of our own. Not while other programs are being loaded. */
+static int find_blocks(struct prcb_sampler *s, const struct prcb_processors *wakers, int *ret,
+                       struct prcb_error *err)
 {
-    LIBBPF_OPTS(bpf_object_open_opts, options, .btf_custom_path = types->path);
-    int result;
+    struct processor_map map = {0};
+    int result = 0;
 
-    s->skeleton = samples_bpf__open_opts(&options);
-    if (!s->skeleton)
-        return explain(-errno, err);
-    result = kernel_types_find(types, s->skeleton->obj, kernel_report_names, err);
-    if (!result)
-        result = kernel_check(types->btf, KERNEL_FOR_SAMPLES, err);
+    *ret = processors_programs_map(wakers);
+    if (*ret >= 0)
+        return 0;
+    result = processor_programs_open((uint32_t)s->cpus, &s->processors, &map, err);
+    processor_map_close(&map);
     if (result)
-        return result;
-    configure(s, types);
-    result = samples_bpf__load(s->skeleton);
-    return result ? explain(result, err) : 0;
+        prcb_error_prepend(err, "wakers: ");
+    else
+        *ret = processor_programs_map_fd(s->processors);
+    return result;
 }
 
-static int load(struct prcb_sampler *s, struct prcb_error *err)
+/* blocks: negative: wakers are not asked for. */
+static int configure_wakers(struct prcb_sampler *s, int blocks, struct prcb_error *err)
 {
-    libbpf_print_fn_t print = bpf_listen();
-    struct kernel_types types;
-    int result = kernel_types_init(&types, err);
+    int result;
 
-    if (!result)
-        result = open_and_load(s, &types, err);
-    kernel_types_free(&types);
-    libbpf_set_print(print);
+    bpf_program__set_autoload(s->skeleton->progs.prcb_record_waking, blocks >= 0);
+    if (blocks < 0)
+        return 0;
+    s->skeleton->rodata->has_wakers = 1;
+    bpf_map__set_max_entries(s->skeleton->maps.wakings, WAKINGS);
+    result = bpf_map__reuse_fd(s->skeleton->maps.processor_map, blocks);
+    return result ? prcb_fail(err, result, "the processors' blocks: %s", strerror(-result)) : 0;
+}
+
+static int load(struct prcb_sampler *s, int blocks, struct prcb_error *err)
+{
+    struct bpf_load l;
+    int result = bpf_load_begin(&l, err);
+
+    if (!result) {
+        s->skeleton = samples_bpf__open_opts(&l.options);
+        result = s->skeleton ? bpf_load_find_types(&l, s->skeleton->obj, kernel_report_names,
+                                                   KERNEL_FOR_SAMPLES, err)
+                             : explain(-errno, err);
+    }
+    if (!result) {
+        configure(s, &l.types);
+        result = configure_wakers(s, blocks, err);
+    }
+    if (!result) {
+        result = samples_bpf__load(s->skeleton);
+        if (result)
+            explain(result, err);
+    }
+    bpf_load_end(&l);
     return result;
 }
 
@@ -104,7 +133,7 @@ static int map_all(struct prcb_sampler *s, struct prcb_error *err)
 }
 
 static int take_options(const struct prcb_sampler_options *opts, uint64_t *ret_memory,
-                        struct prcb_error *err)
+                        const struct prcb_processors **ret_wakers, struct prcb_error *err)
 {
     struct prcb_sampler_options options;
     int result = sized_take_options("prcb_sampler_options", opts, &options, sizeof(options), err);
@@ -114,6 +143,7 @@ static int take_options(const struct prcb_sampler_options *opts, uint64_t *ret_m
         return result;
     if (memory > (uint64_t)UINT32_MAX << PRCB_CHUNK_SHIFT >> 4)
         return prcb_fail(err, -ENOMEM, "more memory asked for than there can be");
+    *ret_wakers = options.wakers;
     *ret_memory = (memory + PRCB_CHUNK_BYTES - 1) & ~(uint64_t)(PRCB_CHUNK_BYTES - 1);
     return 0;
 }
@@ -125,6 +155,7 @@ void sampler_free(struct prcb_sampler *s)
     if (s->memory)
         munmap(s->memory, s->pool.bytes);
     samples_bpf__destroy(s->skeleton);
+    processor_programs_close(s->processors);
     free(s->pool.extents);
     free(s->areas);
     free(s->samples);
@@ -135,9 +166,10 @@ void sampler_free(struct prcb_sampler *s)
 int prcb_sampler_open(const struct prcb_sampler_options *opts, struct prcb_sampler **ret,
                       struct prcb_error *err)
 {
+    const struct prcb_processors *wakers = NULL;
     struct prcb_sampler *s;
     uint64_t memory = 0;
-    int result = take_options(opts, &memory, err);
+    int blocks = -1, result = take_options(opts, &memory, &wakers, err);
 
     if (result)
         return result;
@@ -154,8 +186,10 @@ int prcb_sampler_open(const struct prcb_sampler_options *opts, struct prcb_sampl
     }
     if (!s->areas || !s->samples)
         result = prcb_fail(err, -ENOMEM, "out of memory");
+    if (!result && wakers)
+        result = find_blocks(s, wakers, &blocks, err);
     if (!result)
-        result = load(s, err);
+        result = load(s, blocks, err);
     if (!result)
         result = map_all(s, err);
     if (result) {

@@ -44,6 +44,7 @@ void pool_give(struct pool *pool, struct extent *extent);
 
 struct samples_bpf;
 struct bts;
+struct processor_programs;
 
 struct prcb_sampler {
     pthread_mutex_t lock; /* over all of this, but not over what a sample does alone */
@@ -57,6 +58,7 @@ struct prcb_sampler {
     struct prcb_ds_area **areas; /* by processor; NULL: none */
     struct prcb_sample **samples;
     struct prcb_switches *switches;
+    struct processor_programs *processors; /* tell wakers apart; NULL: the view's, or none do */
 };
 
 struct prcb_sample {

@@ -10,24 +10,29 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "bpf_run.h"
 #include "samples.skel.h"
 #include "sampler.h"
 
 #define ROOM_DEFAULT (8u << 20)
 #define ROOM_MOST    (1u << 30)
+#define LINKS        4
 
-_Static_assert(sizeof(struct prcb_switch) == 72, "as the program writes it");
+_Static_assert(sizeof(struct prcb_switch) == 112, "as the program writes it");
 _Static_assert(offsetof(struct prcb_switch, cpu) == 16, "as the program writes it");
 _Static_assert(offsetof(struct prcb_switch, old_state) == 40, "as the program writes it");
 _Static_assert(offsetof(struct prcb_switch, old_prio) == 48, "as the program writes it");
 _Static_assert(offsetof(struct prcb_switch, cause) == 52, "as the program writes it");
 _Static_assert(offsetof(struct prcb_switch, ready_ns) == 56, "as the program writes it");
+_Static_assert(offsetof(struct prcb_switch, waker_by) == 54, "as the program writes it");
 _Static_assert(offsetof(struct prcb_switch, samples) == 64, "as the program writes it");
+_Static_assert(offsetof(struct prcb_switch, woken_cpu) == 80, "as the program writes it");
+_Static_assert(offsetof(struct prcb_switch, waker_comm) == 96, "as the program writes it");
 
 struct prcb_switches {
     struct prcb_sampler *sampler;
     struct ring ring;
-    struct bpf_link *links[3];
+    struct bpf_link *links[LINKS];
     uint64_t lost_before; /* by streams before this one */
 };
 
@@ -40,18 +45,19 @@ static uint64_t lost_now(const struct prcb_sampler *s)
     return lost;
 }
 
-/* Locks first: a wait that began before has no cause of its own. */
+/* Locks first: a wait that began before has no cause of its own. Wakings before switches, so that
+ * no stretch that ends has lost its waker. */
 static int attach(struct prcb_switches *w, struct prcb_error *err)
 {
     struct samples_bpf *skeleton = w->sampler->skeleton;
-    struct bpf_program *const programs[] = {skeleton->progs.prcb_record_contention_end,
-                                            skeleton->progs.prcb_record_contention_begin,
-                                            skeleton->progs.prcb_switch_record};
+    struct bpf_program *const programs[] = {
+        skeleton->progs.prcb_record_contention_end, skeleton->progs.prcb_record_contention_begin,
+        skeleton->progs.prcb_record_waking, skeleton->progs.prcb_switch_record};
 
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < LINKS; i++) {
         if (!bpf_program__autoload(programs[i]))
             continue;
-        w->links[i] = bpf_program__attach(programs[i]);
+        w->links[i] = bpf_attach_program(programs[i]);
         if (!w->links[i])
             return prcb_fail(err, -errno, "%s cannot be attached: %s",
                              bpf_program__name(programs[i]), strerror(errno));
@@ -112,7 +118,7 @@ void switches_close_locked(struct prcb_switches *w)
     struct prcb_sampler *s = w->sampler;
     __u32 zero = 0;
 
-    for (size_t i = 3; i-- > 0;)
+    for (size_t i = LINKS; i-- > 0;)
         bpf_link__destroy(w->links[i]);
     if (s->switches == w) {
         bpf_map_delete_elem(bpf_map__fd(s->skeleton->maps.switch_ring), &zero);
@@ -148,9 +154,9 @@ static int hand_out(const void *data, size_t bytes, void *ctx)
 {
     const struct reader *reader = ctx;
     const struct prcb_cause_info *info;
-    struct prcb_switch record;
+    struct prcb_switch record = {0};
 
-    memcpy(&record, data, sizeof(record));
+    memcpy(&record, data, bytes < sizeof(record) ? bytes : sizeof(record));
     info = prcb_cause_info(record.cause);
     record.reason = info ? (uint8_t)info->reason : 0;
     return reader->fn(&record, reader->ctx);

@@ -127,6 +127,16 @@ static const int allowed[] = {
 };
 #define ALLOWED (sizeof(allowed) / sizeof(*allowed))
 
+/* For a program that takes connections, besides: from sockets that it has. */
+static const int allowed_serving[] = {
+    SYS_accept4,    SYS_recvfrom,   SYS_writev,    SYS_shutdown,
+    SYS_setsockopt, SYS_getsockopt, SYS_epoll_ctl, SYS_epoll_pwait,
+#ifdef SYS_epoll_wait
+    SYS_epoll_wait,
+#endif
+};
+#define ALLOWED_SERVING (sizeof(allowed_serving) / sizeof(*allowed_serving))
+
 /* Of these only with an argument of these bits, in a low word: fcntl can make the kernel send
  * signals (F_SETOWN, F_SETSIG), lock files and break into their leases; newfstatat, the C library's
  * fstat where the kernel has no call of that name alone, asks about a descriptor. */
@@ -143,9 +153,14 @@ static const struct {
 #define ALLOWED_WITH (sizeof(allowed_with) / sizeof(*allowed_with))
 
 /* What is not allowed fails as if the kernel did not know it. */
-static int install_filter(void)
+static int install_filter(bool serves)
 {
-    enum { HEAD = 4, EACH = 2, WITH = 5, MOST = HEAD + EACH * ALLOWED + WITH * ALLOWED_WITH + 1 };
+    enum {
+        HEAD = 4,
+        EACH = 2,
+        WITH = 5,
+        MOST = HEAD + EACH * (ALLOWED + ALLOWED_SERVING) + WITH * ALLOWED_WITH + 1
+    };
     struct sock_filter code[MOST];
     unsigned short count = 0;
     struct sock_fprog program = {.filter = code};
@@ -158,6 +173,10 @@ static int install_filter(void)
     ADD(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
     for (size_t i = 0; i < ALLOWED; i++) {
         ADD(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)allowed[i], 0, 1);
+        ADD(BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
+    }
+    for (size_t i = 0; serves && i < ALLOWED_SERVING; i++) {
+        ADD(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)allowed_serving[i], 0, 1);
         ADD(BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
     }
     for (size_t i = 0; i < ALLOWED_WITH; i++) {
@@ -177,7 +196,7 @@ static int install_filter(void)
     return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) ? -errno : 0;
 }
 #else
-static int install_filter(void)
+static int install_filter(bool serves)
 {
     return 0;
 }
@@ -193,7 +212,7 @@ int confine_process(const struct sandbox_limits *limits)
         result = -errno;
     if (result || SANITIZED)
         return result;
-    result = install_filter();
+    result = install_filter(limits->serves);
     /* A kernel without filters: ids, capabilities and limits stand. */
     return result == -EINVAL ? 0 : result;
 }

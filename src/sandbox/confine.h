@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The calling process gives up what it has, for good. For sandbox.c's child alone.
+ * The calling process gives up what it has, for good: sandbox.c's child, and programs that are
+ * started to have nothing.
  */
 #ifndef PRCB_SANDBOX_CONFINE_H
 #define PRCB_SANDBOX_CONFINE_H

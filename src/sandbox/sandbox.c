@@ -19,8 +19,17 @@
 
 #define READY 1 /* the child's first byte: it is confined */
 #define START_MS                                                                                   \
-    30000        /* within which it comes: what runs at a fork is the program's around us, too */
-#define SEND_S 5 /* for a child that does not take what it is sent */
+    30000         /* within which it comes: what runs at a fork is the program's around us, too */
+#define SEND_S  5 /* for a child that does not take what it is sent */
+#define STOP_MS 1000 /* for one that was killed to end */
+
+static uint64_t now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000u + (uint64_t)now.tv_nsec / 1000000u;
+}
 
 static void ignore_signals(void)
 {
@@ -78,15 +87,30 @@ int sandbox_start(const struct sandbox_limits *limits, sandbox_serve_fn serve, v
     return 0;
 }
 
+/* Killed as it reads from a file system that does not answer, a child ends when that does: it is
+ * left then, to whoever reaps what this process leaves. ECHILD: the program around us waits for
+ * every child.
+ */
+static void await_end(pid_t pid)
+{
+    struct timespec pause = {.tv_nsec = 100000};
+    uint64_t deadline = now_ms() + STOP_MS;
+    pid_t ended;
+
+    while ((!(ended = waitpid(pid, NULL, WNOHANG)) || (ended < 0 && errno == EINTR)) &&
+           now_ms() < deadline) {
+        nanosleep(&pause, NULL);
+        pause.tv_nsec = pause.tv_nsec < 10000000 ? 2 * pause.tv_nsec : pause.tv_nsec;
+    }
+}
+
 void sandbox_stop(struct sandbox *sandbox)
 {
     if (!sandbox->pid)
         return;
     kill(sandbox->pid, SIGKILL);
-    /* ECHILD: the program around us waits for every child. */
-    while (waitpid(sandbox->pid, NULL, 0) < 0 && errno == EINTR)
-        ;
     close(sandbox->socket);
+    await_end(sandbox->pid);
     *sandbox = (struct sandbox){0};
 }
 
@@ -138,14 +162,6 @@ int sandbox_send(int socket, const void *bytes, size_t length, const int *fds, s
     if (sent < 0)
         return errno == ECONNRESET ? -EPIPE : errno == EAGAIN ? -ETIMEDOUT : -errno;
     return (size_t)sent == length ? 0 : -EPIPE;
-}
-
-static uint64_t now_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000u + (uint64_t)now.tv_nsec / 1000000u;
 }
 
 /* 0: there is something to read, be it the end. */

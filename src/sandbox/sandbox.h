@@ -13,6 +13,7 @@
 #ifndef PRCB_SANDBOX_H
 #define PRCB_SANDBOX_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -29,6 +30,7 @@ struct sandbox {
 struct sandbox_limits {
     uint64_t memory; /* bytes of address space; 0: no limit */
     unsigned files;  /* open at once */
+    bool serves;     /* takes connections from sockets that it has */
 };
 
 /* In the child: answers until the socket ends, which it does when the parent does. What it returns
@@ -39,7 +41,8 @@ typedef int (*sandbox_serve_fn)(int socket, void *ctx);
  * not be confined, and was ended before it served. */
 int sandbox_start(const struct sandbox_limits *limits, sandbox_serve_fn serve, void *ctx,
                   struct sandbox *ret, struct prcb_error *err);
-/* Ends the child at once. Not started: nothing. */
+/* Ends the child; one that does not end within a second, for the kernel waits for its file, is
+ * left. Not started: nothing. */
 void sandbox_stop(struct sandbox *sandbox);
 /* Processor time the child has used; 0: not known. */
 uint64_t sandbox_cpu_ns(const struct sandbox *sandbox);

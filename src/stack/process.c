@@ -12,7 +12,10 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "perf_list.h"
 #include "plain_file.h"
+
+#define LIST_MOST (64 << 20) /* bytes of a compiler's list */
 
 void process_files_release(struct process_files *files)
 {
@@ -21,6 +24,9 @@ void process_files_release(struct process_files *files)
             close(files->rows[i].fd);
         files->rows[i].fd = -1;
     }
+    if (files->has_list && files->list >= 0)
+        close(files->list);
+    files->list = -1;
 }
 
 void process_files_close(struct process_files *files)
@@ -99,7 +105,8 @@ static int open_plain(const char *path, uint64_t ino)
 }
 
 /* By the mapping itself where that is allowed (CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE): it is
- * the right file also when it was replaced or removed. Else by its path as the process sees it. */
+ * the right file also when it was replaced or removed. Else by its path as the process sees it, or
+ * as we do. */
 static int open_mapped(pid_t pid, const struct served *served, const struct process_file *row)
 {
     char path[4096 + 64];
@@ -113,7 +120,9 @@ static int open_mapped(pid_t pid, const struct served *served, const struct proc
     if (fd >= 0)
         return fd;
     snprintf(path, sizeof(path), "/proc/%d/root%s", pid, row->path);
-    return open_plain(path, row->ino);
+    fd = open_plain(path, row->ino);
+    /* The kernel writes it as we see it, below another root that we can reach. */
+    return fd < 0 ? open_plain(row->path, row->ino) : fd;
 }
 
 /* "START-END rwxp OFFSET MAJOR:MINOR INODE   PATH"; false: no code, or not understood. */
@@ -167,6 +176,19 @@ static void note_base(uint64_t *base, uint64_t *dev, uint64_t *ino, const char *
     *ino = inode;
 }
 
+/* Whether an earlier mapping is of the same file. One more piece of it elsewhere, without its first
+ * page, is a program's own doing (node maps a part of itself again), and no other copy of the file.
+ */
+static bool has_file(const struct process_files *files, const struct process_file *row)
+{
+    for (size_t i = 0; i < files->count; i++) {
+        if (files->rows[i].dev == row->dev && files->rows[i].ino == row->ino &&
+            files->rows[i].base != row->base)
+            return true;
+    }
+    return false;
+}
+
 static int read_maps(FILE *maps, pid_t pid, struct process_files *files)
 {
     uint64_t base = 0, dev = 0, ino = 0;
@@ -178,12 +200,16 @@ static int read_maps(FILE *maps, pid_t pid, struct process_files *files)
     find_served(pid, &served);
     while (!result && files->count < PROCESS_FILES && getline(&line, &room, maps) > 0) {
         struct process_file row = {.fd = -1, .error = -ENOENT};
+        bool alone;
 
         note_base(&base, &dev, &ino, line);
         if (!parse_line(line, &row))
             continue;
-        row.base = row.ino && row.dev == dev && row.ino == ino ? base : row.start - row.offset;
-        if (row.ino) {
+        alone = !row.ino || row.dev != dev || row.ino != ino;
+        row.base = alone ? row.start - row.offset : base;
+        if (row.ino && alone && has_file(files, &row)) {
+            row.error = -EEXIST;
+        } else if (row.ino) {
             row.fd = open_mapped(pid, &served, &row);
             row.error = row.fd < 0 ? row.fd : 0;
         }
@@ -196,6 +222,17 @@ static int read_maps(FILE *maps, pid_t pid, struct process_files *files)
     free(line);
     free(served.devs);
     return result;
+}
+
+/* Of its own user, as who its files in /proc belong to says. */
+static void open_list(pid_t pid, struct process_files *files)
+{
+    struct stat about;
+    char path[64];
+
+    snprintf(path, sizeof(path), "/proc/%d", pid);
+    files->list = stat(path, &about) ? -1 : perf_list_open(pid, about.st_uid, LIST_MOST);
+    files->has_list = files->list >= 0;
 }
 
 int process_files_open(pid_t pid, struct process_files *ret)
@@ -216,6 +253,7 @@ int process_files_open(pid_t pid, struct process_files *ret)
         process_files_close(&files);
         return result;
     }
+    open_list(pid, &files);
     *ret = files;
     return 0;
 }

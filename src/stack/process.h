@@ -10,6 +10,7 @@
 #ifndef PRCB_STACK_PROCESS_H
 #define PRCB_STACK_PROCESS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -30,6 +31,8 @@ struct process_file {
 struct process_files {
     struct process_file *rows; /* by start */
     size_t count;
+    int list; /* what its just-in-time compiler wrote (perf_list.h); -1: nothing, or released */
+    bool has_list; /* there was one */
 };
 
 /* -ESRCH it has ended; -EPERM no ptrace access to it; -ENOMEM */

@@ -36,6 +36,8 @@
 #define RELOAD_YOUNG   10000000ull   /* at first, while a program maps its libraries, than this, */
 #define RELOAD_TIMES   10            /* nor than so many times what it took: others wait for that */
 #define AUXV_MOST      512
+#define STACK_NS       5000000000ull /* for naming one stack's functions */
+#define KERNEL_TEXT    4096          /* names of the kernel's functions */
 
 /* ---- tables of what is kept ------------------------------------------------------------- */
 
@@ -149,6 +151,7 @@ struct process {
     uint64_t identity, again_ns, used; /* again_ns: when it may be read again */
     uint64_t pause_ns;                 /* from its next reading to the one after */
     bool usable;
+    bool has_grown; /* its compiler has made code that its list did not have when it was read */
     struct process_files files;
 };
 
@@ -211,8 +214,9 @@ static bool stack_fits(const void *item, const void *wanted)
     for (uint32_t i = 0; i < a->frame_count; i++) {
         const struct prcb_frame *x = &a->frames[i], *y = &b->frames[i];
 
-        /* The same code of two processes lies at different addresses. */
-        if (x->file != y->file || (x->file ? x->place != y->place : x->address != y->address))
+        /* The same code of two processes lies at different addresses, and the kernel's has none. */
+        if (x->file != y->file || x->function != y->function ||
+            (x->file ? x->place != y->place : x->address != y->address))
             return false;
     }
     return true;
@@ -290,29 +294,52 @@ static int load(struct prcb_stacks *s, struct process *process, pid_t pid, uint6
     return result == -ENOENT ? -EIO : result;
 }
 
+/* One that could not be unwound within the limits is not tried again for a while. */
+static void give_up(struct process *process, int result, uint64_t began)
+{
+    if (result != -EIO || !process)
+        return;
+    process->usable = false;
+    set_again(process, began, RELOAD_NS);
+}
+
 static bool may_reload(const struct process *process)
 {
     return now_ns() > process->again_ns;
+}
+
+static struct process *find_process(struct prcb_stacks *s, pid_t pid)
+{
+    for (size_t i = 0; i < UNWINDER_IMAGES; i++) {
+        if (s->processes[i].pid == pid)
+            return &s->processes[i];
+    }
+    return NULL;
+}
+
+static struct process *oldest_process(struct prcb_stacks *s)
+{
+    struct process *oldest = &s->processes[0];
+
+    for (size_t i = 1; i < UNWINDER_IMAGES; i++) {
+        if (s->processes[i].used < oldest->used)
+            oldest = &s->processes[i];
+    }
+    return oldest;
 }
 
 /* The process's image, read where it is new or not what it was. One that could not be used is not
  * tried again at every stack. */
 static int process_of(struct prcb_stacks *s, pid_t pid, struct process **ret)
 {
-    struct process *oldest = &s->processes[0], *process = NULL;
+    struct process *process = find_process(s, pid);
     uint64_t identity = 0;
     int result = identity_of(pid, &identity);
 
     if (result)
         return result;
-    for (size_t i = 0; i < UNWINDER_IMAGES && !process; i++) {
-        if (s->processes[i].pid == pid)
-            process = &s->processes[i];
-        if (s->processes[i].used < oldest->used)
-            oldest = &s->processes[i];
-    }
     if (!process)
-        process = oldest;
+        process = oldest_process(s);
     if (process->pid != pid || process->identity != identity)
         result = load(s, process, pid, identity);
     else if (!process->usable)
@@ -352,14 +379,32 @@ static int name_of(struct prcb_stacks *s, const struct process *process, uint64_
     return 0;
 }
 
-static int make_frame(struct prcb_stacks *s, const struct process *process, uint64_t address,
+/* Of code that was made at run time: by its compiler's list. */
+static int made_name(struct prcb_stacks *s, struct process *process, uint64_t address,
+                     struct prcb_frame *frame)
+{
+    char name[UNWINDER_NAME];
+    int result = 0;
+
+    if (!process->files.has_list)
+        return 0;
+    result = unwinder_name(s->unwinder, (unsigned)(process - s->processes), address, name);
+    if (result || !*name) {
+        process->has_grown |= !result;
+        return result;
+    }
+    frame->function = keep_text(s, name);
+    return frame->function ? 0 : not_kept(s);
+}
+
+static int make_frame(struct prcb_stacks *s, struct process *process, uint64_t address,
                       struct prcb_frame *ret)
 {
     const struct process_file *file = process_files_at(&process->files, address);
 
     *ret = (struct prcb_frame){.address = address};
     if (!file || !*file->path)
-        return 0;
+        return made_name(s, process, address, ret);
     ret->file = keep_text(s, file->path);
     ret->place = address - file->start + file->offset;
     return ret->file ? name_of(s, process, address, ret) : not_kept(s);
@@ -369,10 +414,17 @@ static void note_idiom(struct known_stack *stack)
 {
     const char *functions[UNWINDER_FRAMES];
     const struct idiom *idiom;
+    size_t count = 0;
 
-    for (uint32_t i = 0; i < stack->frame_count; i++)
-        functions[i] = stack->frames[i].function;
-    idiom = idiom_find(functions, stack->frame_count);
+    /* The kernel's have no addresses, and are no program's ways. */
+    for (uint32_t i = 0; i < stack->frame_count; i++) {
+        const struct prcb_frame *frame = &stack->frames[i];
+        const char *slash = frame->file ? strrchr(frame->file, '/') : NULL;
+
+        if (frame->address)
+            functions[count++] = frame->function ? frame->function : slash ? slash + 1 : NULL;
+    }
+    idiom = idiom_find(functions, count);
     if (!idiom)
         return;
     stack->word = idiom->word;
@@ -419,44 +471,140 @@ static bool is_outermost(const char *function)
 }
 
 /* One frame alone that ends cleanly is code that nothing is known about. */
-static uint32_t flags_of(const struct known_stack *stack, enum stack_end end)
+static uint32_t flags_of(const struct known_stack *stack, size_t user_frames, enum stack_end end)
 {
     const struct prcb_frame *last = &stack->frames[stack->frame_count - 1];
 
     if (end == STACK_DEEP || end == STACK_SHORT)
         return PRCB_STACK_CUT;
-    return (end == STACK_COMPLETE && stack->frame_count > 1) || is_outermost(last->function)
+    return (end == STACK_COMPLETE && user_frames > 1) || is_outermost(last->function)
                ? PRCB_STACK_COMPLETE
                : 0;
 }
 
-static int make_stack(struct prcb_stacks *s, const struct process *process,
-                      const uint64_t *addresses, size_t count, enum stack_end end,
-                      const struct known_stack **ret)
+/* What was found out about one wait, before it is a stack. */
+struct found {
+    struct process *process; /* NULL: it has no user frames */
+    uint64_t addresses[UNWINDER_FRAMES];
+    size_t count;
+    enum stack_end end;
+    char kernel[KERNEL_TEXT]; /* as of prcb_kernel_stack */
+};
+
+static bool is_one_of(const char *name, const char *const *names)
 {
-    struct known_stack *fresh;
-    int result = 0;
+    while (*names && strcmp(name, *names) != 0)
+        names++;
+    return *names;
+}
 
-    if (count > s->max_frames) {
-        count = s->max_frames;
-        end = STACK_DEEP;
+/* Every wait begins with these. */
+static bool is_scheduler(const char *name)
+{
+    static const char *const names[] = {
+        "__schedule", "schedule", "__switch_to", "context_switch", "preempt_schedule_common", NULL};
+
+    return is_one_of(name, names);
+}
+
+/* Every system call ends with these. */
+static bool is_entry(const char *name)
+{
+    static const char *const names[] = {"x64_sys_call",  "ia32_sys_call",     "invoke_syscall",
+                                        "ret_from_fork", "ret_from_fork_asm", NULL};
+    static const char *const beginnings[] = {
+        "do_syscall_64", "entry_",           "el0", "do_el0", "do_fast_syscall_32",
+        "do_int80",      "__do_fast_syscall"};
+
+    for (size_t i = 0; i < sizeof(beginnings) / sizeof(*beginnings); i++) {
+        if (!strncmp(name, beginnings[i], strlen(beginnings[i])))
+            return true;
     }
-    fresh = calloc(1, sizeof(*fresh) + count * sizeof(fresh->frames[0]));
-    if (!fresh)
-        return -ENOMEM;
-    fresh->frame_count = (uint32_t)count;
-    fresh->hash = 3;
-    for (size_t i = 0; i < count && !result; i++) {
-        struct prcb_frame *frame = &fresh->frames[i];
+    return is_one_of(name, names);
+}
 
-        result = make_frame(s, process, addresses[i], frame);
-        fresh->hash = mix(mix(fresh->hash, (uint64_t)(uintptr_t)frame->file),
+/* "filemap_read\n", "ext4_map_blocks [ext4]\n": a line, made strings. The next one; NULL: none. */
+static char *take_line(char *line, const char **ret_name, const char **ret_file)
+{
+    char *end = strchr(line, '\n'), *space;
+
+    if (!end)
+        return NULL;
+    *end = '\0';
+    *ret_name = line;
+    *ret_file = "[kernel]";
+    space = strchr(line, ' ');
+    if (space) {
+        *space = '\0';
+        *ret_file = space + 1;
+    }
+    return end + 1;
+}
+
+/* The kernel's frames, without those that all waits have. How many; -errno. */
+static int make_kernel_frames(struct prcb_stacks *s, char *text, struct prcb_frame *ret,
+                              size_t room)
+{
+    const char *name, *file;
+    int count = 0;
+
+    while (text && (size_t)count < room && (text = take_line(text, &name, &file))) {
+        struct prcb_frame *frame = &ret[count];
+
+        if ((!count && is_scheduler(name)) || is_entry(name))
+            continue;
+        *frame = (struct prcb_frame){.file = keep_text(s, file), .function = keep_text(s, name)};
+        if (!frame->file || !frame->function)
+            return not_kept(s);
+        count++;
+    }
+    return count;
+}
+
+static int make_frames(struct prcb_stacks *s, struct found *found, struct known_stack *fresh)
+{
+    uint64_t began = now_ns();
+    int kernel = make_kernel_frames(s, found->kernel, fresh->frames, s->max_frames);
+    size_t room = kernel < 0 ? 0 : s->max_frames - (size_t)kernel;
+    int result = kernel < 0 ? kernel : 0;
+
+    if (found->count > room) {
+        found->count = room;
+        found->end = STACK_DEEP;
+    }
+    for (size_t i = 0; i < found->count && !result; i++) {
+        result = now_ns() - began > STACK_NS ? -EIO
+                                             : make_frame(s, found->process, found->addresses[i],
+                                                          &fresh->frames[(size_t)kernel + i]);
+    }
+    if (result)
+        return result;
+    fresh->frame_count = (uint32_t)(found->count + (size_t)kernel);
+    fresh->flags = !fresh->frame_count ? 0
+                   : found->process    ? flags_of(fresh, found->count, found->end)
+                                       : PRCB_STACK_COMPLETE;
+    fresh->hash = 3;
+    for (size_t i = 0; i < fresh->frame_count; i++) {
+        const struct prcb_frame *frame = &fresh->frames[i];
+
+        fresh->hash = mix(mix(mix(fresh->hash, (uint64_t)(uintptr_t)frame->file),
+                              (uint64_t)(uintptr_t)frame->function),
                           frame->file ? frame->place : frame->address);
     }
-    if (!result) {
-        fresh->flags = flags_of(fresh, end);
+    return fresh->frame_count ? 0 : -ENOTSUP;
+}
+
+static int make_stack(struct prcb_stacks *s, struct found *found, const struct known_stack **ret)
+{
+    struct known_stack *fresh =
+        calloc(1, sizeof(*fresh) + s->max_frames * sizeof(fresh->frames[0]));
+    int result;
+
+    if (!fresh)
+        return -ENOMEM;
+    result = make_frames(s, found, fresh);
+    if (!result)
         *ret = keep_stack(s, fresh);
-    }
     free(fresh);
     return result ? result : *ret ? 0 : not_kept(s);
 }
@@ -522,19 +670,46 @@ static bool is_elsewhere(const struct process *process, const uint64_t *addresse
     return count && !process_files_at(&process->files, addresses[count - 1]);
 }
 
-static int unwind(struct prcb_stacks *s, struct prcb_thread *t, const struct prcb_account *a,
-                  const struct known_stack **ret)
+/* Waits of which the cause does not say where in the kernel they are. */
+static bool wants_kernel(const struct prcb_account *a)
 {
-    uint64_t addresses[UNWINDER_FRAMES];
+    static const uint64_t causes =
+        1ull << PRCB_CAUSE_DISK | 1ull << PRCB_CAUSE_FSYNC | 1ull << PRCB_CAUSE_FILE |
+        1ull << PRCB_CAUSE_PAGE_FAULT | 1ull << PRCB_CAUSE_IO_URING | 1ull << PRCB_CAUSE_RWSEM |
+        1ull << PRCB_CAUSE_MMAP_LOCK | 1ull << PRCB_CAUSE_MUTEX | 1ull << PRCB_CAUSE_KLOCK |
+        1ull << PRCB_CAUSE_RCU | 1ull << PRCB_CAUSE_OTHER_D | 1ull << PRCB_CAUSE_OTHER |
+        1ull << PRCB_CAUSE_DRIVER | 1ull << PRCB_CAUSE_RECLAIM | 1ull << PRCB_CAUSE_DEVICE;
+
+    return a->present & PRCB_HAS_OPEN && a->open.cause < PRCB_CAUSE_MAX &&
+           causes >> a->open.cause & 1;
+}
+
+/* The kernel's part is a help, not a condition: without, the user's alone is the stack. */
+static int find_kernel(struct prcb_stacks *s, struct prcb_thread *t, const struct prcb_account *a,
+                       struct found *found)
+{
+    if (!wants_kernel(a) ||
+        prcb_kernel_stack(s->session, a->key, a->tid, found->kernel, sizeof(found->kernel), NULL))
+        found->kernel[0] = '\0';
+    return found->kernel[0] ? still_waits(t, a->switches) : 0;
+}
+
+static int find_user(struct prcb_stacks *s, struct prcb_thread *t, const struct prcb_account *a,
+                     struct found *found)
+{
+    uint64_t *addresses = found->addresses;
     struct process *process = NULL;
     size_t bytes = s->stack_bytes, count = 0;
     enum stack_end end = STACK_BROKEN;
-    uint64_t began = now_ns();
     int result = process_of(s, a->pid, &process);
 
     while (!result) {
         unsigned image = (unsigned)(process - s->processes);
 
+        if (process->has_grown && may_reload(process)) {
+            result = load(s, process, a->pid, process->identity);
+            continue;
+        }
         result = freeze(s, t, a, bytes);
         if (!result)
             result = unwinder_unwind(s->unwinder, image, addresses, &count, &end);
@@ -548,26 +723,56 @@ static int unwind(struct prcb_stacks *s, struct prcb_thread *t, const struct prc
         bytes *= BYTES_GROWTH;
         bytes = bytes < UNWINDER_BYTES_MOST ? bytes : UNWINDER_BYTES_MOST;
     }
-    if (!result)
-        result = make_stack(s, process, addresses, count, end, ret);
-    if (result == -EIO && process) {
-        process->usable = false;
-        set_again(process, began, RELOAD_NS);
-    }
+    found->process = process;
+    found->count = count;
+    found->end = end;
     return result;
+}
+
+static int unwind(struct prcb_stacks *s, struct prcb_thread *t, const struct prcb_account *a,
+                  const struct known_stack **ret)
+{
+    struct found found = {.end = STACK_COMPLETE};
+    uint64_t began = now_ns();
+    int result = 0;
+
+    if (!(a->flags & PRCB_ACCOUNT_KTHREAD))
+        result = find_user(s, t, a, &found);
+    if (!result)
+        result = find_kernel(s, t, a, &found);
+    if (!result)
+        result = make_stack(s, &found, ret);
+    give_up(found.process, result, began);
+    return result;
+}
+
+/* A process that has ended since the copy was made, as it was read before; -ESRCH: it never was. */
+static int ended_process(struct prcb_stacks *s, const struct prcb_chosen *chosen,
+                         struct process **ret)
+{
+    struct process *process = find_process(s, chosen->pid);
+
+    if (!process || !process->usable || !process_files_at(&process->files, chosen->registers.pc))
+        return -ESRCH;
+    *ret = process;
+    return 0;
 }
 
 static int unwind_chosen(struct prcb_stacks *s, const struct prcb_chosen *chosen,
                          const struct known_stack **ret)
 {
     struct frozen *frozen = unwinder_frozen(s->unwinder);
-    uint64_t addresses[UNWINDER_FRAMES], began = now_ns();
+    struct found found = {.kernel = ""};
+    uint64_t *addresses = found.addresses, began = now_ns();
     const struct prcb_registers *at = &chosen->registers;
     struct process *process = NULL;
     enum stack_end end = STACK_BROKEN;
     size_t count = 0;
     int result = process_of(s, chosen->pid, &process);
+    bool ended = result == -ESRCH || result == -ENOTSUP; /* a zombie looks like a kernel thread */
 
+    if (ended)
+        result = ended_process(s, chosen, &process);
     /* Twice: of a child that was replaced, or of code that was mapped since. */
     for (int i = 0; i < 2 && !result; i++) {
         frozen->at = (struct frozen_registers){at->pc, at->sp, at->fp, at->lr};
@@ -576,17 +781,24 @@ static int unwind_chosen(struct prcb_stacks *s, const struct prcb_chosen *chosen
         memcpy(frozen->bytes, chosen->stack, chosen->stack_bytes);
         result = unwinder_unwind(s->unwinder, (unsigned)(process - s->processes), addresses, &count,
                                  &end);
-        if (i || (result != -ESTALE && (result || end != STACK_BROKEN || !may_reload(process) ||
-                                        !is_elsewhere(process, addresses, count))))
+        if (i || ended ||
+            (result != -ESTALE && (result || end != STACK_BROKEN || !may_reload(process) ||
+                                   !is_elsewhere(process, addresses, count))))
             break;
         result = load(s, process, chosen->pid, process->identity);
     }
+    /* It may have been another program by then, or be another one now: of these, no stack comes to
+     * its end, and where this one waited there is no code. */
+    if (ended && (result == -ESTALE || (!result && end != STACK_COMPLETE && end != STACK_SHORT)))
+        result = -ESRCH;
+    if (!result && !process_files_at(&process->files, chosen->registers.pc))
+        result = -ESRCH;
+    found.process = process;
+    found.count = count;
+    found.end = end;
     if (!result)
-        result = make_stack(s, process, addresses, count, end, ret);
-    if (result == -EIO && process) {
-        process->usable = false;
-        set_again(process, began, RELOAD_NS);
-    }
+        result = make_stack(s, &found, ret);
+    give_up(process, result, began);
     return result;
 }
 
@@ -634,8 +846,7 @@ static bool lasts(int result)
 static int look(struct prcb_stacks *s, const struct prcb_account *a, struct known_wait *wait)
 {
     struct prcb_thread *t;
-    int result = a->flags & PRCB_ACCOUNT_KTHREAD   ? -ENOTSUP
-                 : a->flags & PRCB_ACCOUNT_EXITED  ? -ESRCH
+    int result = a->flags & PRCB_ACCOUNT_EXITED    ? -ESRCH
                  : a->flags & PRCB_ACCOUNT_RUNNING ? -EAGAIN
                                                    : 0;
 

@@ -14,6 +14,7 @@
 
 #include "demangle.h"
 #include "error.h"
+#include "made_code.h"
 #include "sandbox.h"
 
 /* A large program's symbols and call frame information, mapped and sorted. */
@@ -27,6 +28,7 @@
 enum what {
     ASK_IMAGE,  /* begin image anew */
     ASK_FILE,   /* with a descriptor */
+    ASK_LIST,   /* with the descriptor of a compiler's list */
     ASK_READY,  /* answered */
     ASK_UNWIND, /* answered; the stack and its frames are in shared memory */
     ASK_NAME,   /* answered */
@@ -69,6 +71,7 @@ struct child {
     int socket;
     struct shared *shared;
     struct image *images[UNWINDER_IMAGES];
+    struct made_code made[UNWINDER_IMAGES];
 };
 
 /* Separate debug information has the names of functions that a library does not export. The child
@@ -96,6 +99,7 @@ static void begin_image(struct child *child, unsigned image)
 
     image_close(child->images[image]);
     child->images[image] = NULL;
+    made_code_free(&child->made[image]);
     image_open(&debug, &child->images[image]);
 }
 
@@ -110,11 +114,16 @@ static void answer_unwind(struct child *child, const struct ask *ask, struct ans
     answer->end = end;
 }
 
-static void answer_name(struct image *image, uint64_t address, char ret[UNWINDER_NAME])
+static void answer_name(const struct child *child, const struct ask *ask, char ret[UNWINDER_NAME])
 {
+    const char *made = made_code_find(&child->made[ask->image], ask->address);
     char symbol[UNWINDER_NAME], plain[DEMANGLED_MAX];
 
-    image_name(image, address, symbol, sizeof(symbol));
+    image_name(child->images[ask->image], ask->address, symbol, sizeof(symbol));
+    if (!*symbol && made) {
+        snprintf(ret, UNWINDER_NAME, "%s", made);
+        return;
+    }
     symbol[strcspn(symbol, "@")] = '\0'; /* a version: "@@GLIBC_2.34" */
     snprintf(ret, UNWINDER_NAME, "%s", demangle(symbol, plain));
 }
@@ -134,6 +143,12 @@ static bool answer_ask(struct child *child, const struct ask *ask, int fd, struc
         else if (fd >= 0)
             close(fd);
         return false;
+    case ASK_LIST:
+        if (fd >= 0) {
+            made_code_free(&child->made[ask->image]);
+            made_code_read(fd, &child->made[ask->image]);
+        }
+        return false;
     case ASK_READY:
         answer->result = image ? image_ready(image) : -ENOMEM;
         return true;
@@ -145,7 +160,7 @@ static bool answer_ask(struct child *child, const struct ask *ask, int fd, struc
     case ASK_NAME:
         answer->result = image ? 0 : -ENOENT;
         if (image)
-            answer_name(image, ask->address, answer->name);
+            answer_name(child, ask, answer->name);
         return true;
     default:
         return false;
@@ -322,6 +337,9 @@ int unwinder_image(struct unwinder *u, unsigned image, const struct process_file
         if (send_ask(u, &ask, file->fd))
             return replace(u);
     }
+    ask.what = ASK_LIST;
+    if (files->list >= 0 && send_ask(u, &ask, files->list))
+        return replace(u);
     ask.what = ASK_READY;
     u->known[image] = true;
     return ask_child(u, &ask, &answer);

@@ -15,6 +15,7 @@
 #include "recording.h"
 #include "schema.h"
 #include "stretches.h"
+#include "wide.h"
 #include "writer.h"
 
 #define FULL_EACH    60         /* so many intervals apart stands what every thread is in */
@@ -120,8 +121,10 @@ int top_writer_close(struct top_writer *w, struct prcb_error *err)
     return result;
 }
 
-uint64_t top_writer_bytes(const struct top_writer *w)
+uint64_t top_writer_bytes(const struct top_writer *w, bool exact)
 {
+    if (exact)
+        writer_checkpoint(w->writer);
     return writer_bytes(w->writer);
 }
 
@@ -330,7 +333,7 @@ int top_writer_add(struct top_writer *w, struct top_model *m, uint32_t index,
 struct place { /* of an interval in the file */
     struct top_frame frame;
     int64_t id, first_part, first_wait;
-    bool full;
+    int64_t cpu_seen; /* of switches: the last processor that has a part in it, plus 1 */
 };
 
 struct top_reader {
@@ -350,7 +353,10 @@ struct top_reader {
     /* While switches are made into intervals: */
     struct entry *entries;
     uint32_t entry_count;
-    int result;
+    struct totals {
+        int64_t cpu; /* -1: none yet */
+        uint64_t time_ns, parts[PROCESSOR_PARTS];
+    } totals; /* of a processor, as of the last row */
 };
 
 static uint32_t cause_of(const char *name)
@@ -397,7 +403,6 @@ static int add_place(sqlite3_stmt *row, void *ctx)
         .id = sqlite3_column_int64(row, 0),
         .first_part = sqlite3_column_int64(row, 5),
         .first_wait = sqlite3_column_int64(row, 6),
-        .full = r->count % FULL_EACH == 0,
         .frame = {.end_ns = number_at(row, 1),
                   .wall_ns = number_at(row, 2),
                   .clock_ns = sqlite3_column_int64(row, 3),
@@ -527,7 +532,7 @@ static int name_process(sqlite3_stmt *row, void *ctx)
     if (!process)
         return 0;
     if (top_model_set_text(&process->command, (const char *)sqlite3_column_text(row, 1)) ||
-        top_model_set_text(&process->cgroup, (const char *)sqlite3_column_text(row, 2)) ||
+        top_model_set_cgroup(process, (const char *)sqlite3_column_text(row, 2)) ||
         top_model_set_text(&process->user, (const char *)sqlite3_column_text(row, 3)))
         return -ENOMEM;
     return 0;
@@ -681,6 +686,66 @@ static int64_t started(const struct top_reader *r)
     return ns;
 }
 
+/* What a processor's totals grew by between two moments, evenly over the intervals between. */
+static void spread(struct top_reader *r, const struct totals *from, const struct totals *to)
+{
+    uint64_t start = r->recording.start_ns, span = to->time_ns - from->time_ns;
+    uint64_t first = from->time_ns > start ? (from->time_ns - start) / r->interval_ns : 0;
+
+    for (uint64_t i = first; i < r->count; i++) {
+        struct top_frame *frame = &r->places[i].frame;
+        uint64_t begin = frame->end_ns - frame->wall_ns, end = frame->end_ns;
+
+        begin = begin > from->time_ns ? begin : from->time_ns;
+        end = end < to->time_ns ? end : to->time_ns;
+        if (begin >= end)
+            break;
+        begin -= from->time_ns;
+        end -= from->time_ns;
+        frame->processors.known = true;
+        frame->processors.online += r->places[i].cpu_seen != to->cpu + 1;
+        r->places[i].cpu_seen = to->cpu + 1;
+        for (int k = 0; k < PROCESSOR_PARTS; k++) {
+            uint64_t grown = to->parts[k] > from->parts[k] ? to->parts[k] - from->parts[k] : 0;
+
+            frame->processors.parts[k] +=
+                wide_scale(grown, end, span) - wide_scale(grown, begin, span);
+        }
+    }
+}
+
+/* clang-format off */
+#define PART(name, ...) ", " #name
+static const char select_totals[] = "SELECT time_ns, cpu"
+#include "processor_figures.def"
+    " FROM processor_times WHERE cpu BETWEEN 0 AND 4095 ORDER BY cpu, time_ns";
+/* clang-format on */
+
+static int take_totals(sqlite3_stmt *row, void *ctx)
+{
+    struct top_reader *r = ctx;
+    struct totals now = {.cpu = sqlite3_column_int64(row, 1), .time_ns = number_at(row, 0)};
+
+    for (int i = 0; i < PROCESSOR_PARTS; i++)
+        now.parts[i] = number_at(row, 2 + i);
+    if (now.cpu == r->totals.cpu && now.time_ns > r->totals.time_ns)
+        spread(r, &r->totals, &now);
+    r->totals = now;
+    return 0;
+}
+
+static int load_totals(struct top_reader *r, struct prcb_error *err)
+{
+    char *source = recording_fact(&r->recording, "processor_times_source");
+    bool exact = source && !strcmp(source, "eBPF");
+
+    free(source);
+    for (uint32_t i = 0; i < r->count; i++)
+        r->places[i].frame.processors.exact = exact;
+    r->totals.cpu = -1;
+    return recording_query(&r->recording, select_totals, take_totals, r, err);
+}
+
 static int make_places(struct top_reader *r, struct prcb_error *err)
 {
     uint64_t span = r->recording.end_ns - r->recording.start_ns;
@@ -706,7 +771,7 @@ static int make_places(struct top_reader *r, struct prcb_error *err)
         frame->present = PRCB_HAS_WALL | PRCB_HAS_RUN | PRCB_HAS_READY | PRCB_HAS_WAIT |
                          PRCB_HAS_SWITCHES | PRCB_HAS_WAITS | PRCB_HAS_OPEN;
     }
-    return 0;
+    return load_totals(r, err);
 }
 
 /* All intervals at once: they are in the order of their ends, and so are the entries. */
@@ -734,19 +799,6 @@ static int load_switches(struct top_reader *r, struct prcb_error *err)
 /* ---- both --------------------------------------------------------------------------------------
  */
 
-static int has_history(const struct top_reader *r, struct prcb_error *err)
-{
-    char sql[] = "SELECT name FROM sqlite_master WHERE type='table' AND name='intervals'";
-    sqlite3_stmt *statement;
-    int found = 0;
-
-    (void)err;
-    if (sqlite3_prepare_v2(r->recording.db, sql, -1, &statement, NULL) == SQLITE_OK)
-        found = sqlite3_step(statement) == SQLITE_ROW;
-    sqlite3_finalize(statement);
-    return found;
-}
-
 int top_reader_open(const char *path, uint64_t interval_ns, struct top_reader **ret,
                     struct prcb_error *err)
 {
@@ -759,7 +811,7 @@ int top_reader_open(const char *path, uint64_t interval_ns, struct top_reader **
     }
     r->interval_ns = interval_ns;
     r->host = recording_fact(&r->recording, "host");
-    r->of_switches = !has_history(r, err);
+    r->of_switches = !r->recording.has_history;
     if (r->of_switches && !r->recording.has_switches)
         result =
             prcb_fail(err, -EINVAL, "%s has neither intervals nor switches: nothing to show", path);

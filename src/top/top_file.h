@@ -18,7 +18,8 @@ int top_writer_open(const char *path, struct top_writer **ret, struct prcb_error
 /* Appends one interval of the model, and what it names. What was written survives a crash. */
 int top_writer_add(struct top_writer *w, struct top_model *m, uint32_t index,
                    struct prcb_error *err);
-uint64_t top_writer_bytes(const struct top_writer *w);
+/* Size of the file. exact: without what its log has twice, which takes a moment. */
+uint64_t top_writer_bytes(const struct top_writer *w, bool exact);
 int top_writer_close(struct top_writer *w, struct prcb_error *err); /* NULL is allowed */
 
 /* What -w names: a file, or a directory with a file a day, of which those older than `keep_days`

@@ -2,8 +2,11 @@
 #include "top_model.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "cgroup_names.h"
 
 #define FIRST_BUCKETS 1024
 #define SWEEP_FRAMES  32 /* threads that ended are looked for each time so many intervals went */
@@ -46,6 +49,12 @@ bool top_cause_held(uint32_t cause)
     default:
         return false;
     }
+}
+
+bool top_thread_held(const struct top_thread *thread, struct top_now now)
+{
+    return top_cause_held(now.cause) ||
+           (now.state == TOP_WAIT && thread->blocked_ns && thread->blocked_ns == now.since_ns);
 }
 
 /* ---- places ---------------------------------------------------------------- */
@@ -97,6 +106,7 @@ static void free_process(struct top_process *process)
 {
     free(process->command);
     free(process->cgroup);
+    free(process->container);
     free(process->user);
     memset(process, 0, sizeof(*process));
 }
@@ -143,6 +153,20 @@ int top_model_set_text(char **text, const char *value)
     free(*text);
     *text = copy;
     return 0;
+}
+
+int top_model_set_cgroup(struct top_process *process, const char *path)
+{
+    struct cgroup_identity identity = {.container = ""};
+    char words[64];
+
+    if (path)
+        cgroup_identify(path, &identity);
+    snprintf(words, sizeof(words), "%s%.12s%s%.8s", *identity.container ? "container " : "",
+             identity.container, *identity.pod ? ", pod " : "", identity.pod);
+    if (top_model_set_text(&process->container, *identity.container ? words : NULL))
+        return -ENOMEM;
+    return top_model_set_text(&process->cgroup, path);
 }
 
 static void link_thread(struct top_model *m, uint32_t at)
@@ -500,4 +524,23 @@ bool top_thread_lived(const struct top_thread *thread, const struct top_frame *f
 {
     return thread->key && thread->start_ns <= frame->end_ns &&
            (!thread->end_ns || thread->end_ns > frame->end_ns - frame->wall_ns);
+}
+
+struct top_thread *top_model_next_unknown(struct top_model *m, uint32_t *at)
+{
+    const struct top_frame *last = m->frame_count ? top_model_frame(m, m->frame_count - 1) : NULL;
+
+    if (!last || m->shown != m->frame_count - 1)
+        return NULL;
+    while (*at < m->thread_count) {
+        struct top_thread *thread = &m->threads[(*at)++];
+        struct top_now now = thread->shown;
+
+        if (thread->key && !thread->end_ns && !thread->kernel && now.state == TOP_WAIT &&
+            now.cause && now.since_ns && now.since_ns < last->end_ns - last->wall_ns &&
+            thread->asked_ns != now.since_ns && !top_cause_idle(now.cause) &&
+            !top_cause_held(now.cause))
+            return thread;
+    }
+    return NULL;
 }

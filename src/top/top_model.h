@@ -80,14 +80,18 @@ struct top_thread {
     uint64_t start_ns, end_ns; /* when it was first seen; end 0: it lives */
     struct top_now base;       /* before the oldest interval */
     struct top_now shown;      /* at the end of the one that is shown: top_model_show */
-    uint32_t next;             /* private: same bucket, or next free place */
+    /* Begins of waits: that whose stack was asked for, and that which the stack says is for a lock
+     * or the like. 0: none. Set by whoever reads stacks. */
+    uint64_t asked_ns, blocked_ns;
+    uint32_t next; /* private: same bucket, or next free place */
 };
 
 struct top_process {
     pid_t pid;     /* 0 and no threads: this place is free */
     char *command; /* as /proc has it, blanks between words; NULL: not known, or a kernel thread */
     char *cgroup;  /* path; NULL: not known */
-    char *user;    /* name; NULL: not known */
+    char *container;  /* what the path says: "container 3f4e5d6c7b8a, pod 1b4e28ba"; NULL: none */
+    char *user;       /* name; NULL: not known */
     uint32_t threads; /* that refer to it */
     uint32_t mark;    /* counted already: top_model.mark */
     uint32_t next;    /* private */
@@ -127,6 +131,8 @@ uint32_t top_model_find(const struct top_model *m, uint64_t key); /* TOP_NONE */
 uint32_t top_model_find_process(const struct top_model *m, pid_t pid);
 /* Replaces a text that the model owns. NULL: not known. */
 int top_model_set_text(char **text, const char *value);
+/* The path of a process's cgroup, and the container that it names. */
+int top_model_set_cgroup(struct top_process *process, const char *path);
 
 /* Room for wanted elements of size bytes at *(void **)array, of which *room are there; it doubles.
  * -ENOMEM: as before. */
@@ -160,5 +166,10 @@ bool top_thread_lived(const struct top_thread *thread, const struct top_frame *f
 bool top_cause_idle(uint32_t cause);
 /* Whether a wait of a cause that lasts the whole interval may be a fault all the same. */
 bool top_cause_held(uint32_t cause);
+/* The same of a thread's wait, which was or is in a state: its stack may say so, too. */
+bool top_thread_held(const struct top_thread *thread, struct top_now now);
+/* A thread of the last interval on whose stack it depends whether it is held, from place *at on;
+ * *at: behind it. NULL: no more. */
+struct top_thread *top_model_next_unknown(struct top_model *m, uint32_t *at);
 
 #endif

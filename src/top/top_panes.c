@@ -246,6 +246,8 @@ static void draw_subject(const struct top_ui *ui, struct top_grid *grid, int y)
         x += top_putf(grid, y, x, grid->width - x, TOP_PLAIN, "%u threads", ui->subject_count) + 1;
     if (row->detail)
         x += top_put(grid, y, x + 1, grid->width - x - 1, TOP_DIM, row->detail) + 2;
+    if (process->container && ui->subject_group != TOP_CGROUPS)
+        x += top_putf(grid, y, x + 1, grid->width - x - 1, TOP_DIM, "%s", process->container) + 2;
     if (process->cgroup)
         top_putf(grid, y, x + 1, grid->width - x - 1, TOP_DIM, "cgroup %s", process->cgroup);
 }

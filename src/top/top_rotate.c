@@ -153,16 +153,19 @@ int top_history_open(const char *path, uint64_t keep_days, uint64_t max_bytes,
 /* Another day, or a file that has its share of the room: the next file. */
 static int rotate(struct top_history *h, struct prcb_error *err)
 {
-    uint64_t bytes = top_writer_bytes(h->writer);
+    uint64_t most = h->directory ? h->max_bytes / (h->keep_days + 1) : h->max_bytes;
+    uint64_t bytes = top_writer_bytes(h->writer, false);
     char day[16];
     int result;
 
+    if (bytes > most)
+        bytes = top_writer_bytes(h->writer, true);
     if (!h->directory)
-        return bytes <= h->max_bytes
+        return bytes <= most
                    ? 0
                    : prcb_fail(err, -EFBIG, "%s has reached its size (--max-size)", h->path);
     day_name(time(NULL), day, sizeof(day));
-    if (strcmp(day, h->day) || bytes > h->max_bytes / (h->keep_days + 1)) {
+    if (strcmp(day, h->day) || bytes > most) {
         result = top_writer_close(h->writer, err);
         h->writer = NULL;
         if (!result)

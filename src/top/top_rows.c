@@ -129,7 +129,8 @@ static bool passes(const struct top_model *m, const struct top_row *row,
     case TERM_CAUSE:
         return column_ns(row, term->column) > 0;
     case TERM_CGROUP:
-        return process->cgroup && strstr(process->cgroup, term->text);
+        return (process->cgroup && strstr(process->cgroup, term->text)) ||
+               (process->container && strstr(process->container, term->text));
     case TERM_USER:
         return process->user && !strcmp(process->user, term->text);
     case TERM_PID:
@@ -188,7 +189,8 @@ static void add_delta(struct top_row *row, const struct top_frame *frame,
 }
 
 /* A thread that slept through an interval, or as much of it as it lived. */
-static void add_sleep(struct top_row *row, const struct top_frame *frame, struct top_now now)
+static void add_sleep(struct top_row *row, const struct top_frame *frame,
+                      const struct top_thread *thread, struct top_now now)
 {
     if (now.state != TOP_WAIT)
         return;
@@ -196,7 +198,7 @@ static void add_sleep(struct top_row *row, const struct top_frame *frame, struct
     row->wait_ns += frame->wall_ns;
     if (now.cause)
         row->ns[now.cause] += frame->wall_ns;
-    row->busy_ns += top_cause_held(now.cause) ? frame->wall_ns : 0;
+    row->busy_ns += top_thread_held(thread, now) ? frame->wall_ns : 0;
 }
 
 static void thread_row(const struct top_model *m, const struct top_frame *frame, uint32_t index,
@@ -218,9 +220,9 @@ static void thread_row(const struct top_model *m, const struct top_frame *frame,
     if (delta)
         add_delta(ret, frame, delta);
     else
-        add_sleep(ret, frame, thread->shown);
+        add_sleep(ret, frame, thread, thread->shown);
     ret->sleeps = !ret->switches && !ret->run_ns && !ret->ready_ns && !ret->ended &&
-                  !top_cause_held(thread->shown.cause);
+                  !top_thread_held(thread, thread->shown);
     ret->asleep = ret->sleeps;
 }
 
@@ -260,22 +262,38 @@ static uint64_t hash_text(const char *text)
     return hash | 1;
 }
 
-static const char *group_name(const struct top_model *m, const struct top_row *row,
-                              enum top_group group)
+static const char *group_name(const struct top_model *m, uint32_t thread, enum top_group group)
 {
-    const struct top_process *process = &m->processes[m->threads[row->thread].process];
+    const struct top_process *process = &m->processes[m->threads[thread].process];
 
     if (group == TOP_CGROUPS)
         return process->cgroup ? process->cgroup : TOP_NO_CGROUP;
-    return row->name;
+    return m->threads[thread].comm;
 }
 
-static uint64_t group_id(const struct top_model *m, const struct top_row *row, enum top_group group)
+/* What a row of a group is called, and what stands beside that. A container's id says more than the
+ * path that ends in it. */
+static void name_group(const struct top_model *m, struct top_row *row, enum top_group group)
 {
+    const struct top_process *process = &m->processes[m->threads[row->thread].process];
+
+    row->name = group_name(m, row->thread, group);
+    if (group != TOP_PROCESSES)
+        row->detail = NULL;
+    if (group == TOP_CGROUPS && process->container) {
+        row->detail = row->name;
+        row->name = process->container;
+    }
+}
+
+uint64_t top_row_id(const struct top_model *m, uint32_t thread, enum top_group group)
+{
+    if (group == TOP_THREADS)
+        return m->threads[thread].key;
     /* A process that is not visible here is told by its name. */
-    if (group == TOP_PROCESSES && row->pid)
-        return (uint64_t)row->pid << 1;
-    return hash_text(group_name(m, row, group));
+    if (group == TOP_PROCESSES && m->threads[thread].pid)
+        return (uint64_t)m->threads[thread].pid << 1;
+    return hash_text(group_name(m, thread, group));
 }
 
 static int by_id(const void *left, const void *right)
@@ -296,7 +314,7 @@ static void fold_groups(struct top_model *m, enum top_group group, struct top_ro
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < rows->count; i++)
-        rows->rows[i].id = group_id(m, &rows->rows[i], group);
+        rows->rows[i].id = top_row_id(m, rows->rows[i].thread, group);
     qsort(rows->rows, rows->count, sizeof(*rows->rows), by_id);
     for (uint32_t i = 0; i < rows->count; i++) {
         struct top_row *row = &rows->rows[i];
@@ -305,10 +323,8 @@ static void fold_groups(struct top_model *m, enum top_group group, struct top_ro
             merge(&rows->rows[count - 1], row);
             continue;
         }
-        row->name = group_name(m, row, group);
+        name_group(m, row, group);
         row->tid = 0;
-        if (group != TOP_PROCESSES)
-            row->detail = NULL;
         rows->rows[count++] = *row;
     }
     rows->count = count;
@@ -448,11 +464,11 @@ static bool count_sleeper(struct top_model *m, const struct top_frame *frame, ui
 
     if (choice->sleeping || choice->filter || choice->group != TOP_THREADS || choice->user ||
         choice->only_pid || choice->only_thread != TOP_NONE ||
-        top_cause_held(thread->shown.cause) || thread->shown.state != TOP_WAIT)
+        top_thread_held(thread, thread->shown) || thread->shown.state != TOP_WAIT)
         return false;
     rows->total.threads++;
     rows->total.asleep++;
-    add_sleep(&rows->total, frame, thread->shown);
+    add_sleep(&rows->total, frame, thread, thread->shown);
     rows->asleep_ns[thread->shown.cause] += frame->wall_ns;
     if (!choice->no_kernel || !thread->kernel) {
         rows->sleeping++;
@@ -627,7 +643,7 @@ void top_rows_history(const struct top_model *m, uint32_t index, const uint32_t 
             if (at >= from && delta)
                 add_delta(ret, frame, delta);
             else if (at >= from && top_thread_lived(thread, frame))
-                add_sleep(ret, frame, now);
+                add_sleep(ret, frame, thread, now);
         }
     }
 }

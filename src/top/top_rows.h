@@ -104,6 +104,9 @@ int top_rows_make(struct top_model *m, uint32_t index, const struct top_choice *
                   struct top_rows *rows);
 void top_rows_deinit(struct top_rows *rows);
 
+/* struct top_row.id of the row that a thread is in. group: not CAUSES. */
+uint64_t top_row_id(const struct top_model *m, uint32_t thread, enum top_group group);
+
 /* The sum of some threads over the intervals up to `index`: all, or the last of them where that
  * would take long. wall_ns is the time it is of. */
 void top_rows_history(const struct top_model *m, uint32_t index, const uint32_t *threads,

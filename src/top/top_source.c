@@ -11,15 +11,18 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cgroup_names.h"
 #include "error.h"
 
 #define WALK_TRIES  50 /* 20 ms each: a writer without a processor */
-#define YOUNG       3  /* looks at /proc after a process was first seen */
+#define YOUNG       2  /* looks at /proc after a process was first seen */
 #define DETAIL_SIZE 4096
+#define WHOLE_EACH  10 /* takes of which one looks at threads that sleep, too: for their names */
 
 /* What an account held at the last look. Closed time by cause; the open stretch apart. */
 struct past {
-    uint64_t key; /* 0: the place is free, or another thread's */
+    uint64_t key;     /* 0: the place is free, or another thread's */
+    uint64_t born_ns; /* CLOCK_MONOTONIC when wall_ns was 0 */
     uint64_t wall_ns, run_ns, ready_ns, wait_ns, switches, open_ns;
     uint32_t open_cause, flags;
     uint32_t take; /* the last that saw it */
@@ -32,8 +35,9 @@ struct past {
 
 struct details { /* of a process, by the model's index */
     pid_t pid;
-    uint32_t looks; /* that are left */
-    char comm[16];  /* of its first thread, when it was read: another one means another program */
+    uint32_t looks;  /* that are left */
+    uint64_t cgroup; /* whose path the process has; 0: as /proc has it */
+    char comm[16];   /* of its first thread, when it was read: another one means another program */
 };
 
 struct top_source {
@@ -48,9 +52,11 @@ struct top_source {
     uint64_t last_ns;
     bool begun;
     uint64_t now_ns;
-    uint64_t present; /* of this take's accounts */
+    uint64_t present; /* of this take's accounts, or the last that had any */
     uint32_t take;
-    uint64_t *ended; /* keys of accounts that go back */
+    bool whole;                 /* the next take walks all accounts */
+    struct cgroup_names *names; /* NULL: accounts tell of no cgroup, or of version 1 */
+    uint64_t *ended;            /* keys of accounts that go back */
     uint32_t ended_count, ended_room;
     char text[DETAIL_SIZE];
 };
@@ -73,11 +79,17 @@ int top_source_open(struct prcb *session, struct prcb_processors *view, struct t
     s->session = session;
     s->view = view;
     s->model = model;
+    s->whole = true;
     s->processor_count = view ? prcb_processors_count(view) : 0;
     s->processors = calloc(s->processor_count + 1, sizeof(*s->processors));
-    if (!s->processors) {
-        free(s);
+    if (!s->processors || cgroup_names_open(NULL, &s->names, err)) {
+        top_source_close(s);
         return prcb_fail(err, -ENOMEM, "out of memory");
+    }
+    /* Version 1 says more, and only /proc has it. */
+    if (cgroup_names_setup(s->names) != CGROUP_V2) {
+        cgroup_names_close(s->names);
+        s->names = NULL;
     }
     *ret = s;
     return 0;
@@ -93,6 +105,7 @@ void top_source_close(struct top_source *s)
     free(s->details);
     free(s->processors);
     free(s->ended);
+    cgroup_names_close(s->names);
     free(s);
 }
 
@@ -160,11 +173,22 @@ static int read_details(struct top_source *s, uint32_t index)
     /* One that has ended keeps what was known. */
     if ((text || !process->command) && top_model_set_text(&process->command, text))
         return -ENOMEM;
-    text = read_cgroup(s, process->pid);
-    if (text && top_model_set_text(&process->cgroup, text))
+    text = s->details[index].cgroup ? NULL : read_cgroup(s, process->pid);
+    if (text && top_model_set_cgroup(process, text))
         return -ENOMEM;
     text = process->user ? NULL : read_user(s, process->pid);
     return text ? top_model_set_text(&process->user, text) : 0;
+}
+
+/* The cgroup that the kernel has for the process's first thread, which moves with the rest. */
+static int see_cgroup(struct top_source *s, const struct prcb_account *a, uint32_t index)
+{
+    const char *path = s->names ? cgroup_names_find(s->names, a->cgroup) : NULL;
+
+    if (!path)
+        return 0;
+    s->details[index].cgroup = a->cgroup;
+    return top_model_set_cgroup(&s->model->processes[index], path);
 }
 
 static int see_process(struct top_source *s, const struct prcb_account *a, uint32_t index)
@@ -188,7 +212,9 @@ static int see_process(struct top_source *s, const struct prcb_account *a, uint3
         memcpy(d->comm, a->comm, sizeof(d->comm));
         d->looks = d->looks ? d->looks : 1;
     }
-    return 0;
+    return a->present & PRCB_HAS_CGROUP && a->tid == a->pid && a->cgroup != d->cgroup
+               ? see_cgroup(s, a, index)
+               : 0;
 }
 
 /* Processes that are young are looked at once a take. */
@@ -211,6 +237,7 @@ void top_source_read_again(struct top_source *s)
 {
     for (uint32_t i = 0; i < s->details_room; i++)
         s->details[i].looks = s->details[i].looks ? s->details[i].looks : 1;
+    s->whole = true;
 }
 
 /* ---- accounts ------------------------------------------------------------------------------ */
@@ -295,6 +322,18 @@ static int keep_cells(struct past *past, const struct prcb_account *a)
             past->cells[past->count++] = (struct past_cell){a->waits[i].ns, a->waits[i].count, i};
     }
     return 0;
+}
+
+/* One that the walks left out went on waiting: as of the last take it had waited until then. */
+static void catch_up(struct past *past, const struct prcb_account *a, uint64_t last_ns)
+{
+    uint64_t wall = last_ns > past->born_ns ? last_ns - past->born_ns : 0;
+
+    wall = wall < a->wall_ns ? wall : a->wall_ns;
+    if (wall <= past->wall_ns || past->flags & PRCB_ACCOUNT_RUNNING)
+        return;
+    past->open_ns += wall - past->wall_ns;
+    past->wall_ns = wall;
 }
 
 static int keep(struct past *past, const struct prcb_account *a)
@@ -391,7 +430,10 @@ static int take_account(const struct prcb_account *a, void *ctx)
     s->present &= a->present;
     if (past->take == s->take) /* this take's walk began anew */
         return 0;
+    if (known && past->take + 1 != s->take)
+        catch_up(past, a, s->last_ns);
     past->take = s->take;
+    past->born_ns = clock_of(CLOCK_MONOTONIC) - a->wall_ns;
     if (a->flags & PRCB_ACCOUNT_EXITED && !s->model->threads[delta.thread].end_ns) {
         s->model->threads[delta.thread].end_ns = s->now_ns;
     } else if (known && slept(past, a) && !in_ready(a)) {
@@ -449,18 +491,24 @@ int top_source_take(struct top_source *s, bool *ret_added, struct prcb_error *er
 {
     struct top_frame frame = {.present = 0};
     struct prcb_error ignored;
+    uint64_t before = s->present;
     int result = -EAGAIN;
 
-    if (s->view)
+    /* For who is on line; frequencies, which it reads as well, are shown by nobody. */
+    if (s->view && (s->whole || prcb_processors_tier(s->view) == PRCB_TIER_PERF))
         prcb_processors_refresh(s->view, &ignored);
     prcb_fail(err, -ENOMEM, "out of memory");
+    if (s->names)
+        cgroup_names_refresh(s->names);
     top_model_begin(s->model);
     s->take++;
     for (int i = 0; i < WALK_TRIES && result == -EAGAIN; i++) {
         s->present = ~0ull;
         s->now_ns = clock_of(CLOCK_MONOTONIC);
-        result = prcb_walk(s->session, take_account, s, err);
+        result = prcb_walk_active(s->session, s->whole ? 0 : s->last_ns, take_account, s, err);
     }
+    s->whole = result || s->take % WHOLE_EACH == 0;
+    s->present = s->present == ~0ull ? before : s->present;
     if (!result)
         result = look_at_processes(s);
     if (!result)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * From a session to intervals of the model: each take walks the accounts, keeps what they held, and
- * adds what changed since the last. Where accounts are in mapped memory that makes no system call
- * for threads that are known; a process's command line, cgroup and user are read from /proc when it
- * is new, and again while it is young, for what was forked executes something.
+ * From a session to intervals of the model: each take walks the accounts that did something since
+ * the last, keeps what they held, and adds what changed. Where accounts are in mapped memory that
+ * makes no system call for threads that are known; a process's command line, cgroup and user are
+ * read from /proc when it is new, and again while it is young, for what was forked executes
+ * something.
  *
  * One thread. Errors: 0 or -errno, words in *err.
  */

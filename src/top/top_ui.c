@@ -136,19 +136,8 @@ static void find_cursor(struct top_ui *ui)
 
 static bool is_subject(const struct top_ui *ui, uint32_t index)
 {
-    const struct top_thread *thread = &ui->model->threads[index];
-    const struct top_process *process;
-
-    if (!thread->key)
-        return false;
-    if (ui->subject_group == TOP_THREADS)
-        return thread->key == ui->subject_id;
-    if (ui->subject_group == TOP_PROCESSES)
-        return thread->pid && (uint64_t)thread->pid << 1 == ui->subject_id;
-    process = &ui->model->processes[thread->process];
-    return !strcmp(ui->subject_name, ui->subject_group == TOP_NAMES ? thread->comm
-                                     : process->cgroup              ? process->cgroup
-                                                                    : TOP_NO_CGROUP);
+    return ui->model->threads[index].key &&
+           top_row_id(ui->model, index, ui->subject_group) == ui->subject_id;
 }
 
 static int add_subject(struct top_ui *ui, uint32_t index)
@@ -527,7 +516,7 @@ static void enter(struct top_ui *ui)
     if (ui->screen == TOP_PANES) {
         if (ui->pane != TOP_WHOM || waker >= ui->pane_waker_count ||
             ui->pane_wakers[waker] == TOP_NONE)
-            top_ui_say(ui, false, "Enter on a thread in BY WHOM goes to that thread");
+            top_ui_say(ui, false, "Enter in BY WHOM goes to a thread that is measured");
         else
             open_panes(ui, TOP_THREADS, ui->model->threads[ui->pane_wakers[waker]].key, "");
         return;

@@ -9,7 +9,8 @@
 #define LOOK_NS    (20 * NS_PER_MS)
 #define PERF_NS    (100 * NS_PER_MS) /* perf tier: a look reads /proc for each thread */
 #define LOOK_PART  40                /* a look takes at most one part in so many of the time */
-#define BUDGET_NS  (500 * NS_PER_MS) /* of the unwinding child: at once, and then by share */
+#define BUDGET_NS  (500 * NS_PER_MS) /* of processor time: at once, and then by share */
+#define READ_NS    (200 * NS_PER_MS) /* for how long a look reads stacks: others may be due */
 #define ROOM_PART  4                 /* accounts of ended threads go back at this share */
 #define WALK_TRIES 50
 #define GOING_ON   16384 /* chosen waits that are remembered until they end */
@@ -30,6 +31,10 @@ struct looks {
     struct going_on *going_on; /* open addressing by key; what finds no place there is forgotten */
     struct prcb_stacks *stacks;
     uint64_t percent, start, now, next;
+    uint64_t own_ns;               /* processor time of the looks before, */
+    uint64_t own_at;               /* and of the thread when this one began */
+    bool spent;                    /* so is the budget, for this look */
+    uint64_t read_ns;              /* of this look, for reading stacks: that is the budget's */
     struct prcb_account *accounts; /* those of the look: stacks are read after the walk */
     size_t count, room;
 };
@@ -101,12 +106,19 @@ static int walk(struct looks *l, struct prcb_error *err)
     return result;
 }
 
-static bool has_budget(const struct looks *l)
+/* Of the child, which new programs cost most, and of the looks themselves. */
+static bool has_budget(struct looks *l)
 {
     struct prcb_stacks_status status = {.size = sizeof(status)};
+    uint64_t own, now;
 
-    return !prcb_stacks_status(l->stacks, &status) &&
-           status.cpu_ns < BUDGET_NS + (l->now - l->start) / 100 * l->percent;
+    if (l->spent)
+        return false;
+    own = l->own_ns + now_of(CLOCK_THREAD_CPUTIME_ID) - l->own_at;
+    now = now_of(CLOCK_MONOTONIC);
+    l->spent = prcb_stacks_status(l->stacks, &status) || now - l->now >= READ_NS ||
+               status.cpu_ns + own >= BUDGET_NS + (now - l->start) / 100 * l->percent;
+    return !l->spent;
 }
 
 /* The thread's place, or the first near it that is free or holds the oldest. */
@@ -168,9 +180,9 @@ static int read_chosen(struct looks *l, struct prcb_error *err)
 static int give_back(struct looks *l, const struct looks_fns *fns, struct prcb_error *err)
 {
     struct prcb_status status = {.size = sizeof(status)};
-    int result = prcb_session_status(l->session, &status);
+    int result = fns->keep_ended ? 0 : prcb_session_status(l->session, &status);
 
-    if (result || (uint64_t)status.threads * ROOM_PART < status.max_threads)
+    if (result || fns->keep_ended || (uint64_t)status.threads * ROOM_PART < status.max_threads)
         return 0;
     for (size_t i = 0; i < l->count && !result; i++) {
         if (!(l->accounts[i].flags & PRCB_ACCOUNT_EXITED))
@@ -191,13 +203,17 @@ int looks_take(struct looks *l, const struct looks_fns *fns, bool *ret_ended,
                struct prcb_error *err)
 {
     bool perf = prcb_session_tier(l->session) == PRCB_TIER_PERF, ended = true;
-    uint64_t before = now_of(CLOCK_MONOTONIC), used = now_of(CLOCK_THREAD_CPUTIME_ID), cost;
+    uint64_t before = now_of(CLOCK_MONOTONIC), cost;
     uint64_t period = perf ? PERF_NS : LOOK_NS;
     int result;
 
     if (err)
         *err = (struct prcb_error){.code = -ENOMEM, .text = "out of memory"};
     l->fns = fns;
+    l->now = before;
+    l->own_at = now_of(CLOCK_THREAD_CPUTIME_ID);
+    l->read_ns = 0;
+    l->spent = false;
     result = read_chosen(l, err);
     if (!result)
         result = walk(l, err);
@@ -209,7 +225,9 @@ int looks_take(struct looks *l, const struct looks_fns *fns, bool *ret_ended,
     }
     if (!result)
         result = give_back(l, fns, err);
-    cost = (now_of(CLOCK_THREAD_CPUTIME_ID) - used) * LOOK_PART;
+    cost = now_of(CLOCK_THREAD_CPUTIME_ID) - l->own_at;
+    l->own_ns += cost;
+    cost = (cost - l->read_ns) * LOOK_PART;
     l->next = before + (cost > period ? cost : period);
     if (!result)
         *ret_ended = ended;
@@ -221,13 +239,25 @@ uint64_t looks_next(const struct looks *l)
     return l->next;
 }
 
-/* The child's processor time is asked of the kernel: new programs cost it most, and it may use some
- * at the start, then its share. */
 int looks_read(void *ctx, const struct prcb_account *a, struct prcb_stack *ret)
 {
     struct looks *l = ctx;
+    uint64_t began;
+    int result;
 
-    return has_budget(l) ? prcb_stacks_read(l->stacks, a, ret, NULL) : -EBUSY;
+    if (!has_budget(l))
+        return -EBUSY;
+    began = now_of(CLOCK_THREAD_CPUTIME_ID);
+    result = prcb_stacks_read(l->stacks, a, ret, NULL);
+    l->read_ns += now_of(CLOCK_THREAD_CPUTIME_ID) - began;
+    return result;
+}
+
+uint64_t looks_cost(const struct looks *l)
+{
+    struct prcb_stacks_status status = {.size = sizeof(status)};
+
+    return l->own_ns + (prcb_stacks_status(l->stacks, &status) ? 0 : status.cpu_ns);
 }
 
 struct prcb_stacks *looks_stacks(const struct looks *l)

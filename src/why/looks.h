@@ -16,7 +16,8 @@
 
 struct looks;
 
-/* percent: of one processor, for unwinding. Close it before the session. */
+/* percent: of one processor, for looks and unwinding, after half a second that is free. Close it
+ * before the session. */
 int looks_open(struct prcb *session, uint64_t percent, struct looks **ret, struct prcb_error *err);
 void looks_close(struct looks *l); /* NULL is allowed */
 
@@ -29,6 +30,7 @@ struct looks_fns {
      * NULL: nobody asks. */
     int (*chosen)(void *ctx, const struct prcb_chosen *chosen, const struct prcb_stack *stack,
                   int result);
+    bool keep_ended; /* somebody else gives accounts of ended threads back */
     void *ctx;
 };
 /* *ret_ended: every thread that is profiled has ended. */
@@ -40,6 +42,9 @@ uint64_t looks_next(const struct looks *l);
 
 /* As prcb_stacks_read; ctx: the looks. -EBUSY: the budget is used up for now. */
 int looks_read(void *ctx, const struct prcb_account *a, struct prcb_stack *ret);
+
+/* Processor time of the looks and of unwinding so far. */
+uint64_t looks_cost(const struct looks *l);
 
 struct prcb_stacks *looks_stacks(const struct looks *l);
 

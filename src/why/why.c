@@ -8,7 +8,9 @@
 /* A part that grows: of a process, a cause, and a stack or a reason why there is none. */
 struct cell {
     struct why_part part;
-    struct cell *next; /* of its process */
+    const struct process *process;
+    struct cell *next;      /* of its process */
+    struct cell *same_hash; /* in the table */
 };
 
 struct total {
@@ -23,7 +25,9 @@ struct process {
     uint64_t wall_ns, run_ns, ready_ns, wait_ns;
     struct total waits[PRCB_CAUSE_MAX];
     struct cell *cells;
-    struct process *next;
+    struct thread *threads_here; /* those whose accounts are there */
+    struct process *next;        /* of all */
+    struct process *same_hash;   /* in the table */
 };
 
 struct thread {
@@ -37,7 +41,8 @@ struct thread {
     uint64_t met;          /* switches of the last wait that a look gave to a cell, */
     struct cell *met_cell; /* which that was, once it is over, */
     uint64_t met_given;    /* and what it got */
-    struct thread *next;
+    struct thread *next;   /* in the table */
+    struct thread *sibling, **sibling_at; /* of its process; where the one before points to it */
 };
 
 #define BUCKETS 4096
@@ -45,13 +50,15 @@ struct thread {
 struct why {
     struct why_source source;
     struct process *processes;
+    struct process *by_pid[BUCKETS];
     struct thread *threads[BUCKETS];
+    struct cell *cells[BUCKETS];
 };
 
 const char *why_part_name(enum why_part_kind kind)
 {
     static const char *const names[] = {"",         "[too short]", "[not read]", "[unreadable]",
-                                        "[kernel]", "[no room]"};
+                                        "[kernel]", "[no room]",   "[ended]"};
 
     return names[kind];
 }
@@ -106,10 +113,10 @@ static struct process *process_of(struct why *w, const struct prcb_account *a)
 {
     bool kernel = a->flags & PRCB_ACCOUNT_KTHREAD;
     pid_t pid = kernel ? 0 : a->pid;
-    struct process *process = w->processes;
+    struct process **bucket = &w->by_pid[(uint32_t)pid % BUCKETS], *process = *bucket;
 
     while (process && process->pid != pid)
-        process = process->next;
+        process = process->same_hash;
     if (!process) {
         process = calloc(1, sizeof(*process));
         if (!process)
@@ -117,6 +124,8 @@ static struct process *process_of(struct why *w, const struct prcb_account *a)
         process->pid = pid;
         process->next = w->processes;
         w->processes = process;
+        process->same_hash = *bucket;
+        *bucket = process;
         memcpy(process->comm, kernel ? "kernel threads\0" : a->comm, sizeof(process->comm));
     }
     return process;
@@ -141,24 +150,36 @@ static struct thread *thread_of(struct why *w, const struct prcb_account *a)
     thread->process->threads++;
     thread->next = *bucket;
     *bucket = thread;
+    thread->sibling_at = &thread->process->threads_here;
+    thread->sibling = *thread->sibling_at;
+    if (thread->sibling)
+        thread->sibling->sibling_at = &thread->sibling;
+    *thread->sibling_at = thread;
     return thread;
 }
 
-static struct cell *cell_of(struct process *process, const struct why_part *wanted)
+static struct cell *cell_of(struct why *w, struct process *process, const struct why_part *wanted)
 {
-    struct cell *cell = process->cells;
+    uint64_t hash = (uint64_t)(uint32_t)process->pid << 32 | wanted->stack.id;
+    struct cell **bucket, *cell;
 
-    while (cell && (cell->part.kind != wanted->kind || cell->part.cause != wanted->cause ||
-                    cell->part.stack.id != wanted->stack.id))
-        cell = cell->next;
+    hash = (hash ^ wanted->cause << 8 ^ wanted->kind) * 0x9e3779b97f4a7c15ull;
+    bucket = &w->cells[(hash >> 32) % BUCKETS];
+    cell = *bucket;
+    while (cell && (cell->process != process || cell->part.kind != wanted->kind ||
+                    cell->part.cause != wanted->cause || cell->part.stack.id != wanted->stack.id))
+        cell = cell->same_hash;
     if (cell)
         return cell;
     cell = calloc(1, sizeof(*cell));
     if (!cell)
         return NULL;
     cell->part = *wanted;
+    cell->process = process;
     cell->next = process->cells;
     process->cells = cell;
+    cell->same_hash = *bucket;
+    *bucket = cell;
     return cell;
 }
 
@@ -222,19 +243,18 @@ static void settle_chosen(struct thread *thread, uint64_t ns)
 static int begin(struct why *w, struct thread *thread, const struct prcb_account *a)
 {
     struct why_part part = {.cause = cause_of(a), .stack = {.size = sizeof(part.stack)}};
-    int result = 0;
+    int result;
 
-    if (a->flags & PRCB_ACCOUNT_KTHREAD) {
-        part.kind = WHY_KERNEL;
-    } else {
-        result = w->source.read(w->source.ctx, a, &part.stack);
-        if (result == -ENOMEM)
-            return result;
-        if (result == -EAGAIN || result == -ESRCH || result == -ESTALE)
-            return 0; /* over by now: it shows as too short */
-        part.kind = !result ? WHY_STACK : result == -EBUSY ? WHY_BUDGET : WHY_UNREADABLE;
-    }
-    thread->cell = cell_of(thread->process, &part);
+    result = w->source.read(w->source.ctx, a, &part.stack);
+    if (result == -ENOMEM)
+        return result;
+    if (result == -EAGAIN || result == -ESRCH || result == -ESTALE)
+        return 0; /* over by now: it shows as too short */
+    part.kind = !result                           ? WHY_STACK
+                : a->flags & PRCB_ACCOUNT_KTHREAD ? WHY_KERNEL
+                : result == -EBUSY                ? WHY_BUDGET
+                                                  : WHY_UNREADABLE;
+    thread->cell = cell_of(w, thread->process, &part);
     if (!thread->cell)
         return -ENOMEM;
     thread->cell->part.count++;
@@ -255,6 +275,7 @@ int why_chosen(struct why *w, const struct prcb_chosen *chosen, const struct prc
         .kind = stack               ? WHY_STACK
                 : result == -EBUSY  ? WHY_BUDGET
                 : result == -ENOSPC ? WHY_NO_ROOM
+                : result == -ESRCH  ? WHY_ENDED
                                     : WHY_UNREADABLE,
         .cause = chosen->cause,
     };
@@ -272,7 +293,7 @@ int why_chosen(struct why *w, const struct prcb_chosen *chosen, const struct prc
     }
     if (stack)
         part.stack = *stack;
-    cell = cell_of(thread->process, &part);
+    cell = cell_of(w, thread->process, &part);
     if (!cell)
         return -ENOMEM;
     cell->part.count++;
@@ -292,7 +313,7 @@ static int try_again(struct why *w, struct thread *thread, const struct prcb_acc
 
     if (result)
         return result == -ENOMEM ? result : 0;
-    cell = cell_of(thread->process, &part);
+    cell = cell_of(w, thread->process, &part);
     if (!cell)
         return -ENOMEM;
     /* The whole wait has this stack, from its beginning. */
@@ -389,6 +410,9 @@ int why_released(struct why *w, uint64_t key)
         settle(thread, &thread->last);
     add_figures(thread->process, &thread->last);
     *at = thread->next;
+    *thread->sibling_at = thread->sibling;
+    if (thread->sibling)
+        thread->sibling->sibling_at = thread->sibling_at;
     free(thread);
     return 0;
 }
@@ -531,20 +555,16 @@ static int add_now(const struct thread *thread, struct why_process *ret)
     return 0;
 }
 
-static int make_process(struct why *w, const struct process *process, struct why_process *ret)
+static int make_process(const struct process *process, struct why_process *ret)
 {
     struct process sum = *process;
     int result = 0;
 
     *ret = (struct why_process){.pid = process->pid, .threads = process->threads};
     memcpy(ret->comm, process->comm, sizeof(ret->comm));
-    for (size_t i = 0; i < BUCKETS && !result; i++) {
-        for (const struct thread *at = w->threads[i]; at && !result; at = at->next) {
-            if (at->process != process)
-                continue;
-            add_figures(&sum, &at->last);
-            result = add_now(at, ret);
-        }
+    for (const struct thread *at = process->threads_here; at && !result; at = at->sibling) {
+        add_figures(&sum, &at->last);
+        result = add_now(at, ret);
     }
     ret->wall_ns = sum.wall_ns;
     ret->run_ns = sum.run_ns;
@@ -581,7 +601,7 @@ int why_report_make(struct why *w, struct why_report *ret)
     if (!report.processes)
         return -ENOMEM;
     for (const struct process *at = w->processes; at && !result; at = at->next)
-        result = make_process(w, at, &report.processes[report.count++]);
+        result = make_process(at, &report.processes[report.count++]);
     if (result) {
         why_report_deinit(&report);
         return result;

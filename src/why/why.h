@@ -51,6 +51,7 @@ enum why_part_kind {
     WHY_UNREADABLE, /* no access, a 32-bit program, not within limits */
     WHY_KERNEL,     /* a kernel thread */
     WHY_NO_ROOM,    /* chosen, and its stack found no place to be copied to */
+    WHY_ENDED,      /* chosen, and its process ended before any stack of it was unwound */
 };
 const char *why_part_name(enum why_part_kind kind); /* "[too short]" ...; "" for a stack */
 

@@ -12,6 +12,9 @@ _Static_assert(sizeof(struct wire_open_answer) == 24, "wire_open_answer");
 _Static_assert(sizeof(struct wire_profile) == 12, "wire_profile");
 _Static_assert(sizeof(struct wire_profile_answer) == 20, "wire_profile_answer");
 _Static_assert(sizeof(struct wire_scope) == 16, "wire_scope");
+_Static_assert(sizeof(struct wire_program) == 40, "wire_program");
+_Static_assert(sizeof(struct wire_programs_answer) <= WIRE_MAX - sizeof(struct wire_header),
+               "wire_programs_answer");
 
 int wire_take(const uint8_t *bytes, size_t have, struct wire_message *ret)
 {
@@ -71,10 +74,17 @@ size_t wire_make(uint8_t *buffer, uint16_t type, uint32_t id, int status, const 
 const char *wire_type_name(uint16_t type)
 {
     static const char *const names[] = {
-        [WIRE_HELLO] = "hello",     [WIRE_OPEN] = "open",
-        [WIRE_PROFILE] = "profile", [WIRE_SCOPE] = "scope",
-        [WIRE_RELEASE] = "release", [WIRE_RELEASE_EXITED] = "release-exited",
-        [WIRE_REFRESH] = "refresh", [WIRE_PROCESSORS] = "processors",
+        [WIRE_HELLO] = "hello",
+        [WIRE_OPEN] = "open",
+        [WIRE_PROFILE] = "profile",
+        [WIRE_SCOPE] = "scope",
+        [WIRE_RELEASE] = "release",
+        [WIRE_RELEASE_EXITED] = "release-exited",
+        [WIRE_REFRESH] = "refresh",
+        [WIRE_PROCESSORS] = "processors",
+        [WIRE_KERNEL_STACK] = "kernel-stack",
+        [WIRE_PROGRAMS] = "programs",
+        [WIRE_RELEASE_SOME] = "release-some",
     };
 
     return type < sizeof(names) / sizeof(names[0]) ? names[type] : NULL;

@@ -22,22 +22,25 @@
 #define WIRE_DEFAULT_PATH "/run/prcb/socket"
 #define WIRE_MAGIC        0x44425250u /* "PRBD" */
 #define WIRE_MAJOR        1           /* both ends must have the same */
-#define WIRE_MINOR        1           /* how far payloads have grown and types been added */
+#define WIRE_MINOR        5           /* how far payloads have grown and types been added */
 #define WIRE_MAX          1024        /* bytes of a message; a longer one ends the connection */
-#define WIRE_MAX_FDS      2
+#define WIRE_MAX_FDS      3
 #define WIRE_TOKEN        16
 
 enum wire_type {
     WIRE_HELLO = 1,   /* first of all; once */
-    WIRE_OPEN = 2,    /* a session, one a connection; the answer brings descriptors:
-                         its map, and the head page with the clock's offset */
+    WIRE_OPEN = 2,    /* a session, one a connection; the answer brings descriptors: its map, the
+                         head page with the clock's offset, and with edges their map */
     WIRE_PROFILE = 3, /* threads that exist, and what they pass on */
     WIRE_SCOPE = 4,   /* new threads of a cgroup, or of the system */
     WIRE_RELEASE = 5, /* one account */
     WIRE_RELEASE_EXITED = 6,
-    WIRE_REFRESH = 7,    /* how many processes were moved into the cgroup */
-    WIRE_PROCESSORS = 8, /* the answer brings the map of processor blocks; to who may profile all
-                            threads also that of the threads on them */
+    WIRE_REFRESH = 7,       /* how many processes were moved into the cgroup */
+    WIRE_PROCESSORS = 8,    /* the answer brings the map of processor blocks; to who may profile all
+                               threads also that of the threads on them */
+    WIRE_KERNEL_STACK = 9,  /* of a thread that waits; since minor 3 */
+    WIRE_PROGRAMS = 10,     /* those that the kernel runs for events; since minor 4 */
+    WIRE_RELEASE_SOME = 11, /* accounts of a shared session; since minor 5 */
 };
 
 struct wire_header {
@@ -68,6 +71,12 @@ struct wire_hello_answer {
 /* wire_open.flags: keep registers of threads that are the client's own. Since minor 1: an earlier
  * daemon refuses it. */
 #define WIRE_OPEN_REGISTERS 1u
+/* Keep edges: by whom threads were woken and preempted. Since minor 2. Where they cannot be had the
+ * answer brings no third descriptor. */
+#define WIRE_OPEN_EDGES 2u
+/* The session of all threads that several clients share, and nothing of one's own; `accounts` means
+ * nothing. Since minor 5. */
+#define WIRE_OPEN_SHARED 4u
 
 struct wire_open {
     uint32_t accounts; /* 0: the daemon's default */
@@ -108,8 +117,48 @@ struct wire_release {
     uint64_t key; /* generation << 32 | number of the account, from 0 */
 };
 
+#define WIRE_KEYS 120 /* fit into a message */
+struct wire_release_some {
+    uint32_t count;
+    uint32_t pad;             /* 0 */
+    uint64_t keys[WIRE_KEYS]; /* the first `count`; the rest need not be sent */
+};
+
 struct wire_count { /* answer to WIRE_RELEASE_EXITED and WIRE_REFRESH */
     uint64_t count;
+};
+
+/* The account, and its thread's number in the client's pid namespace. */
+struct wire_kernel_stack {
+    uint64_t key;
+    uint32_t tid;
+    uint32_t pad; /* 0 */
+};
+
+/* Names of functions, innermost first, each with a newline; as many as there is room for. */
+struct wire_kernel_stack_answer {
+    char text[WIRE_MAX - sizeof(struct wire_header)];
+};
+
+enum wire_programs_of { WIRE_OF_ACCOUNTS = 1, WIRE_OF_PROCESSORS = 2 };
+
+struct wire_programs {
+    uint32_t of; /* enum wire_programs_of */
+};
+
+#define WIRE_PROGRAM_NAME  28
+#define WIRE_PROGRAMS_MOST 24
+
+struct wire_program {
+    uint64_t misses; /* since it was loaded; UINT64_MAX: the kernel does not say */
+    uint32_t id;     /* the kernel's: another program has another */
+    char name[WIRE_PROGRAM_NAME];
+};
+
+struct wire_programs_answer {
+    uint32_t count;
+    uint32_t pad;                                  /* 0 */
+    struct wire_program items[WIRE_PROGRAMS_MOST]; /* no more than count are sent */
 };
 
 /* ---- taking messages apart ---- */

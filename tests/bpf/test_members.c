@@ -7,6 +7,8 @@
  * what a kernel without it costs.
  *
  * The programs are still checked and run by this kernel, so all that is left is right.
+ *
+ *   test_bpf_members --without STRUCTURE MEMBER    writes such types
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -560,15 +562,86 @@ static void samples(void **state)
         sampler_of(&account_rows[i]);
 }
 
-int main(void)
+/* What prcbd reads of who somebody is, and of what is a map: without it, it does not start. */
+static void who_is_needed_by_prcbd(void **state)
+{
+    static const char *const names[][2] = {
+        {"task_struct", "real_cred"},
+        {"task_struct", "start_boottime"},
+        {"task_struct", "pid_links"},
+        {"task_struct", "files"},
+        {"files_struct", "fdt"},
+        {"fdtable", "max_fds"},
+        {"fdtable", "fd"},
+        {"file", "f_inode"},
+        {"file", "private_data"},
+        {"inode", "i_mode"},
+        {"socket", "sk"},
+        {"sock", "sk_peer_cred"},
+        {"sock", "sk_peer_pid"},
+        {"pid", "tasks"},
+        {"hlist_head", "first"},
+        {"cred", "uid"},
+        {"cred", "gid"},
+        {"cred", "suid"},
+        {"cred", "sgid"},
+        {"cred", "euid"},
+        {"cred", "egid"},
+        {"cred", "cap_permitted"},
+        {"cred", "user_ns"},
+        {"user_namespace", "parent"},
+        {"user_namespace", "owner"},
+        {"user_namespace", "ns"},
+        {"bpf_map", "id"},
+        {"bpf_map", "name"},
+    };
+
+    if (!kernel)
+        skip();
+    assert_int_equal(kernel_check(kernel, KERNEL_FOR_CLIENTS, NULL), 0);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct prcb_error err = {0};
+        struct btf *without;
+
+        assert_true(rename_member(names[i][0], names[i][1], true));
+        without = btf__parse(source, NULL);
+        rename_member(names[i][0], names[i][1], false);
+        assert_non_null(without);
+        assert_int_equal(kernel_check(without, KERNEL_FOR_CLIENTS, &err), -EOPNOTSUPP);
+        assert_non_null(strstr(err.text, names[i][0]));
+        assert_non_null(strstr(err.text, names[i][1]));
+        btf__free(without);
+    }
+}
+
+/* For other tests: these types without a member, on standard output. */
+static int write_without(const char *structure, const char *member)
+{
+    uint8_t page[65536];
+    ssize_t got;
+
+    read_kernel(NULL);
+    if (!kernel || !rename_member(structure, member, true))
+        return 1;
+    for (off_t at = 0; (got = pread(source_fd, page, sizeof(page), at)) > 0; at += got) {
+        if (fwrite(page, 1, (size_t)got, stdout) != (size_t)got)
+            return 1;
+    }
+    return fflush(stdout) || got;
+}
+
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_has_a_row),
         cmocka_unit_test(accounts),
         cmocka_unit_test(processors),
         cmocka_unit_test(samples),
+        cmocka_unit_test(who_is_needed_by_prcbd),
     };
 
+    if (argc == 4 && !strcmp(argv[1], "--without"))
+        return write_without(argv[2], argv[3]);
     if (geteuid() || access(VMLINUX, R_OK)) {
         printf("needs root and " VMLINUX "\n");
         return 77;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * The user registers in an account are those with which the thread waits: as procfs shows them,
- * and for the frame pointer, which procfs does not show, a value that the waiter chose.
+ * and for the frame pointer, which procfs does not show, a value that the waiter chose. The
+ * kernel's part of its stack has the functions that /proc/PID/stack shows.
  */
 #include "harness.h"
 
@@ -107,6 +108,53 @@ static void test_registers_are_those_of_the_wait(void **state)
     }
 }
 
+/* "[<0>] do_sys_pause+0x1c/0x30": without the scheduler's, which procfs leaves out. */
+static void procfs_stack(pid_t pid, char *ret, size_t size)
+{
+    char path[64], line[256], name[128];
+    size_t used = 0;
+    FILE *file;
+
+    *ret = '\0';
+    snprintf(path, sizeof(path), "/proc/%d/stack", pid);
+    file = fopen(path, "re");
+    while (file && fgets(line, sizeof(line), file)) {
+        if (sscanf(line, "[<%*x>] %127[^+\n]", name) == 1)
+            used += (size_t)snprintf(ret + used, size - used, "%s\n", name);
+    }
+    if (file)
+        fclose(file);
+}
+
+static void test_the_kernels_part(void **state)
+{
+    struct prcb *p = session_open_flags(64, PRCB_OPEN_REGISTERS);
+    pid_t child = child_start(wait_always, NULL);
+    char text[4096] = "", few[64] = "", witness[4096];
+    struct prcb_error err = {.text = ""};
+    struct prcb_account a;
+    int result;
+
+    must_profile_process(p, child, PRCB_FOLLOW_NONE);
+    a = await_registers(p, child, true);
+    result = prcb_kernel_stack(p, a.key, child, text, sizeof(text), &err);
+    if (result == -EOPNOTSUPP) {
+        child_kill(child);
+        print_message("    %s\n", err.text);
+        return;
+    }
+    assert_int_equal(result, 0);
+    procfs_stack(child, witness, sizeof(witness));
+    assert_int_equal(prcb_kernel_stack(p, a.key, child, few, sizeof(few), &err), 0);
+    assert_int_equal(prcb_kernel_stack(p, a.key + (1ull << 32), child, text + 2048, 2048, &err),
+                     -ESRCH);
+    child_kill(child);
+    assert_null(strstr(text, "0x"));
+    assert_true(!*witness || strstr(text, witness));
+    /* Whole lines of the same. */
+    assert_true(*few && few[strlen(few) - 1] == '\n' && !strncmp(text, few, strlen(few)));
+}
+
 static void test_not_kept_unless_asked_for(void **state)
 {
     struct prcb *p = session_open(64);
@@ -136,6 +184,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         BPF_TEST(test_registers_are_those_of_the_wait),
+        BPF_TEST(test_the_kernels_part),
         BPF_TEST(test_not_kept_unless_asked_for),
         BPF_TEST(test_a_running_thread_has_none),
     };

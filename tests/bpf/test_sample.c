@@ -26,6 +26,8 @@
 
 #include <prcb/nt.h>
 #include <prcb/pebs.h>
+#include <prcb/edges.h>
+#include <prcb/processors.h>
 #include <prcb/sample.h>
 
 #define MS 1000000ull
@@ -65,7 +67,7 @@ static void prepare(size_t bytes)
 static int close_all(void **state)
 {
     prcb_switches_close(switches);
-    prcb_sample_stop(sample);
+    prcb_sample_close(sample);
     prcb_sampler_close(sampler);
     switches = NULL;
     sample = NULL;
@@ -96,13 +98,13 @@ static void start(const struct prcb_sample_options *opts)
 {
     struct prcb_error err = {0};
 
-    must(prcb_sample_start(sampler, cpu, opts, &sample, &err), &err);
+    must(prcb_sample_open(sampler, cpu, opts, &sample, &err), &err);
     assert_int_equal(prcb_sample_stride(sample), prcb_sample_stride_of(opts));
 }
 
 static void stop_sampling(void)
 {
-    prcb_sample_stop(sample);
+    prcb_sample_close(sample);
     sample = NULL;
 }
 
@@ -142,14 +144,28 @@ static bool is_filled(const uint8_t *from, const uint8_t *to)
 
 /* ---- rates ---- */
 
+/* Beyond which the kernel holds events back; it lowers it where interrupts take too long. */
+static uint64_t most_samples(void)
+{
+    FILE *file = fopen("/proc/sys/kernel/perf_event_max_sample_rate", "r");
+    unsigned long long most = 0;
+
+    if (file && fscanf(file, "%llu", &most) != 1)
+        most = 0;
+    if (file)
+        fclose(file);
+    return most;
+}
+
 /* Every interrupt is a record or a loss. There are at most as many as the time has periods (one
- * more at each end); at least a fifth as many, for a busy host delays timers. */
+ * more at each end); at least a fifth as many as the kernel lets be, for a busy host delays timers.
+ */
 static void at_rate(uint64_t hz)
 {
     struct prcb_sample_options opts = options_of(hz, 3, 0, 0);
     const uint64_t time = 150 * MS;
     struct prcb_sample_counts c;
-    uint64_t begin, elapsed;
+    uint64_t begin, elapsed, most;
 
     prepare(4u << 20);
     set_area(200, 20000, 20000);
@@ -166,7 +182,8 @@ static void at_rate(uint64_t hz)
            (unsigned long long)c.throttled);
     assert_int_equal(lost(&c), 0);
     assert_int_equal(c.interrupts, c.written);
-    assert_in_range(c.written, elapsed * hz / 5 / slowness() / 1000000000,
+    most = most_samples();
+    assert_in_range(c.written, elapsed * (most < hz ? most : hz) / 5 / slowness() / 1000000000,
                     elapsed * hz / 1000000000 + 2);
     assert_in_range((area->pebs_index - area->pebs_base) / 200, c.written, c.written + hz / 100);
 }
@@ -333,10 +350,10 @@ static int try_start(struct prcb_sample_options opts)
 {
     struct prcb_sample *none = NULL;
     struct prcb_error err = {0};
-    int result = prcb_sample_start(sampler, cpu, &opts, &none, &err);
+    int result = prcb_sample_open(sampler, cpu, &opts, &none, &err);
 
     if (!result)
-        prcb_sample_stop(none);
+        prcb_sample_close(none);
     else
         assert_true(err.text[0] && !none && err.code == result);
     return result;
@@ -411,12 +428,12 @@ static void options_refused(void **state)
     BAD(-EINVAL, bad.flags = PRCB_SAMPLE_ON_EXEC);
     BAD(-EINVAL, bad.event = "no-such-event");
     BAD(-ESRCH, bad.tid = 0x3fffffff);
-    assert_int_equal(prcb_sample_start(sampler, 4096, &opts, &none, &err), -ENOENT);
-    assert_int_equal(prcb_sample_start(sampler, -1, &opts, &none, &err), -ENOENT);
+    assert_int_equal(prcb_sample_open(sampler, 4096, &opts, &none, &err), -ENOENT);
+    assert_int_equal(prcb_sample_open(sampler, -1, &opts, &none, &err), -ENOENT);
     assert_int_equal(prcb_sample_stride_of(&(struct prcb_sample_options){.format = 9}), 0);
     longer.known.size = sizeof(longer);
-    assert_int_equal(prcb_sample_start(sampler, cpu, &longer.known, &none, &err), -E2BIG);
-    assert_int_equal(prcb_bts_start(sampler, cpu, &longer.known, &none, &err), -E2BIG);
+    assert_int_equal(prcb_sample_open(sampler, cpu, &longer.known, &none, &err), -E2BIG);
+    assert_int_equal(prcb_bts_open(sampler, cpu, &longer.known, &none, &err), -E2BIG);
     assert_int_equal(prcb_sample_stride_of(&longer.known), 0);
     longer.later = 0;
     assert_int_equal(prcb_sample_stride_of(&longer.known), 0xc8);
@@ -694,12 +711,12 @@ static void *start_and_stop(void *arg)
         mine->pebs_base = mine->pebs_index = (uintptr_t)memory;
         mine->pebs_maximum = mine->pebs_base + (1u << 20);
         mine->pebs_threshold = mine->pebs_base;
-        if (prcb_sample_start(sampler, here, &opts, &one, &err)) {
+        if (prcb_sample_open(sampler, here, &opts, &one, &err)) {
             racers[me].failures++;
             break;
         }
         spin(300000);
-        prcb_sample_stop(one);
+        prcb_sample_close(one);
         index = mine->pebs_index;
         spin(200000);
         racers[me].failures += mine->pebs_index != index;
@@ -1029,6 +1046,7 @@ static void open_switches(size_t bytes)
 
 struct pong {
     int in, out, trips;
+    unsigned cpu; /* of those it may use: the number */
     pid_t tid;
     uint64_t switches; /* getrusage's, over the trips */
     uint32_t *gates;
@@ -1041,7 +1059,7 @@ static int pass_bytes(void *arg)
     uint64_t before;
     char byte;
 
-    pin_thread(gettid(), 0);
+    pin_thread(gettid(), pong->cpu);
     pong->tid = gettid();
     gate_set(&pong->gates[0], 1);
     gate_wait_while(&pong->gates[1], 0);
@@ -1068,7 +1086,8 @@ static uint64_t count_of(pid_t tid)
 static struct pong *pongs;
 static uint32_t *pong_gates;
 
-static void start_pongs(int trips)
+/* Of two threads, the second on the cpu-th processor. */
+static void start_pongs_on(int trips, unsigned second)
 {
     int there[2], back[2];
 
@@ -1076,8 +1095,8 @@ static void start_pongs(int trips)
     pong_gates = shared_memory(4096);
     assert_true(!pipe(there) && !pipe(back));
     pongs[0] = (struct pong){.in = there[0], .out = back[1], .trips = trips, .gates = pong_gates};
-    pongs[1] =
-        (struct pong){.in = back[0], .out = there[1], .trips = trips, .gates = pong_gates + 8};
+    pongs[1] = (struct pong){
+        .in = back[0], .out = there[1], .trips = trips, .cpu = second, .gates = pong_gates + 8};
     for (int i = 0; i < 2; i++) {
         child_start(pass_bytes, &pongs[i]);
         gate_wait_while(&pongs[i].gates[0], 0);
@@ -1085,6 +1104,11 @@ static void start_pongs(int trips)
     assert_int_equal(write(there[1], "x", 1), 1);
     for (int i = 0; i < 4; i++)
         close(i < 2 ? there[i] : back[i - 2]);
+}
+
+static void start_pongs(int trips)
+{
+    start_pongs_on(trips, 0);
 }
 
 static void let_pongs_play(void)
@@ -1170,6 +1194,90 @@ static void read_beside(void **state)
         assert_true(both >= counted);
     for (int i = 0; i < 2; i++)
         gate_set(&pongs[i].gates[3], 1);
+}
+
+/* What was seen of the wakes of the two. */
+struct woken {
+    enum { OTHERWISE, FOR_PIPE, COULD_RUN } left[2]; /* how it left the processor */
+    uint64_t right, other, unknown, early, ready;    /* wakes; ready: of one that did not wait */
+    uint64_t left_ns[2];
+};
+
+static int look_at_wake(const struct prcb_switch *record, void *ctx)
+{
+    struct woken *woken = ctx;
+
+    for (int i = 0; i < 2; i++) {
+        if (record->new_tid == (uint32_t)pongs[i].tid) {
+            bool right = record->waker_by == PRCB_BY_THREAD &&
+                         record->waker_tid == (uint32_t)pongs[1 - i].tid &&
+                         record->waker_pid == (uint32_t)pongs[1 - i].tid;
+
+            woken->ready += woken->left[i] == COULD_RUN && record->waker_by;
+            if (woken->left[i] == FOR_PIPE && right)
+                woken->right++;
+            else if (woken->left[i] == FOR_PIPE && record->waker_by > PRCB_BY_UNKNOWN)
+                woken->other++;
+            else if (woken->left[i] == FOR_PIPE)
+                woken->unknown++;
+            if (woken->left[i] == FOR_PIPE && record->waker_by) {
+                assert_true(record->woken_ns <= record->time_ns);
+                woken->early += record->woken_ns < woken->left_ns[i];
+            }
+            woken->left[i] = OTHERWISE;
+        }
+        if (record->old_tid == (uint32_t)pongs[i].tid) {
+            woken->left[i] = record->cause == PRCB_CAUSE_PIPE ? FOR_PIPE
+                             : !record->old_state             ? COULD_RUN
+                                                              : OTHERWISE;
+            woken->left_ns[i] = record->time_ns;
+        }
+    }
+    return 0;
+}
+
+/* Each wait has its waker, also where the two run on a processor each and a wake comes while its
+ * sleeper is on its way to sleep. The kernel does not report some switches, in one of some hundred
+ * thousands; a wait that follows such a one is not known. PRCB_TEST_WAKES: so many instead. */
+static void a_waker_of_each_wait(void **state)
+{
+    struct prcb_processors_options options = {.size = sizeof(options), .tier = PRCB_TIER_BPF};
+    struct prcb_sampler_options with = {.size = sizeof(with)};
+    const char *asked = getenv("PRCB_TEST_WAKES");
+    int trips = (asked ? atoi(asked) / 2 : 20000) / (int)slowness();
+    struct prcb_processors *view;
+    struct prcb_error err = {0};
+    struct woken woken = {0};
+    uint64_t lost_records = 0;
+    bool playing = true;
+
+    must(prcb_processors_open(&options, &view, &err), &err);
+    with.wakers = view;
+    must(prcb_sampler_open(&with, &sampler, &err), &err);
+    start_pongs_on(trips, 1);
+    open_switches(8u << 20);
+    for (int i = 0; i < 2; i++)
+        gate_set(&pongs[i].gates[1], 1);
+    while (playing) {
+        playing = !gate_get(&pongs[0].gates[2]) || !gate_get(&pongs[1].gates[2]);
+        assert_int_equal(prcb_switches_read(switches, look_at_wake, &woken, &lost_records), 0);
+        sleep_ns(MS);
+    }
+    assert_int_equal(prcb_switches_read(switches, look_at_wake, &woken, &lost_records), 0);
+    printf("    %llu wakes by the other one, %llu of them before the switch out; %llu by others, "
+           "%llu unknown\n",
+           (unsigned long long)woken.right, (unsigned long long)woken.early,
+           (unsigned long long)woken.other, (unsigned long long)woken.unknown);
+    assert_int_equal(lost_records, 0);
+    assert_int_equal(woken.ready, 0);
+    assert_true(woken.right > (uint64_t)trips / 4);
+    assert_in_range(woken.other + woken.unknown, 0, 3 + woken.right / 50000);
+    for (int i = 0; i < 2; i++)
+        gate_set(&pongs[i].gates[3], 1);
+    prcb_sampler_close(sampler);
+    sampler = NULL;
+    switches = NULL;
+    prcb_processors_close(view);
 }
 
 /* With too little room: what is not there is counted. */
@@ -1329,7 +1437,7 @@ static int nt_areas(void *arg)
         ds->PebsBufferBase = ds->PebsIndex = (uintptr_t)memory;
         ds->PebsAbsoluteMaximum = ds->PebsBufferBase + 200 * 100;
         ds->PebsInterruptThreshold = ds->PebsAbsoluteMaximum;
-        if (prcb_sample_start(of_nt, sched_getcpu(), &opts, &one, &err))
+        if (prcb_sample_open(of_nt, sched_getcpu(), &opts, &one, &err))
             return 15;
         if (!wait_for((spin(1 * MS),
                        *(volatile uint64_t *)&ds->PebsIndex >= ds->PebsBufferBase + 200 * 5)))
@@ -1388,7 +1496,7 @@ static void branch_traces(void **state)
     prepare(4096);
     if (!access("/sys/bus/event_source/devices/intel_bts", F_OK))
         skip_because("this machine has branch traces");
-    assert_int_equal(prcb_bts_start(sampler, cpu, &opts, &sample, &err), -EOPNOTSUPP);
+    assert_int_equal(prcb_bts_open(sampler, cpu, &opts, &sample, &err), -EOPNOTSUPP);
     assert_true(strstr(err.text, "intel_bts"));
 }
 
@@ -1431,6 +1539,7 @@ int main(int argc, char **argv)
         SAMPLE_TEST(inherited),
         SAMPLE_TEST(switch_for_switch),
         SAMPLE_TEST(read_beside),
+        SAMPLE_TEST(a_waker_of_each_wait),
         SAMPLE_TEST(lost_switches),
         SAMPLE_TEST(the_stream),
         SAMPLE_TEST(attribution),

@@ -34,6 +34,7 @@ class Processor:
         self.softirqs = {}
         self.states = [State(name) for name in states]
         self.khz = None  # scaling_cur_freq
+        self.range = None  # as Machine's khz, where processors differ
         self.throttles = None
 
     def ticks(self):
@@ -117,11 +118,13 @@ class Machine:
         if self.khz and processor.online:
             where = folder + "cpufreq/"
             self.put(where + "scaling_cur_freq", "%d\n" % processor.khz)
-            self.put(where + "cpuinfo_min_freq", "%d\n" % self.khz[0])
-            self.put(where + "base_frequency", "%d\n" % self.khz[1])
-            self.put(where + "cpuinfo_max_freq", "%d\n" % self.khz[2])
-            self.put(where + "scaling_min_freq", "%d\n" % self.policy[0])
-            self.put(where + "scaling_max_freq", "%d\n" % self.policy[1])
+            least, nominal, most = processor.range or self.khz
+            policy = processor.range and (least, most) or self.policy
+            self.put(where + "cpuinfo_min_freq", "%d\n" % least)
+            self.put(where + "base_frequency", "%d\n" % nominal)
+            self.put(where + "cpuinfo_max_freq", "%d\n" % most)
+            self.put(where + "scaling_min_freq", "%d\n" % policy[0])
+            self.put(where + "scaling_max_freq", "%d\n" % policy[1])
         if processor.throttles is not None:
             where = folder + "thermal_throttle/"
             self.put(where + "core_throttle_count", "%d\n" % processor.throttles)

@@ -25,7 +25,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.path.join(os.path.dirname(os.path.dirname(HERE)), "build")
 PRCB = os.path.abspath(os.environ.get("PRCB") or os.path.join(BUILD, "src/cli/prcb"))
 
-HELLO, OPEN, PROFILE = 1, 2, 3
+HELLO, OPEN, PROFILE, PROGRAMS = 1, 2, 3, 10
 HEADER = struct.Struct("=IHHIi")
 ACCOUNT = 1024
 CAUSES = 48
@@ -65,8 +65,17 @@ def head(**how):
                        values["used"]).ljust(128, b"\0")
 
 
-def hello():
-    return struct.pack("=IHH16sHHIII", 0x44425250, 1, 0, b"hostile", 1, 2, 3, 16384, 65536)
+def hello(minor=0):
+    return struct.pack("=IHH16sHHIII", 0x44425250, 1, minor, b"hostile", 1, 2, 3, 16384, 65536)
+
+
+def programs(*rows):
+    """Rows of (misses, id, name)."""
+    return struct.pack("=II", len(rows), 0) + b"".join(
+        struct.pack("=QI28s", misses, number, name) for misses, number, name in rows)
+
+
+UNKNOWN = 2 ** 64 - 1
 
 
 def opened(accounts):
@@ -247,6 +256,77 @@ class Client(unittest.TestCase):
         result = self.client("-j")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(json.loads(result.stdout)["threads"], [])
+
+    def serve_programs(self, told):
+        """An honest daemon, and told(n) for the n-th question about its programs."""
+        fd, _ = self.memory()
+        asked = []
+
+        def answers(connection, kind, number, payload):
+            if kind == PROGRAMS:
+                asked.append(payload)
+                return told(len(asked)), []
+            return ((hello(4), []) if kind == HELLO else (opened(15), [fd, fd]) if kind == OPEN else
+                    (struct.pack("=IIIII", 1, 0, 0, 0, 0), []) if kind == PROFILE else
+                    (struct.pack("=Q", 0), []))
+        self.serve(answers)
+        return asked
+
+    def missed(self):
+        result = self.client("-j")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        document = json.loads(result.stdout)
+        return document["recursion_misses"], [(row["name"], row["recursion_misses"])
+                                              for row in document["programs"]]
+
+    @needs_maps
+    def test_misses_of_programs(self):
+        """They count from the opening of the session, and on over a daemon that loads others."""
+        def told(n):
+            return programs((5 if n == 1 else 9, 1, b"prcb_switch"),
+                            (700, 2, b"prcb_exec") if n == 1 else (n, 10 + n, b"prcb_exec"))
+        asked = self.serve_programs(told)
+        total, rows = self.missed()
+        self.assertEqual(asked[0], struct.pack("=I", 1))
+        # With the second answer 2 of another program, with each after that so many more.
+        self.assertEqual(rows, [("prcb_switch", 4), ("prcb_exec", sum(range(2, len(asked) + 1)))])
+        self.assertGreaterEqual(total, 4 + 2)
+        self.assertIn("the kernel did not run the program prcb_exec", self.client().stdout.decode())
+
+    @needs_maps
+    def test_misses_that_are_nonsense(self):
+        def told(n):
+            return programs((UNKNOWN, 1, b"\x1b]0;owned\x07"), (n, 2, b"n" * 28)) + b"junk" + bytes(
+                900)
+        self.serve_programs(told)
+        total, rows = self.missed()
+        self.assertIsNone(total)
+        self.assertEqual([value for _, value in rows][0], None)
+        self.assertEqual(rows[1][0], "n" * 28)
+        self.assertNotIn(b"\x1b", self.client().stdout)
+
+    @needs_maps
+    def test_no_misses(self):
+        """One that says that there are more than are sent, or nothing at all."""
+        for answer in struct.pack("=II", 2 ** 32 - 1, 0), struct.pack("=II", 0, 0), b"":
+            self.setUp()
+            self.serve_programs(lambda n, answer=answer: answer)
+            self.missed()
+
+    @needs_maps
+    def test_late_misses(self):
+        """The report does not wait for them, and what comes late is taken for nothing else."""
+        def told(n):
+            if n > 1:
+                time.sleep(0.5)
+            return programs((n, 1, b"prcb_switch"))
+        asked = self.serve_programs(told)
+        began = time.monotonic()
+        result = self.client("--for", "1.2", "-I", "300", "--ndjson")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertLess(time.monotonic() - began, 30)
+        self.assertGreater(len(asked), 1)
+        self.assertIsNone(json.loads(result.stdout.splitlines()[0])["recursion_misses"])
 
     @needs_maps
     def test_accounts_that_make_no_sense(self):

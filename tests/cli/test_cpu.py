@@ -18,7 +18,7 @@ import unittest
 
 from cpu_cases import (BPF_REASON, PRCB, SECOND, TIMEOUT, Case, needs_bpf, needs_root, run,
                        wait_until_asleep)
-from machine import TICK_NS, Machine
+from machine import TICK_NS, Machine, State
 
 TOP_KEYS = ["tier", "wall_ns", "processors", "tier_reason", "absent", "programs"]
 KEYS = ["number", "online", "user_ns", "kernel_ns", "dpc_ns", "interrupt_ns", "steal_ns",
@@ -248,6 +248,48 @@ class Recorded(Case):
         self.assertIn({"name": "user_ns", "processors": "3",
                        "reason": "the processor was offline"}, out["absent"])
         self.check_reasons(self.look_json(machine, lambda: None, "cpu", "--nt"))
+
+    def test_offline_in_the_middle(self):
+        """Lines of files and numbers of processors are not the same, above 64 too."""
+        gone = {1, 3, 4, 62, 63, 64, 98}
+        machine = self.machine(processors=100)
+        for number in gone:
+            machine[number].online = False
+
+        def change():
+            for number in range(100):
+                machine[number].idle += number
+                machine[number].interrupts["LOC"] = number
+        out = self.look_json(machine, change, "cpu")
+        for number, row in enumerate(out["processors"]):
+            self.assertEqual((row["number"], row["online"]), (number, number not in gone))
+            self.assertEqual(row["idle_ns"], None if number in gone else number * TICK_NS)
+            self.assertEqual(row["interrupts"], None if number in gone else number)
+        self.assertIn({"name": "user_ns", "processors": "1,3-4,62-64,98",
+                       "reason": "the processor was offline"}, out["absent"])
+
+    def test_hybrid(self):
+        """Fast and slow processors: each has its own frequencies and idle states."""
+        machine = self.machine(processors=4)
+        for number in 2, 3:
+            machine[number].range = (400000, 1800000, 2600000)
+            machine[number].khz = 1200000
+            machine[number].states = [State("POLL"), State("C1E")]
+
+        def change():
+            for number in range(4):
+                machine[number].idle += 100
+                machine[number].states[-1].usage += 10 + number
+                machine[number].states[-1].time += 1000000
+        out = self.look_json(machine, change, "cpu")["processors"]
+        self.assertEqual([row["max_mhz"] for row in out], [3600, 3600, 2600, 2600])
+        self.assertEqual([row["mhz"] for row in out], [2400, 2400, 1200, 1200])
+        for number, row in enumerate(out):
+            self.assertEqual([state["name"] for state in row["idle_states"]],
+                             ["POLL", "C1", "C6"] if number < 2 else ["POLL", "C1E"])
+            self.assertEqual(row["idle_states"][-1]["entries"], 10 + number)
+        power = self.look_json(machine, change, "power")["processors"]
+        self.assertEqual(len({json.dumps(row["idle_states"][-1]["name"]) for row in power}), 2)
 
     def test_taken_offline_meanwhile(self):
         """Nothing is lost, nothing goes backwards, and it is shown."""

@@ -17,7 +17,8 @@ import unittest.mock
 PRCB = os.environ["PRCB"]
 NOBODY = 65534
 
-CHECKS = ["btf", "capabilities", "thread-programs", "processor-programs", "no-lockdown",
+CHECKS = ["btf", "capabilities", "thread-programs", "thread-figures", "processor-programs",
+          "no-lockdown",
           "no-realtime", "contention-tracepoints", "ready-time",
           "memlock", "bpffs", "no-unprivileged-bpf", "perf-events", "ptrace-scope", "pmu",
           "user-counter-reads",
@@ -119,7 +120,7 @@ class MadeUpMachine(unittest.TestCase):
     def test_programs_are_tried_on_this_machine_only(self):
         self.write("proc/self/uid_map", "         0          0 4294967295\n")
         self.write("proc/self/status", "Name:\tx\nCapEff:\t000000c000000000\n")
-        for name in ("thread-programs", "processor-programs"):
+        for name in ("thread-programs", "thread-figures", "processor-programs"):
             self.assertEqual(self.state(name), "unknown")
 
     def test_lockdown_not_built_in(self):
@@ -174,6 +175,11 @@ class MadeUpMachine(unittest.TestCase):
         self.assertEqual(self.state("pmu"), "present")
         self.assertEqual(self.state("user-counter-reads"), "unknown")
         self.expect("user-counter-reads", devices + "cpu/rdpmc", {"0\n": "absent", "1\n": "present"})
+
+    def test_hybrid_pmus(self):
+        for name in "cpu_core", "cpu_atom":
+            self.write(f"sys/bus/event_source/devices/{name}/rdpmc", "1\n")
+        self.assertEqual((self.state("pmu"), self.state("user-counter-reads")), ("present", "present"))
 
     def test_arm_pmu(self):
         self.write("sys/bus/event_source/devices/armv8_pmuv3_0/type", "8\n")

@@ -102,6 +102,29 @@ class Formats(unittest.TestCase):
             result = run("--for", "0.05", "-o", os.path.join(folder, "none", "x"))
             self.assertEqual(result.returncode, 1)
 
+    def test_looks_that_were_recorded_are_the_same_again(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "looks.ndjson")
+            live = run("--for", "0.1", *ALL, "--record", path)
+            again = run("--replay", path, *ALL)
+            self.assertEqual((live.returncode, again.returncode), (0, 0), again.stderr)
+            # Cores are named by this machine's topology, which is not in the file.
+            self.assertEqual(*({s: v for s, v in samples(text.stdout).items() if "core=" not in s}
+                               for text in (live, again)))
+            with open(path, "ab") as file:
+                file.write(b'{"ms":1000,"accounts":1}\n')
+            result = run("--replay", path)
+            self.assertEqual(result.returncode, 1)
+            self.assertRegex(result.stderr, r"line \d+ is no look")
+            for text in "", "[]\n", '{"ms":"1","accounts":[]}\n':
+                with open(path, "w") as file:
+                    file.write(text)
+                self.assertEqual(run("--replay", path).returncode, 1, text)
+        self.assertEqual(run("--replay", "a", "--record", "b").returncode, 2)
+        result = run("--for", "0.05", "--record", "/dev/full")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("No space left", result.stderr)
+
     def test_a_full_disk_is_said(self):
         with open("/dev/full", "w") as full:
             result = subprocess.run([PRCB, "export", "--for", "0.05"], stdout=full,

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """`prcb record` and `prcb report`: shares of a program that measures itself, what is in the
 file, what a bad end leaves, and each export opened by a reader that is not ours."""
+import collections
 import contextlib
 import csv
 import ctypes
@@ -31,6 +32,7 @@ PRCB = os.path.abspath(os.environ.get("PRCB") or os.path.join(SOURCE, "build/src
 SHARES = os.environ.get("RECORD_SHARES") or os.path.join(SOURCE, "build/tests/cli/record_shares")
 PYTHON = os.path.realpath(sys.executable)
 MANGLED = os.environ.get("RECORD_MANGLED") or os.path.join(SOURCE, "build/tests/cli/record_mangled")
+INLINES = os.environ.get("RECORD_INLINES") or os.path.join(SOURCE, "build/tests/cli/record_inlines")
 ROOT = os.geteuid() == 0
 SANITIZED = os.environ.get("SANITIZED") == "1"
 
@@ -202,7 +204,7 @@ class File(Recording):
         self.record("-g", "--", SHARES, "0.2")
         with open(os.path.join(SOURCE, "docs/record-file.md"), encoding="utf-8") as file:
             queries = re.findall(r"```sql\n(.*?)```", file.read(), re.S)
-        self.assertEqual(len(queries), 4)
+        self.assertEqual(len(queries), 5)
         self.assertEqual(self.query(queries[0])[0][0], "burn_half")
         names = [row[1] for row in self.query(queries[1])]
         self.assertTrue(names)
@@ -398,13 +400,15 @@ class File(Recording):
                 return
 
     def test_recordings_of_before(self):
-        """Those without what a thread did at its start, and without stacks of waits."""
+        """Those without what a thread did at its start, stacks of waits and wakers."""
         self.record("--", SHARES, "0.1")
         with sqlite3.connect(self.path) as db:
-            db.executescript("DROP TABLE wait_stacks;" + "".join(
+            db.executescript("DROP TABLE wait_stacks; DROP TABLE wakers;" + "".join(
+                f"ALTER TABLE switches DROP COLUMN {name};"
+                for name in ("waker", "woken_ns", "woken_cpu")) + "".join(
                 f"ALTER TABLE threads DROP COLUMN start_{name};"
                 for name in ("state", "cause", "reason")) +
-                             "DELETE FROM facts WHERE name = 'wait_stacks';")
+                             "DELETE FROM facts WHERE name IN ('wait_stacks', 'wakers');")
         self.assertGreater(self.json()["threads"][0]["run_ns"], 0)
 
     def test_without_switches(self):
@@ -447,6 +451,437 @@ print(os.getpid())
         os.unlink("/tmp/perf-%d.map" % pid)
         names = {row["function"]: row["samples"] for row in self.json()["functions"]}
         self.assertGreater(names.get("jitted: a loop", 0), 10)
+
+
+# Two processes pass a byte there and back; then sleeps; then a datagram to itself, through the
+# loopback device, each in a thread that does nothing else. They print their thread numbers.
+WOKEN = """
+import os, socket, threading, time
+there, back = os.pipe(), os.pipe()
+child = os.fork()
+if not child:
+    for i in range(1000):
+        os.read(there[0], 1)
+        os.write(back[1], b"x")
+    os._exit(0)
+for i in range(1000):
+    os.write(there[1], b"x")
+    os.read(back[0], 1)
+os.waitpid(child, 0)
+sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for i in range(2)]
+for s in sockets: s.bind(("127.0.0.1", 0))
+def sleep():
+    print("sleep", threading.get_native_id(), flush=True)
+    for i in range(100): time.sleep(0.001)
+def receive():
+    print("net", threading.get_native_id(), flush=True)
+    for i in range(100): sockets[1].recv(1)
+threads = [threading.Thread(target=f) for f in (sleep, receive)]
+for t in threads: t.start()
+for i in range(100):
+    time.sleep(0.002)
+    sockets[0].sendto(b"x", sockets[1].getsockname())
+for t in threads: t.join()
+print("pipe", child, os.getpid())
+"""
+
+
+class Wakers(Recording):
+    """By whom the waits of a program ended that does nothing but wait for what is known."""
+    def setUp(self):
+        super().setUp()
+        if not BPF:
+            self.skipTest(BPF_REASON)
+
+    def waits(self, tid, cause):
+        """(waker's by, name, thread's tid, woken_ns, moment of leaving, of coming) of each wait."""
+        found, left = [], None
+        names = {row[0]: row[1:] for row in self.query(
+            "SELECT w.id, w.by, w.name, t.tid, w.tid FROM wakers w LEFT JOIN threads t "
+            "ON t.id = w.thread")}
+        threads = {row[0] for row in self.query(f"SELECT id FROM threads WHERE tid = {tid}")}
+        for now, old, new, why, waker, woken in self.query(
+                "SELECT time_ns, old_thread, new_thread, cause, waker, woken_ns FROM switches "
+                "ORDER BY time_ns, rowid"):
+            if new in threads and left and left[1] == cause:
+                found.append((*names.get(waker, (None,) * 4), woken, left[0], now))
+            if new in threads or old in threads:
+                left = (now, why) if old in threads else None
+        return found
+
+    def check_woken(self, tid, cause, least, by, name=None, waker=None):
+        waits = self.waits(tid, cause)
+        self.assertGreater(len(waits), least)
+        right = 0
+        for got, title, thread, number, woken, left, come in waits:
+            if got is None:
+                continue  # the kernel did not report the waking, or the switch before
+            self.assertLessEqual(woken, come)
+            # A wake may find its sleeper about to sleep, but not long before.
+            self.assertGreater(woken, left - 100000000)
+            right += got == by and name in (None, title) and (waker in (None, thread, number))
+        self.assertGreaterEqual(right / len(waits), 0.95, (cause, waits[:20]))
+
+    def test_program(self):
+        out = self.record("--", PYTHON, "-I", "-S", "-c", WOKEN)
+        tids = {words[0]: [int(word) for word in words[1:]]
+                for words in map(str.split, out.splitlines())}
+        child, parent = tids["pipe"]
+        self.check_woken(parent, "pipe", 100, "thread", waker=child)
+        self.check_woken(child, "pipe", 100, "thread", waker=parent)
+        self.check_woken(tids["sleep"][0], "sleep", 50, "timer")
+        self.check_woken(tids["net"][0], "socket", 50, "softirq", "net_rx")
+        self.assertEqual(self.query("SELECT value FROM facts WHERE name = 'wakers'"), [("1",)])
+
+    def test_a_waker_that_is_not_recorded(self):
+        """This process, by number and name; it gets no row among the threads."""
+        with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as cat:
+            with subprocess.Popen([PRCB, "record", "-o", self.path, "-p", str(cat.pid)],
+                                  stderr=subprocess.PIPE) as process:
+                deadline = time.monotonic() + 30
+                while time.monotonic() < deadline:
+                    cat.stdin.write(b"x")
+                    cat.stdin.flush()
+                    cat.stdout.read(1)
+                    try:
+                        if os.path.exists(self.path) and self.query(
+                                "SELECT count(*) FROM switches WHERE waker NOT NULL")[0][0]:
+                            break
+                    except sqlite3.Error:
+                        pass  # there is no table yet
+                process.send_signal(signal.SIGINT)
+                process.communicate(timeout=60)
+            cat.stdin.close()
+        with open("/proc/self/comm", encoding="utf-8") as file:
+            name = file.read().rstrip("\n")
+        self.assertIn(("thread", None, os.getpid(), os.getpid(), name),
+                      self.query("SELECT by, thread, pid, tid, name FROM wakers"))
+        self.assertEqual(self.query("SELECT pid FROM threads"), [(cat.pid,)])
+
+    @unittest.skipUnless(ROOT, "a loop device needs root")
+    def test_disk(self):
+        """Reads of a loop device end by the block layer's softirq or its workers, by no timer."""
+        image = os.path.join(self.folder, "image")
+        with open(image, "wb") as file:
+            file.truncate(4 << 20)
+        made = subprocess.run(["losetup", "-f", "--show", image], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, check=False)
+        if made.returncode:
+            self.skipTest(f"no loop device: {made.stderr.decode()}")
+        device = made.stdout.decode().strip()
+        self.addCleanup(subprocess.run, ["losetup", "-d", device], check=False)
+        self.record("--", "dd", f"if={device}", "of=/dev/null", "bs=4096", "count=200",
+                    "iflag=direct")
+        tid = self.query("SELECT max(tid) FROM threads WHERE name = 'dd'")[0][0]
+        waits = self.waits(tid, "disk")
+        self.assertGreater(len(waits), 100)
+        by = [(row[0], row[1] or "") for row in waits]
+        good = sum(how == ("softirq", "block") or how[0] == "interrupt" or
+                   (how[0] == "thread" and how[1].startswith(("kworker", "loop"))) for how in by)
+        self.assertGreater(good / len(by), 0.95, collections.Counter(by))
+
+    @unittest.skipUnless(ROOT, "bpftrace needs root")
+    def test_beside_bpftrace(self):
+        """A server and one client, through a socket of the file system: who woke the server, as bpftrace
+        counts it at the kernel's tracepoint, and in the recording that lies in its time."""
+        for tool in "bpftrace", "redis-server", "redis-benchmark":
+            if not shutil.which(tool):
+                self.skipTest(f"no {tool}")
+        path = os.path.join(self.folder, "socket")
+        server = subprocess.Popen(["redis-server", "--port", "0", "--unixsocket", path, "--save", ""],
+                                  stdout=subprocess.DEVNULL, cwd=self.folder)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.kill)
+        # It looks tracepoints up in tracefs, which is mounted where it alone sees it.
+        script = ('[ -e /sys/kernel/tracing/events ] || mount -t tracefs tracefs /sys/kernel/tracing; '
+                  'exec timeout 50 bpftrace -e "$0" 2>&1')
+        program = ("tracepoint:sched:sched_waking /args->pid == %d/ { @[pid] = count(); } "
+                   'BEGIN { printf("begun\\n"); }' % server.pid)
+        witness = subprocess.Popen(["unshare", "-m", "sh", "-c", script, program],
+                                   stdout=subprocess.PIPE, text=True)
+        self.addCleanup(witness.stdout.close)
+        said = ""
+        for line in witness.stdout:
+            said += line
+            if line == "begun\n":
+                break
+        else:
+            witness.wait()
+            self.skipTest(f"bpftrace does not run here: {said}")
+        with self.recording("-p", str(server.pid)) as process:
+            client = subprocess.run(["redis-benchmark", "-s", path, "-c", "1", "-n", "3000", "-t",
+                                     "ping_mbulk", "-q"], stdout=subprocess.DEVNULL, check=False,
+                                    timeout=60)
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=60)
+        witness.send_signal(signal.SIGINT)
+        text = witness.communicate(timeout=60)[0]
+        self.assertEqual(client.returncode, 0)
+        counted = {int(pid): int(count) for pid, count in re.findall(r"@\[(\d+)\]: (\d+)", text)}
+        recorded = dict(self.query(
+            "SELECT w.pid, count(*) FROM switches s JOIN wakers w ON w.id = s.waker "
+            f"JOIN threads t ON t.id = s.new_thread WHERE t.tid = {server.pid} AND w.by = 'thread' "
+            "GROUP BY w.pid"))
+        pid, count = max(recorded.items(), key=lambda item: item[1])
+        self.assertGreater(count, 100)
+        # A wake of the server while it runs ends no wait, and is counted there only.
+        self.assertLessEqual(count, counted.get(pid, 0))
+        self.assertGreater(count, 0.9 * counted[pid])
+        self.assertGreater(count, 0.95 * sum(recorded.values()))
+
+    @contextlib.contextmanager
+    def recording(self, *args):
+        """prcb record, once its file is there."""
+        with subprocess.Popen([PRCB, "record", "-o", self.path, *args],
+                              stderr=subprocess.PIPE) as process:
+            deadline = time.monotonic() + 30
+            while time.monotonic() < deadline and process.poll() is None:
+                try:
+                    if os.path.exists(self.path) and self.query(
+                            "SELECT count(*) FROM processor_times")[0][0]:
+                        break
+                except sqlite3.Error:
+                    pass  # there is no table yet
+                time.sleep(0.01)
+            yield process
+
+    def test_left_out(self):
+        self.record("--no-wakers", "--", "sleep", "0.01")
+        self.assertEqual(self.query("SELECT count(*) FROM wakers"), [(0,)])
+        self.assertEqual(self.query("SELECT count(*) FROM switches WHERE waker NOT NULL"), [(0,)])
+        self.assertEqual(self.query("SELECT value FROM facts WHERE name = 'wakers'"), [("0",)])
+
+
+# It waits for a child, that for one of its own, which works; then each works for itself. They print
+# what their clocks say.
+CHAIN = """
+import os, time
+first, second = os.pipe(), os.pipe()
+def work(seconds):
+    begin = time.thread_time_ns()
+    while time.thread_time_ns() - begin < seconds * 1e9: pass
+    print("work", os.getpid(), time.thread_time_ns() - begin, flush=True)
+child = os.fork()
+if not child:
+    grandchild = os.fork()
+    if not grandchild:
+        work(0.15)
+        os.write(second[1], b"x")
+        os._exit(0)
+    os.read(second[0], 1)
+    work(0.1)
+    os.write(first[1], b"x")
+    os.wait()
+    os._exit(0)
+os.read(first[0], 1)
+print("root", os.getpid(), child, flush=True)
+time.sleep(0.05)
+os.wait()
+"""
+
+
+class Lines(Recording):
+    """prcb report --lines beside addr2line, for each address that was sampled."""
+
+    def witness(self, places):
+        """Of each place "FILE:LINE" and the functions, innermost first, by binutils."""
+        found = {}
+        for place in places:
+            text = subprocess.run(["addr2line", "-f", "-i", "-e", INLINES, hex(place)], stdout=subprocess.PIPE, check=True,
+                                  timeout=60).stdout.decode().split("\n")[:-1]
+            where = re.sub(r" \(discriminator \d+\)$", "", text[1])
+            found[place] = (where, text[::2])
+        return found
+
+    @staticmethod
+    def in_tree(path):
+        """The last three parts. What is before them is the place of the build, where a compiler cache may put another's."""
+        return "/".join(path.split("/")[-3:])
+
+    @unittest.skipUnless(shutil.which("addr2line"), "addr2line (binutils) is not installed")
+    def test_as_addr2line(self):
+        self.record("-F", rate(2000), "--", INLINES)
+        document = json.loads(self.report("--lines", "-j"))
+        places = self.query("SELECT k.address - m.start + m.file_offset, count(*) FROM samples s "
+                            "JOIN stacks k ON k.id = s.stack JOIN maps m ON m.id = k.map "
+                            "WHERE m.file LIKE '%record_inlines' AND NOT k.kernel GROUP BY 1")
+        self.assertTrue(places)
+        shift = self.address_less_offset()
+        lines = self.witness([place + shift for place, _ in places])
+        expected = {}
+        for place, count in places:
+            where, functions = lines[place + shift]
+            if not where.startswith("??") and not where.endswith(":?"):
+                expected[where, *functions] = expected.get((where, *functions), 0) + count
+        shown = {}
+        for row in document["lines"]:
+            if row["file"] and row["file"].endswith("record_inlines.c"):
+                functions = (row["inlined"].split(" < ") if row["inlined"] else []) + [row["function"]]
+                key = f"{self.in_tree(row['file'])}:{row['line']}", *functions
+                shown[key] = shown.get(key, 0) + row["samples"]
+        self.assertEqual(shown, {(self.in_tree(where), *functions): count for (where, *functions), count in expected.items()})
+        self.assertTrue(any(key[1:] == ("inner", "middle", "outer") for key in shown))
+        self.assertEqual(sum(row["samples"] for row in document["lines"]), document["samples"])
+        self.assertEqual(sum(row["weight"] for row in document["lines"]), document["weight"])
+        text = self.report("--lines").decode()
+        self.assertRegex(text, r"record_inlines\.c:\d+  inner < middle < outer\n")
+        rows = list(csv.DictReader(io.StringIO(self.report("--lines", "-x", ",").decode())))
+        self.assertEqual(sum(int(row["samples"]) for row in rows), document["samples"])
+
+    def address_less_offset(self):
+        """Of the part of the program that is executed, by its own headers."""
+        with open(INLINES, "rb") as file:
+            data = file.read()
+        start, = struct.unpack_from("<Q", data, 32)
+        size, count = struct.unpack_from("<HH", data, 54)
+        for i in range(count):
+            kind, flags, offset, address = struct.unpack_from("<IIQQ", data, start + i * size)
+            if kind == 1 and flags & 1:
+                return address - offset
+        raise AssertionError("no part of it is executed")
+
+    def test_nothing_is_known(self):
+        """Without debug information all is one row."""
+        stripped = os.path.join(self.folder, "stripped")
+        subprocess.run(["strip", "-o", stripped, INLINES], check=True, timeout=60)
+        self.record("--", stripped)
+        document = json.loads(self.report("--lines", "-j"))
+        rest = [row for row in document["lines"] if row["line"] is None]
+        self.assertEqual(len(rest), 1)
+        self.assertFalse([row for row in document["lines"] if row["function"] == "outer"])
+        self.assertEqual(sum(row["samples"] for row in document["lines"]), document["samples"])
+
+    def test_goes_with(self):
+        for args in (["--folded"], ["--html", "-o", "x"], ["--table", "threads"], ["--diff", "b.db"]):
+            self.assertEqual(prcb("report", "--lines", *args, self.path).returncode, 2, args)
+
+
+class SwitchRows(Recording):
+    def rows(self, *args):
+        return list(csv.DictReader(io.StringIO(
+            self.report("--table", "switches", "-x,", *args).decode())))
+
+    def test_rows(self):
+        """They sum to what the report says of each thread, and name wakers as the file does."""
+        self.record("-g", "--", "sh", "-c", 'for i in 1 2 3; do sleep 0.02 | cat; done; "$0" 0.2', SHARES)
+        rows, report = self.rows(), self.json()
+        for thread in report["threads"]:
+            own = [row for row in rows if int(row["tid"]) == thread["tid"]]
+            alike = [row for row in report["threads"] if row["tid"] == thread["tid"]]
+            # What came behind the last stretch on a processor is in no row.
+            for name in "run_ns", "ready_ns", "wait_ns":
+                self.assertLessEqual(sum(int(row[name] or 0) for row in own),
+                                     sum(row[name] or 0 for row in alike))
+            self.assertEqual(sum(int(row["run_ns"]) for row in own),
+                             sum(row["run_ns"] or 0 for row in alike))
+        for row in rows:
+            if row["old_tid"]:
+                self.assertNotEqual(row["old_tid"], row["tid"])
+            if row["waker_tid"]:
+                self.assertEqual(row["waker_by"], "thread")
+                self.assertGreater(int(row["woken_ns"]), 0)
+        if BPF:
+            pipes = [row for row in rows if row["cause"] == "pipe" and row["wait_ns"] != "0"]
+            self.assertTrue(pipes)
+            self.assertIn("thread", {row["waker_by"] for row in pipes})
+            self.assertIn("timer", {row["waker_by"] for row in rows if row["cause"] == "sleep"})
+            self.assertEqual({row["reason_name"] for row in rows if row["cause"] == "sleep"},
+                             {"DelayExecution"})
+
+    def test_names_of_wpa(self):
+        self.record("--", "sh", "-c", "sleep 0.02 | cat")
+        rows, wpa = self.rows(), self.rows("--names=wpa")
+        self.assertEqual(len(rows), len(wpa))
+        for own, row in zip(rows, wpa):
+            self.assertEqual(row["New Thread Id"], own["tid"])
+            self.assertRegex(row["New Process"], rf".* \({own['pid']}\)$")
+            self.assertEqual(round(float(row["Switch-In Time (s)"]) * 1e9), int(own["time_ns"]))
+            for theirs, ours in (("Waits (us)", "wait_ns"), ("Ready (us)", "ready_ns")):
+                self.assertEqual(bool(row[theirs]), bool(own[ours]))
+                if own[ours]:
+                    self.assertEqual(round(float(row[theirs]) * 1000), int(own[ours]))
+            self.assertEqual(row["New Prev Wait Reason"], own["reason_name"])
+            self.assertEqual(row["Readying Thread Id"], own["waker_tid"])
+            self.assertEqual(row["Ready Thread In DPC"],
+                             {"": "", "unknown": "", "thread": "False"}.get(own["waker_by"], "True"))
+
+    def test_arguments(self):
+        self.record("--", "true")
+        for wrong in (["--table=switches"], ["--table=switches", "-j"], ["--names=wpa", "-x,"],
+                      ["--table=switches,waits", "-x,"], ["--table=switches", "-x,", "--names=vtune"]):
+            self.assertEqual(prcb("report", *wrong, self.path).returncode, 2, wrong)
+        self.record("--no-switches", "--", "true")
+        result = prcb("report", "--table=switches", "-x,", self.path)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(b"no switches were recorded", result.stderr)
+
+
+class Critical(Recording):
+    """The critical path of a program whose parts wait for each other in a known way."""
+    def setUp(self):
+        super().setUp()
+        if not BPF:
+            self.skipTest(BPF_REASON)
+
+    def test_chain(self):
+        out = [line.split() for line in self.record("--", PYTHON, "-I", "-S", "-c", CHAIN).splitlines()]
+        worked = {int(words[1]): int(words[2]) for words in out if words[0] == "work"}
+        root, child = next((int(words[1]), int(words[2])) for words in out if words[0] == "root")
+        path = self.json("--critical", str(root))
+        steps, at = path["steps"], path["start_ns"]
+        for step in steps: # they fill the window
+            self.assertEqual(step["start_ns"], at)
+            self.assertGreater(step["ns"], 0)
+            at += step["ns"]
+        self.assertEqual(at, path["start_ns"] + path["ns"])
+        self.assertLess(sum(step["ns"] for step in steps if step["state"] == "unknown"),
+                        path["ns"] / 20)
+        for tid, ns in worked.items():
+            ran = sum(step["ns"] for step in steps if (step["tid"], step["state"]) == (tid, "runs"))
+            # Besides its work each starts, and interrupts are in the switches' time and in the clock's.
+            self.assertGreater(ran, 0.95 * ns)
+            self.assertLess(ran, ns + 60000000)
+        self.assertEqual({step["depth"] for step in steps if step["tid"] == root}, {0})
+        depths = {step["tid"]: step["depth"] for step in steps if step["tid"] in worked and
+                  step["state"] == "runs" and step["ns"] > 1000000}
+        self.assertEqual(depths[child], 1)
+        self.assertEqual(sorted(depths.values()), [1, 2])
+        slept = [step for step in steps if step["cause"] == "sleep" and step["state"] == "waits"]
+        self.assertEqual([step["waker"] for step in slept], ["timer"])
+        self.assertGreater(slept[0]["ns"], 45000000)
+        # The same as lines of values, for people, and of a part.
+        rows = list(csv.DictReader(io.StringIO(self.report("--critical", str(root), "-x,").decode())))
+        self.assertEqual([(int(row["start_ns"]), row["state"]) for row in rows],
+                         [(step["start_ns"], step["state"]) for step in steps])
+        self.assertIn(b"until timer", self.report("--critical", str(root), "--top", "0"))
+        begin = path["start_ns"] / 1e9
+        part = self.json("--critical", f"{root}:{begin + 0.01:.9f}-{begin + 0.03:.9f}")
+        self.assertAlmostEqual(part["ns"], 20000000, delta=10)
+        self.assertEqual(sum(step["ns"] for step in part["steps"]), part["ns"])
+
+    def test_what_cannot_be(self):
+        self.record("--no-wakers", "--", "true")
+        result = prcb("report", "--critical", "1", self.path)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(b"does not tell who woke threads", result.stderr)
+        self.record("--", "true")
+        self.assertEqual(prcb("report", "--critical", "1", self.path).returncode, 1)
+        for wrong in "x", "0", "1:", "1:2", "1:2-1", "1:nan-2", "1:1-2x", "-1":
+            result = prcb("report", "--critical=" + wrong, self.path)
+            self.assertEqual(result.returncode, 2, wrong)
+        self.assertEqual(prcb("report", "--critical=1", "--html", self.path).returncode, 2)
+
+    def test_damaged(self):
+        """Wakers in circles, moments that make no sense: it ends, and fills its window."""
+        self.record("--", PYTHON, "-I", "-S", "-c", WOKEN)
+        tid = self.query("SELECT tid FROM threads ORDER BY id LIMIT 1")[0][0]
+        with sqlite3.connect(self.path) as db:
+            db.execute("UPDATE wakers SET thread = (SELECT id FROM threads ORDER BY random() LIMIT 1)")
+            db.execute("UPDATE switches SET woken_ns = time_ns + random() % 100000000")
+            db.execute("UPDATE switches SET time_ns = time_ns + random() % 1000 WHERE rowid % 3 = 0")
+        db.close()
+        path = self.json("--critical", str(tid))
+        self.assertEqual(sum(step["ns"] for step in path["steps"]), path["ns"])
 
 
 class Ends(Recording):
@@ -665,6 +1100,7 @@ class Ends(Recording):
         while used() < start + seconds * 1e9:
             time.sleep(0.05)
 
+    @needs_rate(20000)
     @unittest.skipUnless(ROOT, "mounting needs root")
     def test_full_disk(self):
         folder = os.path.join(self.folder, "small")
@@ -761,8 +1197,9 @@ class Arguments(Recording):
             most = int(file.read())
         if most < 1000000:
             self.refuse(1, "max_sample_rate", "record", "-F", str(most + 1), "--", "true")
-        self.refuse(1, "stacks (-g)", "record", "--tier", "bpf", "-g", "--", "true")
-        self.refuse(1, "(-F)", "record", "--tier", "bpf", "-e", "page-faults", "--", "true")
+        without = b"no bpf tier" in prcb("record", "--tier", "bpf", "--", "true", cwd=self.folder).stderr
+        for words, option in ("stacks (-g)", ["-g"]), ("(-F)", ["-e", "page-faults"]):
+            self.refuse(1, "no bpf tier" if without else words, "record", "--tier", "bpf", *option, "--", "true")
         self.refuse(2, "no process is called 'no-such-name'", "record", "-p", "1,no-such-name")
         for tier in ("x", "daemon"):
             self.refuse(2, "must be bpf or perf", "record", "--tier", tier, "--", "true")
@@ -918,7 +1355,8 @@ class Arguments(Recording):
                 UPDATE samples SET thread = 'x' WHERE rowid % 5 = 0;
                 UPDATE samples SET stack = -1 WHERE rowid % 7 = 0;
                 UPDATE samples SET cpu = 1 << 40 WHERE rowid % 11 = 0;
-                INSERT INTO switches VALUES(-5, -5, 1, 1, 'odd', 'a cause that is far too long', 999, -3, 0);
+                INSERT INTO switches VALUES(-5, -5, 1, 1, 'odd', 'a cause that is far too long', 999, -3, 0, 77, -1, -1);
+                INSERT INTO wakers VALUES(77, NULL, 77, -1, -1, NULL, -1);
                 UPDATE threads SET name = x'ff22', end_ns = 1;
                 DELETE FROM functions WHERE id % 2;
                 INSERT INTO threads(id) VALUES(-7);
@@ -926,6 +1364,8 @@ class Arguments(Recording):
         db.close()
         for option in ("-j", "-x,", "--folded", "--trace"):
             self.assertTrue(self.report(option))
+        result = prcb("report", "--perfetto", self.path)
+        self.assertTrue(result.returncode == 0 or b"built without" in result.stderr, result.stderr)
         self.report()
         json.loads(self.report("--trace"))
 
@@ -1362,6 +1802,45 @@ class WaitStacks(Recording):
         self.assertEqual(prcb("report", "--waits", self.path).returncode, 2)
 
 
+def fields(data):
+    """(number, value) of each field of a protocol buffer: numbers and bytes."""
+    at = 0
+
+    def number():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = data[at]
+            at += 1
+            value |= (byte & 0x7f) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+
+    while at < len(data):
+        tag = number()
+        if tag & 7 == 0:
+            yield tag >> 3, number()
+        elif tag & 7 == 1:
+            yield tag >> 3, int.from_bytes(data[at:at + 8], "little")
+            at += 8
+        elif tag & 7 == 2:
+            length = number()
+            assert at + length <= len(data)
+            yield tag >> 3, data[at:at + length]
+            at += length
+        else:
+            raise ValueError(f"tag {tag}")
+
+
+def message(data):
+    """The values of each field, by its number."""
+    values = {}
+    for field, value in fields(data):
+        values.setdefault(field, []).append(value)
+    return values
+
+
 class Exports(Recording):
     def test_pprof(self):
         """Read with the schema that pprof's authors publish."""
@@ -1397,6 +1876,77 @@ class Exports(Recording):
         self.assertIn(["burn_half", "round_of_all", "main"], [stack[:3] for stack in stacks])
         label = re.search(r"label \{\n    key: (\d+)\n    str: (\d+)", samples[0])
         self.assertEqual(strings[int(label.group(1))], "thread")
+
+    def test_perfetto(self):
+        """By the numbers of Perfetto's published schema: times by cause are the report's, switches and
+        wakings the recording's, stacks those of samples and waits; each arrow has both ends."""
+        self.record("-g", "-F", rate(2000), "--", "sh", "-c",
+                    'for i in 1 2 3; do sleep 0.02 | cat; done; "$0" 0.2', SHARES)
+        result = prcb("report", "--perfetto", self.path)
+        if b"built without" in result.stderr:
+            self.skipTest(result.stderr.decode())
+        self.assertEqual(result.returncode, 0, result.stderr)
+        report = self.json()
+        if shutil.which("protoc"):
+            subprocess.run(["protoc", "--decode_raw"], input=result.stdout, check=True,
+                           stdout=subprocess.DEVNULL)
+        packets = [message(bytes_) for _, bytes_ in fields(result.stdout)]
+        self.assertEqual({packet[10][0] for packet in packets}, {1})
+        kernel = [message(event) for packet in packets for bundle in packet.get(1, ())
+                  for event in message(bundle)[2]]
+        self.assertEqual(sum(4 in event for event in kernel),
+                         self.query("SELECT count(*) FROM switches")[0][0])
+        self.assertEqual(sum(20 in event for event in kernel), self.query(
+            "SELECT count(*) FROM switches WHERE waker NOT NULL AND new_thread NOT NULL")[0][0])
+        tracks = {}
+        for packet in packets:
+            for track in packet.get(60, ()):
+                track = message(track)
+                thread = message(track[4][0])
+                tracks[track[1][0]] = thread[2][0]
+        self.assertEqual(set(tracks.values()), {row["tid"] for row in report["threads"]})
+        names, frames, stacks = {}, {}, {}
+        spent, opened, flows, samples, stacked = {}, {}, ({}, {}), [], 0
+        for packet in packets:
+            for data in packet.get(12, ()):
+                data = message(data)
+                names.update((row[1][0], row[2][0].decode()) for row in map(message, data.get(5, ())))
+                frames.update((row[1][0], row[2][0]) for row in map(message, data.get(6, ())))
+                stacks.update((row[1][0], row[2]) for row in map(message, data.get(7, ())))
+            for sample in packet.get(66, ()):
+                samples.append(names[frames[stacks[message(sample)[4][0]][-1]]])
+            for event in packet.get(11, ()):
+                event, now = message(event), packet[8][0]
+                track = event[11][0]
+                self.assertIn(track, tracks)
+                for field in 47, 48:
+                    for flow in event.get(field, ()):
+                        flows[field - 47][flow] = now
+                if event[9][0] == 1:
+                    opened[track] = event[23][0].decode(), now
+                    stacked += 56 in event and event[56][0] in stacks
+                elif event[9][0] == 2:
+                    name, start = opened.pop(track)
+                    spent[name] = spent.get(name, 0) + now - start
+        self.assertEqual(opened, {})
+        waits = {}
+        for row in report["waits"]:
+            name = "ready" if row["state"] == "ready" else row["cause"] or "waiting"
+            waits[name] = waits.get(name, 0) + row["ns"]
+        self.assertEqual(spent, {name: ns for name, ns in waits.items() if ns})
+        self.assertEqual(len(samples), report["samples"])
+        for row in report["functions"][:3]:
+            if row["function"].startswith("burn_"):
+                self.assertGreater(samples.count(row["function"]), 0)
+        self.assertEqual(set(flows[0]), set(flows[1]))
+        for flow, woken in flows[0].items():
+            # The stamps are of two clocks that differ by microseconds; a wake is before its ready time.
+            self.assertLess(woken, flows[1][flow] + 1000000)
+        if BPF:
+            self.assertGreater(len(flows[0]), 0)
+            self.assertIn("pipe", spent)
+            self.assertEqual(stacked > 0, self.query(
+                "SELECT count(*) FROM wait_stacks WHERE stack NOT NULL")[0][0] > 0)
 
     def check_trace(self, *args):
         """Perfetto's importer is not to be had as a package of npm, so this is a check of the

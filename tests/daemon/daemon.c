@@ -57,8 +57,9 @@ void daemon_again(void)
     if (!wait_for(serves() || waitpid(running, NULL, WNOHANG) == running))
         fail_msg("prcbd does not serve");
     assert_true(serves());
-    /* It listens before it has loaded its programs, which an emulated machine takes long for. */
-    for (unsigned i = 0; !p && i < slowness(); i++)
+    /* It listens before it has loaded its programs, which an emulated machine takes long
+     * for, and a busy one. */
+    for (unsigned i = 0; !p && i < 6 * slowness(); i++)
         p = daemon_session(1, &err);
     if (!p)
         fail_msg("prcbd does not serve: %s", err.text);
@@ -136,6 +137,14 @@ void daemon_detach(const char *program)
 
     snprintf(path, sizeof(path), "%s/live/link_%s", pins, program);
     assert_int_equal(unlink(path), 0);
+}
+
+bool daemon_has_attached(const char *program)
+{
+    char path[160];
+
+    snprintf(path, sizeof(path), "%s/live/link_%s", pins, program);
+    return !access(path, F_OK);
 }
 
 void daemon_start(const char *settings)

@@ -23,6 +23,8 @@ void daemon_again(void); /* after daemon_kill: another on the same socket and pi
 int daemon_end(void **state);
 /* Takes a program out of its place: what it was attached to is not reported any more. */
 void daemon_detach(const char *program);
+/* Whether it is attached: its link is pinned. */
+bool daemon_has_attached(const char *program);
 /* prcbd --cleanup on its pins. Exit status. */
 int daemon_clean(void);
 

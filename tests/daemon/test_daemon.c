@@ -226,6 +226,34 @@ static void a_fork_does_not_disturb_the_session(void **state)
     assert_int_equal(child_wait(child_start(use_after_fork, NULL)), 0);
 }
 
+/* ---- what programs missed ---- */
+
+/* Every program has a name of its own, and the misses are known. */
+static uint32_t programs_are_told(int (*next)(const void *from, uint32_t i,
+                                              struct prcb_program *ret),
+                                  const void *from)
+{
+    struct prcb_program program = {.size = sizeof(program)};
+    struct prcb_error err = {0};
+    uint32_t count = 0;
+
+    for (; !next(from, count, &program); count++) {
+        CHECK(!strncmp(program.name, "prcb_", 5));
+        CHECK(program.recursion_misses != UINT64_MAX);
+    }
+    return count;
+}
+
+static int next_of_session(const void *from, uint32_t i, struct prcb_program *ret)
+{
+    return prcb_session_program((struct prcb *)from, i, ret);
+}
+
+static int next_of_processors(const void *from, uint32_t i, struct prcb_program *ret)
+{
+    return prcb_processors_program(from, i, ret);
+}
+
 /* ---- what interrupts took ---- */
 
 static struct prcb *session_with_interrupted(struct prcb_error *ret)
@@ -246,6 +274,7 @@ static int see_interrupts(void *arg)
     struct prcb_error err = {0};
     struct prcb_account a, b;
     struct prcb_times times = {.size = sizeof(times)};
+    struct prcb_status status = {.size = sizeof(status)};
     struct prcb_thread *t, *without;
     struct prcb *p, *other;
 
@@ -253,6 +282,9 @@ static int see_interrupts(void *arg)
     p = session_with_interrupted(&err);
     other = daemon_session(4, &err);
     CHECK(p && other);
+    CHECK(programs_are_told(next_of_session, other) > 5);
+    CHECK(programs_are_told(next_of_session, p) > programs_are_told(next_of_session, other) + 4);
+    CHECK(!prcb_session_status(p, &status) && status.recursion_misses != UINT64_MAX);
     CHECK(!prcb_absent_reason(p, PRCB_HAS_INTERRUPTED));
     CHECK(!prcb_thread_open_self(p, &t, &err) && !prcb_thread_open_self(other, &without, &err));
     a = read_account(t);
@@ -339,6 +371,7 @@ static int read_processors(void *arg)
     start = mono_ns();
     CHECK(!prcb_processors_open(&options, &v, &err));
     CHECK(prcb_processors_tier(v) == PRCB_TIER_DAEMON);
+    CHECK(programs_are_told(next_of_processors, v) > 4);
     CHECK(prcb_processors_count(v) == (uint32_t)sysconf(_SC_NPROCESSORS_CONF));
     pin_to(0); /* else it may be quiet there */
     CHECK(!prcb_processor_read(v, 0, &before));
@@ -553,6 +586,149 @@ static int try_all_in_group(void *arg)
     CHECK(p);
     CHECK(!prcb_profile_process(p, (pid_t)target->uid, 0, &err));
     return 0;
+}
+
+/* ---- the session that is shared ---- */
+
+static struct prcb *shared_session(void)
+{
+    struct prcb_error err = {0};
+    const struct prcb_options options = {
+        .size = sizeof(options), .tier = PRCB_TIER_DAEMON, .flags = PRCB_OPEN_SHARED};
+    struct prcb *p = NULL;
+
+    CHECK(!prcb_open(&options, &p, &err));
+    CHECK(!prcb_profile_all(p, &err));
+    return p;
+}
+
+struct looked_for {
+    pid_t tid;
+    unsigned found, ended;
+    uint64_t key;
+};
+
+static int look_for(const struct prcb_account *a, void *arg)
+{
+    struct looked_for *l = arg;
+
+    l->ended += (a->flags & PRCB_ACCOUNT_EXITED) != 0;
+    if (a->tid != l->tid)
+        return 0;
+    l->found++;
+    l->key = a->key;
+    return 0;
+}
+
+static struct looked_for look_at(struct prcb *p, pid_t tid)
+{
+    struct prcb_error err = {0};
+    struct looked_for l = {.tid = tid};
+    int result = -EAGAIN;
+
+    while (result == -EAGAIN) {
+        l.found = l.ended = 0;
+        result = prcb_walk(p, look_for, &l, &err);
+    }
+    CHECK(!result);
+    return l;
+}
+
+static pid_t short_child(void)
+{
+    pid_t child = fork();
+
+    if (!child)
+        _exit(0);
+    waitpid(child, NULL, 0);
+    return child;
+}
+
+#define REUSES 60
+
+static int share(void *arg)
+{
+    uint32_t slots[REUSES], again = 0;
+    struct stage *stage = arg;
+    struct prcb_error err = {0};
+    struct prcb *a = shared_session(), *b = shared_session(), *late;
+    struct prcb_account before = {.size = sizeof(before)}, after = before;
+    struct looked_for in_a, in_b;
+    struct prcb_thread *own_a, *own_b;
+    pid_t child;
+
+    CHECK(!prcb_thread_open(a, getpid(), &own_a, &err));
+    CHECK(!prcb_thread_open(b, getpid(), &own_b, &err));
+    CHECK(!prcb_thread_read(own_a, &before) && !prcb_thread_read(own_b, &after));
+    CHECK(before.key == after.key && after.run_ns >= before.run_ns); /* one account */
+    CHECK(prcb_profile_thread(a, getpid(), 0, &err) == -EOPNOTSUPP);
+    CHECK(prcb_release(a, before.key, &err) == -EOPNOTSUPP);
+    /* What one releases the other still has. */
+    child = short_child();
+    in_a = look_at(a, child);
+    in_b = look_at(b, child);
+    CHECK(in_a.found == 1 && in_b.found == 1 && in_a.key == in_b.key);
+    CHECK(!prcb_release(a, in_a.key, &err));
+    CHECK(prcb_release(a, in_a.key, &err) == -ESTALE);
+    CHECK(look_at(a, child).found == 0 && look_at(b, child).found == 1);
+    /* Who comes later sees nothing of it. */
+    late = shared_session();
+    CHECK(look_at(late, child).found == 0);
+    prcb_close(late);
+    /* What both have released is used again. */
+    for (unsigned i = 0; i < REUSES; i++) {
+        child = short_child();
+        in_a = look_at(a, child);
+        CHECK(in_a.found == 1 && !prcb_release(a, in_a.key, &err));
+        CHECK(!prcb_release(b, in_a.key, &err));
+        look_at(a, 0);
+        look_at(b, 0);
+        for (unsigned k = 0; k < i; k++) {
+            if (slots[k] == (uint32_t)in_a.key) {
+                again++;
+                break;
+            }
+        }
+        slots[i] = (uint32_t)in_a.key;
+    }
+    CHECK(again > 0);
+    /* A daemon that is started again goes on with it. */
+    gate_set(&stage[1].word, 1);
+    gate_wait_while(&stage[1].word, 1);
+    child = short_child();
+    in_a = look_at(a, child);
+    CHECK(in_a.found == 1 && !prcb_release(a, in_a.key, &err));
+    CHECK(look_at(a, child).found == 0); /* asks the new one */
+    CHECK(look_at(b, child).found == 1);
+    CHECK(prcb_release_exited(b, &err) >= 1 && look_at(b, child).found == 0);
+    prcb_close(a);
+    CHECK(!prcb_thread_read(own_b, &after) && laws_hold(&after));
+    prcb_close(b);
+    return 0;
+}
+
+static void those_who_profile_all_share_a_session(void **state)
+{
+    struct stage *stage = shared_memory(2 * sizeof(*stage));
+    unsigned long threads = 0;
+    char settings[256];
+    pid_t child;
+    FILE *in = fopen("/proc/loadavg", "re");
+
+    assert_true(in && fscanf(in, "%*s %*s %*s %*u/%lu", &threads) == 1);
+    fclose(in);
+    /* Others work on the machine, too. */
+    snprintf(settings, sizeof(settings),
+             "accounts_per_client_max = %lu\naccounts_per_user = 65536\n"
+             "max_accounts_total = 262144\n",
+             threads * 2 + 8000);
+    daemon_start(settings);
+    child = child_start(share, stage);
+    gate_wait_while(&stage[1].word, 0);
+    daemon_kill();
+    daemon_again();
+    gate_set(&stage[1].word, 2);
+    assert_int_equal(child_wait(child), 0);
 }
 
 static void the_group_may_profile_all(void **state)
@@ -1265,6 +1441,7 @@ int main(int argc, char **argv)
         BPF_TEST(containers_have_their_own_numbers),
         /* The first of these ends the daemon that the ones above share. */
         DAEMON_TEST(the_group_may_profile_all),
+        DAEMON_TEST(those_who_profile_all_share_a_session),
         DAEMON_TEST(registers_of_ones_own_threads_only),
         DAEMON_TEST(limits_are_kept),
         DAEMON_TEST(interrupted_time_where_it_is_configured),

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """prcbd over a long life: clients of other ages, many of them, thousands of connections, and a start
 that is cut short at each of its steps."""
+import json
 import mmap
 import os
 import re
@@ -271,6 +272,31 @@ class Starts(CutShort):
         self.assertEqual(daemon.process.wait(30), 0, daemon.said())
         self.assertEqual(os.listdir(daemon.pins), [])
 
+    def test_what_programs_missed(self):
+        """As the kernel says it of the numbers of the programs, by the next daemon too."""
+        daemon = Daemon(PRCBD)
+        self.addCleanup(daemon.stop)
+        client = Client(daemon.socket).open(4)
+        self.assertEqual(client.programs(2), {})  # nobody asked for the blocks yet
+        client.ask(PROCESSORS)
+        told = {**client.programs(), **client.programs(2)}
+        for name in "prcb_switch", "prcb_newtask", "prcb_ended", "prcb_processor_switch", "prcb_soft_exit":
+            self.assertIn(name, told)
+        for name, (number, misses) in told.items():
+            shown = json.loads(subprocess.run(["bpftool", "-j", "prog", "show", "id", str(number)],
+                                              stdout=subprocess.PIPE, check=True).stdout)
+            self.assertTrue(name.startswith(shown["name"][:15]), (name, shown))
+            self.assertGreaterEqual(shown.get("recursion_misses", 0), misses)
+        with self.assertRaisesRegex(Refused, "no such thing"):
+            client.programs(3)
+        daemon.kill()
+        daemon.start()
+        again = Client(daemon.socket)
+        self.assertEqual({**again.programs(), **again.programs(2)}.keys(), told.keys())
+        for name, (number, misses) in again.programs().items():
+            self.assertEqual(number, told[name][0])
+            self.assertGreaterEqual(misses, told[name][1])
+
     def test_an_orderly_end_keeps_open_sessions_for_the_next(self):
         daemon = Daemon(PRCBD)
         self.addCleanup(daemon.stop)
@@ -359,6 +385,7 @@ class Upgrades(CutShort):
         client.ask(PROCESSORS)
         self.processors = mmap.mmap(client.fds[2], mmap.PAGESIZE, mmap.MAP_SHARED, mmap.PROT_READ)
         self.assertEqual(self.processors_ended(), 0)
+        self.programs = client.programs()
         time.sleep(0.01)
         daemon.kill()
         self.change(daemon, offset, form, value)
@@ -367,6 +394,10 @@ class Upgrades(CutShort):
 
     def test_programs_of_another_build_are_replaced(self):
         daemon, client, memory = self.restart_changed(8, "=Q", 12345)
+        programs = Client(daemon.socket).programs()
+        self.assertEqual(set(programs), set(self.programs))
+        for name, (number, _) in programs.items():
+            self.assertNotEqual(number, self.programs[name][0], name)
         self.assertIn("another build", daemon.said())
         self.assertLess(0, self.processors_ended())
         self.assertLessEqual(self.processors_ended(), time.monotonic_ns())

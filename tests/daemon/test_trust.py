@@ -215,6 +215,29 @@ class Writers(Case):
         self.as_writer(work)
         self.served()
 
+    def test_registers_asked_for_in_the_account(self):
+        """What an account is to have stands in it to be read. Who may profile all, but not see where
+        others' programs lie, asks for registers there."""
+        victim = sleeper(OTHER, program=("/bin/sh", "-c", "while :; do sleep 0.01; done"))
+        self.addCleanup(end, victim)
+        daemon = Daemon(os.environ["PRCBD"], "profile_all = all")
+        self.addCleanup(daemon.stop)
+
+        def work():
+            client = Client(daemon.socket).open(2)
+            client.profile(PROCESS, victim)
+            memory, wants = client.map(), 0xffff << 16
+            before = struct.unpack_from("=Q", memory, ELEMENT + 40)[0]
+            for _ in range(100):
+                word = struct.unpack_from("=Q", memory, ELEMENT + 48)[0]
+                writer.store(client.fds[0], 1, [(48, word | wants)])
+                time.sleep(0.001)
+            after = struct.unpack_from("=Q", memory, ELEMENT + 40)[0]
+            return after - before, struct.unpack_from("=4Q", memory, ELEMENT + 192)
+        switches, registers = self.as_writer(work)
+        self.assertGreater(switches, 2)
+        self.assertEqual(registers, (0, 0, 0, 0))
+
     def test_anothers_head_and_clock(self):
         """What one client writes, another does not read."""
         ready, go = os.pipe(), os.pipe()

@@ -18,6 +18,7 @@ import time
 import traceback
 
 HELLO, OPEN, PROFILE, SCOPE, RELEASE, RELEASE_EXITED, REFRESH, PROCESSORS = range(1, 9)
+PROGRAMS = 10
 THREAD, PROCESS, ALL = 1, 2, 3
 FOLLOW_ALL = 3
 MAGIC = 0x44425250
@@ -133,6 +134,14 @@ class Client:
         self.accounts, self.resumed = struct.unpack("=II", answer[:8])
         self.token = answer[8:24]
         return self
+
+    def programs(self, which=1):
+        """{name: (id, misses)}"""
+        answer = self.ask(PROGRAMS, struct.pack("=I", which))
+        count, _ = struct.unpack_from("=II", answer)
+        assert len(answer) == 8 + 40 * count, answer
+        rows = [struct.unpack_from("=QI28s", answer, 8 + 40 * i) for i in range(count)]
+        return {name.rstrip(b"\0").decode(): (number, misses) for misses, number, name in rows}
 
     def profile(self, what, number=0, follow=0):
         """(seen, added, full, refused, crowded)"""

@@ -18,7 +18,7 @@ LIBRARIES = {"bpf/": "libbpf", "json-c/": "json-c", "lzma.h": "liblzma", "zstd.h
              "zlib.h": "zlib", "sqlite3.h": "sqlite", "gnutls/": "GnuTLS", "yaml.h": "libyaml", "crypt.h": "libcrypt", "curses.h": "ncurses", "term.h": "ncurses", "elfutils/": "libdw", "gelf.h": "libelf", "libiberty/": "libiberty", "pcp/": "libpcp",
              "protobuf-c/": "protobuf-c", "microhttpd.h": "libmicrohttpd"}
 GENERATED = {"accounts.skel.h": "src/bpf/", "clients.skel.h": "src/bpf/",
-             "profile.pb-c.h": "src/record/",
+             "profile.pb-c.h": "src/record/", "perfetto.pb-c.h": "src/record/",
              "processors.skel.h": "src/bpf/", "samples.skel.h": "src/bpf/"}
 
 

@@ -398,6 +398,71 @@ class Guarded(Case):
             self.assertIn(word, result.stderr)
 
 
+def host(number, cgroups, looks, step_ms=1000):
+    """Looks of a machine that does not exist: each cgroup has one thread, which runs a part of the
+    time that depends on host and cgroup, and else waits for a futex or a disk."""
+    lines = []
+    for look in range(looks):
+        ns = (look + 1) * step_ms * 1000000
+        accounts = []
+        for i in range(cgroups):
+            run = ns * ((number + i) % 50) // 100
+            accounts.append({
+                "key": i + 1, "tid": 100 + i, "pid": 100 + i, "comm": "worker", "cgroup": i + 2,
+                "wall_ns": ns, "run_ns": run, "ready_ns": ns // 10, "wait_ns": ns - run - ns // 10,
+                "switches": 10 * (look + 1), "voluntary_switches": 8 * (look + 1),
+                "migrations": look, "open": "futex",
+                "waits": {"futex": [8 * (look + 1), ns // 4],
+                          "disk": [1, ns - run - ns // 10 - ns // 4]}})
+        lines.append(json.dumps({
+            "ms": look * step_ms, "started_ns": 10 ** 18, "tier": "daemon", "max_threads": 16384,
+            "untracked_threads": 0, "hostname": "host%d.example" % number, "system": "Linux",
+            "release": "6.1", "processes": cgroups, "processes_limit": 32768, "booted_ns": 10 ** 18,
+            "cgroups": {str(i + 2): "/pods/pod-%d" % i for i in range(cgroups)},
+            "processors": [{"number": cpu, "online": True, "wall_ns": ns, "idle_ns": ns // 2,
+                            "user_ns": ns // 4, "kernel_ns": ns // 4, "dpc_ns": 0, "interrupt_ns": 0,
+                            "steal_ns": 0, "interrupts": look, "dpcs": look, "switches": look,
+                            "mhz": 3000, "idle_entries": look,
+                            "idle_states": [["C1", look, ns // 2]]} for cpu in range(4)],
+            "accounts": accounts}))
+    return "\n".join(lines) + "\n"
+
+
+class Replayed(Case):
+    def replay(self, text, *args):
+        path = self.folder() + "/looks.ndjson"
+        with open(path, "w") as file:
+            file.write(text)
+        return self.start("--replay", path, *args)
+
+    def test_a_machine_that_does_not_exist(self):
+        """Its last look at once, and all of it is its own."""
+        values = self.replay(host(7, 3, 5), "--replay-scale", "0", "--names",
+                             "prcb,windows").samples()
+        self.assertEqual(values['prcb_cgroup_run_seconds_total{cgroup="/pods/pod-1"}'], 5 * .08)
+        self.assertEqual(values['prcb_cgroup_wait_seconds_total{cgroup="/pods/pod-1",class="lock"}'],
+                         1.25)
+        self.assertEqual(values['prcb_system_cpu_seconds_total{mode="idle"}'], 10)
+        self.assertEqual(values["prcb_start_time_seconds"], 10 ** 9)
+        self.assertIn('windows_os_hostname{hostname="host7.example",domain="example",'
+                      'fqdn="host7.example"}', values)
+        self.assertEqual(values["windows_system_processes"], 3)
+        self.assertEqual(values['windows_cpu_core_frequency_mhz{core="0,3"}'], 3000)
+
+    def test_time_passes(self):
+        exporter = self.replay(host(1, 1, 1000, 10))
+        series = 'prcb_cgroup_ready_seconds_total{cgroup="/pods/pod-0"}'
+        first = exporter.samples()[series]
+        second = wait_for(lambda: (lambda v: v if v > first else None)(exporter.samples()[series]),
+                          "another look")
+        self.assertLess(second, 1)  # the last look's; the file is ten seconds
+
+    def test_a_file_that_is_none(self):
+        exporter = self.replay("nonsense\n")
+        self.assertEqual(exporter.samples()["prcb_up"], 0)
+        self.assertIn("line 1 is no look", exporter.said())
+
+
 class Scraped(Case):
     def ask(self, port, path):
         try:
@@ -473,9 +538,19 @@ class Scraped(Case):
             return result and result["result"]
         self.assertEqual(wait_for(lambda: value("prcb_up"), "a figure")[0]["value"][1], "1")
         self.assertTrue(value("prcb_system_cpu_seconds_total"))
-        for expression in ("sum(node_cpu_seconds_total)", "windows_cpu_logical_processor",
-                           "windows_os_hostname", "time()-windows_system_boot_time_timestamp"):
-            self.assertTrue(value(expression), expression)
+        for expression in (
+                "sum(node_cpu_seconds_total)",
+                'sum without (mode) (rate(node_cpu_seconds_total{mode=~"idle|iowait|steal"}[1m]))',
+                'count without (cpu, mode) (node_cpu_seconds_total{mode="idle"})',
+                # windows_exporter's dashboard, and the mixin of Kubernetes
+                '100 - (avg by (instance) (irate(windows_cpu_time_total{job=~"prcb",mode="idle"}[2m]))'
+                ' * 100)', 'windows_cpu_logical_processor{job=~"prcb"} - 0',
+                'time() - windows_system_boot_time_timestamp{job=~"prcb"}',
+                "windows_system_processes", "windows_system_threads", "windows_os_hostname - 0",
+                'label_replace(windows_os_hostname, "host", "$1", "hostname", "(.*)")',
+                '1 - avg(rate(windows_cpu_time_total{mode="idle"}[1m]))',
+                "count by (instance) (sum by (instance, core) (windows_cpu_time_total))"):
+            wait_for(lambda: value(expression), expression)
         metadata = ask("/api/v1/metadata?metric=prcb_system_cpu_seconds_total") or \
             ask("/api/v1/metadata?metric=prcb_system_cpu_seconds")
         self.assertTrue(metadata)
@@ -545,6 +620,12 @@ class WithDaemon(Case):
         values = exporter.samples()
         self.assertEqual(values["prcb_up"], 1)
         self.assertGreater(sum(v for s, v in values.items() if s.startswith("prcb_threads")), 20)
+        # A second one reads the same session: of its own neither could have so many accounts.
+        beside = self.client()
+        self.assertEqual(beside.samples()["prcb_up"], 1)
+        for one in exporter, beside:
+            states = {s: v for s, v in one.samples().items() if s.startswith("prcb_accounts{")}
+            self.assertEqual(sum(states.values()), 16384, states)
         with open("/proc/%d/status" % exporter.process.pid) as file:
             status = file.read()
         for name in "CapInh", "CapPrm", "CapEff", "CapAmb":
@@ -701,6 +782,179 @@ class Storms(Case):
         run = [shown['prcb_cgroup_run_seconds_total{cgroup="/%s"}' % os.path.basename(f)]
                for f in folders]
         self.assertTrue(all(run), run)
+
+
+@unittest.skipIf(daemon_reason(), daemon_reason())
+class Contained(Case):
+    """prcbd with the capabilities of examples/kubernetes and no others, in a container."""
+
+    def test_two_capabilities_do(self):
+        self.need("systemd-nspawn", "capsh")
+        folder = self.folder()
+        os.chmod(folder, 0o755)
+        pins = "/sys/fs/bpf/prcb-contained-%d" % os.getpid()
+        root, sockets = folder + "/root", folder + "/sockets"
+        for name in "etc", "usr", "proc", "sys", "dev", "run", "tmp", "var":
+            os.makedirs(os.path.join(root, name))
+        os.mkdir(sockets)
+        for name in "bin", "lib", "lib64", "sbin":
+            os.symlink("usr/" + name, os.path.join(root, name))
+        for name in "passwd", "group", "ld.so.cache":
+            if os.path.exists("/etc/" + name):
+                shutil.copy("/etc/" + name, root + "/etc")
+        pathlib.Path(root + "/etc/os-release").touch()
+        with open(folder + "/prcbd.conf", "w") as file:
+            file.write("pin_directory = %s\nuser =\nprofile_all = all\n"
+                       "allow_unprivileged_bpf = yes\n" % pins)
+        text = subprocess.run(["capsh", "--print"], stdout=subprocess.PIPE, text=True,
+                              check=True).stdout
+        bounding = re.search(r"Bounding set =(.*)", text).group(1).upper().split(",")
+        needed = ["CAP_BPF", "CAP_PERFMON"]
+        if not set(needed) <= set(bounding):
+            self.skipTest("CAP_BPF or CAP_PERFMON is out of reach")
+        top = str(pathlib.Path(PRCBD).resolve().parents[2])
+        # The build is mounted where it lies, for its libraries are found by their path.
+        command = [
+            "systemd-nspawn", "-q", "--register=no", "--keep-unit", "-D", root, "--console=pipe",
+            "--capability=" + ",".join(needed), "--system-call-filter=bpf perf_event_open",
+            "--drop-capability=" + ",".join(c for c in bounding if c not in needed),
+            "--bind-ro=/usr", "--bind=/sys/fs/bpf", "--bind=%s:/sock" % sockets,
+            "--bind-ro=%s:/conf" % folder, "--bind-ro=" + top, "/bin/sh", "-c",
+            "grep CapEff /proc/self/status; exec %s --foreground --socket /sock/socket "
+            "--config /conf/prcbd.conf" % os.path.abspath(PRCBD)]
+        log = open(folder + "/log", "w+")
+        self.addCleanup(log.close)
+        contained = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                     env={**os.environ, "SYSTEMD_NSPAWN_SHARE_NS_PID": "1"})
+
+        def said():
+            with open(folder + "/log", errors="replace") as file:
+                return file.read()
+
+        def stop():
+            contained.terminate()
+            contained.wait(DEADLINE)
+            subprocess.run([PRCBD, "--cleanup", "--pin-directory", pins], stderr=subprocess.DEVNULL,
+                           check=False)
+        self.addCleanup(stop)
+        wait_for(lambda: "serves" in said() or contained.poll() is not None, "prcbd")
+        if "CapEff" not in said():
+            self.skipTest("systemd-nspawn does not work here: " + said()[-300:])
+        self.assertIn("CapEff:\t000000c000000000", said())
+        self.assertIn("serves", said())
+        exporter = self.start(tier="daemon", user="nobody", group="nogroup", extra_groups=[],
+                              env={**os.environ, "PRCB_SOCKET": sockets + "/socket"})
+        values = wait_for(lambda: (lambda v: v if v["prcb_up"] else None)(exporter.samples()),
+                          "figures: " + exporter.said())
+        self.assertGreater(sum(v for s, v in values.items() if s.startswith("prcb_threads")), 20)
+        self.assertIn('prcb_system_cpu_seconds_total{mode="idle"}', values)
+
+    def test_the_examples_are_yaml(self):
+        try:
+            import yaml
+        except ImportError:
+            self.skipTest("no yaml: install python3-yaml")
+        examples = HERE.parent.parent / "examples"
+        with open(examples / "kubernetes/daemonset.yaml") as file:
+            config, workload = yaml.safe_load_all(file)
+        pod = workload["spec"]["template"]["spec"]
+        daemon, exporter = pod["containers"]
+        self.assertEqual(daemon["securityContext"]["capabilities"],
+                         {"drop": ["ALL"], "add": ["BPF", "PERFMON"]})
+        self.assertNotIn("add", exporter["securityContext"]["capabilities"])
+        volumes = {v["name"] for v in pod["volumes"]}
+        for container in pod["containers"]:
+            self.assertLessEqual({m["name"] for m in container["volumeMounts"]}, volumes)
+        self.assertIn("profile_all", config["data"]["prcbd.conf"])
+        with open(examples / "otel-collector.yaml") as file:
+            pipelines = yaml.safe_load(file)["service"]["pipelines"]
+        self.assertEqual(pipelines["metrics"]["receivers"], ["prometheus"])
+
+
+class Fleet(Case):
+    """Made-up machines in one Prometheus, and what happens to their exporters."""
+
+    def test_faults_make_gaps_and_resets_and_no_negative_rates(self):
+        self.need("prometheus")
+        folder, own, hosts = self.folder(), free_port(), 8
+        ports, running = [], []
+        for number in range(hosts):
+            path = "%s/host%d" % (folder, number)
+            with open(path, "w") as file:
+                file.write(host(number, 20, 60))
+            ports.append(free_port())
+            running.append(self.start("--replay", path,
+                                      "--web.listen-address=127.0.0.1:%d" % ports[-1]))
+        with open(folder + "/p.yml", "w") as file:
+            file.write("global: {scrape_interval: 1s}\nscrape_configs:\n- job_name: prcb\n"
+                       "  static_configs: [{targets: [%s]}]\n" %
+                       ", ".join("'127.0.0.1:%d'" % port for port in ports))
+        with open(folder + "/log", "w") as log:
+            prometheus = subprocess.Popen(
+                ["prometheus", "--config.file=" + folder + "/p.yml", "--storage.tsdb.path=" + folder +
+                 "/data", "--web.listen-address=127.0.0.1:%d" % own, "--log.level=warn",
+                 "--web.console.templates=" + folder, "--web.console.libraries=" + folder],
+                stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+
+        def end():
+            prometheus.kill()
+            prometheus.wait()
+        self.addCleanup(end)
+
+        def value(expression):
+            try:
+                with contextlib.closing(
+                        http.client.HTTPConnection("127.0.0.1", own, timeout=5)) as connection:
+                    connection.request("GET", "/api/v1/query?query=" + urllib.parse.quote(expression))
+                    found = json.loads(connection.getresponse().read())["data"]["result"]
+                    return float(found[0]["value"][1]) if found else None
+            except (OSError, ValueError, http.client.HTTPException):
+                return None
+        wait_for(lambda: value("sum(up)") == hosts, "all hosts")
+        # One is killed and comes back, one is stopped for a while.
+        running[0].process.kill()
+        running[0].process.wait()
+        running[1].process.send_signal(signal.SIGSTOP)
+        wait_for(lambda: value("sum(up)") == hosts - 2, "two gaps")
+        running[1].process.send_signal(signal.SIGCONT)
+        self.start("--replay", folder + "/host0", "--web.listen-address=127.0.0.1:%d" % ports[0])
+        # A reader of one byte at a time holds nobody up.
+        with socket.socket() as slow:
+            slow.connect(("127.0.0.1", ports[2]))
+            slow.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+            slow.recv(1)
+            wait_for(lambda: value("sum(up)") == hosts, "all hosts again")
+        series = 'prcb_cgroup_ready_seconds_total{cgroup="/pods/pod-3",instance="127.0.0.1:%d"}'
+        wait_for(lambda: value("resets(%s[1m])" % (series % ports[0])) == 1, "the reset")
+        self.assertEqual(value("resets(%s[1m])" % (series % ports[1])), 0)
+        for name in ("ready_seconds", "run_seconds", "wait_seconds", "context_switches"):
+            series = "rate(prcb_cgroup_%s_total[1m])" % name
+            self.assertTrue(value("count(%s)" % series), series)
+            self.assertIsNone(value("count(%s < 0)" % series), series)
+        self.assertEqual(value("count(prcb_up)"), hosts)
+
+    def test_a_full_disk_under_the_textfile(self):
+        if os.geteuid():
+            self.skipTest("needs root: it mounts a tmpfs")
+        folder = self.folder()
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,mode=755", "none", folder],
+                          check=False, stderr=subprocess.DEVNULL).returncode:
+            self.skipTest("no tmpfs can be mounted")
+        self.addCleanup(subprocess.run, ["umount", folder], check=False)
+        with open(folder + "/filler", "wb") as file:
+            with contextlib.suppress(OSError):
+                file.write(b"x" * 65536)
+        looks = self.folder() + "/looks"
+        with open(looks, "w") as file:
+            file.write(host(1, 10, 60))
+        exporter = self.start("--replay", looks, "--textfile", folder + "/prcb.prom",
+                              "--textfile-interval", "1")
+        wait_for(lambda: "No space left" in exporter.said(), "the error")
+        self.assertNotIn("prcb.prom", os.listdir(folder))
+        self.assertEqual(exporter.samples()["prcb_up"], 1)
+        os.unlink(folder + "/filler")
+        wait_for(lambda: os.path.exists(folder + "/prcb.prom"), "the file")
+        self.assertEqual(os.listdir(folder), ["prcb.prom"])
 
 
 def select_readable(stream):

@@ -6,6 +6,7 @@
 # unpacked, not installed.
 #
 #   build.sh ARCH [NINJA-ARGUMENT]...
+#   GUEST_CLANG=clang-19    eBPF objects by this compiler, in a build folder of their own
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -18,7 +19,10 @@ source "$here/packages.sh"
 
 build=$(build_folder)
 options=(-Dbpf=enabled)
-if [[ $build != "$root/build" ]]; then
+if [[ -n ${GUEST_CLANG:-} ]]; then
+    options+=("-Dbpf_clang=$GUEST_CLANG")
+fi
+if [[ $(deb_arch "$arch") != "$(dpkg --print-architecture)" ]]; then
     fetch_sysroot
     printf '[constants]\nsysroot = %s\n' "'$work/sysroot'" >"$work/sysroot.cross"
     options+=(-Dman=disabled -Dbench=false -Dexamples=false

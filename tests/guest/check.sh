@@ -9,12 +9,13 @@
 #   check.sh ARCH            all of it
 #   check.sh ARCH --list     prints the tests' names
 #   check.sh ARCH --build    fetches and builds only
+#   GUEST_CLANG=clang-19     with eBPF objects by this compiler, what they may differ in
 #   GUEST_KERNEL=NAME        on this kernel of kernels.py's; else x86_64: the oldest, arm64: 6.1's newest
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
 arch=$1
-work=$root/build-guest/$arch${GUEST_KERNEL:+-$GUEST_KERNEL}
+work=$root/build-guest/$arch${GUEST_KERNEL:+-$GUEST_KERNEL}${GUEST_CLANG:+-$GUEST_CLANG}
 # shellcheck source=/dev/null
 source "$here/packages.sh"
 
@@ -24,7 +25,7 @@ tests=$build/tests
 # Limits that only something that hangs comes near: boots, then all commands. All of it, with
 # what is built, has one in dev.
 export GUEST_BOOTING=200
-options=(-t "${GUEST_SECONDS:-400}")
+options=(-t "${GUEST_SECONDS:-700}")
 commands=() targets=(src/bpf/accounts.bpf.o)
 add() { # PROGRAM [ARGUMENT]...
     commands+=(--- "$@")
@@ -35,11 +36,14 @@ add "$tests/bpf/test_bpf_laws"
 add "$tests/bpf/test_bpf_processors"
 add "$tests/bpf/test_bpf_causes"
 add "$tests/bpf/test_bpf_compat"
+add "$tests/bpf/test_bpf_registers"
 add "$tests/daemon/test_daemon" 'own*'
 options+=(-f "$build/src/daemon/prcbd")
 targets+=(src/daemon/prcbd)
 if [[ $arch == x86_64 ]]; then
-    options+=(-f "$tests/bpf/compat_waiter")
+    options+=(-f "$tests/bpf/compat_waiter" -f "$tests/unit/stack_waiter")
+    targets+=(tests/unit/stack_waiter)
+    add "$tests/unit/test_unit_stacks" /t/stack_waiter
     add "$tests/bpf/test_bpf_lifecycle"
     add "$tests/bpf/test_bpf_storms"
     add "$tests/bpf/test_bpf_sample" 'a*' # areas, records across chunks, attribution
@@ -48,6 +52,13 @@ if [[ $arch == x86_64 ]]; then
     add "$tests/nt/test_unit_nt_live"
 else # slower: births and ends, where the order of memory accesses counts
     add "$tests/bpf/test_bpf_lifecycle" '*meanwhile' '*registered*' 'test_end*' '*total' '*living'
+fi
+if [[ -n ${GUEST_CLANG:-} ]]; then # each object: accounts, clients, processors, samples
+    commands=()
+    add "$tests/bpf/test_bpf_laws"
+    add "$tests/bpf/test_bpf_processors"
+    add "$tests/daemon/test_daemon" 'own*'
+    add "$tests/bpf/test_bpf_sample" 'a*'
 fi
 # The emulated arm64 processor has counters, but only while it counts instructions, which
 # is slow and stops the clock's likeness to ours: a machine of its own.

@@ -17,11 +17,11 @@ import sys
 
 # Sections of programs, by object. raw_tp has several: two at least all the same.
 WRITERS = {
-    "accounts.bpf.o": ["tp_btf/sched_switch", "tp_btf/task_newtask", "tp_btf/task_rename",
-                       "tp_btf/sched_process_free", "iter/task", "syscall"],
-    "processors.bpf.o": ["tp_btf/sched_switch", "tp_btf/cpu_idle", "tp_btf/softirq_entry",
-                         "tp_btf/softirq_exit", "tp_btf/irq_handler_entry",
-                         "tp_btf/irq_handler_exit", "tp_btf/cpuhp_enter", "tp_btf/cpuhp_exit",
+    "accounts.bpf.o": ["prcb_tp/sched_switch", "prcb_tp/task_newtask", "prcb_tp/task_rename",
+                       "prcb_tp/sched_process_free", "prcb_iter/task", "syscall"],
+    "processors.bpf.o": ["prcb_tp/sched_switch", "prcb_tp/cpu_idle", "prcb_tp/softirq_entry",
+                         "prcb_tp/softirq_exit", "prcb_tp/irq_handler_entry",
+                         "prcb_tp/irq_handler_exit", "prcb_tp/cpuhp_enter", "prcb_tp/cpuhp_exit",
                          "raw_tp"],
 }
 

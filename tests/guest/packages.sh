@@ -19,7 +19,9 @@ deb_arch() {
 build_folder() {
     local root
     root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-    if [[ $(deb_arch "$arch") == "$(dpkg --print-architecture)" ]]; then
+    if [[ -n ${GUEST_CLANG:-} ]]; then
+        echo "$root/build-guest/$arch-$GUEST_CLANG/build"
+    elif [[ $(deb_arch "$arch") == "$(dpkg --print-architecture)" ]]; then
         echo "$root/build"
     else
         echo "$root/build-guest/$arch/build"

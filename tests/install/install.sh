@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # The installed copy under PREFIX ($1), as a user meets it: files, pkg-config, the
-# examples built and run against it, README's program. Prints TAP.
+# examples built and run against it, the program of docs/measure.md. Prints TAP.
 # shellcheck disable=SC2317 # the functions are called by name, through check
 set -u
 source_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -80,10 +80,10 @@ reads_a_dump() {
         says '^processor 0.*InterruptCount' ./dump session.dmp
 }
 
-# The first ```c block of README.md is a whole program.
-readme_program() {
-    awk '/^```c$/ {on = 1; next} /^```$/ {if (on) exit} on' "$source_dir/README.md" >"$work/readme.c"
-    [[ -s $work/readme.c ]] && build cc "$work/readme.c" readme
+# The first ```c block of docs/measure.md is a whole program.
+page_program() {
+    awk '/^```c$/ {on = 1; next} /^```$/ {if (on) exit} on' "$source_dir/docs/measure.md" >"$work/page.c"
+    [[ -s $work/page.c ]] && build cc "$work/page.c" page
 }
 
 cat >"$work/plus.cc" <<'CODE'
@@ -126,8 +126,8 @@ check "threads runs" says '^sleeper' "$work/threads-gcc"
 check "a reader of dumps builds" build_dump_reader
 check "a reader of dumps loads libc only" loads_libc_only "$work/dump"
 check "a reader of dumps runs" reads_a_dump
-check "README's program builds" readme_program
-check "README's program runs" run_in_work "$work/readme"
+check "the program of docs/measure.md builds" page_program
+check "the program of docs/measure.md runs" run_in_work "$work/page"
 # Programs written for Windows, unchanged.
 ported() { # COMPILER SOURCE PROGRAM
     local words

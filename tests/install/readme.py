@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Runs the commands that README.md prints in its ```sh blocks, as they are printed.
+"""Runs the commands that README.md and the pages by task print in ```sh blocks, as they are printed.
 
     readme.py TREE PREFIX     beside the tree, against the copy installed under PREFIX
     readme.py TREE --fresh    in the tree of a fresh machine, everything (tests/roots/roots.sh)
     readme.py TREE --rows     runs none, looks whether each has its row
 
-COMMANDS says of each line what it needs. A line of README.md that has no row, or a row whose line
+COMMANDS says of each line what it needs. A line of a page that has no row, or a row whose line
 is gone, fails. Prints TAP.
 """
 import os
@@ -22,6 +22,9 @@ import time
 TREE = pathlib.Path(sys.argv[1]).resolve()
 FRESH, ROWS = sys.argv[2] == "--fresh", sys.argv[2] == "--rows"
 
+PAGES = ["README.md", *(f"docs/{name}.md" for name in (
+    "slow-service", "containers", "locks", "measure", "recording", "install", "porting", "dumps", "layout-sources"))]
+
 # The line without its remark: what its output must match, and how it is run. "fresh": only on a
 # fresh machine, with the reason; "never": neither, with who runs it. "endless": ended by Ctrl-C once it said
 # that. "statuses": of a good end, where not 0 alone. "before": what has to be run first. "apart": options
@@ -34,8 +37,11 @@ COMMANDS = {
     "sudo ./dev prcb stat -a --top 10 -I 1000": ("SWITCHES", {"endless": True}),
     "sudo ./dev prcb stat -a --per-cgroup --for 10": ("CGROUP", {}),
     "sudo ./dev prcb export": ("prcb_system_thread_seconds_total", {}),
+    "sudo ./dev prcb why -p 1234 --chain": ("wait", {}),
     "sudo ./dev prcb why -p 1234 --for 10": ("stack known for", {}),
-    "sudo ./dev prcb top -b -n 3 -g processes --top 20": ("by processes", {}),
+    "sudo ./dev prcb stat -a --by-whom --top 10 --for 10": ("SWITCHES", {}),
+    "sudo ./dev prcb top": ("terminal", {"statuses": (1, 2)}), # there is none here, and it says so
+    "sudo ./dev prcb top -b -n 3 -g cgroups --top 20": ("by cgroups", {}),
     "sudo ./dev prcb top -q -w history.db -n 5": ("", {}),
     "./dev prcb doctor": ("tier", {"statuses": (0, 1)}),
     "meson setup build-release --buildtype=release && sudo meson install -C build-release":
@@ -60,7 +66,9 @@ COMMANDS = {
     "sudo systemctl start prcbd.socket": (None, {"never": "./dev deb --test boots a system for it"}),
     "prcb stat -- make": ("SWITCHES", {}),
 }
-INLINE = ["cc program.c $(pkg-config --cflags --libs libprcb)", "sudo ./dev prcbd"]
+INLINE = ["cc program.c $(pkg-config --cflags --libs libprcb)"]
+NOT_OURS = {"docs/porting.md": ["cc program.c $(pkg-config --cflags --libs prcb-nt)",
+                                "c++ program.cpp $(pkg-config --cflags --libs prcb-nt)"]} # the reader's own program
 
 number = failures = 0
 
@@ -80,12 +88,18 @@ def skip(name, reason):
     print(f"ok {number} - {name} # SKIP {reason}", flush=True)
 
 
-def lines_of_readme():
-    """The lines of the sh blocks, without remarks, and the commands that stand in the text."""
-    text = (TREE / "README.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```sh\n(.*?)^```$", text, re.M | re.S)
-    lines = [re.sub(r"\s+# .*", "", line) for block in blocks for line in block.splitlines()]
-    return [line for line in lines if line], [line for line in INLINE if f"`{line}`" in text], text
+def lines_of_pages():
+    """The lines of the sh blocks, without remarks, each with its page; the pages' texts."""
+    texts = {page: (TREE / page).read_text(encoding="utf-8") for page in PAGES}
+    lines = {}
+    for page, text in texts.items():
+        for block in re.findall(r"^```sh\n(.*?)^```$", text, re.M | re.S):
+            for line in block.splitlines():
+                line = re.sub(r"\s+# .*", "", line)
+                if line and line not in NOT_OURS.get(page, ()):
+                    lines.setdefault(line, page)
+        lines.update({line: page for line in INLINE if f"`{line}`" in text})
+    return lines, texts
 
 
 def script(path, text):
@@ -93,9 +107,9 @@ def script(path, text):
     path.chmod(0o755)
 
 
-def stage(folder, text, prcb):
+def stage(folder, texts, prcb):
     """What the lines name besides prcb: a job for make, crash dumps, the printed program."""
-    program = re.search(r"^```c\n(.*?)^```$", text, re.M | re.S)
+    program = re.search(r"^```c\n(.*?)^```$", texts["docs/measure.md"], re.M | re.S)
     (folder / "program.c").write_text(program.group(1), encoding="utf-8")
     (folder / "Makefile").write_text("all:\n\tsleep 0.2\n", encoding="utf-8")
     (folder / "fleet/minidumps").mkdir(parents=True, exist_ok=True)
@@ -153,13 +167,13 @@ def run(line, pattern, folder, environment, statuses):
         return bool(said()) and (not statuses or status in statuses), f"exit status {status}\n{text}"
 
 
-def run_lines(lines, text, folder, environment, pid):
+def run_lines(lines, texts, folder, environment, pid):
     may_sudo = not subprocess.run(["sh", "-c", "sudo -n true"], env=environment, check=False,
                                   stderr=subprocess.DEVNULL).returncode
     exports = []
-    for line in lines:
+    for line, page in lines.items():
         pattern, how = COMMANDS.get(line, ("", {"never": "no row"}))
-        name = f"README.md: {line}"
+        name = f"{page}: {line}"
         if "never" in how or "fresh" in how and not FRESH:
             skip(name, how.get("never") or how["fresh"])
             continue
@@ -174,7 +188,7 @@ def run_lines(lines, text, folder, environment, pid):
             words += how.get("apart", "")
         before = [how["before"] + " >/dev/null"] if "before" in how else []
         # An export is for the lines after it in its block.
-        block = text.partition(exports[0])[2].partition("```")[0] if exports else ""
+        block = texts[page].partition(exports[0])[2].partition("```")[0] if exports else ""
         steps = (exports if line in block else []) + before + [words]
         good, output = run(" && ".join(steps), pattern, folder, environment,
                            () if "endless" in how else how.get("statuses", (0,)))
@@ -182,9 +196,9 @@ def run_lines(lines, text, folder, environment, pid):
 
 
 def main():
-    lines, inline, text = lines_of_readme()
-    said = set(lines + inline)
-    report(said == set(COMMANDS), "each command of README.md has a row here, each row its line",
+    lines, texts = lines_of_pages()
+    said = set(lines)
+    report(said == set(COMMANDS), "each command of the pages has a row here, each row its line",
            "\n".join(sorted(said ^ set(COMMANDS))))
     if ROWS:
         print(f"1..{number}")
@@ -192,10 +206,10 @@ def main():
     with tempfile.TemporaryDirectory(prefix="prcb-readme-") as temporary:
         folder = TREE if FRESH else pathlib.Path(temporary)
         environment = os.environ if FRESH else stage_beside(folder)
-        stage(folder, text, TREE / "build/src/cli/prcb")
+        stage(folder, texts, TREE / "build/src/cli/prcb")
         with subprocess.Popen(["sleep", "3600"]) as sleeper:
             try:
-                run_lines(lines + inline, text, folder, environment, sleeper.pid)
+                run_lines(lines, texts, folder, environment, sleeper.pid)
             finally:
                 sleeper.kill()
     print(f"1..{number}")

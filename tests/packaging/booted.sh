@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# prcbd under systemd, inside the clean root that clean-root.sh booted: the socket starts it, its
-# sandbox holds and lets it work, it comes back when it is killed, and a purge while it runs takes
-# everything away. Writes "ok" and "not ok" lines, without numbers.
+# prcbd, prcb-history and the agent of PCP under systemd, inside the clean root that clean-root.sh
+# booted: the socket starts prcbd, its sandbox holds and lets it work, it comes back when it is killed,
+# and a purge while it runs takes everything away. Writes "ok" and "not ok" lines, without numbers.
 
 check() { # NAME COMMAND...
     name=$1
@@ -20,8 +20,8 @@ state_is() { # STATE UNIT
     systemctl is-active "$2" | grep -x "$1"
 }
 
-waits_for() { # COMMAND...: for ten seconds
-    for _ in $(seq 100); do
+waits_for() { # COMMAND...: for a minute at most
+    for _ in $(seq 600); do
         if "$@" >/dev/null 2>&1; then
             return 0
         fi
@@ -65,10 +65,47 @@ reloads() {
     systemctl reload prcbd.service && serves_nobody && [ "$(main_pid)" = "$before" ]
 }
 
+# The unit's own command with shorter intervals and less room, where a file of long ago lies already.
+history=/var/lib/prcb-history
+history_runs() {
+    unit=$(systemctl show -P FragmentPath prcb-history.service)
+    mkdir -p /run/systemd/system/prcb-history.service.d "$history"
+    touch "$history/prcb-2020-01-01.db"
+    {
+        printf '[Service]\nExecStart=\n'
+        sed -n 's/-d 10 --keep 7 --max-size 1024/-d 0.1 --keep 7 --max-size 1/; /^ExecStart=.* --max-size 1$/p' "$unit"
+    } >/run/systemd/system/prcb-history.service.d/quick.conf
+    if grep -q 'ExecStart=/.*-d 0.1' /run/systemd/system/prcb-history.service.d/quick.conf &&
+        systemctl daemon-reload && systemctl start prcb-history.service &&
+        waits_for sh -c "prcb top -b -r $history/prcb-[0-9]*-[0-9][0-9].db -n 1 -i -g names | grep '^systemd '" &&
+        [ "$(stat -c %a "$history")" = 700 ] && [ ! -e "$history/prcb-2020-01-01.db" ]; then
+        return 0
+    fi
+    journalctl --no-pager -n 20 -u prcb-history.service
+    ls -la "$history"
+    return 1
+}
+
+# Its share of the room is 128 KiB a file: several, and never much more than a mebibyte of them.
+history_is_bounded() { # how fast a file grows depends on how much runs on the machine
+    waits_for sh -c "[ \$(ls $history/prcb-*.db | wc -l) -ge 2 ]" && state_is active prcb-history.service &&
+        [ "$(cat "$history"/prcb-*.db | wc -c)" -lt 1600000 ]
+    result=$?
+    ls -la "$history"
+    systemctl stop prcb-history.service && ! systemctl is-failed prcb-history.service && return "$result"
+}
+
+# Debian's pcp starts pmlogger when it is configured, and fails where that fails; nothing here needs it.
 # PCP's own scripts take the agent in and out, as its README says.
 agent_installs() {
     export DEBIAN_FRONTEND=noninteractive
-    apt-get -qq install -y --no-download --no-install-recommends pcp /debs/pcp-pmda-prcb_*.deb </dev/null &&
+    for unit in pmlogger pmie pmproxy; do
+        printf '[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/true\n' \
+            >"/etc/systemd/system/$unit.service"
+    done
+    systemctl daemon-reload
+    apt-get -qq install -y --no-download --no-install-recommends pcp </dev/null &&
+        dpkg -i /debs/pcp-pmda-prcb_*.deb </dev/null &&
         sed -i '/^profile_all/d' /etc/prcb/prcbd.conf &&
         echo 'profile_all = group pcp' >>/etc/prcb/prcbd.conf &&
         systemctl reload-or-restart prcbd.service && systemctl start pmcd.service &&
@@ -83,7 +120,7 @@ agent_has_figures() {
 
 agent_is_removed() {
     (cd /var/lib/pcp/pmdas/prcb && ./Remove </dev/null) && ! pminfo prcb && ! pgrep -x pmdaprcb &&
-        apt-get -qq purge -y pcp-pmda-prcb
+        apt-get -qq purge -y pcp-pmda-prcb pcp
 }
 
 purged_while_it_runs() {
@@ -103,6 +140,9 @@ check "it is confined" confined
 check "it reloads" reloads
 check "killed, it comes back" killed_it_comes_back
 check "it is confined again" confined
+check "the history is nobody's but who enables it" sh -c '! systemctl is-enabled prcb-history.service'
+check "it keeps what happens and drops what is old" history_runs
+check "it is bounded, and begins files" history_is_bounded
 check "the agent of PCP installs" agent_installs
 check "it has figures, without capabilities" agent_has_figures
 check "it is removed" agent_is_removed

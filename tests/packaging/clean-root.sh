@@ -204,7 +204,7 @@ ExecStopPost=/bin/systemctl --no-block poweroff
 WantedBy=default.target
 UNIT
     ln -s ../booted.service "$root/etc/systemd/system/multi-user.target.wants/"
-    SYSTEMD_SECCOMP=0 timeout 200 systemd-nspawn --quiet --directory="$root" --boot \
+    SYSTEMD_SECCOMP=0 timeout 400 systemd-nspawn --quiet --directory="$root" --boot \
         --capability=all --keep-unit --register=no --bind="$work/bpf:/sys/fs/bpf" \
         --link-journal=no --console=pipe
     rm "$root/booted.sh" "$root/etc/systemd/system/booted.service" \

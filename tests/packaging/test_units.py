@@ -94,10 +94,10 @@ class Units(unittest.TestCase):
 
     def test_what_it_cannot_do(self):
         service = dict(settings("prcbd.service"))
-        for key, value in (("IPAddressDeny", "any"), ("ProtectProc", "invisible"),
-                           ("DevicePolicy", "closed"), ("LimitCORE", "0"), ("TasksMax", "8"),
+        for key, value in (("IPAddressDeny", "any"), ("DevicePolicy", "closed"), ("LimitCORE", "0"), ("TasksMax", "8"),
                            ("NoNewPrivileges", "yes"), ("PrivateNetwork", "yes")):
             self.assertEqual(service[key], value, key)
+        self.assertNotIn("ProtectProc", service)  # it would take all users' /proc for such a one
         most = int(service["MemoryMax"].rstrip("M"))
         self.assertGreater(most, int(defaults()["max_memory_total"].rstrip("M")))
 

@@ -11,7 +11,8 @@ CREATE TABLE threads(id INTEGER PRIMARY KEY, pid INTEGER, tid INTEGER, parent_pi
 CREATE TABLE maps(id INTEGER PRIMARY KEY, pid INTEGER, time_ns INTEGER, start INTEGER, length INTEGER, file_offset INTEGER, file TEXT, build_id TEXT, uid INTEGER);
 CREATE TABLE stacks(id INTEGER PRIMARY KEY, caller INTEGER, kernel INTEGER, map INTEGER, address INTEGER);
 CREATE TABLE samples(time_ns INTEGER, cpu INTEGER, thread INTEGER, stack INTEGER, weight INTEGER);
-CREATE TABLE switches(time_ns INTEGER, cpu INTEGER, old_thread INTEGER, new_thread INTEGER, state TEXT, cause TEXT, reason INTEGER, ready_ns INTEGER, pebs_index INTEGER);
+CREATE TABLE switches(time_ns INTEGER, cpu INTEGER, old_thread INTEGER, new_thread INTEGER, state TEXT, cause TEXT, reason INTEGER, ready_ns INTEGER, pebs_index INTEGER, waker INTEGER, woken_ns INTEGER, woken_cpu INTEGER);
+CREATE TABLE wakers(id INTEGER PRIMARY KEY, by TEXT, thread INTEGER, pid INTEGER, tid INTEGER, name TEXT, number INTEGER);
 CREATE TABLE wait_stacks(time_ns INTEGER, thread INTEGER, stack INTEGER, missing TEXT, kind TEXT, word TEXT, one_in INTEGER);
 CREATE TABLE losses(time_ns INTEGER, cpu INTEGER, what TEXT, count INTEGER);
 CREATE TABLE functions(id INTEGER PRIMARY KEY, name TEXT, file TEXT);
@@ -53,13 +54,15 @@ class Made:
             self.write(db, draw, switches, processors, times)
             known = {"start_ns": START, "end_ns": START + self.span, "event": "cpu-clock", "frequency": 1000,
                      "scope": "system", "command": "made </script><script>window.hacked=1</script>", "complete": 1,
-                     "stacks": 1, "wait_stacks": 1, "host": "made", "started": "2026-01-02T03:04:05Z", "switch_source": "eBPF",
+                     "stacks": 1, "wait_stacks": 1, "wakers": 1, "host": "made", "started": "2026-01-02T03:04:05Z", "switch_source": "eBPF",
                      "processor_times_source": "eBPF", "prcb_version": "0", "format_version": 1}
             known.update(facts or {})
             db.executemany("INSERT INTO facts VALUES(?,?)", [(k, str(v)) for k, v in known.items()])
 
     def write(self, db, draw, count, processors, times):
+        threads = len(self.names)
         now, rows, samples = 0, [], []
+        self.wakes = []  # (thread, cause, start, end, waker) of waits that somebody ended
         off = {thread: None for thread in self.stretches}  # (since, kind, cause)
         on = {}  # processor: (thread, since)
         stacks = self.write_stacks(db, draw)
@@ -73,18 +76,22 @@ class Made:
                     samples.append((START + draw.randrange(since, now), cpu, old, draw.choice(stacks), 1_000_000))
             free = [t for t in off if t != old and all(t != other for other, _ in on.values())]
             new = draw.choice(free)
-            ready = None
+            ready = waker = None
             if off[new]:
                 begin, kind, cause = off[new]
                 ready = draw.randrange(0, now - begin) if kind == "wait" else now - begin
                 if kind == "wait":
                     self.stretches[new].append(("wait", cause, begin, now - ready))
+                    waker = (None, 1, 2, 100 + (new % threads) + 1)[len(rows) % 4]
+                    if waker and now - ready > begin:
+                        self.wakes.append((new, cause, begin, now - ready, waker))
                 if ready:
                     self.stretches[new].append(("ready", cause, now - ready, now))
             preempted = draw.random() < 0.3
             cause, reason = ("preempted", 32) if preempted else draw.choice(CAUSES)
             rows.append((START + now, cpu, old, new, None if old is None else "ready" if preempted else "waiting",
-                         None if old is None else cause, None if old is None else reason, ready))
+                         None if old is None else cause, None if old is None else reason, ready, waker,
+                         None if waker is None else START + now - ready, None if waker is None else cpu))
             if old is not None:
                 off[old] = (now, "ready" if preempted else "wait", cause)
             on[cpu] = (new, now)
@@ -97,7 +104,10 @@ class Made:
                 self.stretches[thread].append((state[1], state[2], state[0], self.span))
         db.executemany("INSERT INTO threads VALUES(?,?,?,?,?,?,NULL,NULL,NULL,NULL)", [
             (t, 100 + t // 4, 1000 + t, 1, name, START) for t, name in self.names.items()])
-        db.executemany("INSERT INTO switches VALUES(?,?,?,?,?,?,?,?,NULL)", rows)
+        db.executemany("INSERT INTO switches VALUES(?,?,?,?,?,?,?,?,NULL,?,?,?)", rows)
+        db.executemany("INSERT INTO wakers VALUES(?,?,?,?,?,?,?)", [
+            (1, "timer", None, None, None, None, None), (2, "softirq", None, None, None, "net_rx", 3),
+            *((100 + t, "thread", t, 100 + t // 4, 1000 + t, name, None) for t, name in self.names.items())])
         db.executemany("INSERT INTO samples VALUES(?,?,?,?,?)", sorted(samples))
         for cpu in range(processors):
             for at, part in ((0, 0), (self.span, 1)):
@@ -153,7 +163,7 @@ def make_many(path, switches):
                 yield (now, cpu, idle[place], on[cpu], "waiting", cause, reason, draw.randrange(5000))
             self_end.append(now)
         self_end = []
-        db.executemany("INSERT INTO switches VALUES(?,?,?,?,?,?,?,?,NULL)", rows())
+        db.executemany("INSERT INTO switches VALUES(?,?,?,?,?,?,?,?,NULL,NULL,NULL,NULL)", rows())
         db.executemany("INSERT INTO facts VALUES(?,?)", [
             ("start_ns", str(START)), ("end_ns", str(self_end[0])), ("event", "cpu-clock"), ("complete", "1"),
             ("scope", "system"), ("command", "many"), ("switch_source", "eBPF")])

@@ -146,6 +146,58 @@ class Numbers(Browser):
         self.assertEqual(float(self.run_script("return document.getElementById('flame-canvas').dataset.total")),
                          sum(row["ready"] + row["wait"] for row in sums))
 
+    def test_wakers(self):
+        """Waits by who ended them: of all, of a range, and of one thread; they sum to the waits' time."""
+        names = {1: "timer", 2: "softirq net_rx", **{100 + t: f"({1000 + t})" for t in self.made.stretches}}
+
+        def expected(start, end, only=None):
+            sums, wait = {}, 0
+            for thread, cause, begin, until, waker in self.made.wakes:
+                ns = min(until, end) - max(begin, start)
+                if ns > 0 and only in (None, thread):
+                    sums[cause, names[waker]] = sums.get((cause, names[waker]), 0) + ns
+            for thread, sum_ in self.made.sums(start, end).items():
+                wait += sum_["wait"] if only in (None, thread) else 0
+            return sums, wait
+
+        tree = """const sums = []; for (const cause of wakersTree(page.model).children) for (const by of cause.children)
+            sums.push([cause.name, by.name, by.value]); return sums"""
+        for start, end in ((0, self.made.span), (self.made.span // 5, self.made.span // 2)):
+            whole = end == self.made.span
+            self.open("#view=flame&source=wakers" + ("" if whole else f"&from={start}&to={end}"))
+            sums, wait = expected(start, end)
+            shown = {}
+            for cause, by, ns in self.run_script(tree):
+                if by.startswith("by "):
+                    name = by[3:] if "(" not in by else by[by.rindex("("):]
+                    shown[cause, name] = shown.get((cause, name), 0) + ns
+            self.assertEqual(shown, sums)
+            self.assertEqual(float(self.run_script("return document.getElementById('flame-canvas').dataset.total")), wait)
+        self.open("#view=threads&only=thread:3")
+        self.run_script("document.querySelector('#thread-table button.open').click()")
+        rows = {row[0]: row[1:] for row in self.rows(".wakers")}
+        sums, wait = expected(0, self.made.span, 4)  # ids begin with 1
+        self.assertEqual(sum(row[0] for row in rows.values()), wait)
+        self.assertEqual(rows["timer"][0], sum(ns for (_, name), ns in sums.items() if name == "timer"))
+        self.assertEqual(rows["timer"][2], sum(1 for wake in self.made.wakes if wake[0] == 4 and wake[4] == 1))
+
+    def test_wake_arrow(self):
+        from selenium.webdriver.common.keys import Keys as K
+        self.open("#view=timeline")
+        self.run_script("document.getElementById('timeline-canvas').focus()")
+        self.keys(*[K.ARROW_DOWN] * 4)
+        for _ in range(200):
+            self.keys("n")
+            by = self.run_script("return document.getElementById('timeline-canvas').dataset.arrow")
+            if by:
+                break
+        self.assertTrue(by)
+        words = self.run_script("return document.querySelector('#timeline .info').textContent")
+        tid = self.run_script("return page.model.threads[arguments[0]].tid", int(by))
+        self.assertRegex(words, rf"(waiting|asleep) .*; ended by .*\({tid}\)$")
+        if PICTURES:
+            self.driver.save_screenshot(os.path.join(PICTURES, "timeline-arrow.png"))
+
     def test_tails(self):
         self.open("#view=tails")
         durations = {}
@@ -436,6 +488,27 @@ class Large(Browser):
         shown = {row[2]: row[3:6] for row in self.rows("#thread-table")}
         self.assertEqual(shown, {row["tid"]: [row["run_ns"], row["ready_ns"], row["wait_ns"]] for row in report["threads"]})
 
+    def test_folded_tails(self):
+        """Of a folded timeline: those of all stretches, each percentile at most an eighth above the exact one."""
+        db, html = os.path.join(self.folder, "tails.db"), os.path.join(self.folder, "tails.html")
+        known = made.Made(db, switches=20000, hostile=False)
+        prcb("report", "--html", "--html-max", "220k", "-o", html, db)
+        exact = {}
+        for stretches in known.stretches.values():
+            for kind, cause, begin, end in stretches:
+                exact.setdefault({"run": "running", "ready": "ready"}.get(kind, cause), []).append(end - begin)
+        self.open(path=html, fragment="#view=tails")
+        self.assertNotEqual(self.run_script("return page.model.fold_ns"), 0)
+        rows = {row[0]: row[1:] for row in self.rows("#tail-table")}
+        self.assertEqual(set(rows), {name for name, lengths in exact.items() if any(lengths)})
+        for name, (count, *percentiles, longest) in rows.items():
+            lengths = sorted(length for length in exact[name] if length)
+            self.assertEqual((count, longest), (len(lengths), lengths[-1]), name)
+            for permille, shown in zip((500, 900, 990, 999), percentiles):
+                true = lengths[-(-permille * len(lengths) // 1000) - 1]
+                self.assertLessEqual(true, shown, (name, permille))
+                self.assertLessEqual(shown, true * 1.125 + 1, (name, permille))
+
     def test_folded(self):
         db, html = os.path.join(self.folder, "folded.db"), os.path.join(self.folder, "folded.html")
         made.make_many(db, 100000)
@@ -465,6 +538,26 @@ class Difference(Browser):
         if PICTURES:
             os.makedirs(PICTURES, exist_ok=True)
             self.driver.save_screenshot(os.path.join(PICTURES, "diff-1280-light.png"))
+        # Frames of the flame view have the other recording's time beside them, per second of each.
+        self.run_script("flameView.source = 'wakers'; chooseView('flame')")
+        shown = {row[0]: row[1:] for row in self.run_script("""
+            const root = wakersTree(page.other);
+            compareTrees(root, wakersTree(page.base));
+            return root.children.map(frame => {
+                const change = changeOf(frame, page.other, page.base, false);
+                return [frame.name, change.then * 1e9, change.now * 1e9, changeWords(change)];
+            })""")}
+        per_s = []
+        for one in (json.loads(prcb("report", "-j", a)), self.report):
+            per_s.append({row["cause"]: row["ns"] * 1e9 / one["span_ns"] for row in one["waits"] if row["state"] == "waiting"})
+        self.assertEqual(set(shown), set(per_s[1]))
+        for cause, (then, now, words) in shown.items():
+            self.assertAlmostEqual(then, per_s[0][cause], delta=1)
+            self.assertAlmostEqual(now, per_s[1][cause], delta=1)
+            self.assertEqual(words[0], "+" if now > then else "−")
+        if PICTURES:
+            self.driver.save_screenshot(os.path.join(PICTURES, "diff-flame.png"))
+        self.run_script("flameView.source = 'running'")
         self.run_script("document.querySelector('[data-view=threads]').click()")
         self.assertEqual({row[2]: row[3] for row in self.rows("#thread-table")},
                          {row["tid"]: row["run_ns"] for row in self.report["threads"]})

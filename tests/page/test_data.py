@@ -11,6 +11,7 @@ import re
 import shutil
 import struct
 import subprocess
+import tarfile
 import tempfile
 import unittest
 import zlib
@@ -329,6 +330,31 @@ class Viewers(Folder):
     def stretches_of(self, recording):
         return {recording.names[t]: [(kind, cause, start, end) for kind, cause, start, end in rows if end > start]
                 for t, rows in recording.stretches.items()}
+
+    def test_speedscope_schema(self):
+        """By the schema that speedscope publishes in its package: of npm, where that and a network are."""
+        try:
+            import jsonschema
+        except ImportError:
+            self.skipTest("python3-jsonschema is not installed")
+        if not shutil.which("npm"):
+            self.skipTest("npm is not installed: speedscope's schema cannot be had")
+        try:
+            got = subprocess.run(["npm", "pack", "--silent", "speedscope@1.25.0"], cwd=self.folder, stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, check=False, timeout=60)
+        except subprocess.TimeoutExpired:
+            self.skipTest("npm's registry does not answer: speedscope's schema cannot be had")
+        package = os.path.join(self.folder, "speedscope-1.25.0.tgz")
+        if got.returncode or not os.path.exists(package):
+            self.skipTest("npm's registry cannot be reached: speedscope's schema cannot be had")
+        with tarfile.open(package) as archive:
+            schema = json.load(archive.extractfile("package/dist/release/file-format-schema.json"))
+        made.Made(self.db)
+        profile = json.loads(self.report("--speedscope"))
+        jsonschema.validate(profile, schema)
+        profile["profiles"][0]["type"] = "none"
+        with self.assertRaises(jsonschema.ValidationError):
+            jsonschema.validate(profile, schema)
 
     def test_speedscope(self):
         recording = made.Made(self.db)

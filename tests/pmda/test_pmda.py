@@ -6,6 +6,7 @@ root it takes the bpf tier, and as nobody a prcbd of the test's own.
 PMDA, PMNS, PRCBD name what was built; PCP_ROOT the unpacked package pcp."""
 import collections
 import csv
+import decimal
 import io
 import json
 import os
@@ -13,8 +14,10 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 import urllib.request
@@ -67,6 +70,8 @@ class Files(unittest.TestCase):
                              ("prcb.wait.time", "4:3"), ("prcb.cgroup.run", "5:0"),
                              ("prcb.cgroup.wait.sleep", "5:16"),
                              ("prcb.cgroup.cause.time.futex", "6:6"),
+                             ("prcb.cgroup.cause.count.futex", "6:262"),
+                             ("prcb.percpu.missed_switches", "2:16"),
                              ("prcb.name.wait.other", "7:25"), ("prcb.thread.open.cause", "8:5")):
             self.assertEqual(metrics[name], number, name)
 
@@ -323,6 +328,165 @@ class Agent:
         out = self.pcp.run("pmie", "-C", "-h", self.pcp.host, "-c", FILES / "pmie.conf",
                            check=False)
         self.assertEqual(out[0], 0, out[1])
+
+
+    def test_rules_of_pmieconf(self):
+        """pmieconf makes rules of ours that pmie takes, for a host that has the agent."""
+        rules = self.pcp.folder / "rules"
+        shutil.copytree(pcp.path("/etc/pcp/pmieconf/global"), rules / "global")
+        shutil.copytree(FILES / "pmieconf", rules / "prcb")
+        made = self.pcp.folder / "rules.pmie"
+        self.pcp.give()
+        self.pcp.run("pmieconf", "-r", rules, "-f", made, "enable", "prcb")
+        text = made.read_text(encoding="utf-8")
+        for name in ("throttled", "ready", "untracked"):
+            self.assertIn(f"prcb.{name} = ", text)
+        out = self.pcp.run("pmie", "-C", "-h", self.pcp.host, "-c", made, check=False)
+        self.assertEqual(out[0], 0, out[1])
+
+
+UID = "1b4e28ba-2fa1-11d2-883f-0016d3cca427"
+CONTAINER = "3f4e5d6c7b8a9012345678901234567890123456789012345678901234567890"
+POD = (f"/kubepods.slice/kubepods-pod{UID.replace('-', '_')}.slice/"
+       f"cri-containerd-{CONTAINER}.scope")
+
+
+def made_up_look():
+    """One look of a machine that does not exist: what is in it is known, and stays as it is."""
+    def account(number, cgroup, **figures):
+        return {"key": number, "tid": 100 + number, "pid": 100 + number, "comm": "worker",
+                "cgroup": cgroup, **figures}
+    return json.dumps({
+        "ms": 0, "started_ns": 10 ** 18, "tier": "daemon", "max_threads": 16384,
+        "untracked_threads": 3, "look_ns": 1234567, "hostname": "made-up", "system": "Linux",
+        "release": "6.1", "cgroups": {"2": POD, "3": "/system.slice/ssh.service"},
+        "processors": [{"number": cpu, "online": True, "wall_ns": 10 ** 10, "idle_ns": 6000000001,
+                        "user_ns": 2000000003 + cpu, "kernel_ns": 1999999990 - cpu, "dpc_ns": 4,
+                        "interrupt_ns": 2, "steal_ns": 0, "interrupts": 17, "dpcs": 19,
+                        "switches": 1000003, "missed_switches": 7 + cpu, "idle_entries": 23,
+                        "mhz": 3000, "idle_states": [["C1", 5, 6000000001]]} for cpu in range(2)],
+        "accounts": [
+            account(1, 2, wall_ns=10 ** 10, run_ns=1234567891, ready_ns=1000000007,
+                    wait_ns=10 ** 10 - 2234567898, switches=12, voluntary_switches=9, migrations=5,
+                    open="futex", waits={"futex": [8, 7000000001], "disk": [1, 765432101],
+                                         "preempted": [3, 0]}),
+            account(2, 3, wall_ns=10 ** 10, run_ns=1, ready_ns=0, wait_ns=10 ** 10 - 1, switches=2,
+                    voluntary_switches=2, migrations=0, open="poll",
+                    waits={"poll": [2, 10 ** 10 - 1]})]}) + "\n"
+
+
+@unittest.skipIf(pcp.missing(), pcp.missing())
+class Replayed(unittest.TestCase):
+    """The same look by three doors: prcb export, prcb-exporter, and pmcd."""
+
+    # What they are called: of PCP; of the exporter, with labels of which one names the instance.
+    SAME = (
+        ("prcb.all.cpu.idle", 'prcb_system_cpu_seconds_total{mode="idle"}', NS),
+        ("prcb.all.cpu.user", 'prcb_system_cpu_seconds_total{mode="user"}', NS),
+        ("prcb.all.cpu.kernel", 'prcb_system_cpu_seconds_total{mode="kernel"}', NS),
+        ("prcb.all.switches", "prcb_system_context_switches_total", 1),
+        ("prcb.all.thread.ready", 'prcb_system_thread_seconds_total{state="ready"}', NS),
+        ("prcb.untracked_threads", "prcb_untracked_threads_total", 1),
+        ("prcb.wait.time", 'prcb_system_wait_seconds_total{cause="%s"}', NS),
+        ("prcb.wait.count", 'prcb_system_switches_total{cause="%s"}', 1),
+        ("prcb.percpu.cpu.user", 'prcb_cpu_seconds_total{cpu="%s",mode="user"}', NS),
+        ("prcb.percpu.missed_switches", 'prcb_cpu_missed_switches_total{cpu="%s"}', 1),
+        ("prcb.cgroup.run", 'prcb_cgroup_run_seconds_total{cgroup="%s"}', NS),
+        ("prcb.cgroup.ready", 'prcb_cgroup_ready_seconds_total{cgroup="%s"}', NS),
+        ("prcb.cgroup.wait.lock", 'prcb_cgroup_wait_seconds_total{cgroup="%s",class="lock"}', NS),
+        ("prcb.cgroup.cause.time.futex",
+         'prcb_cgroup_cause_seconds_total{cgroup="%s",cause="futex"}', NS),
+        ("prcb.cgroup.cause.count.futex",
+         'prcb_cgroup_cause_switches_total{cgroup="%s",cause="futex"}', 1),
+        ("prcb.cgroup.migrations", 'prcb_cgroup_migrations_total{cgroup="%s"}', 1),
+    )
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="prcb-replay-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.folder.chmod(0o755)
+        self.look = self.folder / "look.ndjson"
+        self.look.write_text(made_up_look(), encoding="utf-8")
+
+    def agent(self):
+        own = pcp.Pcp([AGENT], PMNS, environment={"PRCB_REPLAY": str(self.look)})
+        self.addCleanup(own.stop)
+        own.pmcd()
+        pcp.wait_for("figures", lambda: own.values("prcb.up") == {("prcb.up", None): "1"})
+        return own
+
+    @staticmethod
+    def series(text):
+        """{series: nanoseconds or count}, to the last digit."""
+        return {line.rsplit(" ", 1)[0]: decimal.Decimal(line.rsplit(" ", 1)[1])
+                for line in text.splitlines() if line and not line.startswith("#")}
+
+    def exported(self):
+        done = subprocess.run([os.environ["PRCB"], "export", "--replay", self.look, "--per-cpu",
+                               "--cgroup-causes"], capture_output=True, text=True, timeout=60,
+                              check=True)
+        return self.series(done.stdout)
+
+    def scraped(self):
+        path = str(self.folder / "socket")
+        with open(self.folder / "exporter.log", "w", encoding="utf-8") as log:
+            # pylint: disable=consider-using-with
+            server = subprocess.Popen(
+                [os.environ["PRCB_EXPORTER"], "--replay", self.look, "--per-cpu", "--cgroup-causes",
+                 "--web.listen-address=unix:" + path], stdout=log, stderr=log)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.terminate)
+
+        def ask():
+            with socket.socket(socket.AF_UNIX) as s:
+                try:
+                    s.connect(path)
+                except OSError:
+                    return None
+                s.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+                return b"".join(iter(lambda: s.recv(65536), b"")).decode()
+        answer = pcp.wait_for("an answer of prcb-exporter", ask)
+        return self.series(answer.split("\r\n\r\n", 1)[1])
+
+    @unittest.skipUnless(os.environ.get("PRCB_EXPORTER"), "this build has no prcb-exporter")
+    def test_the_doors_agree(self):
+        own = self.agent()
+        doors = {"export": self.exported(), "exporter": self.scraped()}
+        for metric, series, unit in self.SAME:
+            found = {instance: int(text) for (_, instance), text in own.values(metric).items()}
+            self.assertTrue(found, metric)
+            for instance, value in found.items():
+                label = instance and re.sub(r"^cpu(?=\d+$)", "", instance)
+                name = series % label if instance else series
+                for door, values in doors.items():
+                    # Causes that have not occurred have no series in a cgroup, and 0 here.
+                    self.assertEqual(values.get(name, 0) * unit, value, (door, name))
+        self.assertEqual(own.values("prcb.cgroup.cause.count.futex")
+                         ["prcb.cgroup.cause.count.futex", POD], "8")
+        self.assertEqual(own.values("prcb.cgroup.run")["prcb.cgroup.run", POD], "1234567891")
+        # pmval asks pmcd as well, for one moment and one instance.
+        out = own.run("pmval", "-h", own.host, "-s", "1", "-r", "prcb.untracked_threads")[1]
+        self.assertRegex(out, r"(?m)^ *3 *$")
+
+    def test_labels_of_containers(self):
+        own = self.agent()
+        own.values("prcb.cgroup.run")
+        out = own.run("pminfo", "-h", own.host, "-l", "prcb.cgroup.run")[1]
+        pod, service = (next(line for line in out.splitlines() if end in line and "inst [" in line)
+                        for end in (".scope", "ssh.service"))
+        for name, value in (("container_id", CONTAINER), ("pod_uid", UID)):
+            self.assertIn(f'"{name}":"{value}"', pod)
+        self.assertIn('"unit":"ssh.service"', service)
+        self.assertNotIn("container", service)
+
+    def test_bytes_of_an_archive(self):
+        """What docs/fleet.md says of them is measured by a script: it runs, on two intervals."""
+        out = subprocess.run([sys.executable, ROOT / "tools/pcp-bytes.py", "--replay", self.look,
+                              "--records", "2"], capture_output=True, text=True, timeout=120,
+                             check=False)
+        self.assertEqual(out.returncode, 0, out.stderr)
+        self.assertRegex(out.stdout, r"\d+ bytes a record.*MB a day")
 
 
 @unittest.skipIf(no_bpf(), no_bpf())

@@ -63,7 +63,7 @@ class Tmux(Case):
 
     def start(self, *arguments, width=100, height=30, term="tmux-256color"):
         words = " ".join(f"'{word}'" for word in (PRCB, "top", *arguments))
-        result = self.tmux("new-session", "-d", "-x", str(width), "-y", str(height),
+        result = self.tmux("new-session", "-d", "-x", str(width), "-y", str(height), "-c", str(self.folder),
                            f"TERM={term} {words}; echo left $?; exec cat")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.addCleanup(self.tmux, "kill-server")
@@ -250,12 +250,90 @@ while True:
             self.see(rf"{sleeper.pid} +{sleeper.pid} python\S* +(sleep|run|ready)")
 
 
+    def test_files_written(self):
+        """w writes what was seen since the start, e the row that is open; neither replaces a file."""
+        self.start("-p", str(os.getpid()), "-i", "-d", "0.2", width=120)
+        self.see(rf"LIVE(.|\n)*{os.getpid()}")
+        self.keys("w")
+        self.see(r"written: prcb-top-\S+\.db and prcb-top-\S+\.txt")
+        self.keys("e")
+        self.see("open the row first")
+        self.keys("Enter")
+        self.see("WHY")
+        self.keys("e")
+        self.see(r"written: prcb-top-\S+\.row\.txt")
+        history, = self.folder.glob("prcb-top-*.db")
+        screen, = (path for path in self.folder.glob("prcb-top-*.txt") if ".row." not in path.name)
+        row, = self.folder.glob("prcb-top-*.row.txt")
+        self.assertRegex(screen.read_text(), rf"(?s)prcb top .*{os.getpid()}")
+        self.assertRegex(row.read_text(), r"(?s)WHY .*THE LAST MINUTE")
+        for path in (history, screen, row):
+            self.assertEqual(path.stat().st_mode & 0o777 & ~0o644, 0)
+        replay = subprocess.run([PRCB, "top", "-b", "-i", "-r", str(history)], capture_output=True, text=True,
+                                timeout=60, env=ENVIRONMENT, check=False)
+        self.assertIn(str(os.getpid()), replay.stdout)
+
+    def test_a_deadlock_is_not_sleep(self):
+        """A mutex that its own thread has: shown with its word; the thread that joins it is not."""
+        source = self.folder / "dead.c"
+        source.write_text("""#define _GNU_SOURCE
+#include <pthread.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static void *hold(void *ctx) { pthread_setname_np(pthread_self(), "dead");
+    pthread_mutex_lock(&lock); pthread_mutex_lock(&lock); return ctx; }
+int main(void) { pthread_t t; pthread_create(&t, 0, hold, 0); return pthread_join(t, 0); }
+""")
+        program = self.folder / "dead"
+        subprocess.run(["cc", "-g", "-pthread", "-o", program, source], check=True, timeout=60)
+        held = subprocess.Popen([program])
+        self.addCleanup(held.wait)
+        self.addCleanup(held.kill)
+        self.start("-p", str(held.pid), "-d", "0.2", width=120)
+        self.see(r"LIVE +2 threads")
+        if "perf tier" in self.screen():
+            self.skipTest("no stacks on the perf tier")
+        self.see(rf"^ +{held.pid} +\d+ dead +futex .* mutex")
+        self.assertNotRegex(self.screen(), rf"(?m)^ +{held.pid} +{held.pid} dead")
+
+    def test_by_whom(self):
+        """A reader of a pipe, whom its child wakes up: Enter goes from one to the other."""
+        pair = subprocess.Popen([sys.executable, "-c", """
+import os, time
+r, w = os.pipe()
+if not os.fork():
+    open("/proc/self/comm", "w").write("the-writer")
+    while os.getppid() > 1:
+        os.write(w, b"x")
+        time.sleep(0.01)
+    os._exit(0)
+while True:
+    os.read(r, 1)
+"""])
+        self.addCleanup(pair.wait)
+        self.addCleanup(pair.kill)
+        children = pathlib.Path(f"/proc/{pair.pid}/task/{pair.pid}/children")
+        writer = poll(lambda: children.read_text().split(), "no child")[0]
+        self.start("-p", f"{pair.pid},{writer}", "--by-whom", "-d", "0.3", "--sort", "wait", width=140)
+        self.see(rf"{pair.pid} +{pair.pid} python\S* ")
+        self.keys("/")
+        self.keys("-l", str(pair.pid))
+        self.keys("Enter", "Enter")
+        self.see(rf"^python\S* \({pair.pid}\)")
+        self.see(r"BY WHOM(.|\n)*(the-writer|only the bpf tier)")
+        if "only the bpf tier" in self.screen():
+            self.skipTest("by whom is not kept here: only the bpf tier does")
+        self.see(r"BY WHOM \(pipe, known for (9\d|100)")
+        self.keys("Tab", "Enter")
+        self.see(rf"^the-writer \({writer}\)")
+
+
 class Terminal:
     """A program on a pty of its own; everything that it wrote, and the screen that this gives."""
 
     def __init__(self, arguments, width=100, height=30, **environment):
         self.pid, self.fd = pty.fork()
         if not self.pid:
+            signal.signal(signal.SIGHUP, signal.SIG_DFL) # nohup's children ignore it
             os.execvpe(arguments[0], arguments, {**ENVIRONMENT, "TERM": "xterm-256color", **environment})
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
         self.before = termios.tcgetattr(self.fd)
@@ -444,6 +522,30 @@ class Batch(Case):
         self.assertFalse(old.exists())
         self.assertTrue(other.exists())
         self.assertEqual(len([path for path in days.iterdir() if re.fullmatch(r"prcb-\d{4}-\d\d-\d\d\.db", path.name)]), 1)
+
+    def test_recordings_of_switches(self):
+        """What prcb record wrote: the spinner's run time, and the processors' line, of the same second."""
+        path = self.folder / "switches.db"
+        result = subprocess.run([PRCB, "record", "-o", str(path), "--", sys.executable, "-c",
+                                 "import time\nwhile time.thread_time() < 0.5: pass"], capture_output=True, text=True,
+                                timeout=60 * SLOW, env=ENVIRONMENT, check=False)
+        if result.returncode:
+            self.skipTest(result.stderr.strip())
+        result = self.run_top("-b", "-i", "-d", "60", "-r", str(path))
+        if "neither intervals nor switches" in result.stderr:
+            self.skipTest("no switches are recorded here")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, r"(?m)^cpu +user +\d+\.\d +kernel +\d+\.\d ")
+        shares = [float(share) for share in re.findall(r" (?:user|kernel|softirq|irq|steal|idle) +(\d+(?:\.\d)?)",
+                                                       result.stdout.split("\n")[1])]
+        self.assertAlmostEqual(sum(shares), 100, delta=0.4)
+        self.assertRegex(result.stdout, r"(?m)^ +\d+ +\d+ python")
+
+    def test_report_names_the_reader_of_a_history(self):
+        result = subprocess.run([PRCB, "report", str(self.file)], capture_output=True, text=True, timeout=60,
+                                env=ENVIRONMENT, check=False)
+        self.assertEqual((result.returncode, result.stdout), (1, ""))
+        self.assertIn(f"prcb top -r {self.file} shows it", result.stderr)
 
     def test_damaged_recordings(self):
         whole = self.file.read_bytes()

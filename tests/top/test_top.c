@@ -4,6 +4,7 @@
  * by cell as they were when somebody looked at them (golden/). With TOP_WRITE_GOLDEN in the
  * environment they are written anew.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <locale.h>
 #include <setjmp.h>
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -38,6 +40,11 @@ struct made {
     uint8_t state;
 };
 
+#define POD                                                                                        \
+    "/kubepods.slice/kubepods-burstable.slice/"                                                    \
+    "kubepods-burstable-pod1b4e28ba_2fa1_11d2_883f_0016d3cca427.slice/"                            \
+    "cri-containerd-3f4e5d6c7b8a90123456789012345678901234567890123456789012345678ab.scope"
+
 static const struct made machine[] = {
     {"postgres", "postgres: checkpointer", "/system.slice/pg", 2210, 2210, 21, 3, PRCB_CAUSE_DISK,
      0, 812, TOP_WAIT},
@@ -51,8 +58,8 @@ static const struct made machine[] = {
      TOP_WAIT},
     {"worker-5", NULL, NULL, 3312, 3338, 714, 200, PRCB_CAUSE_FUTEX, 0, 7700, TOP_READY},
     {"worker-6", NULL, NULL, 3312, 3339, 0, 0, PRCB_CAUSE_FUTEX, 0, 0, TOP_WAIT},
-    {"zstd", "zstd -T1 /backup/da\033]52;c;eA==\007ta", "/backup.slice", 4711, 4711, 979, 21, 0, 0,
-     40, TOP_RUN},
+    {"zstd", "zstd -T1 /backup/da\033]52;c;eA==\007ta", POD, 4711, 4711, 979, 21, 0, 0, 40,
+     TOP_RUN},
     {"caf\303\251 \346\235\261\344\272\254", "caf\303\251", "/user.slice", 5000, 5000, 0, 0,
      PRCB_CAUSE_MUTEX, 0, 0, TOP_WAIT},
     {"kworker/0:1", NULL, NULL, 20, 20, 2, 1, PRCB_CAUSE_WORKER, 0, 30, TOP_WAIT},
@@ -87,7 +94,7 @@ static void add_thread(struct top_model *m, const struct made *made, uint64_t no
     if (made->command)
         assert_int_equal(top_model_set_text(&process->command, made->command), 0);
     if (made->cgroup)
-        assert_int_equal(top_model_set_text(&process->cgroup, made->cgroup), 0);
+        assert_int_equal(top_model_set_cgroup(process, made->cgroup), 0);
     m->threads[delta.thread].kernel = made->pid == 20;
     delta.now = (struct top_now){.state = made->state,
                                  .cause = (uint8_t)made->cause,
@@ -249,6 +256,31 @@ static void sleepers_are_counted_and_locks_are_not_sleep(void **state)
     assert_true(shows(t, "asleep: 2 threads of 2 processes"));
 }
 
+/* A sleeper whose stack says that it waits for a lock is no sleeper, as long as that wait goes on.
+ */
+static void a_lock_by_its_stack_is_not_sleep(void **state)
+{
+    struct top *t = *state;
+    struct top_thread *thread;
+    uint32_t at = 0;
+
+    assert_int_equal(top_ui_prepare(&t->ui), 0);
+    thread = top_model_next_unknown(&t->model, &at); /* epoll is idle, a kernel mutex is not */
+    assert_non_null(thread);
+    assert_int_equal(thread->tid, 3339);
+    assert_null(top_model_next_unknown(&t->model, &at));
+    thread->asked_ns = thread->blocked_ns = thread->shown.since_ns;
+    at = 0;
+    assert_null(top_model_next_unknown(&t->model, &at));
+    assert_int_equal(top_ui_prepare(&t->ui), 0);
+    assert_int_equal(t->ui.rows.sleeping, 1);
+    draw(t, 100, 30);
+    assert_true(shows(t, "worker-6"));
+    thread->blocked_ns--; /* it was another wait */
+    assert_int_equal(top_ui_prepare(&t->ui), 0);
+    assert_int_equal(t->ui.rows.sleeping, 2);
+}
+
 static void order_is_by_time_neither_running_nor_idle(void **state)
 {
     struct top *t = *state;
@@ -270,9 +302,10 @@ static void filters(void **state)
     static const struct {
         const char *filter;
         uint32_t rows;
-    } cases[] = {
-        {"postgres", 3},          {"cause:futex", 3},  {"ready>15 run>50", 1}, {"cgroup:web", 4},
-        {"pid:3312 futex>99", 1}, {"checkpointer", 1}, {"disk<1 pid:4711", 1}, {"nothing", 0}};
+    } cases[] = {{"postgres", 3},        {"cause:futex", 3},       {"ready>15 run>50", 1},
+                 {"cgroup:web", 4},      {"pid:3312 futex>99", 1}, {"checkpointer", 1},
+                 {"disk<1 pid:4711", 1}, {"nothing", 0},           {"cgroup:3f4e5d", 1},
+                 {"cgroup:pod", 1}};
     struct top *t = *state;
     char word[64];
     struct top_filter filter = {.count = 3};
@@ -288,6 +321,24 @@ static void filters(void **state)
     assert_string_equal(word, "cause:none");
     assert_int_equal(top_filter_parse("ready>x", &filter, word, sizeof(word)), -EINVAL);
     assert_int_equal(filter.count, 3);
+}
+
+/* A container is called by its id, and its path stands in its panes. */
+static void containers_have_names(void **state)
+{
+    struct top *t = *state;
+
+    top_ui_prepare(&t->ui);
+    for (int i = 0; i < TOP_CGROUPS; i++)
+        type(t, "g");
+    draw(t, 200, 30);
+    assert_true(shows(t, "container 3f4e5d6c7b8a, pod 1b4e28ba"));
+    assert_false(shows(t, "kubepods"));
+    type(t, "/3f4e5d\n\n");
+    draw(t, 400, 30);
+    assert_int_equal(t->ui.screen, TOP_PANES);
+    assert_int_equal(t->ui.subject_count, 1);
+    assert_true(shows(t, "cgroup /kubepods.slice/kubepods-burstable.slice/"));
 }
 
 static void history_is_of_the_same_time(void **state)
@@ -438,6 +489,76 @@ static void a_file_has_the_same_rows(void **state)
     top_ui_deinit(&read.ui);
     top_model_deinit(&read.model);
     unlink(path);
+}
+
+/* What is in the directory: files, and their bytes. */
+static unsigned survey(const char *path, uint64_t *ret_bytes)
+{
+    DIR *folder = opendir(path);
+    struct dirent *entry;
+    unsigned files = 0;
+
+    *ret_bytes = 0;
+    assert_non_null(folder);
+    while ((entry = readdir(folder))) {
+        struct stat about;
+
+        assert_int_equal(fstatat(dirfd(folder), entry->d_name, &about, 0), 0);
+        *ret_bytes += S_ISREG(about.st_mode) ? (uint64_t)about.st_size : 0;
+        files += entry->d_name[0] != '.';
+    }
+    closedir(folder);
+    return files;
+}
+
+static void remove_folder(const char *path)
+{
+    DIR *folder = opendir(path);
+    struct dirent *entry;
+
+    while ((entry = readdir(folder)))
+        unlinkat(dirfd(folder), entry->d_name, 0);
+    closedir(folder);
+    assert_int_equal(rmdir(path), 0);
+}
+
+/* Files of a directory are begun anew at their share of the room, and the oldest go; a file ends.
+ */
+static void a_directory_keeps_to_its_size(void **state)
+{
+    const uint64_t most = 1u << 20;
+    char path[] = "/tmp/prcb-top-XXXXXX", file[64];
+    struct top_history *history;
+    struct top *t = *state;
+    struct prcb_error err;
+    uint64_t bytes, largest = 0;
+    unsigned files;
+    int result = 0;
+
+    assert_non_null(mkdtemp(path));
+    assert_int_equal(top_history_open(path, 3, most, &history, &err), 0);
+    for (int i = 0; i < 1600; i++) {
+        add_interval(&t->model, 100 + i);
+        assert_int_equal(top_history_add(history, &t->model, t->model.frame_count - 1, &err), 0);
+        if (i % 64 == 0 && survey(path, &bytes) && bytes > largest)
+            largest = bytes;
+    }
+    assert_int_equal(top_history_close(history, &err), 0);
+    files = survey(path, &bytes);
+    assert_in_range(files, 3, 5);
+    assert_in_range(bytes, most / 2, most + most / 4);
+    assert_in_range(largest, most / 2, most + most); /* with the log of the present file */
+    remove_folder(path);
+
+    assert_non_null(mkdtemp(strcpy(path, "/tmp/prcb-top-XXXXXX")));
+    snprintf(file, sizeof(file), "%s/one.db", path);
+    assert_int_equal(top_history_open(file, 3, 1u << 18, &history, &err), 0);
+    for (int i = 0; i < 1600 && !result; i++)
+        result = top_history_add(history, &t->model, t->model.frame_count - 1, &err);
+    assert_int_equal(result, -EFBIG);
+    assert_non_null(strstr(err.text, "--max-size"));
+    assert_int_equal(top_history_close(history, NULL), 0);
+    remove_folder(path);
 }
 
 /* ---- what it looks like ------------------------------------------------------------------------
@@ -593,14 +714,17 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(parts_of_rows_sum_to_their_wall, set_up, tear_down),
         cmocka_unit_test_setup_teardown(sleepers_are_counted_and_locks_are_not_sleep, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(a_lock_by_its_stack_is_not_sleep, set_up, tear_down),
         cmocka_unit_test_setup_teardown(order_is_by_time_neither_running_nor_idle, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(filters, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(containers_have_names, set_up, tear_down),
         cmocka_unit_test_setup_teardown(history_is_of_the_same_time, set_up, tear_down),
         cmocka_unit_test_setup_teardown(following_a_waker_is_enter, set_up, tear_down),
         cmocka_unit_test_setup_teardown(time_goes_back_and_on, set_up, tear_down),
         cmocka_unit_test_setup_teardown(memory_is_bounded, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_file_has_the_same_rows, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_directory_keeps_to_its_size, set_up, tear_down),
         cmocka_unit_test_setup_teardown(screens, set_up, tear_down),
         cmocka_unit_test_setup_teardown(names_are_harmless, set_up, tear_down),
         cmocka_unit_test_setup_teardown(too_small_says_so, set_up, tear_down),

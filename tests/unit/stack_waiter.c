@@ -6,6 +6,7 @@
  */
 #include <alloca.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -63,6 +64,19 @@ static void by_semaphore(void)
     sem_wait(&semaphore);
 }
 
+/* The cause names the device; where in the kernel only the kernel's frames tell. */
+static void by_terminal(void)
+{
+    int terminal = posix_openpt(O_RDWR | O_NOCTTY), user;
+    char byte;
+
+    if (terminal < 0 || grantpt(terminal) || unlockpt(terminal))
+        abort();
+    user = open(ptsname(terminal), O_RDWR | O_NOCTTY);
+    if (user < 0 || read(user, &byte, 1) < 0)
+        abort();
+}
+
 /* Where libuv's event loop waits, by name. */
 HARD static void uv__io_poll(void)
 {
@@ -79,9 +93,9 @@ static const struct {
     const char *name;
     void (*wait)(void);
 } ways[] = {
-    {"event-loop", by_event_loop}, {"sleep", by_sleep}, {"mutex", by_mutex},
-    {"condition", by_condition},   {"pipe", by_pipe},   {"poll", by_poll},
-    {"semaphore", by_semaphore},
+    {"event-loop", by_event_loop}, {"sleep", by_sleep},       {"mutex", by_mutex},
+    {"condition", by_condition},   {"pipe", by_pipe},         {"poll", by_poll},
+    {"semaphore", by_semaphore},   {"terminal", by_terminal},
 };
 
 volatile int sink;

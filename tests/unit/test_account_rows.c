@@ -298,10 +298,9 @@ static void orders_have_names(void **state)
 
 static void expect_words(const struct prcb_account *accounts, size_t count, const char *expected)
 {
-    struct stat_options options = {0};
     struct account_rows rows = {0};
     struct account_view v;
-    struct stat_report report = {.options = &options, .view = &v};
+    struct stat_report report = {.view = &v};
     bool all[PRCB_CAUSE_MAX];
     char *text;
     size_t size;

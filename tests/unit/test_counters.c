@@ -206,7 +206,7 @@ static int see_name(const char *name, const char *words, void *ctx)
 static void test_pfm_names(void **state)
 {
     unsigned count = 0;
-    int result = prcb_counter_walk_pfm(see_name, &count);
+    int result = prcb_counter_pfm_walk(see_name, &count);
 
     if (!count)
         skip_because("built without libpfm4");
@@ -382,7 +382,14 @@ static void run_loop(void)
 
 /* The loop in user mode costs what it costs; reading twice adds a few thousand at most. */
 #define EXACT     (2 * LOOPS)
-#define TOLERANCE 20000
+#define TOLERANCE tolerance()
+
+/* An emulator's counter of instructions is its clock, which the other processors' turns move on:
+ * what they run in the middle of a measurement is in it (36,506 were seen). */
+static uint64_t tolerance(void)
+{
+    return getenv("PRCB_TEST_SLOW") ? EXACT / 10 : 20000;
+}
 
 static void test_instructions(void **state)
 {

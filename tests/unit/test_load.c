@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "bpf_run.h"
+#include "bpf_load.h"
 
 static libbpf_print_fn_t listener;
 

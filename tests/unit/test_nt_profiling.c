@@ -565,8 +565,9 @@ static void test_cycles(void **state)
     if (base.use_ticks)
         expected = (double)(clock_ticks() - ticks) / (double)wall;
     print_message("    cycles per ns %.4f, counter %.4f\n", rate, expected);
-    /* The sleep is a third of the time: counting it would be far outside. */
-    assert_true(rate > expected * 0.9 && rate < expected * 1.1);
+    /* The sleep is a third of the time: counting it would be far outside. Interrupts are in the
+     * thread's clock and not in its cycles: on an emulated processor they take a tenth and more. */
+    assert_true(rate > expected * (getenv("PRCB_TEST_SLOW") ? 0.7 : 0.9) && rate < expected * 1.1);
 }
 
 /* Reasons since the last read: of one sleep its own, then none; and a read of counters

@@ -97,6 +97,27 @@ static void test_no_command(void **state)
     prcb_close(p);
 }
 
+static int never(pid_t child, void *ctx, struct prcb_error *err)
+{
+    fail();
+    return 0;
+}
+
+static void hooks_have_a_size(void **state)
+{
+    char name[] = "true", *argv[] = {name, NULL};
+    struct prcb_spawn_hook hook = {.before_exec = never};
+    struct prcb_error err;
+    pid_t child = -7;
+
+    assert_int_equal(prcb_spawn_hooked(NULL, argv, 0, &hook, &child, &err), -EINVAL);
+    assert_non_null(strstr(err.text, "prcb_spawn_hook"));
+    hook = (struct prcb_spawn_hook){.size = sizeof(hook)};
+    assert_int_equal(prcb_spawn_hooked(NULL, argv, 0, &hook, &child, &err), -EINVAL);
+    assert_non_null(strstr(err.text, "before_exec"));
+    assert_int_equal(child, -7);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -104,6 +125,7 @@ int main(void)
         cmocka_unit_test(test_sub_of_short_records),
         cmocka_unit_test(test_sub_of_long_records),
         cmocka_unit_test(test_no_command),
+        cmocka_unit_test(hooks_have_a_size),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -100,7 +100,7 @@ static void assert_order(const struct prcb_stack *stack, const char *const *name
         fail_msg("%s is missing or out of place", *names);
 }
 
-static const enum prcb_tier tiers[] = {PRCB_TIER_PERF, PRCB_TIER_BPF};
+static const enum prcb_tier tiers[] = {PRCB_TIER_PERF, PRCB_TIER_BPF, PRCB_TIER_DAEMON};
 
 static void test_known_functions(void **state)
 {
@@ -136,6 +136,33 @@ static void test_known_functions(void **state)
             child_end(&child);
         }
     }
+}
+
+/* The kernel's frames, by name alone, before the user's. */
+static void test_the_kernels_part(void **state)
+{
+    static const char *const functions[] = {"n_tty_read", "by_terminal", "inner", "middle",
+                                            "outer",      "run",         NULL};
+    struct child child = child_start(waiter, "terminal", "0");
+    struct prcb *p = open_session(PRCB_TIER_BPF, child.pid);
+    struct prcb_stacks *s;
+    struct prcb_stack stack;
+    char text[4096];
+
+    if (p) {
+        assert_int_equal(prcb_stacks_open(p, NULL, &s, NULL), 0);
+        stack = await_stack(p, s, child.tid, "by_terminal");
+        if (!prcb_kernel_stack(p, stack.key, child.tid, text, sizeof(text), NULL)) {
+            assert_order(&stack, functions);
+            assert_string_equal(stack.frames[0].file, "[kernel]");
+            assert_int_equal(stack.frames[0].address, 0);
+            assert_null(strstr(stack.frames[0].function, "schedule"));
+        }
+        assert_true(stack.flags & PRCB_STACK_COMPLETE);
+        prcb_stacks_close(s);
+        prcb_close(p);
+    }
+    child_end(&child);
 }
 
 static void test_a_wait_is_read_once(void **state)
@@ -255,6 +282,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_known_functions),
+        cmocka_unit_test(test_the_kernels_part),
         cmocka_unit_test(test_a_wait_is_read_once),
         cmocka_unit_test(test_deep_stack),
         cmocka_unit_test(test_no_more_frames_than_asked_for),

@@ -102,8 +102,11 @@ static void types_have_names(void **state)
 {
     assert_string_equal(wire_type_name(WIRE_HELLO), "hello");
     assert_string_equal(wire_type_name(WIRE_PROCESSORS), "processors");
+    assert_string_equal(wire_type_name(WIRE_KERNEL_STACK), "kernel-stack");
+    assert_string_equal(wire_type_name(WIRE_RELEASE_SOME), "release-some");
     assert_null(wire_type_name(0));
-    assert_null(wire_type_name(9));
+    assert_string_equal(wire_type_name(WIRE_PROGRAMS), "programs");
+    assert_null(wire_type_name(WIRE_RELEASE_SOME + 1));
     assert_null(wire_type_name(65535));
 }
 

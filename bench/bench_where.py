@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""What it costs to know where threads wait: prcb why beside offcputime and bpftrace with stacks, on
+the same threads: 10,000 of which none wakes up, then 500 of which each wakes up a hundred times a
+second. A row has processor time in percent of one processor over the seconds after the tool's start,
+medians and least of interleaved rounds: the tool's own (its children's included), and the program's
+above what it needs with no tool. Then unwindings: how many prcb why made of a second of processor
+time, and how often it read a thread that slept on. Peers that are not installed are left out, and said.
+bench_where --no-peers leaves all out."""
+import json
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PRCB = os.path.join(HERE, "../src/cli/prcb")
+ROUNDS, WARM_S, SECONDS = 3, 5, 6
+BPFTRACE = ("tracepoint:sched:sched_switch { @start[args->prev_pid] = nsecs; "
+            "$s = @start[args->next_pid]; if ($s && pid == PID) "
+            "{ @off[kstack, ustack] = sum(nsecs - $s); } }")
+ROWS = [
+    ("prcb why", [PRCB, "why", "--no-whom", "-p", "PID"]),
+    ("prcb why, with by whom", [PRCB, "why", "-p", "PID"]),
+    ("prcb why --tier perf", [PRCB, "why", "--tier", "perf", "-p", "PID"]),
+    ("prcb stat", [PRCB, "stat", "-p", "PID"]),
+    ("offcputime -p (libbpf-tools)", ["offcputime", "-p", "PID", "100000"]),
+    ("offcputime-bpfcc -p", ["offcputime-bpfcc", "-p", "PID", "100000"]),
+    ("bpftrace off-CPU time with stacks", ["bpftrace", "-e", BPFTRACE]),
+]
+HERTZ = os.sysconf("SC_CLK_TCK")
+
+
+def ticks(pid):
+    """Of the process, and of its children that live or were waited for."""
+    total = 0
+    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    total += sum(map(int, fields[11:15]))
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+        for child in file.read().split():
+            total += ticks(int(child))
+    return total
+
+
+class Threads:
+    def __init__(self, count, busy):
+        self.process = subprocess.Popen([os.path.join(HERE, "top_threads"), str(count), str(busy)],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process.stdout.readline()
+        self.pid = self.process.pid
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def percent(used, seconds):
+    return 100 * used / HERTZ / seconds
+
+
+def watch(threads, command):
+    """(percent of the tool, of the threads) while it runs; None: it is not there, or ended."""
+    tool = None
+    if command:
+        arguments = [part.replace("PID", str(threads.pid)) for part in command]
+        if not shutil.which(arguments[0]):
+            return None
+        tool = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                env=os.environ | {"BPFTRACE_STRLEN": "16"})
+        time.sleep(WARM_S)
+        if tool.poll() is not None:
+            return None
+    began = time.monotonic()
+    before = ticks(tool.pid) if tool else 0, ticks(threads.pid)
+    time.sleep(SECONDS)
+    after = ticks(tool.pid) if tool else 0, ticks(threads.pid)
+    seconds = time.monotonic() - began
+    if tool:
+        tool.send_signal(signal.SIGINT)
+        try:
+            tool.wait(30)
+        except subprocess.TimeoutExpired:
+            tool.kill()
+            tool.wait()
+    return percent(after[0] - before[0], seconds), percent(after[1] - before[1], seconds)
+
+
+def compare(title, count, busy, rows):
+    threads = Threads(count, busy)
+    seen = {name: [] for name, _ in rows}
+    for _ in range(ROUNDS):
+        plain = watch(threads, None)[1]
+        for name, command in rows:
+            found = watch(threads, command)
+            if found:
+                seen[name].append((found[0], found[1] - plain))
+    threads.end()
+    print(f"\n{title}\n{'':<38} {'tool: least':>11} {'median':>7}   {'program: median':>15}")
+    for name, _ in rows:
+        if not seen[name]:
+            print(f"{name:<38} not available here")
+            continue
+        own = [figures[0] for figures in seen[name]]
+        print(f"{name:<38} {min(own):>9.2f} % {statistics.median(own):>5.2f} %   "
+              f"{statistics.median(figures[1] for figures in seen[name]):>+13.2f} %", flush=True)
+
+
+def unwindings():
+    """From prcb why's own report: with a budget that is not used up, and the idle ones."""
+    print("\nunwinding (prcb why's own figures)")
+    for title, count, busy, options in (
+            ("500 busy threads, no budget", 500, 500, ["--budget", "100", "--min", "500"]),
+            ("10,000 idle threads, 10 s", 10000, 0, ["--budget", "100"])):
+        threads = Threads(count, busy)
+        with tempfile.NamedTemporaryFile() as file:
+            subprocess.run([PRCB, "why", "-j", "--no-whom", *options, "-p", str(threads.pid), "--for",
+                            "10" if busy == 0 else "4", "-o", file.name], check=True)
+            reader = json.load(file)["reader"]
+        threads.end()
+        cpu = reader["cpu_ns"] / 1e9
+        print(f"  {title}: {reader['unwound']} stacks unwound, {reader['remembered']} answered from "
+              f"memory, {reader['unwound'] / cpu if cpu else 0:,.0f} a second of processor time")
+
+
+def main():
+    rows = ROWS if "--no-peers" not in sys.argv else [row for row in ROWS if row[1][0] == PRCB]
+    compare("10,000 idle threads: percent of one processor", 10000, 0, rows)
+    compare("500 busy threads: percent of one processor", 500, 500, rows)
+    unwindings()
+
+
+if __name__ == "__main__":
+    main()

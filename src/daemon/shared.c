@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "shared.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "error.h"
+#include "log.h"
+
+#define SHARED_GRACE_MS 10000 /* twice PRCB_SHARED_GRACE_NS, which libraries count on */
+#define LONELY_MS       10000 /* for members to come back after a restart */
+#define MEMBERS         64
+
+/* What is known of an account whose thread has ended. */
+struct shared_slot {
+    uint32_t generation; /* of the account that the rest is about */
+    uint32_t since;      /* ms, when that was noticed */
+    uint64_t released;   /* by whom: bits */
+};
+
+static int no_memory(struct prcb_error *err)
+{
+    return prcb_fail(err, -ENOMEM, "prcbd has no memory; try again later");
+}
+
+static int may_join(const struct peer *peer, struct prcb_error *err)
+{
+    if (!peer->all)
+        return prcb_fail(err, -EPERM,
+                         "you may not profile every thread (profile_all in prcbd.conf)");
+    /* All members read what each of them could write. */
+    if (peer->writes_maps)
+        return prcb_fail(err, -EPERM,
+                         "you may not share a session: with CAP_BPF you could write it, for all "
+                         "who read it");
+    if (!peer->same_pid_ns)
+        return prcb_fail(err, -EPERM,
+                         "the shared session has numbers of threads as prcbd sees them, in "
+                         "another pid namespace");
+    return 0;
+}
+
+/* Takes fd over. */
+static int begin(struct sessions *s, struct session *session, int fd)
+{
+    struct shared *shared = &s->shared;
+
+    shared->blocks = kernel_client_view(fd, session->accounts);
+    shared->slots = calloc(session->accounts, sizeof(*shared->slots));
+    if (!shared->blocks || !shared->slots) {
+        kernel_client_unview(shared->blocks, session->accounts);
+        free(shared->slots);
+        *shared = (struct shared){0};
+        close(fd);
+        return -ENOMEM;
+    }
+    shared->session = session;
+    shared->fd = fd;
+    shared->lonely_since = clock_mono_ms();
+    return 0;
+}
+
+void shared_forget(struct sessions *s)
+{
+    struct shared *shared = &s->shared;
+
+    if (!shared->session)
+        return;
+    kernel_client_unview(shared->blocks, shared->session->accounts);
+    free(shared->slots);
+    close(shared->fd);
+    *shared = (struct shared){0};
+}
+
+static void end(struct sessions *s)
+{
+    struct session *session = s->shared.session;
+
+    shared_forget(s);
+    sessions_close(s, session);
+}
+
+static int add_member(struct sessions *s, uint32_t *ret, struct prcb_error *err)
+{
+    uint64_t free = ~s->shared.members;
+
+    if (!free)
+        return prcb_fail(err, -EBUSY, "%d clients share the session already: no more can", MEMBERS);
+    *ret = (uint32_t)__builtin_ctzll(free);
+    s->shared.members |= 1ull << *ret;
+    s->shared.late &= ~(1ull << *ret);
+    return 0;
+}
+
+static int make(struct sessions *s, const struct peer *peer, uint64_t waited_ms,
+                struct prcb_error *err)
+{
+    /* It belongs to nobody: no process, and no user whose limits it counts for. */
+    const struct peer nobody = {.payer = SHARED_UID, .root = true};
+    const struct prcb_bpf_client client = {
+        .caps = ~0ull, .pid_ns = peer->pid_ns, .user_ns = peer->user_ns, .all = 1};
+    struct kernel_client_fds fds;
+    struct session *session;
+    int result;
+
+    result = sessions_make(s, &nobody, &client, (uint32_t)s->config->accounts_per_client_max,
+                           waited_ms, &session, &fds, err);
+    if (result)
+        return result;
+    if (begin(s, session, fds.accounts)) {
+        sessions_close(s, session);
+        return no_memory(err);
+    }
+    return 0;
+}
+
+int shared_join(struct sessions *s, const struct peer *peer, uint64_t waited_ms, int *ret_fd,
+                uint8_t token[16], uint32_t *ret_member, struct prcb_error *err)
+{
+    int result = may_join(peer, err), fd;
+
+    if (!result && !s->shared.session)
+        result = make(s, peer, waited_ms, err);
+    if (result)
+        return result;
+    fd = fcntl(s->shared.fd, F_DUPFD_CLOEXEC, 0);
+    result = fd < 0 ? prcb_fail(err, -EMFILE, "prcbd has no free descriptor; try again later")
+                    : add_member(s, ret_member, err);
+    if (result) {
+        if (fd >= 0)
+            close(fd);
+        if (!s->shared.members)
+            end(s);
+        return result;
+    }
+    memcpy(token, s->kernel->records[s->shared.session->number].token, 16);
+    *ret_fd = fd;
+    return 0;
+}
+
+int shared_rejoin(struct sessions *s, const struct peer *peer, const uint8_t token[16],
+                  uint32_t *ret_member, struct prcb_error *err)
+{
+    int result = may_join(peer, err);
+
+    if (result)
+        return result;
+    if (!s->shared.session ||
+        !sessions_same_token(s->kernel->records[s->shared.session->number].token, token))
+        return prcb_fail(err, -ESTALE,
+                         "prcbd has no such session any more: it ended, or prcbd was replaced");
+    return add_member(s, ret_member, err);
+}
+
+void shared_leave(struct sessions *s, uint32_t member)
+{
+    s->shared.members &= ~(1ull << member);
+    if (!s->shared.members)
+        end(s);
+}
+
+void shared_take_over(struct sessions *s, struct session *session)
+{
+    int fd = kernel_client_fd(s->kernel, session->number);
+
+    if (fd < 0 || s->shared.session || begin(s, session, fd))
+        sessions_close(s, session);
+    else
+        s->shared.unsure_until = clock_mono_ms() + LONELY_MS;
+}
+
+/* ---- accounts of threads that have ended ---- */
+
+/* In the first element is the head. */
+static const struct prcb_account_block *block_of(const struct shared *shared, uint32_t slot)
+{
+    return &shared->blocks[slot + 1];
+}
+
+/* What the programs have in the account, and nobody else can write: the thread made its last
+ * switch. Acquire: pairs with prcb_seq_end of that switch; the generation is read behind it, and
+ * checked once more by the program that frees. */
+static bool has_ended(const struct prcb_account_block *block)
+{
+    return !(__atomic_load_n(&block->seq, __ATOMIC_ACQUIRE) & 1) &&
+           __atomic_load_n(&block->state, __ATOMIC_RELAXED) == PRCB_STATE_EXITED &&
+           __atomic_load_n(&block->generation, __ATOMIC_RELAXED);
+}
+
+/* The slot's notes, about the account that is in it now. */
+static struct shared_slot *slot_of(struct shared *shared, uint32_t number)
+{
+    struct shared_slot *slot = &shared->slots[number];
+    uint32_t generation = __atomic_load_n(&block_of(shared, number)->generation, __ATOMIC_RELAXED);
+
+    if (slot->generation != generation)
+        *slot = (struct shared_slot){.generation = generation, .since = (uint32_t)clock_mono_ms()};
+    return slot;
+}
+
+static void give_up(struct sessions *s, uint32_t number, uint32_t generation)
+{
+    bool live = false;
+
+    /* Of an ended thread: nobody writes it any more, and nothing has to be waited for. */
+    if (!kernel_give_up(s->kernel, s->shared.session->number, (uint64_t)generation << 32 | number,
+                        &live) &&
+        live)
+        kernel_free(s->kernel, s->shared.session->number, number);
+}
+
+/* Somebody has not released it and is waited for. */
+static bool is_awaited(const struct shared *shared, const struct shared_slot *slot)
+{
+    return shared->members & ~shared->late & ~slot->released ||
+           clock_mono_ms() < shared->unsure_until;
+}
+
+void shared_release(struct sessions *s, uint32_t member, uint64_t key)
+{
+    struct shared *shared = &s->shared;
+    uint32_t number = (uint32_t)key, generation = (uint32_t)(key >> 32);
+    struct shared_slot *slot;
+
+    shared->late &= ~(1ull << member);
+    if (number >= shared->session->accounts || !has_ended(block_of(shared, number)))
+        return;
+    slot = slot_of(shared, number);
+    if (slot->generation != generation)
+        return;
+    slot->released |= 1ull << member;
+    if (!is_awaited(shared, slot))
+        give_up(s, number, generation);
+}
+
+void shared_look(struct sessions *s)
+{
+    struct shared *shared = &s->shared;
+    uint64_t now = clock_mono_ms();
+
+    if (!shared->session || !sessions_settled(shared->session))
+        return;
+    if (shared->members)
+        shared->lonely_since = now;
+    if (now - shared->lonely_since > LONELY_MS) {
+        end(s);
+        return;
+    }
+    for (uint32_t i = 0; i < shared->session->accounts; i++) {
+        struct shared_slot *slot;
+
+        if (!has_ended(block_of(shared, i)))
+            continue;
+        slot = slot_of(shared, i);
+        if (is_awaited(shared, slot) && (uint32_t)now - slot->since < SHARED_GRACE_MS)
+            continue;
+        shared->late |= shared->members & ~slot->released;
+        give_up(s, i, slot->generation);
+    }
+}

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * A critical path for people and for programs.
+ */
+#include "critical.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format.h"
+#include "json_doc.h"
+#include "text.h"
+
+#define NAME 80
+
+static const char *const kinds[] = {
+    [CRITICAL_RUNS] = "runs",
+    [CRITICAL_READY] = "ready",
+    [CRITICAL_WAITS] = "waits",
+    [CRITICAL_UNKNOWN] = "unknown",
+};
+
+/* Steps of one thread that are alike. */
+struct sum {
+    const struct critical_step *step; /* the first of them */
+    uint64_t ns, count;
+};
+
+static bool alike(const struct critical_step *a, const struct critical_step *b)
+{
+    return a->thread == b->thread && a->kind == b->kind && a->other == b->other &&
+           a->waker == b->waker && !strcmp(a->cause, b->cause);
+}
+
+static int compare_steps(const void *left, const void *right)
+{
+    const struct critical_step *a = ((const struct sum *)left)->step,
+                               *b = ((const struct sum *)right)->step;
+
+    if (a->thread != b->thread)
+        return a->thread < b->thread ? -1 : 1;
+    if (a->kind != b->kind)
+        return a->kind < b->kind ? -1 : 1;
+    if (a->other != b->other)
+        return a->other < b->other ? -1 : 1;
+    if (a->waker != b->waker)
+        return a->waker < b->waker ? -1 : 1;
+    return strcmp(a->cause, b->cause);
+}
+
+static int by_time(const void *left, const void *right)
+{
+    const struct sum *a = left, *b = right;
+
+    return a->ns > b->ns ? -1 : a->ns < b->ns;
+}
+
+/* The most time first; NULL: no memory. */
+static struct sum *sums_of(const struct critical *c, size_t *ret_count)
+{
+    struct sum *sums = calloc(c->count + 1, sizeof(*sums));
+    size_t count = 0;
+
+    if (!sums)
+        return NULL;
+    for (size_t i = 0; i < c->count; i++)
+        sums[i] = (struct sum){&c->steps[i], c->steps[i].end_ns - c->steps[i].start_ns, 1};
+    qsort(sums, c->count, sizeof(*sums), compare_steps);
+    for (size_t i = 0; i < c->count; i++) {
+        if (count && alike(sums[count - 1].step, sums[i].step)) {
+            sums[count - 1].ns += sums[i].ns;
+            sums[count - 1].count++;
+        } else {
+            sums[count++] = sums[i];
+        }
+    }
+    qsort(sums, count, sizeof(*sums), by_time);
+    *ret_count = count;
+    return sums;
+}
+
+/* "ready (quantum), behind make (17)"; "waits for disk, until interrupt 45 (nvme0q1)". */
+static void describe(const struct critical *c, const struct critical_step *step, char *ret,
+                     size_t size)
+{
+    const struct recorded_thread *other =
+        step->other == SIZE_MAX ? NULL : &c->recording->threads[step->other];
+    bool known = *step->cause;
+    char by[NAME] = "";
+
+    if (step->waker != SIZE_MAX)
+        recording_waker_name(c->recording, step->waker, by, sizeof(by));
+    if (step->kind == CRITICAL_WAITS)
+        snprintf(ret, size, "waits%s%s%s%s", known ? " for " : "", step->cause,
+                 *by ? ", until " : "", by);
+    else if (step->kind == CRITICAL_READY && other)
+        snprintf(ret, size, "ready%s%s%s, behind %s (%" PRId64 ")", known ? " (" : "", step->cause,
+                 known ? ")" : "", other->name, other->tid);
+    else if (step->kind == CRITICAL_READY)
+        snprintf(ret, size, "ready%s%s%s", known ? " (" : "", step->cause, known ? ")" : "");
+    else
+        snprintf(ret, size, "%s", step->kind == CRITICAL_RUNS ? "runs" : "is not recorded");
+}
+
+static void print_line(const struct critical *c, const struct critical_step *step, FILE *out)
+{
+    const struct recorded_thread *thread = &c->recording->threads[step->thread];
+    char what[3 * NAME], name[NAME];
+
+    describe(c, step, what, sizeof(what));
+    snprintf(name, sizeof(name), "%s (%" PRId64 ")", thread->name, thread->tid);
+    format_cut(name, 24);
+    text_print(out, TEXT_MARKS, name);
+    fprintf(out, "%*s  ", (int)(24 - format_width(name)), "");
+    text_print(out, TEXT_MARKS, what);
+    fputc('\n', out);
+}
+
+static void print_sums(const struct critical *c, size_t top, FILE *out)
+{
+    size_t count = 0, shown;
+    struct sum *sums = sums_of(c, &count);
+    char time[FORMAT_CELL], share[FORMAT_CELL];
+    uint64_t left = 0;
+
+    shown = top && count > top ? top : count;
+    fprintf(out, "%10s  %11s  %8s  %-24s\n", "TIME", "SHARE", "TIMES", "THREAD");
+    for (size_t i = 0; sums && i < count; i++) {
+        if (i >= shown) {
+            left += sums[i].ns;
+            continue;
+        }
+        format_time(sums[i].ns, time, sizeof(time));
+        format_share(sums[i].ns, c->to_ns - c->from_ns, share, sizeof(share));
+        fprintf(out, "%10s  %11s  %8" PRIu64 "  ", time, share, sums[i].count);
+        print_line(c, sums[i].step, out);
+    }
+    if (left) {
+        format_time(left, time, sizeof(time));
+        format_share(left, c->to_ns - c->from_ns, share, sizeof(share));
+        fprintf(out, "%10s  %11s  %8s  %zu more rows: --top 0\n", time, share, "", count - shown);
+    }
+    free(sums);
+}
+
+static int by_length(const void *left, const void *right)
+{
+    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+
+    return a > b ? -1 : a < b;
+}
+
+/* How long a step must be at least to be among the top longest; 0: each is. */
+static uint64_t least_of(const struct critical *c, size_t top)
+{
+    uint64_t *lengths, least;
+
+    if (!top || c->count <= top)
+        return 0;
+    lengths = malloc(c->count * sizeof(*lengths));
+    if (!lengths)
+        return 0;
+    for (size_t i = 0; i < c->count; i++)
+        lengths[i] = c->steps[i].end_ns - c->steps[i].start_ns;
+    qsort(lengths, c->count, sizeof(*lengths), by_length);
+    least = lengths[top - 1];
+    free(lengths);
+    return least;
+}
+
+void critical_print_text(const struct critical *c, size_t top, FILE *out)
+{
+    const struct recorded_thread *thread = &c->recording->threads[c->thread];
+    uint64_t least = least_of(c, top), zero = c->recording->start_ns;
+    size_t shown = 0;
+
+    fputs("What the time of ", out);
+    text_print(out, TEXT_MARKS, thread->name);
+    fprintf(out, " (%" PRId64 ") was spent on, from %.6f s to %.6f s of the recording:\n\n",
+            thread->tid, (double)(c->from_ns - zero) / 1e9, (double)(c->to_ns - zero) / 1e9);
+    print_sums(c, top, out);
+    fprintf(out, "\nThe path%s:\n\n%12s  %10s  %-24s\n", least ? ", its longest steps" : "", "AT",
+            "TIME", "THREAD");
+    for (size_t i = 0; i < c->count; i++) {
+        const struct critical_step *step = &c->steps[i];
+        uint64_t ns = step->end_ns - step->start_ns;
+        char time[FORMAT_CELL];
+
+        if (ns < least || (top && shown == top))
+            continue;
+        shown++;
+        format_time(ns, time, sizeof(time));
+        fprintf(out, "%10.6f s  %10s  ", (double)(step->start_ns - zero) / 1e9, time);
+        print_line(c, step, out);
+    }
+}
+
+void critical_print_csv(const struct critical *c, const char *separator, FILE *out)
+{
+    static const char *const names[] = {"start_ns", "ns",         "pid",   "tid",
+                                        "name",     "state",      "cause", "waker",
+                                        "behind",   "behind_tid", "depth"};
+    const size_t count = sizeof(names) / sizeof(names[0]);
+
+    for (size_t i = 0; i < count; i++) {
+        fputs(i ? separator : "", out);
+        text_print_csv(out, names[i], separator);
+    }
+    fputc('\n', out);
+    for (size_t i = 0; i < c->count; i++) {
+        const struct critical_step *step = &c->steps[i];
+        const struct recorded_thread *thread = &c->recording->threads[step->thread];
+        const struct recorded_thread *other =
+            step->other == SIZE_MAX ? NULL : &c->recording->threads[step->other];
+        char by[NAME] = "";
+
+        if (step->waker != SIZE_MAX)
+            recording_waker_name(c->recording, step->waker, by, sizeof(by));
+        fprintf(out, "%" PRIu64 "%s%" PRIu64 "%s%" PRId64 "%s%" PRId64 "%s",
+                step->start_ns - c->recording->start_ns, separator, step->end_ns - step->start_ns,
+                separator, thread->pid, separator, thread->tid, separator);
+        text_print_csv(out, thread->name, separator);
+        fprintf(out, "%s%s%s", separator, kinds[step->kind], separator);
+        text_print_csv(out, step->cause, separator);
+        fputs(separator, out);
+        text_print_csv(out, by, separator);
+        fputs(separator, out);
+        text_print_csv(out, other ? other->name : "", separator);
+        fputs(separator, out);
+        if (other)
+            fprintf(out, "%" PRId64, other->tid);
+        fprintf(out, "%s%u\n", separator, step->depth);
+    }
+}
+
+static json_object *step_json(struct json_doc *b, const struct critical *c,
+                              const struct critical_step *step)
+{
+    const struct recorded_thread *thread = &c->recording->threads[step->thread];
+    const struct recorded_thread *other =
+        step->other == SIZE_MAX ? NULL : &c->recording->threads[step->other];
+    json_object *row = json_object_new_object();
+    char by[NAME] = "";
+
+    if (step->waker != SIZE_MAX)
+        recording_waker_name(c->recording, step->waker, by, sizeof(by));
+    json_doc_put_number(b, row, "start_ns", step->start_ns - c->recording->start_ns);
+    json_doc_put_number(b, row, "ns", step->end_ns - step->start_ns);
+    json_doc_put(b, row, "pid", json_object_new_int64(thread->pid));
+    json_doc_put(b, row, "tid", json_object_new_int64(thread->tid));
+    json_doc_put_text(b, row, "name", *thread->name ? thread->name : NULL);
+    json_doc_put_text(b, row, "state", kinds[step->kind]);
+    json_doc_put_text(b, row, "cause", *step->cause ? step->cause : NULL);
+    json_doc_put_text(b, row, "waker", *by ? by : NULL);
+    json_doc_put_text(b, row, "behind", other ? other->name : NULL);
+    json_doc_put_member(b, row, "behind_tid", other ? (uint64_t)other->tid : 0, other != NULL);
+    json_doc_put_number(b, row, "depth", step->depth);
+    return row;
+}
+
+int critical_print_json(const struct critical *c, FILE *out)
+{
+    const struct recorded_thread *thread = &c->recording->threads[c->thread];
+    json_object *top = json_object_new_object(), *steps = json_object_new_array();
+    struct json_doc b = {0};
+
+    json_doc_put(&b, top, "pid", json_object_new_int64(thread->pid));
+    json_doc_put(&b, top, "tid", json_object_new_int64(thread->tid));
+    json_doc_put_text(&b, top, "name", *thread->name ? thread->name : NULL);
+    json_doc_put_number(&b, top, "start_ns", c->from_ns - c->recording->start_ns);
+    json_doc_put_number(&b, top, "ns", c->to_ns - c->from_ns);
+    for (size_t i = 0; i < c->count; i++)
+        json_doc_append(&b, steps, step_json(&b, c, &c->steps[i]));
+    json_doc_put(&b, top, "steps", steps);
+    return json_doc_write(&b, top, out);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "pack.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "text.h"
+
+const uint8_t *pack_message(struct packer *packer, const ProtobufCMessage *message, size_t *ret)
+{
+    size_t size = protobuf_c_message_get_packed_size(message);
+
+    if (size > packer->room) {
+        uint8_t *grown = realloc(packer->bytes, 2 * size);
+
+        if (!grown) {
+            packer->failed = true;
+            return NULL;
+        }
+        packer->bytes = grown;
+        packer->room = 2 * size;
+    }
+    *ret = protobuf_c_message_pack(message, packer->bytes);
+    return packer->bytes;
+}
+
+size_t pack_head(unsigned field, size_t length, uint8_t ret[PACK_HEAD])
+{
+    size_t used = 0;
+
+    ret[used++] = (uint8_t)(field << 3 | 2);
+    for (; length >= 0x80; length >>= 7)
+        ret[used++] = (uint8_t)(length | 0x80);
+    ret[used++] = (uint8_t)length;
+    return used;
+}
+
+char *pack_text(const char *text)
+{
+    char *copy = strdup(text);
+    uint32_t code;
+
+    for (char *at = copy; at && *at;) {
+        size_t length = text_character(at, &code);
+
+        if (!length)
+            *at = '?';
+        at += length ? length : 1;
+    }
+    return copy;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Which of the waits that go on at the end of a measurement are idling by design, as their stacks
+ * tell: pools and event loops should not be what a report begins with.
+ */
+#ifndef PRCB_REPORTS_STAT_IDLE_H
+#define PRCB_REPORTS_STAT_IDLE_H
+
+#include <stdint.h>
+
+#include "account_rows.h"
+
+#define STAT_IDLE_WORDS 16
+
+struct stat_idle {
+    /* Ways of idling, and of waiting that may be idling; what there is no place for is left out. */
+    struct stat_idle_word {
+        const char *word; /* static */
+        uint64_t threads, ns;
+    } idle[STAT_IDLE_WORDS], either[STAT_IDLE_WORDS];
+    uint64_t refused, refused_ns; /* threads whose stack may not be read, and their waits */
+};
+
+/* Sets idle_ns in the cells of rows, as far as the stacks of their threads tell: of the cause that
+ * a thread waits for now, the share of a few looks that found it idling. The longest waits first,
+ * for a fraction of a second. Where stacks cannot be read at all nothing is set. */
+void stat_idle_find(struct prcb *session, struct account_rows *rows, struct stat_idle *ret);
+
+#endif

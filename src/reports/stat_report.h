@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * One report of `prcb stat`, at the end or of an interval, and the writers that
+ * turn it into a table, words, values per line or JSON. A writer changes nothing
+ * and leaves write errors to the stream's error flag.
+ */
+#ifndef PRCB_REPORTS_STAT_REPORT_H
+#define PRCB_REPORTS_STAT_REPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#include <prcb/prcb.h>
+
+#include "stat_counters.h"
+#include "account_rows.h"
+#include "cgroup_names.h"
+
+struct stat_idle;
+struct whom;
+
+/* What a row of the report is. */
+enum stat_rows { STAT_THREADS, STAT_PROCESSES, STAT_CGROUPS, STAT_NAMES };
+struct stat_rows_kind {
+    unsigned view;       /* enum account_view_kind */
+    const char *id;      /* heading of the number's column; NULL: there is none */
+    const char *heading; /* of the name's */
+    const char *list;    /* in JSON */
+};
+extern const struct stat_rows_kind stat_rows_kinds[]; /* by enum stat_rows */
+
+/* What was asked to be profiled, for the title. */
+struct stat_profiled {
+    bool all;
+    const pid_t *pids, *tids;
+    size_t pid_count, tid_count;
+    const char *const *cgroups;
+    size_t cgroup_count;
+    char *const *command; /* ends with NULL; NULL: none */
+};
+
+struct stat_report {
+    struct stat_profiled profiled;
+    enum stat_rows rows;
+    bool by_whom, interrupted; /* what was asked for beside */
+    const char *separator;     /* of values */
+    uint64_t interval_ns;      /* 0: one report, at the end */
+    struct prcb *session;      /* for tier, reasons */
+    const struct prcb_status *status;
+    const struct account_view *view;
+    const struct account_counters *counters; /* NULL: none were asked for */
+    struct cgroup_names *cgroups;            /* NULL: rows are none */
+    const struct stat_idle *idle;            /* NULL: nobody looked */
+    const struct whom *whom;                 /* NULL: not asked for, not known, an interval */
+    const char *no_whom;                     /* why by whom is not known; "": it is */
+    uint64_t time_ns;     /* end of the report's time, from the start of measuring */
+    uint64_t wall_ns;     /* length of it */
+    uint64_t longest_gap; /* perf tier: between two looks at /proc */
+    bool interval;
+    bool first;       /* of all reports: headings are wanted */
+    size_t number;    /* of reports before it */
+    bool ended_early; /* --for ended the command */
+};
+
+/* The whole table with words, legend and notes. */
+void stat_table_write(FILE *out, const struct stat_report *report);
+/* An interval for people: one line per row. */
+void stat_lines_write(FILE *out, const struct stat_report *report);
+/* Values with a separator; in front of the first, a line that names them. */
+void stat_csv_write(FILE *out, const struct stat_report *report);
+/* One JSON object on a line. 0 or -ENOMEM. */
+int stat_json_write(FILE *out, const struct stat_report *report);
+
+/* Who ended the waits of the causes that took most, and who had the processors. */
+void stat_whom_write(FILE *out, const struct stat_report *report);
+
+/* The biggest cost in plain language: a line or a few, of causes that are shown (by number). */
+void stat_words_write(FILE *out, const struct stat_report *report, const bool *shown);
+/* What the figures lack: threads not tracked, switches not reported, members the
+ * tier has not. Each line starts with the prefix; none if there is nothing. */
+void stat_notes_write(FILE *out, const char *prefix, const struct stat_report *report);
+
+/* A row's name as it is outside: not fit to be shown as it is. */
+const char *stat_row_name(const struct stat_report *report, const struct account_row *row);
+
+/* Whether a report has a figure: some are there only where they were asked for. */
+bool stat_figure_wanted(const struct stat_report *report, const struct figure *figure);
+/* Why a report lacks a figure that it should have; NULL: it does not. */
+const char *stat_absent_reason(const struct stat_report *report, const struct figure *figure);
+
+#endif

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "whom_words.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format.h"
+#include "interrupt_name.h"
+#include "text.h"
+
+#define MOST 4 /* named on a line */
+
+/* That of a sleep is no failure. */
+static bool times_out(uint32_t cause)
+{
+    return cause != PRCB_CAUSE_SLEEP && cause != PRCB_CAUSE_NONE;
+}
+
+void whom_name(const struct prcb_edge *edge, char *ret, size_t size)
+{
+    const char *softirq = prcb_softirq_name(edge->vector);
+    char name[64], raw[64];
+
+    switch (edge->by) {
+    case PRCB_BY_THREAD:
+        text_copy(TEXT_MARKS, edge->comm, name, sizeof(name));
+        if (edge->tid)
+            snprintf(ret, size, "%s (%d)", name, (int)edge->tid);
+        else
+            snprintf(ret, size, "%s", name);
+        return;
+    case PRCB_BY_TIMER:
+        snprintf(ret, size, "timer%s", times_out(edge->cause) ? " (timed out)" : "");
+        return;
+    case PRCB_BY_INTERRUPT:
+        interrupt_name(edge->vector, raw, sizeof(raw));
+        text_copy(TEXT_MARKS, raw, name, sizeof(name));
+        if (edge->vector == PRCB_INTERRUPT_UNKNOWN)
+            snprintf(ret, size, "interrupt");
+        else
+            snprintf(ret, size, "interrupt %" PRIu32 "%s%s%s", edge->vector, *name ? " (" : "",
+                     name, *name ? ")" : "");
+        return;
+    case PRCB_BY_SOFTIRQ:
+        snprintf(ret, size, "softirq %s", softirq ? softirq : "?");
+        return;
+    case PRCB_BY_IDLE:
+        snprintf(ret, size, "idle processor (waking up)");
+        return;
+    case PRCB_BY_REST:
+        snprintf(ret, size, "rest");
+        return;
+    case PRCB_BY_OTHERS:
+        snprintf(ret, size, "another user's process");
+        return;
+    default:
+        snprintf(ret, size, "unknown");
+    }
+}
+
+/* Shares are of time; where there is none, of counts. */
+static uint64_t weight(const struct prcb_edge *edge, bool time)
+{
+    return time ? edge->ns : edge->count;
+}
+
+static void write_rows(FILE *out, const struct prcb_edge *rows, size_t count, uint32_t cause,
+                       int indent)
+{
+    uint64_t ns = 0, stretches = 0, left = 0, all;
+    size_t shown = 0;
+    char share[FORMAT_CELL], name[128];
+    bool time;
+
+    for (size_t i = 0; i < count; i++) {
+        ns += rows[i].ns;
+        stretches += rows[i].count;
+    }
+    time = ns != 0;
+    all = time ? ns : stretches;
+    fprintf(out, "%*s%s", indent, "", cause ? "woken by  " : "behind  ");
+    for (size_t i = 0; i < count; i++) {
+        if (shown == MOST || rows[i].by == PRCB_BY_REST) {
+            left += weight(&rows[i], time);
+            continue;
+        }
+        whom_name(&rows[i], name, sizeof(name));
+        format_share(weight(&rows[i], time), all, share, sizeof(share));
+        fprintf(out, "%s%s %s", shown++ ? ", " : "", name, share);
+    }
+    if (left || !shown) {
+        format_share(left, all, share, sizeof(share));
+        fprintf(out, "%s%s %s", shown ? ", " : "", shown ? "others" : "not known", share);
+    }
+    fputc('\n', out);
+}
+
+void whom_write(FILE *out, const struct whom *w, pid_t process, uint32_t cause, int indent)
+{
+    struct prcb_edge *rows;
+    size_t count;
+
+    if (whom_rows(w, process, cause, &rows, &count))
+        return;
+    if (count)
+        write_rows(out, rows, count, cause, indent);
+    free(rows);
+}
+
+static json_object *make_edge(struct json_doc *b, const struct prcb_edge *edge)
+{
+    bool thread = edge->by == PRCB_BY_THREAD;
+    bool vector = edge->by == PRCB_BY_SOFTIRQ ||
+                  (edge->by == PRCB_BY_INTERRUPT && edge->vector != PRCB_INTERRUPT_UNKNOWN);
+    json_object *row = json_object_new_object();
+    char name[128];
+
+    whom_name(edge, name, sizeof(name));
+    json_doc_put_text(b, row, "by", prcb_edge_by_name(edge->by));
+    json_doc_put_text(b, row, "name", name);
+    json_doc_put_member(b, row, "tid", (uint64_t)edge->tid, thread && edge->tid);
+    json_doc_put_member(b, row, "pid", (uint64_t)edge->pid, thread && edge->pid);
+    json_doc_put_text(b, row, "comm", thread ? edge->comm : NULL);
+    json_doc_put_member(b, row, "vector", edge->vector, vector);
+    json_doc_put_number(b, row, "count", edge->count);
+    json_doc_put_number(b, row, "ns", edge->ns);
+    return row;
+}
+
+json_object *whom_json(struct json_doc *b, const struct whom *w, pid_t process, uint32_t cause)
+{
+    json_object *array = json_object_new_array();
+    struct prcb_edge *rows;
+    size_t count;
+
+    if (whom_rows(w, process, cause, &rows, &count))
+        return array;
+    for (size_t i = 0; i < count; i++)
+        json_doc_append(b, array, make_edge(b, &rows[i]));
+    free(rows);
+    return array;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * By whom, for people and as JSON: what `prcb stat --by-whom` and `prcb why` print of edges.
+ */
+#ifndef PRCB_REPORTS_WHOM_WORDS_H
+#define PRCB_REPORTS_WHOM_WORDS_H
+
+#include <stdio.h>
+
+#include "json_doc.h"
+#include "whom.h"
+
+/* "worker-5 (3338)", "timer (timed out)", "interrupt 45 (nvme0q1)", "rest". */
+void whom_name(const struct prcb_edge *edge, char *ret, size_t size);
+
+/* "woken by  worker-5 (3338) 44%, timer 3%, 9 more 53%", with a line's end, behind indent columns;
+ * nothing where there is nothing. cause: PRCB_CAUSE_NONE for ready time. */
+void whom_write(FILE *out, const struct whom *w, pid_t process, uint32_t cause, int indent);
+
+/* A list of {"by","tid","pid","comm","vector","name","count","ns"}. */
+json_object *whom_json(struct json_doc *b, const struct whom *w, pid_t process, uint32_t cause);
+
+#endif

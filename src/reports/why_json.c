@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The report of `prcb why` as one JSON object: everything, idling included. Addresses are
+ * hexadecimal text, what is not known is null.
+ */
+#include "why_report.h"
+
+#include <inttypes.h>
+
+#include "json_doc.h"
+#include "whom_words.h"
+
+static json_object *hex(uint64_t number)
+{
+    char text[24];
+
+    snprintf(text, sizeof(text), "0x%" PRIx64, number);
+    return json_object_new_string(text);
+}
+
+static json_object *make_frames(struct json_doc *b, const struct prcb_stack *stack)
+{
+    json_object *frames = json_object_new_array();
+
+    for (uint32_t i = 0; i < stack->frame_count; i++) {
+        const struct prcb_frame *frame = &stack->frames[i];
+        json_object *row = json_object_new_object();
+
+        json_doc_put_text(b, row, "function", frame->function);
+        json_doc_put_text(b, row, "file", frame->file);
+        if (frame->address)
+            json_doc_put(b, row, frame->file ? "offset" : "address",
+                         hex(frame->file ? frame->place : frame->address));
+        json_doc_append(b, frames, row);
+    }
+    return frames;
+}
+
+void why_put_stack(struct json_doc *b, json_object *row, const struct prcb_stack *stack)
+{
+    static const char *const kinds[] = {"blocked", "idle", "either"};
+
+    json_doc_put_text(b, row, "word", stack->word);
+    json_doc_put_text(b, row, "kind", kinds[stack->kind]);
+    json_doc_put_bool(b, row, "complete", stack->flags & PRCB_STACK_COMPLETE);
+    json_doc_put(b, row, "frames", make_frames(b, stack));
+}
+
+static json_object *make_part(struct json_doc *b, const struct why_part *part)
+{
+    json_object *row = json_object_new_object();
+
+    json_doc_put_number(b, row, "ns", part->ns);
+    json_doc_put_member(b, row, "count", part->count, part->kind != WHY_SHORT);
+    json_doc_put_text(b, row, "unknown",
+                      part->kind == WHY_STACK ? NULL : why_part_name(part->kind));
+    if (part->kind == WHY_STACK)
+        why_put_stack(b, row, &part->stack);
+    return row;
+}
+
+static json_object *make_cause(struct json_doc *b, const struct why_output *output, pid_t process,
+                               const struct why_cause *cause)
+{
+    json_object *row = json_object_new_object(), *parts = json_object_new_array();
+
+    json_doc_put_text(b, row, "cause", why_cause_name(cause->cause));
+    json_doc_put_number(b, row, "ns", cause->ns);
+    json_doc_put_number(b, row, "count", cause->count);
+    json_doc_put_number(b, row, "known_ns", cause->known_ns);
+    json_doc_put_number(b, row, "idle_ns", cause->idle_ns);
+    for (size_t i = 0; i < cause->part_count; i++)
+        json_doc_append(b, parts, make_part(b, &cause->parts[i]));
+    json_doc_put(b, row, "stacks", parts);
+    json_doc_put_if(b, row, "woken_by", output->whom,
+                    output->whom ? whom_json(b, output->whom, process, cause->cause) : NULL);
+    return row;
+}
+
+static json_object *make_now(struct json_doc *b, const struct why_now *now)
+{
+    json_object *row = json_object_new_object();
+
+    json_doc_put_number(b, row, "tid", (uint64_t)now->tid);
+    json_doc_put_text(b, row, "comm", now->comm);
+    json_doc_put_text(b, row, "cause", why_cause_name(now->cause));
+    json_doc_put_number(b, row, "ns", now->ns);
+    if (now->has_stack)
+        why_put_stack(b, row, &now->stack);
+    return row;
+}
+
+static json_object *make_process(struct json_doc *b, const struct why_output *output,
+                                 const struct why_process *process)
+{
+    json_object *row = json_object_new_object(), *causes = json_object_new_array(),
+                *now = json_object_new_array();
+
+    json_doc_put_member(b, row, "pid", (uint64_t)process->pid, process->pid);
+    json_doc_put_text(b, row, "comm", process->comm);
+    json_doc_put_number(b, row, "threads", process->threads);
+    json_doc_put_number(b, row, "wall_ns", process->wall_ns);
+    json_doc_put_number(b, row, "run_ns", process->run_ns);
+    json_doc_put_number(b, row, "ready_ns", process->ready_ns);
+    json_doc_put_number(b, row, "wait_ns", process->wait_ns);
+    json_doc_put_number(b, row, "known_ns", process->known_ns);
+    json_doc_put_number(b, row, "idle_ns", process->idle_ns);
+    for (size_t i = 0; i < process->cause_count; i++)
+        json_doc_append(b, causes, make_cause(b, output, process->pid, &process->causes[i]));
+    json_doc_put(b, row, "causes", causes);
+    json_doc_put_if(b, row, "ready_behind", output->whom,
+                    output->whom ? whom_json(b, output->whom, process->pid, PRCB_CAUSE_NONE)
+                                 : NULL);
+    for (size_t i = 0; i < process->now_count; i++)
+        json_doc_append(b, now, make_now(b, &process->now[i]));
+    json_doc_put(b, row, "now", now);
+    return row;
+}
+
+int why_write_json(FILE *out, const struct why_output *output)
+{
+    struct json_doc b = {0};
+    json_object *document = json_object_new_object(), *processes = json_object_new_array(),
+                *reader = json_object_new_object();
+
+    json_doc_put_text(&b, document, "tier", prcb_tier_name(prcb_session_tier(output->session)));
+    json_doc_put_number(&b, document, "wall_ns", output->wall_ns);
+    for (size_t i = 0; i < output->report->count; i++)
+        json_doc_append(&b, processes, make_process(&b, output, &output->report->processes[i]));
+    json_doc_put(&b, document, "processes", processes);
+    json_doc_put_text(&b, document, "by_whom_absent", *output->no_whom ? output->no_whom : NULL);
+    json_doc_put_number(&b, document, "untracked_threads", output->status->untracked_threads);
+    json_doc_put_number(&b, reader, "unwound", output->stacks->unwound);
+    json_doc_put_number(&b, reader, "remembered", output->stacks->remembered);
+    json_doc_put_number(&b, reader, "moved", output->stacks->moved);
+    json_doc_put_number(&b, reader, "cpu_ns", output->stacks->cpu_ns);
+    json_doc_put_number(&b, reader, "cost_ns", output->cost_ns);
+    json_doc_put(&b, document, "reader", reader);
+    return json_doc_write(&b, document, out);
+}

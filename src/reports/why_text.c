@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The report of `prcb why` for people, and as folded stacks.
+ */
+#include "why_report.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "format.h"
+#include "text.h"
+#include "whom_words.h"
+
+#define STACK_INDENT 16
+#define NAME_MOST    60 /* columns of a function's name */
+#define NOW_MOST     3  /* threads that wait now, of each process */
+#define IDLE_WORDS   4
+
+const char *why_cause_name(uint32_t cause)
+{
+    const struct prcb_cause_info *info = prcb_cause_info(cause);
+
+    return info ? info->name : "wait";
+}
+
+/* "cache_get", or "libfoo.so+0x1234" where the name is not known, or an address. */
+static size_t frame_text(const struct prcb_frame *frame, char *ret, size_t size)
+{
+    char raw[512];
+    const char *slash = frame->file ? strrchr(frame->file, '/') : NULL;
+
+    if (frame->function)
+        snprintf(raw, sizeof(raw), "%s", frame->function);
+    else if (frame->file)
+        snprintf(raw, sizeof(raw), "%s+0x%" PRIx64, slash ? slash + 1 : frame->file, frame->place);
+    else
+        snprintf(raw, sizeof(raw), "0x%" PRIx64, frame->address);
+    text_copy(TEXT_MARKS, raw, ret, size);
+    format_cut(ret, NAME_MOST);
+    return format_width(ret);
+}
+
+static bool in_libc(const struct prcb_frame *frame)
+{
+    const char *slash = frame->file ? strrchr(frame->file, '/') : NULL;
+
+    return slash && (!strncmp(slash, "/libc.so", 8) || !strncmp(slash, "/libc-", 6) ||
+                     !strncmp(slash, "/libpthread", 11) || !strncmp(slash, "/ld-", 4));
+}
+
+/* The C library's part of the innermost frames says what the cause and the word say already. */
+static uint32_t first_frame(const struct prcb_stack *stack)
+{
+    uint32_t i = 0;
+
+    while (i < stack->frame_count && in_libc(&stack->frames[i]))
+        i++;
+    return i < stack->frame_count ? i : 0;
+}
+
+void why_stack_line(const struct prcb_stack *stack, char *ret, size_t size)
+{
+    size_t used = 0;
+
+    *ret = '\0';
+    for (uint32_t i = first_frame(stack); i < stack->frame_count && used + 4 < size; i++) {
+        char name[4 * NAME_MOST + 1];
+
+        frame_text(&stack->frames[i], name, sizeof(name));
+        used += (size_t)snprintf(ret + used, size - used, "%s%s", used ? " < " : "", name);
+    }
+    /* One that was cut in the middle of a character: the next reader of it marks that. */
+}
+
+/* Innermost first, wrapped at the width; the line is indented already. */
+static void write_stack(FILE *out, const struct why_output *output, const struct prcb_stack *stack)
+{
+    size_t used = STACK_INDENT;
+
+    for (uint32_t i = first_frame(stack); i < stack->frame_count; i++) {
+        char name[4 * NAME_MOST + 1];
+        size_t width = frame_text(&stack->frames[i], name, sizeof(name));
+        bool last = i + 1 == stack->frame_count;
+
+        if (used > STACK_INDENT && used + width + 2 > output->columns) {
+            fprintf(out, "\n%*s", STACK_INDENT, "");
+            used = STACK_INDENT;
+        }
+        used += (size_t)fprintf(out, "%s%s", name, last ? "" : " < ");
+    }
+    fprintf(out, "%s\n", stack->flags & PRCB_STACK_COMPLETE ? "" : " < ...");
+}
+
+static const char *part_word(const struct why_part *part)
+{
+    if (part->kind != WHY_STACK)
+        return why_part_name(part->kind);
+    return part->stack.word ? part->stack.word : "";
+}
+
+static void write_part(FILE *out, const struct why_output *output, const struct why_cause *cause,
+                       const struct why_part *part)
+{
+    char share[FORMAT_CELL];
+    const char *word = part_word(part);
+
+    format_share(part->ns, cause->ns, share, sizeof(share));
+    if (part->kind != WHY_STACK) {
+        fprintf(out, "%14s  %s\n", share, word);
+        return;
+    }
+    if (*word)
+        fprintf(out, "%14s  %s%s\n%*s", share, word,
+                part->stack.kind == PRCB_STACK_EITHER ? " (may be idle)" : "", STACK_INDENT, "");
+    else
+        fprintf(out, "%14s  ", share);
+    write_stack(out, output, &part->stack);
+}
+
+static bool part_wanted(const struct why_output *output, const struct why_part *part)
+{
+    return output->idle || part->kind != WHY_STACK || part->stack.kind != PRCB_STACK_IDLE;
+}
+
+static void write_cause(FILE *out, const struct why_output *output,
+                        const struct why_process *process, const struct why_cause *cause)
+{
+    uint64_t shown = 0, left = 0, left_ns = 0, ns = cause->ns - (output->idle ? 0 : cause->idle_ns);
+    char time[FORMAT_CELL], share[FORMAT_CELL], known[FORMAT_CELL];
+
+    if (!ns || cause->cause == PRCB_CAUSE_KERNEL || cause->cause == PRCB_CAUSE_WORKER)
+        return;
+    format_time(ns, time, sizeof(time));
+    format_share(ns, process->wall_ns, share, sizeof(share));
+    format_share(cause->known_ns, cause->ns, known, sizeof(known));
+    fprintf(out, "  %8s %8s  %-14s %" PRIu64 " time%s; stack known for %s of it\n", time, share,
+            why_cause_name(cause->cause), cause->count, cause->count == 1 ? "" : "s", known);
+    for (size_t i = 0; i < cause->part_count; i++) {
+        if (!part_wanted(output, &cause->parts[i]))
+            continue;
+        if (output->top_stacks && shown >= output->top_stacks &&
+            cause->parts[i].kind == WHY_STACK) {
+            left++;
+            left_ns += cause->parts[i].ns;
+            continue;
+        }
+        shown += cause->parts[i].kind == WHY_STACK;
+        write_part(out, output, cause, &cause->parts[i]);
+    }
+    if (output->whom)
+        whom_write(out, output->whom, process->pid, cause->cause, STACK_INDENT);
+    if (left) {
+        format_share(left_ns, cause->ns, share, sizeof(share));
+        fprintf(out, "%14s  %" PRIu64 " more stack%s\n", share, left, left == 1 ? "" : "s");
+    }
+}
+
+/* What the process idles in, the most of it first. */
+static void write_idle(FILE *out, const struct why_output *output,
+                       const struct why_process *process)
+{
+    struct {
+        const char *word;
+        uint64_t ns;
+    } words[32] = {{0}};
+    char time[FORMAT_CELL], share[FORMAT_CELL];
+    size_t count = 0;
+
+    if (!process->idle_ns)
+        return;
+    for (size_t i = 0; i < process->cause_count; i++) {
+        for (size_t k = 0; k < process->causes[i].part_count; k++) {
+            const struct why_part *part = &process->causes[i].parts[k];
+            bool stack = part->kind == WHY_STACK && part->stack.kind == PRCB_STACK_IDLE;
+            bool kernel = part->cause == PRCB_CAUSE_KERNEL || part->cause == PRCB_CAUSE_WORKER;
+            const char *word = kernel ? "kernel thread" : part->stack.word;
+            size_t at = 0;
+
+            if (!stack && !kernel)
+                continue;
+            while (at < count && strcmp(words[at].word, word) != 0)
+                at++;
+            if (at == sizeof(words) / sizeof(*words))
+                continue;
+            words[at].word = word;
+            words[at].ns += part->ns;
+            count += at == count;
+        }
+    }
+    format_time(process->idle_ns, time, sizeof(time));
+    format_share(process->idle_ns, process->wall_ns, share, sizeof(share));
+    fprintf(out, "  %8s %8s  %-14s ", time, share, "idle by design");
+    for (size_t i = 0; i < count && i < IDLE_WORDS; i++) {
+        size_t most = i;
+
+        for (size_t k = i + 1; k < count; k++)
+            most = words[k].ns > words[most].ns ? k : most;
+        format_time(words[most].ns, time, sizeof(time));
+        fprintf(out, "%s%s %s", i ? ", " : "", words[most].word, time);
+        words[most] = words[i];
+    }
+    fprintf(out, "%s%s\n", count > IDLE_WORDS ? ", ..." : "",
+            output->idle ? "" : " (--idle shows where)");
+}
+
+static void write_now(FILE *out, const struct why_output *output, const struct why_process *process)
+{
+    for (size_t i = 0; i < process->now_count && i < NOW_MOST; i++) {
+        const struct why_now *now = &process->now[i];
+        char time[FORMAT_CELL], comm[64];
+
+        format_time(now->ns, time, sizeof(time));
+        text_copy(TEXT_MARKS, now->comm, comm, sizeof(comm));
+        fprintf(out, "  now: %s (%d) has been in %s for %s%s%s%s\n", comm, (int)now->tid,
+                why_cause_name(now->cause), time, now->has_stack && now->stack.word ? " (" : "",
+                now->has_stack && now->stack.word ? now->stack.word : "",
+                now->has_stack && now->stack.word ? ")" : "");
+        if (now->has_stack) {
+            fprintf(out, "%*s", STACK_INDENT, "");
+            write_stack(out, output, &now->stack);
+        }
+    }
+    if (process->now_count > NOW_MOST)
+        fprintf(out, "  now: %zu more threads wait\n", process->now_count - NOW_MOST);
+}
+
+static void write_row(FILE *out, const struct why_process *process, uint64_t ns, const char *name)
+{
+    char time[FORMAT_CELL], share[FORMAT_CELL];
+
+    if (!ns)
+        return;
+    format_time(ns, time, sizeof(time));
+    format_share(ns, process->wall_ns, share, sizeof(share));
+    fprintf(out, "  %8s %8s  %s\n", time, share, name);
+}
+
+static void write_process(FILE *out, const struct why_output *output,
+                          const struct why_process *process)
+{
+    char comm[64], threads[FORMAT_CELL], wall[FORMAT_CELL], sum[FORMAT_CELL];
+
+    text_copy(TEXT_MARKS, process->comm, comm, sizeof(comm));
+    format_count(process->threads, "thread", "threads", threads, sizeof(threads));
+    format_time(output->wall_ns, wall, sizeof(wall));
+    format_time(process->wall_ns, sum, sizeof(sum));
+    fprintf(out, "%s", comm);
+    if (process->pid)
+        fprintf(out, " (%d)", (int)process->pid);
+    fprintf(out, ", %s, %s: %s of thread time\n", threads, wall, sum);
+    for (size_t i = 0; i < process->cause_count; i++)
+        write_cause(out, output, process, &process->causes[i]);
+    write_row(out, process, process->ready_ns, "ready, no processor");
+    if (output->whom && process->ready_ns)
+        whom_write(out, output->whom, process->pid, PRCB_CAUSE_NONE, STACK_INDENT);
+    write_row(out, process, process->run_ns, "running");
+    write_idle(out, output, process);
+    write_now(out, output, process);
+}
+
+static uint64_t not_read(const struct why_report *report)
+{
+    uint64_t ns = 0;
+
+    for (size_t i = 0; i < report->count; i++) {
+        const struct why_process *process = &report->processes[i];
+
+        for (size_t k = 0; k < process->cause_count; k++) {
+            for (size_t n = 0; n < process->causes[k].part_count; n++) {
+                const struct why_part *part = &process->causes[k].parts[n];
+
+                ns += part->kind == WHY_BUDGET ? part->ns : 0;
+            }
+        }
+    }
+    return ns;
+}
+
+static void write_notes(FILE *out, const struct why_output *output)
+{
+    const char *reason = prcb_session_tier_reason(output->session);
+    enum prcb_tier tier = prcb_session_tier(output->session);
+    uint64_t wait = 0, known = 0, ns;
+    char share[FORMAT_CELL], own[FORMAT_CELL];
+
+    for (size_t i = 0; i < output->report->count; i++) {
+        wait += output->report->processes[i].wait_ns;
+        known += output->report->processes[i].known_ns;
+    }
+    format_share(known, wait, share, sizeof(share));
+    format_time(output->cost_ns, own, sizeof(own));
+    fprintf(out,
+            "\nstack known for %s of the waiting time; %" PRIu64
+            " stacks unwound; looking took %s of processor time\n",
+            share, output->stacks->unwound, own);
+    ns = not_read(output->report);
+    if (ns) {
+        format_share(ns, wait, share, sizeof(share));
+        fprintf(out,
+                "for %s of it no stack was read: looking may take %" PRIu64
+                " %% of a processor (--budget)\n",
+                share, output->percent);
+    }
+    if (output->status->untracked_threads)
+        fprintf(out, "%" PRIu64 " threads were not followed: no room (--max-threads)\n",
+                output->status->untracked_threads);
+    if (*output->no_whom)
+        fprintf(out, "by whom is not known: %s\n", output->no_whom);
+    if (tier == PRCB_TIER_PERF)
+        fprintf(out, "perf tier%s%s: causes are not known, only where threads waited\n",
+                reason ? ": " : "", reason ? reason : "");
+}
+
+void why_write_text(FILE *out, const struct why_output *output)
+{
+    uint64_t shown = 0;
+
+    for (size_t i = 0; i < output->report->count; i++) {
+        if (output->top && shown == output->top)
+            break;
+        if (shown++)
+            fputc('\n', out);
+        write_process(out, output, &output->report->processes[i]);
+    }
+    if (shown < output->report->count)
+        fprintf(out, "\n%zu more processes (--top 0 shows all)\n",
+                (size_t)(output->report->count - shown));
+    write_notes(out, output);
+}
+
+/* ---- folded ------------------------------------------------------------------------------- */
+
+/* What separates frames and numbers must not be in a name. */
+static void write_folded_name(FILE *out, const char *name)
+{
+    char clean[1024];
+
+    text_copy(TEXT_MARKS, name, clean, sizeof(clean));
+    for (char *at = clean; *at; at++)
+        *at = *at == ';' ? ':' : *at;
+    fputs(clean, out);
+}
+
+static void write_folded_part(FILE *out, const struct why_process *process,
+                              const struct why_part *part)
+{
+    write_folded_name(out, process->comm);
+    fprintf(out, ";%s", why_cause_name(part->cause));
+    if (part->kind != WHY_STACK)
+        fprintf(out, ";%s", why_part_name(part->kind));
+    for (uint32_t i = part->kind == WHY_STACK ? part->stack.frame_count : 0; i-- > 0;) {
+        char name[4 * NAME_MOST + 1];
+
+        fputc(';', out);
+        if (part->stack.frames[i].function) {
+            write_folded_name(out, part->stack.frames[i].function);
+        } else {
+            frame_text(&part->stack.frames[i], name, sizeof(name));
+            write_folded_name(out, name);
+        }
+    }
+    fprintf(out, " %" PRIu64 "\n", part->ns);
+}
+
+void why_write_folded(FILE *out, const struct why_output *output)
+{
+    for (size_t i = 0; i < output->report->count; i++) {
+        const struct why_process *process = &output->report->processes[i];
+
+        for (size_t k = 0; k < process->cause_count; k++) {
+            for (size_t n = 0; n < process->causes[k].part_count; n++) {
+                if (part_wanted(output, &process->causes[k].parts[n]) &&
+                    process->causes[k].parts[n].ns)
+                    write_folded_part(out, process, &process->causes[k].parts[n]);
+            }
+        }
+    }
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "made_code.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int add(struct made_code *code, uint64_t start, uint64_t bytes, const char *name)
+{
+    struct made_function *rows;
+    char *kept;
+
+    if (code->count == code->room) {
+        size_t room = code->room ? 2 * code->room : 1024;
+
+        rows = realloc(code->rows, room * sizeof(*rows));
+        if (!rows)
+            return -1;
+        code->rows = rows;
+        code->room = room;
+    }
+    kept = strdup(name);
+    if (!kept)
+        return -1;
+    code->rows[code->count] = (struct made_function){start, start + bytes, code->count, kept};
+    code->count++;
+    return 0;
+}
+
+static int by_start(const void *left, const void *right)
+{
+    const struct made_function *a = left, *b = right;
+
+    if (a->start != b->start)
+        return a->start < b->start ? -1 : 1;
+    return (a->order > b->order) - (a->order < b->order);
+}
+
+void made_code_read(int fd, struct made_code *ret)
+{
+    FILE *file = fdopen(fd, "r");
+    char line[4096];
+    int result = 0;
+
+    *ret = (struct made_code){0};
+    if (!file) {
+        close(fd);
+        return;
+    }
+    /* "7f0000001000 40 name with blanks" */
+    while (!result && fgets(line, sizeof(line), file)) {
+        uint64_t start, bytes;
+        int name = 0;
+
+        line[strcspn(line, "\r\n")] = '\0';
+        if (sscanf(line, "%" SCNx64 " %" SCNx64 " %n", &start, &bytes, &name) == 2 && name &&
+            line[name] && start + bytes > start)
+            result = add(ret, start, bytes, line + name);
+    }
+    fclose(file);
+    if (ret->count)
+        qsort(ret->rows, ret->count, sizeof(*ret->rows), by_start);
+}
+
+void made_code_free(struct made_code *code)
+{
+    for (size_t i = 0; i < code->count; i++)
+        free(code->rows[i].name);
+    free(code->rows);
+    *code = (struct made_code){0};
+}
+
+/* The last that begins at or before it: where code was made anew at one place, the newest. */
+const char *made_code_find(const struct made_code *code, uint64_t address)
+{
+    size_t low = 0, high = code->count;
+
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+
+        if (code->rows[middle].start <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low && address < code->rows[low - 1].end ? code->rows[low - 1].name : NULL;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Who waits for whom, now: the waits of a session's threads that go on, the lock that each is for,
+ * and the thread that holds it. Holders are those of mutexes, which say so themselves: glibc's
+ * (believed after a trial on a mutex of this process's own, and where the stack says mutex) and
+ * those whose word is the number of their holder (priority inheritance, robust ones, musl's). A
+ * holder is a thread of the same process; who waits for something else has none.
+ *
+ * Everything is read between two looks at the accounts, and of a thread that was switched out again
+ * meanwhile nothing is kept: the waits of a loop all went on at one moment, so it is a deadlock.
+ *
+ * Access is the kernel's ptrace rule, as of prcb/stack.h. One thread.
+ */
+#ifndef PRCB_CHAIN_H
+#define PRCB_CHAIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <prcb/stack.h>
+
+#define CHAIN_NONE SIZE_MAX
+
+struct chain_thread {
+    uint64_t key, switches;
+    pid_t tid, pid;
+    pid_t own; /* its number in its own pid namespace; 0: not asked for yet */
+    char comm[16];
+    bool waits;       /* else it runs, or could */
+    uint32_t cause;   /* enum prcb_cause; NONE where the tier knows none */
+    uint64_t wait_ns; /* 0 where the tier does not know */
+    bool longer;      /* it waited before its profiling started, too */
+    bool has_stack;
+    struct prcb_stack stack; /* its frames are the reader's */
+    uint64_t futex;          /* address of what it waits for; 0: no futex */
+    char place[96];          /* in which mapping: "libx.so+0x4040", "[heap]" */
+    bool timed;              /* it gives up by itself */
+    pid_t holder;            /* in the caller's pid namespace; 0: not known */
+    size_t next;             /* the holder among these; CHAIN_NONE: none */
+    uint32_t waiters;        /* how many of these it holds up, directly */
+    uint32_t loop;           /* number of the deadlock that it is part of; 0: none */
+};
+
+struct chain {
+    struct chain_thread *threads;
+    size_t count;
+    uint32_t loops;
+    bool no_mutexes; /* this C library's mutexes are not as they are read here */
+};
+
+/* Waits shorter than min_wait_ns have no stack read. 0 or -errno. */
+int chain_take(struct prcb *session, struct prcb_stacks *stacks, uint64_t min_wait_ns,
+               struct chain *ret, struct prcb_error *err);
+void chain_deinit(struct chain *c);
+
+#endif

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * By whom, without root: edges of one's own threads through prcbd, and who is named in them. What
+ * /proc does not show to a user stands nowhere in the memory that the user gets.
+ */
+#include <inttypes.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <prcb/edges.h>
+
+#include "daemon.h"
+
+#define SECRET "zq-secret-zq"
+#define ROUNDS (1000 / slowness())
+
+/* In a child: says what is wrong and ends it with the line's number. */
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            printf("    line %d: not so: %s (%s)\n", __LINE__, #condition, err.text);              \
+            fflush(stdout);                                                                        \
+            _exit(1);                                                                              \
+        }                                                                                          \
+    } while (0)
+
+/* Somebody who answers on a pipe, and a user whose thread waits for that. */
+struct scene {
+    uint32_t waker_uid, hides; /* not dumpable */
+    uint32_t again;            /* the daemon is another one for the second half */
+    int there[2], back[2];
+    pid_t waker;
+    /* Of the waits for the pipe, and of everything: */
+    uint32_t ready, go, done;
+    uint64_t waits, named, others, rest;
+    uint32_t seen; /* the waker's number or name stands somewhere */
+};
+
+static int answer(void *arg)
+{
+    struct scene *s = arg;
+    char byte;
+
+    if (s->waker_uid)
+        become(s->waker_uid);
+    prctl(PR_SET_NAME, SECRET);
+    if (s->hides)
+        prctl(PR_SET_DUMPABLE, 0);
+    gate_set(&s->ready, 1);
+    while (read(s->there[0], &byte, 1) == 1 && write(s->back[1], &byte, 1) == 1)
+        ;
+    return 0;
+}
+
+static void ask(const struct scene *s, unsigned rounds)
+{
+    struct prcb_error err = {0};
+    char byte = 0;
+
+    for (unsigned i = 0; i < rounds; i++)
+        CHECK(write(s->there[1], &byte, 1) == 1 && read(s->back[0], &byte, 1) == 1);
+}
+
+struct law {
+    struct scene *scene;
+    uint64_t count[PRCB_CAUSE_MAX], ns[PRCB_CAUSE_MAX], ready;
+};
+
+static int look_at(const struct prcb_edge *e, void *ctx)
+{
+    struct law *law = ctx;
+    struct scene *s = law->scene;
+
+    if (e->kind != PRCB_EDGE_BEHIND)
+        law->count[e->cause] += e->count;
+    if (e->kind == PRCB_EDGE_WOKEN_BY)
+        law->ns[e->cause] += e->ns;
+    else
+        law->ready += e->ns;
+    if (!strncmp(e->comm, "zq", 2) || e->tid == s->waker || e->pid == s->waker)
+        s->seen = 1;
+    if (e->kind != PRCB_EDGE_WOKEN_BY || e->cause != PRCB_CAUSE_PIPE)
+        return 0;
+    s->waits += e->count;
+    if (e->by == PRCB_BY_THREAD && e->tid == s->waker && !strcmp(e->comm, SECRET))
+        s->named += e->count;
+    if (e->by == PRCB_BY_OTHERS && !e->tid && !e->pid && !e->comm[0])
+        s->others += e->count;
+    if (e->by == PRCB_BY_REST)
+        s->rest += e->count;
+    return 0;
+}
+
+static void read_edges(struct prcb *p, uint64_t key, struct scene *s)
+{
+    struct prcb_account a = {.size = sizeof(a)};
+    struct law law = {.scene = s};
+    struct prcb_error err = {0};
+
+    s->waits = s->named = s->others = s->rest = s->seen = 0;
+    CHECK(!prcb_edges_walk(p, key, &a, look_at, &law, &err));
+    for (uint32_t i = 1; i < PRCB_CAUSE_MAX; i++) {
+        const struct prcb_cause_info *info = prcb_cause_info(i);
+
+        if (info && info->kind != PRCB_KIND_END)
+            CHECK(law.count[i] == a.waits[i].count && law.ns[i] == a.waits[i].ns);
+    }
+    CHECK(law.ready == a.ready_ns);
+    CHECK(s->waits == a.waits[PRCB_CAUSE_PIPE].count);
+    printf("    %" PRIu64 " waits, %" PRIu64 " ended by the one who is named, %" PRIu64
+           " by another user's process, %" PRIu64 " by the rest\n",
+           s->waits, s->named, s->others, s->rest);
+    fflush(stdout);
+}
+
+/* All eBPF maps that are mapped here, bytes as they are. */
+static bool stands_in_maps(const char *text)
+{
+    FILE *in = fopen("/proc/self/maps", "re");
+    char line[512];
+    bool ret = false;
+
+    while (in && fgets(line, sizeof(line), in)) {
+        uintptr_t from, to;
+
+        if (strstr(line, "bpf-map") && sscanf(line, "%" SCNxPTR "-%" SCNxPTR, &from, &to) == 2)
+            ret |= memmem((const void *)from, to - from, text, strlen(text)) != NULL;
+    }
+    if (in)
+        fclose(in);
+    return ret;
+}
+
+static struct prcb *open_edges(struct prcb_error *err)
+{
+    struct prcb_options options = {.size = sizeof(options),
+                                   .tier = PRCB_TIER_DAEMON,
+                                   .flags = PRCB_OPEN_EDGES,
+                                   .max_threads = 16};
+    struct prcb *p = NULL;
+
+    prcb_open(&options, &p, err);
+    return p;
+}
+
+static int wait_for_answers(void *arg)
+{
+    struct prcb_account a = {.size = sizeof(a)};
+    struct prcb_error err = {0};
+    struct prcb_thread *self;
+    struct scene *s = arg;
+    struct prcb *p;
+
+    become(NOBODY);
+    p = open_edges(&err);
+    CHECK(p);
+    CHECK(!prcb_thread_open_self(p, &self, &err));
+    ask(s, ROUNDS / 2);
+    if (s->again) {
+        gate_set(&s->go, 1);
+        gate_wait_while(&s->done, 0);
+    }
+    ask(s, ROUNDS / 2);
+    CHECK(!prcb_thread_read(self, &a));
+    read_edges(p, a.key, s);
+    s->seen |= (uint32_t)stands_in_maps(SECRET) << 1;
+    prcb_thread_close(self);
+    prcb_close(p);
+    return 0;
+}
+
+static struct scene *make_scene(uint32_t waker_uid, bool hides)
+{
+    struct scene *s = shared_memory(sizeof(*s));
+
+    *s = (struct scene){.waker_uid = waker_uid, .hides = hides};
+    assert_false(pipe(s->there) || pipe(s->back));
+    s->waker = child_start(answer, s);
+    gate_wait_while(&s->ready, 0);
+    return s;
+}
+
+static void end_scene(struct scene *s)
+{
+    child_kill(s->waker);
+    for (int i = 0; i < 2; i++) {
+        close(s->there[i]);
+        close(s->back[i]);
+    }
+}
+
+/* Some kernels do not report each switch of a processor that was idle. */
+static uint64_t most_unreported(const struct scene *s)
+{
+    return 2 + s->waits / 20;
+}
+
+static void assert_named(const struct scene *s)
+{
+    assert_true(s->waits > 0);
+    assert_int_equal(s->named + s->rest, s->waits);
+    assert_true(s->rest <= most_unreported(s));
+}
+
+static void assert_hidden(const struct scene *s)
+{
+    assert_true(s->waits > 0);
+    assert_int_equal(s->others + s->rest, s->waits);
+    assert_true(s->rest <= most_unreported(s));
+    assert_int_equal(s->seen, 0);
+}
+
+static void run_scene(uint32_t waker_uid, bool hides, bool named)
+{
+    struct scene *s = make_scene(waker_uid, hides);
+
+    assert_int_equal(child_wait(child_start(wait_for_answers, s)), 0);
+    if (named)
+        assert_named(s);
+    else
+        assert_hidden(s);
+    end_scene(s);
+}
+
+/* ---- /proc shows everybody ---- */
+
+static bool proc_hides(void)
+{
+    FILE *in = fopen("/proc/mounts", "re");
+    char line[512];
+    bool ret = false;
+
+    while (in && fgets(line, sizeof(line), in))
+        ret |= strstr(line, " /proc ") && strstr(line, "hidepid=");
+    if (in)
+        fclose(in);
+    return ret;
+}
+
+static void who_wakes_ones_threads(void **state)
+{
+    daemon_shared();
+    if (proc_hides())
+        skip_because("/proc hides processes here");
+    run_scene(NOBODY, false, true);
+    run_scene(SOMEONE, false, true);
+    run_scene(0, false, true);
+    /* Nobody asks any more. */
+    assert_true(wait_for(!daemon_has_attached("prcb_waking")));
+}
+
+static void the_daemon_is_another_meanwhile(void **state)
+{
+    struct scene *s;
+    pid_t child;
+
+    daemon_start("");
+    s = make_scene(NOBODY, false);
+    s->again = true;
+    child = child_start(wait_for_answers, s);
+    gate_wait_while(&s->go, 0);
+    assert_true(daemon_has_attached("prcb_waking"));
+    daemon_kill();
+    daemon_again();
+    assert_true(daemon_has_attached("prcb_waking"));
+    gate_set(&s->done, 1);
+    assert_int_equal(child_wait(child), 0);
+    assert_named(s);
+    end_scene(s);
+    assert_true(wait_for(!daemon_has_attached("prcb_waking")));
+}
+
+static int in_pid_namespace(void *arg)
+{
+    pid_t child;
+    int status;
+
+    if (unshare(CLONE_NEWPID))
+        return 3;
+    child = fork(); /* not child_start: who is in there has no parent to see */
+    if (!child)
+        _exit(wait_for_answers(arg));
+    return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : 4;
+}
+
+/* Its /proc has no process from outside. */
+static void from_outside_of_the_pid_namespace(void **state)
+{
+    struct scene *s;
+
+    daemon_shared();
+    s = make_scene(0, false);
+    assert_int_equal(child_wait(child_start(in_pid_namespace, s)), 0);
+    assert_hidden(s);
+    end_scene(s);
+}
+
+/* ---- /proc hides others' processes ---- */
+
+/* A daemon that has such a /proc: what prcb sees of it is what its users see. */
+static void start_hiding(void)
+{
+    static char script[] = "/tmp/prcbd-hides-XXXXXX";
+    const char *program = getenv("PRCBD");
+    FILE *out;
+    int fd = mkstemp(script);
+
+    assert_true(fd >= 0);
+    out = fdopen(fd, "w");
+    assert_non_null(out);
+    fprintf(out,
+            "#!/bin/sh\n"
+            "exec unshare -m sh -c 'mount -t proc -o hidepid=2 proc /proc && exec \"$0\" \"$@\"' "
+            "%s \"$@\"\n",
+            program ? program : PRCBD);
+    assert_int_equal(fchmod(fd, 0755), 0);
+    assert_int_equal(fclose(out), 0);
+    setenv("PRCBD", script, 1);
+    daemon_start("");
+    if (program)
+        setenv("PRCBD", program, 1);
+    else
+        unsetenv("PRCBD");
+    unlink(script);
+}
+
+static void others_are_not_named_where_proc_hides_them(void **state)
+{
+    struct prcb_error err = {0};
+    struct prcb_account a;
+    struct scene *s;
+    struct prcb *p;
+    pid_t child;
+
+    start_hiding();
+    run_scene(NOBODY, false, true);
+    run_scene(NOBODY, true, false); /* its own user's, but not its to look into */
+    run_scene(SOMEONE, false, false);
+    run_scene(0, false, false);
+    /* Of one thread: its user is not told what root is told at the same time. */
+    s = make_scene(0, false);
+    s->again = true;
+    child = child_start(wait_for_answers, s);
+    gate_wait_while(&s->go, 0);
+    p = open_edges(&err); /* now: what is mapped here the child would have as well */
+    assert_non_null(p);
+    assert_int_equal(prcb_profile_process(p, child, 0, &err), 0);
+    gate_set(&s->done, 1);
+    assert_int_equal(child_wait(child), 0);
+    assert_hidden(s);
+    assert_true(find_account(p, child, &a));
+    read_edges(p, a.key, s);
+    assert_named(s);
+    prcb_close(p);
+    end_scene(s);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct CMUnitTest tests[] = {
+        BPF_TEST(who_wakes_ones_threads),
+        BPF_TEST(from_outside_of_the_pid_namespace),
+        DAEMON_TEST(the_daemon_is_another_meanwhile),
+        DAEMON_TEST(others_are_not_named_where_proc_hides_them),
+    };
+    int result;
+
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
+    result = BPF_RUN("daemon_edges", tests);
+    daemon_end(NULL);
+    return result;
+}

@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Programs on kernels that lack a member: this one with other types in the place of its own, in a
+mount namespace. prcbd refuses each that says who somebody is, by its name, and does without the rest;
+`prcb doctor` and `prcb stat` say the same of what is missing. test_members.c has the library's part."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from wire import NOBODY, PROCESS, Client, Daemon, as_user, used  # pylint: disable=wrong-import-position
+
+VMLINUX = "/sys/kernel/btf/vmlinux"
+PRCB = os.environ.get("PRCB")
+PRCBD = os.environ.get("PRCBD")
+MEMBERS = os.environ.get("MEMBERS")
+
+# Without these nobody could be told from somebody else.
+NEEDED = ["sock.sk_peer_cred", "cred.cap_permitted", "bpf_map.id"]  # all: test_members.c
+# prcbd serves without, as the library does.
+SERVED = ["sched_entity.nr_migrations", "css_set.dfl_cgrp", "task_struct.in_iowait", "task_struct.prio",
+          "task_struct.nameidata"]
+
+
+def setUpModule():  # pylint: disable=invalid-name
+    if os.geteuid():
+        raise unittest.SkipTest("needs root: it mounts")
+    if not os.access(VMLINUX, os.R_OK):
+        raise unittest.SkipTest("the kernel has no BTF")
+
+
+class OtherKernel(unittest.TestCase):
+    def without(self, name):
+        """What to put before a command so that it runs on a kernel without the member; None: this one
+        has none."""
+        file = tempfile.NamedTemporaryFile(prefix="prcb-btf-")  # pylint: disable=consider-using-with
+        self.addCleanup(file.close)
+        os.chmod(file.name, 0o644)
+        if subprocess.run([MEMBERS, "--without", *name.split(".")], stdout=file, check=False).returncode:
+            print(f"{name}: this kernel has none", file=sys.stderr)
+            return None
+        return ["unshare", "-m", "sh", "-c", f'mount --bind {file.name} {VMLINUX} && exec "$@"', "sh"]
+
+    def test_needed(self):
+        for name in NEEDED:
+            prefix = self.without(name)
+            if not prefix:
+                continue
+            with self.subTest(name), self.assertRaises(RuntimeError) as caught:
+                daemon = Daemon(PRCBD, prefix=prefix)
+                daemon.stop()
+            self.assertIn(name, str(caught.exception).replace("struct ", ""))
+
+    def test_served(self):
+        for name in SERVED:
+            prefix = self.without(name)
+            if not prefix:
+                continue
+            with self.subTest(name):
+                self.serves(prefix)
+
+    def serves(self, prefix):
+        daemon = Daemon(PRCBD, prefix=prefix)
+        try:
+            self.assertEqual(as_user(NOBODY, self.see_switches, daemon.socket), (1, 1, 0, 0, 0))
+        finally:
+            daemon.stop()
+
+    @staticmethod
+    def see_switches(path):
+        client = Client(path).open(4)
+        seen = client.profile(PROCESS, os.getpid())
+        memory = client.map()
+        before = used(memory, 4)[0].switches
+        while used(memory, 4)[0].switches == before:
+            time.sleep(0.001)
+        return seen
+
+    def doctor(self, name):
+        output = subprocess.run([*self.without(name), PRCB, "doctor", "-j"], stdout=subprocess.PIPE,
+                                check=False, timeout=60).stdout
+        return {row["name"]: (row["state"], row["detail"]) for row in json.loads(output)["checks"]}
+
+    def test_doctor(self):
+        rows = self.doctor("task_struct.nvcsw")
+        self.assertEqual((rows["thread-programs"][0], rows["thread-figures"][0]), ("absent", "unknown"))
+        self.assertIn("nvcsw", rows["thread-programs"][1])
+        for name, words in (("sched_entity.nr_migrations", "nr_migrations"), ("files_struct.fdt", "fdtable")):
+            rows = self.doctor(name)
+            self.assertEqual((rows["thread-programs"][0], rows["thread-figures"][0]),
+                             ("present", "absent"), rows)
+            self.assertIn(words, rows["thread-figures"][1])
+
+    def test_stat_says_what_doctor_says(self):
+        result = subprocess.run([*self.without("files_struct.fdt"), PRCB, "stat", "-j", "--", "true"],
+                                stderr=subprocess.PIPE, stdout=subprocess.PIPE, check=True, timeout=60)
+        limits = json.loads(result.stdout or result.stderr)["limits"]
+        self.assertEqual(len(limits), 1)
+        self.assertIn(limits[0], self.doctor("files_struct.fdt")["thread-figures"][1])
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())

@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Stacks of waits by prcbd: of one's own threads, as an ordinary user, with the kernel's part by
+name; nobody else's. Witness: the functions that the waiter is known to wait in."""
+import json
+import os
+import struct
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import case  # pylint: disable=wrong-import-position
+import wire  # pylint: disable=wrong-import-position
+from case import Case, end  # pylint: disable=wrong-import-position
+from wire import NOBODY, OTHER, PROCESS, Client, Refused, as_user, used  # pylint: disable=wrong-import-position
+
+PRCB = os.environ["PRCB"]
+WAITER = os.environ["STACK_WAITER"]
+TEST_STACKS = os.environ["TEST_STACKS"]
+KERNEL_STACK = 9
+tearDownModule = case.stop_daemons  # pylint: disable=invalid-name
+
+
+def ask_kernel_stack(client, key, tid):
+    return client.ask(KERNEL_STACK, struct.pack("=QII", key, tid, 0))
+
+
+class Stacks(Case):
+    def waiter(self, way, uid=NOBODY):
+        """(pid, tid) of one that waits in that way, as that user."""
+        process = subprocess.Popen([WAITER, way], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   text=True, preexec_fn=lambda: wire.become(uid, uid))
+        pid, tid = (int(word) for word in process.stdout.readline().split())
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.stdin.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        while True:
+            with open(f"/proc/{pid}/task/{tid}/stat", encoding="ascii") as file:
+                if file.read().rsplit(")", 1)[1].split()[0] in "SD":
+                    return pid, tid
+
+    def why(self, *arguments, uid=NOBODY):
+        result = subprocess.run([PRCB, "why", "-j", "--no-whom", "--tier", "daemon", *arguments],
+                                capture_output=True, text=True, timeout=60,
+                                env=os.environ | {"PRCB_SOCKET": self.path},
+                                preexec_fn=lambda: wire.become(uid, uid))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return json.loads(result.stdout.splitlines()[-1])
+
+    def test_an_ordinary_users_own(self):
+        for way, inner in ("mutex", "by_mutex"), ("poll", "by_poll"), ("terminal", "by_terminal"):
+            with self.subTest(way=way):
+                pid, tid = self.waiter(way)
+                report = self.why("-p", str(pid), "--for", "0.2")
+                now = [row for row in report["processes"][0]["now"] if row["tid"] == tid]
+                self.assertEqual(len(now), 1, report)
+                self.assertTrue(now[0]["complete"], now)
+                names = [frame["function"] for frame in now[0]["frames"]]
+                wanted = [inner, "inner", "middle", "outer", "run"]
+                self.assertEqual([name for name in names if name in wanted], wanted)
+
+    def test_the_kernels_part_by_name(self):
+        pid, tid = self.waiter("terminal")
+        report = self.why("-p", str(pid), "--for", "0.2")
+        frames = next(row for row in report["processes"][0]["now"] if row["tid"] == tid)["frames"]
+        if frames[0]["file"] != "[kernel]":
+            self.skipTest("the kernel cannot point an iterator at one thread (6.1)")
+        names = [frame["function"] for frame in frames]
+        self.assertLess(names.index("n_tty_read"), names.index("by_terminal"))
+        for frame in frames:
+            self.assertNotIn("address", frame)
+
+    def test_a_program_of_its_own_waits_there(self):
+        """prcb/stack.h on this tier, with the cases of the others."""
+        result = subprocess.run([TEST_STACKS, WAITER], capture_output=True, text=True, timeout=60,
+                                env=os.environ | {"PRCB_SOCKET": self.path})
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertNotIn("daemon tier", result.stdout + result.stderr)
+
+    def test_nobody_elses(self):
+        """Of an account that is not one's own, or a thread that the account is not of."""
+        mine, _ = self.waiter("terminal", OTHER)
+        _, theirs = self.waiter("terminal", NOBODY)
+
+        def work():
+            client = Client(self.path).open(4)
+            client.profile(PROCESS, mine)
+            client.profile(PROCESS, os.getpid())
+            accounts = used(client.map(), 4)
+            keys = {account.tid: struct.unpack_from("=I", account.memory, account.at + 4)[0] << 32 | slot
+                    for slot, account in enumerate(accounts)}
+            refused = 0
+            for key, tid in [(key, theirs) for key in keys.values()] + [(1 << 32, theirs),
+                                                                      (2, theirs), (1 << 22, theirs)]:
+                try:
+                    ask_kernel_stack(client, key, tid)
+                except Refused:
+                    refused += 1
+            try:
+                ask_kernel_stack(Client(self.path), 1 << 32, theirs)  # without a session
+            except Refused:
+                refused += 1
+            return len(keys), refused
+        keys, refused = as_user(OTHER, work)
+        self.assertEqual(refused, keys + 4)
+        self.served()
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The session that several clients of prcbd share: when an account of an ended thread becomes free.
+ * Kernel and time are the test's.
+ */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "clock.h"
+
+static uint64_t now_ms;
+#define clock_mono_ms() now_ms
+#include "../../src/daemon/shared.c"
+
+#define ACCOUNTS 8
+
+static struct prcb_account_block blocks[ACCOUNTS + 1];
+static struct kernel_record records[PRCB_CLIENT_COUNT];
+static struct kernel kernel = {.records = records};
+static struct prcbd_config config = {.accounts_per_client_max = ACCOUNTS};
+static struct sessions sessions;
+static unsigned given_up, closed;
+
+static int null_fd(void)
+{
+    return open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+int kernel_client_fd(const struct kernel *k, uint32_t number)
+{
+    return null_fd();
+}
+
+const struct prcb_account_block *kernel_client_view(int fd, uint32_t accounts)
+{
+    return blocks;
+}
+
+void kernel_client_unview(const struct prcb_account_block *at, uint32_t accounts)
+{
+}
+
+int kernel_give_up(struct kernel *k, uint32_t client, uint64_t key, bool *ret_live)
+{
+    struct prcb_account_block *block = &blocks[(uint32_t)key + 1];
+
+    assert_int_equal(block->state, PRCB_STATE_EXITED);
+    assert_int_equal(block->generation, key >> 32);
+    block->state = PRCB_STATE_FREE;
+    block->generation = 0;
+    given_up++;
+    return 0;
+}
+
+int kernel_free(struct kernel *k, uint32_t client, uint32_t slot)
+{
+    fail();
+    return 0;
+}
+
+int sessions_make(struct sessions *s, const struct peer *owner,
+                  const struct prcb_bpf_client *client, uint32_t accounts, uint64_t waited_ms,
+                  struct session **ret, struct kernel_client_fds *ret_fds, struct prcb_error *err)
+{
+    assert_int_equal(accounts, ACCOUNTS);
+    assert_true(client->all && !client->registers && owner->payer == SHARED_UID);
+    *ret = &s->all[1];
+    **ret = (struct session){
+        .state = SESSION_USED, .number = 1, .accounts = accounts, .maps = {-1, -1}};
+    memset(records[1].token, 'x', 16);
+    *ret_fds = (struct kernel_client_fds){null_fd(), -1};
+    return 0;
+}
+
+void sessions_close(struct sessions *s, struct session *session)
+{
+    closed++;
+}
+
+bool sessions_settled(const struct session *session)
+{
+    return session->maps.accounts < 0;
+}
+
+bool sessions_same_token(const uint8_t *a, const uint8_t *b)
+{
+    return !memcmp(a, b, 16);
+}
+
+static const struct peer entitled = {.all = true, .same_pid_ns = true};
+
+static uint32_t join(void)
+{
+    struct prcb_error err = {0};
+    uint8_t token[16];
+    uint32_t member = 99;
+    int fd = -1;
+
+    assert_int_equal(shared_join(&sessions, &entitled, 0, &fd, token, &member, &err), 0);
+    close(fd);
+    return member;
+}
+
+static uint64_t ended(uint32_t slot, uint32_t generation)
+{
+    blocks[slot + 1].state = PRCB_STATE_EXITED;
+    blocks[slot + 1].generation = generation;
+    return (uint64_t)generation << 32 | slot;
+}
+
+static int begin_each(void **state)
+{
+    shared_forget(&sessions);
+    memset(&sessions, 0, sizeof(sessions));
+    memset(blocks, 0, sizeof(blocks));
+    sessions.kernel = &kernel;
+    sessions.config = &config;
+    given_up = closed = 0;
+    now_ms = 1000000;
+    return 0;
+}
+
+static void an_account_is_free_when_all_have_released_it(void **state)
+{
+    uint32_t a = join(), b = join();
+    uint64_t key = ended(3, 7);
+
+    assert_int_not_equal(a, b);
+    shared_release(&sessions, a, key);
+    shared_release(&sessions, a, key);
+    shared_look(&sessions);
+    assert_int_equal(given_up, 0);
+    shared_release(&sessions, b, key);
+    assert_int_equal(given_up, 1);
+    /* The next thread's is another account: what was released before counts no more. */
+    key = ended(3, 8);
+    shared_release(&sessions, a, key);
+    assert_int_equal(given_up, 1);
+    /* The last that is waited for leaves. */
+    shared_leave(&sessions, b);
+    shared_look(&sessions);
+    assert_int_equal(given_up, 2);
+    assert_int_equal(closed, 0);
+    shared_leave(&sessions, a);
+    assert_int_equal(closed, 1);
+    assert_null(sessions.shared.session);
+}
+
+static void who_does_not_release_is_waited_for_once(void **state)
+{
+    uint32_t a = join(), b = join();
+    uint64_t key = ended(0, 1);
+
+    shared_look(&sessions);
+    now_ms += SHARED_GRACE_MS - 1;
+    shared_look(&sessions);
+    assert_int_equal(given_up, 0);
+    now_ms += 1;
+    shared_look(&sessions);
+    assert_int_equal(given_up, 1);
+    /* Both were late; the first that shows itself is waited for again, the other is not. */
+    key = ended(1, 2);
+    shared_release(&sessions, a, key);
+    assert_int_equal(given_up, 2);
+    key = ended(1, 3);
+    shared_release(&sessions, b, key);
+    assert_int_equal(given_up, 2);
+    shared_release(&sessions, a, key);
+    assert_int_equal(given_up, 3);
+    shared_leave(&sessions, a);
+    shared_leave(&sessions, b);
+}
+
+/* Members lie: about threads that live, slots that are not there, accounts of before. */
+static void members_are_believed_of_ended_threads_only(void **state)
+{
+    uint32_t a = join();
+
+    blocks[1].state = PRCB_STATE_RUNNING;
+    blocks[1].generation = 5;
+    shared_release(&sessions, a, (uint64_t)5 << 32);
+    shared_release(&sessions, a, (uint64_t)5 << 32 | ACCOUNTS);
+    shared_release(&sessions, a, ~0ull);
+    ended(1, 6);
+    shared_release(&sessions, a, (uint64_t)5 << 32 | 1);
+    shared_release(&sessions, a, 1);
+    blocks[2].seq = 1; /* in the middle of its last switch */
+    shared_release(&sessions, a, (uint64_t)6 << 32 | 1);
+    assert_int_equal(given_up, 0);
+    blocks[2].seq = 2;
+    shared_release(&sessions, a, (uint64_t)6 << 32 | 1);
+    assert_int_equal(given_up, 1);
+    shared_leave(&sessions, a);
+}
+
+static void who_may_not_share_is_told(void **state)
+{
+    struct peer peers[3] = {entitled, entitled, entitled};
+    struct prcb_error err = {0};
+    uint8_t token[16] = {0};
+    uint32_t member;
+    int fd;
+
+    peers[0].all = false;
+    peers[1].writes_maps = true;
+    peers[2].same_pid_ns = false;
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(shared_join(&sessions, &peers[i], 0, &fd, token, &member, &err), -EPERM);
+    assert_int_equal(shared_rejoin(&sessions, &entitled, token, &member, &err), -ESTALE);
+    for (int i = 0; i < MEMBERS; i++)
+        join();
+    assert_int_equal(shared_join(&sessions, &entitled, 0, &fd, token, &member, &err), -EBUSY);
+    for (uint32_t i = 0; i < MEMBERS; i++)
+        shared_leave(&sessions, i);
+    assert_int_equal(closed, 1);
+}
+
+static void a_restart_is_survived_if_someone_comes_back(void **state)
+{
+    struct prcb_error err = {0};
+    uint8_t token[16];
+    uint32_t member;
+
+    for (int comes = 0; comes < 2; comes++) {
+        begin_each(NULL);
+        memset(token, 'x', sizeof(token));
+        memcpy(records[1].token, token, sizeof(token));
+        sessions.all[1] = (struct session){
+            .state = SESSION_USED, .number = 1, .accounts = ACCOUNTS, .maps = {-1, -1}};
+        shared_take_over(&sessions, &sessions.all[1]);
+        if (comes) {
+            assert_int_equal(shared_rejoin(&sessions, &entitled, token, &member, &err), 0);
+            /* Another member may not be back yet. */
+            shared_release(&sessions, member, ended(0, 1));
+            assert_int_equal(given_up, 0);
+        }
+        now_ms += LONELY_MS;
+        shared_look(&sessions);
+        assert_int_equal(closed, 0);
+        now_ms += 1;
+        shared_look(&sessions);
+        assert_int_equal(closed, !comes);
+    }
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(an_account_is_free_when_all_have_released_it, begin_each),
+        cmocka_unit_test_setup(who_does_not_release_is_waited_for_once, begin_each),
+        cmocka_unit_test_setup(members_are_believed_of_ended_threads_only, begin_each),
+        cmocka_unit_test_setup(who_may_not_share_is_told, begin_each),
+        cmocka_unit_test_setup(a_restart_is_survived_if_someone_comes_back, begin_each),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
