@@ -17,6 +17,7 @@
 
 #include <prcb/prcb.h>
 
+#include "first_line.h"
 #include "text.h"
 
 static const struct cli_option help_option = {'h', "help", NULL, "show this help", 'h'};
@@ -294,21 +295,16 @@ static int add_named(const char *word, struct cli_ids *ids)
     int found = 0;
 
     while (folder && found >= 0 && (entry = readdir(folder))) {
-        char path[300], name[32] = "";
-        FILE *file;
+        char path[300], name[32];
         uint64_t id;
 
         snprintf(path, sizeof(path), "/proc/%s/comm", entry->d_name);
         if (number_parse(entry->d_name, 1, INT_MAX, &id) || (pid_t)id == getpid() ||
-            !(file = fopen(path, "re")))
+            !first_line(path, name, sizeof(name)))
             continue;
-        if (fgets(name, sizeof(name), file)) {
-            name[strcspn(name, "\n")] = '\0';
-            /* The kernel keeps 15 bytes of it. */
-            if (!strncmp(name, word, 15) && (strlen(word) <= 15 ? !name[strlen(word)] : true))
-                found = add_id(ids, (pid_t)id) ? -ENOMEM : found + 1;
-        }
-        fclose(file);
+        /* The kernel keeps 15 bytes of it. */
+        if (!strncmp(name, word, 15) && (strlen(word) <= 15 ? !name[strlen(word)] : true))
+            found = add_id(ids, (pid_t)id) ? -ENOMEM : found + 1;
     }
     if (folder)
         closedir(folder);

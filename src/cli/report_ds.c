@@ -10,7 +10,7 @@
 #include <prcb/pebs.h>
 
 #include "output.h"
-#include "read_all.h"
+#include "read_file.h"
 
 #define BYTES_MAX ((size_t)(1ull << (sizeof(size_t) > 4 ? 32 : 30)))
 
@@ -277,28 +277,6 @@ static int print_branches(struct printing *printing, const char *bytes, size_t l
 
 /* ---- the file ------------------------------------------------------------------------------- */
 
-static int read_buffer(const char *path, char **ret, size_t *ret_length)
-{
-    FILE *file = fopen(path, "re");
-    char *bytes = NULL;
-    size_t length;
-    int result;
-
-    if (!file)
-        return -errno;
-    result = read_all(file, BYTES_MAX + 1, &bytes, &length);
-    fclose(file);
-    if (!result && length > BYTES_MAX)
-        result = -EFBIG;
-    if (result) {
-        free(bytes);
-        return result;
-    }
-    *ret = bytes;
-    *ret_length = length;
-    return 0;
-}
-
 static int print_all(struct printing *printing, const char *bytes, size_t length,
                      struct prcb_error *err)
 {
@@ -323,7 +301,7 @@ int report_ds(const struct report_ds *how)
     struct prcb_error err = {0};
     size_t length = 0;
     char *bytes = NULL;
-    int status, result = read_buffer(how->path, &bytes, &length);
+    int status, result = read_file(how->path, BYTES_MAX, &bytes, &length);
 
     if (result)
         return cli_error(how->command, "%s: %s", how->path, strerror(-result));

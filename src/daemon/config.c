@@ -3,7 +3,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 
 #include "error.h"
 #include "near.h"
+#include "read_file.h"
 #include "text.h"
 
 #define AT(member) offsetof(struct prcbd_config, member)
@@ -398,24 +398,14 @@ int prcbd_config_parse(const char *text, size_t length, const char *file, struct
 int prcbd_config_load(const char *file, struct prcbd_config *ret, struct prcb_error *err)
 {
     char text[PRCBD_CONFIG_SIZE + 1];
-    size_t length = 0;
-    ssize_t got = 1;
-    int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), code;
+    ssize_t length = read_start(file, text, sizeof(text));
 
-    if (fd < 0)
-        return prcb_fail(err, -errno, "cannot open %s: %s", file, strerror(errno));
-    while (length < sizeof(text) && got > 0) {
-        got = read(fd, text + length, sizeof(text) - length);
-        length += got > 0 ? (size_t)got : 0;
-    }
-    code = got < 0 ? -errno : 0;
-    close(fd);
-    if (code)
-        return prcb_fail(err, code, "cannot read %s: %s", file, strerror(-code));
+    if (length < 0)
+        return prcb_fail(err, (int)length, "cannot read %s: %s", file, strerror((int)-length));
     if (length > PRCBD_CONFIG_SIZE)
         return prcb_fail(err, -EFBIG, "%s has more than %d bytes: is it prcbd's configuration?",
                          file, PRCBD_CONFIG_SIZE);
-    return prcbd_config_parse(text, length, file, ret, err);
+    return prcbd_config_parse(text, (size_t)length, file, ret, err);
 }
 
 /* ---- back to text ---- */

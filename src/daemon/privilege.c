@@ -8,7 +8,6 @@
 #include "privilege.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
 #include <pwd.h>
@@ -18,6 +17,7 @@
 #include <unistd.h>
 
 #include "error.h"
+#include "read_file.h"
 
 #ifndef CAP_PERFMON
 #define CAP_PERFMON 38
@@ -65,12 +65,9 @@ int privilege_check_bpf(struct prcb_error *err)
 {
     static const char path[] = "/proc/sys/kernel/unprivileged_bpf_disabled";
     char text[8] = "";
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-    int result = got < 0 ? -errno : got ? 0 : -EIO;
+    ssize_t got = read_start(path, text, sizeof(text) - 1);
+    int result = got < 0 ? (int)got : got ? 0 : -EIO;
 
-    if (fd >= 0)
-        close(fd);
     if (result)
         return prcb_fail(err, -EPERM,
                          "%s: %s: whether users may load BPF programs cannot be found out; "

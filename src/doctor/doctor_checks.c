@@ -3,7 +3,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -18,27 +17,18 @@
 #include <prcb/prcb.h>
 #include <prcb/processors.h>
 
-#include "read_all.h"
+#include "read_file.h"
 
 #define CAP_SYS_ADMIN_BIT 21
 #define CAP_PERFMON_BIT   38
 #define CAP_BPF_BIT       39
+#define FILE_MOST         (64u << 20) /* the kernel's type information has ten */
 
 /* ---- reading ---- */
 
 static void path_of(const char *root, const char *name, char *ret, size_t size)
 {
     snprintf(ret, size, "%s%s", root, name);
-}
-
-static int open_below(const char *root, const char *name)
-{
-    char path[512];
-    int fd;
-
-    path_of(root, name, path, sizeof(path));
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    return fd < 0 ? -errno : fd;
 }
 
 static bool exists(const char *root, const char *name)
@@ -49,39 +39,25 @@ static bool exists(const char *root, const char *name)
     return !access(path, F_OK);
 }
 
-/* The whole of a file, with a NUL behind it, for the caller to free; no size of
- * procfs files is known beforehand. 0 or -errno. */
+/* The whole of a file, with a NUL behind it, for the caller to free. 0 or -errno. */
 static int read_whole(const char *root, const char *name, char **ret, size_t *ret_size)
 {
-    int fd = open_below(root, name), result;
-    FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+    char path[512];
 
-    if (!file) {
-        result = -errno;
-        if (fd < 0)
-            return fd;
-        close(fd);
-        return result;
-    }
-    result = read_all(file, SIZE_MAX, ret, ret_size);
-    fclose(file);
-    return result;
+    path_of(root, name, path, sizeof(path));
+    return read_file(path, FILE_MOST, ret, ret_size);
 }
 
 /* The first bytes of a small file, without the newline. 0 or -errno. */
 static int read_line(const char *root, const char *name, char *ret, size_t size)
 {
-    int fd = open_below(root, name);
+    char path[512];
     ssize_t got;
-    int error;
 
-    if (fd < 0)
-        return fd;
-    got = read(fd, ret, size - 1);
-    error = errno;
-    close(fd);
+    path_of(root, name, path, sizeof(path));
+    got = read_start(path, ret, size - 1);
     if (got < 0)
-        return -error;
+        return (int)got;
     ret[got] = '\0';
     ret[strcspn(ret, "\n")] = '\0';
     return 0;

@@ -20,6 +20,7 @@
 #include <zlib.h>
 
 #include "error.h"
+#include "read_file.h"
 #include "text.h"
 #include "web_config.h"
 
@@ -454,20 +455,16 @@ static int start_daemons(struct web *web, struct prcb_error *err)
 
 /* ---- the configuration ---- */
 
-static char *read_file(const char *path, struct prcb_error *err)
+static char *read_text(const char *path, struct prcb_error *err)
 {
-    FILE *in = fopen(path, "re");
-    char *text = in ? calloc(1, FILE_MAX) : NULL;
+    char *text = NULL;
+    size_t length;
+    int result = read_file(path, FILE_MAX, &text, &length);
 
-    if (!in || !text)
-        prcb_fail(err, -EIO, "%s: %s", path, in ? "out of memory" : strerror(errno));
-    else if (fread(text, 1, FILE_MAX - 1, in) == FILE_MAX - 1 || ferror(in)) {
-        prcb_fail(err, -EIO, "%s: it cannot be read, or is longer than a certificate", path);
-        free(text);
-        text = NULL;
-    }
-    if (in)
-        fclose(in);
+    if (result == -EFBIG)
+        prcb_fail(err, result, "%s: longer than a certificate", path);
+    else if (result)
+        prcb_fail(err, result, "%s: %s", path, strerror(-result));
     return text;
 }
 
@@ -503,9 +500,9 @@ static int load(struct web *web, struct prcb_error *err)
     int result = web_config_read(web->options.config_file, &config, err);
 
     if (!result && config.tls) {
-        cert = read_file(config.cert_file, err);
-        key = cert ? read_file(config.key_file, err) : NULL;
-        ca = key && config.client_ca_file ? read_file(config.client_ca_file, err) : NULL;
+        cert = read_text(config.cert_file, err);
+        key = cert ? read_text(config.key_file, err) : NULL;
+        ca = key && config.client_ca_file ? read_text(config.client_ca_file, err) : NULL;
         if (!key || (config.client_ca_file && !ca))
             result = err->code;
     }

@@ -9,6 +9,7 @@
 #include <yaml.h>
 
 #include "error.h"
+#include "read_file.h"
 #include "text.h"
 
 #define FILE_MAX  (1 << 20)
@@ -185,30 +186,21 @@ int web_config_parse(const char *text, size_t length, const char *folder, struct
 int web_config_read(const char *path, struct web_config *ret, struct prcb_error *err)
 {
     const char *slash = strrchr(path, '/');
-    char *text = malloc(FILE_MAX), *folder;
-    FILE *in = fopen(path, "re");
-    size_t length = 0;
-    int result = 0;
+    char *text = NULL, *folder;
+    struct prcb_error why;
+    size_t length;
+    int result = read_file(path, FILE_MAX, &text, &length);
 
     memset(ret, 0, sizeof(*ret));
     folder = slash ? strndup(path, (size_t)(slash - path)) : strdup(".");
-    if (!text || !folder)
+    if (result == -EFBIG)
+        result = prcb_fail(err, -EINVAL, "%s: longer than %d bytes", path, FILE_MAX);
+    else if (result)
+        result = prcb_fail(err, result, "%s: %s", path, strerror(-result));
+    else if (!folder)
         result = prcb_fail(err, -ENOMEM, "out of memory");
-    else if (!in)
-        result = prcb_fail(err, -errno, "%s: %s", path, strerror(errno));
-    if (!result) {
-        struct prcb_error why;
-
-        length = fread(text, 1, FILE_MAX, in);
-        if (ferror(in))
-            result = prcb_fail(err, -EIO, "%s: it cannot be read", path);
-        else if (length == FILE_MAX)
-            result = prcb_fail(err, -EINVAL, "%s: longer than %d bytes", path, FILE_MAX);
-        else if (web_config_parse(text, length, folder, ret, &why))
-            result = prcb_fail(err, why.code, "%s: %s", path, why.text);
-    }
-    if (in)
-        fclose(in);
+    else if (web_config_parse(text, length, folder, ret, &why))
+        result = prcb_fail(err, why.code, "%s: %s", path, why.text);
     free(text);
     free(folder);
     return result;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "procfs.h"
+#include "read_file.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -218,43 +219,41 @@ static int grow(struct procfs *fs)
     return 0;
 }
 
-/* Reads a whole file into the buffer. The kernel hands such files out in pieces. */
-static int read_all(struct procfs *fs, int fd, size_t *ret)
+/* Reads a whole file into the buffer, which grows until one has room to spare. */
+static int read_growing(struct procfs *fs, int fd, size_t *ret)
 {
     size_t length = 0;
 
-    for (;;) {
-        ssize_t got;
+    do {
         int result = length == fs->room ? grow(fs) : 0;
+        ssize_t got;
 
         if (result)
             return result;
-        got = read(fd, fs->buffer + length, fs->room - length);
-        if (!got)
-            break;
-        if (got < 0 && errno != EINTR)
-            return -errno;
-        length += got > 0 ? (size_t)got : 0;
-    }
+        got = read_full(fd, fs->buffer + length, fs->room - length);
+        if (got < 0)
+            return (int)got;
+        length += (size_t)got;
+    } while (length == fs->room);
     *ret = length;
     return 0;
 }
 
-static int read_file(struct procfs *fs, int dir, const char *name, size_t *ret)
+static int read_below(struct procfs *fs, int dir, const char *name, size_t *ret)
 {
     /* A recorded tree may hold a pipe, whose opening would wait for a writer. */
     int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK), result;
 
     if (fd < 0)
         return -errno;
-    result = read_all(fs, fd, ret);
+    result = read_growing(fs, fd, ret);
     close(fd);
     return result;
 }
 
 int procfs_read(struct procfs *fs, const char *name, size_t *ret)
 {
-    return read_file(fs, fs->root, name, ret);
+    return read_below(fs, fs->root, name, ret);
 }
 
 void procfs_probe(struct procfs *fs, struct procfs_features *ret)
@@ -263,7 +262,7 @@ void procfs_probe(struct procfs *fs, struct procfs_features *ret)
     size_t length;
 
     /* A thread that asks has run. */
-    ret->schedstat = !read_file(fs, fs->root, "thread-self/schedstat", &length) &&
+    ret->schedstat = !read_below(fs, fs->root, "thread-self/schedstat", &length) &&
                      !procfs_parse_schedstat(fs->buffer, length, &schedstat) &&
                      (schedstat.run_ns || schedstat.arrivals);
     ret->children = !faccessat(fs->root, "thread-self/children", R_OK, 0);
@@ -275,13 +274,13 @@ static int of_thread(int code)
     return code == -ENOENT || code == -ENOTDIR ? -ESRCH : code == -EACCES ? -EPERM : code;
 }
 
-static int read_thread_file(struct procfs *fs, pid_t pid, pid_t tid, const char *name, size_t *ret)
+static int read_thread_below(struct procfs *fs, pid_t pid, pid_t tid, const char *name, size_t *ret)
 {
     char path[64];
     int result;
 
     snprintf(path, sizeof(path), "%d/task/%d/%s", (int)pid, (int)tid, name);
-    result = read_file(fs, fs->root, path, ret);
+    result = read_below(fs, fs->root, path, ret);
     /* A thread that ended after the open. */
     if (!result && !*ret && strcmp(name, "children"))
         return -ESRCH;
@@ -291,7 +290,7 @@ static int read_thread_file(struct procfs *fs, pid_t pid, pid_t tid, const char 
 int procfs_read_stat(struct procfs *fs, pid_t pid, pid_t tid, struct procfs_stat *ret)
 {
     size_t length;
-    int result = read_thread_file(fs, pid, tid, "stat", &length);
+    int result = read_thread_below(fs, pid, tid, "stat", &length);
 
     return result ? result : procfs_parse_stat(fs->buffer, length, ret);
 }
@@ -299,7 +298,7 @@ int procfs_read_stat(struct procfs *fs, pid_t pid, pid_t tid, struct procfs_stat
 int procfs_read_status(struct procfs *fs, pid_t pid, pid_t tid, struct procfs_status *ret)
 {
     size_t length;
-    int result = read_thread_file(fs, pid, tid, "status", &length);
+    int result = read_thread_below(fs, pid, tid, "status", &length);
 
     return result ? result : procfs_parse_status(fs->buffer, length, ret);
 }
@@ -307,7 +306,7 @@ int procfs_read_status(struct procfs *fs, pid_t pid, pid_t tid, struct procfs_st
 int procfs_read_schedstat(struct procfs *fs, pid_t pid, pid_t tid, struct procfs_schedstat *ret)
 {
     size_t length;
-    int result = read_thread_file(fs, pid, tid, "schedstat", &length);
+    int result = read_thread_below(fs, pid, tid, "schedstat", &length);
 
     return result ? result : procfs_parse_schedstat(fs->buffer, length, ret);
 }
@@ -330,7 +329,7 @@ static int add_numbers(const char *text, size_t length, struct pid_list *list)
 int procfs_list_file(struct procfs *fs, int dir, const char *name, struct pid_list *list)
 {
     size_t length;
-    int result = read_file(fs, dir, name, &length);
+    int result = read_below(fs, dir, name, &length);
 
     return result ? result : add_numbers(fs->buffer, length, list);
 }
@@ -338,7 +337,7 @@ int procfs_list_file(struct procfs *fs, int dir, const char *name, struct pid_li
 int procfs_list_children(struct procfs *fs, pid_t pid, pid_t tid, struct pid_list *list)
 {
     size_t length;
-    int result = read_thread_file(fs, pid, tid, "children", &length);
+    int result = read_thread_below(fs, pid, tid, "children", &length);
 
     return result ? result : add_numbers(fs->buffer, length, list);
 }

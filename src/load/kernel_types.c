@@ -17,6 +17,7 @@
 #include <bpf/libbpf.h>
 
 #include "error.h"
+#include "read_file.h"
 
 const char *kernel_types_source = "/sys/kernel/btf/vmlinux";
 
@@ -35,19 +36,15 @@ struct source {
     uint32_t count, room;
 };
 
-static int read_all(int fd, struct source *ret)
+static int copy_whole(int fd, struct source *ret)
 {
-    size_t have = 0;
-    ssize_t got = 1;
+    ssize_t got;
 
     ret->bytes = malloc(ret->size);
     if (!ret->bytes)
         return -ENOMEM;
-    while (have < ret->size && got > 0) {
-        got = read(fd, ret->bytes + have, ret->size - have);
-        have += got > 0 ? (size_t)got : 0;
-    }
-    return have == ret->size ? 0 : got < 0 ? -errno : -EIO;
+    got = read_full(fd, ret->bytes, ret->size);
+    return got < 0 ? (int)got : (size_t)got == ret->size ? 0 : -EIO;
 }
 
 /* Mapped where the kernel lets it be (6.16), which saves copying five megabytes. */
@@ -68,7 +65,7 @@ static int source_read(struct source *ret)
         if (ret->mapped)
             ret->bytes = at;
         else
-            result = read_all(fd, ret);
+            result = copy_whole(fd, ret);
     }
     close(fd);
     return result;

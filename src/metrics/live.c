@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "error.h"
+#include "first_line.h"
 #include "inside.h"
 #include "replay.h"
 
@@ -54,13 +55,9 @@ static uint64_t booted_ns(void)
 
 static uint64_t number_in(const char *path)
 {
-    FILE *in = fopen(path, "re");
-    unsigned long long number = 0;
+    uint64_t number = 0;
 
-    if (in && fscanf(in, "%llu", &number) != 1)
-        number = 0;
-    if (in)
-        fclose(in);
+    first_number(path, &number);
     return number;
 }
 

@@ -4,6 +4,7 @@
  * at the rate it runs at and at its nominal rate, through perf's msr events.
  */
 #include "processors_view.h"
+#include "first_line.h"
 
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -27,25 +28,13 @@ struct msr_events {
     struct pair pairs[];
 };
 
-static int read_line(const char *path, char *line, int room)
-{
-    FILE *file = fopen(path, "re");
-    char *got;
-
-    if (!file)
-        return -ENOENT;
-    got = fgets(line, room, file);
-    fclose(file);
-    return got ? 0 : -ENOENT;
-}
-
 static int event_code(const char *name, uint64_t *ret)
 {
     char path[96], line[64];
     unsigned code;
 
     snprintf(path, sizeof(path), DEVICE "events/%s", name);
-    if (read_line(path, line, sizeof(line)) || sscanf(line, "event=%x", &code) != 1)
+    if (!first_line(path, line, sizeof(line)) || sscanf(line, "event=%x", &code) != 1)
         return -ENOENT;
     *ret = code;
     return 0;
@@ -84,7 +73,7 @@ int msr_open(uint32_t count, struct msr_events **ret, const char **why)
 
     *why = "the processor has no aperf and mperf counters that perf's msr events could read "
            "(" DEVICE "events)";
-    if (read_line(DEVICE "type", line, sizeof(line)) || sscanf(line, "%u", &type) != 1 ||
+    if (!first_line(DEVICE "type", line, sizeof(line)) || sscanf(line, "%u", &type) != 1 ||
         event_code("aperf", &codes[APERF]) || event_code("mperf", &codes[MPERF]))
         return -EOPNOTSUPP;
     m = malloc(sizeof(*m) + count * sizeof(m->pairs[0]));

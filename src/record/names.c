@@ -14,6 +14,7 @@
 
 #include "demangle.h"
 #include "error.h"
+#include "first_line.h"
 #include "perf_list.h"
 #include "plain_file.h"
 #include "sandbox.h"
@@ -375,14 +376,10 @@ static int take_message(struct asking *a)
 
 static uint64_t mapped_bytes(void)
 {
-    FILE *file = fopen("/proc/self/statm", "re");
-    unsigned long pages = 0;
+    uint64_t pages = 0;
 
-    if (file && fscanf(file, "%lu", &pages) != 1)
-        pages = 0;
-    if (file)
-        fclose(file);
-    return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
+    first_number("/proc/self/statm", &pages);
+    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 /* *ret_cpu: what the child used. */

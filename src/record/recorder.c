@@ -12,6 +12,7 @@
 #include "bpf_source.h"
 #include "error.h"
 #include "facts.h"
+#include "first_line.h"
 #include "resolve.h"
 #include "rings.h"
 #include "waits.h"
@@ -52,13 +53,9 @@ struct recorder {
  * stand for more time than it says. */
 static int check_rate(struct rings_options *how, struct prcb_error *err)
 {
-    FILE *file = fopen("/proc/sys/kernel/perf_event_max_sample_rate", "re");
-    unsigned long long max = 0;
+    uint64_t max = 0;
 
-    if (file && fscanf(file, "%llu", &max) != 1)
-        max = 0;
-    if (file)
-        fclose(file);
+    first_number("/proc/sys/kernel/perf_event_max_sample_rate", &max);
     if (!how->rate) {
         how->frequency = true;
         how->rate = max && max < DEFAULT_HZ ? max : DEFAULT_HZ;
@@ -67,7 +64,7 @@ static int check_rate(struct rings_options *how, struct prcb_error *err)
         return prcb_fail(err, -ERANGE,
                          "%llu samples a second are more than the %llu that "
                          "kernel.perf_event_max_sample_rate allows",
-                         (unsigned long long)how->rate, max);
+                         (unsigned long long)how->rate, (unsigned long long)max);
     if (!how->frequency && strstr(how->event, "-clock") && how->rate < CLOCK_NS_MIN)
         return prcb_fail(err, -ERANGE, "a period of %llu ns: clocks tick each %d ns at most",
                          (unsigned long long)how->rate, CLOCK_NS_MIN);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "read_file.h"
 #include "sampler.h"
 
 #define AREA_ALIGN 256 /* more than an area has: so none lies across two chunks */
@@ -19,19 +20,14 @@ _Static_assert(sizeof(struct prcb_ds_area) == 0xa0, "NT's and Intel's");
 
 static bool is_online(int cpu)
 {
-    char path[64], state = '1';
-    FILE *file;
+    char path[64], state = '0';
 
     snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d", cpu);
     if (access(path, F_OK))
         return false;
     snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/online", cpu);
-    file = fopen(path, "re"); /* a processor that cannot be taken offline has none */
-    if (!file)
-        return true;
-    state = (char)fgetc(file);
-    fclose(file);
-    return state == '1';
+    /* A processor that cannot be taken offline has none. */
+    return read_start(path, &state, 1) < 0 || state == '1';
 }
 
 static int take(struct prcb_sampler *s, size_t bytes, struct prcb_ds_area **ret,

@@ -2,7 +2,6 @@
 #include "bts.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -10,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "first_line.h"
 #include "sampler.h"
 #include "sized.h"
 
@@ -118,14 +118,12 @@ void bts_close(struct prcb_sample *p)
 
 static int pmu_type(uint32_t *ret)
 {
-    FILE *file = fopen(PMU_TYPE, "re");
-    int got;
+    uint64_t type;
 
-    if (!file)
+    if (!first_number(PMU_TYPE, &type))
         return -ENOENT;
-    got = fscanf(file, "%u", ret);
-    fclose(file);
-    return got == 1 ? 0 : -EIO;
+    *ret = (uint32_t)type;
+    return 0;
 }
 
 static int map(struct bts *bts)

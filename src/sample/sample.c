@@ -16,6 +16,7 @@
 
 #include "bts.h"
 #include "counters.h"
+#include "first_line.h"
 #include "record_size.h"
 #include "sampler.h"
 #include "sized.h"
@@ -96,18 +97,11 @@ static unsigned max_precise(void)
 {
     static const char *const paths[] = {"/sys/bus/event_source/devices/cpu/caps/max_precise",
                                         "/sys/bus/event_source/devices/cpu_core/caps/max_precise"};
-    unsigned precise = 0;
+    uint64_t precise = 0;
 
-    for (size_t i = 0; i < 2 && !precise; i++) {
-        FILE *file = fopen(paths[i], "re");
-
-        if (!file)
-            continue;
-        if (fscanf(file, "%u", &precise) != 1)
-            precise = 0;
-        fclose(file);
-    }
-    return precise > 3 ? 3 : precise;
+    for (size_t i = 0; i < 2 && !precise; i++)
+        first_number(paths[i], &precise);
+    return precise > 3 ? 3 : (unsigned)precise;
 }
 
 static int find_rate(struct prcb_sample *p, const struct prcb_sample_options *opts,

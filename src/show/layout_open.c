@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "error.h"
-#include "read_all.h"
+#include "read_file.h"
 
 /* ---- versions ---- */
 
@@ -137,7 +137,7 @@ int layout_read_file(const char *file, uint64_t offset, size_t limit, uint8_t **
     if (!in)
         return prcb_fail(err, -errno, "%s: %s", file, strerror(errno));
     skip(in, offset);
-    result = read_all(in, limit, (char **)ret, ret_length);
+    result = read_stream(in, limit, (char **)ret, ret_length);
     if (in != stdin)
         fclose(in);
     return result ? prcb_fail(err, result, "%s: %s", file, strerror(-result)) : 0;

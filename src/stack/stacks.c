@@ -8,7 +8,6 @@
 #include <prcb/stack.h>
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -22,6 +21,7 @@
 #include "frozen.h"
 #include "idioms.h"
 #include "process.h"
+#include "read_file.h"
 #include "sized.h"
 #include "unwinder.h"
 
@@ -244,16 +244,11 @@ static int identity_of(pid_t pid, uint64_t *ret)
     uint64_t words[AUXV_MOST / sizeof(uint64_t)], hash = 1;
     char path[64];
     ssize_t length;
-    int fd;
 
     snprintf(path, sizeof(path), "/proc/%d/auxv", pid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return errno == EACCES ? -EPERM : errno == ENOENT ? -ESRCH : -errno;
-    length = read(fd, words, sizeof(words));
-    close(fd);
+    length = read_start(path, words, sizeof(words));
     if (length < 0)
-        return errno == EACCES ? -EPERM : -ESRCH;
+        return length == -EACCES ? -EPERM : length == -ENOENT ? -ESRCH : (int)length;
     for (size_t i = 0; i < (size_t)length / sizeof(*words); i++)
         hash = mix(hash, words[i]);
     *ret = hash;

@@ -2,7 +2,6 @@
 #include "top_source.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 
 #include "cgroup_names.h"
 #include "error.h"
+#include "read_file.h"
 
 #define WALK_TRIES  50 /* 20 ms each: a writer without a processor */
 #define YOUNG       2  /* looks at /proc after a process was first seen */
@@ -116,14 +116,9 @@ static const char *read_line(struct top_source *s, pid_t pid, const char *name)
 {
     char path[64];
     ssize_t got;
-    int fd;
 
     snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return NULL;
-    got = read(fd, s->text, sizeof(s->text) - 1);
-    close(fd);
+    got = read_start(path, s->text, sizeof(s->text) - 1);
     while (got > 0 && (!s->text[got - 1] || s->text[got - 1] == '\n' || s->text[got - 1] == ' '))
         got--;
     for (ssize_t i = 0; i < got; i++)

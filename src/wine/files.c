@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "error.h"
+#include "read_file.h"
 
 #define SIZE_MOST (1ll << 30)
 
@@ -20,20 +21,6 @@ static int fail_file(struct prcb_error *err, const char *path)
     int code = -errno;
 
     return prcb_fail(err, code, "%s: %s", path, strerror(-code));
-}
-
-static int read_all(int fd, char *to, size_t size)
-{
-    for (size_t done = 0; done < size;) {
-        ssize_t more = read(fd, to + done, size - done);
-
-        if (more < 0 && errno == EINTR)
-            continue;
-        if (more <= 0)
-            return more ? -errno : -EIO; /* it has become shorter */
-        done += (size_t)more;
-    }
-    return 0;
 }
 
 static int write_all(int fd, const char *from, size_t size)
@@ -66,7 +53,7 @@ int file_read(const char *path, void **ret, size_t *ret_size, struct prcb_error 
     else
         result = (bytes = malloc((size_t)stat.st_size + 1)) ? 0 : -ENOMEM;
     if (!result)
-        result = read_all(fd, bytes, (size_t)stat.st_size);
+        result = read_full(fd, bytes, (size_t)stat.st_size) == stat.st_size ? 0 : -EIO;
     close(fd);
     if (result) {
         free(bytes);

@@ -3,7 +3,6 @@
  * prcb-wine: runs a Windows program in a farm of the installed Wine.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 #include "farm.h"
 #include "files.h"
 #include "pe.h"
+#include "read_file.h"
 
 #define FAILED     125 /* as env(1) and others: not the program's own status */
 #define CANNOT_RUN 126
@@ -70,11 +70,8 @@ static int find_dll(char ret[PATH_MAX], struct prcb_error *err)
 static bool is_for_32_bits(const char *program)
 {
     unsigned char head[4096];
-    int fd = open(program, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    ssize_t size = fd < 0 ? 0 : read(fd, head, sizeof(head));
+    ssize_t size = read_start(program, head, sizeof(head));
 
-    if (fd >= 0)
-        close(fd);
     return size > 0 && pe_machine(head, (size_t)size) == PE_MACHINE_I386;
 }
 

@@ -12,6 +12,7 @@
 #include "error.h"
 #include "farm.h"
 #include "files.h"
+#include "read_file.h"
 
 /* A name without a slash is looked for in PATH. Distributions, then WineHQ's packages, then Wines
  * that are one program for 32 and 64 bits. */
@@ -47,13 +48,9 @@ static bool is_program(const char *path)
 {
     static const unsigned char start[] = {0x7f, 'E', 'L', 'F', 2, 1};
     unsigned char head[20] = {0};
-    FILE *file = access(path, X_OK) ? NULL : fopen(path, "re");
-    size_t got = file ? fread(head, 1, sizeof(head), file) : 0;
 
-    if (file)
-        fclose(file);
-    return got == sizeof(head) && !memcmp(head, start, sizeof(start)) && head[18] == 62 &&
-           head[19] == 0;
+    return !access(path, X_OK) && read_start(path, head, sizeof(head)) == sizeof(head) &&
+           !memcmp(head, start, sizeof(start)) && head[18] == 62 && head[19] == 0;
 }
 
 static bool find_in_path(const char *name, char ret[PATH_MAX])
