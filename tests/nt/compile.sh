@@ -63,6 +63,11 @@ foreign() { # NAME COMPILER LANGUAGE
         skip "$name" "no $2"
         return
     fi
+    # Debian has the C++ half of MinGW in a package of its own.
+    if ! "$2" -x "$3" -c -o "$work/foreign.o" - </dev/null >/dev/null 2>&1; then
+        skip "$name" "$2 compiles no $3 here"
+        return
+    fi
     out=$("$2" -x "$3" -c -o "$work/foreign.o" -Wall -Wextra -Werror -I"$source/include" - 2>&1)
     report $? "$name" "$out"
 }
