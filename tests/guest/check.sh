@@ -42,7 +42,7 @@ options+=(-f "$build/src/daemon/prcbd")
 targets+=(src/daemon/prcbd)
 if [[ $arch == x86_64 ]]; then
     options+=(-f "$tests/bpf/compat_waiter" -f "$tests/unit/stack_waiter")
-    targets+=(tests/unit/stack_waiter)
+    targets+=(tests/bpf/compat_waiter tests/unit/stack_waiter)
     add "$tests/unit/test_unit_stacks" /t/stack_waiter
     add "$tests/bpf/test_bpf_lifecycle"
     add "$tests/bpf/test_bpf_storms"

@@ -50,9 +50,11 @@ def main(page, name, folder):
     with open(page, encoding="utf-8") as file:
         before, rest = file.read().split(BEGIN)
     table, after = rest.split(END)
-    lines = [line for line in table.splitlines(True) if not line.startswith(f"| {name} |")]
+    lines = table.splitlines(True)
+    at = [i for i, line in enumerate(lines) if line.startswith(f"| {name} |")]
+    lines[at[0] if at else len(lines):at[0] + 1 if at else len(lines)] = [row]
     with open(page, "w", encoding="utf-8") as file:
-        file.write(before + BEGIN + "".join(lines) + row + END + after)
+        file.write(before + BEGIN + "".join(lines) + END + after)
     print(row, end="")
     return 0
 

@@ -23,7 +23,8 @@ TREE = pathlib.Path(sys.argv[1]).resolve()
 FRESH, ROWS = sys.argv[2] == "--fresh", sys.argv[2] == "--rows"
 
 PAGES = ["README.md", *(f"docs/{name}.md" for name in (
-    "slow-service", "containers", "locks", "measure", "recording", "install", "porting", "dumps", "layout-sources"))]
+    "slow-service", "containers", "locks", "install", # the pages after it suppose it installed
+    "measure", "recording", "porting", "dumps", "layout-sources"))]
 
 # The line without its remark: what its output must match, and how it is run. "fresh": only on a
 # fresh machine, with the reason; "never": neither, with who runs it. "endless": ended by Ctrl-C once it said
