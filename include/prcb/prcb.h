@@ -80,6 +80,9 @@ enum prcb_open_flag {
                                   sessions cost a switch no more than one. They may have begun
                                   earlier, and keep no registers. Ignored elsewhere, and where
                                   prcbd does not let the caller share */
+    PRCB_OPEN_TAILS = 1 << 7,  /* keep how long waits and ready time took, by cause (prcb/tails.h):
+                                  48 KiB more for each processor. Not on the perf tier. daemon tier:
+                                  a session that is shared has them where prcbd.conf says so */
 };
 
 /* For how long a shared session sees the account of a thread that has ended, if it does not release

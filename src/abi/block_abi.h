@@ -18,10 +18,11 @@
 #include <linux/types.h>
 #endif
 #include <prcb/causes.h>
+#include <prcb/tails.h>
 
 #define PRCB_ABI_MAGIC 0x42435250u /* "PRCB" */
 #define PRCB_ABI_MAJOR 1
-#define PRCB_ABI_MINOR 6
+#define PRCB_ABI_MINOR 7
 
 #define PRCB_ACCOUNTS_DEFAULT 16384
 #define PRCB_OFFSET_UNKNOWN   0x7fffffffffffffffll /* head.clock_offset before the first switch */
@@ -42,6 +43,7 @@
 /* account.wants: what this account's session asked for beyond the rest */
 #define PRCB_WANT_REGISTERS 1 /* user, at each switch out */
 #define PRCB_WANT_EDGES     2 /* by whom: prcb_edge_block. Since 1.5 */
+#define PRCB_WANT_TAILS     4 /* how long: prcb_tail_block. Since 1.7 */
 
 /* What a profiled thread passes on, and why it is profiled: storage, not account. */
 #define PRCB_PASS_THREADS  1
@@ -60,6 +62,8 @@
 #define PRCB_FEATURE_MIGRATIONS (1u << 8) /* migrations are counted */
 #define PRCB_FEATURE_SYSCALLS   (1u << 9) /* the system call that a thread waits in is known */
 #define PRCB_FEATURE_FILES      (1u << 10) /* ... and what it waits for in read, write and the like */
+/* Since 1.7: */
+#define PRCB_FEATURE_TAILS (1u << 11) /* tails are kept */
 
 /* The user registers that an unwinder starts from, as of the thread's last entry into the
  * kernel. All 0: it has none (a kernel thread), or none were kept. */
@@ -160,6 +164,18 @@ struct prcb_edge_block {
     struct prcb_edge_cell cells[PRCB_EDGES];
 };
 
+/* How long stretches were, of all threads of a session. After the last account come, for each
+ * processor, PRCB_CAUSE_MAX of these, each as far apart as accounts: that of ready time first, then
+ * those of the waits, by cause. Each has one writer, the switches of its processor. There is no
+ * sequence count: a stretch may be seen in one member and not yet in another. Since 1.7. */
+struct prcb_tail_block {
+    __u64 ns;     /* sum of all */
+    __u64 max_ns; /* the longest */
+    __u64 pad[6];
+    __u64 buckets[PRCB_TAIL_BUCKETS];
+    __u64 pad1[16];
+};
+
 /* The first page. Written before any program is attached, but for the counters
  * (atomic adds). */
 struct prcb_head_block {
@@ -184,7 +200,9 @@ struct prcb_head_block {
     /* The stamp at which the writer gave these accounts up; 0: it has not. They stay as they
      * were then. One word, stored once. Since 1.1. */
     __u64 ended;
-    __u64 pad1[6];
+    __u32 tail_processors; /* for how many there are tails; 0: none are kept. Since 1.7 */
+    __u32 pad;
+    __u64 pad1[5];
 };
 
 /* clang-format off */
@@ -248,6 +266,10 @@ PRCB_ABI_AT(prcb_head_block, clock_offset, 40);
 PRCB_ABI_AT(prcb_head_block, account_used, 48);
 PRCB_ABI_AT(prcb_head_block, writer, 56);
 PRCB_ABI_AT(prcb_head_block, ended, 72);
+PRCB_ABI_AT(prcb_head_block, tail_processors, 80);
+
+PRCB_ABI_SIZE(prcb_tail_block, 1024);
+PRCB_ABI_AT(prcb_tail_block, buckets, 64);
 /* clang-format on */
 
 #endif

@@ -23,6 +23,7 @@ struct mapped {
     const char *edges;      /* with the accounts' indices; NULL: none are kept */
     /* What the head says of them: taken once, and checked where another process wrote it. */
     uint32_t count, stride, features;
+    uint32_t tail_processors;               /* after the accounts; 0: no tails */
     const struct processor_map *processors; /* for what interrupts took; NULL: none */
     const char *no_interrupted;             /* why not; NULL: it was not asked for */
 };

@@ -113,9 +113,9 @@ int prcb_open(const struct prcb_options *opts, struct prcb **ret, struct prcb_er
     if (options.max_threads > MAX_ACCOUNTS)
         return prcb_fail(err, -EINVAL, "room for %u threads was asked for; the most is %u",
                          options.max_threads, MAX_ACCOUNTS);
-    if (options.flags &
-        ~(uint32_t)(PRCB_OPEN_NO_LOCKS | PRCB_OPEN_KTIME | PRCB_OPEN_INTERRUPTED |
-                    PRCB_OPEN_REGISTERS | PRCB_OPEN_EDGES | PRCB_OPEN_CHOSEN | PRCB_OPEN_SHARED))
+    if (options.flags & ~(uint32_t)(PRCB_OPEN_NO_LOCKS | PRCB_OPEN_KTIME | PRCB_OPEN_INTERRUPTED |
+                                    PRCB_OPEN_REGISTERS | PRCB_OPEN_EDGES | PRCB_OPEN_CHOSEN |
+                                    PRCB_OPEN_SHARED | PRCB_OPEN_TAILS))
         return prcb_fail(err, -EINVAL, "prcb_options.flags 0x%x has bits that mean nothing",
                          options.flags);
     result = check_proc(err);

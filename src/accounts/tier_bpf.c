@@ -26,6 +26,18 @@
 
 /* ---- opening ---- */
 
+static uint32_t tail_processors(const struct prcb *p)
+{
+    int count = p->flags & PRCB_OPEN_TAILS ? libbpf_num_possible_cpus() : 0;
+
+    return count > 0 ? (uint32_t)count : 0;
+}
+
+static uint32_t tail_elements(const struct prcb *p)
+{
+    return tail_processors(p) * PRCB_CAUSE_MAX;
+}
+
 /* Leaves out what this kernel does not have and tells the programs the rest. */
 static int configure(struct prcb *p, const struct kernel_types *types, struct prcb_error *err)
 {
@@ -44,6 +56,7 @@ static int configure(struct prcb *p, const struct kernel_types *types, struct pr
     skeleton->rodata->config.registers = (p->flags & PRCB_OPEN_REGISTERS) != 0;
     skeleton->rodata->config.edges = (p->flags & PRCB_OPEN_EDGES) != 0;
     bpf_program__set_autoload(skeleton->progs.prcb_waking, p->flags & PRCB_OPEN_EDGES);
+    skeleton->rodata->config.tails = p->flags & PRCB_OPEN_TAILS ? p->max_threads : 0;
     skeleton->rodata->config.chosen = (p->flags & PRCB_OPEN_CHOSEN) != 0;
     if (p->flags & PRCB_OPEN_CHOSEN)
         bpf_map__set_max_entries(skeleton->maps.chosen_ring, CHOSEN_BYTES);
@@ -58,7 +71,7 @@ static int configure(struct prcb *p, const struct kernel_types *types, struct pr
             return prcb_fail(err, -errno, "the processor blocks cannot be shared: %s",
                              strerror(errno));
     }
-    bpf_map__set_max_entries(skeleton->maps.account_map, p->max_threads);
+    bpf_map__set_max_entries(skeleton->maps.account_map, p->max_threads + tail_elements(p));
     bpf_map__set_max_entries(skeleton->maps.free_slots, p->max_threads);
     if (p->flags & PRCB_OPEN_EDGES)
         bpf_map__set_max_entries(skeleton->maps.edge_map, p->max_threads);
@@ -68,7 +81,7 @@ static int configure(struct prcb *p, const struct kernel_types *types, struct pr
 static int map_blocks(struct prcb *p, struct prcb_error *err)
 {
     struct accounts_bpf *skeleton = p->bpf->skeleton;
-    size_t bytes = sizeof(struct prcb_account_block) * p->max_threads;
+    size_t bytes = sizeof(struct prcb_account_block) * (p->max_threads + tail_elements(p));
     void *head, *accounts;
 
     head = mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ, MAP_SHARED,
@@ -84,6 +97,7 @@ static int map_blocks(struct prcb *p, struct prcb_error *err)
     p->mapped.count = p->max_threads;
     p->mapped.stride = sizeof(struct prcb_account_block);
     p->mapped.features = p->mapped.head->features;
+    p->mapped.tail_processors = p->mapped.head->tail_processors;
     p->bpf->accounts_bytes = bytes;
     return 0;
 }
@@ -114,6 +128,9 @@ static int write_head(struct prcb *p, struct prcb_error *err)
     __u32 zero = 0;
 
     head.account_count = p->max_threads;
+    head.tail_processors = tail_processors(p);
+    if (head.tail_processors)
+        head.features |= PRCB_FEATURE_TAILS;
     if (p->bpf->processors && p->flags & PRCB_OPEN_INTERRUPTED)
         head.features |= PRCB_FEATURE_INTERRUPTED;
     if (p->flags & PRCB_OPEN_EDGES)

@@ -59,6 +59,8 @@ static int open_session(struct prcb *p, uint32_t accounts, struct wire_open_answ
         open.flags |= WIRE_OPEN_REGISTERS;
     if (p->flags & PRCB_OPEN_EDGES && s->client.hello.hello.minor >= 2)
         open.flags |= WIRE_OPEN_EDGES;
+    if (p->flags & PRCB_OPEN_TAILS && s->client.hello.hello.minor >= 6)
+        open.flags |= WIRE_OPEN_TAILS;
     memcpy(open.token, s->token, sizeof(open.token));
     return client_closed(client_ask(&s->client, &q, arrival, err), err);
 }
@@ -216,6 +218,32 @@ map_head(int fd, size_t bytes, struct prcb_head_block *ret_head, struct prcb_err
     return NULL;
 }
 
+#define PROCESSORS_MOST 65536
+
+/* The map once more, with the tails behind the accounts. The kernel refuses what it does not have.
+ */
+static int map_tails(struct prcb *p, int fd, uint32_t accounts, const struct prcb_head_block *head,
+                     struct prcb_error *err)
+{
+    size_t elements = accounts + 1 + (size_t)head->tail_processors * PRCB_CAUSE_MAX;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t bytes = (elements * sizeof(struct prcb_account_block) + page - 1) / page * page;
+    void *at = MAP_FAILED;
+
+    errno = EINVAL;
+    if (head->tail_processors <= PROCESSORS_MOST &&
+        head->account_stride == sizeof(struct prcb_account_block))
+        at = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
+    if (at == MAP_FAILED)
+        return prcb_fail(err, -errno, "the tails that prcbd passed cannot be mapped: %s",
+                         strerror(errno));
+    munmap((void *)p->mapped.head, p->daemon->mapped_bytes);
+    p->mapped.head = at;
+    p->mapped.tail_processors = head->tail_processors;
+    p->daemon->mapped_bytes = bytes;
+    return 0;
+}
+
 static int map_session(struct prcb *p, const struct wire_open_answer *answer,
                        const struct client_arrival *arrival, struct prcb_error *err)
 {
@@ -231,6 +259,9 @@ static int map_session(struct prcb *p, const struct wire_open_answer *answer,
     if (!p->mapped.head)
         return err->code;
     p->daemon->mapped_bytes = bytes;
+    if (head.features & PRCB_FEATURE_TAILS && p->flags & PRCB_OPEN_TAILS &&
+        map_tails(p, arrival->fds[0], answer->accounts, &head, err))
+        return err->code;
     if (head.account_count >= bytes / head.account_stride)
         return prcb_fail(err, -EPROTONOSUPPORT,
                          "the memory that prcbd passed is shorter than it says");

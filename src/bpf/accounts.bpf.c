@@ -525,6 +525,11 @@ static __always_inline bool wants_registers(const struct profile *profile)
     return profile->wants & PRCB_WANT_REGISTERS;
 }
 
+static __always_inline bool wants_tails(const struct profile *profile)
+{
+    return profile->wants & PRCB_WANT_TAILS;
+}
+
 static __always_inline __u64 handle_of(const struct profile *profile)
 {
     return *(volatile __u64 *)&profile->handle;
@@ -581,6 +586,11 @@ static __always_inline bool wants_edges(const struct profile *profile)
 static __always_inline bool wants_registers(const struct profile *profile)
 {
     return config.registers;
+}
+
+static __always_inline bool wants_tails(const struct profile *profile)
+{
+    return config.tails;
 }
 
 /* There is one client, who may know everything. */
@@ -733,6 +743,83 @@ int prcb_waking(__u64 *ctx)
     return 0;
 }
 
+/* ---- how long ---- */
+
+/* The tail of a cause on this processor; of a client's map, by its number. */
+static __always_inline struct prcb_tail_block *tail_of(__u32 client, __u32 cause)
+{
+    __u32 row = bpf_get_smp_processor_id() * PRCB_CAUSE_MAX + cause;
+#ifdef PRCB_CLIENTS
+    __u32 first = client_by(client)->tails;
+    void *map = first ? client_map(client) : NULL;
+#else
+    __u32 first = config.tails;
+    void *map = first ? &account_map : NULL;
+#endif
+
+    /* The compiler would leave an argument that is not used unset, which the verifier refuses. */
+    __asm__ volatile("" : : "r"(client));
+    row += first;
+    return map ? bpf_map_lookup_elem(map, &row) : NULL;
+}
+
+/* Of a number that is not 0, by halves: eBPF has no instruction for it. */
+static __always_inline __u32 log2_of(__u32 number)
+{
+    __u32 ret = 0, step;
+
+#pragma unroll
+    for (step = 16; step; step /= 2) {
+        if (number >> step) {
+            number >>= step;
+            ret += step;
+        }
+    }
+    return ret;
+}
+
+/* Adds a stretch. Nobody else writes here: interrupts are off in a switch. A global function, which
+ * the verifier looks at once. */
+__noinline int add_tail(__u32 client, __u32 cause, __u64 ns)
+{
+    struct prcb_tail_block *tail = tail_of(client, cause);
+    /* The bound itself belongs to the bucket. */
+    __u64 us = ns ? (ns - 1) / 1000 : 0;
+    __u32 bucket = PRCB_TAIL_BUCKETS - 1;
+
+    if (!tail)
+        return 0;
+    tail->ns += ns;
+    if (ns > tail->max_ns)
+        tail->max_ns = ns;
+    if (us < 4) {
+        bucket = us;
+    } else if (us < 1u << 27) {
+        __u32 octave = log2_of(us);
+
+        bucket = (octave - 1) * 4 + (us >> (octave - 2) & 3);
+    }
+    /* The compiler knows that it is in the array; the verifier has to see it. */
+    __asm__ volatile("" : "+r"(bucket));
+    if (bucket < PRCB_TAIL_BUCKETS)
+        tail->buckets[bucket]++;
+    return 0;
+}
+
+/* Files a stretch that was closed. */
+static __always_inline void note_tails(struct profile *profile, const struct closed *closed)
+{
+#ifdef PRCB_CLIENTS
+    __u32 client = client_of(profile->handle);
+#else
+    __u32 client = 0;
+#endif
+
+    if (!cause_is_ready(closed->cause))
+        add_tail(client, closed->cause, closed->wait);
+    add_tail(client, PRCB_CAUSE_NONE, closed->ready);
+}
+
 /* ---- the switch ---- */
 
 /* How many switches the first one that is seen counts as. The kernel counts a switch before it
@@ -772,10 +859,15 @@ static __always_inline void switch_out(struct prcb_account_block *account, struc
 
     prcb_seq_begin(&account->seq, seq);
     now = now > account->stamp ? now : account->stamp;
-    /* Its switch in was not reported. Of two wakers one may be of the sleep that begins now. */
-    if (edges && account->state == PRCB_STATE_OFF && !profile->waker.again) {
+    if ((edges || wants_tails(profile)) && account->state != PRCB_STATE_RUNNING) {
         close_running(account, prev, now, &closed);
-        note_edges(edges, account->generation, &closed, profile, NULL);
+        /* Its switch in was not reported. Of two wakers one may be of the sleep that begins now. */
+        if (edges && account->state == PRCB_STATE_OFF && !profile->waker.again)
+            note_edges(edges, account->generation, &closed, profile, NULL);
+        /* One that was profiled while it ran has none behind it. */
+        if (wants_tails(profile) &&
+            (account->state == PRCB_STATE_OFF || closed.wait || closed.ready))
+            note_tails(profile, &closed);
     } else {
         close_running(account, prev, now, &closed);
     }
@@ -821,6 +913,8 @@ static __always_inline void switch_in(struct prcb_account_block *account, struct
         note_edges(edges, account->generation, &closed, profile, &before);
         profile->waker.what = 0;
     }
+    if (wants_tails(profile))
+        note_tails(profile, &closed);
     account->stamp = now;
     account->state = PRCB_STATE_RUNNING;
     account->migrations = task_migrations(next);
@@ -1498,7 +1592,7 @@ fill_and_publish(struct task_struct *task, struct profile *profile, bool born)
         return NULL;
     init_account(account, task, clock_now(head), born, account->generation + 1, config.pid_ns,
                  (config.registers ? PRCB_WANT_REGISTERS : 0) |
-                     (config.edges ? PRCB_WANT_EDGES : 0));
+                     (config.edges ? PRCB_WANT_EDGES : 0) | (config.tails ? PRCB_WANT_TAILS : 0));
     profile->generation = account->generation;
     return __sync_lock_test_and_set(&profile->slot, slot) >= SLOT_FULL ? account : NULL;
 }

@@ -25,6 +25,7 @@ struct prcb_bpf_config {
         edges; /* of one process: edge_map is kept; the processor programs' blocks tell contexts */
     __u32 newborn; /* prcb_newborn is attached: programs may miss an event (7.0) */
     __u32 chosen;  /* copy the stacks of waits chosen at random */
+    __u32 tails;   /* of one process: element of account_map where tails begin; 0: none are kept */
 };
 
 /* Waits chosen at random (prcb.h, prcb_chosen): what the ring holds. A choice is made with
@@ -132,6 +133,7 @@ struct prcb_bpf_client {
     __u16 registers; /* keeps registers of threads that are its own */
     __u16 edges;     /* has a map of edges */
     __u16 names;     /* may know of every process in its pid namespace which it is */
+    __u32 tails;     /* element of its map where tails begin; 0: none are kept */
     __u32 epoch;     /* differs from that of the client that had its number before; 0: no client */
 };
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include <prcb/prcb.h>
+#include <prcb/tails.h>
 
 #include "cli.h"
 #include "stat_idle.h"
@@ -46,6 +47,8 @@ struct run {
     struct cgroup_names *cgroups;      /* NULL: rows are none */
     struct whom *whom;                 /* NULL: not asked for, or not to be had */
     struct prcb_error no_whom;
+    struct prcb_error
+        no_tails;   /* why there are none; empty: there are, or they were not asked for */
     uint64_t asked; /* when the first target was about to be profiled: no account is older */
     uint64_t start, interval_start;
     uint64_t refresh_ns;  /* how often the session is brought up to date; 0: no need */
@@ -204,6 +207,8 @@ static void report(struct run *run, uint64_t now, bool interval, bool last)
         .idle = !interval && run->has_idle ? &run->idle : NULL,
         .whom = interval ? NULL : run->whom,
         .no_whom = run->no_whom.text,
+        .tails = !interval && options->tails && !run->no_tails.text[0],
+        .no_tails = run->no_tails.text,
         .time_ns = now - run->start,
         .wall_ns = now - (interval ? run->interval_start : run->start),
         .interval = interval,
@@ -547,6 +552,13 @@ static int open_whom(struct run *run)
     return whom_open(&run->whom) ? cli_error(run->command, "out of memory") : CLI_OK;
 }
 
+static void note_tails(struct run *run)
+{
+    struct prcb_tail tail = {.size = sizeof(tail)};
+
+    prcb_tail_read(run->session, PRCB_CAUSE_NONE, &tail, &run->no_tails);
+}
+
 static int run_with(const struct cli_command *self, const struct stat_options *options)
 {
     struct run run = {
@@ -556,7 +568,8 @@ static int run_with(const struct cli_command *self, const struct stat_options *o
         .tier = options->tier,
         .max_threads = (uint32_t)options->max_threads,
         .flags = (options->interrupted ? PRCB_OPEN_INTERRUPTED : 0u) |
-                 (options->by_whom ? PRCB_OPEN_EDGES : 0u),
+                 (options->by_whom ? PRCB_OPEN_EDGES : 0u) |
+                 (options->tails ? PRCB_OPEN_TAILS : 0u),
     };
     struct prcb_error err;
     int status, result;
@@ -585,6 +598,8 @@ static int run_with(const struct cli_command *self, const struct stat_options *o
     status = run.rows.by_cgroup ? open_cgroups(&run) : CLI_OK;
     if (status == CLI_OK && options->by_whom)
         status = open_whom(&run);
+    if (options->tails)
+        note_tails(&run);
     if (status == CLI_OK)
         status = run_opened(&run);
     whom_close(run.whom);

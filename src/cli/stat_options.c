@@ -69,6 +69,8 @@ const struct cli_option stat_option_rows[] = {
      .kind = CLI_NUMBER, AT(interval_ns), .min = MIN_INTERVAL_MS, .max = MAX_INTERVAL_MS},
     {0, "by-whom", NULL, "tell who woke these threads and who had their processor",
      AT(by_whom)},
+    {0, "tails", NULL, "tell how long each wait and each ready time took: median, p99, longest",
+     AT(tails)},
     {0, "interrupted", NULL, "tell what interrupts took of the run time", AT(interrupted)},
     {0, "per-thread", NULL, "a row for each thread (the default)", AT(per_thread)},
     {0, "per-process", NULL, "a row for each process: its threads summed", AT(per_process)},
@@ -117,6 +119,12 @@ static int check(const struct cli_command *command, const struct stat_options *o
     if (options->per_thread + options->per_process + options->per_cgroup + options->per_name > 1)
         return cli_usage_error(command, "of --per-thread, --per-process, --per-cgroup and "
                                         "--per-name only one can be had");
+    if (options->tails && options->form.number == STAT_CSV)
+        return cli_usage_error(command, "--tails are of all threads, -x writes a line per row: "
+                                        "with --tails use -j");
+    if (options->tails && options->form.number == STAT_NDJSON && options->interval_ns)
+        return cli_usage_error(command, "--tails are of the whole time, --ndjson with -I writes "
+                                        "intervals: leave -I out");
     if (options->form.number == STAT_JSON && options->interval_ns)
         return cli_usage_error(command, "-j writes one document at the end: with -I use --ndjson");
     return CLI_OK;

@@ -154,7 +154,8 @@ static int do_open(const struct request *r, struct prcb_error *err)
     result = may_pass_maps(r, err);
     if (result)
         return result;
-    if (open.flags & ~(WIRE_OPEN_REGISTERS | WIRE_OPEN_EDGES | WIRE_OPEN_SHARED) ||
+    if (open.flags &
+            ~(WIRE_OPEN_REGISTERS | WIRE_OPEN_EDGES | WIRE_OPEN_SHARED | WIRE_OPEN_TAILS) ||
         (open.flags & WIRE_OPEN_SHARED && open.flags != WIRE_OPEN_SHARED))
         return prcb_fail(err, -EINVAL, "open: flags 0x%x have bits that mean nothing", open.flags);
     if (!conn->asked_at)

@@ -32,6 +32,10 @@ const struct prcbd_setting prcbd_settings[] = {
      "Whether accounts tell what interrupts took of a thread's run: yes or no. The programs of "
      "the\n"
      "processors then run from the start, and each switch looks at their blocks."},
+    {"tails", PRCBD_TYPE_SWITCH, AT(tails), 0, 1, "no", false,
+     "Whether the session that clients of all threads share keeps how long threads waited and "
+     "were\n"
+     "ready, as histograms: yes or no. 48 KiB a processor, and some nanoseconds a switch."},
     {"profile_all", PRCBD_TYPE_ACCESS, AT(profile_all), 0, 0, "none", true,
      "Who may profile threads of other users: none, all, or group NAME."},
     {"processors", PRCBD_TYPE_ACCESS, AT(processors), 0, 0, "all", true,

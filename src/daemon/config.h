@@ -49,6 +49,7 @@ struct prcbd_config {
     uint64_t idle_timeout_s;
     uint64_t system_call_filter; /* 0, 1, and so the next */
     uint64_t interrupted;
+    uint64_t tails;
     uint64_t allow_unprivileged_bpf;
 };
 

@@ -41,7 +41,7 @@
 
 /* Of everything that a daemon finds pinned: what programs and daemon share, and the records.
  * Another one cannot be taken over. */
-#define LAYOUT 7u
+#define LAYOUT 8u
 
 static const char *const map_names[KERNEL_MAPS] = {
     [MAP_CLIENTS] = "map_clients", [MAP_EDGES] = "map_edges", [MAP_TAGS] = "map_tags",
@@ -796,6 +796,10 @@ int kernel_open(struct kernel *k, const char *directory, bool interrupted, kerne
     k->live = k->empty = k->no_edges = k->processors = k->processor_threads = -1;
     k->narrow = true;
     k->interrupted = interrupted;
+    result = libbpf_num_possible_cpus();
+    if (result <= 0)
+        return prcb_fail(err, result, "the processors cannot be counted: %s", strerror(-result));
+    k->possible = (uint32_t)result;
     step();
     k->directory = pins_open(directory, err);
     if (k->directory < 0)
@@ -944,8 +948,11 @@ int kernel_client_make(struct kernel *k, uint32_t number, const struct prcb_bpf_
     first.block.head.features |= k->has_interrupted ? PRCB_FEATURE_INTERRUPTED : 0;
     first.block.head.features |= client->edges ? PRCB_FEATURE_EDGES : 0;
     first.block.head.account_count = record->accounts;
+    first.block.head.tail_processors = client->tails ? k->possible : 0;
+    first.block.head.features |= client->tails ? PRCB_FEATURE_TAILS : 0;
+    record->tails = first.block.head.tail_processors * PRCB_CAUSE_MAX;
     made.accounts = make_frozen("prcb_client", sizeof(struct prcb_account_block),
-                                record->accounts + 1, &first, &record->map_id);
+                                record->accounts + 1 + record->tails, &first, &record->map_id);
     if (made.accounts < 0)
         return made.accounts;
     if (client->edges)
@@ -960,6 +967,7 @@ int kernel_client_make(struct kernel *k, uint32_t number, const struct prcb_bpf_
     /* The programs look at it when they know of the map. */
     k->bss->clients[number] = *client;
     k->bss->clients[number].epoch = record->epoch;
+    k->bss->clients[number].tails = record->tails ? record->accounts + 1 : 0;
     *ret = made;
     return 0;
 }

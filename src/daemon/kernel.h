@@ -30,6 +30,8 @@ struct kernel_record {
     uint8_t token[16];
     uint32_t edges; /* it has a map of edges, */
     uint32_t edges_id;
+    uint32_t tails; /* elements of its map after the accounts */
+    uint32_t pad;
 };
 
 enum kernel_map { MAP_CLIENTS, MAP_EDGES, MAP_TAGS, MAP_HEAD, MAP_BSS, MAP_RECORDS, KERNEL_MAPS };
@@ -71,6 +73,7 @@ struct kernel {
     size_t bss_bytes;
     struct kernel_record *records; /* PRCB_CLIENT_COUNT; by a client's number, from 1 */
     const struct prcb_head_block *clock;
+    uint32_t possible; /* processors */
     bool narrow;
     bool adopted;         /* pins of an earlier daemon were taken over */
     bool interrupted;     /* accounts are to keep what interrupts took, */

@@ -21,10 +21,16 @@
 #define LOOK_MS      5    /* all maps of the system are gone over, no more often */
 #define FREE_AT_ONCE 256  /* accounts, some microseconds each */
 
-/* Of a map with this many accounts, rounded as the kernel does. */
-static uint64_t bytes_of(uint32_t accounts)
+/* Of a map with this many accounts, and tails after them, rounded as the kernel does. */
+static uint64_t bytes_of(uint32_t accounts, uint32_t tails)
 {
-    return (((uint64_t)accounts + 1) * sizeof(struct prcb_account_block) + 4095) / 4096 * 4096;
+    return (((uint64_t)accounts + 1 + tails) * sizeof(struct prcb_account_block) + 4095) / 4096 *
+           4096;
+}
+
+static uint32_t tails_of(const struct sessions *s, const struct prcb_bpf_client *client)
+{
+    return client->tails ? s->kernel->possible * PRCB_CAUSE_MAX : 0;
 }
 
 /* Of the edges of as many, where there are any. */
@@ -49,7 +55,7 @@ static struct usage usage_of(const struct sessions *s, uid_t uid)
         if (session->state == SESSION_FREE)
             continue;
         ret.sessions++;
-        ret.bytes += bytes_of(session->accounts) +
+        ret.bytes += bytes_of(session->accounts, s->kernel->records[i].tails) +
                      edge_bytes_of(session->accounts, s->kernel->records[i].edges);
         ret.accounts += session->accounts;
         if (session->uid != uid)
@@ -67,8 +73,8 @@ static struct usage usage_of(const struct sessions *s, uid_t uid)
     return ret;
 }
 
-static int check_limits(struct sessions *s, const struct peer *peer, uint32_t accounts, bool edges,
-                        struct prcb_error *err)
+static int check_limits(struct sessions *s, const struct peer *peer, uint32_t accounts,
+                        const struct prcb_bpf_client *client, struct prcb_error *err)
 {
     const struct prcbd_config *c = s->config;
     struct usage used = usage_of(s, peer->payer);
@@ -93,8 +99,9 @@ static int check_limits(struct sessions *s, const struct peer *peer, uint32_t ac
         return prcb_fail(err, -ENOSPC, "%" PRIu64 " of %d sessions are in use, the rest is root's",
                          used.sessions, PRCB_CLIENT_COUNT - 1);
     if (used.accounts + accounts > prcbd_config_room(c->max_accounts_total, share, peer->root) ||
-        used.bytes + bytes_of(accounts) + edge_bytes_of(accounts, edges) >
-            prcbd_config_room(c->max_memory_total, bytes_of((uint32_t)share), peer->root))
+        used.bytes + bytes_of(accounts, tails_of(s, client)) +
+                edge_bytes_of(accounts, client->edges) >
+            prcbd_config_room(c->max_memory_total, bytes_of((uint32_t)share, 0), peer->root))
         return prcb_fail(err, -ENOSPC,
                          "all users' sessions together have no room for %u more accounts "
                          "(max_accounts_total and max_memory_total in prcbd.conf)",
@@ -123,6 +130,7 @@ static struct prcb_bpf_client client_of(const struct peer *peer, const struct wi
                                     .all = peer->all,
                                     .edges = (open->flags & WIRE_OPEN_EDGES) != 0,
                                     .names = peer->names,
+                                    .tails = (open->flags & WIRE_OPEN_TAILS) != 0,
                                     .registers = (open->flags & WIRE_OPEN_REGISTERS) != 0};
 }
 
@@ -159,16 +167,17 @@ static bool something_is_on_its_way(const struct sessions *s, uint64_t waited_ms
 
 /* What has ended counts until the kernel has let go of it. Nobody is refused for it, and nobody
  * gets more by opening and closing quickly: it is waited for. */
-static int find_room(struct sessions *s, const struct peer *peer, uint32_t accounts, bool edges,
-                     uint64_t waited_ms, struct prcb_error *err)
+static int find_room(struct sessions *s, const struct peer *peer, uint32_t accounts,
+                     const struct prcb_bpf_client *client, uint64_t waited_ms,
+                     struct prcb_error *err)
 {
-    int result = check_limits(s, peer, accounts, edges, err);
+    int result = check_limits(s, peer, accounts, client, err);
 
     if (!result)
         return 0;
     if (clock_mono_ms() - s->looked_at >= LOOK_MS)
         sessions_look_at_held(s);
-    result = check_limits(s, peer, accounts, edges, err);
+    result = check_limits(s, peer, accounts, client, err);
     return result && something_is_on_its_way(s, waited_ms) ? -EAGAIN : result;
 }
 
@@ -179,7 +188,7 @@ int sessions_make(struct sessions *s, const struct peer *peer, const struct prcb
     struct kernel_record *record;
     struct session *session;
     uint32_t number;
-    int result = find_room(s, peer, accounts, client->edges, waited_ms, err);
+    int result = find_room(s, peer, accounts, client, waited_ms, err);
 
     if (result)
         return result;
@@ -454,7 +463,7 @@ static void settle_one(struct sessions *s, uint32_t number, bool begun)
     held_add(&s->held, &(struct held_map){.id = record->map_id,
                                           .uid = session->uid,
                                           .accounts = session->accounts,
-                                          .bytes = bytes_of(session->accounts)});
+                                          .bytes = bytes_of(session->accounts, record->tails)});
     if (record->edges)
         held_add(&s->held, &(struct held_map){.id = record->edges_id,
                                               .uid = session->uid,

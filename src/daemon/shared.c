@@ -101,8 +101,11 @@ static int make(struct sessions *s, const struct peer *peer, uint64_t waited_ms,
 {
     /* It belongs to nobody: no process, and no user whose limits it counts for. */
     const struct peer nobody = {.payer = SHARED_UID, .root = true};
-    const struct prcb_bpf_client client = {
-        .caps = ~0ull, .pid_ns = peer->pid_ns, .user_ns = peer->user_ns, .all = 1};
+    const struct prcb_bpf_client client = {.caps = ~0ull,
+                                           .pid_ns = peer->pid_ns,
+                                           .user_ns = peer->user_ns,
+                                           .all = 1,
+                                           .tails = s->config->tails != 0};
     struct kernel_client_fds fds;
     struct session *session;
     int result;

@@ -6,6 +6,7 @@
 #include "stat_report.h"
 
 #include "json_doc.h"
+#include "stat_tails.h"
 #include "whom_words.h"
 
 struct builder {
@@ -210,6 +211,9 @@ static json_object *make_total(struct builder *b)
     if (b->report->by_whom)
         json_doc_put_if(&b->json, object, "by_whom", b->report->whom,
                         b->report->whom ? make_whom(b) : NULL);
+    if (b->report->tails || *b->report->no_tails)
+        json_doc_put_if(&b->json, object, "tails", b->report->tails,
+                        b->report->tails ? stat_tails_json(&b->json, b->report->session) : NULL);
     return object;
 }
 
@@ -226,6 +230,8 @@ static json_object *make_absent(struct builder *b)
     }
     if (*b->report->no_whom)
         json_doc_put_text(&b->json, object, "by_whom", b->report->no_whom);
+    if (*b->report->no_tails)
+        json_doc_put_text(&b->json, object, "tails", b->report->no_tails);
     return object;
 }
 

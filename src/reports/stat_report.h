@@ -55,6 +55,8 @@ struct stat_report {
     const struct stat_idle *idle;            /* NULL: nobody looked */
     const struct whom *whom;                 /* NULL: not asked for, not known, an interval */
     const char *no_whom;                     /* why by whom is not known; "": it is */
+    bool tails;                              /* the session has them, and they are wanted */
+    const char *no_tails; /* why there are none; "": there are, or they were not asked for */
     uint64_t time_ns;     /* end of the report's time, from the start of measuring */
     uint64_t wall_ns;     /* length of it */
     uint64_t longest_gap; /* perf tier: between two looks at /proc */

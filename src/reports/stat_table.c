@@ -12,6 +12,7 @@
 
 #include "format.h"
 #include "text.h"
+#include "stat_tails.h"
 #include "whom_words.h"
 
 #define GAP           2
@@ -650,6 +651,8 @@ void stat_table_write(FILE *out, const struct stat_report *report)
         write_lines(out, &table, false);
         if (report->whom)
             stat_whom_write(out, report);
+        if (report->tails)
+            stat_tails_write(out, report->session);
         write_legend(out, &table);
     }
     if (report->ended_early)

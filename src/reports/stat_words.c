@@ -416,6 +416,8 @@ void stat_notes_write(FILE *out, const char *prefix, const struct stat_report *r
     for (size_t i = 0; (limit = prcb_session_limit(report->session, i)); i++)
         fprintf(out, "%s%s\n", prefix, limit);
     write_interrupted(out, prefix, report);
+    if (*report->no_tails)
+        fprintf(out, "%show long each wait took is not known: %s\n", prefix, report->no_tails);
     if (*report->no_whom)
         fprintf(out, "%sby whom is not known: %s\n", prefix, report->no_whom);
     figures_write_absent(out, account_figures, reason_of, report, prefix, " absent: ");
