@@ -18,6 +18,9 @@ except ImportError:
 OFFLINE = ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--disable-background-networking",
            "--host-resolver-rules=MAP * ~NOTFOUND", "--force-device-scale-factor=1", "--hide-scrollbars"]
 
+# For prcb serve: of all hosts this one only.
+LOOPBACK = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
+
 
 def why_no_chromium():
     if not webdriver:
@@ -37,6 +40,14 @@ def chromium(*more):
     driver = webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)
     driver.set_script_timeout(60)
     return driver
+
+
+def heap_bytes(driver):
+    """What a page uses after a collection, arrays included."""
+    driver.execute_cdp_cmd("HeapProfiler.enable", {})
+    driver.execute_cdp_cmd("HeapProfiler.collectGarbage", {})
+    heap = driver.execute_cdp_cmd("Runtime.getHeapUsage", {})
+    return heap["usedSize"] + heap.get("embedderHeapUsedSize", 0) + heap.get("backingStorageSize", 0)
 
 
 class Firefox:

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Recordings whose every stretch is known: written from docs/record-file.md, not by prcb."""
+import os
 import random
+import shutil
 import sqlite3
+import subprocess
+import tarfile
 
 TABLES = """
 PRAGMA application_id = 0x50524342;
@@ -167,3 +171,21 @@ def make_many(path, switches):
         db.executemany("INSERT INTO facts VALUES(?,?)", [
             ("start_ns", str(START)), ("end_ns", str(self_end[0])), ("event", "cpu-clock"), ("complete", "1"),
             ("scope", "system"), ("command", "many"), ("switch_source", "eBPF")])
+
+
+def speedscope_package(folder):
+    """(where speedscope of npm is unpacked, None), or (None, why it cannot be had)."""
+    if not shutil.which("npm"):
+        return None, "npm is not installed: speedscope cannot be had"
+    name = "speedscope-1.25.0"
+    try:
+        got = subprocess.run(["npm", "pack", "--silent", name.replace("-", "@")], cwd=folder, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, check=False, timeout=60)
+    except subprocess.TimeoutExpired:
+        return None, "npm's registry does not answer: speedscope cannot be had"
+    archive = os.path.join(folder, name + ".tgz")
+    if got.returncode or not os.path.exists(archive):
+        return None, "npm's registry cannot be reached: speedscope cannot be had"
+    with tarfile.open(archive) as members:
+        members.extractall(folder, filter="data") if hasattr(tarfile, "data_filter") else members.extractall(folder)
+    return os.path.join(folder, "package"), None

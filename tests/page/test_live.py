@@ -490,7 +490,6 @@ class Figures(unittest.TestCase):
         return sums
 
 
-LOOPBACK = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
 SUMS = """return page.model.threads.map(thread => {
     const totals = totalsOf(page.model, [thread]);
     return [thread.tid, thread.name, totals.run, totals.ready, totals.wait];
@@ -505,7 +504,7 @@ class Chromium(unittest.TestCase):
             raise unittest.SkipTest(reason)
         cls.served = Served("-d", "0.1")
         cls.addClassCleanup(cls.served.close)
-        cls.driver = browsers.chromium("--window-size=1280,900", LOOPBACK)
+        cls.driver = browsers.chromium("--window-size=1280,900", browsers.LOOPBACK)
         cls.addClassCleanup(cls.driver.quit)
         cls.driver.get(cls.served.url)
         cls.wait(cls, "return document.body.dataset.ready")
@@ -630,7 +629,7 @@ class Ends(unittest.TestCase):
         if reason:
             self.skipTest(reason)
         served = Served("-d", "0.1", "--history", "1")
-        driver = browsers.chromium(LOOPBACK)
+        driver = browsers.chromium(browsers.LOOPBACK)
         try:
             driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
                                    {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": True})
