@@ -455,10 +455,15 @@ static __noinline bool exec_state_dumpable(struct task_struct *task)
  * its memory's, and one without memory has nothing to hide. */
 static __always_inline bool task_dumpable(struct task_struct *task)
 {
+    struct mm_struct *mm;
+
     if (HAS(task_struct, exec_state))
         return HAS(task_exec_state, dumpable) && exec_state_dumpable(task);
-    return HAS(task_struct, mm) &&
-           (!BPF_CORE_READ(task, mm) || mm_dumpable(BPF_CORE_READ(task, mm)));
+    if (!HAS(task_struct, mm))
+        return false;
+    mm = BPF_CORE_READ(task, mm);
+    /* One that ends gives its memory up at any time, and what was read of it is then nobody's. */
+    return !mm || mm_dumpable(mm) || !BPF_CORE_READ(task, mm);
 }
 
 /* The last of its process's threads, which are listed in the order of their creation; or it was
