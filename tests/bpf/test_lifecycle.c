@@ -1097,7 +1097,9 @@ static void test_two_sessions(void **state)
     must_profile_process(second, pid, PRCB_FOLLOW_NONE);
     gate_set(&board->go, 1);
     assert_true(wait_for(kernel_state(pid, pid) == 'Z'));
+    /* Of both: their programs run one after the other. */
     assert_true(wait_for(must_find(first, pid).flags & PRCB_ACCOUNT_EXITED));
+    assert_true(wait_for(must_find(second, pid).flags & PRCB_ACCOUNT_EXITED));
     assert_true(kernel_switches(pid, pid, NULL, &all));
     a = must_find(first, pid);
     b = must_find(second, pid);
