@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "csv.h"
 #include "format.h"
 #include "json_doc.h"
 #include "text.h"
@@ -201,14 +202,10 @@ void critical_print_csv(const struct critical *c, const char *separator, FILE *o
 {
     static const char *const names[] = {"start_ns", "ns",         "pid",   "tid",
                                         "name",     "state",      "cause", "waker",
-                                        "behind",   "behind_tid", "depth"};
-    const size_t count = sizeof(names) / sizeof(names[0]);
+                                        "behind",   "behind_tid", "depth", NULL};
+    struct csv csv = {.out = out, .separator = separator};
 
-    for (size_t i = 0; i < count; i++) {
-        fputs(i ? separator : "", out);
-        text_print_csv(out, names[i], separator);
-    }
-    fputc('\n', out);
+    csv_names(&csv, names);
     for (size_t i = 0; i < c->count; i++) {
         const struct critical_step *step = &c->steps[i];
         const struct recorded_thread *thread = &c->recording->threads[step->thread];
@@ -218,20 +215,18 @@ void critical_print_csv(const struct critical *c, const char *separator, FILE *o
 
         if (step->waker != SIZE_MAX)
             recording_waker_name(c->recording, step->waker, by, sizeof(by));
-        fprintf(out, "%" PRIu64 "%s%" PRIu64 "%s%" PRId64 "%s%" PRId64 "%s",
-                step->start_ns - c->recording->start_ns, separator, step->end_ns - step->start_ns,
-                separator, thread->pid, separator, thread->tid, separator);
-        text_print_csv(out, thread->name, separator);
-        fprintf(out, "%s%s%s", separator, kinds[step->kind], separator);
-        text_print_csv(out, step->cause, separator);
-        fputs(separator, out);
-        text_print_csv(out, by, separator);
-        fputs(separator, out);
-        text_print_csv(out, other ? other->name : "", separator);
-        fputs(separator, out);
-        if (other)
-            fprintf(out, "%" PRId64, other->tid);
-        fprintf(out, "%s%u\n", separator, step->depth);
+        csv_number(&csv, true, step->start_ns - c->recording->start_ns);
+        csv_number(&csv, true, step->end_ns - step->start_ns);
+        csv_signed(&csv, true, thread->pid);
+        csv_signed(&csv, true, thread->tid);
+        csv_text(&csv, thread->name);
+        csv_text(&csv, kinds[step->kind]);
+        csv_text(&csv, step->cause);
+        csv_text(&csv, by);
+        csv_text(&csv, other ? other->name : "");
+        csv_signed(&csv, other, other ? other->tid : 0);
+        csv_number(&csv, true, step->depth);
+        csv_end(&csv);
     }
 }
 

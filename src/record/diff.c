@@ -2,13 +2,13 @@
 #include "diff.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <prcb/causes.h>
 
+#include "csv.h"
 #include "error.h"
 #include "format.h"
 #include "json_doc.h"
@@ -364,33 +364,28 @@ void diff_print_text(const struct diff *diff, size_t top, FILE *out)
     each(diff, top, print_row, out);
 }
 
-struct csv {
-    FILE *out;
-    const char *separator;
-};
-
 static void print_csv_row(const struct diff *diff, const struct diff_row *row, bool first,
                           void *ctx)
 {
-    const struct csv *csv = ctx;
-    const char *texts[] = {kind_names[row->kind], row->name, row->figure};
+    struct csv *csv = ctx;
 
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        text_print_csv(csv->out, texts[i], csv->separator);
-        fputs(csv->separator, csv->out);
-    }
-    fprintf(csv->out, "%" PRIu64 "%s%" PRIu64 "%s%.0f%s%.0f\n", row->value[0], csv->separator,
-            row->value[1], csv->separator, row->rate[0], csv->separator, row->rate[1]);
+    csv_text(csv, kind_names[row->kind]);
+    csv_text(csv, row->name);
+    csv_text(csv, row->figure);
+    csv_number(csv, true, row->value[0]);
+    csv_number(csv, true, row->value[1]);
+    csv_print(csv, "%.0f", row->rate[0]);
+    csv_print(csv, "%.0f", row->rate[1]);
+    csv_end(csv);
 }
 
 void diff_print_csv(const struct diff *diff, size_t top, const char *separator, FILE *out)
 {
-    static const char *const names[] = {"kind", "name", "figure", "a", "b", "a_per_s", "b_per_s"};
-    struct csv csv = {out, separator};
+    static const char *const names[] = {"kind", "name",    "figure",  "a",
+                                        "b",    "a_per_s", "b_per_s", NULL};
+    struct csv csv = {.out = out, .separator = separator};
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        fprintf(out, "%s%s", i ? separator : "", names[i]);
-    fputc('\n', out);
+    csv_names(&csv, names);
     each(diff, top, print_csv_row, &csv);
 }
 

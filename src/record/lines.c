@@ -8,6 +8,7 @@
 
 #include <sqlite3.h>
 
+#include "csv.h"
 #include "error.h"
 #include "json_doc.h"
 #include "names.h"
@@ -257,18 +258,21 @@ void lines_print_text(const struct lines *lines, size_t top, FILE *out)
 
 void lines_print_csv(const struct lines *lines, size_t top, const char *separator, FILE *out)
 {
-    fprintf(out, "file%sline%sfunction%sinlined%ssamples%sweight\n", separator, separator,
-            separator, separator, separator);
+    static const char *const names[] = {"file",    "line",   "function", "inlined",
+                                        "samples", "weight", NULL};
+    struct csv csv = {.out = out, .separator = separator};
+
+    csv_names(&csv, names);
     for (size_t i = 0; i < shown(lines, top); i++) {
         const struct line *row = &lines->rows[i];
 
-        text_print_csv(out, row->file, separator);
-        fprintf(out, "%s%" PRIu64 "%s", separator, row->number, separator);
-        text_print_csv(out, row->function, separator);
-        fputs(separator, out);
-        text_print_csv(out, row->inlined, separator);
-        fprintf(out, "%s%" PRIu64 "%s%" PRIu64 "\n", separator, row->samples, separator,
-                row->weight);
+        csv_text(&csv, row->file);
+        csv_number(&csv, true, row->number);
+        csv_text(&csv, row->function);
+        csv_text(&csv, row->inlined);
+        csv_number(&csv, true, row->samples);
+        csv_number(&csv, true, row->weight);
+        csv_end(&csv);
     }
 }
 

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "csv.h"
 #include "error.h"
 #include "stretches.h"
-#include "text.h"
 
 #define CPUS 4096 /* of more, who had the processor before is not known */
 #define NAME 96
@@ -34,8 +34,7 @@ struct leader {
 struct writing {
     const struct recording *recording;
     enum switch_names names;
-    const char *separator;
-    FILE *out;
+    struct csv csv;
     size_t top, rows;
     struct off *offs;       /* a thread each */
     struct leader *leaders; /* by pid */
@@ -45,7 +44,6 @@ struct writing {
         uint64_t end_ns; /* 0: nothing is known */
     } last[CPUS];
     bool whole; /* every thread is recorded: who is not is idle */
-    bool begun; /* the line has a value */
 };
 
 /* clang-format off */
@@ -83,23 +81,6 @@ static const char *const names[COLUMN_COUNT][2] = {COLUMNS(NAMES)};
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-static void put(struct writing *w, const char *value)
-{
-    if (w->begun)
-        fputs(w->separator, w->out);
-    w->begun = true;
-    text_print_csv(w->out, value, w->separator);
-}
-
-static void put_number(struct writing *w, bool known, int64_t value)
-{
-    char text[24] = "";
-
-    if (known)
-        snprintf(text, sizeof(text), "%" PRId64, value);
-    put(w, text);
-}
-
 /* A moment of the recording; as WPA has it in seconds. */
 static void put_moment(struct writing *w, uint64_t ns)
 {
@@ -111,7 +92,7 @@ static void put_moment(struct writing *w, uint64_t ns)
                  (unsigned)(since % 1000000000));
     else if (ns)
         snprintf(text, sizeof(text), "%" PRIu64, since);
-    put(w, text);
+    csv_text(&w->csv, text);
 }
 
 /* A time; as WPA has it in microseconds. */
@@ -123,7 +104,7 @@ static void put_time(struct writing *w, bool known, uint64_t ns)
         snprintf(text, sizeof(text), "%" PRIu64 ".%03u", ns / 1000, (unsigned)(ns % 1000));
     else if (known)
         snprintf(text, sizeof(text), "%" PRIu64, ns);
-    put(w, text);
+    csv_text(&w->csv, text);
 }
 
 static int by_pid(const void *left, const void *right)
@@ -144,14 +125,14 @@ static void put_process(struct writing *w, int64_t pid, const char *name)
     if (leader)
         name = leader->name;
     snprintf(text, sizeof(text), "%s (%" PRId64 ")", name, pid);
-    put(w, text);
+    csv_text(&w->csv, text);
 }
 
 static void put_stack(struct writing *w, size_t stack)
 {
     char *text = recording_stack_line(w->recording, stack);
 
-    put(w, text ? text : "");
+    csv_text(&w->csv, text ? text : "");
     free(text);
 }
 
@@ -170,25 +151,25 @@ static void put_waker(struct writing *w, enum column column, const struct off *o
         recording_waker_name(w->recording, off->waker, name, sizeof(name));
     switch (column) {
     case BY:
-        put(w, waker ? waker->by : "");
+        csv_text(&w->csv, waker ? waker->by : "");
         return;
     case IN_DPC: /* as Windows calls what softirqs and interrupts are */
-        put(w, !waker || !strcmp(waker->by, "unknown") ? "" : thread ? "False" : "True");
+        csv_text(&w->csv, !waker || !strcmp(waker->by, "unknown") ? "" : thread ? "False" : "True");
         return;
     case WAKER_PROCESS:
         if (thread)
             put_process(w, waker->pid, name);
         else
-            put(w, name);
+            csv_text(&w->csv, name);
         return;
     case WAKER_PID:
-        put_number(w, thread, thread ? waker->pid : 0);
+        csv_signed(&w->csv, thread, thread ? waker->pid : 0);
         return;
     case WAKER_TID:
-        put_number(w, thread, thread ? waker->tid : 0);
+        csv_signed(&w->csv, thread, thread ? waker->tid : 0);
         return;
     default:
-        put(w, name);
+        csv_text(&w->csv, name);
     }
 }
 
@@ -209,16 +190,16 @@ static void put_old(struct writing *w, enum column column, const struct stretch 
         if (old)
             put_process(w, old->pid, old->name);
         else
-            put(w, idle ? "Idle (0)" : "");
+            csv_text(&w->csv, idle ? "Idle (0)" : "");
         return;
     case OLD_PID:
-        put_number(w, old || idle, old ? old->pid : 0);
+        csv_signed(&w->csv, old || idle, old ? old->pid : 0);
         return;
     case OLD_TID:
-        put_number(w, old || idle, old ? old->tid : 0);
+        csv_signed(&w->csv, old || idle, old ? old->tid : 0);
         return;
     default:
-        put(w, old ? old->name : idle ? "idle" : "");
+        csv_text(&w->csv, old ? old->name : idle ? "idle" : "");
     }
 }
 
@@ -233,31 +214,31 @@ static void put_value(struct writing *w, enum column column, const struct stretc
         put_moment(w, run->start_ns);
         return;
     case CPU:
-        put_number(w, run->cpu != STRETCH_NO_CPU, run->cpu);
+        csv_signed(&w->csv, run->cpu != STRETCH_NO_CPU, run->cpu);
         return;
     case PROCESS:
         put_process(w, thread->pid, thread->name);
         return;
     case PID:
-        put_number(w, true, thread->pid);
+        csv_signed(&w->csv, true, thread->pid);
         return;
     case TID:
-        put_number(w, true, thread->tid);
+        csv_signed(&w->csv, true, thread->tid);
         return;
     case THREAD:
-        put(w, thread->name);
+        csv_text(&w->csv, thread->name);
         return;
     case LEFT:
         put_moment(w, off->left_ns);
         return;
     case STATE:
-        put(w, off->state);
+        csv_text(&w->csv, off->state);
         return;
     case CAUSE:
-        put(w, off->cause);
+        csv_text(&w->csv, off->cause);
         return;
     case REASON:
-        put(w, reason ? reason : "");
+        csv_text(&w->csv, reason ? reason : "");
         return;
     case WAIT:
         put_time(w, off->left_ns != 0, off->wait_ns);
@@ -340,12 +321,11 @@ static int add_stretch(const struct stretch *stretch, void *ctx)
         add_off(w, stretch);
         return 0;
     }
-    w->begun = false;
     for (int i = 0; i < COLUMN_COUNT; i++) {
         if (names[i][w->names])
             put_value(w, (enum column)i, stretch, off);
     }
-    fputc('\n', w->out);
+    csv_end(&w->csv);
     if (stretch->cpu < CPUS) {
         w->last[stretch->cpu].thread = stretch->thread;
         w->last[stretch->cpu].end_ns = stretch->end_ns;
@@ -368,8 +348,7 @@ int switch_rows_print_csv(const struct recording *r, enum switch_names which, si
     if (w)
         *w = (struct writing){.recording = r,
                               .names = which,
-                              .separator = separator,
-                              .out = out,
+                              .csv = {.out = out, .separator = separator},
                               .top = top,
                               .offs = calloc(r->thread_count + 1, sizeof(struct off)),
                               .leaders = calloc(r->thread_count + 1, sizeof(struct leader)),
@@ -384,9 +363,9 @@ int switch_rows_print_csv(const struct recording *r, enum switch_names which, si
         forget(&w->offs[i]);
     for (int i = 0; i < COLUMN_COUNT; i++) {
         if (names[i][which])
-            put(w, names[i][which]);
+            csv_text(&w->csv, names[i][which]);
     }
-    fputc('\n', out);
+    csv_end(&w->csv);
     result = stretches_walk(r, add_stretch, w, err);
 out:
     free(w ? w->offs : NULL);

@@ -7,11 +7,7 @@
  */
 #include "stat_report.h"
 
-#include <inttypes.h>
-#include <stddef.h>
-#include <string.h>
-
-#include "text.h"
+#include "csv.h"
 
 static bool has_column(const struct stat_report *report, const struct figure *figure)
 {
@@ -27,121 +23,112 @@ static bool cause_has_columns(const struct stat_report *report, uint32_t cause)
     return report->interval_ns || (cell && (cell->count || cell->ns));
 }
 
-static void write_names(FILE *out, const struct stat_report *report)
+static void write_names(struct csv *csv, const struct stat_report *report)
 {
-    const char *separator = report->separator;
-
     if (report->interval)
-        fprintf(out, "time_ns%s", separator);
-    if (report->rows == STAT_CGROUPS)
-        fprintf(out, "cgroup%scgroup_id%s", separator, separator);
+        csv_text(csv, "time_ns");
+    if (report->rows == STAT_CGROUPS) {
+        csv_text(csv, "cgroup");
+        csv_text(csv, "cgroup_id");
+    }
     if (!report->rows)
-        fprintf(out, "tid%s", separator);
-    fprintf(out, "pid%scomm%sthreads%sexited%sopen_cause", separator, separator, separator,
-            separator);
+        csv_text(csv, "tid");
+    csv_text(csv, "pid");
+    csv_text(csv, "comm");
+    csv_text(csv, "threads");
+    csv_text(csv, "exited");
+    csv_text(csv, "open_cause");
     for (const struct figure *figure = account_figures; figure->name; figure++) {
         if (has_column(report, figure))
-            fprintf(out, "%s%s", separator, figure->name);
+            csv_text(csv, figure->name);
     }
     for (uint32_t cause = 1; cause < PRCB_CAUSE_MAX; cause++) {
         if (!cause_has_columns(report, cause))
             continue;
-        fprintf(out, "%s%s_count", separator, prcb_cause_info(cause)->name);
-        fprintf(out, "%s%s_ns", separator, prcb_cause_info(cause)->name);
+        csv_print(csv, "%s_count", prcb_cause_info(cause)->name);
+        csv_print(csv, "%s_ns", prcb_cause_info(cause)->name);
     }
     for (size_t i = 0; i < account_counters_count(report->counters); i++) {
         const char *name = account_counters_at(report->counters, i).name;
 
-        fputs(separator, out);
-        text_print_csv(out, name, separator);
-        fprintf(out, "%s%s_enabled_ns%s%s_running_ns", separator, name, separator, name);
+        csv_text(csv, name);
+        csv_print(csv, "%s_enabled_ns", name);
+        csv_print(csv, "%s_running_ns", name);
     }
-    fputc('\n', out);
+    csv_end(csv);
 }
 
-static void write_counters(FILE *out, const struct stat_report *report,
+static void write_counters(struct csv *csv, const struct stat_report *report,
                            const struct account_row *row)
 {
-    const char *separator = report->separator, *reason;
+    const char *reason;
 
     for (size_t i = 0; i < account_counters_count(report->counters); i++) {
         const struct event_count *count = account_counters_find(report->counters, i, row, &reason);
 
-        if (count)
-            fprintf(out, "%s%" PRIu64 "%s%" PRIu64 "%s%" PRIu64, separator, count->value, separator,
-                    count->enabled_ns, separator, count->running_ns);
-        else
-            fprintf(out, "%s%s%s", separator, separator, separator);
+        csv_number(csv, count, count ? count->value : 0);
+        csv_number(csv, count, count ? count->enabled_ns : 0);
+        csv_number(csv, count, count ? count->running_ns : 0);
     }
 }
 
-static void write_id(FILE *out, pid_t id, const char *separator)
-{
-    if (id)
-        fprintf(out, "%d", (int)id);
-    fputs(separator, out);
-}
-
 /* The causes of open waits: one, or several with + between them. */
-static void write_open(FILE *out, const struct account_sums *now)
+static void write_open(struct csv *csv, const struct account_sums *now)
 {
     const char *before = "";
 
+    csv_next(csv);
     if (!(now->present & PRCB_HAS_WAITS))
         return;
     for (uint32_t i = 0; i < now->cell_count; i++) {
         if (!now->cells[i].open_ns || !now->cells[i].cause)
             continue;
-        fprintf(out, "%s%s", before, prcb_cause_info(now->cells[i].cause)->name);
+        fprintf(csv->out, "%s%s", before, prcb_cause_info(now->cells[i].cause)->name);
         before = "+";
     }
 }
 
-static void write_row(FILE *out, const struct stat_report *report, const struct account_row *row)
+static void write_row(struct csv *csv, const struct stat_report *report,
+                      const struct account_row *row)
 {
-    const char *separator = report->separator;
     const struct account_sums *now = &row->now;
+    bool waits = now->present & PRCB_HAS_WAITS;
 
     if (report->interval)
-        fprintf(out, "%" PRIu64 "%s", report->time_ns, separator);
+        csv_number(csv, true, report->time_ns);
     if (report->rows == STAT_CGROUPS) {
-        text_print_csv(out, stat_row_name(report, row), separator);
-        fprintf(out, "%s%" PRIu64 "%s", separator, row->cgroup, separator);
+        csv_text(csv, stat_row_name(report, row));
+        csv_number(csv, true, row->cgroup);
     }
     if (!report->rows)
-        write_id(out, row->tid, separator);
-    write_id(out, row->pid, separator);
-    text_print_csv(out, row->comm, separator);
-    fprintf(out, "%s%" PRIu64 "%s%" PRIu64 "%s", separator, row->threads, separator, row->exited,
-            separator);
-    write_open(out, now);
+        csv_signed(csv, row->tid, row->tid);
+    csv_signed(csv, row->pid, row->pid);
+    csv_text(csv, row->comm);
+    csv_number(csv, true, row->threads);
+    csv_number(csv, true, row->exited);
+    write_open(csv, now);
     for (const struct figure *figure = account_figures; figure->name; figure++) {
-        if (!has_column(report, figure))
-            continue;
-        fputs(separator, out);
-        if (now->present & figure->present)
-            fprintf(out, "%" PRIu64, now->numbers[figure->index]);
+        if (has_column(report, figure))
+            csv_number(csv, now->present & figure->present, now->numbers[figure->index]);
     }
     for (uint32_t cause = 1; cause < PRCB_CAUSE_MAX; cause++) {
         const struct wait_cell *cell = account_sums_cell(now, cause);
 
         if (!cause_has_columns(report, cause))
             continue;
-        fputs(separator, out);
-        if (now->present & PRCB_HAS_WAITS)
-            fprintf(out, "%" PRIu64 "%s%" PRIu64, cell ? cell->count : 0, separator,
-                    cell ? cell->ns : 0);
-        else
-            fputs(separator, out);
+        csv_number(csv, waits, cell ? cell->count : 0);
+        csv_number(csv, waits, cell ? cell->ns : 0);
     }
-    write_counters(out, report, row);
-    fputc('\n', out);
+    write_counters(csv, report, row);
+    csv_end(csv);
 }
 
 void stat_csv_write(FILE *out, const struct stat_report *report)
 {
+    struct csv csv = {.out = out, .separator = report->separator};
+
     if (report->first)
-        write_names(out, report);
+        write_names(&csv, report);
     for (size_t i = 0; i < report->view->count; i++)
-        write_row(out, report, report->view->rows[i]);
+        write_row(&csv, report, report->view->rows[i]);
 }
