@@ -175,7 +175,8 @@ PRCB_API int prcb_profile_thread(struct prcb *p, pid_t tid, unsigned follow,
 PRCB_API int prcb_profile_process(struct prcb *p, pid_t pid, unsigned follow,
                                   struct prcb_error *err);
 /* All threads in the cgroup directory and those below it, threads that are moved
- * into it later, and what these create. One cgroup a session. When a whole process
+ * into it later, and what these create. Several cgroups: one call each,
+ * 16 at most on the bpf and the daemon tier. When a whole process
  * is moved in, its other threads follow at the next prcb_refresh (bpf tier: its
  * first thread at once). Threads that are moved out stay profiled. */
 PRCB_API int prcb_profile_cgroup(struct prcb *p, const char *path, struct prcb_error *err);

@@ -170,16 +170,14 @@ static int register_cgroup(struct prcb *p, const char *path, struct prcb_error *
 
 int bpf_profile_cgroup(struct prcb *p, const char *path, struct prcb_error *err)
 {
-    struct accounts_bpf *skeleton = p->bpf->skeleton;
+    struct prcb_bpf_cgroups *cgroups = &p->bpf->skeleton->bss->scope.cgroups;
     struct statfs fs;
     struct stat st;
-    int result;
+    __u32 bit;
+    int result, is_new;
 
     if (stat(path, &st) || statfs(path, &fs))
         return prcb_fail(err, -errno, "cgroup %s: %s", path, strerror(errno));
-    if (skeleton->bss->scope.cgroup && skeleton->bss->scope.cgroup != st.st_ino)
-        return prcb_fail(err, -EBUSY, "cgroup %s: this session follows another cgroup already",
-                         path);
     if (!(p->mapped.features & PRCB_FEATURE_CGROUP))
         return mapped_no_cgroups(path, err);
     result = bpf_follow_cgroups(p, err);
@@ -187,26 +185,34 @@ int bpf_profile_cgroup(struct prcb *p, const char *path, struct prcb_error *err)
         result = follow_new_tasks(p->bpf, err);
     if (result)
         return result;
-    skeleton->bss->scope.cgroup_v2 = fs.f_type == CGROUP2_MAGIC;
-    skeleton->bss->scope.cgroup = st.st_ino;
+    is_new = prcb_bpf_cgroups_add(cgroups, st.st_ino, fs.f_type == CGROUP2_MAGIC, &bit);
+    if (is_new < 0)
+        return prcb_fail(err, -EBUSY, "cgroup %s: this session follows %d already: no more can",
+                         path, PRCB_SCOPE_CGROUPS);
     __atomic_thread_fence(__ATOMIC_SEQ_CST); /* (a) of "which threads" in accounts.bpf.c */
     result = register_cgroup(p, path, err);
-    if (!result && !p->bpf->cgroup) {
-        p->bpf->cgroup = strdup(path);
-        result = p->bpf->cgroup ? 0 : prcb_fail(err, -ENOMEM, "out of memory");
+    if (!result && cgroup_list_add(&p->bpf->cgroups, path))
+        result = prcb_fail(err, -ENOMEM, "out of memory");
+    if (result && is_new) {
+        cgroups->used &= ~bit;
+        cgroups->v2 &= ~bit;
     }
-    if (result)
-        skeleton->bss->scope.cgroup = 0;
     return result;
 }
 
-/* Processes that were moved into the cgroup: their leaders are profiled already. */
+/* Processes that were moved into a cgroup: their leaders are profiled already. */
 int bpf_refresh(struct prcb *p, struct prcb_error *err)
 {
     struct bpf_state *s = p->bpf;
     __u64 moved = __atomic_load_n(&s->skeleton->bss->scope.moved, __ATOMIC_RELAXED);
 
-    if (moved == s->moved || !s->cgroup)
+    int result = 0;
+
+    if (moved == s->moved)
         return 0;
-    return register_cgroup(p, s->cgroup, err);
+    for (size_t i = 0; i < s->cgroups.count && !result; i++)
+        result = register_cgroup(p, s->cgroups.paths[i], err);
+    /* One that was moved since then is looked for again. */
+    s->moved = moved;
+    return result;
 }

@@ -299,7 +299,7 @@ static void bpf_close(struct prcb *p)
     accounts_bpf__destroy(s->skeleton);
     processor_map_close(&s->processor_map);
     processor_programs_close(s->processors);
-    free(s->cgroup);
+    cgroup_list_free(&s->cgroups);
     free(s);
     p->bpf = NULL;
 }

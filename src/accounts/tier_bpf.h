@@ -10,6 +10,7 @@
 
 #include "accounts.h"
 #include "block_abi.h"
+#include "cgroup.h"
 #include "processor_map.h"
 #include "accounts.skel.h"
 
@@ -20,7 +21,7 @@ struct bpf_state {
     struct processor_programs *processors; /* with PRCB_OPEN_INTERRUPTED; NULL: not to be had */
     struct processor_map processor_map;
     char no_interrupted[256];       /* why not */
-    char *cgroup;                   /* path of the cgroup that is followed; NULL: none */
+    struct cgroup_list cgroups;     /* those that are followed */
     __u64 moved;                    /* processes moved into it that were looked for */
     struct ring_buffer *chosen;     /* NULL: none are asked for */
     struct chosen_reading *reading; /* during bpf_chosen_read */

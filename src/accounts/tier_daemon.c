@@ -31,7 +31,7 @@ struct daemon_state {
     pid_t owner;
     uint8_t token[WIRE_TOKEN];
     size_t mapped_bytes, edges_bytes;
-    char *cgroup;                      /* path of the cgroup that is followed; NULL: none */
+    struct cgroup_list cgroups;        /* those that are followed */
     uint64_t moved;                    /* processes moved into it that were looked for */
     struct processor_map processors;   /* with PRCB_OPEN_INTERRUPTED, where prcbd has them */
     char no_interrupted[256];          /* why not */
@@ -430,7 +430,7 @@ static void daemon_close(struct prcb *p)
     memset(&p->mapped, 0, sizeof(p->mapped));
     processor_map_close(&s->processors);
     client_disconnect(&s->client);
-    free(s->cgroup);
+    cgroup_list_free(&s->cgroups);
     free(s->hidden);
     free(s);
     p->daemon = NULL;
@@ -564,35 +564,52 @@ static int register_cgroup(struct prcb *p, const char *path, struct prcb_error *
     return result;
 }
 
-static int daemon_profile_cgroup(struct prcb *p, const char *path, struct prcb_error *err)
+/* The cgroup instead of those before, or beside them. */
+static int scope_cgroup(struct prcb *p, const char *path, bool add, struct prcb_error *err)
 {
-    struct wire_scope scope = {0};
+    struct wire_scope scope = {.add = add};
     struct statfs fs;
     struct stat st;
-    int result;
 
     if (stat(path, &st) || statfs(path, &fs))
         return prcb_fail(err, -errno, "cgroup %s: %s", path, strerror(errno));
-    if (p->daemon->cgroup && strcmp(p->daemon->cgroup, path))
-        return prcb_fail(err, -EBUSY, "cgroup %s: this session follows another cgroup already",
-                         path);
-    if (p->daemon->client.hello.abi_minor >= 4 && !(p->mapped.features & PRCB_FEATURE_CGROUP))
-        return mapped_no_cgroups(path, err);
     scope.cgroup = st.st_ino;
     scope.cgroup_v2 = fs.f_type == CGROUP2_MAGIC;
-    result = set_scope(p, &scope, err);
+    return set_scope(p, &scope, err);
+}
+
+/* Only those that were followed before. */
+static void scope_again(struct prcb *p)
+{
+    const struct cgroup_list *cgroups = &p->daemon->cgroups;
+    const struct wire_scope none = {0};
+
+    set_scope(p, &none, NULL);
+    for (size_t i = 0; i < cgroups->count; i++)
+        scope_cgroup(p, cgroups->paths[i], i > 0, NULL);
+}
+
+static int daemon_profile_cgroup(struct prcb *p, const char *path, struct prcb_error *err)
+{
+    struct daemon_state *s = p->daemon;
+    bool add = s->cgroups.count && !cgroup_list_has(&s->cgroups, path);
+    int result;
+
+    if (add && s->client.hello.hello.minor < 6)
+        return prcb_fail(err, -EBUSY,
+                         "cgroup %s: this session follows another cgroup already, and prcbd is too "
+                         "old for several",
+                         path);
+    if (s->client.hello.abi_minor >= 4 && !(p->mapped.features & PRCB_FEATURE_CGROUP))
+        return mapped_no_cgroups(path, err);
+    result = s->cgroups.count && !add ? 0 : scope_cgroup(p, path, add, err);
     if (result)
         return result;
     result = register_cgroup(p, path, err);
-    if (!result && !p->daemon->cgroup) {
-        p->daemon->cgroup = strdup(path);
-        result = p->daemon->cgroup ? 0 : prcb_fail(err, -ENOMEM, "out of memory");
-    }
-    if (result) {
-        const struct wire_scope none = {0};
-
-        set_scope(p, &none, NULL);
-    }
+    if (!result && cgroup_list_add(&s->cgroups, path))
+        result = prcb_fail(err, -ENOMEM, "out of memory");
+    if (result)
+        scope_again(p);
     return result;
 }
 
@@ -602,13 +619,15 @@ static int daemon_refresh(struct prcb *p, struct prcb_error *err)
     struct wire_count moved;
     int result;
 
-    if (!s->cgroup)
+    if (!s->cgroups.count)
         return 0;
     result = ask_plain(p, WIRE_REFRESH, NULL, 0, &moved, sizeof(moved), err);
     if (result || moved.count == s->moved)
         return result;
     s->moved = moved.count;
-    return register_cgroup(p, s->cgroup, err);
+    for (size_t i = 0; i < s->cgroups.count && !result; i++)
+        result = register_cgroup(p, s->cgroups.paths[i], err);
+    return result;
 }
 
 /* ---- giving back ---- */

@@ -53,8 +53,7 @@ struct perf_state {
     double rate;        /* cycles per nanosecond; 0: no trusted counter */
     bool all;
     bool follows;
-    char **cgroups;
-    size_t cgroup_count;
+    struct cgroup_list cgroups;
     /* Processes and their parents, for kernels without lists of children; taken once
      * per scan or call that needs it. */
     struct pid_list family, parents;
@@ -121,9 +120,7 @@ static void perf_close(struct prcb *p)
         return;
     procfs_close(&s->source.fs);
     perf_table_free(&s->table);
-    for (size_t i = 0; i < s->cgroup_count; i++)
-        free(s->cgroups[i]);
-    free(s->cgroups);
+    cgroup_list_free(&s->cgroups);
     pid_list_free(&s->family);
     pid_list_free(&s->parents);
     free(s);
@@ -597,8 +594,8 @@ static int scan(struct prcb *p)
     s->family_taken = false;
     if (s->all)
         failure = meet_all(p);
-    for (size_t i = 0; i < s->cgroup_count && !failure; i++)
-        failure = meet_cgroup(p, s->cgroups[i]);
+    for (size_t i = 0; i < s->cgroups.count && !failure; i++)
+        failure = meet_cgroup(p, s->cgroups.paths[i]);
     for (size_t i = 0; i < s->table.task_count; i++) {
         int result = s->table.tasks[i]->gone ? 0 : visit(p, s->table.tasks[i]);
 
@@ -704,25 +701,6 @@ static int perf_profile_process(struct prcb *p, pid_t pid, unsigned follow, stru
     return full ? no_room(p, err) : 0;
 }
 
-static int add_cgroup(struct perf_state *s, const char *path)
-{
-    char **cgroups, *copy;
-
-    for (size_t i = 0; i < s->cgroup_count; i++) {
-        if (!strcmp(s->cgroups[i], path))
-            return 0;
-    }
-    cgroups = reallocarray(s->cgroups, s->cgroup_count + 1, sizeof(*cgroups));
-    if (!cgroups)
-        return -ENOMEM;
-    s->cgroups = cgroups;
-    copy = strdup(path);
-    if (!copy)
-        return -ENOMEM;
-    s->cgroups[s->cgroup_count++] = copy;
-    return 0;
-}
-
 /* Threads that are in it now count from now. */
 static int perf_profile_cgroup(struct prcb *p, const char *path, struct prcb_error *err)
 {
@@ -739,7 +717,7 @@ static int perf_profile_cgroup(struct prcb *p, const char *path, struct prcb_err
     if (!result) {
         result = meet_listed(p, &list, COMING_NAMED);
         if (!result)
-            result = add_cgroup(s, whole);
+            result = cgroup_list_add(&s->cgroups, whole);
         if (result)
             prcb_fail(err, result, "cgroup %s: its threads cannot be profiled: %s", path,
                       strerror(-result));

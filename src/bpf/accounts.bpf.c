@@ -1507,9 +1507,22 @@ static __always_inline void guess_until_settled(struct prcb_account_block *accou
 
 struct cgroup_search {
     __u64 cgroup; /* address of the one that is looked at; 0: no more */
-    __u64 id;
+    const struct prcb_bpf_cgroups *list;
+    __u32 among; /* bits: which of these */
     bool found;
 };
+
+static __always_inline bool is_listed(const struct cgroup_search *search, __u64 id)
+{
+    __u32 i;
+
+#pragma unroll
+    for (i = 0; i < PRCB_SCOPE_CGROUPS; i++) {
+        if (search->among >> i & 1 && search->list->ids[i] == id)
+            return true;
+    }
+    return false;
+}
 
 static long cgroup_at(__u32 i, struct cgroup_search *search)
 {
@@ -1518,18 +1531,22 @@ static long cgroup_at(__u32 i, struct cgroup_search *search)
 
     if (!cgroup)
         return 1;
-    search->found = BPF_CORE_READ(cgroup, kn, id) == search->id;
+    if (is_listed(search, BPF_CORE_READ(cgroup, kn, id))) {
+        search->found = true;
+        return 1;
+    }
     parent = BPF_CORE_READ(cgroup, self.parent);
     search->cgroup = parent ? (__u64)BPF_CORE_READ(parent, cgroup) : 0;
-    return search->found;
+    return 0;
 }
 
-/* Or in one below it. */
-static __always_inline bool in_cgroup(__u64 cgroup, __u64 id)
+/* In one of these or below it. */
+static __always_inline bool in_cgroups(__u64 cgroup, const struct prcb_bpf_cgroups *list,
+                                       __u32 among)
 {
-    struct cgroup_search search = {.cgroup = cgroup, .id = id};
+    struct cgroup_search search = {.cgroup = cgroup, .list = list, .among = among};
 
-    if (!has_cgroups())
+    if (!among || !has_cgroups())
         return false;
     bpf_loop(PRCB_CGROUP_LEVELS, cgroup_at, &search, 0);
     return search.found;
@@ -1644,7 +1661,7 @@ static __always_inline void follow(struct task_struct *child, bool thread, bool 
     if (parent && (parent->profiles[0].pass & (thread ? PRCB_PASS_THREADS : PRCB_PASS_CHILDREN)))
         pass = parent->profiles[0].pass;
     else if (scope.all ||
-             (scope.cgroup && scope.cgroup_v2 && in_cgroup(cgroup_of(child), scope.cgroup)))
+             (scope.cgroups.v2 && in_cgroups(cgroup_of(child), &scope.cgroups, scope.cgroups.v2)))
         pass = PRCB_PASS_THREADS | PRCB_PASS_CHILDREN;
     tag = pass ? make_tag(child, pass, last) : NULL;
     if (!tag)
@@ -1744,7 +1761,7 @@ int prcb_cgroup_attach(__u64 *ctx)
     struct prcb_account_block *account = NULL;
     struct tag *tag;
 
-    if (!scope.cgroup || !in_cgroup(ctx[0], scope.cgroup))
+    if (!in_cgroups(ctx[0], &scope.cgroups, scope.cgroups.used))
         return 0;
     /* A process that moves is reported by its leader alone; the other threads cannot be
      * reached from here. User space looks for them at its next refresh. */

@@ -92,12 +92,19 @@ struct prcb_bpf_request {
     __u64 undo_key;
 };
 
+/* Cgroups that a session follows. */
+#define PRCB_SCOPE_CGROUPS 16
+struct prcb_bpf_cgroups {
+    __u32 used, v2;                /* bits: which of these there are, and which are of version 2 */
+    __u64 ids[PRCB_SCOPE_CGROUPS]; /* inodes of the cgroups' directories */
+};
+
 /* New threads that are profiled whoever creates them. */
 struct prcb_bpf_scope {
     __u32 all;
-    __u32 cgroup_v2;
-    __u64 cgroup; /* inode of the cgroup's directory */
-    __u64 moved;  /* out: processes that were moved into it */
+    __u32 pad;
+    struct prcb_bpf_cgroups cgroups;
+    __u64 moved; /* out: processes that were moved into one */
 };
 
 /* An account to be given back. */
@@ -162,8 +169,8 @@ struct prcb_bpf_client_scope {
     __u32 client; /* 0: unused */
     __u32 epoch;
     __u32 all;
-    __u32 cgroup_v2;
-    __u64 cgroup;
+    __u32 pad;
+    struct prcb_bpf_cgroups cgroups;
     __u64 moved; /* out */
 };
 
@@ -177,5 +184,29 @@ struct prcb_bpf_give_back {
     __u32 released; /* out */
     __u32 live;     /* out: the thread lives: the second step has to wait */
 };
+
+#ifndef __BPF__
+/* Its bit, and 0: it was there, 1: it is new, -1: there is no room. The programs look at bits first
+ * and see no number that is not there yet as another's: what they miss meanwhile the walk finds
+ * that comes after ("which threads" in accounts.bpf.c). */
+static inline int prcb_bpf_cgroups_add(struct prcb_bpf_cgroups *list, __u64 id, int v2, __u32 *ret)
+{
+    for (__u32 i = 0; i < PRCB_SCOPE_CGROUPS; i++) {
+        *ret = 1u << i;
+        if (list->used & *ret && list->ids[i] == id)
+            return 0;
+    }
+    for (__u32 i = 0; i < PRCB_SCOPE_CGROUPS; i++) {
+        *ret = 1u << i;
+        if (list->used & *ret)
+            continue;
+        list->ids[i] = id;
+        __atomic_store_n(&list->v2, (list->v2 & ~*ret) | (v2 ? *ret : 0), __ATOMIC_RELEASE);
+        __atomic_store_n(&list->used, list->used | *ret, __ATOMIC_RELEASE);
+        return 1;
+    }
+    return -1;
+}
+#endif
 
 #endif

@@ -55,7 +55,7 @@ static const struct cli_option option_rows[] = {
     {'t', "tid", "TID[,TID]", "only these threads, and all that they start",
      .kind = CLI_IDS, AT(targets.tids), .what = "thread", .choices = "@tid"},
     {0, "cgroup", "PATH", "only threads in this cgroup directory and below it",
-     .kind = CLI_TAKE, .take = stat_options_take_one_cgroup, AT(targets), .choices = "@folder"},
+     .kind = CLI_TAKE, .take = stat_options_take_cgroup, AT(targets), .choices = "@folder"},
     {'a', "all", NULL, "every thread of the system, or nothing: fail where that is not allowed", AT(targets.all)},
     {'d', "delay", "SEC", "length of an interval (default 1; 0.1 and more)", .kind = CLI_SECONDS, AT(delay_ns)},
     {0, "history", "SEC", "the page shows the last SEC seconds (default 600)", .kind = CLI_SECONDS, AT(history_ns)},

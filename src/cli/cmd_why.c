@@ -56,7 +56,7 @@ static const struct cli_option option_rows[] = {
     {'t', "tid", "TID[,TID]", "look at these threads, and all that they start",
      .kind = CLI_IDS, AT(targets.tids), .what = "thread", .choices = "@tid"},
     {0, "cgroup", "PATH", "look at every thread in this cgroup directory and below it",
-     .kind = CLI_TAKE, .take = stat_options_take_one_cgroup, AT(targets), .choices = "@folder"},
+     .kind = CLI_TAKE, .take = stat_options_take_cgroup, AT(targets), .choices = "@folder"},
     {'a', "all", NULL, "look at every thread of the system", AT(targets.all)},
     {0, "for", "SEC", "end after SEC seconds (0.5 is fine); a command that still runs is\n"
                       "then ended with SIGTERM", .kind = CLI_SECONDS, AT(targets.for_ns)},

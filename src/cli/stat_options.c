@@ -14,7 +14,7 @@
 #define MAX_INTERVAL_MS 86400000
 #define MAX_THREADS     (1u << 22) /* the most that prcb_open takes */
 
-static int take_cgroup(struct cli_parser *parser, void *target)
+int stat_options_take_cgroup(struct cli_parser *parser, void *target)
 {
     struct stat_options *options = target;
     const char **grown =
@@ -27,15 +27,6 @@ static int take_cgroup(struct cli_parser *parser, void *target)
         return cli_usage_error(parser->command, "--cgroup: the path is empty");
     options->cgroups[options->cgroup_count++] = parser->value;
     return CLI_OK;
-}
-
-int stat_options_take_one_cgroup(struct cli_parser *parser, void *target)
-{
-    const struct stat_options *options = target;
-
-    if (options->cgroup_count && *parser->value)
-        return cli_usage_error(parser->command, "--cgroup: one cgroup at a time");
-    return take_cgroup(parser, target);
 }
 
 static int take_order(struct cli_parser *parser, void *target)
@@ -57,8 +48,9 @@ const struct cli_option stat_option_rows[] = {
      .kind = CLI_IDS, AT(pids), .what = "process", .choices = "@pid"},
     {'t', "tid", "TID[,TID]", "profile these threads, and all that they start",
      .kind = CLI_IDS, AT(tids), .what = "thread", .choices = "@tid"},
-    {0, "cgroup", "PATH", "profile every thread in this cgroup directory and below it",
-     .kind = CLI_TAKE, .take = take_cgroup, .choices = "@folder"},
+    {0, "cgroup", "PATH", "profile every thread in this cgroup directory and below it; may\n"
+                            "be given several times",
+     .kind = CLI_TAKE, .take = stat_options_take_cgroup, .choices = "@folder"},
     {'a', "all", NULL, "profile every thread of the system", AT(all)},
     {0, "no-follow", NULL, "leave out threads and processes that the profiled ones start", AT(no_follow)},
     {0, "for", "SEC", "end after SEC seconds (0.5 is fine); a command that still runs is\n"

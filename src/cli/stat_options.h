@@ -47,8 +47,8 @@ int stat_options_parse(const struct cli_command *command, int argc, char **argv,
                        struct stat_options *ret, int *ret_status);
 void stat_options_deinit(struct stat_options *options);
 
-/* --cgroup of commands that take one, for an option row; target is a struct stat_options. */
-int stat_options_take_one_cgroup(struct cli_parser *parser, void *target);
+/* --cgroup for an option row; target is a struct stat_options. */
+int stat_options_take_cgroup(struct cli_parser *parser, void *target);
 
 /* True when the options name something to profile besides a command. */
 bool stat_options_have_targets(const struct stat_options *options);

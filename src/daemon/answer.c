@@ -287,7 +287,9 @@ static int do_scope(const struct request *r, struct prcb_error *err)
     struct prcb_bpf_client_scope *scope;
     struct wire_count reply = {0};
     struct wire_scope ask;
-    int result = take(r, sizeof(ask), &ask, sizeof(ask), err);
+    int result = take(r, offsetof(struct wire_scope, add), &ask, sizeof(ask), err);
+    bool add;
+    __u32 bit;
 
     if (!result)
         result = need_session(r, err);
@@ -307,16 +309,23 @@ static int do_scope(const struct request *r, struct prcb_error *err)
         return prcb_fail(err, -EBUSY,
                          "%d sessions follow a cgroup or the whole system already: no more can",
                          PRCB_CLIENT_SCOPES);
+    add = ask.add && scope->client == r->conn->session->number;
+    if (add && prcb_bpf_cgroups_add(&scope->cgroups, ask.cgroup, ask.cgroup_v2 != 0, &bit) < 0)
+        return prcb_fail(err, -EBUSY, "this session follows %d cgroups already: no more can",
+                         PRCB_SCOPE_CGROUPS);
     /* Not seen half filled: the client's number is stored last, and taken away first. */
-    __atomic_store_n(&scope->client, 0, __ATOMIC_RELEASE);
-    if (ask.all || ask.cgroup) {
+    if (!add)
+        __atomic_store_n(&scope->client, 0, __ATOMIC_RELEASE);
+    if (!add && (ask.all || ask.cgroup)) {
         scope->epoch = r->server->kernel->records[r->conn->session->number].epoch;
         scope->all = ask.all != 0;
-        scope->cgroup_v2 = ask.cgroup_v2 != 0;
-        scope->cgroup = ask.cgroup;
-        reply.count = scope->moved;
+        scope->cgroups = (struct prcb_bpf_cgroups){0};
+        if (ask.cgroup)
+            prcb_bpf_cgroups_add(&scope->cgroups, ask.cgroup, ask.cgroup_v2 != 0, &bit);
         __atomic_store_n(&scope->client, r->conn->session->number, __ATOMIC_RELEASE);
     }
+    if (ask.all || ask.cgroup)
+        reply.count = scope->moved;
     kernel_count_scopes(r->server->kernel);
     __atomic_thread_fence(__ATOMIC_SEQ_CST); /* (a) of "which threads" in accounts.bpf.c */
     answer(r, &reply, sizeof(reply));

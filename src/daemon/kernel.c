@@ -41,7 +41,7 @@
 
 /* Of everything that a daemon finds pinned: what programs and daemon share, and the records.
  * Another one cannot be taken over. */
-#define LAYOUT 8u
+#define LAYOUT 9u
 
 static const char *const map_names[KERNEL_MAPS] = {
     [MAP_CLIENTS] = "map_clients", [MAP_EDGES] = "map_edges", [MAP_TAGS] = "map_tags",

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -92,4 +93,38 @@ int cgroup_list_threads(struct procfs *fs, const char *path, struct pid_list *li
     default:
         return prcb_fail(err, result, "cgroup %s: %s", path, strerror(-result));
     }
+}
+
+bool cgroup_list_has(const struct cgroup_list *list, const char *path)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        if (!strcmp(list->paths[i], path))
+            return true;
+    }
+    return false;
+}
+
+int cgroup_list_add(struct cgroup_list *list, const char *path)
+{
+    char **paths, *copy;
+
+    if (cgroup_list_has(list, path))
+        return 0;
+    paths = reallocarray(list->paths, list->count + 1, sizeof(*paths));
+    if (!paths)
+        return -ENOMEM;
+    list->paths = paths;
+    copy = strdup(path);
+    if (!copy)
+        return -ENOMEM;
+    list->paths[list->count++] = copy;
+    return 0;
+}
+
+void cgroup_list_free(struct cgroup_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        free(list->paths[i]);
+    free(list->paths);
+    *list = (struct cgroup_list){0};
 }

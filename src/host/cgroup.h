@@ -7,6 +7,9 @@
 #ifndef PRCB_HOST_CGROUP_H
 #define PRCB_HOST_CGROUP_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include <prcb/prcb.h>
 
 #include "procfs.h"
@@ -17,5 +20,15 @@
  * -EOPNOTSUPP  it lists no threads (an invalid domain) */
 int cgroup_list_threads(struct procfs *fs, const char *path, struct pid_list *list,
                         struct prcb_error *err);
+
+/* Paths of cgroups, each once. Zero-initialised is empty. */
+struct cgroup_list {
+    char **paths;
+    size_t count;
+};
+
+bool cgroup_list_has(const struct cgroup_list *list, const char *path);
+int cgroup_list_add(struct cgroup_list *list, const char *path); /* 0 or -ENOMEM */
+void cgroup_list_free(struct cgroup_list *list);
 
 #endif

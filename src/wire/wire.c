@@ -11,7 +11,7 @@ _Static_assert(sizeof(struct wire_open) == 24, "wire_open");
 _Static_assert(sizeof(struct wire_open_answer) == 24, "wire_open_answer");
 _Static_assert(sizeof(struct wire_profile) == 12, "wire_profile");
 _Static_assert(sizeof(struct wire_profile_answer) == 20, "wire_profile_answer");
-_Static_assert(sizeof(struct wire_scope) == 16, "wire_scope");
+_Static_assert(sizeof(struct wire_scope) == 24, "wire_scope");
 _Static_assert(sizeof(struct wire_program) == 40, "wire_program");
 _Static_assert(sizeof(struct wire_programs_answer) <= WIRE_MAX - sizeof(struct wire_header),
                "wire_programs_answer");

@@ -113,6 +113,9 @@ struct wire_scope {
     uint32_t all;       /* 1: every thread */
     uint32_t cgroup_v2; /* else: the cgroup is one of version 2 */
     uint64_t cgroup;    /* inode of its directory; 0 with all 0: no scope any more */
+    /* Since minor 6: */
+    uint32_t add; /* 1: beside the cgroups before, not instead of them */
+    uint32_t pad; /* 0 */
 };
 
 struct wire_release {

@@ -53,6 +53,11 @@ def start(*args, **options):
                             stderr=subprocess.PIPE, text=True, **options)
 
 
+def enter(folder, pid):
+    with open(os.path.join(folder, "cgroup.procs"), "w") as file:
+        file.write(str(pid))
+
+
 @contextlib.contextmanager
 def cgroups(count):
     """So many cgroups of version 2, by their folders."""
@@ -932,29 +937,34 @@ class Wide(Case):
 
     @needs_bpf
     @needs_root
-    def test_cgroup(self):
-        with open("/proc/mounts") as file:
-            mounts = [line.split()[1] for line in file if line.split()[2] == "cgroup2"]
-        if not mounts:
-            self.skipTest("no cgroup2 file system is mounted")
-        path = os.path.join(mounts[0], "prcb-test-%d" % os.getpid())
-        try:
-            os.mkdir(path)
-        except OSError as error:
-            self.skipTest("no cgroup can be made: %s" % error)
-        try:
-            with Sleeper() as inside, Sleeper():
-                with open(os.path.join(path, "cgroup.procs"), "w") as file:
-                    file.write(str(inside.pid))
-                document = self.document("--cgroup", path, "--for", "0.2")
-            self.assertEqual([row["tid"] for row in document["threads"]], [inside.pid])
-        finally:
-            for _ in range(100):
-                try:
-                    os.rmdir(path)
-                    break
-                except OSError:
-                    time.sleep(0.02)
+    def test_cgroups(self):
+        """Each that is named, and no others; what is started in one or moved there meanwhile."""
+        with cgroups(3) as folders, Sleeper() as first, Sleeper() as second, Sleeper() as third, \
+                Sleeper() as later:
+            for sleeper, folder in ((first, folders[0]), (second, folders[1]), (third, folders[2])):
+                enter(folder, sleeper.pid)
+            self.assertEqual({row["tid"] for row in self.document("--cgroup", folders[0], "--for", "0.2")["threads"]},
+                             {first.pid})
+            named = ["--cgroup", folders[0], "--cgroup", folders[1]]
+            self.assertEqual({row["tid"] for row in self.document(*named, "--for", "0.2")["threads"]},
+                             {first.pid, second.pid})
+            with start("--ndjson", "-I", "100", *named) as stat:
+                stat.stdout.readline()
+                enter(folders[1], later.pid)
+                deadline = time.monotonic() + TIMEOUT
+                seen = set()
+                while later.pid not in seen and time.monotonic() < deadline:
+                    seen = {row["tid"] for row in json.loads(stat.stdout.readline())["threads"]}
+                stat.send_signal(signal.SIGINT)
+                stat.communicate()
+            self.assertEqual(seen, {first.pid, second.pid, later.pid})
+
+    @needs_bpf
+    @needs_root
+    def test_too_many_cgroups(self):
+        with cgroups(17) as folders:
+            self.assert_fails(run("--for", ".1", *[word for folder in folders for word in ("--cgroup", folder)]), 1,
+                              "no more can")
 
     @needs_bpf
     @needs_root
