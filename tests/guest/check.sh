@@ -38,12 +38,12 @@ add "$tests/bpf/test_bpf_causes"
 add "$tests/bpf/test_bpf_compat"
 add "$tests/bpf/test_bpf_registers"
 add "$tests/daemon/test_daemon" 'own*'
-options+=(-f "$build/src/daemon/prcbd")
-targets+=(src/daemon/prcbd)
+add "$tests/unit/test_unit_stacks" /t/stack_waiter
+options+=(-f "$build/src/daemon/prcbd" -f "$tests/unit/stack_waiter")
+targets+=(src/daemon/prcbd tests/unit/stack_waiter)
 if [[ $arch == x86_64 ]]; then
-    options+=(-f "$tests/bpf/compat_waiter" -f "$tests/unit/stack_waiter")
-    targets+=(tests/bpf/compat_waiter tests/unit/stack_waiter)
-    add "$tests/unit/test_unit_stacks" /t/stack_waiter
+    options+=(-f "$tests/bpf/compat_waiter")
+    targets+=(tests/bpf/compat_waiter)
     add "$tests/bpf/test_bpf_lifecycle"
     add "$tests/bpf/test_bpf_storms"
     add "$tests/bpf/test_bpf_sample" 'a*' # areas, records across chunks, attribution
