@@ -74,10 +74,8 @@ static const char *rest_of(const struct recording *r, const struct recorded_wait
     static const struct {
         const char *missing, *rest;
     } words[] = {
-        {"budget", "[not read]"},
-        {"kernel", "[kernel]"},
-        {"no room", "[no room]"},
-        {"ended", "[ended]"},
+        {"budget", "[not read]"}, {"kernel", "[kernel]"}, {"permission", "[no permission]"},
+        {"no room", "[no room]"}, {"ended", "[ended]"},
     };
 
     if (!wait)

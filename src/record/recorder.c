@@ -369,6 +369,11 @@ static int on_wait(struct recorder *r, const struct ring_event *event)
         if (!row.stack)
             return -ENOMEM;
     }
+    for (size_t i = event->kernel_count; i-- > 0;) {
+        row.stack = world_kernel_frame(r->world, row.stack, event->kernel_names[i]);
+        if (!row.stack)
+            return -ENOMEM;
+    }
     r->progress.wait_stacks += row.stack != 0;
     return writer_wait(r->writer, &row);
 }

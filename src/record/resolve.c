@@ -14,10 +14,10 @@
 #include "schema.h"
 #include "world.h"
 
-#define SELECT_STACKS(uid)                                                                         \
+#define SELECT_STACKS(uid, name)                                                                   \
     "SELECT k.id, k.kernel, k.address, m.file, m.build_id, m.pid, m.start, m.file_offset, " uid    \
-    ", m.build_id IS NULL FROM stacks k LEFT JOIN maps m ON m.id = k.map "                         \
-    "ORDER BY m.file, m.build_id, m.pid, 9"
+    ", m.build_id IS NULL, " name " FROM stacks k LEFT JOIN maps m ON m.id = k.map "               \
+    "ORDER BY m.file, m.build_id, m.pid, 9, 11"
 
 /* The report is in a transaction of its own already. */
 #define BEGIN    "SAVEPOINT naming"
@@ -42,6 +42,8 @@ struct resolver {
     struct namer *namer;
     bool same_boot, temporary;
     int64_t last_function;
+    char *named; /* what the last row that came with its name was called; NULL: none did */
+    int64_t named_function;
 };
 
 static int failed(struct resolver *r, struct prcb_error *err)
@@ -109,10 +111,8 @@ static bool is_same(const struct source *a, const struct source *b)
 }
 
 /* A row of functions; 0: it could not be written. */
-static int64_t add_function(struct resolver *r, const char *name)
+static int64_t add_function(struct resolver *r, const char *name, const char *file)
 {
-    const char *file = r->source.file;
-
     sqlite3_bind_int64(r->function, 1, ++r->last_function);
     sqlite3_bind_text(r->function, 2, name, -1, SQLITE_STATIC);
     sqlite3_bind_text(r->function, 3, *file ? file : NULL, -1, SQLITE_STATIC);
@@ -182,7 +182,8 @@ static int name_rows(struct resolver *r)
         uint32_t number = names.number ? names.number[i] : 0;
 
         if (functions && !functions[number])
-            functions[number] = add_function(r, number ? names.name[number] : "[unknown]");
+            functions[number] =
+                add_function(r, number ? names.name[number] : "[unknown]", r->source.file);
         result = functions ? write_pair(r, r->ids[i], functions[number]) : -ENOMEM;
     }
     free(functions);
@@ -209,12 +210,29 @@ static int make_room(struct resolver *r)
     return 0;
 }
 
+/* One that came with its name. Rows of one name come together. */
+static int name_row(struct resolver *r, const char *name)
+{
+    if (!r->named || strcmp(r->named, name) != 0) {
+        free(r->named);
+        r->named = strdup(name);
+        if (!r->named)
+            return -ENOMEM;
+        r->named_function = add_function(r, name, text_of(r->stacks, 3));
+    }
+    return write_pair(r, sqlite3_column_int64(r->stacks, 0), r->named_function);
+}
+
 static int resolve_row(struct resolver *r)
 {
     struct source source = source_of_row(r);
     uint64_t place = (uint64_t)sqlite3_column_int64(r->stacks, 2);
-    int result = r->count && !is_same(&source, &r->source) ? name_rows(r) : 0;
+    const char *name = text_of(r->stacks, 10);
+    int result;
 
+    if (*name)
+        return name_row(r, name);
+    result = r->count && !is_same(&source, &r->source) ? name_rows(r) : 0;
     if (!result)
         result = make_room(r);
     if (result)
@@ -247,11 +265,12 @@ static bool prepare(sqlite3 *db, const char *sql, sqlite3_stmt **ret)
     return sqlite3_prepare_v2(db, sql, -1, ret, NULL) == SQLITE_OK;
 }
 
-/* Recordings of before had no users in maps. */
+/* Recordings of before had no names in stacks, and earlier no users in maps. */
 static bool prepare_all(struct resolver *r)
 {
-    return (prepare(r->db, SELECT_STACKS("m.uid"), &r->stacks) ||
-            prepare(r->db, SELECT_STACKS("NULL"), &r->stacks)) &&
+    return (prepare(r->db, SELECT_STACKS("m.uid", "k.name"), &r->stacks) ||
+            prepare(r->db, SELECT_STACKS("m.uid", "NULL"), &r->stacks) ||
+            prepare(r->db, SELECT_STACKS("NULL", "NULL"), &r->stacks)) &&
            prepare(r->db, "INSERT INTO functions VALUES(?,?,?)", &r->function) &&
            prepare(r->db, "INSERT INTO stack_functions VALUES(?,?)", &r->pair) &&
            (r->temporary || prepare(r->db,
@@ -284,6 +303,7 @@ int resolve_functions(struct sqlite3 *db, bool temporary, struct namer *namer,
     sqlite3_finalize(r.build);
     free(r.ids);
     free(r.places);
+    free(r.named);
     if (sqlite3_exec(db, result ? ROLLBACK : COMMIT, NULL, NULL, NULL) != SQLITE_OK && !result) {
         result = failed(&r, err);
         sqlite3_exec(db, ROLLBACK, NULL, NULL, NULL);

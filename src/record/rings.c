@@ -39,7 +39,7 @@ struct ring {
 struct wait {
     int32_t pid, tid;
     const char *missing, *kind, *word;
-    uint64_t one_in, chain_count; /* the chain follows */
+    uint64_t one_in, chain_count, kernel_count; /* the chain follows, then the kernel's names */
 };
 
 /* A record that was taken and not handed on yet. */
@@ -489,6 +489,8 @@ static bool decode_wait(const struct perf_event_header *head, struct ring_event 
     ret->one_in = wait->one_in;
     ret->chain = (const void *)(wait + 1);
     ret->chain_count = (size_t)wait->chain_count;
+    ret->kernel_names = (const void *)(ret->chain + ret->chain_count);
+    ret->kernel_count = (size_t)wait->kernel_count;
     return true;
 }
 
@@ -642,16 +644,20 @@ int rings_put_wait(struct rings *rings, const struct ring_event *event)
 {
     struct {
         struct wait wait;
-        uint64_t chain[RINGS_FRAMES];
+        unsigned char rest[RINGS_FRAMES * (sizeof(uint64_t) + sizeof(const char *))];
     } body = {{event->pid, event->tid, event->missing, event->wait_kind, event->word, event->one_in,
-               event->chain_count}};
+               event->chain_count, event->kernel_count}};
+    size_t chain = event->chain_count * sizeof(*event->chain);
+    size_t names = event->kernel_count * sizeof(const char *);
     const struct perf_event_header head = {
         .type = RECORD_WAIT,
-        .size = (uint16_t)(sizeof(head) + sizeof(body.wait) + event->chain_count * 8),
+        .size = (uint16_t)(sizeof(head) + sizeof(body.wait) + chain + names),
     };
 
-    if (event->chain_count)
-        memcpy(body.chain, event->chain, event->chain_count * sizeof(*event->chain));
+    if (chain)
+        memcpy(body.rest, event->chain, chain);
+    if (names)
+        memcpy(body.rest + chain, event->kernel_names, names);
     return put(rings, &head, &body, event->time_ns);
 }
 

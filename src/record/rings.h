@@ -68,13 +68,15 @@ struct ring_event {
     uint64_t lost;
     /* RING_CAUSED */
     const struct prcb_switch *caused;
-    /* RING_WAIT: chain is of user mode, innermost first; texts are static */
+    /* RING_WAIT: chain is of user mode, innermost first; texts last as long as the recording */
+    const char *const *kernel_names; /* the kernel's functions above it, innermost first */
+    size_t kernel_count;
     const char *missing;          /* why there is no chain; NULL: there is */
     const char *wait_kind, *word; /* word NULL: none */
     uint64_t one_in;              /* waits that it stands for */
 };
 
-#define RINGS_FRAMES 256 /* of RING_WAIT, at most */
+#define RINGS_FRAMES 256 /* of RING_WAIT, at most, of either mode */
 
 struct rings; /* opaque */
 

@@ -25,7 +25,8 @@
     "id INTEGER PRIMARY KEY, pid INTEGER, time_ns INTEGER, start INTEGER, length INTEGER, "       \
     "file_offset INTEGER, file TEXT, build_id TEXT, uid INTEGER);"                                \
     "CREATE TABLE stacks("                                                                        \
-    "id INTEGER PRIMARY KEY, caller INTEGER, kernel INTEGER, map INTEGER, address INTEGER);"      \
+    "id INTEGER PRIMARY KEY, caller INTEGER, kernel INTEGER, map INTEGER, address INTEGER, "      \
+    "name TEXT);"                                                                                 \
     "CREATE TABLE samples("                                                                       \
     "time_ns INTEGER, cpu INTEGER, thread INTEGER, stack INTEGER, weight INTEGER);"               \
     "CREATE TABLE switches("                                                                      \

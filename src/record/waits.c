@@ -185,17 +185,22 @@ static bool is_wait(const struct prcb_account *a)
 static int put_stack(struct waits *w, struct ring_event *event, const struct prcb_stack *stack)
 {
     static const char *const kinds[] = {"blocked", "idle", "either"};
+    const char *names[RINGS_FRAMES]; /* the reader's, one copy of each name */
     uint64_t chain[RINGS_FRAMES];
 
-    for (uint32_t i = 0; i < stack->frame_count && event->chain_count < RINGS_FRAMES; i++) {
-        if (stack->frames[i].address) /* the kernel's part has names alone */
-            chain[event->chain_count++] = stack->frames[i].address;
+    for (uint32_t i = 0; i < stack->frame_count; i++) {
+        const struct prcb_frame *frame = &stack->frames[i];
+
+        /* The kernel's part has names alone. */
+        if (frame->address && event->chain_count < RINGS_FRAMES)
+            chain[event->chain_count++] = frame->address;
+        else if (!frame->address && frame->function && event->kernel_count < RINGS_FRAMES)
+            names[event->kernel_count++] = frame->function;
     }
-    if (!event->chain_count) {
+    if (!event->chain_count && !event->kernel_count)
         event->missing = "kernel";
-        return rings_put_wait(w->rings, event);
-    }
     event->chain = chain;
+    event->kernel_names = names;
     event->wait_kind = kinds[stack->kind <= PRCB_STACK_EITHER ? stack->kind : 0];
     event->word = stack->word;
     return rings_put_wait(w->rings, event);
@@ -251,6 +256,7 @@ static int look_chosen(void *ctx, const struct prcb_chosen *chosen, const struct
     if (stack)
         return put_stack(w, &event, stack);
     event.missing = result == -EBUSY    ? "budget"
+                    : result == -EPERM  ? "permission"
                     : result == -ENOSPC ? "no room"
                     : result == -ESRCH  ? "ended"
                                         : "unreadable";

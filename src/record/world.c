@@ -528,13 +528,9 @@ static int64_t map_of(struct world *world, int32_t pid, uint64_t address)
     return at < process->map_count && process->maps[at].start <= address ? process->maps[at].id : 0;
 }
 
-int64_t world_frame(struct world *world, int32_t pid, int64_t caller, bool kernel, uint64_t address)
+/* name: NULL, or instead of an address. */
+static int64_t add_frame(struct world *world, struct frame wanted, bool kernel, const char *name)
 {
-    struct frame wanted = {
-        .caller = caller,
-        .address = address,
-        .map = kernel ? MAP_OF_KERNEL : map_of(world, pid, address),
-    };
     struct frame *place = place_of(world->frames, world->frame_room, &wanted);
 
     if (place->id)
@@ -544,9 +540,33 @@ int64_t world_frame(struct world *world, int32_t pid, int64_t caller, bool kerne
         place = place_of(world->frames, world->frame_room, &wanted);
     }
     wanted.id = ++world->last_frame;
-    if (writer_stack(world->writer, wanted.id, caller, kernel, wanted.map, address))
+    if (writer_stack(world->writer, wanted.id, wanted.caller, kernel, wanted.map,
+                     name ? 0 : wanted.address, name))
         return 0;
     *place = wanted;
     world->frame_count++;
     return wanted.id;
+}
+
+int64_t world_frame(struct world *world, int32_t pid, int64_t caller, bool kernel, uint64_t address)
+{
+    const struct frame wanted = {
+        .caller = caller,
+        .address = address,
+        .map = kernel ? MAP_OF_KERNEL : map_of(world, pid, address),
+    };
+
+    return add_frame(world, wanted, kernel, NULL);
+}
+
+int64_t world_kernel_frame(struct world *world, int64_t caller, const char *name)
+{
+    /* No address of the kernel's is one of ours. */
+    const struct frame wanted = {
+        .caller = caller,
+        .address = (uint64_t)(uintptr_t)name,
+        .map = MAP_OF_KERNEL,
+    };
+
+    return add_frame(world, wanted, true, name);
 }

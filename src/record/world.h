@@ -46,5 +46,8 @@ int world_look(struct world *world, int32_t pid, uint64_t time_ns);
  * is new. 0: it could not be. */
 int64_t world_frame(struct world *world, int32_t pid, int64_t caller, bool kernel,
                     uint64_t address);
+/* The same of a function of the kernel of which only the name is known. Names are told apart by
+ * where they lie: one copy of each, which lasts as long as the world. */
+int64_t world_kernel_frame(struct world *world, int64_t caller, const char *name);
 
 #endif

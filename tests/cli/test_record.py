@@ -403,7 +403,7 @@ class File(Recording):
         """Those without what a thread did at its start, stacks of waits and wakers."""
         self.record("--", SHARES, "0.1")
         with sqlite3.connect(self.path) as db:
-            db.executescript("DROP TABLE wait_stacks; DROP TABLE wakers;" + "".join(
+            db.executescript("DROP TABLE wait_stacks; DROP TABLE wakers; ALTER TABLE stacks DROP COLUMN name;" + "".join(
                 f"ALTER TABLE switches DROP COLUMN {name};"
                 for name in ("waker", "woken_ns", "woken_cpu")) + "".join(
                 f"ALTER TABLE threads DROP COLUMN start_{name};"
@@ -1791,6 +1791,53 @@ class WaitStacks(Recording):
                 self.assertGreater(rows[0]["ns"], 0.9 * report["span_ns"])
             finally:
                 target.kill()
+
+    def waiter(self):
+        """Waits for a terminal: (process, thread)."""
+        target = subprocess.Popen([os.environ["STACK_WAITER"], "terminal"], stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE)
+        self.addCleanup(target.wait)
+        self.addCleanup(target.stdout.close)
+        self.addCleanup(target.stdin.close)
+        tid = int(target.stdout.readline().split()[1])
+        for _ in range(2000):
+            with open(f"/proc/{target.pid}/task/{tid}/wchan", encoding="ascii") as file:
+                if file.read() not in ("", "0"):
+                    return target.pid, tid
+            time.sleep(0.005)
+        raise AssertionError("it does not come to its wait")
+
+    @unittest.skipUnless(BPF, "the kernel's part is the bpf tier's")
+    def test_kernel_part(self):
+        """The kernel's functions by name, on the user's, in every output; without tables of functions
+        and in a recording of before, too."""
+        pid, tid = self.waiter()
+        self.record("-g", "-p", str(pid), "--for", "0.5")
+        wanted = ["n_tty_read", "tty_read", "vfs_read"], ["by_terminal", "inner", "middle", "outer", "run"]
+
+        def check(report):
+            row = next(row for row in report["wait_stacks"] if row["tid"] == tid)
+            for mode, names in enumerate(wanted):
+                found = [frame["function"] for frame in row["stack"] if frame["kernel"] == (mode == 0)]
+                self.assertEqual([name for name in found if name in names], names, row["stack"])
+            kernel = [frame["kernel"] for frame in row["stack"]]
+            self.assertEqual(kernel, sorted(kernel, reverse=True))
+            self.assertEqual({frame["file"] for frame in row["stack"] if frame["kernel"]}, {"[kernel]"})
+        check(self.json())
+        self.assertRegex(" ".join(self.report().decode().split()), "n_tty_read < tty_read < .*by_terminal < inner")
+        self.assertRegex(self.report("--folded", "--waits").decode(), ";by_terminal;.*;tty_read;n_tty_read")
+        self.assertRegex(self.report("--trace").decode(), "n_tty_read < tty_read")
+        self.assertIn(b"n_tty_read", self.report("--speedscope"))
+        self.assertEqual(self.query("SELECT count(*) FROM stacks WHERE name IS NOT NULL AND "
+                                    "(address IS NOT NULL OR NOT kernel)"), [(0,)])
+        with sqlite3.connect(self.path) as db: # as if it had been cut off
+            db.executescript("DELETE FROM functions; DELETE FROM stack_functions; "
+                             "DELETE FROM facts WHERE name = 'end_ns';")
+        check(self.json())
+        with sqlite3.connect(self.path) as db:
+            db.executescript("DELETE FROM functions; DELETE FROM stack_functions; "
+                             "ALTER TABLE stacks DROP COLUMN name;")
+        self.assertNotIn("n_tty_read", json.dumps(self.json()))
 
     def test_none_were_recorded(self):
         self.record("--", "true")
