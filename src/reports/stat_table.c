@@ -608,6 +608,7 @@ void stat_whom_write(FILE *out, const struct stat_report *report)
 {
     const struct account_sums *sums = &report->view->total.now;
     bool named[PRCB_CAUSE_MAX] = {0};
+    char lead[FORMAT_CELL];
 
     fputc('\n', out);
     for (int n = 0; n < WHOM_CAUSES; n++) {
@@ -624,12 +625,12 @@ void stat_whom_write(FILE *out, const struct stat_report *report)
         if (!best)
             break;
         named[best->cause] = true;
-        fprintf(out, "  %-10s ", prcb_cause_info(best->cause)->name);
-        whom_write(out, report->whom, WHOM_ALL, best->cause, 0);
+        snprintf(lead, sizeof(lead), "  %-10s ", prcb_cause_info(best->cause)->name);
+        whom_write(out, report->whom, WHOM_ALL, best->cause, lead, format_columns(out));
     }
     if (sums->ready_ns) {
-        fprintf(out, "  %-10s ", "ready");
-        whom_write(out, report->whom, WHOM_ALL, PRCB_CAUSE_NONE, 0);
+        snprintf(lead, sizeof(lead), "  %-10s ", "ready");
+        whom_write(out, report->whom, WHOM_ALL, PRCB_CAUSE_NONE, lead, format_columns(out));
     }
 }
 

@@ -65,9 +65,30 @@ static uint64_t weight(const struct prcb_edge *edge, bool time)
     return time ? edge->ns : edge->count;
 }
 
-static void write_rows(FILE *out, const struct prcb_edge *rows, size_t count, uint32_t cause,
-                       int indent)
+/* Where a line of them is: the items begin at `indent`. */
+struct line {
+    size_t indent, used, columns;
+};
+
+static void write_item(FILE *out, struct line *line, const char *name, const char *share)
 {
+    size_t width = format_width(name) + 1 + format_width(share);
+    bool first = line->used == line->indent;
+
+    if (!first && line->used + 2 + width + 1 > line->columns) {
+        fprintf(out, ",\n%*s", (int)line->indent, "");
+        line->used = line->indent;
+        first = true;
+    }
+    fprintf(out, "%s%s %s", first ? "" : ", ", name, share);
+    line->used += width + (first ? 0 : 2);
+}
+
+static void write_rows(FILE *out, const struct prcb_edge *rows, size_t count, uint32_t cause,
+                       const char *lead, size_t columns)
+{
+    const char *title = cause ? "woken by  " : "behind  ";
+    struct line line = {.indent = strlen(lead) + strlen(title), .columns = columns};
     uint64_t ns = 0, stretches = 0, left = 0, all;
     size_t shown = 0;
     char share[FORMAT_CELL], name[128];
@@ -79,7 +100,8 @@ static void write_rows(FILE *out, const struct prcb_edge *rows, size_t count, ui
     }
     time = ns != 0;
     all = time ? ns : stretches;
-    fprintf(out, "%*s%s", indent, "", cause ? "woken by  " : "behind  ");
+    fprintf(out, "%s%s", lead, title);
+    line.used = line.indent;
     for (size_t i = 0; i < count; i++) {
         if (shown == MOST || rows[i].by == PRCB_BY_REST) {
             left += weight(&rows[i], time);
@@ -87,16 +109,18 @@ static void write_rows(FILE *out, const struct prcb_edge *rows, size_t count, ui
         }
         whom_name(&rows[i], name, sizeof(name));
         format_share(weight(&rows[i], time), all, share, sizeof(share));
-        fprintf(out, "%s%s %s", shown++ ? ", " : "", name, share);
+        write_item(out, &line, name, share);
+        shown++;
     }
     if (left || !shown) {
         format_share(left, all, share, sizeof(share));
-        fprintf(out, "%s%s %s", shown ? ", " : "", shown ? "others" : "not known", share);
+        write_item(out, &line, shown ? "others" : "not known", share);
     }
     fputc('\n', out);
 }
 
-void whom_write(FILE *out, const struct whom *w, pid_t process, uint32_t cause, int indent)
+void whom_write(FILE *out, const struct whom *w, pid_t process, uint32_t cause, const char *lead,
+                size_t columns)
 {
     struct prcb_edge *rows;
     size_t count;
@@ -104,7 +128,7 @@ void whom_write(FILE *out, const struct whom *w, pid_t process, uint32_t cause, 
     if (whom_rows(w, process, cause, &rows, &count))
         return;
     if (count)
-        write_rows(out, rows, count, cause, indent);
+        write_rows(out, rows, count, cause, lead, columns);
     free(rows);
 }
 

@@ -12,8 +12,9 @@
 #include "whom_words.h"
 
 #define STACK_INDENT 16
-#define NAME_MOST    60 /* columns of a function's name */
-#define NOW_MOST     3  /* threads that wait now, of each process */
+#define WHOM_LEAD    "                " /* as wide */
+#define NAME_MOST    60                 /* columns of a function's name */
+#define NOW_MOST     3                  /* threads that wait now, of each process */
 #define IDLE_WORDS   4
 
 const char *why_cause_name(uint32_t cause)
@@ -82,11 +83,15 @@ static void write_stack(FILE *out, const struct why_output *output, const struct
         size_t width = frame_text(&stack->frames[i], name, sizeof(name));
         bool last = i + 1 == stack->frame_count;
 
-        if (used > STACK_INDENT && used + width + 2 > output->columns) {
+        if (used > STACK_INDENT && used + width + 3 > output->columns) {
             fprintf(out, "\n%*s", STACK_INDENT, "");
             used = STACK_INDENT;
+        } else if (used > STACK_INDENT) {
+            fputc(' ', out);
+            used++;
         }
-        used += (size_t)fprintf(out, "%s%s", name, last ? "" : " < ");
+        fprintf(out, "%s%s", name, last ? "" : " <");
+        used += width + (last ? 0 : 2);
     }
     fprintf(out, "%s\n", stack->flags & PRCB_STACK_COMPLETE ? "" : " < ...");
 }
@@ -147,12 +152,12 @@ static void write_cause(FILE *out, const struct why_output *output,
         shown += cause->parts[i].kind == WHY_STACK;
         write_part(out, output, cause, &cause->parts[i]);
     }
-    if (output->whom)
-        whom_write(out, output->whom, process->pid, cause->cause, STACK_INDENT);
     if (left) {
         format_share(left_ns, cause->ns, share, sizeof(share));
         fprintf(out, "%14s  %" PRIu64 " more stack%s\n", share, left, left == 1 ? "" : "s");
     }
+    if (output->whom)
+        whom_write(out, output->whom, process->pid, cause->cause, WHOM_LEAD, output->columns);
 }
 
 /* What the process idles in, the most of it first. */
@@ -252,13 +257,14 @@ static void write_process(FILE *out, const struct why_output *output,
         write_cause(out, output, process, &process->causes[i]);
     write_row(out, process, process->ready_ns, "ready, no processor");
     if (output->whom && process->ready_ns)
-        whom_write(out, output->whom, process->pid, PRCB_CAUSE_NONE, STACK_INDENT);
+        whom_write(out, output->whom, process->pid, PRCB_CAUSE_NONE, WHOM_LEAD, output->columns);
     write_row(out, process, process->run_ns, "running");
     write_idle(out, output, process);
     write_now(out, output, process);
 }
 
-static uint64_t not_read(const struct why_report *report)
+/* What all rows of one kind come to. */
+static uint64_t time_of(const struct why_report *report, enum why_part_kind kind)
 {
     uint64_t ns = 0;
 
@@ -269,7 +275,7 @@ static uint64_t not_read(const struct why_report *report)
             for (size_t n = 0; n < process->causes[k].part_count; n++) {
                 const struct why_part *part = &process->causes[k].parts[n];
 
-                ns += part->kind == WHY_BUDGET ? part->ns : 0;
+                ns += part->kind == kind ? part->ns : 0;
             }
         }
     }
@@ -289,17 +295,29 @@ static void write_notes(FILE *out, const struct why_output *output)
     }
     format_share(known, wait, share, sizeof(share));
     format_time(output->cost_ns, own, sizeof(own));
-    fprintf(out,
-            "\nstack known for %s of the waiting time; %" PRIu64
-            " stacks unwound; looking took %s of processor time\n",
-            share, output->stacks->unwound, own);
-    ns = not_read(output->report);
+    if (wait)
+        fprintf(out,
+                "\nstack known for %s of the waiting time; %" PRIu64
+                " stacks unwound; looking took %s of processor time\n",
+                share, output->stacks->unwound, own);
+    else
+        fprintf(out, "\nnothing waited; looking took %s of processor time\n", own);
+    ns = time_of(output->report, WHY_BUDGET);
     if (ns) {
         format_share(ns, wait, share, sizeof(share));
         fprintf(out,
                 "for %s of it no stack was read: looking may take %" PRIu64
                 " %% of a processor (--budget)\n",
                 share, output->percent);
+    }
+    ns = time_of(output->report, WHY_DENIED);
+    if (ns) {
+        format_share(ns, wait, share, sizeof(share));
+        fprintf(out,
+                "for %s of it the stacks may not be read: another user's process, or "
+                "kernel.yama.ptrace_scope\nallows descendants only: run prcb as root (prcb doctor "
+                "tells more)\n",
+                share);
     }
     if (output->status->untracked_threads)
         fprintf(out, "%" PRIu64 " threads were not followed: no room (--max-threads)\n",

@@ -45,7 +45,17 @@ struct thread {
     struct thread *sibling, **sibling_at; /* of its process; where the one before points to it */
 };
 
-#define BUCKETS 4096
+/* A chosen wait of a thread that no look has met: it began and ended between two. */
+struct early {
+    struct prcb_chosen chosen;
+    struct prcb_stack stack;
+    bool has_stack;
+    int result;
+    struct early *next;
+};
+
+#define BUCKETS    4096
+#define EARLY_MOST 4096 /* more are left out: their time is then too short to be seen */
 
 struct why {
     struct why_source source;
@@ -53,12 +63,15 @@ struct why {
     struct process *by_pid[BUCKETS];
     struct thread *threads[BUCKETS];
     struct cell *cells[BUCKETS];
+    struct early *early;
+    size_t early_count;
 };
 
 const char *why_part_name(enum why_part_kind kind)
 {
-    static const char *const names[] = {"",         "[too short]", "[not read]", "[unreadable]",
-                                        "[kernel]", "[no room]",   "[ended]"};
+    static const char *const names[] = {
+        "",         "[too short]", "[not read]", "[unreadable]", "[no permission]",
+        "[kernel]", "[no room]",   "[ended]"};
 
     return names[kind];
 }
@@ -97,6 +110,12 @@ void why_close(struct why *w)
         }
         free(w->processes);
         w->processes = next;
+    }
+    while (w->early) {
+        struct early *next = w->early->next;
+
+        free(w->early);
+        w->early = next;
     }
     free(w);
 }
@@ -253,6 +272,7 @@ static int begin(struct why *w, struct thread *thread, const struct prcb_account
     part.kind = !result                           ? WHY_STACK
                 : a->flags & PRCB_ACCOUNT_KTHREAD ? WHY_KERNEL
                 : result == -EBUSY                ? WHY_BUDGET
+                : result == -EPERM                ? WHY_DENIED
                                                   : WHY_UNREADABLE;
     thread->cell = cell_of(w, thread->process, &part);
     if (!thread->cell)
@@ -268,6 +288,47 @@ static int begin(struct why *w, struct thread *thread, const struct prcb_account
     return 0;
 }
 
+/* Until the look that meets its thread, whose process is not known before. */
+static int put_off(struct why *w, const struct prcb_chosen *chosen, const struct prcb_stack *stack,
+                   int result)
+{
+    struct early *early = w->early_count < EARLY_MOST ? calloc(1, sizeof(*early)) : NULL;
+
+    if (!early)
+        return w->early_count < EARLY_MOST ? -ENOMEM : 0;
+    early->chosen = *chosen;
+    early->has_stack = stack;
+    early->result = result;
+    if (stack)
+        early->stack = *stack;
+    early->next = w->early;
+    w->early = early;
+    w->early_count++;
+    return 0;
+}
+
+/* Those that were put off until this thread was met. */
+static int take_early(struct why *w, uint64_t key)
+{
+    struct early **at = &w->early;
+    int result = 0;
+
+    while (*at && !result) {
+        struct early *early = *at;
+
+        if (early->chosen.key != key) {
+            at = &early->next;
+            continue;
+        }
+        result =
+            why_chosen(w, &early->chosen, early->has_stack ? &early->stack : NULL, early->result);
+        *at = early->next;
+        free(early);
+        w->early_count--;
+    }
+    return result;
+}
+
 int why_chosen(struct why *w, const struct prcb_chosen *chosen, const struct prcb_stack *stack,
                int result)
 {
@@ -276,6 +337,7 @@ int why_chosen(struct why *w, const struct prcb_chosen *chosen, const struct prc
                 : result == -EBUSY  ? WHY_BUDGET
                 : result == -ENOSPC ? WHY_NO_ROOM
                 : result == -ESRCH  ? WHY_ENDED
+                : result == -EPERM  ? WHY_DENIED
                                     : WHY_UNREADABLE,
         .cause = chosen->cause,
     };
@@ -284,9 +346,10 @@ int why_chosen(struct why *w, const struct prcb_chosen *chosen, const struct prc
 
     while (thread && thread->last.key != chosen->key)
         thread = thread->next;
-    /* Of a thread that no look has met yet it is not known whose it is. */
-    if (!thread || chosen->cause >= PRCB_CAUSE_MAX)
+    if (chosen->cause >= PRCB_CAUSE_MAX)
         return 0;
+    if (!thread)
+        return put_off(w, chosen, stack, result);
     if (thread->met == chosen->switches) {
         settle_chosen(thread, chosen->ns);
         return 0;
@@ -365,7 +428,7 @@ int why_account(struct why *w, const struct prcb_account *a, uint64_t now)
         thread->given = age > thread->given ? age : thread->given;
     }
     keep(thread, a, same);
-    return result;
+    return result || !first ? result : take_early(w, a->key);
 }
 
 static void add_figures(struct process *to, const struct prcb_account *a)

@@ -48,7 +48,8 @@ enum why_part_kind {
     WHY_STACK,      /* stack holds it */
     WHY_SHORT,      /* ended before it was looked at */
     WHY_BUDGET,     /* not read: too many at once */
-    WHY_UNREADABLE, /* no access, a 32-bit program, not within limits */
+    WHY_UNREADABLE, /* a 32-bit program, not within limits */
+    WHY_DENIED,     /* no permission: ptrace(2)'s rule */
     WHY_KERNEL,     /* a kernel thread */
     WHY_NO_ROOM,    /* chosen, and its stack found no place to be copied to */
     WHY_ENDED,      /* chosen, and its process ended before any stack of it was unwound */

@@ -667,6 +667,39 @@ class Output(unittest.TestCase):
         self.assertIn("_start", result.stdout)
         self.assertIn("stack known for", result.stdout)
 
+    def test_lines_fit_the_terminal(self):
+        """Who woke threads, wrapped: a process that many threads wake."""
+        if not ROOT:
+            self.skipTest("by whom is the bpf tier's")
+        script = ("import os, threading, time\n"
+                  "r, w = os.pipe()\n"
+                  "def wake():\n"
+                  "    for _ in range(10):\n"
+                  "        time.sleep(0.02)\n"
+                  "        os.write(w, b'x')\n"
+                  "for _ in range(6):\n"
+                  "    threading.Thread(target=wake, daemon=True).start()\n"
+                  "for _ in range(60):\n"
+                  "    os.read(r, 1)\n")
+        result = subprocess.run([PRCB, "why", "--idle", "--", "python3", "-c", script], capture_output=True,
+                                text=True, timeout=60, env=os.environ | {"COLUMNS": "64"})
+        self.assertEqual(result.returncode, 0, result.stderr)
+        lines = result.stdout.splitlines()
+        first = [i for i, line in enumerate(lines) if "woken by  " in line]
+        for i in first:
+            while True:
+                self.assertLessEqual(len(lines[i]), 64, lines[i])
+                if not lines[i].endswith(","):
+                    break
+                i += 1
+                self.assertRegex(lines[i], "^ {26}[^ ]")
+        if first:
+            self.assertTrue(any(lines[i].endswith(",") for i in first), result.stdout)
+
+    def test_nothing_waited(self):
+        result = why("--tier", "perf", "--", "true")
+        self.assertNotIn("known for -", result.stdout)
+
     def test_folded(self):
         result = why("--folded", "--", "sleep", "0.3")
         self.assertEqual(result.returncode, 0, result.stderr)
@@ -723,6 +756,8 @@ class Output(unittest.TestCase):
         await_state(target.pid, "S")
         result = why("-p", str(target.pid), "--for", "0.5", as_nobody=True)
         self.assertNotIn("_start", result.stdout)
+        self.assertRegex(result.stdout, r"(?m)^ +\d+ %  \[no permission\]$")
+        self.assertRegex(result.stdout, "may not be read: another user's process, or kernel.yama.ptrace_scope")
 
 
 if __name__ == "__main__":
