@@ -32,6 +32,9 @@ ROWS = [
     ("offcputime-bpfcc -p", ["offcputime-bpfcc", "-p", "PID", "100000"]),
     ("bpftrace off-CPU time with stacks", ["bpftrace", "-e", BPFTRACE]),
 ]
+# Peers look tracepoints up in tracefs, which is mounted where the peer alone sees it.
+TRACEFS = ["unshare", "-m", "sh", "-c", "[ -e /sys/kernel/tracing/events ] || "
+           "mount -t tracefs tracefs /sys/kernel/tracing; exec \"$0\" \"$@\""]
 HERTZ = os.sysconf("SC_CLK_TCK")
 
 
@@ -51,7 +54,9 @@ class Threads:
     def __init__(self, count, busy):
         self.process = subprocess.Popen([os.path.join(HERE, "top_threads"), str(count), str(busy)],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.process.stdout.readline()
+        if self.process.stdout.readline().strip() != str(count):
+            sys.exit(f"bench_where: {count} threads cannot be had here: raise pids.max of the cgroup, ulimit -u, "
+                     "kernel.threads-max or vm.max_map_count")
         self.pid = self.process.pid
 
     def end(self):
@@ -70,7 +75,7 @@ def watch(threads, command):
         arguments = [part.replace("PID", str(threads.pid)) for part in command]
         if not shutil.which(arguments[0]):
             return None
-        tool = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        tool = subprocess.Popen((TRACEFS if arguments[0] != PRCB else []) + arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                 env=os.environ | {"BPFTRACE_STRLEN": "16"})
         time.sleep(WARM_S)
         if tool.poll() is not None:
