@@ -9,6 +9,8 @@
 
 #include <prcb/pebs.h>
 
+#include "csv.h"
+#include "json_stream.h"
 #include "output.h"
 #include "read_file.h"
 
@@ -55,11 +57,14 @@ static const struct member {
     {"metrics_base", AT(metrics_base), PRCB_PEBS_HAS_METRICS, HEX},
     {"metrics_data", AT(metrics_data), PRCB_PEBS_HAS_METRICS, HEX},
 };
-#define MEMBERS (sizeof(members) / sizeof(members[0]))
+#define XMM_TEXT 35 /* "0x" and 16 bytes */
+#define MEMBERS  (sizeof(members) / sizeof(members[0]))
 
 struct printing {
     const struct report_ds *how;
     FILE *out;
+    struct json_stream json;
+    struct csv csv;
     uint64_t records;
 };
 
@@ -71,20 +76,20 @@ static uint64_t value_of(const struct prcb_pebs_record *record, const struct mem
     return value;
 }
 
-/* "0x..." or a number; the marks are JSON's around what is no number to it. */
-static void print_value(FILE *out, enum radix radix, uint64_t value, const char *mark)
+static void print_value(FILE *out, enum radix radix, uint64_t value)
 {
     if (radix == DECIMAL)
         fprintf(out, "%" PRIu64, value);
     else
-        fprintf(out, "%s0x%" PRIx64 "%s", mark, value, mark);
+        fprintf(out, "0x%" PRIx64, value);
 }
 
-static void print_xmm(FILE *out, const uint8_t *bytes)
+static const char *xmm_text(const uint8_t *bytes, char ret[XMM_TEXT])
 {
-    fputs("0x", out);
-    for (size_t i = 16; i-- > 0;)
-        fprintf(out, "%02x", bytes[i]);
+    snprintf(ret, XMM_TEXT, "0x");
+    for (size_t i = 0; i < 16; i++)
+        snprintf(ret + 2 + 2 * i, 3, "%02x", bytes[15 - i]);
+    return ret;
 }
 
 static size_t branches(const struct prcb_pebs_record *record)
@@ -96,11 +101,10 @@ static size_t branches(const struct prcb_pebs_record *record)
 
 static void text_lists(FILE *out, const struct prcb_pebs_record *record)
 {
-    for (uint32_t i = 0; record->has & PRCB_PEBS_HAS_XMM && i < 16; i++) {
-        fprintf(out, "  xmm%-10u  ", i);
-        print_xmm(out, record->xmm[i]);
-        fputc('\n', out);
-    }
+    char xmm[XMM_TEXT];
+
+    for (uint32_t i = 0; record->has & PRCB_PEBS_HAS_XMM && i < 16; i++)
+        fprintf(out, "  xmm%-10u  %s\n", i, xmm_text(record->xmm[i], xmm));
     for (size_t i = 0; i < branches(record); i++)
         fprintf(out, "  branch %-6zu  0x%" PRIx64 " -> 0x%" PRIx64 "  info 0x%" PRIx64 "\n", i,
                 record->lbr[i].from, record->lbr[i].to, record->lbr[i].info);
@@ -126,7 +130,7 @@ static void print_text(struct printing *printing, const struct prcb_pebs_record 
         if (!(record->has & members[i].has))
             continue;
         fprintf(out, "  %-13s  ", members[i].name);
-        print_value(out, members[i].radix, value_of(record, &members[i]), "");
+        print_value(out, members[i].radix, value_of(record, &members[i]));
         fputc('\n', out);
     }
     text_lists(out, record);
@@ -134,84 +138,97 @@ static void print_text(struct printing *printing, const struct prcb_pebs_record 
 
 /* ---- JSON ------------------------------------------------------------------------------ */
 
-static void json_counters(FILE *out, const char *name, bool known, uint32_t mask,
+static void json_counters(struct json_stream *json, const char *name, bool known, uint32_t mask,
                           const uint64_t *values)
 {
-    const char *between = "";
+    char number[12];
 
     if (!known) {
-        fprintf(out, ",\"%s\":null", name);
+        json_stream_null(json, name);
         return;
     }
-    fprintf(out, ",\"%s\":{", name);
+    json_stream_open(json, name, '{');
     for (uint32_t i = 0; i < PRCB_PEBS_COUNTERS_MAX; i++) {
-        if (!(mask & 1u << i))
-            continue;
-        fprintf(out, "%s\"%u\":%" PRIu64, between, i, values[i]);
-        between = ",";
+        snprintf(number, sizeof(number), "%u", i);
+        if (mask & 1u << i)
+            json_stream_number(json, number, values[i]);
     }
-    fputc('}', out);
+    json_stream_close(json, '}');
 }
 
-static void json_lists(FILE *out, const struct prcb_pebs_record *record)
+static void json_lists(struct json_stream *json, const struct prcb_pebs_record *record)
 {
     bool has_counters = record->has & PRCB_PEBS_HAS_COUNTERS;
+    size_t count = branches(record);
+    char xmm[XMM_TEXT];
 
-    fputs(",\"xmm\":", out);
-    for (uint32_t i = 0; record->has & PRCB_PEBS_HAS_XMM && i < 16; i++) {
-        fputs(i ? ",\"" : "[\"", out);
-        print_xmm(out, record->xmm[i]);
-        fputc('"', out);
+    if (record->has & PRCB_PEBS_HAS_XMM) {
+        json_stream_open(json, "xmm", '[');
+        for (size_t i = 0; i < 16; i++)
+            json_stream_text(json, NULL, xmm_text(record->xmm[i], xmm));
+        json_stream_close(json, ']');
+    } else {
+        json_stream_null(json, "xmm");
     }
-    fputs(record->has & PRCB_PEBS_HAS_XMM ? "],\"lbr\":" : "null,\"lbr\":", out);
-    for (size_t i = 0; i < branches(record); i++)
-        fprintf(out,
-                "%s{\"from\":\"0x%" PRIx64 "\",\"to\":\"0x%" PRIx64 "\",\"info\":\"0x%" PRIx64
-                "\"}",
-                i ? "," : "[", record->lbr[i].from, record->lbr[i].to, record->lbr[i].info);
-    fputs(branches(record) ? "]" : "null", out);
-    json_counters(out, "counters", has_counters, record->counter_mask, record->counters);
-    json_counters(out, "fixed", has_counters, record->fixed_mask, record->fixed);
+    if (count) {
+        json_stream_open(json, "lbr", '[');
+        for (size_t i = 0; i < count; i++) {
+            json_stream_open(json, NULL, '{');
+            json_stream_address(json, "from", record->lbr[i].from);
+            json_stream_address(json, "to", record->lbr[i].to);
+            json_stream_address(json, "info", record->lbr[i].info);
+            json_stream_close(json, '}');
+        }
+        json_stream_close(json, ']');
+    } else {
+        json_stream_null(json, "lbr");
+    }
+    json_counters(json, "counters", has_counters, record->counter_mask, record->counters);
+    json_counters(json, "fixed", has_counters, record->fixed_mask, record->fixed);
 }
 
 static void print_json(struct printing *printing, const struct prcb_pebs_record *record)
 {
-    FILE *out = printing->out;
+    struct json_stream *json = &printing->json;
 
-    fprintf(out, "%s\n{\"bytes\":%u", printing->records ? "," : "", record->length);
-    if (record->has & PRCB_PEBS_HAS_RETIRE)
-        fprintf(out, ",\"groups\":\"0x%x\",\"retire_latency\":%u", record->groups,
-                record->retire_latency);
-    for (size_t i = 0; i < MEMBERS; i++) {
-        fprintf(out, ",\"%s\":", members[i].name);
-        if (record->has & members[i].has)
-            print_value(out, members[i].radix, value_of(record, &members[i]), "\"");
-        else
-            fputs("null", out);
+    json_stream_line(json);
+    json_stream_open(json, NULL, '{');
+    json_stream_number(json, "bytes", record->length);
+    if (record->has & PRCB_PEBS_HAS_RETIRE) {
+        json_stream_address(json, "groups", record->groups);
+        json_stream_number(json, "retire_latency", record->retire_latency);
     }
-    json_lists(out, record);
-    fputc('}', out);
+    for (size_t i = 0; i < MEMBERS; i++) {
+        if (!(record->has & members[i].has))
+            json_stream_null(json, members[i].name);
+        else if (members[i].radix == DECIMAL)
+            json_stream_number(json, members[i].name, value_of(record, &members[i]));
+        else
+            json_stream_address(json, members[i].name, value_of(record, &members[i]));
+    }
+    json_lists(json, record);
+    json_stream_close(json, '}');
 }
 
 /* ---- lines of values --------------------------------------------------------------------- */
 
 static void print_csv(struct printing *printing, const struct prcb_pebs_record *record)
 {
-    FILE *out = printing->out;
+    struct csv *csv = &printing->csv;
 
     if (!printing->records) {
-        fputs("bytes", out);
+        csv_text(csv, "bytes");
         for (size_t i = 0; i < MEMBERS; i++)
-            fprintf(out, "%s%s", printing->how->separator, members[i].name);
-        fputc('\n', out);
+            csv_text(csv, members[i].name);
+        csv_end(csv);
     }
-    fprintf(out, "%u", record->length);
+    csv_number(csv, true, record->length);
     for (size_t i = 0; i < MEMBERS; i++) {
-        fputs(printing->how->separator, out);
+        csv_next(csv);
         if (record->has & members[i].has)
-            print_value(out, members[i].radix, value_of(record, &members[i]), "");
+            print_value(csv->out, members[i].radix, value_of(record, &members[i]));
     }
-    fputc('\n', out);
+    csv_end(csv);
 }
 
 static int print_record(const struct prcb_pebs_record *record, void *ctx)
@@ -232,25 +249,29 @@ static int print_record(const struct prcb_pebs_record *record, void *ctx)
 
 static void print_branch(struct printing *printing, const struct prcb_bts_record *record)
 {
-    const char *separator = printing->how->separator;
-    FILE *out = printing->out;
+    static const char *const names[] = {"from", "to", "flags", NULL};
+    struct json_stream *json = &printing->json;
 
     switch (printing->how->style) {
     case REPORT_DS_TEXT:
-        fprintf(out, "0x%016" PRIx64 " -> 0x%016" PRIx64 "  flags 0x%" PRIx64 "\n", record->from,
-                record->to, record->flags);
+        fprintf(printing->out, "0x%016" PRIx64 " -> 0x%016" PRIx64 "  flags 0x%" PRIx64 "\n",
+                record->from, record->to, record->flags);
         break;
     case REPORT_DS_JSON:
-        fprintf(out,
-                "%s\n{\"from\":\"0x%" PRIx64 "\",\"to\":\"0x%" PRIx64 "\",\"flags\":\"0x%" PRIx64
-                "\"}",
-                printing->records ? "," : "", record->from, record->to, record->flags);
+        json_stream_line(json);
+        json_stream_open(json, NULL, '{');
+        json_stream_address(json, "from", record->from);
+        json_stream_address(json, "to", record->to);
+        json_stream_address(json, "flags", record->flags);
+        json_stream_close(json, '}');
         break;
     case REPORT_DS_CSV:
         if (!printing->records)
-            fprintf(out, "from%sto%sflags\n", separator, separator);
-        fprintf(out, "0x%" PRIx64 "%s0x%" PRIx64 "%s0x%" PRIx64 "\n", record->from, separator,
-                record->to, separator, record->flags);
+            csv_names(&printing->csv, names);
+        csv_print(&printing->csv, "0x%" PRIx64, record->from);
+        csv_print(&printing->csv, "0x%" PRIx64, record->to);
+        csv_print(&printing->csv, "0x%" PRIx64, record->flags);
+        csv_end(&printing->csv);
     }
     printing->records++;
 }
@@ -280,17 +301,25 @@ static int print_branches(struct printing *printing, const char *bytes, size_t l
 static int print_all(struct printing *printing, const char *bytes, size_t length,
                      struct prcb_error *err)
 {
-    bool json = printing->how->style == REPORT_DS_JSON;
+    struct json_stream *json = &printing->json;
+    bool is_json = printing->how->style == REPORT_DS_JSON;
     int result;
 
-    if (json)
-        fputs("{\"records\":[", printing->out);
+    if (is_json) {
+        json_stream_open(json, NULL, '{');
+        json_stream_open(json, "records", '[');
+    }
     if (printing->how->bts)
         result = print_branches(printing, bytes, length, err);
     else
         result = prcb_pebs_walk(printing->how->format, bytes, length, print_record, printing, err);
-    if (json)
-        fprintf(printing->out, "\n],\"complete\":%s}\n", result ? "false" : "true");
+    if (is_json) {
+        fputc('\n', printing->out);
+        json_stream_close(json, ']');
+        json_stream_bool(json, "complete", !result);
+        json_stream_close(json, '}');
+        fputc('\n', printing->out);
+    }
     return result;
 }
 
@@ -312,6 +341,8 @@ int report_ds(const struct report_ds *how)
     }
     output_begin(&output);
     printing.out = output.stream;
+    printing.json = (struct json_stream){.out = output.stream, .dense = true};
+    printing.csv = (struct csv){.out = output.stream, .separator = how->separator};
     if (print_all(&printing, bytes, length, &err))
         status =
             cli_error(how->command, "%s: at byte %" PRIu64 ": %s", how->path, err.offset, err.text);

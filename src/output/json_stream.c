@@ -15,12 +15,18 @@ static void write_string(FILE *out, const char *text)
 static void key(struct json_stream *s, const char *name)
 {
     if (s->comma)
-        fputs_unlocked(", ", s->out);
+        fputs_unlocked(s->dense ? "," : ", ", s->out);
     s->comma = true;
     if (!name)
         return;
     write_string(s->out, name);
-    fputs_unlocked(": ", s->out);
+    fputs_unlocked(s->dense ? ":" : ": ", s->out);
+}
+
+void json_stream_line(struct json_stream *s)
+{
+    fputs_unlocked(s->comma ? ",\n" : "\n", s->out);
+    s->comma = false;
 }
 
 void json_stream_open(struct json_stream *s, const char *name, char bracket)
@@ -68,6 +74,12 @@ void json_stream_address(struct json_stream *s, const char *name, uint64_t value
 {
     key(s, name);
     fprintf(s->out, "\"0x%" PRIx64 "\"", value);
+}
+
+void json_stream_micros(struct json_stream *s, const char *name, uint64_t ns)
+{
+    key(s, name);
+    fprintf(s->out, "%" PRIu64 ".%03u", ns / 1000, (unsigned)(ns % 1000));
 }
 
 void json_stream_bool(struct json_stream *s, const char *name, bool value)

@@ -16,9 +16,9 @@
 
 #include "error.h"
 #include "export.h"
+#include "json_stream.h"
 #include "report.h"
 #include "stretches.h"
-#include "text.h"
 
 #define DEPTH_MAX 64
 
@@ -39,46 +39,46 @@ struct open_stack {
 
 struct tracing {
     const struct recording *recording;
-    FILE *out;
+    struct json_stream json;
     struct open_stack **open; /* a thread each; NULL: none */
     uint64_t gap_ns;          /* samples farther apart do not belong together */
     sqlite3_stmt *samples;    /* the next ones, by time */
     bool more;                /* there is one */
     bool stretches;           /* there are any */
-    bool begun;
 };
 
-static void print_text(FILE *out, const char *text)
+/* An event, whose scope the caller closes. */
+static struct json_stream *begin(struct tracing *tracing, const char *phase)
 {
-    fputc('"', out);
-    text_print(out, TEXT_JSON, text);
-    fputc('"', out);
+    struct json_stream *json = &tracing->json;
+
+    json_stream_line(json);
+    json_stream_open(json, NULL, '{');
+    json_stream_text(json, "ph", phase);
+    return json;
 }
 
-static void next(struct tracing *tracing)
-{
-    fputs(tracing->begun ? ",\n" : "\n", tracing->out);
-    tracing->begun = true;
-}
-
-/* Microseconds since the recording began, exact. */
-static void print_time(const struct tracing *tracing, const char *name, uint64_t ns)
-{
-    fprintf(tracing->out, ",\"%s\":%" PRIu64 ".%03u", name, ns / 1000, (unsigned)(ns % 1000));
-}
-
-static void begin_slice(struct tracing *tracing, const char *name, const char *category,
-                        int64_t pid, int64_t tid, uint64_t start, uint64_t end)
+static struct json_stream *begin_slice(struct tracing *tracing, const char *name,
+                                       const char *category, int64_t pid, int64_t tid,
+                                       uint64_t start, uint64_t end)
 {
     uint64_t zero = tracing->recording->start_ns;
+    struct json_stream *json = begin(tracing, "X");
 
-    next(tracing);
-    fputs("{\"ph\":\"X\",\"name\":", tracing->out);
-    print_text(tracing->out, name);
-    fprintf(tracing->out, ",\"cat\":\"%s\",\"pid\":%" PRId64 ",\"tid\":%" PRId64, category, pid,
-            tid);
-    print_time(tracing, "ts", start > zero ? start - zero : 0);
-    print_time(tracing, "dur", end > start ? end - start : 0);
+    json_stream_text(json, "name", name);
+    json_stream_text(json, "cat", category);
+    json_stream_signed(json, "pid", pid);
+    json_stream_signed(json, "tid", tid);
+    json_stream_micros(json, "ts", start > zero ? start - zero : 0);
+    json_stream_micros(json, "dur", end > start ? end - start : 0);
+    json_stream_open(json, "args", '{');
+    return json;
+}
+
+static void end_slice(struct json_stream *json)
+{
+    json_stream_close(json, '}');
+    json_stream_close(json, '}');
 }
 
 /* ---- functions ------------------------------------------------------------------- */
@@ -86,17 +86,17 @@ static void begin_slice(struct tracing *tracing, const char *name, const char *c
 static void print_edge(struct tracing *tracing, size_t thread, const char *name, uint64_t at)
 {
     const struct recorded_thread *row = &tracing->recording->threads[thread];
+    struct json_stream *json = begin(tracing, name ? "B" : "E");
     uint64_t zero = tracing->recording->start_ns;
 
-    next(tracing);
-    fprintf(tracing->out, "{\"ph\":\"%c\",\"pid\":%" PRId64 ",\"tid\":%" PRId64, name ? 'B' : 'E',
-            row->pid, row->tid);
+    json_stream_signed(json, "pid", row->pid);
+    json_stream_signed(json, "tid", row->tid);
     if (name) {
-        fputs(",\"cat\":\"function\",\"name\":", tracing->out);
-        print_text(tracing->out, name);
+        json_stream_text(json, "cat", "function");
+        json_stream_text(json, "name", name);
     }
-    print_time(tracing, "ts", at > zero ? at - zero : 0);
-    fputc('}', tracing->out);
+    json_stream_micros(json, "ts", at > zero ? at - zero : 0);
+    json_stream_close(json, '}');
 }
 
 /* Ends the frames from depth on. */
@@ -230,29 +230,22 @@ static int print_sample(sqlite3_stmt *row, void *ctx)
 /* ---- stretches ------------------------------------------------------------------- */
 
 /* Where it was, as one line: what shows traces keeps no stacks of slices in this format. */
-static void print_wait(struct tracing *tracing, const struct stretch *stretch, bool begun)
+static void print_wait(struct tracing *tracing, const struct stretch *stretch)
 {
     const struct recording *r = tracing->recording;
     const struct recorded_wait *wait =
         recording_wait(r, stretch->thread, stretch->start_ns, stretch->end_ns);
+    char *text;
 
     if (!wait || wait->stack == SIZE_MAX)
         return;
-    fprintf(tracing->out, "%s\"stack\":\"", begun ? "," : "");
-    for (size_t at = wait->stack; at != SIZE_MAX; at = r->stacks[at].caller_index) {
-        size_t function = r->stacks[at].function;
-
-        text_print(tracing->out, TEXT_JSON,
-                   function == SIZE_MAX ? "[unknown]" : r->functions[function].name);
-        fputs(r->stacks[at].caller_index == SIZE_MAX ? "" : " < ", tracing->out);
-    }
-    fputc('"', tracing->out);
-    if (*wait->word) {
-        fputs(",\"in\":", tracing->out);
-        print_text(tracing->out, wait->word);
-    }
+    text = recording_stack_line(r, wait->stack);
+    json_stream_text(&tracing->json, "stack", text);
+    free(text);
+    if (*wait->word)
+        json_stream_text(&tracing->json, "in", wait->word);
     if (!strcmp(wait->kind, "idle"))
-        fputs(",\"idle\":true", tracing->out);
+        json_stream_bool(&tracing->json, "idle", true);
 }
 
 static int print_stretch(const struct stretch *stretch, void *ctx)
@@ -262,32 +255,34 @@ static int print_stretch(const struct stretch *stretch, void *ctx)
     const struct recorded_thread *thread = &tracing->recording->threads[stretch->thread];
     const char *reason =
         stretch->reason < 0 ? NULL : prcb_wait_reason_name((uint32_t)stretch->reason);
+    struct json_stream *json;
     char name[64];
 
     tracing->stretches = true;
     snprintf(name, sizeof(name), "%s%s%s", names[stretch->kind],
              stretch->kind == STRETCH_WAITING && *stretch->cause ? ": " : "",
              stretch->kind == STRETCH_WAITING ? stretch->cause : "");
-    begin_slice(tracing, name, "state", thread->pid, thread->tid, stretch->start_ns,
-                stretch->end_ns);
-    fputs(",\"args\":{", tracing->out);
-    if (stretch->kind == STRETCH_RUNNING && stretch->cpu != STRETCH_NO_CPU)
-        fprintf(tracing->out, "\"cpu\":%u", stretch->cpu);
-    else if (reason)
-        fprintf(tracing->out, "\"reason\":\"%s\",\"reason_number\":%d", reason, stretch->reason);
-    if (stretch->kind == STRETCH_WAITING)
-        print_wait(tracing, stretch, reason != NULL);
-    fprintf(tracing->out, "}}");
-    if (stretch->kind == STRETCH_RUNNING && stretch->cpu == STRETCH_NO_CPU)
-        return print_functions(tracing, stretch);
-    if (stretch->kind == STRETCH_RUNNING) {
-        begin_slice(tracing, *thread->name ? thread->name : "?", "cpu", 0, stretch->cpu,
-                    stretch->start_ns, stretch->end_ns);
-        fprintf(tracing->out, ",\"args\":{\"pid\":%" PRId64 ",\"tid\":%" PRId64 "}}", thread->pid,
-                thread->tid);
-        return print_functions(tracing, stretch);
+    json = begin_slice(tracing, name, "state", thread->pid, thread->tid, stretch->start_ns,
+                       stretch->end_ns);
+    if (stretch->kind == STRETCH_RUNNING && stretch->cpu != STRETCH_NO_CPU) {
+        json_stream_number(json, "cpu", stretch->cpu);
+    } else if (reason) {
+        json_stream_text(json, "reason", reason);
+        json_stream_signed(json, "reason_number", stretch->reason);
     }
-    return 0;
+    if (stretch->kind == STRETCH_WAITING)
+        print_wait(tracing, stretch);
+    end_slice(json);
+    if (stretch->kind != STRETCH_RUNNING)
+        return 0;
+    if (stretch->cpu != STRETCH_NO_CPU) {
+        json = begin_slice(tracing, *thread->name ? thread->name : "?", "cpu", 0, stretch->cpu,
+                           stretch->start_ns, stretch->end_ns);
+        json_stream_signed(json, "pid", thread->pid);
+        json_stream_signed(json, "tid", thread->tid);
+        end_slice(json);
+    }
+    return print_functions(tracing, stretch);
 }
 
 /* ---- names ------------------------------------------------------------------------- */
@@ -295,13 +290,14 @@ static int print_stretch(const struct stretch *stretch, void *ctx)
 static void print_meta(struct tracing *tracing, const char *what, int64_t pid, int64_t tid,
                        const char *name)
 {
-    next(tracing);
-    fprintf(tracing->out,
-            "{\"ph\":\"M\",\"name\":\"%s\",\"pid\":%" PRId64 ",\"tid\":%" PRId64
-            ",\"args\":{\"name\":",
-            what, pid, tid);
-    print_text(tracing->out, name);
-    fputs("}}", tracing->out);
+    struct json_stream *json = begin(tracing, "M");
+
+    json_stream_text(json, "name", what);
+    json_stream_signed(json, "pid", pid);
+    json_stream_signed(json, "tid", tid);
+    json_stream_open(json, "args", '{');
+    json_stream_text(json, "name", name);
+    end_slice(json);
 }
 
 static int print_processor(sqlite3_stmt *row, void *ctx)
@@ -363,17 +359,22 @@ static int print_all(struct tracing *tracing, struct prcb_error *err)
 
 int export_trace(const struct recording *recording, FILE *out, struct prcb_error *err)
 {
-    struct tracing tracing = {.recording = recording, .out = out};
+    struct tracing tracing = {.recording = recording, .json = {.out = out, .dense = true}};
     char *frequency = recording_fact(recording, "frequency");
     long hz = frequency ? atol(frequency) : 0;
     int result;
 
     free(frequency);
     tracing.gap_ns = hz > 0 ? 3000000000u / (uint64_t)hz : 10000000;
-    fputs("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[", out);
+    json_stream_open(&tracing.json, NULL, '{');
+    json_stream_text(&tracing.json, "displayTimeUnit", "ns");
+    json_stream_open(&tracing.json, "traceEvents", '[');
     result = print_names(&tracing, err);
     if (!result)
         result = print_all(&tracing, err);
-    fputs("\n]}\n", out);
+    fputc('\n', out);
+    json_stream_close(&tracing.json, ']');
+    json_stream_close(&tracing.json, '}');
+    fputc('\n', out);
     return result;
 }
