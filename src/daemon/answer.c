@@ -25,6 +25,15 @@ struct request {
     struct server *server;
     struct conn *conn;
     const struct wire_message *message;
+    union {
+        struct wire_open open;
+        struct wire_profile profile;
+        struct wire_scope scope;
+        struct wire_release release;
+        struct wire_release_some release_some;
+        struct wire_kernel_stack kernel_stack;
+        struct wire_programs programs;
+    } ask; /* its payload, by its type */
 };
 
 static void refuse(const struct request *r, const struct prcb_error *err)
@@ -35,20 +44,6 @@ static void refuse(const struct request *r, const struct prcb_error *err)
 static void answer(const struct request *r, const void *payload, size_t size)
 {
     conn_answer(r->conn, r->message, payload, size, NULL, 0);
-}
-
-/* The payload, of which `least` bytes are of the first version. */
-static int take(const struct request *r, size_t least, void *ret, size_t size,
-                struct prcb_error *err)
-{
-    int result = wire_request(r->message, least, ret, size);
-
-    if (result == -E2BIG)
-        return prcb_fail(err, result, "%s: this prcbd (%s) does not know what is asked: update it",
-                         wire_type_name(r->message->header.type), PRCB_VERSION);
-    return result ? prcb_fail(err, result, "%s: the request is too short",
-                              wire_type_name(r->message->header.type))
-                  : 0;
 }
 
 /* By time: what ends it tells nobody. */
@@ -143,12 +138,10 @@ static int do_open(const struct request *r, struct prcb_error *err)
     static const uint8_t none[WIRE_TOKEN];
     struct conn *conn = r->conn;
     struct wire_open_answer reply = {0};
-    struct wire_open open;
+    struct wire_open open = r->ask.open;
     struct kernel_client_fds maps;
-    int fds[3], result = take(r, sizeof(open), &open, sizeof(open), err);
+    int fds[3], result;
 
-    if (result)
-        return result;
     if (conn->session)
         return prcb_fail(err, -EISCONN, "this connection has a session already");
     result = may_pass_maps(r, err);
@@ -204,11 +197,6 @@ static int do_open(const struct request *r, struct prcb_error *err)
     return 0;
 }
 
-static int need_session(const struct request *r, struct prcb_error *err)
-{
-    return r->conn->session ? 0 : prcb_fail(err, -ENOTCONN, "open a session first");
-}
-
 /* What others read is not one's own to change. */
 static int refuse_shared(struct prcb_error *err)
 {
@@ -229,13 +217,9 @@ static int do_profile(const struct request *r, struct prcb_error *err)
     struct prcb_bpf_request ask = {0};
     struct wire_profile_answer reply = {0};
     struct kernel_undone undone;
-    struct wire_profile profile;
-    int result = take(r, sizeof(profile), &profile, sizeof(profile), err);
+    struct wire_profile profile = r->ask.profile;
+    int result;
 
-    if (!result)
-        result = need_session(r, err);
-    if (result)
-        return result;
     if (profile.what < WIRE_THREAD || profile.what > WIRE_ALL ||
         profile.follow & ~(uint32_t)PRCB_FOLLOW_ALL ||
         (profile.what != WIRE_ALL && !profile.number))
@@ -286,22 +270,17 @@ static int do_scope(const struct request *r, struct prcb_error *err)
 {
     struct prcb_bpf_client_scope *scope;
     struct wire_count reply = {0};
-    struct wire_scope ask;
-    int result = take(r, offsetof(struct wire_scope, add), &ask, sizeof(ask), err);
+    struct wire_scope ask = r->ask.scope;
+    int result;
     bool add;
     __u32 bit;
 
-    if (!result)
-        result = need_session(r, err);
-    if (result)
-        return result;
     if (r->conn->shared && !ask.all)
         return refuse_shared(err);
     if (ask.all && !r->conn->peer.all)
         return prcb_fail(err, -EPERM,
                          "you may not profile every thread (profile_all in prcbd.conf)");
-    if (ask.all || ask.cgroup)
-        result = may_have_scope(r, err);
+    result = ask.all || ask.cgroup ? may_have_scope(r, err) : 0;
     if (result)
         return result;
     scope = kernel_scope(r->server->kernel, r->conn->session->number);
@@ -336,10 +315,7 @@ static int do_refresh(const struct request *r, struct prcb_error *err)
 {
     const struct prcb_bpf_client_scope *scope;
     struct wire_count reply = {0};
-    int result = need_session(r, err);
 
-    if (result)
-        return result;
     scope = kernel_scope(r->server->kernel, r->conn->session->number);
     if (scope && scope->client == r->conn->session->number)
         reply.count = scope->moved;
@@ -349,16 +325,11 @@ static int do_refresh(const struct request *r, struct prcb_error *err)
 
 static int do_release(const struct request *r, struct prcb_error *err)
 {
-    struct wire_release ask;
-    int result = take(r, sizeof(ask), &ask, sizeof(ask), err);
+    int result;
 
-    if (!result)
-        result = need_session(r, err);
-    if (result)
-        return result;
     if (r->conn->shared)
         return refuse_shared(err);
-    result = sessions_release(r->server->sessions, r->conn->session, ask.key);
+    result = sessions_release(r->server->sessions, r->conn->session, r->ask.release.key);
     if (result == -ESTALE)
         return prcb_fail(err, result, "the account was released already");
     if (result)
@@ -369,19 +340,14 @@ static int do_release(const struct request *r, struct prcb_error *err)
 
 static int do_release_some(const struct request *r, struct prcb_error *err)
 {
-    struct wire_release_some ask;
-    int result = take(r, offsetof(struct wire_release_some, keys), &ask, sizeof(ask), err);
+    const struct wire_release_some *ask = &r->ask.release_some;
 
-    if (!result)
-        result = need_session(r, err);
-    if (result)
-        return result;
     if (!r->conn->shared)
         return prcb_fail(err, -EOPNOTSUPP, "the session is not shared: release one by one");
-    if (ask.count > WIRE_KEYS)
-        return prcb_fail(err, -EINVAL, "release: %u accounts at once", ask.count);
-    for (uint32_t i = 0; i < ask.count; i++)
-        shared_release(r->server->sessions, r->conn->member, ask.keys[i]);
+    if (ask->count > WIRE_KEYS)
+        return prcb_fail(err, -EINVAL, "release: %u accounts at once", ask->count);
+    for (uint32_t i = 0; i < ask->count; i++)
+        shared_release(r->server->sessions, r->conn->member, ask->keys[i]);
     answer(r, NULL, 0);
     return 0;
 }
@@ -389,12 +355,10 @@ static int do_release_some(const struct request *r, struct prcb_error *err)
 static int do_release_exited(const struct request *r, struct prcb_error *err)
 {
     struct wire_count reply = {0};
-    int result = need_session(r, err);
+    int result;
 
-    if (!result && r->conn->shared)
-        result = refuse_shared(err);
-    if (result)
-        return result;
+    if (r->conn->shared)
+        return refuse_shared(err);
     result = kernel_free_exited(r->server->kernel, r->conn->session->number,
                                 r->conn->session->accounts, &reply.count);
     if (result)
@@ -437,13 +401,9 @@ static int do_processors(const struct request *r, struct prcb_error *err)
 static int do_kernel_stack(const struct request *r, struct prcb_error *err)
 {
     struct wire_kernel_stack_answer reply = {{0}};
-    struct wire_kernel_stack ask;
-    int result = take(r, sizeof(ask), &ask, sizeof(ask), err);
+    struct wire_kernel_stack ask = r->ask.kernel_stack;
+    int result;
 
-    if (!result)
-        result = need_session(r, err);
-    if (result)
-        return result;
     /* Whose threads these are is no one client's. */
     if (r->conn->shared)
         return prcb_fail(err, -EOPNOTSUPP, "a shared session has no stacks in the kernel");
@@ -466,12 +426,8 @@ static int do_programs(const struct request *r, struct prcb_error *err)
 {
     const struct server *s = r->server;
     struct wire_programs_answer reply = {0};
-    struct wire_programs ask;
-    int result = take(r, sizeof(ask), &ask, sizeof(ask), err);
 
-    if (result)
-        return result;
-    switch (ask.of) {
+    switch (r->ask.programs.of) {
     case WIRE_OF_ACCOUNTS:
         kernel_events_read(&s->kernel->account_events, &reply);
         break;
@@ -483,31 +439,52 @@ static int do_programs(const struct request *r, struct prcb_error *err)
             kernel_events_read(&s->kernel->processor_events, &reply);
         break;
     default:
-        return prcb_fail(err, -EINVAL, "programs: of %u: no such thing", ask.of);
+        return prcb_fail(err, -EINVAL, "programs: of %u: no such thing", r->ask.programs.of);
     }
     answer(r, &reply,
            offsetof(struct wire_programs_answer, items) + reply.count * sizeof(reply.items[0]));
     return 0;
 }
 
-static int (*const calls[])(const struct request *, struct prcb_error *) = {
-    [WIRE_HELLO] = do_hello,
-    [WIRE_OPEN] = do_open,
-    [WIRE_PROFILE] = do_profile,
-    [WIRE_SCOPE] = do_scope,
-    [WIRE_RELEASE] = do_release,
-    [WIRE_RELEASE_EXITED] = do_release_exited,
-    [WIRE_REFRESH] = do_refresh,
-    [WIRE_PROCESSORS] = do_processors,
-    [WIRE_KERNEL_STACK] = do_kernel_stack,
-    [WIRE_PROGRAMS] = do_programs,
-    [WIRE_RELEASE_SOME] = do_release_some,
+static const struct call {
+    int (*run)(const struct request *r, struct prcb_error *err);
+    size_t size, least; /* of the payload, and of that of the first version; 0: none is read */
+    bool in_session;
+} calls[] = {
+#define PAYLOAD(type) sizeof(struct type), sizeof(struct type)
+    [WIRE_HELLO] = {do_hello},
+    [WIRE_OPEN] = {do_open, PAYLOAD(wire_open)},
+    [WIRE_PROFILE] = {do_profile, PAYLOAD(wire_profile), true},
+    [WIRE_SCOPE] = {do_scope, sizeof(struct wire_scope), offsetof(struct wire_scope, add), true},
+    [WIRE_RELEASE] = {do_release, PAYLOAD(wire_release), true},
+    [WIRE_RELEASE_EXITED] = {do_release_exited, .in_session = true},
+    [WIRE_REFRESH] = {do_refresh, .in_session = true},
+    [WIRE_PROCESSORS] = {do_processors},
+    [WIRE_KERNEL_STACK] = {do_kernel_stack, PAYLOAD(wire_kernel_stack), true},
+    [WIRE_PROGRAMS] = {do_programs, PAYLOAD(wire_programs)},
+    [WIRE_RELEASE_SOME] = {do_release_some, sizeof(struct wire_release_some),
+                           offsetof(struct wire_release_some, keys), true},
 };
 #define CALLS (sizeof(calls) / sizeof(calls[0]))
 
+static int call(const struct call *what, struct request *r, struct prcb_error *err)
+{
+    const char *name = wire_type_name(r->message->header.type);
+    int result = what->size ? wire_request(r->message, what->least, &r->ask, what->size) : 0;
+
+    if (result == -E2BIG)
+        return prcb_fail(err, result, "%s: this prcbd (%s) does not know what is asked: update it",
+                         name, PRCB_VERSION);
+    if (result)
+        return prcb_fail(err, result, "%s: the request is too short", name);
+    if (what->in_session && !r->conn->session)
+        return prcb_fail(err, -ENOTCONN, "open a session first");
+    return what->run(r, err);
+}
+
 bool answer_request(struct server *s, struct conn *conn, const struct wire_message *message)
 {
-    const struct request r = {s, conn, message};
+    struct request r = {s, conn, message};
     struct prcb_error err = {0};
     uint16_t type = message->header.type;
     int result = -EOPNOTSUPP;
@@ -515,11 +492,11 @@ bool answer_request(struct server *s, struct conn *conn, const struct wire_messa
     if (!conn->greeted && type != WIRE_HELLO) {
         conn->closing = true;
         prcb_fail(&err, -EBADMSG, "this is prcbd, and that was no greeting");
-    } else if (type >= CALLS || !calls[type]) {
+    } else if (type >= CALLS || !calls[type].run) {
         prcb_fail(&err, -EOPNOTSUPP, "this prcbd (%s) knows no request of type %u", PRCB_VERSION,
                   type);
     } else {
-        result = calls[type](&r, &err);
+        result = call(&calls[type], &r, &err);
     }
     if (result == LATER)
         return false;
