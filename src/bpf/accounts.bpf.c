@@ -18,6 +18,7 @@
 #include "block_abi.h"
 #include "by_here.bpf.h"
 #include "processor_abi.h"
+#include "processor_map.bpf.h"
 #include "seqcount_abi.h"
 #include <prcb/edges.h>
 
@@ -439,15 +440,6 @@ static __always_inline void close_off(struct prcb_account_block *account, struct
 }
 
 /* ---- interrupts ---- */
-
-/* The processor programs' blocks, put here when the session is opened; else nobody's. */
-struct {
-    __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(map_flags, BPF_F_MMAPABLE);
-    __uint(max_entries, 1);
-    __type(key, __u32);
-    __type(value, struct prcb_processor_block);
-} processor_map SEC(".maps");
 
 /* What interrupts and softirqs have taken of this processor. None is going on where tasks
  * are switched. */

@@ -15,20 +15,13 @@
 #include "kernel.bpf.h"
 #include "processors.h"
 #include "processor_abi.h"
+#include "processor_map.bpf.h"
 #include "seqcount_abi.h"
 
 char LICENSE[] SEC("license")
 = "Dual BSD/GPL";
 
 const volatile struct prcb_processors_config config = {};
-
-struct {
-    __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(map_flags, BPF_F_MMAPABLE);
-    __uint(max_entries, 1);
-    __type(key, __u32);
-    __type(value, struct prcb_processor_block);
-} processor_map SEC(".maps");
 
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);

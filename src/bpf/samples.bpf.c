@@ -10,6 +10,7 @@
 #include "kernel.bpf.h"
 #include "by_here.bpf.h"
 #include "classify.bpf.h"
+#include "processor_map.bpf.h"
 #include "samples.h"
 
 char LICENSE[] SEC("license")
@@ -102,15 +103,6 @@ struct {
     __type(key, __u32);
     __type(value, struct waking);
 } wakings SEC(".maps");
-
-/* The processor programs' blocks; without wakers nobody's. */
-struct {
-    __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(map_flags, BPF_F_MMAPABLE);
-    __uint(max_entries, 1);
-    __type(key, __u32);
-    __type(value, struct prcb_processor_block);
-} processor_map SEC(".maps");
 
 static const __u32 zero = 0;
 
