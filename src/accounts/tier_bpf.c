@@ -6,12 +6,10 @@
 #include "tier_bpf.h"
 
 #include <errno.h>
-#include <linux/membarrier.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
@@ -322,7 +320,7 @@ static int free_slot(struct bpf_state *s, uint32_t slot, uint32_t generation)
 }
 
 /* Takes the account away from a thread that lives, and waits until no switch can
- * still be writing to it: programs run inside an RCU read section. */
+ * still be writing to it. */
 static int unregister(struct bpf_state *s, uint32_t slot, struct prcb_error *err)
 {
     int result;
@@ -332,9 +330,10 @@ static int unregister(struct bpf_state *s, uint32_t slot, struct prcb_error *err
                               0, 0);
     if (result)
         return prcb_fail(err, result, "the task iterator failed: %s", strerror(-result));
-    if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
-        return prcb_fail(err, -errno, "membarrier: %s", strerror(errno));
-    return 0;
+    result = bpf_wait_for_programs();
+    return result ? prcb_fail(err, result, "eBPF programs cannot be waited for: %s",
+                              strerror(-result))
+                  : 0;
 }
 
 static int bpf_release(struct prcb *p, uint64_t key, struct prcb_error *err)

@@ -1740,8 +1740,12 @@ int prcb_unregister(struct bpf_iter__task *ctx)
         return 0;
     tag = bpf_task_storage_get(&tags, task, NULL, 0);
     if (tag && tag->profiles[0].slot == request.number) {
-        bpf_task_storage_delete(&tags, task);
-        request.seen++;
+        /* The kernel refuses it where somebody on this processor is in the middle of a task's
+         * storage. The account is the thread's no more even so. */
+        if (bpf_task_storage_delete(&tags, task)) {
+            tag->profiles[0].pass = 0;
+            *(volatile __u32 *)&tag->profiles[0].slot = PRCB_SLOT_NONE;
+        }
     }
     return 0;
 }

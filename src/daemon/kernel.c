@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/membarrier.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +10,6 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -1106,12 +1104,6 @@ int kernel_give_up(struct kernel *k, uint32_t client, uint64_t key, bool *ret_li
         return result ? result : -ESTALE;
     *ret_live = asked.live;
     return 0;
-}
-
-int kernel_wait(void)
-{
-    /* Programs run inside an RCU read section; this waits for all that are in one. */
-    return syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) ? -errno : 0;
 }
 
 int kernel_free(struct kernel *k, uint32_t client, uint32_t slot)

@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "bpf_run.h"
 #include "clock.h"
 #include "error.h"
 #include "log.h"
@@ -375,8 +376,8 @@ int sessions_release(struct sessions *s, struct session *session, uint64_t key)
         uint32_t *more = realloc(session->given_up, room * sizeof(*more));
 
         if (!more) { /* then at once */
-            kernel_wait();
-            return kernel_free(s->kernel, session->number, (uint32_t)key);
+            result = bpf_wait_for_programs();
+            return result ? result : kernel_free(s->kernel, session->number, (uint32_t)key);
         }
         session->given_up = more;
         session->given_up_room = room;
@@ -447,7 +448,7 @@ void sessions_do_batch(void *batch)
 
     b->result = b->count ? kernel_clients_change(b->kernel, b->numbers, b->maps, b->count) : 0;
     if (!b->result && b->given_up)
-        b->result = kernel_wait();
+        b->result = bpf_wait_for_programs();
 }
 
 /* The programs know of its map, or do so no more. */

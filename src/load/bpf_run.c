@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <linux/bpf.h>
+#include <linux/membarrier.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
@@ -90,6 +92,31 @@ int bpf_run_program(int program, void *context, unsigned bytes, int *ret)
         return result;
     *ret = (int)options.retval;
     return 0;
+}
+
+/* Programs run inside RCU read sections. Where some processors are left without a tick (nohz_full)
+ * the kernel refuses this membarrier; after an update of a map of maps it waits for readers too. */
+int bpf_wait_for_programs(void)
+{
+    LIBBPF_OPTS(bpf_map_create_opts, options);
+    int inner, outer = -1, result = 0;
+    __u32 first = 0;
+
+    if (!syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
+        return 0;
+    if (errno != EINVAL)
+        return -errno;
+    inner = bpf_map_create(BPF_MAP_TYPE_ARRAY, "prcb_wait", 4, 4, 1, NULL);
+    options.inner_map_fd = (__u32)inner;
+    if (inner >= 0)
+        outer = bpf_map_create(BPF_MAP_TYPE_ARRAY_OF_MAPS, "prcb_wait", 4, 4, 1, &options);
+    if (outer < 0 || bpf_map_update_elem(outer, &first, &inner, BPF_ANY))
+        result = -errno;
+    if (outer >= 0)
+        close(outer);
+    if (inner >= 0)
+        close(inner);
+    return result;
 }
 
 static int make_link(int program, const union bpf_iter_link_info *info)

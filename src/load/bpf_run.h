@@ -29,6 +29,9 @@ int bpf_event_program(const struct bpf_object *object, uint32_t i, struct prcb_p
 /* Runs a program of type syscall on a context. *ret: what it returned. */
 int bpf_run_program(int program, void *context, unsigned bytes, int *ret);
 
+/* Waits until every program that was running has ended. */
+int bpf_wait_for_programs(void);
+
 /* Runs an iterator program over one task, one process, or (both 0) all. The programs filter
  * for themselves, so looking at more than needed is only slow. *narrow: whether the kernel
  * can point an iterator at one task (6.1); cleared when it cannot. */

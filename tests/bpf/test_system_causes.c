@@ -513,6 +513,13 @@ static void act_mmap_lock(void)
     pthread_join(other, NULL);
 }
 
+static const char *may_membarrier(void)
+{
+    return syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0)
+               ? "the kernel refuses it where processors are without a tick (nohz_full)"
+               : NULL;
+}
+
 static void act_membarrier(void)
 {
     for (int i = 0; i < TIMES; i++) {
@@ -937,7 +944,7 @@ static const struct scene scenes[] = {
      PRCB_CAUSE_MMAP_LOCK, 1, 1, BIT(FUTEX) | BIT(OTHER_D), 0},
     {"kernel mutex of a pipe", make_pipe_to_hold, act_pipe_lock, help_pipe_lock, close_pipe,
      PRCB_CAUSE_MUTEX, TIMES, TIMES * PAUSE_NS * 9 / 10, BIT(FUTEX), 0},
-    {"membarrier", NULL, act_membarrier, NULL, NULL,
+    {"membarrier", may_membarrier, act_membarrier, NULL, NULL,
      PRCB_CAUSE_RCU, 1, 1, LOCKS, 0},
     {"CPU quota", make_quota, act_spin, help_quota, remove_cgroup,
      PRCB_CAUSE_THROTTLED, 2, 20000000, 0, 0},
