@@ -331,9 +331,9 @@ static int unregister(struct bpf_state *s, uint32_t slot, struct prcb_error *err
     if (result)
         return prcb_fail(err, result, "the task iterator failed: %s", strerror(-result));
     result = bpf_wait_for_programs();
-    return result ? prcb_fail(err, result, "eBPF programs cannot be waited for: %s",
-                              strerror(-result))
-                  : 0;
+    return result
+               ? prcb_fail(err, result, "eBPF programs cannot be waited for: %s", strerror(-result))
+               : 0;
 }
 
 static int bpf_release(struct prcb *p, uint64_t key, struct prcb_error *err)

@@ -194,9 +194,10 @@ static __always_inline bool all_ordered(void)
 
 /* Each processor's part in finding the clock's offset; see sample_offset. */
 struct offset_window {
-    __u64 next;  /* when to sample again */
-    __u64 end;   /* when the window ends; 0: none has begun */
-    __s64 least; /* smallest offset seen in it */
+    __u64 next; /* when to sample again */
+    __u64 end;  /* when the window may end */
+    __u64 samples;
+    __s64 least; /* smallest offset of these */
 };
 
 struct {
@@ -208,6 +209,7 @@ struct {
 
 #define OFFSET_EVERY_NS  262144ull
 #define OFFSET_WINDOW_NS 1000000000ull
+#define OFFSET_SAMPLES   16 /* in a window, at least */
 
 #define GUESSES 5    /* at what a thread that exists is doing */
 #define ENDINGS 1000 /* looks at one that is about to leave its processor */
@@ -224,8 +226,9 @@ static __always_inline struct prcb_head_block *head_block(void)
 /* The run-queue clock lags the monotonic one by a constant and by however long ago
  * the kernel last brought it up to date. The smallest difference seen in a window
  * is the constant, nearly. A lower one is taken at once, a higher one (clocks
- * drift) when a window ends. Torn by nobody: one aligned word; two processors
- * that store at once store nearly the same. */
+ * drift) when a window ends that has so many samples that not all of them were late: a
+ * virtual processor may be stopped for milliseconds between the two clocks. Torn by
+ * nobody: one aligned word; two processors that store at once store nearly the same. */
 static __noinline void sample_offset(__u64 clock)
 {
     struct offset_window *window = bpf_map_lookup_elem(&offset_windows, &zero);
@@ -236,16 +239,15 @@ static __noinline void sample_offset(__u64 clock)
         return;
     offset = bpf_ktime_get_ns() - clock;
     window->next = clock + OFFSET_EVERY_NS;
-    if (!window->end || offset < window->least)
+    if (!window->samples++ || offset < window->least)
         window->least = offset;
     if (offset < head->clock_offset)
         *(volatile __s64 *)&head->clock_offset = offset;
-    if (clock < window->end)
+    if (clock < window->end || window->samples < OFFSET_SAMPLES)
         return;
-    if (window->end)
-        *(volatile __s64 *)&head->clock_offset = window->least;
+    *(volatile __s64 *)&head->clock_offset = window->least;
     window->end = clock + OFFSET_WINDOW_NS;
-    window->least = offset;
+    window->samples = 0;
 }
 
 /* The stamp of a switch on this processor. prev: the task that is leaving it. before:
