@@ -15,9 +15,12 @@
 
 #include <prcb/prcb.h>
 
+#include "cgroup.h"
 #include "misses.h"
 #include "names.h"
+#include "procfs.h"
 #include "recorder.h"
+#include "stat_options.h"
 #include "stat_wait.h"
 
 #define DEFAULT_PATH  "prcb.db"
@@ -28,7 +31,9 @@
 struct run {
     const struct cli_command *command;
     struct recorder_options options;
-    struct cli_ids pids;
+    struct stat_options targets;     /* of which pids, tids and cgroups */
+    struct recorder_thread *threads; /* of these */
+    size_t thread_count;
     char **argv; /* the command; NULL: none */
     uint64_t for_ns;
     struct recorder *recorder;
@@ -55,7 +60,12 @@ static int take_rate(struct cli_parser *parser, void *target)
 /* clang-format off */
 static const struct cli_option option_rows[] = {
     {'p', "pid", "PID[,PID]", "record these processes, and all that they start",
-     .kind = CLI_IDS, AT(pids), .what = "process", .choices = "@pid"},
+     .kind = CLI_IDS, AT(targets.pids), .what = "process", .choices = "@pid"},
+    {'t', "tid", "TID[,TID]", "record these threads, and all that they start",
+     .kind = CLI_IDS, AT(targets.tids), .what = "thread", .choices = "@tid"},
+    {0, "cgroup", "PATH", "record the threads that are in this cgroup directory and below it when\n"
+                          "the recording begins, and all that they start; may be given several times",
+     .kind = CLI_TAKE, .take = stat_options_take_cgroup, AT(targets), .choices = "@folder"},
     {'a', "all", NULL, "record the whole system", AT(options.all)},
     {'e', "event", "NAME", "sample this event (default cpu-clock); prcb list names those there are",
      .kind = CLI_TEXT, AT(options.event)},
@@ -92,13 +102,14 @@ static int parse(struct run *run, int argc, char **argv, int *ret_status)
     run->options.switches = !run->no_switches;
     run->options.wakers = !run->no_wakers;
     run->options.command = run->argv;
-    run->options.pids = run->pids.ids;
-    run->options.pid_count = run->pids.count;
-    if (run->options.all && run->pids.count)
-        *ret_status = cli_usage_error(run->command, "-a and -p exclude each other");
-    else if (!run->argv && !run->options.all && !run->pids.count)
+    run->options.pids = run->targets.pids.ids;
+    run->options.pid_count = run->targets.pids.count;
+    if (run->options.all && stat_options_have_targets(&run->targets))
         *ret_status =
-            cli_usage_error(run->command, "nothing to record: name a command, or -p PID, or -a");
+            cli_usage_error(run->command, "-a records everything: leave -p, -t and --cgroup out");
+    else if (!run->argv && !run->options.all && !stat_options_have_targets(&run->targets))
+        *ret_status = cli_usage_error(run->command, "nothing to record: name a command, or -p PID, "
+                                                    "-t TID, --cgroup PATH or -a");
     return *ret_status == CLI_OK ? CLI_OK : -1;
 }
 
@@ -108,6 +119,97 @@ static int fail(struct run *run, const struct prcb_error *err)
 {
     run->failed = true;
     return cli_error(run->command, "%s", err->text);
+}
+
+/* ---- threads ---- */
+
+/* Those of processes that are recorded anyway are left out. 0: it is there, or needs not be. */
+static int take_thread(struct run *run, struct procfs *files, pid_t tid)
+{
+    struct procfs_status status;
+    struct recorder_thread *grown;
+    int result = procfs_read_status(files, tid, tid, &status);
+
+    if (result)
+        return result;
+    for (size_t i = 0; i < run->options.pid_count; i++) {
+        if (run->options.pids[i] == status.tgid)
+            return 0;
+    }
+    grown = reallocarray(run->threads, run->thread_count + 1, sizeof(*grown));
+    if (!grown)
+        return -ENOMEM;
+    run->threads = grown;
+    grown[run->thread_count++] = (struct recorder_thread){status.tgid, tid};
+    return 0;
+}
+
+static int by_number(const void *left, const void *right)
+{
+    const struct recorder_thread *a = left, *b = right;
+
+    return a->pid != b->pid ? (a->pid > b->pid) - (a->pid < b->pid)
+                            : (a->tid > b->tid) - (a->tid < b->tid);
+}
+
+/* Sorted, each once. */
+static void put_in_order(struct run *run)
+{
+    size_t kept = 0;
+
+    if (run->thread_count)
+        qsort(run->threads, run->thread_count, sizeof(*run->threads), by_number);
+    for (size_t i = 0; i < run->thread_count; i++) {
+        if (!kept || run->threads[kept - 1].tid != run->threads[i].tid)
+            run->threads[kept++] = run->threads[i];
+    }
+    run->thread_count = kept;
+    run->options.threads = run->threads;
+    run->options.thread_count = kept;
+}
+
+static int take_cgroup(struct run *run, struct procfs *files, const char *path)
+{
+    struct pid_list list = {0};
+    struct prcb_error err;
+    int result = cgroup_list_threads(files, path, &list, &err);
+    int status = result ? cli_error(run->command, "%s", err.text) : CLI_OK;
+
+    /* One that has ended meanwhile is no error. */
+    for (size_t i = 0; i < list.count && !result; i++) {
+        if (take_thread(run, files, list.items[i]) == -ENOMEM)
+            result = status = cli_error(run->command, "out of memory");
+    }
+    if (!result && !list.count)
+        status = cli_error(run->command, "cgroup %s: there are no threads in it", path);
+    pid_list_free(&list);
+    return status;
+}
+
+/* CLI_OK, or the exit code. */
+static int find_threads(struct run *run)
+{
+    const struct stat_options *targets = &run->targets;
+    struct procfs files;
+    int status = CLI_OK;
+
+    if (!targets->tids.count && !targets->cgroup_count)
+        return CLI_OK;
+    if (procfs_open(&files, "/proc"))
+        return cli_error(run->command, "/proc is not there: mount it (mount -t proc proc /proc)");
+    for (size_t i = 0; i < targets->tids.count && status == CLI_OK; i++) {
+        pid_t tid = targets->tids.ids[i];
+        int result = take_thread(run, &files, tid);
+
+        if (result)
+            status = cli_error(run->command, "thread %d: %s", (int)tid,
+                               result == -ENOMEM ? "out of memory" : "there is none");
+    }
+    for (size_t i = 0; i < targets->cgroup_count && status == CLI_OK; i++)
+        status = take_cgroup(run, &files, targets->cgroups[i]);
+    procfs_close(&files);
+    put_in_order(run);
+    return status;
 }
 
 static int before_exec(pid_t child, void *ctx, struct prcb_error *err)
@@ -154,14 +256,19 @@ static int check_command(const char *name)
 
 static int start(struct run *run)
 {
-    bool named = run->options.all || run->pids.count;
+    bool named = run->options.all || stat_options_have_targets(&run->targets);
     struct prcb_spawn_hook hook = {sizeof(hook), before_exec, run};
     struct prcb_error err = {0};
     pid_t child;
     int result;
 
-    for (size_t i = 0; i < run->pids.count; i++)
-        stat_wait_add_target(&run->wait, run->pids.ids[i]);
+    /* With the last of these processes it ends; a cgroup may get others. */
+    for (size_t i = 0; i < run->options.pid_count && !run->targets.cgroup_count; i++)
+        stat_wait_add_target(&run->wait, run->options.pids[i]);
+    for (size_t i = 0; i < run->thread_count && !run->targets.cgroup_count; i++) {
+        if (!i || run->threads[i].pid != run->threads[i - 1].pid)
+            stat_wait_add_target(&run->wait, run->threads[i].pid);
+    }
     if (named && recorder_start(run->recorder, 0, &err))
         return fail(run, &err);
     if (run->argv) {
@@ -312,7 +419,10 @@ static int record(struct run *run)
                   result == -ENOENT ? "command not found" : strerror(-result));
         return cli_exec_status(result);
     }
-    if (run->pids.count)
+    status = find_threads(run);
+    if (status != CLI_OK)
+        return status;
+    if (stat_options_have_targets(&run->targets))
         cli_allow_descriptors(); /* it takes some per thread and processor */
     result = recorder_open(&run->options, &run->recorder, &err);
     if (run->verbose)
@@ -348,7 +458,8 @@ static int run_record(const struct cli_command *self, int argc, char **argv)
 
     if (!parse(&run, argc, argv, &status))
         status = record(&run);
-    free(run.pids.ids);
+    stat_options_deinit(&run.targets);
+    free(run.threads);
     return status;
 }
 
@@ -373,13 +484,14 @@ extern const struct cli_command cmd_record;
 const struct cli_command cmd_record = {
     .name = "record",
     .synopsis = "[options] [--] COMMAND [ARGUMENT...]\n"
-                "       prcb record [options] -p PID | -a  [-- COMMAND [ARGUMENT...]]",
+                "       prcb record [options] -p PID | -t TID | --cgroup PATH | -a  "
+                "[-- COMMAND [ARGUMENT...]]",
     .summary = "samples and context switches of programs, into a file for prcb report",
     .description =
         "Takes samples of where programs are, and a record each time a thread leaves or gets a\n"
         "processor, with what is mapped where and the processors' times, into an SQLite file.\n"
-        "Records COMMAND with all its threads and children, or what -p or -a names: until\n"
-        "Ctrl-C, for the time of --for, or as long as COMMAND runs. The exit status is\n"
+        "Records COMMAND with all its threads and children, or what -p, -t, --cgroup or -a name:\n"
+        "until Ctrl-C, for the time of --for, or as long as COMMAND runs. The exit status is\n"
         "COMMAND's. prcb report reads the file; so does any SQLite program.",
     .options = option_rows,
     .examples = "  prcb record -- make                   a command, 1000 samples a second\n"

@@ -125,12 +125,17 @@ static int open_bpf(struct recorder *r, struct rings_options *how, struct prcb_e
     return 0;
 }
 
+static bool is_command(const struct recorder_options *options)
+{
+    return !options->all && !options->pid_count && !options->thread_count;
+}
+
 /* A command has no threads that waited before. Without it, what they did is not known; that is all.
  */
 static void open_waits(struct recorder *r)
 {
     struct prcb_error why;
-    bool command = !r->options.all && !r->options.pid_count;
+    bool command = is_command(&r->options);
 
     if (!r->options.switches || (command && !r->options.stacks))
         return;
@@ -150,7 +155,7 @@ int recorder_open(const struct recorder_options *options, struct recorder **ret,
         .samples = true,
         .stacks = options->stacks,
         .switches = options->switches,
-        .on_exec = !options->all && !options->pid_count,
+        .on_exec = is_command(options),
     };
     struct prcb_processors_options processors = {
         .size = sizeof(processors),
@@ -505,8 +510,31 @@ static void add_waits(struct recorder *r, pid_t child)
         result = waits_add(r->waits, child, child != 0, &why);
     for (size_t i = 0; i < r->options.pid_count && !result; i++)
         result = waits_add(r->waits, r->options.pids[i], false, &why);
+    for (size_t i = 0; i < r->options.thread_count && !result; i++) {
+        result = waits_add(r->waits, r->options.threads[i].tid, true, &why);
+        if (result == -ESRCH)
+            result = 0; /* it has just ended */
+    }
     if (result)
         end_waits(r, &why);
+}
+
+static int add_threads(struct recorder *r, struct prcb_error *err)
+{
+    size_t added = 0;
+
+    for (size_t i = 0; i < r->options.thread_count; i++) {
+        int result = add_thread(r, r->options.threads[i].tid, err);
+
+        if (result && result != -ESRCH) {
+            prcb_error_prepend(err, "thread %d: ", (int)r->options.threads[i].tid);
+            return result;
+        }
+        added += !result;
+    }
+    return added || !r->options.thread_count
+               ? 0
+               : prcb_fail(err, -ESRCH, "the threads that were to be recorded have ended");
 }
 
 static int add_targets(struct recorder *r, pid_t child, struct prcb_error *err)
@@ -515,11 +543,11 @@ static int add_targets(struct recorder *r, pid_t child, struct prcb_error *err)
 
     if (r->options.all)
         return add_all(r, err);
-    if (!r->options.pid_count)
+    if (is_command(&r->options))
         return add_thread(r, child, err);
     for (size_t i = 0; i < r->options.pid_count && !result; i++)
         result = add_process(r, r->options.pids[i], err);
-    return result;
+    return result ? result : add_threads(r, err);
 }
 
 static int write_facts(struct recorder *r)
@@ -542,9 +570,10 @@ static int write_facts(struct recorder *r)
                 (unsigned long long)options->rate);
     writer_fact(w, "stacks", "%d", options->stacks);
     writer_fact(w, "scope", "%s",
-                options->all         ? "system"
-                : options->pid_count ? "processes"
-                                     : "command");
+                options->all            ? "system"
+                : options->pid_count    ? "processes"
+                : options->thread_count ? "threads"
+                                        : "command");
     if (*command)
         writer_fact(w, "command", "%s", command);
     writer_fact(w, "user_only", "%d", r->progress.user_only);
@@ -578,6 +607,12 @@ static int look_around(struct recorder *r)
         return world_look(r->world, 0, r->start_ns);
     for (size_t i = 0; i < r->options.pid_count && !result; i++)
         result = world_look(r->world, r->options.pids[i], r->start_ns);
+    for (size_t i = 0; i < r->options.thread_count && !result; i++) {
+        const struct recorder_thread *thread = &r->options.threads[i];
+
+        result = world_look_at_thread(r->world, thread->pid, thread->tid,
+                                      !i || thread[-1].pid != thread->pid, r->start_ns);
+    }
     return result;
 }
 

@@ -17,6 +17,10 @@
 
 struct recorder; /* opaque */
 
+struct recorder_thread {
+    pid_t pid, tid;
+};
+
 struct recorder_options {
     const char *path;
     const char *event;
@@ -25,9 +29,12 @@ struct recorder_options {
     bool stacks, switches;
     bool wakers; /* with switches, where these come from eBPF: who woke each thread */
     enum prcb_tier tier;
-    bool all;          /* the whole system */
-    const pid_t *pids; /* these processes and what they start; none, and not all: the child */
+    bool all; /* the whole system; else these processes and threads, and what they start; nothing of
+                 these: the child */
+    const pid_t *pids;
     size_t pid_count;
+    const struct recorder_thread *threads; /* sorted; of none of the processes */
+    size_t thread_count;
     char *const *command; /* for the facts; NULL: none */
 };
 

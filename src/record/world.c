@@ -436,10 +436,26 @@ static int look_at_maps(struct world *world, int32_t pid, uint64_t time_ns)
     return result;
 }
 
+static int look_at_thread(struct world *world, int32_t pid, int32_t tid, uint64_t time_ns)
+{
+    char name[64];
+
+    if (find_thread(world, tid) || !read_name(pid, tid, name, sizeof(name)))
+        return 0;
+    return add_thread(world, 0, pid, tid, name, time_ns, NULL) ? 0 : -ENOMEM;
+}
+
+int world_look_at_thread(struct world *world, int32_t pid, int32_t tid, bool maps, uint64_t time_ns)
+{
+    int result = look_at_thread(world, pid, tid, time_ns);
+
+    return result || !maps ? result : look_at_maps(world, pid, time_ns);
+}
+
 static int look_at_process(struct world *world, int32_t pid, uint64_t time_ns)
 {
-    char path[64], name[64];
     struct dirent *entry;
+    char path[64];
     int result = 0;
     DIR *tasks;
 
@@ -450,9 +466,8 @@ static int look_at_process(struct world *world, int32_t pid, uint64_t time_ns)
     while (!result && (entry = readdir(tasks))) {
         int32_t tid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
 
-        if (tid && !find_thread(world, tid) && read_name(pid, tid, name, sizeof(name)) &&
-            !add_thread(world, 0, pid, tid, name, time_ns, NULL))
-            result = -ENOMEM;
+        if (tid)
+            result = look_at_thread(world, pid, tid, time_ns);
     }
     closedir(tasks);
     return result ? result : look_at_maps(world, pid, time_ns);

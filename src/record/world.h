@@ -41,6 +41,9 @@ int world_map(struct world *world, const struct writer_map *map);
 /* What is there before anything is recorded, from /proc: one process, or (0) all. Processes
  * that end meanwhile are left out. */
 int world_look(struct world *world, int32_t pid, uint64_t time_ns);
+/* One thread; maps: and where its process has what. */
+int world_look_at_thread(struct world *world, int32_t pid, int32_t tid, bool maps,
+                         uint64_t time_ns);
 
 /* The stack row of a frame under its caller (0: outermost), in a process; written when it
  * is new. 0: it could not be. */

@@ -366,6 +366,59 @@ class File(Recording):
                     return target.pid
             self.assertLess(time.monotonic(), deadline)
 
+    @contextlib.contextmanager
+    def three_threads(self):
+        """A process of three threads that all run and sleep, with their numbers."""
+        code = ("import threading, time\n"
+                "def work():\n    while True:\n        sum(range(5000)); time.sleep(.001)\n"
+                "for i in range(2): threading.Thread(target=work, daemon=True).start()\n"
+                "print(*[t.native_id for t in threading.enumerate()], flush=True)\nwork()\n")
+        with subprocess.Popen([PYTHON, "-c", code], stdout=subprocess.PIPE, text=True) as target:
+            try:
+                yield target.pid, [int(word) for word in target.stdout.readline().split()]
+            finally:
+                target.kill()
+
+    def test_one_thread(self):
+        for tier in ([] if BPF_REASON else ["bpf"]) + ["perf"]:
+            with self.three_threads() as (pid, tids):
+                self.record("--tier", tier, "-t", str(tids[1]), "--for", "0.5")
+            self.assertEqual(self.query("SELECT pid, tid FROM threads"), [(pid, tids[1])])
+            self.assertGreater(self.query("SELECT count(*) FROM switches")[0][0], 10)
+            # Where its process has what, once.
+            maps = self.query("SELECT count(*), count(DISTINCT start) FROM maps")[0]
+            self.assertEqual(maps[0], maps[1])
+        result = prcb("record", "-o", self.path, "-t", "4194305")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(b"thread 4194305: there is none", result.stderr)
+
+    @unittest.skipUnless(ROOT, "making a cgroup needs root")
+    def test_cgroup(self):
+        """The threads that are in it, and what these start; nobody else."""
+        with open("/proc/self/mounts", encoding="ascii") as mounts:
+            root = next((line.split()[1] for line in mounts if line.split()[2] == "cgroup2"), None)
+        if not root:
+            self.skipTest("no cgroup2 is mounted")
+        folder = f"{root}/prcb-record-{os.getpid()}"
+        try:
+            os.mkdir(folder)
+        except OSError as error:
+            self.skipTest(f"{folder}: {error.strerror}")
+        try:
+            with self.three_threads() as (pid, tids), self.three_threads():
+                with open(folder + "/cgroup.procs", "w", encoding="ascii") as file:
+                    file.write(str(pid))
+                # One that is named twice is recorded once.
+                self.record("--cgroup", folder, "-t", str(tids[1]), "--for", "0.5")
+            self.assertEqual(sorted(self.query("SELECT tid FROM threads")), sorted((tid,) for tid in tids))
+            self.assertEqual(self.query("SELECT value FROM facts WHERE name = 'scope'"), [("threads",)])
+        finally:
+            for _ in range(1000):
+                with contextlib.suppress(OSError):
+                    os.rmdir(folder)
+                    break
+                time.sleep(.01)
+
     def test_a_thread_that_never_runs(self):
         """No switch tells of it: all of the recording it waited, and not for nothing."""
         pid = self.sleeper()
