@@ -20,7 +20,7 @@ struct export_options {
     const char *output;
     uint64_t for_ns;
     uint64_t max_cgroups, max_names, max_threads;
-    bool per_cpu, cgroup_causes, by_name, verbose;
+    bool per_cpu, cgroup_causes, by_name, ready, verbose;
 };
 
 static int take_format(struct cli_parser *parser, void *target)
@@ -59,6 +59,7 @@ static const struct cli_option rows[] = {
     {0, "per-cpu", NULL, "each processor by itself, too", AT(per_cpu)},
     {0, "per-name", NULL, "threads by name, too", AT(by_name)},
     {0, "cgroup-causes", NULL, "the waits of each cgroup by cause, not by class alone, and migrations", AT(cgroup_causes)},
+    {0, "ready-histogram", NULL, "how long threads had no processor, as a histogram, too", AT(ready)},
     {0, "max-cgroups", "N", "so many cgroups at most, the first that are met (default 500)",
      .kind = CLI_NUMBER, AT(max_cgroups), .min = 1, .max = 1000000},
     {0, "max-names", "N", "so many names at most (default 200)", .kind = CLI_NUMBER, AT(max_names),
@@ -127,6 +128,8 @@ static int export(const struct cli_command *self, struct export_options *options
         metrics_close(m);
         return cli_error(self, "%s", err.text);
     }
+    if (metrics_no_ready(m))
+        cli_warn(self, "no histogram of ready time: %s", metrics_no_ready(m));
     if (options->output) {
         result = exposition_write_file(options->output, (enum exposition)options->form.number, m);
         closed = metrics_close(m);
@@ -161,7 +164,8 @@ static int run_export(const struct cli_command *self, int argc, char **argv)
     options.metrics.max_names = (uint32_t)options.max_names;
     options.metrics.optional = (options.per_cpu ? METRICS_PER_CPU : 0u) |
                                (options.cgroup_causes ? METRICS_CGROUP_CAUSES : 0u) |
-                               (options.by_name ? METRICS_BY_NAME : 0u);
+                               (options.by_name ? METRICS_BY_NAME : 0u) |
+                               (options.ready ? METRICS_READY : 0u);
     return export(self, &options);
 }
 

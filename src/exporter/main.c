@@ -92,8 +92,15 @@ static void look(struct exporter *e)
         }
     } while (again);
     e->looked = now_ns();
-    if (e->metrics)
+    if (e->metrics && metrics_no_ready(e->metrics)) {
+        char text[384];
+
+        snprintf(text, sizeof(text), "no histogram of ready time: %s",
+                 metrics_no_ready(e->metrics));
+        say_once(e, text);
+    } else if (e->metrics) {
         say_once(e, "");
+    }
     e->next_look =
         e->looked + (e->metrics ? (uint64_t)metrics_wait_ms(e->metrics) * 1000000 : RETRY_NS);
 }
@@ -213,6 +220,7 @@ enum {
     OPT_TIER,
     OPT_MAX_THREADS,
     OPT_CGROUP_ROOT,
+    OPT_READY,
     OPT_REPLAY,
     OPT_REPLAY_SCALE,
     OPT_VERSION,
@@ -232,6 +240,7 @@ static const struct row {
     {"per-cpu", NULL, "each processor by itself, too", OPT_PER_CPU},
     {"per-name", NULL, "threads by name, too", OPT_PER_NAME},
     {"cgroup-causes", NULL, "the waits of each cgroup by cause, not by class alone", OPT_CAUSES},
+    {"ready-histogram", NULL, "how long threads had no processor, as a histogram, too", OPT_READY},
     {"max-cgroups", "N", "so many cgroups at most (default 500)", OPT_MAX_CGROUPS},
     {"max-names", "N", "so many names at most (default 200)", OPT_MAX_NAMES},
     {"cgroup-include", "REGEX", "only cgroups whose path matches", OPT_INCLUDE},
@@ -336,6 +345,9 @@ static int take(struct exporter *e, struct web_options *web, int id)
         return 0;
     case OPT_CAUSES:
         e->options.optional |= METRICS_CGROUP_CAUSES;
+        return 0;
+    case OPT_READY:
+        e->options.optional |= METRICS_READY;
         return 0;
     case OPT_INCLUDE:
         e->options.include = optarg;

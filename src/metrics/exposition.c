@@ -41,6 +41,8 @@ static const char *type_word(const struct writer *w)
         return "counter";
     case METRICS_INFO:
         return w->format == EXPOSITION_OPENMETRICS ? "info" : "gauge";
+    case METRICS_HISTOGRAM:
+        return "histogram";
     default:
         return "gauge";
     }
@@ -90,7 +92,7 @@ static void write_sample(void *ctx, const struct metrics_sample *sample)
     const char *before = "{";
 
     write_head(w);
-    fprintf(w->out, "%s%s", w->family->name, suffix(w->family));
+    fprintf(w->out, "%s%s", w->family->name, sample->suffix ? sample->suffix : suffix(w->family));
     for (int i = 0; i < 3; i++) {
         if (!sample->label[i] || !sample->value[i] || !*sample->value[i])
             continue;

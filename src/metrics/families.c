@@ -760,6 +760,36 @@ EMIT(emit_os)
     emit_integer(fn, ctx, &sample, 1);
 }
 
+/* ---- how long ---- */
+
+/* Bounds are powers of two of microseconds, as those of other exporters. */
+#define READY_BOUNDS 22
+
+EMIT(emit_ready)
+{
+    struct metrics_sample sample = {.suffix = "_bucket"};
+    uint64_t count = 0;
+    uint32_t bucket = 0;
+
+    if (!m->has_ready)
+        return;
+    for (uint32_t i = 0; i <= READY_BOUNDS; i++) {
+        uint64_t bound = i < READY_BOUNDS ? UINT64_C(1000) << i : UINT64_MAX;
+        char le[32] = "+Inf";
+
+        for (; bucket < PRCB_TAIL_BUCKETS && prcb_tail_bound(bucket) <= bound; bucket++)
+            count += m->ready.buckets[bucket];
+        if (i < READY_BOUNDS)
+            snprintf(le, sizeof(le), "%.10g", (double)bound / 1e9);
+        put(&sample, 0, "le", le);
+        emit_integer(fn, ctx, &sample, count);
+    }
+    sample = (struct metrics_sample){.suffix = "_sum"};
+    emit_ns(fn, ctx, &sample, m->ready.ns);
+    sample.suffix = "_count";
+    emit_integer(fn, ctx, &sample, count);
+}
+
 /* ---- the rows ---- */
 
 const struct metrics_family metrics_families[] = {

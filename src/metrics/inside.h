@@ -7,6 +7,8 @@
 
 #include <regex.h>
 
+#include <prcb/tails.h>
+
 #include "account_rows.h"
 #include "cgroup_names.h"
 #include "metrics.h"
@@ -96,9 +98,12 @@ struct metrics {
     uint32_t processor_count;
     struct prcb_status status;
     uint64_t accounts_live, accounts_ended;
-    uint64_t started;   /* Unix time */
-    uint64_t looked_at; /* when the look began, CLOCK_MONOTONIC, ns */
-    uint64_t look_ns;   /* how long the last look took */
+    uint64_t started;                   /* Unix time */
+    uint64_t looked_at;                 /* when the look began, CLOCK_MONOTONIC, ns */
+    uint64_t look_ns;                   /* how long the last look took */
+    struct prcb_tail ready, ready_base; /* base: before counting began */
+    bool has_ready;
+    struct prcb_error no_ready;
     uint64_t births, born_at;
     double birth_rate; /* accounts that came about, a second */
 };

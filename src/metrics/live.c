@@ -105,10 +105,11 @@ int metrics_open_fed(const struct metrics_options *options, struct metrics **ret
 
 static int open_session(struct metrics *m, struct prcb_error *err)
 {
-    const struct prcb_options how = {.size = sizeof(how),
-                                     .tier = m->options.tier,
-                                     .max_threads = m->options.max_threads,
-                                     .flags = PRCB_OPEN_SHARED};
+    const struct prcb_options how = {
+        .size = sizeof(how),
+        .tier = m->options.tier,
+        .max_threads = m->options.max_threads,
+        .flags = PRCB_OPEN_SHARED | (m->options.optional & METRICS_READY ? PRCB_OPEN_TAILS : 0u)};
     const struct prcb_processors_options view = {.size = sizeof(view), .tier = m->options.tier};
     int result = prcb_open(&how, &m->session, err);
 
@@ -217,6 +218,23 @@ static void give_back(void *ctx, uint64_t key)
         prcb_release(m->session, key, &err);
 }
 
+/* As accounts: of a session that others began, what was there at the first look does not count. */
+static void look_at_tails(struct metrics *m)
+{
+    struct prcb_tail now = {.size = sizeof(now)};
+
+    m->has_ready = m->options.optional & METRICS_READY &&
+                   !prcb_tail_read(m->session, PRCB_CAUSE_NONE, &now, &m->no_ready);
+    if (!m->has_ready)
+        return;
+    if (m->baseline)
+        m->ready_base = now;
+    m->ready = now;
+    m->ready.ns -= m->ready_base.ns;
+    for (size_t i = 0; i < PRCB_TAIL_BUCKETS; i++)
+        m->ready.buckets[i] -= m->ready_base.buckets[i];
+}
+
 static void look_at_processors(struct metrics *m)
 {
     uint32_t count = m->view ? prcb_processors_count(m->view) : 0;
@@ -261,6 +279,7 @@ int metrics_look(struct metrics *m, struct prcb_error *err)
     if (m->orphan)
         return prcb_fail(err, -ESTALE,
                          "prcbd gave the session up: it was replaced or cleaned away");
+    look_at_tails(m);
     metrics_end(m, give_back, m);
     m->status.size = sizeof(m->status);
     prcb_session_status(m->session, &m->status);
@@ -286,6 +305,13 @@ void metrics_set_processors(struct metrics *m, const struct prcb_processor *proc
 void metrics_set_status(struct metrics *m, const struct prcb_status *status)
 {
     m->status = *status;
+}
+
+const char *metrics_no_ready(const struct metrics *m)
+{
+    return m->options.optional & METRICS_READY && !m->has_ready && m->no_ready.text[0]
+               ? m->no_ready.text
+               : NULL;
 }
 
 uint64_t metrics_started(const struct metrics *m)

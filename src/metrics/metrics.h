@@ -32,6 +32,8 @@ enum metrics_optional {
     METRICS_PER_CPU = 1 << 0,       /* each processor by itself */
     METRICS_CGROUP_CAUSES = 1 << 1, /* each cgroup's waits by cause, not by class alone */
     METRICS_BY_NAME = 1 << 2,       /* threads by name */
+    METRICS_READY = 1 << 3,         /* a histogram of how long threads had no processor; the session
+                                       then keeps tails (prcb/tails.h) */
 };
 
 /* Whose names the families have; bits. */
@@ -73,6 +75,8 @@ int metrics_look(struct metrics *m, struct prcb_error *err);
 /* Milliseconds until metrics_look has to be called at the latest, so that accounts do not run out:
  * from 5, while threads come and go quickly, to 1000. */
 unsigned metrics_wait_ms(const struct metrics *m);
+/* Why there is no histogram that was asked for, after the first look; NULL: there is. */
+const char *metrics_no_ready(const struct metrics *m);
 uint64_t metrics_started(const struct metrics *m); /* Unix time, nanoseconds */
 enum prcb_tier metrics_tier(const struct metrics *m);
 struct prcb *metrics_session(const struct metrics *m); /* its own; NULL: fed, or a replay */
@@ -88,10 +92,11 @@ void metrics_set_status(struct metrics *m, const struct prcb_status *status);
 
 /* ---- families ---- */
 
-enum metrics_type { METRICS_COUNTER, METRICS_GAUGE, METRICS_INFO };
+enum metrics_type { METRICS_COUNTER, METRICS_GAUGE, METRICS_INFO, METRICS_HISTOGRAM };
 enum metrics_unit { METRICS_NONE, METRICS_SECONDS, METRICS_HERTZ, METRICS_RATIO };
 
 struct metrics_sample {
+    const char *suffix;   /* of a histogram: "_bucket", "_sum", "_count"; else NULL */
     const char *label[3]; /* names; NULL: no more */
     const char *value[3]; /* any bytes; a label whose value is empty is left out */
     enum { METRICS_INTEGER, METRICS_NS, METRICS_REAL } kind;

@@ -206,6 +206,19 @@ static void read_host(struct json_object *look, struct metrics *m)
     }
 }
 
+static void read_ready(struct json_object *look, struct metrics *m)
+{
+    struct json_object *ready = part_in(look, "ready_latency", json_type_object), *buckets;
+
+    if (!ready)
+        return;
+    m->has_ready = true;
+    number_in(ready, "ns", &m->ready.ns);
+    buckets = part_in(ready, "buckets", json_type_array);
+    for (size_t i = 0; buckets && i < PRCB_TAIL_BUCKETS; i++)
+        m->ready.buckets[i] = i < json_object_array_length(buckets) ? number_at(buckets, i) : 0;
+}
+
 static int make_look(struct json_object *look, struct metrics *m, struct prcb_error *err)
 {
     struct json_object *accounts = part_in(look, "accounts", json_type_array);
@@ -239,6 +252,7 @@ static int make_look(struct json_object *look, struct metrics *m, struct prcb_er
         metrics_set_processors(m, records, (uint32_t)count);
         free(records);
     }
+    read_ready(look, m);
     metrics_end(m, NULL, NULL);
     number_in(look, "look_ns", &m->look_ns); /* of then */
     return 0;
@@ -460,6 +474,14 @@ static void write_cgroup(void *ctx, const struct group *group)
     fputc('"', out);
 }
 
+static void write_ready(FILE *out, const struct prcb_tail *ready)
+{
+    fprintf(out, ",\"ready_latency\":{\"ns\":%" PRIu64 ",\"buckets\":[", ready->ns);
+    for (size_t i = 0; i < PRCB_TAIL_BUCKETS; i++)
+        fprintf(out, "%s%" PRIu64, i ? "," : "", ready->buckets[i]);
+    fputs("]}", out);
+}
+
 void replay_writer_end(struct replay_writer *writer, const struct metrics *m)
 {
     FILE *out = writer->out;
@@ -483,6 +505,8 @@ void replay_writer_end(struct replay_writer *writer, const struct metrics *m)
     write_number(out, "processes", host->processes);
     write_number(out, "processes_limit", host->processes_limit);
     write_number(out, "booted_ns", host->booted_ns);
+    if (m->has_ready)
+        write_ready(out, &m->ready);
     fputs(",\"cgroups\":{\"0\":\"\"", out); /* 0 is no cgroup: commas need no care */
     metrics_known_cgroups(m, write_cgroup, out);
     fputs("},\"processors\":[", out);

@@ -16,7 +16,7 @@ SOURCE = os.path.dirname(os.path.dirname(HERE))
 PRCB = os.path.abspath(os.environ.get("PRCB_EXE") or os.environ.get("PRCB") or
                        os.path.join(SOURCE, "build/src/cli/prcb"))
 TIMEOUT = 120
-ALL = ["--per-cpu", "--per-name", "--cgroup-causes", "--names", "prcb,node,windows"]
+ALL = ["--per-cpu", "--per-name", "--cgroup-causes", "--ready-histogram", "--names", "prcb,node,windows"]
 
 
 def run(*args, **options):
@@ -76,8 +76,9 @@ class Formats(unittest.TestCase):
         text = run("--for", "0.1", *ALL).stdout
         families = re.findall(r"^# TYPE (\S+) ", text, re.M)
         self.assertEqual(len(families), len(set(families)))
-        seen = [line.split("{")[0].split()[0] for line in text.splitlines()
-                if not line.startswith("#")]
+        # A histogram's samples have names of their own.
+        seen = [re.sub(r"(_latency_seconds)_(bucket|sum|count)$", r"\1", line.split("{")[0].split()[0])
+                for line in text.splitlines() if not line.startswith("#")]
         order = [name for i, name in enumerate(seen) if not i or seen[i - 1] != name]
         self.assertEqual(order, families)
 
@@ -143,6 +144,24 @@ class Formats(unittest.TestCase):
 
 @needs_bpf
 class Figures(unittest.TestCase):
+    @needs_bpf
+    def test_the_histogram_is_the_ready_time(self):
+        found = samples(run("--tier", "bpf", "--for", "0.5", "--ready-histogram").stdout)
+        buckets = [found[series] for series in found if "ready_latency_seconds_bucket" in series]
+        self.assertEqual(len(buckets), 23)
+        self.assertEqual(buckets, sorted(buckets))
+        self.assertEqual(buckets[-1], found["prcb_ready_latency_seconds_count"])
+        self.assertGreater(buckets[-1], 0)
+        # What is not over yet is in the counter of ready time only.
+        self.assertLessEqual(found["prcb_ready_latency_seconds_sum"],
+                             found['prcb_system_thread_seconds_total{state="ready"}'] + .001)
+
+    def test_no_histogram_is_said(self):
+        result = run("--tier", "perf", "--for", "0.1", "--ready-histogram")
+        self.assertEqual(result.returncode, 0)
+        self.assertNotIn("ready_latency", result.stdout)
+        self.assertIn("no histogram of ready time: the perf tier", result.stderr)
+
     def test_modes_add_up_to_wall(self):
         values = samples(run("--for", "1").stdout)
         processors = os.sysconf("SC_NPROCESSORS_ONLN")

@@ -362,7 +362,12 @@ static void looks_come_sooner_in_storms(void **state)
 
 static const char *type_word(const struct metrics_family *f)
 {
-    return f->type == METRICS_COUNTER ? "counter" : f->type == METRICS_INFO ? "info" : "gauge";
+    static const char *const words[] = {[METRICS_COUNTER] = "counter",
+                                        [METRICS_GAUGE] = "gauge",
+                                        [METRICS_INFO] = "info",
+                                        [METRICS_HISTOGRAM] = "histogram"};
+
+    return words[f->type];
 }
 
 static void write_document(FILE *out)
@@ -373,6 +378,7 @@ static void write_document(FILE *out)
     } sections[] = {
         {METRICS_PRCB, 0, "Always"},
         {METRICS_PRCB, METRICS_PER_CPU, "With `--per-cpu`"},
+        {METRICS_PRCB, METRICS_READY, "With `--ready-histogram`"},
         {METRICS_PRCB, METRICS_CGROUP_CAUSES, "With `--cgroup-causes`"},
         {METRICS_PRCB, METRICS_BY_NAME, "With `--per-name`"},
         {METRICS_NODE, 0, "With `--names node`"},
