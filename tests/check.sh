@@ -4,16 +4,17 @@
 # ./dev check: its groups, how they run beside one another, and the tally. Part of dev, which sources
 # it and has the packages and the builds (here, jobs, packages_*, need, configure, compile, build_*).
 #
-# Groups run in two lanes. The first has those whose tests compare times and counts with the
-# kernel's, one test at a time; they wait more than they compute. The second runs beside it at a
-# lower priority and has the others. Builds and guests use what both leave. A failing group
-# does not stop the next. Each result is a line in
+# Groups run in lanes, one beside the other, for most tests wait more than they compute. Two have the
+# tests that compare times and counts with the kernel's, one test at a time in each: those of eBPF and
+# those of the command line, with gcc and then with sanitizers. The others have a lower priority, and so
+# have the builds; guests use what all leave. A failing group does not stop the next. Each result is a line in
 # $results: pass|fail|skip|unsteady TAB group TAB name TAB reason, and a group's seconds one more:
 # time TAB group TAB seconds. A group that ends with an error, or without any result,
 # counts as a failure of its own.
 
 results=
 group=
+low_priority=5 # of lanes that may wait, and of builds; guests' is 10
 
 record() { # pass|fail|skip NAME [REASON]
     printf '%s\t%s\t%s\t%s\n' "$1" "$group" "$2" "${3:-}" >>"$results"
@@ -27,7 +28,7 @@ meson_tests() { # DIR TEST-PROCESSES OPTION...
     logs=$dir/meson-logs
     rm -f "$logs/$name.json" "$logs/$name-again.json" # another group may be in this folder at the same time
     "${check_as[@]}" meson test -C "$dir" --no-rebuild --print-errorlogs --logbase "$name" \
-        --num-processes "$processes" "$@" || true
+        --num-processes "$processes" --timeout-multiplier 2 "$@" || true
     if [[ ! -f $logs/$name.json ]]; then
         record fail "meson test" "no test log was written"
         return
@@ -53,11 +54,12 @@ tap() { # COMMAND...
 # The rest: everything but the eBPF and command-line tests, which want the machine
 # for themselves, and the thread-sanitizer tests, which have a build of their own.
 quick=(--no-suite bpf --no-suite cli --no-suite wine --no-suite python --no-suite page --no-suite pmda
-    --no-suite tsan)
-# Documents, the catalog's facts and what the kernel makes of a wait do not change with
-# the compiler: once is enough.
-code=(--no-suite wine --no-suite python --no-suite page --no-suite pmda --no-suite docs --no-suite facts
-    --no-suite tsan)
+    --no-suite tsan --no-suite abi)
+# Documents, the catalog's facts, the headers and what the kernel makes of a wait do not change with
+# the compiler: once is enough. Files are read by an ordinary user as by root, and without eBPF.
+compiler=("${quick[@]}" --no-suite docs --no-suite facts)
+ordinary=(--no-suite wine --no-suite python --no-suite page --no-suite pmda --no-suite docs --no-suite facts
+    --no-suite tsan --no-suite abi --no-suite layout --no-suite dump --no-suite files)
 check_as=()
 
 group_build() {
@@ -107,14 +109,14 @@ group_wine() {
 # The builds of later groups are made while tests of earlier ones wait, as tests mostly do. A
 # group that needs one waits for it and builds it all the same: where that was done nothing is
 # left to do, and where it failed it fails again, for all to see.
-builds_ahead=(clang release asan fuzz guests)
+builds_ahead=(asan clang release fuzz guests)
 ahead_folder=
 ahead_job=
 start_builds() {
     ahead_folder=$(mktemp -d)
     set -m # a process group of its own
     (
-        renice -n 19 -p "$BASHPID"
+        renice -n "$low_priority" -p "$BASHPID"
         for name in "${builds_ahead[@]}"; do
             "build_$name" || true
             : >"$ahead_folder/$name"
@@ -149,7 +151,7 @@ build_clang() {
 
 group_clang() {
     finish_build clang
-    meson_tests build-clang "$jobs" "${quick[@]}" --no-suite docs --no-suite facts
+    meson_tests build-clang "$jobs" "${compiler[@]}"
 }
 
 # As the README has it: a release build, whose optimiser sees warnings of its own.
@@ -168,8 +170,10 @@ group_install() {
     tap "$here/tests/install/wheel.sh"
 }
 
+# Not optimised: a third of the time to build, none of it in the tests, and nothing is optimised away
+# that a sanitizer would see.
 build_asan() {
-    configure build-asan "$(bpf_option)" -Dwerror=true -Dman=disabled -Dbench=false \
+    configure build-asan "$(bpf_option)" -Dwerror=true -Dman=disabled -Dbench=false -Doptimization=0 \
         -Db_sanitize=address,undefined
     compile build-asan
 }
@@ -181,10 +185,13 @@ sanitized() { # meson_tests' ARGUMENTS...
     meson_tests build-asan "$@"
 }
 group_sanitizers_quick() {
-    sanitized "$jobs" "${quick[@]}" --no-suite docs --no-suite facts
+    sanitized "$jobs" "${compiler[@]}"
 }
-group_sanitizers() {
-    sanitized 1 --suite bpf --suite cli --no-suite facts
+group_sanitizers_bpf() {
+    sanitized 1 --suite bpf --no-suite facts
+}
+group_sanitizers_cli() {
+    sanitized 1 --suite cli --no-suite facts
 }
 
 # gcc warns that its thread sanitizer does not model fences. What is shared is read and
@@ -209,7 +216,7 @@ group_nobpf() {
         chown -R nobody:nogroup "$here/build-nobpf"
     fi
     "${check_as[@]}" "$here/dev" build-nobpf
-    meson_tests build-nobpf "$jobs" "${code[@]}"
+    meson_tests build-nobpf "$jobs" "${ordinary[@]}"
 }
 
 # Internal: the part of group_nobpf that runs as nobody.
@@ -352,42 +359,47 @@ run_group() { # TITLE FUNCTION
     printf 'time\t%s\t%s\n' "$group" "$seconds" >>"$results"
 }
 
-# The second lane. Its output follows the first lane's.
-lane_folder=
-lane_job=
-lane_priority=5 # below the first lane, above builds and guests
-run_lane() { # RESULTS TITLE FUNCTION [TITLE FUNCTION]...
-    local results=$1
-    shift
+# Lanes beside the first one. Their outputs follow the first one's.
+lane_folders=()
+lane_jobs=()
+run_lane() { # PRIORITY RESULTS TITLE FUNCTION [TITLE FUNCTION]...
+    local results=$2
+    renice -n "$1" -p "$BASHPID" >/dev/null
+    shift 2
     : >"$results"
-    renice -n "$lane_priority" -p "$BASHPID" >/dev/null
     while (($#)); do
         run_group "$1" "$2"
         shift 2
     done
 }
 
-start_lane() { # TITLE FUNCTION [TITLE FUNCTION]...
-    lane_folder=$(mktemp -d)
+start_lane() { # PRIORITY TITLE FUNCTION [TITLE FUNCTION]...
+    local folder priority=$1
+    shift
+    folder=$(mktemp -d)
     set -m # a process group of its own
-    run_lane "$lane_folder/results" "$@" </dev/null >"$lane_folder/output" 2>&1 &
-    lane_job=$!
+    run_lane "$priority" "$folder/results" "$@" </dev/null >"$folder/output" 2>&1 &
+    lane_folders+=("$folder")
+    lane_jobs+=($!)
     set +m
 }
 
-finish_lane() {
-    tail --pid "$lane_job" -n +1 -f "$lane_folder/output"
-    wait "$lane_job" || record fail "second lane" "stopped with exit status $?"
-    lane_job=
-    cat "$lane_folder/results" >>"$results"
-    rm -rf "$lane_folder"
+finish_lanes() {
+    local i
+    for i in "${!lane_jobs[@]}"; do
+        tail --pid "${lane_jobs[i]}" -n +1 -f "${lane_folders[i]}/output"
+        group=lane
+        wait "${lane_jobs[i]}" || record fail "lane $i" "stopped with exit status $?"
+        cat "${lane_folders[i]}/results" >>"$results"
+    done
 }
 
-stop_lane() {
-    if [[ -n $lane_job ]]; then
-        kill -- "-$lane_job" 2>/dev/null || true
-        rm -rf "$lane_folder"
-    fi
+stop_lanes() {
+    local i
+    for i in "${!lane_jobs[@]}"; do
+        kill -- "-${lane_jobs[i]}" 2>/dev/null || true
+        rm -rf "${lane_folders[i]}"
+    done
 }
 
 count() { # pass|fail|skip|unsteady [GROUP]
@@ -446,27 +458,28 @@ command_check() {
     need "${packages_browser[@]}" || true
     need_pcp
     results=$(mktemp)
-    trap 'stop_builds; stop_lane; stop_guests; rm -f "$results"' EXIT
+    trap 'stop_builds; stop_lanes; stop_guests; rm -f "$results"' EXIT
     run_group "gcc build" group_build
     start_builds
-    start_lane "unit, layout and document tests" group_quick \
+    start_lane 0 "command line tests" group_cli \
+        "sanitizers: command line" group_sanitizers_cli
+    start_lane "$low_priority" "unit, layout and document tests" group_quick \
         "ABI of the libraries" group_abi \
         "style and headers" group_style \
+        "sanitizers: unit, layout" group_sanitizers_quick \
         "clang build, unit tests" group_clang \
         "installed copy, examples" group_install \
+        "thread sanitizer" group_threads \
+        "fuzz, briefly" group_fuzz
+    start_lane "$low_priority" "no eBPF, ordinary user" group_nobpf \
         "Python" group_python \
         "Performance Co-Pilot" group_pmda \
         "pages in browsers" group_page \
-        "Windows programs under Wine" group_wine \
-        "sanitizers: unit, layout" group_sanitizers_quick \
-        "no eBPF, ordinary user" group_nobpf \
-        "thread sanitizer" group_threads \
-        "fuzz, briefly" group_fuzz
+        "Windows programs under Wine" group_wine
     run_group "eBPF tests" group_bpf
-    run_group "command line tests" group_cli
     start_guests
-    run_group "sanitizers: eBPF, command line" group_sanitizers
-    finish_lane
+    run_group "sanitizers: eBPF" group_sanitizers_bpf
+    finish_lanes
     run_group "guests: the oldest and the newest Linux, x86-64 and arm64" group_guests
     summary
     [[ $(count fail) -eq 0 ]]
