@@ -41,7 +41,8 @@ static int by_start(const void *left, const void *right)
 void made_code_read(int fd, struct made_code *ret)
 {
     FILE *file = fdopen(fd, "r");
-    char line[4096];
+    char *line = NULL;
+    size_t room = 0;
     int result = 0;
 
     *ret = (struct made_code){0};
@@ -50,7 +51,7 @@ void made_code_read(int fd, struct made_code *ret)
         return;
     }
     /* "7f0000001000 40 name with blanks" */
-    while (!result && fgets(line, sizeof(line), file)) {
+    while (!result && getline(&line, &room, file) > 0) {
         uint64_t start, bytes;
         int name = 0;
 
@@ -59,6 +60,7 @@ void made_code_read(int fd, struct made_code *ret)
             line[name] && start + bytes > start)
             result = add(ret, start, bytes, line + name);
     }
+    free(line);
     fclose(file);
     if (ret->count)
         qsort(ret->rows, ret->count, sizeof(*ret->rows), by_start);
