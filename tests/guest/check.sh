@@ -39,8 +39,9 @@ add "$tests/bpf/test_bpf_compat"
 add "$tests/bpf/test_bpf_registers"
 add "$tests/daemon/test_daemon" 'own*'
 add "$tests/unit/test_unit_stacks" /t/stack_waiter
-options+=(-f "$build/src/daemon/prcbd" -f "$tests/unit/stack_waiter")
-targets+=(src/daemon/prcbd tests/unit/stack_waiter)
+add "$tests/unit/test_unit_stack_yama" /t/stack_waiter /t/prcb
+options+=(-f "$build/src/daemon/prcbd" -f "$tests/unit/stack_waiter" -f "$build/src/cli/prcb")
+targets+=(src/daemon/prcbd tests/unit/stack_waiter src/cli/prcb)
 if [[ $arch == x86_64 ]]; then
     options+=(-f "$tests/bpf/compat_waiter")
     targets+=(tests/bpf/compat_waiter)

@@ -87,14 +87,13 @@ fetch_busybox() {
 
 # What prcb is linked with, headers and libraries.
 fetch_sysroot() {
-    local package libelf=libelf1 libdw=libdw1
+    local package libelf=(libelf1 libdw1)
     know_architecture || return
     if apt-cache show "libelf1t64:$(deb_arch "$arch")" >/dev/null 2>&1; then
-        libelf=libelf1t64 libdw=libdw1t64 # from Debian 13 on
+        libelf=(libelf1t64 libdw1t64 libzstd-dev libzstd1) # from Debian 13 on
     fi
-    for package in libbpf-dev libbpf1 libelf-dev "$libelf" zlib1g-dev zlib1g libjson-c-dev \
-        libjson-c5 libcmocka-dev libcmocka0 libdw-dev "$libdw" liblzma-dev liblzma5 libbz2-1.0 \
-        libzstd-dev libzstd1; do
+    for package in libbpf-dev libbpf1 libelf-dev libdw-dev "${libelf[@]}" zlib1g-dev zlib1g liblzma-dev \
+        liblzma5 libbz2-1.0 libjson-c-dev libjson-c5 libcmocka-dev libcmocka0; do
         if [[ ! -f $work/$package.deb ]]; then
             download "$package" || return
             dpkg -x "$work/$package.deb" "$work/sysroot" || return
