@@ -7,6 +7,9 @@
  * the processor. Each measurement lies between two plain ones of its own round; the figure is the
  * median of the differences. Peers that are not installed are left out, and said. bench_switch
  * --no-peers leaves all out.
+ *
+ * bench_switch --pairs: what little an option adds, which the table's rows cannot show: sessions
+ * with it and without by turns, in one run.
  */
 #include "bench.h"
 #include "bench_daemon.h"
@@ -376,8 +379,101 @@ static void report_bpf_stats(const struct variant *variant)
 }
 #endif
 
+/* ---- pairs --------------------------------------------------------------------------------- */
+
+#define PAIRS 41
+
+static const struct pair {
+    const char *name;
+    uint32_t without, with;
+} pairs[] = {
+    {"registers", 0, PRCB_OPEN_REGISTERS},
+    {"short waits' stacks", PRCB_OPEN_REGISTERS, PRCB_OPEN_REGISTERS | PRCB_OPEN_CHOSEN},
+    {"by whom", 0, PRCB_OPEN_EDGES},
+};
+
+#ifdef BENCH_BPF
+/* Of the program that was loaded since first, per run; 0: not known. */
+static double program_ns(__u32 first, const char *name)
+{
+    double ns = 0;
+    __u32 id = first;
+
+    while (!bpf_prog_get_next_id(id, &id)) {
+        struct bpf_prog_info info = {0};
+        __u32 size = sizeof(info);
+        int fd = bpf_prog_get_fd_by_id(id);
+
+        if (fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &size) && !strcmp(info.name, name) &&
+            info.run_cnt > TRIPS)
+            ns = (double)info.run_time_ns / (double)info.run_cnt;
+        close(fd);
+    }
+    return ns;
+}
+#endif
+
+/* Pipe, futex, and the program's time as the kernel counts it. */
+static void measure_flags(uint32_t flags, double ret[HOWS + 1])
+{
+    const struct variant variant = {.kind = PROFILED, .flags = flags};
+    struct running running;
+#ifdef BENCH_BPF
+    __u32 first = last_program();
+    int stats;
+#endif
+
+    if (!begin(&variant, &running))
+        exit(1);
+    for (int how = 0; how < HOWS; how++)
+        ret[how] = measure(how);
+    ret[HOWS] = 0;
+#ifdef BENCH_BPF
+    stats = bpf_enable_stats(BPF_STATS_RUN_TIME);
+    for (int how = 0; how < HOWS; how++)
+        measure(how);
+    ret[HOWS] = program_ns(first, "prcb_switch");
+    close(stats);
+#endif
+    end(&running);
+}
+
+/* Who is first changes: what grows or falls slowly adds nothing. */
+static void measure_pair(const struct pair *pair)
+{
+    double added[HOWS + 1][PAIRS], with[HOWS + 1], without[HOWS + 1];
+
+    for (int round = 0; round < PAIRS; round++) {
+        if (round % 2)
+            measure_flags(pair->with, with);
+        measure_flags(pair->without, without);
+        if (round % 2 == 0)
+            measure_flags(pair->with, with);
+        for (int k = 0; k <= HOWS; k++)
+            added[k][round] = with[k] - without[k];
+    }
+    printf("%-24s", pair->name);
+    for (int k = 0; k <= HOWS; k++) {
+        double median = bench_median(added[k], PAIRS); /* it sorts */
+
+        printf("  %+6.1f (%+.1f .. %+.1f)", median, added[k][PAIRS / 4], added[k][3 * PAIRS / 4]);
+    }
+    putchar('\n');
+    fflush(stdout);
+}
+
+static void measure_pairs(void)
+{
+    printf("ns added per switch of a profiled thread, %d pairs: median (half of them lie within)\n"
+           "%-24s  %-24s  %-24s  %s\n",
+           PAIRS, "", "pipe", "futex", "the program's own time");
+    for (size_t i = 0; i < sizeof(pairs) / sizeof(*pairs); i++)
+        measure_pair(&pairs[i]);
+}
+
 int main(int argc, char **argv)
 {
+    bool only_pairs = argc > 1 && !strcmp(argv[1], "--pairs");
     bool peers = argc < 2 || strcmp(argv[1], "--no-peers") != 0;
     pthread_t thread;
 
@@ -386,6 +482,10 @@ int main(int argc, char **argv)
         return 1;
     bench_pin(0);
     pthread_barrier_wait(&start);
+    if (only_pairs) {
+        measure_pairs();
+        return 0;
+    }
     printf("context switches, two threads on one processor: ns added per switch, medians of %d "
            "rounds (peers: %d)\n\n%-44s %9s %9s   plain\n",
            ROUNDS, PEERS, "", how_names[PIPE], how_names[FUTEX]);
