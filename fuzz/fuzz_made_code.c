@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * A compiler's list (/tmp/perf-PID.map) of anything: what is found at an address contains it, begins
- * no earlier than any other that does, and has a name.
+ * A compiler's list (/tmp/perf-PID.map) of anything: what is found at an address contains it,
+ * begins no earlier than any other that does, and has a name.
  */
 #include <assert.h>
 #include <string.h>

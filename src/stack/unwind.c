@@ -11,10 +11,10 @@
 
 /* DWARF's numbers of the registers that a frozen thread has. */
 #if defined(__x86_64__)
-enum { REGISTER_FP = 6, REGISTER_SP = 7, REGISTER_LR = -1 };
+enum { REGISTER_FP = 6, REGISTER_SP = 7, REGISTER_LR = -1, REGISTER_RETURN = 16 };
 #define MACHINE EM_X86_64
 #elif defined(__aarch64__)
-enum { REGISTER_FP = 29, REGISTER_SP = 31, REGISTER_LR = 30 };
+enum { REGISTER_FP = 29, REGISTER_SP = 31, REGISTER_LR = 30, REGISTER_RETURN = 30 };
 #define MACHINE EM_AARCH64
 #else
 #error "no DWARF registers of this processor: add them here"
@@ -30,6 +30,7 @@ struct image {
     Dwfl *dwfl;
     struct image_debug debug;
     const struct frozen *frozen; /* during image_unwind */
+    uint64_t fp;                 /* the frame pointer that it is tried with; 0: not known */
     uint64_t *frames;
     size_t count, room;
     bool beyond; /* something was wanted from behind the copy */
@@ -80,7 +81,8 @@ static bool set_registers(Dwfl_Thread *thread, void *ctx)
 {
     const struct frozen_registers *at = &((struct image *)ctx)->frozen->at;
 
-    if (!set_register(thread, REGISTER_SP, at->sp) || !set_register(thread, REGISTER_FP, at->fp) ||
+    if (!set_register(thread, REGISTER_SP, at->sp) ||
+        !set_register(thread, REGISTER_FP, ((struct image *)ctx)->fp) ||
         !set_register(thread, REGISTER_LR, at->lr))
         return false;
     dwfl_thread_state_register_pc(thread, at->pc);
@@ -196,24 +198,199 @@ static int take_frame(Dwfl_Frame *frame, void *ctx)
     return image->count < image->room ? DWARF_CB_OK : DWARF_CB_ABORT;
 }
 
-size_t image_unwind(struct image *image, const struct frozen *frozen, uint64_t *frames, size_t room,
-                    enum stack_end *ret_end)
+/* What the call frame information says of an address. */
+static Dwarf_Frame *rules_at(struct image *image, uint64_t address)
+{
+    Dwfl_Module *module = dwfl_addrmodule(image->dwfl, address);
+    Dwarf_Frame *rules = NULL;
+    Dwarf_Addr bias = 0;
+    Dwarf_CFI *cfi = module ? dwfl_module_eh_cfi(module, &bias) : NULL;
+
+    if (cfi && !dwarf_cfi_addrframe(cfi, address - bias, &rules))
+        return rules;
+    cfi = module ? dwfl_module_dwarf_cfi(module, &bias) : NULL;
+    return cfi && !dwarf_cfi_addrframe(cfi, address - bias, &rules) ? rules : NULL;
+}
+
+/* libdw takes a frame whose rules need a register that is not known for the last, too. The last has
+ * a rule that says so; code without rules was unwound by frame pointers. */
+static bool is_last(struct image *image, uint64_t address)
+{
+    Dwarf_Frame *rules = rules_at(image, address);
+    Dwarf_Op own[3], *ops = own;
+    size_t count = 1;
+    bool last = !rules || (!dwarf_frame_register(rules, REGISTER_RETURN, own, &ops, &count) &&
+                           !count && ops == own);
+
+    free(rules);
+    return last;
+}
+
+static enum stack_end unwind_with(struct image *image, uint64_t fp)
 {
     int result;
 
-    image->frozen = frozen;
-    image->frames = frames;
-    image->room = room;
+    image->fp = fp;
     image->count = 0;
     image->beyond = false;
     result = dwfl_getthread_frames(image->dwfl, THE_THREAD, take_frame, image);
     if (!image->count)
-        frames[image->count++] = frozen->at.pc;
-    *ret_end = image->count == room ? STACK_DEEP
-               /* libdw takes a return address that cannot be read for the stack's end. */
-               : image->beyond ? STACK_SHORT
-               : !result       ? STACK_COMPLETE
-                               : STACK_BROKEN;
+        image->frames[image->count++] = image->frozen->at.pc;
+    return image->count == image->room ? STACK_DEEP
+           /* libdw takes a return address that cannot be read for the stack's end. */
+           : image->beyond                                              ? STACK_SHORT
+           : !result && is_last(image, image->frames[image->count - 1]) ? STACK_COMPLETE
+                                                                        : STACK_BROKEN;
+}
+
+/* ---- a frame pointer that is not known ------------------------------------------------ */
+
+/* procfs tells no frame pointer. A function that finds its frame by that, with none before it that
+ * has saved it, keeps the caller's beside the address that it returns to: on the stack, where the
+ * instruction before that address calls this function. The rules of all callers then lead from
+ * there to the outermost, or it is not the place. */
+
+#define PLACES_MOST 256 /* that are tried */
+
+enum call { CALL_NONE, CALL_SOME, CALL_THIS };
+
+#if defined(__x86_64__)
+#define CALL_BYTES 7
+/* Code up to the address that a call would return to. *ret: where it goes; false: nobody knows. */
+static enum call call_before(const unsigned char *code, uint64_t back, uint64_t *ret)
+{
+    int32_t far;
+
+    if (code[2] == 0xe8) { /* call rel32 */
+        memcpy(&far, code + 3, sizeof(far));
+        *ret = back + (uint64_t)(int64_t)far;
+        return CALL_THIS;
+    }
+    for (int length = 2; length <= CALL_BYTES; length++) { /* call r/m64 */
+        const unsigned char *at = code + CALL_BYTES - length;
+
+        if (at[0] == 0xff && (at[1] & 0x38) == 0x10)
+            return CALL_SOME;
+    }
+    return CALL_NONE;
+}
+#else
+#define CALL_BYTES 4
+static enum call call_before(const unsigned char *code, uint64_t back, uint64_t *ret)
+{
+    uint32_t word;
+
+    memcpy(&word, code, sizeof(word));
+    if (word >> 26 == 0x25) { /* bl */
+        *ret = back - 4 + (uint64_t)((int64_t)(int32_t)(word << 6) >> 4);
+        return CALL_THIS;
+    }
+    return (word & 0xfffffc1f) == 0xd63f0000 ? CALL_SOME : CALL_NONE; /* blr */
+}
+#endif
+
+/* Code of a file, as it lies in it. */
+static bool read_code(struct image *image, uint64_t address, unsigned char *ret, size_t length)
+{
+    Dwfl_Module *module = dwfl_addrmodule(image->dwfl, address);
+    GElf_Addr bias = 0;
+    Elf *elf = module ? dwfl_module_getelf(module, &bias) : NULL;
+    size_t count = 0, bytes = 0;
+    const char *raw = elf ? elf_rawfile(elf, &bytes) : NULL;
+
+    if (!raw || elf_getphdrnum(elf, &count))
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        GElf_Phdr head;
+        uint64_t at;
+
+        if (!gelf_getphdr(elf, (int)i, &head) || head.p_type != PT_LOAD || !(head.p_flags & PF_X) ||
+            address - bias < head.p_vaddr)
+            continue;
+        at = address - bias - head.p_vaddr;
+        if (at >= head.p_filesz || head.p_filesz - at < length || head.p_offset > bytes ||
+            bytes - head.p_offset < at || bytes - head.p_offset - at < length)
+            continue;
+        memcpy(ret, raw + head.p_offset + at, length);
+        return true;
+    }
+    return false;
+}
+
+static bool function_at(struct image *image, uint64_t address, uint64_t *ret_begin)
+{
+    Dwfl_Module *module = dwfl_addrmodule(image->dwfl, address);
+    GElf_Off offset;
+    GElf_Sym symbol;
+
+    if (!module || !dwfl_module_addrinfo(module, address, &offset, &symbol, NULL, NULL, NULL))
+        return false;
+    *ret_begin = address - offset;
+    return true;
+}
+
+/* Whether what returns to an address may be the function that address `inside` lies in. */
+static enum call calls(struct image *image, uint64_t back, uint64_t inside)
+{
+    unsigned char code[CALL_BYTES];
+    uint64_t to = 0, begin = 0;
+    enum call call;
+
+    if (!read_code(image, back - CALL_BYTES, code, sizeof(code)))
+        return CALL_NONE;
+    call = call_before(code, back, &to);
+    if (call != CALL_THIS)
+        return call;
+    if (function_at(image, inside, &begin) && begin == to)
+        return CALL_THIS;
+    /* By way of a linkage table, which has no symbols, or to a function that is stripped of its
+     * own. */
+    return dwfl_addrmodule(image->dwfl, to) && !(function_at(image, to, &begin) && begin == to)
+               ? CALL_SOME
+               : CALL_NONE;
+}
+
+/* The lowest place that fits; one whose call goes to this very function before others. */
+static enum stack_end search(struct image *image)
+{
+    const struct frozen *frozen = image->frozen;
+    uint64_t inside = image->frames[image->count - 1], chosen = 0;
+    Dwarf_Frame *rules = rules_at(image, inside);
+    int places = 0;
+
+    free(rules);
+    if (!rules)
+        return STACK_BROKEN; /* no register is what lacks */
+    for (size_t at = 0; at + 16 <= frozen->length && places < PLACES_MOST; at += 8) {
+        uint64_t place = frozen->low + at, back;
+        enum stack_end end;
+        enum call call;
+
+        memcpy(&back, frozen->bytes + at + 8, sizeof(back));
+        if (place < frozen->at.sp || !dwfl_addrmodule(image->dwfl, back))
+            continue;
+        call = calls(image, back, inside);
+        if (call == CALL_NONE || (call == CALL_SOME && chosen))
+            continue;
+        places++;
+        end = unwind_with(image, place);
+        if (call == CALL_THIS && (end == STACK_COMPLETE || end == STACK_SHORT || end == STACK_DEEP))
+            return end;
+        if (end == STACK_COMPLETE)
+            chosen = place;
+    }
+    return unwind_with(image, chosen);
+}
+
+size_t image_unwind(struct image *image, const struct frozen *frozen, uint64_t *frames, size_t room,
+                    enum stack_end *ret_end)
+{
+    image->frozen = frozen;
+    image->frames = frames;
+    image->room = room;
+    *ret_end = unwind_with(image, frozen->at.fp);
+    if (*ret_end == STACK_BROKEN && !frozen->at.fp)
+        *ret_end = search(image);
     image->frozen = NULL;
     return image->count;
 }

@@ -169,7 +169,7 @@ class Where(unittest.TestCase):
 
     @unittest.skipUnless(shutil.which("gdb"), "gdb is not installed")
     def test_frames_are_gdbs(self):
-        for way in ("mutex", "condition", "poll", "semaphore", "pipe"):
+        for way in ("mutex", "condition", "poll", "semaphore", "pipe", "dynamic"):
             with self.subTest(way=way):
                 pid, tid = self.waiter(way)
                 await_state(pid, "S")
@@ -184,7 +184,7 @@ class Where(unittest.TestCase):
                     self.skipTest("gdb may not attach: " + result.stderr.strip()[-200:])
                 frames = re.findall(r"^#\d+\s+(?:0x[0-9a-f]+ in )?(?:__GI_)?([\w:]+) ",
                                     text[1].split("\nThread ")[0], re.M)
-                own = [name for name in ("inner", "middle", "outer", "run") if name in frames]
+                own = [name for name in ("hold", "by_dynamic", "inner", "middle", "outer", "run") if name in frames]
                 self.assertEqual([name for name in functions(stacks[0]) if name in own], own)
                 self.assertTrue(stacks[0]["complete"])
 
@@ -201,6 +201,27 @@ class Where(unittest.TestCase):
                 self.assertEqual(len(now), 1, report)
                 self.assertTrue(now[0]["complete"], now)
                 self.assertIn(functions(now[0])[-1], ("_start", None))
+
+    def test_stock_servers_are_complete(self):
+        """Every stack that is known, of all their threads, on the tier that anybody has, too."""
+        folder = tempfile.mkdtemp(prefix="prcb-why-")
+        self.addCleanup(shutil.rmtree, folder)
+        for command in (["redis-server", "--port", "0", "--save", "", "--unixsocket", folder + "/socket"], ["node", "-e", "setInterval(() => 0, 1e6)"]):
+            if not shutil.which(command[0]):
+                continue
+            process = subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd="/")
+            self.addCleanup(process.wait)
+            self.addCleanup(process.kill)
+            await_state(process.pid, "S")
+            for tier in ([], ["--tier", "perf"]):
+                with self.subTest(command=command[0], tier=tier):
+                    report, _ = document("-p", str(process.pid), "--for", "1", *tier)
+                    stacks = [part for row in report["processes"] for cause in row["causes"]
+                              for part in cause["stacks"] if not part["unknown"]]
+                    self.assertTrue(stacks, report)
+                    for part in stacks:
+                        self.assertTrue(part["complete"], part)
+                        self.assertIn(functions(part)[-1], ("_start", "__clone", "__clone3", "clone3", None), part)
 
     def test_one_unwinding_for_a_thread_that_sleeps_on(self):
         process = subprocess.Popen(["sleep", "60"])

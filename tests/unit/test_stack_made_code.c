@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Lists of compiled code (/tmp/perf-PID.map): what is found at an address, in lists as compilers write
- * them and as nobody should; and whose list is read at all.
+ * Lists of compiled code (/tmp/perf-PID.map): what is found at an address, in lists as compilers
+ * write them and as nobody should; and whose list is read at all.
  */
 #include <stdarg.h>
 #include <stddef.h>

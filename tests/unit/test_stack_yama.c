@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Stacks as an ordinary user where Yama's ptrace_scope is 1: those of one's own child are there, those
- * of a process beside are not, and prcb says why. Arguments: stack_waiter, and prcb for what it says.
+ * Stacks as an ordinary user where Yama's ptrace_scope is 1: those of one's own child are there,
+ * those of a process beside are not, and prcb says why. Arguments: stack_waiter, and prcb for what
+ * it says.
  *
  * Three processes: as root the first goes on as nobody, and sets ptrace_scope to 1 before where
- * PRCB_TEST_SYSCTL says that the machine is the test's (the guests); the second starts a waiter and,
- * beside it, the third, which runs the tests.
+ * PRCB_TEST_SYSCTL says that the machine is the test's (the guests); the second starts a waiter
+ * and, beside it, the third, which runs the tests.
  */
 #include <stdarg.h>
 #include <stddef.h>
