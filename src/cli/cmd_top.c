@@ -3,86 +3,32 @@
  * `prcb top`: what threads run and wait for, as a screen that is kept open, or as tables (-b). What
  * it knows and shows is src/top; here are the options and the course of a run.
  */
-#include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <langinfo.h>
 #include <locale.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-#include <prcb/processors.h>
-
-#include "cli.h"
 #include "format.h"
-#include "stat_options.h"
 #include "stat_targets.h"
-#include "stat_wait.h"
 #include "top_curses.h"
-#ifdef HAVE_STACK
-#include "top_where.h"
-#endif
-#ifdef HAVE_RECORD
-#include "top_file.h"
-#endif
-#include "top_source.h"
-#include "top_view.h"
-#include "whom_words.h"
+#include "top_run.h"
 
 #define NS_PER_S     1000000000ull
 #define MIN_DELAY_NS (NS_PER_S / 10)
 #define DELAY_NS     NS_PER_S
-#define LONG_NS      (20 * 1000000ull)  /* waits of such length are worth a look at their stack */
 #define AGAIN_NS     (100 * 1000000ull) /* stacks that a screen asked for are there by then */
-#define KEEP_DAYS    7
-#define MAX_MIB      1024
-#define FILE_BYTES   (1u << 30) /* of a recording's intervals, in memory */
-#define SLEEPERS     32         /* whose stacks are asked for at a time */
-#define NOTES_EACH   10         /* takes: the count of threads not followed is of them all */
-#define WHOM_MOST    256        /* threads of a row whose edges are summed */
+#define NOTES_EACH   10 /* takes: the count of threads not followed is of them all */
 #define HISTORY_NS   (600 * NS_PER_S)
 #define REFRESH_NS   (NS_PER_S / 20) /* perf tier: looks for threads between two intervals */
-
-struct options {
-    struct stat_options targets; /* what is shown: none is everything there may be */
-    uint64_t delay_ns, history_ns, count, rows;
-    const char *write, *read;
-    uint64_t keep_days, max_mib;
-    bool whom, quiet, batch, no_colour, no_unicode, no_mouse, sleeping, no_kernel;
-    enum top_group group;
-    struct top_order order;
-    const char *filter, *user;
-};
-
-struct run {
-    const struct cli_command *command;
-    const struct options *options;
-    struct prcb *session;
-    struct prcb_processors *view;
-    struct top_source *source;
-    struct top_model model;
-    struct top_ui ui;
-    struct top_grid grid;
-    struct top_where *where;     /* NULL: no stacks */
-    struct top_history *history; /* NULL: -w was not given */
-    struct top_reader *reader;   /* NULL: -r was not given */
-    struct stat_wait wait;
-    struct output output;
-    uint64_t next, next_refresh, takes;
-    uint64_t again; /* when the screen is drawn once more, with what was asked for meanwhile */
-    bool ended, perf, own;
-    int status;
-};
 
 /* ---- options ------------------------------------------------------------------------------ */
 
 static int take_group(struct cli_parser *parser, void *target)
 {
-    struct options *options = target;
+    struct top_run_options *options = target;
 
     for (int i = 0; i < TOP_GROUPS; i++) {
         if (!strcmp(parser->value, top_group_names[i])) {
@@ -97,7 +43,7 @@ static int take_group(struct cli_parser *parser, void *target)
 
 static int take_order(struct cli_parser *parser, void *target)
 {
-    struct options *options = target;
+    struct top_run_options *options = target;
 
     for (uint32_t i = 0; i < TOP_BY_CAUSE; i++) {
         if (!strcmp(parser->value, top_sort_names[i])) {
@@ -117,7 +63,7 @@ static int take_order(struct cli_parser *parser, void *target)
                            parser->value);
 }
 
-#define AT(member) .at = offsetof(struct options, member)
+#define AT(member) .at = offsetof(struct top_run_options, member)
 /* clang-format off */
 static const struct cli_option option_rows[] = {
     {'p', "pid", "PID[,PID]", "only these processes, and all that they start",
@@ -168,7 +114,7 @@ static const struct cli_option option_rows[] = {
 };
 /* clang-format on */
 
-static int check(const struct cli_command *self, const struct options *options)
+static int check(const struct cli_command *self, const struct top_run_options *options)
 {
     struct top_filter filter;
     char word[64];
@@ -194,12 +140,12 @@ static int check(const struct cli_command *self, const struct options *options)
     return CLI_OK;
 }
 
-static int parse(const struct cli_command *self, int argc, char **argv, struct options *ret,
+static int parse(const struct cli_command *self, int argc, char **argv, struct top_run_options *ret,
                  int *ret_status)
 {
     struct cli_parser parser = {.command = self, .argc = argc, .argv = argv};
 
-    *ret = (struct options){.history_ns = HISTORY_NS};
+    *ret = (struct top_run_options){.history_ns = HISTORY_NS};
     if (cli_take_all(&parser, ret, ret_status))
         return -1;
     ret->targets.follow = PRCB_FOLLOW_ALL;
@@ -213,7 +159,7 @@ static int parse(const struct cli_command *self, int argc, char **argv, struct o
 /* ---- what is measured ---------------------------------------------------------------------- */
 
 /* What the tier lacks, a line each, and its name for the first line. */
-static void set_notes(struct run *run)
+static void set_notes(struct top_run *run)
 {
     struct top_setting *setting = &run->ui.setting;
     const char *reason = prcb_session_tier_reason(run->session);
@@ -230,10 +176,7 @@ static void set_notes(struct run *run)
                  (unsigned long long)status.untracked_threads);
 }
 
-static void whom_pieces(void *ctx, const struct top_row *row, uint32_t cause,
-                        struct top_pieces *ret);
-
-static int open_all(struct run *run, struct prcb_error *err)
+static int open_all(struct top_run *run, struct prcb_error *err)
 {
     const struct stat_options *targets = &run->options->targets;
     const struct prcb_options how = {
@@ -260,7 +203,7 @@ static int open_all(struct run *run, struct prcb_error *err)
     if (!result)
         set_notes(run);
     if (!result && run->options->whom && prcb_session_tier(run->session) == PRCB_TIER_BPF) {
-        run->ui.details.whom = whom_pieces;
+        run->ui.details.whom = top_run_whom_pieces;
         run->ui.details.ctx = run;
     } else if (run->options->whom) {
         run->ui.details.whom_lacks = "only the bpf tier keeps by whom threads are woken";
@@ -268,330 +211,8 @@ static int open_all(struct run *run, struct prcb_error *err)
     return result;
 }
 
-/* ---- stacks -------------------------------------------------------------------------------- */
-
-#ifdef HAVE_STACK
-static void where_pieces(void *ctx, const struct top_row *row, uint32_t cause,
-                         struct top_pieces *ret)
-{
-    (void)row;
-    top_where_pieces(((struct run *)ctx)->where, cause, ret);
-}
-
-/* Only of waits that have lasted for an interval: others are over before anybody reads this. */
-static void where_wait(void *ctx, const struct top_row *row, char *ret, size_t size)
-{
-    struct run *run = ctx;
-
-    *ret = '\0';
-    if (run->ui.mode == TOP_LIVE && row->now.state == TOP_WAIT && row->now.since_ns &&
-        !row->kernel && row->now.since_ns + LONG_NS <= stat_wait_now())
-        top_where_wait(run->where, row->id, row->now.since_ns, ret, size);
-}
-
-/* Threads that slept through the interval in a wait that may be for a lock, and is then no
- * idleness. */
-static void ask_sleepers(struct run *run)
-{
-    struct top_thread *thread;
-    uint32_t at = 0;
-    bool blocked;
-
-    for (int open = 0; run->where && run->ui.mode == TOP_LIVE && open < SLEEPERS &&
-                       (thread = top_model_next_unknown(&run->model, &at));) {
-        if (!top_where_blocked(run->where, thread->key, thread->shown.since_ns, &blocked)) {
-            open++;
-            continue;
-        }
-        thread->asked_ns = thread->shown.since_ns;
-        thread->blocked_ns = blocked ? thread->shown.since_ns : 0;
-    }
-}
-
-/* The threads of the row that is open are watched, as long as it is. */
-static void watch(struct run *run)
-{
-    const struct top_ui *ui = &run->ui;
-    uint64_t keys[256];
-    uint32_t count = 0;
-
-    if (!run->where)
-        return;
-    for (uint32_t i = 0; ui->screen == TOP_PANES && i < ui->subject_count && count < 256; i++) {
-        const struct top_thread *thread = &run->model.threads[ui->subject_threads[i]];
-
-        if (!thread->end_ns)
-            keys[count++] = thread->key;
-    }
-    top_where_watch(run->where, keys, count);
-}
-
-static void open_stacks(struct run *run)
-{
-    struct prcb_error err;
-
-    if (top_where_open(run->session, &run->where, &err)) {
-        run->where = NULL;
-        return;
-    }
-    run->ui.details.where = where_pieces;
-    run->ui.details.wait = where_wait;
-    run->ui.details.ctx = run;
-}
-
-static bool has_news(struct run *run)
-{
-    return run->where && (run->ui.screen == TOP_PANES || top_where_news(run->where));
-}
-
-static bool close_stacks(struct run *run)
-{
-    return top_where_close(run->where);
-}
-#else
-static void watch(struct run *run)
-{
-}
-static void ask_sleepers(struct run *run)
-{
-}
-static void open_stacks(struct run *run)
-{
-}
-static bool has_news(struct run *run)
-{
-    return false;
-}
-static bool close_stacks(struct run *run)
-{
-    return true;
-}
-#endif
-
-/* ---- by whom --------------------------------------------------------------------------------- */
-
-static uint32_t find_thread(const struct top_model *m, pid_t tid)
-{
-    for (uint32_t i = 0; tid && i < m->thread_count; i++) {
-        if (m->threads[i].key && m->threads[i].tid == tid && !m->threads[i].end_ns)
-            return i;
-    }
-    return TOP_NONE;
-}
-
-static void add_edge(const struct top_model *m, const struct prcb_edge *edge, struct top_pieces *to)
-{
-    bool known = edge->by != PRCB_BY_REST && edge->by != PRCB_BY_UNKNOWN;
-    struct top_piece piece = {.ns = edge->ns, .count = edge->count, .thread = TOP_NONE};
-
-    to->whole_ns += edge->ns;
-    to->known_ns += known ? edge->ns : 0;
-    whom_name(edge, piece.text, sizeof(piece.text));
-    if (edge->by == PRCB_BY_THREAD)
-        piece.thread = find_thread(m, edge->tid);
-    top_pieces_add(to, &piece);
-}
-
-/* Of the row's threads, since they are profiled. */
-static void whom_pieces(void *ctx, const struct top_row *row, uint32_t cause,
-                        struct top_pieces *ret)
-{
-    struct run *run = ctx;
-    struct prcb_edge *edges = NULL;
-    struct whom *whom;
-    size_t count = 0;
-
-    (void)row;
-    if (whom_open(&whom))
-        return;
-    for (uint32_t i = 0; i < run->ui.subject_count && i < WHOM_MOST; i++)
-        whom_take(whom, run->session, run->model.threads[run->ui.subject_threads[i]].key);
-    if (!whom_rows(whom, WHOM_ALL, cause == TOP_ROW_READY ? PRCB_CAUSE_NONE : cause, &edges,
-                   &count)) {
-        for (size_t i = 0; i < count; i++)
-            add_edge(&run->model, &edges[i], ret);
-        free(edges);
-    }
-    whom_close(whom);
-    if (!ret->count)
-        snprintf(ret->reason, sizeof(ret->reason), "none of these waits has ended yet");
-}
-
-/* ---- files -------------------------------------------------------------------------------- */
-
-#ifdef HAVE_RECORD
-static int open_history(struct run *run, struct prcb_error *err)
-{
-    const struct options *options = run->options;
-
-    return options->write ? top_history_open(options->write,
-                                             options->keep_days ? options->keep_days : KEEP_DAYS,
-                                             (options->max_mib ? options->max_mib : MAX_MIB) << 20,
-                                             &run->history, err)
-                          : 0;
-}
-
-static int write_history(struct run *run, struct prcb_error *err)
-{
-    return run->history
-               ? top_history_add(run->history, &run->model, run->model.frame_count - 1, err)
-               : 0;
-}
-
-static void close_files(struct run *run)
-{
-    struct prcb_error err;
-
-    if (top_history_close(run->history, &err))
-        run->status = cli_error(run->command, "%s", err.text);
-    top_reader_close(run->reader);
-}
-
-static bool load(void *ctx, int64_t clock_ns)
-{
-    struct run *run = ctx;
-    struct prcb_error err;
-    bool changed;
-
-    if (!top_reader_load(run->reader, &run->model, clock_ns, &changed, &err))
-        return changed;
-    top_ui_say(&run->ui, true, "%s", err.text);
-    return false;
-}
-
-static int open_reader(struct run *run, struct prcb_error *err)
-{
-    bool changed;
-    int result = top_reader_open(run->options->read, run->options->delay_ns, &run->reader, err);
-
-    if (result)
-        return result;
-    run->model.max_bytes = FILE_BYTES;
-    snprintf(run->ui.setting.host, sizeof(run->ui.setting.host), "%s",
-             top_reader_host(run->reader));
-    run->ui.setting.file = true;
-    run->ui.mode = TOP_FILE;
-    run->ui.details = (struct top_details){.load = load, .ctx = run};
-    result = top_reader_load(run->reader, &run->model, 0, &changed, err);
-    if (!result && run->model.frame_count)
-        run->ui.position_ns = top_model_frame(&run->model, 0)->end_ns;
-    return result;
-}
-
-/* A name that nobody has, in this directory: prcb-top-TIME.ENDING. */
-static void file_name(const char *ending, char *ret, size_t size)
-{
-    time_t now = time(NULL);
-    char moment[32] = "";
-    struct tm tm;
-
-    if (localtime_r(&now, &tm))
-        strftime(moment, sizeof(moment), "%Y%m%d-%H%M%S", &tm);
-    snprintf(ret, size, "prcb-top-%s.%s", moment, ending);
-}
-
-/* The grid as text, into a file that is not there yet. */
-static int save_text(const struct top_grid *grid, const char *name)
-{
-    int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
-    size_t size = (size_t)grid->width * 4 + 1;
-    char *line = malloc(size);
-    int result = file && line ? 0 : -errno;
-
-    for (int y = 0; !result && y < grid->height; y++) {
-        top_grid_line(grid, y, line, size);
-        fprintf(file, "%s\n", line);
-    }
-    if (file && fclose(file))
-        result = -errno;
-    else if (!file && fd >= 0)
-        close(fd);
-    free(line);
-    return result;
-}
-
-/* The history in memory and the screen. */
-static void save(struct run *run)
-{
-    char name[64], text[64];
-    struct top_writer *writer;
-    struct prcb_error err;
-    int result;
-
-    file_name("db", name, sizeof(name));
-    file_name("txt", text, sizeof(text));
-    if (run->reader) {
-        top_ui_say(&run->ui, true, "the history is a file already");
-        return;
-    }
-    if (access(name, F_OK) == 0) {
-        snprintf(err.text, sizeof(err.text), "%s is there already", name);
-        result = -EEXIST;
-    } else {
-        result = top_writer_open(name, &writer, &err);
-    }
-    if (!result) {
-        for (uint32_t i = 0; i < run->model.frame_count && !result; i++)
-            result = top_writer_add(writer, &run->model, i, &err);
-        result = result ? (top_writer_close(writer, NULL), result) : top_writer_close(writer, &err);
-    }
-    if (result)
-        top_ui_say(&run->ui, true, "%s", err.text);
-    else if (save_text(&run->grid, text))
-        top_ui_say(&run->ui, true, "%s: %s", text, strerror(errno));
-    else
-        top_ui_say(&run->ui, false, "written: %s and %s", name, text);
-}
-
-/* The panes of the selected row, large enough to have all of it. */
-static void export(struct run *run)
-{
-    struct top_grid grid = {.unicode = run->grid.unicode};
-    char name[64];
-
-    file_name("row.txt", name, sizeof(name));
-    if (run->ui.screen != TOP_PANES) {
-        top_ui_say(&run->ui, false, "open the row first (Enter)");
-        return;
-    }
-    if (top_grid_resize(&grid, 200, 60))
-        return;
-    top_view_draw(&run->ui, &grid);
-    if (save_text(&grid, name))
-        top_ui_say(&run->ui, true, "%s: %s", name, strerror(errno));
-    else
-        top_ui_say(&run->ui, false, "written: %s", name);
-    top_grid_deinit(&grid);
-}
-#else
-static int open_history(struct run *run, struct prcb_error *err)
-{
-    return 0;
-}
-static int write_history(struct run *run, struct prcb_error *err)
-{
-    return 0;
-}
-static void close_files(struct run *run)
-{
-}
-static int open_reader(struct run *run, struct prcb_error *err)
-{
-    return -EOPNOTSUPP;
-}
-static void save(struct run *run)
-{
-    top_ui_say(&run->ui, true, "this build writes no recordings");
-}
-static void export(struct run *run)
-{
-    top_ui_say(&run->ui, true, "this build writes no recordings");
-}
-#endif
-
 /* Ends an interval, if it is time. *ret: there is another one. -errno after the error. */
-static int take(struct run *run, bool *ret)
+static int take(struct top_run *run, bool *ret)
 {
     struct prcb_error err;
     uint64_t now = stat_wait_now();
@@ -611,13 +232,13 @@ static int take(struct run *run, bool *ret)
             set_notes(run);
     }
     if (!result && *ret)
-        result = write_history(run, &err);
+        result = top_run_write_history(run, &err);
     if (result)
         run->status = cli_error(run->command, "%s", err.text);
     return result;
 }
 
-static uint64_t next_moment(const struct run *run)
+static uint64_t next_moment(const struct top_run *run)
 {
     if (run->reader)
         return stat_wait_now() + NS_PER_S;
@@ -627,7 +248,7 @@ static uint64_t next_moment(const struct run *run)
 /* ---- tables ------------------------------------------------------------------------------------
  */
 
-static void print_grid(struct run *run, int lines)
+static void print_grid(struct top_run *run, int lines)
 {
     size_t size = (size_t)run->grid.width * 4 + 1;
     char *line = malloc(size);
@@ -640,7 +261,7 @@ static void print_grid(struct run *run, int lines)
     free(line);
 }
 
-static int write_table(struct run *run)
+static int write_table(struct top_run *run)
 {
     int result = top_ui_prepare(&run->ui);
 
@@ -652,7 +273,7 @@ static int write_table(struct run *run)
 }
 
 /* All intervals of a recording, one after the other. */
-static void run_file_batch(struct run *run)
+static void run_file_batch(struct top_run *run)
 {
     for (uint64_t written = 1; !run->output.error; written++) {
         struct top_ui *ui = &run->ui;
@@ -666,7 +287,7 @@ static void run_file_batch(struct run *run)
     }
 }
 
-static void run_batch(struct run *run)
+static void run_batch(struct top_run *run)
 {
     uint64_t written = 0;
     bool added;
@@ -690,7 +311,7 @@ static void run_batch(struct run *run)
 /* ---- a screen -----------------------------------------------------------------------------------
  */
 
-static void draw(struct run *run, bool anew)
+static void draw(struct top_run *run, bool anew)
 {
     int width, height;
 
@@ -700,13 +321,13 @@ static void draw(struct run *run, bool anew)
         return;
     if (top_ui_prepare(&run->ui))
         return;
-    watch(run);
-    ask_sleepers(run);
+    top_run_watch(run);
+    top_run_ask_sleepers(run);
     top_view_draw(&run->ui, &run->grid);
     top_curses_draw(&run->grid, anew);
 }
 
-static void answer_request(struct run *run)
+static void answer_request(struct top_run *run)
 {
     enum top_request request = run->ui.request;
 
@@ -721,10 +342,10 @@ static void answer_request(struct run *run)
         draw(run, true);
         break;
     case TOP_REQUEST_SAVE:
-        save(run);
+        top_run_save(run);
         break;
     case TOP_REQUEST_EXPORT:
-        export(run);
+        top_run_export(run);
         break;
     case TOP_REQUEST_NONE:
         break;
@@ -732,7 +353,7 @@ static void answer_request(struct run *run)
 }
 
 /* Keys and clicks that are there; whether any was. */
-static bool take_events(struct run *run)
+static bool take_events(struct top_run *run)
 {
     bool any = false;
 
@@ -755,7 +376,7 @@ static bool take_events(struct run *run)
 }
 
 /* Until a key, a signal, or the next interval. */
-static void wait_for(struct run *run)
+static void wait_for(struct top_run *run)
 {
     struct pollfd what[] = {{.fd = STDIN_FILENO, .events = POLLIN},
                             {.fd = run->wait.pipe, .events = POLLIN}};
@@ -770,7 +391,7 @@ static void wait_for(struct run *run)
     }
 }
 
-static void run_screen(struct run *run)
+static void run_screen(struct top_run *run)
 {
     uint64_t shown = 0;
     bool added;
@@ -782,7 +403,7 @@ static void run_screen(struct run *run)
 
         if (run->ended || take(run, &added))
             return;
-        if (added || events || (stat_wait_now() >= run->again && has_news(run)))
+        if (added || events || (stat_wait_now() >= run->again && top_run_has_news(run)))
             draw(run, false);
         run->again = added && run->where             ? stat_wait_now() + AGAIN_NS
                      : stat_wait_now() >= run->again ? UINT64_MAX
@@ -793,7 +414,7 @@ static void run_screen(struct run *run)
     }
 }
 
-static void run_on_terminal(struct run *run)
+static void run_on_terminal(struct top_run *run)
 {
     const struct top_curses_options how = {
         .colour = !run->options->no_colour && cli_colour(STDOUT_FILENO),
@@ -806,7 +427,7 @@ static void run_on_terminal(struct run *run)
         return;
     }
     if (run->session)
-        open_stacks(run);
+        top_run_open_stacks(run);
     run_screen(run);
     top_curses_close();
 }
@@ -814,15 +435,15 @@ static void run_on_terminal(struct run *run)
 /* ---- a run
  * ----------------------------------------------------------------------------------------- */
 
-static bool speaks_unicode(const struct options *options)
+static bool speaks_unicode(const struct top_run_options *options)
 {
     setlocale(LC_CTYPE, "");
     return !options->no_unicode && !strcmp(nl_langinfo(CODESET), "UTF-8");
 }
 
-static void set_up(struct run *run)
+static void set_up(struct top_run *run)
 {
-    const struct options *options = run->options;
+    const struct top_run_options *options = run->options;
     uint64_t frames = options->history_ns / options->delay_ns;
     struct top_ui *ui = &run->ui;
     char word[64];
@@ -846,7 +467,7 @@ static void set_up(struct run *run)
 }
 
 /* The terminal is asked before the kernel side is put in place: that takes a moment, and root. */
-static bool lacks_terminal(const struct run *run)
+static bool lacks_terminal(const struct top_run *run)
 {
     const char *term = getenv("TERM");
 
@@ -855,16 +476,16 @@ static bool lacks_terminal(const struct run *run)
             !strcmp(term, "dumb"));
 }
 
-static int run_with(struct run *run)
+static int run_with(struct top_run *run)
 {
     struct prcb_error err;
     int status = cli_open_output(run->command, run->options->targets.output, &run->output);
 
     if (status != CLI_OK)
         return status;
-    if (run->options->read ? open_reader(run, &err)
-                           : open_history(run, &err) || open_all(run, &err)) {
-        close_files(run);
+    if (run->options->read ? top_run_open_reader(run, &err)
+                           : top_run_open_history(run, &err) || open_all(run, &err)) {
+        top_run_close_files(run);
         output_abort(&run->output);
         return cli_error(run->command, "%s", err.text);
     }
@@ -876,14 +497,14 @@ static int run_with(struct run *run)
     } else {
         run_on_terminal(run);
     }
-    close_files(run);
+    top_run_close_files(run);
     return cli_close_output(run->command, &run->output, run->status);
 }
 
 static int run_top(const struct cli_command *self, int argc, char **argv)
 {
-    struct options options;
-    struct run run = {.command = self, .options = &options};
+    struct top_run_options options;
+    struct top_run run = {.command = self, .options = &options};
     int status, result = parse(self, argc, argv, &options, &status);
 
     if (result == CLI_OK && lacks_terminal(&run)) {
@@ -904,7 +525,7 @@ static int run_top(const struct cli_command *self, int argc, char **argv)
             status = run_with(&run);
             top_source_close(run.source);
             prcb_processors_close(run.view);
-            if (close_stacks(&run)) /* else the end of the program closes it */
+            if (top_run_close_stacks(&run)) /* else the end of the program closes it */
                 prcb_close(run.session);
             top_ui_deinit(&run.ui);
             top_grid_deinit(&run.grid);

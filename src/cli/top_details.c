@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * What the panes of `prcb top` say of a row: where its threads wait, and by whom they were held up.
+ */
+#include "top_run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#ifdef HAVE_STACK
+#include "top_where.h"
+#endif
+#include "whom_words.h"
+
+#define LONG_NS   (20 * 1000000ull) /* waits of such length are worth a look at their stack */
+#define SLEEPERS  32                /* whose stacks are asked for at a time */
+#define WHOM_MOST 256               /* threads of a row whose edges are summed */
+
+/* ---- stacks -------------------------------------------------------------------------------- */
+
+#ifdef HAVE_STACK
+static void where_pieces(void *ctx, const struct top_row *row, uint32_t cause,
+                         struct top_pieces *ret)
+{
+    (void)row;
+    top_where_pieces(((struct top_run *)ctx)->where, cause, ret);
+}
+
+/* Only of waits that have lasted for an interval: others are over before anybody reads this. */
+static void where_wait(void *ctx, const struct top_row *row, char *ret, size_t size)
+{
+    struct top_run *run = ctx;
+
+    *ret = '\0';
+    if (run->ui.mode == TOP_LIVE && row->now.state == TOP_WAIT && row->now.since_ns &&
+        !row->kernel && row->now.since_ns + LONG_NS <= stat_wait_now())
+        top_where_wait(run->where, row->id, row->now.since_ns, ret, size);
+}
+
+/* Threads that slept through the interval in a wait that may be for a lock, and is then no
+ * idleness. */
+void top_run_ask_sleepers(struct top_run *run)
+{
+    struct top_thread *thread;
+    uint32_t at = 0;
+    bool blocked;
+
+    for (int open = 0; run->where && run->ui.mode == TOP_LIVE && open < SLEEPERS &&
+                       (thread = top_model_next_unknown(&run->model, &at));) {
+        if (!top_where_blocked(run->where, thread->key, thread->shown.since_ns, &blocked)) {
+            open++;
+            continue;
+        }
+        thread->asked_ns = thread->shown.since_ns;
+        thread->blocked_ns = blocked ? thread->shown.since_ns : 0;
+    }
+}
+
+/* The threads of the row that is open are watched, as long as it is. */
+void top_run_watch(struct top_run *run)
+{
+    const struct top_ui *ui = &run->ui;
+    uint64_t keys[256];
+    uint32_t count = 0;
+
+    if (!run->where)
+        return;
+    for (uint32_t i = 0; ui->screen == TOP_PANES && i < ui->subject_count && count < 256; i++) {
+        const struct top_thread *thread = &run->model.threads[ui->subject_threads[i]];
+
+        if (!thread->end_ns)
+            keys[count++] = thread->key;
+    }
+    top_where_watch(run->where, keys, count);
+}
+
+void top_run_open_stacks(struct top_run *run)
+{
+    struct prcb_error err;
+
+    if (top_where_open(run->session, &run->where, &err)) {
+        run->where = NULL;
+        return;
+    }
+    run->ui.details.where = where_pieces;
+    run->ui.details.wait = where_wait;
+    run->ui.details.ctx = run;
+}
+
+bool top_run_has_news(struct top_run *run)
+{
+    return run->where && (run->ui.screen == TOP_PANES || top_where_news(run->where));
+}
+
+bool top_run_close_stacks(struct top_run *run)
+{
+    return top_where_close(run->where);
+}
+#else
+void top_run_watch(struct top_run *run)
+{
+}
+void top_run_ask_sleepers(struct top_run *run)
+{
+}
+void top_run_open_stacks(struct top_run *run)
+{
+}
+bool top_run_has_news(struct top_run *run)
+{
+    return false;
+}
+bool top_run_close_stacks(struct top_run *run)
+{
+    return true;
+}
+#endif
+
+/* ---- by whom --------------------------------------------------------------------------------- */
+
+static uint32_t find_thread(const struct top_model *m, pid_t tid)
+{
+    for (uint32_t i = 0; tid && i < m->thread_count; i++) {
+        if (m->threads[i].key && m->threads[i].tid == tid && !m->threads[i].end_ns)
+            return i;
+    }
+    return TOP_NONE;
+}
+
+static void add_edge(const struct top_model *m, const struct prcb_edge *edge, struct top_pieces *to)
+{
+    bool known = edge->by != PRCB_BY_REST && edge->by != PRCB_BY_UNKNOWN;
+    struct top_piece piece = {.ns = edge->ns, .count = edge->count, .thread = TOP_NONE};
+
+    to->whole_ns += edge->ns;
+    to->known_ns += known ? edge->ns : 0;
+    whom_name(edge, piece.text, sizeof(piece.text));
+    if (edge->by == PRCB_BY_THREAD)
+        piece.thread = find_thread(m, edge->tid);
+    top_pieces_add(to, &piece);
+}
+
+/* Of the row's threads, since they are profiled. */
+void top_run_whom_pieces(void *ctx, const struct top_row *row, uint32_t cause,
+                         struct top_pieces *ret)
+{
+    struct top_run *run = ctx;
+    struct prcb_edge *edges = NULL;
+    struct whom *whom;
+    size_t count = 0;
+
+    (void)row;
+    if (whom_open(&whom))
+        return;
+    for (uint32_t i = 0; i < run->ui.subject_count && i < WHOM_MOST; i++)
+        whom_take(whom, run->session, run->model.threads[run->ui.subject_threads[i]].key);
+    if (!whom_rows(whom, WHOM_ALL, cause == TOP_ROW_READY ? PRCB_CAUSE_NONE : cause, &edges,
+                   &count)) {
+        for (size_t i = 0; i < count; i++)
+            add_edge(&run->model, &edges[i], ret);
+        free(edges);
+    }
+    whom_close(whom);
+    if (!ret->count)
+        snprintf(ret->reason, sizeof(ret->reason), "none of these waits has ended yet");
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * A run of `prcb top`, and what its parts do: cmd_top.c its options and course, top_details.c what
+ * the panes say of a row, top_files.c recordings and saved screens.
+ */
+#ifndef PRCB_CLI_TOP_RUN_H
+#define PRCB_CLI_TOP_RUN_H
+
+#include <prcb/processors.h>
+
+#include "cli.h"
+#include "stat_options.h"
+#include "stat_wait.h"
+#include "top_source.h"
+#include "top_view.h"
+
+struct top_run_options {
+    struct stat_options targets; /* what is shown: none is everything there may be */
+    uint64_t delay_ns, history_ns, count, rows;
+    const char *write, *read;
+    uint64_t keep_days, max_mib;
+    bool whom, quiet, batch, no_colour, no_unicode, no_mouse, sleeping, no_kernel;
+    enum top_group group;
+    struct top_order order;
+    const char *filter, *user;
+};
+
+struct top_run {
+    const struct cli_command *command;
+    const struct top_run_options *options;
+    struct prcb *session;
+    struct prcb_processors *view;
+    struct top_source *source;
+    struct top_model model;
+    struct top_ui ui;
+    struct top_grid grid;
+    struct top_where *where;     /* NULL: no stacks */
+    struct top_history *history; /* NULL: -w was not given */
+    struct top_reader *reader;   /* NULL: -r was not given */
+    struct stat_wait wait;
+    struct output output;
+    uint64_t next, next_refresh, takes;
+    uint64_t again; /* when the screen is drawn once more, with what was asked for meanwhile */
+    bool ended, perf, own;
+    int status;
+};
+
+/* ---- stacks: without them all of this does nothing ---- */
+
+void top_run_open_stacks(struct top_run *run);
+/* False: it goes on, and may use the session still. */
+bool top_run_close_stacks(struct top_run *run);
+/* Has the threads of the row that is open watched, as long as it is. */
+void top_run_watch(struct top_run *run);
+/* Asks about threads that slept through the interval in a wait that may be for a lock, and is then
+ * no idleness. */
+void top_run_ask_sleepers(struct top_run *run);
+/* Something that was asked for is there. */
+bool top_run_has_news(struct top_run *run);
+
+/* By whom the row's threads were woken and held up since they are profiled; ctx: the run. */
+void top_run_whom_pieces(void *ctx, const struct top_row *row, uint32_t cause,
+                         struct top_pieces *ret);
+
+/* ---- files: 0 or -errno ---- */
+
+int top_run_open_history(struct top_run *run, struct prcb_error *err);
+/* The interval that has just ended. */
+int top_run_write_history(struct top_run *run, struct prcb_error *err);
+int top_run_open_reader(struct top_run *run, struct prcb_error *err);
+void top_run_close_files(struct top_run *run);
+/* The history in memory and the screen; or the panes of the selected row. The screen says what
+ * became of it. */
+void top_run_save(struct top_run *run);
+void top_run_export(struct top_run *run);
+
+#endif
