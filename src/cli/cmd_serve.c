@@ -50,12 +50,7 @@ struct run {
 #define AT(member) .at = offsetof(struct options, member)
 /* clang-format off */
 static const struct cli_option option_rows[] = {
-    {'p', "pid", "PID[,PID]", "only these processes, and all that they start",
-     .kind = CLI_IDS, AT(targets.pids), .what = "process", .choices = "@pid"},
-    {'t', "tid", "TID[,TID]", "only these threads, and all that they start",
-     .kind = CLI_IDS, AT(targets.tids), .what = "thread", .choices = "@tid"},
-    {0, "cgroup", "PATH", "only threads in this cgroup directory and below it",
-     .kind = CLI_TAKE, .take = stat_options_take_cgroup, AT(targets), .choices = "@folder"},
+    STAT_TARGET_ROWS(offsetof(struct options, targets), "only", "only threads"),
     {'a', "all", NULL, "every thread of the system, or nothing: fail where that is not allowed", AT(targets.all)},
     {'d', "delay", "SEC", "length of an interval (default 1; 0.1 and more)", .kind = CLI_SECONDS, AT(delay_ns)},
     {0, "history", "SEC", "the page shows the last SEC seconds (default 600)", .kind = CLI_SECONDS, AT(history_ns)},
@@ -66,10 +61,8 @@ static const struct cli_option option_rows[] = {
      .kind = CLI_TEXT, AT(address.path), .what = "the path is empty"},
     {0, "open", NULL, "show the page in your browser", AT(open)},
     {0, "no-stacks", NULL, "leave out where threads wait: no stack is read", AT(no_stacks)},
-    {0, "tier", "TIER", "use this source of figures and no other: daemon, bpf or perf",
-     .kind = CLI_TIER, AT(targets.tier)},
-    {0, "max-threads", "N", "room for N threads at one time (default 16384)",
-     .kind = CLI_NUMBER, AT(targets.max_threads), .min = 1, .max = 1u << 22},
+    STAT_TIER_ROW(offsetof(struct options, targets)),
+    STAT_MAX_THREADS_ROW(offsetof(struct options, targets)),
     {0},
 };
 /* clang-format on */
@@ -78,8 +71,8 @@ static int check(const struct cli_command *self, const struct options *options)
 {
     const struct stat_options *targets = &options->targets;
 
-    if (targets->all && (targets->pids.count || targets->tids.count || targets->cgroup_count))
-        return cli_usage_error(self, "-a shows everything: leave -p, -t and --cgroup out");
+    if (stat_options_check_all(self, targets, "shows"))
+        return CLI_USAGE;
     if (options->delay_ns && options->delay_ns < MIN_DELAY_NS)
         return cli_usage_error(self, "-d: an interval is 0.1 s at least");
     if (options->address.path && (options->address.port || options->open))

@@ -66,12 +66,7 @@ static int take_order(struct cli_parser *parser, void *target)
 #define AT(member) .at = offsetof(struct top_run_options, member)
 /* clang-format off */
 static const struct cli_option option_rows[] = {
-    {'p', "pid", "PID[,PID]", "only these processes, and all that they start",
-     .kind = CLI_IDS, AT(targets.pids), .what = "process", .choices = "@pid"},
-    {'t', "tid", "TID[,TID]", "only these threads, and all that they start",
-     .kind = CLI_IDS, AT(targets.tids), .what = "thread", .choices = "@tid"},
-    {0, "cgroup", "PATH", "only threads in this cgroup directory and below it",
-     .kind = CLI_TAKE, .take = stat_options_take_cgroup, AT(targets), .choices = "@folder"},
+    STAT_TARGET_ROWS(offsetof(struct top_run_options, targets), "only", "only threads"),
     {'a', "all", NULL, "every thread of the system, or nothing: fail where that is not allowed", AT(targets.all)},
     {'d', "delay", "SEC", "length of an interval (default 1; 0.1 and more)", .kind = CLI_SECONDS, AT(delay_ns)},
     {'g', "group", "GROUP", "rows are threads, processes, names, cgroups or causes",
@@ -106,10 +101,8 @@ static const struct cli_option option_rows[] = {
     {'M', "no-mouse", NULL, "leave the mouse to the terminal", AT(no_mouse)},
     {'o', "output", "FILE", "with -b: write the tables to FILE",
      .kind = CLI_TEXT, AT(targets.output), .what = "the file name is empty"},
-    {0, "tier", "TIER", "use this source of figures and no other: daemon, bpf or perf",
-     .kind = CLI_TIER, AT(targets.tier)},
-    {0, "max-threads", "N", "room for N threads at one time (default 16384)",
-     .kind = CLI_NUMBER, AT(targets.max_threads), .min = 1, .max = 1u << 22},
+    STAT_TIER_ROW(offsetof(struct top_run_options, targets)),
+    STAT_MAX_THREADS_ROW(offsetof(struct top_run_options, targets)),
     {0},
 };
 /* clang-format on */
@@ -119,9 +112,8 @@ static int check(const struct cli_command *self, const struct top_run_options *o
     struct top_filter filter;
     char word[64];
 
-    if (options->targets.all && (options->targets.pids.count || options->targets.tids.count ||
-                                 options->targets.cgroup_count))
-        return cli_usage_error(self, "-a shows everything: leave -p, -t and --cgroup out");
+    if (stat_options_check_all(self, &options->targets, "shows"))
+        return CLI_USAGE;
     if (options->delay_ns && options->delay_ns < MIN_DELAY_NS)
         return cli_usage_error(self, "-d: an interval is 0.1 s at least");
     if (options->filter && top_filter_parse(options->filter, &filter, word, sizeof(word)))

@@ -51,12 +51,7 @@ struct run {
 #define AT(member) .at = offsetof(struct options, member)
 /* clang-format off */
 static const struct cli_option option_rows[] = {
-    {'p', "pid", "PID[,PID]", "look at these processes, and all that they start",
-     .kind = CLI_IDS, AT(targets.pids), .what = "process", .choices = "@pid"},
-    {'t', "tid", "TID[,TID]", "look at these threads, and all that they start",
-     .kind = CLI_IDS, AT(targets.tids), .what = "thread", .choices = "@tid"},
-    {0, "cgroup", "PATH", "look at every thread in this cgroup directory and below it",
-     .kind = CLI_TAKE, .take = stat_options_take_cgroup, AT(targets), .choices = "@folder"},
+    STAT_TARGET_ROWS(offsetof(struct options, targets), "look at", "look at every thread"),
     {'a', "all", NULL, "look at every thread of the system", AT(targets.all)},
     {0, "for", "SEC", "end after SEC seconds (0.5 is fine); a command that still runs is\n"
                       "then ended with SIGTERM", .kind = CLI_SECONDS, AT(targets.for_ns)},
@@ -79,10 +74,8 @@ static const struct cli_option option_rows[] = {
                              "count as [not read]", .kind = CLI_NUMBER, AT(budget), .min = 1, .max = 100},
     {'o', "output", "FILE", "write the report to FILE",
      .kind = CLI_TEXT, AT(targets.output), .what = "the file name is empty"},
-    {0, "tier", "TIER", "use this source of figures and no other: daemon, bpf or perf",
-     .kind = CLI_TIER, AT(targets.tier)},
-    {0, "max-threads", "N", "room for N threads at one time (default 16384)",
-     .kind = CLI_NUMBER, AT(targets.max_threads), .min = 1, .max = 1u << 22},
+    STAT_TIER_ROW(offsetof(struct options, targets)),
+    STAT_MAX_THREADS_ROW(offsetof(struct options, targets)),
     {0},
 };
 /* clang-format on */
@@ -92,9 +85,7 @@ static int check(const struct cli_command *self, const struct stat_options *targ
     if (!stat_options_have_targets(targets) && !targets->command)
         return cli_usage_error(self, "nothing to look at: give a command, -p, -t, --cgroup or -a; "
                                      "see prcb why --help");
-    if (targets->all && (targets->pids.count || targets->tids.count || targets->cgroup_count))
-        return cli_usage_error(self, "-a looks at everything: leave -p, -t and --cgroup out");
-    return CLI_OK;
+    return stat_options_check_all(self, targets, "looks at");
 }
 
 static int parse(const struct cli_command *self, int argc, char **argv, struct options *ret,

@@ -12,7 +12,6 @@
 #define TOP_DEFAULT     UINT64_MAX /* none was chosen */
 #define MIN_INTERVAL_MS 10
 #define MAX_INTERVAL_MS 86400000
-#define MAX_THREADS     (1u << 22) /* the most that prcb_open takes */
 
 int stat_options_take_cgroup(struct cli_parser *parser, void *target)
 {
@@ -44,13 +43,7 @@ static int take_order(struct cli_parser *parser, void *target)
 #define AT(member) .at = offsetof(struct stat_options, member)
 /* clang-format off */
 const struct cli_option stat_option_rows[] = {
-    {'p', "pid", "PID[,PID]", "profile these processes, and all that they start",
-     .kind = CLI_IDS, AT(pids), .what = "process", .choices = "@pid"},
-    {'t', "tid", "TID[,TID]", "profile these threads, and all that they start",
-     .kind = CLI_IDS, AT(tids), .what = "thread", .choices = "@tid"},
-    {0, "cgroup", "PATH", "profile every thread in this cgroup directory and below it; may\n"
-                            "be given several times",
-     .kind = CLI_TAKE, .take = stat_options_take_cgroup, .choices = "@folder"},
+    STAT_TARGET_ROWS(0, "profile", "profile every thread"),
     {'a', "all", NULL, "profile every thread of the system", AT(all)},
     {0, "no-follow", NULL, "leave out threads and processes that the profiled ones start", AT(no_follow)},
     {0, "for", "SEC", "end after SEC seconds (0.5 is fine); a command that still runs is\n"
@@ -81,11 +74,9 @@ const struct cli_option stat_option_rows[] = {
      .kind = CLI_FORM, AT(form), .min = STAT_NDJSON},
     {'o', "output", "FILE", "write the report to FILE",
      .kind = CLI_TEXT, AT(output), .what = "the file name is empty"},
-    {0, "tier", "TIER", "use this source of figures and no other: daemon, bpf or perf",
-     .kind = CLI_TIER, AT(tier)},
+    STAT_TIER_ROW(0),
     {'v', "verbose", NULL, "where the kernel refuses an eBPF program, its verifier's last lines", AT(verbose)},
-    {0, "max-threads", "N", "room for N threads at one time (default 16384)",
-     .kind = CLI_NUMBER, AT(max_threads), .min = 1, .max = MAX_THREADS},
+    STAT_MAX_THREADS_ROW(0),
     {0},
 };
 /* clang-format on */
@@ -95,6 +86,14 @@ bool stat_options_have_targets(const struct stat_options *options)
     return options->all || options->pids.count || options->tids.count || options->cgroup_count;
 }
 
+int stat_options_check_all(const struct cli_command *command, const struct stat_options *options,
+                           const char *verb)
+{
+    if (options->all && (options->pids.count || options->tids.count || options->cgroup_count))
+        return cli_usage_error(command, "-a %s everything: leave -p, -t and --cgroup out", verb);
+    return CLI_OK;
+}
+
 /* What is fine alone and senseless together. */
 static int check(const struct cli_command *command, const struct stat_options *options)
 {
@@ -102,8 +101,8 @@ static int check(const struct cli_command *command, const struct stat_options *o
         return cli_usage_error(command,
                                "nothing to profile: give a command, -p, -t, --cgroup or -a; "
                                "see prcb stat --help");
-    if (options->all && (options->pids.count || options->tids.count || options->cgroup_count))
-        return cli_usage_error(command, "-a profiles everything: leave -p, -t and --cgroup out");
+    if (stat_options_check_all(command, options, "profiles"))
+        return CLI_USAGE;
     if (options->no_follow && (options->all || options->cgroup_count))
         return cli_usage_error(command,
                                "--no-follow cannot be had with %s: new threads belong to it",

@@ -47,8 +47,30 @@ int stat_options_parse(const struct cli_command *command, int argc, char **argv,
                        struct stat_options *ret, int *ret_status);
 void stat_options_deinit(struct stat_options *options);
 
-/* --cgroup for an option row; target is a struct stat_options. */
+/* Rows of the commands that profile. base: where the structure that a command fills has its struct
+ * stat_options. verb, every: "look at", "look at every thread". */
+/* clang-format off */
+#define STAT_TARGET_ROWS(base, verb, every)                                                        \
+    {'p', "pid", "PID[,PID]", verb " these processes, and all that they start", .kind = CLI_IDS,   \
+     .at = (base) + offsetof(struct stat_options, pids), .what = "process", .choices = "@pid"},    \
+    {'t', "tid", "TID[,TID]", verb " these threads, and all that they start", .kind = CLI_IDS,     \
+     .at = (base) + offsetof(struct stat_options, tids), .what = "thread", .choices = "@tid"},     \
+    {0, "cgroup", "PATH", every " in this cgroup directory and below it; may\n"                    \
+                          "be given several times",                                                \
+     .kind = CLI_TAKE, .take = stat_options_take_cgroup, .at = (base), .choices = "@folder"}
+#define STAT_TIER_ROW(base)                                                                        \
+    {0, "tier", "TIER", "use this source of figures and no other: daemon, bpf or perf",            \
+     .kind = CLI_TIER, .at = (base) + offsetof(struct stat_options, tier)}
+#define STAT_MAX_THREADS_ROW(base)                                                                 \
+    {0, "max-threads", "N", "room for N threads at one time (default 16384)", .kind = CLI_NUMBER,  \
+     .at = (base) + offsetof(struct stat_options, max_threads), .min = 1,                          \
+     .max = 1u << 22 /* the most that prcb_open takes */}
+/* clang-format on */
 int stat_options_take_cgroup(struct cli_parser *parser, void *target);
+/* -a stands alone. verb: what the command does with it all, "shows". CLI_OK, or CLI_USAGE after the
+ * error. */
+int stat_options_check_all(const struct cli_command *command, const struct stat_options *options,
+                           const char *verb);
 
 /* True when the options name something to profile besides a command. */
 bool stat_options_have_targets(const struct stat_options *options);
