@@ -239,14 +239,17 @@ static __noinline void sample_offset(__u64 clock)
         return;
     offset = bpf_ktime_get_ns() - clock;
     window->next = clock + OFFSET_EVERY_NS;
-    if (!window->samples++ || offset < window->least)
+    if (!window->samples++) {
+        window->end = clock + OFFSET_WINDOW_NS;
+        window->least = offset;
+    }
+    if (offset < window->least)
         window->least = offset;
     if (offset < head->clock_offset)
         *(volatile __s64 *)&head->clock_offset = offset;
     if (clock < window->end || window->samples < OFFSET_SAMPLES)
         return;
     *(volatile __s64 *)&head->clock_offset = window->least;
-    window->end = clock + OFFSET_WINDOW_NS;
     window->samples = 0;
 }
 

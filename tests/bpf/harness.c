@@ -185,6 +185,18 @@ struct prcb_account must_read(struct prcb_thread *t)
     return a;
 }
 
+/* Whether it came to its end: a processor that writes may be stopped for longer than a walk waits.
+ */
+static bool walked(struct prcb *p, prcb_walk_fn fn, void *ctx)
+{
+    struct prcb_error err = {0};
+    int result = prcb_walk(p, fn, ctx, &err);
+
+    if (result && result != -EAGAIN)
+        fail_msg("prcb_walk: %s", err.text);
+    return !result;
+}
+
 struct search {
     pid_t tid;
     bool found;
@@ -208,11 +220,11 @@ static int match(const struct prcb_account *a, void *ctx)
 
 bool find_account(struct prcb *p, pid_t tid, struct prcb_account *ret)
 {
-    struct search search = {.tid = tid};
-    struct prcb_error err = {0};
+    struct search search;
 
-    if (prcb_walk(p, match, &search, &err))
-        fail_msg("prcb_walk: %s", err.text);
+    do
+        search = (struct search){.tid = tid};
+    while (!walked(p, match, &search));
     if (search.found)
         *ret = search.account;
     return search.found;
@@ -247,13 +259,13 @@ static int collect(const struct prcb_account *a, void *ctx)
 
 struct prcb_account *all_accounts(struct prcb *p, size_t *ret_count)
 {
-    struct collection c = {0};
-    struct prcb_error err = {0};
+    struct collection c;
 
-    free(accounts);
-    accounts = NULL;
-    if (prcb_walk(p, collect, &c, &err))
-        fail_msg("prcb_walk: %s", err.text);
+    do {
+        free(accounts);
+        accounts = NULL;
+        c = (struct collection){0};
+    } while (!walked(p, collect, &c));
     *ret_count = c.count;
     return accounts;
 }

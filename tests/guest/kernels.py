@@ -21,7 +21,8 @@ SUITES = {suite: path for path, suites in {
     "debian": ("bookworm", "bookworm-backports", "trixie", "trixie-backports", "sid"),
     "debian-security": ("bookworm-security", "trixie-security"),
 }.items() for suite in suites}
-# In the order of docs/kernels.md: name, releases that it is looked for in, suites, the newest.
+# In the order of docs/kernels.md: name, releases that it is looked for in, suites, the newest. A name
+# that ends in -16k: the flavour with pages of that size, which arm64 has.
 TWELVE = ("bookworm", "bookworm-security", "bookworm-backports")
 KERNELS = (
     ("oldest", r"6\.1\.", TWELVE, False),
@@ -31,9 +32,10 @@ KERNELS = (
     ("backport", r"", ("trixie-backports",), True),
     ("unstable", r"", ("sid",), True),
     ("newest", r"", tuple(SUITES), True),
+    ("unstable-16k", r"", ("sid",), True),
 )
 # A released kernel's package; from 6.19 on the image is in one of its own.
-PACKAGE = r"linux-(?:image|binary)-(\d[^ ]*)-%s(?:-unsigned)?"
+PACKAGE = r"linux-(?:image|binary)-(\d[^ ]*)-%s(-16k)?(?:-unsigned)?"
 DAY = 86400
 
 
@@ -97,7 +99,8 @@ def parts(version):
 def choose(packages):
     """A row per kernel there is: name, package, version, suite."""
     for name, release, suites, newest in KERNELS:
-        fitting = [row for row in packages if row[0] in suites and re.match(release, row[2])]
+        fitting = [row for row in packages if row[0] in suites and re.match(release, row[2]) and
+                   name.endswith("-16k") == ("-16k" in row[1])]
         fitting.sort(key=lambda row: parts(row[2]))
         if fitting:
             suite, package, version = fitting[-1 if newest else 0]
