@@ -428,8 +428,9 @@ static bool is_core_pmu(const char *name)
     return false;
 }
 
-/* Name of the first processor PMU. 0, -ENOENT, or the folder's error. */
-static int find_pmu(const char *root, char *ret, size_t size)
+/* Name of the first processor PMU behind another ("": of all), by alphabet: hybrid machines have
+ * one for each kind of processor. 0, -ENOENT, or the folder's error. */
+static int find_pmu(const char *root, const char *after, char *ret, size_t size)
 {
     char path[512];
     struct dirent *entry;
@@ -440,8 +441,9 @@ static int find_pmu(const char *root, char *ret, size_t size)
     dir = opendir(path);
     if (!dir)
         return errno == ENOENT ? -ENODEV : -errno;
-    while (result && (entry = readdir(dir))) {
-        if (is_core_pmu(entry->d_name)) {
+    while ((entry = readdir(dir))) {
+        if (is_core_pmu(entry->d_name) && strcmp(entry->d_name, after) > 0 &&
+            (result || strcmp(entry->d_name, ret) < 0)) {
             snprintf(ret, size, "%s", entry->d_name);
             result = 0;
         }
@@ -453,7 +455,7 @@ static int find_pmu(const char *root, char *ret, size_t size)
 static void look_pmu(const char *root, struct doctor_result *ret)
 {
     char name[256];
-    int result = find_pmu(root, name, sizeof(name));
+    int result = find_pmu(root, "", name, sizeof(name));
 
     if (!result)
         found(ret, DOCTOR_PRESENT, PMUS "/%s", name);
@@ -465,17 +467,23 @@ static void look_pmu(const char *root, struct doctor_result *ret)
 
 static void look_user_counters(const char *root, struct doctor_result *ret)
 {
-    char name[256], path[320];
+    char name[256] = "", after[256], path[320];
+    bool has_file = false;
     long value;
 
-    if (find_pmu(root, name, sizeof(name))) {
-        found(ret, DOCTOR_ABSENT, "no hardware PMU");
+    found(ret, DOCTOR_ABSENT, "no hardware PMU");
+    do {
+        memcpy(after, name, sizeof(after));
+        if (find_pmu(root, after, name, sizeof(name)))
+            break;
+        snprintf(path, sizeof(path), PMUS "/%s/rdpmc", name);
+        has_file = !read_number(root, path, &value);
+        if (has_file)
+            found(ret, value ? DOCTOR_PRESENT : DOCTOR_ABSENT, "%s/rdpmc = %ld", name, value);
+    } while (has_file && value); /* the first that does without says so for all */
+    if (!*name || has_file)
         return;
-    }
-    snprintf(path, sizeof(path), PMUS "/%s/rdpmc", name);
-    if (!read_number(root, path, &value))
-        found(ret, value ? DOCTOR_PRESENT : DOCTOR_ABSENT, "%s/rdpmc = %ld", name, value);
-    else if (!read_number(root, "/proc/sys/kernel/perf_user_access", &value))
+    if (!read_number(root, "/proc/sys/kernel/perf_user_access", &value))
         found(ret, value ? DOCTOR_PRESENT : DOCTOR_ABSENT, "kernel.perf_user_access = %ld", value);
     else
         found(ret, DOCTOR_UNKNOWN, "neither %s/rdpmc nor kernel.perf_user_access", name);

@@ -180,6 +180,9 @@ class MadeUpMachine(unittest.TestCase):
         for name in "cpu_core", "cpu_atom":
             self.write(f"sys/bus/event_source/devices/{name}/rdpmc", "1\n")
         self.assertEqual((self.state("pmu"), self.state("user-counter-reads")), ("present", "present"))
+        for name in "cpu_core", "cpu_atom":
+            self.expect("user-counter-reads", f"sys/bus/event_source/devices/{name}/rdpmc",
+                        {"0\n": "absent", "1\n": "present"})
 
     def test_arm_pmu(self):
         self.write("sys/bus/event_source/devices/armv8_pmuv3_0/type", "8\n")
