@@ -22,9 +22,9 @@ def functions(library):
             if len(row) == 4 and row[2] == 'T']
 
 
-def seed(elf, pc, word, length):
+def seed(elf, pc, word, length, fp=STACK + 64):
     words = b''.join(struct.pack('<Q', word(i)) for i in range(length // 8))
-    return struct.pack('<4QH', pc, STACK, STACK + 64, BASE + 0x1000, len(words)) + words + elf
+    return struct.pack('<4QH', pc, STACK, fp, BASE + 0x1000, len(words)) + words + elf
 
 
 def main():
@@ -42,6 +42,10 @@ def main():
             (folder / f'returns-{number}-{part}').write_bytes(stack)
             stack = seed(elf, BASE + start + at, lambda i: STACK + 8 * i + 16, 256)
             (folder / f'frames-{number}-{part}').write_bytes(stack)
+            # a frame pointer that is not known: frames' places beside what they return to
+            stack = seed(elf, BASE + start + at,
+                         lambda i: returns[i // 2 % len(returns)] if i % 2 else STACK + 8 * i + 16, 256, 0)
+            (folder / f'lost-{number}-{part}').write_bytes(stack)
     stamp.write_text('')
 
 

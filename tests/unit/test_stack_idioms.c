@@ -55,6 +55,7 @@ static const struct {
     {"PostgreSQL lock",
      IDIOM_BLOCKED,
      {"epoll_wait", "WaitEventSetWait", "WaitLatch", "ProcSleep", "LockAcquireExtended"}},
+    {"select", IDIOM_EITHER, {"__select", "postgres", "PostmasterMain", "main"}},
     {"waiting for the client",
      IDIOM_IDLE,
      {"epoll_wait", "WaitEventSetWait", "secure_read", "pq_recvbuf", "PostgresMain"}},

@@ -173,7 +173,8 @@ static void test_why_says_so(void **state)
     assert_null(strstr(text, "by_poll"));
     /* What it starts itself; an emulated machine is looked at seldom. */
     for (int seconds = 1; seconds < 64; seconds *= 4) {
-        text = output_of("'%s' why -- sh -c \"sleep %d | '%s' poll\" 2>&1", prcb, seconds, waiter);
+        text = output_of("'%s' why --budget 100 -- sh -c \"sleep %d | '%s' poll\" 2>&1", prcb,
+                         seconds, waiter);
         if (strstr(text, "by_poll < inner"))
             break;
     }
