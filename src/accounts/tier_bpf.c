@@ -240,8 +240,8 @@ static void open_processors(struct prcb *p)
     struct prcb_error why = {0};
     int count = libbpf_num_possible_cpus();
 
-    if (count > 0 && !processor_programs_open((uint32_t)count, &p->bpf->processors,
-                                              &p->bpf->processor_map, &why)) {
+    if (count > 0 && !processor_programs_open((uint32_t)count, p->flags & PRCB_OPEN_INTERRUPTED,
+                                              &p->bpf->processors, &p->bpf->processor_map, &why)) {
         if (p->flags & PRCB_OPEN_INTERRUPTED)
             p->mapped.processors = &p->bpf->processor_map;
         return;

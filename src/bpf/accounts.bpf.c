@@ -115,6 +115,12 @@ struct {
     __type(value, struct tag);
 } tags SEC(".maps");
 
+/* Where most threads are not profiled. */
+static __always_inline struct tag *tag_of(struct task_struct *task)
+{
+    return has_storage(task) ? bpf_task_storage_get(&tags, task, NULL, 0) : NULL;
+}
+
 #ifdef PRCB_CLIENTS
 #include "clients.bpf.inc"
 #else
@@ -719,7 +725,7 @@ SEC("prcb_tp/sched_waking")
 int prcb_waking(__u64 *ctx)
 {
     struct task_struct *task = (void *)ctx[0];
-    struct tag *tag = bpf_task_storage_get(&tags, task, NULL, 0);
+    struct tag *tag = tag_of(task);
     int i;
 
     /* Nobody ends a sleep of his own. */
@@ -1080,80 +1086,91 @@ static __always_inline void leave_edges(struct profile *profile, struct task_str
     end_telling(&profile->taker, handle_of(profile));
 }
 
-/* Why prev leaves is found out once, however many profile it. Returns the stamp; 0: nobody
- * does. */
-static __always_inline __u64 leave(struct tag *tag, struct task_struct *prev,
-                                   struct task_struct *next, __u32 state)
+/* A switch, as seen by the thread that leaves and by the one that comes. */
+struct switching {
+    struct tag *tag; /* of that thread */
+    struct task_struct *prev, *next;
+    __u64 now; /* its stamp; 0: not taken yet, for nobody profiles either */
+    __u64 cgroup;
+    __u64 throttled; /* see close_off */
+    __u32 state;     /* of prev */
+    __u32 cause;     /* why prev leaves, found out once, however many profile it */
+    __s32 last_syscall;
+};
+
+static long leave(__u32 i, struct switching *s)
 {
-    /* Read once, before anything is decided: each place that follows pointers costs the verifier
-     * milliseconds. */
-    __u64 cgroup = task_cgroup(prev);
+    struct tag *tag = s->tag;
+    struct task_struct *prev = s->prev;
+    struct prcb_account_block *account;
     struct prcb_edge_block *edges;
-    __s32 last_syscall = -1;
-    __u64 now = 0;
-    __u8 cause = 0;
-    int i;
+    struct profile *profile;
+    bool unreported;
 
-    PRCB_EACH_PROFILE
-    for (i = 0; i < PROFILES && i < top_of(tag); i++) {
-        struct profile *profile = &tag->profiles[i];
-        struct prcb_account_block *account = account_of(profile);
-        bool unreported;
-
-        if (!account)
-            continue;
-        if (!now) {
-            now = switch_clock(prev, account->stamp);
-            /* By way of memory: the verifier would go on with every cause there is by itself. */
-            *(volatile __u32 *)&tag->cause =
-                classify(prev, next, state, &tag->waited, &tag->restart, &last_syscall);
-            cause = *(volatile __u32 *)&tag->cause;
-            if (cause == PRCB_CAUSE_THROTTLED)
-                begin_throttled(tag, prev, queue_clock(prev, now));
-        }
-        tell_clock(profile, account->stamp, now);
-        edges = wants_edges(profile) ? edges_of(profile) : NULL;
-        unreported = account->state == PRCB_STATE_OFF;
-        switch_out(account, prev, cause, last_syscall, cgroup, now, profile, edges);
-        if (edges)
-            leave_edges(profile, next, cause, unreported);
-#ifndef PRCB_CLIENTS
-        if (config.chosen)
-            choose(tag, account, prev);
-#endif
+    if (i >= PROFILES)
+        return 1;
+    profile = &tag->profiles[i];
+    account = account_of(profile);
+    if (!account)
+        return 0;
+    if (!s->now) {
+        s->now = switch_clock(prev, account->stamp);
+        /* By way of memory: the verifier would go on with every cause there is by itself. */
+        *(volatile __u32 *)&tag->cause =
+            classify(prev, s->next, s->state, &tag->waited, &tag->restart, &s->last_syscall);
+        s->cause = *(volatile __u32 *)&tag->cause;
+        if (s->cause == PRCB_CAUSE_THROTTLED)
+            begin_throttled(tag, prev, queue_clock(prev, s->now));
     }
-    return now;
+    tell_clock(profile, account->stamp, s->now);
+    edges = wants_edges(profile) ? edges_of(profile) : NULL;
+    unreported = account->state == PRCB_STATE_OFF;
+    switch_out(account, prev, s->cause, s->last_syscall, s->cgroup, s->now, profile, edges);
+    if (edges)
+        leave_edges(profile, s->next, s->cause, unreported);
+#ifndef PRCB_CLIENTS
+    if (config.chosen)
+        choose(tag, account, prev);
+#endif
+    return 0;
 }
 
-/* now: what leave returned. */
-static __always_inline void enter(struct tag *tag, struct task_struct *prev,
-                                  struct task_struct *next, __u64 now)
+static long enter(__u32 i, struct switching *s)
 {
+    struct tag *tag = s->tag;
+    struct prcb_account_block *account;
     struct prcb_edge_block *edges;
-    __u64 throttled = ~0ull, clock;
-    int i;
+    struct profile *profile;
+    __u64 clock;
 
-    PRCB_EACH_PROFILE
-    for (i = 0; i < PROFILES && i < top_of(tag); i++) {
-        struct profile *profile = &tag->profiles[i];
-        struct prcb_account_block *account = account_of(profile);
-
-        if (!account)
-            continue;
-        if (!now)
-            now = switch_clock(prev, account->stamp);
-        tell_clock(profile, account->stamp, now);
-        clock = queue_clock(prev, now);
-        if (tag->throttled_queue)
-            throttled = end_throttled(tag, next, clock);
-        edges = wants_edges(profile) ? edges_of(profile) : NULL;
-        switch_in(account, next, now, clock, throttled, profile, edges, prev);
+    if (i >= PROFILES)
+        return 1;
+    profile = &tag->profiles[i];
+    account = account_of(profile);
+    if (!account)
+        return 0;
+    if (!s->now)
+        s->now = switch_clock(s->prev, account->stamp);
+    tell_clock(profile, account->stamp, s->now);
+    clock = queue_clock(s->prev, s->now);
+    if (tag->throttled_queue)
+        s->throttled = end_throttled(tag, s->next, clock);
+    edges = wants_edges(profile) ? edges_of(profile) : NULL;
+    switch_in(account, s->next, s->now, clock, s->throttled, profile, edges, s->prev);
 #ifndef PRCB_CLIENTS
-        if (config.chosen && tag->chosen)
-            end_chosen(tag, account);
+    if (config.chosen && tag->chosen)
+        end_chosen(tag, account);
 #endif
-    }
+    return 0;
 }
+
+#ifdef PRCB_CLIENTS
+/* By bpf_loop (5.17): the verifier walks what is done for one profile once, and not once for each
+ * that there may be. From 6.0 on the kernel makes a plain loop of it. */
+#define EACH_PROFILE(tag, step, s) bpf_loop(top_of(tag), step, s, 0)
+#else
+#define EACH_PROFILE(tag, step, s) step(0, s)
+#endif
 
 #ifdef PRCB_CLIENTS
 static __noinline int look_again(struct tag *tag, struct task_struct *task);
@@ -1177,21 +1194,25 @@ int prcb_switch(__u64 *ctx)
     __u32 state = (bool)ctx[0]            ? TASK_RUNNING_
                   : config.has_prev_state ? (__u32)ctx[3]
                                           : prev->__state;
-    struct tag *tag;
-    __u64 now = 0;
+    struct switching s = {.prev = prev, .next = next, .state = state, .last_syscall = -1};
 
     if (calibrating && has_rq_clock() && !config.use_ktime)
         sample_offset(BPF_CORE_READ(prev, se.cfs_rq, rq, clock));
-    tag = bpf_task_storage_get(&tags, prev, NULL, 0);
+    s.tag = tag_of(prev);
+    if (s.tag) {
 #ifdef PRCB_CLIENTS
-    if (tag)
-        look_at_credentials(tag, prev);
+        look_at_credentials(s.tag, prev);
 #endif
-    if (tag)
-        now = leave(tag, prev, next, state);
-    tag = bpf_task_storage_get(&tags, next, NULL, 0);
-    if (tag)
-        enter(tag, prev, next, now);
+        /* Read before anything is decided: each place that follows pointers costs the verifier
+         * milliseconds. */
+        s.cgroup = task_cgroup(prev);
+        EACH_PROFILE(s.tag, leave, &s);
+    }
+    s.tag = tag_of(next);
+    if (s.tag) {
+        s.throttled = ~0ull;
+        EACH_PROFILE(s.tag, enter, &s);
+    }
     return 0;
 }
 
@@ -1210,7 +1231,7 @@ int prcb_contention_begin(__u64 *ctx)
     if (flags & LCB_F_SPIN_)
         return 0;
     task = bpf_get_current_task_btf();
-    tag = bpf_task_storage_get(&tags, task, NULL, 0);
+    tag = tag_of(task);
     if (!tag || !is_profiled(tag))
         return 0;
     meet_lock(&tag->waited, task, lock, cause_of_lock(flags, is_own_mmap_lock(task, lock)));
@@ -1220,7 +1241,7 @@ int prcb_contention_begin(__u64 *ctx)
 SEC("prcb_tp/contention_end")
 int prcb_contention_end(__u64 *ctx)
 {
-    struct tag *tag = bpf_task_storage_get(&tags, bpf_get_current_task_btf(), NULL, 0);
+    struct tag *tag = tag_of(bpf_get_current_task_btf());
 
     /* Ends of locks inside the one waited for leave it alone. */
     if (tag && tag->waited.lock == ctx[0])

@@ -195,6 +195,8 @@ struct css_set {
     struct cgroup *dfl_cgrp;
 };
 
+struct bpf_local_storage;
+
 struct list_head {
     struct list_head *next;
 };
@@ -236,6 +238,7 @@ struct task_struct {
     struct cred *real_cred;
     struct task_exec_state *exec_state;
     __u64 start_boottime;
+    struct bpf_local_storage *bpf_storage;
 };
 
 /* The registers a system call was entered with. */
@@ -464,6 +467,13 @@ static __always_inline bool task_dumpable(struct task_struct *task)
     mm = BPF_CORE_READ(task, mm);
     /* One that ends gives its memory up at any time, and what was read of it is then nobody's. */
     return !mm || mm_dumpable(mm) || !BPF_CORE_READ(task, mm);
+}
+
+/* Whether eBPF programs keep anything for a task; most have nothing. The helper that gets it begins
+ * with this look, and so costs nothing where it is made before. */
+static __always_inline bool has_storage(struct task_struct *task)
+{
+    return !HAS(task_struct, bpf_storage) || task->bpf_storage;
 }
 
 /* The last of its process's threads, which are listed in the order of their creation; or it was

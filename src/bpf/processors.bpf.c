@@ -399,52 +399,7 @@ int prcb_soft_exit(__u64 *ctx)
     return 0;
 }
 
-/* ---- idle ---- */
-
-static __always_inline void go_idle(struct prcb_processor_block *block, __u32 state)
-{
-    __u64 index = state;
-
-    block->hard_depth = 0;
-    block->beneath = PRCB_PROCESSOR_IN_IDLE;
-    block->idle_state = state;
-    block->idle_entries++;
-    __asm__ volatile("" : "+r"(index)); /* see add_idle */
-    if (index < PRCB_PROCESSOR_IDLE_STATES)
-        block->idle[index].entries++;
-}
-
-SEC("prcb_tp/cpu_idle")
-int prcb_idle(__u64 *ctx)
-{
-    __u32 processor = bpf_get_smp_processor_id(), state = ctx[0], seq;
-    struct prcb_processor_block *block = block_of(processor);
-    struct own *own = own_of(processor);
-    struct prcb_interrupts interrupts = {0};
-    bool counted = false;
-
-    if (!block || !own || block->state != PRCB_PROCESSOR_ONLINE)
-        return 0;
-    seq = *(volatile __u32 *)&block->seq;
-    if (seq & 1)
-        return 0;
-    /* Those without a tracepoint would otherwise stay unseen for as long as it sleeps. */
-    if (state != PWR_EVENT_EXIT)
-        counted = read_interrupts(own, &interrupts);
-    /* Interrupts are off where it falls asleep, and on where it wakes up before 6.3. */
-    seq = prcb_seq_begin_shared(&block->seq);
-    close_stretch(block, bpf_ktime_get_ns());
-    if (state == PWR_EVENT_EXIT)
-        block->beneath &= ~PRCB_PROCESSOR_IN_IDLE;
-    else
-        go_idle(block, state);
-    if (counted)
-        take_interrupts(block, own, &interrupts);
-    prcb_seq_end(&block->seq, seq);
-    return 0;
-}
-
-/* ---- starting, switches ---- */
+/* ---- starting ---- */
 
 /* A processor that has not been seen yet; current runs on it from here on. */
 static __always_inline void start(__u32 processor, struct prcb_processor_block *block,
@@ -490,6 +445,59 @@ int prcb_start(void *ctx)
         start(processor, block, own, bpf_get_current_task_btf());
     return 0;
 }
+
+/* ---- idle ---- */
+
+static __always_inline void go_idle(struct prcb_processor_block *block, __u32 state)
+{
+    __u64 index = state;
+
+    block->hard_depth = 0;
+    block->beneath = PRCB_PROCESSOR_IN_IDLE;
+    block->idle_state = state;
+    block->idle_entries++;
+    __asm__ volatile("" : "+r"(index)); /* see add_idle */
+    if (index < PRCB_PROCESSOR_IDLE_STATES)
+        block->idle[index].entries++;
+}
+
+SEC("prcb_tp/cpu_idle")
+int prcb_idle(__u64 *ctx)
+{
+    __u32 processor = bpf_get_smp_processor_id(), state = ctx[0], seq;
+    struct prcb_processor_block *block = block_of(processor);
+    struct own *own = own_of(processor);
+    struct prcb_interrupts interrupts = {0};
+    bool counted = false;
+
+    if (!block || !own)
+        return 0;
+    /* It came on line, and nobody said so. Where it falls asleep, for interrupts are off there: as
+     * an interrupt prcb_start may come. */
+    if (block->state == PRCB_PROCESSOR_UNSEEN && state != PWR_EVENT_EXIT)
+        start(processor, block, own, bpf_get_current_task_btf());
+    if (block->state != PRCB_PROCESSOR_ONLINE)
+        return 0;
+    seq = *(volatile __u32 *)&block->seq;
+    if (seq & 1)
+        return 0;
+    /* Those without a tracepoint would otherwise stay unseen for as long as it sleeps. */
+    if (state != PWR_EVENT_EXIT)
+        counted = read_interrupts(own, &interrupts);
+    /* Interrupts are off where it falls asleep, and on where it wakes up before 6.3. */
+    seq = prcb_seq_begin_shared(&block->seq);
+    close_stretch(block, bpf_ktime_get_ns());
+    if (state == PWR_EVENT_EXIT)
+        block->beneath &= ~PRCB_PROCESSOR_IN_IDLE;
+    else
+        go_idle(block, state);
+    if (counted)
+        take_interrupts(block, own, &interrupts);
+    prcb_seq_end(&block->seq, seq);
+    return 0;
+}
+
+/* ---- switches ---- */
 
 static __always_inline void note_switch(__u32 processor, struct prcb_processor_block *block,
                                         struct own *own, struct task_struct *prev,

@@ -542,7 +542,7 @@ static int load_processors(int map, struct processor_programs **ret, struct prcb
     int count = libbpf_num_possible_cpus();
 
     return count > 0
-               ? processor_programs_load((uint32_t)count, map, ret, err)
+               ? processor_programs_load((uint32_t)count, map, true, ret, err)
                : prcb_fail(err, count, "the processors cannot be counted: %s", strerror(-count));
 }
 

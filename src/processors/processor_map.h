@@ -51,13 +51,14 @@ uint64_t processor_block_interrupted(const struct prcb_processor_block *copy, ui
 
 /* Loads the programs, attaches them, starts them on each of the machine's count possible
  * processors and maps their blocks. *ret as well as *ret_map is to be closed, whatever the result;
- * both are to be zeroed before. */
-int processor_programs_open(uint32_t count, struct processor_programs **ret,
+ * both are to be zeroed before. times: blocks are kept; else only what tells by whom
+ * (by_here.bpf.h), and nothing is run at switches. */
+int processor_programs_open(uint32_t count, bool times, struct processor_programs **ret,
                             struct processor_map *ret_map, struct prcb_error *err);
 /* The same in two steps: what costs nothing yet and what needs to load no programs any more. *ret
  * is to be closed, whatever the result. map: of blocks that nothing was written to yet, for others
  * that were loaded with it; -1: a new one. */
-int processor_programs_load(uint32_t count, int map, struct processor_programs **ret,
+int processor_programs_load(uint32_t count, int map, bool times, struct processor_programs **ret,
                             struct prcb_error *err);
 int processor_programs_attach(struct processor_programs *programs, struct processor_map *ret_map,
                               struct prcb_error *err);

@@ -79,6 +79,7 @@ struct processor_programs {
     struct processors_bpf *skeleton;
     uint32_t count; /* processors */
     int map;        /* of their blocks, -1: one of its own */
+    bool times;     /* ... are kept: see processor_programs_load */
     struct bpf_link *vectors[2 * VECTORS];
     uint32_t features;
 };
@@ -263,6 +264,8 @@ static int load(struct processor_programs *p, struct prcb_error *err)
     }
     if (!result)
         result = configure(p, p->count, l.types.btf, err);
+    if (!result)
+        bpf_program__set_autoload(p->skeleton->progs.prcb_processor_switch, p->times);
     if (!result && p->map >= 0 && bpf_map__reuse_fd(p->skeleton->maps.processor_map, p->map))
         result =
             prcb_fail(err, -errno, "the processor blocks cannot be shared: %s", strerror(errno));
@@ -393,7 +396,7 @@ static int check_preemption(struct prcb_error *err)
     return result;
 }
 
-int processor_programs_load(uint32_t count, int map, struct processor_programs **ret,
+int processor_programs_load(uint32_t count, int map, bool times, struct processor_programs **ret,
                             struct prcb_error *err)
 {
     struct processor_programs *p;
@@ -407,6 +410,7 @@ int processor_programs_load(uint32_t count, int map, struct processor_programs *
     *ret = p;
     p->count = count;
     p->map = map;
+    p->times = times;
     return load(p, err);
 }
 
@@ -428,10 +432,10 @@ int processor_programs_attach(struct processor_programs *p, struct processor_map
     return result;
 }
 
-int processor_programs_open(uint32_t count, struct processor_programs **ret,
+int processor_programs_open(uint32_t count, bool times, struct processor_programs **ret,
                             struct processor_map *ret_map, struct prcb_error *err)
 {
-    int result = processor_programs_load(count, -1, ret, err);
+    int result = processor_programs_load(count, -1, times, ret, err);
 
     return result ? result : processor_programs_attach(*ret, ret_map, err);
 }

@@ -92,7 +92,7 @@ static int bpf_open(struct prcb_processors *v, struct prcb_error *err)
     int result = make_map(v, err);
 
     if (!result)
-        result = processor_programs_open(v->count, &v->programs, v->map, err);
+        result = processor_programs_open(v->count, true, &v->programs, v->map, err);
     if (!result)
         say_what_lacks(v);
     return result;

@@ -57,7 +57,7 @@ static int find_blocks(struct prcb_sampler *s, const struct prcb_processors *wak
     *ret = processors_programs_map(wakers);
     if (*ret >= 0)
         return 0;
-    result = processor_programs_open((uint32_t)s->cpus, &s->processors, &map, err);
+    result = processor_programs_open((uint32_t)s->cpus, true, &s->processors, &map, err);
     processor_map_close(&map);
     if (result)
         prcb_error_prepend(err, "wakers: ");

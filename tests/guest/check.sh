@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # The tests that ./dev check runs in a guest: builds them for it, boots it, runs
-# laws, causes, 32-bit tasks, storms, hotplug and the sequence count. Results: see guest.sh, in
+# laws, causes, 32-bit tasks, edges, storms, hotplug and the sequence count. Results: see guest.sh, in
 # build-guest/ARCH or, with a kernel that is named, build-guest/ARCH-KERNEL.
 # Exit status 77, with the reason as last line: what the guest is made of cannot be had.
 #
@@ -37,6 +37,7 @@ add "$tests/bpf/test_bpf_processors"
 add "$tests/bpf/test_bpf_causes"
 add "$tests/bpf/test_bpf_compat"
 add "$tests/bpf/test_bpf_registers"
+add "$tests/bpf/test_bpf_edges"
 add "$tests/daemon/test_daemon" 'own*'
 add "$tests/unit/test_unit_stacks" /t/stack_waiter
 add "$tests/unit/test_unit_stack_yama" /t/stack_waiter /t/prcb
