@@ -45,7 +45,9 @@ struct run {
     struct account_rows rows;
     struct account_counters *counters; /* NULL: none were asked for */
     struct cgroup_names *cgroups;      /* NULL: rows are none */
-    struct whom *whom;                 /* NULL: not asked for, or not to be had */
+    /* By whom; NULL: not asked for, or not to be had. Of accounts given back; of all, as of the
+     * last look; and as of the end of the last interval. */
+    struct whom *whom_ended, *whom, *whom_before;
     struct prcb_error no_whom;
     struct prcb_error
         no_tails;   /* why there are none; empty: there are, or they were not asked for */
@@ -88,13 +90,48 @@ static bool all_seen(const struct run *run)
     return run->bpf && !prcb_session_status(run->session, &status) && !status.untracked_threads;
 }
 
-static int collect(struct run *run)
+static uint64_t whom_group(const struct prcb_account *account, void *ctx)
+{
+    const struct run *run = ctx;
+
+    return stat_whom_group_of(run->options->rows, account);
+}
+
+static int whom_seen(const struct prcb_account *account, void *ctx)
+{
+    const struct prcb_cause_info *open = prcb_cause_info(account->open.cause);
+    const struct prcb_edge rest = {
+        .kind = PRCB_EDGE_BEHIND, .by = PRCB_BY_REST, .ns = account->open.ns};
+    struct run *run = ctx;
+    int result = account_rows_update(&run->rows, account);
+
+    /* Rows count an open stretch that is ready time for sure as such. */
+    if (!result && account->present & PRCB_HAS_READY && open && open->kind == PRCB_KIND_READY)
+        result = whom_add(run->whom, whom_group(account, ctx), &rest);
+    return result;
+}
+
+/* Rows and by whom of the same moments: what is of one account sums to the other's. */
+static int collect_whom(struct run *run, struct prcb_error *err)
+{
+    const struct whom_taker taker = {whom_group, whom_seen, run};
+
+    whom_close(run->whom);
+    run->whom = NULL;
+    return whom_open(&run->whom) || whom_join(run->whom, run->whom_ended)
+               ? -ENOMEM
+               : whom_take_all(run->whom, run->session, &taker, err);
+}
+
+/* whom: for a report. */
+static int collect_with(struct run *run, bool whom)
 {
     struct prcb_error err = {.text = "out of memory"};
     int result = -EAGAIN;
 
     for (int i = 0; i < WALK_TRIES && result == -EAGAIN; i++)
-        result = prcb_walk(run->session, update_row, &run->rows, &err);
+        result = whom && run->whom_ended ? collect_whom(run, &err)
+                                         : prcb_walk(run->session, update_row, &run->rows, &err);
     if (!result && run->counters) {
         snprintf(err.text, sizeof(err.text), "out of memory");
         result = account_counters_update(run->counters, &run->rows, all_seen(run));
@@ -102,9 +139,15 @@ static int collect(struct run *run)
     return result ? fail(run, &err, result) : 0;
 }
 
+static int collect(struct run *run)
+{
+    return collect_with(run, false);
+}
+
 /* Gives the accounts of ended threads back; their rows stay. */
 static int release_ended(struct run *run)
 {
+    const struct whom_taker taker = {whom_group, whom_seen, run};
     struct prcb_error err = {.text = "out of memory"};
 
     /* Backwards: a row that is summed into another leaves its place to the last one. */
@@ -115,8 +158,8 @@ static int release_ended(struct run *run)
         if (row->released || !row->exited)
             continue;
         account_counters_released(run->counters, row);
-        if (run->whom)
-            whom_take(run->whom, run->session, row->key);
+        if (run->whom_ended)
+            whom_take(run->whom_ended, run->session, row->key, &taker);
         result = prcb_release(run->session, row->key, &err);
         if (!result || result == -ESTALE)
             result = account_rows_released(&run->rows, row);
@@ -184,6 +227,7 @@ static void report(struct run *run, uint64_t now, bool interval, bool last)
 {
     const struct stat_options *options = run->options;
     struct prcb_status status = {.size = sizeof(status)};
+    struct whom *grown = NULL;
     struct account_view view = {0};
     struct stat_report report = {
         .profiled = {.all = options->all,
@@ -205,7 +249,7 @@ static void report(struct run *run, uint64_t now, bool interval, bool last)
         .counters = run->counters,
         .cgroups = run->cgroups,
         .idle = !interval && run->has_idle ? &run->idle : NULL,
-        .whom = interval ? NULL : run->whom,
+        .whom = run->whom ? run->whom : run->whom_before,
         .no_whom = run->no_whom.text,
         .tails = !interval && options->tails && !run->no_tails.text[0],
         .no_tails = run->no_tails.text,
@@ -220,6 +264,10 @@ static void report(struct run *run, uint64_t now, bool interval, bool last)
     unsigned kind = stat_rows_kinds[options->rows].view | (interval ? ACCOUNT_VIEW_INTERVAL : 0u);
     int result = prcb_session_status(run->session, &status);
 
+    if (!result && interval && run->whom) {
+        result = whom_since(run->whom, run->whom_before, &grown);
+        report.whom = grown;
+    }
     if (run->cgroups)
         cgroup_names_refresh(run->cgroups);
     if (!result)
@@ -231,6 +279,11 @@ static void report(struct run *run, uint64_t now, bool interval, bool last)
         if (run->counters)
             account_counters_mark(run->counters);
     }
+    if (!result && interval && run->whom) {
+        whom_close(run->whom_before);
+        run->whom_before = run->whom;
+        run->whom = NULL;
+    }
     if (result) {
         run->failed = true;
         cli_error(run->command, "no report: %s", strerror(-result));
@@ -239,6 +292,7 @@ static void report(struct run *run, uint64_t now, bool interval, bool last)
         note(run, &report, last);
         output_flush(&run->output);
     }
+    whom_close(grown);
     account_view_deinit(&view);
 }
 
@@ -263,7 +317,7 @@ static uint64_t earliest(const struct run *run)
 static int do_interval(struct run *run)
 {
     uint64_t now;
-    int result = collect(run);
+    int result = collect_with(run, true);
 
     if (result)
         return result;
@@ -393,7 +447,7 @@ static void finish(struct run *run)
     if (child && !run->ended_early && profiled && run->bpf)
         settle(run);
     if (!run->failed)
-        collect(run);
+        collect_with(run, true);
     now = stat_wait_now();
     /* Only words speak of it. */
     if (!run->failed && wants_summary(run->options) && run->options->form.number == STAT_TABLE) {
@@ -411,8 +465,6 @@ static void finish(struct run *run)
         stat_wait_end_child(&run->wait);
         run->child_status = stat_wait_reap(&run->wait);
     }
-    if (run->whom && !run->failed)
-        whom_take_all(run->whom, run->session, NULL);
     if (wants_summary(run->options))
         report(run, now, false, true);
 }
@@ -549,7 +601,9 @@ static int open_whom(struct run *run)
     if (prcb_edges_walk(run->session, 0, NULL, NULL, NULL, &run->no_whom) == -EOPNOTSUPP)
         return CLI_OK;
     run->no_whom.text[0] = '\0';
-    return whom_open(&run->whom) ? cli_error(run->command, "out of memory") : CLI_OK;
+    return whom_open(&run->whom_ended) || whom_open(&run->whom_before)
+               ? cli_error(run->command, "out of memory")
+               : CLI_OK;
 }
 
 static void note_tails(struct run *run)
@@ -602,6 +656,8 @@ static int run_with(const struct cli_command *self, const struct stat_options *o
         note_tails(&run);
     if (status == CLI_OK)
         status = run_opened(&run);
+    whom_close(run.whom_ended);
+    whom_close(run.whom_before);
     whom_close(run.whom);
     cgroup_names_close(run.cgroups);
     stat_wait_deinit(&run.wait);

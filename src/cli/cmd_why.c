@@ -133,7 +133,7 @@ static int look_account(void *ctx, const struct prcb_account *a, uint64_t now)
 static int look_released(void *ctx, uint64_t key)
 {
     struct run *run = ctx;
-    int result = run->whom ? whom_take(run->whom, run->session, key) : 0;
+    int result = run->whom ? whom_take(run->whom, run->session, key, NULL) : 0;
 
     return result && result != -ESTALE ? result : why_released(run->why, key);
 }
@@ -208,7 +208,7 @@ static int report(struct run *run)
         .idle = run->options->idle,
         .columns = format_columns(run->output.stream),
     };
-    int result = run->whom ? whom_take_all(run->whom, run->session, NULL) : 0;
+    int result = run->whom ? whom_take_all(run->whom, run->session, NULL, NULL) : 0;
 
     if (!result)
         result = why_report_make(run->why, &report);

@@ -153,7 +153,7 @@ void top_run_whom_pieces(void *ctx, const struct top_row *row, uint32_t cause,
     if (whom_open(&whom))
         return;
     for (uint32_t i = 0; i < run->ui.subject_count && i < WHOM_MOST; i++)
-        whom_take(whom, run->session, run->model.threads[run->ui.subject_threads[i]].key);
+        whom_take(whom, run->session, run->model.threads[run->ui.subject_threads[i]].key, NULL);
     if (!whom_rows(whom, WHOM_ALL, cause == TOP_ROW_READY ? PRCB_CAUSE_NONE : cause, &edges,
                    &count)) {
         for (size_t i = 0; i < count; i++)

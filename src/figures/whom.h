@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * By whom, summed over threads: the edges of accounts added up by process and cause. What goes in
- * sums to what comes out. One thread.
+ * By whom, summed over threads: the edges of accounts added up by group (a process, or whatever the
+ * caller says) and cause. What goes in sums to what comes out. One thread.
  */
 #ifndef PRCB_FIGURES_WHOM_H
 #define PRCB_FIGURES_WHOM_H
@@ -16,19 +16,33 @@ struct whom;
 int whom_open(struct whom **ret); /* 0 or -ENOMEM */
 void whom_close(struct whom *w);  /* NULL is allowed */
 
-/* Adds the edges of an account, as they are now: once for each account. Errors of prcb_edges_walk;
- * -ENOMEM. */
-int whom_take(struct whom *w, struct prcb *session, uint64_t key);
+#define WHOM_ALL UINT64_MAX /* the group of all */
+
+/* How accounts are put together. */
+struct whom_taker {
+    uint64_t (*group)(const struct prcb_account *account, void *ctx);
+    /* Each account, as of the moment of its edges; what it returns ends the taking. */
+    int (*seen)(const struct prcb_account *account, void *ctx);
+    void *ctx;
+};
+
+/* Adds the edges of an account, as they are now: once for each account. taker: NULL: by process.
+ * Errors of prcb_edges_walk; -ENOMEM. */
+int whom_take(struct whom *w, struct prcb *session, uint64_t key, const struct whom_taker *taker);
 /* The same for every account of the session. */
-int whom_take_all(struct whom *w, struct prcb *session, struct prcb_error *err);
-/* One edge of a process's. */
-int whom_add(struct whom *w, pid_t process, const struct prcb_edge *edge);
+int whom_take_all(struct whom *w, struct prcb *session, const struct whom_taker *taker,
+                  struct prcb_error *err);
+/* One edge of a group's. */
+int whom_add(struct whom *w, uint64_t group, const struct prcb_edge *edge);
+/* All of another's. */
+int whom_join(struct whom *w, const struct whom *from);
+/* What was added between two times: *ret is the caller's to close. It sums to what the sums grew
+ * by; 0 or -ENOMEM. */
+int whom_since(const struct whom *now, const struct whom *before, struct whom **ret);
 
-#define WHOM_ALL ((pid_t)-1)
-
-/* Who ended waits of a cause, or (PRCB_CAUSE_NONE) kept threads from a processor, in a process or
+/* Who ended waits of a cause, or (PRCB_CAUSE_NONE) kept threads from a processor, in a group or
  * WHOM_ALL: longest first, the rest last. *ret is the caller's to free. 0 or -ENOMEM. */
-int whom_rows(const struct whom *w, pid_t process, uint32_t cause, struct prcb_edge **ret,
+int whom_rows(const struct whom *w, uint64_t group, uint32_t cause, struct prcb_edge **ret,
               size_t *ret_count);
 
 #endif

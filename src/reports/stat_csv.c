@@ -127,6 +127,10 @@ void stat_csv_write(FILE *out, const struct stat_report *report)
 {
     struct csv csv = {.out = out, .separator = report->separator};
 
+    if (report->by_whom) {
+        stat_whom_csv(out, report);
+        return;
+    }
     if (report->first)
         write_names(&csv, report);
     for (size_t i = 0; i < report->view->count; i++)

@@ -7,7 +7,6 @@
 
 #include "json_doc.h"
 #include "stat_tails.h"
-#include "whom_words.h"
 
 struct builder {
     const struct stat_report *report;
@@ -162,6 +161,13 @@ static void put_identity(struct builder *b, json_object *object, const struct ac
         json_doc_put_member(&b->json, object, "cgroup_id", row->cgroup, row->cgroup);
 }
 
+static void put_whom(struct builder *b, json_object *object, const struct account_row *row)
+{
+    json_object *whom = stat_whom_json(&b->json, b->report, row);
+
+    json_doc_put_if(&b->json, object, "by_whom", whom, whom);
+}
+
 static json_object *make_row(struct builder *b, const struct account_row *row)
 {
     bool sum = b->report->rows || (!row->key && row->released);
@@ -175,26 +181,9 @@ static json_object *make_row(struct builder *b, const struct account_row *row)
     put_figures(b, object, row, sum);
     if (b->report->counters)
         json_doc_put(&b->json, object, "counters", make_counters(b, row));
+    if (b->report->by_whom)
+        put_whom(b, object, row);
     json_doc_put_bool(&b->json, object, "exited", row->exited == row->threads);
-    return object;
-}
-
-/* Of all rows together: {"woken_by": {"futex": [...]}, "ready_behind": [...]}. */
-static json_object *make_whom(struct builder *b)
-{
-    const struct account_sums *sums = &b->report->view->total.now;
-    json_object *object = json_object_new_object(), *woken = json_object_new_object();
-
-    for (uint32_t i = 0; i < sums->cell_count; i++) {
-        const struct prcb_cause_info *info = prcb_cause_info(sums->cells[i].cause);
-
-        if (info && info->kind == PRCB_KIND_WAIT)
-            json_doc_put(&b->json, woken, info->name,
-                         whom_json(&b->json, b->report->whom, WHOM_ALL, sums->cells[i].cause));
-    }
-    json_doc_put(&b->json, object, "woken_by", woken);
-    json_doc_put(&b->json, object, "ready_behind",
-                 whom_json(&b->json, b->report->whom, WHOM_ALL, PRCB_CAUSE_NONE));
     return object;
 }
 
@@ -209,8 +198,7 @@ static json_object *make_total(struct builder *b)
     if (b->report->counters)
         json_doc_put(&b->json, object, "counters", make_counters(b, total));
     if (b->report->by_whom)
-        json_doc_put_if(&b->json, object, "by_whom", b->report->whom,
-                        b->report->whom ? make_whom(b) : NULL);
+        put_whom(b, object, NULL);
     if (b->report->tails || *b->report->no_tails)
         json_doc_put_if(&b->json, object, "tails", b->report->tails,
                         b->report->tails ? stat_tails_json(&b->json, b->report->session) : NULL);

@@ -17,6 +17,7 @@
 #include "stat_counters.h"
 #include "account_rows.h"
 #include "cgroup_names.h"
+#include "json_doc.h"
 
 struct stat_idle;
 struct whom;
@@ -53,13 +54,13 @@ struct stat_report {
     const struct account_counters *counters; /* NULL: none were asked for */
     struct cgroup_names *cgroups;            /* NULL: rows are none */
     const struct stat_idle *idle;            /* NULL: nobody looked */
-    const struct whom *whom;                 /* NULL: not asked for, not known, an interval */
-    const char *no_whom;                     /* why by whom is not known; "": it is */
-    bool tails;                              /* the session has them, and they are wanted */
-    const char *no_tails; /* why there are none; "": there are, or they were not asked for */
-    uint64_t time_ns;     /* end of the report's time, from the start of measuring */
-    uint64_t wall_ns;     /* length of it */
-    uint64_t longest_gap; /* perf tier: between two looks at /proc */
+    const struct whom *whom; /* by stat_whom_group; NULL: not asked for, not known */
+    const char *no_whom;     /* why by whom is not known; "": it is */
+    bool tails;              /* the session has them, and they are wanted */
+    const char *no_tails;    /* why there are none; "": there are, or they were not asked for */
+    uint64_t time_ns;        /* end of the report's time, from the start of measuring */
+    uint64_t wall_ns;        /* length of it */
+    uint64_t longest_gap;    /* perf tier: between two looks at /proc */
     bool interval;
     bool first;       /* of all reports: headings are wanted */
     size_t number;    /* of reports before it */
@@ -70,13 +71,22 @@ struct stat_report {
 void stat_table_write(FILE *out, const struct stat_report *report);
 /* An interval for people: one line per row. */
 void stat_lines_write(FILE *out, const struct stat_report *report);
-/* Values with a separator; in front of the first, a line that names them. */
+/* Values with a separator; in front of the first, a line that names them. With by whom, who ended
+ * waits and had processors, a line each, instead. */
 void stat_csv_write(FILE *out, const struct stat_report *report);
 /* One JSON object on a line. 0 or -ENOMEM. */
 int stat_json_write(FILE *out, const struct stat_report *report);
 
-/* Who ended the waits of the causes that took most, and who had the processors. */
-void stat_whom_write(FILE *out, const struct stat_report *report);
+/* By whom, of which rows know who ended their waits and had their processors; a row of which edges
+ * and account differ, for threads came from elsewhere, knows nothing. */
+uint64_t stat_whom_group_of(enum stat_rows rows, const struct prcb_account *account);
+/* Of the causes that took most, all rows together: at most so many lines, and one of ready time. */
+void stat_whom_write(FILE *out, const struct stat_report *report, int causes);
+/* {"woken_by": {"futex": [...]}, "ready_behind": [...]}; NULL: not known. row: NULL: of all. */
+json_object *stat_whom_json(struct json_doc *b, const struct stat_report *report,
+                            const struct account_row *row);
+/* Values with a separator: a line for each who. */
+void stat_whom_csv(FILE *out, const struct stat_report *report);
 
 /* The biggest cost in plain language: a line or a few, of causes that are shown (by number). */
 void stat_words_write(FILE *out, const struct stat_report *report, const bool *shown);

@@ -13,7 +13,6 @@
 #include "format.h"
 #include "text.h"
 #include "stat_tails.h"
-#include "whom_words.h"
 
 #define GAP           2
 #define PERMILLE_MIN  1   /* causes below this share of thread time get no column of their own */
@@ -602,37 +601,8 @@ static void write_legend(FILE *out, const struct table *table)
     }
 }
 
-#define WHOM_CAUSES 5
-
-void stat_whom_write(FILE *out, const struct stat_report *report)
-{
-    const struct account_sums *sums = &report->view->total.now;
-    bool named[PRCB_CAUSE_MAX] = {0};
-    char lead[FORMAT_CELL];
-
-    fputc('\n', out);
-    for (int n = 0; n < WHOM_CAUSES; n++) {
-        const struct wait_cell *best = NULL;
-
-        for (uint32_t i = 0; i < sums->cell_count; i++) {
-            const struct wait_cell *cell = &sums->cells[i];
-            const struct prcb_cause_info *info = prcb_cause_info(cell->cause);
-
-            if (info && info->kind == PRCB_KIND_WAIT && cell->ns && !named[cell->cause] &&
-                (!best || cell->ns > best->ns))
-                best = cell;
-        }
-        if (!best)
-            break;
-        named[best->cause] = true;
-        snprintf(lead, sizeof(lead), "  %-10s ", prcb_cause_info(best->cause)->name);
-        whom_write(out, report->whom, WHOM_ALL, best->cause, lead, format_columns(out));
-    }
-    if (sums->ready_ns) {
-        snprintf(lead, sizeof(lead), "  %-10s ", "ready");
-        whom_write(out, report->whom, WHOM_ALL, PRCB_CAUSE_NONE, lead, format_columns(out));
-    }
-}
+#define WHOM_CAUSES      5
+#define LINE_WHOM_CAUSES 2
 
 void stat_table_write(FILE *out, const struct stat_report *report)
 {
@@ -650,8 +620,10 @@ void stat_table_write(FILE *out, const struct stat_report *report)
             stat_counters_write(out, report);
         fputc('\n', out);
         write_lines(out, &table, false);
-        if (report->whom)
-            stat_whom_write(out, report);
+        if (report->whom) {
+            fputc('\n', out);
+            stat_whom_write(out, report, WHOM_CAUSES);
+        }
         if (report->tails)
             stat_tails_write(out, report->session);
         write_legend(out, &table);
@@ -802,4 +774,6 @@ void stat_lines_write(FILE *out, const struct stat_report *report)
     }
     if (view->count + view->other_rows > 1)
         write_line(out, report, &view->total, strcpy(name, "total"), true);
+    if (report->whom && view->count)
+        stat_whom_write(out, report, LINE_WHOM_CAUSES);
 }

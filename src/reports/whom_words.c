@@ -119,13 +119,13 @@ static void write_rows(FILE *out, const struct prcb_edge *rows, size_t count, ui
     fputc('\n', out);
 }
 
-void whom_write(FILE *out, const struct whom *w, pid_t process, uint32_t cause, const char *lead,
+void whom_write(FILE *out, const struct whom *w, uint64_t group, uint32_t cause, const char *lead,
                 size_t columns)
 {
     struct prcb_edge *rows;
     size_t count;
 
-    if (whom_rows(w, process, cause, &rows, &count))
+    if (whom_rows(w, group, cause, &rows, &count))
         return;
     if (count)
         write_rows(out, rows, count, cause, lead, columns);
@@ -152,16 +152,24 @@ static json_object *make_edge(struct json_doc *b, const struct prcb_edge *edge)
     return row;
 }
 
-json_object *whom_json(struct json_doc *b, const struct whom *w, pid_t process, uint32_t cause)
+json_object *whom_edges_json(struct json_doc *b, const struct prcb_edge *edges, size_t count)
 {
     json_object *array = json_object_new_array();
+
+    for (size_t i = 0; i < count; i++)
+        json_doc_append(b, array, make_edge(b, &edges[i]));
+    return array;
+}
+
+json_object *whom_json(struct json_doc *b, const struct whom *w, uint64_t group, uint32_t cause)
+{
     struct prcb_edge *rows;
+    json_object *array;
     size_t count;
 
-    if (whom_rows(w, process, cause, &rows, &count))
-        return array;
-    for (size_t i = 0; i < count; i++)
-        json_doc_append(b, array, make_edge(b, &rows[i]));
+    if (whom_rows(w, group, cause, &rows, &count))
+        return json_object_new_array();
+    array = whom_edges_json(b, rows, count);
     free(rows);
     return array;
 }

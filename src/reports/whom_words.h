@@ -16,10 +16,11 @@ void whom_name(const struct prcb_edge *edge, char *ret, size_t size);
 /* "woken by  worker-5 (3338) 44%, timer 3%, 9 more 53%", with a line's end, behind lead (one column
  * a byte), wrapped at columns; nothing, not even lead, where there is nothing. cause:
  * PRCB_CAUSE_NONE for ready time. */
-void whom_write(FILE *out, const struct whom *w, pid_t process, uint32_t cause, const char *lead,
+void whom_write(FILE *out, const struct whom *w, uint64_t group, uint32_t cause, const char *lead,
                 size_t columns);
 
+json_object *whom_edges_json(struct json_doc *b, const struct prcb_edge *edges, size_t count);
 /* A list of {"by","tid","pid","comm","vector","name","count","ns"}. */
-json_object *whom_json(struct json_doc *b, const struct whom *w, pid_t process, uint32_t cause);
+json_object *whom_json(struct json_doc *b, const struct whom *w, uint64_t group, uint32_t cause);
 
 #endif

@@ -73,7 +73,8 @@ static json_object *make_cause(struct json_doc *b, const struct why_output *outp
         json_doc_append(b, parts, make_part(b, &cause->parts[i]));
     json_doc_put(b, row, "stacks", parts);
     json_doc_put_if(b, row, "woken_by", output->whom,
-                    output->whom ? whom_json(b, output->whom, process, cause->cause) : NULL);
+                    output->whom ? whom_json(b, output->whom, (uint64_t)process, cause->cause)
+                                 : NULL);
     return row;
 }
 
@@ -108,9 +109,9 @@ static json_object *make_process(struct json_doc *b, const struct why_output *ou
     for (size_t i = 0; i < process->cause_count; i++)
         json_doc_append(b, causes, make_cause(b, output, process->pid, &process->causes[i]));
     json_doc_put(b, row, "causes", causes);
-    json_doc_put_if(b, row, "ready_behind", output->whom,
-                    output->whom ? whom_json(b, output->whom, process->pid, PRCB_CAUSE_NONE)
-                                 : NULL);
+    json_doc_put_if(
+        b, row, "ready_behind", output->whom,
+        output->whom ? whom_json(b, output->whom, (uint64_t)process->pid, PRCB_CAUSE_NONE) : NULL);
     for (size_t i = 0; i < process->now_count; i++)
         json_doc_append(b, now, make_now(b, &process->now[i]));
     json_doc_put(b, row, "now", now);

@@ -257,7 +257,8 @@ static void write_process(FILE *out, const struct why_output *output,
         write_cause(out, output, process, &process->causes[i]);
     write_row(out, process, process->ready_ns, "ready, no processor");
     if (output->whom && process->ready_ns)
-        whom_write(out, output->whom, process->pid, PRCB_CAUSE_NONE, WHOM_LEAD, output->columns);
+        whom_write(out, output->whom, (uint64_t)process->pid, PRCB_CAUSE_NONE, WHOM_LEAD,
+                   output->columns);
     write_row(out, process, process->run_ns, "running");
     write_idle(out, output, process);
     write_now(out, output, process);

@@ -515,6 +515,28 @@ os._exit(0)
 """
 
 
+# Two threads that wake each other for a second.
+PING_PONG = """
+import ctypes, os, threading, time
+there, back = os.pipe(), os.pipe()
+
+def player(name, read, write, first):
+    ctypes.CDLL(None).prctl(15, name, 0, 0, 0)
+    if first:
+        os.write(write, b"x")
+    for _ in range(40 - first):
+        os.read(read, 1)
+        time.sleep(0.025 if first else 0)
+        os.write(write, b"x")
+    os.read(read, 1) if first else None
+
+players = [threading.Thread(target=player, args=args)
+           for args in ((b"ping", back[0], there[1], 1), (b"pong", there[0], back[1], 0))]
+[one.start() for one in players]
+[one.join() for one in players]
+"""
+
+
 class ByWhom(unittest.TestCase):
     """Who ended the waits: the only ones that could."""
 
@@ -577,7 +599,71 @@ class ByWhom(unittest.TestCase):
                               text=True, timeout=60).stdout
         self.assertRegex(text, r"(?m)^  sleep +woken by  ")
 
+    def law(self, row):
+        """Edges and rest of a row are its waits, and its ready time."""
+        whom = row["by_whom"]["woken_by"]
+        for wait in row["waits"]:
+            if wait["cause"] in whom:
+                for member in ("count", "ns"):
+                    self.assertEqual(sum(who[member] for who in whom[wait["cause"]]), wait[member])
+        self.assertEqual(sum(who["ns"] for who in row["by_whom"]["ready_behind"]), row["ready_ns"])
+        self.assertIn("pipe", whom, row)
+
+    def stat(self, *options, command=PING_PONG):
+        result = subprocess.run([PRCB, "stat", "--by-whom", *options, "--", sys.executable, "-c",
+                                 command], capture_output=True, text=True, timeout=120)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout
+
+    def test_stat_rows(self):
+        for option, rows in (("--per-thread", "threads"), ("--per-process", "processes"),
+                             ("--per-name", "names"), ("--per-cgroup", "cgroups")):
+            with self.subTest(option):
+                report = json.loads(self.stat("-j", option))
+                self.law(report["total"])
+                row = next(row for row in report[rows] if option == "--per-cgroup" or
+                           row["comm"] in ("ping", "pong") or
+                           (option == "--per-process" and row["comm"].startswith("python")))
+                self.law(row)
+        # A thread's: the other's, and no more.
+        report = json.loads(self.stat("-j"))
+        ping, pong = (next(row for row in report["threads"] if row["comm"] == name)
+                      for name in ("ping", "pong"))
+        first = ping["by_whom"]["woken_by"]["pipe"][0]
+        self.assertEqual((first["by"], first["tid"]), ("thread", pong["tid"]))
+        self.assertGreaterEqual(first["count"], 25)
+
+    def test_stat_intervals(self):
+        reports = [json.loads(line)
+                   for line in self.stat("--ndjson", "-I", "300").splitlines()]
+        self.assertGreater(len(reports), 1)
+        ping = [row for report in reports for row in report["threads"] if row["comm"] == "ping"]
+        for row in ping:
+            self.law(row)
+        # Over all intervals: what pong woke it for, each wakeup in one of them.
+        woken = [who for row in ping for who in row["by_whom"]["woken_by"].get("pipe", ())]
+        self.assertLessEqual(sum(who["count"] for who in woken if who["comm"] == "pong"), 40)
+        self.assertGreaterEqual(sum(who["count"] for who in woken if who["comm"] == "pong"), 25)
+        text = self.stat("-I", "300")
+        self.assertGreater(len(re.findall(r"(?m)^  pipe +woken by  p[io]ng ", text)), 1, text)
+
+    def test_stat_values(self):
+        for options in ((), ("-I", "300")):
+            lines = [line.split(",") for line in self.stat("-x,", *options).splitlines()]
+            rows = [dict(zip(lines[0], line)) for line in lines[1:]]
+            self.assertEqual({len(line) for line in lines}, {len(lines[0])})
+            self.assertEqual("time_ns" in lines[0], bool(options))
+            pong = {row["tid"] for row in rows if row["comm"] == "pong"}
+            woken = [row for row in rows if row["comm"] == "ping" and row["cause"] == "pipe"
+                     and row["by_tid"] in pong]
+            self.assertEqual({(row["edge"], row["by"]) for row in woken}, {("woken_by", "thread")})
+            self.assertGreaterEqual(sum(int(row["count"]) for row in woken), 25)
+
     def test_other_tiers_say_why(self):
+        result = subprocess.run([PRCB, "stat", "--by-whom", "--tier", "perf", "-x,", "--", "true"],
+                                capture_output=True, text=True, timeout=60)
+        self.assertIn("by whom is not known: the perf tier keeps no edges", result.stderr)
+        self.assertEqual(len(result.stdout.splitlines()), 1)
         result = subprocess.run([PRCB, "stat", "--by-whom", "--tier", "perf", "--", "sleep", "0.1"],
                                 capture_output=True, text=True, timeout=60)
         self.assertEqual(result.returncode, 0, result.stderr)

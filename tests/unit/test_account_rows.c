@@ -14,6 +14,7 @@
 
 #include "stat_report.h"
 #include "account_rows.h"
+#include "whom.h"
 
 #define ALL_MEMBERS 0x3ffull
 #define MS          1000000ull
@@ -467,6 +468,94 @@ static void names_are_families(void **state)
     account_rows_deinit(&rows);
 }
 
+/* ---- by whom -------------------------------------------------------------- */
+
+static void by(struct whom *w, uint64_t group, pid_t tid, uint64_t count, uint64_t ns)
+{
+    const struct prcb_edge edge = {.kind = PRCB_EDGE_WOKEN_BY,
+                                   .cause = PRCB_CAUSE_FUTEX,
+                                   .by = tid ? PRCB_BY_THREAD : PRCB_BY_REST,
+                                   .tid = tid,
+                                   .count = count,
+                                   .ns = ns};
+
+    assert_int_equal(whom_add(w, group, &edge), 0);
+}
+
+static const struct prcb_edge *one_by(const struct prcb_edge *edges, size_t count, pid_t tid)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (edges[i].tid == tid)
+            return &edges[i];
+    }
+    return NULL;
+}
+
+static void by_whom_of_an_interval_sums_to_what_was_added(void **state)
+{
+    struct whom *before, *now, *grown;
+    struct prcb_edge *edges;
+    uint64_t ns = 0;
+    size_t count;
+
+    assert_int_equal(whom_open(&before) | whom_open(&now), 0);
+    by(before, 7, 1, 10, 1000); /* goes on */
+    by(before, 7, 2, 5, 500);   /* its cell is given up, and begun anew */
+    by(before, 7, 3, 2, 200);   /* its cell is given up */
+    by(before, 7, 0, 1, 50);
+    by(before, 8, 1, 1, 1);
+    by(now, 7, 1, 12, 1300);
+    by(now, 7, 2, 1, 90);
+    by(now, 7, 4, 1, 20);
+    by(now, 7, 0, 9, 840);
+    by(now, 8, 1, 1, 1);
+    assert_int_equal(whom_since(now, before, &grown), 0);
+    assert_int_equal(whom_rows(grown, 7, PRCB_CAUSE_FUTEX, &edges, &count), 0);
+    assert_int_equal(count, 3);
+    assert_int_equal(one_by(edges, count, 1)->count, 2);
+    assert_int_equal(one_by(edges, count, 1)->ns, 300);
+    assert_int_equal(one_by(edges, count, 4)->ns, 20);
+    /* Of 500 more ns; 180 that nothing is known of, the anew begun cell's among them. */
+    assert_int_equal(edges[2].by, PRCB_BY_REST);
+    assert_int_equal(edges[2].ns, 2250 - 1750 - 320);
+    assert_int_equal(edges[2].count, 23 - 18 - 3);
+    free(edges);
+    assert_int_equal(whom_rows(grown, 8, PRCB_CAUSE_FUTEX, &edges, &count), 0);
+    assert_int_equal(count, 0);
+    free(edges);
+    assert_int_equal(whom_rows(grown, WHOM_ALL, PRCB_CAUSE_FUTEX, &edges, &count), 0);
+    for (size_t i = 0; i < count; i++)
+        ns += edges[i].ns;
+    assert_int_equal(ns, 500);
+    free(edges);
+    whom_close(grown);
+    whom_close(before);
+    whom_close(now);
+}
+
+/* A wait that was open at the beginning is the rest's then, and has a name at the end. */
+static void by_whom_of_an_interval_counts_an_open_wait_once(void **state)
+{
+    struct whom *before, *now, *grown;
+    struct prcb_edge *edges;
+    size_t count;
+
+    assert_int_equal(whom_open(&before) | whom_open(&now), 0);
+    by(before, 7, 0, 1, 400);
+    by(now, 7, 1, 1, 700);
+    by(now, 7, 2, 1, 100);
+    assert_int_equal(whom_since(now, before, &grown), 0);
+    assert_int_equal(whom_rows(grown, 7, PRCB_CAUSE_FUTEX, &edges, &count), 0);
+    assert_int_equal(count, 2);
+    assert_int_equal(one_by(edges, count, 1)->ns, 300);
+    assert_int_equal(one_by(edges, count, 2)->ns, 100);
+    assert_int_equal(edges[0].count + edges[1].count, 1);
+    free(edges);
+    whom_close(grown);
+    whom_close(before);
+    whom_close(now);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -481,6 +570,8 @@ int main(void)
         cmocka_unit_test(cgroups_keep_what_was_done_in_them),
         cmocka_unit_test(names_are_families),
         cmocka_unit_test(orders_have_names),
+        cmocka_unit_test(by_whom_of_an_interval_sums_to_what_was_added),
+        cmocka_unit_test(by_whom_of_an_interval_counts_an_open_wait_once),
         cmocka_unit_test(words_name_the_biggest_cost),
         cmocka_unit_test(words_count_open_waits),
         cmocka_unit_test(words_say_why_threads_were_ready),
