@@ -70,16 +70,6 @@ int cursor_bytes(struct dump_cursor *c, const char *what, uint64_t length, const
     return 0;
 }
 
-int cursor_u16(struct dump_cursor *c, const char *what, uint16_t *ret)
-{
-    const uint8_t *bytes = NULL;
-    int err = cursor_bytes(c, what, sizeof(*ret), &bytes);
-
-    if (!err)
-        *ret = (uint16_t)load_le(bytes, sizeof(*ret));
-    return err;
-}
-
 int cursor_u32(struct dump_cursor *c, const char *what, uint32_t *ret)
 {
     const uint8_t *bytes = NULL;

@@ -36,7 +36,6 @@ bool dump_file_holds(const struct dump_file *file, uint64_t offset, uint64_t len
 
 /* `what` names the thing in the message: "the triage header". -ENODATA past the end. */
 int cursor_bytes(struct dump_cursor *c, const char *what, uint64_t length, const uint8_t **ret);
-int cursor_u16(struct dump_cursor *c, const char *what, uint16_t *ret);
 int cursor_u32(struct dump_cursor *c, const char *what, uint32_t *ret);
 int cursor_u64(struct dump_cursor *c, const char *what, uint64_t *ret);
 /* An error at the last read: "FILE: offset 0x2000: text". Returns code. */

@@ -314,17 +314,7 @@ const char *metrics_no_ready(const struct metrics *m)
                : NULL;
 }
 
-uint64_t metrics_started(const struct metrics *m)
-{
-    return m->started;
-}
-
 struct prcb *metrics_session(const struct metrics *m)
 {
     return m->session;
-}
-
-enum prcb_tier metrics_tier(const struct metrics *m)
-{
-    return m->tier;
 }

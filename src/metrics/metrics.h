@@ -12,7 +12,7 @@
  *         if (metrics_wanted(m, f))
  *             metrics_each(m, f, take_sample, ctx);
  *
- * No storage, no output, no network. Counting starts when metrics_open does (metrics_started).
+ * No storage, no output, no network. Counting starts when metrics_open does.
  * Errors 0 or -errno, results unchanged on failure. One thread at a time.
  */
 #ifndef PRCB_METRICS_H
@@ -77,8 +77,6 @@ int metrics_look(struct metrics *m, struct prcb_error *err);
 unsigned metrics_wait_ms(const struct metrics *m);
 /* Why there is no histogram that was asked for, after the first look; NULL: there is. */
 const char *metrics_no_ready(const struct metrics *m);
-uint64_t metrics_started(const struct metrics *m); /* Unix time, nanoseconds */
-enum prcb_tier metrics_tier(const struct metrics *m);
 struct prcb *metrics_session(const struct metrics *m); /* its own; NULL: fed, or a replay */
 
 /* For metrics_open_fed: between begin and end one call for each account there is. Those that have

@@ -22,7 +22,6 @@ struct off {
     char state[8], cause[24];
     int reason;
     size_t stack; /* SIZE_MAX: none */
-    bool ready_from_start;
 };
 
 /* The first thread of a process, by one of its names. */

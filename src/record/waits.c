@@ -282,16 +282,6 @@ int waits_look(struct waits *w, struct rings *rings, int *ret_ms, struct prcb_er
     return result;
 }
 
-void waits_cost(const struct waits *w, uint64_t *ret_stacks, uint64_t *ret_ns)
-{
-    struct prcb_stacks_status status = {.size = sizeof(status)};
-
-    if (w->looks && !prcb_stacks_status(looks_stacks(w->looks), &status)) {
-        *ret_stacks = status.unwound;
-        *ret_ns = status.cpu_ns;
-    }
-}
-
 #else
 
 int waits_look(struct waits *w, struct rings *rings, int *ret_ms, struct prcb_error *err)
@@ -301,13 +291,6 @@ int waits_look(struct waits *w, struct rings *rings, int *ret_ms, struct prcb_er
     (void)ret_ms;
     (void)err;
     return 0;
-}
-
-void waits_cost(const struct waits *w, uint64_t *ret_stacks, uint64_t *ret_ns)
-{
-    (void)w;
-    (void)ret_stacks;
-    (void)ret_ns;
 }
 
 #endif

@@ -35,9 +35,6 @@ int waits_begin(struct waits *w, struct world *world, struct prcb_error *err);
  * then again. Without stacks: does nothing. */
 int waits_look(struct waits *w, struct rings *rings, int *ret_ms, struct prcb_error *err);
 
-/* Of the look: stacks that were read, and the processor time that this took. */
-void waits_cost(const struct waits *w, uint64_t *ret_stacks, uint64_t *ret_ns);
-
 /* As prcb_session_program, of the session. */
 int waits_program(struct waits *w, uint32_t i, struct prcb_program *ret);
 
