@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""./dev on machines whose packages are in disorder: its `need`, with a dpkg and an apt of the test's."""
+"""./dev on machines whose packages are in disorder: its `need`, with a dpkg and an apt of the test's; and
+what GitHub runs and shows of this tree is there."""
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
 import unittest
+
+import yaml
 
 DEV = pathlib.Path(__file__).resolve().parents[2] / "dev"
 
@@ -77,6 +81,47 @@ class Need(unittest.TestCase):
         result = self.need("meson", can="meson\n", update="100")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("trying the package lists as they are", result.stderr)
+
+
+class GitHub(unittest.TestCase):
+    def files(self, below):
+        found = sorted((DEV.parent / ".github" / below).glob("*.yml"))
+        self.assertTrue(found, below)
+        return [(path, yaml.safe_load(path.read_text())) for path in found]
+
+    def test_workflows(self):
+        """Each step's script is one that bash can read, and the ./dev commands in it are there."""
+        usage = subprocess.run([DEV, "help"], capture_output=True, text=True, check=True).stdout
+        commands = re.findall(r"^  (\w+) ", usage, re.M)
+        steps = [(path, step) for path, text in self.files("workflows") for job in text["jobs"].values()
+                 for step in job["steps"]]
+        ran = []
+        for path, step in steps:
+            with self.subTest(path.name, step=step.get("name", step.get("uses"))):
+                if "run" not in step:
+                    self.assertRegex(step["uses"], r"^[\w-]+/[\w-]+@v\d+$")
+                    continue
+                result = subprocess.run(["bash", "-n"], input=step["run"], capture_output=True, text=True, check=False)
+                self.assertEqual((result.returncode, result.stderr), (0, ""))
+                called = re.findall(r"\./(\w[\w/.-]*)(?: +(\w+))?", step["run"])
+                for program, command in called:
+                    self.assertTrue(os.access(DEV.parent / program, os.X_OK), program)
+                    if program == "dev":
+                        self.assertIn(command, commands)
+                ran += called
+        self.assertIn(("dev", "check"), ran)
+
+    def test_issue_forms(self):
+        for path, text in self.files("ISSUE_TEMPLATE"):
+            with self.subTest(path.name):
+                for name in re.findall(r"\b[A-Z]+\.md\b", path.read_text()):
+                    self.assertTrue((DEV.parent / name).is_file(), name)
+                if path.name == "config.yml":
+                    continue
+                self.assertTrue(text["name"] and text["description"] and text["body"])
+                for part in text["body"]:
+                    self.assertIn(part["type"], ("textarea", "input", "dropdown", "checkboxes", "markdown"))
+                    self.assertTrue(part["attributes"])
 
 
 if __name__ == "__main__":
