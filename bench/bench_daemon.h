@@ -18,7 +18,7 @@
 
 #ifdef BENCH_PRCBD
 
-static char bench_folder[32], bench_socket[64], bench_pins[64];
+static char bench_folder[32], bench_socket[64], bench_pins[64], bench_config[64];
 static pid_t bench_prcbd;
 
 static inline pid_t bench_run_prcbd(const char *option)
@@ -30,8 +30,8 @@ static inline pid_t bench_run_prcbd(const char *option)
     bench_pin(1); /* where it measures nothing */
     if (!freopen("/dev/null", "w", stderr))
         _exit(126);
-    execl(BENCH_PRCBD, "prcbd", "--socket", bench_socket, "--pin-directory", bench_pins, "--user",
-          "", option, NULL);
+    execl(BENCH_PRCBD, "prcbd", "--config", bench_config, "--socket", bench_socket,
+          "--pin-directory", bench_pins, "--user", "", option, NULL);
     _exit(127);
 }
 
@@ -49,6 +49,7 @@ static inline struct prcb *bench_daemon_session(void)
 /* True: it serves, and PRCB_SOCKET names it. */
 static inline bool bench_daemon_begin(void)
 {
+    FILE *config;
     struct prcb *p;
 
     memcpy(bench_folder, "/tmp/prcbd-bench-XXXXXX", sizeof("/tmp/prcbd-bench-XXXXXX"));
@@ -56,6 +57,10 @@ static inline bool bench_daemon_begin(void)
         return false;
     snprintf(bench_socket, sizeof(bench_socket), "%s/socket", bench_folder);
     snprintf(bench_pins, sizeof(bench_pins), "/sys/fs/bpf/%s", bench_folder + 5);
+    snprintf(bench_config, sizeof(bench_config), "%s/conf", bench_folder);
+    config = fopen(bench_config, "we");
+    if (!config || fputs("profile_all = all\n", config) < 0 || fclose(config))
+        return false;
     setenv("PRCB_SOCKET", bench_socket, 1);
     bench_prcbd = bench_run_prcbd(NULL);
     p = bench_daemon_session();
@@ -72,6 +77,7 @@ static inline void bench_daemon_end(void)
     clean = bench_run_prcbd("--cleanup");
     waitpid(clean, NULL, 0);
     unlink(bench_socket);
+    unlink(bench_config);
     rmdir(bench_folder);
     usleep(200000); /* the kernel takes programs out of their places a while after */
 }

@@ -6,7 +6,7 @@
  * several ways, of which prcbd is one, and with the tools people use to learn why a thread is off
  * the processor. Each measurement lies between two plain ones of its own round; the figure is the
  * median of the differences. Peers that are not installed are left out, and said. bench_switch
- * --no-peers leaves all out.
+ * --no-peers leaves all out, bench_switch WORD... takes the rows whose names have one of the words.
  *
  * bench_switch --pairs: what little an option adds, which the table's rows cannot show: sessions
  * with it and without by turns, in one run.
@@ -14,6 +14,7 @@
 #include "bench.h"
 #include "bench_daemon.h"
 
+#include <grp.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
@@ -119,8 +120,8 @@ struct variant {
     const char *name;
     int rounds;
     uint32_t flags; /* prcb: enum prcb_open_flag */
-    enum { EMPTY, ATTACHED, PROFILED, DAEMON, PEER } kind;
-    int clients;          /* DAEMON: that profile the threads */
+    enum { EMPTY, ATTACHED, PROFILED, DAEMON, SHARED, PEER } kind;
+    int clients; /* DAEMON: that profile the threads; SHARED: members of the session of all */
     const char *argv[16]; /* PEER; "@PID" stands for this process */
 };
 
@@ -149,10 +150,19 @@ static const struct variant variants[] = {
      PROFILED,
      0,
      {0}},
+    {"prcb, profiled, with tails", ROUNDS, PRCB_OPEN_TAILS, PROFILED, 0, {0}},
+    {"prcb, profiled, all of this always on",
+     ROUNDS,
+     PRCB_OPEN_EDGES | PRCB_OPEN_REGISTERS | PRCB_OPEN_INTERRUPTED | PRCB_OPEN_TAILS,
+     PROFILED,
+     0,
+     {0}},
     {"by whom, threads not profiled", ROUNDS, PRCB_OPEN_EDGES, ATTACHED, 0, {0}},
     {"prcbd running, threads not profiled", DAEMONS, 0, DAEMON, 0, {0}},
     {"prcbd, profiled by one client", DAEMONS, 0, DAEMON, 1, {0}},
     {"prcbd, profiled by three clients", DAEMONS, 0, DAEMON, 3, {0}},
+    {"prcbd, the shared session, one member", DAEMONS, 0, SHARED, 1, {0}},
+    {"prcbd, the shared session, two members", DAEMONS, 0, SHARED, 2, {0}},
     {"perf stat -e context-switches -p",
      PEERS,
      0,
@@ -195,6 +205,7 @@ struct running {
     struct prcb *session;
     struct prcb *clients[3];
     bool daemon;
+    pid_t members[3]; /* processes: only who has no CAP_BPF may share */
     pid_t peer;
 #ifdef BENCH_BPF
     struct empty_bpf *empty;
@@ -243,11 +254,52 @@ static pid_t begin_peer(const struct variant *variant)
 }
 
 #ifdef BENCH_PRCBD
+#define NOBODY 65534
+
+/* A process that shares the session of all threads until it is killed; 0: it may not. */
+static pid_t begin_member(void)
+{
+    struct prcb_options options = {
+        .size = sizeof(options), .tier = PRCB_TIER_DAEMON, .flags = PRCB_OPEN_SHARED};
+    struct prcb *p;
+    int ready[2];
+    char byte;
+    pid_t pid;
+
+    if (pipe(ready))
+        return 0;
+    pid = fork();
+    if (!pid) {
+        bench_pin(1);
+        close(ready[0]);
+        if (setgroups(0, NULL) || setgid(NOBODY) || setuid(NOBODY) ||
+            prcb_open(&options, &p, NULL) || prcb_profile_all(p, NULL) ||
+            write(ready[1], "", 1) != 1)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    close(ready[1]);
+    if (pid > 0 && read(ready[0], &byte, 1) != 1) {
+        waitpid(pid, NULL, 0);
+        pid = 0;
+    }
+    close(ready[0]);
+    return pid > 0 ? pid : 0;
+}
+
 static bool begin_daemon(const struct variant *variant, struct running *running)
 {
     if (!bench_daemon_begin())
         return false;
     running->daemon = true;
+    for (int i = 0; variant->kind == SHARED && i < variant->clients; i++) {
+        running->members[i] = begin_member();
+        if (!running->members[i])
+            return false;
+    }
+    if (variant->kind == SHARED)
+        return true;
     for (int i = 0; i < variant->clients; i++) {
         running->clients[i] = bench_daemon_session();
         if (!running->clients[i] ||
@@ -270,6 +322,7 @@ static bool begin(const struct variant *variant, struct running *running)
         return false;
 #endif
     case DAEMON:
+    case SHARED:
 #ifdef BENCH_PRCBD
         return begin_daemon(variant, running);
 #else
@@ -295,8 +348,13 @@ static void end(struct running *running)
 #endif
     prcb_close(running->session);
 #ifdef BENCH_PRCBD
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
         prcb_close(running->clients[i]);
+        if (running->members[i]) {
+            kill(running->members[i], SIGKILL);
+            waitpid(running->members[i], NULL, 0);
+        }
+    }
     if (running->daemon)
         bench_daemon_end();
 #endif
@@ -390,6 +448,9 @@ static const struct pair {
     {"registers", 0, PRCB_OPEN_REGISTERS},
     {"short waits' stacks", PRCB_OPEN_REGISTERS, PRCB_OPEN_REGISTERS | PRCB_OPEN_CHOSEN},
     {"by whom", 0, PRCB_OPEN_EDGES},
+    {"tails", 0, PRCB_OPEN_TAILS},
+    {"all of this, and interrupts", 0,
+     PRCB_OPEN_EDGES | PRCB_OPEN_REGISTERS | PRCB_OPEN_INTERRUPTED | PRCB_OPEN_TAILS},
 };
 
 #ifdef BENCH_BPF
@@ -471,10 +532,26 @@ static void measure_pairs(void)
         measure_pair(&pairs[i]);
 }
 
+static bool is_wanted(const struct variant *variant, int argc, char **argv)
+{
+    bool words = false;
+
+    for (int i = 1; i < argc; i++) {
+        if (!strcmp(argv[i], "--no-peers")) {
+            if (variant->kind == PEER)
+                return false;
+            continue;
+        }
+        words = true;
+        if (strstr(variant->name, argv[i]))
+            return true;
+    }
+    return !words;
+}
+
 int main(int argc, char **argv)
 {
     bool only_pairs = argc > 1 && !strcmp(argv[1], "--pairs");
-    bool peers = argc < 2 || strcmp(argv[1], "--no-peers") != 0;
     pthread_t thread;
 
     pthread_barrier_init(&start, NULL, 2);
@@ -490,7 +567,7 @@ int main(int argc, char **argv)
            "rounds (peers: %d)\n\n%-44s %9s %9s   plain\n",
            ROUNDS, PEERS, "", how_names[PIPE], how_names[FUTEX]);
     for (int v = 0; v < VARIANTS; v++) {
-        if (variants[v].kind == PEER && !peers)
+        if (!is_wanted(&variants[v], argc, argv))
             continue;
         if (!measure_variant(&variants[v]))
             printf("%-44s not available here\n", variants[v].name);
@@ -498,8 +575,8 @@ int main(int argc, char **argv)
 #ifdef BENCH_BPF
     printf("\nthe kernel's own statistics (each run includes about 30 ns of their own):\n");
     for (int v = 0; v < VARIANTS; v++) {
-        if (variants[v].kind == ATTACHED || variants[v].kind == PROFILED ||
-            variants[v].kind == DAEMON)
+        if (is_wanted(&variants[v], argc, argv) && variants[v].kind != EMPTY &&
+            variants[v].kind != PEER)
             report_bpf_stats(&variants[v]);
     }
 #endif
