@@ -29,6 +29,7 @@ import wire  # noqa: E402
 EXPORTER = os.environ.get("PRCB_EXPORTER", "prcb-exporter")
 PRCBD = os.environ.get("PRCBD", "prcbd")
 DEADLINE = 60
+SCRAPES = int(os.environ.get("PRCB_TEST_SCRAPES", "0"))  # at least; else for some seconds
 SLOW = bool(os.environ.get("PRCB_TEST_SLOW"))
 OPENMETRICS = ("application/openmetrics-text;version=1.0.0,"
                "application/openmetrics-text;version=0.0.1;q=0.75,"
@@ -756,28 +757,83 @@ class Storms(Case):
             storm.wait(DEADLINE)
             storm.stdout.close()
 
-    def test_no_series_falls_while_processes_move(self):
-        folders = [self.cgroup("prcb-move-%d" % i) for i in range(2)]
-        exporter = self.start("--per-name", tier="bpf")
+    def test_a_cgroup_is_what_the_kernel_says_of_it(self):
+        """Run and ready time of some threads: schedstat of each, and cpu.stat of their cgroup."""
+        folder = self.cgroup("prcb-oracle")
+        path = "/" + os.path.basename(folder)
+        exporter = self.start("--max-threads", "8192", tier="bpf")
         code = ("import os,sys,threading,time\n"
+                "open(sys.argv[1]+'/cgroup.procs','w').write('0')\n"
+                "begin,done=threading.Event(),threading.Barrier(4)\n"
+                "def work():\n"
+                "  begin.wait()\n"
+                "  for i in range(%d): sum(range(20000)); time.sleep(.0005)\n"
+                "  done.wait(); time.sleep(1000)\n"
+                "def look():\n"
+                "  sums=[0,0]\n"
+                "  for tid in os.listdir('/proc/self/task'):\n"
+                "    for i,n in enumerate(open('/proc/self/task/%%s/schedstat'%%tid).read().split()[:2]): sums[i]+=int(n)\n"
+                "  usage=[int(l.split()[1]) for l in open(sys.argv[1]+'/cpu.stat') if l.startswith('usage_usec')]\n"
+                "  return sums+[usage[0]*1000]\n"
+                "for i in range(3): threading.Thread(target=work,daemon=True).start()\n"
+                "print('ready', flush=True); sys.stdin.readline()\n"
+                "before=look(); begin.set(); done.wait()\n"
+                "print(*[b-a for a,b in zip(before,look())], flush=True); sys.stdin.read()\n"
+                % (50 if SLOW else 500))
+        worker = subprocess.Popen([sys.executable, "-c", code, folder], stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE, text=True)
+
+        def figure(name):
+            return exporter.samples().get('prcb_cgroup_%s_seconds_total{cgroup="%s"}' % (name, path), 0)
+        try:
+            worker.stdout.readline()
+            # What it did before the look that sees its move counts for where it was.
+            wait_for(lambda: exporter.samples().get('prcb_cgroup_threads{cgroup="%s"}' % path) == 4, "the move")
+            before = figure("run"), figure("ready")
+            worker.stdin.write("go\n")
+            worker.stdin.flush()
+            ran, waited, usage = (int(word) / 1e9 for word in worker.stdout.readline().split())
+            wait_for(lambda: figure("run") - before[0] >= ran * .98, "the last look")
+            run, ready = figure("run") - before[0], figure("ready") - before[1]
+            print("    run %.4f s: %.4f by schedstat, %.4f by cpu.stat; ready %.4f: %.4f" %
+                  (run, ran, usage, ready, waited), file=sys.stderr)
+            # The main thread's own work between the looks, and a tick for each thread.
+            self.assertLess(abs(run - ran), ran * .02 + .05)
+            self.assertLess(abs(run - usage), usage * .02 + .09)
+            self.assertLess(abs(ready - waited), waited * .02 + .05)
+        finally:
+            worker.kill()
+            worker.wait(DEADLINE)
+            worker.stdin.close()
+            worker.stdout.close()
+
+    def test_no_series_falls_while_processes_move(self):
+        """Beside processes that come and go, and one that is moved to and fro."""
+        folders = [self.cgroup("prcb-move-%d" % i) for i in range(2)]
+        exporter = self.start("--per-name", "--max-threads", "8192", tier="bpf")
+        code = ("import os,sys,select,threading,time\n"
                 "def work():\n"
                 "  while True: sum(range(2000)); time.sleep(.0005)\n"
                 "for i in range(3): threading.Thread(target=work,daemon=True).start()\n"
-                "end=time.monotonic()+%f\n"
                 "i=0\n"
-                "while time.monotonic()<end:\n"
-                "  open(sys.argv[1+i%%2]+'/cgroup.procs','w').write('0'); i+=1; time.sleep(.003)\n"
-                % (1 if SLOW else 4))
-        mover = subprocess.Popen([sys.executable, "-c", code, *folders], stdin=subprocess.DEVNULL)
+                "while not select.select([sys.stdin],[],[],.003)[0]:\n"
+                "  open(sys.argv[1+i%2]+'/cgroup.procs','w').write('0'); i+=1\n"
+                "  pid=os.fork()\n"
+                "  if not pid: os._exit(0)\n"
+                "  os.waitpid(pid,0)\n")
         shown, scrapes = {}, 0
-        while mover.poll() is None:
-            values = exporter.samples()
-            scrapes += 1
-            for series, value in values.items():
-                if "_total" in series:
-                    self.assertGreaterEqual(value, shown.get(series, 0), series)
-            self.assertFalse([s for s in shown if s not in values and "_total" in s])
-            shown = values
+        with subprocess.Popen([sys.executable, "-c", code, *folders], stdin=subprocess.PIPE) as mover:
+            end = time.monotonic() + (1 if SLOW else 4)
+            while scrapes < SCRAPES or time.monotonic() < end:
+                values = exporter.samples()
+                scrapes += 1
+                for series, value in values.items():
+                    if "_total" in series:
+                        self.assertGreaterEqual(value, shown.get(series, 0), series)
+                self.assertFalse([s for s in shown if s not in values and "_total" in s])
+                shown = values
+            mover.stdin.close()
+        print("    %d scrapes" % scrapes, file=sys.stderr)
         self.assertGreater(scrapes, 20)
         run = [shown['prcb_cgroup_run_seconds_total{cgroup="/%s"}' % os.path.basename(f)]
                for f in folders]

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# prcbd, prcb-history and the agent of PCP under systemd, inside the clean root that clean-root.sh
+# prcbd, prcb-history, prcb-exporter and the agent of PCP under systemd, inside the clean root that clean-root.sh
 # booted: the socket starts prcbd, its sandbox holds and lets it work, it comes back when it is killed,
 # and a purge while it runs takes everything away. Writes "ok" and "not ok" lines, without numbers.
 
@@ -123,6 +123,44 @@ agent_is_removed() {
         apt-get -qq purge -y pcp-pmda-prcb pcp
 }
 
+exporter_installs() {
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get -qq install -y --no-download --no-install-recommends /debs/prcb-exporter_*.deb </dev/null &&
+        sed -i '/^profile_all/d' /etc/prcb/prcbd.conf &&
+        echo 'profile_all = group prcb-observers' >>/etc/prcb/prcbd.conf &&
+        systemctl reload-or-restart prcbd.service && systemctl restart prcb-exporter.service
+}
+
+scrape() {
+    python3 -c "import urllib.request as u; print(u.urlopen('http://localhost:10042/metrics').read().decode())"
+}
+
+is_up() {
+    scrape | grep -x 'prcb_up 1'
+}
+
+# As its unit has it, from prcbd.
+exporter_has_figures() {
+    waits_for is_up &&
+        scrape | grep 'tier="daemon"' && scrape | grep 'prcb_cgroup_run_seconds_total.*prcb-exporter.service' && return 0
+    journalctl --no-pager -n 20 -u prcb-exporter.service
+    return 1
+}
+
+exporter_is_confined() {
+    status=/proc/$(systemctl show -P MainPID prcb-exporter.service)/status
+    uid=$(id -u prcb-exporter)
+    cat "$status"
+    grep -q "^Uid:.$uid.$uid.$uid.$uid$" "$status" && grep -q '^CapEff:.0*$' "$status" &&
+        grep -q '^CapBnd:.0*$' "$status" && grep -q '^NoNewPrivs:.1$' "$status" &&
+        grep -q '^Seccomp:.2$' "$status"
+}
+
+exporter_is_removed() {
+    pid=$(systemctl show -P MainPID prcb-exporter.service)
+    apt-get -qq purge -y prcb-exporter && [ ! -e "/proc/$pid" ] && [ ! -e /etc/default/prcb-exporter ]
+}
+
 purged_while_it_runs() {
     export DEBIAN_FRONTEND=noninteractive
     pid=$(main_pid)
@@ -146,4 +184,8 @@ check "it is bounded, and begins files" history_is_bounded
 check "the agent of PCP installs" agent_installs
 check "it has figures, without capabilities" agent_has_figures
 check "it is removed" agent_is_removed
+check "the exporter installs" exporter_installs
+check "it has figures, of prcbd" exporter_has_figures
+check "it has no privilege" exporter_is_confined
+check "it is removed" exporter_is_removed
 check "a purge ends it and leaves nothing" purged_while_it_runs

@@ -180,8 +180,9 @@ stop_daemon() {
 }
 
 # With what is on the disk: booted, it has no network.
-fetch_pcp() {
-    inside apt-get -qq install -y --download-only --no-install-recommends pcp
+fetch_more() {
+    inside sh -c 'cd / && apt-get -qq install -y --download-only --no-install-recommends pcp \
+        ./debs/prcb-exporter_*.deb'
 }
 
 # Boots the root; a unit of its own runs the tests of booted.sh and turns it off. Its bpf file
@@ -278,7 +279,7 @@ check "request runs" says 'requests, tier (daemon|bpf|perf)' inside /tmp/request
 check "threads runs" says '^sleeper' inside /tmp/threads
 check "a Windows program compiles" build_windows
 check "apt installs systemd" inside apt-get -qq install -y --no-install-recommends systemd-sysv dbus
-check "apt fetches pcp" fetch_pcp
+check "apt fetches pcp and what the exporter needs" fetch_more
 check "the root boots" boot
 if [[ -e $root/booted.out ]]; then
     booted_results
