@@ -458,7 +458,7 @@ command_check() {
     need "${packages_browser[@]}" || true
     need_pcp
     results=$(mktemp)
-    trap 'stop_builds; stop_lanes; stop_guests; rm -f "$results"' EXIT
+    trap 'set +e; stop_builds; stop_lanes; stop_guests; rm -f "$results"' EXIT
     run_group "gcc build" group_build
     start_builds
     start_lane 0 "command line tests" group_cli \

@@ -18,6 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "sanitized.h"
+
 #define MOST_SESSIONS 4
 #define MOST_CHILDREN 64
 #define MOST_MEMORY   16
@@ -442,6 +444,13 @@ unsigned slowness(void)
     const char *slow = getenv("PRCB_TEST_SLOW");
 
     return slow && *slow == '1' ? 10 : 1;
+}
+
+unsigned repeated(unsigned times)
+{
+    unsigned part = SANITIZED ? 10 : slowness();
+
+    return times > part ? times / part : 1;
 }
 
 uint64_t mono_ns(void)

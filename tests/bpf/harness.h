@@ -87,6 +87,9 @@ bool kernel_off(pid_t pid, pid_t tid);
 /* 10 where PRCB_TEST_SLOW=1 says that the machine is emulated, else 1: bounds of time are
  * multiplied by it, sizes divided. */
 unsigned slowness(void);
+/* What is repeated so that a race has its chance: a tenth where the machine is emulated, and under
+ * a sanitizer, which looks at the code and not at its luck. Never none. */
+unsigned repeated(unsigned times);
 
 uint64_t mono_ns(void);
 void sleep_ns(uint64_t ns);

@@ -119,7 +119,7 @@ static uint64_t most_unreported(uint64_t count)
 
 /* ---- waits that a thread ends ---- */
 
-#define ROUNDS (150000 / slowness())
+#define ROUNDS repeated(60000)
 
 struct pair {
     int there[2], back[2];

@@ -342,7 +342,7 @@ static int relays(void *arg)
 static void test_threads_hand_over_meanwhile(void **state)
 {
     struct prcb *p = session_open(RELAY_MOST + 100);
-    int rounds = slowness() > 1 ? 5 : 150;
+    int rounds = slowness() > 1 ? 5 : (int)repeated(150);
 
     for (int round = 0; round < rounds; round++) {
         pid_t pid;
@@ -739,7 +739,7 @@ static void test_registered_while_it_switches(void **state)
     pid_t busy = child_start(switch_on, NULL);
     unsigned missed = 0;
 
-    for (unsigned i = 0; i < (slowness() > 1 ? 40 : 150); i++) {
+    for (unsigned i = 0; i < (slowness() > 1 ? 40 : repeated(150)); i++) {
         must_profile_process(p, busy, PRCB_FOLLOW_NONE);
         assert_true(wait_for(must_find(p, busy).switches > 3));
         a = must_find(p, busy);

@@ -88,7 +88,7 @@ static void test_ten_thousand_threads(void **state)
     size_t count;
     pid_t child;
 
-    crowd->threads = 10000 / slowness();
+    crowd->threads = repeated(10000);
     child = child_start(crowd_run, crowd);
     if (!wait_for(__atomic_load_n(&crowd->ready, __ATOMIC_ACQUIRE) == crowd->threads))
         skip_because("only %u of %u threads could be created", crowd->ready, crowd->threads);
@@ -214,7 +214,7 @@ static void test_burst_of_short_threads(void **state)
     size_t count;
     pid_t child;
 
-    burst->threads = 5000 / slowness();
+    burst->threads = repeated(5000);
     child = child_start(burst_run, burst);
     ends = ends_watch(child);
     must_profile_process(p, child, PRCB_FOLLOW_ALL);
