@@ -164,7 +164,7 @@ int prcb_edges_walk(struct prcb *p, uint64_t key, struct prcb_account *account, 
     if (result)
         return result;
     if (slot >= mapped_used(&p->mapped))
-        return prcb_fail(err, -ESTALE, "there is no account with this key");
+        return prcb_fail(err, -ESTALE, "no account has this key");
     result = copy_both(p, mapped_block(&p->mapped, slot), &all[slot], &copy, &edges, &now,
                        &record.retries);
     if (result)

@@ -383,8 +383,8 @@ static const struct {
 } limits[] = {
     {PRCB_FEATURE_LOCKS, "waits for kernel locks are filed under their system call or other-d: the "
                          "kernel has no tracepoints of lock contention (Linux 5.19)"},
-    {PRCB_FEATURE_SYSCALLS, "waits are not told by their system call: the kernel has no struct "
-                            "pt_regs as it is read here"},
+    {PRCB_FEATURE_SYSCALLS, "waits are not divided by system call: the kernel has no struct "
+                            "pt_regs of a known form"},
     {PRCB_FEATURE_FILES, "waits in read, write and the like are filed under other, not under what "
                          "they are for: the kernel has no fdtable, file or inode as they are read "
                          "here"},

@@ -49,7 +49,7 @@ static int check_proc(struct prcb_error *err)
 {
     if (!access("/proc/self/stat", F_OK))
         return 0;
-    return prcb_fail(err, -EOPNOTSUPP, "/proc is not there: mount it (mount -t proc proc /proc)");
+    return prcb_fail(err, -EOPNOTSUPP, "/proc is not mounted: mount -t proc proc /proc");
 }
 
 static const struct tier *find_tier(enum prcb_tier number)
@@ -109,15 +109,14 @@ int prcb_open(const struct prcb_options *opts, struct prcb **ret, struct prcb_er
     if (result)
         return result;
     if (options.tier > PRCB_TIER_DAEMON)
-        return prcb_fail(err, -EINVAL, "there is no tier %d", (int)options.tier);
+        return prcb_fail(err, -EINVAL, "unknown tier %d", (int)options.tier);
     if (options.max_threads > MAX_ACCOUNTS)
-        return prcb_fail(err, -EINVAL, "room for %u threads was asked for; the most is %u",
+        return prcb_fail(err, -EINVAL, "max_threads %u is above the maximum of %u",
                          options.max_threads, MAX_ACCOUNTS);
     if (options.flags & ~(uint32_t)(PRCB_OPEN_NO_LOCKS | PRCB_OPEN_KTIME | PRCB_OPEN_INTERRUPTED |
                                     PRCB_OPEN_REGISTERS | PRCB_OPEN_EDGES | PRCB_OPEN_CHOSEN |
                                     PRCB_OPEN_SHARED | PRCB_OPEN_TAILS))
-        return prcb_fail(err, -EINVAL, "prcb_options.flags 0x%x has bits that mean nothing",
-                         options.flags);
+        return prcb_fail(err, -EINVAL, "prcb_options.flags 0x%x has unknown bits", options.flags);
     result = check_proc(err);
     if (result)
         return result;
@@ -208,7 +207,7 @@ int prcb_session_program(struct prcb *p, uint32_t i, struct prcb_program *ret)
 static int check_follow(unsigned follow, struct prcb_error *err)
 {
     if (follow & ~(unsigned)PRCB_FOLLOW_ALL)
-        return prcb_fail(err, -EINVAL, "follow 0x%x has bits that mean nothing", follow);
+        return prcb_fail(err, -EINVAL, "follow 0x%x has unknown bits", follow);
     return 0;
 }
 

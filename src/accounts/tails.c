@@ -15,7 +15,7 @@ static int check(const struct prcb *p, uint32_t cause, struct prcb_error *err)
     const struct prcb_cause_info *info = prcb_cause_info(cause);
 
     if (cause != PRCB_CAUSE_NONE && (!info || info->kind != PRCB_KIND_WAIT))
-        return prcb_fail(err, -EINVAL, "cause %u is no wait", cause);
+        return prcb_fail(err, -EINVAL, "cause %u is not a cause of waiting", cause);
     if (p->mapped.tail_processors)
         return 0;
     if (!(p->flags & PRCB_OPEN_TAILS))

@@ -344,7 +344,7 @@ static int bpf_release(struct prcb *p, uint64_t key, struct prcb_error *err)
     int result = 0;
 
     if (slot >= mapped_used(&p->mapped))
-        return prcb_fail(err, -ESTALE, "there is no account with this key");
+        return prcb_fail(err, -ESTALE, "no account has this key");
     block = mapped_block(&p->mapped, slot);
     state = __atomic_load_n(&block->state, __ATOMIC_RELAXED);
     if (__atomic_load_n(&block->generation, __ATOMIC_RELAXED) != generation ||
@@ -389,7 +389,7 @@ static int bpf_kernel_stack(struct prcb *p, uint64_t key, pid_t tid, char ret[KE
                                KERNEL_STACK_BYTES - 1);
     if (length == -EOPNOTSUPP)
         return prcb_fail(err, (int)length,
-                         "this kernel cannot look at one thread alone: Linux 6.1 can");
+                         "this kernel cannot read the stack of a single thread: needs Linux 6.1");
     if (length < 0 || bpf_kernel_names(ret, (size_t)length) <= 1)
         return prcb_fail(err, length < 0 ? (int)length : -ESRCH, "thread %d runs, or has ended",
                          (int)tid);

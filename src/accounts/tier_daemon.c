@@ -87,7 +87,7 @@ static int reconnect(struct prcb *p, struct prcb_error *err)
         return result;
     }
     client_close_fds(&arrival);
-    return answer.resumed ? 0 : prcb_fail(err, -ESTALE, "prcbd does not know the session any more");
+    return answer.resumed ? 0 : prcb_fail(err, -ESTALE, "prcbd no longer has the session");
 }
 
 static int ask(struct prcb *p, const struct client_question *q, struct client_arrival *arrival,
@@ -213,7 +213,8 @@ map_head(int fd, size_t bytes, struct prcb_head_block *ret_head, struct prcb_err
         ret_head->account_size >= sizeof(struct prcb_account_block) &&
         ret_head->account_stride >= ret_head->account_size && !(ret_head->account_stride % 64))
         return head;
-    prcb_fail(err, -EPROTONOSUPPORT, "the memory that prcbd passed is not what this library reads");
+    prcb_fail(err, -EPROTONOSUPPORT,
+              "the memory that prcbd passed has a format that this library cannot read");
     munmap((void *)head, bytes);
     return NULL;
 }
@@ -446,7 +447,8 @@ static int endless(uint64_t began, struct prcb_error *err)
 {
     if (clock_mono() - began < PASSES_NS)
         return 0;
-    return prcb_fail(err, -ETIMEDOUT, "prcbd finds new threads without end");
+    return prcb_fail(err, -ETIMEDOUT,
+                     "prcbd keeps finding new threads: the process creates them too fast");
 }
 
 static int profile(struct prcb *p, enum wire_what what, pid_t number, unsigned follow,

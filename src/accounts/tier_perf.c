@@ -164,7 +164,7 @@ static int explain(struct perf_state *s, int code, const char *what, pid_t numbe
     case -ENOMEM:
         return prcb_fail(err, code, "out of memory");
     case -EBADMSG:
-        return prcb_fail(err, code, "%s %d: /proc has a form that prcb does not know", what,
+        return prcb_fail(err, code, "%s %d: cannot parse its files in /proc: unknown format", what,
                          (int)number);
     default:
         return prcb_fail(err, code, "%s %d: /proc cannot be read: %s", what, (int)number,

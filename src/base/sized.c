@@ -23,7 +23,7 @@ int sized_take_options(const char *name, const void *from, void *ret, size_t siz
         return prcb_fail(err, -EINVAL, "%s.size is not set", name);
     for (size_t i = size; i < size_of(from); i++) {
         if (bytes[i])
-            return prcb_fail(err, -E2BIG, "%s has a member that this library (%s) does not know",
+            return prcb_fail(err, -E2BIG, "%s has a member that this library (%s) does not support",
                              name, PRCB_VERSION);
     }
     sized_take_record(from, ret, size);

@@ -26,7 +26,7 @@ static const struct cli_option options[] = {
     {'j', "json", NULL, "print JSON", AT(json)},
     {'v', "verbose", NULL, "print cost and fix of available features, too", AT(verbose)},
     {0, "root", "DIR",
-     "look at the files below DIR instead of the machine's\n"
+     "read the files below DIR instead of the machine's\n"
      "(the tier is always the machine's)",
      .kind = CLI_TEXT, AT(root), .choices = "@folder"},
     {0},
@@ -142,7 +142,7 @@ static int run(const struct cli_command *self, int argc, char **argv)
     if (cli_take_all(&parser, &arguments, &status))
         return status;
     if (parser.index < argc)
-        return cli_usage_error(self, "'%s': no argument is wanted", argv[parser.index]);
+        return cli_usage_error(self, "'%s': prcb doctor takes no operands", argv[parser.index]);
     try_session(&outcome);
     if (!arguments.json)
         print_table(arguments.root, arguments.verbose, &outcome);

@@ -56,21 +56,21 @@ static const struct cli_option rows[] = {
     {0, "format", "FORMAT", "text (the default) or openmetrics", .kind = CLI_TAKE, .take = take_format,
      .choices = "text openmetrics"},
     {0, "for", "SEC", "count for SEC seconds (default 1)", .kind = CLI_SECONDS, AT(for_ns)},
-    {0, "per-cpu", NULL, "each processor by itself, too", AT(per_cpu)},
+    {0, "per-cpu", NULL, "each processor separately, too", AT(per_cpu)},
     {0, "per-name", NULL, "threads by name, too", AT(by_name)},
-    {0, "cgroup-causes", NULL, "the waits of each cgroup by cause, not by class alone, and migrations", AT(cgroup_causes)},
-    {0, "ready-histogram", NULL, "how long threads had no processor, as a histogram, too", AT(ready)},
-    {0, "max-cgroups", "N", "so many cgroups at most, the first that are met (default 500)",
+    {0, "cgroup-causes", NULL, "the waits of each cgroup by cause, not only by class, and migrations", AT(cgroup_causes)},
+    {0, "ready-histogram", NULL, "a histogram of ready times, too", AT(ready)},
+    {0, "max-cgroups", "N", "series for at most N cgroups, the first found (default 500)",
      .kind = CLI_NUMBER, AT(max_cgroups), .min = 1, .max = 1000000},
-    {0, "max-names", "N", "so many names at most (default 200)", .kind = CLI_NUMBER, AT(max_names),
+    {0, "max-names", "N", "series for at most N names (default 200)", .kind = CLI_NUMBER, AT(max_names),
      .min = 1, .max = 1000000},
     {0, "cgroup-include", "REGEX", "only cgroups whose path matches", .kind = CLI_TEXT,
      AT(metrics.include), .what = "the expression is empty"},
     {0, "cgroup-exclude", "REGEX", "no cgroups whose path matches", .kind = CLI_TEXT,
      AT(metrics.exclude), .what = "the expression is empty"},
-    {0, "record", "FILE", "write each look to FILE, too, for --replay", .kind = CLI_TEXT,
+    {0, "record", "FILE", "write each reading to FILE, too, for --replay", .kind = CLI_TEXT,
      AT(metrics.record), .what = "the file name is empty"},
-    {0, "replay", "FILE", "the looks in FILE, in place of this machine's", .kind = CLI_TEXT,
+    {0, "replay", "FILE", "print the last reading in FILE instead of this machine's", .kind = CLI_TEXT,
      AT(metrics.replay), .what = "the file name is empty"},
     {'o', "output", "FILE", "write to FILE", .kind = CLI_TEXT, AT(output),
      .what = "the file name is empty"},
@@ -156,7 +156,7 @@ static int run_export(const struct cli_command *self, int argc, char **argv)
     if (cli_take_all(&parser, &options, &status))
         return status;
     if (parser.index < argc)
-        return cli_usage_error(self, "'%s': there are no operands", argv[parser.index]);
+        return cli_usage_error(self, "'%s': prcb export takes no operands", argv[parser.index]);
     if (options.metrics.record && options.metrics.replay)
         return cli_usage_error(self, "--record and --replay exclude each other");
     options.metrics.max_threads = (uint32_t)options.max_threads;

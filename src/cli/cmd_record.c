@@ -69,7 +69,7 @@ static const struct cli_option option_rows[] = {
     {'a', "all", NULL, "record the whole system", AT(options.all)},
     {'e', "event", "NAME", "sample this event (default cpu-clock); prcb list names those there are",
      .kind = CLI_TEXT, AT(options.event)},
-    {'F', "freq", "HZ", "take so many samples a second on each processor (default 1000)",
+    {'F', "freq", "HZ", "take HZ samples per second on each processor (default 1000)",
      .kind = CLI_TAKE, .take = take_rate, .min = 1, .max = MAX_HZ},
     {'c', "count", "PERIOD", "take a sample each PERIOD events (of cpu-clock: nanoseconds)",
      .kind = CLI_TAKE, .take = take_rate, .min = 1, .max = INT64_MAX},
@@ -301,7 +301,7 @@ static void say_what(const struct run *run)
         cli_warn(run->command, "%s: samples and switches by the perf ring, without wait reasons",
                  now.reason);
     if (now.no_wakers)
-        cli_warn(run->command, "without who woke threads: %s", now.no_wakers);
+        cli_warn(run->command, "wakers are not recorded: %s", now.no_wakers);
     if (now.no_waits)
         cli_warn(run->command, "no stacks of waits: %s", now.no_waits);
     if (!run->had_child && isatty(STDERR_FILENO))

@@ -609,7 +609,7 @@ const struct cli_command cmd_report = {
     .examples =
         "  prcb report                              the tables\n"
         "  prcb report -j system.db | jq .waits     for a program to read\n"
-        "  prcb report --html -o report.html        a page to look at, or to send\n"
+        "  prcb report --html -o report.html        a page to open, or to send\n"
         "  prcb report --diff --fail-if 'ready>+10%' before.db after.db   for CI\n"
         "  prcb report --folded | flamegraph.pl     a flame graph\n"
         "  prcb report --folded --waits | flamegraph.pl  the same of waits, by cause\n"

@@ -590,7 +590,7 @@ static int open_cgroups(struct run *run)
     struct prcb_error err;
 
     if (reason)
-        return cli_error(run->command, "--per-cgroup cannot be had: %s", reason);
+        return cli_error(run->command, "--per-cgroup is not possible: %s", reason);
     return cgroup_names_open(NULL, &run->cgroups, &err) ? cli_error(run->command, "%s", err.text)
                                                         : CLI_OK;
 }

@@ -78,7 +78,7 @@ static const struct cli_option option_rows[] = {
     {'u', "user", "USER", "only processes of this user", .kind = CLI_TEXT, AT(user), .what = "the user's name is empty"},
     {'i', "idle", NULL, "show threads that sleep through an interval, too", AT(sleeping)},
     {'K', "no-kernel", NULL, "no kernel threads", AT(no_kernel)},
-    {0, "by-whom", NULL, "keep by whom threads are woken and held up, for the pane BY WHOM; attaches\n"
+    {0, "by-whom", NULL, "record which threads wake and preempt others, for the pane BY WHOM; attaches\n"
                       "programs to each wakeup and interrupt of the machine", AT(whom)},
     {'b', "batch", NULL, "tables on standard output, no screen; for scripts and tickets", AT(batch)},
     {'n', "count", "N", "end after N intervals", .kind = CLI_NUMBER, AT(count), .min = 1, .max = UINT32_MAX},
@@ -118,7 +118,7 @@ static int check(const struct cli_command *self, const struct top_run_options *o
         return cli_usage_error(self, "-d: an interval is 0.1 s at least");
     if (options->filter && top_filter_parse(options->filter, &filter, word, sizeof(word)))
         return cli_usage_error(self,
-                               "-f: '%s' is no text, cause:NAME, cgroup:TEXT, user:NAME, pid:N "
+                               "-f: '%s' must be text, cause:NAME, cgroup:TEXT, user:NAME, pid:N "
                                "or ready>5",
                                word);
     if (options->read && (options->write || options->targets.all || options->quiet ||
@@ -198,7 +198,7 @@ static int open_all(struct top_run *run, struct prcb_error *err)
         run->ui.details.whom = top_run_whom_pieces;
         run->ui.details.ctx = run;
     } else if (run->options->whom) {
-        run->ui.details.whom_lacks = "only the bpf tier keeps by whom threads are woken";
+        run->ui.details.whom_lacks = "only the bpf tier records wakers";
     }
     return result;
 }
@@ -449,7 +449,7 @@ static void set_up(struct top_run *run)
     ui->choice.sleeping = options->sleeping;
     ui->choice.no_kernel = options->no_kernel;
     ui->details.where_lacks = "this build reads no stacks";
-    ui->details.whom_lacks = "not kept: start prcb top with --by-whom";
+    ui->details.whom_lacks = "not recorded: start prcb top with --by-whom";
     if (options->filter) {
         snprintf(ui->filter_text, sizeof(ui->filter_text), "%s", options->filter);
         top_filter_parse(options->filter, &ui->filter, word, sizeof(word));

@@ -51,18 +51,18 @@ struct run {
 #define AT(member) .at = offsetof(struct options, member)
 /* clang-format off */
 static const struct cli_option option_rows[] = {
-    STAT_TARGET_ROWS(offsetof(struct options, targets), "look at", "look at every thread"),
-    {'a', "all", NULL, "look at every thread of the system", AT(targets.all)},
+    STAT_TARGET_ROWS(offsetof(struct options, targets), "report", "report every thread"),
+    {'a', "all", NULL, "report every thread of the system", AT(targets.all)},
     {0, "for", "SEC", "end after SEC seconds (0.5 is fine); a command that still runs is\n"
                       "then ended with SIGTERM", .kind = CLI_SECONDS, AT(targets.for_ns)},
     {'j', "json", NULL, "one JSON document, with all processes and stacks",
      .kind = CLI_FORM, AT(targets.form), .min = WHY_JSON},
     {0, "folded", NULL, "folded stacks for flame graphs; the number is nanoseconds",
      .kind = CLI_FORM, AT(targets.form), .min = WHY_FOLDED},
-    {0, "chain", NULL, "who waits for whom now: mutexes, their holders and what these wait for,\n"
-                       "deadlocks; one look, after --for (default 0.1 s)", AT(chain)},
+    {0, "chain", NULL, "which thread waits for which now: mutexes, their holders, what these wait for,\n"
+                       "deadlocks; at one moment, after --for (default 0.1 s)", AT(chain)},
     {0, "idle", NULL, "show where threads idle by design, too", AT(idle)},
-    {0, "no-whom", NULL, "leave out by whom: nothing is attached to wakeups and interrupts",
+    {0, "no-whom", NULL, "without wakers and preemptors: attach nothing to wakeups and interrupts",
      AT(no_whom)},
     {0, "top", "N", "the first N processes only (default 5; 0: all)",
      .kind = CLI_NUMBER, AT(top), .max = UINT32_MAX},
@@ -70,7 +70,7 @@ static const struct cli_option option_rows[] = {
      .kind = CLI_NUMBER, AT(top_stacks), .max = UINT32_MAX},
     {0, "min", "US", "read the stacks of waits of US microseconds and longer (default 1000)",
      .kind = CLI_NUMBER, AT(min_us), .min = 1, .max = 60000000},
-    {0, "budget", "PERCENT", "of one processor, for looking (default 5); waits beyond it\n"
+    {0, "budget", "PERCENT", "of one processor, for reading stacks (default 5); waits beyond it\n"
                              "count as [not read]", .kind = CLI_NUMBER, AT(budget), .min = 1, .max = 100},
     {'o', "output", "FILE", "write the report to FILE",
      .kind = CLI_TEXT, AT(targets.output), .what = "the file name is empty"},
@@ -83,9 +83,9 @@ static const struct cli_option option_rows[] = {
 static int check(const struct cli_command *self, const struct stat_options *targets)
 {
     if (!stat_options_have_targets(targets) && !targets->command)
-        return cli_usage_error(self, "nothing to look at: give a command, -p, -t, --cgroup or -a; "
+        return cli_usage_error(self, "no target: give a command, -p, -t, --cgroup or -a; "
                                      "see prcb why --help");
-    return stat_options_check_all(self, targets, "looks at");
+    return stat_options_check_all(self, targets, "includes");
 }
 
 static int parse(const struct cli_command *self, int argc, char **argv, struct options *ret,
@@ -311,7 +311,7 @@ static int run_opened(struct run *run)
     }
     output_begin(&run->output);
     if (!run->had_child && isatty(STDERR_FILENO) && !run->options->chain)
-        cli_warn(run->command, "looking; Ctrl-C ends it and reports");
+        cli_warn(run->command, "measuring; Ctrl-C ends it and reports");
     if (run->options->chain) {
         result = wait_for_chain(run);
         end_child(run);

@@ -167,9 +167,9 @@ int serve_start(int listening, uint64_t history_frames, char *ret_token, struct 
         return prcb_fail(err, -errno, "%s: %s: it is installed with prcb", program,
                          strerror(errno));
     if (make_token(start.token))
-        return prcb_fail(err, -EIO, "there are no random numbers for a token");
+        return prcb_fail(err, -EIO, "cannot get random numbers for the token");
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets))
-        return prcb_fail(err, -errno, "a socket cannot be made: %s", strerror(errno));
+        return prcb_fail(err, -errno, "cannot create a socket: %s", strerror(errno));
     *ret = (struct sandbox){.pid = fork(), .socket = sockets[0]};
     if (!ret->pid)
         be_server(program, sockets[1], listening);
@@ -178,7 +178,7 @@ int serve_start(int listening, uint64_t history_frames, char *ret_token, struct 
         result = -errno;
         close(sockets[0]);
         *ret = (struct sandbox){0};
-        return prcb_fail(err, result, "a process cannot be started: %s", strerror(-result));
+        return prcb_fail(err, result, "cannot start a process: %s", strerror(-result));
     }
     setsockopt(ret->socket, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof(most));
     result = sandbox_send(ret->socket, &start, sizeof(start), NULL, 0);

@@ -52,7 +52,7 @@ const struct cli_option stat_option_rows[] = {
      .kind = CLI_TEXT, AT(events), .what = "no event is named"},
     {'I', "interval", "MS", "report every MS milliseconds what changed (10 or more)",
      .kind = CLI_NUMBER, AT(interval_ns), .min = MIN_INTERVAL_MS, .max = MAX_INTERVAL_MS},
-    {0, "by-whom", NULL, "tell who woke these threads and who had their processor",
+    {0, "by-whom", NULL, "which threads woke these, and which had their processor",
      AT(by_whom)},
     {0, "tails", NULL, "tell how long each wait and each ready time took: median, p99, longest",
      AT(tails)},
@@ -105,11 +105,11 @@ static int check(const struct cli_command *command, const struct stat_options *o
         return CLI_USAGE;
     if (options->no_follow && (options->all || options->cgroup_count))
         return cli_usage_error(command,
-                               "--no-follow cannot be had with %s: new threads belong to it",
+                               "--no-follow cannot be used with %s, which includes new threads",
                                options->all ? "-a" : "--cgroup");
     if (options->per_thread + options->per_process + options->per_cgroup + options->per_name > 1)
-        return cli_usage_error(command, "of --per-thread, --per-process, --per-cgroup and "
-                                        "--per-name only one can be had");
+        return cli_usage_error(command, "--per-thread, --per-process, --per-cgroup and "
+                                        "--per-name exclude each other: choose one");
     if (options->tails && options->form.number == STAT_CSV)
         return cli_usage_error(command, "--tails are of all threads, -x writes a line per row: "
                                         "with --tails use -j");

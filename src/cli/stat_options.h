@@ -48,7 +48,7 @@ int stat_options_parse(const struct cli_command *command, int argc, char **argv,
 void stat_options_deinit(struct stat_options *options);
 
 /* Rows of the commands that profile. base: where the structure that a command fills has its struct
- * stat_options. verb, every: "look at", "look at every thread". */
+ * stat_options. verb, every: "report", "report every thread". */
 /* clang-format off */
 #define STAT_TARGET_ROWS(base, verb, every)                                                        \
     {'p', "pid", "PID[,PID]", verb " these processes, and all that they start", .kind = CLI_IDS,   \

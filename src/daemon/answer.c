@@ -73,7 +73,7 @@ static int do_hello(const struct request *r, struct prcb_error *err)
 
     if (result || hello.magic != WIRE_MAGIC) {
         r->conn->closing = true;
-        return prcb_fail(err, -EBADMSG, "this is prcbd, and that was no greeting");
+        return prcb_fail(err, -EBADMSG, "this is prcbd: the first message must be hello");
     }
     if (hello.major != WIRE_MAJOR) {
         r->conn->closing = true;
@@ -150,7 +150,7 @@ static int do_open(const struct request *r, struct prcb_error *err)
     if (open.flags &
             ~(WIRE_OPEN_REGISTERS | WIRE_OPEN_EDGES | WIRE_OPEN_SHARED | WIRE_OPEN_TAILS) ||
         (open.flags & WIRE_OPEN_SHARED && open.flags != WIRE_OPEN_SHARED))
-        return prcb_fail(err, -EINVAL, "open: flags 0x%x have bits that mean nothing", open.flags);
+        return prcb_fail(err, -EINVAL, "open: flags 0x%x have unknown bits", open.flags);
     if (!conn->asked_at)
         conn->asked_at = clock_mono_ms();
     if (open.flags & WIRE_OPEN_SHARED)
@@ -223,7 +223,7 @@ static int do_profile(const struct request *r, struct prcb_error *err)
     if (profile.what < WIRE_THREAD || profile.what > WIRE_ALL ||
         profile.follow & ~(uint32_t)PRCB_FOLLOW_ALL ||
         (profile.what != WIRE_ALL && !profile.number))
-        return prcb_fail(err, -EINVAL, "profile: what %u, number %u, follow 0x%x: no such thing",
+        return prcb_fail(err, -EINVAL, "profile: what %u, number %u, follow 0x%x: invalid values",
                          profile.what, profile.number, profile.follow);
     if (r->conn->shared && profile.what != WIRE_ALL)
         return refuse_shared(err);
@@ -259,10 +259,12 @@ static int may_have_scope(const struct request *r, struct prcb_error *err)
     if (r->conn->peer.all)
         return 0;
     if (own >= SCOPES_PER_USER)
-        return prcb_fail(err, -EDQUOT, "%u of your user's sessions follow a cgroup: no more may",
+        return prcb_fail(err, -EDQUOT,
+                         "%u of your user's sessions follow a cgroup already, which is the limit",
                          own);
     if (used >= PRCB_CLIENT_SCOPES - 1)
-        return prcb_fail(err, -EBUSY, "%u sessions follow a cgroup already: no more can", used);
+        return prcb_fail(err, -EBUSY, "%u sessions follow a cgroup already, which is the limit",
+                         used);
     return 0;
 }
 
@@ -285,12 +287,13 @@ static int do_scope(const struct request *r, struct prcb_error *err)
         return result;
     scope = kernel_scope(r->server->kernel, r->conn->session->number);
     if (!scope)
-        return prcb_fail(err, -EBUSY,
-                         "%d sessions follow a cgroup or the whole system already: no more can",
-                         PRCB_CLIENT_SCOPES);
+        return prcb_fail(
+            err, -EBUSY,
+            "%d sessions follow a cgroup or the whole system already, which is the limit",
+            PRCB_CLIENT_SCOPES);
     add = ask.add && scope->client == r->conn->session->number;
     if (add && prcb_bpf_cgroups_add(&scope->cgroups, ask.cgroup, ask.cgroup_v2 != 0, &bit) < 0)
-        return prcb_fail(err, -EBUSY, "this session follows %d cgroups already: no more can",
+        return prcb_fail(err, -EBUSY, "this session follows %d cgroups already, which is the limit",
                          PRCB_SCOPE_CGROUPS);
     /* Not seen half filled: the client's number is stored last, and taken away first. */
     if (!add)
@@ -408,14 +411,15 @@ static int do_kernel_stack(const struct request *r, struct prcb_error *err)
     if (r->conn->shared)
         return prcb_fail(err, -EOPNOTSUPP, "a shared session has no stacks in the kernel");
     if (!ask.tid || (uint32_t)ask.key >= r->conn->session->accounts)
-        return prcb_fail(err, -ESTALE, "kernel-stack: there is no such account");
+        return prcb_fail(err, -ESTALE, "kernel-stack: no such account");
     if (!r->conn->session->same_pid_ns)
         return prcb_fail(err, -EOPNOTSUPP,
                          "stacks in the kernel are for clients of prcbd's own pid namespace");
     result = kernel_stack_of(r->server->kernel, r->conn->session->number, ask.key, (pid_t)ask.tid,
                              reply.text, sizeof(reply.text));
     if (result == -EOPNOTSUPP)
-        return prcb_fail(err, result, "this kernel cannot look at one thread alone: Linux 6.1 can");
+        return prcb_fail(err, result,
+                         "this kernel cannot read the stack of a single thread: needs Linux 6.1");
     if (result)
         return prcb_fail(err, result, "kernel-stack: the thread has ended, or runs");
     answer(r, &reply, strlen(reply.text) + 1);
@@ -439,7 +443,7 @@ static int do_programs(const struct request *r, struct prcb_error *err)
             kernel_events_read(&s->kernel->processor_events, &reply);
         break;
     default:
-        return prcb_fail(err, -EINVAL, "programs: of %u: no such thing", r->ask.programs.of);
+        return prcb_fail(err, -EINVAL, "programs: of %u: invalid value", r->ask.programs.of);
     }
     answer(r, &reply,
            offsetof(struct wire_programs_answer, items) + reply.count * sizeof(reply.items[0]));
@@ -473,8 +477,8 @@ static int call(const struct call *what, struct request *r, struct prcb_error *e
     int result = what->size ? wire_request(r->message, what->least, &r->ask, what->size) : 0;
 
     if (result == -E2BIG)
-        return prcb_fail(err, result, "%s: this prcbd (%s) does not know what is asked: update it",
-                         name, PRCB_VERSION);
+        return prcb_fail(err, result, "%s: prcbd (%s) is too old for this request: update it", name,
+                         PRCB_VERSION);
     if (result)
         return prcb_fail(err, result, "%s: the request is too short", name);
     if (what->in_session && !r->conn->session)
@@ -491,10 +495,10 @@ bool answer_request(struct server *s, struct conn *conn, const struct wire_messa
 
     if (!conn->greeted && type != WIRE_HELLO) {
         conn->closing = true;
-        prcb_fail(&err, -EBADMSG, "this is prcbd, and that was no greeting");
+        prcb_fail(&err, -EBADMSG, "this is prcbd: the first message must be hello");
     } else if (type >= CALLS || !calls[type].run) {
-        prcb_fail(&err, -EOPNOTSUPP, "this prcbd (%s) knows no request of type %u", PRCB_VERSION,
-                  type);
+        prcb_fail(&err, -EOPNOTSUPP, "prcbd (%s) does not support requests of type %u",
+                  PRCB_VERSION, type);
     } else {
         result = call(&calls[type], &r, &err);
     }

@@ -292,7 +292,7 @@ static int unknown_key(const char *file, unsigned int line, const char *key, siz
     snprintf(wanted, sizeof(wanted), "%.*s", (int)length, key);
     for (const struct prcbd_setting *s = prcbd_settings; s->key; s++)
         near_offer(&near, wanted, s->key);
-    return prcb_fail(err, -EINVAL, "%s:%u: there is no setting '%s'%s", file, line, wanted,
+    return prcb_fail(err, -EINVAL, "%s:%u: unknown setting '%s'%s", file, line, wanted,
                      near_text(&near, words, sizeof(words)));
 }
 

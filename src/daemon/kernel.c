@@ -586,7 +586,7 @@ static int load_both(struct kernel *k, int dir, struct kernel *old, kernel_told 
     runs = !result && wanted && !add_processors(dir, processors, &k->no_processors);
     k->has_interrupted = k->interrupted && runs;
     if (k->interrupted && !runs) {
-        told("interrupted: what interrupts take of a thread's run is not to be had:");
+        told("interrupted: the time of interrupts within a thread's run time is not available:");
         told(k->no_processors.text);
     }
     if (result || (wanted && !runs)) {
@@ -640,7 +640,8 @@ static int load_fresh(struct kernel *k, struct kernel *old, kernel_told told,
     let_go(k);
     result = open_pins(k);
     if (result)
-        return prcb_fail(err, result, "what was just pinned is not there: %s", strerror(-result));
+        return prcb_fail(err, result, "an object that was just pinned cannot be opened: %s",
+                         strerror(-result));
     result = map_all(k, err);
     if (!result)
         note_programs(k);
@@ -757,7 +758,7 @@ static int take_over(struct kernel *k, kernel_told told, struct prcb_error *err)
         k->has_interrupted = origin_of(k)->has_interrupted;
         return 0;
     case 1:
-        told("programs of another build, or of other settings, are replaced; sessions go on");
+        told("replacing the programs of another build or of other settings; sessions continue");
         old = *k;
         result = load_fresh(k, &old, told, err);
         k->adopted = !result;
@@ -813,7 +814,7 @@ int kernel_open(struct kernel *k, const char *directory, bool interrupted, kerne
         result = make_empty(k, err);
     /* One that was cut short may have left it either way. */
     if (!result && settle_waking(k, edging_of(k->records)))
-        told("wakeups cannot be looked at: sessions go on without who woke their threads");
+        told("cannot attach to wakeups: sessions will have no wakers");
     if (result) {
         kernel_close(k);
         return result;

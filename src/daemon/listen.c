@@ -31,11 +31,13 @@ static int passed_socket(struct prcb_error *err)
     unsetenv("LISTEN_PID");
     unsetenv("LISTEN_FDS");
     if (strtol(count, NULL, 10) != 1)
-        return prcb_fail(err, -EINVAL, "systemd passed %s sockets, one is wanted", count);
+        return prcb_fail(err, -EINVAL,
+                         "systemd passed %s sockets: prcbd.socket must have exactly one", count);
     if (getsockopt(FIRST_PASSED, SOL_SOCKET, SO_TYPE, &type, &size) || type != SOCK_STREAM ||
         getsockopt(FIRST_PASSED, SOL_SOCKET, SO_ACCEPTCONN, &listening, &size2) || !listening)
-        return prcb_fail(err, -EINVAL,
-                         "what systemd passed is no listening stream socket (ListenStream=)");
+        return prcb_fail(
+            err, -EINVAL,
+            "the descriptor from systemd is not a listening stream socket: use ListenStream=");
     fcntl(FIRST_PASSED, F_SETFD, FD_CLOEXEC);
     fcntl(FIRST_PASSED, F_SETFL, O_NONBLOCK);
     return FIRST_PASSED;
@@ -145,7 +147,7 @@ static int give_to_group(int directory, const char *name, const char *group_name
     if (!*group_name)
         return 0;
     if (!group)
-        return prcb_fail(err, -ENOENT, "socket_group: there is no group %s", group_name);
+        return prcb_fail(err, -ENOENT, "socket_group: group %s does not exist", group_name);
     if (fchownat(directory, name, (uid_t)-1, group->gr_gid, AT_SYMLINK_NOFOLLOW))
         return prcb_fail(err, -errno, "%s: %s", name, strerror(errno));
     return 0;

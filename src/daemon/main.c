@@ -93,7 +93,7 @@ static int parse_options(int argc, char **argv, struct options *ret)
         }
     }
     if (optind < argc) {
-        log_line(LOG_LINE_ERROR, "%s: no argument is wanted", argv[optind]);
+        log_line(LOG_LINE_ERROR, "%s: takes no argument", argv[optind]);
         return -EINVAL;
     }
     return 0;
@@ -234,10 +234,11 @@ static void finish(struct server *s, struct kernel *k, bool own_socket)
     server_settle(s);
     open = s->sessions->used + s->sessions->waiting;
     if (open) {
-        log_line(LOG_LINE_NOTICE,
-                 "%u sessions go on without a daemon and wait for the next; prcbd --cleanup ends "
-                 "them",
-                 open);
+        log_line(
+            LOG_LINE_NOTICE,
+            "%u sessions continue without a daemon until the next one starts; prcbd --cleanup ends "
+            "them",
+            open);
         kernel_close(k);
     } else {
         kernel_end(k);

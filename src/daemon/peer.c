@@ -30,7 +30,7 @@ static int find_group(const struct prcbd_access *access, const char *key, bool *
         return 0;
     group = getgrnam(access->group);
     if (!group)
-        return prcb_fail(err, -ENOENT, "%s: there is no group %s", key, access->group);
+        return prcb_fail(err, -ENOENT, "%s: group %s does not exist", key, access->group);
     *ret = group->gr_gid;
     return 0;
 }
@@ -159,7 +159,8 @@ int peer_ask(struct kernel *k, int socket, struct peer *ret, struct prcb_error *
     if (result == -ESRCH)
         return prcb_fail(err, result, "the process that connected has ended");
     if (result)
-        return prcb_fail(err, result, "who connected cannot be found out: %s", strerror(-result));
+        return prcb_fail(err, result, "cannot identify the process that connected: %s",
+                         strerror(-result));
     if (!seen.pid)
         return prcb_fail(err, -EPERM, "your process is in a pid namespace that prcbd cannot see");
     /* A program that is another user's in part, set-user-id, is neither user's. Root's is root's.

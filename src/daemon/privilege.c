@@ -44,7 +44,7 @@ static int become(const char *name, struct prcb_error *err)
     user = getpwnam(name);
     if (!user)
         return prcb_fail(err, -ENOENT,
-                         "there is no user %s: make one (systemd-sysusers), or set user in "
+                         "user %s does not exist: create it (systemd-sysusers), or set user in "
                          "prcbd.conf",
                          name);
     if (prctl(PR_SET_KEEPCAPS, 1) || setgroups(0, NULL) ||

@@ -256,7 +256,7 @@ static bool take_request(struct server *s, struct conn *conn, int *sent)
     int taken = wire_take(conn->in_bytes, conn->in, &message);
 
     if (taken < 0) {
-        log_client("user %u, process %d: what it sends is no message", conn->peer.uid,
+        log_client("user %u, process %d: sent an invalid message", conn->peer.uid,
                    (int)conn->peer.pid);
         conn_drop(s, conn);
         return false;
@@ -340,7 +340,7 @@ static void reload(struct server *s)
     int result;
 
     if (!s->config_file) {
-        log_line(LOG_LINE_NOTICE, "there is no configuration file to read again");
+        log_line(LOG_LINE_NOTICE, "there is no configuration file to reload");
         return;
     }
     listen_notify("RELOADING=1");
@@ -348,17 +348,18 @@ static void reload(struct server *s)
     if (!result)
         result = peer_find_groups(&config, &groups, &err);
     if (result) {
-        log_line(LOG_LINE_ERROR, "%s; the settings stay as they were", err.text);
+        log_line(LOG_LINE_ERROR, "%s; the old settings remain in force", err.text);
         listen_notify("READY=1");
         return;
     }
     while ((setting = prcbd_config_needs_restart(s->config, &config, &at)))
-        log_line(LOG_LINE_WARNING, "%s: changed in the file, but takes a restart", setting->key);
+        log_line(LOG_LINE_WARNING, "%s: changed in the file; restart prcbd to apply it",
+                 setting->key);
     prcbd_config_reload(s->config, &config);
     s->groups = groups;
     for (struct conn *c = s->conns; c; c = c->next)
         peer_apply(c->fd, s->config, &s->groups, &c->peer);
-    log_line(LOG_LINE_NOTICE, "settings were read again; open sessions keep their rights");
+    log_line(LOG_LINE_NOTICE, "settings reloaded; open sessions keep their rights");
     listen_notify("READY=1");
 }
 

@@ -269,9 +269,10 @@ int sessions_resume(struct sessions *s, const struct peer *peer, const uint8_t t
         *ret = session;
         return 0;
     }
-    return prcb_fail(err, -ESTALE,
-                     "prcbd has no session for you that was cut off: it was cleaned away, or "
-                     "replaced by one that cannot go on with it; open another");
+    return prcb_fail(
+        err, -ESTALE,
+        "prcbd has no session to resume for you: it was removed by prcbd --cleanup, or "
+        "prcbd was replaced by one that cannot resume it; open another session");
 }
 
 /* ---- taking over ---- */
@@ -327,7 +328,7 @@ void sessions_start(struct sessions *s, struct kernel *k, const struct prcbd_con
             take_over(s, i);
     }
     if (s->waiting)
-        log_line(LOG_LINE_NOTICE, "%u sessions of an earlier prcbd go on", s->waiting);
+        log_line(LOG_LINE_NOTICE, "%u sessions of an earlier prcbd continue", s->waiting);
 }
 
 void sessions_look_after_waiting(struct sessions *s)

@@ -89,7 +89,8 @@ static int add_member(struct sessions *s, uint32_t *ret, struct prcb_error *err)
     uint64_t free = ~s->shared.members;
 
     if (!free)
-        return prcb_fail(err, -EBUSY, "%d clients share the session already: no more can", MEMBERS);
+        return prcb_fail(err, -EBUSY, "%d clients share the session already, which is the limit",
+                         MEMBERS);
     *ret = (uint32_t)__builtin_ctzll(free);
     s->shared.members |= 1ull << *ret;
     s->shared.late &= ~(1ull << *ret);
@@ -155,7 +156,7 @@ int shared_rejoin(struct sessions *s, const struct peer *peer, const uint8_t tok
     if (!s->shared.session ||
         !sessions_same_token(s->kernel->records[s->shared.session->number].token, token))
         return prcb_fail(err, -ESTALE,
-                         "prcbd has no such session any more: it ended, or prcbd was replaced");
+                         "the session no longer exists: it ended, or prcbd was replaced");
     return add_member(s, ret_member, err);
 }
 

@@ -351,7 +351,7 @@ static void look_yama(const char *root, struct doctor_result *ret)
     long scope;
 
     if (read_number(root, path, &scope) == -ENOENT)
-        found(ret, DOCTOR_PRESENT, "no Yama: users may look into all their own processes");
+        found(ret, DOCTOR_PRESENT, "no Yama: users may inspect all their own processes");
     else
         look_sysctl(root, path, "kernel.yama.ptrace_scope", LONG_MIN, 0, ret);
 }
@@ -672,8 +672,8 @@ const struct doctor_check doctor_checks[] = {
      "speed: the kernel does not trust the time-stamp counter, so neither does prcb",
      "echo tsc | sudo tee /sys/devices/system/clocksource/clocksource0/current_clocksource"},
     {"idle-states", look_idle_states,
-     "prcb cpu, prcb power: idle time is not told by the depth of the state",
-     "guests: the hypervisor's to show (QEMU with KVM: -overcommit cpu-pm=on); else boot without cpuidle.off=1 and idle=poll"},
+     "prcb cpu, prcb power: idle time is not divided by idle state",
+     "in a guest the hypervisor must expose them (QEMU with KVM: -overcommit cpu-pm=on); else boot without cpuidle.off=1 and idle=poll"},
     {"frequency", look_frequency,
      "prcb cpu, prcb power: MHz, limits, throttle, and with them performance and utility",
      "guests: the hypervisor's to show; else: sudo modprobe acpi-cpufreq"},

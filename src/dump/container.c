@@ -90,7 +90,7 @@ const struct container *container_find(const struct header *header, struct prcb_
             return &containers[i];
     }
     prcb_fail(err, -EOPNOTSUPP,
-              "a %u-bit Windows crash dump of type %u, which is not known; types 1 to 10 are",
+              "a %u-bit Windows crash dump of unknown type %u; types 1 to 10 are supported",
               header->bits, header->type);
     return NULL;
 }

@@ -69,8 +69,8 @@ static int by_processor_block(struct prcb_dump *d)
         source.address = address;
         source.is_held = is_held(d, address);
         if (!is_plausible(d, address)) {
-            if (dump_note(d, "KiProcessorBlock[%u] is 0x%llx, which is no KPRCB", i,
-                          (unsigned long long)address))
+            if (dump_note(d, "KiProcessorBlock[%u] is 0x%llx, which is not the address of a KPRCB",
+                          i, (unsigned long long)address))
                 return -ENOMEM;
         } else if (add_source(d, &source)) {
             return -ENOMEM;

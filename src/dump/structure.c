@@ -66,7 +66,7 @@ static int locate(const struct prcb_dump *d, size_t processor, const struct row 
     if (row == &rows[0])
         return 0;
     if (!d->has_power)
-        return prcb_fail(err, -ENOENT, "processor %u: where its %s is, is not known", p->number,
+        return prcb_fail(err, -ENOENT, "processor %u: the address of its %s is unknown", p->number,
                          row->name);
     ret->address += d->power_offset;
     ret->found_by = d->power_found;
@@ -173,7 +173,7 @@ static int walk_view(const struct prcb_dump *d, const struct view *view,
     int code;
 
     if (!by_symbols && (!view->layout_count || (view == &d->kprcb && d->distrust)))
-        return prcb_fail(err, -ENOENT, "%s: the layout of build %u's %s is not known%s", d->name,
+        return prcb_fail(err, -ENOENT, "%s: the layout of build %u's %s is unknown%s", d->name,
                          d->header.minor, view->name,
                          view->layout_count ? " (the catalog's is refuted)" : "");
     snprintf(structure->version, sizeof(structure->version), "%s",
@@ -203,8 +203,7 @@ int prcb_dump_structure(const struct prcb_dump *d, size_t processor, const char 
                          "PROC_IDLE_ACCOUNTING are",
                          name);
     if (processor >= d->processor_count)
-        return prcb_fail(err, -EINVAL, "%s: there is no processor at index %zu", d->name,
-                         processor);
+        return prcb_fail(err, -EINVAL, "%s: no processor has index %zu", d->name, processor);
     code = locate(d, processor, row, &structure, err);
     if (code)
         return code;

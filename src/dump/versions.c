@@ -240,10 +240,11 @@ static int use_nearest(struct prcb_dump *d, const char *build_layout)
     struct prcb_layout_version v = {.size = sizeof(v)};
 
     prcb_layout_version_at(d->versions[0], &v);
-    return dump_note(d,
-                     "build %u fits none of its own layouts (%s): the debugger data fit %s, which "
-                     "is used",
-                     d->header.minor, build_layout, v.name);
+    return dump_note(
+        d,
+        "the dump fits no layout of its build %u (%s); the debugger data fit %s, which "
+        "is used",
+        d->header.minor, build_layout, v.name);
 }
 
 /* A neighbour's layout is used only where both the debugger data and the landmark bear it out. */

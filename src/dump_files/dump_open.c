@@ -60,7 +60,7 @@ static int sink_take(struct sink *s, size_t length)
 
     if (length > s->limit - s->length)
         return prcb_fail(s->err, -EFBIG,
-                         "%s: unpacks to more than %llu MiB; if it is no bomb, raise "
+                         "%s: unpacks to more than %llu MiB; if you trust the file, raise "
                          "--unpack-limit",
                          s->path, (unsigned long long)(s->limit >> 20));
     while (!is_zero(s->buffer, length) && done < length) {

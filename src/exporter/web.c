@@ -77,7 +77,7 @@ static int listen_unix(struct web *web, const char *path, struct prcb_error *err
     int fd;
 
     if (!*path || strlen(path) >= sizeof(address.sun_path))
-        return prcb_fail(err, -EINVAL, "unix:%s: no path, or too long a one", path);
+        return prcb_fail(err, -EINVAL, "unix:%s: the path is empty or too long", path);
     memcpy(address.sun_path, path, strlen(path) + 1);
     /* What an exporter that was killed left behind. */
     if (!lstat(path, &st) && S_ISSOCK(st.st_mode))
@@ -123,7 +123,7 @@ static int listen_inet(struct web *web, const char *address, struct prcb_error *
     size_t before = web->socket_count;
 
     if (!colon || length >= sizeof(host) || !colon[1])
-        return prcb_fail(err, -EINVAL, "'%s': no HOST:PORT and no unix:PATH", address);
+        return prcb_fail(err, -EINVAL, "'%s': must be HOST:PORT or unix:PATH", address);
     memcpy(host, address, length);
     host[length] = '\0';
     if (length > 1 && host[0] == '[' && host[length - 1] == ']') {
@@ -322,7 +322,7 @@ static enum MHD_Result metrics_page(struct web *web, struct MHD_Connection *conn
     char *body = web->options.figures(web->options.ctx, accept, &size, &status), *packed;
 
     if (!body)
-        return say(connection, status, PLAIN, "the figures could not be had\n");
+        return say(connection, status, PLAIN, "the figures could not be read\n");
     if (accept_gzip(header(connection, "Accept-Encoding"))) {
         packed = pack(body, size, &packed_size);
         if (packed) {
@@ -552,7 +552,7 @@ void web_reload(struct web *web)
     if (load(web, &err))
         web->options.log(err.text);
     else
-        web->options.log("the web configuration was read anew");
+        web->options.log("the web configuration was reloaded");
 }
 
 /* ---- the whole ---- */
@@ -566,7 +566,7 @@ int web_open(const struct web_options *options, struct web **ret, struct prcb_er
         return prcb_fail(err, -ENOMEM, "out of memory");
     web->options = *options;
     if (gnutls_rnd(GNUTLS_RND_KEY, web->secret, sizeof(web->secret)))
-        result = prcb_fail(err, -EIO, "there are no random numbers");
+        result = prcb_fail(err, -EIO, "cannot get random numbers");
     if (!result && options->systemd)
         result = take_passed(web, err);
     for (size_t i = 0; !result && !options->systemd && i < options->address_count; i++) {

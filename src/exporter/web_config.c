@@ -50,14 +50,14 @@ static int each_key(struct reader *r, yaml_node_t *node, const char *of, take_fn
     if (node->type == YAML_SCALAR_NODE && !node->data.scalar.length)
         return 0; /* "tls_server_config:" and nothing behind it */
     if (node->type != YAML_MAPPING_NODE)
-        return refuse(r, node, "no mapping of keys to values:", of);
+        return refuse(r, node, "not a mapping of keys to values:", of);
     for (yaml_node_pair_t *pair = node->data.mapping.pairs.start;
          !result && pair < node->data.mapping.pairs.top; pair++) {
         yaml_node_t *key = yaml_document_get_node(&r->document, pair->key);
         yaml_node_t *value = yaml_document_get_node(&r->document, pair->value);
 
         if (!key || !value || !text_of(key))
-            return refuse(r, node, "a key that is no text, in", of);
+            return refuse(r, node, "a key that is not a string, in", of);
         for (yaml_node_pair_t *earlier = node->data.mapping.pairs.start; earlier < pair;
              earlier++) {
             const yaml_node_t *other = yaml_document_get_node(&r->document, earlier->key);
@@ -92,7 +92,7 @@ static int take_tls(struct reader *r, const char *key, yaml_node_t *value)
     const char *text = text_of(value);
 
     if (!text)
-        return refuse(r, value, "the value is no text:", key);
+        return refuse(r, value, "the value is not a string:", key);
     if (!strcmp(key, "cert_file"))
         return take_path(r, &c->cert_file, text);
     if (!strcmp(key, "key_file"))
@@ -113,7 +113,7 @@ static int take_tls(struct reader *r, const char *key, yaml_node_t *value)
         c->tls13 = text[4] == '3';
         return 0;
     }
-    return refuse(r, value, "tls_server_config knows no", key);
+    return refuse(r, value, "tls_server_config has no key", key);
 }
 
 static int take_user(struct reader *r, const char *key, yaml_node_t *value)
@@ -122,7 +122,7 @@ static int take_user(struct reader *r, const char *key, yaml_node_t *value)
     const char *hash = text_of(value);
 
     if (r->ret->user_count >= WEB_USERS_MAX)
-        return refuse(r, value, "more users than can be had, beginning with", key);
+        return refuse(r, value, "too many users, from", key);
     if (!hash || strncmp(hash, "$2", 2) || strlen(hash) != 60)
         return refuse(r, value, "not a bcrypt hash, as htpasswd -B writes it: that of", key);
     r->ret->user_count++;
@@ -139,7 +139,7 @@ static int take_top(struct reader *r, const char *key, yaml_node_t *value)
     }
     if (!strcmp(key, "basic_auth_users"))
         return each_key(r, value, key, take_user);
-    return refuse(r, value, "not known here:", key);
+    return refuse(r, value, "unknown key:", key);
 }
 
 /* What is senseless together. */

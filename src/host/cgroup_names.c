@@ -46,7 +46,7 @@ const char *cgroup_setup_words(enum cgroup_setup setup)
     case CGROUP_V2:
         return "cgroup version 2";
     case CGROUP_HYBRID:
-        return "cgroup version 1 with version 2 beside it: threads are told apart by their cgroup "
+        return "cgroup version 1 with version 2 beside it: threads are grouped by their cgroup "
                "of "
                "version 2, which container engines may not set here";
     case CGROUP_V1:

@@ -264,7 +264,7 @@ int metrics_look(struct metrics *m, struct prcb_error *err)
     /* Threads may have ended unseen: their accounts are kept for so long. */
     if (m->tier == PRCB_TIER_DAEMON && m->looks &&
         metrics_now_ns() - m->looked_at > PRCB_SHARED_GRACE_NS)
-        return prcb_fail(err, -ESTALE, "the last look was too long ago: counting starts again");
+        return prcb_fail(err, -ESTALE, "the last reading is too old: counters restart");
     result = -EAGAIN;
     begin(m);
     /* What was added before a walk was cut short is met again: it is begun anew. */

@@ -282,9 +282,10 @@ static int read_line(struct replay *replay, struct prcb_error *err)
         !part_in(replay->next, "accounts", json_type_array)) {
         json_object_put(replay->next);
         replay->next = NULL;
-        return prcb_fail(err, -EINVAL,
-                         "%s: line %u is no look: an object with \"ms\" and \"accounts\"",
-                         replay->path, replay->line);
+        return prcb_fail(
+            err, -EINVAL,
+            "%s: line %u is not a reading: needs an object with \"ms\" and \"accounts\"",
+            replay->path, replay->line);
     }
     if (ms > replay->next_ms)
         replay->next_ms = ms;
@@ -307,7 +308,7 @@ int replay_open(const char *path, double scale, struct replay **ret, struct prcb
     else
         result = read_line(replay, err);
     if (!result && !replay->next)
-        result = prcb_fail(err, -EINVAL, "%s: there is no look in it", path);
+        result = prcb_fail(err, -EINVAL, "%s: contains no reading", path);
     if (result) {
         replay_close(replay);
         return result;

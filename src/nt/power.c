@@ -15,7 +15,7 @@ static NTSTATUS fill(uint32_t group, char *output, uint32_t length)
     if (status)
         return status;
     if (!nt_group(group, &first, &count))
-        return nt_fail(STATUS_INVALID_PARAMETER, "there is no processor group %u", group);
+        return nt_fail(STATUS_INVALID_PARAMETER, "no processor group %u", group);
     if (length < count * size)
         return nt_fail(STATUS_BUFFER_TOO_SMALL, "%u bytes; it takes %u", length, count * size);
     status = nt_view_read(first, count);

@@ -215,7 +215,7 @@ static NTSTATUS answer(struct request *request)
 
 static NTSTATUS no_group(uint32_t group)
 {
-    return nt_fail(STATUS_INVALID_PARAMETER, "there is no processor group %u", group);
+    return nt_fail(STATUS_INVALID_PARAMETER, "no processor group %u", group);
 }
 
 static NTSTATUS choose_processors(struct request *request, uint32_t group)
@@ -336,7 +336,7 @@ static NTSTATUS take_relation(const void *input, uint32_t length, uint32_t *ret)
         return status;
     memcpy(ret, input, sizeof(*ret));
     if (*ret > PRCB_NT_RELATION_GROUP && *ret != PRCB_NT_RELATION_ALL)
-        return nt_fail(STATUS_INVALID_PARAMETER, "there is no relation %u", *ret);
+        return nt_fail(STATUS_INVALID_PARAMETER, "unknown relationship %u", *ret);
     return STATUS_SUCCESS;
 }
 
@@ -399,7 +399,7 @@ NTSTATUS prcb_NtQuerySystemInformationEx(uint32_t SystemInformationClass, void *
     NTSTATUS status;
 
     if (!InputBuffer || !InputBufferLength)
-        return nt_fail(STATUS_INVALID_PARAMETER, "there is no input");
+        return nt_fail(STATUS_INVALID_PARAMETER, "the class needs an input buffer");
     if (SystemInformationClass == CLASS_TOPOLOGY || SystemInformationClass == CLASS_CPU_SETS)
         return query_system(SystemInformationClass, InputBuffer, InputBufferLength,
                             SystemInformation, SystemInformationLength, ReturnLength);

@@ -294,7 +294,7 @@ static int take_option(int option, pmdaOptions *options)
             return 1;
         }
     }
-    pmprintf("%s: there is no tier '%s': daemon, bpf or perf\n", pmGetProgname(), options->optarg);
+    pmprintf("%s: unknown tier '%s': use daemon, bpf or perf\n", pmGetProgname(), options->optarg);
     options->errors++;
     return 1;
 }

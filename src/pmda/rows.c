@@ -28,7 +28,7 @@ static const struct metrics_family *family_of(const char *name)
     }
     if (!name)
         return NULL;
-    fprintf(stderr, "pmdaprcb: there is no family %s\n", name);
+    fprintf(stderr, "pmdaprcb: unknown family %s\n", name);
     abort(); /* a mistake in rows.def: no build passes its tests with it */
 }
 

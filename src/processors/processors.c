@@ -26,7 +26,7 @@ static int read_options(const struct prcb_processors_options *from,
     if (result)
         return result;
     if (ret->tier > PRCB_TIER_DAEMON)
-        return prcb_fail(err, -EINVAL, "there is no tier %d", (int)ret->tier);
+        return prcb_fail(err, -EINVAL, "unknown tier %d", (int)ret->tier);
     if (ret->flags)
         return prcb_fail(err, -EINVAL,
                          "prcb_processors_options.flags 0x%x has bits that mean "

@@ -187,7 +187,7 @@ static inline int name_value(const struct name_row *rows, const char *what, cons
             return 0;
         }
     }
-    PyErr_Format(PyExc_ValueError, "there is no %s '%s'", what, name);
+    PyErr_Format(PyExc_ValueError, "unknown %s '%s'", what, name);
     return -1;
 }
 

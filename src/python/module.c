@@ -1057,7 +1057,7 @@ static PyMethodDef module_methods[] = {
     METHOD("measure", module_measure, METH_FASTCALL,
            "measure(thread=None): what the calling thread, or that one, does in a with block"),
     METHOD("default_session", module_default_session, METH_NOARGS,
-           "The session that measure() uses: opened at first use, and anew after a fork."),
+           "The session that measure() uses: opened at first use, and again after a fork."),
     {NULL, NULL, 0, NULL},
 };
 static struct PyModuleDef module_def = {PyModuleDef_HEAD_INIT, .m_name = "prcb._prcb",
@@ -1145,8 +1145,7 @@ PyMODINIT_FUNC PyInit__prcb(void)
         !(times_type = record_type(module, "prcb.Times", "The cheapest part of an account.",
                                    times_fields)) ||
         !(wait_type = record_type(module, "prcb.Wait", "One cause of not running.", wait_fields)) ||
-        !(open_type =
-              record_type(module, "prcb.Open", "The wait that is going on.", open_fields)) ||
+        !(open_type = record_type(module, "prcb.Open", "The open wait.", open_fields)) ||
         !(status_type =
               record_type(module, "prcb.Status", "What a session has seen.", status_fields)) ||
         !(cause_type =

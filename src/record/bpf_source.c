@@ -70,8 +70,8 @@ int bpf_source_open(const struct rings_options *options, bool samples,
 
     if (!in_first_pid_ns())
         return prcb_fail(err, -EOPNOTSUPP,
-                         "this is a pid namespace of its own: eBPF programs name "
-                         "threads by other numbers");
+                         "this is not the initial pid namespace: eBPF programs report "
+                         "other thread numbers");
     source = calloc(1, sizeof(*source));
     if (source)
         source->processors = calloc((size_t)count, sizeof(*source->processors));
@@ -130,7 +130,7 @@ static int start(struct processor *p, pid_t tid, struct prcb_error *err)
         how.flags &= ~(uint32_t)PRCB_SAMPLE_ON_EXEC;
     stride = prcb_sample_stride_of(&how);
     if (!stride)
-        return prcb_fail(err, -EINVAL, "this cannot be sampled by eBPF");
+        return prcb_fail(err, -EINVAL, "eBPF cannot sample this event");
     result = prcb_ds_area_alloc(source->sampler, (int)p->cpu, &area, err);
     if (result == -ENODEV)
         return 0; /* offline */

@@ -163,11 +163,11 @@ int diff_make(const struct recording *a, const struct recording *b, struct diff 
     int result;
 
     if (!d.span_ns[0] || !d.span_ns[1])
-        return prcb_fail(err, -EINVAL, "the %s recording has no time in it",
+        return prcb_fail(err, -EINVAL, "the %s recording is empty",
                          d.span_ns[0] ? "second" : "first");
     if (d.weight_is_ns != recording_counts_ns(b))
         return prcb_fail(err, -EINVAL,
-                         "one recording sampled time, the other another event: there is nothing "
+                         "one recording sampled time, the other another event: they cannot "
                          "to compare");
     result = add_recording(&d, 0, err);
     if (!result)

@@ -205,6 +205,7 @@ int export_folded_waits(const struct recording *recording, bool idle, FILE *out,
                         struct prcb_error *err)
 {
     if (!recording->has_wait_stacks)
-        return prcb_fail(err, -ENOENT, "no stacks of waits were recorded: prcb record -g does");
+        return prcb_fail(err, -ENOENT,
+                         "no stacks of waits were recorded: record with prcb record -g");
     return print_all(recording, add_waits, &idle, out, err);
 }

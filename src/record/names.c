@@ -437,19 +437,19 @@ static const char *why_not(int result)
 {
     switch (result) {
     case -ETIMEDOUT:
-        return "reading it takes too long";
+        return "reading it took too long";
     case -ENOMEM:
     case -EFBIG:
-        return "reading it takes too much memory";
+        return "reading it took too much memory";
     case -EPIPE:
     case -EBADMSG:
     case -EMSGSIZE:
-        return "what reads it crashes";
+        return "its reader crashed";
     case -EDQUOT:
-        return "too much time was lost on files of its owner";
+        return "too much time was spent on files of its owner";
     case -EOPNOTSUPP:
     case -EAGAIN:
-        return "there can be no process to read it in";
+        return "no process can be started to read it";
     default:
         return NULL;
     }

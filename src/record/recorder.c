@@ -473,7 +473,7 @@ static int add_process(struct recorder *r, pid_t pid, struct prcb_error *err)
     snprintf(path, sizeof(path), "/proc/%d/task", pid);
     tasks = opendir(path);
     if (!tasks)
-        return prcb_fail(err, -ESRCH, "process %d: there is none", pid);
+        return prcb_fail(err, -ESRCH, "process %d: no such process", pid);
     while (!result && (entry = readdir(tasks))) {
         if (!isdigit((unsigned char)entry->d_name[0]))
             continue;

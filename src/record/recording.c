@@ -469,14 +469,15 @@ static int check(const struct recording *r, const char *path, struct prcb_error 
     int64_t id = number(r, "PRAGMA application_id"), version = number(r, "PRAGMA user_version");
 
     if (id != RECORD_APPLICATION_ID)
-        return prcb_fail(err, -EINVAL, "%s is no recording of prcb record%s%s", path,
+        return prcb_fail(err, -EINVAL, "%s is not a recording of prcb record%s%s", path,
                          id < 0 ? ": " : "", id < 0 ? sqlite3_errmsg(r->db) : "");
     if (version != RECORD_VERSION)
         return prcb_fail(err, -EINVAL,
                          "%s: recordings of version %" PRId64 " are not known here, only %d", path,
                          version, RECORD_VERSION);
     if (number(r, OTHER_SCHEMA) || number(r, COMPUTED_COLUMNS))
-        return prcb_fail(err, -EINVAL, "%s is damaged: what it holds is not a recording's", path);
+        return prcb_fail(err, -EINVAL, "%s is damaged: its contents are not those of a recording",
+                         path);
     return 0;
 }
 
@@ -520,7 +521,8 @@ static int set_times(struct recording *r, struct prcb_error *err)
                                     "SELECT max(time_ns) FROM switches)");
     if ((int64_t)r->start_ns < 0 || (int64_t)r->end_ns < 0 || r->end_ns < r->start_ns ||
         r->end_ns - r->start_ns > SPAN_MAX)
-        return prcb_fail(err, -EINVAL, "the recording is damaged: its times make no sense");
+        return prcb_fail(err, -EINVAL,
+                         "the recording is damaged: its times are out of order or range");
     return 0;
 }
 
@@ -565,7 +567,7 @@ int recording_open(const char *path, struct recording *ret, struct prcb_error *e
     if (stat(path, &about) || access(path, R_OK))
         return prcb_fail(err, -errno, "%s: %s", path, strerror(errno));
     if (!S_ISREG(about.st_mode))
-        return prcb_fail(err, -EINVAL, "%s is no plain file", path);
+        return prcb_fail(err, -EINVAL, "%s is not a regular file", path);
     if (sqlite3_open_v2(path, &r.db, SQLITE_OPEN_READONLY, NULL) != SQLITE_OK) {
         result = prcb_fail(err, -EIO, "%s: %s", path, r.db ? sqlite3_errmsg(r.db) : "no memory");
         sqlite3_close(r.db);

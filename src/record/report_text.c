@@ -96,8 +96,8 @@ static void print_head(const struct report *report, FILE *out)
     print_name(out, values[2] ? values[2] : "?");
     fprintf(out, ") in %s, %" PRIu64 " lost\n", time_text(report->span_ns, time), report->lost);
     if (!report->recording->complete)
-        fprintf(out,
-                "note: the recording was cut off, or goes on; this is what is written of it\n");
+        fprintf(out, "note: the recording is incomplete or still running; this is what it contains "
+                     "so far\n");
     note_short_threads(report, out);
     for (size_t i = 0; i < 3; i++)
         free(values[i]);
@@ -310,7 +310,7 @@ static void print_stacks(const struct report *report, const struct report_style 
 
     if (!report->recording->has_wait_stacks) {
         if (style->tables != REPORT_ALL)
-            fputs("\nno stacks of waits were recorded: prcb record -g does\n", out);
+            fputs("\nno stacks of waits were recorded: record with prcb record -g\n", out);
         return;
     }
     places = calloc(offcpu->count + 1, sizeof(*places));
@@ -420,7 +420,7 @@ static void print_timeline(const struct report *report, FILE *out)
     char time[CELL];
 
     if (!report->has_switches) {
-        fputs("\nno switches were recorded: there is no line of time\n", out);
+        fputs("\nno switches were recorded: no timeline\n", out);
         return;
     }
     choose_letters(report, &letters);

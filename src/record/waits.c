@@ -103,7 +103,7 @@ int waits_open(enum prcb_tier tier, bool stacks, struct waits **ret, struct prcb
         result = looks_open(w->session, PERCENT, &w->looks, err);
 #else
     if (!result && stacks)
-        result = prcb_fail(err, -EOPNOTSUPP, "this build reads no stacks of waits");
+        result = prcb_fail(err, -EOPNOTSUPP, "this build cannot read stacks of waits");
 #endif
     if (result) {
         waits_close(w);

@@ -310,7 +310,8 @@ static int check_old(const char *path, struct prcb_error *err)
     if (lstat(path, &about))
         return errno == ENOENT ? 0 : prcb_fail(err, -errno, "%s: %s", path, strerror(errno));
     if (!S_ISREG(about.st_mode))
-        return prcb_fail(err, -EEXIST, "%s is not a plain file: choose another name with -o", path);
+        return prcb_fail(err, -EEXIST, "%s is not a regular file: choose another name with -o",
+                         path);
     file = fopen(path, "re");
     if (!file)
         return prcb_fail(err, -errno, "%s: %s", path, strerror(errno));
@@ -325,7 +326,7 @@ static int check_old(const char *path, struct prcb_error *err)
     if (!got || (got == sizeof(head) && !memcmp(head, "SQLite format 3", 16) &&
                  !memcmp(head + 68, id, sizeof(id))))
         return 0;
-    return prcb_fail(err, -EEXIST, "%s is there and is no recording: choose another name with -o",
+    return prcb_fail(err, -EEXIST, "%s exists and is not a recording: choose another name with -o",
                      path);
 }
 

@@ -419,7 +419,7 @@ void stat_notes_write(FILE *out, const char *prefix, const struct stat_report *r
     if (*report->no_tails)
         fprintf(out, "%show long each wait took is not known: %s\n", prefix, report->no_tails);
     if (*report->no_whom)
-        fprintf(out, "%sby whom is not known: %s\n", prefix, report->no_whom);
+        fprintf(out, "%swakers and preemptors are unknown: %s\n", prefix, report->no_whom);
     figures_write_absent(out, account_figures, reason_of, report, prefix, " absent: ");
     if (report->counters)
         stat_counters_write_notes(out, prefix, report->counters);

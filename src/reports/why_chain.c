@@ -107,8 +107,9 @@ void why_write_chain(FILE *out, const struct chain *chain)
                 "Other waits: prcb why without --chain\n",
                 waiting, chain->count);
     if (chain->no_mutexes)
-        fprintf(out, "The C library's mutexes are not as prcb knows them: only those whose word "
-                     "names the holder were looked at.\n");
+        fprintf(out,
+                "The layout of the C library's mutexes is unknown to prcb: only those whose word "
+                "names the holder were checked.\n");
 }
 
 static json_object *make_thread(struct json_doc *b, const struct chain_thread *t)

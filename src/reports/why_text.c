@@ -324,7 +324,7 @@ static void write_notes(FILE *out, const struct why_output *output)
         fprintf(out, "%" PRIu64 " threads were not followed: no room (--max-threads)\n",
                 output->status->untracked_threads);
     if (*output->no_whom)
-        fprintf(out, "by whom is not known: %s\n", output->no_whom);
+        fprintf(out, "wakers and preemptors are unknown: %s\n", output->no_whom);
     if (tier == PRCB_TIER_PERF)
         fprintf(out, "perf tier%s%s: causes are not known, only where threads waited\n",
                 reason ? ": " : "", reason ? reason : "");

@@ -158,7 +158,9 @@ int prcb_sample_buffer_free(struct prcb_sampler *s, void *buffer, struct prcb_er
     pthread_mutex_lock(&s->lock);
     extent = pool_at(&s->pool, (uint64_t)((uintptr_t)buffer - (uintptr_t)s->memory));
     if (!extent || !extent->is_buffer)
-        result = prcb_fail(err, -EINVAL, "%p is no buffer of this sampler", buffer);
+        result =
+            prcb_fail(err, -EINVAL,
+                      "%p is not a buffer of this sampler: use prcb_sample_buffer_alloc", buffer);
     else if (extent->users)
         result = prcb_fail(err, -EBUSY, "a sample writes to the buffer %p: stop it first", buffer);
     else

@@ -239,7 +239,7 @@ static int decode_adaptive(struct cursor *cursor, struct prcb_pebs_record *recor
 static int check_format(uint32_t format, struct prcb_error *err)
 {
     if (format >= PRCB_PEBS_FORMATS)
-        return prcb_fail(err, -EINVAL, "there is no PEBS format %u: 0 to %d", format,
+        return prcb_fail(err, -EINVAL, "unknown PEBS format %u: use 0 to %d", format,
                          PRCB_PEBS_FORMATS - 1);
     return 0;
 }

@@ -34,7 +34,7 @@ static int check_options(const struct prcb_sample_options *opts, struct prcb_err
     if (opts->flags & ~known)
         return prcb_fail(err, -EINVAL, "flags 0x%x: there are no such flags", opts->flags & ~known);
     if (opts->format > 6)
-        return prcb_fail(err, -EINVAL, "there is no PEBS format %u: 0 to 6", opts->format);
+        return prcb_fail(err, -EINVAL, "unknown PEBS format %u: use 0 to 6", opts->format);
     if (opts->format < 4 && opts->groups)
         return prcb_fail(err, -EINVAL, "groups are for formats 4 to 6, not for %u", opts->format);
     if (opts->groups & ~(uint32_t)(PRCB_SAMPLE_MEMORY | PRCB_SAMPLE_GPR))
@@ -189,7 +189,7 @@ static int explain_event(int code, const char *event, int cpu, pid_t tid, struct
                          "%s cannot be sampled on this machine (%s); cpu-clock always can", event,
                          strerror(-code));
     case -ESRCH:
-        return prcb_fail(err, code, "there is no thread %d", (int)tid);
+        return prcb_fail(err, code, "no thread %d", (int)tid);
     case -ENODEV:
         return prcb_fail(err, code, "processor %d is not online", cpu);
     default:

@@ -813,8 +813,9 @@ int top_reader_open(const char *path, uint64_t interval_ns, struct top_reader **
     r->host = recording_fact(&r->recording, "host");
     r->of_switches = !r->recording.has_history;
     if (r->of_switches && !r->recording.has_switches)
-        result =
-            prcb_fail(err, -EINVAL, "%s has neither intervals nor switches: nothing to show", path);
+        result = prcb_fail(
+            err, -EINVAL,
+            "%s has neither intervals nor switches: record with prcb top -w or prcb record", path);
     else if (r->of_switches)
         result = make_places(r, err);
     else
@@ -885,6 +886,6 @@ int top_reader_load(struct top_reader *r, struct top_model *m, int64_t clock_ns,
                                  name_process, r, err);
     *ret_changed = !result;
     if (result == -EBADMSG)
-        prcb_fail(err, result, "the recording is damaged: an interval names what is not there");
+        prcb_fail(err, result, "the recording is damaged: an interval refers to a missing row");
     return result;
 }

@@ -487,7 +487,7 @@ static void set_filter(struct top_ui *ui, const char *text)
     char word[64];
 
     if (top_filter_parse(text, &ui->filter, word, sizeof(word))) {
-        top_ui_say(ui, true, "filter: '%s' is no text, cause:NAME, cgroup:, user:, pid:, ready>5",
+        top_ui_say(ui, true, "filter: '%s' must be text, cause:NAME, cgroup:, user:, pid:, ready>5",
                    word);
         return;
     }
@@ -570,7 +570,7 @@ static void run_command(struct top_ui *ui, const char *text)
         return;
     action = top_action_named(name);
     if (action == TOP_ACT_NONE) {
-        top_ui_say(ui, true, "there is no command '%s'; F1 lists them", name);
+        top_ui_say(ui, true, "unknown command '%s'; F1 lists the commands", name);
         return;
     }
     top_ui_do(ui, action);
@@ -587,13 +587,13 @@ static void answer_time(struct top_ui *ui, enum top_prompt prompt, const char *t
 
     if (prompt == TOP_ASK_TIME) {
         if (top_parse_clock(text, shown_clock(ui), &ns))
-            top_ui_say(ui, true, "'%s' is no time of day such as 14:03 or 14:03:22", text);
+            top_ui_say(ui, true, "'%s' is not a time of day such as 14:03 or 14:03:22", text);
         else
             go_to_clock(ui, ns);
         return;
     }
     if (top_parse_span(text, &ns))
-        top_ui_say(ui, true, "'%s' is no time such as 30s or 5m", text);
+        top_ui_say(ui, true, "'%s' is not a duration such as 30s or 5m", text);
     else
         go_to_clock(ui, shown_clock(ui) + (prompt == TOP_ASK_BACK ? -ns : ns));
 }

@@ -116,7 +116,7 @@ class Formats(unittest.TestCase):
                 file.write(b'{"ms":1000,"accounts":1}\n')
             result = run("--replay", path)
             self.assertEqual(result.returncode, 1)
-            self.assertRegex(result.stderr, r"line \d+ is no look")
+            self.assertRegex(result.stderr, r"line \d+ is not a reading")
             for text in "", "[]\n", '{"ms":"1","accounts":[]}\n':
                 with open(path, "w") as file:
                     file.write(text)

@@ -1256,7 +1256,7 @@ class Arguments(Recording):
         self.refuse(2, "no process is called 'no-such-name'", "record", "-p", "1,no-such-name")
         for tier in ("x", "daemon"):
             self.refuse(2, "must be bpf or perf", "record", "--tier", tier, "--", "true")
-        self.refuse(1, "there is none", "record", "-p", "2147483647")
+        self.refuse(1, "no such process", "record", "-p", "2147483647")
         self.refuse(127, "command not found", "record", "--", "./no-such-command")
         self.refuse(126, "Permission denied", "record", "--", "/")
         self.refuse(1, "o/such/folder", "record", "-o", "no/such/folder", "--", "true")
@@ -1292,7 +1292,7 @@ class Arguments(Recording):
         for content in (b"precious", b"SQLite format 3\0" + bytes(100)):
             with open(self.path, "wb") as file:
                 file.write(content)
-            self.refuse(1, "no recording", "record", "-o", self.path, "--", "true")
+            self.refuse(1, "not a recording", "record", "-o", self.path, "--", "true")
             with open(self.path, "rb") as file:
                 self.assertEqual(file.read(), content)
         os.unlink(self.path)
@@ -1354,9 +1354,9 @@ class Arguments(Recording):
 
     def test_not_plain_files(self):
         os.mkfifo(self.path)
-        self.refuse(1, "plain file", "report", self.path)
-        self.refuse(1, "plain file", "record", "-o", self.path, "--", "true")
-        self.refuse(1, "plain file", "report", self.folder)
+        self.refuse(1, "regular file", "report", self.path)
+        self.refuse(1, "regular file", "record", "-o", self.path, "--", "true")
+        self.refuse(1, "regular file", "report", self.folder)
 
     def test_names_move_no_cursor(self):
         self.record("--", "sleep", "0.01")
@@ -1742,7 +1742,7 @@ class Tables(Recording):
 PUBLISHED = "/usr/share/gocode/src/github.com/google/pprof/proto"
 
 
-@unittest.skipUnless(os.environ.get("WHY_SHARES"), "this build reads no stacks of waits")
+@unittest.skipUnless(os.environ.get("WHY_SHARES"), "this build cannot read stacks of waits")
 class WaitStacks(Recording):
     """A program that says how long it waited in each of three functions."""
     NAMES = ("long_wait", "middle_wait", "short_wait")
@@ -1896,8 +1896,8 @@ class WaitStacks(Recording):
         self.record("--", "true")
         result = prcb("report", "--folded", "--waits", self.path)
         self.assertEqual(result.returncode, 1)
-        self.assertIn(b"prcb record -g does", result.stderr)
-        self.assertIn(b"prcb record -g does", self.report("--table", "stacks"))
+        self.assertIn(b"record with prcb record -g", result.stderr)
+        self.assertIn(b"record with prcb record -g", self.report("--table", "stacks"))
         self.assertIsNone(self.json("--table", "stacks")["wait_stacks"])
         self.assertEqual(prcb("report", "--waits", self.path).returncode, 2)
 

@@ -667,7 +667,7 @@ class ByWhom(unittest.TestCase):
         result = subprocess.run([PRCB, "stat", "--by-whom", "--tier", "perf", "--", "sleep", "0.1"],
                                 capture_output=True, text=True, timeout=60)
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn("by whom is not known: the perf tier keeps no edges", result.stdout)
+        self.assertIn("wakers and preemptors are unknown: the perf tier keeps no edges", result.stdout)
 
 
 # Threads that take mutexes of the C library: two across each other, one that comes later, one that

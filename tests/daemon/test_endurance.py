@@ -287,7 +287,7 @@ class Starts(CutShort):
                                               stdout=subprocess.PIPE, check=True).stdout)
             self.assertTrue(name.startswith(shown["name"][:15]), (name, shown))
             self.assertGreaterEqual(shown.get("recursion_misses", 0), misses)
-        with self.assertRaisesRegex(Refused, "no such thing"):
+        with self.assertRaisesRegex(Refused, "invalid value"):
             client.programs(3)
         daemon.kill()
         daemon.start()

@@ -88,10 +88,10 @@ static void refusals(void **state)
         const char *words;
     } cases[] = {
         {"socket /run/x", -EINVAL, "f:1: 'socket /run/x' is not 'key = value'"},
-        {"\n\nsokcet = /x", -EINVAL, "f:3: there is no setting 'sokcet': perhaps socket"},
-        {"= 3", -EINVAL, "f:1: there is no setting ''"},
-        {"SOCKET = /x", -EINVAL, "f:1: there is no setting 'SOCKET': perhaps socket"},
-        {"frobnicate = 1", -EINVAL, "f:1: there is no setting 'frobnicate'"},
+        {"\n\nsokcet = /x", -EINVAL, "f:3: unknown setting 'sokcet': perhaps socket"},
+        {"= 3", -EINVAL, "f:1: unknown setting ''"},
+        {"SOCKET = /x", -EINVAL, "f:1: unknown setting 'SOCKET': perhaps socket"},
+        {"frobnicate = 1", -EINVAL, "f:1: unknown setting 'frobnicate'"},
         {"user = a\nuser = a", -EINVAL, "f:2: user is set in line 1 already"},
         {"socket = run/x", -EINVAL, "f:1: socket: give an absolute path"},
         {"socket =", -EINVAL, "f:1: socket: give an absolute path"},

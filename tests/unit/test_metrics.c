@@ -385,15 +385,13 @@ static void write_document(FILE *out)
         {METRICS_WINDOWS, 0, "With `--names windows`"},
     };
 
-    fputs("# Metrics\n\n"
-          "What `prcb export` and `prcb-exporter` show; [fleet.md](fleet.md) says how to use it. "
-          "This "
-          "page is made of\n`src/metrics/families.def` by the test `unit-metrics`. Names are those "
-          "of "
-          "Prometheus: counters end in\n`_total`. Times are seconds with nine digits. A figure "
-          "that a "
-          "machine does not have is not there.\n",
-          out);
+    fputs(
+        "# Metrics\n\n"
+        "The metrics of `prcb export` and `prcb-exporter`. [fleet.md](fleet.md) describes how to "
+        "use them. The test\n`unit-metrics` makes this page from `src/metrics/families.def`. Names "
+        "are those of Prometheus: counters end\nin `_total`. Times are seconds with nine digits. A "
+        "figure that a machine does not have is absent.\n",
+        out);
     for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++) {
         fprintf(out, "\n## %s\n\n| Name | Type | Labels | What it is |\n|---|---|---|---|\n",
                 sections[i].title);
