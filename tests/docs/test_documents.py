@@ -155,7 +155,7 @@ class Daemon(unittest.TestCase):
                               timeout=60, check=True).stdout
         options = set(re.findall(r"(?m)^  (?:-\w, |    )(--[a-z-]+)", said))
         page = plain(read("man/prcbd.8.scd"))
-        page = page[page.index("# OPTIONS"):page.index("# LIFE")]
+        page = page[page.index("# OPTIONS"):page.index("# RESTARTS")]
         self.assertIn("--cleanup", options)
         self.assertEqual(set(re.findall(r"(?m)^(?:-\w, |)(--[a-z-]+)", page)), options)
 
