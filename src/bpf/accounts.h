@@ -201,6 +201,8 @@ static inline int prcb_bpf_cgroups_add(struct prcb_bpf_cgroups *list, __u64 id, 
         if (list->used & *ret)
             continue;
         list->ids[i] = id;
+        /* The number before the bits that announce it: pairs with the programs, which load the bits
+         * first and then the numbers (is_listed in accounts.bpf.c). */
         __atomic_store_n(&list->v2, (list->v2 & ~*ret) | (v2 ? *ret : 0), __ATOMIC_RELEASE);
         __atomic_store_n(&list->used, list->used | *ret, __ATOMIC_RELEASE);
         return 1;

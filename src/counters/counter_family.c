@@ -68,6 +68,8 @@ struct lost_record {
 
 /* ---- opening ---- */
 
+/* The kernel redirects records only between events of the same processor, hence a buffer for each.
+ */
 static int map_buffer(struct prcb_family *family, struct buffer *buffer, int fd)
 {
     void *mapped;
@@ -201,6 +203,7 @@ static uint32_t choose_leader(const struct prcb_family *family)
     return first;
 }
 
+/* The event whose buffer the others share is closed last, with the buffer. */
 static void close_member(struct prcb_family *family, struct member *member)
 {
     for (uint32_t cpu = 0; member->events && cpu < family->cpus; cpu++) {
@@ -272,6 +275,8 @@ static void probe_child(int go)
 static bool has_read_record(const struct perf_event_mmap_page *page, size_t page_size)
 {
     const char *data = (const char *)page + page_size;
+    /* Pairs with the kernel's write barrier between the records and its store of data_head
+     * (perf_output_put_handle). */
     uint64_t head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
 
     for (uint64_t at = 0; at + sizeof(struct perf_event_header) <= head && at < page_size;) {
@@ -532,6 +537,7 @@ int prcb_family_collect(struct prcb_family *family, prcb_family_part_fn fn, void
 
         if (!page)
             continue;
+        /* Pairs as in has_read_record. The tail is written by this side alone. */
         head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
         tail = page->data_tail;
         while (tail < head && !result) {
@@ -541,7 +547,8 @@ int prcb_family_collect(struct prcb_family *family, prcb_family_part_fn fn, void
             result = hand_on(family, cpu, tail, header.type, fn, ctx, ret_lost);
             tail += header.size ? header.size : head - tail;
         }
-        /* The kernel writes over what is before the tail. */
+        /* The kernel writes over what is before the tail: pairs with its load of data_tail, before
+         * it finds room for a record (__perf_output_begin). */
         __atomic_store_n(&page->data_tail, tail, __ATOMIC_RELEASE);
     }
     return result;

@@ -46,7 +46,8 @@ struct prcb_counters {
 
 /* ---- opening ---- */
 
-/* What happens in kernel mode only stays 0 when that is not counted: no value. */
+/* An event that happens in kernel mode only would read 0 when that is not counted, which is no
+ * value. cgroup-switches came with Linux 5.13, after the headers that prcb builds with. */
 static bool is_kernel_only(const struct counter_event *event)
 {
     return event->type == PERF_TYPE_SOFTWARE && (event->config == PERF_COUNT_SW_CONTEXT_SWITCHES ||
@@ -88,6 +89,8 @@ int counter_open_fd(const struct counter_event *event, pid_t pid, int cpu, int g
     }
 #endif
     fd = (int)syscall(SYS_perf_event_open, &attr, pid, cpu, group, PERF_FLAG_FD_CLOEXEC);
+    /* kernel.perf_event_paranoid 2, the kernel's default, refuses ordinary users the kernel's part
+     * of an event only. */
     if (fd < 0 && (errno == EACCES || errno == EPERM) && !event->no_kernel && !event->no_user) {
         attr.exclude_kernel = attr.exclude_hv = 1;
         fd = (int)syscall(SYS_perf_event_open, &attr, pid, cpu, group, PERF_FLAG_FD_CLOEXEC);
@@ -140,6 +143,7 @@ const char *counter_reason(const struct counter_event *event, int error)
 static int open_counter(struct prcb_counters *set, struct counter *counter,
                         const struct counter_event *event, pid_t tid, unsigned flags)
 {
+    /* perf_event_open(2): inherited events cannot be read as a group. */
     bool grouped = counter->source == PRCB_COUNTER_SOFTWARE && !(flags & PRCB_COUNTERS_INHERIT);
     int fd = counter_open_fd(event, tid, -1, grouped ? set->leader : -1, flags,
                              TIMES | (grouped ? PERF_FORMAT_GROUP : 0), &counter->user_only);
@@ -157,7 +161,8 @@ static int open_counter(struct prcb_counters *set, struct counter *counter,
     return 0;
 }
 
-/* A page costs locked memory; without one the counter is read by the system call. */
+/* A page counts against the user's limit of locked memory (kernel.perf_event_mlock_kb); without
+ * one the counter is read by the system call. */
 static void map_page(struct prcb_counters *set, struct counter *counter)
 {
     struct perf_event_mmap_page *page =
@@ -204,6 +209,7 @@ int counters_open_events(const struct counter_event *events, size_t count, pid_t
     }
     if (!open) {
         prcb_counters_close(set);
+        /* perf_event_open answers so for events that the processor or the kernel does not have. */
         if (first_error == -ENOENT || first_error == -ENODEV || first_error == -EINVAL ||
             first_error == 0)
             first_error = -EOPNOTSUPP;
@@ -225,7 +231,7 @@ int prcb_counters_open(const char *names, pid_t tid, unsigned flags, struct prcb
     int result;
 
     if (flags & ~(unsigned)(PRCB_COUNTERS_INHERIT | PRCB_COUNTERS_ON_EXEC))
-        return prcb_fail(err, -EINVAL, "flags 0x%x have bits that mean nothing", flags);
+        return prcb_fail(err, -EINVAL, "flags 0x%x have unknown bits", flags);
     if (tid < 0)
         return prcb_fail(err, -EINVAL, "thread %d: not a thread number", (int)tid);
     result = counter_events_parse(names, events, &count, err);
@@ -247,6 +253,7 @@ void prcb_counters_close(struct prcb_counters *set)
     free(set);
 }
 
+/* Members of a group count while their leader does. */
 void counters_start(struct prcb_counters *set)
 {
     for (uint32_t i = 0; i < set->count; i++) {
@@ -302,11 +309,15 @@ static bool read_one(const struct counter *counter, struct figures *ret)
     return read(counter->fd, ret, sizeof(*ret)) == (ssize_t)sizeof(*ret);
 }
 
+/* The instruction reads the counter of the processor that it runs on, and that holds the counts of
+ * the thread that runs there: no thread can read another's so. */
 static bool may_read_user(const struct prcb_counters *set)
 {
     return set->own && pthread_equal(set->owner, pthread_self());
 }
 
+/* Where there are more events than counters the kernel lets them take turns: the estimate assumes
+ * that the event came as often while it was not counted, as perf stat does. */
 static uint64_t scaled(const struct figures *figures)
 {
     if (figures->running_ns >= figures->enabled_ns || !figures->running_ns)

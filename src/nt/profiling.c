@@ -239,7 +239,7 @@ NTSTATUS prcb_RtlEnableThreadProfiling(void *ThreadHandle, uint32_t Flags,
     if (!PerformanceDataHandle)
         return nt_fail(STATUS_INVALID_PARAMETER, "no place for the handle");
     if (Flags & ~(uint32_t)ENABLE_FLAGS)
-        return nt_fail(STATUS_INVALID_PARAMETER, "flags 0x%x have bits that mean nothing", Flags);
+        return nt_fail(STATUS_INVALID_PARAMETER, "flags 0x%x have unknown bits", Flags);
     if (HardwareCounters & ~MASK_BITS)
         return nt_fail(STATUS_INVALID_PARAMETER, "counter mask 0x%llx: there are %d counters",
                        (unsigned long long)HardwareCounters, MAX_HW_COUNTERS);

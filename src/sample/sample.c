@@ -32,7 +32,7 @@ static int check_options(const struct prcb_sample_options *opts, struct prcb_err
                            PRCB_SAMPLE_INHERIT | PRCB_SAMPLE_NO_KERNEL | PRCB_SAMPLE_ON_EXEC;
 
     if (opts->flags & ~known)
-        return prcb_fail(err, -EINVAL, "flags 0x%x: there are no such flags", opts->flags & ~known);
+        return prcb_fail(err, -EINVAL, "flags 0x%x: unknown flags", opts->flags & ~known);
     if (opts->format > 6)
         return prcb_fail(err, -EINVAL, "unknown PEBS format %u: use 0 to 6", opts->format);
     if (opts->format < 4 && opts->groups)

@@ -125,6 +125,7 @@ static int map_all(struct prcb_sampler *s, struct prcb_error *err)
     if (result)
         return result;
     s->memory = memory;
+    /* The kernel gives a mappable array whole pages, and maps no less. */
     s->slots_bytes = ((size_t)s->cpus * sizeof(*s->slots) + page - 1) & ~(page - 1);
     result = map_shared(s->skeleton->maps.slots, s->slots_bytes, &slots, err);
     if (!result)
@@ -178,6 +179,7 @@ int prcb_sampler_open(const struct prcb_sampler_options *opts, struct prcb_sampl
         return prcb_fail(err, -ENOMEM, "out of memory");
     pthread_mutex_init(&s->lock, NULL);
     s->pool.bytes = memory;
+    /* Possible, not present: a processor that is plugged in later has its slot. */
     s->cpus = libbpf_num_possible_cpus();
     clock_base_init(&s->clock);
     if (s->cpus > 0) {

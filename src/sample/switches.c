@@ -14,8 +14,8 @@
 #include "samples.skel.h"
 #include "sampler.h"
 
-#define ROOM_DEFAULT (8u << 20)
-#define ROOM_MOST    (1u << 30)
+#define ROOM_DEFAULT (8u << 20) /* some 70,000 records of 120 bytes */
+#define ROOM_MOST    (1u << 30) /* sizes are powers of two */
 #define LINKS        4
 
 _Static_assert(sizeof(struct prcb_switch) == 112, "as the program writes it");
@@ -29,6 +29,7 @@ _Static_assert(offsetof(struct prcb_switch, samples) == 64, "as the program writ
 _Static_assert(offsetof(struct prcb_switch, woken_cpu) == 80, "as the program writes it");
 _Static_assert(offsetof(struct prcb_switch, waker_comm) == 96, "as the program writes it");
 
+/* Belongs to its sampler, whose close ends it. */
 struct prcb_switches {
     struct prcb_sampler *sampler;
     struct ring ring;
@@ -78,6 +79,8 @@ static int open_stream(struct prcb_switches *w, size_t bytes, struct prcb_error 
         return prcb_fail(err, result, "no ring of %zu bytes for switch records: %s", bytes,
                          strerror(-result));
     w->lost_before = lost_now(s);
+    /* Waits that an earlier stream saw begin have a number of another stream: between the two their
+     * thread may have run unseen. */
     s->skeleton->bss->stream++;
     s->switches = w;
     if (bpf_map_update_elem(bpf_map__fd(s->skeleton->maps.switch_ring), &zero, &w->ring.fd,
@@ -118,6 +121,7 @@ void switches_close_locked(struct prcb_switches *w)
     struct prcb_sampler *s = w->sampler;
     __u32 zero = 0;
 
+    /* The programs go first: none finds a ring that is being closed. */
     for (size_t i = LINKS; i-- > 0;)
         bpf_link__destroy(w->links[i]);
     if (s->switches == w) {
