@@ -187,8 +187,9 @@ int bpf_profile_cgroup(struct prcb *p, const char *path, struct prcb_error *err)
         return result;
     is_new = prcb_bpf_cgroups_add(cgroups, st.st_ino, fs.f_type == CGROUP2_MAGIC, &bit);
     if (is_new < 0)
-        return prcb_fail(err, -EBUSY, "cgroup %s: this session follows %d already: no more can",
-                         path, PRCB_SCOPE_CGROUPS);
+        return prcb_fail(err, -EBUSY,
+                         "cgroup %s: this session follows %d already, which is the limit", path,
+                         PRCB_SCOPE_CGROUPS);
     __atomic_thread_fence(__ATOMIC_SEQ_CST); /* (a) of "which threads" in accounts.bpf.c */
     result = register_cgroup(p, path, err);
     if (!result && cgroup_list_add(&p->bpf->cgroups, path))
