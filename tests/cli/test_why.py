@@ -662,7 +662,7 @@ class ByWhom(unittest.TestCase):
     def test_other_tiers_say_why(self):
         result = subprocess.run([PRCB, "stat", "--by-whom", "--tier", "perf", "-x,", "--", "true"],
                                 capture_output=True, text=True, timeout=60)
-        self.assertIn("by whom is not known: the perf tier keeps no edges", result.stderr)
+        self.assertIn("wakers and preemptors are unknown: the perf tier keeps no edges", result.stderr)
         self.assertEqual(len(result.stdout.splitlines()), 1)
         result = subprocess.run([PRCB, "stat", "--by-whom", "--tier", "perf", "--", "sleep", "0.1"],
                                 capture_output=True, text=True, timeout=60)
