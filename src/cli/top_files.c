@@ -4,8 +4,8 @@
  */
 #include "top_run.h"
 
-#ifdef HAVE_RECORD
 #include <errno.h>
+#ifdef HAVE_RECORD
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
