@@ -35,6 +35,7 @@ struct looks {
     uint64_t own_at;               /* and of the thread when this one began */
     bool spent;                    /* so is the budget, for this look */
     uint64_t read_ns;              /* of this look, for reading stacks: that is the budget's */
+    uint64_t cost_before;          /* of the look before, without these */
     struct prcb_account *accounts; /* those of the look: stacks are read after the walk */
     size_t count, room;
 };
@@ -203,7 +204,7 @@ int looks_take(struct looks *l, const struct looks_fns *fns, bool *ret_ended,
                struct prcb_error *err)
 {
     bool perf = prcb_session_tier(l->session) == PRCB_TIER_PERF, ended = true;
-    uint64_t before = now_of(CLOCK_MONOTONIC), cost;
+    uint64_t before = now_of(CLOCK_MONOTONIC), cost, pause;
     uint64_t period = perf ? PERF_NS : LOOK_NS;
     int result;
 
@@ -227,8 +228,11 @@ int looks_take(struct looks *l, const struct looks_fns *fns, bool *ret_ended,
         result = give_back(l, fns, err);
     cost = now_of(CLOCK_THREAD_CPUTIME_ID) - l->own_at;
     l->own_ns += cost;
-    cost = (cost - l->read_ns) * LOOK_PART;
-    l->next = before + (cost > period ? cost : period);
+    cost -= l->read_ns;
+    /* One that is dear once, as the first is, is no reason to look away for long. */
+    pause = (cost < l->cost_before ? cost : l->cost_before) * LOOK_PART;
+    l->cost_before = cost;
+    l->next = before + (pause > period ? pause : period);
     if (!result)
         *ret_ended = ended;
     return result;
