@@ -15,12 +15,12 @@
  *          result parameter unchanged.
  * Threads  A session may be used by several threads at once. A struct
  *          prcb_thread belongs to one thread at a time.
- * Sizes    Structures that callers hand in start with their own size, so that
- *          programs and libraries of different ages work together: set it to
- *          sizeof, zero the rest (-EINVAL: it is not set). Options: members that
- *          a shorter structure lacks are zero, what a longer one has beyond what
- *          the library knows must be (-E2BIG), NULL is all zero. Results: filled
- *          as far as the structure goes, zeroed beyond what the library knows.
+ * Sizes    Structures that callers pass start with their own size, so that
+ *          programs and libraries of different versions work together: set it to
+ *          sizeof and the rest to zero (-EINVAL: a size of 0). Options: missing
+ *          members count as zero, unknown ones must be zero (-E2BIG), NULL is all
+ *          zero. Results: filled up to the size of the structure; members that the
+ *          library does not know are set to zero.
  */
 #ifndef PRCB_PRCB_H
 #define PRCB_PRCB_H
@@ -90,8 +90,8 @@ enum prcb_open_flag {
 #define PRCB_SHARED_GRACE_NS 5000000000ull
 
 /* Opens a session. opts may be NULL: everything default. The caller owns *ret
- * and gives it back with prcb_close.
- * -EPERM      the forced tier needs a privilege this process lacks
+ * and closes it with prcb_close.
+ * -EPERM      the forced tier needs a privilege that this process does not have
  * -EOPNOTSUPP the forced tier cannot work on this kernel or in this build
  * -ENOMEM, -EINVAL, -E2BIG */
 PRCB_API int prcb_open(const struct prcb_options *opts, struct prcb **ret, struct prcb_error *err);

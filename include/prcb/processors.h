@@ -84,9 +84,9 @@ enum prcb_processor_member {
 enum prcb_processor_flag {
     PRCB_CPU_ONLINE = 1 << 0,
     PRCB_CPU_IDLE = 1 << 1,   /* it was idle at the moment of the read */
-    PRCB_CPU_ORPHAN = 1 << 2, /* daemon tier: the daemon gave the programs up (it was cleaned away,
-                                 or replaced by another version): the record stays as it was then,
-                                 and names no thread. A view opened again goes on */
+    PRCB_CPU_ORPHAN = 1 << 2, /* daemon tier: the programs were removed (prcbd --cleanup) or
+                                 replaced by those of another version. The record keeps its last
+                                 values and names no thread; open the view again to continue */
 };
 
 #define PRCB_IDLE_STATES_MAX 16
