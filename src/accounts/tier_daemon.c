@@ -352,7 +352,7 @@ static void map_processors(struct prcb *p)
     p->mapped.no_interrupted = s->no_interrupted;
 }
 
-/* Never connects anew, and waits a moment only: a session goes on without its daemon. */
+/* Never connects again, and waits a moment only: a session goes on without its daemon. */
 static void look_at_programs(struct prcb *p)
 {
     struct daemon_state *s = p->daemon;

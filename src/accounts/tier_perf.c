@@ -34,7 +34,7 @@
 #include "perf_look.h"
 #include "perf_table.h"
 
-/* The counter's rate is measured anew until it was measured over this long. */
+/* The counter's rate is measured again until it was measured over this long. */
 #define GOOD_RATE_NS 1000000000ull
 
 /* Looks at the threads of a process that is to be profiled, while they find new ones. */

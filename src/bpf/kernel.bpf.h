@@ -491,7 +491,7 @@ static __always_inline bool is_last_thread(struct task_struct *task)
                          (__u64)signal + bpf_core_field_offset(struct signal_struct, thread_head);
 }
 
-/* On a processor; read anew at each call. Kernels for one processor have no such member
+/* On a processor; read again at each call. Kernels for one processor have no such member
  * before 6.17: what runs there is who asks. (kernel_check refuses others that lack it.) */
 static __always_inline bool task_on_cpu(struct task_struct *task)
 {

@@ -19,7 +19,7 @@ int top_where_open(struct prcb *session, struct top_where **ret, struct prcb_err
  * stay open, until the program ends. */
 bool top_where_close(struct top_where *w);
 
-/* These threads, by key, are looked at from now on; another set begins anew. count 0: none. */
+/* These threads, by key, are looked at from now on; another set starts again. count 0: none. */
 void top_where_watch(struct top_where *w, const uint64_t *keys, uint32_t count);
 /* What is known of a cause's time since the watching began. */
 void top_where_pieces(struct top_where *w, uint32_t cause, struct top_pieces *ret);

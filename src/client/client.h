@@ -7,7 +7,7 @@
  * another program on its socket, gets an error. What it passes is looked at before it is mapped.
  *
  * Errors   negative with words in *err, but for a connection that ended in the middle of a
- *          request: client_cut_off tells it by its code, and whether to connect anew is the
+ *          request: client_cut_off tells it by its code, and whether to reconnect is the
  *          caller's to decide.
  * Threads  a client belongs to one caller at a time.
  */

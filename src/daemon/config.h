@@ -93,7 +93,7 @@ const char *prcbd_config_value(const struct prcbd_config *config,
  * size allows; a length of `size` or more was cut. */
 size_t prcbd_config_write(const struct prcbd_config *config, bool help, char *buffer, size_t size);
 
-/* *config becomes what was read anew, but for settings that need a restart. */
+/* *config becomes what was read again, but for settings that need a restart. */
 void prcbd_config_reload(struct prcbd_config *config, const struct prcbd_config *read);
 
 /* Of a total, what a client may use: root all of it, others together leave as much as one user may

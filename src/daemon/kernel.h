@@ -80,7 +80,7 @@ struct kernel {
     bool has_interrupted; /* and do */
 };
 
-/* Takes over what an earlier daemon left in the directory, or loads everything anew. Needs
+/* Takes over what an earlier daemon left in the directory, or loads everything. Needs
  * root. interrupted: accounts are to keep what interrupts took; where the kernel does not let
  * them that is told. told: called with a line for the log. */
 typedef void (*kernel_told)(const char *line);

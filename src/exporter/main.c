@@ -76,7 +76,7 @@ static void look(struct exporter *e)
             again = true;
         if (!result)
             result = metrics_look(e->metrics, &err);
-        /* A session that was lost is opened anew, at once and once. */
+        /* A session that was lost is opened again, at once and once. */
         if (result) {
             bool lost = result == -ESTALE;
 

@@ -34,7 +34,7 @@
 #define HASHES_A_SECOND  4 /* a bcrypt takes some 70 ms: guessing is not to take the processor */
 #define MAC_BYTES        32
 
-/* Files that the configuration is made of: these changed, it is read anew. */
+/* Files that the configuration is made of: these changed, it is read again. */
 enum { FILE_CONFIG, FILE_CERT, FILE_KEY, FILE_CA, FILES };
 struct stamp {
     struct timespec changed;

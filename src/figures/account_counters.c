@@ -291,7 +291,7 @@ static uint64_t rest(uint64_t whole, uint64_t part)
 
 /* One thread of a family leaves no parts: the one that ends with the events that the
  * others were inherited from. Which one that is, is the kernel's affair, as it moves
- * them between threads instead of programming the counters anew. So when one row alone
+ * them between threads instead of reprogramming the counters. So when one row alone
  * has not got anything, what is left of the sum is its own. */
 static void take_rest(struct account_counters *counters, struct account_rows *rows, bool all_seen)
 {

@@ -361,7 +361,7 @@ static void leave_open(struct account_sums *sums)
     }
 }
 
-/* Its thread was moved: what the row has goes to the old cgroup, and the row begins anew. */
+/* Its thread was moved: what the row has goes to the old cgroup, and the row starts again. */
 static int leave_cgroup(struct account_rows *rows, struct account_row *row,
                         const struct prcb_account *account)
 {

@@ -5,7 +5,7 @@
  * keeps time by it, arm64's virtual counter, else the vDSO's clock_gettime.
  *
  * A clock_base is taken once and then constant. A clock belongs to one thread; it
- * calibrates itself against the vDSO, anew when it is older than a second.
+ * calibrates itself against the vDSO, again when it is older than a second.
  */
 #ifndef PRCB_HOST_CLOCK_H
 #define PRCB_HOST_CLOCK_H
@@ -33,7 +33,7 @@ struct clock {
 
 void clock_base_init(struct clock_base *base);
 
-/* Slope and origin anew; leaves mult 0 while the base is too young (50 ms). */
+/* Computes slope and origin; leaves mult 0 while the base is too young (50 ms). */
 void clock_calibrate(struct clock *clock, const struct clock_base *base);
 
 /* Ticks per second measured since the base, over at least a few milliseconds; 0:

@@ -267,7 +267,7 @@ int metrics_look(struct metrics *m, struct prcb_error *err)
         return prcb_fail(err, -ESTALE, "the last reading is too old: counters restart");
     result = -EAGAIN;
     begin(m);
-    /* What was added before a walk was cut short is met again: it is begun anew. */
+    /* A walk that was cut short is repeated, and meets again what it added before. */
     for (int i = 0; i < WALK_TRIES && result == -EAGAIN; i++) {
         if (i)
             begin(m);

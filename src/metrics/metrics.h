@@ -69,7 +69,7 @@ int metrics_open_fed(const struct metrics_options *options, struct metrics **ret
 int metrics_close(struct metrics *m);
 
 /* Brings all samples up to date and gives the accounts of ended threads back. Samples are those of
- * the last look. -ENOTCONN: prcbd is not there; -ESTALE: the session is lost: open anew, counters
+ * the last look. -ENOTCONN: prcbd is not there; -ESTALE: the session is lost: open again, counters
  * then start again. -EINVAL: a line of the replayed file is no look. */
 int metrics_look(struct metrics *m, struct prcb_error *err);
 /* Milliseconds until metrics_look has to be called at the latest, so that accounts do not run out:

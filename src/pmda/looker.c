@@ -406,7 +406,7 @@ static void look(struct metrics **m)
     }
     if (metrics_look(*m, &err)) {
         report(err.text);
-        /* prcbd that restarts goes on with its sessions: only what is lost is opened anew. */
+        /* prcbd that restarts goes on with its sessions: only what is lost is opened again. */
         if (err.code != -ENOTCONN || !was_open) {
             metrics_close(*m);
             *m = NULL;

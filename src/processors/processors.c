@@ -151,7 +151,7 @@ static void take_facts(struct prcb_processors *v, const struct fresh *fresh)
 
         facts->online = fresh->online[i];
         keep_idle_states(&facts->sysfs, &fresh->sysfs[i]);
-        /* An offline processor's files are gone or begin anew. */
+        /* An offline processor's files are gone or start again. */
         if (facts->sysfs.throttles < throttles)
             facts->sysfs.throttles = throttles;
         facts->has_performance = v->msr && msr_performance(v->msr, i, &facts->performance_permille);

@@ -66,7 +66,7 @@ struct processor_source {
     /* Fills a whole record but number, size and what processors.c derives; times go to *parts. */
     int (*record)(struct prcb_processors *v, uint32_t number, uint64_t now, struct parts *parts,
                   enum part *live, struct prcb_processor *ret);
-    /* After facts have been read anew. */
+    /* After facts have been read again. */
     int (*refresh)(struct prcb_processors *v, struct prcb_error *err);
 };
 

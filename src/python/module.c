@@ -8,7 +8,7 @@
  *           handle for each thread and session in thread-local storage; it is closed when the
  *           thread ends, which may be without the GIL: the lists have a lock of their own.
  * Fork      In a child, sessions of the parent are refused (-ECHILD) and never closed, for some
- *           share a socket with it. measure() opens a default session anew.
+ *           share a socket with it. measure() opens a new default session.
  */
 #include "module.h"
 
@@ -749,7 +749,8 @@ static inline struct own *own_find(struct session *s)
     return own_open(s);
 }
 
-/* The session of measure() and thread() of the module: opened at first use, and anew in a child. */
+/* The session of measure() and thread() of the module: opened at first use, and again in a child.
+ */
 static struct session *default_use(void)
 {
     PyObject *opened;

@@ -59,7 +59,7 @@ static void print_rest(size_t count, size_t printed, FILE *out)
         fprintf(out, "  ... %zu more; --top 0 shows all\n", count - printed);
 }
 
-/* A timer that runs while a thread does begins anew with each thread, and never comes to an end in
+/* A timer that runs while a thread does starts again with each thread, and never comes to an end in
  * one that is short. Threads' own time is known by their switches; a processor that a hypervisor
  * takes away explains some of the difference, but not half. */
 static void note_short_threads(const struct report *report, FILE *out)

@@ -23,7 +23,7 @@
 
 struct writer; /* opaque */
 
-/* Creates the file anew. A recording that is there is replaced; anything else that is
+/* Creates a new file. A recording that is there is replaced; anything else that is
  * there is left alone: -EEXIST. */
 int writer_create(const char *path, struct writer **ret, struct prcb_error *err);
 /* Commits, ends and frees; NULL is allowed. What a failure left out is not tried again. */

@@ -488,7 +488,7 @@ int prcb_sample_drain(struct prcb_sample *p, prcb_sample_drain_fn fn, void *ctx)
 
     if (p->bts)
         return bts_drain(p, fn, ctx);
-    /* Before the look at the index: a threshold that is reached after it is told anew. */
+    /* Before the look at the index: a threshold that is reached after it is signalled again. */
     prcb_sample_acknowledge(p);
     index = __atomic_load_n(place, __ATOMIC_ACQUIRE);
     while (index != p->base) {

@@ -166,7 +166,7 @@ static size_t copy_event(uint64_t number, const struct event *event, size_t offs
     return copied;
 }
 
-/* Blocks of events. A reader whose place was dropped is too slow: it begins anew. */
+/* Blocks of events. A reader whose place was dropped is too slow: it starts again. */
 static ssize_t read_events(void *ctx, uint64_t position, char *to, size_t room)
 {
     struct stream *stream = ctx;

@@ -74,7 +74,8 @@ void made_code_free(struct made_code *code)
     *code = (struct made_code){0};
 }
 
-/* The last that begins at or before it: where code was made anew at one place, the newest. */
+/* The last that begins at or before it: where code was generated repeatedly at one place, the
+ * newest. */
 const char *made_code_find(const struct made_code *code, uint64_t address)
 {
     size_t low = 0, high = code->count;

@@ -3,7 +3,7 @@
  * What prcb/stack.h promises, out of the room's parts: a wait is looked up by what names it, else
  * its registers and stack are copied between two looks at its account, unwound and named by the
  * unwinder, and kept. Frames and stacks are kept once each; what holds threads and processes is
- * emptied when it is full, for all of it can be read anew.
+ * emptied when it is full, for all of it can be read again.
  */
 #include <prcb/stack.h>
 

@@ -26,7 +26,7 @@
 #define DEBUG_FOLDER  "/usr/lib/debug/.build-id/"
 
 enum what {
-    ASK_IMAGE,  /* begin image anew */
+    ASK_IMAGE,  /* begin a new image */
     ASK_FILE,   /* with a descriptor */
     ASK_LIST,   /* with the descriptor of a compiler's list */
     ASK_READY,  /* answered */

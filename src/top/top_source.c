@@ -423,7 +423,7 @@ static int take_account(const struct prcb_account *a, void *ctx)
     if (!past || see_process(s, a, s->model->threads[delta.thread].process))
         return -ENOMEM;
     s->present &= a->present;
-    if (past->take == s->take) /* this take's walk began anew */
+    if (past->take == s->take) /* this take's walk started again */
         return 0;
     if (known && past->take + 1 != s->take)
         catch_up(past, a, s->last_ns);

@@ -24,7 +24,7 @@ void top_source_close(struct top_source *s); /* NULL is allowed */
 
 /* Ends an interval now (the first call only begins one): *ret_added is whether it was added. */
 int top_source_take(struct top_source *s, bool *ret_added, struct prcb_error *err);
-/* Reads what /proc has of all living processes anew. */
+/* Reads what /proc has of all living processes again. */
 void top_source_read_again(struct top_source *s);
 
 #endif

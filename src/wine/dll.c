@@ -80,7 +80,7 @@ static NTSTATUS find_export(HMODULE module, const char *name, void **ret)
     return LdrGetProcedureAddress(module, &string, 0, ret);
 }
 
-/* NULL only if this is no Wine. Found anew by whoever comes first: each finds the same. */
+/* NULL only if this is no Wine. Found again by whoever comes first: each finds the same. */
 static void *original(enum original which)
 {
     static void *found[ORIGINALS];

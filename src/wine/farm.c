@@ -281,7 +281,7 @@ static void mix(uint64_t *key, const void *bytes, size_t size)
         *key = (*key ^ ((const unsigned char *)bytes)[i]) * FNV_PRIME;
 }
 
-/* Packages set times and sizes anew with each version. */
+/* Packages set times and sizes again with each version. */
 static int mix_file(uint64_t *key, const char *dir, const char *name, bool optional,
                     struct prcb_error *err)
 {
