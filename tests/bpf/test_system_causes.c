@@ -1167,6 +1167,10 @@ static void test_quota_shared(void **state)
         skip_because("%s", reason);
     assert_true(cgroup_v2 ? write_in(cgroup_path, "cpu.max", "10000 50000")
                           : write_in(cgroup_path, "cpu.cfs_quota_us", "10000"));
+    /* Beside others' load a group of usual weight may get less than its quota, and is not held
+     * back. */
+    assert_true(cgroup_v2 ? write_in(cgroup_path, "cpu.weight", "10000")
+                          : write_in(cgroup_path, "cpu.shares", "262144"));
     stage = shared_memory(sizeof(*stage));
     stage->pid = stage->tid = child_start(hogs, NULL);
     assert_true(wait_for(gate_get(&stage->at) == 1));
