@@ -26,7 +26,7 @@ SECONDS = int(os.environ.get("PRCB_FLEET_SECONDS", "60"))
 INTERVAL = 5
 CGROUPS = 100
 PROCESSORS = 64
-DEADLINE = 60
+DEADLINE = 240
 CAUSES = ("sleep", "futex", "epoll", "pipe", "socket", "disk", "file", "throttled", "child", "signal", "worker")
 
 
@@ -80,8 +80,10 @@ def ask(port, expression):
     try:
         with urllib.request.urlopen(url, timeout=DEADLINE) as answer:
             return [float(one["value"][1]) for one in json.load(answer)["data"]["result"]]
-    except (urllib.error.URLError, ConnectionError):
-        return []
+    except (urllib.error.URLError, ConnectionError, TimeoutError) as error:
+        if not isinstance(error, urllib.error.URLError) or isinstance(error.reason, ConnectionError):
+            return []  # it is not there yet
+        sys.exit(f"bench_fleet: {expression}: {error}")
 
 
 def wait_for(condition, what):
@@ -136,7 +138,7 @@ def main():
         durations = ask(port, f"quantile(.5, avg_over_time(scrape_duration_seconds{window}))") + \
             ask(port, f"max(max_over_time(scrape_duration_seconds{window}))")
         failed = ask(port, f"sum(count_over_time(up{window}) - sum_over_time(up{window}))")[0]
-        falls = sum(ask(port, f"sum(resets({name}{window}))")[0] for name in
+        falls = sum(sum(ask(port, f"sum(resets({name}{window}))")) for name in
                     ("prcb_cgroup_run_seconds_total", "prcb_cgroup_wait_seconds_total", "prcb_system_cpu_seconds_total"))
         print(f"{HOSTS} made-up hosts of {series:.0f} series each, scraped each {INTERVAL} s for {passed:.0f} s\n")
         print(f"{'a scrape, median of hosts':44}{durations[0] * 1e3:8.1f} ms\n"
