@@ -437,6 +437,14 @@ bool kernel_off(pid_t pid, pid_t tid)
     return read_proc(pid, tid, "syscall", text, sizeof(text)) && strncmp(text, "running", 7) != 0;
 }
 
+bool is_first_pid_ns(void)
+{
+    char name[64] = "";
+
+    return readlink("/proc/self/ns/pid", name, sizeof(name) - 1) < 0 ||
+           !strcmp(name, "pid:[4026531836]");
+}
+
 /* ---- time, processors ---- */
 
 unsigned slowness(void)

@@ -81,6 +81,8 @@ char kernel_state(pid_t pid, pid_t tid); /* the letter of /proc/PID/stat; 0: no 
 /* Off the processor, its last switch behind it: the kernel waits for that, as a thread that
  * is about to sleep or stop shows the state of one that does. */
 bool kernel_off(pid_t pid, pid_t tid);
+/* Not in a container, whose threads have numbers of their own. */
+bool is_first_pid_ns(void);
 
 /* ---- time, processors ---- */
 

@@ -1372,7 +1372,7 @@ static void test_everything(void **state)
         missing = 0;
         list_tids(&list);
         all = all_accounts(p, &count);
-        assert_true(list.count > 20);
+        assert_true(list.count > 1); /* a container has few */
         for (size_t i = 0; i < list.count; i++) {
             char kernel = kernel_state(list.tids[i], list.tids[i]);
             bool found = kernel == 'Z'; /* it had ended before */
@@ -1391,8 +1391,10 @@ static void test_everything(void **state)
         assert_laws(&all[i]);
         kernel_threads += all[i].flags & PRCB_ACCOUNT_KTHREAD ? 1 : 0;
     }
-    assert_true(kernel_threads > 3);
-    assert_true(find_account(p, 2, &a) && (a.flags & PRCB_ACCOUNT_KTHREAD)); /* kthreadd */
+    if (is_first_pid_ns()) {
+        assert_true(kernel_threads > 3);
+        assert_true(find_account(p, 2, &a) && (a.flags & PRCB_ACCOUNT_KTHREAD)); /* kthreadd */
+    }
     assert_true(find_account(p, born, &a) && !(a.flags & PRCB_ACCOUNT_KTHREAD));
     assert_true(find_account(p, getpid(), &a));
 }

@@ -59,7 +59,9 @@ make_root() {
         mount -t proc proc "$root/proc" && mount --rbind /sys "$root/sys" &&
         mount --rbind /dev "$root/dev" && mount -t bpf bpf "$root/sys/fs/bpf" &&
         as_root_inside useradd --create-home --shell /bin/bash someone &&
-        echo 'someone ALL=(ALL) NOPASSWD: ALL' >"$root/etc/sudoers.d/someone"
+        echo 'someone ALL=(ALL) NOPASSWD: ALL' >"$root/etc/sudoers.d/someone" &&
+        # Somebody who reads what apt is about to do would say yes.
+        echo 'APT::Get::Assume-Yes "true";' >"$root/etc/apt/apt.conf.d/90yes"
 }
 
 # No file of the tree that is not in its last commit.
