@@ -447,6 +447,23 @@ bool is_first_pid_ns(void)
 
 /* ---- time, processors ---- */
 
+bool kernel_uses_counter(char name[64])
+{
+    static const char *const clocks[] = {"tsc", "kvm-clock", "hyperv_clocksource_tsc_page",
+                                         "arch_sys_counter"};
+    FILE *file = fopen("/sys/devices/system/clocksource/clocksource0/current_clocksource", "re");
+    bool found = false;
+
+    snprintf(name, 64, "unknown");
+    if (file && fscanf(file, "%63s", name) != 1)
+        name[0] = '\0';
+    if (file)
+        fclose(file);
+    for (size_t i = 0; i < sizeof(clocks) / sizeof(clocks[0]); i++)
+        found |= !strcmp(name, clocks[i]);
+    return found;
+}
+
 unsigned slowness(void)
 {
     const char *slow = getenv("PRCB_TEST_SLOW");

@@ -83,6 +83,8 @@ char kernel_state(pid_t pid, pid_t tid); /* the letter of /proc/PID/stat; 0: no 
 bool kernel_off(pid_t pid, pid_t tid);
 /* Not in a container, whose threads have numbers of their own. */
 bool is_first_pid_ns(void);
+/* Whether the kernel keeps time by the processor's counter; name: of what it does. */
+bool kernel_uses_counter(char name[64]);
 
 /* ---- time, processors ---- */
 

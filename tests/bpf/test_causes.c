@@ -479,30 +479,32 @@ static void remove_fifos(void)
     fifo_turn = 0;
 }
 
-/* A full pipe: the writer waits until the helper makes room. */
+/* A full pipe, of one page: the writer waits until the helper makes room. */
+static char pipe_page[65536];
+
 static const char *prepare_full_pipe(void)
 {
-    char page[4096] = "";
+    long size = sysconf(_SC_PAGESIZE);
 
-    if (pipe2(fds, O_CLOEXEC) || fcntl(fds[1], F_SETPIPE_SZ, 4096) < 0 ||
-        write(fds[1], page, sizeof(page)) != sizeof(page))
+    if (pipe2(fds, O_CLOEXEC) || fcntl(fds[1], F_SETPIPE_SZ, size) < 0 ||
+        write(fds[1], pipe_page, (size_t)size) != size)
         return strerror(errno);
     return NULL;
 }
 
 static void wait_full_pipe(void)
 {
-    char page[4096] = "";
+    long size = sysconf(_SC_PAGESIZE);
 
-    if (write(fds[1], page, sizeof(page)) != sizeof(page))
+    if (write(fds[1], pipe_page, (size_t)size) != size)
         broken("pipe write");
 }
 
 static void end_full_pipe(struct stage *stage)
 {
-    char page[4096];
+    long size = sysconf(_SC_PAGESIZE);
 
-    if (read(fds[0], page, sizeof(page)) != sizeof(page))
+    if (read(fds[0], pipe_page, (size_t)size) != size)
         broken("pipe read");
 }
 

@@ -129,20 +129,10 @@ static long number_of(pid_t child)
 /* hpet, acpi_pm and the like are read in the kernel: each look at the clock is a system call. */
 static void need_a_clock_in_user_mode(void)
 {
-    static const char *const clocks[] = {"tsc", "kvm-clock", "hyperv_clocksource_tsc_page",
-                                         "arch_sys_counter"};
-    FILE *file = fopen("/sys/devices/system/clocksource/clocksource0/current_clocksource", "re");
-    char name[64] = "unknown";
+    char name[64];
 
-    if (file && fscanf(file, "%63s", name) != 1)
-        name[0] = '\0';
-    if (file)
-        fclose(file);
-    for (size_t i = 0; i < sizeof(clocks) / sizeof(clocks[0]); i++) {
-        if (!strcmp(name, clocks[i]))
-            return;
-    }
-    skip_because("the kernel's clock is %s, which is read by a system call", name);
+    if (!kernel_uses_counter(name))
+        skip_because("the kernel's clock is %s, which is read by a system call", name);
 }
 
 static void count_calls(enum reading what)
