@@ -231,6 +231,7 @@ static const struct row {
     {"task_struct", "real_cred", NOTHING},
     {"task_struct", "exec_state", NOTHING},
     {"task_struct", "start_boottime", NOTHING},
+    {"task_struct", "bpf_storage", NOTHING}, /* then each task is looked up */
     {"pid", "tasks", NOTHING},
     {"hlist_head", "first", NOTHING},
     {"hlist_node", "next", NOTHING},
