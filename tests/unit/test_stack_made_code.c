@@ -110,7 +110,7 @@ static void test_long_names(void **state)
     static char text[300000];
     size_t length = (size_t)sprintf(text, "1000 10 ");
 
-    for (size_t i = 0; length + sizeof(tail) < sizeof(text); i++)
+    for (size_t i = 0; length + sizeof(tail) + 32 < sizeof(text); i++)
         length += (size_t)sprintf(text + length, "%s", i % 2 ? " 4000 10 forged" : "xxxxxxx");
     strcpy(text + length, tail);
     read_text(text);
