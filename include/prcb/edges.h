@@ -17,6 +17,9 @@ enum prcb_edge_kind {
                                    on (causes of kind READY); ns is ready time */
     PRCB_EDGE_BEHIND = 3,       /* who had the processor when the thread got it after a wait; ns is
                                    ready time, the cause PRCB_CAUSE_NONE */
+    PRCB_EDGE_HELD_BY = 4, /* PRCB_OPEN_OWNERS: who held the kernel's mutex or semaphore when the
+                              thread went to sleep for it (causes mutex, rwsem, mmap, klock); ns is
+                              time of the cause */
 };
 
 /* Who. */
@@ -56,11 +59,19 @@ struct prcb_edge {
 /* Calls fn for each edge of the account with this key, in no particular order; stops at the first
  * non-zero return and returns it. All edges are of one moment. With the rest, an edge of each cause
  * that has any and one of ready time (kind BEHIND), they sum to what the account held then,
- * exactly: woken-by edges of a cause        waits[cause].count and .ns preempted-by edges of a
- * cause    waits[cause].count preempted-by and behind edges    ready_ns account: NULL, or gets the
- * record of that moment (set its size). fn is called without the session's lock; the edge is valid
- * during the call only. -EOPNOTSUPP there are no edges: *err says why -ESTALE     the account was
- * released -EAGAIN     as prcb_thread_read */
+ * exactly:
+ *
+ *   woken-by edges of a cause        waits[cause].count and .ns
+ *   preempted-by edges of a cause    waits[cause].count
+ *   preempted-by and behind edges    ready_ns
+ *   held-by edges of a cause         waits[cause].count and .ns (bpf tier, PRCB_OPEN_OWNERS)
+ *
+ * account: NULL, or gets the record of that moment (set its size). fn is called without the
+ * session's lock; the edge is valid during the call only.
+ *
+ * -EOPNOTSUPP  there are no edges: *err says why
+ * -ESTALE      the account was released
+ * -EAGAIN      as prcb_thread_read */
 typedef int (*prcb_edge_fn)(const struct prcb_edge *edge, void *ctx);
 PRCB_API int prcb_edges_walk(struct prcb *p, uint64_t key, struct prcb_account *account,
                              prcb_edge_fn fn, void *ctx, struct prcb_error *err);

@@ -14,12 +14,13 @@
 #include "sized.h"
 #include "writer_wait.h"
 
-#define KINDS (PRCB_EDGE_BEHIND + 1)
+#define KINDS (PRCB_EDGE_HELD_BY + 1)
 
 static const char *const kind_names[KINDS] = {
     [PRCB_EDGE_WOKEN_BY] = "woken by",
     [PRCB_EDGE_PREEMPTED_BY] = "preempted by",
     [PRCB_EDGE_BEHIND] = "behind",
+    [PRCB_EDGE_HELD_BY] = "held by",
 };
 
 static const char *const by_names[] = {
@@ -97,13 +98,31 @@ static void add(struct sums *sums, const struct prcb_edge *edge)
 {
     sums->count[edge->kind][edge->cause] += edge->count;
     sums->ns[edge->kind][edge->cause] += edge->ns;
-    if (edge->kind != PRCB_EDGE_WOKEN_BY)
+    if (edge->kind == PRCB_EDGE_PREEMPTED_BY || edge->kind == PRCB_EDGE_BEHIND)
         sums->ready_ns += edge->ns;
 }
 
 static uint64_t lacking(uint64_t all, uint64_t part)
 {
     return all > part ? all - part : 0;
+}
+
+static int walk_holders_rest(const struct prcb_account *a, const struct sums *sums, prcb_edge_fn fn,
+                             void *ctx)
+{
+    static const uint32_t causes[] = {PRCB_CAUSE_MUTEX, PRCB_CAUSE_RWSEM, PRCB_CAUSE_MMAP_LOCK,
+                                      PRCB_CAUSE_KLOCK};
+    struct prcb_edge rest = {.kind = PRCB_EDGE_HELD_BY, .by = PRCB_BY_REST};
+    int result = 0;
+
+    for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]) && !result; i++) {
+        rest.cause = causes[i];
+        rest.count = lacking(a->waits[rest.cause].count, sums->count[rest.kind][rest.cause]);
+        rest.ns = lacking(a->waits[rest.cause].ns, sums->ns[rest.kind][rest.cause]);
+        if (rest.count || rest.ns)
+            result = fn(&rest, ctx);
+    }
+    return result;
 }
 
 static int walk_rest(const struct prcb_account *a, const struct sums *sums, prcb_edge_fn fn,
@@ -185,5 +204,7 @@ int prcb_edges_walk(struct prcb *p, uint64_t key, struct prcb_account *account, 
         add(&sums, &edge);
         result = fn(&edge, ctx);
     }
+    if (!result && p->flags & PRCB_OPEN_OWNERS && p->tier->number == PRCB_TIER_BPF)
+        result = walk_holders_rest(&record, &sums, fn, ctx);
     return result ? result : walk_rest(&record, &sums, fn, ctx);
 }

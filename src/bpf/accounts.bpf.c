@@ -84,6 +84,9 @@ struct profile {
      */
     struct who waker; /* of its last waking since it was last switched in; what 0: none */
     struct who taker; /* who got its processor, when it could have gone on */
+#ifndef PRCB_CLIENTS
+    struct who holder; /* of the kernel's lock that its open wait is for; what 0: none, not known */
+#endif
 };
 
 /* What a task carries when it is profiled, or should be. */
@@ -505,6 +508,41 @@ static __always_inline void who_of_task(struct task_struct *task, __u32 pid_ns, 
     ((__u64 *)ret->comm)[1] = ((const __u64 *)task->comm)[1];
 }
 
+#ifndef PRCB_CLIENTS
+/* The same of a task that may end meanwhile, but is not given back while this program runs. */
+static __always_inline void who_of_address(__u64 address, struct who *ret)
+{
+    const struct task_struct *task = (const void *)address;
+    __u64 tid = BPF_CORE_READ(task, pid), start = BPF_CORE_READ(task, start_boottime) >> 20;
+
+    ret->pid = BPF_CORE_READ(task, tgid);
+    if (config.pid_ns != PID_NS_FIRST_) {
+        tid = number_of((__u64)BPF_CORE_READ(task, thread_pid), config.pid_ns);
+        ret->pid = number_of((__u64)BPF_CORE_READ(task, group_leader, thread_pid), config.pid_ns);
+    }
+    ret->thread = tid | start << 32;
+    bpf_probe_read_kernel(
+        ret->comm, sizeof(ret->comm),
+        (const void *)(address + bpf_core_field_offset(struct task_struct, comm)));
+    ret->what = (__u64)PRCB_BY_THREAD << 16;
+}
+
+/* Of a wait that begins. */
+static __noinline int note_holder(struct tag *tag, __u32 cause)
+{
+    struct who *holder = &tag->profiles[0].holder;
+    __u64 owner;
+
+    holder->what = 0;
+    if (!tag->waited.lock || tag->waited.cause != cause)
+        return 0;
+    owner = lock_owner(tag->waited.lock, tag->waited.owned);
+    if (owner)
+        who_of_address(owner, holder);
+    return 0;
+}
+#endif
+
 static __always_inline void who_of_vector(__u64 by, __u64 vector, struct who *ret)
 {
     ret->what = by << 16 | vector << 32;
@@ -683,10 +721,11 @@ static __always_inline void own_edges(struct prcb_edge_block *edges, __u32 gener
 }
 
 /* Files a stretch that was closed. before: who had the processor when the thread got it; NULL: not
- * known. Under the account's seq. */
-static __noinline int note_edges(struct prcb_edge_block *edges, __u32 generation,
-                                 const struct closed *closed, struct profile *profile,
-                                 const struct who *before)
+ * known. Under the account's seq. Not static: of such a function, whose result nobody uses, clang
+ * may return any register, and the verifier refuses one that points to the stack. */
+__hidden __noinline int note_edges(struct prcb_edge_block *edges, __u32 generation,
+                                   const struct closed *closed, struct profile *profile,
+                                   const struct who *before)
 {
     __u64 cause = (__u64)closed->cause << 8;
 
@@ -699,6 +738,10 @@ static __noinline int note_edges(struct prcb_edge_block *edges, __u32 generation
     }
     if (closed->cause != PRCB_CAUSE_THROTTLED && is_told(profile, &profile->waker))
         add_edge(edges, &profile->waker, PRCB_EDGE_WOKEN_BY | cause, closed->counted, closed->wait);
+#ifndef PRCB_CLIENTS
+    if (config.owners && profile->holder.what)
+        add_edge(edges, &profile->holder, PRCB_EDGE_HELD_BY | cause, closed->counted, closed->wait);
+#endif
     if (before && closed->ready)
         add_edge(edges, before, PRCB_EDGE_BEHIND, 1, closed->ready);
     return 0;
@@ -1129,6 +1172,8 @@ static long leave(__u32 i, struct switching *s)
     if (edges)
         leave_edges(profile, s->next, s->cause, unreported);
 #ifndef PRCB_CLIENTS
+    if (config.owners)
+        note_holder(tag, s->cause);
     if (config.chosen)
         choose(tag, account, prev);
 #endif
@@ -1234,6 +1279,7 @@ int prcb_contention_begin(__u64 *ctx)
     tag = tag_of(task);
     if (!tag || !is_profiled(tag))
         return 0;
+    tag->waited.owned = owned_by_flags(flags);
     meet_lock(&tag->waited, task, lock, cause_of_lock(flags, is_own_mmap_lock(task, lock)));
     return 0;
 }

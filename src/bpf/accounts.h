@@ -25,6 +25,7 @@ struct prcb_bpf_config {
         edges; /* of one process: edge_map is kept; the processor programs' blocks tell contexts */
     __u32 newborn; /* prcb_newborn is attached: programs may miss an event (7.0) */
     __u32 chosen;  /* copy the stacks of waits chosen at random */
+    __u32 owners;  /* of one process, with edges: who holds the kernel's locks */
     __u32 tails;   /* of one process: element of account_map where tails begin; 0: none are kept */
 };
 

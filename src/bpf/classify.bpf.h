@@ -214,7 +214,19 @@ struct waited_lock {
     __u32 cause;   /* PRCB_CAUSE_* */
     __s32 syscall; /* that it was met in; -1: none */
     __u32 state;   /* that the task first slept in since; 0: it has not yet */
+    __u32 owned;   /* enum owned; for who asks, by owned_by_flags */
 };
+
+/* Whose word says who holds it. A semaphore of each processor has no such word, nor has any lock of
+ * PREEMPT_RT. */
+static __always_inline __u32 owned_by_flags(__u32 flags)
+{
+    if (flags & (LCB_F_RT_ | LCB_F_PERCPU_))
+        return OWNED_NOT;
+    if (flags & LCB_F_MUTEX_)
+        return OWNED_MUTEX;
+    return flags & (LCB_F_READ_ | LCB_F_WRITE_) ? OWNED_RWSEM : OWNED_NOT;
+}
 
 static __always_inline void meet_lock(struct waited_lock *waited, struct task_struct *task,
                                       __u64 lock, __u8 cause)

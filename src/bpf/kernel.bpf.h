@@ -26,6 +26,7 @@ struct rq {
 
 struct irqaction {
     unsigned int flags;
+    const char *name;
 };
 
 struct task_group {
@@ -121,7 +122,18 @@ struct files_struct {
     struct fdtable *fdt;
 };
 
+/* atomic_long_t */
+struct atomic_word {
+    __u64 counter;
+};
+
+/* A sleeping lock's owner: the address of a task, with flags in its lowest bits. */
 struct rw_semaphore {
+    struct atomic_word owner;
+};
+
+struct mutex {
+    struct atomic_word owner;
 };
 
 struct mm_struct {
@@ -550,6 +562,31 @@ static __always_inline bool is_own_mmap_lock(struct task_struct *task, __u64 loc
         return false;
     mm = (__u64)BPF_CORE_READ(task, mm);
     return mm && lock == mm + bpf_core_field_offset(struct mm_struct, mmap_lock);
+}
+
+enum owned { OWNED_NOT, OWNED_MUTEX, OWNED_RWSEM };
+
+#define MUTEX_FLAGS_        7ull
+#define RWSEM_FLAGS_        3ull
+#define RWSEM_READER_OWNED_ 1ull
+
+/* Who holds a lock: the address of the task; 0: nobody does at this moment, or readers do, who are
+ * not known by name. */
+static __always_inline __u64 lock_owner(__u64 lock, __u32 owned)
+{
+    __u64 owner = 0;
+    __u32 offset;
+
+    if (owned == OWNED_MUTEX && HAS(mutex, owner))
+        offset = bpf_core_field_offset(struct mutex, owner);
+    else if (owned == OWNED_RWSEM && HAS(rw_semaphore, owner))
+        offset = bpf_core_field_offset(struct rw_semaphore, owner);
+    else
+        return 0;
+    bpf_probe_read_kernel(&owner, sizeof(owner), (const void *)(lock + offset));
+    if (owned == OWNED_MUTEX)
+        return owner & ~MUTEX_FLAGS_;
+    return owner & RWSEM_READER_OWNED_ ? 0 : owner & ~RWSEM_FLAGS_;
 }
 
 /* What waits in read, write and the like are for. */

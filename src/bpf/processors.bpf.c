@@ -63,6 +63,8 @@ struct {
 #define TIMER_SOFTIRQ_   1
 #define SCHED_SOFTIRQ_   7
 #define IRQF_TIMER_      0x200
+#define IRQF_PERCPU_     0x400
+#define ARCH_TIM_        0x6d69745f68637261ull /* the first bytes of "arch_timer" */
 
 static __always_inline struct prcb_processor_block *block_of(__u32 processor)
 {
@@ -332,13 +334,26 @@ int prcb_tick_exit(void *ctx)
     return leave_hard(true);
 }
 
+/* The timer's; arm64's, of each processor, does not say so by its flags. */
+static __always_inline bool is_timer(struct irqaction *action)
+{
+    __u32 flags = action ? NUMBER(irqaction, action, flags) : 0;
+    __u64 name = 0;
+
+    if (flags & IRQF_TIMER_)
+        return true;
+    if (!(flags & IRQF_PERCPU_) || !HAS(irqaction, name))
+        return false;
+    bpf_probe_read_kernel(&name, sizeof(name), action->name);
+    return name == ARCH_TIM_;
+}
+
 SEC("prcb_tp/irq_handler_entry")
 int prcb_handler_entry(__u64 *ctx)
 {
     struct irqaction *action = (void *)ctx[1];
 
-    return enter_hard(action && NUMBER(irqaction, action, flags) & IRQF_TIMER_ ? PRCB_IRQ_TICK
-                                                                               : (__u32)ctx[0]);
+    return enter_hard(is_timer(action) ? PRCB_IRQ_TICK : (__u32)ctx[0]);
 }
 
 /* A device's handler, or the timer's where that has an interrupt number (arm64). */
@@ -347,7 +362,7 @@ int prcb_handler_exit(__u64 *ctx)
 {
     struct irqaction *action = (void *)ctx[1];
 
-    return leave_hard(action && NUMBER(irqaction, action, flags) & IRQF_TIMER_);
+    return leave_hard(is_timer(action));
 }
 
 /* ---- softirqs ---- */

@@ -240,6 +240,9 @@ static void report(struct run *run, uint64_t now, bool interval, bool last)
                      .command = options->command},
         .rows = options->rows,
         .by_whom = options->by_whom,
+        .no_owners = options->owners && !*run->no_whom.text &&
+                     prcb_session_tier(run->session) != PRCB_TIER_BPF,
+        .owners = options->owners && prcb_session_tier(run->session) == PRCB_TIER_BPF,
         .interrupted = options->interrupted,
         .separator = options->form.separator,
         .interval_ns = options->interval_ns,
@@ -623,6 +626,7 @@ static int run_with(const struct cli_command *self, const struct stat_options *o
         .max_threads = (uint32_t)options->max_threads,
         .flags = (options->interrupted ? PRCB_OPEN_INTERRUPTED : 0u) |
                  (options->by_whom ? PRCB_OPEN_EDGES : 0u) |
+                 (options->owners ? PRCB_OPEN_OWNERS : 0u) |
                  (options->tails ? PRCB_OPEN_TAILS : 0u),
     };
     struct prcb_error err;

@@ -54,6 +54,8 @@ const struct cli_option stat_option_rows[] = {
      .kind = CLI_NUMBER, AT(interval_ns), .min = MIN_INTERVAL_MS, .max = MAX_INTERVAL_MS},
     {0, "by-whom", NULL, "which threads woke these, and which had their processor",
      AT(by_whom)},
+    {0, "owners", NULL, "the same, and who held the kernel's mutexes and semaphores that they waited for",
+     AT(owners)},
     {0, "tails", NULL, "tell how long each wait and each ready time took: median, p99, longest",
      AT(tails)},
     {0, "interrupted", NULL, "tell what interrupts took of the run time", AT(interrupted)},
@@ -134,6 +136,7 @@ int stat_options_parse(const struct cli_command *command, int argc, char **argv,
                 : ret->per_name   ? STAT_NAMES
                                   : STAT_THREADS;
     ret->interval_ns *= NS_PER_MS;
+    ret->by_whom = ret->by_whom || ret->owners;
     /* Thousands of rows are no report; programs that read values want them all. */
     if (ret->order.top == TOP_DEFAULT)
         ret->order.top = ret->form.number != STAT_TABLE ? 0

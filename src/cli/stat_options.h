@@ -35,7 +35,7 @@ struct stat_options {
     enum stat_rows rows;
     enum prcb_tier tier;
     uint64_t max_threads;
-    bool interrupted, by_whom, tails;
+    bool interrupted, by_whom, owners, tails;
     bool verbose;
 };
 

@@ -61,23 +61,23 @@ static struct sum **list_of(const struct whom *w, uint64_t group, uint32_t cause
     return &w->lists[(size_t)((group * 31 + cause) * 0x9e3779b97f4a7c15ull >> 32) & (w->room - 1)];
 }
 
-/* The next from here on that is of a group and a cause. */
-static struct sum *find_in(struct sum *sum, uint64_t group, uint32_t cause)
+/* The next from here on that is of a group, a kind and a cause. */
+static struct sum *find_in(struct sum *sum, uint64_t group, uint32_t kind, uint32_t cause)
 {
-    while (sum && (sum->group != group || sum->edge.cause != cause))
+    while (sum && (sum->group != group || sum->edge.kind != kind || sum->edge.cause != cause))
         sum = sum->next;
     return sum;
 }
 
-/* Those of a group and a cause. */
-static struct sum *first_of(const struct whom *w, uint64_t group, uint32_t cause)
+/* Those of a group, a kind and a cause. */
+static struct sum *first_of(const struct whom *w, uint64_t group, uint32_t kind, uint32_t cause)
 {
-    return find_in(*list_of(w, group, cause), group, cause);
+    return find_in(*list_of(w, group, cause), group, kind, cause);
 }
 
 static struct sum *next_of(const struct sum *sum)
 {
-    return find_in(sum->next, sum->group, sum->edge.cause);
+    return find_in(sum->next, sum->group, sum->edge.kind, sum->edge.cause);
 }
 
 /* One and the same who. A thread that had several names is as many. */
@@ -148,7 +148,7 @@ int whom_add(struct whom *w, uint64_t group, const struct prcb_edge *edge)
     int result;
 
     /* Ready time is ready time: whoever had the processor. */
-    if (one.kind != PRCB_EDGE_WOKEN_BY) {
+    if (one.kind == PRCB_EDGE_PREEMPTED_BY || one.kind == PRCB_EDGE_BEHIND) {
         one.kind = PRCB_EDGE_BEHIND;
         one.cause = PRCB_CAUSE_NONE;
     }
@@ -247,7 +247,8 @@ static struct prcb_edge *most_beside(struct whom *w, const struct sum *rest, boo
 {
     struct prcb_edge *most = NULL;
 
-    for (struct sum *sum = first_of(w, rest->group, rest->edge.cause); sum; sum = next_of(sum)) {
+    for (struct sum *sum = first_of(w, rest->group, rest->edge.kind, rest->edge.cause); sum;
+         sum = next_of(sum)) {
         struct prcb_edge *edge = &sum->edge;
 
         if (sum != rest && (!most || (time ? edge->ns > most->ns : edge->count > most->count)))
@@ -338,19 +339,19 @@ static int by_time(const void *left, const void *right)
     return a->tid < b->tid ? -1 : a->tid > b->tid;
 }
 
-int whom_rows(const struct whom *w, uint64_t group, uint32_t cause, struct prcb_edge **ret,
-              size_t *ret_count)
+static int rows_of(const struct whom *w, uint64_t group, uint32_t kind, uint32_t cause,
+                   struct prcb_edge **ret, size_t *ret_count)
 {
     struct prcb_edge *rows;
     size_t count = 0;
 
-    for (struct sum *sum = first_of(w, group, cause); sum; sum = next_of(sum))
+    for (struct sum *sum = first_of(w, group, kind, cause); sum; sum = next_of(sum))
         count += sum->edge.count || sum->edge.ns;
     rows = calloc(count + 1, sizeof(*rows));
     if (!rows)
         return -ENOMEM;
     count = 0;
-    for (struct sum *sum = first_of(w, group, cause); sum; sum = next_of(sum)) {
+    for (struct sum *sum = first_of(w, group, kind, cause); sum; sum = next_of(sum)) {
         if (sum->edge.count || sum->edge.ns)
             rows[count++] = sum->edge;
     }
@@ -358,4 +359,16 @@ int whom_rows(const struct whom *w, uint64_t group, uint32_t cause, struct prcb_
     *ret = rows;
     *ret_count = count;
     return 0;
+}
+
+int whom_rows(const struct whom *w, uint64_t group, uint32_t cause, struct prcb_edge **ret,
+              size_t *ret_count)
+{
+    return rows_of(w, group, cause ? PRCB_EDGE_WOKEN_BY : PRCB_EDGE_BEHIND, cause, ret, ret_count);
+}
+
+int whom_holders(const struct whom *w, uint64_t group, uint32_t cause, struct prcb_edge **ret,
+                 size_t *ret_count)
+{
+    return rows_of(w, group, PRCB_EDGE_HELD_BY, cause, ret, ret_count);
 }

@@ -50,15 +50,22 @@ static bool is_wait(uint32_t cause)
     return info && info->kind == PRCB_KIND_WAIT;
 }
 
+/* Of these the holders are looked up. */
+static bool is_lock(uint32_t cause)
+{
+    return cause == PRCB_CAUSE_MUTEX || cause == PRCB_CAUSE_RWSEM ||
+           cause == PRCB_CAUSE_MMAP_LOCK || cause == PRCB_CAUSE_KLOCK;
+}
+
 /* Edges of a cause, or (NONE) of ready time. false: they do not sum to what the row has. */
 static bool rows_of(const struct stat_report *report, uint64_t group,
-                    const struct account_sums *sums, uint32_t cause, struct prcb_edge **ret,
-                    size_t *ret_count)
+                    const struct account_sums *sums, uint32_t cause, bool holders,
+                    struct prcb_edge **ret, size_t *ret_count)
 {
     const struct wait_cell *cell = account_sums_cell(sums, cause);
     uint64_t count = 0, ns = 0;
 
-    if (whom_rows(report->whom, group, cause, ret, ret_count))
+    if ((holders ? whom_holders : whom_rows)(report->whom, group, cause, ret, ret_count))
         return false;
     for (size_t i = 0; i < *ret_count; i++) {
         count += (*ret)[i].count;
@@ -70,11 +77,12 @@ static bool rows_of(const struct stat_report *report, uint64_t group,
     return false;
 }
 
+typedef void (*edges_fn)(void *ctx, uint32_t cause, bool holders, const struct prcb_edge *edges,
+                         size_t count);
+
 /* fn for each edge of a row's. false: not known; then for none. */
-static bool
-each_edge(const struct stat_report *report, uint64_t group, const struct account_sums *sums,
-          void (*fn)(void *ctx, uint32_t cause, const struct prcb_edge *edges, size_t count),
-          void *ctx)
+static bool each_edge(const struct stat_report *report, uint64_t group,
+                      const struct account_sums *sums, edges_fn fn, void *ctx)
 {
     struct prcb_edge *edges;
     bool known = report->whom;
@@ -86,16 +94,21 @@ each_edge(const struct stat_report *report, uint64_t group, const struct account
 
             if (i < sums->cell_count && !is_wait(cause))
                 continue;
-            known = rows_of(report, group, sums, cause, &edges, &count);
-            if (!known)
-                break;
-            if (write)
-                fn(ctx, cause, edges, count);
-            free(edges);
+            for (int holders = 0; known && holders <= (report->owners && is_lock(cause));
+                 holders++) {
+                known = rows_of(report, group, sums, cause, holders, &edges, &count);
+                if (!known)
+                    break;
+                if (write)
+                    fn(ctx, cause, holders, edges, count);
+                free(edges);
+            }
         }
     }
     return known;
 }
+
+#define HOLDERS_LEAD "             " /* as wide as a cause's name */
 
 /* ---- words --------------------------------------------------------------- */
 
@@ -120,6 +133,9 @@ void stat_whom_write(FILE *out, const struct stat_report *report, int causes)
         named[best->cause] = true;
         snprintf(lead, sizeof(lead), "  %-10s ", prcb_cause_info(best->cause)->name);
         whom_write(out, report->whom, WHOM_ALL, best->cause, lead, format_columns(out));
+        if (report->owners)
+            whom_write_holders(out, report->whom, WHOM_ALL, best->cause, HOLDERS_LEAD,
+                               format_columns(out));
     }
     if (sums->ready_ns) {
         snprintf(lead, sizeof(lead), "  %-10s ", "ready");
@@ -131,16 +147,17 @@ void stat_whom_write(FILE *out, const struct stat_report *report, int causes)
 
 struct documents {
     struct json_doc *doc;
-    json_object *woken, *ready;
+    json_object *woken, *held, *ready;
 };
 
-static void put_edges(void *ctx, uint32_t cause, const struct prcb_edge *edges, size_t count)
+static void put_edges(void *ctx, uint32_t cause, bool holders, const struct prcb_edge *edges,
+                      size_t count)
 {
     struct documents *d = ctx;
     json_object *array = whom_edges_json(d->doc, edges, count);
 
     if (cause)
-        json_doc_put(d->doc, d->woken, prcb_cause_info(cause)->name, array);
+        json_doc_put(d->doc, holders ? d->held : d->woken, prcb_cause_info(cause)->name, array);
     else
         d->ready = array;
 }
@@ -148,17 +165,23 @@ static void put_edges(void *ctx, uint32_t cause, const struct prcb_edge *edges, 
 json_object *stat_whom_json(struct json_doc *b, const struct stat_report *report,
                             const struct account_row *row)
 {
-    struct documents d = {.doc = b, .woken = json_object_new_object()};
+    struct documents d = {
+        .doc = b, .woken = json_object_new_object(), .held = json_object_new_object()};
     const struct account_row *of = row ? row : &report->view->total;
     uint64_t group = row ? group_of(report, row) : WHOM_ALL;
     json_object *object;
 
     if (!each_edge(report, group, &of->now, put_edges, &d)) {
         json_object_put(d.woken);
+        json_object_put(d.held);
         return NULL;
     }
     object = json_object_new_object();
     json_doc_put(b, object, "woken_by", d.woken);
+    if (report->owners)
+        json_doc_put(b, object, "held_by", d.held);
+    else
+        json_object_put(d.held);
     json_doc_put(b, object, "ready_behind", d.ready);
     return object;
 }
@@ -171,7 +194,7 @@ struct lines {
     const struct account_row *row;
 };
 
-static void write_edge(struct lines *l, uint32_t cause, const struct prcb_edge *edge)
+static void write_edge(struct lines *l, uint32_t cause, bool holder, const struct prcb_edge *edge)
 {
     struct csv *csv = &l->csv;
     bool thread = edge->by == PRCB_BY_THREAD;
@@ -188,7 +211,7 @@ static void write_edge(struct lines *l, uint32_t cause, const struct prcb_edge *
         csv_number(csv, l->row->pid, (uint64_t)l->row->pid);
         csv_text(csv, l->row->comm);
     }
-    csv_text(csv, cause ? "woken_by" : "ready_behind");
+    csv_text(csv, holder ? "held_by" : cause ? "woken_by" : "ready_behind");
     csv_text(csv, cause ? prcb_cause_info(cause)->name : "ready");
     csv_text(csv, prcb_edge_by_name(edge->by));
     whom_name(edge, name, sizeof(name));
@@ -200,10 +223,11 @@ static void write_edge(struct lines *l, uint32_t cause, const struct prcb_edge *
     csv_end(csv);
 }
 
-static void write_edges(void *ctx, uint32_t cause, const struct prcb_edge *edges, size_t count)
+static void write_edges(void *ctx, uint32_t cause, bool holders, const struct prcb_edge *edges,
+                        size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        write_edge(ctx, cause, &edges[i]);
+        write_edge(ctx, cause, holders, &edges[i]);
 }
 
 static void write_names(struct csv *csv, const struct stat_report *report)

@@ -84,10 +84,9 @@ static void write_item(FILE *out, struct line *line, const char *name, const cha
     line->used += width + (first ? 0 : 2);
 }
 
-static void write_rows(FILE *out, const struct prcb_edge *rows, size_t count, uint32_t cause,
+static void write_rows(FILE *out, const struct prcb_edge *rows, size_t count, const char *title,
                        const char *lead, size_t columns)
 {
-    const char *title = cause ? "woken by  " : "behind  ";
     struct line line = {.indent = strlen(lead) + strlen(title), .columns = columns};
     uint64_t ns = 0, stretches = 0, left = 0, all;
     size_t shown = 0;
@@ -128,7 +127,20 @@ void whom_write(FILE *out, const struct whom *w, uint64_t group, uint32_t cause,
     if (whom_rows(w, group, cause, &rows, &count))
         return;
     if (count)
-        write_rows(out, rows, count, cause, lead, columns);
+        write_rows(out, rows, count, cause ? "woken by  " : "behind  ", lead, columns);
+    free(rows);
+}
+
+void whom_write_holders(FILE *out, const struct whom *w, uint64_t group, uint32_t cause,
+                        const char *lead, size_t columns)
+{
+    struct prcb_edge *rows;
+    size_t count;
+
+    if (whom_holders(w, group, cause, &rows, &count))
+        return;
+    if (count)
+        write_rows(out, rows, count, "held by   ", lead, columns);
     free(rows);
 }
 

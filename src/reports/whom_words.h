@@ -20,6 +20,10 @@ void whom_write(FILE *out, const struct whom *w, uint64_t group, uint32_t cause,
                 size_t columns);
 
 json_object *whom_edges_json(struct json_doc *b, const struct prcb_edge *edges, size_t count);
+/* "held by  ...", the same of those who held the locks that were waited for. */
+void whom_write_holders(FILE *out, const struct whom *w, uint64_t group, uint32_t cause,
+                        const char *lead, size_t columns);
+
 /* A list of {"by","tid","pid","comm","vector","name","count","ns"}. */
 json_object *whom_json(struct json_doc *b, const struct whom *w, uint64_t group, uint32_t cause);
 

@@ -537,6 +537,22 @@ players = [threading.Thread(target=player, args=args)
 """
 
 
+UNLINKERS = """
+import os, tempfile, threading
+
+def unlink(folder, number):
+    for _ in range(500):
+        path = os.path.join(folder, str(number))
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY))
+        os.unlink(path)
+
+with tempfile.TemporaryDirectory() as folder:
+    threads = [threading.Thread(target=unlink, args=(folder, number)) for number in range(4)]
+    [one.start() for one in threads]
+    [one.join() for one in threads]
+"""
+
+
 class ByWhom(unittest.TestCase):
     """Who ended the waits: the only ones that could."""
 
@@ -632,6 +648,23 @@ class ByWhom(unittest.TestCase):
         first = ping["by_whom"]["woken_by"]["pipe"][0]
         self.assertEqual((first["by"], first["tid"]), ("thread", pong["tid"]))
         self.assertGreaterEqual(first["count"], 25)
+
+    def test_stat_owners(self):
+        """Threads that unlink in one directory meet at its semaphore, which one of them holds."""
+        report = json.loads(self.stat("-j", "--owners", "--per-thread", command=UNLINKERS))
+        for row in [report["total"], *report["threads"]]:
+            held = row["by_whom"]["held_by"]
+            waits = {wait["cause"]: wait for wait in row["waits"]
+                     if wait["cause"] in ("mutex", "rwsem", "mmap-lock", "klock")}
+            self.assertLessEqual(set(waits), set(held))
+            for cause, wait in waits.items():
+                for member in ("count", "ns"):
+                    self.assertEqual(sum(who[member] for who in held[cause]), wait[member])
+            for who in [who for cause in held.values() for who in cause]:
+                self.assertIn(who["by"], ("thread", "rest"))
+        text = subprocess.run([PRCB, "stat", "--owners", "--tier", "perf", "--", "true"],
+                              capture_output=True, text=True, timeout=60).stdout
+        self.assertIn("wakers and preemptors are unknown: the perf tier", text)
 
     def test_stat_intervals(self):
         reports = [json.loads(line)
