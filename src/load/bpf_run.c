@@ -98,7 +98,7 @@ int bpf_run_program(int program, void *context, unsigned bytes, int *ret)
  * the kernel refuses this membarrier; after an update of a map of maps it waits for readers too. */
 int bpf_wait_for_programs(void)
 {
-    LIBBPF_OPTS(bpf_map_create_opts, options);
+    struct bpf_map_create_opts options;
     int inner, outer = -1, result = 0;
     __u32 first = 0;
 
@@ -107,6 +107,8 @@ int bpf_wait_for_programs(void)
     if (errno != EINVAL)
         return -errno;
     inner = bpf_map_create(BPF_MAP_TYPE_ARRAY, "prcb_wait", 4, 4, 1, NULL);
+    memset(&options, 0, sizeof(options)); /* as in make_link */
+    options.sz = sizeof(options);
     options.inner_map_fd = (__u32)inner;
     if (inner >= 0)
         outer = bpf_map_create(BPF_MAP_TYPE_ARRAY_OF_MAPS, "prcb_wait", 4, 4, 1, &options);
