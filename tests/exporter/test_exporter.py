@@ -461,7 +461,7 @@ class Replayed(Case):
     def test_a_file_that_is_none(self):
         exporter = self.replay("nonsense\n")
         self.assertEqual(exporter.samples()["prcb_up"], 0)
-        self.assertIn("line 1 is no look", exporter.said())
+        self.assertIn("line 1 is not a reading", exporter.said())
 
 
 class Scraped(Case):
