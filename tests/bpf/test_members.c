@@ -246,6 +246,9 @@ static const struct row {
     {"rq", "clock_pelt", NOTHING},
     {"rq", "lost_idle_time", NOTHING},
     {"irqaction", "flags", NOTHING}, /* arm64: ticks are told by their softirqs */
+    {"irqaction", "name", NOTHING},
+    {"mutex", "owner", NOTHING}, /* nobody is known to have held it */
+    {"rw_semaphore", "owner", NOTHING},
 };
 #define ACCOUNT_ROWS (sizeof(account_rows) / sizeof(account_rows[0]))
 
