@@ -180,7 +180,7 @@ class Filter(Case):
             self.daemon.configure(f"profile_all = group {name}")
             self.daemon.process.send_signal(signal.SIGHUP)
             deadline = time.monotonic() + 20
-            while not re.search("read again|stay as they were", self.daemon.said()[said:]):
+            while not re.search("settings reloaded|the old settings remain in force", self.daemon.said()[said:]):
                 self.assertLess(time.monotonic(), deadline, "no word of the reload")
                 time.sleep(0.01)
             self.assertEqual(as_user(NOBODY, may, gid=1), expected, name)
