@@ -1582,7 +1582,7 @@ while True: ctypes.CFUNCTYPE(None)(at)()
         status, text = self.ends_soon("record", "-F", rate(2000), "-o", self.path, "--", program,
                                       "0.1")
         self.assertEqual(status, 0, text)
-        self.assertRegex(text, "1 file left without names.*program: reading it takes too (long|much memory)")
+        self.assertRegex(text, "1 file left without names.*program: reading it took too (long|much memory)")
         names = [row["function"] for row in self.json()["functions"]
                  if row["file"] and row["file"].endswith("/program")]
         self.assertEqual(set(names), {"[unknown]"})
