@@ -224,7 +224,7 @@ class Strangers(DumpTest):
             data = self.make("container = full32\nversion = 6.1.7601\ntype = %d" % number)
             self.note(data, "only the header")
         self.refused(self.write("container = full64\nversion = 10.0.19041\ntype = 77"),
-                     "type 77", "not known")
+                     "type 77", "unknown type")
 
     def test_machines(self):
         self.refused(self.write(TRIAGE + "poke.0x30.4 = 0x200"), "machine type 0x200")
