@@ -1107,6 +1107,11 @@ int kernel_give_up(struct kernel *k, uint32_t client, uint64_t key, bool *ret_li
     return 0;
 }
 
+int kernel_wait(void)
+{
+    return bpf_wait_for_programs();
+}
+
 int kernel_free(struct kernel *k, uint32_t client, uint32_t slot)
 {
     struct prcb_bpf_give_back asked = {.client = client, .slot = slot};

@@ -143,9 +143,11 @@ int kernel_register(struct kernel *k, struct prcb_bpf_request *request, bool sam
 int kernel_stack_of(struct kernel *k, uint32_t client, uint64_t key, pid_t tid, char *ret,
                     size_t size);
 
-/* Gives an account back. *ret_live: kernel_free has to follow, after bpf_wait_for_programs.
+/* Gives an account back. *ret_live: kernel_free has to follow, after kernel_wait.
  * -ESTALE: it is not the client's any more. */
 int kernel_give_up(struct kernel *k, uint32_t client, uint64_t key, bool *ret_live);
+/* Waits until no program can still write what was given up. */
+int kernel_wait(void);
 int kernel_free(struct kernel *k, uint32_t client, uint32_t slot);
 
 /* Those whose threads have ended. *ret: how many. */

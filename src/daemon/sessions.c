@@ -11,7 +11,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "bpf_run.h"
 #include "clock.h"
 #include "error.h"
 #include "log.h"
@@ -377,7 +376,7 @@ int sessions_release(struct sessions *s, struct session *session, uint64_t key)
         uint32_t *more = realloc(session->given_up, room * sizeof(*more));
 
         if (!more) { /* then at once */
-            result = bpf_wait_for_programs();
+            result = kernel_wait();
             return result ? result : kernel_free(s->kernel, session->number, (uint32_t)key);
         }
         session->given_up = more;
@@ -449,7 +448,7 @@ void sessions_do_batch(void *batch)
 
     b->result = b->count ? kernel_clients_change(b->kernel, b->numbers, b->maps, b->count) : 0;
     if (!b->result && b->given_up)
-        b->result = bpf_wait_for_programs();
+        b->result = kernel_wait();
 }
 
 /* The programs know of its map, or do so no more. */
