@@ -670,15 +670,20 @@ static __always_inline struct prcb_edge_block *edges_of(struct profile *profile)
 #endif
 
 /* Adds a stretch to the cell of who. Where there is none and none is free, that with the least time
- * is given up, to the rest. */
-static __noinline int add_edge(struct prcb_edge_block *edges, const struct who *who, __u64 what,
-                               __u64 count, __u64 ns)
+ * is given up, to the rest. A global function, which the verifier looks at once: by each way that
+ * leads here it walked more than a million instructions on Linux 7.3. */
+__noinline int add_edge(struct prcb_edge_block *edges, const struct who *who, __u64 what,
+                        __u64 count, __u64 ns)
 {
-    __u64 key = what | who->what, hash = (key ^ who->thread * 31) * 0x9e3779b97f4a7c15ull;
-    __u64 first = hash >> 59, least_ns = ~0ull;
     struct prcb_edge_cell *cell = NULL;
+    __u64 key, hash, first, least_ns = ~0ull;
     int i;
 
+    if (!edges || !who)
+        return 0;
+    key = what | who->what;
+    hash = (key ^ who->thread * 31) * 0x9e3779b97f4a7c15ull;
+    first = hash >> 59;
 #pragma unroll
     for (i = 0; i < PRCB_EDGE_WAYS; i++) {
         struct prcb_edge_cell *at = &edges->cells[(first & (PRCB_EDGE_SETS - 1)) + i];
