@@ -188,7 +188,7 @@ class Filter(Case):
         client.ask(wire.RELEASE_EXITED)
         self.daemon.kill()
         self.daemon.start()
-        self.assertIn("go on", self.daemon.said())
+        self.assertIn("of an earlier prcbd continue", self.daemon.said())
         again = Client(self.daemon.socket).open(token=client.token)
         self.assertEqual((again.resumed, again.profile(PROCESS, os.getpid())[1]), (1, 1))
         for tid in self.threads():
