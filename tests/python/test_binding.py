@@ -276,7 +276,7 @@ class Laws:
             self.assertTrue(cpu.online)
             if self.tier != "perf":
                 self.assertEqual(cpu.wall_ns, cpu.idle_ns + cpu.user_ns + cpu.kernel_ns +
-                                 cpu.dpc_ns + cpu.interrupt_ns)
+                                 cpu.dpc_ns + cpu.interrupt_ns + (cpu.steal_ns or 0))
             self.assertEqual(len(view.times()), len(view))
             for name in prcb.Processor.__match_args__:
                 if getattr(cpu, name) is None and name not in ("idle_state", "tid"):
