@@ -111,10 +111,11 @@ static int listen_at(const struct addrinfo *info)
     return code;
 }
 
-/* All addresses of the name; those that this machine has not are left out if one is left. */
+/* All addresses of the name; those that this machine has not are left out if one is left. localhost
+ * is the loopback addresses (RFC 6761), whether a hosts file has it or not. */
 static int listen_inet(struct web *web, const char *address, struct prcb_error *err)
 {
-    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
     const char *colon = strrchr(address, ':');
     struct addrinfo *list = NULL;
     char host[256];
@@ -129,6 +130,10 @@ static int listen_inet(struct web *web, const char *address, struct prcb_error *
     if (length > 1 && host[0] == '[' && host[length - 1] == ']') {
         memmove(host, host + 1, length - 2);
         host[length - 2] = '\0';
+    }
+    if (!strcmp(host, "localhost")) {
+        hints.ai_flags = 0; /* no name and no AI_PASSIVE: loopback */
+        host[0] = '\0';
     }
     result = getaddrinfo(*host ? host : NULL, colon + 1, &hints, &list);
     if (result)

@@ -125,14 +125,15 @@ agent_is_removed() {
 
 exporter_installs() {
     export DEBIAN_FRONTEND=noninteractive
-    apt-get -qq install -y --no-download --no-install-recommends /debs/prcb-exporter_*.deb </dev/null &&
+    dpkg --unpack /debs/prcb-exporter_*.deb </dev/null &&
+        apt-get -qq -f install -y --no-download --no-install-recommends </dev/null &&
         sed -i '/^profile_all/d' /etc/prcb/prcbd.conf &&
         echo 'profile_all = group prcb-observers' >>/etc/prcb/prcbd.conf &&
         systemctl reload-or-restart prcbd.service && systemctl restart prcb-exporter.service
 }
 
 scrape() {
-    python3 -c "import urllib.request as u; print(u.urlopen('http://localhost:10042/metrics').read().decode())"
+    python3 -c "import urllib.request as u; print(u.urlopen('http://127.0.0.1:10042/metrics').read().decode())"
 }
 
 is_up() {
