@@ -133,6 +133,26 @@ class Case(unittest.TestCase):
         self.addCleanup(shutil.rmtree, folder, True)
         return folder
 
+    def prometheus(self, folder, ports):
+        """A Prometheus, in a folder, that scrapes these each second. Returns its own port."""
+        own = free_port()
+        with open(folder + "/p.yml", "w") as file:
+            file.write("global: {scrape_interval: 1s}\nscrape_configs:\n- job_name: prcb\n"
+                       "  static_configs: [{targets: [%s]}]\n" %
+                       ", ".join("'127.0.0.1:%d'" % port for port in ports))
+        with open(folder + "/log", "w") as log:
+            prometheus = subprocess.Popen(
+                ["prometheus", "--config.file=" + folder + "/p.yml", "--storage.tsdb.path=" + folder +
+                 "/data", "--web.listen-address=127.0.0.1:%d" % own, "--log.level=warn",
+                 "--web.console.templates=" + folder, "--web.console.libraries=" + folder],
+                stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+
+        def stop():
+            prometheus.kill()
+            prometheus.wait()
+        self.addCleanup(stop)
+        return own
+
     def need(self, *programs):
         for program in programs:
             if not shutil.which(program):
@@ -477,24 +497,10 @@ class Scraped(Case):
     def scraped(self, **options):
         """An exporter and a Prometheus that has scraped it. Returns a function that asks."""
         self.need("prometheus")
-        port, own = free_port(), free_port()
-        folder = self.folder()
+        port, folder = free_port(), self.folder()
         self.start("--web.listen-address=127.0.0.1:%d" % port, "--names", "prcb,node,windows",
                    **options)
-        with open(folder + "/p.yml", "w") as file:
-            file.write("global: {scrape_interval: 1s}\nscrape_configs:\n- job_name: prcb\n"
-                       "  static_configs: [{targets: ['127.0.0.1:%d']}]\n" % port)
-        with open(folder + "/log", "w") as log:
-            prometheus = subprocess.Popen(
-                ["prometheus", "--config.file=" + folder + "/p.yml", "--storage.tsdb.path=" + folder +
-                 "/data", "--web.listen-address=127.0.0.1:%d" % own, "--log.level=warn",
-                 "--web.console.templates=" + folder, "--web.console.libraries=" + folder],
-                stdout=log, stderr=log, stdin=subprocess.DEVNULL)
-
-        def stop():
-            prometheus.kill()
-            prometheus.wait()
-        self.addCleanup(stop)
+        own = self.prometheus(folder, [port])
 
         def up():
             targets = (self.ask(own, "/api/v1/targets") or {}).get("activeTargets") or [{}]
@@ -932,7 +938,7 @@ class Fleet(Case):
 
     def test_faults_make_gaps_and_resets_and_no_negative_rates(self):
         self.need("prometheus")
-        folder, own, hosts = self.folder(), free_port(), 8
+        folder, hosts = self.folder(), 8
         ports, running = [], []
         for number in range(hosts):
             path = "%s/host%d" % (folder, number)
@@ -941,21 +947,7 @@ class Fleet(Case):
             ports.append(free_port())
             running.append(self.start("--replay", path,
                                       "--web.listen-address=127.0.0.1:%d" % ports[-1]))
-        with open(folder + "/p.yml", "w") as file:
-            file.write("global: {scrape_interval: 1s}\nscrape_configs:\n- job_name: prcb\n"
-                       "  static_configs: [{targets: [%s]}]\n" %
-                       ", ".join("'127.0.0.1:%d'" % port for port in ports))
-        with open(folder + "/log", "w") as log:
-            prometheus = subprocess.Popen(
-                ["prometheus", "--config.file=" + folder + "/p.yml", "--storage.tsdb.path=" + folder +
-                 "/data", "--web.listen-address=127.0.0.1:%d" % own, "--log.level=warn",
-                 "--web.console.templates=" + folder, "--web.console.libraries=" + folder],
-                stdout=log, stderr=log, stdin=subprocess.DEVNULL)
-
-        def end():
-            prometheus.kill()
-            prometheus.wait()
-        self.addCleanup(end)
+        own = self.prometheus(folder, ports)
 
         def value(expression):
             try:
