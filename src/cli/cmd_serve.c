@@ -119,13 +119,11 @@ static int open_frames(struct run *run, struct prcb_error *err)
         .max_threads = (uint32_t)targets->max_threads,
         .flags = run->options->no_stacks ? 0 : PRCB_OPEN_REGISTERS,
     };
-    const struct prcb_processors_options see = {.size = sizeof(see), .tier = targets->tier};
     struct frames_options options = {
         .stacks = !run->options->no_stacks,
         .key_every = history < KEY_EVERY ? (unsigned)history : KEY_EVERY,
         .history_frames = history,
     };
-    struct prcb_error ignored;
     int result = prcb_open(&how, &run->session, err);
 
     if (result)
@@ -135,9 +133,7 @@ static int open_frames(struct run *run, struct prcb_error *err)
     if (result)
         return result;
     options.all = !options.own && !stat_options_have_targets(targets);
-    if (prcb_processors_open(&see, &run->view, &ignored) &&
-        prcb_processors_open(NULL, &run->view, &ignored))
-        run->view = NULL;
+    run->view = stat_targets_view(targets);
     return frames_open(run->session, run->view, &options, &run->frames, err);
 }
 

@@ -179,19 +179,16 @@ static int open_all(struct top_run *run, struct prcb_error *err)
                  (run->options->whom ? PRCB_OPEN_EDGES : 0u) |
                  (stat_options_have_targets(targets) ? 0u : PRCB_OPEN_SHARED),
     };
-    const struct prcb_processors_options see = {.size = sizeof(see), .tier = targets->tier};
-    struct prcb_error ignored;
     int result = prcb_open(&how, &run->session, err);
 
     if (result)
         return result;
     run->perf = prcb_session_tier(run->session) == PRCB_TIER_PERF;
     result = stat_targets_profile_visible(run->session, targets, &run->wait, &run->own, err);
-    if (!result && prcb_processors_open(&see, &run->view, &ignored) &&
-        prcb_processors_open(NULL, &run->view, &ignored))
-        run->view = NULL;
-    if (!result)
+    if (!result) {
+        run->view = stat_targets_view(targets);
         result = top_source_open(run->session, run->view, &run->model, &run->source, err);
+    }
     if (!result)
         set_notes(run);
     if (!result && run->options->whom && prcb_session_tier(run->session) == PRCB_TIER_BPF) {

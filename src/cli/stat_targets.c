@@ -78,6 +78,17 @@ int stat_targets_profile_visible(struct prcb *session, const struct stat_options
     return profile_own(session, err);
 }
 
+struct prcb_processors *stat_targets_view(const struct stat_options *options)
+{
+    const struct prcb_processors_options see = {.size = sizeof(see), .tier = options->tier};
+    struct prcb_processors *view = NULL;
+    struct prcb_error ignored;
+
+    if (prcb_processors_open(&see, &view, &ignored) && prcb_processors_open(NULL, &view, &ignored))
+        return NULL;
+    return view;
+}
+
 int stat_targets_start(struct prcb *session, const struct stat_options *options,
                        const struct prcb_spawn_hook *hook, pid_t *ret, int *ret_status,
                        struct prcb_error *err)

@@ -7,6 +7,7 @@
 #define PRCB_CLI_STAT_TARGETS_H
 
 #include <prcb/prcb.h>
+#include <prcb/processors.h>
 
 #include "stat_options.h"
 #include "stat_wait.h"
@@ -21,6 +22,10 @@ int stat_targets_profile(struct prcb *session, const struct stat_options *option
  * the user's own processes and what these start (*ret_own). What finds no room is counted. */
 int stat_targets_profile_visible(struct prcb *session, const struct stat_options *options,
                                  struct stat_wait *wait, bool *ret_own, struct prcb_error *err);
+
+/* A view of the processors on the options' tier, or on the best one where that is not available.
+ * NULL: there is none. To be closed. */
+struct prcb_processors *stat_targets_view(const struct stat_options *options);
 
 /* Starts the command: profiled, and seen by the hook before its exec, if there is
  * nothing else to profile. *ret is the
