@@ -195,14 +195,15 @@ static bool has_ended(const struct prcb_account_block *block)
            __atomic_load_n(&block->generation, __ATOMIC_RELAXED);
 }
 
-/* The slot's notes, about the account that is in it now. */
-static struct shared_slot *slot_of(struct shared *shared, uint32_t number)
+/* The slot's notes, about the account that is in it now. now: the caller's, for what is noted here
+ * is not to be later than what it is compared with. */
+static struct shared_slot *slot_of(struct shared *shared, uint32_t number, uint64_t now)
 {
     struct shared_slot *slot = &shared->slots[number];
     uint32_t generation = __atomic_load_n(&block_of(shared, number)->generation, __ATOMIC_RELAXED);
 
     if (slot->generation != generation)
-        *slot = (struct shared_slot){.generation = generation, .since = (uint32_t)clock_mono_ms()};
+        *slot = (struct shared_slot){.generation = generation, .since = (uint32_t)now};
     return slot;
 }
 
@@ -233,7 +234,7 @@ void shared_release(struct sessions *s, uint32_t member, uint64_t key)
     shared->late &= ~(1ull << member);
     if (number >= shared->session->accounts || !has_ended(block_of(shared, number)))
         return;
-    slot = slot_of(shared, number);
+    slot = slot_of(shared, number, clock_mono_ms());
     if (slot->generation != generation)
         return;
     slot->released |= 1ull << member;
@@ -259,7 +260,7 @@ void shared_look(struct sessions *s)
 
         if (!has_ended(block_of(shared, i)))
             continue;
-        slot = slot_of(shared, i);
+        slot = slot_of(shared, i, now);
         if (is_awaited(shared, slot) && (uint32_t)now - slot->since < SHARED_GRACE_MS)
             continue;
         shared->late |= shared->members & ~slot->released;

@@ -15,8 +15,8 @@
 
 #include "clock.h"
 
-static uint64_t now_ms;
-#define clock_mono_ms() now_ms
+static uint64_t now_ms, step_ms; /* step: what passes from one question to the next */
+#define clock_mono_ms() (now_ms += step_ms)
 #include "../../src/daemon/shared.c"
 
 #define ACCOUNTS 8
@@ -124,6 +124,7 @@ static int begin_each(void **state)
     sessions.config = &config;
     given_up = closed = 0;
     now_ms = 1000000;
+    step_ms = 0;
     return 0;
 }
 
@@ -176,6 +177,20 @@ static void who_does_not_release_is_waited_for_once(void **state)
     assert_int_equal(given_up, 3);
     shared_leave(&sessions, a);
     shared_leave(&sessions, b);
+}
+
+/* A look over many accounts takes milliseconds: what it finds is not older than the look. */
+static void who_has_time_left_is_waited_for_however_slow_a_look_is(void **state)
+{
+    uint32_t a = join();
+
+    for (uint32_t i = 0; i < ACCOUNTS; i++)
+        ended(i, i + 1);
+    step_ms = 1;
+    shared_look(&sessions);
+    shared_look(&sessions);
+    assert_int_equal(given_up, 0);
+    shared_leave(&sessions, a);
 }
 
 /* Members lie: about threads that live, slots that are not there, accounts of before. */
@@ -255,6 +270,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(an_account_is_free_when_all_have_released_it, begin_each),
         cmocka_unit_test_setup(who_does_not_release_is_waited_for_once, begin_each),
+        cmocka_unit_test_setup(who_has_time_left_is_waited_for_however_slow_a_look_is, begin_each),
         cmocka_unit_test_setup(members_are_believed_of_ended_threads_only, begin_each),
         cmocka_unit_test_setup(who_may_not_share_is_told, begin_each),
         cmocka_unit_test_setup(a_restart_is_survived_if_someone_comes_back, begin_each),
