@@ -46,8 +46,8 @@ static inline struct prcb *bench_daemon_session(void)
     return p;
 }
 
-/* True: it serves, and PRCB_SOCKET names it. */
-static inline bool bench_daemon_begin(void)
+/* True: it serves, and PRCB_SOCKET names it. settings: further lines of its configuration. */
+static inline bool bench_daemon_begin_with(const char *settings)
 {
     FILE *config;
     struct prcb *p;
@@ -59,13 +59,18 @@ static inline bool bench_daemon_begin(void)
     snprintf(bench_pins, sizeof(bench_pins), "/sys/fs/bpf/%s", bench_folder + 5);
     snprintf(bench_config, sizeof(bench_config), "%s/conf", bench_folder);
     config = fopen(bench_config, "we");
-    if (!config || fputs("profile_all = all\n", config) < 0 || fclose(config))
+    if (!config || fprintf(config, "profile_all = all\n%s", settings) < 0 || fclose(config))
         return false;
     setenv("PRCB_SOCKET", bench_socket, 1);
     bench_prcbd = bench_run_prcbd(NULL);
     p = bench_daemon_session();
     prcb_close(p);
     return p;
+}
+
+static inline bool bench_daemon_begin(void)
+{
+    return bench_daemon_begin_with("");
 }
 
 static inline void bench_daemon_end(void)

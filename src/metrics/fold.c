@@ -18,7 +18,7 @@
 #define DROP_LOOKS    64              /* each may walk over the cgroups */
 #define LOOK_MS       1000
 #define LEAST_LOOK_MS 5
-#define STORM_RATE    4000 /* threads a second that may begin to come about at any time */
+#define STORM_RATE    20000 /* threads a second that may begin to come about at any time */
 
 uint64_t metrics_now_ns(void)
 {
@@ -454,8 +454,10 @@ unsigned metrics_wait_ms(const struct metrics *m)
 {
     uint64_t free =
         m->status.max_threads > m->accounts_live ? m->status.max_threads - m->accounts_live : 0;
-    double rate = m->birth_rate > STORM_RATE ? m->birth_rate : STORM_RATE;
-    double ms = m->status.max_threads ? (double)free / 4 * 1000 / rate : LOOK_MS;
+    /* A storm that begins leaves the time of half of the accounts to get a processor in, one that
+     * goes on three quarters. */
+    double rate = m->birth_rate * 4 > STORM_RATE * 2 ? m->birth_rate * 4 : STORM_RATE * 2;
+    double ms = m->status.max_threads ? (double)free * 1000 / rate : LOOK_MS;
 
     return ms > LOOK_MS ? LOOK_MS : ms < LEAST_LOOK_MS ? LEAST_LOOK_MS : (unsigned)ms;
 }
