@@ -414,17 +414,23 @@ static enum MHD_Result answer(void *ctx, struct MHD_Connection *connection, cons
 static void stop_daemons(struct web *web)
 {
     for (size_t i = 0; i < web->socket_count; i++) {
-        /* The socket stays ours, for the next one. */
         if (web->daemons[i]) {
-            MHD_quiesce_daemon(web->daemons[i]);
+            int fd = MHD_quiesce_daemon(web->daemons[i]);
+
             MHD_stop_daemon(web->daemons[i]);
+            if (fd >= 0)
+                close(fd);
         }
         web->daemons[i] = NULL;
     }
 }
 
-static struct MHD_Daemon *start_daemon(struct web *web, int fd)
+/* On a descriptor of its own for the socket, which stays ours for the next one: where it does not
+ * start, libmicrohttpd has closed the descriptor or not. */
+static struct MHD_Daemon *start_daemon(struct web *web, int listens)
 {
+    int fd = fcntl(listens, F_DUPFD_CLOEXEC, 0);
+    struct MHD_Daemon *daemon;
     static char only_tls13[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3";
     static char from_tls12[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
     bool tls = web->config.tls;
@@ -437,12 +443,17 @@ static struct MHD_Daemon *start_daemon(struct web *web, int fd)
     };
     const struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};
 
-    return MHD_start_daemon(
+    if (fd < 0)
+        return NULL;
+    daemon = MHD_start_daemon(
         MHD_USE_EPOLL | (tls ? MHD_USE_TLS : 0u), 0, NULL, NULL, answer, web,
         MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS,
         MHD_OPTION_PER_IP_CONNECTION_LIMIT, (unsigned)CONNECTIONS_EACH,
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         (size_t)MEMORY_EACH, MHD_OPTION_ARRAY, tls ? secure : none, MHD_OPTION_END);
+    if (!daemon && fcntl(fd, F_GETFD) >= 0)
+        close(fd);
+    return daemon;
 }
 
 static int start_daemons(struct web *web, struct prcb_error *err)
@@ -498,11 +509,17 @@ static bool changed(struct web *web, const struct web_config *config)
     return ret;
 }
 
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && !strcmp(a, b));
+}
+
 static int load(struct web *web, struct prcb_error *err)
 {
     struct web_config config = {0}, old = web->config;
     char *cert = NULL, *key = NULL, *ca = NULL, *old_files[] = {web->cert, web->key, web->ca};
     int result = web_config_read(web->options.config_file, &config, err);
+    bool serves = web->daemons[0];
 
     if (!result && config.tls) {
         cert = read_text(config.cert_file, err);
@@ -512,13 +529,20 @@ static int load(struct web *web, struct prcb_error *err)
             result = err->code;
     }
     if (!result) {
-        stop_daemons(web);
+        /* Other users alone are no reason to end the connections. */
+        bool restart = !serves || config.tls != old.tls || config.tls13 != old.tls13 ||
+                       config.client_required != old.client_required ||
+                       !same_text(cert, web->cert) || !same_text(key, web->key) ||
+                       !same_text(ca, web->ca);
+
+        if (restart)
+            stop_daemons(web);
         web->config = config;
         web->cert = cert;
         web->key = key;
         web->ca = ca;
         web->has_good = false;
-        result = start_daemons(web, err);
+        result = restart ? start_daemons(web, err) : 0;
     } else {
         web_config_free(&config);
         free(cert);
@@ -537,7 +561,7 @@ static int load(struct web *web, struct prcb_error *err)
         free(cert);
         free(key);
         free(ca);
-        if (old.tls || old.user_count)
+        if (serves)
             start_daemons(web, &ignored);
         return result;
     }

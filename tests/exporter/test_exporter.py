@@ -352,11 +352,11 @@ class Guarded(Case):
         self.assertEqual(self.status("prom", "other"), 200)
         self.assertEqual(self.exporter.get()[0].status, 401)
 
-    def certificate(self, name, *more):
+    def certificate(self, name, *more, out="crt"):
         folder = self.config_folder
         subprocess.run(["openssl", "req", "-newkey", "rsa:2048", "-nodes", "-keyout",
                         "%s/%s.key" % (folder, name), "-subj", "/CN=" + name, "-addext",
-                        "subjectAltName=DNS:localhost", "-out", "%s/%s.crt" % (folder, name), *more],
+                        "subjectAltName=DNS:localhost", "-out", "%s/%s.%s" % (folder, name, out), *more],
                        check=True, stderr=subprocess.DEVNULL, cwd=folder)
 
     def over_tls(self, client=None):
@@ -373,6 +373,30 @@ class Guarded(Case):
         finally:
             connection.close()
 
+    def expired(self, name, ca):
+        """A certificate of the ca that ended in 2001."""
+        folder = self.config_folder
+        for file in "index.txt", "index.txt.attr":
+            pathlib.Path(folder, file).touch()
+        pathlib.Path(folder, "ca.cnf").write_text(
+            "[ca]\ndefault_ca=d\n[d]\ndatabase=index.txt\nrand_serial=yes\nnew_certs_dir=.\n"
+            "default_md=sha256\npolicy=p\nunique_subject=no\ncopy_extensions=copy\n[p]\ncommonName=supplied\n")
+        self.certificate(name, out="csr")
+        subprocess.run(["openssl", "ca", "-batch", "-config", "ca.cnf", "-notext", "-cert", ca + ".crt",
+                        "-keyfile", ca + ".key", "-in", name + ".csr", "-out", name + ".crt",
+                        "-startdate", "20000101000000Z", "-enddate", "20010101000000Z"],
+                       check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder)
+
+    def late(self):
+        """Whether the server is refused because its certificate has expired."""
+        try:
+            self.over_tls()
+        except ssl.SSLCertVerificationError as error:
+            return "expired" in str(error)
+        except OSError:
+            pass
+        return False
+
     def test_tls(self):
         self.need("openssl")
         self.config("")
@@ -380,6 +404,8 @@ class Guarded(Case):
         self.certificate("stranger", "-x509", "-days", "2")
         self.certificate("ca", "-x509", "-days", "2")
         self.certificate("client", "-x509", "-days", "2", "-CA", "ca.crt", "-CAkey", "ca.key")
+        self.expired("expired", "ca")
+        self.expired("late", "server")
         self.port = free_port()
         tls = "tls_server_config:\n  cert_file: server.crt\n  key_file: server.key\n"
         self.exporter = self.start("--web.listen-address=localhost:%d" % self.port,
@@ -401,10 +427,42 @@ class Guarded(Case):
                 return False
         wait_for(asked, "a demand for a certificate")
         self.assertEqual(self.over_tls("client")[0], 200)
-        try:
-            self.assertEqual(self.over_tls("stranger")[0], 403)
-        except OSError:
-            pass  # or the handshake fails
+        for who in "stranger", "expired":
+            try:
+                self.assertEqual(self.over_tls(who)[0], 403, who)
+            except OSError:
+                pass  # or the handshake fails
+        # A server's own that has expired is served, for its clients refuse it, and others are there.
+        self.config(tls.replace("server.", "late."))
+        wait_for(self.late, "a server with an expired certificate")
+
+    def test_a_certificate_that_does_not_fit_changes_nothing(self):
+        self.need("openssl")
+        self.exporter = self.start(self.config(""))
+        self.certificate("server", "-x509", "-days", "2")
+        self.certificate("stranger", "-x509", "-days", "2")
+        self.config("tls_server_config:\n  cert_file: server.crt\n  key_file: stranger.key\n")
+        wait_for(lambda: "may not fit together" in self.exporter.said(), "the error")
+        self.assertEqual(self.exporter.get()[0].status, 200)
+        # At the start it is a reason to end.
+        result = subprocess.run([EXPORTER, "--tier", "perf", self.config(
+            "tls_server_config:\n  cert_file: server.crt\n  key_file: stranger.key\n"),
+            "--web.listen-address=localhost:%d" % free_port()], stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True, timeout=DEADLINE)
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn("may not fit together", result.stderr)
+
+    def test_other_users_end_no_connection(self):
+        self.need("htpasswd")
+        self.exporter = self.start(self.config("basic_auth_users:\n" + self.user("prom", "one")))
+        connection = Over(self.exporter.path)
+        connection.connect()
+        connection.sock.sendall(b"GET /metrics HTTP/1.1\r\n")
+        self.config("basic_auth_users:\n" + self.user("prom", "two"))
+        wait_for(lambda: "was reloaded" in self.exporter.said(), "the new users")
+        connection.sock.sendall(b"Host: x\r\n\r\n")
+        self.assertIn(b" 401 ", connection.sock.recv(100))
+        connection.close()
 
     def test_what_is_not_known_is_an_error(self):
         for text, word in (("tls_server_config:\n  cert_fil: x\n", "cert_fil"),
@@ -495,12 +553,12 @@ class Scraped(Case):
         except (OSError, ValueError, http.client.HTTPException):
             return None
 
-    def scraped(self, **options):
+    def scraped(self, *args, **options):
         """An exporter and a Prometheus that has scraped it. Returns a function that asks."""
         self.need("prometheus")
         port, folder = free_port(), self.folder()
         self.start("--web.listen-address=127.0.0.1:%d" % port, "--names", "prcb,node,windows",
-                   **options)
+                   *args, **options)
         own = self.prometheus(folder, [port])
 
         def up():
@@ -511,23 +569,33 @@ class Scraped(Case):
         return lambda path: self.ask(own, path)
 
     def test_dashboards(self):
-        """Each expression of the dashboards gives data of a Prometheus that scraped twice."""
-        if daemon_reason():
-            self.skipTest(daemon_reason())
-        ask = self.scraped(tier="bpf")
-        found = 0
-        for path in sorted((HERE.parent.parent / "examples/grafana").glob("*.json")):
+        """Each expression of the dashboards, and of windows_exporter's and the Kubernetes mixin's for
+        Windows, gives data of a Prometheus that scraped a machine that is played."""
+        looks = self.folder() + "/looks"
+        with open(looks, "w") as file:
+            file.write(host(1, 10, 600))
+        ask = self.scraped("--replay", looks)
+        expressions = [
+            '100 - (avg by (instance) (irate(windows_cpu_time_total{job=~"$job",mode="idle"}[2m])) * 100)',
+            'avg by (instance) (windows_cpu_core_frequency_mhz{job=~"$job"})',
+            'windows_cpu_logical_processor{job=~"$job"} - 0',
+            'time() - windows_system_boot_time_timestamp{job=~"$job"}',
+            'windows_system_processes{job=~"$job"}', 'windows_system_threads{job=~"$job"}',
+            'windows_os_hostname{job=~"$job"} - 0',
+            '1 - avg(rate(windows_cpu_time_total{mode="idle"}[1m]))',
+            'count by (instance) (sum by (instance, core) (windows_cpu_time_total))']
+        dashboards = sorted((HERE.parent.parent / "examples/grafana").glob("*.json"))
+        self.assertEqual(len(dashboards), 2)
+        for path in dashboards:
             with open(path) as file:
                 panels = json.load(file)["panels"]
-            for expression in [t["expr"] for p in panels for t in p["targets"]]:
-                for name, value in (("$job", ".*"), ("$instance", ".*"),
-                                    ("$__rate_interval", "30s")):
-                    expression = expression.replace(name, value)
-                self.assertNotIn("$", expression)
-                query = "/api/v1/query?query=" + urllib.parse.quote(expression)
-                wait_for(lambda: (ask(query) or {}).get("result"), expression)
-                found += 1
-        self.assertGreater(found, 5)
+            expressions += [t["expr"] for p in panels for t in p["targets"]]
+        for expression in expressions:
+            for name, value in (("$job", ".*"), ("$instance", ".*"), ("$__rate_interval", "30s")):
+                expression = expression.replace(name, value)
+            self.assertNotIn("$", expression)
+            query = "/api/v1/query?query=" + urllib.parse.quote(expression)
+            wait_for(lambda: (ask(query) or {}).get("result"), expression)
 
     def test_rules(self):
         self.need("promtool")
