@@ -100,9 +100,8 @@ static int look_on(enum prcb_tier tier, uint32_t accounts, int tell)
     uint64_t settled = 0, ends;
     struct metrics *m;
 
-    if (tier == PRCB_TIER_DAEMON &&
-        (setgroups(0, NULL) || setresgid(NOBODY, NOBODY, NOBODY) ||
-         setresuid(NOBODY, NOBODY, NOBODY)))
+    if (tier == PRCB_TIER_DAEMON && (setgroups(0, NULL) || setresgid(NOBODY, NOBODY, NOBODY) ||
+                                     setresuid(NOBODY, NOBODY, NOBODY)))
         return 1;
     if (metrics_open(&options, &m, &err) || metrics_look(m, &err)) {
         fprintf(stderr, "%s\n", err.text);
@@ -174,9 +173,10 @@ int main(void)
     storm = mmap(NULL, sizeof(*storm), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (storm == MAP_FAILED)
         return 1;
-    printf("storms of processes, %d parents, %d s each; ends are of all threads of the machine\n\n"
-           "                                    births/s     births       ends     lost   looks/s\n",
-           PARENTS, SECONDS);
+    printf(
+        "storms of processes, %d parents, %d s each; ends are of all threads of the machine\n\n"
+        "                                    births/s     births       ends     lost   looks/s\n",
+        PARENTS, SECONDS);
     blow();
     printf("%-34s %9.0f %10" PRIu64 "\n", "without prcb", storm->rate, births());
     row("own session, 255 free accounts", PRCB_TIER_BPF, threads() + 255);

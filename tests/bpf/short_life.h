@@ -23,8 +23,8 @@ static inline int short_life_child(void *unused)
 static inline int short_life(void)
 {
     static char stack[16384] __attribute__((aligned(16)));
-    pid_t pid = clone(short_life_child, stack + sizeof(stack),
-                      CLONE_VM | CLONE_VFORK | SIGCHLD, (void *)0);
+    pid_t pid =
+        clone(short_life_child, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, (void *)0);
     int status;
 
     return pid < 0 || waitpid(pid, &status, 0) != pid || status;

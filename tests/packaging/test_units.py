@@ -12,7 +12,7 @@ import unittest
 
 ROOT = pathlib.Path(os.environ.get("PRCB_SOURCE", pathlib.Path(__file__).resolve().parents[2]))
 ANALYZE = shutil.which("systemd-analyze")
-UNITS = ("prcbd.service", "prcbd.socket", "prcb-history.service")
+UNITS = ("prcbd.service", "prcbd.socket", "prcb-history.service", "prcb-exporter.service")
 
 
 def settings(unit):
@@ -32,9 +32,10 @@ class Units(unittest.TestCase):
         for unit in UNITS:
             text = (ROOT / "packaging" / (unit + ".in")).read_text()
             # /bin/true is there, wherever prcbd will be.
-            text = re.sub(r"@s?bindir@/prcbd?", "/bin/true", text).replace("@sysconfdir@", "/etc")
+            text = re.sub(r"@s?bindir@/prcb(d|-exporter)?\b", "/bin/true", text).replace("@sysconfdir@", "/etc")
             self.assertNotIn("@", re.sub(r"SystemCallFilter=.*", "", text))
             (self.folder / unit).write_text(text)
+        shutil.copy(ROOT / "examples/systemd/prcb-exporter.socket", self.folder)
 
     def analyze(self, *arguments):
         return subprocess.run([ANALYZE, *arguments], capture_output=True, text=True, timeout=60,
@@ -43,7 +44,7 @@ class Units(unittest.TestCase):
 
     @unittest.skipUnless(ANALYZE, "systemd-analyze is not installed")
     def test_systemd_reads_them(self):
-        result = self.analyze("verify", "--man=no", *[str(self.folder / unit) for unit in UNITS])
+        result = self.analyze("verify", "--man=no", *[str(path) for path in self.folder.iterdir()])
         # What it says of other units of this machine is not ours.
         own = [line for line in result.stderr.splitlines() if "prcb" in line]
         self.assertEqual(own, [])
@@ -59,7 +60,9 @@ class Units(unittest.TestCase):
     @unittest.skipUnless(ANALYZE, "systemd-analyze is not installed")
     def test_exposure_stays_low(self):
         # systemd's own scale, in tenths: 0 is closed, 100 an ordinary service started as root.
-        for unit in ("prcbd.service", "prcb-history.service"):
+        for unit in UNITS:
+            if not unit.endswith(".service"):
+                continue
             result = self.analyze("security", "--offline=true", "--threshold=30",
                                   str(self.folder / unit))
             if "unrecognized option" in result.stderr:
@@ -71,6 +74,10 @@ class Units(unittest.TestCase):
         self.assertRegex(command, r"prcb top -q -a -w %S/prcb-history .*--keep 7 --max-size \d+")
         self.assertIn("dh_installsystemd -pprcb --no-enable --no-start",
                       (ROOT / "packaging/debian/rules").read_text())
+
+    def test_the_exporter_has_no_capability(self):
+        service = dict(settings("prcb-exporter.service"))
+        self.assertEqual((service["CapabilityBoundingSet"], service["AmbientCapabilities"]), ("", ""))
 
     def test_socket_is_where_clients_look(self):
         socket = dict(settings("prcbd.socket"))
