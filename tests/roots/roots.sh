@@ -67,7 +67,7 @@ make_root() {
 # No file of the tree that is not in its last commit.
 clone() {
     git -c safe.directory="$tree" clone --quiet --no-hardlinks "$tree" "$root/home/someone/prcb" &&
-        if [[ -d $tree/../shared ]]; then cp -r "$tree/../shared" "$root/home/someone/"; fi &&
+        if [[ -d $tree/../shared ]]; then cp -rH "$tree/../shared" "$root/home/someone/"; fi &&
         as_root_inside chown -R someone: /home/someone
 }
 
