@@ -6,11 +6,9 @@
 #include "tier_bpf.h"
 
 #include <errno.h>
-#include <linux/membarrier.h>
 #include <string.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
@@ -24,13 +22,19 @@
 #define CGROUP2_MAGIC 0x63677270
 
 /* A tracepoint is switched on by changing an instruction. On arm64 another processor may go on with
- * the one that it fetched before until something synchronizes it, which not all kernels see to:
- * this waits until each has been interrupted. */
-static void synchronize_code(void)
+ * the one that it fetched before until an exception synchronizes it, which not all kernels see to.
+ * After a grace period of RCU each has been interrupted, or was idle or in user mode, which it
+ * leaves by an exception. */
+static int synchronize_code(struct prcb_error *err)
 {
+    int result = 0;
+
 #ifdef __aarch64__
-    syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
+    result = bpf_wait_for_programs();
 #endif
+    return result ? prcb_fail(err, result, "the processors cannot be made to see new programs: %s",
+                              strerror(-result))
+                  : 0;
 }
 
 static int follow_new_tasks(struct bpf_state *s, struct prcb_error *err)
@@ -43,9 +47,7 @@ static int follow_new_tasks(struct bpf_state *s, struct prcb_error *err)
         result = bpf_attach(s->skeleton->progs.prcb_newborn, &s->skeleton->links.prcb_newborn, err);
     if (!result)
         result = bpf_attach(s->skeleton->progs.prcb_newtask, &s->skeleton->links.prcb_newtask, err);
-    if (!result)
-        synchronize_code();
-    return result;
+    return result ? result : synchronize_code(err);
 }
 
 static __u32 pass_bits(unsigned follow)
