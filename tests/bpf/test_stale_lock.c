@@ -24,8 +24,10 @@
 
 #include "tier_bpf.h"
 
-#define PIPE_BYTES 65536
+#define PIPE_PAGES 16
+#define MOST_PAGE  65536
 
+static size_t page_size;
 static int pipe_fds[2];
 static void *held_page;
 static pid_t waiter;
@@ -33,7 +35,7 @@ static pid_t waiter;
 /* Holds the pipe's mutex while its page is not given. */
 static void *write_held(void *arg)
 {
-    return write(pipe_fds[1], held_page, 4096) == 4096 ? NULL : held_page;
+    return write(pipe_fds[1], held_page, page_size) == (ssize_t)page_size ? NULL : held_page;
 }
 
 static void *write_one(void *arg)
@@ -42,13 +44,14 @@ static void *write_one(void *arg)
     return write(pipe_fds[1], "x", 1) == 1 ? NULL : held_page;
 }
 
+/* A page of the pipe: it has room again when one is empty. */
 static void *drain_later(void *arg)
 {
     const struct timespec pause = {.tv_nsec = 20000000};
-    char bytes[4096];
+    static char bytes[MOST_PAGE];
 
     nanosleep(&pause, NULL);
-    return read(pipe_fds[0], bytes, sizeof(bytes)) > 0 ? NULL : held_page;
+    return read(pipe_fds[0], bytes, page_size) > 0 ? NULL : held_page;
 }
 
 /* A descriptor that is told of faults in *ret. */
@@ -60,10 +63,10 @@ static int open_keeper(void **ret)
 
     if (fd < 0 || ioctl(fd, UFFDIO_API, &api))
         return -1;
-    *ret = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    *ret = mmap(NULL, page_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_true(*ret != MAP_FAILED);
     range.range.start = (uintptr_t)*ret;
-    range.range.len = 4096;
+    range.range.len = page_size;
     assert_int_equal(ioctl(fd, UFFDIO_REGISTER, &range), 0);
     return fd;
 }
@@ -72,7 +75,7 @@ static int open_keeper(void **ret)
 static void *give_page(void *arg)
 {
     int keeper = *(int *)arg;
-    struct uffdio_zeropage give = {.range = {(uintptr_t)held_page, 4096}};
+    struct uffdio_zeropage give = {.range = {(uintptr_t)held_page, page_size}};
     const struct timespec pause = {.tv_nsec = 1000000};
     char path[64], line[256], state = 0;
 
@@ -127,10 +130,13 @@ static void not_the_cause_of_what_follows(void **state)
     struct prcb *p = NULL;
     uint64_t mutex, piped;
     pthread_t drain;
-    char bytes[4096] = {0};
+    static const char bytes[MOST_PAGE];
     void *bad;
-    int keeper = open_keeper(&held_page);
+    int keeper;
 
+    page_size = (size_t)sysconf(_SC_PAGESIZE);
+    assert_true(page_size <= MOST_PAGE);
+    keeper = open_keeper(&held_page);
     if (keeper < 0) {
         printf("    not run: userfaultfd is not allowed here\n");
         skip();
@@ -144,7 +150,8 @@ static void not_the_cause_of_what_follows(void **state)
         skip();
     }
     assert_int_equal(pipe2(pipe_fds, O_CLOEXEC), 0);
-    assert_int_equal(fcntl(pipe_fds[1], F_SETPIPE_SZ, PIPE_BYTES), PIPE_BYTES);
+    assert_int_equal(fcntl(pipe_fds[1], F_SETPIPE_SZ, PIPE_PAGES * page_size),
+                     PIPE_PAGES * page_size);
     assert_int_equal(prcb_profile_thread(p, gettid(), 0, &err), 0);
     assert_int_equal(prcb_thread_open_self(p, &t, &err), 0);
     bpf_link__destroy(p->bpf->skeleton->links.prcb_contention_end);
@@ -160,13 +167,13 @@ static void not_the_cause_of_what_follows(void **state)
     assert_true(count_of(t, PRCB_CAUSE_SLEEP) >= 5);
 
     /* The same call, until the pipe is full and a reader comes. Its pages hold a byte each. */
-    madvise(held_page, 4096, MADV_DONTNEED);
+    madvise(held_page, page_size, MADV_DONTNEED);
     waiter = 0;
     wait_for_mutex(keeper);
     mutex = count_of(t, PRCB_CAUSE_MUTEX);
     piped = count_of(t, PRCB_CAUSE_PIPE);
     fcntl(pipe_fds[1], F_SETFL, O_NONBLOCK);
-    while (write(pipe_fds[1], bytes, sizeof(bytes)) > 0)
+    while (write(pipe_fds[1], bytes, page_size) > 0)
         ;
     fcntl(pipe_fds[1], F_SETFL, 0);
     assert_int_equal(pthread_create(&drain, NULL, drain_later, NULL), 0);
