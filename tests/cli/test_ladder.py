@@ -190,10 +190,12 @@ class Ladder(unittest.TestCase):
     @unittest.skipUnless(ROOT, "only root can mount a /proc with hidepid")
     def test_process_that_is_hidden(self):
         """A /proc of its own, in a mount namespace of its own."""
-        mount = "mount -t proc -o hidepid=%d proc /proc && "
+        # The root's mount is left alone: a chroot's root is none.
+        mount = "mount --make-private /proc && mount -t proc -o hidepid=%d proc /proc && "
         become = 'exec setpriv --reuid=nobody --regid=nogroup --clear-groups "$@"'
         for hidepid in 1, 2:
-            shell = ["unshare", "--mount", "sh", "-c", mount % hidepid + become, "sh"]
+            shell = ["unshare", "--mount", "--propagation", "unchanged", "sh", "-c",
+                     mount % hidepid + become, "sh"]
             if subprocess.run(shell + ["true"], stderr=subprocess.DEVNULL).returncode:
                 self.skipTest("this kernel does not allow a /proc with hidepid here")
             root = {"user": 0, "group": 0}

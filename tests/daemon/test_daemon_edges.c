@@ -316,7 +316,9 @@ static void start_hiding(void)
     assert_non_null(out);
     fprintf(out,
             "#!/bin/sh\n"
-            "exec unshare -m sh -c 'mount -t proc -o hidepid=2 proc /proc && exec \"$0\" \"$@\"' "
+            /* The root's mount is left alone: a chroot's root is none. */
+            "exec unshare -m --propagation unchanged sh -c 'mount --make-private /proc && "
+            "mount -t proc -o hidepid=2 proc /proc && exec \"$0\" \"$@\"' "
             "%s \"$@\"\n",
             program ? program : PRCBD);
     assert_int_equal(fchmod(fd, 0755), 0);

@@ -43,7 +43,9 @@ class OtherKernel(unittest.TestCase):
         if subprocess.run([MEMBERS, "--without", *name.split(".")], stdout=file, check=False).returncode:
             print(f"{name}: this kernel has none", file=sys.stderr)
             return None
-        return ["unshare", "-m", "sh", "-c", f'mount --bind {file.name} {VMLINUX} && exec "$@"', "sh"]
+        # The root's mount is left alone: a chroot's root is none.
+        return ["unshare", "-m", "--propagation", "unchanged", "sh", "-c",
+                f'mount --make-private /sys && mount --bind {file.name} {VMLINUX} && exec "$@"', "sh"]
 
     def test_needed(self):
         for name in NEEDED:

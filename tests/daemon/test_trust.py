@@ -542,7 +542,9 @@ class Unprivileged(Case):
         path = os.path.join(folder, "unprivileged_bpf_disabled")
         tell(path, value)
         daemon = Daemon(case.PRCBD, settings, prefix=[
-            "unshare", "-m", "sh", "-c", "mount --bind \"$0\" "
+            # The root's mount is left alone: a chroot's root is none.
+            "unshare", "-m", "--propagation", "unchanged", "sh", "-c",
+            "mount --make-private /proc && mount --bind \"$0\" "
             "/proc/sys/kernel/unprivileged_bpf_disabled && exec \"$@\"", path])
         self.addCleanup(daemon.stop)
         return daemon, path
