@@ -303,11 +303,16 @@ class Threads(Case):
         def work():
             first = Client(self.path).open(4)
             first.profile(PROCESS, pid)
-            time.sleep(0.2)
+            until = time.monotonic() + 30
+            while not Account(first.map(), 0).switches and time.monotonic() < until:
+                time.sleep(0.01)
             second = Client(self.path).open(4)
             second.profile(PROCESS, pid)
-            time.sleep(0.1)
-            return Account(first.map(), 0).switches, Account(second.map(), 0).switches
+            until = time.monotonic() + 30
+            while not Account(second.map(), 0).switches and time.monotonic() < until:
+                time.sleep(0.01)
+            late = Account(second.map(), 0).switches  # before the other, which goes on
+            return Account(first.map(), 0).switches, late
         early, late = as_user(NOBODY, work)
         self.assertGreater(early, late)
         self.assertGreater(late, 0)
