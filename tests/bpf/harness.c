@@ -78,6 +78,13 @@ int bpf_run(const char *name, const struct CMUnitTest *tests, size_t count)
     return _cmocka_run_group_tests(name, tests, count, NULL, NULL);
 }
 
+/* Of real time; 0: none. */
+static void set_priority(int priority)
+{
+    sched_setscheduler(0, priority ? SCHED_FIFO : SCHED_OTHER,
+                       &(struct sched_param){.sched_priority = priority});
+}
+
 int test_end(void **state)
 {
     for (size_t i = 0; i < MOST_CHILDREN; i++) {
@@ -100,6 +107,7 @@ int test_end(void **state)
     free(accounts);
     accounts = NULL;
     unpin();
+    set_priority(0);
     return 0;
 }
 
@@ -525,6 +533,11 @@ void pin_to(unsigned cpu)
 void unpin(void)
 {
     sched_setaffinity(0, sizeof(allowed), &allowed);
+}
+
+void go_before_others(void)
+{
+    set_priority(1);
 }
 
 bool wait_switched_out(pid_t pid, pid_t tid, uint64_t before)

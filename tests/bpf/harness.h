@@ -103,6 +103,9 @@ unsigned cpu_number(unsigned cpu);
 void pin_to(unsigned cpu); /* the calling thread, to the cpu-th it may use */
 void pin_thread(pid_t tid, unsigned cpu);
 void unpin(void); /* the calling thread; test_end does it too */
+/* The calling thread, and what it starts from now on, before all others, where the kernel lets it;
+ * until test_end. For what goes wrong by right when the test has no processor for long. */
+void go_before_others(void);
 
 /* Waits until the condition holds, looking every 200 us; false after 10 s (emulated: 100). */
 #define wait_for(condition)                                                                        \

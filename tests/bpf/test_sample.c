@@ -172,16 +172,18 @@ static void at_rate(uint64_t hz)
     struct prcb_sample_options opts = options_of(hz, 3, 0, 0);
     const uint64_t time = 150 * MS;
     struct prcb_sample_counts c;
-    uint64_t begin, elapsed, most;
+    uint64_t begin, elapsed, stopped, most;
 
     prepare(4u << 20);
     set_area(200, 20000, 20000);
+    go_before_others(); /* it would be full */
     begin = mono_ns();
     start(&opts);
     spin(time);
     c = counts();
     elapsed = mono_ns() - begin;
     stop_sampling();
+    stopped = mono_ns() - begin;
     printf("    %llu Hz: %llu interrupts in %.1f ms, %llu written, %llu lost, throttled %llu "
            "times\n",
            (unsigned long long)hz, (unsigned long long)c.interrupts, (double)elapsed / 1e6,
@@ -192,7 +194,8 @@ static void at_rate(uint64_t hz)
     most = most_samples();
     assert_in_range(c.written, elapsed * (most < hz ? most : hz) / 5 / slowness() / 1000000000,
                     elapsed * hz / 1000000000 + 2);
-    assert_in_range((area->pebs_index - area->pebs_base) / 200, c.written, c.written + hz / 100);
+    assert_in_range((area->pebs_index - area->pebs_base) / 200, c.written,
+                    stopped * hz / 1000000000 + 2);
 }
 
 static void rate_1_khz(void **state)
@@ -338,14 +341,16 @@ static void storms(void **state)
     drained = 0;
     set_area(prcb_sample_stride_of(&opts), 4000, 0);
     area->pebs_threshold -= 1000;
+    go_before_others(); /* it would be full */
     start(&opts);
-    for (end = mono_ns() + 100 * MS; mono_ns() < end;) {
+    end = mono_ns() + 100 * MS;
+    do {
         struct pollfd fd = {.fd = prcb_sample_fd(sample), .events = POLLIN};
 
         assert_in_range(poll(&fd, 1, 1000), 0, 1);
         assert_int_equal(prcb_sample_drain(sample, count_records, NULL), 0);
-    }
-    c = counts();
+        c = counts();
+    } while (mono_ns() < end || (c.thresholds <= 10 && mono_ns() < end + 10000 * MS));
     stop_sampling();
     assert_int_equal(lost(&c), 0);
     assert_true(c.thresholds > 10 && c.thresholds <= c.written);
@@ -1133,22 +1138,45 @@ static void let_pongs_play(void)
         gate_wait_while(&pongs[i].gates[2], 0);
 }
 
+static int keep_pongs(const struct prcb_switch *record, void *ctx)
+{
+    bool of_two =
+        record->old_tid == (uint32_t)pongs[0].tid || record->old_tid == (uint32_t)pongs[1].tid;
+
+    return of_two ? keep(record, ctx) : 0;
+}
+
+/* They play, while all records are read: those of a busy machine fill the ring in less than the
+ * time for which this thread could have no processor. */
+static void read_while_pongs_play(prcb_switch_fn fn, void *ctx)
+{
+    uint64_t lost_records;
+    bool playing = true;
+
+    go_before_others();
+    open_switches(0);
+    for (int i = 0; i < 2; i++)
+        gate_set(&pongs[i].gates[1], 1);
+    while (playing) {
+        sleep_ns(MS);
+        playing = !gate_get(&pongs[0].gates[2]) || !gate_get(&pongs[1].gates[2]);
+        assert_int_equal(prcb_switches_read(switches, fn, ctx, &lost_records), 0);
+        assert_int_equal(lost_records, 0);
+    }
+}
+
 /* A record for each switch that the kernel counted for the two, none lost; at each the causes of
  * a pipe. Reading goes on beside them. */
 static void switch_for_switch(void **state)
 {
     struct prcb_error err = {0};
-    uint64_t lost_records;
     size_t pipes = 0;
     int priority = 120 + getpriority(PRIO_PROCESS, 0); /* the kernel's number of a nice value */
 
     needs_first_pid_ns();
     must(prcb_sampler_open(NULL, &sampler, &err), &err);
     start_pongs(20000 / (int)slowness());
-    open_switches(0);
-    let_pongs_play();
-    assert_int_equal(prcb_switches_read(switches, keep, NULL, &lost_records), 0);
-    assert_int_equal(lost_records, 0);
+    read_while_pongs_play(keep_pongs, NULL);
     for (int i = 0; i < 2; i++) {
         /* The gates before and after make a switch or two more. */
         assert_in_range(count_of(pongs[i].tid), pongs[i].switches, pongs[i].switches + 3);
@@ -1159,19 +1187,18 @@ static void switch_for_switch(void **state)
 
         assert_int_equal(r->flags & PRCB_SWITCH_INDEX, 0); /* no area anywhere */
         assert_int_equal(r->samples + r->pebs_index, 0);
-        if (r->old_tid == (uint32_t)pongs[0].tid && r->cause == PRCB_CAUSE_PIPE) {
+        if (r->cause == PRCB_CAUSE_PIPE) {
             pipes++;
             assert_int_equal(r->reason, prcb_cause_info(PRCB_CAUSE_PIPE)->reason);
             assert_int_equal(r->old_state & 1, 1);
             assert_true(r->flags & PRCB_SWITCH_USER_MODE);
             assert_int_equal(r->old_prio, priority);
-            assert_int_equal(r->old_pid, pongs[0].tid);
+            assert_int_equal(r->old_pid, r->old_tid);
         }
     }
-    printf("    %zu records, %llu of the two, %zu by pipe\n", record_count,
-           (unsigned long long)(count_of(pongs[0].tid) + count_of(pongs[1].tid)), pipes);
-    /* The other causes are of being preempted. */
-    assert_true(pipes * 2 > pongs[0].switches);
+    printf("    %zu records of the two, %zu by pipe\n", record_count, pipes);
+    /* The other causes are of being preempted: one of them by the other, which then waits. */
+    assert_true(pipes * 4 > pongs[0].switches + pongs[1].switches);
 }
 
 /* Read beside them, through a ring that they fill many times: as many as the kernel counted,
@@ -1264,28 +1291,17 @@ static void a_waker_of_each_wait(void **state)
     struct prcb_processors *view;
     struct prcb_error err = {0};
     struct woken woken = {0};
-    uint64_t lost_records = 0;
-    bool playing = true;
 
     needs_first_pid_ns();
     must(prcb_processors_open(&options, &view, &err), &err);
     with.wakers = view;
     must(prcb_sampler_open(&with, &sampler, &err), &err);
     start_pongs_on(trips, 1);
-    open_switches(8u << 20);
-    for (int i = 0; i < 2; i++)
-        gate_set(&pongs[i].gates[1], 1);
-    while (playing) {
-        playing = !gate_get(&pongs[0].gates[2]) || !gate_get(&pongs[1].gates[2]);
-        assert_int_equal(prcb_switches_read(switches, look_at_wake, &woken, &lost_records), 0);
-        sleep_ns(MS);
-    }
-    assert_int_equal(prcb_switches_read(switches, look_at_wake, &woken, &lost_records), 0);
+    read_while_pongs_play(look_at_wake, &woken);
     printf("    %llu wakes by the other one, %llu of them before the switch out; %llu by others, "
            "%llu unknown\n",
            (unsigned long long)woken.right, (unsigned long long)woken.early,
            (unsigned long long)woken.other, (unsigned long long)woken.unknown);
-    assert_int_equal(lost_records, 0);
     assert_int_equal(woken.ready, 0);
     assert_true(woken.right > (uint64_t)trips / 4);
     assert_in_range(woken.other + woken.unknown, 0, 3 + woken.right / 50000);
@@ -1344,6 +1360,7 @@ static void the_stream(void **state)
     switches = NULL;
     assert_int_equal(prcb_switches_open(sampler, (size_t)1 << 40, &second, &err), -ENOMEM);
     /* Anew, and losses count from there. */
+    go_before_others();
     open_switches(0);
     assert_int_equal(prcb_switches_read(switches, keep, NULL, &lost_records), 0);
     assert_int_equal(lost_records, 0);
@@ -1361,48 +1378,56 @@ static int spin_and_nap(void *arg)
     return 0;
 }
 
+/* What is this processor's. */
+static int keep_here(const struct prcb_switch *record, void *ctx)
+{
+    bool here = record->cpu == (uint32_t)cpu && record->flags & PRCB_SWITCH_INDEX;
+
+    return here ? keep(record, ctx) : 0;
+}
+
 /* The thread of every sample by the switch records alone, against the thread number that the
  * sample carries: the same for all, but where the kernel did not report a switch (the record's
  * old thread is not the new one of the record before). */
 static void attribution(void **state)
 {
     struct prcb_sample_options opts = options_of(10000, 3, 0, PRCB_SAMPLE_THREAD);
-    size_t stride = prcb_sample_stride_of(&opts), here = 0, checked = 0, wrong = 0, unsure = 0;
-    struct prcb_switch *mine;
-    uint64_t lost_records;
+    size_t stride = prcb_sample_stride_of(&opts), here, checked = 0, wrong = 0, unsure = 0;
+    uint64_t lost_records, end;
     size_t written;
 
     prepare(8u << 20);
     set_area(stride, 30000, 30000);
+    go_before_others(); /* the ring would be full */
     open_switches(0);
     for (int i = 0; i < 3; i++)
         child_start(spin_and_nap, NULL);
     start(&opts);
-    sleep_ns(400 * MS);
-    /* More where the processor is busy with others, or slow. */
-    assert_true(wait_for((area->pebs_index - area->pebs_base) / stride > 600));
+    end = mono_ns() + 400 * MS;
+    do {
+        sleep_ns(MS);
+        assert_int_equal(prcb_switches_read(switches, keep_here, NULL, &lost_records), 0);
+        written = (area->pebs_index - area->pebs_base) / stride;
+        /* More where the processor is busy with others, or slow. */
+    } while (mono_ns() < end || (written <= 600 && mono_ns() < end + 10000 * MS * slowness()));
     stop_sampling();
     written = (area->pebs_index - area->pebs_base) / stride;
-    assert_int_equal(prcb_switches_read(switches, keep, NULL, &lost_records), 0);
+    assert_int_equal(prcb_switches_read(switches, keep_here, NULL, &lost_records), 0);
     assert_int_equal(lost_records, 0);
-    mine = records; /* this processor's, in place */
-    for (size_t i = 0; i < record_count; i++) {
-        if (records[i].cpu == (uint32_t)cpu && records[i].flags & PRCB_SWITCH_INDEX)
-            mine[here++] = records[i];
-    }
+    here = record_count;
     assert_true(here > 20);
     for (size_t i = 1; i < here; i++) {
-        size_t from = (mine[i - 1].pebs_index - area->pebs_base) / stride;
-        size_t to = (mine[i].pebs_index - area->pebs_base) / stride;
+        size_t from = (records[i - 1].pebs_index - area->pebs_base) / stride;
+        size_t to = (records[i].pebs_index - area->pebs_base) / stride;
 
-        assert_int_equal(from, mine[i - 1].samples); /* nothing was drained */
+        assert_int_equal(from, records[i - 1].samples); /* nothing was drained */
         assert_true(from <= to && to <= written);
         for (size_t n = from; n < to; n++) {
             const struct prcb_sample_tail *tail = (const void *)(buffer + n * stride + 0xc8);
 
-            if (mine[i].old_tid != mine[i - 1].new_tid)
+            if (records[i].old_tid != records[i - 1].new_tid)
                 unsure++;
-            else if (tail->tid != mine[i].old_tid)
+            else if (tail->tid != records[i].old_tid)
                 wrong++;
             checked++;
         }
