@@ -61,6 +61,12 @@ def await_call(pid, tid):
         time.sleep(0.005)
 
 
+def may_mount():
+    """A chroot's root is no mount, of which there could be a private one."""
+    return ROOT and not subprocess.run(["unshare", "--mount", "true"], stderr=subprocess.DEVNULL,
+                                       check=False).returncode
+
+
 def functions(stack):
     return [frame["function"] for frame in stack.get("frames", [])]
 
@@ -128,31 +134,40 @@ class Where(unittest.TestCase):
 
     def test_short_waits(self):
         """300, 150 and 50 microseconds, thousands of times. A wait lasts for as long as its timer was set
-        to at least, and at most for what the program measures, which has the time to wake up in it too."""
+        to at least, and at most for what the program measures, which has the time to wake up in it too. What
+        prcb had no processor time or memory for stands in rows of its own, which say so."""
         try:
             report, said = document("--tier", "bpf", "--", SHARES, "4", "0.5")
         except AssertionError as error:
             self.skipTest(str(error))
         process = process_named(report, "why_shares")
         found = {}
+        chosen = left = 0
         for cause in process["causes"]:
             self.assertEqual(sum(part["ns"] for part in cause["stacks"]), cause["ns"])
             for part in cause["stacks"]:
+                if part["unknown"] in ("[not read]", "[no room]", "[ended]"):
+                    left += part["ns"]
                 for name in ("long_wait", "middle_wait", "short_wait"):
                     if name in functions(part):
                         found[name] = found.get(name, 0) + part["ns"]
+                        chosen += part["count"]
                         self.assertTrue(part["complete"], part)
         whole = sum(found.values())
         # The last of them were chosen milliseconds before the process ended.
-        self.assertGreater(whole, 0.98 * process["wait_ns"], process["causes"])
+        self.assertGreater(whole + left, 0.98 * process["wait_ns"], process["causes"])
+        if chosen < 400:
+            self.skipTest(f"prcb got no further than {chosen} stacks on this busy machine")
+        # Chosen at random: 2 hundredths with 4000 stacks, and more where fewer were read.
+        within = 1.25 / chosen ** 0.5
         names = ("long_wait", "middle_wait", "short_wait")
         *measured, rounds = [int(word) for word in said[0].split()]
         least = [rounds * 500000 * share for share in (0.6, 0.3, 0.1)]
         for i, name in enumerate(names):
             low = least[i] / (least[i] + sum(measured) - measured[i])
             high = measured[i] / (measured[i] + sum(least) - least[i])
-            self.assertGreater(found[name] / whole, low - 0.02, (found, measured, rounds))
-            self.assertLess(found[name] / whole, high + 0.02, (found, measured, rounds))
+            self.assertGreater(found[name] / whole, low - within, (found, measured, chosen))
+            self.assertLess(found[name] / whole, high + within, (found, measured, chosen))
 
     def test_three_waits_without_root(self):
         # The perf tier looks ten times a second: a wait's first look and its end are lost.
@@ -414,7 +429,7 @@ class Files(unittest.TestCase):
                           "mkdir old; pivot_root . old; PATH=/old/usr/sbin:/old/usr/bin; "
                           f"exec chroot {who} . /waiter mutex")
 
-    @unittest.skipUnless(ROOT, "needs root: another root directory")
+    @unittest.skipUnless(may_mount(), "no mount namespace of one's own: needs root, and a root that is no chroot's")
     def test_a_container(self):
         """Its files by the mapping itself, though nothing lies at their paths here, nor there any more."""
         pid, tid = self.container(0)
@@ -424,13 +439,13 @@ class Files(unittest.TestCase):
         os.unlink(f"/proc/{pid}/root/waiter")
         self.check(pid, tid)
 
-    @unittest.skipUnless(ROOT, "needs root: another root directory")
+    @unittest.skipUnless(may_mount(), "no mount namespace of one's own: needs root, and a root that is no chroot's")
     def test_a_container_of_ones_own_without_rights(self):
         """By /proc/PID/root: who has no capability may not open a mapping."""
         pid, tid = self.container(NOBODY)
         self.check(pid, tid, as_nobody=True)
 
-    @unittest.skipUnless(ROOT, "needs root: another root directory")
+    @unittest.skipUnless(may_mount(), "no mount namespace of one's own: needs root, and a root that is no chroot's")
     def test_below_another_root_that_is_in_reach(self):
         """The kernel writes its files' paths as the reader sees them."""
         self.container(0)
