@@ -72,15 +72,15 @@ def samples(text):
 
 
 class Exporter:
-    """One on a unix socket; other addresses by arguments."""
+    """One on a unix socket; other addresses by arguments. program: that executes it."""
 
-    def __init__(self, *args, tier="perf", **options):
+    def __init__(self, *args, tier="perf", program=(), **options):
         self.folder = tempfile.mkdtemp(prefix="prcb-exporter-")
         os.chmod(self.folder, 0o777)
         self.path = self.folder + "/socket"
         self.log = open(self.folder + "/log", "w+b")
         self.process = subprocess.Popen(
-            [EXPORTER, "--tier", tier, "--web.listen-address=unix:" + self.path, *args],
+            [*program, EXPORTER, "--tier", tier, "--web.listen-address=unix:" + self.path, *args],
             stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log, **options)
         try:
             wait_for(lambda: self.answers() or self.process.poll() is not None, "an answer")
@@ -134,13 +134,15 @@ class Case(unittest.TestCase):
         self.addCleanup(shutil.rmtree, folder, True)
         return folder
 
-    def prometheus(self, folder, ports):
-        """A Prometheus, in a folder, that scrapes these each second. Returns its own port."""
+    def prometheus(self, folder, targets):
+        """A Prometheus, in a folder, that scrapes these ports here, or addresses, each second. Returns
+        its own port."""
+        targets = ["127.0.0.1:%d" % t if isinstance(t, int) else t for t in targets]
         own = free_port()
         with open(folder + "/p.yml", "w") as file:
             file.write("global: {scrape_interval: 1s}\nscrape_configs:\n- job_name: prcb\n"
                        "  static_configs: [{targets: [%s]}]\n" %
-                       ", ".join("'127.0.0.1:%d'" % port for port in ports))
+                       ", ".join("'%s'" % target for target in targets))
         with open(folder + "/log", "w") as log:
             prometheus = subprocess.Popen(
                 ["prometheus", "--config.file=" + folder + "/p.yml", "--storage.tsdb.path=" + folder +
@@ -1008,6 +1010,144 @@ class Contained(Case):
 class Fleet(Case):
     """Made-up machines in one Prometheus, and what happens to their exporters."""
 
+    def asker(self, folder, targets):
+        """Of a Prometheus that scrapes them: a function of an expression, its first value."""
+        own = self.prometheus(folder, targets)
+
+        def value(expression):
+            try:
+                with contextlib.closing(
+                        http.client.HTTPConnection("127.0.0.1", own, timeout=5)) as connection:
+                    connection.request("GET", "/api/v1/query?query=" + urllib.parse.quote(expression))
+                    found = json.loads(connection.getresponse().read())["data"]["result"]
+                    return float(found[0]["value"][1]) if found else None
+            except (OSError, ValueError, http.client.HTTPException):
+                return None
+        return value
+
+    def no_rate_is_negative(self, value):
+        for name in ("ready_seconds", "run_seconds", "wait_seconds", "context_switches"):
+            series = "rate(prcb_cgroup_%s_total[1m])" % name
+            self.assertTrue(value("count(%s)" % series), series)
+            self.assertIsNone(value("count(%s < 0)" % series), series)
+
+    def network(self):
+        """A network of its own, behind a link. Its name, its link here, and the address of its end."""
+        if os.geteuid():
+            self.skipTest("needs root: it makes a network namespace")
+        self.need("ip", "tc")
+        name, link, net = "prcb%d" % os.getpid(), "prcb%d" % (os.getpid() % 10 ** 6), os.getpid() % 250
+        self.addCleanup(subprocess.run, ["ip", "netns", "del", name], check=False,
+                        stderr=subprocess.DEVNULL)
+        inside = ["ip", "-n", name]
+        for command in (["ip", "netns", "add", name],
+                        ["ip", "link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", name],
+                        ["ip", "addr", "add", "10.213.%d.1/30" % net, "dev", link],
+                        ["ip", "link", "set", link, "up"],
+                        [*inside, "addr", "add", "10.213.%d.2/30" % net, "dev", "eth0"],
+                        [*inside, "link", "set", "eth0", "up"]):
+            done = subprocess.run(command, check=False, stderr=subprocess.PIPE, text=True)
+            if done.returncode:
+                self.skipTest("%s: %s" % (" ".join(command), done.stderr.strip()))
+        return name, link, "10.213.%d.2" % net
+
+    def test_a_network_that_fails_and_one_that_loses_and_delays(self):
+        self.need("prometheus")
+        name, link, address = self.network()
+        folder = self.folder()
+        with open(folder + "/host", "w") as file:
+            file.write(host(3, 20, 600))
+        port = free_port()
+        self.start("--replay", folder + "/host", "--web.listen-address=%s:%d" % (address, port),
+                   program=["ip", "netns", "exec", name])
+        value = self.asker(folder, ["%s:%d" % (address, port)])
+        wait_for(lambda: value("up") == 1, "a scrape")
+        wait_for(lambda: value("count_over_time(prcb_up[1m])") > 2, "some scrapes")
+        # All is lost for a while: a gap, no figures meanwhile, and afterwards the same counters.
+        subprocess.run(["ip", "link", "set", link, "down"], check=True)
+        wait_for(lambda: value("up") == 0, "a gap")
+        self.assertIsNone(value("prcb_cgroup_run_seconds_total"))
+        subprocess.run(["ip", "link", "set", link, "up"], check=True)
+        wait_for(lambda: value("up") == 1, "the end of the gap")
+        self.assertEqual(value("max(resets(prcb_cgroup_run_seconds_total[1m]))"), 0)
+        self.no_rate_is_negative(value)
+        done = subprocess.run(["tc", "qdisc", "add", "dev", link, "root", "netem", "delay", "200ms",
+                               "100ms", "loss", "15%"], check=False, stderr=subprocess.PIPE, text=True)
+        if done.returncode:
+            self.skipTest("delay and loss, the rest passed: netem: " + done.stderr.strip())
+        scrapes = value("count_over_time(up[5m])")
+        wait_for(lambda: value("count_over_time(up[5m])") >= scrapes + 15, "scrapes")
+        wait_for(lambda: value("scrape_duration_seconds") > .2, "a scrape that is late")
+        self.assertEqual(value("max(resets(prcb_cgroup_run_seconds_total[5m]))"), 0)
+        self.no_rate_is_negative(value)
+        subprocess.run(["tc", "qdisc", "del", "dev", link, "root"], check=True)
+        wait_for(lambda: value("up") == 1 and value("scrape_duration_seconds") < .2, "a good network")
+
+    def test_a_clock_that_is_set(self):
+        """The time of day goes by an hour forward and by a day back: no counter and no length of
+        anything is measured with it."""
+        preload = os.environ.get("STEP_CLOCK_LIBRARY")
+        if not preload or os.environ.get("SANITIZED", "none") != "none":
+            self.skipTest("no library to preload, or a sanitizer that does not like one")
+        step = self.folder() + "/step"
+        with open(step, "w") as file:
+            file.write("0")
+        bpf = not daemon_reason()
+        exporter = self.start("--names", "prcb,windows", tier="bpf" if bpf else "perf",
+                              env={**os.environ, "LD_PRELOAD": preload, "STEP_CLOCK": step})
+
+        def cpus(values):
+            return sum(v for s, v in values.items() if s.startswith("prcb_system_cpu_seconds_total"))
+        begin, before = time.monotonic(), exporter.samples()
+        boot, shown = before["windows_system_boot_time_timestamp"], before
+        for seconds in 3600, -86400, 0:
+            with open(step + ".new", "w") as file:
+                file.write(str(seconds))
+            os.rename(step + ".new", step)
+            # The one figure that is the time of day's says that the library works.
+            values = wait_for(lambda: (lambda v: v if abs(
+                v["windows_system_boot_time_timestamp"] - boot - seconds) < 60 else None)(
+                    exporter.samples()), "another time of day")
+            for series, value in values.items():
+                if "_total" in series:
+                    self.assertGreaterEqual(value, shown.get(series, 0), series)
+            self.assertEqual(values["prcb_start_time_seconds"], before["prcb_start_time_seconds"])
+            self.assertLess(values["prcb_look_duration_seconds"], 60)
+            self.assertLessEqual(cpus(values) - cpus(before),
+                                 (time.monotonic() - begin + .1) * os.cpu_count() * 1.01)
+            shown = values
+            time.sleep(.2)  # the next look is another: SHARED_NS of the exporter
+        # Nothing of it could be in a stamp: there is none.
+        text = exporter.get(headers={"Accept": OPENMETRICS})[1].decode()
+        self.assertNotIn("_created", text)
+        self.assertFalse([line for line in text.splitlines()
+                          if line[0] != "#" and len(line.rsplit("}")[-1].split()) > 2])
+
+    def test_a_host_that_is_renamed(self):
+        if os.geteuid():
+            self.skipTest("needs root: it names the host of a namespace")
+        self.need("unshare", "nsenter", "hostname")
+        exporter = self.start("--names", "prcb,windows",
+                              program=["unshare", "--uts", "sh", "-c", 'hostname before && exec "$0" "$@"'])
+
+        def names(values):
+            return [s for s in values if s.startswith("windows_os_hostname{")]
+        before = exporter.samples()
+        self.assertEqual(names(before),
+                         ['windows_os_hostname{hostname="before",domain="",fqdn="before"}'.replace(
+                             'domain="",', "")])
+        subprocess.run(["nsenter", "--uts", "-t", str(exporter.process.pid), "hostname", "after.example"],
+                       check=True)
+        after = wait_for(lambda: (lambda v: v if names(v) != names(before) else None)(exporter.samples()),
+                         "another name")
+        self.assertEqual(names(after), ['windows_os_hostname{hostname="after.example",domain="example",'
+                                        'fqdn="after.example"}'])
+        # The name is in no other series: none of them ends, and none falls.
+        self.assertEqual(set(before) - set(after), set(names(before)))
+        for series, value in before.items():
+            if "_total" in series:
+                self.assertGreaterEqual(after[series], value, series)
+
     def test_faults_make_gaps_and_resets_and_no_negative_rates(self):
         self.need("prometheus")
         folder, hosts = self.folder(), 8
@@ -1019,17 +1159,7 @@ class Fleet(Case):
             ports.append(free_port())
             running.append(self.start("--replay", path,
                                       "--web.listen-address=127.0.0.1:%d" % ports[-1]))
-        own = self.prometheus(folder, ports)
-
-        def value(expression):
-            try:
-                with contextlib.closing(
-                        http.client.HTTPConnection("127.0.0.1", own, timeout=5)) as connection:
-                    connection.request("GET", "/api/v1/query?query=" + urllib.parse.quote(expression))
-                    found = json.loads(connection.getresponse().read())["data"]["result"]
-                    return float(found[0]["value"][1]) if found else None
-            except (OSError, ValueError, http.client.HTTPException):
-                return None
+        value = self.asker(folder, ports)
         wait_for(lambda: value("sum(up)") == hosts, "all hosts")
         # One is killed and comes back, one is stopped for a while.
         running[0].process.kill()
@@ -1047,10 +1177,7 @@ class Fleet(Case):
         series = 'prcb_cgroup_ready_seconds_total{cgroup="/pods/pod-3",instance="127.0.0.1:%d"}'
         wait_for(lambda: value("resets(%s[1m])" % (series % ports[0])) == 1, "the reset")
         self.assertEqual(value("resets(%s[1m])" % (series % ports[1])), 0)
-        for name in ("ready_seconds", "run_seconds", "wait_seconds", "context_switches"):
-            series = "rate(prcb_cgroup_%s_total[1m])" % name
-            self.assertTrue(value("count(%s)" % series), series)
-            self.assertIsNone(value("count(%s < 0)" % series), series)
+        self.no_rate_is_negative(value)
         self.assertEqual(value("count(prcb_up)"), hosts)
 
     def test_a_full_disk_under_the_textfile(self):
