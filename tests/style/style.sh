@@ -29,10 +29,12 @@ shell_checked() {
 licence_named() {
     local bad
     bad=$(tracked '*.c' '*.h' '*.def' '*.inc' '*.proto' '*.py' '*.sh' '*.bash' '*.build' '*.scd' \
-        meson_options.txt dev |
-        while IFS= read -r file; do
-            head -n 3 "$file" | grep -q 'SPDX-License-Identifier: ' || printf '%s\n' "$file"
-        done)
+        meson_options.txt dev | python3 -c '
+import itertools, sys
+for name in sys.stdin.read().splitlines():
+    with open(name, errors="replace") as file:
+        if "SPDX-License-Identifier: " not in "".join(itertools.islice(file, 3)):
+            print(name)')
     printf '%s' "$bad"
     [[ -z $bad ]]
 }
