@@ -4,12 +4,12 @@
 # ./dev check: its groups, how they run beside one another, and the tally. Part of dev, which sources
 # it and has the packages and the builds (here, jobs, packages_*, need, configure, compile, build_*).
 #
-# Groups run in lanes, one beside the other, for most tests wait more than they compute. Two have the
-# tests that compare times and counts with the kernel's, one test at a time in each: those of eBPF and
-# those of the command line, with gcc and then with sanitizers. The others have a lower priority, and so
-# have the builds; guests use what all leave. A failing group does not stop the next. Each result is a line in
+# Groups run in lanes, one beside the other, for most tests wait more than they compute. Three have the
+# tests that compare times and counts with the kernel's, one test at a time in each: those of eBPF, with gcc
+# and then with sanitizers; those of the command line; and, behind what reads files, those of the command line
+# with sanitizers. The others have a lower priority, and so have the builds; guests use what all leave. A failing group does not stop the next. Each result is a line in
 # $results: pass|fail|skip|unsteady TAB group TAB name TAB reason, and a group's seconds one more:
-# time TAB group TAB seconds. A group that ends with an error, or without any result,
+# time TAB group TAB seconds TAB seconds of a processor. A group that ends with an error, or without any result,
 # counts as a failure of its own.
 
 results=
@@ -81,7 +81,11 @@ group_bpf() {
 }
 group_cli() {
     compile build
-    meson_tests build 1 --suite cli
+    meson_tests build 1 --suite cli --no-suite files
+}
+group_files() {
+    compile build
+    meson_tests build 1 --suite files
 }
 group_python() {
     compile build
@@ -144,8 +148,14 @@ finish_build() { # NAME
     "build_$1"
 }
 
+# The eBPF objects of build/ for the builds whose compiler is another: clang makes them in each.
+bpf_objects() {
+    echo "-Dbpf_objects=$([[ $(bpf_option) != *enabled ]] || echo "$here/build/src/bpf")"
+}
+
 build_clang() {
-    CC=clang configure build-clang "$(bpf_option)" -Dwerror=true -Dman=disabled -Dbench=true
+    CC=clang configure build-clang "$(bpf_option)" "$(bpf_objects)" -Dwerror=true -Dman=disabled -Dbench=true \
+        -Dwine=disabled
     compile build-clang
 }
 
@@ -154,10 +164,11 @@ group_clang() {
     meson_tests build-clang "$jobs" "${compiler[@]}"
 }
 
-# As the README has it: a release build, whose optimiser sees warnings of its own.
+# As the README has it: a release build, whose optimiser sees warnings of its own. What is installed is
+# tested, by scripts.
 build_release() {
-    configure build-release "$(bpf_option)" -Dwerror=true -Dman=enabled -Dtests=enabled --buildtype=release \
-        --prefix="$here/build-release/prefix"
+    configure build-release "$(bpf_option)" "$(bpf_objects)" -Dwerror=true -Dman=enabled -Dtests=disabled \
+        -Dbench=false --buildtype=release --prefix="$here/build-release/prefix"
     compile build-release
 }
 
@@ -173,8 +184,8 @@ group_install() {
 # Not optimised: a third of the time to build, none of it in the tests, and nothing is optimised away
 # that a sanitizer would see.
 build_asan() {
-    configure build-asan "$(bpf_option)" -Dwerror=true -Dman=disabled -Dbench=false -Doptimization=0 \
-        -Db_sanitize=address,undefined
+    configure build-asan "$(bpf_option)" "$(bpf_objects)" -Dwerror=true -Dman=disabled -Dbench=false \
+        -Dexamples=false -Dpmda=disabled -Doptimization=0 -Db_sanitize=address,undefined
     compile build-asan
 }
 
@@ -219,9 +230,10 @@ group_nobpf() {
     meson_tests build-nobpf "$jobs" "${ordinary[@]}"
 }
 
-# Internal: the part of group_nobpf that runs as nobody.
+# Internal: the part of group_nobpf that runs as nobody. Not optimised, as with sanitizers.
 command_build_nobpf() {
-    configure build-nobpf -Dwerror=true -Dbpf=disabled -Dman=disabled -Dbench=false
+    configure build-nobpf -Dwerror=true -Dbpf=disabled -Dman=disabled -Dbench=false -Dexamples=false \
+        -Dwine=disabled -Doptimization=0
     compile build-nobpf
 }
 
@@ -234,7 +246,7 @@ group_style() {
 fuzz_briefly() { # FILE
     local log
     log=$(mktemp)
-    if fuzz_one "$1" 2 >"$log" 2>&1; then
+    if fuzz_one "$1" 1 >"$log" 2>&1; then
         record pass "${1##*/}"
         echo "${1##*/}: $(grep -c . <(find "$here/build-corpus/${1##*/}" -type f)) inputs," \
             "$(awk '/number_of_executed_units/ {print $2}' "$log") runs"
@@ -337,13 +349,15 @@ group_guests() {
 }
 
 run_group() { # TITLE FUNCTION
-    local start=$EPOCHREALTIME status=0 before after seconds
+    local start=$EPOCHREALTIME status=0 before after seconds used busy
+    used=$(mktemp)
     group=$1
     printf '\n==== %s\n' "$group"
     before=$(grep -c '' "$results" || true)
     set +e
     (
         set -e
+        trap 'times >"$used"' EXIT
         "$2"
     )
     status=$?
@@ -355,8 +369,11 @@ run_group() { # TITLE FUNCTION
         record fail "$group" "nothing was tested"
     fi
     seconds=$(awk -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN {printf "%.1f", b - a}')
-    printf -- '---- %s: %s seconds\n' "$group" "$seconds"
-    printf 'time\t%s\t%s\n' "$group" "$seconds" >>"$results"
+    # bash's times: of itself, then of its children, each user and system: 1m2.345s
+    busy=$(tr ' ' '\n' <"$used" | awk -F '[ms]' '{sum += 60 * $1 + $2} END {printf "%.1f", sum}')
+    rm -f "$used"
+    printf -- '---- %s: %s seconds, %s of them of a processor\n' "$group" "$seconds" "$busy"
+    printf 'time\t%s\t%s\t%s\n' "$group" "$seconds" "$busy" >>"$results"
 }
 
 # Lanes beside the first one. Their outputs follow the first one's.
@@ -408,11 +425,11 @@ count() { # pass|fail|skip|unsteady [GROUP]
 }
 
 summary() {
-    local kind title seconds
-    printf '\n==== summary\n%8s  %6s  %6s  %7s  %s\n' seconds passed failed skipped group
-    while IFS=$'\t' read -r kind title seconds; do
+    local kind title seconds busy
+    printf '\n==== summary\n%8s  %8s  %6s  %6s  %7s  %s\n' seconds computed passed failed skipped group
+    while IFS=$'\t' read -r kind title seconds busy; do
         if [[ $kind == time ]]; then
-            printf '%8s  %6s  %6s  %7s  %s\n' "$seconds" "$(count pass "$title")" \
+            printf '%8s  %8s  %6s  %6s  %7s  %s\n' "$seconds" "$busy" "$(count pass "$title")" \
                 "$(count fail "$title")" "$(count skip "$title")" "$title"
         fi
     done <"$results"
@@ -448,6 +465,8 @@ check_where_all_may() {
 
 command_check() {
     check_where_all_may
+    # shellcheck disable=SC2034 # dev's, for build_fuzz
+    fuzz_dir=build-fuzz-brief fuzz_optimization=0
     need "${packages_build[@]}" "${packages_test[@]}" "${packages_fuzz[@]}"
     if [[ $(uname -m) == x86_64 ]] && need "${packages_guest[@]}"; then
         guests_here=yes
@@ -461,7 +480,8 @@ command_check() {
     trap 'set +e; stop_builds; stop_lanes; stop_guests; rm -f "$results"' EXIT
     run_group "gcc build" group_build
     start_builds
-    start_lane 0 "command line tests" group_cli \
+    start_lane 0 "command line tests" group_cli
+    start_lane 0 "command line tests: files" group_files \
         "sanitizers: command line" group_sanitizers_cli
     start_lane "$low_priority" "unit, layout and document tests" group_quick \
         "ABI of the libraries" group_abi \
