@@ -947,12 +947,13 @@ class Ends(Recording):
                                 stderr=subprocess.PIPE)
 
     def wait_for_samples(self, process):
-        """Until something is committed."""
+        """Until something is committed. Who reads the file before prcb has it is in prcb's way."""
         for _ in range(1500):
             try:
-                if self.query("SELECT count(*) FROM samples")[0][0] > 10:
+                if (os.path.getsize(self.path) and
+                        self.query("SELECT count(*) FROM samples")[0][0] > 10):
                     return
-            except sqlite3.Error:
+            except (FileNotFoundError, sqlite3.Error):
                 pass
             if process.poll() is not None:
                 self.fail(process.stderr.read())
@@ -979,12 +980,12 @@ class Ends(Recording):
                 self.wait_for_samples(process)
                 process.kill()
                 process.wait()
+                end = time.monotonic_ns()
                 pid = self.query("SELECT pid FROM threads WHERE name = 'record_shares'"
                                  " OR pid = (SELECT max(pid) FROM threads)")[-1][0]
                 os.kill(pid, signal.SIGKILL)
-            lasted = self.query("SELECT max(time_ns) - (SELECT CAST(value AS INTEGER) FROM facts "
-                                "WHERE name = 'start_ns') FROM samples")[0][0]
-            if lasted < 0.9e9:
+            start = self.query("SELECT CAST(value AS INTEGER) FROM facts WHERE name = 'start_ns'")[0][0]
+            if end - start < 1e9:
                 break
             os.unlink(self.path)
         else:

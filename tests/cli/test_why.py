@@ -356,7 +356,10 @@ class Cost(unittest.TestCase):
     def test_threads_that_sleep_on_are_read_once(self):
         """A look goes over them 49 more times, and asks for nothing."""
         pid = self.many("sleep", 1000)
-        report, _ = document("-p", str(pid), "--for", "2", "--budget", "100")
+        for seconds in "2", "8", "30":  # a busy machine gets less done
+            report, _ = document("-p", str(pid), "--for", seconds, "--budget", "100")
+            if report["reader"]["unwound"] == 1001:
+                break
         self.assertEqual(report["reader"]["unwound"], 1001)
         self.assertEqual(report["reader"]["remembered"], 0)
 

@@ -358,7 +358,8 @@ class Guarded(Case):
         folder = self.config_folder
         subprocess.run(["openssl", "req", "-newkey", "rsa:2048", "-nodes", "-keyout",
                         "%s/%s.key" % (folder, name), "-subj", "/CN=" + name, "-addext",
-                        "subjectAltName=DNS:localhost", "-out", "%s/%s.%s" % (folder, name, out), *more],
+                        "subjectAltName=DNS:localhost,IP:127.0.0.1",
+                        "-out", "%s/%s.%s" % (folder, name, out), *more],
                        check=True, stderr=subprocess.DEVNULL, cwd=folder)
 
     def over_tls(self, client=None):
@@ -366,7 +367,8 @@ class Guarded(Case):
         if client:
             context.load_cert_chain("%s/%s.crt" % (self.config_folder, client),
                                     "%s/%s.key" % (self.config_folder, client))
-        connection = http.client.HTTPSConnection("localhost", self.port, context=context,
+        # By its address: not every machine has a hosts file.
+        connection = http.client.HTTPSConnection("127.0.0.1", self.port, context=context,
                                                  timeout=DEADLINE)
         try:
             connection.request("GET", "/metrics")
@@ -416,7 +418,7 @@ class Guarded(Case):
         self.assertEqual(status, 200)
         self.assertIn(b"prcb_up 1", body)
         with self.assertRaises(Exception):
-            plain = http.client.HTTPConnection("localhost", self.port, timeout=DEADLINE)
+            plain = http.client.HTTPConnection("127.0.0.1", self.port, timeout=DEADLINE)
             plain.request("GET", "/metrics")
             plain.getresponse()
         self.config(tls + "  client_ca_file: ca.crt\n"
