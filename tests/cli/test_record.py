@@ -948,7 +948,8 @@ class Ends(Recording):
 
     def wait_for_samples(self, process):
         """Until something is committed. Who reads the file before prcb has it is in prcb's way."""
-        for _ in range(1500):
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline:
             try:
                 if (os.path.getsize(self.path) and
                         self.query("SELECT count(*) FROM samples")[0][0] > 10):
@@ -958,6 +959,7 @@ class Ends(Recording):
             if process.poll() is not None:
                 self.fail(process.stderr.read())
             time.sleep(0.02)
+        process.kill()  # or its end would be waited for
         self.fail("nothing was recorded")
 
     def test_killed(self):
@@ -1135,7 +1137,7 @@ class Ends(Recording):
                                 "--no-switches", *more) as process:
                     self.wait_for_samples(process)
                     process.send_signal(signal.SIGSTOP)
-                    self.let_run(target.pid, 1)
+                    self.let_run(target, process, 1)
                     process.send_signal(signal.SIGINT)
                     process.send_signal(signal.SIGCONT)
                     process.communicate(timeout=60)
@@ -1149,13 +1151,16 @@ class Ends(Recording):
             self.assertGreater(report["samples"] + report["lost"], 0.6 * 40000, tier)
             os.unlink(self.path)
 
-    def let_run(self, pid, seconds):
-        """Until the process has had so much of a processor."""
+    def let_run(self, target, process, seconds):
+        """Until the target has had so much of a processor."""
         def used():
-            with open("/proc/%d/schedstat" % pid, encoding="ascii") as file:
+            with open("/proc/%d/schedstat" % target.pid, encoding="ascii") as file:
                 return int(file.read().split()[0])
         start = used()
         while used() < start + seconds * 1e9:
+            if target.poll() is not None:
+                process.kill()  # it is stopped
+                self.fail("the target ended before it had so much of a processor")
             time.sleep(0.05)
 
     @needs_rate(20000)
