@@ -54,6 +54,13 @@ int privilege_check_bpf(struct prcb_error *err)
     return 0;
 }
 
+uint32_t kernel_client_extra(const struct kernel *k, const struct prcb_bpf_client *client,
+                             uint32_t *ret_switches)
+{
+    *ret_switches = client->switches ? 2 : 0;
+    return *ret_switches + (client->tails ? 1 : 0);
+}
+
 int kernel_client_make(struct kernel *k, uint32_t number, const struct prcb_bpf_client *client,
                        struct kernel_client_fds *ret)
 {

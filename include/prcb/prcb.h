@@ -85,6 +85,10 @@ enum prcb_open_flag {
                                   a session that is shared has them where prcbd.conf says so */
     PRCB_OPEN_OWNERS = 1 << 8, /* bpf tier, with PRCB_OPEN_EDGES: edges tell who held the kernel's
                                   mutexes and semaphores as well. Ignored elsewhere */
+    PRCB_OPEN_SWITCHES = 1 << 9, /* daemon tier: keep a record of each switch of the session's
+                                  threads, with PRCB_OPEN_EDGES of who woke them:
+                                  prcb_session_switches (prcb/sample.h). Some megabytes, and two
+                                  sessions of a user. Ignored elsewhere */
 };
 
 /* For how long a shared session sees the account of a thread that has ended, if it does not release

@@ -268,6 +268,28 @@ typedef int (*prcb_switch_fn)(const struct prcb_switch *record, void *ctx);
 PRCB_API int prcb_switches_read(struct prcb_switches *w, prcb_switch_fn fn, void *ctx,
                                 uint64_t *ret_lost);
 
+/* ---- of one's own threads, without privilege ---- */
+
+struct prcb_switch_room {
+    size_t size;   /* sizeof(struct prcb_switch_room), set by the caller */
+    uint64_t lost; /* records that were overwritten before they were read, since the session was
+                      opened */
+    uint32_t
+        full; /* percent of the fullest processor's room that was in use: at 100 some are lost */
+    uint32_t pad;
+};
+
+/* Switch records of the threads that a session with PRCB_OPEN_SWITCHES profiles, from prcbd. As
+ * prcb_switches_read, but: numbers are of the caller's pid namespace; a side of the switch that is
+ * none of the session's threads is 0 like the idle thread, its part of the record empty; there are
+ * no samples' members; a waker that /proc would not show to this user is PRCB_BY_OTHERS, and
+ * woken_cpu then UINT32_MAX. Each processor has room for 1,024 to 16,384 records, two for a switch
+ * between two of the threads: what is not read in time is overwritten and counted. To be called by
+ * one thread at a time. ret: may be NULL. -EOPNOTSUPP the session keeps none: *err says why.
+ * -EINVAL: ret->size is not set */
+PRCB_API int prcb_session_switches(struct prcb *p, prcb_switch_fn fn, void *ctx,
+                                   struct prcb_switch_room *ret, struct prcb_error *err);
+
 #ifdef __cplusplus
 }
 #endif

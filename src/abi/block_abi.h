@@ -22,7 +22,7 @@
 
 #define PRCB_ABI_MAGIC 0x42435250u /* "PRCB" */
 #define PRCB_ABI_MAJOR 1
-#define PRCB_ABI_MINOR 7
+#define PRCB_ABI_MINOR 8
 
 #define PRCB_ACCOUNTS_DEFAULT 16384
 #define PRCB_OFFSET_UNKNOWN   0x7fffffffffffffffll /* head.clock_offset before the first switch */
@@ -44,6 +44,7 @@
 #define PRCB_WANT_REGISTERS 1 /* user, at each switch out */
 #define PRCB_WANT_EDGES     2 /* by whom: prcb_edge_block. Since 1.5 */
 #define PRCB_WANT_TAILS     4 /* how long: prcb_tail_block. Since 1.7 */
+#define PRCB_WANT_SWITCHES  8 /* a record of each: prcb_switch_record. Since 1.8 */
 
 /* What a profiled thread passes on, and why it is profiled: storage, not account. */
 #define PRCB_PASS_THREADS  1
@@ -64,6 +65,8 @@
 #define PRCB_FEATURE_FILES      (1u << 10) /* ... and what it waits for in read, write and the like */
 /* Since 1.7: */
 #define PRCB_FEATURE_TAILS (1u << 11) /* tails are kept */
+/* Since 1.8: */
+#define PRCB_FEATURE_SWITCHES (1u << 12) /* switch records are kept */
 
 /* The user registers that an unwinder starts from, as of the thread's last entry into the
  * kernel. All 0: it has none (a kernel thread), or none were kept. */
@@ -176,6 +179,53 @@ struct prcb_tail_block {
     __u64 pad1[16];
 };
 
+/* Switch records of a session's threads. After the tails comes, for each processor, a ring: one
+ * element as large as an account with its head, and head.switch_elements, a power of two, with
+ * records. Each ring has one writer, the switches of its processor, which waits for nobody: record
+ * number n (from 0) lies at the place n has modulo their count, over the one that lay there.
+ *
+ * `written` is stored after the record's bytes, and before those of the next one. So a reader that
+ * sees n < written has record n, unless `written`, looked at again after it was copied, says that
+ * the writer may be at its place: written - n is the count of places, or more. Since 1.8. */
+#define PRCB_SWITCH_OUT 1 /* the thread leaves a processor */
+#define PRCB_SWITCH_IN  2 /* ... or gets one */
+
+#define PRCB_SWITCH_USER 1 /* flags, OUT: it waits for its own program's sake */
+
+#define PRCB_CPU_UNKNOWN 0xffffffffu
+
+struct prcb_switch_record {
+    __u64 time_ns; /* CLOCK_MONOTONIC: both records of one switch have the same */
+    __u8 kind;     /* PRCB_SWITCH_OUT or PRCB_SWITCH_IN: others' members mean nothing */
+    __u8 cause;    /* OUT: enum prcb_cause */
+    __u8 by;       /* IN: who ended its wait, enum prcb_edge_by; 0: nobody, or not known */
+    __u8 flags;
+    __u32 state;    /* OUT: the kernel's */
+    __u32 tid, pid; /* in the session's pid namespace */
+    __s32 syscall;  /* OUT: number of the system call that it is in; -1: none */
+    __s16 prio;     /* the kernel's */
+    __u16 pad;
+    __u64 ready_ns; /* IN: how long it had been able to run; 0: not known, or not at all */
+    /* IN, and `by` is not 0: */
+    __u64 woken_ns;  /* when, CLOCK_MONOTONIC */
+    __u32 woken_cpu; /* where; PRCB_CPU_UNKNOWN: that is another user's */
+    __u32 vector;    /* as in prcb_edge_cell, and so are these: */
+    __u32 waker_tid, waker_pid;
+    char comm[16];
+    __u64 pad1[6];
+};
+
+#define PRCB_SWITCHES_EACH 8 /* in an element */
+
+struct prcb_switch_element {
+    struct prcb_switch_record records[PRCB_SWITCHES_EACH];
+};
+
+struct prcb_switch_ring {
+    __u64 written; /* records, ever */
+    __u64 pad[127];
+};
+
 /* The first page. Written before any program is attached, but for the counters
  * (atomic adds). */
 struct prcb_head_block {
@@ -200,9 +250,11 @@ struct prcb_head_block {
     /* The stamp at which the writer gave these accounts up; 0: it has not. They stay as they
      * were then. One word, stored once. Since 1.1. */
     __u64 ended;
-    __u32 tail_processors; /* for how many there are tails; 0: none are kept. Since 1.7 */
+    __u32 tail_processors;   /* for how many there are tails; 0: none are kept. Since 1.7 */
+    __u32 switch_processors; /* for how many there are rings of switch records. Since 1.8 */
+    __u32 switch_elements;   /* of each, after its head. Since 1.8 */
     __u32 pad;
-    __u64 pad1[5];
+    __u64 pad1[4];
 };
 
 /* clang-format off */
@@ -267,9 +319,19 @@ PRCB_ABI_AT(prcb_head_block, account_used, 48);
 PRCB_ABI_AT(prcb_head_block, writer, 56);
 PRCB_ABI_AT(prcb_head_block, ended, 72);
 PRCB_ABI_AT(prcb_head_block, tail_processors, 80);
+PRCB_ABI_AT(prcb_head_block, switch_processors, 84);
+PRCB_ABI_AT(prcb_head_block, switch_elements, 88);
 
 PRCB_ABI_SIZE(prcb_tail_block, 1024);
 PRCB_ABI_AT(prcb_tail_block, buckets, 64);
+
+PRCB_ABI_SIZE(prcb_switch_record, 128);
+PRCB_ABI_AT(prcb_switch_record, state, 12);
+PRCB_ABI_AT(prcb_switch_record, prio, 28);
+PRCB_ABI_AT(prcb_switch_record, woken_ns, 40);
+PRCB_ABI_AT(prcb_switch_record, comm, 64);
+PRCB_ABI_SIZE(prcb_switch_element, 1024);
+PRCB_ABI_SIZE(prcb_switch_ring, 1024);
 /* clang-format on */
 
 #endif

@@ -13,6 +13,7 @@ struct clock;
 struct prcb_account_block;
 struct prcb_head_block;
 struct processor_map;
+struct switch_rings;
 
 /* Mapped read-only by the tier that opens the session, and constant until it closes it. */
 struct mapped {
@@ -24,6 +25,7 @@ struct mapped {
     /* What the head says of them: taken once, and checked where another process wrote it. */
     uint32_t count, stride, features;
     uint32_t tail_processors;               /* after the accounts; 0: no tails */
+    struct switch_rings *switches;          /* after those; NULL: none are kept */
     const struct processor_map *processors; /* for what interrupts took; NULL: none */
     const char *no_interrupted;             /* why not; NULL: it was not asked for */
 };

@@ -19,6 +19,7 @@
 #include "client.h"
 #include "figures.h"
 #include "sized.h"
+#include "switch_rings.h"
 #include "tier.h"
 
 #define MAX_ACCOUNTS (1u << 22)
@@ -113,9 +114,10 @@ int prcb_open(const struct prcb_options *opts, struct prcb **ret, struct prcb_er
     if (options.max_threads > MAX_ACCOUNTS)
         return prcb_fail(err, -EINVAL, "max_threads %u is above the maximum of %u",
                          options.max_threads, MAX_ACCOUNTS);
-    if (options.flags & ~(uint32_t)(PRCB_OPEN_NO_LOCKS | PRCB_OPEN_KTIME | PRCB_OPEN_INTERRUPTED |
-                                    PRCB_OPEN_REGISTERS | PRCB_OPEN_EDGES | PRCB_OPEN_CHOSEN |
-                                    PRCB_OPEN_SHARED | PRCB_OPEN_TAILS | PRCB_OPEN_OWNERS))
+    if (options.flags &
+        ~(uint32_t)(PRCB_OPEN_NO_LOCKS | PRCB_OPEN_KTIME | PRCB_OPEN_INTERRUPTED |
+                    PRCB_OPEN_REGISTERS | PRCB_OPEN_EDGES | PRCB_OPEN_CHOSEN | PRCB_OPEN_SHARED |
+                    PRCB_OPEN_TAILS | PRCB_OPEN_OWNERS | PRCB_OPEN_SWITCHES))
         return prcb_fail(err, -EINVAL, "prcb_options.flags 0x%x has unknown bits", options.flags);
     result = check_proc(err);
     if (result)
@@ -367,6 +369,32 @@ int prcb_chosen_read(struct prcb *p, prcb_chosen_fn fn, void *ctx, uint64_t *ret
                          p->tier->chosen_read ? "it was not opened with PRCB_OPEN_CHOSEN"
                                               : "only the bpf tier does");
     return p->tier->chosen_read(p, fn, ctx, ret_lost, err);
+}
+
+static const char *no_switches(const struct prcb *p)
+{
+    if (p->tier->number != PRCB_TIER_DAEMON)
+        return "only the daemon tier does; with the rights of the bpf tier use prcb_switches_open";
+    return p->flags & PRCB_OPEN_SWITCHES
+               ? "prcbd is too old for it, or the session is one that is shared"
+               : "it was not opened with PRCB_OPEN_SWITCHES";
+}
+
+int prcb_session_switches(struct prcb *p, prcb_switch_fn fn, void *ctx,
+                          struct prcb_switch_room *ret, struct prcb_error *err)
+{
+    struct prcb_switch_room room = {.size = sizeof(room)};
+    int result;
+
+    if (!p->mapped.switches)
+        return prcb_fail(err, -EOPNOTSUPP, "this session keeps no switch records: %s",
+                         no_switches(p));
+    if (ret && ret->size < sizeof(ret->size))
+        return prcb_fail(err, -EINVAL, "prcb_switch_room.size is not set");
+    result = switch_rings_read(p->mapped.switches, fn, ctx, &room);
+    if (ret)
+        sized_hand_out(&room, sizeof(room), ret);
+    return result;
 }
 
 int prcb_kernel_stack(struct prcb *p, uint64_t key, pid_t tid, char *ret, size_t size,

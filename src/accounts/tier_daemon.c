@@ -21,6 +21,7 @@
 #include "client.h"
 #include "client_programs.h"
 #include "processor_map.h"
+#include "switch_rings.h"
 
 #define CGROUP2_MAGIC 0x63677270
 #define COMES_BACK_MS 3000 /* how long a daemon that is restarted is waited for */
@@ -61,6 +62,8 @@ static int open_session(struct prcb *p, uint32_t accounts, struct wire_open_answ
         open.flags |= WIRE_OPEN_EDGES;
     if (p->flags & PRCB_OPEN_TAILS && s->client.hello.hello.minor >= 6)
         open.flags |= WIRE_OPEN_TAILS;
+    if (p->flags & PRCB_OPEN_SWITCHES && s->client.hello.hello.minor >= 7)
+        open.flags |= WIRE_OPEN_SWITCHES;
     memcpy(open.token, s->token, sizeof(open.token));
     return client_closed(client_ask(&s->client, &q, arrival, err), err);
 }
@@ -221,28 +224,40 @@ map_head(int fd, size_t bytes, struct prcb_head_block *ret_head, struct prcb_err
 
 #define PROCESSORS_MOST 65536
 
-/* The map once more, with the tails behind the accounts. The kernel refuses what it does not have.
- */
-static int map_tails(struct prcb *p, int fd, uint32_t accounts, const struct prcb_head_block *head,
-                     struct prcb_error *err)
+/* The map once more, with what comes behind the accounts: tails, and rings of switch records. The
+ * kernel refuses what it does not have. */
+static int map_rest(struct prcb *p, int fd, uint32_t accounts, const struct prcb_head_block *head,
+                    struct prcb_error *err)
 {
-    size_t elements = accounts + 1 + (size_t)head->tail_processors * PRCB_CAUSE_MAX;
+    uint32_t tails = head->features & PRCB_FEATURE_TAILS ? head->tail_processors : 0;
+    uint32_t rings = head->features & PRCB_FEATURE_SWITCHES ? head->switch_processors : 0;
+    size_t first = (size_t)accounts + 1 + (size_t)tails * PRCB_CAUSE_MAX; /* element of the rings */
+    size_t elements = first + rings * ((size_t)head->switch_elements + 1);
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     size_t bytes = (elements * sizeof(struct prcb_account_block) + page - 1) / page * page;
     void *at = MAP_FAILED;
+    int result;
 
+    if (!tails && !rings)
+        return 0;
     errno = EINVAL;
-    if (head->tail_processors <= PROCESSORS_MOST &&
+    if (tails <= PROCESSORS_MOST && rings <= PROCESSORS_MOST &&
         head->account_stride == sizeof(struct prcb_account_block))
         at = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
     if (at == MAP_FAILED)
-        return prcb_fail(err, -errno, "the tails that prcbd passed cannot be mapped: %s",
+        return prcb_fail(err, -errno,
+                         "the tails or switch records that prcbd passed cannot be mapped: %s",
                          strerror(errno));
     munmap((void *)p->mapped.head, p->daemon->mapped_bytes);
     p->mapped.head = at;
-    p->mapped.tail_processors = head->tail_processors;
+    p->mapped.tail_processors = tails;
     p->daemon->mapped_bytes = bytes;
-    return 0;
+    result = rings ? switch_rings_open((const char *)at + first * head->account_stride, rings,
+                                       head->switch_elements, &p->mapped.switches)
+                   : 0;
+    return result ? prcb_fail(err, result, "the switch records that prcbd passed: %s",
+                              strerror(-result))
+                  : 0;
 }
 
 static int map_session(struct prcb *p, const struct wire_open_answer *answer,
@@ -260,8 +275,12 @@ static int map_session(struct prcb *p, const struct wire_open_answer *answer,
     if (!p->mapped.head)
         return err->code;
     p->daemon->mapped_bytes = bytes;
-    if (head.features & PRCB_FEATURE_TAILS && p->flags & PRCB_OPEN_TAILS &&
-        map_tails(p, arrival->fds[0], answer->accounts, &head, err))
+    /* A session that is shared has what others asked for. */
+    if (!(p->flags & PRCB_OPEN_TAILS))
+        head.features &= ~PRCB_FEATURE_TAILS;
+    if (!(p->flags & PRCB_OPEN_SWITCHES))
+        head.features &= ~PRCB_FEATURE_SWITCHES;
+    if (map_rest(p, arrival->fds[0], answer->accounts, &head, err))
         return err->code;
     if (head.account_count >= bytes / head.account_stride)
         return prcb_fail(err, -EPROTONOSUPPORT,
@@ -422,6 +441,7 @@ static void daemon_close(struct prcb *p)
 
     if (!s)
         return;
+    switch_rings_close(p->mapped.switches);
     if (p->mapped.edges)
         munmap((void *)p->mapped.edges, s->edges_bytes);
     if (p->mapped.head)

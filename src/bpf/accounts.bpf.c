@@ -84,7 +84,11 @@ struct profile {
      */
     struct who waker; /* of its last waking since it was last switched in; what 0: none */
     struct who taker; /* who got its processor, when it could have gone on */
-#ifndef PRCB_CLIENTS
+#ifdef PRCB_CLIENTS
+    __u64
+        woken_ns; /* with switch records: when that waking was, CLOCK_MONOTONIC, and where; told */
+    __u32 woken_cpu; /* of with the waker */
+#else
     struct who holder; /* of the kernel's lock that its open wait is for; what 0: none, not known */
 #endif
 };
@@ -571,6 +575,11 @@ static __always_inline bool wants_tails(const struct profile *profile)
     return profile->wants & PRCB_WANT_TAILS;
 }
 
+static __always_inline bool wants_switches(const struct profile *profile)
+{
+    return profile->wants & PRCB_WANT_SWITCHES;
+}
+
 static __always_inline __u64 handle_of(const struct profile *profile)
 {
     return *(volatile __u64 *)&profile->handle;
@@ -766,6 +775,18 @@ static __always_inline void who_is_here(__u64 handle, struct who *ret)
         who_of_vector(by, vector, ret);
 }
 
+static __always_inline void note_waking(struct profile *profile)
+{
+#ifdef PRCB_CLIENTS
+    if (!wants_switches(profile))
+        return;
+    profile->woken_ns = bpf_ktime_get_ns();
+    profile->woken_cpu = profile->waker.what == (__u64)PRCB_BY_OTHERS << 16
+                             ? PRCB_CPU_UNKNOWN
+                             : bpf_get_smp_processor_id();
+#endif
+}
+
 /* Runs in the waker's context, before the kernel looks where the task is to run: a wake that comes
  * before its sleeper's switch out is seen here as well, and kept, for wakers are forgotten at the
  * switch in alone. That of a thread which then did not sleep is replaced by the next. */
@@ -789,6 +810,7 @@ int prcb_waking(__u64 *ctx)
             continue;
         who_is_here(handle, &profile->waker);
         profile->waker.again = again;
+        note_waking(profile);
         end_telling(&profile->waker, handle);
     }
     return 0;
@@ -950,22 +972,20 @@ static __always_inline void switch_out(struct prcb_account_block *account, struc
 static __always_inline void switch_in(struct prcb_account_block *account, struct task_struct *next,
                                       __u64 now, __u64 clock, __u64 throttled,
                                       struct profile *profile, struct prcb_edge_block *edges,
-                                      struct task_struct *prev)
+                                      struct task_struct *prev, struct closed *closed)
 {
-    struct closed closed;
     struct who before = {};
     __u32 seq = account->seq;
 
     prcb_seq_begin(&account->seq, seq);
     now = now > account->stamp ? now : account->stamp;
-    close_off(account, next, now, clock, throttled, &closed);
+    close_off(account, next, now, clock, throttled, closed);
     if (edges) {
         tell_task(handle_of(profile), prev, &before);
-        note_edges(edges, account->generation, &closed, profile, &before);
-        profile->waker.what = 0;
+        note_edges(edges, account->generation, closed, profile, &before);
     }
     if (wants_tails(profile))
-        note_tails(profile, &closed);
+        note_tails(profile, closed);
     account->stamp = now;
     account->state = PRCB_STATE_RUNNING;
     account->migrations = task_migrations(next);
@@ -1144,7 +1164,99 @@ struct switching {
     __u32 state;     /* of prev */
     __u32 cause;     /* why prev leaves, found out once, however many profile it */
     __s32 last_syscall;
+#ifdef PRCB_CLIENTS
+    __u64 mono; /* CLOCK_MONOTONIC, of switch records; 0: not taken yet, for nobody wants them */
+#endif
 };
+
+#ifdef PRCB_CLIENTS
+/* ---- switch records ----
+ *
+ * Of a client's threads, into a ring of this processor's in the client's own map (block_abi.h).
+ * What the client might have written there leads to no place outside of that ring. */
+
+/* Element of the client's map, of this processor's ring: 0 is its head. */
+static __noinline void *ring_element(__u32 number, __u32 element)
+{
+    const struct prcb_bpf_client *client = client_by(number);
+    __u32 first = client->switches;
+    void *map = first ? client_map(number) : NULL;
+    __u32 row = first + bpf_get_smp_processor_id() * (client->switch_elements + 1) + element;
+
+    return map ? bpf_map_lookup_elem(map, &row) : NULL;
+}
+
+/* Where the next record goes; NULL: there is no ring. */
+static __always_inline struct prcb_switch_record *next_record(__u32 number,
+                                                              struct prcb_switch_ring *ring)
+{
+    __u64 position = *(volatile __u64 *)&ring->written;
+    __u32 mask = client_by(number)->switch_elements - 1, at = position % PRCB_SWITCHES_EACH;
+    struct prcb_switch_element *element =
+        ring_element(number, 1 + ((__u32)(position / PRCB_SWITCHES_EACH) & mask));
+
+    /* The count that was stored last before the bytes of this record: a reader that sees any of
+     * these in a copy of the record that lay here sees it too. Pairs with the reader's second look
+     * at `written` (switch_rings.c). */
+    return element && in_order() ? &element->records[at] : NULL;
+}
+
+static __always_inline void fill_out(struct prcb_switch_record *record, struct switching *s)
+{
+    record->kind = PRCB_SWITCH_OUT;
+    record->cause = s->cause;
+    record->flags = s->prev->flags & (PF_KTHREAD_ | PF_IO_WORKER_) ? 0 : PRCB_SWITCH_USER;
+    record->state = s->state;
+    record->syscall = s->last_syscall;
+    record->prio = task_prio(s->prev);
+}
+
+static __always_inline void fill_in(struct prcb_switch_record *record, struct switching *s,
+                                    struct profile *profile, const struct closed *closed)
+{
+    const struct who *waker = &profile->waker;
+
+    record->kind = PRCB_SWITCH_IN;
+    record->by = 0;
+    record->prio = task_prio(s->next);
+    record->ready_ns = closed->ready;
+    if (cause_is_ready(closed->cause) || closed->cause == PRCB_CAUSE_THROTTLED ||
+        !wants_edges(profile) || !is_told(profile, waker))
+        return;
+    record->by = waker->what >> 16;
+    record->vector = waker->what >> 32;
+    record->waker_tid = waker->thread;
+    record->waker_pid = waker->pid;
+    __builtin_memcpy(record->comm, waker->comm, sizeof(record->comm));
+    record->woken_ns = profile->woken_ns;
+    record->woken_cpu = profile->woken_cpu;
+}
+
+/* closed: of the thread that comes; NULL: it leaves. */
+static __always_inline void record_switch(struct switching *s, struct profile *profile,
+                                          struct prcb_account_block *account,
+                                          const struct closed *closed)
+{
+    __u32 number = client_of(handle_of(profile));
+    struct prcb_switch_ring *ring = ring_element(number, 0);
+    struct prcb_switch_record *record = ring ? next_record(number, ring) : NULL;
+
+    if (!record)
+        return;
+    if (!s->mono)
+        s->mono = bpf_ktime_get_ns();
+    record->time_ns = s->mono;
+    record->tid = account->tid;
+    record->pid = account->pid;
+    if (closed)
+        fill_in(record, s, profile, closed);
+    else
+        fill_out(record, s);
+    /* The record before the count that announces it: pairs with the reader's first look at it. */
+    if (in_order())
+        *(volatile __u64 *)&ring->written = ring->written + 1;
+}
+#endif
 
 static long leave(__u32 i, struct switching *s)
 {
@@ -1176,7 +1288,10 @@ static long leave(__u32 i, struct switching *s)
     switch_out(account, prev, s->cause, s->last_syscall, s->cgroup, s->now, profile, edges);
     if (edges)
         leave_edges(profile, s->next, s->cause, unreported);
-#ifndef PRCB_CLIENTS
+#ifdef PRCB_CLIENTS
+    if (wants_switches(profile))
+        record_switch(s, profile, account, NULL);
+#else
     if (config.owners)
         note_holder(tag, s->cause);
     if (config.chosen)
@@ -1191,6 +1306,7 @@ static long enter(__u32 i, struct switching *s)
     struct prcb_account_block *account;
     struct prcb_edge_block *edges;
     struct profile *profile;
+    struct closed closed;
     __u64 clock;
 
     if (i >= PROFILES)
@@ -1206,7 +1322,13 @@ static long enter(__u32 i, struct switching *s)
     if (tag->throttled_queue)
         s->throttled = end_throttled(tag, s->next, clock);
     edges = wants_edges(profile) ? edges_of(profile) : NULL;
-    switch_in(account, s->next, s->now, clock, s->throttled, profile, edges, s->prev);
+    switch_in(account, s->next, s->now, clock, s->throttled, profile, edges, s->prev, &closed);
+#ifdef PRCB_CLIENTS
+    if (wants_switches(profile))
+        record_switch(s, profile, account, &closed);
+#endif
+    if (edges)
+        profile->waker.what = 0;
 #ifndef PRCB_CLIENTS
     if (config.chosen && tag->chosen)
         end_chosen(tag, account);

@@ -133,16 +133,18 @@ struct prcb_client_block {
 /* Who a client is and what it may: in the programs' own memory, of which no client ever holds a
  * descriptor. Constant from before its map is known to the programs until after it is not. */
 struct prcb_bpf_client {
-    __u64 caps;      /* its permitted capabilities */
-    __u32 pid_ns;    /* inode of its pid namespace */
-    __u32 user_ns;   /* of its user namespace */
-    __u32 uid, gid;  /* as the kernel has them: in no namespace's numbers */
-    __u16 all;       /* may profile whom it likes */
-    __u16 registers; /* keeps registers of threads that are its own */
-    __u16 edges;     /* has a map of edges */
-    __u16 names;     /* may know of every process in its pid namespace which it is */
-    __u32 tails;     /* element of its map where tails begin; 0: none are kept */
-    __u32 epoch;     /* differs from that of the client that had its number before; 0: no client */
+    __u64 caps;            /* its permitted capabilities */
+    __u32 pid_ns;          /* inode of its pid namespace */
+    __u32 user_ns;         /* of its user namespace */
+    __u32 uid, gid;        /* as the kernel has them: in no namespace's numbers */
+    __u16 all;             /* may profile whom it likes */
+    __u16 registers;       /* keeps registers of threads that are its own */
+    __u16 edges;           /* has a map of edges */
+    __u16 names;           /* may know of every process in its pid namespace which it is */
+    __u32 tails;           /* element of its map where tails begin; 0: none are kept */
+    __u32 switches;        /* element where the rings of switch records begin; 0: none are kept */
+    __u32 switch_elements; /* of each ring, after its head: a power of two */
+    __u32 epoch; /* differs from that of the client that had its number before; 0: no client */
 };
 
 /* What prcb_peer tells of who connected: the credentials are those of that moment, which the socket

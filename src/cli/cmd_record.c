@@ -298,8 +298,10 @@ static void say_what(const struct run *run)
         cli_warn(run->command, "user mode only: kernel.perf_event_paranoid does not let this user "
                                "sample the kernel");
     if (now.reason)
-        cli_warn(run->command, "%s: samples and switches by the perf ring, without wait reasons",
-                 now.reason);
+        cli_warn(run->command, "%s: samples %s", now.reason,
+                 strcmp(now.switching, "prcbd")
+                     ? "and switches by the perf ring, without wait reasons"
+                     : "by the perf ring, switches by prcbd");
     if (now.no_wakers)
         cli_warn(run->command, "wakers are not recorded: %s", now.no_wakers);
     if (now.no_waits)

@@ -147,8 +147,8 @@ static int do_open(const struct request *r, struct prcb_error *err)
     result = may_pass_maps(r, err);
     if (result)
         return result;
-    if (open.flags &
-            ~(WIRE_OPEN_REGISTERS | WIRE_OPEN_EDGES | WIRE_OPEN_SHARED | WIRE_OPEN_TAILS) ||
+    if (open.flags & ~(WIRE_OPEN_REGISTERS | WIRE_OPEN_EDGES | WIRE_OPEN_SHARED | WIRE_OPEN_TAILS |
+                       WIRE_OPEN_SWITCHES) ||
         (open.flags & WIRE_OPEN_SHARED && open.flags != WIRE_OPEN_SHARED))
         return prcb_fail(err, -EINVAL, "open: flags 0x%x have unknown bits", open.flags);
     if (!conn->asked_at)

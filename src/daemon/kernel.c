@@ -39,7 +39,7 @@
 
 /* Of everything that a daemon finds pinned: what programs and daemon share, and the records.
  * Another one cannot be taken over. */
-#define LAYOUT 9u
+#define LAYOUT 10u
 
 static const char *const map_names[KERNEL_MAPS] = {
     [MAP_CLIENTS] = "map_clients", [MAP_EDGES] = "map_edges", [MAP_TAGS] = "map_tags",
@@ -929,11 +929,34 @@ static int make_frozen(const char *name, uint32_t bytes, uint32_t count, const v
     return fd;
 }
 
+/* Of a ring of switch records: 8 MiB for all processors together, at most 2 and at least an eighth
+ * of one for each. */
+#define RINGS_ELEMENTS 8192u
+#define RING_MOST      2048u
+#define RING_LEAST     128u
+
+static uint32_t ring_elements(const struct kernel *k)
+{
+    uint32_t ret = RING_MOST;
+
+    while (ret > RING_LEAST && ret * k->possible > RINGS_ELEMENTS)
+        ret /= 2;
+    return ret;
+}
+
+uint32_t kernel_client_extra(const struct kernel *k, const struct prcb_bpf_client *client,
+                             uint32_t *ret_switches)
+{
+    *ret_switches = client->switches ? k->possible * (ring_elements(k) + 1) : 0;
+    return (client->tails ? k->possible * PRCB_CAUSE_MAX : 0) + *ret_switches;
+}
+
 int kernel_client_make(struct kernel *k, uint32_t number, const struct prcb_bpf_client *client,
                        struct kernel_client_fds *ret)
 {
     struct kernel_record *record = &k->records[number];
     struct kernel_client_fds made = {-1, -1};
+    uint32_t after; /* the element after the accounts */
     union {
         struct prcb_client_block block;
         struct prcb_account_block whole;
@@ -949,9 +972,13 @@ int kernel_client_make(struct kernel *k, uint32_t number, const struct prcb_bpf_
     first.block.head.account_count = record->accounts;
     first.block.head.tail_processors = client->tails ? k->possible : 0;
     first.block.head.features |= client->tails ? PRCB_FEATURE_TAILS : 0;
-    record->tails = first.block.head.tail_processors * PRCB_CAUSE_MAX;
+    first.block.head.switch_processors = client->switches ? k->possible : 0;
+    first.block.head.switch_elements = client->switches ? ring_elements(k) : 0;
+    first.block.head.features |= client->switches ? PRCB_FEATURE_SWITCHES : 0;
+    record->extra = kernel_client_extra(k, client, &record->switches);
+    after = record->accounts + 1;
     made.accounts = make_frozen("prcb_client", sizeof(struct prcb_account_block),
-                                record->accounts + 1 + record->tails, &first, &record->map_id);
+                                after + record->extra, &first, &record->map_id);
     if (made.accounts < 0)
         return made.accounts;
     if (client->edges)
@@ -966,7 +993,10 @@ int kernel_client_make(struct kernel *k, uint32_t number, const struct prcb_bpf_
     /* The programs look at it when they know of the map. */
     k->bss->clients[number] = *client;
     k->bss->clients[number].epoch = record->epoch;
-    k->bss->clients[number].tails = record->tails ? record->accounts + 1 : 0;
+    k->bss->clients[number].tails = client->tails ? after : 0;
+    k->bss->clients[number].switches =
+        client->switches ? after + record->extra - record->switches : 0;
+    k->bss->clients[number].switch_elements = first.block.head.switch_elements;
     *ret = made;
     return 0;
 }

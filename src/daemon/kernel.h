@@ -30,8 +30,8 @@ struct kernel_record {
     uint8_t token[16];
     uint32_t edges; /* it has a map of edges, */
     uint32_t edges_id;
-    uint32_t tails; /* elements of its map after the accounts */
-    uint32_t pad;
+    uint32_t extra;    /* elements of its map after the accounts: tails and switch records */
+    uint32_t switches; /* of these, switch records' */
 };
 
 enum kernel_map { MAP_CLIENTS, MAP_EDGES, MAP_TAGS, MAP_HEAD, MAP_BSS, MAP_RECORDS, KERNEL_MAPS };
@@ -105,6 +105,11 @@ int kernel_start_of(struct kernel *k, pid_t pid, uint64_t *ret);
 struct kernel_client_fds {
     int accounts, edges;
 };
+
+/* Elements of a client's map after the accounts: `switches` of them are rings of switch records.
+ * client->tails and client->switches: whether. */
+uint32_t kernel_client_extra(const struct kernel *k, const struct prcb_bpf_client *client,
+                             uint32_t *ret_switches);
 
 /* Makes a client's map, of the size in its record, and where the record says so one of edges: ret
  * are descriptors, -1: none. The programs do not know of them yet. client: but for its epoch. */

@@ -16,21 +16,24 @@
 #include "log.h"
 #include "shared.h"
 
-#define HELD_WAIT_MS 20   /* for what was let go of a moment ago */
-#define END_WAIT_MS  3000 /* for sessions that end */
-#define LOOK_MS      5    /* all maps of the system are gone over, no more often */
-#define FREE_AT_ONCE 256  /* accounts, some microseconds each */
+#define HELD_WAIT_MS      20   /* for what was let go of a moment ago */
+#define END_WAIT_MS       3000 /* for sessions that end */
+#define LOOK_MS           5    /* all maps of the system are gone over, no more often */
+#define FREE_AT_ONCE      256  /* accounts, some microseconds each */
+#define SWITCHES_PER_USER 2    /* sessions with switch records, megabytes each */
 
-/* Of a map with this many accounts, and tails after them, rounded as the kernel does. */
-static uint64_t bytes_of(uint32_t accounts, uint32_t tails)
+/* Of a map with this many accounts, and other elements after them, rounded as the kernel does. */
+static uint64_t bytes_of(uint32_t accounts, uint32_t extra)
 {
-    return (((uint64_t)accounts + 1 + tails) * sizeof(struct prcb_account_block) + 4095) / 4096 *
+    return (((uint64_t)accounts + 1 + extra) * sizeof(struct prcb_account_block) + 4095) / 4096 *
            4096;
 }
 
-static uint32_t tails_of(const struct sessions *s, const struct prcb_bpf_client *client)
+static uint32_t extra_of(const struct sessions *s, const struct prcb_bpf_client *client)
 {
-    return client->tails ? s->kernel->possible * PRCB_CAUSE_MAX : 0;
+    uint32_t ignored;
+
+    return kernel_client_extra(s->kernel, client, &ignored);
 }
 
 /* Of the edges of as many, where there are any. */
@@ -42,7 +45,7 @@ static uint64_t edge_bytes_of(uint32_t accounts, bool edges)
 /* ---- limits ---- */
 
 struct usage {
-    uint64_t sessions, user_sessions, accounts, user_accounts, bytes;
+    uint64_t sessions, user_sessions, user_switches, accounts, user_accounts, bytes;
 };
 
 static struct usage usage_of(const struct sessions *s, uid_t uid)
@@ -55,12 +58,13 @@ static struct usage usage_of(const struct sessions *s, uid_t uid)
         if (session->state == SESSION_FREE)
             continue;
         ret.sessions++;
-        ret.bytes += bytes_of(session->accounts, s->kernel->records[i].tails) +
+        ret.bytes += bytes_of(session->accounts, s->kernel->records[i].extra) +
                      edge_bytes_of(session->accounts, s->kernel->records[i].edges);
         ret.accounts += session->accounts;
         if (session->uid != uid)
             continue;
         ret.user_sessions++;
+        ret.user_switches += s->kernel->records[i].switches != 0;
         ret.user_accounts += session->accounts;
     }
     for (uint32_t i = 0; i < s->held.count; i++) {
@@ -95,11 +99,18 @@ static int check_limits(struct sessions *s, const struct peer *peer, uint32_t ac
                          "your user's sessions have %" PRIu64 " of %" PRIu64
                          " accounts: no %u more (accounts_per_user in prcbd.conf)",
                          used.user_accounts, c->accounts_per_user, accounts);
+    if (client->switches && used.user_switches >= SWITCHES_PER_USER)
+        return prcb_fail(
+            err, -EDQUOT,
+            "%" PRIu64 " of your user's sessions keep switch records already, which is "
+            "as many as one user's may; open one without (PRCB_OPEN_SWITCHES), or close "
+            "another",
+            used.user_switches);
     if (used.sessions >= prcbd_config_room(PRCB_CLIENT_COUNT - 1, c->sessions_per_user, peer->root))
         return prcb_fail(err, -ENOSPC, "%" PRIu64 " of %d sessions are in use, the rest is root's",
                          used.sessions, PRCB_CLIENT_COUNT - 1);
     if (used.accounts + accounts > prcbd_config_room(c->max_accounts_total, share, peer->root) ||
-        used.bytes + bytes_of(accounts, tails_of(s, client)) +
+        used.bytes + bytes_of(accounts, extra_of(s, client)) +
                 edge_bytes_of(accounts, client->edges) >
             prcbd_config_room(c->max_memory_total, bytes_of((uint32_t)share, 0), peer->root))
         return prcb_fail(err, -ENOSPC,
@@ -131,6 +142,7 @@ static struct prcb_bpf_client client_of(const struct peer *peer, const struct wi
                                     .edges = (open->flags & WIRE_OPEN_EDGES) != 0,
                                     .names = peer->names,
                                     .tails = (open->flags & WIRE_OPEN_TAILS) != 0,
+                                    .switches = (open->flags & WIRE_OPEN_SWITCHES) != 0,
                                     .registers = (open->flags & WIRE_OPEN_REGISTERS) != 0};
 }
 
@@ -464,7 +476,7 @@ static void settle_one(struct sessions *s, uint32_t number, bool begun)
     held_add(&s->held, &(struct held_map){.id = record->map_id,
                                           .uid = session->uid,
                                           .accounts = session->accounts,
-                                          .bytes = bytes_of(session->accounts, record->tails)});
+                                          .bytes = bytes_of(session->accounts, record->extra)});
     if (record->edges)
         held_add(&s->held, &(struct held_map){.id = record->edges_id,
                                               .uid = session->uid,

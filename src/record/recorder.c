@@ -39,6 +39,7 @@ struct recorder {
     uint64_t lost_samples, lost_switches; /* by it, so far */
     struct prcb_processors *processors;
     struct waits *waits;   /* NULL: none may be had, or switches are left out */
+    bool by_prcbd;         /* switches come from the session */
     struct wakers *wakers; /* NULL: they are not recorded */
     struct writer *writer;
     struct world *world;
@@ -101,7 +102,8 @@ static int open_bpf(struct recorder *r, struct rings_options *how, struct prcb_e
         return prcb_fail(err, -EOPNOTSUPP, "--tier bpf: %s come through the perf ring only",
                          how->stacks ? "samples with stacks (-g)"
                                      : "samples of other events than clocks at a frequency (-F)");
-    if (r->options.tier == PRCB_TIER_PERF || (!samples && !how->switches))
+    if (r->options.tier == PRCB_TIER_PERF || r->options.tier == PRCB_TIER_DAEMON ||
+        (!samples && !how->switches))
         return 0;
     result = open_source(r, how, samples, &why);
     if (result && r->options.tier == PRCB_TIER_BPF) {
@@ -131,18 +133,29 @@ static bool is_command(const struct recorder_options *options)
 }
 
 /* A command has no threads that waited before. Without it, what they did is not known; that is all.
- */
+ * Where this process may not load programs, prcbd may keep records of the switches. */
 static void open_waits(struct recorder *r)
 {
-    struct prcb_error why;
+    const struct waits_options how = {
+        .tier = r->options.tier,
+        .stacks = r->options.stacks,
+        .switches = !r->bpf && r->options.tier != PRCB_TIER_PERF,
+        .wakers = r->options.wakers,
+    };
     bool command = is_command(&r->options);
+    struct prcb_error why;
 
-    if (!r->options.switches || (command && !r->options.stacks))
+    if (!r->options.switches || (command && !how.stacks && !how.switches))
         return;
-    if (!waits_open(r->options.tier, r->options.stacks, &r->waits, &why) || !r->options.stacks)
-        return;
-    snprintf(r->no_waits, sizeof(r->no_waits), "%s", why.text);
-    r->progress.no_waits = r->no_waits;
+    if (waits_open(&how, &r->waits, &why)) {
+        if (!how.stacks)
+            return;
+        snprintf(r->no_waits, sizeof(r->no_waits), "%s", why.text);
+        r->progress.no_waits = r->no_waits;
+    } else if (command && !how.stacks && !waits_has_switches(r->waits)) {
+        waits_close(r->waits);
+        r->waits = NULL;
+    }
 }
 
 int recorder_open(const struct recorder_options *options, struct recorder **ret,
@@ -183,7 +196,6 @@ int recorder_open(const struct recorder_options *options, struct recorder **ret,
         recorder_close(r);
         return result;
     }
-    r->options.wakers = r->options.wakers && r->bpf && options->switches;
     open_waits(r);
     *ret = r;
     return 0;
@@ -345,7 +357,7 @@ static int on_caused(struct recorder *r, const struct prcb_switch *record)
         if (result)
             return result;
         row.woken_ns = record->woken_ns;
-        row.woken_cpu = record->woken_cpu;
+        row.woken_cpu = record->woken_cpu == UINT32_MAX ? -1 : (int64_t)record->woken_cpu;
     }
     if (row.old_thread && cause) {
         row.state = states[cause->kind];
@@ -495,6 +507,10 @@ static void end_waits(struct recorder *r, const struct prcb_error *why)
 {
     snprintf(r->no_waits, sizeof(r->no_waits), "%s", why->text);
     r->progress.no_waits = r->options.stacks ? r->no_waits : NULL;
+    if (r->by_prcbd) {
+        waits_stop_looking(r->waits);
+        return;
+    }
     waits_close(r->waits);
     r->waits = NULL;
 }
@@ -517,6 +533,24 @@ static void add_waits(struct recorder *r, pid_t child)
     }
     if (result)
         end_waits(r, &why);
+}
+
+/* Once it is known whether prcbd lets its records be had for these threads. */
+static void choose_switches(struct recorder *r)
+{
+    struct prcb_error why = {0};
+
+    r->by_prcbd = r->waits && waits_has_switches(r->waits);
+    if (r->by_prcbd) {
+        rings_leave_switches(r->rings);
+        r->progress.switching = "prcbd";
+    }
+    if (r->by_prcbd && r->options.wakers && !waits_has_wakers(r->waits, &why)) {
+        snprintf(r->no_wakers, sizeof(r->no_wakers), "%s", why.text);
+        r->progress.no_wakers = r->no_wakers;
+    }
+    r->options.wakers =
+        r->options.wakers && r->options.switches && !r->no_wakers[0] && (r->bpf || r->by_prcbd);
 }
 
 static int add_threads(struct recorder *r, struct prcb_error *err)
@@ -623,7 +657,7 @@ static void look_at_waits(struct recorder *r)
 
     if (r->waits && waits_begin(r->waits, r->world, &why))
         end_waits(r, &why);
-    if (!r->options.stacks) {
+    if (!r->options.stacks && !r->by_prcbd) {
         waits_close(r->waits);
         r->waits = NULL;
     }
@@ -647,10 +681,11 @@ int recorder_start(struct recorder *r, pid_t child, struct prcb_error *err)
     int result;
 
     r->end_ns = UINT64_MAX;
+    add_waits(r, child);
+    choose_switches(r);
     result = add_targets(r, child, err);
     if (result)
         return result;
-    add_waits(r, child);
     r->progress.user_only = rings_user_only(r->rings);
     result = writer_create(r->options.path, &r->writer, err);
     if (result)
@@ -701,6 +736,11 @@ static int drain(struct recorder *r, bool last, unsigned *ret_full)
             result = count_lost(r, "samples", bpf_source_lost_samples(r->bpf), &r->lost_samples);
         if (!result)
             result = count_lost(r, "switches", bpf_source_lost_switches(r->bpf), &r->lost_switches);
+    }
+    if (r->by_prcbd && !result) {
+        result = waits_switches(r->waits, r->rings, ret_full);
+        if (!result)
+            result = count_lost(r, "switches", waits_lost_switches(r->waits), &r->lost_switches);
     }
     return result ? result : rings_drain(r->rings, last, on_event, r, ret_full);
 }

@@ -137,6 +137,11 @@ int rings_open(const struct rings_options *options, struct rings **ret, struct p
     return 0;
 }
 
+void rings_leave_switches(struct rings *rings)
+{
+    rings->attr.context_switch = 0;
+}
+
 void rings_close(struct rings *rings)
 {
     if (!rings)

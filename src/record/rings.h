@@ -82,6 +82,8 @@ struct rings; /* opaque */
 
 /* Makes rings for every processor; no event is in them yet. */
 int rings_open(const struct rings_options *options, struct rings **ret, struct prcb_error *err);
+/* Before the first thread: switches come from elsewhere. */
+void rings_leave_switches(struct rings *rings);
 void rings_close(struct rings *rings); /* NULL is allowed */
 
 /* Samples a thread and all that it starts. -ESRCH: it has ended. */

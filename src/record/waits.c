@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <prcb/edges.h>
+#include <prcb/sample.h>
+
 #include "error.h"
 
 #ifdef HAVE_STACK
@@ -31,6 +34,8 @@ struct waits {
     struct seen *seen;
     size_t seen_count, seen_room;
     struct rings *rings; /* of the look */
+    bool switches;       /* the session keeps switch records */
+    uint64_t lost_switches;
 };
 
 int waits_program(struct waits *w, uint32_t i, struct prcb_program *ret)
@@ -80,12 +85,50 @@ static struct seen *seen_of(struct waits *w, uint64_t key)
 
 /* ---- opening ------------------------------------------------------------------------------ */
 
-int waits_open(enum prcb_tier tier, bool stacks, struct waits **ret, struct prcb_error *err)
+static int put_switch(const struct prcb_switch *record, void *ctx)
 {
-    const struct prcb_options how = {
+    return rings_put_switch(ctx, record);
+}
+
+bool waits_has_switches(const struct waits *w)
+{
+    return w->switches;
+}
+
+int waits_switches(struct waits *w, struct rings *rings, unsigned *ret_full)
+{
+    struct prcb_switch_room room = {.size = sizeof(room)};
+    int result = prcb_session_switches(w->session, put_switch, rings, &room, NULL);
+
+    w->lost_switches = room.lost;
+    if (room.full > *ret_full)
+        *ret_full = room.full;
+    return result;
+}
+
+bool waits_has_wakers(const struct waits *w, struct prcb_error *err)
+{
+    return prcb_edges_walk(w->session, UINT64_MAX, NULL, NULL, NULL, err) != -EOPNOTSUPP;
+}
+
+uint64_t waits_lost_switches(const struct waits *w)
+{
+    return w->lost_switches;
+}
+
+static uint32_t flags_of(const struct waits_options *options)
+{
+    return (options->stacks ? PRCB_OPEN_REGISTERS | PRCB_OPEN_CHOSEN : 0u) |
+           (options->switches ? PRCB_OPEN_SWITCHES : 0u) |
+           (options->switches && options->wakers ? PRCB_OPEN_EDGES : 0u);
+}
+
+int waits_open(const struct waits_options *options, struct waits **ret, struct prcb_error *err)
+{
+    struct prcb_options how = {
         .size = sizeof(how),
-        .tier = tier,
-        .flags = stacks ? PRCB_OPEN_REGISTERS | PRCB_OPEN_CHOSEN : 0,
+        .tier = options->tier,
+        .flags = flags_of(options),
     };
     struct waits *w = calloc(1, sizeof(*w));
     int result;
@@ -98,17 +141,27 @@ int waits_open(enum prcb_tier tier, bool stacks, struct waits **ret, struct prcb
     }
     w->seen_room = SEEN;
     result = prcb_open(&how, &w->session, err);
+    /* prcbd may have refused the records alone: the user's other sessions keep as many as may be.
+     */
+    if (!result && options->switches && prcb_session_tier(w->session) == PRCB_TIER_PERF) {
+        prcb_close(w->session);
+        w->session = NULL;
+        how.flags &= ~(uint32_t)(PRCB_OPEN_SWITCHES | PRCB_OPEN_EDGES);
+        result = prcb_open(&how, &w->session, err);
+    }
 #ifdef HAVE_STACK
-    if (!result && stacks)
+    if (!result && options->stacks)
         result = looks_open(w->session, PERCENT, &w->looks, err);
 #else
-    if (!result && stacks)
+    if (!result && options->stacks)
         result = prcb_fail(err, -EOPNOTSUPP, "this build cannot read stacks of waits");
 #endif
     if (result) {
         waits_close(w);
         return result;
     }
+    w->switches =
+        options->switches && !prcb_session_switches(w->session, put_switch, NULL, NULL, NULL);
     *ret = w;
     return 0;
 }
@@ -123,6 +176,14 @@ void waits_close(struct waits *w)
     prcb_close(w->session);
     free(w->seen);
     free(w);
+}
+
+void waits_stop_looking(struct waits *w)
+{
+#ifdef HAVE_STACK
+    looks_close(w->looks);
+#endif
+    w->looks = NULL;
 }
 
 int waits_add(struct waits *w, pid_t pid, bool child, struct prcb_error *err)

@@ -20,10 +20,17 @@
 
 struct waits; /* opaque */
 
-/* Opens a session; stacks: its waits are looked at as long as the recording goes on.
- * -EOPNOTSUPP: this build reads no stacks. */
-int waits_open(enum prcb_tier tier, bool stacks, struct waits **ret, struct prcb_error *err);
+struct waits_options {
+    enum prcb_tier tier;
+    bool stacks;   /* its waits are looked at as long as the recording goes on */
+    bool switches; /* it keeps switch records, where it can: waits_has_switches, */
+    bool wakers;   /* with who woke each thread */
+};
+
+/* Opens a session. -EOPNOTSUPP: this build reads no stacks. */
+int waits_open(const struct waits_options *options, struct waits **ret, struct prcb_error *err);
 void waits_close(struct waits *w); /* NULL is allowed */
+void waits_stop_looking(struct waits *w);
 
 /* Before the recording begins. pid 0: all threads there are. child: before its exec. */
 int waits_add(struct waits *w, pid_t pid, bool child, struct prcb_error *err);
@@ -34,6 +41,15 @@ int waits_begin(struct waits *w, struct world *world, struct prcb_error *err);
 /* Looks, where it is time, and puts what it finds among the rings' records. *ret_ms: no later than
  * then again. Without stacks: does nothing. */
 int waits_look(struct waits *w, struct rings *rings, int *ret_ms, struct prcb_error *err);
+
+/* Puts the switch records that there are among the rings' records. *ret_full: as rings_drain has
+ * it; raised where there is less room left. */
+bool waits_has_switches(const struct waits *w);
+int waits_switches(struct waits *w, struct rings *rings, unsigned *ret_full);
+/* Whether they say who woke; why not in *err. */
+bool waits_has_wakers(const struct waits *w, struct prcb_error *err);
+/* How many were lost so far. */
+uint64_t waits_lost_switches(const struct waits *w);
 
 /* As prcb_session_program, of the session. */
 int waits_program(struct waits *w, uint32_t i, struct prcb_program *ret);

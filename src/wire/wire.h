@@ -22,7 +22,7 @@
 #define WIRE_DEFAULT_PATH "/run/prcb/socket"
 #define WIRE_MAGIC        0x44425250u /* "PRBD" */
 #define WIRE_MAJOR        1           /* both ends must have the same */
-#define WIRE_MINOR        6           /* how far payloads have grown and types been added */
+#define WIRE_MINOR        7           /* how far payloads have grown and types been added */
 #define WIRE_MAX          1024        /* bytes of a message; a longer one ends the connection */
 #define WIRE_MAX_FDS      3
 #define WIRE_TOKEN        16
@@ -79,6 +79,9 @@ struct wire_hello_answer {
 #define WIRE_OPEN_SHARED 4u
 /* Keep tails: how long waits and ready time took. The head says whether. Since minor 6. */
 #define WIRE_OPEN_TAILS 8u
+/* Keep switch records, with edges those of wakers too: rings in the session's map, of which the
+ * head tells. Since minor 7. */
+#define WIRE_OPEN_SWITCHES 16u
 
 struct wire_open {
     uint32_t accounts; /* 0: the daemon's default */

@@ -29,7 +29,7 @@ from case import Case, end, errno_of, sleeper  # pylint: disable=wrong-import-po
 from wire import (ALL, BPF_MAP_DELETE, BPF_MAP_LOOKUP, BPF_MAP_UPDATE, BPF_OBJ_PIN, ELEMENT,
                   FOLLOW_ALL, NOBODY, OPEN, OTHER, PROCESS, PROCESSORS, PROFILE, RELEASE,
                   RELEASE_EXITED, SCOPE,
-                  STATE_EXITED, THREAD, Account, Client, Closed, Daemon, Refused, as_user, bpf,
+                  STATE_EXITED, THREAD, Account, Client, Closed, Daemon, Refused, Rings, as_user, bpf,
                   hello, message, used)
 
 PRCBD = case.PRCBD
@@ -211,6 +211,60 @@ class Threads(Case):
         pid = sleeper(NOBODY, (copy, "60"))
         self.addCleanup(end, pid)
         self.assert_refused(NOBODY, pid)
+
+    def test_switch_records_of_a_set_user_id_program(self):
+        """Its threads were one's own until the exec: from there on no switch is told."""
+        suid = self.program("suid", 0o4755)
+
+        def work():
+            client = Client(self.path).open(8, flags=Rings.SWITCHES)
+            rings = Rings(client)
+            go, ready = os.pipe(), os.pipe()
+            pid = os.fork()
+            if not pid:
+                os.close(go[1])
+                os.close(ready[0])
+                os.set_inheritable(ready[1], False)
+                os.read(go[0], 1)
+                time.sleep(0.01)
+                os.execv(suid, [suid, "0.3"])
+            os.close(go[0])
+            os.close(ready[1])
+            client.profile(PROCESS, pid, FOLLOW_ALL)
+            os.write(go[1], b"x")
+            os.read(ready[0], 1)  # ends with the exec
+            before = rings.records()
+            os.waitpid(pid, 0)    # it has slept and ended: switches that must not be told
+            return pid, before, rings.records()
+        pid, before, after = as_user(NOBODY, work)
+        self.assertGreaterEqual(len(before), 2, "nothing was told of it while it was one's own")
+        self.assertEqual({record[4] for record in before}, {pid})
+        self.assertEqual(before, after)
+
+    def test_switch_records_are_of_ones_own_threads_alone(self):
+        """While others' threads switch, and one of them is asked for."""
+        pid = sleeper(OTHER, ("/bin/sh", "-c", "while :; do sleep 0.001; done"))
+        self.addCleanup(end, pid)
+
+        def work():
+            client = Client(self.path).open(8, flags=Rings.SWITCHES)
+            rings = Rings(client)
+            refused = client.profile(PROCESS, pid, FOLLOW_ALL)[3]
+            client.profile(PROCESS, os.getpid(), FOLLOW_ALL)
+            for _ in range(100):
+                time.sleep(0.001)
+            return os.getpid(), refused, rings.records(), \
+                [errno_of(wire.libc.mmap, None, mmap.PAGESIZE, mmap.PROT_READ | mmap.PROT_WRITE,
+                          mmap.MAP_SHARED, client.fds[0], at)
+                 for at in range(0, rings.bytes, mmap.PAGESIZE)], \
+                errno_of(wire.libc.mmap, None, rings.bytes + mmap.PAGESIZE, mmap.PROT_READ,
+                         mmap.MAP_SHARED, client.fds[0], 0)
+        own, refused, records, writable, behind = as_user(NOBODY, work)
+        self.assertEqual(refused, 1)
+        self.assertGreaterEqual(len(records), 200)
+        self.assertEqual({record[4:6] for record in records}, {(own, own)})
+        self.assertEqual(set(writable), {errno.EPERM})
+        self.assertNotEqual(behind, 0)
 
     def test_exec_of_a_set_user_id_program_ends_the_account(self):
         """Profiled while it was one's own; then it becomes root's: by exec, and by a child's."""
@@ -636,6 +690,24 @@ class Requests(Case):
         self.served()
         for client in clients:
             client.close()
+
+
+class SwitchRecords(Case):
+    """Megabytes for each session."""
+
+    def test_two_sessions_of_a_user(self):
+        def work():
+            kept = [Client(self.path).open(1, flags=Rings.SWITCHES) for _ in range(2)]
+            try:
+                kept.append(Client(self.path).open(1, flags=Rings.SWITCHES))
+            except Refused as refused:
+                kept.append(Client(self.path).open(1))
+                return kept, (refused.status, refused.text)
+            return kept, (0, "")
+        status, words = self.hold(work)
+        self.assertEqual(status, -errno.EDQUOT, words)
+        self.assertIn("PRCB_OPEN_SWITCHES", words)
+        self.served()
 
 
 class Shares(Case):

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * By whom, without root: edges of one's own threads through prcbd, and who is named in them. What
- * /proc does not show to a user stands nowhere in the memory that the user gets.
+ * By whom, without root: edges and switch records of one's own threads through prcbd, and who is
+ * named in them. What /proc does not show to a user stands nowhere in the memory that the user
+ * gets. Records are held against the accounts, which are written apart.
  */
 #include <inttypes.h>
 #include <sched.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include <prcb/edges.h>
+#include <prcb/sample.h>
 
 #include "daemon.h"
 
@@ -119,6 +121,104 @@ static void read_edges(struct prcb *p, uint64_t key, struct scene *s)
     fflush(stdout);
 }
 
+/* ---- the same in records ---- */
+
+#define RECORDS 65536
+
+struct records {
+    struct prcb_switch *items;
+    size_t count;
+    uint64_t others; /* sides of threads that are none of the session's */
+    pid_t tid;
+};
+
+static int keep_record(const struct prcb_switch *record, void *ctx)
+{
+    struct records *records = ctx;
+    uint32_t tid = (uint32_t)records->tid;
+
+    if (records->count == RECORDS)
+        return 1;
+    records->others +=
+        (record->old_tid && record->old_tid != tid) || (record->new_tid && record->new_tid != tid);
+    records->items[records->count++] = *record;
+    return 0;
+}
+
+static int by_time(const void *left, const void *right)
+{
+    const struct prcb_switch *a = left, *b = right;
+
+    return a->time_ns < b->time_ns ? -1 : a->time_ns > b->time_ns;
+}
+
+/* What they say of the account's thread. */
+struct told {
+    uint64_t outs, count[PRCB_CAUSE_MAX], ready, waits, named, others;
+};
+
+static struct told told_by(struct records *records, const struct scene *s)
+{
+    struct told ret = {.outs = 0};
+    uint8_t cause = 0;
+
+    qsort(records->items, records->count, sizeof(*records->items), by_time);
+    for (size_t i = 0; i < records->count; i++) {
+        const struct prcb_switch *r = &records->items[i];
+
+        if (r->new_tid) {
+            ret.ready += r->ready_ns;
+            ret.waits += cause == PRCB_CAUSE_PIPE;
+            ret.named += cause == PRCB_CAUSE_PIPE && r->waker_by == PRCB_BY_THREAD &&
+                         r->waker_tid == (uint32_t)s->waker && !strcmp(r->waker_comm, SECRET) &&
+                         r->woken_ns && r->woken_ns <= r->time_ns && r->woken_cpu != UINT32_MAX;
+            ret.others += cause == PRCB_CAUSE_PIPE && r->waker_by == PRCB_BY_OTHERS &&
+                          !r->waker_tid && !r->waker_pid && !r->waker_comm[0] &&
+                          r->woken_cpu == UINT32_MAX;
+        }
+        if (r->old_tid) {
+            ret.outs++;
+            ret.count[cause = r->cause]++;
+        }
+    }
+    return ret;
+}
+
+/* Records and account of one moment: a thread that looks at itself may be switched between the two.
+ */
+static void read_records(struct prcb *p, struct prcb_thread *self, const struct scene *s)
+{
+    struct records records = {.items = calloc(RECORDS, sizeof(*records.items))};
+    struct prcb_switch_room room = {.size = sizeof(room)};
+    struct prcb_account a = {.size = sizeof(a)};
+    struct prcb_error err = {0};
+    struct told told;
+
+    CHECK(records.items);
+    do {
+        CHECK(!prcb_thread_read(self, &a));
+        records.tid = a.tid;
+        CHECK(!prcb_session_switches(p, keep_record, &records, &room, &err));
+        CHECK(!room.lost);
+        told = told_by(&records, s);
+        CHECK(told.outs + a.missed_switches <= a.switches + 100); /* it comes to an end */
+    } while (told.outs + a.missed_switches > a.switches);
+    CHECK(!records.others);
+    for (uint32_t i = 1; i < PRCB_CAUSE_MAX && !a.missed_switches; i++)
+        CHECK(told.count[i] == a.waits[i].count);
+    CHECK(a.missed_switches || told.ready == a.ready_ns);
+    printf("    records: %" PRIu64 " waits for the pipe, %" PRIu64
+           " ended by the one who is named, "
+           "%" PRIu64 " by another user's process\n",
+           told.waits, told.named, told.others);
+    fflush(stdout);
+    CHECK(told.waits && !(told.named && told.others));
+    /* An edge that gave way to others may lack some. */
+    CHECK(told.named >= s->named && told.others >= s->others);
+    CHECK(told.named <= s->named + s->rest && told.others <= s->others + s->rest);
+    free(records.items);
+}
+
 /* All eBPF maps that are mapped here, bytes as they are. */
 static bool stands_in_maps(const char *text)
 {
@@ -141,7 +241,7 @@ static struct prcb *open_edges(struct prcb_error *err)
 {
     struct prcb_options options = {.size = sizeof(options),
                                    .tier = PRCB_TIER_DAEMON,
-                                   .flags = PRCB_OPEN_EDGES,
+                                   .flags = PRCB_OPEN_EDGES | PRCB_OPEN_SWITCHES,
                                    .max_threads = 16};
     struct prcb *p = NULL;
 
@@ -169,6 +269,7 @@ static int wait_for_answers(void *arg)
     ask(s, ROUNDS / 2);
     CHECK(!prcb_thread_read(self, &a));
     read_edges(p, a.key, s);
+    read_records(p, self, s);
     s->seen |= (uint32_t)stands_in_maps(SECRET) << 1;
     prcb_thread_close(self);
     prcb_close(p);

@@ -128,9 +128,9 @@ class Client:
         _, _, _, _, _, _, self.may, self.default, self.most = struct.unpack("=IHH16sHHIII",
                                                                             answer[:40])
 
-    def open(self, accounts=0, token=bytes(16)):
+    def open(self, accounts=0, token=bytes(16), flags=0):
         """A session; the descriptors are in self.fds."""
-        answer = self.ask(OPEN, struct.pack("=II", accounts, 0) + token)
+        answer = self.ask(OPEN, struct.pack("=II", accounts, flags) + token)
         self.accounts, self.resumed = struct.unpack("=II", answer[:8])
         self.token = answer[8:24]
         return self
@@ -181,6 +181,33 @@ class Account:
     @property
     def comm(self):
         return self._get("=16s", 152).split(b"\0")[0].decode()
+
+
+class Rings:
+    """The rings of switch records behind the accounts, as docs/protocol.md has them."""
+
+    SWITCHES = 16  # the flag of open
+
+    def __init__(self, client):
+        head = client.map()
+        self.processors, self.elements = struct.unpack_from("=II", head, 84)
+        self.first = (client.accounts + 1) * ELEMENT
+        self.bytes = self.first + self.processors * (self.elements + 1) * ELEMENT
+        self.memory = mmap.mmap(client.fds[0], self.bytes, mmap.MAP_SHARED, mmap.PROT_READ)
+
+    def records(self):
+        """[(time, kind, cause, by, tid, pid, waker's tid, its name)] of each that is there."""
+        found = []
+        for processor in range(self.processors):
+            at = self.first + processor * (self.elements + 1) * ELEMENT
+            written = struct.unpack_from("=Q", self.memory, at)[0]
+            for number in range(max(0, written - self.elements * 8), written):
+                record = at + ELEMENT + number % (self.elements * 8) * 128
+                time_ns, kind, cause, by, _, _, tid, pid = struct.unpack_from("=QBBBBIII",
+                                                                              self.memory, record)
+                waker, _, comm = struct.unpack_from("=II16s", self.memory, record + 56)
+                found.append((time_ns, kind, cause, by, tid, pid, waker, comm.split(b"\0")[0]))
+        return sorted(found)
 
 
 STATE_FREE, STATE_EXITED = 0, 4

@@ -73,10 +73,24 @@ static const struct member account[] = {
 
 #define H(name) M(prcb_head_block, name)
 static const struct member head[] = {
-    H(magic),        H(abi_major),      H(abi_minor),       H(head_size),
-    H(account_size), H(account_stride), H(account_count),   H(features),
-    H(writer_pid),   H(untracked),      H(clock_offset),    H(account_used),
-    H(writer),       H(ended),          H(tail_processors), H(pad),
+    H(magic),
+    H(abi_major),
+    H(abi_minor),
+    H(head_size),
+    H(account_size),
+    H(account_stride),
+    H(account_count),
+    H(features),
+    H(writer_pid),
+    H(untracked),
+    H(clock_offset),
+    H(account_used),
+    H(writer),
+    H(ended),
+    H(tail_processors),
+    H(switch_processors),
+    H(switch_elements),
+    H(pad),
     H(pad1),
 };
 #undef H

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Reading switch records from the rings of a client of prcbd (block_abi.h): memory that is mapped
+ * read-only, and that its writers go round in without waiting for the reader. No system call.
+ *
+ * Threads    one reader at a time.
+ * Ownership  the memory is the caller's, and stays mapped until switch_rings_close.
+ */
+#ifndef PRCB_ACCOUNTS_SWITCH_RINGS_H
+#define PRCB_ACCOUNTS_SWITCH_RINGS_H
+
+#include <prcb/sample.h>
+
+struct switch_rings; /* opaque */
+
+/* memory: `processors` rings of 1 + elements elements. -EPROTONOSUPPORT: no such rings. */
+int switch_rings_open(const void *memory, uint32_t processors, uint32_t elements,
+                      struct switch_rings **ret);
+void switch_rings_close(struct switch_rings *r); /* NULL is allowed */
+
+/* As prcb_session_switches. */
+int switch_rings_read(struct switch_rings *r, prcb_switch_fn fn, void *ctx,
+                      struct prcb_switch_room *ret);
+
+#endif
