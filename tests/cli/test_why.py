@@ -571,6 +571,187 @@ with tempfile.TemporaryDirectory() as folder:
 """
 
 
+# Goes into a cgroup, and runs for so many seconds of the clock on one processor.
+SPINNER = """
+import os, sys, time
+os.sched_setaffinity(0, {int(sys.argv[1])})
+with open(sys.argv[4], "w") as file:
+    file.write(str(os.getpid()))
+with open("/proc/self/comm", "w") as file:
+    file.write(sys.argv[2])
+until = time.monotonic() + float(sys.argv[3])
+while time.monotonic() < until:
+    pass
+"""
+
+
+class CpuCgroup:
+    """A cgroup with the controller of processor time, of either version."""
+
+    def __init__(self, name):
+        with open("/proc/mounts", encoding="ascii") as file:
+            mounts = [line.split() for line in file]
+        found = [path for _, path, kind, options, *_ in mounts
+                 if kind == "cgroup" and "cpu" in options.split(",")]
+        self.v2 = not found
+        for _, path, kind, *_ in mounts if self.v2 else ():
+            try:
+                with open(path + "/cgroup.controllers", encoding="ascii") as file:
+                    if kind == "cgroup2" and "cpu" in file.read().split():
+                        found.append(path)
+                        self.write("+cpu", path + "/cgroup.subtree_control")
+            except OSError:
+                pass
+        if not found:
+            raise unittest.SkipTest("no cgroup controller of processor time is mounted")
+        self.path = f"{found[0]}/prcb-test-{os.getpid()}-{name}"
+        try:
+            os.mkdir(self.path)
+        except OSError as error:
+            raise unittest.SkipTest(f"no cgroup can be made here: {error}") from error
+
+    @staticmethod
+    def write(text, path):
+        with open(path, "w", encoding="ascii") as file:
+            file.write(text)
+
+    def set(self, v1, v2):
+        name, value = (v2 if self.v2 else v1)
+        try:
+            self.write(value, f"{self.path}/{name}")
+        except OSError as error:
+            raise unittest.SkipTest(f"{name} cannot be set here: {error}") from error
+
+    @property
+    def processes(self):
+        return self.path + "/cgroup.procs"
+
+    def throttled_ns(self):
+        with open(self.path + "/cpu.stat", encoding="ascii") as file:
+            stat = dict(line.split() for line in file)
+        return int(stat["throttled_usec"]) * 1000 if self.v2 else int(stat["throttled_time"])
+
+    def remove(self):
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline:
+            try:
+                os.rmdir(self.path)
+                return
+            except OSError:  # what ended there is not gone yet
+                time.sleep(0.01)
+
+
+class Neighbour(unittest.TestCase):
+    """One that takes the processor, in a cgroup of its own, is named; what a quota takes is not laid
+    at its door. Witnesses: the kernel's count of throttled time, and of how long the neighbour ran."""
+
+    SECONDS = 1
+
+    def setUp(self):
+        report, _ = document("--no-whom", "--", "true")
+        if os.geteuid() or report["tier"] != "bpf":
+            self.skipTest("by whom is the bpf tier's")
+        self.cpu = max(os.sched_getaffinity(0))
+        self.victim = CpuCgroup("victim")
+        self.addCleanup(self.victim.remove)
+        self.loud = CpuCgroup("loud")
+        self.addCleanup(self.loud.remove)
+        # More than anybody else's who runs there.
+        self.loud.set(("cpu.shares", "32768"), ("cpu.weight", "3200"))
+        self.victim.set(("cpu.shares", "8192"), ("cpu.weight", "800"))
+
+    def neighbour(self):
+        process = subprocess.Popen([sys.executable, "-c", SPINNER, str(self.cpu), "loud", "100",
+                                    self.loud.processes])
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        while self.comm(process.pid) != "loud":
+            time.sleep(0.01)
+        return process.pid
+
+    @staticmethod
+    def comm(pid):
+        with open(f"/proc/{pid}/comm", encoding="ascii") as file:
+            return file.read().strip()
+
+    @staticmethod
+    def ran(pid):
+        with open(f"/proc/{pid}/schedstat", encoding="ascii") as file:
+            return int(file.read().split()[0])
+
+    def limit(self):
+        """So little that it is used up, whoever else runs there."""
+        self.victim.set(("cpu.shares", "32768"), ("cpu.weight", "3200"))
+        self.victim.set(("cpu.cfs_period_us", "100000"), ("cpu.max", "5000 100000"))
+        self.victim.set(("cpu.cfs_quota_us", "5000"), ("cpu.max", "5000 100000"))
+
+    def measure(self, *command):
+        """The victim's row, and what the kernel says it was throttled."""
+        before = self.victim.throttled_ns()
+        result = subprocess.run([PRCB, *command, "--", sys.executable, "-c", SPINNER, str(self.cpu),
+                                 "victim", str(self.SECONDS), self.victim.processes],
+                                capture_output=True, text=True, timeout=120)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return json.loads(result.stdout.splitlines()[-1]), self.victim.throttled_ns() - before
+
+    def test_named(self):
+        """By both commands, with more of the victim's ready time than any other, however busy the machine
+        is, and with no more than it ran."""
+        pid = self.neighbour()
+        for command in ("why", "-j"), ("stat", "--by-whom", "-j"):
+            with self.subTest(command=command):
+                ran = self.ran(pid)
+                report, _ = self.measure(*command)
+                ran = self.ran(pid) - ran
+                row = self.row(report)
+                behind = self.behind(row)
+                own = [who for who in behind if who.get("pid") == pid]
+                self.assertEqual(len(own), 1, behind)
+                self.assertEqual((own[0]["by"], own[0]["comm"]), ("thread", "loud"))
+                self.assertGreater(own[0]["ns"], row["ready_ns"] // 5, behind)
+                self.assertEqual(max(behind, key=lambda who: who["ns"]), own[0])
+                # The processor was another's for a moment of what is laid at its door.
+                self.assertLessEqual(own[0]["ns"], ran * 1.5)
+                self.assertEqual(self.throttled(row)[0], 0)
+
+    def test_a_quota_is_nobodys(self):
+        """With the neighbour beside it, too: what it is to blame for is ready time alone."""
+        for loud in False, True:
+            pid = self.neighbour() if loud else None
+            for command in ("why", "-j"), ("stat", "--by-whom", "-j"):
+                with self.subTest(command=command, loud=loud):
+                    self.limit()
+                    report, kernel = self.measure(*command)
+                    row = self.row(report)
+                    ns, whom = self.throttled(row)
+                    self.assertGreater(kernel, 0)
+                    self.assertGreater(ns, kernel * 0.9)
+                    self.assertLess(ns, kernel * 1.1)
+                    for who in whom:
+                        self.assertNotEqual(who.get("pid"), pid or -1, whom)
+                        self.assertIn(who["by"], ("rest", "timer", "softirq", "interrupt"), whom)
+                    blamed = sum(who["ns"] for who in self.behind(row) if who["by"] == "thread")
+                    self.assertLessEqual(blamed, row["ready_ns"])
+
+    def row(self, report):
+        rows = report["processes"] if "processes" in report else report["threads"]
+        return next(row for row in rows if row["comm"] == "victim")
+
+    @staticmethod
+    def behind(row):
+        return row["ready_behind"] if "ready_behind" in row else row["by_whom"]["ready_behind"]
+
+    @staticmethod
+    def throttled(row):
+        """(time, who ended it)"""
+        for wait in row.get("causes", row.get("waits", [])):
+            if wait["cause"] == "throttled":
+                whom = wait["woken_by"] if "woken_by" in wait else \
+                    row["by_whom"]["woken_by"].get("throttled", [])
+                return wait["ns"], whom
+        return 0, []
+
+
 class ByWhom(unittest.TestCase):
     """Who ended the waits: the only ones that could."""
 
