@@ -113,7 +113,7 @@ group_wine() {
 # The builds of later groups are made while tests of earlier ones wait, as tests mostly do. A
 # group that needs one waits for it and builds it all the same: where that was done nothing is
 # left to do, and where it failed it fails again, for all to see.
-builds_ahead=(asan clang release fuzz guests)
+builds_ahead=(asan guests clang release fuzz) # in the order in which they are waited for
 ahead_folder=
 ahead_job=
 start_builds() {
