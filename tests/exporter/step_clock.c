@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * For LD_PRELOAD: the time of day is as many seconds off as the file that STEP_CLOCK names says, from
- * one call to the next. Clocks that cannot be set are as they are.
+ * For LD_PRELOAD: the time of day is as many seconds off as the file that STEP_CLOCK names says,
+ * from one call to the next. Clocks that cannot be set are as they are.
  */
 #include <fcntl.h>
 #include <stdlib.h>
