@@ -21,6 +21,7 @@
 #include "stat_options.h"
 #include "output.h"
 #include "stat_report.h"
+#include "stat_tails.h"
 #include "account_rows.h"
 #include "stat_targets.h"
 #include "format.h"
@@ -48,6 +49,7 @@ struct run {
     /* By whom; NULL: not asked for, or not to be had. Of accounts given back; of all, as of the
      * last look; and as of the end of the last interval. */
     struct whom *whom_ended, *whom, *whom_before;
+    struct stat_tails *tails_before; /* of the interval before; NULL: none */
     struct prcb_error no_whom;
     struct prcb_error
         no_tails;   /* why there are none; empty: there are, or they were not asked for */
@@ -223,6 +225,27 @@ static void note(struct run *run, const struct stat_report *report, bool last)
         stat_notes_write(stderr, "prcb stat: ", report);
 }
 
+/* Those of the whole time, or of the interval. */
+static int take_tails(struct run *run, bool interval, struct stat_tails **ret)
+{
+    struct stat_tails *now = stat_tails_read(run->session), *mark;
+
+    if (!now)
+        return -ENOMEM;
+    *ret = now;
+    if (!interval)
+        return 0;
+    mark = malloc(sizeof(*mark));
+    if (!mark)
+        return -ENOMEM;
+    *mark = *now;
+    if (run->tails_before)
+        stat_tails_since(now, run->tails_before);
+    free(run->tails_before);
+    run->tails_before = mark;
+    return 0;
+}
+
 static void report(struct run *run, uint64_t now, bool interval, bool last)
 {
     const struct stat_options *options = run->options;
@@ -254,7 +277,6 @@ static void report(struct run *run, uint64_t now, bool interval, bool last)
         .idle = !interval && run->has_idle ? &run->idle : NULL,
         .whom = run->whom ? run->whom : run->whom_before,
         .no_whom = run->no_whom.text,
-        .tails = !interval && options->tails && !run->no_tails.text[0],
         .no_tails = run->no_tails.text,
         .time_ns = now - run->start,
         .wall_ns = now - (interval ? run->interval_start : run->start),
@@ -264,9 +286,14 @@ static void report(struct run *run, uint64_t now, bool interval, bool last)
         .ended_early = run->ended_early,
         .longest_gap = run->longest_gap ? run->longest_gap : run->refresh_ns,
     };
+    bool has_tails = options->tails && !run->no_tails.text[0];
+    struct stat_tails *tails = NULL;
     unsigned kind = stat_rows_kinds[options->rows].view | (interval ? ACCOUNT_VIEW_INTERVAL : 0u);
     int result = prcb_session_status(run->session, &status);
 
+    if (!result && has_tails)
+        result = take_tails(run, interval, &tails);
+    report.tails = tails;
     if (!result && interval && run->whom) {
         result = whom_since(run->whom, run->whom_before, &grown);
         report.whom = grown;
@@ -296,6 +323,7 @@ static void report(struct run *run, uint64_t now, bool interval, bool last)
         output_flush(&run->output);
     }
     whom_close(grown);
+    free(tails);
     account_view_deinit(&view);
 }
 
@@ -662,6 +690,7 @@ static int run_with(const struct cli_command *self, const struct stat_options *o
         status = run_opened(&run);
     whom_close(run.whom_ended);
     whom_close(run.whom_before);
+    free(run.tails_before);
     whom_close(run.whom);
     cgroup_names_close(run.cgroups);
     stat_wait_deinit(&run.wait);

@@ -115,9 +115,6 @@ static int check(const struct cli_command *command, const struct stat_options *o
     if (options->tails && options->form.number == STAT_CSV)
         return cli_usage_error(command, "--tails are of all threads, -x writes a line per row: "
                                         "with --tails use -j");
-    if (options->tails && options->form.number == STAT_NDJSON && options->interval_ns)
-        return cli_usage_error(command, "--tails are of the whole time, --ndjson with -I writes "
-                                        "intervals: leave -I out");
     if (options->form.number == STAT_JSON && options->interval_ns)
         return cli_usage_error(command, "-j writes one document at the end: with -I use --ndjson");
     return CLI_OK;

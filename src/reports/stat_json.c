@@ -201,7 +201,7 @@ static json_object *make_total(struct builder *b)
         put_whom(b, object, NULL);
     if (b->report->tails || *b->report->no_tails)
         json_doc_put_if(&b->json, object, "tails", b->report->tails,
-                        b->report->tails ? stat_tails_json(&b->json, b->report->session) : NULL);
+                        b->report->tails ? stat_tails_json(&b->json, b->report->tails) : NULL);
     return object;
 }
 

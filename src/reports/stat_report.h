@@ -56,13 +56,13 @@ struct stat_report {
     const struct account_counters *counters; /* NULL: none were asked for */
     struct cgroup_names *cgroups;            /* NULL: rows are none */
     const struct stat_idle *idle;            /* NULL: nobody looked */
-    const struct whom *whom; /* by stat_whom_group; NULL: not asked for, not known */
-    const char *no_whom;     /* why by whom is not known; "": it is */
-    bool tails;              /* the session has them, and they are wanted */
-    const char *no_tails;    /* why there are none; "": there are, or they were not asked for */
-    uint64_t time_ns;        /* end of the report's time, from the start of measuring */
-    uint64_t wall_ns;        /* length of it */
-    uint64_t longest_gap;    /* perf tier: between two looks at /proc */
+    const struct whom *whom;        /* by stat_whom_group; NULL: not asked for, not known */
+    const char *no_whom;            /* why by whom is not known; "": it is */
+    const struct stat_tails *tails; /* NULL: not wanted, or there are none */
+    const char *no_tails; /* why there are none; "": there are, or they were not asked for */
+    uint64_t time_ns;     /* end of the report's time, from the start of measuring */
+    uint64_t wall_ns;     /* length of it */
+    uint64_t longest_gap; /* perf tier: between two looks at /proc */
     bool interval;
     bool first;       /* of all reports: headings are wanted */
     size_t number;    /* of reports before it */

@@ -625,7 +625,7 @@ void stat_table_write(FILE *out, const struct stat_report *report)
             stat_whom_write(out, report, WHOM_CAUSES);
         }
         if (report->tails)
-            stat_tails_write(out, report->session);
+            stat_tails_write(out, report->tails);
         write_legend(out, &table);
     }
     if (report->ended_early)
@@ -776,4 +776,6 @@ void stat_lines_write(FILE *out, const struct stat_report *report)
         write_line(out, report, &view->total, strcpy(name, "total"), true);
     if (report->whom && view->count)
         stat_whom_write(out, report, LINE_WHOM_CAUSES);
+    if (report->tails && view->count)
+        stat_tails_write(out, report->tails);
 }

@@ -8,39 +8,53 @@
 
 #include "format.h"
 
-struct named_tail {
-    const char *name;
-    struct prcb_tail tail;
-};
-
 static const char *name_of(uint32_t cause)
 {
     return cause == PRCB_CAUSE_NONE ? "ready" : prcb_cause_info(cause)->name;
 }
 
-/* Those with stretches, ready time first; *ret_count of them. NULL: no memory. */
-static struct named_tail *read_all(struct prcb *session, size_t *ret_count)
+struct stat_tails *stat_tails_read(struct prcb *session)
 {
-    struct named_tail *tails = calloc(PRCB_CAUSE_MAX, sizeof(*tails));
+    struct stat_tails *ret = calloc(1, sizeof(*ret));
 
-    *ret_count = 0;
-    for (uint32_t cause = 0; tails && cause < PRCB_CAUSE_MAX; cause++) {
-        struct named_tail *at = &tails[*ret_count];
-
-        at->tail.size = sizeof(at->tail);
-        if (prcb_tail_read(session, cause, &at->tail, NULL) || !at->tail.count)
-            continue;
-        at->name = name_of(cause);
-        ++*ret_count;
+    for (uint32_t cause = 0; ret && cause < PRCB_CAUSE_MAX; cause++) {
+        ret->tail[cause].size = sizeof(ret->tail[cause]);
+        ret->longest_known[cause] = true;
+        prcb_tail_read(session, cause, &ret->tail[cause], NULL); /* not a wait: stays empty */
     }
-    return tails;
+    return ret;
 }
 
-static int by_time(const void *left, const void *right)
+void stat_tails_since(struct stat_tails *now, const struct stat_tails *before)
 {
-    const struct named_tail *a = left, *b = right;
+    for (uint32_t cause = 0; cause < PRCB_CAUSE_MAX; cause++) {
+        struct prcb_tail *tail = &now->tail[cause];
+        const struct prcb_tail *earlier = &before->tail[cause];
 
-    return (a->tail.ns < b->tail.ns) - (a->tail.ns > b->tail.ns);
+        now->longest_known[cause] = tail->max_ns > earlier->max_ns;
+        tail->ns -= earlier->ns;
+        tail->count -= earlier->count;
+        for (uint32_t i = 0; i < PRCB_TAIL_BUCKETS; i++)
+            tail->buckets[i] -= earlier->buckets[i];
+    }
+}
+
+/* Those with stretches, by their time. */
+static size_t sort(const struct stat_tails *tails, uint32_t ret[PRCB_CAUSE_MAX])
+{
+    size_t count = 0;
+
+    for (uint32_t cause = 0; cause < PRCB_CAUSE_MAX; cause++) {
+        size_t at = count;
+
+        if (!tails->tail[cause].count)
+            continue;
+        for (; at && tails->tail[ret[at - 1]].ns < tails->tail[cause].ns; at--)
+            ret[at] = ret[at - 1];
+        ret[at] = cause;
+        count++;
+    }
+    return count;
 }
 
 /* "160us to 192us" */
@@ -55,26 +69,36 @@ static void format_bounds(const struct prcb_tail *tail, double quantile, char *r
     snprintf(ret, size, "%.20s to %.20s", low, high);
 }
 
-void stat_tails_write(FILE *out, struct prcb *session)
+/* Of an interval it may be known only that it is not above a bound. */
+static void format_longest(const struct stat_tails *tails, uint32_t cause, char *ret, size_t size)
 {
-    size_t count;
-    struct named_tail *tails = read_all(session, &count);
+    const struct prcb_tail *tail = &tails->tail[cause];
+    char longest[FORMAT_CELL];
+    uint64_t from, to = tail->max_ns;
 
-    if (!tails)
-        return;
-    qsort(tails, count, sizeof(*tails), by_time);
+    if (!tails->longest_known[cause])
+        prcb_tail_quantile(tail, 1, &from, &to);
+    format_time(to, longest, sizeof(longest));
+    snprintf(ret, size, "%s%.20s", tails->longest_known[cause] ? "" : "up to ", longest);
+}
+
+void stat_tails_write(FILE *out, const struct stat_tails *tails)
+{
+    uint32_t causes[PRCB_CAUSE_MAX];
+    size_t count = sort(tails, causes);
+
     fprintf(out, "\n  %-10s %10s %20s %20s %10s\n", "EACH TIME", "TIMES", "MEDIAN", "P99",
             "LONGEST");
     for (size_t i = 0; i < count; i++) {
+        const struct prcb_tail *tail = &tails->tail[causes[i]];
         char median[FORMAT_CELL], p99[FORMAT_CELL], longest[FORMAT_CELL];
 
-        format_bounds(&tails[i].tail, 0.5, median, sizeof(median));
-        format_bounds(&tails[i].tail, 0.99, p99, sizeof(p99));
-        format_time(tails[i].tail.max_ns, longest, sizeof(longest));
-        fprintf(out, "  %-10s %10" PRIu64 " %20s %20s %10s\n", tails[i].name, tails[i].tail.count,
+        format_bounds(tail, 0.5, median, sizeof(median));
+        format_bounds(tail, 0.99, p99, sizeof(p99));
+        format_longest(tails, causes[i], longest, sizeof(longest));
+        fprintf(out, "  %-10s %10" PRIu64 " %20s %20s %10s\n", name_of(causes[i]), tail->count,
                 median, p99, longest);
     }
-    free(tails);
 }
 
 static json_object *make_bounds(struct json_doc *json, const struct prcb_tail *tail,
@@ -89,13 +113,13 @@ static json_object *make_bounds(struct json_doc *json, const struct prcb_tail *t
     return object;
 }
 
-static json_object *make_tail(struct json_doc *json, const struct prcb_tail *tail)
+static json_object *make_tail(struct json_doc *json, const struct prcb_tail *tail, bool longest)
 {
     json_object *object = json_object_new_object(), *buckets = json_object_new_array();
 
     json_doc_put_number(json, object, "count", tail->count);
     json_doc_put_number(json, object, "ns", tail->ns);
-    json_doc_put_number(json, object, "max_ns", tail->max_ns);
+    json_doc_put_member(json, object, "max_ns", tail->max_ns, longest);
     json_doc_put(json, object, "p50", make_bounds(json, tail, 0.5));
     json_doc_put(json, object, "p99", make_bounds(json, tail, 0.99));
     for (uint32_t i = 0; i < PRCB_TAIL_BUCKETS; i++) {
@@ -112,15 +136,14 @@ static json_object *make_tail(struct json_doc *json, const struct prcb_tail *tai
     return object;
 }
 
-json_object *stat_tails_json(struct json_doc *json, struct prcb *session)
+json_object *stat_tails_json(struct json_doc *json, const struct stat_tails *tails)
 {
     json_object *object = json_object_new_object();
-    size_t count;
-    struct named_tail *tails = read_all(session, &count);
 
-    json->failed |= !tails;
-    for (size_t i = 0; i < count; i++)
-        json_doc_put(json, object, tails[i].name, make_tail(json, &tails[i].tail));
-    free(tails);
+    for (uint32_t cause = 0; cause < PRCB_CAUSE_MAX; cause++) {
+        if (tails->tail[cause].count)
+            json_doc_put(json, object, name_of(cause),
+                         make_tail(json, &tails->tail[cause], tails->longest_known[cause]));
+    }
     return object;
 }

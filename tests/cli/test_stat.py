@@ -607,6 +607,26 @@ class Intervals(Case):
             before = now
         self.assertTrue(rows[-1]["exited"])
 
+    @needs_bpf
+    def test_tails_of_intervals_are_parts_of_the_whole(self):
+        result = run("-I", "100", "--tails", "--ndjson", "--", *python(self.CODE))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        tails = [json.loads(line)["total"]["tails"].get("sleep") for line in result.stdout.splitlines()]
+        tails = [tail for tail in tails if tail]
+        self.assertGreater(len(tails), 1)
+        self.assertEqual(sum(tail["count"] for tail in tails), 10)
+        longest = max(tail["max_ns"] or 0 for tail in tails)
+        for tail in tails:
+            self.assertEqual(sum(bucket["count"] for bucket in tail["buckets"]), tail["count"])
+            # Of the 30 ms some pass before the thread has left, more where it is preempted.
+            self.assertGreaterEqual(tail["ns"], 15 * MS * tail["count"])
+            self.assertGreaterEqual(tail["p50"]["up_to_ns"], 15 * MS)
+            self.assertLess(tail["p50"]["above_ns"], tail["p50"]["up_to_ns"])
+            self.assertLessEqual(tail["p99"]["up_to_ns"], longest)
+            # Where the longest is not said, an earlier interval has one that is not shorter.
+            if tail["max_ns"] is None:
+                self.assertGreater(longest, tail["buckets"][-1]["up_to_ns"] * .8)
+
     def test_ndjson_without_intervals_is_one_line(self):
         result = run("--ndjson", "--", "true")
         self.assertEqual(result.stdout.count("\n"), 1)
