@@ -55,7 +55,8 @@ make_root() {
     mmdebstrap --quiet --variant=minbase --skip=cleanup/apt --include=ca-certificates,git,sudo \
         --aptopt='Acquire::Check-Valid-Until "false"' \
         "$suite" "$root" &&
-        cp /etc/resolv.conf "$root/etc/" && echo "127.0.1.1 $(hostname)" >>"$root/etc/hosts" &&
+        cp /etc/resolv.conf "$root/etc/" &&
+        printf '127.0.0.1 localhost\n127.0.1.1 %s\n' "$(hostname)" >>"$root/etc/hosts" &&
         mount -t proc proc "$root/proc" && mount --rbind /sys "$root/sys" &&
         mount --rbind /dev "$root/dev" && mount -t bpf bpf "$root/sys/fs/bpf" &&
         as_root_inside useradd --create-home --shell /bin/bash someone &&
