@@ -8,8 +8,9 @@
  * median of the differences. Peers that are not installed are left out, and said. bench_switch
  * --no-peers leaves all out, bench_switch WORD... takes the rows whose names have one of the words.
  *
- * bench_switch --pairs: what little an option adds, which the table's rows cannot show: sessions
- * with it and without by turns, in one run.
+ * bench_switch --pairs [WORD...]: what little an option adds to the program, which the table's rows
+ * cannot show: a session with it and one without see the same switches, and the kernel counts the
+ * time of both programs.
  */
 #include "bench.h"
 #include "bench_daemon.h"
@@ -439,6 +440,7 @@ static void report_bpf_stats(const struct variant *variant)
 
 /* ---- pairs --------------------------------------------------------------------------------- */
 
+#ifdef BENCH_BPF
 #define PAIRS 41
 
 static const struct pair {
@@ -453,105 +455,113 @@ static const struct pair {
      PRCB_OPEN_EDGES | PRCB_OPEN_REGISTERS | PRCB_OPEN_INTERRUPTED | PRCB_OPEN_TAILS},
 };
 
-#ifdef BENCH_BPF
-/* Of the program that was loaded since first, per run; 0: not known. */
-static double program_ns(__u32 first, const char *name)
+/* The next program of that name after *id, as far as it ran; false: there is none. */
+static bool next_program(__u32 *id, const char *name, struct bpf_prog_info *ret)
 {
-    double ns = 0;
-    __u32 id = first;
+    while (!bpf_prog_get_next_id(*id, id)) {
+        __u32 size = sizeof(*ret);
+        int fd = bpf_prog_get_fd_by_id(*id);
+        bool found;
 
-    while (!bpf_prog_get_next_id(id, &id)) {
-        struct bpf_prog_info info = {0};
-        __u32 size = sizeof(info);
-        int fd = bpf_prog_get_fd_by_id(id);
-
-        if (fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &size) && !strcmp(info.name, name) &&
-            info.run_cnt > TRIPS)
-            ns = (double)info.run_time_ns / (double)info.run_cnt;
-        close(fd);
+        *ret = (struct bpf_prog_info){0};
+        found = fd >= 0 && !bpf_obj_get_info_by_fd(fd, ret, &size) && !strcmp(ret->name, name);
+        if (fd >= 0)
+            close(fd);
+        if (found)
+            return true;
     }
-    return ns;
+    return false;
 }
-#endif
 
-/* Pipe, futex, and the program's time as the kernel counts it. */
-static void measure_flags(uint32_t flags, double ret[HOWS + 1])
+/* The programs' own time, of two sessions at once: both see the same switches, so load disturbs
+ * both. */
+static double measure_programs(const uint32_t flags[2])
 {
-    const struct variant variant = {.kind = PROFILED, .flags = flags};
-    struct running running;
-#ifdef BENCH_BPF
-    __u32 first = last_program();
-    int stats;
-#endif
+    struct bpf_prog_info info;
+    struct running running[2];
+    double ns[2] = {0};
+    __u32 id = last_program();
+    int stats = bpf_enable_stats(BPF_STATS_RUN_TIME);
 
-    if (!begin(&variant, &running))
-        exit(1);
-    for (int how = 0; how < HOWS; how++)
-        ret[how] = measure(how);
-    ret[HOWS] = 0;
-#ifdef BENCH_BPF
-    stats = bpf_enable_stats(BPF_STATS_RUN_TIME);
+    for (int i = 0; i < 2; i++) {
+        const struct variant variant = {.kind = PROFILED, .flags = flags[i]};
+
+        if (!begin(&variant, &running[i]))
+            exit(1);
+    }
     for (int how = 0; how < HOWS; how++)
         measure(how);
-    ret[HOWS] = program_ns(first, "prcb_switch");
+    for (int i = 0; i < 2 && next_program(&id, "prcb_switch", &info); i++)
+        ns[i] = info.run_cnt ? (double)info.run_time_ns / (double)info.run_cnt : 0;
+    for (int i = 0; i < 2; i++)
+        end(&running[i]);
     close(stats);
-#endif
-    end(&running);
+    return ns[1] - ns[0];
 }
 
-/* Who is first changes: what grows or falls slowly adds nothing. */
+/* Who is first changes: what grows or falls slowly adds nothing, nor do caches that the first
+ * fills. */
 static void measure_pair(const struct pair *pair)
 {
-    double added[HOWS + 1][PAIRS], with[HOWS + 1], without[HOWS + 1];
+    double added[PAIRS], median;
 
-    for (int round = 0; round < PAIRS; round++) {
-        if (round % 2)
-            measure_flags(pair->with, with);
-        measure_flags(pair->without, without);
-        if (round % 2 == 0)
-            measure_flags(pair->with, with);
-        for (int k = 0; k <= HOWS; k++)
-            added[k][round] = with[k] - without[k];
-    }
-    printf("%-24s", pair->name);
-    for (int k = 0; k <= HOWS; k++) {
-        double median = bench_median(added[k], PAIRS); /* it sorts */
-
-        printf("  %+6.1f (%+.1f .. %+.1f)", median, added[k][PAIRS / 4], added[k][3 * PAIRS / 4]);
-    }
-    putchar('\n');
+    for (int i = 0; i < PAIRS; i++)
+        added[i] = (measure_programs((uint32_t[]){pair->without, pair->with}) -
+                    measure_programs((uint32_t[]){pair->with, pair->without})) /
+                   2;
+    median = bench_median(added, PAIRS); /* it sorts */
+    printf("%-28s  %+6.1f  (%+.1f .. %+.1f)\n", pair->name, median, added[PAIRS / 4],
+           added[3 * PAIRS / 4]);
     fflush(stdout);
 }
+#endif
 
-static void measure_pairs(void)
-{
-    printf("ns added per switch of a profiled thread, %d pairs: median (half of them lie within)\n"
-           "%-24s  %-24s  %-24s  %s\n",
-           PAIRS, "", "pipe", "futex", "the program's own time");
-    for (size_t i = 0; i < sizeof(pairs) / sizeof(*pairs); i++)
-        measure_pair(&pairs[i]);
-}
-
-static bool is_wanted(const struct variant *variant, int argc, char **argv)
+static bool is_named(const char *name, int argc, char **argv)
 {
     bool words = false;
 
     for (int i = 1; i < argc; i++) {
-        if (!strcmp(argv[i], "--no-peers")) {
-            if (variant->kind == PEER)
-                return false;
+        if (!strncmp(argv[i], "--", 2))
             continue;
-        }
         words = true;
-        if (strstr(variant->name, argv[i]))
+        if (strstr(name, argv[i]))
             return true;
     }
     return !words;
 }
 
+static bool has_option(const char *option, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        if (!strcmp(argv[i], option))
+            return true;
+    }
+    return false;
+}
+
+static void measure_pairs(int argc, char **argv)
+{
+#ifdef BENCH_BPF
+    printf("ns that an option adds to a run of prcb_switch, %d pairs: median (half of them lie "
+           "within)\n",
+           PAIRS);
+    for (size_t i = 0; i < sizeof(pairs) / sizeof(*pairs); i++) {
+        if (is_named(pairs[i].name, argc, argv))
+            measure_pair(&pairs[i]);
+    }
+#else
+    fprintf(stderr, "bench_switch: built without eBPF\n");
+#endif
+}
+
+static bool is_wanted(const struct variant *variant, int argc, char **argv)
+{
+    return is_named(variant->name, argc, argv) &&
+           !(variant->kind == PEER && has_option("--no-peers", argc, argv));
+}
+
 int main(int argc, char **argv)
 {
-    bool only_pairs = argc > 1 && !strcmp(argv[1], "--pairs");
     pthread_t thread;
 
     pthread_barrier_init(&start, NULL, 2);
@@ -559,8 +569,8 @@ int main(int argc, char **argv)
         return 1;
     bench_pin(0);
     pthread_barrier_wait(&start);
-    if (only_pairs) {
-        measure_pairs();
+    if (has_option("--pairs", argc, argv)) {
+        measure_pairs(argc, argv);
         return 0;
     }
     printf("context switches, two threads on one processor: ns added per switch, medians of %d "

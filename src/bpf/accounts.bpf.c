@@ -922,8 +922,9 @@ static __always_inline void note_cgroup(struct prcb_account_block *account, __u6
 }
 
 static __always_inline void switch_out(struct prcb_account_block *account, struct task_struct *prev,
-                                       __u8 cause, __s32 last_syscall, __u64 cgroup, __u64 now,
-                                       struct profile *profile, struct prcb_edge_block *edges)
+                                       struct pt_regs *regs, __u8 cause, __s32 last_syscall,
+                                       __u64 cgroup, __u64 now, struct profile *profile,
+                                       struct prcb_edge_block *edges)
 {
     struct prcb_wait_cell *cell;
     struct closed closed;
@@ -960,7 +961,7 @@ static __always_inline void switch_out(struct prcb_account_block *account, struc
     account->migrations = task_migrations(prev);
     account->last_syscall = last_syscall;
     if (wants_registers(profile))
-        task_user_registers(prev, &account->user);
+        task_user_registers(prev, regs, &account->user);
     note_cgroup(account, cgroup);
     cell = wait_cell(account, cause);
     if (cell)
@@ -1102,7 +1103,7 @@ static __noinline int choose(struct tag *tag, struct prcb_account_block *account
     } else {
         describe(&chosen->record, tag, account, PRCB_CHOSEN_OUT);
         chosen->record.one_in = one_in;
-        task_user_registers(task, &chosen->record.user);
+        task_user_registers(task, registers_of(task), &chosen->record.user);
         chosen->record.length = chosen->record.user.sp ? copy_stack(chosen) : 0;
         bpf_ringbuf_submit(chosen, BPF_RB_NO_WAKEUP);
     }
@@ -1158,7 +1159,8 @@ static __always_inline void leave_edges(struct profile *profile, struct task_str
 struct switching {
     struct tag *tag; /* of that thread */
     struct task_struct *prev, *next;
-    __u64 now; /* its stamp; 0: not taken yet, for nobody profiles either */
+    struct pt_regs *regs; /* registers_of(prev), where it has a tag */
+    __u64 now;            /* its stamp; 0: not taken yet, for nobody profiles either */
     __u64 cgroup;
     __u64 throttled; /* see close_off */
     __u32 state;     /* of prev */
@@ -1276,8 +1278,8 @@ static long leave(__u32 i, struct switching *s)
     if (!s->now) {
         s->now = switch_clock(prev, account->stamp);
         /* By way of memory: the verifier would go on with every cause there is by itself. */
-        *(volatile __u32 *)&tag->cause =
-            classify(prev, s->next, s->state, &tag->waited, &tag->restart, &s->last_syscall);
+        *(volatile __u32 *)&tag->cause = classify(prev, s->regs, s->next, s->state, &tag->waited,
+                                                  &tag->restart, &s->last_syscall);
         s->cause = *(volatile __u32 *)&tag->cause;
         if (s->cause == PRCB_CAUSE_THROTTLED)
             begin_throttled(tag, prev, queue_clock(prev, s->now));
@@ -1285,7 +1287,8 @@ static long leave(__u32 i, struct switching *s)
     tell_clock(profile, account->stamp, s->now);
     edges = wants_edges(profile) ? edges_of(profile) : NULL;
     unreported = account->state == PRCB_STATE_OFF;
-    switch_out(account, prev, s->cause, s->last_syscall, s->cgroup, s->now, profile, edges);
+    switch_out(account, prev, s->regs, s->cause, s->last_syscall, s->cgroup, s->now, profile,
+               edges);
     if (edges)
         leave_edges(profile, s->next, s->cause, unreported);
 #ifdef PRCB_CLIENTS
@@ -1378,6 +1381,7 @@ int prcb_switch(__u64 *ctx)
         /* Read before anything is decided: each place that follows pointers costs the verifier
          * milliseconds. */
         s.cgroup = task_cgroup(prev);
+        s.regs = registers_of(prev);
         EACH_PROFILE(s.tag, leave, &s);
     }
     s.tag = tag_of(next);
@@ -1555,7 +1559,7 @@ static __noinline __u32 guess_of(struct task_struct *task, bool leaving)
     if (state == TASK_RUNNING_ || (!leaving && task_queued(task)))
         cause = PRCB_CAUSE_PREEMPTED;
     else
-        cause = classify(task, task, state, NULL, &restart, &last);
+        cause = classify(task, registers_of(task), task, state, NULL, &restart, &last);
     return PRCB_STATE_OFF | (__u32)cause << 8;
 }
 

@@ -235,7 +235,7 @@ static __always_inline void meet_lock(struct waited_lock *waited, struct task_st
     __u64 arg = 0;
 
     waited->cause = cause;
-    waited->syscall = task_syscall(task, &compat, &arg);
+    waited->syscall = task_syscall(task, registers_of(task), &compat, &arg);
     waited->state = 0;
     waited->lock = lock;
 }
@@ -254,12 +254,12 @@ static __always_inline __u8 lock_cause(struct waited_lock *waited, __s32 syscall
 }
 
 /* The cause of a switch away from task, and the system call it is in (or -1) in *ret_syscall.
- * waited: NULL: no lock is known of. *restart: the last system call that it was switched out in,
- * plus 1, or 0; restart_syscall goes on with that one, whatever was switched away from in user mode
- * between the two. */
-static __always_inline __u8 classify(struct task_struct *task, struct task_struct *next,
-                                     __u32 state, struct waited_lock *waited, __u32 *restart,
-                                     __s32 *ret_syscall)
+ * regs: registers_of(task). waited: NULL: no lock is known of. *restart: the last system call that
+ * it was switched out in, plus 1, or 0; restart_syscall goes on with that one, whatever was
+ * switched away from in user mode between the two. */
+static __always_inline __u8 classify(struct task_struct *task, struct pt_regs *regs,
+                                     struct task_struct *next, __u32 state,
+                                     struct waited_lock *waited, __u32 *restart, __s32 *ret_syscall)
 {
     __u8 by_syscall = PRCB_CAUSE_NONE, lock;
     bool compat = false;
@@ -268,7 +268,7 @@ static __always_inline __u8 classify(struct task_struct *task, struct task_struc
 
     if (state & TASK_DEAD_)
         return PRCB_CAUSE_EXIT;
-    number = task_syscall(task, &compat, &arg);
+    number = task_syscall(task, regs, &compat, &arg);
     lock = lock_cause(waited, number, state);
     if (number >= 0) {
         by_syscall = cause_of_syscall(number, compat);

@@ -638,12 +638,17 @@ static __always_inline __u64 task_cgroup_read(struct task_struct *task)
     return has_cgroups() ? BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id) : 0;
 }
 
-/* The user registers that an unwinder starts from; all 0: it has none. */
-static __always_inline void task_user_registers(struct task_struct *task,
+/* Where the kernel put a task's user registers at its entry. A call of a helper: a switch makes
+ * one. */
+static __always_inline struct pt_regs *registers_of(struct task_struct *task)
+{
+    return (struct pt_regs *)bpf_task_pt_regs(task);
+}
+
+/* The user registers that an unwinder starts from; all 0: it has none. regs: registers_of(task). */
+static __always_inline void task_user_registers(struct task_struct *task, struct pt_regs *regs,
                                                 struct prcb_user_registers *ret)
 {
-    struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
-
     if (task->flags & (PF_KTHREAD_ | PF_IO_WORKER_) || !has_user_registers()) {
         *ret = (struct prcb_user_registers){};
         return;
@@ -694,15 +699,14 @@ static __always_inline bool task_compat(struct task_struct *task, struct pt_regs
 #endif
 
 /* Number of the system call the task is in, and its first argument; -1: in none, or out of reach.
- * *compat: it is numbered by the 32-bit table. */
-static __always_inline int task_syscall(struct task_struct *task, bool *compat, __u64 *arg)
+ * *compat: it is numbered by the 32-bit table. regs: registers_of(task). */
+static __always_inline int task_syscall(struct task_struct *task, struct pt_regs *regs,
+                                        bool *compat, __u64 *arg)
 {
-    struct pt_regs *regs;
     int number;
 
     if (!has_syscalls())
         return -1;
-    regs = (struct pt_regs *)bpf_task_pt_regs(task);
     *compat = task_compat(task, regs);
 #if defined(__TARGET_ARCH_x86)
     number = (int)regs->orig_ax;

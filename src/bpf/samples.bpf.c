@@ -563,7 +563,8 @@ static __always_inline void describe_old(struct switch_record *record, struct ta
     record->old_state = state;
     record->cause = PRCB_CAUSE_NONE;
     if (old->pid) {
-        record->cause = classify(old, new, state, lock_of(old), &restart, &syscall);
+        record->cause =
+            classify(old, registers_of(old), new, state, lock_of(old), &restart, &syscall);
         if (!(old->flags & (PF_KTHREAD_ | PF_IO_WORKER_)))
             record->flags |= SWITCH_USER_MODE;
     }
