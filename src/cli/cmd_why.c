@@ -23,7 +23,8 @@
 #include "whom_words.h"
 #include "why_report.h"
 
-#define CHAIN_AFTER_NS 100000000u /* waits that were there before are seen by then */
+#define SETTLED_NS     1000000000u /* plus twice the shortest wait: looks.h */
+#define CHAIN_AFTER_NS 100000000u  /* waits that were there before are seen by then */
 
 enum why_format { WHY_TEXT, WHY_JSON, WHY_FOLDED };
 
@@ -146,14 +147,15 @@ static int look_chosen(void *ctx, const struct prcb_chosen *chosen, const struct
     return why_chosen(run->why, chosen, stack, result);
 }
 
-/* *ret_ended: nothing is left to look at. */
-static void do_look(struct run *run, bool *ret_ended)
+/* *ret_ended: nothing is left to look at. last: the report needs how long each thread waits. */
+static void do_look(struct run *run, bool last, bool *ret_ended)
 {
     const struct stat_options *targets = &run->options->targets;
     const struct looks_fns fns = {
         .account = look_account,
         .released = look_released,
         .chosen = look_chosen,
+        .settled_ns = last ? 0 : SETTLED_NS + 2 * run->options->min_us * 1000,
         .ctx = run,
     };
     struct prcb_error err;
@@ -173,7 +175,7 @@ static void measure(struct run *run)
         uint64_t next;
         unsigned events;
 
-        do_look(run, &nothing);
+        do_look(run, false, &nothing);
         next = looks_next(run->looks);
         events = stat_wait_until(&run->wait, next < run->end ? next : run->end);
         ended = nothing || events & (STAT_WAIT_CHILD | STAT_WAIT_SIGNAL);
@@ -183,7 +185,7 @@ static void measure(struct run *run)
         }
     }
     if (!run->failed)
-        do_look(run, &nothing);
+        do_look(run, true, &nothing);
 }
 
 /* ---- a run -------------------------------------------------------------------------------- */
@@ -193,6 +195,7 @@ static int report(struct run *run)
     struct prcb_stacks_status stacks = {.size = sizeof(stacks)};
     struct prcb_status status = {.size = sizeof(status)};
     struct why_report report;
+    uint64_t accounts;
     struct why_output output = {
         .report = &report,
         .session = run->session,
@@ -200,6 +203,7 @@ static int report(struct run *run)
         .stacks = &stacks,
         .wall_ns = run->now - run->start,
         .cost_ns = looks_cost(run->looks),
+        .looks = looks_count(run->looks, &accounts),
         .percent = run->options->budget,
         .top = run->options->top,
         .top_stacks = run->options->top_stacks,
@@ -214,6 +218,7 @@ static int report(struct run *run)
         result = why_report_make(run->why, &report);
     if (result)
         return result;
+    output.accounts = accounts;
     prcb_session_status(run->session, &status);
     prcb_stacks_status(looks_stacks(run->looks), &stacks);
     if (run->options->targets.form.number == WHY_JSON)

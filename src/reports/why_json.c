@@ -136,6 +136,8 @@ int why_write_json(FILE *out, const struct why_output *output)
     json_doc_put_number(&b, reader, "moved", output->stacks->moved);
     json_doc_put_number(&b, reader, "cpu_ns", output->stacks->cpu_ns);
     json_doc_put_number(&b, reader, "cost_ns", output->cost_ns);
+    json_doc_put_number(&b, reader, "looks", output->looks);
+    json_doc_put_number(&b, reader, "accounts", output->accounts);
     json_doc_put(&b, document, "reader", reader);
     return json_doc_write(&b, document, out);
 }

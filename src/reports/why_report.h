@@ -18,13 +18,14 @@ struct why_output {
     const struct prcb_status *status;
     const struct prcb_stacks_status *stacks;
     uint64_t wall_ns;
-    uint64_t cost_ns;        /* processor time of looking */
-    uint64_t percent;        /* of a processor, which that may be */
-    uint64_t top;            /* processes; 0: all */
-    uint64_t top_stacks;     /* of each cause; 0: all */
-    const struct whom *whom; /* NULL: not asked for, or not to be had */
-    const char *no_whom;     /* why not */
-    bool idle;               /* show idling too */
+    uint64_t cost_ns;         /* processor time of looking */
+    uint64_t looks, accounts; /* how many looks there were, and of how many accounts they told */
+    uint64_t percent;         /* of a processor, which that may be */
+    uint64_t top;             /* processes; 0: all */
+    uint64_t top_stacks;      /* of each cause; 0: all */
+    const struct whom *whom;  /* NULL: not asked for, or not to be had */
+    const char *no_whom;      /* why not */
+    bool idle;                /* show idling too */
     size_t columns;
 };
 

@@ -9,6 +9,8 @@
 #define LOOK_NS    (20 * NS_PER_MS)
 #define PERF_NS    (100 * NS_PER_MS) /* perf tier: a look reads /proc for each thread */
 #define LOOK_PART  40                /* a look takes at most one part in so many of the time */
+#define QUIET_PART 400               /* and while no account changes in so many, */
+#define QUIET_NS   (500 * NS_PER_MS) /* but looks again within this */
 #define BUDGET_NS  (500 * NS_PER_MS) /* of processor time: at once, and then by share */
 #define READ_NS    (200 * NS_PER_MS) /* for how long a look reads stacks: others may be due */
 #define ROOM_PART  4                 /* accounts of ended threads go back at this share */
@@ -31,11 +33,15 @@ struct looks {
     struct going_on *going_on; /* open addressing by key; what finds no place there is forgotten */
     struct prcb_stacks *stacks;
     uint64_t percent, start, now, next;
-    uint64_t own_ns;               /* processor time of the looks before, */
-    uint64_t own_at;               /* and of the thread when this one began */
-    bool spent;                    /* so is the budget, for this look */
-    uint64_t read_ns;              /* of this look, for reading stacks: that is the budget's */
-    uint64_t cost_before;          /* of the look before, without these */
+    uint64_t own_ns;        /* processor time of the looks before, */
+    uint64_t own_at;        /* and of the thread when this one began */
+    bool spent;             /* so is the budget, for this look */
+    uint64_t read_ns;       /* of this look, for reading stacks: that is the budget's */
+    uint64_t cost_before;   /* of the look before, without these */
+    uint64_t first, looked; /* when the first look began, and the one before; 0: there was none */
+    uint64_t taken, told;   /* looks, and accounts that they told of */
+    bool tight;             /* as of the look before: then all that had ended went back */
+    bool ended;             /* every thread had, as of the look before */
     struct prcb_account *accounts; /* those of the look: stacks are read after the walk */
     size_t count, room;
 };
@@ -96,15 +102,66 @@ static int take_account(const struct prcb_account *a, void *ctx)
     return 0;
 }
 
-static int walk(struct looks *l, struct prcb_error *err)
+/* since: 0: all accounts, else as prcb_walk_active. */
+static int walk(struct looks *l, uint64_t since, struct prcb_error *err)
 {
     int result = -EAGAIN;
 
     for (int i = 0; i < WALK_TRIES && result == -EAGAIN; i++) {
         l->count = 0;
-        result = prcb_walk(l->session, take_account, l, err);
+        result = prcb_walk_active(l->session, since, take_account, l, err);
     }
     return result;
+}
+
+static bool all_ended(const struct looks *l)
+{
+    for (size_t i = 0; i < l->count; i++) {
+        if (!(l->accounts[i].flags & PRCB_ACCOUNT_EXITED))
+            return false;
+    }
+    return true;
+}
+
+/* Accounts of ended threads are to go back, so that there is room for others. */
+static bool is_tight(struct looks *l)
+{
+    struct prcb_status status = {.size = sizeof(status)};
+
+    return !prcb_session_status(l->session, &status) &&
+           (uint64_t)status.threads * ROOM_PART >= status.max_threads;
+}
+
+/* The accounts that the look tells of. Threads that waited when they came to be profiled are known
+ * to go on only from the second look on, so at first it tells of all. left: the look before left
+ * stacks for the budget, of any of them. */
+static int choose_accounts(struct looks *l, const struct looks_fns *fns, bool left,
+                           struct prcb_error *err)
+{
+    bool rest = fns->settled_ns && l->looked > l->first + fns->settled_ns && !left &&
+                prcb_session_tier(l->session) != PRCB_TIER_PERF && !(is_tight(l) && !l->tight);
+    int result = walk(l, rest ? l->looked - fns->settled_ns : 0, err);
+
+    if (!result && rest && !l->count)
+        return 0;
+    if (!result && rest && all_ended(l))
+        result = walk(l, 0, err); /* do others sleep on? */
+    l->ended = all_ended(l);
+    return result;
+}
+
+/* Until the next look. One that is dear once, as the first is, is no reason to look away for long.
+ */
+static uint64_t pause_of(struct looks *l, uint64_t cost)
+{
+    uint64_t least = prcb_session_tier(l->session) == PRCB_TIER_PERF ? PERF_NS : LOOK_NS;
+    uint64_t lesser = cost < l->cost_before ? cost : l->cost_before;
+    uint64_t pause = lesser * LOOK_PART;
+
+    if (!l->count && pause < QUIET_NS)
+        pause = lesser * QUIET_PART < QUIET_NS ? lesser * QUIET_PART : QUIET_NS;
+    l->cost_before = cost;
+    return pause > least ? pause : least;
 }
 
 /* Of the child, which new programs cost most, and of the looks themselves. */
@@ -180,10 +237,10 @@ static int read_chosen(struct looks *l, struct prcb_error *err)
 /* Ended threads' accounts go back when there are many, so that there is room for others. */
 static int give_back(struct looks *l, const struct looks_fns *fns, struct prcb_error *err)
 {
-    struct prcb_status status = {.size = sizeof(status)};
-    int result = fns->keep_ended ? 0 : prcb_session_status(l->session, &status);
+    int result = 0;
 
-    if (result || fns->keep_ended || (uint64_t)status.threads * ROOM_PART < status.max_threads)
+    l->tight = !fns->keep_ended && is_tight(l);
+    if (!l->tight)
         return 0;
     for (size_t i = 0; i < l->count && !result; i++) {
         if (!(l->accounts[i].flags & PRCB_ACCOUNT_EXITED))
@@ -203,38 +260,36 @@ static int give_back(struct looks *l, const struct looks_fns *fns, struct prcb_e
 int looks_take(struct looks *l, const struct looks_fns *fns, bool *ret_ended,
                struct prcb_error *err)
 {
-    bool perf = prcb_session_tier(l->session) == PRCB_TIER_PERF, ended = true;
-    uint64_t before = now_of(CLOCK_MONOTONIC), cost, pause;
-    uint64_t period = perf ? PERF_NS : LOOK_NS;
+    bool left = l->spent;
+    uint64_t began = now_of(CLOCK_MONOTONIC), cost;
     int result;
 
     if (err)
         *err = (struct prcb_error){.code = -ENOMEM, .text = "out of memory"};
     l->fns = fns;
-    l->now = before;
+    l->now = began;
     l->own_at = now_of(CLOCK_THREAD_CPUTIME_ID);
     l->read_ns = 0;
     l->spent = false;
     result = read_chosen(l, err);
     if (!result)
-        result = walk(l, err);
+        result = choose_accounts(l, fns, left, err);
     l->now = now_of(CLOCK_MONOTONIC);
     l->count = result ? 0 : l->count;
-    for (size_t i = 0; i < l->count && !result; i++) {
-        ended &= !!(l->accounts[i].flags & PRCB_ACCOUNT_EXITED);
+    for (size_t i = 0; i < l->count && !result; i++)
         result = fns->account(fns->ctx, &l->accounts[i], l->now);
-    }
+    l->taken++;
+    l->told += l->count;
+    l->first = l->first ? l->first : began;
+    l->looked = began;
     if (!result)
         result = give_back(l, fns, err);
     cost = now_of(CLOCK_THREAD_CPUTIME_ID) - l->own_at;
     l->own_ns += cost;
     cost -= l->read_ns;
-    /* One that is dear once, as the first is, is no reason to look away for long. */
-    pause = (cost < l->cost_before ? cost : l->cost_before) * LOOK_PART;
-    l->cost_before = cost;
-    l->next = before + (pause > period ? pause : period);
+    l->next = began + pause_of(l, cost);
     if (!result)
-        *ret_ended = ended;
+        *ret_ended = l->ended;
     return result;
 }
 
@@ -255,6 +310,12 @@ int looks_read(void *ctx, const struct prcb_account *a, struct prcb_stack *ret)
     result = prcb_stacks_read(l->stacks, a, ret, NULL);
     l->read_ns += now_of(CLOCK_THREAD_CPUTIME_ID) - began;
     return result;
+}
+
+uint64_t looks_count(const struct looks *l, uint64_t *ret_accounts)
+{
+    *ret_accounts = l->told;
+    return l->taken;
 }
 
 uint64_t looks_cost(const struct looks *l)

@@ -31,6 +31,11 @@ struct looks_fns {
     int (*chosen)(void *ctx, const struct prcb_chosen *chosen, const struct prcb_stack *stack,
                   int result);
     bool keep_ended; /* somebody else gives accounts of ended threads back */
+    /* A wait that lasts for longer was told of, and is told of again when it has ended: what
+     * account heard of it holds, with its length grown. To be longer than the shortest wait whose
+     * stack is asked for, and than from look to look. 0: each look tells of every account. On the
+     * perf tier it does so anyway. */
+    uint64_t settled_ns;
     void *ctx;
 };
 /* *ret_ended: every thread that is profiled has ended. */
@@ -42,6 +47,9 @@ uint64_t looks_next(const struct looks *l);
 
 /* As prcb_stacks_read; ctx: the looks. -EBUSY: the budget is used up for now. */
 int looks_read(void *ctx, const struct prcb_account *a, struct prcb_stack *ret);
+
+/* How many looks there were so far, and of how many accounts they told. */
+uint64_t looks_count(const struct looks *l, uint64_t *ret_accounts);
 
 /* Processor time of the looks and of unwinding so far. */
 uint64_t looks_cost(const struct looks *l);

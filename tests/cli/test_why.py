@@ -6,6 +6,7 @@ Witnesses: a program that measures how long it waits in each of its functions, g
 same thread, and the exact times of prcb stat.
 """
 import ast
+import glob
 import json
 import os
 import platform
@@ -293,6 +294,86 @@ class Where(unittest.TestCase):
         self.assertRegex(words[-1], r"cannot be told .*: condition variable \(1 thread\)")
 
 
+def postgres_program(name):
+    """Debian has the server's programs outside of PATH."""
+    found = sorted(glob.glob(f"/usr/lib/postgresql/*/bin/{name}"))
+    return found[-1] if found else shutil.which(name)
+
+
+@unittest.skipUnless(postgres_program("postgres") and postgres_program("initdb") and shutil.which("psql"),
+                     "needs PostgreSQL's server and psql")
+class Postgres(unittest.TestCase):
+    """A stock server, without debug information: names are those that it exports."""
+
+    def setUp(self):
+        as_user = {"preexec_fn": become_nobody} if ROOT else {}
+        self.folder = tempfile.mkdtemp(prefix="prcb-why-")
+        self.addCleanup(shutil.rmtree, self.folder)
+        if ROOT:
+            os.chown(self.folder, NOBODY, NOBODY)
+        data = self.folder + "/data"
+        made = subprocess.run([postgres_program("initdb"), "-D", data, "-A", "trust", "-U", "tester", "--no-sync"],
+                              capture_output=True, text=True, timeout=120, cwd="/", **as_user)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        self.log = open(self.folder + "/log", "w", encoding="utf-8")
+        self.addCleanup(self.log.close)
+        self.server = subprocess.Popen([postgres_program("postgres"), "-D", data, "-k", self.folder, "-h", "",
+                                        "-F"], stdout=self.log, stderr=self.log, cwd="/", **as_user)
+        self.addCleanup(self.server.wait)
+        self.addCleanup(self.server.send_signal, signal.SIGINT)
+        deadline = time.monotonic() + 60
+        while not self.says_ready():
+            self.assertIsNone(self.server.poll(), "the server ended")
+            self.assertLess(time.monotonic(), deadline, "the server does not start")
+            time.sleep(0.05)
+
+    def says_ready(self):
+        with open(self.folder + "/log", encoding="utf-8") as file:
+            return "ready to accept connections" in file.read()
+
+    def session(self):
+        """A connection, and the process of the server that serves it."""
+        psql = subprocess.Popen(["psql", "-X", "-q", "-A", "-t", "-h", self.folder, "-U", "tester", "postgres"],
+                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+        for end in psql.stdin.close, psql.stdout.close, psql.wait, psql.kill:
+            self.addCleanup(end)
+        return psql, int(self.ask(psql, "SELECT pg_backend_pid();"))
+
+    def ask(self, psql, statement):
+        psql.stdin.write(statement + "\n")
+        return psql.stdout.readline()
+
+    def test_who_waits_for_a_lock_and_who_for_its_client(self):
+        holder, holder_pid = self.session()
+        waiter, waiter_pid = self.session()
+        self.ask(holder, "CREATE TABLE t (); BEGIN; LOCK TABLE t; SELECT 1;")
+        waiter.stdin.write("BEGIN; LOCK TABLE t;\n")
+        deadline = time.monotonic() + 60
+        while self.ask(holder, "SELECT count(*) FROM pg_locks WHERE NOT granted;") != "1\n":
+            self.assertLess(time.monotonic(), deadline, "nobody waits for the lock")
+        for pid in waiter_pid, holder_pid:
+            await_state(pid, "S")
+        for tier in [], ["--tier", "perf"]:
+            with self.subTest(tier=tier):
+                report, _ = document("-p", f"{waiter_pid},{holder_pid}", "--for", "1", *tier)
+                for row in report["processes"]:
+                    for cause in row["causes"]:
+                        for part in cause["stacks"]:
+                            if not part["unknown"]:
+                                self.assertTrue(part["complete"], part)
+                now = process_of(report, waiter_pid)["now"]
+                self.assertEqual([row["word"] for row in now], ["PostgreSQL lock"], now)
+                names = functions(now[0])
+                places = [names.index(name) for name in ("ProcSleep", "LockAcquireExtended", "PostgresMain", "main")]
+                self.assertEqual(places, sorted(places), names)
+                self.assertEqual(names[-1], "_start")
+                idle = process_of(report, holder_pid)
+                self.assertEqual(idle["now"], [])
+                self.assertIn("waiting for the client",
+                              [part.get("word") for cause in idle["causes"] for part in cause["stacks"]])
+                self.assertGreater(idle["idle_ns"], 0.7 * idle["wait_ns"])
+
+
 IN_JS = """
 const word = new Int32Array(new SharedArrayBuffer(4));
 function waitInJs() { Atomics.wait(word, 0, 0, 400); /* longer than between two looks of any tier */ }
@@ -354,14 +435,28 @@ class Cost(unittest.TestCase):
         return process.pid
 
     def test_threads_that_sleep_on_are_read_once(self):
-        """A look goes over them 49 more times, and asks for nothing."""
+        """Stacks once; accounts until each wait has lasted for a second, then at the end. Looks lie
+        20 ms apart or more: a busy machine makes them fewer."""
         pid = self.many("sleep", 1000)
-        for seconds in "2", "8", "30":  # a busy machine gets less done
-            report, _ = document("-p", str(pid), "--for", seconds, "--budget", "100")
-            if report["reader"]["unwound"] == 1001:
-                break
-        self.assertEqual(report["reader"]["unwound"], 1001)
-        self.assertEqual(report["reader"]["remembered"], 0)
+        for room in [], ["--max-threads", "2048"]:  # then accounts of ended threads go back at once
+            with self.subTest(room=room):
+                for seconds in "6", "12", "30":  # a busy machine gets less done
+                    report, _ = document("-p", str(pid), "--for", seconds, "--budget", "100", *room)
+                    if report["reader"]["unwound"] == 1001:
+                        break
+                self.check_sleepers(pid, report)
+
+    def check_sleepers(self, pid, report):
+        reader = report["reader"]
+        self.assertEqual(reader["unwound"], 1001)
+        self.assertEqual(reader["remembered"], 0)
+        if report["tier"] == "perf":
+            return
+        self.assertLessEqual(reader["accounts"], (1000 / 20 + 4) * 1001)
+        process = process_of(report, pid)
+        for cause in process["causes"]:
+            self.assertEqual(sum(part["ns"] for part in cause["stacks"]), cause["ns"])
+        self.assertGreater(process["known_ns"], 0.9 * process["wait_ns"])
 
     def test_budget(self):
         """More waits than 1 % of a processor can unwind: fewer are read, and that is said."""
