@@ -12,8 +12,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "mapped_file.h"
 #include "perf_list.h"
-#include "plain_file.h"
 
 #define LIST_MOST (64 << 20) /* bytes of a compiler's list */
 
@@ -36,93 +36,6 @@ void process_files_close(struct process_files *files)
         free(files->rows[i].path);
     free(files->rows);
     *files = (struct process_files){0};
-}
-
-/* The file systems of a process that a program serves, by device number. Asked of the kernel's
- * list: a question to such a file system itself may never be answered. The list is read once for a
- * process, however many files it has: a user may mount tens of thousands in namespaces of his own.
- */
-struct served {
-    bool known;
-    uint64_t *devs;
-    size_t count;
-};
-
-static bool note_served(struct served *served, uint64_t dev)
-{
-    uint64_t *devs = realloc(served->devs, (served->count + 1) * sizeof(*devs));
-
-    if (devs) {
-        served->devs = devs;
-        devs[served->count++] = dev;
-    }
-    return devs;
-}
-
-static void find_served(pid_t pid, struct served *ret)
-{
-    char path[64], *line = NULL;
-    size_t room = 0;
-    FILE *file;
-
-    snprintf(path, sizeof(path), "/proc/%d/mountinfo", pid);
-    file = fopen(path, "re");
-    ret->known = file;
-    while (ret->known && getline(&line, &room, file) > 0) {
-        unsigned int major_number, minor_number;
-        const char *type = strstr(line, " - ");
-
-        if (type && !strncmp(type + 3, "fuse", 4) &&
-            sscanf(line, "%*d %*d %u:%u", &major_number, &minor_number) == 2)
-            ret->known = note_served(ret, makedev(major_number, minor_number));
-    }
-    if (file && ferror(file))
-        ret->known = false;
-    free(line);
-    if (file)
-        fclose(file);
-}
-
-static bool is_served_by_program(const struct served *served, uint64_t dev)
-{
-    bool found = !served->known; /* not known: as if it were */
-
-    for (size_t i = 0; !found && i < served->count; i++)
-        found = served->devs[i] == dev;
-    return found;
-}
-
-/* Where ino is not 0, that file and no other. */
-static int open_plain(const char *path, uint64_t ino)
-{
-    struct stat about;
-    int fd = plain_file_open(AT_FDCWD, path, 0, &about);
-
-    if (fd < 0 || !ino || about.st_ino == ino)
-        return fd;
-    close(fd);
-    return -ESTALE;
-}
-
-/* By the mapping itself where that is allowed (CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE): it is
- * the right file also when it was replaced or removed. Else by its path as the process sees it, or
- * as we do. */
-static int open_mapped(pid_t pid, const struct served *served, const struct process_file *row)
-{
-    char path[4096 + 64];
-    int fd;
-
-    if (is_served_by_program(served, row->dev))
-        return -EREMOTE;
-    snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, row->start,
-             row->end);
-    fd = open_plain(path, 0);
-    if (fd >= 0)
-        return fd;
-    snprintf(path, sizeof(path), "/proc/%d/root%s", pid, row->path);
-    fd = open_plain(path, row->ino);
-    /* The kernel writes it as we see it, below another root that we can reach. */
-    return fd < 0 ? open_plain(row->path, row->ino) : fd;
 }
 
 /* "START-END rwxp OFFSET MAJOR:MINOR INODE   PATH"; false: no code, or not understood. */
@@ -189,15 +102,22 @@ static bool has_file(const struct process_files *files, const struct process_fil
     return false;
 }
 
+static int open_row(pid_t pid, const struct mapped_served *served, const struct process_file *row)
+{
+    const struct mapped_file file = {row->start, row->end, row->dev, row->ino, row->path};
+
+    return mapped_file_open(pid, served, &file);
+}
+
 static int read_maps(FILE *maps, pid_t pid, struct process_files *files)
 {
     uint64_t base = 0, dev = 0, ino = 0;
-    struct served served = {0};
+    struct mapped_served served = {0};
     char *line = NULL;
     size_t room = 0;
     int result = 0;
 
-    find_served(pid, &served);
+    mapped_find_served(pid, &served);
     while (!result && files->count < PROCESS_FILES && getline(&line, &room, maps) > 0) {
         struct process_file row = {.fd = -1, .error = -ENOENT};
         bool alone;
@@ -210,7 +130,7 @@ static int read_maps(FILE *maps, pid_t pid, struct process_files *files)
         if (row.ino && alone && has_file(files, &row)) {
             row.error = -EEXIST;
         } else if (row.ino) {
-            row.fd = open_mapped(pid, &served, &row);
+            row.fd = open_row(pid, &served, &row);
             row.error = row.fd < 0 ? row.fd : 0;
         }
         result = add(files, &row);
@@ -220,7 +140,7 @@ static int read_maps(FILE *maps, pid_t pid, struct process_files *files)
     if (!result && ferror(maps))
         result = errno == EACCES ? -EPERM : -ESRCH;
     free(line);
-    free(served.devs);
+    mapped_free_served(&served);
     return result;
 }
 

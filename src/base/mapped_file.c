@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "mapped_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "plain_file.h"
+
+static bool note_served(struct mapped_served *served, uint64_t dev)
+{
+    uint64_t *devs = realloc(served->devs, (served->count + 1) * sizeof(*devs));
+
+    if (devs) {
+        served->devs = devs;
+        devs[served->count++] = dev;
+    }
+    return devs;
+}
+
+void mapped_find_served(pid_t pid, struct mapped_served *ret)
+{
+    char path[64], *line = NULL;
+    size_t room = 0;
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/%d/mountinfo", pid);
+    file = fopen(path, "re");
+    ret->known = file;
+    while (ret->known && getline(&line, &room, file) > 0) {
+        unsigned int major_number, minor_number;
+        const char *type = strstr(line, " - ");
+
+        if (type && !strncmp(type + 3, "fuse", 4) &&
+            sscanf(line, "%*d %*d %u:%u", &major_number, &minor_number) == 2)
+            ret->known = note_served(ret, makedev(major_number, minor_number));
+    }
+    if (file && ferror(file))
+        ret->known = false;
+    free(line);
+    if (file)
+        fclose(file);
+}
+
+static bool is_served_by_program(const struct mapped_served *served, uint64_t dev)
+{
+    bool found = !served->known; /* not known: as if it were */
+
+    for (size_t i = 0; !found && i < served->count; i++)
+        found = served->devs[i] == dev;
+    return found;
+}
+
+/* Where ino is not 0, that file and no other. */
+static int open_plain(const char *path, uint64_t ino)
+{
+    struct stat about;
+    int fd = plain_file_open(AT_FDCWD, path, 0, &about);
+
+    if (fd < 0 || !ino || about.st_ino == ino)
+        return fd;
+    close(fd);
+    return -ESTALE;
+}
+
+void mapped_free_served(struct mapped_served *served)
+{
+    free(served->devs);
+    *served = (struct mapped_served){0};
+}
+
+int mapped_file_open(pid_t pid, const struct mapped_served *served, const struct mapped_file *file)
+{
+    char path[4096 + 64];
+    int fd;
+
+    if (is_served_by_program(served, file->dev))
+        return -EREMOTE;
+    snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, file->start,
+             file->end);
+    fd = open_plain(path, 0);
+    if (fd >= 0)
+        return fd;
+    snprintf(path, sizeof(path), "/proc/%d/root%s", pid, file->path);
+    fd = open_plain(path, file->ino);
+    /* The kernel writes it as we see it, below another root that we can reach. */
+    return fd < 0 ? open_plain(file->path, file->ino) : fd;
+}
