@@ -89,6 +89,8 @@ enum prcb_open_flag {
                                   threads, with PRCB_OPEN_EDGES of who woke them:
                                   prcb_session_switches (prcb/sample.h). Some megabytes, and two
                                   sessions of a user. Ignored elsewhere */
+    PRCB_OPEN_OBJECTS = 1 << 10, /* bpf tier: keep which file and which of the kernel's locks waits
+                                   are for (prcb_account.object). Ignored elsewhere */
 };
 
 /* For how long a shared session sees the account of a thread that has ended, if it does not release
@@ -233,6 +235,7 @@ enum prcb_member {
     PRCB_HAS_INTERRUPTED = 1 << 10,
     PRCB_HAS_REGISTERS = 1 << 11, /* of a thread that is off the processor */
     PRCB_HAS_CGROUP = 1 << 12,
+    PRCB_HAS_OBJECT = 1 << 13, /* of a thread that is off the processor */
 };
 
 enum prcb_account_flag {
@@ -264,6 +267,15 @@ struct prcb_registers {
     uint64_t pc, sp;
     uint64_t fp; /* x86-64: rbp; arm64: x29 */
     uint64_t lr; /* arm64: x30; x86-64: 0 */
+};
+
+/* What a thread was switched out for. A member that is 0: none is known. */
+struct prcb_object {
+    uint64_t inode;  /* of the file that was open by the number in the first argument of its system
+                        call: what it waits for, if that argument is a descriptor, */
+    uint32_t device; /* and of its file system: the major number << 20 | the minor one */
+    uint32_t pad;
+    uint64_t lock; /* address of the kernel's lock that it waits for */
 };
 
 /* A thread's account at one moment. Every figure counts from the start of its
@@ -298,6 +310,7 @@ struct prcb_account {
     struct prcb_registers registers;        /* at the last switch out */
     uint64_t cgroup; /* number of the directory of its cgroup of version 2 (the inode number that
                         stat(2) tells), as of the last switch out; 1: the root */
+    struct prcb_object object; /* as of the last switch out */
 };
 
 /* The part of an account that costs least to read (one cache line). */

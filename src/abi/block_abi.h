@@ -41,10 +41,11 @@
 #define PRCB_THREAD_BORN    2 /* followed from its creation */
 
 /* account.wants: what this account's session asked for beyond the rest */
-#define PRCB_WANT_REGISTERS 1 /* user, at each switch out */
-#define PRCB_WANT_EDGES     2 /* by whom: prcb_edge_block. Since 1.5 */
-#define PRCB_WANT_TAILS     4 /* how long: prcb_tail_block. Since 1.7 */
-#define PRCB_WANT_SWITCHES  8 /* a record of each: prcb_switch_record. Since 1.8 */
+#define PRCB_WANT_REGISTERS 1  /* user, at each switch out */
+#define PRCB_WANT_EDGES     2  /* by whom: prcb_edge_block. Since 1.5 */
+#define PRCB_WANT_TAILS     4  /* how long: prcb_tail_block. Since 1.7 */
+#define PRCB_WANT_SWITCHES  8  /* a record of each: prcb_switch_record. Since 1.8 */
+#define PRCB_WANT_OBJECTS   16 /* what waits are for, at each switch out. Since 1.8 */
 
 /* What a profiled thread passes on, and why it is profiled: storage, not account. */
 #define PRCB_PASS_THREADS  1
@@ -74,6 +75,14 @@ struct prcb_user_registers {
     __u64 pc, sp;
     __u64 fp; /* x86-64: rbp; arm64: x29 */
     __u64 lr; /* arm64: x30; x86-64: 0 */
+};
+
+/* What a thread was switched out for. All 0: nothing is known, or nothing was kept. */
+struct prcb_wait_object {
+    __u64 inode;  /* of the file that is open by the number in its system call's first argument, */
+    __u32 device; /* and of its file system, as the kernel has it: 12 bits major, 20 minor */
+    __u32 pad;
+    __u64 lock; /* address of the kernel's lock */
 };
 
 struct prcb_wait_cell {
@@ -127,7 +136,8 @@ struct prcb_account_block {
     /* -- since 1.4; with PRCB_FEATURE_CGROUP -- */
     __u64 cgroup; /* of version 2: number of its directory, as of the last switch out; before the
                      first, as of the start */
-    __u64 pad1[3];
+    /* -- since 1.8; with PRCB_WANT_OBJECTS: of the last switch out -- */
+    struct prcb_wait_object object;
     /* -- cold: one cell per cause -- */
     struct prcb_wait_cell waits[PRCB_CAUSE_MAX];
 };
@@ -298,6 +308,7 @@ PRCB_ABI_AT(prcb_account_block, interrupted_ns, 176);
 PRCB_ABI_AT(prcb_account_block, interrupt_base, 184);
 PRCB_ABI_AT(prcb_account_block, user, 192);
 PRCB_ABI_AT(prcb_account_block, cgroup, 224);
+PRCB_ABI_AT(prcb_account_block, object, 232);
 PRCB_ABI_AT(prcb_account_block, waits, 256);
 
 PRCB_ABI_AT(prcb_account_block, sum_exec, 72);

@@ -133,6 +133,11 @@ void account_convert(const struct prcb_account_block *copy, uint64_t now, uint32
             (struct prcb_registers){copy->user.pc, copy->user.sp, copy->user.fp, copy->user.lr};
         ret->present |= PRCB_HAS_REGISTERS;
     }
+    if (copy->state == PRCB_STATE_OFF && copy->wants & PRCB_WANT_OBJECTS) {
+        ret->object =
+            (struct prcb_object){copy->object.inode, copy->object.device, 0, copy->object.lock};
+        ret->present |= PRCB_HAS_OBJECT;
+    }
     if (features & PRCB_FEATURE_CGROUP) {
         ret->cgroup = copy->cgroup;
         ret->present |= PRCB_HAS_CGROUP;

@@ -117,7 +117,7 @@ int prcb_open(const struct prcb_options *opts, struct prcb **ret, struct prcb_er
     if (options.flags &
         ~(uint32_t)(PRCB_OPEN_NO_LOCKS | PRCB_OPEN_KTIME | PRCB_OPEN_INTERRUPTED |
                     PRCB_OPEN_REGISTERS | PRCB_OPEN_EDGES | PRCB_OPEN_CHOSEN | PRCB_OPEN_SHARED |
-                    PRCB_OPEN_TAILS | PRCB_OPEN_OWNERS | PRCB_OPEN_SWITCHES))
+                    PRCB_OPEN_TAILS | PRCB_OPEN_OWNERS | PRCB_OPEN_SWITCHES | PRCB_OPEN_OBJECTS))
         return prcb_fail(err, -EINVAL, "prcb_options.flags 0x%x has unknown bits", options.flags);
     result = check_proc(err);
     if (result)

@@ -54,6 +54,7 @@ static int configure(struct prcb *p, const struct kernel_types *types, struct pr
     skeleton->rodata->config.registers = (p->flags & PRCB_OPEN_REGISTERS) != 0;
     skeleton->rodata->config.edges = (p->flags & PRCB_OPEN_EDGES) != 0;
     skeleton->rodata->config.owners = (p->flags & PRCB_OPEN_OWNERS) != 0 && locks;
+    skeleton->rodata->config.objects = (p->flags & PRCB_OPEN_OBJECTS) != 0;
     bpf_program__set_autoload(skeleton->progs.prcb_waking, p->flags & PRCB_OPEN_EDGES);
     skeleton->rodata->config.tails = p->flags & PRCB_OPEN_TAILS ? p->max_threads : 0;
     skeleton->rodata->config.chosen = (p->flags & PRCB_OPEN_CHOSEN) != 0;

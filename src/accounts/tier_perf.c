@@ -958,6 +958,7 @@ static const char *perf_absent_reason(const struct prcb *p, uint64_t member)
     case PRCB_HAS_INTERRUPTED:
         return "/proc does not say which thread an interrupt hit: only the bpf tier sees them";
     case PRCB_HAS_REGISTERS:
+    case PRCB_HAS_OBJECT:
         return "only the bpf tier sees each switch";
     case PRCB_HAS_CGROUP:
         return "the perf tier does not read the cgroup of each thread";

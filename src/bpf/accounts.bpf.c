@@ -112,6 +112,7 @@ struct tag {
     __u32 chosen;      /* the wait it is in stands for so many; 0: it was not chosen */
     __u64 chosen_base; /* its cause's ns when it began */
     __u64 chosen_at;   /* when that was, CLOCK_MONOTONIC */
+    struct prcb_wait_object object; /* of its last switch out */
 #endif
 };
 
@@ -545,6 +546,44 @@ static __noinline int note_holder(struct tag *tag, __u32 cause)
         who_of_address(owner, holder);
     return 0;
 }
+
+/* What is open by a number; NULL: nothing. */
+static __always_inline struct file *file_of_fd(struct task_struct *task, __u64 fd)
+{
+    struct files_struct *files = task->files;
+    struct fdtable *fdt;
+    struct file *file = NULL;
+
+    if (!files)
+        return NULL;
+    fdt = files->fdt;
+    if (fd >= fdt->max_fds || bpf_probe_read_kernel(&file, sizeof(file), fdt->fd + fd))
+        return NULL;
+    return file;
+}
+
+/* What the wait that begins is for. A wait whose call has no descriptor for its first argument has
+ * the file of some other one: who reads it knows the calls. The thread has a reference to the file
+ * for as long as it waits. */
+static __noinline int note_object(struct tag *tag, __u32 cause)
+{
+    struct task_struct *task = bpf_get_current_task_btf();
+    bool compat = false;
+    struct file *file;
+    __u64 arg = 0;
+
+    tag->object.inode = 0;
+    tag->object.device = 0;
+    tag->object.lock = tag->waited.cause == cause ? tag->waited.lock : 0;
+    if (!has_inodes() || task_syscall(task, registers_of(task), &compat, &arg) < 0)
+        return 0;
+    file = file_of_fd(task, (__u32)arg);
+    if (!file)
+        return 0;
+    tag->object.inode = BPF_CORE_READ(file, f_inode, i_ino);
+    tag->object.device = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
+    return 0;
+}
 #endif
 
 static __always_inline void who_of_vector(__u64 by, __u64 vector, struct who *ret)
@@ -923,8 +962,8 @@ static __always_inline void note_cgroup(struct prcb_account_block *account, __u6
 
 static __always_inline void switch_out(struct prcb_account_block *account, struct task_struct *prev,
                                        struct pt_regs *regs, __u8 cause, __s32 last_syscall,
-                                       __u64 cgroup, __u64 now, struct profile *profile,
-                                       struct prcb_edge_block *edges)
+                                       __u64 cgroup, __u64 now, struct tag *tag,
+                                       struct profile *profile, struct prcb_edge_block *edges)
 {
     struct prcb_wait_cell *cell;
     struct closed closed;
@@ -962,6 +1001,10 @@ static __always_inline void switch_out(struct prcb_account_block *account, struc
     account->last_syscall = last_syscall;
     if (wants_registers(profile))
         task_user_registers(prev, regs, &account->user);
+#ifndef PRCB_CLIENTS
+    if (config.objects)
+        account->object = tag->object;
+#endif
     note_cgroup(account, cgroup);
     cell = wait_cell(account, cause);
     if (cell)
@@ -1287,7 +1330,11 @@ static long leave(__u32 i, struct switching *s)
     tell_clock(profile, account->stamp, s->now);
     edges = wants_edges(profile) ? edges_of(profile) : NULL;
     unreported = account->state == PRCB_STATE_OFF;
-    switch_out(account, prev, s->regs, s->cause, s->last_syscall, s->cgroup, s->now, profile,
+#ifndef PRCB_CLIENTS
+    if (config.objects)
+        note_object(tag, s->cause);
+#endif
+    switch_out(account, prev, s->regs, s->cause, s->last_syscall, s->cgroup, s->now, tag, profile,
                edges);
     if (edges)
         leave_edges(profile, s->next, s->cause, unreported);
@@ -1804,7 +1851,8 @@ fill_and_publish(struct task_struct *task, struct profile *profile, bool born)
         return NULL;
     init_account(account, task, clock_now(head), born, account->generation + 1, config.pid_ns,
                  (config.registers ? PRCB_WANT_REGISTERS : 0) |
-                     (config.edges ? PRCB_WANT_EDGES : 0) | (config.tails ? PRCB_WANT_TAILS : 0));
+                     (config.edges ? PRCB_WANT_EDGES : 0) | (config.tails ? PRCB_WANT_TAILS : 0) |
+                     (config.objects ? PRCB_WANT_OBJECTS : 0));
     profile->generation = account->generation;
     return __sync_lock_test_and_set(&profile->slot, slot) >= SLOT_FULL ? account : NULL;
 }

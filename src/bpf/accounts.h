@@ -26,6 +26,7 @@ struct prcb_bpf_config {
     __u32 newborn; /* prcb_newborn is attached: programs may miss an event (7.0) */
     __u32 chosen;  /* copy the stacks of waits chosen at random */
     __u32 owners;  /* of one process, with edges: who holds the kernel's locks */
+    __u32 objects; /* of one process: keep what waits are for in accounts */
     __u32 tails;   /* of one process: element of account_map where tails begin; 0: none are kept */
 };
 

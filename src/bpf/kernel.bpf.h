@@ -98,8 +98,14 @@ struct path {
     struct dentry *dentry;
 };
 
+struct super_block {
+    unsigned int s_dev;
+};
+
 struct inode {
     unsigned short i_mode;
+    unsigned long i_ino;
+    struct super_block *i_sb;
 };
 
 struct file {
@@ -594,6 +600,12 @@ static __always_inline bool has_files(void)
 {
     return HAS(task_struct, files) && HAS(files_struct, fdt) && HAS(fdtable, max_fds) &&
            HAS(fdtable, fd) && HAS(file, f_inode) && HAS(inode, i_mode);
+}
+
+/* Which file it is. */
+static __always_inline bool has_inodes(void)
+{
+    return has_files() && HAS(inode, i_ino) && HAS(inode, i_sb) && HAS(super_block, s_dev);
 }
 
 /* The name of an open file, which tells what an anonymous one is. */

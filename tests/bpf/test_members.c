@@ -203,6 +203,9 @@ static const struct row {
     {"fdtable", "fd", LIMIT},
     {"file", "f_inode", LIMIT},
     {"inode", "i_mode", LIMIT},
+    {"inode", "i_ino", NOTHING}, /* descriptors' files are named as of now */
+    {"inode", "i_sb", NOTHING},
+    {"super_block", "s_dev", NOTHING},
     {"file", "f_path", NOTHING}, /* eventfd is fd */
     {"file", "private_data", NOTHING},
     {"path", "dentry", NOTHING},

@@ -9,7 +9,9 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -170,6 +172,55 @@ static void test_not_kept_unless_asked_for(void **state)
     assert_non_null(strstr(prcb_absent_reason(p, PRCB_HAS_REGISTERS), "PRCB_OPEN_REGISTERS"));
 }
 
+static int read_from(void *ctx)
+{
+    const int *fd = ctx;
+    char byte;
+
+    while (read(*fd, &byte, 1) < 0)
+        ;
+    return 0;
+}
+
+/* Which file a thread reads from. */
+static void test_objects_are_the_files(void **state)
+{
+    struct prcb *p = session_open_flags(64, PRCB_OPEN_OBJECTS);
+    struct prcb_account a;
+    struct stat about;
+    int pipes[2];
+    pid_t child;
+
+    assert_int_equal(pipe(pipes), 0);
+    assert_int_equal(fstat(pipes[0], &about), 0);
+    child = child_start(read_from, &pipes[0]);
+    must_profile_process(p, child, PRCB_FOLLOW_NONE);
+    a = await_registers(p, child, false);
+    child_kill(child);
+    close(pipes[0]);
+    close(pipes[1]);
+    assert_null(prcb_absent_reason(p, PRCB_HAS_OBJECT));
+    assert_true(a.present & PRCB_HAS_OBJECT);
+    assert_int_equal(a.open.cause, PRCB_CAUSE_PIPE);
+    assert_int_equal(a.object.inode, about.st_ino);
+    assert_int_equal(a.object.device, major(about.st_dev) << 20 | minor(about.st_dev));
+    assert_int_equal(a.object.lock, 0);
+}
+
+static void test_objects_are_not_kept_unless_asked_for(void **state)
+{
+    struct prcb *p = session_open(64);
+    pid_t child = child_start(wait_always, NULL);
+    struct prcb_account a;
+
+    must_profile_process(p, child, PRCB_FOLLOW_NONE);
+    a = await_registers(p, child, false);
+    child_kill(child);
+    assert_false(a.present & PRCB_HAS_OBJECT);
+    assert_int_equal(a.object.inode, 0);
+    assert_non_null(strstr(prcb_absent_reason(p, PRCB_HAS_OBJECT), "PRCB_OPEN_OBJECTS"));
+}
+
 static void test_a_running_thread_has_none(void **state)
 {
     struct prcb *p = session_open_flags(64, PRCB_OPEN_REGISTERS);
@@ -186,6 +237,8 @@ int main(void)
         BPF_TEST(test_registers_are_those_of_the_wait),
         BPF_TEST(test_the_kernels_part),
         BPF_TEST(test_not_kept_unless_asked_for),
+        BPF_TEST(test_objects_are_the_files),
+        BPF_TEST(test_objects_are_not_kept_unless_asked_for),
         BPF_TEST(test_a_running_thread_has_none),
     };
 

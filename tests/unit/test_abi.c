@@ -66,7 +66,7 @@ static const struct member account[] = {
     A(interrupt_base),
     A(user),
     A(cgroup),
-    A(pad1),
+    A(object),
     A(waits),
 };
 #undef A
