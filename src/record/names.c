@@ -183,6 +183,8 @@ static int read_source(struct question *q, int fd, struct symbols **ret)
 
     if (q->source->kind == NAMES_ELF)
         return symbols_open_elf(fd, q->source->build_id, fetch_debug, q, ret);
+    if (q->source->kind == NAMES_VARIABLES)
+        return symbols_open_variables(fd, fetch_debug, q, ret);
     file = fdopen(fd, "r");
     if (!file)
         return -ENOMEM;
@@ -280,8 +282,8 @@ static int open_list(const struct names_source *source)
 
 static int open_source(const struct names_source *source, struct stat *ret)
 {
-    int fd = source->kind == NAMES_ELF ? plain_file_open(AT_FDCWD, source->file, 0, ret)
-                                       : open_list(source);
+    int fd = source->kind == NAMES_PERF_MAP ? open_list(source)
+                                            : plain_file_open(AT_FDCWD, source->file, 0, ret);
 
     return fd < 0 || !fstat(fd, ret) ? fd : -errno;
 }
@@ -462,7 +464,7 @@ static void note(struct namer *namer, const struct names_source *source, int res
     if (!why)
         return;
     if (!namer->left++) {
-        if (source->kind == NAMES_ELF)
+        if (source->kind != NAMES_PERF_MAP)
             snprintf(namer->first, sizeof(namer->first), "%.180s: %s", source->file, why);
         else
             snprintf(namer->first, sizeof(namer->first), "/tmp/perf-%d.map: %s", source->pid, why);

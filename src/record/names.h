@@ -21,11 +21,11 @@
 
 #define NAMES_USERS 64
 
-enum names_kind { NAMES_KERNEL, NAMES_VDSO, NAMES_ELF, NAMES_PERF_MAP };
+enum names_kind { NAMES_KERNEL, NAMES_VDSO, NAMES_ELF, NAMES_VARIABLES, NAMES_PERF_MAP };
 
 struct names_source {
     enum names_kind kind;
-    const char *file;     /* NAMES_ELF: its path */
+    const char *file;     /* NAMES_ELF, NAMES_VARIABLES: its path */
     const char *build_id; /* NAMES_ELF: the file must have this one; "": whichever */
     pid_t pid;            /* NAMES_PERF_MAP: whose code it is */
     int64_t uid;          /* and his user; negative: not known, and then this process's */
@@ -52,7 +52,8 @@ struct names {
     char build_id[129]; /* of the file that was read; "" */
 };
 
-/* Places: NAMES_ELF and NAMES_VDSO offsets in the file, else addresses. 0 or -errno; *ret
+/* Places: NAMES_ELF and NAMES_VDSO offsets in the file, NAMES_VARIABLES addresses from where its
+ * first page is mapped, else addresses. 0 or -errno; *ret
  * unchanged. */
 int names_find(struct namer *namer, const struct names_source *source, const uint64_t *places,
                size_t count, struct names *ret);

@@ -41,6 +41,7 @@ struct symbols {
     Dwfl *dwfl;         /* of an ELF file: its debug information is read when a line is asked for */
     Dwfl_Module *module;
     struct fetching fetching;
+    bool variables; /* in place of functions */
 };
 
 static struct symbols *make(void)
@@ -189,6 +190,17 @@ static int read_segments(struct symbols *symbols, Elf *elf, uint64_t bias)
     return symbols->segment_count ? 0 : -EINVAL;
 }
 
+/* Of the file as it is mapped from its first page on, all, for variables need not lie in the file.
+ */
+static int read_base(struct symbols *symbols)
+{
+    const struct segment *first = &symbols->segments[0];
+
+    *symbols->segments = (struct segment){0, UINT64_MAX, first->address - first->offset};
+    symbols->segment_count = 1;
+    return 0;
+}
+
 /* What lies between functions is not the one's before it: sections end, and the linker's
  * jumps to other libraries have a section, but no names. */
 static int read_sections(struct symbols *symbols, Elf *elf, uint64_t bias)
@@ -214,6 +226,16 @@ static int read_sections(struct symbols *symbols, Elf *elf, uint64_t bias)
     return result;
 }
 
+static bool is_wanted(const struct symbols *symbols, const GElf_Sym *symbol)
+{
+    int type = GELF_ST_TYPE(symbol->st_info);
+
+    if (symbol->st_shndx == SHN_UNDEF)
+        return false;
+    return symbols->variables ? type == STT_OBJECT && symbol->st_size
+                              : type == STT_FUNC || type == STT_GNU_IFUNC;
+}
+
 static int read_module(struct symbols *symbols, Dwfl_Module *module)
 {
     int count, result;
@@ -227,10 +249,8 @@ static int read_module(struct symbols *symbols, Dwfl_Module *module)
         GElf_Sym symbol;
         GElf_Addr address;
         const char *name = dwfl_module_getsym_info(module, i, &symbol, &address, NULL, NULL, NULL);
-        int type = GELF_ST_TYPE(symbol.st_info);
 
-        if (name && *name && symbol.st_shndx != SHN_UNDEF &&
-            (type == STT_FUNC || type == STT_GNU_IFUNC))
+        if (name && *name && is_wanted(symbols, &symbol))
             result = add(symbols, address, symbol.st_size, name);
     }
     return result;
@@ -287,7 +307,7 @@ static int read_elf(struct symbols *symbols, int fd, const char *build_id)
     build_id_text(bits, length, symbols->build_id, sizeof(symbols->build_id));
     result = read_segments(symbols, elf, bias);
     if (!result)
-        result = read_sections(symbols, elf, bias);
+        result = symbols->variables ? read_base(symbols) : read_sections(symbols, elf, bias);
     return result ? result : read_module(symbols, module);
 }
 
@@ -339,8 +359,8 @@ static int find_debug(Dwfl_Module *module, void **data, const char *name, Dwarf_
     return fd;
 }
 
-int symbols_open_elf(int fd, const char *build_id, symbols_fetch_fn fetch, void *ctx,
-                     struct symbols **ret)
+static int open_elf(int fd, const char *build_id, bool variables, symbols_fetch_fn fetch, void *ctx,
+                    struct symbols **ret)
 {
     static const Dwfl_Callbacks callbacks = {
         .find_debuginfo = find_debug,
@@ -350,6 +370,7 @@ int symbols_open_elf(int fd, const char *build_id, symbols_fetch_fn fetch, void 
     int result = -ENOMEM;
 
     if (symbols) {
+        symbols->variables = variables;
         symbols->fetching = (struct fetching){fetch, ctx};
         symbols->dwfl = dwfl_begin(&callbacks);
     }
@@ -361,6 +382,17 @@ int symbols_open_elf(int fd, const char *build_id, symbols_fetch_fn fetch, void 
         return finish(symbols, ret);
     symbols_close(symbols);
     return result;
+}
+
+int symbols_open_elf(int fd, const char *build_id, symbols_fetch_fn fetch, void *ctx,
+                     struct symbols **ret)
+{
+    return open_elf(fd, build_id, false, fetch, ctx, ret);
+}
+
+int symbols_open_variables(int fd, symbols_fetch_fn fetch, void *ctx, struct symbols **ret)
+{
+    return open_elf(fd, "", true, fetch, ctx, ret);
 }
 
 /* ---- lines ------------------------------------------------------------------- */

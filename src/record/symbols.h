@@ -34,6 +34,9 @@ typedef int (*symbols_fetch_fn)(void *ctx, const char *build_id, const char *lin
  * not known). fetch may be NULL. */
 int symbols_open_elf(int fd, const char *build_id, symbols_fetch_fn fetch, void *ctx,
                      struct symbols **ret);
+/* Variables in place of functions. A place is an address, from where the file's first page is
+ * mapped: memory that starts as zeros is in no file. No lines. */
+int symbols_open_variables(int fd, symbols_fetch_fn fetch, void *ctx, struct symbols **ret);
 /* -EPERM: /proc/kallsyms hides the addresses (kernel.kptr_restrict). */
 int symbols_open_kernel(struct symbols **ret);
 int symbols_read_perf_map(FILE *file, struct symbols **ret);
