@@ -17,11 +17,13 @@
 #include "stat_options.h"
 #include "output.h"
 #include "stat_targets.h"
+#include "objects.h"
 #include "format.h"
 #include "stat_wait.h"
 #include "looks.h"
 #include "whom_words.h"
 #include "why_report.h"
+#include "why_symbols.h"
 
 #define SETTLED_NS     1000000000u /* plus twice the shortest wait: looks.h */
 #define CHAIN_AFTER_NS 100000000u  /* waits that were there before are seen by then */
@@ -30,7 +32,7 @@ enum why_format { WHY_TEXT, WHY_JSON, WHY_FOLDED };
 
 struct options {
     struct stat_options targets; /* what is profiled, for how long, where the report goes */
-    bool idle, no_whom, chain;
+    bool idle, no_whom, chain, objects;
     uint64_t top, top_stacks, budget, min_us;
 };
 
@@ -40,7 +42,8 @@ struct run {
     struct prcb *session;
     struct looks *looks;
     struct why *why;
-    struct whom *whom; /* NULL: not asked for, or not to be had */
+    struct objects *objects; /* NULL: not asked for */
+    struct whom *whom;       /* NULL: not asked for, or not to be had */
     struct prcb_error no_whom;
     struct stat_wait wait;
     struct output output;
@@ -62,6 +65,8 @@ static const struct cli_option option_rows[] = {
      .kind = CLI_FORM, AT(targets.form), .min = WHY_FOLDED},
     {0, "chain", NULL, "which thread waits for which now: mutexes, their holders, what these wait for,\n"
                        "deadlocks; at one moment, after --for (default 0.1 s)", AT(chain)},
+    {0, "objects", NULL, "show what was waited for: files, pipes, sockets and their peers, locks and who\n"
+                         "held them", AT(objects)},
     {0, "idle", NULL, "show where threads idle by design, too", AT(idle)},
     {0, "no-whom", NULL, "without wakers and preemptors: attach nothing to wakeups and interrupts",
      AT(no_whom)},
@@ -208,6 +213,8 @@ static int report(struct run *run)
         .top = run->options->top,
         .top_stacks = run->options->top_stacks,
         .whom = run->whom,
+        .objects = run->objects,
+        .owners = prcb_session_tier(run->session) == PRCB_TIER_BPF && run->options->objects,
         .no_whom = run->no_whom.text,
         .idle = run->options->idle,
         .columns = format_columns(run->output.stream),
@@ -221,6 +228,10 @@ static int report(struct run *run)
     output.accounts = accounts;
     prcb_session_status(run->session, &status);
     prcb_stacks_status(looks_stacks(run->looks), &stacks);
+    if (run->objects) {
+        objects_find_ends(run->objects);
+        why_find_symbols(run->objects);
+    }
     if (run->options->targets.form.number == WHY_JSON)
         result = why_write_json(run->output.stream, &output);
     else if (run->options->targets.form.number == WHY_FOLDED)
@@ -235,15 +246,17 @@ static int report_chain(struct run *run)
 {
     struct chain chain;
     struct prcb_error err = {0};
-    int result = chain_take(run->session, looks_stacks(run->looks), run->options->min_us * 1000,
-                            &chain, &err);
+    int result = chain_take(run->session, looks_stacks(run->looks), run->objects,
+                            run->options->min_us * 1000, &chain, &err);
 
     if (result)
         return result;
+    objects_find_ends(run->objects);
+    why_find_symbols(run->objects);
     if (run->options->targets.form.number == WHY_JSON)
-        result = why_write_chain_json(run->output.stream, &chain);
+        result = why_write_chain_json(run->output.stream, &chain, run->objects);
     else
-        why_write_chain(run->output.stream, &chain);
+        why_write_chain(run->output.stream, &chain, run->objects);
     chain_deinit(&chain);
     return result;
 }
@@ -347,6 +360,16 @@ static int open_whom(struct run *run, struct prcb_error *err)
            -ENOMEM               : 0;
 }
 
+static int open_objects(struct run *run, struct prcb_error *err)
+{
+    if (!run->options->objects && !run->options->chain)
+        return 0;
+    if (objects_open(run->session, &run->objects))
+        return snprintf(err->text, sizeof(err->text), "out of memory"), -ENOMEM;
+    looks_set_objects(run->looks, run->objects);
+    return 0;
+}
+
 static int open_all(struct run *run, struct prcb_error *err)
 {
     const struct prcb_options how = {
@@ -354,7 +377,9 @@ static int open_all(struct run *run, struct prcb_error *err)
         .tier = run->options->targets.tier,
         .max_threads = (uint32_t)run->options->targets.max_threads,
         .flags = PRCB_OPEN_REGISTERS | (run->options->chain ? 0 : PRCB_OPEN_CHOSEN) |
-                 (run->options->no_whom ? 0 : PRCB_OPEN_EDGES),
+                 (run->options->no_whom ? 0 : PRCB_OPEN_EDGES) |
+                 (run->options->objects ? PRCB_OPEN_OBJECTS | PRCB_OPEN_OWNERS : 0) |
+                 (run->options->chain ? PRCB_OPEN_OBJECTS : 0),
     };
     struct why_source source = {.read = looks_read, .min_wait_ns = run->options->min_us * 1000};
     int result = prcb_open(&how, &run->session, err);
@@ -362,6 +387,9 @@ static int open_all(struct run *run, struct prcb_error *err)
     if (!result)
         result = looks_open(run->session, run->options->budget, &run->looks, err);
     source.ctx = run->looks;
+    source.object = run->options->objects ? looks_object : NULL;
+    if (!result)
+        result = open_objects(run, err);
     if (!result)
         result = open_whom(run, err);
     if (!result && why_open(&source, &run->why)) {
@@ -387,6 +415,7 @@ static int run_with(const struct cli_command *self, const struct options *option
     whom_close(run.whom);
     why_close(run.why);
     looks_close(run.looks);
+    objects_close(run.objects);
     prcb_close(run.session);
     stat_wait_deinit(&run.wait);
     return status;
@@ -420,6 +449,7 @@ const struct cli_command cmd_why = {
         "  prcb why -p 1234 --for 10              a process, for ten seconds\n"
         "  prcb why -- ./server --port 8080       a command, until it ends\n"
         "  prcb why -a --for 5 --top 10           the ten processes that wait most\n"
+        "  prcb why --objects -p 1234 --for 10    which files, sockets and locks it waits for\n"
         "  prcb why --chain -p 1234               who holds what its threads wait for; deadlocks\n"
         "  prcb why --folded -p 1234 --for 10 | flamegraph.pl > waits.svg\n",
     .run = run_why,

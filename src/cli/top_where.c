@@ -88,7 +88,7 @@ static void forget(struct top_where *w)
 
 static void begin_watch(struct top_where *w, const uint64_t *keys, uint32_t count)
 {
-    const struct why_source source = {read_stack, w, LEAST_NS};
+    const struct why_source source = {.read = read_stack, .ctx = w, .min_wait_ns = LEAST_NS};
 
     forget(w);
     if (!count || why_open(&source, &w->why))

@@ -12,11 +12,21 @@
 #define LINE 200 /* bytes of a stack on its line */
 #define DEEP 40  /* waiters below waiters that are indented further */
 
-static void write_thread(FILE *out, const struct chain *chain, const struct chain_thread *t,
-                         int indent)
+struct shown {
+    const struct chain *chain;
+    const struct objects *objects;
+};
+
+/* The variable that a mutex is; NULL: not known. */
+static const char *symbol_of(const struct objects *objects, const struct chain_thread *t)
 {
-    char name[64], time[FORMAT_CELL], place[400], line[4 * LINE], shown[4 * LINE];
-    const char *word;
+    return t->object ? objects_at(objects, t->object)->symbol : NULL;
+}
+
+static void write_thread(FILE *out, const struct shown *s, const struct chain_thread *t, int indent)
+{
+    char name[64], time[FORMAT_CELL], place[400], object[400], line[4 * LINE], shown[4 * LINE];
+    const char *word, *symbol;
 
     text_copy(TEXT_MARKS, t->comm, name, sizeof(name));
     fprintf(out, "%*s%s (%d)", indent, "", name, (int)t->tid);
@@ -30,12 +40,17 @@ static void write_thread(FILE *out, const struct chain *chain, const struct chai
     if (t->wait_ns)
         fprintf(out, " for %s%s", t->longer ? "over " : "", time);
     if (t->futex) {
+        symbol = symbol_of(s->objects, t);
+        text_copy(TEXT_MARKS, symbol ? symbol : "", object, sizeof(object));
         text_copy(TEXT_MARKS, t->place, place, sizeof(place));
-        fprintf(out, ", 0x%" PRIx64 "%s%s%s%s", t->futex, *place ? " (" : "", place,
-                *place ? ")" : "", t->timed ? ", with a timeout" : "");
+        fprintf(out, ",%s%s 0x%" PRIx64 "%s%s%s%s", *object ? " " : "", object, t->futex,
+                *place ? " (" : "", place, *place ? ")" : "", t->timed ? ", with a timeout" : "");
+    } else if (t->object) {
+        why_object_text(s->objects, t->object, object, sizeof(object));
+        fprintf(out, ", %s", object);
     }
     if (t->next != CHAIN_NONE) {
-        text_copy(TEXT_MARKS, chain->threads[t->next].comm, name, sizeof(name));
+        text_copy(TEXT_MARKS, s->chain->threads[t->next].comm, name, sizeof(name));
         fprintf(out, ", %s %s (%d)", word && !strcmp(word, "join") ? "the end of" : "held by", name,
                 (int)t->holder);
     }
@@ -48,20 +63,23 @@ static void write_thread(FILE *out, const struct chain *chain, const struct chai
 }
 
 /* Those that wait for it, and for these in turn; of a deadlock, those that are not part of it. */
-static void write_waiters(FILE *out, const struct chain *chain, size_t holder, int indent)
+static void write_waiters(FILE *out, const struct shown *s, size_t holder, int indent)
 {
+    const struct chain *chain = s->chain;
+
     if (!chain->threads[holder].waiters)
         return;
     for (size_t i = 0; i < chain->count; i++) {
         if (chain->threads[i].next != holder || chain->threads[i].loop)
             continue;
-        write_thread(out, chain, &chain->threads[i], indent);
-        write_waiters(out, chain, i, indent < DEEP ? indent + 2 : indent);
+        write_thread(out, s, &chain->threads[i], indent);
+        write_waiters(out, s, i, indent < DEEP ? indent + 2 : indent);
     }
 }
 
-static void write_loop(FILE *out, const struct chain *chain, uint32_t loop)
+static void write_loop(FILE *out, const struct shown *s, uint32_t loop)
 {
+    const struct chain *chain = s->chain;
     size_t first = 0, at, count = 0;
     bool timed = false;
 
@@ -76,19 +94,20 @@ static void write_loop(FILE *out, const struct chain *chain, uint32_t loop)
     fprintf(out, "deadlock: %zu threads wait for each other%s\n", count,
             timed ? ", until one gives up" : "");
     do {
-        write_thread(out, chain, &chain->threads[at], 2);
-        write_waiters(out, chain, at, 6);
+        write_thread(out, s, &chain->threads[at], 2);
+        write_waiters(out, s, at, 6);
         at = chain->threads[at].next;
     } while (at != first);
 }
 
-void why_write_chain(FILE *out, const struct chain *chain)
+void why_write_chain(FILE *out, const struct chain *chain, const struct objects *objects)
 {
+    const struct shown s = {chain, objects};
     size_t waiting = 0, shown = 0;
     char text[64];
 
     for (uint32_t loop = 1; loop <= chain->loops; loop++)
-        write_loop(out, chain, loop);
+        write_loop(out, &s, loop);
     for (size_t i = 0; i < chain->count; i++) {
         const struct chain_thread *t = &chain->threads[i];
 
@@ -98,8 +117,8 @@ void why_write_chain(FILE *out, const struct chain *chain)
         shown++;
         format_count(t->waiters, "thread", "threads", text, sizeof(text));
         fprintf(out, "chain: %s held up by\n", text);
-        write_thread(out, chain, t, 2);
-        write_waiters(out, chain, i, 4);
+        write_thread(out, &s, t, 2);
+        write_waiters(out, &s, i, 4);
     }
     if (!shown && !chain->loops)
         fprintf(out,
@@ -112,7 +131,8 @@ void why_write_chain(FILE *out, const struct chain *chain)
                 "names the holder were checked.\n");
 }
 
-static json_object *make_thread(struct json_doc *b, const struct chain_thread *t)
+static json_object *make_thread(struct json_doc *b, const struct chain_thread *t,
+                                const struct objects *objects)
 {
     json_object *row = json_object_new_object(), *stack = NULL;
     char address[24];
@@ -126,6 +146,8 @@ static json_object *make_thread(struct json_doc *b, const struct chain_thread *t
     json_doc_put_member(b, row, "wait_ns", t->wait_ns, t->waits && t->cause);
     json_doc_put_text(b, row, "futex", t->futex ? address : NULL);
     json_doc_put_text(b, row, "place", *t->place ? t->place : NULL);
+    json_doc_put_if(b, row, "object", t->object,
+                    t->object ? why_object_json(b, objects_at(objects, t->object)) : NULL);
     json_doc_put_bool(b, row, "timeout", t->timed);
     json_doc_put_member(b, row, "held_by", (uint64_t)t->holder, t->holder);
     json_doc_put_member(b, row, "deadlock", t->loop, t->loop);
@@ -137,7 +159,7 @@ static json_object *make_thread(struct json_doc *b, const struct chain_thread *t
     return row;
 }
 
-int why_write_chain_json(FILE *out, const struct chain *chain)
+int why_write_chain_json(FILE *out, const struct chain *chain, const struct objects *objects)
 {
     json_object *document = json_object_new_object(), *threads = json_object_new_array();
     struct json_doc b = {0};
@@ -145,7 +167,7 @@ int why_write_chain_json(FILE *out, const struct chain *chain)
     json_doc_put_number(&b, document, "deadlocks", chain->loops);
     json_doc_put_bool(&b, document, "mutexes_known", !chain->no_mutexes);
     for (size_t i = 0; i < chain->count; i++)
-        json_doc_append(&b, threads, make_thread(&b, &chain->threads[i]));
+        json_doc_append(&b, threads, make_thread(&b, &chain->threads[i], objects));
     json_doc_put(&b, document, "threads", threads);
     return json_doc_write(&b, document, out);
 }

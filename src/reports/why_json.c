@@ -72,13 +72,16 @@ static json_object *make_cause(struct json_doc *b, const struct why_output *outp
     for (size_t i = 0; i < cause->part_count; i++)
         json_doc_append(b, parts, make_part(b, &cause->parts[i]));
     json_doc_put(b, row, "stacks", parts);
+    if (output->objects)
+        why_put_objects(b, row, output, process, cause);
     json_doc_put_if(b, row, "woken_by", output->whom,
                     output->whom ? whom_json(b, output->whom, (uint64_t)process, cause->cause)
                                  : NULL);
     return row;
 }
 
-static json_object *make_now(struct json_doc *b, const struct why_now *now)
+static json_object *make_now(struct json_doc *b, const struct why_output *output,
+                             const struct why_now *now)
 {
     json_object *row = json_object_new_object();
 
@@ -86,6 +89,11 @@ static json_object *make_now(struct json_doc *b, const struct why_now *now)
     json_doc_put_text(b, row, "comm", now->comm);
     json_doc_put_text(b, row, "cause", why_cause_name(now->cause));
     json_doc_put_number(b, row, "ns", now->ns);
+    if (output->objects)
+        json_doc_put_if(b, row, "object", now->wait.object,
+                        now->wait.object
+                            ? why_object_json(b, objects_at(output->objects, now->wait.object))
+                            : NULL);
     if (now->has_stack)
         why_put_stack(b, row, &now->stack);
     return row;
@@ -113,7 +121,7 @@ static json_object *make_process(struct json_doc *b, const struct why_output *ou
         b, row, "ready_behind", output->whom,
         output->whom ? whom_json(b, output->whom, (uint64_t)process->pid, PRCB_CAUSE_NONE) : NULL);
     for (size_t i = 0; i < process->now_count; i++)
-        json_doc_append(b, now, make_now(b, &process->now[i]));
+        json_doc_append(b, now, make_now(b, output, &process->now[i]));
     json_doc_put(b, row, "now", now);
     return row;
 }

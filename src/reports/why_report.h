@@ -9,6 +9,7 @@
 
 #include "chain.h"
 #include "json_doc.h"
+#include "objects.h"
 #include "whom.h"
 #include "why.h"
 
@@ -25,7 +26,9 @@ struct why_output {
     uint64_t top_stacks;      /* of each cause; 0: all */
     const struct whom *whom;  /* NULL: not asked for, or not to be had */
     const char *no_whom;      /* why not */
-    bool idle;                /* show idling too */
+    const struct objects *objects; /* NULL: not asked for */
+    bool owners;                   /* whom has who held the kernel's locks */
+    bool idle;                     /* show idling too */
     size_t columns;
 };
 
@@ -40,9 +43,21 @@ int why_write_json(FILE *out, const struct why_output *output); /* 0 or -ENOMEM 
 /* Members of an object that a stack is: "word", "kind", "complete", "frames". */
 void why_put_stack(struct json_doc *b, json_object *row, const struct prcb_stack *stack);
 
+/* "futex cache_lock 0x7f.. (x+0x40)", "/var/lib/x (loop0)", fit to be shown; "": number 0. */
+void why_object_text(const struct objects *objects, uint32_t number, char *ret, size_t size);
+/* What a cause's waits were for and who held it, indented by lead; nothing where none is known. */
+void why_write_objects(FILE *out, const struct why_output *output, const struct why_cause *cause,
+                       const char *lead);
+/* Members of a cause: "objects", "held_by". */
+void why_put_objects(struct json_doc *b, json_object *row, const struct why_output *output,
+                     pid_t process, const struct why_cause *cause);
+/* Members of what waits for an object: "object", or null. */
+json_object *why_object_json(struct json_doc *b, const struct object *object);
+
 /* Who waits for whom. */
-void why_write_chain(FILE *out, const struct chain *chain);
-int why_write_chain_json(FILE *out, const struct chain *chain); /* 0 or -ENOMEM */
+void why_write_chain(FILE *out, const struct chain *chain, const struct objects *objects);
+/* 0 or -ENOMEM */
+int why_write_chain_json(FILE *out, const struct chain *chain, const struct objects *objects);
 
 /* "comm;cause;outermost;...;innermost NS" a line. */
 void why_write_folded(FILE *out, const struct why_output *output);

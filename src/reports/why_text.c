@@ -156,6 +156,11 @@ static void write_cause(FILE *out, const struct why_output *output,
         format_share(left_ns, cause->ns, share, sizeof(share));
         fprintf(out, "%14s  %" PRIu64 " more stack%s\n", share, left, left == 1 ? "" : "s");
     }
+    if (output->objects)
+        why_write_objects(out, output, cause, WHOM_LEAD);
+    if (output->whom && output->owners)
+        whom_write_holders(out, output->whom, process->pid, cause->cause, WHOM_LEAD,
+                           output->columns);
     if (output->whom)
         whom_write(out, output->whom, process->pid, cause->cause, WHOM_LEAD, output->columns);
 }
@@ -212,7 +217,7 @@ static void write_now(FILE *out, const struct why_output *output, const struct w
 {
     for (size_t i = 0; i < process->now_count && i < NOW_MOST; i++) {
         const struct why_now *now = &process->now[i];
-        char time[FORMAT_CELL], comm[64];
+        char time[FORMAT_CELL], comm[64], object[400];
 
         format_time(now->ns, time, sizeof(time));
         text_copy(TEXT_MARKS, now->comm, comm, sizeof(comm));
@@ -220,6 +225,10 @@ static void write_now(FILE *out, const struct why_output *output, const struct w
                 why_cause_name(now->cause), time, now->has_stack && now->stack.word ? " (" : "",
                 now->has_stack && now->stack.word ? now->stack.word : "",
                 now->has_stack && now->stack.word ? ")" : "");
+        if (output->objects && now->wait.object) {
+            why_object_text(output->objects, now->wait.object, object, sizeof(object));
+            fprintf(out, "%*swaits for %s\n", STACK_INDENT, "", object);
+        }
         if (now->has_stack) {
             fprintf(out, "%*s", STACK_INDENT, "");
             write_stack(out, output, &now->stack);
@@ -360,9 +369,11 @@ static void write_folded_name(FILE *out, const char *name)
     fputs(clean, out);
 }
 
-static void write_folded_part(FILE *out, const struct why_process *process,
-                              const struct why_part *part)
+static void write_folded_part(FILE *out, const struct why_output *output,
+                              const struct why_process *process, const struct why_part *part)
 {
+    char object[400];
+
     write_folded_name(out, process->comm);
     fprintf(out, ";%s", why_cause_name(part->cause));
     if (part->kind != WHY_STACK)
@@ -378,6 +389,11 @@ static void write_folded_part(FILE *out, const struct why_process *process,
             write_folded_name(out, name);
         }
     }
+    if (output->objects && part->wait.object) {
+        why_object_text(output->objects, part->wait.object, object, sizeof(object));
+        fputc(';', out);
+        write_folded_name(out, object);
+    }
     fprintf(out, " %" PRIu64 "\n", part->ns);
 }
 
@@ -387,10 +403,13 @@ void why_write_folded(FILE *out, const struct why_output *output)
         const struct why_process *process = &output->report->processes[i];
 
         for (size_t k = 0; k < process->cause_count; k++) {
-            for (size_t n = 0; n < process->causes[k].part_count; n++) {
-                if (part_wanted(output, &process->causes[k].parts[n]) &&
-                    process->causes[k].parts[n].ns)
-                    write_folded_part(out, process, &process->causes[k].parts[n]);
+            const struct why_cause *cause = &process->causes[k];
+            const struct why_part *parts = cause->pairs ? cause->pairs : cause->parts;
+            size_t count = cause->pairs ? cause->pair_count : cause->part_count;
+
+            for (size_t n = 0; n < count; n++) {
+                if (part_wanted(output, &parts[n]) && parts[n].ns)
+                    write_folded_part(out, output, process, &parts[n]);
             }
         }
     }

@@ -2,28 +2,13 @@
 #include "chain.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <sys/uio.h>
-#include <unistd.h>
+
+#include "futex.h"
 
 #define WALK_TRIES 50
-
-/* linux/futex.h, which libc's headers do not go with everywhere */
-#define FUTEX_WAIT_        0
-#define FUTEX_LOCK_PI_     6
-#define FUTEX_WAIT_BITSET_ 9
-#define FUTEX_LOCK_PI2_    13
-#define FUTEX_OPERATION_   0x7fu
-#define FUTEX_TID_         0x3fffffffu
-
-/* glibc: pthread_mutex_t begins with the futex; 2: locked, and somebody waits */
-#define MUTEX_OWNER_AT  8
-#define MUTEX_CONTENDED 2u
 
 /* ---- accounts ---- */
 
@@ -105,91 +90,6 @@ static int walk(struct prcb *session, prcb_walk_fn fn, struct walk *w, struct pr
 
 /* ---- what it waits for ---- */
 
-/* As the library that this program runs with has it: the futex, and who holds it. */
-static bool mutex_names_its_owner(void)
-{
-    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-    uint32_t before, held[3], after[3];
-
-    if (sizeof(mutex) < sizeof(held))
-        return false;
-    memcpy(&before, &mutex, sizeof(before));
-    pthread_mutex_lock(&mutex);
-    memcpy(held, &mutex, sizeof(held));
-    pthread_mutex_unlock(&mutex);
-    memcpy(after, &mutex, sizeof(after));
-    return !before && held[0] == 1 && held[MUTEX_OWNER_AT / 4] == (uint32_t)gettid() && !after[0] &&
-           !after[MUTEX_OWNER_AT / 4];
-}
-
-static FILE *open_of(const struct chain_thread *t, const char *name)
-{
-    char path[64];
-
-    snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", (int)t->pid, (int)t->tid, name);
-    return fopen(path, "re");
-}
-
-/* The system call that it is in, and its arguments. */
-static bool read_call(const struct chain_thread *t, long *ret_number, uint64_t ret[6])
-{
-    FILE *in = open_of(t, "syscall");
-    bool found =
-        in && fscanf(in, "%ld %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64,
-                     ret_number, &ret[0], &ret[1], &ret[2], &ret[3], &ret[4], &ret[5]) == 7;
-
-    if (in)
-        fclose(in);
-    return found;
-}
-
-/* The number that the thread has for itself: of the innermost pid namespace. */
-static pid_t own_number(const struct chain_thread *t)
-{
-    FILE *in = open_of(t, "status");
-    char line[256];
-    pid_t ret = 0;
-
-    while (in && fgets(line, sizeof(line), in)) {
-        const char *last = strrchr(line, '\t');
-
-        if (!strncmp(line, "NSpid:", 6) && last)
-            ret = (pid_t)strtol(last, NULL, 10);
-    }
-    if (in)
-        fclose(in);
-    return ret;
-}
-
-/* Where an address lies. The path is what the process chose to map. */
-static void find_place(struct chain_thread *t)
-{
-    FILE *in = open_of(t, "maps");
-    char *line = NULL;
-    size_t room = 0;
-
-    while (in && getline(&line, &room, in) > 0) {
-        uint64_t from, to, offset;
-        char path[256] = "";
-        const char *slash;
-
-        if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %" SCNx64 " %*s %*s %255[^\n]", &from, &to,
-                   &offset, path) < 3 ||
-            t->futex < from || t->futex >= to)
-            continue;
-        slash = strrchr(path, '/');
-        if (*path == '/')
-            snprintf(t->place, sizeof(t->place), "%.64s+0x%" PRIx64, slash + 1,
-                     t->futex - from + offset);
-        else
-            snprintf(t->place, sizeof(t->place), "%.64s", *path ? path : "anonymous memory");
-        break;
-    }
-    free(line);
-    if (in)
-        fclose(in);
-}
-
 static struct chain_thread *thread_of(struct chain *c, pid_t pid, pid_t own)
 {
     for (size_t i = 0; i < c->count; i++) {
@@ -198,61 +98,24 @@ static struct chain_thread *thread_of(struct chain *c, pid_t pid, pid_t own)
         if (t->pid != pid)
             continue;
         if (!t->own)
-            t->own = own_number(t);
+            t->own = futex_own_number(t->pid, t->tid);
         if (t->own == own)
             return t;
     }
     return NULL;
 }
 
-static bool says(const struct chain_thread *t, const char *word)
+static void look_at_futex(struct chain *c, struct chain_thread *t, const struct futex *futex)
 {
-    return t->has_stack && t->stack.word && !strcmp(t->stack.word, word);
-}
-
-static bool says_mutex(const struct chain_thread *t)
-{
-    static const char *const words[] = {"mutex", "malloc arena", "stdio lock", "loader lock"};
-
-    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
-        if (says(t, words[i]))
-            return true;
-    }
-    return false;
-}
-
-/* The holder in the thread's own numbers, by what stands at the futex; 0: it does not say. */
-static pid_t holder_of(const struct chain *c, const struct chain_thread *t, unsigned operation)
-{
-    uint32_t words[3] = {0};
-    const struct iovec to = {words, sizeof(words)};
-    const struct iovec from = {(void *)(uintptr_t)t->futex, sizeof(words)};
-    ssize_t got = process_vm_readv(t->pid, &to, 1, &from, 1, 0);
-
-    if (got < (ssize_t)sizeof(words[0]))
-        return 0;
-    if (operation == FUTEX_LOCK_PI_ || operation == FUTEX_LOCK_PI2_)
-        return (pid_t)(words[0] & FUTEX_TID_); /* the kernel's own rule */
-    if (!says_mutex(t) && !says(t, "join"))
-        return 0;
-    if (words[0] == MUTEX_CONTENDED && !says(t, "join"))
-        return got == sizeof(words) && !c->no_mutexes ? (pid_t)words[MUTEX_OWNER_AT / 4] : 0;
-    return (pid_t)(words[0] & FUTEX_TID_);
-}
-
-static void look_at_futex(struct chain *c, struct chain_thread *t, const uint64_t call[6])
-{
-    unsigned operation = (unsigned)call[1] & FUTEX_OPERATION_;
+    struct futex_place place;
     struct chain_thread *holder;
     pid_t own;
 
-    if (operation != FUTEX_WAIT_ && operation != FUTEX_WAIT_BITSET_ &&
-        operation != FUTEX_LOCK_PI_ && operation != FUTEX_LOCK_PI2_)
-        return;
-    t->futex = call[0];
-    t->timed = call[3] != 0;
-    find_place(t);
-    own = holder_of(c, t, operation);
+    t->futex = futex->address;
+    t->timed = futex->timed;
+    futex_find_place(t->pid, t->tid, futex->address, &place);
+    snprintf(t->place, sizeof(t->place), "%s", place.name);
+    own = futex_holder(t->pid, futex, t->has_stack ? &t->stack : NULL, !c->no_mutexes);
     holder = own > 0 ? thread_of(c, t->pid, own) : NULL;
     if (!holder || holder == t)
         return;
@@ -261,21 +124,26 @@ static void look_at_futex(struct chain *c, struct chain_thread *t, const uint64_
 }
 
 static void look_at(struct chain *c, struct chain_thread *t, struct prcb *session,
-                    struct prcb_stacks *stacks)
+                    struct prcb_stacks *stacks, struct objects *objects)
 {
     struct prcb_account a = {.size = sizeof(a)};
+    struct object_call call;
     struct prcb_thread *handle;
-    uint64_t call[6];
-    long number;
+    struct futex futex;
+    int result;
 
     if (prcb_thread_open_key(session, t->key, &handle, NULL))
         return;
     t->stack.size = sizeof(t->stack);
-    t->has_stack = !prcb_thread_read(handle, &a) && a.switches == t->switches &&
-                   !prcb_stacks_read(stacks, &a, &t->stack, NULL);
+    result = prcb_thread_read(handle, &a);
     prcb_thread_close(handle);
-    if (read_call(t, &number, call) && number == SYS_futex)
-        look_at_futex(c, t, call);
+    if (result || a.switches != t->switches)
+        return;
+    t->has_stack = !prcb_stacks_read(stacks, &a, &t->stack, NULL);
+    if (t->has_stack)
+        t->object = objects_read(objects, &a, &t->stack).object;
+    if (object_call_read(t->pid, t->tid, &call) && futex_of_call(&call, &futex))
+        look_at_futex(c, t, &futex);
 }
 
 /* ---- loops ---- */
@@ -314,6 +182,7 @@ static void keep_confirmed(struct chain *c)
             t->holder = 0;
             t->next = CHAIN_NONE;
             t->has_stack = false;
+            t->object = 0;
         }
         t->loop = 0;
     }
@@ -323,20 +192,20 @@ static void keep_confirmed(struct chain *c)
     }
 }
 
-int chain_take(struct prcb *session, struct prcb_stacks *stacks, uint64_t min_wait_ns,
-               struct chain *ret, struct prcb_error *err)
+int chain_take(struct prcb *session, struct prcb_stacks *stacks, struct objects *objects,
+               uint64_t min_wait_ns, struct chain *ret, struct prcb_error *err)
 {
     struct walk w = {.chain = ret};
     int result;
 
-    *ret = (struct chain){.no_mutexes = !mutex_names_its_owner()};
+    *ret = (struct chain){.no_mutexes = !futex_mutex_names_its_owner()};
     result = walk(session, take_account, &w, err);
     if (!result)
         qsort(ret->threads, ret->count, sizeof(*ret->threads), by_key);
     for (size_t i = 0; i < ret->count && !result; i++) {
         if (ret->threads[i].waits &&
             (ret->threads[i].wait_ns >= min_wait_ns || !ret->threads[i].cause))
-            look_at(ret, &ret->threads[i], session, stacks);
+            look_at(ret, &ret->threads[i], session, stacks, objects);
     }
     if (!result)
         result = walk(session, compare_account, &w, err);

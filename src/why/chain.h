@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Who waits for whom, now: the waits of a session's threads that go on, the lock that each is for,
- * and the thread that holds it. Holders are those of mutexes, which say so themselves: glibc's
- * (believed after a trial on a mutex of this process's own, and where the stack says mutex) and
- * those whose word is the number of their holder (priority inheritance, robust ones, musl's). A
- * holder is a thread of the same process; who waits for something else has none.
+ * and the thread that holds it. Holders are those of mutexes, which say so themselves
+ * (futex.h). A holder is a thread of the same process; who waits for something else has none.
  *
  * Everything is read between two looks at the accounts, and of a thread that was switched out again
  * meanwhile nothing is kept: the waits of a loop all went on at one moment, so it is a deadlock.
@@ -19,6 +17,8 @@
 #include <stdint.h>
 
 #include <prcb/stack.h>
+
+#include "objects.h"
 
 #define CHAIN_NONE SIZE_MAX
 
@@ -35,6 +35,7 @@ struct chain_thread {
     struct prcb_stack stack; /* its frames are the reader's */
     uint64_t futex;          /* address of what it waits for; 0: no futex */
     char place[96];          /* in which mapping: "libx.so+0x4040", "[heap]" */
+    uint32_t object;         /* what it waits for, of the caller's objects; 0: not known */
     bool timed;              /* it gives up by itself */
     pid_t holder;            /* in the caller's pid namespace; 0: not known */
     size_t next;             /* the holder among these; CHAIN_NONE: none */
@@ -50,8 +51,8 @@ struct chain {
 };
 
 /* Waits shorter than min_wait_ns have no stack read. 0 or -errno. */
-int chain_take(struct prcb *session, struct prcb_stacks *stacks, uint64_t min_wait_ns,
-               struct chain *ret, struct prcb_error *err);
+int chain_take(struct prcb *session, struct prcb_stacks *stacks, struct objects *objects,
+               uint64_t min_wait_ns, struct chain *ret, struct prcb_error *err);
 void chain_deinit(struct chain *c);
 
 #endif

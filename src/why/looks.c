@@ -32,6 +32,7 @@ struct looks {
     bool no_chosen;              /* the session chooses none */
     struct going_on *going_on; /* open addressing by key; what finds no place there is forgotten */
     struct prcb_stacks *stacks;
+    struct objects *objects; /* NULL: nobody asks */
     uint64_t percent, start, now, next;
     uint64_t own_ns;        /* processor time of the looks before, */
     uint64_t own_at;        /* and of the thread when this one began */
@@ -316,6 +317,26 @@ uint64_t looks_count(const struct looks *l, uint64_t *ret_accounts)
 {
     *ret_accounts = l->told;
     return l->taken;
+}
+
+void looks_set_objects(struct looks *l, struct objects *objects)
+{
+    l->objects = objects;
+}
+
+struct object_wait looks_object(void *ctx, const struct prcb_account *a,
+                                const struct prcb_stack *stack)
+{
+    struct object_wait ret = {.later = true};
+    struct looks *l = ctx;
+    uint64_t began;
+
+    if (!has_budget(l))
+        return ret;
+    began = now_of(CLOCK_THREAD_CPUTIME_ID);
+    ret = objects_read(l->objects, a, stack);
+    l->read_ns += now_of(CLOCK_THREAD_CPUTIME_ID) - began;
+    return ret;
 }
 
 uint64_t looks_cost(const struct looks *l)

@@ -14,6 +14,8 @@
 
 #include <prcb/stack.h>
 
+#include "objects.h"
+
 struct looks;
 
 /* percent: of one processor, for looks and unwinding, after half a second that is free. Close it
@@ -50,6 +52,12 @@ int looks_read(void *ctx, const struct prcb_account *a, struct prcb_stack *ret);
 
 /* How many looks there were so far, and of how many accounts they told. */
 uint64_t looks_count(const struct looks *l, uint64_t *ret_accounts);
+
+/* As objects_read, within the same budget; ctx: the looks, which objects were given to. Nothing is
+ * known of what is not read. */
+void looks_set_objects(struct looks *l, struct objects *objects);
+struct object_wait looks_object(void *ctx, const struct prcb_account *a,
+                                const struct prcb_stack *stack);
 
 /* Processor time of the looks and of unwinding so far. */
 uint64_t looks_cost(const struct looks *l);

@@ -37,6 +37,7 @@ struct thread {
     struct cell *cell;     /* NULL: none was */
     uint64_t since;        /* tiers that do not know how long it goes on: when it was first seen */
     uint64_t given;        /* of its time, to the cell */
+    bool later;            /* its stack is known, what it is for was not looked for yet */
     uint64_t count, ns;    /* the cause's, closed, at that look */
     uint64_t met;          /* switches of the last wait that a look gave to a cell, */
     struct cell *met_cell; /* which that was, once it is over, */
@@ -183,10 +184,13 @@ static struct cell *cell_of(struct why *w, struct process *process, const struct
     struct cell **bucket, *cell;
 
     hash = (hash ^ wanted->cause << 8 ^ wanted->kind) * 0x9e3779b97f4a7c15ull;
+    hash ^= ((uint64_t)wanted->wait.holder << 32 | wanted->wait.object) * 0xbf58476d1ce4e5b9ull;
     bucket = &w->cells[(hash >> 32) % BUCKETS];
     cell = *bucket;
     while (cell && (cell->process != process || cell->part.kind != wanted->kind ||
-                    cell->part.cause != wanted->cause || cell->part.stack.id != wanted->stack.id))
+                    cell->part.cause != wanted->cause || cell->part.stack.id != wanted->stack.id ||
+                    cell->part.wait.object != wanted->wait.object ||
+                    cell->part.wait.holder != wanted->wait.holder))
         cell = cell->same_hash;
     if (cell)
         return cell;
@@ -259,12 +263,23 @@ static void settle_chosen(struct thread *thread, uint64_t ns)
     thread->met_given = ns;
 }
 
+/* Its stack, and what it is for. That a 64-bit stack was there, readable or not, says whose numbers
+ * of calls the thread uses. */
+static int read_wait(struct why *w, const struct prcb_account *a, struct why_part *ret)
+{
+    int result = w->source.read(w->source.ctx, a, &ret->stack);
+
+    if (w->source.object && (!result || result == -EIO))
+        ret->wait = w->source.object(w->source.ctx, a, result ? NULL : &ret->stack);
+    return result;
+}
+
 static int begin(struct why *w, struct thread *thread, const struct prcb_account *a)
 {
     struct why_part part = {.cause = cause_of(a), .stack = {.size = sizeof(part.stack)}};
     int result;
 
-    result = w->source.read(w->source.ctx, a, &part.stack);
+    result = read_wait(w, a, &part);
     if (result == -ENOMEM)
         return result;
     if (result == -EAGAIN || result == -ESRCH || result == -ESTALE)
@@ -278,6 +293,7 @@ static int begin(struct why *w, struct thread *thread, const struct prcb_account
     if (!thread->cell)
         return -ENOMEM;
     thread->cell->part.count++;
+    thread->later = part.wait.later;
     thread->given = 0;
     thread->met = a->switches;
     thread->met_cell = NULL;
@@ -364,16 +380,17 @@ int why_chosen(struct why *w, const struct prcb_chosen *chosen, const struct prc
     return 0;
 }
 
-/* One that was passed over for the budget gets its stack when there is some left: what was
- * given so far stays where it is. */
+/* One that was passed over for the budget gets its stack, or what it is for, when there is some
+ * left. */
 static int try_again(struct why *w, struct thread *thread, const struct prcb_account *a)
 {
     struct why_part part = {.kind = WHY_STACK,
                             .cause = thread->cell->part.cause,
                             .stack = {.size = sizeof(part.stack)}};
     struct cell *cell;
-    int result = w->source.read(w->source.ctx, a, &part.stack);
+    int result = read_wait(w, a, &part);
 
+    thread->later = part.wait.later;
     if (result)
         return result == -ENOMEM ? result : 0;
     cell = cell_of(w, thread->process, &part);
@@ -419,7 +436,7 @@ int why_account(struct why *w, const struct prcb_account *a, uint64_t now)
     if (is_wait(a) && !thread->cell && age_of(thread, a, now) >= w->source.min_wait_ns &&
         (same || a->present & PRCB_HAS_OPEN))
         result = begin(w, thread, a);
-    else if (thread->cell && thread->cell->part.kind == WHY_BUDGET)
+    else if (thread->cell && (thread->cell->part.kind == WHY_BUDGET || thread->later))
         result = try_again(w, thread, a);
     if (!result && thread->cell) {
         uint64_t age = age_of(thread, a, now);
@@ -577,8 +594,86 @@ static void fit_parts(struct why_cause *cause)
     }
 }
 
+/* ---- the same time by other orders ---- */
+
+static int compare(uint64_t a, uint64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+static int by_stack(const void *left, const void *right)
+{
+    const struct why_part *a = left, *b = right;
+    int order = compare(a->kind, b->kind);
+
+    return order ? order : compare(a->stack.id, b->stack.id);
+}
+
+static int by_object(const void *left, const void *right)
+{
+    const struct why_part *a = left, *b = right;
+    int order = compare(a->wait.object, b->wait.object);
+
+    return order || a->wait.object ? order : compare(a->kind, b->kind);
+}
+
+static int by_holder(const void *left, const void *right)
+{
+    const struct why_part *a = left, *b = right;
+    int order = compare(a->wait.holder, b->wait.holder);
+
+    return order || a->wait.holder ? order : compare(a->kind, b->kind);
+}
+
+/* Parts that are the same in one order become one; of the rest of it, it has the first's. */
+static int merge(const struct why_cause *cause, int (*by)(const void *, const void *),
+                 struct why_part **ret, size_t *ret_count)
+{
+    struct why_part *parts = calloc(cause->pair_count + 1, sizeof(*parts));
+    size_t count = 0;
+
+    if (!parts)
+        return -ENOMEM;
+    if (cause->pair_count) {
+        memcpy(parts, cause->pairs, cause->pair_count * sizeof(*parts));
+        qsort(parts, cause->pair_count, sizeof(*parts), by);
+    }
+    for (size_t i = 0; i < cause->pair_count; i++) {
+        if (count && !by(&parts[count - 1], &parts[i])) {
+            parts[count - 1].ns += parts[i].ns;
+            parts[count - 1].count += parts[i].count;
+        } else {
+            parts[count++] = parts[i];
+        }
+    }
+    if (count)
+        qsort(parts, count, sizeof(*parts), by_part);
+    *ret = parts;
+    *ret_count = count;
+    return 0;
+}
+
+static int add_orders(struct why_cause *cause)
+{
+    bool held = false;
+    int result;
+
+    cause->pairs = cause->parts;
+    cause->pair_count = cause->part_count;
+    cause->parts = NULL;
+    cause->part_count = 0;
+    for (size_t i = 0; i < cause->pair_count; i++)
+        held |= cause->pairs[i].wait.holder != 0;
+    result = merge(cause, by_stack, &cause->parts, &cause->part_count);
+    if (!result)
+        result = merge(cause, by_object, &cause->objects, &cause->object_count);
+    if (!result && held)
+        result = merge(cause, by_holder, &cause->holders, &cause->holder_count);
+    return result;
+}
+
 static int make_cause(const struct process *process, uint32_t number, const struct total *total,
-                      struct why_cause *ret)
+                      bool objects, struct why_cause *ret)
 {
     size_t count = 0;
 
@@ -593,7 +688,7 @@ static int make_cause(const struct process *process, uint32_t number, const stru
             ret->parts[ret->part_count++] = cell->part;
     }
     fit_parts(ret);
-    return 0;
+    return objects ? add_orders(ret) : 0;
 }
 
 static int add_now(const struct thread *thread, struct why_process *ret)
@@ -613,12 +708,13 @@ static int add_now(const struct thread *thread, struct why_process *ret)
         .ns = thread->given,
         .has_stack = thread->cell->part.kind == WHY_STACK,
         .stack = thread->cell->part.stack,
+        .wait = thread->cell->part.wait,
     };
     memcpy(grown[ret->now_count++].comm, a->comm, sizeof(grown->comm));
     return 0;
 }
 
-static int make_process(const struct process *process, struct why_process *ret)
+static int make_process(const struct process *process, bool objects, struct why_process *ret)
 {
     struct process sum = *process;
     int result = 0;
@@ -639,7 +735,7 @@ static int make_process(const struct process *process, struct why_process *ret)
     for (uint32_t i = 0; i < PRCB_CAUSE_MAX && !result; i++) {
         if (!sum.waits[i].ns)
             continue;
-        result = make_cause(process, i, &sum.waits[i], &ret->causes[ret->cause_count]);
+        result = make_cause(process, i, &sum.waits[i], objects, &ret->causes[ret->cause_count]);
         ret->idle_ns += result ? 0 : ret->causes[ret->cause_count].idle_ns;
         ret->known_ns += result ? 0 : ret->causes[ret->cause_count].known_ns;
         ret->cause_count++;
@@ -664,7 +760,7 @@ int why_report_make(struct why *w, struct why_report *ret)
     if (!report.processes)
         return -ENOMEM;
     for (const struct process *at = w->processes; at && !result; at = at->next)
-        result = make_process(at, &report.processes[report.count++]);
+        result = make_process(at, w->source.object, &report.processes[report.count++]);
     if (result) {
         why_report_deinit(&report);
         return result;
@@ -677,8 +773,12 @@ int why_report_make(struct why *w, struct why_report *ret)
 void why_report_deinit(struct why_report *report)
 {
     for (size_t i = 0; i < report->count; i++) {
-        for (size_t k = 0; k < report->processes[i].cause_count; k++)
+        for (size_t k = 0; k < report->processes[i].cause_count; k++) {
             free(report->processes[i].causes[k].parts);
+            free(report->processes[i].causes[k].objects);
+            free(report->processes[i].causes[k].holders);
+            free(report->processes[i].causes[k].pairs);
+        }
         free(report->processes[i].causes);
         free(report->processes[i].now);
     }

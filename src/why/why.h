@@ -10,6 +10,9 @@
  * What is left of the cause, waits that no look met, is divided as those of them say that were
  * chosen at random, each by its length and how many it stands for.
  *
+ * What waits were for, and who held the locks that they were for, divides the same time once more:
+ * each wait that was read has one object, or the rest's row.
+ *
  * One thread.
  */
 #ifndef PRCB_WHY_H
@@ -21,12 +24,17 @@
 
 #include <prcb/stack.h>
 
+#include "objects.h"
+
 struct why;
 
 /* Reads the stack of the wait that a record shows; -errno as prcb_stacks_read, or -EBUSY: not now,
  * the budget is used up. */
 struct why_source {
     int (*read)(void *ctx, const struct prcb_account *a, struct prcb_stack *ret);
+    /* What the wait is for; NULL: nobody asks. After a stack was read; stack: NULL: it was not. */
+    struct object_wait (*object)(void *ctx, const struct prcb_account *a,
+                                 const struct prcb_stack *stack);
     void *ctx;
     uint64_t min_wait_ns; /* shorter ones are not asked for */
 };
@@ -61,6 +69,7 @@ struct why_part {
     enum why_part_kind kind;
     uint32_t cause;          /* enum prcb_cause; NONE where the tier knows none */
     struct prcb_stack stack; /* kind STACK; its frames are the reader's */
+    struct object_wait wait; /* numbers of the caller's objects; 0: not known */
     uint64_t ns, count;      /* count: waits that were looked at; SHORT: 0 */
     double chosen;           /* ns that those of them stand for that were chosen at random */
 };
@@ -71,8 +80,13 @@ struct why_cause {
     uint64_t count;
     uint64_t known_ns;      /* of ns, with a stack */
     uint64_t idle_ns;       /* of these, idling by design */
-    struct why_part *parts; /* longest first */
+    struct why_part *parts; /* by stack, longest first */
     size_t part_count;
+    /* Where somebody asks for objects: the same time by what was waited for, and by who held the
+     * lock (where that is known of any wait); and each part by itself. Rows without an object, or a
+     * holder, are one for each kind: STACK: it was looked for and not found. */
+    struct why_part *objects, *holders, *pairs;
+    size_t object_count, holder_count, pair_count;
 };
 
 /* A thread that waits now, and not by design. */
@@ -83,6 +97,7 @@ struct why_now {
     uint64_t ns;
     bool has_stack;
     struct prcb_stack stack;
+    struct object_wait wait;
 };
 
 struct why_process {

@@ -6,6 +6,7 @@ Witnesses: a program that measures how long it waits in each of its functions, g
 same thread, and the exact times of prcb stat.
 """
 import ast
+import fcntl
 import glob
 import json
 import os
@@ -23,6 +24,7 @@ import unittest
 PRCB = os.environ["PRCB"]
 SHARES = os.environ["WHY_SHARES"]
 WAITER = os.environ["STACK_WAITER"]
+OBJECTS = os.environ["WHY_OBJECTS"]
 NOBODY = 65534
 ROOT = os.geteuid() == 0
 
@@ -1091,6 +1093,202 @@ class Chains(unittest.TestCase):
         text = why("--chain", "--", "sleep", "0.2").stdout
         self.assertRegex(text, r"none for a mutex whose holder is known")
         self.assertEqual(why("--chain", "--folded", "--", "true").returncode, 2)
+
+
+class Objects(unittest.TestCase):
+    """What waits are for. Witnesses: the program, which knows; gdb; stat(2)."""
+
+    def start(self, *command, shell_input=subprocess.PIPE):
+        """The child, and what it says of its threads: {way: (tid, identity)}."""
+        child = subprocess.Popen(command, stdin=shell_input, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(child.wait)
+        self.addCleanup(child.stdout.close)
+        self.addCleanup(child.kill)
+        if shell_input == subprocess.PIPE:
+            self.addCleanup(child.stdin.close)
+        return child, self.told(child.stdout)
+
+    @staticmethod
+    def told(lines):
+        ways = {}
+        for line in iter(lines.readline, "ready\n"):
+            if not line:
+                raise AssertionError("the program ended")
+            way, tid, identity = line.split(" ", 2)
+            ways[way] = int(tid), identity.strip()
+        return ways
+
+    def look(self, pid, *arguments):
+        report, _ = document("--objects", "-p", str(pid), "--budget", "100", "--for", "0.5", *arguments)
+        self.check_sums(report)
+        return report
+
+    def check_sums(self, report):
+        for process in report["processes"]:
+            for cause in process["causes"]:
+                self.assertEqual(sum(row["ns"] for row in cause["objects"]), cause["ns"])
+                self.assertEqual(sum(row["ns"] for row in cause["stacks"]), cause["ns"])
+                if cause["held_by"]:
+                    self.assertEqual(sum(row["ns"] for row in cause["held_by"]), cause["ns"])
+                for row in cause["objects"]:
+                    self.assertEqual(row["object"] is None, row["unknown"] is not None)
+
+    @staticmethod
+    def by_thread(report):
+        return {row["tid"]: row["object"] for process in report["processes"] for row in process["now"]}
+
+    def check(self, found, ways, now):
+        self.assertEqual({way for way, (tid, _) in ways.items() if not found.get(tid)}, set())
+        for way, kind, name in (("pipe", "pipe", "{}"), ("fifo", "FIFO", "{} (deleted)"), ("unix", "socket", "{}"),
+                                ("tcp", "socket", "{}")):
+            tid, identity = ways[way]
+            self.assertEqual(found[tid]["kind"], kind)
+            self.assertTrue(found[tid]["name"].endswith(name.format(identity)), found[tid])
+            self.assertEqual(found[tid]["now"], now)
+            self.assertEqual(found[tid]["name"].startswith("descriptor "), now)
+        self.assertEqual(found[ways["event"][0]]["kind"], "eventfd")
+        for way in ("epoll", "poll"):
+            tid, identity = ways[way]
+            self.assertEqual(found[tid]["kind"], way)
+            self.assertRegex(found[tid]["detail"], r"^now \d+: " + re.escape(identity) + "$")
+        for way, symbol in (("bss", "zero_mutex"), ("data", "data_mutexes"), ("heap", None),
+                            ("robust", "robust_mutex"), ("pi", "pi_mutex")):
+            tid, identity = ways[way]
+            self.assertEqual((found[tid]["kind"], found[tid]["address"]), ("futex", identity))
+            self.assertEqual(found[tid]["symbol"], symbol)
+        self.assertIn("[heap]", found[ways["heap"][0]]["name"])
+
+    def test_waits_that_had_begun(self):
+        """Of these nobody knows which file a descriptor was."""
+        child, ways = self.start(OBJECTS)
+        report = self.look(child.pid)
+        found = self.by_thread(report)
+        self.check(found, ways, True)
+        self.assertEqual(found[ways["tcp"][0]]["detail"], "peer: the process itself")
+        self.assertEqual(found[ways["unix"][0]]["detail"], "peer: the process itself")
+        futex = next(cause for cause in report["processes"][0]["causes"] if cause["cause"] in ("futex", "wait"))
+        held = {row["tid"]: row["ns"] / futex["ns"] for row in futex["held_by"]}
+        if futex["cause"] == "futex":
+            self.assertAlmostEqual(held[child.pid], 5 / 6, delta=0.05)
+            self.assertAlmostEqual(held[ways["pipe"][0]], 1 / 6, delta=0.05)  # that is joined
+
+    def from_the_start(self, *arguments, answer=""):
+        """The report of a program that prcb starts."""
+        child = subprocess.Popen([PRCB, "why", "-j", "--objects", "--tier", "bpf", "--budget", "100", "--for", "5",
+                                  "--", OBJECTS, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, text=True)
+        self.addCleanup(child.kill)
+        with child:
+            if answer and not child.stdout.readline():
+                self.skipTest(child.stderr.read())
+            child.stdin.write(answer)
+            child.stdin.flush()
+            try:
+                ways = self.told(child.stdout)
+            except AssertionError:
+                self.skipTest(child.stderr.read())
+            report = json.loads(child.stdout.read().splitlines()[-1])
+        self.check_sums(report)
+        return self.by_thread(report), ways
+
+    @unittest.skipUnless(ROOT, "needs root")
+    def test_waits_that_were_seen_to_begin(self):
+        found, ways = self.from_the_start()
+        self.check(found, ways, False)
+
+    @unittest.skipUnless(ROOT, "needs root")
+    def test_a_number_that_was_used_again(self):
+        """The descriptor is another pipe's since the thread began to read from the first."""
+        found, ways = self.from_the_start("reused", answer="\n")
+        tid, other = ways["reused"]
+        self.assertTrue(found[tid]["now"])
+        self.assertRegex(found[tid]["name"], r"^descriptor \d+, now " + re.escape(other) + "$")
+
+    def test_a_process_of_one_thread(self):
+        """Nobody else can have changed its descriptors; on the perf tier, too."""
+        reading, writing = os.pipe()
+        self.addCleanup(os.close, writing)
+        child, ways = self.start("sh", "-c", "echo ready; exec cat >/dev/null", shell_input=reading)
+        os.close(reading)
+        await_state(child.pid, "S")
+        for arguments in ((), ("--tier", "perf")):
+            found = self.by_thread(self.look(child.pid, *arguments))
+            self.assertEqual(found[child.pid]["name"], os.readlink(f"/proc/{child.pid}/fd/0"))
+            self.assertFalse(found[child.pid]["now"])
+            self.assertRegex(found[child.pid]["detail"], rf"^also open in .* \({os.getpid()}\)$")
+        self.assertEqual(ways, {})
+
+    def test_a_file_with_a_hostile_name(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "a\x1b[31m;b\nc")
+            with open(path, "w", encoding="ascii") as file:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                child, _ = self.start(sys.executable, "-c", "import fcntl, sys; file = open(sys.argv[1]); "
+                                      "print('ready', flush=True); fcntl.flock(file, fcntl.LOCK_EX)", path)
+                await_state(child.pid, "S")
+                found = self.by_thread(self.look(child.pid))[child.pid]
+                self.assertEqual((found["kind"], found["name"]), ("file", path))
+                device = os.stat(path).st_dev
+                link = f"/sys/dev/block/{os.major(device)}:{os.minor(device)}"
+                if os.path.exists(link):
+                    self.assertEqual(found["detail"], os.path.basename(os.readlink(link)))
+                for form in ((), ("--folded",)):
+                    text = why("--objects", "-p", str(child.pid), "--for", "0.3", *form).stdout
+                    self.assertNotIn("\x1b", text)
+                    self.assertIn("?[31m", text)
+                    self.assertNotIn("\nc", text)
+
+    @unittest.skipUnless(shutil.which("gdb"), "gdb is not installed")
+    def test_symbols_are_gdbs(self):
+        child, ways = self.start(OBJECTS)
+        found = self.by_thread(self.look(child.pid))
+        for way in ("bss", "data", "robust"):
+            tid, address = ways[way]
+            said = subprocess.run(["gdb", "-p", str(child.pid), "-batch", "-nx", "-ex", f"info symbol {address}"],
+                                  capture_output=True, text=True, timeout=60).stdout
+            match = re.search(r"(?m)^(\w+)(?: \+ \d+)? in section", said)
+            if not match:
+                self.skipTest("gdb may not attach")
+            self.assertEqual(found[tid]["symbol"], match.group(1))
+
+    def test_a_chain_names_mutexes(self):
+        child, ways = self.start(OBJECTS)
+        rows = {row["tid"]: row for row in json.loads(why("--chain", "-j", "-p", str(child.pid)).stdout)["threads"]}
+        self.assertEqual(rows[ways["bss"][0]]["object"]["symbol"], "zero_mutex")
+        self.assertEqual(rows[ways["bss"][0]]["held_by"], child.pid)
+        self.assertEqual(rows[ways["join"][0]]["held_by"], ways["pipe"][0])
+        self.assertRegex(why("--chain", "-p", str(child.pid)).stdout, rf"zero_mutex {ways['bss'][1]} \(")
+
+    @unittest.skipUnless(ROOT, "needs root")
+    def test_kernel_locks(self):
+        """A pipe's mutex, held by a thread that writes a page which is not there yet."""
+        child = subprocess.Popen([PRCB, "why", "-j", "--objects", "--tier", "bpf", "--budget", "100", "--", OBJECTS,
+                                  "kernel"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                 text=True)
+        self.addCleanup(child.kill)
+        with child:
+            try:
+                ways = self.told(child.stdout)
+            except (AssertionError, ValueError):
+                self.skipTest("no userfaultfd, or " + child.stderr.read())
+            time.sleep(1)  # for how long the lock is held
+            child.stdin.close()
+            report = json.loads(child.stdout.read().splitlines()[-1])
+        self.check_sums(report)
+        mutex = next((cause for cause in report["processes"][0]["causes"] if cause["cause"] == "mutex"), None)
+        if not mutex:
+            self.skipTest("the kernel does not report waits for its locks")
+        locks = [row for row in mutex["objects"] if row["object"]]
+        self.assertEqual([row["object"]["kind"] for row in locks], ["kernel lock"])
+        self.assertRegex(locks[0]["object"]["address"], r"^0x[89a-f][0-9a-f]{15}$")
+        self.assertGreater(locks[0]["ns"], 0.9 * mutex["ns"])
+        self.assertEqual(mutex["held_by"][0]["tid"], ways["holder"][0])
+        self.assertGreater(mutex["held_by"][0]["ns"], 0.9 * mutex["ns"])
+
+    def test_not_asked_for(self):
+        report, _ = document("--", "sleep", "0.1")
+        for cause in report["processes"][0]["causes"]:
+            self.assertNotIn("objects", cause)
 
 
 class Output(unittest.TestCase):

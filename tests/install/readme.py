@@ -40,6 +40,7 @@ COMMANDS = {
     "sudo ./dev prcb export": ("prcb_system_thread_seconds_total", {}),
     "sudo ./dev prcb why -p 1234 --chain": ("wait", {}),
     "sudo ./dev prcb why -p 1234 --for 10": ("stack known for", {}),
+    "sudo ./dev prcb why -p 1234 --for 10 --objects": ("stack known for", {}),
     "sudo ./dev prcb stat -a --by-whom --top 10 --for 10": ("SWITCHES", {}),
     "sudo ./dev prcb top": ("terminal", {"statuses": (1, 2)}), # there is none here, and it says so
     "sudo ./dev prcb top -b -n 3 -g cgroups --top 20": ("by cgroups", {}),

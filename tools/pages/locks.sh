@@ -5,6 +5,8 @@ cc -O2 -g -o ledger "$TREE/tools/pages/ledger.c" -pthread
 ./ledger &
 part why
 show "prcb why -p $! --for 3"
+part objects
+show "prcb why -p $! --for 3 --objects --no-whom"
 cc -O2 -g -o transfer "$TREE/tools/pages/transfer.c" -pthread
 ./transfer &
 until_it '[[ $(grep -l "^voluntary_ctxt_switches:.*[1-9]" /proc/'$!'/task/*/status | wc -l) == 2 ]]'

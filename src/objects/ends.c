@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "ends.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "read_file.h"
+
+static int by_link(const void *left, const void *right)
+{
+    const struct end_wanted *a = left, *b = right;
+    int order = strcmp(a->link, b->link);
+
+    return order ? order : a->not_by < b->not_by ? -1 : a->not_by > b->not_by;
+}
+
+static void read_comm(pid_t pid, char ret[16])
+{
+    char path[64], text[32] = "";
+    ssize_t length;
+
+    snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+    length = read_start(path, text, sizeof(text) - 1);
+    text[length > 0 ? length - 1 : 0] = '\0'; /* less its newline */
+    snprintf(ret, 16, "%.15s", text);
+}
+
+static void note(struct end_wanted *wanted, pid_t pid)
+{
+    if (wanted->pid == pid)
+        return;
+    if (wanted->pid && wanted->pid != wanted->not_by) {
+        wanted->more += pid != wanted->not_by;
+        return;
+    }
+    wanted->pid = pid;
+    read_comm(pid, wanted->comm);
+}
+
+/* Those that want this link lie beside each other. A process that has it twice is one. */
+static void look_at_link(struct end_wanted *wanted, size_t count, const char *link, pid_t pid,
+                         pid_t *last)
+{
+    size_t low = 0, high = count;
+
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+
+        if (strcmp(wanted[middle].link, link) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < count && !strcmp(wanted[low].link, link); low++) {
+        if (last[low] != pid)
+            note(&wanted[low], pid);
+        last[low] = pid;
+    }
+}
+
+static void look_at_process(struct end_wanted *wanted, size_t count, pid_t pid, pid_t *last)
+{
+    char path[64], link[64];
+    const struct dirent *entry;
+    DIR *folder;
+
+    snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+    folder = opendir(path);
+    while (folder && (entry = readdir(folder))) {
+        ssize_t length = readlinkat(dirfd(folder), entry->d_name, link, sizeof(link) - 1);
+
+        if (length <= 0 || (link[0] != 'p' && link[0] != 's'))
+            continue;
+        link[length] = '\0';
+        look_at_link(wanted, count, link, pid, last);
+    }
+    if (folder)
+        closedir(folder);
+}
+
+void ends_find(struct end_wanted *wanted, size_t count)
+{
+    pid_t *last = calloc(count ? count : 1, sizeof(*last));
+    const struct dirent *entry;
+    DIR *folder = last && count ? opendir("/proc") : NULL;
+
+    if (count)
+        qsort(wanted, count, sizeof(*wanted), by_link);
+    while (folder && (entry = readdir(folder))) {
+        pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+
+        if (pid > 0)
+            look_at_process(wanted, count, pid, last);
+    }
+    if (folder)
+        closedir(folder);
+    free(last);
+}

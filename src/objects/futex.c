@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "futex.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+/* linux/futex.h, which libc's headers do not go with everywhere */
+#define FUTEX_WAIT_        0
+#define FUTEX_LOCK_PI_     6
+#define FUTEX_WAIT_BITSET_ 9
+#define FUTEX_LOCK_PI2_    13
+#define FUTEX_OPERATION_   0x7fu
+#define FUTEX_TID_         0x3fffffffu
+
+/* glibc: pthread_mutex_t begins with the futex; 2: locked, and somebody waits */
+#define MUTEX_OWNER_AT  8
+#define MUTEX_CONTENDED 2u
+
+bool futex_mutex_names_its_owner(void)
+{
+    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    uint32_t before, held[3], after[3];
+
+    if (sizeof(mutex) < sizeof(held))
+        return false;
+    memcpy(&before, &mutex, sizeof(before));
+    pthread_mutex_lock(&mutex);
+    memcpy(held, &mutex, sizeof(held));
+    pthread_mutex_unlock(&mutex);
+    memcpy(after, &mutex, sizeof(after));
+    return !before && held[0] == 1 && held[MUTEX_OWNER_AT / 4] == (uint32_t)gettid() && !after[0] &&
+           !after[MUTEX_OWNER_AT / 4];
+}
+
+static FILE *open_of(pid_t pid, pid_t tid, const char *name)
+{
+    char path[64];
+
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", (int)pid, (int)tid, name);
+    return fopen(path, "re");
+}
+
+bool object_call_read(pid_t pid, pid_t tid, struct object_call *ret)
+{
+    FILE *in = open_of(pid, tid, "syscall");
+    struct object_call call;
+    bool found = in && fscanf(in,
+                              "%ld %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64
+                              " %" SCNx64 " %" SCNx64 " %" SCNx64,
+                              &call.number, &call.args[0], &call.args[1], &call.args[2],
+                              &call.args[3], &call.args[4], &call.args[5], &call.sp, &call.pc) == 9;
+
+    if (in)
+        fclose(in);
+    if (found)
+        *ret = call;
+    return found;
+}
+
+bool futex_of_call(const struct object_call *call, struct futex *ret)
+{
+    unsigned operation = (unsigned)call->args[1] & FUTEX_OPERATION_;
+
+    if (call->number != SYS_futex || (operation != FUTEX_WAIT_ && operation != FUTEX_WAIT_BITSET_ &&
+                                      operation != FUTEX_LOCK_PI_ && operation != FUTEX_LOCK_PI2_))
+        return false;
+    *ret = (struct futex){call->args[0], operation, call->args[3] != 0};
+    return true;
+}
+
+pid_t futex_own_number(pid_t pid, pid_t tid)
+{
+    FILE *in = open_of(pid, tid, "status");
+    char line[256];
+    pid_t ret = 0;
+
+    while (in && fgets(line, sizeof(line), in)) {
+        const char *last = strrchr(line, '\t');
+
+        if (!strncmp(line, "NSpid:", 6) && last)
+            ret = (pid_t)strtol(last, NULL, 10);
+    }
+    if (in)
+        fclose(in);
+    return ret;
+}
+
+static bool says(const struct prcb_stack *stack, const char *word)
+{
+    return stack && stack->word && !strcmp(stack->word, word);
+}
+
+static bool says_mutex(const struct prcb_stack *stack)
+{
+    static const char *const words[] = {"mutex", "malloc arena", "stdio lock", "loader lock"};
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+        if (says(stack, words[i]))
+            return true;
+    }
+    return false;
+}
+
+pid_t futex_holder(pid_t pid, const struct futex *futex, const struct prcb_stack *stack, bool glibc)
+{
+    uint32_t words[3] = {0};
+    const struct iovec to = {words, sizeof(words)};
+    const struct iovec from = {(void *)(uintptr_t)futex->address, sizeof(words)};
+    ssize_t got = process_vm_readv(pid, &to, 1, &from, 1, 0);
+
+    if (got < (ssize_t)sizeof(words[0]))
+        return 0;
+    if (futex->operation == FUTEX_LOCK_PI_ || futex->operation == FUTEX_LOCK_PI2_)
+        return (pid_t)(words[0] & FUTEX_TID_); /* the kernel's own rule */
+    if (!says_mutex(stack) && !says(stack, "join"))
+        return 0;
+    if (words[0] == MUTEX_CONTENDED && !says(stack, "join"))
+        return got == sizeof(words) && glibc ? (pid_t)words[MUTEX_OWNER_AT / 4] : 0;
+    return (pid_t)(words[0] & FUTEX_TID_);
+}
+
+/* ---- places ---- */
+
+/* A line of /proc/PID/maps. */
+struct mapping {
+    uint64_t start, end, offset, dev, ino;
+    const char *path; /* "", "[heap]", "/usr/lib/x.so" */
+};
+
+static bool parse_mapping(char *line, struct mapping *ret)
+{
+    unsigned int major_number, minor_number;
+    int path = 0;
+
+    line[strcspn(line, "\n")] = '\0';
+    if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*4s %" SCNx64 " %x:%x %" SCNu64 " %n", &ret->start,
+               &ret->end, &ret->offset, &major_number, &minor_number, &ret->ino, &path) < 6 ||
+        !path)
+        return false;
+    ret->dev = makedev(major_number, minor_number);
+    ret->path = line + path;
+    return true;
+}
+
+static void name_place(const struct mapping *at, uint64_t address, char *ret, size_t size)
+{
+    const char *slash = strrchr(at->path, '/');
+
+    if (*at->path == '/')
+        snprintf(ret, size, "%.64s+0x%" PRIx64, slash + 1, address - at->start + at->offset);
+    else
+        snprintf(ret, size, "%.64s", *at->path ? at->path : "anonymous memory");
+}
+
+/* The parts of one file follow each other, the first page first, and memory that starts as zeros
+ * follows its last part with no gap. */
+static void note_file(struct futex_place *place, const struct mapping *at, uint64_t *last_end)
+{
+    bool same = at->dev == place->dev && at->ino == place->ino;
+
+    if (at->ino && !at->offset && (!same || !*place->path || at->start != *last_end)) {
+        place->base = at->start;
+        place->dev = at->dev;
+        place->ino = at->ino;
+        snprintf(place->path, sizeof(place->path), "%s", at->path);
+    } else if (at->ino ? !same : *at->path || at->start != *last_end) {
+        place->path[0] = '\0';
+        return;
+    }
+    if (at->ino) {
+        place->start = at->start;
+        place->end = at->end;
+    }
+    *last_end = at->end;
+}
+
+/* The path is what the process chose to map. */
+void futex_find_place(pid_t pid, pid_t tid, uint64_t address, struct futex_place *ret)
+{
+    FILE *in = open_of(pid, tid, "maps");
+    struct futex_place place = {.base = 0};
+    uint64_t last_end = 0;
+    char *line = NULL;
+    size_t room = 0;
+
+    while (in && !*place.name && getline(&line, &room, in) > 0) {
+        struct mapping at;
+
+        if (!parse_mapping(line, &at))
+            continue;
+        note_file(&place, &at, &last_end);
+        if (address < at.start)
+            break;
+        if (address < at.end)
+            name_place(&at, address, place.name, sizeof(place.name));
+    }
+    if (!*place.name || !last_end || address >= last_end)
+        place.path[0] = '\0';
+    *ret = place;
+    free(line);
+    if (in)
+        fclose(in);
+}

@@ -1,0 +1,629 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "objects.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "descriptors.h"
+#include "ends.h"
+#include "futex.h"
+#include "kernel_lock.h"
+#include "mapped_file.h"
+#include "read_file.h"
+#include "sockets.h"
+
+#define OBJECTS_MOST 65536
+#define BUCKETS      4096
+#define FILES_MOST   64   /* kept open */
+#define KEY_MOST     4300 /* a path and more */
+#define TEXT_MOST    600
+
+/* A file that futexes lie in. */
+struct file {
+    uint64_t dev, ino;
+    int fd; /* -1: it could not be opened */
+};
+
+struct objects {
+    struct prcb *session;
+    struct sockets *sockets;
+    bool glibc;
+    struct object *rows; /* number 1 is the first */
+    uint32_t *next;      /* of the same hash; 0: none */
+    uint32_t count, room;
+    uint32_t first[BUCKETS];
+    struct file files[FILES_MOST];
+    int file_count;
+};
+
+const char *object_kind_name(enum object_kind kind)
+{
+    static const char *const names[] = {
+        [OBJECT_FILE] = "file",           [OBJECT_FIFO] = "FIFO",
+        [OBJECT_DEVICE] = "device",       [OBJECT_PIPE] = "pipe",
+        [OBJECT_SOCKET] = "socket",       [OBJECT_EVENTFD] = "eventfd",
+        [OBJECT_DESCRIPTOR] = "fd",       [OBJECT_EPOLL] = "epoll",
+        [OBJECT_POLL] = "poll",           [OBJECT_FUTEX] = "futex",
+        [OBJECT_LOCK] = "kernel lock",    [OBJECT_SEMAPHORE] = "semaphore",
+        [OBJECT_QUEUE] = "message queue", [OBJECT_THREAD] = "thread",
+    };
+
+    return names[kind];
+}
+
+int objects_open(struct prcb *session, struct objects **ret)
+{
+    struct objects *o = calloc(1, sizeof(*o));
+
+    if (!o || sockets_open(&o->sockets)) {
+        free(o);
+        return -ENOMEM;
+    }
+    o->session = session;
+    o->glibc = futex_mutex_names_its_owner();
+    *ret = o;
+    return 0;
+}
+
+static void free_object(struct object *object)
+{
+    free(object->key);
+    free(object->name);
+    free(object->detail);
+    free(object->symbol);
+}
+
+void objects_close(struct objects *o)
+{
+    if (!o)
+        return;
+    for (uint32_t i = 0; i < o->count; i++)
+        free_object(&o->rows[i]);
+    for (int i = 0; i < o->file_count; i++) {
+        if (o->files[i].fd >= 0)
+            close(o->files[i].fd);
+    }
+    sockets_close(o->sockets);
+    free(o->rows);
+    free(o->next);
+    free(o);
+}
+
+const struct object *objects_at(const struct objects *o, uint32_t number)
+{
+    return &o->rows[number - 1];
+}
+
+uint32_t objects_count(const struct objects *o)
+{
+    return o->count;
+}
+
+/* ---- what is kept ------------------------------------------------------------------------- */
+
+static uint32_t bucket_of(const char *key)
+{
+    uint64_t hash = 1;
+
+    while (*key)
+        hash = (hash ^ (unsigned char)*key++) * 0x100000001b3u;
+    return (uint32_t)(hash ^ hash >> 32) % BUCKETS;
+}
+
+static bool make_room(struct objects *o)
+{
+    uint32_t room = o->room ? 2 * o->room : 256;
+    struct object *rows;
+    uint32_t *next;
+
+    if (o->count < o->room)
+        return true;
+    if (o->count == OBJECTS_MOST)
+        return false;
+    rows = realloc(o->rows, room * sizeof(*rows));
+    if (rows)
+        o->rows = rows;
+    next = realloc(o->next, room * sizeof(*next));
+    if (next)
+        o->next = next;
+    if (!rows || !next)
+        return false;
+    o->room = room;
+    return true;
+}
+
+static void replace(char **text, const char *by)
+{
+    char *copy;
+
+    if (!by || !*by || (*text && !strcmp(*text, by)))
+        return;
+    copy = strdup(by);
+    if (!copy)
+        return;
+    free(*text);
+    *text = copy;
+}
+
+/* The one of this kind and key; a name or detail that is known by now is its new one. 0: no room.
+ * Of *like the texts are copied, key, name and detail, of which the last may be NULL. */
+static uint32_t keep(struct objects *o, const struct object *like)
+{
+    uint32_t bucket = bucket_of(like->key), number = o->first[bucket];
+    struct object *fresh;
+
+    while (number && (o->rows[number - 1].kind != like->kind ||
+                      strcmp(o->rows[number - 1].key, like->key) != 0))
+        number = o->next[number - 1];
+    if (number) {
+        replace(&o->rows[number - 1].name, like->name);
+        replace(&o->rows[number - 1].detail, like->detail);
+        return number;
+    }
+    if (!make_room(o))
+        return 0;
+    fresh = &o->rows[o->count];
+    *fresh = *like;
+    fresh->key = strdup(like->key);
+    fresh->name = strdup(like->name);
+    fresh->detail = like->detail && *like->detail ? strdup(like->detail) : NULL;
+    fresh->symbol = NULL;
+    if (!fresh->key || !fresh->name) {
+        free_object(fresh);
+        return 0;
+    }
+    o->next[o->count] = o->first[bucket];
+    o->first[bucket] = ++o->count;
+    return o->count;
+}
+
+/* ---- calls -------------------------------------------------------------------------------- */
+
+/* A wait that is looked at. */
+struct looking {
+    struct objects *o;
+    const struct prcb_account *account;
+    const struct prcb_stack *stack;
+    struct object_call call;
+    bool alone; /* nobody but the thread can have changed its descriptors */
+    struct object_wait found;
+};
+
+enum way { BY_DESCRIPTOR, BY_EPOLL, BY_POLL, BY_SELECT, BY_FUTEX, BY_SEMAPHORE, BY_QUEUE };
+
+/* Calls that wait for what their first argument is, and which way it is that. Those that have two
+ * descriptors are left out: which one it is they wait for is not to be told. */
+static const struct {
+    long number;
+    enum way way;
+} calls[] = {
+    {SYS_read, BY_DESCRIPTOR},
+    {SYS_write, BY_DESCRIPTOR},
+    {SYS_readv, BY_DESCRIPTOR},
+    {SYS_writev, BY_DESCRIPTOR},
+    {SYS_pread64, BY_DESCRIPTOR},
+    {SYS_pwrite64, BY_DESCRIPTOR},
+    {SYS_preadv, BY_DESCRIPTOR},
+    {SYS_pwritev, BY_DESCRIPTOR},
+    {SYS_preadv2, BY_DESCRIPTOR},
+    {SYS_pwritev2, BY_DESCRIPTOR},
+    {SYS_getdents64, BY_DESCRIPTOR},
+    {SYS_fstat, BY_DESCRIPTOR},
+    {SYS_ftruncate, BY_DESCRIPTOR},
+    {SYS_fallocate, BY_DESCRIPTOR},
+    {SYS_fsync, BY_DESCRIPTOR},
+    {SYS_fdatasync, BY_DESCRIPTOR},
+    {SYS_syncfs, BY_DESCRIPTOR},
+    {SYS_sync_file_range, BY_DESCRIPTOR},
+    {SYS_flock, BY_DESCRIPTOR},
+    {SYS_fcntl, BY_DESCRIPTOR},
+    {SYS_ioctl, BY_DESCRIPTOR},
+    {SYS_connect, BY_DESCRIPTOR},
+    {SYS_accept, BY_DESCRIPTOR},
+    {SYS_accept4, BY_DESCRIPTOR},
+    {SYS_sendto, BY_DESCRIPTOR},
+    {SYS_sendmsg, BY_DESCRIPTOR},
+    {SYS_sendmmsg, BY_DESCRIPTOR},
+    {SYS_recvfrom, BY_DESCRIPTOR},
+    {SYS_recvmsg, BY_DESCRIPTOR},
+    {SYS_recvmmsg, BY_DESCRIPTOR},
+    {SYS_mq_timedsend, BY_DESCRIPTOR},
+    {SYS_mq_timedreceive, BY_DESCRIPTOR},
+    {SYS_io_uring_enter, BY_DESCRIPTOR},
+    {SYS_epoll_pwait, BY_EPOLL},
+    {SYS_epoll_pwait2, BY_EPOLL},
+    {SYS_ppoll, BY_POLL},
+    {SYS_pselect6, BY_SELECT},
+#ifdef SYS_epoll_wait /* not on arm64, as those below */
+    {SYS_epoll_wait, BY_EPOLL},
+    {SYS_poll, BY_POLL},
+    {SYS_select, BY_SELECT},
+    {SYS_getdents, BY_DESCRIPTOR},
+#endif
+    {SYS_futex, BY_FUTEX},
+    {SYS_semop, BY_SEMAPHORE},
+    {SYS_semtimedop, BY_SEMAPHORE},
+    {SYS_msgsnd, BY_QUEUE},
+    {SYS_msgrcv, BY_QUEUE},
+};
+
+static uint32_t cause_of(const struct prcb_account *a)
+{
+    return a->present & PRCB_HAS_OPEN ? a->open.cause : PRCB_CAUSE_NONE;
+}
+
+static bool is_kernel_lock(uint32_t cause)
+{
+    return cause == PRCB_CAUSE_MUTEX || cause == PRCB_CAUSE_RWSEM || cause == PRCB_CAUSE_KLOCK ||
+           cause == PRCB_CAUSE_MMAP_LOCK;
+}
+
+/* ---- descriptors -------------------------------------------------------------------------- */
+
+static enum object_kind kind_of(const char *link, uint32_t cause)
+{
+    uint64_t number;
+
+    if (descriptor_number(link, "pipe", &number))
+        return OBJECT_PIPE;
+    if (descriptor_number(link, "socket", &number))
+        return OBJECT_SOCKET;
+    if (*link == '/')
+        return cause == PRCB_CAUSE_PIPE     ? OBJECT_FIFO
+               : cause == PRCB_CAUSE_DEVICE ? OBJECT_DEVICE
+                                            : OBJECT_FILE;
+    return strstr(link, "[eventfd]") ? OBJECT_EVENTFD : OBJECT_DESCRIPTOR;
+}
+
+/* What the thread waits for by its cause cannot be a file of another kind. */
+static bool fits_cause(enum object_kind kind, uint32_t cause)
+{
+    switch (cause) {
+    case PRCB_CAUSE_PIPE:
+        return kind == OBJECT_PIPE || kind == OBJECT_FIFO;
+    case PRCB_CAUSE_SOCKET:
+        return kind == OBJECT_SOCKET;
+    case PRCB_CAUSE_EVENTFD:
+        return kind == OBJECT_EVENTFD;
+    case PRCB_CAUSE_FD:
+        return kind == OBJECT_DESCRIPTOR || kind == OBJECT_FILE;
+    case PRCB_CAUSE_DEVICE:
+        return kind == OBJECT_DEVICE;
+    case PRCB_CAUSE_DISK:
+    case PRCB_CAUSE_FSYNC:
+    case PRCB_CAUSE_FILE:
+        return kind == OBJECT_FILE;
+    default:
+        return true;
+    }
+}
+
+/* Whether it is the file that the number meant when the wait began. Anonymous files share one inode
+ * for each kind, so of these the kind is proved, which is all that their names say. */
+static bool is_proved(const struct looking *l, const struct descriptor *is, uint32_t device)
+{
+    const struct prcb_account *a = l->account;
+
+    if (!(a->present & PRCB_HAS_OBJECT) || !a->object.inode || !is->ino)
+        return l->alone;
+    return a->object.inode == is->ino && (!device || a->object.device == device);
+}
+
+static void look_at_descriptor(struct looking *l)
+{
+    const struct prcb_account *a = l->account;
+    struct object like = {.pid = a->pid, .file = -1};
+    char what[KEY_MOST], before[40], name[KEY_MOST + 40], key[KEY_MOST + 64],
+        detail[TEXT_MOST] = "";
+    uint32_t device = 0, fd = (uint32_t)l->call.args[0];
+    struct descriptor is, again;
+    uint64_t number = 0;
+
+    if (!descriptor_read(a->pid, a->tid, fd, &is))
+        return;
+    like.kind = kind_of(is.link, cause_of(a));
+    if (!fits_cause(like.kind, cause_of(a)))
+        return;
+    if (like.kind == OBJECT_FILE || like.kind == OBJECT_FIFO)
+        descriptor_mount(a->pid, is.mount, detail, sizeof(detail), &device);
+    like.now = !is_proved(l, &is, device);
+    if (!descriptor_number(is.link, "socket", &number) ||
+        !sockets_name(l->o->sockets, a->pid, number, what, sizeof(what), &like.netns, &like.peer))
+        snprintf(what, sizeof(what), "%s", is.link);
+    if (!descriptor_read(a->pid, a->tid, fd, &again) || !descriptor_same(&is, &again))
+        return;
+    snprintf(before, sizeof(before), "descriptor %u, now ", fd);
+    snprintf(name, sizeof(name), "%s%s", like.now ? before : "", what);
+    snprintf(key, sizeof(key), "%d:%u:%" PRIu64 ":%" PRIu64 ":%s", like.now ? (int)a->pid : 0,
+             like.now ? fd : 0, is.mount, is.ino, is.link);
+    like.inode = is.ino;
+    like.key = key;
+    like.name = name;
+    like.detail = detail;
+    l->found.object = keep(l->o, &like);
+}
+
+/* The list is of what is watched now, whoever added it. */
+static void look_at_list(struct looking *l, enum way way)
+{
+    const struct prcb_account *a = l->account;
+    const uint64_t *args = l->call.args;
+    struct object like = {.kind = OBJECT_POLL, .pid = a->pid, .file = -1};
+    char name[64], key[160], detail[TEXT_MOST], list[TEXT_MOST - 16];
+    struct descriptor is;
+    unsigned count = 0;
+    bool known;
+
+    if (way == BY_EPOLL) {
+        like.kind = OBJECT_EPOLL;
+        known =
+            descriptor_read(a->pid, a->tid, (uint32_t)args[0], &is) &&
+            strstr(is.link, "[eventpoll]") &&
+            descriptor_list_epoll(a->pid, a->tid, (uint32_t)args[0], list, sizeof(list), &count);
+        snprintf(name, sizeof(name), "descriptor %u", (uint32_t)args[0]);
+    } else {
+        known =
+            way == BY_POLL
+                ? descriptor_list_poll(a->pid, a->tid, args[0], args[1], list, sizeof(list), &count)
+                : descriptor_list_select(a->pid, a->tid, args, list, sizeof(list), &count);
+        snprintf(name, sizeof(name), "%u descriptor%s", count, count == 1 ? "" : "s");
+    }
+    if (!known || (way != BY_EPOLL && !count))
+        return;
+    /* Of poll, those that differ in their list are not one. */
+    snprintf(key, sizeof(key), "%d:%s:%.60s", (int)a->pid, name, way == BY_EPOLL ? "" : list);
+    snprintf(detail, sizeof(detail), "%s%s", l->alone ? "" : "now ", list);
+    like.key = key;
+    like.name = name;
+    like.detail = count ? detail : NULL;
+    l->found.object = keep(l->o, &like);
+}
+
+/* ---- futexes ------------------------------------------------------------------------------ */
+
+/* Opened once, for its symbols are looked for when the process may have ended. */
+static int file_of(struct objects *o, pid_t pid, const struct futex_place *place)
+{
+    const struct mapped_file file = {place->start, place->end, place->dev, place->ino, place->path};
+    struct mapped_served served = {0};
+
+    for (int i = 0; i < o->file_count; i++) {
+        if (o->files[i].dev == place->dev && o->files[i].ino == place->ino)
+            return i;
+    }
+    if (!*place->path || *place->path != '/' || o->file_count == FILES_MOST)
+        return -1;
+    mapped_find_served(pid, &served);
+    o->files[o->file_count] =
+        (struct file){place->dev, place->ino, mapped_file_open(pid, &served, &file)};
+    if (o->files[o->file_count].fd < 0)
+        o->files[o->file_count].fd = -1;
+    mapped_free_served(&served);
+    return o->file_count++;
+}
+
+static bool read_comm(pid_t pid, pid_t tid, char *ret, size_t size)
+{
+    char path[64];
+    ssize_t length;
+
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", (int)pid, (int)tid);
+    length = read_start(path, ret, size - 1);
+    ret[length > 0 ? length - 1 : 0] = '\0'; /* less its newline */
+    return length > 0;
+}
+
+/* The thread of a process that has this number for itself. In one pid namespace numbers are what
+ * they are here. */
+static pid_t thread_by_own(pid_t pid, pid_t tid, pid_t own)
+{
+    char comm[32];
+
+    return futex_own_number(pid, tid) == tid && read_comm(pid, own, comm, sizeof(comm)) ? own : 0;
+}
+
+static uint32_t keep_holder(struct looking *l, pid_t tid)
+{
+    const struct prcb_account *a = l->account;
+    struct object like = {.kind = OBJECT_THREAD, .pid = a->pid, .tid = tid, .file = -1};
+    char key[64], comm[32];
+
+    if (!read_comm(a->pid, tid, comm, sizeof(comm)))
+        return 0;
+    snprintf(key, sizeof(key), "%d:%d", (int)a->pid, (int)tid);
+    like.key = key;
+    like.name = comm;
+    return keep(l->o, &like);
+}
+
+static void look_at_futex(struct looking *l)
+{
+    const struct prcb_account *a = l->account;
+    struct object like = {.kind = OBJECT_FUTEX, .pid = a->pid};
+    struct futex_place place;
+    char key[128], name[160];
+    struct futex futex;
+    pid_t own, holder;
+
+    if (!futex_of_call(&l->call, &futex))
+        return;
+    futex_find_place(a->pid, a->tid, futex.address, &place);
+    if (!*place.name)
+        return;
+    like.address = futex.address;
+    like.place = futex.address - place.base;
+    like.file = *place.path ? file_of(l->o, a->pid, &place) : -1;
+    snprintf(key, sizeof(key), "%d:%" PRIx64 ":%s", (int)a->pid, futex.address, place.name);
+    snprintf(name, sizeof(name), "0x%" PRIx64 " (%s)", futex.address, place.name);
+    like.key = key;
+    like.name = name;
+    l->found.object = keep(l->o, &like);
+    own = futex_holder(a->pid, &futex, l->stack, l->o->glibc);
+    holder = own > 0 ? thread_by_own(a->pid, a->tid, own) : 0;
+    if (holder && holder != a->tid)
+        l->found.holder = keep_holder(l, holder);
+}
+
+/* ---- others ------------------------------------------------------------------------------- */
+
+static void look_at_lock(struct looking *l)
+{
+    uint64_t address = l->account->object.lock;
+    struct object like = {.kind = OBJECT_LOCK, .address = address, .file = -1};
+    char name[32];
+    uint32_t before = l->o->count;
+
+    if (!(l->account->present & PRCB_HAS_OBJECT) || !address)
+        return;
+    snprintf(name, sizeof(name), "0x%" PRIx64, address);
+    like.key = like.name = name;
+    l->found.object = keep(l->o, &like);
+    if (l->o->count > before) {
+        char symbol[160];
+
+        kernel_lock_name(KERNEL_SYMBOLS, address, symbol, sizeof(symbol));
+        objects_set_symbol(l->o, l->found.object, symbol);
+    }
+}
+
+static void look_at_number(struct looking *l, enum object_kind kind)
+{
+    struct object like = {.kind = kind, .pid = l->account->pid, .file = -1};
+    char name[32];
+
+    snprintf(name, sizeof(name), "%d", (int)l->call.args[0]);
+    like.key = like.name = name;
+    l->found.object = keep(l->o, &like);
+}
+
+static void look_at_call(struct looking *l)
+{
+    size_t i = 0, count = sizeof(calls) / sizeof(*calls);
+
+    while (i < count && calls[i].number != l->call.number)
+        i++;
+    if (i == count)
+        return;
+    switch (calls[i].way) {
+    case BY_DESCRIPTOR:
+        look_at_descriptor(l);
+        return;
+    case BY_EPOLL:
+    case BY_POLL:
+    case BY_SELECT:
+        look_at_list(l, calls[i].way);
+        return;
+    case BY_FUTEX:
+        look_at_futex(l);
+        return;
+    case BY_SEMAPHORE:
+        look_at_number(l, OBJECT_SEMAPHORE);
+        return;
+    case BY_QUEUE:
+        look_at_number(l, OBJECT_QUEUE);
+    }
+}
+
+/* ---- one wait ----------------------------------------------------------------------------- */
+
+static bool still_waits(struct prcb_thread *t, uint64_t switches)
+{
+    struct prcb_times times = {.size = sizeof(times)};
+
+    return !prcb_thread_times(t, &times) && times.switches == switches &&
+           !(times.flags & (PRCB_ACCOUNT_RUNNING | PRCB_ACCOUNT_EXITED));
+}
+
+/* What procfs shows of a call is read with the thread off its processor, as in stacks.c: where it
+ * shows the same again, counts read after it have every switch that the thread began. */
+static bool look(struct looking *l, struct prcb_thread *t)
+{
+    const struct prcb_account *a = l->account;
+    struct object_call again;
+
+    if (!still_waits(t, a->switches) || !object_call_read(a->pid, a->tid, &l->call))
+        return false;
+    l->alone = descriptor_is_alone(a->pid);
+    if (is_kernel_lock(cause_of(a)))
+        look_at_lock(l);
+    else
+        look_at_call(l);
+    return object_call_read(a->pid, a->tid, &again) && again.number == l->call.number &&
+           again.sp == l->call.sp && again.pc == l->call.pc &&
+           !memcmp(again.args, l->call.args, sizeof(again.args)) && still_waits(t, a->switches);
+}
+
+struct object_wait objects_read(struct objects *o, const struct prcb_account *a,
+                                const struct prcb_stack *stack)
+{
+    struct looking l = {.o = o, .account = a, .stack = stack};
+    const struct object_wait none = {.object = 0};
+    struct prcb_thread *t;
+    bool same;
+
+    if (a->flags & (PRCB_ACCOUNT_RUNNING | PRCB_ACCOUNT_EXITED | PRCB_ACCOUNT_KTHREAD) ||
+        prcb_thread_open_key(o->session, a->key, &t, NULL))
+        return none;
+    same = look(&l, t);
+    prcb_thread_close(t);
+    return same ? l.found : none;
+}
+
+/* ---- at the end --------------------------------------------------------------------------- */
+
+static void note_end(struct objects *o, const struct end_wanted *end)
+{
+    struct object *object = &o->rows[end->object - 1];
+    bool peer = object->kind == OBJECT_SOCKET;
+    char text[TEXT_MOST], more[32] = "";
+
+    if (!end->pid)
+        return;
+    if (end->more)
+        snprintf(more, sizeof(more), ", %u more", end->more);
+    if (end->pid == end->not_by)
+        snprintf(text, sizeof(text), peer ? "peer: the process itself" : "open in it alone");
+    else
+        snprintf(text, sizeof(text), "%s%s (%d)%s", peer ? "peer: " : "also open in ", end->comm,
+                 (int)end->pid, more);
+    replace(&object->detail, text);
+}
+
+void objects_find_ends(struct objects *o)
+{
+    struct end_wanted *wanted = calloc(o->count ? o->count : 1, sizeof(*wanted));
+    size_t count = 0;
+
+    for (uint32_t i = 0; wanted && i < o->count; i++) {
+        const struct object *object = &o->rows[i];
+        struct end_wanted *end = &wanted[count];
+
+        *end = (struct end_wanted){.object = i + 1, .not_by = object->pid};
+        if (object->kind == OBJECT_PIPE && object->inode)
+            snprintf(end->link, sizeof(end->link), "pipe:[%" PRIu64 "]", object->inode);
+        else if (object->kind == OBJECT_SOCKET && object->peer)
+            snprintf(end->link, sizeof(end->link), "socket:[%" PRIu64 "]", object->peer);
+        count += end->link[0] != '\0';
+    }
+    if (count)
+        ends_find(wanted, count);
+    for (size_t i = 0; i < count; i++)
+        note_end(o, &wanted[i]);
+    free(wanted);
+}
+
+int objects_file(const struct objects *o, int number)
+{
+    return number < o->file_count ? o->files[number].fd : OBJECTS_NO_FILE;
+}
+
+void objects_set_symbol(struct objects *o, uint32_t number, const char *symbol)
+{
+    if (number)
+        replace(&o->rows[number - 1].symbol, symbol);
+}
