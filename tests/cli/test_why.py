@@ -319,8 +319,9 @@ class Postgres(unittest.TestCase):
         self.assertEqual(made.returncode, 0, made.stderr)
         self.log = open(self.folder + "/log", "w", encoding="utf-8")
         self.addCleanup(self.log.close)
+        # Who waits for a lock looks for a deadlock after this time, and waits anew.
         self.server = subprocess.Popen([postgres_program("postgres"), "-D", data, "-k", self.folder, "-h", "",
-                                        "-F"], stdout=self.log, stderr=self.log, cwd="/", **as_user)
+                                        "-F", "-c", "deadlock_timeout=1h"], stdout=self.log, stderr=self.log, cwd="/", **as_user)
         self.addCleanup(self.server.wait)
         self.addCleanup(self.server.send_signal, signal.SIGINT)
         deadline = time.monotonic() + 60
@@ -1142,7 +1143,8 @@ class Objects(unittest.TestCase):
         for way, kind, name in (("pipe", "pipe", "{}"), ("fifo", "FIFO", "{} (deleted)"), ("unix", "socket", "{}"),
                                 ("tcp", "socket", "{}")):
             tid, identity = ways[way]
-            self.assertEqual(found[tid]["kind"], kind)
+            # By its cause, which a user without eBPF is not told: there it is a file by its name.
+            self.assertIn(found[tid]["kind"], (kind, "file") if way == "fifo" and not ROOT else (kind,))
             self.assertTrue(found[tid]["name"].endswith(name.format(identity)), found[tid])
             self.assertEqual(found[tid]["now"], now)
             self.assertEqual(found[tid]["name"].startswith("descriptor "), now)
