@@ -113,7 +113,8 @@ group_wine() {
 # The builds of later groups are made while tests of earlier ones wait, as tests mostly do. A
 # group that needs one waits for it and builds it all the same: where that was done nothing is
 # left to do, and where it failed it fails again, for all to see.
-builds_ahead=(asan guests clang release fuzz) # in the order in which they are waited for
+# Guests' mostly waits for Debian's archive: it is made beside the others.
+builds_ahead=(asan clang release fuzz) # in the order in which they are waited for
 ahead_folder=
 ahead_job=
 start_builds() {
@@ -121,10 +122,15 @@ start_builds() {
     set -m # a process group of its own
     (
         renice -n "$low_priority" -p "$BASHPID"
+        (
+            build_guests
+            : >"$ahead_folder/guests"
+        ) &
         for name in "${builds_ahead[@]}"; do
             "build_$name" || true
             : >"$ahead_folder/$name"
         done
+        wait
     ) </dev/null >"$ahead_folder/output" 2>&1 &
     ahead_job=$!
     set +m
@@ -296,14 +302,17 @@ start_guests() {
     if [[ -z $guests_here ]]; then
         return
     fi
-    await_build guests # what it left to do, check.sh does
     for guest in "${guests[@]}"; do
         mkdir -p "$here/build-guest/$guest"
         rm -f "$here/build-guest/$guest"/{testlog.json,again-testlog.json,status}
+        # What the build left to do, check.sh does. The lane goes on meanwhile.
         # shellcheck disable=SC2016
-        in_guest "$guest" setsid nice -n 10 timeout -k 10 "$guest_limit" \
-            bash -c '"$1/tests/guest/check.sh" "${2%%-*}"; echo $? >"$1/build-guest/$2/status"' \
-            - "$here" "$guest" </dev/null >"$here/build-guest/$guest/output" 2>&1 &
+        (
+            await_build guests
+            in_guest "$guest" exec setsid nice -n 10 timeout -k 10 "$guest_limit" \
+                bash -c '"$1/tests/guest/check.sh" "${2%%-*}"; echo $? >"$1/build-guest/$2/status"' \
+                - "$here" "$guest"
+        ) </dev/null >"$here/build-guest/$guest/output" 2>&1 &
         guest_jobs+=($!)
     done
 }
@@ -311,7 +320,7 @@ start_guests() {
 stop_guests() {
     local job
     for job in "${guest_jobs[@]}"; do
-        kill -- "-$job" 2>/dev/null || true
+        kill -- "-$job" 2>/dev/null || kill "$job" 2>/dev/null || true
     done
 }
 

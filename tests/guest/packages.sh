@@ -52,16 +52,20 @@ kernel_name() {
     fi
 }
 
-# download PACKAGE: leaves it as $work/PACKAGE.deb
+# download PACKAGE...: leaves each as $work/PACKAGE.deb. All at once: apt reads its lists, some seconds
+# long, each time that it is started.
 download() {
-    local part=$work/download
+    local part=$work/download file name
     know_architecture || return
     rm -rf "$part"
     mkdir -p "$part"
     # by root apt would want to drop to a user who may not write here
-    (cd "$part" && apt-get -qq -o APT::Sandbox::User=root download "$1:$(deb_arch "$arch")") ||
+    (cd "$part" && apt-get -qq -o APT::Sandbox::User=root download "${@/%/:$(deb_arch "$arch")}") ||
         return
-    mv "$part"/*.deb "$work/$1.deb"
+    for file in "$part"/*.deb; do
+        name=${file##*/}
+        mv "$file" "$work/${name%%_*}.deb"
+    done
 }
 
 fetch_kernel() {
@@ -87,7 +91,7 @@ fetch_busybox() {
 
 # What prcb is linked with, headers and libraries.
 fetch_sysroot() {
-    local package libelf=(libelf1 libdw1)
+    local package libelf=(libelf1 libdw1) wanted=()
     know_architecture || return
     if apt-cache show "libelf1t64:$(deb_arch "$arch")" >/dev/null 2>&1; then
         libelf=(libelf1t64 libdw1t64 libzstd-dev libzstd1) # from Debian 13 on
@@ -95,8 +99,13 @@ fetch_sysroot() {
     for package in libbpf-dev libbpf1 libelf-dev libdw-dev "${libelf[@]}" zlib1g-dev zlib1g liblzma-dev \
         liblzma5 libbz2-1.0 libjson-c-dev libjson-c5 libcmocka-dev libcmocka0; do
         if [[ ! -f $work/$package.deb ]]; then
-            download "$package" || return
-            dpkg -x "$work/$package.deb" "$work/sysroot" || return
+            wanted+=("$package")
         fi
+    done
+    if ((${#wanted[@]})); then
+        download "${wanted[@]}" || return
+    fi
+    for package in "${wanted[@]}"; do
+        dpkg -x "$work/$package.deb" "$work/sysroot" || return
     done
 }
