@@ -680,6 +680,8 @@ static void drop(struct rings *rings, size_t handed)
 {
     size_t used = 0;
 
+    if (!handed)
+        return; /* of a store that nothing was put into, too */
     /* The rest is in the order of time; its bytes are moved in the order they lie. */
     memmove(rings->taken, rings->taken + handed,
             (rings->taken_count - handed) * sizeof(*rings->taken));
