@@ -7,14 +7,16 @@
 # Groups run in lanes, one beside the other, for most tests wait more than they compute. Three have the
 # tests that compare times and counts with the kernel's, one test at a time in each: those of eBPF, with gcc
 # and then with sanitizers; those of the command line; and, behind what reads files, those of the command line
-# with sanitizers. The others have a lower priority, and so have the builds; guests use what all leave. A failing group does not stop the next. Each result is a line in
+# with sanitizers. The others have a lower priority, and so have the builds; guests use what all leave.
+# A failing group does not stop the next. Each result is a line in
 # $results: pass|fail|skip|unsteady TAB group TAB name TAB reason, and a group's seconds one more:
 # time TAB group TAB seconds TAB seconds of a processor. A group that ends with an error, or without any result,
 # counts as a failure of its own.
 
 results=
 group=
-low_priority=5 # of lanes that may wait, and of builds; guests' is 10
+low_priority=10 # of lanes that may wait; guests' is 15
+builds_priority=5
 
 record() { # pass|fail|skip NAME [REASON]
     printf '%s\t%s\t%s\t%s\n' "$1" "$group" "$2" "${3:-}" >>"$results"
@@ -121,8 +123,9 @@ start_builds() {
     ahead_folder=$(mktemp -d)
     set -m # a process group of its own
     (
-        renice -n "$low_priority" -p "$BASHPID"
+        renice -n "$builds_priority" -p "$BASHPID"
         (
+            renice -n "$low_priority" -p "$BASHPID"
             build_guests
             : >"$ahead_folder/guests"
         ) &
@@ -305,12 +308,15 @@ start_guests() {
     for guest in "${guests[@]}"; do
         mkdir -p "$here/build-guest/$guest"
         rm -f "$here/build-guest/$guest"/{testlog.json,again-testlog.json,status}
-        # What the build left to do, check.sh does. The lane goes on meanwhile.
+        # What the build left to do, check.sh does. The lane goes on meanwhile. A session of its own, for
+        # stop_guests: where the kernel shares processors among sessions first (sched(7), autogroup),
+        # the priority is the session's.
         # shellcheck disable=SC2016
         (
             await_build guests
-            in_guest "$guest" exec setsid nice -n 10 timeout -k 10 "$guest_limit" \
-                bash -c '"$1/tests/guest/check.sh" "${2%%-*}"; echo $? >"$1/build-guest/$2/status"' \
+            in_guest "$guest" exec setsid nice -n 15 timeout -k 10 "$guest_limit" \
+                bash -c '(echo 10 >/proc/self/autogroup) 2>/dev/null
+                    "$1/tests/guest/check.sh" "${2%%-*}"; echo $? >"$1/build-guest/$2/status"' \
                 - "$here" "$guest"
         ) </dev/null >"$here/build-guest/$guest/output" 2>&1 &
         guest_jobs+=($!)
