@@ -169,8 +169,9 @@ class Command(unittest.TestCase):
             self.assertLess(item["value"], faults + 100)
             self.assertEqual(item["source"], "software")
             self.assertGreater(item["running_ns"], 0)
+            # perf's clock goes on while a hypervisor has the processor: as a rule less than a tick.
             clock = counter(rows[tid], "task-clock")["value"]
-            self.assertLess(clock, rows[tid]["run_ns"] * 1.2 + 200000)
+            self.assertLess(clock, rows[tid]["run_ns"] * 1.2 + 1e9 / os.sysconf("SC_CLK_TCK"))
         total = counter(report["total"], "page-faults")["value"]
         self.assertEqual(total, sum(counter(row, "page-faults")["value"]
                                     for row in report["threads"]))
