@@ -125,7 +125,6 @@ start_builds() {
     (
         renice -n "$builds_priority" -p "$BASHPID"
         (
-            renice -n "$low_priority" -p "$BASHPID"
             build_guests
             : >"$ahead_folder/guests"
         ) &
