@@ -158,15 +158,23 @@ static void test_the_kernels_part(void **state)
     assert_true(*few && few[strlen(few) - 1] == '\n' && !strncmp(text, few, strlen(few)));
 }
 
-static void test_not_kept_unless_asked_for(void **state)
+/* Of a thread that waits, in a session that asked for nothing more. */
+static struct prcb_account await_plain(struct prcb *p)
 {
-    struct prcb *p = session_open(64);
     pid_t child = child_start(wait_always, NULL);
     struct prcb_account a;
 
     must_profile_process(p, child, PRCB_FOLLOW_NONE);
     a = await_registers(p, child, false);
     child_kill(child);
+    return a;
+}
+
+static void test_not_kept_unless_asked_for(void **state)
+{
+    struct prcb *p = session_open(64);
+    struct prcb_account a = await_plain(p);
+
     assert_true(a.switches > 0);
     assert_false(a.present & PRCB_HAS_REGISTERS);
     assert_int_equal(a.registers.pc, 0);
@@ -211,12 +219,8 @@ static void test_objects_are_the_files(void **state)
 static void test_objects_are_not_kept_unless_asked_for(void **state)
 {
     struct prcb *p = session_open(64);
-    pid_t child = child_start(wait_always, NULL);
-    struct prcb_account a;
+    struct prcb_account a = await_plain(p);
 
-    must_profile_process(p, child, PRCB_FOLLOW_NONE);
-    a = await_registers(p, child, false);
-    child_kill(child);
     assert_false(a.present & PRCB_HAS_OBJECT);
     assert_int_equal(a.object.inode, 0);
     assert_non_null(strstr(prcb_absent_reason(p, PRCB_HAS_OBJECT), "PRCB_OPEN_OBJECTS"));

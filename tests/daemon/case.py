@@ -6,6 +6,7 @@ import os
 import pathlib
 import shutil
 import signal
+import time
 import unittest
 
 import wire
@@ -47,6 +48,28 @@ def sleeper(uid, program=("/bin/sleep", "60"), before=None):
     with os.fdopen(reader) as file:
         file.read()  # ends when the exec closes it
     return pid
+
+
+def before_exec(program, pause=0):
+    """A child of one's own that waits, and what lets it execute the program, after a pause in seconds:
+    it returns when the exec is done."""
+    go, ready = os.pipe(), os.pipe()
+    pid = os.fork()
+    if not pid:
+        os.close(go[1])
+        os.close(ready[0])
+        os.set_inheritable(ready[1], False)
+        os.read(go[0], 1)
+        if pause:
+            time.sleep(pause)
+        os.execv(program[0], program)
+    os.close(go[0])
+    os.close(ready[1])
+
+    def execute():
+        os.write(go[1], b"x")
+        os.read(ready[0], 1)  # ends with the exec
+    return pid, execute
 
 
 def end(*pids):

@@ -25,7 +25,7 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import case  # pylint: disable=wrong-import-position
 import wire  # pylint: disable=wrong-import-position
-from case import Case, end, errno_of, sleeper  # pylint: disable=wrong-import-position
+from case import Case, before_exec, end, errno_of, sleeper  # pylint: disable=wrong-import-position
 from wire import (ALL, BPF_MAP_DELETE, BPF_MAP_LOOKUP, BPF_MAP_UPDATE, BPF_OBJ_PIN, ELEMENT,
                   FOLLOW_ALL, NOBODY, OPEN, OTHER, PROCESS, PROCESSORS, PROFILE, RELEASE,
                   RELEASE_EXITED, SCOPE,
@@ -219,20 +219,9 @@ class Threads(Case):
         def work():
             client = Client(self.path).open(8, flags=Rings.SWITCHES)
             rings = Rings(client)
-            go, ready = os.pipe(), os.pipe()
-            pid = os.fork()
-            if not pid:
-                os.close(go[1])
-                os.close(ready[0])
-                os.set_inheritable(ready[1], False)
-                os.read(go[0], 1)
-                time.sleep(0.01)
-                os.execv(suid, [suid, "0.3"])
-            os.close(go[0])
-            os.close(ready[1])
+            pid, execute = before_exec((suid, "0.3"), 0.01)
             client.profile(PROCESS, pid, FOLLOW_ALL)
-            os.write(go[1], b"x")
-            os.read(ready[0], 1)  # ends with the exec
+            execute()
             before = rings.records()
             os.waitpid(pid, 0)    # it has slept and ended: switches that must not be told
             return pid, before, rings.records()
@@ -272,21 +261,11 @@ class Threads(Case):
 
         def work():
             client = Client(self.path).open(8)
-            go, ready = os.pipe(), os.pipe()
-            pid = os.fork()
-            if not pid:
-                os.close(go[1])
-                os.close(ready[0])
-                os.set_inheritable(ready[1], False)
-                os.read(go[0], 1)
-                os.execv(suid, [suid, "30"])
-            os.close(go[0])
-            os.close(ready[1])
+            pid, execute = before_exec((suid, "30"))
             _, added, _, refused, _ = client.profile(PROCESS, pid, FOLLOW_ALL)
             assert (added, refused) == (1, 0)
             memory = client.map()
-            os.write(go[1], b"x")
-            os.read(ready[0], 1)  # ends with the exec
+            execute()
             time.sleep(0.05)      # it sleeps: a switch that must not be counted
             account = Account(memory, 0)
             state, switches = account.state, account.switches
