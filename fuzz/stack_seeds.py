@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Seeds of fuzz_stack: the library of stack_seed.c, behind registers and stacks that point into it.
+"""Seeds of fuzz_stack: the library of stack_seed.c, behind registers and stacks that point into it. And
+those of go_seeds.c.
 
-usage: stack_seeds.py LIBRARY STAMP: seeds go to seeds/fuzz_stack/ beside STAMP."""
+usage: stack_seeds.py LIBRARY GO_SEEDS STAMP: seeds go to seeds/fuzz_stack/ and seeds/fuzz_go_table/
+beside STAMP."""
 
 import pathlib
 import struct
@@ -28,13 +30,16 @@ def seed(elf, pc, word, length, fp=STACK + 64):
 
 
 def main():
-    library, stamp = sys.argv[1], pathlib.Path(sys.argv[2])
+    library, go_seeds, stamp = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
+    tables = stamp.parent / 'seeds' / 'fuzz_go_table'
     folder = stamp.parent / 'seeds' / 'fuzz_stack'
     elf = pathlib.Path(library).read_bytes()
     places = functions(library)
     if not places:
         sys.exit(f'{library}: no functions')
     folder.mkdir(parents=True, exist_ok=True)
+    tables.mkdir(parents=True, exist_ok=True)
+    subprocess.run([pathlib.Path(go_seeds).resolve(), tables, folder], check=True)
     for number, (start, size) in enumerate(places):
         for part, at in enumerate((0, size // 2, size - 1)):
             returns = [BASE + s + n // 2 for s, n in places]

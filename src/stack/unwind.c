@@ -9,6 +9,8 @@
 
 #include <elfutils/libdwfl.h>
 
+#include "go_program.h"
+
 /* DWARF's numbers of the registers that a frozen thread has. */
 #if defined(__x86_64__)
 enum { REGISTER_FP = 6, REGISTER_SP = 7, REGISTER_LR = -1, REGISTER_RETURN = 16 };
@@ -26,14 +28,28 @@ enum { REGISTER_FP = 29, REGISTER_SP = 31, REGISTER_LR = 30, REGISTER_RETURN = 3
 /* libdw knows processes and threads; here both are the one frozen thread. */
 #define THE_THREAD 1
 
+#define GO_MOST 8 /* files of one process with Go's code */
+
+/* A file with code of Go's compiler, which writes no call frame information that stays. */
+struct go_code {
+    Dwfl_Module *module;
+    uint64_t bias; /* of addresses to those of the file */
+    struct go_table table;
+};
+
 struct image {
     Dwfl *dwfl;
+    struct go_code go[GO_MOST];
+    size_t go_count;
     struct image_debug debug;
     const struct frozen *frozen; /* during image_unwind */
     uint64_t fp;                 /* the frame pointer that it is tried with; 0: not known */
     uint64_t *frames;
     size_t count, room;
     bool beyond; /* something was wanted from behind the copy */
+    bool in_go;  /* the last frame is of Go; then: */
+    uint64_t go_sp, go_lr;
+    bool elsewhere; /* the stack goes on as another, which is not in the copy */
 };
 
 /* ---- what libdw asks for ------------------------------------------------------------ */
@@ -54,18 +70,27 @@ static bool get_thread(Dwfl *dwfl, pid_t tid, void *ctx, void **at)
     return tid == THE_THREAD;
 }
 
-static bool read_word(Dwfl *dwfl, Dwarf_Addr address, Dwarf_Word *ret, void *ctx)
+static bool read_copy(struct image *image, uint64_t address, uint64_t *ret)
 {
-    struct image *image = ctx;
     const struct frozen *frozen = image->frozen;
     uint64_t at = address - frozen->low, word;
 
-    (void)dwfl;
     if (address < frozen->low || at >= frozen->length || frozen->length - at < sizeof(word)) {
         image->beyond = image->beyond || (address >= frozen->low && at < STACK_MOST);
         return false;
     }
     memcpy(&word, frozen->bytes + at, sizeof(word));
+    *ret = word;
+    return true;
+}
+
+static bool read_word(Dwfl *dwfl, Dwarf_Addr address, Dwarf_Word *ret, void *ctx)
+{
+    uint64_t word;
+
+    (void)dwfl;
+    if (!read_copy(ctx, address, &word))
+        return false;
     *ret = word;
     return true;
 }
@@ -168,6 +193,21 @@ int image_add(struct image *image, const struct image_file *file)
     return 0;
 }
 
+static int find_go(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr start, void *ctx)
+{
+    struct image *image = ctx;
+    struct go_code *go = &image->go[image->go_count];
+    GElf_Addr bias = 0;
+    Elf *elf = dwfl_module_getelf(module, &bias);
+
+    if (elf && !go_program_table(elf, &go->table)) {
+        go->module = module;
+        go->bias = bias;
+        image->go_count++;
+    }
+    return image->go_count < GO_MOST ? DWARF_CB_OK : DWARF_CB_ABORT;
+}
+
 int image_ready(struct image *image)
 {
     static const Dwfl_Thread_Callbacks callbacks = {
@@ -179,14 +219,38 @@ int image_ready(struct image *image)
 
     if (dwfl_report_end(image->dwfl, NULL, NULL))
         return -ENOENT;
+    dwfl_getmodules(image->dwfl, find_go, image, 0);
     return dwfl_attach_state(image->dwfl, NULL, THE_THREAD, &callbacks, image) ? 0 : -ENOENT;
+}
+
+/* The function of Go that an address lies in. */
+static const struct go_code *go_at(struct image *image, uint64_t address, struct go_function *ret)
+{
+    Dwfl_Module *module = image->go_count ? dwfl_addrmodule(image->dwfl, address) : NULL;
+
+    for (size_t i = 0; module && i < image->go_count; i++) {
+        const struct go_code *go = &image->go[i];
+
+        if (go->module == module)
+            return go_table_find(&go->table, address - go->bias, ret) ? go : NULL;
+    }
+    return NULL;
 }
 
 /* ---- unwinding ---------------------------------------------------------------------- */
 
+/* 0: not known */
+static uint64_t register_of(Dwfl_Frame *frame, int number)
+{
+    Dwarf_Word word = 0;
+
+    return number < 0 || dwfl_frame_reg(frame, (unsigned)number, &word) ? 0 : word;
+}
+
 static int take_frame(Dwfl_Frame *frame, void *ctx)
 {
     struct image *image = ctx;
+    struct go_function function;
     Dwarf_Addr pc;
     bool exact;
 
@@ -195,6 +259,12 @@ static int take_frame(Dwfl_Frame *frame, void *ctx)
     if (!exact && image->count)
         pc--; /* a return address: the call lies before it */
     image->frames[image->count++] = pc;
+    if (go_at(image, pc, &function)) {
+        image->in_go = true;
+        image->go_sp = register_of(frame, REGISTER_SP);
+        image->go_lr = image->count == 1 ? register_of(frame, REGISTER_LR) : 0;
+        return DWARF_CB_ABORT;
+    }
     return image->count < image->room ? DWARF_CB_OK : DWARF_CB_ABORT;
 }
 
@@ -226,31 +296,7 @@ static bool is_last(struct image *image, uint64_t address)
     return last;
 }
 
-static enum stack_end unwind_with(struct image *image, uint64_t fp)
-{
-    int result;
-
-    image->fp = fp;
-    image->count = 0;
-    image->beyond = false;
-    result = dwfl_getthread_frames(image->dwfl, THE_THREAD, take_frame, image);
-    if (!image->count)
-        image->frames[image->count++] = image->frozen->at.pc;
-    return image->count == image->room ? STACK_DEEP
-           /* libdw takes a return address that cannot be read for the stack's end. */
-           : image->beyond                                              ? STACK_SHORT
-           : !result && is_last(image, image->frames[image->count - 1]) ? STACK_COMPLETE
-                                                                        : STACK_BROKEN;
-}
-
-/* ---- a frame pointer that is not known ------------------------------------------------ */
-
-/* procfs tells no frame pointer. A function that finds its frame by that, with none before it that
- * has saved it, keeps the caller's beside the address that it returns to: on the stack, where the
- * instruction before that address calls this function. The rules of all callers then lead from
- * there to the outermost, or it is not the place. */
-
-#define PLACES_MOST 256 /* that are tried */
+/* ---- calls in code ------------------------------------------------------------------ */
 
 enum call { CALL_NONE, CALL_SOME, CALL_THIS };
 
@@ -317,6 +363,123 @@ static bool read_code(struct image *image, uint64_t address, unsigned char *ret,
     return false;
 }
 
+/* ---- Go ----------------------------------------------------------------------------- */
+
+/* Where Go's own unwinding ends. */
+static const struct go_end {
+    const char *name;
+    bool switches; /* left another stack for this one; what called it is there */
+} go_ends[] = {
+    {"runtime.goexit", false}, /* of a goroutine */
+    {"runtime.mstart", false}, /* of a thread */
+    {"runtime.rt0_go", false},
+    {"runtime.mcall", false}, /* of what a thread does between goroutines; comes back to none */
+    {"runtime.systemstack", true},
+    {"runtime.morestack", true},
+    {"runtime.asmcgocall", true},
+    {"runtime.cgocallback", true},
+    {"runtime.cgocallback_gofunc", true},
+    {"runtime.sigtramp", true},
+    {"crosscall2", true},
+};
+
+static const struct go_end *go_end_of(const struct go_function *function)
+{
+    for (size_t i = 0; i < sizeof(go_ends) / sizeof(*go_ends); i++) {
+        if (!strcmp(function->name, go_ends[i].name))
+            return &go_ends[i];
+    }
+    return NULL;
+}
+
+/* From a frame's stack pointer to the caller's, and the address that is returned to. */
+static bool go_return(struct image *image, uint64_t depth, uint64_t *sp, uint64_t *ret)
+{
+#if defined(__x86_64__)
+    uint64_t place = *sp + depth;
+
+    *sp = place + sizeof(*ret);
+    return read_copy(image, place, ret);
+#else
+    uint64_t place = *sp;
+
+    *sp += depth;
+    *ret = image->go_lr;
+    image->go_lr = 0; /* the innermost function's alone */
+    return depth ? read_copy(image, place, ret) : *ret != 0;
+#endif
+}
+
+/* A goroutine's first function returns to where nothing has called it. */
+static bool is_go_return(struct image *image, uint64_t back, const struct go_function *function)
+{
+    unsigned char code[CALL_BYTES];
+    uint64_t to;
+
+    return !strcmp(function->name, "runtime.goexit") ||
+           (read_code(image, back - CALL_BYTES, code, sizeof(code)) &&
+            call_before(code, back, &to) != CALL_NONE);
+}
+
+/* From the last frame, which is Go's, by the table of its runtime. */
+static enum stack_end unwind_go(struct image *image)
+{
+    uint64_t address = image->frames[image->count - 1], sp = image->go_sp, depth, back;
+    struct go_function function;
+    const struct go_code *go;
+    const struct go_end *end;
+
+    while ((go = go_at(image, address, &function))) {
+        if (address != image->frames[image->count - 1]) {
+            if (!is_go_return(image, address + 1, &function))
+                return STACK_BROKEN;
+            if (image->count == image->room)
+                return STACK_DEEP;
+            image->frames[image->count++] = address;
+        }
+        end = go_end_of(&function);
+        image->elsewhere = end && end->switches;
+        if (end)
+            return end->switches ? STACK_BROKEN : STACK_COMPLETE;
+        if (!go_table_depth(&go->table, &function, address - go->bias, &depth))
+            return STACK_BROKEN;
+        if (!go_return(image, depth, &sp, &back))
+            return image->beyond ? STACK_SHORT : STACK_BROKEN;
+        address = back - 1;
+    }
+    return STACK_BROKEN;
+}
+
+/* ---- all code ----------------------------------------------------------------------- */
+
+static enum stack_end unwind_with(struct image *image, uint64_t fp)
+{
+    int result;
+
+    image->fp = fp;
+    image->count = 0;
+    image->beyond = image->in_go = image->elsewhere = false;
+    result = dwfl_getthread_frames(image->dwfl, THE_THREAD, take_frame, image);
+    if (!image->count)
+        image->frames[image->count++] = image->frozen->at.pc;
+    if (image->in_go)
+        return unwind_go(image);
+    return image->count == image->room ? STACK_DEEP
+           /* libdw takes a return address that cannot be read for the stack's end. */
+           : image->beyond                                              ? STACK_SHORT
+           : !result && is_last(image, image->frames[image->count - 1]) ? STACK_COMPLETE
+                                                                        : STACK_BROKEN;
+}
+
+/* ---- a frame pointer that is not known ------------------------------------------------ */
+
+/* procfs tells no frame pointer. A function that finds its frame by that, with none before it that
+ * has saved it, keeps the caller's beside the address that it returns to: on the stack, where the
+ * instruction before that address calls this function. The rules of all callers then lead from
+ * there to the outermost, or it is not the place. */
+
+#define PLACES_MOST 256 /* that are tried */
+
 static bool function_at(struct image *image, uint64_t address, uint64_t *ret_begin)
 {
     Dwfl_Module *module = dwfl_addrmodule(image->dwfl, address);
@@ -374,9 +537,9 @@ static enum stack_end search(struct image *image)
             continue;
         places++;
         end = unwind_with(image, place);
-        if (call == CALL_THIS && (end == STACK_COMPLETE || end == STACK_SHORT || end == STACK_DEEP))
+        if (call == CALL_THIS && (end != STACK_BROKEN || image->elsewhere))
             return end;
-        if (end == STACK_COMPLETE)
+        if (end == STACK_COMPLETE || image->elsewhere)
             chosen = place;
     }
     return unwind_with(image, chosen);
@@ -389,7 +552,7 @@ size_t image_unwind(struct image *image, const struct frozen *frozen, uint64_t *
     image->frames = frames;
     image->room = room;
     *ret_end = unwind_with(image, frozen->at.fp);
-    if (*ret_end == STACK_BROKEN && !frozen->at.fp)
+    if (*ret_end == STACK_BROKEN && !frozen->at.fp && !image->in_go)
         *ret_end = search(image);
     image->frozen = NULL;
     return image->count;
@@ -398,7 +561,10 @@ size_t image_unwind(struct image *image, const struct frozen *frozen, uint64_t *
 void image_name(struct image *image, uint64_t address, char *ret, size_t size)
 {
     Dwfl_Module *module = dwfl_addrmodule(image->dwfl, address);
-    const char *name = module ? dwfl_module_addrname(module, address) : NULL;
+    struct go_function function;
+    const char *name = go_at(image, address, &function) ? function.name
+                       : module                         ? dwfl_module_addrname(module, address)
+                                                        : NULL;
 
     snprintf(ret, size, "%s", name ? name : "");
 }

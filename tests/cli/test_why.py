@@ -12,6 +12,7 @@ import json
 import os
 import platform
 import re
+import resource
 import shutil
 import signal
 import struct
@@ -375,6 +376,114 @@ class Postgres(unittest.TestCase):
                 self.assertIn("waiting for the client",
                               [part.get("word") for cause in idle["causes"] for part in cause["stacks"]])
                 self.assertGreater(idle["idle_ns"], 0.7 * idle["wait_ns"])
+
+
+NESTED_IN_GO = """
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"syscall"
+)
+
+type T struct{ x [100]int }
+
+//go:noinline
+func inner(fd int, b []byte) int { n, _ := syscall.Read(fd, b); return n + len(b) }
+
+//go:noinline
+func middle(fd int, a [37]int) int { var room [512]byte; return inner(fd, room[a[3]:]) + int(room[7]) + a[5] }
+
+//go:noinline
+func (t *T) outer(fd int) int { var a [37]int; t.x[3] = middle(fd, a); return t.x[3] + 1 }
+
+func main() {
+	var pipe [2]int
+	syscall.Pipe(pipe[:])
+	runtime.LockOSThread()
+	fmt.Println(syscall.Gettid())
+	fmt.Println(new(T).outer(pipe[0]))
+}
+"""
+GO_SERVER = shutil.which("prometheus-node-exporter")
+
+
+class Go(unittest.TestCase):
+    """A stock server, and a program of known calls. The server's witness is Go: told to abort, it says for
+    each thread where that is, by its own unwinding."""
+
+    def start(self):
+        server = subprocess.Popen([GO_SERVER, "--web.listen-address=127.0.0.1:0"], text=True, cwd="/",
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                  env={**os.environ, "GOTRACEBACK": "crash"},
+                                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (0, 0)))
+        for end in server.stderr.close, server.wait, server.kill:
+            self.addCleanup(end)
+        for line in server.stderr:
+            if "TLS is disabled" in line:
+                break
+        self.assertIsNone(server.poll(), "the server ended")
+        return server
+
+    def says(self, server):
+        """The stacks of its threads, innermost first, without functions that were inlined: "(...)"."""
+        server.send_signal(signal.SIGQUIT)
+        text = server.communicate(timeout=60)[1]
+        return {tuple(name for name, arguments in re.findall(r"(?m)^(\S.*)\(([^()]*)\)$", part) if arguments != "...")
+                for part in text.split("\n\n") if part.startswith("goroutine ")}
+
+    def compare(self, tier):
+        """The stacks that prcb knows and Go does not tell; what is alike otherwise."""
+        server = self.start()
+        report, _ = document("-p", str(server.pid), "--for", "1", "--no-whom", *tier)
+        told = self.says(server)
+        parts = [part for row in report["processes"] for cause in row["causes"]
+                 for part in cause["stacks"] if not part["unknown"]]
+        self.assertGreater(len(parts), 1, report)
+        for part in parts:
+            self.assertTrue(part["complete"], part)
+            self.assertGreater(len(functions(part)), 2, part)
+        self.assertIn("Go thread pool", [part["word"] for part in parts])
+        return [functions(part) for part in parts if tuple(functions(part)) not in told]
+
+    @unittest.skipUnless(GO_SERVER, "needs prometheus-node-exporter, a stripped program of Go's")
+    def test_stacks_are_gos(self):
+        """Waits had begun before prcb looked: their registers are those of procfs."""
+        for tier in [], ["--tier", "perf"]:
+            with self.subTest(tier=tier):
+                for _ in range(4):
+                    unlike = self.compare(tier)
+                    if not unlike:
+                        break  # else a thread went elsewhere between the two
+                self.assertEqual(unlike, [])
+
+    @unittest.skipUnless(shutil.which("go"), "needs go, Go's compiler")
+    def test_goroutines_in_calls(self):
+        """Stripped, where the linker knows where it will lie and where it does not."""
+        folder = tempfile.mkdtemp(prefix="prcb-why-")
+        self.addCleanup(shutil.rmtree, folder)
+        for name, text in ("main.go", NESTED_IN_GO), ("go.mod", "module nested\n"):
+            with open(f"{folder}/{name}", "w", encoding="ascii") as file:
+                file.write(text)
+        for mode in "exe", "pie":
+            with self.subTest(mode=mode):
+                subprocess.run(["go", "build", f"-buildmode={mode}", "-ldflags=-s -w", "-o", mode, "."], check=True,
+                               cwd=folder, env={**os.environ, "GOCACHE": folder + "/cache", "GOFLAGS": "-mod=mod",
+                                                "CGO_ENABLED": "0"})
+                process = subprocess.Popen([f"{folder}/{mode}"], stdout=subprocess.PIPE, text=True)
+                for end in process.stdout.close, process.wait, process.kill:
+                    self.addCleanup(end)
+                tid = int(process.stdout.readline())
+                await_state(tid, "S")
+                report, _ = document("-t", str(tid), "--for", "0.5", "--no-whom")
+                now = report["processes"][0]["now"]
+                self.assertEqual(len(now), 1, report)
+                names = functions(now[0])
+                self.assertEqual(names[names.index("main.inner"):],
+                                 ["main.inner", "main.middle", "main.(*T).outer", "main.main", "runtime.main",
+                                  "runtime.goexit"])
+                self.assertTrue(now[0]["complete"])
 
 
 IN_JS = """

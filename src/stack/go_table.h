@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The table by which Go's own runtime unwinds (.gopclntab): functions, their names, and how far the
+ * stack pointer lies below the return address at each of their instructions. Programs have it when
+ * they are stripped of everything else. The bytes are somebody else's: nothing in them is believed.
+ *
+ * Versions  As written since Go 1.2, 1.16, 1.18 and 1.20.
+ */
+#ifndef PRCB_STACK_GO_TABLE_H
+#define PRCB_STACK_GO_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Addresses are those of the file, not of a process. */
+struct go_table {
+    const unsigned char *bytes; /* the caller's, for as long as the table is used */
+    size_t size;
+    size_t count;               /* functions */
+    size_t rows, names, depths; /* offsets of parts */
+    size_t functions;           /* what functions' own offsets count from */
+    unsigned row, entry;        /* bytes of a number in a row, of a function's first address */
+    unsigned quantum;           /* bytes of the shortest instruction */
+    uint64_t text;              /* what rows count from */
+    size_t text_at;             /* offset of the word that says so; 0: rows are addresses */
+};
+
+struct go_function {
+    uint64_t begin, end;
+    const char *name; /* ends within the table */
+    uint32_t depths;  /* offset of its list in that part */
+};
+
+/* -EINVAL: no such table */
+int go_table_open(const unsigned char *bytes, size_t size, struct go_table *ret);
+
+/* The function that an address lies in. */
+bool go_table_find(const struct go_table *table, uint64_t address, struct go_function *ret);
+
+/* Bytes on the stack between the stack pointer and the return address (x86-64), or the caller's
+ * frame (arm64, whose return address lies at the stack pointer; 0: in the link register). False:
+ * the table does not tell. */
+bool go_table_depth(const struct go_table *table, const struct go_function *function,
+                    uint64_t address, uint64_t *ret);
+
+#endif
