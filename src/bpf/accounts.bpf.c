@@ -276,7 +276,7 @@ static __always_inline __u64 switch_clock(struct task_struct *prev, __u64 before
 
     if (!has_rq_clock() || config.use_ktime)
         return bpf_ktime_get_ns();
-    clock = prev->se.cfs_rq->rq->clock;
+    clock = plain(prev)->se.cfs_rq->rq->clock;
     if (clock / OFFSET_EVERY_NS != before / OFFSET_EVERY_NS)
         sample_offset(clock);
     return clock;
@@ -310,7 +310,7 @@ static __always_inline void tell_clock(struct profile *profile, __u64 before, __
 /* The clock of sched_info's stamps, at the same moment. */
 static __always_inline __u64 queue_clock(struct task_struct *prev, __u64 now)
 {
-    return config.use_ktime && has_rq_clock() ? prev->se.cfs_rq->rq->clock : now;
+    return config.use_ktime && has_rq_clock() ? plain(prev)->se.cfs_rq->rq->clock : now;
 }
 
 /* The clock of the stamps, away from a switch. */
@@ -550,7 +550,7 @@ static __noinline int note_holder(struct tag *tag, __u32 cause)
 /* What is open by a number; NULL: nothing. */
 static __always_inline struct file *file_of_fd(struct task_struct *task, __u64 fd)
 {
-    struct files_struct *files = task->files;
+    struct files_struct *files = plain(task)->files;
     struct fdtable *fdt;
     struct file *file = NULL;
 
@@ -1401,7 +1401,7 @@ static __noinline int look_again(struct tag *tag, struct task_struct *task);
  * for (7.0, see "which threads") is made good here, before the switch is written. */
 static __always_inline void look_at_credentials(struct tag *tag, struct task_struct *task)
 {
-    if (config.newborn && tag->cred != (__u64)task->real_cred)
+    if (config.newborn && tag->cred != (__u64)plain(task)->real_cred)
         look_again(tag, task);
 }
 #endif
@@ -2063,7 +2063,7 @@ static __always_inline bool is_account_of(struct task_struct *task, struct tag *
 
 /* Of a task that waits, by name: addresses would tell where the kernel lies. What can be told only
  * as an address the reader leaves out. */
-SEC("iter/task")
+SEC("prcb_iter/task")
 int prcb_kernel_stack(struct bpf_iter__task *ctx)
 {
     struct task_struct *task = ctx->task;

@@ -52,7 +52,7 @@ static __always_inline __u8 cause_of_fd(struct task_struct *task, __u32 fd)
 
     if (!has_files())
         return PRCB_CAUSE_OTHER;
-    files = task->files;
+    files = plain(task)->files;
     if (!files)
         return PRCB_CAUSE_OTHER;
     fdt = files->fdt;

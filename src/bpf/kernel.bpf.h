@@ -14,6 +14,7 @@
 #include <bpf/bpf_tracing.h>
 #include <bpf/bpf_core_read.h>
 #include "block_abi.h"
+#include "plain.h"
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -340,6 +341,24 @@ struct bpf_iter__bpf_map {
  * where nobody asks yet whether the kernel has the member. */
 #define APART static __noinline __attribute__((unused))
 
+/* The same task, for reading pointers from. Of a task that the verifier trusts it asks for each
+ * pointer that is read whether that is to be trusted too, by searches over all names of the
+ * kernel's types (6.3 to 6.18): most of a load's time. Costs a move. The second argument, which the
+ * loader sets, is the kernel's number of the type (bpf_load.c). */
+static __always_inline struct task_struct *plain(struct task_struct *task)
+{
+    struct task_struct *ret;
+
+    asm volatile("r1 = %1\n"
+                 "r2 = 0\n"
+                 "call %2\n"
+                 "%0 = r0"
+                 : "=r"(ret)
+                 : "r"(task), "i"(PRCB_PLAIN_CALL)
+                 : "r0", "r1", "r2", "r3", "r4", "r5");
+    return ret;
+}
+
 /* The run queue of a task that is on one; needs CONFIG_FAIR_GROUP_SCHED, which gives every
  * entity (real-time and idle tasks' too) a pointer to its queue. */
 static __always_inline bool has_rq(void)
@@ -384,7 +403,7 @@ static __always_inline bool task_throttled(struct task_struct *task)
     if (HAS(task_struct, throttled))
         return throttled_flag(task);
     if (HAS(sched_entity, cfs_rq) && HAS(cfs_rq, throttle_count))
-        return task->se.cfs_rq->throttle_count != 0;
+        return plain(task)->se.cfs_rq->throttle_count != 0;
     return false;
 }
 
@@ -491,7 +510,7 @@ static __always_inline bool task_dumpable(struct task_struct *task)
  * with this look, and so costs nothing where it is made before. */
 static __always_inline bool has_storage(struct task_struct *task)
 {
-    return !HAS(task_struct, bpf_storage) || task->bpf_storage;
+    return !HAS(task_struct, bpf_storage) || plain(task)->bpf_storage;
 }
 
 /* The last of its process's threads, which are listed in the order of their creation; or it was
@@ -641,7 +660,7 @@ static __always_inline __u64 cgroup_of(struct task_struct *task)
  * cgroups are being changed has the old ones or the new ones, and both outlive this program. */
 static __always_inline __u64 task_cgroup(struct task_struct *task)
 {
-    return has_cgroups() ? task->cgroups->dfl_cgrp->kn->id : 0;
+    return has_cgroups() ? plain(task)->cgroups->dfl_cgrp->kn->id : 0;
 }
 
 /* The same away from switches, where the verifier's time counts and not the program's. */

@@ -10,6 +10,7 @@
 #include <bpf/bpf.h>
 
 #include "error.h"
+#include "plain.h"
 
 /* ---- what libbpf says of a load ---- */
 
@@ -162,12 +163,46 @@ int bpf_explain_load(int code, struct prcb_error *err)
 
 /* ---- programs by the kernel's types ---- */
 
+/* What a program calls for a task that it reads pointers from (kernel.bpf.h): bpf_rdonly_cast where
+ * the kernel has that, else nothing. The instruction before sets its second argument. */
+static int replace_casts(struct bpf_program *program, const struct kernel_types *types)
+{
+    size_t count = bpf_program__insn_cnt(program);
+    struct bpf_insn *all = malloc(count * sizeof(*all));
+    bool found = false;
+    int result = 0;
+
+    if (!all)
+        return -ENOMEM;
+    memcpy(all, bpf_program__insns(program), count * sizeof(*all));
+    for (size_t i = 1; i < count; i++) {
+        struct bpf_insn *call = &all[i];
+
+        if (call->code != (BPF_JMP | BPF_CALL) || call->src_reg || call->imm != PRCB_PLAIN_CALL)
+            continue;
+        found = true;
+        if (types && types->cast && types->task) {
+            call[-1].imm = (int)types->task;
+            call->src_reg = BPF_PSEUDO_KFUNC_CALL;
+            call->imm = (int)types->cast;
+        } else {
+            *call = (struct bpf_insn){
+                .code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = BPF_REG_0, .src_reg = BPF_REG_1};
+        }
+    }
+    if (found)
+        result = bpf_program__set_insns(program, all, count);
+    free(all);
+    return result;
+}
+
 /* What a program of one of our sections is attached to: the kernel's number of its type. */
 static int prepare(struct bpf_program *program, struct bpf_prog_load_opts *options, long kind)
 {
     const char *name = strchr(bpf_program__section_name(program), '/');
     bool iterator = kind == BPF_TRACE_ITER;
     uint32_t id;
+    int result;
 
     if (!name++)
         return -EINVAL;
@@ -179,7 +214,8 @@ static int prepare(struct bpf_program *program, struct bpf_prog_load_opts *optio
         return -ESRCH;
     }
     options->attach_btf_id = id;
-    return bpf_program__set_type(program, BPF_PROG_TYPE_TRACING);
+    result = replace_casts(program, words()->types);
+    return result ? result : bpf_program__set_type(program, BPF_PROG_TYPE_TRACING);
 }
 
 /* libbpf reads and goes through all of the kernel's types for each object that has a program of

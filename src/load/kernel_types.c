@@ -239,6 +239,8 @@ static void pick(struct picked *p, const struct source *s, uint32_t id)
 
 #define TRACEPOINT "btf_trace_" /* a typedef */
 #define ITERATOR   "bpf_iter_"  /* a function */
+#define CAST       "bpf_rdonly_cast"
+#define TASK       "task_struct"
 
 /* The name behind a prefix; NULL: it has another. */
 static const char *behind(const char *text, const char *prefix)
@@ -317,12 +319,17 @@ static int find_named(struct kernel_types *t, struct source *s, const struct nam
         text = string_at(s, type->name_off);
         if (btf_is_func(type) || btf_is_typedef(type))
             note_target(t, type, text, s->count);
-        if (btf_is_func(type))
+        if (btf_is_func(type)) {
+            if (!t->cast && !strcmp(text, CAST))
+                t->cast = s->count;
             continue;
+        }
         if (btf_is_datasec(type) && !strcmp(text, PERCPU))
             *ret_section = s->count;
         if (!name_slot(names, text, strlen(text))->text)
             continue;
+        if (btf_is_struct(type) && !t->task && !strcmp(text, TASK))
+            t->task = s->count;
         if (*ret_count == room) {
             uint32_t *grown = realloc(*ret, (room = room ? room * 2 : 256) * sizeof(*grown));
 
@@ -555,6 +562,13 @@ static int hand_over(struct kernel_types *t, const uint8_t *bytes, size_t size)
     return t->btf ? 0 : -errno;
 }
 
+static uint32_t number_of(const struct btf *btf, const char *name, uint32_t kind)
+{
+    int id = btf__find_by_name_kind(btf, name, kind);
+
+    return id > 0 ? (uint32_t)id : 0;
+}
+
 /* All as they are, by libbpf's reading of them. */
 static int hand_over_all(struct kernel_types *t, const struct source *s)
 {
@@ -563,13 +577,14 @@ static int hand_over_all(struct kernel_types *t, const struct source *s)
 
     for (unsigned i = 0; !result && i < t->target_count; i++) {
         struct kernel_target *target = &t->targets[i];
-        int id;
 
         snprintf(name, sizeof(name), "%s%s", target->iterator ? ITERATOR : TRACEPOINT,
                  target->name);
-        id = btf__find_by_name_kind(t->btf, name,
-                                    target->iterator ? BTF_KIND_FUNC : BTF_KIND_TYPEDEF);
-        target->id = id > 0 ? (uint32_t)id : 0;
+        target->id = number_of(t->btf, name, target->iterator ? BTF_KIND_FUNC : BTF_KIND_TYPEDEF);
+    }
+    if (!result) {
+        t->cast = number_of(t->btf, CAST, BTF_KIND_FUNC);
+        t->task = number_of(t->btf, TASK, BTF_KIND_STRUCT);
     }
     return result;
 }

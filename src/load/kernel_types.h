@@ -41,6 +41,7 @@ struct kernel_types {
     struct btf *btf; /* the same, after kernel_types_find */
     struct kernel_target targets[KERNEL_TARGETS];
     unsigned target_count;
+    uint32_t cast, task; /* the same of bpf_rdonly_cast (6.2) and of task_struct */
 };
 
 /* Before the object is opened. */

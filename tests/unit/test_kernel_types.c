@@ -52,7 +52,7 @@ static int end(void **state)
 /* ---- a kernel that is made up ---- */
 
 struct made {
-    int unwanted, tracepoint, other_tracepoint, iterator;
+    int unwanted, tracepoint, other_tracepoint, iterator, task, cast;
 };
 
 static int typedef_of_arguments(struct btf *btf, const char *name, int count, int type)
@@ -88,7 +88,7 @@ static struct btf *make_kernel(struct made *ret)
     unnamed = btf__add_union(btf, NULL, 4);
     btf__add_field(btf, "deep", word, 0, 0);
     array = btf__add_array(btf, word, word, 4);
-    btf__add_struct(btf, "task_struct", 48);
+    ret->task = btf__add_struct(btf, "task_struct", 48);
     btf__add_field(btf, "se", entity, 0, 0);
     btf__add_field(btf, NULL, unnamed, 64, 0);
     btf__add_field(btf, "four", array, 96, 0);
@@ -100,6 +100,8 @@ static struct btf *make_kernel(struct made *ret)
     typedef_of_arguments(btf, "btf_trace_no_program", 2, word);
     ret->iterator =
         btf__add_func(btf, "bpf_iter_task", BTF_FUNC_GLOBAL, btf__add_func_proto(btf, 0));
+    btf__add_typedef(btf, "bpf_rdonly_cast", word);
+    ret->cast = btf__add_func(btf, "bpf_rdonly_cast", BTF_FUNC_GLOBAL, btf__add_func_proto(btf, 0));
     typedef_of_arguments(btf, "btf_trace_sched_switch", 9, word); /* the first of a name counts */
     variable = btf__add_struct(btf, "rq", 8);
     btf__add_field(btf, "clock", clock, 0, 0);
@@ -151,6 +153,8 @@ static void picks_what_is_named(void **state)
     assert_int_equal(kernel_types_target(&t, "task", true), made.iterator);
     assert_int_equal(kernel_types_target(&t, "task", false), 0);
     assert_int_equal(kernel_types_target(&t, "task_rename", false), 0);
+    assert_int_equal(t.task, made.task);
+    assert_int_equal(t.cast, made.cast);
     assert_int_equal(kernel_type_number("sched_switch", false), made.tracepoint);
     assert_int_equal(kernel_type_number("task", true), made.iterator);
     assert_int_equal(kernel_type_number("nothing", true), 0);
