@@ -93,6 +93,15 @@ static uint64_t own_switches(void)
     return (uint64_t)(usage.ru_nvcsw + usage.ru_nivcsw);
 }
 
+/* Those in which it was not just preempted. */
+static uint64_t own_waits(void)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_THREAD, &usage);
+    return (uint64_t)usage.ru_nvcsw;
+}
+
 static uint64_t own_faults(void)
 {
     struct rusage usage;
@@ -588,13 +597,16 @@ static void test_reasons(void **state)
         return;
     }
     for (int i = 0; i < 100; i++) {
-        uint64_t before = own_switches();
+        uint64_t before = own_switches(), waits;
 
         read_data(handle, SWITCHES);
+        waits = own_waits();
         sleep_ns(pause_ns);
         read_data(handle, COUNTERS);
         data = read_data(handle, SWITCHES);
-        assert_true(data.WaitReasonBitMap & (sleeping | PRCB_WAIT_REASON_UNKNOWN));
+        /* On a busy machine the time may be over before the thread has left the processor. */
+        if (own_waits() != waits)
+            assert_true(data.WaitReasonBitMap & (sleeping | PRCB_WAIT_REASON_UNKNOWN));
         if (own_switches() - before == 1 && data.WaitReasonBitMap == sleeping)
             clean++;
         before = own_switches();
