@@ -78,6 +78,12 @@ class Machine:
         self.said = self.said[-29:] + [text]
         return text
 
+    def busy(self):
+        """Seconds of a processor that it has used here."""
+        with open(f"/proc/{self.process.pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def end(self):
         self.process.kill()
         self.process.wait()
@@ -115,7 +121,8 @@ def boot(command, folder, seconds):
             machine.end()
             raise
         if what:
-            print(f"== guest: {what}, {time.monotonic() - machine.begun:.1f} s here", flush=True)
+            print(f"== guest: {what}, {time.monotonic() - machine.begun:.1f} s here,"
+                  f" {machine.busy():.1f} of a processor", flush=True)
             machine.came_up(seconds)
             return machine, lines
         machine.end()
@@ -126,9 +133,9 @@ def boot(command, folder, seconds):
     return None
 
 
-def follow(lines, names):
+def follow(machine, lines, names):
     """Yields one entry for each name; prints the lines on the way."""
-    number, said, done, begun, reason = 0, [], 0, 0.0, "it ended"
+    number, said, done, begun, busy, reason = 0, [], 0, 0.0, 0.0, "it ended"
     try:
         for line in lines:
             match = re.search(r"@guest (begin|end|down)\b ?(\S*) ?(\S*)", line)
@@ -139,13 +146,15 @@ def follow(lines, names):
                     sys.stdout.flush()
                 continue
             if match.group(1) == "begin":
-                number, said, begun = int(match.group(2)), [line[:match.start()]], time.monotonic()
+                number, said = int(match.group(2)), [line[:match.start()]]
+                begun, busy = time.monotonic(), machine.busy()
                 print(f"== {names[number - 1]}", flush=True)
             elif match.group(1) == "end":
                 said.append(line[:match.start()])
                 yield entry(names[number - 1], said, int(match.group(3)))
                 print(f"== {names[number - 1]}: exit status {match.group(3)},"
-                      f" {time.monotonic() - begun:.1f} s", flush=True)
+                      f" {time.monotonic() - begun:.1f} s,"
+                      f" {machine.busy() - busy:.1f} of a processor", flush=True)
                 done, number, said = number, 0, []
     except Stopped as stopped:
         reason = "it " + str(stopped)
@@ -168,7 +177,7 @@ def main(folder, seconds, dashes, *command):
         if not up:
             results = [entry(name, ["the guest did not come up\n"], None) for name in names]
         else:
-            results = follow(up[1], names)
+            results = follow(*up, names)
         try:
             for result in results:
                 out.write(json.dumps(result) + "\n")
