@@ -480,7 +480,7 @@ check_where_all_may() {
 command_check() {
     check_where_all_may
     # shellcheck disable=SC2034 # dev's, for build_fuzz
-    fuzz_dir=build-fuzz-brief fuzz_optimization=0
+    fuzz_dir=build-fuzz-brief fuzz_options=(-Doptimization=0 "-Dfuzz_prcb=$here/build/src/cli/prcb")
     need "${packages_build[@]}" "${packages_test[@]}" "${packages_fuzz[@]}"
     if [[ $(uname -m) == x86_64 ]] && need "${packages_guest[@]}"; then
         guests_here=yes

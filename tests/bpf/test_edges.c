@@ -341,7 +341,7 @@ static void test_lock(void **state)
     }
     pthread_barrier_wait(&lock->turn);
     must_profile_process(p, getpid(), PRCB_FOLLOW_THREADS);
-    lock->until = mono_ns() + 1500000000ull * slowness();
+    lock->until = mono_ns() + 1500000000ull * (slowness() > 1 ? 3 : 1);
     pthread_barrier_wait(&lock->turn);
     pthread_barrier_wait(&lock->turn);
     for (unsigned i = 0; i < LOCKERS; i++)
@@ -719,7 +719,8 @@ static void test_law(void **state)
         fail_msg("%s", err.text);
     for (size_t i = 0; i < 60; i++)
         pthread_create(&threads[i], NULL, restless, &pair);
-    for (uint64_t until = mono_ns() + 1000000000ull * slowness(); mono_ns() < until;) {
+    for (uint64_t until = mono_ns() + 1000000000ull * (slowness() > 1 ? 3 : 1);
+         mono_ns() < until;) {
         struct prcb_account *all;
         size_t count;
 
