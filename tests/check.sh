@@ -58,8 +58,8 @@ tap() { # COMMAND...
 quick=(--no-suite bpf --no-suite cli --no-suite wine --no-suite python --no-suite page --no-suite pmda
     --no-suite tsan --no-suite abi)
 # Documents, the catalog's facts, the headers and what the kernel makes of a wait do not change with
-# the compiler: once is enough. Files are read by an ordinary user as by root, and without eBPF.
-compiler=("${quick[@]}" --no-suite docs --no-suite facts)
+# a sanitizer: once is enough. Files are read by an ordinary user as by root, and without eBPF.
+sanitizers=("${quick[@]}" --no-suite docs --no-suite facts)
 ordinary=(--no-suite wine --no-suite python --no-suite page --no-suite pmda --no-suite docs --no-suite facts
     --no-suite tsan --no-suite abi --no-suite layout --no-suite dump --no-suite files)
 check_as=()
@@ -124,10 +124,7 @@ start_builds() {
     set -m # a process group of its own
     (
         renice -n "$builds_priority" -p "$BASHPID"
-        (
-            build_guests
-            : >"$ahead_folder/guests"
-        ) &
+        build_guests &
         for name in "${builds_ahead[@]}"; do
             "build_$name" || true
             : >"$ahead_folder/$name"
@@ -161,15 +158,17 @@ bpf_objects() {
     echo "-Dbpf_objects=$([[ $(bpf_option) != *enabled ]] || echo "$here/build/src/bpf")"
 }
 
+# For its warnings, which do not change with the optimiser, and its code: programs that other groups run
+# twice are left to them.
 build_clang() {
     CC=clang configure build-clang "$(bpf_option)" "$(bpf_objects)" -Dwerror=true -Dman=disabled -Dbench=true \
-        -Dwine=disabled
+        -Dwine=disabled -Doptimization=0
     compile build-clang
 }
 
 group_clang() {
     finish_build clang
-    meson_tests build-clang "$jobs" "${compiler[@]}"
+    meson_tests build-clang "$jobs" --suite unit
 }
 
 # As the README has it: a release build, whose optimiser sees warnings of its own. What is installed is
@@ -204,7 +203,7 @@ sanitized() { # meson_tests' ARGUMENTS...
     meson_tests build-asan "$@"
 }
 group_sanitizers_quick() {
-    sanitized "$jobs" "${compiler[@]}"
+    sanitized "$jobs" "${sanitizers[@]}"
 }
 group_sanitizers_bpf() {
     sanitized 1 --suite bpf --no-suite facts
@@ -295,6 +294,7 @@ build_guests() {
     for guest in ${guests_here:+"${guests[@]}"}; do
         # What fails here fails again in check.sh, and says why.
         in_guest "$guest" "$here/tests/guest/check.sh" "${guest%%-*}" --build || true
+        : >"$ahead_folder/guest-$guest"
     done
 }
 guest_jobs=()
@@ -312,7 +312,7 @@ start_guests() {
         # the priority is the session's.
         # shellcheck disable=SC2016
         (
-            await_build guests
+            await_build "guest-$guest"
             in_guest "$guest" exec setsid nice -n 15 timeout -k 10 "$guest_limit" \
                 bash -c '(echo 10 >/proc/self/autogroup) 2>/dev/null
                     "$1/tests/guest/check.sh" "${2%%-*}"; echo $? >"$1/build-guest/$2/status"' \
