@@ -75,7 +75,7 @@ x86_64)
 arm64)
     # Signatures of return addresses by a cheap algorithm: by the real one, which is emulated too, the
     # kernel takes four times as long for everything.
-    qemu=(qemu-system-aarch64 -M virt -cpu max,pauth-impdef=on -smp "${processors:-2}")
+    qemu=(qemu-system-aarch64 -M virt -cpu "max,pauth-impdef=on" -smp "${processors:-2}")
     arguments="console=ttyAMA0 $arguments"
     ;;
 *) fail "no guest for '$arch': x86_64 or arm64" ;;
