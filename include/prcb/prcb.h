@@ -89,8 +89,10 @@ enum prcb_open_flag {
                                   threads, with PRCB_OPEN_EDGES of who woke them:
                                   prcb_session_switches (prcb/sample.h). Some megabytes, and two
                                   sessions of a user. Ignored elsewhere */
-    PRCB_OPEN_OBJECTS = 1 << 10, /* bpf tier: keep which file and which of the kernel's locks waits
-                                   are for (prcb_account.object). Ignored elsewhere */
+    PRCB_OPEN_OBJECTS = 1 << 10, /* keep which file and, on the bpf tier, which of the kernel's
+                                    locks waits are for (prcb_account.object, prcb_chosen). daemon
+                                    tier: of one's own threads, whoever else's are profiled. Not on
+                                    the perf tier */
 };
 
 /* For how long a shared session sees the account of a thread that has ended, if it does not release
@@ -275,7 +277,7 @@ struct prcb_object {
                         call: what it waits for, if that argument is a descriptor, */
     uint32_t device; /* and of its file system: the major number << 20 | the minor one */
     uint32_t pad;
-    uint64_t lock; /* address of the kernel's lock that it waits for */
+    uint64_t lock; /* address of the kernel's lock that it waits for; daemon tier: 0 */
 };
 
 /* A thread's account at one moment. Every figure counts from the start of its
@@ -379,6 +381,14 @@ struct prcb_chosen {
     uint64_t stack_at;  /* address of the copy's first byte, at or below the stack pointer */
     const void *stack;  /* borrowed during the call */
     size_t stack_bytes; /* 0: the memory could not be read */
+    /* With PRCB_OPEN_OBJECTS, and ended is not set: what the wait is for. */
+    struct prcb_object object;
+    uint64_t args[2]; /* of the system call, the first two */
+    int32_t syscall;  /* its number; -1: none, or a 32-bit one */
+    uint32_t mode;    /* of the object's file, as of stat(2); 0: an anonymous file, or none */
+    char name[64];    /* the last part of its path, or as much of that as has room; "": none */
+    uint32_t words;   /* of a futex: how many words could be read there as the wait began, */
+    uint32_t word[3]; /* and these */
 };
 typedef int (*prcb_chosen_fn)(const struct prcb_chosen *chosen, void *ctx);
 

@@ -68,6 +68,7 @@
 #define PRCB_FEATURE_TAILS (1u << 11) /* tails are kept */
 /* Since 1.8: */
 #define PRCB_FEATURE_SWITCHES (1u << 12) /* switch records are kept */
+#define PRCB_FEATURE_OBJECTS  (1u << 13) /* what waits are for is kept */
 
 /* The user registers that an unwinder starts from, as of the thread's last entry into the
  * kernel. All 0: it has none (a kernel thread), or none were kept. */

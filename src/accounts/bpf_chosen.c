@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <bpf/bpf.h>
@@ -17,13 +18,25 @@ struct chosen_reading {
     int result; /* the first that was not 0 */
 };
 
+static void describe_object(struct prcb_chosen *chosen, const struct prcb_chosen_record *record)
+{
+    chosen->object =
+        (struct prcb_object){record->object.inode, record->object.device, 0, record->object.lock};
+    chosen->syscall = record->syscall;
+    chosen->mode = record->mode;
+    chosen->words = record->words;
+    memcpy(chosen->args, record->args, sizeof(chosen->args));
+    memcpy(chosen->word, record->word, sizeof(chosen->word));
+    snprintf(chosen->name, sizeof(chosen->name), "%.*s", (int)sizeof(record->name), record->name);
+}
+
 /* Records are the session's own programs': what is checked is that there are no others. */
 static int take(void *ctx, void *data, size_t size)
 {
     struct prcb *p = ctx;
     struct chosen_reading *reading = p->bpf->reading;
     const struct prcb_chosen_record *record = data;
-    struct prcb_chosen chosen = {.size = sizeof(chosen)};
+    struct prcb_chosen chosen = {.size = sizeof(chosen), .syscall = -1};
 
     if (reading->result || size < sizeof(*record))
         return 0;
@@ -43,6 +56,8 @@ static int take(void *ctx, void *data, size_t size)
         chosen.stack = ((const struct prcb_chosen_stack *)data)->bytes;
         chosen.stack_bytes = record->length;
     }
+    if (!chosen.ended && p->flags & PRCB_OPEN_OBJECTS)
+        describe_object(&chosen, record);
     reading->result = reading->fn(&chosen, reading->ctx);
     return 0;
 }

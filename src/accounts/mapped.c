@@ -426,10 +426,13 @@ const char *mapped_absent_reason(const struct prcb *p, uint64_t member)
                    ? "the session was opened without PRCB_OPEN_REGISTERS"
                    : "prcbd is too old to keep them, or the kernel has no struct pt_regs as it is "
                      "read here";
-    if (member == PRCB_HAS_OBJECT && !(p->flags & PRCB_OPEN_OBJECTS))
-        return "the session was opened without PRCB_OPEN_OBJECTS";
-    if (member == PRCB_HAS_OBJECT && p->tier->number == PRCB_TIER_DAEMON)
-        return "prcbd does not keep what waits are for: only the bpf tier does";
+    if (member == PRCB_HAS_OBJECT && !(features & PRCB_FEATURE_OBJECTS) && p->mapped.hidden)
+        return "the session is shared with others (PRCB_OPEN_SHARED)";
+    if (member == PRCB_HAS_OBJECT && !(features & PRCB_FEATURE_OBJECTS))
+        return !(p->flags & PRCB_OPEN_OBJECTS)
+                   ? "the session was opened without PRCB_OPEN_OBJECTS"
+                   : "prcbd is too old to keep what waits are for, or the kernel has no inode or "
+                     "super_block as they are read here";
     if (member == PRCB_HAS_CGROUP && !(features & PRCB_FEATURE_CGROUP))
         return p->tier->number == PRCB_TIER_DAEMON
                    ? "prcbd is too old to keep it, or its kernel was built without CONFIG_CGROUPS"

@@ -137,6 +137,8 @@ static int write_head(struct prcb *p, struct prcb_error *err)
         head.features |= PRCB_FEATURE_EDGES;
     if (!(p->flags & PRCB_OPEN_REGISTERS))
         head.features &= ~PRCB_FEATURE_REGISTERS;
+    if (!(p->flags & PRCB_OPEN_OBJECTS))
+        head.features &= ~PRCB_FEATURE_OBJECTS;
     if (bpf_map_update_elem(bpf_map__fd(skeleton->maps.head_map), &zero, &head, BPF_ANY))
         return prcb_fail(err, -errno, "the head page cannot be written: %s", strerror(errno));
     return 0;

@@ -64,6 +64,8 @@ static int open_session(struct prcb *p, uint32_t accounts, struct wire_open_answ
         open.flags |= WIRE_OPEN_TAILS;
     if (p->flags & PRCB_OPEN_SWITCHES && s->client.hello.hello.minor >= 7)
         open.flags |= WIRE_OPEN_SWITCHES;
+    if (p->flags & PRCB_OPEN_OBJECTS && s->client.hello.hello.minor >= 8)
+        open.flags |= WIRE_OPEN_OBJECTS;
     memcpy(open.token, s->token, sizeof(open.token));
     return client_closed(client_ask(&s->client, &q, arrival, err), err);
 }

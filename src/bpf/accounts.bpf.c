@@ -101,6 +101,10 @@ struct tag {
     __u32 cause;   /* of its last switch out; read back at once: leave() */
     __u32 born;    /* prcb_newtask has seen it */
     __u32 restart; /* the last system call that it was switched out in, plus 1; 0: none */
+    /* Of its last switch out, as the cause: */
+    struct call_seen call;
+    struct prcb_wait_object object; /* found out for the first who asks */
+    __u32 object_noted;
     /* What was known of its queue when a quota took it off the processor. */
     __u64 throttled_queue; /* address of its cfs_rq; 0: it is not held back */
     __u64 throttled_group;
@@ -112,7 +116,6 @@ struct tag {
     __u32 chosen;      /* the wait it is in stands for so many; 0: it was not chosen */
     __u64 chosen_base; /* its cause's ns when it began */
     __u64 chosen_at;   /* when that was, CLOCK_MONOTONIC */
-    struct prcb_wait_object object; /* of its last switch out */
 #endif
 };
 
@@ -547,43 +550,6 @@ static __noinline int note_holder(struct tag *tag, __u32 cause)
     return 0;
 }
 
-/* What is open by a number; NULL: nothing. */
-static __always_inline struct file *file_of_fd(struct task_struct *task, __u64 fd)
-{
-    struct files_struct *files = plain(task)->files;
-    struct fdtable *fdt;
-    struct file *file = NULL;
-
-    if (!files)
-        return NULL;
-    fdt = files->fdt;
-    if (fd >= fdt->max_fds || bpf_probe_read_kernel(&file, sizeof(file), fdt->fd + fd))
-        return NULL;
-    return file;
-}
-
-/* What the wait that begins is for. A wait whose call has no descriptor for its first argument has
- * the file of some other one: who reads it knows the calls. The thread has a reference to the file
- * for as long as it waits. */
-static __noinline int note_object(struct tag *tag, __u32 cause)
-{
-    struct task_struct *task = bpf_get_current_task_btf();
-    bool compat = false;
-    struct file *file;
-    __u64 arg = 0;
-
-    tag->object.inode = 0;
-    tag->object.device = 0;
-    tag->object.lock = tag->waited.cause == cause ? tag->waited.lock : 0;
-    if (!has_inodes() || task_syscall(task, registers_of(task), &compat, &arg) < 0)
-        return 0;
-    file = file_of_fd(task, (__u32)arg);
-    if (!file)
-        return 0;
-    tag->object.inode = BPF_CORE_READ(file, f_inode, i_ino);
-    tag->object.device = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
-    return 0;
-}
 #endif
 
 static __always_inline void who_of_vector(__u64 by, __u64 vector, struct who *ret)
@@ -617,6 +583,11 @@ static __always_inline bool wants_tails(const struct profile *profile)
 static __always_inline bool wants_switches(const struct profile *profile)
 {
     return profile->wants & PRCB_WANT_SWITCHES;
+}
+
+static __always_inline bool wants_objects(const struct profile *profile)
+{
+    return profile->wants & PRCB_WANT_OBJECTS;
 }
 
 static __always_inline __u64 handle_of(const struct profile *profile)
@@ -680,6 +651,11 @@ static __always_inline bool wants_registers(const struct profile *profile)
 static __always_inline bool wants_tails(const struct profile *profile)
 {
     return config.tails;
+}
+
+static __always_inline bool wants_objects(const struct profile *profile)
+{
+    return config.objects;
 }
 
 /* There is one client, who may know everything. */
@@ -960,6 +936,46 @@ static __always_inline void note_cgroup(struct prcb_account_block *account, __u6
         account->cgroup = cgroup;
 }
 
+/* Finds out what the wait that begins is for, of the task that leaves, the current one. A wait
+ * whose call has no descriptor for its first argument has the file of some other one: who reads it
+ * knows the calls. The thread has a reference to the file for as long as it waits. Clients are not
+ * told where a lock lies, and so where the kernel does. */
+static __always_inline void find_object(struct tag *tag)
+{
+    struct inode *inode;
+    struct file *file;
+
+    tag->object_noted = true;
+    tag->object = (struct prcb_wait_object){};
+    if (cause_is_ready(tag->cause))
+        return;
+#ifndef PRCB_CLIENTS
+    if (tag->waited.cause == tag->cause)
+        tag->object.lock = tag->waited.lock;
+#endif
+    if (!has_inodes() || tag->call.number < 0)
+        return;
+    if (!tag->call.file)
+        tag->call.file = (__u64)file_of_fd(bpf_get_current_task_btf(), (__u32)tag->call.arg);
+    file = (struct file *)tag->call.file;
+    if (!file)
+        return;
+    inode = BPF_CORE_READ(file, f_inode);
+    tag->object.inode = BPF_CORE_READ(inode, i_ino);
+    tag->object.device = BPF_CORE_READ(inode, i_sb, s_dev);
+}
+
+/* Under the account's seq. Found out for the first who asks. A global function, as number_of. */
+__noinline int note_object(struct prcb_account_block *account, struct tag *tag)
+{
+    if (!account || !tag)
+        return 0;
+    if (!tag->object_noted)
+        find_object(tag);
+    account->object = tag->object;
+    return 0;
+}
+
 static __always_inline void switch_out(struct prcb_account_block *account, struct task_struct *prev,
                                        struct pt_regs *regs, __u8 cause, __s32 last_syscall,
                                        __u64 cgroup, __u64 now, struct tag *tag,
@@ -1001,10 +1017,8 @@ static __always_inline void switch_out(struct prcb_account_block *account, struc
     account->last_syscall = last_syscall;
     if (wants_registers(profile))
         task_user_registers(prev, regs, &account->user);
-#ifndef PRCB_CLIENTS
-    if (config.objects)
-        account->object = tag->object;
-#endif
+    if (wants_objects(profile))
+        note_object(account, tag);
     note_cgroup(account, cgroup);
     cell = wait_cell(account, cause);
     if (cell)
@@ -1067,6 +1081,21 @@ static __noinline __u64 end_throttled(struct tag *tag, struct task_struct *task,
     return growth(after, tag->throttled_before);
 }
 
+/* A switch, as seen by the thread that leaves and by the one that comes. */
+struct switching {
+    struct tag *tag; /* of that thread */
+    struct task_struct *prev, *next;
+    struct pt_regs *regs; /* registers_of(prev), where it has a tag */
+    __u64 now;            /* its stamp; 0: not taken yet, for nobody profiles either */
+    __u64 cgroup;
+    __u64 throttled; /* see close_off */
+    __u32 state;     /* of prev */
+    __u32 cause;     /* why prev leaves, found out once, however many profile it */
+#ifdef PRCB_CLIENTS
+    __u64 mono; /* CLOCK_MONOTONIC, of switch records; 0: not taken yet, for nobody wants them */
+#endif
+};
+
 #ifndef PRCB_CLIENTS
 
 /* ---- waits chosen at random ---- */
@@ -1080,6 +1109,33 @@ static __always_inline __u32 chosen_of(struct prcb_wait_cell *cell)
         return 1;
     one_in = ns ? count * PRCB_CHOSEN_PERIOD_NS / ns : PRCB_CHOSEN_MOST;
     return one_in < 1 ? 1 : one_in > PRCB_CHOSEN_MOST ? PRCB_CHOSEN_MOST : (__u32)one_in;
+}
+
+/* What the wait is for. A futex's words say who holds it, where the lock is of a kind that does. */
+static __always_inline void describe_object(struct prcb_chosen_record *record,
+                                            const struct prcb_wait_object *object,
+                                            const struct call_seen *call, struct pt_regs *regs)
+{
+    const struct file *file = (const void *)call->file;
+
+    record->object = *object;
+    record->syscall = call->compat ? -1 : call->number;
+    record->args[0] = call->arg;
+    record->args[1] = second_argument(regs, call->compat);
+    record->mode = 0;
+    record->name[0] = '\0';
+    record->words = 0;
+    if (record->cause == PRCB_CAUSE_FUTEX)
+        record->words =
+            bpf_probe_read_user(record->word, sizeof(record->word), (const void *)call->arg)
+                ? 0
+                : sizeof(record->word) / sizeof(record->word[0]);
+    if (!file || !has_file_names())
+        return;
+    record->mode = BPF_CORE_READ(file, f_inode, i_mode);
+    if (bpf_probe_read_kernel_str(record->name, sizeof(record->name),
+                                  BPF_CORE_READ(file, f_path.dentry, d_name.name)) < 0)
+        record->name[0] = '\0';
 }
 
 static __always_inline void describe(struct prcb_chosen_record *record, struct tag *tag,
@@ -1122,8 +1178,9 @@ static __always_inline __u32 copy_stack(struct prcb_chosen_stack *to)
 
 /* The thread is still the current one, so its user memory is in reach. */
 static __noinline int choose(struct tag *tag, struct prcb_account_block *account,
-                             struct task_struct *task)
+                             struct switching *s)
 {
+    struct task_struct *task = s->prev;
     struct prcb_chosen_stack *chosen;
     __u64 cause = account->cause;
     struct prcb_wait_cell *cell;
@@ -1146,7 +1203,9 @@ static __noinline int choose(struct tag *tag, struct prcb_account_block *account
     } else {
         describe(&chosen->record, tag, account, PRCB_CHOSEN_OUT);
         chosen->record.one_in = one_in;
-        task_user_registers(task, registers_of(task), &chosen->record.user);
+        task_user_registers(task, s->regs, &chosen->record.user);
+        if (config.objects)
+            describe_object(&chosen->record, &tag->object, &tag->call, s->regs);
         chosen->record.length = chosen->record.user.sp ? copy_stack(chosen) : 0;
         bpf_ringbuf_submit(chosen, BPF_RB_NO_WAKEUP);
     }
@@ -1198,48 +1257,35 @@ static __always_inline void leave_edges(struct profile *profile, struct task_str
     end_telling(&profile->taker, handle_of(profile));
 }
 
-/* A switch, as seen by the thread that leaves and by the one that comes. */
-struct switching {
-    struct tag *tag; /* of that thread */
-    struct task_struct *prev, *next;
-    struct pt_regs *regs; /* registers_of(prev), where it has a tag */
-    __u64 now;            /* its stamp; 0: not taken yet, for nobody profiles either */
-    __u64 cgroup;
-    __u64 throttled; /* see close_off */
-    __u32 state;     /* of prev */
-    __u32 cause;     /* why prev leaves, found out once, however many profile it */
-    __s32 last_syscall;
-#ifdef PRCB_CLIENTS
-    __u64 mono; /* CLOCK_MONOTONIC, of switch records; 0: not taken yet, for nobody wants them */
-#endif
-};
-
 #ifdef PRCB_CLIENTS
 /* ---- switch records ----
  *
  * Of a client's threads, into a ring of this processor's in the client's own map (block_abi.h).
  * What the client might have written there leads to no place outside of that ring. */
 
-/* Element of the client's map, of this processor's ring: 0 is its head. */
-static __noinline void *ring_element(__u32 number, __u32 element)
+/* Where the next record goes, and the head of this processor's ring; NULL: there is none. Not
+ * inlined: what leads to either is of no account to the verifier then. */
+static __noinline struct prcb_switch_record *next_record(__u32 number,
+                                                         struct prcb_switch_ring **ret_ring)
 {
     const struct prcb_bpf_client *client = client_by(number);
-    __u32 first = client->switches;
+    __u32 first = client->switches, elements = client->switch_elements, row, at;
     void *map = first ? client_map(number) : NULL;
-    __u32 row = first + bpf_get_smp_processor_id() * (client->switch_elements + 1) + element;
+    struct prcb_switch_element *element;
+    struct prcb_switch_ring *ring;
+    __u64 position;
 
-    return map ? bpf_map_lookup_elem(map, &row) : NULL;
-}
-
-/* Where the next record goes; NULL: there is no ring. */
-static __always_inline struct prcb_switch_record *next_record(__u32 number,
-                                                              struct prcb_switch_ring *ring)
-{
-    __u64 position = *(volatile __u64 *)&ring->written;
-    __u32 mask = client_by(number)->switch_elements - 1, at = position % PRCB_SWITCHES_EACH;
-    struct prcb_switch_element *element =
-        ring_element(number, 1 + ((__u32)(position / PRCB_SWITCHES_EACH) & mask));
-
+    if (!map)
+        return NULL;
+    row = first + bpf_get_smp_processor_id() * (elements + 1);
+    ring = bpf_map_lookup_elem(map, &row);
+    if (!ring)
+        return NULL;
+    position = *(volatile __u64 *)&ring->written;
+    at = position % PRCB_SWITCHES_EACH;
+    row += 1 + ((__u32)(position / PRCB_SWITCHES_EACH) & (elements - 1));
+    element = bpf_map_lookup_elem(map, &row);
+    *ret_ring = ring;
     /* The count that was stored last before the bytes of this record: a reader that sees any of
      * these in a copy of the record that lay here sees it too. Pairs with the reader's second look
      * at `written` (switch_rings.c). */
@@ -1252,7 +1298,7 @@ static __always_inline void fill_out(struct prcb_switch_record *record, struct s
     record->cause = s->cause;
     record->flags = s->prev->flags & (PF_KTHREAD_ | PF_IO_WORKER_) ? 0 : PRCB_SWITCH_USER;
     record->state = s->state;
-    record->syscall = s->last_syscall;
+    record->syscall = s->tag->call.number;
     record->prio = task_prio(s->prev);
 }
 
@@ -1282,9 +1328,8 @@ static __always_inline void record_switch(struct switching *s, struct profile *p
                                           struct prcb_account_block *account,
                                           const struct closed *closed)
 {
-    __u32 number = client_of(handle_of(profile));
-    struct prcb_switch_ring *ring = ring_element(number, 0);
-    struct prcb_switch_record *record = ring ? next_record(number, ring) : NULL;
+    struct prcb_switch_ring *ring;
+    struct prcb_switch_record *record = next_record(client_of(handle_of(profile)), &ring);
 
     if (!record)
         return;
@@ -1321,20 +1366,18 @@ static long leave(__u32 i, struct switching *s)
     if (!s->now) {
         s->now = switch_clock(prev, account->stamp);
         /* By way of memory: the verifier would go on with every cause there is by itself. */
-        *(volatile __u32 *)&tag->cause = classify(prev, s->regs, s->next, s->state, &tag->waited,
-                                                  &tag->restart, &s->last_syscall);
+        *(volatile __u32 *)&tag->cause =
+            classify(prev, s->regs, s->next, s->state, &tag->waited, &tag->restart, &tag->call);
+        prcb_seq_barrier();
         s->cause = *(volatile __u32 *)&tag->cause;
+        tag->object_noted = false;
         if (s->cause == PRCB_CAUSE_THROTTLED)
             begin_throttled(tag, prev, queue_clock(prev, s->now));
     }
     tell_clock(profile, account->stamp, s->now);
     edges = wants_edges(profile) ? edges_of(profile) : NULL;
     unreported = account->state == PRCB_STATE_OFF;
-#ifndef PRCB_CLIENTS
-    if (config.objects)
-        note_object(tag, s->cause);
-#endif
-    switch_out(account, prev, s->regs, s->cause, s->last_syscall, s->cgroup, s->now, tag, profile,
+    switch_out(account, prev, s->regs, s->cause, tag->call.number, s->cgroup, s->now, tag, profile,
                edges);
     if (edges)
         leave_edges(profile, s->next, s->cause, unreported);
@@ -1345,7 +1388,7 @@ static long leave(__u32 i, struct switching *s)
     if (config.owners)
         note_holder(tag, s->cause);
     if (config.chosen)
-        choose(tag, account, prev);
+        choose(tag, account, s);
 #endif
     return 0;
 }
@@ -1416,7 +1459,7 @@ int prcb_switch(__u64 *ctx)
     __u32 state = (bool)ctx[0]            ? TASK_RUNNING_
                   : config.has_prev_state ? (__u32)ctx[3]
                                           : prev->__state;
-    struct switching s = {.prev = prev, .next = next, .state = state, .last_syscall = -1};
+    struct switching s = {.prev = prev, .next = next, .state = state};
 
     if (calibrating && has_rq_clock() && !config.use_ktime)
         sample_offset(BPF_CORE_READ(prev, se.cfs_rq, rq, clock));
@@ -1565,6 +1608,7 @@ static __always_inline void init_account(struct prcb_account_block *account,
         (task->flags & PF_KTHREAD_ ? PRCB_THREAD_KTHREAD : 0) | (born ? PRCB_THREAD_BORN : 0);
     account->wants = wants;
     account->user = (struct prcb_user_registers){};
+    account->object = (struct prcb_wait_object){};
     account->cgroup = task_cgroup_read(task);
     write_identity(account, task, task->comm, pid_ns);
     /* A newborn is able to run from its creation on. */
@@ -1596,8 +1640,8 @@ static __always_inline void count_untracked(struct prcb_head_block *head)
 static __noinline __u32 guess_of(struct task_struct *task, bool leaving)
 {
     __u32 state = task->__state;
+    struct call_seen call;
     __u32 restart = 0;
-    __s32 last;
     __u8 cause;
 
     leaving = leaving && task_on_cpu(task) && state != TASK_RUNNING_;
@@ -1606,7 +1650,7 @@ static __noinline __u32 guess_of(struct task_struct *task, bool leaving)
     if (state == TASK_RUNNING_ || (!leaving && task_queued(task)))
         cause = PRCB_CAUSE_PREEMPTED;
     else
-        cause = classify(task, registers_of(task), task, state, NULL, &restart, &last);
+        cause = classify(task, registers_of(task), task, state, NULL, &restart, &call);
     return PRCB_STATE_OFF | (__u32)cause << 8;
 }
 
@@ -2125,6 +2169,8 @@ int prcb_tell_features(void *ctx)
         kernel_features |= PRCB_FEATURE_SYSCALLS;
     if (has_files())
         kernel_features |= PRCB_FEATURE_FILES;
+    if (has_inodes())
+        kernel_features |= PRCB_FEATURE_OBJECTS;
     if (has_user_registers())
         kernel_features |= PRCB_FEATURE_REGISTERS;
     return 0;

@@ -26,7 +26,7 @@ struct prcb_bpf_config {
     __u32 newborn; /* prcb_newborn is attached: programs may miss an event (7.0) */
     __u32 chosen;  /* copy the stacks of waits chosen at random */
     __u32 owners;  /* of one process, with edges: who holds the kernel's locks */
-    __u32 objects; /* of one process: keep what waits are for in accounts */
+    __u32 objects; /* of one process: keep what waits are for in accounts, and of chosen ones */
     __u32 tails;   /* of one process: element of account_map where tails begin; 0: none are kept */
 };
 
@@ -53,6 +53,14 @@ struct prcb_chosen_record {
     __u32 length; /* OUT: bytes of the stack that follow */
     __u64 ns;     /* IN: how long the wait was, ready time not included */
     struct prcb_user_registers user;
+    /* OUT, with config.objects: */
+    struct prcb_wait_object object;
+    __u64 args[2]; /* of the system call */
+    __s32 syscall; /* -1: none, or by the 32-bit table */
+    __u32 mode; /* of the file that is open by the first argument; 0: an anonymous one, or none */
+    char name[64]; /* the last part of its path */
+    __u32 words;   /* of a futex, how many of these could be read */
+    __u32 word[3];
 };
 
 struct prcb_chosen_stack {
@@ -134,14 +142,16 @@ struct prcb_client_block {
 /* Who a client is and what it may: in the programs' own memory, of which no client ever holds a
  * descriptor. Constant from before its map is known to the programs until after it is not. */
 struct prcb_bpf_client {
-    __u64 caps;            /* its permitted capabilities */
-    __u32 pid_ns;          /* inode of its pid namespace */
-    __u32 user_ns;         /* of its user namespace */
-    __u32 uid, gid;        /* as the kernel has them: in no namespace's numbers */
-    __u16 all;             /* may profile whom it likes */
-    __u16 registers;       /* keeps registers of threads that are its own */
-    __u16 edges;           /* has a map of edges */
-    __u16 names;           /* may know of every process in its pid namespace which it is */
+    __u64 caps;      /* its permitted capabilities */
+    __u32 pid_ns;    /* inode of its pid namespace */
+    __u32 user_ns;   /* of its user namespace */
+    __u32 uid, gid;  /* as the kernel has them: in no namespace's numbers */
+    __u16 all;       /* may profile whom it likes */
+    __u16 registers; /* keeps registers of threads that are its own */
+    __u16 objects;   /* keeps what waits of threads that are its own are for */
+    __u16 edges;     /* has a map of edges */
+    __u16 names;     /* may know of every process in its pid namespace which it is */
+    __u16 pad[3];
     __u32 tails;           /* element of its map where tails begin; 0: none are kept */
     __u32 switches;        /* element where the rings of switch records begin; 0: none are kept */
     __u32 switch_elements; /* of each ring, after its head: a power of two */

@@ -42,22 +42,41 @@ static __always_inline __u8 cause_of_anonymous(struct file *file)
     return name == 0x6466746e6576655bull /* "[eventfd" */ ? PRCB_CAUSE_EVENTFD : PRCB_CAUSE_FD;
 }
 
-/* A read or write waits for what its descriptor is. */
-static __always_inline __u8 cause_of_fd(struct task_struct *task, __u32 fd)
+/* The system call that a task was switched out in. */
+struct call_seen {
+    __s32 number; /* -1: none */
+    __u32 compat; /* by the 32-bit table */
+    __u64 arg;    /* the first */
+    __u64 file;   /* address of what is open by that number; 0: it was not looked for */
+};
+
+/* What a task has open by a number; NULL: nothing. */
+static __always_inline struct file *file_of_fd(struct task_struct *task, __u32 fd)
 {
-    struct files_struct *files;
+    struct files_struct *files = plain(task)->files;
     struct fdtable *fdt;
     struct file *file = NULL;
+
+    if (!files)
+        return NULL;
+    fdt = files->fdt;
+    if (fd >= fdt->max_fds || bpf_probe_read_kernel(&file, sizeof(file), fdt->fd + fd))
+        return NULL;
+    return file;
+}
+
+/* A read or write waits for what its descriptor is. */
+static __always_inline __u8 cause_of_fd(struct task_struct *task, struct call_seen *call)
+{
+    struct file *file;
     __u16 type;
 
     if (!has_files())
         return PRCB_CAUSE_OTHER;
-    files = plain(task)->files;
-    if (!files)
+    file = file_of_fd(task, (__u32)call->arg);
+    if (!file)
         return PRCB_CAUSE_OTHER;
-    fdt = files->fdt;
-    if (fd >= fdt->max_fds || bpf_probe_read_kernel(&file, sizeof(file), fdt->fd + fd) || !file)
-        return PRCB_CAUSE_OTHER;
+    call->file = (__u64)file;
     type = BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT_;
     switch (type) {
     case S_IFIFO_:
@@ -161,8 +180,10 @@ static __always_inline __u8 cause_of_ready(struct task_struct *task, struct task
 
 /* A task that waits. lock: cause_of_lock, or NONE. by_syscall: from the table. */
 static __always_inline __u8 cause_of_wait(struct task_struct *task, __u32 state, __u8 lock,
-                                          __u8 by_syscall, bool in_syscall, __u64 arg)
+                                          __u8 by_syscall, struct call_seen *call)
 {
+    bool in_syscall = call->number >= 0;
+
     __u32 waits = task_waits(task);
 
     if (state & TASK_STOPPED_)
@@ -195,11 +216,11 @@ static __always_inline __u8 cause_of_wait(struct task_struct *task, __u32 state,
         return task->flags & PF_KTHREAD_ && !(task->flags & PF_WQ_WORKER_) ? PRCB_CAUSE_KERNEL
                                                                            : PRCB_CAUSE_WORKER;
     if (by_syscall == PRCB_CAUSE_BY_FD)
-        return cause_of_fd(task, arg);
+        return cause_of_fd(task, call);
     if (by_syscall == PRCB_CAUSE_BY_OPEN)
         return cause_of_open(task);
     if (by_syscall == PRCB_CAUSE_BY_IPC)
-        return cause_of_ipc(arg);
+        return cause_of_ipc(call->arg);
     if (by_syscall)
         return by_syscall;
     return state & TASK_UNINTERRUPTIBLE_ ? PRCB_CAUSE_OTHER_D : PRCB_CAUSE_OTHER;
@@ -253,19 +274,21 @@ static __always_inline __u8 lock_cause(struct waited_lock *waited, __s32 syscall
     return waited->cause;
 }
 
-/* The cause of a switch away from task, and the system call it is in (or -1) in *ret_syscall.
+/* The cause of a switch away from task, and the system call that it is in.
  * regs: registers_of(task). waited: NULL: no lock is known of. *restart: the last system call that
  * it was switched out in, plus 1, or 0; restart_syscall goes on with that one, whatever was
  * switched away from in user mode between the two. */
 static __always_inline __u8 classify(struct task_struct *task, struct pt_regs *regs,
                                      struct task_struct *next, __u32 state,
-                                     struct waited_lock *waited, __u32 *restart, __s32 *ret_syscall)
+                                     struct waited_lock *waited, __u32 *restart,
+                                     struct call_seen *ret_call)
 {
     __u8 by_syscall = PRCB_CAUSE_NONE, lock;
     bool compat = false;
     __u64 arg = 0;
     int number;
 
+    *ret_call = (struct call_seen){.number = -1};
     if (state & TASK_DEAD_)
         return PRCB_CAUSE_EXIT;
     number = task_syscall(task, regs, &compat, &arg);
@@ -278,10 +301,12 @@ static __always_inline __u8 classify(struct task_struct *task, struct pt_regs *r
         }
         *restart = number + 1;
     }
-    *ret_syscall = number;
+    ret_call->number = number;
+    ret_call->compat = compat;
+    ret_call->arg = arg;
     if (state == TASK_RUNNING_)
         return cause_of_ready(task, next, by_syscall);
-    return cause_of_wait(task, state, lock, by_syscall, number >= 0, arg);
+    return cause_of_wait(task, state, lock, by_syscall, ret_call);
 }
 
 /* Causes of kind READY in causes.h: the whole stretch is ready time. */

@@ -265,6 +265,7 @@ struct task_struct {
 struct pt_regs {
     unsigned long bx;
     unsigned long bp;
+    unsigned long si;
     unsigned long di;
     unsigned long orig_ax;
     unsigned long ip;
@@ -750,6 +751,16 @@ static __always_inline int task_syscall(struct task_struct *task, struct pt_regs
 #endif
     /* The kernel's own threads enter by no call: what stands there is nothing, mostly 0. */
     return number < 0 || task->flags & (PF_KTHREAD_ | PF_IO_WORKER_) ? -1 : number;
+}
+
+/* Its second argument; 0: out of reach, or the 32-bit table's. */
+static __always_inline __u64 second_argument(struct pt_regs *regs, bool compat)
+{
+#if defined(__TARGET_ARCH_x86)
+    return !compat && HAS(pt_regs, si) ? regs->si : 0;
+#elif defined(__TARGET_ARCH_arm64)
+    return !compat && HAS(pt_regs, regs) ? regs->regs[1] : 0;
+#endif
 }
 
 #endif

@@ -554,7 +554,7 @@ static __always_inline struct waited_lock *lock_of(struct task_struct *task)
 static __always_inline void describe_old(struct switch_record *record, struct task_struct *old,
                                          struct task_struct *new, __u32 state)
 {
-    __s32 syscall = -1;
+    struct call_seen call = {.number = -1};
     __u32 restart = 0;
 
     record->old_tid = old->pid;
@@ -563,12 +563,11 @@ static __always_inline void describe_old(struct switch_record *record, struct ta
     record->old_state = state;
     record->cause = PRCB_CAUSE_NONE;
     if (old->pid) {
-        record->cause =
-            classify(old, registers_of(old), new, state, lock_of(old), &restart, &syscall);
+        record->cause = classify(old, registers_of(old), new, state, lock_of(old), &restart, &call);
         if (!(old->flags & (PF_KTHREAD_ | PF_IO_WORKER_)))
             record->flags |= SWITCH_USER_MODE;
     }
-    record->old_syscall = syscall;
+    record->old_syscall = call.number;
 }
 
 static __always_inline void describe_new(struct switch_record *record, struct task_struct *old,

@@ -145,11 +145,11 @@ static int look_released(void *ctx, uint64_t key)
 }
 
 static int look_chosen(void *ctx, const struct prcb_chosen *chosen, const struct prcb_stack *stack,
-                       int result)
+                       int result, struct object_wait wait)
 {
     struct run *run = ctx;
 
-    return why_chosen(run->why, chosen, stack, result);
+    return why_chosen(run->why, chosen, stack, result, wait);
 }
 
 /* *ret_ended: nothing is left to look at. last: the report needs how long each thread waits. */

@@ -39,7 +39,7 @@
 
 /* Of everything that a daemon finds pinned: what programs and daemon share, and the records.
  * Another one cannot be taken over. */
-#define LAYOUT 10u
+#define LAYOUT 11u
 
 static const char *const map_names[KERNEL_MAPS] = {
     [MAP_CLIENTS] = "map_clients", [MAP_EDGES] = "map_edges", [MAP_TAGS] = "map_tags",
@@ -967,6 +967,8 @@ int kernel_client_make(struct kernel *k, uint32_t number, const struct prcb_bpf_
     first.block.head.features &= ~PRCB_FEATURE_INTERRUPTED;
     if (!client->registers)
         first.block.head.features &= ~PRCB_FEATURE_REGISTERS;
+    if (!client->objects)
+        first.block.head.features &= ~PRCB_FEATURE_OBJECTS;
     first.block.head.features |= k->has_interrupted ? PRCB_FEATURE_INTERRUPTED : 0;
     first.block.head.features |= client->edges ? PRCB_FEATURE_EDGES : 0;
     first.block.head.account_count = record->accounts;

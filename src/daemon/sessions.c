@@ -143,7 +143,8 @@ static struct prcb_bpf_client client_of(const struct peer *peer, const struct wi
                                     .names = peer->names,
                                     .tails = (open->flags & WIRE_OPEN_TAILS) != 0,
                                     .switches = (open->flags & WIRE_OPEN_SWITCHES) != 0,
-                                    .registers = (open->flags & WIRE_OPEN_REGISTERS) != 0};
+                                    .registers = (open->flags & WIRE_OPEN_REGISTERS) != 0,
+                                    .objects = (open->flags & WIRE_OPEN_OBJECTS) != 0};
 }
 
 #define NO_MAPS ((struct kernel_client_fds){-1, -1})

@@ -86,6 +86,14 @@ static bool device_name(unsigned major_number, unsigned minor_number, char *ret,
     return true;
 }
 
+void descriptor_device(uint32_t device, char *ret, size_t size)
+{
+    unsigned major_number = device >> 20, minor_number = device & 0xfffff;
+
+    if (!device_name(major_number, minor_number, ret, size))
+        snprintf(ret, size, "%u:%u", major_number, minor_number);
+}
+
 void descriptor_mount(pid_t pid, uint64_t mount, char *ret, size_t size, uint32_t *ret_device)
 {
     char path[64], *line = NULL;

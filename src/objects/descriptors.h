@@ -25,6 +25,8 @@ bool descriptor_number(const char *link, const char *kind, uint64_t *ret);
 
 /* What a file lies on: "loop0", "nfs4 server:/x"; "": not known. *ret_device: as prcb_object's; 0:
  * not known. */
+/* Of a file system, by its number (major << 20 | minor): the block device, or the two numbers. */
+void descriptor_device(uint32_t device, char *ret, size_t size);
 void descriptor_mount(pid_t pid, uint64_t mount, char *ret, size_t size, uint32_t *ret_device);
 
 /* Those that an epoll descriptor watches, or that stand in lists of poll and select, as they are

@@ -108,6 +108,20 @@ static bool says_mutex(const struct prcb_stack *stack)
     return false;
 }
 
+pid_t futex_holder_in(const uint32_t word[3], unsigned words, unsigned operation,
+                      const struct prcb_stack *stack, bool glibc)
+{
+    if (!words)
+        return 0;
+    if (operation == FUTEX_LOCK_PI_ || operation == FUTEX_LOCK_PI2_)
+        return (pid_t)(word[0] & FUTEX_TID_); /* the kernel's own rule */
+    if (!says_mutex(stack) && !says(stack, "join"))
+        return 0;
+    if (word[0] == MUTEX_CONTENDED && !says(stack, "join"))
+        return words == 3 && glibc ? (pid_t)word[MUTEX_OWNER_AT / 4] : 0;
+    return (pid_t)(word[0] & FUTEX_TID_);
+}
+
 pid_t futex_holder(pid_t pid, const struct futex *futex, const struct prcb_stack *stack, bool glibc)
 {
     uint32_t words[3] = {0};
@@ -115,15 +129,9 @@ pid_t futex_holder(pid_t pid, const struct futex *futex, const struct prcb_stack
     const struct iovec from = {(void *)(uintptr_t)futex->address, sizeof(words)};
     ssize_t got = process_vm_readv(pid, &to, 1, &from, 1, 0);
 
-    if (got < (ssize_t)sizeof(words[0]))
-        return 0;
-    if (futex->operation == FUTEX_LOCK_PI_ || futex->operation == FUTEX_LOCK_PI2_)
-        return (pid_t)(words[0] & FUTEX_TID_); /* the kernel's own rule */
-    if (!says_mutex(stack) && !says(stack, "join"))
-        return 0;
-    if (words[0] == MUTEX_CONTENDED && !says(stack, "join"))
-        return got == sizeof(words) && glibc ? (pid_t)words[MUTEX_OWNER_AT / 4] : 0;
-    return (pid_t)(words[0] & FUTEX_TID_);
+    return got < 0 ? 0
+                   : futex_holder_in(words, (unsigned)got / sizeof(words[0]), futex->operation,
+                                     stack, glibc);
 }
 
 /* ---- places ---- */

@@ -38,6 +38,10 @@ bool futex_of_call(const struct object_call *call, struct futex *ret);
 pid_t futex_holder(pid_t pid, const struct futex *futex, const struct prcb_stack *stack,
                    bool glibc);
 
+/* The same from a copy of the futex and the words behind it. */
+pid_t futex_holder_in(const uint32_t word[3], unsigned words, unsigned operation,
+                      const struct prcb_stack *stack, bool glibc);
+
 /* As the library that this program runs with has it: the futex, and who holds it. */
 bool futex_mutex_names_its_owner(void);
 

@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "descriptors.h"
@@ -29,6 +31,19 @@ struct file {
     int fd; /* -1: it could not be opened */
 };
 
+/* What was found out for a chosen wait, for the others of that moment: each would ask procfs for
+ * the same. */
+#define KNOWN    512
+#define KNOWN_NS 100000000u
+#define HOLDER   (-2)
+struct known {
+    pid_t pid;
+    int32_t call; /* number of the system call; HOLDER: its argument is the number of one */
+    uint64_t argument, inode, until;
+    uint32_t device, number;
+    char name[64];
+};
+
 struct objects {
     struct prcb *session;
     struct sockets *sockets;
@@ -39,6 +54,7 @@ struct objects {
     uint32_t first[BUCKETS];
     struct file files[FILES_MOST];
     int file_count;
+    struct known known[KNOWN];
 };
 
 const char *object_kind_name(enum object_kind kind)
@@ -189,6 +205,7 @@ struct looking {
     struct objects *o;
     const struct prcb_account *account;
     const struct prcb_stack *stack;
+    const struct prcb_chosen *chosen; /* it may have ended; NULL: it goes on */
     struct object_call call;
     bool alone; /* nobody but the thread can have changed its descriptors */
     struct object_wait found;
@@ -340,7 +357,87 @@ static void look_at_descriptor(struct looking *l)
     snprintf(before, sizeof(before), "descriptor %u, now ", fd);
     snprintf(name, sizeof(name), "%s%s", like.now ? before : "", what);
     snprintf(key, sizeof(key), "%d:%u:%" PRIu64 ":%" PRIu64 ":%s", like.now ? (int)a->pid : 0,
-             like.now ? fd : 0, is.mount, is.ino, is.link);
+             like.now ? fd : 0, *is.link == '/' ? is.mount : 0, is.ino, is.link);
+    like.inode = is.ino;
+    like.key = key;
+    like.name = name;
+    like.detail = detail;
+    l->found.object = keep(l->o, &like);
+}
+
+/* ---- descriptors of chosen waits ---- */
+
+/* Whether the last part of a path is this name, of which the kernel's record has room for so much.
+ */
+static bool ends_with_name(const char *path, const char *name)
+{
+    const char *slash = strrchr(path, '/'), *last = slash ? slash + 1 : path;
+    size_t length = strlen(name), room = sizeof(((struct prcb_chosen *)0)->name) - 1;
+
+    return !strncmp(last, name, length) &&
+           (length == room || !last[length] || !strcmp(last + length, " (deleted)"));
+}
+
+/* The path of the file that the record tells of, and its mount, if the descriptor is still that
+ * file. */
+static bool find_path(const struct looking *l, struct descriptor *ret, char *detail, size_t size)
+{
+    const struct prcb_chosen *chosen = l->chosen;
+    uint32_t fd = (uint32_t)chosen->args[0], device;
+    struct descriptor again;
+
+    if (!descriptor_read(chosen->pid, chosen->tid, fd, ret) || *ret->link != '/' ||
+        ret->ino != chosen->object.inode || !ends_with_name(ret->link, chosen->name))
+        return false;
+    descriptor_mount(chosen->pid, ret->mount, detail, size, &device);
+    return device == chosen->object.device &&
+           descriptor_read(chosen->pid, chosen->tid, fd, &again) && descriptor_same(ret, &again);
+}
+
+static enum object_kind kind_of_mode(const struct prcb_chosen *chosen)
+{
+    switch (chosen->mode & S_IFMT) {
+    case S_IFSOCK:
+        return OBJECT_SOCKET;
+    case S_IFIFO:
+        return *chosen->name ? OBJECT_FIFO : OBJECT_PIPE;
+    case S_IFCHR:
+        return OBJECT_DEVICE;
+    case 0:
+        return !strcmp(chosen->name, "[eventfd]") ? OBJECT_EVENTFD : OBJECT_DESCRIPTOR;
+    default:
+        return OBJECT_FILE;
+    }
+}
+
+/* Pipes and sockets are named by their inodes, anonymous files by what they are, and others by
+ * their path, or the part of it that the kernel's record has. */
+static void look_at_chosen(struct looking *l)
+{
+    const struct prcb_chosen *chosen = l->chosen;
+    struct object like = {.kind = kind_of_mode(chosen), .pid = chosen->pid, .file = -1};
+    char name[KEY_MOST], key[KEY_MOST + 64], detail[TEXT_MOST] = "", device[80];
+    struct descriptor is = {.ino = chosen->object.inode};
+
+    if (!chosen->object.inode || !fits_cause(like.kind, chosen->cause))
+        return;
+    if (like.kind == OBJECT_PIPE || like.kind == OBJECT_SOCKET) {
+        snprintf(is.link, sizeof(is.link), "%s:[%" PRIu64 "]",
+                 like.kind == OBJECT_PIPE ? "pipe" : "socket", is.ino);
+    } else if (!*chosen->name) {
+        return;
+    } else if (!(chosen->mode & S_IFMT)) {
+        snprintf(is.link, sizeof(is.link), "anon_inode:%s", chosen->name);
+    } else if (!find_path(l, &is, detail, sizeof(detail))) {
+        descriptor_device(chosen->object.device, device, sizeof(device));
+        is.mount = 0;
+        snprintf(is.link, sizeof(is.link), "%s", chosen->name);
+        snprintf(detail, sizeof(detail), "inode %" PRIu64 " on %s", is.ino, device);
+    }
+    if (like.kind != OBJECT_SOCKET || !sockets_name(l->o->sockets, chosen->pid, is.ino, name,
+                                                    sizeof(name), &like.netns, &like.peer))
+        snprintf(name, sizeof(name), "%s", is.link);
+    snprintf(key, sizeof(key), "0:0:%" PRIu64 ":%" PRIu64 ":%s", is.mount, is.ino, is.link);
     like.inode = is.ino;
     like.key = key;
     like.name = name;
@@ -441,6 +538,14 @@ static uint32_t keep_holder(struct looking *l, pid_t tid)
     return keep(l->o, &like);
 }
 
+static void look_at_holder(struct looking *l, pid_t own)
+{
+    pid_t holder = own > 0 ? thread_by_own(l->account->pid, l->account->tid, own) : 0;
+
+    if (holder && holder != l->account->tid)
+        l->found.holder = keep_holder(l, holder);
+}
+
 static void look_at_futex(struct looking *l)
 {
     const struct prcb_account *a = l->account;
@@ -448,7 +553,6 @@ static void look_at_futex(struct looking *l)
     struct futex_place place;
     char key[128], name[160];
     struct futex futex;
-    pid_t own, holder;
 
     if (!futex_of_call(&l->call, &futex))
         return;
@@ -463,10 +567,8 @@ static void look_at_futex(struct looking *l)
     like.key = key;
     like.name = name;
     l->found.object = keep(l->o, &like);
-    own = futex_holder(a->pid, &futex, l->stack, l->o->glibc);
-    holder = own > 0 ? thread_by_own(a->pid, a->tid, own) : 0;
-    if (holder && holder != a->tid)
-        l->found.holder = keep_holder(l, holder);
+    if (!l->chosen)
+        look_at_holder(l, futex_holder(a->pid, &futex, l->stack, l->o->glibc));
 }
 
 /* ---- others ------------------------------------------------------------------------------- */
@@ -511,11 +613,17 @@ static void look_at_call(struct looking *l)
         return;
     switch (calls[i].way) {
     case BY_DESCRIPTOR:
-        look_at_descriptor(l);
+        if (l->chosen)
+            look_at_chosen(l);
+        else
+            look_at_descriptor(l);
         return;
-    case BY_EPOLL:
     case BY_POLL:
     case BY_SELECT:
+        if (l->chosen)
+            return;
+        /* fall through */
+    case BY_EPOLL:
         look_at_list(l, calls[i].way);
         return;
     case BY_FUTEX:
@@ -572,6 +680,98 @@ struct object_wait objects_read(struct objects *o, const struct prcb_account *a,
     same = look(&l, t);
     prcb_thread_close(t);
     return same ? l.found : none;
+}
+
+/* ---- chosen waits ---- */
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Where it is kept. *ret_known: it is known. Else the caller is to store its number. */
+static struct known *known_of(struct objects *o, const struct prcb_chosen *chosen, int32_t call,
+                              uint64_t argument, bool *ret_known)
+{
+    struct known wanted = {.pid = chosen->pid, .call = call, .argument = argument};
+    uint64_t hash = (uint64_t)(uint32_t)wanted.pid << 32 ^ argument, now = now_ns();
+    struct known *at;
+
+    if (call != HOLDER) {
+        wanted.inode = chosen->object.inode;
+        wanted.device = chosen->object.device;
+        memcpy(wanted.name, chosen->name, sizeof(wanted.name));
+    }
+    hash = (hash ^ wanted.inode ^ (uint32_t)call) * 0x9e3779b97f4a7c15u;
+    at = &o->known[hash >> 32 & (KNOWN - 1)];
+    *ret_known = at->until > now && at->pid == wanted.pid && at->call == call &&
+                 at->argument == argument && at->inode == wanted.inode &&
+                 at->device == wanted.device && !memcmp(at->name, wanted.name, sizeof(at->name));
+    if (*ret_known)
+        return at;
+    *at = wanted;
+    at->until = now + KNOWN_NS;
+    return at;
+}
+
+/* As the lock said when the wait began. */
+static void look_at_chosen_holder(struct looking *l)
+{
+    const struct prcb_chosen *chosen = l->chosen;
+    struct known *known;
+    struct futex futex;
+    bool found;
+    pid_t own;
+
+    if (l->call.number != SYS_futex || !futex_of_call(&l->call, &futex))
+        return;
+    own = futex_holder_in(chosen->word, chosen->words, futex.operation, l->stack, l->o->glibc);
+    if (own <= 0)
+        return;
+    known = known_of(l->o, chosen, HOLDER, (uint64_t)own, &found);
+    if (!found) {
+        look_at_holder(l, own);
+        known->number = l->found.holder;
+    }
+    l->found.holder = known->number;
+}
+
+struct object_wait objects_read_chosen(struct objects *o, const struct prcb_chosen *chosen,
+                                       const struct prcb_stack *stack)
+{
+    struct prcb_account a = {
+        .size = sizeof(a),
+        .present = PRCB_HAS_OPEN | PRCB_HAS_OBJECT,
+        .tid = chosen->tid,
+        .pid = chosen->pid,
+        .open = {.cause = chosen->cause},
+        .object = chosen->object,
+    };
+    struct looking l = {
+        .o = o,
+        .account = &a,
+        .stack = stack,
+        .chosen = chosen,
+        .call = {.number = chosen->syscall, .args = {chosen->args[0], chosen->args[1]}},
+    };
+    struct known *known;
+    bool found;
+
+    if (is_kernel_lock(chosen->cause)) {
+        look_at_lock(&l);
+        return l.found;
+    }
+    known = known_of(o, chosen, chosen->syscall, chosen->args[0], &found);
+    if (!found) {
+        look_at_call(&l);
+        known->number = l.found.object;
+    }
+    l.found.object = known->number;
+    look_at_chosen_holder(&l);
+    return l.found;
 }
 
 /* ---- at the end --------------------------------------------------------------------------- */

@@ -75,6 +75,12 @@ void objects_close(struct objects *o);                        /* NULL is allowed
 struct object_wait objects_read(struct objects *o, const struct prcb_account *a,
                                 const struct prcb_stack *stack);
 
+/* Of a wait that was chosen at random, which has not ended for its record. What a descriptor was is
+ * told by the record; it has the whole path of a file if the descriptor is still that file. Of
+ * poll(2) and select(2) nothing is known: their lists may be others by now. */
+struct object_wait objects_read_chosen(struct objects *o, const struct prcb_chosen *chosen,
+                                       const struct prcb_stack *stack);
+
 const struct object *objects_at(const struct objects *o, uint32_t number);
 uint32_t objects_count(const struct objects *o); /* numbers are from 1 to this */
 

@@ -301,7 +301,7 @@ static int look_account(void *ctx, const struct prcb_account *a, uint64_t now)
 
 /* The middle of the wait is within it, whichever program's stamp of its ends is the earlier. */
 static int look_chosen(void *ctx, const struct prcb_chosen *chosen, const struct prcb_stack *stack,
-                       int result)
+                       int result, struct object_wait wait)
 {
     struct waits *w = ctx;
     struct ring_event event = {
@@ -312,6 +312,7 @@ static int look_chosen(void *ctx, const struct prcb_chosen *chosen, const struct
     };
     const struct seen *seen = place_of(w->seen, w->seen_room, chosen->key);
 
+    (void)wait; /* recordings have no objects */
     if (seen->key && seen->switches == chosen->switches && seen->stack)
         return 0; /* it was read as it lasted */
     if (stack)

@@ -24,6 +24,7 @@ struct going_on {
     uint64_t began_ns;
     int result;
     struct prcb_stack stack;
+    struct object_wait wait;
 };
 
 struct looks {
@@ -198,25 +199,35 @@ static struct going_on *place_of(struct looks *l, uint64_t key)
 }
 
 /* The stack is unwound as the wait begins: the copy is there only now. */
+static void begin_chosen(struct looks *l, const struct prcb_chosen *chosen, struct going_on *ret)
+{
+    bool budget = has_budget(l);
+
+    *ret = (struct going_on){
+        .key = chosen->key,
+        .switches = chosen->switches,
+        .began_ns = chosen->began_ns,
+        .stack = {.size = sizeof(ret->stack)},
+    };
+    ret->result = budget ? prcb_stacks_unwind(l->stacks, chosen, &ret->stack, NULL) : -EBUSY;
+    if (budget && l->objects)
+        ret->wait = objects_read_chosen(l->objects, chosen, ret->result ? NULL : &ret->stack);
+}
+
 static int take_chosen(const struct prcb_chosen *chosen, void *ctx)
 {
+    const struct object_wait unknown = {.object = 0};
     struct looks *l = ctx;
     struct going_on *at = place_of(l, chosen->key);
 
     if (!chosen->ended) {
-        *at = (struct going_on){
-            .key = chosen->key,
-            .switches = chosen->switches,
-            .began_ns = chosen->began_ns,
-            .stack = {.size = sizeof(at->stack)},
-        };
-        at->result =
-            has_budget(l) ? prcb_stacks_unwind(l->stacks, chosen, &at->stack, NULL) : -EBUSY;
+        begin_chosen(l, chosen, at);
         return at->result == -ENOMEM ? -ENOMEM : 0;
     }
     if (at->key != chosen->key || at->switches != chosen->switches)
-        return l->fns->chosen(l->fns->ctx, chosen, NULL, -ENOSPC);
-    return l->fns->chosen(l->fns->ctx, chosen, at->result ? NULL : &at->stack, at->result);
+        return l->fns->chosen(l->fns->ctx, chosen, NULL, -ENOSPC, unknown);
+    return l->fns->chosen(l->fns->ctx, chosen, at->result ? NULL : &at->stack, at->result,
+                          at->wait);
 }
 
 static int read_chosen(struct looks *l, struct prcb_error *err)

@@ -29,9 +29,9 @@ struct looks_fns {
     int (*released)(void *ctx, uint64_t key); /* it is about to be given back; NULL: nobody asks */
     /* A wait that was chosen at random has ended; before the accounts of the look. result: 0 and
      * stack, or why there is none: -EBUSY, -ENOSPC (no room for the copy), as prcb_stacks_unwind.
-     * NULL: nobody asks. */
+     * wait: what it was for. NULL: nobody asks. */
     int (*chosen)(void *ctx, const struct prcb_chosen *chosen, const struct prcb_stack *stack,
-                  int result);
+                  int result, struct object_wait wait);
     bool keep_ended; /* somebody else gives accounts of ended threads back */
     /* A wait that lasts for longer was told of, and is told of again when it has ended: what
      * account heard of it holds, with its length grown. To be longer than the shortest wait whose

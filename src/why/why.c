@@ -52,6 +52,7 @@ struct early {
     struct prcb_stack stack;
     bool has_stack;
     int result;
+    struct object_wait wait;
     struct early *next;
 };
 
@@ -263,6 +264,30 @@ static void settle_chosen(struct thread *thread, uint64_t ns)
     thread->met_given = ns;
 }
 
+/* The wait that a look met last was over before it was known what it was for; the record of it says
+ * that. */
+static int name_met(struct why *w, struct thread *thread, struct object_wait wait)
+{
+    struct cell *from = thread->met_cell, *to;
+    struct why_part part;
+
+    if (!from || !wait.object || from->part.wait.object)
+        return 0;
+    part = (struct why_part){.kind = from->part.kind,
+                             .cause = from->part.cause,
+                             .stack = from->part.stack,
+                             .wait = wait};
+    to = cell_of(w, thread->process, &part);
+    if (!to)
+        return -ENOMEM;
+    from->part.ns -= thread->met_given;
+    from->part.count--;
+    to->part.ns += thread->met_given;
+    to->part.count++;
+    thread->met_cell = to;
+    return 0;
+}
+
 /* Its stack, and what it is for. That a 64-bit stack was there, readable or not, says whose numbers
  * of calls the thread uses. */
 static int read_wait(struct why *w, const struct prcb_account *a, struct why_part *ret)
@@ -306,7 +331,7 @@ static int begin(struct why *w, struct thread *thread, const struct prcb_account
 
 /* Until the look that meets its thread, whose process is not known before. */
 static int put_off(struct why *w, const struct prcb_chosen *chosen, const struct prcb_stack *stack,
-                   int result)
+                   int result, struct object_wait wait)
 {
     struct early *early = w->early_count < EARLY_MOST ? calloc(1, sizeof(*early)) : NULL;
 
@@ -315,6 +340,7 @@ static int put_off(struct why *w, const struct prcb_chosen *chosen, const struct
     early->chosen = *chosen;
     early->has_stack = stack;
     early->result = result;
+    early->wait = wait;
     if (stack)
         early->stack = *stack;
     early->next = w->early;
@@ -336,8 +362,8 @@ static int take_early(struct why *w, uint64_t key)
             at = &early->next;
             continue;
         }
-        result =
-            why_chosen(w, &early->chosen, early->has_stack ? &early->stack : NULL, early->result);
+        result = why_chosen(w, &early->chosen, early->has_stack ? &early->stack : NULL,
+                            early->result, early->wait);
         *at = early->next;
         free(early);
         w->early_count--;
@@ -346,7 +372,7 @@ static int take_early(struct why *w, uint64_t key)
 }
 
 int why_chosen(struct why *w, const struct prcb_chosen *chosen, const struct prcb_stack *stack,
-               int result)
+               int result, struct object_wait wait)
 {
     struct why_part part = {
         .kind = stack               ? WHY_STACK
@@ -356,6 +382,7 @@ int why_chosen(struct why *w, const struct prcb_chosen *chosen, const struct prc
                 : result == -EPERM  ? WHY_DENIED
                                     : WHY_UNREADABLE,
         .cause = chosen->cause,
+        .wait = wait,
     };
     struct thread *thread = *bucket_of(w, chosen->key);
     struct cell *cell;
@@ -365,10 +392,10 @@ int why_chosen(struct why *w, const struct prcb_chosen *chosen, const struct prc
     if (chosen->cause >= PRCB_CAUSE_MAX)
         return 0;
     if (!thread)
-        return put_off(w, chosen, stack, result);
+        return put_off(w, chosen, stack, result, wait);
     if (thread->met == chosen->switches) {
         settle_chosen(thread, chosen->ns);
-        return 0;
+        return name_met(w, thread, wait);
     }
     if (stack)
         part.stack = *stack;

@@ -46,7 +46,7 @@ void why_close(struct why *w);                                   /* NULL is allo
 int why_account(struct why *w, const struct prcb_account *a, uint64_t now);
 /* A wait that was chosen at random has ended (looks.h). */
 int why_chosen(struct why *w, const struct prcb_chosen *chosen, const struct prcb_stack *stack,
-               int result);
+               int result, struct object_wait wait);
 /* The account was given back: its figures stay. */
 int why_released(struct why *w, uint64_t key);
 

@@ -182,6 +182,7 @@ static const struct row {
     {"pt_regs", "orig_ax", SYSCALL},
     {"pt_regs", "bx", SYSCALL},
     {"pt_regs", "di", SYSCALL},
+    {"pt_regs", "si", NOTHING}, /* no holder of a futex that a short wait was for */
     {"pt_regs", "ip", REGISTERS},
     {"pt_regs", "sp", REGISTERS},
     {"pt_regs", "bp", REGISTERS},

@@ -1205,6 +1205,41 @@ class Chains(unittest.TestCase):
         self.assertEqual(why("--chain", "--folded", "--", "true").returncode, 2)
 
 
+# Most of the waits for storage are b's.
+BY_TURNS = """
+import os, sys, time
+took = {"a": 0, "b": 0}
+data = b"x" * 100
+until = time.monotonic() + 2
+while time.monotonic() < until:
+    for name, times in ("a", 1), ("b", 3):
+        fd = os.open(os.path.join(sys.argv[1], name), os.O_CREAT | os.O_RDWR, 0o600)
+        for i in range(times):
+            os.pwrite(fd, data, i * 4096)
+            began = time.monotonic_ns()
+            os.fsync(fd)
+            took[name] += time.monotonic_ns() - began
+        os.close(fd)
+print(took)
+"""
+
+# A child answers after some 300 microseconds.
+ANSWERED = """
+import os, time
+there, back = os.pipe(), os.pipe()
+if not os.fork():
+    os.close(there[1])
+    while os.read(there[0], 1):
+        time.sleep(0.0003)
+        os.write(back[1], b"x")
+    os._exit(0)
+for i in range(2000):
+    os.write(there[1], b"x")
+    os.read(back[0], 1)
+print((os.fstat(back[0]).st_ino, 1500), flush=True)
+"""
+
+
 class Objects(unittest.TestCase):
     """What waits are for. Witnesses: the program, which knows; gdb; stat(2)."""
 
@@ -1395,6 +1430,46 @@ class Objects(unittest.TestCase):
         self.assertGreater(locks[0]["ns"], 0.9 * mutex["ns"])
         self.assertEqual(mutex["held_by"][0]["tid"], ways["holder"][0])
         self.assertGreater(mutex["held_by"][0]["ns"], 0.9 * mutex["ns"])
+
+    def short_waits(self, program, *arguments):
+        """Of a program that measures its waits by what they are for: its process, and what it says."""
+        try:
+            report, said = document("--objects", "--tier", "bpf", "--budget", "100", "--", sys.executable, "-c",
+                                    program, *arguments)
+        except AssertionError as error:
+            self.skipTest(str(error))
+        self.check_sums(report)
+        process = max(report["processes"], key=lambda row: row["wait_ns"])
+        return process, ast.literal_eval(said[-1])
+
+    @unittest.skipUnless(ROOT, "needs root")
+    def test_short_waits_for_files(self):
+        """Two files by turns, opened anew each time under one number: what the program measures for each."""
+        with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR", "/var/tmp")) as folder:
+            process, measured = self.short_waits(BY_TURNS, folder)
+        found = {"a": 0, "b": 0}
+        cause = next((row for row in process["causes"] if row["cause"] == "fsync"), {"ns": 0, "objects": []})
+        seen = sum(row["count"] for row in cause["objects"])
+        for row in cause["objects"]:
+            if row["object"]:
+                self.assertEqual(row["object"]["kind"], "file")
+                self.assertFalse(row["object"]["now"])
+                found[os.path.basename(row["object"]["name"])] += row["ns"]
+        if cause["ns"] < 0.05e9 or seen < 50:
+            self.skipTest(f"storage is quick here: {cause['ns'] / 1e6:.0f} ms, {seen} waits were looked at")
+        # What a look meets may be over before it is known what it was for.
+        self.assertGreater(sum(found.values()), 0.8 * cause["ns"], cause)
+        share = measured["b"] / (measured["a"] + measured["b"])
+        # As test_short_waits: by how many there were.
+        self.assertAlmostEqual(found["b"] / sum(found.values()), share, delta=0.05 + 1.25 / seen ** 0.5)
+
+    @unittest.skipUnless(ROOT, "needs root")
+    def test_short_waits_for_pipes(self):
+        process, (number, count) = self.short_waits(ANSWERED)
+        cause = next(row for row in process["causes"] if row["cause"] == "pipe")
+        self.assertGreaterEqual(cause["count"], count)
+        named = {row["object"]["name"]: row["ns"] for row in cause["objects"] if row["object"]}
+        self.assertGreater(named.get(f"pipe:[{number}]", 0), 0.9 * cause["ns"], cause["objects"])
 
     def test_not_asked_for(self):
         report, _ = document("--", "sleep", "0.1")

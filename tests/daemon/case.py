@@ -6,6 +6,8 @@ import os
 import pathlib
 import shutil
 import signal
+import socket
+import struct
 import time
 import unittest
 
@@ -48,6 +50,29 @@ def sleeper(uid, program=("/bin/sleep", "60"), before=None):
     with os.fdopen(reader) as file:
         file.read()  # ends when the exec closes it
     return pid
+
+
+def receiver(uid):
+    """A process of that user that waits for a socket, a hundred times a second, and that socket's number."""
+    told = os.pipe()
+    pid = os.fork()
+    if not pid:
+        try:
+            wire.become(uid, uid)
+            wire.libc.prctl(4, 1, 0, 0, 0)  # PR_SET_DUMPABLE, as after an exec
+            ends = socket.socketpair()
+            ends[0].setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("@ll", 0, 10000))
+            os.write(told[1], str(os.fstat(ends[0].fileno()).st_ino).encode())
+            while True:
+                try:
+                    ends[0].recv(1)
+                except BlockingIOError:
+                    pass
+        finally:
+            os._exit(127)
+    os.close(told[1])
+    with os.fdopen(told[0], "rb", buffering=0) as file:
+        return pid, int(file.read(20))
 
 
 def before_exec(program, pause=0):

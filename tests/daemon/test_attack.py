@@ -25,7 +25,7 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import case  # pylint: disable=wrong-import-position
 import wire  # pylint: disable=wrong-import-position
-from case import Case, before_exec, end, errno_of, sleeper  # pylint: disable=wrong-import-position
+from case import Case, before_exec, end, errno_of, receiver, sleeper  # pylint: disable=wrong-import-position
 from wire import (ALL, BPF_MAP_DELETE, BPF_MAP_LOOKUP, BPF_MAP_UPDATE, BPF_OBJ_PIN, ELEMENT,
                   FOLLOW_ALL, NOBODY, OPEN, OTHER, PROCESS, PROCESSORS, PROFILE, RELEASE,
                   RELEASE_EXITED, SCOPE,
@@ -254,6 +254,36 @@ class Threads(Case):
         self.assertEqual({record[4:6] for record in records}, {(own, own)})
         self.assertEqual(set(writable), {errno.EPERM})
         self.assertNotEqual(behind, 0)
+
+    def objects_of(self, uid):
+        """Of a process of this user that waits for a socket, as somebody has them who may profile all: how
+        often it was switched out, and whether the socket's number stands anywhere in the client's map."""
+        pid, number = receiver(uid)
+        self.addCleanup(end, pid)
+        daemon = Daemon(os.environ["PRCBD"], "profile_all = all")
+        self.addCleanup(daemon.stop)
+
+        def work():
+            client = Client(daemon.socket).open(8, flags=wire.OPEN_OBJECTS)
+            client.profile(PROCESS, pid)
+            memory, found = client.map(), False
+            deadline = time.monotonic() + 20
+            while struct.unpack_from("=Q", memory, ELEMENT + 40)[0] < 20 and time.monotonic() < deadline:
+                time.sleep(0.01)
+            for _ in range(50):
+                found |= struct.pack("=Q", number) in memory[:]
+            return struct.unpack_from("=Q", memory, ELEMENT + 40)[0], found, \
+                struct.unpack_from("=Q", memory, ELEMENT + 248)[0]
+        return as_user(NOBODY, work)
+
+    def test_what_others_threads_wait_for(self):
+        switches, found, lock = self.objects_of(NOBODY)
+        self.assertGreater(switches, 10)
+        self.assertTrue(found, "one's own is not there either")
+        self.assertEqual(lock, 0)
+        switches, found, _ = self.objects_of(OTHER)
+        self.assertGreater(switches, 10)
+        self.assertFalse(found)
 
     def test_exec_of_a_set_user_id_program_ends_the_account(self):
         """Profiled while it was one's own; then it becomes root's: by exec, and by a child's."""

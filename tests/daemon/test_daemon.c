@@ -15,6 +15,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -830,7 +831,7 @@ static void set_user_id_programs_are_not_seen_when_missed(void **state)
     run_set_user_id(exec_set_user_id);
 }
 
-/* ---- registers ---- */
+/* ---- registers, and what waits are for ---- */
 
 static struct target *register_targets; /* one's own and another's */
 static pid_t register_pids[2];
@@ -840,6 +841,13 @@ static bool has_registers(struct prcb *p, pid_t pid)
     struct prcb_account a;
 
     return find_account(p, pid, &a) && a.present & PRCB_HAS_REGISTERS;
+}
+
+static bool has_object(struct prcb *p, pid_t pid)
+{
+    struct prcb_account a;
+
+    return find_account(p, pid, &a) && a.present & PRCB_HAS_OBJECT;
 }
 
 static uint64_t switches_of(struct prcb *p, pid_t pid)
@@ -854,7 +862,7 @@ static int see_own_registers(void *program)
 {
     struct prcb_options options = {.size = sizeof(options),
                                    .tier = PRCB_TIER_DAEMON,
-                                   .flags = PRCB_OPEN_REGISTERS,
+                                   .flags = PRCB_OPEN_REGISTERS | PRCB_OPEN_OBJECTS,
                                    .max_threads = 16};
     char seconds[] = "100";
     char *const argv[] = {program, seconds, NULL};
@@ -876,12 +884,63 @@ static int see_own_registers(void *program)
     CHECK(a.flags & PRCB_ACCOUNT_RUNNING || (a.registers.pc && a.registers.sp));
     CHECK(wait_for(switches_of(p, register_pids[1]) >= 10));
     CHECK(!has_registers(p, register_pids[1]));
+    CHECK(wait_for(has_object(p, register_pids[0])));
+    CHECK(!has_object(p, register_pids[1]));
     CHECK(!prcb_spawn(p, argv, PRCB_FOLLOW_ALL, &child, &err));
     CHECK(wait_for(kernel_state(child, child) == 'S'));
     CHECK(find_account(p, child, &a));
     CHECK(!(a.flags & PRCB_ACCOUNT_EXITED) && a.switches);
-    CHECK(!(a.present & PRCB_HAS_REGISTERS));
+    CHECK(!(a.present & (PRCB_HAS_REGISTERS | PRCB_HAS_OBJECT)));
     return 0;
+}
+
+static int read_byte(void *ctx)
+{
+    const int *fd = ctx;
+    char byte;
+
+    return read(*fd, &byte, 1) != 1;
+}
+
+/* Which file a thread of one's own reads from, as fstat(2) has it. */
+static int see_own_object(void *unused)
+{
+    struct prcb_options options = {.size = sizeof(options),
+                                   .tier = PRCB_TIER_DAEMON,
+                                   .flags = PRCB_OPEN_OBJECTS,
+                                   .max_threads = 16};
+    struct prcb_account a = {.flags = 0};
+    struct prcb_error err = {0};
+    struct stat about;
+    struct prcb *p;
+    int pipes[2];
+    pid_t child;
+
+    become(NOBODY);
+    prctl(PR_SET_DUMPABLE, 1);
+    CHECK(!prcb_open(&options, &p, &err));
+    CHECK(!prcb_absent_reason(p, PRCB_HAS_OBJECT));
+    CHECK(!pipe(pipes) && !fstat(pipes[0], &about));
+    CHECK(!prcb_profile_process(p, getpid(), PRCB_FOLLOW_ALL, &err));
+    child = child_start(read_byte, &pipes[0]);
+    CHECK(wait_for(find_account(p, child, &a) && a.present & PRCB_HAS_OPEN &&
+                   a.open.cause == PRCB_CAUSE_PIPE));
+    CHECK(a.present & PRCB_HAS_OBJECT);
+    CHECK(a.object.inode == about.st_ino && !a.object.lock);
+    CHECK(a.object.device == (major(about.st_dev) << 20 | minor(about.st_dev)));
+    CHECK(write(pipes[1], "", 1) == 1 && !child_wait(child));
+    prcb_close(p);
+    options.flags = 0;
+    CHECK(!prcb_open(&options, &p, &err));
+    CHECK(strstr(prcb_absent_reason(p, PRCB_HAS_OBJECT), "PRCB_OPEN_OBJECTS"));
+    prcb_close(p);
+    return 0;
+}
+
+static void objects_of_ones_own_threads(void **state)
+{
+    daemon_shared();
+    assert_int_equal(child_wait(child_start(see_own_object, NULL)), 0);
 }
 
 static void registers_of_ones_own_threads_only(void **state)
@@ -1453,6 +1512,7 @@ int main(int argc, char **argv)
         DAEMON_TEST(the_group_may_profile_all),
         DAEMON_TEST(those_who_profile_all_share_a_session),
         DAEMON_TEST(registers_of_ones_own_threads_only),
+        DAEMON_TEST(objects_of_ones_own_threads),
         DAEMON_TEST(limits_are_kept),
         DAEMON_TEST(interrupted_time_where_it_is_configured),
         DAEMON_TEST(interrupted_time_of_who_may_not_see_processors),

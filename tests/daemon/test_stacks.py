@@ -17,6 +17,7 @@ from wire import NOBODY, OTHER, PROCESS, Client, Refused, as_user, used  # pylin
 
 PRCB = os.environ["PRCB"]
 WAITER = os.environ["STACK_WAITER"]
+OBJECTS = os.environ["WHY_OBJECTS"]
 TEST_STACKS = os.environ["TEST_STACKS"]
 KERNEL_STACK = 9
 tearDownModule = case.stop_daemons  # pylint: disable=invalid-name
@@ -71,6 +72,29 @@ class Stacks(Case):
         self.assertLess(names.index("n_tty_read"), names.index("by_terminal"))
         for frame in frames:
             self.assertNotIn("address", frame)
+
+    def test_what_ones_own_threads_wait_for(self):
+        """Of a program that is followed from its start each file is the one that it waits for, and not what
+        the descriptor is now. Witness: the program."""
+        command = [PRCB, "why", "-j", "--no-whom", "--tier", "daemon", "--objects", "--budget", "100", "--for", "3",
+                   "--", OBJECTS]
+        child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                 env=os.environ | {"PRCB_SOCKET": self.path},
+                                 preexec_fn=lambda: wire.become(NOBODY, NOBODY))
+        self.addCleanup(child.kill)
+        with child:
+            ways = {}
+            for line in iter(child.stdout.readline, "ready\n"):
+                way, tid, identity = line.split(" ", 2)
+                ways[int(tid)] = way, identity.strip()
+            report = json.loads(child.stdout.read().splitlines()[-1])
+        found = {ways[row["tid"]]: row["object"] for process in report["processes"] for row in process["now"]
+                 if row["tid"] in ways and row["object"]}
+        for (way, identity), row in found.items():
+            if way in ("pipe", "fifo", "unix", "tcp"):
+                self.assertFalse(row["now"], row)
+                self.assertTrue(row["name"].startswith(identity), row)
+        self.assertLessEqual({"pipe", "fifo", "unix", "tcp", "event", "bss", "heap"}, {way for way, _ in found})
 
     def test_a_program_of_its_own_waits_there(self):
         """prcb/stack.h on this tier, with the cases of the others."""

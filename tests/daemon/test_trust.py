@@ -21,7 +21,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import case  # pylint: disable=wrong-import-position
 import wire  # pylint: disable=wrong-import-position
 import writer  # pylint: disable=wrong-import-position
-from case import Case, end, sleeper  # pylint: disable=wrong-import-position
+from case import Case, end, receiver, sleeper  # pylint: disable=wrong-import-position
 from wire import (ALL, ELEMENT, NOBODY, OTHER, PROCESS, PROCESSORS,  # pylint: disable=wrong-import-position
                   Client, Closed, Daemon, Refused, as_user, used)
 
@@ -217,26 +217,29 @@ class Writers(Case):
 
     def test_registers_asked_for_in_the_account(self):
         """What an account is to have stands in it to be read. Who may profile all, but not see where
-        others' programs lie, asks for registers there."""
-        victim = sleeper(OTHER, program=("/bin/sh", "-c", "while :; do sleep 0.01; done"))
+        others' programs lie or which files they have open, asks for registers and objects there."""
+        victim, _ = receiver(OTHER)
         self.addCleanup(end, victim)
         daemon = Daemon(os.environ["PRCBD"], "profile_all = all")
         self.addCleanup(daemon.stop)
 
         def work():
-            client = Client(daemon.socket).open(2)
+            client = Client(daemon.socket).open(2, flags=wire.OPEN_OBJECTS)
             client.profile(PROCESS, victim)
             memory, wants = client.map(), 0xffff << 16
             before = struct.unpack_from("=Q", memory, ELEMENT + 40)[0]
+            objects = set()
             for _ in range(100):
                 word = struct.unpack_from("=Q", memory, ELEMENT + 48)[0]
                 writer.store(client.fds[0], 1, [(48, word | wants)])
                 time.sleep(0.001)
+                objects.add(struct.unpack_from("=3Q", memory, ELEMENT + 232))
             after = struct.unpack_from("=Q", memory, ELEMENT + 40)[0]
-            return after - before, struct.unpack_from("=4Q", memory, ELEMENT + 192)
-        switches, registers = self.as_writer(work)
+            return after - before, struct.unpack_from("=4Q", memory, ELEMENT + 192), objects
+        switches, registers, objects = self.as_writer(work)
         self.assertGreater(switches, 2)
         self.assertEqual(registers, (0, 0, 0, 0))
+        self.assertEqual(objects, {(0, 0, 0)})
 
     def test_anothers_head_and_clock(self):
         """What one client writes, another does not read."""
