@@ -278,7 +278,10 @@ static int64_t stack_of(struct recorder *r, const struct ring_event *event)
 
 static int on_sample(struct recorder *r, const struct ring_event *event)
 {
-    int64_t thread = world_thread(r->world, event->pid, event->tid, event->time_ns);
+    /* A command is sampled a moment before its exec is told of. The idle thread has no state: its
+     * switches name nobody. */
+    const char *state = event->tid > 0 ? "running" : NULL;
+    int64_t thread = world_thread(r->world, event->pid, event->tid, event->time_ns, state);
     int64_t stack = thread ? stack_of(r, event) : 0;
 
     if (!stack)
@@ -290,7 +293,7 @@ static int on_sample(struct recorder *r, const struct ring_event *event)
 /* The idle thread is nobody. */
 static int64_t thread_or_idle(struct recorder *r, int32_t pid, int32_t tid, uint64_t time_ns)
 {
-    return tid > 0 ? world_thread(r->world, pid, tid, time_ns) : 0;
+    return tid > 0 ? world_thread(r->world, pid, tid, time_ns, NULL) : 0;
 }
 
 static int on_switch(struct recorder *r, const struct ring_event *event)
@@ -325,7 +328,7 @@ static int64_t recorded_thread(struct recorder *r, uint32_t pid, uint32_t tid, u
 {
     if (!tid)
         return 0;
-    return r->options.all ? world_thread(r->world, (int32_t)pid, (int32_t)tid, time_ns)
+    return r->options.all ? world_thread(r->world, (int32_t)pid, (int32_t)tid, time_ns, NULL)
                           : world_known_thread(r->world, (int32_t)pid, (int32_t)tid);
 }
 

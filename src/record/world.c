@@ -212,12 +212,13 @@ static struct thread *add_thread(struct world *world, int32_t parent_pid, int32_
     return thread;
 }
 
-int64_t world_thread(struct world *world, int32_t pid, int32_t tid, uint64_t time_ns)
+int64_t world_thread(struct world *world, int32_t pid, int32_t tid, uint64_t time_ns,
+                     const char *state)
 {
     struct thread *thread = find_thread(world, tid);
 
     if (!thread || thread->pid != pid)
-        thread = add_thread(world, 0, pid, tid, pid ? "" : "idle", time_ns, NULL);
+        thread = add_thread(world, 0, pid, tid, pid ? "" : "idle", time_ns, state);
     return thread ? thread->id : 0;
 }
 

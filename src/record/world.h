@@ -17,8 +17,10 @@ struct world;
 int world_open(struct writer *writer, struct world **ret);
 void world_close(struct world *world); /* NULL is allowed */
 
-/* The row of a thread, made if there is none. 0: no memory. */
-int64_t world_thread(struct world *world, int32_t pid, int32_t tid, uint64_t time_ns);
+/* The row of a thread, made if there is none, with what it does then: "running", or NULL where that
+ * is not known. 0: no memory. */
+int64_t world_thread(struct world *world, int32_t pid, int32_t tid, uint64_t time_ns,
+                     const char *state);
 
 /* Its row if there is one, else 0. */
 int64_t world_known_thread(const struct world *world, int32_t pid, int32_t tid);

@@ -114,7 +114,7 @@ static void test_forks_and_execs(void **state)
 {
     struct fixture *f = *state;
 
-    assert_true(world_thread(f->world, 10, 10, 1) > 0);
+    assert_true(world_thread(f->world, 10, 10, 1, "running") > 0);
     map(f, 10, 0x1000, 0x2000, 1);
     assert_int_equal(world_fork(f->world, 10, 10, 11, 11, 2), 0); /* a process */
     assert_int_equal(world_fork(f->world, 11, 11, 11, 12, 3), 0); /* its thread */
@@ -128,6 +128,11 @@ static void test_forks_and_execs(void **state)
     assert_int_equal(at(f, 11, 0x1002), -1); /* nothing is mapped after an exec */
     assert_int_equal(number(f, "SELECT count(*) FROM threads WHERE tid = 11"), 2);
     assert_int_equal(number(f, "SELECT min(end_ns) FROM threads WHERE tid = 11"), 4);
+    /* What is known of one that a sample was taken of, a forked one and one that executes. */
+    assert_int_equal(number(f, "SELECT start_state = 'running' FROM threads WHERE tid = 10"), 1);
+    assert_int_equal(number(f, "SELECT start_state = 'ready' FROM threads WHERE tid = 11"), 1);
+    assert_int_equal(number(f, "SELECT start_state = 'running' FROM threads WHERE start_ns = 4"),
+                     1);
     map(f, 11, 0x1000, 0x2000, 3);
     assert_int_equal(at(f, 11, 0x1003), 3);
 }
@@ -136,18 +141,18 @@ static void test_ends(void **state)
 {
     const uint64_t second = 1000000000;
     struct fixture *f = *state;
-    int64_t first = world_thread(f->world, 20, 20, second);
+    int64_t first = world_thread(f->world, 20, 20, second, NULL);
 
     map(f, 20, 0x1000, 0x2000, 1);
     assert_int_equal(world_exit(f->world, 20, 20, 2 * second), 0);
     /* Just after its end it may still be sampled. */
-    assert_int_equal(world_thread(f->world, 20, 20, 2 * second + 1), first);
+    assert_int_equal(world_thread(f->world, 20, 20, 2 * second + 1, NULL), first);
     assert_int_equal(at(f, 20, 0x1000), 1);
-    assert_true(world_thread(f->world, 30, 30, 9 * second) > first);
+    assert_true(world_thread(f->world, 30, 30, 9 * second, NULL) > first);
     assert_int_equal(world_known_thread(f->world, 20, 20), 0);
     assert_int_equal(at(f, 20, 0x1001), -1);
     /* The number again, by a thread of another process. */
-    assert_true(world_thread(f->world, 30, 20, 10 * second) > first);
+    assert_true(world_thread(f->world, 30, 20, 10 * second, NULL) > first);
     assert_int_equal(number(f, "SELECT end_ns FROM threads WHERE id = 1"), 2 * second);
 }
 
