@@ -484,29 +484,28 @@ static char *read_text(const char *path, struct prcb_error *err)
     return text;
 }
 
-/* Whether one of the files is another than it was. */
-static bool changed(struct web *web, const struct web_config *config)
+/* Whether the file is another than it was. Asked before it is read: what is written meanwhile is
+ * read the next time. */
+static bool file_changed(struct web *web, int file, const char *path)
 {
-    const char *paths[FILES] = {
-        [FILE_CONFIG] = web->options.config_file,
-        [FILE_CERT] = config->cert_file,
-        [FILE_KEY] = config->key_file,
-        [FILE_CA] = config->client_ca_file,
-    };
-    bool ret = false;
+    struct stamp now = {0}, before = web->stamps[file];
+    struct stat st;
 
-    for (size_t i = 0; i < FILES; i++) {
-        struct stamp stamp = {0};
-        struct stat st;
+    if (path && !stat(path, &st))
+        now = (struct stamp){st.st_mtim, st.st_ino, st.st_size};
+    web->stamps[file] = now;
+    return now.changed.tv_sec != before.changed.tv_sec ||
+           now.changed.tv_nsec != before.changed.tv_nsec || now.inode != before.inode ||
+           now.size != before.size;
+}
 
-        if (paths[i] && !stat(paths[i], &st))
-            stamp = (struct stamp){st.st_mtim, st.st_ino, st.st_size};
-        ret |= stamp.changed.tv_sec != web->stamps[i].changed.tv_sec ||
-               stamp.changed.tv_nsec != web->stamps[i].changed.tv_nsec ||
-               stamp.inode != web->stamps[i].inode || stamp.size != web->stamps[i].size;
-        web->stamps[i] = stamp;
-    }
-    return ret;
+static bool tls_files_changed(struct web *web, const struct web_config *config)
+{
+    bool cert = file_changed(web, FILE_CERT, config->cert_file);
+    bool key = file_changed(web, FILE_KEY, config->key_file);
+    bool ca = file_changed(web, FILE_CA, config->client_ca_file);
+
+    return cert || key || ca;
 }
 
 static bool same_text(const char *a, const char *b)
@@ -518,9 +517,13 @@ static int load(struct web *web, struct prcb_error *err)
 {
     struct web_config config = {0}, old = web->config;
     char *cert = NULL, *key = NULL, *ca = NULL, *old_files[] = {web->cert, web->key, web->ca};
+    struct stamp stamps[FILES];
     int result = web_config_read(web->options.config_file, &config, err);
     bool serves = web->daemons[0];
 
+    memcpy(stamps, web->stamps, sizeof(stamps));
+    if (!result)
+        tls_files_changed(web, &config);
     if (!result && config.tls) {
         cert = read_text(config.cert_file, err);
         key = cert ? read_text(config.key_file, err) : NULL;
@@ -544,6 +547,7 @@ static int load(struct web *web, struct prcb_error *err)
         web->has_good = false;
         result = restart ? start_daemons(web, err) : 0;
     } else {
+        memcpy(web->stamps, stamps, sizeof(stamps));
         web_config_free(&config);
         free(cert);
         free(key);
@@ -553,6 +557,7 @@ static int load(struct web *web, struct prcb_error *err)
     if (result) { /* back to what worked */
         struct prcb_error ignored;
 
+        memcpy(web->stamps, stamps, sizeof(stamps));
         web->config = old;
         web->cert = old_files[0];
         web->key = old_files[1];
@@ -568,15 +573,19 @@ static int load(struct web *web, struct prcb_error *err)
     web_config_free(&old);
     for (size_t i = 0; i < 3; i++)
         free(old_files[i]);
-    changed(web, &web->config);
     return 0;
 }
 
 void web_reload(struct web *web)
 {
     struct prcb_error err;
+    bool changed = false;
 
-    if (!web->options.config_file || !changed(web, &web->config))
+    if (web->options.config_file) {
+        changed = file_changed(web, FILE_CONFIG, web->options.config_file);
+        changed = tls_files_changed(web, &web->config) || changed;
+    }
+    if (!changed)
         return;
     if (load(web, &err))
         web->options.log(err.text);
@@ -604,6 +613,8 @@ int web_open(const struct web_options *options, struct web **ret, struct prcb_er
         result = strncmp(address, "unix:", 5) ? listen_inet(web, address, err)
                                               : listen_unix(web, address + 5, err);
     }
+    if (options->config_file)
+        file_changed(web, FILE_CONFIG, options->config_file);
     if (!result)
         result = options->config_file ? load(web, err) : start_daemons(web, err);
     if (result) {
