@@ -26,6 +26,7 @@ PRCB = os.environ["PRCB"]
 SHARES = os.environ["WHY_SHARES"]
 WAITER = os.environ["STACK_WAITER"]
 OBJECTS = os.environ["WHY_OBJECTS"]
+LEFT = ("[not read]", "[no room]", "[ended]")
 NOBODY = 65534
 ROOT = os.geteuid() == 0
 
@@ -115,23 +116,34 @@ class Sums(unittest.TestCase):
 
 class Where(unittest.TestCase):
     def shares(self, seconds, milliseconds, within, **options):
-        """Shares of the futex time by function equal those that the program set its timer to; the perf
-        tier's, those that it measured, for both have the time to wake up in them."""
+        """Shares of the futex time by function lie between those that the program set its timer to and those
+        that it measured, which have the time to wake up in them: where a hypervisor takes the processor a timer
+        is late. The perf tier's are those that it measured."""
         report, said = document("--min", "500", "--", SHARES, str(seconds), str(milliseconds), **options)
         if report["tier"] == "perf" and within < 0.1:
             self.skipTest("the perf tier looks ten times a second: a wait's end is not seen")
-        spent = [int(word) for word in said[0].split()[:3]] if report["tier"] == "perf" else [60, 30, 10]
+        *measured, rounds = [int(word) for word in said[0].split()]
+        least = [rounds * milliseconds * 1000000 * share for share in (0.6, 0.3, 0.1)]
+        if report["tier"] == "perf":
+            least = measured
         process = process_named(report, os.path.basename(SHARES)[:15])
         cause = next(c for c in process["causes"] if c["cause"] in ("futex", "wait"))
         names = ["long_wait", "middle_wait", "short_wait"]
         seen = dict.fromkeys(names, 0)
+        left = 0 # for which prcb had no processor in time, in rows that say so
         for part in cause["stacks"]:
+            if part["unknown"] in LEFT:
+                left += part["ns"] / cause["ns"]
             for name in names:
                 if name in functions(part):
                     seen[name] += part["ns"]
                     self.assertTrue(part["complete"], part)
-        for name, own in zip(names, spent):
-            self.assertAlmostEqual(seen[name] / cause["ns"], own / sum(spent), delta=within)
+        self.assertLess(left, 0.5, cause)
+        for i, name in enumerate(names):
+            low = least[i] / (least[i] + sum(measured) - measured[i])
+            high = measured[i] / (measured[i] + sum(least) - least[i])
+            self.assertGreater(seen[name] / cause["ns"], low - within - left, (seen, measured, cause))
+            self.assertLess(seen[name] / cause["ns"], high + within, (seen, measured, cause))
 
     def test_three_waits_have_their_shares(self):
         self.shares(3, 500, 0.02)
@@ -150,7 +162,7 @@ class Where(unittest.TestCase):
         for cause in process["causes"]:
             self.assertEqual(sum(part["ns"] for part in cause["stacks"]), cause["ns"])
             for part in cause["stacks"]:
-                if part["unknown"] in ("[not read]", "[no room]", "[ended]"):
+                if part["unknown"] in LEFT:
                     left += part["ns"]
                 for name in ("long_wait", "middle_wait", "short_wait"):
                     if name in functions(part):
@@ -721,7 +733,7 @@ class Files(unittest.TestCase):
 
 
 BY_WHOM = """
-import os, threading, time
+import os, resource, threading, time
 there, back = os.pipe(), os.pipe()
 if not os.fork():
     os.close(there[1])
@@ -729,13 +741,17 @@ if not os.fork():
         time.sleep(0.01)
         os.write(back[1], b"x")
     os._exit(0)
-for _ in range(40):
-    os.write(there[1], b"x")
-    os.read(back[0], 1)
+
+def waits():
+    return resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
+
+def counted(rounds, step):
+    return sum(waits() < (step(), waits())[1] for _ in range(rounds))
+
+answered = counted(40, lambda: (os.write(there[1], b"x"), os.read(back[0], 1)))
 lock = threading.Lock()
 lock.acquire()
-for _ in range(20):
-    lock.acquire(timeout=0.005)
+print(answered, counted(20, lambda: lock.acquire(timeout=0.005)), flush=True)
 os._exit(0)
 """
 
@@ -968,27 +984,31 @@ class ByWhom(unittest.TestCase):
             self.skipTest("by whom is the bpf tier's")
 
     def waits(self):
-        report, _ = document("--idle", "--", "python3", "-c", BY_WHOM)
+        report, said = document("--idle", "--", "python3", "-c", BY_WHOM)
         # The parent: its child waits for no lock. An interpreter's start may add causes to either.
         process = max((row for row in report["processes"] if row["comm"].startswith("python3")),
                       key=lambda row: sum(cause["count"] for cause in row["causes"]
                                           if cause["cause"] == "futex"))
-        return report, {row["cause"]: row for row in process["causes"]}
+        return report, {row["cause"]: row for row in process["causes"]}, [int(word) for word in said[0].split()]
 
     def test_a_thread_and_a_timeout(self):
-        report, causes = self.waits()
+        """As many as the kernel counted voluntary switches in: what comes while the program has no processor
+        is not waited for. One may be for something else."""
+        report, causes, (answered, timed_out) = self.waits()
+        self.assertGreater(answered, 5)
+        self.assertGreater(timed_out, 2)
         echoes = {row["pid"] for row in report["processes"]}
         pipe = causes["pipe"]["woken_by"]
         self.assertEqual(pipe[0]["by"], "thread", pipe)
         self.assertIn(pipe[0]["pid"], echoes)
-        self.assertGreaterEqual(pipe[0]["count"], 35, pipe)
+        self.assertGreaterEqual(pipe[0]["count"], answered - 5, pipe)
         futex = causes["futex"]["woken_by"]
         self.assertEqual(futex[0]["by"], "timer", futex)
         self.assertEqual(futex[0]["name"], "timer (timed out)")
-        self.assertGreaterEqual(futex[0]["count"], 18, futex)
+        self.assertGreaterEqual(futex[0]["count"], timed_out - 2, futex)
 
     def test_edges_and_rest_are_the_causes_time(self):
-        report, _ = self.waits()
+        report, _, _ = self.waits()
         for process in report["processes"]:
             for row in process["causes"]:
                 if row["cause"] in ("quantum", "preempted", "yield", "exit"):
