@@ -6,10 +6,12 @@
 # ./dev check. A chroot on the running kernel, so eBPF is that kernel's. Needs root and Debian's
 # archive. Prints TAP; takes about an hour a suite.
 #
-#   roots.sh TREE [-q] [SUITE]...     bookworm trixie sid where none is named
+#   roots.sh TREE [-q] [-k FOLDER] [SUITE]...     bookworm trixie sid where none is named
 #
 # -q: instead of the whole check, a build and the tests without eBPF. The root is
 # TREE/build-roots/SUITE and goes when all went well; the log stays.
+# -k: the root is a copy of FOLDER/SUITE, which has every package that ./dev installs; where there is
+# none it is made. The next run installs and fetches less, and does not see whether ./dev names all packages.
 # shellcheck disable=SC2016,SC2317 # the shell inside expands; the functions are called by name
 set -u
 
@@ -22,10 +24,15 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 tree=$1
 shift
 quick=
-if [[ ${1:-} == -q ]]; then
-    quick=yes
-    shift
-fi
+keep=
+while getopts qk: option; do
+    case $option in
+    q) quick=yes ;;
+    k) keep=$OPTARG ;;
+    *) exit 2 ;;
+    esac
+done
+shift $((OPTIND - 1))
 suites=("$@")
 if [[ $# -eq 0 ]]; then
     suites=(bookworm trixie sid)
@@ -47,7 +54,12 @@ as_user() { # COMMAND: a line of shell, in the clone
     as_root_inside su - someone -c "export ${DEV_JOBS:+DEV_JOBS=$DEV_JOBS}; cd prcb && $1"
 }
 
-# A file system of its own for pins, an own /dev/shm; the kernel's the rest.
+# A file system of its own for pins; the kernel's the rest.
+mounts() {
+    mount -t proc proc "$root/proc" && mount --rbind /sys "$root/sys" &&
+        mount --rbind /dev "$root/dev" && mount -t bpf bpf "$root/sys/fs/bpf"
+}
+
 make_root() {
     rm -rf --one-file-system "$root"
     mkdir -p "$root"
@@ -57,8 +69,7 @@ make_root() {
         "$suite" "$root" &&
         cp /etc/resolv.conf "$root/etc/" &&
         printf '127.0.0.1 localhost\n127.0.1.1 %s\n' "$(hostname)" >>"$root/etc/hosts" &&
-        mount -t proc proc "$root/proc" && mount --rbind /sys "$root/sys" &&
-        mount --rbind /dev "$root/dev" && mount -t bpf bpf "$root/sys/fs/bpf" &&
+        mounts &&
         as_root_inside useradd --create-home --shell /bin/bash someone &&
         echo 'someone ALL=(ALL) NOPASSWD: ALL' >"$root/etc/sudoers.d/someone" &&
         # Somebody who reads what apt is about to do would say yes.
@@ -73,9 +84,32 @@ clone() {
 }
 
 # What the printed commands suppose to be there: they name a user's own build, and sqlite3.
+readme_packages() {
+    as_user 'sudo apt-get -qq install -y --no-install-recommends make sqlite3 python3 >/dev/null'
+}
+
+# The root that others are copied from; complete with the mark beside it.
+kept_root() {
+    local root=$keep/$suite status=0
+    if [[ -e $root.complete ]]; then
+        return
+    fi
+    mkdir -p "$keep" && make_root && clone && readme_packages && as_user './dev packages' || status=1
+    unmount
+    if [[ $status -eq 0 ]]; then
+        rm -rf --one-file-system "$root"/home/someone/{prcb,shared} &&
+            rm -f "$root"/var/cache/apt/archives/*.deb && touch "$root.complete"
+    fi
+    return "$status"
+}
+
+copy_root() {
+    rm -rf --one-file-system "$root"
+    cp -a --one-file-system --reflink=auto "$keep/$suite" "$root" && mounts
+}
+
 readme() {
-    as_user 'sudo apt-get -qq install -y --no-install-recommends make sqlite3 python3 >/dev/null' &&
-        as_user "python3 tests/install/readme.py . --fresh"
+    readme_packages && as_user "python3 tests/install/readme.py . --fresh"
 }
 
 whole_check() {
@@ -98,6 +132,14 @@ step() {
     return "$status"
 }
 
+new_root() {
+    if [[ $keep ]]; then
+        step "a Debian with all packages" kept_root && step "a copy of it" copy_root
+    else
+        step "a fresh Debian" make_root
+    fi
+}
+
 for suite in "${suites[@]}"; do
     root=$tree/build-roots/$suite
     log=$tree/build-roots/$suite.log
@@ -106,7 +148,7 @@ for suite in "${suites[@]}"; do
     before=$failed
     failed=0
     trap unmount EXIT
-    if step "a fresh Debian" make_root && step "a clone" clone && step "./dev run" as_user './dev run'; then
+    if new_root && step "a clone" clone && step "./dev run" as_user './dev run'; then
         step "README's commands" readme
         step "${quick:+part of }./dev check" whole_check
     fi
