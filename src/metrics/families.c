@@ -792,6 +792,9 @@ EMIT(emit_ready)
 
 /* ---- the rows ---- */
 
+#define NS_OF(cause)    ((int)VALUE_CAUSE_NS + (int)PRCB_CAUSE_##cause)
+#define COUNT_OF(cause) ((int)VALUE_CAUSE_COUNT + (int)PRCB_CAUSE_##cause)
+
 const struct metrics_family metrics_families[] = {
 #define F(name, type, unit, names, optional, emit, what, labels, help)                             \
     {name, METRICS_##type, METRICS_##unit, METRICS_##names, optional, emit, what, labels, help},
