@@ -10,6 +10,8 @@ static const struct idiom rows[] = {
 #undef I
 };
 
+#define NEAR 2 /* callers that "<" stands for */
+
 /* A name's length without a version and without what a compiler appends to copies. */
 static size_t plain_length(const char *name)
 {
@@ -44,20 +46,25 @@ static bool fits(const char *alternatives, const char *name)
     return false;
 }
 
+/* Whether a function that called number `at` is one of the outer ones. */
+static bool is_below(const char *outer, const char *const *functions, size_t count, size_t at)
+{
+    bool near = *outer == '<';
+    size_t end = near && count - at > NEAR ? at + NEAR : count - 1;
+
+    for (size_t i = at + 1; i <= end; i++) {
+        if (functions[i] && *functions[i] && fits(outer + near, functions[i]))
+            return true;
+    }
+    return false;
+}
+
 static bool row_fits(const struct idiom *row, const char *const *functions, size_t count)
 {
-    bool inside = false;
-
     for (size_t i = 0; i < count; i++) {
-        if (!functions[i] || !*functions[i])
-            continue;
-        if (inside && fits(row->outer, functions[i]))
+        if (functions[i] && *functions[i] && fits(row->inner, functions[i]) &&
+            (!row->outer || is_below(row->outer, functions, count, i)))
             return true;
-        if (!inside && fits(row->inner, functions[i])) {
-            if (!row->outer)
-                return true;
-            inside = true;
-        }
     }
     return false;
 }

@@ -6,6 +6,7 @@ Witnesses: a program that measures how long it waits in each of its functions, g
 same thread, and the exact times of prcb stat.
 """
 import ast
+import contextlib
 import fcntl
 import glob
 import json
@@ -15,10 +16,12 @@ import re
 import resource
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -496,6 +499,140 @@ class Go(unittest.TestCase):
                                  ["main.inner", "main.middle", "main.(*T).outer", "main.main", "runtime.main",
                                   "runtime.goexit"])
                 self.assertTrue(now[0]["complete"])
+
+
+NGINX = shutil.which("nginx") or shutil.which("/usr/sbin/nginx")
+NGINX_THREADS = 64
+F_SETPIPE_SZ = 1031
+NGINX_CONF = """
+daemon off;
+{user}
+worker_processes 1;
+pid pid;
+error_log error.log;
+thread_pool default threads={threads};
+events {{ }}
+http {{
+    access_log log.fifo;
+    client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi;
+    scgi_temp_path scgi;
+    server {{
+        listen unix:{folder}/socket;
+        location / {{ root {folder}; aio threads; sendfile off; }}
+    }}
+}}
+"""
+
+
+@unittest.skipUnless(NGINX, "needs nginx")
+class Nginx(unittest.TestCase):
+    """A stock server under load, with a pool of threads that sleep. What keeps requests waiting is a log
+    whose reader is slow."""
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="prcb-why-")
+        self.addCleanup(shutil.rmtree, self.folder)
+        os.chmod(self.folder, 0o755)
+        with open(self.folder + "/file", "wb") as file:
+            file.write(bytes(100_000))
+        with open(self.folder + "/nginx.conf", "w", encoding="ascii") as file:
+            file.write(NGINX_CONF.format(folder=self.folder, threads=NGINX_THREADS, user="user root;" if ROOT else ""))
+        os.mkfifo(self.folder + "/log.fifo")
+        log = os.open(self.folder + "/log.fifo", os.O_RDONLY | os.O_NONBLOCK)
+        self.addCleanup(os.close, log)
+        fcntl.fcntl(log, F_SETPIPE_SZ, 4096)
+        self.server = subprocess.Popen([NGINX, "-p", self.folder, "-c", "nginx.conf"], stderr=subprocess.PIPE, text=True)
+        self.ended = threading.Event()
+        self.clients = []
+        self.addCleanup(self.stop)
+        self.worker = self.await_worker()
+        self.clients = [threading.Thread(target=self.ask) for _ in range(4)]
+        self.clients.append(threading.Thread(target=self.drain, args=[log]))
+        for client in self.clients:
+            client.start()
+        self.await_log()
+
+    def stop(self):
+        self.ended.set()
+        self.server.terminate()
+        for client in self.clients:
+            client.join()
+        self.server.communicate()
+
+    def await_worker(self):
+        """Its pool is complete, and it listens."""
+        deadline = time.monotonic() + 60
+        while True:
+            self.assertIsNone(self.server.poll(), "nginx ended")
+            self.assertLess(time.monotonic(), deadline, "nginx does not start")
+            with open(f"/proc/{self.server.pid}/task/{self.server.pid}/children", encoding="ascii") as file:
+                children = file.read().split()
+            if children and len(os.listdir(f"/proc/{children[0]}/task")) == NGINX_THREADS + 1 and \
+                    os.path.exists(self.folder + "/socket"):
+                return int(children[0])
+            time.sleep(0.01)
+
+    def await_log(self):
+        """Until it waits in write(2)."""
+        deadline = time.monotonic() + 60
+        while True:
+            with open(f"/proc/{self.worker}/syscall", encoding="ascii") as file:
+                if file.read().split()[0] in ("1", "64"):
+                    return
+            self.assertLess(time.monotonic(), deadline, "nginx does not wait for its log")
+            time.sleep(0.001)
+
+    def ask(self):
+        """Requests, one after the other."""
+        request = b"GET /file HTTP/1.0\r\n\r\n"
+        while not self.ended.is_set():
+            with socket.socket(socket.AF_UNIX) as connection, contextlib.suppress(OSError):
+                connection.connect(self.folder + "/socket")
+                connection.sendall(request)
+                while connection.recv(1 << 20):
+                    pass
+
+    def drain(self, log):
+        """Some forty lines in half a second; at the end all, so that the server ends."""
+        while not self.ended.wait(0.5):
+            try:
+                os.read(log, 4096)
+            except BlockingIOError:
+                pass
+        while self.server.poll() is None:
+            try:
+                os.read(log, 1 << 20)
+            except BlockingIOError:
+                time.sleep(0.01)
+
+    def test_words_are_about_what_keeps_requests_waiting(self):
+        for tier in [], ["--tier", "perf"]:
+            with self.subTest(tier=tier):
+                result = subprocess.run([PRCB, "stat", *tier, "-p", str(self.worker), "--for", "1"],
+                                        capture_output=True, text=True, timeout=60)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                words = [line for line in result.stdout.splitlines() if "thread time" in line]
+                self.assertRegex(words[0], r"was spent waiting .*by nginx \(1 thread\)" if tier else
+                                 r"was spent waiting on a pipe, by nginx \(1 thread\)")
+                self.assertRegex("\n".join(words[1:]), r"was idle by design: nginx thread pool \(64 threads\)")
+
+    def test_where(self):
+        """Not idle, though the event loop is on the same stack."""
+        report, _ = document("-p", str(self.worker), "--for", "1")
+        pipe = next(cause for row in report["processes"] for cause in row["causes"] if cause["cause"] == "pipe")
+        self.assertEqual(pipe["idle_ns"], 0)
+        self.assertGreater(pipe["ns"], 200_000_000)
+        stack = next(part for part in pipe["stacks"] if not part["unknown"])
+        self.assertEqual(stack["kind"], "blocked")
+        self.assertTrue(stack["complete"])
+        names = functions(stack)
+        places = [names.index(name) for name in ("ngx_process_events_and_timers", "ngx_master_process_cycle", "main",
+                                                 "_start")]
+        self.assertEqual(places, sorted(places), names)
+        self.assertIn(names[0], ("write", "__write", "__GI___libc_write"))
+        text = why("-p", str(self.worker), "--for", "1").stdout.splitlines()
+        self.assertRegex(text[1], r" (pipe|ready, no processor) ")
+        self.assertTrue(any("idle by design" in line and "nginx thread pool" in line for line in text), text)
 
 
 IN_JS = """
