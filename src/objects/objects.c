@@ -430,7 +430,7 @@ static void look_at_chosen(struct looking *l)
         snprintf(is.link, sizeof(is.link), "anon_inode:%s", chosen->name);
     } else if (!find_path(l, &is, detail, sizeof(detail))) {
         descriptor_device(chosen->object.device, device, sizeof(device));
-        is.mount = 0;
+        is = (struct descriptor){.ino = chosen->object.inode};
         snprintf(is.link, sizeof(is.link), "%s", chosen->name);
         snprintf(detail, sizeof(detail), "inode %" PRIu64 " on %s", is.ino, device);
     }

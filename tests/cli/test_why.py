@@ -635,6 +635,38 @@ class Nginx(unittest.TestCase):
         self.assertTrue(any("idle by design" in line and "nginx thread pool" in line for line in text), text)
 
 
+@unittest.skipUnless(ROOT and shutil.which("redis-server") and shutil.which("redis-benchmark"),
+                     "needs root and Redis")
+class Redis(unittest.TestCase):
+    """A stock server that writes its log to storage for each command."""
+
+    def test_what_it_waits_for(self):
+        with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+            path = folder + "/socket"
+            server = subprocess.Popen(["redis-server", "--port", "0", "--unixsocket", path, "--dir", folder, "--save",
+                                       "", "--appendonly", "yes", "--appendfsync", "always"],
+                                      stdout=subprocess.DEVNULL, cwd="/")
+            self.addCleanup(server.wait)
+            self.addCleanup(server.kill)
+            deadline = time.monotonic() + 60
+            while not os.path.exists(path):
+                self.assertIsNone(server.poll(), "the server ended")
+                self.assertLess(time.monotonic(), deadline, "the server does not start")
+                time.sleep(0.05)
+            report, _ = document("--objects", "--tier", "bpf", "--budget", "100", "-p", str(server.pid), "--",
+                                 "redis-benchmark", "-s", path, "-c", "1", "-n", "3000", "-t", "set", "-q")
+            links = [os.readlink(f"/proc/{server.pid}/fd/{fd}") for fd in os.listdir(f"/proc/{server.pid}/fd")]
+        causes = {row["cause"]: row for row in process_of(report, server.pid)["causes"]}
+        log = [link for link in links if link.endswith(".aof")]
+        self.assertEqual(len(log), 1, links)
+        cause = causes.get("fsync", {"ns": 0})
+        if cause["ns"] < 0.05e9:
+            self.skipTest(f"storage is quick here: {cause['ns'] / 1e6:.0f} ms")
+        named = sum(row["ns"] for row in cause["objects"] if row["object"] and row["object"]["name"] == log[0])
+        self.assertGreater(named, 0.8 * cause["ns"], cause["objects"])
+        self.assertEqual({row["object"]["kind"] for row in causes["epoll"]["objects"] if row["object"]}, {"epoll"})
+
+
 IN_JS = """
 const word = new Int32Array(new SharedArrayBuffer(4));
 function waitInJs() { Atomics.wait(word, 0, 0, 400); /* longer than between two looks of any tier */ }
@@ -1397,6 +1429,39 @@ print((os.fstat(back[0]).st_ino, 1500), flush=True)
 """
 
 
+# Reads from a block device, past the page cache.
+READ_DEVICE = """
+import mmap, os, sys, time
+fd = os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECT)
+page = mmap.mmap(-1, 4096)
+until, i = time.monotonic() + 1, 0
+while time.monotonic() < until:
+    os.preadv(fd, [page], i % 1024 * 4096)
+    i += 1
+"""
+
+# Four processes that move themselves between cgroups: the kernel does that under locks of its own.
+MOVE = """
+import os, sys, time
+root, until = sys.argv[1], time.monotonic() + 2
+for i in range(4):
+    if os.fork():
+        continue
+    own = f"{root}/prcb-why-{os.getpid()}"
+    while time.monotonic() < until:
+        os.mkdir(own)
+        try:
+            for group in own, root:
+                with open(group + "/cgroup.procs", "w") as file:
+                    file.write(str(os.getpid()))
+        finally:
+            os.rmdir(own)
+    os._exit(0)
+for i in range(4):
+    os.wait()
+"""
+
+
 class Objects(unittest.TestCase):
     """What waits are for. Witnesses: the program, which knows; gdb; stat(2)."""
 
@@ -1627,6 +1692,85 @@ class Objects(unittest.TestCase):
         self.assertGreaterEqual(cause["count"], count)
         named = {row["object"]["name"]: row["ns"] for row in cause["objects"] if row["object"]}
         self.assertGreater(named.get(f"pipe:[{number}]", 0), 0.9 * cause["ns"], cause["objects"])
+
+    @unittest.skipUnless(ROOT, "needs root")
+    def test_a_block_device(self):
+        """What waits for a disk is for is the device, and nobody but its driver ends them: no timer, no network
+        and no other process, whoever they interrupt."""
+        with tempfile.NamedTemporaryFile() as image:
+            image.truncate(8 << 20)
+            made = subprocess.run(["losetup", "--find", "--show", image.name], capture_output=True, text=True,
+                                  check=False) if shutil.which("losetup") else None
+            if not made or made.returncode:
+                self.skipTest("no loop device: " + (made.stderr if made else "losetup is not installed"))
+            device = made.stdout.strip()
+            self.addCleanup(subprocess.run, ["losetup", "--detach", device], check=False)
+            report, _ = document("--objects", "--tier", "bpf", "--budget", "100", "--", sys.executable, "-c",
+                                 READ_DEVICE, device)
+        self.check_sums(report)
+        cause = max((row for process in report["processes"] for row in process["causes"] if row["cause"] == "disk"),
+                    key=lambda row: row["ns"], default=None)
+        if not cause or cause["count"] < 200:
+            self.skipTest("the device answers without a wait")
+        named = sum(row["ns"] for row in cause["objects"] if row["object"] and row["object"]["name"] == device)
+        self.assertGreater(named, 0.8 * cause["ns"], cause["objects"])
+        drivers = sum(row["ns"] for row in cause["woken_by"]
+                      if row["by"] == "softirq" and row["name"] == "softirq block" or row["by"] == "interrupt" or
+                      row["by"] == "thread" and row["comm"].startswith(("kworker", "loop", "ksoftirqd")))
+        self.assertGreater(drivers, 0.9 * cause["ns"], cause["woken_by"])
+
+    def cgroups(self):
+        """A hierarchy of cgroups in which some may be made: of version 1 where there is one."""
+        with open("/proc/mounts", encoding="utf-8") as file:
+            mounts = [line.split()[1:4] for line in file]
+        for path, kind, options in mounts:
+            if (kind == "cgroup2" or kind == "cgroup" and "freezer" in options.split(",")) and \
+                    "ro" not in options.split(",") and os.access(path, os.W_OK):
+                return path
+        return self.skipTest("no cgroups can be made here")
+
+    @unittest.skipUnless(ROOT, "needs root")
+    def test_a_static_lock_of_the_kernel(self):
+        """By its name in /proc/kallsyms. Where the kernel lists no data there, a list is put in its place that
+        has the lock."""
+        run = [PRCB, "why", "-j", "--objects", "--tier", "bpf", "--budget", "100", "--", sys.executable, "-c", MOVE,
+               self.cgroups()]
+
+        def locks(command):
+            result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            report = json.loads(result.stdout.splitlines()[-1])
+            self.check_sums(report)
+            return {int(row["object"]["address"], 16): row["object"]["symbol"] for process in report["processes"]
+                    for cause in process["causes"] for row in cause["objects"]
+                    if row["object"] and row["object"]["kind"] == "kernel lock"}
+        found = locks(run)
+        with open("/proc/kallsyms", encoding="ascii") as file:
+            lines = file.read()
+        listed = {int(line.split()[0], 16): line.split()[2] for line in lines.splitlines()
+                  if line.split()[1] in "dDbB"}
+        known = {address for address in found if address in listed}
+        for address in known:
+            self.assertEqual(found[address], listed[address])
+        # In memory of the kernel's image, which begins with its text, and not in what it allocates.
+        text = next((int(line.split()[0], 16) for line in lines.splitlines() if line.endswith(" _text")), 1 << 64)
+        static = [address for address in found if text <= address < text + (1 << 26)]
+        if known or not static:
+            if not known:
+                self.skipTest("nobody waited for a static lock")
+            return
+        if not may_mount():
+            self.skipTest("the kernel lists no data, and no list can be put in its place")
+        with tempfile.NamedTemporaryFile("w", encoding="ascii") as made:
+            made.write(lines + "".join(f"{address:016x} d made_up_{i}\n" for i, address in enumerate(static)))
+            made.flush()
+            again = locks(["unshare", "--mount", "sh", "-c", 'mount --bind "$0" /proc/kallsyms && exec "$@"',
+                           made.name, *run])
+        both = [address for address in static if address in again]
+        if not both:
+            self.skipTest("nobody waited for that lock again")
+        for address in both:
+            self.assertEqual(again[address], f"made_up_{static.index(address)}")
 
     def test_not_asked_for(self):
         report, _ = document("--", "sleep", "0.1")
