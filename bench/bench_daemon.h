@@ -35,15 +35,20 @@ static inline pid_t bench_run_prcbd(const char *option)
     _exit(127);
 }
 
-static inline struct prcb *bench_daemon_session(void)
+static inline struct prcb *bench_daemon_session_flags(uint32_t flags)
 {
     struct prcb_options options = {
-        .size = sizeof(options), .tier = PRCB_TIER_DAEMON, .max_threads = 64};
+        .size = sizeof(options), .tier = PRCB_TIER_DAEMON, .max_threads = 64, .flags = flags};
     struct prcb *p = NULL;
 
     for (int i = 0; i < 1000 && prcb_open(&options, &p, NULL); i++)
         usleep(10000);
     return p;
+}
+
+static inline struct prcb *bench_daemon_session(void)
+{
+    return bench_daemon_session_flags(0);
 }
 
 /* True: it serves, and PRCB_SOCKET names it. settings: further lines of its configuration. */

@@ -162,6 +162,8 @@ static const struct variant variants[] = {
     {"by whom, threads not profiled", ROUNDS, PRCB_OPEN_EDGES, ATTACHED, 0, {0}},
     {"prcbd running, threads not profiled", DAEMONS, 0, DAEMON, 0, {0}},
     {"prcbd, profiled by one client", DAEMONS, 0, DAEMON, 1, {0}},
+    {"prcbd, one client, with objects", DAEMONS, PRCB_OPEN_OBJECTS, DAEMON, 1, {0}},
+    {"prcbd, one client, with switch records", DAEMONS, PRCB_OPEN_SWITCHES, DAEMON, 1, {0}},
     {"prcbd, profiled by three clients", DAEMONS, 0, DAEMON, 3, {0}},
     {"prcbd, the shared session, one member", DAEMONS, 0, SHARED, 1, {0}},
     {"prcbd, the shared session, two members", DAEMONS, 0, SHARED, 2, {0}},
@@ -303,7 +305,7 @@ static bool begin_daemon(const struct variant *variant, struct running *running)
     if (variant->kind == SHARED)
         return true;
     for (int i = 0; i < variant->clients; i++) {
-        running->clients[i] = bench_daemon_session();
+        running->clients[i] = bench_daemon_session_flags(variant->flags);
         if (!running->clients[i] ||
             prcb_profile_process(running->clients[i], getpid(), PRCB_FOLLOW_NONE, NULL))
             return false;
