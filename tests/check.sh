@@ -39,7 +39,7 @@ meson_tests() { # DIR TEST-PROCESSES OPTION...
     if ((${#again[@]})); then
         echo "again, alone: ${again[*]}"
         "${check_as[@]}" meson test -C "$dir" --no-rebuild --print-errorlogs --logbase "$name-again" \
-            --num-processes 1 "${again[@]}" || true
+            --num-processes 1 --timeout-multiplier 2 "${again[@]}" || true
     fi
     python3 "$here/tests/tally.py" "$group" "$logs/$name"{,-again}.json >>"$results"
 }
