@@ -185,6 +185,7 @@ static int miss(struct walk *walk, uint32_t cpu, size_t leaving, uint64_t now)
         return 0;
     if (end && end <= now) {
         state->at = GONE;
+        walk->last[cpu] = end; /* who leaves now did not run there before */
         return tell_on(walk, before - 1, end, false);
     }
     *state = (struct state){.at = LOST, .since = now, .reason = -1};

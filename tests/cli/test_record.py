@@ -335,6 +335,25 @@ class File(Recording):
         for row in report["processors"]:
             self.assertLessEqual(row["run_ns"], report["span_ns"])
 
+    def test_an_end_whose_switch_was_not_told(self):
+        """A parent makes a child and ends; the switch between them was not told. What the child did
+        since it was made is not known: until its end the parent was on that processor."""
+        self.record("--", "true")
+        connection = sqlite3.connect(self.path)
+        with contextlib.closing(connection), connection:
+            start, = connection.execute("SELECT CAST(value AS INTEGER) FROM facts WHERE name = 'start_ns'").fetchone()
+            for table in "samples", "switches", "threads", "processor_times":
+                connection.execute(f"DELETE FROM {table}")
+            connection.execute("UPDATE facts SET value = ? WHERE name = 'end_ns'", (str(start + 1000),))
+            connection.executemany("INSERT INTO threads(id, pid, tid, start_ns, end_ns, start_state) VALUES(?,?,?,?,?,?)",
+                                   [(1, 71, 71, start, start + 600, "waiting"), (2, 72, 72, start + 500, None, "ready")])
+            connection.executemany("INSERT INTO switches(time_ns, cpu, old_thread, new_thread, state) VALUES(?,?,?,?,?)",
+                                   [(start, 0, None, 1, None), (start + 1000, 0, 2, None, "waiting")])
+        report = self.json()
+        self.assertEqual(report["span_ns"], 1000)
+        self.assertEqual({row["tid"]: row["run_ns"] for row in report["threads"] if row["run_ns"]}, {71: 600})
+        self.assertEqual([row["run_ns"] for row in report["processors"] if row["cpu"] == 0], [600])
+
     def test_what_was_there_before(self):
         """A thread that slept when the recording began was not ready until it ran."""
         code = "import time\nprint('', flush=True)\nwhile True: time.sleep(0.4)"
