@@ -134,17 +134,20 @@ class Shares(Recording):
 
     @up_to_three_times
     def test_against_the_threads_own_clock(self):
-        said = shares_of(self.record("-F", "10000", "--", SHARES, "5"))
+        said = shares_of(self.record("-F", "10000", "--", SHARES, "1"))
         report = self.json()
         got = {row["function"]: row for row in report["functions"]}
+        own = sum(got[name]["self"] for name in said)
+        # The rest is the kernel's: interrupts, those of the samples first.
+        self.assertGreater(own / report["weight"], 0.9)
         for name, share in said.items():
-            self.assertAlmostEqual(got[name]["self"] / report["weight"], share, delta=0.02)
+            self.assertAlmostEqual(got[name]["self"] / own, share, delta=0.015)
             self.assertEqual(os.path.realpath(got[name]["file"]), os.path.realpath(SHARES))
         # A sample stands for a ten thousandth of a second of the thread's own time.
         self.assertEqual(report["unit"], "ns")
-        self.assertAlmostEqual(report["weight"] / 5e9, 1, delta=0.1)
+        self.assertAlmostEqual(report["weight"] / 1e9, 1, delta=0.1)
         thread = report["threads"][0]
-        self.assertAlmostEqual(thread["run_ns"] / 5e9, 1, delta=0.1)
+        self.assertAlmostEqual(thread["run_ns"] / 1e9, 1, delta=0.1)
 
     @up_to_three_times
     def test_same_as_perf(self):
@@ -179,10 +182,10 @@ class Shares(Recording):
             self.assertEqual(report["facts"]["sample_source"],
                              {"perf": "perf ring", "bpf": "eBPF"}[tier])
             self.assertAlmostEqual(report["weight"] / 1e9, 1, delta=0.1)
-            for row in report["functions"]:
-                if row["function"] in said:
-                    self.assertAlmostEqual(row["self"] / report["weight"],
-                                           said[row["function"]], delta=0.02)
+            got = {row["function"]: row["self"] for row in report["functions"] if row["function"] in said}
+            self.assertGreater(sum(got.values()) / report["weight"], 0.9)
+            for name, share in said.items():
+                self.assertAlmostEqual(got[name] / sum(got.values()), share, delta=0.02)
 
     def test_stacks(self):
         self.record("-g", "-F", rate(5000), "--", SHARES, "0.5")
@@ -461,9 +464,11 @@ class File(Recording):
         self.assertRegex(self.report("--table", "threads").decode(), r" - +- +- +\d+ +\d+  sleep")
 
     def test_never_switched(self):
-        """Between exec and exit no switch is told on the perf ring: it ran all the time."""
+        """Between exec and exit no switch is told on the perf ring: it ran all the time. Nobody takes
+        the processor from a thread of a real-time class, which root alone may make."""
+        before = ["chrt", "-f", "1"] if ROOT and shutil.which("chrt") else []
         for _ in range(20):
-            self.record("--tier", "perf", "-F", rate(5000), "--", SHARES, "0.01")
+            self.record("--tier", "perf", "-F", rate(5000), "--", *before, SHARES, "0.01")
             threads = self.json()["threads"]
             for thread in threads:
                 if thread["samples"]:
@@ -1605,9 +1610,12 @@ while True: ctypes.CFUNCTYPE(None)(at)()
         if not shutil.which("objcopy"):
             self.skipTest("no objcopy")
         program, packed = (os.path.join(self.folder, name) for name in ("program", "packed"))
-        with lzma.open(packed, "wb", preset=0) as file:
-            for _ in range(96):
-                file.write(bytes(16 << 20))
+        part = lzma.compress(bytes(16 << 20), check=lzma.CHECK_NONE, preset=0)
+        with open(packed, "wb") as file:
+            # Once the header of the format, many times its block; whoever comes to where the index is
+            # missing has unpacked them all. The footer tells the index's size.
+            behind = 12 + (int.from_bytes(part[-8:-4], "little") + 1) * 4
+            file.write(part[:12] + part[12:-behind] * 96)
         subprocess.run(["objcopy", "--strip-all", "--remove-section=.note.gnu.build-id",
                         "--add-section", ".gnu_debugdata=" + packed, SHARES, program], check=True,
                        timeout=60)
@@ -1630,7 +1638,7 @@ while True: ctypes.CFUNCTYPE(None)(at)()
                "_, status, usage = os.wait4(p.pid, 0)\n"
                "print(json.dumps([os.waitstatus_to_exitcode(status), usage.ru_maxrss >> 10,\n"
                "                  usage.ru_utime + usage.ru_stime]))\n")
-        result = subprocess.run([PYTHON, "-c", run, PRCB, *args],
+        result = subprocess.run([PYTHON, "-I", "-S", "-c", run, PRCB, *args],
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120,
                                 check=True)
         status, mebibytes, seconds = json.loads(result.stdout)
@@ -1682,7 +1690,7 @@ while True: ctypes.CFUNCTYPE(None)(at)()
         """Four pages of which each is referred to a thousand times: a million million rows."""
         self.record("--", "true")
         with sqlite3.connect(self.path) as db:
-            db.execute("PRAGMA page_size=65536")
+            db.execute("PRAGMA page_size=16384")
             db.execute("VACUUM")
             for table in "threads", "samples", "functions":
                 db.execute(f"DELETE FROM {table}")
@@ -1703,9 +1711,9 @@ while True: ctypes.CFUNCTYPE(None)(at)()
             inner = [self.page(5, [struct.pack(">I", pages + 1 + level) + b"\x01"] * 1000,
                                struct.pack(">I", pages + 1 + level)) for level in range(3)]
             with open(self.path, "r+b") as file:
-                file.seek((root - 1) << 16)
+                file.seek((root - 1) << 14)
                 file.write(inner[2])
-                file.seek(pages << 16)
+                file.seek(pages << 14)
                 file.write(leaf + inner[0] + inner[1])
                 file.seek(28)
                 file.write(struct.pack(">I", pages + 3))
@@ -1716,7 +1724,7 @@ while True: ctypes.CFUNCTYPE(None)(at)()
     @staticmethod
     def page(kind, cells, right):
         """A page of SQLite's: header, places of the cells, the cells from its end."""
-        size, places, body = 65536, [], b""
+        size, places, body = 16384, [], b""
         for cell in cells:
             body = cell + body
             places.append(size - len(body))
