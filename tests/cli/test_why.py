@@ -1153,9 +1153,10 @@ class ByWhom(unittest.TestCase):
             self.skipTest("by whom is the bpf tier's")
 
     def waits(self):
-        report, said = document("--idle", "--", "python3", "-c", BY_WHOM)
+        report, said = document("--idle", "--", sys.executable, "-c", BY_WHOM)
         # The parent: its child waits for no lock. An interpreter's start may add causes to either.
-        process = max((row for row in report["processes"] if row["comm"].startswith("python3")),
+        own = os.path.basename(sys.executable)[:15]
+        process = max((row for row in report["processes"] if row["comm"] == own),
                       key=lambda row: sum(cause["count"] for cause in row["causes"]
                                           if cause["cause"] == "futex"))
         return report, {row["cause"]: row for row in process["causes"]}, [int(word) for word in said[0].split()]
@@ -1800,7 +1801,7 @@ class Output(unittest.TestCase):
                   "    threading.Thread(target=wake, daemon=True).start()\n"
                   "for _ in range(60):\n"
                   "    os.read(r, 1)\n")
-        result = subprocess.run([PRCB, "why", "--idle", "--", "python3", "-c", script], capture_output=True,
+        result = subprocess.run([PRCB, "why", "--idle", "--", sys.executable, "-c", script], capture_output=True,
                                 text=True, timeout=60, env=os.environ | {"COLUMNS": "64"})
         self.assertEqual(result.returncode, 0, result.stderr)
         lines = result.stdout.splitlines()
