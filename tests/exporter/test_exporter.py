@@ -912,7 +912,7 @@ class Storms(Case):
                 "  os.waitpid(pid,0)\n")
         shown, scrapes = {}, 0
         with subprocess.Popen([sys.executable, "-c", code, *folders], stdin=subprocess.PIPE) as mover:
-            end = time.monotonic() + (1 if SLOW else 4)
+            end = time.monotonic() + (1 if SLOW else 2)
             while scrapes < SCRAPES or time.monotonic() < end:
                 values = exporter.samples()
                 scrapes += 1

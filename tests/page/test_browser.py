@@ -46,15 +46,24 @@ class Browser(unittest.TestCase):
     def setUpClass(cls):
         if REASON:
             raise unittest.SkipTest(REASON)
-        cls.folder = tempfile.mkdtemp()
-        cls.addClassCleanup(shutil.rmtree, cls.folder)
-        cls.db = os.path.join(cls.folder, "made.db")
-        cls.made = made.Made(cls.db, times=50)
-        cls.html = os.path.join(cls.folder, "made.html")
+        # One browser and one recording for all classes, which have a tab each: a history and a size of their own.
+        if hasattr(Browser, "driver"):
+            before = cls.driver.current_window_handle
+            cls.driver.switch_to.new_window("tab")
+            new = cls.driver.current_window_handle
+            cls.driver.switch_to.window(before)
+            cls.driver.close()
+            cls.driver.switch_to.window(new)
+            return
+        Browser.folder = tempfile.mkdtemp()
+        unittest.addModuleCleanup(shutil.rmtree, Browser.folder)
+        Browser.db = os.path.join(cls.folder, "made.db")
+        Browser.made = made.Made(cls.db, times=50)
+        Browser.html = os.path.join(cls.folder, "made.html")
         prcb("report", "--html", "-o", cls.html, cls.db)
-        cls.report = json.loads(prcb("report", "-j", cls.db))
-        cls.driver = browsers.chromium("--window-size=1280,900")
-        cls.addClassCleanup(cls.driver.quit)
+        Browser.report = json.loads(prcb("report", "-j", cls.db))
+        Browser.driver = browsers.chromium("--window-size=1280,900")
+        unittest.addModuleCleanup(cls.driver.quit)
 
     def run_script(self, script, *args):
         return self.driver.execute_script(script, *args)

@@ -46,12 +46,13 @@ class Case(unittest.TestCase):
 
 def poll(look, what):
     """The first true answer of look()."""
-    end = time.monotonic() + DEADLINE
+    end, pause = time.monotonic() + DEADLINE, 0.01
     while time.monotonic() < end:
         answer = look()
         if answer:
             return answer
-        time.sleep(0.02)
+        time.sleep(pause)
+        pause = min(pause * 1.5, 0.2) # a look starts a process: what takes seconds is looked at less often
     raise AssertionError(what() if callable(what) else what)
 
 
@@ -222,7 +223,7 @@ while True:
 """])
         self.addCleanup(sleeper.wait)
         self.addCleanup(sleeper.kill)
-        self.start("-p", str(sleeper.pid), "-d", "3", "-K")
+        self.start("-p", str(sleeper.pid), "-d", "2", "-K")
         self.see(rf"{sleeper.pid} +python3? ")
         shown = []
 
@@ -233,7 +234,7 @@ while True:
                 if not shown or shown[-1] != shares:
                     shown.append(shares)
             return len(shown) >= 4
-        stat = subprocess.Popen([PRCB, "stat", "-j", "-p", str(sleeper.pid), "--for", "9"],
+        stat = subprocess.Popen([PRCB, "stat", "-j", "-p", str(sleeper.pid), "--for", "6"],
                                 stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
         poll(wait_shares, lambda: f"no four intervals: {shown}\n{self.screen()}")
         report = json.loads(stat.communicate(timeout=60)[0])
