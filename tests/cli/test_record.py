@@ -168,9 +168,12 @@ class Shares(Recording):
         ours = shares_of(self.record("-F", "10000", "--", SHARES, "1"))
         report = self.json("--table", "functions")
         got = {row["function"]: row["self"] / report["weight"] for row in report["functions"]}
-        for name, share in shares_of(output).items():
-            self.assertAlmostEqual(perfs[name], share, delta=0.02)
-            self.assertAlmostEqual(got[name] - ours[name], perfs[name] - share, delta=0.04)
+        # Of what is in the three functions: interrupts come on top, as many as the machine has.
+        for found, said in (perfs, shares_of(output)), (got, ours):
+            own = sum(found[name] for name in said)
+            self.assertGreater(own, 0.9)
+            for name, share in said.items():
+                self.assertAlmostEqual(found[name] / own, share, delta=0.015)
 
     @up_to_three_times
     def test_perf_ring_and_ebpf_agree(self):
