@@ -17,6 +17,7 @@
 #include <gelf.h>
 
 #include "demangle.h"
+#include "go_program.h"
 
 #define NOTHING  "" /* name of a row that only ends the one before */
 #define ROWS_MAX (1u << 23)
@@ -256,6 +257,24 @@ static int read_module(struct symbols *symbols, Dwfl_Module *module)
     return result;
 }
 
+/* Programs of Go's have their functions' names in a table of their own, when they are stripped,
+ * too. */
+static int read_go(struct symbols *symbols, Elf *elf, uint64_t bias)
+{
+    struct go_function function;
+    struct go_table table;
+    int result = 0;
+
+    if (go_program_table(elf, &table))
+        return 0;
+    for (size_t i = 0; i < table.count && !result; i++) {
+        if (go_table_row(&table, i, &function) && *function.name)
+            result =
+                add(symbols, function.begin + bias, function.end - function.begin, function.name);
+    }
+    return result;
+}
+
 static void build_id_text(const unsigned char *bits, int length, char *ret, size_t size)
 {
     *ret = '\0';
@@ -308,6 +327,8 @@ static int read_elf(struct symbols *symbols, int fd, const char *build_id)
     result = read_segments(symbols, elf, bias);
     if (!result)
         result = symbols->variables ? read_base(symbols) : read_sections(symbols, elf, bias);
+    if (!result && !symbols->variables)
+        result = read_go(symbols, elf, bias);
     return result ? result : read_module(symbols, module);
 }
 

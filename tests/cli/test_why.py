@@ -473,6 +473,24 @@ class Go(unittest.TestCase):
                         break  # else a thread went elsewhere between the two
                 self.assertEqual(unlike, [])
 
+    @unittest.skipUnless(GO_SERVER, "needs prometheus-node-exporter, a stripped program of Go's")
+    def test_recorded(self):
+        """A recording's names of the same stacks."""
+        server = self.start()
+        folder = tempfile.mkdtemp(prefix="prcb-why-")
+        self.addCleanup(shutil.rmtree, folder)
+        path = folder + "/go.db"
+        result = subprocess.run([PRCB, "record", "-g", "-p", str(server.pid), "--for", "1", "-o", path],
+                                capture_output=True, text=True, timeout=120)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        report = subprocess.run([PRCB, "report", "-j", path], capture_output=True, text=True, timeout=120)
+        stacks = [row["stack"] for row in json.loads(report.stdout)["wait_stacks"] if row["stack"]]
+        told = self.says(server)
+        names = {tuple(frame["function"] for frame in stack) for stack in stacks}
+        self.assertTrue(names & told, (names, told))
+        for stack in names:
+            self.assertIn(stack[-1], ("runtime.goexit", "runtime.mstart", "runtime.mcall", "runtime.rt0_go"), stack)
+
     @unittest.skipUnless(shutil.which("go"), "needs go, Go's compiler")
     def test_goroutines_in_calls(self):
         """Stripped, where the linker knows where it will lie and where it does not."""

@@ -35,6 +35,9 @@ struct go_function {
 /* -EINVAL: no such table */
 int go_table_open(const unsigned char *bytes, size_t size, struct go_table *ret);
 
+/* False: there is no such row, or it is damaged; with row < table->count there may be more. */
+bool go_table_row(const struct go_table *table, size_t row, struct go_function *ret);
+
 /* The function that an address lies in. */
 bool go_table_find(const struct go_table *table, uint64_t address, struct go_function *ret);
 

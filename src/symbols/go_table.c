@@ -98,10 +98,29 @@ int go_table_open(const unsigned char *bytes, size_t size, struct go_table *ret)
     return 0;
 }
 
+bool go_table_row(const struct go_table *table, size_t row, struct go_function *ret)
+{
+    uint64_t at, name, depths;
+
+    if (row >= table->count)
+        return false;
+    at = number_at(table->bytes, table->rows + row * 2 * table->row + table->row, table->row);
+    /* entry, name, size of arguments, place of deferred returns, list of depths */
+    if (at > table->size || !get(table, table->functions, at + table->entry, 4, &name) ||
+        !get(table, table->functions, at + table->entry + 12, 4, &depths) ||
+        name >= table->size - table->names ||
+        !memchr(table->bytes + table->names + name, '\0', table->size - table->names - name))
+        return false;
+    ret->begin = begin_of(table, row);
+    ret->end = begin_of(table, row + 1);
+    ret->name = (const char *)table->bytes + table->names + name;
+    ret->depths = (uint32_t)depths;
+    return ret->begin < ret->end;
+}
+
 bool go_table_find(const struct go_table *table, uint64_t address, struct go_function *ret)
 {
     size_t low = 0, high = table->count;
-    uint64_t at, name, depths, begin;
 
     while (low < high) { /* the last that begins no later */
         size_t middle = low + (high - low) / 2;
@@ -111,24 +130,7 @@ bool go_table_find(const struct go_table *table, uint64_t address, struct go_fun
         else
             high = middle;
     }
-    if (!low)
-        return false;
-    low--;
-    begin = begin_of(table, low);
-    if (begin > address || address >= begin_of(table, low + 1))
-        return false;
-    at = number_at(table->bytes, table->rows + low * 2 * table->row + table->row, table->row);
-    /* entry, name, size of arguments, place of deferred returns, list of depths */
-    if (at > table->size || !get(table, table->functions, at + table->entry, 4, &name) ||
-        !get(table, table->functions, at + table->entry + 12, 4, &depths) ||
-        name >= table->size - table->names ||
-        !memchr(table->bytes + table->names + name, '\0', table->size - table->names - name))
-        return false;
-    ret->begin = begin;
-    ret->end = begin_of(table, low + 1);
-    ret->name = (const char *)table->bytes + table->names + name;
-    ret->depths = (uint32_t)depths;
-    return true;
+    return low && go_table_row(table, low - 1, ret) && ret->begin <= address && address < ret->end;
 }
 
 /* Seven bits a byte, the lowest first. */
