@@ -209,6 +209,21 @@ static __always_inline bool all_ordered(void)
     return __sync_lock_test_and_set(&order, 1) != 2;
 }
 
+#ifdef PRCB_CLIENTS
+/* The same number, of which the verifier knows nothing any more. What a loop changes is nothing it
+ * knows before, or it walks the body once for what it is then and again for what becomes of it.
+ * any: where there is a number that it knows nothing of, loaded anew, for it knows more after a
+ * comparison. */
+static __always_inline __u64 forget(__u64 number, const __u64 *any)
+{
+    __asm__ volatile("%0 += %1\n"
+                     "%0 -= %1"
+                     : "+r"(number)
+                     : "r"(*(const volatile __u64 *)any));
+    return number;
+}
+#endif
+
 /* Each processor's part in finding the clock's offset; see sample_offset. */
 struct offset_window {
     __u64 next; /* when to sample again */
@@ -324,15 +339,25 @@ static __always_inline __u64 clock_now(struct prcb_head_block *head)
 
 /* ---- closing stretches ---- */
 
+/* The two that follow are of times and counts, far below 2^63, and have no branch: the verifier
+ * would go on with each way by itself, and here they multiply. */
+
+/* All ones where the number is negative, else 0. The compiler would make a branch of it. */
+static __always_inline __u64 sign_of(__u64 number)
+{
+    __asm__ volatile("%0 s>>= 63" : "+r"(number));
+    return number;
+}
+
 static __always_inline __u64 least(__u64 a, __u64 b)
 {
-    return a < b ? a : b;
+    return b + ((a - b) & sign_of(a - b));
 }
 
 /* Growth of a counter that may have been reset or read a moment too early. */
 static __always_inline __u64 growth(__u64 now, __u64 before)
 {
-    return now > before ? now - before : 0;
+    return (now - before) & ~sign_of(now - before);
 }
 
 static __always_inline struct prcb_wait_cell *wait_cell(struct prcb_account_block *account,
@@ -385,7 +410,7 @@ static __always_inline void close_unreported(struct prcb_account_block *account,
     ret->cause = cause;
     ret->counted = account->state == PRCB_STATE_OFF && account->own_switches;
     run = least(run, elapsed);
-    ready = cause_is_ready(cause) ? elapsed - run : least(ready, elapsed - run);
+    ready = least(ready + ((__u64)cause_is_ready(cause) << 62), elapsed - run);
     account->run_ns += run;
     account->ready_ns += ready;
     add_wait(account, cause, elapsed - run - ready);
@@ -448,7 +473,7 @@ static __always_inline void close_off(struct prcb_account_block *account, struct
     /* The kernel counts time held back by a quota as delay; it is no waiting for a
      * processor. What comes after it is. */
     if (cause == PRCB_CAUSE_THROTTLED)
-        ready = growth(elapsed, throttled);
+        ready = throttled < elapsed ? elapsed - throttled : 0;
     if (account->nvcsw + account->nivcsw != task->nvcsw + task->nivcsw) {
         /* It ran and was switched out unreported since. */
         if (account->state == PRCB_STATE_UNSEEN) {
@@ -1449,6 +1474,16 @@ static __always_inline void look_at_credentials(struct tag *tag, struct task_str
 }
 #endif
 
+static __always_inline void forget_what_changes(struct switching *s, const __u64 *any)
+{
+#ifdef PRCB_CLIENTS
+    s->now = forget(s->now, any);
+    s->throttled = forget(s->throttled, any);
+    s->mono = forget(s->mono, any);
+    s->cause = forget(s->cause, any);
+#endif
+}
+
 SEC("prcb_tp/sched_switch")
 int prcb_switch(__u64 *ctx)
 {
@@ -1465,6 +1500,7 @@ int prcb_switch(__u64 *ctx)
         sample_offset(BPF_CORE_READ(prev, se.cfs_rq, rq, clock));
     s.tag = tag_of(prev);
     if (s.tag) {
+        forget_what_changes(&s, ctx);
 #ifdef PRCB_CLIENTS
         look_at_credentials(s.tag, prev);
 #endif
@@ -1477,6 +1513,7 @@ int prcb_switch(__u64 *ctx)
     s.tag = tag_of(next);
     if (s.tag) {
         s.throttled = ~0ull;
+        forget_what_changes(&s, ctx);
         EACH_PROFILE(s.tag, enter, &s);
     }
     return 0;
@@ -1578,18 +1615,29 @@ static __always_inline void write_identity(struct prcb_account_block *account,
     prcb_seq_end(&account->comm_seq, seq);
 }
 
+/* A global function, as number_of. */
+__noinline int clear_waits(struct prcb_account_block *account)
+{
+    int i;
+
+    if (!account)
+        return 0;
+    for (i = 0; i < PRCB_CAUSE_MAX; i++)
+        account->waits[i].count = account->waits[i].ns = 0;
+    return 0;
+}
+
 /* Fills an account that nobody else knows of yet. */
 static __always_inline void init_account(struct prcb_account_block *account,
                                          struct task_struct *task, __u64 now, bool born,
                                          __u32 generation, __u32 pid_ns, __u16 wants)
 {
-    __u32 seq = account->seq & ~1u, i;
+    __u32 seq = account->seq & ~1u;
 
     prcb_seq_begin(&account->seq, seq);
     account->generation = generation;
     account->run_ns = account->ready_ns = account->own_switches = account->repaired = 0;
-    for (i = 0; i < PRCB_CAUSE_MAX; i++)
-        account->waits[i].count = account->waits[i].ns = 0;
+    clear_waits(account);
     account->stamp = account->enabled = now;
     account->nvcsw = account->base_nvcsw = born ? 0 : task->nvcsw;
     account->nivcsw = account->base_nivcsw = born ? 0 : task->nivcsw;
@@ -1798,16 +1846,18 @@ struct cgroup_search {
     bool found;
 };
 
-static __always_inline bool is_listed(const struct cgroup_search *search, __u64 id)
+/* A global function, as number_of. among: bits, which of the list. */
+__noinline int is_listed(const struct prcb_bpf_cgroups *list, __u32 among, __u64 id)
 {
-    __u32 i;
+    int i;
 
-#pragma unroll
+    if (!list)
+        return 0;
     for (i = 0; i < PRCB_SCOPE_CGROUPS; i++) {
-        if (search->among >> i & 1 && search->list->ids[i] == id)
-            return true;
+        if (among >> i & 1 && list->ids[i] == id)
+            return 1;
     }
-    return false;
+    return 0;
 }
 
 static long cgroup_at(__u32 i, struct cgroup_search *search)
@@ -1817,7 +1867,7 @@ static long cgroup_at(__u32 i, struct cgroup_search *search)
 
     if (!cgroup)
         return 1;
-    if (is_listed(search, BPF_CORE_READ(cgroup, kn, id))) {
+    if (is_listed(search->list, search->among, BPF_CORE_READ(cgroup, kn, id))) {
         search->found = true;
         return 1;
     }
