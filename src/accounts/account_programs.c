@@ -42,13 +42,14 @@ static bool offset_is_known(const struct prcb_head_block *head)
 int bpf_settle_clock(const struct prcb_head_block *head, uint32_t *calibrating,
                      struct prcb_error *err)
 {
-    const struct timespec pause = {.tv_nsec = 300000};
+    /* As short as there is; where no switch is seen, longer ones. */
+    const struct timespec pauses[] = {{.tv_nsec = 1}, {.tv_nsec = 300000}};
 
     if (!(head->features & PRCB_FEATURE_RQ_CLOCK))
         return 0;
     *calibrating = 1;
     for (int i = 0; i < 8 || (i < 1000 && !offset_is_known(head)); i++)
-        nanosleep(&pause, NULL);
+        nanosleep(&pauses[i >= 8], NULL);
     *calibrating = 0;
     if (!offset_is_known(head))
         return prcb_fail(err, -EIO,

@@ -267,7 +267,7 @@ static __noinline void sample_offset(__u64 clock)
     struct prcb_head_block *head = head_block();
     __s64 offset;
 
-    if (!window || !head || clock < window->next)
+    if (!window || !head || (clock < window->next && !calibrating))
         return;
     offset = bpf_ktime_get_ns() - clock;
     window->next = clock + OFFSET_EVERY_NS;

@@ -242,12 +242,14 @@ static void pick(struct picked *p, const struct source *s, uint32_t id)
 #define CAST       "bpf_rdonly_cast"
 #define TASK       "task_struct"
 
-/* The name behind a prefix; NULL: it has another. */
+/* The name behind a prefix; NULL: it has another. Most names differ in the first byte. */
 static const char *behind(const char *text, const char *prefix)
 {
-    size_t length = strlen(prefix);
-
-    return strncmp(text, prefix, length) ? NULL : text + length;
+    while (*prefix && *text == *prefix) {
+        text++;
+        prefix++;
+    }
+    return *prefix ? NULL : text;
 }
 
 static int want_targets(struct kernel_types *t, const struct bpf_object *object)
@@ -320,7 +322,9 @@ static int find_named(struct kernel_types *t, struct source *s, const struct nam
         if (btf_is_func(type) || btf_is_typedef(type))
             note_target(t, type, text, s->count);
         if (btf_is_func(type)) {
-            if (!t->cast && !strcmp(text, CAST))
+            const char *rest = t->cast ? NULL : behind(text, CAST);
+
+            if (rest && !*rest)
                 t->cast = s->count;
             continue;
         }
