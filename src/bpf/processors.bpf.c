@@ -426,9 +426,9 @@ static __always_inline void start(__u32 processor, struct prcb_processor_block *
     int i;
 
     if (has_rq() && config.runqueues != PRCB_NO_OFFSET)
-        own->base = (__u64)current->se.cfs_rq->rq - config.runqueues;
+        own->base = (__u64)BPF_CORE_READ(current, se.cfs_rq, rq) - config.runqueues;
     if (has_rq_switches())
-        own->first_switches = current->se.cfs_rq->rq->nr_switches;
+        own->first_switches = BPF_CORE_READ(current, se.cfs_rq, rq, nr_switches);
     if (read_interrupts(own, &interrupts))
         own->interrupts = interrupts;
     if (read_cpustat(own, cpustat)) {
@@ -440,7 +440,7 @@ static __always_inline void start(__u32 processor, struct prcb_processor_block *
     block->started = block->stamp = bpf_ktime_get_ns();
     block->clock_offset = has_rq_clock() ? PRCB_OFFSET_UNKNOWN : 0;
     note_thread(processor, current->pid,
-                has_rq_clock() ? current->se.cfs_rq->rq->clock : block->stamp);
+                has_rq_clock() ? BPF_CORE_READ(current, se.cfs_rq, rq, clock) : block->stamp);
     /* An idle one is asleep, or about to be, and says so when it wakes up. */
     block->beneath = current->pid ? 0 : PRCB_PROCESSOR_IN_IDLE;
     block->idle_state = PRCB_IDLE_STATE_UNKNOWN;
@@ -520,9 +520,10 @@ static __always_inline void note_switch(__u32 processor, struct prcb_processor_b
 {
     block->seen++;
     note_thread(processor, next->pid,
-                has_rq_clock() ? prev->se.cfs_rq->rq->clock : bpf_ktime_get_ns());
-    block->switches =
-        has_rq_switches() ? prev->se.cfs_rq->rq->nr_switches - own->first_switches : block->seen;
+                has_rq_clock() ? plain(prev)->se.cfs_rq->rq->clock : bpf_ktime_get_ns());
+    block->switches = has_rq_switches()
+                          ? plain(prev)->se.cfs_rq->rq->nr_switches - own->first_switches
+                          : block->seen;
 }
 
 SEC("prcb_tp/sched_switch")

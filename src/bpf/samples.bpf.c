@@ -581,7 +581,7 @@ static __always_inline void describe_new(struct switch_record *record, struct ta
     record->ready_ns = 0;
     if (!new->pid || !has_sched_info() || !has_rq_clock() || !new->sched_info.last_queued)
         return;
-    clock = old->se.cfs_rq->rq->clock;
+    clock = plain(old)->se.cfs_rq->rq->clock;
     if (clock > new->sched_info.last_queued)
         record->ready_ns = clock - new->sched_info.last_queued;
 }
