@@ -16,6 +16,7 @@
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -23,6 +24,7 @@
 #include "descriptors.h"
 #include "futex.h"
 #include "kernel_lock.h"
+#include "objects.h"
 
 static uint32_t in_bss;
 static uint32_t in_data = 1;
@@ -186,6 +188,132 @@ static void test_locks(void **state)
     is_lock(KERNEL_SYMBOLS, 0x1000, "");
 }
 
+/* ---- waits that may be over ---- */
+
+static struct prcb_chosen read_of(int fd, uint32_t cause, const char *name)
+{
+    struct prcb_chosen ret = {.size = sizeof(ret),
+                              .pid = getpid(),
+                              .tid = gettid(),
+                              .cause = cause,
+                              .syscall = SYS_read,
+                              .args = {(uint64_t)fd}};
+    struct descriptor is;
+    struct stat about;
+    char device[80];
+
+    assert_int_equal(fstat(fd, &about), 0);
+    assert_true(descriptor_read(getpid(), gettid(), (uint64_t)fd, &is));
+    if (!is.ino)
+        skip(); /* before Linux 5.14 procfs does not tell */
+    descriptor_mount(getpid(), is.mount, device, sizeof(device), &ret.object.device);
+    ret.object.inode = is.ino;
+    ret.mode = about.st_mode;
+    snprintf(ret.name, sizeof(ret.name), "%s", name);
+    return ret;
+}
+
+static void is_object(struct objects *o, const struct prcb_chosen *chosen, enum object_kind kind,
+                      const char *name)
+{
+    uint32_t number = objects_read_chosen(o, chosen, NULL).object;
+
+    if (!number)
+        fail_msg("%s: nothing is known", name);
+    assert_int_equal(objects_at(o, number)->kind, kind);
+    assert_string_equal(objects_at(o, number)->name, name);
+    assert_false(objects_at(o, number)->now);
+}
+
+/* A path is believed for the very file, and else its last part is told, and which file that was. */
+static void test_chosen_waits_for_files(void **state)
+{
+    char path[] = "/tmp/test_objects-XXXXXX", other[64];
+    int fd = mkostemp(path, O_CLOEXEC);
+    struct prcb_chosen chosen;
+    struct objects *o;
+
+    (void)state;
+    assert_true(fd >= 0);
+    assert_int_equal(objects_open(NULL, &o), 0);
+    chosen = read_of(fd, PRCB_CAUSE_FILE, path + 5);
+    is_object(o, &chosen, OBJECT_FILE, path);
+    /* Renamed since, or the kernel's name is of another file with the same number. */
+    snprintf(chosen.name, sizeof(chosen.name), "%s", "another");
+    is_object(o, &chosen, OBJECT_FILE, "another");
+    chosen = read_of(fd, PRCB_CAUSE_FILE, path + 5);
+    chosen.object.inode++;
+    is_object(o, &chosen, OBJECT_FILE, path + 5);
+    chosen = read_of(fd, PRCB_CAUSE_FILE, path + 5);
+    chosen.object.device++;
+    is_object(o, &chosen, OBJECT_FILE, path + 5);
+    chosen = read_of(fd, PRCB_CAUSE_FILE, path + 5);
+    assert_int_equal(unlink(path), 0);
+    close(fd);
+    chosen.object.inode += 2; /* not what was found out before */
+    is_object(o, &chosen, OBJECT_FILE, path + 5);
+    snprintf(other, sizeof(other), "inode %" PRIu64 " on ", chosen.object.inode);
+    assert_true(!strncmp(objects_at(o, objects_count(o))->detail, other, strlen(other)));
+    /* A wait of this cause is for no file. */
+    chosen.cause = PRCB_CAUSE_SOCKET;
+    chosen.args[0]++;
+    assert_int_equal(objects_read_chosen(o, &chosen, NULL).object, 0);
+    objects_close(o);
+}
+
+static void test_chosen_waits_for_others(void **state)
+{
+    struct prcb_chosen chosen;
+    struct stat about;
+    struct objects *o;
+    char name[160];
+    int fds[2];
+
+    (void)state;
+    assert_int_equal(objects_open(NULL, &o), 0);
+    assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+    assert_int_equal(fstat(fds[0], &about), 0);
+    snprintf(name, sizeof(name), "pipe:[%ju]", (uintmax_t)about.st_ino);
+    chosen = read_of(fds[0], PRCB_CAUSE_PIPE, "");
+    is_object(o, &chosen, OBJECT_PIPE, name);
+    /* What the number is by now does not matter. */
+    close(fds[0]);
+    close(fds[1]);
+    chosen.args[0]++;
+    is_object(o, &chosen, OBJECT_PIPE, name);
+    chosen = (struct prcb_chosen){.size = sizeof(chosen),
+                                  .pid = getpid(),
+                                  .tid = gettid(),
+                                  .cause = PRCB_CAUSE_FUTEX,
+                                  .syscall = SYS_futex,
+                                  .args = {(uintptr_t)&in_bss}};
+    snprintf(name, sizeof(name), "0x%" PRIxPTR " (%s)", (uintptr_t)&in_bss, place_of(&in_bss).name);
+    is_object(o, &chosen, OBJECT_FUTEX, name);
+    chosen.syscall = -1; /* of a 32-bit program */
+    assert_int_equal(objects_read_chosen(o, &chosen, NULL).object, 0);
+    chosen.cause = PRCB_CAUSE_MUTEX;
+    assert_int_equal(objects_read_chosen(o, &chosen, NULL).object, 0);
+    chosen.object.lock = 0xffff888100000000;
+    is_object(o, &chosen, OBJECT_LOCK, "0xffff888100000000");
+    objects_close(o);
+}
+
+/* A word and an owner say who holds a mutex only where the stack says that it is one. */
+static void test_holders_in_copies(void **state)
+{
+    const struct prcb_stack mutex = {.word = "mutex"}, condition = {.word = "condition"};
+    const uint32_t word[3] = {2, 1, 4711}, tid[3] = {0x80000000u | 4711, 0, 0};
+
+    (void)state;
+    assert_int_equal(futex_holder_in(word, 3, 0, &mutex, true), 4711);
+    assert_int_equal(futex_holder_in(word, 3, 0, &mutex, false), 0);
+    assert_int_equal(futex_holder_in(word, 1, 0, &mutex, true), 0);
+    assert_int_equal(futex_holder_in(word, 0, 0, &mutex, true), 0);
+    assert_int_equal(futex_holder_in(word, 3, 0, &condition, true), 0);
+    assert_int_equal(futex_holder_in(word, 3, 0, NULL, true), 0);
+    assert_int_equal(futex_holder_in(tid, 1, 6, NULL, false), 4711); /* FUTEX_LOCK_PI */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -195,6 +323,9 @@ int main(void)
         cmocka_unit_test(test_descriptors),
         cmocka_unit_test(test_lists),
         cmocka_unit_test(test_locks),
+        cmocka_unit_test(test_chosen_waits_for_files),
+        cmocka_unit_test(test_chosen_waits_for_others),
+        cmocka_unit_test(test_holders_in_copies),
     };
 
     in_bss = in_data;
