@@ -773,7 +773,7 @@ class Cost(unittest.TestCase):
         """More waits than 1 % of a processor can unwind: fewer are read, and that is said."""
         pid = self.many("busy", 200)
         began = time.monotonic()
-        report, _ = document("-p", str(pid), "--for", "4", "--budget", "1", "--no-whom")
+        report, _ = document("-p", str(pid), "--for", "2", "--budget", "1", "--no-whom")
         wall = time.monotonic() - began
         reader = report["reader"]
         rows = [part for cause in process_of(report, pid)["causes"] for part in cause["stacks"]]

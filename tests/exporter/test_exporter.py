@@ -356,7 +356,7 @@ class Guarded(Case):
 
     def certificate(self, name, *more, out="crt"):
         folder = self.config_folder
-        subprocess.run(["openssl", "req", "-newkey", "rsa:2048", "-nodes", "-keyout",
+        subprocess.run(["openssl", "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout",
                         "%s/%s.key" % (folder, name), "-subj", "/CN=" + name, "-addext",
                         "subjectAltName=DNS:localhost,IP:127.0.0.1",
                         "-out", "%s/%s.%s" % (folder, name, out), *more],
