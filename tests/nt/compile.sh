@@ -6,6 +6,7 @@
 # unchanged with what pkg-config says of prcb-nt, and run. Prints TAP.
 #
 #   compile.sh SOURCE-DIR BUILD-DIR
+# shellcheck disable=SC2317 # nothing_but is called by name
 set -u
 source=$1 build=$2
 here=$source/tests/nt
@@ -140,14 +141,16 @@ statuses() { # HEADER
         "$source/include/$1" | sort
 }
 ours=$(statuses prcb/nt.h) public=$(statuses compat/ntstatus.h) few=$(statuses compat/winnt.h)
-out=$(comm -23 <(echo "$ours") <(echo "$public"))
-[[ -z $out && $(wc -l <<<"$ours") -gt 15 ]]
-report $? "status values of prcb/nt.h are those of ntstatus.h" "$out"
-out=$(comm -23 <(grep -v ABANDONED <<<"$few") <(echo "$public"))
-[[ -z $out && $(wc -l <<<"$few") -gt 5 ]]
-report $? "status values of winnt.h are those of ntstatus.h" "$out"
-[[ -n $(comm -23 <(echo "STATUS_RETRY 0xC000022E") <(echo "$public")) ]]
-report $? "a status value that differs is found" "$public"
+nothing_but() { # LINES-THAT-DIFFER ALL LEAST: none differs, of more than so many
+    echo "$1"
+    [[ -z $1 && $(wc -l <<<"$2") -gt $3 ]]
+}
+check "status values of prcb/nt.h are those of ntstatus.h" \
+    nothing_but "$(comm -23 <(echo "$ours") <(echo "$public"))" "$ours" 15
+check "status values of winnt.h are those of ntstatus.h" \
+    nothing_but "$(comm -23 <(grep -v ABANDONED <<<"$few") <(echo "$public"))" "$few" 5
+check "a status value that differs is found" \
+    grep . <(comm -23 <(echo "STATUS_RETRY 0xC000022E") <(echo "$public"))
 
 export PKG_CONFIG_PATH=$build/meson-uninstalled LD_LIBRARY_PATH=$build/src/compat:$build/src
 if ! flags=$(pkg-config --cflags --libs prcb-nt 2>&1); then
