@@ -132,6 +132,7 @@ struct variant {
 
 static const struct variant variants[] = {
     {"an empty eBPF program", ROUNDS, 0, EMPTY, 0, {0}},
+    {"one at switches and one at wakes", ROUNDS, PRCB_OPEN_EDGES, EMPTY, 0, {0}},
     {"prcb attached, threads not profiled", ROUNDS, 0, ATTACHED, 0, {0}},
     {"prcb, profiled, no lock hooks", ROUNDS, PRCB_OPEN_NO_LOCKS, PROFILED, 0, {0}},
     {"prcb, profiled, everything on", ROUNDS, 0, PROFILED, 0, {0}},
@@ -320,8 +321,12 @@ static bool begin(const struct variant *variant, struct running *running)
     switch (variant->kind) {
     case EMPTY:
 #ifdef BENCH_BPF
-        running->empty = empty_bpf__open_and_load();
-        return running->empty && !empty_bpf__attach(running->empty);
+        running->empty = empty_bpf__open();
+        if (!running->empty)
+            return false;
+        bpf_program__set_autoload(running->empty->progs.bench_empty_waking,
+                                  variant->flags & PRCB_OPEN_EDGES);
+        return !empty_bpf__load(running->empty) && !empty_bpf__attach(running->empty);
 #else
         return false;
 #endif

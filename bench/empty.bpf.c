@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
  *
- * The yardstick of bench_switch: what any program at a context switch costs on
+ * The yardsticks of bench_switch: what any program at a context switch, and at a wake, costs on
  * this machine before it does anything.
  */
 #include <linux/types.h>
@@ -12,6 +12,12 @@ char LICENSE[] SEC("license")
 
 SEC("tp_btf/sched_switch")
 int bench_empty(__u64 *ctx)
+{
+    return 0;
+}
+
+SEC("tp_btf/sched_waking")
+int bench_empty_waking(__u64 *ctx)
 {
     return 0;
 }
