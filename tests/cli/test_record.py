@@ -2155,7 +2155,9 @@ class Exports(Recording):
         for name in ("burn_half", "burn_third"):
             row = next(row for row in report["functions"] if row["function"] == name)
             self.assertAlmostEqual(spent[name] / run, row["self"] / report["weight"], delta=0.05)
-        self.assertAlmostEqual(spent["main"] / run, 1, delta=0.1)
+        # Beside main there is what loads the program, which a busy disk or machine makes long.
+        main = next(row for row in report["functions"] if row["function"] == "main")
+        self.assertAlmostEqual(spent["main"] / run, main["total"] / report["weight"], delta=0.1)
         names = {event["name"] for event in events if event.get("cat") == "state"}
         self.assertIn("running", names)
 
