@@ -468,7 +468,7 @@ check_where_all_may() {
     echo "dev: nobody may not enter $here: checking in $place, another mount of it" >&2
     # shellcheck disable=SC2016
     DEV_REACHABLE=$place PRCB_SHARED=$shared unshare --mount --propagation unchanged bash -c \
-        'mount --bind --make-private "$1" "$2" && exec "$2/dev" check' - "$here" "$place" || {
+        'mount --bind --make-private "$1" "$2" && cd "$2" && exec "$2/dev" check' - "$here" "$place" || {
         local status=$?
         rmdir "$place" 2>/dev/null || true
         exit "$status"

@@ -326,8 +326,9 @@ static int parse_ids(const struct cli_command *command, const char *option, cons
         copy[strlen(copy) - 1] = '\0';
     while (status == CLI_OK && (word = strsep(&at, ", \n"))) {
         uint64_t id;
+        bool is_number = !number_parse(word, 1, INT_MAX, &id);
 
-        if (!number_parse(word, 1, INT_MAX, &id))
+        if (is_number)
             found = add_id(ids, (pid_t)id) ? -ENOMEM : 1;
         else
             found = names && word[strspn(word, "-+.0123456789")] ? add_named(word, ids) : -EINVAL;
@@ -339,6 +340,8 @@ static int parse_ids(const struct cli_command *command, const char *option, cons
         else if (!found)
             status =
                 cli_usage_error(command, "%s '%s': no process is called '%s'", option, text, word);
+        else
+            ids->named |= !is_number;
     }
     free(copy);
     return status;

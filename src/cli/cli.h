@@ -130,6 +130,7 @@ int cli_parse_number(const struct cli_parser *parser, uint64_t *ret);
 struct cli_ids {
     pid_t *ids;
     size_t count;
+    bool named; /* some were found by a name, and may have ended since */
 };
 
 /* Opens a command's output, a file or (NULL) standard output: CLI_OK, or CLI_FAILED after the

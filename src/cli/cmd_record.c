@@ -104,6 +104,7 @@ static int parse(struct run *run, int argc, char **argv, int *ret_status)
     run->options.command = run->argv;
     run->options.pids = run->targets.pids.ids;
     run->options.pid_count = run->targets.pids.count;
+    run->options.named = run->targets.pids.named;
     if (run->options.all && stat_options_have_targets(&run->targets))
         *ret_status =
             cli_usage_error(run->command, "-a records everything: leave -p, -t and --cgroup out");

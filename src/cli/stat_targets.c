@@ -26,12 +26,17 @@ static int allow_partly(struct prcb *session, int result)
 int stat_targets_profile(struct prcb *session, const struct stat_options *options,
                          struct stat_wait *wait, struct prcb_error *err)
 {
+    size_t there = 0;
     int result = 0;
 
     for (size_t i = 0; !result && i < options->pids.count; i++) {
         stat_wait_add_target(wait, options->pids.ids[i]);
         result = allow_partly(
             session, prcb_profile_process(session, options->pids.ids[i], options->follow, err));
+        there += !result;
+        /* It has ended since it was found by its name; one at least is there. */
+        if (result == -ESRCH && options->pids.named && (there || i + 1 < options->pids.count))
+            result = 0;
     }
     for (size_t i = 0; !result && i < options->tids.count; i++)
         result = allow_partly(

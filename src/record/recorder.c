@@ -476,6 +476,12 @@ static int add_all(struct recorder *r, struct prcb_error *err)
     return result || !r->bpf ? result : bpf_source_add(r->bpf, 0, err);
 }
 
+/* A process that was found by its name, since then. */
+static bool has_ended(const struct recorder *r, int result)
+{
+    return result == -ESRCH && r->options.named;
+}
+
 /* Every thread of a process; those that it creates meanwhile are found by another look. */
 static int add_process(struct recorder *r, pid_t pid, struct prcb_error *err)
 {
@@ -527,8 +533,11 @@ static void add_waits(struct recorder *r, pid_t child)
         return;
     if (r->options.all || child)
         result = waits_add(r->waits, child, child != 0, &why);
-    for (size_t i = 0; i < r->options.pid_count && !result; i++)
+    for (size_t i = 0; i < r->options.pid_count && !result; i++) {
         result = waits_add(r->waits, r->options.pids[i], false, &why);
+        if (has_ended(r, result))
+            result = 0;
+    }
     for (size_t i = 0; i < r->options.thread_count && !result; i++) {
         result = waits_add(r->waits, r->options.threads[i].tid, true, &why);
         if (result == -ESRCH)
@@ -576,14 +585,19 @@ static int add_threads(struct recorder *r, struct prcb_error *err)
 
 static int add_targets(struct recorder *r, pid_t child, struct prcb_error *err)
 {
+    size_t there = 0;
     int result = 0;
 
     if (r->options.all)
         return add_all(r, err);
     if (is_command(&r->options))
         return add_thread(r, child, err);
-    for (size_t i = 0; i < r->options.pid_count && !result; i++)
+    for (size_t i = 0; i < r->options.pid_count && !result; i++) {
         result = add_process(r, r->options.pids[i], err);
+        there += !result;
+        if (has_ended(r, result) && (there || i + 1 < r->options.pid_count))
+            result = 0;
+    }
     return result ? result : add_threads(r, err);
 }
 

@@ -33,6 +33,7 @@ struct recorder_options {
                  these: the child */
     const pid_t *pids;
     size_t pid_count;
+    bool named; /* some of these were found by a name, and may have ended since */
     const struct recorder_thread *threads; /* sorted; of none of the processes */
     size_t thread_count;
     char *const *command; /* for the facts; NULL: none */

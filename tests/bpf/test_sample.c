@@ -850,8 +850,9 @@ static void formats(void **state)
     needs_first_pid_ns();
     prepare(1u << 20);
     looking.tsc_known = kernel_uses_tsc();
-    looking.stack_low = (uintptr_t)&state - 65536;
-    looking.stack_high = (uintptr_t)&state + 65536;
+    /* Sanitizers put variables elsewhere. */
+    looking.stack_low = (uintptr_t)__builtin_frame_address(0) - 65536;
+    looking.stack_high = (uintptr_t)__builtin_frame_address(0) + 65536;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct prcb_sample_options opts =
             options_of(10000, rows[i].format, rows[i].groups, PRCB_SAMPLE_THREAD);

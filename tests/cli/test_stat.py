@@ -656,6 +656,15 @@ class Intervals(Case):
             name = file.read().strip()
         document = json.loads(run("-j", "--for", "0.1", "-p", name).stdout)
         self.assertIn(os.getpid(), [thread["pid"] for thread in document["threads"]])
+        # One that ends before it is looked at is none of them.
+        with subprocess.Popen([sys.executable, "-I", "-S", "-c",
+                               "import os\nwhile os.getppid() == %d:\n"
+                               "    if not os.fork(): os._exit(0)\n    os.wait()" % os.getpid()]) as forks:
+            try:
+                for _ in range(10):
+                    run("-j", "--for", "0.01", "-p", f"{os.getpid()},{name}")
+            finally:
+                forks.kill()
         result = subprocess.run([PRCB, "stat", "-p", "no-such-process", "--for", "0.1"], capture_output=True,
                                 text=True, check=False)
         self.assertEqual(result.returncode, 2)

@@ -86,6 +86,9 @@ fetch_busybox() {
     if [[ ! -x $work/busybox/bin/busybox ]]; then
         download busybox-static || return
         dpkg -x "$work/busybox-static.deb" "$work/busybox"
+        if [[ ! -e $work/busybox/bin ]]; then # from Debian 13 on
+            ln -s usr/bin "$work/busybox/bin"
+        fi
     fi
 }
 
