@@ -187,7 +187,7 @@ static void assert_nothing_is_lost(const struct figures *grown, const struct fig
     assert_int_equal(grown->untracked, 0);
     if (missing)
         printf("    the kernel did not tell of %" PRIu64 " ends\n", missing);
-    assert_true(missing <= FORKS / 100);
+    assert_true(missing <= FORKS / 20); /* or it is no witness; seen: 1.3 % on a busy machine */
     /* Exactly, and of those that it did not tell of at least the last switch. */
     assert_in_range(switches - ends->bss->name_switches, missing, 20 * missing);
     assert_in_range(run, ends->bss->name_run_ns - ends->bss->name_run_ns / 50,
