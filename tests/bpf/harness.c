@@ -438,6 +438,18 @@ char kernel_state(pid_t pid, pid_t tid)
     return close_paren && close_paren[1] ? close_paren[2] : '\0';
 }
 
+uint64_t stolen_ns(void)
+{
+    FILE *file = fopen("/proc/stat", "re");
+    uint64_t ticks = 0;
+
+    if (file && fscanf(file, "cpu %*u %*u %*u %*u %*u %*u %*u %" SCNu64, &ticks) != 1)
+        ticks = 0;
+    if (file)
+        fclose(file);
+    return ticks * (1000000000 / (uint64_t)sysconf(_SC_CLK_TCK));
+}
+
 bool kernel_off(pid_t pid, pid_t tid)
 {
     char text[256];

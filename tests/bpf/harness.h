@@ -81,6 +81,8 @@ char kernel_state(pid_t pid, pid_t tid); /* the letter of /proc/PID/stat; 0: no 
 /* Off the processor, its last switch behind it: the kernel waits for that, as a thread that
  * is about to sleep or stop shows the state of one that does. */
 bool kernel_off(pid_t pid, pid_t tid);
+/* What a hypervisor took of all processors since the boot, in ns: whole ticks, of 10 ms mostly. */
+uint64_t stolen_ns(void);
 /* Not in a container, whose threads have numbers of their own. */
 bool is_first_pid_ns(void);
 /* Whether the kernel keeps time by the processor's counter; name: of what it does. */

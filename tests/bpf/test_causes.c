@@ -820,25 +820,12 @@ static void run_rounds(int rounds)
     }
 }
 
-/* What a hypervisor took of all processors since the boot, in ns: whole ticks, of 10 ms mostly. */
-static uint64_t stolen(void)
-{
-    FILE *file = fopen("/proc/stat", "re");
-    uint64_t ticks = 0;
-
-    if (file && fscanf(file, "cpu %*u %*u %*u %*u %*u %*u %*u %" SCNu64, &ticks) != 1)
-        ticks = 0;
-    if (file)
-        fclose(file);
-    return ticks * (1000000000 / (uint64_t)sysconf(_SC_CLK_TCK));
-}
-
 /* The kernel's count of ready time is read at other moments than the clocks: once outside of
  * theirs and once inside, for this thread may be preempted between any two of them. */
 static void measured_rounds(void)
 {
     struct kernel_times outer[2], inner[2];
-    uint64_t run, begin, taken = stolen();
+    uint64_t run, begin, taken = stolen_ns();
 
     kernel_times(getpid(), gettid(), &outer[0]);
     begin = mono_ns();
@@ -851,7 +838,7 @@ static void measured_rounds(void)
     kernel_times(getpid(), gettid(), &outer[1]);
     stage->least_ready_ns = inner[1].ready_ns - inner[0].ready_ns;
     stage->most_ready_ns = outer[1].ready_ns - outer[0].ready_ns;
-    stage->stolen_ns = stolen() - taken;
+    stage->stolen_ns = stolen_ns() - taken;
 }
 
 static int helper(void *arg)
@@ -960,7 +947,7 @@ static void check_case(const struct prcb_account *d, uint64_t extra_futex, bool 
         return;
     /* An emulated processor that stops between two clocks looks the same, and one of which a
      * hypervisor takes less than the ticks that /proc/stat counts; not five times. */
-    *ret_again = slowness() > 1 || stolen();
+    *ret_again = slowness() > 1 || stolen_ns();
     if (!*ret_again) {
         print_account(the_case->name, d);
         fail_msg("%s: time is not right", the_case->name);
