@@ -121,7 +121,7 @@ class Records(Case):
                               "old_thread = ?1 AS left, lag(cause) OVER (ORDER BY time_ns) AS cause,"
                               " waker, new_thread FROM switches WHERE old_thread = ?1 OR "
                               "new_thread = ?1) WHERE new_thread = ?1 AND cause = 'pipe'", ids[way])
-            self.assertGreater(len(waits), ROUNDS // 4)
+            self.assertGreater(len(waits), ROUNDS // 20) # an answer may be there before it is waited for
             self.assertLessEqual(len(waits), ROUNDS)
             wakers = dict(self.rows("SELECT id, thread FROM wakers WHERE thread IS NOT NULL"))
             by_partner = sum(wakers.get(waker) == ids[partner] for _, waker in waits)
