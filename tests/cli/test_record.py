@@ -139,7 +139,7 @@ class Shares(Recording):
         got = {row["function"]: row for row in report["functions"]}
         own = sum(got[name]["self"] for name in said)
         # The rest is the kernel's: interrupts, those of the samples first.
-        self.assertGreater(own / report["weight"], 0.9)
+        self.assertGreater(own / report["weight"], 0.7)
         for name, share in said.items():
             self.assertAlmostEqual(got[name]["self"] / own, share, delta=0.015)
             self.assertEqual(os.path.realpath(got[name]["file"]), os.path.realpath(SHARES))
@@ -171,7 +171,7 @@ class Shares(Recording):
         # Of what is in the three functions: interrupts come on top, as many as the machine has.
         for found, said in (perfs, shares_of(output)), (got, ours):
             own = sum(found[name] for name in said)
-            self.assertGreater(own, 0.9)
+            self.assertGreater(own, 0.7)
             for name, share in said.items():
                 self.assertAlmostEqual(found[name] / own, share, delta=0.015)
 
@@ -186,7 +186,7 @@ class Shares(Recording):
                              {"perf": "perf ring", "bpf": "eBPF"}[tier])
             self.assertAlmostEqual(report["weight"] / 1e9, 1, delta=0.1)
             got = {row["function"]: row["self"] for row in report["functions"] if row["function"] in said}
-            self.assertGreater(sum(got.values()) / report["weight"], 0.9)
+            self.assertGreater(sum(got.values()) / report["weight"], 0.7)
             for name, share in said.items():
                 self.assertAlmostEqual(got[name] / sum(got.values()), share, delta=0.02)
 

@@ -250,7 +250,7 @@ class Threads(Case):
                          mmap.MAP_SHARED, client.fds[0], 0)
         own, refused, records, writable, behind = as_user(NOBODY, work)
         self.assertEqual(refused, 1)
-        self.assertGreaterEqual(len(records), 200)
+        self.assertGreaterEqual(len(records), 150) # a sleep may be over before it begins
         self.assertEqual({record[4:6] for record in records}, {(own, own)})
         self.assertEqual(set(writable), {errno.EPERM})
         self.assertNotEqual(behind, 0)
