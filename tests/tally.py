@@ -23,7 +23,7 @@ import re
 import sys
 
 PASS, FAIL, SKIP, UNSTEADY = "pass", "fail", "skip", "unsteady"
-AGAIN_S = 240
+AGAIN_S = 420
 NO_REASON = "no reason given"
 
 

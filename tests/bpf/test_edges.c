@@ -341,7 +341,7 @@ static void test_lock(void **state)
     }
     pthread_barrier_wait(&lock->turn);
     must_profile_process(p, getpid(), PRCB_FOLLOW_THREADS);
-    lock->until = mono_ns() + 1500000000ull * (slowness() > 1 ? 3 : 1);
+    lock->until = mono_ns() + 1500000000ull * slowness();
     pthread_barrier_wait(&lock->turn);
     pthread_barrier_wait(&lock->turn);
     for (unsigned i = 0; i < LOCKERS; i++)

@@ -1140,7 +1140,7 @@ class Neighbour(unittest.TestCase):
                     row = self.row(report)
                     ns, whom = self.throttled(row)
                     self.assertGreater(kernel, 0)
-                    self.assertGreater(ns, kernel * 0.9)
+                    self.assertGreater(ns, kernel * 0.8) # the rest is ready, more of it on a busy machine
                     self.assertLess(ns, kernel * 1.1)
                     for who in whom:
                         self.assertNotEqual(who.get("pid"), pid or -1, whom)
