@@ -6,10 +6,11 @@
 # ./dev check. A chroot on the running kernel, so eBPF is that kernel's. Needs root and Debian's
 # archive. Prints TAP; takes about an hour a suite.
 #
-#   roots.sh TREE [-q] [-k FOLDER] [SUITE]...     bookworm trixie sid where none is named
+#   roots.sh TREE [-q] [-p PART] [-k FOLDER] [SUITE]...     bookworm trixie sid where none is named
 #
-# -q: instead of the whole check, a build and the tests without eBPF. The root is
-# TREE/build-roots/SUITE and goes when all went well; the log stays.
+# -q: instead of the whole check, a build and the tests without eBPF. -p: one part alone, "readme"
+# (./dev run and README.md's commands) or "check". The root is TREE/build-roots/SUITE and goes when all
+# went well; the log stays.
 # -k: the root is a copy of FOLDER/SUITE, which has every package that ./dev installs; where there is
 # none it is made. The next run installs and fetches less, and does not see whether ./dev names all packages.
 # shellcheck disable=SC2016,SC2317 # the shell inside expands; the functions are called by name
@@ -25,14 +26,20 @@ tree=$1
 shift
 quick=
 keep=
-while getopts qk: option; do
+part=
+while getopts qp:k: option; do
     case $option in
     q) quick=yes ;;
+    p) part=$OPTARG ;;
     k) keep=$OPTARG ;;
     *) exit 2 ;;
     esac
 done
 shift $((OPTIND - 1))
+if [[ $part && $part != readme && $part != check ]]; then
+    echo "roots.sh: there is no part '$part', only readme and check" >&2
+    exit 2
+fi
 suites=("$@")
 if [[ $# -eq 0 ]]; then
     suites=(bookworm trixie sid)
@@ -109,6 +116,10 @@ copy_root() {
 }
 
 readme() {
+    step "./dev run" as_user './dev run' && step "README's commands" readme_commands
+}
+
+readme_commands() {
     readme_packages && as_user "python3 tests/install/readme.py . --fresh"
 }
 
@@ -148,9 +159,9 @@ for suite in "${suites[@]}"; do
     before=$failed
     failed=0
     trap unmount EXIT
-    if new_root && step "a clone" clone && step "./dev run" as_user './dev run'; then
-        step "README's commands" readme
-        step "${quick:+part of }./dev check" whole_check
+    if new_root && step "a clone" clone; then
+        if [[ $part != check ]]; then readme; fi
+        if [[ $part != readme ]]; then step "${quick:+part of }./dev check" whole_check; fi
     fi
     unmount
     if [[ $failed -eq 0 ]]; then
