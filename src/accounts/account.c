@@ -4,7 +4,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "clock.h"
 #include "seqcount_abi.h"
 #include "writer_wait.h"
 

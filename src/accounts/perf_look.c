@@ -8,7 +8,7 @@
 
 #include <prcb/prcb.h>
 
-#include "clock.h"
+#include "now.h"
 
 #define ZOMBIE_TRIES 10
 
@@ -87,7 +87,7 @@ static int look_once(struct perf_source *source, pid_t pid, pid_t tid, uint64_t 
 {
     bool own_process = source->live && pid == getpid();
     bool own_thread = own_process && tid == gettid();
-    struct perf_look look = {.sample.moment = clock_mono()};
+    struct perf_look look = {.sample.moment = now_ns()};
     int result = procfs_read_stat(&source->fs, pid, tid, &look.stat);
 
     if (!result && start && look.stat.start != start)
@@ -143,11 +143,8 @@ int perf_look_at(struct perf_source *source, pid_t pid, pid_t tid, uint64_t star
 
 void perf_look_at_self(struct perf_sample *ret)
 {
-    struct timespec ts;
-
-    *ret = (struct perf_sample){.moment = clock_mono(), .present = PRCB_HAS_RUN, .runnable = true};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-    ret->run_ns = (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+    *ret = (struct perf_sample){.moment = now_ns(), .present = PRCB_HAS_RUN, .runnable = true};
+    ret->run_ns = now_by(CLOCK_THREAD_CPUTIME_ID);
     own_switches(ret);
 }
 

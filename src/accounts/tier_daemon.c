@@ -5,6 +5,7 @@
  * (mapped.c). A daemon that was restarted is found again at the next request; reading needs
  * none.
  */
+#include "now.h"
 #include "session.h"
 
 #include <errno.h>
@@ -467,7 +468,7 @@ static void daemon_close(struct prcb *p)
 
 static int endless(uint64_t began, struct prcb_error *err)
 {
-    if (clock_mono() - began < PASSES_NS)
+    if (now_ns() - began < PASSES_NS)
         return 0;
     return prcb_fail(err, -ETIMEDOUT,
                      "prcbd keeps finding new threads: the process creates them too fast");
@@ -510,7 +511,7 @@ static int daemon_profile_process(struct prcb *p, pid_t pid, unsigned follow,
                                   struct prcb_error *err)
 {
     struct wire_profile_answer answer;
-    uint64_t began = clock_mono();
+    uint64_t began = now_ns();
     bool seen = false;
 
     do {
@@ -541,7 +542,7 @@ static int daemon_profile_all(struct prcb *p, struct prcb_error *err)
 {
     const struct wire_scope scope = {.all = 1};
     struct wire_profile_answer answer = {0};
-    uint64_t began = clock_mono();
+    uint64_t began = now_ns();
     int result = set_scope(p, &scope, err);
 
     if (result)
@@ -560,7 +561,7 @@ static int register_cgroup(struct prcb *p, const char *path, struct prcb_error *
     struct procfs files = {.root = -1}; /* a buffer for reading lists */
     struct pid_list list = {0};
     unsigned added, refused = 0, seen;
-    uint64_t began = clock_mono();
+    uint64_t began = now_ns();
     int result;
 
     do {

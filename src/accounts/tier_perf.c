@@ -31,6 +31,7 @@
 
 #include "cgroup.h"
 #include "error.h"
+#include "now.h"
 #include "perf_look.h"
 #include "perf_table.h"
 
@@ -192,7 +193,7 @@ static double cycle_rate(struct prcb *p)
     struct perf_state *s = p->perf;
 
     if (!s->rate_mono || s->rate_mono - p->clock.mono < GOOD_RATE_NS) {
-        s->rate_mono = clock_mono();
+        s->rate_mono = now_ns();
         s->rate = clock_tick_rate(&p->clock) / 1e9;
     }
     return s->rate;
@@ -587,7 +588,7 @@ static int visit(struct prcb *p, struct perf_task *task)
 static int scan(struct prcb *p)
 {
     struct perf_state *s = p->perf;
-    uint64_t began = clock_mono();
+    uint64_t began = now_ns();
     int failure = 0;
 
     s->scan++;
@@ -623,7 +624,7 @@ static int perf_refresh(struct prcb *p, struct prcb_error *err)
 static void begin_choosing(struct perf_state *s)
 {
     if (!s->since)
-        s->since = s->last_scan = clock_mono();
+        s->since = s->last_scan = now_ns();
     s->family_taken = false;
 }
 

@@ -12,6 +12,7 @@
 
 #include "cpu_report.h"
 #include "cpu_samples.h"
+#include "now.h"
 #include "output.h"
 #include "stat_wait.h"
 
@@ -164,7 +165,7 @@ static void measure(struct run *run)
         if (run->nt)
             cpu_nt_mark(&run->nt_answers);
         done++;
-        stat_wait_advance(&next, run->interval_ns, stat_wait_now());
+        stat_wait_advance(&next, run->interval_ns, now_ns());
     }
     if (!run->failed && !run->output.error)
         finish(run, cut);

@@ -16,6 +16,7 @@
 
 #include "dump_files.h"
 #include "dump_show.h"
+#include "now.h"
 
 #define UNPACK_LIMIT 8192 /* MiB */
 #define WORKERS_MOST 256
@@ -89,12 +90,8 @@ struct progress {
 
 static void progress_show(struct progress *p, size_t done, size_t count)
 {
-    struct timespec now;
-    uint64_t ns;
-    uint64_t unpacked = dump_unpacked();
+    uint64_t ns = now_ns(), unpacked = dump_unpacked();
 
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
     if (!p->is_on || ns < p->next)
         return;
     if (p->next) { /* not within the first half second */

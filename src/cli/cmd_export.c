@@ -6,10 +6,10 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "cli.h"
 #include "exposition.h"
+#include "now.h"
 
 #define NS_PER_MS 1000000ull
 #define FOR_NS    1000000000ull /* the default of --for */
@@ -82,14 +82,6 @@ static const struct cli_option rows[] = {
     {0},
 };
 /* clang-format on */
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 /* Looks as often as accounts of ended threads have to be given back, until the time is over. */
 static int count(struct metrics *m, uint64_t until, struct prcb_error *err)

@@ -18,6 +18,7 @@
 #include "cgroup.h"
 #include "misses.h"
 #include "names.h"
+#include "now.h"
 #include "procfs.h"
 #include "recorder.h"
 #include "stat_options.h"
@@ -285,7 +286,7 @@ static int start(struct run *run)
         if (result)
             kill(child, result);
     }
-    run->start = stat_wait_now();
+    run->start = now_ns();
     run->end = run->for_ns ? run->start + run->for_ns : UINT64_MAX;
     return CLI_OK;
 }
@@ -319,7 +320,7 @@ static void print_progress(struct run *run, const char *end)
     recorder_look(run->recorder, &now);
     fprintf(stderr,
             "\r%.1f s: %" PRIu64 " samples, %" PRIu64 " switches, %" PRIu64 " lost, %.1f MB%s",
-            (double)(stat_wait_now() - run->start) / 1e9, now.samples, now.switches, now.lost,
+            (double)(now_ns() - run->start) / 1e9, now.samples, now.switches, now.lost,
             (double)now.bytes / 1e6, end);
 }
 
@@ -337,9 +338,9 @@ static void measure(struct run *run)
             fail(run, &err);
             break;
         }
-        until = stat_wait_now() + (uint64_t)next_ms * 1000000;
+        until = now_ns() + (uint64_t)next_ms * 1000000;
         events = stat_wait_until(&run->wait, until < run->end ? until : run->end);
-        now = stat_wait_now();
+        now = now_ns();
         ended = events & (STAT_WAIT_CHILD | STAT_WAIT_SIGNAL);
         if (!ended && now >= run->end) {
             ended = true;

@@ -14,6 +14,7 @@
 
 #include "cli.h"
 #include "http.h"
+#include "now.h"
 #include "serve_start.h"
 #include "stat_options.h"
 #include "stat_targets.h"
@@ -154,12 +155,12 @@ static int end_interval(struct run *run, struct prcb_error *err)
 /* What is due; -errno after the error. */
 static int work(struct run *run, struct prcb_error *err)
 {
-    uint64_t now = stat_wait_now();
+    uint64_t now = now_ns();
     int result = 0;
 
     if (run->perf && now >= run->next_refresh) {
         result = prcb_refresh(run->session, err);
-        stat_wait_advance(&run->next_refresh, REFRESH_NS + 16 * (stat_wait_now() - now), now);
+        stat_wait_advance(&run->next_refresh, REFRESH_NS + 16 * (now_ns() - now), now);
     }
     if (!result && now >= run->next) {
         result = end_interval(run, err);
@@ -181,12 +182,12 @@ static uint64_t next_moment(const struct run *run)
 
 static int measure(struct run *run)
 {
-    uint64_t start = stat_wait_now();
+    uint64_t start = now_ns();
     struct prcb_error err = {0};
 
     run->next = run->next_refresh = start;
     run->end = run->options->targets.for_ns ? start + run->options->targets.for_ns : UINT64_MAX;
-    while (stat_wait_now() < run->end) {
+    while (now_ns() < run->end) {
         if (work(run, &err))
             return cli_error(run->command, "%s", err.text);
         if (stat_wait_until(&run->wait, next_moment(run)) & STAT_WAIT_SIGNAL)

@@ -17,6 +17,7 @@
 #include <prcb/tails.h>
 
 #include "cli.h"
+#include "now.h"
 #include "stat_idle.h"
 #include "stat_options.h"
 #include "output.h"
@@ -352,7 +353,7 @@ static int do_interval(struct run *run)
 
     if (result)
         return result;
-    now = stat_wait_now();
+    now = now_ns();
     report(run, now, true, false);
     run->interval_start = now;
     return 0;
@@ -364,7 +365,7 @@ static int refresh(struct run *run, uint64_t now)
 {
     struct prcb_error err;
     int result = prcb_refresh(run->session, &err);
-    uint64_t gap = (stat_wait_now() - now) * REFRESH_PART;
+    uint64_t gap = (now_ns() - now) * REFRESH_PART;
 
     if (result)
         return fail(run, &err, result);
@@ -429,7 +430,7 @@ static void measure(struct run *run)
 
     while (!ended) {
         unsigned events = stat_wait_until(&run->wait, earliest(run));
-        uint64_t now = stat_wait_now();
+        uint64_t now = now_ns();
 
         ended = events & (STAT_WAIT_CHILD | STAT_WAIT_SIGNAL);
         if (!ended && now >= run->end) {
@@ -479,7 +480,7 @@ static void finish(struct run *run)
         settle(run);
     if (!run->failed)
         collect_with(run, true);
-    now = stat_wait_now();
+    now = now_ns();
     /* Only words speak of it. */
     if (!run->failed && wants_summary(run->options) && run->options->form.number == STAT_TABLE) {
         stat_idle_find(run->session, &run->rows, &run->idle);
@@ -555,7 +556,7 @@ static int start(struct run *run)
     uint64_t looked;
     pid_t child;
 
-    run->asked = stat_wait_now();
+    run->asked = now_ns();
     if (stat_targets_profile(run->session, options, &run->wait, &err))
         return fail(run, &err, CLI_FAILED);
     if (run->counters && stat_options_have_targets(options) && collect(run))
@@ -579,7 +580,7 @@ static int start(struct run *run)
         if (ended_by)
             kill(child, ended_by);
     }
-    looked = stat_wait_now();
+    looked = now_ns();
     collect(run);
     set_times(run, looked);
     return CLI_OK;

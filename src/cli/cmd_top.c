@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "format.h"
+#include "now.h"
 #include "stat_targets.h"
 #include "top_curses.h"
 #include "top_run.h"
@@ -204,7 +205,7 @@ static int open_all(struct top_run *run, struct prcb_error *err)
 static int take(struct top_run *run, bool *ret)
 {
     struct prcb_error err;
-    uint64_t now = stat_wait_now();
+    uint64_t now = now_ns();
     int result = 0;
 
     *ret = false;
@@ -212,7 +213,7 @@ static int take(struct top_run *run, bool *ret)
         return 0;
     if (run->perf && now >= run->next_refresh) {
         result = prcb_refresh(run->session, &err);
-        stat_wait_advance(&run->next_refresh, REFRESH_NS + 16 * (stat_wait_now() - now), now);
+        stat_wait_advance(&run->next_refresh, REFRESH_NS + 16 * (now_ns() - now), now);
     }
     if (!result && now >= run->next) {
         result = top_source_take(run->source, ret, &err);
@@ -230,7 +231,7 @@ static int take(struct top_run *run, bool *ret)
 static uint64_t next_moment(const struct top_run *run)
 {
     if (run->reader)
-        return stat_wait_now() + NS_PER_S;
+        return now_ns() + NS_PER_S;
     return run->perf && run->next_refresh < run->next ? run->next_refresh : run->next;
 }
 
@@ -369,7 +370,7 @@ static void wait_for(struct top_run *run)
 {
     struct pollfd what[] = {{.fd = STDIN_FILENO, .events = POLLIN},
                             {.fd = run->wait.pipe, .events = POLLIN}};
-    uint64_t now = stat_wait_now(), next = next_moment(run);
+    uint64_t now = now_ns(), next = next_moment(run);
     uint64_t until = run->again < next ? run->again : next;
     int ms = until > now ? (int)((until - now) / 1000000) + 1 : 0;
 
@@ -392,11 +393,11 @@ static void run_screen(struct top_run *run)
 
         if (run->ended || take(run, &added))
             return;
-        if (added || events || (stat_wait_now() >= run->again && top_run_has_news(run)))
+        if (added || events || (now_ns() >= run->again && top_run_has_news(run)))
             draw(run, false);
-        run->again = added && run->where             ? stat_wait_now() + AGAIN_NS
-                     : stat_wait_now() >= run->again ? UINT64_MAX
-                                                     : run->again;
+        run->again = added && run->where      ? now_ns() + AGAIN_NS
+                     : now_ns() >= run->again ? UINT64_MAX
+                                              : run->again;
         if (added && ++shown == run->options->count)
             return;
         wait_for(run);
@@ -479,7 +480,7 @@ static int run_with(struct top_run *run)
         return cli_error(run->command, "%s", err.text);
     }
     output_begin(&run->output);
-    run->next = run->next_refresh = stat_wait_now();
+    run->next = run->next_refresh = now_ns();
     if (run->options->batch || run->options->quiet) {
         run->grid.width = (int)format_columns(run->output.stream);
         run_batch(run);

@@ -14,6 +14,7 @@
 #include <prcb/stack.h>
 
 #include "cli.h"
+#include "now.h"
 #include "stat_options.h"
 #include "output.h"
 #include "stat_targets.h"
@@ -168,7 +169,7 @@ static void do_look(struct run *run, bool last, bool *ret_ended)
 
     if (looks_take(run->looks, &fns, &ended, &err))
         fail(run, &err, CLI_FAILED);
-    run->now = stat_wait_now();
+    run->now = now_ns();
     *ret_ended = ended && !targets->all && !targets->cgroup_count && !run->wait.child;
 }
 
@@ -184,7 +185,7 @@ static void measure(struct run *run)
         next = looks_next(run->looks);
         events = stat_wait_until(&run->wait, next < run->end ? next : run->end);
         ended = nothing || events & (STAT_WAIT_CHILD | STAT_WAIT_SIGNAL);
-        if (stat_wait_now() >= run->end) {
+        if (now_ns() >= run->end) {
             run->ended_early = run->wait.child != 0;
             ended = true;
         }
@@ -264,7 +265,7 @@ static int report_chain(struct run *run)
 /* One look, when the time is over. */
 static int wait_for_chain(struct run *run)
 {
-    while (stat_wait_now() < run->end) {
+    while (now_ns() < run->end) {
         if (stat_wait_until(&run->wait, run->end) & (STAT_WAIT_CHILD | STAT_WAIT_SIGNAL))
             break;
     }
@@ -279,7 +280,7 @@ static int start(struct run *run)
     int status = CLI_FAILED, ended_by;
     pid_t child;
 
-    run->start = stat_wait_now();
+    run->start = now_ns();
     if (stat_targets_profile(run->session, targets, &run->wait, &err))
         return fail(run, &err, CLI_FAILED);
     if (targets->command) {

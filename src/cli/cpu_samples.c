@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "now.h"
 #include "stat_wait.h"
 
 #define INTERVAL_MIN_NS 1000000ull
@@ -121,7 +122,7 @@ int cpu_samples_take(struct cpu_samples *s, struct prcb_error *err)
          i = cpu_samples_next(s, i + 1))
         result = read_one(s, i, err);
     if (!result)
-        s->now_ns = stat_wait_now();
+        s->now_ns = now_ns();
     return result;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "stat_wait.h"
+#include "now.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,14 +20,6 @@
 
 /* Write end of the pipe, for the handlers. */
 static volatile sig_atomic_t handler_fd = -1;
-
-uint64_t stat_wait_now(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
-}
 
 void stat_wait_advance(uint64_t *next, uint64_t period, uint64_t now)
 {
@@ -216,12 +209,12 @@ unsigned stat_wait_until(struct stat_wait *wait, uint64_t until)
     do {
         uint64_t left;
 
-        now = stat_wait_now();
+        now = now_ns();
         left = until > now ? until - now : 0;
         if (wait->child && wait->child_fd < 0 && left > NO_FD_POLL_NS)
             left = NO_FD_POLL_NS;
         events = sleep_once(wait, polled, left);
-    } while (!events && stat_wait_now() < until);
+    } while (!events && now_ns() < until);
     if (polled != few)
         free(polled);
     return events;
@@ -229,10 +222,10 @@ unsigned stat_wait_until(struct stat_wait *wait, uint64_t until)
 
 void stat_wait_end_child(struct stat_wait *wait)
 {
-    uint64_t patience = stat_wait_now() + TERM_GRACE_NS;
+    uint64_t patience = now_ns() + TERM_GRACE_NS;
 
     kill(wait->child, SIGTERM);
-    while (stat_wait_now() < patience) {
+    while (now_ns() < patience) {
         if (stat_wait_until(wait, patience) & STAT_WAIT_CHILD)
             return;
     }

@@ -31,8 +31,6 @@ enum stat_wait_event {
     STAT_WAIT_SIGNAL = 4, /* a signal asked for the end */
 };
 
-/* CLOCK_MONOTONIC in ns. */
-uint64_t stat_wait_now(void);
 /* The next point of a fixed raster; points that have passed are left out. now >= *next. */
 void stat_wait_advance(uint64_t *next, uint64_t period, uint64_t now);
 
@@ -50,7 +48,7 @@ void stat_wait_set_child(struct stat_wait *wait, pid_t child);
 /* Watches a process for its end; where the kernel does not let us, nothing. */
 void stat_wait_add_target(struct stat_wait *wait, pid_t pid);
 
-/* Sleeps until stat_wait_now() >= until or an event; returns the events. */
+/* Sleeps until now_ns() >= until or an event; returns the events. */
 unsigned stat_wait_until(struct stat_wait *wait, uint64_t until);
 
 /* Ends the child with SIGTERM, and with SIGKILL if that does not do. */

@@ -2,6 +2,7 @@
  *
  * What the panes of `prcb top` say of a row: where its threads wait, and by whom they were held up.
  */
+#include "now.h"
 #include "top_run.h"
 
 #include <stdio.h>
@@ -33,7 +34,7 @@ static void where_wait(void *ctx, const struct top_row *row, char *ret, size_t s
 
     *ret = '\0';
     if (run->ui.mode == TOP_LIVE && row->now.state == TOP_WAIT && row->now.since_ns &&
-        !row->kernel && row->now.since_ns + LONG_NS <= stat_wait_now())
+        !row->kernel && row->now.since_ns + LONG_NS <= now_ns())
         top_where_wait(run->where, row->id, row->now.since_ns, ret, size);
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "now.h"
 #include "stat_wait.h"
 #include "why_report.h"
 
@@ -64,7 +65,7 @@ static bool has_budget(struct top_where *w)
     struct prcb_stacks_status status = {.size = sizeof(status)};
 
     return !prcb_stacks_status(w->stacks, &status) &&
-           status.cpu_ns < BUDGET_NS + (stat_wait_now() - w->start_ns) / BUDGET_PART;
+           status.cpu_ns < BUDGET_NS + (now_ns() - w->start_ns) / BUDGET_PART;
 }
 
 /* why is given accounts less what they held at the beginning; a stack is of the account as it is.
@@ -108,7 +109,7 @@ static void begin_watch(struct top_where *w, const uint64_t *keys, uint32_t coun
 
 static void look(struct top_where *w)
 {
-    uint64_t now = stat_wait_now();
+    uint64_t now = now_ns();
 
     for (uint32_t i = 0; i < w->watched_count; i++) {
         struct prcb_account a = {.size = sizeof(a)}, since = {.size = sizeof(since)};
@@ -187,7 +188,7 @@ static void wait_text(const struct prcb_stack *stack, char *ret, size_t size)
  */
 static bool same_wait(const struct prcb_account *a, uint64_t since_ns)
 {
-    uint64_t since = stat_wait_now() - a->open.ns;
+    uint64_t since = now_ns() - a->open.ns;
     uint64_t apart = since > since_ns ? since - since_ns : since_ns - since;
 
     return !(a->flags & PRCB_ACCOUNT_RUNNING) && apart < NS_PER_MS;
@@ -241,10 +242,10 @@ static void *read_stacks(void *ctx)
             pthread_mutex_unlock(&w->lock);
             begin_watch(w, keys, count);
             pthread_mutex_lock(&w->lock);
-        } else if (w->watched_count && stat_wait_now() >= next) {
+        } else if (w->watched_count && now_ns() >= next) {
             pthread_mutex_unlock(&w->lock);
             look(w);
-            next = stat_wait_now() + LOOK_NS;
+            next = now_ns() + LOOK_NS;
             if (next - w->reported_ns >= REPORT_NS) {
                 w->reported_ns = next;
                 report(w);
@@ -283,7 +284,7 @@ int top_where_open(struct prcb *session, struct top_where **ret, struct prcb_err
         return result;
     }
     w->session = session;
-    w->start_ns = stat_wait_now();
+    w->start_ns = now_ns();
     pthread_mutex_init(&w->lock, NULL);
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -302,7 +303,7 @@ int top_where_open(struct prcb *session, struct top_where **ret, struct prcb_err
 
 bool top_where_close(struct top_where *w)
 {
-    uint64_t until = stat_wait_now() + 200 * NS_PER_MS;
+    uint64_t until = now_ns() + 200 * NS_PER_MS;
     struct timespec limit = {.tv_sec = (time_t)(until / 1000000000),
                              .tv_nsec = (long)(until % 1000000000)};
     bool ended;

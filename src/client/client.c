@@ -14,6 +14,7 @@
 
 #include "block_abi.h"
 #include "error.h"
+#include "now.h"
 
 #define MAP_TYPE_ARRAY 2       /* BPF_MAP_TYPE_ARRAY */
 #define MAP_MMAPABLE   0x400u  /* BPF_F_MMAPABLE */
@@ -27,14 +28,6 @@ static const char *socket_path(void)
 }
 
 /* ---- time ---- */
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 void client_start(struct client *c)
 {

@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "block_abi.h"
-#include "clock.h"
 #include "error.h"
 #include "log.h"
+#include "now.h"
 #include "privilege.h"
 #include "server.h"
 #include "shared.h"
@@ -49,7 +49,7 @@ static void answer(const struct request *r, const void *payload, size_t size)
 /* By time: what ends it tells nobody. */
 static int later(const struct request *r)
 {
-    r->conn->not_before = clock_mono_ms() + LOOK_AGAIN_MS;
+    r->conn->not_before = now_ms() + LOOK_AGAIN_MS;
     return LATER;
 }
 
@@ -113,8 +113,8 @@ static int open_shared(const struct request *r, const uint8_t *token, struct prc
         result = shared_rejoin(sessions, &conn->peer, token, &conn->member, err);
         memcpy(reply.token, token, sizeof(reply.token));
     } else {
-        result = shared_join(sessions, &conn->peer, clock_mono_ms() - conn->asked_at, &fds[0],
-                             reply.token, &conn->member, err);
+        result = shared_join(sessions, &conn->peer, now_ms() - conn->asked_at, &fds[0], reply.token,
+                             &conn->member, err);
     }
     if (result)
         return result == -EAGAIN ? later(r) : result;
@@ -152,7 +152,7 @@ static int do_open(const struct request *r, struct prcb_error *err)
         (open.flags & WIRE_OPEN_SHARED && open.flags != WIRE_OPEN_SHARED))
         return prcb_fail(err, -EINVAL, "open: flags 0x%x have unknown bits", open.flags);
     if (!conn->asked_at)
-        conn->asked_at = clock_mono_ms();
+        conn->asked_at = now_ms();
     if (open.flags & WIRE_OPEN_SHARED)
         return open_shared(r, memcmp(open.token, none, sizeof(none)) ? open.token : NULL, err);
     if (memcmp(open.token, none, sizeof(none))) {
@@ -173,9 +173,8 @@ static int do_open(const struct request *r, struct prcb_error *err)
             open.flags &= ~WIRE_OPEN_EDGES;
         conn->peer.names = peer_sees_names(conn->fd, &conn->peer);
     }
-    result =
-        sessions_open(r->server->sessions, &conn->peer, &open, clock_mono_ms() - conn->asked_at,
-                      &conn->session, &maps, reply.token, err);
+    result = sessions_open(r->server->sessions, &conn->peer, &open, now_ms() - conn->asked_at,
+                           &conn->session, &maps, reply.token, err);
     if (result)
         return result == -EAGAIN ? later(r) : result;
     fds[0] = maps.accounts;

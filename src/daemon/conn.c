@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "clock.h"
+#include "now.h"
 
 void conn_close_fds(struct conn *conn)
 {
@@ -66,7 +66,7 @@ int conn_flush(struct conn *conn)
             return errno == EAGAIN ? 0 : -errno;
         conn_close_fds(conn);
         conn->sent += (size_t)sent;
-        conn->since = clock_mono_ms();
+        conn->since = now_ms();
     }
     conn->out = conn->sent = 0;
     return 1;

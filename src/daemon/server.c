@@ -10,10 +10,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "clock.h"
 #include "error.h"
 #include "listen.h"
 #include "log.h"
+#include "now.h"
 #include "shared.h"
 
 #define GREETING_MS 5000   /* for the greeting, and for the rest of a request begun */
@@ -181,7 +181,7 @@ static void accept_one(struct server *s, int fd)
     conn->fd = fd;
     conn->peer = peer;
     conn->waits_for = EPOLLIN;
-    conn->since = clock_mono_ms();
+    conn->since = now_ms();
     conn->next = s->conns;
     s->conns = conn;
     s->conn_count++;
@@ -202,7 +202,7 @@ static void accept_some(struct server *s)
         /* Who waits in line makes the socket readable all the time. */
         log_client("no descriptors for further connections: %s", strerror(errno));
         epoll_ctl(s->epoll, EPOLL_CTL_MOD, s->listener, &none);
-        s->listen_again = clock_mono_ms() + LISTEN_MS;
+        s->listen_again = now_ms() + LISTEN_MS;
         return;
     }
 }
@@ -222,7 +222,7 @@ static bool take_bytes(struct server *s, struct conn *conn)
     }
     conn->ended = !got;
     if (!conn->in)
-        conn->since = clock_mono_ms();
+        conn->since = now_ms();
     conn->in += (size_t)got;
     return true;
 }
@@ -267,7 +267,7 @@ static bool take_request(struct server *s, struct conn *conn, int *sent)
         return true;
     conn->in -= (size_t)taken;
     memmove(conn->in_bytes, conn->in_bytes + taken, conn->in);
-    conn->since = clock_mono_ms();
+    conn->since = now_ms();
     *sent = conn_flush(conn);
     return true;
 }
@@ -304,7 +304,7 @@ static bool overdue(const struct server *s, const struct conn *conn, uint64_t no
 
 static void look_at_time(struct server *s)
 {
-    uint64_t now = clock_mono_ms();
+    uint64_t now = now_ms();
     struct conn *next;
 
     for (struct conn *conn = s->conns; conn; conn = next) {
@@ -476,7 +476,7 @@ static void rotate(struct server *s, const struct conn *first)
  * somebody has to wait a while. */
 static bool take_turns(struct server *s, bool *ret_soon)
 {
-    uint64_t before = clock_mono(), after;
+    uint64_t before = now_ns(), after;
     const struct conn *left = NULL;
     struct conn *next;
     bool more = false;
@@ -496,7 +496,7 @@ static bool take_turns(struct server *s, bool *ret_soon)
             continue;
         }
         take_turn(s, conn, before / 1000000, &more);
-        after = clock_mono();
+        after = now_ns();
         user = find_user(s, uid); /* who may have left with it */
         if (user)
             user->spent += after - before;
@@ -542,14 +542,14 @@ static bool take_events(struct server *s, const struct epoll_event *events, int 
 
 int server_run(struct server *s, struct prcb_error *err)
 {
-    uint64_t looked = clock_mono_ms(), since = looked; /* what can be gathered is there */
+    uint64_t looked = now_ms(), since = looked; /* what can be gathered is there */
     bool more = false, soon = false;
 
     for (;;) {
         struct epoll_event events[64];
         bool unsettled = sessions_unsettled(s->sessions), to_free;
         int count = epoll_wait(s->epoll, events, 64, time_to_wait(s, more, soon));
-        uint64_t now = clock_mono_ms();
+        uint64_t now = now_ms();
 
         if (count < 0 && errno != EINTR)
             return prcb_fail(err, -errno, "epoll_wait: %s", strerror(errno));

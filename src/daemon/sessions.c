@@ -11,9 +11,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "clock.h"
 #include "error.h"
 #include "log.h"
+#include "now.h"
 #include "shared.h"
 
 #define HELD_WAIT_MS      20   /* for what was let go of a moment ago */
@@ -173,7 +173,7 @@ static struct kernel_client_fds duplicate(const struct kernel_client_fds *maps)
 
 static bool something_is_on_its_way(const struct sessions *s, uint64_t waited_ms)
 {
-    if (s->held.count && (waited_ms < HELD_WAIT_MS || clock_mono_ms() - s->done_at < HELD_WAIT_MS))
+    if (s->held.count && (waited_ms < HELD_WAIT_MS || now_ms() - s->done_at < HELD_WAIT_MS))
         return waited_ms < END_WAIT_MS;
     return (s->ending || s->batch.count) && waited_ms < END_WAIT_MS;
 }
@@ -188,7 +188,7 @@ static int find_room(struct sessions *s, const struct peer *peer, uint32_t accou
 
     if (!result)
         return 0;
-    if (clock_mono_ms() - s->looked_at >= LOOK_MS)
+    if (now_ms() - s->looked_at >= LOOK_MS)
         sessions_look_at_held(s);
     result = check_limits(s, peer, accounts, client, err);
     return result && something_is_on_its_way(s, waited_ms) ? -EAGAIN : result;
@@ -491,7 +491,7 @@ void sessions_batch_done(struct sessions *s)
     struct sessions_batch *b = &s->batch;
 
     s->failed = b->result;
-    s->done_at = clock_mono_ms();
+    s->done_at = now_ms();
     if (b->result)
         log_client("%u sessions could not begin or end: %s", b->count, strerror(-b->result));
     for (uint32_t i = 0; i < b->count; i++) {
@@ -557,6 +557,6 @@ bool sessions_free_some(struct sessions *s)
 
 void sessions_look_at_held(struct sessions *s)
 {
-    s->looked_at = clock_mono_ms();
+    s->looked_at = now_ms();
     held_look(&s->held, s->kernel);
 }

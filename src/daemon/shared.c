@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "clock.h"
 #include "error.h"
 #include "log.h"
+#include "now.h"
 
 #define SHARED_GRACE_MS 10000 /* twice PRCB_SHARED_GRACE_NS, which libraries count on */
 #define LONELY_MS       10000 /* for members to come back after a restart */
@@ -60,7 +60,7 @@ static int begin(struct sessions *s, struct session *session, int fd)
     }
     shared->session = session;
     shared->fd = fd;
-    shared->lonely_since = clock_mono_ms();
+    shared->lonely_since = now_ms();
     return 0;
 }
 
@@ -174,7 +174,7 @@ void shared_take_over(struct sessions *s, struct session *session)
     if (fd < 0 || s->shared.session || begin(s, session, fd))
         sessions_close(s, session);
     else
-        s->shared.unsure_until = clock_mono_ms() + LONELY_MS;
+        s->shared.unsure_until = now_ms() + LONELY_MS;
 }
 
 /* ---- accounts of threads that have ended ---- */
@@ -221,8 +221,7 @@ static void give_up(struct sessions *s, uint32_t number, uint32_t generation)
 /* Somebody has not released it and is waited for. */
 static bool is_awaited(const struct shared *shared, const struct shared_slot *slot)
 {
-    return shared->members & ~shared->late & ~slot->released ||
-           clock_mono_ms() < shared->unsure_until;
+    return shared->members & ~shared->late & ~slot->released || now_ms() < shared->unsure_until;
 }
 
 void shared_release(struct sessions *s, uint32_t member, uint64_t key)
@@ -234,7 +233,7 @@ void shared_release(struct sessions *s, uint32_t member, uint64_t key)
     shared->late &= ~(1ull << member);
     if (number >= shared->session->accounts || !has_ended(block_of(shared, number)))
         return;
-    slot = slot_of(shared, number, clock_mono_ms());
+    slot = slot_of(shared, number, now_ms());
     if (slot->generation != generation)
         return;
     slot->released |= 1ull << member;
@@ -245,7 +244,7 @@ void shared_release(struct sessions *s, uint32_t member, uint64_t key)
 void shared_look(struct sessions *s)
 {
     struct shared *shared = &s->shared;
-    uint64_t now = clock_mono_ms();
+    uint64_t now = now_ms();
 
     if (!shared->session || !sessions_settled(shared->session))
         return;

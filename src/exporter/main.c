@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "now.h"
 #include "text.h"
 #include "tier.h"
 #include "web.h"
@@ -40,14 +40,6 @@ static void say(const char *text)
     fputs("prcb-exporter: ", stderr);
     text_print(stderr, TEXT_ESCAPES, text);
     fputc('\n', stderr);
-}
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
 /* ---- figures ---- */

@@ -8,6 +8,7 @@
 #endif
 
 #include "first_line.h"
+#include "now.h"
 
 #define YOUNGEST_BASE_NS 50000000ull
 #define LIFE_NS          1000000000ull
@@ -51,7 +52,7 @@ static void sample(uint64_t *ret_ticks, uint64_t *ret_mono)
     *ret_ticks = *ret_mono = 0;
     for (int i = 0; i < 5; i++) {
         uint64_t before = clock_ticks();
-        uint64_t mono = clock_mono();
+        uint64_t mono = now_ns();
         uint64_t width = clock_ticks() - before;
 
         if (width < tightest) {

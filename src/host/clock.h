@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "now.h"
 #include "wide.h"
 
 /* A moment on both clocks, far enough back for a good slope. */
@@ -57,20 +58,6 @@ static inline uint64_t clock_ticks(void)
 #endif
 }
 
-static inline uint64_t clock_mono(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
-/* The same in milliseconds: for time limits. */
-static inline uint64_t clock_mono_ms(void)
-{
-    return clock_mono() / 1000000;
-}
-
 /* Now. *fresh is set when this call calibrated: whoever keeps something beside the
  * clock that ages with it renews it then. */
 static inline uint64_t clock_now(struct clock *clock, const struct clock_base *base, bool *fresh)
@@ -79,7 +66,7 @@ static inline uint64_t clock_now(struct clock *clock, const struct clock_base *b
 
     if (!base->use_ticks) {
         *fresh = true;
-        return clock_mono();
+        return now_ns();
     }
     elapsed = clock_ticks() - clock->ticks;
     if (__builtin_expect(elapsed > clock->life, 0)) {
@@ -88,7 +75,7 @@ static inline uint64_t clock_now(struct clock *clock, const struct clock_base *b
         elapsed = clock_ticks() - clock->ticks;
     }
     if (!clock->mult)
-        return clock_mono();
+        return now_ns();
     return clock->mono + wide_shift(elapsed, clock->mult, 32);
 }
 

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "clock.h"
+#include "now.h"
 #include "seqcount_abi.h"
 
 #define WRITER_GIVE_UP_NS 20000000ull
@@ -25,11 +25,11 @@ static inline bool writer_wait(uint32_t pass, uint64_t *deadline)
     if (pass % WRITER_SPINS)
         return true;
     if (!*deadline) {
-        *deadline = clock_mono() + WRITER_GIVE_UP_NS;
+        *deadline = now_ns() + WRITER_GIVE_UP_NS;
         sched_yield();
         return true;
     }
-    return clock_mono() <= *deadline;
+    return now_ns() <= *deadline;
 }
 
 /* What to copy of a block: whole 64-bit words. */

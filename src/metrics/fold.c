@@ -6,10 +6,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "error.h"
 #include "inside.h"
+#include "now.h"
 
 #define FIRST_BUCKETS 4096
 #define MAX_CGROUPS   500
@@ -19,14 +19,6 @@
 #define LOOK_MS       1000
 #define LEAST_LOOK_MS 5
 #define STORM_RATE    20000 /* threads a second that may begin to come about at any time */
-
-uint64_t metrics_now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 /* ---- values ---- */
 
@@ -269,7 +261,7 @@ static void clear(struct metrics *m, struct group *group)
 void metrics_begin(struct metrics *m)
 {
     m->looks++;
-    m->looked_at = metrics_now_ns();
+    m->looked_at = now_ns();
     m->orphan = false;
     m->accounts_live = m->accounts_ended = 0;
     if (m->names)
@@ -436,7 +428,7 @@ static void begin_at_zero(struct metrics *m, struct group *group)
 
 void metrics_end(struct metrics *m, void (*ended)(void *ctx, uint64_t key), void *ctx)
 {
-    uint64_t now = metrics_now_ns();
+    uint64_t now = now_ns();
 
     if (m->baseline)
         each_group(m, begin_at_zero);

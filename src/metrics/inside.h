@@ -117,6 +117,5 @@ void metrics_groups(const struct metrics *m, enum axis_number axis,
 /* All cgroups with a name, shown or not. */
 void metrics_known_cgroups(const struct metrics *m,
                            void (*fn)(void *ctx, const struct group *group), void *ctx);
-uint64_t metrics_now_ns(void);
 
 #endif

@@ -17,18 +17,11 @@
 #include "error.h"
 #include "first_line.h"
 #include "inside.h"
+#include "now.h"
 #include "replay.h"
 
 #define DAEMON_SOCKET "/run/prcb/socket"
 #define WALK_TRIES    5 /* 20 ms each: a writer without a processor */
-
-static uint64_t unix_now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 static uint64_t processes(void)
 {
@@ -45,12 +38,7 @@ static uint64_t processes(void)
 
 static uint64_t booted_ns(void)
 {
-    struct timespec now, up;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    clock_gettime(CLOCK_BOOTTIME, &up);
-    return (uint64_t)(now.tv_sec - up.tv_sec) * 1000000000 + (uint64_t)now.tv_nsec -
-           (uint64_t)up.tv_nsec;
+    return now_by(CLOCK_REALTIME) - now_by(CLOCK_BOOTTIME);
 }
 
 static uint64_t number_in(const char *path)
@@ -89,7 +77,7 @@ int metrics_open_fed(const struct metrics_options *options, struct metrics **ret
     if (!m->options.names)
         m->options.names = METRICS_PRCB;
     m->tier = options->tier;
-    m->started = unix_now_ns();
+    m->started = now_by(CLOCK_REALTIME);
     result = metrics_fold_init(m, err);
     if (!result)
         result = cgroup_names_open(options->cgroup_root, &m->names, err);
@@ -145,7 +133,7 @@ int metrics_open(const struct metrics_options *options, struct metrics **ret,
         metrics_close(m);
         return result;
     }
-    m->started = unix_now_ns();
+    m->started = now_by(CLOCK_REALTIME);
     *ret = m;
     return 0;
 }
@@ -262,8 +250,7 @@ int metrics_look(struct metrics *m, struct prcb_error *err)
     if (result)
         return result;
     /* Threads may have ended unseen: their accounts are kept for so long. */
-    if (m->tier == PRCB_TIER_DAEMON && m->looks &&
-        metrics_now_ns() - m->looked_at > PRCB_SHARED_GRACE_NS)
+    if (m->tier == PRCB_TIER_DAEMON && m->looks && now_ns() - m->looked_at > PRCB_SHARED_GRACE_NS)
         return prcb_fail(err, -ESTALE, "the last reading is too old: counters restart");
     result = -EAGAIN;
     begin(m);

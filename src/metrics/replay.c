@@ -15,6 +15,7 @@
 
 #include "error.h"
 #include "inside.h"
+#include "now.h"
 #include "text.h"
 
 #define NS_PER_MS      UINT64_C(1000000)
@@ -319,7 +320,7 @@ int replay_open(const char *path, double scale, struct replay **ret, struct prcb
 
 int replay_look(struct replay *replay, struct metrics *m, struct prcb_error *err)
 {
-    uint64_t now = metrics_now_ns();
+    uint64_t now = now_ns();
     double passed = HUGE_VAL;
     int result = 0;
 

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "clock.h"
+#include "now.h"
 #include "view.h"
 
 /* The two ends are each good to some 20 ns: a rate over so long is good to 4 in a million. */
@@ -27,7 +28,7 @@ static void measure(void)
     uint64_t age;
 
     nt_cycles_begin();
-    age = clock_mono() - base.mono;
+    age = now_ns() - base.mono;
     if (base.use_ticks && age < SHORTEST_NS)
         nanosleep(&(struct timespec){.tv_nsec = (long)(SHORTEST_NS - age)}, NULL);
     cycles_per_ns = (uint64_t)(clock_tick_rate(&base) / 1e9 * 4294967296.0);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "clock.h"
+#include "now.h"
 #include "query.h"
 
 #define NT_NS 100u
@@ -31,7 +31,7 @@ void nt_fill_interrupt(const struct nt_row *row, union nt_element *ret)
     to->ContextSwitches = (uint32_t)row->record->switches;
     to->DpcCount = (uint32_t)row->record->dpcs;
     if (row->record->present & PRCB_CPU_HAS_DPCS)
-        to->DpcRate = nt_dpc_rate(row->cpu, row->record->dpcs, clock_mono());
+        to->DpcRate = nt_dpc_rate(row->cpu, row->record->dpcs, now_ns());
     to->TimeIncrement = nt_maximum_increment(); /* Linux has one tick length */
 }
 

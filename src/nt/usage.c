@@ -9,7 +9,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "clock.h"
 #include "procfs.h"
 #include "view.h"
 

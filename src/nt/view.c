@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "clock.h"
+#include "now.h"
 #include "sized.h"
 
 #define SECOND     1000000000ull
@@ -125,7 +125,7 @@ static int fill(struct prcb_error *err)
     now.scratch = calloc(now.count, sizeof(*now.scratch));
     if (!now.cpus || !now.records || !now.scratch)
         return -ENOMEM;
-    now.looked = clock_mono();
+    now.looked = now_ns();
     nt_cycles_begin();
     result = procfs_open(&now.files, options.root ? options.root : "/");
     return result ? result : read_boot(err);
@@ -138,7 +138,7 @@ static NTSTATUS open_view(void)
 
     if (!result)
         result = fill(&err);
-    now.looked = clock_mono();
+    now.looked = now_ns();
     if (!result && !now.active)
         result = -ENODEV;
     if (!result)
@@ -161,7 +161,7 @@ static NTSTATUS look(bool fresh)
 
     if (!now.view)
         return open_view();
-    if (!fresh && clock_mono() - now.looked < SECOND)
+    if (!fresh && now_ns() - now.looked < SECOND)
         return STATUS_SUCCESS;
     if (fresh || in_files())
         result = prcb_processors_refresh(now.view, &err);
@@ -169,7 +169,7 @@ static NTSTATUS look(bool fresh)
         result = read_all();
     if (result)
         return nt_fail_errno(result, &err);
-    now.looked = clock_mono(); /* thousands of processors take longer than a second */
+    now.looked = now_ns(); /* thousands of processors take longer than a second */
     if (!(now.scratch[0].flags & PRCB_CPU_ORPHAN))
         return STATUS_SUCCESS;
     /* Its writers are gone. What is open from now on goes on from the kernel's totals. */

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "descriptors.h"
@@ -16,6 +15,7 @@
 #include "futex.h"
 #include "kernel_lock.h"
 #include "mapped_file.h"
+#include "now.h"
 #include "read_file.h"
 #include "sockets.h"
 
@@ -683,14 +683,6 @@ struct object_wait objects_read(struct objects *o, const struct prcb_account *a,
 }
 
 /* ---- chosen waits ---- */
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 /* Where it is kept. *ret_known: it is known. Else the caller is to store its number. */
 static struct known *known_of(struct objects *o, const struct prcb_chosen *chosen, int32_t call,

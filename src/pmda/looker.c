@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "now.h"
 #include "text.h"
 
 #define PATIENCE_S 1 /* pmcd gives an agent five seconds */
@@ -21,14 +22,6 @@ static unsigned wanted;                /* clusters */
 static struct snapshot *latest;        /* handed over to who asked */
 static bool stuck; /* a question was given up: none waits until there is an answer */
 static struct metrics_options options;
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 /* ---- snapshots ---- */
 

@@ -14,6 +14,7 @@
 #include <pcp/pmda.h>
 
 #include "looker.h"
+#include "now.h"
 
 #define FRESH_NS 100000000ull
 #define MINUTE   60 /* seconds, of pmdaCachePurge */
@@ -104,11 +105,8 @@ static void number_instances(struct snapshot *s, enum row_indom indom)
 /* The clusters' figures as of now. */
 static void refresh(unsigned clusters)
 {
-    struct timespec now;
-    uint64_t ns;
+    uint64_t ns = now_ns();
 
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
     if (current && current->up && (current->clusters & clusters) == clusters &&
         ns - current->taken < FRESH_NS)
         return;

@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "demangle.h"
 #include "error.h"
 #include "first_line.h"
+#include "now.h"
 #include "perf_list.h"
 #include "plain_file.h"
 #include "sandbox.h"
@@ -298,14 +298,6 @@ struct asking {
     size_t size, room;
     struct end end;
 };
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 static int keep_bytes(struct asking *a, const char *bytes, size_t size)
 {

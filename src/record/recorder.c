@@ -13,6 +13,7 @@
 #include "error.h"
 #include "facts.h"
 #include "first_line.h"
+#include "now.h"
 #include "resolve.h"
 #include "rings.h"
 #include "waits.h"
@@ -682,14 +683,14 @@ static void look_at_waits(struct recorder *r)
 
 static int write_times(struct recorder *r)
 {
-    r->last_times = rings_now();
+    r->last_times = now_ns();
     return facts_write_times(r->writer, r->processors, r->last_times);
 }
 
 /* The recording begins here. */
 static int begin(struct recorder *r)
 {
-    r->start_ns = rings_now();
+    r->start_ns = now_ns();
     return writer_fact(r->writer, "start_ns", "%llu", (unsigned long long)r->start_ns);
 }
 
@@ -739,7 +740,7 @@ static int count_lost(struct recorder *r, const char *what, uint64_t lost, uint6
         return 0;
     *before = lost;
     r->progress.lost += more;
-    return writer_loss(r->writer, rings_now(), 0, what, more);
+    return writer_loss(r->writer, now_ns(), 0, what, more);
 }
 
 /* One pass over all sources. *ret_full as rings_drain has it. */
@@ -766,7 +767,7 @@ int recorder_work(struct recorder *r, int *ret_next_ms, struct prcb_error *err)
 {
     unsigned full = 0;
     int result = drain(r, false, &full);
-    uint64_t now = rings_now();
+    uint64_t now = now_ns();
     struct prcb_error why;
     /* Of a recording that is killed in its first second, too, something is there. */
     bool commit = now < r->start_ns + NS_PER_S;
@@ -792,7 +793,7 @@ int recorder_finish(struct recorder *r, struct prcb_error *err)
     unsigned full = 0;
     int result;
 
-    r->end_ns = rings_now();
+    r->end_ns = now_ns();
     result = facts_write_times(r->writer, r->processors, r->end_ns);
     rings_stop(r->rings);
     if (!result)

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "error.h"
+#include "now.h"
 
 #define RING_BYTES_MAX (2u << 20)
 #define RING_BYTES_MIN (32u << 10)
@@ -730,18 +731,10 @@ static int tell_losses(struct rings *rings, int (*fn)(const struct ring_event *,
     return fn(&event, ctx);
 }
 
-uint64_t rings_now(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
 int rings_drain(struct rings *rings, bool last, int (*fn)(const struct ring_event *, void *),
                 void *ctx, unsigned *ret_full)
 {
-    uint64_t begun = rings_now(), settled = last ? UINT64_MAX : rings->settled;
+    uint64_t begun = now_ns(), settled = last ? UINT64_MAX : rings->settled;
     size_t i;
     int result = 0;
 

@@ -104,9 +104,6 @@ int rings_put_sample(struct rings *rings, const struct ring_event *event);
 int rings_put_switch(struct rings *rings, const struct prcb_switch *record);
 int rings_put_wait(struct rings *rings, const struct ring_event *event);
 
-/* Now, in the clock of the events' times: CLOCK_MONOTONIC, ns. */
-uint64_t rings_now(void);
-
 /* Takes what the rings hold and calls fn for what is old enough that nothing older can
  * come; last: for all. *ret_full is how full the fullest ring was, in percent, or
  * more if it was more before. Returns

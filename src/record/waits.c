@@ -12,6 +12,7 @@
 
 #ifdef HAVE_STACK
 #include "looks.h"
+#include "now.h"
 #else
 struct looks;
 #endif
@@ -328,7 +329,7 @@ static int look_chosen(void *ctx, const struct prcb_chosen *chosen, const struct
 int waits_look(struct waits *w, struct rings *rings, int *ret_ms, struct prcb_error *err)
 {
     const struct looks_fns fns = {.account = look_account, .chosen = look_chosen, .ctx = w};
-    uint64_t now = rings_now(), next;
+    uint64_t now = now_ns(), next;
     bool ended;
     int result = 0;
 
@@ -337,7 +338,7 @@ int waits_look(struct waits *w, struct rings *rings, int *ret_ms, struct prcb_er
     w->rings = rings;
     if (now >= looks_next(w->looks))
         result = looks_take(w->looks, &fns, &ended, err);
-    now = rings_now();
+    now = now_ns();
     next = looks_next(w->looks);
     if (next < now + (uint64_t)*ret_ms * NS_PER_MS)
         *ret_ms = next > now ? (int)((next - now) / NS_PER_MS) + 1 : 1;

@@ -10,7 +10,7 @@
 
 #include <prcb/stack.h>
 
-#include "clock.h"
+#include "now.h"
 
 #define LOOKS    4
 #define TRIES    100
@@ -126,17 +126,17 @@ static void look_at_all(struct prcb *session, struct prcb_stacks *stacks, struct
                         size_t waiting)
 {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
-    uint64_t until = clock_mono() + LOOK_NS;
+    uint64_t until = now_ns() + LOOK_NS;
 
-    for (int i = 0; i < LOOKS && clock_mono() < until; i++) {
+    for (int i = 0; i < LOOKS && now_ns() < until; i++) {
         if (i)
             nanosleep(&pause, NULL);
-        for (size_t k = 0; k < waiting && k < THREADS && clock_mono() < until; k++)
+        for (size_t k = 0; k < waiting && k < THREADS && now_ns() < until; k++)
             look(session, stacks, &looked[k]);
     }
     /* Waits that were over too soon each time. */
     for (size_t k = 0; k < waiting && k < THREADS; k++) {
-        for (int i = 0; i < TRIES && !looked[k].seen && clock_mono() < until; i++)
+        for (int i = 0; i < TRIES && !looked[k].seen && now_ns() < until; i++)
             look(session, stacks, &looked[k]);
     }
 }

@@ -17,6 +17,7 @@
 #include "bts.h"
 #include "counters.h"
 #include "first_line.h"
+#include "now.h"
 #include "record_size.h"
 #include "sampler.h"
 #include "sized.h"
@@ -265,7 +266,7 @@ static void set_clock(struct prcb_sample *p)
 #if defined(__x86_64__)
     double rate = clock_tick_rate(&p->sampler->clock);
 
-    p->slot->mono_ns = clock_mono();
+    p->slot->mono_ns = now_ns();
     p->slot->tsc = clock_ticks();
     p->slot->tsc_mult = (uint64_t)(rate / 1e9 * (1 << 30));
 #else

@@ -16,20 +16,13 @@
 
 #include "confine.h"
 #include "error.h"
+#include "now.h"
 
 #define READY 1 /* the child's first byte: it is confined */
 #define START_MS                                                                                   \
     30000         /* within which it comes: what runs at a fork is the program's around us, too */
 #define SEND_S  5 /* for a child that does not take what it is sent */
 #define STOP_MS 1000 /* for one that was killed to end */
-
-static uint64_t now_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000u + (uint64_t)now.tv_nsec / 1000000u;
-}
 
 static void ignore_signals(void)
 {

@@ -12,6 +12,7 @@
 #include <prcb/causes.h>
 
 #include "error.h"
+#include "now.h"
 #include "pairing.h"
 #include "text.h"
 #include "top_source.h"
@@ -69,14 +70,6 @@ struct frames {
     bool key;  /* it is a key frame */
     char started[32];
 };
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 /* top_grow, and what is new is zero. */
 static int grow_zeroed(void *array, uint32_t *room, uint32_t wanted, size_t size)

@@ -14,12 +14,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "error.h"
 #include "frozen.h"
 #include "idioms.h"
+#include "now.h"
 #include "process.h"
 #include "read_file.h"
 #include "sized.h"
@@ -228,14 +228,6 @@ static bool wait_fits(const void *item, const void *wanted)
 }
 
 /* ---- processes -------------------------------------------------------------------------- */
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 /* Of what a process runs: where its program, its loader and 16 random bytes lie changes with each
  * exec, and a number that is used again is another process's. 0 or -errno. */

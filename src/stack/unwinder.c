@@ -9,12 +9,12 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "demangle.h"
 #include "error.h"
 #include "made_code.h"
+#include "now.h"
 #include "sandbox.h"
 
 /* A large program's symbols and call frame information, mapped and sorted. */
@@ -276,14 +276,6 @@ static int send_ask(struct unwinder *u, const struct ask *ask, int fd)
     if (!u->child.pid)
         return -EIO;
     return sandbox_send(u->child.socket, ask, sizeof(*ask), &fd, fd >= 0);
-}
-
-static uint64_t now_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000u + (uint64_t)now.tv_nsec / 1000000u;
 }
 
 /* What the child wants on the way it gets, as often as one file for each of its own, while there is

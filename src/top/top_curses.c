@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <termios.h>
-#include <time.h>
 #include <unistd.h>
 
 #define NCURSES_WIDECHAR 1
@@ -15,6 +14,7 @@
 #include <term.h>
 
 #include "error.h"
+#include "now.h"
 #include "top_keys.h"
 
 #define TWICE_NS 400000000ull
@@ -175,14 +175,6 @@ void top_curses_draw(const struct top_grid *grid, bool anew)
 }
 
 /* ---- events --------------------------------------------------------------------------------- */
-
-static uint64_t now_ns(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
 
 static struct top_event mouse_event(void)
 {

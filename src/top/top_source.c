@@ -12,6 +12,7 @@
 
 #include "cgroup_names.h"
 #include "error.h"
+#include "now.h"
 #include "read_file.h"
 
 #define WALK_TRIES  50 /* 20 ms each: a writer without a processor */
@@ -60,14 +61,6 @@ struct top_source {
     uint32_t ended_count, ended_room;
     char text[DETAIL_SIZE];
 };
-
-static uint64_t clock_of(clockid_t id)
-{
-    struct timespec ts;
-
-    clock_gettime(id, &ts);
-    return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
 
 int top_source_open(struct prcb *session, struct prcb_processors *view, struct top_model *model,
                     struct top_source **ret, struct prcb_error *err)
@@ -428,7 +421,7 @@ static int take_account(const struct prcb_account *a, void *ctx)
     if (known && past->take + 1 != s->take)
         catch_up(past, a, s->last_ns);
     past->take = s->take;
-    past->born_ns = clock_of(CLOCK_MONOTONIC) - a->wall_ns;
+    past->born_ns = now_ns() - a->wall_ns;
     if (a->flags & PRCB_ACCOUNT_EXITED && !s->model->threads[delta.thread].end_ns) {
         s->model->threads[delta.thread].end_ns = s->now_ns;
     } else if (known && slept(past, a) && !in_ready(a)) {
@@ -499,7 +492,7 @@ int top_source_take(struct top_source *s, bool *ret_added, struct prcb_error *er
     s->take++;
     for (int i = 0; i < WALK_TRIES && result == -EAGAIN; i++) {
         s->present = ~0ull;
-        s->now_ns = clock_of(CLOCK_MONOTONIC);
+        s->now_ns = now_ns();
         result = prcb_walk_active(s->session, s->whole ? 0 : s->last_ns, take_account, s, err);
     }
     s->whole = result || s->take % WHOLE_EACH == 0;
@@ -513,7 +506,7 @@ int top_source_take(struct top_source *s, bool *ret_added, struct prcb_error *er
     if (!result && s->begun) {
         frame.end_ns = s->now_ns;
         frame.wall_ns = s->now_ns - s->last_ns;
-        frame.clock_ns = (int64_t)clock_of(CLOCK_REALTIME);
+        frame.clock_ns = (int64_t)now_by(CLOCK_REALTIME);
         frame.present = s->present;
         result = top_model_end(s->model, &frame);
         *ret_added = !result;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "looks.h"
+#include "now.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -48,14 +49,6 @@ struct looks {
     size_t count, room;
 };
 
-static uint64_t now_of(clockid_t clock)
-{
-    struct timespec now;
-
-    clock_gettime(clock, &now);
-    return (uint64_t)now.tv_sec * 1000 * NS_PER_MS + (uint64_t)now.tv_nsec;
-}
-
 int looks_open(struct prcb *session, uint64_t percent, struct looks **ret, struct prcb_error *err)
 {
     struct looks *l = calloc(1, sizeof(*l));
@@ -71,7 +64,7 @@ int looks_open(struct prcb *session, uint64_t percent, struct looks **ret, struc
     }
     l->session = session;
     l->percent = percent;
-    l->start = l->now = l->next = now_of(CLOCK_MONOTONIC);
+    l->start = l->now = l->next = now_ns();
     *ret = l;
     return 0;
 }
@@ -174,8 +167,8 @@ static bool has_budget(struct looks *l)
 
     if (l->spent)
         return false;
-    own = l->own_ns + now_of(CLOCK_THREAD_CPUTIME_ID) - l->own_at;
-    now = now_of(CLOCK_MONOTONIC);
+    own = l->own_ns + now_by(CLOCK_THREAD_CPUTIME_ID) - l->own_at;
+    now = now_ns();
     l->spent = prcb_stacks_status(l->stacks, &status) || now - l->now >= READ_NS ||
                status.cpu_ns + own >= BUDGET_NS + (now - l->start) / 100 * l->percent;
     return !l->spent;
@@ -273,20 +266,20 @@ int looks_take(struct looks *l, const struct looks_fns *fns, bool *ret_ended,
                struct prcb_error *err)
 {
     bool left = l->spent;
-    uint64_t began = now_of(CLOCK_MONOTONIC), cost;
+    uint64_t began = now_ns(), cost;
     int result;
 
     if (err)
         *err = (struct prcb_error){.code = -ENOMEM, .text = "out of memory"};
     l->fns = fns;
     l->now = began;
-    l->own_at = now_of(CLOCK_THREAD_CPUTIME_ID);
+    l->own_at = now_by(CLOCK_THREAD_CPUTIME_ID);
     l->read_ns = 0;
     l->spent = false;
     result = read_chosen(l, err);
     if (!result)
         result = choose_accounts(l, fns, left, err);
-    l->now = now_of(CLOCK_MONOTONIC);
+    l->now = now_ns();
     l->count = result ? 0 : l->count;
     for (size_t i = 0; i < l->count && !result; i++)
         result = fns->account(fns->ctx, &l->accounts[i], l->now);
@@ -296,7 +289,7 @@ int looks_take(struct looks *l, const struct looks_fns *fns, bool *ret_ended,
     l->looked = began;
     if (!result)
         result = give_back(l, fns, err);
-    cost = now_of(CLOCK_THREAD_CPUTIME_ID) - l->own_at;
+    cost = now_by(CLOCK_THREAD_CPUTIME_ID) - l->own_at;
     l->own_ns += cost;
     cost -= l->read_ns;
     l->next = began + pause_of(l, cost);
@@ -318,9 +311,9 @@ int looks_read(void *ctx, const struct prcb_account *a, struct prcb_stack *ret)
 
     if (!has_budget(l))
         return -EBUSY;
-    began = now_of(CLOCK_THREAD_CPUTIME_ID);
+    began = now_by(CLOCK_THREAD_CPUTIME_ID);
     result = prcb_stacks_read(l->stacks, a, ret, NULL);
-    l->read_ns += now_of(CLOCK_THREAD_CPUTIME_ID) - began;
+    l->read_ns += now_by(CLOCK_THREAD_CPUTIME_ID) - began;
     return result;
 }
 
@@ -344,9 +337,9 @@ struct object_wait looks_object(void *ctx, const struct prcb_account *a,
 
     if (!has_budget(l))
         return ret;
-    began = now_of(CLOCK_THREAD_CPUTIME_ID);
+    began = now_by(CLOCK_THREAD_CPUTIME_ID);
     ret = objects_read(l->objects, a, stack);
-    l->read_ns += now_of(CLOCK_THREAD_CPUTIME_ID) - began;
+    l->read_ns += now_by(CLOCK_THREAD_CPUTIME_ID) - began;
     return ret;
 }
 

@@ -13,10 +13,10 @@
 
 #include <cmocka.h>
 
-#include "clock.h"
+#include "now.h"
 
-static uint64_t now_ms, step_ms; /* step: what passes from one question to the next */
-#define clock_mono_ms() (now_ms += step_ms)
+static uint64_t test_ms, step_ms; /* step: what passes from one question to the next */
+#define now_ms() (test_ms += step_ms)
 #include "../../src/daemon/shared.c"
 
 #define ACCOUNTS 8
@@ -123,7 +123,7 @@ static int begin_each(void **state)
     sessions.kernel = &kernel;
     sessions.config = &config;
     given_up = closed = 0;
-    now_ms = 1000000;
+    test_ms = 1000000;
     step_ms = 0;
     return 0;
 }
@@ -160,10 +160,10 @@ static void who_does_not_release_is_waited_for_once(void **state)
     uint64_t key = ended(0, 1);
 
     shared_look(&sessions);
-    now_ms += SHARED_GRACE_MS - 1;
+    test_ms += SHARED_GRACE_MS - 1;
     shared_look(&sessions);
     assert_int_equal(given_up, 0);
-    now_ms += 1;
+    test_ms += 1;
     shared_look(&sessions);
     assert_int_equal(given_up, 1);
     /* Both were late; the first that shows itself is waited for again, the other is not. */
@@ -256,10 +256,10 @@ static void a_restart_is_survived_if_someone_comes_back(void **state)
             shared_release(&sessions, member, ended(0, 1));
             assert_int_equal(given_up, 0);
         }
-        now_ms += LONELY_MS;
+        test_ms += LONELY_MS;
         shared_look(&sessions);
         assert_int_equal(closed, 0);
-        now_ms += 1;
+        test_ms += 1;
         shared_look(&sessions);
         assert_int_equal(closed, !comes);
     }
