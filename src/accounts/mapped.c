@@ -403,6 +403,22 @@ const char *mapped_limit(const struct prcb *p, size_t i)
     return NULL;
 }
 
+/* What is kept where it is asked for, and not in a session that is shared. */
+static const struct {
+    uint64_t member;
+    uint32_t feature;
+    uint32_t asked; /* PRCB_OPEN_ */
+    const char *unasked, *lacking;
+} asked_for[] = {
+    {PRCB_HAS_REGISTERS, PRCB_FEATURE_REGISTERS, PRCB_OPEN_REGISTERS,
+     "the session was opened without PRCB_OPEN_REGISTERS",
+     "prcbd is too old to keep them, or the kernel has no struct pt_regs as it is read here"},
+    {PRCB_HAS_OBJECT, PRCB_FEATURE_OBJECTS, PRCB_OPEN_OBJECTS,
+     "the session was opened without PRCB_OPEN_OBJECTS",
+     "prcbd is too old to keep what waits are for, or the kernel has no inode or super_block as "
+     "they are read here"},
+};
+
 const char *mapped_absent_reason(const struct prcb *p, uint64_t member)
 {
     uint32_t features = p->mapped.features;
@@ -419,20 +435,11 @@ const char *mapped_absent_reason(const struct prcb *p, uint64_t member)
     if (member == PRCB_HAS_INTERRUPTED && !p->mapped.processors)
         return p->mapped.no_interrupted ? p->mapped.no_interrupted
                                         : "the session was opened without PRCB_OPEN_INTERRUPTED";
-    if (member == PRCB_HAS_REGISTERS && !(features & PRCB_FEATURE_REGISTERS) && p->mapped.hidden)
-        return "the session is shared with others (PRCB_OPEN_SHARED)";
-    if (member == PRCB_HAS_REGISTERS && !(features & PRCB_FEATURE_REGISTERS))
-        return !(p->flags & PRCB_OPEN_REGISTERS)
-                   ? "the session was opened without PRCB_OPEN_REGISTERS"
-                   : "prcbd is too old to keep them, or the kernel has no struct pt_regs as it is "
-                     "read here";
-    if (member == PRCB_HAS_OBJECT && !(features & PRCB_FEATURE_OBJECTS) && p->mapped.hidden)
-        return "the session is shared with others (PRCB_OPEN_SHARED)";
-    if (member == PRCB_HAS_OBJECT && !(features & PRCB_FEATURE_OBJECTS))
-        return !(p->flags & PRCB_OPEN_OBJECTS)
-                   ? "the session was opened without PRCB_OPEN_OBJECTS"
-                   : "prcbd is too old to keep what waits are for, or the kernel has no inode or "
-                     "super_block as they are read here";
+    for (size_t i = 0; i < sizeof(asked_for) / sizeof(asked_for[0]); i++)
+        if (member == asked_for[i].member && !(features & asked_for[i].feature))
+            return p->mapped.hidden ? "the session is shared with others (PRCB_OPEN_SHARED)"
+                   : !(p->flags & asked_for[i].asked) ? asked_for[i].unasked
+                                                      : asked_for[i].lacking;
     if (member == PRCB_HAS_CGROUP && !(features & PRCB_FEATURE_CGROUP))
         return p->tier->number == PRCB_TIER_DAEMON
                    ? "prcbd is too old to keep it, or its kernel was built without CONFIG_CGROUPS"
