@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "found.h"
 
 /* No room for all of it: what fits is profiled, the rest is counted. */
 static int allow_partly(struct prcb *session, int result)
@@ -23,21 +24,29 @@ static int allow_partly(struct prcb *session, int result)
     return status.threads && status.untracked_threads ? 0 : result;
 }
 
+struct profiling {
+    struct prcb *session;
+    const struct stat_options *options;
+    struct stat_wait *wait;
+    struct prcb_error *err;
+};
+
+static int profile_process(pid_t pid, void *ctx)
+{
+    const struct profiling *p = ctx;
+
+    stat_wait_add_target(p->wait, pid);
+    return allow_partly(p->session,
+                        prcb_profile_process(p->session, pid, p->options->follow, p->err));
+}
+
 int stat_targets_profile(struct prcb *session, const struct stat_options *options,
                          struct stat_wait *wait, struct prcb_error *err)
 {
-    size_t there = 0;
-    int result = 0;
+    struct profiling p = {session, options, wait, err};
+    int result = found_each(options->pids.ids, options->pids.count, options->pids.named,
+                            profile_process, &p);
 
-    for (size_t i = 0; !result && i < options->pids.count; i++) {
-        stat_wait_add_target(wait, options->pids.ids[i]);
-        result = allow_partly(
-            session, prcb_profile_process(session, options->pids.ids[i], options->follow, err));
-        there += !result;
-        /* It has ended since it was found by its name; one at least is there. */
-        if (result == -ESRCH && options->pids.named && (there || i + 1 < options->pids.count))
-            result = 0;
-    }
     for (size_t i = 0; !result && i < options->tids.count; i++)
         result = allow_partly(
             session, prcb_profile_thread(session, options->tids.ids[i], options->follow, err));

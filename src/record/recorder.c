@@ -13,6 +13,7 @@
 #include "error.h"
 #include "facts.h"
 #include "first_line.h"
+#include "found.h"
 #include "now.h"
 #include "resolve.h"
 #include "rings.h"
@@ -477,15 +478,16 @@ static int add_all(struct recorder *r, struct prcb_error *err)
     return result || !r->bpf ? result : bpf_source_add(r->bpf, 0, err);
 }
 
-/* A process that was found by its name, since then. */
-static bool has_ended(const struct recorder *r, int result)
-{
-    return result == -ESRCH && r->options.named;
-}
+struct adding {
+    struct recorder *r;
+    struct prcb_error *err;
+};
 
 /* Every thread of a process; those that it creates meanwhile are found by another look. */
-static int add_process(struct recorder *r, pid_t pid, struct prcb_error *err)
+static int add_process(pid_t pid, void *ctx)
 {
+    struct recorder *r = ((struct adding *)ctx)->r;
+    struct prcb_error *err = ((struct adding *)ctx)->err;
     struct dirent *entry;
     size_t added = 0;
     int result = 0;
@@ -525,20 +527,26 @@ static void end_waits(struct recorder *r, const struct prcb_error *why)
     r->waits = NULL;
 }
 
+static int add_process_waits(pid_t pid, void *ctx)
+{
+    const struct adding *adding = ctx;
+
+    return waits_add(adding->r->waits, pid, false, adding->err);
+}
+
 static void add_waits(struct recorder *r, pid_t child)
 {
     struct prcb_error why = {0};
+    struct adding adding = {r, &why};
     int result = 0;
 
     if (!r->waits)
         return;
     if (r->options.all || child)
         result = waits_add(r->waits, child, child != 0, &why);
-    for (size_t i = 0; i < r->options.pid_count && !result; i++) {
-        result = waits_add(r->waits, r->options.pids[i], false, &why);
-        if (has_ended(r, result))
-            result = 0;
-    }
+    if (!result)
+        result = found_each(r->options.pids, r->options.pid_count, r->options.named,
+                            add_process_waits, &adding);
     for (size_t i = 0; i < r->options.thread_count && !result; i++) {
         result = waits_add(r->waits, r->options.threads[i].tid, true, &why);
         if (result == -ESRCH)
@@ -586,19 +594,15 @@ static int add_threads(struct recorder *r, struct prcb_error *err)
 
 static int add_targets(struct recorder *r, pid_t child, struct prcb_error *err)
 {
-    size_t there = 0;
-    int result = 0;
+    struct adding adding = {r, err};
+    int result;
 
     if (r->options.all)
         return add_all(r, err);
     if (is_command(&r->options))
         return add_thread(r, child, err);
-    for (size_t i = 0; i < r->options.pid_count && !result; i++) {
-        result = add_process(r, r->options.pids[i], err);
-        there += !result;
-        if (has_ended(r, result) && (there || i + 1 < r->options.pid_count))
-            result = 0;
-    }
+    result =
+        found_each(r->options.pids, r->options.pid_count, r->options.named, add_process, &adding);
     return result ? result : add_threads(r, err);
 }
 
