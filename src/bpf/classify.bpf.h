@@ -55,20 +55,18 @@ static __always_inline struct file *file_of_fd(struct task_struct *task, __u32 f
 {
     struct files_struct *files = plain(task)->files;
     struct fdtable *fdt;
-    struct file *file = NULL;
 
     if (!files)
         return NULL;
     fdt = files->fdt;
-    if (fd >= fdt->max_fds || bpf_probe_read_kernel(&file, sizeof(file), fdt->fd + fd))
-        return NULL;
-    return file;
+    return fd < fdt->max_fds ? (struct file *)kernel_word((__u64)(fdt->fd + fd)) : NULL;
 }
 
 /* A read or write waits for what its descriptor is. */
 static __always_inline __u8 cause_of_fd(struct task_struct *task, struct call_seen *call)
 {
     struct file *file;
+    __u64 inode;
     __u16 type;
 
     if (!has_files())
@@ -77,7 +75,8 @@ static __always_inline __u8 cause_of_fd(struct task_struct *task, struct call_se
     if (!file)
         return PRCB_CAUSE_OTHER;
     call->file = (__u64)file;
-    type = BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT_;
+    inode = kernel_word((__u64)file + bpf_core_field_offset(struct file, f_inode));
+    type = kernel_word(inode + bpf_core_field_offset(struct inode, i_mode)) & S_IFMT_;
     switch (type) {
     case S_IFIFO_:
         return PRCB_CAUSE_PIPE;

@@ -360,6 +360,31 @@ static __always_inline struct task_struct *plain(struct task_struct *task)
     return ret;
 }
 
+/* Whether plain() may be given any address. A constant to the verifier. */
+static __always_inline bool has_casts(void)
+{
+    __u64 ret;
+
+    asm volatile("call %1\n"
+                 "%0 = r0"
+                 : "=r"(ret)
+                 : "i"(PRCB_CASTS_CALL)
+                 : "r0", "r1", "r2", "r3", "r4", "r5");
+    return ret;
+}
+
+/* Eight bytes of the kernel's memory; 0: they cannot be read. By a load where the kernel allows it,
+ * as a member of a task that would lie there: a call of the helper costs as much as 20 of them. */
+static __always_inline __u64 kernel_word(__u64 address)
+{
+    __u64 ret = 0;
+
+    if (has_casts() && HAS(task_struct, nvcsw))
+        return plain((void *)(address - bpf_core_field_offset(struct task_struct, nvcsw)))->nvcsw;
+    bpf_probe_read_kernel(&ret, sizeof(ret), (const void *)address);
+    return ret;
+}
+
 /* The run queue of a task that is on one; needs CONFIG_FAIR_GROUP_SCHED, which gives every
  * entity (real-time and idle tasks' too) a pointer to its queue. */
 static __always_inline bool has_rq(void)

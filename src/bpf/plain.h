@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
  *
- * A call that stands in the programs for bpf_rdonly_cast, until the loader puts that, or a plain
- * move, in its place: kernel.bpf.h and bpf_load.c, in one build. No helper has this number.
+ * Calls that stand in the programs until the loader puts something else in their places: one for
+ * bpf_rdonly_cast, or a plain move where the kernel has none, and one for whether it has.
+ * kernel.bpf.h and bpf_load.c, in one build. No helpers have these numbers.
  */
 #ifndef PRCB_PLAIN_H
 #define PRCB_PLAIN_H
 
 #define PRCB_PLAIN_CALL 0x70726362
+#define PRCB_CASTS_CALL 0x70726363
 
 #endif

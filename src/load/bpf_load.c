@@ -164,12 +164,13 @@ int bpf_explain_load(int code, struct prcb_error *err)
 /* ---- programs by the kernel's types ---- */
 
 /* What a program calls for a task that it reads pointers from (kernel.bpf.h): bpf_rdonly_cast where
- * the kernel has that, else nothing. The instruction before sets its second argument. */
+ * the kernel has that, else nothing. The instruction before sets its second argument. And what it
+ * calls to be told whether the kernel has it. */
 static int replace_casts(struct bpf_program *program, const struct kernel_types *types)
 {
     size_t count = bpf_program__insn_cnt(program);
     struct bpf_insn *all = malloc(count * sizeof(*all));
-    bool found = false;
+    bool casts = types && types->cast && types->task, found = false;
     int result = 0;
 
     if (!all)
@@ -178,10 +179,14 @@ static int replace_casts(struct bpf_program *program, const struct kernel_types 
     for (size_t i = 1; i < count; i++) {
         struct bpf_insn *call = &all[i];
 
-        if (call->code != (BPF_JMP | BPF_CALL) || call->src_reg || call->imm != PRCB_PLAIN_CALL)
+        if (call->code != (BPF_JMP | BPF_CALL) || call->src_reg ||
+            (call->imm != PRCB_PLAIN_CALL && call->imm != PRCB_CASTS_CALL))
             continue;
         found = true;
-        if (types && types->cast && types->task) {
+        if (call->imm == PRCB_CASTS_CALL) {
+            *call = (struct bpf_insn){
+                .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = casts};
+        } else if (casts) {
             call[-1].imm = (int)types->task;
             call->src_reg = BPF_PSEUDO_KFUNC_CALL;
             call->imm = (int)types->cast;
