@@ -718,26 +718,36 @@ static __always_inline struct prcb_edge_block *edges_of(struct profile *profile)
 }
 #endif
 
+/* Where a cell of this key and thread is looked for first. */
+static __always_inline __u64 first_cell(__u64 key, __u64 thread)
+{
+    return ((key ^ thread * 31) * 0x9e3779b97f4a7c15ull) >> 59 & (PRCB_EDGE_SETS - 1);
+}
+
+static __always_inline bool is_edge(const struct prcb_edge_cell *cell, __u64 key, __u64 thread)
+{
+    return *(__u64 *)cell == key && *(__u64 *)&cell->tid == thread;
+}
+
 /* Adds a stretch to the cell of who. Where there is none and none is free, that with the least time
  * is given up, to the rest. A global function, which the verifier looks at once: by each way that
  * leads here it walked more than a million instructions on Linux 7.3. */
-__noinline int add_edge(struct prcb_edge_block *edges, const struct who *who, __u64 what,
-                        __u64 count, __u64 ns)
+__noinline int add_edge_anywhere(struct prcb_edge_block *edges, const struct who *who, __u64 what,
+                                 __u64 count, __u64 ns)
 {
     struct prcb_edge_cell *cell = NULL;
-    __u64 key, hash, first, least_ns = ~0ull;
+    __u64 key, first, least_ns = ~0ull;
     int i;
 
     if (!edges || !who)
         return 0;
     key = what | who->what;
-    hash = (key ^ who->thread * 31) * 0x9e3779b97f4a7c15ull;
-    first = hash >> 59;
+    first = first_cell(key, who->thread);
 #pragma unroll
     for (i = 0; i < PRCB_EDGE_WAYS; i++) {
-        struct prcb_edge_cell *at = &edges->cells[(first & (PRCB_EDGE_SETS - 1)) + i];
+        struct prcb_edge_cell *at = &edges->cells[first + i];
 
-        if (*(__u64 *)at == key && *(__u64 *)&at->tid == who->thread) {
+        if (is_edge(at, key, who->thread)) {
             at->count += count;
             at->ns += ns;
             return 0;
@@ -762,6 +772,22 @@ __noinline int add_edge(struct prcb_edge_block *edges, const struct who *who, __
     return 0;
 }
 
+/* The same, without a call where it is the first cell that is looked at, as most are: returns from
+ * functions are what costs most in a switch. */
+static __always_inline void add_edge(struct prcb_edge_block *edges, const struct who *who,
+                                     __u64 what, __u64 count, __u64 ns)
+{
+    __u64 key = what | who->what;
+    struct prcb_edge_cell *cell = &edges->cells[first_cell(key, who->thread)];
+
+    if (is_edge(cell, key, who->thread)) {
+        cell->count += count;
+        cell->ns += ns;
+    } else {
+        add_edge_anywhere(edges, who, what, count, ns);
+    }
+}
+
 static __always_inline void own_edges(struct prcb_edge_block *edges, __u32 generation)
 {
     int i;
@@ -775,11 +801,10 @@ static __always_inline void own_edges(struct prcb_edge_block *edges, __u32 gener
 }
 
 /* Files a stretch that was closed. before: who had the processor when the thread got it; NULL: not
- * known. Under the account's seq. Not static: of such a function, whose result nobody uses, clang
- * may return any register, and the verifier refuses one that points to the stack. */
-__hidden __noinline int note_edges(struct prcb_edge_block *edges, __u32 generation,
-                                   const struct closed *closed, struct profile *profile,
-                                   const struct who *before)
+ * known. Under the account's seq. */
+static __always_inline void note_edges(struct prcb_edge_block *edges, __u32 generation,
+                                       const struct closed *closed, struct profile *profile,
+                                       const struct who *before)
 {
     __u64 cause = (__u64)closed->cause << 8;
 
@@ -788,7 +813,7 @@ __hidden __noinline int note_edges(struct prcb_edge_block *edges, __u32 generati
         if (is_told(profile, &profile->taker))
             add_edge(edges, &profile->taker, PRCB_EDGE_PREEMPTED_BY | cause, closed->counted,
                      closed->ready);
-        return 0;
+        return;
     }
     if (closed->cause != PRCB_CAUSE_THROTTLED && is_told(profile, &profile->waker))
         add_edge(edges, &profile->waker, PRCB_EDGE_WOKEN_BY | cause, closed->counted, closed->wait);
@@ -798,15 +823,13 @@ __hidden __noinline int note_edges(struct prcb_edge_block *edges, __u32 generati
 #endif
     if (before && closed->ready)
         add_edge(edges, before, PRCB_EDGE_BEHIND, 1, closed->ready);
-    return 0;
 }
 
-/* Who is at work on this processor. */
-static __always_inline void who_is_here(__u64 handle, struct who *ret)
+/* Who is at work on this processor. task: the current one. */
+static __always_inline void who_is_here(__u64 handle, struct task_struct *task, struct who *ret)
 {
     __u32 key = bpf_get_smp_processor_id() + 1, by, vector;
     struct prcb_processor_block *block = bpf_map_lookup_elem(&processor_map, &key);
-    struct task_struct *task = bpf_get_current_task_btf();
 
     by = by_here(block, task, &vector);
     if (by == PRCB_BY_THREAD)
@@ -833,12 +856,15 @@ static __always_inline void note_waking(struct profile *profile)
 SEC("prcb_tp/sched_waking")
 int prcb_waking(__u64 *ctx)
 {
-    struct task_struct *task = (void *)ctx[0];
+    struct task_struct *task = (void *)ctx[0], *current;
     struct tag *tag = tag_of(task);
     int i;
 
+    if (!tag)
+        return 0;
+    current = bpf_get_current_task_btf();
     /* Nobody ends a sleep of his own. */
-    if (!tag || task == bpf_get_current_task_btf())
+    if (task == current)
         return 0;
     PRCB_EACH_PROFILE
     for (i = 0; i < PROFILES && i < top_of(tag); i++) {
@@ -848,7 +874,7 @@ int prcb_waking(__u64 *ctx)
 
         if (!wants_edges(profile) || !begin_telling(&profile->waker))
             continue;
-        who_is_here(handle, &profile->waker);
+        who_is_here(handle, current, &profile->waker);
         profile->waker.again = again;
         note_waking(profile);
         end_telling(&profile->waker, handle);
