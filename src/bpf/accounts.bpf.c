@@ -105,6 +105,7 @@ struct tag {
     struct call_seen call;
     struct prcb_wait_object object; /* found out for the first who asks */
     __u32 object_noted;
+    __u64 regs; /* address of its user registers; 0: it was not asked for yet */
     /* What was known of its queue when a quota took it off the processor. */
     __u64 throttled_queue; /* address of its cfs_rq; 0: it is not held back */
     __u64 throttled_group;
@@ -130,6 +131,16 @@ struct {
 static __always_inline struct tag *tag_of(struct task_struct *task)
 {
     return has_storage(task) ? bpf_task_storage_get(&tags, task, NULL, 0) : NULL;
+}
+
+/* registers_of, for which the kernel is asked once. */
+static __always_inline struct pt_regs *registers_by(struct tag *tag, struct task_struct *task)
+{
+    if (!has_casts())
+        return registers_of(task);
+    if (!tag->regs)
+        tag->regs = (__u64)registers_of(task);
+    return (struct pt_regs *)tag->regs;
 }
 
 #ifdef PRCB_CLIENTS
@@ -1136,7 +1147,7 @@ static __noinline __u64 end_throttled(struct tag *tag, struct task_struct *task,
 struct switching {
     struct tag *tag; /* of that thread */
     struct task_struct *prev, *next;
-    struct pt_regs *regs; /* registers_of(prev), where it has a tag */
+    struct pt_regs *regs; /* registers_by, of prev, where it has a tag */
     __u64 now;            /* its stamp; 0: not taken yet, for nobody profiles either */
     __u64 cgroup;
     __u64 throttled; /* see close_off */
@@ -1533,7 +1544,7 @@ int prcb_switch(__u64 *ctx)
         /* Read before anything is decided: each place that follows pointers costs the verifier
          * milliseconds. */
         s.cgroup = task_cgroup(prev);
-        s.regs = registers_of(prev);
+        s.regs = registers_by(s.tag, prev);
         EACH_PROFILE(s.tag, leave, &s);
     }
     s.tag = tag_of(next);

@@ -695,12 +695,19 @@ static __always_inline __u64 task_cgroup_read(struct task_struct *task)
     return has_cgroups() ? BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id) : 0;
 }
 
-/* Where the kernel put a task's user registers at its entry. A call of a helper: a switch makes
- * one. */
+/* Where the kernel put a task's user registers at its entry: always at the same place. A call of a
+ * helper. */
 static __always_inline struct pt_regs *registers_of(struct task_struct *task)
 {
     return (struct pt_regs *)bpf_task_pt_regs(task);
 }
+
+/* One of them. A pointer that somebody remembered is a number to the verifier; only where it allows
+ * no casts it has to be one that registers_of has just told. */
+#define USER_REGISTER(regs, member)                                                                \
+    (has_casts()                                                                                   \
+         ? kernel_word((__u64)(regs) + bpf_core_field_offset(((struct pt_regs *)0)->member))       \
+         : (regs)->member)
 
 /* The user registers that an unwinder starts from; all 0: it has none. regs: registers_of(task). */
 static __always_inline void task_user_registers(struct task_struct *task, struct pt_regs *regs,
@@ -711,15 +718,15 @@ static __always_inline void task_user_registers(struct task_struct *task, struct
         return;
     }
 #if defined(__TARGET_ARCH_x86)
-    ret->pc = regs->ip;
-    ret->sp = regs->sp;
-    ret->fp = regs->bp;
+    ret->pc = USER_REGISTER(regs, ip);
+    ret->sp = USER_REGISTER(regs, sp);
+    ret->fp = USER_REGISTER(regs, bp);
     ret->lr = 0;
 #elif defined(__TARGET_ARCH_arm64)
-    ret->pc = regs->pc;
-    ret->sp = regs->sp;
-    ret->fp = regs->regs[29];
-    ret->lr = regs->regs[30];
+    ret->pc = USER_REGISTER(regs, pc);
+    ret->sp = USER_REGISTER(regs, sp);
+    ret->fp = USER_REGISTER(regs, regs[29]);
+    ret->lr = USER_REGISTER(regs, regs[30]);
 #endif
 }
 
@@ -742,7 +749,7 @@ static __always_inline bool task_compat(struct task_struct *task, struct pt_regs
 {
     if (HAS(task_struct, thread_info) && HAS(thread_info, status))
         return task->thread_info.status & 2;
-    return HAS(pt_regs, cs) && regs->cs == USER32_CS_;
+    return HAS(pt_regs, cs) && (__u16)USER_REGISTER(regs, cs) == USER32_CS_;
 }
 #elif defined(__TARGET_ARCH_arm64)
 #define PSR_MODE32_ 0x10
@@ -751,7 +758,7 @@ static __always_inline bool task_compat(struct task_struct *task, struct pt_regs
 {
     if (HAS(task_struct, thread_info) && HAS(thread_info, flags))
         return task->thread_info.flags & (1ul << 22); /* TIF_32BIT */
-    return HAS(pt_regs, pstate) && regs->pstate & PSR_MODE32_;
+    return HAS(pt_regs, pstate) && USER_REGISTER(regs, pstate) & PSR_MODE32_;
 }
 #endif
 
@@ -766,13 +773,13 @@ static __always_inline int task_syscall(struct task_struct *task, struct pt_regs
         return -1;
     *compat = task_compat(task, regs);
 #if defined(__TARGET_ARCH_x86)
-    number = (int)regs->orig_ax;
+    number = (int)USER_REGISTER(regs, orig_ax);
     if (number >= 0)
         number &= ~0x40000000; /* the x32 bit */
-    *arg = *compat ? regs->bx : regs->di;
+    *arg = *compat ? USER_REGISTER(regs, bx) : USER_REGISTER(regs, di);
 #elif defined(__TARGET_ARCH_arm64)
-    number = regs->syscallno;
-    *arg = regs->orig_x0;
+    number = USER_REGISTER(regs, syscallno);
+    *arg = USER_REGISTER(regs, orig_x0);
 #endif
     /* The kernel's own threads enter by no call: what stands there is nothing, mostly 0. */
     return number < 0 || task->flags & (PF_KTHREAD_ | PF_IO_WORKER_) ? -1 : number;
@@ -782,9 +789,9 @@ static __always_inline int task_syscall(struct task_struct *task, struct pt_regs
 static __always_inline __u64 second_argument(struct pt_regs *regs, bool compat)
 {
 #if defined(__TARGET_ARCH_x86)
-    return !compat && HAS(pt_regs, si) ? regs->si : 0;
+    return !compat && HAS(pt_regs, si) ? USER_REGISTER(regs, si) : 0;
 #elif defined(__TARGET_ARCH_arm64)
-    return !compat && HAS(pt_regs, regs) ? regs->regs[1] : 0;
+    return !compat && HAS(pt_regs, regs) ? USER_REGISTER(regs, regs[1]) : 0;
 #endif
 }
 
