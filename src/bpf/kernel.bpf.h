@@ -470,7 +470,7 @@ static __noinline __attribute__((unused)) __u64 throttled_time(__u64 queue, __u6
 #define WAITS_FROZEN   1u
 #define WAITS_IO       2u
 #define WAITS_MEMSTALL 4u
-APART __u32 task_waits(struct task_struct *task)
+static __always_inline __u32 task_waits(struct task_struct *task)
 {
     return (NUMBER(task_struct, task, frozen) & 1) * WAITS_FROZEN |
            (NUMBER(task_struct, task, in_iowait) & 1) * WAITS_IO |
