@@ -7,11 +7,14 @@
 FOLDER/names has the commands' names, a line each. FOLDER/testlog.json gets one JSON object
 per command in the form of a meson test log (what tests/tally.py reads), FOLDER/console.log
 all that the last machine said. The time limit holds from the moment the guest is up. A
-command that never ended, because the guest hung or died in it, counts as failed.
+command that never ended, because the guest hung or died in it, counts as failed. Time in which
+the emulator was ready to run and others had the processors counts for no limit here.
 
 A machine that falls silent, or ends, before it is up is started again, twice at most, and
 that is said: nothing of ours runs before, so it is the emulator or the kernel that hung.
 """
+import contextlib
+import glob
 import json
 import os
 import re
@@ -22,7 +25,7 @@ import time
 
 BOOTS = 3
 # Between two lines of a booting kernel lie three seconds at most on a machine that does
-# nothing else; others may keep it busy.
+# nothing else.
 SILENCE = int(os.environ.get("GUEST_SILENCE", "90"))
 # A kernel that says something for ever is no better: for all boots together. (Thirty-two
 # processors on a machine with five programs a processor took two minutes.)
@@ -36,27 +39,40 @@ class Stopped(Exception):
 class Machine:
     """A running emulator, its console as lines."""
 
-    def __init__(self, command, log, deadline):
+    def __init__(self, command, log, seconds):
         # It must not outlive us, whatever ends us.
         self.process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", *command],
                                         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                         stderr=subprocess.STDOUT)
         self.log = open(log, "wb")
         self.begun = time.monotonic()
+        self.delayed = 0.0
         self.said = []  # the last lines
-        self.silence, self.deadline = SILENCE, deadline
+        self.silence, self.deadline = SILENCE, seconds
 
     def came_up(self, seconds):
         """From here on silence may last, but all of it has a limit."""
-        self.silence, self.deadline = None, time.monotonic() + seconds
+        self.silence, self.deadline = None, self.clock() + seconds
+
+    def clock(self):
+        """Seconds since its start, less those in which it was ready and had no processor, by the kernel's
+        count (schedstat): at its priority they can be most of them."""
+        for thread in glob.glob(f"/proc/{self.process.pid}/task/*/schedstat"):
+            with contextlib.suppress(OSError, IndexError, ValueError), open(thread, encoding="ascii") as file:
+                self.delayed = max(self.delayed, int(file.read().split()[1]) / 1e9)
+        return time.monotonic() - self.begun - self.delayed
 
     def wait(self):
-        now = time.monotonic()
-        until = self.deadline if self.silence is None else min(self.deadline, now + self.silence)
-        if not select.select([self.process.stdout], [], [], max(0, until - now))[0]:
-            raise Stopped("said nothing for %d s" % self.silence
-                          if time.monotonic() < self.deadline and self.silence else
-                          "took too long: %d s" % (time.monotonic() - self.begun))
+        heard = self.clock()
+        while True:
+            now = self.clock()
+            silent = self.silence is not None and now >= heard + self.silence
+            if silent or now >= self.deadline:
+                raise Stopped(("said nothing for %d s" % self.silence if silent else "took too long: %d s" % now) +
+                              ", and %d without a processor" % self.delayed)
+            until = self.deadline if self.silence is None else min(self.deadline, heard + self.silence)
+            if select.select([self.process.stdout], [], [], until - now)[0]:
+                return
 
     def lines(self):
         rest = b""
@@ -108,9 +124,9 @@ def wait_until_up(lines):
 
 def boot(command, folder, seconds):
     """A machine that is up, and the rest of its lines; None when none came up."""
-    deadline = time.monotonic() + BOOTING
+    left = BOOTING
     for number in range(1, BOOTS + 1):
-        machine = Machine(command, folder + "/console.log", deadline)
+        machine = Machine(command, folder + "/console.log", left)
         lines = machine.lines()
         try:
             what = wait_until_up(lines)
@@ -125,10 +141,11 @@ def boot(command, folder, seconds):
                   f" {machine.busy():.1f} of a processor", flush=True)
             machine.came_up(seconds)
             return machine, lines
+        left -= machine.clock()
         machine.end()
         print(f"== boot {number} of {BOOTS} failed: {reason}; its last lines:\n"
               + "".join(machine.said), flush=True)
-        if time.monotonic() >= deadline:
+        if left <= 0:
             break
     return None
 
