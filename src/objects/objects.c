@@ -177,8 +177,14 @@ static uint32_t keep(struct objects *o, const struct object *like)
                       strcmp(o->rows[number - 1].key, like->key) != 0))
         number = o->next[number - 1];
     if (number) {
-        replace(&o->rows[number - 1].name, like->name);
-        replace(&o->rows[number - 1].detail, like->detail);
+        fresh = &o->rows[number - 1];
+        replace(&fresh->detail, like->detail);
+        /* What a socket is connected to may not be known now, and have been before. */
+        if (like->kind != OBJECT_SOCKET || like->netns) {
+            replace(&fresh->name, like->name);
+            fresh->netns = like->netns;
+            fresh->peer = like->peer ? like->peer : fresh->peer;
+        }
         return number;
     }
     if (!make_room(o))
@@ -340,6 +346,7 @@ static void look_at_descriptor(struct looking *l)
     uint32_t device = 0, fd = (uint32_t)l->call.args[0];
     struct descriptor is, again;
     uint64_t number = 0;
+    int result = -ENOENT;
 
     if (!descriptor_read(a->pid, a->tid, fd, &is))
         return;
@@ -349,8 +356,10 @@ static void look_at_descriptor(struct looking *l)
     if (like.kind == OBJECT_FILE || like.kind == OBJECT_FIFO)
         descriptor_mount(a->pid, is.mount, detail, sizeof(detail), &device);
     like.now = !is_proved(l, &is, device);
-    if (!descriptor_number(is.link, "socket", &number) ||
-        !sockets_name(l->o->sockets, a->pid, number, what, sizeof(what), &like.netns, &like.peer))
+    if (descriptor_number(is.link, "socket", &number))
+        result = sockets_name(l->o->sockets, a->pid, number, what, sizeof(what), &like.netns,
+                              &like.peer);
+    if (result)
         snprintf(what, sizeof(what), "%s", is.link);
     if (!descriptor_read(a->pid, a->tid, fd, &again) || !descriptor_same(&is, &again))
         return;
@@ -363,6 +372,7 @@ static void look_at_descriptor(struct looking *l)
     like.name = name;
     like.detail = detail;
     l->found.object = keep(l->o, &like);
+    l->found.later = result == -EAGAIN;
 }
 
 /* ---- descriptors of chosen waits ---- */
@@ -434,8 +444,8 @@ static void look_at_chosen(struct looking *l)
         snprintf(is.link, sizeof(is.link), "%s", chosen->name);
         snprintf(detail, sizeof(detail), "inode %" PRIu64 " on %s", is.ino, device);
     }
-    if (like.kind != OBJECT_SOCKET || !sockets_name(l->o->sockets, chosen->pid, is.ino, name,
-                                                    sizeof(name), &like.netns, &like.peer))
+    if (like.kind != OBJECT_SOCKET || sockets_name(l->o->sockets, chosen->pid, is.ino, name,
+                                                   sizeof(name), &like.netns, &like.peer))
         snprintf(name, sizeof(name), "%s", is.link);
     snprintf(key, sizeof(key), "0:0:%" PRIu64 ":%" PRIu64 ":%s", is.mount, is.ino, is.link);
     like.inode = is.ino;

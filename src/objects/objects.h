@@ -62,7 +62,7 @@ struct object {
 struct object_wait {
     uint32_t object;
     uint32_t holder; /* of the lock, as it says itself */
-    bool later;      /* not looked for yet: ask again */
+    bool later;      /* not looked for yet, or not named: ask again */
 };
 
 struct objects;

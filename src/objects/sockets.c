@@ -8,6 +8,7 @@
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
 #include <linux/unix_diag.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,7 @@
     1000000000ull                 /* for how long a list is believed: a socket keeps its peer,     \
                                      unless its program connects it again */
 #define LEAST_NS     100000000ull /* it is read again no sooner than this, */
-#define COST_TIMES   20           /* nor than so many times what it took */
+#define COST_TIMES   20           /* nor than so many times what it took of a processor */
 #define SOCKETS_MOST (1u << 20)
 
 struct socket_row {
@@ -192,7 +193,7 @@ static void read_lists(struct space *space, pid_t pid, uint64_t netns)
         {"tcp", "tcp", read_inet},  {"tcp6", "tcp", read_inet},  {"udp", "udp", read_inet},
         {"udp6", "udp", read_inet}, {"unix", "unix", read_unix},
     };
-    uint64_t began = now_ns(), cost;
+    uint64_t began = now_by(CLOCK_THREAD_CPUTIME_ID), cost;
 
     empty(space);
     space->netns = netns;
@@ -210,7 +211,7 @@ static void read_lists(struct space *space, pid_t pid, uint64_t netns)
     if (space->count)
         qsort(space->rows, space->count, sizeof(*space->rows), by_inode);
     space->read_ns = now_ns();
-    cost = COST_TIMES * (space->read_ns - began);
+    cost = COST_TIMES * (now_by(CLOCK_THREAD_CPUTIME_ID) - began);
     space->again_ns = space->read_ns + (cost > LEAST_NS ? cost : LEAST_NS);
 }
 
@@ -303,8 +304,8 @@ static void write_unix(const struct space *space, const struct socket_row *row, 
              row->listens ? " (listens)" : "");
 }
 
-bool sockets_name(struct sockets *s, pid_t pid, uint64_t inode, char *ret, size_t size,
-                  uint64_t *ret_netns, uint64_t *ret_peer)
+int sockets_name(struct sockets *s, pid_t pid, uint64_t inode, char *ret, size_t size,
+                 uint64_t *ret_netns, uint64_t *ret_peer)
 {
     const struct socket_row *row;
     struct space *space;
@@ -315,17 +316,17 @@ bool sockets_name(struct sockets *s, pid_t pid, uint64_t inode, char *ret, size_
     snprintf(process, sizeof(process), "%d", (int)pid);
     netns = netns_of(process);
     if (!netns)
-        return false;
+        return -ENOENT;
     space = space_of(s, pid, netns);
     row = row_of(space, inode);
-    if ((!row || now > space->read_ns + FRESH_NS) && now > space->again_ns) {
+    if (now > space->read_ns + (row ? FRESH_NS : 0)) {
+        if (now <= space->again_ns)
+            return -EAGAIN;
         read_lists(space, pid, netns);
         row = row_of(space, inode);
-    } else if (row && now > space->read_ns + FRESH_NS) {
-        return false;
     }
     if (!row)
-        return false;
+        return -ENOENT;
     is_unix = !strcmp(row->protocol, "unix");
     *ret_netns = netns;
     *ret_peer = !is_unix ? inet_peer(space, row) : netns == s->own ? unix_peer(s, inode) : 0;
@@ -337,5 +338,5 @@ bool sockets_name(struct sockets *s, pid_t pid, uint64_t inode, char *ret, size_
                  : row->listens ? " (listens)"
                                 : "",
                  row->remote);
-    return true;
+    return 0;
 }

@@ -1486,6 +1486,22 @@ for i in range(4):
 """
 
 
+# Threads that wait for a socket each, and what these are connected to.
+ONE_SOCKET_AFTER_THE_OTHER = """
+import socket, threading, time
+listening = socket.create_server(("127.0.0.1", 0))
+kept = []
+for i in range(10):
+    one = socket.create_connection(listening.getsockname())
+    kept += one, listening.accept()[0]
+    thread = threading.Thread(target=one.recv, args=[1], daemon=True)
+    thread.start()
+    print(thread.native_id, "tcp %s:%d -> %s:%d" % (one.getsockname() + one.getpeername()), flush=True)
+    time.sleep(0.05)
+time.sleep(60)
+"""
+
+
 class Objects(unittest.TestCase):
     """What waits are for. Witnesses: the program, which knows; gdb; stat(2)."""
 
@@ -1587,6 +1603,17 @@ class Objects(unittest.TestCase):
     def test_waits_that_were_seen_to_begin(self):
         found, ways = self.from_the_start()
         self.check(found, ways, False)
+
+    @unittest.skipUnless(ROOT, "needs root")
+    def test_sockets_that_are_newer_than_the_lists(self):
+        """The kernel's lists of sockets are read ten times a second at most: a look that meets a socket
+        which was made since has to ask again."""
+        report, said = document("--objects", "--tier", "bpf", "--budget", "100", "--for", "2", "--", sys.executable,
+                                "-c", ONE_SOCKET_AFTER_THE_OTHER)
+        found = self.by_thread(report)
+        ways = [line.split(" ", 1) for line in said]
+        self.assertEqual(len(ways), 10)
+        self.assertEqual([found[int(tid)]["name"] for tid, _ in ways], [name for _, name in ways])
 
     @unittest.skipUnless(ROOT, "needs root")
     def test_a_number_that_was_used_again(self):
