@@ -9,6 +9,7 @@ import ast
 import contextlib
 import fcntl
 import glob
+import itertools
 import json
 import os
 import platform
@@ -650,7 +651,13 @@ class Nginx(unittest.TestCase):
         self.assertEqual(places, sorted(places), names)
         self.assertIn(names[0], ("write", "__write", "__GI___libc_write"))
         text = why("-p", str(self.worker), "--for", "1").stdout.splitlines()
-        self.assertRegex(text[1], r" (pipe|ready, no processor) ")
+        causes = [line for line in text if re.search("; stack known for |ready, no processor ", line)]
+        # The pool's threads wait 64 seconds in one. What of that is not known, for looks were late on a busy machine,
+        # is not called idle: that alone may be more.
+        ahead = list(itertools.takewhile(lambda line: not re.search(r" (pipe|ready, no processor) ", line), causes))
+        self.assertLess(len(ahead), len(causes), text)
+        for line in ahead:
+            self.assertRegex(line, r" futex .*; stack known for (?!100 %)")
         self.assertTrue(any("idle by design" in line and "nginx thread pool" in line for line in text), text)
 
 
@@ -1041,10 +1048,11 @@ class CpuCgroup:
     def processes(self):
         return self.path + "/cgroup.procs"
 
-    def throttled_ns(self):
+    def throttled(self):
+        """(time, how often)"""
         with open(self.path + "/cpu.stat", encoding="ascii") as file:
             stat = dict(line.split() for line in file)
-        return int(stat["throttled_usec"]) * 1000 if self.v2 else int(stat["throttled_time"])
+        return int(stat["throttled_usec"]) * 1000 if self.v2 else int(stat["throttled_time"]), int(stat["nr_throttled"])
 
     def remove(self):
         deadline = time.monotonic() + 10
@@ -1101,13 +1109,14 @@ class Neighbour(unittest.TestCase):
         self.victim.set(("cpu.cfs_quota_us", "5000"), ("cpu.max", "5000 100000"))
 
     def measure(self, *command):
-        """The victim's row, and what the kernel says it was throttled."""
-        before = self.victim.throttled_ns()
+        """The victim's row, and what the kernel says it was throttled: (time, how often)."""
+        before = self.victim.throttled()
         result = subprocess.run([PRCB, *command, "--", sys.executable, "-c", SPINNER, str(self.cpu),
                                  "victim", str(self.SECONDS), self.victim.processes],
                                 capture_output=True, text=True, timeout=120)
         self.assertEqual(result.returncode, 0, result.stderr)
-        return json.loads(result.stdout.splitlines()[-1]), self.victim.throttled_ns() - before
+        kernel = tuple(now - then for now, then in zip(self.victim.throttled(), before))
+        return json.loads(result.stdout.splitlines()[-1]), kernel
 
     def test_named(self):
         """By both commands, with more of the victim's ready time than any other, however busy the machine
@@ -1136,12 +1145,16 @@ class Neighbour(unittest.TestCase):
             for command in ("why", "-j"), ("stat", "--by-whom", "-j"):
                 with self.subTest(command=command, loud=loud):
                     self.limit()
-                    report, kernel = self.measure(*command)
+                    report, (kernel, times) = self.measure(*command)
                     row = self.row(report)
-                    ns, whom = self.throttled(row)
+                    ns, count, whom = self.throttled(row)
                     self.assertGreater(kernel, 0)
-                    self.assertGreater(ns, kernel * 0.8) # the rest is ready, more of it on a busy machine
-                    self.assertLess(ns, kernel * 1.1)
+                    # To a fiftieth, however busy the machine is; but for those, a period of 100 ms each, whose
+                    # switch the kernel did not report. The last ends with the thread.
+                    missing = max(0, times - 1 - count)
+                    self.assertLessEqual(missing, 2, (times, count))
+                    self.assertGreater(ns, kernel * 0.98 - missing * 100e6, (times, count))
+                    self.assertLess(ns, kernel * 1.02, (times, count))
                     for who in whom:
                         self.assertNotEqual(who.get("pid"), pid or -1, whom)
                         self.assertIn(who["by"], ("rest", "timer", "softirq", "interrupt"), whom)
@@ -1158,13 +1171,13 @@ class Neighbour(unittest.TestCase):
 
     @staticmethod
     def throttled(row):
-        """(time, who ended it)"""
+        """(time, how often, who ended it)"""
         for wait in row.get("causes", row.get("waits", [])):
             if wait["cause"] == "throttled":
                 whom = wait["woken_by"] if "woken_by" in wait else \
                     row["by_whom"]["woken_by"].get("throttled", [])
-                return wait["ns"], whom
-        return 0, []
+                return wait["ns"], wait["count"], whom
+        return 0, 0, []
 
 
 class ByWhom(unittest.TestCase):
