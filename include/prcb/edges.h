@@ -64,7 +64,7 @@ struct prcb_edge {
  *   woken-by edges of a cause        waits[cause].count and .ns
  *   preempted-by edges of a cause    waits[cause].count
  *   preempted-by and behind edges    ready_ns
- *   held-by edges of a cause         waits[cause].count and .ns (bpf tier, PRCB_OPEN_OWNERS)
+ *   held-by edges of a cause         waits[cause].count and .ns (PRCB_OPEN_OWNERS)
  *
  * account: NULL, or gets the record of that moment (set its size). fn is called without the
  * session's lock; the edge is valid during the call only.

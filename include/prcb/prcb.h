@@ -83,8 +83,8 @@ enum prcb_open_flag {
     PRCB_OPEN_TAILS = 1 << 7,  /* keep how long waits and ready time took, by cause (prcb/tails.h):
                                   48 KiB more for each processor. Not on the perf tier. daemon tier:
                                   a session that is shared has them where prcbd.conf says so */
-    PRCB_OPEN_OWNERS = 1 << 8, /* bpf tier, with PRCB_OPEN_EDGES: edges tell who held the kernel's
-                                  mutexes and semaphores as well. Ignored elsewhere */
+    PRCB_OPEN_OWNERS = 1 << 8, /* with PRCB_OPEN_EDGES: edges tell who held the kernel's mutexes and
+                                  semaphores as well. Ignored where there are no edges */
     PRCB_OPEN_SWITCHES = 1 << 9, /* daemon tier: keep a record of each switch of the session's
                                   threads, with PRCB_OPEN_EDGES of who woke them:
                                   prcb_session_switches (prcb/sample.h). Some megabytes, and two

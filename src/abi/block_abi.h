@@ -46,6 +46,7 @@
 #define PRCB_WANT_TAILS     4  /* how long: prcb_tail_block. Since 1.7 */
 #define PRCB_WANT_SWITCHES  8  /* a record of each: prcb_switch_record. Since 1.8 */
 #define PRCB_WANT_OBJECTS   16 /* what waits are for, at each switch out. Since 1.8 */
+#define PRCB_WANT_OWNERS    32 /* edges of who held the kernel's locks. Since 1.8 */
 
 /* What a profiled thread passes on, and why it is profiled: storage, not account. */
 #define PRCB_PASS_THREADS  1
@@ -69,6 +70,7 @@
 /* Since 1.8: */
 #define PRCB_FEATURE_SWITCHES (1u << 12) /* switch records are kept */
 #define PRCB_FEATURE_OBJECTS  (1u << 13) /* what waits are for is kept */
+#define PRCB_FEATURE_OWNERS   (1u << 14) /* edges tell who held the kernel's locks */
 
 /* The user registers that an unwinder starts from, as of the thread's last entry into the
  * kernel. All 0: it has none (a kernel thread), or none were kept. */

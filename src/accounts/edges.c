@@ -204,7 +204,7 @@ int prcb_edges_walk(struct prcb *p, uint64_t key, struct prcb_account *account, 
         add(&sums, &edge);
         result = fn(&edge, ctx);
     }
-    if (!result && p->flags & PRCB_OPEN_OWNERS && p->tier->number == PRCB_TIER_BPF)
+    if (!result && p->flags & PRCB_OPEN_OWNERS)
         result = walk_holders_rest(&record, &sums, fn, ctx);
     return result ? result : walk_rest(&record, &sums, fn, ctx);
 }

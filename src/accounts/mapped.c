@@ -390,14 +390,24 @@ static const struct {
                          "here"},
     {PRCB_FEATURE_THROTTLED, "waits for a CPU quota are ready time: the kernel does not let "
                              "throttling be told (it has no CONFIG_FAIR_GROUP_SCHED)"},
+    {PRCB_FEATURE_OWNERS, "who held the kernel's locks is not known: prcbd is an earlier version"},
 };
+
+/* Nobody asked for what the feature is about, or another limit says it. */
+static bool is_unasked(const struct prcb *p, uint32_t feature)
+{
+    if (feature == PRCB_FEATURE_LOCKS)
+        return p->flags & PRCB_OPEN_NO_LOCKS;
+    return feature == PRCB_FEATURE_OWNERS && (!(p->flags & PRCB_OPEN_OWNERS) || !p->mapped.edges ||
+                                              !(p->mapped.features & PRCB_FEATURE_LOCKS));
+}
 
 const char *mapped_limit(const struct prcb *p, size_t i)
 {
     for (size_t k = 0; k < sizeof(limits) / sizeof(limits[0]); k++) {
-        bool unasked = limits[k].feature == PRCB_FEATURE_LOCKS && p->flags & PRCB_OPEN_NO_LOCKS;
+        uint32_t feature = limits[k].feature;
 
-        if (!(p->mapped.features & limits[k].feature) && !unasked && !i--)
+        if (!(p->mapped.features & feature) && !is_unasked(p, feature) && !i--)
             return limits[k].words;
     }
     return NULL;

@@ -135,6 +135,8 @@ static int write_head(struct prcb *p, struct prcb_error *err)
         head.features |= PRCB_FEATURE_INTERRUPTED;
     if (p->flags & PRCB_OPEN_EDGES)
         head.features |= PRCB_FEATURE_EDGES;
+    if (skeleton->rodata->config.owners)
+        head.features |= PRCB_FEATURE_OWNERS;
     if (!(p->flags & PRCB_OPEN_REGISTERS))
         head.features &= ~PRCB_FEATURE_REGISTERS;
     if (!(p->flags & PRCB_OPEN_OBJECTS))

@@ -67,6 +67,8 @@ static int open_session(struct prcb *p, uint32_t accounts, struct wire_open_answ
         open.flags |= WIRE_OPEN_SWITCHES;
     if (p->flags & PRCB_OPEN_OBJECTS && s->client.hello.hello.minor >= 8)
         open.flags |= WIRE_OPEN_OBJECTS;
+    if (p->flags & PRCB_OPEN_OWNERS && s->client.hello.hello.minor >= 9)
+        open.flags |= WIRE_OPEN_OWNERS;
     memcpy(open.token, s->token, sizeof(open.token));
     return client_closed(client_ask(&s->client, &q, arrival, err), err);
 }

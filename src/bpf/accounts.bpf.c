@@ -88,8 +88,6 @@ struct profile {
     __u64
         woken_ns; /* with switch records: when that waking was, CLOCK_MONOTONIC, and where; told */
     __u32 woken_cpu; /* of with the waker */
-#else
-    struct who holder; /* of the kernel's lock that its open wait is for; what 0: none, not known */
 #endif
 };
 
@@ -118,6 +116,9 @@ struct tag {
     __u64 chosen_base; /* its cause's ns when it began */
     __u64 chosen_at;   /* when that was, CLOCK_MONOTONIC */
 #endif
+    /* Of the profiles that asked for it: who held the lock of `waited` when its contention began.
+     */
+    struct who holders[PROFILES];
 };
 
 struct {
@@ -208,6 +209,11 @@ static __always_inline int top_of(struct tag *tag)
 static __always_inline bool is_profiled(struct tag *tag)
 {
     return tag->profiles[0].slot < SLOT_FULL;
+}
+
+static __always_inline bool anyone_wants_owners(struct tag *tag)
+{
+    return config.owners;
 }
 #endif
 
@@ -552,17 +558,16 @@ static __always_inline void who_of_task(struct task_struct *task, __u32 pid_ns, 
     ((__u64 *)ret->comm)[1] = ((const __u64 *)task->comm)[1];
 }
 
-#ifndef PRCB_CLIENTS
 /* The same of a task that may end meanwhile, but is not given back while this program runs. */
-static __always_inline void who_of_address(__u64 address, struct who *ret)
+static __always_inline void who_of_address(__u64 address, __u32 pid_ns, struct who *ret)
 {
     const struct task_struct *task = (const void *)address;
     __u64 tid = BPF_CORE_READ(task, pid), start = BPF_CORE_READ(task, start_boottime) >> 20;
 
     ret->pid = BPF_CORE_READ(task, tgid);
-    if (config.pid_ns != PID_NS_FIRST_) {
-        tid = number_of((__u64)BPF_CORE_READ(task, thread_pid), config.pid_ns);
-        ret->pid = number_of((__u64)BPF_CORE_READ(task, group_leader, thread_pid), config.pid_ns);
+    if (pid_ns != PID_NS_FIRST_) {
+        tid = number_of((__u64)BPF_CORE_READ(task, thread_pid), pid_ns);
+        ret->pid = number_of((__u64)BPF_CORE_READ(task, group_leader, thread_pid), pid_ns);
     }
     ret->thread = tid | start << 32;
     bpf_probe_read_kernel(
@@ -570,23 +575,6 @@ static __always_inline void who_of_address(__u64 address, struct who *ret)
         (const void *)(address + bpf_core_field_offset(struct task_struct, comm)));
     ret->what = (__u64)PRCB_BY_THREAD << 16;
 }
-
-/* Of a wait that begins. */
-static __noinline int note_holder(struct tag *tag, __u32 cause)
-{
-    struct who *holder = &tag->profiles[0].holder;
-    __u64 owner;
-
-    holder->what = 0;
-    if (!tag->waited.lock || tag->waited.cause != cause)
-        return 0;
-    owner = lock_owner(tag->waited.lock, tag->waited.owned);
-    if (owner)
-        who_of_address(owner, holder);
-    return 0;
-}
-
-#endif
 
 static __always_inline void who_of_vector(__u64 by, __u64 vector, struct who *ret)
 {
@@ -624,6 +612,11 @@ static __always_inline bool wants_switches(const struct profile *profile)
 static __always_inline bool wants_objects(const struct profile *profile)
 {
     return profile->wants & PRCB_WANT_OBJECTS;
+}
+
+static __always_inline bool wants_owners(const struct profile *profile)
+{
+    return profile->wants & PRCB_WANT_OWNERS;
 }
 
 static __always_inline __u64 handle_of(const struct profile *profile)
@@ -673,6 +666,12 @@ static __always_inline void tell_task(__u64 handle, struct task_struct *task, st
     if (task->pid)
         limit_who(ret, address, client_of(handle));
 }
+
+static __always_inline void tell_owner(__u64 handle, __u64 owner, struct who *ret)
+{
+    who_of_address(owner, PID_NS_FIRST_, ret);
+    limit_who(ret, owner, client_of(handle));
+}
 #else
 static __always_inline bool wants_edges(const struct profile *profile)
 {
@@ -692,6 +691,11 @@ static __always_inline bool wants_tails(const struct profile *profile)
 static __always_inline bool wants_objects(const struct profile *profile)
 {
     return config.objects;
+}
+
+static __always_inline bool wants_owners(const struct profile *profile)
+{
+    return config.owners;
 }
 
 /* There is one client, who may know everything. */
@@ -717,6 +721,11 @@ static __always_inline bool is_told(const struct profile *profile, const struct 
 static __always_inline void tell_task(__u64 handle, struct task_struct *task, struct who *ret)
 {
     who_of_task(task, config.pid_ns, ret);
+}
+
+static __always_inline void tell_owner(__u64 handle, __u64 owner, struct who *ret)
+{
+    who_of_address(owner, config.pid_ns, ret);
 }
 #endif
 
@@ -828,12 +837,24 @@ static __always_inline void note_edges(struct prcb_edge_block *edges, __u32 gene
     }
     if (closed->cause != PRCB_CAUSE_THROTTLED && is_told(profile, &profile->waker))
         add_edge(edges, &profile->waker, PRCB_EDGE_WOKEN_BY | cause, closed->counted, closed->wait);
-#ifndef PRCB_CLIENTS
-    if (config.owners && profile->holder.what)
-        add_edge(edges, &profile->holder, PRCB_EDGE_HELD_BY | cause, closed->counted, closed->wait);
-#endif
     if (before && closed->ready)
         add_edge(edges, before, PRCB_EDGE_BEHIND, 1, closed->ready);
+}
+
+/* Files who held the lock that the stretch was for. As note_edges, and after it. Not static: of
+ * such a function, whose result nobody uses, clang may return any register, and the verifier
+ * refuses one that points to the stack. */
+__hidden __noinline int note_holder(struct prcb_edge_block *edges, const struct closed *closed,
+                                    const struct tag *tag, const struct profile *profile,
+                                    const struct who *holder)
+{
+    const struct waited_lock *waited = &tag->waited;
+
+    if (waited->lock && !waited->again && waited->cause == closed->cause &&
+        is_told(profile, holder))
+        add_edge(edges, holder, PRCB_EDGE_HELD_BY | (__u64)closed->cause << 8, closed->counted,
+                 closed->wait);
+    return 0;
 }
 
 /* Who is at work on this processor. task: the current one. */
@@ -1090,9 +1111,10 @@ static __always_inline void switch_out(struct prcb_account_block *account, struc
 
 /* clock: queue_clock. throttled: see close_off. */
 static __always_inline void switch_in(struct prcb_account_block *account, struct task_struct *next,
-                                      __u64 now, __u64 clock, __u64 throttled,
-                                      struct profile *profile, struct prcb_edge_block *edges,
-                                      struct task_struct *prev, struct closed *closed)
+                                      __u64 now, __u64 clock, __u64 throttled, struct tag *tag,
+                                      struct profile *profile, const struct who *holder,
+                                      struct prcb_edge_block *edges, struct task_struct *prev,
+                                      struct closed *closed)
 {
     struct who before = {};
     __u32 seq = account->seq;
@@ -1103,6 +1125,8 @@ static __always_inline void switch_in(struct prcb_account_block *account, struct
     if (edges) {
         tell_task(handle_of(profile), prev, &before);
         note_edges(edges, account->generation, closed, profile, &before);
+        if (wants_owners(profile))
+            note_holder(edges, closed, tag, profile, holder);
     }
     if (wants_tails(profile))
         note_tails(profile, closed);
@@ -1447,8 +1471,6 @@ static long leave(__u32 i, struct switching *s)
     if (wants_switches(profile))
         record_switch(s, profile, account, NULL);
 #else
-    if (config.owners)
-        note_holder(tag, s->cause);
     if (config.chosen)
         choose(tag, account, s);
 #endif
@@ -1477,7 +1499,8 @@ static long enter(__u32 i, struct switching *s)
     if (tag->throttled_queue)
         s->throttled = end_throttled(tag, s->next, clock);
     edges = wants_edges(profile) ? edges_of(profile) : NULL;
-    switch_in(account, s->next, s->now, clock, s->throttled, profile, edges, s->prev, &closed);
+    switch_in(account, s->next, s->now, clock, s->throttled, tag, profile, &tag->holders[i], edges,
+              s->prev, &closed);
 #ifdef PRCB_CLIENTS
     if (wants_switches(profile))
         record_switch(s, profile, account, &closed);
@@ -1558,6 +1581,30 @@ int prcb_switch(__u64 *ctx)
 
 /* ---- kernel locks ---- */
 
+/* Who holds the lock that the current task, of this tag, is about to wait for. Now, while it is
+ * certain that the lock is there: its address may be stale at the switch out, where its end was not
+ * reported (struct waited_lock), and what lies there then would be taken for a task. */
+static __noinline int tell_owners(struct tag *tag)
+{
+    __u64 owner = lock_owner(tag->waited.lock, tag->waited.owned);
+    int i;
+
+    PRCB_EACH_PROFILE
+    for (i = 0; i < PROFILES && i < top_of(tag); i++) {
+        struct profile *profile = &tag->profiles[i];
+        struct who *holder = &tag->holders[i];
+        __u64 handle = handle_of(profile);
+
+        if (!handle || !wants_owners(profile) || !begin_telling(holder))
+            continue;
+        holder->what = 0;
+        if (owner)
+            tell_owner(handle, owner, holder);
+        end_telling(holder, handle);
+    }
+    return 0;
+}
+
 SEC("prcb_tp/contention_begin")
 int prcb_contention_begin(__u64 *ctx)
 {
@@ -1576,6 +1623,8 @@ int prcb_contention_begin(__u64 *ctx)
         return 0;
     tag->waited.owned = owned_by_flags(flags);
     meet_lock(&tag->waited, task, lock, cause_of_lock(flags, is_own_mmap_lock(task, lock)));
+    if (anyone_wants_owners(tag))
+        tell_owners(tag);
     return 0;
 }
 

@@ -150,8 +150,9 @@ struct prcb_bpf_client {
     __u16 registers; /* keeps registers of threads that are its own */
     __u16 objects;   /* keeps what waits of threads that are its own are for */
     __u16 edges;     /* has a map of edges */
+    __u16 owners;    /* with edges: who held the kernel's locks */
     __u16 names;     /* may know of every process in its pid namespace which it is */
-    __u16 pad[3];
+    __u16 pad[2];
     __u32 tails;           /* element of its map where tails begin; 0: none are kept */
     __u32 switches;        /* element where the rings of switch records begin; 0: none are kept */
     __u32 switch_elements; /* of each ring, after its head: a power of two */

@@ -235,6 +235,7 @@ struct waited_lock {
     __s32 syscall; /* that it was met in; -1: none */
     __u32 state;   /* that the task first slept in since; 0: it has not yet */
     __u32 owned;   /* enum owned; for who asks, by owned_by_flags */
+    __u32 again;   /* it sleeps on it for more than the first time since */
 };
 
 /* Whose word says who holds it. A semaphore of each processor has no such word, nor has any lock of
@@ -269,6 +270,7 @@ static __always_inline __u8 lock_cause(struct waited_lock *waited, __s32 syscall
         waited->lock = 0;
         return PRCB_CAUSE_NONE;
     }
+    waited->again = waited->state != 0;
     waited->state = state;
     return waited->cause;
 }

@@ -264,9 +264,7 @@ static void report(struct run *run, uint64_t now, bool interval, bool last)
                      .command = options->command},
         .rows = options->rows,
         .by_whom = options->by_whom,
-        .no_owners = options->owners && !*run->no_whom.text &&
-                     prcb_session_tier(run->session) != PRCB_TIER_BPF,
-        .owners = options->owners && prcb_session_tier(run->session) == PRCB_TIER_BPF,
+        .owners = options->owners,
         .interrupted = options->interrupted,
         .separator = options->form.separator,
         .interval_ns = options->interval_ns,

@@ -215,7 +215,7 @@ static int report(struct run *run)
         .top_stacks = run->options->top_stacks,
         .whom = run->whom,
         .objects = run->objects,
-        .owners = prcb_session_tier(run->session) == PRCB_TIER_BPF && run->options->objects,
+        .owners = run->options->objects,
         .no_whom = run->no_whom.text,
         .idle = run->options->idle,
         .columns = format_columns(run->output.stream),

@@ -39,7 +39,7 @@
 
 /* Of everything that a daemon finds pinned: what programs and daemon share, and the records.
  * Another one cannot be taken over. */
-#define LAYOUT 11u
+#define LAYOUT 12u
 
 static const char *const map_names[KERNEL_MAPS] = {
     [MAP_CLIENTS] = "map_clients", [MAP_EDGES] = "map_edges", [MAP_TAGS] = "map_tags",
@@ -971,6 +971,8 @@ int kernel_client_make(struct kernel *k, uint32_t number, const struct prcb_bpf_
         first.block.head.features &= ~PRCB_FEATURE_OBJECTS;
     first.block.head.features |= k->has_interrupted ? PRCB_FEATURE_INTERRUPTED : 0;
     first.block.head.features |= client->edges ? PRCB_FEATURE_EDGES : 0;
+    if (client->owners && first.block.head.features & PRCB_FEATURE_LOCKS)
+        first.block.head.features |= PRCB_FEATURE_OWNERS;
     first.block.head.account_count = record->accounts;
     first.block.head.tail_processors = client->tails ? k->possible : 0;
     first.block.head.features |= client->tails ? PRCB_FEATURE_TAILS : 0;

@@ -133,13 +133,16 @@ static uint32_t free_number(const struct sessions *s)
 
 static struct prcb_bpf_client client_of(const struct peer *peer, const struct wire_open *open)
 {
+    bool edges = open->flags & WIRE_OPEN_EDGES;
+
     return (struct prcb_bpf_client){.caps = peer->caps,
                                     .pid_ns = peer->pid_ns,
                                     .user_ns = peer->user_ns,
                                     .uid = peer->uid,
                                     .gid = peer->gid,
                                     .all = peer->all,
-                                    .edges = (open->flags & WIRE_OPEN_EDGES) != 0,
+                                    .edges = edges,
+                                    .owners = edges && open->flags & WIRE_OPEN_OWNERS,
                                     .names = peer->names,
                                     .tails = (open->flags & WIRE_OPEN_TAILS) != 0,
                                     .switches = (open->flags & WIRE_OPEN_SWITCHES) != 0,

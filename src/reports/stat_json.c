@@ -218,8 +218,6 @@ static json_object *make_absent(struct builder *b)
     }
     if (*b->report->no_whom)
         json_doc_put_text(&b->json, object, "by_whom", b->report->no_whom);
-    if (b->report->no_owners)
-        json_doc_put_text(&b->json, object, "held_by", "only the bpf tier reads who held locks");
     if (*b->report->no_tails)
         json_doc_put_text(&b->json, object, "tails", b->report->no_tails);
     return object;

@@ -46,8 +46,7 @@ struct stat_report {
     struct stat_profiled profiled;
     enum stat_rows rows;
     bool by_whom, interrupted; /* what was asked for beside */
-    bool owners;               /* with by_whom: who held the kernel's locks, and it is known */
-    bool no_owners;            /* ... and it is not, for the tier */
+    bool owners;               /* with by_whom: who held the kernel's locks */
     const char *separator;     /* of values */
     uint64_t interval_ns;      /* 0: one report, at the end */
     struct prcb *session;      /* for tier, reasons */

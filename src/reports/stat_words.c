@@ -420,9 +420,6 @@ void stat_notes_write(FILE *out, const char *prefix, const struct stat_report *r
         fprintf(out, "%show long each wait took is not known: %s\n", prefix, report->no_tails);
     if (*report->no_whom)
         fprintf(out, "%swakers and preemptors are unknown: %s\n", prefix, report->no_whom);
-    if (report->no_owners)
-        fprintf(out, "%swho held locks is unknown: only the bpf tier (--tier bpf) reads it\n",
-                prefix);
     figures_write_absent(out, account_figures, reason_of, report, prefix, " absent: ");
     if (report->counters)
         stat_counters_write_notes(out, prefix, report->counters);

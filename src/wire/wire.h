@@ -22,7 +22,7 @@
 #define WIRE_DEFAULT_PATH "/run/prcb/socket"
 #define WIRE_MAGIC        0x44425250u /* "PRBD" */
 #define WIRE_MAJOR        1           /* both ends must have the same */
-#define WIRE_MINOR        8           /* how far payloads have grown and types been added */
+#define WIRE_MINOR        9           /* how far payloads have grown and types been added */
 #define WIRE_MAX          1024        /* bytes of a message; a longer one ends the connection */
 #define WIRE_MAX_FDS      3
 #define WIRE_TOKEN        16
@@ -85,6 +85,8 @@ struct wire_hello_answer {
 /* Keep what waits of threads that are the client's own are for. The head says whether. Since
  * minor 8. */
 #define WIRE_OPEN_OBJECTS 32u
+/* With edges: who held the kernel's locks. The head says whether. Since minor 9. */
+#define WIRE_OPEN_OWNERS 64u
 
 struct wire_open {
     uint32_t accounts; /* 0: the daemon's default */

@@ -285,6 +285,33 @@ class Threads(Case):
         self.assertGreater(switches, 10)
         self.assertFalse(found)
 
+    def test_who_held_the_locks_of_others_threads(self):
+        """Asked for by itself, and of threads that are not the client's: neither is kept. What is kept of one's
+        own cannot be written."""
+        pids = [sleeper(OTHER), sleeper(0)]
+        for pid in pids:
+            self.addCleanup(end, pid)
+
+        def work():
+            alone = Client(self.path).open(2, flags=wire.OPEN_OWNERS)
+            client = Client(self.path).open(8, flags=wire.OPEN_EDGES | wire.OPEN_OWNERS)
+            features = [struct.unpack_from("=I", one.map(), 24)[0] >> 14 & 1 for one in (alone, client)]
+            refused = [struct.unpack("=5I", client.ask(PROFILE, struct.pack("=III", THREAD, pid, 0)))[3]
+                       for pid in pids]
+            edges = mmap.mmap(client.fds[2], 8 * 2048, mmap.MAP_SHARED, mmap.PROT_READ)
+            try:
+                mmap.mmap(client.fds[2], 4096, mmap.MAP_SHARED, mmap.PROT_WRITE)
+                writable = 0
+            except OSError as error:
+                writable = error.errno
+            time.sleep(0.05)  # for something to be written, if anything is
+            return len(alone.fds), features, refused, any(edges[:]), writable
+        count, features, refused, written, writable = as_user(NOBODY, work)
+        self.assertEqual((count, features[0]), (2, 0))
+        self.assertEqual(refused, [1, 1])
+        self.assertFalse(written)
+        self.assertEqual(writable, errno.EPERM)
+
     def test_exec_of_a_set_user_id_program_ends_the_account(self):
         """Profiled while it was one's own; then it becomes root's: by exec, and by a child's."""
         suid = self.program("suid", 0o4755)

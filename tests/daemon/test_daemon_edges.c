@@ -4,6 +4,7 @@
  * named in them. What /proc does not show to a user stands nowhere in the memory that the user
  * gets. Records are held against the accounts, which are written apart.
  */
+#include <fcntl.h>
 #include <inttypes.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -71,20 +72,49 @@ static void ask(const struct scene *s, unsigned rounds)
 
 struct law {
     struct scene *scene;
+    struct holding *holding;
     uint64_t count[PRCB_CAUSE_MAX], ns[PRCB_CAUSE_MAX], ready;
+    uint64_t held_count[PRCB_CAUSE_MAX], held_ns[PRCB_CAUSE_MAX]; /* held by */
 };
 
-static int look_at(const struct prcb_edge *e, void *ctx)
+static void add_edge(struct law *law, const struct prcb_edge *e)
 {
-    struct law *law = ctx;
-    struct scene *s = law->scene;
-
+    if (e->kind == PRCB_EDGE_HELD_BY) {
+        law->held_count[e->cause] += e->count;
+        law->held_ns[e->cause] += e->ns;
+        return;
+    }
     if (e->kind != PRCB_EDGE_BEHIND)
         law->count[e->cause] += e->count;
     if (e->kind == PRCB_EDGE_WOKEN_BY)
         law->ns[e->cause] += e->ns;
     else
         law->ready += e->ns;
+}
+
+/* held: the session asked who held the kernel's locks. */
+static void check_law(const struct law *law, const struct prcb_account *a, bool held)
+{
+    struct prcb_error err = {0};
+
+    for (uint32_t i = 1; i < PRCB_CAUSE_MAX; i++) {
+        const struct prcb_cause_info *info = prcb_cause_info(i);
+        bool lock = held && i >= PRCB_CAUSE_RWSEM && i <= PRCB_CAUSE_KLOCK;
+
+        if (info && info->kind != PRCB_KIND_END)
+            CHECK(law->count[i] == a->waits[i].count && law->ns[i] == a->waits[i].ns);
+        CHECK(law->held_count[i] == (lock ? a->waits[i].count : 0));
+        CHECK(law->held_ns[i] == (lock ? a->waits[i].ns : 0));
+    }
+    CHECK(law->ready == a->ready_ns);
+}
+
+static int look_at(const struct prcb_edge *e, void *ctx)
+{
+    struct law *law = ctx;
+    struct scene *s = law->scene;
+
+    add_edge(law, e);
     if (!strncmp(e->comm, "zq", 2) || e->tid == s->waker || e->pid == s->waker)
         s->seen = 1;
     if (e->kind != PRCB_EDGE_WOKEN_BY || e->cause != PRCB_CAUSE_PIPE)
@@ -107,13 +137,7 @@ static void read_edges(struct prcb *p, uint64_t key, struct scene *s)
 
     s->waits = s->named = s->others = s->rest = s->seen = 0;
     CHECK(!prcb_edges_walk(p, key, &a, look_at, &law, &err));
-    for (uint32_t i = 1; i < PRCB_CAUSE_MAX; i++) {
-        const struct prcb_cause_info *info = prcb_cause_info(i);
-
-        if (info && info->kind != PRCB_KIND_END)
-            CHECK(law.count[i] == a.waits[i].count && law.ns[i] == a.waits[i].ns);
-    }
-    CHECK(law.ready == a.ready_ns);
+    check_law(&law, &a, false);
     CHECK(s->waits == a.waits[PRCB_CAUSE_PIPE].count);
     printf("    %" PRIu64 " waits, %" PRIu64 " ended by the one who is named, %" PRIu64
            " by another user's process, %" PRIu64 " by the rest\n",
@@ -249,11 +273,11 @@ static bool stands_in_maps(const char *text)
     return ret;
 }
 
-static struct prcb *open_edges(struct prcb_error *err)
+static struct prcb *open_edges(uint32_t flags, struct prcb_error *err)
 {
     struct prcb_options options = {.size = sizeof(options),
                                    .tier = PRCB_TIER_DAEMON,
-                                   .flags = PRCB_OPEN_EDGES | PRCB_OPEN_SWITCHES,
+                                   .flags = PRCB_OPEN_EDGES | flags,
                                    .max_threads = 16};
     struct prcb *p = NULL;
 
@@ -274,7 +298,7 @@ static int wait_for_answers(void *arg)
 
     CHECK(records.items);
     become(NOBODY);
-    p = open_edges(&err);
+    p = open_edges(PRCB_OPEN_SWITCHES, &err);
     CHECK(p);
     CHECK(!prcb_thread_open_self(p, &self, &err));
     /* With its first switch away it is counted how long it was ready on the way here, where that
@@ -431,7 +455,7 @@ static void from_outside_of_the_pid_namespace(void **state)
 /* A daemon that has such a /proc: what prcb sees of it is what its users see. */
 static void start_hiding(void)
 {
-    static char script[] = "/tmp/prcbd-hides-XXXXXX";
+    char script[] = "/tmp/prcbd-hides-XXXXXX";
     const char *program = getenv("PRCBD");
     FILE *out;
     int fd = mkstemp(script);
@@ -475,7 +499,8 @@ static void others_are_not_named_where_proc_hides_them(void **state)
     s->again = true;
     child = child_start(wait_for_answers, s);
     gate_wait_while(&s->go, 0);
-    p = open_edges(&err); /* now: what is mapped here the child would have as well */
+    /* Now: what is mapped here the child would have as well. */
+    p = open_edges(PRCB_OPEN_SWITCHES, &err);
     assert_non_null(p);
     assert_int_equal(prcb_profile_process(p, child, 0, &err), 0);
     gate_set(&s->done, 1);
@@ -488,6 +513,402 @@ static void others_are_not_named_where_proc_hides_them(void **state)
     end_scene(s);
 }
 
+/* ---- who holds the kernel's locks ---- */
+
+#define TURNS  5
+#define BEFORE "zq-before-zq" /* the holder's name, before it execs another program */
+
+/* A process that holds a pipe's mutex when it is told to (holds_lock.c), and a user whose thread
+ * waits for that. */
+struct holding {
+    uint32_t uid, hides;
+    char program[64]; /* that the holder execs, and the waiter's child; "": none */
+    int pipe[2], go[2], told[2];
+    pid_t holder, waiter;
+    uint32_t ready; /* gates: the waiter is profiled; */
+    uint32_t turn;  /* its turn, 1: to wait for the lock; 0: it has; 2: to end; */
+    uint32_t known; /* its number stands here */
+    /* Of the waits for the mutex: */
+    uint64_t waits, named, named_before, others, rest;
+    uint32_t seen; /* the name stands somewhere */
+};
+
+static int become_holder(void *arg)
+{
+    static char program[] = HOLDS_LOCK, elsewhere[] = "holds_lock", secret[] = SECRET,
+                before[] = BEFORE;
+    struct holding *h = arg;
+    char numbers[4][12], hides[2] = {h->hides ? '1' : '0', 0};
+    bool execs = h->program[0];
+    char *const argv[] = {access(program, X_OK) ? elsewhere : program,
+                          numbers[0],
+                          numbers[1],
+                          numbers[2],
+                          execs ? before : secret,
+                          numbers[3],
+                          hides,
+                          h->program,
+                          secret,
+                          NULL};
+    const int fds[] = {h->pipe[1], h->go[0], h->told[1]};
+
+    for (int i = 0; i < 3; i++)
+        snprintf(numbers[i], sizeof(numbers[i]), "%d", dup(fds[i]));
+    snprintf(numbers[3], sizeof(numbers[3]), "%u", h->uid);
+    execvp(argv[0], argv);
+    return 1;
+}
+
+static void tell_holder(const struct holding *h, char what)
+{
+    assert_int_equal(write(h->go[1], &what, 1), 1);
+}
+
+static char hear_holder(const struct holding *h)
+{
+    char what;
+
+    assert_int_equal(read(h->told[0], &what, 1), 1);
+    return what;
+}
+
+/* program: that it execs later; NULL: none. */
+static struct holding *make_holding(uint32_t uid, bool hides, const char *program)
+{
+    struct holding *h = shared_memory(sizeof(*h));
+
+    *h = (struct holding){.uid = uid, .hides = hides};
+    if (program)
+        snprintf(h->program, sizeof(h->program), "%s", program);
+    assert_false(pipe2(h->pipe, O_CLOEXEC) || pipe2(h->go, O_CLOEXEC) || pipe2(h->told, O_CLOEXEC));
+    h->holder = child_start(become_holder, h);
+    return h;
+}
+
+static void end_holding(struct holding *h)
+{
+    child_kill(h->holder);
+    for (int i = 0; i < 2; i++) {
+        close(h->pipe[i]);
+        close(h->go[i]);
+        close(h->told[i]);
+    }
+}
+
+/* The waiter waits while the other holds the lock. */
+static void hold_once(struct holding *h, uint32_t *turn, const pid_t *waiter)
+{
+    char bytes[2], held;
+
+    tell_holder(h, 'g');
+    held = hear_holder(h);
+    if (held == 'n')
+        skip_because("no userfaultfd");
+    assert_int_equal(held, 'h');
+    gate_set(turn, 1);
+    assert_true(wait_for(kernel_state(*waiter, *waiter) == 'D'));
+    tell_holder(h, ' ');
+    assert_int_equal(hear_holder(h), 'd');
+    assert_int_equal(read(h->pipe[0], &bytes[0], 1), 1);
+    assert_int_equal(read(h->pipe[0], &bytes[1], 1), 1);
+}
+
+static int look_at_holder(const struct prcb_edge *e, void *ctx)
+{
+    struct law *law = ctx;
+    struct holding *h = law->holding;
+    bool thread = e->by == PRCB_BY_THREAD && e->tid == h->holder && e->pid == h->holder;
+
+    add_edge(law, e);
+    if (!strcmp(e->comm, SECRET) || (thread && strcmp(e->comm, BEFORE)))
+        h->seen = 1;
+    if (e->kind != PRCB_EDGE_HELD_BY || e->cause != PRCB_CAUSE_MUTEX)
+        return 0;
+    h->waits += e->count;
+    if (thread && !strcmp(e->comm, SECRET))
+        h->named += e->count;
+    if (thread && !strcmp(e->comm, BEFORE))
+        h->named_before += e->count;
+    if (e->by == PRCB_BY_OTHERS && !e->tid && !e->pid && !e->comm[0])
+        h->others += e->count;
+    if (e->by == PRCB_BY_REST)
+        h->rest += e->count;
+    return 0;
+}
+
+static void read_holders(struct prcb *p, uint64_t key, struct holding *h)
+{
+    struct prcb_account a = {.size = sizeof(a)};
+    struct law law = {.holding = h};
+    struct prcb_error err = {0};
+
+    h->waits = h->named = h->named_before = h->others = h->rest = h->seen = 0;
+    CHECK(!prcb_edges_walk(p, key, &a, look_at_holder, &law, &err));
+    check_law(&law, &a, true);
+    printf("    %" PRIu64 " waits for the lock, %" PRIu64 " while the one held it who is named, "
+           "%" PRIu64 " under its name before, %" PRIu64
+           " while another user's process did, %" PRIu64 " the rest\n",
+           h->waits, h->named, h->named_before, h->others, h->rest);
+    fflush(stdout);
+}
+
+static int wait_for_lock(void *arg)
+{
+    struct prcb_account a = {.size = sizeof(a)};
+    struct prcb_error err = {0};
+    struct prcb_thread *self;
+    struct holding *h = arg;
+    struct prcb *p;
+
+    become(NOBODY);
+    p = open_edges(PRCB_OPEN_OWNERS, &err);
+    CHECK(p);
+    CHECK(!prcb_thread_open_self(p, &self, &err));
+    /* Whose lock it is is no reason to profile it. */
+    if (h->uid != NOBODY)
+        CHECK(prcb_profile_thread(p, h->holder, 0, &err));
+    gate_set(&h->ready, 1);
+    for (;;) {
+        gate_wait_while(&h->turn, 0);
+        if (h->turn == 2)
+            break;
+        CHECK(write(h->pipe[1], "x", 1) == 1);
+        gate_set(&h->turn, 0);
+    }
+    CHECK(!prcb_thread_read(self, &a));
+    read_holders(p, a.key, h);
+    h->seen |= (uint32_t)stands_in_maps(SECRET) << 1;
+    prcb_thread_close(self);
+    prcb_close(p);
+    return 0;
+}
+
+static void hold_some_times(struct holding *h)
+{
+    for (int i = 0; i < TURNS; i++) {
+        hold_once(h, &h->turn, &h->waiter);
+        gate_wait_while(&h->turn, 1);
+    }
+}
+
+static void end_waiter(struct holding *h, pid_t child)
+{
+    gate_set(&h->turn, 2);
+    assert_int_equal(child_wait(child), 0);
+    if (!h->waits)
+        skip_because("this kernel tells of no contended mutex");
+}
+
+static void start_waiter(struct holding *h)
+{
+    h->waiter = child_start(wait_for_lock, h);
+    gate_wait_while(&h->ready, 0);
+}
+
+static void assert_holder(const struct holding *h, bool named)
+{
+    assert_true(h->waits >= TURNS);
+    assert_int_equal(named ? h->named : h->others, TURNS);
+    assert_int_equal(named ? h->others : h->named, 0);
+    assert_true(named ? h->seen : !h->seen);
+}
+
+static void run_holding(uint32_t uid, bool hides, bool named)
+{
+    struct holding *h = make_holding(uid, hides, NULL);
+
+    start_waiter(h);
+    hold_some_times(h);
+    end_waiter(h, h->waiter);
+    assert_holder(h, named);
+    end_holding(h);
+}
+
+static void who_held_ones_locks(void **state)
+{
+    daemon_shared();
+    if (proc_hides())
+        skip_because("/proc hides processes here");
+    run_holding(NOBODY, false, true);
+    run_holding(SOMEONE, false, true);
+    run_holding(0, false, true);
+}
+
+static int lock_in_pid_namespace(void *arg)
+{
+    struct holding *h = arg;
+    pid_t child;
+    int status;
+
+    if (unshare(CLONE_NEWPID))
+        return 3;
+    child = fork(); /* as in_pid_namespace */
+    if (!child)
+        _exit(wait_for_lock(h));
+    gate_wait_while(&h->ready, 0);
+    h->waiter = child;
+    gate_set(&h->known, 1);
+    return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : 4;
+}
+
+static void holders_outside_of_the_pid_namespace(void **state)
+{
+    struct holding *h;
+    pid_t child;
+
+    daemon_shared();
+    h = make_holding(SOMEONE, false, NULL);
+    child = child_start(lock_in_pid_namespace, h);
+    gate_wait_while(&h->known, 0);
+    hold_some_times(h);
+    end_waiter(h, child);
+    assert_holder(h, false);
+    end_holding(h);
+}
+
+static void holders_are_not_named_where_proc_hides_them(void **state)
+{
+    struct prcb_error err = {0};
+    struct prcb_account a;
+    struct holding *h;
+    struct prcb *p;
+
+    start_hiding();
+    run_holding(NOBODY, false, true);
+    run_holding(NOBODY, true, false); /* its own user's, but not its to look into */
+    run_holding(SOMEONE, false, false);
+    run_holding(0, false, false);
+    /* Of one thread: its user is not told what root is told at the same time. */
+    h = make_holding(0, false, NULL);
+    start_waiter(h);
+    p = open_edges(PRCB_OPEN_OWNERS, &err);
+    assert_non_null(p);
+    assert_int_equal(prcb_profile_process(p, h->waiter, 0, &err), 0);
+    hold_some_times(h);
+    end_waiter(h, h->waiter);
+    assert_holder(h, false);
+    assert_true(find_account(p, h->waiter, &a));
+    read_holders(p, a.key, h);
+    assert_holder(h, true);
+    prcb_close(p);
+    end_holding(h);
+}
+
+/* ---- and become another user's meanwhile ---- */
+
+/* A set-user-id copy of holds_lock, or NULL. */
+static const char *make_set_user_id(char folder[32], char program[64])
+{
+    char command[256];
+
+    strcpy(folder, "/tmp/prcbd-holds-XXXXXX");
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(chmod(folder, 0755), 0);
+    snprintf(program, 64, "%s/holds_lock", folder);
+    snprintf(command, sizeof(command),
+             "cp $(command -v " HOLDS_LOCK " || command -v holds_lock) %s && chmod 4755 %s",
+             program, program);
+    return system(command) ? NULL : program;
+}
+
+/* What its holder was called while it was the user's own is told, and nothing of what it has
+ * become. */
+static void a_holder_that_executes_a_set_user_id_program(void **state)
+{
+    char folder[32], program[64];
+    struct holding *h;
+
+    start_hiding();
+    assert_non_null(make_set_user_id(folder, program));
+    h = make_holding(NOBODY, false, program);
+    start_waiter(h);
+    hold_some_times(h);
+    tell_holder(h, 'x');
+    hold_some_times(h);
+    end_waiter(h, h->waiter);
+    unlink(program);
+    rmdir(folder);
+    assert_int_equal(h->named_before, TURNS);
+    assert_int_equal(h->others, TURNS);
+    assert_int_equal(h->named, 0);
+    assert_false(h->seen);
+    end_holding(h);
+}
+
+/* A child of the waiter's, profiled as its own, that waits for the lock once, and once as a
+ * set-user-id program. */
+struct becoming {
+    struct holding *h;
+    char program[64];
+    uint32_t turn, go;
+    pid_t child;
+};
+
+static int write_and_exec(struct becoming *b)
+{
+    char number[12];
+    char *const argv[] = {b->program, number, NULL};
+
+    gate_wait_while(&b->turn, 0);
+    if (write(b->h->pipe[1], "x", 1) != 1)
+        return 1;
+    gate_set(&b->turn, 0);
+    gate_wait_while(&b->go, 0);
+    snprintf(number, sizeof(number), "%d", dup(b->h->pipe[1]));
+    execv(argv[0], argv);
+    return 1;
+}
+
+static int follow_what_becomes(void *arg)
+{
+    struct becoming *b = arg;
+    struct prcb_error err = {0};
+    struct prcb_account a;
+    struct prcb *p;
+    pid_t child;
+    int status;
+
+    become(NOBODY);
+    p = open_edges(PRCB_OPEN_OWNERS, &err);
+    CHECK(p);
+    CHECK(!prcb_profile_process(p, getpid(), PRCB_FOLLOW_ALL, &err));
+    child = fork();
+    if (!child)
+        _exit(write_and_exec(b));
+    __atomic_store_n(&b->child, child, __ATOMIC_RELEASE);
+    CHECK(waitpid(child, &status, 0) == child && !status);
+    CHECK(find_account(p, child, &a) && a.flags & PRCB_ACCOUNT_EXITED);
+    read_holders(p, a.key, b->h);
+    prcb_close(p);
+    return 0;
+}
+
+static void a_waiter_that_executes_a_set_user_id_program(void **state)
+{
+    struct becoming *b = shared_memory(sizeof(*b));
+    char folder[32];
+    pid_t child;
+
+    daemon_shared();
+    if (proc_hides())
+        skip_because("/proc hides processes here");
+    assert_non_null(make_set_user_id(folder, b->program));
+    b->h = make_holding(SOMEONE, false, NULL);
+    child = child_start(follow_what_becomes, b);
+    assert_true(wait_for(__atomic_load_n(&b->child, __ATOMIC_ACQUIRE)));
+    hold_once(b->h, &b->turn, &b->child);
+    gate_wait_while(&b->turn, 1);
+    hold_once(b->h, &b->go, &b->child);
+    assert_int_equal(child_wait(child), 0);
+    unlink(b->program);
+    rmdir(folder);
+    if (!b->h->waits)
+        skip_because("this kernel tells of no contended mutex");
+    assert_int_equal(b->h->named, 1);
+    assert_int_equal(b->h->others, 0);
+    end_holding(b->h);
+}
+
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
@@ -495,6 +916,11 @@ int main(int argc, char **argv)
         BPF_TEST(from_outside_of_the_pid_namespace),
         DAEMON_TEST(the_daemon_is_another_meanwhile),
         DAEMON_TEST(others_are_not_named_where_proc_hides_them),
+        BPF_TEST(who_held_ones_locks),
+        BPF_TEST(holders_outside_of_the_pid_namespace),
+        BPF_TEST(a_waiter_that_executes_a_set_user_id_program),
+        DAEMON_TEST(holders_are_not_named_where_proc_hides_them),
+        DAEMON_TEST(a_holder_that_executes_a_set_user_id_program),
     };
     int result;
 

@@ -96,6 +96,34 @@ class Stacks(Case):
                 self.assertTrue(row["name"].startswith(identity), row)
         self.assertLessEqual({"pipe", "fifo", "unix", "tcp", "event", "bss", "heap"}, {way for way, _ in found})
 
+    def test_who_held_the_kernels_lock(self):
+        """A pipe's mutex, held by a thread that writes a page which is not there yet: who, and never where the
+        lock lies. As root, for the page."""
+        for command in [PRCB, "why", "--objects", "--budget", "100"], [PRCB, "stat", "--owners", "--per-thread"]:
+            command = [*command, "-j", "--tier", "daemon", "--", OBJECTS, "kernel"]
+            child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                     env=os.environ | {"PRCB_SOCKET": self.path})
+            self.addCleanup(child.kill)
+            with child:
+                tids = {}
+                for line in iter(child.stdout.readline, "ready\n"):
+                    if not line:
+                        self.skipTest("no userfaultfd")
+                    tids[line.split()[0]] = int(line.split()[1])
+                child.stdin.close()
+                text = child.stdout.read()
+            self.assertNotRegex(text, r"0x[89a-f][0-9a-f]{15}")
+            report = json.loads(text.splitlines()[-1])
+            if "processes" in report:
+                mutex = next((cause for cause in report["processes"][0]["causes"] if cause["cause"] == "mutex"), None)
+                held = mutex and mutex["held_by"]
+            else:
+                row = next(row for row in report["threads"] if row["tid"] == tids["waiter"])
+                held = row["by_whom"]["held_by"].get("mutex")
+            if not held:
+                self.skipTest("the kernel does not report waits for its locks")
+            self.assertEqual((held[0]["tid"], held[0]["count"]), (tids["holder"], 1))
+
     def test_a_program_of_its_own_waits_there(self):
         """prcb/stack.h on this tier, with the cases of the others."""
         result = subprocess.run([TEST_STACKS, WAITER], capture_output=True, text=True, timeout=60,
