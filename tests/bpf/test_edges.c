@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/futex.h>
 #include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <sched.h>
@@ -139,7 +140,14 @@ static uint64_t most_unreported(uint64_t count)
 
 /* ---- waits that a thread ends ---- */
 
-#define ROUNDS repeated(60000)
+#define ROUNDS repeated(60000) /* on two processors, each with two wakes */
+
+/* ... and on one, where each takes a quarter of the time: with those a million, but where it takes
+ * long. */
+static unsigned rounds_on_one(void)
+{
+    return ROUNDS < 60000 ? ROUNDS : 500000 - ROUNDS;
+}
 
 struct pair {
     int there[2], back[2];
@@ -156,42 +164,123 @@ static int echo(void *arg)
     }
 }
 
+/* Whether all waits for the pipe were ended by this thread; the rest is what was not reported. */
+static void assert_woken_by(struct prcb *p, uint64_t key, pid_t waker)
+{
+    struct seen seen;
+    struct prcb_account a = read_edges(p, key, &seen);
+    uint64_t waits = a.waits[PRCB_CAUSE_PIPE].count;
+    struct prcb_wait by = of(&seen, PRCB_EDGE_WOKEN_BY, PRCB_CAUSE_PIPE, PRCB_BY_THREAD, waker);
+    struct prcb_wait rest = of(&seen, PRCB_EDGE_WOKEN_BY, PRCB_CAUSE_PIPE, PRCB_BY_REST, 0);
+    struct prcb_wait unknown = of(&seen, PRCB_EDGE_WOKEN_BY, PRCB_CAUSE_PIPE, PRCB_BY_UNKNOWN, 0);
+
+    printf("    %" PRIu64 " waits, %" PRIu64 " ended by the other, %" PRIu64 " by nobody known\n",
+           waits, by.count, rest.count);
+    if (by.count + rest.count != waits || unknown.count)
+        print_edges(&a, &seen);
+    assert_int_equal(by.count + rest.count, waits);
+    assert_int_equal(unknown.count, 0);
+    assert_true(rest.count <= most_unreported(waits));
+}
+
+static void play(const struct pair *pair, unsigned rounds)
+{
+    char byte = 0;
+
+    for (unsigned i = 0; i < rounds; i++) {
+        if (write(pair->there[1], &byte, 1) != 1 || read(pair->back[0], &byte, 1) != 1)
+            fail_msg("pipe: %s", strerror(errno));
+    }
+}
+
 /* Two processes on two processors wake each other as fast as they can: a wake often comes between
- * "about to sleep" and the switch out. No waker is lost, and none but the other is named. */
-static void test_ping_pong(void **state)
+ * "about to sleep" and the switch out. No waker is lost, and none but the other is named; nor on
+ * one processor. */
+static void test_a_million_wakes_have_their_wakers(void **state)
 {
     struct prcb *p = open_edges();
-    struct prcb_thread *self = must_open(p, 0);
-    struct prcb_account a, before = must_read(self);
-    struct prcb_wait by, rest, unknown;
-    struct seen seen;
+    uint64_t self = must_read(must_open(p, 0)).key, other;
     struct pair pair;
-    char byte = 0;
     pid_t child;
 
     assert_false(pipe(pair.there) || pipe(pair.back));
+    go_before_others(); /* so that a million does not take minutes on a busy machine */
     child = child_start(echo, &pair);
+    must_profile_process(p, child, 0);
+    other = must_find(p, child).key;
     pin_to(0);
     pin_thread(child, 1);
-    for (unsigned i = 0; i < ROUNDS; i++) {
-        if (write(pair.there[1], &byte, 1) != 1 || read(pair.back[0], &byte, 1) != 1)
-            fail_msg("pipe: %s", strerror(errno));
-    }
-    a = read_edges(p, before.key, &seen);
-    by = of(&seen, PRCB_EDGE_WOKEN_BY, PRCB_CAUSE_PIPE, PRCB_BY_THREAD, child);
-    rest = of(&seen, PRCB_EDGE_WOKEN_BY, PRCB_CAUSE_PIPE, PRCB_BY_REST, 0);
-    unknown = of(&seen, PRCB_EDGE_WOKEN_BY, PRCB_CAUSE_PIPE, PRCB_BY_UNKNOWN, 0);
-    printf("    %" PRIu64 " waits, %" PRIu64 " ended by the other, %" PRIu64 " by nobody known\n",
-           a.waits[PRCB_CAUSE_PIPE].count, by.count, rest.count);
-    if (by.count + rest.count != a.waits[PRCB_CAUSE_PIPE].count || unknown.count)
-        print_edges(&a, &seen);
-    assert_int_equal(by.count + rest.count, a.waits[PRCB_CAUSE_PIPE].count);
-    assert_int_equal(unknown.count, 0);
-    assert_true(rest.count <= most_unreported(a.waits[PRCB_CAUSE_PIPE].count));
+    play(&pair, ROUNDS);
+    pin_thread(child, 0);
+    play(&pair, rounds_on_one());
+    assert_woken_by(p, self, child);
+    assert_woken_by(p, other, getpid());
     close(pair.there[0]);
     close(pair.there[1]);
     close(pair.back[0]);
     close(pair.back[1]);
+}
+
+/* ---- wakes of a thread that has not slept ---- */
+
+#define NEVER_SLEPT 50
+
+/* Wakes who waits for the word as soon as there is somebody to wake, once for each number that it
+ * has: often one who is about to sleep. */
+static int wake_early(void *arg)
+{
+    uint32_t *word = arg, done = 0, now;
+
+    while ((now = __atomic_load_n(word, __ATOMIC_ACQUIRE)) != UINT32_MAX) {
+        if (now != done && syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0) == 1)
+            done = now;
+    }
+    return 0;
+}
+
+/* A thread that is woken when it is about to sleep, and therefore does not, sleeps for a while
+ * afterwards: a timer ends that, whoever woke it before. Witness: the kernel's count of its
+ * switches. */
+static void test_a_wake_of_a_thread_that_never_slept_is_not_kept(void **state)
+{
+    uint32_t *word = shared_memory(sizeof(*word));
+    struct prcb *p = open_edges();
+    uint64_t key = must_read(must_open(p, 0)).key, until = mono_ns() + 10000000000ull * slowness();
+    struct prcb_wait timer, rest;
+    unsigned never = 0, round = 0;
+    struct prcb_account a;
+    struct seen seen;
+    pid_t child;
+
+    go_before_others();
+    child = child_start(wake_early, word);
+    pin_to(0);
+    pin_thread(child, 1);
+    while (never < NEVER_SLEPT && mono_ns() < until) {
+        uint64_t before = own_switches();
+
+        __atomic_store_n(word, ++round, __ATOMIC_RELEASE);
+        if (syscall(SYS_futex, word, FUTEX_WAIT, round, NULL, NULL, 0))
+            fail_msg("futex: %s", strerror(errno)); /* nobody else changes the word */
+        if (own_switches() != before)
+            continue;
+        sleep_ns(20000);
+        never++;
+    }
+    __atomic_store_n(word, UINT32_MAX, __ATOMIC_RELEASE);
+    a = read_edges(p, key, &seen);
+    timer = of(&seen, PRCB_EDGE_WOKEN_BY, PRCB_CAUSE_SLEEP, PRCB_BY_TIMER, 0);
+    rest = of(&seen, PRCB_EDGE_WOKEN_BY, PRCB_CAUSE_SLEEP, PRCB_BY_REST, 0);
+    printf("    woken %u times before it slept; of %" PRIu64 " sleeps %" PRIu64
+           " ended by the timer\n",
+           never, a.waits[PRCB_CAUSE_SLEEP].count, timer.count);
+    if (!never)
+        skip_because("nobody was woken before it slept");
+    if (timer.count + rest.count != a.waits[PRCB_CAUSE_SLEEP].count)
+        print_edges(&a, &seen);
+    assert_int_equal(of(&seen, PRCB_EDGE_WOKEN_BY, PRCB_CAUSE_SLEEP, PRCB_BY_THREAD, 0).count, 0);
+    assert_int_equal(timer.count + rest.count, a.waits[PRCB_CAUSE_SLEEP].count);
+    assert_true(rest.count <= timer.count / 4);
 }
 
 /* ---- a lock ---- */
@@ -753,13 +842,22 @@ static void test_without(void **state)
     assert_int_equal(seen.count, 0);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        BPF_TEST(test_without),   BPF_TEST(test_ping_pong), BPF_TEST(test_lock),
-        BPF_TEST(test_timer),     BPF_TEST(test_timeouts),  BPF_TEST(test_network),
-        BPF_TEST(test_neighbour), BPF_TEST(test_law),       BPF_TEST(test_kernel_mutex),
+        BPF_TEST(test_without),
+        BPF_TEST(test_a_million_wakes_have_their_wakers),
+        BPF_TEST(test_a_wake_of_a_thread_that_never_slept_is_not_kept),
+        BPF_TEST(test_lock),
+        BPF_TEST(test_timer),
+        BPF_TEST(test_timeouts),
+        BPF_TEST(test_network),
+        BPF_TEST(test_neighbour),
+        BPF_TEST(test_law),
+        BPF_TEST(test_kernel_mutex),
     };
 
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
     return BPF_RUN("edges", tests);
 }
