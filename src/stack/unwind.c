@@ -30,6 +30,15 @@ enum { REGISTER_FP = 29, REGISTER_SP = 31, REGISTER_LR = 30, REGISTER_RETURN = 3
 
 #define GO_MOST 8 /* files of one process with Go's code */
 
+#define CALLERS_MOST 4 /* of one function */
+
+/* Where a function is called from: the addresses that its calls return to. */
+struct callers {
+    uint64_t function; /* its first address; 0: of none yet */
+    size_t count;
+    uint64_t back[CALLERS_MOST];
+};
+
 /* A file with code of Go's compiler, which writes no call frame information that stays. */
 struct go_code {
     Dwfl_Module *module;
@@ -43,13 +52,14 @@ struct image {
     size_t go_count;
     struct image_debug debug;
     const struct frozen *frozen; /* during image_unwind */
-    uint64_t fp;                 /* the frame pointer that it is tried with; 0: not known */
+    uint64_t fp, lr;             /* what it is tried with; 0: not known */
     uint64_t *frames;
     size_t count, room;
     bool beyond; /* something was wanted from behind the copy */
     bool in_go;  /* the last frame is of Go; then: */
     uint64_t go_sp, go_lr;
-    bool elsewhere; /* the stack goes on as another, which is not in the copy */
+    bool elsewhere;         /* the stack goes on as another, which is not in the copy */
+    struct callers callers; /* of the function that was asked for last */
 };
 
 /* ---- what libdw asks for ------------------------------------------------------------ */
@@ -70,6 +80,24 @@ static bool get_thread(Dwfl *dwfl, pid_t tid, void *ctx, void **at)
     return tid == THE_THREAD;
 }
 
+/* An address that is returned to may be signed (arm64's pointer authentication): in the bits above
+ * those of addresses, how many these are the kernel decides. libdw reads what is signed as it is:
+ * up to 0.188 always, then where nobody tells it the bits. */
+#if defined(__aarch64__)
+static uint64_t without_signature(struct image *image, uint64_t word)
+{
+    register uint64_t x30 __asm__("x30") = word;
+
+    __asm__("hint #7" : "+r"(x30)); /* xpaclri, nothing where a processor has no signatures */
+    return x30 != word && dwfl_addrmodule(image->dwfl, x30) ? x30 : word;
+}
+#else
+static uint64_t without_signature(struct image *image, uint64_t word)
+{
+    return word;
+}
+#endif
+
 static bool read_copy(struct image *image, uint64_t address, uint64_t *ret)
 {
     const struct frozen *frozen = image->frozen;
@@ -80,7 +108,7 @@ static bool read_copy(struct image *image, uint64_t address, uint64_t *ret)
         return false;
     }
     memcpy(&word, frozen->bytes + at, sizeof(word));
-    *ret = word;
+    *ret = without_signature(image, word);
     return true;
 }
 
@@ -104,11 +132,12 @@ static bool set_register(Dwfl_Thread *thread, int number, uint64_t value)
 
 static bool set_registers(Dwfl_Thread *thread, void *ctx)
 {
-    const struct frozen_registers *at = &((struct image *)ctx)->frozen->at;
+    struct image *image = ctx;
+    const struct frozen_registers *at = &image->frozen->at;
 
     if (!set_register(thread, REGISTER_SP, at->sp) ||
-        !set_register(thread, REGISTER_FP, ((struct image *)ctx)->fp) ||
-        !set_register(thread, REGISTER_LR, at->lr))
+        !set_register(thread, REGISTER_FP, image->fp) ||
+        !set_register(thread, REGISTER_LR, without_signature(image, image->lr)))
         return false;
     dwfl_thread_state_register_pc(thread, at->pc);
     return true;
@@ -268,25 +297,26 @@ static int take_frame(Dwfl_Frame *frame, void *ctx)
     return image->count < image->room ? DWARF_CB_OK : DWARF_CB_ABORT;
 }
 
-/* What the call frame information says of an address. */
-static Dwarf_Frame *rules_at(struct image *image, uint64_t address)
+/* What the call frame information says of an address, and how far its own addresses are from that.
+ */
+static Dwarf_Frame *rules_at(struct image *image, uint64_t address, Dwarf_Addr *ret_bias)
 {
     Dwfl_Module *module = dwfl_addrmodule(image->dwfl, address);
+    Dwarf_CFI *cfi = module ? dwfl_module_eh_cfi(module, ret_bias) : NULL;
     Dwarf_Frame *rules = NULL;
-    Dwarf_Addr bias = 0;
-    Dwarf_CFI *cfi = module ? dwfl_module_eh_cfi(module, &bias) : NULL;
 
-    if (cfi && !dwarf_cfi_addrframe(cfi, address - bias, &rules))
+    if (cfi && !dwarf_cfi_addrframe(cfi, address - *ret_bias, &rules))
         return rules;
-    cfi = module ? dwfl_module_dwarf_cfi(module, &bias) : NULL;
-    return cfi && !dwarf_cfi_addrframe(cfi, address - bias, &rules) ? rules : NULL;
+    cfi = module ? dwfl_module_dwarf_cfi(module, ret_bias) : NULL;
+    return cfi && !dwarf_cfi_addrframe(cfi, address - *ret_bias, &rules) ? rules : NULL;
 }
 
 /* libdw takes a frame whose rules need a register that is not known for the last, too. The last has
  * a rule that says so; code without rules was unwound by frame pointers. */
 static bool is_last(struct image *image, uint64_t address)
 {
-    Dwarf_Frame *rules = rules_at(image, address);
+    Dwarf_Addr bias;
+    Dwarf_Frame *rules = rules_at(image, address, &bias);
     Dwarf_Op own[3], *ops = own;
     size_t count = 1;
     bool last = !rules || (!dwarf_frame_register(rules, REGISTER_RETURN, own, &ops, &count) &&
@@ -335,8 +365,9 @@ static enum call call_before(const unsigned char *code, uint64_t back, uint64_t 
 }
 #endif
 
-/* Code of a file, as it lies in it. */
-static bool read_code(struct image *image, uint64_t address, unsigned char *ret, size_t length)
+/* The segment of code that an address lies in, as it is in its file. NULL: there is none. */
+static const unsigned char *find_code(struct image *image, uint64_t address, uint64_t *ret_start,
+                                      size_t *ret_length)
 {
     Dwfl_Module *module = dwfl_addrmodule(image->dwfl, address);
     GElf_Addr bias = 0;
@@ -345,22 +376,31 @@ static bool read_code(struct image *image, uint64_t address, unsigned char *ret,
     const char *raw = elf ? elf_rawfile(elf, &bytes) : NULL;
 
     if (!raw || elf_getphdrnum(elf, &count))
-        return false;
+        return NULL;
     for (size_t i = 0; i < count; i++) {
         GElf_Phdr head;
-        uint64_t at;
 
         if (!gelf_getphdr(elf, (int)i, &head) || head.p_type != PT_LOAD || !(head.p_flags & PF_X) ||
-            address - bias < head.p_vaddr)
+            address - bias < head.p_vaddr || address - bias - head.p_vaddr >= head.p_filesz ||
+            head.p_offset > bytes || bytes - head.p_offset < head.p_filesz)
             continue;
-        at = address - bias - head.p_vaddr;
-        if (at >= head.p_filesz || head.p_filesz - at < length || head.p_offset > bytes ||
-            bytes - head.p_offset < at || bytes - head.p_offset - at < length)
-            continue;
-        memcpy(ret, raw + head.p_offset + at, length);
-        return true;
+        *ret_start = head.p_vaddr + bias;
+        *ret_length = head.p_filesz;
+        return (const unsigned char *)raw + head.p_offset;
     }
-    return false;
+    return NULL;
+}
+
+static bool read_code(struct image *image, uint64_t address, unsigned char *ret, size_t length)
+{
+    uint64_t start;
+    size_t all;
+    const unsigned char *code = find_code(image, address, &start, &all);
+
+    if (!code || all - (address - start) < length)
+        return false;
+    memcpy(ret, code + (address - start), length);
+    return true;
 }
 
 /* ---- Go ----------------------------------------------------------------------------- */
@@ -518,7 +558,8 @@ static enum stack_end search(struct image *image)
 {
     const struct frozen *frozen = image->frozen;
     uint64_t inside = image->frames[image->count - 1], chosen = 0;
-    Dwarf_Frame *rules = rules_at(image, inside);
+    Dwarf_Addr bias;
+    Dwarf_Frame *rules = rules_at(image, inside, &bias);
     int places = 0;
 
     free(rules);
@@ -530,6 +571,7 @@ static enum stack_end search(struct image *image)
         enum call call;
 
         memcpy(&back, frozen->bytes + at + 8, sizeof(back));
+        back = without_signature(image, back);
         if (place < frozen->at.sp || !dwfl_addrmodule(image->dwfl, back))
             continue;
         call = calls(image, back, inside);
@@ -545,14 +587,114 @@ static enum stack_end search(struct image *image)
     return unwind_with(image, chosen);
 }
 
+/* ---- a return address that is not known ----------------------------------------------- */
+
+#if defined(__aarch64__)
+/* Nor does procfs tell the register of the return address, which a function that calls no other
+ * need not save: the C library's system calls that a thread can be cancelled in are made in such a
+ * one (glibc from 2.41 on; musl). Of a file's own function the file has all callers. One
+ * that is alone is taken, or the one alone by whose rules the stack leads to its end. */
+
+/* Where a function of the file's own begins that has the return address in its register all the way
+ * to this one; 0: no such function. */
+static uint64_t leaf_at(struct image *image, uint64_t address)
+{
+    Dwarf_Addr bias = 0, start = 0, end;
+    Dwarf_Frame *rules = rules_at(image, address, &bias);
+    Dwarf_Op own[3], *ops = own;
+    size_t count = 1;
+    GElf_Sym symbol;
+    GElf_Off offset;
+    bool leaf;
+
+    leaf = rules && !dwarf_frame_register(rules, REGISTER_RETURN, own, &ops, &count) && !count &&
+           !ops && dwarf_frame_info(rules, &start, &end, NULL) >= 0;
+    free(rules);
+    if (!leaf)
+        return 0;
+    start += bias;
+    return dwfl_module_addrinfo(dwfl_addrmodule(image->dwfl, start), start, &offset, &symbol, NULL,
+                                NULL, NULL) &&
+                   !offset && GELF_ST_BIND(symbol.st_info) != STB_LOCAL
+               ? 0
+               : start;
+}
+
+static void find_callers(struct image *image, uint64_t function, struct callers *ret)
+{
+    uint64_t start, to;
+    size_t length;
+    const unsigned char *code = find_code(image, function, &start, &length);
+
+    *ret = (struct callers){.function = function};
+    for (size_t at = 0; code && at + 4 <= length; at += 4) {
+        uint64_t back = start + at + 4;
+        uint32_t word;
+
+        memcpy(&word, code + at, sizeof(word));
+        if ((word & 0x7c000000) != 0x14000000) /* b, bl */
+            continue;
+        to = back - 4 + (uint64_t)((int64_t)(int32_t)(word << 6) >> 4);
+        if (to != function)
+            continue;
+        if (!(word >> 31) || ret->count == CALLERS_MOST) { /* who called what jumps there? */
+            ret->count = 0;
+            return;
+        }
+        ret->back[ret->count++] = back;
+    }
+}
+
+static enum stack_end search(struct image *image);
+
+static bool leads_on(struct image *image, uint64_t lr, enum stack_end *ret)
+{
+    image->lr = lr;
+    *ret = unwind_with(image, 0);
+    if (*ret == STACK_BROKEN && !image->in_go && image->count > 1)
+        *ret = search(image);
+    return *ret != STACK_BROKEN || image->elsewhere;
+}
+
+/* False: the return address is not what lacks, or nobody knows. */
+static bool try_callers(struct image *image, enum stack_end *ret)
+{
+    uint64_t function = image->count == 1 && !image->lr ? leaf_at(image, image->frozen->at.pc) : 0;
+    struct callers *callers = &image->callers;
+    uint64_t chosen = 0;
+    int fitting = 0;
+
+    if (!function)
+        return false;
+    if (callers->function != function)
+        find_callers(image, function, callers);
+    for (size_t i = 0; i < callers->count; i++) {
+        if (leads_on(image, callers->back[i], ret)) {
+            chosen = callers->back[i];
+            fitting++;
+        }
+    }
+    if (callers->count != 1) {
+        leads_on(image, fitting == 1 ? chosen : 0, ret);
+    }
+    return true;
+}
+#else
+static bool try_callers(struct image *image, enum stack_end *ret)
+{
+    return false; /* they are on the stack */
+}
+#endif
+
 size_t image_unwind(struct image *image, const struct frozen *frozen, uint64_t *frames, size_t room,
                     enum stack_end *ret_end)
 {
     image->frozen = frozen;
     image->frames = frames;
     image->room = room;
+    image->lr = frozen->at.lr;
     *ret_end = unwind_with(image, frozen->at.fp);
-    if (*ret_end == STACK_BROKEN && !frozen->at.fp && !image->in_go)
+    if (*ret_end == STACK_BROKEN && !frozen->at.fp && !image->in_go && !try_callers(image, ret_end))
         *ret_end = search(image);
     image->frozen = NULL;
     return image->count;

@@ -94,6 +94,11 @@ if [[ ${2:-} == --build ]]; then
     exit
 fi
 
+# What programs meet there is these libraries' doing, too: they are this machine's release.
+if [[ $arch != x86_64 ]]; then
+    built_with
+fi
+
 # Nothing in a test of behaviour would show a barrier that is missing: the emulated
 # processor orders its accesses as this machine's does.
 if [[ $arch == arm64 ]]; then

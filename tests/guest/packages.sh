@@ -112,3 +112,13 @@ fetch_sysroot() {
         dpkg -x "$work/$package.deb" "$work/sysroot" || return
     done
 }
+
+# A line: the libraries whose version matters most.
+built_with() {
+    local file
+    printf '%s guest: built with' "$arch"
+    for file in "$work"/lib{bpf1,dw1}*.deb; do
+        dpkg-deb -W --showformat=' ${Package} ${Version},' "$file"
+    done
+    dpkg-query -W --showformat=' ${Package} ${Version}\n' "libc6-$(deb_arch "$arch")-cross"
+}

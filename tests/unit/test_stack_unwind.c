@@ -159,7 +159,8 @@ static void check_way(const char *way, const char *deep, size_t bytes, enum stac
 
 static void test_each_way_is_complete(void **state)
 {
-    static const char *const ways[] = {"sleep", "mutex", "condition", "pipe", "poll", "semaphore"};
+    static const char *const ways[] = {"sleep", "mutex",     "condition", "pipe",
+                                       "poll",  "semaphore", "leaf"};
 
     for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
         print_message("%s\n", ways[i]);

@@ -110,9 +110,8 @@ static void test_known_functions(void **state)
     static const struct {
         const char *way, *function, *word;
     } ways[] = {
-        {"mutex", "by_mutex", "mutex"},
-        {"condition", "by_condition", "condition variable"},
-        {"poll", "by_poll", NULL},
+        {"mutex", "by_mutex", "mutex"}, {"condition", "by_condition", "condition variable"},
+        {"poll", "by_poll", NULL},      {"leaf", "by_leaf", NULL},
         {"dynamic", "hold", NULL},
     };
 
