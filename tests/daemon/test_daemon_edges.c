@@ -179,29 +179,35 @@ static int by_time(const void *left, const void *right)
 /* What they say of the account's thread. */
 struct told {
     uint64_t outs, count[PRCB_CAUSE_MAX], ready, waits, named, others;
+    uint64_t early; /* of those named: woken before its switch out */
 };
 
 static struct told told_by(struct records *records, const struct scene *s)
 {
     struct told ret = {.outs = 0};
+    uint64_t left = 0;
     uint8_t cause = 0;
 
     qsort(records->items, records->count, sizeof(*records->items), by_time);
     for (size_t i = 0; i < records->count; i++) {
         const struct prcb_switch *r = &records->items[i];
+        bool named;
 
         if (r->new_tid) {
             ret.ready += r->ready_ns;
             ret.waits += cause == PRCB_CAUSE_PIPE;
-            ret.named += cause == PRCB_CAUSE_PIPE && r->waker_by == PRCB_BY_THREAD &&
-                         r->waker_tid == (uint32_t)s->waker && !strcmp(r->waker_comm, SECRET) &&
-                         r->woken_ns && r->woken_ns <= r->time_ns && r->woken_cpu != UINT32_MAX;
+            named = cause == PRCB_CAUSE_PIPE && r->waker_by == PRCB_BY_THREAD &&
+                    r->waker_tid == (uint32_t)s->waker && !strcmp(r->waker_comm, SECRET) &&
+                    r->woken_ns && r->woken_ns <= r->time_ns && r->woken_cpu != UINT32_MAX;
+            ret.named += named;
+            ret.early += named && r->woken_ns < left;
             ret.others += cause == PRCB_CAUSE_PIPE && r->waker_by == PRCB_BY_OTHERS &&
                           !r->waker_tid && !r->waker_pid && !r->waker_comm[0] &&
                           r->woken_cpu == UINT32_MAX;
         }
         if (r->old_tid) {
             ret.outs++;
+            left = r->time_ns;
             ret.count[cause = r->cause]++;
         }
     }
@@ -423,6 +429,56 @@ static void the_daemon_is_another_meanwhile(void **state)
     assert_named(s);
     end_scene(s);
     assert_true(wait_for(!daemon_has_attached("prcb_waking")));
+}
+
+/* Until some of its wakes come between "about to sleep" and its switch out. */
+static int wait_until_woken_early(void *arg)
+{
+    struct records records = {.items = calloc(RECORDS, sizeof(*records.items))};
+    uint64_t until = mono_ns() + 5000000000ull * slowness();
+    struct prcb_account a = {.size = sizeof(a)};
+    struct prcb_error err = {0};
+    struct told told = {.outs = 0};
+    struct prcb_thread *self;
+    struct scene *s = arg;
+    struct prcb *p;
+
+    CHECK(records.items);
+    become(NOBODY);
+    pin_to(0);
+    p = open_edges(PRCB_OPEN_SWITCHES, &err);
+    CHECK(p);
+    CHECK(!prcb_thread_open_self(p, &self, &err));
+    while (told.early < 20 && records.count < RECORDS / 2 && mono_ns() < until) {
+        ask(s, 100);
+        told = take_records(p, self, s, &records, &a);
+    }
+    s->waits = told.waits;
+    s->named = told.named;
+    s->others = told.early;
+    free(records.items);
+    prcb_thread_close(self);
+    prcb_close(p);
+    return 0;
+}
+
+static void a_wake_before_the_switch_out_is_not_lost(void **state)
+{
+    struct scene *s;
+
+    daemon_shared();
+    if (proc_hides())
+        skip_because("/proc hides processes here");
+    s = make_scene(NOBODY, false);
+    pin_thread(s->waker, 1);
+    assert_int_equal(child_wait(child_start(wait_until_woken_early, s)), 0);
+    printf("    %" PRIu64 " waits, %" PRIu64 " ended by the one who is named, %" PRIu64
+           " of these before the switch out\n",
+           s->waits, s->named, s->others);
+    if (!s->others)
+        skip_because("no wake came before its sleeper's switch out");
+    assert_true(s->waits - s->named <= most_unreported(s));
+    end_scene(s);
 }
 
 static int in_pid_namespace(void *arg)
@@ -913,6 +969,7 @@ int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
         BPF_TEST(who_wakes_ones_threads),
+        BPF_TEST(a_wake_before_the_switch_out_is_not_lost),
         BPF_TEST(from_outside_of_the_pid_namespace),
         DAEMON_TEST(the_daemon_is_another_meanwhile),
         DAEMON_TEST(others_are_not_named_where_proc_hides_them),
