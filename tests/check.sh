@@ -7,7 +7,8 @@
 # Groups run in lanes, one beside the other, for most tests wait more than they compute. Three have the
 # tests that compare times and counts with the kernel's, one test at a time in each: those of eBPF, with gcc
 # and then with sanitizers; those of the command line; and, behind what reads files, those of the command line
-# with sanitizers. The others have a lower priority, and so have the builds; guests use what all leave.
+# with sanitizers. The others have a lower priority, and so have the builds: what computes, what an ordinary
+# user sees, and what mostly waits, for programs of others; guests use what all leave.
 # A failing group does not stop the next. Each result is a line in
 # $results: pass|fail|skip|unsteady TAB group TAB name TAB reason, and a group's seconds one more:
 # time TAB group TAB seconds TAB seconds of a processor. A group that ends with an error, or without any result,
@@ -168,7 +169,7 @@ build_clang() {
 
 group_clang() {
     finish_build clang
-    meson_tests build-clang "$jobs" --suite unit
+    meson_tests build-clang "$jobs" --suite unit --no-suite facts
 }
 
 # As the README has it: a release build, whose optimiser sees warnings of its own. What is installed is
@@ -505,11 +506,11 @@ command_check() {
         "installed copy, examples" group_install \
         "thread sanitizer" group_threads \
         "fuzz, briefly" group_fuzz
-    start_lane "$low_priority" "no eBPF, ordinary user" group_nobpf \
-        "Python" group_python \
+    start_lane "$low_priority" "no eBPF, ordinary user" group_nobpf
+    start_lane "$low_priority" "Python" group_python \
         "Performance Co-Pilot" group_pmda \
-        "pages in browsers" group_page \
-        "Windows programs under Wine" group_wine
+        "Windows programs under Wine" group_wine \
+        "pages in browsers" group_page
     run_group "eBPF tests" group_bpf
     start_guests
     run_group "sanitizers: eBPF" group_sanitizers_bpf

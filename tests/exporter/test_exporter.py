@@ -30,7 +30,8 @@ EXPORTER = os.environ.get("PRCB_EXPORTER", "prcb-exporter")
 PRCBD = os.environ.get("PRCBD", "prcbd")
 SHORT_LIVES = os.environ.get("SHORT_LIVES")
 DEADLINE = 60
-SCRAPES = int(os.environ.get("PRCB_TEST_SCRAPES", "0"))  # at least; else for some seconds
+# At least; else for some seconds.
+SCRAPES = int(os.environ.get("PRCB_TEST_SCRAPES", "0")) * (5 if os.environ.get("PRCB_ATTACK_TIMES") else 1)
 SLOW = bool(os.environ.get("PRCB_TEST_SLOW"))
 OPENMETRICS = ("application/openmetrics-text;version=1.0.0,"
                "application/openmetrics-text;version=0.0.1;q=0.75,"

@@ -19,9 +19,10 @@ if ! "$python" -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' 
     exit 0
 fi
 
+# Not optimised: how it is made, and how it finds its libraries, does not change with that.
 installs() {
     "$python" -m venv "$work/venv" &&
-        "$work/venv/bin/pip" install --no-index --disable-pip-version-check "$source_dir"
+        CFLAGS=-O0 "$work/venv/bin/pip" install --no-index --disable-pip-version-check "$source_dir"
 }
 
 # What is loaded comes from the environment, libraries too.
