@@ -163,7 +163,7 @@ bpf_objects() {
 # twice are left to them.
 build_clang() {
     CC=clang configure build-clang "$(bpf_option)" "$(bpf_objects)" -Dwerror=true -Dman=disabled -Dbench=true \
-        -Dwine=disabled -Doptimization=0
+        -Dwine=disabled -Dfacts=false -Doptimization=0
     compile build-clang
 }
 
@@ -193,7 +193,7 @@ group_install() {
 # that a sanitizer would see.
 build_asan() {
     configure build-asan "$(bpf_option)" "$(bpf_objects)" -Dwerror=true -Dman=disabled -Dbench=false \
-        -Dexamples=false -Dpmda=disabled -Doptimization=0 -Db_sanitize=address,undefined
+        -Dexamples=false -Dpmda=disabled -Dfacts=false -Doptimization=0 -Db_sanitize=address,undefined
     compile build-asan
 }
 
@@ -207,7 +207,7 @@ group_sanitizers_quick() {
     sanitized "$jobs" "${sanitizers[@]}"
 }
 group_sanitizers_bpf() {
-    sanitized 1 --suite bpf --no-suite facts
+    sanitized 1 --suite bpf --no-suite facts --no-suite kernel
 }
 group_sanitizers_cli() {
     sanitized 1 --suite cli --no-suite facts
@@ -241,7 +241,7 @@ group_nobpf() {
 # Internal: the part of group_nobpf that runs as nobody. Not optimised, as with sanitizers.
 command_build_nobpf() {
     configure build-nobpf -Dwerror=true -Dbpf=disabled -Dman=disabled -Dbench=false -Dexamples=false \
-        -Dwine=disabled -Doptimization=0
+        -Dwine=disabled -Dfacts=false -Doptimization=0
     compile build-nobpf
 }
 
