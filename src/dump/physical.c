@@ -153,7 +153,7 @@ static int take_ranges(struct prcb_dump *d, uint64_t at, uint64_t count, uint64_
 {
     struct memory *m = &d->memory;
 
-    m->runs = calloc(count + 1, sizeof(*m->runs));
+    m->runs = calloc((size_t)count + 1, sizeof(*m->runs));
     if (!m->runs)
         return prcb_fail(err, -ENOMEM, "%s: out of memory", d->name);
     for (uint64_t i = 0; i < count; i++, at += 16) {

@@ -109,7 +109,7 @@ NTSTATUS nt_make_time_of_day(void *ret)
     PRCB_SYSTEM_TIMEOFDAY_INFORMATION *to = ret;
     int64_t now = read_clock(CLOCK_REALTIME), up = read_clock(CLOCK_BOOTTIME);
     int64_t awake = read_clock(CLOCK_MONOTONIC);
-    time_t seconds = now / 10000000;
+    time_t seconds = (time_t)(now / 10000000);
     struct tm local;
 
     to->CurrentTime.QuadPart = now + NT_EPOCH;

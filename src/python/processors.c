@@ -171,8 +171,9 @@ static PyObject *view_read(PyObject *self, PyObject *arg)
 
     if (!v || ((number = PyLong_AsLong(arg)) == -1 && PyErr_Occurred()))
         return NULL;
-    result =
-        number < 0 || number > UINT32_MAX ? -ENXIO : prcb_processor_read(v, (uint32_t)number, &p);
+    result = number < 0 || (uint64_t)number > UINT32_MAX
+                 ? -ENXIO
+                 : prcb_processor_read(v, (uint32_t)number, &p);
     if (!result)
         return record_new(processor_type, processor_fields, &p, p.present);
     PyOS_snprintf(words, sizeof(words),

@@ -43,7 +43,7 @@ static bool is_same(const struct offcpu_row *a, const struct offcpu_row *b)
 
 static struct cell *place_of(struct cell *cells, size_t room, const struct offcpu_row *row)
 {
-    size_t at = hash_of(row) & (room - 1);
+    size_t at = (size_t)hash_of(row) & (room - 1);
 
     while (cells[at].row.count && !is_same(&cells[at].row, row))
         at = (at + 1) & (room - 1);

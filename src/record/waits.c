@@ -44,46 +44,6 @@ int waits_program(struct waits *w, uint32_t i, struct prcb_program *ret)
     return prcb_session_program(w->session, i, ret);
 }
 
-/* ---- what was told ----------------------------------------------------------------------- */
-
-static struct seen *place_of(struct seen *seen, size_t room, uint64_t key)
-{
-    size_t at = (key * 0x9e3779b97f4a7c15u >> 20) & (room - 1);
-
-    while (seen[at].key && seen[at].key != key)
-        at = (at + 1) & (room - 1);
-    return &seen[at];
-}
-
-/* The account's place; where there is no memory for more, all is forgotten and told again. */
-static struct seen *seen_of(struct waits *w, uint64_t key)
-{
-    struct seen *place = place_of(w->seen, w->seen_room, key);
-
-    if (!place->key && 2 * (w->seen_count + 1) > w->seen_room) {
-        struct seen *grown = calloc(2 * w->seen_room, sizeof(*grown));
-
-        for (size_t i = 0; grown && i < w->seen_room; i++) {
-            if (w->seen[i].key)
-                *place_of(grown, 2 * w->seen_room, w->seen[i].key) = w->seen[i];
-        }
-        if (grown) {
-            free(w->seen);
-            w->seen = grown;
-            w->seen_room *= 2;
-        } else {
-            memset(w->seen, 0, w->seen_room * sizeof(*w->seen));
-            w->seen_count = 0;
-        }
-        place = place_of(w->seen, w->seen_room, key);
-    }
-    if (!place->key) {
-        *place = (struct seen){.key = key, .switches = UINT64_MAX};
-        w->seen_count++;
-    }
-    return place;
-}
-
 /* ---- opening ------------------------------------------------------------------------------ */
 
 static int put_switch(const struct prcb_switch *record, void *ctx)
@@ -233,6 +193,44 @@ int waits_begin(struct waits *w, struct world *world, struct prcb_error *err)
 /* ---- stacks ------------------------------------------------------------------------------- */
 
 #ifdef HAVE_STACK
+
+static struct seen *place_of(struct seen *seen, size_t room, uint64_t key)
+{
+    size_t at = (size_t)(key * 0x9e3779b97f4a7c15u >> 20) & (room - 1);
+
+    while (seen[at].key && seen[at].key != key)
+        at = (at + 1) & (room - 1);
+    return &seen[at];
+}
+
+/* The account's place; where there is no memory for more, all is forgotten and told again. */
+static struct seen *seen_of(struct waits *w, uint64_t key)
+{
+    struct seen *place = place_of(w->seen, w->seen_room, key);
+
+    if (!place->key && 2 * (w->seen_count + 1) > w->seen_room) {
+        struct seen *grown = calloc(2 * w->seen_room, sizeof(*grown));
+
+        for (size_t i = 0; grown && i < w->seen_room; i++) {
+            if (w->seen[i].key)
+                *place_of(grown, 2 * w->seen_room, w->seen[i].key) = w->seen[i];
+        }
+        if (grown) {
+            free(w->seen);
+            w->seen = grown;
+            w->seen_room *= 2;
+        } else {
+            memset(w->seen, 0, w->seen_room * sizeof(*w->seen));
+            w->seen_count = 0;
+        }
+        place = place_of(w->seen, w->seen_room, key);
+    }
+    if (!place->key) {
+        *place = (struct seen){.key = key, .switches = UINT64_MAX};
+        w->seen_count++;
+    }
+    return place;
+}
 
 static bool is_wait(const struct prcb_account *a)
 {

@@ -55,7 +55,7 @@ static struct waker *place_of(struct waker *places, size_t room, const struct wa
 {
     uint64_t key = (uint64_t)waker->thread << 20 ^ (uint64_t)waker->by << 56 ^
                    (uint64_t)waker->vector << 24 ^ waker->tid;
-    size_t at = (key * 0x9e3779b97f4a7c15u >> 20) & (room - 1);
+    size_t at = (size_t)(key * 0x9e3779b97f4a7c15u >> 20) & (room - 1);
 
     while (places[at].id && !is_same(&places[at], waker))
         at = (at + 1) & (room - 1);

@@ -47,14 +47,15 @@ static int by_name(Elf *elf, struct go_table *ret, uint64_t *ret_address)
             continue;
         bytes = part(elf, head.sh_offset, &head.sh_size);
         *ret_address = head.sh_addr;
-        return bytes ? go_table_open(bytes, head.sh_size, ret) : -ENOENT;
+        return bytes ? go_table_open(bytes, (size_t)head.sh_size, ret) : -ENOENT;
     }
     return -ENOENT;
 }
 
 static bool has_go_note(Elf *elf, const GElf_Phdr *head)
 {
-    Elf_Data *data = elf_getdata_rawchunk(elf, (int64_t)head->p_offset, head->p_filesz, ELF_T_NHDR);
+    Elf_Data *data =
+        elf_getdata_rawchunk(elf, (int64_t)head->p_offset, (size_t)head->p_filesz, ELF_T_NHDR);
     size_t at = 0, name, about;
     GElf_Nhdr note;
 
@@ -75,7 +76,7 @@ static int by_search(Elf *elf, const GElf_Phdr *head, struct go_table *ret, uint
     for (uint64_t at = 0; bytes && at + 16 <= size; at += 8) {
         /* The magic ends with three bytes of this, whose last bits alone tell versions apart. */
         if (bytes[at + 3] == 0xff && bytes[at + 2] == 0xff &&
-            !go_table_open(bytes + at, size - at, ret)) {
+            !go_table_open(bytes + at, (size_t)(size - at), ret)) {
             *ret_address = head->p_vaddr + at;
             return 0;
         }

@@ -28,7 +28,7 @@ static bool get(const struct go_table *table, size_t part, uint64_t offset, unsi
 {
     if (offset > table->size - part || table->size - part - offset < length)
         return false;
-    *ret = number_at(table->bytes, part + offset, length);
+    *ret = number_at(table->bytes, part + (size_t)offset, length);
     return true;
 }
 
@@ -109,7 +109,8 @@ bool go_table_row(const struct go_table *table, size_t row, struct go_function *
     if (at > table->size || !get(table, table->functions, at + table->entry, 4, &name) ||
         !get(table, table->functions, at + table->entry + 12, 4, &depths) ||
         name >= table->size - table->names ||
-        !memchr(table->bytes + table->names + name, '\0', table->size - table->names - name))
+        !memchr(table->bytes + table->names + name, '\0',
+                table->size - table->names - (size_t)name))
         return false;
     ret->begin = begin_of(table, row);
     ret->end = begin_of(table, row + 1);

@@ -756,7 +756,7 @@ static int make_places(struct top_reader *r, struct prcb_error *err)
         return prcb_fail(err, -EFBIG,
                          "the recording is longer than %d intervals: choose longer ones (-d)",
                          SPAN_MOST);
-    r->places = calloc(count + 1, sizeof(*r->places));
+    r->places = calloc((size_t)count + 1, sizeof(*r->places));
     r->entries = malloc(ENTRIES_MOST * sizeof(*r->entries));
     if (!r->places || !r->entries)
         return prcb_fail(err, -ENOMEM, "out of memory");

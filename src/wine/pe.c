@@ -423,7 +423,7 @@ static int write_image(const struct image *image, const struct header *header,
 
     if (file + raw_size > IMAGE_MAX)
         return prcb_fail(image->err, -ENOSPC, "too large");
-    made = calloc(1, file + raw_size);
+    made = calloc(1, (size_t)(file + raw_size));
     if (!made)
         return prcb_fail(image->err, -ENOMEM, "out of memory");
     memcpy(made, image->bytes, image->size);
@@ -431,7 +431,7 @@ static int write_image(const struct image *image, const struct header *header,
     write_table(exports, &writer);
     write_headers(header, made, rva, (uint32_t)size, (uint32_t)file, (uint32_t)raw_size);
     *ret = made;
-    *ret_size = file + raw_size;
+    *ret_size = (size_t)(file + raw_size);
     return 0;
 }
 
