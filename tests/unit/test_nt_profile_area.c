@@ -433,7 +433,7 @@ static void forms_by_version(void **state)
         expect(0, STATUS_SUCCESS, NULL);
         nt_profile_areas_forget();
     }
-    opts.size = 4;
+    opts.size = sizeof(opts.size) - 1;
     assert_int_equal(prcb_nt_profile_configure(&opts, &err), -EINVAL);
     configure(9200, 0);
     assert_int_equal(prcb_nt_profile_configure(&longer.known, &err), -E2BIG);
