@@ -653,7 +653,7 @@ static void arguments(void **state)
     options.flags = 1;
     assert_int_equal(prcb_processors_open(&options, &v, &err), -EINVAL);
     options.flags = 0;
-    options.size = 4;
+    options.size = sizeof(options.size) - 1;
     assert_int_equal(prcb_processors_open(&options, &v, &err), -EINVAL);
     assert_int_equal(prcb_processors_open(&longer.known, &v, &err), -E2BIG);
     options.size = sizeof(options);
@@ -668,7 +668,7 @@ static void arguments(void **state)
     assert_int_equal(prcb_processor_read(v, 1, &r.whole), 0);
     assert_int_equal(r.part.number, 1);
     assert_int_equal(r.part.untouched, 0xaaaaaaaaaaaaaaaaull);
-    r.part.size = 4;
+    r.part.size = sizeof(r.part.size) - 1;
     assert_int_equal(prcb_processor_read(v, 1, &r.whole), -EINVAL);
     assert_null(prcb_processor_absent_reason(v, 0));
     assert_null(prcb_processor_absent_reason(v, 1ull << 63));
