@@ -1025,8 +1025,7 @@ static __always_inline void note_cgroup(struct prcb_account_block *account, __u6
  * told where a lock lies, and so where the kernel does. */
 static __always_inline void find_object(struct tag *tag)
 {
-    struct inode *inode;
-    struct file *file;
+    __u64 file, inode, super;
 
     tag->object_noted = true;
     tag->object = (struct prcb_wait_object){};
@@ -1040,12 +1039,13 @@ static __always_inline void find_object(struct tag *tag)
         return;
     if (!tag->call.file)
         tag->call.file = (__u64)file_of_fd(bpf_get_current_task_btf(), (__u32)tag->call.arg);
-    file = (struct file *)tag->call.file;
+    file = tag->call.file;
     if (!file)
         return;
-    inode = BPF_CORE_READ(file, f_inode);
-    tag->object.inode = BPF_CORE_READ(inode, i_ino);
-    tag->object.device = BPF_CORE_READ(inode, i_sb, s_dev);
+    inode = kernel_word(file + bpf_core_field_offset(struct file, f_inode));
+    tag->object.inode = kernel_word(inode + bpf_core_field_offset(struct inode, i_ino));
+    super = kernel_word(inode + bpf_core_field_offset(struct inode, i_sb));
+    tag->object.device = kernel_word(super + bpf_core_field_offset(struct super_block, s_dev));
 }
 
 /* Under the account's seq. Found out for the first who asks. A global function, as number_of. */

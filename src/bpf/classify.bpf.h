@@ -35,10 +35,13 @@ static const __u8 native_cause[PRCB_SYSCALL_MAX] = {
 /* A descriptor that is no named file: its name tells what it is. */
 static __always_inline __u8 cause_of_anonymous(struct file *file)
 {
-    __u64 name = 0;
+    __u64 dentry, name = 0;
 
-    if (has_file_names())
-        bpf_probe_read_kernel(&name, sizeof(name), BPF_CORE_READ(file, f_path.dentry, d_name.name));
+    if (has_file_names()) {
+        dentry = kernel_word((__u64)file + bpf_core_field_offset(struct file, f_path.dentry));
+        name = kernel_word(dentry + bpf_core_field_offset(struct dentry, d_name.name));
+        name = kernel_word(name); /* its first eight characters */
+    }
     return name == 0x6466746e6576655bull /* "[eventfd" */ ? PRCB_CAUSE_EVENTFD : PRCB_CAUSE_FD;
 }
 
