@@ -245,15 +245,17 @@ static void test_a_wake_of_a_thread_that_never_slept_is_not_kept(void **state)
 {
     uint32_t *word = shared_memory(sizeof(*word));
     struct prcb *p = open_edges();
-    uint64_t key = must_read(must_open(p, 0)).key, until = mono_ns() + 10000000000ull * slowness();
+    uint64_t key = must_read(must_open(p, 0)).key, until = mono_ns() + 3000000000ull * slowness();
     struct prcb_wait timer, rest;
     unsigned never = 0, round = 0;
     struct prcb_account a;
     struct seen seen;
     pid_t child;
 
-    go_before_others();
+    if (cpu_number(0) == cpu_number(1))
+        skip_because("one processor: who is about to sleep is not woken meanwhile");
     child = child_start(wake_early, word);
+    go_before_others(); /* but not the child, which spins */
     pin_to(0);
     pin_thread(child, 1);
     while (never < NEVER_SLEPT && mono_ns() < until) {
@@ -274,8 +276,8 @@ static void test_a_wake_of_a_thread_that_never_slept_is_not_kept(void **state)
     printf("    woken %u times before it slept; of %" PRIu64 " sleeps %" PRIu64
            " ended by the timer\n",
            never, a.waits[PRCB_CAUSE_SLEEP].count, timer.count);
-    if (!never)
-        skip_because("nobody was woken before it slept");
+    if (never < 10)
+        skip_because("hardly ever woken before it slept");
     if (timer.count + rest.count != a.waits[PRCB_CAUSE_SLEEP].count)
         print_edges(&a, &seen);
     assert_int_equal(of(&seen, PRCB_EDGE_WOKEN_BY, PRCB_CAUSE_SLEEP, PRCB_BY_THREAD, 0).count, 0);
