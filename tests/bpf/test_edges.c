@@ -4,6 +4,7 @@
  * each processor taken, by somebody the test has chosen; and whatever goes on, edges and rest are
  * the account's counts and times, exactly.
  */
+#include "block_abi.h"
 #include "harness.h"
 
 #include <arpa/inet.h>
@@ -597,6 +598,7 @@ static void test_timer(void **state)
     struct prcb *p = open_edges();
     struct prcb_account a, before = must_read(must_open(p, 0));
     struct prcb_wait by, rest;
+    uint64_t cells = 0, most;
     struct seen seen;
 
     /* Each who had the processor before it would need one of its cells, which are few: those of a
@@ -607,11 +609,17 @@ static void test_timer(void **state)
     a = read_edges(p, before.key, &seen);
     by = of(&seen, PRCB_EDGE_WOKEN_BY, PRCB_CAUSE_SLEEP, PRCB_BY_TIMER, 0);
     rest = of(&seen, PRCB_EDGE_WOKEN_BY, PRCB_CAUSE_SLEEP, PRCB_BY_REST, 0);
-    /* Its cell may be pushed out for a while all the same. */
-    if (by.count + rest.count != a.waits[PRCB_CAUSE_SLEEP].count || rest.count > by.count / 4)
+    /* Its cell is pushed out only where five others have more time, and a cell that was begun is
+     * never free again: where there are fewer it was always there. Else a quarter of the time is
+     * what the others need to be more. */
+    for (size_t i = 0; i < seen.count; i++)
+        cells += seen.edges[i].by != PRCB_BY_REST;
+    most =
+        cells <= PRCB_EDGE_WAYS ? most_unreported(a.waits[PRCB_CAUSE_SLEEP].count) : by.count / 4;
+    if (by.count + rest.count != a.waits[PRCB_CAUSE_SLEEP].count || rest.count > most)
         print_edges(&a, &seen);
     assert_int_equal(by.count + rest.count, a.waits[PRCB_CAUSE_SLEEP].count);
-    assert_true(rest.count <= by.count / 4);
+    assert_true(rest.count <= most);
     assert_int_equal(of(&seen, PRCB_EDGE_WOKEN_BY, PRCB_CAUSE_SLEEP, PRCB_BY_THREAD, 0).count, 0);
 }
 
