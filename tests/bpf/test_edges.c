@@ -277,13 +277,13 @@ static void test_a_wake_of_a_thread_that_never_slept_is_not_kept(void **state)
     printf("    woken %u times before it slept; of %" PRIu64 " sleeps %" PRIu64
            " ended by the timer\n",
            never, a.waits[PRCB_CAUSE_SLEEP].count, timer.count);
-    if (never < 10)
-        skip_because("hardly ever woken before it slept");
+    if (!never)
+        skip_because("nobody was woken before it slept");
     if (timer.count + rest.count != a.waits[PRCB_CAUSE_SLEEP].count)
         print_edges(&a, &seen);
     assert_int_equal(of(&seen, PRCB_EDGE_WOKEN_BY, PRCB_CAUSE_SLEEP, PRCB_BY_THREAD, 0).count, 0);
     assert_int_equal(timer.count + rest.count, a.waits[PRCB_CAUSE_SLEEP].count);
-    assert_true(rest.count <= timer.count / 4);
+    assert_true(rest.count <= 2 + timer.count / 4);
 }
 
 /* ---- a lock ---- */
