@@ -875,15 +875,32 @@ static uint64_t run_in_usage(const struct rusage *usage)
            (uint64_t)(usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) * 1000;
 }
 
-/* A zombie is one before it has left its processor for the last time: until what it ran stands
- * still for some milliseconds, in which a hypervisor might have had its processor. */
+/* Whether it runs, or others have its processor and it is to go on; false where nobody says. */
+static bool is_to_run(pid_t pid)
+{
+    char path[64], text[16] = "";
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/%d/syscall", pid);
+    file = fopen(path, "r");
+    if (!file)
+        return false;
+    if (!fgets(text, sizeof(text), file))
+        text[0] = '\0';
+    fclose(file);
+    return !strncmp(text, "running", 7);
+}
+
+/* A zombie is one before it has left its processor for the last time: until the kernel says that it
+ * has, and what it ran stands still for some milliseconds, in which a hypervisor might have had its
+ * processor. */
 static void wait_until_off(pid_t zombie)
 {
     unsigned long run = 0, before = 1;
     char path[64];
 
     snprintf(path, sizeof(path), "/proc/%d/schedstat", zombie);
-    for (int still = 0; still < 10; still = run == before ? still + 1 : 0) {
+    for (int still = 0; still < 10; still = run == before && !is_to_run(zombie) ? still + 1 : 0) {
         FILE *file = fopen(path, "r");
 
         before = run;
