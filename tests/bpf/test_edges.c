@@ -222,6 +222,17 @@ static void test_a_million_wakes_have_their_wakers(void **state)
     close(pair.back[1]);
 }
 
+/* A cell is pushed out only where as many others as an account has cells have more time, and one
+ * that was begun is never free again: where there are fewer it was always there. */
+static bool may_push_out(const struct seen *seen)
+{
+    uint64_t cells = 0;
+
+    for (size_t i = 0; i < seen->count; i++)
+        cells += seen->edges[i].by != PRCB_BY_REST;
+    return cells > PRCB_EDGE_WAYS;
+}
+
 /* ---- wakes of a thread that has not slept ---- */
 
 #define NEVER_SLEPT 50
@@ -283,6 +294,8 @@ static void test_a_wake_of_a_thread_that_never_slept_is_not_kept(void **state)
         print_edges(&a, &seen);
     assert_int_equal(of(&seen, PRCB_EDGE_WOKEN_BY, PRCB_CAUSE_SLEEP, PRCB_BY_THREAD, 0).count, 0);
     assert_int_equal(timer.count + rest.count, a.waits[PRCB_CAUSE_SLEEP].count);
+    if (rest.count > 2 + timer.count / 4 && may_push_out(&seen))
+        skip_because("few sleeps: others who had the processor pushed the timer's cell out");
     assert_true(rest.count <= 2 + timer.count / 4);
 }
 
@@ -598,8 +611,8 @@ static void test_timer(void **state)
     struct prcb *p = open_edges();
     struct prcb_account a, before = must_read(must_open(p, 0));
     struct prcb_wait by, rest;
-    uint64_t cells = 0, most;
     struct seen seen;
+    uint64_t most;
 
     /* Each who had the processor before it would need one of its cells, which are few: those of a
      * busy machine would push out the one that is looked at. */
@@ -609,13 +622,8 @@ static void test_timer(void **state)
     a = read_edges(p, before.key, &seen);
     by = of(&seen, PRCB_EDGE_WOKEN_BY, PRCB_CAUSE_SLEEP, PRCB_BY_TIMER, 0);
     rest = of(&seen, PRCB_EDGE_WOKEN_BY, PRCB_CAUSE_SLEEP, PRCB_BY_REST, 0);
-    /* Its cell is pushed out only where five others have more time, and a cell that was begun is
-     * never free again: where there are fewer it was always there. Else a quarter of the time is
-     * what the others need to be more. */
-    for (size_t i = 0; i < seen.count; i++)
-        cells += seen.edges[i].by != PRCB_BY_REST;
-    most =
-        cells <= PRCB_EDGE_WAYS ? most_unreported(a.waits[PRCB_CAUSE_SLEEP].count) : by.count / 4;
+    /* Where others may push it out, a quarter of the time is what they need to be more. */
+    most = may_push_out(&seen) ? by.count / 4 : most_unreported(a.waits[PRCB_CAUSE_SLEEP].count);
     if (by.count + rest.count != a.waits[PRCB_CAUSE_SLEEP].count || rest.count > most)
         print_edges(&a, &seen);
     assert_int_equal(by.count + rest.count, a.waits[PRCB_CAUSE_SLEEP].count);

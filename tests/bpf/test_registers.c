@@ -82,9 +82,11 @@ static struct prcb_account await_registers(struct prcb *p, pid_t pid, bool wante
     kill(pid, SIGCONT);
     for (int i = 0; i < TRIES; i++, nap()) {
         a = must_find(p, pid);
-        /* As it was when it ran is not as it waits now: the kernel's state is the later one. */
-        if (a.switches && !(a.flags & PRCB_ACCOUNT_RUNNING) && a.open.cause != PRCB_CAUSE_STOPPED &&
-            kernel_state(pid, pid) == 'S' && (!wanted || a.present & PRCB_HAS_REGISTERS))
+        /* As it was when it ran, or was ready, is not as it waits now: the kernel's state is the
+         * later one. */
+        if (a.switches && !(a.flags & PRCB_ACCOUNT_RUNNING) && a.open.cause > PRCB_CAUSE_YIELD &&
+            a.open.cause != PRCB_CAUSE_STOPPED && kernel_state(pid, pid) == 'S' &&
+            (!wanted || a.present & PRCB_HAS_REGISTERS))
             break;
     }
     return a;

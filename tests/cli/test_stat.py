@@ -386,7 +386,7 @@ class Json(Case):
         code = ("import os,time\n"
                 "for name in ('fleet-a','fleet-a','fleet-b'):\n"
                 "  if not os.fork():\n"
-                "    open('/proc/self/comm','w').write(name); time.sleep(.05); os._exit(0)\n"
+                "    open('/proc/self/comm','w').write(name); time.sleep(.5); os._exit(0)\n"
                 "for i in range(3): os.wait()\n")
         document = self.document("--per-name", "--", *python(code))
         threads = {row["comm"]: row["threads"] for row in document["names"]}

@@ -118,6 +118,7 @@ built_with() {
     local file
     printf '%s guest: built with' "$arch"
     for file in "$work"/lib{bpf1,dw1}*.deb; do
+        # shellcheck disable=SC2016 # dpkg-deb fills these in
         dpkg-deb -W --showformat=' ${Package} ${Version},' "$file"
     done
     dpkg-query -W --showformat=' ${Package} ${Version}\n' "libc6-$(deb_arch "$arch")-cross"
