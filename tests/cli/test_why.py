@@ -685,15 +685,18 @@ class Redis(unittest.TestCase):
             log = [(link, os.stat(link).st_ino) for link in links if link.endswith(".aof")]
         causes = {row["cause"]: row for row in process_of(report, server.pid)["causes"]}
         self.assertEqual(len(log), 1, links)
-        cause = causes.get("fsync", {"ns": 0})
-        if cause["ns"] < 0.05e9:
-            self.skipTest(f"storage is quick here: {cause['ns'] / 1e6:.0f} ms")
+        # A look reads for 200 ms of real time at most, also where prcb had no processor in them: what it did not come
+        # to has a row of its own.
+        cause = causes.get("fsync", {"ns": 0, "objects": []})
+        read = cause["ns"] - sum(row["ns"] for row in cause["objects"] if row["unknown"] == "[not read]")
+        if read < 0.05e9:
+            self.skipTest(f"storage is quick here: {read / 1e6:.0f} ms of {cause['ns'] / 1e6:.0f} ms were read")
         # Where no mount says which path that is, in a chroot, the last part of it and the inode.
         path, inode = log[0]
         named = sum(row["ns"] for row in cause["objects"] if row["object"] and (
             row["object"]["name"] == path or row["object"]["name"] == os.path.basename(path) and
             row["object"]["detail"].startswith(f"inode {inode} on ")))
-        self.assertGreater(named, 0.8 * cause["ns"], cause["objects"])
+        self.assertGreater(named, 0.8 * read, cause["objects"])
         self.assertEqual({row["object"]["kind"] for row in causes["epoll"]["objects"] if row["object"]}, {"epoll"})
 
 

@@ -31,7 +31,7 @@ PAGES = ["README.md", *(f"docs/{name}.md" for name in (
 # that. "statuses": of a good end, where not 0 alone. "before": what has to be run first. "apart": options
 # but on a fresh machine, that keep it off the machine's own or make it short.
 COMMANDS = {
-    "./dev run": ("spent (ready|running)", {"apart": " 8000000"}), # bytes
+    "./dev run": (r"% of thread time \(.*\) was spent", {"apart": " 8000000"}), # bytes
     "./dev check": (None, {"never": "it runs this test"}),
     "sudo ./dev prcb stat -- make -j4": ("SWITCHES", {}),
     "sudo ./dev prcb stat -p 1234 --for 10": ("sleep", {}),
