@@ -188,9 +188,11 @@ PRCB_API int prcb_profile_process(struct prcb *p, pid_t pid, unsigned follow,
  * into it later, and what these create. Several cgroups: one call each,
  * 16 at most on the bpf and the daemon tier. When a whole process
  * is moved in, its other threads follow at the next prcb_refresh (bpf tier: its
- * first thread at once). Threads that are moved out stay profiled. */
+ * first thread at once). Threads that are moved out stay profiled. Threads that have no number in
+ * the caller's pid namespace are left out. */
 PRCB_API int prcb_profile_cgroup(struct prcb *p, const char *path, struct prcb_error *err);
-/* Every thread of the system, kernel threads included, present and future. */
+/* Every thread of the system, kernel threads included, present and future; in a pid namespace of
+ * its own, every thread of that namespace. */
 PRCB_API int prcb_profile_all(struct prcb *p, struct prcb_error *err);
 
 /* Starts argv[0] (searched in PATH) as a child, profiled from before its exec.

@@ -36,7 +36,8 @@ struct prcb_stacks_options {
 
 /* Opens a reader. Close it before the session. Sessions opened with PRCB_OPEN_REGISTERS give it
  * better registers; without, /proc/PID/task/TID/syscall has them, but for the frame pointer.
- * -EOPNOTSUPP: this build has no libdw, or the processor is neither x86-64 nor arm64. */
+ * -EOPNOTSUPP: this build has no libdw, the processor is neither x86-64 nor arm64, or /proc belongs
+ * to another pid namespace. */
 PRCB_API int prcb_stacks_open(struct prcb *p, const struct prcb_stacks_options *opts,
                               struct prcb_stacks **ret, struct prcb_error *err);
 PRCB_API void prcb_stacks_close(struct prcb_stacks *s); /* NULL is allowed */

@@ -34,6 +34,7 @@
 #include "now.h"
 #include "perf_look.h"
 #include "perf_table.h"
+#include "pid_ns.h"
 
 /* The counter's rate is measured again until it was measured over this long. */
 #define GOOD_RATE_NS 1000000000ull
@@ -72,18 +73,6 @@ static int64_t measure_boot_offset(void)
     return (int64_t)(boot.tv_sec - mono.tv_sec) * 1000000000 + (boot.tv_nsec - mono.tv_nsec);
 }
 
-/* Numbers are the caller's; a /proc that counts otherwise would mix threads up. */
-static int check_namespace(struct procfs *fs, struct prcb_error *err)
-{
-    char self[16] = "";
-
-    if (readlinkat(fs->root, "self", self, sizeof(self) - 1) < 0 || atoi(self) != getpid())
-        return prcb_fail(err, -EOPNOTSUPP,
-                         "/proc belongs to another pid namespace: mount one for this namespace "
-                         "(mount -t proc proc /proc)");
-    return 0;
-}
-
 int tier_perf_open_at(struct prcb *p, const char *root, bool live, struct prcb_error *err)
 {
     int result;
@@ -100,7 +89,7 @@ int tier_perf_open_at(struct prcb *p, const char *root, bool live, struct prcb_e
                          "%s cannot be opened (%s): mount it (mount -t proc proc /proc)", root,
                          strerror(-result));
     if (live) {
-        result = check_namespace(&p->perf->source.fs, err);
+        result = check_proc_numbers(err);
         if (result)
             return result;
     }

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "pid_ns.h"
 
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
+
+#include "error.h"
 
 #define FIRST_PID_NS 0xeffffffcu /* PROC_PID_INIT_INO: its inode on every kernel */
 
@@ -10,4 +15,22 @@ bool in_first_pid_ns(void)
     struct stat about;
 
     return !stat("/proc/self/ns/pid", &about) && about.st_ino == FIRST_PID_NS;
+}
+
+/* "NSpid:\t1234\t7": the process's number in the namespace of this /proc, and in each below that
+ * one, to its own. */
+int check_proc_numbers(struct prcb_error *err)
+{
+    FILE *file = fopen("/proc/self/status", "re");
+    char line[256];
+    bool other = false;
+
+    while (file && fgets(line, sizeof(line), file))
+        other |= !strncmp(line, "NSpid:", 6) && strchr(line, '\t') != strrchr(line, '\t');
+    if (file)
+        fclose(file);
+    return !other ? 0
+                  : prcb_fail(err, -EOPNOTSUPP,
+                              "/proc belongs to another pid namespace: mount one for this "
+                              "namespace (mount -t proc proc /proc)");
 }

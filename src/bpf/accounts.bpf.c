@@ -1682,6 +1682,14 @@ static __always_inline __u32 number_in(struct task_struct *task, __u32 pid_ns)
     return number_of((__u64)BPF_CORE_READ(task, thread_pid), pid_ns);
 }
 
+/* Whether the thread has a number in a session's pid namespace: no other is profiled for it but by
+ * what it passes on. The registrar of the session's own process walks the threads of that namespace
+ * alone, so without this those from outside would be counted if they came later, and only these. */
+static __always_inline bool is_inside(struct task_struct *task, __u32 pid_ns)
+{
+    return pid_ns == PID_NS_FIRST_ || number_in(task, pid_ns);
+}
+
 /* Of its process. */
 static __always_inline __u32 process_in(struct task_struct *task, __u32 pid_ns)
 {
@@ -2083,8 +2091,9 @@ static __always_inline void follow(struct task_struct *child, bool thread, bool 
     parent = bpf_task_storage_get(&tags, bpf_get_current_task_btf(), NULL, 0);
     if (parent && (parent->profiles[0].pass & (thread ? PRCB_PASS_THREADS : PRCB_PASS_CHILDREN)))
         pass = parent->profiles[0].pass;
-    else if (scope.all ||
-             (scope.cgroups.v2 && in_cgroups(cgroup_of(child), &scope.cgroups, scope.cgroups.v2)))
+    else if ((scope.all || (scope.cgroups.v2 &&
+                            in_cgroups(cgroup_of(child), &scope.cgroups, scope.cgroups.v2))) &&
+             is_inside(child, config.pid_ns))
         pass = PRCB_PASS_THREADS | PRCB_PASS_CHILDREN;
     tag = pass ? make_tag(child, pass, last) : NULL;
     if (!tag)
@@ -2188,7 +2197,7 @@ int prcb_cgroup_attach(__u64 *ctx)
     struct prcb_account_block *account = NULL;
     struct tag *tag;
 
-    if (!in_cgroups(ctx[0], &scope.cgroups, scope.cgroups.used))
+    if (!in_cgroups(ctx[0], &scope.cgroups, scope.cgroups.used) || !is_inside(task, config.pid_ns))
         return 0;
     /* A process that moves is reported by its leader alone; the other threads cannot be
      * reached from here. User space looks for them at its next refresh. */

@@ -18,6 +18,7 @@
 #include <prcb/prcb.h>
 
 #include "first_line.h"
+#include "pid_ns.h"
 #include "text.h"
 
 static const struct cli_option help_option = {'h', "help", NULL, "show this help", 'h'};
@@ -286,13 +287,12 @@ static int add_id(struct cli_ids *ids, pid_t id)
     return 0;
 }
 
-/* Processes whose name, as ps and pgrep have it, is the word; not this one. How many, or -ENOMEM.
- */
-static int add_named(const char *word, struct cli_ids *ids)
+/* Processes whose name, as ps and pgrep have it, is the word; not this one. How many, or -errno. */
+static int add_named(const char *word, struct cli_ids *ids, struct prcb_error *err)
 {
-    DIR *folder = opendir("/proc");
+    int found = check_proc_numbers(err);
+    DIR *folder = found ? NULL : opendir("/proc");
     struct dirent *entry;
-    int found = 0;
 
     while (folder && found >= 0 && (entry = readdir(folder))) {
         char path[300], name[32];
@@ -318,6 +318,7 @@ static int parse_ids(const struct cli_command *command, const char *option, cons
 {
     char *copy = strdup(text), *at = copy, *word;
     bool names = !strcmp(what, "process");
+    struct prcb_error err;
     int status = CLI_OK, found;
 
     if (!copy)
@@ -331,12 +332,15 @@ static int parse_ids(const struct cli_command *command, const char *option, cons
         if (is_number)
             found = add_id(ids, (pid_t)id) ? -ENOMEM : 1;
         else
-            found = names && word[strspn(word, "-+.0123456789")] ? add_named(word, ids) : -EINVAL;
+            found =
+                names && word[strspn(word, "-+.0123456789")] ? add_named(word, ids, &err) : -EINVAL;
         if (found == -ENOMEM)
             status = cli_error(command, "out of memory");
         else if (found == -EINVAL)
             status = cli_usage_error(command, "%s '%s': '%s' is not a %s number%s", option, text,
                                      word, what, names ? " or name" : "");
+        else if (found < 0)
+            status = cli_error(command, "%s '%s': %s", option, text, err.text);
         else if (!found)
             status =
                 cli_usage_error(command, "%s '%s': no process is called '%s'", option, text, word);

@@ -19,6 +19,7 @@
 #include "misses.h"
 #include "names.h"
 #include "now.h"
+#include "pid_ns.h"
 #include "procfs.h"
 #include "recorder.h"
 #include "stat_options.h"
@@ -423,6 +424,8 @@ static int record(struct run *run)
                   result == -ENOENT ? "command not found" : strerror(-result));
         return cli_exec_status(result);
     }
+    if (check_proc_numbers(&err))
+        return cli_error(run->command, "%s", err.text);
     status = find_threads(run);
     if (status != CLI_OK)
         return status;

@@ -15,6 +15,7 @@
 #include "cli.h"
 #include "http.h"
 #include "now.h"
+#include "pid_ns.h"
 #include "serve_start.h"
 #include "stat_options.h"
 #include "stat_targets.h"
@@ -125,8 +126,10 @@ static int open_frames(struct run *run, struct prcb_error *err)
         .key_every = history < KEY_EVERY ? (unsigned)history : KEY_EVERY,
         .history_frames = history,
     };
-    int result = prcb_open(&how, &run->session, err);
+    int result = check_proc_numbers(err);
 
+    if (!result)
+        result = prcb_open(&how, &run->session, err);
     if (result)
         return result;
     run->perf = prcb_session_tier(run->session) == PRCB_TIER_PERF;

@@ -13,6 +13,7 @@
 
 #include "format.h"
 #include "now.h"
+#include "pid_ns.h"
 #include "stat_targets.h"
 #include "top_curses.h"
 #include "top_run.h"
@@ -180,8 +181,10 @@ static int open_all(struct top_run *run, struct prcb_error *err)
                  (run->options->whom ? PRCB_OPEN_EDGES : 0u) |
                  (stat_options_have_targets(targets) ? 0u : PRCB_OPEN_SHARED),
     };
-    int result = prcb_open(&how, &run->session, err);
+    int result = check_proc_numbers(err);
 
+    if (!result)
+        result = prcb_open(&how, &run->session, err);
     if (result)
         return result;
     run->perf = prcb_session_tier(run->session) == PRCB_TIER_PERF;

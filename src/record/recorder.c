@@ -15,6 +15,7 @@
 #include "first_line.h"
 #include "found.h"
 #include "now.h"
+#include "pid_ns.h"
 #include "resolve.h"
 #include "rings.h"
 #include "waits.h"
@@ -49,6 +50,7 @@ struct recorder {
     uint64_t start_ns, end_ns; /* of what is recorded */
     uint64_t last_times;       /* of the processors, that were written */
     int pass_ms;
+    bool nested; /* in a pid namespace other than the first */
     bool started;
 };
 
@@ -182,6 +184,7 @@ int recorder_open(const struct recorder_options *options, struct recorder **ret,
     if (!r)
         return prcb_fail(err, -ENOMEM, "out of memory");
     r->options = *options;
+    r->nested = !in_first_pid_ns();
     r->pass_ms = PASS_MAX_MS / 2;
     r->progress.source = "perf ring";
     r->progress.switching = options->switches ? "perf ring" : "none";
@@ -427,12 +430,23 @@ static int on_lost(struct recorder *r, const struct ring_event *event)
     return writer_loss(r->writer, event->time_ns, event->cpu, "ring", event->lost);
 }
 
+/* In a pid namespace of its own the ring of a processor tells of every thread, and those outside
+ * have the number 0, which is the idle thread's as well: they are not recorded. */
+static bool is_outside(const struct recorder *r, const struct ring_event *event)
+{
+    return r->nested && event->tid <= 0 &&
+           (event->kind == RING_SAMPLE || event->kind == RING_MAP || event->kind == RING_NAME ||
+            event->kind == RING_FORK || event->kind == RING_EXIT);
+}
+
 static int on_event(const struct ring_event *event, void *ctx)
 {
     struct recorder *r = ctx;
 
     bool within = event->time_ns >= r->start_ns && event->time_ns <= r->end_ns;
 
+    if (is_outside(r, event))
+        return 0;
     /* Threads and maps are followed as long as anything comes. */
     if (!within && (event->kind == RING_SAMPLE || event->kind == RING_SWITCH ||
                     event->kind == RING_CAUSED || event->kind == RING_WAIT))

@@ -20,6 +20,7 @@
 #include "frozen.h"
 #include "idioms.h"
 #include "now.h"
+#include "pid_ns.h"
 #include "process.h"
 #include "read_file.h"
 #include "sized.h"
@@ -931,6 +932,9 @@ int prcb_stacks_open(struct prcb *p, const struct prcb_stacks_options *opts,
     if (options.max_frames > UNWINDER_FRAMES || options.stack_bytes > UNWINDER_BYTES_MOST)
         return prcb_fail(err, -EINVAL, "at most %u frames and %u bytes of a stack", UNWINDER_FRAMES,
                          UNWINDER_BYTES_MOST);
+    result = check_proc_numbers(err);
+    if (result)
+        return result;
     s = calloc(1, sizeof(*s));
     if (!s)
         return prcb_fail(err, -ENOMEM, "out of memory");

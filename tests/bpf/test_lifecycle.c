@@ -1470,15 +1470,30 @@ static void test_bad_arguments(void **state)
 
 /* ---- pid namespaces ---- */
 
-/* As the first process of a new namespace: sees the numbers of that namespace. */
+struct inside {
+    unsigned count, without_number;
+};
+
+static int count_inside(const struct prcb_account *a, void *arg)
+{
+    struct inside *inside = arg;
+
+    inside->count++;
+    inside->without_number += !a->tid || !a->pid;
+    return 0;
+}
+
+/* As the first process of a new namespace: sees the numbers of that namespace, and its threads. */
 static int inside_namespace(void *arg)
 {
     struct prcb_options options = {
         .size = sizeof(options), .tier = PRCB_TIER_BPF, .max_threads = 4096};
     struct prcb_account a = {.size = sizeof(a)};
+    struct inside inside = {0};
     struct prcb_thread *t;
     struct prcb_error err;
     struct prcb *p;
+    pid_t child;
 
     if (getpid() != 1)
         return 20;
@@ -1492,6 +1507,19 @@ static int inside_namespace(void *arg)
         return 24;
     if (prcb_profile_all(p, &err))
         return 25;
+    gate_set(&board->count, 1);
+    gate_wait_while(&board->count, 1);
+    child = fork();
+    if (!child)
+        _exit(0);
+    waitpid(child, NULL, 0);
+    if (prcb_walk(p, count_inside, &inside, &err))
+        return 26;
+    if (inside.count != 2 || inside.without_number) {
+        printf("    %u threads, %u of them without a number\n", inside.count,
+               inside.without_number);
+        return 27;
+    }
     prcb_thread_close(t);
     prcb_close(p);
     return 0;
@@ -1513,12 +1541,24 @@ static int enter_namespace(void *arg)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 30;
 }
 
+static int end_at_once(void *unused)
+{
+    return 0;
+}
+
+/* All threads are those of the namespace: also where others begin outside of it. */
 static void test_inside_a_pid_namespace(void **state)
 {
     int result;
+    pid_t outer;
 
     clear_board();
-    result = child_wait(child_start(enter_namespace, NULL));
+    outer = child_start(enter_namespace, NULL);
+    wait_for(counted() || kernel_state(outer, outer) == 'Z');
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(child_wait(child_start(end_at_once, NULL)), 0);
+    gate_set(&board->count, 2);
+    result = child_wait(outer);
     if (result == 77)
         skip_because("no pid namespace can be made");
     assert_int_equal(result, 0);

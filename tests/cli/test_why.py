@@ -76,6 +76,12 @@ def may_mount():
                                        check=False).returncode
 
 
+def comm_of(pid):
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/comm", encoding="ascii", errors="replace") as file:
+        return file.read().strip()
+    return None
+
+
 def functions(stack):
     return [frame["function"] for frame in stack.get("frames", [])]
 
@@ -112,8 +118,10 @@ class Sums(unittest.TestCase):
         report, _ = document("-a", "--for", "0.5")
         self.check(report)
         kernel = [row for row in report["processes"] if row["pid"] is None]
-        self.assertEqual(len(kernel), 1)
-        for cause in kernel[0]["causes"]:
+        # In a pid namespace of one's own there are none.
+        has_kernel = any(comm_of(pid) == "kthreadd" for pid in os.listdir("/proc") if pid.isdigit())
+        self.assertEqual(len(kernel), int(has_kernel))
+        for cause in kernel[0]["causes"] if kernel else []:
             for part in cause["stacks"]:
                 self.assertIn(part["unknown"], ("[kernel]", "[too short]"))
 

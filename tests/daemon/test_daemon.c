@@ -1424,7 +1424,36 @@ static void threads_hand_over_meanwhile(void **state)
 
 /* ---- containers ---- */
 
-static int in_namespace(void *unused)
+static int has_number(const struct prcb_account *a, void *arg)
+{
+    unsigned *count = arg;
+
+    *count += 1;
+    return !(a->tid && a->pid);
+}
+
+/* gates: 1: all threads are profiled; 2: others have begun outside. */
+static void all_in_namespace(uint32_t *gate)
+{
+    struct prcb_error err = {0};
+    unsigned count = 0;
+    pid_t child;
+    struct prcb *p = daemon_session(16, &err);
+
+    CHECK(p);
+    CHECK(!prcb_profile_all(p, &err));
+    gate_set(gate, 1);
+    gate_wait_while(gate, 1);
+    child = fork();
+    if (!child)
+        _exit(0);
+    CHECK(waitpid(child, NULL, 0) == child);
+    CHECK(!prcb_walk(p, has_number, &count, &err));
+    CHECK(count == 2);
+    prcb_close(p);
+}
+
+static int in_namespace(void *gate)
 {
     struct prcb_error err = {0};
     struct prcb_account a;
@@ -1433,6 +1462,7 @@ static int in_namespace(void *unused)
 
     CHECK(getpid() == 1);
     CHECK(!mount("proc", "/proc", "proc", 0, NULL));
+    all_in_namespace(gate);
     become(NOBODY);
     p = daemon_session(16, &err);
     CHECK(p);
@@ -1446,7 +1476,7 @@ static int in_namespace(void *unused)
     return 0;
 }
 
-static int make_namespace(void *unused)
+static int make_namespace(void *gate)
 {
     pid_t child;
     int status;
@@ -1456,7 +1486,7 @@ static int make_namespace(void *unused)
         return 3;
     child = fork(); /* not child_start: who is in there has no parent to see */
     if (!child)
-        _exit(in_namespace(NULL));
+        _exit(in_namespace(gate));
     return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : 4;
 }
 
@@ -1482,10 +1512,23 @@ static int in_user_namespace(void *unused)
     return 0;
 }
 
+static int end_at_once(void *unused)
+{
+    return 0;
+}
+
 static void containers_have_their_own_numbers(void **state)
 {
+    uint32_t *gate = shared_memory(sizeof(*gate));
+    pid_t child;
+
     daemon_shared();
-    assert_int_equal(child_wait(child_start(make_namespace, NULL)), 0);
+    child = child_start(make_namespace, gate);
+    wait_for(gate_get(gate) || kernel_state(child, child) == 'Z');
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(child_wait(child_start(end_at_once, NULL)), 0);
+    gate_set(gate, 2);
+    assert_int_equal(child_wait(child), 0);
     assert_int_equal(child_wait(child_start(in_user_namespace, NULL)), 0);
 }
 
