@@ -191,8 +191,9 @@ PRCB_API int prcb_profile_process(struct prcb *p, pid_t pid, unsigned follow,
  * first thread at once). Threads that are moved out stay profiled. Threads that have no number in
  * the caller's pid namespace are left out. */
 PRCB_API int prcb_profile_cgroup(struct prcb *p, const char *path, struct prcb_error *err);
-/* Every thread of the system, kernel threads included, present and future; in a pid namespace of
- * its own, every thread of that namespace. */
+/* Every thread of the system, kernel threads included, present and future. In a pid namespace of
+ * its own: bpf and perf tier: every thread that has a number there; daemon tier: those of prcbd's
+ * namespace, without a number (tid and pid 0) where they have none in the caller's. */
 PRCB_API int prcb_profile_all(struct prcb *p, struct prcb_error *err);
 
 /* Starts argv[0] (searched in PATH) as a child, profiled from before its exec.

@@ -1682,9 +1682,9 @@ static __always_inline __u32 number_in(struct task_struct *task, __u32 pid_ns)
     return number_of((__u64)BPF_CORE_READ(task, thread_pid), pid_ns);
 }
 
-/* Whether the thread has a number in a session's pid namespace: no other is profiled for it but by
- * what it passes on. The registrar of the session's own process walks the threads of that namespace
- * alone, so without this those from outside would be counted if they came later, and only these. */
+/* Whether the thread has a number in a pid namespace. A walk over all tasks comes to those of the
+ * walker's namespace alone, and a cgroup's list has those of the reader's, so without this threads
+ * from outside would be counted if they came later, and only these. */
 static __always_inline bool is_inside(struct task_struct *task, __u32 pid_ns)
 {
     return pid_ns == PID_NS_FIRST_ || number_in(task, pid_ns);

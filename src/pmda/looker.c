@@ -306,7 +306,8 @@ static int take_thread(const struct prcb_account *a, void *ctx)
     char *comm = escaped(a->comm), number[16];
     int instance;
 
-    if (a->flags & PRCB_ACCOUNT_EXITED) {
+    /* Those outside of this pid namespace have no number, by which instances are told apart. */
+    if (a->flags & PRCB_ACCOUNT_EXITED || !a->tid) {
         free(comm);
         return 0;
     }

@@ -406,9 +406,12 @@ static int take_account(const struct prcb_account *a, void *ctx)
     bool known = top_model_find(s->model, a->key) != TOP_NONE;
     struct past *past;
 
-    /* One that had ended before the first look has no place in any interval. */
-    if (!known && !s->begun && a->flags & PRCB_ACCOUNT_EXITED)
+    /* One that had ended before the first look has no place in any interval, nor has one from
+     * outside of this pid namespace, which has no number. */
+    if (!known && a->flags & PRCB_ACCOUNT_EXITED && (!s->begun || !a->tid))
         return add_ended(s, a->key);
+    if (!known && !a->tid)
+        return 0;
     if (top_model_thread(s->model, a->key, a->pid, a->tid, a->comm,
                          s->now_ns > a->wall_ns ? s->now_ns - a->wall_ns : 1, &delta.thread))
         return -ENOMEM;

@@ -109,6 +109,12 @@ static int walk(struct looks *l, uint64_t since, struct prcb_error *err)
     return result;
 }
 
+/* Of a thread outside of this pid namespace nobody here knows the process: it has no number. */
+static bool is_inside(const struct prcb_account *a)
+{
+    return a->tid != 0;
+}
+
 static bool all_ended(const struct looks *l)
 {
     for (size_t i = 0; i < l->count; i++) {
@@ -250,7 +256,7 @@ static int give_back(struct looks *l, const struct looks_fns *fns, struct prcb_e
     for (size_t i = 0; i < l->count && !result; i++) {
         if (!(l->accounts[i].flags & PRCB_ACCOUNT_EXITED))
             continue;
-        if (fns->released)
+        if (fns->released && is_inside(&l->accounts[i]))
             result = fns->released(fns->ctx, l->accounts[i].key);
         if (!result)
             result = prcb_release(l->session, l->accounts[i].key, err);
@@ -281,8 +287,10 @@ int looks_take(struct looks *l, const struct looks_fns *fns, bool *ret_ended,
         result = choose_accounts(l, fns, left, err);
     l->now = now_ns();
     l->count = result ? 0 : l->count;
-    for (size_t i = 0; i < l->count && !result; i++)
-        result = fns->account(fns->ctx, &l->accounts[i], l->now);
+    for (size_t i = 0; i < l->count && !result; i++) {
+        if (is_inside(&l->accounts[i]))
+            result = fns->account(fns->ctx, &l->accounts[i], l->now);
+    }
     l->taken++;
     l->told += l->count;
     l->first = l->first ? l->first : began;

@@ -1424,32 +1424,40 @@ static void threads_hand_over_meanwhile(void **state)
 
 /* ---- containers ---- */
 
-static int has_number(const struct prcb_account *a, void *arg)
-{
-    unsigned *count = arg;
+struct sides {
+    unsigned inside, outside;
+};
 
-    *count += 1;
-    return !(a->tid && a->pid);
+static int count_sides(const struct prcb_account *a, void *arg)
+{
+    struct sides *sides = arg;
+
+    sides->inside += a->tid && a->pid;
+    sides->outside += !a->tid && !a->pid;
+    return 0;
 }
 
-/* gates: 1: all threads are profiled; 2: others have begun outside. */
+/* gate: 1: all threads are profiled; 2: others have begun outside. These are counted as well as
+ * those that existed, the daemon's and ours among them, and have no number. */
 static void all_in_namespace(uint32_t *gate)
 {
     struct prcb_error err = {0};
-    unsigned count = 0;
+    struct sides before = {0}, after = {0};
     pid_t child;
-    struct prcb *p = daemon_session(16, &err);
+    struct prcb *p = daemon_session(8192, &err);
 
     CHECK(p);
     CHECK(!prcb_profile_all(p, &err));
+    CHECK(!prcb_walk(p, count_sides, &before, &err));
+    CHECK(before.inside == 1 && before.outside >= 3);
     gate_set(gate, 1);
     gate_wait_while(gate, 1);
     child = fork();
     if (!child)
         _exit(0);
     CHECK(waitpid(child, NULL, 0) == child);
-    CHECK(!prcb_walk(p, has_number, &count, &err));
-    CHECK(count == 2);
+    CHECK(!prcb_walk(p, count_sides, &after, &err));
+    CHECK(after.inside == 2 && after.outside >= before.outside + 3);
     prcb_close(p);
 }
 
