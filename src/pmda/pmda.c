@@ -16,6 +16,10 @@
 #include "looker.h"
 #include "now.h"
 
+#ifndef pmdaResult /* PCP before 7, where PMAPI's results and PMDAs' were the same */
+#define pmdaResult pmResult
+#endif
+
 #define FRESH_NS 100000000ull
 #define MINUTE   60 /* seconds, of pmdaCachePurge */
 #define DAY      86400
@@ -134,7 +138,7 @@ static void refresh(unsigned clusters)
 
 /* ---- answers ---- */
 
-static int fetch(int count, pmID *pmids, pmResult **ret, pmdaExt *pmda)
+static int fetch(int count, pmID *pmids, pmdaResult **ret, pmdaExt *pmda)
 {
     unsigned clusters = 0;
     int result;
