@@ -29,10 +29,13 @@ class DumpTest(unittest.TestCase):
     def path(self, name):
         return os.path.join(self.folder.name, name)
 
-    def write(self, text, name="test.dmp"):
+    def file(self, name, data):
         with open(self.path(name), "wb") as out:
-            out.write(mkdump.make(text))
+            out.write(data)
         return self.path(name)
+
+    def write(self, text, name="test.dmp"):
+        return self.file(name, mkdump.make(text))
 
     def read(self, path, *args):
         """The JSON of one dump; standard error must be quiet."""
@@ -42,6 +45,15 @@ class DumpTest(unittest.TestCase):
 
     def make(self, text, *args):
         return self.read(self.write(text), *args)
+
+    def read_all(self, paths, timeout=60):
+        """What --ndjson says of each of many files, by one start of prcb: with a sanitizer a start takes
+        longer than what it reads. A line that is missing is of the file at which prcb came to its end."""
+        done = run("--ndjson", *paths, timeout=timeout)
+        said = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual([one["file"] for one in said], paths, done.stderr.decode())
+        self.assertEqual((done.returncode, done.stderr), (int(any("error" in one for one in said)), b""))
+        return said
 
     def refused(self, path, *words):
         """It must be refused with one line that has all of the words, and no crash."""

@@ -60,15 +60,24 @@ def layout(name, version, arch):
     if key not in _layouts:
         out = subprocess.run([os.environ["PRCB"], "layout", name, "--version", version, "--arch",
                               arch, "-j"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        if out.returncode:
-            _layouts[key] = None
-        else:
-            data = json.loads(out.stdout)
-            rows = {m["name"]: (m["offset"], m["size"]) for m in data["members"]}
-            rows[""] = (0, data["size"])
-            rows["version"] = data["version"]
-            _layouts[key] = rows
+        _layouts[key] = None if out.returncode else _rows(json.loads(out.stdout))
     return _layouts[key]
+
+
+def _rows(data):
+    rows = {m["name"]: (m["offset"], m["size"]) for m in data["members"]}
+    rows[""] = (0, data["size"])
+    rows["version"] = data["version"]
+    return rows
+
+
+def know_all(*names):
+    """Asks for these structures as every version has them, with one start of prcb each."""
+    for name in names:
+        out = subprocess.run([os.environ["PRCB"], "layout", name, "--all", "-j"], stdout=subprocess.PIPE,
+                             check=True)
+        for data in map(json.loads, out.stdout.splitlines()):
+            _layouts[name, data["version"], data["arch"]] = _rows(data)
 
 
 def parse(text):

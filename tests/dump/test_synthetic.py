@@ -117,38 +117,42 @@ class Containers(DumpTest):
 
 
 class Versions(DumpTest):
+    @classmethod
+    def setUpClass(cls):
+        mkdump.know_all("KPRCB", "KTHREAD", "PROCESSOR_POWER_STATE")
+
     def test_every_version_with_a_kprcb(self):
-        seen = 0
+        made = []
         for name, build, archs in versions():
             for arch in ("x86", "x64"):
                 if archs not in ("ANY", arch.upper()) or not mkdump.layout("KPRCB", name, arch):
                     continue
-                seen += 1
-                container = "triage64" if arch == "x64" else "triage32"
-                with self.subTest(name, arch=arch):
-                    data = self.make(TIMES + "container = %s\nversion = %s\nbuild = %d\n"
-                                     "cpu.*.PowerState.IdleTimeTotal = 987654" %
-                                     (container, name, build)
-                                     if "IdleTimeTotal" in mkdump.layout(
-                                         "PROCESSOR_POWER_STATE", name, arch)
-                                     else TIMES + "container = %s\nversion = %s\nbuild = %d" %
-                                     (container, name, build))
-                    for p in data["processors"]:
-                        self.assertEqual(p["KernelTime"], 60000)
-                        self.assertEqual(p["found_by"]["KernelTime"], "catalog")
-                        self.assertEqual(p["power_state"]["found_by"], "catalog")
-                        self.assertTrue(p["power_state"]["landmark"])
-                        self.assertIn(p["IdleTimeTotal"], (987654, None))
-                    self.no_note(data, "disagree;")
-        self.assertGreater(seen, 60)
+                text = TIMES + "container = %s\nversion = %s\nbuild = %d\n" % (
+                    "triage64" if arch == "x64" else "triage32", name, build)
+                if "IdleTimeTotal" in mkdump.layout("PROCESSOR_POWER_STATE", name, arch):
+                    text += "cpu.*.PowerState.IdleTimeTotal = 987654"
+                made.append((name, arch, self.write(text, "%s-%s.dmp" % (name, arch))))
+        for (name, arch, _), data in zip(made, self.read_all([path for _, _, path in made])):
+            with self.subTest(name, arch=arch):
+                for p in data["processors"]:
+                    self.assertEqual(p["KernelTime"], 60000)
+                    self.assertEqual(p["found_by"]["KernelTime"], "catalog")
+                    self.assertEqual(p["power_state"]["found_by"], "catalog")
+                    self.assertTrue(p["power_state"]["landmark"])
+                    self.assertIn(p["IdleTimeTotal"], (987654, None))
+                self.no_note(data, "disagree;")
+        self.assertGreater(len(made), 60)
 
     def test_every_version_has_a_release_name(self):
+        made = []
         for name, build, archs in versions():
             container = "triage32" if archs != "X64" else "triage64"
             arch = "x86" if archs != "X64" else "x64"
             if mkdump.layout("KPRCB", name, arch):
-                self.assertIsNotNone(self.make("container = %s\nversion = %s\nbuild = %d" %
-                                               (container, name, build))["release"], name)
+                made.append((name, self.write("container = %s\nversion = %s\nbuild = %d" %
+                                              (container, name, build), name + ".dmp")))
+        for (name, _), data in zip(made, self.read_all([path for _, path in made])):
+            self.assertIsNotNone(data["release"], name)
 
     def test_kprcb_of_2000_and_first_xp_is_not_known(self):
         """XP before SP2 has SP2's build number; no name of a processor is where SP2 has one."""
