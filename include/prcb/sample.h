@@ -284,7 +284,8 @@ struct prcb_switch_room {
  * none of the session's threads is 0 like the idle thread, its part of the record empty; there are
  * no samples' members; a waker that /proc would not show to this user is PRCB_BY_OTHERS, and
  * woken_cpu then UINT32_MAX. Each processor has room for 1,024 to 16,384 records, two for a switch
- * between two of the threads: what is not read in time is overwritten and counted. To be called by
+ * between two of the threads: what is not read in time is overwritten and counted. A switch that
+ * the kernel does not report has no record; the account has its time all the same. To be called by
  * one thread at a time. ret: may be NULL. -EOPNOTSUPP the session keeps none: *err says why.
  * -EINVAL: ret->size is not set */
 PRCB_API int prcb_session_switches(struct prcb *p, prcb_switch_fn fn, void *ctx,

@@ -179,7 +179,8 @@ static int by_time(const void *left, const void *right)
 /* What they say of the account's thread. */
 struct told {
     uint64_t outs, count[PRCB_CAUSE_MAX], ready, waits, named, others;
-    uint64_t early; /* of those named: woken before its switch out */
+    uint64_t early;      /* of those named: woken before its switch out */
+    uint64_t unreported; /* switches in that the kernel did not report: between two out */
 };
 
 static struct told told_by(struct records *records, const struct scene *s)
@@ -187,6 +188,7 @@ static struct told told_by(struct records *records, const struct scene *s)
     struct told ret = {.outs = 0};
     uint64_t left = 0;
     uint8_t cause = 0;
+    bool is_out = false;
 
     qsort(records->items, records->count, sizeof(*records->items), by_time);
     for (size_t i = 0; i < records->count; i++) {
@@ -204,8 +206,11 @@ static struct told told_by(struct records *records, const struct scene *s)
             ret.others += cause == PRCB_CAUSE_PIPE && r->waker_by == PRCB_BY_OTHERS &&
                           !r->waker_tid && !r->waker_pid && !r->waker_comm[0] &&
                           r->woken_cpu == UINT32_MAX;
+            is_out = false;
         }
         if (r->old_tid) {
+            ret.unreported += is_out;
+            is_out = true;
             ret.outs++;
             left = r->time_ns;
             ret.count[cause = r->cause]++;
@@ -249,7 +254,11 @@ static void read_records(struct prcb *p, struct prcb_thread *self, const struct 
 
     for (uint32_t i = 1; i < PRCB_CAUSE_MAX && !a.missed_switches; i++)
         CHECK(told.count[i] == a.waits[i].count);
-    CHECK(a.missed_switches || told.ready + first == a.ready_ns);
+    /* The kernel does not report each switch in, also not to its own tracer (sched_switch). The
+     * switch out behind it repairs the account, and the records have neither that ready time nor
+     * who ended the wait. */
+    CHECK(a.missed_switches ||
+          (told.unreported ? told.ready + first <= a.ready_ns : told.ready + first == a.ready_ns));
     printf("    records: %" PRIu64 " waits for the pipe, %" PRIu64
            " ended by the one who is named, "
            "%" PRIu64 " by another user's process\n",
@@ -257,7 +266,7 @@ static void read_records(struct prcb *p, struct prcb_thread *self, const struct 
     fflush(stdout);
     CHECK(told.waits && !(told.named && told.others));
     /* An edge that gave way to others may lack some. */
-    CHECK(told.named >= s->named && told.others >= s->others);
+    CHECK(told.named + told.unreported >= s->named && told.others + told.unreported >= s->others);
     CHECK(told.named <= s->named + s->rest && told.others <= s->others + s->rest);
 }
 
