@@ -300,9 +300,42 @@ static void test_a_wake_of_a_thread_that_never_slept_is_not_kept(void **state)
     assert_true(rest.count <= 2 + timer.count / 4);
 }
 
+/* ---- a thread's own count of its waits ---- */
+
+/* The kernel's clock, less what it says that the thread ran and was ready: however long somebody
+ * else has the processor, or an emulated one stands still, that is no wait. */
+struct watch {
+    uint64_t wall, run;
+    struct kernel_times times;
+};
+
+/* The clock is the first that is read, and the last: what goes on between two of the readings is
+ * added, and never taken away. */
+static struct watch watch_start(void)
+{
+    struct watch watch;
+
+    watch.wall = mono_ns();
+    watch.run = own_run();
+    kernel_times(getpid(), gettid(), &watch.times);
+    return watch;
+}
+
+static uint64_t watch_end(const struct watch *watch)
+{
+    struct kernel_times now = {0};
+    uint64_t spent, wall;
+
+    kernel_times(getpid(), gettid(), &now);
+    spent = own_run() - watch->run + now.ready_ns - watch->times.ready_ns;
+    wall = mono_ns() - watch->wall;
+    return wall > spent ? wall - spent : 0;
+}
+
 /* ---- a lock ---- */
 
-#define LOCKERS 4
+#define LOCKERS      4
+#define LOCKER_TURNS 150
 
 /* Handed over from one to the next in the order of coming, so that who released it to whom is
  * known, whatever else the machine does. */
@@ -319,9 +352,9 @@ struct locker {
 struct lock {
     bool guard, held;
     struct locker *first;
-    uint64_t until;
+    unsigned arrived;
+    bool go;
     struct locker lockers[LOCKERS];
-    pthread_barrier_t turn;
 };
 
 static void guard(struct lock *lock)
@@ -330,13 +363,11 @@ static void guard(struct lock *lock)
         sched_yield();
 }
 
-/* What the wait took by the thread's own clock, less what it was ready by the kernel's. */
 static void take(struct locker *self)
 {
     struct lock *lock = self->lock;
     struct locker **last = &lock->first;
-    struct kernel_times before, after;
-    uint64_t begin;
+    struct watch watch;
     unsigned from;
 
     guard(lock);
@@ -345,20 +376,16 @@ static void take(struct locker *self)
         __atomic_clear(&lock->guard, __ATOMIC_RELEASE);
         return;
     }
-    kernel_times(getpid(), self->tid, &before);
+    watch = watch_start();
     while (*last)
         last = &(*last)->next;
     *last = self;
     self->next = NULL;
     __atomic_clear(&lock->guard, __ATOMIC_RELEASE);
-    begin = mono_ns();
     gate_wait_while(&self->from, 0);
-    begin = mono_ns() - begin;
-    kernel_times(getpid(), self->tid, &after);
     from = self->from - 1;
     self->from = 0;
-    if (begin > after.ready_ns - before.ready_ns)
-        self->waited[from] += begin - (after.ready_ns - before.ready_ns);
+    self->waited[from] += watch_end(&watch);
 }
 
 static void release(struct locker *self)
@@ -380,15 +407,17 @@ static void *lock_and_hold(void *arg)
     struct locker *self = arg;
 
     self->tid = gettid();
-    pthread_barrier_wait(&self->lock->turn);
-    pthread_barrier_wait(&self->lock->turn);
-    while (mono_ns() < self->lock->until) {
+    __atomic_add_fetch(&self->lock->arrived, 1, __ATOMIC_ACQ_REL);
+    /* Asleep, so that the only futexes it waits for are the lock's: a barrier's last comer ends the
+     * waits of all others. */
+    while (!__atomic_load_n(&self->lock->go, __ATOMIC_ACQUIRE))
+        sleep_ns(1000000);
+    for (unsigned i = 0; i < LOCKER_TURNS; i++) {
         take(self);
         sleep_ns(1000000 * (self->number + 1)); /* its hold time */
         release(self);
         sleep_ns(500000 * (1 + (mono_ns() & 7))); /* so that they come in changing orders */
     }
-    pthread_barrier_wait(&self->lock->turn);
     return NULL;
 }
 
@@ -397,14 +426,14 @@ static uint64_t key_of(struct prcb *p, pid_t tid)
     return must_find(p, tid).key;
 }
 
-/* How far shares may be apart: a waiter's own clock goes on until it runs again, and that much of
- * the time may be another's share. */
+/* How far shares may be apart: what a waiter's own count has more than the edges may be of any
+ * share. */
 static double share_bound(uint64_t own, uint64_t edges)
 {
     return .02 + (own > edges ? (double)(own - edges) / (double)own : 0);
 }
 
-/* Shares of the time that each waited for each, by their own clocks and by edges. */
+/* Shares of the time that each waited for each, by their own counts and by edges. */
 static void compare_lockers(struct prcb *p, struct lock *lock)
 {
     for (unsigned i = 0; i < LOCKERS; i++) {
@@ -427,7 +456,7 @@ static void compare_lockers(struct prcb *p, struct lock *lock)
             double share = (double)by[k].ns / (double)edges;
             double witness = (double)waiter->waited[k] / (double)own;
 
-            printf("    %u waited for %u: %.1f %%, by its own clock %.1f %%\n", i, k, 100 * share,
+            printf("    %u waited for %u: %.1f %%, by its own count %.1f %%\n", i, k, 100 * share,
                    100 * witness);
             assert_true(share - witness < bound && witness - share < bound);
         }
@@ -440,16 +469,13 @@ static void test_lock(void **state)
     struct prcb *p = open_edges();
 
     go_before_others(); /* time between two clocks is nobody's share */
-    pthread_barrier_init(&lock->turn, NULL, LOCKERS + 1);
     for (unsigned i = 0; i < LOCKERS; i++) {
         lock->lockers[i] = (struct locker){.lock = lock, .number = i};
         pthread_create(&lock->lockers[i].thread, NULL, lock_and_hold, &lock->lockers[i]);
     }
-    pthread_barrier_wait(&lock->turn);
+    assert_true(wait_for(__atomic_load_n(&lock->arrived, __ATOMIC_ACQUIRE) == LOCKERS));
     must_profile_process(p, getpid(), PRCB_FOLLOW_THREADS);
-    lock->until = mono_ns() + 1500000000ull * slowness();
-    pthread_barrier_wait(&lock->turn);
-    pthread_barrier_wait(&lock->turn);
+    __atomic_store_n(&lock->go, true, __ATOMIC_RELEASE);
     for (unsigned i = 0; i < LOCKERS; i++)
         pthread_join(lock->lockers[i].thread, NULL);
     compare_lockers(p, lock);
@@ -467,7 +493,7 @@ struct holding {
     char *page;
     uint32_t holder_turn[HOLDERS], waiter_turn; /* gates: 1: go, 0: done */
     pid_t holders[HOLDERS], waiter;
-    uint64_t waited[HOLDERS]; /* by the waiter's own clock */
+    uint64_t waited[HOLDERS]; /* by the waiter's own count */
     unsigned turn;            /* whose */
 };
 
@@ -491,18 +517,13 @@ static void *wait_for_pipe(void *unused)
 {
     __atomic_store_n(&holding.waiter, gettid(), __ATOMIC_RELEASE);
     for (unsigned i = 0; i < TURNS; i++) {
-        struct kernel_times before, after;
-        uint64_t begin;
+        struct watch watch;
 
         gate_wait_while(&holding.waiter_turn, 0);
-        kernel_times(getpid(), gettid(), &before);
-        begin = mono_ns();
+        watch = watch_start();
         if (write(holding.pipe[1], "x", 1) != 1)
             abort();
-        begin = mono_ns() - begin;
-        kernel_times(getpid(), gettid(), &after);
-        if (begin > after.ready_ns - before.ready_ns)
-            holding.waited[holding.turn] += begin - (after.ready_ns - before.ready_ns);
+        holding.waited[holding.turn] += watch_end(&watch);
         gate_set(&holding.waiter_turn, 0);
     }
     return NULL;
@@ -547,7 +568,7 @@ static void take_turn(unsigned number, uint64_t ns)
     assert_int_equal(read(holding.pipe[0], bytes, 2), 2);
 }
 
-/* Shares of the time that the waiter waited for each holder, by its own clock and by edges. */
+/* Shares of the time that the waiter waited for each holder, by its own count and by edges. */
 static void test_kernel_mutex(void **state)
 {
     struct prcb_wait by[HOLDERS], woken[HOLDERS];
@@ -588,7 +609,7 @@ static void test_kernel_mutex(void **state)
         double share = (double)by[i].ns / (double)edges;
         double witness = (double)holding.waited[i] / (double)own;
 
-        printf("    held by %u: %.1f %%, by its own clock %.1f %%\n", i, 100 * share,
+        printf("    held by %u: %.1f %%, by its own count %.1f %%\n", i, 100 * share,
                100 * witness);
         assert_true(share - witness < share_bound(own, edges) &&
                     witness - share < share_bound(own, edges));
