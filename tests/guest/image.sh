@@ -62,7 +62,8 @@ copy_program() { # ROOT FILE
     copy_libraries "$1" "$2"
 }
 
-# make_image OUT INIT COMMANDS FILE...: COMMANDS has one command a line, for sh.
+# make_image OUT INIT COMMANDS FILE...: COMMANDS has one command a line, for sh. Not compressed: this
+# machine would compress it, and the guest, ten times as slow, expand it.
 make_image() {
     local out=$1 init=$2 commands=$3 root=$work/root file
     shift 3
@@ -77,5 +78,5 @@ make_image() {
     for file in "$@"; do
         copy_program "$root" "$file"
     done
-    (cd "$root" && find . -print0 | cpio --quiet --null -o -H newc -R 0:0 | gzip -1) >"$out"
+    (cd "$root" && find . -print0 | cpio --quiet --null -o -H newc -R 0:0) >"$out"
 }
