@@ -818,12 +818,14 @@ static void test_neighbour(void **state)
 
 /* ---- the law, whatever goes on ---- */
 
+static bool rest_now;
+
 static void *restless(void *arg)
 {
     struct pair *pair = arg;
     char byte = 0;
 
-    for (int i = 0; i < 3000; i++) {
+    for (int i = 0; !__atomic_load_n(&rest_now, __ATOMIC_RELAXED); i++) {
         if (i % 7 == 0)
             sleep_ns(50000);
         if (i % 5 == 0)
@@ -845,6 +847,7 @@ static void test_law(void **state)
     unsigned copies = 0;
 
     assert_false(pipe(pair.there));
+    rest_now = false;
     if (prcb_profile_all(p, &err))
         fail_msg("%s", err.text);
     for (size_t i = 0; i < 60; i++)
@@ -861,6 +864,7 @@ static void test_law(void **state)
             read_edges(p, all[i].key, &seen);
         }
     }
+    __atomic_store_n(&rest_now, true, __ATOMIC_RELAXED);
     for (size_t i = 0; i < 60; i++)
         pthread_join(threads[i], NULL);
     printf("    %u copies\n", copies);
