@@ -186,7 +186,7 @@ group_install() {
     meson install -C "$here/build-release" --no-rebuild --quiet
     tap "$here/tests/install/install.sh" "$here/build-release/prefix"
     tap python3 "$here/tests/install/readme.py" "$here" "$here/build-release/prefix"
-    tap "$here/tests/install/wheel.sh"
+    tap "$here/tests/install/wheel.sh" "$(bpf_objects)"
 }
 
 # Not optimised: a third of the time to build, none of it in the tests, and nothing is optimised away

@@ -3,6 +3,8 @@
 #
 # `pip install .` of a checkout, into a virtual environment and without a network: what was
 # installed measures, with the libraries that came with it. Prints TAP.
+#
+#   wheel.sh [MESON-OPTION]    -Dbpf_objects=FOLDER, say
 # shellcheck disable=SC2317 # the functions are called by name, through check
 set -u
 source_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -11,6 +13,7 @@ trap 'rm -rf "$work"' EXIT
 # shellcheck source=tests/tap.sh
 source "$source_dir/tests/tap.sh"
 python=/usr/bin/python3
+settings=("${@/#/--config-settings=setup-args=}")
 
 if ! "$python" -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null ||
     [[ ! -e $("$python" -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h ]]; then
@@ -22,7 +25,7 @@ fi
 # Not optimised: how it is made, and how it finds its libraries, does not change with that.
 installs() {
     "$python" -m venv "$work/venv" &&
-        CFLAGS=-O0 "$work/venv/bin/pip" install --no-index --disable-pip-version-check "$source_dir"
+        CFLAGS=-O0 "$work/venv/bin/pip" install --no-index --disable-pip-version-check "${settings[@]}" "$source_dir"
 }
 
 # What is loaded comes from the environment, libraries too.

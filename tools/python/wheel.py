@@ -19,8 +19,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Libraries are looked for where the modules are.
 OPTIONS = ["-Dprefix=/usr", "-Dlibdir=lib", "-Dpython=enabled", f"-Dpython_path={sys.executable}",
            "-Dpython_dir=site", "-Dtests=disabled", "-Dexamples=false", "-Dbench=false",
-           "-Dman=disabled", "-Dwine=disabled", "-Dtop=disabled", "-Dserve=disabled",
-           "-Dexporter=disabled", "-Dpmda=disabled", "-Dpprof=disabled", "-Dbuildtype=release"]
+           "-Dman=disabled", "-Dwine=disabled", "-Dtop=disabled", "-Drecord=disabled", "-Dserve=disabled",
+           "-Dexporter=disabled", "-Dpmda=disabled", "-Dbpf_objects=", "-Dbuildtype=release"]
 LIBRARIES = ("libprcb.so.0", "libprcb-layout.so.0", "libprcb-stack.so.0")
 
 
@@ -28,17 +28,17 @@ def run(*command, **environment):
     subprocess.run(command, check=True, env={**os.environ, **environment}, stdout=sys.stderr)
 
 
-def installed():
-    """The folder with what `meson install` makes."""
+def installed(more):
+    """The folder with what `meson install` makes, with more options of meson."""
     for tool in ("meson", "ninja", "pkg-config"):
         if not shutil.which(tool):
             sys.exit(f"prcb: {tool} is not installed; './dev build' installs what a build needs "
                      "on Debian")
     build, into = ROOT / "build-wheel", ROOT / "build-wheel" / "installed"
     if (build / "build.ninja").exists():
-        run("meson", "configure", str(build), *OPTIONS)
+        run("meson", "configure", str(build), *OPTIONS, *more)
     else:
-        run("meson", "setup", str(build), str(ROOT), *OPTIONS, LDFLAGS="-Wl,-rpath,$ORIGIN")
+        run("meson", "setup", str(build), str(ROOT), *OPTIONS, *more, LDFLAGS="-Wl,-rpath,$ORIGIN")
     shutil.rmtree(into, ignore_errors=True)
     run("meson", "compile", "-C", str(build))
     run("meson", "install", "-C", str(build), "--no-rebuild", "--destdir", str(into))
@@ -59,7 +59,8 @@ def metadata():
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     name, version, text = metadata()
-    usr = installed()
+    more = (config_settings or {}).get("setup-args", []) # as other builders with meson call it
+    usr = installed([more] if isinstance(more, str) else more)
     platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
     tag = f"cp311-abi3-{platform}"
     info = f"{name}-{version}.dist-info"
