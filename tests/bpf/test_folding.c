@@ -190,7 +190,9 @@ static void assert_nothing_is_lost(const struct figures *grown, const struct fig
     assert_int_equal(grown->untracked, 0);
     if (missing)
         printf("    the kernel did not tell of %" PRIu64 " ends\n", missing);
-    assert_true(missing <= FORKS / 20); /* or it is no witness; seen: 1.3 % on a busy machine */
+    /* Seen: 1.3 % on a busy machine. That is the witness's own fault: it counts nothing of ours. */
+    if (missing > FORKS / 20)
+        skip_because("the kernel told of %" PRIu64 " ends of %u: it is no witness", told, FORKS);
     /* Exactly, and of those that it did not tell of at least the last switch. */
     assert_in_range(switches - ends->bss->name_switches, missing, 20 * missing);
     /* The kernel charges no thread with what a hypervisor takes while it runs. */

@@ -107,9 +107,14 @@ class Recording(unittest.TestCase):
             return db.execute(sql).fetchall()
 
 
+def spent_of(output):
+    """What record_shares printed."""
+    return {name: int(ns) for name, ns in (line.split() for line in output.splitlines())}
+
+
 def shares_of(output):
-    """What record_shares printed, as shares of the whole."""
-    spent = {name: int(ns) for name, ns in (line.split() for line in output.splitlines())}
+    """The same, as shares of the whole."""
+    spent = spent_of(output)
     return {name: ns / sum(spent.values()) for name, ns in spent.items()}
 
 
@@ -141,14 +146,22 @@ class Shares(Recording):
         self.assertGreater(own, 0.5 * weight)
         return own
 
-    @up_to_three_times
+    @staticmethod
+    def bound(rows, weight, run_ns):
+        """How far a share may be off: three standard deviations of 10,000 independent samples, and all that the
+        functions' samples lack to the thread's own clock, should it be of one function: those that the kernel's
+        interrupts took, and those of time that a hypervisor took, or too many behind it."""
+        kernel = sum(row["self"] for row in rows if row["file"] == "[kernel]")
+        return 3 * 0.005 + kernel / weight + abs(weight / run_ns - 1)
+
     def test_against_the_threads_own_clock(self):
         said = shares_of(self.record("-F", "10000", "--", SHARES, "1"))
         report = self.json()
         got = {row["function"]: row for row in report["functions"]}
         own = self.own(report["functions"], report["weight"], said)
+        bound = self.bound(report["functions"], report["weight"], report["threads"][0]["run_ns"])
         for name, share in said.items():
-            self.assertAlmostEqual(got[name]["self"] / own, share, delta=0.015)
+            self.assertAlmostEqual(got[name]["self"] / own, share, delta=bound)
             self.assertEqual(os.path.realpath(got[name]["file"]), os.path.realpath(SHARES))
         # A sample stands for a ten thousandth of a second of the thread's own time.
         self.assertEqual(report["unit"], "ns")
@@ -156,7 +169,6 @@ class Shares(Recording):
         thread = report["threads"][0]
         self.assertAlmostEqual(thread["run_ns"] / 1e9, 1, delta=0.1)
 
-    @up_to_three_times
     def test_same_as_perf(self):
         perf = shutil.which("perf")
         data = os.path.join(self.folder, "perf.data")
@@ -168,32 +180,33 @@ class Shares(Recording):
                                  SHARES, "1"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                                 check=True, text=True).stdout
         lines = subprocess.run([perf, "report", "-i", data, "--stdio", "-s", "sym", "-F",
-                                "overhead,sym"], stdout=subprocess.PIPE,
+                                "sample,sym"], stdout=subprocess.PIPE,
                                stderr=subprocess.DEVNULL, check=True, text=True).stdout
-        perfs = [{"self": float(share) / 100, "file": "[kernel]" if mode == "k" else "", "function": name}
-                 for share, mode, name in re.findall(r"([\d.]+)%\s+\[([.k])\]\s+(\w+)", lines)]
-        ours = shares_of(self.record("-F", "10000", "--", SHARES, "1"))
-        report = self.json("--table", "functions")
-        for rows, weight, said in (perfs, 1, shares_of(output)), (report["functions"], report["weight"], ours):
+        perfs = [{"self": int(count) * 100000, "file": "[kernel]" if mode == "k" else "", "function": name}
+                 for count, mode, name in re.findall(r"(\d+)\s+\[([.k])\]\s+(\w+)", lines)]
+        ours = self.record("-F", "10000", "--", SHARES, "1")
+        for rows, output in (perfs, output), (self.json("--table", "functions")["functions"], ours):
+            weight, said = sum(row["self"] for row in rows), shares_of(output)
             own = self.own(rows, weight, said)
+            bound = self.bound(rows, weight, sum(spent_of(output).values()))
             for name, share in said.items():
                 found = sum(row["self"] for row in rows if row["function"] == name)
-                self.assertAlmostEqual(found / own, share, delta=0.015)
+                self.assertAlmostEqual(found / own, share, delta=bound)
 
-    @up_to_three_times
     def test_perf_ring_and_ebpf_agree(self):
         for tier in ("perf", "bpf"):
             if tier == "bpf" and not BPF:
                 self.skipTest(BPF_REASON)
             said = shares_of(self.record("--tier", tier, "-F", "10000", "--", SHARES, "1"))
-            report = self.json("--table", "functions")
+            report = self.json("--table", "functions,threads")
             self.assertEqual(report["facts"]["sample_source"],
                              {"perf": "perf ring", "bpf": "eBPF"}[tier])
             self.assertAlmostEqual(report["weight"] / 1e9, 1, delta=0.1)
             got = {row["function"]: row["self"] for row in report["functions"] if row["function"] in said}
             own = self.own(report["functions"], report["weight"], said)
+            bound = self.bound(report["functions"], report["weight"], report["threads"][0]["run_ns"])
             for name, share in said.items():
-                self.assertAlmostEqual(got[name] / own, share, delta=0.02)
+                self.assertAlmostEqual(got[name] / own, share, delta=bound)
 
     def test_stacks(self):
         self.record("-g", "-F", rate(5000), "--", SHARES, "0.5")

@@ -1763,8 +1763,10 @@ class Objects(unittest.TestCase):
                 found[os.path.basename(row["object"]["name"])] += row["ns"]
         if cause["ns"] < 0.05e9 or seen < 50:
             self.skipTest(f"storage is quick here: {cause['ns'] / 1e6:.0f} ms, {seen} waits were looked at")
-        # What a look meets may be over before it is known what it was for.
-        self.assertGreater(sum(found.values()), 0.5 * cause["ns"], cause) # on a busy machine the rest is not known
+        # What a look meets may be over before it is known what it was for: 3 to 6 % of the time beside three busy
+        # loops, in a row that says so. So most is known; but for that for which prcb had no processor in time.
+        left = sum(row["ns"] for row in cause["objects"] if row["unknown"] in LEFT)
+        self.assertGreater(sum(found.values()), 0.5 * (cause["ns"] - left), cause)
         share = measured["b"] / (measured["a"] + measured["b"])
         # As test_short_waits: by how many there were.
         self.assertAlmostEqual(found["b"] / sum(found.values()), share, delta=0.05 + 1.25 / seen ** 0.5)
