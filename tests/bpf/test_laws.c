@@ -200,6 +200,19 @@ static bool crew_rests(pid_t pid, uint32_t phase)
     return true;
 }
 
+static void await_rest(pid_t pid, uint32_t phase)
+{
+    uint64_t begin = mono_ns();
+
+    if (wait_for(crew_rests(pid, phase)))
+        return;
+    for (int i = 0; i < WORKERS; i++)
+        printf("    worker %d: state %c\n", i, kernel_state(pid, crew->tids[i]));
+    fail_msg("phase %" PRIu32 ": %" PRIu32 " arrivals of %d after %" PRIu64 " ms", phase,
+             __atomic_load_n(&crew->arrived, __ATOMIC_ACQUIRE), (int)(phase + 1) * WORKERS,
+             (mono_ns() - begin) / 1000000);
+}
+
 struct sighting {
     struct prcb_account account;
     struct kernel_times times;
@@ -299,7 +312,7 @@ static void run_crew(uint32_t flags, const struct bounds *bounds)
     struct sighting first[WORKERS], before[WORKERS], now;
     int close[WORKERS] = {0};
 
-    assert_true(wait_for(crew_rests(pid, 0)));
+    await_rest(pid, 0);
     must_profile_process(p, pid, PRCB_FOLLOW_THREADS);
     for (int i = 0; i < WORKERS; i++) {
         handles[i] = must_open(p, crew->tids[i]);
@@ -309,7 +322,7 @@ static void run_crew(uint32_t flags, const struct bounds *bounds)
     }
     for (uint32_t phase = 1; phase <= PHASES; phase++) {
         gate_set(&crew->phase, phase);
-        assert_true(wait_for(crew_rests(pid, phase)));
+        await_rest(pid, phase);
         for (int i = 0; i < WORKERS; i++) {
             now = look(pid, crew->tids[i], handles[i]);
             now.stolen = crew->stolen[i];

@@ -86,7 +86,10 @@ static struct prcb_stack await_stack(struct prcb *p, struct prcb_stacks *s, pid_
                 return stack;
         }
     }
-    fail_msg("%s is on no stack: %s", function, err.text);
+    for (uint32_t k = 0; k < stack.frame_count; k++)
+        print_message("    %s\n", stack.frames[k].function ? stack.frames[k].function : "?");
+    fail_msg("%s is not on the stack, the last that was read; the last error: %s", function,
+             err.text);
     return stack;
 }
 
