@@ -55,14 +55,16 @@ tap() { # COMMAND...
 }
 
 # The rest: everything but the eBPF and command-line tests, which want the machine
-# for themselves, and the thread-sanitizer tests, which have a build of their own.
+# for themselves, the thread-sanitizer tests, which have a build of their own, and tests that ./dev attack runs
+# alone and others contain.
 quick=(--no-suite bpf --no-suite cli --no-suite wine --no-suite python --no-suite page --no-suite pmda
-    --no-suite tsan --no-suite abi)
+    --no-suite tsan --no-suite abi --no-suite attack)
 # Documents, the catalog's facts, the headers and what the kernel makes of a wait do not change with
 # a sanitizer: once is enough. Files are read by an ordinary user as by root, and without eBPF.
 sanitizers=("${quick[@]}" --no-suite docs --no-suite facts)
 ordinary=(--no-suite wine --no-suite python --no-suite page --no-suite pmda --no-suite docs --no-suite facts
-    --no-suite tsan --no-suite abi --no-suite layout --no-suite dump --no-suite files)
+    --no-suite tsan --no-suite abi --no-suite layout --no-suite dump --no-suite files
+    --no-suite attack)
 check_as=()
 
 group_build() {
