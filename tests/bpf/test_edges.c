@@ -223,7 +223,10 @@ static void test_a_million_wakes_have_their_wakers(void **state)
     close(pair.back[1]);
 }
 
-/* A cell is pushed out only where as many others as an account has cells have more time, and one
+/* Traced beside 60 busy loops: the timer's cell was given up three times, with 2, 1 and 2 of its 5
+ * waits, each time for one who had the processor before; the rest was these 5.
+ *
+ * A cell is pushed out only where as many others as an account has cells have more time, and one
  * that was begun is never free again: where there are fewer it was always there. */
 static bool may_push_out(const struct seen *seen)
 {

@@ -119,8 +119,9 @@ def shares_of(output):
 
 
 def up_to_three_times(test):
-    """For estimates: a hypervisor that takes the processor takes the samples of one function with
-    it, in one recording of a few. What is wrong stays so."""
+    """For shares of waits: what the program measures has the time in it until it gets a processor, by which the
+    shares of two seconds are off by 3 % beside three busy loops. That is no excuse for the perf tier, where one of
+    130 recordings lacked a wait of 1.2 seconds; why is not known."""
     def run(self):
         for _ in range(2):
             try:
