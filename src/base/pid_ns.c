@@ -18,12 +18,12 @@ bool in_first_pid_ns(void)
 }
 
 /* "NSpid:\t1234\t7": the process's number in the namespace of this /proc, and in each below that
- * one, to its own. */
+ * one, to its own. In one that is not above it, it has none, and there is no such file. */
 int check_proc_numbers(struct prcb_error *err)
 {
     FILE *file = fopen("/proc/self/status", "re");
     char line[256];
-    bool other = false;
+    bool other = !file && errno == ENOENT;
 
     while (file && fgets(line, sizeof(line), file))
         other |= !strncmp(line, "NSpid:", 6) && strchr(line, '\t') != strrchr(line, '\t');

@@ -263,8 +263,7 @@ class Servers(unittest.TestCase):
         blocked = self.lines(log, "slow request: GET /block")
         self.assertTrue(blocked)
         if CAUSES:
-            # But for a switch that the kernel does not report (6 of 1000 wakes beside five busy loops), or a timeout
-            # that is over before the thread sleeps.
+            # But for a switch that the kernel does not report, or a timeout that is over before the thread sleeps.
             others = [line for line in blocked if "asleep" not in line]
             self.assertLessEqual(len(others), 1 + len(blocked) // 20, others)
 
