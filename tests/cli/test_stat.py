@@ -24,6 +24,7 @@ import subprocess
 import sys
 import tempfile
 import termios
+import threading
 import time
 import unittest
 
@@ -52,6 +53,19 @@ def run(*args, **options):
 def start(*args, **options):
     return subprocess.Popen([PRCB, "stat", *args], stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE, text=True, **options)
+
+
+def run_for_lines(count, *args):
+    """As run, of a command that reads its standard input to the end: that comes once so many lines were printed,
+    however late prcb is with its intervals."""
+    with start(*args, stdin=subprocess.PIPE) as process:
+        limit = threading.Timer(TIMEOUT, process.kill)
+        limit.start()
+        lines = [process.stdout.readline() for _ in range(count)]
+        process.stdin.close()
+        stdout = "".join(lines) + process.stdout.read()
+        limit.cancel()
+        return subprocess.CompletedProcess(args, process.wait(), stdout, process.stderr.read())
 
 
 def enter(folder, pid):
@@ -586,11 +600,11 @@ class Table(Case):
 
 
 class Intervals(Case):
-    CODE = "import time\nfor i in range(10): time.sleep(.03)"
+    CODE = "import sys, time\nfor i in range(10): time.sleep(.03)\nsys.stdin.read()"
 
     @needs_bpf
     def test_ndjson(self):
-        result = run("-I", "50", "--ndjson", "--", *python(self.CODE))
+        result = run_for_lines(4, "-I", "50", "--ndjson", "--", *python(self.CODE))
         lines = [json.loads(line) for line in result.stdout.splitlines()]
         self.assertGreaterEqual(len(lines), 4)
         ends = [line["time_ns"] for line in lines]
@@ -612,7 +626,7 @@ class Intervals(Case):
 
     @needs_bpf
     def test_tails_of_intervals_are_parts_of_the_whole(self):
-        result = run("-I", "100", "--tails", "--ndjson", "--", *python(self.CODE))
+        result = run_for_lines(4, "-I", "100", "--tails", "--ndjson", "--", *python(self.CODE))
         self.assertEqual(result.returncode, 0, result.stderr)
         tails = [json.loads(line)["total"]["tails"].get("sleep") for line in result.stdout.splitlines()]
         tails = [tail for tail in tails if tail]
@@ -636,7 +650,7 @@ class Intervals(Case):
         self.assertIn("threads", json.loads(result.stdout))
 
     def test_lines_then_summary(self):
-        text = run("-I", "100", "--", *python(self.CODE)).stdout
+        text = run_for_lines(4, "-I", "100", "--", *python(self.CODE)).stdout
         self.assertRegex(text, r"^ +TIME +TID +THREAD +RUN +READY +WAIT +SWITCHES +WAITS\n")
         times = [float(time) for time in re.findall(r"(?m)^ +(\d+\.\d{3}) ", text)]
         self.assertGreaterEqual(len(times), 3)
@@ -675,7 +689,7 @@ class Intervals(Case):
         self.assertIn("no process is called 'no-such-process'", result.stderr)
 
     def test_csv(self):
-        text = run("-I", "100", "-x", ";", "--", *python(self.CODE)).stdout
+        text = run_for_lines(4, "-I", "100", "-x", ";", "--", *python(self.CODE)).stdout
         rows = list(csv.DictReader(io.StringIO(text), delimiter=";"))
         self.assertGreaterEqual(len(rows), 3)
         for row in rows:
