@@ -2174,12 +2174,15 @@ class Exports(Recording):
         run = sum(row["run_ns"] for row in report["threads"])
         self.assertAlmostEqual(sum(event["dur"] for event in events
                                    if event.get("cat") == "cpu") * 1000 / run, 1, delta=0.001)
+        # While a hypervisor has the processor the thread runs on without samples: the next one has that time in the
+        # trace, and a period's weight.
+        lacking = abs(report["weight"] / run - 1)
         for name in ("burn_half", "burn_third"):
             row = next(row for row in report["functions"] if row["function"] == name)
-            self.assertAlmostEqual(spent[name] / run, row["self"] / report["weight"], delta=0.05)
+            self.assertAlmostEqual(spent[name] / run, row["self"] / report["weight"], delta=0.05 + lacking)
         # Beside main there is what loads the program, which a busy disk or machine makes long.
         main = next(row for row in report["functions"] if row["function"] == "main")
-        self.assertAlmostEqual(spent["main"] / run, main["total"] / report["weight"], delta=0.1)
+        self.assertAlmostEqual(spent["main"] / run, main["total"] / report["weight"], delta=0.1 + lacking)
         names = {event["name"] for event in events if event.get("cat") == "state"}
         self.assertIn("running", names)
 
