@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """`prcb record` and `prcb report`: shares of a program that measures itself, what is in the
 file, what a bad end leaves, and each export opened by a reader that is not ours."""
+import bisect
 import collections
 import contextlib
 import csv
@@ -2174,15 +2175,18 @@ class Exports(Recording):
         run = sum(row["run_ns"] for row in report["threads"])
         self.assertAlmostEqual(sum(event["dur"] for event in events
                                    if event.get("cat") == "cpu") * 1000 / run, 1, delta=0.001)
-        # While a hypervisor has the processor the thread runs on without samples: the next one has that time in the
-        # trace, and a period's weight.
-        lacking = abs(report["weight"] / run - 1)
+        # A stretch on the processor that was over before a sample was due has no functions: on a busy machine there
+        # are many. Of the others functions have all of the time.
+        begun = sorted(event["ts"] for event in events if event["ph"] == "B")
+        sampled = sum(event["dur"] for event in events if event.get("cat") == "cpu" and bisect.bisect_left(
+            begun, event["ts"] + event["dur"]) > bisect.bisect_left(begun, event["ts"])) * 1000
+        self.assertGreater(sampled, run / 2)
         for name in ("burn_half", "burn_third"):
             row = next(row for row in report["functions"] if row["function"] == name)
-            self.assertAlmostEqual(spent[name] / run, row["self"] / report["weight"], delta=0.05 + lacking)
+            self.assertAlmostEqual(spent[name] / sampled, row["self"] / report["weight"], delta=0.05)
         # Beside main there is what loads the program, which a busy disk or machine makes long.
         main = next(row for row in report["functions"] if row["function"] == "main")
-        self.assertAlmostEqual(spent["main"] / run, main["total"] / report["weight"], delta=0.1 + lacking)
+        self.assertAlmostEqual(spent["main"] / sampled, main["total"] / report["weight"], delta=0.1)
         names = {event["name"] for event in events if event.get("cat") == "state"}
         self.assertIn("running", names)
 
