@@ -289,13 +289,22 @@ static int name_met(struct why *w, struct thread *thread, struct object_wait wai
 }
 
 /* Its stack, and what it is for. That a 64-bit stack was there, readable or not, says whose numbers
- * of calls the thread uses. */
+ * of calls the thread uses. What it is for comes first, for it takes less and the wait may be over
+ * any moment; but a futex's stack says what kind of lock it is. */
 static int read_wait(struct why *w, const struct prcb_account *a, struct why_part *ret)
 {
-    int result = w->source.read(w->source.ctx, a, &ret->stack);
+    bool needs_stack = cause_of(a) == PRCB_CAUSE_FUTEX;
+    struct object_wait wait = {0};
+    int result;
 
-    if (w->source.object && (!result || result == -EIO))
-        ret->wait = w->source.object(w->source.ctx, a, result ? NULL : &ret->stack);
+    if (w->source.object && !needs_stack)
+        wait = w->source.object(w->source.ctx, a, NULL);
+    result = w->source.read(w->source.ctx, a, &ret->stack);
+    if (!w->source.object || (result && result != -EIO))
+        return result;
+    if (needs_stack)
+        wait = w->source.object(w->source.ctx, a, result ? NULL : &ret->stack);
+    ret->wait = wait;
     return result;
 }
 
