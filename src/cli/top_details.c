@@ -35,7 +35,8 @@ static void where_wait(void *ctx, const struct top_row *row, char *ret, size_t s
     *ret = '\0';
     if (run->ui.mode == TOP_LIVE && row->now.state == TOP_WAIT && row->now.since_ns &&
         !row->kernel && row->now.since_ns + LONG_NS <= now_ns())
-        top_where_wait(run->where, row->id, row->now.since_ns, ret, size);
+        top_where_wait(run->where, row->id,
+                       row->now.since_ns - run->model.threads[row->thread].start_ns, ret, size);
 }
 
 /* Threads that slept through the interval in a wait that may be for a lock, and is then no
@@ -48,7 +49,8 @@ void top_run_ask_sleepers(struct top_run *run)
 
     for (int open = 0; run->where && run->ui.mode == TOP_LIVE && open < SLEEPERS &&
                        (thread = top_model_next_unknown(&run->model, &at));) {
-        if (!top_where_blocked(run->where, thread->key, thread->shown.since_ns, &blocked)) {
+        if (!top_where_blocked(run->where, thread->key, thread->shown.since_ns - thread->start_ns,
+                               &blocked)) {
             open++;
             continue;
         }

@@ -11,7 +11,7 @@
 #include "stat_wait.h"
 #include "why_report.h"
 
-#define NS_PER_MS   1000000ull
+#define NS_PER_MS   1000000ll
 #define LOOK_NS     (20 * NS_PER_MS)  /* how often the watched threads are looked at */
 #define REPORT_NS   (250 * NS_PER_MS) /* how often the screen gets what that gave */
 #define LEAST_NS    NS_PER_MS         /* shorter waits are not read */
@@ -22,7 +22,7 @@
 #define ASKED       128               /* not answered yet */
 
 struct answer {
-    uint64_t key, since_ns;
+    uint64_t key, age_ns;
     bool blocked; /* by a word of the table: it waits for a lock or the like */
     char text[160];
 };
@@ -45,7 +45,7 @@ struct top_where {
     uint32_t watch_count, watch_number; /* number: grows with each new set */
     struct answer waits[WAITS];
     struct {
-        uint64_t key, since_ns;
+        uint64_t key, age_ns;
     } asked[ASKED];
     uint32_t asked_count;
     bool news;                 /* an answer that no screen has shown */
@@ -184,31 +184,34 @@ static void wait_text(const struct prcb_stack *stack, char *ret, size_t size)
     snprintf(ret, size, "%s%s%s", stack->word ? stack->word : "", stack->word ? ": " : "", line);
 }
 
-/* Whether the wait that began then goes on; "now" is of two clocks that differ by less than this.
- */
-static bool same_wait(const struct prcb_account *a, uint64_t since_ns)
+/* Whether the wait that began at that age goes on. Ages of one moment may differ by what was
+ * learned of the clock meanwhile. */
+static bool same_wait(const struct prcb_account *a, uint64_t age_ns)
 {
-    uint64_t since = now_ns() - a->open.ns;
-    uint64_t apart = since > since_ns ? since - since_ns : since_ns - since;
+    int64_t apart = (int64_t)(a->wall_ns - a->open.ns - age_ns);
 
-    return !(a->flags & PRCB_ACCOUNT_RUNNING) && apart < NS_PER_MS;
+    return !(a->flags & PRCB_ACCOUNT_RUNNING) && apart < NS_PER_MS && apart > -NS_PER_MS;
 }
 
-static void answer_one(struct top_where *w, uint64_t key, uint64_t since_ns)
+/* Where there is no budget for the stack there is no answer: the next screen asks again. */
+static void answer_one(struct top_where *w, uint64_t key, uint64_t age_ns)
 {
-    struct answer answer = {.key = key, .since_ns = since_ns};
+    struct answer answer = {.key = key, .age_ns = age_ns};
     struct prcb_stack stack = {.size = sizeof(stack)};
     struct prcb_account a = {.size = sizeof(a)};
     struct prcb_thread *thread;
+    bool waits;
 
     if (prcb_thread_open_key(w->session, key, &thread, NULL))
         return;
-    if (!prcb_thread_read(thread, &a) && same_wait(&a, since_ns) && has_budget(w) &&
-        !prcb_stacks_read(w->stacks, &a, &stack, NULL)) {
+    waits = !prcb_thread_read(thread, &a) && same_wait(&a, age_ns);
+    prcb_thread_close(thread);
+    if (waits && !has_budget(w))
+        return;
+    if (waits && !prcb_stacks_read(w->stacks, &a, &stack, NULL)) {
         wait_text(&stack, answer.text, sizeof(answer.text));
         answer.blocked = stack.word && stack.kind == PRCB_STACK_BLOCKED;
     }
-    prcb_thread_close(thread);
     pthread_mutex_lock(&w->lock);
     w->waits[key % WAITS] = answer;
     w->news = w->news || *answer.text;
@@ -252,11 +255,10 @@ static void *read_stacks(void *ctx)
             }
             pthread_mutex_lock(&w->lock);
         } else if (w->asked_count) {
-            uint64_t key = w->asked[--w->asked_count].key,
-                     since = w->asked[w->asked_count].since_ns;
+            uint64_t key = w->asked[--w->asked_count].key, age = w->asked[w->asked_count].age_ns;
 
             pthread_mutex_unlock(&w->lock);
-            answer_one(w, key, since);
+            answer_one(w, key, age);
             pthread_mutex_lock(&w->lock);
         } else if (w->watched_count) {
             wait_until(w, next);
@@ -366,39 +368,39 @@ bool top_where_news(struct top_where *w)
 }
 
 /* With the lock. */
-static const struct answer *find_answer(struct top_where *w, uint64_t key, uint64_t since_ns)
+static const struct answer *find_answer(struct top_where *w, uint64_t key, uint64_t age_ns)
 {
     const struct answer *answer = &w->waits[key % WAITS];
     bool asked = w->asked_count == ASKED;
 
-    if (answer->key == key && answer->since_ns == since_ns)
+    if (answer->key == key && answer->age_ns == age_ns)
         return answer;
     for (uint32_t i = 0; i < w->asked_count && !asked; i++)
         asked = w->asked[i].key == key;
     if (!asked) {
         w->asked[w->asked_count].key = key;
-        w->asked[w->asked_count++].since_ns = since_ns;
+        w->asked[w->asked_count++].age_ns = age_ns;
         pthread_cond_signal(&w->wanted);
     }
     return NULL;
 }
 
-void top_where_wait(struct top_where *w, uint64_t key, uint64_t since_ns, char *ret, size_t size)
+void top_where_wait(struct top_where *w, uint64_t key, uint64_t age_ns, char *ret, size_t size)
 {
     const struct answer *answer;
 
     pthread_mutex_lock(&w->lock);
-    answer = find_answer(w, key, since_ns);
+    answer = find_answer(w, key, age_ns);
     snprintf(ret, size, "%s", answer ? answer->text : "");
     pthread_mutex_unlock(&w->lock);
 }
 
-bool top_where_blocked(struct top_where *w, uint64_t key, uint64_t since_ns, bool *ret)
+bool top_where_blocked(struct top_where *w, uint64_t key, uint64_t age_ns, bool *ret)
 {
     const struct answer *answer;
 
     pthread_mutex_lock(&w->lock);
-    answer = find_answer(w, key, since_ns);
+    answer = find_answer(w, key, age_ns);
     if (answer)
         *ret = answer->blocked;
     pthread_mutex_unlock(&w->lock);

@@ -24,11 +24,12 @@ void top_where_watch(struct top_where *w, const uint64_t *keys, uint32_t count);
 /* What is known of a cause's time since the watching began. */
 void top_where_pieces(struct top_where *w, uint32_t cause, struct top_pieces *ret);
 
-/* What the wait of a thread is for, "" where it is not known (yet); asking makes it known. */
-void top_where_wait(struct top_where *w, uint64_t key, uint64_t since_ns, char *ret, size_t size);
+/* What a wait of a thread is for, "" where it is not known (yet); asking makes it known. age_ns: of
+ * the thread when the wait began, which tells it from others. */
+void top_where_wait(struct top_where *w, uint64_t key, uint64_t age_ns, char *ret, size_t size);
 /* *ret: whether a thread's stack says that its wait keeps it from work. False: that is not known
  * yet; asking makes it known. */
-bool top_where_blocked(struct top_where *w, uint64_t key, uint64_t since_ns, bool *ret);
+bool top_where_blocked(struct top_where *w, uint64_t key, uint64_t age_ns, bool *ret);
 /* Whether there is an answer that was not there when this was asked last. */
 bool top_where_news(struct top_where *w);
 

@@ -249,7 +249,9 @@ static struct past *past_of(struct top_source *s, uint32_t index, uint64_t key)
     return &s->past[index];
 }
 
-static struct top_now now_of(const struct top_source *s, const struct prcb_account *a)
+/* start_ns: of the thread. A wait began at an age of the thread's that no look changes, however
+ * long after the take's moment the walk came to it. */
+static struct top_now now_of(const struct prcb_account *a, uint64_t start_ns)
 {
     const struct prcb_cause_info *info = prcb_cause_info(a->open.cause);
     struct top_now now = {.state = TOP_UNKNOWN};
@@ -261,7 +263,7 @@ static struct top_now now_of(const struct top_source *s, const struct prcb_accou
     } else if (a->present & PRCB_HAS_OPEN) {
         now.state = info && info->kind == PRCB_KIND_READY ? TOP_READY : TOP_WAIT;
         now.cause = (uint8_t)a->open.cause;
-        now.since_ns = s->now_ns > a->open.ns ? s->now_ns - a->open.ns : 0;
+        now.since_ns = a->wall_ns > a->open.ns ? start_ns + a->wall_ns - a->open.ns : start_ns;
     } else {
         now.state = TOP_WAIT; /* the tier tells neither cause nor since when */
     }
@@ -402,7 +404,7 @@ static int take_account(const struct prcb_account *a, void *ctx)
 {
     struct top_part parts[PRCB_CAUSE_MAX];
     struct top_source *s = ctx;
-    struct top_delta delta = {.now = now_of(s, a)};
+    struct top_delta delta = {0};
     bool known = top_model_find(s->model, a->key) != TOP_NONE;
     struct past *past;
 
@@ -415,6 +417,7 @@ static int take_account(const struct prcb_account *a, void *ctx)
     if (top_model_thread(s->model, a->key, a->pid, a->tid, a->comm,
                          s->now_ns > a->wall_ns ? s->now_ns - a->wall_ns : 1, &delta.thread))
         return -ENOMEM;
+    delta.now = now_of(a, s->model->threads[delta.thread].start_ns);
     past = past_of(s, delta.thread, a->key);
     if (!past || see_process(s, a, s->model->threads[delta.thread].process))
         return -ENOMEM;

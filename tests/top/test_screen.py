@@ -275,26 +275,42 @@ while True:
         self.assertIn(str(os.getpid()), replay.stdout)
 
     def test_a_deadlock_is_not_sleep(self):
-        """A mutex that its own thread has: shown with its word; the thread that joins it is not."""
+        """A mutex that its own thread has: shown with its word; the thread that joins it is not. Nor are sleepers,
+        however long the walk over them takes before it comes to that thread."""
         source = self.folder / "dead.c"
         source.write_text("""#define _GNU_SOURCE
 #include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static void *hold(void *ctx) { pthread_setname_np(pthread_self(), "dead");
     pthread_mutex_lock(&lock); pthread_mutex_lock(&lock); return ctx; }
-int main(void) { pthread_t t; pthread_create(&t, 0, hold, 0); return pthread_join(t, 0); }
+static void *sleep_on(void *ctx) { for (;;) pause(); }
+int main(int argc, char **argv) {
+    pthread_attr_t small; pthread_t t;
+    pthread_attr_init(&small); pthread_attr_setstacksize(&small, 65536);
+    for (int i = atoi(argv[1]); i; i--) if (pthread_create(&t, &small, sleep_on, 0)) return 77;
+    pthread_create(&t, 0, hold, 0); return pthread_join(t, 0); }
 """)
         program = self.folder / "dead"
         subprocess.run(["cc", "-g", "-pthread", "-o", program, source], check=True, timeout=60)
-        held = subprocess.Popen([program])
-        self.addCleanup(held.wait)
-        self.addCleanup(held.kill)
-        self.start("-p", str(held.pid), "-d", "0.2", width=120)
-        self.see(r"LIVE +2 threads")
-        if "perf tier" in self.screen():
-            self.skipTest("no stacks on the perf tier")
-        self.see(rf"^ +{held.pid} +\d+ dead +futex .* mutex")
-        self.assertNotRegex(self.screen(), rf"(?m)^ +{held.pid} +{held.pid} dead")
+        for sleepers in 0, 12000:
+            with self.subTest(sleepers=sleepers):
+                held = subprocess.Popen([program, str(sleepers)])
+                self.addCleanup(held.wait)
+                self.addCleanup(held.kill)
+                tasks = pathlib.Path(f"/proc/{held.pid}/task")
+                poll(lambda: held.poll() is not None or len(os.listdir(tasks)) == sleepers + 2, "its threads")
+                if held.poll() == 77:
+                    self.skipTest(f"{sleepers} threads may not be created")
+                self.start("-p", str(held.pid), "-d", "0.2", width=120)
+                self.see(rf"LIVE +{sleepers + 2} threads")
+                if "perf tier" in self.screen():
+                    self.skipTest("no stacks on the perf tier")
+                self.see(rf"^ +{held.pid} +\d+ dead +futex .* mutex")
+                self.assertNotRegex(self.screen(), rf"(?m)^ +{held.pid} +{held.pid} dead")
+                self.tmux("kill-server")
+                held.kill()
 
     def test_by_whom(self):
         """A reader of a pipe, whom its child wakes up: Enter goes from one to the other."""
