@@ -435,10 +435,20 @@ static __always_inline void close_unreported(struct prcb_account_block *account,
     ret->wait = elapsed - run - ready;
 }
 
-static __always_inline void close_running(struct prcb_account_block *account,
-                                          struct task_struct *task, __u64 now, struct closed *ret)
+/* Of a stretch in which a quota held the thread back for so long: the kernel counts all of it as
+ * delay, but only what comes after is waiting for a processor. */
+static __always_inline __u64 after_quota(__u64 elapsed, __u64 throttled)
 {
-    __u64 elapsed = now - account->stamp, run;
+    return throttled < elapsed ? elapsed - throttled : 0;
+}
+
+/* throttled: for how much of it a quota held the thread back. */
+static __always_inline void close_running(struct prcb_account_block *account,
+                                          struct task_struct *task, __u64 now, __u64 throttled,
+                                          struct closed *ret)
+{
+    __u64 elapsed = now - account->stamp, ready = 0, run;
+    __u8 cause;
 
     if (account->state == PRCB_STATE_RUNNING) {
         account->run_ns += elapsed;
@@ -452,9 +462,12 @@ static __always_inline void close_running(struct prcb_account_block *account,
         run = growth(task_sum_exec(task), account->sum_exec);
     if (account->state == PRCB_STATE_OFF)
         account->repaired++;
-    close_unreported(account, elapsed, run,
-                     has_sched_info() ? growth(task->sched_info.run_delay, account->run_delay) : 0,
-                     open_cause(account), ret);
+    cause = open_cause(account);
+    if (cause == PRCB_CAUSE_THROTTLED)
+        ready = after_quota(elapsed, throttled);
+    else if (has_sched_info())
+        ready = growth(task->sched_info.run_delay, account->run_delay);
+    close_unreported(account, elapsed, run, ready, cause, ret);
 }
 
 /* A thread that went to sleep after its counters were copied and before its account was
@@ -474,7 +487,7 @@ static __always_inline void count_unseen(struct prcb_account_block *account,
         cell->count++;
 }
 
-/* throttled: for how much of it a quota held the thread back. */
+/* throttled: as for close_running. */
 static __always_inline void close_off(struct prcb_account_block *account, struct task_struct *task,
                                       __u64 now, __u64 clock, __u64 throttled, struct closed *ret)
 {
@@ -487,10 +500,8 @@ static __always_inline void close_off(struct prcb_account_block *account, struct
         if (has_rq_clock() && task->sched_info.last_queued)
             ready += growth(clock, task->sched_info.last_queued);
     }
-    /* The kernel counts time held back by a quota as delay; it is no waiting for a
-     * processor. What comes after it is. */
     if (cause == PRCB_CAUSE_THROTTLED)
-        ready = throttled < elapsed ? elapsed - throttled : 0;
+        ready = after_quota(elapsed, throttled);
     if (account->nvcsw + account->nivcsw != task->nvcsw + task->nivcsw) {
         /* It ran and was switched out unreported since. */
         if (account->state == PRCB_STATE_UNSEEN) {
@@ -1061,7 +1072,7 @@ __noinline int note_object(struct prcb_account_block *account, struct tag *tag)
 
 static __always_inline void switch_out(struct prcb_account_block *account, struct task_struct *prev,
                                        struct pt_regs *regs, __u8 cause, __s32 last_syscall,
-                                       __u64 cgroup, __u64 now, struct tag *tag,
+                                       __u64 cgroup, __u64 now, __u64 throttled, struct tag *tag,
                                        struct profile *profile, struct prcb_edge_block *edges)
 {
     struct prcb_wait_cell *cell;
@@ -1072,7 +1083,7 @@ static __always_inline void switch_out(struct prcb_account_block *account, struc
     prcb_seq_begin(&account->seq, seq);
     now = now > account->stamp ? now : account->stamp;
     if ((edges || wants_tails(profile)) && account->state != PRCB_STATE_RUNNING) {
-        close_running(account, prev, now, &closed);
+        close_running(account, prev, now, throttled, &closed);
         /* Its switch in was not reported. Of two wakers one may be of the sleep that begins now. */
         if (edges && account->state == PRCB_STATE_OFF && !profile->waker.again)
             note_edges(edges, account->generation, &closed, profile, NULL);
@@ -1081,7 +1092,7 @@ static __always_inline void switch_out(struct prcb_account_block *account, struc
             (account->state == PRCB_STATE_OFF || closed.wait || closed.ready))
             note_tails(profile, &closed);
     } else {
-        close_running(account, prev, now, &closed);
+        close_running(account, prev, now, throttled, &closed);
     }
     if (account->state == PRCB_STATE_UNSEEN)
         count = first_switch(account, prev);
@@ -1109,7 +1120,7 @@ static __always_inline void switch_out(struct prcb_account_block *account, struc
     prcb_seq_end(&account->seq, seq);
 }
 
-/* clock: queue_clock. throttled: see close_off. */
+/* clock: queue_clock. throttled: see close_running. */
 static __always_inline void switch_in(struct prcb_account_block *account, struct task_struct *next,
                                       __u64 now, __u64 clock, __u64 throttled, struct tag *tag,
                                       struct profile *profile, const struct who *holder,
@@ -1174,7 +1185,7 @@ struct switching {
     struct pt_regs *regs; /* registers_by, of prev, where it has a tag */
     __u64 now;            /* its stamp; 0: not taken yet, for nobody profiles either */
     __u64 cgroup;
-    __u64 throttled; /* see close_off */
+    __u64 throttled; /* see close_running */
     __u32 state;     /* of prev */
     __u32 cause;     /* why prev leaves, found out once, however many profile it */
 #ifdef PRCB_CLIENTS
@@ -1451,6 +1462,8 @@ static long leave(__u32 i, struct switching *s)
         return 0;
     if (!s->now) {
         s->now = switch_clock(prev, account->stamp);
+        if (tag->throttled_queue) /* its switch in was not reported */
+            s->throttled = end_throttled(tag, prev, queue_clock(prev, s->now));
         /* By way of memory: the verifier would go on with every cause there is by itself. */
         *(volatile __u32 *)&tag->cause =
             classify(prev, s->regs, s->next, s->state, &tag->waited, &tag->restart, &tag->call);
@@ -1463,8 +1476,8 @@ static long leave(__u32 i, struct switching *s)
     tell_clock(profile, account->stamp, s->now);
     edges = wants_edges(profile) ? edges_of(profile) : NULL;
     unreported = account->state == PRCB_STATE_OFF;
-    switch_out(account, prev, s->regs, s->cause, tag->call.number, s->cgroup, s->now, tag, profile,
-               edges);
+    switch_out(account, prev, s->regs, s->cause, tag->call.number, s->cgroup, s->now, s->throttled,
+               tag, profile, edges);
     if (edges)
         leave_edges(profile, s->next, s->cause, unreported);
 #ifdef PRCB_CLIENTS
@@ -1559,6 +1572,7 @@ int prcb_switch(__u64 *ctx)
     if (calibrating && has_rq_clock() && !config.use_ktime)
         sample_offset(BPF_CORE_READ(prev, se.cfs_rq, rq, clock));
     s.tag = tag_of(prev);
+    s.throttled = ~0ull;
     if (s.tag) {
         forget_what_changes(&s, ctx);
 #ifdef PRCB_CLIENTS
