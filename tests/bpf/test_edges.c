@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include <prcb/edges.h>
+#include <prcb/processors.h>
 
 /* ---- reading ---- */
 
@@ -133,11 +134,139 @@ static void print_edges(const struct prcb_account *a, const struct seen *seen)
     }
 }
 
-/* Some kernels do not report each switch of a processor that was idle, nor each wakeup there; then
- * nobody is named. */
-static uint64_t most_unreported(uint64_t count)
+/* ---- what the kernel does not report ----
+ *
+ * Some kernels do not report each switch from an idle processor, nor each wakeup there, and that
+ * many times in a row; then nobody is named. They count these switches all the same, by processor.
+ * So a test looks before and after, and expects of what lies between no more than that explains. */
+
+static struct prcb_processors *view;
+
+/* Switches of the first one or two processors that the test may use which were not reported up to
+ * now. A processor tells of them at its next switch that is: to another thread, which moves the
+ * calling one away. That is on the first one afterwards. */
+static uint64_t unreported_on(unsigned processors)
 {
-    return 2 + count / 20;
+    struct prcb_processor now = {.size = sizeof(now)};
+    struct prcb_error err = {0};
+    uint64_t sum = 0;
+
+    if (!view && prcb_processors_open(NULL, &view, &err))
+        fail_msg("%s", err.text);
+    pin_to(1);
+    pin_to(0);
+    for (unsigned i = 0; i < processors; i++) {
+        int result;
+
+        if (i && cpu_number(i) == cpu_number(i - 1))
+            break;
+        do
+            result = prcb_processor_read(view, cpu_number(i), &now);
+        while (result == -EAGAIN);
+        assert_int_equal(result, 0);
+        sum += now.missed_switches;
+    }
+    return sum;
+}
+
+struct look {
+    struct prcb_account account;
+    struct seen seen;
+    uint64_t unreported;
+};
+
+static struct look look_at(struct prcb *p, uint64_t key, unsigned processors)
+{
+    struct look ret = {.unreported = unreported_on(processors)};
+
+    ret.account = read_edges(p, key, &ret.seen);
+    return ret;
+}
+
+/* Who should have ended waits of a cause. */
+struct whose {
+    uint32_t cause, by;
+    pid_t tid;
+};
+
+/* Of the waits between two looks. Where the cell was given up, `named` may be less than none. */
+struct ended {
+    uint64_t waits, named, rest, unreported;
+    bool given_up; /* the cell may have been, with what it had */
+};
+
+#define TO_STAY_NS 100000000 /* time with which a cell stays: more than others get in a test */
+
+/* A cell is given up only for want of a free one among PRCB_EDGE_WAYS, and when it has the least
+ * time of these: all others there have more than it had at the first look. They keep it: to push
+ * them out, the cell would have to gather as much once more.
+ *
+ * Traced beside 60 busy loops: the timer's cell was given up three times, with 2, 1 and 2 of its 5
+ * waits, each time for one who had the processor before; the rest was these 5. */
+static bool may_be_given_up(const struct look *from, const struct look *to,
+                            const struct whose *whose)
+{
+    uint64_t had = of(&from->seen, PRCB_EDGE_WOKEN_BY, whose->cause, whose->by, whose->tid).ns;
+    unsigned others = 0;
+
+    for (size_t i = 0; i < to->seen.count; i++) {
+        const struct prcb_edge *e = &to->seen.edges[i];
+
+        others += e->by != PRCB_BY_REST && e->ns >= had &&
+                  !(e->kind == PRCB_EDGE_WOKEN_BY && e->cause == whose->cause &&
+                    e->by == whose->by && (!whose->tid || e->tid == whose->tid));
+    }
+    return others >= PRCB_EDGE_WAYS - 1;
+}
+
+static uint64_t more_of(const struct look *from, const struct look *to, const struct whose *whose)
+{
+    return of(&to->seen, PRCB_EDGE_WOKEN_BY, whose->cause, whose->by, whose->tid).count -
+           of(&from->seen, PRCB_EDGE_WOKEN_BY, whose->cause, whose->by, whose->tid).count;
+}
+
+static struct ended between(const struct look *from, const struct look *to,
+                            const struct whose *whose)
+{
+    const struct whose rest = {whose->cause, PRCB_BY_REST, 0};
+    uint32_t cause = whose->cause;
+
+    return (struct ended){
+        .waits = to->account.waits[cause].count - from->account.waits[cause].count,
+        .named = more_of(from, to, whose),
+        .rest = more_of(from, to, &rest),
+        .unreported = to->unreported - from->unreported,
+        .given_up = may_be_given_up(from, to, whose),
+    };
+}
+
+static void print_ended(struct prcb *p, const struct look *to, const struct ended *ended)
+{
+    struct prcb_status status = {.size = sizeof(status)};
+
+    printf("    %" PRIu64 " waits, %" PRIu64 " ended by whom they should be, %" PRIu64
+           " the rest; %" PRIu64 " switches were not reported\n",
+           ended->waits, ended->named, ended->rest, ended->unreported);
+    print_edges(&to->account, &to->seen);
+    if (!prcb_session_status(p, &status))
+        printf("    of all accounts %" PRIu64
+               " switches were not reported; programs were not run %" PRIu64 " times\n",
+               status.missed_switches, status.recursion_misses);
+}
+
+/* Nobody else is named, and the rest is what was not reported: of such a switch the wait before it
+ * has no waker, and that after it may have two. Returns whether it says something that all was. The
+ * looks themselves explain two: a wait that is open is of the rest, at the first look or at the
+ * second, so that there may even be one less than none. */
+static bool assert_ended(struct prcb *p, const struct look *to, const struct ended *ended)
+{
+    bool right = ended->named + ended->rest == ended->waits &&
+                 (ended->given_up || (int64_t)ended->rest <= 2 + 2 * (int64_t)ended->unreported);
+
+    if (!right)
+        print_ended(p, to, ended);
+    assert_true(right);
+    return !ended->given_up && !ended->unreported;
 }
 
 /* ---- waits that a thread ends ---- */
@@ -166,25 +295,6 @@ static int echo(void *arg)
     }
 }
 
-/* Whether all waits for the pipe were ended by this thread; the rest is what was not reported. */
-static void assert_woken_by(struct prcb *p, uint64_t key, pid_t waker)
-{
-    struct seen seen;
-    struct prcb_account a = read_edges(p, key, &seen);
-    uint64_t waits = a.waits[PRCB_CAUSE_PIPE].count;
-    struct prcb_wait by = of(&seen, PRCB_EDGE_WOKEN_BY, PRCB_CAUSE_PIPE, PRCB_BY_THREAD, waker);
-    struct prcb_wait rest = of(&seen, PRCB_EDGE_WOKEN_BY, PRCB_CAUSE_PIPE, PRCB_BY_REST, 0);
-    struct prcb_wait unknown = of(&seen, PRCB_EDGE_WOKEN_BY, PRCB_CAUSE_PIPE, PRCB_BY_UNKNOWN, 0);
-
-    printf("    %" PRIu64 " waits, %" PRIu64 " ended by the other, %" PRIu64 " by nobody known\n",
-           waits, by.count, rest.count);
-    if (by.count + rest.count != waits || unknown.count)
-        print_edges(&a, &seen);
-    assert_int_equal(by.count + rest.count, waits);
-    assert_int_equal(unknown.count, 0);
-    assert_true(rest.count <= most_unreported(waits));
-}
-
 static void play(const struct pair *pair, unsigned rounds)
 {
     char byte = 0;
@@ -195,63 +305,122 @@ static void play(const struct pair *pair, unsigned rounds)
     }
 }
 
+#define PARTS 12
+
+/* Plays so many rounds, each part of them for itself: that of a hundred early wakes one is lost
+ * shows in a part, where it is more than what goes with looking. Returns how many parts say that
+ * nothing is. */
+static unsigned play_parts(struct prcb *p, const struct pair *pair, const uint64_t keys[2],
+                           const struct whose wakers[2], unsigned rounds)
+{
+    struct look from[2], to[2] = {{.unreported = 0}};
+    uint64_t waits = 0;
+    unsigned judged = 0;
+
+    for (unsigned part = 0; part <= PARTS; part++) {
+        for (int i = 0; i < 2; i++) {
+            struct ended ended;
+
+            from[i] = to[i];
+            to[i] = look_at(p, keys[i], 2);
+            if (!part)
+                continue;
+            ended = between(&from[i], &to[i], &wakers[i]);
+            judged += assert_ended(p, &to[i], &ended);
+            waits += ended.waits;
+        }
+        if (part < PARTS)
+            play(pair, rounds / PARTS);
+    }
+    printf("    %" PRIu64 " waits, %u of %u parts judged\n", waits, judged, 2 * PARTS);
+    return judged;
+}
+
 /* Two processes on two processors wake each other as fast as they can: a wake often comes between
  * "about to sleep" and the switch out. No waker is lost, and none but the other is named; nor on
  * one processor. */
 static void test_a_million_wakes_have_their_wakers(void **state)
 {
+    struct whose wakers[2] = {{PRCB_CAUSE_PIPE, PRCB_BY_THREAD, 0},
+                              {PRCB_CAUSE_PIPE, PRCB_BY_THREAD, getpid()}};
     struct prcb *p = open_edges();
-    uint64_t self = must_read(must_open(p, 0)).key, other;
+    uint64_t keys[2] = {must_read(must_open(p, 0)).key};
     struct pair pair;
     pid_t child;
+    bool judged;
 
     assert_false(pipe(pair.there) || pipe(pair.back));
     go_before_others(); /* so that a million does not take minutes on a busy machine */
     child = child_start(echo, &pair);
     must_profile_process(p, child, 0);
-    other = must_find(p, child).key;
+    keys[1] = must_find(p, child).key;
+    wakers[0].tid = child;
     pin_to(0);
     pin_thread(child, 1);
-    play(&pair, ROUNDS);
+    play(&pair, ROUNDS / PARTS); /* that the cells have their time */
+    judged = play_parts(p, &pair, keys, wakers, ROUNDS) > 0;
     pin_thread(child, 0);
-    play(&pair, rounds_on_one());
-    assert_woken_by(p, self, child);
-    assert_woken_by(p, other, getpid());
+    judged &= play_parts(p, &pair, keys, wakers, rounds_on_one()) > 0;
     close(pair.there[0]);
     close(pair.there[1]);
     close(pair.back[0]);
     close(pair.back[1]);
-}
-
-/* Traced beside 60 busy loops: the timer's cell was given up three times, with 2, 1 and 2 of its 5
- * waits, each time for one who had the processor before; the rest was these 5.
- *
- * A cell is pushed out only where as many others as an account has cells have more time, and one
- * that was begun is never free again: where there are fewer it was always there. */
-static bool may_push_out(const struct seen *seen)
-{
-    uint64_t cells = 0;
-
-    for (size_t i = 0; i < seen->count; i++)
-        cells += seen->edges[i].by != PRCB_BY_REST;
-    return cells > PRCB_EDGE_WAYS;
+    if (!judged)
+        skip_because("in no part each switch was reported");
 }
 
 /* ---- wakes of a thread that has not slept ---- */
 
 #define NEVER_SLEPT 50
 
+struct early {
+    uint32_t word;     /* the round; UINT32_MAX: it is over */
+    uint32_t returned; /* the round that the waker's call has returned from */
+};
+
 /* Wakes who waits for the word as soon as there is somebody to wake, once for each number that it
  * has: often one who is about to sleep. */
 static int wake_early(void *arg)
 {
-    uint32_t *word = arg, done = 0, now;
+    struct early *early = arg;
+    uint32_t done = 0, now;
 
-    while ((now = __atomic_load_n(word, __ATOMIC_ACQUIRE)) != UINT32_MAX) {
-        if (now != done && syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0) == 1)
-            done = now;
+    while ((now = __atomic_load_n(&early->word, __ATOMIC_ACQUIRE)) != UINT32_MAX) {
+        if (now == done || syscall(SYS_futex, &early->word, FUTEX_WAKE, 1, NULL, NULL, 0) != 1)
+            continue;
+        done = now;
+        __atomic_store_n(&early->returned, done, __ATOMIC_RELEASE);
     }
     return 0;
+}
+
+/* Waits for the word, which is woken at once; whether that was before the thread slept. */
+static bool is_woken_early(struct early *early, uint32_t round)
+{
+    uint64_t before = own_switches();
+
+    __atomic_store_n(&early->word, round, __ATOMIC_RELEASE);
+    if (syscall(SYS_futex, &early->word, FUTEX_WAIT, round, NULL, NULL, 0))
+        fail_msg("futex: %s", strerror(errno)); /* nobody else changes the word */
+    /* The kernel takes a waiter off the futex's queue first and wakes it afterwards. One that is
+     * back by then would have the sleep that follows ended by that wake, and by right. */
+    while (__atomic_load_n(&early->returned, __ATOMIC_ACQUIRE) != round)
+        ;
+    return own_switches() == before;
+}
+
+/* Adds the sleeps between two looks, where these say something: if neither the end of a sleep nor
+ * the timer's waking was reported, the last wake there was is taken for its end. */
+static void add_sleeps(const struct look *from, const struct look *to, struct ended *sum)
+{
+    static const struct whose timer = {PRCB_CAUSE_SLEEP, PRCB_BY_TIMER, 0};
+    struct ended ended = between(from, to, &timer);
+
+    if (ended.unreported || ended.given_up)
+        return;
+    sum->waits += ended.waits;
+    sum->named += ended.named;
+    sum->rest += ended.rest;
 }
 
 /* A thread that is woken when it is about to sleep, and therefore does not, sleeps for a while
@@ -260,48 +429,77 @@ static int wake_early(void *arg)
  * in half a minute of spinning, or never: it gets a tenth of the time that others get. */
 static void test_a_wake_of_a_thread_that_never_slept_is_not_kept(void **state)
 {
-    uint32_t *word = shared_memory(sizeof(*word));
+    struct early *early = shared_memory(sizeof(*early));
     struct prcb *p = open_edges();
     uint64_t key = must_read(must_open(p, 0)).key, until = mono_ns() + 3000000000ull / slowness();
-    struct prcb_wait timer, rest;
     unsigned never = 0, round = 0;
-    struct prcb_account a;
-    struct seen seen;
+    struct ended sum = {0};
+    struct look from, to;
     pid_t child;
 
     if (cpu_number(0) == cpu_number(1))
         skip_because("one processor: who is about to sleep is not woken meanwhile");
-    child = child_start(wake_early, word);
+    child = child_start(wake_early, early);
     go_before_others(); /* but not the child, which spins */
     pin_to(0);
     pin_thread(child, 1);
+    sleep_ns(TO_STAY_NS);
+    to = look_at(p, key, 1);
     while (never < NEVER_SLEPT && mono_ns() < until) {
-        uint64_t before = own_switches();
-
-        __atomic_store_n(word, ++round, __ATOMIC_RELEASE);
-        if (syscall(SYS_futex, word, FUTEX_WAIT, round, NULL, NULL, 0))
-            fail_msg("futex: %s", strerror(errno)); /* nobody else changes the word */
-        if (own_switches() != before)
+        if (!is_woken_early(early, ++round))
             continue;
         sleep_ns(20000);
         never++;
+        from = to;
+        to = look_at(p, key, 1);
+        add_sleeps(&from, &to, &sum);
     }
-    __atomic_store_n(word, UINT32_MAX, __ATOMIC_RELEASE);
-    a = read_edges(p, key, &seen);
-    timer = of(&seen, PRCB_EDGE_WOKEN_BY, PRCB_CAUSE_SLEEP, PRCB_BY_TIMER, 0);
-    rest = of(&seen, PRCB_EDGE_WOKEN_BY, PRCB_CAUSE_SLEEP, PRCB_BY_REST, 0);
-    printf("    woken %u times before it slept; of %" PRIu64 " sleeps %" PRIu64
+    __atomic_store_n(&early->word, UINT32_MAX, __ATOMIC_RELEASE);
+    printf("    woken %u times before it slept; of %" PRIu64 " sleeps with all reported %" PRIu64
            " ended by the timer\n",
-           never, a.waits[PRCB_CAUSE_SLEEP].count, timer.count);
+           never, sum.waits, sum.named);
     if (!never)
         skip_because("nobody was woken before it slept");
-    if (timer.count + rest.count != a.waits[PRCB_CAUSE_SLEEP].count)
-        print_edges(&a, &seen);
-    assert_int_equal(of(&seen, PRCB_EDGE_WOKEN_BY, PRCB_CAUSE_SLEEP, PRCB_BY_THREAD, 0).count, 0);
-    assert_int_equal(timer.count + rest.count, a.waits[PRCB_CAUSE_SLEEP].count);
-    if (rest.count > 2 + timer.count / 4 && may_push_out(&seen))
-        skip_because("few sleeps: others who had the processor pushed the timer's cell out");
-    assert_true(rest.count <= 2 + timer.count / 4);
+    if (!sum.waits)
+        skip_because("switches were not reported around each such sleep");
+    assert_ended(p, &to, &sum);
+}
+
+#define WOKEN_EARLY 2000
+
+/* Nearly all wakes of such a waker come between "about to sleep" and the switch out (a program that
+ * left out one in a hundred of those on this machine lacked 20 of 2000): none is lost. */
+static void test_a_wake_before_the_switch_out_is_not_lost(void **state)
+{
+    struct early *early = shared_memory(sizeof(*early));
+    struct whose waker = {PRCB_CAUSE_FUTEX, PRCB_BY_THREAD, 0};
+    struct prcb *p = open_edges();
+    uint64_t key = must_read(must_open(p, 0)).key, until = mono_ns() + 3000000000ull;
+    unsigned never = 0, round = 0, judged = 0;
+    struct look from, to;
+
+    if (cpu_number(0) == cpu_number(1))
+        skip_because("one processor: who is about to sleep is not woken meanwhile");
+    waker.tid = child_start(wake_early, early);
+    go_before_others(); /* but not the child, which spins */
+    pin_to(0);
+    pin_thread(waker.tid, 1);
+    to = look_at(p, key, 1);
+    while (judged < PARTS && mono_ns() < until) {
+        struct ended ended;
+
+        from = to;
+        for (unsigned i = 0; i < WOKEN_EARLY && mono_ns() < until; i++)
+            never += is_woken_early(early, ++round);
+        to = look_at(p, key, 1);
+        ended = between(&from, &to, &waker);
+        judged += assert_ended(p, &to, &ended);
+    }
+    __atomic_store_n(&early->word, UINT32_MAX, __ATOMIC_RELEASE);
+    printf("    %u times woken, %u of them before it slept, %u parts judged\n", round, never,
+           judged);
+    if (!judged)
+        skip_because("in no part each switch was reported");
 }
 
 /* ---- a thread's own count of its waits ---- */
@@ -577,7 +775,7 @@ static void test_kernel_mutex(void **state)
 {
     struct prcb_wait by[HOLDERS], woken[HOLDERS], rest;
     pthread_t threads[HOLDERS], waiter;
-    uint64_t edges = 0, own = 0;
+    uint64_t edges = 0, own = 0, unreported;
     struct prcb_account a;
     struct seen seen;
     struct prcb *p;
@@ -587,15 +785,19 @@ static void test_kernel_mutex(void **state)
     go_before_others();
     p = session_open_flags(64, PRCB_OPEN_EDGES | PRCB_OPEN_OWNERS);
     assert_int_equal(pipe2(holding.pipe, O_CLOEXEC), 0);
+    pin_to(1);
     for (unsigned i = 0; i < HOLDERS; i++)
         pthread_create(&threads[i], NULL, hold_pipe, (void *)(uintptr_t)i);
+    pin_to(0);
     pthread_create(&waiter, NULL, wait_for_pipe, NULL);
     assert_true(wait_for(__atomic_load_n(&holding.waiter, __ATOMIC_ACQUIRE) &&
                          __atomic_load_n(&holding.holders[0], __ATOMIC_ACQUIRE) &&
                          __atomic_load_n(&holding.holders[1], __ATOMIC_ACQUIRE)));
     must_profile_process(p, getpid(), PRCB_FOLLOW_THREADS);
+    unreported = unreported_on(1); /* the waiter's */
     for (unsigned i = 0; i < TURNS; i++)
         take_turn(i % HOLDERS, i % HOLDERS ? 30000000 : 10000000);
+    unreported = unreported_on(1) - unreported;
     a = read_edges(p, key_of(p, holding.waiter), &seen);
     for (unsigned i = 0; i < HOLDERS; i++) {
         by[i] = of(&seen, PRCB_EDGE_HELD_BY, PRCB_CAUSE_MUTEX, PRCB_BY_THREAD, holding.holders[i]);
@@ -610,7 +812,7 @@ static void test_kernel_mutex(void **state)
     /* Nobody else had it; of a wait whose end the kernel did not report the waker alone is told. */
     rest = of(&seen, PRCB_EDGE_HELD_BY, PRCB_CAUSE_MUTEX, PRCB_BY_REST, 0);
     assert_int_equal(edges + rest.ns, a.waits[PRCB_CAUSE_MUTEX].ns);
-    assert_true(rest.count <= most_unreported(TURNS));
+    assert_true(rest.count <= unreported);
     for (unsigned i = 0; i < HOLDERS; i++) {
         double share = (double)by[i].ns / (double)edges;
         double witness = (double)holding.waited[i] / (double)own;
@@ -634,81 +836,109 @@ static void test_kernel_mutex(void **state)
 
 /* ---- what is no thread ---- */
 
+#define MOST_ROUNDS 20
+
 static void test_timer(void **state)
 {
+    static const struct whose timer = {PRCB_CAUSE_SLEEP, PRCB_BY_TIMER, 0};
     struct prcb *p = open_edges();
-    struct prcb_account a, before = must_read(must_open(p, 0));
-    struct prcb_wait by, rest;
-    struct seen seen;
-    uint64_t most;
+    uint64_t key = must_read(must_open(p, 0)).key, until = mono_ns() + 10000000000ull;
+    unsigned judged = 0;
+    struct look from, to;
 
     /* Each who had the processor before it would need one of its cells, which are few: those of a
      * busy machine would push out the one that is looked at. */
     go_before_others();
-    for (int i = 0; i < 200; i++)
-        sleep_ns(300000);
-    a = read_edges(p, before.key, &seen);
-    by = of(&seen, PRCB_EDGE_WOKEN_BY, PRCB_CAUSE_SLEEP, PRCB_BY_TIMER, 0);
-    rest = of(&seen, PRCB_EDGE_WOKEN_BY, PRCB_CAUSE_SLEEP, PRCB_BY_REST, 0);
-    /* Where others may push it out, a quarter of the time is what they need to be more. */
-    most = may_push_out(&seen) ? by.count / 4 : most_unreported(a.waits[PRCB_CAUSE_SLEEP].count);
-    if (by.count + rest.count != a.waits[PRCB_CAUSE_SLEEP].count || rest.count > most)
-        print_edges(&a, &seen);
-    assert_int_equal(by.count + rest.count, a.waits[PRCB_CAUSE_SLEEP].count);
-    assert_true(rest.count <= most);
-    assert_int_equal(of(&seen, PRCB_EDGE_WOKEN_BY, PRCB_CAUSE_SLEEP, PRCB_BY_THREAD, 0).count, 0);
+    pin_to(0);
+    sleep_ns(TO_STAY_NS);
+    to = look_at(p, key, 1);
+    for (unsigned i = 0; i < MOST_ROUNDS && judged < 3 && mono_ns() < until; i++) {
+        struct ended ended;
+
+        from = to;
+        for (int k = 0; k < 200; k++)
+            sleep_ns(300000);
+        to = look_at(p, key, 1);
+        ended = between(&from, &to, &timer);
+        judged += assert_ended(p, &to, &ended);
+    }
+    if (!judged)
+        skip_because("switches were not reported in any round, or the timer's cell was given up");
 }
 
-/* Half of the waits on one futex are ended by a thread, half by their timeouts. */
+/* Half of the waits on one futex are ended by a thread, half by their timeouts. The first two are
+ * long: with them the cells that the two need are theirs. */
+#define TIMEOUTS 50
+
+static uint64_t length_of(uint32_t turn)
+{
+    return turn ? 1000000 : TO_STAY_NS;
+}
+
 static void *wake_by_turns(void *arg)
 {
     uint32_t *words = arg;
 
-    for (uint32_t i = 1; i <= 50; i++) {
-        gate_wait_while(&words[0], i - 1);
-        sleep_ns(1000000);
-        gate_set(&words[1], i);
+    pin_to(1);
+    for (uint32_t i = 0; i <= TIMEOUTS; i++) {
+        gate_wait_while(&words[0], i);
+        sleep_ns(length_of(i));
+        gate_set(&words[1], i + 1);
     }
     return NULL;
 }
 
-static void test_timeouts(void **state)
+static void wait_until_timeout(uint64_t ns)
 {
-    struct prcb *p = open_edges();
-    struct prcb_account a, before = must_read(must_open(p, 0));
-    uint32_t *words = shared_memory(2 * sizeof(*words));
     pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
-    struct prcb_wait timed, woken;
-    struct seen seen;
+    struct timespec until;
+
+    pthread_mutex_lock(&mutex);
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += (long)ns;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_cond_timedwait(&cond, &mutex, &until);
+    pthread_mutex_unlock(&mutex);
+}
+
+static void test_timeouts(void **state)
+{
+    static const struct whose timer = {PRCB_CAUSE_FUTEX, PRCB_BY_TIMER, 0},
+                              thread = {PRCB_CAUSE_FUTEX, PRCB_BY_THREAD, 0};
+    struct prcb *p = open_edges();
+    uint64_t key = must_read(must_open(p, 0)).key, timed, woken;
+    uint32_t *words = shared_memory(2 * sizeof(*words));
+    struct look from, to;
+    struct ended ended;
     pthread_t waker;
 
     go_before_others();
+    pin_to(0);
     pthread_create(&waker, NULL, wake_by_turns, words);
-    pthread_mutex_lock(&mutex);
-    for (uint32_t i = 1; i <= 50; i++) {
-        struct timespec until;
-
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += 1000000;
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
-        pthread_cond_timedwait(&cond, &mutex, &until);
-        gate_set(&words[0], i);
-        gate_wait_while(&words[1], i - 1);
+    for (uint32_t i = 0; i <= TIMEOUTS; i++) {
+        if (i == 1)
+            from = look_at(p, key, 2);
+        wait_until_timeout(length_of(i));
+        gate_set(&words[0], i + 1);
+        gate_wait_while(&words[1], i);
     }
-    pthread_mutex_unlock(&mutex);
+    to = look_at(p, key, 2);
     pthread_join(waker, NULL);
-    a = read_edges(p, before.key, &seen);
-    timed = of(&seen, PRCB_EDGE_WOKEN_BY, PRCB_CAUSE_FUTEX, PRCB_BY_TIMER, 0);
-    woken = of(&seen, PRCB_EDGE_WOKEN_BY, PRCB_CAUSE_FUTEX, PRCB_BY_THREAD, 0);
+    timed = more_of(&from, &to, &timer);
+    woken = more_of(&from, &to, &thread);
+    ended = between(&from, &to, &timer);
+    ended.named = timed + woken;
+    ended.given_up |= may_be_given_up(&from, &to, &thread);
+    assert_ended(p, &to, &ended);
+    if (ended.given_up)
+        skip_because("others who had the processor pushed a cell out");
     /* On a slow machine some moments are past before it would sleep. */
-    if (timed.count > 50 || timed.count < 30 || woken.count < 40)
-        print_edges(&a, &seen);
-    assert_in_range(timed.count, 30, 50);
-    assert_true(woken.count >= 40);
-    assert_true(timed.count + woken.count + most_unreported(100) >=
-                a.waits[PRCB_CAUSE_FUTEX].count);
+    if (timed > TIMEOUTS || timed < 30 || woken < 40)
+        print_ended(p, &to, &ended);
+    assert_in_range(timed, 30, TIMEOUTS);
+    assert_true(woken >= 40);
 }
 
 /* A datagram by way of the loopback device is handed over by a softirq, whoever it struck. */
@@ -908,6 +1138,7 @@ int main(int argc, char **argv)
         BPF_TEST(test_without),
         BPF_TEST(test_a_million_wakes_have_their_wakers),
         BPF_TEST(test_a_wake_of_a_thread_that_never_slept_is_not_kept),
+        BPF_TEST(test_a_wake_before_the_switch_out_is_not_lost),
         BPF_TEST(test_lock),
         BPF_TEST(test_timer),
         BPF_TEST(test_timeouts),
@@ -917,7 +1148,11 @@ int main(int argc, char **argv)
         BPF_TEST(test_kernel_mutex),
     };
 
+    int result;
+
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);
-    return BPF_RUN("edges", tests);
+    result = BPF_RUN("edges", tests);
+    prcb_processors_close(view);
+    return result;
 }
