@@ -688,10 +688,13 @@ static void test_lock(void **state)
 #define HOLDERS 2
 #define TURNS   12
 
-/* Threads that write to a pipe from a page that is not there: each holds the pipe's mutex until the
- * test supplies the page, while another thread waits for the mutex. */
+/* Threads that write from a page that is not there: each holds the lock of what it writes to, a
+ * pipe's mutex or the semaphore of a file in memory, until the test supplies the page, while
+ * another thread waits for the lock. */
 struct holding {
-    int pipe[2], faults; /* userfaultfd */
+    bool is_file;
+    int from, to; /* descriptors */
+    int faults;   /* userfaultfd */
     char *page;
     uint32_t holder_turn[HOLDERS], waiter_turn; /* gates: 1: go, 0: done */
     pid_t holders[HOLDERS], waiter;
@@ -701,21 +704,26 @@ struct holding {
 
 static struct holding holding;
 
-static void *hold_pipe(void *arg)
+static void write_byte(const char *at)
+{
+    if ((holding.is_file ? pwrite(holding.to, at, 1, 0) : write(holding.to, at, 1)) != 1)
+        abort();
+}
+
+static void *hold_lock(void *arg)
 {
     unsigned number = (unsigned)(uintptr_t)arg;
 
     __atomic_store_n(&holding.holders[number], gettid(), __ATOMIC_RELEASE);
     for (unsigned i = 0; i < TURNS / HOLDERS; i++) {
         gate_wait_while(&holding.holder_turn[number], 0);
-        if (write(holding.pipe[1], holding.page, 1) != 1)
-            abort();
+        write_byte(holding.page);
         gate_set(&holding.holder_turn[number], 0);
     }
     return NULL;
 }
 
-static void *wait_for_pipe(void *unused)
+static void *wait_for_lock(void *unused)
 {
     __atomic_store_n(&holding.waiter, gettid(), __ATOMIC_RELEASE);
     for (unsigned i = 0; i < TURNS; i++) {
@@ -723,12 +731,27 @@ static void *wait_for_pipe(void *unused)
 
         gate_wait_while(&holding.waiter_turn, 0);
         watch = watch_start();
-        if (write(holding.pipe[1], "x", 1) != 1)
-            abort();
+        write_byte("x");
         holding.waited[holding.turn] += watch_end(&watch);
         gate_set(&holding.waiter_turn, 0);
     }
     return NULL;
+}
+
+static void open_target(bool is_file)
+{
+    int pipe[2];
+
+    memset(&holding, 0, sizeof(holding));
+    holding.is_file = is_file;
+    if (is_file) {
+        holding.from = holding.to = memfd_create("prcb-test", MFD_CLOEXEC);
+        assert_true(holding.to >= 0);
+        return;
+    }
+    assert_int_equal(pipe2(pipe, O_CLOEXEC), 0);
+    holding.from = pipe[0];
+    holding.to = pipe[1];
 }
 
 static void open_faults(void)
@@ -749,7 +772,7 @@ static void open_faults(void)
         skip_because("userfaultfd cannot be registered: %s", strerror(errno));
 }
 
-/* One holds the mutex for so long, while the other waits for it. */
+/* One holds the lock for so long, while the other waits for it. */
 static void take_turn(unsigned number, uint64_t ns)
 {
     struct uffdio_zeropage zero = {.range.start = (uintptr_t)holding.page,
@@ -767,11 +790,12 @@ static void take_turn(unsigned number, uint64_t ns)
     assert_int_equal(ioctl(holding.faults, UFFDIO_ZEROPAGE, &zero), 0);
     gate_wait_while(&holding.holder_turn[number], 1);
     gate_wait_while(&holding.waiter_turn, 1);
-    assert_int_equal(read(holding.pipe[0], bytes, 2), 2);
+    if (!holding.is_file)
+        assert_int_equal(read(holding.from, bytes, 2), 2);
 }
 
 /* Shares of the time that the waiter waited for each holder, by its own count and by edges. */
-static void test_kernel_mutex(void **state)
+static void compare_holders(bool is_file, uint32_t cause)
 {
     struct prcb_wait by[HOLDERS], woken[HOLDERS], rest;
     pthread_t threads[HOLDERS], waiter;
@@ -780,16 +804,15 @@ static void test_kernel_mutex(void **state)
     struct seen seen;
     struct prcb *p;
 
-    memset(&holding, 0, sizeof(holding));
+    open_target(is_file);
     open_faults();
     go_before_others();
     p = session_open_flags(64, PRCB_OPEN_EDGES | PRCB_OPEN_OWNERS);
-    assert_int_equal(pipe2(holding.pipe, O_CLOEXEC), 0);
     pin_to(1);
     for (unsigned i = 0; i < HOLDERS; i++)
-        pthread_create(&threads[i], NULL, hold_pipe, (void *)(uintptr_t)i);
+        pthread_create(&threads[i], NULL, hold_lock, (void *)(uintptr_t)i);
     pin_to(0);
-    pthread_create(&waiter, NULL, wait_for_pipe, NULL);
+    pthread_create(&waiter, NULL, wait_for_lock, NULL);
     assert_true(wait_for(__atomic_load_n(&holding.waiter, __ATOMIC_ACQUIRE) &&
                          __atomic_load_n(&holding.holders[0], __ATOMIC_ACQUIRE) &&
                          __atomic_load_n(&holding.holders[1], __ATOMIC_ACQUIRE)));
@@ -800,19 +823,18 @@ static void test_kernel_mutex(void **state)
     unreported = unreported_on(1) - unreported;
     a = read_edges(p, key_of(p, holding.waiter), &seen);
     for (unsigned i = 0; i < HOLDERS; i++) {
-        by[i] = of(&seen, PRCB_EDGE_HELD_BY, PRCB_CAUSE_MUTEX, PRCB_BY_THREAD, holding.holders[i]);
-        woken[i] =
-            of(&seen, PRCB_EDGE_WOKEN_BY, PRCB_CAUSE_MUTEX, PRCB_BY_THREAD, holding.holders[i]);
+        by[i] = of(&seen, PRCB_EDGE_HELD_BY, cause, PRCB_BY_THREAD, holding.holders[i]);
+        woken[i] = of(&seen, PRCB_EDGE_WOKEN_BY, cause, PRCB_BY_THREAD, holding.holders[i]);
         own += holding.waited[i];
         edges += by[i].ns;
     }
-    if (!a.waits[PRCB_CAUSE_MUTEX].count)
-        skip_because("this kernel tells of no contended mutex");
+    if (!a.waits[cause].count)
+        skip_because("this kernel tells of no contended lock");
     print_edges(&a, &seen);
     /* Nobody else had it; of a wait whose end the kernel did not report the waker alone is told. */
-    rest = of(&seen, PRCB_EDGE_HELD_BY, PRCB_CAUSE_MUTEX, PRCB_BY_REST, 0);
-    assert_int_equal(edges + rest.ns, a.waits[PRCB_CAUSE_MUTEX].ns);
-    assert_true(rest.count <= unreported);
+    rest = of(&seen, PRCB_EDGE_HELD_BY, cause, PRCB_BY_REST, 0);
+    assert_int_equal(edges + rest.ns, a.waits[cause].ns);
+    assert_true(rest.count <= unreported && rest.count <= TURNS / 2);
     for (unsigned i = 0; i < HOLDERS; i++) {
         double share = (double)by[i].ns / (double)edges;
         double witness = (double)holding.waited[i] / (double)own;
@@ -828,10 +850,21 @@ static void test_kernel_mutex(void **state)
     for (unsigned i = 0; i < HOLDERS; i++)
         pthread_join(threads[i], NULL);
     pthread_join(waiter, NULL);
-    close(holding.pipe[0]);
-    close(holding.pipe[1]);
+    close(holding.from);
+    if (!is_file)
+        close(holding.to);
     close(holding.faults);
     munmap(holding.page, (size_t)sysconf(_SC_PAGESIZE));
+}
+
+static void test_kernel_mutex(void **state)
+{
+    compare_holders(false, PRCB_CAUSE_MUTEX);
+}
+
+static void test_kernel_semaphore(void **state)
+{
+    compare_holders(true, PRCB_CAUSE_RWSEM);
 }
 
 /* ---- what is no thread ---- */
@@ -1146,6 +1179,7 @@ int main(int argc, char **argv)
         BPF_TEST(test_neighbour),
         BPF_TEST(test_law),
         BPF_TEST(test_kernel_mutex),
+        BPF_TEST(test_kernel_semaphore),
     };
 
     int result;
