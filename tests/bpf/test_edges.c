@@ -540,7 +540,9 @@ static uint64_t watch_end(const struct watch *watch)
 #define LOCKER_TURNS 150
 
 /* Handed over from one to the next in the order of coming, so that who released it to whom is
- * known, whatever else the machine does. */
+ * known, whatever else the machine does. An ordinary mutex would not tell: whoever comes may take
+ * it before the one that was woken runs, and release it again, and then the one that had it last is
+ * not the one who woke. One that inherits priority is handed over by the kernel, as this is. */
 struct locker {
     pthread_t thread;
     struct lock *lock;
@@ -552,8 +554,10 @@ struct locker {
 };
 
 struct lock {
+    pthread_mutex_t *mutex; /* NULL: of gates, by the following three */
     bool guard, held;
     struct locker *first;
+    unsigned last; /* who had the mutex before, under it */
     unsigned arrived;
     bool go;
     struct locker lockers[LOCKERS];
@@ -565,6 +569,17 @@ static void guard(struct lock *lock)
         sched_yield();
 }
 
+static void take_mutex(struct locker *self)
+{
+    uint64_t switches = own_switches();
+    struct watch watch = watch_start();
+
+    if (pthread_mutex_lock(self->lock->mutex))
+        abort();
+    if (own_switches() != switches)
+        self->waited[self->lock->last] += watch_end(&watch);
+}
+
 static void take(struct locker *self)
 {
     struct lock *lock = self->lock;
@@ -572,6 +587,10 @@ static void take(struct locker *self)
     struct watch watch;
     unsigned from;
 
+    if (lock->mutex) {
+        take_mutex(self);
+        return;
+    }
     guard(lock);
     if (!lock->held) {
         lock->held = true;
@@ -595,6 +614,11 @@ static void release(struct locker *self)
     struct lock *lock = self->lock;
     struct locker *next;
 
+    if (lock->mutex) {
+        lock->last = self->number;
+        pthread_mutex_unlock(lock->mutex);
+        return;
+    }
     guard(lock);
     next = lock->first;
     lock->first = next ? next->next : NULL;
@@ -665,11 +689,13 @@ static void compare_lockers(struct prcb *p, struct lock *lock)
     }
 }
 
-static void test_lock(void **state)
+/* mutex: NULL, or what is taken instead of gates. */
+static void play_lock(pthread_mutex_t *mutex)
 {
     struct lock *lock = shared_memory(sizeof(*lock));
     struct prcb *p = open_edges();
 
+    lock->mutex = mutex;
     go_before_others(); /* time between two clocks is nobody's share */
     for (unsigned i = 0; i < LOCKERS; i++) {
         lock->lockers[i] = (struct locker){.lock = lock, .number = i};
@@ -681,6 +707,25 @@ static void test_lock(void **state)
     for (unsigned i = 0; i < LOCKERS; i++)
         pthread_join(lock->lockers[i].thread, NULL);
     compare_lockers(p, lock);
+}
+
+static void test_lock(void **state)
+{
+    play_lock(NULL);
+}
+
+static void test_pthread_mutex(void **state)
+{
+    pthread_mutexattr_t attributes;
+    pthread_mutex_t mutex;
+
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_setprotocol(&attributes, PTHREAD_PRIO_INHERIT);
+    if (pthread_mutex_init(&mutex, &attributes))
+        skip_because("no mutexes that inherit priority");
+    play_lock(&mutex);
+    pthread_mutex_destroy(&mutex);
+    pthread_mutexattr_destroy(&attributes);
 }
 
 /* ---- who holds the kernel's locks ---- */
@@ -1173,6 +1218,7 @@ int main(int argc, char **argv)
         BPF_TEST(test_a_wake_of_a_thread_that_never_slept_is_not_kept),
         BPF_TEST(test_a_wake_before_the_switch_out_is_not_lost),
         BPF_TEST(test_lock),
+        BPF_TEST(test_pthread_mutex),
         BPF_TEST(test_timer),
         BPF_TEST(test_timeouts),
         BPF_TEST(test_network),
