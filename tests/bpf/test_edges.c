@@ -659,23 +659,29 @@ static double share_bound(uint64_t own, uint64_t edges)
     return .02 + (own > edges ? (double)(own - edges) / (double)own : 0);
 }
 
-/* Shares of the time that each waited for each, by their own counts and by edges. */
-static void compare_lockers(struct prcb *p, struct lock *lock)
+/* Shares of the time that each waited for each, by their own counts and by edges. unreported: of
+ * the two processors that they ran on. */
+static void compare_lockers(struct prcb *p, struct lock *lock, uint64_t unreported)
 {
     for (unsigned i = 0; i < LOCKERS; i++) {
         struct locker *waiter = &lock->lockers[i];
-        struct prcb_wait by[LOCKERS];
+        struct prcb_wait by[LOCKERS], rest;
         uint64_t own = 0, edges = 0;
+        struct prcb_account a;
         struct seen seen;
         double bound;
 
-        read_edges(p, key_of(p, waiter->tid), &seen);
+        a = read_edges(p, key_of(p, waiter->tid), &seen);
         for (unsigned k = 0; k < LOCKERS; k++) {
             by[k] = of(&seen, PRCB_EDGE_WOKEN_BY, PRCB_CAUSE_FUTEX, PRCB_BY_THREAD,
                        lock->lockers[k].tid);
             own += waiter->waited[k];
             edges += by[k].ns;
         }
+        rest = of(&seen, PRCB_EDGE_WOKEN_BY, PRCB_CAUSE_FUTEX, PRCB_BY_REST, 0);
+        if (rest.count > 2 * unreported)
+            print_edges(&a, &seen);
+        assert_true(rest.count <= 2 * unreported);
         assert_true(own && edges); /* each has waited, and was seen to */
         bound = share_bound(own, edges);
         for (unsigned k = 0; k < LOCKERS; k++) {
@@ -694,19 +700,22 @@ static void play_lock(pthread_mutex_t *mutex)
 {
     struct lock *lock = shared_memory(sizeof(*lock));
     struct prcb *p = open_edges();
+    uint64_t unreported;
 
     lock->mutex = mutex;
     go_before_others(); /* time between two clocks is nobody's share */
     for (unsigned i = 0; i < LOCKERS; i++) {
         lock->lockers[i] = (struct locker){.lock = lock, .number = i};
+        pin_to(i % 2);
         pthread_create(&lock->lockers[i].thread, NULL, lock_and_hold, &lock->lockers[i]);
     }
     assert_true(wait_for(__atomic_load_n(&lock->arrived, __ATOMIC_ACQUIRE) == LOCKERS));
     must_profile_process(p, getpid(), PRCB_FOLLOW_THREADS);
+    unreported = unreported_on(2);
     __atomic_store_n(&lock->go, true, __ATOMIC_RELEASE);
     for (unsigned i = 0; i < LOCKERS; i++)
         pthread_join(lock->lockers[i].thread, NULL);
-    compare_lockers(p, lock);
+    compare_lockers(p, lock, unreported_on(2) - unreported);
 }
 
 static void test_lock(void **state)
