@@ -17,11 +17,15 @@
 #define FUTEX_WAIT_BITSET_ 9
 #define FUTEX_LOCK_PI2_    13
 #define FUTEX_OPERATION_   0x7fu
+#define FUTEX_PRIVATE_     0x80u
 #define FUTEX_TID_         0x3fffffffu
+#define FUTEX_WAITERS_     0x80000000u
 
 /* glibc: pthread_mutex_t begins with the futex; 2: locked, and somebody waits */
 #define MUTEX_OWNER_AT  8
 #define MUTEX_CONTENDED 2u
+/* musl: a mutex of the default type keeps this error in the place of its owner. */
+#define MUTEX_BUSY 16u
 
 bool futex_mutex_names_its_owner(void)
 {
@@ -66,12 +70,13 @@ bool object_call_read(pid_t pid, pid_t tid, struct object_call *ret)
 
 bool futex_of_call(const struct object_call *call, struct futex *ret)
 {
-    unsigned operation = (unsigned)call->args[1] & FUTEX_OPERATION_;
+    unsigned told = (unsigned)call->args[1] & (FUTEX_OPERATION_ | FUTEX_PRIVATE_);
+    unsigned operation = told & FUTEX_OPERATION_;
 
     if (call->number != SYS_futex || (operation != FUTEX_WAIT_ && operation != FUTEX_WAIT_BITSET_ &&
                                       operation != FUTEX_LOCK_PI_ && operation != FUTEX_LOCK_PI2_))
         return false;
-    *ret = (struct futex){call->args[0], operation, call->args[3] != 0};
+    *ret = (struct futex){call->args[0], told, call->args[3] != 0};
     return true;
 }
 
@@ -97,29 +102,56 @@ static bool says(const struct prcb_stack *stack, const char *word)
     return stack && stack->word && !strcmp(stack->word, word);
 }
 
-static bool says_mutex(const struct prcb_stack *stack)
+static bool starts(const char *name, const char *with)
 {
-    static const char *const words[] = {"mutex", "malloc arena", "stdio lock", "loader lock"};
+    return !strncmp(name, with, strlen(with));
+}
 
-    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
-        if (says(stack, words[i]))
+/* Whether it is a pthread mutex, by who called the library's way to wait. Those of Rust have the
+ * same word, as have the library's locks of its own, of malloc's arenas and of streams: there is
+ * something else where mutexes keep their owner. That which the loader takes is a pthread mutex. */
+static bool shows_mutex(const struct prcb_stack *stack)
+{
+    static const char *const ways[] = {"lll_", "futex_", "timedwait", "syscall"};
+
+    if (!says(stack, "mutex") && !says(stack, "loader lock"))
+        return false;
+    for (uint32_t i = 0; i < stack->frame_count; i++) {
+        const char *name = stack->frames[i].function;
+        size_t way = 0, count = sizeof(ways) / sizeof(*ways);
+
+        if (!name)
+            continue;
+        name += strspn(name, "_");
+        name += starts(name, "GI_") ? 3 + strspn(name + 3, "_") : 0; /* glibc's name inside */
+        if (starts(name, "pthread_mutex_") || starts(name, "pthread_cond_"))
             return true;
+        while (way < count && !starts(name, ways[way]))
+            way++;
+        if (way == count)
+            return false;
     }
     return false;
 }
 
+/* What waits sets the topmost bit of a mutex that holds its owner's number; one without it has been
+ * released since, or is another kind of lock. glibc joins at the number of a thread, which the
+ * kernel clears and so is not private; musl at a state. */
 pid_t futex_holder_in(const uint32_t word[3], unsigned words, unsigned operation,
                       const struct prcb_stack *stack, bool glibc)
 {
-    if (!words)
+    unsigned way = operation & FUTEX_OPERATION_;
+    uint32_t own = words ? word[0] & FUTEX_TID_ : 0;
+
+    if (way == FUTEX_LOCK_PI_ || way == FUTEX_LOCK_PI2_)
+        return (pid_t)own; /* the kernel's own rule */
+    if (says(stack, "join"))
+        return operation & FUTEX_PRIVATE_ ? 0 : (pid_t)own;
+    if (!own || !shows_mutex(stack))
         return 0;
-    if (operation == FUTEX_LOCK_PI_ || operation == FUTEX_LOCK_PI2_)
-        return (pid_t)(word[0] & FUTEX_TID_); /* the kernel's own rule */
-    if (!says_mutex(stack) && !says(stack, "join"))
-        return 0;
-    if (word[0] == MUTEX_CONTENDED && !says(stack, "join"))
+    if (word[0] == MUTEX_CONTENDED)
         return words == 3 && glibc ? (pid_t)word[MUTEX_OWNER_AT / 4] : 0;
-    return (pid_t)(word[0] & FUTEX_TID_);
+    return word[0] & FUTEX_WAITERS_ && own != MUTEX_BUSY ? (pid_t)own : 0;
 }
 
 pid_t futex_holder(pid_t pid, const struct futex *futex, const struct prcb_stack *stack, bool glibc)

@@ -2,8 +2,9 @@
  *
  * The futex that a thread waits for: where it lies and, if it is a mutex that says so, who holds
  * it. Holders are those of glibc's mutexes (believed after a trial on one of this process's own,
- * and where the stack says mutex) and those whose word is the number of their holder (priority
- * inheritance, robust ones, musl's, a thread that is joined). Any number of threads.
+ * and where the stack shows a pthread mutex) and those whose word is the number of their holder
+ * (priority inheritance, robust ones, musl's recursive and checked ones, a thread that is joined
+ * with glibc). Any number of threads.
  */
 #ifndef PRCB_OBJECTS_FUTEX_H
 #define PRCB_OBJECTS_FUTEX_H
@@ -26,7 +27,7 @@ bool object_call_read(pid_t pid, pid_t tid, struct object_call *ret);
 
 struct futex {
     uint64_t address;
-    unsigned operation;
+    unsigned operation; /* of futex(2), with FUTEX_PRIVATE_FLAG */
     bool timed;
 };
 

@@ -298,20 +298,126 @@ static void test_chosen_waits_for_others(void **state)
     objects_close(o);
 }
 
+/* ---- holders ---- */
+
+#define WAIT         0
+#define WAIT_PRIVATE 0x80
+#define LOCK_PI      6
+#define WAITERS      0x80000000u
+
+/* Innermost first; NULL: a function without a name. */
+#define STACK(ret, says, ...)                                                                      \
+    const char *const ret##_names[] = {__VA_ARGS__};                                               \
+    struct prcb_frame ret##_frames[8] = {{0}};                                                     \
+    struct prcb_stack ret = {.word = (says), .frames = ret##_frames};                              \
+    for (size_t i_ = 0; i_ < sizeof(ret##_names) / sizeof(*ret##_names); i_++)                     \
+    ret##_frames[ret.frame_count++].function = ret##_names[i_]
+
 /* A word and an owner say who holds a mutex only where the stack says that it is one. */
 static void test_holders_in_copies(void **state)
 {
-    const struct prcb_stack mutex = {.word = "mutex"}, condition = {.word = "condition"};
-    const uint32_t word[3] = {2, 1, 4711}, tid[3] = {0x80000000u | 4711, 0, 0};
+    const uint32_t word[3] = {2, 1, 4711}, tid[3] = {WAITERS | 4711, 0, 0};
+    STACK(mutex, "mutex", NULL, "pthread_mutex_lock", "main");
+    STACK(condition, "condition variable", "pthread_cond_wait", "main");
 
     (void)state;
-    assert_int_equal(futex_holder_in(word, 3, 0, &mutex, true), 4711);
-    assert_int_equal(futex_holder_in(word, 3, 0, &mutex, false), 0);
-    assert_int_equal(futex_holder_in(word, 1, 0, &mutex, true), 0);
-    assert_int_equal(futex_holder_in(word, 0, 0, &mutex, true), 0);
-    assert_int_equal(futex_holder_in(word, 3, 0, &condition, true), 0);
-    assert_int_equal(futex_holder_in(word, 3, 0, NULL, true), 0);
-    assert_int_equal(futex_holder_in(tid, 1, 6, NULL, false), 4711); /* FUTEX_LOCK_PI */
+    assert_int_equal(futex_holder_in(word, 3, WAIT_PRIVATE, &mutex, true), 4711);
+    assert_int_equal(futex_holder_in(word, 3, WAIT_PRIVATE, &mutex, false), 0);
+    assert_int_equal(futex_holder_in(word, 1, WAIT_PRIVATE, &mutex, true), 0);
+    assert_int_equal(futex_holder_in(word, 0, WAIT_PRIVATE, &mutex, true), 0);
+    assert_int_equal(futex_holder_in(word, 3, WAIT_PRIVATE, &condition, true), 0);
+    assert_int_equal(futex_holder_in(word, 3, WAIT_PRIVATE, NULL, true), 0);
+    assert_int_equal(futex_holder_in(tid, 1, LOCK_PI | WAIT_PRIVATE, NULL, false), 4711);
+}
+
+/* Locks that are waited for like a pthread mutex, behind whose word there is something else: 1
+ * where malloc has chunks to take, a stream's number of entries, what a mutex of Rust protects. */
+static void test_locks_without_an_owner(void **state)
+{
+    const uint32_t word[3] = {2, 0, 1};
+    STACK(arena, "malloc arena", "__lll_lock_wait_private", "_int_malloc", "malloc", "main");
+    STACK(stream, "stdio lock", "__lll_lock_wait_private", "fputs", "main");
+    STACK(random_lock, "mutex", "__lll_lock_wait_private", "random", "main");
+    STACK(rust, "mutex", "syscall", "std::sys::sync::mutex::futex::Mutex::lock_contended", "main");
+    STACK(loader, "loader lock", "__GI___lll_lock_wait", "___pthread_mutex_lock", "_dl_open");
+    STACK(nameless, "mutex", NULL, NULL);
+
+    (void)state;
+    assert_int_equal(futex_holder_in(word, 3, WAIT_PRIVATE, &arena, true), 0);
+    assert_int_equal(futex_holder_in(word, 3, WAIT_PRIVATE, &stream, true), 0);
+    assert_int_equal(futex_holder_in(word, 3, WAIT_PRIVATE, &random_lock, true), 0);
+    assert_int_equal(futex_holder_in(word, 3, WAIT_PRIVATE, &rust, true), 0);
+    assert_int_equal(futex_holder_in(word, 3, WAIT_PRIVATE, &nameless, true), 0);
+    assert_int_equal(futex_holder_in(word, 3, WAIT_PRIVATE, &loader, true), 1);
+}
+
+/* A word that is no owner's number: what glibc's is between its owners, and what musl's is where it
+ * keeps none. */
+static void test_words_that_are_no_owner(void **state)
+{
+    STACK(mutex, "mutex", "__timedwait", "pthread_mutex_timedlock", "pthread_mutex_lock", "main");
+    STACK(join, "join", "pthread_join", "main");
+    const uint32_t words[] = {0, 1, WAITERS, 16, WAITERS | 16, 4711, 1 << 19 | 2};
+    const uint32_t owned[3] = {WAITERS | 4711}, tid[3] = {4711}, joinable[3] = {2};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+        const uint32_t word[3] = {words[i], 1, 1};
+
+        assert_int_equal(futex_holder_in(word, 3, WAIT_PRIVATE, &mutex, true), 0);
+    }
+    assert_int_equal(futex_holder_in(owned, 1, WAIT_PRIVATE, &mutex, false), 4711);
+    assert_int_equal(futex_holder_in(tid, 1, WAIT, &join, false), 4711);
+    assert_int_equal(futex_holder_in(joinable, 1, WAIT_PRIVATE, &join, false), 0);
+}
+
+static void *wait_for_end(void *end)
+{
+    char byte;
+
+    *(pid_t *)end = gettid();
+    return (void *)read(((int *)end)[1], &byte, 1);
+}
+
+/* The number of an owner is its process's own: it names no thread of another one. */
+static void test_holders_are_of_the_same_process(void **state)
+{
+    STACK(mutex, "mutex", NULL, "pthread_mutex_lock", "main");
+    struct prcb_chosen chosen = {.size = sizeof(chosen),
+                                 .pid = getpid(),
+                                 .tid = getpid(),
+                                 .cause = PRCB_CAUSE_FUTEX,
+                                 .syscall = SYS_futex,
+                                 .args = {(uintptr_t)&in_bss, WAIT_PRIVATE},
+                                 .word = {2, 1},
+                                 .words = 3};
+    volatile int other[2] = {0}; /* its number; where it reads its end */
+    struct objects *o;
+    pthread_t thread;
+    uint32_t number;
+    int pipes[2];
+
+    (void)state;
+    assert_int_equal(pipe(pipes), 0);
+    other[1] = pipes[0];
+    assert_int_equal(pthread_create(&thread, NULL, wait_for_end, (void *)other), 0);
+    while (!other[0])
+        usleep(1000);
+    assert_int_equal(objects_open(NULL, &o), 0);
+    chosen.word[2] = (uint32_t)other[0];
+    number = objects_read_chosen(o, &chosen, &mutex).holder;
+    if (!number)
+        fail_msg("nothing is known of thread %d", other[0]);
+    assert_int_equal(objects_at(o, number)->tid, other[0]);
+    assert_int_equal(objects_at(o, number)->pid, getpid());
+    chosen.word[2] = (uint32_t)getppid();
+    assert_int_equal(objects_read_chosen(o, &chosen, &mutex).holder, 0);
+    chosen.word[2] = (uint32_t)getpid(); /* of oneself nobody waits */
+    assert_int_equal(objects_read_chosen(o, &chosen, &mutex).holder, 0);
+    close(pipes[1]);
+    pthread_join(thread, NULL);
+    close(pipes[0]);
+    objects_close(o);
 }
 
 int main(void)
@@ -326,6 +432,9 @@ int main(void)
         cmocka_unit_test(test_chosen_waits_for_files),
         cmocka_unit_test(test_chosen_waits_for_others),
         cmocka_unit_test(test_holders_in_copies),
+        cmocka_unit_test(test_locks_without_an_owner),
+        cmocka_unit_test(test_words_that_are_no_owner),
+        cmocka_unit_test(test_holders_are_of_the_same_process),
     };
 
     in_bss = in_data;
