@@ -1346,13 +1346,13 @@ class ByWhom(unittest.TestCase):
         self.assertIn("wakers and preemptors are unknown: the perf tier keeps no edges", result.stdout)
 
 
-# Threads that take mutexes of the C library: two across each other, one that comes later, one that
-# waits for a holder that sleeps, one that joins that, one that is in a condition variable.
+# Threads that take mutexes of the C library: two across each other, two that wait for a holder that sleeps, one that
+# holds another mutex meanwhile, for which one waits in turn, one that is in a condition variable.
 LOCKERS = """
 import ctypes, sys, threading, time
 libc = ctypes.CDLL(None)
-memory = [ctypes.create_string_buffer(64) for _ in range(5)]
-a, b, c, d, condition = memory
+memory = [ctypes.create_string_buffer(64) for _ in range(6)]
+a, b, c, d, e, condition = memory
 taken = threading.Barrier(2)
 ids = {}
 
@@ -1379,7 +1379,12 @@ def wait_on(mutex):
     libc.pthread_mutex_lock(mutex)
     libc.pthread_cond_wait(condition, mutex)
 
-held = threading.Event()
+def hold_and_wait(mutex, other):
+    libc.pthread_mutex_lock(mutex)
+    also.set()
+    libc.pthread_mutex_lock(other)
+
+held, also = threading.Event(), threading.Event()
 thread("ab", lambda: cross(a, b))
 thread("ba", lambda: cross(b, a))
 thread("holder", lambda: hold(c))
@@ -1387,23 +1392,49 @@ held.wait()
 thread("later", lambda: libc.pthread_mutex_lock(c))
 thread("more", lambda: libc.pthread_mutex_lock(c))
 thread("condition", lambda: wait_on(d))
-while len(ids) < 6:
+thread("middle", lambda: hold_and_wait(e, c))
+also.wait()
+thread("deep", lambda: libc.pthread_mutex_lock(e))
+while len(ids) < 8:
     time.sleep(0.01)
 print(ids, flush=True)
 time.sleep(1000)
 """
 
 
+# A mutex that two processes share: the second holds it, and a thread of the first waits for it.
+SHARED = """
+import ctypes, mmap, os, threading, time
+libc = ctypes.CDLL(None)
+mutex = ctypes.byref((ctypes.c_char * 64).from_buffer(mmap.mmap(-1, 4096)))
+attributes = ctypes.create_string_buffer(64)
+libc.pthread_mutexattr_init(attributes)
+libc.pthread_mutexattr_setpshared(attributes, 1)
+libc.pthread_mutex_init(mutex, attributes)
+taken = os.pipe()
+child = os.fork()
+if not child:
+    libc.pthread_mutex_lock(mutex)
+    os.write(taken[1], b"x")
+    time.sleep(1000)
+os.read(taken[0], 1)
+waiter = threading.Thread(target=libc.pthread_mutex_lock, args=[mutex], daemon=True)
+waiter.start()
+print({"child": child, "waiter": waiter.native_id}, flush=True)
+time.sleep(1000)
+"""
+
+
 class Chains(unittest.TestCase):
-    def start(self):
-        child = subprocess.Popen([sys.executable, "-c", LOCKERS], stdout=subprocess.PIPE, text=True)
+    def start(self, program=LOCKERS):
+        child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
         self.addCleanup(child.stdout.close)
         self.addCleanup(child.wait)
         self.addCleanup(child.kill)
         ids = ast.literal_eval(child.stdout.readline())
         # They are in their last wait by then: all that may still run are between two calls.
-        for tid in ids.values():
-            await_call(child.pid, tid)
+        for name, tid in ids.items():
+            await_call(tid if name == "child" else child.pid, tid)
         return child.pid, ids
 
     def look(self, pid, *arguments):
@@ -1417,7 +1448,7 @@ class Chains(unittest.TestCase):
         holders = {name: by[tid]["held_by"] for name, tid in ids.items()}
         self.assertEqual(holders, {"ab": ids["ba"], "ba": ids["ab"], "holder": None,
                                    "later": ids["holder"], "more": ids["holder"],
-                                   "condition": None})
+                                   "condition": None, "middle": ids["holder"], "deep": ids["middle"]})
         self.assertEqual(seen["deadlocks"], 1)
         self.assertEqual({name for name, tid in ids.items() if by[tid]["deadlock"]}, {"ab", "ba"})
         self.assertEqual(by[ids["ab"]]["stack"]["word"], "mutex")
@@ -1433,8 +1464,22 @@ class Chains(unittest.TestCase):
         text = why("--chain", "-p", str(pid)).stdout
         self.assertIn("deadlock: 2 threads wait for each other\n", text)
         self.assertRegex(text, rf"ab \({ids['ab']}\)  mutex.*, held by ba \({ids['ba']}\)")
-        self.assertRegex(text, rf"(?m)^chain: 2 threads held up by\n  holder \({ids['holder']}\)")
+        self.assertRegex(text, rf"(?m)^chain: 3 threads held up by\n  holder \({ids['holder']}\)")
         self.assertRegex(text, rf"more \({ids['more']}\)  mutex.*, held by holder")
+        # Below whom it waits for, whose own wait is on the line of who holds that.
+        self.assertRegex(text, rf"(?m)^    middle \({ids['middle']}\)  mutex.*, held by holder \({ids['holder']}\)\n.*\n"
+                               rf"      deep \({ids['deep']}\)  mutex.*, held by middle \({ids['middle']}\)$")
+
+    def test_another_processs_owner_is_not_named(self):
+        """Its number is one of the other process's own, which may be another thread's here."""
+        pid, ids = self.start(SHARED)
+        self.addCleanup(os.kill, ids["child"], signal.SIGKILL)
+        for tier in ([], ["--tier", "perf"]) if ROOT else ([],):
+            seen = self.look(f"{pid},{ids['child']}", *tier)
+            by = {row["tid"]: row for row in seen["threads"]}
+            self.assertIn(ids["child"], by)
+            self.assertEqual(by[ids["waiter"]]["stack"]["word"], "mutex")
+            self.assertIsNone(by[ids["waiter"]]["held_by"], seen)
 
     def test_nobody_waits(self):
         text = why("--chain", "--", "sleep", "0.2").stdout
