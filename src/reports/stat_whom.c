@@ -50,13 +50,6 @@ static bool is_wait(uint32_t cause)
     return info && info->kind == PRCB_KIND_WAIT;
 }
 
-/* Of these the holders are looked up. */
-static bool is_lock(uint32_t cause)
-{
-    return cause == PRCB_CAUSE_MUTEX || cause == PRCB_CAUSE_RWSEM ||
-           cause == PRCB_CAUSE_MMAP_LOCK || cause == PRCB_CAUSE_KLOCK;
-}
-
 /* Edges of a cause, or (NONE) of ready time. false: they do not sum to what the row has. */
 static bool rows_of(const struct stat_report *report, uint64_t group,
                     const struct account_sums *sums, uint32_t cause, bool holders,
@@ -94,7 +87,7 @@ static bool each_edge(const struct stat_report *report, uint64_t group,
 
             if (i < sums->cell_count && !is_wait(cause))
                 continue;
-            for (int holders = 0; known && holders <= (report->owners && is_lock(cause));
+            for (int holders = 0; known && holders <= (report->owners && whom_is_lock(cause));
                  holders++) {
                 known = rows_of(report, group, sums, cause, holders, &edges, &count);
                 if (!known)
@@ -132,14 +125,15 @@ void stat_whom_write(FILE *out, const struct stat_report *report, int causes)
             break;
         named[best->cause] = true;
         snprintf(lead, sizeof(lead), "  %-10s ", prcb_cause_info(best->cause)->name);
-        whom_write(out, report->whom, WHOM_ALL, best->cause, lead, format_columns(out));
+        whom_write(out, report->whom, WHOM_ALL, best->cause, whom_is_lock(best->cause), lead,
+                   format_columns(out));
         if (report->owners)
             whom_write_holders(out, report->whom, WHOM_ALL, best->cause, HOLDERS_LEAD,
                                format_columns(out));
     }
     if (sums->ready_ns) {
         snprintf(lead, sizeof(lead), "  %-10s ", "ready");
-        whom_write(out, report->whom, WHOM_ALL, PRCB_CAUSE_NONE, lead, format_columns(out));
+        whom_write(out, report->whom, WHOM_ALL, PRCB_CAUSE_NONE, false, lead, format_columns(out));
     }
 }
 

@@ -17,6 +17,12 @@ static bool times_out(uint32_t cause)
     return cause != PRCB_CAUSE_SLEEP && cause != PRCB_CAUSE_NONE;
 }
 
+bool whom_is_lock(uint32_t cause)
+{
+    return cause == PRCB_CAUSE_MUTEX || cause == PRCB_CAUSE_RWSEM ||
+           cause == PRCB_CAUSE_MMAP_LOCK || cause == PRCB_CAUSE_KLOCK;
+}
+
 void whom_name(const struct prcb_edge *edge, char *ret, size_t size)
 {
     const char *softirq = prcb_softirq_name(edge->vector);
@@ -106,7 +112,11 @@ static void write_rows(FILE *out, const struct prcb_edge *rows, size_t count, co
             left += weight(&rows[i], time);
             continue;
         }
-        whom_name(&rows[i], name, sizeof(name));
+        if (rows[i].by == PRCB_BY_TIMER && times_out(rows[i].cause))
+            snprintf(name, sizeof(name), "timer (%" PRIu64 " of %" PRIu64 " timed out)",
+                     rows[i].count, stretches);
+        else
+            whom_name(&rows[i], name, sizeof(name));
         format_share(weight(&rows[i], time), all, share, sizeof(share));
         write_item(out, &line, name, share);
         shown++;
@@ -118,16 +128,22 @@ static void write_rows(FILE *out, const struct prcb_edge *rows, size_t count, co
     fputc('\n', out);
 }
 
-void whom_write(FILE *out, const struct whom *w, uint64_t group, uint32_t cause, const char *lead,
-                size_t columns)
+void whom_write(FILE *out, const struct whom *w, uint64_t group, uint32_t cause, bool lock,
+                const char *lead, size_t columns)
 {
     struct prcb_edge *rows;
     size_t count;
 
     if (whom_rows(w, group, cause, &rows, &count))
         return;
+    for (size_t i = 0; i < count; i++)
+        lock &= rows[i].by != PRCB_BY_TIMER; /* who gave up was not given the lock */
     if (count)
-        write_rows(out, rows, count, cause ? "woken by  " : "behind  ", lead, columns);
+        write_rows(out, rows, count,
+                   !cause ? "behind  "
+                   : lock ? "released by  "
+                          : "woken by  ",
+                   lead, columns);
     free(rows);
 }
 

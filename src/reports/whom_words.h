@@ -13,11 +13,15 @@
 /* "worker-5 (3338)", "timer (timed out)", "interrupt 45 (nvme0q1)", "rest". */
 void whom_name(const struct prcb_edge *edge, char *ret, size_t size);
 
-/* "woken by  worker-5 (3338) 44%, timer 3%, 9 more 53%", with a line's end, behind lead (one column
- * a byte), wrapped at columns; nothing, not even lead, where there is nothing. cause:
- * PRCB_CAUSE_NONE for ready time. */
-void whom_write(FILE *out, const struct whom *w, uint64_t group, uint32_t cause, const char *lead,
-                size_t columns);
+/* One of the kernel's. */
+bool whom_is_lock(uint32_t cause);
+
+/* "woken by  worker-5 (3338) 44 %, timer (20 of 214 timed out) 3 %, others 53 %", with a line's
+ * end, behind lead (one column a byte), wrapped at columns; nothing, not even lead, where there is
+ * nothing. cause: PRCB_CAUSE_NONE for ready time. lock: the waits are for locks, so that whoever
+ * ended them has "released" these. */
+void whom_write(FILE *out, const struct whom *w, uint64_t group, uint32_t cause, bool lock,
+                const char *lead, size_t columns);
 
 json_object *whom_edges_json(struct json_doc *b, const struct prcb_edge *edges, size_t count);
 /* "held by  ...", the same of those who held the locks that were waited for. */

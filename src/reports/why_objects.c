@@ -98,12 +98,6 @@ static void write_rows(FILE *out, const struct why_output *output, const struct 
     }
 }
 
-static bool is_kernel_lock(uint32_t cause)
-{
-    return cause == PRCB_CAUSE_MUTEX || cause == PRCB_CAUSE_RWSEM || cause == PRCB_CAUSE_KLOCK ||
-           cause == PRCB_CAUSE_MMAP_LOCK;
-}
-
 void why_write_objects(FILE *out, const struct why_output *output, const struct why_cause *cause,
                        const char *lead)
 {
@@ -191,7 +185,7 @@ static json_object *make_lock_holders(struct json_doc *b, const struct why_outpu
 void why_put_objects(struct json_doc *b, json_object *row, const struct why_output *output,
                      pid_t process, const struct why_cause *cause)
 {
-    bool kernel = is_kernel_lock(cause->cause) && output->whom && output->owners;
+    bool kernel = whom_is_lock(cause->cause) && output->whom && output->owners;
     json_object *objects = json_object_new_array(), *holders;
 
     for (size_t i = 0; i < cause->object_count; i++)

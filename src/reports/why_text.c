@@ -127,6 +127,24 @@ static bool part_wanted(const struct why_output *output, const struct why_part *
     return output->idle || part->kind != WHY_STACK || part->stack.kind != PRCB_STACK_IDLE;
 }
 
+/* Of the kernel's, or mutexes as far as known stacks say, which is for nearly all of it. */
+static bool is_for_locks(const struct why_cause *cause)
+{
+    static const char *const words[] = {"mutex", "malloc arena", "stdio lock", "loader lock"};
+
+    if (cause->cause != PRCB_CAUSE_FUTEX || cause->known_ns < cause->ns / 10 * 9)
+        return whom_is_lock(cause->cause);
+    for (size_t i = 0; i < cause->part_count; i++) {
+        size_t n = 0, count = sizeof(words) / sizeof(*words);
+
+        while (n < count && strcmp(part_word(&cause->parts[i]), words[n]) != 0)
+            n++;
+        if (cause->parts[i].kind == WHY_STACK && cause->parts[i].ns && n == count)
+            return false;
+    }
+    return true;
+}
+
 static void write_cause(FILE *out, const struct why_output *output,
                         const struct why_process *process, const struct why_cause *cause)
 {
@@ -162,7 +180,8 @@ static void write_cause(FILE *out, const struct why_output *output,
         whom_write_holders(out, output->whom, process->pid, cause->cause, WHOM_LEAD,
                            output->columns);
     if (output->whom)
-        whom_write(out, output->whom, process->pid, cause->cause, WHOM_LEAD, output->columns);
+        whom_write(out, output->whom, process->pid, cause->cause, is_for_locks(cause), WHOM_LEAD,
+                   output->columns);
 }
 
 /* What the process idles in, the most of it first. */
@@ -266,7 +285,7 @@ static void write_process(FILE *out, const struct why_output *output,
         write_cause(out, output, process, &process->causes[i]);
     write_row(out, process, process->ready_ns, "ready, no processor");
     if (output->whom && process->ready_ns)
-        whom_write(out, output->whom, (uint64_t)process->pid, PRCB_CAUSE_NONE, WHOM_LEAD,
+        whom_write(out, output->whom, (uint64_t)process->pid, PRCB_CAUSE_NONE, false, WHOM_LEAD,
                    output->columns);
     write_row(out, process, process->run_ns, "running");
     write_idle(out, output, process);

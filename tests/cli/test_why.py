@@ -988,6 +988,29 @@ players = [threading.Thread(target=player, args=args)
 """
 
 
+# Two processes of one thread each, which wait for nothing but a mutex that they share, and to sleep.
+SHARE_A_MUTEX = """
+import ctypes, mmap, os, time
+libc = ctypes.CDLL(None)
+mutex = ctypes.byref((ctypes.c_char * 64).from_buffer(mmap.mmap(-1, 4096)))
+attributes = ctypes.create_string_buffer(64)
+libc.pthread_mutexattr_init(attributes)
+libc.pthread_mutexattr_setpshared(attributes, 1)
+libc.pthread_mutex_init(mutex, attributes)
+child = os.fork()
+for _ in range(60):
+    libc.pthread_mutex_lock(mutex)
+    time.sleep(0.01)
+    libc.pthread_mutex_unlock(mutex)
+    time.sleep(0.002)
+if not child:
+    os._exit(0)
+os.wait()
+print({"child": child, "parent": os.getpid()}, flush=True)
+os._exit(0)
+"""
+
+
 UNLINKERS = """
 import os, tempfile, threading
 
@@ -1243,6 +1266,30 @@ class ByWhom(unittest.TestCase):
         self.assertRegex(result.stdout, r"woken by  (timer|not known)")
         self.assertNotIn("woken by", why("--no-whom", "--", "sleep", "0.3").stdout)
 
+    def test_how_often_it_timed_out(self):
+        """A lock that nobody releases: of all its waits, as many as ended by the clock."""
+        text = why("--idle", "--", sys.executable, "-c", BY_WHOM).stdout
+        timed_out = int(text.splitlines()[0].split()[1])
+        rows = re.findall(r"(?m)^ +\S+ +.{8}  futex +(\d+) times?;(?:\n|.)*?^ +(\w+ by)  timer \((\d+) of (\d+) timed out\)",
+                          text)
+        self.assertEqual(len(rows), 1, text)
+        count, title, ended, of = rows[0]
+        self.assertEqual((title, of), ("woken by", count), text)
+        self.assertGreaterEqual(int(ended), timed_out - 2, text)
+        self.assertLessEqual(int(ended), int(count), text)
+        text = self.stat(command=BY_WHOM)
+        self.assertRegex(text, r"(?m)^  futex +woken by  timer \(\d+ of \d+ timed out\) ")
+        # The end of a sleep is no failure.
+        self.assertRegex(self.stat(command="import time; time.sleep(0.2)"), r"(?m)^  sleep +woken by  timer \d+ %")
+
+    def test_who_released_a_mutex(self):
+        text = why("--", sys.executable, "-c", SHARE_A_MUTEX).stdout
+        pids = ast.literal_eval(text.splitlines()[0])
+        for one, other in ("parent", "child"), ("child", "parent"):
+            self.assertRegex(text, rf"(?m)^\S+ \({pids[one]}\), .*\n(?:.+\n)*?.*  futex .*\n(?: {{9,}}.*\n)*?"
+                                   rf" {{16}}released by  \S+ \({pids[other]}\) \d+ %")
+        self.assertNotRegex(text, r"released by .*timer")
+
     def test_stat(self):
         result = subprocess.run([PRCB, "stat", "--by-whom", "-j", "--", "sleep", "0.3"],
                                 capture_output=True, text=True, timeout=60)
@@ -1305,6 +1352,13 @@ class ByWhom(unittest.TestCase):
                     self.assertEqual(sum(who[member] for who in held[cause]), wait[member])
             for who in [who for cause in held.values() for who in cause]:
                 self.assertIn(who["by"], ("thread", "rest"))
+        # Whoever woke them had held it.
+        locks = r"mutex|rwsem|mmap-lock|klock"
+        text = self.stat(command=UNLINKERS)
+        self.assertNotRegex(text, rf"(?m)^  (?:{locks}) +woken by  ")
+        most = max((row for row in report["total"]["waits"]), key=lambda row: row["ns"])
+        if re.fullmatch(locks, most["cause"]):
+            self.assertRegex(text, rf"(?m)^  (?:{locks}) +released by  ")
         text = subprocess.run([PRCB, "stat", "--owners", "--tier", "perf", "--", "true"],
                               capture_output=True, text=True, timeout=60).stdout
         self.assertIn("wakers and preemptors are unknown: the perf tier", text)
