@@ -269,6 +269,14 @@ static void put_ftrace(struct tracing *t, uint32_t cpu, Perfetto__Protos__Ftrace
     put(t, &packet);
 }
 
+/* Of a trace event's context, where it was no thread's. */
+static uint32_t context_of(const char *by)
+{
+    if (!strcmp(by, "softirq"))
+        return IN_SOFT;
+    return !strcmp(by, "interrupt") || !strcmp(by, "timer") ? IN_HARD : 0;
+}
+
 /* Who an interrupt struck has no part in the waking: its number is not told. */
 static void put_waking(struct tracing *t, size_t woken, size_t by, uint64_t woken_ns, uint32_t cpu,
                        uint32_t target)
@@ -285,8 +293,7 @@ static void put_waking(struct tracing *t, size_t woken, size_t by, uint64_t woke
     waking.target_cpu = (int32_t)target;
     event.timestamp = woken_ns;
     event.pid = (uint32_t)waker->tid;
-    if (!waker->tid)
-        event.common_flags = strcmp(waker->by, "softirq") != 0 ? IN_HARD : IN_SOFT;
+    event.common_flags = context_of(waker->by);
     event.sched_waking = &waking;
     put_ftrace(t, cpu, &event);
 }

@@ -55,7 +55,7 @@ struct recorded_wait {
 /* Who wakes threads. */
 struct recorded_waker {
     int64_t id;
-    const char *by;   /* "thread", "timer", "interrupt", "softirq", "unknown" */
+    const char *by;   /* "thread", "timer", "interrupt", "softirq", "others", "unknown" */
     const char *name; /* "": none */
     size_t thread;    /* index; SIZE_MAX: none, or not recorded */
     int64_t pid, tid; /* 0: no thread */

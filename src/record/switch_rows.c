@@ -139,7 +139,7 @@ static void put_waker(struct writing *w, enum column column, const struct off *o
 {
     const struct recorded_waker *waker =
         off->waker == SIZE_MAX ? NULL : &w->recording->wakers[off->waker];
-    bool thread = waker && waker->tid;
+    bool thread = waker && waker->tid, others = waker && !strcmp(waker->by, "others");
     char name[NAME] = "";
 
     if (waker && thread)
@@ -153,7 +153,9 @@ static void put_waker(struct writing *w, enum column column, const struct off *o
         csv_text(&w->csv, waker ? waker->by : "");
         return;
     case IN_DPC: /* as Windows calls what softirqs and interrupts are */
-        csv_text(&w->csv, !waker || !strcmp(waker->by, "unknown") ? "" : thread ? "False" : "True");
+        csv_text(&w->csv, !waker || !strcmp(waker->by, "unknown") ? ""
+                          : thread || others                      ? "False"
+                                                                  : "True");
         return;
     case WAKER_PROCESS:
         if (thread)

@@ -2139,6 +2139,37 @@ class Exports(Recording):
             self.assertEqual(stacked > 0, self.query(
                 "SELECT count(*) FROM wait_stacks WHERE stack NOT NULL")[0][0] > 0)
 
+    def test_contexts_of_wakers(self):
+        """Of all kinds that a recording may have: interrupts and softirqs are no threads, and those of whom nothing
+        is told are no interrupts."""
+        if not BPF:
+            self.skipTest(BPF_REASON)
+        self.record("--", "sh", "-c", "for i in 1 2 3 4 5 6; do sleep 0.005 | cat; done")
+        kinds = {"thread": 0, "others": 0, "unknown": 0, "timer": 0x08, "interrupt": 0x08, "softirq": 0x10}
+        with contextlib.closing(sqlite3.connect(self.path)) as db, db:
+            db.execute("DELETE FROM wakers")
+            db.executemany("INSERT INTO wakers (id, by, pid, tid, name) VALUES (?, ?, ?, ?, '')",
+                           [(i + 1, by, *((7, 8) if by == "thread" else (None, None)))
+                            for i, by in enumerate(kinds)])
+            db.execute(f"UPDATE switches SET waker = 1 + rowid % {len(kinds)} WHERE waker NOT NULL")
+        result = prcb("report", "--perfetto", self.path)
+        if b"built without" in result.stderr:
+            self.skipTest(result.stderr.decode())
+        self.assertEqual(result.returncode, 0, result.stderr)
+        wakings = self.query("SELECT s.woken_ns, t.tid, w.by FROM switches s JOIN wakers w ON w.id = s.waker "
+                             "JOIN threads t ON t.id = s.new_thread")
+        expected = {(now, tid): (kinds[by], 8 if by == "thread" else 0) for now, tid, by in wakings}
+        self.assertEqual({by for _, _, by in wakings}, set(kinds))
+        kernel = [message(event) for _, packet in fields(result.stdout) for bundle in message(packet).get(1, ())
+                  for event in message(bundle)[2]]
+        found = {(event[1][0], message(event[20][0])[2][0]): (event.get(5, [0])[0], event.get(2, [0])[0])
+                 for event in kernel if 20 in event}
+        self.assertEqual(found, expected)
+        rows = list(csv.DictReader(io.StringIO(self.report("--table", "switches", "-x,", "--names=wpa").decode())))
+        self.assertEqual({(row["Readying Process"].split(" ")[0], row["Ready Thread In DPC"]) for row in rows
+                          if row["Ready Thread In DPC"]} - {("", "False")},
+                         {("others", "False"), ("timer", "True"), ("interrupt", "True"), ("softirq", "True")})
+
     def check_trace(self, *args):
         """Perfetto's importer is not to be had as a package of npm, so this is a check of the
         format by what its documentation asks: the members of each kind of event, and that what
