@@ -95,7 +95,7 @@ static int write_row(struct wakers *w, const struct waker *waker, const char *co
     else if (waker->by == PRCB_BY_SOFTIRQ)
         row.name = prcb_softirq_name(waker->vector);
     else if (waker->by == PRCB_BY_INTERRUPT && waker->vector != PRCB_INTERRUPT_UNKNOWN &&
-             interrupt_name(waker->vector, name, sizeof(name)))
+             interrupt_name(INTERRUPTS, waker->vector, name, sizeof(name)))
         row.name = name;
     if (waker->by == PRCB_BY_SOFTIRQ ||
         (waker->by == PRCB_BY_INTERRUPT && waker->vector != PRCB_INTERRUPT_UNKNOWN))

@@ -40,7 +40,7 @@ void whom_name(const struct prcb_edge *edge, char *ret, size_t size)
         snprintf(ret, size, "timer%s", times_out(edge->cause) ? " (timed out)" : "");
         return;
     case PRCB_BY_INTERRUPT:
-        interrupt_name(edge->vector, raw, sizeof(raw));
+        interrupt_name(INTERRUPTS, edge->vector, raw, sizeof(raw));
         text_copy(TEXT_MARKS, raw, name, sizeof(name));
         if (edge->vector == PRCB_INTERRUPT_UNKNOWN)
             snprintf(ret, size, "interrupt");
