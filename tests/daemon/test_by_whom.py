@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""By whom an ordinary user's threads wait, as the command line has it from prcbd. Witness: the program, which knows
+who answers whom, and the kernel's count of its waits."""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import case  # pylint: disable=wrong-import-position
+import wire  # pylint: disable=wrong-import-position
+from case import Case  # pylint: disable=wrong-import-position
+from wire import OTHER  # pylint: disable=wrong-import-position
+
+PRCB = os.environ["PRCB"]
+# Where every user may run it; that of a user's home may not be.
+PYTHON = shutil.which("python3", path="/usr/bin:/bin:/usr/local/bin") or sys.executable
+tearDownModule = case.stop_daemons  # pylint: disable=invalid-name
+
+# A process asks its child, which answers after a millisecond; then it waits for a lock that nobody releases.
+PROGRAM = """
+import os, resource, threading, time
+there, back = os.pipe(), os.pipe()
+child = os.fork()
+if not child:
+    os.close(there[1])
+    while os.read(there[0], 1):
+        time.sleep(0.001)
+        os.write(back[1], b"x")
+    os._exit(0)
+
+def waits():
+    return resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
+
+def counted(rounds, step):
+    return sum(waits() < (step(), waits())[1] for _ in range(rounds))
+
+answered = counted(200, lambda: (os.write(there[1], b"x"), os.read(back[0], 1)))
+lock = threading.Lock()
+lock.acquire()
+timed_out = counted(20, lambda: lock.acquire(timeout=0.002))
+os.close(there[1])
+os.wait()
+print(os.getpid(), child, answered, timed_out)
+"""
+
+
+class ByWhom(Case):
+    def report(self, *command):
+        """Of PROGRAM: by the command; the number of the process and of its child, how often it waited for an answer
+        and for the lock."""
+        result = subprocess.run([PRCB, *command, "-j", "--", PYTHON, "-I", "-S", "-c", PROGRAM], capture_output=True,
+                                text=True, timeout=60, env=os.environ | {"PRCB_SOCKET": self.path},
+                                preexec_fn=lambda: wire.become(OTHER, OTHER))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        said, document = result.stdout.splitlines()[-2:]
+        report = json.loads(document)
+        self.assertEqual(report["tier"], "daemon")
+        return report, *(int(word) for word in said.split())
+
+    def law(self, edges, count, ns):
+        """Those that are known, and the rest, are all there is."""
+        self.assertEqual(sum(who["count"] for who in edges), count, edges)
+        self.assertEqual(sum(who["ns"] for who in edges), ns, edges)
+
+    def check_wakers(self, woken, child, answered, timed_out):
+        """As many as the kernel counted, but for a few that it did not report."""
+        pipe, futex = woken["pipe"], woken["futex"]
+        self.assertGreater(answered, 20)
+        self.assertGreater(timed_out, 2)
+        self.assertEqual((pipe[0]["by"], pipe[0]["pid"]), ("thread", child), pipe)
+        self.assertGreaterEqual(pipe[0]["count"], answered - 5, pipe)
+        self.assertEqual((futex[0]["by"], futex[0]["name"]), ("timer", "timer (timed out)"), futex)
+        self.assertGreaterEqual(futex[0]["count"], timed_out - 2, futex)
+
+    def test_stat(self):
+        report, parent, child, *counted = self.report("stat", "--by-whom", "--per-thread")
+        self.assertLessEqual({parent, child}, {row["tid"] for row in report["threads"]})
+        for row in [report["total"], *report["threads"]]:
+            woken = row["by_whom"]["woken_by"]
+            for wait in row["waits"]:
+                if wait["cause"] in woken:
+                    self.law(woken[wait["cause"]], wait["count"], wait["ns"])
+            self.assertEqual(sum(who["ns"] for who in row["by_whom"]["ready_behind"]), row["ready_ns"])
+        row = next(row for row in report["threads"] if row["tid"] == parent)
+        self.check_wakers(row["by_whom"]["woken_by"], child, *counted)
+
+    def test_why(self):
+        report, parent, child, *counted = self.report("why", "--idle")
+        processes = {row["pid"]: row for row in report["processes"]}
+        self.assertLessEqual({parent, child}, set(processes))
+        for row in processes.values():
+            for cause in row["causes"]:
+                if cause["woken_by"]:
+                    self.law(cause["woken_by"], cause["count"], cause["ns"])
+            self.assertEqual(sum(who["ns"] for who in row["ready_behind"]), row["ready_ns"])
+        woken = {cause["cause"]: cause["woken_by"] for cause in processes[parent]["causes"]}
+        self.check_wakers(woken, child, *counted)
+
+
+if __name__ == "__main__":
+    unittest.main()
