@@ -9,6 +9,7 @@ import csv
 import ctypes
 import gzip
 import io
+import itertools
 import json
 import lzma
 import os
@@ -704,7 +705,7 @@ class Wakers(Recording):
     @unittest.skipUnless(ROOT, "bpftrace needs root")
     def test_beside_bpftrace(self):
         """A server and one client, through a socket of the file system: who woke the server, as bpftrace
-        counts it at the kernel's tracepoint, and in the recording that lies in its time."""
+        counts it at the kernel's tracepoint, and in the recording and by the accounts that lie in its time."""
         for tool in "bpftrace", "redis-server", "redis-benchmark":
             if not shutil.which(tool):
                 self.skipTest(f"no {tool}")
@@ -730,9 +731,10 @@ class Wakers(Recording):
             witness.wait()
             self.skipTest(f"bpftrace does not run here: {said}")
         with self.recording("-p", str(server.pid)) as process:
-            client = subprocess.run(["redis-benchmark", "-s", path, "-c", "1", "-n", "3000", "-t",
-                                     "ping_mbulk", "-q"], stdout=subprocess.DEVNULL, check=False,
-                                    timeout=60)
+            accounts = os.path.join(self.folder, "accounts")
+            client = subprocess.run([PRCB, "stat", "--by-whom", "--per-thread", "-j", "-o", accounts, "-p",
+                                     str(server.pid), "--", "redis-benchmark", "-s", path, "-c", "1", "-n", "3000",
+                                     "-t", "ping_mbulk", "-q"], stdout=subprocess.DEVNULL, check=False, timeout=60)
             process.send_signal(signal.SIGINT)
             process.communicate(timeout=60)
         witness.send_signal(signal.SIGINT)
@@ -743,12 +745,19 @@ class Wakers(Recording):
             "SELECT w.pid, count(*) FROM switches s JOIN wakers w ON w.id = s.waker "
             f"JOIN threads t ON t.id = s.new_thread WHERE t.tid = {server.pid} AND w.by = 'thread' "
             "GROUP BY w.pid"))
-        pid, count = max(recorded.items(), key=lambda item: item[1])
-        self.assertGreater(count, 100)
-        # A wake of the server while it runs ends no wait, and is counted there only.
-        self.assertLessEqual(count, counted.get(pid, 0))
-        self.assertGreater(count, 0.9 * counted[pid])
-        self.assertGreater(count, 0.95 * sum(recorded.values()))
+        with open(accounts, encoding="utf-8") as file:
+            row = next(row for row in json.load(file)["threads"] if row["tid"] == server.pid)
+        edges = collections.Counter()
+        for who in itertools.chain.from_iterable(row["by_whom"]["woken_by"].values()):
+            if who["by"] == "thread":
+                edges[who["pid"]] += who["count"]
+        for told in recorded, edges:
+            pid, count = max(told.items(), key=lambda item: item[1])
+            self.assertGreater(count, 100)
+            # A wake of the server while it runs ends no wait, and is counted there only.
+            self.assertLessEqual(count, counted.get(pid, 0))
+            self.assertGreater(count, 0.9 * counted[pid])
+            self.assertGreater(count, 0.95 * sum(told.values()))
 
     @contextlib.contextmanager
     def recording(self, *args):
