@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "procfs.h"
 #include "read_file.h"
+#include "words.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -17,47 +18,13 @@
 
 /* ---- parsers ---- */
 
-struct text {
-    const char *at, *end;
-};
-
-static bool is_space(char c)
-{
-    return c == ' ' || c == '\t' || c == '\n';
-}
-
-static void skip_space(struct text *text)
-{
-    while (text->at < text->end && is_space(*text->at))
-        text->at++;
-}
-
-/* A decimal number no greater than most, and that ends where a word ends. */
-static int take_number(struct text *text, uint64_t most, uint64_t *ret)
-{
-    const char *at;
-    uint64_t value = 0;
-
-    skip_space(text);
-    for (at = text->at; at < text->end && *at >= '0' && *at <= '9'; at++) {
-        if (__builtin_mul_overflow(value, 10, &value) ||
-            __builtin_add_overflow(value, (uint64_t)(*at - '0'), &value) || value > most)
-            return -EBADMSG;
-    }
-    if (at == text->at || (at < text->end && !is_space(*at)))
-        return -EBADMSG;
-    text->at = at;
-    *ret = value;
-    return 0;
-}
-
-static int skip_words(struct text *text, unsigned count)
+static int skip_words(struct words *text, unsigned count)
 {
     while (count--) {
-        skip_space(text);
+        words_skip_blanks(text);
         if (text->at == text->end)
             return -EBADMSG;
-        while (text->at < text->end && !is_space(*text->at))
+        while (text->at < text->end && !words_is_blank(*text->at))
             text->at++;
     }
     return 0;
@@ -65,15 +32,15 @@ static int skip_words(struct text *text, unsigned count)
 
 int procfs_parse_pid(const char **at, const char *end, pid_t *ret)
 {
-    struct text text = {*at, end};
+    struct words text = {*at, end};
     uint64_t value;
 
-    skip_space(&text);
+    words_skip_blanks(&text);
     if (text.at == text.end) {
         *at = end;
         return 0;
     }
-    if (take_number(&text, INT_MAX, &value))
+    if (words_take_number(&text, INT_MAX, &value))
         return -EBADMSG;
     *at = text.at;
     *ret = (pid_t)value;
@@ -87,27 +54,27 @@ int procfs_parse_stat(const char *text, size_t length, struct procfs_stat *ret)
     const char *open = memchr(text, '(', length), *close = memrchr(text, ')', length);
     struct procfs_stat stat = {0};
     uint64_t tid, ppid, flags;
-    struct text rest;
+    struct words rest;
     size_t name;
 
     if (!open || !close || close < open)
         return -EBADMSG;
-    rest = (struct text){text, open};
-    if (take_number(&rest, INT_MAX, &tid))
+    rest = (struct words){text, open};
+    if (words_take_number(&rest, INT_MAX, &tid))
         return -EBADMSG;
     name = (size_t)(close - open - 1);
     memcpy(stat.comm, open + 1, name < sizeof(stat.comm) ? name : sizeof(stat.comm) - 1);
-    rest = (struct text){close + 1, text + length};
-    skip_space(&rest);
+    rest = (struct words){close + 1, text + length};
+    words_skip_blanks(&rest);
     if (rest.at == rest.end)
         return -EBADMSG;
     stat.state = *rest.at++;
     /* fields 4, 9, 14, 15 and 22 of proc(5) */
-    if (take_number(&rest, INT_MAX, &ppid) || skip_words(&rest, 4) ||
-        take_number(&rest, UINT32_MAX, &flags) || skip_words(&rest, 4) ||
-        take_number(&rest, UINT64_MAX, &stat.user) ||
-        take_number(&rest, UINT64_MAX, &stat.kernel) || skip_words(&rest, 6) ||
-        take_number(&rest, UINT64_MAX, &stat.start))
+    if (words_take_number(&rest, INT_MAX, &ppid) || skip_words(&rest, 4) ||
+        words_take_number(&rest, UINT32_MAX, &flags) || skip_words(&rest, 4) ||
+        words_take_number(&rest, UINT64_MAX, &stat.user) ||
+        words_take_number(&rest, UINT64_MAX, &stat.kernel) || skip_words(&rest, 6) ||
+        words_take_number(&rest, UINT64_MAX, &stat.start))
         return -EBADMSG;
     stat.tid = (pid_t)tid;
     stat.ppid = (pid_t)ppid;
@@ -117,22 +84,14 @@ int procfs_parse_stat(const char *text, size_t length, struct procfs_stat *ret)
 }
 
 /* The number behind a key at the start of a line. */
-static int take_line(const char *text, size_t length, const char *key, uint64_t most, uint64_t *ret)
+static int take_value(const char *text, size_t length, const char *key, uint64_t most,
+                      uint64_t *ret)
 {
-    const char *at = text, *end = text + length;
-    size_t key_length = strlen(key);
+    struct words all = {text, text + length}, line;
 
-    while (at < end) {
-        const char *line_end = memchr(at, '\n', (size_t)(end - at));
-
-        if (!line_end)
-            line_end = end;
-        if ((size_t)(line_end - at) > key_length && !memcmp(at, key, key_length)) {
-            struct text line = {at + key_length, line_end};
-
-            return take_number(&line, most, ret);
-        }
-        at = line_end < end ? line_end + 1 : end;
+    while (words_take_line(&all, &line)) {
+        if (words_take_prefix(&line, key) && line.at < line.end)
+            return words_take_number(&line, most, ret);
     }
     return -EBADMSG;
 }
@@ -142,9 +101,9 @@ int procfs_parse_status(const char *text, size_t length, struct procfs_status *r
     struct procfs_status status;
     uint64_t tgid;
 
-    if (take_line(text, length, "Tgid:", INT_MAX, &tgid) ||
-        take_line(text, length, "voluntary_ctxt_switches:", UINT64_MAX, &status.voluntary) ||
-        take_line(text, length, "nonvoluntary_ctxt_switches:", UINT64_MAX, &status.involuntary))
+    if (take_value(text, length, "Tgid:", INT_MAX, &tgid) ||
+        take_value(text, length, "voluntary_ctxt_switches:", UINT64_MAX, &status.voluntary) ||
+        take_value(text, length, "nonvoluntary_ctxt_switches:", UINT64_MAX, &status.involuntary))
         return -EBADMSG;
     status.tgid = (pid_t)tgid;
     *ret = status;
@@ -153,12 +112,12 @@ int procfs_parse_status(const char *text, size_t length, struct procfs_status *r
 
 int procfs_parse_schedstat(const char *text, size_t length, struct procfs_schedstat *ret)
 {
-    struct text rest = {text, text + length};
+    struct words rest = {text, text + length};
     struct procfs_schedstat schedstat;
 
-    if (take_number(&rest, UINT64_MAX, &schedstat.run_ns) ||
-        take_number(&rest, UINT64_MAX, &schedstat.ready_ns) ||
-        take_number(&rest, UINT64_MAX, &schedstat.arrivals))
+    if (words_take_number(&rest, UINT64_MAX, &schedstat.run_ns) ||
+        words_take_number(&rest, UINT64_MAX, &schedstat.ready_ns) ||
+        words_take_number(&rest, UINT64_MAX, &schedstat.arrivals))
         return -EBADMSG;
     *ret = schedstat;
     return 0;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "query.h"
+#include "words.h"
 
 #define NT_EPOCH 116444736000000000ll /* 1601 to 1970, in 100 ns */
 
@@ -44,20 +45,16 @@ NTSTATUS nt_make_basic(void *ret)
 /* The number behind a key at the start of a line; 0: there is none. */
 static uint64_t number_of(const char *text, size_t length, const char *key)
 {
-    size_t key_length = strlen(key);
-    const char *end = text + length, *at = text;
+    struct words all = {text, text + length}, line;
     uint64_t value = 0;
 
-    while (at && at < end && ((size_t)(end - at) < key_length || memcmp(at, key, key_length))) {
-        at = memchr(at, '\n', (size_t)(end - at));
-        at = at ? at + 1 : NULL;
+    while (words_take_line(&all, &line)) {
+        if (!words_take_prefix(&line, key))
+            continue;
+        words_skip_blanks(&line);
+        words_take_digits(&line, &value);
+        break;
     }
-    if (!at || at >= end)
-        return 0;
-    for (at += key_length; at < end && *at == ' '; at++)
-        ;
-    for (; at < end && *at >= '0' && *at <= '9'; at++)
-        value = value * 10 + (uint64_t)(*at - '0');
     return value;
 }
 

@@ -10,6 +10,7 @@
 
 #include "cpu_files.h"
 #include "query.h"
+#include "words.h"
 
 #define CACHES_MOST 16u
 #define NODES_MOST  1024u
@@ -172,16 +173,17 @@ static uint8_t cache_type(struct topology *t, const char *path)
 /* "32K", "8192K", "16M" */
 static uint64_t cache_size(struct topology *t, const char *path)
 {
+    struct words text;
     uint64_t value = 0;
-    size_t length, at = 0;
+    size_t length;
 
     if (procfs_read(t->files, path, &length))
         return 0;
-    for (; at < length && t->files->buffer[at] >= '0' && t->files->buffer[at] <= '9'; at++)
-        value = value * 10 + (uint64_t)(t->files->buffer[at] - '0');
-    if (at < length && t->files->buffer[at] == 'K')
+    text = (struct words){t->files->buffer, t->files->buffer + length};
+    words_take_digits(&text, &value);
+    if (words_take_prefix(&text, "K"))
         value <<= 10;
-    if (at < length && t->files->buffer[at] == 'M')
+    if (words_take_prefix(&text, "M"))
         value <<= 20;
     return value;
 }

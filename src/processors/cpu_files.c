@@ -5,99 +5,26 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "words.h"
+
 const char *const cpu_not_interrupts[] = {"TLB", "PMI", "RTR", "MCE", "MCP", "ERR", "MIS", NULL};
-
-/* ---- words and lines ---- */
-
-struct text {
-    const char *at, *end;
-};
-
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t';
-}
-
-static void skip_blanks(struct text *text)
-{
-    while (text->at < text->end && is_blank(*text->at))
-        text->at++;
-}
-
-/* The next line, without its end. */
-static bool take_line(struct text *text, struct text *ret)
-{
-    const char *end;
-
-    if (text->at == text->end)
-        return false;
-    end = memchr(text->at, '\n', (size_t)(text->end - text->at));
-    *ret = (struct text){text->at, end ? end : text->end};
-    text->at = end ? end + 1 : text->end;
-    return true;
-}
-
-static bool take_prefix(struct text *text, const char *prefix)
-{
-    size_t length = strlen(prefix);
-
-    if ((size_t)(text->end - text->at) < length || memcmp(text->at, prefix, length))
-        return false;
-    text->at += length;
-    return true;
-}
-
-static bool is_digit(const struct text *text)
-{
-    return text->at < text->end && *text->at >= '0' && *text->at <= '9';
-}
-
-/* Digits up to what is none; what that may be is the caller's to say. */
-static int take_digits(struct text *text, uint64_t *ret)
-{
-    uint64_t value = 0;
-
-    if (!is_digit(text))
-        return -EBADMSG;
-    for (; is_digit(text); text->at++) {
-        if (__builtin_mul_overflow(value, 10, &value) ||
-            __builtin_add_overflow(value, (uint64_t)(*text->at - '0'), &value))
-            return -EBADMSG;
-    }
-    *ret = value;
-    return 0;
-}
-
-/* A number that ends where a word does. */
-static int take_number(struct text *text, uint64_t *ret)
-{
-    struct text rest = *text;
-    uint64_t value;
-
-    skip_blanks(&rest);
-    if (take_digits(&rest, &value) || (rest.at < rest.end && !is_blank(*rest.at)))
-        return -EBADMSG;
-    *text = rest;
-    *ret = value;
-    return 0;
-}
 
 /* ---- parsers ---- */
 
-static int take_range(struct text *text, uint64_t *ret_first, uint64_t *ret_last)
+static int take_range(struct words *text, uint64_t *ret_first, uint64_t *ret_last)
 {
-    if (take_digits(text, ret_first))
+    if (words_take_digits(text, ret_first))
         return -EBADMSG;
     *ret_last = *ret_first;
     if (text->at < text->end && *text->at == '-') {
         text->at++;
-        if (take_digits(text, ret_last))
+        if (words_take_digits(text, ret_last))
             return -EBADMSG;
     }
     return *ret_last < *ret_first || *ret_last >= CPU_FILES_MOST ? -EBADMSG : 0;
 }
 
-static int parse_ranges(struct text *text, bool *ret, uint32_t room, uint32_t *ret_end)
+static int parse_ranges(struct words *text, bool *ret, uint32_t room, uint32_t *ret_end)
 {
     while (text->at < text->end) {
         uint64_t first, last;
@@ -118,10 +45,10 @@ static int parse_ranges(struct text *text, bool *ret, uint32_t room, uint32_t *r
 
 int cpu_parse_list(const char *text, size_t length, bool *ret, uint32_t room, uint32_t *ret_end)
 {
-    struct text all = {text, text + length}, line = all, again;
+    struct words all = {text, text + length}, line = all, again;
     uint32_t end = 0;
 
-    take_line(&all, &line);
+    words_take_line(&all, &line);
     again = line;
     if (all.at != all.end || parse_ranges(&line, NULL, 0, &end))
         return -EBADMSG;
@@ -131,17 +58,18 @@ int cpu_parse_list(const char *text, size_t length, bool *ret, uint32_t room, ui
     return 0;
 }
 
-static int parse_stat_line(struct text *line, struct cpu_stat *ret)
+static int parse_stat_line(struct words *line, struct cpu_stat *ret)
 {
     struct cpu_stat stat = {0};
     uint64_t number;
 
-    if (take_digits(line, &number) || number >= CPU_FILES_MOST)
+    if (words_take_digits(line, &number) || number >= CPU_FILES_MOST)
         return -EBADMSG;
     stat.number = (uint32_t)number;
-    while (stat.fields < CPU_STAT_FIELDS && !take_number(line, &stat.ticks[stat.fields]))
+    while (stat.fields < CPU_STAT_FIELDS &&
+           !words_take_number(line, UINT64_MAX, &stat.ticks[stat.fields]))
         stat.fields++;
-    skip_blanks(line);
+    words_skip_blanks(line);
     /* Either all that is known was there, or the line ended after a number. */
     if (stat.fields <= CPU_STAT_IDLE || (stat.fields < CPU_STAT_FIELDS && line->at < line->end))
         return -EBADMSG;
@@ -151,12 +79,12 @@ static int parse_stat_line(struct text *line, struct cpu_stat *ret)
 
 int cpu_parse_stat(const char **at, const char *end, struct cpu_stat *ret)
 {
-    struct text text = {*at, end}, line;
+    struct words text = {*at, end}, line;
 
-    while (take_line(&text, &line)) {
-        if (!take_prefix(&line, "cpu"))
+    while (words_take_line(&text, &line)) {
+        if (!words_take_prefix(&line, "cpu"))
             break; /* they come first */
-        if (!is_digit(&line))
+        if (!words_is_digit(&line))
             continue; /* the sum of all */
         *at = text.at;
         return parse_stat_line(&line, ret);
@@ -166,15 +94,15 @@ int cpu_parse_stat(const char **at, const char *end, struct cpu_stat *ret)
 }
 
 /* "           CPU0       CPU1": which processor each column is of. */
-static int parse_header(struct text *line, uint16_t *columns, uint32_t *ret_count)
+static int parse_header(struct words *line, uint16_t *columns, uint32_t *ret_count)
 {
     uint32_t count = 0;
 
-    for (skip_blanks(line); line->at < line->end; skip_blanks(line)) {
+    for (words_skip_blanks(line); line->at < line->end; words_skip_blanks(line)) {
         uint64_t number;
 
-        if (!take_prefix(line, "CPU") || take_number(line, &number) || number >= CPU_FILES_MOST ||
-            count == CPU_FILES_MOST)
+        if (!words_take_prefix(line, "CPU") || words_take_number(line, UINT64_MAX, &number) ||
+            number >= CPU_FILES_MOST || count == CPU_FILES_MOST)
             return -EBADMSG;
         columns[count++] = (uint16_t)number;
     }
@@ -191,15 +119,15 @@ static bool is_skipped(const char *label, size_t length, const char *const *skip
     return false;
 }
 
-static int add_row(struct text *line, const char *const *skip, const uint16_t *columns,
+static int add_row(struct words *line, const char *const *skip, const uint16_t *columns,
                    uint32_t count, uint64_t *ret, uint32_t room)
 {
     const char *colon;
-    struct text check;
+    struct words check;
     uint32_t numbers = 0;
     uint64_t value;
 
-    skip_blanks(line);
+    words_skip_blanks(line);
     if (line->at == line->end)
         return 0;
     colon = memchr(line->at, ':', (size_t)(line->end - line->at));
@@ -208,12 +136,12 @@ static int add_row(struct text *line, const char *const *skip, const uint16_t *c
     if (is_skipped(line->at, (size_t)(colon - line->at), skip))
         return 0;
     line->at = colon + 1;
-    for (check = *line; numbers < count && !take_number(&check, &value);)
+    for (check = *line; numbers < count && !words_take_number(&check, UINT64_MAX, &value);)
         numbers++;
     if (numbers < count)
         return 0;
     for (uint32_t i = 0; i < count; i++) {
-        if (!take_number(line, &value) && columns[i] < room)
+        if (!words_take_number(line, UINT64_MAX, &value) && columns[i] < room)
             ret[columns[i]] += value;
     }
     return 0;
@@ -222,14 +150,14 @@ static int add_row(struct text *line, const char *const *skip, const uint16_t *c
 int cpu_parse_columns(const char *text, size_t length, const char *const *skip, uint64_t *ret,
                       uint32_t room)
 {
-    struct text all = {text, text + length}, line;
+    struct words all = {text, text + length}, line;
     uint16_t columns[CPU_FILES_MOST];
     uint32_t count;
 
     memset(ret, 0, room * sizeof(*ret));
-    if (!take_line(&all, &line) || parse_header(&line, columns, &count))
+    if (!words_take_line(&all, &line) || parse_header(&line, columns, &count))
         return -EBADMSG;
-    while (take_line(&all, &line)) {
+    while (words_take_line(&all, &line)) {
         if (add_row(&line, skip, columns, count, ret, room))
             return -EBADMSG;
     }
@@ -237,29 +165,29 @@ int cpu_parse_columns(const char *text, size_t length, const char *const *skip, 
 }
 
 /* The value behind "key\t: ". */
-static bool take_key(struct text *line, const char *key)
+static bool take_key(struct words *line, const char *key)
 {
-    if (!take_prefix(line, key))
+    if (!words_take_prefix(line, key))
         return false;
-    skip_blanks(line);
-    if (!take_prefix(line, ":"))
+    words_skip_blanks(line);
+    if (!words_take_prefix(line, ":"))
         return false;
-    skip_blanks(line);
+    words_skip_blanks(line);
     return true;
 }
 
 int cpu_parse_mhz(const char *text, size_t length, uint32_t *ret, uint32_t room)
 {
-    struct text all = {text, text + length}, line;
+    struct words all = {text, text + length}, line;
     uint64_t number = UINT64_MAX, value;
 
     memset(ret, 0, room * sizeof(*ret));
-    while (take_line(&all, &line)) {
+    while (words_take_line(&all, &line)) {
         if (take_key(&line, "processor")) {
-            if (take_digits(&line, &number))
+            if (words_take_digits(&line, &number))
                 number = UINT64_MAX; /* arm's oldest: "Processor : ARMv7 ..." has no number */
         } else if (take_key(&line, "cpu MHz")) {
-            if (take_digits(&line, &value) || value > UINT32_MAX)
+            if (words_take_digits(&line, &value) || value > UINT32_MAX)
                 return -EBADMSG;
             if (number < room)
                 ret[number] = (uint32_t)value;
@@ -270,13 +198,13 @@ int cpu_parse_mhz(const char *text, size_t length, uint32_t *ret, uint32_t room)
 
 int cpu_parse_number(const char *text, size_t length, uint64_t *ret)
 {
-    struct text all = {text, text + length}, line = all;
+    struct words all = {text, text + length}, line = all;
     uint64_t value;
 
-    take_line(&all, &line);
-    if (all.at != all.end || take_number(&line, &value))
+    words_take_line(&all, &line);
+    if (all.at != all.end || words_take_number(&line, UINT64_MAX, &value))
         return -EBADMSG;
-    skip_blanks(&line);
+    words_skip_blanks(&line);
     if (line.at != line.end)
         return -EBADMSG;
     *ret = value;
@@ -285,11 +213,11 @@ int cpu_parse_number(const char *text, size_t length, uint64_t *ret)
 
 int cpu_parse_name(const char *text, size_t length, char *ret, size_t room)
 {
-    struct text all = {text, text + length}, line = all;
+    struct words all = {text, text + length}, line = all;
     size_t used = 0;
 
-    take_line(&all, &line);
-    skip_blanks(&line);
+    words_take_line(&all, &line);
+    words_skip_blanks(&line);
     if (line.at == line.end)
         return -EBADMSG;
     while (line.end[-1] == ' ' || line.end[-1] == '\t')
