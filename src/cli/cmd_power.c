@@ -131,45 +131,88 @@ static struct power_state state_of(const struct cpu_samples *samples, uint32_t n
 
 /* ---- tables -------------------------------------------------------------- */
 
-enum kind { NUMBER, TIME, PERMILLE, YES_NO };
+#define ROW(name) .row = &processor_figures[PROCESSOR_ROW_##name]
 
-/* A figure with its names in the table and in JSON. */
+/* A figure with its names in the table and in JSON, which a row has as well. */
 static const struct column {
-    const char *title; /* NULL: in JSON alone */
+    const char *title; /* NULL, and a row without heading: in JSON alone */
     const char *key;
-    enum kind kind;
-    power_figure *get;
+    enum figure_unit unit;
+    power_figure *get; /* NULL: what the row says */
+    const struct figure *row;
 } columns[] = {
-    {"parked", "parked", YES_NO, power_parked},
-    {"idle", "idle_ns", TIME, power_idle},
-    {"entries", "transitions", NUMBER, power_transitions},
-    {"%busy", "busy_permille", PERMILLE, power_busy},
-    {"%perf", "performance_permille", PERMILLE, power_performance},
-    {"%utility", "utility_permille", PERMILLE, power_utility},
-    {"MHz", "mhz", NUMBER, power_mhz},
-    {"limit", "limit_mhz", NUMBER, power_limit_mhz},
-    {"max", "max_mhz", NUMBER, power_max_mhz},
-    {NULL, "min_mhz", NUMBER, power_min_mhz},
-    {NULL, "nominal_mhz", NUMBER, power_nominal_mhz},
-    {"%throttle", "throttle_permille", PERMILLE, power_throttle},
-    {NULL, "limit_permille", PERMILLE, power_limit},
-    {"throttles", "throttles", NUMBER, power_throttles},
-    {NULL, "idle_state", NUMBER, power_idle_state},
+    {"parked", "parked", FIGURE_NUMBER, power_parked},
+    {"idle", ROW(idle_ns)},
+    {"entries", "transitions", ROW(idle_entries)},
+    {"%busy", "busy_permille", FIGURE_PERMILLE, power_busy},
+    {.get = power_performance, ROW(performance_permille)},
+    {"%utility", "utility_permille", FIGURE_PERMILLE, power_utility},
+    {ROW(mhz)},
+    {ROW(limit_mhz)},
+    {"max", ROW(max_mhz)},
+    {ROW(min_mhz)},
+    {ROW(nominal_mhz)},
+    {"%throttle", "throttle_permille", FIGURE_PERMILLE, power_throttle},
+    {NULL, "limit_permille", FIGURE_PERMILLE, power_limit},
+    {ROW(throttles)},
+    {ROW(idle_state)},
 };
 #define COLUMNS (sizeof(columns) / sizeof(columns[0]))
 
+static bool is_listed(const struct figure *row)
+{
+    size_t i = 0;
+
+    while (i < COLUMNS && columns[i].row != row)
+        i++;
+    return i < COLUMNS;
+}
+
+/* The rows that this command shows and no column has; behind them the end. */
+static const struct figure *other_row(size_t index)
+{
+    const struct figure *row = figures_shown(processor_figures, FIGURE_POWER);
+
+    while (row->name && (row->kind == FIGURE_LIST || is_listed(row) || index--))
+        row = figures_shown(row + 1, FIGURE_POWER);
+    return row;
+}
+
+/* Columns in their order, then those of other rows; without a key: the end. */
+static struct column column_at(size_t index)
+{
+    struct column column = {0};
+
+    if (index < COLUMNS)
+        column = columns[index];
+    else
+        column.row = other_row(index - COLUMNS);
+    if (column.row) {
+        column.title = column.title ? column.title : column.row->heading;
+        column.key = column.key ? column.key : column.row->name;
+        column.unit = column.row->unit;
+    }
+    return column;
+}
+
+static struct power_value value_of(const struct column *column, const struct power_state *s)
+{
+    return column->get ? column->get(s)
+                       : power_of(s, (enum processor_row)(column->row - processor_figures));
+}
+
 static void write_cell(FILE *out, const struct column *column, const struct power_state *s)
 {
-    struct power_value value = column->get(s);
+    struct power_value value = value_of(column, s);
     char cell[FORMAT_CELL] = "-";
 
     if (value.reason)
         ;
-    else if (column->kind == TIME)
+    else if (column->unit == FIGURE_NS)
         format_time(value.value, cell, sizeof(cell));
-    else if (column->kind == PERMILLE)
+    else if (column->unit == FIGURE_PERMILLE)
         snprintf(cell, sizeof(cell), "%.1f", (double)value.value / 10.0);
-    else if (column->kind == YES_NO)
+    else if (column->get == power_parked)
         snprintf(cell, sizeof(cell), "%s", value.value ? "yes" : "no");
     else
         snprintf(cell, sizeof(cell), "%" PRIu64, value.value);
@@ -194,24 +237,25 @@ static void write_table(struct run *run)
     const struct cpu_samples *samples = &run->samples;
     FILE *out = run->output.stream;
     struct power_state s;
+    struct column column;
     bool heading = false;
     char time[FORMAT_CELL];
 
     cpu_title_write(out, samples, prcb_processors_tier(samples->view));
     format_time(cpu_samples_wall(samples, CPU_SINCE_START), time, sizeof(time));
     fprintf(out, "over %s\n\n%5s", time, "CPU");
-    for (size_t i = 0; i < COLUMNS; i++) {
-        if (columns[i].title)
-            fprintf(out, "%10s", columns[i].title);
+    for (size_t i = 0; (column = column_at(i)).key; i++) {
+        if (column.title)
+            fprintf(out, "%10s", column.title);
     }
     fputc('\n', out);
     for (uint32_t i = cpu_samples_next(samples, 0); i < samples->count;
          i = cpu_samples_next(samples, i + 1)) {
         s = state_of(samples, i);
         fprintf(out, "%5" PRIu32, i);
-        for (size_t k = 0; k < COLUMNS; k++) {
-            if (columns[k].title)
-                write_cell(out, &columns[k], &s);
+        for (size_t k = 0; (column = column_at(k)).key; k++) {
+            if (column.title)
+                write_cell(out, &column, &s);
         }
         fputc('\n', out);
     }
@@ -236,20 +280,20 @@ static json_object *make_processor(struct json_doc *b, const struct run *run, ui
 {
     json_object *object = json_object_new_object(), *absent = json_object_new_object();
     struct power_value states;
+    struct column column;
     struct power_state s = state_of(&run->samples, number);
 
     json_doc_put_number(b, object, "number", number);
     json_doc_put_bool(b, object, "online", s.p.flags & PRCB_CPU_ONLINE);
-    for (size_t i = 0; i < COLUMNS; i++) {
-        const struct column *column = &columns[i];
-        struct power_value value = column->get(&s);
+    for (size_t i = 0; (column = column_at(i)).key; i++) {
+        struct power_value value = value_of(&column, &s);
 
         if (value.reason)
-            json_doc_put_text(b, absent, column->key, value.reason);
-        if (column->kind == YES_NO)
-            json_doc_put_bool(b, object, column->key, value.value != 0);
+            json_doc_put_text(b, absent, column.key, value.reason);
+        if (column.get == power_parked)
+            json_doc_put_bool(b, object, column.key, value.value != 0);
         else
-            json_doc_put_member(b, object, column->key, value.value, !value.reason);
+            json_doc_put_member(b, object, column.key, value.value, !value.reason);
     }
     json_doc_put_text(b, object, "performance_source", power_performance_source(&s));
     states = power_levels(&s);

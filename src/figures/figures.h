@@ -65,6 +65,16 @@ enum processor_part {
     PROCESSOR_PARTS
 };
 
+/* Places of the rows of a processor. */
+enum processor_row {
+#define COUNTER(name, ...) PROCESSOR_ROW_##name,
+#define PART(name, ...)    PROCESSOR_ROW_##name,
+#define GAUGE(name, ...)   PROCESSOR_ROW_##name,
+#define LIST(name, ...)    PROCESSOR_ROW_##name,
+#include "processor_figures.def"
+    PROCESSOR_ROWS
+};
+
 /* Each ends with a row without a name. */
 extern const struct figure account_figures[];   /* of struct prcb_account */
 extern const struct figure processor_figures[]; /* of struct prcb_processor */

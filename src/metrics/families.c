@@ -32,18 +32,6 @@ enum of_windows {
     WINDOWS_QUEUE,
     WINDOWS_BOOT,
 };
-enum of_processor {
-    PROCESSOR_interrupts,
-    PROCESSOR_dpcs,
-    PROCESSOR_switches,
-    PROCESSOR_missed_switches,
-    PROCESSOR_idle_entries,
-    PROCESSOR_mhz,
-    PROCESSOR_performance,
-    PROCESSOR_limit,
-    PROCESSOR_throttles,
-};
-
 typedef metrics_sample_fn sample_fn;
 #define EMIT(name)                                                                                 \
     static void name(const struct metrics *m, const struct metrics_family *family, sample_fn *fn,  \
@@ -119,7 +107,7 @@ EMIT(emit_missed)
 
     if (m->present & PRCB_HAS_WAITS) {
         put(&sample, 0, "of", "threads");
-        emit_integer(fn, ctx, &sample, m->all.shown.v[VALUE_MISSED]);
+        emit_integer(fn, ctx, &sample, m->all.shown.v[ACCOUNT_missed_switches]);
     }
     for (uint32_t i = 0; i < m->processor_count; i++) {
         if (!(m->processors[i].present & PRCB_CPU_HAS_MISSED))
@@ -207,52 +195,65 @@ static void put_cpu(const struct metrics *m, struct metrics_sample *sample, uint
     put(sample, 0, core ? "core" : "cpu", buffer);
 }
 
-/* A mode: parts of a processor's time that make it up. */
+#define ROW(name) &processor_figures[PROCESSOR_ROW_##name]
+
+/* A mode: parts of a processor's time that make it up. It is absent where the first is; others that
+ * a processor lacks are 0, and then in another of them. */
 struct mode {
-    const char *name;
-    uint64_t present;
-    uint16_t parts[4]; /* offsets in struct prcb_processor; 0: none */
+    const char *name; /* that of a row: without "_ns" */
+    const struct figure *parts[4];
 };
-#define AT(member) offsetof(struct prcb_processor, member)
 static const struct mode own_modes[] = {
-    {"idle", PRCB_CPU_HAS_TIMES, {AT(idle_ns)}},
-    {"user", PRCB_CPU_HAS_TIMES, {AT(user_ns)}},
-    {"kernel", PRCB_CPU_HAS_TIMES, {AT(kernel_ns)}},
-    {"dpc", PRCB_CPU_HAS_DPC, {AT(dpc_ns)}},
-    {"interrupt", PRCB_CPU_HAS_INTERRUPT, {AT(interrupt_ns)}},
-    {"steal", PRCB_CPU_HAS_STEAL, {AT(steal_ns)}},
+#define PART(name, ...) {#name, {ROW(name)}},
+#include "processor_figures.def"
     {0},
 };
 static const struct mode node_modes[] = {
-    {"user", PRCB_CPU_HAS_TIMES, {AT(user_ns)}},
-    {"system", PRCB_CPU_HAS_TIMES, {AT(kernel_ns)}},
-    {"idle", PRCB_CPU_HAS_TIMES, {AT(idle_ns)}},
-    {"irq", PRCB_CPU_HAS_INTERRUPT, {AT(interrupt_ns)}},
-    {"softirq", PRCB_CPU_HAS_DPC, {AT(dpc_ns)}},
-    {"steal", PRCB_CPU_HAS_STEAL, {AT(steal_ns)}},
+    {"user", {ROW(user_ns)}},
+    {"system", {ROW(kernel_ns)}},
+    {"idle", {ROW(idle_ns)}},
+    {"irq", {ROW(interrupt_ns)}},
+    {"softirq", {ROW(dpc_ns)}},
+    {"steal", {ROW(steal_ns)}},
     {0},
 };
-/* Members that a processor lacks are 0, and then in another of privileged's. */
 static const struct mode windows_modes[] = {
-    {"idle", PRCB_CPU_HAS_TIMES, {AT(idle_ns)}},
-    {"user", PRCB_CPU_HAS_TIMES, {AT(user_ns)}},
-    {"privileged", PRCB_CPU_HAS_TIMES, {AT(kernel_ns), AT(dpc_ns), AT(interrupt_ns), AT(steal_ns)}},
-    {"dpc", PRCB_CPU_HAS_DPC, {AT(dpc_ns)}},
-    {"interrupt", PRCB_CPU_HAS_INTERRUPT, {AT(interrupt_ns)}},
+    {"idle", {ROW(idle_ns)}},
+    {"user", {ROW(user_ns)}},
+    {"privileged", {ROW(kernel_ns), ROW(dpc_ns), ROW(interrupt_ns), ROW(steal_ns)}},
+    {"dpc", {ROW(dpc_ns)}},
+    {"interrupt", {ROW(interrupt_ns)}},
     {0},
 };
 
-static uint64_t mode_ns(const struct mode *mode, const struct prcb_processor *processor)
+/* The sum over processors; false: one lacks it. */
+static bool mode_ns(const struct mode *mode, const struct prcb_processor *p, uint32_t count,
+                    uint64_t *ret)
 {
-    uint64_t ns = 0;
-
-    for (size_t i = 0; i < 4 && mode->parts[i]; i++) {
-        uint64_t part;
-
-        memcpy(&part, (const char *)processor + mode->parts[i], sizeof(part));
-        ns += part;
+    for (*ret = 0; count; count--, p++) {
+        if (!(p->present & mode->parts[0]->present))
+            return false;
+        for (size_t i = 0; i < 4 && mode->parts[i]; i++)
+            *ret += figure_get(mode->parts[i], p);
     }
-    return ns;
+    return true;
+}
+
+static void emit_mode(const struct metrics *m, const struct metrics_family *family, sample_fn *fn,
+                      void *ctx, uint32_t at, const struct mode *mode)
+{
+    bool each = family->what & EACH;
+    const char *end = strstr(mode->name, "_ns");
+    struct metrics_sample sample = {0};
+    char cpu[CPU_BYTES], name[32];
+    uint64_t ns;
+
+    if (each)
+        put_cpu(m, &sample, m->processors[at].number, family->what & WINDOWS_MODES, cpu);
+    snprintf(name, sizeof(name), "%.*s", end ? (int)(end - mode->name) : -1, mode->name);
+    put(&sample, each, "mode", name);
+    if (mode_ns(mode, &m->processors[at], each ? 1 : m->processor_count, &ns))
+        emit_ns(fn, ctx, &sample, ns);
 }
 
 EMIT(emit_modes)
@@ -260,80 +261,36 @@ EMIT(emit_modes)
     const struct mode *modes = family->what & NODE_MODES      ? node_modes
                                : family->what & WINDOWS_MODES ? windows_modes
                                                               : own_modes;
-    bool each = family->what & EACH;
+    /* Of one's own, idle comes first. */
+    const struct mode *first = modes == own_modes ? &own_modes[PROCESSOR_idle_ns] : NULL;
 
-    for (uint32_t i = 0; each && i < m->processor_count; i++) {
-        char cpu[CPU_BYTES];
-
+    for (uint32_t i = 0; i < (family->what & EACH ? m->processor_count : m->processor_count > 0);
+         i++) {
+        if (first)
+            emit_mode(m, family, fn, ctx, i, first);
         for (const struct mode *mode = modes; mode->name; mode++) {
-            struct metrics_sample sample = {0};
-
-            put_cpu(m, &sample, m->processors[i].number, family->what & WINDOWS_MODES, cpu);
-            put(&sample, 1, "mode", mode->name);
-            if (m->processors[i].present & mode->present)
-                emit_ns(fn, ctx, &sample, mode_ns(mode, &m->processors[i]));
+            if (mode != first)
+                emit_mode(m, family, fn, ctx, i, mode);
         }
-    }
-    for (const struct mode *mode = modes; !each && mode->name; mode++) {
-        struct metrics_sample sample = {0};
-        uint64_t ns = 0;
-        bool present = m->processor_count > 0;
-
-        for (uint32_t i = 0; i < m->processor_count; i++) {
-            ns += mode_ns(mode, &m->processors[i]);
-            present &= (m->processors[i].present & mode->present) != 0;
-        }
-        put(&sample, 0, "mode", mode->name);
-        if (present)
-            emit_ns(fn, ctx, &sample, ns);
     }
 }
 
-/* *ret: in the unit of the family. false: it is absent. */
-static bool processor_value(const struct prcb_processor *p, unsigned what, uint64_t *ret,
-                            double *ret_real)
+/* *ret or *ret_real: in the unit of the family. false: it is absent. */
+static bool processor_value(const struct prcb_processor *p, const struct metrics_family *family,
+                            uint64_t *ret, double *ret_real)
 {
-    uint64_t present = 0;
+    const struct figure *figure = &processor_figures[family->what & WHAT_MASK];
+    uint64_t value = figure_get(figure, p), present = figure->present;
 
-    switch (what & WHAT_MASK) {
-    case PROCESSOR_interrupts:
-        present = PRCB_CPU_HAS_INTERRUPTS;
-        *ret = p->interrupts;
-        break;
-    case PROCESSOR_dpcs:
-        present = PRCB_CPU_HAS_DPCS;
-        *ret = p->dpcs;
-        break;
-    case PROCESSOR_switches:
-        present = PRCB_CPU_HAS_SWITCHES;
-        *ret = p->switches;
-        break;
-    case PROCESSOR_idle_entries:
-        present = PRCB_CPU_HAS_IDLE_ENTRIES;
-        *ret = p->idle_entries;
-        break;
-    case PROCESSOR_missed_switches:
-        present = PRCB_CPU_HAS_MISSED;
-        *ret = p->missed_switches;
-        break;
-    case PROCESSOR_mhz:
-        present = PRCB_CPU_HAS_MHZ;
-        *ret = (uint64_t)p->mhz * 1000000;
-        break;
-    case PROCESSOR_throttles:
-        present = PRCB_CPU_HAS_THROTTLES;
-        *ret = p->throttles;
-        break;
-    case PROCESSOR_performance:
-        present = PRCB_CPU_HAS_PERFORMANCE;
-        *ret_real = p->performance_permille / 1000.0;
-        break;
-    case PROCESSOR_limit:
-        present = PRCB_CPU_HAS_LIMIT_MHZ | PRCB_CPU_HAS_MAX_MHZ;
-        *ret_real = p->max_mhz ? (double)p->limit_mhz / p->max_mhz : 0;
-        break;
+    if (figure->unit == FIGURE_PERMILLE) {
+        *ret_real = (double)value / 1000;
+    } else if (family->unit == METRICS_RATIO) { /* of the highest frequency */
+        present |= PRCB_CPU_HAS_MAX_MHZ;
+        *ret_real = p->max_mhz ? (double)value / p->max_mhz : 0;
+    } else {
+        *ret = figure->unit == FIGURE_MHZ ? value * 1000000 : value;
     }
-    return present && (p->present & present) == present;
+    return (p->present & present) == present;
 }
 
 EMIT(emit_processors)
@@ -346,7 +303,7 @@ EMIT(emit_processors)
         double real = -1;
         char cpu[CPU_BYTES];
 
-        if (!processor_value(&m->processors[i], family->what, &value, &real)) {
+        if (!processor_value(&m->processors[i], family, &value, &real)) {
             present = false;
             continue;
         }
@@ -439,11 +396,11 @@ static void for_groups(const struct metrics *m, const struct metrics_family *fam
 /* The bit that a value stands for. */
 static uint64_t present_of(unsigned value)
 {
-    return value == VALUE_RUN          ? PRCB_HAS_RUN
-           : value == VALUE_READY      ? PRCB_HAS_READY
-           : value == VALUE_MIGRATIONS ? PRCB_HAS_MIGRATIONS
-           : value >= VALUE_CAUSE_NS   ? PRCB_HAS_WAITS
-                                       : PRCB_HAS_SWITCHES;
+    for (const struct figure *row = account_figures; row->name; row++) {
+        if (row->kind != FIGURE_LIST && row->index == value)
+            return row->present;
+    }
+    return PRCB_HAS_WAITS; /* causes */
 }
 
 static void one_value(const struct each_group *each, const struct group *group,
@@ -567,7 +524,7 @@ static void one_switches(const struct each_group *each, const struct group *grou
     struct metrics_sample sample = *labels;
 
     put(&sample, used, "kind", "voluntary");
-    emit_integer(each->fn, each->ctx, &sample, group->shown.v[VALUE_VOLUNTARY]);
+    emit_integer(each->fn, each->ctx, &sample, group->shown.v[ACCOUNT_voluntary_switches]);
     put(&sample, used, "kind", "involuntary");
     emit_integer(each->fn, each->ctx, &sample, group->shown.v[VALUE_INVOLUNTARY]);
 }
@@ -625,10 +582,10 @@ EMIT(emit_states)
         wait += is_wait(cause) ? m->all.shown.v[VALUE_CAUSE_NS + cause] : 0;
     put(&sample, 0, "state", "run");
     if (m->present & PRCB_HAS_RUN)
-        emit_ns(fn, ctx, &sample, m->all.shown.v[VALUE_RUN]);
+        emit_ns(fn, ctx, &sample, m->all.shown.v[ACCOUNT_run_ns]);
     put(&sample, 0, "state", "ready");
     if (m->present & PRCB_HAS_READY)
-        emit_ns(fn, ctx, &sample, m->all.shown.v[VALUE_READY]);
+        emit_ns(fn, ctx, &sample, m->all.shown.v[ACCOUNT_ready_ns]);
     put(&sample, 0, "state", "wait");
     if (m->present & PRCB_HAS_WAITS)
         emit_ns(fn, ctx, &sample, wait);

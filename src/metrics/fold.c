@@ -48,19 +48,18 @@ static void values_of(const struct prcb_account *a, struct values *ret)
 {
     uint32_t open = a->open.cause ? a->open.cause : PRCB_CAUSE_OTHER;
 
-    ret->v[VALUE_RUN] = a->run_ns;
-    ret->v[VALUE_READY] = a->ready_ns;
-    ret->v[VALUE_VOLUNTARY] = a->voluntary_switches;
+    for (const struct figure *row = account_figures; row->name; row++) {
+        if (row->kind != FIGURE_LIST)
+            ret->v[row->index] = figure_get(row, a);
+    }
     ret->v[VALUE_INVOLUNTARY] = a->switches - a->voluntary_switches;
-    ret->v[VALUE_MIGRATIONS] = a->migrations;
-    ret->v[VALUE_MISSED] = a->missed_switches;
     for (size_t i = 0; i < PRCB_CAUSE_MAX; i++) {
         ret->v[VALUE_CAUSE_NS + i] = a->waits[i].ns;
         ret->v[VALUE_CAUSE_COUNT + i] = a->waits[i].count;
     }
     if (a->flags & PRCB_ACCOUNT_EXITED || open >= PRCB_CAUSE_MAX)
         return;
-    ret->v[is_ready_cause(open) ? (size_t)VALUE_READY : VALUE_CAUSE_NS + open] += a->open.ns;
+    ret->v[is_ready_cause(open) ? (size_t)ACCOUNT_ready_ns : VALUE_CAUSE_NS + open] += a->open.ns;
 }
 
 static void show(struct group *group)

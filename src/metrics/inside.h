@@ -13,14 +13,10 @@
 #include "cgroup_names.h"
 #include "metrics.h"
 
-/* What is summed. Unsigned numbers that wrap: a difference may be below zero for a while. */
+/* What is summed: an account's numbers (enum account_number) and these. Unsigned numbers that wrap:
+ * a difference may be below zero for a while. */
 enum value {
-    VALUE_RUN,
-    VALUE_READY,
-    VALUE_VOLUNTARY,
-    VALUE_INVOLUNTARY,
-    VALUE_MIGRATIONS,
-    VALUE_MISSED,
+    VALUE_INVOLUNTARY = ACCOUNT_NUMBERS,
     VALUE_CAUSE_NS,
     VALUE_CAUSE_COUNT = VALUE_CAUSE_NS + PRCB_CAUSE_MAX,
     VALUES = VALUE_CAUSE_COUNT + PRCB_CAUSE_MAX

@@ -25,12 +25,12 @@ static struct power_value percent(struct power_value permille)
 #define NT_TIME(name, figure)                                                                      \
     static struct power_value name(const struct power_state *s)                                    \
     {                                                                                              \
-        return scaled(figure(s), 100);                                                             \
+        return scaled(figure, 100);                                                                \
     }
-NT_TIME(wall_time, power_wall)
-NT_TIME(idle_time, power_idle)
-NT_TIME(active_time, power_active)
-NT_TIME(idle_since, power_idle_since)
+NT_TIME(wall_time, power_of(s, PROCESSOR_ROW_wall_ns))
+NT_TIME(idle_time, power_of(s, PROCESSOR_ROW_idle_ns))
+NT_TIME(active_time, power_active(s))
+NT_TIME(idle_since, power_idle_since(s))
 
 #define PERCENT(name, figure)                                                                      \
     static struct power_value name(const struct power_state *s)                                    \
@@ -57,6 +57,11 @@ LEVEL(0)
 LEVEL(1)
 LEVEL(2)
 
+static struct power_value idle_state(const struct power_state *s)
+{
+    return power_of(s, PROCESSOR_ROW_idle_state);
+}
+
 /* The share of time in C3. */
 static struct power_value deepest(const struct power_state *s)
 {
@@ -72,7 +77,8 @@ static struct power_value deepest(const struct power_state *s)
 /* The frequency that limits allow, of nominal; more than that is no guarantee. */
 static struct power_value guaranteed(const struct power_state *s)
 {
-    struct power_value allowed = power_limit_mhz(s), nominal = power_nominal_mhz(s);
+    struct power_value allowed = power_of(s, PROCESSOR_ROW_limit_mhz);
+    struct power_value nominal = power_of(s, PROCESSOR_ROW_nominal_mhz);
 
     if (allowed.reason || nominal.reason)
         return allowed.reason ? allowed : nominal;
@@ -102,8 +108,7 @@ static const struct power_source C3_ENTRIES = {"entries of the third idle state 
                                                level_entries_2, true};
 static const struct power_source LEVELS = {"number of idle states, polling left out", power_levels,
                                            false};
-static const struct power_source STATE = {"index of the idle state it is in", power_idle_state,
-                                          false};
+static const struct power_source STATE = {"index of the idle state it is in", idle_state, false};
 static const struct power_source C3_PERCENT = {"time in the third idle state and deeper, per cent",
                                                deepest, false};
 static const struct power_source BUSY = {"time not idle, per cent", busy, false};

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "figures.h"
-
 #define PERMILLE 1000
 
 static struct power_value have(uint64_t value)
@@ -36,22 +34,33 @@ static struct power_value accrued(const struct power_state *s, uint64_t bit, uin
     return processor_was_offline(&s->p) ? lack("the processor is offline") : member(s, bit, value);
 }
 
+/* What only an idle processor has; on a tier that can tell. */
+static struct power_value while_idle(const struct power_state *s, uint64_t bit, uint64_t value)
+{
+    bool online = s->p.flags & PRCB_CPU_ONLINE, idle = s->p.flags & PRCB_CPU_IDLE;
+
+    if (online && !idle && !prcb_processor_absent_reason(s->view, bit))
+        return lack("the processor was not idle at that moment");
+    return member(s, bit, value);
+}
+
+struct power_value power_of(const struct power_state *s, enum processor_row row)
+{
+    const struct figure *figure = &processor_figures[row];
+    uint64_t value = figure_get(figure, &s->p);
+
+    if (row == PROCESSOR_ROW_idle_state)
+        return while_idle(s, figure->present, value);
+    return figure->kind == FIGURE_GAUGE ? member(s, figure->present, value)
+                                        : accrued(s, figure->present, value);
+}
+
 static struct power_value share(uint64_t part, uint64_t whole, const char *nothing)
 {
     return whole ? have((uint64_t)((double)part * PERMILLE / (double)whole + 0.5)) : lack(nothing);
 }
 
 /* ---- times --------------------------------------------------------------- */
-
-struct power_value power_wall(const struct power_state *s)
-{
-    return accrued(s, PRCB_CPU_HAS_TIMES, s->p.wall_ns);
-}
-
-struct power_value power_idle(const struct power_state *s)
-{
-    return accrued(s, PRCB_CPU_HAS_TIMES, s->p.idle_ns);
-}
 
 struct power_value power_active(const struct power_state *s)
 {
@@ -68,57 +77,12 @@ struct power_value power_busy(const struct power_state *s)
                          : share(active.value, s->p.wall_ns, "shorter than the kernel's tick");
 }
 
-struct power_value power_transitions(const struct power_state *s)
-{
-    return accrued(s, PRCB_CPU_HAS_IDLE_ENTRIES, s->p.idle_entries);
-}
-
-/* What only an idle processor has; on a tier that can tell. */
-static struct power_value while_idle(const struct power_state *s, uint64_t bit, uint64_t value)
-{
-    bool online = s->p.flags & PRCB_CPU_ONLINE, idle = s->p.flags & PRCB_CPU_IDLE;
-
-    if (online && !idle && !prcb_processor_absent_reason(s->view, bit))
-        return lack("the processor was not idle at that moment");
-    return member(s, bit, value);
-}
-
 struct power_value power_idle_since(const struct power_state *s)
 {
     return while_idle(s, PRCB_CPU_HAS_RUNNING, s->now_ns - s->p.running_ns);
 }
 
-struct power_value power_idle_state(const struct power_state *s)
-{
-    return while_idle(s, PRCB_CPU_HAS_IDLE_STATE, s->p.idle_state);
-}
-
 /* ---- frequency ----------------------------------------------------------- */
-
-struct power_value power_mhz(const struct power_state *s)
-{
-    return member(s, PRCB_CPU_HAS_MHZ, s->p.mhz);
-}
-
-struct power_value power_max_mhz(const struct power_state *s)
-{
-    return member(s, PRCB_CPU_HAS_MAX_MHZ, s->p.max_mhz);
-}
-
-struct power_value power_limit_mhz(const struct power_state *s)
-{
-    return member(s, PRCB_CPU_HAS_LIMIT_MHZ, s->p.limit_mhz);
-}
-
-struct power_value power_min_mhz(const struct power_state *s)
-{
-    return member(s, PRCB_CPU_HAS_MIN_MHZ, s->p.min_mhz);
-}
-
-struct power_value power_nominal_mhz(const struct power_state *s)
-{
-    return member(s, PRCB_CPU_HAS_NOMINAL_MHZ, s->p.nominal_mhz);
-}
 
 /* A frequency as a part of another. */
 static struct power_value ratio(struct power_value mhz, struct power_value whole)
@@ -130,28 +94,29 @@ static struct power_value ratio(struct power_value mhz, struct power_value whole
 
 struct power_value power_throttle(const struct power_state *s)
 {
-    return ratio(power_mhz(s), power_max_mhz(s));
+    return ratio(power_of(s, PROCESSOR_ROW_mhz), power_of(s, PROCESSOR_ROW_max_mhz));
 }
 
 struct power_value power_limit(const struct power_state *s)
 {
-    return ratio(power_limit_mhz(s), power_max_mhz(s));
+    return ratio(power_of(s, PROCESSOR_ROW_limit_mhz), power_of(s, PROCESSOR_ROW_max_mhz));
 }
 
 struct power_value power_least(const struct power_state *s)
 {
-    return ratio(power_min_mhz(s), power_max_mhz(s));
+    return ratio(power_of(s, PROCESSOR_ROW_min_mhz), power_of(s, PROCESSOR_ROW_max_mhz));
 }
 
 /* Where the processor does not count what it delivered, the frequency that cpufreq tells stands for
  * it, and the highest frequency for a nominal one that is not told. */
 struct power_value power_performance(const struct power_state *s)
 {
-    struct power_value nominal = power_nominal_mhz(s);
+    struct power_value nominal = power_of(s, PROCESSOR_ROW_nominal_mhz);
 
     if (s->p.present & PRCB_CPU_HAS_PERFORMANCE)
         return have(s->p.performance_permille);
-    return ratio(power_mhz(s), nominal.reason ? power_max_mhz(s) : nominal);
+    return ratio(power_of(s, PROCESSOR_ROW_mhz),
+                 nominal.reason ? power_of(s, PROCESSOR_ROW_max_mhz) : nominal);
 }
 
 const char *power_performance_source(const struct power_state *s)
@@ -169,11 +134,6 @@ struct power_value power_utility(const struct power_state *s)
         return busy;
     return performance.reason ? performance
                               : have((busy.value * performance.value + PERMILLE / 2) / PERMILLE);
-}
-
-struct power_value power_throttles(const struct power_state *s)
-{
-    return member(s, PRCB_CPU_HAS_THROTTLES, s->p.throttles);
 }
 
 struct power_value power_parked(const struct power_state *s)

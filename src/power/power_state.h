@@ -13,6 +13,8 @@
 
 #include <prcb/processors.h>
 
+#include "figures.h"
+
 struct power_state {
     const struct prcb_processors *view;
     struct prcb_processor p; /* since the start of the look */
@@ -26,18 +28,17 @@ struct power_value {
 };
 typedef struct power_value power_figure(const struct power_state *s);
 
-power_figure power_wall, power_idle, power_active; /* ns */
-power_figure power_idle_since;                     /* ns of CLOCK_MONOTONIC; while it is idle */
-power_figure power_transitions;                    /* times it went idle */
-power_figure power_idle_state;                     /* index of the state it is in */
-power_figure power_mhz, power_max_mhz, power_limit_mhz, power_min_mhz, power_nominal_mhz;
+/* A row of processor_figures as it is. */
+struct power_value power_of(const struct power_state *s, enum processor_row row);
+
+power_figure power_active;      /* ns */
+power_figure power_idle_since;  /* ns of CLOCK_MONOTONIC; while it is idle */
 power_figure power_busy;        /* permille of wall that was not idle */
 power_figure power_performance; /* permille of nominal */
 power_figure power_utility;     /* permille: busy x performance */
 power_figure power_throttle;    /* permille: present frequency of the highest */
 power_figure power_limit;       /* permille: highest allowed frequency of the highest */
 power_figure power_least;       /* permille: lowest allowed frequency of the highest */
-power_figure power_throttles;   /* times */
 power_figure power_parked;      /* 0 or 1 */
 
 /* "aperf/mperf" or "cpufreq": what power_performance was made of; NULL: it is absent. */

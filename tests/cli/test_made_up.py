@@ -5,6 +5,7 @@ import csv
 import io
 import json
 import os
+import re
 import tempfile
 import unittest
 
@@ -91,6 +92,24 @@ class Processors(unittest.TestCase):
         self.assertIn("made/s", heading)
         self.assertIn("%made", heading)
         self.assertRegex(text, r"(?m)^no switches, missed_switches, made-up figure: ")
+
+    def test_power(self):
+        root = ("power", *self.root[1:])
+        document = json.loads(prcb(*root, "-j", "0.01").stdout)
+        for row in document["processors"]:
+            self.assertEqual(row["made_up"], 0)
+            self.assertIsNone(row["made_up_lack"])
+            self.assertIn("made_up_lack", row["absent"])
+        text = prcb(*root, "0.01").stdout
+        self.assertRegex(text, r"throttles +made/s\n(?: .* 0\n){2}")
+        self.assertRegex(text, r"(?m)^no made-up figure: ")
+
+    def test_export(self):
+        """A part of time is a mode."""
+        text = prcb("export", "--for", "0.2", "--per-cpu", "--format", "openmetrics").stdout
+        sums = dict(re.findall(r'(?m)^prcb_system_cpu_seconds_total{mode="(\w+)"} (\S+)', text))
+        self.assertEqual(sums["made_up"], sums["user"])
+        self.assertRegex(text, r'(?m)^prcb_cpu_seconds_total{cpu="0",mode="made_up"} ')
 
     def test_recordings(self):
         """A part of time is recorded, and reported in each form."""
