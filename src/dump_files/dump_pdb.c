@@ -8,12 +8,12 @@
 #include "dump_files.h"
 
 #include <errno.h>
-#include <json-c/json.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "error.h"
+#include "json_doc.h"
 
 #define MAGIC        "Microsoft C/C++ MSF 7.00\r\n\032DS\0\0\0"
 #define MAGIC_LENGTH 32
@@ -63,7 +63,8 @@ struct pdb {
         uint32_t index;
     } * definitions; /* structures and unions that are defined, by name */
     size_t definition_count;
-    struct json_object *user, *base, *enums;
+    struct json_doc doc;
+    struct json_object *user, *base, *enums; /* of the document */
     struct prcb_error *err;
     const char *path;
 };
@@ -344,13 +345,13 @@ static void unique_name(const struct aggregate *a, char *ret, size_t size)
 
 /* ---- JSON ---- */
 
-static struct json_object *named(const char *kind, const char *name)
+static struct json_object *named(struct pdb *p, const char *kind, const char *name)
 {
     struct json_object *o = json_object_new_object();
 
-    json_object_object_add(o, "kind", json_object_new_string(kind));
+    json_doc_put(&p->doc, o, "kind", json_object_new_string(kind));
     if (name)
-        json_object_object_add(o, "name", json_object_new_string(name));
+        json_doc_put(&p->doc, o, "name", json_object_new_string(name));
     return o;
 }
 
@@ -358,18 +359,18 @@ static void add_base(struct pdb *p, const char *name, uint32_t size, bool is_sig
 {
     struct json_object *o;
 
-    if (json_object_object_get_ex(p->base, name, NULL))
+    if (p->doc.failed || json_object_object_get_ex(p->base, name, NULL))
         return;
     o = json_object_new_object();
-    json_object_object_add(o, "size", json_object_new_uint64(size));
-    json_object_object_add(o, "signed", json_object_new_boolean(is_signed));
-    json_object_object_add(p->base, name, o);
+    json_doc_put_number(&p->doc, o, "size", size);
+    json_doc_put_bool(&p->doc, o, "signed", is_signed);
+    json_doc_put(&p->doc, p->base, name, o);
 }
 
 static struct json_object *pointer_json(struct pdb *p, uint32_t size)
 {
     add_base(p, "pointer", size, false);
-    return named("pointer", NULL);
+    return named(p, "pointer", NULL);
 }
 
 /* Types below FIRST_TYPE: kind in the low byte, pointer mode above. */
@@ -396,9 +397,9 @@ static struct json_object *simple_json(struct pdb *p, uint32_t index)
         if (rows[i].kind != (index & 0xff))
             continue;
         add_base(p, rows[i].name, rows[i].size, rows[i].is_signed);
-        return named("base", rows[i].name);
+        return named(p, "base", rows[i].name);
     }
-    return named("base", "void");
+    return named(p, "base", "void");
 }
 
 static void add_aggregate(struct pdb *p, const struct aggregate *a, bool is_union,
@@ -452,14 +453,14 @@ static uint64_t type_size(const struct pdb *p, uint32_t index, unsigned int dept
 
 static struct json_object *array_json(struct pdb *p, struct span s, unsigned int depth)
 {
-    struct json_object *o = named("array", NULL);
+    struct json_object *o = named(p, "array", NULL);
     uint32_t element = (uint32_t)take(&s, 4);
     uint64_t size, one = type_size(p, element, 0);
 
     take(&s, 4); /* type of the index */
     size = take_numeric(&s);
-    json_object_object_add(o, "count", json_object_new_uint64(one ? size / one : 0));
-    json_object_object_add(o, "subtype", type_json(p, element, depth + 1));
+    json_doc_put_number(&p->doc, o, "count", one ? size / one : 0);
+    json_doc_put(&p->doc, o, "subtype", type_json(p, element, depth + 1));
     return o;
 }
 
@@ -473,9 +474,9 @@ static struct json_object *enum_json(struct pdb *p, struct span s)
     size = type_size(p, (uint32_t)take(&s, 4), 0);
     take(&s, 4);
     name = take_name(&s);
-    json_object_object_add(o, "size", json_object_new_uint64(size ? size : 4));
-    json_object_object_add(p->enums, name, o);
-    return named("enum", name);
+    json_doc_put_number(&p->doc, o, "size", size ? size : 4);
+    json_doc_put(&p->doc, p->enums, name, o);
+    return named(p, "enum", name);
 }
 
 static struct json_object *type_json(struct pdb *p, uint32_t index, unsigned int depth)
@@ -489,12 +490,12 @@ static struct json_object *type_json(struct pdb *p, uint32_t index, unsigned int
     if (index < FIRST_TYPE)
         return simple_json(p, index);
     if (depth > DEPTH_MOST)
-        return named("base", "void");
+        return named(p, "base", "void");
     if (take_aggregate(s, kind, &a)) {
         if (!a.is_forward || find_definition(p, a.name, &a))
             add_aggregate(p, &a, kind == LF_UNION, depth);
         unique_name(&a, name, sizeof(name));
-        return named(kind == LF_UNION ? "union" : "struct", name);
+        return named(p, kind == LF_UNION ? "union" : "struct", name);
     }
     switch (kind) {
     case LF_MODIFIER:
@@ -506,13 +507,13 @@ static struct json_object *type_json(struct pdb *p, uint32_t index, unsigned int
     case LF_ENUM:
         return enum_json(p, s);
     case LF_BITFIELD:
-        o = named("bitfield", NULL);
-        json_object_object_add(o, "type", type_json(p, (uint32_t)take(&s, 4), depth + 1));
-        json_object_object_add(o, "bit_length", json_object_new_uint64(take(&s, 1)));
-        json_object_object_add(o, "bit_position", json_object_new_uint64(take(&s, 1)));
+        o = named(p, "bitfield", NULL);
+        json_doc_put(&p->doc, o, "type", type_json(p, (uint32_t)take(&s, 4), depth + 1));
+        json_doc_put_number(&p->doc, o, "bit_length", take(&s, 1));
+        json_doc_put_number(&p->doc, o, "bit_position", take(&s, 1));
         return o;
     default:
-        return named("base", "void"); /* a function, or what no structure holds */
+        return named(p, "base", "void"); /* a function, or what no structure holds */
     }
 }
 
@@ -533,9 +534,9 @@ static uint32_t take_field(struct pdb *p, struct span *s, struct json_object *fi
     case LF_MEMBER:
         offset = take_numeric(s);
         o = json_object_new_object();
-        json_object_object_add(o, "offset", json_object_new_uint64(offset));
-        json_object_object_add(o, "type", type_json(p, type, depth + 1));
-        json_object_object_add(fields, take_name(s), o);
+        json_doc_put_number(&p->doc, o, "offset", offset);
+        json_doc_put(&p->doc, o, "type", type_json(p, type, depth + 1));
+        json_doc_put(&p->doc, fields, take_name(s), o);
         break;
     case LF_BCLASS:
         take_numeric(s);
@@ -565,13 +566,15 @@ static void add_aggregate(struct pdb *p, const struct aggregate *a, bool is_unio
     char name[256];
 
     unique_name(a, name, sizeof(name));
-    if (json_object_object_get_ex(p->user, name, NULL))
+    if (p->doc.failed || json_object_object_get_ex(p->user, name, NULL))
         return;
-    o = named(is_union ? "union" : "struct", NULL);
+    o = named(p, is_union ? "union" : "struct", NULL);
     fields = json_object_new_object();
-    json_object_object_add(o, "size", json_object_new_uint64(a->size));
-    json_object_object_add(o, "fields", fields);
-    json_object_object_add(p->user, name, o);
+    json_doc_put_number(&p->doc, o, "size", a->size);
+    json_doc_put(&p->doc, o, "fields", fields);
+    json_doc_put(&p->doc, p->user, name, o);
+    if (p->doc.failed) /* fields may be gone */
+        return;
     for (unsigned int lists = 0; list && lists < 64; lists++) {
         uint32_t kind;
         struct span s = type_at(p, list, &kind);
@@ -587,33 +590,44 @@ bool dump_pdb_is(const uint8_t *bytes, size_t size)
     return size >= MAGIC_LENGTH && !memcmp(bytes, MAGIC, MAGIC_LENGTH);
 }
 
+static int make_document(struct pdb *p, const char *const *wanted, struct json_object **ret)
+{
+    struct json_object *top = json_object_new_object();
+
+    p->user = json_object_new_object();
+    p->base = json_object_new_object();
+    p->enums = json_object_new_object();
+    json_doc_put(&p->doc, top, "user_types", p->user);
+    json_doc_put(&p->doc, top, "base_types", p->base);
+    json_doc_put(&p->doc, top, "enums", p->enums);
+    for (; *wanted; wanted++) {
+        struct aggregate a;
+        char name[80];
+
+        snprintf(name, sizeof(name), "_%s", *wanted);
+        if (find_definition(p, name, &a))
+            add_aggregate(p, &a, false, 0);
+    }
+    if (p->doc.failed) {
+        json_object_put(top);
+        return prcb_fail(p->err, -ENOMEM, "%s: out of memory", p->path);
+    }
+    *ret = top;
+    return 0;
+}
+
 int dump_pdb_read(const uint8_t *bytes, size_t size, const char *path, const char *const *wanted,
                   struct json_object **ret, struct prcb_error *err)
 {
     struct pdb p = {.bytes = bytes, .size = size, .path = path, .err = err};
-    struct aggregate a;
     int code = open_container(&p);
 
     if (!code)
         code = index_types(&p);
     if (!code)
         code = index_definitions(&p);
-    if (!code) {
-        *ret = json_object_new_object();
-        p.user = json_object_new_object();
-        p.base = json_object_new_object();
-        p.enums = json_object_new_object();
-        json_object_object_add(*ret, "user_types", p.user);
-        json_object_object_add(*ret, "base_types", p.base);
-        json_object_object_add(*ret, "enums", p.enums);
-        for (; *wanted; wanted++) {
-            char name[80];
-
-            snprintf(name, sizeof(name), "_%s", *wanted);
-            if (find_definition(&p, name, &a))
-                add_aggregate(&p, &a, false, 0);
-        }
-    }
+    if (!code)
+        code = make_document(&p, wanted, ret);
     free(p.definitions);
     free(p.types);
     free(p.tpi);
