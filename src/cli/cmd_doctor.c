@@ -73,30 +73,31 @@ static const char *tier_word(const struct outcome *outcome)
     return outcome->tier ? prcb_tier_name(outcome->tier) : "none";
 }
 
-static void print_row(const struct doctor_check *check, const struct doctor_result *result,
-                      bool verbose)
+static void print_row(FILE *out, const struct doctor_check *check,
+                      const struct doctor_result *result, bool verbose)
 {
-    printf("%-23s  %-7s  ", check->name, state_name(result->state));
-    text_print(stdout, TEXT_ESCAPES, result->detail);
-    putchar('\n');
+    fprintf(out, "%-23s  %-7s  ", check->name, state_name(result->state));
+    text_print(out, TEXT_ESCAPES, result->detail);
+    fputc('\n', out);
     if (result->state == DOCTOR_PRESENT && !verbose)
         return;
-    printf("%-23s  costs: %s\n%-23s  fix:   %s\n", "", check->cost, "", check->fix);
+    fprintf(out, "%-23s  costs: %s\n%-23s  fix:   %s\n", "", check->cost, "", check->fix);
 }
 
-static void print_table(const char *root, bool verbose, const struct outcome *outcome)
+static void print_table(FILE *out, const char *root, bool verbose, const struct outcome *outcome)
 {
     struct utsname kernel;
     struct doctor_result result;
 
     uname(&kernel);
-    printf("prcb %s on %s %s %s\n\n", prcb_version(), kernel.sysname, kernel.release,
-           kernel.machine);
+    fprintf(out, "prcb %s on %s %s %s\n\n", prcb_version(), kernel.sysname, kernel.release,
+            kernel.machine);
     for (size_t i = 0; i < doctor_check_count; i++) {
         doctor_checks[i].look(root, &result);
-        print_row(&doctor_checks[i], &result, verbose);
+        print_row(out, &doctor_checks[i], &result, verbose);
     }
-    printf("\ntier: %s%s%s\n", tier_word(outcome), outcome->reason[0] ? ": " : "", outcome->reason);
+    fprintf(out, "\ntier: %s%s%s\n", tier_word(outcome), outcome->reason[0] ? ": " : "",
+            outcome->reason);
 }
 
 static json_object *json_row(struct json_doc *doc, const struct doctor_check *check,
@@ -114,7 +115,7 @@ static json_object *json_row(struct json_doc *doc, const struct doctor_check *ch
     return row;
 }
 
-static int print_json(const char *root, const struct outcome *outcome)
+static int print_json(FILE *out, const char *root, const struct outcome *outcome)
 {
     json_object *top = json_object_new_object(), *rows = json_object_new_array();
     struct json_doc doc = {0};
@@ -129,7 +130,7 @@ static int print_json(const char *root, const struct outcome *outcome)
     json_doc_put(&doc, top, "checks", rows);
     json_doc_put_text(&doc, top, "tier", outcome->tier ? prcb_tier_name(outcome->tier) : NULL);
     json_doc_put_text(&doc, top, "tier_reason", *outcome->reason ? outcome->reason : NULL);
-    return json_doc_write_pretty(&doc, top, stdout);
+    return json_doc_write_pretty(&doc, top, out);
 }
 
 static int run(const struct cli_command *self, int argc, char **argv)
@@ -137,18 +138,23 @@ static int run(const struct cli_command *self, int argc, char **argv)
     struct cli_parser parser = {.command = self, .argc = argc, .argv = argv};
     struct arguments arguments = {.root = ""};
     struct outcome outcome;
+    struct output output;
     int status;
 
     if (cli_take_all(&parser, &arguments, &status))
         return status;
     if (parser.index < argc)
         return cli_usage_error(self, "'%s': prcb doctor takes no operands", argv[parser.index]);
+    status = cli_open_output(self, NULL, &output);
+    if (status != CLI_OK)
+        return status;
     try_session(&outcome);
+    status = outcome.tier >= PRCB_TIER_BPF ? CLI_OK : CLI_FAILED;
     if (!arguments.json)
-        print_table(arguments.root, arguments.verbose, &outcome);
-    else if (print_json(arguments.root, &outcome))
-        return cli_error(self, "out of memory");
-    return outcome.tier >= PRCB_TIER_BPF ? CLI_OK : CLI_FAILED;
+        print_table(output.stream, arguments.root, arguments.verbose, &outcome);
+    else if (print_json(output.stream, arguments.root, &outcome))
+        status = cli_error(self, "out of memory");
+    return cli_close_output(self, &output, status);
 }
 
 const struct cli_command cmd_doctor = {

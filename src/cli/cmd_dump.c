@@ -124,6 +124,7 @@ struct work {
     const struct cli_command *command;
     const struct arguments *arguments;
     const struct dump_files *files;
+    struct output output;
     struct answer *answers;
     size_t next, printed; /* files taken, answers printed */
     bool is_stopped;
@@ -191,27 +192,28 @@ static void *worker(void *ctx)
 }
 
 /* Prints an answer; several files in JSON form an array. */
-static int print_answer(const struct work *w, size_t index)
+static int print_answer(struct work *w, size_t index)
 {
     struct answer *a = &w->answers[index];
     bool has_text = a->length && (!a->code || writes_errors(w));
+    FILE *out = w->output.stream;
 
     if (a->code && !w->arguments->ndjson)
         cli_error(w->command, "%s", a->error.text);
     if (is_array(w) && !index)
-        putchar('[');
+        fputc('[', out);
     if (has_text) {
         if (is_array(w) && index)
-            fputs(", ", stdout);
+            fputs(", ", out);
         else if (!w->arguments->json && index)
-            putchar('\n');
-        fwrite(a->text, 1, a->length, stdout);
+            fputc('\n', out);
+        fwrite(a->text, 1, a->length, out);
     }
     if (is_array(w) && index + 1 == w->files->count)
-        puts("]");
+        fputs("]\n", out);
     if (w->arguments->ndjson)
-        fflush(stdout);
-    return ferror(stdout) ? -EPIPE : a->code;
+        output_flush(&w->output);
+    return a->code;
 }
 
 static int print_all(struct work *w)
@@ -287,7 +289,9 @@ static int run_with_symbols(const struct cli_command *self, struct arguments *a,
         return cli_error(self, "%s", err.text);
     }
     a->source.symbols = a->symbols ? &symbols : NULL;
-    status = run_files(&work);
+    status = cli_open_output(self, NULL, &work.output);
+    if (status == CLI_OK)
+        status = cli_close_output(self, &work.output, run_files(&work));
     dump_symbols_free(&symbols);
     return status;
 }
@@ -324,8 +328,11 @@ static int run(const struct cli_command *self, int argc, char **argv)
         if (dump_files_add(&files, argv[i], &err))
             status = cli_error(self, "%s", err.text);
     }
-    if (files.count && run_with_symbols(self, &a, &files))
-        status = CLI_FAILED;
+    if (files.count) {
+        int result = run_with_symbols(self, &a, &files);
+
+        status = result ? result : status;
+    }
     dump_files_free(&files);
     return status;
 }

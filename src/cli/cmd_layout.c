@@ -14,7 +14,7 @@
 /* ---- the list and the definition ---- */
 
 /* First and last version with a layout, either architecture. */
-static void print_span(const char *structure)
+static void print_span(FILE *out, const char *structure)
 {
     unsigned int first = layout_version_count(), last = 0;
     char a[64], b[64];
@@ -29,13 +29,13 @@ static void print_span(const char *structure)
         last = v;
         prcb_layout_close(l);
     }
-    printf("  %-44s %s .. %s\n", structure, layout_version_label(first, a, sizeof(a)),
-           layout_version_label(last, b, sizeof(b)));
+    fprintf(out, "  %-44s %s .. %s\n", structure, layout_version_label(first, a, sizeof(a)),
+            layout_version_label(last, b, sizeof(b)));
 }
 
-static void print_function(const struct prcb_layout_function *f)
+static void print_function(FILE *out, const struct prcb_layout_function *f)
 {
-    printf("typedef %s (%s *%s)(%s);\n", f->returns, f->convention, f->name, f->parameters);
+    fprintf(out, "typedef %s (%s *%s)(%s);\n", f->returns, f->convention, f->name, f->parameters);
 }
 
 static bool find_function(const char *name, struct prcb_layout_function *ret)
@@ -46,27 +46,27 @@ static bool find_function(const char *name, struct prcb_layout_function *ret)
     return false;
 }
 
-static void list(void)
+static void list(FILE *out)
 {
     struct prcb_layout_function f = {.size = sizeof(f)};
     struct prcb_layout_version v = {.size = sizeof(v)};
     const char *name;
 
-    puts("structures:");
+    fputs("structures:\n", out);
     for (unsigned int i = 0; (name = prcb_layout_structure_at(i)); i++)
-        print_span(name);
-    puts("\nfunction types:");
+        print_span(out, name);
+    fputs("\nfunction types:\n", out);
     for (unsigned int i = 0; !prcb_layout_function_at(i, &f); i++) {
-        fputs("  ", stdout);
-        print_function(&f);
+        fputs("  ", out);
+        print_function(out, &f);
     }
-    puts("\nversions:");
+    fputs("\nversions:\n", out);
     for (unsigned int i = 0; !prcb_layout_version_at(i, &v); i++)
-        printf("  %-20s %-18s %-8s %s\n", v.name, v.key,
-               v.x86 && v.x64 ? "x86 x64"
-               : v.x86        ? "x86"
-                              : "x64",
-               v.release);
+        fprintf(out, "  %-20s %-18s %-8s %s\n", v.name, v.key,
+                v.x86 && v.x64 ? "x86 x64"
+                : v.x86        ? "x86"
+                               : "x64",
+                v.release);
 }
 
 static json_object *functions_json(struct json_doc *b)
@@ -123,7 +123,7 @@ static int layout_list(const struct layout_request *r, FILE *out, struct prcb_er
 {
     if (r->json)
         return list_json(out, err);
-    list();
+    list(out);
     return 0;
 }
 
@@ -147,7 +147,7 @@ static int print_definition(const struct layout_request *r, FILE *out, struct pr
 
     if (!find_function(r->structure, &f))
         return print_text(r, prcb_layout_print, out, err);
-    print_function(&f);
+    print_function(out, &f);
     return 0;
 }
 
@@ -267,6 +267,7 @@ static int run(const struct cli_command *self, int argc, char **argv)
     struct cli_parser parser = {
         .command = self, .argc = argc, .argv = argv, .take_word = take_structure};
     struct prcb_error err;
+    struct output output;
     layout_form *form;
     int status, code;
 
@@ -280,10 +281,15 @@ static int run(const struct cli_command *self, int argc, char **argv)
     }
     if (!form)
         form = r->json ? layout_json : print_definition;
-    code = form(r, stdout, &err);
+    status = cli_open_output(self, NULL, &output);
+    if (status != CLI_OK)
+        return status;
+    code = form(r, output.stream, &err);
     if (code == -ENODATA && form == layout_encode)
-        return cli_usage_error(self, "%s", err.text);
-    return code ? cli_error(self, "%s", err.text) : CLI_OK;
+        status = cli_usage_error(self, "%s", err.text);
+    else if (code)
+        status = cli_error(self, "%s", err.text);
+    return cli_close_output(self, &output, status);
 }
 
 const struct cli_command cmd_layout = {

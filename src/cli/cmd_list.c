@@ -17,6 +17,7 @@
 #include "json_doc.h"
 
 struct listing {
+    struct output output;
     const char *word;           /* only what contains it; NULL: all */
     struct json_object *events; /* NULL: a table */
     struct json_object *sources;
@@ -76,9 +77,9 @@ static void show_event(struct listing *listing, const char *name, const char *al
         json_doc_append(&listing->doc, listing->events, row);
     } else {
         if (!listing->shown++)
-            printf("%-26s  %-20s  %s\n", "EVENT", "OR", "COUNTED BY");
-        printf("%-26s  %-20s  %s%s%s\n", name, alias ? alias : "", backing(source),
-               source ? "" : "  ", reason);
+            fprintf(listing->output.stream, "%-26s  %-20s  %s\n", "EVENT", "OR", "COUNTED BY");
+        fprintf(listing->output.stream, "%-26s  %-20s  %s%s%s\n", name, alias ? alias : "",
+                backing(source), source ? "" : "  ", reason);
     }
 }
 
@@ -110,10 +111,11 @@ static void show_source(struct listing *listing, const struct prcb_profile_sourc
         json_doc_append(&listing->doc, listing->sources, object);
     } else {
         if (!listing->shown++)
-            printf("\n%-10s  %-28s  %-24s  %s\n", "SOURCE", "KPROFILE_SOURCE", "EVENT",
-                   "COUNTED BY");
-        printf("%-10s  %-28s  %-24s  %s%s%s\n", number, row->name ? row->name : "",
-               row->event ? row->event : "-", backing(source), source ? "" : "  ", reason);
+            fprintf(listing->output.stream, "\n%-10s  %-28s  %-24s  %s\n", "SOURCE",
+                    "KPROFILE_SOURCE", "EVENT", "COUNTED BY");
+        fprintf(listing->output.stream, "%-10s  %-28s  %-24s  %s%s%s\n", number,
+                row->name ? row->name : "", row->event ? row->event : "-", backing(source),
+                source ? "" : "  ", reason);
     }
 }
 
@@ -142,8 +144,8 @@ static int show_pfm(const char *name, const char *words, void *ctx)
         json_doc_append(&listing->doc, listing->events, row);
     } else {
         if (!listing->shown++)
-            printf("\n%-48s  %s\n", "LIBPFM4 EVENT", "COUNTS");
-        printf("%-48s  %s\n", name, words);
+            fprintf(listing->output.stream, "\n%-48s  %s\n", "LIBPFM4 EVENT", "COUNTS");
+        fprintf(listing->output.stream, "%-48s  %s\n", name, words);
     }
     return 0;
 }
@@ -164,7 +166,9 @@ static int print_json(const struct cli_command *self, struct listing *listing, b
         prcb_counter_pfm_walk(show_pfm, listing);
         json_doc_put(doc, top, "libpfm4", listing->events);
     }
-    return json_doc_write_pretty(doc, top, stdout) ? cli_error(self, "out of memory") : CLI_OK;
+    return json_doc_write_pretty(doc, top, listing->output.stream)
+               ? cli_error(self, "out of memory")
+               : CLI_OK;
 }
 
 static void print_tables(struct listing *listing, bool pfm)
@@ -179,11 +183,12 @@ static void print_tables(struct listing *listing, bool pfm)
     if (pfm)
         prcb_counter_pfm_walk(show_pfm, listing);
     if (!listing->word)
-        printf("\nAlso: raw codes (r01c2), PMU/event/ and PMU/term=value/ of %s,\n"
-               "and after any name :u (user mode only) or :k (kernel mode only).\n",
-               "/sys/bus/event_source/devices");
+        fprintf(listing->output.stream,
+                "\nAlso: raw codes (r01c2), PMU/event/ and PMU/term=value/ of %s,\n"
+                "and after any name :u (user mode only) or :k (kernel mode only).\n",
+                "/sys/bus/event_source/devices");
     else if (!shown && !listing->shown)
-        printf("nothing here has '%s' in its name\n", listing->word);
+        fprintf(listing->output.stream, "nothing here has '%s' in its name\n", listing->word);
 }
 
 struct arguments {
@@ -219,10 +224,14 @@ static int run(const struct cli_command *self, int argc, char **argv)
     if (cli_take_all(&parser, &arguments, &status))
         return status;
     listing.word = arguments.word;
+    status = cli_open_output(self, NULL, &listing.output);
+    if (status != CLI_OK)
+        return status;
     if (arguments.json)
-        return print_json(self, &listing, arguments.pfm);
-    print_tables(&listing, arguments.pfm);
-    return CLI_OK;
+        status = print_json(self, &listing, arguments.pfm);
+    else
+        print_tables(&listing, arguments.pfm);
+    return cli_close_output(self, &listing.output, status);
 }
 
 extern const struct cli_command cmd_list;

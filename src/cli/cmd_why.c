@@ -307,22 +307,20 @@ static void end_child(struct run *run)
     run->child_status = stat_wait_reap(&run->wait);
 }
 
-static int exit_status(const struct run *run)
+static int exit_status(const struct run *run, int written)
 {
     if (run->had_child && cli_child_status(run->child_status, run->ended_early) != CLI_OK)
         return cli_child_status(run->child_status, run->ended_early);
-    if (run->output.error)
-        return run->output.error == EPIPE ? 128 + SIGPIPE : CLI_FAILED;
-    return run->failed ? CLI_FAILED : CLI_OK;
+    return written == CLI_OK && run->failed ? CLI_FAILED : written;
 }
 
 static int run_opened(struct run *run)
 {
     const char *path = run->options->targets.output;
-    int result = output_open(&run->output, path), status;
+    int status = cli_open_output(run->command, path, &run->output), result;
 
-    if (result)
-        return cli_error(run->command, "cannot write to %s: %s", path, strerror(-result));
+    if (status != CLI_OK)
+        return status;
     status = start(run);
     if (status != CLI_OK) {
         output_abort(&run->output);
@@ -343,11 +341,7 @@ static int run_opened(struct run *run)
         run->failed = true;
         cli_error(run->command, "no report: %s", strerror(-result));
     }
-    result = output_close(&run->output);
-    if (result && result != -EPIPE)
-        cli_error(run->command, "the report could not be written to %s: %s",
-                  path ? path : "standard output", strerror(-result));
-    return exit_status(run);
+    return exit_status(run, cli_close_output(run->command, &run->output, CLI_OK));
 }
 
 /* Only some sessions keep edges: the others go without, and say why. */

@@ -60,14 +60,12 @@ static int print_completions(const char *name, const char *word)
     return CLI_OK;
 }
 
-/* A reader that has seen enough closes the pipe: that is no error to report. */
-static int finish(int status)
+/* What has failed has said so. */
+static int finish(const struct cli_command *command, int status)
 {
-    if (fflush(stdout) || ferror(stdout)) {
-        if (status == CLI_OK)
-            status = CLI_FAILED;
-    }
-    return status;
+    struct output output = {.stream = stdout};
+
+    return status == CLI_OK ? cli_close_output(command, &output, status) : status;
 }
 
 /* A standard descriptor that the caller closed would be the next file opened, a
@@ -91,16 +89,17 @@ int main(int argc, char **argv)
     hold_standard_files();
     if (!name || !strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {
         print_commands(name ? stdout : stderr);
-        return name ? finish(CLI_OK) : CLI_USAGE;
+        return name ? finish(NULL, CLI_OK) : CLI_USAGE;
     }
     if (!strcmp(name, "--version")) {
         printf("prcb %s\n", prcb_version());
-        return finish(CLI_OK);
+        return finish(NULL, CLI_OK);
     }
     if (!strcmp(name, "--completions"))
-        return finish(print_completions(argc > 2 ? argv[2] : NULL, argc > 3 ? argv[3] : NULL));
+        return finish(NULL,
+                      print_completions(argc > 2 ? argv[2] : NULL, argc > 3 ? argv[3] : NULL));
     command = find_command(name);
     if (command)
-        return finish(command->run(command, argc - 1, argv + 1));
+        return finish(command, command->run(command, argc - 1, argv + 1));
     return cli_usage_error(NULL, "no command '%s'; prcb --help lists them", name);
 }

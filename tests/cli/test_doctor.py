@@ -280,10 +280,15 @@ class ThisMachine(unittest.TestCase):
                 self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
 
     def test_full_output_is_an_error(self):
-        with open("/dev/full", "w", encoding="ascii") as full:
-            result = subprocess.run([PRCB, "doctor"], stdout=full, stderr=subprocess.PIPE,
-                                    timeout=60, check=False)
-        self.assertEqual(result.returncode, 1)
+        """Of each command that needs nothing, and of help."""
+        for command in ("doctor", "doctor -j", "list", "list -j", "layout", "layout -j",
+                        "layout KDPC --all", "stat --help", "--help", "--version"):
+            with self.subTest(command), open("/dev/full", "w", encoding="ascii") as full:
+                result = subprocess.run([PRCB, *command.split()], stdout=full, text=True,
+                                        stderr=subprocess.PIPE, timeout=60, check=False)
+                self.assertEqual(result.returncode, 1)
+                self.assertRegex(result.stderr, r"^prcb.*: cannot write to standard output: "
+                                                r"No space left on device\n$")
 
 
 if __name__ == "__main__":

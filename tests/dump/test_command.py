@@ -104,6 +104,11 @@ class Several(DumpTest):
     def test_all_good_is_success(self):
         os.unlink(self.path("fleet/2bad.dmp"))
         self.assertEqual(run("--ndjson", self.path("fleet")).returncode, 0)
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([PRCB, "dump", "--ndjson", self.path("fleet")], stdout=full,
+                                  stderr=subprocess.PIPE)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, rb"\Aprcb dump: cannot write to standard output: .*\n\Z")
 
     def test_empty_directory(self):
         os.mkdir(self.path("none"))
