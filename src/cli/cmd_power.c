@@ -114,7 +114,9 @@ static int find_layout(struct run *run)
         !prcb_layout_find(STRUCTURE, run->version, PRCB_ARCH_X86, &run->layout, NULL))
         result = 0;
     if (result)
-        return cli_usage_error(run->command, "--as: %s", err.text);
+        return result == -EINVAL || result == -ENOENT
+                   ? cli_usage_error(run->command, "--as: %s", err.text)
+                   : cli_error(run->command, "%s", err.text);
     if (*prcb_layout_note(run->layout))
         cli_warn(run->command, "%s", prcb_layout_note(run->layout));
     return CLI_OK;

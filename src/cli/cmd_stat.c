@@ -78,6 +78,15 @@ static int fail(struct run *run, const struct prcb_error *err, int result)
     return result;
 }
 
+/* What counting returned. */
+static int check_counters(struct run *run, int result)
+{
+    struct prcb_error err;
+
+    snprintf(err.text, sizeof(err.text), "counters: %s", strerror(-result));
+    return result ? fail(run, &err, result) : 0;
+}
+
 /* ---- collecting ---------------------------------------------------------- */
 
 static int update_row(const struct prcb_account *account, void *ctx)
@@ -135,11 +144,11 @@ static int collect_with(struct run *run, bool whom)
     for (int i = 0; i < WALK_TRIES && result == -EAGAIN; i++)
         result = whom && run->whom_ended ? collect_whom(run, &err)
                                          : prcb_walk(run->session, update_row, &run->rows, &err);
-    if (!result && run->counters) {
-        snprintf(err.text, sizeof(err.text), "out of memory");
-        result = account_counters_update(run->counters, &run->rows, all_seen(run));
-    }
-    return result ? fail(run, &err, result) : 0;
+    if (result)
+        return fail(run, &err, result);
+    return run->counters ? check_counters(run, account_counters_update(run->counters, &run->rows,
+                                                                       all_seen(run)))
+                         : 0;
 }
 
 static int collect(struct run *run)
@@ -376,13 +385,12 @@ static int refresh(struct run *run, uint64_t now)
 /* Buffers of counts are emptied, and threads that are new get their counters. */
 static int count(struct run *run, uint64_t now)
 {
-    struct prcb_error err = {.text = "out of memory"};
     bool wanted;
-    int result = account_counters_tick(run->counters, &wanted);
+    int result = check_counters(run, account_counters_tick(run->counters, &wanted));
 
     stat_wait_advance(&run->next_count, COUNT_NS, now);
     if (result)
-        return fail(run, &err, result);
+        return result;
     return wanted ? collect(run) : 0;
 }
 
