@@ -10,6 +10,8 @@ import re
 import subprocess
 import sys
 
+import layout_table
+
 STRUCTURE = "PROCESSOR_POWER_STATE"
 ARCHES = "x86", "x64"
 
@@ -105,7 +107,7 @@ def functions(catalog):
 
 
 def tables(catalog):
-    text = catalog.run(STRUCTURE, "--table")
+    text = layout_table.make(STRUCTURE, catalog.versions, catalog.layouts)
     return re.sub(rf"^{STRUCTURE}, (.*)$", r"### \1", text, flags=re.M).rstrip("\n")
 
 

@@ -164,9 +164,9 @@ struct arguments {
 };
 
 /* The forms of output, by the number in their option's row. */
-enum { FORM_TABLE = 1, FORM_DIFF, FORM_HEADER, FORM_ISF, FORM_ALL, FORM_DECODE, FORM_ENCODE };
-static layout_form *const forms[] = {NULL,       layout_table, layout_diff,   print_header,
-                                     layout_isf, layout_all,   layout_decode, layout_encode};
+enum { FORM_DIFF = 1, FORM_HEADER, FORM_ISF, FORM_ALL, FORM_DECODE, FORM_ENCODE };
+static layout_form *const forms[] = {NULL,       layout_diff,   print_header, layout_isf,
+                                     layout_all, layout_decode, layout_encode};
 
 static int take_form(struct cli_parser *parser, void *target)
 {
@@ -174,9 +174,8 @@ static int take_form(struct cli_parser *parser, void *target)
     unsigned int wanted = (unsigned int)parser->option->min;
 
     if (a->form && a->form != wanted)
-        return cli_usage_error(parser->command,
-                               "give one of --table, --diff, --header, --isf, --all, "
-                               "--decode, --encode");
+        return cli_usage_error(parser->command, "give one of --diff, --header, --isf, --all, "
+                                                "--decode, --encode");
     a->form = wanted;
     if (parser->option->arg)
         a->request.file = parser->value;
@@ -237,7 +236,6 @@ static const struct cli_option options[] = {
     {0, "arch", "A", "x86 or x64 (default: x64 where there is one)",
      .kind = CLI_TAKE, .take = take_arch, .choices = "x86 x64"},
     {'j', "json", NULL, "as JSON", AT(json)},
-    {0, "table", NULL, "offsets of every member across all versions, as a Markdown table", FORM(FORM_TABLE)},
     {0, "diff", "V1 V2", "what was added, removed, moved and resized from V1 to V2",
      .kind = CLI_TAKE, .take = take_diff, .min = FORM_DIFF},
     {0, "header", NULL, "a C header: fixed-width types, explicit padding, static asserts", FORM(FORM_HEADER)},

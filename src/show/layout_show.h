@@ -50,7 +50,7 @@ void layout_put_bits(struct json_doc *b, json_object *object, const struct prcb_
 int layout_write_json(struct json_doc *b, json_object *document, FILE *out, struct prcb_error *err);
 
 typedef int layout_form(const struct layout_request *r, FILE *out, struct prcb_error *err);
-layout_form layout_json, layout_all, layout_isf, layout_table, layout_diff, layout_decode;
+layout_form layout_json, layout_all, layout_isf, layout_diff, layout_decode;
 /* -ENODATA: neither the request nor the file names a structure. */
 layout_form layout_encode;
 

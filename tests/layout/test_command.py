@@ -126,10 +126,10 @@ class Saying(unittest.TestCase):
     def test_wrong_command_lines(self):
         self.assert_refused("--frob", "--frob", status=2)
         self.assert_refused("arm64", "KDPC", "--arch", "arm64", status=2)
-        self.assert_refused("which structure", "--table", status=2)
+        self.assert_refused("which structure", "--header", status=2)
         self.assert_refused("needs two versions", "KDPC", "--diff", "6.1", status=2)
         self.assert_refused("one structure", "KDPC", "KTIMER", status=2)
-        self.assert_refused("give one of", "KDPC", "--table", "--isf", status=2)
+        self.assert_refused("give one of", "KDPC", "--header", "--isf", status=2)
 
 
 class Comparing(unittest.TestCase):
@@ -174,27 +174,6 @@ class Comparing(unittest.TestCase):
                        "from": {"offset": 44, "type": "ULONG", "size": 4, "bits": [2, 2]},
                        "to": {"offset": 44, "type": "ULONG", "size": 4, "bits": [0, 2]}},
                       out["changes"])
-
-    def test_table(self):
-        out = text("PROCESSOR_POWER_STATE", "--table")
-        self.assertIn("| 0x04 | 0x08 | `PROC_IDLE_ACCOUNTING *IdleAccounting` | 6.2 and higher | "
-                      "previously at 0x20 |", out)
-        self.assertIn("0x08 (6.1); 0x10 (6.2); 0x08", out)
-        self.assertIn("| 0x4C |  | `VOID *AbortThrottle` | 5.0 |  |", out)
-        # Its return under the old name is another member; early 5.2 is as early 5.1 was.
-        self.assertIn("| 0x2F | 0x33 | `UCHAR Reserved` | 6.1 | next at 0x28 and 0x30 |", out)
-        self.assertIn("`ULONG Spare1[2]` | early 5.1; early 5.2 |", out)
-
-    def test_table_is_in_order_of_time(self):
-        """What shares bytes in different versions comes oldest first, as in the article."""
-        rows = text("PROCESSOR_POWER_STATE", "--table").splitlines()
-        place = {row.split("`")[1]: i for i, row in enumerate(rows) if "`" in row}
-        for older, newer in (("ULONG PerfIdleTime", "ULONG LastIdleThreadKernelTime"),
-                             ("UCHAR Class", "UCHAR EfficiencyClass"),
-                             ("PROC_IDLE_SNAP IdleCheck", "PROC_IDLE_SNAP HvIdleCheck"),
-                             ("PROC_IDLE_SNAP PerfCheck", "PROC_PERF_SNAP PerfCheck"),
-                             ("UCHAR NotUsed", "UCHAR ContainmentGroupType")):
-            self.assertLess(place[older], place[newer])
 
 
 class Isf(unittest.TestCase):

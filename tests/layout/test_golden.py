@@ -18,8 +18,6 @@ SOURCE = pathlib.Path(os.environ["PRCB_SOURCE"])
 GOLDEN = SOURCE / "tests" / "layout" / "golden"
 
 OTHERS = {
-    "table.PROCESSOR_POWER_STATE": ["PROCESSOR_POWER_STATE", "--table"],
-    "table.KDPC": ["KDPC", "--table"],
     "diff.6.1-6.2": ["PROCESSOR_POWER_STATE", "--arch", "x86", "--diff", "6.1", "6.2"],
     "diff.18362": ["PROCESSOR_POWER_STATE", "--diff", "10.0.18362.30", "10.0.18362.295"],
     "header.KDPC": ["KDPC", "--version", "11 24H2", "--header"],

@@ -31,12 +31,36 @@ class Manual(unittest.TestCase):
                          "only in the page")
 
 
+def page():
+    return subprocess.run([sys.executable, TOOL, PRCB], capture_output=True, text=True,
+                          timeout=60, check=True).stdout
+
+
 class Page(unittest.TestCase):
     def test_up_to_date(self):
-        made = subprocess.run([sys.executable, TOOL, PRCB], capture_output=True, text=True,
-                              timeout=60, check=True).stdout
-        self.assertTrue(made == PAGE.read_text(),
+        self.assertTrue(page() == PAGE.read_text(),
                         f"out of date: {TOOL.name} build/src/cli/prcb > {PAGE}")
+
+    def test_table(self):
+        out = page()
+        self.assertIn("| 0x04 | 0x08 | `PROC_IDLE_ACCOUNTING *IdleAccounting` | 6.2 and higher | "
+                      "previously at 0x20 |", out)
+        self.assertIn("0x08 (6.1); 0x10 (6.2); 0x08", out)
+        self.assertIn("| 0x4C |  | `VOID *AbortThrottle` | 5.0 |  |", out)
+        # Its return under the old name is another member; early 5.2 is as early 5.1 was.
+        self.assertIn("| 0x2F | 0x33 | `UCHAR Reserved` | 6.1 | next at 0x28 and 0x30 |", out)
+        self.assertIn("`ULONG Spare1[2]` | early 5.1; early 5.2 |", out)
+
+    def test_table_is_in_order_of_time(self):
+        """What shares bytes in different versions comes oldest first, as in the article."""
+        rows = page().splitlines()
+        place = {row.split("`")[1]: i for i, row in enumerate(rows) if "`" in row}
+        for older, newer in (("ULONG PerfIdleTime", "ULONG LastIdleThreadKernelTime"),
+                             ("UCHAR Class", "UCHAR EfficiencyClass"),
+                             ("PROC_IDLE_SNAP IdleCheck", "PROC_IDLE_SNAP HvIdleCheck"),
+                             ("PROC_IDLE_SNAP PerfCheck", "PROC_PERF_SNAP PerfCheck"),
+                             ("UCHAR NotUsed", "UCHAR ContainmentGroupType")):
+            self.assertLess(place[older], place[newer])
 
 
 if __name__ == "__main__":
