@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <bpf/btf.h>
@@ -164,6 +165,104 @@ static void picks_what_is_named(void **state)
     btf__free(btf);
 }
 
+/* ---- kernels that are too old ---- */
+
+/* What the kernel calls itself; NULL: what it is called. */
+static const char *release;
+
+/* In the place of the C library's. */
+int uname(struct utsname *ret)
+{
+    *ret = (struct utsname){0};
+    snprintf(ret->release, sizeof(ret->release), "%s", release ? release : "6.1.0");
+    return 0;
+}
+
+#define HAS_NO_STATE 1 /* of task_struct */
+#define HAS_NO_ENUMS 2 /* which then tell nothing */
+
+/* With all of them but one. */
+static void add_enum(struct btf *btf, const char *name, const char *one, const char *two,
+                     const char *missing)
+{
+    const char *const constants[] = {one, two};
+
+    btf__add_enum(btf, name, 4);
+    for (int i = 0; i < 2; i++) {
+        if (constants[i] && (!missing || strcmp(constants[i], missing) != 0))
+            assert_int_equal(btf__add_enum_value(btf, constants[i], i), 0);
+    }
+}
+
+static struct btf *make_old_kernel(const char *missing, unsigned lacks)
+{
+    struct btf *btf = btf__new_empty();
+    int word;
+
+    assert_non_null(btf);
+    word = btf__add_int(btf, "unsigned int", 4, 0);
+    btf__add_struct(btf, "task_struct", 8);
+    btf__add_field(btf, lacks & HAS_NO_STATE ? "state" : "__state", word, 0, 0);
+    if (lacks & HAS_NO_ENUMS)
+        return btf;
+    add_enum(btf, "bpf_map_type", "BPF_MAP_TYPE_TASK_STORAGE", NULL, missing);
+    add_enum(btf, "bpf_prog_type", "BPF_PROG_TYPE_SYSCALL", NULL, missing);
+    add_enum(btf, "bpf_func_id", "BPF_FUNC_get_current_task_btf", "BPF_FUNC_task_pt_regs", missing);
+    return btf;
+}
+
+#define TOO_OLD(kernel, piece, came_with)                                                          \
+    "Linux " kernel " is too old for the eBPF programs: it has no " piece                          \
+    ", which came with " came_with
+#define LACKS(kernel, piece) "Linux " kernel " has no " piece ", which the eBPF programs read"
+
+/* Every piece that a release brought: on releases before it, and on those that ought to have it.
+ * 5.9 is older than 5.11; 5.110 and 10.1 are not. */
+static void too_old(void **state)
+{
+    static const struct {
+        const char *missing;
+        unsigned lacks;
+        const char *release, *text;
+    } rows[] = {
+        {"BPF_MAP_TYPE_TASK_STORAGE", 0, "5.10.0-46-amd64",
+         TOO_OLD("5.10.0-46-amd64", "task storage for eBPF programs", "5.11")},
+        {"BPF_MAP_TYPE_TASK_STORAGE", 0, "5.9.1",
+         TOO_OLD("5.9.1", "task storage for eBPF programs", "5.11")},
+        {"BPF_MAP_TYPE_TASK_STORAGE", 0, "4.19.0-27-amd64",
+         TOO_OLD("4.19.0-27-amd64", "task storage for eBPF programs", "5.11")},
+        {"BPF_MAP_TYPE_TASK_STORAGE", 0, "5.11.0",
+         LACKS("5.11.0", "task storage for eBPF programs")},
+        {"BPF_MAP_TYPE_TASK_STORAGE", 0, "5.110.0",
+         LACKS("5.110.0", "task storage for eBPF programs")},
+        {"BPF_MAP_TYPE_TASK_STORAGE", 0, "10.1.0",
+         LACKS("10.1.0", "task storage for eBPF programs")},
+        {"BPF_FUNC_get_current_task_btf", 0, "5.10.262",
+         TOO_OLD("5.10.262", "bpf_get_current_task_btf", "5.11")},
+        {"BPF_PROG_TYPE_SYSCALL", 0, "5.13.19",
+         TOO_OLD("5.13.19", "eBPF programs of type syscall", "5.14")},
+        {"BPF_FUNC_task_pt_regs", 0, "5.14.21", TOO_OLD("5.14.21", "bpf_task_pt_regs", "5.15")},
+        {"BPF_FUNC_task_pt_regs", 0, "5.15.0", LACKS("5.15.0", "bpf_task_pt_regs")},
+        {NULL, HAS_NO_STATE, "5.13.19", TOO_OLD("5.13.19", "task_struct.__state", "5.14")},
+        {NULL, HAS_NO_STATE | HAS_NO_ENUMS, "5.13.19",
+         TOO_OLD("5.13.19", "task_struct.__state", "5.14")},
+        {NULL, HAS_NO_STATE, "6.1.0", LACKS("6.1.0", "task_struct.__state")},
+        /* Nobody knows a release that has no such member. */
+        {NULL, 0, "5.10.0", LACKS("5.10.0", "task_struct.pid")},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct prcb_error err = {0};
+        struct btf *btf = make_old_kernel(rows[i].missing, rows[i].lacks);
+
+        release = rows[i].release;
+        assert_int_equal(kernel_check(btf, KERNEL_FOR_ACCOUNTS, &err), -EOPNOTSUPP);
+        assert_string_equal(err.text, rows[i].text);
+        btf__free(btf);
+    }
+    release = NULL;
+}
+
 /* ---- broken ones ---- */
 
 /* Whatever comes of it, nothing is read beside the file, and an error has words. */
@@ -240,9 +339,8 @@ static void this_kernel(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(picks_what_is_named),
-        cmocka_unit_test(broken_anywhere),
-        cmocka_unit_test(not_there),
+        cmocka_unit_test(picks_what_is_named), cmocka_unit_test(too_old),
+        cmocka_unit_test(broken_anywhere),     cmocka_unit_test(not_there),
         cmocka_unit_test(this_kernel),
     };
 
