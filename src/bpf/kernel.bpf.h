@@ -490,8 +490,8 @@ static __always_inline bool task_reclaims(struct task_struct *task, __u32 waits)
  * computes it on the fly, and never less than sysctl_sched_min_granularity's 0.75 ms. */
 static __always_inline __u64 task_slice(struct task_struct *task)
 {
-    if (bpf_core_field_exists(struct sched_entity, slice))
-        return task->se.slice;
+    if (HAS(sched_entity, slice))
+        return BPF_CORE_READ_BITFIELD(task, se.slice);
     return 750000;
 }
 
