@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Kernels whose structures lack a member that the programs read: made up of this kernel's own types
- * (BTF), in which the member has another name. Each costs what its row says and nothing more, on a
- * session that measures all the same, or the programs are refused by a sentence that names it. A
- * member that the programs read and no row has fails the test, so that whoever reads a new one says
- * what a kernel without it costs.
+ * Kernels whose structures lack a member that the programs read, or have it in another type: made
+ * up of this kernel's own types (BTF), in which the member has another name, or a type of other
+ * width or sign. Each costs what its row says and nothing more, on a session that measures all the
+ * same, or the programs are refused by a sentence that names it. A member that the programs read
+ * and no row has fails the test, so that whoever reads a new one says what a kernel without it
+ * costs.
  *
  * The programs are still checked and run by this kernel, so all that is left is right.
  *
  *   test_bpf_members --without STRUCTURE MEMBER    writes such types
+ *   test_bpf_members --beyond STRUCTURE MEMBER     the member lies behind its structure's end: the
+ *                                                  kernel's verifier refuses to read it
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -115,18 +118,42 @@ static size_t find_member(__u32 id, const char *name)
     return at;
 }
 
-/* The member has another name, or (`without` false) its own again. */
-static bool rename_member(const char *structure, const char *name, bool without)
+/* Puts another member in the place of one, or (NULL) the kernel's own again. false: it has none. */
+static bool put_member(const char *structure, const char *name,
+                       void (*change)(struct btf_member *member, const char *how), const char *how)
 {
-    const struct btf_header *header = (const void *)types;
     int id = btf__find_by_name_kind(kernel, structure, BTF_KIND_STRUCT);
     size_t at = id > 0 ? find_member((__u32)id, name) : 0;
-    const __u32 other = header->str_len - (__u32)sizeof(renamed);
-    const void *word = without ? (const void *)&other : types + at;
+    struct btf_member member;
 
-    if (at)
-        assert_int_equal(pwrite(source_fd, word, sizeof(other), (off_t)at), sizeof(other));
-    return at;
+    if (!at)
+        return false;
+    memcpy(&member, types + at, sizeof(member));
+    if (change)
+        change(&member, how);
+    assert_int_equal(pwrite(source_fd, &member, sizeof(member), (off_t)at), sizeof(member));
+    return true;
+}
+
+static void change_name(struct btf_member *member, const char *how)
+{
+    const struct btf_header *header = (const void *)types;
+
+    member->name_off = header->str_len - (__u32)sizeof(renamed);
+}
+
+static void change_type(struct btf_member *member, const char *how)
+{
+    int id = btf__find_by_name_kind(kernel, how, BTF_KIND_INT);
+
+    assert_true(id > 0);
+    member->type = (__u32)id;
+}
+
+/* Further than any structure is long, and no further than a load reaches. */
+static void change_place(struct btf_member *member, const char *how)
+{
+    member->offset = 32000 * 8;
 }
 
 /* ---- what each costs ---- */
@@ -145,6 +172,7 @@ enum cost {
 static const struct row {
     const char *structure, *member;
     enum cost cost;
+    const char *type; /* that the member has; NULL: there is none of this name */
 } account_rows[] = {
     {"task_struct", "__state", REFUSED},
     {"task_struct", "flags", REFUSED},
@@ -255,6 +283,50 @@ static const struct row {
     {"rw_semaphore", "owner", NOTHING},
 };
 #define ACCOUNT_ROWS (sizeof(account_rows) / sizeof(account_rows[0]))
+
+/* Of what kernels may make of numbers. */
+static const struct row typed_rows[] = {
+    {"task_struct", "on_cpu", NOTHING, "unsigned char"}, /* 7.2 */
+    {"task_struct", "on_rq", NOTHING, "unsigned char"},  /* 7.2 */
+    {"task_struct", "on_rq", NOTHING, "signed char"},
+    {"task_struct", "__state", NOTHING, "int"},
+    {"task_struct", "__state", NOTHING, "short unsigned int"},
+    {"task_struct", "exit_state", NOTHING, "unsigned char"},
+    {"task_struct", "flags", NOTHING, "int"},
+    {"task_struct", "pid", NOTHING, "unsigned int"},
+    {"task_struct", "prio", NOTHING, "signed char"},
+    {"task_struct", "nvcsw", NOTHING, "long int"},
+    {"task_struct", "nivcsw", NOTHING, "unsigned int"},
+    {"sched_entity", "slice", NOTHING, "int"},
+    {"sched_entity", "slice", NOTHING, "unsigned int"},
+    {"sched_entity", "sum_exec_runtime", NOTHING, "long int"},
+    {"sched_entity", "nr_migrations", NOTHING, "unsigned int"},
+    {"sched_info", "run_delay", NOTHING, "long int"},
+    {"cfs_rq", "throttle_count", NOTHING, "unsigned char"},
+    {"rq", "clock", NOTHING, "long int"},
+    {"rq", "nr_switches", NOTHING, "unsigned int"},
+    {"upid", "nr", NOTHING, "unsigned int"},
+    {"fdtable", "max_fds", NOTHING, "short unsigned int"},
+    {"inode", "i_ino", NOTHING, "unsigned int"},
+    {"thread_info", "flags", NOTHING, "unsigned int"},
+};
+#define TYPED_ROWS (sizeof(typed_rows) / sizeof(typed_rows[0]))
+
+static bool change(const struct row *row)
+{
+    return put_member(row->structure, row->member, row->type ? change_type : change_name,
+                      row->type);
+}
+
+static void change_back(const struct row *row)
+{
+    put_member(row->structure, row->member, NULL, NULL);
+}
+
+static const char *as(const struct row *row)
+{
+    return row->type ? row->type : "none";
+}
 
 static const struct row *row_of(const char *structure, const char *member)
 {
@@ -425,12 +497,12 @@ static void accounts_of(const struct row *row)
     uint64_t present, expected = all & ~bit_of(row->cost);
     int result;
 
-    if (!rename_member(row->structure, row->member, true)) {
+    if (!change(row)) {
         printf("    %s.%s: this kernel has none\n", row->structure, row->member);
         return;
     }
     result = prcb_open(&opts, &p, &err);
-    rename_member(row->structure, row->member, false);
+    change_back(row);
     if (row->cost == REFUSED) {
         if (result)
             printf("    %s\n", err.text);
@@ -440,13 +512,13 @@ static void accounts_of(const struct row *row)
         return;
     }
     if (result)
-        print_error("without %s.%s: %s\n%s\n", row->structure, row->member, err.text,
+        print_error("%s.%s as %s: %s\n%s\n", row->structure, row->member, as(row), err.text,
                     prcb_load_log() ? prcb_load_log() : "");
     assert_int_equal(result, 0);
     measures(p, &a);
     present = present_of_sleeper(p);
     if ((present & all) != expected)
-        print_error("without %s.%s: present %#llx, not %#llx\n", row->structure, row->member,
+        print_error("%s.%s as %s: present %#llx, not %#llx\n", row->structure, row->member, as(row),
                     (unsigned long long)(present & all), (unsigned long long)expected);
     assert_int_equal(present & all, expected);
     if (bit_of(row->cost))
@@ -469,13 +541,16 @@ static void accounts(void **state)
         skip();
     for (size_t i = 0; i < ACCOUNT_ROWS; i++)
         accounts_of(&account_rows[i]);
+    for (size_t i = 0; i < TYPED_ROWS; i++)
+        accounts_of(&typed_rows[i]);
 }
 
 /* ---- processors, samples ---- */
 
+/* Whether a kernel without this member lacks one of these. */
 static bool is_one_of(const struct row *row, const char *const *names)
 {
-    for (; *names; names++) {
+    for (; !row->type && *names; names++) {
         size_t length = strlen(row->structure);
 
         if (!strncmp(*names, row->structure, length) && (*names)[length] == '.' &&
@@ -495,12 +570,12 @@ static void processors_of(const struct row *row)
     struct prcb_processors *v;
     int result;
 
-    if (!rename_member(row->structure, row->member, true))
+    if (!change(row))
         return;
     result = prcb_processors_open(&opts, &v, &err);
-    rename_member(row->structure, row->member, false);
+    change_back(row);
     if (result)
-        printf("    %s.%s: %s\n", row->structure, row->member, err.text);
+        printf("    %s.%s as %s: %s\n", row->structure, row->member, as(row), err.text);
     assert_int_equal(result, is_one_of(row, needed) ? -EOPNOTSUPP : 0);
     if (result)
         return;
@@ -508,7 +583,8 @@ static void processors_of(const struct row *row)
     assert_int_equal(cpu.idle_ns + cpu.user_ns + cpu.kernel_ns + cpu.interrupt_ns + cpu.dpc_ns +
                          cpu.steal_ns,
                      cpu.wall_ns);
-    assert_int_equal(!(cpu.present & PRCB_CPU_HAS_MISSED), !strcmp(row->member, "nr_switches"));
+    assert_int_equal(!(cpu.present & PRCB_CPU_HAS_MISSED),
+                     !row->type && !strcmp(row->member, "nr_switches"));
     if (!(cpu.present & PRCB_CPU_HAS_MISSED))
         assert_non_null(prcb_processor_absent_reason(v, PRCB_CPU_HAS_MISSED));
     prcb_processors_close(v);
@@ -527,6 +603,8 @@ static void processors(void **state)
     prcb_processors_close(v);
     for (size_t i = 0; i < ACCOUNT_ROWS; i++)
         processors_of(&account_rows[i]);
+    for (size_t i = 0; i < TYPED_ROWS; i++)
+        processors_of(&typed_rows[i]);
 }
 
 static int count_switch(const struct prcb_switch *record, void *ctx)
@@ -547,12 +625,12 @@ static void sampler_of(const struct row *row)
     unsigned count = 0;
     int result;
 
-    if (!rename_member(row->structure, row->member, true))
+    if (!change(row))
         return;
     result = prcb_sampler_open(&opts, &s, &err);
-    rename_member(row->structure, row->member, false);
+    change_back(row);
     if (result)
-        printf("    %s.%s: %s\n", row->structure, row->member, err.text);
+        printf("    %s.%s as %s: %s\n", row->structure, row->member, as(row), err.text);
     assert_int_equal(result, is_one_of(row, needed) ? -EOPNOTSUPP : 0);
     if (result)
         return;
@@ -567,6 +645,8 @@ static void samples(void **state)
 {
     for (size_t i = 0; i < ACCOUNT_ROWS; i++)
         sampler_of(&account_rows[i]);
+    for (size_t i = 0; i < TYPED_ROWS; i++)
+        sampler_of(&typed_rows[i]);
 }
 
 /* What prcbd reads of who somebody is, and of what is a map: without it, it does not start. */
@@ -607,12 +687,13 @@ static void who_is_needed_by_prcbd(void **state)
         skip();
     assert_int_equal(kernel_check(kernel, KERNEL_FOR_CLIENTS, NULL), 0);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const struct row row = {.structure = names[i][0], .member = names[i][1]};
         struct prcb_error err = {0};
         struct btf *without;
 
-        assert_true(rename_member(names[i][0], names[i][1], true));
+        assert_true(change(&row));
         without = btf__parse(source, NULL);
-        rename_member(names[i][0], names[i][1], false);
+        change_back(&row);
         assert_non_null(without);
         assert_int_equal(kernel_check(without, KERNEL_FOR_CLIENTS, &err), -EOPNOTSUPP);
         assert_non_null(strstr(err.text, names[i][0]));
@@ -621,14 +702,15 @@ static void who_is_needed_by_prcbd(void **state)
     }
 }
 
-/* For other tests: these types without a member, on standard output. */
-static int write_without(const char *structure, const char *member)
+/* For other tests: these types with another member, on standard output. */
+static int write_changed(const char *structure, const char *name,
+                         void (*how)(struct btf_member *, const char *))
 {
     uint8_t page[65536];
     ssize_t got;
 
     read_kernel(NULL);
-    if (!kernel || !rename_member(structure, member, true))
+    if (!kernel || !put_member(structure, name, how, NULL))
         return 1;
     for (off_t at = 0; (got = pread(source_fd, page, sizeof(page), at)) > 0; at += got) {
         if (fwrite(page, 1, (size_t)got, stdout) != (size_t)got)
@@ -648,7 +730,9 @@ int main(int argc, char **argv)
     };
 
     if (argc == 4 && !strcmp(argv[1], "--without"))
-        return write_without(argv[2], argv[3]);
+        return write_changed(argv[2], argv[3], change_name);
+    if (argc == 4 && !strcmp(argv[1], "--beyond"))
+        return write_changed(argv[2], argv[3], change_place);
     if (geteuid() || access(VMLINUX, R_OK)) {
         printf("needs root and " VMLINUX "\n");
         return 77;
