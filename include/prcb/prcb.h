@@ -119,9 +119,9 @@ PRCB_API const char *prcb_tier_name(enum prcb_tier tier);
  * NULL when it is on the best there is or when the caller forced it. */
 PRCB_API const char *prcb_session_tier_reason(const struct prcb *p);
 
-/* The kernel's last words about an eBPF program that it refused to the calling thread, in its most
- * recent attempt to load some: up to 16 lines of the verifier's log, borrowed until the next
- * attempt; NULL when none was refused. */
+/* The kernel's last words about the first eBPF program that it refused to the calling thread since
+ * this began to open its latest session, view of the processors or sampler: up to 16 lines of the
+ * verifier's log, borrowed until the next is opened; NULL when none was refused. */
 PRCB_API const char *prcb_load_log(void);
 
 /* What the session as a whole has seen. */

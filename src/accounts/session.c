@@ -131,6 +131,9 @@ int prcb_open(const struct prcb_options *opts, struct prcb **ret, struct prcb_er
     p->pid_ns = own_pid_ns();
     pthread_mutex_init(&p->lock, NULL);
     clock_base_init(&p->clock);
+#ifdef PRCB_HAVE_BPF
+    bpf_forget_log();
+#endif
     result = options.tier ? open_forced(p, options.tier, err) : open_best(p, err);
     if (result) {
         pthread_mutex_destroy(&p->lock);

@@ -64,6 +64,7 @@ static const struct cli_option option_rows[] = {
     {0, "open", NULL, "show the page in your browser", AT(open)},
     {0, "no-stacks", NULL, "leave out where threads wait: no stack is read", AT(no_stacks)},
     STAT_TIER_ROW(offsetof(struct options, targets)),
+    STAT_VERBOSE_ROW(offsetof(struct options, targets)),
     STAT_MAX_THREADS_ROW(offsetof(struct options, targets)),
     {0},
 };
@@ -130,6 +131,8 @@ static int open_frames(struct run *run, struct prcb_error *err)
 
     if (!result)
         result = prcb_open(&how, &run->session, err);
+    if (targets->verbose)
+        cli_write_load_log();
     if (result)
         return result;
     run->perf = prcb_session_tier(run->session) == PRCB_TIER_PERF;

@@ -104,6 +104,7 @@ static const struct cli_option option_rows[] = {
     {'o', "output", "FILE", "with -b: write the tables to FILE",
      .kind = CLI_TEXT, AT(targets.output), .what = "the file name is empty"},
     STAT_TIER_ROW(offsetof(struct top_run_options, targets)),
+    STAT_VERBOSE_ROW(offsetof(struct top_run_options, targets)),
     STAT_MAX_THREADS_ROW(offsetof(struct top_run_options, targets)),
     {0},
 };
@@ -185,6 +186,8 @@ static int open_all(struct top_run *run, struct prcb_error *err)
 
     if (!result)
         result = prcb_open(&how, &run->session, err);
+    if (targets->verbose)
+        cli_write_load_log();
     if (result)
         return result;
     run->perf = prcb_session_tier(run->session) == PRCB_TIER_PERF;

@@ -82,6 +82,7 @@ static const struct cli_option option_rows[] = {
     {'o', "output", "FILE", "write the report to FILE",
      .kind = CLI_TEXT, AT(targets.output), .what = "the file name is empty"},
     STAT_TIER_ROW(offsetof(struct options, targets)),
+    STAT_VERBOSE_ROW(offsetof(struct options, targets)),
     STAT_MAX_THREADS_ROW(offsetof(struct options, targets)),
     {0},
 };
@@ -379,6 +380,8 @@ static int open_all(struct run *run, struct prcb_error *err)
     struct why_source source = {.read = looks_read, .min_wait_ns = run->options->min_us * 1000};
     int result = prcb_open(&how, &run->session, err);
 
+    if (run->options->targets.verbose)
+        cli_write_load_log();
     if (!result)
         result = looks_open(run->session, run->options->budget, &run->looks, err);
     source.ctx = run->looks;

@@ -77,7 +77,7 @@ const struct cli_option stat_option_rows[] = {
     {'o', "output", "FILE", "write the report to FILE",
      .kind = CLI_TEXT, AT(output), .what = "the file name is empty"},
     STAT_TIER_ROW(0),
-    {'v', "verbose", NULL, "where the kernel refuses an eBPF program, its verifier's last lines", AT(verbose)},
+    STAT_VERBOSE_ROW(0),
     STAT_MAX_THREADS_ROW(0),
     {0},
 };

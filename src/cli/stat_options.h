@@ -61,6 +61,9 @@ void stat_options_deinit(struct stat_options *options);
 #define STAT_TIER_ROW(base)                                                                        \
     {0, "tier", "TIER", "use this source of figures and no other: daemon, bpf or perf",            \
      .kind = CLI_TIER, .at = (base) + offsetof(struct stat_options, tier)}
+#define STAT_VERBOSE_ROW(base)                                                                     \
+    {'v', "verbose", NULL, "where the kernel refuses an eBPF program, its verifier's last lines",  \
+     .at = (base) + offsetof(struct stat_options, verbose)}
 #define STAT_MAX_THREADS_ROW(base)                                                                 \
     {0, "max-threads", "N", "room for N threads at one time (default 16384)", .kind = CLI_NUMBER,  \
      .at = (base) + offsetof(struct stat_options, max_threads), .min = 1,                          \

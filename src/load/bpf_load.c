@@ -19,8 +19,9 @@
 struct words {
     char program[64], map[64]; /* the one that was refused; "": none */
     char reason[200];
-    char log[4096];                   /* the verifier's last lines */
+    bool has_log;
     const struct kernel_types *types; /* by which programs are loaded; NULL: none are */
+    char log[4096]; /* the verifier's last lines: of the first refusal since bpf_forget_log */
 };
 
 /* The calling thread's. Not _Thread_local: what the library has of that has to fit into the few
@@ -47,6 +48,11 @@ static struct words *words(void)
         pthread_setspecific(words_key, ret);
     }
     return ret ? ret : &nobody;
+}
+
+void bpf_forget_log(void)
+{
+    words()->log[0] = '\0';
 }
 
 const char *bpf_last_log(void)
@@ -109,8 +115,10 @@ static void take_log(const char *log, const char *end)
         if (!reason && !is_figure(line))
             reason = line;
     }
-    snprintf(words()->log, sizeof(words()->log), "%.*s", (int)(end - first), first);
-    if (reason && !take_member(words()->log))
+    words()->has_log = true;
+    if (!words()->log[0])
+        snprintf(words()->log, sizeof(words()->log), "%.*s", (int)(end - first), first);
+    if (reason && !take_member(first))
         take_line_as_reason(reason);
 }
 
@@ -138,7 +146,7 @@ static int take_words(enum libbpf_print_level level, const char *format, va_list
 
 libbpf_print_fn_t bpf_listen(void)
 {
-    memset(words(), 0, sizeof(struct words));
+    memset(words(), 0, offsetof(struct words, log));
     return libbpf_set_print(take_words);
 }
 
@@ -152,7 +160,7 @@ int bpf_explain_load(int code, struct prcb_error *err)
     const char *what = words()->program[0] ? words()->program : words()->map;
     const char *kind = words()->program[0] ? "program " : words()->map[0] ? "map " : "programs";
 
-    if (code == -EPERM && !words()->log[0])
+    if (code == -EPERM && !words()->has_log)
         return prcb_fail(err, -EPERM,
                          "eBPF programs may not be loaded: run as root, or with CAP_BPF and "
                          "CAP_PERFMON (prcb doctor tells more)");

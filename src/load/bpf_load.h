@@ -33,8 +33,10 @@ void bpf_load_end(struct bpf_load *l);
 /* Before an attempt to load: what libbpf says goes nowhere but into what bpf_explain_load says to
  * the calling thread. Returns what to hand to libbpf_set_print after it. */
 libbpf_print_fn_t bpf_listen(void);
-/* The verifier's last lines about what was refused in it; NULL: none. */
+/* The verifier's last lines about the first program of this thread that was refused since it forgot
+ * (whoever opens something forgets, then makes several attempts); NULL: none. */
 const char *bpf_last_log(void);
+void bpf_forget_log(void);
 /* Why programs were not loaded: one sentence that names what was refused, and the reason. */
 int bpf_explain_load(int code, struct prcb_error *err);
 /* Whether it was a map, for which there was no memory. */

@@ -10,6 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifdef PRCB_HAVE_BPF
+#include "bpf_load.h"
+#endif
 #include "client.h"
 #include "client_programs.h"
 #include "figures.h"
@@ -331,6 +334,9 @@ int prcb_processors_open(const struct prcb_processors_options *opts, struct prcb
     pthread_mutex_init(&v->lock, NULL);
     pthread_mutex_init(&v->refresh_lock, NULL);
     clock_base_init(&v->clock_base);
+#ifdef PRCB_HAVE_BPF
+    bpf_forget_log();
+#endif
     result = open_view(v, &options, err);
     if (result) {
         prcb_processors_close(v);

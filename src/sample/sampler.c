@@ -98,7 +98,7 @@ static int load(struct prcb_sampler *s, int blocks, struct prcb_error *err)
     if (!result) {
         result = samples_bpf__load(s->skeleton);
         if (result)
-            explain(result, err);
+            result = explain(result, err);
     }
     bpf_load_end(&l);
     return result;
@@ -182,6 +182,7 @@ int prcb_sampler_open(const struct prcb_sampler_options *opts, struct prcb_sampl
     /* Possible, not present: a processor that is plugged in later has its slot. */
     s->cpus = libbpf_num_possible_cpus();
     clock_base_init(&s->clock);
+    bpf_forget_log();
     if (s->cpus > 0) {
         s->areas = calloc((size_t)s->cpus, sizeof(*s->areas));
         s->samples = calloc((size_t)s->cpus, sizeof(*s->samples));

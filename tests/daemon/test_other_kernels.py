@@ -5,6 +5,7 @@ mount namespace. prcbd refuses each that says who somebody is, by its name, and 
 `prcb doctor` and `prcb stat` say the same of what is missing. test_members.c has the library's part."""
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -34,13 +35,13 @@ def setUpModule():  # pylint: disable=invalid-name
 
 
 class OtherKernel(unittest.TestCase):
-    def without(self, name):
-        """What to put before a command so that it runs on a kernel without the member; None: this one
-        has none."""
+    def without(self, name, how="--without"):
+        """What to put before a command so that it runs on a kernel without the member, or where it lies
+        "--beyond" its structure; None: this one has none."""
         file = tempfile.NamedTemporaryFile(prefix="prcb-btf-")  # pylint: disable=consider-using-with
         self.addCleanup(file.close)
         os.chmod(file.name, 0o644)
-        if subprocess.run([MEMBERS, "--without", *name.split(".")], stdout=file, check=False).returncode:
+        if subprocess.run([MEMBERS, how, *name.split(".")], stdout=file, check=False).returncode:
             print(f"{name}: this kernel has none", file=sys.stderr)
             return None
         # The root's mount is left alone: a chroot's root is none.
@@ -103,6 +104,57 @@ class OtherKernel(unittest.TestCase):
         limits = json.loads(result.stdout or result.stderr)["limits"]
         self.assertEqual(len(limits), 1)
         self.assertIn(limits[0], self.doctor("files_struct.fdt")["thread-figures"][1])
+
+    def test_refused_by_the_verifier(self):
+        """One sentence that names a program and the verifier's reason; its last lines with -v only, those
+        of the program that was refused first: `why` loads the processors' programs before the threads'."""
+        prefix = self.without("task_struct.pid", "--beyond")
+        reason = (r"the kernel refused the eBPF program [a-z_]+: "
+                  r"access beyond struct task_struct at off 32000 size 4")
+        threads, processors = "(prcb_register|prcb_waking)", "prcb_start"
+        for command, program in ((["stat", "--tier", "bpf", "--", "true"], threads),
+                                  (["why", "--tier", "bpf", "--", "true"], threads),
+                                 (["top", "-b", "-n", "1", "--tier", "bpf"], threads),
+                                 (["serve", "--tier", "bpf", "--for", "0.1"], threads),
+                                 (["export", "--tier", "bpf"], threads),
+                                 (["cpu", "--tier", "bpf"], processors),
+                                 (["power", "--tier", "bpf"], processors)):
+            with self.subTest(command):
+                plain, verbose = (subprocess.run(
+                    [*prefix, PRCB, command[0], *more, *command[1:]], stdout=subprocess.DEVNULL,
+                    stderr=subprocess.PIPE, text=True, check=False, timeout=60) for more in ([], ["-v"]))
+                self.assertEqual((plain.returncode, verbose.returncode), (1, 1))
+                self.assertRegex(plain.stderr, rf"\Aprcb {command[0]}: {reason}\n\Z")
+                self.assertRegex(plain.stderr, program)
+                said = verbose.stderr.splitlines()
+                self.assertEqual((said[0], said[-1]),
+                                 ("the verifier's last lines:", plain.stderr.rstrip("\n")))
+                self.assertTrue(any(re.match(r"\d+: \([0-9a-f]{2}\) ", line) for line in said), said)
+                self.assertIn("access beyond struct task_struct at off 32000 size 4", said)
+                self.assertLess(len(said), 20)
+
+    def test_log_is_of_the_first_program(self):
+        """Both objects are refused: a view's program first, whose instructions the log has."""
+        prefix = self.without("task_struct.pid", "--beyond")
+        logs = [subprocess.run([*prefix, PRCB, *command], stdout=subprocess.DEVNULL, text=True,
+                               stderr=subprocess.PIPE, check=False, timeout=60).stderr.splitlines()[1:-1]
+                for command in (["why", "-v", "--tier", "bpf", "--", "true"], ["cpu", "-v", "--tier", "bpf"],
+                                ["why", "-v", "--no-whom", "--tier", "bpf", "--", "true"])]
+        self.assertEqual(logs[0], logs[1])
+        self.assertNotEqual(logs[0], logs[2])
+
+    def test_why_a_worse_tier(self):
+        prefix = self.without("task_struct.pid", "--beyond")
+        folder = tempfile.TemporaryDirectory()  # pylint: disable=consider-using-with
+        self.addCleanup(folder.cleanup)
+        for command in (["stat", "--", "true"], ["why", "--", "true"],
+                        ["record", "-o", f"{folder.name}/x.db", "--", "true"]):
+            with self.subTest(command):
+                result = subprocess.run([*prefix, PRCB, *command], capture_output=True, text=True, check=False,
+                                        timeout=60)
+                words = result.stdout + result.stderr
+                self.assertEqual(words.count("the kernel refused the eBPF program"), 1, words)
+                self.assertNotIn("verifier", words)
 
 
 if __name__ == "__main__":

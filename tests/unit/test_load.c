@@ -34,6 +34,12 @@ static int begin(void **state)
     return 0;
 }
 
+static int fresh(void **state)
+{
+    bpf_forget_log();
+    return begin(state);
+}
+
 static const char *explained(int code, int expected)
 {
     static struct prcb_error err;
@@ -62,8 +68,38 @@ static void program_and_reason(void **state)
                         "stack R10 off -24+0 size 8");
     assert_non_null(strstr(bpf_last_log(), "1: (79) r1"));
     assert_false(bpf_lacked_memory(-ENOMEM));
-    begin(state);
+    bpf_forget_log();
     assert_null(bpf_last_log());
+}
+
+static void refuse(const char *program, const char *why)
+{
+    say(LIBBPF_WARN, "libbpf: prog '%s': BPF program load failed: Invalid argument\n", program);
+    say(LIBBPF_WARN, "libbpf: prog '%s': -- BEGIN PROG LOAD LOG --\n%s\n-- END PROG LOAD LOG --\n",
+        program, why);
+}
+
+/* A session makes several attempts: each has its own reason, and the first refused one's log stays.
+ */
+static void first_log_is_kept(void **state)
+{
+    refuse("prcb_tick_exit", "5: the first");
+    begin(state);
+    assert_non_null(strstr(bpf_last_log(), "the first"));
+    refuse("prcb_switch",
+           "failed to resolve CO-RE relocation <byte_off> [12] struct rq.clock (0:3 @ offset 40)");
+    assert_string_equal(
+        explained(-EINVAL, -EOPNOTSUPP),
+        "the kernel refused the eBPF program prcb_switch: this kernel has no struct "
+        "rq.clock as it is read here");
+    assert_null(strstr(bpf_last_log(), "rq.clock"));
+    begin(state);
+    /* Of an attempt that left none, for which there were no rights. */
+    assert_non_null(strstr(explained(-EPERM, -EPERM), "CAP_BPF"));
+    assert_non_null(strstr(bpf_last_log(), "the first"));
+    bpf_forget_log();
+    refuse("prcb_switch", "6: the second");
+    assert_non_null(strstr(bpf_last_log(), "the second"));
 }
 
 static void member_that_is_not_there(void **state)
@@ -118,10 +154,11 @@ static void no_log(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(program_and_reason, begin),
-        cmocka_unit_test_setup(member_that_is_not_there, begin),
-        cmocka_unit_test_setup(long_logs_are_cut, begin),
-        cmocka_unit_test_setup(no_log, begin),
+        cmocka_unit_test_setup(program_and_reason, fresh),
+        cmocka_unit_test_setup(first_log_is_kept, fresh),
+        cmocka_unit_test_setup(member_that_is_not_there, fresh),
+        cmocka_unit_test_setup(long_logs_are_cut, fresh),
+        cmocka_unit_test_setup(no_log, fresh),
     };
 
     return cmocka_run_group_tests_name("load", tests, NULL, NULL);
