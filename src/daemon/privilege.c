@@ -44,8 +44,8 @@ static int become(const char *name, struct prcb_error *err)
     user = getpwnam(name);
     if (!user)
         return prcb_fail(err, -ENOENT,
-                         "user %s does not exist: create it (systemd-sysusers), or set user in "
-                         "prcbd.conf",
+                         "user %s does not exist: create it (systemd-sysusers), or name another by "
+                         "--user or in prcbd.conf",
                          name);
     if (prctl(PR_SET_KEEPCAPS, 1) || setgroups(0, NULL) ||
         setresgid(user->pw_gid, user->pw_gid, user->pw_gid) ||

@@ -16,6 +16,7 @@
 
 #include <prcb/prcb.h>
 #include <prcb/processors.h>
+#include <prcb/sample.h>
 
 #include "read_file.h"
 
@@ -320,6 +321,26 @@ static void look_processor_programs(const char *root, struct doctor_result *ret)
     }
     prcb_processors_close(p);
     found(ret, DOCTOR_PRESENT, "this kernel takes the eBPF programs for processors");
+}
+
+/* With those that tell who woke a thread, as prcb record loads them. */
+static void look_record_programs(const char *root, struct doctor_result *ret)
+{
+    struct prcb_sampler_options opts = {.size = sizeof(opts), .memory = 1 << 20};
+    struct prcb_processors *view = NULL;
+    struct prcb_sampler *s = NULL;
+    struct prcb_error err = {0};
+
+    if (!may_load(root, ret))
+        return;
+    if (!prcb_processors_open(NULL, &view, &err)) {
+        opts.wakers = view;
+        prcb_sampler_open(&opts, &s, &err);
+    }
+    found(ret, s ? DOCTOR_PRESENT : DOCTOR_ABSENT, "%s",
+          s ? "this kernel takes the eBPF programs of recordings" : err.text);
+    prcb_sampler_close(s);
+    prcb_processors_close(view);
 }
 
 /* One sysctl that is good within bounds. */
@@ -631,6 +652,9 @@ const struct doctor_check doctor_checks[] = {
     {"processor-programs", look_processor_programs,
      "prcb cpu, prcb power: processors' times are the tick's; what interrupts took of threads is not told",
      "another kernel: docs/kernels.md names those that were tried; prcb cpu -v --tier bpf shows the verifier's words"},
+    {"record-programs", look_record_programs,
+     "prcb record: samples and switches come through the perf ring, which costs more and tells no causes of waits",
+     "another kernel: docs/kernels.md names those that were tried; prcb record -v -o /tmp/prcb.db -- true shows the verifier's words"},
     {"no-lockdown", look_lockdown,
      "the bpf tier: a kernel locked down to confidentiality lets no program read its memory",
      "boot without lockdown=confidentiality; to look: sudo mount -t securityfs securityfs /sys/kernel/security"},
@@ -682,7 +706,7 @@ const struct doctor_check doctor_checks[] = {
      "none by command: it is the processor's, or the hypervisor's to show"},
     {"daemon", look_daemon,
      "the daemon tier: users without capabilities get the perf tier",
-     "sudo systemctl enable --now prcbd.socket, or sudo prcbd"},
+     "sudo systemctl enable --now prcbd.socket, or: sudo prcbd (where there is no user prcbd: sudo prcbd --user nobody)"},
 };
 /* clang-format on */
 const size_t doctor_check_count = sizeof(doctor_checks) / sizeof(doctor_checks[0]);

@@ -18,8 +18,7 @@ PRCB = os.environ["PRCB"]
 NOBODY = 65534
 
 CHECKS = ["btf", "capabilities", "thread-programs", "thread-figures", "processor-programs",
-          "no-lockdown",
-          "no-realtime", "contention-tracepoints", "ready-time",
+          "record-programs", "no-lockdown", "no-realtime", "contention-tracepoints", "ready-time",
           "memlock", "bpffs", "no-unprivileged-bpf", "perf-events", "ptrace-scope", "pmu",
           "user-counter-reads",
           "invariant-tsc", "clocksource", "idle-states", "frequency", "delivered-performance",
@@ -120,7 +119,7 @@ class MadeUpMachine(unittest.TestCase):
     def test_programs_are_tried_on_this_machine_only(self):
         self.write("proc/self/uid_map", "         0          0 4294967295\n")
         self.write("proc/self/status", "Name:\tx\nCapEff:\t000000c000000000\n")
-        for name in ("thread-programs", "thread-figures", "processor-programs"):
+        for name in ("thread-programs", "thread-figures", "processor-programs", "record-programs"):
             self.assertEqual(self.state(name), "unknown")
 
     def test_lockdown_not_built_in(self):

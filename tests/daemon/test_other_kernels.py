@@ -92,6 +92,11 @@ class OtherKernel(unittest.TestCase):
         rows = self.doctor("task_struct.nvcsw")
         self.assertEqual((rows["thread-programs"][0], rows["thread-figures"][0]), ("absent", "unknown"))
         self.assertIn("nvcsw", rows["thread-programs"][1])
+        if rows["processor-programs"][0] == "present": # not on PREEMPT_RT
+            self.assertEqual(rows["record-programs"][0], "present", rows)
+        rows = self.doctor("task_struct.__state")
+        self.assertEqual(rows["record-programs"][0], "absent")
+        self.assertIn("__state", rows["record-programs"][1])
         for name, words in (("sched_entity.nr_migrations", "nr_migrations"), ("files_struct.fdt", "fdtable")):
             rows = self.doctor(name)
             self.assertEqual((rows["thread-programs"][0], rows["thread-figures"][0]),
