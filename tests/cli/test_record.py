@@ -36,6 +36,11 @@ PYTHON = os.path.realpath(sys.executable)
 MANGLED = os.environ.get("RECORD_MANGLED") or os.path.join(SOURCE, "build/tests/cli/record_mangled")
 INLINES = os.environ.get("RECORD_INLINES") or os.path.join(SOURCE, "build/tests/cli/record_inlines")
 ROOT = os.geteuid() == 0
+# The root's mount is left alone: a chroot's root is none. What is mounted may then be seen outside,
+# and is taken away at the end.
+OWN_MOUNTS = ("unshare", "-m", "--propagation", "unchanged", "sh", "-c")
+SMALL_DISK = ('mount -t tmpfs -o size=%s tmpfs "$1" && cd "$1" || exit 99; '
+              "trap 'cd / && umount \"$1\"' EXIT; ")
 SANITIZED = os.environ.get("SANITIZED") == "1"
 
 
@@ -715,12 +720,12 @@ class Wakers(Recording):
         self.addCleanup(server.wait)
         self.addCleanup(server.kill)
         # It looks tracepoints up in tracefs, which is mounted where it alone sees it.
-        script = ('[ -e /sys/kernel/tracing/events ] || mount -t tracefs tracefs /sys/kernel/tracing; '
+        script = ('[ -e /sys/kernel/tracing/events ] || { mount --make-private /sys && '
+                  'mount -t tracefs tracefs /sys/kernel/tracing; }; '
                   'exec timeout 50 bpftrace -e "$0" 2>&1')
         program = ("tracepoint:sched:sched_waking /args->pid == %d/ { @[pid] = count(); } "
                    'BEGIN { printf("begun\\n"); }' % server.pid)
-        witness = subprocess.Popen(["unshare", "-m", "sh", "-c", script, program],
-                                   stdout=subprocess.PIPE, text=True)
+        witness = subprocess.Popen([*OWN_MOUNTS, script, program], stdout=subprocess.PIPE, text=True)
         self.addCleanup(witness.stdout.close)
         said = ""
         for line in witness.stdout:
@@ -1248,13 +1253,11 @@ class Ends(Recording):
     def test_full_disk(self):
         folder = os.path.join(self.folder, "small")
         os.mkdir(folder)
-        script = ('mount -t tmpfs -o size=1m tmpfs "$1" && cd "$1" || exit 99; '
-                  '"$2" record -g -F 20000 -o recording -- "$3" 2; echo "status $?"; '
+        script = (SMALL_DISK % "1m" + '"$2" record -g -F 20000 -o recording -- "$3" 2; echo "status $?"; '
                   '"$2" report -j recording >"$4"')
         out = os.path.join(self.folder, "report")
-        result = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", folder, PRCB, SHARES,
-                                 out], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False,
-                                timeout=120)
+        result = subprocess.run([*OWN_MOUNTS, script, "sh", folder, PRCB, SHARES, out],
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, timeout=120)
         if result.returncode == 99 or b"unshare" in result.stderr:
             self.skipTest("no mount of our own: %s" % result.stderr.decode())
         self.assertIn(b"disk is full", result.stderr)
@@ -1269,9 +1272,8 @@ class Ends(Recording):
     def test_disk_without_room_for_a_beginning(self):
         folder = os.path.join(self.folder, "tiny")
         os.mkdir(folder)
-        script = ('mount -t tmpfs -o size=20k tmpfs "$1" && cd "$1" || exit 99; '
-                  '"$2" record -o recording -- echo ran; echo "status $?"; ls')
-        result = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", folder, PRCB],
+        script = (SMALL_DISK % "20k" + '"$2" record -o recording -- echo ran; echo "status $?"; ls')
+        result = subprocess.run([*OWN_MOUNTS, script, "sh", folder, PRCB],
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False,
                                 timeout=60, text=True)
         if result.returncode == 99 or "unshare" in result.stderr:
