@@ -22,6 +22,7 @@
 #include "format.h"
 #include "stat_wait.h"
 #include "looks.h"
+#include "misses.h"
 #include "whom_words.h"
 #include "why_report.h"
 #include "why_symbols.h"
@@ -195,6 +196,11 @@ static void measure(struct run *run)
         do_look(run, true, &nothing);
 }
 
+static int next_program(void *from, uint32_t i, struct prcb_program *ret)
+{
+    return prcb_session_program(from, i, ret);
+}
+
 /* ---- a run -------------------------------------------------------------------------------- */
 
 static int report(struct run *run)
@@ -203,6 +209,7 @@ static int report(struct run *run)
     struct prcb_status status = {.size = sizeof(status)};
     struct why_report report;
     uint64_t accounts;
+    bool text = run->options->targets.form.number == WHY_TEXT;
     struct why_output output = {
         .report = &report,
         .session = run->session,
@@ -240,6 +247,8 @@ static int report(struct run *run)
         why_write_folded(run->output.stream, &output);
     else
         why_write_text(run->output.stream, &output);
+    misses_write(text ? run->output.stream : stderr, text ? "" : "prcb why: ", next_program,
+                 run->session, "wakers, or what waits were for, may be missing");
     why_report_deinit(&report);
     return result;
 }

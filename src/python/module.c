@@ -491,12 +491,20 @@ static const struct field times_fields[] = {
 #undef T
 
 #define S(member) offsetof(struct prcb_status, member)
+static PyObject *make_misses(const void *base)
+{
+    uint64_t misses = ((const struct prcb_status *)base)->recursion_misses;
+
+    return misses == UINT64_MAX ? Py_NewRef(Py_None) : PyLong_FromUnsignedLongLong(misses);
+}
+
 static const struct field status_fields[] = {
     {"max_threads", FIELD_U32, S(max_threads), 0, 0, NULL},
     {"threads", FIELD_U32, S(threads), 0, 0, NULL},
     {"untracked_threads", FIELD_U64, S(untracked_threads), 0, 0, NULL},
     {"missed_switches", FIELD_U64, S(missed_switches), 0, 0, NULL},
     {"short_threads_missed", FIELD_BOOL, S(short_threads_missed), 0, 0, NULL},
+    {"recursion_misses", FIELD_OWN, 0, 0, 0, make_misses},
     {NULL, 0, 0, 0, 0, NULL},
 };
 #undef S

@@ -18,6 +18,7 @@
 #include "pid_ns.h"
 #include "resolve.h"
 #include "rings.h"
+#include "schema.h"
 #include "waits.h"
 #include "wakers.h"
 #include "world.h"
@@ -806,6 +807,22 @@ int recorder_work(struct recorder *r, int *ret_next_ms, struct prcb_error *err)
     return result ? explain(r, result, err) : 0;
 }
 
+/* Of each program that the kernel counts it of. */
+static int write_misses(struct recorder *r)
+{
+    struct prcb_program program = {.size = sizeof(program)};
+    char name[sizeof(RECORD_MISSES) + sizeof(program.name)];
+    int result = 0;
+
+    for (uint32_t i = 0; !result && !recorder_program(r, i, &program); i++) {
+        snprintf(name, sizeof(name), RECORD_MISSES "%s", program.name);
+        if (program.recursion_misses != UINT64_MAX)
+            result =
+                writer_fact(r->writer, name, "%llu", (unsigned long long)program.recursion_misses);
+    }
+    return result;
+}
+
 int recorder_finish(struct recorder *r, struct prcb_error *err)
 {
     unsigned full = 0;
@@ -820,6 +837,8 @@ int recorder_finish(struct recorder *r, struct prcb_error *err)
         bpf_source_stop(r->bpf);
     if (!result)
         result = writer_fact(r->writer, "end_ns", "%llu", (unsigned long long)r->end_ns);
+    if (!result)
+        result = write_misses(r);
     if (!result)
         result = writer_commit(r->writer);
     return result ? explain(r, result, err) : 0;

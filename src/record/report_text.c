@@ -6,10 +6,12 @@
 
 #include <ctype.h>
 #include <inttypes.h>
+#include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "format.h"
+#include "schema.h"
 #include "text.h"
 
 #define CELL         32
@@ -79,6 +81,18 @@ static void note_short_threads(const struct report *report, FILE *out)
     free(user_only);
 }
 
+static int note_misses(sqlite3_stmt *row, void *ctx)
+{
+    const char *name = (const char *)sqlite3_column_text(row, 0);
+    FILE *out = ctx;
+
+    fprintf(out, "note: %lld time%s the kernel did not run the program ",
+            (long long)sqlite3_column_int64(row, 1), sqlite3_column_int64(row, 1) == 1 ? "" : "s");
+    print_name(out, name ? name : "?");
+    fprintf(out, ", being in the middle of it: switches, or what waits were for, may be missing\n");
+    return 0;
+}
+
 static void print_head(const struct report *report, FILE *out)
 {
     static const char *const facts[] = {"command", "event", "sample_source"};
@@ -99,6 +113,12 @@ static void print_head(const struct report *report, FILE *out)
         fprintf(out, "note: the recording is incomplete or still running; this is what it contains "
                      "so far\n");
     note_short_threads(report, out);
+    recording_query(report->recording,
+                    "SELECT substr(name, 1 + length('" RECORD_MISSES "')), CAST(value AS INTEGER) "
+                    "FROM facts WHERE name GLOB '" RECORD_MISSES
+                    "*' AND CAST(value AS INTEGER) > 0 "
+                    "ORDER BY 1",
+                    note_misses, out, NULL);
     for (size_t i = 0; i < 3; i++)
         free(values[i]);
 }

@@ -49,6 +49,9 @@
     "LEFT JOIN stack_functions sf ON sf.stack = s.stack "                                         \
     "LEFT JOIN functions f ON f.id = sf.function;"
 
+/* Before the name of a program: a fact. */
+#define RECORD_MISSES "recursion_misses."
+
 /* The history of prcb top: in recordings that it wrote, instead of samples and switches. The columns
  * of intervals go on with the parts of a processor's time, and a parenthesis: top_file.c. */
 #define RECORD_HISTORY                                                                            \

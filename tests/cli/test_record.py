@@ -1450,6 +1450,27 @@ class Arguments(Recording):
         self.refuse(1, "regular file", "record", "-o", self.path, "--", "true")
         self.refuse(1, "regular file", "report", self.folder)
 
+    @unittest.skipUnless(BPF, BPF_REASON)
+    def test_programs_that_were_not_run(self):
+        """The kernel's counts lie in the recording, and the report tells those that are not 0."""
+        self.record("--", "sleep", "0.01")
+        counts = {name: int(value) for name, value in self.json()["facts"].items()
+                  if name.startswith("recursion_misses.")}
+        self.assertIn("recursion_misses.prcb_switch_record", counts)
+        self.assertNotIn("recursion_misses.prcb_sample", counts)  # the kernel does not count those
+        said = [line for line in self.report().decode().splitlines() if "in the middle of it" in line]
+        self.assertEqual(len(said), len([count for count in counts.values() if count]))
+        with sqlite3.connect(self.path) as db:
+            db.execute("UPDATE facts SET value = 0 WHERE name GLOB 'recursion_misses.*'")
+            db.execute("UPDATE facts SET value = 3 WHERE name = 'recursion_misses.prcb_switch_record'")
+            db.execute("INSERT INTO facts VALUES ('recursion_misses.' || char(27) || 'c', 1)")
+        db.close()
+        said = [line for line in self.report().decode().splitlines() if "in the middle of it" in line]
+        self.assertEqual(len(said), 2, said)
+        self.assertIn("note: 3 times the kernel did not run the program prcb_switch_record, being", said[1])
+        self.assertIn("note: 1 time the kernel", said[0])
+        self.assertNotIn("\x1b", said[0])
+
     def test_names_move_no_cursor(self):
         self.record("--", "sleep", "0.01")
         with sqlite3.connect(self.path) as db:

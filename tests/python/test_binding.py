@@ -266,6 +266,15 @@ class Laws:
         self.assertIsNotNone(m.run_ns)
         self.assertGreater(self.session.status().threads, 0)
 
+    def test_programs_that_were_not_run(self):
+        """Counted where there are programs."""
+        misses = self.session.status().recursion_misses
+        if self.session.tier == "bpf":
+            self.assertGreaterEqual(misses, 0)
+            self.assertLess(misses, 2 ** 32)
+        elif self.session.tier == "perf":
+            self.assertIsNone(misses)
+
     def test_processors(self):
         with prcb.processors(self.tier) as view:
             self.assertEqual(view.tier, self.tier)

@@ -59,6 +59,7 @@ class Status(NamedTuple):
     untracked_threads: int
     missed_switches: int
     short_threads_missed: bool
+    recursion_misses: int | None
 
 @final
 class Session:
