@@ -20,6 +20,7 @@ import tempfile
 import time
 
 TREE = pathlib.Path(sys.argv[1]).resolve()
+PREFIX = pathlib.Path(sys.argv[2]).resolve()
 FRESH, ROWS = sys.argv[2] == "--fresh", sys.argv[2] == "--rows"
 
 PAGES = ["README.md", *(f"docs/{name}.md" for name in (
@@ -28,8 +29,41 @@ PAGES = ["README.md", *(f"docs/{name}.md" for name in (
 
 # The line without its remark: what its output must match, and how it is run. "fresh": only on a
 # fresh machine, with the reason; "never": neither, with who runs it. "endless": ended by Ctrl-C once it said
-# that. "statuses": of a good end, where not 0 alone. "before": what has to be run first. "apart": options
-# but on a fresh machine, that keep it off the machine's own or make it short.
+# that. "statuses": of a good end, where not 0 alone. "before": what has to be run first. "then": what shows that
+# it did its work, by its output. "apart": options but on a fresh machine, that keep it off the machine's own or
+# make it short. "look": what else has to be so while it runs.
+KEPT = 1 << 38 | 1 << 39  # CAP_PERFMON, CAP_BPF
+
+
+def started_by(pid):
+    """Processes that this one started, and they: sudo has them in a session of their own."""
+    parents = {}
+    for entry in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parents[int(entry.parent.name)] = int(entry.read_text(encoding="utf-8").rpartition(")")[2].split()[1])
+        except (OSError, ValueError):
+            continue
+    found = {pid}
+    while more := {child for child, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found
+
+
+def keeps_no_root(pid):
+    """Of prcbd, whoever started it; what is wrong, or None."""
+    for process in started_by(pid):
+        path = pathlib.Path(f"/proc/{process}")
+        if (path / "comm").read_text(encoding="utf-8") != "prcbd\n":
+            continue
+        status = dict(line.split(":\t", 1) for line in (path / "status").read_text(encoding="utf-8").splitlines()
+                      if ":\t" in line)
+        sets = {name: int(status[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")}
+        if "0" in status["Uid"].split() or any(value & ~KEPT for value in sets.values()):
+            return f"prcbd has Uid {status['Uid']} and {sets}"
+        return None
+    return "prcbd does not run"
+
+
 COMMANDS = {
     "./dev run": (r"% of thread time \(.*\) was spent", {"apart": " 8000000"}), # bytes
     "./dev check": (None, {"never": "it runs this test"}),
@@ -48,9 +82,10 @@ COMMANDS = {
     "./dev prcb doctor": ("tier", {"statuses": (0, 1)}),
     "meson setup build-release --buildtype=release && sudo meson install -C build-release":
         ("prcb", {"fresh": "the group that runs this has built and installed a copy"}),
-    "cc program.c $(pkg-config --cflags --libs libprcb)": ("", {}),
+    "cc program.c $(pkg-config --cflags --libs libprcb)":
+        (r"^the work to be measured\nran [1-9]\d* ns, was ready \d+ ns$", {"then": "./a.out"}),
     "sudo ./dev prcbd": ("serves", {
-        "endless": True, "apart": " --socket $PWD/socket --config <(echo) --pin-directory"
+        "endless": True, "look": keeps_no_root, "apart": " --socket $PWD/socket --config <(echo) --pin-directory"
                                   f" /sys/fs/bpf/prcb-readme-{os.getpid()}"}),
     'sqlite3 prcb.db "SELECT function, sum(weight) / 1e6 AS ms FROM sampled GROUP BY 1 ORDER BY 2 DESC"':
         ("[0-9]", {"before": "prcb record -F 500 -o prcb.db -- ./dev prcb --version"}),
@@ -128,9 +163,9 @@ def stage_beside(folder):
     script(folder / "dev", f'exec "{TREE}/dev" "$@"')
     for name in "tests", "build":
         (folder / name).symlink_to(TREE / name)
-    (bin_folder / "prcb").symlink_to(pathlib.Path(sys.argv[2]).resolve() / "bin/prcb")
+    (bin_folder / "prcb").symlink_to(PREFIX / "bin/prcb")
     if os.geteuid() == 0:
-        script(bin_folder / "sudo", 'exec "$@"')
+        script(bin_folder / "sudo", '[ "$1" != -n ] || shift\nexec "$@"')
     if not shutil.which("make"):
         script(bin_folder / "make", "exec sleep 0.2")
     if not shutil.which("sqlite3"):
@@ -140,7 +175,7 @@ def stage_beside(folder):
             "    print(*row, sep='|')\n", encoding="utf-8")
         (bin_folder / "sqlite3").chmod(0o755)
     return {**os.environ, "PATH": f"{bin_folder}:{os.environ['PATH']}",
-            "PKG_CONFIG_PATH": str(pathlib.Path(sys.argv[2]).resolve() / "lib/pkgconfig")}
+            "PKG_CONFIG_PATH": str(PREFIX / "lib/pkgconfig")}
 
 
 def interrupt(process, line):
@@ -149,8 +184,9 @@ def interrupt(process, line):
     subprocess.run(["sudo", *words] if "sudo " in line and os.geteuid() else words, check=False)
 
 
-def run(line, pattern, folder, environment, statuses):
-    """Whether it did what it should, and its output. statuses: of a good end; none: it has no end."""
+def run(line, pattern, folder, environment, statuses, look=lambda pid: None):
+    """Whether it did what it should, and its output. statuses: of a good end; none: it has no end. look: says
+    of one that runs what is wrong with it."""
     log = folder / "output"
     with open(log, "w", encoding="utf-8") as out, subprocess.Popen(
             ["bash", "-c", line], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
@@ -162,11 +198,14 @@ def run(line, pattern, folder, environment, statuses):
         give_up = time.monotonic() + 900
         while process.poll() is None and time.monotonic() < give_up and (statuses or not said()):
             time.sleep(0.05)
+        wrong = None
         if process.poll() is None:
+            wrong = look(process.pid)
             interrupt(process, line)
         status = process.wait(timeout=60)
         text = log.read_text(encoding="utf-8", errors="replace")
-        return bool(said()) and (not statuses or status in statuses), f"exit status {status}\n{text}"
+        good = bool(said()) and not wrong and (not statuses or status in statuses)
+        return good, f"exit status {status}\n{text}" + (f"{wrong}\n" if wrong else "")
 
 
 def run_lines(lines, texts, folder, environment, pid):
@@ -187,13 +226,15 @@ def run_lines(lines, texts, folder, environment, pid):
             continue
         words = line.replace("-p 1234", f"-p {pid}")
         if not FRESH:
-            words += how.get("apart", "")
+            words = words.replace("--for 10", "--for 1") + how.get("apart", "")
         before = [how["before"] + " >/dev/null"] if "before" in how else []
         # An export is for the lines after it in its block.
         block = texts[page].partition(exports[0])[2].partition("```")[0] if exports else ""
-        steps = (exports if line in block else []) + before + [words]
+        then = [how["then"] if FRESH else f"LD_LIBRARY_PATH={PREFIX}/lib {how['then']}"] if "then" in how else []
+        steps = (exports if line in block else []) + before + [words] + then
         good, output = run(" && ".join(steps), pattern, folder, environment,
-                           () if "endless" in how else how.get("statuses", (0,)))
+                           () if "endless" in how else how.get("statuses", (0,)),
+                           how.get("look", lambda pid: None))
         report(good, name, output)
 
 
