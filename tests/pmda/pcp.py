@@ -157,13 +157,14 @@ class Pcp:
                         given=given)[1]
 
     def values(self, *metrics, host=None, archive=None):
-        """{(metric, instance): text} of pminfo -f; metrics without values are not there."""
+        """{(metric, instance): text} of pminfo -f; metrics without values are not there. Among a metric's instances
+        are messages on those that ended meanwhile: "pmNameIndom: ..."."""
         where = ["-a", archive] if archive else ["-h", host or self.host]
         out = self.run("pminfo", *where, "-f", *metrics)[1]
         result, metric = {}, None
         for line in out.splitlines():
-            if line and not line.startswith(" "):
-                metric = line.split()[0]
+            if re.fullmatch(r"[a-z][\w.]*", line):
+                metric = line
             match = re.match(r' +inst \[\d+ or "(.*)"\] value (.*)$', line)
             if match:
                 result[metric, match.group(1)] = match.group(2)
