@@ -179,8 +179,8 @@ class Shares(Recording):
         # took, which has none. The clock says how long that was, not the argument: the last round may be a long one.
         self.assertEqual(report["unit"], "ns")
         self.assertAlmostEqual(report["weight"] / run, 1, delta=0.1 + taken * 1e9 / run)
-        # What the program does besides its rounds.
-        self.assertGreater(run, total)
+        # What the program does besides its rounds; the clock of perf's switches is read a little apart.
+        self.assertGreater(run, 0.99 * total)
         self.assertLess(run, total + 0.1e9 + taken * 1e9)
 
     def test_same_as_perf(self):
@@ -339,7 +339,9 @@ class File(Recording):
         self.assertLessEqual(waits["sleep"]["count"], 41)
         self.assertGreater(waits["sleep"]["count"], 25)
         self.assertEqual(waits["sleep"]["reason_name"], "DelayExecution")
-        self.assertGreater(waits["sleep"]["ns"], 200000000)
+        # Some kernels do not report each switch from idleness, nor then the whole of the wait before it: the child's
+        # sleep of 200 ms, say.
+        self.assertGreater(waits["sleep"]["ns"], 2e6 * (waits["sleep"]["count"] - 2))
         self.assertEqual(waits["pipe"]["reason"], 0)
         self.assertGreater(waits["pipe"]["ns"], 50000000)
         # A thread is at each moment in one state: its stretches fill its life, to its last

@@ -704,7 +704,8 @@ class Redis(unittest.TestCase):
         named = sum(row["ns"] for row in cause["objects"] if row["object"] and (
             row["object"]["name"] == path or row["object"]["name"] == os.path.basename(path) and
             row["object"]["detail"].startswith(f"inode {inode} on ")))
-        self.assertGreater(named, 0.8 * read, cause["objects"])
+        # As for short waits for files.
+        self.assertGreater(named, 0.5 * read, cause["objects"])
         self.assertEqual({row["object"]["kind"] for row in causes["epoll"]["objects"] if row["object"]}, {"epoll"})
 
 
@@ -1731,7 +1732,7 @@ class Objects(unittest.TestCase):
     def test_sockets_that_are_newer_than_the_lists(self):
         """The kernel's lists of sockets are read ten times a second at most: a look that meets a socket
         which was made since has to ask again."""
-        report, said = document("--objects", "--tier", "bpf", "--budget", "100", "--for", "2", "--", sys.executable,
+        report, said = document("--objects", "--tier", "bpf", "--budget", "100", "--for", "4", "--", sys.executable,
                                 "-c", ONE_SOCKET_AFTER_THE_OTHER)
         found = self.by_thread(report)
         ways = [line.split(" ", 1) for line in said]
@@ -1898,7 +1899,9 @@ class Objects(unittest.TestCase):
         if not cause or cause["count"] < 200:
             self.skipTest("the device answers without a wait")
         named = sum(row["ns"] for row in cause["objects"] if row["object"] and row["object"]["name"] == device)
-        self.assertGreater(named, 0.8 * cause["ns"], cause["objects"])
+        left = sum(row["ns"] for row in cause["objects"] if row["unknown"] in LEFT)
+        # As for short waits for files.
+        self.assertGreater(named, 0.5 * (cause["ns"] - left), cause["objects"])
         drivers = sum(row["ns"] for row in cause["woken_by"]
                       if row["by"] == "softirq" and row["name"] == "softirq block" or row["by"] == "interrupt" or
                       row["by"] == "thread" and row["comm"].startswith(("kworker", "loop", "ksoftirqd")))
