@@ -660,28 +660,26 @@ static double share_bound(uint64_t own, uint64_t edges)
 }
 
 /* Shares of the time that each waited for each, by their own counts and by edges. unreported: of
- * the two processors that they ran on. */
+ * the processor that they ran on. */
 static void compare_lockers(struct prcb *p, struct lock *lock, uint64_t unreported)
 {
+    uint64_t lacking = 0;
+
     for (unsigned i = 0; i < LOCKERS; i++) {
         struct locker *waiter = &lock->lockers[i];
-        struct prcb_wait by[LOCKERS], rest;
+        struct prcb_wait by[LOCKERS];
         uint64_t own = 0, edges = 0;
-        struct prcb_account a;
         struct seen seen;
         double bound;
 
-        a = read_edges(p, key_of(p, waiter->tid), &seen);
+        read_edges(p, key_of(p, waiter->tid), &seen);
         for (unsigned k = 0; k < LOCKERS; k++) {
             by[k] = of(&seen, PRCB_EDGE_WOKEN_BY, PRCB_CAUSE_FUTEX, PRCB_BY_THREAD,
                        lock->lockers[k].tid);
             own += waiter->waited[k];
             edges += by[k].ns;
         }
-        rest = of(&seen, PRCB_EDGE_WOKEN_BY, PRCB_CAUSE_FUTEX, PRCB_BY_REST, 0);
-        if (rest.count > 2 * unreported)
-            print_edges(&a, &seen);
-        assert_true(rest.count <= 2 * unreported);
+        lacking += of(&seen, PRCB_EDGE_WOKEN_BY, PRCB_CAUSE_FUTEX, PRCB_BY_REST, 0).count;
         assert_true(own && edges); /* each has waited, and was seen to */
         bound = share_bound(own, edges);
         for (unsigned k = 0; k < LOCKERS; k++) {
@@ -693,6 +691,9 @@ static void compare_lockers(struct prcb *p, struct lock *lock, uint64_t unreport
             assert_true(share - witness < bound && witness - share < bound);
         }
     }
+    printf("    %" PRIu64 " waits have no waker, %" PRIu64 " switches were not reported\n", lacking,
+           unreported);
+    assert_true(lacking <= unreported);
 }
 
 /* mutex: NULL, or what is taken instead of gates. */
@@ -704,18 +705,18 @@ static void play_lock(pthread_mutex_t *mutex)
 
     lock->mutex = mutex;
     go_before_others(); /* time between two clocks is nobody's share */
+    pin_to(0);          /* on one, others' switches that were not reported explain nothing */
     for (unsigned i = 0; i < LOCKERS; i++) {
         lock->lockers[i] = (struct locker){.lock = lock, .number = i};
-        pin_to(i % 2);
         pthread_create(&lock->lockers[i].thread, NULL, lock_and_hold, &lock->lockers[i]);
     }
     assert_true(wait_for(__atomic_load_n(&lock->arrived, __ATOMIC_ACQUIRE) == LOCKERS));
     must_profile_process(p, getpid(), PRCB_FOLLOW_THREADS);
-    unreported = unreported_on(2);
+    unreported = unreported_on(1);
     __atomic_store_n(&lock->go, true, __ATOMIC_RELEASE);
     for (unsigned i = 0; i < LOCKERS; i++)
         pthread_join(lock->lockers[i].thread, NULL);
-    compare_lockers(p, lock, unreported_on(2) - unreported);
+    compare_lockers(p, lock, unreported_on(1) - unreported);
 }
 
 static void test_lock(void **state)
@@ -1006,12 +1007,12 @@ static void test_timeouts(void **state)
     pthread_create(&waker, NULL, wake_by_turns, words);
     for (uint32_t i = 0; i <= TIMEOUTS; i++) {
         if (i == 1)
-            from = look_at(p, key, 2);
+            from = look_at(p, key, 1);
         wait_until_timeout(length_of(i));
         gate_set(&words[0], i + 1);
         gate_wait_while(&words[1], i);
     }
-    to = look_at(p, key, 2);
+    to = look_at(p, key, 1);
     pthread_join(waker, NULL);
     timed = more_of(&from, &to, &timer);
     woken = more_of(&from, &to, &thread);
