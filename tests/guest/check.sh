@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # The tests that ./dev check runs in a guest: builds them for it, boots it, runs
-# laws, causes, 32-bit tasks, edges, storms, hotplug and, on arm64, the sequence count. Results: see guest.sh, in
+# laws, causes, quotas, 32-bit tasks, edges, storms, hotplug and, on arm64, the sequence count. Results: see guest.sh, in
 # build-guest/ARCH or, with a kernel that is named, build-guest/ARCH-KERNEL.
 # Exit status 77, with the reason as last line: what the guest is made of cannot be had.
 #
@@ -47,6 +47,7 @@ if [[ $arch == x86_64 ]]; then
     targets+=(tests/bpf/compat_waiter)
     add "$tests/bpf/test_bpf_lifecycle"
     add "$tests/bpf/test_bpf_storms"
+    add "$tests/bpf/test_bpf_system_causes" 'CPU?quota*' # told by other members of the kernel before 6.18
     add "$tests/bpf/test_bpf_sample" 'a*' # areas, records across chunks, attribution
     add "$tests/nt/test_unit_nt_profiling" bpf
     add "$tests/nt/test_unit_nt_live" bpf
