@@ -2186,7 +2186,8 @@ class Exports(Recording):
             db.executemany("INSERT INTO wakers (id, by, pid, tid, name) VALUES (?, ?, ?, ?, '')",
                            [(i + 1, by, *((7, 8) if by == "thread" else (None, None)))
                             for i, by in enumerate(kinds)])
-            db.execute(f"UPDATE switches SET waker = 1 + rowid % {len(kinds)} WHERE waker NOT NULL")
+            db.execute("UPDATE switches SET waker = 1 + (SELECT count(*) FROM switches o WHERE o.waker NOT NULL "
+                       f"AND o.rowid < switches.rowid) % {len(kinds)} WHERE waker NOT NULL")
         result = prcb("report", "--perfetto", self.path)
         if b"built without" in result.stderr:
             self.skipTest(result.stderr.decode())
