@@ -123,7 +123,10 @@ class Sums(unittest.TestCase):
         self.assertEqual(len(kernel), int(has_kernel))
         for cause in kernel[0]["causes"] if kernel else []:
             for part in cause["stacks"]:
-                self.assertIn(part["unknown"], ("[kernel]", "[too short]"))
+                if part["unknown"]:
+                    self.assertIn(part["unknown"], ("[kernel]", "[too short]"))
+                for frame in part.get("frames", ()):  # of one that waits for storage, say
+                    self.assertRegex(frame["file"], r"^\[.*\]$", part)
 
 
 class Where(unittest.TestCase):
