@@ -216,6 +216,7 @@ enum prcb_switch_flag {
     PRCB_SWITCH_USER_MODE = 1 << 1, /* the old thread waits for its own program's sake: it is in a
                                        system call or was interrupted in user mode. Not set: a
                                        kernel thread */
+    PRCB_SWITCH_READY = 1 << 2,     /* ready_ns is known */
 };
 
 /* A context switch, as the processor made it. */
@@ -237,8 +238,8 @@ struct prcb_switch {
                                    prcb/edges.h. 0: it did not wait, it has just been created, or it
                                    is not known: so are the members below */
     uint8_t pad;
-    uint64_t ready_ns;     /* how long the new thread has been waiting for a processor; 0: not
-                              known, or not at all */
+    uint64_t ready_ns;     /* how long the new thread has been waiting for a processor; without
+                              PRCB_SWITCH_READY 0 */
     uint64_t samples;      /* records written to the area before this switch, since the sample was
                               started: the old thread's are those from the number in the switch before
                               to below this one. Unlike pebs_index it is not set back by draining */

@@ -12,13 +12,14 @@
 struct switch_rings {
     const char *memory;
     uint32_t processors;
+    bool has_ready;
     size_t stride;   /* bytes from one ring to the next */
     uint64_t places; /* records of each */
     uint64_t lost;
     uint64_t read[]; /* of each: how many records were read, or lost */
 };
 
-int switch_rings_open(const void *memory, uint32_t processors, uint32_t elements,
+int switch_rings_open(const void *memory, uint32_t processors, uint32_t elements, bool has_ready,
                       struct switch_rings **ret)
 {
     struct switch_rings *r;
@@ -30,6 +31,7 @@ int switch_rings_open(const void *memory, uint32_t processors, uint32_t elements
         return -ENOMEM;
     r->memory = memory;
     r->processors = processors;
+    r->has_ready = has_ready;
     r->stride = ((size_t)elements + 1) * sizeof(struct prcb_switch_element);
     r->places = (uint64_t)elements * PRCB_SWITCHES_EACH;
     *ret = r;
@@ -97,12 +99,14 @@ static void put_out(const struct prcb_switch_record *from, struct prcb_switch *t
     to->flags = from->flags & PRCB_SWITCH_USER ? PRCB_SWITCH_USER_MODE : 0;
 }
 
-static void put_in(const struct prcb_switch_record *from, struct prcb_switch *to)
+static void put_in(const struct switch_rings *r, const struct prcb_switch_record *from,
+                   struct prcb_switch *to)
 {
     to->new_tid = from->tid;
     to->new_pid = from->pid;
     to->new_prio = from->prio;
     to->ready_ns = from->ready_ns;
+    to->flags |= r->has_ready ? PRCB_SWITCH_READY : 0;
     if (!from->by)
         return;
     to->waker_by = from->by;
@@ -127,14 +131,14 @@ static unsigned take(const struct switch_rings *r, uint32_t cpu, uint64_t writte
         return 0;
     ret->time_ns = record.time_ns;
     if (record.kind == PRCB_SWITCH_IN) {
-        put_in(&record, ret);
+        put_in(r, &record, ret);
         return 1;
     }
     put_out(&record, ret);
     if (number + 1 >= written || !copy_record(r, cpu, number + 1, &next) ||
         next.kind != PRCB_SWITCH_IN || next.time_ns != record.time_ns)
         return 1;
-    put_in(&next, ret);
+    put_in(r, &next, ret);
     return 2;
 }
 

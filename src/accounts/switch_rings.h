@@ -9,12 +9,15 @@
 #ifndef PRCB_ACCOUNTS_SWITCH_RINGS_H
 #define PRCB_ACCOUNTS_SWITCH_RINGS_H
 
+#include <stdbool.h>
+
 #include <prcb/sample.h>
 
 struct switch_rings; /* opaque */
 
-/* memory: `processors` rings of 1 + elements elements. -EPROTONOSUPPORT: no such rings. */
-int switch_rings_open(const void *memory, uint32_t processors, uint32_t elements,
+/* memory: `processors` rings of 1 + elements elements. has_ready: records tell of ready time.
+ * -EPROTONOSUPPORT: no such rings. */
+int switch_rings_open(const void *memory, uint32_t processors, uint32_t elements, bool has_ready,
                       struct switch_rings **ret);
 void switch_rings_close(struct switch_rings *r); /* NULL is allowed */
 

@@ -258,7 +258,8 @@ static int map_rest(struct prcb *p, int fd, uint32_t accounts, const struct prcb
     p->mapped.tail_processors = tails;
     p->daemon->mapped_bytes = bytes;
     result = rings ? switch_rings_open((const char *)at + first * head->account_stride, rings,
-                                       head->switch_elements, &p->mapped.switches)
+                                       head->switch_elements, head->features & PRCB_FEATURE_READY,
+                                       &p->mapped.switches)
                    : 0;
     return result ? prcb_fail(err, result, "the switch records that prcbd passed: %s",
                               strerror(-result))

@@ -543,6 +543,7 @@ struct switch_record {
 
 #define SWITCH_INDEX     1u
 #define SWITCH_USER_MODE 2u
+#define SWITCH_READY     4u
 
 static __always_inline struct waited_lock *lock_of(struct task_struct *task)
 {
@@ -581,6 +582,7 @@ static __always_inline void describe_new(struct switch_record *record, struct ta
     record->ready_ns = 0;
     if (!new->pid || !has_sched_info() || !has_rq_clock() || !new->sched_info.last_queued)
         return;
+    record->flags |= SWITCH_READY;
     clock = plain(old)->se.cfs_rq->rq->clock;
     if (clock > new->sched_info.last_queued)
         record->ready_ns = clock - new->sched_info.last_queued;

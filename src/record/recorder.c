@@ -352,7 +352,7 @@ static int on_caused(struct recorder *r, const struct prcb_switch *record)
         .old_thread = recorded_thread(r, record->old_pid, record->old_tid, record->time_ns),
         .new_thread = recorded_thread(r, record->new_pid, record->new_tid, record->time_ns),
         .reason = -1,
-        .ready_ns = record->ready_ns ? (int64_t)record->ready_ns : -1,
+        .ready_ns = record->flags & PRCB_SWITCH_READY ? (int64_t)record->ready_ns : -1,
         .pebs_index = record->flags & PRCB_SWITCH_INDEX ? (int64_t)record->pebs_index : -1,
         .woken_cpu = -1,
     };

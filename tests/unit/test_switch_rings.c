@@ -86,7 +86,7 @@ static struct switch_rings *open_rings(void)
     struct switch_rings *ret = NULL;
 
     memset(rings, 0, sizeof(rings));
-    assert_int_equal(switch_rings_open(rings, PROCESSORS, ELEMENTS, &ret), 0);
+    assert_int_equal(switch_rings_open(rings, PROCESSORS, ELEMENTS, true, &ret), 0);
     return ret;
 }
 
@@ -118,6 +118,8 @@ static void both_sides_of_a_switch_are_one_record(void **state)
     assert_int_equal(seen.records[2].waker_by, 0);
     assert_int_equal(seen.records[3].old_tid, 0);
     assert_int_equal(seen.records[3].cause, 0);
+    assert_int_equal(seen.records[2].flags & PRCB_SWITCH_READY, 0);
+    assert_int_equal(seen.records[3].flags & PRCB_SWITCH_READY, PRCB_SWITCH_READY);
     assert_int_equal(seen.records[3].ready_ns, 3);
     assert_int_equal(seen.records[4].new_tid, 0);
     assert_int_equal(room.lost, 0);
@@ -181,10 +183,10 @@ static void whatever_stands_there(void **state)
     assert_int_equal(switch_rings_read(r, keep, &seen, &room), 0);
     assert_int_equal(seen.count, 0);
     switch_rings_close(r);
-    assert_int_equal(switch_rings_open(rings, 0, ELEMENTS, &r), -EPROTONOSUPPORT);
-    assert_int_equal(switch_rings_open(rings, 1, 0, &r), -EPROTONOSUPPORT);
-    assert_int_equal(switch_rings_open(rings, 1, 3, &r), -EPROTONOSUPPORT);
-    assert_int_equal(switch_rings_open(rings, 1, 1u << 31, &r), -EPROTONOSUPPORT);
+    assert_int_equal(switch_rings_open(rings, 0, ELEMENTS, true, &r), -EPROTONOSUPPORT);
+    assert_int_equal(switch_rings_open(rings, 1, 0, true, &r), -EPROTONOSUPPORT);
+    assert_int_equal(switch_rings_open(rings, 1, 3, true, &r), -EPROTONOSUPPORT);
+    assert_int_equal(switch_rings_open(rings, 1, 1u << 31, true, &r), -EPROTONOSUPPORT);
 }
 
 /* ---- a writer at the same time ---- */
