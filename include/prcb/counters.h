@@ -130,7 +130,7 @@ struct prcb_counter_event {
     uint32_t type;
     uint32_t flags; /* enum prcb_counter_event_flag */
     uint64_t config, config1, config2;
-    uint64_t reserved[2]; /* 0; for what the kernel's structure has grown by */
+    uint64_t reserved[2]; /* for what the kernel's structure has grown by */
 };
 /* The event of one name, without opening it. -EINVAL: the name is unknown. -EOPNOTSUPP: known,
  * and nothing backs it on this processor. */

@@ -55,6 +55,7 @@ struct prcb_dump_value {
     uint64_t value;     /* as stored: ticks, counts, an address */
     uint8_t found_by;   /* enum prcb_dump_found; 0: absent */
     const char *absent; /* why, one short static text; NULL when present */
+    uint64_t reserved[2];
 };
 
 /* What is read of each processor, row by row: X(name, structure, member path,

@@ -138,8 +138,7 @@ enum prcb_layout_kind {
     PRCB_LAYOUT_OPAQUE,  /* bytes whose members are not known */
 };
 
-/* A named stretch of a structure. Its size never changes: what comes takes from the reserve, so
- * that arrays of them may be walked by programs and libraries of different ages. */
+/* A named stretch of a structure. */
 struct prcb_layout_field {
     const char *name; /* as the symbols spell it. Of a member: "PerfActionDpc"; of a leaf, or a
                          member of an inline one: the dotted path */
@@ -158,7 +157,7 @@ struct prcb_layout_field {
     const char *source; /* grade, as prcb_layout_source */
     const struct prcb_layout *layout; /* NESTED: the layout of one element; else NULL */
     const void *enumeration;          /* private */
-    uint64_t reserved[4];             /* 0 */
+    uint64_t reserved[4];
 };
 
 /* The members in order of offset, and how many. Members of an inline structure or union follow it.

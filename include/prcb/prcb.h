@@ -21,6 +21,11 @@
  *          members count as zero, unknown ones must be zero (-E2BIG), NULL is all
  *          zero. Results: filled up to the size of the structure; members that the
  *          library does not know are set to zero.
+ * Reserves Elements of arrays (prcb_counter, prcb_layout_field, prcb_dump_value) and
+ *          prcb_counter_event have no size of their own and never change theirs:
+ *          programs step through arrays by what they were compiled with. Instead
+ *          they end with a reserve, which the library sets to zero; members that
+ *          come take from it, and zero means that they are not told.
  */
 #ifndef PRCB_PRCB_H
 #define PRCB_PRCB_H

@@ -26,8 +26,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCE = os.path.dirname(os.path.dirname(HERE))
 BUILD = os.environ.get("PRCB_BUILD", os.path.join(SOURCE, "build"))
 HEADERS = os.path.join(SOURCE, "include/prcb")
+COMPAT = os.path.join(SOURCE, "include/compat")
 LIBRARIES = {"libprcb": "src/libprcb.so", "libprcb-layout": "src/dump/libprcb-layout.so",
-             "libprcb-stack": "src/stack/libprcb-stack.so"}
+             "libprcb-nt": "src/compat/libprcb-nt.so", "libprcb-stack": "src/stack/libprcb-stack.so"}
 
 
 def say(library):
@@ -35,7 +36,7 @@ def say(library):
     return subprocess.run(
         ["abidw", "--no-corpus-path", "--no-comp-dir-path", "--no-show-locs", "--no-elf-needed",
          "--type-id-style", "hash", "--drop-undefined-syms", "--drop-private-types",
-         "--headers-dir", HEADERS, library], capture_output=True, check=True, timeout=300).stdout
+         "--headers-dir", HEADERS, "--headers-dir", COMPAT, library], capture_output=True, check=True, timeout=300).stdout
 
 
 def recorded(name):
@@ -104,6 +105,9 @@ class Abi(unittest.TestCase):
 
     def test_libprcb_layout(self):
         self.check("libprcb-layout")
+
+    def test_libprcb_nt(self):
+        self.check("libprcb-nt")
 
     def test_libprcb_stack(self):
         self.check("libprcb-stack")

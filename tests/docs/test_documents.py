@@ -216,6 +216,16 @@ class Exports(unittest.TestCase):
             self.assertEqual(set(re.findall(r"(?m)^ (prcb_\w+)@", read(symbols))), calls, symbols)
         self.assertFalse(left)
 
+    def test_plain_names(self):
+        """libprcb-nt's, of NT and Win32: what its files define to be exported."""
+        calls = set()
+        for path in (ROOT / "src/compat").glob("*.c"):
+            calls |= set(re.findall(r"(?m)^EXPORT [^;(]*?\b(\w+)\(", path.read_text(encoding="utf-8")))
+        self.assertEqual(set(re.findall(r"(?m)^    (\w+);$", read("src/compat/libprcb-nt.map"))), calls)
+        self.assertEqual(set(re.findall(r"(?m)^ (\w+)@PRCB_0 ",
+                                        read("packaging/debian/libprcb-nt0.symbols"))),
+                         calls | {"PRCB_0"})
+
 
 class Figures(unittest.TestCase):
     page = read("docs/figures.md")
