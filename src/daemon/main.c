@@ -18,6 +18,7 @@
 #include "log.h"
 #include "privilege.h"
 #include "server.h"
+#include "shared.h"
 
 struct options {
     const char *config_file; /* NULL: the default one, which may be missing */
@@ -210,6 +211,7 @@ static int start(struct server *s, struct kernel *k, bool *ret_own_socket)
         result = kernel_open(k, s->config->pin_directory, s->config->interrupted, told, &err);
     if (!result) {
         sessions_start(s->sessions, k, s->config);
+        shared_take_over(s->sessions);
         give_pins(k, s->config->user);
         result = privilege_drop(s->config->user, &err);
     }

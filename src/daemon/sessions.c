@@ -14,7 +14,6 @@
 #include "error.h"
 #include "log.h"
 #include "now.h"
-#include "shared.h"
 
 #define HELD_WAIT_MS      20   /* for what was let go of a moment ago */
 #define END_WAIT_MS       3000 /* for sessions that end */
@@ -314,7 +313,6 @@ static void take_over(struct sessions *s, uint32_t number)
                                     .maps = NO_MAPS,
                                     .pidfd = -1};
         s->used++;
-        shared_take_over(s, session);
         return;
     }
     *session = (struct session){.state = SESSION_WAITS,

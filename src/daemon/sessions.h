@@ -69,7 +69,7 @@ struct sessions {
     uint64_t looked_at; /* ms: what is held */
 };
 
-/* Takes over what the kernel side has on record. */
+/* Takes over what the kernel side has on record. What was shared is shared_take_over's. */
 void sessions_start(struct sessions *s, struct kernel *k, const struct prcbd_config *config);
 
 /* A new session; threads can be profiled in it when it is settled. ret_fds: its maps, to be closed

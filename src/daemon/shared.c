@@ -167,14 +167,20 @@ void shared_leave(struct sessions *s, uint32_t member)
         end(s);
 }
 
-void shared_take_over(struct sessions *s, struct session *session)
+void shared_take_over(struct sessions *s)
 {
-    int fd = kernel_client_fd(s->kernel, session->number);
+    for (uint32_t i = 1; i < PRCB_CLIENT_COUNT; i++) {
+        struct session *session = &s->all[i];
+        int fd;
 
-    if (fd < 0 || s->shared.session || begin(s, session, fd))
-        sessions_close(s, session);
-    else
-        s->shared.unsure_until = now_ms() + LONELY_MS;
+        if (session->state != SESSION_USED || session->uid != SHARED_UID)
+            continue;
+        fd = kernel_client_fd(s->kernel, session->number);
+        if (fd < 0 || s->shared.session || begin(s, session, fd))
+            sessions_close(s, session);
+        else
+            s->shared.unsure_until = now_ms() + LONELY_MS;
+    }
 }
 
 /* ---- accounts of threads that have ended ---- */

@@ -24,8 +24,8 @@ void shared_leave(struct sessions *s, uint32_t member);
 void shared_release(struct sessions *s, uint32_t member, uint64_t key);
 /* Once a second: accounts whose time is over. */
 void shared_look(struct sessions *s);
-/* One that an earlier daemon left. */
-void shared_take_over(struct sessions *s, struct session *session);
+/* One that an earlier daemon left, after sessions_start: without it nobody has them. */
+void shared_take_over(struct sessions *s);
 /* It is no more, whyever: called when its session is forgotten. */
 void shared_forget(struct sessions *s);
 

@@ -3,7 +3,6 @@
  * NtQuerySystemInformation and its Ex form: which classes there are, which lengths each takes, and
  * what is checked for all of them. query_fill.c makes the elements.
  */
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,24 +86,6 @@ static const struct query_class *find(uint32_t number)
             return &classes[i];
     }
     return NULL;
-}
-
-uint32_t nt_current_group(void)
-{
-    int processor = sched_getcpu();
-
-    return processor < 0 ? 0 : (uint32_t)processor / NT_GROUP_SIZE;
-}
-
-bool nt_group(uint32_t group, uint32_t *ret_first, uint32_t *ret_count)
-{
-    uint32_t active = nt_view_active(), first = group * NT_GROUP_SIZE;
-
-    if (first >= active)
-        return false;
-    *ret_first = first;
-    *ret_count = active - first < NT_GROUP_SIZE ? active - first : NT_GROUP_SIZE;
-    return true;
 }
 
 static NTSTATUS mismatch(struct request *request, uint32_t wanted)

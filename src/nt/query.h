@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What NtQuerySystemInformation and NtPowerInformation share: groups, and elements made of a
- * processor's record. Under the lock of inside.h but for nt_current_group and nt_take_group.
+ * What NtQuerySystemInformation and NtPowerInformation share: elements made of a processor's
+ * record. Under the lock of inside.h but for nt_take_group.
  */
 #ifndef PRCB_NT_QUERY_H
 #define PRCB_NT_QUERY_H
 
 #include "view.h"
 
-/* The caller's, which it may leave the moment after. */
-uint32_t nt_current_group(void);
-/* False: no active processor is in it. */
-bool nt_group(uint32_t group, uint32_t *ret_first, uint32_t *ret_count);
 /* The caller's USHORT; longer input is taken. */
 NTSTATUS nt_take_group(const void *input, uint32_t length, uint16_t *ret);
 

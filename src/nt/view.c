@@ -5,6 +5,7 @@
 #include "view.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -195,6 +196,24 @@ NTSTATUS nt_view_have(void)
 uint32_t nt_view_active(void)
 {
     return now.active;
+}
+
+uint32_t nt_current_group(void)
+{
+    int processor = sched_getcpu();
+
+    return processor < 0 ? 0 : (uint32_t)processor / NT_GROUP_SIZE;
+}
+
+bool nt_group(uint32_t group, uint32_t *ret_first, uint32_t *ret_count)
+{
+    uint32_t active = nt_view_active(), first = group * NT_GROUP_SIZE;
+
+    if (first >= active)
+        return false;
+    *ret_first = first;
+    *ret_count = active - first < NT_GROUP_SIZE ? active - first : NT_GROUP_SIZE;
+    return true;
 }
 
 static void carry_back(const struct prcb_processor *from, const struct nt_boot *boot,

@@ -77,6 +77,11 @@ NTSTATUS nt_view_glance(void);
 NTSTATUS nt_view_have(void);
 /* As many processors are, or have been, online: 0 .. n - 1. */
 uint32_t nt_view_active(void);
+/* The group of processors that the caller runs in, which it may leave the moment after; no lock is
+ * needed. */
+uint32_t nt_current_group(void);
+/* False: no active processor is in it. */
+bool nt_group(uint32_t group, uint32_t *ret_first, uint32_t *ret_count);
 /* Active processors from `first` on: all of them, and only then are any stored. */
 NTSTATUS nt_view_read(uint32_t first, uint32_t count);
 /* As of nt_view_read: totals since the system's start, but for switches and idle entries, which

@@ -247,9 +247,12 @@ static void a_restart_is_survived_if_someone_comes_back(void **state)
         begin_each(NULL);
         memset(token, 'x', sizeof(token));
         memcpy(records[1].token, token, sizeof(token));
-        sessions.all[1] = (struct session){
-            .state = SESSION_USED, .number = 1, .accounts = ACCOUNTS, .maps = {-1, -1}};
-        shared_take_over(&sessions, &sessions.all[1]);
+        sessions.all[1] = (struct session){.state = SESSION_USED,
+                                           .number = 1,
+                                           .uid = SHARED_UID,
+                                           .accounts = ACCOUNTS,
+                                           .maps = {-1, -1}};
+        shared_take_over(&sessions);
         if (comes) {
             assert_int_equal(shared_rejoin(&sessions, &entitled, token, &member, &err), 0);
             /* Another member may not be back yet. */
