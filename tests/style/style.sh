@@ -19,7 +19,7 @@ tracked() {
 }
 
 formatted() {
-    tracked '*.c' '*.h' | xargs clang-format --dry-run -Werror
+    tracked '*.c' '*.h' '*.inc' | xargs clang-format --dry-run -Werror
 }
 
 shell_checked() {
@@ -28,8 +28,8 @@ shell_checked() {
 
 licence_named() {
     local bad
-    bad=$(tracked '*.c' '*.h' '*.def' '*.inc' '*.proto' '*.py' '*.sh' '*.bash' '*.build' '*.scd' \
-        meson_options.txt dev | python3 -c '
+    bad=$(tracked '*.c' '*.h' '*.def' '*.inc' '*.proto' '*.map' '*.suppr' '*.spec' '*.py' '*.pyi' \
+        '*.sh' '*.bash' '*.build' '*.scd' '*.js' '*.css' '*.html' meson_options.txt dev | python3 -c '
 import itertools, sys
 for name in sys.stdin.read().splitlines():
     with open(name, errors="replace") as file:
@@ -40,7 +40,8 @@ for name in sys.stdin.read().splitlines():
 }
 
 no_trailing_blanks() {
-    ! tracked '*.c' '*.h' '*.def' '*.py' '*.sh' '*.md' '*.build' '*.scd' '*.bash' dev |
+    ! tracked '*.c' '*.h' '*.def' '*.inc' '*.map' '*.py' '*.pyi' '*.sh' '*.md' '*.build' '*.scd' '*.bash' \
+        '*.js' '*.css' '*.html' dev |
         xargs grep -nE '[[:blank:]]+$'
 }
 
