@@ -253,6 +253,7 @@ group_style() {
     cd "$here"
     tap tests/style/style.sh
     tap tests/style/headers.sh
+    tap tests/style/bits32.py
 }
 
 fuzz_briefly() { # FILE
