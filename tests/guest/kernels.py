@@ -3,7 +3,7 @@
 """Debian's kernels for guests: which there are, and one of them.
 
     kernels.py FOLDER ARCH                 lists: name, package, version, suite
-    kernels.py FOLDER ARCH NAME VMLINUZ    fetches one to the file VMLINUZ
+    kernels.py FOLDER ARCH NAME VMLINUZ    fetches one to the file VMLINUZ, unless it is that one already
 
 ARCH is x86_64 or arm64. All of Debian's suites are looked at, whatever this machine's own are: with a
 configuration of apt's that lies in FOLDER and touches nothing outside it. GUEST_MIRROR is where
@@ -122,6 +122,17 @@ def fetch(archive, package, version, out):
         tar.communicate()
     os.unlink(os.path.join(folder, deb))
     os.rename(out + ".part", out)
+    with open(out + ".version", "w", encoding="utf-8") as told:
+        told.write(f"{package} {version}")
+
+
+def is_there(package, version, out):
+    """Whether an earlier call fetched the same."""
+    try:
+        with open(out + ".version", encoding="utf-8") as told:
+            return told.read() == f"{package} {version}" and os.path.getsize(out) > 0
+    except OSError:
+        return False
 
 
 def main(folder, arch, name=None, out=None):
@@ -134,7 +145,8 @@ def main(folder, arch, name=None, out=None):
         return 0
     for row in rows:
         if row[0] == name:
-            fetch(archive, row[1], row[2], out)
+            if not is_there(row[1], row[2], out):
+                fetch(archive, row[1], row[2], out)
             return 0
     print(f"kernels: the archive has no '{name}'", file=sys.stderr)
     return 1

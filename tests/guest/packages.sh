@@ -4,7 +4,7 @@
 # What a guest is made of, from Debian's archive: kernel, busybox, and for a foreign
 # architecture the libraries to build against. Packages are downloaded and unpacked
 # under $work, never installed, so nothing can conflict with the host's. What is there
-# already is not fetched again. Functions return non-zero at the first step that fails, also
+# already is not fetched again, but for a kernel of which the archive has a newer one. Functions return non-zero at the first step that fails, also
 # where the shell does not stop for it. Sourced by guest.sh, build.sh and check.sh.
 : "${arch:?}" "${work:?}" # x86_64 or arm64; the folder to keep things in
 
@@ -68,9 +68,12 @@ download() {
     done
 }
 
+# Looks at most once a day whether the name is another kernel's by now. What is there does where the
+# archive cannot be reached.
 fetch_kernel() {
-    local folder
-    if [[ -s $work/vmlinuz ]]; then
+    local folder kernel
+    kernel=$(readlink -f "$work/vmlinuz") # lent to a second boot by a link
+    if [[ -s $kernel && $(find "$kernel.looked" -mmin -1440 2>/dev/null) ]]; then
         return
     fi
     folder=$(dirname "${BASH_SOURCE[0]}")
@@ -78,8 +81,12 @@ fetch_kernel() {
     (
         flock 9
         python3 "$folder/kernels.py" "$folder/../../build-guest/apt-$arch" "$arch" \
-            "$(kernel_name)" "$work/vmlinuz" 9>&-
-    ) 9>"$folder/../../build-guest/apt-$arch.lock"
+            "$(kernel_name)" "$kernel" 9>&-
+    ) 9>"$folder/../../build-guest/apt-$arch.lock" && touch "$kernel.looked" && return
+    if [[ ! -s $kernel ]]; then
+        return 1
+    fi
+    echo "guest: the archive's kernels cannot be looked at: going on with the one that is there" >&2
 }
 
 fetch_busybox() {
