@@ -24,12 +24,14 @@ SUITES = {suite: path for path, suites in {
 # In the order of docs/kernels.md: name, releases that it is looked for in, suites, the newest. A name
 # that ends in -16k: the flavour with pages of that size, which arm64 has.
 TWELVE = ("bookworm", "bookworm-security", "bookworm-backports")
+BACKPORTS = ("trixie-backports",)  # has earlier ones beside its newest, for a while
 KERNELS = (
     ("oldest", r"6\.1\.", TWELVE, False),
     ("6.1", r"6\.1\.", TWELVE, True),
     ("6.12", r"6\.12\.", TWELVE, True),
     ("debian13", r"6\.12\.", ("trixie", "trixie-security"), True),
-    ("backport", r"", ("trixie-backports",), True),
+    *((release, re.escape(release) + r"\.", BACKPORTS, True) for release in ("6.16", "6.17", "6.19", "7.0", "7.1")),
+    ("backport", r"", BACKPORTS, True),
     ("unstable", r"", ("sid",), True),
     ("newest", r"", tuple(SUITES), True),
     ("unstable-16k", r"", ("sid",), True),
