@@ -24,7 +24,8 @@
 /* glibc: pthread_mutex_t begins with the futex; 2: locked, and somebody waits */
 #define MUTEX_OWNER_AT  8
 #define MUTEX_CONTENDED 2u
-/* musl: a mutex of the default type keeps this error in the place of its owner. */
+/* musl: a mutex of the default type keeps this error in the place of its owner. A thread may have
+ * the same number, in a container above all: believed where the library is seen to be glibc. */
 #define MUTEX_BUSY 16u
 
 bool futex_mutex_names_its_owner(void)
@@ -107,15 +108,23 @@ static bool starts(const char *name, const char *with)
     return !strncmp(name, with, strlen(with));
 }
 
-/* Whether it is a pthread mutex, by who called the library's way to wait. Those of Rust have the
- * same word, as have the library's locks of its own, of malloc's arenas and of streams: there is
- * something else where mutexes keep their owner. That which the loader takes is a pthread mutex. */
-static bool shows_mutex(const struct prcb_stack *stack)
+static bool is_glibc(const char *file)
+{
+    const char *slash = file ? strrchr(file, '/') : NULL;
+
+    return slash && (starts(slash, "/libc.so.") || starts(slash, "/libpthread"));
+}
+
+/* The frame of a call of a pthread mutex; NULL: it is none, by who called the library's way to
+ * wait. Those of Rust have the same word, as have the library's locks of its own, of malloc's
+ * arenas and of streams: there is something else where mutexes keep their owner. That which the
+ * loader takes is a pthread mutex. */
+static const struct prcb_frame *mutex_frame(const struct prcb_stack *stack)
 {
     static const char *const ways[] = {"lll_", "futex_", "timedwait", "syscall"};
 
     if (!says(stack, "mutex") && !says(stack, "loader lock"))
-        return false;
+        return NULL;
     for (uint32_t i = 0; i < stack->frame_count; i++) {
         const char *name = stack->frames[i].function;
         size_t way = 0, count = sizeof(ways) / sizeof(*ways);
@@ -125,13 +134,13 @@ static bool shows_mutex(const struct prcb_stack *stack)
         name += strspn(name, "_");
         name += starts(name, "GI_") ? 3 + strspn(name + 3, "_") : 0; /* glibc's name inside */
         if (starts(name, "pthread_mutex_") || starts(name, "pthread_cond_"))
-            return true;
+            return &stack->frames[i];
         while (way < count && !starts(name, ways[way]))
             way++;
         if (way == count)
-            return false;
+            return NULL;
     }
-    return false;
+    return NULL;
 }
 
 /* What waits sets the topmost bit of a mutex that holds its owner's number; one without it has been
@@ -142,16 +151,20 @@ pid_t futex_holder_in(const uint32_t word[3], unsigned words, unsigned operation
 {
     unsigned way = operation & FUTEX_OPERATION_;
     uint32_t own = words ? word[0] & FUTEX_TID_ : 0;
+    const struct prcb_frame *frame;
 
     if (way == FUTEX_LOCK_PI_ || way == FUTEX_LOCK_PI2_)
         return (pid_t)own; /* the kernel's own rule */
     if (says(stack, "join"))
         return operation & FUTEX_PRIVATE_ ? 0 : (pid_t)own;
-    if (!own || !shows_mutex(stack))
+    frame = own ? mutex_frame(stack) : NULL;
+    if (!frame)
         return 0;
     if (word[0] == MUTEX_CONTENDED)
         return words == 3 && glibc ? (pid_t)word[MUTEX_OWNER_AT / 4] : 0;
-    return word[0] & FUTEX_WAITERS_ && own != MUTEX_BUSY ? (pid_t)own : 0;
+    if (own == MUTEX_BUSY && !is_glibc(frame->file))
+        return 0;
+    return word[0] & FUTEX_WAITERS_ ? (pid_t)own : 0;
 }
 
 pid_t futex_holder(pid_t pid, const struct futex *futex, const struct prcb_stack *stack, bool glibc)

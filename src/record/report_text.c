@@ -114,10 +114,11 @@ static void print_head(const struct report *report, FILE *out)
                      "so far\n");
     note_short_threads(report, out);
     recording_query(report->recording,
-                    "SELECT substr(name, 1 + length('" RECORD_MISSES "')), CAST(value AS INTEGER) "
+                    "SELECT substr(name, 1 + length('" RECORD_MISSES "'), 16), "
+                    "CAST(value AS INTEGER) "
                     "FROM facts WHERE name GLOB '" RECORD_MISSES
                     "*' AND CAST(value AS INTEGER) > 0 "
-                    "ORDER BY 1",
+                    "ORDER BY 1 LIMIT 32",
                     note_misses, out, NULL);
     for (size_t i = 0; i < 3; i++)
         free(values[i]);

@@ -94,7 +94,7 @@ static void write_rows(FILE *out, const struct prcb_edge *rows, size_t count, co
                        const char *lead, size_t columns)
 {
     struct line line = {.indent = strlen(lead) + strlen(title), .columns = columns};
-    uint64_t ns = 0, stretches = 0, left = 0, all;
+    uint64_t ns = 0, stretches = 0, known = 0, left = 0, all;
     size_t shown = 0;
     char share[FORMAT_CELL], name[128];
     bool time;
@@ -102,6 +102,7 @@ static void write_rows(FILE *out, const struct prcb_edge *rows, size_t count, co
     for (size_t i = 0; i < count; i++) {
         ns += rows[i].ns;
         stretches += rows[i].count;
+        known += rows[i].by == PRCB_BY_REST ? 0 : rows[i].count;
     }
     time = ns != 0;
     all = time ? ns : stretches;
@@ -112,9 +113,10 @@ static void write_rows(FILE *out, const struct prcb_edge *rows, size_t count, co
             left += weight(&rows[i], time);
             continue;
         }
-        if (rows[i].by == PRCB_BY_TIMER && times_out(rows[i].cause))
+        /* Of waits whose beginning and end were seen. */
+        if (rows[i].by == PRCB_BY_TIMER && times_out(rows[i].cause) && rows[i].count)
             snprintf(name, sizeof(name), "timer (%" PRIu64 " of %" PRIu64 " timed out)",
-                     rows[i].count, stretches);
+                     rows[i].count, known);
         else
             whom_name(&rows[i], name, sizeof(name));
         format_share(weight(&rows[i], time), all, share, sizeof(share));

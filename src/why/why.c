@@ -290,10 +290,12 @@ static int name_met(struct why *w, struct thread *thread, struct object_wait wai
 
 /* Its stack, and what it is for. That a 64-bit stack was there, readable or not, says whose numbers
  * of calls the thread uses. What it is for comes first, for it takes less and the wait may be over
- * any moment; but a futex's stack says what kind of lock it is. */
+ * any moment; but a futex's stack says what kind of lock it is, and where no cause is known it may
+ * be one. */
 static int read_wait(struct why *w, const struct prcb_account *a, struct why_part *ret)
 {
-    bool needs_stack = cause_of(a) == PRCB_CAUSE_FUTEX;
+    uint32_t cause = cause_of(a);
+    bool needs_stack = cause == PRCB_CAUSE_FUTEX || cause == PRCB_CAUSE_NONE;
     struct object_wait wait = {0};
     int result;
 

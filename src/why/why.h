@@ -33,8 +33,8 @@ struct why;
 struct why_source {
     int (*read)(void *ctx, const struct prcb_account *a, struct prcb_stack *ret);
     /* What the wait is for; NULL: nobody asks. Asked before the stack is read, stack NULL: the wait
-     * may be over any moment. Of a futex after it: its stack, where there is one, says which kind
-     * of lock it is. */
+     * may be over any moment. Of a futex, and where no cause is known, after it: the stack, where
+     * there is one, says which kind of lock it is. */
     struct object_wait (*object)(void *ctx, const struct prcb_account *a,
                                  const struct prcb_stack *stack);
     void *ctx;
