@@ -441,6 +441,24 @@ void metrics_end(struct metrics *m, void (*ended)(void *ctx, uint64_t key), void
     m->look_ns = now - m->looked_at;
 }
 
+void metrics_set_processors(struct metrics *m, const struct prcb_processor *processors,
+                            uint32_t count)
+{
+    struct prcb_processor *copy = calloc(count ? count : 1, sizeof(*copy));
+
+    if (!copy)
+        return;
+    memcpy(copy, processors, count * sizeof(*copy));
+    free(m->processors);
+    m->processors = copy;
+    m->processor_count = count;
+}
+
+void metrics_set_status(struct metrics *m, const struct prcb_status *status)
+{
+    m->status = *status;
+}
+
 unsigned metrics_wait_ms(const struct metrics *m)
 {
     uint64_t free =

@@ -276,24 +276,6 @@ int metrics_look(struct metrics *m, struct prcb_error *err)
     return 0;
 }
 
-void metrics_set_processors(struct metrics *m, const struct prcb_processor *processors,
-                            uint32_t count)
-{
-    struct prcb_processor *copy = calloc(count ? count : 1, sizeof(*copy));
-
-    if (!copy)
-        return;
-    memcpy(copy, processors, count * sizeof(*copy));
-    free(m->processors);
-    m->processors = copy;
-    m->processor_count = count;
-}
-
-void metrics_set_status(struct metrics *m, const struct prcb_status *status)
-{
-    m->status = *status;
-}
-
 const char *metrics_no_ready(const struct metrics *m)
 {
     return m->options.optional & METRICS_READY && !m->has_ready && m->no_ready.text[0]
