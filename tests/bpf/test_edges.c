@@ -122,6 +122,17 @@ static struct prcb *open_edges(void)
     return session_open_flags(1024, PRCB_OPEN_EDGES);
 }
 
+/* Who wakes is told by the processors' programs, which say what is an interrupt's. */
+static struct prcb *open_wakers(void)
+{
+    struct prcb *p = open_edges();
+    const char *reason = prcb_absent_reason(p, PRCB_HAS_INTERRUPTED);
+
+    if (reason && strstr(reason, "PREEMPT_RT"))
+        skip_because("%s", reason);
+    return p;
+}
+
 static void print_edges(const struct prcb_account *a, const struct seen *seen)
 {
     print_account("account", a);
@@ -343,7 +354,7 @@ static void test_a_million_wakes_have_their_wakers(void **state)
 {
     struct whose wakers[2] = {{PRCB_CAUSE_PIPE, PRCB_BY_THREAD, 0},
                               {PRCB_CAUSE_PIPE, PRCB_BY_THREAD, getpid()}};
-    struct prcb *p = open_edges();
+    struct prcb *p = open_wakers();
     uint64_t keys[2] = {must_read(must_open(p, 0)).key};
     struct pair pair;
     pid_t child;
@@ -432,7 +443,7 @@ static void add_sleeps(const struct look *from, const struct look *to, struct en
 static void test_a_wake_of_a_thread_that_never_slept_is_not_kept(void **state)
 {
     struct early *early = shared_memory(sizeof(*early));
-    struct prcb *p = open_edges();
+    struct prcb *p = open_wakers();
     uint64_t key = must_read(must_open(p, 0)).key, until = mono_ns() + 3000000000ull / slowness();
     unsigned never = 0, round = 0;
     struct ended sum = {0};
@@ -475,7 +486,7 @@ static void test_a_wake_before_the_switch_out_is_not_lost(void **state)
 {
     struct early *early = shared_memory(sizeof(*early));
     struct whose waker = {PRCB_CAUSE_FUTEX, PRCB_BY_THREAD, 0};
-    struct prcb *p = open_edges();
+    struct prcb *p = open_wakers();
     uint64_t key = must_read(must_open(p, 0)).key, until = mono_ns() + 3000000000ull;
     unsigned never = 0, round = 0, judged = 0;
     struct look from, to;
@@ -703,7 +714,7 @@ static void compare_lockers(struct prcb *p, struct lock *lock, uint64_t unreport
 static void play_lock(pthread_mutex_t *mutex)
 {
     struct lock *lock = shared_memory(sizeof(*lock));
-    struct prcb *p = open_edges();
+    struct prcb *p = open_wakers();
     uint64_t unreported;
 
     lock->mutex = mutex;
@@ -932,7 +943,7 @@ static void test_kernel_semaphore(void **state)
 static void test_timer(void **state)
 {
     static const struct whose timer = {PRCB_CAUSE_SLEEP, PRCB_BY_TIMER, 0};
-    struct prcb *p = open_edges();
+    struct prcb *p = open_wakers();
     uint64_t key = must_read(must_open(p, 0)).key, until = mono_ns() + 10000000000ull;
     unsigned judged = 0;
     struct look from, to;
@@ -998,7 +1009,7 @@ static void test_timeouts(void **state)
 {
     static const struct whose timer = {PRCB_CAUSE_FUTEX, PRCB_BY_TIMER, 0},
                               thread = {PRCB_CAUSE_FUTEX, PRCB_BY_THREAD, 0};
-    struct prcb *p = open_edges();
+    struct prcb *p = open_wakers();
     uint64_t key = must_read(must_open(p, 0)).key, timed, woken;
     uint32_t *words = shared_memory(2 * sizeof(*words));
     struct look from, to;
@@ -1048,7 +1059,7 @@ static int send_datagrams(void *arg)
 static void test_network(void **state)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    struct prcb *p = open_edges();
+    struct prcb *p = open_wakers();
     struct prcb_account a, before = must_read(must_open(p, 0));
     struct prcb_wait by = {0};
     socklen_t length = sizeof(address);

@@ -77,8 +77,11 @@ static uint32_t open_view(void)
     struct prcb_processors_options options = {.size = sizeof(options), .tier = PRCB_TIER_BPF};
     struct prcb_error err = {0};
 
-    if (!view && prcb_processors_open(&options, &view, &err))
+    if (!view && prcb_processors_open(&options, &view, &err)) {
+        if (strstr(err.text, "PREEMPT_RT"))
+            skip_because("%s", err.text);
         fail_msg("prcb_processors_open: %s", err.text);
+    }
     assert_int_equal(prcb_processors_tier(view), PRCB_TIER_BPF);
     if (prcb_processors_count(view) > MOST_PROCESSORS)
         skip_because("more processors than these tests have room for");
