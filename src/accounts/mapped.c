@@ -410,6 +410,10 @@ const char *mapped_limit(const struct prcb *p, size_t i)
         if (!(p->mapped.features & feature) && !is_unasked(p, feature) && !i--)
             return limits[k].words;
     }
+    if (p->flags & PRCB_OPEN_EDGES && prcb_session_tier(p) == PRCB_TIER_BPF &&
+        p->mapped.no_interrupted && !i)
+        return "who ended the waits is not known: the programs for processors, which tell, are not "
+               "loaded (prcb doctor says why)";
     return NULL;
 }
 

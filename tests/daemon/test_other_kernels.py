@@ -138,6 +138,16 @@ class OtherKernel(unittest.TestCase):
                 self.assertIn("access beyond struct task_struct at off 32000 size 4", said)
                 self.assertLess(len(said), 20)
 
+    def test_waits_that_nobody_ended(self):
+        """Without the programs for processors a session knows no wakers, and says so."""
+        prefix = self.without("cfs_rq.rq")
+        for command, limits in ((["stat", "-j", "--by-whom", "--", "true"], 1), (["stat", "-j", "--", "true"], 0)):
+            result = subprocess.run([*prefix, PRCB, *command], stderr=subprocess.PIPE, stdout=subprocess.PIPE,
+                                    check=True, timeout=60)
+            document = json.loads(result.stdout or result.stderr)
+            self.assertEqual(document["tier"], "bpf")
+            self.assertEqual(len([line for line in document["limits"] if "who ended the waits" in line]), limits)
+
     def test_log_is_of_the_first_program(self):
         """Both objects are refused: a view's program first, whose instructions the log has."""
         prefix = self.without("task_struct.pid", "--beyond")
