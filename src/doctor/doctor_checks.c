@@ -323,22 +323,29 @@ static void look_processor_programs(const char *root, struct doctor_result *ret)
     found(ret, DOCTOR_PRESENT, "this kernel takes the eBPF programs for processors");
 }
 
-/* With those that tell who woke a thread, as prcb record loads them. */
+/* With the program that tells who woke a thread, which wants those for processors; a recording does
+ * without it. */
 static void look_record_programs(const char *root, struct doctor_result *ret)
 {
     struct prcb_sampler_options opts = {.size = sizeof(opts), .memory = 1 << 20};
     struct prcb_processors *view = NULL;
+    struct prcb_error err = {0}, no_wakers = {0};
     struct prcb_sampler *s = NULL;
-    struct prcb_error err = {0};
 
     if (!may_load(root, ret))
         return;
-    if (!prcb_processors_open(NULL, &view, &err)) {
+    if (!prcb_processors_open(NULL, &view, &no_wakers)) {
         opts.wakers = view;
-        prcb_sampler_open(&opts, &s, &err);
+        prcb_sampler_open(&opts, &s, &no_wakers);
     }
-    found(ret, s ? DOCTOR_PRESENT : DOCTOR_ABSENT, "%s",
-          s ? "this kernel takes the eBPF programs of recordings" : err.text);
+    opts.wakers = NULL;
+    if (s)
+        found(ret, DOCTOR_PRESENT, "this kernel takes the eBPF programs of recordings");
+    else if (!prcb_sampler_open(&opts, &s, &err))
+        found(ret, DOCTOR_PRESENT, "this kernel takes them, but wakers are not recorded: %s",
+              no_wakers.text);
+    else
+        found(ret, DOCTOR_ABSENT, "%s", err.text);
     prcb_sampler_close(s);
     prcb_processors_close(view);
 }

@@ -94,6 +94,9 @@ class OtherKernel(unittest.TestCase):
         self.assertIn("nvcsw", rows["thread-programs"][1])
         if rows["processor-programs"][0] == "present": # not on PREEMPT_RT
             self.assertEqual(rows["record-programs"][0], "present", rows)
+        rows = self.doctor("cfs_rq.rq")  # what the programs for processors need
+        self.assertEqual((rows["processor-programs"][0], rows["record-programs"][0]), ("absent", "present"))
+        self.assertIn("wakers are not recorded: wakers: ", rows["record-programs"][1])
         rows = self.doctor("task_struct.__state")
         self.assertEqual(rows["record-programs"][0], "absent")
         self.assertIn("__state", rows["record-programs"][1])

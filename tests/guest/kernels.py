@@ -22,7 +22,7 @@ SUITES = {suite: path for path, suites in {
     "debian-security": ("bookworm-security", "trixie-security"),
 }.items() for suite in suites}
 # In the order of docs/kernels.md: name, releases that it is looked for in, suites, the newest. A name
-# that ends in -16k: the flavour with pages of that size, which arm64 has.
+# that ends in -16k: the flavour with pages of that size, which arm64 has; in -rt: the one that is PREEMPT_RT.
 TWELVE = ("bookworm", "bookworm-security", "bookworm-backports")
 BACKPORTS = ("trixie-backports",)  # has earlier ones beside its newest, for a while
 KERNELS = (
@@ -30,6 +30,7 @@ KERNELS = (
     ("6.1", r"6\.1\.", TWELVE, True),
     ("6.12", r"6\.12\.", TWELVE, True),
     ("debian13", r"6\.12\.", ("trixie", "trixie-security"), True),
+    ("debian13-rt", r"6\.12\.", ("trixie", "trixie-security"), True),
     *((release, re.escape(release) + r"\.", BACKPORTS, True) for release in ("6.16", "6.17", "6.19", "7.0", "7.1")),
     ("backport", r"", BACKPORTS, True),
     ("unstable", r"", ("sid",), True),
@@ -89,7 +90,7 @@ class Archive:
                 fields = dict(re.findall(r"^(Package|Version|Size): (.*)$", stanza, re.M))
                 match = wanted.fullmatch(fields.get("Package", ""))
                 # Those that only depend on others are small; other flavours are other kernels.
-                if match and not re.search(r"-(rt|cloud)", match.group(1)) and \
+                if match and "-cloud" not in match.group(1) and \
                         int(fields["Size"]) > 5e6:
                     yield suite, fields["Package"], fields["Version"]
 
@@ -102,7 +103,7 @@ def choose(packages):
     """A row per kernel there is: name, package, version, suite."""
     for name, release, suites, newest in KERNELS:
         fitting = [row for row in packages if row[0] in suites and re.match(release, row[2]) and
-                   name.endswith("-16k") == ("-16k" in row[1])]
+                   all(name.endswith(flavour) == (flavour in row[1]) for flavour in ("-16k", "-rt"))]
         fitting.sort(key=lambda row: parts(row[2]))
         if fitting:
             suite, package, version = fitting[-1 if newest else 0]
