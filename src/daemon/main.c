@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "bpf_load.h"
 #include "filter.h"
 #include "listen.h"
 #include "log.h"
@@ -25,7 +26,7 @@ struct options {
     const char *socket;
     const char *pins;
     const char *user;
-    bool check_config, cleanup, version, help;
+    bool check_config, cleanup, verbose, version, help;
 };
 
 enum { OPT_CONFIG = 1, OPT_SOCKET, OPT_PINS, OPT_USER, OPT_CHECK, OPT_CLEANUP, OPT_FOREGROUND };
@@ -38,6 +39,7 @@ static const struct option long_options[] = {
     {"user", required_argument, NULL, OPT_USER},
     {"check-config", no_argument, NULL, OPT_CHECK},
     {"cleanup", no_argument, NULL, OPT_CLEANUP},
+    {"verbose", no_argument, NULL, 'v'},
     {"version", no_argument, NULL, 'V'},
     {"help", no_argument, NULL, 'h'},
     {0},
@@ -54,6 +56,7 @@ static const char usage[] =
     "      --user NAME           become this user after the start, the same; '' for none\n"
     "      --check-config        print the settings, or what is wrong with them, and end\n"
     "      --cleanup             end all sessions, remove programs and maps, and end\n"
+    "  -v, --verbose             where the kernel refuses a program, its verifier's last lines\n"
     "  -h, --help                this text\n"
     "  -V, --version             the version\n";
 
@@ -61,7 +64,7 @@ static int parse_options(int argc, char **argv, struct options *ret)
 {
     int option;
 
-    while ((option = getopt_long(argc, argv, "hV", long_options, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, "hvV", long_options, NULL)) != -1) {
         switch (option) {
         case OPT_CONFIG:
             ret->config_file = optarg;
@@ -82,6 +85,9 @@ static int parse_options(int argc, char **argv, struct options *ret)
             ret->cleanup = true;
             break;
         case OPT_FOREGROUND:
+            break;
+        case 'v':
+            ret->verbose = true;
             break;
         case 'V':
             ret->version = true;
@@ -249,7 +255,7 @@ static void finish(struct server *s, struct kernel *k, bool own_socket)
         listen_remove(s->config);
 }
 
-static int run(const struct prcbd_config *config, const char *file)
+static int run(const struct prcbd_config *config, const char *file, bool verbose)
 {
     static struct prcbd_config settings;
     static struct sessions sessions;
@@ -263,6 +269,8 @@ static int run(const struct prcbd_config *config, const char *file)
     server = (struct server){
         .kernel = &kernel, .sessions = &sessions, .config = &settings, .config_file = file};
     result = start(&server, &kernel, &own_socket);
+    if (result && verbose && bpf_last_log())
+        fprintf(stderr, "the verifier's last lines:\n%s", bpf_last_log());
     if (result)
         return EXIT_FAILURE;
     log_line(LOG_LINE_NOTICE, "%s serves %s", PRCB_VERSION,
@@ -307,5 +315,5 @@ int main(int argc, char **argv)
         return 2;
     if (options.check_config)
         return print_settings(&config);
-    return options.cleanup ? clean_up(&config) : run(&config, file);
+    return options.cleanup ? clean_up(&config) : run(&config, file, options.verbose);
 }

@@ -3,6 +3,7 @@
 """Programs on kernels that lack a member: this one with other types in the place of its own, in a
 mount namespace. prcbd refuses each that says who somebody is, by its name, and does without the rest;
 `prcb doctor` and `prcb stat` say the same of what is missing. test_members.c has the library's part."""
+import contextlib
 import json
 import os
 import re
@@ -140,6 +141,22 @@ class OtherKernel(unittest.TestCase):
                 self.assertTrue(any(re.match(r"\d+: \([0-9a-f]{2}\) ", line) for line in said), said)
                 self.assertIn("access beyond struct task_struct at off 32000 size 4", said)
                 self.assertLess(len(said), 20)
+
+    def test_prcbd_is_refused_by_the_verifier(self):
+        prefix = self.without("task_struct.pid", "--beyond")
+        with tempfile.TemporaryDirectory() as folder, open(f"{folder}/conf", "w+", encoding="utf-8") as settings:
+            settings.write(f"pin_directory = /sys/fs/bpf/prcbd-test-{os.getpid()}\nuser =\n"
+                           "allow_unprivileged_bpf = yes\n")
+            settings.flush()
+            plain, verbose = (subprocess.run(
+                [*prefix, PRCBD, *more, "--config", settings.name, "--socket", f"{folder}/socket"],
+                stderr=subprocess.PIPE, text=True, check=False, timeout=60) for more in ([], ["-v"]))
+        with contextlib.suppress(FileNotFoundError):
+            os.rmdir(f"/sys/fs/bpf/prcbd-test-{os.getpid()}")
+        self.assertRegex(plain.stderr, r"\Aprcbd: the kernel refused the eBPF program [a-z_]+: "
+                         r"access beyond struct task_struct at off 32000 size 4\n\Z")
+        self.assertEqual(verbose.stderr.splitlines()[:2], [*plain.stderr.splitlines(), "the verifier's last lines:"])
+        self.assertIn("\naccess beyond struct task_struct", verbose.stderr)
 
     def test_waits_that_nobody_ended(self):
         """Without the programs for processors a session knows no wakers, and says so."""

@@ -32,6 +32,7 @@ PAGES = ["README.md", *(f"docs/{name}.md" for name in (
 # that. "statuses": of a good end, where not 0 alone. "before": what has to be run first. "then": what shows that
 # it did its work, by its output. "apart": options but on a fresh machine, that keep it off the machine's own or
 # make it short. "look": what else has to be so while it runs.
+PINS = f"/sys/fs/bpf/prcb-readme-{os.getpid()}"
 KEPT = 1 << 38 | 1 << 39  # CAP_PERFMON, CAP_BPF
 
 
@@ -87,8 +88,8 @@ COMMANDS = {
     "cc program.c $(pkg-config --cflags --libs libprcb)":
         (r"^the work to be measured\nran \d+ ns, was ready \d+ ns$", {"then": "./a.out"}),
     "sudo ./dev prcbd": ("serves", {
-        "endless": True, "look": keeps_no_root, "apart": " --socket $PWD/socket --config <(echo) --pin-directory"
-                                  f" /sys/fs/bpf/prcb-readme-{os.getpid()}"}),
+        "endless": True, "look": keeps_no_root,
+        "apart": f" --socket $PWD/socket --config <(echo) --pin-directory {PINS}"}),
     'sqlite3 prcb.db "SELECT function, sum(weight) / 1e6 AS ms FROM sampled GROUP BY 1 ORDER BY 2 DESC"':
         ("[0-9]", {"before": "prcb record -F 500 -o prcb.db -- ./dev prcb --version"}),
     "export PKG_CONFIG_PATH=build/meson-uninstalled LD_LIBRARY_PATH=build/src:build/src/compat":
@@ -257,6 +258,8 @@ def main():
                 run_lines(lines, texts, folder, environment, sleeper.pid)
             finally:
                 sleeper.kill()
+                if os.path.isdir(PINS):  # prcbd may no longer remove it from root's folder
+                    os.rmdir(PINS)
     print(f"1..{number}")
     return 1 if failures else 0
 
