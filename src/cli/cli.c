@@ -215,10 +215,8 @@ void cli_warn(const struct cli_command *command, const char *format, ...)
     va_end(args);
 }
 
-void cli_write_load_log(void)
+void cli_write_load_log(const char *log)
 {
-    const char *log = prcb_load_log();
-
     if (log)
         fprintf(stderr, "the verifier's last lines:\n%s", log);
 }

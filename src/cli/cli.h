@@ -107,9 +107,8 @@ int cli_parse_result(int id);
  * *ret_status is the exit code: help was printed, or the error was. */
 int cli_take_all(struct cli_parser *parser, void *target, int *ret_status);
 
-/* The verifier's last lines about an eBPF program that this thread could not load just now, on
- * standard error; nothing where none was refused. For -v. */
-void cli_write_load_log(void);
+/* What prcb_load_log says, on standard error; nothing for NULL. For -v. */
+void cli_write_load_log(const char *log);
 
 /* "prcb NAME: text" on standard error; returns CLI_USAGE or CLI_FAILED. */
 int cli_usage_error(const struct cli_command *command, const char *format, ...)

@@ -112,7 +112,7 @@ static int export(const struct cli_command *self, struct export_options *options
     struct output output;
     int result = metrics_open(&options->metrics, &m, &err), closed;
     if (options->verbose)
-        cli_write_load_log();
+        cli_write_load_log(prcb_load_log());
     if (!result)
         result =
             options->metrics.replay ? metrics_look(m, &err) : count(m, now_ns() + for_ns, &err);

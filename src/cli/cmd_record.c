@@ -432,9 +432,14 @@ static int record(struct run *run)
     if (stat_options_have_targets(&run->targets))
         cli_allow_descriptors(); /* it takes some per thread and processor */
     result = recorder_open(&run->options, &run->recorder, &err);
-    if (run->verbose)
-        cli_write_load_log();
+    if (run->verbose && run->recorder) {
+        struct recorder_progress now;
 
+        recorder_look(run->recorder, &now);
+        cli_write_load_log(now.load_log);
+    } else if (run->verbose) {
+        cli_write_load_log(prcb_load_log());
+    }
     if (result)
         return result == -EINVAL ? cli_usage_error(run->command, "-e: %s", err.text)
                                  : cli_error(run->command, "%s", err.text);

@@ -132,7 +132,7 @@ static int open_frames(struct run *run, struct prcb_error *err)
     if (!result)
         result = prcb_open(&how, &run->session, err);
     if (targets->verbose)
-        cli_write_load_log();
+        cli_write_load_log(prcb_load_log());
     if (result)
         return result;
     run->perf = prcb_session_tier(run->session) == PRCB_TIER_PERF;

@@ -681,7 +681,7 @@ static int run_with(const struct cli_command *self, const struct stat_options *o
     }
     result = prcb_open(&how, &run.session, &err);
     if (options->verbose)
-        cli_write_load_log();
+        cli_write_load_log(prcb_load_log());
     if (result) {
         account_counters_close(run.counters, NULL);
         stat_wait_deinit(&run.wait);

@@ -390,7 +390,7 @@ static int open_all(struct run *run, struct prcb_error *err)
     int result = prcb_open(&how, &run->session, err);
 
     if (run->options->targets.verbose)
-        cli_write_load_log();
+        cli_write_load_log(prcb_load_log());
     if (!result)
         result = looks_open(run->session, run->options->budget, &run->looks, err);
     source.ctx = run->looks;

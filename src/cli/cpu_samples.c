@@ -189,7 +189,7 @@ int cpu_samples_open(const struct cli_command *command, const struct cpu_choice 
 
     result = prcb_processors_open(&opts, &s.view, &err);
     if (choice->verbose)
-        cli_write_load_log();
+        cli_write_load_log(prcb_load_log());
     if (result)
         return cli_error(command, "%s", err.text);
     s.count = prcb_processors_count(s.view);

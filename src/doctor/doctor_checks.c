@@ -260,8 +260,7 @@ static void add_line(char *text, size_t size, const char *line)
 
 static void look_thread_programs(const char *root, struct doctor_result *ret)
 {
-    const struct prcb_options opts = {
-        .size = sizeof(opts), .tier = PRCB_TIER_BPF, .max_threads = 64};
+    struct prcb_options opts = {.size = sizeof(opts), .tier = PRCB_TIER_BPF, .max_threads = 64};
     struct prcb_error err = {0};
     struct prcb *p;
 
@@ -269,6 +268,13 @@ static void look_thread_programs(const char *root, struct doctor_result *ret)
         return;
     if (prcb_open(&opts, &p, &err)) {
         found(ret, DOCTOR_ABSENT, "%s", err.text);
+        return;
+    }
+    prcb_close(p);
+    opts.flags = PRCB_OPEN_EDGES | PRCB_OPEN_REGISTERS | PRCB_OPEN_CHOSEN; /* as prcb why */
+    if (prcb_open(&opts, &p, &err)) {
+        found(ret, DOCTOR_PRESENT, "this kernel takes them, but not what prcb why asks for: %s",
+              err.text);
         return;
     }
     prcb_close(p);

@@ -39,6 +39,7 @@ struct recorder {
     struct bpf_source *bpf;                              /* NULL: not used */
     char reason[sizeof(((struct prcb_error *)0)->text)]; /* why not */
     char no_waits[sizeof(((struct prcb_error *)0)->text)];
+    char log[4096];
     char no_wakers[sizeof(((struct prcb_error *)0)->text)];
     uint64_t lost_samples, lost_switches; /* by it, so far */
     struct prcb_processors *processors;
@@ -163,6 +164,16 @@ static void open_waits(struct recorder *r)
     }
 }
 
+/* Of the first program that was refused: what is opened next forgets it. */
+static void keep_log(struct recorder *r)
+{
+    const char *log = prcb_load_log();
+
+    if (log && !*r->log)
+        snprintf(r->log, sizeof(r->log), "%s", log);
+    r->progress.load_log = *r->log ? r->log : NULL;
+}
+
 int recorder_open(const struct recorder_options *options, struct recorder **ret,
                   struct prcb_error *err)
 {
@@ -194,8 +205,10 @@ int recorder_open(const struct recorder_options *options, struct recorder **ret,
     r->options.rate = how.rate;
     if (!result)
         result = prcb_processors_open(&processors, &r->processors, err);
+    keep_log(r);
     if (!result)
         result = open_bpf(r, &how, err);
+    keep_log(r);
     if (!result)
         result = rings_open(&how, &r->rings, err);
     if (result) {
@@ -203,6 +216,7 @@ int recorder_open(const struct recorder_options *options, struct recorder **ret,
         return result;
     }
     open_waits(r);
+    keep_log(r);
     *ret = r;
     return 0;
 }

@@ -69,6 +69,7 @@ struct recorder_progress {
     const char *reason;    /* why not a better source; NULL: none is */
     const char *no_wakers; /* with them: why there are none; NULL: there are */
     const char *no_waits;  /* with stacks: why there are none of waits; NULL: there are */
+    const char *load_log;  /* prcb_load_log, of the first program of all that was refused */
 };
 void recorder_look(const struct recorder *r, struct recorder_progress *ret);
 

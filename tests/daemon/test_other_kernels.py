@@ -142,6 +142,18 @@ class OtherKernel(unittest.TestCase):
                 self.assertIn("access beyond struct task_struct at off 32000 size 4", said)
                 self.assertLess(len(said), 20)
 
+    def test_recordings_say_what_was_refused_first(self):
+        """They go on by the perf ring, and open other programs after those that were refused."""
+        prefix = self.without("task_struct.tgid", "--beyond")
+        with tempfile.TemporaryDirectory() as folder:
+            plain, verbose = (subprocess.run(
+                [*prefix, PRCB, "record", *more, "-o", f"{folder}/{len(more)}", "--", "true"],
+                stderr=subprocess.PIPE, text=True, check=False, timeout=60) for more in ([], ["-v"]))
+        self.assertEqual((plain.returncode, verbose.returncode), (0, 0), plain.stderr + verbose.stderr)
+        self.assertNotIn("verifier", plain.stderr)
+        self.assertTrue(verbose.stderr.startswith("the verifier's last lines:\n"), verbose.stderr)
+        self.assertIn("\naccess beyond struct task_struct", verbose.stderr)
+
     def test_prcbd_is_refused_by_the_verifier(self):
         prefix = self.without("task_struct.pid", "--beyond")
         with tempfile.TemporaryDirectory() as folder, open(f"{folder}/conf", "w+", encoding="utf-8") as settings:

@@ -63,7 +63,8 @@ static uint32_t object_of(uint32_t cause, struct wait *wait)
     assert_int_equal(why_account(w, &a, 1000), 0);
     a.wait_ns += 1000;
     a.open.ns += 1000;
-    assert_int_equal(why_account(w, &a, 2000), 0); /* only now is it known to go on without a cause */
+    assert_int_equal(why_account(w, &a, 2000),
+                     0); /* only now is it known to go on without a cause */
     assert_int_equal(why_report_make(w, &report), 0);
     assert_int_equal(report.count, 1);
     assert_int_equal(report.processes[0].cause_count, 1);
