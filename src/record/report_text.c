@@ -114,7 +114,7 @@ static void print_head(const struct report *report, FILE *out)
                      "so far\n");
     note_short_threads(report, out);
     recording_query(report->recording,
-                    "SELECT substr(name, 1 + length('" RECORD_MISSES "'), 16), "
+                    "SELECT substr(name, 1 + length('" RECORD_MISSES "'), 64), "
                     "CAST(value AS INTEGER) "
                     "FROM facts WHERE name GLOB '" RECORD_MISSES
                     "*' AND CAST(value AS INTEGER) > 0 "
