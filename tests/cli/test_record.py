@@ -125,21 +125,6 @@ def shares_of(output):
     return {name: ns / sum(spent.values()) for name, ns in spent.items()}
 
 
-def up_to_three_times(test):
-    """For shares of waits: what the program measures has the time in it until it gets a processor, by which the
-    shares of two seconds are off by 3 % beside three busy loops. That is no excuse for the perf tier, where one of
-    130 recordings lacked a wait of 1.2 seconds; why is not known."""
-    def run(self):
-        for _ in range(2):
-            try:
-                return test(self)
-            except AssertionError:
-                pass
-        return test(self)
-    run.__doc__ = test.__doc__
-    return run
-
-
 @needs_rate(10000)
 class Shares(Recording):
     """10,000 samples and more: the error of a share is below 0.5 % (one standard deviation) even if
@@ -1893,10 +1878,12 @@ class WaitStacks(Recording):
         self.assertEqual(report["wait_known_ns"],
                          sum(row["ns"] for row in report["wait_stacks"] if not row["rest"]))
 
-    @up_to_three_times
     def test_shares(self):
+        """What the program measures has the time in it until it gets a processor, which is no wait, and waits that no
+        look met in time, which have no stack: with these the sum is the program's, and only they can shift shares."""
         for tier in self.tiers:
             told = self.shares(tier)
+            total = sum(told.values())
             report = self.json()
             self.check_sums(report)
             found = dict.fromkeys(self.NAMES, 0)
@@ -1906,10 +1893,14 @@ class WaitStacks(Recording):
                     if name in names:
                         found[name] += row["ns"]
                         self.assertIn("main", names)
+            thread = report["threads"][0]
+            lacks = thread["ready_ns"] + thread["unknown_ns"] + sum(
+                row["ns"] for row in report["wait_stacks"] if not row["stack"])
+            self.assertGreater(sum(found.values()) + lacks, 0.98 * total, (tier, found, told, thread))
+            self.assertGreater(sum(found.values()), 0.5 * total, (tier, found, told, thread))
             for name in self.NAMES:
-                self.assertAlmostEqual(found[name] / sum(found.values()),
-                                       told[name] / sum(told.values()), delta=0.02, msg=tier)
-            self.assertGreater(sum(found.values()), 0.9 * sum(told.values()))
+                self.assertAlmostEqual(found[name] / sum(found.values()), told[name] / total,
+                                       delta=0.02 + lacks / total, msg=(tier, found, told, thread))
 
     def test_every_output(self):
         self.shares(self.tiers[0])
