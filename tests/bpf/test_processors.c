@@ -713,7 +713,9 @@ static void test_interrupted_is_the_processors(void **state)
     struct prcb_thread *t = must_open(p, 0);
     struct prcb_times times = {.size = sizeof(times)};
     struct prcb_account a1, a2;
-    uint64_t outer, inner, taken;
+    /* Where one thread emulates all processors, a turn of the others may lie between the programs
+     * of the one and of the other set, at the beginning of an interrupt and at its end. */
+    uint64_t outer, inner, taken, turns = slowness() > 1 ? 20000000 : 0;
 
     open_view();
     if (sched_getcpu() < 0 || prcb_absent_reason(p, PRCB_HAS_INTERRUPTED))
@@ -739,7 +741,8 @@ static void test_interrupted_is_the_processors(void **state)
     /* Two sets of programs: each measures a part of the other's. And it may have been away, for
      * the stopper of the processor and the like. */
     assert_true(taken > 1000000);
-    assert_in_range(taken, inner * 6 / 10, outer * 14 / 10);
+    inner = inner * 6 / 10;
+    assert_in_range(taken, inner > turns ? inner - turns : 0, outer * 14 / 10 + turns);
 }
 
 static uint64_t cycle_time(void *handle)

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <inttypes.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -74,10 +75,13 @@ static struct prcb_stack await_stack(struct prcb *p, struct prcb_stacks *s, pid_
 {
     struct prcb_stack stack = {.size = sizeof(stack)};
     struct prcb_error err = {.text = ""};
+    struct prcb_account a = {0};
 
     for (int i = 0; i < TRIES; i++, nap()) {
-        struct prcb_account a = account_of(p, tid);
-        int result = prcb_stacks_read(s, &a, &stack, &err);
+        int result;
+
+        a = account_of(p, tid);
+        result = prcb_stacks_read(s, &a, &stack, &err);
 
         if (result && result != -EAGAIN)
             fail_msg("%s", err.text);
@@ -88,6 +92,10 @@ static struct prcb_stack await_stack(struct prcb *p, struct prcb_stacks *s, pid_
     }
     for (uint32_t k = 0; k < stack.frame_count; k++)
         print_message("    %s\n", stack.frames[k].function ? stack.frames[k].function : "?");
+    print_message("    tier %s; flags %" PRIx32 ", %" PRIu64 " switches, open %" PRIu32
+                  " for %" PRIu64 " ns\n",
+                  prcb_tier_name(prcb_session_tier(p)), a.flags, a.switches, a.open.cause,
+                  a.open.ns);
     fail_msg("%s is not on the stack, the last that was read; the last error: %s", function,
              err.text);
     return stack;
