@@ -141,7 +141,9 @@ class Ladder(unittest.TestCase):
         self.assertTrue(there & {row["tid"] for row in document["threads"]})
         for row in document["threads"]:
             if row["tid"] in there:
-                self.assertLessEqual(row["wall_ns"], took + 10 * MS, row)
+                # A process that began while that list was made may count from its own beginning, which the kernel
+                # tells by ticks; the zombie's is 1.5 s ago.
+                self.assertLessEqual(row["wall_ns"], took + 300 * MS, row)
         for option in "-p", "-t":
             result = stat("--tier", "perf", option, str(zombie), "--for", "0.1")
             self.assertEqual(result.returncode, 1)

@@ -707,8 +707,10 @@ class Redis(unittest.TestCase):
         named = sum(row["ns"] for row in cause["objects"] if row["object"] and (
             row["object"]["name"] == path or row["object"]["name"] == os.path.basename(path) and
             row["object"]["detail"].startswith(f"inode {inode} on ")))
-        # As for short waits for files.
-        self.assertGreater(named, 0.5 * read, cause["objects"])
+        # What a look meets and knows the stack of may be over, and its thread ready: then procfs does not tell its
+        # call, so on a busy machine half of the time. Those that were chosen at random are named by their records.
+        self.assertGreater(named, 0.25 * read, cause["objects"])
+        self.assertEqual(sum(row["ns"] for row in cause["objects"] if row["object"]), named, cause["objects"])
         self.assertEqual({row["object"]["kind"] for row in causes["epoll"]["objects"] if row["object"]}, {"epoll"})
 
 
@@ -1261,8 +1263,9 @@ class ByWhom(unittest.TestCase):
                 self.assertEqual(sum(who["count"] for who in whom), row["count"], row["cause"])
                 # The account's open wait is in no edge yet.
                 self.assertLessEqual(sum(who["ns"] for who in whom), row["ns"], row["cause"])
+            # Edges are read after the last look at the accounts: 10 ms for what still ends then.
             self.assertLessEqual(sum(who["ns"] for who in process["ready_behind"]),
-                                 process["ready_ns"])
+                                 process["ready_ns"] + 10_000_000)
 
     def test_text(self):
         result = why("--", "sleep", "0.3")
@@ -1315,7 +1318,7 @@ wait()
             child.kill()
 
     def test_who_released_a_mutex(self):
-        text = why("--", sys.executable, "-c", SHARE_A_MUTEX).stdout
+        text = why("--budget", "100", "--", sys.executable, "-c", SHARE_A_MUTEX).stdout
         pids = ast.literal_eval(text.splitlines()[0])
         for one, other in ("parent", "child"), ("child", "parent"):
             self.assertRegex(text, rf"(?m)^\S+ \({pids[one]}\), .*\n(?:.+\n)*?.*  futex .*\n(?: {{9,}}.*\n)*?"
