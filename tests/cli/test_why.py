@@ -1321,8 +1321,12 @@ wait()
         text = why("--budget", "100", "--", sys.executable, "-c", SHARE_A_MUTEX).stdout
         pids = ast.literal_eval(text.splitlines()[0])
         for one, other in ("parent", "child"), ("child", "parent"):
-            self.assertRegex(text, rf"(?m)^\S+ \({pids[one]}\), .*\n(?:.+\n)*?.*  futex .*\n(?: {{9,}}.*\n)*?"
-                                   rf" {{16}}released by  \S+ \({pids[other]}\) \d+ %")
+            row = re.search(rf"(?m)^\S+ \({pids[one]}\), .*\n(?:.+\n)*?.*  futex .*stack known for ([\d.]+) % of it\n"
+                            rf"(?: {{9,}}.*\n)*? {{16}}(\w+) by  \S+ \({pids[other]}\) \d+ %", text)
+            self.assertTrue(row, text)
+            # Where nine tenths of it are known to be for mutexes; on a busy machine looks may come too late for that.
+            if abs(float(row[1]) - 90) > 1:
+                self.assertEqual(row[2], "released" if float(row[1]) > 90 else "woken", text)
         self.assertNotRegex(text, r"released by .*timer")
 
     def test_stat(self):
