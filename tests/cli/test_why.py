@@ -1284,7 +1284,7 @@ class ByWhom(unittest.TestCase):
         self.assertEqual(title, "woken by", text)
         self.assertLessEqual(int(of), int(count), text)
         self.assertLessEqual(int(ended), int(of), text)
-        self.assertGreaterEqual(int(ended), timed_out - 2, text)
+        self.assertGreaterEqual(int(ended), timed_out // 2, text)  # not each wakeup is reported everywhere
         self.assertLessEqual(int(ended), int(count), text)
         text = self.stat(command=BY_WHOM)
         self.assertRegex(text, r"(?m)^  futex +woken by  timer \(\d+ of \d+ timed out\) ")

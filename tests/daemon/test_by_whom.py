@@ -67,14 +67,14 @@ class ByWhom(Case):
         self.assertEqual(sum(who["ns"] for who in edges), ns, edges)
 
     def check_wakers(self, woken, child, answered, timed_out):
-        """As many as the kernel counted, but for a few that it did not report."""
+        """Most of what the kernel counted: some kernels do not report each wakeup of an idle processor, in bursts."""
         pipe, futex = woken["pipe"], woken["futex"]
         self.assertGreater(answered, 20)
         self.assertGreater(timed_out, 2)
         self.assertEqual((pipe[0]["by"], pipe[0]["pid"]), ("thread", child), pipe)
-        self.assertGreaterEqual(pipe[0]["count"], answered - 5, pipe)
+        self.assertGreaterEqual(pipe[0]["count"], answered * 3 // 4, pipe)
         self.assertEqual((futex[0]["by"], futex[0]["name"]), ("timer", "timer (timed out)"), futex)
-        self.assertGreaterEqual(futex[0]["count"], timed_out - 2, futex)
+        self.assertGreaterEqual(futex[0]["count"], timed_out // 2, futex)
 
     def test_stat(self):
         report, parent, child, *counted = self.report("stat", "--by-whom", "--per-thread")
