@@ -1251,7 +1251,7 @@ class ByWhom(unittest.TestCase):
         futex = causes["futex"]["woken_by"]
         self.assertEqual(futex[0]["by"], "timer", futex)
         self.assertEqual(futex[0]["name"], "timer (timed out)")
-        self.assertGreaterEqual(futex[0]["count"], timed_out - 2, futex)
+        self.assertGreaterEqual(futex[0]["count"], timed_out // 2, futex)  # not each wakeup is reported everywhere
 
     def test_edges_and_rest_are_the_causes_time(self):
         report, _, _ = self.waits()
