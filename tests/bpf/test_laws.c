@@ -65,7 +65,8 @@ static void test_own_switches(void **state)
         assert_int_equal(a.switches, before - base);
         assert_int_equal(times.switches, before - base);
     }
-    assert_true(a.switches > rounds / 5);
+    /* In an emulator that stands still, a wait is often over before the thread has left. */
+    assert_true(a.switches > (slowness() > 1 ? 10 : rounds / 5));
     assert_true(compared > rounds * 9 / 10);
 }
 
