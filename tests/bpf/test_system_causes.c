@@ -1184,16 +1184,10 @@ static uint64_t held_back(void)
     return strtoull(at + strlen(name), NULL, 10) * (cgroup_v2 ? 1000 : 1);
 }
 
-/* Of threads that share a processor and a quota all but one are ready, and not held back, once
- * there is a new quota. The group's own count begins before the first thread leaves its processor,
- * and the threads' own are of stretches that are closed: a period's more may be open. */
-static void test_quota_shared(void **state)
+/* A child in a group of its own, with a fifth of a processor. */
+static void start_with_quota(int (*child)(void *))
 {
     const char *reason = make_quota();
-    uint64_t held, now, period_ns = 50000000;
-    struct prcb_account *accounts;
-    size_t count, seen = 0;
-    struct prcb *p;
 
     if (reason)
         skip_because("%s", reason);
@@ -1204,9 +1198,22 @@ static void test_quota_shared(void **state)
     assert_true(cgroup_v2 ? write_in(cgroup_path, "cpu.weight", "10000")
                           : write_in(cgroup_path, "cpu.shares", "262144"));
     stage = shared_memory(sizeof(*stage));
-    stage->pid = stage->tid = child_start(hogs, NULL);
+    stage->pid = stage->tid = child_start(child, NULL);
     assert_true(wait_for(gate_get(&stage->at) == 1));
     enter_cgroup();
+}
+
+/* Of threads that share a processor and a quota all but one are ready, and not held back, once
+ * there is a new quota. The group's own count begins before the first thread leaves its processor,
+ * and the threads' own are of stretches that are closed: a period's more may be open. */
+static void test_quota_shared(void **state)
+{
+    uint64_t held, now, period_ns = 50000000;
+    struct prcb_account *accounts;
+    size_t count, seen = 0;
+    struct prcb *p;
+
+    start_with_quota(hogs);
     p = session_open(64);
     must_profile_process(p, stage->pid, PRCB_FOLLOW_THREADS);
     held = held_back();
@@ -1274,22 +1281,14 @@ static bool takes_threads(void)
  * in the queue or is woken meanwhile. */
 static void test_quota_members(void **state)
 {
-    const char *reason = takes_threads() ? make_quota() : "this kernel holds back whole queues";
     uint64_t held, begin, end, most;
     struct prcb_account *accounts;
     size_t count, more = 0;
     struct prcb *p;
 
-    if (reason)
-        skip_because("%s", reason);
-    assert_true(cgroup_v2 ? write_in(cgroup_path, "cpu.max", "10000 50000")
-                          : write_in(cgroup_path, "cpu.cfs_quota_us", "10000"));
-    assert_true(cgroup_v2 ? write_in(cgroup_path, "cpu.weight", "10000")
-                          : write_in(cgroup_path, "cpu.shares", "262144"));
-    stage = shared_memory(sizeof(*stage));
-    stage->pid = stage->tid = child_start(hog_and_members, NULL);
-    assert_true(wait_for(gate_get(&stage->at) == 1));
-    enter_cgroup();
+    if (!takes_threads())
+        skip_because("this kernel holds back whole queues");
+    start_with_quota(hog_and_members);
     p = session_open(64);
     begin = wait_for_quota(&held);
     must_profile_process(p, stage->pid, PRCB_FOLLOW_THREADS);

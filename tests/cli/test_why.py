@@ -994,15 +994,18 @@ players = [threading.Thread(target=player, args=args)
 """
 
 
-# Two processes of one thread each, which wait for nothing but a mutex that they share, and to sleep.
-SHARE_A_MUTEX = """
-import ctypes, mmap, os, time
+MUTEX_OF_PROCESSES = """
+import ctypes, mmap, os, threading, time
 libc = ctypes.CDLL(None)
 mutex = ctypes.byref((ctypes.c_char * 64).from_buffer(mmap.mmap(-1, 4096)))
 attributes = ctypes.create_string_buffer(64)
 libc.pthread_mutexattr_init(attributes)
 libc.pthread_mutexattr_setpshared(attributes, 1)
 libc.pthread_mutex_init(mutex, attributes)
+"""
+
+# Two processes of one thread each, which wait for nothing but a mutex that they share, and to sleep.
+SHARE_A_MUTEX = MUTEX_OF_PROCESSES + """
 child = os.fork()
 for _ in range(60):
     libc.pthread_mutex_lock(mutex)
@@ -1496,14 +1499,7 @@ time.sleep(1000)
 
 
 # A mutex that two processes share: the second holds it, and a thread of the first waits for it.
-SHARED = """
-import ctypes, mmap, os, threading, time
-libc = ctypes.CDLL(None)
-mutex = ctypes.byref((ctypes.c_char * 64).from_buffer(mmap.mmap(-1, 4096)))
-attributes = ctypes.create_string_buffer(64)
-libc.pthread_mutexattr_init(attributes)
-libc.pthread_mutexattr_setpshared(attributes, 1)
-libc.pthread_mutex_init(mutex, attributes)
+SHARED = MUTEX_OF_PROCESSES + """
 taken = os.pipe()
 child = os.fork()
 if not child:
