@@ -448,10 +448,11 @@ static void look_at_idle(uint32_t count, struct idle_look *looks)
 /* The kernel's idle time of a processor that sleeps at times is no count of ticks but measured,
  * from where the idle loop begins to where it ends, less interrupts; ours is from where the
  * processor is put to sleep. What lies between is a microsecond or two each time. Two units, and
- * one for the rounding of each reading. Returns how many processors could be compared, those that
- * missed no switch; *ret_off: how many of these differ. agreed: in an earlier second, and in this.
- */
-static uint32_t compare_idle(uint32_t count, bool *agreed, uint32_t *ret_off)
+ * one for the rounding of each reading. Where threads emulate processors, one may lose its own
+ * processor just there, at each entry and each interrupt: beside other work the two differed by up
+ * to 0.16 s of a second, either way, so that a quarter is allowed. Returns how many processors
+ * could be compared, those that missed no switch; *ret_off: how many of these differ. */
+static uint32_t compare_idle(uint32_t count, uint32_t *ret_off)
 {
     uint64_t unit = SECOND / (uint64_t)sysconf(_SC_CLK_TCK);
     static struct idle_look before[MOST_PROCESSORS], after[MOST_PROCESSORS];
@@ -469,7 +470,7 @@ static uint32_t compare_idle(uint32_t count, bool *agreed, uint32_t *ret_off)
         prcb_processor_sub(&after[i].first, &before[i].last, &least);
         prcb_processor_sub(&after[i].last, &before[i].first, &most);
         theirs = (after[i].kernel - before[i].kernel) * unit;
-        slack = 2 * unit + most.idle_entries * 2000 * slowness();
+        slack = 2 * unit + most.idle_entries * 2000 + (slowness() > 1 ? SECOND / 4 : 0);
         printf("    processor %u: %.1f .. %.1f ms idle, /proc/stat %.1f, %" PRIu64
                " entries, %" PRIu64 " of %" PRIu64 " switches missed\n",
                i, (double)least.idle_ns / 1e6, (double)most.idle_ns / 1e6, (double)theirs / 1e6,
@@ -477,24 +478,18 @@ static uint32_t compare_idle(uint32_t count, bool *agreed, uint32_t *ret_off)
         if (most.missed_switches)
             continue;
         compared++;
-        agreed[i] |= theirs + slack >= least.idle_ns && theirs <= most.idle_ns + slack;
-        *ret_off += !agreed[i];
+        *ret_off += theirs + slack < least.idle_ns || theirs > most.idle_ns + slack;
     }
     return compared;
 }
 
 static void test_idle_is_proc_stat(void **state)
 {
-    bool agreed[MOST_PROCESSORS] = {false};
     uint32_t count = open_view(), compared = 0, off = 0;
 
-    /* On a busy machine each processor may have missed a switch. And where one thread emulates all
-     * processors by turns, a turn, or however long that thread lost its own processor, may lie
-     * between the two: there one second in which they agree is looked for, of each processor. */
-    for (int tries = 0; tries < 10 && (!compared || (off && slowness() > 1)); tries++) {
-        off = 0;
-        compared = compare_idle(count, agreed, &off);
-    }
+    /* On a busy machine each processor may have missed a switch. */
+    for (int tries = 0; tries < 10 && !compared; tries++)
+        compared = compare_idle(count, &off);
     assert_int_equal(off, 0);
     if (!compared)
         skip_because("each processor had switches that were not reported, in each of 10 seconds");
