@@ -284,8 +284,8 @@ struct prcb_object {
     uint64_t inode;  /* of the file that was open by the number in the first argument of its system
                         call: what it waits for, if that argument is a descriptor, */
     uint32_t device; /* and of its file system: the major number << 20 | the minor one */
-    uint32_t pad;
-    uint64_t lock; /* address of the kernel's lock that it waits for; daemon tier: 0 */
+    uint32_t descriptor; /* that number, where there is an inode */
+    uint64_t lock;       /* address of the kernel's lock that it waits for; daemon tier: 0 */
 };
 
 /* A thread's account at one moment. Every figure counts from the start of its

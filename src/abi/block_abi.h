@@ -84,8 +84,8 @@ struct prcb_user_registers {
 struct prcb_wait_object {
     __u64 inode;  /* of the file that is open by the number in its system call's first argument, */
     __u32 device; /* and of its file system, as the kernel has it: 12 bits major, 20 minor */
-    __u32 pad;
-    __u64 lock; /* address of the kernel's lock */
+    __u32 descriptor; /* that number, where there is an inode */
+    __u64 lock;       /* address of the kernel's lock */
 };
 
 struct prcb_wait_cell {

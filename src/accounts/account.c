@@ -133,8 +133,8 @@ void account_convert(const struct prcb_account_block *copy, uint64_t now, uint32
         ret->present |= PRCB_HAS_REGISTERS;
     }
     if (copy->state == PRCB_STATE_OFF && copy->wants & PRCB_WANT_OBJECTS) {
-        ret->object =
-            (struct prcb_object){copy->object.inode, copy->object.device, 0, copy->object.lock};
+        ret->object = (struct prcb_object){copy->object.inode, copy->object.device,
+                                           copy->object.descriptor, copy->object.lock};
         ret->present |= PRCB_HAS_OBJECT;
     }
     if (features & PRCB_FEATURE_CGROUP) {

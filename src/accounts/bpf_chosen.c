@@ -20,8 +20,8 @@ struct chosen_reading {
 
 static void describe_object(struct prcb_chosen *chosen, const struct prcb_chosen_record *record)
 {
-    chosen->object =
-        (struct prcb_object){record->object.inode, record->object.device, 0, record->object.lock};
+    chosen->object = (struct prcb_object){record->object.inode, record->object.device,
+                                          record->object.descriptor, record->object.lock};
     chosen->syscall = record->syscall;
     chosen->mode = record->mode;
     chosen->words = record->words;

@@ -1053,6 +1053,7 @@ static __always_inline void find_object(struct tag *tag)
     file = tag->call.file;
     if (!file)
         return;
+    tag->object.descriptor = tag->call.arg;
     inode = kernel_word(file + bpf_core_field_offset(struct file, f_inode));
     tag->object.inode = kernel_word(inode + bpf_core_field_offset(struct inode, i_ino));
     super = kernel_word(inode + bpf_core_field_offset(struct inode, i_sb));

@@ -214,6 +214,7 @@ struct looking {
     const struct prcb_chosen *chosen; /* it may have ended; NULL: it goes on */
     struct object_call call;
     bool alone; /* nobody but the thread can have changed its descriptors */
+    bool over;  /* the call is not procfs' but the account's, with no more than a descriptor */
     struct object_wait found;
 };
 
@@ -356,6 +357,8 @@ static void look_at_descriptor(struct looking *l)
     if (like.kind == OBJECT_FILE || like.kind == OBJECT_FIFO)
         descriptor_mount(a->pid, is.mount, detail, sizeof(detail), &device);
     like.now = !is_proved(l, &is, device);
+    if (like.now && l->over)
+        return;
     if (descriptor_number(is.link, "socket", &number))
         result = sockets_name(l->o->sockets, a->pid, number, what, sizeof(what), &like.netns,
                               &like.peer);
@@ -619,7 +622,7 @@ static void look_at_call(struct looking *l)
 
     while (i < count && calls[i].number != l->call.number)
         i++;
-    if (i == count)
+    if (i == count || (l->over && calls[i].way != BY_DESCRIPTOR))
         return;
     switch (calls[i].way) {
     case BY_DESCRIPTOR:
@@ -676,6 +679,21 @@ static bool look(struct looking *l, struct prcb_thread *t)
            !memcmp(again.args, l->call.args, sizeof(again.args)) && still_waits(t, a->switches);
 }
 
+/* Of a wait that may be over by now, and whose call procfs does not tell any more: which file was
+ * open by which number as it began. The number may mean another file since. */
+static void look_at_recorded(struct looking *l)
+{
+    const struct prcb_account *a = l->account;
+
+    l->found = (struct object_wait){.object = 0};
+    if (!(a->present & PRCB_HAS_OBJECT) || !a->object.inode)
+        return;
+    l->call = (struct object_call){.number = a->last_syscall, .args = {a->object.descriptor}};
+    l->alone = false;
+    l->over = true;
+    look_at_call(l);
+}
+
 struct object_wait objects_read(struct objects *o, const struct prcb_account *a,
                                 const struct prcb_stack *stack)
 {
@@ -689,7 +707,9 @@ struct object_wait objects_read(struct objects *o, const struct prcb_account *a,
         return none;
     same = look(&l, t);
     prcb_thread_close(t);
-    return same ? l.found : none;
+    if (!same)
+        look_at_recorded(&l);
+    return l.found;
 }
 
 /* ---- chosen waits ---- */

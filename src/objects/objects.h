@@ -71,7 +71,8 @@ int objects_open(struct prcb *session, struct objects **ret); /* 0 or -ENOMEM */
 void objects_close(struct objects *o);                        /* NULL is allowed */
 
 /* Of the wait that a record (not a difference) shows. stack: of that wait, which tells a mutex from
- * other futexes; NULL: not known. Nothing is known of what it cannot find. */
+ * other futexes; NULL: not known. Nothing is known of what it cannot find; of a wait that is over
+ * by now, or whose thread is ready, only a descriptor's file is, as the account has it. */
 struct object_wait objects_read(struct objects *o, const struct prcb_account *a,
                                 const struct prcb_stack *stack);
 

@@ -707,9 +707,8 @@ class Redis(unittest.TestCase):
         named = sum(row["ns"] for row in cause["objects"] if row["object"] and (
             row["object"]["name"] == path or row["object"]["name"] == os.path.basename(path) and
             row["object"]["detail"].startswith(f"inode {inode} on ")))
-        # What a look meets and knows the stack of may be over, and its thread ready: then procfs does not tell its
-        # call, so on a busy machine half of the time. Those that were chosen at random are named by their records.
-        self.assertGreater(named, 0.25 * read, cause["objects"])
+        # What a look meets may be over, and its thread ready: procfs does not tell its call then, the account does.
+        self.assertGreater(named, 0.8 * read, cause["objects"])
         self.assertEqual(sum(row["ns"] for row in cause["objects"] if row["object"]), named, cause["objects"])
         self.assertEqual({row["object"]["kind"] for row in causes["epoll"]["objects"] if row["object"]}, {"epoll"})
 
@@ -1898,10 +1897,10 @@ class Objects(unittest.TestCase):
                 counts[os.path.basename(row["object"]["name"])] += row["count"]
         if cause["ns"] < 0.05e9 or seen < 50:
             self.skipTest(f"storage is quick here: {cause['ns'] / 1e6:.0f} ms, {seen} waits were looked at")
-        # What a look meets may be over before it is known what it was for: 3 to 6 % of the time beside three busy
-        # loops, in a row that says so. So most is known; but for that for which prcb had no processor in time.
+        # What a look meets may be over before it is known what it was for, and the number another file by then. So
+        # most is known; but for that for which prcb had no processor in time.
         left = sum(row["ns"] for row in cause["objects"] if row["unknown"] in LEFT)
-        self.assertGreater(sum(found.values()), 0.5 * (cause["ns"] - left), cause)
+        self.assertGreater(sum(found.values()), 0.7 * (cause["ns"] - left), cause)
         # Three of four are b's, and each has the same chance to be looked at: three standard deviations. Their times
         # are few long ones and many short ones, of which the shares say little; but both are there.
         known = sum(counts.values())
@@ -1939,7 +1938,7 @@ class Objects(unittest.TestCase):
         named = sum(row["ns"] for row in cause["objects"] if row["object"] and row["object"]["name"] == device)
         left = sum(row["ns"] for row in cause["objects"] if row["unknown"] in LEFT)
         # As for short waits for files.
-        self.assertGreater(named, 0.5 * (cause["ns"] - left), cause["objects"])
+        self.assertGreater(named, 0.8 * (cause["ns"] - left), cause["objects"])
         drivers = sum(row["ns"] for row in cause["woken_by"]
                       if row["by"] == "softirq" and row["name"] == "softirq block" or row["by"] == "interrupt" or
                       row["by"] == "thread" and row["comm"].startswith(("kworker", "loop", "ksoftirqd")))

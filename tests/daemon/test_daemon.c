@@ -927,6 +927,7 @@ static int see_own_object(void *unused)
                    a.open.cause == PRCB_CAUSE_PIPE));
     CHECK(a.present & PRCB_HAS_OBJECT);
     CHECK(a.object.inode == about.st_ino && !a.object.lock);
+    CHECK(a.object.descriptor == (uint32_t)pipes[0]);
     CHECK(a.object.device == (major(about.st_dev) << 20 | minor(about.st_dev)));
     CHECK(write(pipes[1], "", 1) == 1 && !child_wait(child));
     prcb_close(p);

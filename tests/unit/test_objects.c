@@ -426,6 +426,71 @@ static void test_holders_are_of_the_same_process(void **state)
     objects_close(o);
 }
 
+static int take(const struct prcb_account *a, void *ctx)
+{
+    *(struct prcb_account *)ctx = *a;
+    return 1;
+}
+
+static uint32_t object_of(struct objects *o, const struct prcb_account *a)
+{
+    return objects_read(o, a, NULL).object;
+}
+
+/* Of a wait that is over procfs tells no call. The account has the file and its number, and is
+ * believed while that number is that file. The record of a thread that runs, as if of its last
+ * wait. */
+static void test_waits_that_are_over(void **state)
+{
+    struct prcb_options options = {.size = sizeof(options), .tier = PRCB_TIER_PERF};
+    char path[] = "/tmp/test_objects-XXXXXX";
+    int fd = mkostemp(path, O_CLOEXEC), other = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    struct prcb_chosen like = read_of(fd, PRCB_CAUSE_FILE, path + 5);
+    struct prcb_account a = {.size = sizeof(a)};
+    struct objects *o;
+    struct prcb *p;
+
+    (void)state;
+    assert_int_equal(prcb_open(&options, &p, NULL), 0);
+    assert_int_equal(prcb_profile_thread(p, gettid(), PRCB_FOLLOW_NONE, NULL), 0);
+    assert_int_equal(prcb_walk(p, take, &a, NULL), 1);
+    assert_int_equal(objects_open(p, &o), 0);
+    a.flags &= ~(uint32_t)PRCB_ACCOUNT_RUNNING;
+    a.present |= PRCB_HAS_OBJECT | PRCB_HAS_OPEN;
+    a.open.cause = PRCB_CAUSE_FILE;
+    a.last_syscall = SYS_read;
+    a.object = like.object;
+    a.object.descriptor = (uint32_t)fd;
+    assert_true(object_of(o, &a) != 0);
+    assert_string_equal(objects_at(o, object_of(o, &a))->name, path);
+    assert_false(objects_at(o, object_of(o, &a))->now);
+    a.last_syscall = SYS_futex; /* its argument is no descriptor */
+    assert_int_equal(object_of(o, &a), 0);
+    a.last_syscall = -1;
+    assert_int_equal(object_of(o, &a), 0);
+    a.last_syscall = SYS_read;
+    a.object.inode++;
+    assert_int_equal(object_of(o, &a), 0);
+    a.object.inode = 0;
+    assert_int_equal(object_of(o, &a), 0);
+    a.object = like.object;
+    a.object.descriptor = (uint32_t)fd;
+    a.object.device++;
+    assert_int_equal(object_of(o, &a), 0);
+    a.object.device--;
+    a.open.cause = PRCB_CAUSE_SOCKET;
+    assert_int_equal(object_of(o, &a), 0);
+    a.open.cause = PRCB_CAUSE_FILE;
+    assert_int_equal(dup2(other, fd), fd); /* the number is another file by now */
+    assert_int_equal(object_of(o, &a), 0);
+    close(fd);
+    close(other);
+    assert_int_equal(object_of(o, &a), 0);
+    assert_int_equal(unlink(path), 0);
+    objects_close(o);
+    prcb_close(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -437,6 +502,7 @@ int main(void)
         cmocka_unit_test(test_locks),
         cmocka_unit_test(test_chosen_waits_for_files),
         cmocka_unit_test(test_chosen_waits_for_others),
+        cmocka_unit_test(test_waits_that_are_over),
         cmocka_unit_test(test_holders_in_copies),
         cmocka_unit_test(test_locks_without_an_owner),
         cmocka_unit_test(test_words_that_are_no_owner),
