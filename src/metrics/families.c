@@ -19,7 +19,7 @@
 #define NODE_MODES    (1u << 20)
 #define WINDOWS_MODES (1u << 21)
 
-enum own { OWN_UP, OWN_START, OWN_LOOK, OWN_UNTRACKED, OWN_CGROUPS };
+enum own { OWN_UP, OWN_START, OWN_LOOK, OWN_UNTRACKED, OWN_MISSES, OWN_CGROUPS };
 enum of_causes { CAUSES_NS, CAUSES_COUNT };
 enum of_idle { IDLE_NS, IDLE_ENTRIES };
 enum of_windows {
@@ -91,6 +91,10 @@ EMIT(emit_own)
         break;
     case OWN_UNTRACKED:
         emit_integer(fn, ctx, &sample, m->status.untracked_threads);
+        break;
+    case OWN_MISSES:
+        if (m->status.recursion_misses != UINT64_MAX)
+            emit_integer(fn, ctx, &sample, m->status.recursion_misses);
         break;
     case OWN_CGROUPS:
         emit_integer(fn, ctx, &sample,

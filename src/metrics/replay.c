@@ -197,6 +197,8 @@ static void read_host(struct json_object *look, struct metrics *m)
     if (number_in(look, "max_threads", &number))
         status.max_threads = (uint32_t)number;
     number_in(look, "untracked_threads", &status.untracked_threads);
+    status.recursion_misses = UINT64_MAX;
+    number_in(look, "recursion_misses", &status.recursion_misses);
     metrics_set_status(m, &status);
     if (!cgroups)
         return;
@@ -501,6 +503,8 @@ void replay_writer_end(struct replay_writer *writer, const struct metrics *m)
     write_text(out, "tier", prcb_tier_name(m->tier));
     write_number(out, "max_threads", m->status.max_threads);
     write_number(out, "untracked_threads", m->status.untracked_threads);
+    if (m->status.recursion_misses != UINT64_MAX)
+        write_number(out, "recursion_misses", m->status.recursion_misses);
     write_text(out, "hostname", host->name);
     write_text(out, "system", host->system);
     write_text(out, "release", host->release);

@@ -66,6 +66,7 @@ class Files(unittest.TestCase):
         """Archives hold them: what was there keeps its number."""
         metrics = names()
         for name, number in (("prcb.version", "0:0"), ("prcb.start", "0:3"),
+                             ("prcb.missed_events", "0:13"),
                              ("prcb.all.cpu.idle", "1:0"), ("prcb.percpu.cpu.wall", "2:6"),
                              ("prcb.wait.time", "4:3"), ("prcb.cgroup.run", "5:0"),
                              ("prcb.cgroup.wait.sleep", "5:16"),
@@ -358,7 +359,7 @@ def made_up_look():
                 "cgroup": cgroup, **figures}
     return json.dumps({
         "ms": 0, "started_ns": 10 ** 18, "tier": "daemon", "max_threads": 16384,
-        "untracked_threads": 3, "look_ns": 1234567, "hostname": "made-up", "system": "Linux",
+        "untracked_threads": 3, "recursion_misses": 11, "look_ns": 1234567, "hostname": "made-up", "system": "Linux",
         "release": "6.1", "cgroups": {"2": POD, "3": "/system.slice/ssh.service"},
         "processors": [{"number": cpu, "online": True, "wall_ns": 10 ** 10, "idle_ns": 6000000001,
                         "user_ns": 2000000003 + cpu, "kernel_ns": 1999999990 - cpu, "dpc_ns": 4,
@@ -387,6 +388,7 @@ class Replayed(unittest.TestCase):
         ("prcb.all.switches", "prcb_system_context_switches_total", 1),
         ("prcb.all.thread.ready", 'prcb_system_thread_seconds_total{state="ready"}', NS),
         ("prcb.untracked_threads", "prcb_untracked_threads_total", 1),
+        ("prcb.missed_events", "prcb_missed_events_total", 1),
         ("prcb.wait.time", 'prcb_system_wait_seconds_total{cause="%s"}', NS),
         ("prcb.wait.count", 'prcb_system_switches_total{cause="%s"}', 1),
         ("prcb.percpu.cpu.user", 'prcb_cpu_seconds_total{cpu="%s",mode="user"}', NS),
