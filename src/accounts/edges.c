@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "account.h"
+#include "cause.h"
 #include "mapped.h"
 #include "seqcount_abi.h"
 #include "session.h"
@@ -110,13 +111,13 @@ static uint64_t lacking(uint64_t all, uint64_t part)
 static int walk_holders_rest(const struct prcb_account *a, const struct sums *sums, prcb_edge_fn fn,
                              void *ctx)
 {
-    static const uint32_t causes[] = {PRCB_CAUSE_MUTEX, PRCB_CAUSE_RWSEM, PRCB_CAUSE_MMAP_LOCK,
-                                      PRCB_CAUSE_KLOCK};
     struct prcb_edge rest = {.kind = PRCB_EDGE_HELD_BY, .by = PRCB_BY_REST};
     int result = 0;
 
-    for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]) && !result; i++) {
-        rest.cause = causes[i];
+    for (uint32_t cause = 1; cause < PRCB_CAUSE_MAX && !result; cause++) {
+        if (!cause_is_kernel_lock(cause))
+            continue;
+        rest.cause = cause;
         rest.count = lacking(a->waits[rest.cause].count, sums->count[rest.kind][rest.cause]);
         rest.ns = lacking(a->waits[rest.cause].ns, sums->ns[rest.kind][rest.cause]);
         if (rest.count || rest.ns)

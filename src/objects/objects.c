@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "cause.h"
 #include "descriptors.h"
 #include "ends.h"
 #include "futex.h"
@@ -279,12 +280,6 @@ static const struct {
 static uint32_t cause_of(const struct prcb_account *a)
 {
     return a->present & PRCB_HAS_OPEN ? a->open.cause : PRCB_CAUSE_NONE;
-}
-
-static bool is_kernel_lock(uint32_t cause)
-{
-    return cause == PRCB_CAUSE_MUTEX || cause == PRCB_CAUSE_RWSEM || cause == PRCB_CAUSE_KLOCK ||
-           cause == PRCB_CAUSE_MMAP_LOCK;
 }
 
 /* ---- descriptors -------------------------------------------------------------------------- */
@@ -670,7 +665,7 @@ static bool look(struct looking *l, struct prcb_thread *t)
     if (!still_waits(t, a->switches) || !object_call_read(a->pid, a->tid, &l->call))
         return false;
     l->alone = descriptor_is_alone(a->pid);
-    if (is_kernel_lock(cause_of(a)))
+    if (cause_is_kernel_lock(cause_of(a)))
         look_at_lock(l);
     else
         look_at_call(l);
@@ -782,7 +777,7 @@ struct object_wait objects_read_chosen(struct objects *o, const struct prcb_chos
     struct known *known;
     bool found;
 
-    if (is_kernel_lock(chosen->cause)) {
+    if (cause_is_kernel_lock(chosen->cause)) {
         look_at_lock(&l);
         return l.found;
     }

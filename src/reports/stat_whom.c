@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cause.h"
 #include "csv.h"
 #include "format.h"
 #include "whom_words.h"
@@ -87,8 +88,8 @@ static bool each_edge(const struct stat_report *report, uint64_t group,
 
             if (i < sums->cell_count && !is_wait(cause))
                 continue;
-            for (int holders = 0; known && holders <= (report->owners && whom_is_lock(cause));
-                 holders++) {
+            for (int holders = 0;
+                 known && holders <= (report->owners && cause_is_kernel_lock(cause)); holders++) {
                 known = rows_of(report, group, sums, cause, holders, &edges, &count);
                 if (!known)
                     break;
@@ -125,8 +126,8 @@ void stat_whom_write(FILE *out, const struct stat_report *report, int causes)
             break;
         named[best->cause] = true;
         snprintf(lead, sizeof(lead), "  %-10s ", prcb_cause_info(best->cause)->name);
-        whom_write(out, report->whom, WHOM_ALL, best->cause, whom_is_lock(best->cause), lead,
-                   format_columns(out));
+        whom_write(out, report->whom, WHOM_ALL, best->cause, cause_is_kernel_lock(best->cause),
+                   lead, format_columns(out));
         if (report->owners)
             whom_write_holders(out, report->whom, WHOM_ALL, best->cause, HOLDERS_LEAD,
                                format_columns(out));

@@ -17,12 +17,6 @@ static bool times_out(uint32_t cause)
     return cause != PRCB_CAUSE_SLEEP && cause != PRCB_CAUSE_NONE;
 }
 
-bool whom_is_lock(uint32_t cause)
-{
-    return cause == PRCB_CAUSE_MUTEX || cause == PRCB_CAUSE_RWSEM ||
-           cause == PRCB_CAUSE_MMAP_LOCK || cause == PRCB_CAUSE_KLOCK;
-}
-
 void whom_name(const struct prcb_edge *edge, char *ret, size_t size)
 {
     const char *softirq = prcb_softirq_name(edge->vector);

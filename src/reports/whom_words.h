@@ -13,9 +13,6 @@
 /* "worker-5 (3338)", "timer (timed out)", "interrupt 45 (nvme0q1)", "rest". */
 void whom_name(const struct prcb_edge *edge, char *ret, size_t size);
 
-/* One of the kernel's. */
-bool whom_is_lock(uint32_t cause);
-
 /* "woken by  worker-5 (3338) 44 %, timer (20 of 214 timed out) 3 %, others 53 %", with a line's
  * end, behind lead (one column a byte), wrapped at columns; nothing, not even lead, where there is
  * nothing. cause: PRCB_CAUSE_NONE for ready time. lock: the waits are for locks, so that whoever

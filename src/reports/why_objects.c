@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cause.h"
 #include "format.h"
 #include "text.h"
 #include "whom_words.h"
@@ -185,7 +186,7 @@ static json_object *make_lock_holders(struct json_doc *b, const struct why_outpu
 void why_put_objects(struct json_doc *b, json_object *row, const struct why_output *output,
                      pid_t process, const struct why_cause *cause)
 {
-    bool kernel = whom_is_lock(cause->cause) && output->whom && output->owners;
+    bool kernel = cause_is_kernel_lock(cause->cause) && output->whom && output->owners;
     json_object *objects = json_object_new_array(), *holders;
 
     for (size_t i = 0; i < cause->object_count; i++)

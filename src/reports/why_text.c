@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "cause.h"
 #include "format.h"
 #include "text.h"
 #include "whom_words.h"
@@ -133,7 +134,7 @@ static bool is_for_locks(const struct why_cause *cause)
     static const char *const words[] = {"mutex", "malloc arena", "stdio lock", "loader lock"};
 
     if (cause->cause != PRCB_CAUSE_FUTEX || cause->known_ns < cause->ns / 10 * 9)
-        return whom_is_lock(cause->cause);
+        return cause_is_kernel_lock(cause->cause);
     for (size_t i = 0; i < cause->part_count; i++) {
         size_t n = 0, count = sizeof(words) / sizeof(*words);
 
