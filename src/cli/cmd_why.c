@@ -51,6 +51,7 @@ struct run {
     struct output output;
     uint64_t start, end, now;
     bool had_child, ended_early, failed;
+    bool last; /* it is the last look, which takes the edges */
     int child_status;
 };
 
@@ -132,17 +133,42 @@ static int fail(struct run *run, const struct prcb_error *err, int result)
     return result;
 }
 
-static int look_account(void *ctx, const struct prcb_account *a, uint64_t now)
+/* As the report's processes. */
+static uint64_t whom_group(const struct prcb_account *a, void *ctx)
+{
+    (void)ctx;
+    return a->flags & PRCB_ACCOUNT_KTHREAD ? 0 : (uint64_t)a->pid;
+}
+
+static int whom_seen(const struct prcb_account *a, void *ctx)
 {
     struct run *run = ctx;
 
-    return why_account(run->why, a, now);
+    return why_account(run->why, a, now_ns());
+}
+
+/* By whom, and the account of the same moment, which it divides. -ESTALE: neither is to be had;
+ * what is known of the account stays, without edges. */
+static int take_whom(struct run *run, uint64_t key)
+{
+    const struct whom_taker taker = {whom_group, whom_seen, run};
+    int result = run->whom ? whom_take(run->whom, run->session, key, &taker) : -ESTALE;
+
+    return result == -EAGAIN ? -ESTALE : result;
+}
+
+static int look_account(void *ctx, const struct prcb_account *a, uint64_t now)
+{
+    struct run *run = ctx;
+    int result = run->last ? take_whom(run, a->key) : -ESTALE;
+
+    return result == -ESTALE ? why_account(run->why, a, now) : result;
 }
 
 static int look_released(void *ctx, uint64_t key)
 {
     struct run *run = ctx;
-    int result = run->whom ? whom_take(run->whom, run->session, key, NULL) : 0;
+    int result = take_whom(run, key);
 
     return result && result != -ESTALE ? result : why_released(run->why, key);
 }
@@ -163,12 +189,14 @@ static void do_look(struct run *run, bool last, bool *ret_ended)
         .account = look_account,
         .released = look_released,
         .chosen = look_chosen,
+        .keep_ended = last, /* its edges are taken once */
         .settled_ns = last ? 0 : SETTLED_NS + 2 * run->options->min_us * 1000,
         .ctx = run,
     };
     struct prcb_error err;
     bool ended = false;
 
+    run->last = last;
     if (looks_take(run->looks, &fns, &ended, &err))
         fail(run, &err, CLI_FAILED);
     run->now = now_ns();
@@ -228,10 +256,8 @@ static int report(struct run *run)
         .idle = run->options->idle,
         .columns = format_columns(run->output.stream),
     };
-    int result = run->whom ? whom_take_all(run->whom, run->session, NULL, NULL) : 0;
+    int result = why_report_make(run->why, &report);
 
-    if (!result)
-        result = why_report_make(run->why, &report);
     if (result)
         return result;
     output.accounts = accounts;

@@ -185,15 +185,32 @@ json_object *whom_edges_json(struct json_doc *b, const struct prcb_edge *edges, 
     return array;
 }
 
-json_object *whom_json(struct json_doc *b, const struct whom *w, uint64_t group, uint32_t cause)
+static uint64_t lacking(uint64_t all, uint64_t part)
 {
-    struct prcb_edge *rows;
+    return all > part ? all - part : 0;
+}
+
+json_object *whom_json(struct json_doc *b, const struct whom *w, uint64_t group,
+                       const struct prcb_edge *all)
+{
+    bool ready = all->kind == PRCB_EDGE_BEHIND;
+    struct prcb_edge *rows, rest = *all;
     json_object *array;
     size_t count;
 
-    if (whom_rows(w, group, cause, &rows, &count))
+    if ((all->kind == PRCB_EDGE_HELD_BY ? whom_holders : whom_rows)(w, group, all->cause, &rows,
+                                                                    &count))
         return json_object_new_array();
+    if (count && rows[count - 1].by == PRCB_BY_REST && count--)
+        rest.count = ready ? rows[count].count : rest.count;
+    rest.by = PRCB_BY_REST;
+    for (size_t i = 0; i < count; i++) {
+        rest.count = ready ? rest.count : lacking(rest.count, rows[i].count);
+        rest.ns = lacking(rest.ns, rows[i].ns);
+    }
     array = whom_edges_json(b, rows, count);
+    if (rest.count || rest.ns)
+        json_doc_append(b, array, make_edge(b, &rest));
     free(rows);
     return array;
 }

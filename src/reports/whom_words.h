@@ -25,7 +25,10 @@ json_object *whom_edges_json(struct json_doc *b, const struct prcb_edge *edges, 
 void whom_write_holders(FILE *out, const struct whom *w, uint64_t group, uint32_t cause,
                         const char *lead, size_t columns);
 
-/* A list of {"by","tid","pid","comm","vector","name","count","ns"}. */
-json_object *whom_json(struct json_doc *b, const struct whom *w, uint64_t group, uint32_t cause);
+/* A list of {"by","tid","pid","comm","vector","name","count","ns"}: edges of the kind and cause of
+ * all. The rest is what the others lack to its count (not of ready time) and time, stretches that
+ * go on included. */
+json_object *whom_json(struct json_doc *b, const struct whom *w, uint64_t group,
+                       const struct prcb_edge *all);
 
 #endif

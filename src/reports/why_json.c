@@ -62,6 +62,8 @@ static json_object *make_part(struct json_doc *b, const struct why_part *part)
 static json_object *make_cause(struct json_doc *b, const struct why_output *output, pid_t process,
                                const struct why_cause *cause)
 {
+    const struct prcb_edge woken = {
+        .kind = PRCB_EDGE_WOKEN_BY, .cause = cause->cause, .count = cause->count, .ns = cause->ns};
     json_object *row = json_object_new_object(), *parts = json_object_new_array();
 
     json_doc_put_text(b, row, "cause", why_cause_name(cause->cause));
@@ -75,8 +77,7 @@ static json_object *make_cause(struct json_doc *b, const struct why_output *outp
     if (output->objects)
         why_put_objects(b, row, output, process, cause);
     json_doc_put_if(b, row, "woken_by", output->whom,
-                    output->whom ? whom_json(b, output->whom, (uint64_t)process, cause->cause)
-                                 : NULL);
+                    output->whom ? whom_json(b, output->whom, (uint64_t)process, &woken) : NULL);
     return row;
 }
 
@@ -102,6 +103,7 @@ static json_object *make_now(struct json_doc *b, const struct why_output *output
 static json_object *make_process(struct json_doc *b, const struct why_output *output,
                                  const struct why_process *process)
 {
+    const struct prcb_edge ready = {.kind = PRCB_EDGE_BEHIND, .ns = process->ready_ns};
     json_object *row = json_object_new_object(), *causes = json_object_new_array(),
                 *now = json_object_new_array();
 
@@ -117,9 +119,9 @@ static json_object *make_process(struct json_doc *b, const struct why_output *ou
     for (size_t i = 0; i < process->cause_count; i++)
         json_doc_append(b, causes, make_cause(b, output, process->pid, &process->causes[i]));
     json_doc_put(b, row, "causes", causes);
-    json_doc_put_if(
-        b, row, "ready_behind", output->whom,
-        output->whom ? whom_json(b, output->whom, (uint64_t)process->pid, PRCB_CAUSE_NONE) : NULL);
+    json_doc_put_if(b, row, "ready_behind", output->whom,
+                    output->whom ? whom_json(b, output->whom, (uint64_t)process->pid, &ready)
+                                 : NULL);
     for (size_t i = 0; i < process->now_count; i++)
         json_doc_append(b, now, make_now(b, output, &process->now[i]));
     json_doc_put(b, row, "now", now);

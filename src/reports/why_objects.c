@@ -169,31 +169,19 @@ static json_object *make_holder_row(struct json_doc *b, const struct why_output 
     return row;
 }
 
-static json_object *make_lock_holders(struct json_doc *b, const struct why_output *output,
-                                      pid_t process, uint32_t cause)
-{
-    struct prcb_edge *rows;
-    json_object *array;
-    size_t count;
-
-    if (whom_holders(output->whom, (uint64_t)process, cause, &rows, &count))
-        return json_object_new_array();
-    array = whom_edges_json(b, rows, count);
-    free(rows);
-    return array;
-}
-
 void why_put_objects(struct json_doc *b, json_object *row, const struct why_output *output,
                      pid_t process, const struct why_cause *cause)
 {
     bool kernel = cause_is_kernel_lock(cause->cause) && output->whom && output->owners;
+    const struct prcb_edge held = {
+        .kind = PRCB_EDGE_HELD_BY, .cause = cause->cause, .count = cause->count, .ns = cause->ns};
     json_object *objects = json_object_new_array(), *holders;
 
     for (size_t i = 0; i < cause->object_count; i++)
         json_doc_append(b, objects, make_object_row(b, output, &cause->objects[i]));
     json_doc_put(b, row, "objects", objects);
     if (kernel) {
-        holders = make_lock_holders(b, output, process, cause->cause);
+        holders = whom_json(b, output->whom, (uint64_t)process, &held);
     } else {
         holders = json_object_new_array();
         for (size_t i = 0; i < cause->holder_count; i++)
