@@ -9,9 +9,11 @@ import subprocess
 import sys
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "cli")]
 import case  # pylint: disable=wrong-import-position
 import wire  # pylint: disable=wrong-import-position
+from asker import asker  # pylint: disable=wrong-import-position
 from case import Case  # pylint: disable=wrong-import-position
 from wire import OTHER  # pylint: disable=wrong-import-position
 
@@ -20,32 +22,7 @@ PRCB = os.environ["PRCB"]
 PYTHON = shutil.which("python3", path="/usr/bin:/bin:/usr/local/bin") or sys.executable
 tearDownModule = case.stop_daemons  # pylint: disable=invalid-name
 
-# A process asks its child, which answers after a millisecond; then it waits for a lock that nobody releases.
-PROGRAM = """
-import os, resource, threading, time
-there, back = os.pipe(), os.pipe()
-child = os.fork()
-if not child:
-    os.close(there[1])
-    while os.read(there[0], 1):
-        time.sleep(0.001)
-        os.write(back[1], b"x")
-    os._exit(0)
-
-def waits():
-    return resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
-
-def counted(rounds, step):
-    return sum(waits() < (step(), waits())[1] for _ in range(rounds))
-
-answered = counted(200, lambda: (os.write(there[1], b"x"), os.read(back[0], 1)))
-lock = threading.Lock()
-lock.acquire()
-timed_out = counted(20, lambda: lock.acquire(timeout=0.002))
-os.close(there[1])
-os.wait()
-print(os.getpid(), child, answered, timed_out)
-"""
+PROGRAM = asker(200, 0.001, 0.002)
 
 
 class ByWhom(Case):
