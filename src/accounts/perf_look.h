@@ -21,7 +21,7 @@ struct perf_look {
     struct perf_sample sample;
     bool ended;   /* a zombie: the sums are final */
     bool running; /* was on a processor; not known everywhere */
-    bool quiet;   /* asleep, and with the same sums as before */
+    bool quiet;   /* asleep, counted as switched out, and with the same sums as before */
 };
 
 /* Whether a state in /proc/PID/stat is of one that has ended: a zombie, or one being removed. */

@@ -23,7 +23,7 @@ struct perf_account {
     uint64_t present; /* enum prcb_member */
     struct perf_figures figures;
     uint64_t cycles;
-    bool settled;           /* the last two looks found it asleep and with the same run time */
+    bool settled;           /* the last two looks found it off its processor, with the same sums */
     struct perf_task *task; /* NULL: the thread has ended */
 };
 

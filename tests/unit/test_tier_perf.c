@@ -245,6 +245,30 @@ static void never_back(void **state)
     prcb_close(p);
 }
 
+/* A thread that looks asleep, with its sums final, is counted as switched out a moment later:
+ * longer than any number of looks where its virtual processor is stopped in between. */
+static void last_switch_is_counted_late(void **state)
+{
+    struct made m = {.pid = 10, .tid = 10, .start = OLD, .run = 100, .voluntary = 4};
+    struct prcb *p = session(4);
+
+    make(&m);
+    PUT(&m, "schedstat", "100 0 5\n");
+    assert_int_equal(prcb_profile_thread(p, 10, PRCB_FOLLOW_NONE, NULL), 0);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(need(p, 10)->flags, PRCB_ACCOUNT_RUNNING);
+    m.voluntary = 5;
+    make(&m);
+    for (int i = 0; i < 3; i++) {
+        const struct prcb_account *a = need(p, 10);
+
+        assert_int_equal(a->flags, 0);
+        assert_int_equal(a->switches, 1);
+        assert_int_equal(a->voluntary_switches, 1);
+    }
+    prcb_close(p);
+}
+
 static void new_threads_are_followed(void **state)
 {
     struct made leader = {.pid = 10, .tid = 10, .start = OLD};
@@ -1116,6 +1140,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         MADE(named_counts_from_now),
         MADE(never_back),
+        MADE(last_switch_is_counted_late),
         MADE(new_threads_are_followed),
         MADE(threads_not_followed),
         MADE(children_are_followed),
