@@ -69,6 +69,40 @@ static struct prcb_account account_of(struct prcb *p, pid_t tid)
     return wanted.account;
 }
 
+/* Lines of one of a thread's files in /proc that have a word in them. */
+static void print_lines(const struct prcb_account *a, const char *file, const char *word)
+{
+    char path[96], line[256];
+    FILE *in;
+
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", (int)a->pid, (int)a->tid, file);
+    in = fopen(path, "re");
+    while (in && fgets(line, sizeof(line), in)) {
+        if (strstr(line, word))
+            print_message("    %s: %s", file, line);
+    }
+    if (in)
+        fclose(in);
+}
+
+/* What the account says of the thread beside what the kernel does: which of the two is late. */
+static void print_both(struct prcb *p, const struct prcb_account *a)
+{
+    struct prcb_status status = {.size = sizeof(status)};
+
+    prcb_session_status(p, &status);
+    print_message("    tier %s; flags %" PRIx32 ", switches %" PRIu64 " (voluntary %" PRIu64
+                  ", missed %" PRIu64 "), open %" PRIu32 " for %" PRIu64 " ns of %" PRIu64
+                  "; of all: missed switches %" PRIu64 ", programs not run %" PRIu64 "\n",
+                  prcb_tier_name(prcb_session_tier(p)), a->flags, a->switches,
+                  a->voluntary_switches, a->missed_switches, a->open.cause, a->open.ns, a->wall_ns,
+                  status.missed_switches, status.recursion_misses);
+    print_lines(a, "status", "State");
+    print_lines(a, "status", "ctxt_switches");
+    print_lines(a, "schedstat", "");
+    print_lines(a, "syscall", "");
+}
+
 /* Once the thread has come to its wait: the stack has the function that it is about to wait in. */
 static struct prcb_stack await_stack(struct prcb *p, struct prcb_stacks *s, pid_t tid,
                                      const char *function)
@@ -92,10 +126,7 @@ static struct prcb_stack await_stack(struct prcb *p, struct prcb_stacks *s, pid_
     }
     for (uint32_t k = 0; k < stack.frame_count; k++)
         print_message("    %s\n", stack.frames[k].function ? stack.frames[k].function : "?");
-    print_message("    tier %s; flags %" PRIx32 ", %" PRIu64 " switches, open %" PRIu32
-                  " for %" PRIu64 " ns\n",
-                  prcb_tier_name(prcb_session_tier(p)), a.flags, a.switches, a.open.cause,
-                  a.open.ns);
+    print_both(p, &a);
     fail_msg("%s is not on the stack, the last that was read; the last error: %s", function,
              err.text);
     return stack;
