@@ -130,7 +130,7 @@ struct variant {
     const char *name;
     int rounds;
     uint32_t flags; /* prcb: enum prcb_open_flag */
-    enum { EMPTY, ATTACHED, PROFILED, DAEMON, SHARED, PEER } kind;
+    enum { EMPTY, ADDITIONS, ATTACHED, PROFILED, DAEMON, SHARED, PEER } kind;
     int clients; /* DAEMON: that profile the threads; SHARED: members of the session of all */
     const char *argv[16]; /* PEER; "@PID" stands for this process */
 };
@@ -142,6 +142,7 @@ struct variant {
 static const struct variant variants[] = {
     {"an empty eBPF program", ROUNDS, 0, EMPTY, 0, {0}},
     {"one at switches and one at wakes", ROUNDS, PRCB_OPEN_EDGES, EMPTY, 0, {0}},
+    {"a program of 2,000 additions", ROUNDS, 0, ADDITIONS, 0, {0}},
     {"prcb attached, threads not profiled", ROUNDS, 0, ATTACHED, 0, {0}},
     {"prcb, profiled, no lock hooks", ROUNDS, PRCB_OPEN_NO_LOCKS, PROFILED, 0, {0}},
     {"prcb, profiled, everything on", ROUNDS, 0, PROFILED, 0, {0}},
@@ -337,10 +338,14 @@ static bool begin(const struct variant *variant, struct running *running)
     memset(running, 0, sizeof(*running));
     switch (variant->kind) {
     case EMPTY:
+    case ADDITIONS:
 #ifdef BENCH_BPF
         running->empty = empty_bpf__open();
         if (!running->empty)
             return false;
+        bpf_program__set_autoload(running->empty->progs.bench_empty, variant->kind == EMPTY);
+        bpf_program__set_autoload(running->empty->progs.bench_additions,
+                                  variant->kind == ADDITIONS);
         bpf_program__set_autoload(running->empty->progs.bench_empty_waking,
                                   variant->flags & PRCB_OPEN_EDGES);
         return !empty_bpf__load(running->empty) && !empty_bpf__attach(running->empty);
