@@ -317,19 +317,29 @@ static bool fits_cause(enum object_kind kind, uint32_t cause)
     case PRCB_CAUSE_FSYNC:
     case PRCB_CAUSE_FILE:
         return kind == OBJECT_FILE;
+    case PRCB_CAUSE_THROTTLED: /* for no file, whatever its system call is */
+    case PRCB_CAUSE_STOPPED:
+    case PRCB_CAUSE_TRACED:
+    case PRCB_CAUSE_FROZEN:
+    case PRCB_CAUSE_RECLAIM:
+        return false;
     default:
         return true;
     }
 }
 
-/* Whether it is the file that the number meant when the wait began. Anonymous files share one inode
- * for each kind, so of these the kind is proved, which is all that their names say. */
+/* Whether it is the file that the number meant when the wait began. device: 0: not known, as of
+ * what is mounted nowhere; inode numbers there are anybody's choice, so while the thread could have
+ * opened another, nothing is proved of it. Most anonymous files have one inode: that the number is
+ * one of these is all that is proved. */
 static bool is_proved(const struct looking *l, const struct descriptor *is, uint32_t device)
 {
     const struct prcb_account *a = l->account;
 
     if (!(a->present & PRCB_HAS_OBJECT) || !a->object.inode || !is->ino)
         return l->alone;
+    if (!device && l->over && *is->link == '/')
+        return false;
     return a->object.inode == is->ino && (!device || a->object.device == device);
 }
 
@@ -349,8 +359,10 @@ static void look_at_descriptor(struct looking *l)
     like.kind = kind_of(is.link, cause_of(a));
     if (!fits_cause(like.kind, cause_of(a)))
         return;
-    if (like.kind == OBJECT_FILE || like.kind == OBJECT_FIFO)
+    if (*is.link == '/')
         descriptor_mount(a->pid, is.mount, detail, sizeof(detail), &device);
+    if (like.kind == OBJECT_DEVICE)
+        *detail = '\0'; /* where its name lies does not matter */
     like.now = !is_proved(l, &is, device);
     if (like.now && l->over)
         return;
@@ -674,14 +686,19 @@ static bool look(struct looking *l, struct prcb_thread *t)
            !memcmp(again.args, l->call.args, sizeof(again.args)) && still_waits(t, a->switches);
 }
 
-/* Of a wait that may be over by now, and whose call procfs does not tell any more: which file was
- * open by which number as it began. The number may mean another file since. */
+/* Of a wait that may be over by now, and whose call procfs does not tell any more: the account has
+ * the kernel's lock, or which file was open by which number as it began. The number may mean
+ * another file since. */
 static void look_at_recorded(struct looking *l)
 {
     const struct prcb_account *a = l->account;
 
     l->found = (struct object_wait){.object = 0};
-    if (!(a->present & PRCB_HAS_OBJECT) || !a->object.inode)
+    if (cause_is_kernel_lock(cause_of(a))) {
+        look_at_lock(l);
+        return;
+    }
+    if (!(a->present & PRCB_HAS_OBJECT) || !a->object.inode || !(a->present & PRCB_HAS_SYSCALL))
         return;
     l->call = (struct object_call){.number = a->last_syscall, .args = {a->object.descriptor}};
     l->alone = false;

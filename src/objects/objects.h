@@ -72,7 +72,8 @@ void objects_close(struct objects *o);                        /* NULL is allowed
 
 /* Of the wait that a record (not a difference) shows. stack: of that wait, which tells a mutex from
  * other futexes; NULL: not known. Nothing is known of what it cannot find; of a wait that is over
- * by now, or whose thread is ready, only a descriptor's file is, as the account has it. */
+ * by now, or whose thread is ready, only what the account has of it is: a kernel lock, or a
+ * descriptor's file. */
 struct object_wait objects_read(struct objects *o, const struct prcb_account *a,
                                 const struct prcb_stack *stack);
 

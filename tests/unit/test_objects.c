@@ -456,7 +456,7 @@ static void test_waits_that_are_over(void **state)
     assert_int_equal(prcb_walk(p, take, &a, NULL), 1);
     assert_int_equal(objects_open(p, &o), 0);
     a.flags &= ~(uint32_t)PRCB_ACCOUNT_RUNNING;
-    a.present |= PRCB_HAS_OBJECT | PRCB_HAS_OPEN;
+    a.present |= PRCB_HAS_OBJECT | PRCB_HAS_OPEN | PRCB_HAS_SYSCALL;
     a.open.cause = PRCB_CAUSE_FILE;
     a.last_syscall = SYS_read;
     a.object = like.object;
@@ -480,6 +480,13 @@ static void test_waits_that_are_over(void **state)
     a.object.device--;
     a.open.cause = PRCB_CAUSE_SOCKET;
     assert_int_equal(object_of(o, &a), 0);
+    a.open.cause = PRCB_CAUSE_THROTTLED; /* in the middle of the call */
+    assert_int_equal(object_of(o, &a), 0);
+    a.open.cause = PRCB_CAUSE_MUTEX;
+    assert_int_equal(object_of(o, &a), 0);
+    a.object.lock = 0xffff888100000000;
+    assert_string_equal(objects_at(o, object_of(o, &a))->name, "0xffff888100000000");
+    a.object.lock = 0;
     a.open.cause = PRCB_CAUSE_FILE;
     assert_int_equal(dup2(other, fd), fd); /* the number is another file by now */
     assert_int_equal(object_of(o, &a), 0);
