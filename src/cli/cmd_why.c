@@ -51,7 +51,6 @@ struct run {
     struct output output;
     uint64_t start, end, now;
     bool had_child, ended_early, failed;
-    bool last; /* it is the last look, which takes the edges */
     int child_status;
 };
 
@@ -133,44 +132,49 @@ static int fail(struct run *run, const struct prcb_error *err, int result)
     return result;
 }
 
-/* As the report's processes. */
 static uint64_t whom_group(const struct prcb_account *a, void *ctx)
 {
     (void)ctx;
-    return a->flags & PRCB_ACCOUNT_KTHREAD ? 0 : (uint64_t)a->pid;
+    return (uint64_t)why_process_of(a);
 }
 
-static int whom_seen(const struct prcb_account *a, void *ctx)
+static int keep_seen(const struct prcb_account *a, void *ctx)
 {
-    struct run *run = ctx;
-
-    return why_account(run->why, a, now_ns());
+    *(struct prcb_account *)ctx = *a;
+    return 0;
 }
 
-/* By whom, and the account of the same moment, which it divides. -ESTALE: neither is to be had;
- * what is known of the account stays, without edges. */
-static int take_whom(struct run *run, uint64_t key)
+/* By whom, and the account of the same moment, which it divides. Where neither is to be had, what
+ * is known of the account stays, without edges. */
+static int take_whom(struct run *run, uint64_t key, struct prcb_account *a)
 {
-    const struct whom_taker taker = {whom_group, whom_seen, run};
-    int result = run->whom ? whom_take(run->whom, run->session, key, &taker) : -ESTALE;
+    const struct whom_taker taker = {whom_group, keep_seen, a};
+    int result = run->whom ? whom_take(run->whom, run->session, key, &taker) : 0;
 
-    return result == -EAGAIN ? -ESTALE : result;
+    return result == -EAGAIN || result == -ESTALE ? 0 : result;
+}
+
+static int look_divided(void *ctx, struct prcb_account *a)
+{
+    return take_whom(ctx, a->key, a);
 }
 
 static int look_account(void *ctx, const struct prcb_account *a, uint64_t now)
 {
     struct run *run = ctx;
-    int result = run->last ? take_whom(run, a->key) : -ESTALE;
 
-    return result == -ESTALE ? why_account(run->why, a, now) : result;
+    return why_account(run->why, a, now);
 }
 
 static int look_released(void *ctx, uint64_t key)
 {
+    struct prcb_account a = {.key = 0};
     struct run *run = ctx;
-    int result = take_whom(run, key);
+    int result = take_whom(run, key, &a);
 
-    return result && result != -ESTALE ? result : why_released(run->why, key);
+    if (!result && a.key)
+        result = why_account(run->why, &a, now_ns());
+    return result ? result : why_released(run->why, key);
 }
 
 static int look_chosen(void *ctx, const struct prcb_chosen *chosen, const struct prcb_stack *stack,
@@ -189,6 +193,7 @@ static void do_look(struct run *run, bool last, bool *ret_ended)
         .account = look_account,
         .released = look_released,
         .chosen = look_chosen,
+        .divided = last ? look_divided : NULL,
         .keep_ended = last, /* its edges are taken once */
         .settled_ns = last ? 0 : SETTLED_NS + 2 * run->options->min_us * 1000,
         .ctx = run,
@@ -196,7 +201,6 @@ static void do_look(struct run *run, bool last, bool *ret_ended)
     struct prcb_error err;
     bool ended = false;
 
-    run->last = last;
     if (looks_take(run->looks, &fns, &ended, &err))
         fail(run, &err, CLI_FAILED);
     run->now = now_ns();

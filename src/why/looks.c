@@ -285,8 +285,12 @@ int looks_take(struct looks *l, const struct looks_fns *fns, bool *ret_ended,
     result = read_chosen(l, err);
     if (!result)
         result = choose_accounts(l, fns, left, err);
-    l->now = now_ns();
     l->count = result ? 0 : l->count;
+    for (size_t i = 0; i < l->count && !result && fns->divided; i++) {
+        if (is_inside(&l->accounts[i]))
+            result = fns->divided(fns->ctx, &l->accounts[i]);
+    }
+    l->now = now_ns();
     for (size_t i = 0; i < l->count && !result; i++) {
         if (is_inside(&l->accounts[i]))
             result = fns->account(fns->ctx, &l->accounts[i], l->now);

@@ -26,6 +26,9 @@ void looks_close(struct looks *l); /* NULL is allowed */
 /* Both return 0 or -errno, which ends the look. */
 struct looks_fns {
     int (*account)(void *ctx, const struct prcb_account *a, uint64_t now); /* CLOCK_MONOTONIC */
+    /* Of each account before any of them is told of: takes what divides it, and makes it the one of
+     * that moment. NULL: nothing does. */
+    int (*divided)(void *ctx, struct prcb_account *a);
     int (*released)(void *ctx, uint64_t key); /* it is about to be given back; NULL: nobody asks */
     /* A wait that was chosen at random has ended; before the accounts of the look. result: 0 and
      * stack, or why there is none: -EBUSY, -ENOSPC (no room for the copy), as prcb_stacks_unwind.

@@ -129,11 +129,14 @@ static struct thread **bucket_of(struct why *w, uint64_t key)
     return &w->threads[(key ^ key >> 32) % BUCKETS];
 }
 
-/* Kernel threads are one process: none of them has anything to be told apart by. */
+pid_t why_process_of(const struct prcb_account *a)
+{
+    return a->flags & PRCB_ACCOUNT_KTHREAD ? 0 : a->pid;
+}
+
 static struct process *process_of(struct why *w, const struct prcb_account *a)
 {
-    bool kernel = a->flags & PRCB_ACCOUNT_KTHREAD;
-    pid_t pid = kernel ? 0 : a->pid;
+    pid_t pid = why_process_of(a);
     struct process **bucket = &w->by_pid[(uint32_t)pid % BUCKETS], *process = *bucket;
 
     while (process && process->pid != pid)
@@ -147,7 +150,7 @@ static struct process *process_of(struct why *w, const struct prcb_account *a)
         w->processes = process;
         process->same_hash = *bucket;
         *bucket = process;
-        memcpy(process->comm, kernel ? "kernel threads\0" : a->comm, sizeof(process->comm));
+        memcpy(process->comm, pid ? a->comm : "kernel threads\0", sizeof(process->comm));
     }
     return process;
 }

@@ -46,6 +46,9 @@ void why_close(struct why *w);                                   /* NULL is allo
 
 /* A look at one account at a time (ns, of any clock that does not go back). */
 int why_account(struct why *w, const struct prcb_account *a, uint64_t now);
+/* The report's process that an account is of. 0: kernel threads, which are one: none of them has
+ * anything to be told apart by. */
+pid_t why_process_of(const struct prcb_account *a);
 /* A wait that was chosen at random has ended (looks.h). */
 int why_chosen(struct why *w, const struct prcb_chosen *chosen, const struct prcb_stack *stack,
                int result, struct object_wait wait);
