@@ -456,7 +456,12 @@ void metrics_set_processors(struct metrics *m, const struct prcb_processor *proc
 
 void metrics_set_status(struct metrics *m, const struct prcb_status *status)
 {
+    uint64_t before = m->status.recursion_misses;
+
     m->status = *status;
+    /* A recording may say anything; a counter does not fall. */
+    if (before != UINT64_MAX && status->recursion_misses < before)
+        m->status.recursion_misses = before;
 }
 
 unsigned metrics_wait_ms(const struct metrics *m)
