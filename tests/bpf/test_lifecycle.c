@@ -1011,34 +1011,45 @@ static void test_spawn(void **state)
 
 /* ---- asleep already ---- */
 
-/* Long enough to be found asleep by a machine that does other things first. */
-static uint64_t asleep_ns(void)
+static void ignore(int signal)
 {
-    return 150000000ull * (slowness() > 1 ? 4 : 1);
+    (void)signal;
+}
+
+/* Waits until a signal comes, however late that is. */
+static void begin_wait(void)
+{
+    const struct sigaction action = {.sa_handler = ignore};
+
+    sigaction(SIGUSR1, &action, NULL);
 }
 
 static int in_poll(void *arg)
 {
-    struct timespec ts = {.tv_sec = (time_t)(asleep_ns() / 1000000000),
-                          .tv_nsec = (long)(asleep_ns() % 1000000000)};
-
-    syscall(SYS_ppoll, NULL, 0, &ts, NULL, 8);
+    begin_wait();
+    syscall(SYS_ppoll, NULL, 0, NULL, NULL, 8);
     return stay_until_end();
 }
 
 static int in_sleep(void *arg)
 {
-    sleep_ns(asleep_ns());
+    const struct timespec ts = {.tv_sec = 1000};
+
+    begin_wait();
+    nanosleep(&ts, NULL);
     return stay_until_end();
 }
 
 static int in_wait(void *arg)
 {
-    pid_t child = fork();
+    pid_t child;
 
+    begin_wait();
+    child = fork();
     if (!child) {
-        sleep_ns(asleep_ns());
-        _exit(0);
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;)
+            pause();
     }
     waitpid(child, NULL, 0);
     return stay_until_end();
@@ -1066,9 +1077,13 @@ static void test_registered_asleep(void **state)
         assert_int_equal(a.open.cause, waits[i].cause);
         assert_int_equal(a.wait_ns, 0);
         assert_int_equal(a.switches, 0);
+        sleep_ns(2000000);
+        kill(pid, SIGUSR1);
         assert_true(wait_for(must_find(p, pid).open.cause == PRCB_CAUSE_FUTEX));
         a = must_find(p, pid);
         assert_laws(&a);
+        if (a.waits[waits[i].cause].count || a.waits[waits[i].cause].ns < 1000000)
+            print_account(prcb_cause_info(waits[i].cause)->name, &a);
         assert_int_equal(a.waits[waits[i].cause].count, 0);
         assert_in_range(a.waits[waits[i].cause].ns, 1000000, a.wall_ns);
         assert_int_equal(a.waits[PRCB_CAUSE_FUTEX].count, 1);
