@@ -470,7 +470,7 @@ static uint32_t compare_idle(uint32_t count, uint32_t *ret_off)
         prcb_processor_sub(&after[i].first, &before[i].last, &least);
         prcb_processor_sub(&after[i].last, &before[i].first, &most);
         theirs = (after[i].kernel - before[i].kernel) * unit;
-        slack = 2 * unit + most.idle_entries * 2000 + (slowness() > 1 ? SECOND / 4 : 0);
+        slack = 2 * unit + most.idle_entries * 2000 + (slowness() > 1 ? most.wall_ns / 4 : 0);
         printf("    processor %u: %.1f .. %.1f ms idle, /proc/stat %.1f, %" PRIu64
                " entries, %" PRIu64 " of %" PRIu64 " switches missed\n",
                i, (double)least.idle_ns / 1e6, (double)most.idle_ns / 1e6, (double)theirs / 1e6,

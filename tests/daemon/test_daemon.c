@@ -1516,7 +1516,7 @@ static int make_namespace(void *gate)
         return 3;
     child = fork(); /* not child_start: who is in there has no parent to see */
     if (!child)
-        _exit(in_namespace(gate));
+        _exit(prctl(PR_SET_PDEATHSIG, SIGKILL) ? 5 : in_namespace(gate));
     return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : 4;
 }
 
