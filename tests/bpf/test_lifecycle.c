@@ -1042,14 +1042,16 @@ static int in_sleep(void *arg)
 
 static int in_wait(void *arg)
 {
-    pid_t child;
+    pid_t own = getpid(), child;
 
     begin_wait();
     child = fork();
     if (!child) {
+        /* With its parent, which may be gone before this. */
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        for (;;)
+        while (getppid() == own)
             pause();
+        _exit(0);
     }
     waitpid(child, NULL, 0);
     return stay_until_end();

@@ -276,6 +276,7 @@ static void reuse(void)
     if (dup2(fd, way.fd) != way.fd)
         abort();
     printf("%s %d %s\n", way.name, way.tid, other);
+    printf("first %d %s\n", way.tid, way.identity);
     wait_for_end();
 }
 

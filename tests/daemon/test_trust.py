@@ -354,6 +354,11 @@ class Wakeups(Case):
         for fd in told:
             os.close(fd)
 
+        def came():
+            """How many times the victim has been away and back."""
+            with open(f"/proc/{victim}/status", encoding="ascii") as status:
+                return sum(int(line.split()[1]) for line in status if "ctxt_switches" in line)
+
         def watch():
             """How many times the victim was seen to come, and the descriptors one gets."""
             os.sched_setaffinity(0, others - {cpu})
@@ -369,9 +374,12 @@ class Wakeups(Case):
                 seen += now and not there
                 there = now
             return seen, len(client.fds)
+        before = came()
         seen, descriptors = as_user(NOBODY, watch)
+        times = came() - before
         self.assertEqual(descriptors, 1)
-        self.assertLess(seen, 5, "seen more often than by a counter that comes past its number")
+        # Any counter may come past its number, a few times a second.
+        self.assertLess(seen, 5 + times / 4, f"it came {times} times")
         seen, descriptors = as_user(0, watch)
         self.assertGreater(seen, 5, "who may see it does not")
         self.assertEqual(descriptors, 2)
