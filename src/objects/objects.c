@@ -329,17 +329,14 @@ static bool fits_cause(enum object_kind kind, uint32_t cause)
 }
 
 /* Whether it is the file that the number meant when the wait began. device: 0: not known, as of
- * what is mounted nowhere; inode numbers there are anybody's choice, so while the thread could have
- * opened another, nothing is proved of it. Most anonymous files have one inode: that the number is
- * one of these is all that is proved. */
+ * what is mounted nowhere, or on a chroot's root. Most anonymous files have one inode: that the
+ * number is one of these is all that is proved. */
 static bool is_proved(const struct looking *l, const struct descriptor *is, uint32_t device)
 {
     const struct prcb_account *a = l->account;
 
     if (!(a->present & PRCB_HAS_OBJECT) || !a->object.inode || !is->ino)
         return l->alone;
-    if (!device && l->over && *is->link == '/')
-        return false;
     return a->object.inode == is->ino && (!device || a->object.device == device);
 }
 

@@ -475,9 +475,11 @@ static void test_waits_that_are_over(void **state)
     assert_int_equal(object_of(o, &a), 0);
     a.object = like.object;
     a.object.descriptor = (uint32_t)fd;
-    a.object.device++;
-    assert_int_equal(object_of(o, &a), 0);
-    a.object.device--;
+    if (like.object.device) { /* in a chroot it may be on no mount that is listed */
+        a.object.device++;
+        assert_int_equal(object_of(o, &a), 0);
+        a.object.device--;
+    }
     a.open.cause = PRCB_CAUSE_SOCKET;
     assert_int_equal(object_of(o, &a), 0);
     a.open.cause = PRCB_CAUSE_THROTTLED; /* in the middle of the call */
