@@ -206,18 +206,19 @@ static void give_back(void *ctx, uint64_t key)
         prcb_release(m->session, key, &err);
 }
 
-/* As accounts: of a session that others began, what was there at the first look does not count. */
-static void look_at_tails(struct metrics *m)
+static bool read_tails(struct metrics *m, struct prcb_tail *ret)
 {
-    struct prcb_tail now = {.size = sizeof(now)};
+    *ret = (struct prcb_tail){.size = sizeof(*ret)};
+    return m->options.optional & METRICS_READY &&
+           !prcb_tail_read(m->session, PRCB_CAUSE_NONE, ret, &m->no_ready);
+}
 
-    m->has_ready = m->options.optional & METRICS_READY &&
-                   !prcb_tail_read(m->session, PRCB_CAUSE_NONE, &now, &m->no_ready);
-    if (!m->has_ready)
-        return;
+/* As accounts: of a session that others began, what was there at the first look does not count. */
+static void set_tails(struct metrics *m, const struct prcb_tail *now)
+{
     if (m->baseline)
-        m->ready_base = now;
-    m->ready = now;
+        m->ready_base = *now;
+    m->ready = *now;
     m->ready.ns -= m->ready_base.ns;
     for (size_t i = 0; i < PRCB_TAIL_BUCKETS; i++)
         m->ready.buckets[i] -= m->ready_base.buckets[i];
@@ -242,6 +243,8 @@ static void look_at_processors(struct metrics *m)
 
 int metrics_look(struct metrics *m, struct prcb_error *err)
 {
+    struct prcb_tail ready;
+    bool has_ready;
     int result;
 
     if (m->replay)
@@ -252,6 +255,9 @@ int metrics_look(struct metrics *m, struct prcb_error *err)
     /* Threads may have ended unseen: their accounts are kept for so long. */
     if (m->tier == PRCB_TIER_DAEMON && m->looks && now_ns() - m->looked_at > PRCB_SHARED_GRACE_NS)
         return prcb_fail(err, -ESTALE, "the last reading is too old: counters restart");
+    /* Before the accounts, whose ready time it then never exceeds; where it is what does not count,
+     * after them. */
+    has_ready = !m->baseline && read_tails(m, &ready);
     result = -EAGAIN;
     begin(m);
     /* A walk that was cut short is repeated, and meets again what it added before. */
@@ -266,7 +272,11 @@ int metrics_look(struct metrics *m, struct prcb_error *err)
     if (m->orphan)
         return prcb_fail(err, -ESTALE,
                          "prcbd gave the session up: it was replaced or cleaned away");
-    look_at_tails(m);
+    if (m->baseline)
+        has_ready = read_tails(m, &ready);
+    m->has_ready = has_ready;
+    if (has_ready)
+        set_tails(m, &ready);
     metrics_end(m, give_back, m);
     m->status.size = sizeof(m->status);
     prcb_session_status(m->session, &m->status);
