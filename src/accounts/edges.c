@@ -10,6 +10,7 @@
 #include "account.h"
 #include "cause.h"
 #include "mapped.h"
+#include "rest.h"
 #include "seqcount_abi.h"
 #include "session.h"
 #include "sized.h"
@@ -103,11 +104,6 @@ static void add(struct sums *sums, const struct prcb_edge *edge)
         sums->ready_ns += edge->ns;
 }
 
-static uint64_t lacking(uint64_t all, uint64_t part)
-{
-    return all > part ? all - part : 0;
-}
-
 static int walk_holders_rest(const struct prcb_account *a, const struct sums *sums, prcb_edge_fn fn,
                              void *ctx)
 {
@@ -118,8 +114,8 @@ static int walk_holders_rest(const struct prcb_account *a, const struct sums *su
         if (!cause_is_kernel_lock(cause))
             continue;
         rest.cause = cause;
-        rest.count = lacking(a->waits[rest.cause].count, sums->count[rest.kind][rest.cause]);
-        rest.ns = lacking(a->waits[rest.cause].ns, sums->ns[rest.kind][rest.cause]);
+        rest.count = rest_of(a->waits[rest.cause].count, sums->count[rest.kind][rest.cause]);
+        rest.ns = rest_of(a->waits[rest.cause].ns, sums->ns[rest.kind][rest.cause]);
         if (rest.count || rest.ns)
             result = fn(&rest, ctx);
     }
@@ -139,17 +135,17 @@ static int walk_rest(const struct prcb_account *a, const struct sums *sums, prcb
             continue;
         rest.cause = cause;
         rest.kind = info->kind == PRCB_KIND_READY ? PRCB_EDGE_PREEMPTED_BY : PRCB_EDGE_WOKEN_BY;
-        rest.count = lacking(a->waits[cause].count, sums->count[rest.kind][cause]);
+        rest.count = rest_of(a->waits[cause].count, sums->count[rest.kind][cause]);
         rest.ns = info->kind == PRCB_KIND_READY
                       ? 0
-                      : lacking(a->waits[cause].ns, sums->ns[rest.kind][cause]);
+                      : rest_of(a->waits[cause].ns, sums->ns[rest.kind][cause]);
         if (rest.count || rest.ns)
             result = fn(&rest, ctx);
     }
     rest.kind = PRCB_EDGE_BEHIND;
     rest.cause = PRCB_CAUSE_NONE;
     rest.count = 0;
-    rest.ns = lacking(a->ready_ns, sums->ready_ns);
+    rest.ns = rest_of(a->ready_ns, sums->ready_ns);
     return result || !rest.ns ? result : fn(&rest, ctx);
 }
 

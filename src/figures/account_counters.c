@@ -8,6 +8,8 @@
 
 #include <prcb/counters.h>
 
+#include "rest.h"
+
 #define FIRST_BUCKETS 256 /* a power of two */
 
 struct event {
@@ -284,11 +286,6 @@ static void take_leaving(struct account_counters *counters, struct account_row *
     row->counted = true;
 }
 
-static uint64_t rest(uint64_t whole, uint64_t part)
-{
-    return whole > part ? whole - part : 0;
-}
-
 /* One thread of a family leaves no parts: the one that ends with the events that the
  * others were inherited from. Which one that is, is the kernel's affair, as it moves
  * them between threads instead of reprogramming the counters. So when one row alone
@@ -316,9 +313,9 @@ static void take_rest(struct account_counters *counters, struct account_rows *ro
             continue;
         sum = &counters->sums[place];
         last->now.counts[i] = (struct event_count){
-            .value = rest(sum->raw, counters->taken[place].value),
-            .enabled_ns = rest(sum->enabled_ns, counters->taken[place].enabled_ns),
-            .running_ns = rest(sum->running_ns, counters->taken[place].running_ns),
+            .value = rest_of(sum->raw, counters->taken[place].value),
+            .enabled_ns = rest_of(sum->enabled_ns, counters->taken[place].enabled_ns),
+            .running_ns = rest_of(sum->running_ns, counters->taken[place].running_ns),
         };
         finish_part(&counters->events[i], &last->now.counts[i]);
     }

@@ -244,7 +244,6 @@ static void look_at_processors(struct metrics *m)
 int metrics_look(struct metrics *m, struct prcb_error *err)
 {
     struct prcb_tail ready;
-    bool has_ready;
     int result;
 
     if (m->replay)
@@ -257,7 +256,7 @@ int metrics_look(struct metrics *m, struct prcb_error *err)
         return prcb_fail(err, -ESTALE, "the last reading is too old: counters restart");
     /* Before the accounts, whose ready time it then never exceeds; where it is what does not count,
      * after them. */
-    has_ready = !m->baseline && read_tails(m, &ready);
+    m->has_ready = !m->baseline && read_tails(m, &ready);
     result = -EAGAIN;
     begin(m);
     /* A walk that was cut short is repeated, and meets again what it added before. */
@@ -273,9 +272,8 @@ int metrics_look(struct metrics *m, struct prcb_error *err)
         return prcb_fail(err, -ESTALE,
                          "prcbd gave the session up: it was replaced or cleaned away");
     if (m->baseline)
-        has_ready = read_tails(m, &ready);
-    m->has_ready = has_ready;
-    if (has_ready)
+        m->has_ready = read_tails(m, &ready);
+    if (m->has_ready)
         set_tails(m, &ready);
     metrics_end(m, give_back, m);
     m->status.size = sizeof(m->status);

@@ -654,6 +654,14 @@ static void look_at_call(struct looking *l)
     }
 }
 
+static void look_at_wait(struct looking *l)
+{
+    if (cause_is_kernel_lock(cause_of(l->account)))
+        look_at_lock(l);
+    else
+        look_at_call(l);
+}
+
 /* ---- one wait ----------------------------------------------------------------------------- */
 
 static bool still_waits(struct prcb_thread *t, uint64_t switches)
@@ -674,10 +682,7 @@ static bool look(struct looking *l, struct prcb_thread *t)
     if (!still_waits(t, a->switches) || !object_call_read(a->pid, a->tid, &l->call))
         return false;
     l->alone = descriptor_is_alone(a->pid);
-    if (cause_is_kernel_lock(cause_of(a)))
-        look_at_lock(l);
-    else
-        look_at_call(l);
+    look_at_wait(l);
     return object_call_read(a->pid, a->tid, &again) && again.number == l->call.number &&
            again.sp == l->call.sp && again.pc == l->call.pc &&
            !memcmp(again.args, l->call.args, sizeof(again.args)) && still_waits(t, a->switches);
@@ -689,18 +694,14 @@ static bool look(struct looking *l, struct prcb_thread *t)
 static void look_at_recorded(struct looking *l)
 {
     const struct prcb_account *a = l->account;
+    bool file = a->present & PRCB_HAS_OBJECT && a->present & PRCB_HAS_SYSCALL && a->object.inode;
 
     l->found = (struct object_wait){.object = 0};
-    if (cause_is_kernel_lock(cause_of(a))) {
-        look_at_lock(l);
-        return;
-    }
-    if (!(a->present & PRCB_HAS_OBJECT) || !a->object.inode || !(a->present & PRCB_HAS_SYSCALL))
-        return;
-    l->call = (struct object_call){.number = a->last_syscall, .args = {a->object.descriptor}};
+    l->call =
+        (struct object_call){.number = file ? a->last_syscall : -1, .args = {a->object.descriptor}};
     l->alone = false;
     l->over = true;
-    look_at_call(l);
+    look_at_wait(l);
 }
 
 struct object_wait objects_read(struct objects *o, const struct prcb_account *a,

@@ -7,6 +7,7 @@
 
 #include "format.h"
 #include "interrupt_name.h"
+#include "rest.h"
 #include "text.h"
 
 #define MOST 4 /* named on a line */
@@ -185,11 +186,6 @@ json_object *whom_edges_json(struct json_doc *b, const struct prcb_edge *edges, 
     return array;
 }
 
-static uint64_t lacking(uint64_t all, uint64_t part)
-{
-    return all > part ? all - part : 0;
-}
-
 json_object *whom_json(struct json_doc *b, const struct whom *w, uint64_t group,
                        const struct prcb_edge *all)
 {
@@ -205,8 +201,8 @@ json_object *whom_json(struct json_doc *b, const struct whom *w, uint64_t group,
         rest.count = ready ? rows[count].count : rest.count;
     rest.by = PRCB_BY_REST;
     for (size_t i = 0; i < count; i++) {
-        rest.count = ready ? rest.count : lacking(rest.count, rows[i].count);
-        rest.ns = lacking(rest.ns, rows[i].ns);
+        rest.count = ready ? rest.count : rest_of(rest.count, rows[i].count);
+        rest.ns = rest_of(rest.ns, rows[i].ns);
     }
     array = whom_edges_json(b, rows, count);
     if (rest.count || rest.ns)

@@ -199,12 +199,11 @@ static void test_objects_are_the_files(void **state)
     struct prcb *p = session_open_flags(64, PRCB_OPEN_OBJECTS);
     struct prcb_account a;
     struct stat about;
-    int pipes[2], number;
+    int pipes[2];
     pid_t child;
 
     assert_int_equal(pipe(pipes), 0);
     assert_int_equal(fstat(pipes[0], &about), 0);
-    number = pipes[0];
     child = child_start(read_from, &pipes[0]);
     must_profile_process(p, child, PRCB_FOLLOW_NONE);
     a = await_registers(p, child, false);
@@ -216,7 +215,7 @@ static void test_objects_are_the_files(void **state)
     assert_int_equal(a.open.cause, PRCB_CAUSE_PIPE);
     assert_int_equal(a.object.inode, about.st_ino);
     assert_int_equal(a.object.device, major(about.st_dev) << 20 | minor(about.st_dev));
-    assert_int_equal(a.object.descriptor, number);
+    assert_int_equal(a.object.descriptor, pipes[0]);
     assert_int_equal(a.object.lock, 0);
 }
 

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef PRCB_FIGURES_REST_H
+#define PRCB_FIGURES_REST_H
+
+#include <stdint.h>
+
+/* What a part lacks to the whole; 0 where it exceeds it: the two may be of moments apart. */
+static inline uint64_t rest_of(uint64_t whole, uint64_t part)
+{
+    return whole > part ? whole - part : 0;
+}
+
+#endif
