@@ -98,15 +98,15 @@ static struct prcb_account look(void)
 
 static void wake(void)
 {
-    uint64_t before = look().switches;
+    uint64_t before = look().voluntary_switches;
 
     assert_int_equal(write(the.in, "", 1), 1);
     the.woken++;
     for (int i = 0; i < TRIES; i++) {
         struct prcb_account a = look();
 
-        /* In its next wait. */
-        if (a.switches != before && !(a.flags & PRCB_ACCOUNT_RUNNING))
+        /* In its next wait: one that was preempted on the way has switched, too. */
+        if (a.voluntary_switches != before && !(a.flags & PRCB_ACCOUNT_RUNNING))
             return;
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     }
