@@ -332,6 +332,12 @@ struct bpf_iter__bpf_map {
 #define LCB_F_MUTEX_  (1u << 5)
 
 #define HAS(type, member) bpf_core_field_exists(struct type, member)
+/* And is a number that a plain load reads: libbpf fits one to another width, but not to that of a
+ * signed number, and the verifier refuses what is left of it where it can be reached. */
+#define HAS_PLAIN(type, member)                                                                    \
+    (HAS(type, member) &&                                                                          \
+     (!__builtin_preserve_field_info(((struct type *)0)->member, BPF_FIELD_SIGNED) ||              \
+      bpf_core_field_size(struct type, member) == sizeof(((struct type *)0)->member)))
 /* A number of whatever width and sign the running kernel gives it, a bit field too; 0 where it has
  * none: for what a feature can do without. */
 #define NUMBER(type, object, member)                                                               \
@@ -394,25 +400,25 @@ static __always_inline bool has_rq(void)
 
 static __always_inline bool has_rq_clock(void)
 {
-    return has_rq() && HAS(rq, clock);
+    return has_rq() && HAS_PLAIN(rq, clock);
 }
 
 static __always_inline bool has_rq_switches(void)
 {
-    return has_rq() && HAS(rq, nr_switches);
+    return has_rq() && HAS_PLAIN(rq, nr_switches);
 }
 
 /* CONFIG_SCHED_INFO (SCHEDSTATS or TASK_DELAY_ACCT). */
 static __always_inline bool has_sched_info(void)
 {
-    return HAS(task_struct, sched_info) && HAS(sched_info, last_queued) &&
-           HAS(sched_info, last_arrival) && HAS(sched_info, run_delay);
+    return HAS(task_struct, sched_info) && HAS_PLAIN(sched_info, last_queued) &&
+           HAS_PLAIN(sched_info, last_arrival) && HAS_PLAIN(sched_info, run_delay);
 }
 
 static __always_inline bool has_throttled(void)
 {
     return HAS(task_struct, throttled) ||
-           (HAS(sched_entity, cfs_rq) && HAS(cfs_rq, throttle_count));
+           (HAS(sched_entity, cfs_rq) && HAS_PLAIN(cfs_rq, throttle_count));
 }
 
 /* Not inlined, as all that reads a member which some kernels have not: the compiler may otherwise
@@ -428,7 +434,7 @@ static __always_inline bool task_throttled(struct task_struct *task)
 {
     if (HAS(task_struct, throttled))
         return throttled_flag(task);
-    if (HAS(sched_entity, cfs_rq) && HAS(cfs_rq, throttle_count))
+    if (HAS(sched_entity, cfs_rq) && HAS_PLAIN(cfs_rq, throttle_count))
         return plain(task)->se.cfs_rq->throttle_count != 0;
     return false;
 }
@@ -454,7 +460,7 @@ static __noinline __attribute__((unused)) __u64 throttled_time(__u64 queue, __u6
         return since && clock > since ? time + clock - since : time;
     }
     if (!HAS(cfs_rq, throttled_clock_pelt_time) || !HAS(cfs_rq, throttled_clock_pelt) ||
-        !HAS(cfs_rq, throttle_count) || !HAS(cfs_rq, rq) || !HAS(rq, clock_pelt) ||
+        !HAS_PLAIN(cfs_rq, throttle_count) || !HAS(cfs_rq, rq) || !HAS(rq, clock_pelt) ||
         !HAS(rq, lost_idle_time))
         return PRCB_BASE_UNKNOWN;
     time = BPF_CORE_READ(cfs_rq, throttled_clock_pelt_time);
@@ -584,12 +590,12 @@ APART int task_prio(struct task_struct *task)
 
 static __always_inline __u64 task_sum_exec(struct task_struct *task)
 {
-    return HAS(sched_entity, sum_exec_runtime) ? task->se.sum_exec_runtime : 0;
+    return HAS_PLAIN(sched_entity, sum_exec_runtime) ? task->se.sum_exec_runtime : 0;
 }
 
 static __always_inline bool has_migrations(void)
 {
-    return HAS(sched_entity, nr_migrations);
+    return HAS_PLAIN(sched_entity, nr_migrations);
 }
 
 static __always_inline __u64 task_migrations(struct task_struct *task)
@@ -600,7 +606,8 @@ static __always_inline __u64 task_migrations(struct task_struct *task)
 /* How long it has run of its slice; false: out of reach. */
 static __always_inline bool task_used_slice(struct task_struct *task)
 {
-    return HAS(sched_entity, prev_sum_exec_runtime) && HAS(sched_entity, sum_exec_runtime) &&
+    return HAS_PLAIN(sched_entity, prev_sum_exec_runtime) &&
+           HAS_PLAIN(sched_entity, sum_exec_runtime) &&
            task->se.sum_exec_runtime - task->se.prev_sum_exec_runtime >= task_slice(task);
 }
 

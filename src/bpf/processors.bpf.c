@@ -22,6 +22,8 @@ char LICENSE[] SEC("license")
 = "Dual BSD/GPL";
 
 const volatile struct prcb_processors_config config = {};
+/* PRCB_PROCESSOR_* that depend on what CO-RE found; prcb_tell_processor_features fills it. */
+__u32 kernel_features = 0;
 
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
@@ -446,6 +448,17 @@ static __always_inline void start(__u32 processor, struct prcb_processor_block *
     block->idle_state = PRCB_IDLE_STATE_UNKNOWN;
     block->state = PRCB_PROCESSOR_ONLINE;
     prcb_seq_end(&block->seq, seq);
+}
+
+/* As prcb_tell_features of the accounts. */
+SEC("syscall")
+int prcb_tell_processor_features(void *unused)
+{
+    if (has_rq_clock())
+        kernel_features |= PRCB_PROCESSOR_RQ_CLOCK;
+    if (has_rq_switches())
+        kernel_features |= PRCB_PROCESSOR_SWITCHES;
+    return 0;
 }
 
 /* Run on each processor once all else is attached. */

@@ -209,8 +209,6 @@ static int configure(struct processor_programs *p, uint32_t count, const struct 
     if (result)
         return result;
     p->features = PRCB_PROCESSOR_HARD | PRCB_PROCESSOR_SOFT | PRCB_PROCESSOR_CPUSTAT;
-    p->features |= kernel_has_member(btf, "rq", "clock") ? PRCB_PROCESSOR_RQ_CLOCK : 0;
-    p->features |= kernel_has_member(btf, "rq", "nr_switches") ? PRCB_PROCESSOR_SWITCHES : 0;
     p->features |= hotplug ? PRCB_PROCESSOR_HOTPLUG : 0;
 #if defined(__x86_64__)
     if (skeleton->rodata->config.irqs_sum != PRCB_NO_OFFSET &&
@@ -254,7 +252,7 @@ static const char *const names[] = {"runqueues",
 static int load(struct processor_programs *p, struct prcb_error *err)
 {
     struct bpf_load l;
-    int result = bpf_load_begin(&l, err);
+    int result = bpf_load_begin(&l, err), ignored;
 
     if (!result) {
         p->skeleton = processors_bpf__open_opts(&l.options);
@@ -271,9 +269,15 @@ static int load(struct processor_programs *p, struct prcb_error *err)
             prcb_fail(err, -errno, "the processor blocks cannot be shared: %s", strerror(errno));
     if (!result) {
         result = processors_bpf__load(p->skeleton);
+        if (!result)
+            result =
+                bpf_run_program(bpf_program__fd(p->skeleton->progs.prcb_tell_processor_features),
+                                NULL, 0, &ignored);
         if (result)
             result = bpf_explain_load(result, err);
     }
+    if (!result)
+        p->features |= p->skeleton->bss->kernel_features;
     bpf_load_end(&l);
     return result;
 }

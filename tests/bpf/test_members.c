@@ -301,6 +301,15 @@ static const struct row typed_rows[] = {
     {"sched_entity", "slice", NOTHING, "unsigned int"},
     {"sched_entity", "sum_exec_runtime", NOTHING, "long int"},
     {"sched_entity", "nr_migrations", NOTHING, "unsigned int"},
+    {"sched_entity", "nr_migrations", MIGRATIONS, "int"},
+    {"sched_entity", "sum_exec_runtime", NOTHING, "int"}, /* quantum is preempted */
+    {"sched_entity", "prev_sum_exec_runtime", NOTHING, "int"},
+    {"sched_info", "run_delay", READY, "int"},
+    {"sched_info", "last_arrival", READY, "int"},
+    {"sched_info", "last_queued", READY, "int"},
+    {"cfs_rq", "throttle_count", NOTHING, "short int"},
+    {"rq", "clock", READY, "int"},
+    {"rq", "nr_switches", NOTHING, "int"}, /* of processors */
     {"sched_info", "run_delay", NOTHING, "long int"},
     {"cfs_rq", "throttle_count", NOTHING, "unsigned char"},
     {"rq", "clock", NOTHING, "long int"},
@@ -584,7 +593,8 @@ static void processors_of(const struct row *row)
                          cpu.steal_ns,
                      cpu.wall_ns);
     assert_int_equal(!(cpu.present & PRCB_CPU_HAS_MISSED),
-                     !row->type && !strcmp(row->member, "nr_switches"));
+                     !strcmp(row->member, "nr_switches") &&
+                         (!row->type || !strcmp(row->type, "int")));
     if (!(cpu.present & PRCB_CPU_HAS_MISSED))
         assert_non_null(prcb_processor_absent_reason(v, PRCB_CPU_HAS_MISSED));
     prcb_processors_close(v);
