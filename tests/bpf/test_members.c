@@ -465,7 +465,7 @@ static uint64_t present_of_sleeper(struct prcb *p)
     struct prcb_account a = {.size = sizeof(a)};
     struct prcb_error err;
     struct prcb_thread *t;
-    int pipe_fds[2], tries = 0;
+    int pipe_fds[2], tries = 0, result;
     pid_t child;
 
     assert_int_equal(pipe(pipe_fds), 0);
@@ -484,8 +484,10 @@ static uint64_t present_of_sleeper(struct prcb *p)
         kill(child, SIGSTOP);
         kill(child, SIGCONT);
         usleep(1000);
-        assert_int_equal(prcb_thread_read(t, &a), 0);
-    } while ((!a.switches || a.flags & PRCB_ACCOUNT_RUNNING) && ++tries < 5000);
+        result = prcb_thread_read(t, &a);
+        /* A virtual processor may be away while it writes. */
+        assert_true(!result || result == -EAGAIN);
+    } while ((result || !a.switches || a.flags & PRCB_ACCOUNT_RUNNING) && ++tries < 5000);
     prcb_thread_close(t);
     close(pipe_fds[1]);
     waitpid(child, NULL, 0);

@@ -88,15 +88,22 @@ static uint32_t open_view(void)
     return prcb_processors_count(view);
 }
 
+/* A virtual processor can be away in the middle of an update for longer than a read waits. */
+static int read_cpu(uint32_t number, struct prcb_processor *ret)
+{
+    int result;
+
+    do
+        result = prcb_processor_read(view, number, ret);
+    while (result == -EAGAIN);
+    return result;
+}
+
 static struct prcb_processor must_read_cpu(uint32_t number)
 {
     struct prcb_processor r = {.size = sizeof(r)};
-    int result;
+    int result = read_cpu(number, &r);
 
-    /* A virtual processor can be away in the middle of an update for longer than a read waits. */
-    do
-        result = prcb_processor_read(view, number, &r);
-    while (result == -EAGAIN);
     if (result)
         fail_msg("processor %u: %s", number, strerror(-result));
     assert_int_equal(r.number, number);
@@ -897,10 +904,10 @@ static const char *while_offline(struct prcb_processor *ret)
     struct prcb_processor first = {.size = sizeof(first)};
 
     ret->size = sizeof(*ret);
-    if (prcb_processor_read(view, 1, &first))
+    if (read_cpu(1, &first))
         return "cannot be read";
     sleep_ns(100000000);
-    if (prcb_processor_read(view, 1, ret))
+    if (read_cpu(1, ret))
         return "cannot be read";
     if ((first.flags | ret->flags) & PRCB_CPU_ONLINE)
         return "not shown as off line";
@@ -924,7 +931,7 @@ static const char *take_down_and_up(const struct prcb_processor *before)
     if (wrong)
         return wrong;
     sleep_ns(300000000);
-    if (prcb_processor_read(view, 1, &on) || !(on.flags & PRCB_CPU_ONLINE))
+    if (read_cpu(1, &on) || !(on.flags & PRCB_CPU_ONLINE))
         return "not shown as on line";
     if (sum_of_parts(&on) != on.wall_ns || went_back(&off, &on))
         return "something went back";

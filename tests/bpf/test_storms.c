@@ -388,16 +388,15 @@ static int naps_run(void *arg)
 /* The registrar comes upon threads in the middle of everything: being created, going to
  * sleep, ending. No switch may be counted that the kernel's counters, copied a moment
  * before, held already (unfollowed threads, met over and over), and no thread may go
- * untracked because two wanted to give it an account (followed ones). */
-/* An emulator that runs all processors by turns may stop one in the middle of its writing for
- * longer than a reader tries. */
+ * untracked because two wanted to give it an account (followed ones). A virtual processor may
+ * be stopped in the middle of its writing for longer than a reader tries. */
 static int walk_all(struct prcb *p, uint32_t *broken)
 {
     int result, tries = 0;
 
     do
         result = prcb_walk(p, laws_of_each, broken, NULL);
-    while (result == -EAGAIN && slowness() > 1 && ++tries < 50);
+    while (result == -EAGAIN && ++tries < 50);
     return result;
 }
 
@@ -445,7 +444,11 @@ static int stopped_reader(void *arg)
         prcb_thread_open(p, shared->target, &thread, NULL))
         return 1;
     while (!gate_get(&shared->stop)) {
-        if (prcb_thread_read(thread, &now))
+        int result = prcb_thread_read(thread, &now);
+
+        if (result == -EAGAIN) /* see walk_all */
+            continue;
+        if (result)
             return 2;
         if (now.wall_ns < last.wall_ns || now.run_ns < last.run_ns ||
             now.switches < last.switches || now.ready_ns < last.ready_ns ||
