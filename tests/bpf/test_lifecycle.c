@@ -106,6 +106,16 @@ static bool waits_to_go(pid_t pid)
     return wait_for(kernel_state(pid, pid) == 'S' && kernel_off(pid, pid));
 }
 
+/* And all of the board's threads. */
+static void all_wait(pid_t pid, uint32_t threads)
+{
+    assert_true(wait_for(counted() == threads));
+    for (uint32_t i = 0; i < threads; i++)
+        assert_true(
+            wait_for(kernel_state(pid, board->tids[i]) == 'S' && kernel_off(pid, board->tids[i])));
+    assert_true(waits_to_go(pid));
+}
+
 static pid_t start_sleeper(void)
 {
     pid_t child;
@@ -631,6 +641,24 @@ static struct accounts_bpf *load_programs(void)
     return programs;
 }
 
+static void register_by_hand(struct accounts_bpf *programs, pid_t tid, uint32_t pass)
+{
+    struct bpf_link *link = bpf_program__attach_iter(programs->progs.prcb_register, NULL);
+    char nothing[8];
+    int fd;
+
+    assert_non_null(link);
+    programs->bss->request = (struct prcb_bpf_request){
+        .what = PRCB_REGISTER_THREAD, .number = (uint32_t)tid, .pass = pass, .last = 1};
+    fd = bpf_iter_create(bpf_link__fd(link));
+    assert_true(fd >= 0);
+    while (read(fd, nothing, sizeof(nothing)) > 0)
+        ;
+    close(fd);
+    bpf_link__destroy(link);
+    assert_int_equal(programs->bss->request.added, 1);
+}
+
 /* Births that prcb_newtask was not run for, as happens where it can be preempted (7.0): made here
  * by the programs without it. */
 static void test_births_without_newtask(void **state)
@@ -649,10 +677,9 @@ static void test_births_without_newtask(void **state)
     programs->links.prcb_newborn = bpf_program__attach_trace(programs->progs.prcb_newborn);
     programs->links.prcb_switch = bpf_program__attach_trace(programs->progs.prcb_switch);
     assert_true(programs->links.prcb_newborn && programs->links.prcb_switch);
-    programs->bss->scope.all = 1;
+    register_by_hand(programs, gettid(), PRCB_PASS_CHILDREN);
     for (size_t i = 0; i < 20; i++)
         pids[i] = child_start(some_switches, NULL);
-    programs->bss->scope.all = 0;
     for (size_t i = 0; i < 20; i++) {
         assert_true(waits_to_go(pids[i]));
         assert_int_equal(state_of(programs, pids[i]), PRCB_STATE_OFF);
@@ -676,9 +703,8 @@ static void test_end_without_a_switch(void **state)
     programs->links.prcb_newtask = bpf_program__attach_trace(programs->progs.prcb_newtask);
     programs->links.prcb_ended = bpf_program__attach_trace(programs->progs.prcb_ended);
     assert_true(programs->links.prcb_newtask && programs->links.prcb_ended);
-    programs->bss->scope.all = 1;
+    register_by_hand(programs, gettid(), PRCB_PASS_CHILDREN);
     pid = child_start(some_switches, NULL);
-    programs->bss->scope.all = 0;
     assert_true(waits_to_go(pid));
     assert_int_equal(state_of(programs, pid), PRCB_STATE_OFF);
     gate_set(&board->go, 1);
@@ -761,24 +787,6 @@ static int switches_once_then_stays(void *arg)
     return stay_until_end();
 }
 
-static void register_by_hand(struct accounts_bpf *programs, pid_t tid)
-{
-    struct bpf_link *link = bpf_program__attach_iter(programs->progs.prcb_register, NULL);
-    char nothing[8];
-    int fd;
-
-    assert_non_null(link);
-    programs->bss->request =
-        (struct prcb_bpf_request){.what = PRCB_REGISTER_THREAD, .number = (uint32_t)tid, .last = 1};
-    fd = bpf_iter_create(bpf_link__fd(link));
-    assert_true(fd >= 0);
-    while (read(fd, nothing, sizeof(nothing)) > 0)
-        ;
-    close(fd);
-    bpf_link__destroy(link);
-    assert_int_equal(programs->bss->request.added, 1);
-}
-
 /* One switch off and on after the copy of the counters and before any is seen. false: the
  * machine made it more. */
 static bool left_and_came_back(struct accounts_bpf *programs)
@@ -792,7 +800,7 @@ static bool left_and_came_back(struct accounts_bpf *programs)
     board->go = board->count = 0;
     pid = child_start(switches_once_then_stays, NULL);
     assert_true(wait_for(kernel_state(pid, pid) == 'R'));
-    register_by_hand(programs, pid);
+    register_by_hand(programs, pid, 0);
     assert_true(block_of(programs, pid, &block));
     before = block.base_nvcsw + block.base_nivcsw;
     gate_set(&board->go, 1);
@@ -854,7 +862,7 @@ static void test_full_table(void **state)
 
     clear_board();
     pid = child_start(six_threads_then_more, NULL);
-    assert_true(wait_for(counted() == 6 && kernel_state(pid, pid) == 'S' && kernel_off(pid, pid)));
+    all_wait(pid, 6);
     assert_int_equal(prcb_profile_process(p, pid, PRCB_FOLLOW_THREADS, &err), -ENOSPC);
     assert_true(strlen(err.text) > 0);
     prcb_session_status(p, &status);
@@ -870,11 +878,10 @@ static void test_full_table(void **state)
 
     /* Whoever its creator is, tracked or not, a new thread is counted. */
     gate_set(&board->go, 1);
-    assert_true(wait_for(counted() == 11));
+    all_wait(pid, 11);
     prcb_session_status(p, &status);
     assert_int_equal(status.threads, 4);
     assert_int_equal(status.untracked_threads, 8);
-    sleep_ns(2000000);
     accounts = all_accounts(p, &count);
     for (size_t i = 0; i < 4; i++) {
         assert_laws(&accounts[i]);
@@ -920,10 +927,22 @@ static int exec_in_a_thread(void *arg)
 }
 
 /* The thread that execs goes on under the number of its leader, whose account ends. */
+static bool has_ended(struct prcb *p, uint64_t key)
+{
+    size_t count;
+    struct prcb_account *all = all_accounts(p, &count);
+
+    for (size_t i = 0; i < count; i++) {
+        if (all[i].key == key)
+            return all[i].flags & PRCB_ACCOUNT_EXITED;
+    }
+    return false;
+}
+
 static void test_exec_by_another_thread(void **state)
 {
     struct prcb *p = empty_session();
-    struct prcb_account a, *all;
+    struct prcb_account a;
     uint64_t key, kernel;
     size_t count;
     pid_t pid;
@@ -938,12 +957,9 @@ static void test_exec_by_another_thread(void **state)
     assert_true(a.key != key);
     assert_int_equal(a.pid, pid);
     assert_laws(&a);
-    all = all_accounts(p, &count);
+    assert_true(wait_for(has_ended(p, key))); /* its last switch may be to come */
+    all_accounts(p, &count);
     assert_int_equal(count, 2);
-    for (size_t i = 0; i < count; i++) {
-        if (all[i].key == key)
-            assert_true(all[i].flags & PRCB_ACCOUNT_EXITED);
-    }
     /* Born and followed, it has all its switches. */
     assert_true(kernel_switches(pid, pid, NULL, &kernel));
     assert_int_equal(must_find(p, pid).switches, kernel);
@@ -976,8 +992,8 @@ static void test_names(void **state)
 static void test_spawn(void **state)
 {
     struct prcb *p = empty_session();
-    static char sh[] = "sh", c[] = "-c", script[] = "sleep 0.01; exit 7",
-                missing[] = "/no/such/program", tmp[] = "/tmp";
+    static char sh[] = "sh", c[] = "-c", script[] = "sleep 0.5; exit 7", /* it waits by then */
+        missing[] = "/no/such/program", tmp[] = "/tmp";
     char *argv[] = {sh, c, script, NULL}, *none[] = {missing, NULL}, *directory[] = {tmp, NULL};
     struct prcb_account *all;
     struct prcb_error err = {0};

@@ -236,7 +236,7 @@ static void frequency_and_reset(void **state)
     set_area(0x90, 5000, 5000);
     begin = mono_ns();
     start(&opts);
-    spin(40 * MS);
+    assert_true(wait_for((spin(1 * MS), counts().written >= 10)));
     written = counts().written;
     assert_in_range(written, 10, (mono_ns() - begin) / 500000 + 2);
     stop_sampling();
@@ -313,6 +313,7 @@ static void thresholds(void **state)
     prepare(256 * 1024);
     drained = 0;
     set_area(0xc0, 1000, 20);
+    go_before_others(); /* 20 records are 4 ms: it would be readable already */
     start(&opts);
     assert_false(readable());
     assert_true(wait_for((spin(100000), readable())));
@@ -557,10 +558,10 @@ static void areas_spoiled(void **state)
         assert_int_equal(area->pebs_index, rows[i].index);
         if (i < 6)
             assert_int_equal(prcb_sample_drain(sample, count_records, NULL), -EINVAL);
+        then = counts().written; /* before it goes on: it is full in 4 ms */
         area->pebs_base = base;
         area->pebs_maximum = end;
         area->pebs_index = base;
-        then = counts().written; /* and it goes on */
         assert_true(wait_for((spin(200000), counts().written >= then + 3)));
     }
     stop_sampling();
@@ -1224,13 +1225,13 @@ static void read_beside(void **state)
     while (playing) {
         playing = !gate_get(&pongs[0].gates[2]) || !gate_get(&pongs[1].gates[2]);
         poll(&fd, 1, 1);
-        assert_int_equal(prcb_switches_read(switches, keep, NULL, &lost_records), 0);
+        assert_int_equal(prcb_switches_read(switches, keep_pongs, NULL, &lost_records), 0);
     }
     begin = mono_ns() - begin;
-    assert_int_equal(prcb_switches_read(switches, keep, NULL, &lost_records), 0);
+    assert_int_equal(prcb_switches_read(switches, keep_pongs, NULL, &lost_records), 0);
     both = count_of(pongs[0].tid) + count_of(pongs[1].tid);
     counted = pongs[0].switches + pongs[1].switches;
-    printf("    %llu switches of the two, %.0f a second; %zu records, %llu lost\n",
+    printf("    %llu switches of the two, %.0f a second; %zu records of theirs, %llu lost\n",
            (unsigned long long)counted, (double)counted * 1e9 / (double)begin, record_count,
            (unsigned long long)lost_records);
     assert_true(both + lost_records >= counted);
@@ -1537,7 +1538,8 @@ static void death_frees(void **state)
     int before = programs_named("prcb_sample");
 
     assert_int_equal(child_wait(child_start(nt_areas, (void *)1)), -SIGKILL);
-    assert_true(wait_for(programs_named("prcb_sample") == before));
+    /* Fewer: others' recordings have ended, too. */
+    assert_true(wait_for(programs_named("prcb_sample") <= before));
 }
 
 /* ---- other ---- */

@@ -44,13 +44,32 @@ static void *write_one(void *arg)
     return write(pipe_fds[1], "x", 1) == 1 ? NULL : held_page;
 }
 
+/* Until the waiter sleeps so, and a moment more, so that it has switched. */
+static void await_state(char wanted)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    char path[64], line[256], state = 0;
+
+    for (int i = 0; i < 10000 && state != wanted; i++) {
+        FILE *file;
+
+        snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)waiter);
+        file = waiter ? fopen(path, "r") : NULL;
+        if (file && fgets(line, sizeof(line), file) && strrchr(line, ')'))
+            state = strrchr(line, ')')[2];
+        if (file)
+            fclose(file);
+        nanosleep(&pause, NULL);
+    }
+    nanosleep(&pause, NULL);
+}
+
 /* A page of the pipe: it has room again when one is empty. */
 static void *drain_later(void *arg)
 {
-    const struct timespec pause = {.tv_nsec = 20000000};
     static char bytes[MOST_PAGE];
 
-    nanosleep(&pause, NULL);
+    await_state('S');
     return read(pipe_fds[0], bytes, page_size) > 0 ? NULL : held_page;
 }
 
@@ -76,21 +95,8 @@ static void *give_page(void *arg)
 {
     int keeper = *(int *)arg;
     struct uffdio_zeropage give = {.range = {(uintptr_t)held_page, page_size}};
-    const struct timespec pause = {.tv_nsec = 1000000};
-    char path[64], line[256], state = 0;
 
-    for (int i = 0; i < 10000 && state != 'D'; i++) {
-        FILE *file;
-
-        snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)waiter);
-        file = waiter ? fopen(path, "r") : NULL;
-        if (file && fgets(line, sizeof(line), file) && strrchr(line, ')'))
-            state = strrchr(line, ')')[2];
-        if (file)
-            fclose(file);
-        nanosleep(&pause, NULL);
-    }
-    nanosleep(&pause, NULL);
+    await_state('D');
     return ioctl(keeper, UFFDIO_ZEROPAGE, &give) ? held_page : NULL;
 }
 

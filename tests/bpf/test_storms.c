@@ -80,6 +80,18 @@ static const struct prcb_account *account_of(const struct prcb_account *accounts
 
 /* 10,000 threads registered while they sleep, then woken and ended: each has its
  * account, each account its end. */
+static bool all_wait(struct prcb *p)
+{
+    size_t count;
+    struct prcb_account *all = all_accounts(p, &count);
+
+    for (size_t i = 0; i < count; i++) {
+        if (all[i].flags & PRCB_ACCOUNT_RUNNING || all[i].open.cause != PRCB_CAUSE_FUTEX)
+            return false;
+    }
+    return true;
+}
+
 static void test_ten_thousand_threads(void **state)
 {
     struct crowd *crowd = shared_memory(sizeof(*crowd));
@@ -93,6 +105,7 @@ static void test_ten_thousand_threads(void **state)
     if (!wait_for(__atomic_load_n(&crowd->ready, __ATOMIC_ACQUIRE) == crowd->threads))
         skip_because("only %u of %u threads could be created", crowd->ready, crowd->threads);
     must_profile_process(p, child, PRCB_FOLLOW_ALL);
+    assert_true(wait_for(all_wait(p))); /* the last are on their way */
     accounts = all_accounts(p, &count);
     assert_int_equal(count, crowd->threads + 1);
     qsort(accounts, count, sizeof(*accounts), by_tid);
@@ -228,6 +241,11 @@ static void test_burst_of_short_threads(void **state)
         const struct prcb_account *a = account_of(accounts, count, burst->briefs[i].tid);
 
         assert_non_null(a);
+        if ((a > accounts && a[-1].tid == a->tid) ||
+            (a + 1 < accounts + count && a[1].tid == a->tid)) {
+            unseen++; /* a number that came again: the kernel's word is of one of the two */
+            continue;
+        }
         assert_true(laws_hold(a));
         assert_true(a->flags & PRCB_ACCOUNT_EXITED);
         assert_int_equal(a->waits[PRCB_CAUSE_EXIT].count, 1);
@@ -243,7 +261,8 @@ static void test_burst_of_short_threads(void **state)
     printf("    %u threads, %" PRIu64 " switches, the kernel counted %" PRIu64 "\n", burst->threads,
            sum, end_sum);
     if (unseen)
-        printf("    %u threads were given back without a word of the kernel\n", unseen);
+        printf("    %u threads were given back without a word of the kernel, or had one number\n",
+               unseen);
     assert_int_equal(wrong, 0);
     assert_int_equal(sum, end_sum);
     assert_true(unseen <= burst->threads / 10);
@@ -334,7 +353,9 @@ static void test_churn_leaks_nothing(void **state)
     size_t count;
 
     must_profile_process(p, child, PRCB_FOLLOW_ALL);
-    while (mono_ns() < deadline) {
+    /* Until slots were used twice, however slow a busy machine is. */
+    while (mono_ns() < deadline ||
+           (slowness() == 1 && released <= 4096 && mono_ns() < deadline + 60000000000)) {
         int some = prcb_release_exited(p, NULL);
 
         assert_true(some >= 0);

@@ -646,9 +646,13 @@ static const char *make_quota(void)
 
     if (reason)
         return reason;
-    done = cgroup_v2 ? write_in(cgroup_path, "cpu.max", "2000 50000")
+    /* Beside others' load a group of usual weight may get less than its quota, and is not held
+     * back. */
+    done = cgroup_v2 ? write_in(cgroup_path, "cpu.max", "2000 50000") &&
+                           write_in(cgroup_path, "cpu.weight", "10000")
                      : write_in(cgroup_path, "cpu.cfs_period_us", "50000") &&
-                           write_in(cgroup_path, "cpu.cfs_quota_us", "2000");
+                           write_in(cgroup_path, "cpu.cfs_quota_us", "2000") &&
+                           write_in(cgroup_path, "cpu.shares", "262144");
     if (done)
         return NULL;
     rmdir(cgroup_path);
@@ -1195,10 +1199,6 @@ static void start_with_quota(int (*child)(void *))
         skip_because("%s", reason);
     assert_true(cgroup_v2 ? write_in(cgroup_path, "cpu.max", "10000 50000")
                           : write_in(cgroup_path, "cpu.cfs_quota_us", "10000"));
-    /* Beside others' load a group of usual weight may get less than its quota, and is not held
-     * back. */
-    assert_true(cgroup_v2 ? write_in(cgroup_path, "cpu.weight", "10000")
-                          : write_in(cgroup_path, "cpu.shares", "262144"));
     stage = shared_memory(sizeof(*stage));
     stage->pid = stage->tid = child_start(child, NULL);
     assert_true(wait_for(gate_get(&stage->at) == 1));
