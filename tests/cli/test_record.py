@@ -113,6 +113,19 @@ class Recording(unittest.TestCase):
         with sqlite3.connect(self.path) as db:
             return db.execute(sql).fetchall()
 
+    def sleeper(self):
+        # pylint: disable-next=consider-using-with
+        target = subprocess.Popen(["sleep", "1000"])
+        for clean in (target.wait, target.kill):
+            self.addCleanup(clean)
+        deadline = time.monotonic() + 20
+        while True:
+            with open(f"/proc/{target.pid}/syscall", encoding="ascii") as file:
+                # Nor in read() or a page fault, which are loading it.
+                if file.read().split()[0] not in ("running", "-1", "0"):
+                    return target.pid
+            self.assertLess(time.monotonic(), deadline)
+
 
 def spent_of(output):
     """What record_shares printed."""
@@ -404,27 +417,19 @@ class File(Recording):
             self.addCleanup(clean)
         target.stdout.read(1)
         for options in ([["-a"]] if ROOT else []) + [["-p", str(target.pid)]]:
-            self.record(*options, "--for", "0.6")
-            start, begun = self.query(
-                "SELECT CAST(value AS INTEGER), start_ns FROM facts, threads "
-                f"WHERE facts.name = 'start_ns' AND tid = {target.pid}")[0]
-            self.assertEqual(start, begun)
+            for _ in range(5): # it may be between two sleeps, and without a processor
+                self.record(*options, "--for", "0.6")
+                start, begun, state = self.query(
+                    "SELECT CAST(value AS INTEGER), start_ns, start_state FROM facts, threads "
+                    f"WHERE facts.name = 'start_ns' AND tid = {target.pid}")[0]
+                self.assertEqual(start, begun)
+                if state == "waiting":
+                    break
+            self.assertEqual(state, "waiting")
             ready = [row["ns"] for row in self.json("--table", "waits")["waits"]
                      if row["state"] == "ready" and not row["cause"]]
             if "-p" in options:
                 self.assertEqual(sum(ready), 0)
-
-    def sleeper(self):
-        # pylint: disable-next=consider-using-with
-        target = subprocess.Popen(["sleep", "1000"])
-        for clean in (target.wait, target.kill):
-            self.addCleanup(clean)
-        deadline = time.monotonic() + 20
-        while True:
-            with open(f"/proc/{target.pid}/syscall", encoding="ascii") as file:
-                if file.read().split()[0] not in ("running", "0"):
-                    return target.pid
-            self.assertLess(time.monotonic(), deadline)
 
     @contextlib.contextmanager
     def three_threads(self):
@@ -786,8 +791,11 @@ def work(seconds):
     print("work", os.getpid(), time.thread_time_ns() - begin, flush=True)
 child = os.fork()
 if not child:
+    waiter = os.getpid()
     grandchild = os.fork()
     if not grandchild:
+        # What it does before the other waits for it is on nobody's path.
+        while open("/proc/%d/stat" % waiter).read().rsplit(")", 1)[1].split()[0] != "S": pass
         work(0.15)
         os.write(second[1], b"x")
         os._exit(0)
@@ -1073,12 +1081,16 @@ class Ends(Recording):
         stretches that are not told apart, and reading takes its time."""
         if not BPF:
             self.skipTest(BPF_REASON)
-        self.record("--for", "0.2", "--", "sleep", "60")
-        report = self.json()
-        for row in report["processors"]:
-            whole = sum(row[name + "_ns"] for name in
-                        ("user", "kernel", "dpc", "interrupt", "steal", "idle"))
-            self.assertAlmostEqual(whole, report["span_ns"], delta=0.05 * report["span_ns"] + 5e6)
+        # Between a stamp and the reading prcb may have no processor; a wrong stamp is wrong each time.
+        for _ in range(5):
+            self.record("--for", "0.2", "--", "sleep", "60")
+            report = self.json()
+            off = max(abs(sum(row[name + "_ns"] for name in
+                              ("user", "kernel", "dpc", "interrupt", "steal", "idle")) - report["span_ns"])
+                      for row in report["processors"])
+            if off <= 0.05 * report["span_ns"] + 5e6:
+                break
+        self.assertLessEqual(off, 0.05 * report["span_ns"] + 5e6)
 
     def test_interrupted(self):
         """Ctrl-C reaches the command too; what there is by then is a whole recording."""
@@ -1881,7 +1893,8 @@ class WaitStacks(Recording):
 
     def test_shares(self):
         """What the program measures has the time in it until it gets a processor, which is no wait: with that the sum
-        is the program's. Only that, and waits of which no look in time told the function, can shift shares."""
+        is the program's, but for what its start and its end are ready. Only that, and waits of which no look in time
+        told the function, can shift shares."""
         for tier in self.tiers:
             told = self.shares(tier)
             total = sum(told.values())
@@ -1897,7 +1910,8 @@ class WaitStacks(Recording):
             thread = report["threads"][0]
             spent = thread["wait_ns"] + thread["ready_ns"] + thread["unknown_ns"]
             lacks = max(0, spent - sum(found.values()))
-            self.assertAlmostEqual(spent / total, 1, delta=0.02, msg=(tier, told, thread))
+            self.assertGreater(spent, 0.98 * total, (tier, told, thread))
+            self.assertLess(spent - thread["ready_ns"], 1.02 * total, (tier, told, thread))
             self.assertGreater(sum(found.values()), 0.5 * total, report["wait_stacks"])
             for name in self.NAMES:
                 self.assertAlmostEqual(found[name] / sum(found.values()), told[name] / total,
@@ -1948,20 +1962,17 @@ class WaitStacks(Recording):
 
     def test_a_thread_that_hangs(self):
         """Its one wait has a stack, and it began before the recording."""
-        with subprocess.Popen(["sleep", "1000"]) as target:
-            try:
-                # A busy machine has no time for a look in half a second.
-                for seconds in 0.5, 2, 8:
-                    self.record("-g", "-p", str(target.pid), "--for", str(seconds))
-                    report = self.json()
-                    rows = [row for row in report["wait_stacks"] if row["stack"]]
-                    if rows:
-                        break
-                self.assertEqual(len(rows), 1, report["wait_stacks"])
-                self.assertEqual(rows[0]["word"], "sleep")
-                self.assertGreater(rows[0]["ns"], 0.9 * report["span_ns"])
-            finally:
-                target.kill()
+        target = self.sleeper()
+        # A busy machine has no time for a look in half a second.
+        for seconds in 0.5, 2, 8:
+            self.record("-g", "-p", str(target), "--for", str(seconds))
+            report = self.json()
+            rows = [row for row in report["wait_stacks"] if row["stack"]]
+            if rows:
+                break
+        self.assertEqual(len(rows), 1, report["wait_stacks"])
+        self.assertEqual(rows[0]["word"], "sleep")
+        self.assertGreater(rows[0]["ns"], 0.9 * report["span_ns"])
 
     def waiter(self):
         """Waits for a terminal: (process, thread)."""
@@ -1983,7 +1994,10 @@ class WaitStacks(Recording):
         """The kernel's functions by name, on the user's, in every output; without tables of functions
         and in a recording of before, too."""
         pid, tid = self.waiter()
-        self.record("-g", "-p", str(pid), "--for", "0.5")
+        for seconds in 0.5, 2, 8: # see test_a_thread_that_hangs
+            self.record("-g", "-p", str(pid), "--for", str(seconds))
+            if any(row["tid"] == tid and row["stack"] for row in self.json()["wait_stacks"]):
+                break
         wanted = ["n_tty_read", "tty_read", "vfs_read"], ["by_terminal", "inner", "middle", "outer", "run"]
 
         def check(report):

@@ -568,11 +568,16 @@ class Scraped(Case):
                    *args, **options)
         own = self.prometheus(folder, [port])
 
+        errors = set()
+
         def up():
             targets = (self.ask(own, "/api/v1/targets") or {}).get("activeTargets") or [{}]
-            self.assertFalse(targets[0].get("lastError"))
+            errors.add(targets[0].get("lastError"))
             return targets[0].get("health") == "up"
-        wait_for(up, "a scrape")
+        try:
+            wait_for(up, "a scrape")
+        except AssertionError as error:
+            raise AssertionError(f"{error}: {errors}") from None
         return lambda path: self.ask(own, path)
 
     def test_dashboards(self):
@@ -620,7 +625,8 @@ class Scraped(Case):
             result = ask("/api/v1/query?query=" + urllib.parse.quote(expression))
             return result and result["result"]
         self.assertEqual(wait_for(lambda: value("prcb_up"), "a figure")[0]["value"][1], "1")
-        self.assertTrue(value("prcb_system_cpu_seconds_total"))
+        # Each by itself: of a machine that is too busy to answer one scrape in time there are none until the next.
+        wait_for(lambda: value("prcb_system_cpu_seconds_total"), "processors")
         for expression in (
                 "sum(node_cpu_seconds_total)",
                 'sum without (mode) (rate(node_cpu_seconds_total{mode=~"idle|iowait|steal"}[1m]))',
@@ -777,6 +783,12 @@ class Storms(Case):
         self.addCleanup(lambda: wait_for(remove, "an empty cgroup"))
         return folder
 
+    @staticmethod
+    def room():
+        """Accounts for all threads there are, and for a crowd of another test beside this one."""
+        with open("/proc/loadavg") as file:
+            return int(file.read().split()[3].split("/")[1]) + 14096
+
     def test_short_processes_are_not_lost(self):
         """Many more processes than there are accounts, as quickly as they come, through the session
         that prcbd shares: what the cgroup ran is what the kernel charged parents and children. The accounts are
@@ -785,9 +797,7 @@ class Storms(Case):
         if not SHORT_LIVES:
             self.skipTest("SHORT_LIVES names no program")
         folder = self.cgroup("prcb-storm")
-        with open("/proc/loadavg") as file:
-            threads = int(file.read().split()[3].split("/")[1])
-        room = threads + 14096
+        room = self.room()
         daemon = wire.Daemon(PRCBD, "profile_all = group nogroup\naccounts_per_client_max = %d\n"
                              "accounts_per_user = %d\n" % (room, max(room, 16384)))
         self.addCleanup(daemon.stop)
@@ -854,7 +864,7 @@ class Storms(Case):
         """Run and ready time of some threads: schedstat of each, and cpu.stat of their cgroup."""
         folder = self.cgroup("prcb-oracle")
         path = "/" + os.path.basename(folder)
-        exporter = self.start("--max-threads", "8192", tier="bpf")
+        exporter = self.start("--max-threads", str(self.room()), tier="bpf")
         code = ("import os,sys,threading,time\n"
                 "open(sys.argv[1]+'/cgroup.procs','w').write('0')\n"
                 "begin,done=threading.Event(),threading.Barrier(4)\n"
@@ -903,7 +913,7 @@ class Storms(Case):
     def test_no_series_falls_while_processes_move(self):
         """Beside processes that come and go, and one that is moved to and fro."""
         folders = [self.cgroup("prcb-move-%d" % i) for i in range(2)]
-        exporter = self.start("--per-name", "--max-threads", "8192", tier="bpf")
+        exporter = self.start("--per-name", "--max-threads", str(self.room()), tier="bpf")
         code = ("import os,sys,select,threading,time\n"
                 "def work():\n"
                 "  while True: sum(range(2000)); time.sleep(.0005)\n"
@@ -1191,7 +1201,7 @@ class Fleet(Case):
         wait_for(lambda: value("resets(%s[1m])" % (series % ports[0])) == 1, "the reset")
         self.assertEqual(value("resets(%s[1m])" % (series % ports[1])), 0)
         self.no_rate_is_negative(value)
-        self.assertEqual(value("count(prcb_up)"), hosts)
+        wait_for(lambda: value("count(prcb_up)") == hosts, "all hosts' figures") # a scrape may be late
 
     def test_a_full_disk_under_the_textfile(self):
         if os.geteuid():
