@@ -276,8 +276,12 @@ class Threads(Case):
             deadline = time.monotonic() + 20
             while struct.unpack_from("=Q", memory, ELEMENT + 40)[0] < 20 and time.monotonic() < deadline:
                 time.sleep(0.01)
-            for _ in range(50):
-                found |= struct.pack("=Q", number) in memory[:]
+            # It is not there from when the thread was preempted until it waits again. Where it must never be, half
+            # a second is 50 of its waits.
+            deadline = time.monotonic() + (20 if uid == NOBODY else 0.5)
+            while not found and time.monotonic() < deadline:
+                found = struct.pack("=Q", number) in memory[:]
+                time.sleep(0.001)
             return struct.unpack_from("=Q", memory, ELEMENT + 40)[0], found, \
                 struct.unpack_from("=Q", memory, ELEMENT + 248)[0]
         return as_user(NOBODY, work)
@@ -946,13 +950,15 @@ class Places(Case):
         self.addCleanup(lambda: [os.kill(pid, signal.SIGKILL) for pid in pids])
         while not any(opened[:crowd]):
             time.sleep(0.01)
-        before = opened[:crowd]
-        self.served()
         # It took turns with them, four or five requests of its own, and the kernel was waited for
         # once a round: they have not opened many while it was served. One or two that happened
-        # to have a processor whenever they had an answer may have.
-        passed = [(b - a) % 256 for a, b in zip(before, opened[:crowd])]
-        self.assertLess(statistics.median(passed), 16, passed)
+        # to have a processor whenever they had an answer may have; and all, when this one had none.
+        medians = []
+        for _ in range(3):
+            before = opened[:crowd]
+            self.served()
+            medians.append(statistics.median((b - a) % 256 for a, b in zip(before, opened[:crowd])))
+        self.assertLess(min(medians), 16, medians)
 
 
 class Turns(Case):

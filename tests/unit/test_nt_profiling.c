@@ -380,13 +380,13 @@ static void test_counts(void **state)
     for (size_t at = 0; at < bytes; at += page)
         ((volatile char *)memory)[at] = 1;
     faults = own_faults() - faults;
-    after = read_data(handle, COUNTERS);
     cpu_end = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    after = read_data(handle, COUNTERS);
     assert_true(faults >= 100);
     /* Faults between the two looks are counted by one of the oracles only: a few. */
     assert_in_range(after.HwCounters[0].Value - before.HwCounters[0].Value, faults, faults + 8);
     assert_in_range(after.HwCounters[1].Value - before.HwCounters[1].Value, faults, faults + 8);
-    /* task-clock between two reads lies within what the thread's clock says of more. */
+    /* task-clock is of more than what the thread's clock says lies between two reads. */
     assert_true(after.HwCounters[2].Value > before.HwCounters[2].Value);
     assert_true(after.HwCounters[2].Value - before.HwCounters[2].Value >=
                 (cpu_end - cpu_begin) / 2);
@@ -511,7 +511,7 @@ static void one_of_many_waits(unsigned i)
 /* Exactly the kernel's count, whenever no switch came between the looks. */
 static void test_switches(void **state)
 {
-    unsigned compared = 0;
+    unsigned compared = 0, rounds;
     uint64_t before, base;
     void *handle = enable(DISPATCH, 0);
     PERFORMANCE_DATA data;
@@ -520,8 +520,8 @@ static void test_switches(void **state)
         before = own_switches();
         base = before - read_data(handle, SWITCHES).ContextSwitchCount;
     } while (before != own_switches());
-    for (unsigned i = 0; i < 300; i++) {
-        one_of_many_waits(i);
+    for (rounds = 0; compared < 200 && rounds < 30000; rounds++) {
+        one_of_many_waits(rounds);
         before = own_switches();
         data = read_data(handle, SWITCHES);
         if (before != own_switches())
@@ -531,28 +531,31 @@ static void test_switches(void **state)
         assert_true(data.RetryCount >= 1);
         assert_int_equal(data.Reserved, 0);
     }
-    assert_true(compared > 200);
-    assert_true(data.ContextSwitchCount >= 50); /* a sleep may be over before it begins */
+    assert_int_equal(compared, 200);
+    /* A third sleeps; half of these may be over before they begin. */
+    assert_true(data.ContextSwitchCount >= rounds / 6);
 }
 
 static void test_starts_at_zero(void **state)
 {
     for (int i = 0; i < 3; i++) {
+        uint64_t before, count;
         void *handle;
 
         for (int pause = 0; pause < 20; pause++)
             sleep_ns(1000);
+        before = own_switches();
         handle = enable(DISPATCH, 0);
-        assert_in_range(read_data(handle, SWITCHES).ContextSwitchCount, 0, 5);
+        count = read_data(handle, SWITCHES).ContextSwitchCount;
+        assert_in_range(count, 0, own_switches() - before);
         disable(handle);
     }
 }
 
 /* A ratio of cycles to the thread's clock that is the counter's rate, or 1 where there is
  * none to be trusted; and no step back. */
-static void test_cycles(void **state)
+static bool cycles_are_right(void *handle)
 {
-    void *handle = enable(DISPATCH, 0);
     uint64_t cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID), wall = clock_ns(CLOCK_MONOTONIC);
     uint64_t begin = read_data(handle, SWITCHES).CycleTime, last = begin, spent;
     uint64_t ticks = clock_ticks();
@@ -576,7 +579,19 @@ static void test_cycles(void **state)
     print_message("    cycles per ns %.4f, counter %.4f\n", rate, expected);
     /* The sleep is a third of the time: counting it would be far outside. Interrupts are in the
      * thread's clock and not in its cycles: on an emulated processor they take a tenth and more. */
-    assert_true(rate > expected * (getenv("PRCB_TEST_SLOW") ? 0.7 : 0.9) && rate < expected * 1.1);
+    return rate > expected * (getenv("PRCB_TEST_SLOW") ? 0.7 : 0.9) && rate < expected * 1.1;
+}
+
+/* What a hypervisor takes is in an account's cycles and not in the thread's clock: not five times.
+ */
+static void test_cycles(void **state)
+{
+    void *handle = enable(DISPATCH, 0);
+    bool right = false;
+
+    for (int i = 0; i < 5 && !right; i++)
+        right = cycles_are_right(handle);
+    assert_true(right);
 }
 
 /* Reasons since the last read: of one sleep its own, then none; and a read of counters
@@ -626,6 +641,7 @@ static void *pipe_writer(void *arg)
 static void test_pipe_reason(void **state)
 {
     void *handle = enable(DISPATCH, 0);
+    uint64_t waits;
     int fds[2];
     pthread_t thread;
     char byte;
@@ -634,13 +650,17 @@ static void test_pipe_reason(void **state)
     if (!on_bpf)
         skip(); /* the perf tier knows no reasons */
     assert_int_equal(pipe(fds), 0);
-    assert_int_equal(pthread_create(&thread, NULL, pipe_writer, &fds[1]), 0);
-    read_data(handle, SWITCHES);
-    assert_int_equal(read(fds[0], &byte, 1), 1);
-    data = read_data(handle, SWITCHES);
+    do { /* the byte may be there before anybody waits for it */
+        assert_int_equal(pthread_create(&thread, NULL, pipe_writer, &fds[1]), 0);
+        read_data(handle, SWITCHES);
+        waits = own_waits();
+        assert_int_equal(read(fds[0], &byte, 1), 1);
+        waits = own_waits() - waits;
+        data = read_data(handle, SWITCHES);
+        pthread_join(thread, NULL);
+    } while (!waits);
     assert_true(data.WaitReasonBitMap & 1ull << 0); /* Executive */
     assert_false(data.WaitReasonBitMap & 1ull << 4);
-    pthread_join(thread, NULL);
     close(fds[0]);
     close(fds[1]);
 }
