@@ -99,7 +99,7 @@ APART __u8 cause_of_open(struct task_struct *task)
 {
     __u16 type = 0;
 
-    if (HAS(task_struct, nameidata) && HAS(nameidata, inode) && HAS(inode, i_mode))
+    if (HAS(task_struct, nameidata) && HAS(nameidata, inode) && HAS_SAME(inode, i_mode))
         type = BPF_CORE_READ(task, nameidata, inode, i_mode) & S_IFMT_;
     return type == S_IFIFO_   ? PRCB_CAUSE_PIPE
            : type == S_IFCHR_ ? PRCB_CAUSE_DEVICE

@@ -225,7 +225,7 @@ struct signal_struct {
 };
 
 /* Plain numbers are unsigned, whatever the kernel has: libbpf then fits a load to the width that
- * the running kernel gives the member. Signed ones are read by SIGNED. */
+ * the running kernel gives the member. Others are read by NUMBER, or asked for by HAS_SAME. */
 struct task_struct {
     struct thread_info thread_info;
     unsigned int __state;
@@ -332,12 +332,12 @@ struct bpf_iter__bpf_map {
 #define LCB_F_MUTEX_  (1u << 5)
 
 #define HAS(type, member) bpf_core_field_exists(struct type, member)
-/* And is a number that a plain load reads: libbpf fits one to another width, but not to that of a
- * signed number, and the verifier refuses what is left of it where it can be reached. */
-#define HAS_PLAIN(type, member)                                                                    \
+/* And as wide as it is declared here: whoever reads it copies so many bytes, or loads them, and
+ * libbpf fits a load to another width of an unsigned number only, and leaves of one of a signed
+ * number what the verifier refuses. */
+#define HAS_SAME(type, member)                                                                     \
     (HAS(type, member) &&                                                                          \
-     (!__builtin_preserve_field_info(((struct type *)0)->member, BPF_FIELD_SIGNED) ||              \
-      bpf_core_field_size(struct type, member) == sizeof(((struct type *)0)->member)))
+     bpf_core_field_size(struct type, member) == sizeof(((struct type *)0)->member))
 /* A number of whatever width and sign the running kernel gives it, a bit field too; 0 where it has
  * none: for what a feature can do without. */
 #define NUMBER(type, object, member)                                                               \
@@ -385,7 +385,8 @@ static __always_inline __u64 kernel_word(__u64 address)
 {
     __u64 ret = 0;
 
-    if (has_casts() && HAS(task_struct, nvcsw))
+    if (has_casts() && HAS(task_struct, nvcsw) &&
+        bpf_core_field_size(struct task_struct, nvcsw) == sizeof(ret))
         return plain((void *)(address - bpf_core_field_offset(struct task_struct, nvcsw)))->nvcsw;
     bpf_probe_read_kernel(&ret, sizeof(ret), (const void *)address);
     return ret;
@@ -400,25 +401,25 @@ static __always_inline bool has_rq(void)
 
 static __always_inline bool has_rq_clock(void)
 {
-    return has_rq() && HAS_PLAIN(rq, clock);
+    return has_rq() && HAS_SAME(rq, clock);
 }
 
 static __always_inline bool has_rq_switches(void)
 {
-    return has_rq() && HAS_PLAIN(rq, nr_switches);
+    return has_rq() && HAS_SAME(rq, nr_switches);
 }
 
 /* CONFIG_SCHED_INFO (SCHEDSTATS or TASK_DELAY_ACCT). */
 static __always_inline bool has_sched_info(void)
 {
-    return HAS(task_struct, sched_info) && HAS_PLAIN(sched_info, last_queued) &&
-           HAS_PLAIN(sched_info, last_arrival) && HAS_PLAIN(sched_info, run_delay);
+    return HAS(task_struct, sched_info) && HAS_SAME(sched_info, last_queued) &&
+           HAS_SAME(sched_info, last_arrival) && HAS_SAME(sched_info, run_delay);
 }
 
 static __always_inline bool has_throttled(void)
 {
     return HAS(task_struct, throttled) ||
-           (HAS(sched_entity, cfs_rq) && HAS_PLAIN(cfs_rq, throttle_count));
+           (HAS(sched_entity, cfs_rq) && HAS_SAME(cfs_rq, throttle_count));
 }
 
 /* Not inlined, as all that reads a member which some kernels have not: the compiler may otherwise
@@ -434,7 +435,7 @@ static __always_inline bool task_throttled(struct task_struct *task)
 {
     if (HAS(task_struct, throttled))
         return throttled_flag(task);
-    if (HAS(sched_entity, cfs_rq) && HAS_PLAIN(cfs_rq, throttle_count))
+    if (HAS(sched_entity, cfs_rq) && HAS_SAME(cfs_rq, throttle_count))
         return plain(task)->se.cfs_rq->throttle_count != 0;
     return false;
 }
@@ -454,14 +455,14 @@ static __noinline __attribute__((unused)) __u64 throttled_time(__u64 queue, __u6
     struct cfs_rq *cfs_rq = (void *)queue;
     __u64 time, since;
 
-    if (HAS(cfs_rq, throttled_clock_self_time) && HAS(cfs_rq, throttled_clock_self)) {
+    if (HAS_SAME(cfs_rq, throttled_clock_self_time) && HAS_SAME(cfs_rq, throttled_clock_self)) {
         time = BPF_CORE_READ(cfs_rq, throttled_clock_self_time);
         since = BPF_CORE_READ(cfs_rq, throttled_clock_self);
         return since && clock > since ? time + clock - since : time;
     }
-    if (!HAS(cfs_rq, throttled_clock_pelt_time) || !HAS(cfs_rq, throttled_clock_pelt) ||
-        !HAS_PLAIN(cfs_rq, throttle_count) || !HAS(cfs_rq, rq) || !HAS(rq, clock_pelt) ||
-        !HAS(rq, lost_idle_time))
+    if (!HAS_SAME(cfs_rq, throttled_clock_pelt_time) || !HAS_SAME(cfs_rq, throttled_clock_pelt) ||
+        !HAS_SAME(cfs_rq, throttle_count) || !HAS(cfs_rq, rq) || !HAS_SAME(rq, clock_pelt) ||
+        !HAS_SAME(rq, lost_idle_time))
         return PRCB_BASE_UNKNOWN;
     time = BPF_CORE_READ(cfs_rq, throttled_clock_pelt_time);
     if (!BPF_CORE_READ(cfs_rq, throttle_count))
@@ -590,12 +591,12 @@ APART int task_prio(struct task_struct *task)
 
 static __always_inline __u64 task_sum_exec(struct task_struct *task)
 {
-    return HAS_PLAIN(sched_entity, sum_exec_runtime) ? task->se.sum_exec_runtime : 0;
+    return HAS_SAME(sched_entity, sum_exec_runtime) ? task->se.sum_exec_runtime : 0;
 }
 
 static __always_inline bool has_migrations(void)
 {
-    return HAS_PLAIN(sched_entity, nr_migrations);
+    return HAS_SAME(sched_entity, nr_migrations);
 }
 
 static __always_inline __u64 task_migrations(struct task_struct *task)
@@ -606,8 +607,8 @@ static __always_inline __u64 task_migrations(struct task_struct *task)
 /* How long it has run of its slice; false: out of reach. */
 static __always_inline bool task_used_slice(struct task_struct *task)
 {
-    return HAS_PLAIN(sched_entity, prev_sum_exec_runtime) &&
-           HAS_PLAIN(sched_entity, sum_exec_runtime) &&
+    return HAS_SAME(sched_entity, prev_sum_exec_runtime) &&
+           HAS_SAME(sched_entity, sum_exec_runtime) &&
            task->se.sum_exec_runtime - task->se.prev_sum_exec_runtime >= task_slice(task);
 }
 
@@ -650,14 +651,15 @@ static __always_inline __u64 lock_owner(__u64 lock, __u32 owned)
 /* What waits in read, write and the like are for. */
 static __always_inline bool has_files(void)
 {
-    return HAS(task_struct, files) && HAS(files_struct, fdt) && HAS(fdtable, max_fds) &&
-           HAS(fdtable, fd) && HAS(file, f_inode) && HAS(inode, i_mode);
+    return HAS(task_struct, files) && HAS(files_struct, fdt) && HAS_SAME(fdtable, max_fds) &&
+           HAS(fdtable, fd) && HAS(file, f_inode) && HAS_SAME(inode, i_mode);
 }
 
 /* Which file it is. */
 static __always_inline bool has_inodes(void)
 {
-    return has_files() && HAS(inode, i_ino) && HAS(inode, i_sb) && HAS(super_block, s_dev);
+    return has_files() && HAS_SAME(inode, i_ino) && HAS(inode, i_sb) &&
+           HAS_SAME(super_block, s_dev);
 }
 
 /* The name of an open file, which tells what an anonymous one is. */
@@ -679,7 +681,7 @@ static __always_inline bool has_user_registers(void)
 static __always_inline bool has_cgroups(void)
 {
     return HAS(task_struct, cgroups) && HAS(css_set, dfl_cgrp) && HAS(cgroup, kn) &&
-           HAS(kernfs_node, id) && HAS(cgroup, self) && HAS(cgroup_subsys_state, parent) &&
+           HAS_SAME(kernfs_node, id) && HAS(cgroup, self) && HAS(cgroup_subsys_state, parent) &&
            HAS(cgroup_subsys_state, cgroup);
 }
 
@@ -754,7 +756,7 @@ static __always_inline bool has_syscalls(void)
  * code segment does, but for int 0x80 in a 64-bit program. */
 static __always_inline bool task_compat(struct task_struct *task, struct pt_regs *regs)
 {
-    if (HAS(task_struct, thread_info) && HAS(thread_info, status))
+    if (HAS(task_struct, thread_info) && HAS_SAME(thread_info, status))
         return task->thread_info.status & 2;
     return HAS(pt_regs, cs) && (__u16)USER_REGISTER(regs, cs) == USER32_CS_;
 }
@@ -763,7 +765,7 @@ static __always_inline bool task_compat(struct task_struct *task, struct pt_regs
 
 static __always_inline bool task_compat(struct task_struct *task, struct pt_regs *regs)
 {
-    if (HAS(task_struct, thread_info) && HAS(thread_info, flags))
+    if (HAS(task_struct, thread_info) && HAS_SAME(thread_info, flags))
         return task->thread_info.flags & (1ul << 22); /* TIF_32BIT */
     return HAS(pt_regs, pstate) && USER_REGISTER(regs, pstate) & PSR_MODE32_;
 }
