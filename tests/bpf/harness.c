@@ -280,7 +280,7 @@ struct prcb_account *all_accounts(struct prcb *p, size_t *ret_count)
     return accounts;
 }
 
-static bool all_ended(struct prcb *p, size_t *ret_count)
+bool all_ended(struct prcb *p, size_t *ret_count)
 {
     all_accounts(p, ret_count);
     for (size_t i = 0; i < *ret_count; i++) {

@@ -54,6 +54,8 @@ struct prcb_account *all_accounts(struct prcb *p, size_t *ret_count);
 /* The same once all of them tell of their threads' end: a process can be waited for, and a
  * thread joined, a moment before its last switch. */
 struct prcb_account *ended_accounts(struct prcb *p, size_t *ret_count);
+/* Whether they do, for who may not assert: a child. */
+bool all_ended(struct prcb *p, size_t *ret_count);
 
 /* The laws that hold within every record: run + ready + waits + open == wall,
  * wait_ns == sum of waits, and each switch that was reported has one cause (born:

@@ -306,7 +306,7 @@ static const char *prepare_ring(void)
 
         _exit(fd < 0 ? errno : 0);
     }
-    if (waitpid(child, &status, 0) != child || !WIFEXITED(status))
+    if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status))
         return "a child does not tell whether there are rings";
     ring = -1;
     return WEXITSTATUS(status) ? strerror(WEXITSTATUS(status)) : NULL;

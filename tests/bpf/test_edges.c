@@ -1188,7 +1188,7 @@ static void *restless(void *arg)
  * for; each copy keeps the law. */
 static void test_law(void **state)
 {
-    struct prcb *p = session_open_flags(4096, PRCB_OPEN_EDGES);
+    struct prcb *p = session_open_flags(0, PRCB_OPEN_EDGES);
     struct prcb_error err = {0};
     pthread_t threads[60];
     struct pair pair;

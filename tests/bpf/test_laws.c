@@ -218,9 +218,9 @@ struct sighting {
     struct prcb_account account;
     struct kernel_times times;
     uint64_t voluntary, all;
-    uint64_t migrations; /* by the kernel; 0: it does not tell */
-    int64_t stolen;      /* of a hog, as it measured it */
-    uint64_t stolen_of_all;
+    uint64_t migrations;    /* by the kernel; 0: it does not tell */
+    int64_t stolen;         /* of a hog, as it measured it */
+    uint64_t stolen_of_all; /* before the look */
 };
 
 static uint64_t kernel_migrations(pid_t pid, pid_t tid)
@@ -243,7 +243,7 @@ static uint64_t kernel_migrations(pid_t pid, pid_t tid)
 /* At rest all figures stand still: looks until nothing moved between two looks. */
 static struct sighting look(pid_t pid, pid_t tid, struct prcb_thread *t)
 {
-    struct sighting s;
+    struct sighting s = {.stolen_of_all = stolen_ns()};
     uint64_t again;
 
     do {
@@ -253,7 +253,6 @@ static struct sighting look(pid_t pid, pid_t tid, struct prcb_thread *t)
         s.account = must_read(t);
         assert_true(kernel_switches(pid, tid, NULL, &again));
     } while (again != s.all || (s.account.flags & PRCB_ACCOUNT_RUNNING));
-    s.stolen_of_all = stolen_ns();
     return s;
 }
 
@@ -276,7 +275,7 @@ static bool compare(const char *name, const struct sighting *a, const struct sig
 {
     int64_t slow = slowness();
     /* What was taken of all processors may have been this thread's. */
-    int64_t stolen = STOLEN * slow + (int64_t)(b->stolen_of_all - a->stolen_of_all);
+    int64_t stolen = STOLEN * slow + (int64_t)(stolen_ns() - a->stolen_of_all);
     struct prcb_account d;
     int64_t run, ready, switches, run_allowed, ready_allowed, taken;
 

@@ -91,11 +91,11 @@ static uint32_t open_view(void)
 /* A virtual processor can be away in the middle of an update for longer than a read waits. */
 static int read_cpu(uint32_t number, struct prcb_processor *ret)
 {
-    int result;
+    int result, tries = 0;
 
     do
         result = prcb_processor_read(view, number, ret);
-    while (result == -EAGAIN);
+    while (result == -EAGAIN && ++tries < 50);
     return result;
 }
 

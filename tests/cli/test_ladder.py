@@ -88,7 +88,7 @@ class Ladder(unittest.TestCase):
         # Before the first reading lie the fork and the exec, of which the account has all
         # but the fork; after the last one only the exit. That is short, but on a busy
         # machine it may have to wait for a processor, and be preempted in it: at most four
-        # times as often, in the time that it ran, as between the readings.
+        # times as often, by its run time, as between the readings.
         voluntary, switches, run_ns, _ = [b - a for a, b in zip(first, last)]
         preempted = 4 * (switches - voluntary) * (row["run_ns"] - run_ns) / run_ns
         cases = [("voluntary_switches", 0, 10), ("switches", 1, 20 + preempted),

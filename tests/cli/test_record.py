@@ -121,7 +121,7 @@ class Recording(unittest.TestCase):
         deadline = time.monotonic() + 20
         while True:
             with open(f"/proc/{target.pid}/syscall", encoding="ascii") as file:
-                # Nor in read() or a page fault, which are loading it.
+                # In read() and page faults it is still being loaded.
                 if file.read().split()[0] not in ("running", "-1", "0"):
                     return target.pid
             self.assertLess(time.monotonic(), deadline)
@@ -166,7 +166,7 @@ class Shares(Recording):
         taken = stolen() - taken
         report, total = self.json(), sum(spent.values())
         said = {name: ns / total for name, ns in spent.items()}
-        run = report["threads"][0]["run_ns"]
+        run, unknown = (report["threads"][0][name] for name in ("run_ns", "unknown_ns"))
         got = {row["function"]: row for row in report["functions"]}
         own = self.own(report["functions"], report["weight"], said)
         bound = self.bound(report["functions"], report["weight"], run)
@@ -177,8 +177,9 @@ class Shares(Recording):
         # took, which has none. The clock says how long that was, not the argument: the last round may be a long one.
         self.assertEqual(report["unit"], "ns")
         self.assertAlmostEqual(report["weight"] / run, 1, delta=0.1 + taken * 1e9 / run)
-        # What the program does besides its rounds; the clock of perf's switches is read a little apart.
-        self.assertGreater(run, 0.99 * total)
+        # What the program does besides its rounds; the clock of perf's switches is read a little apart. Kernels of some
+        # virtual machines do not report all switches (docs/processors.md): it may have run in what is unknown.
+        self.assertGreater(run + unknown, 0.99 * total)
         self.assertLess(run, total + 0.1e9 + taken * 1e9)
 
     def test_same_as_perf(self):
@@ -1893,7 +1894,7 @@ class WaitStacks(Recording):
 
     def test_shares(self):
         """What the program measures has the time in it until it gets a processor, which is no wait: with that the sum
-        is the program's, but for what its start and its end are ready. Only that, and waits of which no look in time
+        is the program's, but for the ready time of its start and end, which it does not measure. Only that, and waits of which no look in time
         told the function, can shift shares."""
         for tier in self.tiers:
             told = self.shares(tier)

@@ -149,6 +149,7 @@ class Sleeper:
                 if file.read().strip() == name and asleep(self.process.pid):
                     return self.process
             time.sleep(0.005)
+        self.__exit__()
         raise AssertionError("%s does not come to its wait" % name)
 
     def __exit__(self, *unused):
@@ -523,8 +524,8 @@ class Table(Case):
     def test_open_wait_is_marked(self):
         with Sleeper() as sleeper:
             text = run("-p", str(sleeper.pid), "--for", "0.2").stdout
-        # All that it was looked at.
-        self.assertRegex(text, r"(?m)^ *%d +sleep +(\S+) .*\+\1 sleep$" % sleeper.pid)
+        # For all the time that it was looked at.
+        self.assertRegex(text, r"(?m)^ *%d +sleep +([2-9]\d\dms|\d\.\d+s) .*\+\1 sleep$" % sleeper.pid)
         self.assertIn("none of these waits had ended", text)
 
     @needs_bpf

@@ -952,7 +952,8 @@ class Places(Case):
             time.sleep(0.01)
         # It took turns with them, four or five requests of its own, and the kernel was waited for
         # once a round: they have not opened many while it was served. One or two that happened
-        # to have a processor whenever they had an answer may have; and all, when this one had none.
+        # to have a processor whenever they had an answer may have; all may have while this one waits
+        # for a processor, so the best of three counts.
         medians = []
         for _ in range(3):
             before = opened[:crowd]

@@ -146,16 +146,6 @@ static void own_threads_in_full(void **state)
     assert_int_equal(child_wait(child_start(profile_myself, NULL)), 0);
 }
 
-static bool have_ended(struct prcb *p, struct prcb_account **ret, size_t *ret_count)
-{
-    *ret = all_accounts(p, ret_count);
-    for (size_t i = 0; i < *ret_count; i++) {
-        if (!((*ret)[i].flags & PRCB_ACCOUNT_EXITED))
-            return false;
-    }
-    return true;
-}
-
 static int follow_children(void *unused)
 {
     /* The last word is the shell's own: of a program some shells make themselves. */
@@ -175,7 +165,8 @@ static int follow_children(void *unused)
     CHECK(!prcb_spawn(p, argv, PRCB_FOLLOW_ALL, &child, &err));
     CHECK(waitpid(child, &status, 0) == child && !status);
     /* A process can be waited for a moment before its last switch. */
-    CHECK(wait_for(have_ended(p, &all, &count)));
+    CHECK(wait_for(all_ended(p, &count)));
+    all = all_accounts(p, &count);
     CHECK(count == 7); /* the shell, five times true, sleep */
     for (size_t i = 0; i < count; i++)
         CHECK(laws_hold(&all[i]));
@@ -743,7 +734,7 @@ static void those_who_profile_all_share_a_session(void **state)
     /* Others work on the machine, too: one of the tests that run beside this one makes 20,000
      * processes. */
     snprintf(settings, sizeof(settings),
-             "accounts_per_client_max = %lu\naccounts_per_user = 65536\n"
+             "accounts_per_client_max = %lu\naccounts_per_user = 262144\n"
              "max_accounts_total = 262144\n",
              threads * 2 + 30000);
     daemon_start(settings);
@@ -900,7 +891,8 @@ static int see_own_registers(void *program)
     CHECK(wait_for(has_object(p, register_pids[0])));
     CHECK(!has_object(p, register_pids[1]));
     CHECK(!prcb_spawn(p, argv, PRCB_FOLLOW_ALL, &child, &err));
-    CHECK(wait_for(find_account(p, child, &a) && a.switches));
+    CHECK(wait_for(kernel_state(child, child) == 'S' && find_account(p, child, &a) && a.switches &&
+                   !(a.flags & PRCB_ACCOUNT_RUNNING)));
     CHECK(!(a.flags & PRCB_ACCOUNT_EXITED));
     CHECK(!(a.present & (PRCB_HAS_REGISTERS | PRCB_HAS_OBJECT)));
     return 0;

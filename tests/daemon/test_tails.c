@@ -168,8 +168,7 @@ static void test_shared_session(void **state)
     for (int kept = 0; kept < 2; kept++) {
         uint64_t before;
 
-        daemon_start(kept ? "profile_all = all\ntails = yes\naccounts_per_client_max = 8192\n"
-                          : "profile_all = all\naccounts_per_client_max = 8192\n");
+        daemon_start(kept ? "profile_all = all\ntails = yes\n" : "profile_all = all\n");
         assert_int_equal(prcb_open(&options, &p, &err), 0);
         assert_int_equal(prcb_profile_all(p, &err), 0);
         if (!kept) {

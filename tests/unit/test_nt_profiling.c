@@ -386,7 +386,8 @@ static void test_counts(void **state)
     /* Faults between the two looks are counted by one of the oracles only: a few. */
     assert_in_range(after.HwCounters[0].Value - before.HwCounters[0].Value, faults, faults + 8);
     assert_in_range(after.HwCounters[1].Value - before.HwCounters[1].Value, faults, faults + 8);
-    /* task-clock is of more than what the thread's clock says lies between two reads. */
+    /* The counter's reads enclose the clock's, so it counts no less; half, for the clocks differ.
+     */
     assert_true(after.HwCounters[2].Value > before.HwCounters[2].Value);
     assert_true(after.HwCounters[2].Value - before.HwCounters[2].Value >=
                 (cpu_end - cpu_begin) / 2);
@@ -582,8 +583,8 @@ static bool cycles_are_right(void *handle)
     return rate > expected * (getenv("PRCB_TEST_SLOW") ? 0.7 : 0.9) && rate < expected * 1.1;
 }
 
-/* What a hypervisor takes is in an account's cycles and not in the thread's clock: not five times.
- */
+/* What a hypervisor takes is in the cycles and not in the thread's clock. Five tries: it does not
+ * take so much each time. */
 static void test_cycles(void **state)
 {
     void *handle = enable(DISPATCH, 0);

@@ -1058,7 +1058,7 @@ static bool all_add_up(const struct seen *seen)
     return true;
 }
 
-/* The last at a barrier waits at the next one first, and may not have come there yet. */
+/* Who came last to the first barrier did not wait there, and may not be at the second one yet. */
 static bool all_have_waited(const struct seen *seen, pid_t but)
 {
     for (size_t i = 0; i < seen->count; i++) {
