@@ -129,9 +129,9 @@ class Many(unittest.TestCase):
         return count
 
     def settled(self, count):
-        """The daemon has as many descriptors as that, soon."""
+        """The daemon has no more descriptors than that, soon."""
         deadline = time.monotonic() + 20
-        while self.daemon.descriptors() != count and time.monotonic() < deadline:
+        while self.daemon.descriptors() > count and time.monotonic() < deadline:
             time.sleep(0.02)
         return self.daemon.descriptors()
 
@@ -147,7 +147,7 @@ class Many(unittest.TestCase):
         as_user(NOBODY, work, 500)
         descriptors, resident = self.stable(), self.resident()
         as_user(NOBODY, work, 9500)
-        self.assertEqual(self.settled(descriptors), descriptors)
+        self.assertLessEqual(self.settled(descriptors), descriptors)
         self.assert_no_more_than(resident)
 
     def test_sessions_come_and_go(self):
@@ -159,7 +159,7 @@ class Many(unittest.TestCase):
         as_user(NOBODY, work, 20)
         descriptors, resident = self.stable(), self.resident()
         as_user(NOBODY, work, 150)
-        self.assertEqual(self.settled(descriptors), descriptors)
+        self.assertLessEqual(self.settled(descriptors), descriptors)
         self.assert_no_more_than(resident)
 
     def test_two_hundred_at_once(self):

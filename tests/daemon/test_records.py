@@ -55,8 +55,10 @@ for thread in threads:
     thread.start()
 for thread in threads:
     thread.join()
+slept = count()[1]
 for _ in range({SLEEPS}):
     time.sleep(0.002)
+result["slept"] = count()[1] - slept  # without a processor for as long, it is over before it begins
 print(json.dumps(dict(result, pid=os.getpid())))
 """
 
@@ -138,7 +140,8 @@ class Records(Case):
             by_partner = sum(wakers.get(waker) == ids[partner] for _, waker in waits)
             self.assertEqual(by_partner, len(waits), self.rows("SELECT * FROM wakers"))
         sleeps = self.rows("SELECT count(*) FROM switches WHERE cause = 'sleep'")[0][0]
-        self.assertGreaterEqual(sleeps, SLEEPS)
+        self.assertGreaterEqual(sleeps, min(SLEEPS, told["slept"]))
+        self.assertGreaterEqual(sleeps, SLEEPS // 2)
         timers = self.rows("SELECT count(*) FROM switches JOIN wakers ON wakers.id = waker "
                            "WHERE wakers.by = 'timer'")[0][0]
         self.assertGreaterEqual(timers, SLEEPS // 2)
