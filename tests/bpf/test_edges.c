@@ -236,16 +236,28 @@ static uint64_t more_of(const struct look *from, const struct look *to, const st
            of(&from->seen, PRCB_EDGE_WOKEN_BY, whose->cause, whose->by, whose->tid).count;
 }
 
+/* The waits that others are said to have ended, as may be where switches were not reported. */
+static uint64_t of_others(const struct look *look, const struct whose *whose)
+{
+    uint32_t cause = whose->cause;
+
+    return look->account.waits[cause].count -
+           of(&look->seen, PRCB_EDGE_WOKEN_BY, cause, whose->by, whose->tid).count -
+           of(&look->seen, PRCB_EDGE_WOKEN_BY, cause, PRCB_BY_REST, 0).count;
+}
+
 static struct ended between(const struct look *from, const struct look *to,
                             const struct whose *whose)
 {
     const struct whose rest = {whose->cause, PRCB_BY_REST, 0};
+    uint64_t before = of_others(from, whose), after = of_others(to, whose);
     uint32_t cause = whose->cause;
 
     return (struct ended){
         .waits = to->account.waits[cause].count - from->account.waits[cause].count,
         .named = more_of(from, to, whose),
-        .rest = more_of(from, to, &rest),
+        /* What was in others' cells that were given up is in the rest now, and was before. */
+        .rest = more_of(from, to, &rest) - (before > after ? before - after : 0),
         .unreported = to->unreported - from->unreported,
         .given_up = may_be_given_up(from, to, whose),
     };

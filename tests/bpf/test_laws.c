@@ -42,13 +42,14 @@ static void one_of_many_waits(unsigned i)
 static void test_own_switches(void **state)
 {
     struct prcb_thread *self = must_open(session_shared(), 0);
-    struct prcb_account a = must_read(self);
-    uint64_t base = own_switches() - a.switches;
+    struct prcb_account a;
+    uint64_t base, then;
     unsigned compared = 0, rounds = 10000 / slowness();
 
-    /* A switch between the read and the line below it would spoil the base. */
-    while (must_read(self).switches != own_switches() - base)
-        base = own_switches() - must_read(self).switches;
+    do {
+        then = own_switches();
+        base = then - must_read(self).switches;
+    } while (then != own_switches()); /* a switch between the two would spoil it */
     for (unsigned i = 0; i < rounds; i++) {
         struct prcb_times times = {.size = sizeof(times)};
         uint64_t before, after;

@@ -285,7 +285,7 @@ class Json(Case):
             "  os.read(r,1); os.wait()\n"
             "else:\n"
             "  while open('/proc/%d/stat'%os.getppid()).read().rsplit(')',1)[1][1]!='S': pass\n"
-            "  os.write(w,b'x')\n"))
+            "  time.sleep(.05); os.write(w,b'x')\n"))
         seen = set()
         for row in document["threads"]:
             for wait in row["waits"]:
@@ -537,7 +537,7 @@ class Table(Case):
                 "if os.fork(): os.read(r,1); os.wait()\n"
                 "else:\n"
                 "  while open('/proc/%d/stat'%os.getppid()).read().rsplit(')',1)[1][1]!='S': pass\n"
-                "  os.write(w,b'x'); time.sleep(.05)\n")
+                "  time.sleep(.05); os.write(w,b'x'); time.sleep(.05)\n")
         for columns in (60, 80, 200):
             text = run("--", *python(code), env=dict(os.environ, COLUMNS=str(columns))).stdout
             table = text.split("\n\n")[1].splitlines()
