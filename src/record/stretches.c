@@ -46,7 +46,8 @@ struct waking {
 static const struct waking not_woken = {SIZE_MAX, 0, STRETCH_NO_CPU};
 
 /* A thread that was off until now, of which it was ready for the last ready_ns (negative:
- * not known). */
+ * not known), but not before it was woken: the kernel counts one that it moves to another
+ * processor's queue while it sleeps (delayed dequeue, 6.12) as ready from then on. */
 static int tell_off(const struct walk *walk, size_t thread, uint64_t now, int64_t ready_ns,
                     const struct waking *waking, bool open)
 {
@@ -69,6 +70,8 @@ static int tell_off(const struct walk *walk, size_t thread, uint64_t now, int64_
     stretch.woken_cpu = waking->cpu;
     if (!state->ready && ready_ns > 0)
         ready = (uint64_t)ready_ns < off ? (uint64_t)ready_ns : off;
+    if (ready && waking->waker != SIZE_MAX && waking->ns > now - ready)
+        ready = waking->ns < now ? now - waking->ns : 0;
     stretch.end_ns = now - ready;
     result = tell(walk, &stretch);
     if (result || !ready)

@@ -409,6 +409,30 @@ class File(Recording):
         self.assertEqual({row["tid"]: row["run_ns"] for row in report["threads"] if row["run_ns"]}, {71: 600})
         self.assertEqual([row["run_ns"] for row in report["processors"] if row["cpu"] == 0], [600])
 
+    def test_a_sleeping_thread_that_was_moved(self):
+        """The kernel counts one as ready from then on; it was not before it was woken."""
+        if not BPF:
+            self.skipTest(BPF_REASON)
+        self.record("--", "true")
+        connection = sqlite3.connect(self.path)
+        with contextlib.closing(connection), connection:
+            start, = connection.execute("SELECT CAST(value AS INTEGER) FROM facts WHERE name = 'start_ns'").fetchone()
+            for table in "samples", "switches", "threads", "processor_times", "wakers":
+                connection.execute(f"DELETE FROM {table}")
+            connection.execute("UPDATE facts SET value = ? WHERE name = 'end_ns'", (str(start + 1000),))
+            connection.execute("INSERT INTO wakers(id, by, name) VALUES(1, 'timer', '')")
+            connection.executemany("INSERT INTO threads(id, pid, tid, start_ns, start_state) VALUES(?,?,?,?,?)",
+                                   [(tid, tid, tid, start, "running") for tid in (71, 72)])
+            connection.executemany(
+                "INSERT INTO switches(time_ns, cpu, old_thread, new_thread, state, cause, ready_ns, waker, woken_ns) "
+                "VALUES(?,?,?,?,?,?,?,?,?)",
+                [(start + 100, 0, 71, None, "waiting", "sleep", None, None, None),
+                 (start + 100, 1, 72, None, "waiting", "sleep", None, None, None),
+                 (start + 900, 0, None, 71, None, None, 700, 1, start + 800),
+                 (start + 900, 1, None, 72, None, None, 50, 1, start + 800)])
+        self.assertEqual({row["tid"]: (row["run_ns"], row["ready_ns"], row["wait_ns"])
+                          for row in self.json()["threads"]}, {71: (200, 100, 700), 72: (200, 50, 750)})
+
     def test_what_was_there_before(self):
         """A thread that slept when the recording began was not ready until it ran."""
         code = "import time\nprint('', flush=True)\nwhile True: time.sleep(0.4)"
