@@ -83,19 +83,20 @@ static const struct cli_option rows[] = {
 };
 /* clang-format on */
 
-/* Looks as often as accounts of ended threads have to be given back, until the time is over. */
+/* Looks as often as accounts of ended threads have to be given back. The last look begins when the
+ * time is over. */
 static int count(struct metrics *m, uint64_t until, struct prcb_error *err)
 {
-    int result = metrics_look(m, err);
+    for (;;) {
+        uint64_t began = now_ns(), now, ms;
+        int result = metrics_look(m, err);
 
-    for (uint64_t now = now_ns(); !result && now < until; now = now_ns()) {
-        uint64_t ms = (until - now + NS_PER_MS - 1) / NS_PER_MS;
-
-        ms = ms < metrics_wait_ms(m) ? ms : metrics_wait_ms(m);
-        poll(NULL, 0, (int)ms);
-        result = metrics_look(m, err);
+        if (result || began >= until)
+            return result;
+        now = now_ns();
+        ms = now < until ? (until - now + NS_PER_MS - 1) / NS_PER_MS : 0;
+        poll(NULL, 0, (int)(ms < metrics_wait_ms(m) ? ms : metrics_wait_ms(m)));
     }
-    return result;
 }
 
 static int record_written(const struct cli_command *self, const struct export_options *options,
