@@ -170,7 +170,7 @@ static int load(struct prcb *p, struct prcb_error *err)
 {
     struct accounts_bpf *skeleton = NULL;
     struct bpf_load l;
-    int result = bpf_load_begin(&l, err), ignored;
+    int result = bpf_load_begin(&l, err);
 
     if (!result) {
         p->bpf->skeleton = skeleton = accounts_bpf__open_opts(&l.options);
@@ -183,8 +183,8 @@ static int load(struct prcb *p, struct prcb_error *err)
     if (!result) {
         result = accounts_bpf__load(skeleton);
         if (!result)
-            result = bpf_run_program(bpf_program__fd(skeleton->progs.prcb_tell_features), NULL, 0,
-                                     &ignored);
+            result =
+                bpf_run_program(bpf_program__fd(skeleton->progs.prcb_tell_features), NULL, 0, NULL);
         if (result)
             result = bpf_explain_accounts(result, err);
     }

@@ -365,11 +365,11 @@ static int write_head(struct clients_bpf *skeleton)
  * have no such program pinned. */
 static void end_processors(int live)
 {
-    int program = live < 0 ? -1 : pins_get(live, PROCESSORS_END_PIN), ignored;
+    int program = live < 0 ? -1 : pins_get(live, PROCESSORS_END_PIN);
 
     if (program < 0)
         return;
-    bpf_run_program(program, NULL, 0, &ignored);
+    bpf_run_program(program, NULL, 0, NULL);
     close(program);
 }
 
@@ -380,7 +380,7 @@ static int load_into(int dir, struct kernel *old, int parent,
 {
     struct clients_bpf *skeleton = NULL;
     struct bpf_load l;
-    int result = bpf_load_begin(&l, err), records = -1, ignored;
+    int result = bpf_load_begin(&l, err), records = -1;
 
     if (!result) {
         skeleton = clients_bpf__open_opts(&l.options);
@@ -396,8 +396,8 @@ static int load_into(int dir, struct kernel *old, int parent,
         result = clients_bpf__load(skeleton);
         step();
         if (!result && !old)
-            result = bpf_run_program(bpf_program__fd(skeleton->progs.prcb_tell_features), NULL, 0,
-                                     &ignored);
+            result =
+                bpf_run_program(bpf_program__fd(skeleton->progs.prcb_tell_features), NULL, 0, NULL);
         if (result)
             bpf_explain_accounts(result, err);
     }
@@ -656,11 +656,10 @@ static void tell_readers(struct kernel *k, bool known)
     for (uint32_t i = 1; i < PRCB_CLIENT_COUNT; i++) {
         struct prcb_bpf_give_back asked = {.client = i};
         uint32_t id;
-        int ignored;
 
         if ((known && !k->records[i].used) || bpf_map_lookup_elem(k->maps[MAP_CLIENTS], &i, &id))
             continue;
-        bpf_run_program(k->programs[RUN_END_CLIENT], &asked, sizeof(asked), &ignored);
+        bpf_run_program(k->programs[RUN_END_CLIENT], &asked, sizeof(asked), NULL);
         bpf_map_delete_elem(k->maps[MAP_CLIENTS], &i);
         bpf_map_delete_elem(k->maps[MAP_EDGES], &i);
     }
@@ -869,10 +868,10 @@ int kernel_cleanup(const char *directory, struct prcb_error *err)
 int kernel_peer(struct kernel *k, int socket, struct prcb_bpf_peer *ret)
 {
     __u64 arguments[] = {(__u64)socket};
-    int result, ignored;
+    int result;
 
     k->bss->peer = (struct prcb_bpf_peer){0};
-    result = bpf_run_program(k->programs[RUN_PEER], arguments, sizeof(arguments), &ignored);
+    result = bpf_run_program(k->programs[RUN_PEER], arguments, sizeof(arguments), NULL);
     if (result)
         return result;
     if (!k->bss->peer.found)
@@ -1062,13 +1061,12 @@ static int put_edges(struct kernel *k, const uint32_t *numbers,
 void kernel_tell_client(struct kernel *k, uint32_t number)
 {
     struct prcb_bpf_give_back asked = {.client = number};
-    int ignored;
 
     for (int i = 0; i < PRCB_CLIENT_SCOPES; i++) {
         if (k->bss->scopes[i].client == number)
             k->bss->scopes[i].client = 0;
     }
-    bpf_run_program(k->programs[RUN_END_CLIENT], &asked, sizeof(asked), &ignored);
+    bpf_run_program(k->programs[RUN_END_CLIENT], &asked, sizeof(asked), NULL);
 }
 
 int kernel_clients_change(struct kernel *k, const uint32_t *numbers,
@@ -1162,8 +1160,7 @@ int kernel_free_exited(struct kernel *k, uint32_t client, uint32_t accounts, uin
 
     for (uint32_t from = 0; from < accounts; from += PRCB_SWEEP_STEP) {
         struct prcb_bpf_give_back asked = {.client = client, .from = from};
-        int ignored;
-        int result = bpf_run_program(k->programs[RUN_FREE_EXITED], &asked, sizeof(asked), &ignored);
+        int result = bpf_run_program(k->programs[RUN_FREE_EXITED], &asked, sizeof(asked), NULL);
 
         if (result)
             return result;

@@ -90,7 +90,8 @@ int bpf_run_program(int program, void *context, unsigned bytes, int *ret)
 
     if (result)
         return result;
-    *ret = (int)options.retval;
+    if (ret)
+        *ret = (int)options.retval;
     return 0;
 }
 

@@ -26,7 +26,7 @@ uint64_t bpf_misses_of(int program, uint32_t *ret_id);
 const struct bpf_program *bpf_event_program_at(const struct bpf_object *object, uint32_t i);
 int bpf_event_program(const struct bpf_object *object, uint32_t i, struct prcb_program *ret);
 
-/* Runs a program of type syscall on a context. *ret: what it returned. */
+/* Runs a program of type syscall on a context. *ret: what it returned; NULL: not wanted. */
 int bpf_run_program(int program, void *context, unsigned bytes, int *ret);
 
 /* Waits until every program that was running has ended. */

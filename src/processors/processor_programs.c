@@ -252,7 +252,7 @@ static const char *const names[] = {"runqueues",
 static int load(struct processor_programs *p, struct prcb_error *err)
 {
     struct bpf_load l;
-    int result = bpf_load_begin(&l, err), ignored;
+    int result = bpf_load_begin(&l, err);
 
     if (!result) {
         p->skeleton = processors_bpf__open_opts(&l.options);
@@ -270,9 +270,8 @@ static int load(struct processor_programs *p, struct prcb_error *err)
     if (!result) {
         result = processors_bpf__load(p->skeleton);
         if (!result)
-            result =
-                bpf_run_program(bpf_program__fd(p->skeleton->progs.prcb_tell_processor_features),
-                                NULL, 0, &ignored);
+            result = bpf_run_program(
+                bpf_program__fd(p->skeleton->progs.prcb_tell_processor_features), NULL, 0, NULL);
         if (result)
             result = bpf_explain_load(result, err);
     }
