@@ -385,8 +385,7 @@ static __always_inline __u64 kernel_word(__u64 address)
 {
     __u64 ret = 0;
 
-    if (has_casts() && HAS(task_struct, nvcsw) &&
-        bpf_core_field_size(struct task_struct, nvcsw) == sizeof(ret))
+    if (has_casts() && HAS_SAME(task_struct, nvcsw))
         return plain((void *)(address - bpf_core_field_offset(struct task_struct, nvcsw)))->nvcsw;
     bpf_probe_read_kernel(&ret, sizeof(ret), (const void *)address);
     return ret;

@@ -1918,8 +1918,8 @@ class WaitStacks(Recording):
 
     def test_shares(self):
         """What the program measures has the time in it until it gets a processor, which is no wait: with that the sum
-        is the program's, but for the ready time of its start and end, which it does not measure. Only that, and waits of which no look in time
-        told the function, can shift shares."""
+        is the program's, but for the ready time of its start and end, which it does not measure. Only that, and waits
+        of which no look in time told the function, can shift shares."""
         for tier in self.tiers:
             told = self.shares(tier)
             total = sum(told.values())

@@ -622,7 +622,6 @@ struct looked_for {
 static int look_for(const struct prcb_account *a, void *arg)
 {
     struct looked_for *l = arg;
-
     char comm[16];
 
     l->ended += (a->flags & PRCB_ACCOUNT_EXITED) != 0;
