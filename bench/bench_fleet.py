@@ -20,7 +20,7 @@ import urllib.parse
 import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
-EXPORTER = os.environ.get("PRCB_EXPORTER", str(HERE / "../src/exporter/prcb-exporter"))
+EXPORTER = os.environ.get("PRCB_EXPORTER", str(HERE / "../src/services/exporter/prcb-exporter"))
 HOSTS = int(os.environ.get("PRCB_FLEET_HOSTS", "100"))
 SECONDS = int(os.environ.get("PRCB_FLEET_SECONDS", "60"))
 INTERVAL = 5

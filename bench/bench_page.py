@@ -13,7 +13,7 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-PRCB = os.path.join(HERE, "../src/cli/prcb")
+PRCB = os.path.join(HERE, "../src/tools/cli/prcb")
 SWITCHES, ROUNDS = 1000000, 5
 sys.path.insert(0, "@TESTS@")
 

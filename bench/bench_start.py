@@ -9,7 +9,7 @@ import statistics
 import sys
 import time
 
-PRCB = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../src/cli/prcb")
+PRCB = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../src/tools/cli/prcb")
 ROUNDS = 21
 ROWS = [("true", ["true"]),
         ("perf stat -- true", ["perf", "stat", "--", "true"]),

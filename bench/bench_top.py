@@ -21,7 +21,7 @@ import termios
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-PRCB = os.path.join(HERE, "../src/cli/prcb")
+PRCB = os.path.join(HERE, "../src/tools/cli/prcb")
 THREADS, BUSY, ROUNDS, WARM_S, SECONDS = 10000, 100, 3, 4, 8
 ROWS = [("prcb top", [PRCB, "top"]), ("prcb top -p", [PRCB, "top", "-p", "PID"]),
         ("prcb top, asleep shown", [PRCB, "top", "-i"]),

@@ -18,7 +18,7 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-PRCB = os.path.join(HERE, "../src/cli/prcb")
+PRCB = os.path.join(HERE, "../src/tools/cli/prcb")
 ROUNDS, WARM_S, SECONDS = 3, 5, 6
 BPFTRACE = ("tracepoint:sched:sched_switch { @start[args->prev_pid] = nsecs; "
             "$s = @start[args->next_pid]; if ($s && pid == PID) "

@@ -158,7 +158,7 @@ finish_build() { # NAME
 
 # The eBPF objects of build/ for the builds whose compiler is another: clang makes them in each.
 bpf_objects() {
-    echo "-Dbpf_objects=$([[ $(bpf_option) != *enabled ]] || echo "$here/build/src/bpf")"
+    echo "-Dbpf_objects=$([[ $(bpf_option) != *enabled ]] || echo "$here/build/src/kernel/bpf")"
 }
 
 # For its warnings, which do not change with the optimiser, and its code: programs that other groups run
@@ -486,7 +486,7 @@ check_where_all_may() {
 command_check() {
     check_where_all_may
     # shellcheck disable=SC2034 # dev's, for build_fuzz
-    fuzz_dir=build-fuzz-brief fuzz_options=(-Doptimization=0 "-Dfuzz_prcb=$here/build/src/cli/prcb" -Dc_link_args=-fuse-ld=lld)
+    fuzz_dir=build-fuzz-brief fuzz_options=(-Doptimization=0 "-Dfuzz_prcb=$here/build/src/tools/cli/prcb" -Dc_link_args=-fuse-ld=lld)
     need "${packages_build[@]}" "${packages_test[@]}" "${packages_fuzz[@]}"
     if [[ $(uname -m) == x86_64 ]] && need "${packages_guest[@]}"; then
         guests_here=yes

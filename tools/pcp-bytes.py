@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""How much of a disk pmlogger needs for what src/pmda/pmlogconf names, on this machine, or (--replay)
+"""How much of a disk pmlogger needs for what src/services/pmda/pmlogconf names, on this machine, or (--replay)
 on the one whose looks `prcb export --record` wrote: bytes a record, from the difference of two
 archives, and so a host and day. docs/fleet.md says what it said. Runs the built agent (PMDA, PMNS)
 under the PCP of tests/pmda/pcp.py; as root on the bpf tier, else through prcbd."""
@@ -36,7 +36,7 @@ def main():
     if pcp.missing():
         print(f"pcp-bytes: {pcp.missing()}", file=sys.stderr)
         return 1
-    build = ROOT / "build/src/pmda"
+    build = ROOT / "build/src/services/pmda"
     agent = [os.environ.get("PMDA", str(build / "pmdaprcb"))]
     if not options.replay and os.geteuid() == 0:
         agent += ["-t", "bpf"]
@@ -45,7 +45,7 @@ def main():
     try:
         own.pmcd()
         pcp.wait_for("figures", lambda: own.values("prcb.up") == {("prcb.up", None): "1"})
-        lines = (ROOT / "src/pmda/pmlogconf").read_text(encoding="utf-8").splitlines()
+        lines = (ROOT / "src/services/pmda/pmlogconf").read_text(encoding="utf-8").splitlines()
         metrics = [line.strip() for line in lines if line.startswith("\t")]
         values = own.values(*metrics)
         cgroups = {instance for name, instance in values if name == "prcb.cgroup.run"}

@@ -6,7 +6,7 @@
  * debugger data, the KPRCB of each processor, the layout of that kernel's structures, notes a
  * person would want. What the getters return is plain memory. This is no debugger: it knows no
  * names of functions (an address is module+offset), unwinds no stacks (it scans one), and reads no
- * structure but those of src/layout's catalog.
+ * structure but those of src/windows/layout's catalog.
  *
  *     struct prcb_dump *d;
  *     if (prcb_dump_open("MEMORY.DMP", NULL, &d, &err))

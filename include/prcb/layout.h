@@ -5,8 +5,9 @@
  * PROCESSOR_POWER_STATE and its relatives changed in nearly every Windows release. A layout is one
  * structure in one version for one processor architecture. With it bytes are decoded into values,
  * values encoded into bytes, members found by name, and the C definition printed. The facts come
- * from a catalog of rows compiled into the library (src/layout/catalog/); this is not a debugger's
- * type system: it reads no symbol files and knows no structure that is not in the catalog.
+ * from a catalog of rows compiled into the library (src/windows/layout/catalog/); this is not a
+ * debugger's type system: it reads no symbol files and knows no structure that is not in the
+ * catalog.
  *
  *     struct prcb_layout *l;
  *     if (prcb_layout_find("PROCESSOR_POWER_STATE", "Windows 11 22H2", PRCB_ARCH_X64, &l, &err))

@@ -27,8 +27,8 @@ SOURCE = os.path.dirname(os.path.dirname(HERE))
 BUILD = os.environ.get("PRCB_BUILD", os.path.join(SOURCE, "build"))
 HEADERS = os.path.join(SOURCE, "include/prcb")
 COMPAT = os.path.join(SOURCE, "include/compat")
-LIBRARIES = {"libprcb": "src/libprcb.so", "libprcb-layout": "src/dump/libprcb-layout.so",
-             "libprcb-nt": "src/compat/libprcb-nt.so", "libprcb-stack": "src/stack/libprcb-stack.so"}
+LIBRARIES = {"libprcb": "src/libprcb.so", "libprcb-layout": "src/windows/dump/libprcb-layout.so",
+             "libprcb-nt": "src/nt/compat/libprcb-nt.so", "libprcb-stack": "src/analysis/stack/libprcb-stack.so"}
 
 
 def say(library):

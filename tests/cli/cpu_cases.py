@@ -12,7 +12,7 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCE = os.path.dirname(os.path.dirname(HERE))
 PRCB = os.path.abspath(os.environ.get("PRCB_EXE") or os.environ.get("PRCB") or
-                       os.path.join(SOURCE, "build/src/cli/prcb"))
+                       os.path.join(SOURCE, "build/src/tools/cli/prcb"))
 ROOT = os.geteuid() == 0
 TIMEOUT = 60
 SECOND = 1000000000

@@ -23,7 +23,7 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.path.join(os.path.dirname(os.path.dirname(HERE)), "build")
-PRCB = os.path.abspath(os.environ.get("PRCB") or os.path.join(BUILD, "src/cli/prcb"))
+PRCB = os.path.abspath(os.environ.get("PRCB") or os.path.join(BUILD, "src/tools/cli/prcb"))
 
 HELLO, OPEN, PROFILE, PROGRAMS = 1, 2, 3, 10
 HEADER = struct.Struct("=IHHIi")

@@ -16,7 +16,7 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCE = os.path.dirname(os.path.dirname(HERE))
-PRCB = os.path.abspath(os.environ.get("PRCB") or os.path.join(SOURCE, "build/src/cli/prcb"))
+PRCB = os.path.abspath(os.environ.get("PRCB") or os.path.join(SOURCE, "build/src/tools/cli/prcb"))
 PYTHON = os.path.realpath(sys.executable)
 PAGE = resource.getpagesize()
 

@@ -14,7 +14,7 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCE = os.path.dirname(os.path.dirname(HERE))
 PRCB = os.path.abspath(os.environ.get("PRCB_EXE") or os.environ.get("PRCB") or
-                       os.path.join(SOURCE, "build/src/cli/prcb"))
+                       os.path.join(SOURCE, "build/src/tools/cli/prcb"))
 TIMEOUT = 120
 ALL = ["--per-cpu", "--per-name", "--cgroup-causes", "--ready-histogram", "--names", "prcb,node,windows"]
 

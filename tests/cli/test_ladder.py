@@ -17,7 +17,7 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.path.join(os.path.dirname(os.path.dirname(HERE)), "build")
-PRCB = os.path.abspath(os.environ.get("PRCB") or os.path.join(BUILD, "src/cli/prcb"))
+PRCB = os.path.abspath(os.environ.get("PRCB") or os.path.join(BUILD, "src/tools/cli/prcb"))
 SELF = os.path.abspath(os.environ.get("LADDER_SELF") or
                        os.path.join(BUILD, "tests/cli/ladder_self"))
 ROOT = os.geteuid() == 0

@@ -51,7 +51,7 @@ def size(version, arch):
 
 def table():
     """{member: its source, or None}, of the table in the code."""
-    with open(os.path.join(SOURCE, "src/power/power_members.c")) as file:
+    with open(os.path.join(SOURCE, "src/nt/power/power_members.c")) as file:
         text = file.read()
     rows = re.findall(r'^    \{"([^"]+)", (NULL|&\w+), ', text, re.M)
     return {name: None if source == "NULL" else source[1:] for name, source in rows}

@@ -30,7 +30,7 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCE = os.path.dirname(os.path.dirname(HERE))
-PRCB = os.path.abspath(os.environ.get("PRCB") or os.path.join(SOURCE, "build/src/cli/prcb"))
+PRCB = os.path.abspath(os.environ.get("PRCB") or os.path.join(SOURCE, "build/src/tools/cli/prcb"))
 SHARES = os.environ.get("RECORD_SHARES") or os.path.join(SOURCE, "build/tests/cli/record_shares")
 PYTHON = os.path.realpath(sys.executable)
 MANGLED = os.environ.get("RECORD_MANGLED") or os.path.join(SOURCE, "build/tests/cli/record_mangled")

@@ -4,7 +4,7 @@
 status are compared with facts that do not come from it (the kernel's counters,
 what the profiled program was told to do, include/prcb/causes.h).
 
-PRCB or PRCB_EXE names the program; else build/src/cli/prcb is taken. Tests of the
+PRCB or PRCB_EXE names the program; else build/src/tools/cli/prcb is taken. Tests of the
 bpf tier are skipped where it cannot be had; everything else runs as any user."""
 
 import contextlib
@@ -31,7 +31,7 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCE = os.path.dirname(os.path.dirname(HERE))
 PRCB = os.path.abspath(os.environ.get("PRCB_EXE") or os.environ.get("PRCB") or
-                       os.path.join(SOURCE, "build/src/cli/prcb"))
+                       os.path.join(SOURCE, "build/src/tools/cli/prcb"))
 PYTHON = os.path.realpath(sys.executable)
 ROOT = os.geteuid() == 0
 TIMEOUT = 60

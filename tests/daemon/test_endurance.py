@@ -371,7 +371,7 @@ class Upgrades(CutShort):
                         "value"] + [str(byte) for byte in new], check=True)
 
     def processors_ended(self):
-        """The mark in the head of the processors' blocks (src/abi/processor_abi.h)."""
+        """The mark in the head of the processors' blocks (src/kernel/abi/processor_abi.h)."""
         magic, major, _ = struct.unpack_from("=IHH", self.processors, 0)
         self.assertEqual((magic, major), (0x50435250, 2))
         return struct.unpack_from("=Q", self.processors, 48)[0]

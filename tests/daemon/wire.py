@@ -159,7 +159,7 @@ class Client:
 
 
 class Account:
-    """One account, as far as the tests look at it (src/abi/block_abi.h)."""
+    """One account, as far as the tests look at it (src/kernel/abi/block_abi.h)."""
 
     def __init__(self, memory, slot):
         self.memory, self.at = memory, (slot + 1) * ELEMENT

@@ -24,7 +24,7 @@ def prcb(*arguments):
 
 def figures(name):
     """The rows of a table of figures: each a dictionary by its columns' names."""
-    text = read(f"src/figures/{name}_figures.def")
+    text = read(f"src/lib/figures/{name}_figures.def")
     shown = ["shown"] if name == "processor" else []
     number = ["name", "member", "present", "unit", "sum"] + shown + ["words", "heading", "meaning",
                                                                     "absent"]
@@ -78,9 +78,9 @@ class Manuals(unittest.TestCase):
         self.assertEqual({path.name[:-4] for path in (ROOT / "man").glob("*.scd")}, listed)
 
     def test_each_member_of_nt_is_in_the_page(self):
-        """Every member that src/nt fills in or lacks, in the section of its class; those that
+        """Every member that src/nt/calls fills in or lacks, in the section of its class; those that
         are never filled in are called absent there."""
-        text = re.sub(r"\\\n", "", read("src/nt/members.c"))
+        text = re.sub(r"\\\n", "", read("src/nt/calls/members.c"))
         rows = re.findall(r"(HAVE|LACKS)\((0x\w+|LEVEL\(11\)), \w+, (\w+),", text)
         self.assertGreater(len(rows), 60)
         system = read("man/NtQuerySystemInformation.3.scd").split("\n## ")
@@ -137,7 +137,7 @@ class Manuals(unittest.TestCase):
                          [row["name"] for row in json.loads(prcb("doctor", "-j"))["checks"]])
 
     def test_sources_of_power_members_are_in_their_page(self):
-        code = read("src/power/power_members.c")
+        code = read("src/nt/power/power_members.c")
         words = dict(re.findall(r'power_source (\w+) = \{\s*"([^"]+)"', code))
         in_code = {(member, words[source]) for member, source in
                    re.findall(r'(?m)^    \{"([^"]+)", &(\w+), NULL\}', code)}
@@ -172,7 +172,7 @@ class Processors(unittest.TestCase):
     def test_every_figure_is_defined(self):
         page = read("docs/processors.md")
         names = {row["name"] for row in figures("processor") if row["shown"] != "NEITHER"}
-        power = read("src/cli/cmd_power.c")
+        power = read("src/tools/cli/cmd_power.c")
         names |= set(re.findall(r'(?m)^    \{(?:"[^"]+"|NULL), "(\w+)", (?:\w+, power_\w+|ROW.*)\}',
                                 power))
         names |= set(re.findall(r"(?m)^    \{.*ROW\((\w+)\)\}", power))
@@ -196,9 +196,9 @@ class Processors(unittest.TestCase):
 class Exports(unittest.TestCase):
     """A call is exported when its library's map names it, and then the package's list does."""
     libraries = {
-        "libprcb-layout": ("src/dump/libprcb-layout.map", ["dump", "layout"]),
-        "libprcb-stack": ("src/stack/libprcb-stack.map", ["stack"]),
-        "libprcb": ("src/libprcb.map", None),
+        "libprcb-layout": ("src/windows/dump/libprcb-layout.map", ["dump", "layout"]),
+        "libprcb-stack": ("src/analysis/stack/libprcb-stack.map", ["stack"]),
+        "libprcb": ("src/lib/libprcb.map", None),
     }
 
     def declared(self, header):
@@ -219,9 +219,9 @@ class Exports(unittest.TestCase):
     def test_plain_names(self):
         """libprcb-nt's, of NT and Win32: what its files define to be exported."""
         calls = set()
-        for path in (ROOT / "src/compat").glob("*.c"):
+        for path in (ROOT / "src/nt/compat").glob("*.c"):
             calls |= set(re.findall(r"(?m)^EXPORT [^;(]*?\b(\w+)\(", path.read_text(encoding="utf-8")))
-        self.assertEqual(set(re.findall(r"(?m)^    (\w+);$", read("src/compat/libprcb-nt.map"))), calls)
+        self.assertEqual(set(re.findall(r"(?m)^    (\w+);$", read("src/nt/compat/libprcb-nt.map"))), calls)
         self.assertEqual(set(re.findall(r"(?m)^ (\w+)@PRCB_0 ",
                                         read("packaging/debian/libprcb-nt0.symbols"))),
                          calls | {"PRCB_0"})

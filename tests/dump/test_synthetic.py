@@ -26,7 +26,7 @@ cpu.1.UserTime = 3990
 
 def versions():
     """(name, build, archs) of the rows of versions.def."""
-    path = os.path.join(SOURCE, "src", "layout", "catalog", "versions.def")
+    path = os.path.join(SOURCE, "src", "windows", "layout", "catalog", "versions.def")
     row = re.compile(r'^V\(\w+,\s*(\d+),\s*(\d+),\s*(\d+),\s*(\d+),\s*(\w+),\s*"([^"]+)"', re.M)
     with open(path) as file:
         return [(m[5], int(m[2]), m[4]) for m in row.findall(file.read())]
@@ -35,7 +35,7 @@ def versions():
 class Releases(unittest.TestCase):
     def test_every_version_is_of_a_release(self):
         """R rows have each build that V and SAME rows name, by a name that agrees."""
-        with open(os.path.join(SOURCE, "src/layout/catalog/versions.def")) as file:
+        with open(os.path.join(SOURCE, "src/windows/layout/catalog/versions.def")) as file:
             text = file.read()
         sold = {build: [w for w in (workstation, server) if w] for build, workstation, server in re.findall(
             r'(?m)^R\((\d+),\s*(?:NULL|"([^"]+)"),\s*(?:NULL|"([^"]+)")\)', text)}

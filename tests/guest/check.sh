@@ -26,7 +26,7 @@ tests=$build/tests
 # what is built, has one in dev.
 export GUEST_BOOTING=200
 options=(-t "${GUEST_SECONDS:-700}")
-commands=() targets=(src/bpf/accounts.bpf.o)
+commands=() targets=(src/kernel/bpf/accounts.bpf.o)
 add() { # PROGRAM [ARGUMENT]...
     commands+=(--- "$@")
 }
@@ -40,8 +40,8 @@ add "$tests/bpf/test_bpf_edges"
 add "$tests/daemon/test_daemon" 'own*'
 add "$tests/unit/test_unit_stacks" /t/stack_waiter
 add "$tests/unit/test_unit_stack_yama" /t/stack_waiter /t/prcb
-options+=(-f "$build/src/daemon/prcbd" -f "$tests/unit/stack_waiter" -f "$build/src/cli/prcb")
-targets+=(src/daemon/prcbd tests/unit/stack_waiter src/cli/prcb)
+options+=(-f "$build/src/services/daemon/prcbd" -f "$tests/unit/stack_waiter" -f "$build/src/tools/cli/prcb")
+targets+=(src/services/daemon/prcbd tests/unit/stack_waiter src/tools/cli/prcb)
 if [[ $arch == x86_64 ]]; then
     options+=(-f "$tests/bpf/compat_waiter")
     targets+=(tests/bpf/compat_waiter)
@@ -90,7 +90,7 @@ done
     tail -n 40 "$work/build.log"
     exit 1
 }
-options+=(-f "$build/src/bpf/accounts.bpf.o")
+options+=(-f "$build/src/kernel/bpf/accounts.bpf.o")
 if [[ ${2:-} == --build ]]; then
     exit
 fi
@@ -103,8 +103,8 @@ fi
 # Nothing in a test of behaviour would show a barrier that is missing: the emulated
 # processor orders its accesses as this machine's does.
 if [[ $arch == arm64 ]]; then
-    python3 "$here/exchanges.py" "$build/src/bpf/accounts.bpf.o"
-    python3 "$here/exchanges.py" "$build/src/bpf/processors.bpf.o"
+    python3 "$here/exchanges.py" "$build/src/kernel/bpf/accounts.bpf.o"
+    python3 "$here/exchanges.py" "$build/src/kernel/bpf/processors.bpf.o"
 fi
 
 # lend FOLDER: what guests are made of, once more.

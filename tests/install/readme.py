@@ -92,7 +92,7 @@ COMMANDS = {
         "apart": f" --socket $PWD/socket --config <(echo) --pin-directory {PINS}"}),
     'sqlite3 prcb.db "SELECT function, sum(weight) / 1e6 AS ms FROM sampled GROUP BY 1 ORDER BY 2 DESC"':
         ("[0-9]", {"before": "prcb record -F 500 -o prcb.db -- ./dev prcb --version"}),
-    "export PKG_CONFIG_PATH=build/meson-uninstalled LD_LIBRARY_PATH=build/src:build/src/compat":
+    "export PKG_CONFIG_PATH=build/meson-uninstalled LD_LIBRARY_PATH=build/src/lib:build/src/nt/compat":
         ("", {}),
     "cc tests/nt/cpu_times.c -o cpu_times $(pkg-config --cflags --libs prcb-nt)": ("", {}),
     "(echo; sleep 1; echo) | ./cpu_times | grep viewer": ("viewer", {}),
@@ -252,7 +252,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="prcb-readme-") as temporary:
         folder = TREE if FRESH else pathlib.Path(temporary)
         environment = os.environ if FRESH else stage_beside(folder)
-        stage(folder, texts, TREE / "build/src/cli/prcb")
+        stage(folder, texts, TREE / "build/src/tools/cli/prcb")
         with subprocess.Popen(["sleep", "3600"]) as sleeper:
             try:
                 run_lines(lines, texts, folder, environment, sleeper.pid)

@@ -3,7 +3,7 @@
 """Every layout as it was last recorded: one file a structure, all its versions.
 
 A change of the catalog shows here as a diff to be read and, if it is meant,
-recorded: PRCB=build/src/cli/prcb PRCB_SOURCE=. tests/layout/test_golden.py --record
+recorded: PRCB=build/src/tools/cli/prcb PRCB_SOURCE=. tests/layout/test_golden.py --record
 """
 import difflib
 import json

@@ -39,7 +39,7 @@ def page():
 class Page(unittest.TestCase):
     def test_up_to_date(self):
         self.assertTrue(page() == PAGE.read_text(),
-                        f"out of date: {TOOL.name} build/src/cli/prcb > {PAGE}")
+                        f"out of date: {TOOL.name} build/src/tools/cli/prcb > {PAGE}")
 
     def test_table(self):
         out = page()

@@ -29,7 +29,7 @@ asserts() {
         return
     fi
     out=$(printf '%s\n' "$text" | "$@" -x "$language" -fsyntax-only -Wall -Wextra -Werror \
-        -Wpedantic -I"$source/include" -I"$source/include/compat" -I"$build/src/compat" \
+        -Wpedantic -I"$source/include" -I"$source/include/compat" -I"$build/src/nt/compat" \
         -I"$here" - 2>&1)
     status=$?
     report $status "$name" "$out"
@@ -152,7 +152,7 @@ check "status values of winnt.h are those of ntstatus.h" \
 check "a status value that differs is found" \
     grep . <(comm -23 <(echo "STATUS_RETRY 0xC000022E") <(echo "$public"))
 
-export PKG_CONFIG_PATH=$build/meson-uninstalled LD_LIBRARY_PATH=$build/src/compat:$build/src
+export PKG_CONFIG_PATH=$build/meson-uninstalled LD_LIBRARY_PATH=$build/src/nt/compat:$build/src/lib
 if ! flags=$(pkg-config --cflags --libs prcb-nt 2>&1); then
     report 1 "pkg-config knows prcb-nt" "$flags"
 fi
@@ -211,7 +211,7 @@ out=$(gcc -DSHARED -shared -fPIC -Wno-cast-function-type -o "$work/same_names.so
 report $? "same_names.c as a shared object runs" "$out"
 expect "same_names.c as a shared object: the library's" '^status 0x0 length 0x30$'
 
-program "names.c" gcc names.c -std=gnu11 -I"$build/src/compat" &&
+program "names.c" gcc names.c -std=gnu11 -I"$build/src/nt/compat" &&
     while IFS= read -r line; do
         report "$([[ $line == ok* ]]; echo $?)" "names.c: ${line#*- }" "$line"
     done < <(grep -E '^(not )?ok' <<<"$out")

@@ -24,7 +24,7 @@ SECONDS = 2.0
 PYTHON = os.path.realpath(sys.executable)
 
 ENVIRONMENT = dict(os.environ, LC_ALL="C", PKG_CONFIG_PATH=BUILD + "/meson-uninstalled",
-                   LD_LIBRARY_PATH=BUILD + "/src/compat:" + BUILD + "/src")
+                   LD_LIBRARY_PATH=BUILD + "/src/nt/compat:" + BUILD + "/src/lib")
 
 
 def compile_program(folder, compiler, *options):

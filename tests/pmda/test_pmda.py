@@ -28,7 +28,7 @@ sys.path[:0] = [str(ROOT / "tests" / "daemon"), str(pathlib.Path(__file__).paren
 import pcp  # noqa: E402
 
 AGENT, PMNS, PRCBD = os.environ["PMDA"], os.environ["PMNS"], os.environ.get("PRCBD", "")
-FILES = ROOT / "src/pmda"
+FILES = ROOT / "src/services/pmda"
 NS = 1000000000
 
 

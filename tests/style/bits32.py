@@ -12,7 +12,7 @@ import sys
 
 TREE = pathlib.Path(__file__).resolve().parents[2]
 # meson leaves them out: see the message of meson.build. Of Python there are no headers for 32 bits.
-LEFT_OUT = ("src/sample", "src/stack", "src/objects", "src/daemon", "src/python")
+LEFT_OUT = ("src/lib/sample", "src/analysis/stack", "src/analysis/objects", "src/services/daemon", "src/python")
 NOT_THERE = ("-DPRCB_HAVE_BPF", "-DHAVE_STACK")
 KERNEL = f"/usr/include/{platform.machine()}-linux-gnu"  # <asm/types.h>, the same for both
 

@@ -10,9 +10,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 source tests/tap.sh
 warnings=(-Wall -Wextra -Werror -Wpedantic)
 inner=(-D_GNU_SOURCE -Iinclude -Iinclude/compat)
-for folder in src/*/; do
+while IFS= read -r folder; do
     inner+=("-I$folder")
-done
+done < <(find src -name '*.h' -printf '%h\n' | sort -u)
 
 # compile NAME HEADER COMPILER...: an empty file that includes nothing else.
 compile() {
@@ -53,8 +53,8 @@ out=$(bare_macros)
 report $? "public macros begin with PRCB_" "$out"
 
 triplet=$(gcc -print-multiarch)
-for header in src/*/*.h; do
-    if grep -q '\.skel\.h"' "$header" && [[ ! -d build/src/bpf ]]; then
+while IFS= read -r header; do
+    if grep -q '\.skel\.h"' "$header" && [[ ! -d build/src/kernel/bpf ]]; then
         skip "$header" "wants the generated skeleton in build/"
         continue
     fi
@@ -76,12 +76,12 @@ for header in src/*/*.h; do
         fi
         compile "$header, eBPF" "$header" clang -target bpf -mcpu=v3 -g -O2 -Wall -Wextra -Werror \
             -Wno-unused-parameter -Wno-unused-function -D__TARGET_ARCH_"$arch" -I. -Iinclude \
-            -Isrc/abi -Isrc/bpf -I"/usr/include/$triplet" -x c
+            -Isrc/kernel/abi -Isrc/kernel/bpf -I"/usr/include/$triplet" -x c
         ;;
     *)
         compile "$header, C" "$header" gcc -std=gnu11 -Wall -Wextra -Werror -Wno-unused-function \
-            "${inner[@]}" -I. -Ibuild/src/bpf -x c
+            "${inner[@]}" -I. -Ibuild/src/kernel/bpf -x c
         ;;
     esac
-done
+done < <(find src -name '*.h' | sort)
 exit "$failed"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * src/dump's inside: the cursor, overlapping ranges, bitmap ranks, page-table walks, and what
+ * src/windows/dump's inside: the cursor, overlapping ranges, bitmap ranks, page-table walks, and what
  * prcb_dump_open does with arguments. Whole dumps are tested in tests/dump/.
  */
 #include <setjmp.h>

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "../../src/nt/profiling.c"
+#include "../../src/nt/calls/profiling.c"
 
 static struct prcb_account now;
 static unsigned reads, reads_of_times;

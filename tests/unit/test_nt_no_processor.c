@@ -16,7 +16,7 @@
 #define prcb_KeQueryHardwareCounterConfiguration no_processor_query
 #include "inside.h"
 
-#include "../../src/nt/config.c"
+#include "../../src/nt/calls/config.c"
 
 static void test_not_implemented(void **state)
 {

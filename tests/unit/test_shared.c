@@ -17,7 +17,7 @@
 
 static uint64_t test_ms, step_ms; /* step: what passes from one question to the next */
 #define now_ms() (test_ms += step_ms)
-#include "../../src/daemon/shared.c"
+#include "../../src/services/daemon/shared.c"
 
 #define ACCOUNTS 8
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The system call tables (src/bpf/syscalls_*.def) against the system's own headers, by
+ * The system call tables (src/kernel/bpf/syscalls_*.def) against the system's own headers, by
  * name, and against each other: one call has one cause on every architecture.
  */
 #include <setjmp.h>

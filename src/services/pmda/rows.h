@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The metrics of PCP: each is a family of src/analysis/metrics, or the part of it that one value of
+ * a label names, under a number that never changes. Names, types, units and help come from here. No
+ * state but the table, which rows_init makes once.
+ */
+#ifndef PRCB_PMDA_ROWS_H
+#define PRCB_PMDA_ROWS_H
+
+#include <pcp/pmapi.h>
+#include <pcp/pmda.h>
+
+#include "metrics.h"
+
+#define PRCB_DOMAIN 460
+
+/* Numbers are part of archives: append. */
+enum row_indom {
+    INDOM_CAUSE,
+    INDOM_CPU,
+    INDOM_IDLE_STATE,
+    INDOM_CGROUP,
+    INDOM_NAME,
+    INDOM_THREAD,
+    INDOMS,
+    INDOM_NONE = INDOMS
+};
+
+enum row_cluster {
+    CLUSTER_AGENT,
+    CLUSTER_ALL,
+    CLUSTER_CPU,
+    CLUSTER_IDLE_STATE,
+    CLUSTER_WAIT,
+    CLUSTER_CGROUP,
+    CLUSTER_CGROUP_CAUSE,
+    CLUSTER_NAME,
+    CLUSTER_THREAD,
+    CLUSTERS
+};
+
+/* What of a sample is the value. */
+enum row_kind {
+    ROW_VALUE, /* its number; of all samples with this label's value, or (label "*") of them all */
+    ROW_TEXT,  /* the value of the label */
+    ROW_SECONDS, /* whole seconds */
+    ROW_MHZ,
+    ROW_REAL,
+    ROW_THREAD, /* no family: of a thread's account; item says which */
+};
+
+struct row {
+    unsigned cluster, item;
+    char name[64]; /* below "prcb." */
+    const struct metrics_family *family;
+    const char *label, *value; /* only samples with this; NULL: all */
+    enum row_kind kind;
+    enum row_indom indom;
+    int type, semantics;
+    pmUnits units;
+    char help[256];
+};
+
+/* Items of CLUSTER_THREAD. */
+enum {
+    THREAD_RUN,
+    THREAD_READY,
+    THREAD_WAIT,
+    THREAD_SWITCHES,
+    THREAD_OPEN_TIME,
+    THREAD_OPEN_CAUSE
+};
+
+extern struct row rows[];
+extern size_t row_count;
+
+/* Once, before anything else. */
+void rows_init(void);
+
+/* A name of PCP: a letter, then letters, digits and '_'. */
+void rows_component(const char *text, char *ret, size_t size);
+
+#endif

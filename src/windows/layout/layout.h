@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The inside of struct prcb_layout, for the files of src/windows/layout. Built by layout.c, never changed
+ * after.
+ */
+#ifndef PRCB_LAYOUT_INSIDE_H
+#define PRCB_LAYOUT_INSIDE_H
+
+#include "catalog.h"
+
+struct prcb_layout {
+    const struct type_row *type;
+    const struct size_row *size;
+    unsigned int version; /* enum version_id */
+    enum prcb_arch arch;
+    struct prcb_layout_field *members; /* by offset; own their .layout */
+    size_t member_count;
+    struct prcb_layout_field *leaves; /* names in leaf_names */
+    size_t leaf_count;
+    char *leaf_names;
+    uint32_t leaf_end; /* first byte behind the last leaf */
+    char note[PRCB_LAYOUT_NOTE];
+};
+
+/* The row of sizes that covers a version; NULL: the structure is not known in it. */
+const struct size_row *layout_find_size(const struct type_row *type, unsigned int version,
+                                        enum prcb_arch arch);
+
+/* The member is there in that version. */
+static inline bool layout_row_applies(const struct member_row *row, unsigned int version,
+                                      enum prcb_arch arch)
+{
+    return row->first <= version && version <= row->last && row->offset[arch] != NO_OFFSET;
+}
+
+static inline uint32_t layout_element_size(const struct prcb_layout_field *f)
+{
+    return f->size / f->count;
+}
+
+#endif
