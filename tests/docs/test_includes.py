@@ -18,7 +18,7 @@ LIBRARIES = {"bpf/": "libbpf", "json-c/": "json-c", "lzma.h": "liblzma", "zstd.h
              "zlib.h": "zlib", "sqlite3.h": "sqlite", "gnutls/": "GnuTLS", "yaml.h": "libyaml", "crypt.h": "libcrypt", "curses.h": "ncurses", "term.h": "ncurses", "elfutils/": "libdw", "gelf.h": "libelf", "libiberty/": "libiberty", "pcp/": "libpcp",
              "protobuf-c/": "protobuf-c", "microhttpd.h": "libmicrohttpd"}
 GENERATED = {"accounts.skel.h": "src/kernel/bpf/", "clients.skel.h": "src/kernel/bpf/",
-             "profile.pb-c.h": "src/recording/making/", "perfetto.pb-c.h": "src/recording/making/",
+             "profile.pb-c.h": "src/recording/exports/", "perfetto.pb-c.h": "src/recording/exports/",
              "processors.skel.h": "src/kernel/bpf/", "samples.skel.h": "src/kernel/bpf/"}
 
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * src/windows/dump's inside: the cursor, overlapping ranges, bitmap ranks, page-table walks, and what
- * prcb_dump_open does with arguments. Whole dumps are tested in tests/dump/.
+ * src/windows/dump's inside: the cursor, overlapping ranges, bitmap ranks, page-table walks, and
+ * what prcb_dump_open does with arguments. Whole dumps are tested in tests/dump/.
  */
 #include <setjmp.h>
 #include <stdarg.h>

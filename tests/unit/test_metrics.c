@@ -392,7 +392,8 @@ static void write_document(FILE *out)
     fputs(
         "# Metrics\n\n"
         "The metrics of `prcb export` and `prcb-exporter`. [fleet.md](fleet.md) describes how to "
-        "use them. The test\n`unit-metrics` makes this page from `src/analysis/metrics/families.def`. Names "
+        "use them. The test\n`unit-metrics` makes this page from "
+        "`src/analysis/metrics/families.def`. Names "
         "are those of Prometheus: counters end\nin `_total`. Times are seconds with nine digits. A "
         "figure that a machine does not have is absent.\n",
         out);

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "first_line.h"
+#include "names.h"
 
 #define BUCKETS       4096
 #define FRAMES        (1u << 16)    /* places at first; a power of two */
@@ -367,12 +368,6 @@ static int insert(struct process *process, struct map map)
     return replace(process, first, last, with, count);
 }
 
-bool world_is_anonymous(const char *file)
-{
-    return !strncmp(file, "//anon", 6) || !strncmp(file, "/memfd:", 7) ||
-           !strncmp(file, "[anon", 5) || !strcmp(file, "[heap]") || !strncmp(file, "/dev/", 5);
-}
-
 /* Whose a process is, while it is there: a list of its code's names must be the same user's. */
 static int64_t owner_of(int64_t pid)
 {
@@ -392,7 +387,7 @@ int world_map(struct world *world, const struct writer_map *map)
     if (!process || map->start + map->length < map->start)
         return process ? 0 : -ENOMEM;
     row.id = ++world->last_map;
-    row.uid = world_is_anonymous(map->file) ? owner_of(map->pid) : -1;
+    row.uid = names_is_anonymous(map->file) ? owner_of(map->pid) : -1;
     result = insert(process, (struct map){map->start, map->start + map->length, row.id});
     return result ? result : writer_map(world->writer, &row);
 }

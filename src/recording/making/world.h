@@ -35,8 +35,6 @@ int world_exit(struct world *world, int32_t pid, int32_t tid, uint64_t time_ns);
  * mapped in its process any more. */
 int world_name(struct world *world, int32_t pid, int32_t tid, const char *name, bool exec,
                uint64_t time_ns);
-/* Whether code that is mapped under this name has no file: a just-in-time compiler's. */
-bool world_is_anonymous(const char *file);
 /* map->id and map->uid are set here. */
 int world_map(struct world *world, const struct writer_map *map);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The inside of struct prcb_layout, for the files of src/windows/layout. Built by layout.c, never changed
- * after.
+ * The inside of struct prcb_layout, for the files of src/windows/layout. Built by layout.c, never
+ * changed after.
  */
 #ifndef PRCB_LAYOUT_INSIDE_H
 #define PRCB_LAYOUT_INSIDE_H

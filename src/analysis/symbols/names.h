@@ -59,4 +59,7 @@ int names_find(struct namer *namer, const struct names_source *source, const uin
                size_t count, struct names *ret);
 void names_free(struct names *names);
 
+/* Whether code that is mapped under this name has no file: a just-in-time compiler's. */
+bool names_is_anonymous(const char *file);
+
 #endif

@@ -12,7 +12,6 @@
 #include "first_line.h"
 #include "names.h"
 #include "schema.h"
-#include "world.h"
 
 #define SELECT_STACKS(uid, name)                                                                   \
     "SELECT k.id, k.kernel, k.address, m.file, m.build_id, m.pid, m.start, m.file_offset, " uid    \
@@ -99,7 +98,7 @@ static struct source source_of_row(const struct resolver *r)
 
     snprintf(source.file, sizeof(source.file), "%s", text_of(r->stacks, 3));
     snprintf(source.build_id, sizeof(source.build_id), "%s", text_of(r->stacks, 4));
-    source.by_address = source.kernel || world_is_anonymous(source.file);
+    source.by_address = source.kernel || names_is_anonymous(source.file);
     return source;
 }
 

@@ -511,3 +511,9 @@ int names_find(struct namer *namer, const struct names_source *source, const uin
         return find_here(&q, ret);
     return find_in_file(namer, &q, ret);
 }
+
+bool names_is_anonymous(const char *file)
+{
+    return !strncmp(file, "//anon", 6) || !strncmp(file, "/memfd:", 7) ||
+           !strncmp(file, "[anon", 5) || !strcmp(file, "[heap]") || !strncmp(file, "/dev/", 5);
+}
