@@ -66,6 +66,22 @@ class Disagreement(DumpTest):
         self.note(data, "symbol file is another kernel's", "0x1000", "0xaf00")
         self.assertEqual(data["processors"][0]["KernelTime"], 60000)
 
+    def test_rejected_symbols_change_nothing_but_the_notes(self):
+        path = self.path("short.json")
+        for size in (64, 4096, 0x20000):
+            with open(path, "w") as out:
+                out.write('{"base_types": {"pointer": {"size": 8}, "u": {"size": 4}}, "enums": {},'
+                          '"user_types": {"_KPRCB": {"size": %d, "kind": "struct", "fields": {'
+                          '"KernelTime": {"offset": 16, "type": {"kind": "base", "name": "u"}}}}}}'
+                          % size)
+            for text in (TRIAGE, TRIAGE + "blocks = none\ncrashing = 1\n",
+                         TRIAGE.replace("triage64", "full64")):
+                before, after = self.make(text), self.make(text, "--symbols", path)
+                self.note(after, "symbol file is another kernel's", "0x%x" % size)
+                for data in (before, after):
+                    data.pop("notes")
+                self.assertEqual(before, after, (size, text[:20]))
+
     def test_copies_that_differ(self):
         offset = struct.unpack_from("<I", mkdump.make(TRIAGE), 0x201c)[0]
         data = self.make(TRIAGE + "poke.%d.4 = 7" % (offset + 0x7e84))

@@ -163,6 +163,9 @@ static int find_all(struct prcb_dump *d, struct prcb_error *err)
         code = kdbg_find(d, err);
     if (code)
         return code;
+    /* Before anything asks for the size of a structure, for the symbols would answer. */
+    if (versions_check_symbols(d))
+        return prcb_fail(err, -ENOMEM, "%s: out of memory", d->name);
     find_increment(d);
     find_frequency(d);
     code = sources_find(d, err);

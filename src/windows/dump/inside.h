@@ -204,6 +204,9 @@ int kdbg_find(struct prcb_dump *d, struct prcb_error *err);
 /* sources.c: fills sources. */
 int sources_find(struct prcb_dump *d, struct prcb_error *err);
 /* versions.c: fills versions, the views and the place of the power state. */
+/* Leaves out symbols of another kernel, which are worse than none, with a note. Called before
+ * anything asks for a size: -ENOMEM. */
+int versions_check_symbols(struct prcb_dump *d);
 int versions_choose(struct prcb_dump *d, struct prcb_error *err);
 /* landmark.c */
 /* Bytes of a KPRCB that are looked at: as many as are known to be its, or may be. */

@@ -418,8 +418,7 @@ static int check_ticks(struct prcb_dump *d)
                      wrong, held, (unsigned long long)(most - TICK_SLACK));
 }
 
-/* Symbols of another kernel are worse than none. */
-static int check_symbols(struct prcb_dump *d)
+int versions_check_symbols(struct prcb_dump *d)
 {
     uint32_t size = symbols_size(d, "KPRCB");
     struct slot vendor = {0};
@@ -461,11 +460,11 @@ static int find_by_landmarks(struct prcb_dump *d)
 
 int versions_choose(struct prcb_dump *d, struct prcb_error *err)
 {
-    int code = check_symbols(d);
+    int code = 0;
 
-    if (!code && d->machine != MACHINE_ARM64)
+    if (d->machine != MACHINE_ARM64)
         code = choose_versions(d);
-    else if (!code && !symbols_have(d, "KPRCB"))
+    else if (!symbols_have(d, "KPRCB"))
         code = dump_note(d, "no layouts are known for arm64: times and power state are found by "
                             "landmarks, the rest by the debugger data");
     if (!code)
