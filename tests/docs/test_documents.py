@@ -305,7 +305,8 @@ class Entrances(unittest.TestCase):
 
     def test_files_named_in_documents_exist(self):
         names = ["README.md", "HACKING.md", "ARCHITECTURE.md",
-                 *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
+                 *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")),
+                 *(str(path.relative_to(ROOT)) for path in (ROOT / "src").rglob("README.md"))]
         for name in names:
             text = re.sub(r"```.*?```", "", read(name), flags=re.S)
             for path in re.findall(r"`((?:src|include|tests|docs|man|examples|bench|completion|fuzz"

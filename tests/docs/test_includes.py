@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Include lines follow the folder table of ARCHITECTURE.md.
+"""Include lines follow src/imports.txt, and ARCHITECTURE.md shows the same rooms and wings.
 
-Every #include of every file in a listed folder must name a header of that folder,
-of a folder in its "May import" column, a library listed there, or the system's.
+Every #include of every file in a room must name a header of that room, of one that its entry
+in src/imports.txt names, of a library named there, or the system's.
 """
 import os
 import pathlib
@@ -14,22 +14,32 @@ ROOT = pathlib.Path(os.environ.get("PRCB_SOURCE", pathlib.Path(__file__).resolve
 SUFFIXES = (".c", ".h", ".def", ".inc")
 
 # What a header in angle brackets or a generated one belongs to; the rest is the system's.
-LIBRARIES = {"bpf/": "libbpf", "json-c/": "json-c", "lzma.h": "liblzma", "zstd.h": "libzstd",
-             "zlib.h": "zlib", "sqlite3.h": "sqlite", "gnutls/": "GnuTLS", "yaml.h": "libyaml", "crypt.h": "libcrypt", "curses.h": "ncurses", "term.h": "ncurses", "elfutils/": "libdw", "gelf.h": "libelf", "libiberty/": "libiberty", "pcp/": "libpcp",
-             "protobuf-c/": "protobuf-c", "microhttpd.h": "libmicrohttpd"}
-GENERATED = {"accounts.skel.h": "src/kernel/bpf/", "clients.skel.h": "src/kernel/bpf/",
-             "profile.pb-c.h": "src/recording/exports/", "perfetto.pb-c.h": "src/recording/exports/",
-             "processors.skel.h": "src/kernel/bpf/", "samples.skel.h": "src/kernel/bpf/"}
+LIBRARIES = {
+    "bpf/": "libbpf", "json-c/": "json-c", "lzma.h": "liblzma", "zstd.h": "libzstd",
+    "zlib.h": "zlib", "sqlite3.h": "sqlite", "gnutls/": "GnuTLS", "yaml.h": "libyaml",
+    "crypt.h": "libcrypt", "curses.h": "ncurses", "term.h": "ncurses", "elfutils/": "libdw",
+    "gelf.h": "libelf", "libiberty/": "libiberty", "pcp/": "libpcp",
+    "protobuf-c/": "protobuf-c", "microhttpd.h": "libmicrohttpd"}
+GENERATED = {
+    "accounts.skel.h": "src/kernel/bpf/", "clients.skel.h": "src/kernel/bpf/",
+    "processors.skel.h": "src/kernel/bpf/", "samples.skel.h": "src/kernel/bpf/",
+    "profile.pb-c.h": "src/recording/exports/", "perfetto.pb-c.h": "src/recording/exports/"}
 
 
-def table():
-    """{folder: set of what it may import}, in the order of the document."""
+def rooms():
+    """{room: set of what it may import}, in the order of src/imports.txt."""
     rules = {}
-    for line in (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").splitlines():
-        match = re.match(r"\| `([^`]+/)` \|[^|]*\|([^|]*)\|$", line)
-        if match:
-            rules[match.group(1)] = set(re.findall(r"[\w/.-]+", match.group(2)))
+    for line in (ROOT / "src/imports.txt").read_text(encoding="utf-8").splitlines():
+        if line.startswith(" "):
+            imports |= set(line.split())
+        elif line and not line.startswith("#"):
+            imports = rules[line] = {"include/prcb/"} if rules else set()
     return rules
+
+
+def wing(name):
+    """The wing of a room; None: it is in none."""
+    return name.split("/")[1] if name.startswith("src/") else None
 
 
 def files_of(folder, rules):
@@ -46,7 +56,7 @@ def includes_of(path):
 
 class Includes(unittest.TestCase):
     def setUp(self):
-        self.rules = table()
+        self.rules = rooms()
         self.owners = {}
         for folder in self.rules:
             if folder == "include/prcb/":
@@ -68,7 +78,7 @@ class Includes(unittest.TestCase):
         self.assertEqual(len(owners), 1, f'{path}: "{name}" is in {sorted(owners)}')
         return next(iter(owners))
 
-    def test_table_lists_every_folder(self):
+    def test_every_folder_is_a_room_or_in_one(self):
         self.assertGreater(len(self.rules), 5)
         folders = {f"{path.parent.relative_to(ROOT)}/" for path in (ROOT / "src").rglob("*.[ch]")}
         for folder in folders:
@@ -76,11 +86,31 @@ class Includes(unittest.TestCase):
         for folder in self.rules:
             self.assertTrue((ROOT / folder).is_dir(), folder)
 
-    def test_imports_come_from_rows_above(self):
+    def test_imports_come_from_rooms_above(self):
         above = set(LIBRARIES.values())
         for folder, imports in self.rules.items():
             self.assertLessEqual(imports, above, folder)
             above.add(folder)
+
+    def test_architecture_shows_the_rooms(self):
+        page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+        self.assertEqual(re.findall(r"(?m)^\| `([^`]+/)` \|", page), list(self.rules))
+        self.assertLessEqual(len(page.splitlines()), 200)
+
+    def test_architecture_draws_the_wings(self):
+        """The drawing is what the rooms' entries add up to, and a wing imports wings above it only."""
+        wings = {}
+        for folder, imports in self.rules.items():
+            if wing(folder):
+                others = {wing(name) for name in imports} - {None, wing(folder)}
+                self.assertLessEqual(others, set(wings), folder)
+                wings.setdefault(wing(folder), set()).update(others)
+        page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+        drawing = re.search(r"(?ms)^```\n(base\n.*?)^```$", page).group(1).splitlines()
+        self.assertEqual([line.split()[0] for line in drawing], list(wings))
+        for line in drawing:
+            name, *others = line.split()
+            self.assertEqual(set(others), wings[name], name)
 
     def test_every_include_is_allowed(self):
         seen = 0
