@@ -13,7 +13,6 @@
 #include "recording.h"
 #include "report.h"
 #include "resolve.h"
-#include "viewers.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -70,9 +69,7 @@ static void print(const struct recording *recording, FILE *out)
         report_free(&report);
     }
     export_folded(recording, out, &err);
-    export_trace(recording, out, &err);
     export_firefox(recording, out, &err);
-    export_speedscope(recording, out, &err);
     print_page(recording);
     print_diff(recording, out);
 }

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """`prcb record` and `prcb report`: shares of a program that measures itself, what is in the
 file, what a bad end leaves, and each export opened by a reader that is not ours."""
-import bisect
 import collections
 import contextlib
 import csv
@@ -1381,7 +1380,7 @@ class Arguments(Recording):
         self.refuse(2, "one recording", "report", "a", "-j", "b")
         self.refuse(2, "missing behind '-o'", "report", "a", "-o")
         self.refuse(2, "--table", "report", "--table", "x")
-        self.refuse(2, "exclude", "report", "-j", "--trace")
+        self.refuse(2, "exclude", "report", "-j", "--firefox")
         self.refuse(1, "No such file", "report", "none")
 
     def test_any_order(self):
@@ -1433,7 +1432,7 @@ class Arguments(Recording):
         os.symlink(self.path, link)
         for output in (self.path, link):
             self.refuse(1, "the recording itself", "report", self.path, "-o", output)
-            self.refuse(1, "the recording itself", "report", "--trace", self.path, "-o", output)
+            self.refuse(1, "the recording itself", "report", "--firefox", self.path, "-o", output)
         self.assertEqual(self.query("PRAGMA integrity_check"), [("ok",)])
 
     def test_no_name(self):
@@ -1510,7 +1509,7 @@ class Arguments(Recording):
                 UPDATE maps SET file = char(27) || ']0;owned' || char(7), build_id = char(27);
             """)
         db.close()
-        for option in [], ["-j"], ["-x,"], ["--folded"], ["--trace"]:
+        for option in [], ["-j"], ["-x,"], ["--folded"], ["--firefox"]:
             text = self.report(*option)
             self.assertNotRegex(text, b"[\x00-\x09\x0b-\x1f\x7f]", option)
             self.assertNotRegex(text.decode(), "[\x80-\x9f\u202a-\u202e\u2066-\u2069]", option)
@@ -1554,12 +1553,12 @@ class Arguments(Recording):
                 INSERT INTO threads(id) VALUES(-7);
             """)
         db.close()
-        for option in ("-j", "-x,", "--folded", "--trace"):
+        for option in ("-j", "-x,", "--folded", "--firefox"):
             self.assertTrue(self.report(option))
         result = prcb("report", "--perfetto", self.path)
         self.assertTrue(result.returncode == 0 or b"built without" in result.stderr, result.stderr)
         self.report()
-        json.loads(self.report("--trace"))
+        json.loads(self.report("--firefox"))
 
 
     def test_sources_of_names_without_end(self):
@@ -1787,7 +1786,7 @@ while True: ctypes.CFUNCTYPE(None)(at)()
         with sqlite3.connect(self.path) as db:
             db.execute("UPDATE threads SET name = printf('%.*c', 50000000, 'x')")
         db.close()
-        for option in [], ["-j"], ["--trace"]:
+        for option in [], ["-j"], ["--firefox"]:
             status, text = self.ends_soon(*option)
             self.assertEqual(status, 1, text)
 
@@ -1822,7 +1821,7 @@ while True: ctypes.CFUNCTYPE(None)(at)()
                 file.write(leaf + inner[0] + inner[1])
                 file.seek(28)
                 file.write(struct.pack(">I", pages + 3))
-            for option in [], ["--folded"], ["--trace"]:
+            for option in [], ["--folded"], ["--firefox"]:
                 status, text = self.ends_soon(*option)
                 self.assertEqual(status, 1, (table, option, text))
 
@@ -1956,9 +1955,8 @@ class WaitStacks(Recording):
                   for line in self.report("--folded", "--waits", "--idle").decode().splitlines()]
         self.assertEqual(sum(int(ns) for _, ns in folded), report["wait_ns"])
         self.assertTrue([line for line, _ in folded if ";main;long_wait" in line])
-        traced = [event["args"]["stack"] for event in json.loads(self.report("--trace"))["traceEvents"]
-                  if "stack" in event.get("args", {})]
-        self.assertTrue([stack for stack in traced if "long_wait < main" in stack])
+        for name in ("long_wait", "main"):
+            self.assertIn(f'"{name}"', self.report("--firefox").decode())
 
     def test_pprof(self):
         self.shares(self.tiers[0])
@@ -2036,8 +2034,7 @@ class WaitStacks(Recording):
         check(self.json())
         self.assertRegex(" ".join(self.report().decode().split()), "n_tty_read < tty_read < .*by_terminal < inner")
         self.assertRegex(self.report("--folded", "--waits").decode(), ";by_terminal;.*;tty_read;n_tty_read")
-        self.assertRegex(self.report("--trace").decode(), "n_tty_read < tty_read")
-        self.assertIn(b"n_tty_read", self.report("--speedscope"))
+        self.assertIn(b'"n_tty_read"', self.report("--firefox"))
         self.assertEqual(self.query("SELECT count(*) FROM stacks WHERE name IS NOT NULL AND "
                                     "(address IS NOT NULL OR NOT kernel)"), [(0,)])
         with sqlite3.connect(self.path) as db: # as if it had been cut off
@@ -2237,92 +2234,6 @@ class Exports(Recording):
                           if row["Ready Thread In DPC"]} - {("", "False")},
                          {("others", "False"), ("timer", "True"), ("interrupt", "True"), ("softirq", "True")})
 
-    def check_trace(self, *args):
-        """Perfetto's importer is not to be had as a package of npm, so this is a check of the
-        format by what its documentation asks: the members of each kind of event, and that what
-        lies on one line nests, ordered by time and, at one moment, by place in the file."""
-        self.record("-F", rate(5000), *args, "--", SHARES, "0.3")
-        trace = json.loads(self.report("--trace"))
-        events = trace["traceEvents"]
-        lines = {}
-        for event in events:
-            self.assertIn(event["ph"], "XMBE")
-            self.assertIsInstance(event["pid"], int)
-            self.assertIsInstance(event["tid"], int)
-            if event["ph"] != "E":
-                self.assertIsInstance(event["name"], str)
-            if event["ph"] == "M":
-                self.assertIn(event["name"], ("process_name", "thread_name"))
-                self.assertIsInstance(event["args"]["name"], str)
-                continue
-            self.assertGreaterEqual(event["ts"], 0)
-            lines.setdefault((event["pid"], event["tid"]), []).append(event)
-        spent = {}
-        for line in lines.values():
-            stack, until = [], 0
-            for event in sorted(line, key=lambda event: event["ts"]):
-                ns = round(event["ts"] * 1000)
-                if event["ph"] == "X":
-                    self.assertEqual(stack, [])
-                    self.assertGreaterEqual(ns, until)
-                    until = ns + round(event["dur"] * 1000)
-                elif event["ph"] == "B":
-                    self.assertTrue("--no-switches" in args or ns <= until)
-                    stack.append((event["name"], ns))
-                else:
-                    name, start = stack.pop()
-                    self.assertTrue("--no-switches" in args or ns <= until)
-                    spent[name] = spent.get(name, 0) + ns - start
-            self.assertEqual(stack, [])
-        return events, spent
-
-    def uneven(self):
-        """Half of the sum of what the samples' shares of the time differ from equal ones."""
-        with contextlib.closing(sqlite3.connect(self.path)) as db:
-            events = db.execute("SELECT time_ns, new_thread, 0 FROM switches UNION ALL "
-                                "SELECT time_ns, old_thread, 1 FROM switches UNION ALL "
-                                "SELECT time_ns, thread, 2 FROM samples ORDER BY 1, 3").fetchall()
-        since, weights = {}, []
-        for time_ns, thread, what in events:
-            if what == 1 and thread in since:
-                begun, last = since.pop(thread)
-                if last is not None:
-                    weights[last] += time_ns - begun
-            elif what == 0:
-                since[thread] = (time_ns, None)
-            elif what == 2 and thread in since:
-                weights.append(time_ns - since[thread][0])
-                since[thread] = (time_ns, len(weights) - 1)
-        return sum(abs(weight / sum(weights) - 1 / len(weights)) for weight in weights) / 2
-
-    def test_trace(self):
-        events, spent = self.check_trace("-g")
-        report = self.json()
-        run = sum(row["run_ns"] for row in report["threads"])
-        self.assertAlmostEqual(sum(event["dur"] for event in events
-                                   if event.get("cat") == "cpu") * 1000 / run, 1, delta=0.001)
-        # A stretch on the processor that was over before a sample was due has no functions: on a busy machine there
-        # are many. Of the others functions have all of the time.
-        begun = sorted(event["ts"] for event in events if event["ph"] == "B")
-        sampled = sum(event["dur"] for event in events if event.get("cat") == "cpu" and bisect.bisect_left(
-            begun, event["ts"] + event["dur"]) > bisect.bisect_left(begun, event["ts"])) * 1000
-        self.assertGreater(sampled, run / 2)
-        # The report gives each sample the same weight, the trace the time since the one before. Any function's two
-        # shares differ by no more than these weights do, which is little, but where samples come late or not at all.
-        uneven = self.uneven()
-        for name in ("burn_half", "burn_third"):
-            row = next(row for row in report["functions"] if row["function"] == name)
-            self.assertAlmostEqual(spent[name] / sampled, row["self"] / report["weight"], delta=0.02 + uneven)
-        # Beside main there is what loads the program, which a busy disk or machine makes long.
-        main = next(row for row in report["functions"] if row["function"] == "main")
-        self.assertAlmostEqual(spent["main"] / sampled, main["total"] / report["weight"], delta=0.05 + uneven)
-        names = {event["name"] for event in events if event.get("cat") == "state"}
-        self.assertIn("running", names)
-
-    def test_trace_without_switches(self):
-        _, spent = self.check_trace("--no-switches")
-        self.assertGreater(spent["burn_half"], 0.05e9)
-
 
 def words(*numbers):
     return struct.pack("<%dQ" % len(numbers), *numbers)
@@ -2382,7 +2293,7 @@ class DebugStore(unittest.TestCase):
 
     def test_arguments(self):
         for args in (["--ds", "x"], ["--format", "3"], ["--ds", "x", "--format", "7"],
-                     ["--ds", "x", "--format", "3", "--trace"],
+                     ["--ds", "x", "--format", "3", "--firefox"],
                      ["--ds", "x", "--format", "3", "recording"]):
             self.assertEqual(prcb("report", *args).returncode, 2, args)
         self.assertEqual(prcb("report", "--ds", "/no/file", "--format", "3").returncode, 1)

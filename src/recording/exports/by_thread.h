@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * A page's data thread by thread, for the viewers' formats.
+ * A page's data thread by thread, for export_firefox.c.
  */
 #ifndef PRCB_PAGE_BY_THREAD_H
 #define PRCB_PAGE_BY_THREAD_H

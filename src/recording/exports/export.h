@@ -17,11 +17,12 @@ int export_folded(const struct recording *recording, FILE *out, struct prcb_erro
  * design, too. -ENOENT: no stacks of waits were recorded. */
 int export_folded_waits(const struct recording *recording, bool idle, FILE *out,
                         struct prcb_error *err);
-/* Chrome's trace events in JSON. */
-int export_trace(const struct recording *recording, FILE *out, struct prcb_error *err);
 /* A trace of Perfetto's packets. -EOPNOTSUPP: not built in. */
 int export_perfetto(const struct recording *recording, FILE *out, struct prcb_error *err);
 /* A protocol buffer of perftools.profiles.Profile, in gzip. -EOPNOTSUPP: not built in. */
 int export_pprof(const struct recording *recording, FILE *out, struct prcb_error *err);
+/* The Firefox Profiler's processed profile, JSON: threads with samples, and a marker for each time
+ * that they were ready or waited, with its stack if one is known. */
+int export_firefox(const struct recording *recording, FILE *out, struct prcb_error *err);
 
 #endif

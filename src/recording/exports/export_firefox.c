@@ -4,7 +4,7 @@
  * for each thread, that refer to each other by index. Here a stack, its frame and its place in
  * these tables have the same number, and a function the same as its name.
  */
-#include "viewers.h"
+#include "export.h"
 
 #include <errno.h>
 #include <inttypes.h>

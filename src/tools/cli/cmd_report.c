@@ -28,7 +28,6 @@
 #endif
 #ifdef HAVE_PAGE
 #include "page.h"
-#include "viewers.h"
 #endif
 
 #define DEFAULT_PATH    "prcb.db"
@@ -44,8 +43,6 @@ enum format {
     FORMAT_JSON,
     FORMAT_CSV,
     FORMAT_FOLDED,
-    FORMAT_TRACE,
-    FORMAT_SPEEDSCOPE,
     FORMAT_FIREFOX,
     FORMAT_PPROF,
     FORMAT_PERFETTO,
@@ -248,13 +245,10 @@ static const struct cli_option option_rows[] = {
     {0, "waits", NULL, "with --folded: where threads waited, in nanoseconds, not where they ran",
      AT(waits)},
     {0, "idle", NULL, "with stacks of waits: those of threads that idle by design, too", AT(idle)},
-    {0, "trace", NULL, "export threads and processors over time: Chrome's trace JSON,\n"
-                       "which Perfetto reads too", FORM(FORMAT_TRACE)},
-    {0, "perfetto", NULL, "the same in Perfetto's own format: with stacks, and arrows from wakers",
-     FORM(FORMAT_PERFETTO)},
+    {0, "perfetto", NULL, "export threads and processors over time for ui.perfetto.dev: with stacks, and\n"
+                          "arrows from wakers", FORM(FORMAT_PERFETTO)},
     {0, "pprof", NULL, "export a profile for pprof (gzip)", FORM(FORMAT_PPROF)},
     {0, "firefox", NULL, "export threads with samples and waits for profiler.firefox.com", FORM(FORMAT_FIREFOX)},
-    {0, "speedscope", NULL, "export stacks of samples and waits by thread for speedscope", FORM(FORMAT_SPEEDSCOPE)},
     {0, "html", NULL, "one HTML file that needs nothing but a browser", FORM(FORMAT_HTML)},
     {0, "html-max", "SIZE", "its largest size (default 20M): the timeline is made coarser",
      .kind = CLI_TAKE, .take = take_size},
@@ -406,18 +400,6 @@ static int print_html(const struct run *run, const struct recording *recording,
 #endif
 }
 
-static int print_viewer(const struct run *run, const struct recording *recording, FILE *out,
-                        struct prcb_error *err)
-{
-#ifdef HAVE_PAGE
-    return run->form.number == FORMAT_FIREFOX ? export_firefox(recording, out, err)
-                                              : export_speedscope(recording, out, err);
-#else
-    return prcb_fail(err, -EOPNOTSUPP, "this prcb was built without zlib, which --%s needs",
-                     run->form.option->name);
-#endif
-}
-
 static int print(const struct run *run, const struct recording *recording, FILE *out,
                  struct prcb_error *err)
 {
@@ -429,15 +411,12 @@ static int print(const struct run *run, const struct recording *recording, FILE 
     case FORMAT_FOLDED:
         return run->waits ? export_folded_waits(recording, run->idle, out, err)
                           : export_folded(recording, out, err);
-    case FORMAT_TRACE:
-        return export_trace(recording, out, err);
     case FORMAT_PERFETTO:
         return export_perfetto(recording, out, err);
     case FORMAT_PPROF:
         return export_pprof(recording, out, err);
-    case FORMAT_SPEEDSCOPE:
     case FORMAT_FIREFOX:
-        return print_viewer(run, recording, out, err);
+        return export_firefox(recording, out, err);
     case FORMAT_HTML:
         return print_html(run, recording, NULL, out, err);
     default:
@@ -614,7 +593,6 @@ const struct cli_command cmd_report = {
         "  prcb report --folded | flamegraph.pl     a flame graph\n"
         "  prcb report --folded --waits | flamegraph.pl  the same of waits, by cause\n"
         "  prcb report --perfetto -o trace.pftrace  for ui.perfetto.dev\n"
-        "  prcb report --trace -o trace.json        for chrome://tracing\n"
         "  prcb report --pprof -o profile.pb.gz     for pprof\n"
         "  prcb report --firefox -o profile.json    for profiler.firefox.com\n"
         "  prcb report --table switches --names=wpa -x,  as Windows Performance Analyzer has them\n"
