@@ -23,7 +23,4 @@ int page_names_init(struct page_names *ret, bool redact);
  * memory. */
 char *page_names_show(const struct page_names *names, const char *name);
 
-/* SipHash-2-4. */
-uint64_t page_names_hash(const uint8_t key[16], const void *data, size_t length);
-
 #endif

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The hash table: finds what a 64-bit key stands for, a pointer or a number of the user's. A number
+ * that identifies something is a key as it is; of bytes and texts table_hash makes one, and since
+ * others may have the same, the user compares what table_next finds. Where slots lie depends on a
+ * secret of the process: nobody can choose keys that collide. So do not print in the order of
+ * slots.
+ *
+ * Items are the user's. All zero is an empty table. How many items there may be is the user's to
+ * say, before adding. Threads may look at the same time, not change.
+ */
+#ifndef PRCB_BASE_TABLE_H
+#define PRCB_BASE_TABLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct table_slot {
+    uint64_t key;
+    union {
+        size_t number; /* 0: the slot is free */
+        void *item;
+    };
+};
+
+struct table {
+    struct table_slot *slots;
+    size_t count, room; /* room: 0 or a power of two, a part of which is free */
+};
+
+/* Made when the process starts; [1] is odd. */
+extern uint64_t table_secret[2];
+
+/* SipHash-2-4 under the secret: of bytes, and of a text. */
+uint64_t table_hash(const void *bytes, size_t size);
+uint64_t table_hash_text(const char *text);
+
+/* One key of two. Others may have the same. */
+static inline uint64_t table_mix(uint64_t a, uint64_t b)
+{
+    a = (a ^ table_secret[0]) * table_secret[1];
+    return (a ^ a >> 32) * 0x9e3779b97f4a7c15u ^ b;
+}
+
+/* Adds an item, also where the key has one. 0 or -ENOMEM. */
+int table_put(struct table *t, uint64_t key, void *item);
+int table_put_number(struct table *t, uint64_t key, size_t number);
+
+/* Frees a slot, into which another may move: who goes through all looks at it again. */
+void table_remove_slot(struct table *t, struct table_slot *slot);
+
+/* Removes what is there. */
+void table_remove(struct table *t, uint64_t key, const void *item);
+
+/* Without items, with and without its memory. */
+void table_clear(struct table *t);
+void table_free(struct table *t);
+
+/* Where a key's first slot is looked for. */
+static inline size_t table_home(const struct table *t, uint64_t key)
+{
+    key = (key ^ table_secret[0]) * table_secret[1];
+    key = (key ^ key >> 32) * table_secret[1];
+    return (size_t)(key >> 32) & (t->room - 1);
+}
+
+/* The slot of this key behind `last`, the first one behind NULL; NULL: no more. */
+static inline struct table_slot *table_next(const struct table *t, uint64_t key,
+                                            const struct table_slot *last)
+{
+    size_t at;
+
+    if (!t->count)
+        return NULL;
+    at = last ? (size_t)(last - t->slots) + 1 : table_home(t, key);
+    for (at &= t->room - 1; t->slots[at].number; at = (at + 1) & (t->room - 1)) {
+        if (t->slots[at].key == key)
+            return &t->slots[at];
+    }
+    return NULL;
+}
+
+/* The item of a key that no other has; NULL or 0: none. */
+static inline void *table_find(const struct table *t, uint64_t key)
+{
+    const struct table_slot *slot = table_next(t, key, NULL);
+
+    return slot ? slot->item : NULL;
+}
+
+static inline size_t table_find_number(const struct table *t, uint64_t key)
+{
+    const struct table_slot *slot = table_next(t, key, NULL);
+
+    return slot ? slot->number : 0;
+}
+
+#endif
