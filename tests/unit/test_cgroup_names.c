@@ -148,6 +148,11 @@ static void numbers_have_paths(void **state)
     for (uint64_t i = 1; i < 5000; i++)
         cgroup_names_find(names, i << 40);
     assert_string_equal(cgroup_names_find(names, a), "/a.slice");
+    /* Those that are gone are forgotten; the number of one may be another's later. */
+    cgroup_names_refresh(names);
+    cgroup_names_drop(names);
+    assert_string_equal(cgroup_names_find(names, a), "/a.slice");
+    assert_null(cgroup_names_find(names, below));
     cgroup_names_close(names);
     cgroup_names_close(NULL);
     removed(root, "/a.slice");

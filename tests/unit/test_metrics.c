@@ -11,12 +11,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <malloc.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "exposition.h"
+#include "inside.h"
 
 static const char *document;
 static char root[] = "/tmp/prcb-metrics-XXXXXX";
@@ -248,6 +250,103 @@ static void limits_hold(void **state)
     remove_cgroup("/secret");
 }
 
+static size_t in_use(void)
+{
+    struct mallinfo2 info = mallinfo2();
+
+    return info.uordblks + info.hblkhd;
+}
+
+/* Threads that rename themselves take no memory beyond that of the names that are shown, and names
+ * without threads make room for others. */
+static void names_that_never_come_back(void **state)
+{
+    enum { THREADS = 500 };
+    struct metrics *m = fed((struct metrics_options){.optional = METRICS_BY_NAME, .max_names = 20});
+    struct prcb_account accounts[THREADS], late = account(THREADS + 1, 0, SECOND);
+    const char *total = "prcb_system_thread_seconds_total{state=\"run\"}";
+    const char *other = "prcb_name_run_seconds_total{name=\"(other)\"}";
+    double before = 0;
+    size_t first = 0;
+
+    for (unsigned round = 0; round < 70; round++) {
+        for (unsigned i = 0; i < THREADS; i++) {
+            unsigned number = round * THREADS + i;
+
+            accounts[i] = account(i + 1, 0, (round + 1) * SECOND);
+            for (size_t digit = 0; digit < 8; digit++, number /= 26)
+                accounts[i].comm[digit] = (char)('a' + number % 26);
+            accounts[i].comm[8] = '\0';
+        }
+        look(m, accounts, THREADS);
+        assert_true(value(m, total) == THREADS * (round + 1));
+        assert_true(value(m, other) >= before);
+        before = value(m, other);
+        assert_true(value(m, "prcb_groups_left_out{by=\"name\"}") <= THREADS);
+        first = round == 1 ? in_use() : first;
+    }
+    print_message("%zu bytes more\n", in_use() - first);
+    assert_true(in_use() - first < 100000);
+    m->keep_ns = 0; /* five minutes pass */
+    for (unsigned i = 0; i < 64; i++)
+        look(m, NULL, 0);
+    assert_true(value(m, "prcb_groups_left_out{by=\"name\"}") == 0);
+    strcpy(late.comm, "late");
+    look(m, &late, 1);
+    assert_true(value(m, "prcb_name_run_seconds_total{name=\"late\"}") == 1);
+    metrics_close(m);
+}
+
+/* Who has a part of one slice takes no more than that slice's share of the groups. */
+static void a_slice_has_its_share(void **state)
+{
+    enum { MANY = 30, MOST = 10 };
+    struct metrics *m =
+        fed((struct metrics_options){.max_cgroups = MOST, .optional = METRICS_BY_NAME});
+    struct prcb_account accounts[MANY + 3];
+    char path[64];
+    double before;
+
+    make_cgroup("/user.slice");
+    make_cgroup("/system.slice");
+    for (unsigned i = 0; i < MANY; i++) {
+        snprintf(path, sizeof(path), "/user.slice/%u", i);
+        accounts[i] = account(i + 1, make_cgroup(path), SECOND);
+    }
+    look(m, accounts, MANY);
+    assert_true(value(m, "prcb_groups_left_out{by=\"cgroup\"}") == MANY - MOST);
+    before = value(m, "prcb_cgroup_run_seconds_total{cgroup=\"(other)\"}");
+    accounts[MANY] = account(100, make_cgroup("/system.slice/a.service"), SECOND);
+    accounts[MANY + 1] = account(101, make_cgroup("/system.slice/b.service"), SECOND);
+    accounts[MANY + 2] = account(102, make_cgroup("/init.scope"), SECOND);
+    for (int i = 0; i < 3; i++) {
+        for (size_t j = 0; j < MANY + 3; j++)
+            accounts[j].run_ns += SECOND;
+        look(m, accounts, MANY + 3);
+        assert_true(value(m, "prcb_cgroup_run_seconds_total{cgroup=\"(other)\"}") >= before);
+        before = value(m, "prcb_cgroup_run_seconds_total{cgroup=\"(other)\"}");
+    }
+    assert_true(value(m, "prcb_groups_left_out{by=\"cgroup\"}") == MANY + 3 - MOST);
+    /* What they did before they had a group was counted in "(other)". */
+    assert_true(value(m, "prcb_cgroup_run_seconds_total{cgroup=\"/system.slice/a.service\"}") == 1);
+    assert_true(value(m, "prcb_cgroup_run_seconds_total{cgroup=\"/system.slice/b.service\"}") == 1);
+    assert_true(value(m, "prcb_cgroup_run_seconds_total{cgroup=\"/init.scope\"}") == 1);
+    assert_true(value(m, "prcb_system_thread_seconds_total{state=\"run\"}") == 4 * (MANY + 3));
+    /* Who came first keeps its group; nobody loses one again while nobody comes. */
+    assert_true(has(m, "cgroup=\"/user.slice/0\""));
+    assert_false(has(m, "cgroup=\"/user.slice/9\""));
+    metrics_close(m);
+    for (unsigned i = 0; i < MANY; i++) {
+        snprintf(path, sizeof(path), "/user.slice/%u", i);
+        remove_cgroup(path);
+    }
+    remove_cgroup("/system.slice/a.service");
+    remove_cgroup("/system.slice/b.service");
+    remove_cgroup("/init.scope");
+    remove_cgroup("/system.slice");
+    remove_cgroup("/user.slice");
+}
+
 static void names_are_quoted(void **state)
 {
     uint64_t odd = make_cgroup("/say \"a\\x2db\"");
@@ -468,6 +567,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(moved_threads_have_a_part_in_both),
         cmocka_unit_test(open_stretches_count_and_never_fall),
         cmocka_unit_test(limits_hold),
+        cmocka_unit_test(names_that_never_come_back),
+        cmocka_unit_test(a_slice_has_its_share),
         cmocka_unit_test(names_are_quoted),
         cmocka_unit_test(every_wait_has_a_class),
         cmocka_unit_test(the_default_is_small),

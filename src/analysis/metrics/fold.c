@@ -4,6 +4,7 @@
  * they had when they came into it. Folded is what will not be seen again.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +15,7 @@
 #define FIRST_BUCKETS 4096
 #define MAX_CGROUPS   500
 #define MAX_NAMES     200
-#define KEEP_NS       300000000000ull /* a removed cgroup, for its last figures to be fetched */
+#define KEEP_NS       300000000000ull /* what has no threads, for its last figures to be fetched */
 #define DROP_LOOKS    64              /* each may walk over the cgroups */
 #define LOOK_MS       1000
 #define LEAST_LOOK_MS 5
@@ -72,9 +73,41 @@ static void show(struct group *group)
     }
 }
 
+/* ---- slices ---- */
+
+/* That of a path, which may be NULL: threads without a cgroup are one more. */
+static struct slice *slice_of(struct metrics *m, const char *path)
+{
+    size_t length = path ? strcspn(path + (*path == '/'), "/") : 0;
+    char name[sizeof(m->slices[0].name)];
+    struct slice *free = NULL;
+
+    snprintf(name, sizeof(name), "%.*s", (int)length, path ? path + (*path == '/') : "");
+    for (struct slice *slice = m->slices; slice < m->slices + SLICES; slice++) {
+        if (!strcmp(slice->name, name))
+            return slice;
+        if (!free && !*slice->name && slice != m->slices)
+            free = slice;
+    }
+    if (!free)
+        return &m->slices[SLICES - 1];
+    memcpy(free->name, name, sizeof(name));
+    return free;
+}
+
+/* The groups that each slice is entitled to, where there are not enough for all. */
+static size_t share_of_each(const struct metrics *m, enum axis_number number)
+{
+    size_t slices = 0;
+
+    for (size_t i = 0; i < SLICES; i++)
+        slices += m->slices[i].kept[number] || m->slices[i].wanting[number];
+    return m->axes[number].most / (slices ? slices : 1);
+}
+
 /* ---- groups ---- */
 
-static struct group **bucket_of(struct axis *axis, uint64_t cgroup, const char *name)
+static struct known **bucket_of(struct axis *axis, uint64_t cgroup, const char *name)
 {
     uint64_t hash = cgroup;
 
@@ -90,50 +123,98 @@ static bool is_let_in(const struct metrics *m, const char *path)
            (!m->has_exclude || regexec(&m->exclude, path, 0, NULL, 0));
 }
 
-/* The group of an id, made where there is none. */
+static struct known *known_of(struct metrics *m, enum axis_number number, uint64_t cgroup,
+                              const char *name, const char *path)
+{
+    struct known **bucket = bucket_of(&m->axes[number], cgroup, name), *known = *bucket;
+    bool is_cgroup = number == AXIS_CGROUP;
+
+    while (known && (known->cgroup != cgroup || strcmp(known->name, name)))
+        known = known->next;
+    if (known)
+        return known;
+    known = calloc(1, sizeof(*known));
+    if (!known)
+        return NULL;
+    known->cgroup = cgroup;
+    memcpy(known->name, name, strnlen(name, sizeof(known->name) - 1));
+    known->path = is_cgroup ? strdup(path) : NULL;
+    known->let_in = !is_cgroup || is_let_in(m, path);
+    if (is_cgroup && !known->path) {
+        free(known);
+        return NULL;
+    }
+    known->next = *bucket;
+    *bucket = known;
+    return known;
+}
+
+/* Sums of its own, counted to a slice's share. Without memory it goes on without. */
+static void give_group(struct axis *axis, enum axis_number number, struct known *known,
+                       struct slice *slice)
+{
+    known->group = calloc(1, sizeof(*known->group));
+    if (!known->group)
+        return;
+    known->group->cgroup = known->cgroup;
+    memcpy(known->group->name, known->name, sizeof(known->name));
+    known->group->path = known->path;
+    if (known->path)
+        cgroup_identify(known->path, &known->group->said);
+    known->slice = slice;
+    known->since = axis->given++;
+    slice->wanting[number] -= slice->wanting[number] > 0;
+    if (slice->promised[number]) {
+        slice->promised[number]--;
+        axis->promised--;
+    }
+    slice->kept[number]++;
+    axis->kept++;
+}
+
+static struct group *take_group(struct axis *axis, enum axis_number number, struct known *known)
+{
+    struct group *group = known->group;
+
+    known->group = NULL;
+    known->slice->kept[number]--;
+    axis->kept--;
+    return group;
+}
+
+/* Where the threads of one are counted. path: of their cgroup. */
 static struct group *find(struct metrics *m, enum axis_number number, uint64_t cgroup,
-                          const char *name)
+                          const char *name, const char *path)
 {
     struct axis *axis = &m->axes[number];
-    struct group **bucket = bucket_of(axis, cgroup, name), *group = *bucket;
-    const char *path;
+    struct known *known = known_of(m, number, cgroup, name, path);
 
-    while (group && (group->cgroup != cgroup || strcmp(group->name, name)))
-        group = group->next;
-    if (group)
-        return group;
-    path = number == AXIS_CGROUP ? cgroup_names_find(m->names, cgroup) : NULL;
-    if (number == AXIS_CGROUP && !path) {
-        axis->gone_used = true;
-        return &axis->gone;
+    if (known)
+        known->busy_at = m->looked_at;
+    if (known && !known->group && known->let_in) {
+        known->slice = slice_of(m, path);
+        if (known->slice->promised[number] || axis->kept + axis->promised < axis->most)
+            give_group(axis, number, known, known->slice);
     }
-    group = calloc(1, sizeof(*group));
-    if (!group)
-        return NULL;
-    group->cgroup = cgroup;
-    memcpy(group->name, name, strnlen(name, sizeof(group->name) - 1));
-    group->path = path;
-    if (path)
-        cgroup_identify(path, &group->said);
-    group->sum = group;
-    if (axis->kept >= axis->most || (path && !is_let_in(m, path))) {
-        group->sum = &axis->other;
-        axis->other_used = true;
-    }
-    axis->kept += group->sum == group;
-    axis->left_out += group->sum != group;
-    group->next = *bucket;
-    *bucket = group;
-    return group;
+    if (known && known->group)
+        return known->group;
+    axis->other_used = true;
+    return &axis->other;
 }
 
 static struct group *group_of(struct metrics *m, enum axis_number number,
                               const struct prcb_account *a)
 {
+    bool has_cgroup = a->present & PRCB_HAS_CGROUP;
+    const char *path = has_cgroup ? cgroup_names_find(m->names, a->cgroup) : NULL;
     char name[ACCOUNT_NAME];
 
-    if (number == AXIS_CGROUP)
-        return a->present & PRCB_HAS_CGROUP ? find(m, number, a->cgroup, "") : NULL;
+    if (number == AXIS_CGROUP) {
+        if (path)
+            return find(m, number, a->cgroup, "", path);
+        m->axes[number].gone_used |= has_cgroup;
+        return has_cgroup ? &m->axes[number].gone : NULL;
+    }
     if (!(m->options.optional & METRICS_BY_NAME))
         return NULL;
     account_family(a->comm, a->flags & PRCB_ACCOUNT_KTHREAD, name);
@@ -142,19 +223,32 @@ static struct group *group_of(struct metrics *m, enum axis_number number,
         m->axes[number].other_used = true;
         return &m->axes[number].other;
     }
-    return find(m, number, 0, name);
+    return find(m, number, 0, name, path);
 }
 
-static void each_group(struct metrics *m, void (*fn)(struct metrics *, struct group *))
+static void each_known(struct metrics *m,
+                       void (*fn)(struct metrics *m, enum axis_number number, struct known *known))
 {
-    fn(m, &m->all);
+    for (int number = 0; number < AXES; number++) {
+        for (size_t bucket = 0; bucket < AXIS_BUCKETS; bucket++) {
+            for (struct known *known = m->axes[number].buckets[bucket]; known; known = known->next)
+                fn(m, (enum axis_number)number, known);
+        }
+    }
+}
+
+static void each_group(struct metrics *m, void (*fn)(struct group *))
+{
+    fn(&m->all);
     for (size_t i = 0; i < AXES; i++) {
         for (size_t bucket = 0; bucket < AXIS_BUCKETS; bucket++) {
-            for (struct group *group = m->axes[i].buckets[bucket]; group; group = group->next)
-                fn(m, group);
+            for (struct known *known = m->axes[i].buckets[bucket]; known; known = known->next) {
+                if (known->group)
+                    fn(known->group);
+            }
         }
-        fn(m, &m->axes[i].other);
-        fn(m, &m->axes[i].gone);
+        fn(&m->axes[i].other);
+        fn(&m->axes[i].gone);
     }
 }
 
@@ -164,9 +258,9 @@ void metrics_groups(const struct metrics *m, enum axis_number number,
     const struct axis *axis = &m->axes[number];
 
     for (size_t bucket = 0; bucket < AXIS_BUCKETS; bucket++) {
-        for (const struct group *group = axis->buckets[bucket]; group; group = group->next) {
-            if (group->sum == group)
-                fn(ctx, group);
+        for (const struct known *known = axis->buckets[bucket]; known; known = known->next) {
+            if (known->group)
+                fn(ctx, known->group);
         }
     }
     if (axis->gone_used)
@@ -176,12 +270,74 @@ void metrics_groups(const struct metrics *m, enum axis_number number,
 }
 
 void metrics_known_cgroups(const struct metrics *m,
-                           void (*fn)(void *ctx, const struct group *group), void *ctx)
+                           void (*fn)(void *ctx, uint64_t cgroup, const char *path), void *ctx)
 {
     for (size_t bucket = 0; bucket < AXIS_BUCKETS; bucket++) {
-        for (const struct group *group = m->axes[AXIS_CGROUP].buckets[bucket]; group;
-             group = group->next)
-            fn(ctx, group);
+        for (const struct known *known = m->axes[AXIS_CGROUP].buckets[bucket]; known;
+             known = known->next)
+            fn(ctx, known->cgroup, known->path);
+    }
+}
+
+/* ---- room ---- */
+
+/* Which of two groups of one slice makes room: the one without threads for longer, else the one
+ * that came later. */
+static bool leaves_before(const struct known *a, const struct known *b)
+{
+    return a->busy_at != b->busy_at ? a->busy_at < b->busy_at : a->since > b->since;
+}
+
+static struct known *one_to_leave(const struct axis *axis, const struct slice *slice)
+{
+    struct known *ret = NULL;
+
+    for (size_t bucket = 0; bucket < AXIS_BUCKETS; bucket++) {
+        for (struct known *known = axis->buckets[bucket]; known; known = known->next) {
+            if (known->group && known->slice == slice && (!ret || leaves_before(known, ret)))
+                ret = known;
+        }
+    }
+    return ret;
+}
+
+/* The slices that have less than their share and would have more get it from those that have the
+ * most. The threads of a group that leaves are met again in this look, and what they did so far is
+ * folded into it; from then on they count in "(other)". */
+static void share_out(struct metrics *m, enum axis_number number)
+{
+    struct axis *axis = &m->axes[number];
+    size_t share = share_of_each(m, number);
+
+    axis->promised = 0;
+    for (struct slice *poor = m->slices; poor < m->slices + SLICES; poor++) {
+        poor->promised[number] = 0;
+        while (poor->promised[number] < poor->wanting[number] &&
+               poor->kept[number] + poor->promised[number] < share) {
+            struct slice *rich = m->slices;
+            struct group *group;
+
+            for (struct slice *slice = m->slices; slice < m->slices + SLICES; slice++)
+                rich = slice->kept[number] > rich->kept[number] ? slice : rich;
+            if (axis->kept + axis->promised >= axis->most && rich->kept[number] <= share)
+                break;
+            poor->promised[number]++;
+            if (axis->kept + axis->promised++ < axis->most)
+                continue;
+            group = take_group(axis, number, one_to_leave(axis, rich));
+            group->next = axis->leaving;
+            axis->leaving = group;
+        }
+    }
+}
+
+static void free_leaving(struct axis *axis)
+{
+    while (axis->leaving) {
+        struct group *group = axis->leaving;
+
+        axis->leaving = group->next;
+        free(group);
     }
 }
 
@@ -251,7 +407,7 @@ static void forget(struct metrics *m, struct seen **at)
 
 /* ---- a look ---- */
 
-static void clear(struct metrics *m, struct group *group)
+static void clear(struct group *group)
 {
     memset(&group->live, 0, sizeof(group->live));
     group->running = group->ready = group->waiting = 0;
@@ -265,12 +421,13 @@ void metrics_begin(struct metrics *m)
     m->accounts_live = m->accounts_ended = 0;
     if (m->names)
         cgroup_names_refresh(m->names);
+    for (int number = 0; number < AXES; number++)
+        share_out(m, (enum axis_number)number);
     each_group(m, clear);
 }
 
-static void count_thread(struct group *group, const struct prcb_account *a, uint64_t now)
+static void count_thread(struct group *group, const struct prcb_account *a)
 {
-    group->busy_at = now;
     if (a->flags & PRCB_ACCOUNT_EXITED)
         return;
     if (a->flags & PRCB_ACCOUNT_RUNNING)
@@ -306,13 +463,13 @@ static int change_group(struct seen *seen, size_t axis, struct group *group,
 }
 
 static void count(struct group *group, const struct values *values, const struct values *base,
-                  const struct prcb_account *a, uint64_t now)
+                  const struct prcb_account *a)
 {
     struct values *to = a->flags & PRCB_ACCOUNT_EXITED ? &group->folded : &group->live;
 
     add(to, values);
     sub(to, base);
-    count_thread(group, a, now);
+    count_thread(group, a);
 }
 
 int metrics_add(struct metrics *m, const struct prcb_account *a)
@@ -339,54 +496,74 @@ int metrics_add(struct metrics *m, const struct prcb_account *a)
     }
     /* Nothing can fail from here on. */
     m->present |= a->present;
-    count(&m->all, &values, NULL, a, m->looked_at);
+    count(&m->all, &values, NULL, a);
     for (size_t i = 0; i < AXES; i++) {
         if (groups[i])
-            count(groups[i], &values, seen->base[i], a, m->looked_at);
+            count(groups[i], &values, seen->base[i], a);
     }
     seen->done = (a->flags & PRCB_ACCOUNT_EXITED) != 0;
     return 0;
 }
 
-/* Those that are left out are counted elsewhere. The other way about would count twice what was
- * folded before: each group's own sums stay as they are, and "(other)" has the sum of these. */
-static void sum_left_out(struct metrics *m, struct group *group)
+/* Whether what is known of one may be forgotten. One with sums stays for their last values to be
+ * fetched, and a cgroup for as long as it exists. */
+static bool is_over(struct metrics *m, enum axis_number number, const struct known *known)
 {
-    if (!group->sum || group->sum == group)
-        return;
-    add(&group->sum->live, &group->live);
-    add(&group->sum->live, &group->folded);
-    group->sum->running += group->running;
-    group->sum->ready += group->ready;
-    group->sum->waiting += group->waiting;
+    if (!known->group)
+        return known->busy_at != m->looked_at;
+    return !(m->looks % DROP_LOOKS) && m->looked_at - known->busy_at > m->keep_ns &&
+           (number == AXIS_NAME || !cgroup_names_alive(m->names, known->cgroup));
 }
 
-static void show_group(struct metrics *m, struct group *group)
+static void forget_known(struct axis *axis, enum axis_number number, struct known **at)
 {
-    show(group);
+    struct known *known = *at;
+
+    *at = known->next;
+    if (known->group)
+        free(take_group(axis, number, known));
+    free(known->path);
+    free(known);
 }
 
-/* Cgroups that were removed some time ago. What one that was left out did stays in "(other)". */
-static void drop_removed(struct metrics *m)
+/* Names and cgroups without threads. What one that was left out did stays in "(other)". */
+static void drop_known(struct metrics *m, enum axis_number number)
 {
-    struct axis *axis = &m->axes[AXIS_CGROUP];
+    struct axis *axis = &m->axes[number];
 
     for (size_t i = 0; i < AXIS_BUCKETS; i++) {
-        for (struct group **at = &axis->buckets[i]; *at;) {
-            struct group *group = *at;
-
-            if (m->looked_at - group->busy_at <= KEEP_NS ||
-                cgroup_names_alive(m->names, group->cgroup)) {
-                at = &group->next;
-                continue;
-            }
-            if (group->sum != group)
-                add(&group->sum->folded, &group->folded);
-            axis->kept -= group->sum == group;
-            axis->left_out -= group->sum != group;
-            *at = group->next;
-            free(group);
+        for (struct known **at = &axis->buckets[i]; *at;) {
+            if (is_over(m, number, *at))
+                forget_known(axis, number, at);
+            else
+                at = &(*at)->next;
         }
+    }
+    free_leaving(axis);
+    axis->left_out = 0;
+    for (size_t i = 0; i < SLICES; i++)
+        m->slices[i].wanting[number] = 0;
+}
+
+static void count_left_out(struct metrics *m, enum axis_number number, struct known *known)
+{
+    if (known->group)
+        return;
+    m->axes[number].left_out++;
+    if (known->let_in)
+        known->slice->wanting[number]++;
+}
+
+/* Slices without groups make place for others. */
+static void drop_slices(struct metrics *m)
+{
+    for (struct slice *slice = m->slices; slice < m->slices + SLICES; slice++) {
+        size_t used = 0;
+
+        for (size_t i = 0; i < AXES; i++)
+            used += slice->kept[i] + slice->wanting[i];
+        if (!used)
+            *slice->name = '\0';
     }
 }
 
@@ -419,7 +596,7 @@ static void note_rate(struct metrics *m, uint64_t now)
 }
 
 /* The differences wrap, as all sums here. */
-static void begin_at_zero(struct metrics *m, struct group *group)
+static void begin_at_zero(struct group *group)
 {
     memset(&group->folded, 0, sizeof(group->folded)); /* of threads that had ended */
     sub(&group->folded, &group->live);
@@ -433,10 +610,13 @@ void metrics_end(struct metrics *m, void (*ended)(void *ctx, uint64_t key), void
         each_group(m, begin_at_zero);
     m->baseline = false;
     settle(m, ended, ctx);
-    each_group(m, sum_left_out);
-    each_group(m, show_group);
-    if (m->names && !(m->looks % DROP_LOOKS))
-        drop_removed(m);
+    each_group(m, show);
+    for (int number = 0; number < AXES; number++)
+        drop_known(m, (enum axis_number)number);
+    each_known(m, count_left_out);
+    drop_slices(m);
+    if (m->names)
+        cgroup_names_drop(m->names);
     note_rate(m, now);
     m->look_ns = now - m->looked_at;
 }
@@ -502,12 +682,13 @@ int metrics_fold_init(struct metrics *m, struct prcb_error *err)
         result = compile(&m->exclude, &m->has_exclude, m->options.exclude, err);
     if (result)
         return result;
+    m->keep_ns = KEEP_NS;
     m->axes[AXIS_CGROUP].most = m->options.max_cgroups ? m->options.max_cgroups : MAX_CGROUPS;
     m->axes[AXIS_NAME].most = m->options.max_names ? m->options.max_names : MAX_NAMES;
     m->buckets = calloc(FIRST_BUCKETS, sizeof(struct seen *));
     m->bucket_count = m->buckets ? FIRST_BUCKETS : 0;
     for (size_t i = 0; i < AXES; i++) {
-        m->axes[i].buckets = calloc(AXIS_BUCKETS, sizeof(struct group *));
+        m->axes[i].buckets = calloc(AXIS_BUCKETS, sizeof(struct known *));
         if (!m->axes[i].buckets || !m->buckets)
             return prcb_fail(err, -ENOMEM, "out of memory");
         m->axes[i].other = (struct group){.name = "(other)", .path = "(other)"};
@@ -525,13 +706,10 @@ void metrics_fold_deinit(struct metrics *m)
     free(m->buckets);
     for (size_t i = 0; i < AXES && m->axes[i].buckets; i++) {
         for (size_t bucket = 0; bucket < AXIS_BUCKETS; bucket++) {
-            while (m->axes[i].buckets[bucket]) {
-                struct group *group = m->axes[i].buckets[bucket];
-
-                m->axes[i].buckets[bucket] = group->next;
-                free(group);
-            }
+            while (m->axes[i].buckets[bucket])
+                forget_known(&m->axes[i], (enum axis_number)i, &m->axes[i].buckets[bucket]);
         }
+        free_leaving(&m->axes[i]);
         free(m->axes[i].buckets);
     }
     if (m->has_include)

@@ -29,26 +29,51 @@ struct values {
 struct group {
     uint64_t cgroup;         /* number; 0: none */
     char name[ACCOUNT_NAME]; /* of threads; cgroups have a path */
-    const char *path;        /* borrowed from the names of cgroups, or constant */
+    const char *path;        /* constant, or that of what is known of it */
     struct cgroup_identity said;
-    struct group *sum;                /* where its threads are counted: itself, or "(other)" */
     struct values folded;             /* of what will not be seen again: ended, moved away */
     struct values live;               /* of this look */
     struct values shown;              /* the highest there was: what is shown */
     uint64_t running, ready, waiting; /* threads */
-    uint64_t busy_at;                 /* when it had threads last */
-    struct group *next;
+    struct group *next;               /* of those that leave */
 };
 
 enum axis_number { AXIS_CGROUP, AXIS_NAME, AXES };
 
+/* A cgroup at the top: system.slice, user.slice. Only root makes them, so whoever has a part of one
+ * has no more than its share of the groups. */
+struct slice {
+    char name[64]; /* cut off where it is longer */
+    size_t kept[AXES];
+    size_t wanting[AXES];  /* left out for lack of room at the last look */
+    size_t promised[AXES]; /* room that others made for these */
+};
+#define SLICES 32 /* those beyond count as the last */
+
+/* A cgroup or a name that threads have. Its sums are apart: what has none costs little, and is
+ * forgotten at the first look that meets no thread of it. */
+struct known {
+    uint64_t cgroup;
+    char name[ACCOUNT_NAME];
+    char *path;          /* of a cgroup; owned */
+    bool let_in;         /* by the expressions */
+    struct slice *slice; /* that of the thread it was met with first */
+    struct group *group; /* NULL: counted in "(other)" */
+    uint64_t busy_at;    /* when it had threads last */
+    uint64_t since;      /* order in which groups were given */
+    struct known *next;
+};
+
 /* Groups of one kind. */
 struct axis {
-    struct group **buckets; /* AXIS_BUCKETS */
+    struct known **buckets; /* AXIS_BUCKETS */
     size_t kept, left_out;
     size_t most;
-    struct group other; /* those beyond */
-    struct group gone;  /* cgroups without a name */
+    size_t promised;       /* of all slices */
+    uint64_t given;        /* groups so far */
+    struct group *leaving; /* made room for others: until all of their threads were met again */
+    struct group other;    /* those beyond */
+    struct group gone;     /* cgroups without a name */
     bool other_used, gone_used;
 };
 #define AXIS_BUCKETS 1024
@@ -86,6 +111,8 @@ struct metrics {
 
     struct group all;
     struct axis axes[AXES];
+    struct slice slices[SLICES];
+    uint64_t keep_ns; /* for how long a group stays that has no threads */
     struct seen **buckets;
     size_t bucket_count, seen_count;
     uint64_t looks;
@@ -112,6 +139,6 @@ void metrics_groups(const struct metrics *m, enum axis_number axis,
                     void (*fn)(void *ctx, const struct group *group), void *ctx);
 /* All cgroups with a name, shown or not. */
 void metrics_known_cgroups(const struct metrics *m,
-                           void (*fn)(void *ctx, const struct group *group), void *ctx);
+                           void (*fn)(void *ctx, uint64_t cgroup, const char *path), void *ctx);
 
 #endif

@@ -469,12 +469,12 @@ static void write_processor(FILE *out, const struct prcb_processor *p, const cha
     fputc('}', out);
 }
 
-static void write_cgroup(void *ctx, const struct group *group)
+static void write_cgroup(void *ctx, uint64_t cgroup, const char *path)
 {
     FILE *out = ctx;
 
-    fprintf(out, ",\"%" PRIu64 "\":\"", group->cgroup);
-    text_print(out, TEXT_JSON, group->path);
+    fprintf(out, ",\"%" PRIu64 "\":\"", cgroup);
+    text_print(out, TEXT_JSON, path);
     fputc('"', out);
 }
 

@@ -71,6 +71,7 @@ struct cgroup_names {
     char root[PATH_BYTES];
     struct name **buckets;
     size_t bucket_count, count;
+    size_t left; /* by the last drop */
     uint64_t walks;
     bool walked; /* in this look */
     bool told;   /* there is nothing to walk over */
@@ -264,6 +265,29 @@ bool cgroup_names_alive(struct cgroup_names *names, uint64_t cgroup)
     walk(names);
     name = find(names, cgroup);
     return name && name->path && name->walk == names->walks;
+}
+
+/* Whoever may make cgroups may make and remove them for ever. */
+void cgroup_names_drop(struct cgroup_names *names)
+{
+    if (names->told || names->count < FIRST_BUCKETS + 2 * names->left)
+        return;
+    walk(names);
+    for (size_t i = 0; i < names->bucket_count; i++) {
+        for (struct name **at = &names->buckets[i]; *at;) {
+            struct name *name = *at;
+
+            if (name->path && name->walk == names->walks) {
+                at = &name->next;
+                continue;
+            }
+            *at = name->next;
+            free(name->path);
+            free(name);
+            names->count--;
+        }
+    }
+    names->left = names->count;
 }
 
 /* ---- what a path says ---- */

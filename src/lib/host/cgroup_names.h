@@ -3,7 +3,8 @@
  * Names of cgroups of version 2 by the number that accounts have: paths below the hierarchy's
  * mount, and what container engines, Kubernetes and systemd say in them. Found by a walk of the
  * mount when a number is asked for that is not known; kept afterwards, also when the cgroup is
- * removed. No privilege: directories are listed and looked at, nothing is read.
+ * removed, until they are dropped. No privilege: directories are listed and looked at, nothing is
+ * read.
  *
  * One thread at a time. Paths are what the kernel has: any bytes but '/' and the line feed.
  */
@@ -43,11 +44,15 @@ void cgroup_names_tell(struct cgroup_names *names, uint64_t cgroup, const char *
 
 /* Begins a look: the next number that is not known makes a walk, those after it none. */
 void cgroup_names_refresh(struct cgroup_names *names);
-/* "/", "/system.slice/ssh.service", ... Borrowed until the close. NULL: it was removed before
+/* "/", "/system.slice/ssh.service", ... Borrowed until the close or a
+ * drop. NULL: it was removed before
  * anyone looked, or is out of sight. */
 const char *cgroup_names_find(struct cgroup_names *names, uint64_t cgroup);
 /* Whether it was there at the last walk of this look, which is made if there was none. */
 bool cgroup_names_alive(struct cgroup_names *names, uint64_t cgroup);
+
+/* Forgets those that are gone, once there are many: their paths end here. */
+void cgroup_names_drop(struct cgroup_names *names);
 
 /* What a path says. Empty: nothing. */
 struct cgroup_identity {
