@@ -11,6 +11,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "living.h"
 #include "plain_file.h"
 
 static bool note_served(struct mapped_served *served, uint64_t dev)
@@ -30,7 +31,7 @@ void mapped_find_served(pid_t pid, struct mapped_served *ret)
     size_t room = 0;
     FILE *file;
 
-    snprintf(path, sizeof(path), "/proc/%d/mountinfo", pid);
+    snprintf(path, sizeof(path), "/proc/%d/mountinfo", (int)living_thread(pid));
     file = fopen(path, "re");
     ret->known = file;
     while (ret->known && getline(&line, &room, file) > 0) {
@@ -78,16 +79,17 @@ void mapped_free_served(struct mapped_served *served)
 int mapped_file_open(pid_t pid, const struct mapped_served *served, const struct mapped_file *file)
 {
     char path[4096 + 64];
+    pid_t by = living_thread(pid);
     int fd;
 
     if (is_served_by_program(served, file->dev))
         return -EREMOTE;
-    snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, file->start,
+    snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)by, file->start,
              file->end);
     fd = open_plain(path, 0);
     if (fd >= 0)
         return fd;
-    snprintf(path, sizeof(path), "/proc/%d/root%s", pid, file->path);
+    snprintf(path, sizeof(path), "/proc/%d/root%s", (int)by, file->path);
     fd = open_plain(path, file->ino);
     /* The kernel writes it as we see it, below another root that we can reach. */
     return fd < 0 ? open_plain(file->path, file->ino) : fd;

@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "living.h"
 #include "plain_file.h"
 
 /* The process's number where it lives: the last of "NSpid:\t1234\t7". */
@@ -41,7 +42,7 @@ static int open_its_tmp(pid_t pid)
     char path[64];
     int root, tmp;
 
-    snprintf(path, sizeof(path), "/proc/%d/root", pid);
+    snprintf(path, sizeof(path), "/proc/%d/root", (int)living_thread(pid));
     root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (root < 0)
         return -errno;

@@ -11,6 +11,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "living.h"
+
 #define NAMED_MOST 4   /* of a list */
 #define LINK_MOST  80  /* bytes of a name in a list */
 #define POLL_MOST  256 /* descriptors of a list that are looked at */
@@ -102,7 +104,7 @@ void descriptor_mount(pid_t pid, uint64_t mount, char *ret, size_t size, uint32_
 
     *ret = '\0';
     *ret_device = 0;
-    snprintf(path, sizeof(path), "/proc/%d/mountinfo", (int)pid);
+    snprintf(path, sizeof(path), "/proc/%d/mountinfo", (int)living_thread(pid));
     in = fopen(path, "re");
     while (in && getline(&line, &room, in) > 0) {
         unsigned major_number, minor_number;
@@ -181,11 +183,11 @@ bool descriptor_list_epoll(pid_t pid, pid_t tid, uint64_t fd, char *ret, size_t 
     return end_list(&list, ret_count);
 }
 
-static bool copy(pid_t pid, uint64_t from, void *to, size_t bytes)
+static bool copy(pid_t tid, uint64_t from, void *to, size_t bytes)
 {
     const struct iovec local = {to, bytes}, remote = {(void *)(uintptr_t)from, bytes};
 
-    return process_vm_readv(pid, &local, 1, &remote, 1, 0) == (ssize_t)bytes;
+    return process_vm_readv(tid, &local, 1, &remote, 1, 0) == (ssize_t)bytes;
 }
 
 bool descriptor_list_poll(pid_t pid, pid_t tid, uint64_t list_at, uint64_t count, char *ret,
@@ -195,7 +197,7 @@ bool descriptor_list_poll(pid_t pid, pid_t tid, uint64_t list_at, uint64_t count
     struct pollfd polls[POLL_MOST];
 
     *ret = '\0';
-    if (count > POLL_MOST || (count && !copy(pid, list_at, polls, count * sizeof(*polls))))
+    if (count > POLL_MOST || (count && !copy(tid, list_at, polls, count * sizeof(*polls))))
         return false;
     for (size_t i = 0; i < count; i++) {
         if (polls[i].fd >= 0)
@@ -218,7 +220,7 @@ bool descriptor_list_select(pid_t pid, pid_t tid, const uint64_t args[6], char *
     if (count > FD_SETSIZE)
         return false;
     for (size_t i = 0; i < 3; i++) {
-        if (args[i + 1] && bytes && !copy(pid, args[i + 1], sets[i], bytes))
+        if (args[i + 1] && bytes && !copy(tid, args[i + 1], sets[i], bytes))
             return false;
     }
     for (size_t fd = 0; fd < count; fd++) {

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "living.h"
 #include "read_file.h"
 
 static int by_link(const void *left, const void *right)
@@ -69,7 +70,7 @@ static void look_at_process(struct end_wanted *wanted, size_t count, pid_t pid, 
     const struct dirent *entry;
     DIR *folder;
 
-    snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+    snprintf(path, sizeof(path), "/proc/%d/fd", (int)living_thread(pid));
     folder = opendir(path);
     while (folder && (entry = readdir(folder))) {
         ssize_t length = readlinkat(dirfd(folder), entry->d_name, link, sizeof(link) - 1);

@@ -167,12 +167,12 @@ pid_t futex_holder_in(const uint32_t word[3], unsigned words, unsigned operation
     return word[0] & FUTEX_WAITERS_ ? (pid_t)own : 0;
 }
 
-pid_t futex_holder(pid_t pid, const struct futex *futex, const struct prcb_stack *stack, bool glibc)
+pid_t futex_holder(pid_t tid, const struct futex *futex, const struct prcb_stack *stack, bool glibc)
 {
     uint32_t words[3] = {0};
     const struct iovec to = {words, sizeof(words)};
     const struct iovec from = {(void *)(uintptr_t)futex->address, sizeof(words)};
-    ssize_t got = process_vm_readv(pid, &to, 1, &from, 1, 0);
+    ssize_t got = process_vm_readv(tid, &to, 1, &from, 1, 0);
 
     return got < 0 ? 0
                    : futex_holder_in(words, (unsigned)got / sizeof(words[0]), futex->operation,

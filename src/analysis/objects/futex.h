@@ -35,8 +35,8 @@ struct futex {
 bool futex_of_call(const struct object_call *call, struct futex *ret);
 
 /* The number of the holder as the process itself has it (its own pid namespace); 0: not told.
- * glibc: whether mutexes are as they are read here. */
-pid_t futex_holder(pid_t pid, const struct futex *futex, const struct prcb_stack *stack,
+ * tid: who waits for it. glibc: whether mutexes are as they are read here. */
+pid_t futex_holder(pid_t tid, const struct futex *futex, const struct prcb_stack *stack,
                    bool glibc);
 
 /* The same from a copy of the futex and the words behind it. */

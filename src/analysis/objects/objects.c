@@ -585,7 +585,7 @@ static void look_at_futex(struct looking *l)
     like.name = name;
     l->found.object = keep(l->o, &like);
     if (!l->chosen)
-        look_at_holder(l, futex_holder(a->pid, &futex, l->stack, l->o->glibc));
+        look_at_holder(l, futex_holder(a->tid, &futex, l->stack, l->o->glibc));
 }
 
 /* ---- others ------------------------------------------------------------------------------- */

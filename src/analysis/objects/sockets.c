@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "living.h"
 #include "sockets.h"
 #include "now.h"
 
@@ -313,6 +314,7 @@ int sockets_name(struct sockets *s, pid_t pid, uint64_t inode, char *ret, size_t
     char process[16];
     bool is_unix;
 
+    pid = living_thread(pid);
     snprintf(process, sizeof(process), "%d", (int)pid);
     netns = netns_of(process);
     if (!netns)

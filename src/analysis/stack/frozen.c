@@ -67,7 +67,7 @@ static int make_room(struct frozen *frozen, size_t want)
     return 0;
 }
 
-int frozen_copy(pid_t pid, const struct frozen_registers *at, size_t want, struct frozen *ret)
+int frozen_copy(pid_t tid, const struct frozen_registers *at, size_t want, struct frozen *ret)
 {
     uint64_t low = at->sp >= RED_ZONE ? at->sp - RED_ZONE : 0;
     struct iovec local, remote[64];
@@ -90,7 +90,7 @@ int frozen_copy(pid_t pid, const struct frozen_registers *at, size_t want, struc
         taken += step;
     }
     local = (struct iovec){ret->bytes, want};
-    length = process_vm_readv(pid, &local, 1, remote, pieces, 0);
+    length = process_vm_readv(tid, &local, 1, remote, pieces, 0);
     if (length < 0)
         return -errno;
     ret->at = *at;

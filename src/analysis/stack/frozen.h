@@ -39,7 +39,7 @@ int frozen_registers_read(pid_t pid, pid_t tid, struct frozen_registers *ret);
 
 /* Copies up to want bytes of the stack from at on. ret keeps its buffer from call to call; all
  * zero at first. -EPERM, -ESRCH, -ENOMEM, -EFAULT: sp does not point into memory. */
-int frozen_copy(pid_t pid, const struct frozen_registers *at, size_t want, struct frozen *ret);
+int frozen_copy(pid_t tid, const struct frozen_registers *at, size_t want, struct frozen *ret);
 void frozen_deinit(struct frozen *frozen);
 
 #endif

@@ -12,6 +12,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "living.h"
 #include "mapped_file.h"
 #include "perf_list.h"
 
@@ -150,7 +151,7 @@ static void open_list(pid_t pid, struct process_files *files)
     struct stat about;
     char path[64];
 
-    snprintf(path, sizeof(path), "/proc/%d", pid);
+    snprintf(path, sizeof(path), "/proc/%d", (int)living_thread(pid));
     files->list = stat(path, &about) ? -1 : perf_list_open(pid, about.st_uid, LIST_MOST);
     files->has_list = files->list >= 0;
 }
@@ -162,7 +163,7 @@ int process_files_open(pid_t pid, struct process_files *ret)
     FILE *maps;
     int result;
 
-    snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+    snprintf(path, sizeof(path), "/proc/%d/maps", (int)living_thread(pid));
     maps = fopen(path, "re");
     if (!maps)
         return errno == EACCES ? -EPERM : errno == ENOENT ? -ESRCH : -errno;

@@ -19,6 +19,7 @@
 #include "error.h"
 #include "frozen.h"
 #include "idioms.h"
+#include "living.h"
 #include "now.h"
 #include "pid_ns.h"
 #include "process.h"
@@ -232,13 +233,13 @@ static bool wait_fits(const void *item, const void *wanted)
 
 /* Of what a process runs: where its program, its loader and 16 random bytes lie changes with each
  * exec, and a number that is used again is another process's. 0 or -errno. */
-static int identity_of(pid_t pid, uint64_t *ret)
+static int identity_of(pid_t tid, uint64_t *ret)
 {
     uint64_t words[AUXV_MOST / sizeof(uint64_t)], hash = 1;
     char path[64];
     ssize_t length;
 
-    snprintf(path, sizeof(path), "/proc/%d/auxv", pid);
+    snprintf(path, sizeof(path), "/proc/%d/auxv", (int)tid);
     length = read_start(path, words, sizeof(words));
     if (length < 0)
         return length == -EACCES ? -EPERM : length == -ENOENT ? -ESRCH : (int)length;
@@ -316,13 +317,13 @@ static struct process *oldest_process(struct prcb_stacks *s)
     return oldest;
 }
 
-/* The process's image, read where it is new or not what it was. One that could not be used is not
- * tried again at every stack. */
-static int process_of(struct prcb_stacks *s, pid_t pid, struct process **ret)
+/* The process's image, read where it is new or not what it was; tid: a thread of it that lives. One
+ * that could not be used is not tried again at every stack. */
+static int process_of(struct prcb_stacks *s, pid_t pid, pid_t tid, struct process **ret)
 {
     struct process *process = find_process(s, pid);
     uint64_t identity = 0;
-    int result = identity_of(pid, &identity);
+    int result = identity_of(tid, &identity);
 
     if (result)
         return result;
@@ -476,6 +477,7 @@ struct found {
     uint64_t addresses[UNWINDER_FRAMES];
     size_t count;
     enum stack_end end;
+    int error;                /* why it has no user frames, where it should have some; 0: it has */
     char kernel[KERNEL_TEXT]; /* as of prcb_kernel_stack */
 };
 
@@ -569,6 +571,7 @@ static int make_frames(struct prcb_stacks *s, struct found *found, struct known_
         return result;
     fresh->frame_count = (uint32_t)(found->count + (size_t)kernel);
     fresh->flags = !fresh->frame_count ? 0
+                   : found->error      ? 0
                    : found->process    ? flags_of(fresh, found->count, found->end)
                                        : PRCB_STACK_COMPLETE;
     fresh->hash = 3;
@@ -639,7 +642,7 @@ static int freeze(struct prcb_stacks *s, struct prcb_thread *t, const struct prc
     if (!result && !at.sp)
         result = -ENOTSUP;
     if (!result)
-        result = frozen_copy(a->pid, &at, bytes, unwinder_frozen(s->unwinder));
+        result = frozen_copy(a->tid, &at, bytes, unwinder_frozen(s->unwinder));
     if (!result && !kept)
         result = has_not_moved(a, &at);
     if (result)
@@ -676,7 +679,7 @@ static bool wants_kernel(const struct prcb_account *a)
 static int find_kernel(struct prcb_stacks *s, struct prcb_thread *t, const struct prcb_account *a,
                        struct found *found)
 {
-    if (!wants_kernel(a) ||
+    if ((!wants_kernel(a) && !found->error) ||
         prcb_kernel_stack(s->session, a->key, a->tid, found->kernel, sizeof(found->kernel), NULL))
         found->kernel[0] = '\0';
     return found->kernel[0] ? still_waits(t, a->switches) : 0;
@@ -689,7 +692,7 @@ static int find_user(struct prcb_stacks *s, struct prcb_thread *t, const struct 
     struct process *process = NULL;
     size_t bytes = s->stack_bytes, count = 0;
     enum stack_end end = STACK_BROKEN;
-    int result = process_of(s, a->pid, &process);
+    int result = process_of(s, a->pid, a->tid, &process);
 
     while (!result) {
         unsigned image = (unsigned)(process - s->processes);
@@ -717,6 +720,13 @@ static int find_user(struct prcb_stacks *s, struct prcb_thread *t, const struct 
     return result;
 }
 
+/* Of one whose memory cannot be had, or that has given it up and is not gone yet, where it is in
+ * the kernel can still be told. */
+static bool leaves_kernel(int result)
+{
+    return result == -ESRCH || result == -ENOTSUP || result == -EIO || result == -EFAULT;
+}
+
 static int unwind(struct prcb_stacks *s, struct prcb_thread *t, const struct prcb_account *a,
                   const struct known_stack **ret)
 {
@@ -726,11 +736,20 @@ static int unwind(struct prcb_stacks *s, struct prcb_thread *t, const struct prc
 
     if (!(a->flags & PRCB_ACCOUNT_KTHREAD))
         result = find_user(s, t, a, &found);
-    if (!result)
-        result = find_kernel(s, t, a, &found);
+    give_up(found.process, result, began);
+    if (leaves_kernel(result)) {
+        found.error = result;
+        found.count = 0;
+    } else if (result) {
+        return result;
+    }
+    result = find_kernel(s, t, a, &found);
+    if (!result && found.error && !found.kernel[0])
+        result = found.error;
     if (!result)
         result = make_stack(s, &found, ret);
-    give_up(found.process, result, began);
+    if (!found.error)
+        give_up(found.process, result, began);
     return result;
 }
 
@@ -756,7 +775,7 @@ static int unwind_chosen(struct prcb_stacks *s, const struct prcb_chosen *chosen
     struct process *process = NULL;
     enum stack_end end = STACK_BROKEN;
     size_t count = 0;
-    int result = process_of(s, chosen->pid, &process);
+    int result = process_of(s, chosen->pid, living_thread(chosen->pid), &process);
     bool ended = result == -ESRCH || result == -ENOTSUP; /* a zombie looks like a kernel thread */
 
     if (ended)

@@ -115,7 +115,7 @@ static void look_at_futex(struct chain *c, struct chain_thread *t, const struct 
     t->timed = futex->timed;
     futex_find_place(t->pid, t->tid, futex->address, &place);
     snprintf(t->place, sizeof(t->place), "%s", place.name);
-    own = futex_holder(t->pid, futex, t->has_stack ? &t->stack : NULL, !c->no_mutexes);
+    own = futex_holder(t->tid, futex, t->has_stack ? &t->stack : NULL, !c->no_mutexes);
     holder = own > 0 ? thread_of(c, t->pid, own) : NULL;
     if (!holder || holder == t)
         return;

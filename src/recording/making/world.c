@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "first_line.h"
+#include "living.h"
 #include "names.h"
 
 #define BUCKETS       4096
@@ -374,7 +375,7 @@ static int64_t owner_of(int64_t pid)
     struct stat about;
     char path[32];
 
-    snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+    snprintf(path, sizeof(path), "/proc/%d", (int)living_thread((pid_t)pid));
     return stat(path, &about) ? -1 : (int64_t)about.st_uid;
 }
 
@@ -408,7 +409,7 @@ static int look_at_maps(struct world *world, int32_t pid, uint64_t time_ns)
     FILE *file;
     int result = 0;
 
-    snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+    snprintf(path, sizeof(path), "/proc/%d/maps", (int)living_thread(pid));
     file = fopen(path, "re");
     if (!file)
         return 0;

@@ -12,6 +12,7 @@
 
 #include "cgroup_names.h"
 #include "error.h"
+#include "living.h"
 #include "now.h"
 #include "read_file.h"
 
@@ -110,7 +111,7 @@ static const char *read_line(struct top_source *s, pid_t pid, const char *name)
     char path[64];
     ssize_t got;
 
-    snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+    snprintf(path, sizeof(path), "/proc/%d/%s", (int)living_thread(pid), name);
     got = read_start(path, s->text, sizeof(s->text) - 1);
     while (got > 0 && (!s->text[got - 1] || s->text[got - 1] == '\n' || s->text[got - 1] == ' '))
         got--;
@@ -143,7 +144,7 @@ static const char *read_user(struct top_source *s, pid_t pid)
     char path[64], space[1024];
     struct stat about;
 
-    snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+    snprintf(path, sizeof(path), "/proc/%d", (int)living_thread(pid));
     if (stat(path, &about))
         return NULL;
     if (!getpwuid_r(about.st_uid, &entry, space, sizeof(space), &found) && found)

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "living.h"
+
+#include <dirent.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "read_file.h"
+
+/* "TID (NAME) STATE ...": a name may have what it likes, so its end is the last bracket. Of the
+ * thread alone: that of the whole process adds up all of them. */
+static bool has_ended(pid_t pid, pid_t tid)
+{
+    char path[64], text[64];
+    const char *end;
+    ssize_t length;
+
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
+    length = read_start(path, text, sizeof(text) - 1);
+    text[length > 0 ? length : 0] = '\0';
+    end = strrchr(text, ')');
+    return length <= 0 || (end && (end[1] == ' ') && (end[2] == 'Z' || end[2] == 'X'));
+}
+
+pid_t living_thread(pid_t pid)
+{
+    const struct dirent *entry;
+    pid_t ret = pid;
+    char path[64];
+    DIR *tasks;
+
+    if (!has_ended(pid, pid))
+        return pid;
+    snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+    tasks = opendir(path);
+    while (tasks && ret == pid && (entry = readdir(tasks))) {
+        pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+
+        if (tid > 0 && tid != pid && !has_ended(pid, tid))
+            ret = tid;
+    }
+    if (tasks)
+        closedir(tasks);
+    return ret;
+}
