@@ -125,8 +125,7 @@ readme_commands() {
 
 whole_check() {
     if [[ $quick ]]; then
-        as_user './dev build && meson test -C build --no-rebuild --print-errorlogs \
-            --no-suite bpf --no-suite tsan'
+        as_user './dev test --no-suite bpf --no-suite tsan'
     else
         as_user 'sudo --preserve-env=DEV_JOBS ./dev check'
     fi
