@@ -203,7 +203,7 @@ struct prcb_bpf_give_back {
 #ifndef __BPF__
 /* Its bit, and 0: it was there, 1: it is new, -1: there is no room. The programs look at bits first
  * and see no number that is not there yet as another's: what they miss meanwhile the walk finds
- * that comes after ("which threads" in accounts.bpf.c). */
+ * that comes after ("which threads" in threads.bpf.h). */
 static inline int prcb_bpf_cgroups_add(struct prcb_bpf_cgroups *list, __u64 id, int v2, __u32 *ret)
 {
     for (__u32 i = 0; i < PRCB_SCOPE_CGROUPS; i++) {
@@ -217,7 +217,7 @@ static inline int prcb_bpf_cgroups_add(struct prcb_bpf_cgroups *list, __u64 id, 
             continue;
         list->ids[i] = id;
         /* The number before the bits that announce it: pairs with the programs, which load the bits
-         * first and then the numbers (is_listed in accounts.bpf.c). */
+         * first and then the numbers (is_listed in threads.bpf.h). */
         __atomic_store_n(&list->v2, (list->v2 & ~*ret) | (v2 ? *ret : 0), __ATOMIC_RELEASE);
         __atomic_store_n(&list->used, list->used | *ret, __ATOMIC_RELEASE);
         return 1;

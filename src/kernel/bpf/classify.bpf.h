@@ -229,7 +229,7 @@ static __always_inline __u8 cause_of_wait(struct task_struct *task, __u32 state,
 }
 
 /* The kernel lock that a task waits for, from contention_begin to contention_end. From 7.0 the end
- * may not be reported ("which threads" in accounts.bpf.c): a lock that is waited for no more must
+ * may not be reported ("which threads" in threads.bpf.h): a lock that is waited for no more must
  * not become the cause of later waits. The wait is in one system call, and each time that it sleeps
  * on it does so in the same state: what differs in either is not this wait. */
 struct waited_lock {

@@ -105,7 +105,7 @@ int bpf_profile_thread(struct prcb *p, pid_t tid, unsigned follow, struct prcb_e
 /* Threads that a thread not yet registered creates meanwhile show up in the next
  * pass; those of registered ones are followed. Where none are to be, one pass is all
  * there is to do, and further ones would go on for as long as threads are created.
- * Why none is missed: src/kernel/bpf/accounts.bpf.c, "which threads". */
+ * Why none is missed: src/kernel/bpf/threads.bpf.h, "which threads". */
 int bpf_profile_process(struct prcb *p, pid_t pid, unsigned follow, struct prcb_error *err)
 {
     struct prcb_bpf_request answer = {0};
@@ -131,7 +131,7 @@ int bpf_profile_all(struct prcb *p, struct prcb_error *err)
     if (result)
         return result;
     p->bpf->skeleton->bss->scope.all = 1;
-    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* (a) of "which threads" in accounts.bpf.c */
+    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* (a) of "which threads" in threads.bpf.h */
     do {
         result = ask(p->bpf, PRCB_REGISTER_ALL, 0, PRCB_FOLLOW_ALL, &answer, err);
     } while (!result && answer.added);
@@ -192,7 +192,7 @@ int bpf_profile_cgroup(struct prcb *p, const char *path, struct prcb_error *err)
         return prcb_fail(err, -EBUSY,
                          "cgroup %s: this session follows %d already, which is the limit", path,
                          PRCB_SCOPE_CGROUPS);
-    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* (a) of "which threads" in accounts.bpf.c */
+    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* (a) of "which threads" in threads.bpf.h */
     result = register_cgroup(p, path, err);
     if (!result && cgroup_list_add(&p->bpf->cgroups, path))
         result = prcb_fail(err, -ENOMEM, "out of memory");

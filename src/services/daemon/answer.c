@@ -308,7 +308,7 @@ static int do_scope(const struct request *r, struct prcb_error *err)
     if (ask.all || ask.cgroup)
         reply.count = scope->moved;
     kernel_count_scopes(r->server->kernel);
-    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* (a) of "which threads" in accounts.bpf.c */
+    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* (a) of "which threads" in threads.bpf.h */
     answer(r, &reply, sizeof(reply));
     return 0;
 }

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+ *
+ * Waits chosen at random, of a session of one's own. Part of accounts.bpf.c.
+ */
+#ifndef PRCB_CHOSEN_BPF_H
+#define PRCB_CHOSEN_BPF_H
+
+#include "tag.bpf.h"
+
+/* Of waits chosen at random; a page where none are asked for. */
+struct {
+    __uint(type, BPF_MAP_TYPE_RINGBUF);
+    __uint(max_entries, 4096);
+} chosen_ring SEC(".maps");
+__u64 chosen_lost = 0; /* those that found no room there: atomic adds */
+
+/* One in how many waits of this cause is chosen. */
+static __always_inline __u32 chosen_of(struct prcb_wait_cell *cell)
+{
+    __u64 count = cell->count, ns = cell->ns, one_in;
+
+    if (count <= PRCB_CHOSEN_FIRST)
+        return 1;
+    one_in = ns ? count * PRCB_CHOSEN_PERIOD_NS / ns : PRCB_CHOSEN_MOST;
+    return one_in < 1 ? 1 : one_in > PRCB_CHOSEN_MOST ? PRCB_CHOSEN_MOST : (__u32)one_in;
+}
+
+/* What the wait is for. A futex's words say who holds it, where the lock is of a kind that does. */
+static __always_inline void describe_object(struct prcb_chosen_record *record,
+                                            const struct prcb_wait_object *object,
+                                            const struct call_seen *call, struct pt_regs *regs)
+{
+    const struct file *file = (const void *)call->file;
+
+    record->object = *object;
+    record->syscall = call->compat ? -1 : call->number;
+    record->args[0] = call->arg;
+    record->args[1] = second_argument(regs, call->compat);
+    record->mode = 0;
+    record->name[0] = '\0';
+    record->words = 0;
+    if (record->cause == PRCB_CAUSE_FUTEX)
+        record->words =
+            bpf_probe_read_user(record->word, sizeof(record->word), (const void *)call->arg)
+                ? 0
+                : sizeof(record->word) / sizeof(record->word[0]);
+    if (!file || !has_file_names())
+        return;
+    record->mode = BPF_CORE_READ(file, f_inode, i_mode);
+    if (bpf_probe_read_kernel_str(record->name, sizeof(record->name),
+                                  BPF_CORE_READ(file, f_path.dentry, d_name.name)) < 0)
+        record->name[0] = '\0';
+}
+
+static __always_inline void describe(struct prcb_chosen_record *record, struct tag *tag,
+                                     struct prcb_account_block *account, __u32 kind)
+{
+    record->kind = kind;
+    record->slot = tag->profiles[0].slot;
+    record->generation = account->generation;
+    record->tid = account->tid;
+    record->pid = account->pid;
+    record->cause = account->cause;
+    record->switches =
+        account->nvcsw - account->base_nvcsw + account->nivcsw - account->base_nivcsw;
+    record->began_ns = tag->chosen_at;
+    record->length = 0;
+    record->ns = 0;
+}
+
+static __always_inline __u32 copy_bytes(struct prcb_chosen_stack *to, const void *from, __u64 bytes)
+{
+    /* The compiler knows that it is no more; the verifier has to see it. */
+    __asm__ volatile("" : "+r"(bytes));
+    if (bytes > PRCB_CHOSEN_BYTES)
+        return 0;
+    return bpf_probe_read_user(to->bytes, bytes, from) ? 0 : (__u32)bytes;
+}
+
+/* The top of the stack, as much of it as is in memory: all that is asked for, or up to the end of
+ * one of the pages before. */
+static __always_inline __u32 copy_stack(struct prcb_chosen_stack *to)
+{
+    const void *from = (const void *)(to->record.user.sp - PRCB_CHOSEN_RED_ZONE);
+    __u64 first = PRCB_CHOSEN_PAGE - ((__u64)from & (PRCB_CHOSEN_PAGE - 1));
+    __u32 bytes = copy_bytes(to, from, PRCB_CHOSEN_BYTES);
+
+    if (!bytes)
+        bytes = copy_bytes(to, from, first + PRCB_CHOSEN_PAGE);
+    return bytes ? bytes : copy_bytes(to, from, first);
+}
+
+/* The thread is still the current one, so its user memory is in reach. */
+static __noinline int choose(struct tag *tag, struct prcb_account_block *account,
+                             struct switching *s)
+{
+    struct task_struct *task = s->prev;
+    struct prcb_chosen_stack *chosen;
+    __u64 cause = account->cause;
+    struct prcb_wait_cell *cell;
+    __u32 one_in;
+
+    tag->chosen = 0;
+    if (account->state != PRCB_STATE_OFF || cause_is_ready(cause) || cause >= PRCB_CAUSE_MAX ||
+        task->flags & (PF_KTHREAD_ | PF_IO_WORKER_))
+        return 0;
+    /* The address after the check, for the verifier. */
+    __asm__ volatile("" : "+r"(cause));
+    cell = &account->waits[cause];
+    one_in = chosen_of(cell);
+    if (one_in > 1 && bpf_get_prandom_u32() % one_in)
+        return 0;
+    tag->chosen_at = bpf_ktime_get_ns();
+    chosen = bpf_ringbuf_reserve(&chosen_ring, sizeof(*chosen), 0);
+    if (!chosen) {
+        __sync_fetch_and_add(&chosen_lost, 1);
+    } else {
+        describe(&chosen->record, tag, account, PRCB_CHOSEN_OUT);
+        chosen->record.one_in = one_in;
+        task_user_registers(task, s->regs, &chosen->record.user);
+        if (config.objects)
+            describe_object(&chosen->record, &tag->object, &tag->call, s->regs);
+        chosen->record.length = chosen->record.user.sp ? copy_stack(chosen) : 0;
+        bpf_ringbuf_submit(chosen, BPF_RB_NO_WAKEUP);
+    }
+    tag->chosen = one_in;
+    tag->chosen_base = cell->ns;
+    return 0;
+}
+
+/* Its wait is closed. One that the ring had no room for is told of all the same: it stands for
+ * others. */
+static __noinline int end_chosen(struct tag *tag, struct prcb_account_block *account)
+{
+    struct prcb_chosen_record *record;
+    __u64 cause = account->cause;
+    struct prcb_wait_cell *cell;
+
+    if (cause >= PRCB_CAUSE_MAX)
+        return 0;
+    __asm__ volatile("" : "+r"(cause));
+    cell = &account->waits[cause];
+    if (cell->ns > tag->chosen_base) {
+        record = bpf_ringbuf_reserve(&chosen_ring, sizeof(*record), 0);
+        if (record) {
+            describe(record, tag, account, PRCB_CHOSEN_IN);
+            record->one_in = tag->chosen;
+            record->user = (struct prcb_user_registers){};
+            record->ns = cell->ns - tag->chosen_base;
+            bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+        } else {
+            __sync_fetch_and_add(&chosen_lost, 1);
+        }
+    }
+    tag->chosen = 0;
+    return 0;
+}
+
+/* What a switch leaves besides the accounts; with clients: switch_records.bpf.h. */
+static __always_inline void record_out(struct switching *s, struct profile *profile,
+                                       struct prcb_account_block *account)
+{
+    if (config.chosen)
+        choose(s->tag, account, s);
+}
+
+static __always_inline void record_in(struct switching *s, struct profile *profile,
+                                      struct prcb_account_block *account,
+                                      const struct closed *closed)
+{
+    if (config.chosen && s->tag->chosen)
+        end_chosen(s->tag, account);
+}
+
+#endif

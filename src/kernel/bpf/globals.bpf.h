@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+ *
+ * What the account programs and user space share besides the accounts: the configuration, the head
+ * page, what is asked of the registrar. Part of accounts.bpf.c.
+ */
+#ifndef PRCB_GLOBALS_BPF_H
+#define PRCB_GLOBALS_BPF_H
+
+#include "kernel.bpf.h"
+#include "accounts.h"
+#include "block_abi.h"
+
+/* Set before load. */
+const volatile struct prcb_bpf_config config = {};
+/* PRCB_FEATURE_* that the kernel allows; prcb_tell_features fills it. */
+__u32 kernel_features = 0;
+/* Every switch samples the clock's offset, not just those of profiled threads: set
+ * while a session is opened. */
+__u32 calibrating = 0;
+/* What user space asks the registrar to do, and its answer. */
+struct prcb_bpf_request request = {};
+/* Whose stack in the kernel is asked for. */
+struct prcb_bpf_kernel_stack kernel_stack = {};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct prcb_head_block);
+} head_map SEC(".maps");
+
+static const __u32 zero = 0;
+
+static __always_inline struct prcb_head_block *head_block(void)
+{
+    return bpf_map_lookup_elem(&head_map, &zero);
+}
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+ *
+ * Switch records of a client's threads, into a ring of this processor's in the client's own map
+ * (block_abi.h). What the client might have written there leads to no place outside of that ring.
+ * Part of accounts.bpf.c.
+ */
+#ifndef PRCB_SWITCH_RECORDS_BPF_H
+#define PRCB_SWITCH_RECORDS_BPF_H
+
+#include "tag.bpf.h"
+
+/* Where the next record goes, and the head of this processor's ring; NULL: there is none. Not
+ * inlined: what leads to either is of no account to the verifier then. */
+static __noinline struct prcb_switch_record *next_record(__u32 number,
+                                                         struct prcb_switch_ring **ret_ring)
+{
+    const struct prcb_bpf_client *client = client_by(number);
+    __u32 first = client->switches, elements = client->switch_elements, row, at;
+    void *map = first ? client_map(number) : NULL;
+    struct prcb_switch_element *element;
+    struct prcb_switch_ring *ring;
+    __u64 position;
+
+    if (!map)
+        return NULL;
+    row = first + bpf_get_smp_processor_id() * (elements + 1);
+    ring = bpf_map_lookup_elem(map, &row);
+    if (!ring)
+        return NULL;
+    position = *(volatile __u64 *)&ring->written;
+    at = position % PRCB_SWITCHES_EACH;
+    row += 1 + ((__u32)(position / PRCB_SWITCHES_EACH) & (elements - 1));
+    element = bpf_map_lookup_elem(map, &row);
+    *ret_ring = ring;
+    /* The count that was stored last before the bytes of this record: a reader that sees any of
+     * these in a copy of the record that lay here sees it too. Pairs with the reader's second look
+     * at `written` (switch_rings.c). */
+    return element && in_order() ? &element->records[at] : NULL;
+}
+
+static __always_inline void fill_out(struct prcb_switch_record *record, struct switching *s)
+{
+    record->kind = PRCB_SWITCH_OUT;
+    record->cause = s->cause;
+    record->flags = s->prev->flags & (PF_KTHREAD_ | PF_IO_WORKER_) ? 0 : PRCB_SWITCH_USER;
+    record->state = s->state;
+    record->syscall = s->tag->call.number;
+    record->prio = task_prio(s->prev);
+}
+
+static __always_inline void fill_in(struct prcb_switch_record *record, struct switching *s,
+                                    struct profile *profile, const struct closed *closed)
+{
+    const struct who *waker = &profile->waker;
+
+    record->kind = PRCB_SWITCH_IN;
+    record->by = 0;
+    record->prio = task_prio(s->next);
+    record->ready_ns = closed->ready;
+    if (cause_is_ready(closed->cause) || closed->cause == PRCB_CAUSE_THROTTLED ||
+        !wants_edges(profile) || !is_told(profile, waker))
+        return;
+    record->by = waker->what >> 16;
+    record->vector = waker->what >> 32;
+    record->waker_tid = waker->thread;
+    record->waker_pid = waker->pid;
+    __builtin_memcpy(record->comm, waker->comm, sizeof(record->comm));
+    record->woken_ns = profile->woken_ns;
+    record->woken_cpu = profile->woken_cpu;
+}
+
+/* closed: of the thread that comes; NULL: it leaves. */
+static __always_inline void record_switch(struct switching *s, struct profile *profile,
+                                          struct prcb_account_block *account,
+                                          const struct closed *closed)
+{
+    struct prcb_switch_ring *ring;
+    struct prcb_switch_record *record = next_record(client_of(handle_of(profile)), &ring);
+
+    if (!record)
+        return;
+    if (!s->mono)
+        s->mono = bpf_ktime_get_ns();
+    record->time_ns = s->mono;
+    record->tid = account->tid;
+    record->pid = account->pid;
+    if (closed)
+        fill_in(record, s, profile, closed);
+    else
+        fill_out(record, s);
+    /* The record before the count that announces it: pairs with the reader's first look at it. */
+    if (in_order())
+        *(volatile __u64 *)&ring->written = ring->written + 1;
+}
+
+/* What a switch leaves besides the accounts; of a session of one's own: chosen.bpf.h. */
+static __always_inline void record_out(struct switching *s, struct profile *profile,
+                                       struct prcb_account_block *account)
+{
+    if (wants_switches(profile))
+        record_switch(s, profile, account, NULL);
+}
+
+static __always_inline void record_in(struct switching *s, struct profile *profile,
+                                      struct prcb_account_block *account,
+                                      const struct closed *closed)
+{
+    if (wants_switches(profile))
+        record_switch(s, profile, account, closed);
+}
+
+#endif
