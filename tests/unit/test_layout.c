@@ -55,7 +55,7 @@ static const struct version_case version_cases[] = {
     {"6.3", PRCB_ARCH_X64, "6.3.9600.21620", "last revision known"},
     {"10.0", PRCB_ARCH_X64, "10.0.10240.17770", "last revision known"},
     {"10.0.18362", PRCB_ARCH_X64, "10.0.18362.836", "last revision known"},
-    {"10.0.18362", PRCB_ARCH_X86, "10.0.18362.0", NULL},
+    {"10.0.18362", PRCB_ARCH_X86, "10.0.18362.418", "last revision known"},
     /* builds that are another's kernel */
     {"1909", PRCB_ARCH_X64, "10.0.18362.836", "shares the kernel of 18362"},
     {"Windows 10 22H2", PRCB_ARCH_X64, "10.0.19041.3570", "shares the kernel of 19041"},
