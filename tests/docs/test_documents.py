@@ -148,17 +148,40 @@ class Manuals(unittest.TestCase):
         self.assertEqual(in_page, in_code)
 
 
-@unittest.skipUnless(os.environ.get("PRCBD"), "prcbd is not built: no eBPF")
-class Daemon(unittest.TestCase):
-    def test_options_of_page_and_program_are_the_same(self):
-        said = subprocess.run([os.environ["PRCBD"], "--help"], capture_output=True, text=True,
-                              timeout=60, check=True).stdout
-        options = set(re.findall(r"(?m)^  (?:-\w, |    )(--[a-z-]+)", said))
-        page = plain(read("man/prcbd.8.scd"))
-        page = page[page.index("# OPTIONS"):page.index("# RESTARTS")]
-        self.assertIn("--cleanup", options)
-        self.assertEqual(set(re.findall(r"(?m)^(?:-\w, |)(--[a-z-]+)", page)), options)
+class Programs(unittest.TestCase):
+    """Those beside prcb; their rows are what --help shows."""
+    pages = {"prcbd": "prcbd.8", "prcb-exporter": "prcb-exporter.8", "prcb-wine": "prcb-wine.1", "pmdaprcb": "pmdaprcb.1"}
 
+    def test_options_of_page_and_program_are_the_same(self):
+        programs = os.environ["PRCB_PROGRAMS"].split()
+        if not programs:
+            self.skipTest("none of them is built")
+        for program in programs:
+            said = subprocess.run([program, "--help"], capture_output=True, text=True, timeout=60, check=True).stdout
+            page = plain(read(f"man/{self.pages[os.path.basename(program)]}.scd"))
+            page = page[page.index("# OPTIONS\n") + 1:]
+            items = re.findall(r"(?m)^-.*$", page[:page.index("\n# ")])
+            with self.subTest(program=program):
+                options = re.findall(r"(?m)^  (?:-\w, |    )(--[a-z.-]+)", said)
+                self.assertGreater(len(options), 4)
+                self.assertEqual(sorted(re.findall(r"--[a-z.-]+", " ".join(items))), sorted(options))
+                self.assertEqual({match.groups() for match in
+                                  (re.match(r"-(\w)[^,\n]*, --([a-z.-]+)", item) for item in items) if match},
+                                 set(re.findall(r"(?m)^  -(\w), --([a-z.-]+)", said)))
+
+    def test_messages_name_option_and_remedy(self):
+        """The same parser in all of them."""
+        for program in os.environ["PRCB_PROGRAMS"].split():
+            name = os.path.basename(program)
+            for option, word in (("--no-such-option", "unknown option"), ("--help=x", "no argument goes with")):
+                ended = subprocess.run([program, option], capture_output=True, text=True, timeout=60, check=False)
+                self.assertEqual(ended.returncode, 125 if name == "prcb-wine" else 2)
+                self.assertEqual(ended.stderr, f"{name}: {word} '{option}'; see {name} --help\n")
+            version = subprocess.run([program, "-V"], capture_output=True, text=True, timeout=60, check=True).stdout
+            self.assertEqual(version, f"{name} {prcb('--version').split()[1]}\n")
+
+
+class Security(unittest.TestCase):
     def test_tests_that_the_security_page_names_exist(self):
         tests = "".join(path.read_text() for folder in ("tests/daemon", "tests/cli")
                         for path in (ROOT / folder).iterdir() if path.suffix in (".py", ".c"))

@@ -96,7 +96,7 @@ static int open_session(struct metrics *m, struct prcb_error *err)
     const struct prcb_options how = {
         .size = sizeof(how),
         .tier = m->options.tier,
-        .max_threads = m->options.max_threads,
+        .max_threads = (uint32_t)m->options.max_threads, /* of a row that has a limit */
         .flags = PRCB_OPEN_SHARED | (m->options.optional & METRICS_READY ? PRCB_OPEN_TAILS : 0u)};
     const struct prcb_processors_options view = {.size = sizeof(view), .tier = m->options.tier};
     int result = prcb_open(&how, &m->session, err);

@@ -44,10 +44,10 @@ int metrics_parse_names(const char *text, unsigned *ret);
 
 struct metrics_options {
     enum prcb_tier tier;     /* as of prcb_options */
-    uint32_t max_threads;    /* accounts; 0: the default */
+    uint64_t max_threads;    /* accounts; 0: the default */
     const char *cgroup_root; /* mount of the cgroups of version 2; NULL: this machine's */
-    uint32_t max_cgroups;    /* 0: 500. First come, first served; the rest is "(other)" */
-    uint32_t max_names;      /* 0: 200 */
+    uint64_t max_cgroups;    /* 0: 500. First come, first served; the rest is "(other)" */
+    uint64_t max_names;      /* 0: 200 */
     const char *include;     /* POSIX extended regular expressions on cgroups' paths: only these, */
     const char *exclude;     /* and not these; what is left out is in "(other)". NULL: none */
     unsigned optional;       /* enum metrics_optional */

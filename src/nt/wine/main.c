@@ -3,7 +3,6 @@
  * prcb-wine: runs a Windows program in a farm of the installed Wine.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,29 +10,12 @@
 
 #include "farm.h"
 #include "files.h"
+#include "options.h"
 #include "pe.h"
 #include "read_file.h"
 
 #define FAILED     125 /* as env(1) and others: not the program's own status */
 #define CANNOT_RUN 126
-
-static const char usage[] =
-    "usage: prcb-wine [OPTION...] PROGRAM.EXE [ARGUMENT...]\n"
-    "\n"
-    "Runs a 64-bit Windows program with the Wine that is installed, and with prcb's\n"
-    "EnableThreadProfiling, NtQuerySystemInformation and their like in place of Wine's.\n"
-    "\n"
-    "      --farm       print where the links and copies of Wine are, and make them\n"
-    "      --rebuild    remake them before the program is run\n"
-    "      --clean      remove them, of all versions of Wine, and do nothing else\n"
-    "  -h, --help       print this\n"
-    "      --version    print the version\n"
-    "\n"
-    "PRCB_WINE: the loader of another Wine (wine64). WINEPREFIX and Wine's other variables\n"
-    "mean what they mean to Wine. XDG_CACHE_HOME: where links and copies are kept.\n"
-    "\n"
-    "  prcb-wine probe.exe               run probe.exe\n"
-    "  prcb stat -p $(pgrep probe.exe)   the same threads as Linux sees them\n";
 
 static int failed(const struct prcb_error *err)
 {
@@ -95,6 +77,29 @@ struct choice {
     bool farm, rebuild, clean;
 };
 
+#define AT(member) .at = offsetof(struct choice, member)
+static const struct cli_option rows[] = {
+    {0, "farm", NULL, "print where the links and copies of Wine are, and make them", AT(farm)},
+    {0, "rebuild", NULL, "remake them before the program is run", AT(rebuild)},
+    {0, "clean", NULL, "remove them, of all versions of Wine, and do nothing else", AT(clean)},
+    {0},
+};
+
+static const struct cli_command command = {
+    .program = "prcb-wine",
+    .synopsis = "[options] PROGRAM.EXE [ARGUMENT...]",
+    .description =
+        "Runs a 64-bit Windows program with the Wine that is installed, and with prcb's\n"
+        "EnableThreadProfiling, NtQuerySystemInformation and their like in place of Wine's.\n"
+        "\n"
+        "PRCB_WINE: the loader of another Wine (wine64). WINEPREFIX and Wine's other variables\n"
+        "mean what they mean to Wine. XDG_CACHE_HOME: where links and copies are kept.",
+    .options = rows,
+    .examples = "  prcb-wine probe.exe               run probe.exe\n"
+                "  prcb stat -p $(pgrep probe.exe)   the same threads as Linux sees them\n",
+    .manual = "prcb-wine(1)",
+};
+
 static int serve(const struct choice *choice, char **argv)
 {
     char cache[PATH_MAX], dll[PATH_MAX], loader[PATH_MAX];
@@ -118,38 +123,15 @@ static int serve(const struct choice *choice, char **argv)
 
 int main(int argc, char **argv)
 {
-    enum { FARM = 256, REBUILD, CLEAN, VERSION };
-    static const struct option options[] = {
-        {"farm", no_argument, NULL, FARM},       {"rebuild", no_argument, NULL, REBUILD},
-        {"clean", no_argument, NULL, CLEAN},     {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, VERSION}, {0},
-    };
+    struct cli_parser parser = {.command = &command, .argc = argc, .argv = argv};
     struct choice choice = {0};
-    int option;
+    int status;
 
-    while ((option = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
-        switch (option) {
-        case FARM:
-            choice.farm = true;
-            break;
-        case REBUILD:
-            choice.rebuild = true;
-            break;
-        case CLEAN:
-            choice.clean = true;
-            break;
-        case 'h':
-            return fputs(usage, stdout) < 0 || fflush(stdout) ? FAILED : 0;
-        case VERSION:
-            return printf("prcb-wine %s\n", PRCB_VERSION) < 0 || fflush(stdout) ? FAILED : 0;
-        default:
-            fputs("prcb-wine: --help lists the options\n", stderr);
-            return FAILED;
-        }
-    }
-    if (optind == argc && !choice.farm && !choice.clean) {
-        fputs("prcb-wine: no program is named; --help says more\n", stderr);
+    if (cli_take_all(&parser, &choice, &status))
+        return status ? FAILED : 0;
+    if (parser.index == argc && !choice.farm && !choice.clean) {
+        cli_usage_error(&command, "no program is named; see prcb-wine --help");
         return FAILED;
     }
-    return serve(&choice, argv + optind);
+    return serve(&choice, argv + parser.index);
 }

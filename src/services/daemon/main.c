@@ -3,7 +3,6 @@
  * prcbd: its options and the order of its start and end. prcbd(8) is its manual.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <limits.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -17,6 +16,7 @@
 #include "filter.h"
 #include "listen.h"
 #include "log.h"
+#include "options.h"
 #include "privilege.h"
 #include "server.h"
 #include "shared.h"
@@ -26,99 +26,46 @@ struct options {
     const char *socket;
     const char *pins;
     const char *user;
-    bool check_config, cleanup, verbose, version, help;
+    bool check_config, cleanup, verbose, foreground;
 };
 
-enum { OPT_CONFIG = 1, OPT_SOCKET, OPT_PINS, OPT_USER, OPT_CHECK, OPT_CLEANUP, OPT_FOREGROUND };
-
-static const struct option long_options[] = {
-    {"foreground", no_argument, NULL, OPT_FOREGROUND},
-    {"config", required_argument, NULL, OPT_CONFIG},
-    {"socket", required_argument, NULL, OPT_SOCKET},
-    {"pin-directory", required_argument, NULL, OPT_PINS},
-    {"user", required_argument, NULL, OPT_USER},
-    {"check-config", no_argument, NULL, OPT_CHECK},
-    {"cleanup", no_argument, NULL, OPT_CLEANUP},
-    {"verbose", no_argument, NULL, 'v'},
-    {"version", no_argument, NULL, 'V'},
-    {"help", no_argument, NULL, 'h'},
+#define AT(member) .at = offsetof(struct options, member)
+/* clang-format off */
+static const struct cli_option rows[] = {
+    {0, "foreground", NULL, "stay in the foreground, which prcbd always does", AT(foreground)},
+    {0, "config", "FILE", "read settings from FILE, not " PRCBD_CONFIG_FILE, .kind = CLI_TEXT, AT(config_file),
+     .what = "the file name is empty"},
+    {0, "socket", "PATH", "listen on PATH, whatever the settings say", .kind = CLI_TEXT, AT(socket),
+     .max = PRCBD_PATH_SIZE - 1, .what = "the path is empty"},
+    {0, "pin-directory", "PATH", "pin programs and maps in PATH, the same", .kind = CLI_TEXT, AT(pins),
+     .max = PRCBD_PATH_SIZE - 1, .what = "the path is empty"},
+    {0, "user", "NAME", "become this user after the start, the same; '' for none", .kind = CLI_TEXT, AT(user),
+     .max = PRCBD_NAME_SIZE - 1},
+    {0, "check-config", NULL, "print the settings, or what is wrong with them, and end", AT(check_config)},
+    {0, "cleanup", NULL, "end all sessions, remove programs and maps, and end", AT(cleanup)},
+    {'v', "verbose", NULL, "where the kernel refuses a program, its verifier's last lines", AT(verbose)},
     {0},
 };
+/* clang-format on */
 
-static const char usage[] =
-    "Usage: prcbd [OPTION]...\n"
-    "Lets users profile their own threads: keeps accounts for programs that use libprcb.\n"
-    "\n"
-    "      --foreground          stay in the foreground, which prcbd always does\n"
-    "      --config FILE         read settings from FILE, not " PRCBD_CONFIG_FILE "\n"
-    "      --socket PATH         listen on PATH, whatever the settings say\n"
-    "      --pin-directory PATH  pin programs and maps in PATH, the same\n"
-    "      --user NAME           become this user after the start, the same; '' for none\n"
-    "      --check-config        print the settings, or what is wrong with them, and end\n"
-    "      --cleanup             end all sessions, remove programs and maps, and end\n"
-    "  -v, --verbose             where the kernel refuses a program, its verifier's last lines\n"
-    "  -h, --help                this text\n"
-    "  -V, --version             the version\n";
-
-static int parse_options(int argc, char **argv, struct options *ret)
-{
-    int option;
-
-    while ((option = getopt_long(argc, argv, "hvV", long_options, NULL)) != -1) {
-        switch (option) {
-        case OPT_CONFIG:
-            ret->config_file = optarg;
-            break;
-        case OPT_SOCKET:
-            ret->socket = optarg;
-            break;
-        case OPT_PINS:
-            ret->pins = optarg;
-            break;
-        case OPT_USER:
-            ret->user = optarg;
-            break;
-        case OPT_CHECK:
-            ret->check_config = true;
-            break;
-        case OPT_CLEANUP:
-            ret->cleanup = true;
-            break;
-        case OPT_FOREGROUND:
-            break;
-        case 'v':
-            ret->verbose = true;
-            break;
-        case 'V':
-            ret->version = true;
-            break;
-        case 'h':
-            ret->help = true;
-            break;
-        default:
-            return -EINVAL;
-        }
-    }
-    if (optind < argc) {
-        log_line(LOG_LINE_ERROR, "%s: takes no argument", argv[optind]);
-        return -EINVAL;
-    }
-    return 0;
-}
+static const struct cli_command command = {
+    .program = "prcbd",
+    .synopsis = "[options]",
+    .description =
+        "Lets users profile their own threads: keeps accounts for programs that use libprcb.",
+    .options = rows,
+    .manual = "prcbd(8)",
+};
 
 /* ---- settings ---- */
 
-static int take_text(char *to, size_t size, const char *from, const char *option)
+/* The row saw to it that it fits. */
+static void take_text(char *to, size_t size, const char *from)
 {
-    if (!from)
-        return 0;
-    if (strlen(from) >= size) {
-        log_line(LOG_LINE_ERROR, "%s: %s: too long", option, from);
-        return -EINVAL;
+    if (from) {
+        memset(to, 0, size);
+        memcpy(to, from, strlen(from));
     }
-    memset(to, 0, size);
-    memcpy(to, from, strlen(from));
-    return 0;
 }
 
 /* *ret_file: the one that was read; NULL: none. */
@@ -135,16 +82,14 @@ static int read_settings(const struct options *options, struct prcbd_config *ret
         *ret_file = NULL;
         result = 0;
     }
-    if (result)
+    if (result) {
         log_line(LOG_LINE_ERROR, "%s", err.text);
-    if (!result)
-        result = take_text(ret->socket, sizeof(ret->socket), options->socket, "--socket");
-    if (!result)
-        result = take_text(ret->pin_directory, sizeof(ret->pin_directory), options->pins,
-                           "--pin-directory");
-    if (!result)
-        result = take_text(ret->user, sizeof(ret->user), options->user, "--user");
-    return result;
+        return result;
+    }
+    take_text(ret->socket, sizeof(ret->socket), options->socket);
+    take_text(ret->pin_directory, sizeof(ret->pin_directory), options->pins);
+    take_text(ret->user, sizeof(ret->user), options->user);
+    return 0;
 }
 
 static int print_settings(const struct prcbd_config *config)
@@ -295,24 +240,16 @@ static int clean_up(const struct prcbd_config *config)
 
 int main(int argc, char **argv)
 {
+    struct cli_parser parser = {.command = &command, .argc = argc, .argv = argv};
     const char *file;
     struct options options = {0};
     struct prcbd_config config;
+    int status;
 
-    if (parse_options(argc, argv, &options)) {
-        fputs("prcbd --help lists the options\n", stderr);
-        return 2;
-    }
-    if (options.help) {
-        fputs(usage, stdout);
-        return EXIT_SUCCESS;
-    }
-    if (options.version) {
-        printf("prcbd %s\n", PRCB_VERSION);
-        return EXIT_SUCCESS;
-    }
+    if (cli_take_options(&parser, &options, &status))
+        return status;
     if (read_settings(&options, &config, &file))
-        return 2;
+        return CLI_USAGE;
     if (options.check_config)
         return print_settings(&config);
     return options.cleanup ? clean_up(&config) : run(&config, file, options.verbose);

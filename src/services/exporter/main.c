@@ -5,7 +5,6 @@
  * loop.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,9 +13,9 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "metrics_rows.h"
 #include "now.h"
 #include "text.h"
-#include "tier.h"
 #include "web.h"
 
 #define DEFAULT_ADDRESS "localhost:10042"
@@ -33,6 +32,7 @@ struct exporter {
     const char *textfile;
     uint64_t textfile_every, next_textfile;
     bool textfile_failed;
+    struct web_options web_options;
     char said[sizeof(((struct prcb_error *)0)->text)]; /* what was logged last of prcbd */
 };
 
@@ -195,248 +195,109 @@ static int serve(struct exporter *e, int signal_fd)
 
 /* ---- the command line ---- */
 
-enum {
-    OPT_LISTEN = 256,
-    OPT_SYSTEMD,
-    OPT_CONFIG,
-    OPT_PATH,
-    OPT_NAMES,
-    OPT_PER_CPU,
-    OPT_PER_NAME,
-    OPT_CAUSES,
-    OPT_MAX_CGROUPS,
-    OPT_MAX_NAMES,
-    OPT_INCLUDE,
-    OPT_EXCLUDE,
-    OPT_TEXTFILE,
-    OPT_TEXTFILE_EVERY,
-    OPT_TIER,
-    OPT_MAX_THREADS,
-    OPT_CGROUP_ROOT,
-    OPT_READY,
-    OPT_REPLAY,
-    OPT_REPLAY_SCALE,
-    OPT_VERSION,
-};
-
-static const struct row {
-    const char *name, *arg, *help;
-    int id;
-} rows[] = {
-    {"web.listen-address", "ADDRESS",
-     "HOST:PORT, :PORT or unix:PATH; may be given more than once\n(default " DEFAULT_ADDRESS ")",
-     OPT_LISTEN},
-    {"web.systemd-socket", NULL, "listen on the sockets that systemd passes", OPT_SYSTEMD},
-    {"web.config.file", "FILE", "TLS and users, as other exporters have them", OPT_CONFIG},
-    {"web.telemetry-path", "PATH", "where the figures are (default /metrics)", OPT_PATH},
-    {"names", "NAMES", "prcb (the default), node, windows; several with commas", OPT_NAMES},
-    {"per-cpu", NULL, "each processor separately, too", OPT_PER_CPU},
-    {"per-name", NULL, "threads by name, too", OPT_PER_NAME},
-    {"cgroup-causes", NULL, "the waits of each cgroup by cause, not only by class", OPT_CAUSES},
-    {"ready-histogram", NULL, "a histogram of ready times, too", OPT_READY},
-    {"max-cgroups", "N", "series for at most N cgroups (default 500)", OPT_MAX_CGROUPS},
-    {"max-names", "N", "series for at most N names (default 200)", OPT_MAX_NAMES},
-    {"cgroup-include", "REGEX", "only cgroups whose path matches", OPT_INCLUDE},
-    {"cgroup-exclude", "REGEX", "no cgroups whose path matches", OPT_EXCLUDE},
-    {"cgroup-root", "PATH", "where cgroup version 2 is mounted", OPT_CGROUP_ROOT},
-    {"textfile", "FILE", "write the figures to FILE, for node_exporter", OPT_TEXTFILE},
-    {"textfile-interval", "SEC", "every SEC seconds (default 15)", OPT_TEXTFILE_EVERY},
-    {"tier", "TIER", "daemon (the default), bpf or perf", OPT_TIER},
-    {"max-threads", "N", "room for N threads at one time", OPT_MAX_THREADS},
-    {"replay", "FILE", "serve the readings in a file of `prcb export --record`", OPT_REPLAY},
-    {"replay-scale", "FACTOR",
-     "play FACTOR seconds of the file per second (default 1; 0: its\nlast reading at once)",
-     OPT_REPLAY_SCALE},
-    {"help", NULL, "this help", 'h'},
-    {"version", NULL, "the version", OPT_VERSION},
-};
-#define ROWS (sizeof(rows) / sizeof(rows[0]))
-
-static void help(void)
+static int take_address(struct cli_parser *parser, void *target)
 {
-    puts("Usage: prcb-exporter [options]\n\n"
-         "Serves to Prometheus why the threads of each container do not run. Needs prcbd, which "
-         "has\n"
-         "to allow it to profile all threads (profile_all in prcbd.conf), and no privilege.\n");
-    for (size_t i = 0; i < ROWS; i++) {
-        char left[64];
-        const char *text = rows[i].help;
+    struct web_options *web = target;
 
-        snprintf(left, sizeof(left), "--%s%s%s", rows[i].name, rows[i].arg ? "=" : "",
-                 rows[i].arg ? rows[i].arg : "");
-        printf("  %-32s ", left);
-        for (; *text; text++) {
-            putchar(*text);
-            if (*text == '\n')
-                printf("%35s", "");
-        }
-        putchar('\n');
-    }
+    if (web->address_count == WEB_SOCKETS_MAX)
+        return cli_usage_error(parser->command,
+                               "--web.listen-address '%s': is one too many: give at most %d",
+                               parser->value, WEB_SOCKETS_MAX);
+    web->addresses[web->address_count++] = parser->value;
+    return CLI_OK;
 }
 
-static int usage(const char *what, const char *word)
+/* It stands in a page. */
+static int take_path(struct cli_parser *parser, void *target)
 {
-    char text[512];
+    const char *path = parser->value;
 
-    snprintf(text, sizeof(text), "%s '%s'; see prcb-exporter --help", what, word);
-    say(text);
-    return 2;
+    if (*path != '/')
+        return cli_usage_error(parser->command, "--web.telemetry-path '%s': must begin with /",
+                               path);
+    if (strpbrk(path, "<>&\"'? "))
+        return cli_usage_error(
+            parser->command,
+            "--web.telemetry-path '%s': must not contain a blank or any of < > & ? ' \"", path);
+    *(const char **)target = path;
+    return CLI_OK;
 }
 
-/* 0: none. */
-static uint64_t number(const char *text)
+static int take_scale(struct cli_parser *parser, void *target)
 {
-    char *end;
-    unsigned long long value = strtoull(text, &end, 10);
-
-    return *text >= '0' && *text <= '9' && !*end && value <= UINT32_MAX ? value : 0;
-}
-
-static bool real(const char *text, double *ret)
-{
+    const char *text = parser->value;
     char *end;
     double value = strtod(text, &end);
 
     if (!(*text >= '0' && *text <= '9') || *end || !(value >= 0 && value <= 1e6))
-        return false;
-    *ret = value;
-    return true;
+        return cli_usage_error(parser->command,
+                               "--replay-scale '%s': must be a number from 0 to 1000000", text);
+    *(double *)target = value;
+    return CLI_OK;
 }
 
-static int take(struct exporter *e, struct web_options *web, int id)
-{
-    uint64_t count = optarg ? number(optarg) : 0;
+#define AT(member) .at = offsetof(struct exporter, member)
+/* clang-format off */
+static const struct cli_option rows[] = {
+    {0, "web.listen-address", "ADDRESS", "HOST:PORT, :PORT or unix:PATH; may be given more than once\n"
+     "(default " DEFAULT_ADDRESS ")", .kind = CLI_TAKE, AT(web_options), .take = take_address},
+    {0, "web.systemd-socket", NULL, "listen on the sockets that systemd passes", AT(web_options.systemd)},
+    {0, "web.config.file", "FILE", "TLS and users, as other exporters have them", .kind = CLI_TEXT,
+     AT(web_options.config_file)},
+    {0, "web.telemetry-path", "PATH", "where the figures are (default /metrics)", .kind = CLI_TAKE,
+     AT(web_options.telemetry_path), .take = take_path},
+    METRICS_ROWS(struct exporter, options),
+    {0, "cgroup-root", "PATH", "where cgroup version 2 is mounted", .kind = CLI_TEXT, AT(options.cgroup_root)},
+    {0, "textfile", "FILE", "write the figures to FILE, for node_exporter", .kind = CLI_TEXT, AT(textfile),
+     .what = "the file name is empty"},
+    {0, "textfile-interval", "SEC", "every SEC seconds (default 15)", .kind = CLI_SECONDS, AT(textfile_every)},
+    {0, "tier", "TIER", "daemon (the default), bpf or perf", .kind = CLI_TIER, AT(options.tier)},
+    {0, "replay", "FILE", "serve the readings in a file of `prcb export --record`", .kind = CLI_TEXT,
+     AT(options.replay), .what = "the file name is empty"},
+    {0, "replay-scale", "FACTOR", "play FACTOR seconds of the file per second (default 1; 0: its\n"
+     "last reading at once)", .kind = CLI_TAKE, AT(options.replay_scale), .take = take_scale},
+    {0},
+};
+/* clang-format on */
 
-    switch (id) {
-    case OPT_LISTEN:
-        if (web->address_count == WEB_SOCKETS_MAX)
-            return usage("one address too many:", optarg);
-        web->addresses[web->address_count++] = optarg;
-        return 0;
-    case OPT_SYSTEMD:
-        web->systemd = true;
-        return 0;
-    case OPT_CONFIG:
-        web->config_file = *optarg ? optarg : NULL;
-        return 0;
-    case OPT_PATH:
-        /* It stands in a page. */
-        if (*optarg != '/' || strpbrk(optarg, "<>&\"'? "))
-            return usage("no path:", optarg);
-        web->telemetry_path = optarg;
-        return 0;
-    case OPT_NAMES:
-        return metrics_parse_names(optarg, &e->options.names)
-                   ? usage("not prcb, node or windows:", optarg)
-                   : 0;
-    case OPT_PER_CPU:
-        e->options.optional |= METRICS_PER_CPU;
-        return 0;
-    case OPT_PER_NAME:
-        e->options.optional |= METRICS_BY_NAME;
-        return 0;
-    case OPT_CAUSES:
-        e->options.optional |= METRICS_CGROUP_CAUSES;
-        return 0;
-    case OPT_READY:
-        e->options.optional |= METRICS_READY;
-        return 0;
-    case OPT_INCLUDE:
-        e->options.include = optarg;
-        return 0;
-    case OPT_EXCLUDE:
-        e->options.exclude = optarg;
-        return 0;
-    case OPT_CGROUP_ROOT:
-        e->options.cgroup_root = optarg;
-        return 0;
-    case OPT_REPLAY:
-        e->options.replay = optarg;
-        return 0;
-    case OPT_REPLAY_SCALE:
-        return real(optarg, &e->options.replay_scale) ? 0 : usage("not a factor:", optarg);
-    case OPT_TEXTFILE:
-        e->textfile = optarg;
-        return 0;
-    case OPT_TIER:
-        e->options.tier = !strcmp(optarg, "daemon") ? PRCB_TIER_DAEMON
-                          : !strcmp(optarg, "bpf")  ? PRCB_TIER_BPF
-                          : !strcmp(optarg, "perf") ? PRCB_TIER_PERF
-                                                    : PRCB_TIER_AUTO;
-        return e->options.tier ? 0 : usage("not daemon, bpf or perf:", optarg);
-    default:
-        break;
-    }
-    if (!count)
-        return usage("not a number above 0:", optarg);
-    switch (id) {
-    case OPT_MAX_CGROUPS:
-        e->options.max_cgroups = (uint32_t)count;
-        break;
-    case OPT_MAX_NAMES:
-        e->options.max_names = (uint32_t)count;
-        break;
-    case OPT_MAX_THREADS:
-        e->options.max_threads = (uint32_t)count;
-        break;
-    case OPT_TEXTFILE_EVERY:
-        e->textfile_every = count * 1000000000;
-        break;
-    }
-    return 0;
-}
-
-/* -1: go on; else the exit status. */
-static int parse(struct exporter *e, struct web_options *web, int argc, char **argv)
-{
-    struct option options[ROWS + 1] = {{0}};
-    int id;
-
-    for (size_t i = 0; i < ROWS; i++)
-        options[i] = (struct option){rows[i].name, rows[i].arg ? required_argument : no_argument,
-                                     NULL, rows[i].id};
-    while ((id = getopt_long(argc, argv, "h", options, NULL)) >= 0) {
-        int status = 0;
-
-        if (id == '?')
-            return 2;
-        if (id == 'h') {
-            help();
-            return 0;
-        }
-        if (id == OPT_VERSION) {
-            puts("prcb-exporter " PRCB_VERSION);
-            return 0;
-        }
-        status = take(e, web, id);
-        if (status)
-            return status;
-    }
-    if (optind < argc)
-        return usage("there are no operands:", argv[optind]);
-    if (!web->address_count && !web->systemd)
-        web->addresses[web->address_count++] = DEFAULT_ADDRESS;
-    return -1;
-}
+static const struct cli_command command = {
+    .program = "prcb-exporter",
+    .synopsis = "[options]",
+    .description =
+        "Serves to Prometheus why the threads of each container do not run. Needs prcbd, which "
+        "has\n"
+        "to allow it to profile all threads (profile_all in prcbd.conf), and no privilege.",
+    .options = rows,
+    .manual = "prcb-exporter(8)",
+};
 
 int main(int argc, char **argv)
 {
     struct exporter e = {.options.tier = PRCB_TIER_DAEMON,
                          .options.replay_scale = 1,
-                         .textfile_every = TEXTFILE_S * 1000000000ull};
-    struct web_options web = {
-        .telemetry_path = "/metrics", .figures = figures, .ready = ready, .log = say, .ctx = &e};
+                         .textfile_every = TEXTFILE_S * 1000000000ull,
+                         .web_options = {.telemetry_path = "/metrics",
+                                         .figures = figures,
+                                         .ready = ready,
+                                         .log = say,
+                                         .ctx = &e}};
+    struct cli_parser parser = {.command = &command, .argc = argc, .argv = argv};
+    struct web_options *web = &e.web_options;
     struct prcb_error err = {0};
-    int status = parse(&e, &web, argc, argv), signal_fd;
+    int status, signal_fd;
 
-    if (status >= 0)
+    if (cli_take_options(&parser, &e, &status))
         return status;
+    if (!web->address_count && !web->systemd)
+        web->addresses[web->address_count++] = DEFAULT_ADDRESS;
+    if (web->config_file && !*web->config_file)
+        web->config_file = NULL;
     signal_fd = signals();
     if (signal_fd < 0) {
         say("no descriptor is free");
         return 1;
     }
-    if (web_open(&web, &e.web, &err)) {
+    if (web_open(web, &e.web, &err)) {
         say(err.text);
         return 1;
     }

@@ -15,6 +15,7 @@
 
 #include "looker.h"
 #include "now.h"
+#include "options.h"
 
 #ifndef pmdaResult /* PCP before 7, where PMAPI's results and PMDAs' were the same */
 #define pmdaResult pmResult
@@ -269,37 +270,43 @@ static int instance_labels(pmInDom domain, unsigned number, pmLabelSet **ret)
 
 /* ---- the program ---- */
 
-static struct {
+struct given {
+    uint64_t domain;
+    const char *log, *user;
     enum prcb_tier tier;
-} given = {PRCB_TIER_DAEMON};
-
-static pmLongOptions long_options[] = {
-    PMDA_OPTIONS_HEADER("Options"),
-    PMDAOPT_DEBUG,
-    PMDAOPT_DOMAIN,
-    PMDAOPT_LOGFILE,
-    PMDAOPT_USERNAME,
-    {"tier", 1, 't', "TIER", "source of the figures: daemon (the default), bpf or perf"},
-    PMOPT_HELP,
-    PMDA_OPTIONS_END,
 };
 
-static int take_option(int option, pmdaOptions *options)
+static int take_debug(struct cli_parser *parser, void *target)
 {
-    static const enum prcb_tier tiers[] = {PRCB_TIER_DAEMON, PRCB_TIER_BPF, PRCB_TIER_PERF};
-
-    if (option != 't')
-        return 0;
-    for (size_t i = 0; i < sizeof(tiers) / sizeof(tiers[0]); i++) {
-        if (!strcmp(options->optarg, prcb_tier_name(tiers[i]))) {
-            given.tier = tiers[i];
-            return 1;
-        }
-    }
-    pmprintf("%s: unknown tier '%s': use daemon, bpf or perf\n", pmGetProgname(), options->optarg);
-    options->errors++;
-    return 1;
+    return pmSetDebug(parser->value) < 0
+               ? cli_usage_error(parser->command, "-D '%s': must be options that pmdbg -l lists",
+                                 parser->value)
+               : CLI_OK;
 }
+
+#define AT(member) .at = offsetof(struct given, member)
+/* Letters and names are those of all agents, as pmcd passes them. */
+static const struct cli_option options[] = {
+    {'d', "domain", "DOMAIN", "the agent's number", .kind = CLI_NUMBER, AT(domain), .min = 1,
+     .max = 510},
+    {'l', "log", "FILE", "write the log to FILE", .kind = CLI_TEXT, AT(log),
+     .what = "the file name is empty"},
+    {'U', "username", "USER", "become USER, if started as root (default pcp)", .kind = CLI_TEXT,
+     AT(user), .what = "the name is empty"},
+    {'t', "tier", "TIER", "source of the figures: daemon (the default), bpf or perf",
+     .kind = CLI_TIER, AT(tier)},
+    {'D', "debug", "DEBUG", "PCP's diagnostics, see pmdbg(1)", .kind = CLI_TAKE,
+     .take = take_debug},
+    {0},
+};
+
+static const struct cli_command command = {
+    .program = "pmdaprcb",
+    .synopsis = "[options]",
+    .description = "An agent of pmcd: why threads do not run, for Performance Co-Pilot.",
+    .options = options,
+    .manual = "pmdaprcb(1)",
+};
 
 static void set_up(pmdaInterface *dispatch)
 {
@@ -358,26 +365,23 @@ static void set_up(pmdaInterface *dispatch)
 
 int main(int argc, char **argv)
 {
-    pmdaOptions options = {
-        .short_options = "D:d:l:U:t:?", .long_options = long_options, .override = NULL};
+    struct cli_parser parser = {.command = &command, .argc = argc, .argv = argv};
+    struct given given = {
+        .domain = PRCB_DOMAIN, .log = "prcb.log", .user = "pcp", .tier = PRCB_TIER_DAEMON};
     struct metrics_options how = {.optional =
                                       METRICS_PER_CPU | METRICS_CGROUP_CAUSES | METRICS_BY_NAME};
     pmdaInterface dispatch;
-    int option, result;
+    int result, status;
 
+    if (cli_take_options(&parser, &given, &status))
+        return status;
     pmSetProgname(argv[0]);
     rows_init();
-    pmdaDaemon(&dispatch, PMDA_INTERFACE_7, (char *)(uintptr_t)pmGetProgname(), PRCB_DOMAIN,
-               "prcb.log", NULL);
-    while ((option = pmdaGetOptions(argc, argv, &options, &dispatch)) != EOF)
-        take_option(option, &options);
-    if (options.errors) {
-        pmdaUsageMessage(&options);
-        return 1;
-    }
+    pmdaDaemon(&dispatch, PMDA_INTERFACE_7, (char *)(uintptr_t)pmGetProgname(), (int)given.domain,
+               (char *)(uintptr_t)given.log, NULL);
     pmdaOpenLog(&dispatch);
     if (!geteuid())
-        pmSetProcessIdentity(options.username ? options.username : "pcp");
+        pmSetProcessIdentity(given.user);
     how.tier = given.tier;
     how.replay = getenv("PRCB_REPLAY");
     how.replay_scale = 1;

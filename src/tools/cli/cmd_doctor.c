@@ -141,10 +141,8 @@ static int run(const struct cli_command *self, int argc, char **argv)
     struct output output;
     int status;
 
-    if (cli_take_all(&parser, &arguments, &status))
+    if (cli_take_options(&parser, &arguments, &status))
         return status;
-    if (parser.index < argc)
-        return cli_usage_error(self, "'%s': prcb doctor takes no operands", argv[parser.index]);
     status = cli_open_output(self, NULL, &output);
     if (status != CLI_OK)
         return status;

@@ -9,6 +9,7 @@
 
 #include "cli.h"
 #include "exposition.h"
+#include "metrics_rows.h"
 #include "now.h"
 
 #define NS_PER_MS 1000000ull
@@ -19,8 +20,7 @@ struct export_options {
     struct metrics_options metrics;
     const char *output;
     uint64_t for_ns;
-    uint64_t max_cgroups, max_names, max_threads;
-    bool per_cpu, cgroup_causes, by_name, ready, verbose;
+    bool verbose;
 };
 
 static int take_format(struct cli_parser *parser, void *target)
@@ -32,42 +32,18 @@ static int take_format(struct cli_parser *parser, void *target)
     else if (!strcmp(parser->value, "openmetrics"))
         options->form.number = EXPOSITION_OPENMETRICS;
     else
-        return cli_usage_error(parser->command, "--format '%s': not text or openmetrics",
+        return cli_usage_error(parser->command, "--format '%s': must be text or openmetrics",
                                parser->value);
     return CLI_OK;
-}
-
-static int take_names(struct cli_parser *parser, void *target)
-{
-    struct export_options *options = target;
-
-    return metrics_parse_names(parser->value, &options->metrics.names)
-               ? cli_usage_error(parser->command, "--names '%s': not prcb, node or windows",
-                                 parser->value)
-               : CLI_OK;
 }
 
 #define AT(member) .at = offsetof(struct export_options, member)
 /* clang-format off */
 static const struct cli_option rows[] = {
-    {0, "names", "NAMES", "prcb (the default), node: as node_exporter names them, windows: as\n"
-                          "windows_exporter; several with commas", .kind = CLI_TAKE,
-     .take = take_names, .choices = "prcb node windows"},
+    METRICS_ROWS(struct export_options, metrics),
     {0, "format", "FORMAT", "text (the default) or openmetrics", .kind = CLI_TAKE, .take = take_format,
      .choices = "text openmetrics"},
     {0, "for", "SEC", "count for SEC seconds (default 1)", .kind = CLI_SECONDS, AT(for_ns)},
-    {0, "per-cpu", NULL, "each processor separately, too", AT(per_cpu)},
-    {0, "per-name", NULL, "threads by name, too", AT(by_name)},
-    {0, "cgroup-causes", NULL, "the waits of each cgroup by cause, not only by class, and migrations", AT(cgroup_causes)},
-    {0, "ready-histogram", NULL, "a histogram of ready times, too", AT(ready)},
-    {0, "max-cgroups", "N", "series for at most N cgroups, the first found (default 500)",
-     .kind = CLI_NUMBER, AT(max_cgroups), .min = 1, .max = 1000000},
-    {0, "max-names", "N", "series for at most N names (default 200)", .kind = CLI_NUMBER, AT(max_names),
-     .min = 1, .max = 1000000},
-    {0, "cgroup-include", "REGEX", "only cgroups whose path matches", .kind = CLI_TEXT,
-     AT(metrics.include), .what = "the expression is empty"},
-    {0, "cgroup-exclude", "REGEX", "no cgroups whose path matches", .kind = CLI_TEXT,
-     AT(metrics.exclude), .what = "the expression is empty"},
     {0, "record", "FILE", "write each reading to FILE, too, for --replay", .kind = CLI_TEXT,
      AT(metrics.record), .what = "the file name is empty"},
     {0, "replay", "FILE", "print the last reading in FILE instead of this machine's", .kind = CLI_TEXT,
@@ -76,8 +52,6 @@ static const struct cli_option rows[] = {
      .what = "the file name is empty"},
     {0, "tier", "TIER", "use this source of figures and no other: daemon, bpf or perf",
      .kind = CLI_TIER, AT(metrics.tier)},
-    {0, "max-threads", "N", "room for N threads at one time (default 16384)",
-     .kind = CLI_NUMBER, AT(max_threads), .min = 1, .max = 1u << 22},
     {'v', "verbose", NULL, "where the kernel refuses an eBPF program, its verifier's last lines", AT(verbose)},
     {0},
 };
@@ -146,19 +120,10 @@ static int run_export(const struct cli_command *self, int argc, char **argv)
     struct export_options options = {0};
     int status;
 
-    if (cli_take_all(&parser, &options, &status))
+    if (cli_take_options(&parser, &options, &status))
         return status;
-    if (parser.index < argc)
-        return cli_usage_error(self, "'%s': prcb export takes no operands", argv[parser.index]);
     if (options.metrics.record && options.metrics.replay)
         return cli_usage_error(self, "--record and --replay exclude each other");
-    options.metrics.max_threads = (uint32_t)options.max_threads;
-    options.metrics.max_cgroups = (uint32_t)options.max_cgroups;
-    options.metrics.max_names = (uint32_t)options.max_names;
-    options.metrics.optional = (options.per_cpu ? METRICS_PER_CPU : 0u) |
-                               (options.cgroup_causes ? METRICS_CGROUP_CAUSES : 0u) |
-                               (options.by_name ? METRICS_BY_NAME : 0u) |
-                               (options.ready ? METRICS_READY : 0u);
     return export(self, &options);
 }
 

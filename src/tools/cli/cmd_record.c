@@ -480,12 +480,11 @@ static int run_record(const struct cli_command *self, int argc, char **argv)
 static int run_record(const struct cli_command *self, int argc, char **argv)
 {
     struct cli_parser parser = {.command = self, .argc = argc, .argv = argv};
-    int id;
+    struct run run = {0};
+    int status;
 
-    while ((id = cli_next(&parser)) > 0)
-        ;
-    if (id < 0)
-        return cli_parse_result(id);
+    if (cli_take_all(&parser, &run, &status))
+        return status;
     return cli_error(self, "this prcb was built without SQLite, libdw or libelf, which recordings "
                            "need (meson option 'record')");
 }

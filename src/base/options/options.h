@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Command lines of all programs: options as rows, from which parsing, --help, completion and the
+ * comparison with the manual come; and messages about them. A message names what was given, the
+ * problem and the remedy.
+ */
+#ifndef PRCB_BASE_OPTIONS_H
+#define PRCB_BASE_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <prcb/prcb.h>
+
+/* Exit codes, as perf and the shell have them. */
+#define CLI_OK     0
+#define CLI_FAILED 1 /* the work could not be done */
+#define CLI_USAGE  2 /* the command line is wrong */
+
+struct cli_parser;
+
+/* What an option's argument is, and what is found at its place. */
+enum cli_kind {
+    CLI_FLAG,    /* bool: true */
+    CLI_BITS,    /* unsigned: the bits .min are set */
+    CLI_TEXT,    /* const char *: at most .max bytes (0: any); with .what it may not be empty, and
+                    .what says what then is */
+    CLI_NUMBER,  /* uint64_t: from .min to .max */
+    CLI_SECONDS, /* uint64_t, nanoseconds: above 0, below a year */
+    CLI_IDS,     /* struct cli_ids: numbers of .what, added */
+    CLI_TIER,    /* enum prcb_tier: up to .max (0: any) */
+    CLI_FORM,    /* struct cli_form: becomes .min; there is one form of output */
+    CLI_VALUES,  /* the same, and the argument separates values */
+    CLI_TAKE,    /* .take looks at parser->value: CLI_OK or a status, after the error */
+};
+
+/* One option: parsing, --help and shell completion all come from the row. */
+struct cli_option {
+    char letter;      /* 0: long form only */
+    const char *name; /* long form, without the dashes; NULL ends the table */
+    const char *arg;  /* name of its argument in the help; NULL: takes none */
+    const char *help; /* one line; "\n" starts a continuation line */
+    enum cli_kind kind;
+    size_t at; /* in the structure that cli_take_all fills */
+    uint64_t min, max;
+    const char *what;
+    int (*take)(struct cli_parser *parser, void *target); /* target: what lies at `at` */
+    const char *choices; /* for completion, blanks between; @pid, @tid, @cpu or @folder for those */
+};
+
+/* The form of output that was chosen. */
+struct cli_form {
+    uint64_t number;                 /* 0: the default */
+    const struct cli_option *option; /* that chose it */
+    const char *separator;           /* CLI_VALUES */
+};
+
+struct cli_command {
+    const char *program;              /* NULL: prcb */
+    const char *name;                 /* of the command; NULL: the program has none */
+    const char *synopsis;             /* after "prcb NAME " */
+    const char *summary;              /* one line, for `prcb --help` */
+    const char *description;          /* a paragraph or two, for --help */
+    const struct cli_option *options; /* --help is added to all, --version to those of programs */
+    const char *examples;             /* lines, for the end of the help */
+    const char *manual;               /* NULL: prcb-NAME(1) */
+    int (*run)(const struct cli_command *self, int argc, char **argv);
+};
+
+/* A command line while it is read:
+ *
+ *     struct cli_parser parser = {.command = self, .argc = argc, .argv = argv};
+ *     if (cli_take_all(&parser, &target, &status))
+ *         return status;    // help was printed, or the error was
+ *     // argv[parser.index] is the first argument that is no option
+ *
+ * Options end at the first argument that is none, or behind "--" (then
+ * parser.dashes is set), so a command line may follow. With .take_word, options
+ * and words come in any order, and behind "--" all are words. */
+struct cli_parser {
+    const struct cli_command *command;
+    int argc;
+    char **argv;
+    int index;                                                 /* next argument; 0: the first */
+    int (*take_word)(struct cli_parser *parser, void *target); /* of .value; NULL: see above */
+    const char *value;               /* of the option that is being taken, or the word */
+    bool dashes;                     /* "--" was seen */
+    const struct cli_option *option; /* the one that is being taken */
+    bool words;                      /* private, and the next */
+    int cluster;                     /* position inside "-abc" */
+};
+/* Takes all options as their rows say, into *target, and words by take_word. CLI_OK, or -1 and
+ * *ret_status is the exit code: help was printed, or the error was. */
+int cli_take_all(struct cli_parser *parser, void *target, int *ret_status);
+/* The same of a command line that is options alone: any word is an error. */
+int cli_take_options(struct cli_parser *parser, void *target, int *ret_status);
+
+/* "prcb NAME: text" on standard error (command NULL: "prcb: text"); returns CLI_USAGE or
+ * CLI_FAILED. */
+int cli_usage_error(const struct cli_command *command, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+int cli_error(const struct cli_command *command, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void cli_warn(const struct cli_command *command, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Seconds with an optional fraction ("0.5"), as nanoseconds. 0 or -EINVAL / -ERANGE, *ret_ns
+ * unchanged on failure. */
+int cli_parse_seconds(const char *text, uint64_t *ret_ns);
+
+/* The argument of the option just returned, by its row's bounds; for a .take. */
+int cli_parse_number(const struct cli_parser *parser, uint64_t *ret);
+
+/* "12,34": process or thread numbers; the array is the caller's to free. */
+struct cli_ids {
+    pid_t *ids;
+    size_t count;
+    bool named; /* some were found by a name, and may have ended since */
+};
+
+#endif
