@@ -260,6 +260,61 @@ class Http(Case):
             self.assertLess(resident, 200000)
 
 
+class Crowds(Case):
+    """Others on this machine, who keep connections."""
+
+    def setUp(self):
+        self.port = free_port()
+        self.exporter = self.start("--web.listen-address=localhost:%d" % self.port)
+        self.held = []
+        self.addCleanup(lambda: [s.close() for s in self.held])
+
+    def hold(self, address, text):
+        s = socket.socket()
+        self.held.append(s)
+        s.settimeout(DEADLINE)
+        s.bind((address, 0))
+        s.connect(("127.0.0.1", self.port))
+        s.sendall(text)
+        return s
+
+    def scrape(self):
+        with socket.create_connection(("127.0.0.1", self.port), timeout=DEADLINE) as s:
+            s.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+            return s.recv(15)
+
+    def test_requests_that_never_end(self):
+        # From addresses of their own, and from that of the one who scrapes.
+        for address in *("127.0.0.%d" % i for i in range(2, 8)), "127.0.0.1", "127.0.0.1":
+            for _ in range(16):
+                self.hold(address, b"GET /metrics HTTP/1.1\r\nHost: x\r\nX: ")
+            self.assertEqual(self.scrape(), b"HTTP/1.1 200 OK")
+        if os.environ.get("PRCB_ATTACK_TIMES"):  # takes ten seconds, however many bytes come
+            last = self.held[-1]
+            last.setblocking(False)
+
+            def ended():
+                try:
+                    last.send(b"a")
+                    return last.recv(1) == b""
+                except BlockingIOError:
+                    return False
+                except OSError:
+                    return True
+            wait_for(ended, "the end of a request that takes too long")
+
+    def test_connections_that_are_kept(self):
+        for _ in range(100):
+            s = self.hold("127.0.0.1", b"GET /-/healthy HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            self.assertIn(b" 200 ", s.recv(100))
+        self.assertEqual(self.scrape(), b"HTTP/1.1 200 OK")
+
+    def test_answers_that_nobody_reads(self):
+        for _ in range(100):
+            self.hold("127.0.0.1", b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n" * 4)
+        self.assertEqual(self.scrape(), b"HTTP/1.1 200 OK")
+
+
 class Arguments(Case):
     def run_it(self, *args):
         return subprocess.run([EXPORTER, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE,

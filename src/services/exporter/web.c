@@ -20,19 +20,19 @@
 #include <zlib.h>
 
 #include "error.h"
+#include "now.h"
+#include "places.h"
 #include "read_file.h"
 #include "text.h"
 #include "web_config.h"
 
-#define FIRST_PASSED     3
-#define BACKLOG          128
-#define CONNECTIONS      64
-#define CONNECTIONS_EACH 16
-#define IDLE_SECONDS     10
-#define MEMORY_EACH      (32u << 10)
-#define FILE_MAX         (1 << 20)
-#define HASHES_A_SECOND  4 /* a bcrypt takes some 70 ms: guessing is not to take the processor */
-#define MAC_BYTES        32
+#define FIRST_PASSED    3
+#define BACKLOG         128
+#define CONNECTIONS     (2 * (PLACES + PLACES_SPARE)) /* never reached: places are fewer */
+#define MEMORY_EACH     (32u << 10)
+#define FILE_MAX        (1 << 20)
+#define HASHES_A_SECOND 4 /* a bcrypt takes some 70 ms: guessing is not to take the processor */
+#define MAC_BYTES       32
 
 /* Files that the configuration is made of: these changed, it is read again. */
 enum { FILE_CONFIG, FILE_CERT, FILE_KEY, FILE_CA, FILES };
@@ -48,6 +48,7 @@ struct web {
     size_t socket_count;
     char *unix_path[WEB_SOCKETS_MAX]; /* to be removed at the end */
     struct MHD_Daemon *daemons[WEB_SOCKETS_MAX];
+    struct places places; /* of all daemons */
     struct web_config config;
     struct stamp stamps[FILES];
     char *cert, *key, *ca;
@@ -352,6 +353,14 @@ static bool has_certificate(const struct web *web, struct MHD_Connection *connec
     return info && !gnutls_certificate_verify_peers2(info->tls_session, &status) && !status;
 }
 
+static struct place *place_of(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+    return info ? info->socket_context : NULL;
+}
+
 static enum verdict judge_request(struct web *web, struct MHD_Connection *connection)
 {
     char *password = NULL, *name;
@@ -377,6 +386,8 @@ static enum MHD_Result answer(void *ctx, struct MHD_Connection *connection, cons
     const char *length = header(connection, "Content-Length");
     static char known;
 
+    if (place_of(connection))
+        place_asked(place_of(connection), now_ms());
     if (strcmp(method, "GET") && strcmp(method, "HEAD"))
         return say(connection, MHD_HTTP_METHOD_NOT_ALLOWED, PLAIN, "only GET and HEAD\n");
     if (*upload_size || (length && strcmp(length, "0")) || header(connection, "Transfer-Encoding"))
@@ -390,6 +401,8 @@ static enum MHD_Result answer(void *ctx, struct MHD_Connection *connection, cons
         return say(connection, MHD_HTTP_FORBIDDEN, PLAIN, "a client certificate is required\n");
     switch (judge_request(web, connection)) {
     case LET_IN:
+        if (place_of(connection))
+            place_of(connection)->known = web->config.user_count || web->config.client_required;
         break;
     case TOO_MANY:
         return say(connection, MHD_HTTP_SERVICE_UNAVAILABLE, PLAIN, "too many attempts\n");
@@ -407,6 +420,33 @@ static enum MHD_Result answer(void *ctx, struct MHD_Connection *connection, cons
                                                     : say(connection, MHD_HTTP_SERVICE_UNAVAILABLE,
                                                           PLAIN, "prcbd is not reachable\n");
     return say(connection, MHD_HTTP_NOT_FOUND, PLAIN, "Not found\n");
+}
+
+/* ---- connections ---- */
+
+static enum MHD_Result let_connect(void *ctx, const struct sockaddr *address, socklen_t length)
+{
+    return places_room(&((struct web *)ctx)->places) ? MHD_YES : MHD_NO;
+}
+
+static void connected(void *ctx, struct MHD_Connection *connection, void **state,
+                      enum MHD_ConnectionNotificationCode code)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    struct web *web = ctx;
+
+    if (code == MHD_CONNECTION_NOTIFY_STARTED && info)
+        *state = places_take(&web->places, info->connect_fd, now_ms());
+    else if (code == MHD_CONNECTION_NOTIFY_CLOSED && *state)
+        place_leave(*state);
+}
+
+static void answered(void *ctx, struct MHD_Connection *connection, void **state,
+                     enum MHD_RequestTerminationCode code)
+{
+    if (place_of(connection))
+        place_answered(place_of(connection), now_ms());
 }
 
 /* ---- daemons ---- */
@@ -445,12 +485,12 @@ static struct MHD_Daemon *start_daemon(struct web *web, int listens)
 
     if (fd < 0)
         return NULL;
-    daemon = MHD_start_daemon(
-        MHD_USE_EPOLL | (tls ? MHD_USE_TLS : 0u), 0, NULL, NULL, answer, web,
-        MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS,
-        MHD_OPTION_PER_IP_CONNECTION_LIMIT, (unsigned)CONNECTIONS_EACH,
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        (size_t)MEMORY_EACH, MHD_OPTION_ARRAY, tls ? secure : none, MHD_OPTION_END);
+    daemon = MHD_start_daemon(MHD_USE_EPOLL | (tls ? MHD_USE_TLS : 0u), 0, let_connect, web, answer,
+                              web, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
+                              (unsigned)CONNECTIONS, MHD_OPTION_NOTIFY_CONNECTION, connected, web,
+                              MHD_OPTION_NOTIFY_COMPLETED, answered, web,
+                              MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY_EACH,
+                              MHD_OPTION_ARRAY, tls ? secure : none, MHD_OPTION_END);
     if (!daemon && fcntl(fd, F_GETFD) >= 0)
         close(fd);
     return daemon;
@@ -603,6 +643,7 @@ int web_open(const struct web_options *options, struct web **ret, struct prcb_er
     if (!web)
         return prcb_fail(err, -ENOMEM, "out of memory");
     web->options = *options;
+    places_init(&web->places);
     if (gnutls_rnd(GNUTLS_RND_KEY, web->secret, sizeof(web->secret)))
         result = prcb_fail(err, -EIO, "cannot get random numbers");
     if (!result && options->systemd)
@@ -646,6 +687,8 @@ void web_close(struct web *web)
 
 size_t web_fds(struct web *web, struct pollfd *ret, int *timeout_ms)
 {
+    if (places_end_late(&web->places, now_ms()) && *timeout_ms > 1000)
+        *timeout_ms = 1000;
     for (size_t i = 0; i < web->socket_count; i++) {
         const union MHD_DaemonInfo *info =
             MHD_get_daemon_info(web->daemons[i], MHD_DAEMON_INFO_EPOLL_FD);
