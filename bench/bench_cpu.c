@@ -29,6 +29,7 @@
 
 #ifdef BENCH_BPF
 #include "processor_map.h"
+#include "processors_view.h"
 #endif
 
 #define ROUNDS  31

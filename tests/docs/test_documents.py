@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import platform
 import re
 import shutil
 import subprocess
@@ -190,6 +191,22 @@ class Security(unittest.TestCase):
         self.assertGreater(len(named), 10)
         for name in named:
             self.assertTrue(f"{name}(" in tests, name)
+
+
+    @unittest.skipUnless(platform.machine() == "x86_64", "the page lists the files of x86-64")
+    def test_files_that_are_trusted(self):
+        """What tools/trusted-lines.py finds in this build: the same files, nearly as many lines."""
+        build = pathlib.Path(PRCB).parents[3]
+        if not (build / "src/services/daemon/prcbd").exists():
+            self.skipTest("prcbd is not built: no eBPF")
+        made = subprocess.run([ROOT / "tools/trusted-lines.py", build], stdout=subprocess.PIPE,
+                              text=True, timeout=60, check=True).stdout
+        page = read("docs/security.md").split("trusted-lines.py -->\n\n")[1].split("\n<!--")[0]
+        remedy = "write it again: tools/trusted-lines.py --write"
+        files, lines = r"([\w-]+\.[\w.]+|`[\w/]+`)", r"Together ([\d,]+) lines"
+        self.assertEqual(re.findall(files, made), re.findall(files, page), remedy)
+        now, then = (int(re.search(lines, text).group(1).replace(",", "")) for text in (made, page))
+        self.assertLess(abs(now - then), 300, remedy)
 
 
 class Processors(unittest.TestCase):

@@ -17,6 +17,7 @@
 
 #include "cpu_files.h"
 #include "processors_view.h"
+#include "realtime.h"
 
 /* ---- parsers ---- */
 
@@ -705,22 +706,18 @@ static void differences(void **state)
 
 static void realtime(void **state)
 {
-    struct procfs fs;
-
-    assert_int_equal(procfs_open(&fs, root), 0);
-    assert_false(cpu_kernel_is_realtime(&fs));
+    assert_false(kernel_is_realtime(root));
     put("sys/kernel/realtime", "0\n");
-    assert_false(cpu_kernel_is_realtime(&fs));
+    assert_false(kernel_is_realtime(root));
     put("sys/kernel/realtime", "yes\n");
-    assert_false(cpu_kernel_is_realtime(&fs));
+    assert_false(kernel_is_realtime(root));
     put("sys/kernel/realtime", "1\n");
-    assert_true(cpu_kernel_is_realtime(&fs));
+    assert_true(kernel_is_realtime(root));
     put("sys/kernel/realtime", "0\n");
     put("proc/sys/kernel/version", "#1 SMP PREEMPT_DYNAMIC Debian 7.3.4-1 (2026-11-10)\n");
-    assert_false(cpu_kernel_is_realtime(&fs));
+    assert_false(kernel_is_realtime(root));
     put("proc/sys/kernel/version", "#1 SMP PREEMPT_RT Debian 7.3~rc7-1~exp1 (2026-11-02)\n");
-    assert_true(cpu_kernel_is_realtime(&fs));
-    procfs_close(&fs);
+    assert_true(kernel_is_realtime(root));
 }
 
 #define ROOT_TEST(function) cmocka_unit_test_setup_teardown(function, make_root, remove_root)

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "processor_map.h"
+#include "processors_view.h"
 #include "processors.h"
 
 static uint64_t sum(const struct parts *parts)

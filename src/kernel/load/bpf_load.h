@@ -12,7 +12,7 @@
 
 #include <bpf/libbpf.h>
 
-#include <prcb/prcb.h>
+#include <prcb/error.h>
 
 #include "kernel_types.h"
 

@@ -14,6 +14,8 @@
 
 #include "error.h"
 
+#include <prcb/prcb.h>
+
 uint64_t bpf_misses_of(int program, uint32_t *ret_id)
 {
     struct bpf_prog_info info = {0};

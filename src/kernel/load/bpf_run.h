@@ -10,7 +10,9 @@
 
 #include <bpf/libbpf.h>
 
-#include <prcb/prcb.h>
+#include <prcb/error.h>
+
+struct prcb_program;
 
 /* Attaches a program that is loaded to what its section says; NULL, with errno: it cannot be. */
 struct bpf_link *bpf_attach_program(struct bpf_program *program);

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <prcb/prcb.h>
+#include <prcb/error.h>
 
 #define KERNEL_TARGETS 32 /* twice as many as the largest object has */
 

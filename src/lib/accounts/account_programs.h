@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include <prcb/prcb.h>
+#include <prcb/error.h>
 
 #include "accounts.h"
 #include "block_abi.h"

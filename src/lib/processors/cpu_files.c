@@ -21,7 +21,7 @@ static int take_range(struct words *text, uint64_t *ret_first, uint64_t *ret_las
         if (words_take_digits(text, ret_last))
             return -EBADMSG;
     }
-    return *ret_last < *ret_first || *ret_last >= CPU_FILES_MOST ? -EBADMSG : 0;
+    return *ret_last < *ret_first || *ret_last >= MOST_PROCESSORS ? -EBADMSG : 0;
 }
 
 static int parse_ranges(struct words *text, bool *ret, uint32_t room, uint32_t *ret_end)
@@ -63,7 +63,7 @@ static int parse_stat_line(struct words *line, struct cpu_stat *ret)
     struct cpu_stat stat = {0};
     uint64_t number;
 
-    if (words_take_digits(line, &number) || number >= CPU_FILES_MOST)
+    if (words_take_digits(line, &number) || number >= MOST_PROCESSORS)
         return -EBADMSG;
     stat.number = (uint32_t)number;
     while (stat.fields < CPU_STAT_FIELDS &&
@@ -102,7 +102,7 @@ static int parse_header(struct words *line, uint16_t *columns, uint32_t *ret_cou
         uint64_t number;
 
         if (!words_take_prefix(line, "CPU") || words_take_number(line, UINT64_MAX, &number) ||
-            number >= CPU_FILES_MOST || count == CPU_FILES_MOST)
+            number >= MOST_PROCESSORS || count == MOST_PROCESSORS)
             return -EBADMSG;
         columns[count++] = (uint16_t)number;
     }
@@ -151,7 +151,7 @@ int cpu_parse_columns(const char *text, size_t length, const char *const *skip, 
                       uint32_t room)
 {
     struct words all = {text, text + length}, line;
-    uint16_t columns[CPU_FILES_MOST];
+    uint16_t columns[MOST_PROCESSORS];
     uint32_t count;
 
     memset(ret, 0, room * sizeof(*ret));
@@ -371,17 +371,4 @@ int cpu_read_list(struct procfs *fs, const char *which, bool *ret, uint32_t room
     if (result == -ENOENT || result == -ENOTDIR)
         return list_of_stat(fs, ret, room, ret_end);
     return result ? result : cpu_parse_list(fs->buffer, length, ret, room, ret_end);
-}
-
-bool cpu_kernel_is_realtime(struct procfs *fs)
-{
-    static const char mark[] = "PREEMPT_RT";
-    uint64_t realtime;
-    size_t length;
-
-    if (!procfs_read(fs, "sys/kernel/realtime", &length) &&
-        !cpu_parse_number(fs->buffer, length, &realtime) && realtime)
-        return true;
-    return !procfs_read(fs, "proc/sys/kernel/version", &length) &&
-           memmem(fs->buffer, length, mark, sizeof(mark) - 1);
 }

@@ -15,9 +15,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "processor_parts.h"
 #include "procfs.h"
 
-#define CPU_FILES_MOST        8192 /* the most a kernel can be built for */
 #define CPU_FILES_IDLE_STATES 16
 #define CPU_FILES_NAME        16
 
@@ -112,9 +112,5 @@ int cpu_read_list(struct procfs *fs, const char *which, bool *ret, uint32_t room
  * and MIS are totals of the system, though on one processor they look like a column. NULL at the
  * end. */
 extern const char *const cpu_not_interrupts[];
-
-/* Whether the kernel is PREEMPT_RT, by /sys/kernel/realtime, which the patches for it bring, and by
- * what uname -v says, for since it is in the kernel itself there is no such file. */
-bool cpu_kernel_is_realtime(struct procfs *fs);
 
 #endif

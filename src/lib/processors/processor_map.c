@@ -6,7 +6,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "error.h"
 #include "seqcount_abi.h"
+#include "wide.h"
 #include "writer_wait.h"
 
 static size_t pages(size_t bytes)
@@ -24,7 +26,7 @@ static int check_head(const struct prcb_processor_head *head, struct prcb_error 
         return prcb_fail(err, -EPROTO,
                          "processor blocks of version %u: this library (%s) reads version %u",
                          head->abi_major, PRCB_VERSION, PRCB_PROCESSOR_MAJOR);
-    if (!head->count || head->count > CPU_FILES_MOST || head->block_stride % 8 ||
+    if (!head->count || head->count > MOST_PROCESSORS || head->block_stride % 8 ||
         head->block_size < PROCESSOR_TIMES_BYTES || head->block_stride < head->block_size ||
         head->block_stride < sizeof(*head) || head->block_stride > 1u << 20)
         return prcb_fail(err, -EPROTO, "the head of the processor blocks makes no sense");

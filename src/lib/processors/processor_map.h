@@ -6,9 +6,17 @@
 #ifndef PRCB_PROCESSORS_PROCESSOR_MAP_H
 #define PRCB_PROCESSORS_PROCESSOR_MAP_H
 
-#include "processors_view.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <prcb/error.h>
 
 #include "processor_abi.h"
+#include "processor_parts.h"
+
+struct prcb_processors;
+struct prcb_program;
+struct processor_programs;
 
 struct processor_map {
     const char *memory; /* mapped read-only */

@@ -17,9 +17,10 @@
 
 #include "bpf_load.h"
 #include "bpf_run.h"
-#include "cpu_files.h"
+#include "error.h"
 #include "processors.h"
 #include "processors.skel.h"
+#include "realtime.h"
 
 /* The tracepoints at which a processor enters and leaves an interrupt that has a vector of its
  * own. Those that the kernel lacks are left out: which there are depends on how it is built. */
@@ -386,17 +387,11 @@ static int check_started(const struct processor_map *map, struct prcb_error *err
  * well, and a softirq's time is no stretch that begins and ends on one processor. */
 static int check_preemption(struct prcb_error *err)
 {
-    struct procfs fs;
-    int result = procfs_open(&fs, "/");
-
-    if (!result && cpu_kernel_is_realtime(&fs))
-        result = prcb_fail(err, -EOPNOTSUPP,
-                           "the kernel is PREEMPT_RT, where softirqs are preempted: processors' "
-                           "times are not measured there");
-    else if (result)
-        prcb_fail(err, result, "/: %s", strerror(-result));
-    procfs_close(&fs);
-    return result;
+    if (!kernel_is_realtime(""))
+        return 0;
+    return prcb_fail(err, -EOPNOTSUPP,
+                     "the kernel is PREEMPT_RT, where softirqs are preempted: processors' times "
+                     "are not measured there");
 }
 
 int processor_programs_load(uint32_t count, int map, bool times, struct processor_programs **ret,
@@ -461,11 +456,6 @@ const void *processor_programs_elf(size_t *ret_bytes)
 int processor_programs_map_fd(const struct processor_programs *p)
 {
     return bpf_map__fd(p->skeleton->maps.processor_map);
-}
-
-int processors_programs_map(const struct prcb_processors *view)
-{
-    return view->programs ? processor_programs_map_fd(view->programs) : -1;
 }
 
 int processor_programs_threads_fd(const struct processor_programs *p)

@@ -45,11 +45,11 @@ static int count_possible(struct prcb_processors *v, struct prcb_error *err)
 {
     uint32_t end = 0;
     int result;
-    bool *possible = calloc(CPU_FILES_MOST, sizeof(*possible));
+    bool *possible = calloc(MOST_PROCESSORS, sizeof(*possible));
 
     if (!possible)
         return prcb_fail(err, -ENOMEM, "out of memory");
-    result = cpu_read_list(&v->fs, "possible", possible, CPU_FILES_MOST, &end);
+    result = cpu_read_list(&v->fs, "possible", possible, MOST_PROCESSORS, &end);
     free(possible);
     if (result == -EBADMSG || (!result && !end))
         return prcb_fail(err, -EBADMSG,

@@ -13,6 +13,7 @@
 #include "client.h"
 #include "client_programs.h"
 #include "pid_ns.h"
+#include "processors_view.h"
 
 /* ---- records ---- */
 
@@ -245,3 +246,8 @@ const struct processor_source processors_from_bpf = {
     .refresh = bpf_refresh,
 };
 #endif
+
+int processors_programs_map(const struct prcb_processors *view)
+{
+    return view->programs ? processor_programs_map_fd(view->programs) : -1;
+}

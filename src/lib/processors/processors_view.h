@@ -15,22 +15,7 @@
 #include "clock.h"
 #include "cpu_files.h"
 #include "error.h"
-
-/* The states that share a processor's time: in a consistent set their sum is its wall time. */
-enum part {
-    PART_IDLE,
-    PART_USER,
-    PART_KERNEL,
-    PART_DPC,
-    PART_INTERRUPT,
-    PART_STEAL,
-    PARTS,
-};
-
-struct parts {
-    uint64_t wall;
-    uint64_t ns[PARTS];
-};
+#include "processor_parts.h"
 
 /* What is not kept current in memory, of one processor; as of the last refresh. */
 struct processor_facts {

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <prcb/prcb.h>
+#include <prcb/error.h>
 
 #define PRCBD_CONFIG_FILE "/etc/prcb/prcbd.conf"
 #define PRCBD_CONFIG_SIZE 65536 /* bytes; a longer file is refused */

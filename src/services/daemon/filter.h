@@ -5,7 +5,7 @@
 #ifndef PRCB_DAEMON_FILTER_H
 #define PRCB_DAEMON_FILTER_H
 
-#include <prcb/prcb.h>
+#include <prcb/error.h>
 
 /* For all threads of the process, and for good. After the privileges were dropped, which sets
  * no_new_privs. -EOPNOTSUPP: there is none here, and err says why; nothing is wrong with going on.

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <prcb/prcb.h>
+#include <prcb/error.h>
 
 #include "accounts.h"
 #include "wire.h"

@@ -9,7 +9,9 @@
 
 #include <sys/types.h>
 
-#include <prcb/prcb.h>
+#include <stdbool.h>
+
+#include <prcb/error.h>
 
 /* Opens a directory for pins, made with its parents where it is missing; mounts a BPF file
  * system where the path leads to none. Returns a descriptor. */

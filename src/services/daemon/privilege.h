@@ -5,7 +5,7 @@
 #ifndef PRCB_DAEMON_PRIVILEGE_H
 #define PRCB_DAEMON_PRIVILEGE_H
 
-#include <prcb/prcb.h>
+#include <prcb/error.h>
 
 /* Becomes the user, if one is named, with the capabilities that are kept, and can gain no
  * others any more. */

@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#include <prcb/prcb.h>
+#include <prcb/error.h>
 
 struct worker {
     pthread_t thread;
