@@ -7,27 +7,10 @@
 
 #include <sqlite3.h>
 
+#include "array.h"
 #include "error.h"
 #include "stretches.h"
-
-/* ---- arrays ---------------------------------------------------------------------- */
-
-/* Room for one more of *count elements; 0 or -ENOMEM. */
-static int grow(void *array, size_t count, size_t *room, size_t size)
-{
-    size_t more = *room ? 2 * *room : 1024;
-    void *old, *grown;
-
-    if (count < *room)
-        return 0;
-    memcpy(&old, array, sizeof(old));
-    grown = realloc(old, more * size);
-    if (!grown)
-        return -ENOMEM;
-    memcpy(array, &grown, sizeof(grown));
-    *room = more;
-    return 0;
-}
+#include "table.h"
 
 /* ---- stretches ------------------------------------------------------------------- */
 
@@ -85,15 +68,10 @@ static int add_stretch(const struct stretch *stretch, void *ctx)
                      : 0,
     };
 
-    if (grow(&d->stretches, d->stretch_count, &d->stretch_room, sizeof(row)))
+    if (array_append(d->stretches, d->stretch_count, row))
         return -ENOMEM;
-    d->stretches[d->stretch_count++] = row;
-    if (stretch->kind != STRETCH_RUNNING)
-        return 0;
-    if (grow(&d->run_order, d->run_count, &d->run_room, sizeof(*d->run_order)))
-        return -ENOMEM;
-    d->run_order[d->run_count++] = row.thread;
-    return 0;
+    return stretch->kind == STRETCH_RUNNING ? array_append(d->run_order, d->run_count, row.thread)
+                                            : 0;
 }
 
 /* By thread; each one's are in the order of time as they are. */
@@ -121,33 +99,27 @@ static int sort_stretches(struct page_data *d)
     free(places);
     free(d->stretches);
     d->stretches = sorted;
-    d->stretch_room = d->stretch_count + 1;
     return 0;
 }
 
 /* ---- stacks: a tree of functions --------------------------------------------------- */
 
-struct node_table {
-    uint32_t *slots; /* node plus one */
-    size_t mask;
-};
-
-static uint32_t find_node(struct page_data *d, struct node_table *table, uint32_t caller,
-                          uint32_t function)
+static int find_node(struct page_data *d, struct table *table, uint32_t caller, uint32_t function,
+                     uint32_t *ret)
 {
-    uint64_t hash = ((uint64_t)caller << 32 | function) * 0x9e3779b97f4a7c15;
-    size_t slot = (size_t)(hash >> 32) & table->mask;
+    uint64_t key = (uint64_t)caller << 32 | function;
+    size_t node = table_find_number(table, key);
 
-    for (; table->slots[slot]; slot = (slot + 1) & table->mask) {
-        uint32_t node = table->slots[slot] - 1;
-
-        if (d->nodes[2 * node] == caller && d->nodes[2 * node + 1] == function)
-            return node;
+    if (!node) {
+        node = d->node_count;
+        if (table_put_number(table, key, node))
+            return -ENOMEM;
+        d->nodes[2 * node] = caller;
+        d->nodes[2 * node + 1] = function;
+        d->node_count++;
     }
-    d->nodes[2 * d->node_count] = caller;
-    d->nodes[2 * d->node_count + 1] = function;
-    table->slots[slot] = (uint32_t)d->node_count + 1;
-    return (uint32_t)d->node_count++;
+    *ret = (uint32_t)node;
+    return 0;
 }
 
 /* Node 0 is the root: no stack. A function is its index twice, plus one in kernel mode; that behind
@@ -155,29 +127,25 @@ static uint32_t find_node(struct page_data *d, struct node_table *table, uint32_
 static int make_nodes(struct page_data *d)
 {
     const struct recording *r = d->recording;
-    struct node_table table = {.mask = 1};
+    struct table table = {0};
+    int result = 0;
 
-    while (table.mask < 2 * (r->stack_count + 1))
-        table.mask *= 2;
-    table.slots = calloc(table.mask--, sizeof(*table.slots));
     d->nodes = calloc(r->stack_count + 1, 2 * sizeof(*d->nodes));
     d->node_of_stack = malloc((r->stack_count + 1) * sizeof(*d->node_of_stack));
-    if (!table.slots || !d->nodes || !d->node_of_stack) {
-        free(table.slots);
+    if (!d->nodes || !d->node_of_stack)
         return -ENOMEM;
-    }
     d->node_count = 1;
-    for (size_t i = 0; i < r->stack_count; i++) {
+    for (size_t i = 0; i < r->stack_count && !result; i++) {
         const struct recorded_stack *stack = &r->stacks[i];
         size_t function = stack->function == SIZE_MAX ? r->function_count : stack->function;
         uint32_t caller =
             stack->caller_index == SIZE_MAX ? 0 : d->node_of_stack[stack->caller_index];
 
-        d->node_of_stack[i] =
-            find_node(d, &table, caller, (uint32_t)(2 * function + (stack->kernel ? 1 : 0)));
+        result = find_node(d, &table, caller, (uint32_t)(2 * function + (stack->kernel ? 1 : 0)),
+                           &d->node_of_stack[i]);
     }
-    free(table.slots);
-    return 0;
+    table_free(&table);
+    return result;
 }
 
 static int add_sample(sqlite3_stmt *row, void *ctx)
@@ -188,16 +156,14 @@ static int add_sample(sqlite3_stmt *row, void *ctx)
     size_t thread = recording_thread(r, sqlite3_column_int64(row, 1));
     size_t stack = recording_stack(r, sqlite3_column_int64(row, 2));
 
-    if (grow(&d->samples, d->sample_count, &d->sample_room, sizeof(*d->samples)))
-        return -ENOMEM;
-    d->samples[d->sample_count++] = (struct page_sample){
-        .time_ns = time > r->start_ns ? time - r->start_ns : 0,
-        .count = 1,
-        .weight = (uint64_t)sqlite3_column_int64(row, 3),
-        .thread = (uint32_t)(thread == SIZE_MAX ? r->thread_count : thread),
-        .node = stack == SIZE_MAX ? 0 : d->node_of_stack[stack],
-    };
-    return 0;
+    return array_append(d->samples, d->sample_count,
+                        (struct page_sample){
+                            .time_ns = time > r->start_ns ? time - r->start_ns : 0,
+                            .count = 1,
+                            .weight = (uint64_t)sqlite3_column_int64(row, 3),
+                            .thread = (uint32_t)(thread == SIZE_MAX ? r->thread_count : thread),
+                            .node = stack == SIZE_MAX ? 0 : d->node_of_stack[stack],
+                        });
 }
 
 int page_data_open(const struct recording *recording, const struct page_names *names,

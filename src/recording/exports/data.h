@@ -45,11 +45,11 @@ struct page_data {
     struct page_state states[PAGE_STATES];
     size_t state_count;
     struct page_stretch *stretches; /* by thread and time */
-    size_t stretch_count, stretch_room;
+    size_t stretch_count;
     uint32_t *run_order; /* threads of the running stretches, as these ended */
-    size_t run_count, run_room;
+    size_t run_count;
     struct page_sample *samples; /* by time */
-    size_t sample_count, sample_room;
+    size_t sample_count;
     uint32_t *node_of_stack; /* of each stack: its node in the tree of functions */
     uint32_t *nodes;         /* pairs: caller, function */
     size_t node_count;

@@ -6,6 +6,7 @@
 
 #include <sqlite3.h>
 
+#include "array.h"
 #include "error.h"
 #include "export.h"
 #include "offcpu.h"
@@ -21,7 +22,7 @@ struct folding {
     const struct recording *recording;
     size_t *chain; /* stack indexes, innermost first */
     struct line *lines;
-    size_t count, room;
+    size_t count;
     int error;
 };
 
@@ -73,28 +74,13 @@ static void print_frames(FILE *out, struct folding *folding, size_t stack)
     }
 }
 
-/* Room for one more line. */
-static bool make_room(struct folding *folding)
-{
-    if (folding->count == folding->room) {
-        size_t room = folding->room ? 2 * folding->room : 256;
-        struct line *grown = realloc(folding->lines, room * sizeof(*grown));
-
-        if (!grown)
-            return false;
-        folding->lines = grown;
-        folding->room = room;
-    }
-    return true;
-}
-
 /* cause NULL: it ran. rest: why there is no stack; NULL: there is. */
 static int add_line(struct folding *folding, size_t thread, size_t stack, const char *cause,
                     const char *rest, uint64_t weight)
 {
     struct line line = {.weight = weight};
     size_t bytes;
-    FILE *text = make_room(folding) ? open_memstream(&line.text, &bytes) : NULL;
+    FILE *text = open_memstream(&line.text, &bytes);
 
     if (!text)
         return folding->error = -ENOMEM;
@@ -107,11 +93,10 @@ static int add_line(struct folding *folding, size_t thread, size_t stack, const 
         fprintf(text, ";%s", rest);
     else
         print_frames(text, folding, stack);
-    if (fclose(text)) {
+    if (fclose(text) || array_append(folding->lines, folding->count, line)) {
         free(line.text);
         return folding->error = -ENOMEM;
     }
-    folding->lines[folding->count++] = line;
     return 0;
 }
 
@@ -134,8 +119,7 @@ static int by_text(const void *left, const void *right)
 
 static void print_lines(struct folding *folding, FILE *out)
 {
-    if (folding->count)
-        qsort(folding->lines, folding->count, sizeof(*folding->lines), by_text);
+    array_sort(folding->lines, folding->count, by_text);
     for (size_t i = 0, next; i < folding->count; i = next) {
         uint64_t weight = 0;
 

@@ -4,21 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array.h"
 #include "text.h"
 
 const uint8_t *pack_message(struct packer *packer, const ProtobufCMessage *message, size_t *ret)
 {
     size_t size = protobuf_c_message_get_packed_size(message);
 
-    if (size > packer->room) {
-        uint8_t *grown = realloc(packer->bytes, 2 * size);
-
-        if (!grown) {
-            packer->failed = true;
-            return NULL;
-        }
-        packer->bytes = grown;
-        packer->room = 2 * size;
+    if (array_reserve(packer->bytes, (size_t)0, packer->room, size)) {
+        packer->failed = true;
+        return NULL;
     }
     *ret = protobuf_c_message_pack(message, packer->bytes);
     return packer->bytes;

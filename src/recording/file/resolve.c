@@ -8,6 +8,7 @@
 
 #include <sqlite3.h>
 
+#include "array.h"
 #include "error.h"
 #include "first_line.h"
 #include "names.h"
@@ -193,20 +194,11 @@ static int name_rows(struct resolver *r)
 
 static int make_room(struct resolver *r)
 {
-    size_t room = r->room ? 2 * r->room : 1024;
-    int64_t *ids;
-    uint64_t *places;
+    size_t room = r->room;
 
-    if (r->count < r->room)
-        return 0;
-    ids = realloc(r->ids, room * sizeof(*ids));
-    r->ids = ids ? ids : r->ids;
-    places = realloc(r->places, room * sizeof(*places));
-    r->places = places ? places : r->places;
-    if (!ids || !places)
+    if (array_reserve(r->ids, r->count, room, 1))
         return -ENOMEM;
-    r->room = room;
-    return 0;
+    return array_reserve(r->places, r->count, r->room, 1);
 }
 
 /* One that came with its name. Rows of one name come together. */

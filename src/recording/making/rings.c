@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "array.h"
 #include "error.h"
 #include "now.h"
 
@@ -240,16 +241,7 @@ static int map_ring(struct ring *ring, int fd)
 
 static int keep_fd(struct rings *rings, int fd)
 {
-    if (!(rings->fd_count & (rings->fd_count - 1))) {
-        size_t room = rings->fd_count ? 2 * rings->fd_count : 1;
-        int *grown = realloc(rings->fds, room * sizeof(*grown));
-
-        if (!grown)
-            return -ENOMEM;
-        rings->fds = grown;
-    }
-    rings->fds[rings->fd_count++] = fd;
-    return 0;
+    return array_append(rings->fds, rings->fd_count, fd);
 }
 
 /* One event into one ring: its own, or the one that is there. */
@@ -535,25 +527,9 @@ static bool decode(const struct perf_event_header *head, struct ring_event *ret)
 
 static int make_room(struct rings *rings, size_t bytes)
 {
-    if (rings->used + bytes > rings->room) {
-        size_t room = 2 * (rings->used + bytes);
-        uint8_t *grown = realloc(rings->store, room);
-
-        if (!grown)
-            return -ENOMEM;
-        rings->store = grown;
-        rings->room = room;
-    }
-    if (rings->taken_count == rings->taken_room) {
-        size_t room = rings->taken_room ? 2 * rings->taken_room : 1024;
-        struct taken *grown = realloc(rings->taken, room * sizeof(*grown));
-
-        if (!grown)
-            return -ENOMEM;
-        rings->taken = grown;
-        rings->taken_room = room;
-    }
-    return 0;
+    if (array_reserve(rings->store, rings->used, rings->room, bytes))
+        return -ENOMEM;
+    return array_reserve(rings->taken, rings->taken_count, rings->taken_room, 1);
 }
 
 /* Copies out of a ring, over its end where need be. */
@@ -742,8 +718,7 @@ int rings_drain(struct rings *rings, bool last, int (*fn)(const struct ring_even
         if (rings->rings[i].page)
             result = take(rings, &rings->rings[i], ret_full);
     }
-    if (rings->taken_count)
-        qsort(rings->taken, rings->taken_count, sizeof(*rings->taken), by_time);
+    array_sort(rings->taken, rings->taken_count, by_time);
     for (i = 0; i < rings->taken_count && rings->taken[i].time <= settled && !result; i++) {
         struct ring_event event = {.time_ns = rings->taken[i].time, .cpu = rings->taken[i].cpu};
 

@@ -8,11 +8,13 @@
 #include <prcb/edges.h>
 #include <prcb/sample.h>
 
+#include "array.h"
 #include "error.h"
 
 #ifdef HAVE_STACK
 #include "looks.h"
 #include "now.h"
+#include "table.h"
 #else
 struct looks;
 #endif
@@ -20,11 +22,9 @@ struct looks;
 #define PERCENT   5       /* of a processor, for unwinding */
 #define WAIT_NS   1000000 /* shorter waits are not read */
 #define NS_PER_MS 1000000u
-#define SEEN      4096 /* places at first; a power of two */
 
 /* The last wait of an account that something was said of. */
 struct seen {
-    uint64_t key; /* 0: free */
     uint64_t switches;
     bool stack; /* its stack, or why it has none; else that there was no time for it */
 };
@@ -34,6 +34,7 @@ struct waits {
     struct looks *looks; /* NULL: no stacks */
     struct seen *seen;
     size_t seen_count, seen_room;
+    struct table places; /* of seen, by the account's key */
     struct rings *rings; /* of the look */
     bool switches;       /* the session keeps switch records */
     uint64_t lost_switches;
@@ -94,13 +95,8 @@ int waits_open(const struct waits_options *options, struct waits **ret, struct p
     struct waits *w = calloc(1, sizeof(*w));
     int result;
 
-    if (w)
-        w->seen = calloc(SEEN, sizeof(*w->seen));
-    if (!w || !w->seen) {
-        free(w);
+    if (!w)
         return prcb_fail(err, -ENOMEM, "out of memory");
-    }
-    w->seen_room = SEEN;
     result = prcb_open(&how, &w->session, err);
     /* prcbd may have refused the records alone: the user's other sessions keep as many as may be.
      */
@@ -135,6 +131,7 @@ void waits_close(struct waits *w)
     looks_close(w->looks);
 #endif
     prcb_close(w->session);
+    table_free(&w->places);
     free(w->seen);
     free(w);
 }
@@ -194,42 +191,34 @@ int waits_begin(struct waits *w, struct world *world, struct prcb_error *err)
 
 #ifdef HAVE_STACK
 
-static struct seen *place_of(struct seen *seen, size_t room, uint64_t key)
+/* NULL: there is none. */
+static struct seen *find_seen(const struct waits *w, uint64_t key)
 {
-    size_t at = (size_t)(key * 0x9e3779b97f4a7c15u >> 20) & (room - 1);
+    size_t number = table_find_number(&w->places, key);
 
-    while (seen[at].key && seen[at].key != key)
-        at = (at + 1) & (room - 1);
-    return &seen[at];
+    return number ? &w->seen[number - 1] : NULL;
 }
 
-/* The account's place; where there is no memory for more, all is forgotten and told again. */
+static int add_seen(struct waits *w, uint64_t key)
+{
+    if (array_add(w->seen, w->seen_count, w->seen_room, (struct seen){.switches = UINT64_MAX}))
+        return -ENOMEM;
+    return table_put_number(&w->places, key, w->seen_count);
+}
+
+/* The account's place; where there is no memory for more, all is forgotten and told again. NULL: no
+ * memory at all. */
 static struct seen *seen_of(struct waits *w, uint64_t key)
 {
-    struct seen *place = place_of(w->seen, w->seen_room, key);
+    struct seen *place = find_seen(w, key);
 
-    if (!place->key && 2 * (w->seen_count + 1) > w->seen_room) {
-        struct seen *grown = calloc(2 * w->seen_room, sizeof(*grown));
-
-        for (size_t i = 0; grown && i < w->seen_room; i++) {
-            if (w->seen[i].key)
-                *place_of(grown, 2 * w->seen_room, w->seen[i].key) = w->seen[i];
-        }
-        if (grown) {
-            free(w->seen);
-            w->seen = grown;
-            w->seen_room *= 2;
-        } else {
-            memset(w->seen, 0, w->seen_room * sizeof(*w->seen));
-            w->seen_count = 0;
-        }
-        place = place_of(w->seen, w->seen_room, key);
-    }
-    if (!place->key) {
-        *place = (struct seen){.key = key, .switches = UINT64_MAX};
-        w->seen_count++;
-    }
-    return place;
+    if (place)
+        return place;
+    if (!add_seen(w, key))
+        return &w->seen[w->seen_count - 1];
+    w->seen_count = 0;
+    table_clear(&w->places);
+    return add_seen(w, key) ? NULL : w->seen;
 }
 
 static bool is_wait(const struct prcb_account *a)
@@ -279,6 +268,8 @@ static int look_account(void *ctx, const struct prcb_account *a, uint64_t now)
     if (!is_wait(a) || !a->tid)
         return 0;
     seen = seen_of(w, a->key);
+    if (!seen)
+        return -ENOMEM;
     if (seen->switches == a->switches && seen->stack)
         return 0;
     result = looks_read(w->looks, a, &stack);
@@ -288,7 +279,7 @@ static int look_account(void *ctx, const struct prcb_account *a, uint64_t now)
         return 0; /* it is over */
     if (result == -EBUSY && seen->switches == a->switches)
         return 0; /* that was said */
-    *seen = (struct seen){a->key, a->switches, result != -EBUSY};
+    *seen = (struct seen){a->switches, result != -EBUSY};
     if (result) {
         event.missing = a->flags & PRCB_ACCOUNT_KTHREAD ? "kernel"
                         : result == -EBUSY              ? "budget"
@@ -309,10 +300,10 @@ static int look_chosen(void *ctx, const struct prcb_chosen *chosen, const struct
         .time_ns = chosen->began_ns + chosen->ns / 2,
         .one_in = chosen->one_in,
     };
-    const struct seen *seen = place_of(w->seen, w->seen_room, chosen->key);
+    const struct seen *seen = find_seen(w, chosen->key);
 
     (void)wait; /* recordings have no objects */
-    if (seen->key && seen->switches == chosen->switches && seen->stack)
+    if (seen && seen->switches == chosen->switches && seen->stack)
         return 0; /* it was read as it lasted */
     if (stack)
         return put_stack(w, &event, stack);

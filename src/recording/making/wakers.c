@@ -8,20 +8,20 @@
 
 #include <prcb/edges.h>
 
+#include "array.h"
 #include "interrupt_name.h"
-
-#define PLACES 1024 /* at first; a power of two */
+#include "table.h"
 
 struct waker {
-    int64_t id; /* 0: a free place */
     int64_t thread;
     uint32_t by, vector, tid, pid;
 };
 
 struct wakers {
     struct writer *writer;
-    struct waker *places;
-    size_t count, room;
+    struct waker *wakers; /* a row's id is its place from 1 */
+    size_t count;
+    struct table ids;
 };
 
 struct wakers *wakers_open(struct writer *writer)
@@ -29,18 +29,16 @@ struct wakers *wakers_open(struct writer *writer)
     struct wakers *w = calloc(1, sizeof(*w));
 
     if (w)
-        *w = (struct wakers){writer, calloc(PLACES, sizeof(*w->places)), 0, PLACES};
-    if (w && !w->places) {
-        free(w);
-        return NULL;
-    }
+        w->writer = writer;
     return w;
 }
 
 void wakers_close(struct wakers *w)
 {
-    if (w)
-        free(w->places);
+    if (!w)
+        return;
+    table_free(&w->ids);
+    free(w->wakers);
     free(w);
 }
 
@@ -50,38 +48,16 @@ static bool is_same(const struct waker *a, const struct waker *b)
            a->pid == b->pid;
 }
 
-/* Its place, or the free one that it would have. */
-static struct waker *place_of(struct waker *places, size_t room, const struct waker *waker)
+static uint64_t key_of(const struct waker *waker)
 {
-    uint64_t key = (uint64_t)waker->thread << 20 ^ (uint64_t)waker->by << 56 ^
-                   (uint64_t)waker->vector << 24 ^ waker->tid;
-    size_t at = (size_t)(key * 0x9e3779b97f4a7c15u >> 20) & (room - 1);
-
-    while (places[at].id && !is_same(&places[at], waker))
-        at = (at + 1) & (room - 1);
-    return &places[at];
+    return table_mix(table_mix((uint64_t)waker->thread, (uint64_t)waker->vector << 32 | waker->tid),
+                     waker->by);
 }
 
-static int grow(struct wakers *w)
-{
-    struct waker *grown = calloc(2 * w->room, sizeof(*grown));
-
-    if (!grown)
-        return -ENOMEM;
-    for (size_t i = 0; i < w->room; i++) {
-        if (w->places[i].id)
-            *place_of(grown, 2 * w->room, &w->places[i]) = w->places[i];
-    }
-    free(w->places);
-    w->places = grown;
-    w->room *= 2;
-    return 0;
-}
-
-static int write_row(struct wakers *w, const struct waker *waker, const char *comm)
+static int write_row(struct wakers *w, const struct waker *waker, int64_t id, const char *comm)
 {
     struct writer_waker row = {
-        .id = waker->id,
+        .id = id,
         .by = prcb_edge_by_name(waker->by),
         .thread = waker->thread,
         .pid = waker->pid,
@@ -106,35 +82,33 @@ static int write_row(struct wakers *w, const struct waker *waker, const char *co
 int wakers_row(struct wakers *w, const struct prcb_switch *record, int64_t thread, int64_t *ret)
 {
     struct waker waker = {
-        .id = 1,
         .thread = thread,
         .by = record->waker_by,
         .vector = record->waker_vector,
         .tid = record->waker_tid,
         .pid = record->waker_pid,
     };
-    struct waker *place;
+    const struct table_slot *slot = NULL;
     char comm[sizeof(record->waker_comm)];
+    uint64_t key = key_of(&waker);
     int result;
 
     *ret = 0;
     if (!record->waker_by)
         return 0;
-    if (2 * (w->count + 1) > w->room) {
-        result = grow(w);
-        if (result)
-            return result;
+    while ((slot = table_next(&w->ids, key, slot))) {
+        if (is_same(&w->wakers[slot->number - 1], &waker)) {
+            *ret = (int64_t)slot->number;
+            return 0;
+        }
     }
-    place = place_of(w->places, w->room, &waker);
-    if (!place->id) {
-        waker.id = (int64_t)++w->count;
-        memcpy(comm, record->waker_comm, sizeof(comm));
-        comm[sizeof(comm) - 1] = '\0';
-        result = write_row(w, &waker, comm);
-        if (result)
-            return result;
-        *place = waker;
-    }
-    *ret = place->id;
+    memcpy(comm, record->waker_comm, sizeof(comm));
+    comm[sizeof(comm) - 1] = '\0';
+    result = write_row(w, &waker, (int64_t)w->count + 1, comm);
+    if (result)
+        return result;
+    if (array_append(w->wakers, w->count, waker) || table_put_number(&w->ids, key, w->count))
+        return -ENOMEM;
+    *ret = (int64_t)w->count;
     return 0;
 }

@@ -9,13 +9,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "array.h"
 #include "first_line.h"
 #include "living.h"
 #include "names.h"
+#include "table.h"
 
-#define BUCKETS       4096
-#define FRAMES        (1u << 16)    /* places at first; a power of two */
-#define FRAMES_MAX    (1u << 20)    /* beyond, what is known is forgotten: ids may repeat a frame */
+#define FRAMES_MAX    (1u << 19)    /* beyond, what is known is forgotten: ids may repeat a frame */
 #define LINGER_NS     1000000000ull /* an ended thread may still be sampled */
 #define NAME_BYTES    16
 #define MAP_OF_KERNEL 1 /* row of the kernel in maps */
@@ -26,7 +26,6 @@ struct map {
 };
 
 struct process {
-    struct process *next;
     int32_t pid;
     uint32_t threads;
     struct map *maps; /* by start; they do not overlap */
@@ -34,7 +33,6 @@ struct process {
 };
 
 struct thread {
-    struct thread *next;
     int32_t pid, tid;
     int64_t id;
     uint64_t ended_ns; /* 0: it lives */
@@ -45,23 +43,18 @@ struct thread {
 struct frame {
     int64_t caller, map;
     uint64_t address;
-    int64_t id; /* 0: a free place */
+    int64_t id;
 };
 
 struct world {
     struct writer *writer;
-    struct thread *threads[BUCKETS];
-    struct process *processes[BUCKETS];
+    struct table threads, processes; /* by number */
     int64_t last_thread, last_map, last_frame;
     struct frame *frames;
     size_t frame_room, frame_count;
+    struct table known; /* places of frames */
     uint64_t swept_ns;
 };
-
-static size_t bucket(int32_t id)
-{
-    return (uint32_t)id % BUCKETS;
-}
 
 int world_open(struct writer *writer, struct world **ret)
 {
@@ -69,14 +62,9 @@ int world_open(struct writer *writer, struct world **ret)
     struct world *world = calloc(1, sizeof(*world));
     int result;
 
-    if (world)
-        world->frames = calloc(FRAMES, sizeof(*world->frames));
-    if (!world || !world->frames) {
-        free(world);
+    if (!world)
         return -ENOMEM;
-    }
     world->writer = writer;
-    world->frame_room = FRAMES;
     world->last_map = MAP_OF_KERNEL;
     result = writer_map(writer, &kernel);
     if (result) {
@@ -97,20 +85,15 @@ void world_close(struct world *world)
 {
     if (!world)
         return;
-    for (size_t i = 0; i < BUCKETS; i++) {
-        while (world->threads[i]) {
-            struct thread *thread = world->threads[i];
-
-            world->threads[i] = thread->next;
-            free(thread);
-        }
-        while (world->processes[i]) {
-            struct process *process = world->processes[i];
-
-            world->processes[i] = process->next;
-            free_process(process);
-        }
+    for (size_t i = 0; i < world->threads.room; i++)
+        free(world->threads.slots[i].item);
+    for (size_t i = 0; i < world->processes.room; i++) {
+        if (world->processes.slots[i].item)
+            free_process(world->processes.slots[i].item);
     }
+    table_free(&world->threads);
+    table_free(&world->processes);
+    table_free(&world->known);
     free(world->frames);
     free(world);
 }
@@ -119,48 +102,36 @@ void world_close(struct world *world)
 
 static struct process *find_process(struct world *world, int32_t pid, bool make)
 {
-    struct process **at = &world->processes[bucket(pid)], *process;
+    struct process *process = table_find(&world->processes, (uint32_t)pid);
 
-    for (process = *at; process; process = process->next) {
-        if (process->pid == pid)
-            return process;
+    if (process || !make)
+        return process;
+    process = calloc(1, sizeof(*process));
+    if (process && table_put(&world->processes, (uint32_t)pid, process)) {
+        free(process);
+        return NULL;
     }
-    process = make ? calloc(1, sizeof(*process)) : NULL;
-    if (process) {
+    if (process)
         process->pid = pid;
-        process->next = *at;
-        *at = process;
-    }
     return process;
 }
 
 static void remove_process(struct world *world, struct process *gone)
 {
-    struct process **at = &world->processes[bucket(gone->pid)];
-
-    while (*at != gone)
-        at = &(*at)->next;
-    *at = gone->next;
+    table_remove(&world->processes, (uint32_t)gone->pid, gone);
     free_process(gone);
 }
 
 static struct thread *find_thread(const struct world *world, int32_t tid)
 {
-    struct thread *thread = world->threads[bucket(tid)];
-
-    while (thread && thread->tid != tid)
-        thread = thread->next;
-    return thread;
+    return table_find(&world->threads, (uint32_t)tid);
 }
 
 static void forget(struct world *world, struct thread *gone)
 {
-    struct thread **at = &world->threads[bucket(gone->tid)];
     struct process *process = find_process(world, gone->pid, false);
 
-    while (*at != gone)
-        at = &(*at)->next;
-    *at = gone->next;
+    table_remove(&world->threads, (uint32_t)gone->tid, gone);
     if (process && gone->counted && !--process->threads)
         remove_process(world, process);
     free(gone);
@@ -172,14 +143,13 @@ static void sweep(struct world *world, uint64_t now)
     if (now < world->swept_ns + LINGER_NS)
         return;
     world->swept_ns = now;
-    for (size_t i = 0; i < BUCKETS; i++) {
-        struct thread *thread = world->threads[i], *next;
+    for (size_t i = 0; i < world->threads.room;) {
+        struct thread *thread = world->threads.slots[i].item;
 
-        for (; thread; thread = next) {
-            next = thread->next;
-            if (thread->ended_ns && thread->ended_ns + LINGER_NS < now)
-                forget(world, thread);
-        }
+        if (thread && thread->ended_ns && thread->ended_ns + LINGER_NS < now)
+            forget(world, thread);
+        else
+            i++;
     }
 }
 
@@ -194,7 +164,7 @@ static struct thread *add_thread(struct world *world, int32_t parent_pid, int32_
         forget(world, thread); /* the number is used again */
     process = find_process(world, pid, true);
     thread = calloc(1, sizeof(*thread));
-    if (!process || !thread) {
+    if (!process || !thread || table_put(&world->threads, (uint32_t)tid, thread)) {
         free(thread);
         return NULL;
     }
@@ -204,8 +174,6 @@ static struct thread *add_thread(struct world *world, int32_t parent_pid, int32_
     thread->counted = true;
     process->threads++;
     snprintf(thread->name, sizeof(thread->name), "%s", name);
-    thread->next = world->threads[bucket(tid)];
-    world->threads[bucket(tid)] = thread;
     if (writer_thread(world->writer, thread->id, pid, tid, parent_pid, *name ? name : NULL, time_ns,
                       state)) {
         forget(world, thread);
@@ -331,21 +299,12 @@ static size_t first_behind(const struct process *process, uint64_t address)
 static int replace(struct process *process, size_t first, size_t last, const struct map *with,
                    size_t count)
 {
-    size_t total = process->map_count - (last - first) + count;
-
-    if (total > process->map_room) {
-        size_t room = 2 * total;
-        struct map *grown = realloc(process->maps, room * sizeof(*grown));
-
-        if (!grown)
-            return -ENOMEM;
-        process->maps = grown;
-        process->map_room = room;
-    }
+    if (array_reserve(process->maps, process->map_count, process->map_room, count))
+        return -ENOMEM;
     memmove(process->maps + first + count, process->maps + last,
             (process->map_count - last) * sizeof(*with));
     memcpy(process->maps + first, with, count * sizeof(*with));
-    process->map_count = total;
+    process->map_count += count - (last - first);
     return 0;
 }
 
@@ -491,42 +450,20 @@ int world_look(struct world *world, int32_t pid, uint64_t time_ns)
 
 /* ---- frames ---------------------------------------------------------------- */
 
-static size_t hash(const struct frame *frame)
+static uint64_t key_of(const struct frame *frame)
 {
-    uint64_t value = frame->address * 0x9e3779b97f4a7c15 ^ (uint64_t)frame->caller << 20 ^
-                     (uint64_t)frame->map * 0xc2b2ae3d27d4eb4f;
-
-    return (size_t)(value ^ value >> 29);
+    return table_mix(table_mix(frame->address, (uint64_t)frame->caller), (uint64_t)frame->map);
 }
 
-static struct frame *place_of(struct frame *frames, size_t room, const struct frame *wanted)
+/* Where there are too many or no memory is left, all are forgotten. */
+static void keep_frame(struct world *world, const struct frame *frame)
 {
-    size_t at = hash(wanted) & (room - 1);
-
-    while (frames[at].id && (frames[at].address != wanted->address ||
-                             frames[at].caller != wanted->caller || frames[at].map != wanted->map))
-        at = (at + 1) & (room - 1);
-    return &frames[at];
-}
-
-/* Twice the room, or, when that is too much, all forgotten. */
-static void grow_frames(struct world *world)
-{
-    size_t room = 2 * world->frame_room;
-    struct frame *grown = room <= FRAMES_MAX ? calloc(room, sizeof(*grown)) : NULL;
-
-    if (!grown) {
-        memset(world->frames, 0, world->frame_room * sizeof(*world->frames));
-        world->frame_count = 0;
+    if (world->frame_count < FRAMES_MAX &&
+        !array_add(world->frames, world->frame_count, world->frame_room, *frame) &&
+        !table_put_number(&world->known, key_of(frame), world->frame_count))
         return;
-    }
-    for (size_t i = 0; i < world->frame_room; i++) {
-        if (world->frames[i].id)
-            *place_of(grown, room, &world->frames[i]) = world->frames[i];
-    }
-    free(world->frames);
-    world->frames = grown;
-    world->frame_room = room;
+    table_clear(&world->known);
+    world->frame_count = 0;
 }
 
 static int64_t map_of(struct world *world, int32_t pid, uint64_t address)
@@ -543,20 +480,20 @@ static int64_t map_of(struct world *world, int32_t pid, uint64_t address)
 /* name: NULL, or instead of an address. */
 static int64_t add_frame(struct world *world, struct frame wanted, bool kernel, const char *name)
 {
-    struct frame *place = place_of(world->frames, world->frame_room, &wanted);
+    const struct table_slot *slot = NULL;
 
-    if (place->id)
-        return place->id;
-    if (world->frame_count >= world->frame_room / 2) {
-        grow_frames(world);
-        place = place_of(world->frames, world->frame_room, &wanted);
+    while ((slot = table_next(&world->known, key_of(&wanted), slot))) {
+        const struct frame *frame = &world->frames[slot->number - 1];
+
+        if (frame->address == wanted.address && frame->caller == wanted.caller &&
+            frame->map == wanted.map)
+            return frame->id;
     }
     wanted.id = ++world->last_frame;
     if (writer_stack(world->writer, wanted.id, wanted.caller, kernel, wanted.map,
                      name ? 0 : wanted.address, name))
         return 0;
-    *place = wanted;
-    world->frame_count++;
+    keep_frame(world, &wanted);
     return wanted.id;
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array.h"
 #include "error.h"
 #include "stretches.h"
 
@@ -34,7 +35,6 @@ struct finding {
     char (*causes)[24];
     struct frame frames[DEPTH_MAX];
     unsigned depth;
-    size_t room;
     bool failed;
 };
 
@@ -58,25 +58,18 @@ static int keep(const struct stretch *stretch, void *ctx)
 {
     struct finding *f = ctx;
 
-    if (!(f->count & (f->count - 1))) {
-        struct piece *grown = realloc(f->pieces, (f->count ? 2 * f->count : 1) * sizeof(*grown));
-
-        if (!grown)
-            return -ENOMEM;
-        f->pieces = grown;
-    }
     f->run_count += stretch->kind == STRETCH_RUNNING && stretch->cpu != STRETCH_NO_CPU;
-    f->pieces[f->count++] = (struct piece){
-        .start_ns = stretch->start_ns,
-        .end_ns = stretch->end_ns,
-        .woken_ns = stretch->woken_ns,
-        .thread = stretch->thread,
-        .waker = stretch->waker,
-        .cpu = stretch->cpu,
-        .kind = (uint8_t)stretch->kind,
-        .cause = cause_of(f, stretch->cause),
-    };
-    return 0;
+    return array_append(f->pieces, f->count,
+                        (struct piece){
+                            .start_ns = stretch->start_ns,
+                            .end_ns = stretch->end_ns,
+                            .woken_ns = stretch->woken_ns,
+                            .thread = stretch->thread,
+                            .waker = stretch->waker,
+                            .cpu = stretch->cpu,
+                            .kind = (uint8_t)stretch->kind,
+                            .cause = cause_of(f, stretch->cause),
+                        });
 }
 
 static int by_thread(const void *left, const void *right)
@@ -108,10 +101,8 @@ static int sort(struct finding *f)
         if (f->pieces[i].kind == STRETCH_RUNNING && f->pieces[i].cpu != STRETCH_NO_CPU)
             f->runs[count++] = f->pieces[i];
     }
-    if (f->count)
-        qsort(f->pieces, f->count, sizeof(*f->pieces), by_thread);
-    if (count)
-        qsort(f->runs, count, sizeof(*f->runs), by_processor);
+    array_sort(f->pieces, f->count, by_thread);
+    array_sort(f->runs, count, by_processor);
     return 0;
 }
 
@@ -178,19 +169,8 @@ static void add(struct finding *f, const struct critical_step *step)
 {
     struct critical *c = f->critical;
 
-    if (step->end_ns <= step->start_ns || f->failed)
-        return;
-    if (c->count == f->room) {
-        size_t room = f->room ? 2 * f->room : 256;
-        struct critical_step *grown = realloc(c->steps, room * sizeof(*grown));
-
-        f->failed = !grown;
-        if (!grown)
-            return;
-        c->steps = grown;
-        f->room = room;
-    }
-    c->steps[c->count++] = *step;
+    if (step->end_ns > step->start_ns && !f->failed)
+        f->failed = array_append(c->steps, c->count, *step) != 0;
 }
 
 /* One step back from a moment that is after the frame's bound; returns the moment it begins at. */

@@ -5,34 +5,31 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array.h"
 #include "error.h"
 #include "stretches.h"
+#include "table.h"
 
 #define TOO_SHORT "[too short]"
 
 /* A row under way. Waits that were chosen stand for more than themselves: what they stand for is
  * known once all are seen. */
 struct cell {
-    struct offcpu_row row; /* cause "" and count 0: a free place */
-    double chosen;         /* ns that its chosen waits stand for */
+    struct offcpu_row row;
+    double chosen; /* ns that its chosen waits stand for */
 };
 
 struct making {
     const struct recording *recording;
-    struct cell *cells; /* open addressing */
-    size_t count, room; /* room: a power of two */
+    struct cell *cells;
+    size_t count;
+    struct table places; /* of the cells, by what is_same looks at */
     uint64_t ns;
 };
 
-static uint64_t hash_of(const struct offcpu_row *row)
+static uint64_t key_of(const struct offcpu_row *row)
 {
-    uint64_t hash = row->thread * 0x9e3779b97f4a7c15u ^ row->stack * 0xc2b2ae3d27d4eb4fu;
-
-    for (const char *at = row->cause; *at; at++)
-        hash = (hash ^ (unsigned char)*at) * 0x100000001b3u;
-    for (const char *at = row->rest ? row->rest : ""; *at; at++)
-        hash = (hash ^ (unsigned char)*at) * 0x100000001b3u;
-    return hash ^ hash >> 29;
+    return table_mix(table_mix(row->thread, row->stack), table_hash_text(row->cause));
 }
 
 static bool is_same(const struct offcpu_row *a, const struct offcpu_row *b)
@@ -41,32 +38,17 @@ static bool is_same(const struct offcpu_row *a, const struct offcpu_row *b)
            (!a->rest || !strcmp(a->rest, b->rest)) && !strcmp(a->cause, b->cause);
 }
 
-static struct cell *place_of(struct cell *cells, size_t room, const struct offcpu_row *row)
+/* NULL: there is none. */
+static struct cell *find(const struct making *making, const struct offcpu_row *row)
 {
-    size_t at = (size_t)hash_of(row) & (room - 1);
+    const struct table_slot *slot = NULL;
+    uint64_t key = key_of(row);
 
-    while (cells[at].row.count && !is_same(&cells[at].row, row))
-        at = (at + 1) & (room - 1);
-    return &cells[at];
-}
-
-static struct cell *cell_of(struct making *making, const struct offcpu_row *row)
-{
-    if (2 * (making->count + 1) > making->room) {
-        size_t room = making->room ? 2 * making->room : 256;
-        struct cell *grown = calloc(room, sizeof(*grown));
-
-        if (!grown)
-            return NULL;
-        for (size_t i = 0; i < making->room; i++) {
-            if (making->cells[i].row.count)
-                *place_of(grown, room, &making->cells[i].row) = making->cells[i];
-        }
-        free(making->cells);
-        making->cells = grown;
-        making->room = room;
+    while ((slot = table_next(&making->places, key, slot))) {
+        if (is_same(&making->cells[slot->number - 1].row, row))
+            return &making->cells[slot->number - 1];
     }
-    return place_of(making->cells, making->room, row);
+    return NULL;
 }
 
 static const char *rest_of(const struct recording *r, const struct recorded_wait *wait)
@@ -89,14 +71,13 @@ static const char *rest_of(const struct recording *r, const struct recorded_wait
 
 static int add(struct making *making, const struct offcpu_row *row, uint64_t ns, double chosen)
 {
-    struct cell *cell = cell_of(making, row);
+    struct cell *cell = find(making, row);
 
-    if (!cell)
-        return -ENOMEM;
-    if (!cell->row.count) {
-        cell->row = *row;
-        cell->row.ns = cell->row.count = 0;
-        making->count++;
+    if (!cell) {
+        if (array_append(making->cells, making->count, (struct cell){.row = *row}) ||
+            table_put_number(&making->places, key_of(row), making->count))
+            return -ENOMEM;
+        cell = &making->cells[making->count - 1];
     }
     cell->row.ns += ns;
     cell->row.count++;
@@ -138,27 +119,27 @@ static int add_stretch(const struct stretch *stretch, void *ctx)
 /* The short waits of a thread and cause are divided as the chosen ones of them say. */
 static void divide(struct making *making)
 {
-    for (size_t i = 0; i < making->room; i++) {
+    for (size_t i = 0; i < making->count; i++) {
         struct cell *cell = &making->cells[i], *rest;
         struct offcpu_row wanted = cell->row;
 
-        if (!cell->row.count || cell->chosen <= 0)
+        if (cell->chosen <= 0)
             continue;
         wanted.stack = SIZE_MAX;
         wanted.rest = TOO_SHORT;
-        rest = place_of(making->cells, making->room, &wanted);
+        rest = find(making, &wanted);
         rest->chosen -= cell->chosen; /* below zero: what all of them stand for */
     }
-    for (size_t i = 0; i < making->room; i++) {
+    for (size_t i = 0; i < making->count; i++) {
         struct cell *cell = &making->cells[i], *rest;
         struct offcpu_row wanted = cell->row;
         uint64_t share;
 
-        if (!cell->row.count || cell->chosen <= 0)
+        if (cell->chosen <= 0)
             continue;
         wanted.stack = SIZE_MAX;
         wanted.rest = TOO_SHORT;
-        rest = place_of(making->cells, making->room, &wanted);
+        rest = find(making, &wanted);
         /* What is left of both, so that roundings end with the last. */
         share = (uint64_t)((double)rest->row.ns * (cell->chosen / -rest->chosen) + 0.5);
         share = share < rest->row.ns ? share : rest->row.ns;
@@ -195,22 +176,22 @@ int offcpu_make(const struct recording *recording, struct offcpu *ret, struct pr
         offcpu.rows = calloc(making.count + 1, sizeof(*offcpu.rows));
         result = offcpu.rows ? 0 : prcb_fail(err, -ENOMEM, "out of memory");
     }
-    if (result) {
-        free(making.cells);
-        return result;
-    }
-    divide(&making);
-    for (size_t i = 0; i < making.room; i++) {
+    if (!result)
+        divide(&making);
+    for (size_t i = 0; !result && i < making.count; i++) {
         const struct offcpu_row *row = &making.cells[i].row;
 
-        if (!row->count || !row->ns)
+        if (!row->ns)
             continue;
         offcpu.rows[offcpu.count++] = *row;
         offcpu.known_ns += row->rest ? 0 : row->ns;
         offcpu.idle_ns += is_idle(row) ? row->ns : 0;
     }
+    table_free(&making.places);
     free(making.cells);
-    qsort(offcpu.rows, offcpu.count, sizeof(*offcpu.rows), by_time);
+    if (result)
+        return result;
+    array_sort(offcpu.rows, offcpu.count, by_time);
     offcpu.ns = making.ns;
     *ret = offcpu;
     return 0;

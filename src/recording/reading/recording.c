@@ -11,6 +11,7 @@
 
 #include <sqlite3.h>
 
+#include "array.h"
 #include "error.h"
 #include "resolve.h"
 #include "writer.h"
@@ -88,21 +89,6 @@ bool recording_counts_ns(const struct recording *recording)
 
 /* ---- tables into memory ------------------------------------------------------ */
 
-/* One more element behind the *count that *array (a pointer to elements) has; NULL: no memory. */
-static void *append(void *array, size_t *count, size_t size)
-{
-    char *elements;
-
-    memcpy(&elements, array, sizeof(elements));
-    if (!(*count & (*count - 1))) {
-        elements = realloc(elements, (*count ? 2 * *count : 1) * size);
-        if (!elements)
-            return NULL;
-        memcpy(array, &elements, sizeof(elements));
-    }
-    return elements + size * (*count)++;
-}
-
 /* Whether one more row, and a text, can be in the file at all. */
 static bool fits(struct recording *r, size_t rows, size_t bytes)
 {
@@ -116,44 +102,38 @@ static bool fits(struct recording *r, size_t rows, size_t bytes)
 static const char *keep(struct recording *r, sqlite3_stmt *row, int column)
 {
     const char *text = (const char *)sqlite3_column_text(row, column);
-    char *copy, **slot;
+    char *copy;
 
     if (!text || !*text)
         return "";
     if (!fits(r, 0, strlen(text)))
         return NULL;
     copy = strdup(text);
-    slot = copy ? append(&r->texts, &r->text_count, sizeof(*r->texts)) : NULL;
-    if (!slot) {
+    if (!copy || array_append(r->texts, r->text_count, copy)) {
         free(copy);
         return NULL;
     }
-    *slot = copy;
     return copy;
 }
 
 static int add_function(sqlite3_stmt *row, void *ctx)
 {
     struct recording *r = ctx;
-    struct recorded_function *function =
-        append(&r->functions, &r->function_count, sizeof(*r->functions));
+    struct recorded_function function = {
+        .id = sqlite3_column_int64(row, 0),
+        .name = keep(r, row, 1),
+        .file = keep(r, row, 2),
+    };
 
-    if (!function)
+    if (!function.name || !function.file)
         return -ENOMEM;
-    function->id = sqlite3_column_int64(row, 0);
-    function->name = keep(r, row, 1);
-    function->file = keep(r, row, 2);
-    return function->name && function->file ? 0 : -ENOMEM;
+    return array_append(r->functions, r->function_count, function);
 }
 
 static int add_thread(sqlite3_stmt *row, void *ctx)
 {
     struct recording *r = ctx;
-    struct recorded_thread *thread = append(&r->threads, &r->thread_count, sizeof(*r->threads));
-
-    if (!thread)
-        return -ENOMEM;
-    *thread = (struct recorded_thread){
+    struct recorded_thread thread = {
         .id = sqlite3_column_int64(row, 0),
         .pid = sqlite3_column_int64(row, 1),
         .tid = sqlite3_column_int64(row, 2),
@@ -165,17 +145,16 @@ static int add_thread(sqlite3_stmt *row, void *ctx)
         .start_reason =
             sqlite3_column_type(row, 8) == SQLITE_NULL ? -1 : sqlite3_column_int(row, 8),
     };
-    return thread->name && thread->start_state && thread->start_cause ? 0 : -ENOMEM;
+
+    if (!thread.name || !thread.start_state || !thread.start_cause)
+        return -ENOMEM;
+    return array_append(r->threads, r->thread_count, thread);
 }
 
 static int add_wait(sqlite3_stmt *row, void *ctx)
 {
     struct recording *r = ctx;
-    struct recorded_wait *wait = append(&r->waits, &r->wait_count, sizeof(*r->waits));
-
-    if (!wait)
-        return -ENOMEM;
-    *wait = (struct recorded_wait){
+    struct recorded_wait wait = {
         .time_ns = (uint64_t)sqlite3_column_int64(row, 0),
         .thread = recording_thread(r, sqlite3_column_int64(row, 1)),
         .stack = recording_stack(r, sqlite3_column_int64(row, 2)),
@@ -184,17 +163,16 @@ static int add_wait(sqlite3_stmt *row, void *ctx)
         .word = keep(r, row, 5),
         .one_in = sqlite3_column_int64(row, 6) > 1 ? (uint64_t)sqlite3_column_int64(row, 6) : 1,
     };
-    return wait->missing && wait->kind && wait->word ? 0 : -ENOMEM;
+
+    if (!wait.missing || !wait.kind || !wait.word)
+        return -ENOMEM;
+    return array_append(r->waits, r->wait_count, wait);
 }
 
 static int add_waker(sqlite3_stmt *row, void *ctx)
 {
     struct recording *r = ctx;
-    struct recorded_waker *waker = append(&r->wakers, &r->waker_count, sizeof(*r->wakers));
-
-    if (!waker)
-        return -ENOMEM;
-    *waker = (struct recorded_waker){
+    struct recorded_waker waker = {
         .id = sqlite3_column_int64(row, 0),
         .by = keep(r, row, 1),
         .thread = recording_thread(r, sqlite3_column_int64(row, 2)),
@@ -203,17 +181,16 @@ static int add_waker(sqlite3_stmt *row, void *ctx)
         .name = keep(r, row, 5),
         .number = sqlite3_column_type(row, 6) == SQLITE_NULL ? -1 : sqlite3_column_int64(row, 6),
     };
-    return waker->by && waker->name ? 0 : -ENOMEM;
+
+    if (!waker.by || !waker.name)
+        return -ENOMEM;
+    return array_append(r->wakers, r->waker_count, waker);
 }
 
 static int add_map(sqlite3_stmt *row, void *ctx)
 {
     struct recording *r = ctx;
-    struct recorded_map *map = append(&r->maps, &r->map_count, sizeof(*r->maps));
-
-    if (!map)
-        return -ENOMEM;
-    *map = (struct recorded_map){
+    struct recorded_map map = {
         .id = sqlite3_column_int64(row, 0),
         .pid = sqlite3_column_int64(row, 1),
         .start = (uint64_t)sqlite3_column_int64(row, 2),
@@ -222,7 +199,10 @@ static int add_map(sqlite3_stmt *row, void *ctx)
         .file = keep(r, row, 5),
         .build_id = keep(r, row, 6),
     };
-    return map->file && map->build_id ? 0 : -ENOMEM;
+
+    if (!map.file || !map.build_id)
+        return -ENOMEM;
+    return array_append(r->maps, r->map_count, map);
 }
 
 /* The index of the row with an id; each kind of row begins with its id. */
@@ -324,7 +304,6 @@ static int add_stack(sqlite3_stmt *row, void *ctx)
         .kernel = sqlite3_column_int(row, 2),
         .address = (uint64_t)sqlite3_column_int64(row, 4),
     };
-    struct recorded_stack *place;
 
     stack.caller_index = recording_stack(r, stack.caller);
     if (stack.caller_index != SIZE_MAX) {
@@ -335,11 +314,7 @@ static int add_stack(sqlite3_stmt *row, void *ctx)
     stack.map = find(r->maps, r->map_count, sizeof(*r->maps), sqlite3_column_int64(row, 3));
     stack.function =
         find(r->functions, r->function_count, sizeof(*r->functions), sqlite3_column_int64(row, 5));
-    place = append(&r->stacks, &r->stack_count, sizeof(*r->stacks));
-    if (!place)
-        return -ENOMEM;
-    *place = stack;
-    return 0;
+    return array_append(r->stacks, r->stack_count, stack);
 }
 
 struct loading {

@@ -8,6 +8,7 @@
 #include <prcb/causes.h>
 #include <sqlite3.h>
 
+#include "array.h"
 #include "error.h"
 #include "stretches.h"
 
@@ -95,7 +96,7 @@ static int count_functions(struct making *making, struct prcb_error *err)
             report->functions[kept++] = report->functions[i];
     }
     report->function_count = kept;
-    qsort(report->functions, kept, sizeof(*report->functions), by_self);
+    array_sort(report->functions, kept, by_self);
     return result;
 }
 
@@ -127,7 +128,7 @@ static int by_weight(const void *left, const void *right)
 /* Its row, made if there is none; NULL: no memory, or no processor has this number. */
 static struct report_processor *processor(struct report *report, uint64_t cpu)
 {
-    struct report_processor *grown;
+    struct report_processor *made;
 
     for (size_t i = 0; i < report->processor_count; i++) {
         if (report->processors[i].cpu == cpu)
@@ -135,18 +136,15 @@ static struct report_processor *processor(struct report *report, uint64_t cpu)
     }
     if (cpu >= CPU_MAX)
         return NULL;
-    grown = realloc(report->processors, (report->processor_count + 1) * sizeof(*grown));
-    if (!grown)
+    if (array_append(report->processors, report->processor_count,
+                     (struct report_processor){.cpu = (uint32_t)cpu}))
         return NULL;
-    report->processors = grown;
-    grown += report->processor_count++;
-    memset(grown, 0, sizeof(*grown));
-    grown->cpu = (uint32_t)cpu;
+    made = &report->processors[report->processor_count - 1];
     for (int i = 0; i < PROCESSOR_PARTS; i++)
-        grown->parts[i] = -1;
+        made->parts[i] = -1;
     for (size_t i = 0; i < REPORT_CELLS; i++)
-        grown->cells[i].thread = SIZE_MAX;
-    return grown;
+        made->cells[i].thread = SIZE_MAX;
+    return made;
 }
 
 static int count_processor(sqlite3_stmt *row, void *ctx)
@@ -217,7 +215,10 @@ static void fill_cells(const struct making *making, struct report_processor *p,
 static int add_wait(struct report *report, const struct stretch *stretch)
 {
     bool ready = stretch->kind == STRETCH_READY;
-    struct report_wait *grown_waits;
+    struct report_wait made = {.reason = stretch->reason,
+                               .ready = ready,
+                               .count = 1,
+                               .ns = stretch->end_ns - stretch->start_ns};
 
     for (size_t i = 0; i < report->wait_count; i++) {
         struct report_wait *wait = &report->waits[i];
@@ -232,19 +233,8 @@ static int add_wait(struct report *report, const struct stretch *stretch)
     /* There are as many as there are causes, or the file is damaged. */
     if (report->wait_count >= 4 * PRCB_CAUSE_MAX)
         return 0;
-    grown_waits = realloc(report->waits, (report->wait_count + 1) * sizeof(*grown_waits));
-    if (!grown_waits)
-        return -ENOMEM;
-    report->waits = grown_waits;
-    grown_waits += report->wait_count++;
-    *grown_waits = (struct report_wait){
-        .reason = stretch->reason,
-        .ready = ready,
-        .count = 1,
-        .ns = stretch->end_ns - stretch->start_ns,
-    };
-    strncpy(grown_waits->cause, stretch->cause, sizeof(grown_waits->cause) - 1);
-    return 0;
+    strncpy(made.cause, stretch->cause, sizeof(made.cause) - 1);
+    return array_append(report->waits, report->wait_count, made);
 }
 
 static int add_stretch(const struct stretch *stretch, void *ctx)
@@ -357,11 +347,9 @@ int report_make(const struct recording *recording, size_t cells, struct report *
         report_free(&report);
         return result;
     }
-    if (report.wait_count)
-        qsort(report.waits, report.wait_count, sizeof(*report.waits), by_time);
-    if (report.processor_count)
-        qsort(report.processors, report.processor_count, sizeof(*report.processors), by_number);
-    qsort(report.threads, report.thread_count, sizeof(*report.threads), by_weight);
+    array_sort(report.waits, report.wait_count, by_time);
+    array_sort(report.processors, report.processor_count, by_number);
+    array_sort(report.threads, report.thread_count, by_weight);
     *ret = report;
     return 0;
 }
