@@ -369,8 +369,8 @@ class Guarded(Case):
         os.rename(beside, self.file)
         return "--web.config.file=" + self.file
 
-    def user(self, name, password):
-        made = subprocess.run(["htpasswd", "-nbB", name, password], stdout=subprocess.PIPE,
+    def user(self, name, password, cost=5):
+        made = subprocess.run(["htpasswd", "-nbB", "-C%d" % cost, name, password], stdout=subprocess.PIPE,
                               text=True, check=True).stdout.strip()
         return "  %s: %s\n" % tuple(made.split(":", 1))
 
@@ -409,6 +409,39 @@ class Guarded(Case):
         wait_for(lambda: "basic_auth_user" in self.exporter.said(), "the error")
         self.assertEqual(self.status("prom", "other"), 200)
         self.assertEqual(self.exporter.get()[0].status, 401)
+
+    def test_guesses_lock_nobody_out(self):
+        """Two users are let in, however many guess meanwhile."""
+        self.need("htpasswd")
+        self.exporter = self.start(self.config(
+            "basic_auth_users:\n" + self.user("one", "first") + self.user("two", "second")))
+        for who in ("one", "first"), ("two", "second"):
+            self.assertEqual(self.status(*who), 200)
+        for i in range(40):
+            self.assertIn(self.status("one", str(i)), (401, 503))
+            self.assertEqual(self.status("one", "first"), 200)
+            self.assertEqual(self.status("two", "second"), 200)
+        # Who stays as she was is known after a reload.
+        two = [line + "\n" for line in pathlib.Path(self.file).read_text().splitlines() if " two" in line]
+        self.config("basic_auth_users:\n" + self.user("three", "x") + two[0])
+        wait_for(lambda: "was reloaded" in self.exporter.said(), "the new users")
+        self.assertEqual(self.status("two", "second"), 200)
+        self.assertNotEqual(self.status("one", "first"), 200)
+
+    def test_time_tells_no_names(self):
+        """A name that nobody has takes as long as one that somebody has."""
+        self.need("htpasswd")
+        self.exporter = self.start(self.config("basic_auth_users:\n" + self.user("prom", "secret", 12)))
+
+        def took(name):
+            while True:
+                began = time.monotonic()
+                status = self.status(name, "wrong")
+                if status == 401:
+                    return time.monotonic() - began
+                self.assertEqual(status, 503)
+                time.sleep(.05)
+        self.assertGreater(took("nobody") / min(took("prom"), took("prom")), .6)
 
     def certificate(self, name, *more, out="crt"):
         folder = self.config_folder

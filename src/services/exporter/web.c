@@ -20,19 +20,19 @@
 #include <zlib.h>
 
 #include "error.h"
+#include "guesses.h"
 #include "now.h"
 #include "places.h"
 #include "read_file.h"
 #include "text.h"
 #include "web_config.h"
 
-#define FIRST_PASSED    3
-#define BACKLOG         128
-#define CONNECTIONS     (2 * (PLACES + PLACES_SPARE)) /* never reached: places are fewer */
-#define MEMORY_EACH     (32u << 10)
-#define FILE_MAX        (1 << 20)
-#define HASHES_A_SECOND 4 /* a bcrypt takes some 70 ms: guessing is not to take the processor */
-#define MAC_BYTES       32
+#define FIRST_PASSED 3
+#define BACKLOG      128
+#define CONNECTIONS  (2 * (PLACES + PLACES_SPARE)) /* never reached: places are fewer */
+#define MEMORY_EACH  (32u << 10)
+#define FILE_MAX     (1 << 20)
+#define MAC_BYTES    32
 
 /* Files that the configuration is made of: these changed, it is read again. */
 enum { FILE_CONFIG, FILE_CERT, FILE_KEY, FILE_CA, FILES };
@@ -53,10 +53,12 @@ struct web {
     struct stamp stamps[FILES];
     char *cert, *key, *ca;
     unsigned char secret[MAC_BYTES]; /* of the next */
-    unsigned char good[MAC_BYTES];   /* who was let in last; not the password */
-    bool has_good;
-    time_t hashed_in; /* second in which so many were computed */
-    unsigned hashed;
+    /* Of each user the name and password that were right last, as a code; not the password. */
+    struct known {
+        bool any;
+        unsigned char code[MAC_BYTES];
+    } known[WEB_USERS_MAX];
+    struct guesses guesses;
 };
 
 /* ---- sockets ---- */
@@ -196,49 +198,74 @@ static bool equal(const void *a, const void *b, size_t size)
     return !differ;
 }
 
-/* Takes as long for a name that nobody has. */
-static bool hash_matches(const struct web *web, const char *name, const char *password)
+/* Whose name it is. For a name that nobody has, some user's, always the same one: it takes as long
+ * as for that one. */
+static size_t user_of(const struct web *web, const char *name, bool *ret_known)
 {
-    static const char nobody[] = "$2y$10$QOauhQNbBCuQDKes6eFzPeMqBSjb7Mr5DUmpZ/VcEd00UAV/LDeSi";
-    struct crypt_data data = {0};
-    const char *hash = nobody, *made;
-    bool known = false, ret;
+    unsigned char code[MAC_BYTES];
+    size_t ret;
 
+    mac(web, name, "", code);
+    ret = code[0] % web->config.user_count;
+    *ret_known = false;
     for (size_t i = 0; i < web->config.user_count; i++) {
         if (!strcmp(web->config.users[i].name, name)) {
-            hash = web->config.users[i].hash;
-            known = true;
+            ret = i;
+            *ret_known = true;
         }
     }
-    made = crypt_rn(password, hash, &data, sizeof(data));
-    ret = made && strlen(made) == strlen(hash) && equal(made, hash, strlen(hash)) && known;
+    return ret;
+}
+
+static bool hash_matches(const char *hash, const char *password)
+{
+    struct crypt_data data = {0};
+    const char *made = crypt_rn(password, hash, &data, sizeof(data));
+    bool ret = made && strlen(made) == strlen(hash) && equal(made, hash, strlen(hash));
+
     explicit_bzero(&data, sizeof(data));
     return ret;
 }
 
 enum verdict { LET_IN, UNKNOWN, TOO_MANY };
 
-static enum verdict judge(struct web *web, const char *name, const char *password)
+static enum verdict judge(struct web *web, const struct sockaddr *address, const char *name,
+                          const char *password)
 {
     unsigned char asked[MAC_BYTES];
-    struct timespec now;
+    uint64_t began = now_ms(), now;
+    bool known, right;
+    size_t user;
 
     mac(web, name, password, asked);
-    if (web->has_good && equal(asked, web->good, sizeof(asked)))
+    user = user_of(web, name, &known);
+    if (web->known[user].any && equal(asked, web->known[user].code, sizeof(asked)))
         return LET_IN;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    if (now.tv_sec != web->hashed_in) {
-        web->hashed_in = now.tv_sec;
-        web->hashed = 0;
-    }
-    if (web->hashed >= HASHES_A_SECOND)
+    if (!guesses_may(&web->guesses, address, began))
         return TOO_MANY;
-    web->hashed++;
-    if (!hash_matches(web, name, password))
+    right = hash_matches(web->config.users[user].hash, password) && known;
+    now = now_ms();
+    guesses_tried(&web->guesses, address, right, now - began, now);
+    if (!right)
         return UNKNOWN;
-    memcpy(web->good, asked, sizeof(asked));
-    web->has_good = true;
+    memcpy(web->known[user].code, asked, sizeof(asked));
+    web->known[user].any = true;
     return LET_IN;
+}
+
+/* Users who are as they were need not be asked again. */
+static void keep_known(struct web *web, const struct web_config *before)
+{
+    struct known known[WEB_USERS_MAX] = {0};
+
+    for (size_t i = 0; i < web->config.user_count; i++) {
+        for (size_t j = 0; j < before->user_count; j++) {
+            if (!strcmp(web->config.users[i].name, before->users[j].name) &&
+                !strcmp(web->config.users[i].hash, before->users[j].hash))
+                known[i] = web->known[j];
+        }
+    }
+    memcpy(web->known, known, sizeof(known));
 }
 
 /* ---- answers ---- */
@@ -363,6 +390,8 @@ static struct place *place_of(struct MHD_Connection *connection)
 
 static enum verdict judge_request(struct web *web, struct MHD_Connection *connection)
 {
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
     char *password = NULL, *name;
     enum verdict verdict = UNKNOWN;
 
@@ -370,7 +399,7 @@ static enum verdict judge_request(struct web *web, struct MHD_Connection *connec
         return LET_IN;
     name = MHD_basic_auth_get_username_password(connection, &password);
     if (name && password)
-        verdict = judge(web, name, password);
+        verdict = judge(web, info ? info->client_addr : NULL, name, password);
     if (password)
         explicit_bzero(password, strlen(password));
     MHD_free(password);
@@ -584,7 +613,6 @@ static int load(struct web *web, struct prcb_error *err)
         web->cert = cert;
         web->key = key;
         web->ca = ca;
-        web->has_good = false;
         result = restart ? start_daemons(web, err) : 0;
     } else {
         memcpy(web->stamps, stamps, sizeof(stamps));
@@ -610,6 +638,7 @@ static int load(struct web *web, struct prcb_error *err)
             start_daemons(web, &ignored);
         return result;
     }
+    keep_known(web, &old);
     web_config_free(&old);
     for (size_t i = 0; i < 3; i++)
         free(old_files[i]);

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * How many passwords are tried, by address: a hash takes long on purpose, and one who guesses is
+ * neither to take the processor nor to keep those out who know. Each address has its own rate;
+ * those from which nobody gave a right password yet have one together as well, in time of a
+ * processor. All of this machine are one address, and so are those of one /64 of IPv6.
+ *
+ * One thread at a time. Times are milliseconds of any clock that does not jump.
+ */
+#ifndef PRCB_EXPORTER_GUESSES_H
+#define PRCB_EXPORTER_GUESSES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#define GUESSES_EACH_MS   500 /* an address has one in this time */
+#define GUESSES_AT_ONCE   4   /* but so many after a pause */
+#define GUESSES_PART      4   /* all strangers together: one part of so many of a processor */
+#define GUESSES_ADDRESSES 64  /* of each kind: strangers, and others */
+
+struct guesser {
+    unsigned char who[17]; /* family; address, its first 8 bytes */
+    uint64_t paid_until;   /* 0: the place is free */
+};
+
+struct guesses {
+    struct guesser strangers[GUESSES_ADDRESSES], others[GUESSES_ADDRESSES];
+    uint64_t paid_until; /* of all strangers */
+};
+
+/* address NULL or of a unix socket: of this machine. False: not now. */
+bool guesses_may(struct guesses *guesses, const struct sockaddr *address, uint64_t now);
+/* One was tried, in so many milliseconds. */
+void guesses_tried(struct guesses *guesses, const struct sockaddr *address, bool right,
+                   uint64_t took, uint64_t now);
+
+#endif
