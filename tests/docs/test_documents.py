@@ -333,8 +333,7 @@ class Entrances(unittest.TestCase):
                                check=True).stdout
         known = set(re.findall(r"(?m)^  ([a-z]+) ", usage))
         self.assertIn("check", known)
-        for name in ("README.md", "HACKING.md", "ARCHITECTURE.md", "docs/figures.md",
-                     "docs/processors.md"):
+        for name in ("README.md", "ARCHITECTURE.md", "docs/figures.md", "docs/processors.md"):
             for used in re.findall(r"\./dev ([a-z]+)", read(name)):
                 self.assertIn(used, known, name)
 
@@ -345,7 +344,7 @@ class Entrances(unittest.TestCase):
         self.assertIn("usage:", result.stderr)
 
     def test_files_named_in_documents_exist(self):
-        names = ["README.md", "HACKING.md", "ARCHITECTURE.md",
+        names = ["README.md", "ARCHITECTURE.md",
                  *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")),
                  *(str(path.relative_to(ROOT)) for path in (ROOT / "src").rglob("README.md"))]
         for name in names:

@@ -84,7 +84,7 @@ static void print_row(FILE *out, const struct doctor_check *check,
     fprintf(out, "%-23s  costs: %s\n%-23s  fix:   %s\n", "", check->cost, "", check->fix);
 }
 
-static void print_table(FILE *out, const char *root, bool verbose, const struct outcome *outcome)
+static void print_table(FILE *out, const struct arguments *arguments, const struct outcome *outcome)
 {
     struct utsname kernel;
     struct doctor_result result;
@@ -93,8 +93,8 @@ static void print_table(FILE *out, const char *root, bool verbose, const struct 
     fprintf(out, "prcb %s on %s %s %s\n\n", prcb_version(), kernel.sysname, kernel.release,
             kernel.machine);
     for (size_t i = 0; i < doctor_check_count; i++) {
-        doctor_checks[i].look(root, &result);
-        print_row(out, &doctor_checks[i], &result, verbose);
+        doctor_checks[i].look(arguments->root, &result);
+        print_row(out, &doctor_checks[i], &result, arguments->verbose);
     }
     fprintf(out, "\ntier: %s%s%s\n", tier_word(outcome), outcome->reason[0] ? ": " : "",
             outcome->reason);
@@ -149,7 +149,7 @@ static int run(const struct cli_command *self, int argc, char **argv)
     try_session(&outcome);
     status = outcome.tier >= PRCB_TIER_BPF ? CLI_OK : CLI_FAILED;
     if (!arguments.json)
-        print_table(output.stream, arguments.root, arguments.verbose, &outcome);
+        print_table(output.stream, &arguments, &outcome);
     else if (print_json(output.stream, arguments.root, &outcome))
         status = cli_error(self, "out of memory");
     return cli_close_output(self, &output, status);

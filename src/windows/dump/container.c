@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * The containers: which header goes with which loader. To add one, write its load function in a
- * file of its own and add its row here (HACKING.md).
+ * file of its own and add its row here (docs/hacking/26-dump-format.md).
  */
 #include "inside.h"
 
