@@ -10,17 +10,15 @@
 #include "cause.h"
 #include "csv.h"
 #include "format.h"
+#include "table.h"
 #include "whom_words.h"
 
 static uint64_t group_of_name(const char *comm, bool kernel)
 {
-    uint64_t hash = 14695981039346656037ull;
     char name[ACCOUNT_NAME];
 
     account_family(comm, kernel, name);
-    for (const char *at = name; *at; at++)
-        hash = (hash ^ (unsigned char)*at) * 1099511628211ull;
-    return hash;
+    return table_hash_text(name);
 }
 
 uint64_t stat_whom_group_of(enum stat_rows rows, const struct prcb_account *account)

@@ -3,6 +3,7 @@
  * What the table means, in sentences: the biggest cost, who paid it, and what
  * the figures lack.
  */
+#include "array.h"
 #include "stat_report.h"
 #include "stat_idle.h"
 
@@ -104,7 +105,7 @@ static int make_costs(const struct stat_report *report, struct costs *ret)
         if (!ret->kernel_left_out || view->rows[i]->kernel < view->rows[i]->threads)
             add_row(ret, view->rows[i]);
     }
-    qsort_r(ret->rows, ret->count, sizeof(struct account_row *), by_row_name, (void *)report);
+    array_sort_r(ret->rows, ret->count, by_row_name, (void *)report);
     return 0;
 }
 

@@ -8,6 +8,7 @@
 
 #include <prcb/causes.h>
 
+#include "array.h"
 #include "csv.h"
 #include "error.h"
 #include "format.h"
@@ -27,20 +28,13 @@ static const char *const kind_names[] = {"total", "cause", "thread", "function"}
 static int add(struct diff *d, enum diff_kind kind, char *name, const char *figure, int side,
                uint64_t value)
 {
-    struct diff_row *grown;
+    struct diff_row row = {.kind = kind, .name = name, .figure = figure};
 
-    if (!name)
+    row.value[side] = value;
+    if (!name || array_append(d->rows, d->count, row)) {
+        free(name);
         return -ENOMEM;
-    if (!(d->count & (d->count - 1))) {
-        grown = realloc(d->rows, (d->count ? 2 * d->count : 1) * sizeof(*grown));
-        if (!grown) {
-            free(name);
-            return -ENOMEM;
-        }
-        d->rows = grown;
     }
-    d->rows[d->count] = (struct diff_row){.kind = kind, .name = name, .figure = figure};
-    d->rows[d->count++].value[side] = value;
     return 0;
 }
 
@@ -130,8 +124,7 @@ static void merge(struct diff *d)
 {
     size_t kept = 0;
 
-    if (d->count)
-        qsort(d->rows, d->count, sizeof(*d->rows), by_name);
+    array_sort(d->rows, d->count, by_name);
     for (size_t i = 0; i < d->count; i++) {
         if (kept && !by_name(&d->rows[kept - 1], &d->rows[i])) {
             d->rows[kept - 1].value[0] += d->rows[i].value[0];
@@ -147,8 +140,7 @@ static void merge(struct diff *d)
             d->rows[i].rate[side] =
                 (double)d->rows[i].value[side] * SECOND / (double)d->span_ns[side];
     }
-    if (kept)
-        qsort(d->rows, kept, sizeof(*d->rows), by_change);
+    array_sort(d->rows, kept, by_change);
 }
 
 int diff_make(const struct recording *a, const struct recording *b, struct diff *ret,

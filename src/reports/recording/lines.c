@@ -8,6 +8,7 @@
 
 #include <sqlite3.h>
 
+#include "array.h"
 #include "csv.h"
 #include "error.h"
 #include "json_doc.h"
@@ -26,7 +27,6 @@ struct place {
 
 struct making {
     struct lines lines;
-    size_t room;
     char *file, *build_id; /* of the places that wait */
     struct place *places;
     size_t count, place_room;
@@ -39,22 +39,14 @@ static int add_row(struct making *m, char *text, uint64_t samples, uint64_t weig
     struct line row = {.text = text, .samples = samples, .weight = weight};
     char *rest = text;
 
-    if (m->lines.count == m->room) {
-        size_t room = m->room ? 2 * m->room : 256;
-        struct line *grown = realloc(m->lines.rows, room * sizeof(*grown));
-
-        if (!grown) {
-            free(text);
-            return -ENOMEM;
-        }
-        m->lines.rows = grown;
-        m->room = room;
-    }
     row.file = strsep(&rest, "\t");
     row.number = rest ? strtoull(strsep(&rest, "\t"), NULL, 10) : 0;
     row.function = rest ? strsep(&rest, "\t") : "";
     row.inlined = rest ? rest : "";
-    m->lines.rows[m->lines.count++] = row;
+    if (array_append(m->lines.rows, m->lines.count, row)) {
+        free(text);
+        return -ENOMEM;
+    }
     return 0;
 }
 
@@ -108,21 +100,12 @@ static int add_place(sqlite3_stmt *statement, void *ctx)
         if (!m->file || !m->build_id)
             return -ENOMEM;
     }
-    if (m->count == m->place_room) {
-        size_t room = m->place_room ? 2 * m->place_room : 1024;
-        struct place *grown = realloc(m->places, room * sizeof(*grown));
-
-        if (!grown)
-            return -ENOMEM;
-        m->places = grown;
-        m->place_room = room;
-    }
-    m->places[m->count++] = (struct place){
-        .at = (uint64_t)sqlite3_column_int64(statement, 2),
-        .samples = (uint64_t)sqlite3_column_int64(statement, 3),
-        .weight = (uint64_t)sqlite3_column_int64(statement, 4),
-    };
-    return 0;
+    return array_add(m->places, m->count, m->place_room,
+                     (struct place){
+                         .at = (uint64_t)sqlite3_column_int64(statement, 2),
+                         .samples = (uint64_t)sqlite3_column_int64(statement, 3),
+                         .weight = (uint64_t)sqlite3_column_int64(statement, 4),
+                     });
 }
 
 static int add_total(sqlite3_stmt *statement, void *ctx)
@@ -161,8 +144,7 @@ static int sum_up(struct making *m)
     size_t kept = 0;
     char *text;
 
-    if (lines->count)
-        qsort(lines->rows, lines->count, sizeof(*lines->rows), by_line);
+    array_sort(lines->rows, lines->count, by_line);
     for (size_t i = 0; i < lines->count; i++) {
         samples += lines->rows[i].samples;
         weight += lines->rows[i].weight;
@@ -180,8 +162,7 @@ static int sum_up(struct making *m)
         if (!text || add_row(m, text, lines->samples - samples, lines->weight - weight))
             return -ENOMEM;
     }
-    if (lines->count)
-        qsort(lines->rows, lines->count, sizeof(*lines->rows), by_weight);
+    array_sort(lines->rows, lines->count, by_weight);
     return 0;
 }
 

@@ -2,6 +2,7 @@
  *
  * The report for people.
  */
+#include "array.h"
 #include "report.h"
 
 #include <ctype.h>
@@ -251,8 +252,7 @@ static size_t make_places(const struct report *report, struct place *places)
     for (size_t i = 0; i < offcpu->count; i++)
         places[i] =
             (struct place){offcpu->rows[i], &report->recording->threads[offcpu->rows[i].thread], 1};
-    if (offcpu->count)
-        qsort(places, offcpu->count, sizeof(*places), by_place);
+    array_sort(places, offcpu->count, by_place);
     for (size_t i = 0; i < offcpu->count; i++) {
         if (count && !by_place(&places[count - 1], &places[i])) {
             places[count - 1].row.ns += places[i].row.ns;
@@ -262,8 +262,7 @@ static size_t make_places(const struct report *report, struct place *places)
         }
         places[count++] = places[i];
     }
-    if (count)
-        qsort(places, count, sizeof(*places), by_place_time);
+    array_sort(places, count, by_place_time);
     return count;
 }
 

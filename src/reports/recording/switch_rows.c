@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array.h"
 #include "csv.h"
 #include "error.h"
 #include "stretches.h"
@@ -118,7 +119,7 @@ static int by_pid(const void *left, const void *right)
 static void put_process(struct writing *w, int64_t pid, const char *name)
 {
     const struct leader key = {.pid = pid};
-    const struct leader *leader = bsearch(&key, w->leaders, w->leader_count, sizeof(key), by_pid);
+    const struct leader *leader = array_search(&key, w->leaders, w->leader_count, by_pid);
     char text[NAME];
 
     if (leader)
@@ -283,8 +284,7 @@ static void find_leaders(struct writing *w)
         if (r->threads[i].tid == r->threads[i].pid && *r->threads[i].name)
             w->leaders[w->leader_count++] = (struct leader){r->threads[i].pid, r->threads[i].name};
     }
-    if (w->leader_count)
-        qsort(w->leaders, w->leader_count, sizeof(*w->leaders), by_pid);
+    array_sort(w->leaders, w->leader_count, by_pid);
 }
 
 /* A wait is told before the ready time that ends it. */
