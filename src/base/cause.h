@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What the table of causes (prcb/causes.h) does not say of them.
+ * What programs have to know of a cause beside its row in prcb/causes.h: a row here for each. Who
+ * treats some causes in another way than others asks for a trait; no list of causes is anywhere
+ * else. cause.c fails to compile if a row is missing, twice there, or contradicts itself.
  */
 #ifndef PRCB_BASE_CAUSE_H
 #define PRCB_BASE_CAUSE_H
@@ -10,11 +12,107 @@
 
 #include <prcb/causes.h>
 
-/* Waits for one of the kernel's own locks. */
-static inline bool cause_is_kernel_lock(uint32_t cause)
+/* The classes of waits by which monitoring sums them. */
+enum cause_class {
+    CAUSE_CLASS_LOCK,
+    CAUSE_CLASS_DISK,
+    CAUSE_CLASS_NET,
+    CAUSE_CLASS_IPC,
+    CAUSE_CLASS_EVENT,
+    CAUSE_CLASS_SLEEP,
+    CAUSE_CLASS_CHILD,
+    CAUSE_CLASS_STOPPED,
+    CAUSE_CLASS_KERNEL,
+    CAUSE_CLASS_OTHER,
+    CAUSE_CLASSES,
+    CAUSE_CLASS_NONE /* no wait, or throttled, which has families of its own */
+};
+extern const char *const cause_class_names[CAUSE_CLASSES]; /* "lock", "disk", ... */
+
+/* What a descriptor in the first argument of the system call must be, if the wait is for it. */
+enum cause_object {
+    CAUSE_OBJECT_ANY,  /* the cause does not say */
+    CAUSE_OBJECT_NONE, /* the wait is for no object, whatever the call is */
+    CAUSE_OBJECT_PIPE,
+    CAUSE_OBJECT_SOCKET,
+    CAUSE_OBJECT_EVENTFD,
+    CAUSE_OBJECT_DESCRIPTOR, /* timerfd, signalfd, inotify, ... */
+    CAUSE_OBJECT_DEVICE,
+    CAUSE_OBJECT_FILE
+};
+
+enum cause_trait {
+    /* Threads that have nothing to do, or that somebody stopped, wait so: time in it is no fault
+     * by itself. */
+    CAUSE_MAY_IDLE = 1 << 0,
+    /* Nothing else is done in it: the kernel's threads without work. */
+    CAUSE_IDLES = 1 << 1,
+    /* A wait that lasts for long may be a fault: something holds the thread. */
+    CAUSE_HELD = 1 << 2,
+    /* Where in the kernel the thread waits tells more than the cause. */
+    CAUSE_WANTS_KERNEL_STACK = 1 << 3,
+    /* It is for one of the kernel's own locks. */
+    CAUSE_IS_KERNEL_LOCK = 1 << 4,
+};
+
+/* T(NAME, class, object, colour, traits); colour: the role in the page's style.css, of waits. */
+/* clang-format off */
+#define CAUSE_TRAITS(T)                                                                           \
+    T(QUANTUM,    NONE,    ANY,        "other",   0)                                              \
+    T(PREEMPTED,  NONE,    ANY,        "other",   0)                                              \
+    T(YIELD,      NONE,    ANY,        "other",   0)                                              \
+    T(THROTTLED,  NONE,    NONE,       "more",    CAUSE_HELD)                                     \
+    T(SLEEP,      SLEEP,   ANY,        "idle",    CAUSE_MAY_IDLE)                                 \
+    T(FUTEX,      LOCK,    ANY,        "lock",    0)                                              \
+    T(POLL,       EVENT,   ANY,        "idle",    CAUSE_MAY_IDLE)                                 \
+    T(EPOLL,      EVENT,   ANY,        "idle",    CAUSE_MAY_IDLE)                                 \
+    T(PIPE,       IPC,     PIPE,       "network", 0)                                              \
+    T(SOCKET,     NET,     SOCKET,     "network", 0)                                              \
+    T(EVENTFD,    EVENT,   EVENTFD,    "network", 0)                                              \
+    T(FD,         EVENT,   DESCRIPTOR, "network", 0)                                              \
+    T(DEVICE,     OTHER,   DEVICE,     "network", CAUSE_WANTS_KERNEL_STACK)                       \
+    T(DISK,       DISK,    FILE,       "storage", CAUSE_HELD | CAUSE_WANTS_KERNEL_STACK)          \
+    T(FSYNC,      DISK,    FILE,       "storage", CAUSE_HELD | CAUSE_WANTS_KERNEL_STACK)          \
+    T(FILE,       DISK,    FILE,       "storage", CAUSE_HELD | CAUSE_WANTS_KERNEL_STACK)          \
+    T(PAGE_FAULT, DISK,    ANY,        "storage", CAUSE_HELD | CAUSE_WANTS_KERNEL_STACK)          \
+    T(FILE_LOCK,  LOCK,    ANY,        "lock",    CAUSE_HELD)                                     \
+    T(CHILD,      CHILD,   ANY,        "idle",    CAUSE_MAY_IDLE)                                 \
+    T(VFORK,      CHILD,   ANY,        "idle",    0)                                              \
+    T(SIGNAL,     EVENT,   ANY,        "idle",    CAUSE_MAY_IDLE)                                 \
+    T(SEMAPHORE,  LOCK,    ANY,        "lock",    0)                                              \
+    T(MSGQUEUE,   IPC,     ANY,        "network", 0)                                              \
+    T(IO_URING,   EVENT,   ANY,        "storage", CAUSE_WANTS_KERNEL_STACK)                       \
+    T(AIO,        EVENT,   ANY,        "storage", 0)                                              \
+    T(STOPPED,    STOPPED, NONE,       "other",   CAUSE_MAY_IDLE)                                 \
+    T(TRACED,     STOPPED, NONE,       "other",   CAUSE_MAY_IDLE)                                 \
+    T(FROZEN,     STOPPED, NONE,       "other",   CAUSE_MAY_IDLE)                                 \
+    T(EXIT,       NONE,    ANY,        "other",   0)                                              \
+    T(RWSEM,      LOCK,    ANY,        "lock",    CAUSE_HELD | CAUSE_WANTS_KERNEL_STACK | CAUSE_IS_KERNEL_LOCK) \
+    T(MMAP_LOCK,  LOCK,    ANY,        "lock",    CAUSE_HELD | CAUSE_WANTS_KERNEL_STACK | CAUSE_IS_KERNEL_LOCK) \
+    T(MUTEX,      LOCK,    ANY,        "lock",    CAUSE_HELD | CAUSE_WANTS_KERNEL_STACK | CAUSE_IS_KERNEL_LOCK) \
+    T(KLOCK,      LOCK,    ANY,        "lock",    CAUSE_HELD | CAUSE_WANTS_KERNEL_STACK | CAUSE_IS_KERNEL_LOCK) \
+    T(RCU,        LOCK,    ANY,        "lock",    CAUSE_WANTS_KERNEL_STACK)                       \
+    T(KERNEL,     KERNEL,  ANY,        "idle",    CAUSE_MAY_IDLE | CAUSE_IDLES)                   \
+    T(WORKER,     KERNEL,  ANY,        "idle",    CAUSE_MAY_IDLE | CAUSE_IDLES)                   \
+    T(OTHER_D,    KERNEL,  ANY,        "other",   CAUSE_HELD | CAUSE_WANTS_KERNEL_STACK)          \
+    T(OTHER,      OTHER,   ANY,        "other",   CAUSE_WANTS_KERNEL_STACK)                       \
+    T(DRIVER,     OTHER,   ANY,        "network", CAUSE_WANTS_KERNEL_STACK)                       \
+    T(RECLAIM,    DISK,    NONE,       "storage", CAUSE_HELD | CAUSE_WANTS_KERNEL_STACK)
+/* clang-format on */
+
+struct cause_traits {
+    enum cause_class class;
+    enum cause_object object;
+    const char *colour;
+    unsigned traits;
+};
+
+/* Never NULL: a cause that has no row has no trait, class OTHER, and any object. */
+const struct cause_traits *cause_traits(uint32_t cause);
+
+static inline bool cause_has(uint32_t cause, enum cause_trait trait)
 {
-    return cause == PRCB_CAUSE_MUTEX || cause == PRCB_CAUSE_RWSEM ||
-           cause == PRCB_CAUSE_MMAP_LOCK || cause == PRCB_CAUSE_KLOCK;
+    return cause_traits(cause)->traits & trait;
 }
 
 #endif

@@ -209,6 +209,24 @@ class Security(unittest.TestCase):
         self.assertLess(abs(now - then), 300, remedy)
 
 
+class Causes(unittest.TestCase):
+    def test_no_list_of_causes_is_anywhere_else(self):
+        """What is different about some causes is a trait in src/base/cause.h. The eBPF programs assign causes."""
+        for path in (ROOT / "src").rglob("*.[ch]"):
+            name = str(path.relative_to(ROOT))
+            if name.startswith("src/kernel/bpf/") or name == "src/base/cause.h":
+                continue
+            named = set(re.findall(r"PRCB_CAUSE_([A-Z_]+)\b", path.read_text(encoding="utf-8"))) - {"MAX", "NONE"}
+            self.assertLess(len(named), 3, f"{name}: {sorted(named)}: a trait in src/base/cause.h?")
+
+    def test_the_page_has_the_colours(self):
+        style = read("src/tools/page/style.css")
+        rows = re.findall(r'(?m)^    T\((\w+),.*"(\w+)",', read("src/base/cause.h"))
+        self.assertGreater(len(rows), 39)
+        for cause, colour in rows:
+            self.assertIn(f"--{colour}:", style, cause)
+
+
 class Processors(unittest.TestCase):
     def test_every_figure_is_defined(self):
         page = read("docs/processors.md")

@@ -353,7 +353,7 @@ static void words_say_why_threads_were_ready(void **state)
     spend(&a[1], 0, 0, PRCB_CAUSE_QUANTUM, 0, PRCB_CAUSE_QUANTUM, 10 * MS);
     expect_words(a, 2,
                  "64 % of thread time (70.0ms) was spent ready to run, waiting for a processor "
-                 "(preempted 1 time, out of time slice 2 times), mostly by hog (1 thread).\n"
+                 "(out of time slice 2 times, preempted 1 time), mostly by hog (1 thread).\n"
                  "36 % of thread time (40.0ms) was spent running on a processor, mostly by hog "
                  "(1 thread).\n");
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cause.h"
 #include "inside.h"
 
 /* What an emit function is to show; the low bits are a number of the rows' own. */
@@ -461,58 +462,30 @@ EMIT(emit_causes)
     for_groups(m, family, fn, ctx, one_causes);
 }
 
-static const char *const classes[] = {"lock",  "disk",  "net",     "ipc",    "event",
-                                      "sleep", "child", "stopped", "kernel", "other"};
-#define CLASSES (sizeof(classes) / sizeof(classes[0]))
-enum class_number { LOCK, DISK, NET, IPC, EVENT, SLEEP, CHILD, STOPPED, KERNEL, OTHER };
-
-/* By cause, 1 more than the class; 0: other, as for a cause that is not known here. */
-static const uint8_t class_of[PRCB_CAUSE_MAX] = {
-    [PRCB_CAUSE_FUTEX] = LOCK + 1,     [PRCB_CAUSE_FILE_LOCK] = LOCK + 1,
-    [PRCB_CAUSE_SEMAPHORE] = LOCK + 1, [PRCB_CAUSE_RWSEM] = LOCK + 1,
-    [PRCB_CAUSE_MMAP_LOCK] = LOCK + 1, [PRCB_CAUSE_MUTEX] = LOCK + 1,
-    [PRCB_CAUSE_KLOCK] = LOCK + 1,     [PRCB_CAUSE_RCU] = LOCK + 1,
-    [PRCB_CAUSE_DISK] = DISK + 1,      [PRCB_CAUSE_FSYNC] = DISK + 1,
-    [PRCB_CAUSE_FILE] = DISK + 1,      [PRCB_CAUSE_PAGE_FAULT] = DISK + 1,
-    [PRCB_CAUSE_SOCKET] = NET + 1,     [PRCB_CAUSE_PIPE] = IPC + 1,
-    [PRCB_CAUSE_MSGQUEUE] = IPC + 1,   [PRCB_CAUSE_POLL] = EVENT + 1,
-    [PRCB_CAUSE_EPOLL] = EVENT + 1,    [PRCB_CAUSE_EVENTFD] = EVENT + 1,
-    [PRCB_CAUSE_FD] = EVENT + 1,       [PRCB_CAUSE_SIGNAL] = EVENT + 1,
-    [PRCB_CAUSE_IO_URING] = EVENT + 1, [PRCB_CAUSE_AIO] = EVENT + 1,
-    [PRCB_CAUSE_SLEEP] = SLEEP + 1,    [PRCB_CAUSE_CHILD] = CHILD + 1,
-    [PRCB_CAUSE_VFORK] = CHILD + 1,    [PRCB_CAUSE_STOPPED] = STOPPED + 1,
-    [PRCB_CAUSE_TRACED] = STOPPED + 1, [PRCB_CAUSE_FROZEN] = STOPPED + 1,
-    [PRCB_CAUSE_KERNEL] = KERNEL + 1,  [PRCB_CAUSE_WORKER] = KERNEL + 1,
-    [PRCB_CAUSE_OTHER_D] = KERNEL + 1, [PRCB_CAUSE_RECLAIM] = DISK + 1,
-};
-
-static unsigned class_number(uint32_t cause)
-{
-    return class_of[cause] ? class_of[cause] - 1u : OTHER;
-}
-
 const char *metrics_class_of(uint32_t cause)
 {
-    return cause < PRCB_CAUSE_MAX && is_wait(cause) && cause != PRCB_CAUSE_THROTTLED
-               ? classes[class_number(cause)]
+    enum cause_class class = cause_traits(cause)->class;
+
+    return cause < PRCB_CAUSE_MAX && is_wait(cause) && class < CAUSE_CLASSES
+               ? cause_class_names[class]
                : NULL;
 }
 
 static void one_classes(const struct each_group *each, const struct group *group,
                         const struct metrics_sample *labels, int used)
 {
-    uint64_t ns[CLASSES] = {0};
+    uint64_t ns[CAUSE_CLASSES] = {0};
 
     if (!(each->m->present & PRCB_HAS_WAITS))
         return;
     for (uint32_t cause = 1; cause < PRCB_CAUSE_MAX; cause++) {
         if (metrics_class_of(cause))
-            ns[class_number(cause)] += group->shown.v[VALUE_CAUSE_NS + cause];
+            ns[cause_traits(cause)->class] += group->shown.v[VALUE_CAUSE_NS + cause];
     }
-    for (size_t i = 0; i < CLASSES; i++) {
+    for (size_t i = 0; i < CAUSE_CLASSES; i++) {
         struct metrics_sample sample = *labels;
 
-        put(&sample, used, "class", classes[i]);
+        put(&sample, used, "class", cause_class_names[i]);
         emit_ns(each->fn, each->ctx, &sample, ns[i]);
     }
 }

@@ -286,6 +286,7 @@ static uint32_t cause_of(const struct prcb_account *a)
 
 static enum object_kind kind_of(const char *link, uint32_t cause)
 {
+    enum cause_object object = cause_traits(cause)->object;
     uint64_t number;
 
     if (descriptor_number(link, "pipe", &number))
@@ -293,39 +294,34 @@ static enum object_kind kind_of(const char *link, uint32_t cause)
     if (descriptor_number(link, "socket", &number))
         return OBJECT_SOCKET;
     if (*link == '/')
-        return cause == PRCB_CAUSE_PIPE     ? OBJECT_FIFO
-               : cause == PRCB_CAUSE_DEVICE ? OBJECT_DEVICE
-                                            : OBJECT_FILE;
+        return object == CAUSE_OBJECT_PIPE     ? OBJECT_FIFO
+               : object == CAUSE_OBJECT_DEVICE ? OBJECT_DEVICE
+                                               : OBJECT_FILE;
     return strstr(link, "[eventfd]") ? OBJECT_EVENTFD : OBJECT_DESCRIPTOR;
 }
 
 /* What the thread waits for by its cause cannot be a file of another kind. */
 static bool fits_cause(enum object_kind kind, uint32_t cause)
 {
-    switch (cause) {
-    case PRCB_CAUSE_PIPE:
-        return kind == OBJECT_PIPE || kind == OBJECT_FIFO;
-    case PRCB_CAUSE_SOCKET:
-        return kind == OBJECT_SOCKET;
-    case PRCB_CAUSE_EVENTFD:
-        return kind == OBJECT_EVENTFD;
-    case PRCB_CAUSE_FD:
-        return kind == OBJECT_DESCRIPTOR || kind == OBJECT_FILE;
-    case PRCB_CAUSE_DEVICE:
-        return kind == OBJECT_DEVICE;
-    case PRCB_CAUSE_DISK:
-    case PRCB_CAUSE_FSYNC:
-    case PRCB_CAUSE_FILE:
-        return kind == OBJECT_FILE;
-    case PRCB_CAUSE_THROTTLED: /* for no file, whatever its system call is */
-    case PRCB_CAUSE_STOPPED:
-    case PRCB_CAUSE_TRACED:
-    case PRCB_CAUSE_FROZEN:
-    case PRCB_CAUSE_RECLAIM:
-        return false;
-    default:
+    switch (cause_traits(cause)->object) {
+    case CAUSE_OBJECT_ANY:
         return true;
+    case CAUSE_OBJECT_NONE:
+        return false;
+    case CAUSE_OBJECT_PIPE:
+        return kind == OBJECT_PIPE || kind == OBJECT_FIFO;
+    case CAUSE_OBJECT_SOCKET:
+        return kind == OBJECT_SOCKET;
+    case CAUSE_OBJECT_EVENTFD:
+        return kind == OBJECT_EVENTFD;
+    case CAUSE_OBJECT_DESCRIPTOR:
+        return kind == OBJECT_DESCRIPTOR || kind == OBJECT_FILE;
+    case CAUSE_OBJECT_DEVICE:
+        return kind == OBJECT_DEVICE;
+    case CAUSE_OBJECT_FILE:
+        return kind == OBJECT_FILE;
     }
+    return true;
 }
 
 /* Whether it is the file that the number meant when the wait began. device: 0: not known, as of
@@ -656,7 +652,7 @@ static void look_at_call(struct looking *l)
 
 static void look_at_wait(struct looking *l)
 {
-    if (cause_is_kernel_lock(cause_of(l->account)))
+    if (cause_has(cause_of(l->account), CAUSE_IS_KERNEL_LOCK))
         look_at_lock(l);
     else
         look_at_call(l);
@@ -792,7 +788,7 @@ struct object_wait objects_read_chosen(struct objects *o, const struct prcb_chos
     struct known *known;
     bool found;
 
-    if (cause_is_kernel_lock(chosen->cause)) {
+    if (cause_has(chosen->cause, CAUSE_IS_KERNEL_LOCK)) {
         look_at_lock(&l);
         return l.found;
     }

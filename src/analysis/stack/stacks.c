@@ -16,6 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cause.h"
 #include "error.h"
 #include "frozen.h"
 #include "idioms.h"
@@ -664,15 +665,7 @@ static bool is_elsewhere(const struct process *process, const uint64_t *addresse
 /* Waits of which the cause does not say where in the kernel they are. */
 static bool wants_kernel(const struct prcb_account *a)
 {
-    static const uint64_t causes =
-        1ull << PRCB_CAUSE_DISK | 1ull << PRCB_CAUSE_FSYNC | 1ull << PRCB_CAUSE_FILE |
-        1ull << PRCB_CAUSE_PAGE_FAULT | 1ull << PRCB_CAUSE_IO_URING | 1ull << PRCB_CAUSE_RWSEM |
-        1ull << PRCB_CAUSE_MMAP_LOCK | 1ull << PRCB_CAUSE_MUTEX | 1ull << PRCB_CAUSE_KLOCK |
-        1ull << PRCB_CAUSE_RCU | 1ull << PRCB_CAUSE_OTHER_D | 1ull << PRCB_CAUSE_OTHER |
-        1ull << PRCB_CAUSE_DRIVER | 1ull << PRCB_CAUSE_RECLAIM | 1ull << PRCB_CAUSE_DEVICE;
-
-    return a->present & PRCB_HAS_OPEN && a->open.cause < PRCB_CAUSE_MAX &&
-           causes >> a->open.cause & 1;
+    return a->present & PRCB_HAS_OPEN && cause_has(a->open.cause, CAUSE_WANTS_KERNEL_STACK);
 }
 
 /* The kernel's part is a help, not a condition: without, the user's alone is the stack. */

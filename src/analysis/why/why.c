@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cause.h"
+
 /* A part that grows: of a process, a cause, and a stack or a reason why there is none. */
 struct cell {
     struct why_part part;
@@ -585,9 +587,8 @@ static int by_process(const void *left, const void *right)
 
 static bool is_idle(const struct why_part *part)
 {
-    return part->kind == WHY_STACK
-               ? part->stack.kind == PRCB_STACK_IDLE
-               : part->cause == PRCB_CAUSE_KERNEL || part->cause == PRCB_CAUSE_WORKER;
+    return part->kind == WHY_STACK ? part->stack.kind == PRCB_STACK_IDLE
+                                   : cause_has(part->cause, CAUSE_IDLES);
 }
 
 /* The parts are what looks saw, the total is exact: what exceeds it (a look may be a little later

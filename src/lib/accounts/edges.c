@@ -111,7 +111,7 @@ static int walk_holders_rest(const struct prcb_account *a, const struct sums *su
     int result = 0;
 
     for (uint32_t cause = 1; cause < PRCB_CAUSE_MAX && !result; cause++) {
-        if (!cause_is_kernel_lock(cause))
+        if (!cause_has(cause, CAUSE_IS_KERNEL_LOCK))
             continue;
         rest.cause = cause;
         rest.count = rest_of(a->waits[rest.cause].count, sums->count[rest.kind][rest.cause]);

@@ -87,7 +87,8 @@ static bool each_edge(const struct stat_report *report, uint64_t group,
             if (i < sums->cell_count && !is_wait(cause))
                 continue;
             for (int holders = 0;
-                 known && holders <= (report->owners && cause_is_kernel_lock(cause)); holders++) {
+                 known && holders <= (report->owners && cause_has(cause, CAUSE_IS_KERNEL_LOCK));
+                 holders++) {
                 known = rows_of(report, group, sums, cause, holders, &edges, &count);
                 if (!known)
                     break;
@@ -124,8 +125,8 @@ void stat_whom_write(FILE *out, const struct stat_report *report, int causes)
             break;
         named[best->cause] = true;
         snprintf(lead, sizeof(lead), "  %-10s ", prcb_cause_info(best->cause)->name);
-        whom_write(out, report->whom, WHOM_ALL, best->cause, cause_is_kernel_lock(best->cause),
-                   lead, format_columns(out));
+        whom_write(out, report->whom, WHOM_ALL, best->cause,
+                   cause_has(best->cause, CAUSE_IS_KERNEL_LOCK), lead, format_columns(out));
         if (report->owners)
             whom_write_holders(out, report->whom, WHOM_ALL, best->cause, HOLDERS_LEAD,
                                format_columns(out));

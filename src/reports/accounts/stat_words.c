@@ -198,23 +198,20 @@ static void write_payer(FILE *out, const struct costs *costs, uint32_t cost)
 /* Why threads had to wait for a processor. */
 static void write_ready_counts(FILE *out, const struct costs *costs)
 {
-    static const struct {
-        uint32_t cause;
-        const char *words;
-    } kinds[] = {
-        {PRCB_CAUSE_PREEMPTED, "preempted"},
-        {PRCB_CAUSE_QUANTUM, "out of time slice"},
-        {PRCB_CAUSE_YIELD, "yielded"},
+    static const char *const words[PRCB_CAUSE_MAX] = {
+        [PRCB_CAUSE_QUANTUM] = "out of time slice",
+        [PRCB_CAUSE_YIELD] = "yielded",
     };
     const char *before = " (";
 
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-        uint64_t count = costs->ready_counts[kinds[i].cause];
+    for (uint32_t cause = 1; cause < PRCB_CAUSE_MAX; cause++) {
+        const struct prcb_cause_info *info = prcb_cause_info(cause);
+        uint64_t count = costs->ready_counts[cause];
 
-        if (!count)
+        if (!info || info->kind != PRCB_KIND_READY || !count)
             continue;
-        fprintf(out, "%s%s %" PRIu64 " time%s", before, kinds[i].words, count,
-                count == 1 ? "" : "s");
+        fprintf(out, "%s%s %" PRIu64 " time%s", before, words[cause] ? words[cause] : info->name,
+                count, count == 1 ? "" : "s");
         before = ", ";
     }
     fputs(*before == ',' ? ")" : "", out);

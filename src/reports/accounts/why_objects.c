@@ -172,7 +172,7 @@ static json_object *make_holder_row(struct json_doc *b, const struct why_output 
 void why_put_objects(struct json_doc *b, json_object *row, const struct why_output *output,
                      pid_t process, const struct why_cause *cause)
 {
-    bool kernel = cause_is_kernel_lock(cause->cause) && output->whom && output->owners;
+    bool kernel = cause_has(cause->cause, CAUSE_IS_KERNEL_LOCK) && output->whom && output->owners;
     const struct prcb_edge held = {
         .kind = PRCB_EDGE_HELD_BY, .cause = cause->cause, .count = cause->count, .ns = cause->ns};
     json_object *objects = json_object_new_array(), *holders;

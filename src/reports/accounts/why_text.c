@@ -134,7 +134,7 @@ static bool is_for_locks(const struct why_cause *cause)
     static const char *const words[] = {"mutex", "malloc arena", "stdio lock", "loader lock"};
 
     if (cause->cause != PRCB_CAUSE_FUTEX || cause->known_ns < cause->ns / 10 * 9)
-        return cause_is_kernel_lock(cause->cause);
+        return cause_has(cause->cause, CAUSE_IS_KERNEL_LOCK);
     for (size_t i = 0; i < cause->part_count; i++) {
         size_t n = 0, count = sizeof(words) / sizeof(*words);
 
@@ -152,7 +152,7 @@ static void write_cause(FILE *out, const struct why_output *output,
     uint64_t shown = 0, left = 0, left_ns = 0, ns = cause->ns - (output->idle ? 0 : cause->idle_ns);
     char time[FORMAT_CELL], share[FORMAT_CELL], known[FORMAT_CELL];
 
-    if (!ns || cause->cause == PRCB_CAUSE_KERNEL || cause->cause == PRCB_CAUSE_WORKER)
+    if (!ns || cause_has(cause->cause, CAUSE_IDLES))
         return;
     format_time(ns, time, sizeof(time));
     format_share(ns, process->wall_ns, share, sizeof(share));
@@ -202,7 +202,7 @@ static void write_idle(FILE *out, const struct why_output *output,
         for (size_t k = 0; k < process->causes[i].part_count; k++) {
             const struct why_part *part = &process->causes[i].parts[k];
             bool stack = part->kind == WHY_STACK && part->stack.kind == PRCB_STACK_IDLE;
-            bool kernel = part->cause == PRCB_CAUSE_KERNEL || part->cause == PRCB_CAUSE_WORKER;
+            bool kernel = cause_has(part->cause, CAUSE_IDLES);
             const char *word = kernel ? "kernel thread" : part->stack.word;
             size_t at = 0;
 

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cause.h"
+
 #define ROWS_MAX    256
 #define FIRST_CLASS 16
 #define FIRST_COUNT                                                                                \
@@ -17,8 +19,11 @@ struct row rows[ROWS_MAX];
 size_t row_count;
 
 /* In the order of their numbers, which stay: append. */
-static const char *const classes[] = {"sleep", "lock",  "event",   "ipc",    "net",
-                                      "disk",  "child", "stopped", "kernel", "other"};
+static const enum cause_class classes[] = {
+    CAUSE_CLASS_SLEEP,  CAUSE_CLASS_LOCK, CAUSE_CLASS_EVENT, CAUSE_CLASS_IPC,
+    CAUSE_CLASS_NET,    CAUSE_CLASS_DISK, CAUSE_CLASS_CHILD, CAUSE_CLASS_STOPPED,
+    CAUSE_CLASS_KERNEL, CAUSE_CLASS_OTHER};
+_Static_assert(sizeof(classes) / sizeof(classes[0]) == CAUSE_CLASSES, "a class has no number");
 
 static const struct metrics_family *family_of(const char *name)
 {
@@ -93,16 +98,17 @@ static struct row *add(struct row row, const char *name, const char *more)
 static void add_classes(unsigned cluster, const char *prefix, const char *family,
                         enum row_indom indom)
 {
-    for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++) {
+    for (size_t i = 0; i < CAUSE_CLASSES; i++) {
+        const char *class = cause_class_names[classes[i]];
         char name[64], more[64];
 
-        snprintf(name, sizeof(name), "%s.wait.%s", prefix, classes[i]);
-        snprintf(more, sizeof(more), "Class: %s.", classes[i]);
+        snprintf(name, sizeof(name), "%s.wait.%s", prefix, class);
+        snprintf(more, sizeof(more), "Class: %s.", class);
         add((struct row){.cluster = cluster,
                          .item = FIRST_CLASS + (unsigned)i,
                          .family = family_of(family),
                          .label = "class",
-                         .value = classes[i],
+                         .value = class,
                          .kind = ROW_VALUE,
                          .indom = indom},
             name, more);

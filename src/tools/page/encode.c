@@ -12,6 +12,7 @@
 #include <prcb/prcb.h>
 #include <sqlite3.h>
 
+#include "cause.h"
 #include "columns.h"
 #include "error.h"
 #include "json_doc.h"
@@ -351,14 +352,15 @@ static void append_number(struct encoding *e, json_object *array, uint64_t numbe
     json_doc_append(&e->doc, array, json_object_new_uint64(number));
 }
 
-static const char *words_of(const char *cause)
+static uint32_t cause_named(const char *name)
 {
-#define WORDS(number, NAME, name, kind, reason, words)                                             \
-    if (!strcmp(cause, name))                                                                      \
-        return words;
-    PRCB_CAUSES(WORDS)
-#undef WORDS
-    return NULL;
+    for (uint32_t cause = 1; cause < PRCB_CAUSE_MAX; cause++) {
+        const struct prcb_cause_info *info = prcb_cause_info(cause);
+
+        if (info && !strcmp(info->name, name))
+            return cause;
+    }
+    return PRCB_CAUSE_NONE;
 }
 
 static json_object *states(struct encoding *e)
@@ -367,11 +369,14 @@ static json_object *states(struct encoding *e)
 
     for (size_t i = 0; i < e->data->state_count; i++) {
         const struct page_state *state = &e->data->states[i];
+        uint32_t cause = cause_named(state->cause);
+        const struct prcb_cause_info *info = prcb_cause_info(cause);
         json_object *row = json_object_new_object();
 
         json_doc_put_text(&e->doc, row, "kind", (char[]){state->kind, 0});
         json_doc_put_text(&e->doc, row, "cause", *state->cause ? state->cause : NULL);
-        json_doc_put_text(&e->doc, row, "words", words_of(state->cause));
+        json_doc_put_text(&e->doc, row, "words", info ? info->words : NULL);
+        json_doc_put_text(&e->doc, row, "colour", cause_traits(cause)->colour);
         json_doc_put_text(&e->doc, row, "reason",
                           state->reason < 0 ? NULL
                                             : prcb_wait_reason_name((uint32_t)state->reason));

@@ -304,19 +304,10 @@ function wakerName(model, waker) {
     return tid ? `${name || "[no name]"} (${tid})` : name;
 }
 
-// Colours are roles of style.css.
-const stateRoles = {
-    futex: "lock", "file-lock": "lock", rwsem: "lock", "mmap-lock": "lock", mutex: "lock", klock: "lock",
-    semaphore: "lock", rcu: "lock", disk: "storage", fsync: "storage", file: "storage",
-    "page-fault": "storage", aio: "storage", io_uring: "storage", socket: "network", pipe: "network",
-    eventfd: "network", fd: "network", device: "network", msgqueue: "network", ioctl: "network",
-    sleep: "idle", poll: "idle", epoll: "idle", child: "idle", vfork: "idle", signal: "idle",
-    kernel: "idle", worker: "idle", throttled: "more", stopped: "other", traced: "other", frozen: "other",
-};
-
+// Colours are roles of style.css; those of waits come with the state.
 function stateRole(state) {
     return state.kind === "r" ? "run" : state.kind === "q" ? "ready" : state.kind === "?" ? "unknown"
-        : stateRoles[state.cause] || "other";
+        : state.colour;
 }
 
 function stateLabel(state) {

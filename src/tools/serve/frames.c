@@ -11,6 +11,7 @@
 
 #include <prcb/causes.h>
 
+#include "cause.h"
 #include "error.h"
 #include "now.h"
 #include "pairing.h"
@@ -278,6 +279,7 @@ static void put_states(struct frames *f)
         const char *reason = info ? prcb_wait_reason_name(info->reason) : NULL;
 
         fputs(",{\"kind\":\"w\"", f->out);
+        put_member(f, "colour", cause_traits(cause)->colour);
         if (info) {
             put_member(f, "cause", info->name);
             put_member(f, "words", info->words);

@@ -6,54 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cause.h"
 #include "cgroup_names.h"
 
 #define FIRST_BUCKETS 1024
 #define SWEEP_FRAMES  32 /* threads that ended are looked for each time so many intervals went */
 
-bool top_cause_idle(uint32_t cause)
-{
-    switch (cause) {
-    case PRCB_CAUSE_SLEEP:
-    case PRCB_CAUSE_POLL:
-    case PRCB_CAUSE_EPOLL:
-    case PRCB_CAUSE_CHILD:
-    case PRCB_CAUSE_SIGNAL:
-    case PRCB_CAUSE_KERNEL:
-    case PRCB_CAUSE_WORKER:
-    case PRCB_CAUSE_STOPPED:
-    case PRCB_CAUSE_TRACED:
-    case PRCB_CAUSE_FROZEN:
-        return true;
-    default:
-        return false;
-    }
-}
-
-bool top_cause_held(uint32_t cause)
-{
-    switch (cause) {
-    case PRCB_CAUSE_THROTTLED:
-    case PRCB_CAUSE_DISK:
-    case PRCB_CAUSE_FSYNC:
-    case PRCB_CAUSE_FILE:
-    case PRCB_CAUSE_PAGE_FAULT:
-    case PRCB_CAUSE_FILE_LOCK:
-    case PRCB_CAUSE_RWSEM:
-    case PRCB_CAUSE_MMAP_LOCK:
-    case PRCB_CAUSE_MUTEX:
-    case PRCB_CAUSE_KLOCK:
-    case PRCB_CAUSE_OTHER_D:
-    case PRCB_CAUSE_RECLAIM:
-        return true;
-    default:
-        return false;
-    }
-}
-
 bool top_thread_held(const struct top_thread *thread, struct top_now now)
 {
-    return top_cause_held(now.cause) ||
+    return cause_has(now.cause, CAUSE_HELD) ||
            (now.state == TOP_WAIT && thread->blocked_ns && thread->blocked_ns == now.since_ns);
 }
 
@@ -422,7 +383,7 @@ static void sum_up(struct top_frame *frame)
         frame->ready_ns += frame->deltas[i].ready_ns;
     }
     for (uint32_t i = 0; i < frame->part_count; i++)
-        frame->held_ns += top_cause_idle(frame->parts[i].cause) ? 0 : frame->parts[i].ns;
+        frame->held_ns += cause_has(frame->parts[i].cause, CAUSE_MAY_IDLE) ? 0 : frame->parts[i].ns;
 }
 
 static void *copy_of(const void *from, size_t count, size_t size)
@@ -538,8 +499,8 @@ struct top_thread *top_model_next_unknown(struct top_model *m, uint32_t *at)
 
         if (thread->key && !thread->end_ns && !thread->kernel && now.state == TOP_WAIT &&
             now.cause && now.since_ns && now.since_ns < last->end_ns - last->wall_ns &&
-            thread->asked_ns != now.since_ns && !top_cause_idle(now.cause) &&
-            !top_cause_held(now.cause))
+            thread->asked_ns != now.since_ns && !cause_has(now.cause, CAUSE_MAY_IDLE) &&
+            !cause_has(now.cause, CAUSE_HELD))
             return thread;
     }
     return NULL;

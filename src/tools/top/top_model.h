@@ -161,12 +161,7 @@ uint32_t top_model_at(const struct top_model *m, int64_t clock_ns);
 const struct top_delta *top_frame_delta(const struct top_frame *frame, uint32_t thread);
 bool top_thread_lived(const struct top_thread *thread, const struct top_frame *frame);
 
-/* Whether waiting for a cause is what threads do that have nothing to do, or that somebody stopped.
- */
-bool top_cause_idle(uint32_t cause);
-/* Whether a wait of a cause that lasts the whole interval may be a fault all the same. */
-bool top_cause_held(uint32_t cause);
-/* The same of a thread's wait, which was or is in a state: its stack may say so, too. */
+/* CAUSE_HELD of a thread's wait, which was or is in a state: its stack may say so, too. */
 bool top_thread_held(const struct top_thread *thread, struct top_now now);
 /* A thread of the last interval on whose stack it depends whether it is held, from place *at on;
  * *at: behind it. NULL: no more. */

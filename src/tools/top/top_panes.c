@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "cause.h"
 #include "format.h"
 #include "top_view.h"
 
@@ -78,10 +79,10 @@ static void draw_why(struct top_ui *ui, struct top_grid *grid, const struct box 
             snprintf(number, sizeof(number), "%" PRIu32, count);
         }
         top_putf(grid, y, box->x, box->width,
-                 cause == TOP_ROW_RUN     ? TOP_RUNNING
-                 : cause == TOP_ROW_READY ? TOP_READYING
-                 : top_cause_idle(cause)  ? TOP_IDLING
-                                          : TOP_HOLDING,
+                 cause == TOP_ROW_RUN               ? TOP_RUNNING
+                 : cause == TOP_ROW_READY           ? TOP_READYING
+                 : cause_has(cause, CAUSE_MAY_IDLE) ? TOP_IDLING
+                                                    : TOP_HOLDING,
                  " %-9.9s %4.1f %8s %8s %8s", top_cause_name(cause),
                  row->wall_ns ? 100.0 * (double)ns / (double)row->wall_ns : 0.0, total, number,
                  mean);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cause.h"
+
 #define HISTORY_LOOKS 200000 /* a sum over history looks at so many parts of intervals, roughly */
 
 const char *const top_group_names[TOP_GROUPS] = {"threads", "processes", "names", "cgroups",
@@ -172,7 +174,7 @@ static void add_part(struct top_row *row, const struct top_part *part)
         return;
     row->ns[part->cause] += part->ns;
     row->counts[part->cause] += part->count;
-    row->busy_ns += top_cause_idle(part->cause) ? 0 : part->ns;
+    row->busy_ns += cause_has(part->cause, CAUSE_MAY_IDLE) ? 0 : part->ns;
 }
 
 static void add_delta(struct top_row *row, const struct top_frame *frame,
@@ -366,7 +368,7 @@ static int cause_rows(struct top_rows *rows, const struct top_row *threads, uint
         row.detail = info ? info->words : NULL;
         row.wait_ns = column_ns(&total, i);
         row.switches = i < PRCB_CAUSE_MAX ? total.counts[i] : 0;
-        row.busy_ns = i == TOP_ROW_RUN || top_cause_idle(i) ? 0 : row.wait_ns;
+        row.busy_ns = i == TOP_ROW_RUN || cause_has(i, CAUSE_MAY_IDLE) ? 0 : row.wait_ns;
         if (i < PRCB_CAUSE_MAX && row.busy_ns)
             row.busy_ns -= rows->asleep_ns[i];
         row.now = (struct top_now){.state = i == TOP_ROW_RUN ? TOP_RUN : TOP_WAIT, .cause = 0};

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "cause.h"
+
 #define NS 1000000000ll
 
 int top_ui_init(struct top_ui *ui, struct top_model *model)
@@ -106,7 +108,7 @@ void top_ui_rank_columns(struct top_ui *ui)
     for (uint32_t i = 0; i < ui->column_shown && i < ui->column_count; i++)
         ns[ui->columns[i]] += ns[ui->columns[i]] / 2;
     for (uint32_t i = 1; i < PRCB_CAUSE_MAX; i++)
-        ns[i] += ns[i] && !top_cause_idle(i) ? UINT64_MAX / 4 : 0;
+        ns[i] += ns[i] && !cause_has(i, CAUSE_MAY_IDLE) ? UINT64_MAX / 4 : 0;
     ui->column_count = 0;
     for (uint32_t i = 1; i < PRCB_CAUSE_MAX; i++) {
         uint32_t at = ui->column_count;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "cause.h"
 #include "format.h"
 #include "top_panes.h"
 
@@ -314,7 +315,7 @@ static enum top_role state_role(struct top_now now)
     case TOP_READY:
         return TOP_READYING;
     case TOP_WAIT:
-        return top_cause_idle(now.cause) ? TOP_IDLING : TOP_HOLDING;
+        return cause_has(now.cause, CAUSE_MAY_IDLE) ? TOP_IDLING : TOP_HOLDING;
     default:
         return TOP_DIM;
     }
@@ -627,8 +628,8 @@ static int find_stretches(const struct top_ui *ui, struct stretch *ret)
         uint32_t cause = ui->rows.causes[i];
         uint64_t asleep = ui->rows.asleep_ns[cause], awake = total->ns[cause] - asleep;
 
-        idle += top_cause_idle(cause) ? total->ns[cause] : asleep;
-        if (top_cause_idle(cause) || !awake)
+        idle += cause_has(cause, CAUSE_MAY_IDLE) ? total->ns[cause] : asleep;
+        if (cause_has(cause, CAUSE_MAY_IDLE) || !awake)
             continue;
         if (causes++ < BAR_CAUSES)
             ret[count++] = (struct stretch){top_cause_name(cause), TOP_HOLDING, awake};
