@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cpu_nt.h"
 #include "cpu_report.h"
 #include "cpu_samples.h"
 #include "now.h"

@@ -5,6 +5,7 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include <prcb/prcb.h>
 
 #include "error.h"
+#include "read_file.h"
 #include "report_ds.h"
 #include "output.h"
 #include "format.h"
@@ -36,7 +38,8 @@
 #define TIMELINE_MARGIN 6
 #define CONDITIONS_MAX  32
 #define TABLE_SWITCHES  (1u << 6) /* behind the tables of a report */
-#define EXIT_CONDITION  3         /* a --fail-if holds */
+#define BUFFER_MAX      ((size_t)(1ull << (sizeof(size_t) > 4 ? 32 : 30)))
+#define EXIT_CONDITION  3 /* a --fail-if holds */
 
 enum format {
     FORMAT_TEXT,
@@ -62,7 +65,8 @@ struct run {
     uint64_t top;      /* TOP_NONE: not given */
     uint64_t html_max; /* bytes; 0: not given */
     bool redact;
-    struct report_ds ds; /* path NULL: a recording */
+    const char *ds_path; /* NULL: a recording */
+    struct report_ds ds;
     bool ds_format_given, waits, idle, lines;
     struct {
         int64_t tid;             /* 0: not asked for */
@@ -189,7 +193,7 @@ static int check_diff(const struct run *run)
                                run->second);
     if (!run->diff && run->condition_count)
         return cli_usage_error(run->command, "--fail-if goes with --diff");
-    if (run->diff && (run->tables || run->ds.path ||
+    if (run->diff && (run->tables || run->ds_path ||
                       (run->form.number > FORMAT_CSV && run->form.number != FORMAT_HTML)))
         return cli_usage_error(run->command, "--diff goes with -j, -x, --html, --top and -o only");
     return CLI_OK;
@@ -202,14 +206,12 @@ static int check_ds(struct run *run)
                                                   [FORMAT_JSON] = REPORT_DS_JSON,
                                                   [FORMAT_CSV] = REPORT_DS_CSV};
 
-    if (!run->ds.path != !run->ds_format_given)
+    if (!run->ds_path != !run->ds_format_given)
         return cli_usage_error(run->command, "--ds and --format go together");
-    if (!run->ds.path)
+    if (!run->ds_path)
         return CLI_OK;
     if (run->form.number > FORMAT_CSV || run->tables || run->top != TOP_NONE || run->path)
         return cli_usage_error(run->command, "--ds goes with -j, -x and -o only");
-    run->ds.command = run->command;
-    run->ds.output = run->output;
     run->ds.separator = run->form.separator;
     run->ds.style = styles[run->form.number];
     return CLI_OK;
@@ -259,7 +261,7 @@ static const struct cli_option option_rows[] = {
     {0, "diff", NULL, "what changed from the first recording to the second, per second of each", .kind = CLI_FLAG, AT(diff)},
     {0, "fail-if", "CONDITION", "with --diff: exit with 3 if it holds, as 'ready>+10%' or 'futex>5ms';\n"
                                 "may be given again", .kind = CLI_TAKE, .take = take_condition},
-    {0, "ds", "BUFFER", "decode a Debug Store buffer that was saved instead", .kind = CLI_TEXT, AT(ds.path)},
+    {0, "ds", "BUFFER", "decode a Debug Store buffer that was saved instead", .kind = CLI_TEXT, AT(ds_path)},
     {0, "format", "N", "its records: PEBS format 0 to 6, or bts",
      .kind = CLI_TAKE, .take = take_ds_format, .choices = "0 1 2 3 4 5 6 bts"},
     {'o', "output", "FILE", "write to FILE", .kind = CLI_TEXT, AT(output)},
@@ -290,11 +292,11 @@ static int parse(struct run *run, int argc, char **argv, int *ret_status)
     else if (run->names && !(run->tables & TABLE_SWITCHES))
         *ret_status = cli_usage_error(run->command, "--names goes with --table switches");
     else if (run->critical.tid &&
-             (run->form.number > FORMAT_CSV || run->tables || run->diff || run->ds.path))
+             (run->form.number > FORMAT_CSV || run->tables || run->diff || run->ds_path))
         *ret_status =
             cli_usage_error(run->command, "--critical goes with -j, -x, --top and -o only");
     else if (run->lines && (run->form.number > FORMAT_CSV || run->tables || run->diff ||
-                            run->ds.path || run->critical.tid))
+                            run->ds_path || run->critical.tid))
         *ret_status = cli_usage_error(run->command, "--lines goes with -j, -x, --top and -o only");
     else if ((*ret_status = check_diff(run)) == CLI_OK)
         *ret_status = check_ds(run);
@@ -562,6 +564,29 @@ static int report_diff(const struct run *run)
 
 #endif
 
+static int report_buffer(const struct run *run)
+{
+    struct output output;
+    struct prcb_error err = {0};
+    size_t length = 0;
+    char *bytes = NULL;
+    int status, result = read_file(run->ds_path, BUFFER_MAX, &bytes, &length);
+
+    if (result)
+        return cli_error(run->command, "%s: %s", run->ds_path, strerror(-result));
+    status = cli_open_output(run->command, run->output, &output);
+    if (status != CLI_OK) {
+        free(bytes);
+        return status;
+    }
+    output_begin(&output);
+    if (report_ds(&run->ds, bytes, length, output.stream, &err))
+        status = cli_error(run->command, "%s: at byte %" PRIu64 ": %s", run->ds_path, err.offset,
+                           err.text);
+    free(bytes);
+    return cli_close_output(run->command, &output, status);
+}
+
 static int run_report(const struct cli_command *self, int argc, char **argv)
 {
     struct run run = {.command = self, .top = TOP_NONE};
@@ -569,7 +594,7 @@ static int run_report(const struct cli_command *self, int argc, char **argv)
 
     if (parse(&run, argc, argv, &status))
         return status;
-    return run.ds.path ? report_ds(&run.ds) : run.diff ? report_diff(&run) : report(&run);
+    return run.ds_path ? report_buffer(&run) : run.diff ? report_diff(&run) : report(&run);
 }
 
 extern const struct cli_command cmd_report;

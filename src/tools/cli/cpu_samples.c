@@ -90,13 +90,6 @@ static int choose(const struct cli_command *command, const char *list, struct cp
 
 /* ---- looking ------------------------------------------------------------- */
 
-uint32_t cpu_samples_next(const struct cpu_samples *s, uint32_t number)
-{
-    while (number < s->count && !s->chosen[number])
-        number++;
-    return number;
-}
-
 static int read_one(struct cpu_samples *s, uint32_t number, struct prcb_error *err)
 {
     struct prcb_processor *record = &s->now[number];
@@ -142,20 +135,6 @@ int cpu_samples_start(struct cpu_samples *s, struct prcb_error *err)
     memcpy(s->start, s->now, s->count * sizeof(*s->now));
     s->start_ns = s->now_ns;
     return 0;
-}
-
-void cpu_samples_delta(const struct cpu_samples *s, enum cpu_since since, uint32_t number,
-                       struct prcb_processor *ret)
-{
-    const struct prcb_processor *earlier = since == CPU_SINCE_START ? s->start : s->mark;
-
-    ret->size = sizeof(*ret);
-    prcb_processor_sub(&s->now[number], &earlier[number], ret);
-}
-
-uint64_t cpu_samples_wall(const struct cpu_samples *s, enum cpu_since since)
-{
-    return s->now_ns - (since == CPU_SINCE_START ? s->start_ns : s->mark_ns);
 }
 
 /* ---- open and close ------------------------------------------------------ */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The processors as `prcb cpu` and `prcb power` look at them: a view, which of them were
- * asked for, and their records at the start, at the mark before and now. One thread.
+ * How `prcb cpu` and `prcb power` look at the processors: options, the view, each look. One
+ * thread.
  */
 #ifndef PRCB_CLI_CPU_SAMPLES_H
 #define PRCB_CLI_CPU_SAMPLES_H
@@ -10,9 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <prcb/processors.h>
-
 #include "cli.h"
+#include "cpu_looks.h"
 
 /* What to look at, from a command line; the words are borrowed. */
 struct cpu_choice {
@@ -43,18 +42,6 @@ int cpu_choice_check(const struct cli_command *command, const struct cpu_choice 
 /* Seconds between two looks; 1 ms to a day. CLI_OK or CLI_USAGE. */
 int cpu_interval_parse(const struct cli_command *command, const char *text, uint64_t *ret_ns);
 
-/* Which of the records a difference is taken to. */
-enum cpu_since { CPU_SINCE_MARK, CPU_SINCE_START };
-
-struct cpu_samples {
-    struct prcb_processors *view;
-    uint32_t count; /* possible processors */
-    bool recorded;  /* another machine than this */
-    bool *chosen;
-    struct prcb_processor *start, *mark, *now; /* count of each */
-    uint64_t start_ns, mark_ns, now_ns;        /* CLOCK_MONOTONIC of the looks */
-};
-
 /* Opens the view and looks for the first time. CLI_OK, or the exit status after the error. */
 int cpu_samples_open(const struct cli_command *command, const struct cpu_choice *choice,
                      struct cpu_samples *ret);
@@ -66,14 +53,5 @@ int cpu_samples_take(struct cpu_samples *s, struct prcb_error *err);
 int cpu_samples_start(struct cpu_samples *s, struct prcb_error *err);
 /* What is now becomes the mark. */
 void cpu_samples_mark(struct cpu_samples *s);
-
-/* What a processor did since then; *ret is a record of differences, its present values (flags,
- * frequency, idle state) as they are now. */
-void cpu_samples_delta(const struct cpu_samples *s, enum cpu_since since, uint32_t number,
-                       struct prcb_processor *ret);
-uint64_t cpu_samples_wall(const struct cpu_samples *s, enum cpu_since since);
-
-/* The next processor that was chosen, from number on; count: no further one. */
-uint32_t cpu_samples_next(const struct cpu_samples *s, uint32_t number);
 
 #endif

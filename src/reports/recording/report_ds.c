@@ -11,10 +11,6 @@
 
 #include "csv.h"
 #include "json_stream.h"
-#include "output.h"
-#include "read_file.h"
-
-#define BYTES_MAX ((size_t)(1ull << (sizeof(size_t) > 4 ? 32 : 30)))
 
 /* The members that are one number each, in the order of printing. */
 enum radix { HEX, DECIMAL };
@@ -323,29 +319,15 @@ static int print_all(struct printing *printing, const char *bytes, size_t length
     return result;
 }
 
-int report_ds(const struct report_ds *how)
+int report_ds(const struct report_ds *how, const char *bytes, size_t length, FILE *out,
+              struct prcb_error *err)
 {
-    struct printing printing = {.how = how};
-    struct output output;
-    struct prcb_error err = {0};
-    size_t length = 0;
-    char *bytes = NULL;
-    int status, result = read_file(how->path, BYTES_MAX, &bytes, &length);
+    struct printing printing = {
+        .how = how,
+        .out = out,
+        .json = {.out = out, .dense = true},
+        .csv = {.out = out, .separator = how->separator},
+    };
 
-    if (result)
-        return cli_error(how->command, "%s: %s", how->path, strerror(-result));
-    status = cli_open_output(how->command, how->output, &output);
-    if (status != CLI_OK) {
-        free(bytes);
-        return status;
-    }
-    output_begin(&output);
-    printing.out = output.stream;
-    printing.json = (struct json_stream){.out = output.stream, .dense = true};
-    printing.csv = (struct csv){.out = output.stream, .separator = how->separator};
-    if (print_all(&printing, bytes, length, &err))
-        status =
-            cli_error(how->command, "%s: at byte %" PRIu64 ": %s", how->path, err.offset, err.text);
-    free(bytes);
-    return cli_close_output(how->command, &output, status);
+    return print_all(&printing, bytes, length, err);
 }

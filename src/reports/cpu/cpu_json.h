@@ -2,8 +2,8 @@
  *
  * What `prcb cpu` and `prcb power` have in common in JSON.
  */
-#ifndef PRCB_CLI_CPU_JSON_H
-#define PRCB_CLI_CPU_JSON_H
+#ifndef PRCB_REPORTS_CPU_JSON_H
+#define PRCB_REPORTS_CPU_JSON_H
 
 #include <prcb/processors.h>
 

@@ -4,15 +4,14 @@
  * turn it into a table, values per line or JSON. A writer changes nothing and leaves
  * write errors to the stream's error flag.
  */
-#ifndef PRCB_CLI_CPU_REPORT_H
-#define PRCB_CLI_CPU_REPORT_H
+#ifndef PRCB_REPORTS_CPU_REPORT_H
+#define PRCB_REPORTS_CPU_REPORT_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
-#include "cpu_nt.h"
-#include "cpu_samples.h"
+#include "cpu_looks.h"
 #include "figures.h"
 
 struct cpu_report {
