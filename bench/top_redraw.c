@@ -54,7 +54,8 @@ int main(void)
     static struct top_model model;
     static struct top_ui ui;
 
-    if (top_model_init(&model) || top_grid_resize(&grid, 200, 60))
+    top_model_init(&model);
+    if (top_grid_resize(&grid, 200, 60))
         return 1;
     for (uint32_t i = 0; i < 60; i++) {
         if (add_interval(&model, i))

@@ -78,6 +78,17 @@ static inline int array_fit(void **items, size_t count, size_t more, size_t *roo
         array_add(items, count, array_rooms, __VA_ARGS__);                                         \
     })
 
+/* Room for an element at this place, all others included: those that are new are zero. The room
+ * says how many there are. 0 or -ENOMEM. */
+#define array_cover(items, room, place)                                                            \
+    __extension__({                                                                                \
+        size_t array_old = (room), array_wanted = (size_t)(place) + 1;                             \
+        int array_uncovered = array_reserve(items, (size_t)0, room, array_wanted);                 \
+        if (!array_uncovered && (room) > array_old)                                                \
+            memset((items) + array_old, 0, ((room)-array_old) * sizeof(*(items)));                 \
+        array_uncovered;                                                                           \
+    })
+
 #define array_sort(items, count, compare)                                                          \
     ((count) ? qsort((items), (count), sizeof(*(items)), (compare)) : (void)0)
 

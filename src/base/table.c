@@ -101,7 +101,7 @@ void table_remove(struct table *t, uint64_t key, const void *item)
 {
     struct table_slot *slot = table_next(t, key, NULL);
 
-    while (slot && slot->item != item)
+    while (slot && item && slot->item != item)
         slot = table_next(t, key, slot);
     if (slot)
         table_remove_slot(t, slot);

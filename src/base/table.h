@@ -49,7 +49,7 @@ int table_put_number(struct table *t, uint64_t key, size_t number);
 /* Frees a slot, into which another may move: who goes through all looks at it again. */
 void table_remove_slot(struct table *t, struct table_slot *slot);
 
-/* Removes what is there. */
+/* Removes what is there. item: of a key that others may have; NULL: whatever it is. */
 void table_remove(struct table *t, uint64_t key, const void *item);
 
 /* Without items, with and without its memory. */

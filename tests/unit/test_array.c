@@ -131,6 +131,23 @@ static void too_many(void **state)
     assert_true(!rows && !rooms && !place);
 }
 
+static void covers(void **state)
+{
+    struct row *rows = NULL;
+    uint16_t room = 0;
+
+    for (uint16_t i = 0; i < 400; i += 7) {
+        assert_int_equal(array_cover(rows, room, i), 0);
+        assert_true(room > i && (!i || rows[i - 7].number == i - 7u));
+        for (uint16_t k = i; k < room; k++)
+            assert_true(!rows[k].number && !rows[k].name);
+        rows[i].number = i;
+    }
+    allowed = 0;
+    assert_int_equal(array_cover(rows, room, room), -ENOMEM);
+    free(rows);
+}
+
 static int by_number(const void *left, const void *right)
 {
     const int *a = left, *b = right;
@@ -165,9 +182,10 @@ static void nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(adds, setup),     cmocka_unit_test_setup(appends, setup),
-        cmocka_unit_test_setup(reserves, setup), cmocka_unit_test_setup(no_memory, setup),
-        cmocka_unit_test_setup(too_many, setup), cmocka_unit_test_setup(nothing, setup),
+        cmocka_unit_test_setup(adds, setup),      cmocka_unit_test_setup(appends, setup),
+        cmocka_unit_test_setup(reserves, setup),  cmocka_unit_test_setup(covers, setup),
+        cmocka_unit_test_setup(no_memory, setup), cmocka_unit_test_setup(too_many, setup),
+        cmocka_unit_test_setup(nothing, setup),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
  *
  * `prcb record`: samples a command, processes or the whole system into a file.
  */
+#include "array.h"
 #include "cli.h"
 
 #include <errno.h>
@@ -130,7 +131,6 @@ static int fail(struct run *run, const struct prcb_error *err)
 static int take_thread(struct run *run, struct procfs *files, pid_t tid)
 {
     struct procfs_status status;
-    struct recorder_thread *grown;
     int result = procfs_read_status(files, tid, tid, &status);
 
     if (result)
@@ -139,12 +139,8 @@ static int take_thread(struct run *run, struct procfs *files, pid_t tid)
         if (run->options.pids[i] == status.tgid)
             return 0;
     }
-    grown = reallocarray(run->threads, run->thread_count + 1, sizeof(*grown));
-    if (!grown)
-        return -ENOMEM;
-    run->threads = grown;
-    grown[run->thread_count++] = (struct recorder_thread){status.tgid, tid};
-    return 0;
+    return array_append(run->threads, run->thread_count,
+                        (struct recorder_thread){status.tgid, tid});
 }
 
 static int by_number(const void *left, const void *right)
@@ -160,8 +156,7 @@ static void put_in_order(struct run *run)
 {
     size_t kept = 0;
 
-    if (run->thread_count)
-        qsort(run->threads, run->thread_count, sizeof(*run->threads), by_number);
+    array_sort(run->threads, run->thread_count, by_number);
     for (size_t i = 0; i < run->thread_count; i++) {
         if (!kept || run->threads[kept - 1].tid != run->threads[i].tid)
             run->threads[kept++] = run->threads[i];

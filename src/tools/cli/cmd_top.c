@@ -513,7 +513,8 @@ static int run_top(const struct cli_command *self, int argc, char **argv)
     if (result == CLI_OK) {
         options.delay_ns = options.delay_ns ? options.delay_ns : DELAY_NS;
         status = CLI_FAILED;
-        if (top_model_init(&run.model) || stat_wait_init(&run.wait)) {
+        top_model_init(&run.model);
+        if (stat_wait_init(&run.wait)) {
             cli_error(self, "out of memory");
         } else {
             top_ui_init(&run.ui, &run.model);

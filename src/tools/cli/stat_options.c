@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array.h"
+
 #define NS_PER_MS       1000000ull
 #define TOP_ROWS        40         /* of a table */
 #define TOP_LINES       15         /* of an interval */
@@ -16,15 +18,11 @@
 int stat_options_take_cgroup(struct cli_parser *parser, void *target)
 {
     struct stat_options *options = target;
-    const char **grown =
-        realloc(options->cgroups, (options->cgroup_count + 1) * sizeof(const char *));
 
-    if (!grown)
-        return cli_error(parser->command, "out of memory");
-    options->cgroups = grown;
     if (!*parser->value)
         return cli_usage_error(parser->command, "--cgroup: the path is empty");
-    options->cgroups[options->cgroup_count++] = parser->value;
+    if (array_append(options->cgroups, options->cgroup_count, parser->value))
+        return cli_error(parser->command, "out of memory");
     return CLI_OK;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "stat_wait.h"
+#include "array.h"
 #include "now.h"
 
 #include <errno.h>
@@ -118,17 +119,9 @@ void stat_wait_set_child(struct stat_wait *wait, pid_t child)
 void stat_wait_add_target(struct stat_wait *wait, pid_t pid)
 {
     int fd = open_pid(pid);
-    int *grown;
 
-    if (fd < 0)
-        return;
-    grown = realloc(wait->targets, (wait->target_count + 1) * sizeof(*grown));
-    if (!grown) {
+    if (fd >= 0 && array_append(wait->targets, wait->target_count, fd))
         close(fd);
-        return;
-    }
-    wait->targets = grown;
-    wait->targets[wait->target_count++] = fd;
 }
 
 static bool child_ended(const struct stat_wait *wait)

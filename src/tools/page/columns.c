@@ -5,21 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array.h"
 #include "data.h"
 
 #define NUMBER_MAX 10 /* bytes of one */
 
 int page_column_put(struct page_column *column, uint64_t number)
 {
-    if (column->room - column->length < NUMBER_MAX) {
-        size_t room = column->room ? 2 * column->room : 4096;
-        uint8_t *grown = realloc(column->bytes, room);
-
-        if (!grown)
-            return -ENOMEM;
-        column->bytes = grown;
-        column->room = room;
-    }
+    if (array_reserve(column->bytes, column->length, column->room, NUMBER_MAX))
+        return -ENOMEM;
     for (; number >= 0x80; number >>= 7)
         column->bytes[column->length++] = (uint8_t)(number | 0x80);
     column->bytes[column->length++] = (uint8_t)number;

@@ -2,6 +2,7 @@
  *
  * A page's data as bytes: the length of the head, the head, the columns.
  */
+#include "array.h"
 #include "data.h"
 
 #include <errno.h>
@@ -164,7 +165,7 @@ static struct page_sample *folded_samples(const struct page_data *d, uint64_t fo
         *ret = d->sample_count;
         return rows;
     }
-    qsort(rows, d->sample_count, sizeof(*rows), by_place);
+    array_sort(rows, d->sample_count, by_place);
     for (size_t i = 0; i < d->sample_count; i++) {
         if (kept && !by_place(&rows[kept - 1], &rows[i])) {
             rows[kept - 1].count += rows[i].count;
@@ -273,7 +274,7 @@ static void put_wakes(struct encoding *e)
     if (!rows)
         e->failed = true;
     else
-        qsort(rows, count, sizeof(*rows), by_key);
+        array_sort(rows, count, by_key);
     for (size_t i = 0, next; i < count && !e->failed; i = next) {
         for (next = i + 1; next < count && rows[next].key == rows[i].key; next++) {
             rows[i].ns += rows[next].ns;

@@ -11,6 +11,7 @@
 
 #include <prcb/causes.h>
 
+#include "array.h"
 #include "cause.h"
 #include "error.h"
 #include "now.h"
@@ -72,26 +73,13 @@ struct frames {
     char started[32];
 };
 
-/* top_grow, and what is new is zero. */
-static int grow_zeroed(void *array, uint32_t *room, uint32_t wanted, size_t size)
-{
-    uint32_t before = *room;
-    char *place;
-
-    if (top_grow(array, room, wanted, size))
-        return -ENOMEM;
-    memcpy(&place, array, sizeof(place));
-    memset(place + before * size, 0, (*room - before) * size);
-    return 0;
-}
-
 /* NULL: no memory. */
 static struct seen *seen_of(struct frames *f, uint32_t index)
 {
     const struct top_thread *thread = &f->model.threads[index];
     struct seen *seen;
 
-    if (grow_zeroed(&f->seen, &f->seen_room, index + 1, sizeof(*f->seen)))
+    if (array_cover(f->seen, f->seen_room, index))
         return NULL;
     seen = &f->seen[index];
     if (seen->key != thread->key) {
@@ -112,11 +100,8 @@ static int add_credit(struct seen *seen, uint32_t cause, uint64_t ns)
             return 0;
         }
     }
-    if (top_grow(&seen->credits, &seen->credit_room, seen->credit_count + 1,
-                 sizeof(*seen->credits)))
-        return -ENOMEM;
-    seen->credits[seen->credit_count++] = (struct credit){cause, seen->stack, ns};
-    return 0;
+    return array_add(seen->credits, seen->credit_count, seen->credit_room,
+                     (struct credit){cause, seen->stack, ns});
 }
 
 /* Of a wait that is looked at for the first time only what is of this interval. */
@@ -134,7 +119,7 @@ static int begin_wait(struct frames *f, struct seen *seen, const struct prcb_acc
     seen->stack = result || stack.id >= STACKS_MOST ? 0 : stack.id;
     if (!seen->stack)
         return 0;
-    if (grow_zeroed(&f->told, &f->told_room, seen->stack + 1, sizeof(*f->told)))
+    if (array_cover(f->told, f->told_room, seen->stack))
         return -ENOMEM;
     f->told[seen->stack].stack = stack;
     return 0;
@@ -219,10 +204,9 @@ int frames_open(struct prcb *session, struct prcb_processors *view,
     struct tm parts;
     int result;
 
-    if (!f || top_model_init(&f->model)) {
-        free(f);
+    if (!f)
         return prcb_fail(err, -ENOMEM, "out of memory");
-    }
+    top_model_init(&f->model);
     f->session = session;
     f->options = *options;
     f->model.max_frames = 2; /* the page keeps the history */

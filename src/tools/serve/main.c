@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "array.h"
 #include "confine.h"
 #include "http.h"
 #include "link.h"
@@ -26,16 +27,9 @@ struct server {
 
 static int append(struct server *s, const char *bytes, size_t size)
 {
-    if (s->size + size > s->room) {
-        size_t room = 2 * (s->size + size);
-        char *grown = room > LINK_FRAME_MOST * 2u ? NULL : realloc(s->text, room);
-
-        if (!grown)
-            return -ENOMEM;
-        s->text = grown;
-        s->room = room;
-    }
-    memcpy(s->text + s->size, bytes, size);
+    if (s->size + size > LINK_FRAME_MOST || array_reserve(s->text, s->size, s->room, size))
+        return -ENOMEM;
+    array_copy(s->text + s->size, bytes, size);
     s->size += size;
     return 0;
 }

@@ -10,6 +10,7 @@
 
 #include <sqlite3.h>
 
+#include "array.h"
 #include "error.h"
 #include "facts.h"
 #include "recording.h"
@@ -145,25 +146,9 @@ static int put(struct top_writer *w, enum statement number, const int64_t *value
 
 static int make_room(struct top_writer *w, const struct top_model *m)
 {
-    if (w->thread_room < m->thread_room) {
-        struct written *grown = realloc(w->threads, m->thread_room * sizeof(*grown));
-
-        if (!grown)
-            return -ENOMEM;
-        memset(grown + w->thread_room, 0, (m->thread_room - w->thread_room) * sizeof(*grown));
-        w->threads = grown;
-        w->thread_room = m->thread_room;
-    }
-    if (w->process_room < m->process_room) {
-        char **grown = realloc(w->commands, m->process_room * sizeof(*grown));
-
-        if (!grown)
-            return -ENOMEM;
-        memset(grown + w->process_room, 0, (m->process_room - w->process_room) * sizeof(*grown));
-        w->commands = grown;
-        w->process_room = m->process_room;
-    }
-    return 0;
+    if (m->thread_count && array_cover(w->threads, w->thread_room, m->thread_count - 1))
+        return -ENOMEM;
+    return m->process_count ? array_cover(w->commands, w->process_room, m->process_count - 1) : 0;
 }
 
 /* A process's row, when what it executes is known, and again when that changes. */
@@ -389,15 +374,8 @@ static int add_place(sqlite3_stmt *row, void *ctx)
     struct top_reader *r = ctx;
     struct place *place;
 
-    if (r->count == r->room) {
-        uint32_t room = r->room ? 2 * r->room : 1024;
-        struct place *grown = realloc(r->places, room * sizeof(*grown));
-
-        if (!grown)
-            return -ENOMEM;
-        r->places = grown;
-        r->room = room;
-    }
+    if (array_reserve(r->places, r->count, r->room, 1))
+        return -ENOMEM;
     place = &r->places[r->count];
     *place = (struct place){
         .id = sqlite3_column_int64(row, 0),
@@ -463,10 +441,7 @@ static int add_part(sqlite3_stmt *row, void *ctx)
             r->model->threads[delta.thread].base = delta.now;
         return 0;
     }
-    if (top_grow(&r->deltas, &r->delta_room, r->delta_count + 1, sizeof(*r->deltas)))
-        return -ENOMEM;
-    r->deltas[r->delta_count++] = delta;
-    return 0;
+    return array_add(r->deltas, r->delta_count, r->delta_room, delta);
 }
 
 /* Waits stand in the order of their threads' parts: each finds its thread at or behind the last. */
@@ -482,7 +457,7 @@ static int add_wait(sqlite3_stmt *row, void *ctx)
         at++;
     if (at == r->delta_count || r->deltas[at].part_count >= PRCB_CAUSE_MAX)
         return -EBADMSG;
-    if (top_grow(&r->parts, &r->part_room, r->part_count + 1, sizeof(*r->parts)))
+    if (array_reserve(r->parts, r->part_count, r->part_room, 1))
         return -ENOMEM;
     if (!r->deltas[at].part_count)
         r->deltas[at].part_at = r->part_count;
@@ -565,7 +540,7 @@ static void coalesce(struct top_reader *r)
 {
     uint32_t count = 0;
 
-    qsort(r->entries, r->entry_count, sizeof(*r->entries), by_interval);
+    array_sort(r->entries, r->entry_count, by_interval);
     for (uint32_t i = 0; i < r->entry_count; i++) {
         struct entry *last = count ? &r->entries[count - 1] : NULL;
 

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array.h"
 #include "cause.h"
 #include "cgroup_names.h"
 
-#define FIRST_BUCKETS 1024
-#define SWEEP_FRAMES  32 /* threads that ended are looked for each time so many intervals went */
+#define SWEEP_FRAMES 32 /* threads that ended are looked for each time so many intervals went */
 
 bool top_thread_held(const struct top_thread *thread, struct top_now now)
 {
@@ -20,40 +20,15 @@ bool top_thread_held(const struct top_thread *thread, struct top_now now)
 
 /* ---- places ---------------------------------------------------------------- */
 
-static uint32_t bucket(uint64_t key, uint32_t count)
-{
-    return (uint32_t)(key * 0x9e3779b97f4a7c15ull >> 32) & (count - 1);
-}
-
-static int make_buckets(uint32_t **ret, uint32_t count)
-{
-    uint32_t *buckets = malloc(count * sizeof(*buckets));
-
-    if (!buckets)
-        return -ENOMEM;
-    memset(buckets, 0xff, count * sizeof(*buckets)); /* TOP_NONE */
-    free(*ret);
-    *ret = buckets;
-    return 0;
-}
-
-int top_model_init(struct top_model *m)
+void top_model_init(struct top_model *m)
 {
     *m = (struct top_model){
         .max_frames = 600,
         .max_bytes = 64u << 20,
         .shown = TOP_NONE,
-        .thread_bucket_count = FIRST_BUCKETS,
-        .process_bucket_count = FIRST_BUCKETS,
         .free_thread = TOP_NONE,
         .free_process = TOP_NONE,
     };
-    if (make_buckets(&m->thread_buckets, FIRST_BUCKETS) ||
-        make_buckets(&m->process_buckets, FIRST_BUCKETS)) {
-        top_model_deinit(m);
-        return -ENOMEM;
-    }
-    return 0;
 }
 
 static void free_frame(struct top_frame *frame)
@@ -82,27 +57,19 @@ void top_model_deinit(struct top_model *m)
     free(m->frames);
     free(m->threads);
     free(m->processes);
-    free(m->thread_buckets);
-    free(m->process_buckets);
+    table_free(&m->thread_places);
+    table_free(&m->process_places);
     memset(m, 0, sizeof(*m));
 }
 
 uint32_t top_model_find(const struct top_model *m, uint64_t key)
 {
-    uint32_t at = m->thread_buckets[bucket(key, m->thread_bucket_count)];
-
-    while (at != TOP_NONE && m->threads[at].key != key)
-        at = m->threads[at].next;
-    return at;
+    return (uint32_t)table_find_number(&m->thread_places, key) - 1; /* 0 becomes TOP_NONE */
 }
 
 uint32_t top_model_find_process(const struct top_model *m, pid_t pid)
 {
-    uint32_t at = m->process_buckets[bucket((uint64_t)pid, m->process_bucket_count)];
-
-    while (at != TOP_NONE && m->processes[at].pid != pid)
-        at = m->processes[at].next;
-    return at;
+    return (uint32_t)table_find_number(&m->process_places, (uint32_t)pid) - 1;
 }
 
 int top_model_set_text(char **text, const char *value)
@@ -130,75 +97,21 @@ int top_model_set_cgroup(struct top_process *process, const char *path)
     return top_model_set_text(&process->cgroup, path);
 }
 
-static void link_thread(struct top_model *m, uint32_t at)
-{
-    uint32_t *place = &m->thread_buckets[bucket(m->threads[at].key, m->thread_bucket_count)];
-
-    m->threads[at].next = *place;
-    *place = at;
-}
-
-static void link_process(struct top_model *m, uint32_t at)
-{
-    uint32_t *place =
-        &m->process_buckets[bucket((uint64_t)m->processes[at].pid, m->process_bucket_count)];
-
-    m->processes[at].next = *place;
-    *place = at;
-}
-
-static int grow_threads(struct top_model *m)
-{
-    uint32_t room = m->thread_room ? 2 * m->thread_room : FIRST_BUCKETS;
-    struct top_thread *grown = realloc(m->threads, room * sizeof(*grown));
-
-    if (!grown)
-        return -ENOMEM;
-    m->threads = grown;
-    if (make_buckets(&m->thread_buckets, room))
-        return -ENOMEM;
-    m->thread_room = m->thread_bucket_count = room;
-    for (uint32_t i = 0; i < m->thread_count; i++) {
-        if (m->threads[i].key)
-            link_thread(m, i);
-    }
-    return 0;
-}
-
-static int grow_processes(struct top_model *m)
-{
-    uint32_t room = m->process_room ? 2 * m->process_room : FIRST_BUCKETS;
-    struct top_process *grown = realloc(m->processes, room * sizeof(*grown));
-
-    if (!grown)
-        return -ENOMEM;
-    m->processes = grown;
-    if (make_buckets(&m->process_buckets, room))
-        return -ENOMEM;
-    m->process_room = m->process_bucket_count = room;
-    for (uint32_t i = 0; i < m->process_count; i++) {
-        if (m->processes[i].threads)
-            link_process(m, i);
-    }
-    return 0;
-}
-
 /* A process's place, with one more thread that refers to it. */
 static int take_process(struct top_model *m, pid_t pid, uint32_t *ret)
 {
     uint32_t at = top_model_find_process(m, pid);
 
     if (at == TOP_NONE) {
-        at = m->free_process;
-        if (at != TOP_NONE) {
+        at = m->free_process == TOP_NONE ? m->process_count : m->free_process;
+        if (array_reserve(m->processes, m->process_count, m->process_room, 1) ||
+            table_put_number(&m->process_places, (uint32_t)pid, at + 1))
+            return -ENOMEM;
+        if (at == m->process_count)
+            m->process_count++;
+        else
             m->free_process = m->processes[at].next;
-        } else {
-            if (m->process_count == m->process_room && grow_processes(m))
-                return -ENOMEM;
-            at = m->process_count++;
-        }
         m->processes[at] = (struct top_process){.pid = pid};
-        link_process(m, at);
     }
     m->processes[at].threads++;
     *ret = at;
@@ -208,13 +121,10 @@ static int take_process(struct top_model *m, pid_t pid, uint32_t *ret)
 static void drop_process(struct top_model *m, uint32_t at)
 {
     struct top_process *process = &m->processes[at];
-    uint32_t *place = &m->process_buckets[bucket((uint64_t)process->pid, m->process_bucket_count)];
 
     if (--process->threads)
         return;
-    while (*place != at)
-        place = &m->processes[*place].next;
-    *place = process->next;
+    table_remove(&m->process_places, (uint32_t)process->pid, NULL);
     free_process(process);
     process->next = m->free_process;
     m->free_process = at;
@@ -223,11 +133,8 @@ static void drop_process(struct top_model *m, uint32_t at)
 static void drop_thread(struct top_model *m, uint32_t at)
 {
     struct top_thread *thread = &m->threads[at];
-    uint32_t *place = &m->thread_buckets[bucket(thread->key, m->thread_bucket_count)];
 
-    while (*place != at)
-        place = &m->threads[*place].next;
-    *place = thread->next;
+    table_remove(&m->thread_places, thread->key, NULL);
     drop_process(m, thread->process);
     *thread = (struct top_thread){.next = m->free_thread};
     m->free_thread = at;
@@ -241,19 +148,18 @@ int top_model_thread(struct top_model *m, uint64_t key, pid_t pid, pid_t tid, co
     if (at == TOP_NONE) {
         if (take_process(m, pid, &process))
             return -ENOMEM;
-        at = m->free_thread;
-        if (at != TOP_NONE) {
-            m->free_thread = m->threads[at].next;
-        } else {
-            if (m->thread_count == m->thread_room && grow_threads(m)) {
-                drop_process(m, process);
-                return -ENOMEM;
-            }
-            at = m->thread_count++;
+        at = m->free_thread == TOP_NONE ? m->thread_count : m->free_thread;
+        if (array_reserve(m->threads, m->thread_count, m->thread_room, 1) ||
+            table_put_number(&m->thread_places, key, at + 1)) {
+            drop_process(m, process);
+            return -ENOMEM;
         }
+        if (at == m->thread_count)
+            m->thread_count++;
+        else
+            m->free_thread = m->threads[at].next;
         m->threads[at] = (struct top_thread){
             .key = key, .pid = pid, .tid = tid, .process = process, .start_ns = seen_ns};
-        link_thread(m, at);
     }
     if (strncmp(m->threads[at].comm, comm, sizeof(m->threads[at].comm) - 1)) {
         memset(m->threads[at].comm, 0, sizeof(m->threads[at].comm));
@@ -333,36 +239,16 @@ void top_model_begin(struct top_model *m)
     m->making.count = m->making.part_count = 0;
 }
 
-int top_grow(void *array, uint32_t *room, uint32_t wanted, size_t size)
-{
-    uint32_t grown = *room ? *room : 256;
-    void *old, *place;
-
-    memcpy(&old, array, sizeof(old));
-    while (grown < wanted)
-        grown *= 2;
-    if (*room >= wanted)
-        return 0;
-    place = realloc(old, grown * size);
-    if (!place)
-        return -ENOMEM;
-    memcpy(array, &place, sizeof(place));
-    *room = grown;
-    return 0;
-}
-
 int top_model_add(struct top_model *m, const struct top_delta *delta, const struct top_part *parts)
 {
     struct top_frame *frame = &m->making;
 
-    if (top_grow(&frame->deltas, &m->delta_room, frame->count + 1, sizeof(*frame->deltas)) ||
-        top_grow(&frame->parts, &m->part_room, frame->part_count + delta->part_count,
-                 sizeof(*frame->parts)))
+    if (array_reserve(frame->deltas, frame->count, m->delta_room, 1) ||
+        array_reserve(frame->parts, frame->part_count, m->part_room, delta->part_count))
         return -ENOMEM;
     frame->deltas[frame->count] = *delta;
     frame->deltas[frame->count++].part_at = frame->part_count;
-    if (delta->part_count)
-        memcpy(frame->parts + frame->part_count, parts, delta->part_count * sizeof(*parts));
+    array_copy(frame->parts + frame->part_count, parts, delta->part_count);
     frame->part_count += delta->part_count;
     return 0;
 }
@@ -409,7 +295,7 @@ int top_model_end(struct top_model *m, const struct top_frame *frame)
         free_frame(&made);
         return -ENOMEM;
     }
-    qsort(made.deltas, made.count, sizeof(*made.deltas), by_thread);
+    array_sort(made.deltas, made.count, by_thread);
     sum_up(&made);
     m->frames[(m->first + m->frame_count++) % m->frame_room] = made;
     m->bytes += frame_bytes(&made);
@@ -478,7 +364,7 @@ const struct top_delta *top_frame_delta(const struct top_frame *frame, uint32_t 
 {
     const struct top_delta key = {.thread = thread};
 
-    return bsearch(&key, frame->deltas, frame->count, sizeof(*frame->deltas), by_thread);
+    return array_search(&key, frame->deltas, frame->count, by_thread);
 }
 
 bool top_thread_lived(const struct top_thread *thread, const struct top_frame *frame)

@@ -21,6 +21,7 @@
 #include <prcb/prcb.h>
 
 #include "figures.h"
+#include "table.h"
 
 #define TOP_NONE UINT32_MAX /* no thread, no process, no interval */
 
@@ -83,7 +84,7 @@ struct top_thread {
     /* Begins of waits: that whose stack was asked for, and that which the stack says is for a lock
      * or the like. 0: none. Set by whoever reads stacks. */
     uint64_t asked_ns, blocked_ns;
-    uint32_t next; /* private: same bucket, or next free place */
+    uint32_t next; /* private: next free place */
 };
 
 struct top_process {
@@ -110,8 +111,7 @@ struct top_model {
     uint32_t shown;   /* index of the interval that threads' `shown` is of; TOP_NONE */
     uint64_t dropped; /* intervals that went */
     /* private */
-    uint32_t *thread_buckets, *process_buckets;
-    uint32_t thread_bucket_count, process_bucket_count;
+    struct table thread_places, process_places; /* by key, and by pid: indexes from 1 */
     uint32_t free_thread, free_process;
     struct top_frame making; /* the one that is being added */
     uint32_t delta_room, part_room;
@@ -119,7 +119,7 @@ struct top_model {
     uint64_t swept; /* dropped, when threads were last swept */
 };
 
-int top_model_init(struct top_model *m);
+void top_model_init(struct top_model *m);
 void top_model_deinit(struct top_model *m);
 
 /* ---- adding ---- */
@@ -133,10 +133,6 @@ uint32_t top_model_find_process(const struct top_model *m, pid_t pid);
 int top_model_set_text(char **text, const char *value);
 /* The path of a process's cgroup, and the container that it names. */
 int top_model_set_cgroup(struct top_process *process, const char *path);
-
-/* Room for wanted elements of size bytes at *(void **)array, of which *room are there; it doubles.
- * -ENOMEM: as before. */
-int top_grow(void *array, uint32_t *room, uint32_t wanted, size_t size);
 
 /* Deltas of one interval, each thread at most once; then the interval itself. What is not ended is
  * dropped by the next begin. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array.h"
 #include "cause.h"
 
 #define HISTORY_LOOKS 200000 /* a sum over history looks at so many parts of intervals, roughly */
@@ -317,7 +318,7 @@ static void fold_groups(struct top_model *m, enum top_group group, struct top_ro
 
     for (uint32_t i = 0; i < rows->count; i++)
         rows->rows[i].id = top_row_id(m, rows->rows[i].thread, group);
-    qsort(rows->rows, rows->count, sizeof(*rows->rows), by_id);
+    array_sort(rows->rows, rows->count, by_id);
     for (uint32_t i = 0; i < rows->count; i++) {
         struct top_row *row = &rows->rows[i];
 
@@ -334,30 +335,13 @@ static void fold_groups(struct top_model *m, enum top_group group, struct top_ro
         rows->rows[i].sleeps = rows->rows[i].asleep == rows->rows[i].threads;
 }
 
-static int reserve(struct top_rows *rows, uint32_t count)
-{
-    uint32_t room = rows->room ? rows->room : 256;
-    struct top_row *grown;
-
-    while (room < count)
-        room *= 2;
-    if (room == rows->room)
-        return 0;
-    grown = realloc(rows->rows, room * sizeof(*grown));
-    if (!grown)
-        return -ENOMEM;
-    rows->rows = grown;
-    rows->room = room;
-    return 0;
-}
-
 /* The total divided by cause, a row each; threads: those that are in it now. */
 static int cause_rows(struct top_rows *rows, const struct top_row *threads, uint32_t thread_count)
 {
     const struct top_row total = rows->total;
     uint32_t count = 0;
 
-    if (reserve(rows, PRCB_CAUSE_MAX + 2))
+    if (array_reserve(rows->rows, 0u, rows->room, PRCB_CAUSE_MAX + 2))
         return -ENOMEM;
     for (uint32_t i = 1; i < PRCB_CAUSE_MAX + 2; i++) {
         const struct prcb_cause_info *info = prcb_cause_info(i);
@@ -496,7 +480,7 @@ static int thread_rows(struct top_model *m, const struct top_frame *frame,
             (!top_thread_lived(&m->threads[i], frame) || m->threads[i].shown.state != TOP_WAIT ||
              count_sleeper(m, frame, i, choice, rows)))
             continue;
-        if (reserve(rows, rows->count + 1))
+        if (array_reserve(rows->rows, rows->count, rows->room, 1))
             return -ENOMEM;
         thread_row(m, frame, i, delta, &rows->rows[rows->count]);
         merge(&rows->total, &rows->rows[rows->count]);
@@ -555,7 +539,7 @@ static int tree_rows(const struct top_choice *choice, struct top_rows *rows,
             made[count] = threads[k];
             made[count++].depth = 1;
         }
-        qsort_r(made + first, count - first, sizeof(*made), compare, &order);
+        array_sort_r(made + first, count - first, compare, &order);
     }
     free(rows->rows);
     rows->rows = made;
@@ -576,7 +560,7 @@ static int group_rows(struct top_model *m, const struct top_choice *choice, stru
         threads = malloc((thread_count + 1) * sizeof(*threads));
         if (!threads)
             return -ENOMEM;
-        memcpy(threads, rows->rows, thread_count * sizeof(*threads));
+        array_copy(threads, rows->rows, thread_count);
     }
     if (choice->group == TOP_CAUSES)
         result = cause_rows(rows, threads, thread_count);
@@ -586,8 +570,7 @@ static int group_rows(struct top_model *m, const struct top_choice *choice, stru
         drop_sleepers(m, choice, rows);
     if (choice->group == TOP_CAUSES && order.key != TOP_BY_NAME && order.key != TOP_BY_SWITCHES)
         order.key = order.key == TOP_BY_BUSY ? TOP_BY_BUSY : TOP_BY_WAIT;
-    if (rows->count)
-        qsort_r(rows->rows, rows->count, sizeof(*rows->rows), compare, &order);
+    array_sort_r(rows->rows, rows->count, compare, &order);
     if (!result && choice->group == TOP_PROCESSES && choice->tree)
         result = tree_rows(choice, rows, threads, thread_count);
     free(threads);

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "array.h"
 #include "cgroup_names.h"
 #include "error.h"
 #include "living.h"
@@ -184,16 +185,8 @@ static int see_process(struct top_source *s, const struct prcb_account *a, uint3
 {
     struct details *d;
 
-    if (index >= s->details_room) {
-        uint32_t room = s->model->process_room;
-        struct details *grown = realloc(s->details, room * sizeof(*grown));
-
-        if (!grown)
-            return -ENOMEM;
-        memset(grown + s->details_room, 0, (room - s->details_room) * sizeof(*grown));
-        s->details = grown;
-        s->details_room = room;
-    }
+    if (array_cover(s->details, s->details_room, index))
+        return -ENOMEM;
     d = &s->details[index];
     if (d->pid != a->pid)
         *d = (struct details){.pid = a->pid, .looks = YOUNG};
@@ -233,16 +226,8 @@ void top_source_read_again(struct top_source *s)
 
 static struct past *past_of(struct top_source *s, uint32_t index, uint64_t key)
 {
-    if (index >= s->past_room) {
-        uint32_t room = s->model->thread_room;
-        struct past *grown = realloc(s->past, room * sizeof(*grown));
-
-        if (!grown)
-            return NULL;
-        memset(grown + s->past_room, 0, (room - s->past_room) * sizeof(*grown));
-        s->past = grown;
-        s->past_room = room;
-    }
+    if (array_cover(s->past, s->past_room, index))
+        return NULL;
     if (s->past[index].key != key) {
         free(s->past[index].cells);
         s->past[index] = (struct past){.key = key};
@@ -386,21 +371,6 @@ static bool in_ready(const struct prcb_account *a)
     return info && info->kind == PRCB_KIND_READY;
 }
 
-static int add_ended(struct top_source *s, uint64_t key)
-{
-    if (s->ended_count == s->ended_room) {
-        uint32_t room = s->ended_room ? 2 * s->ended_room : 256;
-        uint64_t *grown = realloc(s->ended, room * sizeof(*grown));
-
-        if (!grown)
-            return -ENOMEM;
-        s->ended = grown;
-        s->ended_room = room;
-    }
-    s->ended[s->ended_count++] = key;
-    return 0;
-}
-
 static int take_account(const struct prcb_account *a, void *ctx)
 {
     struct top_part parts[PRCB_CAUSE_MAX];
@@ -412,7 +382,7 @@ static int take_account(const struct prcb_account *a, void *ctx)
     /* One that had ended before the first look has no place in any interval, nor has one from
      * outside of this pid namespace, which has no number. */
     if (!known && a->flags & PRCB_ACCOUNT_EXITED && (!s->begun || !a->tid))
-        return add_ended(s, a->key);
+        return array_add(s->ended, s->ended_count, s->ended_room, a->key);
     if (!known && !a->tid)
         return 0;
     if (top_model_thread(s->model, a->key, a->pid, a->tid, a->comm,
@@ -434,7 +404,9 @@ static int take_account(const struct prcb_account *a, void *ctx)
     } else if (known && slept(past, a) && !in_ready(a)) {
         past->wall_ns = a->wall_ns;
         past->open_ns = a->open.ns;
-        return a->flags & PRCB_ACCOUNT_EXITED ? add_ended(s, a->key) : 0;
+        return a->flags & PRCB_ACCOUNT_EXITED
+                   ? array_add(s->ended, s->ended_count, s->ended_room, a->key)
+                   : 0;
     }
     s->model->threads[delta.thread].kernel = a->flags & PRCB_ACCOUNT_KTHREAD;
     delta.wall_ns = a->wall_ns - past->wall_ns;
@@ -443,7 +415,9 @@ static int take_account(const struct prcb_account *a, void *ctx)
     add_up(past, a, &delta, parts);
     if (keep(past, a) || top_model_add(s->model, &delta, parts))
         return -ENOMEM;
-    return a->flags & PRCB_ACCOUNT_EXITED ? add_ended(s, a->key) : 0;
+    return a->flags & PRCB_ACCOUNT_EXITED
+               ? array_add(s->ended, s->ended_count, s->ended_room, a->key)
+               : 0;
 }
 
 /* An ended thread was read to its end: its account goes back. */

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "array.h"
 #include "cause.h"
 
 #define NS 1000000000ll
@@ -144,17 +145,7 @@ static bool is_subject(const struct top_ui *ui, uint32_t index)
 
 static int add_subject(struct top_ui *ui, uint32_t index)
 {
-    if (ui->subject_count == ui->subject_room) {
-        uint32_t room = ui->subject_room ? 2 * ui->subject_room : 64;
-        uint32_t *grown = realloc(ui->subject_threads, room * sizeof(*grown));
-
-        if (!grown)
-            return -ENOMEM;
-        ui->subject_threads = grown;
-        ui->subject_room = room;
-    }
-    ui->subject_threads[ui->subject_count++] = index;
-    return 0;
+    return array_add(ui->subject_threads, ui->subject_count, ui->subject_room, index);
 }
 
 /* Causes of the row, most time first; ready and run among them. */
