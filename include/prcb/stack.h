@@ -56,7 +56,10 @@ enum prcb_stack_flag {
     PRCB_STACK_CUT = 1 << 1,      /* there are more than max_frames, or more than 1 MiB */
 };
 
-/* What kind of waiting the stack shows, as far as a table of known functions says. */
+/* What kind of waiting the stack shows, as far as a table of known functions says. A wait that its
+ * cause says is none for work (the thread is stopped, frozen, held back by a quota, waits for
+ * storage or a kernel lock), or whose thread /proc shows stopped, traced, frozen or blocked, is
+ * PRCB_STACK_BLOCKED, whatever the stack shows. */
 enum prcb_stack_kind {
     PRCB_STACK_BLOCKED = 0, /* something keeps it from work that it has; also: not known */
     PRCB_STACK_IDLE = 1,    /* by design: it has nothing to do */

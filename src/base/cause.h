@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <prcb/causes.h>
 
@@ -42,12 +43,11 @@ enum cause_object {
 };
 
 enum cause_trait {
-    /* Threads that have nothing to do, or that somebody stopped, wait so: time in it is no fault
-     * by itself. */
+    /* Threads that have nothing to do wait so: time in it is no fault by itself. */
     CAUSE_MAY_IDLE = 1 << 0,
     /* Nothing else is done in it: the kernel's threads without work. */
     CAUSE_IDLES = 1 << 1,
-    /* A wait that lasts for long may be a fault: something holds the thread. */
+    /* Something holds the thread: a wait that lasts for long may be a fault, and none is idling. */
     CAUSE_HELD = 1 << 2,
     /* Where in the kernel the thread waits tells more than the cause. */
     CAUSE_WANTS_KERNEL_STACK = 1 << 3,
@@ -77,21 +77,21 @@ enum cause_trait {
     T(PAGE_FAULT, DISK,    ANY,        "storage", CAUSE_HELD | CAUSE_WANTS_KERNEL_STACK)          \
     T(FILE_LOCK,  LOCK,    ANY,        "lock",    CAUSE_HELD)                                     \
     T(CHILD,      CHILD,   ANY,        "idle",    CAUSE_MAY_IDLE)                                 \
-    T(VFORK,      CHILD,   ANY,        "idle",    0)                                              \
+    T(VFORK,      CHILD,   ANY,        "idle",    CAUSE_HELD)                                     \
     T(SIGNAL,     EVENT,   ANY,        "idle",    CAUSE_MAY_IDLE)                                 \
     T(SEMAPHORE,  LOCK,    ANY,        "lock",    0)                                              \
     T(MSGQUEUE,   IPC,     ANY,        "network", 0)                                              \
     T(IO_URING,   EVENT,   ANY,        "storage", CAUSE_WANTS_KERNEL_STACK)                       \
     T(AIO,        EVENT,   ANY,        "storage", 0)                                              \
-    T(STOPPED,    STOPPED, NONE,       "other",   CAUSE_MAY_IDLE)                                 \
-    T(TRACED,     STOPPED, NONE,       "other",   CAUSE_MAY_IDLE)                                 \
-    T(FROZEN,     STOPPED, NONE,       "other",   CAUSE_MAY_IDLE)                                 \
+    T(STOPPED,    STOPPED, NONE,       "other",   CAUSE_HELD)                                     \
+    T(TRACED,     STOPPED, NONE,       "other",   CAUSE_HELD)                                     \
+    T(FROZEN,     STOPPED, NONE,       "other",   CAUSE_HELD)                                     \
     T(EXIT,       NONE,    ANY,        "other",   0)                                              \
     T(RWSEM,      LOCK,    ANY,        "lock",    CAUSE_HELD | CAUSE_WANTS_KERNEL_STACK | CAUSE_IS_KERNEL_LOCK) \
     T(MMAP_LOCK,  LOCK,    ANY,        "lock",    CAUSE_HELD | CAUSE_WANTS_KERNEL_STACK | CAUSE_IS_KERNEL_LOCK) \
     T(MUTEX,      LOCK,    ANY,        "lock",    CAUSE_HELD | CAUSE_WANTS_KERNEL_STACK | CAUSE_IS_KERNEL_LOCK) \
     T(KLOCK,      LOCK,    ANY,        "lock",    CAUSE_HELD | CAUSE_WANTS_KERNEL_STACK | CAUSE_IS_KERNEL_LOCK) \
-    T(RCU,        LOCK,    ANY,        "lock",    CAUSE_WANTS_KERNEL_STACK)                       \
+    T(RCU,        LOCK,    ANY,        "lock",    CAUSE_HELD | CAUSE_WANTS_KERNEL_STACK)          \
     T(KERNEL,     KERNEL,  ANY,        "idle",    CAUSE_MAY_IDLE | CAUSE_IDLES)                   \
     T(WORKER,     KERNEL,  ANY,        "idle",    CAUSE_MAY_IDLE | CAUSE_IDLES)                   \
     T(OTHER_D,    KERNEL,  ANY,        "other",   CAUSE_HELD | CAUSE_WANTS_KERNEL_STACK)          \
@@ -113,6 +113,25 @@ const struct cause_traits *cause_traits(uint32_t cause);
 static inline bool cause_has(uint32_t cause, enum cause_trait trait)
 {
     return cause_traits(cause)->traits & trait;
+}
+
+/* Whether a wait of a cause may be for work that somebody brings. A thread that is ready, stopped,
+ * frozen, held back, or that waits for storage, for a lock of the kernel or for memory is not idle,
+ * whatever its stack shows: it would go on if it were let. */
+static inline bool cause_may_idle(uint32_t cause)
+{
+    return !cause_has(cause, CAUSE_HELD) && (cause_traits(cause)->class != CAUSE_CLASS_NONE);
+}
+
+/* The same by name, of recordings; a name that is not known says nothing. */
+static inline bool cause_name_may_idle(const char *cause)
+{
+#define X(number, NAME, name, kind, reason, words)                                                 \
+    if (!strcmp(cause, name))                                                                      \
+        return cause_may_idle(number);
+    PRCB_CAUSES(X)
+#undef X
+    return true;
 }
 
 #endif

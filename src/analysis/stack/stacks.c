@@ -19,6 +19,7 @@
 #include "cause.h"
 #include "error.h"
 #include "frozen.h"
+#include "held.h"
 #include "idioms.h"
 #include "living.h"
 #include "now.h"
@@ -162,6 +163,7 @@ struct prcb_stacks {
     struct prcb *session;
     struct unwinder *unwinder;
     uint32_t max_frames, stack_bytes;
+    bool asks_state; /* a wait's cause does not say all that may hold a thread up */
     struct prcb_stacks_status status;
     struct table texts, names, stacks, waits;
     size_t kept;                               /* bytes of texts and stacks */
@@ -864,10 +866,31 @@ static int look(struct prcb_stacks *s, const struct prcb_account *a, struct know
     return result;
 }
 
-static int hand_out(const struct known_stack *known, uint64_t key, uint64_t switches,
+/* A wait of which the cause says that it is none for work, or that is held up in a way that causes
+ * do not say: the perf tier knows none, and the first freezer freezes what sleeps where it sleeps,
+ * without a switch. */
+static void hold(const struct prcb_stacks *s, const struct prcb_account *a, uint32_t cause,
+                 struct prcb_stack *stack)
+{
+    struct held held;
+
+    if (stack->kind == PRCB_STACK_BLOCKED)
+        return;
+    if (!cause_may_idle(cause)) {
+        stack->word = NULL;
+    } else {
+        if (!s->asks_state || held_read(a->pid, a->tid, &held) || !held_word(&held))
+            return;
+        stack->word = held_word(&held);
+    }
+    stack->kind = PRCB_STACK_BLOCKED;
+}
+
+static int hand_out(const struct prcb_stacks *s, const struct known_stack *known,
+                    const struct prcb_account *a, uint64_t key, uint64_t switches, uint32_t cause,
                     struct prcb_stack *ret)
 {
-    const struct prcb_stack stack = {
+    struct prcb_stack stack = {
         .size = sizeof(stack),
         .key = key,
         .switches = switches,
@@ -879,6 +902,7 @@ static int hand_out(const struct known_stack *known, uint64_t key, uint64_t swit
         .frames = known->frames,
     };
 
+    hold(s, a, cause, &stack);
     return sized_hand_out(&stack, sizeof(stack), ret);
 }
 
@@ -887,6 +911,7 @@ int prcb_stacks_read(struct prcb_stacks *s, const struct prcb_account *a, struct
 {
     struct prcb_account record;
     struct known_wait *wait;
+    uint32_t cause;
     int result;
 
     sized_take_record(a, &record, sizeof(record));
@@ -902,7 +927,8 @@ int prcb_stacks_read(struct prcb_stacks *s, const struct prcb_account *a, struct
     }
     if (result)
         return explain(&record, result, err);
-    return hand_out(wait->stack, record.key, record.switches, ret);
+    cause = record.present & PRCB_HAS_OPEN ? record.open.cause : PRCB_CAUSE_NONE;
+    return hand_out(s, wait->stack, &record, record.key, record.switches, cause, ret);
 }
 
 int prcb_stacks_unwind(struct prcb_stacks *s, const struct prcb_chosen *chosen,
@@ -918,7 +944,7 @@ int prcb_stacks_unwind(struct prcb_stacks *s, const struct prcb_chosen *chosen,
     s->status.asked++;
     s->status.unwound += !result;
     return result ? explain(&about, result, err)
-                  : hand_out(stack, chosen->key, chosen->switches, ret);
+                  : hand_out(s, stack, &about, chosen->key, chosen->switches, chosen->cause, ret);
 }
 
 int prcb_stacks_status(struct prcb_stacks *s, struct prcb_stacks_status *ret)
@@ -951,6 +977,7 @@ int prcb_stacks_open(struct prcb *p, const struct prcb_stacks_options *opts,
     if (!s)
         return prcb_fail(err, -ENOMEM, "out of memory");
     s->session = p;
+    s->asks_state = prcb_session_tier(p) == PRCB_TIER_PERF || held_in_place();
     s->max_frames = options.max_frames ? options.max_frames : FRAMES_DEFAULT;
     s->stack_bytes = options.stack_bytes ? options.stack_bytes : BYTES_DEFAULT;
     result = unwinder_open(&s->unwinder, err);

@@ -189,12 +189,15 @@ static struct cell *cell_of(struct why *w, struct process *process, const struct
     uint64_t hash = (uint64_t)(uint32_t)process->pid << 32 | wanted->stack.id;
     struct cell **bucket, *cell;
 
-    hash = (hash ^ wanted->cause << 8 ^ wanted->kind) * 0x9e3779b97f4a7c15ull;
+    hash = (hash ^ wanted->cause << 8 ^ wanted->stack.kind << 4 ^ wanted->kind) *
+           0x9e3779b97f4a7c15ull;
     hash ^= ((uint64_t)wanted->wait.holder << 32 | wanted->wait.object) * 0xbf58476d1ce4e5b9ull;
     bucket = &w->cells[(hash >> 32) % BUCKETS];
     cell = *bucket;
     while (cell && (cell->process != process || cell->part.kind != wanted->kind ||
                     cell->part.cause != wanted->cause || cell->part.stack.id != wanted->stack.id ||
+                    cell->part.stack.kind != wanted->stack.kind ||
+                    cell->part.stack.word != wanted->stack.word ||
                     cell->part.wait.object != wanted->wait.object ||
                     cell->part.wait.holder != wanted->wait.holder))
         cell = cell->same_hash;
@@ -423,6 +426,21 @@ int why_chosen(struct why *w, const struct prcb_chosen *chosen, const struct prc
     return 0;
 }
 
+/* The whole wait has this stack, from its beginning. */
+static int move_wait(struct why *w, struct thread *thread, const struct why_part *part)
+{
+    struct cell *cell = cell_of(w, thread->process, part);
+
+    if (!cell)
+        return -ENOMEM;
+    thread->cell->part.ns -= thread->given;
+    thread->cell->part.count--;
+    cell->part.ns += thread->given;
+    cell->part.count++;
+    thread->cell = cell;
+    return 0;
+}
+
 /* One that was passed over for the budget gets its stack, or what it is for, when there is some
  * left. */
 static int try_again(struct why *w, struct thread *thread, const struct prcb_account *a)
@@ -430,22 +448,27 @@ static int try_again(struct why *w, struct thread *thread, const struct prcb_acc
     struct why_part part = {.kind = WHY_STACK,
                             .cause = thread->cell->part.cause,
                             .stack = {.size = sizeof(part.stack)}};
-    struct cell *cell;
     int result = read_wait(w, a, &part);
 
     thread->later = part.wait.later;
     if (result)
         return result == -ENOMEM ? result : 0;
-    cell = cell_of(w, thread->process, &part);
-    if (!cell)
-        return -ENOMEM;
-    /* The whole wait has this stack, from its beginning. */
-    thread->cell->part.ns -= thread->given;
-    thread->cell->part.count--;
-    cell->part.ns += thread->given;
-    cell->part.count++;
-    thread->cell = cell;
-    return 0;
+    return move_wait(w, thread, &part);
+}
+
+/* One that idled may be held up by now where it sleeps: its stack is the same, and what that means
+ * is not (prcb_stacks_read). */
+static int ask_again(struct why *w, struct thread *thread, const struct prcb_account *a)
+{
+    const struct why_part *before = &thread->cell->part;
+    struct why_part part = {.kind = WHY_STACK,
+                            .cause = before->cause,
+                            .stack = {.size = sizeof(part.stack)},
+                            .wait = before->wait};
+
+    if (w->source.read(w->source.ctx, a, &part.stack) || part.stack.kind == before->stack.kind)
+        return 0;
+    return move_wait(w, thread, &part);
 }
 
 /* Of a thread that waits on, all but the length of it is what it was. */
@@ -481,6 +504,8 @@ int why_account(struct why *w, const struct prcb_account *a, uint64_t now)
         result = begin(w, thread, a);
     else if (thread->cell && (thread->cell->part.kind == WHY_BUDGET || thread->later))
         result = try_again(w, thread, a);
+    else if (thread->cell && thread->cell->part.stack.kind != PRCB_STACK_BLOCKED)
+        result = ask_again(w, thread, a);
     if (!result && thread->cell) {
         uint64_t age = age_of(thread, a, now);
 
@@ -648,7 +673,9 @@ static int by_stack(const void *left, const void *right)
     const struct why_part *a = left, *b = right;
     int order = compare(a->kind, b->kind);
 
-    return order ? order : compare(a->stack.id, b->stack.id);
+    order = order ? order : compare(a->stack.id, b->stack.id);
+    order = order ? order : compare(a->stack.kind, b->stack.kind);
+    return order ? order : compare((uintptr_t)a->stack.word, (uintptr_t)b->stack.word);
 }
 
 static int by_object(const void *left, const void *right)
@@ -748,6 +775,7 @@ static int add_now(const struct thread *thread, struct why_process *ret)
         .tid = a->tid,
         .cause = thread->cell->part.cause,
         .ns = thread->given,
+        .before = !a->switches,
         .has_stack = thread->cell->part.kind == WHY_STACK,
         .stack = thread->cell->part.stack,
         .wait = thread->cell->part.wait,

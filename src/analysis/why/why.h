@@ -100,6 +100,7 @@ struct why_now {
     char comm[16];
     uint32_t cause;
     uint64_t ns;
+    bool before; /* the wait had begun before the thread was profiled, ns is since then */
     bool has_stack;
     struct prcb_stack stack;
     struct object_wait wait;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "array.h"
+#include "cause.h"
 #include "error.h"
 #include "stretches.h"
 #include "table.h"
@@ -108,6 +109,10 @@ static int add_stretch(const struct stretch *stretch, void *ctx)
     row.stack = wait->stack;
     row.kind = wait->kind;
     row.word = wait->word;
+    if (row.kind && strcmp(row.kind, "blocked") && !cause_name_may_idle(row.cause)) {
+        row.kind = "blocked";
+        row.word = "";
+    }
     if (wait->one_in == 1)
         return add(making, &row, ns, 0);
     /* Its time is among that of all short ones, which those that were chosen divide. */

@@ -4,43 +4,86 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #ifdef HAVE_STACK
-
 #include <prcb/stack.h>
+#endif
 
 #include "now.h"
 
-#define LOOKS    4
-#define TRIES    100
-#define PAUSE_NS 15000000
-#define LOOK_NS  300000000ull /* all of it takes no longer, but for the last stack */
-#define THREADS  4096
+#define TRIES   3
+#define LOOK_NS 300000000ull /* all of it takes no longer, but for the last stack */
+#define THREADS 4096
 
-/* The wait that goes on, of a row of one living thread; NULL: there is none. Where causes are not
- * known one is made, of all its waits, which adds nothing to the row's sums. */
-static struct wait_cell *open_cell(struct account_row *row)
+/* A wait that goes on, of a living thread. */
+struct going_on {
+    struct account_row *row;
+    struct wait_cell *cell;
+    uint64_t ns; /* of what was measured */
+};
+
+static int by_ns(const void *left, const void *right)
 {
-    struct wait_cell *cells = row->now.cells;
+    const struct going_on *a = left, *b = right;
 
-    if (!row->key || row->released || row->exited || row->kernel || row->running ||
-        row->threads != 1)
-        return NULL;
-    for (uint32_t i = 0; i < row->now.cell_count; i++) {
-        if (cells[i].open_ns)
-            return &cells[i];
-    }
-    if (row->now.present & PRCB_HAS_WAITS || row->now.cell_count)
-        return NULL;
-    cells = realloc(cells, sizeof(*cells));
+    return (a->ns < b->ns) - (a->ns > b->ns);
+}
+
+/* Where causes are not known there is no cell of the wait: one is made, which adds nothing to the
+ * row's sums. Its time is not known either, unless the thread has done nothing else. */
+static bool make_cell(struct account_row *row)
+{
+    struct wait_cell *cells;
+
+    if (row->now.present & (PRCB_HAS_WAITS | PRCB_HAS_OPEN) || row->now.cell_count ||
+        !(row->now.present & PRCB_HAS_SWITCHES) || row->now.switches)
+        return false;
+    cells = realloc(row->now.cells, sizeof(*cells));
     if (!cells)
-        return NULL;
+        return false;
     cells[0] = (struct wait_cell){.cause = PRCB_CAUSE_NONE};
     row->now.cells = cells;
     row->now.cell_count = 1;
-    return cells;
+    return true;
 }
+
+static bool find_going_on(struct account_row *row, struct going_on *ret)
+{
+    struct wait_cell *cells;
+
+    if (!row->key || row->released || row->exited || row->kernel || row->running ||
+        row->threads != 1)
+        return false;
+    if (make_cell(row)) {
+        *ret = (struct going_on){row, row->now.cells, row->now.wait_ns};
+        return row->now.wait_ns;
+    }
+    cells = row->now.cells;
+    for (uint32_t i = 0; i < row->now.cell_count; i++) {
+        if (!cells[i].open_ns)
+            continue;
+        ret->row = row;
+        ret->cell = &cells[i];
+        ret->ns = cells[i].open_ns < cells[i].spent_ns ? cells[i].open_ns : cells[i].spent_ns;
+        return true;
+    }
+    return false;
+}
+
+/* One that causes call so, or that no cause tells of. */
+static void find_held(const struct going_on *waits, size_t count, bool in_place,
+                      struct held_threads *ret)
+{
+    for (size_t i = 0; i < count && i < THREADS; i++) {
+        const struct account_row *row = waits[i].row;
+        uint32_t cause = waits[i].cell->cause;
+
+        if (held_cause(cause, NULL) || cause == PRCB_CAUSE_NONE || in_place)
+            held_threads_add(ret, row->pid, row->tid, row->comm, waits[i].ns, !row->now.switches);
+    }
+}
+
+#ifdef HAVE_STACK
 
 static void count(struct stat_idle_word *words, const char *word, uint64_t ns)
 {
@@ -55,126 +98,84 @@ static void count(struct stat_idle_word *words, const char *word, uint64_t ns)
     words[i].ns += ns;
 }
 
-/* What the looks at one thread found it in, of the cause that it waited for at the end. */
-struct looked {
-    struct account_row *row;
-    struct wait_cell *cell;
-    uint64_t ns;                 /* of its waits for that */
-    unsigned seen, idle, either; /* looks with a stack, and what these showed */
-    const char *idle_word, *either_word;
-    bool refused;
-};
-
-static int by_waits(const void *left, const void *right)
+/* Whether an account, read later, shows the same wait. */
+static bool is_same_wait(const struct going_on *at, const struct prcb_account *account)
 {
-    const struct looked *a = left, *b = right;
-
-    return (a->ns < b->ns) - (a->ns > b->ns);
+    if (account->flags & (PRCB_ACCOUNT_RUNNING | PRCB_ACCOUNT_EXITED))
+        return false;
+    if (at->cell->cause == PRCB_CAUSE_NONE && !(account->present & PRCB_HAS_OPEN))
+        return account->wait_ns >= at->ns;
+    return account->open.cause == at->cell->cause && account->open.ns >= at->cell->open_ns;
 }
 
-static void look(struct prcb *session, struct prcb_stacks *stacks, struct looked *at)
+/* One wait has one stack from its beginning to its end: what that shows is true of all of it, and
+ * of no other wait of the thread. */
+static void look(struct prcb *session, struct prcb_stacks *stacks, const struct going_on *at,
+                 struct stat_idle *ret)
 {
     struct prcb_account account = {.size = sizeof(account)};
     struct prcb_stack stack = {.size = sizeof(stack)};
     struct prcb_thread *thread;
-    int result;
+    int result = -EAGAIN;
 
-    if (at->refused || prcb_thread_open_key(session, at->row->key, &thread, NULL))
+    if (prcb_thread_open_key(session, at->row->key, &thread, NULL))
         return;
-    result = prcb_thread_read(thread, &account);
+    for (int i = 0; i < TRIES && result == -EAGAIN; i++) {
+        result = prcb_thread_read(thread, &account);
+        if (!result && !is_same_wait(at, &account))
+            break;
+        if (!result)
+            result = prcb_stacks_read(stacks, &account, &stack, NULL);
+    }
     prcb_thread_close(thread);
-    if (result || account.flags & PRCB_ACCOUNT_RUNNING || account.open.cause != at->cell->cause)
-        return;
-    result = prcb_stacks_read(stacks, &account, &stack, NULL);
-    at->refused = result == -EPERM;
-    if (result)
-        return;
-    at->seen++;
-    if (stack.word && stack.kind == PRCB_STACK_IDLE) {
-        at->idle++;
-        at->idle_word = stack.word;
-    } else if (stack.word && stack.kind == PRCB_STACK_EITHER) {
-        at->either++;
-        at->either_word = stack.word;
-    }
-}
-
-static uint64_t share_of(uint64_t ns, unsigned part, unsigned whole)
-{
-    return part == whole ? ns : ns / whole * part;
-}
-
-/* A thread is found in one way of waiting as often as it spends its time so: what the looks say
- * of one is a guess, of a pool it is close. */
-static void conclude(const struct looked *at, struct stat_idle *ret)
-{
-    uint64_t ns = at->ns;
-
-    if (at->refused) {
+    if (result == -EPERM) {
         ret->refused++;
-        ret->refused_ns += ns;
+        ret->refused_ns += at->ns;
+    } else if (!result && stack.word && stack.kind == PRCB_STACK_IDLE) {
+        at->cell->idle_ns = at->ns;
+        count(ret->idle, stack.word, at->ns);
+    } else if (!result && stack.word && stack.kind == PRCB_STACK_EITHER) {
+        count(ret->either, stack.word, at->ns);
     }
-    if (at->idle) {
-        at->cell->idle_ns = share_of(ns, at->idle, at->seen);
-        count(ret->idle, at->idle_word, at->cell->idle_ns);
-    }
-    if (at->either)
-        count(ret->either, at->either_word, share_of(ns, at->either, at->seen));
 }
 
-static void look_at_all(struct prcb *session, struct prcb_stacks *stacks, struct looked *looked,
-                        size_t waiting)
+static void look_at_all(struct prcb *session, const struct going_on *waits, size_t count,
+                        struct stat_idle *ret)
 {
-    const struct timespec pause = {.tv_nsec = PAUSE_NS};
     uint64_t until = now_ns() + LOOK_NS;
-
-    for (int i = 0; i < LOOKS && now_ns() < until; i++) {
-        if (i)
-            nanosleep(&pause, NULL);
-        for (size_t k = 0; k < waiting && k < THREADS && now_ns() < until; k++)
-            look(session, stacks, &looked[k]);
-    }
-    /* Waits that were over too soon each time. */
-    for (size_t k = 0; k < waiting && k < THREADS; k++) {
-        for (int i = 0; i < TRIES && !looked[k].seen && now_ns() < until; i++)
-            look(session, stacks, &looked[k]);
-    }
-}
-
-void stat_idle_find(struct prcb *session, struct account_rows *rows, struct stat_idle *ret)
-{
-    struct looked *looked = calloc(rows->count + 1, sizeof(*looked));
     struct prcb_stacks *stacks;
-    size_t waiting = 0;
 
-    *ret = (struct stat_idle){0};
-    for (size_t i = 0; looked && i < rows->count; i++) {
-        struct wait_cell *cell = open_cell(rows->rows[i]);
-
-        if (cell)
-            looked[waiting++] = (struct looked){
-                .row = rows->rows[i],
-                .cell = cell,
-                .ns = cell->cause == PRCB_CAUSE_NONE ? rows->rows[i]->now.wait_ns : cell->spent_ns,
-            };
-    }
-    if (waiting && !prcb_stacks_open(session, NULL, &stacks, NULL)) {
-        qsort(looked, waiting, sizeof(*looked), by_waits);
-        look_at_all(session, stacks, looked, waiting);
-        for (size_t i = 0; i < waiting; i++)
-            conclude(&looked[i], ret);
-        prcb_stacks_close(stacks);
-    }
-    free(looked);
+    if (!count || prcb_stacks_open(session, NULL, &stacks, NULL))
+        return;
+    for (size_t i = 0; i < count && i < THREADS && now_ns() < until; i++)
+        look(session, stacks, &waits[i], ret);
+    prcb_stacks_close(stacks);
 }
 
 #else
 
-void stat_idle_find(struct prcb *session, struct account_rows *rows, struct stat_idle *ret)
+static void look_at_all(struct prcb *session, const struct going_on *waits, size_t count,
+                        struct stat_idle *ret)
 {
     (void)session;
-    (void)rows;
-    *ret = (struct stat_idle){0};
+    (void)waits;
+    (void)count;
+    (void)ret;
 }
 
 #endif
+
+void stat_idle_find(struct prcb *session, struct account_rows *rows, struct stat_idle *ret)
+{
+    struct going_on *waits = calloc(rows->count + 1, sizeof(*waits));
+    size_t count = 0;
+
+    *ret = (struct stat_idle){0};
+    for (size_t i = 0; waits && i < rows->count; i++)
+        count += find_going_on(rows->rows[i], &waits[count]);
+    if (count)
+        qsort(waits, count, sizeof(*waits), by_ns);
+    find_held(waits, count, held_in_place(), &ret->held);
+    look_at_all(session, waits, count, ret);
+    free(waits);
+}

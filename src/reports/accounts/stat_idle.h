@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "account_rows.h"
+#include "held_words.h"
 
 #define STAT_IDLE_WORDS 16
 
@@ -19,11 +20,12 @@ struct stat_idle {
         uint64_t threads, ns;
     } idle[STAT_IDLE_WORDS], either[STAT_IDLE_WORDS];
     uint64_t refused, refused_ns; /* threads whose stack may not be read, and their waits */
+    struct held_threads held;     /* stopped, traced or frozen */
 };
 
-/* Sets idle_ns in the cells of rows, as far as the stacks of their threads tell: of the cause that
- * a thread waits for now, the share of a few looks that found it idling. The longest waits first,
- * for a fraction of a second. Where stacks cannot be read at all nothing is set. */
+/* Sets idle_ns in the cells of rows: the time of the wait that goes on, where its stack shows that
+ * it idles. Of waits that were over before nothing is known and nothing claimed. The longest waits
+ * first, for a fraction of a second. Where stacks cannot be read at all nothing is set. */
 void stat_idle_find(struct prcb *session, struct account_rows *rows, struct stat_idle *ret);
 
 #endif

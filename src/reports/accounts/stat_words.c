@@ -256,7 +256,8 @@ static void write_sentences(FILE *out, const struct costs *costs)
         uint32_t cost = biggest(costs, named);
 
         if (cost == COSTS ||
-            (!wanted && costs->spent_ns[cost] * 100 < costs->wall_ns * SECOND_PERCENT) ||
+            (!wanted &&
+             costs->spent_ns[cost] * 100 < (costs->wall_ns - costs->idle_ns) * SECOND_PERCENT) ||
             (costs->idle_ns && costs->spent_ns[cost] * 1000 < costs->wall_ns))
             return;
         write_sentence(out, costs, cost);
@@ -330,6 +331,8 @@ void stat_words_write(FILE *out, const struct stat_report *report, const bool *s
     if (make_costs(report, &costs))
         return;
     costs.shown = shown;
+    if (report->idle)
+        held_threads_write(out, "", &report->idle->held);
     if (costs.wall_ns) {
         write_sentences(out, &costs);
         write_idle(out, &costs);

@@ -9,6 +9,7 @@
 
 #include "cause.h"
 #include "format.h"
+#include "held_words.h"
 #include "text.h"
 #include "whom_words.h"
 
@@ -233,6 +234,20 @@ static void write_idle(FILE *out, const struct why_output *output,
             output->idle ? "" : " (--idle shows where)");
 }
 
+/* What holds threads up from outside comes first. */
+static void write_held(FILE *out, const struct why_process *process)
+{
+    struct held_threads threads = {.count = 0};
+
+    for (size_t i = 0; i < process->now_count && process->pid; i++) {
+        const struct why_now *now = &process->now[i];
+
+        if (held_cause(now->cause, now->has_stack ? now->stack.word : NULL))
+            held_threads_add(&threads, process->pid, now->tid, now->comm, now->ns, now->before);
+    }
+    held_threads_write(out, "  ", &threads);
+}
+
 static void write_now(FILE *out, const struct why_output *output, const struct why_process *process)
 {
     for (size_t i = 0; i < process->now_count && i < NOW_MOST; i++) {
@@ -282,6 +297,7 @@ static void write_process(FILE *out, const struct why_output *output,
     if (process->pid)
         fprintf(out, " (%d)", (int)process->pid);
     fprintf(out, ", %s, %s: %s of thread time\n", threads, wall, sum);
+    write_held(out, process);
     for (size_t i = 0; i < process->cause_count; i++)
         write_cause(out, output, process, &process->causes[i]);
     write_row(out, process, process->ready_ns, "ready, no processor");

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * What holds a thread up from outside of it, as procfs and cgroups say at this moment: a stop
+ * signal, a tracer, the freezer. Files of the kernel are read, which never wait; nothing is kept.
+ */
+#ifndef PRCB_BASE_HELD_H
+#define PRCB_BASE_HELD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct held {
+    char state;      /* R S D T t Z X I ...; as it is in /proc */
+    pid_t tracer;    /* 0: none, or one that is out of sight */
+    bool frozen;     /* it is asleep, and a cgroup of it is frozen */
+    char group[256]; /* that cgroup; empty: none is */
+};
+
+/* 0, or -errno: -ESRCH: there is no such thread. */
+int held_read(pid_t pid, pid_t tid, struct held *ret);
+/* "stopped", "traced", "frozen", "ready", "blocked in the kernel"; NULL: it sleeps, and nothing
+ * holds it. */
+const char *held_word(const struct held *held);
+/* For how long a thread has had no processor, waits that began before anybody looked included; the
+ * kernel's own stamp, of a clock that leaves out the interrupts of the thread's last processor.
+ * -EOPNOTSUPP: the kernel tells no such stamp, or that processor is not to be had. */
+int held_off_ns(pid_t pid, pid_t tid, uint64_t *ret);
+
+/* Whether this machine can freeze threads where they sleep, which no switch tells of: the freezer
+ * of cgroup version 1 is mounted. */
+bool held_in_place(void);
+
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "held_words.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include <prcb/causes.h>
+
+#include "format.h"
+#include "read_file.h"
+#include "text.h"
+
+bool held_cause(uint32_t cause, const char *word)
+{
+    return cause == PRCB_CAUSE_STOPPED || cause == PRCB_CAUSE_TRACED ||
+           cause == PRCB_CAUSE_FROZEN ||
+           (word &&
+            (!strcmp(word, "stopped") || !strcmp(word, "traced") || !strcmp(word, "frozen")));
+}
+
+/* Threads of a process that are held in the same way have one line. */
+static struct held_row *row_of(struct held_threads *threads, pid_t pid, const struct held *held)
+{
+    struct held_row *row = threads->rows;
+
+    for (size_t i = 0; i < threads->count; i++, row++) {
+        if (row->pid == pid && row->held.frozen == held->frozen && row->held.state == held->state &&
+            row->held.tracer == held->tracer && !strcmp(row->held.group, held->group))
+            return row;
+    }
+    if (threads->count == HELD_MOST)
+        return NULL;
+    threads->count++;
+    *row = (struct held_row){.pid = pid, .held = *held};
+    return row;
+}
+
+void held_threads_add(struct held_threads *threads, pid_t pid, pid_t tid, const char *comm,
+                      uint64_t ns, bool before)
+{
+    struct held_row *row;
+    struct held held;
+    uint64_t off;
+
+    if (held_read(pid, tid, &held) || (!held.frozen && held.state != 'T' && held.state != 't'))
+        return;
+    if (held.frozen)
+        held.state = 'S'; /* the first freezer shows D */
+    row = row_of(threads, pid, &held);
+    if (!row) {
+        threads->left++;
+        return;
+    }
+    if (!row->threads++)
+        snprintf(row->comm, sizeof(row->comm), "%s", comm);
+    if (before && !held_off_ns(pid, tid, &off) && off > ns)
+        ns = off;
+    row->ns = ns > row->ns ? ns : row->ns;
+}
+
+static void write_tracer(FILE *out, pid_t tracer)
+{
+    char path[64], raw[64], comm[256];
+    ssize_t length;
+
+    if (!tracer)
+        return;
+    snprintf(path, sizeof(path), "/proc/%d/comm", (int)tracer);
+    length = read_start(path, raw, sizeof(raw) - 1);
+    raw[length > 0 ? length - 1 : 0] = '\0';
+    text_copy(TEXT_MARKS, raw, comm, sizeof(comm));
+    fprintf(out, ", %s%s(%d)", comm, *comm ? " " : "", (int)tracer);
+}
+
+static void write_row(FILE *out, const char *lead, const struct held_row *row)
+{
+    time_t began = time(NULL) - (time_t)(row->ns / 1000000000);
+    char comm[64], clock[32], span[FORMAT_CELL], group[4 * sizeof(row->held.group)];
+    struct tm tm;
+
+    text_copy(TEXT_MARKS, row->comm, comm, sizeof(comm));
+    format_time(row->ns, span, sizeof(span));
+    strftime(clock, sizeof(clock), row->ns < 86400000000000u ? "%H:%M:%S" : "%F %H:%M",
+             localtime_r(&began, &tm));
+    fprintf(out, "%s%s (%d): %" PRIu64 " thread%s", lead, comm, (int)row->pid, row->threads,
+            row->threads == 1 ? " is" : "s are");
+    if (row->held.frozen) {
+        text_copy(TEXT_MARKS, row->held.group, group, sizeof(group));
+        fprintf(out, " frozen by cgroup %s", group);
+    } else if (row->held.state == 't') {
+        fputs(" stopped by a tracer", out);
+        write_tracer(out, row->held.tracer);
+    } else {
+        fputs(" stopped by a signal", out);
+    }
+    fprintf(out, " since %s (%s).\n", clock, span);
+}
+
+void held_threads_write(FILE *out, const char *lead, const struct held_threads *threads)
+{
+    for (size_t i = 0; i < threads->count; i++)
+        write_row(out, lead, &threads->rows[i]);
+    if (threads->left)
+        fprintf(out, "%s%" PRIu64 " more threads are stopped or frozen.\n", lead, threads->left);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Threads that are stopped, traced or frozen now, in sentences: which, since when, and by whom as
+ * far as procfs and cgroups say. What a report begins with: nothing else matters to them.
+ */
+#ifndef PRCB_REPORTS_HELD_WORDS_H
+#define PRCB_REPORTS_HELD_WORDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#include "held.h"
+
+#define HELD_MOST 16
+
+struct held_threads {
+    struct held_row {
+        pid_t pid;
+        char comm[16];
+        struct held held; /* of one of them */
+        uint64_t threads;
+        uint64_t ns; /* the longest */
+    } rows[HELD_MOST];
+    size_t count;
+    uint64_t left; /* threads that found no place */
+};
+
+/* Whether a wait of such a cause may be one. cause: enum prcb_cause; word: its stack's, or NULL. */
+bool held_cause(uint32_t cause, const char *word);
+/* Adds the thread, if it is held at this moment. ns: for how long, as far as it was measured;
+ * before: since longer than that. */
+void held_threads_add(struct held_threads *threads, pid_t pid, pid_t tid, const char *comm,
+                      uint64_t ns, bool before);
+/* A line each: "server (123): 3 threads are frozen by cgroup /x since 12:01:07 (4.2s)." */
+void held_threads_write(FILE *out, const char *lead, const struct held_threads *threads);
+
+#endif
