@@ -540,7 +540,7 @@ const struct cli_command cmd_top = {
     .synopsis = "[options]",
     .summary = "what threads run and wait for, live, with a history",
     .description =
-        "Shows threads by the time that they neither ran nor idled: what each does now and since\n"
+        "Shows threads by the time that they neither ran nor slept: what each does now and since\n"
         "when, how much of the interval it ran, was ready without a processor, and waited, by\n"
         "cause. Enter on a row says why, where and by whom; T goes back in time; F1 lists the "
         "keys.\n"

@@ -615,7 +615,7 @@ struct stretch {
     uint64_t ns;
 };
 
-/* The time of all threads: run, ready, the causes that hold most, the rest, idle. */
+/* The time of all threads: run, ready, the causes that hold most, the rest, asleep. */
 static int find_stretches(const struct top_ui *ui, struct stretch *ret)
 {
     const struct top_row *total = &ui->rows.total;
@@ -638,7 +638,7 @@ static int find_stretches(const struct top_ui *ui, struct stretch *ret)
     }
     if (other)
         ret[count++] = (struct stretch){"other", TOP_HOLDING, other};
-    ret[count++] = (struct stretch){"idle", TOP_IDLING, idle};
+    ret[count++] = (struct stretch){"asleep", TOP_IDLING, idle};
     return count;
 }
 

@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""A thread that is stopped, traced or frozen is not idle, whatever its stack shows: it is an event loop's.
+
+Witness: this program, which stops it, and the kernel's own word of it in /proc and in cgroups."""
+import contextlib
+import ctypes
+import os
+import pathlib
+import re
+import signal
+import time
+import unittest
+
+from house import ROOT, House, await_true, on_tiers, state_of
+
+PTRACE_ATTACH, PTRACE_DETACH = 16, 17
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def mount_of(wanted):
+    """Where cgroups of version 2 are, or those of version 1 with a controller; None: nowhere."""
+    for line in pathlib.Path("/proc/mounts").read_text(encoding="ascii").splitlines():
+        _, path, kind, options, *_ = line.split()
+        if kind == wanted or kind == "cgroup" and wanted in options.split(","):
+            return path
+    return None
+
+
+class Held(House):
+    def stop(self, pid):
+        os.kill(pid, signal.SIGSTOP)
+        await_true(lambda: state_of(pid) == "T", "it is stopped")
+        return "stopped by a signal", lambda: os.kill(pid, signal.SIGCONT)
+
+    def trace(self, pid):
+        """By this thread: a tracer is one."""
+        if LIBC.ptrace(PTRACE_ATTACH, pid, None, None):
+            self.skipTest(f"it cannot be traced here: {os.strerror(ctypes.get_errno())}")
+        os.waitpid(pid, 0)
+        comm = pathlib.Path("/proc/thread-self/comm").read_text(encoding="ascii").strip()
+        return f"stopped by a tracer, {comm} ({os.getpid()})", lambda: LIBC.ptrace(PTRACE_DETACH, pid, None, None)
+
+    def freeze(self, pid, mount, control, on, off):
+        if not ROOT or not mount:
+            self.skipTest("needs root" if not ROOT else "no such hierarchy is mounted")
+        group = pathlib.Path(mount, f"prcb-held-{os.getpid()}-{pid}")
+        try:
+            group.mkdir()
+        except OSError as error:
+            self.skipTest(f"no cgroup can be made here: {error}")
+
+        def remove():
+            with contextlib.suppress(OSError):
+                (group / control).write_text(off, encoding="ascii")
+                pathlib.Path(mount, "cgroup.procs").write_text(str(pid), encoding="ascii")
+            await_true(lambda: not (group / "cgroup.procs").read_text(encoding="ascii"), "the cgroup is empty")
+            group.rmdir()
+
+        (group / "cgroup.procs").write_text(str(pid), encoding="ascii")
+        (group / control).write_text(on, encoding="ascii")
+        seen, word = ("freezer.state", "FROZEN") if control == "freezer.state" else ("cgroup.events", "frozen 1")
+        await_true(lambda: word in (group / seen).read_text(encoding="ascii"), "it is frozen")
+        return f"frozen by cgroup /{group.name}", remove
+
+    def freeze_v1(self, pid):
+        return self.freeze(pid, mount_of("freezer"), "freezer.state", "FROZEN", "THAWED")
+
+    def freeze_v2(self, pid):
+        return self.freeze(pid, mount_of("cgroup2"), "cgroup.freeze", "1", "0")
+
+    def begin(self, tier, how):
+        """The number of one that is held, and what prcb has to call that."""
+        _, (pid,) = self.start("event_loop", user=self.user_of(tier))
+        await_true(lambda: state_of(pid) == "S", "it waits")
+        words, end = how(pid)
+        # Not by a cleanup: what is frozen takes no SIGKILL on some kernels.
+        return pid, words, end
+
+    def check(self, tier, how):
+        pid, words, end = self.begin(tier, how)
+        try:
+            began = time.monotonic()
+            time.sleep(0.2)
+            text = self.prcb(tier, "why", "--tier", tier, "-p", pid, "--for", 0.3)
+            told = re.search(r": 1 thread is (.*) since [0-9:]+ \((\d+)ms\)\.", text)
+            self.assertTrue(told, text)
+            self.assertEqual(told[1], words)
+            self.assertNotIn("idle by design", text)
+            # The kernel's stamp leaves out what interrupts took; before it was told to stop it did not stop.
+            age = (time.monotonic() - began) * 1000
+            self.assertLess(int(told[2]), age + 100)
+            self.assertGreater(int(told[2]), 200)
+            text = self.prcb(tier, "stat", "--tier", tier, "-p", pid, "--for", 0.2)
+            self.assertIn(f": 1 thread is {words} since ", text)
+            self.assertNotIn("idle", text)
+            text = self.top(tier, "-n", 1, "-d", 0.2, "-p", pid)
+            if tier != "perf":
+                row = next((line for line in text.splitlines() if " event_loop " in line), text)
+                self.assertRegex(row, "stopped|traced|frozen")
+                self.assertNotRegex(text, "time.* asleep [.]* *[1-9]")
+        finally:
+            end()
+
+    @on_tiers("bpf", "daemon", "perf")
+    def test_stopped_by_a_signal(self, tier):
+        self.check(tier, self.stop)
+
+    @on_tiers("bpf", "daemon", "perf")
+    def test_stopped_by_a_tracer(self, tier):
+        self.check(tier, self.trace)
+
+    @on_tiers("bpf", "daemon", "perf")
+    def test_frozen_by_a_cgroup_of_version_1(self, tier):
+        self.check(tier, self.freeze_v1)
+
+    @on_tiers("bpf", "daemon", "perf")
+    def test_frozen_by_a_cgroup_of_version_2(self, tier):
+        self.check(tier, self.freeze_v2)
+
+    @on_tiers("bpf", "daemon", "perf")
+    def test_stopped_on_the_way(self, tier):
+        """What it idled before stays idle, except where the perf tier sees one wait alone."""
+        _, (pid,) = self.start("event_loop", 10000, user=self.user_of(tier))
+        report = self.document(tier, "why", "-p", pid, "--for", 0.4, "--", "sh", "-c",
+                               f"sleep 0.2; kill -STOP {pid}; sleep 1")
+        process = next(row for row in report["processes"] if row["pid"] == pid)
+        if tier != "perf":
+            causes = {row["cause"]: row for row in process["causes"]}
+            self.assertEqual(causes["stopped"]["idle_ns"], 0)
+            self.assertEqual(causes["epoll"]["idle_ns"], causes["epoll"]["ns"])
+        self.assertEqual(process["now"][0]["tid"], pid)
+
+    @on_tiers("bpf", "daemon")
+    def test_recordings_do_not_call_it_idle(self, tier):
+        """Stopped, it waits in its event loop; the recording says the cause, and no idling of it."""
+        _, (pid,) = self.start("event_loop", user=self.user_of(tier))
+        os.kill(pid, signal.SIGSTOP)
+        await_true(lambda: state_of(pid) == "T", "it is stopped")
+        report = self.recorded(tier, "-g", "-p", pid, "--", "sleep", "0.3")
+        os.kill(pid, signal.SIGCONT)
+        waits = {row["cause"]: row["ns"] for row in report["waits"] if row.get("cause")} if "waits" in report else {}
+        self.assertEqual(report["wait_idle_ns"], 0, waits)
+        self.assertGreater(report["wait_ns"], 200_000_000)
+
+
+if __name__ == "__main__":
+    unittest.main()
