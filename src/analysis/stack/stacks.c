@@ -19,7 +19,7 @@
 #include "cause.h"
 #include "error.h"
 #include "frozen.h"
-#include "held.h"
+#include "held_up.h"
 #include "idioms.h"
 #include "living.h"
 #include "now.h"

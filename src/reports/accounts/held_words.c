@@ -5,16 +5,14 @@
 #include <string.h>
 #include <time.h>
 
-#include <prcb/causes.h>
-
+#include "cause.h"
 #include "format.h"
 #include "read_file.h"
 #include "text.h"
 
 bool held_cause(uint32_t cause, const char *word)
 {
-    return cause == PRCB_CAUSE_STOPPED || cause == PRCB_CAUSE_TRACED ||
-           cause == PRCB_CAUSE_FROZEN ||
+    return cause_traits(cause)->class == CAUSE_CLASS_STOPPED ||
            (word &&
             (!strcmp(word, "stopped") || !strcmp(word, "traced") || !strcmp(word, "frozen")));
 }

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-#include "held.h"
+#include "held_up.h"
 
 #define HELD_MOST 16
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "held.h"
+#include "held_up.h"
 
 #include <errno.h>
 #include <sched.h>

@@ -3,8 +3,8 @@
  * What holds a thread up from outside of it, as procfs and cgroups say at this moment: a stop
  * signal, a tracer, the freezer. Files of the kernel are read, which never wait; nothing is kept.
  */
-#ifndef PRCB_BASE_HELD_H
-#define PRCB_BASE_HELD_H
+#ifndef PRCB_BASE_HELD_UP_H
+#define PRCB_BASE_HELD_UP_H
 
 #include <stdbool.h>
 #include <stdint.h>
