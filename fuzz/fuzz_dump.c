@@ -84,6 +84,7 @@ static void read_processor(const struct prcb_dump *d, size_t index)
 static void read_all(const struct prcb_dump *d)
 {
     const struct prcb_dump_processor *p;
+    struct prcb_dump_culprit culprit = {.size = sizeof(culprit)};
     struct prcb_dump_structure s = {.size = sizeof(s)};
     struct prcb_error err;
     const char *text;
@@ -100,6 +101,10 @@ static void read_all(const struct prcb_dump *d)
         read_processor(d, i);
     }
     read_modules(d);
+    for (size_t i = 0; (text = prcb_dump_finding(d, i)); i++)
+        sum += strlen(text);
+    if (!prcb_dump_culprit(d, &culprit))
+        sum += strlen(culprit.module) + strlen(culprit.found_by);
     for (size_t i = 0; (text = prcb_dump_note(d, i)); i++)
         sum += strlen(text);
     if (prcb_dump_processor_count(d) > 4096)

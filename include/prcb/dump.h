@@ -217,6 +217,29 @@ PRCB_API const char *prcb_dump_item_name(unsigned int item);
 /* What a person should know, each with the numbers it rests on; NULL past the last. */
 PRCB_API const char *prcb_dump_note(const struct prcb_dump *d, size_t index);
 
+/* ---- the cause ---------------------------------------------------------- */
+
+/* What the bug check says, a sentence each: "driver.sys+0x12 tried to read 0x10 at DISPATCH_LEVEL,
+ * where a page fault is not allowed". NULL past the last. */
+PRCB_API const char *prcb_dump_finding(const struct prcb_dump *d, size_t index);
+/* "STATUS_ACCESS_VIOLATION"; NULL: no name is known. Static. */
+PRCB_API const char *prcb_dump_exception_name(uint32_t code);
+
+/* The module that most likely caused the bug check, which is no proof. */
+struct prcb_dump_culprit {
+    size_t size;          /* sizeof(struct prcb_dump_culprit), set by the caller */
+    const char *module;   /* "driver.sys"; borrowed */
+    const char *found_by; /* what speaks against it: "the bug check names its code"; static */
+    uint32_t frames;      /* addresses on the crashing thread's stack that lie in it */
+    uint32_t of_frames;   /* and in any module; 0: the stack is not in this dump */
+    bool is_unloaded;     /* it was unloaded before the crash */
+    bool is_inbox;        /* it comes with Windows */
+};
+/* -ENODATA: nothing points at a module but the kernel; -EINVAL: size is not set. */
+PRCB_API int prcb_dump_culprit(const struct prcb_dump *d, struct prcb_dump_culprit *ret);
+/* Whether a driver of this file name comes with Windows, by a list of names. */
+PRCB_API bool prcb_dump_is_inbox(const char *name);
+
 /* ---- modules ------------------------------------------------------------ */
 
 /* A module of the kernel. */

@@ -66,7 +66,8 @@ class Modules(DumpTest):
                 self.assertEqual(data["bugcheck"]["parameters_at"],
                                  [None, None, None, "evil.sys+0x1234"])
                 self.assertEqual(data["exception"], {
-                    "code": "0xc0000005", "address": hex(EVIL + 0x1234), "at": "evil.sys+0x1234"})
+                    "code": "0xc0000005", "name": "STATUS_ACCESS_VIOLATION",
+                    "address": hex(EVIL + 0x1234), "at": "evil.sys+0x1234"})
                 self.assertEqual([s["at"] for s in data["stack_scan"]],
                                  ["ntoskrnl.exe+0x12345", "evil.sys+0x10",
                                   "gone.sys+0x44 (unloaded)"])
@@ -88,11 +89,11 @@ class Modules(DumpTest):
     def test_text(self):
         path = self.write("container = triage64\nversion = 10.0.19041\n" + MODULES)
         out = run("--modules", "--stack", path).stdout.decode()
-        self.assertIn("0xfffff80055000000 0x00008000 0x5f5e1000 0x00000077  evil.sys\n", out)
+        self.assertIn("0xfffff80055000000 0x00008000 0x5f5e1000 0x00000077  2020-09-13  evil.sys\n", out)
         self.assertIn("gone.sys (unloaded)\n", out)
         self.assertIn("a scan for addresses in modules, no backtrace", out)
         self.assertIn("address of the code that referenced it  evil.sys+0x1234\n", out)
-        self.assertIn("exception   0xc0000005 at 0xfffff80055001234  evil.sys+0x1234\n", out)
+        self.assertIn("exception   0xc0000005 STATUS_ACCESS_VIOLATION at 0xfffff80055001234  evil.sys+0x1234\n", out)
 
     def test_without_lists(self):
         path = self.write("container = triage64\nversion = 10.0.19041")
@@ -125,6 +126,70 @@ class Modules(DumpTest):
         for at in (0x18, 0x28, 0x2c, 0x30, 0x34, 0x48):
             data = self.make64("triage64", "poke.%d.4 = -1" % (0x2000 + at))
             self.assertLess(len(data["modules"]), 5000)
+
+
+class Cause(DumpTest):
+    """What a bug check means and who is probably to blame."""
+
+    def cause(self, text, container="triage64"):
+        data = self.make("container = %s\nversion = 10.0.19041\nprocessors = 3\n" % container + text,
+                         "--brief")
+        self.assertNotIn("processors", data)
+        return data["findings"], data["probably_caused_by"]
+
+    def test_named_by_a_parameter(self):
+        for container in ("triage64",) + WHOLE:
+            findings, culprit = self.cause(MODULES, container)
+            self.assertEqual(findings, [
+                "evil.sys+0x1234 tried to read 0x10 at DISPATCH_LEVEL, where a page fault is not "
+                "allowed", "STATUS_ACCESS_VIOLATION at evil.sys+0x1234"])
+            self.assertEqual(culprit, {
+                "module": "evil.sys", "found_by": "the bug check names its code",
+                "stack_addresses": 1, "of_stack_addresses": 3, "unloaded": False, "inbox": False})
+
+    def test_exception_in_parameters(self):
+        text = MODULES.replace("bugcheck = 0xd1", "bugcheck = 0x1e")
+        for access, words in ((0, ": read of 0x289"), (1, ": write to 0x289"),
+                              (8, ": execution of 0x289"), (5, "")):
+            findings, culprit = self.cause(
+                text + "parameter.1 = 0xffffffffc0000005\nparameter.2 = %#x\nparameter.3 = %d\n"
+                "parameter.4 = 0x289\n" % (EVIL + 0x77, access))
+            self.assertEqual(findings, ["STATUS_ACCESS_VIOLATION at evil.sys+0x77" + words])
+            self.assertEqual((culprit["module"], culprit["found_by"]),
+                             ("evil.sys", "the exception is in its code"))
+
+    def test_by_the_stack(self):
+        """Not the kernel, and Windows' own drivers only where there is no other."""
+        stack = ("bugcheck = 0x139\nparameter.1 = 3\nparameter.4 = 0\n"
+                 "stack.8 = 0xfffff80055000010\nstack.48 = 0xfffff80055000020\n")
+        text = MODULES.replace("exception = 0xc0000005 0xfffff80055001234\n", "") + stack
+        findings, culprit = self.cause(text)
+        self.assertEqual(findings, ["a LIST_ENTRY is corrupt: an entry was removed twice, or freed "
+                                    "while in the list"])
+        self.assertEqual((culprit["module"], culprit["stack_addresses"],
+                          culprit["of_stack_addresses"]), ("evil.sys", 3, 5))
+        findings, culprit = self.cause(text.replace("evil.sys", "NDIS.SYS"))
+        self.assertEqual((culprit["module"], culprit["unloaded"]), ("gone.sys", True))
+        findings, culprit = self.cause(text.replace("evil.sys", "NDIS.SYS").replace("gone", "tcpip"))
+        self.assertEqual((culprit["module"], culprit["inbox"]), ("NDIS.SYS", True))
+        findings, culprit = self.cause(text.replace("evil.sys", "hal.dll").replace("gone.sys",
+                                                                                   "hal.dll"))
+        self.assertIsNone(culprit)
+
+    def test_own_breakpoint(self):
+        text = MODULES.replace("exception = 0xc0000005", "exception = 0x80000003")
+        self.assertEqual(len(self.cause(text)[0]), 1)
+        out = run("--brief", self.write("container = triage64\nversion = 10.0.19041\n" + text))
+        self.assertNotIn(b"exception", out.stdout)
+        self.assertIn(b"probably    caused by evil.sys: the bug check names its code (1 of 3 "
+                      b"addresses there)", out.stdout)
+
+    def test_words_of_a_value(self):
+        for code, value, words in ((0x1a, 0x41792, "faulty memory"), (0x9f, 3, "power IRP"),
+                                   (0x124, 0, "machine check"), (0x133, 1, "DISPATCH_LEVEL")):
+            findings, _ = self.cause("bugcheck = %#x\nparameter.1 = %#x\n" % (code, value))
+            self.assertIn(words, findings[0])
+        self.assertEqual(self.cause("bugcheck = 0x1a\nparameter.1 = 0x99999\n")[0], [])
 
 
 class Where(DumpTest):

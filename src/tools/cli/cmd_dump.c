@@ -58,6 +58,7 @@ static const struct cli_option options[] = {
     {0, "thread", NULL, "the crashing thread: switches, cycles, wait reason", AT(show.thread)},
     {0, "modules", NULL, "the kernel's modules, loaded and unloaded", AT(show.modules)},
     {0, "stack", NULL, "addresses inside modules on the crashing thread's stack (a scan)", AT(show.stack)},
+    {0, "brief", NULL, "the machine and the cause, no processors", AT(show.brief)},
     {0, "raw", NULL, "numbers as stored (ticks, not seconds); with --struct its bytes", AT(show.raw)},
     {'j', "json", NULL, "as JSON", AT(json)},
     {0, "ndjson", NULL, "one line of JSON a file, also for files that cannot be read", AT(ndjson)},

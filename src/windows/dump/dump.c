@@ -181,7 +181,7 @@ static int find_all(struct prcb_dump *d, struct prcb_error *err)
         code = threads_read(d, err);
     if (code)
         return code;
-    if (check_frequency(d) || notes_make(d))
+    if (check_frequency(d) || notes_make(d) || verdict_make(d))
         return prcb_fail(err, -ENOMEM, "%s: out of memory", d->name);
     return 0;
 }
@@ -254,6 +254,7 @@ void prcb_dump_close(struct prcb_dump *d)
     view_deinit(&d->power);
     view_deinit(&d->thread);
     notes_free(&d->notes);
+    notes_free(&d->findings);
     memory_free(&d->memory);
     dump_file_unmap(&d->file);
     free(d->sources);

@@ -6,6 +6,8 @@
 #ifndef PRCB_DUMP_INSIDE_H
 #define PRCB_DUMP_INSIDE_H
 
+#include <stdarg.h>
+
 #include <prcb/dump.h>
 #include <prcb/layout.h>
 
@@ -165,6 +167,13 @@ struct notes {
     size_t count, room;
 };
 
+/* The module that most likely caused the bug check. */
+struct culprit {
+    const struct module *module; /* NULL: none is known */
+    const char *by;              /* what speaks against it */
+    uint32_t frames, of_frames;  /* addresses on the stack: its own, and all; 0: no stack */
+};
+
 struct prcb_dump {
     struct dump_file file;
     char *name;
@@ -197,6 +206,8 @@ struct prcb_dump {
     struct thread *threads;
     struct modules modules;
     struct notes notes;
+    struct notes findings; /* of the bug check, in words */
+    struct culprit culprit;
 };
 
 /* kdbg.c */
@@ -233,9 +244,13 @@ int threads_read(struct prcb_dump *d, struct prcb_error *err);
 /* read.c: fills processors. */
 int processors_read(struct prcb_dump *d, struct prcb_error *err);
 /* notes.c */
+int notes_put(struct notes *notes, const char *format, va_list args)
+    __attribute__((format(printf, 2, 0)));
 int dump_note(struct prcb_dump *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int notes_make(struct prcb_dump *d);
 void notes_free(struct notes *notes);
+/* verdict.c: fills findings and culprit. */
+int verdict_make(struct prcb_dump *d);
 /* tables.c */
 const char *bugcheck_name(uint32_t code);
 /* What a parameter (0 to 3) of a bug check is; NULL: not known. */

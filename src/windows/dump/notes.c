@@ -15,18 +15,14 @@
 #define BEHIND_TICKS 128 /* 2 s: the others of the known dumps are within 0.2 s */
 #define LIST_MOST    24  /* processors named in one note */
 
-int dump_note(struct prcb_dump *d, const char *format, ...)
+int notes_put(struct notes *n, const char *format, va_list args)
 {
-    struct notes *n = &d->notes;
     char text[700];
-    va_list args;
     char **texts;
 
     if (n->count >= NOTES_MOST)
         return 0;
-    va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
-    va_end(args);
     if (n->count == n->room) {
         texts = reallocarray(n->texts, n->room + 16, sizeof(*texts));
         if (!texts)
@@ -36,6 +32,17 @@ int dump_note(struct prcb_dump *d, const char *format, ...)
     }
     n->texts[n->count] = strdup(text);
     return n->texts[n->count] ? (n->count++, 0) : -ENOMEM;
+}
+
+int dump_note(struct prcb_dump *d, const char *format, ...)
+{
+    va_list args;
+    int code;
+
+    va_start(args, format);
+    code = notes_put(&d->notes, format, args);
+    va_end(args);
+    return code;
 }
 
 void notes_free(struct notes *notes)

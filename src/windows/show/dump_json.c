@@ -290,6 +290,7 @@ static void put_exception(struct json_stream *w, const struct prcb_dump *d)
     }
     json_stream_open(w, "exception", '{');
     json_stream_address(w, "code", info->exception_code);
+    json_stream_text(w, "name", prcb_dump_exception_name(info->exception_code));
     json_stream_address(w, "address", info->exception_address);
     put_place(w, "at", d, info->exception_address);
     json_stream_close(w, '}');
@@ -300,6 +301,7 @@ static void put_modules(struct json_stream *w, const struct prcb_dump *d)
     json_stream_open(w, "modules", '[');
     for (size_t i = 0; i < prcb_dump_module_count(d); i++) {
         struct prcb_dump_module m = {.size = sizeof(m)};
+        char date[16];
 
         if (prcb_dump_module(d, i, &m))
             break;
@@ -309,6 +311,9 @@ static void put_modules(struct json_stream *w, const struct prcb_dump *d)
         json_stream_number(w, "size", m.length);
         put_known(w, "timestamp", m.timestamp);
         put_known(w, "checksum", m.checksum);
+        json_stream_text(w, "date",
+                         dump_date_text(d, m.timestamp, date, sizeof(date)) ? date : NULL);
+        json_stream_bool(w, "inbox", prcb_dump_is_inbox(m.name));
         json_stream_bool(w, "unloaded", m.is_unloaded);
         json_stream_close(w, '}');
     }
@@ -364,6 +369,35 @@ static void put_bugcheck(struct json_stream *w, const struct prcb_dump *d)
     json_stream_close(w, '}');
 }
 
+/* The cause: findings in words, and the module that is likely to blame. */
+static void put_verdict(struct json_stream *w, const struct prcb_dump *d)
+{
+    struct prcb_dump_culprit c = {.size = sizeof(c)};
+    const char *text;
+
+    json_stream_open(w, "findings", '[');
+    for (size_t i = 0; (text = prcb_dump_finding(d, i)); i++)
+        json_stream_text(w, NULL, text);
+    json_stream_close(w, ']');
+    if (prcb_dump_culprit(d, &c)) {
+        json_stream_null(w, "probably_caused_by");
+        return;
+    }
+    json_stream_open(w, "probably_caused_by", '{');
+    json_stream_text(w, "module", c.module);
+    json_stream_text(w, "found_by", c.found_by);
+    if (c.of_frames) {
+        json_stream_number(w, "stack_addresses", c.frames);
+        json_stream_number(w, "of_stack_addresses", c.of_frames);
+    } else {
+        json_stream_null(w, "stack_addresses");
+        json_stream_null(w, "of_stack_addresses");
+    }
+    json_stream_bool(w, "unloaded", c.is_unloaded);
+    json_stream_bool(w, "inbox", c.is_inbox);
+    json_stream_close(w, '}');
+}
+
 static const char *source_name(uint8_t source)
 {
     static const char *const names[] = {NULL, "dump", "option", "assumed"};
@@ -384,6 +418,7 @@ static void put_info(struct json_stream *w, const struct prcb_dump *d, const cha
     json_stream_text(w, "layout", info->layout);
     put_bugcheck(w, d);
     put_exception(w, d);
+    put_verdict(w, d);
     put_known(w, "uptime_100ns", info->uptime_100ns);
     put_known(w, "crash_filetime", info->crash_time);
     if (info->crash_time)
@@ -401,11 +436,12 @@ int dump_json(const struct prcb_dump *d, const char *path, const struct dump_sho
 {
     struct json_stream w = {.out = out};
     const char *note;
-    int code;
+    int code = 0;
 
     json_stream_open(&w, NULL, '{');
     put_info(&w, d, path);
-    code = put_processors(&w, d, show, err);
+    if (!show->brief)
+        code = put_processors(&w, d, show, err);
     if (show->modules)
         put_modules(&w, d);
     if (show->stack)

@@ -17,6 +17,7 @@
 struct dump_show {
     bool raw; /* numbers as stored */
     bool thread, modules, stack;
+    bool brief; /* the machine and the cause, without processors */
     bool has_cpu;
     uint32_t cpu;
     const char *structure; /* NULL: none */
@@ -38,5 +39,7 @@ const char *dump_thread_state(uint64_t state); /* NULL: no name */
 int64_t dump_signed(const struct prcb_dump_member *m);
 /* "2022-10-26 21:16:37.602" of a FILETIME, UTC. */
 void dump_time_text(uint64_t filetime, char *ret, size_t size);
+/* "2022-10-26" of an image's TimeDateStamp. False: it is no day before the crash, but a hash. */
+bool dump_date_text(const struct prcb_dump *d, uint32_t timestamp, char *ret, size_t size);
 
 #endif

@@ -11,6 +11,8 @@
 #include "error.h"
 #include "text.h"
 
+#define BREAKPOINT 0x80000003u
+
 /* ---- shared with dump_json.c ---- */
 
 const char *dump_thread_state(uint64_t state)
@@ -82,6 +84,19 @@ static void print_assumed(FILE *out, uint8_t source, const char *option)
         fprintf(out, " (%s)", option);
 }
 
+bool dump_date_text(const struct prcb_dump *d, uint32_t timestamp, char *ret, size_t size)
+{
+    const uint64_t since_1601 = 11644473600, first = 757382400; /* 1994-01-01 */
+    uint64_t crash = prcb_dump_info(d)->crash_time / 10000000;
+    char text[40];
+
+    if (timestamp < first || !crash || timestamp + since_1601 > crash)
+        return false;
+    dump_time_text((timestamp + since_1601) * 10000000, text, sizeof(text));
+    snprintf(ret, size, "%.10s", text);
+    return true;
+}
+
 static void print_uptime(FILE *out, uint64_t uptime)
 {
     uint64_t s = uptime / 10000000;
@@ -125,15 +140,34 @@ static void print_parameters(FILE *out, const struct prcb_dump *d)
     }
 }
 
+/* The breakpoint that KeBugCheckEx itself stops at says nothing. */
 static void print_exception(FILE *out, const struct prcb_dump *d)
 {
     const struct prcb_dump_info *info = prcb_dump_info(d);
+    const char *name = prcb_dump_exception_name(info->exception_code);
 
-    if (!info->exception_code)
+    if (!info->exception_code || (info->exception_code == BREAKPOINT && info->bugcheck_code))
         return;
-    fprintf(out, "exception   0x%08x at 0x%" PRIx64, info->exception_code, info->exception_address);
+    fprintf(out, "exception   0x%08x %s%sat 0x%" PRIx64, info->exception_code, name ? name : "",
+            name ? " " : "", info->exception_address);
     print_module(out, d, info->exception_address);
     putc('\n', out);
+}
+
+static void print_verdict(FILE *out, const struct prcb_dump *d)
+{
+    struct prcb_dump_culprit c = {.size = sizeof(c)};
+    const char *text;
+
+    for (size_t i = 0; (text = prcb_dump_finding(d, i)); i++)
+        fprintf(out, "%s%s\n", i ? "            " : "meaning     ", text);
+    if (prcb_dump_culprit(d, &c))
+        return;
+    fprintf(out, "probably    caused by %s%s: %s", c.module, c.is_unloaded ? " (unloaded)" : "",
+            c.found_by);
+    if (c.of_frames)
+        fprintf(out, " (%" PRIu32 " of %" PRIu32 " addresses there)", c.frames, c.of_frames);
+    fputs(c.is_inbox ? "; it comes with Windows\n" : "\n", out);
 }
 
 static void print_bugcheck(FILE *out, const struct prcb_dump_info *info)
@@ -194,6 +228,7 @@ static void print_header(FILE *out, const struct prcb_dump *d, const char *path)
             info->release ? info->release : "release not known",
             info->major == 12 ? " (checked build)" : "");
     print_bugcheck(out, info);
+    print_verdict(out, d);
     print_parameters(out, d);
     print_exception(out, d);
     if (info->uptime_100ns)
@@ -566,25 +601,40 @@ static void print_known(FILE *out, uint32_t value)
         fprintf(out, " %10s", "-");
 }
 
-static void print_modules(FILE *out, const struct prcb_dump *d)
+/* The day of a time stamp that is one: reproducible builds have a hash in its place. */
+static void print_date(FILE *out, const struct prcb_dump *d, uint32_t timestamp)
 {
-    size_t count = prcb_dump_module_count(d);
+    char text[16];
 
-    if (!count) {
-        fputs("\nmodules: no list of them is in this dump\n", out);
-        return;
-    }
-    fprintf(out, "\n%-18s %10s %10s %10s  %s\n", "base", "size", "timestamp", "checksum", "module");
-    for (size_t i = 0; i < count; i++) {
-        struct prcb_dump_module m = {.size = sizeof(m)};
+    fprintf(out, "  %-10s", dump_date_text(d, timestamp, text, sizeof(text)) ? text : "-");
+}
 
-        if (prcb_dump_module(d, i, &m))
-            break;
+static void print_modules_of(FILE *out, const struct prcb_dump *d, bool is_inbox)
+{
+    struct prcb_dump_module m = {.size = sizeof(m)};
+
+    for (size_t i = 0; !prcb_dump_module(d, i, &m); i++) {
+        if (prcb_dump_is_inbox(m.name) != is_inbox)
+            continue;
         fprintf(out, "0x%016" PRIx64 " 0x%08" PRIx64, m.base, m.length);
         print_known(out, m.timestamp);
         print_known(out, m.checksum);
+        print_date(out, d, m.timestamp);
         fprintf(out, "  %s%s\n", m.name, m.is_unloaded ? " (unloaded)" : "");
     }
+}
+
+/* Those that do not come with Windows first. */
+static void print_modules(FILE *out, const struct prcb_dump *d)
+{
+    if (!prcb_dump_module_count(d)) {
+        fputs("\nmodules: no list of them is in this dump\n", out);
+        return;
+    }
+    fprintf(out, "\n%-18s %10s %10s %10s  %-10s  %s\n", "base", "size", "timestamp", "checksum",
+            "date", "module");
+    print_modules_of(out, d, false);
+    print_modules_of(out, d, true);
 }
 
 struct scan_printer {
@@ -645,13 +695,13 @@ int dump_text(const struct prcb_dump *d, const char *path, const struct dump_sho
     print_header(out, d, path);
     if (show->has_cpu || show->structure || show->thread)
         code = print_one(out, d, show, err);
-    else if (!show->modules && !show->stack)
+    else if (!show->modules && !show->stack && !show->brief)
         print_table(&t, d);
     if (!code && show->modules)
         print_modules(out, d);
     if (!code && show->stack)
         print_stack(out, d);
-    if (!code)
+    if (!code && !show->brief)
         print_notes(out, d);
     return code;
 }
