@@ -1,58 +1,23 @@
 # shellcheck shell=bash disable=SC2154
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# ./dev check: its groups, how they run beside one another, and the tally. Part of dev, which sources
-# it and has the packages and the builds (here, jobs, packages_*, need, configure, compile, build_*).
+# ./dev check: its groups, each a build or a selection of tests, and their order. Part of dev, which
+# sources it and has the packages and the builds (here, jobs, packages_*, need, configure, compile,
+# build_*). How a group runs is in tests/check/.
 #
-# Groups run in lanes, one beside the other, for most tests wait more than they compute. Three have the
-# tests that compare times and counts with the kernel's, one test at a time in each: those of eBPF, with gcc
-# and then with sanitizers; those of the command line; and, behind what reads files, those of the command line
-# with sanitizers. The others have a lower priority, and so have the builds: what computes, what an ordinary
-# user sees, and what mostly waits, for programs of others; guests use what all leave.
-# A failing group does not stop the next. Each result is a line in
-# $results: pass|fail|skip|unsteady TAB group TAB name TAB reason, and a group's seconds one more:
-# time TAB group TAB seconds TAB seconds of a processor. A group that ends with an error, or without any result,
-# counts as a failure of its own.
+# Groups run in lanes, one beside the other, for most tests wait more than they compute. Three have
+# the tests that compare times and counts with the kernel's, one test at a time in each: those of
+# eBPF, with gcc and then with sanitizers; those of the command line; and, behind what reads files,
+# those of the command line with sanitizers. The others have a lower priority, and so have the
+# builds: what computes, what an ordinary user sees, and what mostly waits, for programs of others;
+# guests use what all leave. A failing group does not stop the next.
 
-results=
-group=
+for part in results lanes guests; do
+    # shellcheck source=/dev/null
+    source "$here/tests/check/$part.sh"
+done
+
 low_priority=10 # of lanes that may wait; guests' is 15
-builds_priority=5
-
-record() { # pass|fail|skip NAME [REASON]
-    printf '%s\t%s\t%s\t%s\n' "$1" "$group" "$2" "${3:-}" >>"$results"
-}
-
-# Runs the tests that the options select, all of them whatever fails; a few that failed are
-# given a second run, alone.
-meson_tests() { # DIR TEST-PROCESSES OPTION...
-    local dir=$here/$1 processes=$2 name=${group//[^[:alnum:]]/-} logs again
-    shift 2
-    logs=$dir/meson-logs
-    rm -f "$logs/$name.json" "$logs/$name-again.json" # another group may be in this folder at the same time
-    "${check_as[@]}" meson test -C "$dir" --no-rebuild --print-errorlogs --logbase "$name" \
-        --num-processes "$processes" --timeout-multiplier 2 "$@" || true
-    if [[ ! -f $logs/$name.json ]]; then
-        record fail "meson test" "no test log was written"
-        return
-    fi
-    mapfile -t again < <(python3 "$here/tests/tally.py" --again "$logs/$name.json")
-    if ((${#again[@]})); then
-        echo "again, alone: ${again[*]}"
-        "${check_as[@]}" meson test -C "$dir" --no-rebuild --print-errorlogs --logbase "$name-again" \
-            --num-processes 1 --timeout-multiplier 2 "${again[@]}" || true
-    fi
-    python3 "$here/tests/tally.py" "$group" "$logs/$name"{,-again}.json >>"$results"
-}
-
-# Runs a script that prints TAP: "ok 1 - name", "not ok 2 - name", "ok 3 - name # SKIP why".
-tap() { # COMMAND...
-    local log status=0
-    log=$(mktemp)
-    "$@" 2>&1 | tee "$log" || status=$?
-    python3 "$here/tests/tally.py" --tap "$group" "$status" "$log" >>"$results"
-    rm -f "$log"
-}
 
 # The rest: everything but the eBPF and command-line tests, which want the machine
 # for themselves, the thread-sanitizer tests, which have a build of their own, and tests that ./dev attack runs
@@ -65,7 +30,6 @@ sanitizers=("${quick[@]}" --no-suite docs --no-suite facts)
 ordinary=(--no-suite wine --no-suite python --no-suite page --no-suite pmda --no-suite docs --no-suite facts
     --no-suite tsan --no-suite abi --no-suite layout --no-suite dump --no-suite files
     --no-suite attack)
-check_as=()
 
 group_build() {
     build_main
@@ -76,36 +40,11 @@ group_quick() {
     compile build
     meson_tests build "$jobs" "${quick[@]}"
 }
-group_abi() {
+suite() { # SUITE [OPTION]...: one test at a time
     compile build
-    meson_tests build 1 --suite abi
-}
-group_bpf() {
-    compile build
-    meson_tests build 1 --suite bpf
-}
-group_cli() {
-    compile build
-    meson_tests build 1 --suite cli --no-suite files
-}
-group_files() {
-    compile build
-    meson_tests build 1 --suite files --no-suite unit # which group_quick has
-}
-group_python() {
-    compile build
-    meson_tests build 1 --suite python
+    meson_tests build 1 --suite "$@"
 }
 wine_here=
-group_pmda() {
-    compile build
-    meson_tests build 1 --suite pmda
-}
-
-group_page() { # without browsers it skips, and says so
-    compile build
-    meson_tests build 1 --suite page
-}
 group_wine() {
     compile build
     if [[ -n $wine_here ]]; then
@@ -113,47 +52,6 @@ group_wine() {
     else
         record skip prcb-wine "the packages cannot be installed: ${packages_wine[*]}"
     fi
-}
-
-# The builds of later groups are made while tests of earlier ones wait, as tests mostly do. A
-# group that needs one waits for it and builds it all the same: where that was done nothing is
-# left to do, and where it failed it fails again, for all to see.
-# Guests' mostly waits for Debian's archive: it is made beside the others.
-builds_ahead=(asan clang release fuzz) # in the order in which they are waited for
-ahead_folder=
-ahead_job=
-start_builds() {
-    ahead_folder=$(mktemp -d)
-    set -m # a process group of its own
-    (
-        renice -n "$builds_priority" -p "$BASHPID"
-        build_guests &
-        for name in "${builds_ahead[@]}"; do
-            "build_$name" || true
-            : >"$ahead_folder/$name"
-        done
-        wait
-    ) </dev/null >"$ahead_folder/output" 2>&1 &
-    ahead_job=$!
-    set +m
-}
-
-stop_builds() {
-    if [[ -n $ahead_job ]]; then
-        kill -- "-$ahead_job" 2>/dev/null || true
-        rm -rf "$ahead_folder"
-    fi
-}
-
-await_build() { # NAME
-    while [[ ! -e $ahead_folder/$1 ]] && kill -0 "$ahead_job" 2>/dev/null; do
-        sleep 0.2
-    done
-}
-
-finish_build() { # NAME
-    await_build "$1"
-    "build_$1"
 }
 
 # The eBPF objects of build/ for the builds whose compiler is another: clang makes them in each.
@@ -207,15 +105,6 @@ sanitized() { # meson_tests' ARGUMENTS...
     finish_build asan
     meson_tests build-asan "$@"
 }
-group_sanitizers_quick() {
-    sanitized "$jobs" "${sanitizers[@]}"
-}
-group_sanitizers_bpf() {
-    sanitized 1 --suite bpf --no-suite facts --no-suite kernel
-}
-group_sanitizers_cli() {
-    sanitized 1 --suite cli --no-suite facts
-}
 
 # gcc warns that its thread sanitizer does not model fences. What is shared is read and
 # written by atomic accesses throughout, which it does model.
@@ -249,8 +138,39 @@ command_build_nobpf() {
     compile build-nobpf
 }
 
+# Each half of the tree alone: it compiles nothing of the other (option windows).
+build_halves() {
+    local half
+    for half in only disabled; do
+        configure "build-half-$half" "$(bpf_option)" "$(bpf_objects)" -Dwerror=true -Dwindows="$half" \
+            -Dman=disabled -Dwine=disabled -Doptimization=0
+        compile "build-half-$half"
+    done
+}
+half_is_alone() { # HALF FOLDERS-OF-THE-OTHER...: and its prcb runs
+    local dir=$here/build-half-$1 folder
+    shift
+    "$dir/src/tools/cli/prcb" --help >/dev/null || return 1
+    for folder; do
+        if compgen -G "$dir/src/$folder" >/dev/null; then return 1; fi
+    done
+}
+group_halves() {
+    build_halves
+    if half_is_alone only analysis recording services tools/top reports/recording; then
+        record pass "windows alone"
+    else
+        record fail "windows alone" "it compiles what is the profiler's"
+    fi
+    if half_is_alone disabled windows nt/compat nt/power nt/wine; then
+        record pass "profiler alone"
+    else
+        record fail "profiler alone" "it compiles what is Windows'"
+    fi
+}
+
 group_style() {
-    cd "$here"
+    cd "$here" || return
     tap tests/style/style.sh
     tap tests/style/headers.sh
     tap tests/style/bits32.py
@@ -284,182 +204,6 @@ group_fuzz() {
     wait
 }
 
-# On another kernel and another processor, emulated. They take one processor each and
-# much of their time is waiting, so they run beside groups that do not mind how long they take.
-guests=(x86_64 x86_64-newest arm64) # architecture, and one of tests/guest/kernels.py's kernels
-# in_guest ARCH[-KERNEL] COMMAND...
-in_guest() {
-    local kernel=
-    if [[ $1 == *-* ]]; then kernel=${1#*-}; fi
-    shift
-    GUEST_KERNEL=$kernel "$@"
-}
-guests_here=
-build_guests() {
-    local guest
-    for guest in ${guests_here:+"${guests[@]}"}; do
-        # What fails here fails again in check.sh, and says why.
-        in_guest "$guest" "$here/tests/guest/check.sh" "${guest%%-*}" --build || true
-        : >"$ahead_folder/guest-$guest"
-    done
-}
-guest_jobs=()
-guest_limit=1500 # seconds, at a low priority; a test or boot that hangs ends by limits of its own, in check.sh
-start_guests() {
-    local guest
-    if [[ -z $guests_here ]]; then
-        return
-    fi
-    for guest in "${guests[@]}"; do
-        mkdir -p "$here/build-guest/$guest"
-        rm -f "$here/build-guest/$guest"/{testlog.json,again-testlog.json,status}
-        # What the build left to do, check.sh does. The lane goes on meanwhile. A session of its own, for
-        # stop_guests: where the kernel shares processors among sessions first (sched(7), autogroup),
-        # the priority is the session's.
-        # shellcheck disable=SC2016
-        (
-            await_build "guest-$guest"
-            in_guest "$guest" exec setsid nice -n 15 timeout -k 10 "$guest_limit" \
-                bash -c '(echo 10 >/proc/self/autogroup) 2>/dev/null
-                    "$1/tests/guest/check.sh" "${2%%-*}"; echo $? >"$1/build-guest/$2/status"' \
-                - "$here" "$guest"
-        ) </dev/null >"$here/build-guest/$guest/output" 2>&1 &
-        guest_jobs+=($!)
-    done
-}
-
-stop_guests() {
-    local job
-    for job in "${guest_jobs[@]}"; do
-        kill -- "-$job" 2>/dev/null || kill "$job" 2>/dev/null || true
-    done
-}
-
-group_guests() {
-    local guest status job folder fails
-    if [[ $(uname -m) != x86_64 ]]; then
-        record skip guests "they are built on x86-64 machines only, this is $(uname -m)"
-        return
-    fi
-    if [[ -z $guests_here ]]; then
-        record skip guests "the packages cannot be installed: ${packages_guest[*]}"
-        return
-    fi
-    for job in "${guest_jobs[@]}"; do
-        tail --pid "$job" -f /dev/null
-    done
-    for guest in "${guests[@]}"; do
-        folder=$here/build-guest/$guest
-        cat "$folder/output"
-        status=$(cat "$folder/status" 2>/dev/null || echo none)
-        fails=$(count fail)
-        if [[ $status == 77 ]]; then
-            record skip "$guest guest" "its kernel and libraries cannot be had from Debian's archive"
-            continue
-        fi
-        if [[ -f $folder/testlog.json ]]; then
-            python3 "$here/tests/tally.py" "$group" "$folder"/{,again-}testlog.json >>"$results"
-        fi
-        if [[ $status == none ]]; then
-            record fail "$guest guest" "did not end within $guest_limit seconds"
-        elif [[ $status != 0 && $(count fail) == "$fails" ]]; then
-            record fail "$guest guest" "exit status $status"
-        fi
-    done
-}
-
-run_group() { # TITLE FUNCTION
-    local start=$EPOCHREALTIME status=0 before after seconds used busy
-    used=$(mktemp)
-    group=$1
-    printf '\n==== %s\n' "$group"
-    before=$(grep -c '' "$results" || true)
-    set +e
-    (
-        set -e
-        trap 'times >"$used"' EXIT
-        "$2"
-    )
-    status=$?
-    set -e
-    after=$(grep -c '' "$results" || true)
-    if [[ $status -ne 0 ]]; then
-        record fail "$group" "stopped with exit status $status"
-    elif [[ $after -eq $before ]]; then
-        record fail "$group" "nothing was tested"
-    fi
-    seconds=$(awk -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN {printf "%.1f", b - a}')
-    # bash's times: of itself, then of its children, each user and system: 1m2.345s
-    busy=$(tr ' ' '\n' <"$used" | awk -F '[ms]' '{sum += 60 * $1 + $2} END {printf "%.1f", sum}')
-    rm -f "$used"
-    printf -- '---- %s: %s seconds, %s of them of a processor\n' "$group" "$seconds" "$busy"
-    printf 'time\t%s\t%s\t%s\n' "$group" "$seconds" "$busy" >>"$results"
-}
-
-# Lanes beside the first one. Their outputs follow the first one's.
-lane_folders=()
-lane_jobs=()
-run_lane() { # PRIORITY RESULTS TITLE FUNCTION [TITLE FUNCTION]...
-    local results=$2
-    renice -n "$1" -p "$BASHPID" >/dev/null
-    shift 2
-    : >"$results"
-    while (($#)); do
-        run_group "$1" "$2"
-        shift 2
-    done
-}
-
-start_lane() { # PRIORITY TITLE FUNCTION [TITLE FUNCTION]...
-    local folder priority=$1
-    shift
-    folder=$(mktemp -d)
-    set -m # a process group of its own
-    run_lane "$priority" "$folder/results" "$@" </dev/null >"$folder/output" 2>&1 &
-    lane_folders+=("$folder")
-    lane_jobs+=($!)
-    set +m
-}
-
-finish_lanes() {
-    local i
-    for i in "${!lane_jobs[@]}"; do
-        tail --pid "${lane_jobs[i]}" -n +1 -f "${lane_folders[i]}/output"
-        group=lane
-        wait "${lane_jobs[i]}" || record fail "lane $i" "stopped with exit status $?"
-        cat "${lane_folders[i]}/results" >>"$results"
-    done
-}
-
-stop_lanes() {
-    local i
-    for i in "${!lane_jobs[@]}"; do
-        kill -- "-${lane_jobs[i]}" 2>/dev/null || true
-        rm -rf "${lane_folders[i]}"
-    done
-}
-
-count() { # pass|fail|skip|unsteady [GROUP]
-    awk -F '\t' -v kind="$1" -v group="${2:-}" \
-        '$1 == kind && (group == "" || $2 == group) {n++} END {print n + 0}' "$results"
-}
-
-summary() {
-    local kind title seconds busy
-    printf '\n==== summary\n%8s  %8s  %6s  %6s  %7s  %s\n' seconds computed passed failed skipped group
-    while IFS=$'\t' read -r kind title seconds busy; do
-        if [[ $kind == time ]]; then
-            printf '%8s  %8s  %6s  %6s  %7s  %s\n' "$seconds" "$busy" "$(count pass "$title")" \
-                "$(count fail "$title")" "$(count skip "$title")" "$title"
-        fi
-    done <"$results"
-    awk -F '\t' '$1 == "skip" {printf "SKIPPED  %s: %s: %s\n", $2, $3, $4}
-                 $1 == "unsteady" {printf "UNSTEADY %s: %s: %s; passed when run again\n", $2, $3, $4}
-                 $1 == "fail" {printf "FAILED   %s: %s%s\n", $2, $3, $4 == "" ? "" : ": " $4}' "$results"
-    printf '%s passed, %s failed, %s unsteady, %s skipped\n' \
-        "$(count pass)" "$(count fail)" "$(count unsteady)" "$(count skip)"
-}
-
 # Tests become nobody, who may not enter root's home: there the whole check runs in a second
 # mount of the tree, where everybody may. What cannot be mounted is checked where it is, and tests that
 # nobody cannot reach say so.
@@ -488,6 +232,7 @@ command_check() {
     # shellcheck disable=SC2034 # dev's, for build_fuzz
     fuzz_dir=build-fuzz-brief fuzz_options=(-Doptimization=0 "-Dfuzz_prcb=$here/build/src/tools/cli/prcb" -Dc_link_args=-fuse-ld=lld)
     need "${packages_build[@]}" "${packages_test[@]}" "${packages_fuzz[@]}"
+    # shellcheck disable=SC2034 # of tests/check/guests.sh
     if [[ $(uname -m) == x86_64 ]] && need "${packages_guest[@]}"; then
         guests_here=yes
     fi
@@ -500,25 +245,26 @@ command_check() {
     trap 'set +e; stop_builds; stop_lanes; stop_guests; rm -f "$results"' EXIT
     run_group "gcc build" group_build
     start_builds
-    start_lane 0 "command line tests" group_cli
-    start_lane 0 "command line tests: files" group_files \
-        "sanitizers: command line" group_sanitizers_cli
+    start_lane 0 "command line tests" "suite cli --no-suite files"
+    start_lane 0 "command line tests: files" "suite files --no-suite unit" \
+        "sanitizers: command line" "sanitized 1 --suite cli --no-suite facts"
     start_lane "$low_priority" "unit, layout and document tests" group_quick \
-        "ABI of the libraries" group_abi \
+        "ABI of the libraries" "suite abi" \
         "style and headers" group_style \
-        "sanitizers: unit, layout" group_sanitizers_quick \
+        "sanitizers: unit, layout" "sanitized $jobs ${sanitizers[*]}" \
         "clang build, unit tests" group_clang \
         "installed copy, examples" group_install \
         "thread sanitizer" group_threads \
+        "halves of the tree" group_halves \
         "fuzz, briefly" group_fuzz
     start_lane "$low_priority" "no eBPF, ordinary user" group_nobpf
-    start_lane "$low_priority" "Python" group_python \
-        "Performance Co-Pilot" group_pmda \
+    start_lane "$low_priority" "Python" "suite python" \
+        "Performance Co-Pilot" "suite pmda" \
         "Windows programs under Wine" group_wine \
-        "pages in browsers" group_page
-    run_group "eBPF tests" group_bpf
+        "pages in browsers" "suite page"
+    run_group "eBPF tests" "suite bpf"
     start_guests
-    run_group "sanitizers: eBPF" group_sanitizers_bpf
+    run_group "sanitizers: eBPF" "sanitized 1 --suite bpf --no-suite facts --no-suite kernel"
     finish_lanes
     run_group "guests: the oldest and the newest Linux, x86-64 and arm64" group_guests
     summary

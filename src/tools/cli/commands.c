@@ -8,6 +8,7 @@ extern const struct cli_command cmd_stat, cmd_doctor, cmd_layout, cmd_dump, cmd_
     cmd_power, cmd_record, cmd_report, cmd_why, cmd_top, cmd_serve, cmd_export;
 
 const struct cli_command *const cli_commands[] = {
+#ifdef HAVE_PROFILER
     &cmd_stat,
 #ifdef HAVE_STACK
     &cmd_why,
@@ -18,6 +19,19 @@ const struct cli_command *const cli_commands[] = {
 #ifdef HAVE_SERVE
     &cmd_serve,
 #endif
-    &cmd_record, &cmd_report, &cmd_cpu,  &cmd_power,  &cmd_doctor,
-    &cmd_list,   &cmd_layout, &cmd_dump, &cmd_export, NULL,
+    &cmd_record, &cmd_report, &cmd_cpu,
+#endif
+#ifdef HAVE_WINDOWS
+    &cmd_power,
+#endif
+#ifdef HAVE_PROFILER
+    &cmd_doctor, &cmd_list,
+#endif
+#ifdef HAVE_WINDOWS
+    &cmd_layout, &cmd_dump,
+#endif
+#ifdef HAVE_PROFILER
+    &cmd_export,
+#endif
+    NULL,
 };
