@@ -34,6 +34,7 @@ struct prcb_tail {
  * ready time, one stretch for each time that a thread got a processor, those of no time included.
  * No system call. Members are as of the call, up to a stretch each that ends during it.
  * -EOPNOTSUPP there are no tails: *err says why
+ * -ESTALE     a processor was added since the session began: what ended on it is missing
  * -EINVAL     the cause is none, or no wait */
 PRCB_API int prcb_tail_read(struct prcb *p, uint32_t cause, struct prcb_tail *ret,
                             struct prcb_error *err);

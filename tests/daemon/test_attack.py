@@ -19,6 +19,7 @@ import statistics
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import unittest
@@ -26,7 +27,7 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import case  # pylint: disable=wrong-import-position
 import wire  # pylint: disable=wrong-import-position
-from case import Case, before_exec, end, errno_of, receiver, sleeper  # pylint: disable=wrong-import-position
+from case import Case, before_exec, end, errno_of, needs, receiver, sleeper  # pylint: disable=wrong-import-position
 from wire import (ALL, BPF_MAP_DELETE, BPF_MAP_LOOKUP, BPF_MAP_UPDATE, BPF_OBJ_PIN, ELEMENT,
                   FOLLOW_ALL, NOBODY, OPEN, OTHER, PROCESS, PROCESSORS, PROFILE, RELEASE,
                   RELEASE_EXITED, SCOPE,
@@ -34,6 +35,7 @@ from wire import (ALL, BPF_MAP_DELETE, BPF_MAP_LOOKUP, BPF_MAP_UPDATE, BPF_OBJ_P
                   hello, message, used)
 
 PRCBD = case.PRCBD
+PRCB = os.environ.get("PRCB", "prcb")
 tearDownModule = case.stop_daemons  # pylint: disable=invalid-name
 
 
@@ -754,6 +756,69 @@ class SwitchRecords(Case):
         self.assertEqual(status, -errno.EDQUOT, words)
         self.assertIn("PRCB_OPEN_SWITCHES", words)
         self.served()
+
+
+class MadeUpMachines(Case):
+    """What is a processor's takes memory for each that is present, however many could come; a user has a share of
+    it. prcbd meets processors that do not exist: their files are mounted over."""
+    TAILS, SWITCHES = 8, 16
+
+    @classmethod
+    def setUpClass(cls):
+        reason = needs()
+        if reason:
+            raise unittest.SkipTest(reason)
+
+    def machine(self, present, possible, settings=""):
+        folder = tempfile.mkdtemp(prefix="prcbd-machine-")
+        self.addCleanup(shutil.rmtree, folder)
+        for name, value in (("present", present), ("possible", possible)):
+            pathlib.Path(folder, name).write_text(value + "\n", encoding="ascii")
+        daemon = wire.Daemon(PRCBD, "processors = none\n" + settings, (
+            "unshare", "-m", "sh", "-c", "for name in present possible; do "
+            "mount --bind \"$0/$name\" /sys/devices/system/cpu/$name || exit 1; done; exec \"$@\"", folder))
+        self.addCleanup(daemon.stop)
+        return daemon.socket
+
+    def take_all(self, path, uid, flags):
+        def work():
+            kept = []
+            try:
+                while len(kept) < 100:
+                    kept.append(Client(path).open(1, flags=flags))
+            except Refused as refused:
+                return kept, (len(kept), refused.status, str(refused))
+            return kept, (len(kept), 0, "")
+        return self.hold(work, uid)
+
+    def test_a_user_takes_a_share(self):
+        # Tails: 48 KiB a processor, of 64 MiB.
+        for processors, most in ((64, 21), (1024, 1)):
+            last = f"0-{processors - 1}"
+            path = self.machine(last, last)
+            for uid in OTHER, OTHER + 1, OTHER + 2:
+                count, status, words = self.take_all(path, uid, self.TAILS)
+                self.assertEqual((count, status), (most, -errno.EDQUOT), words)
+                self.assertIn("memory_per_user", words)
+            self.assertEqual(self.take_all(path, OTHER + 3, self.SWITCHES)[0], 1 if processors == 1024 else 2)
+
+    def test_processors_that_are_not_there_take_nothing(self):
+        path = self.machine("0-1", "0-1023")
+        self.assertEqual(self.take_all(path, OTHER, self.TAILS)[0], 100)
+
+    def test_a_processor_that_comes_later(self):
+        """Its waits are missing in tails, which is said."""
+        if len(os.sched_getaffinity(0)) < 2:
+            self.skipTest("one processor")
+        path = self.machine("0", "0-1")
+        other = sorted(os.sched_getaffinity(0))[-1]
+        for cpu, told in ((0, False), (other, True)):
+            result = subprocess.run(
+                ["taskset", "-c", str(cpu), PRCB, "stat", "--tails", "--", "sleep", "0.01"],
+                env=os.environ | {"PRCB_SOCKET": path}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                text=True, timeout=60, check=False, preexec_fn=lambda: wire.become(OTHER, OTHER))
+            self.assertEqual("a processor was added" in result.stdout, told, result.stdout)
+            self.assertEqual("MEDIAN" in result.stdout, not told, result.stdout)
 
 
 class Shares(Case):

@@ -8,6 +8,8 @@ import platform
 import re
 import shutil
 import subprocess
+import tempfile
+import textwrap
 import unittest
 
 ROOT = pathlib.Path(os.environ.get("PRCB_SOURCE", pathlib.Path(__file__).resolve().parents[2]))
@@ -180,6 +182,34 @@ class Programs(unittest.TestCase):
                 self.assertEqual(ended.stderr, f"{name}: {word} '{option}'; see {name} --help\n")
             version = subprocess.run([program, "-V"], capture_output=True, text=True, timeout=60, check=True).stdout
             self.assertEqual(version, f"{name} {prcb('--version').split()[1]}\n")
+
+
+class Configurations(unittest.TestCase):
+    def test_prcbd_takes_what_the_pages_show(self):
+        """Blocks of "key = value" in pages and manuals, and the one in the example for Kubernetes."""
+        prcbd = [name for name in os.environ["PRCB_PROGRAMS"].split() if os.path.basename(name) == "prcbd"]
+        if not prcbd:
+            self.skipTest("prcbd is not built")
+        blocks = [(path.name, block) for folder, kind in (("docs", "*.md"), ("man", "*.scd"), (".", "README.md"))
+                  for path in sorted((ROOT / folder).glob(kind))
+                  for block in re.findall(r"(?ms)^```\w*\n(.*?)^```$", path.read_text())]
+        manifest = read("examples/kubernetes/daemonset.yaml")
+        blocks.append(("daemonset.yaml", textwrap.dedent(re.search(r"(?s)prcbd.conf: \|\n(.*?)\n---", manifest)[1])))
+        keys = set(re.findall(r"(?m)^#?(\w+) =", read("packaging/prcbd.conf")))
+        shown = []
+        for name, block in blocks:
+            lines = [line for line in block.splitlines() if line.strip() and not line.startswith("#")]
+            if not lines or not all(re.match(r"\w+\s*=", line) for line in lines) or \
+                    not keys & {line.split("=")[0].strip() for line in lines}:
+                continue
+            with tempfile.NamedTemporaryFile("w") as file:
+                file.write(block)
+                file.flush()
+                ended = subprocess.run([prcbd[0], "--check-config", "--config", file.name], capture_output=True,
+                                       text=True, timeout=60, check=False)
+            self.assertEqual(ended.returncode, 0, f"{name}: {ended.stderr}\n{block}")
+            shown.append(name)
+        self.assertLessEqual({"fleet.md", "prcbd.conf.5.scd", "daemonset.yaml"}, set(shown))
 
 
 class Security(unittest.TestCase):

@@ -21,7 +21,7 @@ def settings(unit):
 
 
 def defaults():
-    return dict(re.findall(r"(?m)^(\w+) =[ ]?(.*)$", (ROOT / "packaging/prcbd.conf").read_text()))
+    return dict(re.findall(r"(?m)^#?(\w+) =[ ]?(.*)$", (ROOT / "packaging/prcbd.conf").read_text()))
 
 
 class Units(unittest.TestCase):

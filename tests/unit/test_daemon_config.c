@@ -120,8 +120,12 @@ static void refusals(void **state)
         {"profile_all = groupx", -EINVAL, "is not 'none', 'all' or 'group NAME'"},
         {"profile_all = group a b", -EINVAL, "'a b' is not the name of a user or group"},
         {"profile_all =", -EINVAL, "'' is not 'none', 'all' or 'group NAME'"},
-        {"accounts_per_user = 100", -EINVAL,
-         "f: accounts_per_client_max, 16384, is more than accounts_per_user, 100"},
+        {"accounts_per_user = 100\naccounts_per_client_max = 101", -EINVAL,
+         "f: accounts_per_client_max, 101, is more than accounts_per_user, 100"},
+        {"accounts_per_client_max = 65536\nmax_accounts_total = 30000", -EINVAL,
+         "f: accounts_per_client_max, 65536, is more than max_accounts_total, 30000"},
+        {"max_memory_total = 1M\nmemory_per_user = 2M", -EINVAL,
+         "f: memory_per_user, 2097152, is more than max_memory_total, 1048576"},
     };
     struct prcbd_config config, before;
     struct prcb_error err;
@@ -139,6 +143,37 @@ static void refusals(void **state)
     assert_int_equal(prcbd_config_parse("user\0 = x", 9, "f", &config, &err), -EINVAL);
     assert_string_equal(err.text, "f:1: holds a zero byte: this is not a text file");
     assert_int_equal(parse("user = a b", &config, NULL), -EINVAL); /* words not wanted */
+}
+
+/* One setting is enough: those that the file does not set follow. */
+static void limits_follow(void **state)
+{
+    static const struct {
+        const char *text;
+        uint64_t client, client_max, user, total, memory_user, memory;
+    } cases[] = {
+        {"", 256, 16384, 16384, 65536, 64 << 20, 256 << 20},
+        {"accounts_per_client_max = 65536", 256, 65536, 65536, 262144, 256 << 20, 1 << 30},
+        {"max_accounts_total = 1000", 256, 500, 500, 1000, 64 << 20, 256 << 20},
+        {"accounts_per_user = 100", 100, 100, 100, 65536, 64 << 20, 256 << 20},
+        {"accounts_per_client_max = 10000\nmax_accounts_total = 12000", 256, 10000, 10000, 12000,
+         64 << 20, 256 << 20},
+        {"max_memory_total = 2M", 256, 16384, 16384, 65536, 1 << 20, 2 << 20},
+        {"max_accounts_total = 262144\nmax_memory_total = 256M", 256, 16384, 16384, 262144,
+         64 << 20, 256 << 20},
+        {"accounts_per_client = 20000", 20000, 20000, 20000, 80000, 20000 << 12, 80000 << 12},
+    };
+    struct prcbd_config config;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        assert_int_equal(parse(cases[i].text, &config, NULL), 0);
+        assert_int_equal(config.accounts_per_client, cases[i].client);
+        assert_int_equal(config.accounts_per_client_max, cases[i].client_max);
+        assert_int_equal(config.accounts_per_user, cases[i].user);
+        assert_int_equal(config.max_accounts_total, cases[i].total);
+        assert_int_equal(config.memory_per_user, cases[i].memory_user);
+        assert_int_equal(config.max_memory_total, cases[i].memory);
+    }
 }
 
 static void lengths(void **state)
@@ -293,6 +328,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(defaults_are_in_bounds),
         cmocka_unit_test(values),
         cmocka_unit_test(refusals),
+        cmocka_unit_test(limits_follow),
         cmocka_unit_test(lengths),
         cmocka_unit_test(files),
         cmocka_unit_test(written_again),

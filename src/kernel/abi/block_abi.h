@@ -22,7 +22,7 @@
 
 #define PRCB_ABI_MAGIC 0x42435250u /* "PRCB" */
 #define PRCB_ABI_MAJOR 1
-#define PRCB_ABI_MINOR 8
+#define PRCB_ABI_MINOR 9
 
 #define PRCB_ACCOUNTS_DEFAULT 16384
 #define PRCB_OFFSET_UNKNOWN   0x7fffffffffffffffll /* head.clock_offset before the first switch */
@@ -187,7 +187,10 @@ struct prcb_edge_block {
 struct prcb_tail_block {
     __u64 ns;     /* sum of all */
     __u64 max_ns; /* the longest */
-    __u64 pad[6];
+    /* Of the first block of all: stretches that ended on processors that have no blocks, for they
+     * came later; atomic adds. They are missing here. Since 1.9 */
+    __u64 elsewhere;
+    __u64 pad[5];
     __u64 buckets[PRCB_TAIL_BUCKETS];
     __u64 pad1[16];
 };
@@ -236,7 +239,10 @@ struct prcb_switch_element {
 
 struct prcb_switch_ring {
     __u64 written; /* records, ever */
-    __u64 pad[127];
+    /* Of the first ring: records of processors that have no ring, for they came later; atomic adds.
+     * Since 1.9 */
+    __u64 elsewhere;
+    __u64 pad[126];
 };
 
 /* The first page. Written before any program is attached, but for the counters
@@ -337,6 +343,7 @@ PRCB_ABI_AT(prcb_head_block, switch_processors, 84);
 PRCB_ABI_AT(prcb_head_block, switch_elements, 88);
 
 PRCB_ABI_SIZE(prcb_tail_block, 1024);
+PRCB_ABI_AT(prcb_tail_block, elsewhere, 16);
 PRCB_ABI_AT(prcb_tail_block, buckets, 64);
 
 PRCB_ABI_SIZE(prcb_switch_record, 128);
@@ -346,6 +353,7 @@ PRCB_ABI_AT(prcb_switch_record, woken_ns, 40);
 PRCB_ABI_AT(prcb_switch_record, comm, 64);
 PRCB_ABI_SIZE(prcb_switch_element, 1024);
 PRCB_ABI_SIZE(prcb_switch_ring, 1024);
+PRCB_ABI_AT(prcb_switch_ring, elsewhere, 8);
 /* clang-format on */
 
 #endif

@@ -28,6 +28,7 @@ struct prcb_bpf_config {
     __u32 owners;  /* of one process, with edges: who holds the kernel's locks */
     __u32 objects; /* of one process: keep what waits are for in accounts, and of chosen ones */
     __u32 tails;   /* of one process: element of account_map where tails begin; 0: none are kept */
+    __u32 processors; /* with tails: for how many there are some */
 };
 
 /* Waits chosen at random (prcb.h, prcb_chosen): what the ring holds. A choice is made with
@@ -142,17 +143,18 @@ struct prcb_client_block {
 /* Who a client is and what it may: in the programs' own memory, of which no client ever holds a
  * descriptor. Constant from before its map is known to the programs until after it is not. */
 struct prcb_bpf_client {
-    __u64 caps;      /* its permitted capabilities */
-    __u32 pid_ns;    /* inode of its pid namespace */
-    __u32 user_ns;   /* of its user namespace */
-    __u32 uid, gid;  /* as the kernel has them: in no namespace's numbers */
-    __u16 all;       /* may profile whom it likes */
-    __u16 registers; /* keeps registers of threads that are its own */
-    __u16 objects;   /* keeps what waits of threads that are its own are for */
-    __u16 edges;     /* has a map of edges */
-    __u16 owners;    /* with edges: who held the kernel's locks */
-    __u16 names;     /* may know of every process in its pid namespace which it is */
-    __u16 pad[2];
+    __u64 caps;       /* its permitted capabilities */
+    __u32 pid_ns;     /* inode of its pid namespace */
+    __u32 user_ns;    /* of its user namespace */
+    __u32 uid, gid;   /* as the kernel has them: in no namespace's numbers */
+    __u16 all;        /* may profile whom it likes */
+    __u16 registers;  /* keeps registers of threads that are its own */
+    __u16 objects;    /* keeps what waits of threads that are its own are for */
+    __u16 edges;      /* has a map of edges */
+    __u16 owners;     /* with edges: who held the kernel's locks */
+    __u16 names;      /* may know of every process in its pid namespace which it is */
+    __u16 processors; /* for how many there are tails and rings of switch records */
+    __u16 pad;
     __u32 tails;           /* element of its map where tails begin; 0: none are kept */
     __u32 switches;        /* element where the rings of switch records begin; 0: none are kept */
     __u32 switch_elements; /* of each ring, after its head: a power of two */

@@ -16,6 +16,8 @@ static __noinline struct prcb_switch_record *next_record(__u32 number,
 {
     const struct prcb_bpf_client *client = client_by(number);
     __u32 first = client->switches, elements = client->switch_elements, row, at;
+    __u32 cpu = bpf_get_smp_processor_id();
+    bool here = cpu < client->processors;
     void *map = first ? client_map(number) : NULL;
     struct prcb_switch_element *element;
     struct prcb_switch_ring *ring;
@@ -23,10 +25,14 @@ static __noinline struct prcb_switch_record *next_record(__u32 number,
 
     if (!map)
         return NULL;
-    row = first + bpf_get_smp_processor_id() * (elements + 1);
+    row = first + (here ? cpu * (elements + 1) : 0);
     ring = bpf_map_lookup_elem(map, &row);
     if (!ring)
         return NULL;
+    if (!here) { /* it came after the session began */
+        __sync_fetch_and_add(&ring->elsewhere, 1);
+        return NULL;
+    }
     position = *(volatile __u64 *)&ring->written;
     at = position % PRCB_SWITCHES_EACH;
     row += 1 + ((__u32)(position / PRCB_SWITCHES_EACH) & (elements - 1));

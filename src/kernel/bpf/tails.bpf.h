@@ -8,16 +8,24 @@
 #include "stretches.bpf.h"
 #include "tag.bpf.h"
 
-/* The tail of a cause on this processor; of a client's map, by its number. */
+/* The tail of a cause on this processor; of a client's map, by its number. A processor that came
+ * after the session began has none: what is missing for that is counted. */
 static __always_inline struct prcb_tail_block *tail_of(__u32 client, __u32 cause)
 {
-    __u32 row = bpf_get_smp_processor_id() * PRCB_CAUSE_MAX + cause, first;
-    void *map = tails_of(client, &first);
+    __u32 cpu = bpf_get_smp_processor_id(), first, processors, row;
+    void *map = tails_of(client, &first, &processors);
+    struct prcb_tail_block *tail;
 
     /* The compiler would leave an argument that is not used unset, which the verifier refuses. */
     __asm__ volatile("" : : "r"(client));
-    row += first;
-    return map ? bpf_map_lookup_elem(map, &row) : NULL;
+    row = first;
+    if (cpu < processors)
+        row += cpu * PRCB_CAUSE_MAX + cause;
+    tail = map ? bpf_map_lookup_elem(map, &row) : NULL;
+    if (!tail || cpu < processors)
+        return tail;
+    __sync_fetch_and_add(&tail->elsewhere, 1);
+    return NULL;
 }
 
 /* Of a number that is not 0, by halves: eBPF has no instruction for it. */

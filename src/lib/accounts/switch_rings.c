@@ -173,6 +173,7 @@ int switch_rings_read(struct switch_rings *r, prcb_switch_fn fn, void *ctx,
     ret->full = 0;
     for (uint32_t cpu = 0; cpu < r->processors && !result; cpu++)
         result = read_ring(r, cpu, fn, ctx, &ret->full);
-    ret->lost = r->lost;
+    /* Of processors without a ring: a count that only grows, of nothing that is read here. */
+    ret->lost = r->lost + __atomic_load_n(&ring_of(r, 0)->elsewhere, __ATOMIC_RELAXED);
     return result;
 }

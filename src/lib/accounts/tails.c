@@ -42,10 +42,16 @@ int prcb_tail_read(struct prcb *p, uint32_t cause, struct prcb_tail *ret, struct
 {
     struct prcb_tail tail = {.size = sizeof(tail)};
     const struct mapped *m = &p->mapped;
+    const struct prcb_tail_block *first;
     int result = check(p, cause, err);
 
     if (result)
         return result;
+    first = (const void *)(m->accounts + (size_t)m->count * m->stride);
+    if (load((const uint64_t *)&first->elsewhere))
+        return prcb_fail(err, -ESTALE,
+                         "a processor was added since the session began, which keeps no tails for "
+                         "it: open another session");
     for (uint32_t i = 0; i < m->tail_processors; i++) {
         size_t element = m->count + (size_t)i * PRCB_CAUSE_MAX + cause;
         const struct prcb_tail_block *block = (const void *)(m->accounts + element * m->stride);

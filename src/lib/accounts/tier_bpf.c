@@ -19,6 +19,7 @@
 #include "account_programs.h"
 #include "bpf_load.h"
 #include "bpf_run.h"
+#include "present.h"
 
 #define CHOSEN_BYTES (8u << 20) /* of the ring: 1000 stacks, some milliseconds of the busiest */
 
@@ -28,7 +29,7 @@ static uint32_t tail_processors(const struct prcb *p)
 {
     int count = p->flags & PRCB_OPEN_TAILS ? libbpf_num_possible_cpus() : 0;
 
-    return count > 0 ? (uint32_t)count : 0;
+    return count > 0 ? present_processors((uint32_t)count) : 0;
 }
 
 static uint32_t tail_elements(const struct prcb *p)
@@ -57,6 +58,7 @@ static int configure(struct prcb *p, const struct kernel_types *types, struct pr
     skeleton->rodata->config.objects = (p->flags & PRCB_OPEN_OBJECTS) != 0;
     bpf_program__set_autoload(skeleton->progs.prcb_waking, p->flags & PRCB_OPEN_EDGES);
     skeleton->rodata->config.tails = p->flags & PRCB_OPEN_TAILS ? p->max_threads : 0;
+    skeleton->rodata->config.processors = tail_processors(p);
     skeleton->rodata->config.chosen = (p->flags & PRCB_OPEN_CHOSEN) != 0;
     if (p->flags & PRCB_OPEN_CHOSEN)
         bpf_map__set_max_entries(skeleton->maps.chosen_ring, CHOSEN_BYTES);

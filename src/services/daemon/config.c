@@ -57,6 +57,10 @@ const struct prcbd_setting prcbd_settings[] = {
      "many."},
     {"accounts_per_user", PRCBD_TYPE_NUMBER, AT(accounts_per_user), 1, 1 << 22, "16384", true,
      "Accounts in the maps of all clients of one user."},
+    {"memory_per_user", PRCBD_TYPE_BYTES, AT(memory_per_user), 1 << 20, UINT64_C(1) << 40, "64M",
+     true,
+     "Kernel memory that the maps of all clients of one user may take: bytes, or with K, M or G.\n"
+     "Tails and switch records take more of it the more processors there are."},
     {"sessions_per_user", PRCBD_TYPE_NUMBER, AT(sessions_per_user), 1, 65536, "256", true,
      "Sessions that one user may have open."},
     {"connections_total", PRCBD_TYPE_NUMBER, AT(connections_total), 1, 65536, "1024", true,
@@ -70,17 +74,22 @@ const struct prcbd_setting prcbd_settings[] = {
 
 #define SETTINGS (sizeof(prcbd_settings) / sizeof(prcbd_settings[0]) - 1)
 
-/* Pairs that make no sense the other way round. */
+/* Limits of a part and of the whole. A limit that the file does not set follows those that it sets:
+ * the whole is so many times the part, as by default; the part is a share of the whole where it
+ * would be more, and where both count the same. Each row after those of its part. */
 static const struct {
-    const char *low, *high;
-    size_t low_at, high_at;
-} ordered[] = {
-    {"accounts_per_client", "accounts_per_client_max", AT(accounts_per_client),
-     AT(accounts_per_client_max)},
-    {"accounts_per_client_max", "accounts_per_user", AT(accounts_per_client_max),
-     AT(accounts_per_user)},
-    {"accounts_per_user", "max_accounts_total", AT(accounts_per_user), AT(max_accounts_total)},
+    const char *part, *whole;
+    uint64_t times;
+    uint64_t share; /* one of so many; 0: they do not count the same */
+} limits[] = {
+    {"accounts_per_client", "accounts_per_client_max", 1, 1},
+    {"accounts_per_client_max", "accounts_per_user", 1, 1},
+    {"accounts_per_user", "max_accounts_total", 4, 2},
+    {"accounts_per_user", "memory_per_user", 4096, 0},
+    {"max_accounts_total", "max_memory_total", 4096, 0},
+    {"memory_per_user", "max_memory_total", 4, 2},
 };
+#define LIMITS (sizeof(limits) / sizeof(limits[0]))
 
 /* A value being parsed: where it goes, and how to say that it is wrong. */
 struct value {
@@ -361,17 +370,60 @@ static int parse_line(struct parse *p, const char *text, size_t length)
                                             .err = p->err});
 }
 
-static int check_order(const struct prcbd_config *config, const char *file, struct prcb_error *err)
+static const struct prcbd_setting *named(const char *key)
 {
-    for (size_t i = 0; i < sizeof(ordered) / sizeof(ordered[0]); i++) {
-        uint64_t low = number_at(config, ordered[i].low_at);
-        uint64_t high = number_at(config, ordered[i].high_at);
+    return find(key, strlen(key));
+}
 
-        if (low > high)
-            return prcb_fail(err, -EINVAL, "%s: %s, %" PRIu64 ", is more than %s, %" PRIu64, file,
-                             ordered[i].low, low, ordered[i].high, high);
+static bool is_set(const struct parse *p, const struct prcbd_setting *s)
+{
+    return p->line_of[s - prcbd_settings];
+}
+
+static uint64_t value_of(const struct parse *p, const struct prcbd_setting *s)
+{
+    return number_at(&p->config, s->offset);
+}
+
+/* Unless the file sets it, and only in one direction. */
+static void follow(struct parse *p, const struct prcbd_setting *s, uint64_t value, bool up)
+{
+    value = value < s->min ? s->min : value > s->max ? s->max : value;
+    if (!is_set(p, s) && (up ? value > value_of(p, s) : value < value_of(p, s)))
+        memcpy((char *)&p->config + s->offset, &value, sizeof(value));
+}
+
+static void follow_limits(struct parse *p)
+{
+    for (size_t i = 0; i < LIMITS; i++)
+        follow(p, named(limits[i].whole), value_of(p, named(limits[i].part)) * limits[i].times,
+               true);
+    for (size_t i = LIMITS; i--;) {
+        uint64_t whole = value_of(p, named(limits[i].whole));
+
+        if (limits[i].share && value_of(p, named(limits[i].part)) > whole)
+            follow(p, named(limits[i].part), whole / limits[i].share, false);
     }
-    return 0;
+    for (size_t i = 0; i < LIMITS; i++) {
+        if (limits[i].share)
+            follow(p, named(limits[i].whole), value_of(p, named(limits[i].part)), true);
+    }
+}
+
+/* Of two that the file sets, the part is more than the whole, or than the whole's whole. */
+static int check_limits(const struct parse *p, const struct prcbd_setting *part,
+                        const struct prcbd_setting *whole)
+{
+    int result = 0;
+
+    if (is_set(p, part) && is_set(p, whole) && value_of(p, part) > value_of(p, whole))
+        return prcb_fail(p->err, -EINVAL, "%s: %s, %" PRIu64 ", is more than %s, %" PRIu64, p->file,
+                         part->key, value_of(p, part), whole->key, value_of(p, whole));
+    for (size_t i = 0; i < LIMITS && !result; i++) {
+        if (limits[i].share && !strcmp(limits[i].part, whole->key))
+            result = check_limits(p, part, named(limits[i].whole));
+    }
+    return result;
 }
 
 int prcbd_config_parse(const char *text, size_t length, const char *file, struct prcbd_config *ret,
@@ -392,9 +444,13 @@ int prcbd_config_parse(const char *text, size_t length, const char *file, struct
             return code;
         text = newline ? newline + 1 : end;
     }
-    code = check_order(&p.config, file, err);
-    if (code)
-        return code;
+    for (size_t i = 0; i < LIMITS; i++) {
+        code =
+            limits[i].share ? check_limits(&p, named(limits[i].part), named(limits[i].whole)) : 0;
+        if (code)
+            return code;
+    }
+    follow_limits(&p);
     *ret = p.config;
     return 0;
 }
@@ -507,6 +563,8 @@ size_t prcbd_config_write(const struct prcbd_config *config, bool help, char *bu
         if (help)
             put_help(&w, s);
         prcbd_config_value(config, s, value, sizeof(value));
+        if (help && !strcmp(value, s->fallback))
+            put_word(&w, "#");
         put_word(&w, s->key);
         put_word(&w, *value ? " = " : " =");
         put_word(&w, value);

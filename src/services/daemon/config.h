@@ -40,6 +40,7 @@ struct prcbd_config {
     struct prcbd_access processors;
     uint64_t max_accounts_total;
     uint64_t max_memory_total; /* bytes */
+    uint64_t memory_per_user;
     uint64_t accounts_per_client;
     uint64_t accounts_per_client_max;
     uint64_t accounts_per_user;
@@ -88,9 +89,10 @@ int prcbd_config_load(const char *file, struct prcbd_config *ret, struct prcb_er
 const char *prcbd_config_value(const struct prcbd_config *config,
                                const struct prcbd_setting *setting, char *buffer, size_t size);
 
-/* The whole configuration as a file that parses to the same; with help, each setting's words and
- * default before it, as comments. Returns the length without the NUL, which is written too where
- * size allows; a length of `size` or more was cut. */
+/* The whole configuration as a file that parses to the same; with help, each setting's words before
+ * it, and those that are as by default as comments, which limits that follow others then do.
+ * Returns the length without the NUL, which is written too where size allows; a length of `size` or
+ * more was cut. */
 size_t prcbd_config_write(const struct prcbd_config *config, bool help, char *buffer, size_t size);
 
 /* *config becomes what was read again, but for settings that need a restart. */

@@ -746,6 +746,17 @@ static int shared_blocks(struct kernel *k)
     return -1;
 }
 
+/* Sessions of a daemon that did not note it have memory for all possible ones. */
+static void bound_processors(struct kernel *k)
+{
+    for (uint32_t i = 1; i < PRCB_CLIENT_COUNT; i++) {
+        struct prcb_bpf_client *client = &k->bss->clients[i];
+
+        if ((client->tails || client->switches) && !client->processors)
+            client->processors = (__u16)k->possible;
+    }
+}
+
 static int take_over(struct kernel *k, kernel_told told, struct prcb_error *err)
 {
     struct kernel old;
@@ -761,6 +772,8 @@ static int take_over(struct kernel *k, kernel_told told, struct prcb_error *err)
         old = *k;
         result = load_fresh(k, &old, told, err);
         k->adopted = !result;
+        if (!result)
+            bound_processors(k);
         return result;
     default:
         remove_everything(k);
@@ -928,26 +941,27 @@ static int make_frozen(const char *name, uint32_t bytes, uint32_t count, const v
     return fd;
 }
 
-/* Of a ring of switch records: 8 MiB for all processors together, at most 2 and at least an eighth
- * of one for each. */
+/* Of a ring of switch records: 8 MiB for all processors together, at most 2 and at least 32 KiB
+ * for each. */
 #define RINGS_ELEMENTS 8192u
 #define RING_MOST      2048u
-#define RING_LEAST     128u
+#define RING_LEAST     32u
 
-static uint32_t ring_elements(const struct kernel *k)
+static uint32_t ring_elements(uint32_t processors)
 {
     uint32_t ret = RING_MOST;
 
-    while (ret > RING_LEAST && ret * k->possible > RINGS_ELEMENTS)
+    while (ret > RING_LEAST && ret * processors > RINGS_ELEMENTS)
         ret /= 2;
     return ret;
 }
 
-uint32_t kernel_client_extra(const struct kernel *k, const struct prcb_bpf_client *client,
-                             uint32_t *ret_switches)
+uint32_t kernel_client_extra(const struct prcb_bpf_client *client, uint32_t *ret_switches)
 {
-    *ret_switches = client->switches ? k->possible * (ring_elements(k) + 1) : 0;
-    return (client->tails ? k->possible * PRCB_CAUSE_MAX : 0) + *ret_switches;
+    uint32_t processors = client->processors;
+
+    *ret_switches = client->switches ? processors * (ring_elements(processors) + 1) : 0;
+    return (client->tails ? processors * PRCB_CAUSE_MAX : 0) + *ret_switches;
 }
 
 int kernel_client_make(struct kernel *k, uint32_t number, const struct prcb_bpf_client *client,
@@ -973,12 +987,12 @@ int kernel_client_make(struct kernel *k, uint32_t number, const struct prcb_bpf_
     if (client->owners && first.block.head.features & PRCB_FEATURE_LOCKS)
         first.block.head.features |= PRCB_FEATURE_OWNERS;
     first.block.head.account_count = record->accounts;
-    first.block.head.tail_processors = client->tails ? k->possible : 0;
+    first.block.head.tail_processors = client->tails ? client->processors : 0;
     first.block.head.features |= client->tails ? PRCB_FEATURE_TAILS : 0;
-    first.block.head.switch_processors = client->switches ? k->possible : 0;
-    first.block.head.switch_elements = client->switches ? ring_elements(k) : 0;
+    first.block.head.switch_processors = client->switches ? client->processors : 0;
+    first.block.head.switch_elements = client->switches ? ring_elements(client->processors) : 0;
     first.block.head.features |= client->switches ? PRCB_FEATURE_SWITCHES : 0;
-    record->extra = kernel_client_extra(k, client, &record->switches);
+    record->extra = kernel_client_extra(client, &record->switches);
     after = record->accounts + 1;
     made.accounts = make_frozen("prcb_client", sizeof(struct prcb_account_block),
                                 after + record->extra, &first, &record->map_id);

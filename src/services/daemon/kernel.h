@@ -107,9 +107,8 @@ struct kernel_client_fds {
 };
 
 /* Elements of a client's map after the accounts: `switches` of them are rings of switch records.
- * client->tails and client->switches: whether. */
-uint32_t kernel_client_extra(const struct kernel *k, const struct prcb_bpf_client *client,
-                             uint32_t *ret_switches);
+ * client->tails and client->switches: whether; client->processors: of how many processors. */
+uint32_t kernel_client_extra(const struct prcb_bpf_client *client, uint32_t *ret_switches);
 
 /* Makes a client's map, of the size in its record, and where the record says so one of edges: ret
  * are descriptors, -1: none. The programs do not know of them yet. client: but for its epoch. */

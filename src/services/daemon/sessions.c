@@ -14,6 +14,7 @@
 #include "error.h"
 #include "log.h"
 #include "now.h"
+#include "present.h"
 
 #define HELD_WAIT_MS      20   /* for what was let go of a moment ago */
 #define END_WAIT_MS       3000 /* for sessions that end */
@@ -28,11 +29,11 @@ static uint64_t bytes_of(uint32_t accounts, uint32_t extra)
            4096;
 }
 
-static uint32_t extra_of(const struct sessions *s, const struct prcb_bpf_client *client)
+static uint32_t extra_of(const struct prcb_bpf_client *client)
 {
     uint32_t ignored;
 
-    return kernel_client_extra(s->kernel, client, &ignored);
+    return kernel_client_extra(client, &ignored);
 }
 
 /* Of the edges of as many, where there are any. */
@@ -44,7 +45,7 @@ static uint64_t edge_bytes_of(uint32_t accounts, bool edges)
 /* ---- limits ---- */
 
 struct usage {
-    uint64_t sessions, user_sessions, user_switches, accounts, user_accounts, bytes;
+    uint64_t sessions, user_sessions, user_switches, accounts, user_accounts, bytes, user_bytes;
 };
 
 static struct usage usage_of(const struct sessions *s, uid_t uid)
@@ -53,18 +54,21 @@ static struct usage usage_of(const struct sessions *s, uid_t uid)
 
     for (uint32_t i = 1; i < PRCB_CLIENT_COUNT; i++) {
         const struct session *session = &s->all[i];
+        uint64_t bytes;
 
         if (session->state == SESSION_FREE)
             continue;
+        bytes = bytes_of(session->accounts, s->kernel->records[i].extra) +
+                edge_bytes_of(session->accounts, s->kernel->records[i].edges);
         ret.sessions++;
-        ret.bytes += bytes_of(session->accounts, s->kernel->records[i].extra) +
-                     edge_bytes_of(session->accounts, s->kernel->records[i].edges);
+        ret.bytes += bytes;
         ret.accounts += session->accounts;
         if (session->uid != uid)
             continue;
         ret.user_sessions++;
         ret.user_switches += s->kernel->records[i].switches != 0;
         ret.user_accounts += session->accounts;
+        ret.user_bytes += bytes;
     }
     for (uint32_t i = 0; i < s->held.count; i++) {
         const struct held_map *map = &s->held.maps[i];
@@ -72,6 +76,7 @@ static struct usage usage_of(const struct sessions *s, uid_t uid)
         ret.bytes += map->bytes;
         ret.accounts += map->accounts;
         ret.user_accounts += map->uid == uid ? map->accounts : 0;
+        ret.user_bytes += map->uid == uid ? map->bytes : 0;
     }
     return ret;
 }
@@ -82,6 +87,7 @@ static int check_limits(struct sessions *s, const struct peer *peer, uint32_t ac
     const struct prcbd_config *c = s->config;
     struct usage used = usage_of(s, peer->payer);
     uint64_t share = c->accounts_per_user;
+    uint64_t bytes = bytes_of(accounts, extra_of(client)) + edge_bytes_of(accounts, client->edges);
 
     if (accounts > c->accounts_per_client_max || accounts > PRCB_CLIENT_ACCOUNTS - 1)
         return prcb_fail(err, -EDQUOT,
@@ -98,6 +104,11 @@ static int check_limits(struct sessions *s, const struct peer *peer, uint32_t ac
                          "your user's sessions have %" PRIu64 " of %" PRIu64
                          " accounts: no %u more (accounts_per_user in prcbd.conf)",
                          used.user_accounts, c->accounts_per_user, accounts);
+    if (peer->payer != SHARED_UID && used.user_bytes + bytes > c->memory_per_user)
+        return prcb_fail(err, -EDQUOT,
+                         "your user's sessions take %" PRIu64 " of %" PRIu64 " KiB: no %" PRIu64
+                         " more (memory_per_user in prcbd.conf)",
+                         used.user_bytes / 1024, c->memory_per_user / 1024, bytes / 1024);
     if (client->switches && used.user_switches >= SWITCHES_PER_USER)
         return prcb_fail(
             err, -EDQUOT,
@@ -109,13 +120,11 @@ static int check_limits(struct sessions *s, const struct peer *peer, uint32_t ac
         return prcb_fail(err, -ENOSPC, "%" PRIu64 " of %d sessions are in use, the rest is root's",
                          used.sessions, PRCB_CLIENT_COUNT - 1);
     if (used.accounts + accounts > prcbd_config_room(c->max_accounts_total, share, peer->root) ||
-        used.bytes + bytes_of(accounts, extra_of(s, client)) +
-                edge_bytes_of(accounts, client->edges) >
-            prcbd_config_room(c->max_memory_total, bytes_of((uint32_t)share, 0), peer->root))
+        used.bytes + bytes > prcbd_config_room(c->max_memory_total, c->memory_per_user, peer->root))
         return prcb_fail(err, -ENOSPC,
-                         "all users' sessions together have no room for %u more accounts "
-                         "(max_accounts_total and max_memory_total in prcbd.conf)",
-                         accounts);
+                         "all users' sessions together have no room for %u more accounts in "
+                         "%" PRIu64 " KiB (max_accounts_total and max_memory_total in prcbd.conf)",
+                         accounts, bytes / 1024);
     return 0;
 }
 
@@ -130,9 +139,12 @@ static uint32_t free_number(const struct sessions *s)
     return 0;
 }
 
-static struct prcb_bpf_client client_of(const struct peer *peer, const struct wire_open *open)
+static struct prcb_bpf_client client_of(const struct sessions *s, const struct peer *peer,
+                                        const struct wire_open *open)
 {
     bool edges = open->flags & WIRE_OPEN_EDGES;
+    bool by_processor = open->flags & (WIRE_OPEN_TAILS | WIRE_OPEN_SWITCHES);
+    uint32_t processors = by_processor ? present_processors(s->kernel->possible) : 0;
 
     return (struct prcb_bpf_client){.caps = peer->caps,
                                     .pid_ns = peer->pid_ns,
@@ -143,6 +155,7 @@ static struct prcb_bpf_client client_of(const struct peer *peer, const struct wi
                                     .edges = edges,
                                     .owners = edges && open->flags & WIRE_OPEN_OWNERS,
                                     .names = peer->names,
+                                    .processors = (__u16)processors,
                                     .tails = (open->flags & WIRE_OPEN_TAILS) != 0,
                                     .switches = (open->flags & WIRE_OPEN_SWITCHES) != 0,
                                     .registers = (open->flags & WIRE_OPEN_REGISTERS) != 0,
@@ -242,7 +255,7 @@ int sessions_open(struct sessions *s, const struct peer *peer, const struct wire
                   uint64_t waited_ms, struct session **ret, struct kernel_client_fds *ret_fds,
                   uint8_t token[16], struct prcb_error *err)
 {
-    const struct prcb_bpf_client client = client_of(peer, open);
+    const struct prcb_bpf_client client = client_of(s, peer, open);
     uint32_t accounts = open->accounts ? open->accounts : (uint32_t)s->config->accounts_per_client;
     int result = sessions_make(s, peer, &client, accounts, waited_ms, ret, ret_fds, err);
 

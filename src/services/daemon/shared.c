@@ -10,6 +10,7 @@
 #include "error.h"
 #include "log.h"
 #include "now.h"
+#include "present.h"
 
 #define SHARED_GRACE_MS 10000 /* twice PRCB_SHARED_GRACE_NS, which libraries count on */
 #define LONELY_MS       10000 /* for members to come back after a restart */
@@ -106,6 +107,8 @@ static int make(struct sessions *s, const struct peer *peer, uint64_t waited_ms,
                                            .pid_ns = peer->pid_ns,
                                            .user_ns = peer->user_ns,
                                            .all = 1,
+                                           .processors =
+                                               (__u16)present_processors(s->kernel->possible),
                                            .tails = s->config->tails != 0};
     struct kernel_client_fds fds;
     struct session *session;

@@ -235,6 +235,13 @@ static void note(struct run *run, const struct stat_report *report, bool last)
         stat_notes_write(stderr, "prcb stat: ", report);
 }
 
+static void note_tails(struct run *run)
+{
+    struct prcb_tail tail = {.size = sizeof(tail)};
+
+    prcb_tail_read(run->session, PRCB_CAUSE_NONE, &tail, &run->no_tails);
+}
+
 /* Those of the whole time, or of the interval. */
 static int take_tails(struct run *run, bool interval, struct stat_tails **ret)
 {
@@ -301,7 +308,9 @@ static void report(struct run *run, uint64_t now, bool interval, bool last)
 
     if (!result && has_tails)
         result = take_tails(run, interval, &tails);
-    report.tails = tails;
+    if (!result && has_tails) /* they may have become incomplete: asked after they were read */
+        note_tails(run);
+    report.tails = run->no_tails.text[0] ? NULL : tails;
     if (!result && interval && run->whom) {
         result = whom_since(run->whom, run->whom_before, &grown);
         report.whom = grown;
@@ -642,13 +651,6 @@ static int open_whom(struct run *run)
     return whom_open(&run->whom_ended) || whom_open(&run->whom_before)
                ? cli_error(run->command, "out of memory")
                : CLI_OK;
-}
-
-static void note_tails(struct run *run)
-{
-    struct prcb_tail tail = {.size = sizeof(tail)};
-
-    prcb_tail_read(run->session, PRCB_CAUSE_NONE, &tail, &run->no_tails);
 }
 
 static int run_with(const struct cli_command *self, const struct stat_options *options)
