@@ -46,7 +46,8 @@ static inline uint64_t table_mix(uint64_t a, uint64_t b)
 int table_put(struct table *t, uint64_t key, void *item);
 int table_put_number(struct table *t, uint64_t key, size_t number);
 
-/* Frees a slot, into which another may move: who goes through all looks at it again. */
+/* Frees a slot, into which another may move: who goes through all looks at it again, and may meet
+ * one item twice. */
 void table_remove_slot(struct table *t, struct table_slot *slot);
 
 /* Removes what is there. item: of a key that others may have; NULL: whatever it is. */

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array.h"
 #include "error.h"
 #include "inside.h"
 #include "now.h"
 
-#define FIRST_BUCKETS 4096
 #define MAX_CGROUPS   500
 #define MAX_NAMES     200
 #define KEEP_NS       300000000000ull /* what has no threads, for its last figures to be fetched */
@@ -107,14 +107,9 @@ static size_t share_of_each(const struct metrics *m, enum axis_number number)
 
 /* ---- groups ---- */
 
-static struct known **bucket_of(struct axis *axis, uint64_t cgroup, const char *name)
+static uint64_t key_of(uint64_t cgroup, const char *name)
 {
-    uint64_t hash = cgroup;
-
-    for (; *name; name++)
-        hash = (hash ^ (unsigned char)*name) * 1099511628211ull;
-    hash *= 0x9e3779b97f4a7c15ull;
-    return &axis->buckets[(hash >> 32) & (AXIS_BUCKETS - 1)];
+    return cgroup ^ table_hash_text(name);
 }
 
 static bool is_let_in(const struct metrics *m, const char *path)
@@ -126,13 +121,17 @@ static bool is_let_in(const struct metrics *m, const char *path)
 static struct known *known_of(struct metrics *m, enum axis_number number, uint64_t cgroup,
                               const char *name, const char *path)
 {
-    struct known **bucket = bucket_of(&m->axes[number], cgroup, name), *known = *bucket;
+    struct axis *axis = &m->axes[number];
+    uint64_t key = key_of(cgroup, name);
+    const struct table_slot *slot = NULL;
     bool is_cgroup = number == AXIS_CGROUP;
+    struct known *known;
 
-    while (known && (known->cgroup != cgroup || strcmp(known->name, name)))
-        known = known->next;
-    if (known)
-        return known;
+    while ((slot = table_next(&axis->places, key, slot))) {
+        known = slot->item;
+        if (known->cgroup == cgroup && !strcmp(known->name, name))
+            return known;
+    }
     known = calloc(1, sizeof(*known));
     if (!known)
         return NULL;
@@ -140,12 +139,14 @@ static struct known *known_of(struct metrics *m, enum axis_number number, uint64
     memcpy(known->name, name, strnlen(name, sizeof(known->name) - 1));
     known->path = is_cgroup ? strdup(path) : NULL;
     known->let_in = !is_cgroup || is_let_in(m, path);
-    if (is_cgroup && !known->path) {
+    if ((is_cgroup && !known->path) ||
+        array_reserve(axis->known, axis->known_count, axis->known_room, 1) ||
+        table_put(&axis->places, key, known)) {
+        free(known->path);
         free(known);
         return NULL;
     }
-    known->next = *bucket;
-    *bucket = known;
+    axis->known[axis->known_count++] = known;
     return known;
 }
 
@@ -230,10 +231,8 @@ static void each_known(struct metrics *m,
                        void (*fn)(struct metrics *m, enum axis_number number, struct known *known))
 {
     for (int number = 0; number < AXES; number++) {
-        for (size_t bucket = 0; bucket < AXIS_BUCKETS; bucket++) {
-            for (struct known *known = m->axes[number].buckets[bucket]; known; known = known->next)
-                fn(m, (enum axis_number)number, known);
-        }
+        for (size_t i = 0; i < m->axes[number].known_count; i++)
+            fn(m, (enum axis_number)number, m->axes[number].known[i]);
     }
 }
 
@@ -241,11 +240,9 @@ static void each_group(struct metrics *m, void (*fn)(struct group *))
 {
     fn(&m->all);
     for (size_t i = 0; i < AXES; i++) {
-        for (size_t bucket = 0; bucket < AXIS_BUCKETS; bucket++) {
-            for (struct known *known = m->axes[i].buckets[bucket]; known; known = known->next) {
-                if (known->group)
-                    fn(known->group);
-            }
+        for (size_t k = 0; k < m->axes[i].known_count; k++) {
+            if (m->axes[i].known[k]->group)
+                fn(m->axes[i].known[k]->group);
         }
         fn(&m->axes[i].other);
         fn(&m->axes[i].gone);
@@ -257,11 +254,9 @@ void metrics_groups(const struct metrics *m, enum axis_number number,
 {
     const struct axis *axis = &m->axes[number];
 
-    for (size_t bucket = 0; bucket < AXIS_BUCKETS; bucket++) {
-        for (const struct known *known = axis->buckets[bucket]; known; known = known->next) {
-            if (known->group)
-                fn(ctx, known->group);
-        }
+    for (size_t i = 0; i < axis->known_count; i++) {
+        if (axis->known[i]->group)
+            fn(ctx, axis->known[i]->group);
     }
     if (axis->gone_used)
         fn(ctx, &axis->gone);
@@ -272,11 +267,10 @@ void metrics_groups(const struct metrics *m, enum axis_number number,
 void metrics_known_cgroups(const struct metrics *m,
                            void (*fn)(void *ctx, uint64_t cgroup, const char *path), void *ctx)
 {
-    for (size_t bucket = 0; bucket < AXIS_BUCKETS; bucket++) {
-        for (const struct known *known = m->axes[AXIS_CGROUP].buckets[bucket]; known;
-             known = known->next)
-            fn(ctx, known->cgroup, known->path);
-    }
+    const struct axis *axis = &m->axes[AXIS_CGROUP];
+
+    for (size_t i = 0; i < axis->known_count; i++)
+        fn(ctx, axis->known[i]->cgroup, axis->known[i]->path);
 }
 
 /* ---- room ---- */
@@ -292,11 +286,11 @@ static struct known *one_to_leave(const struct axis *axis, const struct slice *s
 {
     struct known *ret = NULL;
 
-    for (size_t bucket = 0; bucket < AXIS_BUCKETS; bucket++) {
-        for (struct known *known = axis->buckets[bucket]; known; known = known->next) {
-            if (known->group && known->slice == slice && (!ret || leaves_before(known, ret)))
-                ret = known;
-        }
+    for (size_t i = 0; i < axis->known_count; i++) {
+        struct known *known = axis->known[i];
+
+        if (known->group && known->slice == slice && (!ret || leaves_before(known, ret)))
+            ret = known;
     }
     return ret;
 }
@@ -343,66 +337,27 @@ static void free_leaving(struct axis *axis)
 
 /* ---- accounts that were seen ---- */
 
-static size_t place_of(const struct metrics *m, uint64_t key)
-{
-    return (size_t)((key * 0x9e3779b97f4a7c15ull) >> 32) & (m->bucket_count - 1);
-}
-
-/* Longer chains where there is no memory. */
-static void grow(struct metrics *m)
-{
-    size_t old = m->bucket_count;
-    struct seen **from = m->buckets, **buckets = calloc(old * 2, sizeof(struct seen *));
-
-    if (!buckets)
-        return;
-    m->buckets = buckets;
-    m->bucket_count = old * 2;
-    for (size_t i = 0; i < old; i++) {
-        while (from[i]) {
-            struct seen *seen = from[i];
-            size_t place = place_of(m, seen->key);
-
-            from[i] = seen->next;
-            seen->next = buckets[place];
-            buckets[place] = seen;
-        }
-    }
-    free(from);
-}
-
 static struct seen *seen_of(struct metrics *m, uint64_t key)
 {
-    struct seen *seen = m->buckets[place_of(m, key)];
-    size_t place;
+    struct seen *seen = table_find(&m->seen, key);
 
-    while (seen && seen->key != key)
-        seen = seen->next;
     if (seen)
         return seen;
     seen = calloc(1, sizeof(*seen));
-    if (!seen)
+    if (!seen || table_put(&m->seen, key, seen)) {
+        free(seen);
         return NULL;
-    if (m->seen_count >= m->bucket_count)
-        grow(m);
-    place = place_of(m, key);
+    }
     seen->key = key;
-    seen->next = m->buckets[place];
-    m->buckets[place] = seen;
-    m->seen_count++;
     m->births++;
     return seen;
 }
 
-static void forget(struct metrics *m, struct seen **at)
+static void free_seen(struct seen *seen)
 {
-    struct seen *seen = *at;
-
-    *at = seen->next;
-    for (size_t i = 0; i < AXES; i++)
+    for (size_t i = 0; seen && i < AXES; i++)
         free(seen->base[i]);
     free(seen);
-    m->seen_count--;
 }
 
 /* ---- a look ---- */
@@ -515,11 +470,8 @@ static bool is_over(struct metrics *m, enum axis_number number, const struct kno
            (number == AXIS_NAME || !cgroup_names_alive(m->names, known->cgroup));
 }
 
-static void forget_known(struct axis *axis, enum axis_number number, struct known **at)
+static void free_known(struct axis *axis, enum axis_number number, struct known *known)
 {
-    struct known *known = *at;
-
-    *at = known->next;
     if (known->group)
         free(take_group(axis, number, known));
     free(known->path);
@@ -530,15 +482,19 @@ static void forget_known(struct axis *axis, enum axis_number number, struct know
 static void drop_known(struct metrics *m, enum axis_number number)
 {
     struct axis *axis = &m->axes[number];
+    size_t kept = 0;
 
-    for (size_t i = 0; i < AXIS_BUCKETS; i++) {
-        for (struct known **at = &axis->buckets[i]; *at;) {
-            if (is_over(m, number, *at))
-                forget_known(axis, number, at);
-            else
-                at = &(*at)->next;
+    for (size_t i = 0; i < axis->known_count; i++) {
+        struct known *known = axis->known[i];
+
+        if (is_over(m, number, known)) {
+            table_remove(&axis->places, key_of(known->cgroup, known->name), known);
+            free_known(axis, number, known);
+        } else {
+            axis->known[kept++] = known;
         }
     }
+    axis->known_count = kept;
     free_leaving(axis);
     axis->left_out = 0;
     for (size_t i = 0; i < SLICES; i++)
@@ -570,16 +526,21 @@ static void drop_slices(struct metrics *m)
 /* The accounts that ended are given back, and those that are gone are forgotten. */
 static void settle(struct metrics *m, void (*ended)(void *ctx, uint64_t key), void *ctx)
 {
-    for (size_t i = 0; i < m->bucket_count; i++) {
-        for (struct seen **at = &m->buckets[i]; *at;) {
-            if ((*at)->look != m->looks) {
-                forget(m, at);
-                continue;
-            }
-            if ((*at)->done && ended)
-                ended(ctx, (*at)->key);
-            at = &(*at)->next;
+    for (size_t i = 0; i < m->seen.room;) {
+        struct seen *seen = m->seen.slots[i].item;
+
+        if (seen && seen->look != m->looks) {
+            free_seen(seen);
+            table_remove_slot(&m->seen, &m->seen.slots[i]);
+        } else {
+            i++;
         }
+    }
+    for (size_t i = 0; ended && i < m->seen.room; i++) {
+        const struct seen *seen = m->seen.slots[i].item;
+
+        if (seen && seen->done)
+            ended(ctx, seen->key);
     }
 }
 
@@ -628,7 +589,7 @@ void metrics_set_processors(struct metrics *m, const struct prcb_processor *proc
 
     if (!copy)
         return;
-    memcpy(copy, processors, count * sizeof(*copy));
+    array_copy(copy, processors, count);
     free(m->processors);
     m->processors = copy;
     m->processor_count = count;
@@ -685,12 +646,7 @@ int metrics_fold_init(struct metrics *m, struct prcb_error *err)
     m->keep_ns = KEEP_NS;
     m->axes[AXIS_CGROUP].most = m->options.max_cgroups ? m->options.max_cgroups : MAX_CGROUPS;
     m->axes[AXIS_NAME].most = m->options.max_names ? m->options.max_names : MAX_NAMES;
-    m->buckets = calloc(FIRST_BUCKETS, sizeof(struct seen *));
-    m->bucket_count = m->buckets ? FIRST_BUCKETS : 0;
     for (size_t i = 0; i < AXES; i++) {
-        m->axes[i].buckets = calloc(AXIS_BUCKETS, sizeof(struct known *));
-        if (!m->axes[i].buckets || !m->buckets)
-            return prcb_fail(err, -ENOMEM, "out of memory");
         m->axes[i].other = (struct group){.name = "(other)", .path = "(other)"};
         m->axes[i].gone = (struct group){.name = "(gone)", .path = "(gone)"};
     }
@@ -699,18 +655,15 @@ int metrics_fold_init(struct metrics *m, struct prcb_error *err)
 
 void metrics_fold_deinit(struct metrics *m)
 {
-    for (size_t i = 0; i < m->bucket_count; i++) {
-        while (m->buckets[i])
-            forget(m, &m->buckets[i]);
-    }
-    free(m->buckets);
-    for (size_t i = 0; i < AXES && m->axes[i].buckets; i++) {
-        for (size_t bucket = 0; bucket < AXIS_BUCKETS; bucket++) {
-            while (m->axes[i].buckets[bucket])
-                forget_known(&m->axes[i], (enum axis_number)i, &m->axes[i].buckets[bucket]);
-        }
+    for (size_t i = 0; i < m->seen.room; i++)
+        free_seen(m->seen.slots[i].item);
+    table_free(&m->seen);
+    for (size_t i = 0; i < AXES; i++) {
+        for (size_t k = 0; k < m->axes[i].known_count; k++)
+            free_known(&m->axes[i], (enum axis_number)i, m->axes[i].known[k]);
         free_leaving(&m->axes[i]);
-        free(m->axes[i].buckets);
+        table_free(&m->axes[i].places);
+        free(m->axes[i].known);
     }
     if (m->has_include)
         regfree(&m->include);

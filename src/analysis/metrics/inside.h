@@ -12,6 +12,7 @@
 #include "account_rows.h"
 #include "cgroup_names.h"
 #include "metrics.h"
+#include "table.h"
 
 /* What is summed: an account's numbers (enum account_number) and these. Unsigned numbers that wrap:
  * a difference may be below zero for a while. */
@@ -61,12 +62,13 @@ struct known {
     struct group *group; /* NULL: counted in "(other)" */
     uint64_t busy_at;    /* when it had threads last */
     uint64_t since;      /* order in which groups were given */
-    struct known *next;
 };
 
 /* Groups of one kind. */
 struct axis {
-    struct known **buckets; /* AXIS_BUCKETS */
+    struct known **known; /* as they were met */
+    size_t known_count, known_room;
+    struct table places; /* of these, by cgroup and name */
     size_t kept, left_out;
     size_t most;
     size_t promised;       /* of all slices */
@@ -76,7 +78,6 @@ struct axis {
     struct group gone;     /* cgroups without a name */
     bool other_used, gone_used;
 };
-#define AXIS_BUCKETS 1024
 
 /* An account that was seen, by its key. */
 struct seen {
@@ -85,7 +86,6 @@ struct seen {
     struct group *group[AXES];
     struct values *base[AXES]; /* what it had when it came into the group; NULL: nothing */
     bool done;                 /* ended and folded */
-    struct seen *next;
 };
 
 /* What is shown of the machine as a whole. Empty, 0: not known. */
@@ -112,9 +112,8 @@ struct metrics {
     struct group all;
     struct axis axes[AXES];
     struct slice slices[SLICES];
-    uint64_t keep_ns; /* for how long a group stays that has no threads */
-    struct seen **buckets;
-    size_t bucket_count, seen_count;
+    uint64_t keep_ns;  /* for how long a group stays that has no threads */
+    struct table seen; /* by key */
     uint64_t looks;
 
     struct prcb_processor *processors; /* of the last look */

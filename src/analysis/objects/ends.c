@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "array.h"
 #include "living.h"
 #include "read_file.h"
 
@@ -90,8 +91,7 @@ void ends_find(struct end_wanted *wanted, size_t count)
     const struct dirent *entry;
     DIR *folder = last && count ? opendir("/proc") : NULL;
 
-    if (count)
-        qsort(wanted, count, sizeof(*wanted), by_link);
+    array_sort(wanted, count, by_link);
     while (folder && (entry = readdir(folder))) {
         pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
 

@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "array.h"
 #include "cause.h"
 #include "descriptors.h"
 #include "ends.h"
@@ -19,9 +20,9 @@
 #include "now.h"
 #include "read_file.h"
 #include "sockets.h"
+#include "table.h"
 
 #define OBJECTS_MOST 65536
-#define BUCKETS      4096
 #define FILES_MOST   64   /* kept open */
 #define KEY_MOST     4300 /* a path and more */
 #define TEXT_MOST    600
@@ -50,9 +51,8 @@ struct objects {
     struct sockets *sockets;
     bool glibc;
     struct object *rows; /* number 1 is the first */
-    uint32_t *next;      /* of the same hash; 0: none */
     uint32_t count, room;
-    uint32_t first[BUCKETS];
+    struct table numbers; /* by kind and key */
     struct file files[FILES_MOST];
     int file_count;
     struct known known[KNOWN];
@@ -106,8 +106,8 @@ void objects_close(struct objects *o)
             close(o->files[i].fd);
     }
     sockets_close(o->sockets);
+    table_free(&o->numbers);
     free(o->rows);
-    free(o->next);
     free(o);
 }
 
@@ -122,37 +122,6 @@ uint32_t objects_count(const struct objects *o)
 }
 
 /* ---- what is kept ------------------------------------------------------------------------- */
-
-static uint32_t bucket_of(const char *key)
-{
-    uint64_t hash = 1;
-
-    while (*key)
-        hash = (hash ^ (unsigned char)*key++) * 0x100000001b3u;
-    return (uint32_t)(hash ^ hash >> 32) % BUCKETS;
-}
-
-static bool make_room(struct objects *o)
-{
-    uint32_t room = o->room ? 2 * o->room : 256;
-    struct object *rows;
-    uint32_t *next;
-
-    if (o->count < o->room)
-        return true;
-    if (o->count == OBJECTS_MOST)
-        return false;
-    rows = realloc(o->rows, room * sizeof(*rows));
-    if (rows)
-        o->rows = rows;
-    next = realloc(o->next, room * sizeof(*next));
-    if (next)
-        o->next = next;
-    if (!rows || !next)
-        return false;
-    o->room = room;
-    return true;
-}
 
 static void replace(char **text, const char *by)
 {
@@ -171,14 +140,14 @@ static void replace(char **text, const char *by)
  * Of *like the texts are copied, key, name and detail, of which the last may be NULL. */
 static uint32_t keep(struct objects *o, const struct object *like)
 {
-    uint32_t bucket = bucket_of(like->key), number = o->first[bucket];
+    uint64_t hash = table_hash_text(like->key);
+    const struct table_slot *slot = NULL;
     struct object *fresh;
 
-    while (number && (o->rows[number - 1].kind != like->kind ||
-                      strcmp(o->rows[number - 1].key, like->key) != 0))
-        number = o->next[number - 1];
-    if (number) {
-        fresh = &o->rows[number - 1];
+    while ((slot = table_next(&o->numbers, hash, slot))) {
+        fresh = &o->rows[slot->number - 1];
+        if (fresh->kind != like->kind || strcmp(fresh->key, like->key) != 0)
+            continue;
         replace(&fresh->detail, like->detail);
         /* What a socket is connected to may not be known now, and have been before. */
         if (like->kind != OBJECT_SOCKET || like->netns) {
@@ -186,9 +155,9 @@ static uint32_t keep(struct objects *o, const struct object *like)
             fresh->netns = like->netns;
             fresh->peer = like->peer ? like->peer : fresh->peer;
         }
-        return number;
+        return (uint32_t)slot->number;
     }
-    if (!make_room(o))
+    if (o->count == OBJECTS_MOST || array_reserve(o->rows, o->count, o->room, 1))
         return 0;
     fresh = &o->rows[o->count];
     *fresh = *like;
@@ -196,13 +165,11 @@ static uint32_t keep(struct objects *o, const struct object *like)
     fresh->name = strdup(like->name);
     fresh->detail = like->detail && *like->detail ? strdup(like->detail) : NULL;
     fresh->symbol = NULL;
-    if (!fresh->key || !fresh->name) {
+    if (!fresh->key || !fresh->name || table_put_number(&o->numbers, hash, o->count + 1)) {
         free_object(fresh);
         return 0;
     }
-    o->next[o->count] = o->first[bucket];
-    o->first[bucket] = ++o->count;
-    return o->count;
+    return ++o->count;
 }
 
 /* ---- calls -------------------------------------------------------------------------------- */

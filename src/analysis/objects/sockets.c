@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "array.h"
 #include "living.h"
 #include "sockets.h"
 #include "now.h"
@@ -98,23 +99,12 @@ static void add(struct space *space, const char *protocol, uint64_t inode, bool 
 
     if (!inode || space->count == SOCKETS_MOST)
         return;
-    if (space->count == space->room) {
-        size_t room = space->room ? 2 * space->room : 256;
-        struct socket_row *grown = realloc(space->rows, room * sizeof(*grown));
-
-        if (!grown)
-            return;
-        space->rows = grown;
-        space->room = room;
-    }
     row.local = strdup(local);
     row.remote = strdup(remote);
-    if (!row.local || !row.remote) {
+    if (!row.local || !row.remote || array_add(space->rows, space->count, space->room, row)) {
         free(row.local);
         free(row.remote);
-        return;
     }
-    space->rows[space->count++] = row;
 }
 
 /* "0100007F:1F90": words as they lie in memory; *ret_none: no address. False: not understood. */
@@ -209,8 +199,7 @@ static void read_lists(struct space *space, pid_t pid, uint64_t netns)
         lists[i].read(in, lists[i].protocol, space);
         fclose(in);
     }
-    if (space->count)
-        qsort(space->rows, space->count, sizeof(*space->rows), by_inode);
+    array_sort(space->rows, space->count, by_inode);
     space->read_ns = now_ns();
     cost = COST_TIMES * (now_by(CLOCK_THREAD_CPUTIME_ID) - began);
     space->again_ns = space->read_ns + (cost > LEAST_NS ? cost : LEAST_NS);
@@ -231,8 +220,7 @@ static const struct socket_row *row_of(const struct space *space, uint64_t inode
 {
     const struct socket_row wanted = {.inode = inode};
 
-    return space->count ? bsearch(&wanted, space->rows, space->count, sizeof(wanted), by_inode)
-                        : NULL;
+    return array_search(&wanted, space->rows, space->count, by_inode);
 }
 
 /* ---- other ends ---- */

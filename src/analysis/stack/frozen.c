@@ -10,6 +10,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "array.h"
+
 /* Below the stack pointer functions that call no other may keep values: x86-64's red zone. */
 #define RED_ZONE 128
 #define PAGE     4096u /* the smallest: a copy is tried page by page at the stack's end */
@@ -53,26 +55,12 @@ int frozen_registers_read(pid_t pid, pid_t tid, struct frozen_registers *ret)
     return parse_syscall(text, ret);
 }
 
-static int make_room(struct frozen *frozen, size_t want)
-{
-    unsigned char *grown;
-
-    if (want <= frozen->room)
-        return 0;
-    grown = realloc(frozen->bytes, want);
-    if (!grown)
-        return -ENOMEM;
-    frozen->bytes = grown;
-    frozen->room = want;
-    return 0;
-}
-
 int frozen_copy(pid_t tid, const struct frozen_registers *at, size_t want, struct frozen *ret)
 {
     uint64_t low = at->sp >= RED_ZONE ? at->sp - RED_ZONE : 0;
     struct iovec local, remote[64];
     size_t pieces = 0, taken = 0;
-    int result = make_room(ret, want);
+    int result = array_reserve(ret->bytes, (size_t)0, ret->room, want);
     ssize_t length;
 
     if (result)

@@ -7,25 +7,17 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "array.h"
+
 static int add(struct made_code *code, uint64_t start, uint64_t bytes, const char *name)
 {
-    struct made_function *rows;
-    char *kept;
+    char *kept = strdup(name);
 
-    if (code->count == code->room) {
-        size_t room = code->room ? 2 * code->room : 1024;
-
-        rows = realloc(code->rows, room * sizeof(*rows));
-        if (!rows)
-            return -1;
-        code->rows = rows;
-        code->room = room;
-    }
-    kept = strdup(name);
-    if (!kept)
+    if (!kept || array_append(code->rows, code->count,
+                              (struct made_function){start, start + bytes, code->count, kept})) {
+        free(kept);
         return -1;
-    code->rows[code->count] = (struct made_function){start, start + bytes, code->count, kept};
-    code->count++;
+    }
     return 0;
 }
 
@@ -62,8 +54,7 @@ void made_code_read(int fd, struct made_code *ret)
     }
     free(line);
     fclose(file);
-    if (ret->count)
-        qsort(ret->rows, ret->count, sizeof(*ret->rows), by_start);
+    array_sort(ret->rows, ret->count, by_start);
 }
 
 void made_code_free(struct made_code *code)

@@ -15,7 +15,7 @@ struct made_code {
         size_t order; /* in the list: of newer code the later */
         char *name;
     } * rows; /* by start */
-    size_t count, room;
+    size_t count;
 };
 
 /* The descriptor becomes its own. What cannot be read, or has no memory, is left out. */

@@ -12,6 +12,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "array.h"
 #include "living.h"
 #include "mapped_file.h"
 #include "perf_list.h"
@@ -59,18 +60,13 @@ static bool parse_line(char *line, struct process_file *ret)
 
 static int add(struct process_files *files, const struct process_file *row)
 {
-    struct process_file *rows;
-    char *path;
+    struct process_file kept = *row;
 
-    rows = realloc(files->rows, (files->count + 1) * sizeof(*rows));
-    if (!rows)
+    kept.path = strdup(row->path);
+    if (!kept.path || array_append(files->rows, files->count, kept)) {
+        free(kept.path);
         return -ENOMEM;
-    files->rows = rows;
-    path = strdup(row->path);
-    if (!path)
-        return -ENOMEM;
-    rows[files->count] = *row;
-    rows[files->count++].path = path;
+    }
     return 0;
 }
 

@@ -27,6 +27,7 @@
 #include "process.h"
 #include "read_file.h"
 #include "sized.h"
+#include "table.h"
 #include "unwinder.h"
 
 #define FRAMES_DEFAULT 128
@@ -45,86 +46,24 @@
 
 /* ---- tables of what is kept ------------------------------------------------------------- */
 
-/* Open addressing over items that somebody else owns, by 64-bit hash. */
-struct table {
-    struct slot {
-        uint64_t hash;
-        void *item; /* NULL: free */
-    } * slots;
-    size_t count, room; /* room: a power of two, or 0 */
-};
-
-static uint64_t mix(uint64_t hash, uint64_t value)
-{
-    hash = (hash ^ value) * 0x9e3779b97f4a7c15ull;
-    return hash ^ hash >> 29;
-}
-
-static uint64_t mix_text(uint64_t hash, const char *text)
-{
-    while (*text)
-        hash = mix(hash, (unsigned char)*text++);
-    return hash;
-}
-
-static int grow(struct table *table)
-{
-    struct table larger = {.room = table->room ? 2 * table->room : 256};
-
-    larger.slots = calloc(larger.room, sizeof(*larger.slots));
-    if (!larger.slots)
-        return -ENOMEM;
-    for (size_t i = 0; i < table->room; i++) {
-        size_t at = table->slots[i].hash & (larger.room - 1);
-
-        if (!table->slots[i].item)
-            continue;
-        while (larger.slots[at].item)
-            at = (at + 1) & (larger.room - 1);
-        larger.slots[at] = table->slots[i];
-    }
-    larger.count = table->count;
-    free(table->slots);
-    *table = larger;
-    return 0;
-}
-
 /* The item that fits; NULL: none. */
 static void *find(const struct table *table, uint64_t hash,
                   bool (*fits)(const void *item, const void *wanted), const void *wanted)
 {
-    if (!table->room)
-        return NULL;
-    for (size_t at = hash & (table->room - 1); table->slots[at].item;
-         at = (at + 1) & (table->room - 1)) {
-        if (table->slots[at].hash == hash && fits(table->slots[at].item, wanted))
-            return table->slots[at].item;
+    const struct table_slot *slot = NULL;
+
+    while ((slot = table_next(table, hash, slot))) {
+        if (fits(slot->item, wanted))
+            return slot->item;
     }
     return NULL;
 }
 
-static int put(struct table *table, uint64_t hash, void *item)
+static void empty(struct table *table)
 {
-    size_t at;
-
-    if (4 * (table->count + 1) > 3 * table->room && grow(table))
-        return -ENOMEM;
-    at = hash & (table->room - 1);
-    while (table->slots[at].item)
-        at = (at + 1) & (table->room - 1);
-    table->slots[at] = (struct slot){hash, item};
-    table->count++;
-    return 0;
-}
-
-static void empty(struct table *table, void (*end)(void *item))
-{
-    for (size_t i = 0; i < table->room; i++) {
-        if (table->slots[i].item)
-            end(table->slots[i].item);
-    }
-    free(table->slots);
-    *table = (struct table){0};
+    for (size_t i = 0; i < table->room; i++)
+        free(table->slots[i].item);
+    table_free(table);
 }
 
 /* ---- what is kept ----------------------------------------------------------------------- */
@@ -189,13 +128,13 @@ static bool text_fits(const void *item, const void *wanted)
 /* The one copy of a text; NULL: no memory, or no room. */
 static const char *keep_text(struct prcb_stacks *s, const char *text)
 {
-    uint64_t hash = mix_text(1, text);
+    uint64_t hash = table_hash_text(text);
     char *kept = find(&s->texts, hash, text_fits, text);
 
     if (kept || s->texts.count >= NAMES_MOST || s->kept >= KEPT_MOST)
         return kept;
     kept = strdup(text);
-    if (kept && put(&s->texts, hash, kept)) {
+    if (kept && table_put(&s->texts, hash, kept)) {
         free(kept);
         kept = NULL;
     }
@@ -227,11 +166,6 @@ static bool stack_fits(const void *item, const void *wanted)
     return true;
 }
 
-static bool wait_fits(const void *item, const void *wanted)
-{
-    return ((const struct known_wait *)item)->key == *(const uint64_t *)wanted;
-}
-
 /* ---- processes -------------------------------------------------------------------------- */
 
 /* Of what a process runs: where its program, its loader and 16 random bytes lie changes with each
@@ -247,7 +181,7 @@ static int identity_of(pid_t tid, uint64_t *ret)
     if (length < 0)
         return length == -EACCES ? -EPERM : length == -ENOENT ? -ESRCH : (int)length;
     for (size_t i = 0; i < (size_t)length / sizeof(*words); i++)
-        hash = mix(hash, words[i]);
+        hash = table_mix(hash, words[i]);
     *ret = hash;
     return length ? 0 : -ENOTSUP; /* a kernel thread */
 }
@@ -348,7 +282,7 @@ static int name_of(struct prcb_stacks *s, const struct process *process, uint64_
                    struct prcb_frame *frame)
 {
     struct known_name wanted = {.file = frame->file, .place = frame->place}, *kept;
-    uint64_t hash = mix(mix(2, (uint64_t)(uintptr_t)frame->file), frame->place);
+    uint64_t hash = table_mix((uint64_t)(uintptr_t)frame->file, frame->place);
     char name[UNWINDER_NAME];
     int result;
 
@@ -365,7 +299,7 @@ static int name_of(struct prcb_stacks *s, const struct process *process, uint64_
     kept = s->names.count < NAMES_MOST ? malloc(sizeof(*kept)) : NULL;
     if (kept) {
         *kept = wanted;
-        if (put(&s->names, hash, kept))
+        if (table_put(&s->names, hash, kept))
             free(kept);
     }
     return 0;
@@ -439,7 +373,7 @@ static const struct known_stack *keep_stack(struct prcb_stacks *s, const struct 
     memcpy(kept, fresh, bytes);
     kept->id = (uint32_t)s->stacks.count + 1;
     note_idiom(kept);
-    if (put(&s->stacks, kept->hash, kept)) {
+    if (table_put(&s->stacks, kept->hash, kept)) {
         free(kept);
         return NULL;
     }
@@ -581,9 +515,9 @@ static int make_frames(struct prcb_stacks *s, struct found *found, struct known_
     for (size_t i = 0; i < fresh->frame_count; i++) {
         const struct prcb_frame *frame = &fresh->frames[i];
 
-        fresh->hash = mix(mix(mix(fresh->hash, (uint64_t)(uintptr_t)frame->file),
-                              (uint64_t)(uintptr_t)frame->function),
-                          frame->file ? frame->place : frame->address);
+        fresh->hash = table_mix(table_mix(table_mix(fresh->hash, (uint64_t)(uintptr_t)frame->file),
+                                          (uint64_t)(uintptr_t)frame->function),
+                                frame->file ? frame->place : frame->address);
     }
     return fresh->frame_count ? 0 : -ENOTSUP;
 }
@@ -821,17 +755,16 @@ static int explain(const struct prcb_account *a, int result, struct prcb_error *
 
 static struct known_wait *wait_of(struct prcb_stacks *s, uint64_t key)
 {
-    uint64_t hash = mix(4, key);
-    struct known_wait *wait = find(&s->waits, hash, wait_fits, &key);
+    struct known_wait *wait = table_find(&s->waits, key);
 
     if (wait)
         return wait;
     if (s->waits.count >= WAITS_MOST)
-        empty(&s->waits, free);
+        empty(&s->waits);
     wait = calloc(1, sizeof(*wait));
     if (wait) {
         wait->key = key;
-        if (put(&s->waits, hash, wait)) {
+        if (table_put(&s->waits, key, wait)) {
             free(wait);
             wait = NULL;
         }
@@ -995,9 +928,9 @@ void prcb_stacks_close(struct prcb_stacks *s)
     unwinder_close(s->unwinder);
     for (size_t i = 0; i < UNWINDER_IMAGES; i++)
         forget(&s->processes[i]);
-    empty(&s->waits, free);
-    empty(&s->stacks, free);
-    empty(&s->names, free);
-    empty(&s->texts, free);
+    empty(&s->waits);
+    empty(&s->stacks);
+    empty(&s->names);
+    empty(&s->texts);
     free(s);
 }

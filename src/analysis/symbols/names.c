@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "array.h"
 #include "demangle.h"
 #include "error.h"
 #include "first_line.h"
@@ -303,15 +304,8 @@ static int keep_bytes(struct asking *a, const char *bytes, size_t size)
 {
     if (a->size + size > ANSWER_BYTES)
         return -EFBIG;
-    if (a->size + size + 1 > a->room) {
-        size_t room = 2 * a->room + size + 1;
-        char *grown = realloc(a->bytes, room);
-
-        if (!grown)
-            return -ENOMEM;
-        a->bytes = grown;
-        a->room = room;
-    }
+    if (array_reserve(a->bytes, a->size, a->room, size + 1))
+        return -ENOMEM;
     memcpy(a->bytes + a->size, bytes, size);
     a->size += size;
     return 0;

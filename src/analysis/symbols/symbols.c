@@ -16,6 +16,7 @@
 #include <elfutils/libdwfl.h>
 #include <gelf.h>
 
+#include "array.h"
 #include "demangle.h"
 #include "go_program.h"
 
@@ -35,7 +36,7 @@ struct segment {
 
 struct symbols {
     struct symbol *rows; /* before they are complete: end is start where the size is not known */
-    size_t count, room;
+    size_t count;
     struct segment *segments; /* none: places are addresses */
     size_t segment_count;
     char build_id[129]; /* hexadecimal; "": none */
@@ -69,20 +70,13 @@ static int add(struct symbols *symbols, uint64_t start, uint64_t bytes, const ch
 
     if (symbols->count == ROWS_MAX)
         return -E2BIG;
-    if (symbols->count == symbols->room) {
-        size_t room = symbols->room ? 2 * symbols->room : 256;
-        struct symbol *grown = realloc(symbols->rows, room * sizeof(*grown));
-
-        if (!grown)
-            return -ENOMEM;
-        symbols->rows = grown;
-        symbols->room = room;
-    }
     copy = strdup(name);
-    if (!copy)
+    if (!copy ||
+        array_append(symbols->rows, symbols->count,
+                     (struct symbol){.start = start, .end = start + bytes, .name = copy})) {
+        free(copy);
         return -ENOMEM;
-    symbols->rows[symbols->count++] =
-        (struct symbol){.start = start, .end = start + bytes, .name = copy};
+    }
     return 0;
 }
 
@@ -109,8 +103,7 @@ static int finish(struct symbols *symbols, struct symbols **ret)
 {
     size_t kept = 0;
 
-    if (symbols->count)
-        qsort(symbols->rows, symbols->count, sizeof(*symbols->rows), by_start);
+    array_sort(symbols->rows, symbols->count, by_start);
     for (size_t i = 0; i < symbols->count; i++) {
         if (kept && symbols->rows[kept - 1].start == symbols->rows[i].start)
             free(symbols->rows[i].name);

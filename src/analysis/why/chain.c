@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array.h"
 #include "futex.h"
 
 #define WALK_TRIES 50
@@ -33,15 +34,8 @@ static int take_account(const struct prcb_account *a, void *ctx)
 
     if (a->flags & PRCB_ACCOUNT_EXITED)
         return 0;
-    if (c->count == w->room) {
-        size_t room = w->room ? 2 * w->room : 256;
-        struct chain_thread *grown = realloc(c->threads, room * sizeof(*grown));
-
-        if (!grown)
-            return -ENOMEM;
-        c->threads = grown;
-        w->room = room;
-    }
+    if (array_reserve(c->threads, c->count, w->room, 1))
+        return -ENOMEM;
     c->threads[c->count] = (struct chain_thread){
         .key = a->key,
         .switches = a->switches,
@@ -69,7 +63,7 @@ static int compare_account(const struct prcb_account *a, void *ctx)
 {
     const struct chain_thread wanted = {.key = a->key};
     struct chain *c = ctx;
-    struct chain_thread *t = bsearch(&wanted, c->threads, c->count, sizeof(*t), by_key);
+    struct chain_thread *t = array_search(&wanted, c->threads, c->count, by_key);
 
     if (t && t->waits && t->switches == a->switches && is_wait(a))
         t->loop = 1; /* seen again */
@@ -201,7 +195,7 @@ int chain_take(struct prcb *session, struct prcb_stacks *stacks, struct objects 
     *ret = (struct chain){.no_mutexes = !futex_mutex_names_its_owner()};
     result = walk(session, take_account, &w, err);
     if (!result)
-        qsort(ret->threads, ret->count, sizeof(*ret->threads), by_key);
+        array_sort(ret->threads, ret->count, by_key);
     for (size_t i = 0; i < ret->count && !result; i++) {
         if (ret->threads[i].waits &&
             (ret->threads[i].wait_ns >= min_wait_ns || !ret->threads[i].cause))

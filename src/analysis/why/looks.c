@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "looks.h"
+#include "array.h"
 #include "now.h"
 
 #include <errno.h>
@@ -84,17 +85,7 @@ static int take_account(const struct prcb_account *a, void *ctx)
 {
     struct looks *l = ctx;
 
-    if (l->count == l->room) {
-        size_t room = l->room ? 2 * l->room : 256;
-        struct prcb_account *grown = realloc(l->accounts, room * sizeof(*grown));
-
-        if (!grown)
-            return -ENOMEM;
-        l->accounts = grown;
-        l->room = room;
-    }
-    l->accounts[l->count++] = *a;
-    return 0;
+    return array_add(l->accounts, l->count, l->room, *a);
 }
 
 /* since: 0: all accounts, else as prcb_walk_active. */

@@ -5,14 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array.h"
 #include "cause.h"
+#include "table.h"
 
 /* A part that grows: of a process, a cause, and a stack or a reason why there is none. */
 struct cell {
     struct why_part part;
     const struct process *process;
-    struct cell *next;      /* of its process */
-    struct cell *same_hash; /* in the table */
+    struct cell *next; /* of its process */
 };
 
 struct total {
@@ -29,7 +30,6 @@ struct process {
     struct cell *cells;
     struct thread *threads_here; /* those whose accounts are there */
     struct process *next;        /* of all */
-    struct process *same_hash;   /* in the table */
 };
 
 struct thread {
@@ -44,7 +44,6 @@ struct thread {
     uint64_t met;          /* switches of the last wait that a look gave to a cell, */
     struct cell *met_cell; /* which that was, once it is over, */
     uint64_t met_given;    /* and what it got */
-    struct thread *next;   /* in the table */
     struct thread *sibling, **sibling_at; /* of its process; where the one before points to it */
 };
 
@@ -58,15 +57,12 @@ struct early {
     struct early *next;
 };
 
-#define BUCKETS    4096
 #define EARLY_MOST 4096 /* more are left out: their time is then too short to be seen */
 
 struct why {
     struct why_source source;
     struct process *processes;
-    struct process *by_pid[BUCKETS];
-    struct thread *threads[BUCKETS];
-    struct cell *cells[BUCKETS];
+    struct table by_pid, threads, cells; /* threads by the account's key */
     struct early *early;
     size_t early_count;
 };
@@ -95,14 +91,11 @@ void why_close(struct why *w)
 {
     if (!w)
         return;
-    for (size_t i = 0; i < BUCKETS; i++) {
-        while (w->threads[i]) {
-            struct thread *next = w->threads[i]->next;
-
-            free(w->threads[i]);
-            w->threads[i] = next;
-        }
-    }
+    for (size_t i = 0; i < w->threads.room; i++)
+        free(w->threads.slots[i].item);
+    table_free(&w->threads);
+    table_free(&w->by_pid);
+    table_free(&w->cells);
     while (w->processes) {
         struct process *next = w->processes->next;
 
@@ -126,11 +119,6 @@ void why_close(struct why *w)
 
 /* ---- looking ------------------------------------------------------------------------------ */
 
-static struct thread **bucket_of(struct why *w, uint64_t key)
-{
-    return &w->threads[(key ^ key >> 32) % BUCKETS];
-}
-
 pid_t why_process_of(const struct prcb_account *a)
 {
     return a->flags & PRCB_ACCOUNT_KTHREAD ? 0 : a->pid;
@@ -139,19 +127,17 @@ pid_t why_process_of(const struct prcb_account *a)
 static struct process *process_of(struct why *w, const struct prcb_account *a)
 {
     pid_t pid = why_process_of(a);
-    struct process **bucket = &w->by_pid[(uint32_t)pid % BUCKETS], *process = *bucket;
+    struct process *process = table_find(&w->by_pid, (uint32_t)pid);
 
-    while (process && process->pid != pid)
-        process = process->same_hash;
     if (!process) {
         process = calloc(1, sizeof(*process));
-        if (!process)
+        if (!process || table_put(&w->by_pid, (uint32_t)pid, process)) {
+            free(process);
             return NULL;
+        }
         process->pid = pid;
         process->next = w->processes;
         w->processes = process;
-        process->same_hash = *bucket;
-        *bucket = process;
         memcpy(process->comm, pid ? a->comm : "kernel threads\0", sizeof(process->comm));
     }
     return process;
@@ -159,23 +145,19 @@ static struct process *process_of(struct why *w, const struct prcb_account *a)
 
 static struct thread *thread_of(struct why *w, const struct prcb_account *a)
 {
-    struct thread **bucket = bucket_of(w, a->key), *thread = *bucket;
+    struct thread *thread = table_find(&w->threads, a->key);
 
-    while (thread && thread->last.key != a->key)
-        thread = thread->next;
     if (thread)
         return thread;
     thread = calloc(1, sizeof(*thread));
     if (!thread)
         return NULL;
     thread->process = process_of(w, a);
-    if (!thread->process) {
+    if (!thread->process || table_put(&w->threads, a->key, thread)) {
         free(thread);
         return NULL;
     }
     thread->process->threads++;
-    thread->next = *bucket;
-    *bucket = thread;
     thread->sibling_at = &thread->process->threads_here;
     thread->sibling = *thread->sibling_at;
     if (thread->sibling)
@@ -186,32 +168,31 @@ static struct thread *thread_of(struct why *w, const struct prcb_account *a)
 
 static struct cell *cell_of(struct why *w, struct process *process, const struct why_part *wanted)
 {
-    uint64_t hash = (uint64_t)(uint32_t)process->pid << 32 | wanted->stack.id;
-    struct cell **bucket, *cell;
+    uint64_t key = table_mix((uint64_t)(uint32_t)process->pid << 32 | wanted->stack.id,
+                             (uint64_t)wanted->cause << 8 | wanted->stack.kind << 4 | wanted->kind);
+    const struct table_slot *slot = NULL;
+    struct cell *cell;
 
-    hash = (hash ^ wanted->cause << 8 ^ wanted->stack.kind << 4 ^ wanted->kind) *
-           0x9e3779b97f4a7c15ull;
-    hash ^= ((uint64_t)wanted->wait.holder << 32 | wanted->wait.object) * 0xbf58476d1ce4e5b9ull;
-    bucket = &w->cells[(hash >> 32) % BUCKETS];
-    cell = *bucket;
-    while (cell && (cell->process != process || cell->part.kind != wanted->kind ||
-                    cell->part.cause != wanted->cause || cell->part.stack.id != wanted->stack.id ||
-                    cell->part.stack.kind != wanted->stack.kind ||
-                    cell->part.stack.word != wanted->stack.word ||
-                    cell->part.wait.object != wanted->wait.object ||
-                    cell->part.wait.holder != wanted->wait.holder))
-        cell = cell->same_hash;
-    if (cell)
-        return cell;
+    key = table_mix(key, (uint64_t)wanted->wait.holder << 32 | wanted->wait.object);
+    while ((slot = table_next(&w->cells, key, slot))) {
+        cell = slot->item;
+        if (cell->process == process && cell->part.kind == wanted->kind &&
+            cell->part.cause == wanted->cause && cell->part.stack.id == wanted->stack.id &&
+            cell->part.stack.kind == wanted->stack.kind &&
+            cell->part.stack.word == wanted->stack.word &&
+            cell->part.wait.object == wanted->wait.object &&
+            cell->part.wait.holder == wanted->wait.holder)
+            return cell;
+    }
     cell = calloc(1, sizeof(*cell));
-    if (!cell)
+    if (!cell || table_put(&w->cells, key, cell)) {
+        free(cell);
         return NULL;
+    }
     cell->part = *wanted;
     cell->process = process;
     cell->next = process->cells;
     process->cells = cell;
-    cell->same_hash = *bucket;
-    *bucket = cell;
     return cell;
 }
 
@@ -403,11 +384,9 @@ int why_chosen(struct why *w, const struct prcb_chosen *chosen, const struct prc
         .cause = chosen->cause,
         .wait = wait,
     };
-    struct thread *thread = *bucket_of(w, chosen->key);
+    struct thread *thread = table_find(&w->threads, chosen->key);
     struct cell *cell;
 
-    while (thread && thread->last.key != chosen->key)
-        thread = thread->next;
     if (chosen->cause >= PRCB_CAUSE_MAX)
         return 0;
     if (!thread)
@@ -547,17 +526,14 @@ static void add_figures(struct process *to, const struct prcb_account *a)
 
 int why_released(struct why *w, uint64_t key)
 {
-    struct thread **at = bucket_of(w, key), *thread;
+    struct thread *thread = table_find(&w->threads, key);
 
-    while (*at && (*at)->last.key != key)
-        at = &(*at)->next;
-    thread = *at;
     if (!thread)
         return -ESTALE;
     if (thread->cell)
         settle(thread, &thread->last);
     add_figures(thread->process, &thread->last);
-    *at = thread->next;
+    table_remove(&w->threads, key, NULL);
     *thread->sibling_at = thread->sibling;
     if (thread->sibling)
         thread->sibling->sibling_at = thread->sibling_at;
@@ -703,10 +679,8 @@ static int merge(const struct why_cause *cause, int (*by)(const void *, const vo
 
     if (!parts)
         return -ENOMEM;
-    if (cause->pair_count) {
-        memcpy(parts, cause->pairs, cause->pair_count * sizeof(*parts));
-        qsort(parts, cause->pair_count, sizeof(*parts), by);
-    }
+    array_copy(parts, cause->pairs, cause->pair_count);
+    array_sort(parts, cause->pair_count, by);
     for (size_t i = 0; i < cause->pair_count; i++) {
         if (count && !by(&parts[count - 1], &parts[i])) {
             parts[count - 1].ns += parts[i].ns;
@@ -715,8 +689,7 @@ static int merge(const struct why_cause *cause, int (*by)(const void *, const vo
             parts[count++] = parts[i];
         }
     }
-    if (count)
-        qsort(parts, count, sizeof(*parts), by_part);
+    array_sort(parts, count, by_part);
     *ret = parts;
     *ret_count = count;
     return 0;
@@ -763,15 +736,11 @@ static int make_cause(const struct process *process, uint32_t number, const stru
 static int add_now(const struct thread *thread, struct why_process *ret)
 {
     const struct prcb_account *a = &thread->last;
-    struct why_now *grown;
+    struct why_now now;
 
     if (!is_wait(a) || !thread->cell || is_idle(&thread->cell->part))
         return 0;
-    grown = realloc(ret->now, (ret->now_count + 1) * sizeof(*grown));
-    if (!grown)
-        return -ENOMEM;
-    ret->now = grown;
-    grown[ret->now_count] = (struct why_now){
+    now = (struct why_now){
         .tid = a->tid,
         .cause = thread->cell->part.cause,
         .ns = thread->given,
@@ -780,8 +749,8 @@ static int add_now(const struct thread *thread, struct why_process *ret)
         .stack = thread->cell->part.stack,
         .wait = thread->cell->part.wait,
     };
-    memcpy(grown[ret->now_count++].comm, a->comm, sizeof(grown->comm));
-    return 0;
+    memcpy(now.comm, a->comm, sizeof(now.comm));
+    return array_append(ret->now, ret->now_count, now);
 }
 
 static int make_process(const struct process *process, bool objects, struct why_process *ret)
@@ -813,8 +782,7 @@ static int make_process(const struct process *process, bool objects, struct why_
     if (result)
         return result;
     qsort(ret->causes, ret->cause_count, sizeof(*ret->causes), by_cause);
-    if (ret->now_count)
-        qsort(ret->now, ret->now_count, sizeof(*ret->now), by_now);
+    array_sort(ret->now, ret->now_count, by_now);
     return 0;
 }
 
