@@ -19,7 +19,7 @@
 #define ARRAY_LEAST 16 /* elements that a first room is for */
 
 /* What an integer variable can count. */
-#define ARRAY_MOST(variable)                                                                       \
+#define ARRAY_COUNTS(variable)                                                                     \
     ((size_t)(UINT64_MAX >> (64 - 8 * sizeof(variable) + ((__typeof__(variable))-1 < 1))))
 
 /* Room for `more` elements behind `count`, twice the old room at least. -ENOMEM: *items and *room
@@ -51,8 +51,8 @@ static inline int array_fit(void **items, size_t count, size_t more, size_t *roo
     __extension__({                                                                                \
         void *array_items = (items);                                                               \
         size_t array_room = (room);                                                                \
-        int array_result = array_fit(&array_items, (count), (more), &array_room, ARRAY_MOST(room), \
-                                     sizeof(*(items)));                                            \
+        int array_result = array_fit(&array_items, (count), (more), &array_room,                   \
+                                     ARRAY_COUNTS(room), sizeof(*(items)));                        \
         (items) = array_items;                                                                     \
         (room) = (__typeof__(room))array_room;                                                     \
         array_result;                                                                              \

@@ -143,7 +143,7 @@ struct module {
 };
 struct modules {
     struct module *rows;
-    size_t count, room, loaded;
+    size_t count, loaded;
 };
 
 #define REGISTERS_MOST 40
@@ -164,7 +164,7 @@ struct thread {
 
 struct notes {
     char **texts;
-    size_t count, room;
+    size_t count;
 };
 
 /* The module that most likely caused the bug check. */

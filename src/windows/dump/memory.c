@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array.h"
+
 const char *memory_words(enum memory_absence why)
 {
     static const char *const words[] = {
@@ -33,23 +35,11 @@ void memory_free(struct memory *m)
 
 int memory_add_range(struct memory *m, uint64_t address, uint64_t size, uint64_t offset)
 {
-    struct virtual_range *ranges;
-    size_t room;
-
     if (m->pointer_size == 4)
         address &= UINT32_MAX; /* blocks of 32-bit dumps are sign-extended */
     if (!size || address + size < address)
         return 0;
-    if (m->range_count == m->range_room) {
-        room = m->range_room ? m->range_room * 2 : 64;
-        ranges = realloc(m->ranges, room * sizeof(*ranges));
-        if (!ranges)
-            return -ENOMEM;
-        m->ranges = ranges;
-        m->range_room = room;
-    }
-    m->ranges[m->range_count++] = (struct virtual_range){address, size, offset};
-    return 0;
+    return array_append(m->ranges, m->range_count, (struct virtual_range){address, size, offset});
 }
 
 static int compare_ranges(const void *a, const void *b)
@@ -69,7 +59,7 @@ void memory_seal(struct memory *m)
     size_t kept = 0;
 
     if (m->range_count)
-        qsort(m->ranges, m->range_count, sizeof(*m->ranges), compare_ranges);
+        array_sort(m->ranges, m->range_count, compare_ranges);
     m->overlaps = 0;
     for (size_t i = 0; i < m->range_count; i++) {
         struct virtual_range range = m->ranges[i];

@@ -45,7 +45,7 @@ struct memory {
     unsigned int pointer_size; /* 4 or 8 */
     /* virtual: sorted, disjoint once memory_seal has run */
     struct virtual_range *ranges;
-    size_t range_count, range_room;
+    size_t range_count;
     size_t overlaps; /* ranges that shared bytes of memory */
     /* physical: sorted runs, or a bitmap whose set bits are pages in file order */
     struct page_run *runs;

@@ -4,6 +4,7 @@
  * drivers that were unloaded. With them an address is said as module+offset, without symbols.
  * Names come from the file and are made printable here, once for all outputs.
  */
+#include "array.h"
 #include "inside.h"
 
 #include <errno.h>
@@ -59,23 +60,15 @@ static void take_name(const uint8_t *units, size_t count, char *ret)
 static int add_module(struct prcb_dump *d, const struct module *module)
 {
     struct modules *m = &d->modules;
-    struct module *rows;
 
     if (m->count >= MODULES_MOST + UNLOADED_MOST || module->length > LENGTH_MOST ||
         module->base < machine_rows[d->machine].kernel_base || module->base & (PAGE_SIZE - 1) ||
         module->base + module->length < module->base)
         return 0; /* no module lies there: a damaged list, or none */
-    if (m->count == m->room) {
-        rows = reallocarray(m->rows, m->room * 2 + 64, sizeof(*rows));
-        if (!rows)
-            return -ENOMEM;
-        m->rows = rows;
-        m->room = m->room * 2 + 64;
-    }
-    m->rows[m->count] = *module;
-    if (!*m->rows[m->count].name)
-        strcpy(m->rows[m->count].name, "?");
-    m->count++;
+    if (array_append(m->rows, m->count, *module))
+        return -ENOMEM;
+    if (!*module->name)
+        strcpy(m->rows[m->count - 1].name, "?");
     return 0;
 }
 
@@ -259,7 +252,7 @@ int modules_find(struct prcb_dump *d, struct prcb_error *err)
     if (code)
         return prcb_fail(err, code, "%s: out of memory", d->name);
     if (d->modules.count)
-        qsort(d->modules.rows, d->modules.count, sizeof(*d->modules.rows), by_base);
+        array_sort(d->modules.rows, d->modules.count, by_base);
     while (d->modules.loaded < d->modules.count && !d->modules.rows[d->modules.loaded].is_unloaded)
         d->modules.loaded++;
     return 0;

@@ -3,6 +3,7 @@
  * Notes: what a person should know about a dump, each with the numbers it rests on. One function a
  * note, in the order they are shown; those about the file itself are made where it is read.
  */
+#include "array.h"
 #include "inside.h"
 
 #include <errno.h>
@@ -17,21 +18,17 @@
 
 int notes_put(struct notes *n, const char *format, va_list args)
 {
-    char text[700];
-    char **texts;
+    char text[700], *copy;
 
     if (n->count >= NOTES_MOST)
         return 0;
     vsnprintf(text, sizeof(text), format, args);
-    if (n->count == n->room) {
-        texts = reallocarray(n->texts, n->room + 16, sizeof(*texts));
-        if (!texts)
-            return -ENOMEM;
-        n->texts = texts;
-        n->room += 16;
+    copy = strdup(text);
+    if (!copy || array_append(n->texts, n->count, copy)) {
+        free(copy);
+        return -ENOMEM;
     }
-    n->texts[n->count] = strdup(text);
-    return n->texts[n->count] ? (n->count++, 0) : -ENOMEM;
+    return 0;
 }
 
 int dump_note(struct prcb_dump *d, const char *format, ...)

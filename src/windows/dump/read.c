@@ -3,6 +3,7 @@
  * Fills the processors' records: where each item is, once for the dump, then its value for each
  * processor. Also the walk over all members of one structure.
  */
+#include "array.h"
 #include "inside.h"
 
 #include <errno.h>
@@ -257,8 +258,7 @@ int processors_read(struct prcb_dump *d, struct prcb_error *err)
         return prcb_fail(err, -ENOMEM, "%s: out of memory", d->name);
     for (size_t i = 0; i < d->source_count; i++)
         d->sources[i].number = read_number(d, &d->sources[i], i);
-    if (d->source_count)
-        qsort(d->sources, d->source_count, sizeof(*d->sources), by_source_number);
+    array_sort(d->sources, d->source_count, by_source_number);
     for (size_t i = 0; i < d->source_count; i++) {
         struct prcb_dump_processor *p = &d->processors[d->processor_count++];
         struct prcb_dump_value *values = d->items + i * PRCB_DUMP_ITEM_COUNT;
@@ -275,6 +275,6 @@ int processors_read(struct prcb_dump *d, struct prcb_error *err)
         read_vendor(d, source, p->vendor, sizeof(p->vendor));
         read_power(d, source, p);
     }
-    qsort(d->processors, d->processor_count, sizeof(*d->processors), by_number);
+    array_sort(d->processors, d->processor_count, by_number);
     return 0;
 }

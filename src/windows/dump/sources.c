@@ -4,6 +4,7 @@
  * PrcbOffset, and blocks that carry their own address in a KDPC. Then gives the other copies of a
  * triage dump (thread, process) their addresses.
  */
+#include "array.h"
 #include "inside.h"
 
 #include <errno.h>
@@ -18,14 +19,7 @@
 
 static int add_source(struct prcb_dump *d, const struct source *source)
 {
-    struct source *sources;
-
-    sources = reallocarray(d->sources, d->source_count + 1, sizeof(*sources));
-    if (!sources)
-        return -ENOMEM;
-    d->sources = sources;
-    sources[d->source_count++] = *source;
-    return 0;
+    return array_append(d->sources, d->source_count, *source);
 }
 
 static bool is_held(const struct prcb_dump *d, uint64_t address)

@@ -13,6 +13,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "array.h"
 #include "error.h"
 
 #define DEPTH_MOST 32
@@ -20,20 +21,11 @@
 static int add_path(struct dump_files *files, const char *path)
 {
     char *copy = strdup(path);
-    char **paths;
 
-    if (!copy)
+    if (!copy || array_append(files->paths, files->count, copy)) {
+        free(copy);
         return -ENOMEM;
-    if (files->count == files->room) {
-        paths = reallocarray(files->paths, files->room * 2 + 16, sizeof(*paths));
-        if (!paths) {
-            free(copy);
-            return -ENOMEM;
-        }
-        files->paths = paths;
-        files->room = files->room * 2 + 16;
     }
-    files->paths[files->count++] = copy;
     return 0;
 }
 

@@ -34,7 +34,7 @@ int dump_unpack(const char *path, uint64_t limit, int *ret_fd, struct prcb_error
 /* dump_files.c: the files behind the arguments; directories give the dumps below them. */
 struct dump_files {
     char **paths;
-    size_t count, room;
+    size_t count;
 };
 int dump_files_add(struct dump_files *files, const char *path, struct prcb_error *err);
 /* The files below a directory whose names end so, in order of their names. */
@@ -47,7 +47,7 @@ void dump_files_free(struct dump_files *files);
 struct dump_symbols {
     char *path;
     struct prcb_dump_symbol *rows;
-    size_t count, room;
+    size_t count;
 };
 struct dump_tables {
     struct dump_symbols *tables;

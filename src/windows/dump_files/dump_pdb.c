@@ -5,6 +5,7 @@
  * the container (MSF 7.00) and the type stream (TPI, stream 2) are read, nothing else: no names of
  * functions, no lines. The file is not trusted: each block, size, index and length is checked.
  */
+#include "array.h"
 #include "dump_files.h"
 
 #include <errno.h>
@@ -307,8 +308,7 @@ static int index_definitions(struct pdb *p)
         if (take_aggregate(s, kind, &a) && !a.is_forward)
             p->definitions[p->definition_count++] = (struct definition){a.name, FIRST_TYPE + i};
     }
-    if (p->definition_count)
-        qsort(p->definitions, p->definition_count, sizeof(*p->definitions), compare_definitions);
+    array_sort(p->definitions, p->definition_count, compare_definitions);
     return 0;
 }
 

@@ -4,6 +4,7 @@
  * JSON form (ISF), or one that dump_pdb.c makes of a PDB, and flattens nested structures into
  * dotted paths.
  */
+#include "array.h"
 #include "dump_files.h"
 
 #include <errno.h>
@@ -68,21 +69,14 @@ static void add_row(struct loader *l, const struct prcb_dump_symbol *row, const 
         l->too_many = true;
         return;
     }
-    if (s->count == s->room) {
-        rows = reallocarray(s->rows, s->room * 2 + 256, sizeof(*rows));
-        if (!rows) {
-            l->out_of_memory = true;
-            return;
-        }
-        s->rows = rows;
-        s->room = s->room * 2 + 256;
+    if (array_append(s->rows, s->count, *row)) {
+        l->out_of_memory = true;
+        return;
     }
-    rows = &s->rows[s->count];
-    *rows = *row;
+    rows = &s->rows[s->count - 1];
     rows->structure = strdup(l->structure);
     rows->member = strdup(path);
     rows->type = strdup(type);
-    s->count++;
     if (!rows->structure || !rows->member || !rows->type)
         l->out_of_memory = true;
 }
@@ -242,7 +236,7 @@ static int load_structures(struct json_object *root, const char *path, struct du
                          "%s: no _KPRCB or PROCESSOR_POWER_STATE in its user_types: not a symbol "
                          "table (volatility3 ISF) of an NT kernel",
                          path);
-    qsort(ret->rows, ret->count, sizeof(*ret->rows), compare_rows);
+    array_sort(ret->rows, ret->count, compare_rows);
     return 0;
 }
 
@@ -300,7 +294,7 @@ static void free_table(struct dump_symbols *symbols)
 static int load_file(const char *path, uint64_t limit, struct dump_tables *ret,
                      struct prcb_error *err)
 {
-    struct dump_symbols table = {.path = strdup(path)}, *tables;
+    struct dump_symbols table = {.path = strdup(path)};
     struct json_object *root = NULL;
     int fd, code = dump_unpack(path, limit, &fd, err);
 
@@ -311,16 +305,11 @@ static int load_file(const char *path, uint64_t limit, struct dump_tables *ret,
     if (!code)
         code = load_structures(root, path, &table, err);
     json_object_put(root);
-    tables = code ? NULL : reallocarray(ret->tables, ret->count + 1, sizeof(*tables));
-    if (!tables || !table.path) {
+    if (!code && (!table.path || array_append(ret->tables, ret->count, table)))
+        code = prcb_fail(err, -ENOMEM, "%s: out of memory", path);
+    if (code)
         free_table(&table);
-        if (tables)
-            ret->tables = tables;
-        return code ? code : prcb_fail(err, -ENOMEM, "%s: out of memory", path);
-    }
-    ret->tables = tables;
-    tables[ret->count++] = table;
-    return 0;
+    return code;
 }
 
 /* PDBs of other modules have no KPRCB, and damaged ones none that could be read: left out, as long
