@@ -51,7 +51,7 @@ static int take_stat(const char *text, size_t length, uint32_t count, struct nt_
     return more ? more : take_switches(text, length, ret_switches);
 }
 
-/* Files that are missing leave zeroes: what they count wraps, and nobody looks at totals. */
+/* A missing file leaves zeroes. Its counters wrap, and nobody looks at their totals. */
 static void take_columns(struct procfs *fs, const char *name, uint32_t count, struct nt_boot *boot,
                          size_t member)
 {

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* NT knows the calls on the processors of its Windows 7; the tests know none. */
+/* NT supports the calls on the processors of its Windows 7. A test defines it as 0. */
 #ifndef NT_ARCHITECTURE_SUPPORTED
 #if defined(__x86_64__) || defined(__i386__) || defined(__aarch64__)
 #define NT_ARCHITECTURE_SUPPORTED 1
@@ -17,7 +17,7 @@
 #endif
 
 static struct nt_config config;
-static uint32_t holders; /* profiles that count by it */
+static uint32_t holders; /* profiles that count by this configuration */
 
 const struct nt_config *nt_config(void)
 {

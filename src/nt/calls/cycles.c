@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Nanoseconds as cycles of the time-stamp counter, at one rate for the process: another, however
- * near, would set back what was told.
+ * Converts nanoseconds to cycles of the time-stamp counter. The process has one rate, for a
+ * second rate, however near, would make a value smaller than one that was already told.
  */
 #include <time.h>
 

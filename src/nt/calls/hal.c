@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * HalAllocateHardwareCounters: reservations of counters, among those in the process
- * who ask for one. As on NT it binds nobody else: KeSetHardwareCounterConfiguration
- * does not look here, and the kernel shares the counters out by itself.
+ * HalAllocateHardwareCounters: reserves counters against other callers in the same process. As
+ * on NT, a reservation binds nobody else: KeSetHardwareCounterConfiguration does not look at it,
+ * and the kernel shares the counters out by itself.
  */
 #include "inside.h"
 
@@ -134,7 +134,7 @@ static bool is_busy(const struct allocation *wanted)
     return false;
 }
 
-/* Takes the allocation over when it succeeds. */
+/* Owns the allocation when it succeeds. */
 static NTSTATUS keep(struct allocation *allocation, void **ret)
 {
     if (is_busy(allocation)) {

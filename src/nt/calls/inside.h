@@ -18,10 +18,10 @@
 
 /* Stores a line for prcb_nt_error_text and returns the status. */
 NTSTATUS nt_fail(NTSTATUS status, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* The same from an error of the library below. */
+/* Does the same for an error of the library below. */
 NTSTATUS nt_fail_errno(int code, const struct prcb_error *err);
 
-/* The status of a -errno; STATUS_INTERNAL_ERROR for one that nothing here gives. */
+/* Returns the status for a -errno, and STATUS_INTERNAL_ERROR for one that no code here returns. */
 NTSTATUS nt_status(int code);
 
 /* Rows of both tables, for the tests. */
@@ -39,8 +39,8 @@ extern const size_t nt_errno_row_count, nt_win32_row_count;
 
 /* ---- the lock ---- */
 
-/* Over everything in src/nt/calls but what belongs to one thread. Held across fork, so a
- * child finds things whole. */
+/* Protects everything in src/nt/calls except what belongs to one thread. It is held across fork,
+ * so that a child finds complete data. */
 void nt_enter(void);
 void nt_leave(void);
 
@@ -76,19 +76,19 @@ struct nt_config {
 };
 const struct nt_config *nt_config(void);
 
-/* By a thread that counts by it: it cannot be changed meanwhile. */
+/* Called by a thread that counts by it; the configuration cannot be changed meanwhile. */
 void nt_config_hold(void);
 void nt_config_release(void);
 bool nt_config_held(void);
-void nt_config_forget(void); /* in a forked child: nobody holds it, and it stays */
+void nt_config_forget(void); /* in a forked child: nobody holds it, so it stays */
 
 /* Processor n is number n % NT_GROUP_SIZE of group n / NT_GROUP_SIZE. */
 #define NT_GROUP_SIZE ((uint32_t)(8 * sizeof(uintptr_t)))
 
 /* ---- the caller's memory ---- */
 
-/* As NT probes a buffer of a user mode caller before it looks at anything else: aligned, and every
- * page there to be read, or written. Length 0 is not looked at. */
+/* Probes a buffer as NT does for a caller in user mode, before anything else: it must be
+ * aligned, and every page must be readable, or writable. A buffer of length 0 is not probed. */
 NTSTATUS nt_probe_read(const void *buffer, size_t length, size_t alignment);
 NTSTATUS nt_probe_write(void *buffer, size_t length, size_t alignment);
 
@@ -112,8 +112,8 @@ extern const size_t nt_set_class_count;
 NTSTATUS nt_set_profile_area(void *buffer, enum prcb_nt_mode mode);
 NTSTATUS nt_set_trace(void *buffer, uint32_t length, enum prcb_nt_mode mode);
 
-/* What class 0x81 stands on, one row: the tests have their own. As the calls of area.h and
- * prcb/sample.h of these names. */
+/* The functions that class 0x81 is built on, as one row; the tests have a row of their own. They
+ * behave as the calls of these names in area.h and prcb/sample.h. */
 struct nt_area_engine {
     int (*open)(const struct prcb_sampler_options *opts, struct prcb_sampler **ret,
                 struct prcb_error *err);
@@ -124,7 +124,7 @@ struct nt_area_engine {
     int (*install)(struct prcb_sampler *s, int cpu, struct prcb_ds_area *area,
                    struct prcb_ds_area **ret);
     int (*remove)(struct prcb_sampler *s, int cpu, struct prcb_error *err);
-    /* Memory where no sampler can be had; it is only ever freed again. NULL: there is none. */
+    /* Allocates memory if there is no sampler; it is only ever freed again. NULL: out of memory. */
     void *(*plain)(size_t bytes);
     const char *vendor; /* of the processor; NULL: ask it */
     const char *msr;    /* its registers, %d for the processor's number */
@@ -143,7 +143,7 @@ int64_t nt_boot_time(void);
 uint32_t nt_maximum_increment(void);
 void nt_set_increment(uint32_t increment); /* 0: the kernel's */
 
-/* In a forked child: what is the parent's, or its threads', goes. */
+/* Called in a forked child: forgets what belongs to the parent or to its threads. */
 void nt_hal_forget(void);
 void nt_profiles_forget(void);
 

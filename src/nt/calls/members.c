@@ -167,7 +167,7 @@ static const struct row *find(uint32_t number, uint32_t offset)
     return NULL;
 }
 
-/* What cpufreq's own counts fill: absent as a whole or not at all. */
+/* Members that cpufreq's own counts fill: all of them are present, or none is. */
 static bool wants_frequencies(const struct prcb_nt_member *member)
 {
     return (member->information_class == 0x64 &&

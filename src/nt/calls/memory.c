@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Is the caller's memory there? NT answers bad pointers with a status; so do we, by asking the
- * kernel to make the pages present, which neither reads nor changes what they hold.
+ * Checks whether the caller's memory is there. NT answers bad pointers with a status. We do the
+ * same by asking the kernel to make the pages present, which neither reads nor changes their
+ * contents.
  */
 #include "inside.h"
 

@@ -102,7 +102,7 @@ uint32_t prcb_nt_profile_area_size(void)
     return build && build <= OLD_BUILD_LAST ? AREA_OLD : AREA_NEW;
 }
 
-/* The parent's maps are shared with it: closing them here would stop its samples. */
+/* The child shares the parent's maps: closing them here would stop the parent's samples. */
 void nt_profile_areas_forget(void)
 {
     sampler = NULL;
@@ -195,8 +195,8 @@ static void give_back(struct prcb_ds_area *area)
         free(area);
 }
 
-/* Memory, which must be the sampler's to be of use; where there is none, it will turn out
- * that nothing is supported. */
+/* Allocates memory, which must be the sampler's to be of use. Without a sampler a later step
+ * finds that nothing is supported. */
 static struct prcb_ds_area *take_memory(int opened, size_t bytes, struct prcb_error *err)
 {
     struct prcb_ds_area *area = NULL;
@@ -256,8 +256,8 @@ NTSTATUS nt_set_profile_area(void *buffer, enum prcb_nt_mode mode)
 
     memcpy(&profile, buffer, sizeof(profile)); /* NT asks for no alignment but 4 */
     nt_enter();
-    /* As on NT, where the caller is on one processor from here on, but may have come from another
-     * and may leave for one: only a caller that is pinned knows whose area it is. */
+    /* As on NT: from here on the caller is on one processor, but it may have come from another
+     * and may leave again. Only a caller that is pinned knows whose area this is. */
     cpu = sched_getcpu();
     status = profile.Allocate ? allocate(&profile, cpu, bytes) : release(&profile, cpu);
     nt_leave();

@@ -62,8 +62,7 @@ static void forget_profile(void *object)
     free_profile(object);
 }
 
-/* In a forked child nothing of this is its own: the accounts are those of the parent's
- * threads. */
+/* Nothing of this belongs to a forked child: the accounts are those of the parent's threads. */
 void nt_profiles_forget(void)
 {
     nt_handle_each(NT_PROFILE, forget_profile);
@@ -115,8 +114,8 @@ static int open_session(struct prcb_error *err)
     return session ? 0 : prcb_open(&options, &session, err);
 }
 
-/* Accounts of threads that ended without Disable. A thread that has just run its
- * destructors may not have made its last switch: it is looked for again next time. */
+/* Releases the accounts of threads that ended without Disable. A thread that has just run its
+ * destructors may not have made its last switch yet; the next call looks at it again. */
 static void release_ended(void)
 {
     int count = ended ? prcb_refresh(session, NULL) : 0;
@@ -128,8 +127,8 @@ static void release_ended(void)
         ended -= (uint64_t)count < ended ? (uint64_t)count : ended;
 }
 
-/* Counters that the mask names and the configuration lacks, or that cannot count, have
- * no place. Running out of descriptors or memory is a failure; the rest is not. */
+/* A counter that the mask names gets no place if the configuration lacks it or if it cannot
+ * count. Only a lack of descriptors or memory is a failure. */
 static int open_counters(struct profile *profile, struct prcb_error *err)
 {
     const struct nt_config *config = nt_config();
@@ -180,7 +179,7 @@ static int watch_thread(struct profile *profile)
     return -pthread_setspecific(at_exit, profile);
 }
 
-/* What is dear comes first, so that neither the account nor the counters hold much of
+/* The expensive steps come first, so that neither the account nor the counters contain much of
  * this function's own work. */
 static int start(struct profile *profile, uint32_t flags, pid_t tid, struct prcb_error *err)
 {
@@ -261,7 +260,7 @@ NTSTATUS prcb_RtlEnableThreadProfiling(void *ThreadHandle, uint32_t Flags,
     return status;
 }
 
-/* A handle that is not the calling thread's: of another thread, or of none. */
+/* The handle belongs to another thread, or to none. */
 static NTSTATUS not_own(void *handle)
 {
     bool known;
@@ -330,7 +329,7 @@ static void renew_rate(struct profile *profile)
         profile->rate = 1ull << 32; /* no counter to be trusted: nanoseconds */
 }
 
-/* What was added to run less interrupts since the last read, in ticks: adding up keeps what was
+/* Ticks of run time less interrupts that were added since the last read. The sum keeps what was
  * returned when the rate becomes known more exactly. */
 static uint64_t cycles_at(struct profile *profile, uint64_t run_ns)
 {

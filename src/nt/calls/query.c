@@ -12,7 +12,8 @@
 enum rule {
     RULE_MULTIPLE, /* a multiple of the element, not 0: as many as fit */
     RULE_ALL,      /* n elements or more */
-    RULE_CYCLES,   /* one element or more; short of n it is filled and an error all the same */
+    RULE_CYCLES,   /* one element or more; a buffer shorter than n is filled and the call fails
+                    * all the same */
     RULE_ONE,      /* one structure for the system, or more */
     RULE_EXACT,    /* one structure for the system, exactly */
     RULE_UP_TO,    /* as much of one structure for the system as is asked for */
@@ -208,8 +209,8 @@ static NTSTATUS choose_processors(struct request *request, uint32_t group)
     return no_group(group);
 }
 
-/* Under the lock: it keeps what is read. The length that is wanted is told with any of the two
- * statuses that speak of lengths, as NT does. */
+/* Called under the lock, for it keeps what is read. As on NT, the wanted length is returned with
+ * each of the two statuses that speak of lengths. */
 static NTSTATUS query(struct request *request, uint32_t group, uint32_t *return_length)
 {
     NTSTATUS status = STATUS_SUCCESS;

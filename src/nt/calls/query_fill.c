@@ -94,7 +94,7 @@ void nt_fill_cycles(const struct nt_row *row, union nt_element *ret)
 {
     static const uint64_t both = PRCB_CPU_HAS_DPC | PRCB_CPU_HAS_INTERRUPT;
 
-    /* One of them alone would pass for both. */
+    /* A caller would take one of them alone for both. */
     if ((row->record->present & both) == both)
         ret->cycles.CycleTime = nt_cycles(row->record->dpc_ns + row->record->interrupt_ns);
 }
@@ -105,8 +105,8 @@ void nt_fill_power_information(const struct nt_row *row, union nt_element *ret)
     PROCESSOR_POWER_INFORMATION *to = &ret->power_information;
 
     to->Number = from->number % NT_GROUP_SIZE;
-    /* Without cpufreq nothing tells them, and the processor runs at one speed: Windows then has its
-     * nominal one in all three. */
+    /* Without cpufreq no source has these values and the processor runs at one speed; Windows
+     * then shows its nominal frequency in all three. */
     to->CurrentMhz = from->mhz;
     to->MaxMhz = from->max_mhz ? from->max_mhz : from->mhz;
     to->MhzLimit = from->limit_mhz ? from->limit_mhz : to->MaxMhz;

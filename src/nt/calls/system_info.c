@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Classes 0x00, 0x02 and 0x03: what they say of processors and time in full, of memory what /proc
- * has, the rest 0.
+ * Classes 0x00, 0x02 and 0x03: fills everything about processors and time, what /proc has about
+ * memory, and 0 for the rest.
  */
 #include <string.h>
 #include <time.h>

@@ -14,7 +14,7 @@
 
 /* ---- the increment: Linux has one tick length, the step of its coarse clocks ---- */
 
-/* As KeSetTimeIncrement has set it; 0: the kernel's. Under the lock. */
+/* The increment that KeSetTimeIncrement has set; 0: the kernel's. Under the lock. */
 static uint32_t set_increment;
 
 static uint32_t tick_length(void)
@@ -50,7 +50,8 @@ static const char *const mode_names[] = {
 };
 #define MODES (sizeof(mode_names) / sizeof(mode_names[0]))
 
-/* Under the lock. A word that is no mode leaves the default: there is nobody to tell. */
+/* Called under the lock. A word that is not a mode leaves the default, for there is nobody to
+ * report it to. */
 static enum prcb_nt_time_mode current_mode(void)
 {
     const char *wanted = mode_known ? NULL : secure_getenv("PRCB_NT_TIME");
@@ -86,8 +87,8 @@ enum prcb_nt_time_mode prcb_nt_time_mode(void)
 
 /* ---- times ---- */
 
-/* KernelTime and UserTime are all time between them; what the hypervisor took is kernel time, as a
- * guest of NT would charge it. */
+/* KernelTime and UserTime together are all of the time. What the hypervisor took is kernel time,
+ * as a guest of NT would charge it. */
 static void split(const struct prcb_processor *record, uint64_t ret[NT_TIMES])
 {
     ret[NT_IDLE] = record->idle_ns;
@@ -137,7 +138,7 @@ uint32_t nt_dpc_rate(struct nt_cpu *cpu, uint64_t dpcs, uint64_t now)
     double each;
 
     if (ticks) {
-        /* As if they had come evenly: rate = (rate + each) / 2, `ticks` times. */
+        /* Treats them as if they had come evenly: rate = (rate + each) / 2, `ticks` times. */
         each = dpcs > cpu->rate_dpcs ? (double)(dpcs - cpu->rate_dpcs) / (double)ticks : 0;
         cpu->rate = each + (ticks < 64 ? (cpu->rate - each) / (double)(1ull << ticks) : 0);
         cpu->rate_at += ticks * tick;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * How the processors hang together, as sysfs has it (cores, packages, caches, nodes) and as NT has
- * it: class 0x6B, records of any length for the whole system. A set of processors is told once, by
- * its first. Classes 0x49 and 0xAF are made of these records.
+ * Topology of the processors as sysfs has it (cores, packages, caches, nodes) and as NT has it:
+ * class 0x6B, records of any length for the whole system. A set of processors is reported once,
+ * by its first one. Classes 0x49 and 0xAF are made of these records.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -30,8 +30,8 @@ static int64_t nt_of_timeval(const struct timeval *time)
     return time->tv_sec * 10000000ll + time->tv_usec * 10ll;
 }
 
-/* When the system was started, 100 ns since 1601: of one moment, or what is made of it would move
- * with each setting of the time of day. */
+/* When the system was started, in 100 ns since 1601. It is read at one moment, for values
+ * derived from it would otherwise move with each setting of the time of day. */
 int64_t nt_boot_time(void)
 {
     static int64_t known; /* under the lock */

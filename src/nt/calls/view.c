@@ -40,8 +40,8 @@ void nt_view_forget(void)
     now.files.root = -1;
 }
 
-/* Programs for Windows do not try again, and a hypervisor may leave a processor in the middle of
- * an update for longer than one read waits (20 ms). */
+/* Programs for Windows do not try again. A hypervisor may keep a processor in the middle of an
+ * update for longer than one read waits (20 ms). */
 static int read_one(uint32_t number)
 {
     int result = -EAGAIN;
@@ -53,7 +53,7 @@ static int read_one(uint32_t number)
     return result;
 }
 
-/* What has changed is seen here only: which processors are active never shrinks. */
+/* Changes are noticed only here: the set of active processors never shrinks. */
 static int read_all(void)
 {
     for (uint32_t i = 0; i < now.count; i++) {
@@ -148,13 +148,13 @@ static NTSTATUS open_view(void)
     return nt_fail_errno(result, &err);
 }
 
-/* Nothing is current there that was not just read. */
+/* On that tier nothing is current unless it was just read. */
 static bool in_files(void)
 {
     return prcb_processors_tier(now.view) == PRCB_TIER_PERF;
 }
 
-/* Looks again if that is asked for, or the last time was a second ago. */
+/* Looks again on request, or if the last look was a second ago. */
 static NTSTATUS look(bool fresh)
 {
     struct prcb_error err = {0};
@@ -173,7 +173,7 @@ static NTSTATUS look(bool fresh)
     now.looked = now_ns(); /* thousands of processors take longer than a second */
     if (!(now.scratch[0].flags & PRCB_CPU_ORPHAN))
         return STATUS_SUCCESS;
-    /* Its writers are gone. What is open from now on goes on from the kernel's totals. */
+    /* Its writers are gone. From now on the open stretch continues from the kernel's totals. */
     nt_view_forget();
     return open_view();
 }

@@ -70,8 +70,8 @@ struct nt_cpu {
  * tier is perf. */
 NTSTATUS nt_view_look(bool fresh);
 
-/* For who only counts processors: the system is asked once a second, on the perf tier too, whose
- * files are many on a large machine. */
+/* For callers that only count processors: the system is asked once a second, on the perf tier
+ * too, whose files are many on a large machine. */
 NTSTATUS nt_view_glance(void);
 /* Opens the view if there is none: for what stays the same from then on. */
 NTSTATUS nt_view_have(void);
@@ -103,7 +103,7 @@ void nt_view_forget(void);
 
 /* In 100 ns, in the mode that is set. */
 void nt_times(const struct prcb_processor *record, const struct nt_cpu *cpu, int64_t ret[NT_TIMES]);
-/* Counts what was counted so far by the increment that holds now: before it changes. */
+/* Adds up what was counted so far with the present increment, before it changes. */
 void nt_fold_ticks(const struct prcb_processor *record, struct nt_cpu *cpu);
 /* Softirqs a tick: the mean of the rate before and what came since, once for each tick. */
 uint32_t nt_dpc_rate(struct nt_cpu *cpu, uint64_t dpcs, uint64_t now);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Inside of prcb-nt: the plain names, as the compat headers declare them, over
- * libprcb's prefixed ones. Declared here is what those headers leave to driver
- * headers. The library has no state but the last error of each thread and the
- * threads it started.
+ * Inside of prcb-nt: the plain names, as the compat headers declare them, over libprcb's
+ * prefixed ones. This header declares what those headers leave to driver headers. The library
+ * keeps no state except the last error of each thread and the threads that it started.
  */
 #ifndef PRCB_COMPAT_INSIDE_H
 #define PRCB_COMPAT_INSIDE_H

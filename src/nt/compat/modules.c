@@ -254,7 +254,7 @@ EXPORT FARPROC GetProcAddress(HMODULE hModule, LPCSTR lpProcName)
         SetLastError(ERROR_MOD_NOT_FOUND);
         return NULL;
     }
-    /* Below 65536 it is an ordinal: there are none. */
+    /* A value below 65536 is an ordinal, and no function has one here. */
     for (size_t i = 0; (ULONG_PTR)lpProcName >> 16 && i < EXPORTS; i++) {
         if (exports[i].modules & module->bit && !strcmp(exports[i].name, lpProcName))
             return (FARPROC)exports[i].function;

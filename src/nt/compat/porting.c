@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Calls around time and processors that programs make on the way, as thin as porting needs: words
- * for codes, critical sections, the heap. And trace sessions, of which there are none.
+ * Calls around time and processors that programs make along the way, as thin as porting needs:
+ * words for codes, critical sections, the heap. Trace sessions are refused, for there are none.
  */
 #include "compat.h"
 
@@ -50,8 +50,8 @@ static const char *words_of(DWORD code)
     (FORMAT_MESSAGE_ALLOCATE_BUFFER | FORMAT_MESSAGE_IGNORE_INSERTS | FORMAT_MESSAGE_FROM_SYSTEM | \
      FORMAT_MESSAGE_MAX_WIDTH_MASK)
 
-/* The words of a code with the line's end that Windows puts there; 0: the last error says why not.
- */
+/* Returns the text of a code with the line end that Windows appends; 0: the last error says why
+ * there is none. */
 static DWORD make_message(DWORD flags, DWORD code, char *ret, size_t size)
 {
     const char *words = words_of(code);
@@ -194,8 +194,8 @@ EXPORT HLOCAL LocalFree(HLOCAL hMem)
 
 /* ---- trace sessions ---- */
 
-/* Counters of a session belong to its events, and there are no sessions: a list that Windows would
- * take is not supported, another is refused as there. */
+/* Counters of a session belong to its events, and there are no sessions. A list that Windows
+ * would accept is answered "not supported"; any other is refused as on Windows. */
 EXPORT ULONG TraceSetInformation(TRACEHANDLE SessionHandle, TRACE_INFO_CLASS InformationClass,
                                  PVOID TraceInformation, ULONG InformationLength)
 {

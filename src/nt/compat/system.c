@@ -31,7 +31,7 @@ EXPORT NTSTATUS ZwQuerySystemInformation(SYSTEM_INFORMATION_CLASS SystemInformat
                                     SystemInformationLength, ReturnLength);
 }
 
-/* What a 32-bit program on 64-bit Windows asks for; there is one kind of system here. */
+/* A 32-bit program on 64-bit Windows asks for this; here is one kind of system. */
 EXPORT NTSTATUS RtlGetNativeSystemInformation(SYSTEM_INFORMATION_CLASS SystemInformationClass,
                                               PVOID SystemInformation,
                                               ULONG SystemInformationLength, PULONG ReturnLength)
@@ -158,7 +158,7 @@ EXPORT VOID GetCurrentProcessorNumberEx(PPROCESSOR_NUMBER ProcNumber)
     ProcNumber->Reserved = 0;
 }
 
-/* A status of lengths tells the length that is wanted; others tell none. */
+/* A status about lengths returns the wanted length; other statuses return none. */
 static BOOL tell_length(NTSTATUS status, const DWORD *wanted, PDWORD ReturnedLength)
 {
     const BOOL is_short = status == (NTSTATUS)STATUS_INFO_LENGTH_MISMATCH ||

@@ -84,7 +84,8 @@ static struct thread *hold(HANDLE value)
     return thread;
 }
 
-/* A started thread that runs, by its number; under the lock, and held. */
+/* Finds a running thread that was started here by its number and takes a reference. Called under
+ * the lock. */
 static struct thread *find_running(pid_t tid)
 {
     for (struct handle *handle = handles; handle; handle = handle->next) {
@@ -202,7 +203,7 @@ EXPORT BOOL CloseHandle(HANDLE hObject)
     NTSTATUS status = prcb_NtClose(hObject);
 
     if (hObject == CURRENT_PROCESS || hObject == CURRENT_THREAD)
-        return TRUE; /* Windows lets go of nothing, and says so of nothing */
+        return TRUE; /* Windows releases nothing and reports nothing */
     if (status)
         return fail_status(status);
     pthread_mutex_lock(&handles_lock);
@@ -267,7 +268,7 @@ static NTSTATUS read_usage(HANDLE handle, struct usage *ret)
     return status;
 }
 
-/* Of a thread that runs, or of one that was started here and has ended. */
+/* Times of a running thread, or of an ended one that was started here. */
 static BOOL usage_of(HANDLE handle, struct usage *ret)
 {
     struct thread *thread = handle == CURRENT_THREAD ? NULL : hold(handle);
@@ -412,9 +413,9 @@ static void *thread_main(void *arg)
     return NULL;
 }
 
-/* False: no thread was started. Its handle, NULL if there was no memory for one, can be made once
- * it has a number; it may be at its end by then, but not gone: drop() wants the lock that is
- * held. */
+/* Returns false if no thread was started. If there was no memory for its handle (NULL), one can
+ * be made once the thread has a number. The thread may have ended by then, but its record is
+ * there: drop() needs the lock that is held. */
 static BOOL start(struct thread *thread, const pthread_attr_t *how, HANDLE *ret)
 {
     pthread_t id;
@@ -497,7 +498,7 @@ static void deadline_in(DWORD milliseconds, struct timespec *ret)
     }
 }
 
-/* Milliseconds until then, rounded up; 0: it is past. */
+/* Returns the milliseconds until then, rounded up; 0: it has passed. */
 static long long left_until(const struct timespec *deadline)
 {
     struct timespec now;
@@ -513,8 +514,8 @@ static BOOL is_alive(pid_t tid)
     return !syscall(SYS_tgkill, getpid(), tid, 0);
 }
 
-/* A thread that was not started here: its descriptor tells of its end (Linux 6.9), or it is looked
- * for every millisecond. */
+/* Waits for a thread that was not started here: its descriptor reports its end (Linux 6.9), or
+ * it is looked for every millisecond. */
 static BOOL wait_foreign(pid_t tid, const struct timespec *deadline)
 {
     struct pollfd end = {.fd = (int)syscall(SYS_pidfd_open, tid, O_EXCL), .events = POLLIN};
@@ -550,7 +551,7 @@ static BOOL wait_started(struct thread *thread, const struct timespec *deadline)
     return ended;
 }
 
-/* For oneself: till the time is up. */
+/* Waits for the calling thread itself: until the time is up. */
 static DWORD wait_for_own(DWORD milliseconds)
 {
     Sleep(milliseconds);

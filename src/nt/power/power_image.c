@@ -9,7 +9,7 @@
 #include "layout_show.h"
 #include "power_members.h"
 
-/* A total that has outgrown its member goes on from 0, as NT's does. */
+/* A total that is too large for its member wraps, as NT's does. */
 static uint64_t wrap(const struct prcb_layout_field *leaf, uint64_t value)
 {
     return leaf->size < sizeof(value) ? value & ((1ull << (8 * leaf->size)) - 1) : value;

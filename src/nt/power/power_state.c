@@ -15,7 +15,7 @@ static struct power_value lack(const char *reason)
     return (struct power_value){.reason = reason};
 }
 
-/* A member of the record, or why it is not there. */
+/* Returns a member of the record, or the reason why it is absent. */
 static struct power_value member(const struct power_state *s, uint64_t bit, uint64_t value)
 {
     const char *reason;
@@ -28,13 +28,13 @@ static struct power_value member(const struct power_state *s, uint64_t bit, uint
     return lack(reason ? reason : "this processor does not tell");
 }
 
-/* What accrues over time is absent for a processor that was never there. */
+/* A figure that grows with time is absent for a processor that was never there. */
 static struct power_value accrued(const struct power_state *s, uint64_t bit, uint64_t value)
 {
     return processor_was_offline(&s->p) ? lack("the processor is offline") : member(s, bit, value);
 }
 
-/* What only an idle processor has; on a tier that can tell. */
+/* A figure that only an idle processor has, on a tier that can tell. */
 static struct power_value while_idle(const struct power_state *s, uint64_t bit, uint64_t value)
 {
     bool online = s->p.flags & PRCB_CPU_ONLINE, idle = s->p.flags & PRCB_CPU_IDLE;
@@ -84,7 +84,7 @@ struct power_value power_idle_since(const struct power_state *s)
 
 /* ---- frequency ----------------------------------------------------------- */
 
-/* A frequency as a part of another. */
+/* Returns a frequency as a share of another. */
 static struct power_value ratio(struct power_value mhz, struct power_value whole)
 {
     if (mhz.reason)

@@ -284,8 +284,8 @@ NTSTATUS WINAPI RtlQueryThreadProfiling(HANDLE ThreadHandle, BOOLEAN *Enabled)
     return status;
 }
 
-/* Makes no system call, and so holds no signals back: it takes no lock unless the handle is not
- * the caller's. */
+/* Does not block signals, for it makes no system call: it takes no lock unless the handle is
+ * another thread's. */
 NTSTATUS WINAPI RtlReadThreadProfilingData(HANDLE PerformanceDataHandle, ULONG Flags,
                                            PERFORMANCE_DATA *PerformanceData)
 {
@@ -428,7 +428,7 @@ static BOOL is_ours(ULONG class)
     return FALSE;
 }
 
-/* What the caller did wrong is its answer; what this machine cannot do, Wine may. */
+/* An error of the caller is answered here; what this machine cannot do is left to Wine. */
 static BOOL is_answer(NTSTATUS status)
 {
     switch ((ULONG)status) {
@@ -528,7 +528,7 @@ static NTSTATUS query_process_cycles(HANDLE handle, PVOID buffer, ULONG length,
         status = query ? query(handle, ProcessBasicInformation, &info, sizeof(info), NULL)
                        : STATUS_NOT_SUPPORTED;
     if (!status && handle != NtCurrentProcess() && !own_process(info.UniqueProcessId))
-        status = STATUS_NOT_SUPPORTED; /* Wine tells nobody which process of Linux that is */
+        status = STATUS_NOT_SUPPORTED; /* Wine does not tell which Linux process that is */
     if (status)
         return status;
     enter(&mask);

@@ -173,7 +173,8 @@ static int each_entry(const char *from, const char *to, entry_fn fn, struct prcb
     return result;
 }
 
-/* Of a directory of programs, which may hold all of a system's, Wine starts those of its own. */
+/* Of a directory of programs, which may hold all programs of the system, only those that Wine
+ * itself starts are linked. */
 static int grow_program(const char *name, const char *from, const char *to, struct prcb_error *err)
 {
     if (!strcmp(name, "wine64") || !strcmp(name, "wine"))
@@ -344,7 +345,7 @@ static int cache_parent(char ret[PATH_MAX], struct prcb_error *err)
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     const struct passwd *user;
 
-    if (cache && *cache == '/') /* another is to be ignored, says the specification */
+    if (cache && *cache == '/') /* the specification says to ignore any other */
         return join(ret, err, cache, "", NULL);
     if (!home || *home != '/') {
         user = getpwuid(geteuid());
@@ -369,7 +370,7 @@ int farm_cache(char ret[PATH_MAX], struct prcb_error *err)
         prcb_error_prepend(err, "cannot keep a farm (XDG_CACHE_HOME says where): ");
     if (result)
         return result;
-    /* What lies there is run. */
+    /* Programs there are run, so nobody else may write to it. */
     if (lstat(ret, &stat))
         return fail_path(err, ret);
     if (!S_ISDIR(stat.st_mode) || stat.st_uid != geteuid() || stat.st_mode & 022)
@@ -408,7 +409,7 @@ static int make_new(const struct wine *wine, const char *root, const char *dll,
     if (!mkdtemp(draft))
         return fail_path(err, draft);
     result = grow(wine, draft, dll, err);
-    /* Whoever was faster has made the same. */
+    /* Another process was faster and has made the same. */
     if (!result && rename(draft, root) && errno != EEXIST && errno != ENOTEMPTY)
         result = fail_path(err, root);
     remove_tree(draft);

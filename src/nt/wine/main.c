@@ -48,7 +48,7 @@ static int find_dll(char ret[PATH_MAX], struct prcb_error *err)
     return -ENOENT;
 }
 
-/* Names that are no files here are Wine's affair: C:\..., winecfg. */
+/* A name that is no file here is passed to Wine: C:\..., winecfg. */
 static bool is_for_32_bits(const char *program)
 {
     unsigned char head[4096];

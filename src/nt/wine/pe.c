@@ -304,7 +304,8 @@ static void add(struct exports *exports, const char *name, struct function funct
     exports->functions[exports->function_count++] = function;
 }
 
-/* What is kept of a name is what stood there before any row: two names may share one function. */
+/* The kept name leads to what stood there before any row was applied: two names may share one
+ * function. */
 static void apply(struct exports *exports, const struct pe_forward *rows, size_t count)
 {
     const uint32_t names = exports->name_count;
@@ -326,7 +327,7 @@ static void apply(struct exports *exports, const struct pe_forward *rows, size_t
     }
 }
 
-/* Loaders look names up by halving: they are in the order of their bytes. */
+/* Names are sorted by their bytes, for loaders search them by halving. */
 static int compare_names(const void *a, const void *b)
 {
     return strcmp(((const struct name *)a)->text, ((const struct name *)b)->text);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Opening a dump, in the order in which one thing finds the next.
+ * Opens a dump. Each step finds what the next one needs.
  */
 #include "inside.h"
 
@@ -72,7 +72,8 @@ static void find_frequency(struct prcb_dump *d)
     }
 }
 
-/* An assumed frequency by which a processor idled longer than the machine was up is none. */
+/* Drops the assumed frequency if a processor would have idled for longer than the machine was
+ * up. */
 static int check_frequency(struct prcb_dump *d)
 {
     for (size_t i = 0; i < d->processor_count && d->info.qpc_source == PRCB_DUMP_ASSUMED; i++) {
@@ -186,7 +187,7 @@ static int find_all(struct prcb_dump *d, struct prcb_error *err)
     return 0;
 }
 
-/* Takes over file. */
+/* Owns file from here on. */
 static int open_file(struct dump_file *file, const struct prcb_dump_options *options,
                      struct prcb_dump **ret, struct prcb_error *err)
 {

@@ -62,7 +62,7 @@ struct triage {
     bool is_cut;        /* the file is shorter than SizeOfDump */
 };
 
-/* Debugger data (KDDEBUGGER_DATA64). 0xffff and 0: the dump's do not say. */
+/* Debugger data (KDDEBUGGER_DATA64). 0xffff and 0: the dump does not say. */
 struct kdbg {
     bool is_known;
     uint32_t size;

@@ -208,7 +208,8 @@ static int refute(struct prcb_dump *d)
     return 0;
 }
 
-/* The build's own versions are refuted: any other that the debugger data fit? */
+/* Called if all versions of the build are refuted: takes any other version that the debugger
+ * data fit. */
 static int by_any_build(struct prcb_dump *d)
 {
     struct prcb_layout_version v = {.size = sizeof(v)};
@@ -318,7 +319,8 @@ static int init_power(struct prcb_dump *d)
     return view_init(&d->power, d, "PROCESSOR_POWER_STATE", versions, count);
 }
 
-/* With no catalog for the machine, only the members before the first that is known to differ. */
+/* Without a catalog for the machine, only the members before the first that is known to differ
+ * are used. */
 static void limit_to_landmarks(struct prcb_dump *d)
 {
     struct slot slot;
@@ -328,7 +330,7 @@ static void limit_to_landmarks(struct prcb_dump *d)
         d->power.known_end = slot.offset;
 }
 
-/* By the KDPC in its middle. */
+/* Places the power state by the KDPC in its middle. */
 static int place_power_by_landmark(struct prcb_dump *d, uint32_t kdpc)
 {
     struct slot slot;

@@ -19,7 +19,8 @@ struct dump_source {
     struct prcb_dump_options options;
     const struct dump_tables *symbols;         /* NULL: none */
     uint64_t unpack_limit;                     /* bytes that one file may unpack to */
-    void (*warn)(void *ctx, const char *text); /* of symbols that are not used; from any thread */
+    void (*warn)(void *ctx, const char *text); /* reports symbols that are not used; called from
+                                                * any thread */
     void *ctx;
 };
 

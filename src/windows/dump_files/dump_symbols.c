@@ -312,8 +312,8 @@ static int load_file(const char *path, uint64_t limit, struct dump_tables *ret,
     return code;
 }
 
-/* PDBs of other modules have no KPRCB, and damaged ones none that could be read: left out, as long
- * as one is left. */
+/* Leaves out PDBs that have no KPRCB, which are other modules', and damaged ones, as long as one
+ * PDB is left. */
 static int load_directory(const char *path, uint64_t limit, struct dump_tables *ret,
                           struct prcb_error *err)
 {

@@ -332,7 +332,7 @@ static int fail_no_structure(const char *name, struct prcb_error *err)
                      near_text(&near, text, sizeof(text)));
 }
 
-/* Not in this version: say in which it is. */
+/* The structure is not in this version: the message says in which it is. */
 static int fail_no_version(const struct type_row *type, unsigned int version, enum prcb_arch arch,
                            struct prcb_error *err)
 {

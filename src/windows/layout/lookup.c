@@ -97,7 +97,7 @@ static int fail_no_member(const struct prcb_layout *l, const char *path, const c
     char wanted[64], text[256];
 
     if (!err)
-        return -ENOENT; /* nobody reads the words, and near names are dear */
+        return -ENOENT; /* nobody reads the text, and near names are expensive to find */
     snprintf(wanted, sizeof(wanted), "%.*s", (int)name_length(path), path);
     for (const struct member_row *row = l->type->members; row->name; row++)
         if (!strcmp(row->name, wanted) && !layout_row_applies(row, l->version, l->arch))

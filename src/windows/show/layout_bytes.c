@@ -293,8 +293,9 @@ static int parse_enum(const struct encoder *e, const struct prcb_layout_field *f
     return -EINVAL;
 }
 
-/* json-c cuts a number to the type it is asked for; what it would cut is refused, and so is a
- * negative number for an unsigned field. (Beyond 64 bits it has cut before anyone can tell.) */
+/* json-c cuts a number to the type that is asked for. A number that it would cut is refused, and
+ * so is a negative number for an unsigned field. (Beyond 64 bits it has cut before anyone can
+ * tell.) */
 static int parse_number(const struct prcb_layout_field *f, json_object *node, uint64_t *ret)
 {
     bool is_signed = f->kind == PRCB_LAYOUT_SIGNED;

@@ -72,7 +72,7 @@ static const struct prcb_layout_field *find_renamed(const struct prcb_layout *ot
         if (moved(m, f) || resized(m, f) || !same_type(m, f) || find_member(own, m->name))
             continue;
         if (found)
-            return NULL; /* two in one place: which was meant is not known */
+            return NULL; /* two members at one place: which one was renamed is not known */
         found = m;
     }
     return found;

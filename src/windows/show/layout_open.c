@@ -82,7 +82,7 @@ static struct prcb_layout *find_newest(const struct layout_request *r)
     return NULL;
 }
 
-/* Of the version asked for; x86 if no architecture was asked for and there is no x64. */
+/* Chooses the architecture for the version asked for: x64, or x86 if there is no x64. */
 static int find_version(const struct layout_request *r, const char *version,
                         struct prcb_layout **ret, struct prcb_error *err)
 {
