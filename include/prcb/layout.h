@@ -121,7 +121,9 @@ PRCB_API enum prcb_arch prcb_layout_arch(const struct prcb_layout *layout);
 PRCB_API uint32_t prcb_layout_size(const struct prcb_layout *layout);
 /* What was assumed to arrive at this layout, one line; "" where nothing was. */
 PRCB_API const char *prcb_layout_note(const struct prcb_layout *layout);
-/* Where the facts come from: "symbols", "header", "vendor", "analyst" or "inferred". */
+/* Where the facts come from: "symbols", "header", "vendor", "analyst" or "inferred"; always
+ * inferred of a version that is not in the catalog, and of one in which nobody read the structure.
+ */
 PRCB_API const char *prcb_layout_source(const struct prcb_layout *layout);
 /* Only some members are listed (KPRCB, KTHREAD); most bytes have no name. */
 PRCB_API bool prcb_layout_is_partial(const struct prcb_layout *layout);

@@ -27,7 +27,7 @@ cpu.1.UserTime = 3990
 def versions():
     """(name, build, archs) of the rows of versions.def."""
     path = os.path.join(SOURCE, "src", "windows", "layout", "catalog", "versions.def")
-    row = re.compile(r'^V\(\w+,\s*(\d+),\s*(\d+),\s*(\d+),\s*(\d+),\s*(\w+),\s*"([^"]+)"', re.M)
+    row = re.compile(r'^[VL]\(\w+,\s*(\d+),\s*(\d+),\s*(\d+),\s*(\d+),\s*(\w+),\s*"([^"]+)"', re.M)
     with open(path) as file:
         return [(m[5], int(m[2]), m[4]) for m in row.findall(file.read())]
 
@@ -39,7 +39,7 @@ class Releases(unittest.TestCase):
             text = file.read()
         sold = {build: [w for w in (workstation, server) if w] for build, workstation, server in re.findall(
             r'(?m)^R\((\d+),\s*(?:NULL|"([^"]+)"),\s*(?:NULL|"([^"]+)")\)', text)}
-        read = re.findall(r'(?m)^V\(\w+,\s*\d+,\s*\d+,\s*(\d+),.*"([^"]+)"\)', text)
+        read = re.findall(r'(?m)^[VL]\(\w+,\s*\d+,\s*\d+,\s*(\d+),.*"([^"]+)"\)', text)
         same = re.findall(r"(?m)^SAME\((\d+),", text)
         self.assertGreater(len(read), 50)
         self.assertLessEqual({build for build, _ in read} | set(same), set(sold))

@@ -336,6 +336,9 @@ static void put_layout(struct json_doc *b, json_object *top, const struct prcb_l
     json_doc_put_text(b, top, "version", version.name);
     json_doc_put_text(b, top, "arch", prcb_arch_name(prcb_layout_arch(layout)));
     json_doc_put_number(b, top, "size", prcb_layout_size(layout));
+    json_doc_put_text(b, top, "source", prcb_layout_source(layout));
+    if (*prcb_layout_note(layout))
+        json_doc_put_text(b, top, "note", prcb_layout_note(layout));
 }
 
 static int write_json(struct run *run)
@@ -367,11 +370,12 @@ static void write_heading(FILE *out, const struct run *run, uint32_t number)
     prcb_layout_version(run->layout, &version);
     format_time(cpu_samples_wall(&run->samples, CPU_SINCE_START), time, sizeof(time));
     fprintf(out,
-            "%sprocessor %" PRIu32 ", %s tier, over %s: " STRUCTURE ", %s (%s), %s, 0x%X bytes\n",
+            "%sprocessor %" PRIu32 ", %s tier, over %s: " STRUCTURE ", %s (%s), %s, 0x%X bytes%s\n",
             number == cpu_samples_next(&run->samples, 0) ? "" : "\n", number,
             prcb_tier_name(prcb_processors_tier(run->samples.view)), time, version.name,
             version.release, prcb_arch_name(prcb_layout_arch(run->layout)),
-            prcb_layout_size(run->layout));
+            prcb_layout_size(run->layout),
+            strcmp(prcb_layout_source(run->layout), "inferred") ? "" : ", inferred");
 }
 
 static int write_images(struct run *run)

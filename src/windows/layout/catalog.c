@@ -12,10 +12,26 @@ const char *const catalog_grade_names[] = {
 /* ---- versions ---- */
 
 #define V(id, major, minor, build, revision, archs, name, key, release)                            \
-    {major, minor, build, revision, ARCH_##archs, name, key, release},
+    {major, minor, build, revision, ARCH_##archs, false, name, key, release},
+#define L(id, major, minor, build, revision, archs, name, key, release)                            \
+    {major, minor, build, revision, ARCH_##archs, true, name, key, release},
 const struct version_row catalog_versions[V_COUNT] = {
 #include "catalog/versions.def"
 };
+#define V(...) +1
+#define L(...)
+_Static_assert(0
+#include "catalog/versions.def"
+                   == 62,
+               "spans claim what is said of V rows: a version that is added is an L row");
+
+#define READ(structure, archs, version, grade)                                                     \
+    {T_##structure, ARCH_##archs, V_##version, GRADE_##grade},
+const struct read_row catalog_reads[] = {
+#include "catalog/read.def"
+    {0},
+};
+
 #define N(name, version)      {name, version, false, false},
 #define N64(name, version)    {name, version, false, true},
 #define CHOICE(name, choices) {name, choices, true, false},

@@ -33,7 +33,9 @@
  *   VOLATILE(name, first, last)          a member that public symbols or wdm.h declare volatile: it
  *                                        is said in the C definition and changes nothing else
  *
- * Versions are the ids of catalog/versions.def. LATEST is the last of them and moves with it.
+ * Versions are the ids of catalog/versions.def. LATEST is the last of them and moves with it. A
+ * grade speaks of the versions that were there when the rows were written (V rows). In a later one
+ * (L rows) a structure is INFERRED until catalog/read.def has a row for it: LATEST claims nothing.
  * Offsets are written, never computed. What no row names must be alignment padding
  * (a gap smaller than the alignment of what follows, which is on its alignment) or a HOLE row:
  * tests/unit/test_layout_catalog.c finds any other gap or overlap.
@@ -102,11 +104,20 @@ struct version_row {
     uint16_t major, minor;
     uint32_t build, revision;
     uint8_t archs;
+    bool later;       /* than the spans: their grades do not speak of it */
     const char *name; /* the build as written: "5.2.3790 SP1" */
     const char *key;  /* layouts that go by one name: "5.2-late" */
     const char *release;
 };
 extern const struct version_row catalog_versions[V_COUNT];
+
+/* A structure that was read in a later version. */
+struct read_row {
+    uint16_t type; /* enum type_id */
+    uint8_t archs; /* 0 ends the table */
+    uint8_t version, grade;
+};
+extern const struct read_row catalog_reads[];
 
 /* Words for versions; the tables end with a NULL name or a build of 0. */
 struct version_name {

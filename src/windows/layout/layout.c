@@ -61,8 +61,15 @@ int prcb_layout_function_at(unsigned int index, struct prcb_layout_function *ret
 
 /* ---- members ---- */
 
-static int build(const struct type_row *type, unsigned int version, enum prcb_arch arch,
-                 unsigned int depth, struct prcb_layout **ret, struct prcb_error *err);
+/* What a layout is made for. */
+struct wanted {
+    unsigned int version; /* enum version_id */
+    enum prcb_arch arch;
+    bool assumed; /* the version is not the one that was asked for, but the nearest known */
+};
+
+static int build(const struct type_row *type, const struct wanted *wanted, unsigned int depth,
+                 struct prcb_layout **ret, struct prcb_error *err);
 
 static uint32_t pointer_size(enum prcb_arch arch)
 {
@@ -71,7 +78,8 @@ static uint32_t pointer_size(enum prcb_arch arch)
 
 /* Kind and size of one element, and the layout of a nested one. */
 static int resolve_type(const struct member_row *row, const struct prcb_layout *parent,
-                        unsigned int depth, struct prcb_layout_field *f, struct prcb_error *err)
+                        const struct wanted *wanted, unsigned int depth,
+                        struct prcb_layout_field *f, struct prcb_error *err)
 {
     const struct type_row *type = &catalog_types[row->type];
     const struct size_row *size = layout_find_size(type, parent->version, parent->arch);
@@ -93,7 +101,7 @@ static int resolve_type(const struct member_row *row, const struct prcb_layout *
         f->size = size->size;
         f->enumeration = size->kind == SIZE_ENUM ? type->enums : NULL;
     } else {
-        r = build(type, parent->version, parent->arch, depth + 1, &nested, err);
+        r = build(type, wanted, depth + 1, &nested, err);
         if (r)
             return r;
         f->kind = PRCB_LAYOUT_NESTED;
@@ -104,7 +112,8 @@ static int resolve_type(const struct member_row *row, const struct prcb_layout *
 }
 
 static int make_member(const struct member_row *row, const struct prcb_layout *parent,
-                       unsigned int depth, struct prcb_layout_field *ret, struct prcb_error *err)
+                       const struct wanted *wanted, unsigned int depth,
+                       struct prcb_layout_field *ret, struct prcb_error *err)
 {
     struct prcb_layout_field f = {
         .name = row->name,
@@ -118,9 +127,9 @@ static int make_member(const struct member_row *row, const struct prcb_layout *p
         .is_array = row->count != 1,
         .is_function = catalog_types[row->type].class == TYPE_FUNCTION,
         .is_inner = strchr(row->name, '.') != NULL,
-        .source = catalog_grade_names[row->grade],
+        .source = catalog_grade_names[parent->unread ? GRADE_INFERRED : row->grade],
     };
-    int r = resolve_type(row, parent, depth, &f, err);
+    int r = resolve_type(row, parent, wanted, depth, &f, err);
 
     if (r)
         return r;
@@ -171,7 +180,8 @@ static void size_inline(struct prcb_layout *l)
     }
 }
 
-static int build_members(struct prcb_layout *l, unsigned int depth, struct prcb_error *err)
+static int build_members(struct prcb_layout *l, const struct wanted *wanted, unsigned int depth,
+                         struct prcb_error *err)
 {
     size_t count = 0;
 
@@ -185,7 +195,7 @@ static int build_members(struct prcb_layout *l, unsigned int depth, struct prcb_
 
         if (!layout_row_applies(row, l->version, l->arch))
             continue;
-        r = make_member(row, l, depth, &l->members[l->member_count], err);
+        r = make_member(row, l, wanted, depth, &l->members[l->member_count], err);
         if (r)
             return r;
         l->member_count++;
@@ -294,8 +304,27 @@ void prcb_layout_close(struct prcb_layout *l)
     free(l);
 }
 
-static int build(const struct type_row *type, unsigned int version, enum prcb_arch arch,
-                 unsigned int depth, struct prcb_layout **ret, struct prcb_error *err)
+/* What the grades of rows say of a structure in a version. */
+static void grade(struct prcb_layout *l, bool assumed)
+{
+    const struct read_row *read = catalog_reads;
+
+    l->grade = l->size->grade;
+    if (assumed) {
+        l->unread = true;
+    } else if (catalog_versions[l->version].later) {
+        while (read->archs && (&catalog_types[read->type] != l->type ||
+                               read->version != l->version || !(read->archs & (1U << l->arch))))
+            read++;
+        l->unread = !read->archs;
+        l->grade = read->grade;
+    }
+    if (l->unread)
+        l->grade = GRADE_INFERRED;
+}
+
+static int build(const struct type_row *type, const struct wanted *wanted, unsigned int depth,
+                 struct prcb_layout **ret, struct prcb_error *err)
 {
     struct prcb_layout *l;
     int r;
@@ -306,10 +335,11 @@ static int build(const struct type_row *type, unsigned int version, enum prcb_ar
     if (!l)
         return prcb_fail(err, -ENOMEM, "out of memory");
     l->type = type;
-    l->version = version;
-    l->arch = arch;
-    l->size = layout_find_size(type, version, arch);
-    r = build_members(l, depth, err);
+    l->version = wanted->version;
+    l->arch = wanted->arch;
+    l->size = layout_find_size(type, wanted->version, wanted->arch);
+    grade(l, wanted->assumed);
+    r = build_members(l, wanted, depth, err);
     if (!r)
         r = build_leaves(l, err);
     if (r) {
@@ -350,16 +380,16 @@ static int fail_no_version(const struct type_row *type, unsigned int version, en
                      prcb_arch_name(arch), catalog_versions[version].name, first, last);
 }
 
-static void note_inferred(struct prcb_layout *l)
+static void note_inferred(struct prcb_layout *l, bool assumed)
 {
     size_t used = strlen(l->note);
 
-    if (l->size->grade == GRADE_INFERRED)
+    if (l->size->grade == GRADE_INFERRED || (l->unread && !assumed))
         snprintf(l->note + used, sizeof(l->note) - used, "%s%s was not read in %s: inferred",
                  used ? "; " : "", l->type->name, catalog_versions[l->version].name);
 }
 
-static int find(const char *structure, unsigned int version, enum prcb_arch arch, const char *note,
+static int find(const char *structure, const struct wanted *wanted, const char *note,
                 struct prcb_layout **ret, struct prcb_error *err)
 {
     const struct type_row *type = find_type(structure);
@@ -368,13 +398,13 @@ static int find(const char *structure, unsigned int version, enum prcb_arch arch
 
     if (!type)
         return fail_no_structure(structure, err);
-    if (!layout_find_size(type, version, arch))
-        return fail_no_version(type, version, arch, err);
-    r = build(type, version, arch, 0, &l, err);
+    if (!layout_find_size(type, wanted->version, wanted->arch))
+        return fail_no_version(type, wanted->version, wanted->arch, err);
+    r = build(type, wanted, 0, &l, err);
     if (r)
         return r;
     strcpy(l->note, note);
-    note_inferred(l);
+    note_inferred(l, wanted->assumed);
     *ret = l;
     return 0;
 }
@@ -382,24 +412,26 @@ static int find(const char *structure, unsigned int version, enum prcb_arch arch
 int prcb_layout_find(const char *structure, const char *version, enum prcb_arch arch,
                      struct prcb_layout **ret, struct prcb_error *err)
 {
-    struct prcb_layout_version v = {.size = sizeof(v)};
+    struct wanted wanted = {.arch = arch};
     char note[PRCB_LAYOUT_NOTE];
     int r;
 
     if (!find_type(structure))
         return fail_no_structure(structure, err);
-    r = prcb_layout_version_parse(version, arch, &v, note, err);
+    r = layout_version_resolve(version, arch, &wanted.version, &wanted.assumed, note, err);
     if (r)
         return r;
-    return find(structure, v.id, arch, note, ret, err);
+    return find(structure, &wanted, note, ret, err);
 }
 
 int prcb_layout_find_id(const char *structure, unsigned int version, enum prcb_arch arch,
                         struct prcb_layout **ret, struct prcb_error *err)
 {
+    const struct wanted wanted = {.version = version, .arch = arch};
+
     if (version >= V_COUNT)
         return prcb_fail(err, -EINVAL, "no version %u in the catalog", version);
-    return find(structure, version, arch, "", ret, err);
+    return find(structure, &wanted, "", ret, err);
 }
 
 /* ---- what a layout is ---- */
@@ -431,7 +463,7 @@ const char *prcb_layout_note(const struct prcb_layout *layout)
 
 const char *prcb_layout_source(const struct prcb_layout *layout)
 {
-    return catalog_grade_names[layout->size->grade];
+    return catalog_grade_names[layout->grade];
 }
 
 bool prcb_layout_is_partial(const struct prcb_layout *layout)

@@ -11,6 +11,8 @@
 struct prcb_layout {
     const struct type_row *type;
     const struct size_row *size;
+    enum grade grade;
+    bool unread;          /* the grades of rows say nothing of it: all of it is inferred */
     unsigned int version; /* enum version_id */
     enum prcb_arch arch;
     struct prcb_layout_field *members; /* by offset; own their .layout */
@@ -21,6 +23,11 @@ struct prcb_layout {
     uint32_t leaf_end; /* first byte behind the last leaf */
     char note[PRCB_LAYOUT_NOTE];
 };
+
+/* The version that words mean. *ret_assumed: it is the nearest known one, and not what was asked
+ * for. note as of prcb_layout_version_parse. */
+int layout_version_resolve(const char *text, enum prcb_arch arch, unsigned int *ret,
+                           bool *ret_assumed, char *note, struct prcb_error *err);
 
 /* The row of sizes that covers a version; NULL: the structure is not known in it. */
 const struct size_row *layout_find_size(const struct type_row *type, unsigned int version,

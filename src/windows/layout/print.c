@@ -107,7 +107,7 @@ static void print_native(const struct printer *p, const struct prcb_layout_field
     fprintf(p->out, "/* 0x%03X */ %s%s %s%s%s", f->offset, is_pointer ? "" : word, f->type,
             is_pointer ? "*" : "", is_pointer ? word : "", last_name(f));
     print_dimensions(p, f);
-    fprintf(p->out, strcmp(f->source, "inferred") ? ";\n" : "; /* inferred */\n");
+    fprintf(p->out, p->l->unread || strcmp(f->source, "inferred") ? ";\n" : "; /* inferred */\n");
 }
 
 static void print_field(const struct printer *p, const struct prcb_layout_field *f)
@@ -317,6 +317,8 @@ static void print_title(const struct printer *p)
     fprintf(p->out, "/* %s, %s (%s), %s: 0x%X bytes%s. Source: %s. */\n", l->type->name, v->name,
             v->release, prcb_arch_name(l->arch), l->size->size,
             prcb_layout_is_partial(l) ? ", of which some are listed" : "", prcb_layout_source(l));
+    if (l->unread && *l->note) /* of a nested one the outer one says it */
+        fprintf(p->out, "/* %s. */\n", l->note);
 }
 
 /* ---- the definition ---- */

@@ -2,7 +2,7 @@
  *
  * From the words people use for a version of Windows to a row of catalog/versions.def.
  */
-#include "catalog.h"
+#include "layout.h"
 #include "error.h"
 #include "near.h"
 #include "sized.h"
@@ -305,12 +305,19 @@ static void note_add(char *note, const char *format, ...)
     va_end(args);
 }
 
+/* How a version was chosen. */
+struct choice {
+    bool assumed; /* a guess by its neighbours */
+    char note[PRCB_LAYOUT_NOTE];
+};
+
 /* The builds that are another's kernel: 19045 is 19041. */
-static void resolve_same(struct wanted *w, unsigned int archs, char *note)
+static void resolve_same(struct wanted *w, unsigned int archs, struct choice *c)
 {
     for (const struct same_build *s = catalog_same_builds; s->build; s++) {
         if (w->number[0] == 10 && w->number[1] == 0 && w->number[2] == s->build) {
-            note_add(note, "build %u shares the kernel of %u%s", s->build, s->of,
+            c->assumed |= !(s->archs & archs);
+            note_add(c->note, "build %u shares the kernel of %u%s", s->build, s->of,
                      s->archs & archs ? "" : ", which was not checked for this processor");
             w->number[2] = s->of;
             return;
@@ -320,33 +327,36 @@ static void resolve_same(struct wanted *w, unsigned int archs, char *note)
 
 /* A revision between or beyond the known ones of its build. */
 static const struct version_row *choose_revision(const char *text, const struct wanted *w,
-                                                 struct neighbours n, char *note)
+                                                 struct neighbours n, struct choice *c)
 {
     bool before = n.before && same_build(n.before, w->number);
     bool after = n.after && same_build(n.after, w->number);
 
     if (before && compare_numbers(n.before, w->number) == 0)
         return n.before;
+    c->assumed = true;
     if (before && after)
-        note_add(note, "%s lies between %s and %s, which are known: inferred from the first", text,
-                 n.before->name, n.after->name);
+        note_add(c->note, "%s lies between %s and %s, which are known: inferred from the first",
+                 text, n.before->name, n.after->name);
     else if (before)
-        note_add(note, "%s is past %s, the last revision known: inferred from that", text,
+        note_add(c->note, "%s is past %s, the last revision known: inferred from that", text,
                  n.before->name);
     else
-        note_add(note, "%s is before %s, the first revision known: inferred from that", text,
+        note_add(c->note, "%s is before %s, the first revision known: inferred from that", text,
                  n.after->name);
     return before ? n.before : n.after;
 }
 
 /* A build that is not known. */
-static const struct version_row *choose_build(const char *text, struct neighbours n, char *note)
+static const struct version_row *choose_build(const char *text, struct neighbours n,
+                                              struct choice *c)
 {
+    c->assumed = true;
     if (n.after)
-        note_add(note, "%s lies between %s and %s, which are known: inferred from the first", text,
-                 n.before->name, n.after->name);
+        note_add(c->note, "%s lies between %s and %s, which are known: inferred from the first",
+                 text, n.before->name, n.after->name);
     else
-        note_add(note, "%s is past %s, the last build known: inferred from that", text,
+        note_add(c->note, "%s is past %s, the last build known: inferred from that", text,
                  n.before->name);
     return n.before;
 }
@@ -361,23 +371,23 @@ static bool has_revisions(const struct version_row *last, unsigned int archs)
 }
 
 static const struct version_row *choose(const char *text, struct wanted w, enum prcb_arch arch,
-                                        char *note)
+                                        struct choice *c)
 {
     struct neighbours n;
 
-    resolve_same(&w, 1U << arch, note);
+    resolve_same(&w, 1U << arch, c);
     if (!w.has_revision)
         w.number[3] = UINT32_MAX;
     n = find_neighbours(w.number, 1U << arch);
     if (w.has_revision && ((n.before && same_build(n.before, w.number)) ||
                            (n.after && same_build(n.after, w.number))))
-        return choose_revision(text, &w, n, note);
+        return choose_revision(text, &w, n, c);
     if (!n.before)
         return NULL;
     if (!same_build(n.before, w.number))
-        return choose_build(text, n, note);
+        return choose_build(text, n, c);
     if (has_revisions(n.before, 1U << arch))
-        note_add(note, "%s is taken as %s, the last revision known", text, n.before->name);
+        note_add(c->note, "%s is taken as %s, the last revision known", text, n.before->name);
     return n.before;
 }
 
@@ -441,7 +451,7 @@ static bool was_released(const struct version_name *name, const char *target, en
 
 /* The version a text stands for: through the table of names if it is one. */
 static int resolve(const char *text, enum prcb_arch arch, const struct version_row **ret,
-                   char *note, struct prcb_error *err)
+                   struct choice *c, struct prcb_error *err)
 {
     const struct version_name *name;
     const struct version_row *row;
@@ -464,7 +474,7 @@ static int resolve(const char *text, enum prcb_arch arch, const struct version_r
     if (!row) {
         if (!parse_build(target, &w))
             return fail_unknown(text, err);
-        row = choose(text, w, arch, note);
+        row = choose(text, w, arch, c);
     }
     if (!row || !(row->archs & (1U << arch)))
         return fail_too_old(text, arch, err);
@@ -472,16 +482,33 @@ static int resolve(const char *text, enum prcb_arch arch, const struct version_r
     return 0;
 }
 
-int prcb_layout_version_parse(const char *text, enum prcb_arch arch,
-                              struct prcb_layout_version *ret, char *note, struct prcb_error *err)
+int layout_version_resolve(const char *text, enum prcb_arch arch, unsigned int *ret,
+                           bool *ret_assumed, char *note, struct prcb_error *err)
 {
-    char words[PRCB_LAYOUT_NOTE] = "";
     const struct version_row *row = NULL;
-    int r = resolve(text, arch, &row, words, err);
+    struct choice c = {0};
+    int r = resolve(text, arch, &row, &c, err);
 
     if (r)
         return r;
     if (note)
+        memcpy(note, c.note, sizeof(c.note));
+    *ret = (unsigned int)(row - catalog_versions);
+    *ret_assumed = c.assumed;
+    return 0;
+}
+
+int prcb_layout_version_parse(const char *text, enum prcb_arch arch,
+                              struct prcb_layout_version *ret, char *note, struct prcb_error *err)
+{
+    char words[PRCB_LAYOUT_NOTE];
+    unsigned int id = 0;
+    bool assumed;
+    int r = layout_version_resolve(text, arch, &id, &assumed, words, err);
+
+    if (!r)
+        r = prcb_layout_version_at(id, ret);
+    if (!r && note)
         memcpy(note, words, sizeof(words));
-    return prcb_layout_version_at((unsigned int)(row - catalog_versions), ret);
+    return r;
 }

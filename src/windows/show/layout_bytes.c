@@ -120,6 +120,9 @@ static int print_json(const struct decoder *d, struct prcb_error *err)
     json_doc_put_text(d->b, o, "version", v.name);
     json_doc_put_text(d->b, o, "arch", prcb_arch_name(prcb_layout_arch(d->l)));
     json_doc_put_number(d->b, o, "size", prcb_layout_size(d->l));
+    json_doc_put_text(d->b, o, "source", prcb_layout_source(d->l));
+    if (*prcb_layout_note(d->l))
+        json_doc_put_text(d->b, o, "note", prcb_layout_note(d->l));
     json_doc_put(d->b, o, "values", members_json(d, d->l, 0));
     json_doc_put(d->b, o, "bytes", json_doc_hex(d->bytes, d->length));
     return layout_write_json(d->b, o, d->out, err);

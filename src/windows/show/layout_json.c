@@ -45,6 +45,7 @@ static json_object *layout_object(struct json_doc *b, const struct prcb_layout *
 {
     json_object *o = json_object_new_object();
     json_object *members = json_object_new_array();
+    bool was_read = strcmp(prcb_layout_source(l), "inferred");
     size_t count;
     const struct prcb_layout_field *f = prcb_layout_members(l, &count);
 
@@ -58,7 +59,7 @@ static json_object *layout_object(struct json_doc *b, const struct prcb_layout *
     if (*prcb_layout_note(l))
         json_doc_put_text(b, o, "note", prcb_layout_note(l));
     for (size_t i = 0; i < count; i++)
-        if (strcmp(f[i].source, "inferred"))
+        if (!was_read || strcmp(f[i].source, "inferred"))
             json_doc_append(b, members, member_json(b, &f[i]));
     json_doc_put(b, o, "members", members);
     return o;
