@@ -42,6 +42,12 @@ struct stamp {
     off_t size;
 };
 
+/* What is read again when its files change. */
+struct loaded {
+    struct web_config config;
+    char *cert, *key, *ca;
+};
+
 struct web {
     struct web_options options;
     int sockets[WEB_SOCKETS_MAX];
@@ -49,9 +55,8 @@ struct web {
     char *unix_path[WEB_SOCKETS_MAX]; /* to be removed at the end */
     struct MHD_Daemon *daemons[WEB_SOCKETS_MAX];
     struct places places; /* of all daemons */
-    struct web_config config;
+    struct loaded loaded;
     struct stamp stamps[FILES];
-    char *cert, *key, *ca;
     unsigned char secret[MAC_BYTES]; /* of the next */
     /* Of each user the name and password that were right last, as a code; not the password. */
     struct known {
@@ -206,10 +211,10 @@ static size_t user_of(const struct web *web, const char *name, bool *ret_known)
     size_t ret;
 
     mac(web, name, "", code);
-    ret = code[0] % web->config.user_count;
+    ret = code[0] % web->loaded.config.user_count;
     *ret_known = false;
-    for (size_t i = 0; i < web->config.user_count; i++) {
-        if (!strcmp(web->config.users[i].name, name)) {
+    for (size_t i = 0; i < web->loaded.config.user_count; i++) {
+        if (!strcmp(web->loaded.config.users[i].name, name)) {
             ret = i;
             *ret_known = true;
         }
@@ -243,7 +248,7 @@ static enum verdict judge(struct web *web, const struct sockaddr *address, const
         return LET_IN;
     if (!guesses_may(&web->guesses, address, began))
         return TOO_MANY;
-    right = hash_matches(web->config.users[user].hash, password) && known;
+    right = hash_matches(web->loaded.config.users[user].hash, password) && known;
     now = now_ms();
     guesses_tried(&web->guesses, address, right, now - began, now);
     if (!right)
@@ -258,10 +263,10 @@ static void keep_known(struct web *web, const struct web_config *before)
 {
     struct known known[WEB_USERS_MAX] = {0};
 
-    for (size_t i = 0; i < web->config.user_count; i++) {
+    for (size_t i = 0; i < web->loaded.config.user_count; i++) {
         for (size_t j = 0; j < before->user_count; j++) {
-            if (!strcmp(web->config.users[i].name, before->users[j].name) &&
-                !strcmp(web->config.users[i].hash, before->users[j].hash))
+            if (!strcmp(web->loaded.config.users[i].name, before->users[j].name) &&
+                !strcmp(web->loaded.config.users[i].hash, before->users[j].hash))
                 known[i] = web->known[j];
         }
     }
@@ -374,7 +379,7 @@ static bool has_certificate(const struct web *web, struct MHD_Connection *connec
     const union MHD_ConnectionInfo *info;
     unsigned status = ~0u;
 
-    if (!web->config.client_required)
+    if (!web->loaded.config.client_required)
         return true;
     info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
     return info && !gnutls_certificate_verify_peers2(info->tls_session, &status) && !status;
@@ -395,7 +400,7 @@ static enum verdict judge_request(struct web *web, struct MHD_Connection *connec
     char *password = NULL, *name;
     enum verdict verdict = UNKNOWN;
 
-    if (!web->config.user_count)
+    if (!web->loaded.config.user_count)
         return LET_IN;
     name = MHD_basic_auth_get_username_password(connection, &password);
     if (name && password)
@@ -431,7 +436,8 @@ static enum MHD_Result answer(void *ctx, struct MHD_Connection *connection, cons
     switch (judge_request(web, connection)) {
     case LET_IN:
         if (place_of(connection))
-            place_of(connection)->known = web->config.user_count || web->config.client_required;
+            place_of(connection)->known =
+                web->loaded.config.user_count || web->loaded.config.client_required;
         break;
     case TOO_MANY:
         return say(connection, MHD_HTTP_SERVICE_UNAVAILABLE, PLAIN, "too many attempts\n");
@@ -502,12 +508,12 @@ static struct MHD_Daemon *start_daemon(struct web *web, int listens)
     struct MHD_Daemon *daemon;
     static char only_tls13[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3";
     static char from_tls12[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
-    bool tls = web->config.tls;
+    bool tls = web->loaded.config.tls;
     const struct MHD_OptionItem secure[] = {
-        {MHD_OPTION_HTTPS_MEM_CERT, 0, web->cert},
-        {MHD_OPTION_HTTPS_MEM_KEY, 0, web->key},
-        {MHD_OPTION_HTTPS_PRIORITIES, 0, web->config.tls13 ? only_tls13 : from_tls12},
-        {web->ca ? MHD_OPTION_HTTPS_MEM_TRUST : MHD_OPTION_END, 0, web->ca},
+        {MHD_OPTION_HTTPS_MEM_CERT, 0, web->loaded.cert},
+        {MHD_OPTION_HTTPS_MEM_KEY, 0, web->loaded.key},
+        {MHD_OPTION_HTTPS_PRIORITIES, 0, web->loaded.config.tls13 ? only_tls13 : from_tls12},
+        {web->loaded.ca ? MHD_OPTION_HTTPS_MEM_TRUST : MHD_OPTION_END, 0, web->loaded.ca},
         {MHD_OPTION_END, 0, NULL},
     };
     const struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};
@@ -532,7 +538,8 @@ static int start_daemons(struct web *web, struct prcb_error *err)
         if (!web->daemons[i]) {
             stop_daemons(web);
             return prcb_fail(err, -EINVAL, "the HTTP server does not start%s",
-                             web->config.tls ? ": certificate and key may not fit together" : "");
+                             web->loaded.config.tls ? ": certificate and key may not fit together"
+                                                    : "");
         }
     }
     return 0;
@@ -582,66 +589,80 @@ static bool same_text(const char *a, const char *b)
     return a == b || (a && b && !strcmp(a, b));
 }
 
-static int load(struct web *web, struct prcb_error *err)
+static void loaded_free(struct loaded *l)
 {
-    struct web_config config = {0}, old = web->config;
-    char *cert = NULL, *key = NULL, *ca = NULL, *old_files[] = {web->cert, web->key, web->ca};
-    struct stamp stamps[FILES];
-    int result = web_config_read(web->options.config_file, &config, err);
-    bool serves = web->daemons[0];
+    web_config_free(&l->config);
+    free(l->cert);
+    free(l->key);
+    free(l->ca);
+    *l = (struct loaded){0};
+}
 
-    memcpy(stamps, web->stamps, sizeof(stamps));
-    if (!result)
-        tls_files_changed(web, &config);
-    if (!result && config.tls) {
-        cert = read_text(config.cert_file, err);
-        key = cert ? read_text(config.key_file, err) : NULL;
-        ca = key && config.client_ca_file ? read_text(config.client_ca_file, err) : NULL;
-        if (!key || (config.client_ca_file && !ca))
-            result = err->code;
-    }
-    if (!result) {
-        /* Other users alone are no reason to end the connections. */
-        bool restart = !serves || config.tls != old.tls || config.tls13 != old.tls13 ||
-                       config.client_required != old.client_required ||
-                       !same_text(cert, web->cert) || !same_text(key, web->key) ||
-                       !same_text(ca, web->ca);
+/* The files as they are now, whose stamps are taken down. */
+static int read_files(struct web *web, struct loaded *ret, struct prcb_error *err)
+{
+    const struct web_config *config = &ret->config;
+    int result = web_config_read(web->options.config_file, &ret->config, err);
 
-        if (restart)
-            stop_daemons(web);
-        web->config = config;
-        web->cert = cert;
-        web->key = key;
-        web->ca = ca;
-        result = restart ? start_daemons(web, err) : 0;
-    } else {
-        memcpy(web->stamps, stamps, sizeof(stamps));
-        web_config_free(&config);
-        free(cert);
-        free(key);
-        free(ca);
+    if (result)
         return result;
-    }
-    if (result) { /* back to what worked */
-        struct prcb_error ignored;
+    tls_files_changed(web, config);
+    if (!config->tls)
+        return 0;
+    ret->cert = read_text(config->cert_file, err);
+    ret->key = ret->cert ? read_text(config->key_file, err) : NULL;
+    ret->ca = ret->key && config->client_ca_file ? read_text(config->client_ca_file, err) : NULL;
+    return !ret->key || (config->client_ca_file && !ret->ca) ? err->code : 0;
+}
 
-        memcpy(web->stamps, stamps, sizeof(stamps));
-        web->config = old;
-        web->cert = old_files[0];
-        web->key = old_files[1];
-        web->ca = old_files[2];
-        web_config_free(&config);
-        free(cert);
-        free(key);
-        free(ca);
+/* Other users alone are no reason to end the connections. */
+static bool same_daemons(const struct loaded *a, const struct loaded *b)
+{
+    return a->config.tls == b->config.tls && a->config.tls13 == b->config.tls13 &&
+           a->config.client_required == b->config.client_required && same_text(a->cert, b->cert) &&
+           same_text(a->key, b->key) && same_text(a->ca, b->ca);
+}
+
+/* Serves with what was read. If it cannot, it goes back to what worked. */
+static int serve_with(struct web *web, const struct loaded *next, struct prcb_error *err)
+{
+    struct loaded old = web->loaded;
+    bool serves = web->daemons[0];
+    struct prcb_error ignored;
+    int result;
+
+    if (serves && same_daemons(&old, next)) {
+        web->loaded = *next;
+        return 0;
+    }
+    stop_daemons(web);
+    web->loaded = *next;
+    result = start_daemons(web, err);
+    if (result) {
+        web->loaded = old;
         if (serves)
             start_daemons(web, &ignored);
+    }
+    return result;
+}
+
+static int load(struct web *web, struct prcb_error *err)
+{
+    struct loaded old = web->loaded, next = {0};
+    struct stamp stamps[FILES];
+    int result;
+
+    memcpy(stamps, web->stamps, sizeof(stamps));
+    result = read_files(web, &next, err);
+    if (!result)
+        result = serve_with(web, &next, err);
+    if (result) {
+        memcpy(web->stamps, stamps, sizeof(stamps));
+        loaded_free(&next);
         return result;
     }
-    keep_known(web, &old);
-    web_config_free(&old);
-    for (size_t i = 0; i < 3; i++)
-        free(old_files[i]);
+    keep_known(web, &old.config);
+    loaded_free(&old);
     return 0;
 }
 
@@ -652,7 +673,7 @@ void web_reload(struct web *web)
 
     if (web->options.config_file) {
         changed = file_changed(web, FILE_CONFIG, web->options.config_file);
-        changed = tls_files_changed(web, &web->config) || changed;
+        changed = tls_files_changed(web, &web->loaded.config) || changed;
     }
     if (!changed)
         return;
@@ -706,10 +727,7 @@ void web_close(struct web *web)
             unlink(web->unix_path[i]);
         free(web->unix_path[i]);
     }
-    web_config_free(&web->config);
-    free(web->cert);
-    free(web->key);
-    free(web->ca);
+    loaded_free(&web->loaded);
     explicit_bzero(web, sizeof(*web));
     free(web);
 }

@@ -263,13 +263,66 @@ static int take_tails(struct run *run, bool interval, struct stat_tails **ret)
     return 0;
 }
 
-static void report(struct run *run, uint64_t now, bool interval, bool last)
+/* What a report shows, which is made for it alone. */
+struct made {
+    struct prcb_status status;
+    struct account_view view;
+    struct stat_tails *tails;
+    struct whom *grown; /* of an interval */
+};
+
+static void made_deinit(struct made *made)
+{
+    whom_close(made->grown);
+    free(made->tails);
+    account_view_deinit(&made->view);
+}
+
+/* Sums, tails and edges of the whole time or of the interval. */
+static int make(struct run *run, bool interval, struct made *ret)
 {
     const struct stat_options *options = run->options;
-    struct prcb_status status = {.size = sizeof(status)};
-    struct whom *grown = NULL;
-    struct account_view view = {0};
-    struct stat_report report = {
+    unsigned kind = stat_rows_kinds[options->rows].view | (interval ? ACCOUNT_VIEW_INTERVAL : 0u);
+    int result = prcb_session_status(run->session, &ret->status);
+
+    if (!result && options->tails && !run->no_tails.text[0]) {
+        result = take_tails(run, interval, &ret->tails);
+        if (!result) /* they may have become incomplete: asked after they were read */
+            note_tails(run);
+    }
+    if (!result && interval && run->whom)
+        result = whom_since(run->whom, run->whom_before, &ret->grown);
+    if (run->cgroups)
+        cgroup_names_refresh(run->cgroups);
+    if (!result)
+        result = account_view_make(&run->rows, kind, &options->order, &ret->view);
+    if (!result && run->counters)
+        account_counters_total(run->counters, interval, &ret->view.total.now);
+    return result;
+}
+
+/* The next interval begins here. */
+static int mark(struct run *run)
+{
+    int result = account_rows_mark(&run->rows);
+
+    if (run->counters)
+        account_counters_mark(run->counters);
+    if (!result && run->whom) {
+        whom_close(run->whom_before);
+        run->whom_before = run->whom;
+        run->whom = NULL;
+    }
+    return result;
+}
+
+static struct stat_report describe(const struct run *run, const struct made *made, uint64_t now,
+                                   bool interval)
+{
+    const struct stat_options *options = run->options;
+    const struct whom *whom = run->whom ? run->whom : run->whom_before;
+
+    return (struct stat_report){
         .profiled = {.all = options->all,
                      .pids = options->pids.ids,
                      .pid_count = options->pids.count,
@@ -285,52 +338,34 @@ static void report(struct run *run, uint64_t now, bool interval, bool last)
         .separator = options->form.separator,
         .interval_ns = options->interval_ns,
         .session = run->session,
-        .status = &status,
-        .view = &view,
+        .status = &made->status,
+        .view = &made->view,
         .counters = run->counters,
         .cgroups = run->cgroups,
         .idle = !interval && run->has_idle ? &run->idle : NULL,
-        .whom = run->whom ? run->whom : run->whom_before,
+        .whom = interval && run->whom ? made->grown : whom,
+        .tails = run->no_tails.text[0] ? NULL : made->tails,
         .no_whom = run->no_whom.text,
         .no_tails = run->no_tails.text,
         .time_ns = now - run->start,
         .wall_ns = now - (interval ? run->interval_start : run->start),
         .interval = interval,
         .first = !run->reports,
-        .number = run->reports++,
+        .number = run->reports,
         .ended_early = run->ended_early,
         .longest_gap = run->longest_gap ? run->longest_gap : run->refresh_ns,
     };
-    bool has_tails = options->tails && !run->no_tails.text[0];
-    struct stat_tails *tails = NULL;
-    unsigned kind = stat_rows_kinds[options->rows].view | (interval ? ACCOUNT_VIEW_INTERVAL : 0u);
-    int result = prcb_session_status(run->session, &status);
+}
 
-    if (!result && has_tails)
-        result = take_tails(run, interval, &tails);
-    if (!result && has_tails) /* they may have become incomplete: asked after they were read */
-        note_tails(run);
-    report.tails = run->no_tails.text[0] ? NULL : tails;
-    if (!result && interval && run->whom) {
-        result = whom_since(run->whom, run->whom_before, &grown);
-        report.whom = grown;
-    }
-    if (run->cgroups)
-        cgroup_names_refresh(run->cgroups);
-    if (!result)
-        result = account_view_make(&run->rows, kind, &options->order, &view);
-    if (!result && run->counters)
-        account_counters_total(run->counters, interval, &view.total.now);
-    if (!result && interval) {
-        result = account_rows_mark(&run->rows);
-        if (run->counters)
-            account_counters_mark(run->counters);
-    }
-    if (!result && interval && run->whom) {
-        whom_close(run->whom_before);
-        run->whom_before = run->whom;
-        run->whom = NULL;
-    }
+static void report(struct run *run, uint64_t now, bool interval, bool last)
+{
+    struct made made = {.status = {.size = sizeof(made.status)}};
+    int result = make(run, interval, &made);
+    struct stat_report report = describe(run, &made, now, interval);
+
+    run->reports++;
+    if (!result && interval)
+        result = mark(run);
     if (result) {
         run->failed = true;
         cli_error(run->command, "no report: %s", strerror(-result));
@@ -339,9 +374,7 @@ static void report(struct run *run, uint64_t now, bool interval, bool last)
         note(run, &report, last);
         output_flush(&run->output);
     }
-    whom_close(grown);
-    free(tails);
-    account_view_deinit(&view);
+    made_deinit(&made);
 }
 
 /* Whether the figures at the end are wanted on top of the intervals'. */
