@@ -18,6 +18,7 @@
 #include "cgroup_names.h"
 
 #define ID        "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define OTHER_ID  "fedcba9876543210fedcba9876543210fedcba9876543210fedcba9876543210"
 #define POD       "6f2d1d7c-31a4-4d2f-9c1e-0a1b2c3d4e5f"
 #define POD_SLICE "6f2d1d7c_31a4_4d2f_9c1e_0a1b2c3d4e5f"
 
@@ -37,6 +38,22 @@ static void paths_say_who_made_them(void **state)
         {"/kubepods/besteffort/pod" POD "/" ID, "", ID, POD},
         {"/system.slice/containerd.service/kubepods-pod" POD_SLICE ".slice:cri-containerd:" ID,
          "containerd.service", ID, POD},
+        {"/system.slice:docker:" ID, "", ID, ""},
+        {"/ecs/" ID, "", ID, ""},
+        /* Whoever made these may call them as he likes: a user, a service, a container. */
+        {"/user.slice/user-1000.slice/user@1000.service/docker-" ID ".scope", "docker-" ID ".scope",
+         "", ""},
+        {"/user.slice/user-1000.slice/user@1000.service/user.slice/kubepods-pod" POD_SLICE
+         ".slice/cri-containerd-" ID ".scope",
+         "cri-containerd-" ID ".scope", "", ""},
+        {"/user.slice/docker-" ID ".scope", "docker-" ID ".scope", "", ""},
+        {"/system.slice/web.service/docker-" ID ".scope", "web.service", "", ""},
+        {"/system.slice/web.service/kubepods/pod" POD "/" ID, "web.service", "", ""},
+        {"/system.slice/containerd.service/" ID, "containerd.service", "", ""},
+        {"/system.slice/docker-" ID ".scope/docker-" OTHER_ID ".scope", "docker-" ID ".scope", ID,
+         ""},
+        {"/docker/" ID "/kubepods/pod" POD "/" OTHER_ID, "", ID, ""},
+        {"/handed-over/docker-" ID ".scope", "docker-" ID ".scope", "", ""},
         {"/user.slice/user-1000.slice/user@1000.service/app.slice/firefox.service",
          "firefox.service", "", ""},
         {"/user.slice/user-1000.slice/session-3.scope", "session-3.scope", "", ""},

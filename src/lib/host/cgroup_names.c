@@ -364,23 +364,87 @@ static bool take_unit(const char *part, size_t length, char *ret, size_t size)
     return false;
 }
 
+/* ---- who made it ---- */
+
+static bool is_one_of(const char *part, size_t length, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strlen(names[i]) == length && !memcmp(part, names[i], length))
+            return true;
+    }
+    return false;
+}
+#define IS_ONE_OF(part, length, names)                                                             \
+    is_one_of(part, length, names, sizeof(names) / sizeof((names)[0]))
+
+/* Where only root makes cgroups, and runtimes put their containers: slices but those of users, and
+ * the folders of runtimes that do without systemd. */
+static bool is_folder(const char *part, size_t length, bool top)
+{
+    static const char *const folders[] = {"docker",        "kubepods", "burstable", "besteffort",
+                                          "libpod_parent", "machine",  "k8s.io",    "ecs"};
+    char pod[37];
+
+    if (ends_with(part, length, ".slice"))
+        return !top || length != strlen("user.slice") || memcmp(part, "user.slice", length) != 0;
+    return IS_ONE_OF(part, length, folders) ||
+           (length == 39 && !memcmp(part, "pod", 3) && take_pod(part, length, pod));
+}
+
+/* Runtimes that have their containers in their own service's cgroup, as "SLICE:RUNTIME:ID". */
+static bool is_runtime(const char *part, size_t length)
+{
+    static const char *const runtimes[] = {
+        "containerd.service", "crio.service",        "docker.service",    "k3s.service",
+        "k3s-agent.service",  "rke2-server.service", "rke2-agent.service"};
+
+    return IS_ONE_OF(part, length, runtimes);
+}
+
+/* The container is the outermost: what is made within it is its own, whatever it is called. So is
+ * what a user makes, or a service to whom its cgroup was handed over: there nothing is a container
+ * or a pod. */
+static void identify_container(const char *path, struct cgroup_identity *ret)
+{
+    bool runtime = false, top = true;
+
+    while (*path) {
+        size_t length = strcspn(path, "/");
+        bool folder = is_folder(path, length, top);
+
+        /* In a runtime's service, nothing but its containers. */
+        if (length && runtime && !memchr(path, ':', length))
+            return;
+        if (length && !folder && is_runtime(path, length)) {
+            runtime = true;
+        } else if (length) {
+            if (!folder && !take_container(path, length, ret->container))
+                return;
+            if (!*ret->pod)
+                take_pod(path, length, ret->pod);
+            if (!folder)
+                return;
+        }
+        top &= !length;
+        path += length + (path[length] == '/');
+    }
+}
+
 void cgroup_identify(const char *path, struct cgroup_identity *ret)
 {
+    const char *from = path;
     bool done = false;
 
     memset(ret, 0, sizeof(*ret));
-    while (*path) {
+    while (*path && !done) {
         size_t length = strcspn(path, "/");
         char unit[sizeof(ret->unit)];
 
-        if (length && !done && take_unit(path, length, unit, sizeof(unit))) {
+        if (length && take_unit(path, length, unit, sizeof(unit))) {
             memcpy(ret->unit, unit, sizeof(unit));
             done = strncmp(unit, "user@", 5) != 0;
         }
-        if (length && !ret->pod[0])
-            take_pod(path, length, ret->pod);
-        if (length) /* the innermost */
-            take_container(path, length, ret->container);
         path += length + (path[length] == '/');
     }
+    identify_container(from, ret);
 }

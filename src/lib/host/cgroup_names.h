@@ -54,7 +54,9 @@ bool cgroup_names_alive(struct cgroup_names *names, uint64_t cgroup);
 /* Forgets those that are gone, once there are many: their paths end here. */
 void cgroup_names_drop(struct cgroup_names *names);
 
-/* What a path says. Empty: nothing. */
+/* What a path says. Empty: nothing. A container's id and a pod's are believed where only root makes
+ * cgroups: not in a user's, a service's or a container's own, which may call theirs as they like.
+ */
 struct cgroup_identity {
     char unit[256]; /* systemd's: the first part that is no slice, below user@N.service the next */
     char container[65]; /* 64 hexadecimal digits */
