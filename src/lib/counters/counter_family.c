@@ -102,7 +102,7 @@ static int open_on_cpu(struct prcb_family *family, struct member *member,
     return result ? result : map_buffer(family, &family->buffers[cpu], fd);
 }
 
-/* What cannot count on one processor that is there counts on none. */
+/* An event that cannot count on one present processor counts on none. */
 static void give_up(struct prcb_family *family, struct member *member,
                     const struct counter_event *event, int result)
 {
@@ -237,8 +237,8 @@ static struct prcb_family *make_family(uint32_t count)
 
 /* ---- whether the kernel writes records of threads that end ---- */
 
-/* A child without a signal at its end, so that the program's own handling of children
- * does not see it; as fork otherwise. */
+/* Starts a child that sends no signal at its end, so that the program's own handling of children
+ * does not see it; otherwise like fork. */
 static pid_t quiet_child(void)
 {
 #if defined(__aarch64__)
@@ -254,8 +254,8 @@ static void await_child(pid_t child)
         ;
 }
 
-/* Once it may, starts two children that end at once: whichever of the three ends with the
- * original events, another leaves parts. */
+/* When allowed, starts two children that end at once: whichever of the three ends with the
+ * original events, another one leaves parts. */
 static void probe_child(int go)
 {
     char byte;
@@ -354,7 +354,7 @@ static int make_members(struct prcb_family *family, const struct counter_event *
     return 0;
 }
 
-/* 0, or why none of them counts. */
+/* Returns 0, or the reason why none of them counts. */
 static int open_members(struct prcb_family *family, const struct counter_event *events, pid_t child,
                         struct prcb_error *err)
 {
@@ -422,7 +422,7 @@ size_t prcb_family_count(const struct prcb_family *family)
     return family->count;
 }
 
-/* Software events share no counter: they run whenever they are enabled. */
+/* Software events share no counter: they always run while they are enabled. */
 static void scale(const struct member *member, struct prcb_counter *ret)
 {
     ret->value = ret->raw;

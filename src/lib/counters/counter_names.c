@@ -118,7 +118,7 @@ static bool set_raw(const char *name, struct counter_event *event)
 
 #define PMU_FOLDER "/sys/bus/event_source/devices"
 
-/* Puts a value into the bits that a format names: "config:0-7,32-35". */
+/* Stores a value in the bits that a format names: "config:0-7,32-35". */
 static bool set_format(const char *format, uint64_t value, struct counter_event *event)
 {
     uint64_t *word = !strncmp(format, "config:", 7)    ? &event->config
@@ -297,7 +297,7 @@ int prcb_counter_pfm_walk(prcb_counter_pfm_fn fn, void *ctx)
 
 /* ---- a name ---- */
 
-/* Takes perf's ":u", ":k", ":uk" off the end of a name. False: no such ending. */
+/* Removes perf's ":u", ":k", ":uk" from the end of a name. False: no such ending. */
 static bool take_modes(char *name, struct counter_event *event)
 {
     char *colon = strrchr(name, ':');

@@ -57,9 +57,9 @@ static inline uint64_t counter_page_elapsed(const volatile struct perf_event_mma
            ((rest * page->time_mult) >> page->time_shift);
 }
 
-/* False: the counter cannot be read this way now: not allowed, not on the processor
- * (multiplexed out), or the page would not hold still. The compiler barriers are
- * enough: the page is written by the kernel on the processor the reader runs on. */
+/* Returns false if the counter cannot be read this way now: it is not allowed, or not on the
+ * processor (multiplexed out), or the page kept changing. Compiler barriers are enough, for the
+ * kernel writes the page on the processor that the reader runs on. */
 static inline bool counter_page_read(const volatile struct perf_event_mmap_page *page,
                                      counter_pmc_fn pmc, counter_ticks_fn ticks,
                                      struct counter_reading *ret)

@@ -46,7 +46,7 @@ struct prcb_counters {
 
 /* ---- opening ---- */
 
-/* An event that happens in kernel mode only would read 0 when that is not counted, which is no
+/* An event that occurs only in kernel mode would read 0 if that is not counted, and 0 is no
  * value. cgroup-switches came with Linux 5.13, after the headers that prcb builds with. */
 static bool is_kernel_only(const struct counter_event *event)
 {
@@ -78,7 +78,7 @@ int counter_open_fd(const struct counter_event *event, pid_t pid, int cpu, int g
     attr.config2 = event->config2;
     *ret_user_only = false;
 #if defined(__aarch64__)
-    /* Asks for a counter that user mode may read; refused where it may not. */
+    /* Asks for a counter that user mode may read; the kernel refuses where it may not. */
     if (event->type != PERF_TYPE_SOFTWARE && pid >= 0 && cpu < 0 &&
         !(flags & PRCB_COUNTERS_INHERIT)) {
         attr.config1 |= 2;
@@ -309,8 +309,8 @@ static bool read_one(const struct counter *counter, struct figures *ret)
     return read(counter->fd, ret, sizeof(*ret)) == (ssize_t)sizeof(*ret);
 }
 
-/* The instruction reads the counter of the processor that it runs on, and that holds the counts of
- * the thread that runs there: no thread can read another's so. */
+/* The instruction reads the counter of the processor that it runs on, which holds the counts of
+ * the thread running there. So no thread can read another's counter this way. */
 static bool may_read_user(const struct prcb_counters *set)
 {
     return set->own && pthread_equal(set->owner, pthread_self());

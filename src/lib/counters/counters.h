@@ -50,7 +50,7 @@ void counters_start(struct prcb_counters *counters);
 /* Each thread that ends writes its own part of an inherited count to the event's buffer. */
 #define COUNTERS_STAT (1u << 30)
 
-/* Counts always, or not at all: takes no turns with others. */
+/* The event counts always or not at all: it takes no turns with others. */
 #define COUNTERS_PINNED (1u << 29)
 
 /* Opens one event as an attribute of these flags, with the kernel's own work left
@@ -59,7 +59,7 @@ void counters_start(struct prcb_counters *counters);
 int counter_open_fd(const struct counter_event *event, pid_t pid, int cpu, int group,
                     unsigned flags, uint64_t read_format, bool *ret_user_only);
 
-/* Words for what counter_open_fd said. */
+/* The text for an error of counter_open_fd. */
 const char *counter_reason(const struct counter_event *event, int error);
 
 #endif

@@ -36,7 +36,7 @@ static bool is_directory(int dir, const struct dirent *entry)
     return !fstatat(dir, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) && S_ISDIR(st.st_mode);
 }
 
-/* A directory and those below it. Takes dir over. */
+/* Adds the threads of a directory and of those below it. Owns dir from here on. */
 static int list_tree(struct procfs *fs, int dir, struct pid_list *list)
 {
     DIR *entries = fdopendir(dir);
@@ -59,8 +59,8 @@ static int list_tree(struct procfs *fs, int dir, struct pid_list *list)
             continue;
         }
         result = list_tree(fs, below, list);
-        /* Removed meanwhile, or threads in it that this directory's user may not list by
-         * the rules for domains: neither hides the rest. */
+        /* The cgroup was removed meanwhile, or the rules for domains forbid this user to list
+         * its threads: neither hides the rest. */
         if (result == -ENOENT || result == -ENODEV || result == -EOPNOTSUPP)
             result = 0;
     }

@@ -131,7 +131,7 @@ static struct name *find(const struct cgroup_names *names, uint64_t cgroup)
     return name;
 }
 
-/* Longer chains until there is memory. */
+/* Without memory the chains stay longer. */
 static void grow(struct cgroup_names *names)
 {
     size_t old = names->bucket_count;
@@ -184,7 +184,8 @@ static void note(struct cgroup_names *names, uint64_t cgroup, const char *path)
     name->walk = names->walks;
 }
 
-/* The directory and those below it. Takes dir over. path: of this one, of PATH_BYTES; restored. */
+/* Walks the directory and those below it. Owns dir from here on. path: of this directory, of
+ * PATH_BYTES; restored. */
 static void walk_tree(struct cgroup_names *names, int dir, char *path, int level)
 {
     DIR *entries = fdopendir(dir);
@@ -252,7 +253,7 @@ const char *cgroup_names_find(struct cgroup_names *names, uint64_t cgroup)
         walk(names);
         name = find(names, cgroup);
     }
-    /* Remembered as not found: it will not come back under this number. */
+    /* Remembers the number as not found: it will not come back. */
     if (!name)
         name = add(names, cgroup);
     return name ? name->path : NULL;
@@ -267,7 +268,7 @@ bool cgroup_names_alive(struct cgroup_names *names, uint64_t cgroup)
     return name && name->path && name->walk == names->walks;
 }
 
-/* Whoever may make cgroups may make and remove them for ever. */
+/* A user who may make cgroups may make and remove them for ever. */
 void cgroup_names_drop(struct cgroup_names *names)
 {
     if (names->told || names->count < FIRST_BUCKETS + 2 * names->left)
@@ -348,7 +349,7 @@ static bool ends_with(const char *part, size_t length, const char *end)
     return length >= more && !memcmp(part + length - more, end, more);
 }
 
-/* By systemd's rule: slices are no units' cgroups but their folders; the manager of a user has the
+/* By systemd's rule slices are folders and not cgroups of units; the manager of a user has the
  * user's units below it. */
 static bool take_unit(const char *part, size_t length, char *ret, size_t size)
 {

@@ -25,7 +25,7 @@ enum cgroup_setup {
     CGROUP_V2,
 };
 
-/* From the list of mounts (/proc/self/mounts; another in tests). mount, of `size` bytes: where
+/* Reads the list of mounts (/proc/self/mounts; another in tests). mount, of `size` bytes: where
  * version 2 is; empty where it is not. */
 enum cgroup_setup cgroup_setup(const char *mounts, char *mount, size_t size);
 /* One line for people. */
@@ -39,10 +39,11 @@ int cgroup_names_open(const char *root, struct cgroup_names **ret, struct prcb_e
 void cgroup_names_close(struct cgroup_names *names);
 enum cgroup_setup cgroup_names_setup(const struct cgroup_names *names);
 
-/* From the first call on nothing is looked for: names are those that were told, and stay. */
+/* After the first call no directory is searched: the only names are those that were passed, and
+ * they stay. */
 void cgroup_names_tell(struct cgroup_names *names, uint64_t cgroup, const char *path);
 
-/* Begins a look: the next number that is not known makes a walk, those after it none. */
+/* Begins a look: the next unknown number causes a walk, those after it do not. */
 void cgroup_names_refresh(struct cgroup_names *names);
 /* "/", "/system.slice/ssh.service", ... Borrowed until the close or a
  * drop. NULL: it was removed before
@@ -51,12 +52,12 @@ const char *cgroup_names_find(struct cgroup_names *names, uint64_t cgroup);
 /* Whether it was there at the last walk of this look, which is made if there was none. */
 bool cgroup_names_alive(struct cgroup_names *names, uint64_t cgroup);
 
-/* Forgets those that are gone, once there are many: their paths end here. */
+/* Forgets cgroups that are gone, once there are many. Their paths are invalid from here on. */
 void cgroup_names_drop(struct cgroup_names *names);
 
-/* What a path says. Empty: nothing. A container's id and a pod's are believed where only root makes
- * cgroups: not in a user's, a service's or a container's own, which may call theirs as they like.
- */
+/* What a path says; an empty text says nothing. The ids of a container and a pod are believed only
+ * where root alone makes cgroups: not in a user's, a service's or a container's own, which may
+ * call theirs as they like. */
 struct cgroup_identity {
     char unit[256]; /* systemd's: the first part that is no slice, below user@N.service the next */
     char container[65]; /* 64 hexadecimal digits */

@@ -44,7 +44,7 @@ static bool counter_is_invariant(void)
 #endif
 }
 
-/* One moment on both clocks: the tightest of a few tries. */
+/* Reads both clocks at one moment: the tightest of a few tries. */
 static void sample(uint64_t *ret_ticks, uint64_t *ret_mono)
 {
     uint64_t tightest = UINT64_MAX;

@@ -58,8 +58,8 @@ static inline uint64_t clock_ticks(void)
 #endif
 }
 
-/* Now. *fresh is set when this call calibrated: whoever keeps something beside the
- * clock that ages with it renews it then. */
+/* Returns the time now. *fresh is set when this call calibrated: a caller that keeps a value
+ * which ages with the clock renews it then. */
 static inline uint64_t clock_now(struct clock *clock, const struct clock_base *base, bool *fresh)
 {
     uint64_t elapsed;

@@ -220,14 +220,14 @@ void procfs_probe(struct procfs *fs, struct procfs_features *ret)
     struct procfs_schedstat schedstat;
     size_t length;
 
-    /* A thread that asks has run. */
+    /* The calling thread has run. */
     ret->schedstat = !read_below(fs, fs->root, "thread-self/schedstat", &length) &&
                      !procfs_parse_schedstat(fs->buffer, length, &schedstat) &&
                      (schedstat.run_ns || schedstat.arrivals);
     ret->children = !faccessat(fs->root, "thread-self/children", R_OK, 0);
 }
 
-/* What an error means for a path inside a thread's directory. */
+/* Translates an error for a path inside a thread's directory. */
 static int of_thread(int code)
 {
     return code == -ENOENT || code == -ENOTDIR ? -ESRCH : code == -EACCES ? -EPERM : code;
@@ -240,7 +240,7 @@ static int read_thread_below(struct procfs *fs, pid_t pid, pid_t tid, const char
 
     snprintf(path, sizeof(path), "%d/task/%d/%s", (int)pid, (int)tid, name);
     result = read_below(fs, fs->root, path, ret);
-    /* A thread that ended after the open. */
+    /* The thread ended after the open. */
     if (!result && !*ret && strcmp(name, "children"))
         return -ESRCH;
     return of_thread(result);
@@ -301,7 +301,7 @@ int procfs_list_children(struct procfs *fs, pid_t pid, pid_t tid, struct pid_lis
     return result ? result : add_numbers(fs->buffer, length, list);
 }
 
-/* Entries of a directory that are numbers. Takes fd over. */
+/* Adds the entries of a directory that are numbers. Owns fd from here on. */
 static int list_numbers(int fd, struct pid_list *list)
 {
     DIR *dir = fdopendir(fd);

@@ -78,7 +78,7 @@ struct procfs {
 };
 
 int procfs_open(struct procfs *fs, const char *root);
-void procfs_close(struct procfs *fs); /* takes one that failed to open */
+void procfs_close(struct procfs *fs); /* accepts one that failed to open */
 
 /* Any file beneath the root, into fs->buffer: *ret bytes of it. */
 int procfs_read(struct procfs *fs, const char *name, size_t *ret);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Copies of blocks that are whole, and how long a reader waits for a writer in the middle of an
- * update.
+ * Makes consistent copies of blocks, and limits how long a reader waits for a writer in the
+ * middle of an update.
  */
 #ifndef PRCB_HOST_WRITER_WAIT_H
 #define PRCB_HOST_WRITER_WAIT_H
@@ -17,8 +17,8 @@
 #define WRITER_GIVE_UP_NS 20000000ull
 #define WRITER_SPINS      1000
 
-/* A writer is done in a microsecond, unless a hypervisor took its processor away in the middle:
- * give ours up once, then wait a bounded time. pass counts from 1; *deadline is 0 before the first.
+/* A writer takes a microsecond, unless a hypervisor took its processor away in the middle:
+ * yields once, then waits a bounded time. pass counts from 1; *deadline is 0 before the first.
  * False: the time is over. */
 static inline bool writer_wait(uint32_t pass, uint64_t *deadline)
 {

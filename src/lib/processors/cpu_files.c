@@ -70,7 +70,7 @@ static int parse_stat_line(struct words *line, struct cpu_stat *ret)
            !words_take_number(line, UINT64_MAX, &stat.ticks[stat.fields]))
         stat.fields++;
     words_skip_blanks(line);
-    /* Either all that is known was there, or the line ended after a number. */
+    /* Either all known columns were there, or the line ended after a number. */
     if (stat.fields <= CPU_STAT_IDLE || (stat.fields < CPU_STAT_FIELDS && line->at < line->end))
         return -EBADMSG;
     *ret = stat;

@@ -97,7 +97,7 @@ enum cpu_sysfs_member {
 void cpu_read_sysfs(struct procfs *fs, uint32_t number, struct cpu_sysfs *ret);
 /* These, into what the other has filled. */
 void cpu_read_idle_states(struct procfs *fs, uint32_t number, struct cpu_sysfs *ret);
-/* Whether there is one more than so many. */
+/* Whether there is a state beyond this number. */
 bool cpu_has_idle_state(struct procfs *fs, uint32_t number, uint32_t count);
 /* The name of their driver, CPU_FILES_NAME bytes; 0, or -errno and ret is unchanged. */
 int cpu_read_idle_driver(struct procfs *fs, char *ret);

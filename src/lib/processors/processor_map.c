@@ -134,8 +134,8 @@ static enum part live_part(const struct prcb_processor_block *copy)
     return PART_KERNEL;
 }
 
-/* What tasks ran since the last tick, by what the ticks have found so far: each tick hits user
- * mode with that probability. Before the first it is all the kernel's. */
+/* Divides what tasks ran since the last tick by what the ticks have found so far: each tick hits
+ * user mode with that probability. Before the first tick all of it is the kernel's. */
 static uint64_t user_share(const struct prcb_processor_block *copy, uint64_t busy)
 {
     uint64_t share = copy->user_share < 65536 ? copy->user_share : 65536;

@@ -32,7 +32,7 @@ int processor_map_open(int fd, struct processor_map *ret, struct prcb_error *err
 int processor_map_add_threads(struct processor_map *map, int fd, struct prcb_error *err);
 void processor_map_close(struct processor_map *map);
 
-/* The moment, of the writer's clock, at which the programs were given up; 0: they count. */
+/* The moment, on the writer's clock, at which the programs were stopped; 0: they count. */
 uint64_t processor_map_ended(const struct processor_map *map);
 
 /* A consistent copy of the first bytes (a multiple of 8) of a block; what the writer does not
@@ -52,7 +52,7 @@ int processor_block_copy_with_thread(const struct processor_map *map, uint32_t n
 void processor_block_times(const struct prcb_processor_block *copy, uint64_t now, struct parts *ret,
                            enum part *live);
 
-/* What interrupts and softirqs have taken of the processor until now. */
+/* The time that interrupts and softirqs have taken from the processor until now. */
 uint64_t processor_block_interrupted(const struct prcb_processor_block *copy, uint64_t now);
 
 /* ---- who writes them: processor_programs.c, in builds with the bpf tier ---- */
@@ -71,12 +71,12 @@ int processor_programs_load(uint32_t count, int map, bool times, struct processo
 int processor_programs_attach(struct processor_programs *programs, struct processor_map *ret_map,
                               struct prcb_error *err);
 void processor_programs_close(struct processor_programs *programs);
-/* As compiled: what a build of them is known by. */
+/* The programs as compiled, by which a build is identified. */
 const void *processor_programs_elf(size_t *ret_bytes);
 int processor_programs_map_fd(const struct processor_programs *programs);
 /* The map of a view's own programs; -1: it has none. */
 int processors_programs_map(const struct prcb_processors *view);
-/* The i-th that the kernel runs for events; -ENOENT: there are no more. */
+/* The i-th program that the kernel runs for events; -ENOENT: there are no more. */
 int processor_programs_program(const struct processor_programs *programs, uint32_t i,
                                struct prcb_program *ret);
 /* Calls keep with each of these. Stops at a result that is not 0 and returns it. */

@@ -165,7 +165,7 @@ static int need(const struct btf *btf, const char *name, struct prcb_error *err)
                : prcb_fail(err, -EOPNOTSUPP, "the kernel has no tracepoint %s", name);
 }
 
-/* What figures cannot do without. */
+/* What the figures need. */
 static int check_kernel(const struct btf *btf, const struct processors_bpf *skeleton,
                         struct prcb_error *err)
 {
@@ -229,7 +229,7 @@ static int configure(struct processor_programs *p, uint32_t count, const struct 
 
 /* ---- loading ---- */
 
-/* Variables and tracepoints of which the kernel's types tell. */
+/* Variables and tracepoints that the kernel's types describe. */
 static const char *const names[] = {"runqueues",
                                     "kernel_cpustat",
                                     "kstat",
@@ -317,7 +317,7 @@ static struct bpf_link *attach_vector(struct processors_bpf *skeleton, size_t i,
     return bpf_program__attach_raw_tracepoint(program, name);
 }
 
-/* The end first: an end without its beginning is let pass, the reverse would not be. */
+/* Attaches the end first: an end without its beginning is ignored, the reverse would not be. */
 static void attach_vectors(struct processor_programs *p)
 {
     for (size_t i = 0; i < VECTORS; i++) {

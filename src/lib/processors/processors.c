@@ -64,7 +64,7 @@ static int count_possible(struct prcb_processors *v, struct prcb_error *err)
     return v->slots && v->times ? 0 : prcb_fail(err, -ENOMEM, "out of memory");
 }
 
-/* Leaves nothing behind where it fails. */
+/* Leaves nothing behind on failure. */
 static int try_source(struct prcb_processors *v, const struct processor_source *source,
                       struct prcb_error *why)
 {
@@ -97,7 +97,7 @@ static void keep_reason(struct prcb_processors *v, const struct prcb_error *why)
         memcpy(v->tier_reason, why->text, sizeof(v->tier_reason) - 1);
 }
 
-/* Best first; the reason why the first did not do is kept. */
+/* The best one is tried first; the reason why it failed is kept. */
 static int open_source(struct prcb_processors *v, const struct prcb_processors_options *options,
                        struct prcb_error *err)
 {
@@ -182,7 +182,7 @@ static void add_cpuinfo(struct prcb_processors *v, struct fresh *fresh)
     free(mhz);
 }
 
-/* Whether another driver has come since the last call. */
+/* Whether another driver was loaded since the last call. */
 static bool idle_driver_changed(struct prcb_processors *v)
 {
     char driver[sizeof(v->idle_driver)] = "";
@@ -233,7 +233,7 @@ static int refresh_facts(struct prcb_processors *v, struct prcb_error *err)
     return 0;
 }
 
-/* Members that no processor has now. */
+/* Members that no processor has at present. */
 static void find_lacking(struct prcb_processors *v)
 {
     static const struct {
@@ -410,8 +410,8 @@ int prcb_processors_refresh(struct prcb_processors *v, struct prcb_error *err)
 
 /* ---- reading ---- */
 
-/* Not before what was returned last, and from the opening of the view on. In this order: what was
- * shared out by a guess at the opening may be less by now, too. */
+/* Never less than what was returned last, and counted from the opening of the view. In this
+ * order, because what was shared out by a guess at the opening may be less by now. */
 static void settle(struct processor_times *times, struct parts *parts, enum part live)
 {
     parts_never_back(&times->last, parts, live);

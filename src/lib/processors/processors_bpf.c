@@ -107,7 +107,7 @@ static void bpf_close(struct prcb_processors *v)
 }
 #endif
 
-/* Never before a moment that was answered for, nor after the programs were given up. */
+/* Never before a moment that was answered for, and never after the programs were stopped. */
 static uint64_t bpf_now(struct prcb_processors *v)
 {
     bool fresh = false;
@@ -219,7 +219,7 @@ static int bpf_record(struct prcb_processors *v, uint32_t number, uint64_t now, 
     return 0;
 }
 
-/* The blocks are current. */
+/* The blocks are always current. */
 static int bpf_refresh(struct prcb_processors *v, struct prcb_error *err)
 {
     return 0;

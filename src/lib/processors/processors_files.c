@@ -26,7 +26,7 @@ struct processor_counts {
     uint64_t residency_seen[PRCB_IDLE_STATES_MAX], residency[PRCB_IDLE_STATES_MAX];
 };
 
-/* Growth that is no less than nothing. */
+/* Growth, at least 0. */
 static uint64_t grow(uint64_t *seen, uint64_t now)
 {
     uint64_t grown = now > *seen ? now - *seen : 0;
@@ -180,7 +180,7 @@ static int files_refresh(struct prcb_processors *v, struct prcb_error *err)
     return result;
 }
 
-/* What no file tells, and what these files do not. */
+/* What no file says, and what these files do not say. */
 static void say_what_lacks(struct prcb_processors *v)
 {
     uint32_t fields = 0;
