@@ -644,8 +644,9 @@ int metrics_fold_init(struct metrics *m, struct prcb_error *err)
     if (result)
         return result;
     m->keep_ns = KEEP_NS;
-    m->axes[AXIS_CGROUP].most = m->options.max_cgroups ? m->options.max_cgroups : MAX_CGROUPS;
-    m->axes[AXIS_NAME].most = m->options.max_names ? m->options.max_names : MAX_NAMES;
+    m->axes[AXIS_CGROUP].most =
+        m->options.max_cgroups ? (size_t)m->options.max_cgroups : MAX_CGROUPS;
+    m->axes[AXIS_NAME].most = m->options.max_names ? (size_t)m->options.max_names : MAX_NAMES;
     for (size_t i = 0; i < AXES; i++) {
         m->axes[i].other = (struct group){.name = "(other)", .path = "(other)"};
         m->axes[i].gone = (struct group){.name = "(gone)", .path = "(gone)"};

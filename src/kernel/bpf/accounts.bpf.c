@@ -12,19 +12,7 @@
  * array of accounts (own.bpf.inc). With PRCB_CLIENTS, for the daemon: an array for each of its
  * clients, and a thread may have an account in several (clients.bpf.inc).
  */
-#include "globals.bpf.h"
-#include "who.bpf.h"
-#include "tag.bpf.h"
-#include "clock.bpf.h"
-#include "processor_abi.h"
-#include "seqcount_abi.h"
-
-#ifdef PRCB_CLIENTS
-#include "clients.bpf.inc"
-#else
-#include "own.bpf.inc"
-#endif
-
+#include "owner.bpf.h"
 #include "stretches.bpf.h"
 #include "edges.bpf.h"
 #include "tails.bpf.h"

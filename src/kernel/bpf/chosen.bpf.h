@@ -5,7 +5,8 @@
 #ifndef PRCB_CHOSEN_BPF_H
 #define PRCB_CHOSEN_BPF_H
 
-#include "tag.bpf.h"
+#include "owner.bpf.h"
+#include "stretches.bpf.h"
 
 /* Of waits chosen at random; a page where none are asked for. */
 struct {

@@ -9,7 +9,7 @@
 #include "by_here.bpf.h"
 #include "processor_map.bpf.h"
 #include "stretches.bpf.h"
-#include "tag.bpf.h"
+#include "owner.bpf.h"
 
 /* Where a cell of this key and thread is looked for first. */
 static __always_inline __u64 first_cell(__u64 key, __u64 thread)

@@ -7,7 +7,8 @@
 #ifndef PRCB_SWITCH_RECORDS_BPF_H
 #define PRCB_SWITCH_RECORDS_BPF_H
 
-#include "tag.bpf.h"
+#include "owner.bpf.h"
+#include "stretches.bpf.h"
 
 /* Where the next record goes, and the head of this processor's ring; NULL: there is none. Not
  * inlined: what leads to either is of no account to the verifier then. */

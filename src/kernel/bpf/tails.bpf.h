@@ -6,7 +6,7 @@
 #define PRCB_TAILS_BPF_H
 
 #include "stretches.bpf.h"
-#include "tag.bpf.h"
+#include "owner.bpf.h"
 
 /* The tail of a cause on this processor; of a client's map, by its number. A processor that came
  * after the session began has none: what is missing for that is counted. */

@@ -7,7 +7,7 @@
 #define PRCB_THREADS_BPF_H
 
 #include "stretches.bpf.h"
-#include "tag.bpf.h"
+#include "owner.bpf.h"
 
 #define GUESSES 5    /* at what a thread that exists is doing */
 #define ENDINGS 1000 /* looks at one that is about to leave its processor */

@@ -10,11 +10,11 @@
 
 #include "array.h"
 #include "error.h"
+#include "table.h"
 
 #ifdef HAVE_STACK
 #include "looks.h"
 #include "now.h"
-#include "table.h"
 #else
 struct looks;
 #endif
