@@ -33,7 +33,7 @@ exit "$(cat "$STATE/update")"
 PLAIN = '#!/bin/bash\nexec "$@"\n'
 
 
-class Need(unittest.TestCase):
+class Disorder(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -42,6 +42,11 @@ class Need(unittest.TestCase):
             (self.state / name).write_text(text)
             (self.state / name).chmod(0o755)
 
+    def asked(self):
+        return (self.state / "asked").read_text()
+
+
+class Need(Disorder):
     def need(self, *packages, installed="", half="", can="", ends="0", update="0"):
         for name, text in (("installed", installed), ("half", half), ("can", can), ("ends", ends),
                            ("update", update), ("asked", "")):
@@ -50,9 +55,6 @@ class Need(unittest.TestCase):
         return subprocess.run(["bash", "-c", script, str(DEV)], capture_output=True, text=True, check=False,
                               env={"PATH": f"{self.state}:{os.environ['PATH']}", "STATE": str(self.state)},
                               timeout=60)
-
-    def asked(self):
-        return (self.state / "asked").read_text()
 
     def test_nothing_is_missing(self):
         result = self.need("gcc", "meson", installed="gcc\nmeson\n")
@@ -81,6 +83,55 @@ class Need(unittest.TestCase):
         result = self.need("meson", can="meson\n", update="100")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("trying the package lists as they are", result.stderr)
+
+
+class Commands(Disorder):
+    """Which packages a command asks for, where none is installed; and format elsewhere than with 14."""
+
+    def ask(self, command, **more):
+        """What apt-get is asked to install by a command whose build does nothing."""
+        for name in ("installed", "half", "can", "asked"):
+            (self.state / name).write_text("")
+        (self.state / "ends").write_text("100")
+        (self.state / "update").write_text("0")
+        script = (rf'source <(sed "/^main \"\$@\"/d; s|^here=.*|here={DEV.parent}|" "{DEV}"); '
+                  rf'build_main() {{ :; }}; {command}')
+        result = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False, timeout=60,
+                                env={"PATH": f"{self.state}:{os.environ['PATH']}", "STATE": str(self.state)}, **more)
+        install = [line for line in self.asked().splitlines() if " install " in line]
+        return result, set(install[0].split("--no-install-recommends ")[1].split()) if install else set()
+
+    def test_build(self):
+        _, packages = self.ask("command_build")
+        self.assertLessEqual({"gcc", "clang", "meson", "libcmocka-dev"}, packages)
+        self.assertFalse({"prometheus", "clang-format", "gdb", "bpftrace"} & packages)
+        self.assertLess(len(packages), 40)
+
+    def test_tests_of_a_kind(self):
+        for name, wanted, other in (("abi", "abigail-tools", "prometheus"),
+                                    ("exporter-scrapes", "prometheus-node-exporter", "gdb"),
+                                    ("unit-text", "gcc", "gdb"), ("--suite cli", "gdb", "chromium")):
+            with self.subTest(name):
+                _, packages = self.ask(f"command_test {name}")
+                self.assertIn(wanted, packages)
+                self.assertNotIn(other, packages)
+
+    def test_every_kind_is_known(self):
+        """A test whose kind has no packages needs none but the build's, or is named here."""
+        kinds = set(re.findall(r"(?m)^    \[(\w+)\]=", DEV.read_text())) | {
+            "cases", "daemon", "hacking", "layout", "page", "pmda", "tsan", "unit", "wine"}
+        names = {name for path in (DEV.parent / "tests").rglob("meson.build")
+                 for name in re.findall(r"\btest\('([a-z]+)", path.read_text())}
+        self.assertGreater(len(names), 10)
+        self.assertLessEqual(names, kinds)
+
+    def test_format_elsewhere(self):
+        for name in ("clang-format", "clang-format-14"):
+            (self.state / name).write_text('#!/bin/sh\necho "Debian clang-format version 19.1.7"\n')
+            (self.state / name).chmod(0o755)
+        result, _ = self.ask("command_format --all")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("that of clang-format 14, and here is Debian clang-format version 19.1.7", result.stderr)
 
 
 class GitHub(unittest.TestCase):
