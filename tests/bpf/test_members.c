@@ -267,8 +267,10 @@ static const struct row {
     {"pid", "tasks", NOTHING},
     {"hlist_head", "first", NOTHING},
     {"hlist_node", "next", NOTHING},
-    {"task_struct", "in_memstall", NOTHING}, /* reclaim is the wait's own cause */
-    {"task_struct", "nameidata", NOTHING},   /* opening a FIFO is file */
+    {"task_struct", "in_memstall", NOTHING},    /* reclaim is the wait's own cause */
+    {"task_struct", "nameidata", NOTHING},      /* opening a FIFO is file */
+    {"task_struct", "worker_private", NOTHING}, /* a blocked worker of io_uring is worker */
+    {"io_worker", "cur_work", NOTHING},
     {"nameidata", "inode", NOTHING},
     {"cfs_rq", "tg", NOTHING}, /* ready time after a quota's end is throttled */
     {"cfs_rq", "throttled_clock_self", NOTHING},

@@ -807,6 +807,11 @@ static void hold(const struct prcb_stacks *s, const struct prcb_account *a, uint
 {
     struct held held;
 
+    if (cause_has(cause, CAUSE_IDLES)) {
+        stack->kind = PRCB_STACK_IDLE;
+        stack->word = "kernel thread";
+        return;
+    }
     if (stack->kind == PRCB_STACK_BLOCKED)
         return;
     if (!cause_may_idle(cause)) {

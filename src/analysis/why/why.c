@@ -633,7 +633,8 @@ static void fit_parts(struct why_cause *cause)
         cause->part_count--;
     for (size_t i = 0; i < cause->part_count; i++) {
         cause->known_ns += cause->parts[i].kind == WHY_STACK ? cause->parts[i].ns : 0;
-        cause->idle_ns += is_idle(&cause->parts[i]) ? cause->parts[i].ns : 0;
+        cause->parts[i].idle_ns = is_idle(&cause->parts[i]) ? cause->parts[i].ns : 0;
+        cause->idle_ns += cause->parts[i].idle_ns;
     }
 }
 
@@ -685,6 +686,7 @@ static int merge(const struct why_cause *cause, int (*by)(const void *, const vo
         if (count && !by(&parts[count - 1], &parts[i])) {
             parts[count - 1].ns += parts[i].ns;
             parts[count - 1].count += parts[i].count;
+            parts[count - 1].idle_ns += parts[i].idle_ns;
         } else {
             parts[count++] = parts[i];
         }

@@ -76,6 +76,7 @@ struct why_part {
     struct prcb_stack stack; /* kind STACK; its frames are the reader's */
     struct object_wait wait; /* numbers of the caller's objects; 0: not known */
     uint64_t ns, count;      /* count: waits that were looked at; SHORT: 0 */
+    uint64_t idle_ns;        /* of ns, idling by design */
     double chosen;           /* ns that those of them stand for that were chosen at random */
 };
 

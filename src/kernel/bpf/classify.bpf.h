@@ -180,6 +180,21 @@ static __always_inline __u8 cause_of_ready(struct task_struct *task, struct task
     return PRCB_CAUSE_PREEMPTED;
 }
 
+/* A thread of the kernel that sleeps without being load has nothing to do; one that does not, and
+ * cannot be interrupted, is blocked, and makes the load average. Workers wait for work in a way of
+ * their own; every other wait is in the midst of some. */
+static __always_inline __u8 cause_of_kernel_thread(struct task_struct *task, __u32 state)
+{
+    bool works;
+
+    if (state & TASK_UNINTERRUPTIBLE_ && !(state & TASK_NOLOAD_))
+        return PRCB_CAUSE_OTHER_D;
+    if (task->flags & PF_KTHREAD_ && !(task->flags & PF_WQ_WORKER_))
+        return PRCB_CAUSE_KERNEL;
+    works = task->flags & PF_IO_WORKER_ ? io_worker_works(task) : !(state & TASK_NOLOAD_);
+    return works ? PRCB_CAUSE_OTHER : PRCB_CAUSE_WORKER;
+}
+
 /* A task that waits. lock: cause_of_lock, or NONE. by_syscall: from the table. */
 static __always_inline __u8 cause_of_wait(struct task_struct *task, __u32 state, __u8 lock,
                                           __u8 by_syscall, struct call_seen *call)
@@ -215,8 +230,7 @@ static __always_inline __u8 cause_of_wait(struct task_struct *task, __u32 state,
         return PRCB_CAUSE_DISK;
     }
     if (task->flags & (PF_KTHREAD_ | PF_IO_WORKER_))
-        return task->flags & PF_KTHREAD_ && !(task->flags & PF_WQ_WORKER_) ? PRCB_CAUSE_KERNEL
-                                                                           : PRCB_CAUSE_WORKER;
+        return cause_of_kernel_thread(task, state);
     if (by_syscall == PRCB_CAUSE_BY_FD)
         return cause_of_fd(task, call);
     if (by_syscall == PRCB_CAUSE_BY_OPEN)

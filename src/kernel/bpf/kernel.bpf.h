@@ -253,11 +253,17 @@ struct task_struct {
     char comm[16];
     struct files_struct *files;
     struct nameidata *nameidata;
+    void *worker_private; /* of io_uring's workers: a struct io_worker */
     struct css_set *cgroups;
     struct cred *real_cred;
     struct task_exec_state *exec_state;
     __u64 start_boottime;
     struct bpf_local_storage *bpf_storage;
+};
+
+/* io_uring's worker. */
+struct io_worker {
+    void *cur_work; /* what it is at; NULL: it waits for work */
 };
 
 /* The registers a system call was entered with. */
@@ -313,6 +319,7 @@ struct bpf_iter__bpf_map {
 #define TASK_STOPPED_         0x0004
 #define TASK_TRACED_          0x0008
 #define TASK_DEAD_            0x0080
+#define TASK_NOLOAD_          0x0400     /* it sleeps idle: no load */
 #define TASK_NEW_             0x0800     /* created, not able to run yet */
 #define TASK_RTLOCK_WAIT_     0x1000     /* 5.15 */
 #define TASK_FROZEN_          0x8000     /* 6.1; before it a frozen task is uninterruptible */
@@ -490,6 +497,17 @@ static __always_inline bool task_reclaims(struct task_struct *task, __u32 waits)
     if (task->flags & (PF_KTHREAD_ | PF_IO_WORKER_))
         return false;
     return task->flags & PF_MEMALLOC_ || (waits & (WAITS_MEMSTALL | WAITS_IO)) == WAITS_MEMSTALL;
+}
+
+/* Whether an io_uring worker waits in a request, not for one. */
+APART bool io_worker_works(struct task_struct *task)
+{
+    __u64 worker;
+
+    if (!HAS_SAME(task_struct, worker_private) || !HAS_SAME(io_worker, cur_work))
+        return false;
+    worker = kernel_word((__u64)task + bpf_core_field_offset(struct task_struct, worker_private));
+    return worker && kernel_word(worker + bpf_core_field_offset(struct io_worker, cur_work));
 }
 
 /* The slice a task may run before another of its kind gets its turn: 6.6. Before, CFS

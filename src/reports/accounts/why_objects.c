@@ -69,6 +69,7 @@ static void write_rows(FILE *out, const struct why_output *output, const struct 
                        const struct rows *rows, const char *lead)
 {
     uint64_t left_ns = 0, left = 0, shown = 0;
+    uint64_t whole = cause->ns - (output->idle ? 0 : cause->idle_ns);
     const char *title = rows->title;
     char share[FORMAT_CELL], text[TEXT_MOST];
     size_t used = strlen(lead) + 9 + 8 + 2;
@@ -76,24 +77,25 @@ static void write_rows(FILE *out, const struct why_output *output, const struct 
     for (size_t i = 0; i < rows->count; i++) {
         const struct why_part *row = &rows->rows[i];
         uint32_t number = rows->holders ? row->wait.holder : row->wait.object;
+        uint64_t ns = row->ns - (output->idle ? 0 : row->idle_ns);
 
-        if (!row->ns)
+        if (!ns)
             continue;
         if (output->top_stacks && shown >= output->top_stacks && number) {
             left++;
-            left_ns += row->ns;
+            left_ns += ns;
             continue;
         }
         shown += number != 0;
         row_text(output, row, number, rows->unknown, text, sizeof(text));
         if (output->columns > used + 20)
             format_cut(text, output->columns - used);
-        format_share(row->ns, cause->ns, share, sizeof(share));
+        format_share(ns, whole, share, sizeof(share));
         fprintf(out, "%s%-9s%8s  %s\n", lead, title, share, text);
         title = "";
     }
     if (left) {
-        format_share(left_ns, cause->ns, share, sizeof(share));
+        format_share(left_ns, whole, share, sizeof(share));
         fprintf(out, "%s%-9s%8s  %" PRIu64 " more %s\n", lead, title, share, left,
                 left == 1 ? rows->one : rows->several);
     }

@@ -54,6 +54,9 @@ void why_put_objects(struct json_doc *b, json_object *row, const struct why_outp
 /* Members of what waits for an object: "object", or null. */
 json_object *why_object_json(struct json_doc *b, const struct object *object);
 
+/* Threads in an uninterruptible wait now, by place; nothing where there are none. */
+void why_write_load(FILE *out, const struct why_output *output);
+
 /* Who waits for whom. */
 void why_write_chain(FILE *out, const struct chain *chain, const struct objects *objects);
 /* 0 or -ENOMEM */

@@ -105,13 +105,14 @@ static const char *part_word(const struct why_part *part)
     return part->stack.word ? part->stack.word : "";
 }
 
-static void write_part(FILE *out, const struct why_output *output, const struct why_cause *cause,
+/* whole: what the header of its cause shows. */
+static void write_part(FILE *out, const struct why_output *output, uint64_t whole,
                        const struct why_part *part)
 {
     char share[FORMAT_CELL];
     const char *word = part_word(part);
 
-    format_share(part->ns, cause->ns, share, sizeof(share));
+    format_share(part->ns, whole, share, sizeof(share));
     if (part->kind != WHY_STACK) {
         fprintf(out, "%14s  %s\n", share, word);
         return;
@@ -151,15 +152,22 @@ static void write_cause(FILE *out, const struct why_output *output,
                         const struct why_process *process, const struct why_cause *cause)
 {
     uint64_t shown = 0, left = 0, left_ns = 0, ns = cause->ns - (output->idle ? 0 : cause->idle_ns);
-    char time[FORMAT_CELL], share[FORMAT_CELL], known[FORMAT_CELL];
+    char time[FORMAT_CELL], share[FORMAT_CELL], known[FORMAT_CELL], whole[FORMAT_CELL];
 
     if (!ns || cause_has(cause->cause, CAUSE_IDLES))
         return;
     format_time(ns, time, sizeof(time));
     format_share(ns, process->wall_ns, share, sizeof(share));
-    format_share(cause->known_ns, cause->ns, known, sizeof(known));
-    fprintf(out, "  %8s %8s  %-14s %" PRIu64 " time%s; stack known for %s of it\n", time, share,
-            why_cause_name(cause->cause), cause->count, cause->count == 1 ? "" : "s", known);
+    format_share(cause->known_ns - (cause->ns - ns), ns, known, sizeof(known));
+    fprintf(out, "  %8s %8s  %-14s ", time, share, why_cause_name(cause->cause));
+    if (ns == cause->ns) {
+        fprintf(out, "%" PRIu64 " time%s; ", cause->count, cause->count == 1 ? "" : "s");
+    } else {
+        format_time(cause->ns, whole, sizeof(whole));
+        fprintf(out, "of %s in %" PRIu64 " time%s, the rest idles; ", whole, cause->count,
+                cause->count == 1 ? "" : "s");
+    }
+    fprintf(out, "stack known for %s of it\n", known);
     for (size_t i = 0; i < cause->part_count; i++) {
         if (!part_wanted(output, &cause->parts[i]))
             continue;
@@ -170,14 +178,17 @@ static void write_cause(FILE *out, const struct why_output *output,
             continue;
         }
         shown += cause->parts[i].kind == WHY_STACK;
-        write_part(out, output, cause, &cause->parts[i]);
+        write_part(out, output, ns, &cause->parts[i]);
     }
     if (left) {
-        format_share(left_ns, cause->ns, share, sizeof(share));
+        format_share(left_ns, ns, share, sizeof(share));
         fprintf(out, "%14s  %" PRIu64 " more stack%s\n", share, left, left == 1 ? "" : "s");
     }
     if (output->objects)
         why_write_objects(out, output, cause, WHOM_LEAD);
+    /* Of who ended which waits only the sum is known. */
+    if (output->whom && ns != cause->ns)
+        fprintf(out, WHOM_LEAD "of all %s, idle waits included:\n", whole);
     if (output->whom && output->owners)
         whom_write_holders(out, output->whom, process->pid, cause->cause, WHOM_LEAD,
                            output->columns);
@@ -389,6 +400,7 @@ void why_write_text(FILE *out, const struct why_output *output)
     if (shown < output->report->count)
         fprintf(out, "\n%zu more processes (--top 0 shows all)\n",
                 (size_t)(output->report->count - shown));
+    why_write_load(out, output);
     write_notes(out, output);
 }
 
