@@ -19,8 +19,8 @@ struct held {
 
 /* 0, or -errno: -ESRCH: there is no such thread. */
 int held_read(pid_t pid, pid_t tid, struct held *ret);
-/* "stopped", "traced", "frozen", "ready", "blocked in the kernel"; NULL: it sleeps, and nothing
- * holds it. */
+/* "stopped", "traced", "frozen", "blocked in the kernel"; NULL: nothing holds it: it sleeps, or was
+ * woken a moment ago. */
 const char *held_word(const struct held *held);
 /* For how long a thread has had no processor, waits that began before anybody looked included; the
  * kernel's own stamp, of a clock that leaves out the interrupts of the thread's last processor.

@@ -10,7 +10,7 @@ static const struct idiom rows[] = {
 #undef I
 };
 
-#define NEAR 2 /* callers that "<" stands for */
+#define NEAR 2 /* callers that "<" stands for, and functions that "^" does */
 
 /* A name's length without a version and without what a compiler appends to copies. */
 static size_t plain_length(const char *name)
@@ -28,13 +28,14 @@ static size_t plain_length(const char *name)
     return length;
 }
 
-/* One of the alternatives is the name, or its beginning where it ends with a star. */
+/* One of the alternatives is the name, or its beginning where it ends with a star; they end with
+ * the text, or where "/" begins those of the caller. */
 static bool fits(const char *alternatives, const char *name)
 {
     size_t length = plain_length(name);
 
-    while (*alternatives) {
-        size_t part = strcspn(alternatives, "|");
+    while (*alternatives && *alternatives != '/') {
+        size_t part = strcspn(alternatives, "|/");
         bool open = part && alternatives[part - 1] == '*';
         size_t fixed = open ? part - 1 : part;
 
@@ -46,14 +47,30 @@ static bool fits(const char *alternatives, const char *name)
     return false;
 }
 
+static bool is_named(const char *function)
+{
+    return function && *function;
+}
+
+/* Number `at` was called by the first of the outer ones, and that by the second. */
+static bool is_chain(const char *first, const char *second, const char *const *functions,
+                     size_t count, size_t at)
+{
+    return at + 2 < count && is_named(functions[at + 1]) && fits(first, functions[at + 1]) &&
+           is_named(functions[at + 2]) && fits(second, functions[at + 2]);
+}
+
 /* Whether a function that called number `at` is one of the outer ones. */
 static bool is_below(const char *outer, const char *const *functions, size_t count, size_t at)
 {
+    const char *second = strchr(outer, '/');
     bool near = *outer == '<';
     size_t end = near && count - at > NEAR ? at + NEAR : count - 1;
 
+    if (near && second)
+        return is_chain(outer + 1, second + 1, functions, count, at);
     for (size_t i = at + 1; i <= end; i++) {
-        if (functions[i] && *functions[i] && fits(outer + near, functions[i]))
+        if (is_named(functions[i]) && fits(outer + near, functions[i]))
             return true;
     }
     return false;
@@ -61,8 +78,11 @@ static bool is_below(const char *outer, const char *const *functions, size_t cou
 
 static bool row_fits(const struct idiom *row, const char *const *functions, size_t count)
 {
-    for (size_t i = 0; i < count; i++) {
-        if (functions[i] && *functions[i] && fits(row->inner, functions[i]) &&
+    bool innermost = *row->inner == '^';
+    size_t end = innermost && count > NEAR ? NEAR : count;
+
+    for (size_t i = 0; i < end; i++) {
+        if (is_named(functions[i]) && fits(row->inner + innermost, functions[i]) &&
             (!row->outer || is_below(row->outer, functions, count, i)))
             return true;
     }

@@ -817,7 +817,8 @@ static void hold(const struct prcb_stacks *s, const struct prcb_account *a, uint
     if (!cause_may_idle(cause)) {
         stack->word = NULL;
     } else {
-        if (!s->asks_state || held_read(a->pid, a->tid, &held) || !held_word(&held))
+        if (!s->asks_state || held_read(a->pid, a->tid, &held) || !held_word(&held) ||
+            (cause != PRCB_CAUSE_NONE && !held.frozen))
             return;
         stack->word = held_word(&held);
     }

@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""What is blocked in the kernel is not idle: workers of io_uring, and threads in state D.
+
+Witness: /proc/PID/task/TID/stack and its state letter."""
+import os
+import pathlib
+import re
+import shutil
+import tempfile
+import unittest
+
+from house import House, await_true, on_tiers, state_of
+
+
+def kernel_stack(pid, tid):
+    """Functions, innermost first; empty where the kernel does not tell."""
+    try:
+        text = pathlib.Path(f"/proc/{pid}/task/{tid}/stack").read_text(encoding="ascii")
+    except OSError:
+        return []
+    return [line.split()[1].split("+")[0] for line in text.splitlines()]
+
+
+def threads(pid):
+    return [int(name) for name in os.listdir(f"/proc/{pid}/task")]
+
+
+class Blocked(House):
+    @on_tiers("bpf", "daemon")
+    def test_a_worker_of_io_uring_in_a_request(self, tier):
+        folder = tempfile.mkdtemp(prefix="prcb-case-")
+        self.addCleanup(shutil.rmtree, folder)
+        if self.user_of(tier):
+            os.chown(folder, self.user_of(tier), self.user_of(tier))
+        _, (pid,) = self.start("iowq", folder + "/fifo", user=self.user_of(tier))
+        if not pid:
+            self.skipTest("io_uring cannot be had here")
+        await_true(lambda: any("fifo_open" in kernel_stack(pid, tid) for tid in threads(pid)),
+                   "a worker opens the FIFO (as /proc/PID/task/TID/stack shows to root)")
+        report = self.document(tier, "why", "-p", pid, "--for", 0.3)
+        process = next(row for row in report["processes"] if row["pid"] == pid)
+        now = {row["tid"]: row for row in process["now"]}
+        for tid in threads(pid):
+            stack = kernel_stack(pid, tid)
+            if "fifo_open" in stack:
+                self.assertEqual(now[tid]["cause"], "other")
+                if tier == "bpf":
+                    self.assertIn("fifo_open", [frame["function"] for frame in now[tid]["frames"]])
+            elif stack[:1] == ["io_wq_worker"]:
+                self.assertNotIn(tid, now)
+
+    @on_tiers("bpf", "daemon", "perf")
+    def test_a_hang_since_before(self, tier):
+        _, (_, child) = self.start("mutex_hang", user=self.user_of(tier))
+        await_true(lambda: state_of(child) == "D", "it hangs")
+        text = self.prcb(tier, "why", "--tier", tier, "-p", child, "--for", 0.3)
+        self.assertNotIn("idle by design", text)
+        self.assertEqual(state_of(child), "D")
+        told = re.search(r"^blocked in the kernel now, in state D, 1 of the load average:\n +1  .*backend \((\d+)\)",
+                         text, re.MULTILINE)
+        self.assertTrue(told, text)
+        self.assertEqual(int(told[1]), child)
+
+
+if __name__ == "__main__":
+    unittest.main()
