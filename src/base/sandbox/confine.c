@@ -4,10 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <linux/audit.h>
 #include <linux/capability.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/prctl.h>
@@ -15,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "calls.h"
 #include "sanitized.h"
 
 #define NOBODY 65534
@@ -80,127 +78,63 @@ static int drop_identity(void)
 
 /* ---- system calls -------------------------------------------------------------------- */
 
-#if defined(__x86_64__)
-#define OWN_ARCH AUDIT_ARCH_X86_64
-#elif defined(__aarch64__)
-#define OWN_ARCH AUDIT_ARCH_AARCH64
-#endif
-
-#ifdef OWN_ARCH
 /* Memory, the descriptors it was handed, the socket it answers on, its own end. Nothing that
- * opens, connects, starts, signals others or changes a file. */
-static const int allowed[] = {
-    SYS_brk,
-    SYS_mmap,
-    SYS_munmap,
-    SYS_mremap,
-    SYS_mprotect,
-    SYS_madvise,
-    SYS_read,
-    SYS_pread64,
-    SYS_lseek,
-    SYS_close,
-    SYS_fstat,
-    SYS_dup,
-    SYS_recvmsg,
-    SYS_sendmsg,
-    SYS_sendto,
-    SYS_ppoll,
-    SYS_futex,
-    SYS_getrandom,
-    SYS_sched_yield,
-    SYS_clock_gettime,
-    SYS_gettimeofday,
-    SYS_rt_sigprocmask,
-    SYS_rt_sigreturn,
-    SYS_sigaltstack,
-    SYS_rt_sigaction,
-    SYS_setitimer,
-    SYS_getpid,
-    SYS_gettid,
-    SYS_restart_syscall,
-    SYS_exit,
-    SYS_exit_group,
+ * opens, connects, starts, signals others or changes a file. fcntl can make the kernel send signals
+ * (F_SETOWN, F_SETSIG), lock files and break into their leases; newfstatat, the C library's fstat
+ * where the kernel has no call of that name alone, may ask about a descriptor. */
+static const struct call_row allowed[] = {
+    {SYS_brk},
+    {SYS_mmap},
+    {SYS_munmap},
+    {SYS_mremap},
+    {SYS_mprotect},
+    {SYS_madvise},
+    {SYS_read},
+    {SYS_pread64},
+    {SYS_lseek},
+    {SYS_close},
+    {SYS_fstat},
+    {SYS_dup},
+    {SYS_recvmsg},
+    {SYS_sendmsg},
+    {SYS_sendto},
+    {SYS_ppoll},
+    {SYS_futex},
+    {SYS_getrandom},
+    {SYS_sched_yield},
+    {SYS_clock_gettime},
+    {SYS_gettimeofday},
+    {SYS_rt_sigprocmask},
+    {SYS_rt_sigreturn},
+    {SYS_sigaltstack},
+    {SYS_rt_sigaction},
+    {SYS_setitimer},
+    {SYS_getpid},
+    {SYS_gettid},
+    {SYS_restart_syscall},
+    {SYS_exit},
+    {SYS_exit_group},
 #ifdef SYS_poll
-    SYS_poll,
+    {SYS_poll},
 #endif
+    {SYS_fcntl, 1, ~0u, F_DUPFD},
+    {SYS_fcntl, 1, ~0u, F_DUPFD_CLOEXEC},
+    {SYS_fcntl, 1, ~0u, F_GETFD},
+    {SYS_fcntl, 1, ~0u, F_SETFD},
+    {SYS_fcntl, 1, ~0u, F_GETFL},
+    {SYS_newfstatat, 3, AT_EMPTY_PATH, AT_EMPTY_PATH},
+    CALL_ROWS_END,
 };
-#define ALLOWED (sizeof(allowed) / sizeof(*allowed))
 
 /* For a program that takes connections, besides: from sockets that it has. */
-static const int allowed_serving[] = {
-    SYS_accept4,    SYS_recvfrom,   SYS_writev,    SYS_shutdown,
-    SYS_setsockopt, SYS_getsockopt, SYS_epoll_ctl, SYS_epoll_pwait,
+static const struct call_row allowed_serving[] = {
+    {SYS_accept4},    {SYS_recvfrom},   {SYS_writev},    {SYS_shutdown},
+    {SYS_setsockopt}, {SYS_getsockopt}, {SYS_epoll_ctl}, {SYS_epoll_pwait},
 #ifdef SYS_epoll_wait
-    SYS_epoll_wait,
+    {SYS_epoll_wait},
 #endif
+    CALL_ROWS_END,
 };
-#define ALLOWED_SERVING (sizeof(allowed_serving) / sizeof(*allowed_serving))
-
-/* Of these only with an argument of these bits, in a low word: fcntl can make the kernel send
- * signals (F_SETOWN, F_SETSIG), lock files and break into their leases; newfstatat, the C library's
- * fstat where the kernel has no call of that name alone, asks about a descriptor. */
-static const struct {
-    int call;
-    unsigned argument;
-    bool bits; /* some of value's are set; else: equal */
-    uint32_t value;
-} allowed_with[] = {
-    {SYS_fcntl, 1, false, F_DUPFD}, {SYS_fcntl, 1, false, F_DUPFD_CLOEXEC},
-    {SYS_fcntl, 1, false, F_GETFD}, {SYS_fcntl, 1, false, F_SETFD},
-    {SYS_fcntl, 1, false, F_GETFL}, {SYS_newfstatat, 3, true, AT_EMPTY_PATH},
-};
-#define ALLOWED_WITH (sizeof(allowed_with) / sizeof(*allowed_with))
-
-/* What is not allowed fails as if the kernel did not know it. */
-static int install_filter(bool serves)
-{
-    enum {
-        HEAD = 4,
-        EACH = 2,
-        WITH = 5,
-        MOST = HEAD + EACH * (ALLOWED + ALLOWED_SERVING) + WITH * ALLOWED_WITH + 1
-    };
-    struct sock_filter code[MOST];
-    unsigned short count = 0;
-    struct sock_fprog program = {.filter = code};
-    const uint32_t refuse = SECCOMP_RET_ERRNO | ENOSYS;
-
-#define ADD(op, value, is, is_not) code[count++] = (struct sock_filter){op, is, is_not, value}
-    ADD(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch), 0, 0);
-    ADD(BPF_JMP | BPF_JEQ | BPF_K, OWN_ARCH, 1, 0);
-    ADD(BPF_RET | BPF_K, refuse, 0, 0);
-    ADD(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
-    for (size_t i = 0; i < ALLOWED; i++) {
-        ADD(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)allowed[i], 0, 1);
-        ADD(BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
-    }
-    for (size_t i = 0; serves && i < ALLOWED_SERVING; i++) {
-        ADD(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)allowed_serving[i], 0, 1);
-        ADD(BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
-    }
-    for (size_t i = 0; i < ALLOWED_WITH; i++) {
-        /* Both processors' words are little-endian: the low half comes first. */
-        unsigned low = offsetof(struct seccomp_data, args) + 8 * allowed_with[i].argument;
-        unsigned short test = allowed_with[i].bits ? BPF_JSET : BPF_JEQ;
-
-        ADD(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)allowed_with[i].call, 0, 4);
-        ADD(BPF_LD | BPF_W | BPF_ABS, low, 0, 0);
-        ADD(BPF_JMP | test | BPF_K, allowed_with[i].value, 0, 1);
-        ADD(BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
-        ADD(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
-    }
-    ADD(BPF_RET | BPF_K, refuse, 0, 0);
-#undef ADD
-    program.len = count;
-    return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) ? -errno : 0;
-}
-#else
-static int install_filter(bool serves)
-{
-    return 0;
-}
-#endif
 
 int confine_process(const struct sandbox_limits *limits)
 {
@@ -212,7 +146,7 @@ int confine_process(const struct sandbox_limits *limits)
         result = -errno;
     if (result || SANITIZED)
         return result;
-    result = install_filter(limits->serves);
+    result = calls_allow(allowed, limits->serves ? allowed_serving : NULL, 0);
     /* A kernel without filters: ids, capabilities and limits stand. */
-    return result == -EINVAL ? 0 : result;
+    return result == -EOPNOTSUPP ? 0 : result;
 }
