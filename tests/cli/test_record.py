@@ -1359,7 +1359,7 @@ class Arguments(Recording):
     def test_bad(self):
         self.refuse(2, "nothing to record", "record")
         self.refuse(2, "no such event", "record", "-e", "no-such", "--", "true")
-        self.refuse(2, "not a number", "record", "-F", "fast", "--", "true")
+        self.refuse(2, "must be a number from", "record", "-F", "fast", "--", "true")
         self.refuse(2, "exclude", "record", "-F", "10", "-c", "10", "--", "true")
         self.refuse(2, "-a records everything", "record", "-a", "-p", "1")
         self.refuse(1, "clocks tick", "record", "-c", "100", "--", "true")

@@ -594,7 +594,7 @@ class Batch(Case):
 
     def test_wrong_lines(self):
         for arguments, words in ((["-d", "0.01"], "0.1 s at least"), (["-f", "cause:none", "-b"], "cause:none"),
-                                 (["--group", "x"], "not threads, processes"), (["--sort", "x"], "not busy, run"),
+                                 (["--group", "x"], "must be threads, processes"), (["--sort", "x"], "must be busy, run"),
                                  (["-q"], "add -w"), (["-r", "x", "-w", "y"], "leave -w"), (["make"], "starts no command"),
                                  (["--top", "3"], "add -b"), (["-a", "-p", "1"], "leave -p")):
             result = self.run_top(*arguments)

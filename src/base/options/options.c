@@ -391,12 +391,10 @@ int cli_parse_number(const struct cli_parser *parser, uint64_t *ret)
     int result = number_parse(parser->value, option->min, option->max, ret);
     char name[SHOWN];
 
-    if (result == -ERANGE)
-        return cli_usage_error(parser->command, "%s '%s': must be from %" PRIu64 " to %" PRIu64,
-                               shown(option, name), parser->value, option->min, option->max);
     if (result)
-        return cli_usage_error(parser->command, "%s '%s': not a number", shown(option, name),
-                               parser->value);
+        return cli_usage_error(parser->command,
+                               "%s '%s': must be a number from %" PRIu64 " to %" PRIu64,
+                               shown(option, name), parser->value, option->min, option->max);
     return CLI_OK;
 }
 
@@ -441,8 +439,9 @@ static int take_option(struct cli_parser *parser, void *target)
         return cli_parse_number(parser, at);
     case CLI_SECONDS:
         if (cli_parse_seconds(value, at) || !*(uint64_t *)at || *(uint64_t *)at > YEAR_NS)
-            return cli_usage_error(
-                command, "%s '%s': not a number of seconds above 0 and below a year", name, value);
+            return cli_usage_error(command,
+                                   "%s '%s': must be a number of seconds above 0 and below a year",
+                                   name, value);
         return CLI_OK;
     case CLI_IDS:
         return parse_ids(command, name, option->what, value, at);

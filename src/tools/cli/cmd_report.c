@@ -90,7 +90,7 @@ static int take_tables(struct cli_parser *parser, void *target)
         }
         if (i == sizeof(names) / sizeof(names[0]))
             return cli_usage_error(run->command,
-                                   "--table '%s': functions, threads, waits, processors, "
+                                   "--table '%s': must be functions, threads, waits, processors, "
                                    "timeline, stacks or switches, with commas between",
                                    text);
         run->tables |= 1u << i;
@@ -109,7 +109,7 @@ static int take_ds_format(struct cli_parser *parser, void *target)
     run->ds_format_given = true;
     run->ds.bts = !strcmp(value, "bts");
     if (!run->ds.bts && number_parse(value, 0, 6, &number))
-        return cli_usage_error(run->command, "--format '%s': 0 to 6, or bts", value);
+        return cli_usage_error(run->command, "--format '%s': must be 0 to 6, or bts", value);
     run->ds.format = (uint32_t)number;
     return CLI_OK;
 }
@@ -128,8 +128,8 @@ static int take_size(struct cli_parser *parser, void *target)
     if (unit)
         shift = 10 * (unsigned)(unit - units + 1);
     if (!number || number > UINT64_MAX >> shift || strlen(value) != count + (unit ? 1 : 0))
-        return cli_usage_error(run->command, "--html-max '%s': a number of bytes, as 500k or 20M",
-                               value);
+        return cli_usage_error(run->command,
+                               "--html-max '%s': must be a number of bytes, as 500k or 20M", value);
     run->html_max = number << shift;
     return CLI_OK;
 }
@@ -167,7 +167,7 @@ static int take_critical(struct cli_parser *parser, void *target)
     }
     if (!good || *at || !run->critical.tid)
         return cli_usage_error(run->command,
-                               "--critical '%s': a process or thread, and seconds of the "
+                               "--critical '%s': must be a process or thread, and seconds of the "
                                "recording, as 1234 or 1234:0.5-2",
                                parser->value);
     return CLI_OK;
@@ -288,7 +288,7 @@ static int parse(struct run *run, int argc, char **argv, int *ret_status)
              (run->tables != TABLE_SWITCHES || run->form.number != FORMAT_CSV))
         *ret_status = cli_usage_error(run->command, "--table switches goes alone, and with -x");
     else if (run->names && strcmp(run->names, "wpa") != 0)
-        *ret_status = cli_usage_error(run->command, "--names '%s': only wpa", run->names);
+        *ret_status = cli_usage_error(run->command, "--names '%s': must be wpa", run->names);
     else if (run->names && !(run->tables & TABLE_SWITCHES))
         *ret_status = cli_usage_error(run->command, "--names goes with --table switches");
     else if (run->critical.tid &&

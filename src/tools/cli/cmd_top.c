@@ -39,7 +39,7 @@ static int take_group(struct cli_parser *parser, void *target)
         }
     }
     return cli_usage_error(parser->command,
-                           "--group '%s': not threads, processes, names, cgroups or causes",
+                           "--group '%s': must be threads, processes, names, cgroups or causes",
                            parser->value);
 }
 
@@ -59,10 +59,11 @@ static int take_order(struct cli_parser *parser, void *target)
             return CLI_OK;
         }
     }
-    return cli_usage_error(parser->command,
-                           "--sort '%s': not busy, run, ready, wait, switches, for, pid, name or "
-                           "the name of a cause",
-                           parser->value);
+    return cli_usage_error(
+        parser->command,
+        "--sort '%s': must be busy, run, ready, wait, switches, for, pid, name or "
+        "the name of a cause",
+        parser->value);
 }
 
 #define AT(member) .at = offsetof(struct top_run_options, member)

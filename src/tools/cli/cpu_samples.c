@@ -61,8 +61,8 @@ static int choose_range(const struct cli_command *command, struct cpu_samples *s
     if (dash)
         *dash = '-';
     if (result || last < first)
-        return cli_usage_error(command, "-C '%s': not a processor's number, nor a range as 0-3",
-                               word);
+        return cli_usage_error(
+            command, "-C '%s': must be processors' numbers or ranges, as 0,2-3, or all", word);
     if (last >= s->count)
         return bad_number(command, s, word);
     for (uint64_t number = first; number <= last; number++)

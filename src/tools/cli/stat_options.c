@@ -32,10 +32,11 @@ static int take_order(struct cli_parser *parser, void *target)
 
     if (!account_order_parse(parser->value, &options->order))
         return CLI_OK;
-    return cli_usage_error(parser->command,
-                           "--sort '%s': not run, ready, wait, wall, open, switches, tid, comm or "
-                           "the name of a cause",
-                           parser->value);
+    return cli_usage_error(
+        parser->command,
+        "--sort '%s': must be run, ready, wait, wall, open, switches, tid, comm or "
+        "the name of a cause",
+        parser->value);
 }
 
 #define AT(member) .at = offsetof(struct stat_options, member)
