@@ -281,7 +281,8 @@ static void write_now(FILE *out, const struct why_output *output, const struct w
         }
     }
     if (process->now_count > NOW_MOST)
-        fprintf(out, "  now: %zu more threads wait\n", process->now_count - NOW_MOST);
+        fprintf(out, "  now: %zu more thread%s\n", process->now_count - NOW_MOST,
+                process->now_count - NOW_MOST == 1 ? " waits" : "s wait");
 }
 
 static void write_row(FILE *out, const struct why_process *process, uint64_t ns, const char *name)
@@ -355,8 +356,8 @@ static void write_notes(FILE *out, const struct why_output *output)
     if (wait)
         fprintf(out,
                 "\nstack known for %s of the waiting time; %" PRIu64
-                " stacks unwound; looking took %s of processor time\n",
-                share, output->stacks->unwound, own);
+                " stack%s unwound; looking took %s of processor time\n",
+                share, output->stacks->unwound, output->stacks->unwound == 1 ? "" : "s", own);
     else
         fprintf(out, "\nnothing waited; looking took %s of processor time\n", own);
     ns = time_of(output->report, WHY_BUDGET);
@@ -377,8 +378,9 @@ static void write_notes(FILE *out, const struct why_output *output)
                 share);
     }
     if (output->status->untracked_threads)
-        fprintf(out, "%" PRIu64 " threads were not followed: no room (--max-threads)\n",
-                output->status->untracked_threads);
+        fprintf(out, "%" PRIu64 " thread%s not followed: no room (--max-threads)\n",
+                output->status->untracked_threads,
+                output->status->untracked_threads == 1 ? " was" : "s were");
     if (*output->no_whom)
         fprintf(out, "wakers and preemptors are unknown: %s\n", output->no_whom);
     if (tier == PRCB_TIER_PERF)
@@ -398,8 +400,9 @@ void why_write_text(FILE *out, const struct why_output *output)
         write_process(out, output, &output->report->processes[i]);
     }
     if (shown < output->report->count)
-        fprintf(out, "\n%zu more processes (--top 0 shows all)\n",
-                (size_t)(output->report->count - shown));
+        fprintf(out, "\n%zu more process%s (--top 0 shows all)\n",
+                (size_t)(output->report->count - shown),
+                output->report->count - shown == 1 ? "" : "es");
     why_write_load(out, output);
     write_notes(out, output);
 }

@@ -105,6 +105,7 @@ static int parse(struct run *run, int argc, char **argv, int *ret_status)
     run->options.switches = !run->no_switches;
     run->options.wakers = !run->no_wakers;
     run->options.command = run->argv;
+    stat_options_find_processes(run->command, &run->targets);
     run->options.pids = run->targets.pids.ids;
     run->options.pid_count = run->targets.pids.count;
     run->options.named = run->targets.pids.named;

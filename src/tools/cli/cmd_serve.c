@@ -70,9 +70,9 @@ static const struct cli_option option_rows[] = {
 };
 /* clang-format on */
 
-static int check(const struct cli_command *self, const struct options *options)
+static int check(const struct cli_command *self, struct options *options)
 {
-    const struct stat_options *targets = &options->targets;
+    struct stat_options *targets = &options->targets;
 
     if (stat_options_check_all(self, targets, "shows"))
         return CLI_USAGE;

@@ -111,7 +111,7 @@ static const struct cli_option option_rows[] = {
 };
 /* clang-format on */
 
-static int check(const struct cli_command *self, const struct top_run_options *options)
+static int check(const struct cli_command *self, struct top_run_options *options)
 {
     struct top_filter filter;
     char word[64];

@@ -89,7 +89,7 @@ static const struct cli_option option_rows[] = {
 };
 /* clang-format on */
 
-static int check(const struct cli_command *self, const struct stat_options *targets)
+static int check(const struct cli_command *self, struct stat_options *targets)
 {
     if (!stat_options_have_targets(targets) && !targets->command)
         return cli_usage_error(self, "no target: give a command, -p, -t, --cgroup or -a; "

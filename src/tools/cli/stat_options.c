@@ -7,6 +7,11 @@
 #include <string.h>
 
 #include "array.h"
+#include "first_line.h"
+#include "held_up.h"
+#include "living.h"
+#include "read_file.h"
+#include "text.h"
 
 #define NS_PER_MS       1000000ull
 #define TOP_ROWS        40         /* of a table */
@@ -87,16 +92,87 @@ bool stat_options_have_targets(const struct stat_options *options)
     return options->all || options->pids.count || options->tids.count || options->cgroup_count;
 }
 
-int stat_options_check_all(const struct cli_command *command, const struct stat_options *options,
+/* The process that a number is a thread of; itself where that is not known. */
+static pid_t process_of(pid_t id)
+{
+    char path[64], text[1024];
+    const char *line;
+    ssize_t length;
+    int pid = 0;
+
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)id);
+    length = read_start(path, text, sizeof(text) - 1);
+    text[length > 0 ? length : 0] = '\0';
+    line = strstr(text, "\nTgid:");
+    return line && sscanf(line, "\nTgid: %d", &pid) == 1 && pid > 0 ? pid : id;
+}
+
+static bool is_zombie(pid_t pid)
+{
+    struct held held;
+
+    return living_thread(pid) == pid && !held_read(pid, pid, &held) && held.state == 'Z';
+}
+
+static bool has_id(const struct cli_ids *ids, size_t count, pid_t id)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (ids->ids[i] == id)
+            return true;
+    }
+    return false;
+}
+
+static void name_process(pid_t pid, char *ret, size_t size)
+{
+    char path[64], comm[32] = "";
+
+    snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+    first_line(path, comm, sizeof(comm));
+    text_copy(TEXT_MARKS, comm, ret, size);
+}
+
+void stat_options_find_processes(const struct cli_command *command, struct stat_options *options)
+{
+    struct cli_ids *ids = &options->pids;
+    size_t count = 0, zombies = 0;
+
+    for (size_t i = 0; i < ids->count; i++)
+        zombies += is_zombie(ids->ids[i]);
+    for (size_t i = 0; i < ids->count; i++) {
+        pid_t id = ids->ids[i], pid = process_of(id);
+        char comm[128];
+
+        /* Of nothing but zombies there is something to say when they are to be profiled. */
+        if (zombies < ids->count && is_zombie(pid)) {
+            cli_warn(command, "process %d has ended and waits to be reaped: it is left out",
+                     (int)pid);
+            continue;
+        }
+        if (pid != id) {
+            name_process(pid, comm, sizeof(comm));
+            cli_warn(command,
+                     "%d is a thread of process %d (%s): all of that is looked at (-t %d: "
+                     "the thread alone)",
+                     (int)id, (int)pid, comm, (int)id);
+        }
+        if (!has_id(ids, count, pid))
+            ids->ids[count++] = pid;
+    }
+    ids->count = count;
+}
+
+int stat_options_check_all(const struct cli_command *command, struct stat_options *options,
                            const char *verb)
 {
+    stat_options_find_processes(command, options);
     if (options->all && (options->pids.count || options->tids.count || options->cgroup_count))
         return cli_usage_error(command, "-a %s everything: leave -p, -t and --cgroup out", verb);
     return CLI_OK;
 }
 
 /* What is fine alone and senseless together. */
-static int check(const struct cli_command *command, const struct stat_options *options)
+static int check(const struct cli_command *command, struct stat_options *options)
 {
     if (!stat_options_have_targets(options) && !options->command)
         return cli_usage_error(command,

@@ -70,9 +70,12 @@ void stat_options_deinit(struct stat_options *options);
      .max = 1u << 22 /* the most that prcb_open takes */}
 /* clang-format on */
 int stat_options_take_cgroup(struct cli_parser *parser, void *target);
-/* -a stands alone. verb: what the command does with it all, "shows". CLI_OK, or CLI_USAGE after the
- * error. */
-int stat_options_check_all(const struct cli_command *command, const struct stat_options *options,
+/* Of -p: a thread's number becomes its process's, and zombies are left out where there are others;
+ * either is said. */
+void stat_options_find_processes(const struct cli_command *command, struct stat_options *options);
+/* The same, and -a stands alone. verb: what the command does with it all, "shows". CLI_OK, or
+ * CLI_USAGE after the error. */
+int stat_options_check_all(const struct cli_command *command, struct stat_options *options,
                            const char *verb);
 
 /* True when the options name something to profile besides a command. */
