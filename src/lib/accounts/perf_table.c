@@ -7,79 +7,38 @@
 
 #include <prcb/prcb.h>
 
-/* ---- tasks ---- */
+#include "array.h"
 
-static struct perf_task **bucket_of(const struct perf_table *table, pid_t tid)
-{
-    /* Numbers are given out in sequence: their low bits spread well. */
-    return &table->buckets[(size_t)tid & (table->bucket_count - 1)];
-}
+/* ---- tasks ---- */
 
 struct perf_task *perf_table_find(const struct perf_table *table, pid_t tid)
 {
-    struct perf_task *task = table->bucket_count ? *bucket_of(table, tid) : NULL;
-
-    while (task && task->tid != tid)
-        task = task->next;
-    return task;
-}
-
-static void put_in_bucket(struct perf_table *table, struct perf_task *task)
-{
-    struct perf_task **bucket = bucket_of(table, task->tid);
-
-    task->next = *bucket;
-    *bucket = task;
-}
-
-static int grow_tasks(struct perf_table *table)
-{
-    size_t room = table->task_room ? 2 * table->task_room : 256;
-    struct perf_task **tasks = reallocarray(table->tasks, room, sizeof(*tasks));
-    struct perf_task **buckets;
-
-    if (!tasks)
-        return -ENOMEM;
-    table->tasks = tasks;
-    buckets = calloc(room, sizeof(*buckets));
-    if (!buckets)
-        return -ENOMEM;
-    free(table->buckets);
-    table->buckets = buckets;
-    table->bucket_count = table->task_room = room;
-    for (size_t i = 0; i < table->task_count; i++) {
-        if (!tasks[i]->gone)
-            put_in_bucket(table, tasks[i]);
-    }
-    return 0;
+    return table_find(&table->places, (uint32_t)tid);
 }
 
 int perf_table_add(struct perf_table *table, pid_t pid, pid_t tid, uint64_t start,
                    struct perf_task **ret)
 {
-    int result = table->task_count == table->task_room ? grow_tasks(table) : 0;
-    struct perf_task *task = result ? NULL : calloc(1, sizeof(*task));
+    struct perf_task *task = calloc(1, sizeof(*task));
 
-    if (!task)
+    if (!task || array_reserve(table->tasks, table->task_count, table->task_room, 1) ||
+        table_put(&table->places, (uint32_t)tid, task)) {
+        free(task);
         return -ENOMEM;
+    }
     task->pid = pid;
     task->tid = tid;
     task->start = start;
     table->tasks[table->task_count++] = task;
-    put_in_bucket(table, task);
     *ret = task;
     return 0;
 }
 
 void perf_table_remove(struct perf_table *table, struct perf_task *task)
 {
-    struct perf_task **link = bucket_of(table, task->tid);
-
     if (task->gone)
         return;
-    while (*link != task)
-        link = &(*link)->next;
-    *link = task->next;
+    table_remove(&table->places, (uint32_t)task->tid, task);
     if (task->account)
         perf_table_end_account(task->account);
     task->gone = true;
@@ -120,23 +79,12 @@ uint32_t perf_table_accounts(const struct perf_table *table)
 
 static int grow_slots(struct perf_table *table)
 {
-    uint32_t room = table->slot_room ? 2 * table->slot_room : 64;
-    struct perf_account **accounts = reallocarray(table->accounts, room, sizeof(*accounts));
-    uint32_t *generations, *free_slots;
+    uint32_t count = table->slot_count, accounts = table->slot_room, others = table->slot_room;
 
-    if (!accounts)
+    if (array_reserve(table->accounts, count, accounts, 1) ||
+        array_reserve(table->generations, count, others, 1))
         return -ENOMEM;
-    table->accounts = accounts;
-    generations = reallocarray(table->generations, room, sizeof(*generations));
-    if (!generations)
-        return -ENOMEM;
-    table->generations = generations;
-    free_slots = reallocarray(table->free_slots, room, sizeof(*free_slots));
-    if (!free_slots)
-        return -ENOMEM;
-    table->free_slots = free_slots;
-    table->slot_room = room;
-    return 0;
+    return array_reserve(table->free_slots, count, table->slot_room, 1);
 }
 
 static int take_slot(struct perf_table *table, uint32_t most, uint32_t *ret)
@@ -202,6 +150,6 @@ void perf_table_free(struct perf_table *table)
     free(table->generations);
     free(table->free_slots);
     free(table->tasks);
-    free(table->buckets);
+    table_free(&table->places);
     *table = (struct perf_table){0};
 }

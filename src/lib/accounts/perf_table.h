@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include "perf_figures.h"
+#include "table.h"
 
 struct perf_account {
     uint32_t slot, generation; /* together its key */
@@ -39,15 +40,13 @@ struct perf_task {
     uint64_t seen;  /* scan that last found it in a list */
     uint64_t listed; /* of a process's first thread: scan that last listed its threads */
     struct perf_account *account;
-    struct perf_task *next; /* in its bucket */
 };
 
 /* Zero-initialised is empty. */
 struct perf_table {
     struct perf_task **tasks; /* those gone included, until the sweep */
     size_t task_count, task_room;
-    struct perf_task **buckets;
-    size_t bucket_count;            /* a power of two */
+    struct table places;            /* of those that are not gone, by number */
     struct perf_account **accounts; /* by slot; NULL: free */
     uint32_t *generations;          /* by slot: how often it was given out */
     uint32_t slot_count, slot_room; /* slots ever used */

@@ -9,6 +9,7 @@
 #include <prcb/counters.h>
 
 #include "rest.h"
+#include "table.h"
 
 #define FIRST_BUCKETS 256 /* a power of two */
 
@@ -21,9 +22,7 @@ struct event {
 
 /* What an ended thread has left and no row has taken yet. */
 struct leaving {
-    pid_t tid;
     struct event_count *counts; /* owned: one per event that can count */
-    struct leaving *next;
 };
 
 struct account_counters {
@@ -35,8 +34,7 @@ struct account_counters {
     bool sets;                  /* threads have sets, and the family, if any, is for the sum */
     pid_t first_tid;            /* the command's, and its set, until its row takes it */
     struct prcb_counters *first;
-    struct leaving *buckets[FIRST_BUCKETS];
-    size_t leaving;
+    struct table leaving;                        /* by thread */
     struct event_count taken[PRCB_COUNTERS_MAX]; /* by rows so far, as it was counted */
     uint64_t lost, late;
     struct prcb_counter sums[PRCB_COUNTERS_MAX]; /* the family's, as of the last update */
@@ -147,14 +145,11 @@ void account_counters_close(struct account_counters *counters, struct account_ro
         return;
     for (size_t i = 0; rows && i < rows->count; i++)
         account_counters_released(counters, rows->rows[i]);
-    for (size_t i = 0; i < FIRST_BUCKETS; i++) {
-        while (counters->buckets[i]) {
-            struct leaving *next = counters->buckets[i]->next;
-
-            free_leaving(counters->buckets[i]);
-            counters->buckets[i] = next;
-        }
+    for (size_t i = 0; i < counters->leaving.room; i++) {
+        if (counters->leaving.slots[i].item)
+            free_leaving(counters->leaving.slots[i].item);
     }
+    table_free(&counters->leaving);
     for (size_t i = 0; i < counters->count; i++) {
         free(counters->events[i].name);
         free(counters->events[i].reason);
@@ -201,31 +196,22 @@ int account_counters_before_exec(pid_t child, void *ctx, struct prcb_error *err)
     return 0;
 }
 
-static struct leaving **bucket_of(struct account_counters *counters, pid_t tid)
-{
-    return &counters->buckets[(unsigned)tid & (FIRST_BUCKETS - 1)];
-}
-
 static int take_part(const struct prcb_family_part *part, void *ctx)
 {
     struct account_counters *counters = ctx;
-    struct leaving **bucket = bucket_of(counters, part->tid), *leaving = *bucket;
+    struct leaving *leaving = table_find(&counters->leaving, (uint32_t)part->tid);
     struct event_count *count;
 
-    while (leaving && leaving->tid != part->tid)
-        leaving = leaving->next;
     if (!leaving) {
         leaving = calloc(1, sizeof(*leaving));
         if (leaving)
             leaving->counts = calloc(counters->counting, sizeof(*leaving->counts));
-        if (!leaving || !leaving->counts) {
-            free(leaving);
+        if (!leaving || !leaving->counts ||
+            table_put(&counters->leaving, (uint32_t)part->tid, leaving)) {
+            if (leaving)
+                free_leaving(leaving);
             return -ENOMEM;
         }
-        leaving->tid = part->tid;
-        leaving->next = *bucket;
-        *bucket = leaving;
-        counters->leaving++;
     }
     count = &leaving->counts[part->index];
     count->value += part->value;
@@ -264,14 +250,11 @@ static void add_taken(struct event_count *taken, const struct event_count *count
 
 static void take_leaving(struct account_counters *counters, struct account_row *row)
 {
-    struct leaving **at = bucket_of(counters, row->tid), *leaving;
+    struct leaving *leaving = table_find(&counters->leaving, (uint32_t)row->tid);
 
-    while (*at && (*at)->tid != row->tid)
-        at = &(*at)->next;
-    leaving = *at;
     if (!leaving)
         return;
-    *at = leaving->next;
+    table_remove(&counters->leaving, (uint32_t)row->tid, leaving);
     for (size_t i = 0; i < counters->count; i++) {
         int32_t place = counters->events[i].place;
 
@@ -282,7 +265,6 @@ static void take_leaving(struct account_counters *counters, struct account_row *
         finish_part(&counters->events[i], &row->now.counts[i]);
     }
     free_leaving(leaving);
-    counters->leaving--;
     row->counted = true;
 }
 
@@ -294,7 +276,7 @@ static void take_rest(struct account_counters *counters, struct account_rows *ro
 {
     struct account_row *last = NULL;
 
-    if (counters->leaving || counters->lost)
+    if (counters->leaving.count || counters->lost)
         return;
     for (size_t i = 0; i < rows->count; i++) {
         if (rows->rows[i]->counted || !rows->rows[i]->key)

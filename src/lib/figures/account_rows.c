@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_BUCKETS 1024
+#include "array.h"
 
 /* ---- sums ------------------------------------------------------------- */
 
@@ -209,75 +209,41 @@ uint64_t account_sums_waited(const struct account_sums *sums)
 /* ---- the table of rows --------------------------------------------------- */
 
 /* Rows are found by key; those with key 0 by name, and by cgroup where rows are of one each. */
-static size_t bucket_of(const struct account_rows *rows, uint64_t key, const char *comm,
-                        uint64_t cgroup)
+static uint64_t place_of(const struct account_rows *rows, uint64_t key, const char *comm,
+                         uint64_t cgroup)
 {
-    uint64_t hash = key;
-
-    if (!key) {
-        for (hash = rows->by_cgroup ? cgroup : 0; *comm; comm++)
-            hash = (hash ^ (unsigned char)*comm) * 1099511628211ull;
-    }
-    hash *= 0x9e3779b97f4a7c15ull;
-    return (size_t)(hash >> 32) & (rows->bucket_count - 1);
+    return key ? key : table_hash_text(comm) ^ (rows->by_cgroup ? cgroup : 0);
 }
 
 static struct account_row *find(const struct account_rows *rows, uint64_t key, const char *comm,
                                 uint64_t cgroup)
 {
-    struct account_row *row;
+    uint64_t place = place_of(rows, key, comm, cgroup);
+    const struct table_slot *slot = NULL;
 
-    if (!rows->bucket_count)
-        return NULL;
-    row = rows->buckets[bucket_of(rows, key, comm, cgroup)];
-    while (row && (row->key != key || (!key && (strcmp(row->comm, comm) ||
-                                                (rows->by_cgroup && row->cgroup != cgroup)))))
-        row = row->next;
-    return row;
-}
+    while ((slot = table_next(&rows->places, place, slot))) {
+        struct account_row *row = slot->item;
 
-static void link_row(struct account_rows *rows, struct account_row *row)
-{
-    struct account_row **bucket = &rows->buckets[bucket_of(rows, row->key, row->comm, row->cgroup)];
-
-    row->next = *bucket;
-    *bucket = row;
-}
-
-static int grow(struct account_rows *rows)
-{
-    size_t room = rows->room ? rows->room * 2 : FIRST_BUCKETS;
-    struct account_row **buckets = calloc(room, sizeof(struct account_row *));
-    struct account_row **array = realloc(rows->rows, room * sizeof(struct account_row *));
-
-    if (array)
-        rows->rows = array;
-    if (!array || !buckets) {
-        free(buckets);
-        return -ENOMEM;
+        if (row->key == key &&
+            (key || (!strcmp(row->comm, comm) && (!rows->by_cgroup || row->cgroup == cgroup))))
+            return row;
     }
-    free(rows->buckets);
-    rows->buckets = buckets;
-    rows->bucket_count = rows->room = room;
-    for (size_t i = 0; i < rows->count; i++)
-        link_row(rows, rows->rows[i]);
-    return 0;
+    return NULL;
 }
 
 static int add(struct account_rows *rows, uint64_t key, const char *comm, uint64_t cgroup,
                struct account_row **ret)
 {
-    struct account_row *row;
+    struct account_row *row = calloc(1, sizeof(*row));
 
-    if (rows->count == rows->room && grow(rows))
+    if (!row || array_reserve(rows->rows, rows->count, rows->room, 1) ||
+        table_put(&rows->places, place_of(rows, key, comm, cgroup), row)) {
+        free(row);
         return -ENOMEM;
-    row = calloc(1, sizeof(*row));
-    if (!row)
-        return -ENOMEM;
+    }
     row->key = key;
     row->cgroup = cgroup;
     memcpy(row->comm, comm, strnlen(comm, sizeof(row->comm) - 1));
-    link_row(rows, row);
     row->place = rows->count;
     rows->rows[rows->count++] = row;
     *ret = row;
@@ -293,11 +259,7 @@ static void deinit_row(struct account_row *row)
 
 static void drop(struct account_rows *rows, struct account_row *row)
 {
-    struct account_row **at = &rows->buckets[bucket_of(rows, row->key, row->comm, row->cgroup)];
-
-    while (*at != row)
-        at = &(*at)->next;
-    *at = row->next;
+    table_remove(&rows->places, place_of(rows, row->key, row->comm, row->cgroup), row);
     rows->rows[row->place] = rows->rows[--rows->count];
     rows->rows[row->place]->place = row->place;
     deinit_row(row);
@@ -483,7 +445,7 @@ void account_rows_deinit(struct account_rows *rows)
         free(rows->rows[i]);
     }
     free(rows->rows);
-    free(rows->buckets);
+    table_free(&rows->places);
     memset(rows, 0, sizeof(*rows));
 }
 
@@ -716,7 +678,7 @@ static int make_groups(const struct grouping *grouping, struct account_row **fro
 
     if (!sums)
         return -ENOMEM;
-    qsort(from, from_count, sizeof(struct account_row *), grouping->compare);
+    array_sort(from, from_count, grouping->compare);
     for (size_t i = 0; i < from_count; i++) {
         if (!i || !grouping->same(from[i - 1], from[i]))
             grouping->name(from[i], &sums[count++]);
@@ -757,8 +719,7 @@ static int make_rows(const struct account_rows *rows, unsigned kind, struct acco
     view->rows = calloc(rows->count + 1, sizeof(struct account_row *));
     if (!view->rows)
         return -ENOMEM;
-    if (rows->count)
-        memcpy(view->rows, rows->rows, rows->count * sizeof(struct account_row *));
+    array_copy(view->rows, rows->rows, rows->count);
     view->count = rows->count;
     if (kind & ACCOUNT_VIEW_INTERVAL) {
         result = make_changes(rows, &sums, &count);
@@ -801,7 +762,7 @@ int account_view_make(const struct account_rows *rows, unsigned kind,
     int result = make_rows(rows, kind, &view);
 
     if (!result) {
-        qsort_r(view.rows, view.count, sizeof(struct account_row *), compare, &copy);
+        array_sort_r(view.rows, view.count, compare, &copy);
         result = sum_up(order, &view);
     }
     if (result) {

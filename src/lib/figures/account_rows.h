@@ -19,6 +19,7 @@
 #include <prcb/prcb.h>
 
 #include "figures.h"
+#include "table.h"
 
 /* What a row holds on one cause. */
 struct wait_cell {
@@ -76,14 +77,12 @@ struct account_row {
     bool counted;               /* private to account_counters.c, as the next */
     void *counters;             /* a set that is open; closed before the row is released */
     size_t place;               /* private: index in rows */
-    struct account_row *next;   /* private: same bucket */
 };
 
 struct account_rows {
     struct account_row **rows; /* in order of arrival, until rows are folded */
     size_t count, room;
-    struct account_row **buckets; /* private */
-    size_t bucket_count;
+    struct table places;  /* private */
     size_t released;      /* rows whose account was given back */
     size_t keep_released; /* beyond this many they are summed by name; 0: ACCOUNT_KEEP_RELEASED */
     /* Rows are of one cgroup each: what a thread did in one that it has left goes to a row of its

@@ -5,79 +5,79 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_ROOM 64
+#include "array.h"
+#include "table.h"
 
 struct sum {
     uint64_t group;
     struct prcb_edge edge; /* of ready time: kind BEHIND, cause NONE */
-    struct sum *next;      /* of the same list, of group and cause */
+    size_t next;           /* number of the one before of this group and cause; 0: none */
 };
 
-/* Open addressing; edge.kind 0: free. */
+/* A sum's number is its place from 1. */
 struct whom {
     struct sum *sums;
-    struct sum **lists;
     size_t count, room;
+    struct table places; /* by all that same() looks at */
+    struct table lists;  /* the last sum of a group and a cause */
 };
-
-static int make_room(struct whom *w, size_t room)
-{
-    w->room = room;
-    w->sums = calloc(room, sizeof(*w->sums));
-    w->lists = calloc(room, sizeof(struct sum *));
-    return w->sums && w->lists ? 0 : -ENOMEM;
-}
-
-static void free_room(struct whom *w)
-{
-    free(w->sums);
-    free(w->lists);
-}
 
 int whom_open(struct whom **ret)
 {
     struct whom *w = calloc(1, sizeof(*w));
 
-    if (!w)
-        return -ENOMEM;
-    if (make_room(w, FIRST_ROOM)) {
-        whom_close(w);
-        return -ENOMEM;
-    }
-    *ret = w;
-    return 0;
+    if (w)
+        *ret = w;
+    return w ? 0 : -ENOMEM;
 }
 
 void whom_close(struct whom *w)
 {
     if (!w)
         return;
-    free_room(w);
+    table_free(&w->places);
+    table_free(&w->lists);
+    free(w->sums);
     free(w);
 }
 
-static struct sum **list_of(const struct whom *w, uint64_t group, uint32_t cause)
+static uint64_t list_key(uint64_t group, uint32_t cause)
 {
-    return &w->lists[(size_t)((group * 31 + cause) * 0x9e3779b97f4a7c15ull >> 32) & (w->room - 1)];
+    return table_mix(group, cause);
 }
 
-/* The next from here on that is of a group, a kind and a cause. */
-static struct sum *find_in(struct sum *sum, uint64_t group, uint32_t kind, uint32_t cause)
+/* Where the number of the last sum of a group and a cause is; NULL: there is none. */
+static struct table_slot *list_of(const struct whom *w, uint64_t group, uint32_t cause)
 {
-    while (sum && (sum->group != group || sum->edge.kind != kind || sum->edge.cause != cause))
-        sum = sum->next;
-    return sum;
+    struct table_slot *slot = NULL;
+
+    while ((slot = table_next(&w->lists, list_key(group, cause), slot))) {
+        if (w->sums[slot->number - 1].group == group &&
+            w->sums[slot->number - 1].edge.cause == cause)
+            return slot;
+    }
+    return NULL;
+}
+
+/* From a sum on, the first one of a kind; number 0: none. */
+static struct sum *find_in(const struct whom *w, size_t number, uint32_t kind)
+{
+    while (number && w->sums[number - 1].edge.kind != kind)
+        number = w->sums[number - 1].next;
+    return number ? &w->sums[number - 1] : NULL;
 }
 
 /* Those of a group, a kind and a cause. */
 static struct sum *first_of(const struct whom *w, uint64_t group, uint32_t kind, uint32_t cause)
 {
-    return find_in(*list_of(w, group, cause), group, kind, cause);
+    const struct table_slot *list = list_of(w, group, cause);
+
+    return find_in(w, list ? list->number : 0, kind);
 }
 
-static struct sum *next_of(const struct sum *sum)
+static struct sum *next_of(const struct whom *w, const struct sum *sum)
 {
-    return find_in(sum->next, sum->group, sum->edge.kind, sum->edge.cause);
+    return find_in(w, sum->next, sum->edge.kind);
 }
 
 /* One and the same who. A thread that had several names is as many. */
@@ -87,58 +87,46 @@ static bool same(const struct prcb_edge *a, const struct prcb_edge *b)
            a->tid == b->tid && a->pid == b->pid && !memcmp(a->comm, b->comm, sizeof(a->comm));
 }
 
-static struct sum *place_of(const struct whom *w, uint64_t group, const struct prcb_edge *edge)
+static uint64_t place_of(uint64_t group, const struct prcb_edge *edge)
 {
-    uint64_t hash = group * 31 + (uint64_t)edge->tid * 7919 + edge->vector * 127u +
-                    edge->cause * 17u + edge->by * 5u + edge->kind;
+    uint64_t place = table_mix(group, (uint64_t)(uint32_t)edge->tid << 32 | edge->vector);
 
-    for (size_t at = (size_t)(hash * 0x9e3779b97f4a7c15ull >> 32);; at++) {
-        struct sum *sum = &w->sums[at & (w->room - 1)];
+    return table_mix(place, (uint64_t)edge->cause << 32 | edge->by << 8 | edge->kind);
+}
 
-        if (!sum->edge.kind || (sum->group == group && same(&sum->edge, edge)))
+/* NULL: there is none. */
+static struct sum *find(const struct whom *w, uint64_t group, const struct prcb_edge *edge)
+{
+    const struct table_slot *slot = NULL;
+    uint64_t place = place_of(group, edge);
+
+    while ((slot = table_next(&w->places, place, slot))) {
+        struct sum *sum = &w->sums[slot->number - 1];
+
+        if (sum->group == group && same(&sum->edge, edge))
             return sum;
     }
-}
-
-static void put(struct whom *w, struct sum *sum, uint64_t group, const struct prcb_edge *edge)
-{
-    struct sum **list = list_of(w, group, edge->cause);
-
-    *sum = (struct sum){group, *edge, *list};
-    *list = sum;
-    w->count++;
-}
-
-static int grow(struct whom *w)
-{
-    struct whom grown = {0};
-
-    if (make_room(&grown, 2 * w->room)) {
-        free_room(&grown);
-        return -ENOMEM;
-    }
-    for (size_t i = 0; i < w->room; i++) {
-        if (w->sums[i].edge.kind)
-            put(&grown, place_of(&grown, w->sums[i].group, &w->sums[i].edge), w->sums[i].group,
-                &w->sums[i].edge);
-    }
-    free_room(w);
-    *w = grown;
-    return 0;
+    return NULL;
 }
 
 static int add_to(struct whom *w, uint64_t group, const struct prcb_edge *edge)
 {
-    struct sum *sum = place_of(w, group, edge);
+    struct sum *sum = find(w, group, edge);
+    struct table_slot *list;
 
-    if (!sum->edge.kind) {
-        if (4 * w->count >= 3 * w->room && grow(w))
-            return -ENOMEM;
-        put(w, place_of(w, group, edge), group, edge);
+    if (sum) {
+        sum->edge.count += edge->count;
+        sum->edge.ns += edge->ns;
         return 0;
     }
-    sum->edge.count += edge->count;
-    sum->edge.ns += edge->ns;
+    list = list_of(w, group, edge->cause);
+    if (array_reserve(w->sums, w->count, w->room, 1) ||
+        table_put_number(&w->places, place_of(group, edge), w->count + 1))
+        return -ENOMEM;
+    w->sums[w->count++] = (struct sum){group, *edge, list ? list->number : 0};
+    if (!list)
+        return table_put_number(&w->lists, list_key(group, edge->cause), w->count);
+    list->number = w->count;
     return 0;
 }
 
@@ -185,24 +173,14 @@ int whom_take(struct whom *w, struct prcb *session, uint64_t key, const struct w
 
 struct keys {
     uint64_t *keys;
-    size_t count, room;
+    size_t count;
 };
 
 static int take_key(const struct prcb_account *a, void *ctx)
 {
     struct keys *keys = ctx;
 
-    if (keys->count == keys->room) {
-        size_t room = keys->room ? 2 * keys->room : 256;
-        uint64_t *grown = realloc(keys->keys, room * sizeof(*grown));
-
-        if (!grown)
-            return -ENOMEM;
-        keys->keys = grown;
-        keys->room = room;
-    }
-    keys->keys[keys->count++] = a->key;
-    return 0;
+    return array_append(keys->keys, keys->count, a->key);
 }
 
 int whom_take_all(struct whom *w, struct prcb *session, const struct whom_taker *taker,
@@ -224,10 +202,8 @@ int whom_join(struct whom *w, const struct whom *from)
 {
     int result = 0;
 
-    for (size_t i = 0; i < from->room && !result; i++) {
-        if (from->sums[i].edge.kind)
-            result = add_to(w, from->sums[i].group, &from->sums[i].edge);
-    }
+    for (size_t i = 0; i < from->count && !result; i++)
+        result = add_to(w, from->sums[i].group, &from->sums[i].edge);
     return result;
 }
 
@@ -248,7 +224,7 @@ static struct prcb_edge *most_beside(struct whom *w, const struct sum *rest, boo
     struct prcb_edge *most = NULL;
 
     for (struct sum *sum = first_of(w, rest->group, rest->edge.kind, rest->edge.cause); sum;
-         sum = next_of(sum)) {
+         sum = next_of(w, sum)) {
         struct prcb_edge *edge = &sum->edge;
 
         if (sum != rest && (!most || (time ? edge->ns > most->ns : edge->count > most->count)))
@@ -261,7 +237,7 @@ static struct prcb_edge *most_beside(struct whom *w, const struct sum *rest, boo
  * less than nothing. What had been counted of it is taken off the longest. */
 static void even_out(struct whom *w)
 {
-    for (size_t i = 0; i < w->room; i++) {
+    for (size_t i = 0; i < w->count; i++) {
         struct sum *rest = &w->sums[i];
         struct prcb_edge *most;
 
@@ -290,28 +266,25 @@ int whom_since(const struct whom *now, const struct whom *before, struct whom **
     struct whom *w = NULL;
     int result = whom_open(&w);
 
-    for (size_t i = 0; !result && i < before->room; i++) {
+    for (size_t i = 0; !result && i < before->count; i++) {
         const struct sum *old = &before->sums[i];
 
         /* Sums wrap round until what is now has been added. */
-        if (old->edge.kind)
-            result = add_rest(w, old, -old->edge.count, -old->edge.ns);
+        result = add_rest(w, old, -old->edge.count, -old->edge.ns);
     }
-    for (size_t i = 0; !result && i < now->room; i++) {
+    for (size_t i = 0; !result && i < now->count; i++) {
         const struct sum *new = &now->sums[i];
         struct prcb_edge grown = new->edge;
-        const struct prcb_edge *old;
+        const struct sum *old;
 
-        if (!new->edge.kind)
-            continue;
         result = add_rest(w, new, new->edge.count, new->edge.ns);
         if (result || new->edge.by == PRCB_BY_REST)
             continue;
-        old = &place_of(before, new->group, &new->edge)->edge;
-        if (old->kind && (grown.count < old->count || grown.ns < old->ns))
+        old = find(before, new->group, &new->edge);
+        if (old && (grown.count < old->edge.count || grown.ns < old->edge.ns))
             continue;
-        grown.count -= old->count;
-        grown.ns -= old->ns;
+        grown.count -= old ? old->edge.count : 0;
+        grown.ns -= old ? old->edge.ns : 0;
         if (grown.count || grown.ns)
             result = add_to(w, new->group, &grown);
         if (!result)
@@ -345,17 +318,17 @@ static int rows_of(const struct whom *w, uint64_t group, uint32_t kind, uint32_t
     struct prcb_edge *rows;
     size_t count = 0;
 
-    for (struct sum *sum = first_of(w, group, kind, cause); sum; sum = next_of(sum))
+    for (struct sum *sum = first_of(w, group, kind, cause); sum; sum = next_of(w, sum))
         count += sum->edge.count || sum->edge.ns;
     rows = calloc(count + 1, sizeof(*rows));
     if (!rows)
         return -ENOMEM;
     count = 0;
-    for (struct sum *sum = first_of(w, group, kind, cause); sum; sum = next_of(sum)) {
+    for (struct sum *sum = first_of(w, group, kind, cause); sum; sum = next_of(w, sum)) {
         if (sum->edge.count || sum->edge.ns)
             rows[count++] = sum->edge;
     }
-    qsort(rows, count, sizeof(*rows), by_time);
+    array_sort(rows, count, by_time);
     *ret = rows;
     *ret_count = count;
     return 0;

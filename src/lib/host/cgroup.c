@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "array.h"
 #include "error.h"
 
 /* Version 2 calls its list of threads cgroup.threads, version 1 tasks. */
@@ -106,18 +107,15 @@ bool cgroup_list_has(const struct cgroup_list *list, const char *path)
 
 int cgroup_list_add(struct cgroup_list *list, const char *path)
 {
-    char **paths, *copy;
+    char *copy;
 
     if (cgroup_list_has(list, path))
         return 0;
-    paths = reallocarray(list->paths, list->count + 1, sizeof(*paths));
-    if (!paths)
-        return -ENOMEM;
-    list->paths = paths;
     copy = strdup(path);
-    if (!copy)
+    if (!copy || array_append(list->paths, list->count, copy)) {
+        free(copy);
         return -ENOMEM;
-    list->paths[list->count++] = copy;
+    }
     return 0;
 }
 

@@ -11,11 +11,12 @@
 #include <unistd.h>
 
 #include "error.h"
+#include "table.h"
 
-#define PATH_BYTES    4096
-#define LEVELS        64 /* the kernel's own limit is higher; nobody nests so deep */
-#define FIRST_BUCKETS 256
-#define HEX_DIGITS    64
+#define PATH_BYTES 4096
+#define LEVELS     64  /* the kernel's own limit is higher; nobody nests so deep */
+#define FEW        256 /* names that are kept whatever became of them */
+#define HEX_DIGITS 64
 
 /* ---- how the machine has them ---- */
 
@@ -63,15 +64,13 @@ struct name {
     uint64_t cgroup;
     char *path;    /* owned; NULL: not found */
     uint64_t walk; /* number of the last walk that found it */
-    struct name *next;
 };
 
 struct cgroup_names {
     enum cgroup_setup setup;
     char root[PATH_BYTES];
-    struct name **buckets;
-    size_t bucket_count, count;
-    size_t left; /* by the last drop */
+    struct table names; /* by number */
+    size_t left;        /* by the last drop */
     uint64_t walks;
     bool walked; /* in this look */
     bool told;   /* there is nothing to walk over */
@@ -81,13 +80,8 @@ int cgroup_names_open(const char *root, struct cgroup_names **ret, struct prcb_e
 {
     struct cgroup_names *names = calloc(1, sizeof(*names));
 
-    if (names)
-        names->buckets = calloc(FIRST_BUCKETS, sizeof(struct name *));
-    if (!names || !names->buckets) {
-        free(names);
+    if (!names)
         return prcb_fail(err, -ENOMEM, "out of memory");
-    }
-    names->bucket_count = FIRST_BUCKETS;
     names->setup = cgroup_setup("/proc/self/mounts", names->root, sizeof(names->root));
     if (root)
         snprintf(names->root, sizeof(names->root), "%s", root);
@@ -95,20 +89,20 @@ int cgroup_names_open(const char *root, struct cgroup_names **ret, struct prcb_e
     return 0;
 }
 
+static void free_name(struct name *name)
+{
+    if (name)
+        free(name->path);
+    free(name);
+}
+
 void cgroup_names_close(struct cgroup_names *names)
 {
     if (!names)
         return;
-    for (size_t i = 0; i < names->bucket_count; i++) {
-        while (names->buckets[i]) {
-            struct name *name = names->buckets[i];
-
-            names->buckets[i] = name->next;
-            free(name->path);
-            free(name);
-        }
-    }
-    free(names->buckets);
+    for (size_t i = 0; i < names->names.room; i++)
+        free_name(names->names.slots[i].item);
+    table_free(&names->names);
     free(names);
 }
 
@@ -117,63 +111,21 @@ enum cgroup_setup cgroup_names_setup(const struct cgroup_names *names)
     return names->setup;
 }
 
-static size_t bucket_of(const struct cgroup_names *names, uint64_t cgroup)
-{
-    return (size_t)((cgroup * 0x9e3779b97f4a7c15ull) >> 32) & (names->bucket_count - 1);
-}
-
-static struct name *find(const struct cgroup_names *names, uint64_t cgroup)
-{
-    struct name *name = names->buckets[bucket_of(names, cgroup)];
-
-    while (name && name->cgroup != cgroup)
-        name = name->next;
-    return name;
-}
-
-/* Without memory the chains stay longer. */
-static void grow(struct cgroup_names *names)
-{
-    size_t old = names->bucket_count;
-    struct name **from = names->buckets, **buckets = calloc(old * 2, sizeof(struct name *));
-
-    if (!buckets)
-        return;
-    names->buckets = buckets;
-    names->bucket_count = old * 2;
-    for (size_t i = 0; i < old; i++) {
-        while (from[i]) {
-            struct name *name = from[i];
-            size_t bucket = bucket_of(names, name->cgroup);
-
-            from[i] = name->next;
-            name->next = buckets[bucket];
-            buckets[bucket] = name;
-        }
-    }
-    free(from);
-}
-
 static struct name *add(struct cgroup_names *names, uint64_t cgroup)
 {
     struct name *name = calloc(1, sizeof(*name));
-    size_t bucket;
 
-    if (!name)
+    if (!name || table_put(&names->names, cgroup, name)) {
+        free(name);
         return NULL;
-    if (names->count >= names->bucket_count)
-        grow(names);
-    bucket = bucket_of(names, cgroup);
+    }
     name->cgroup = cgroup;
-    name->next = names->buckets[bucket];
-    names->buckets[bucket] = name;
-    names->count++;
     return name;
 }
 
 static void note(struct cgroup_names *names, uint64_t cgroup, const char *path)
 {
-    struct name *name = find(names, cgroup);
+    struct name *name = table_find(&names->names, cgroup);
 
     if (!name)
         name = add(names, cgroup);
@@ -247,11 +199,11 @@ void cgroup_names_refresh(struct cgroup_names *names)
 
 const char *cgroup_names_find(struct cgroup_names *names, uint64_t cgroup)
 {
-    struct name *name = find(names, cgroup);
+    struct name *name = table_find(&names->names, cgroup);
 
     if (!name) {
         walk(names);
-        name = find(names, cgroup);
+        name = table_find(&names->names, cgroup);
     }
     /* Remembers the number as not found: it will not come back. */
     if (!name)
@@ -264,31 +216,27 @@ bool cgroup_names_alive(struct cgroup_names *names, uint64_t cgroup)
     struct name *name;
 
     walk(names);
-    name = find(names, cgroup);
+    name = table_find(&names->names, cgroup);
     return name && name->path && name->walk == names->walks;
 }
 
 /* A user who may make cgroups may make and remove them for ever. */
 void cgroup_names_drop(struct cgroup_names *names)
 {
-    if (names->told || names->count < FIRST_BUCKETS + 2 * names->left)
+    if (names->told || names->names.count < FEW + 2 * names->left)
         return;
     walk(names);
-    for (size_t i = 0; i < names->bucket_count; i++) {
-        for (struct name **at = &names->buckets[i]; *at;) {
-            struct name *name = *at;
+    for (size_t i = 0; i < names->names.room;) {
+        struct name *name = names->names.slots[i].item;
 
-            if (name->path && name->walk == names->walks) {
-                at = &name->next;
-                continue;
-            }
-            *at = name->next;
-            free(name->path);
-            free(name);
-            names->count--;
+        if (name && (!name->path || name->walk != names->walks)) {
+            free_name(name);
+            table_remove_slot(&names->names, &names->names.slots[i]);
+        } else {
+            i++;
         }
     }
-    names->left = names->count;
+    names->left = names->names.count;
 }
 
 /* ---- what a path says ---- */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "procfs.h"
+#include "array.h"
 #include "read_file.h"
 #include "words.h"
 
@@ -127,17 +128,7 @@ int procfs_parse_schedstat(const char *text, size_t length, struct procfs_scheds
 
 int pid_list_add(struct pid_list *list, pid_t pid)
 {
-    if (list->count == list->room) {
-        size_t room = list->room ? 2 * list->room : 64;
-        pid_t *items = reallocarray(list->items, room, sizeof(*items));
-
-        if (!items)
-            return -ENOMEM;
-        list->items = items;
-        list->room = room;
-    }
-    list->items[list->count++] = pid;
-    return 0;
+    return array_add(list->items, list->count, list->room, pid);
 }
 
 void pid_list_free(struct pid_list *list)
@@ -168,14 +159,8 @@ void procfs_close(struct procfs *fs)
 
 static int grow(struct procfs *fs)
 {
-    size_t room = fs->room ? 2 * fs->room : FIRST_ROOM;
-    char *buffer = room <= MOST_ROOM ? realloc(fs->buffer, room) : NULL;
-
-    if (!buffer)
-        return -ENOMEM;
-    fs->buffer = buffer;
-    fs->room = room;
-    return 0;
+    return fs->room > MOST_ROOM / 2 ? -ENOMEM
+                                    : array_reserve(fs->buffer, fs->room, fs->room, FIRST_ROOM);
 }
 
 /* Reads a whole file into the buffer, which grows until one has room to spare. */

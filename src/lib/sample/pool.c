@@ -3,22 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array.h"
 #include "sampler.h"
-
-static int pool_room(struct pool *pool)
-{
-    size_t room = pool->room ? pool->room * 2 : 32;
-    struct extent *extents;
-
-    if (pool->count < pool->room)
-        return 0;
-    extents = realloc(pool->extents, room * sizeof(*extents));
-    if (!extents)
-        return -ENOMEM;
-    pool->extents = extents;
-    pool->room = room;
-    return 0;
-}
 
 int pool_take(struct pool *pool, uint64_t bytes, uint64_t align, bool is_buffer, uint64_t *ret)
 {
@@ -27,7 +13,7 @@ int pool_take(struct pool *pool, uint64_t bytes, uint64_t align, bool is_buffer,
 
     if (bytes > pool->bytes)
         return -ENOSPC;
-    if (pool_room(pool))
+    if (array_reserve(pool->extents, pool->count, pool->room, 1))
         return -ENOMEM;
     for (i = 0; i < pool->count; i++) {
         if (at + bytes <= pool->extents[i].offset)

@@ -14,6 +14,7 @@
 
 #include <bpf/bpf.h>
 
+#include "array.h"
 #include "bts.h"
 #include "counters.h"
 #include "first_line.h"
@@ -221,16 +222,9 @@ static int add_event(struct prcb_sample *p, int fd, struct prcb_error *err)
 {
     int result;
 
-    if (p->count == p->room) {
-        size_t room = p->room ? p->room * 2 : 4;
-        int *fds = realloc(p->fds, room * sizeof(*fds));
-
-        if (!fds) {
-            close(fd);
-            return prcb_fail(err, -ENOMEM, "out of memory");
-        }
-        p->fds = fds;
-        p->room = room;
+    if (array_reserve(p->fds, p->count, p->room, 1)) {
+        close(fd);
+        return prcb_fail(err, -ENOMEM, "out of memory");
     }
     result = map_page(p, fd, err);
     if (!result && ioctl(fd, PERF_EVENT_IOC_SET_BPF, p->program))

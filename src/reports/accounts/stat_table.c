@@ -54,7 +54,7 @@ enum squeeze {
     SQUEEZE_END
 };
 
-struct table {
+struct stat_table {
     const struct stat_report *report;
     struct column columns[PRCB_CAUSE_MAX + ACCOUNT_NUMBERS + 8];
     size_t count;
@@ -98,7 +98,7 @@ static uint64_t cause_ns(const struct account_row *row, uint32_t cause)
     return cell ? cell->ns : 0;
 }
 
-static uint64_t rest_ns(const struct table *table, const struct account_row *row)
+static uint64_t rest_ns(const struct stat_table *table, const struct account_row *row)
 {
     uint64_t rest = row->now.wait_ns;
 
@@ -177,7 +177,7 @@ static void name_cell(const struct stat_report *report, const struct account_row
                  row->threads);
 }
 
-static void make_cell(const struct table *table, const struct column *column,
+static void make_cell(const struct stat_table *table, const struct column *column,
                       const struct account_row *row, char *cell)
 {
     const struct account_sums *now = &row->now;
@@ -214,7 +214,7 @@ static void make_cell(const struct table *table, const struct column *column,
 }
 
 /* Share of thread time; empty where a share says nothing. */
-static void make_share(const struct table *table, const struct column *column, char *cell)
+static void make_share(const struct stat_table *table, const struct column *column, char *cell)
 {
     const struct account_row *total = &table->report->view->total;
     uint64_t part, member;
@@ -284,8 +284,8 @@ static void print_cell(FILE *out, const struct column *column, const char *cell,
 enum row_kind { ROW_HEADING, ROW_THREAD, ROW_OTHERS, ROW_TOTAL, ROW_SHARE };
 
 /* The text of one cell of one line of any kind. */
-static void cell_text(const struct table *table, const struct column *column, enum row_kind kind,
-                      const struct account_row *row, char *cell)
+static void cell_text(const struct stat_table *table, const struct column *column,
+                      enum row_kind kind, const struct account_row *row, char *cell)
 {
     const struct account_view *view = table->report->view;
 
@@ -306,11 +306,11 @@ static void cell_text(const struct table *table, const struct column *column, en
         cell[strcspn(cell, " ")] = '\0';
 }
 
-typedef void (*row_fn)(struct table *table, enum row_kind kind, const struct account_row *row,
+typedef void (*row_fn)(struct stat_table *table, enum row_kind kind, const struct account_row *row,
                        void *ctx);
 
 /* Every line of the table in order. */
-static void each_row(struct table *table, row_fn fn, void *ctx)
+static void each_row(struct stat_table *table, row_fn fn, void *ctx)
 {
     const struct account_view *view = table->report->view;
 
@@ -323,7 +323,7 @@ static void each_row(struct table *table, row_fn fn, void *ctx)
     fn(table, ROW_SHARE, NULL, ctx);
 }
 
-static void measure_row(struct table *table, enum row_kind kind, const struct account_row *row,
+static void measure_row(struct stat_table *table, enum row_kind kind, const struct account_row *row,
                         void *ctx)
 {
     for (size_t i = 0; i < table->count; i++) {
@@ -335,7 +335,7 @@ static void measure_row(struct table *table, enum row_kind kind, const struct ac
     }
 }
 
-static void print_row(struct table *table, enum row_kind kind, const struct account_row *row,
+static void print_row(struct stat_table *table, enum row_kind kind, const struct account_row *row,
                       void *ctx)
 {
     size_t owed = 0;
@@ -351,14 +351,15 @@ static void print_row(struct table *table, enum row_kind kind, const struct acco
 
 /* ---- columns ------------------------------------------------------------- */
 
-static struct column *add_column(struct table *table, enum column_kind kind, const char *heading)
+static struct column *add_column(struct stat_table *table, enum column_kind kind,
+                                 const char *heading)
 {
     table->columns[table->count] = (struct column){.kind = kind, .heading = heading};
     return &table->columns[table->count++];
 }
 
 /* The causes shown and the rest of waiting; without causes, waiting as one. */
-static void add_causes(struct table *table, const struct account_row *total)
+static void add_causes(struct stat_table *table, const struct account_row *total)
 {
     for (size_t i = 0; i < table->shown; i++)
         add_column(table, COL_CAUSE, prcb_cause_info(table->causes[i])->name)->cause =
@@ -379,7 +380,7 @@ static bool several_processes(const struct account_view *view)
 }
 
 /* The columns with `shown` causes among them. */
-static void set_columns(struct table *table, size_t shown)
+static void set_columns(struct stat_table *table, size_t shown)
 {
     const struct stat_report *report = table->report;
     const struct account_row *total = &report->view->total;
@@ -410,7 +411,7 @@ static void set_columns(struct table *table, size_t shown)
         add_column(table, COL_OPEN, "OPEN WAIT");
 }
 
-static size_t total_width(const struct table *table)
+static size_t total_width(const struct stat_table *table)
 {
     size_t width = (table->count - 1) * GAP;
 
@@ -420,7 +421,7 @@ static size_t total_width(const struct table *table)
 }
 
 /* Causes worth a column, widest first. Insertion: there are few. */
-static void rank_causes(struct table *table)
+static void rank_causes(struct stat_table *table)
 {
     const struct account_sums *total = &table->report->view->total.now;
 
@@ -440,7 +441,7 @@ static void rank_causes(struct table *table)
 }
 
 /* As many causes as there is room for; true if these are enough. */
-static bool fit_causes(struct table *table, size_t columns)
+static bool fit_causes(struct stat_table *table, size_t columns)
 {
     size_t enough = table->cause_count < ENOUGH_CAUSES ? table->cause_count : ENOUGH_CAUSES;
     size_t shown = table->cause_count;
@@ -453,7 +454,7 @@ static bool fit_causes(struct table *table, size_t columns)
            (table->shown >= enough || table->squeeze >= SQUEEZE_WALL);
 }
 
-static void choose_columns(struct table *table, size_t columns)
+static void choose_columns(struct stat_table *table, size_t columns)
 {
     rank_causes(table);
     for (table->squeeze = SQUEEZE_NOTHING; table->squeeze < SQUEEZE_END; table->squeeze++) {
@@ -527,7 +528,7 @@ static void write_title(FILE *out, const struct stat_report *report)
 }
 
 /* Whether a cause is in the table: it has a column, or a row names it as its open wait. */
-static bool cause_shown(const struct table *table, uint32_t cause)
+static bool cause_shown(const struct stat_table *table, uint32_t cause)
 {
     const struct account_view *view = table->report->view;
 
@@ -561,7 +562,7 @@ static void write_wrapped(FILE *out, const char *words, size_t indent, size_t co
 }
 
 /* The sentences, or the notes, wrapped at the width. */
-static void write_lines(FILE *out, const struct table *table, bool notes)
+static void write_lines(FILE *out, const struct stat_table *table, bool notes)
 {
     bool shown[PRCB_CAUSE_MAX];
     char *text = NULL, *line, *rest;
@@ -583,7 +584,7 @@ static void write_lines(FILE *out, const struct table *table, bool notes)
 }
 
 /* Each cause that was named: NT's name, left out on a narrow terminal, and the plain words. */
-static void write_legend(FILE *out, const struct table *table)
+static void write_legend(FILE *out, const struct stat_table *table)
 {
     size_t columns = format_columns(out), indent = 14;
     bool any = false;
@@ -606,7 +607,7 @@ static void write_legend(FILE *out, const struct table *table)
 
 void stat_table_write(FILE *out, const struct stat_report *report)
 {
-    struct table table = {.report = report};
+    struct stat_table table = {.report = report};
 
     write_title(out, report);
     if (!report->view->total.threads) {
