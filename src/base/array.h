@@ -84,8 +84,8 @@ static inline int array_fit(void **items, size_t count, size_t more, size_t *roo
     __extension__({                                                                                \
         size_t array_old = (room), array_wanted = (size_t)(place) + 1;                             \
         int array_uncovered = array_reserve(items, (size_t)0, room, array_wanted);                 \
-        if (!array_uncovered && (room) > array_old)                                                \
-            memset((items) + array_old, 0, ((room)-array_old) * sizeof(*(items)));                 \
+        if (!array_uncovered && (size_t)(room) > array_old)                                        \
+            memset((items) + array_old, 0, ((size_t)(room)-array_old) * sizeof(*(items)));         \
         array_uncovered;                                                                           \
     })
 

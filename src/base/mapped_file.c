@@ -11,19 +11,9 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "array.h"
 #include "living.h"
 #include "plain_file.h"
-
-static bool note_served(struct mapped_served *served, uint64_t dev)
-{
-    uint64_t *devs = realloc(served->devs, (served->count + 1) * sizeof(*devs));
-
-    if (devs) {
-        served->devs = devs;
-        devs[served->count++] = dev;
-    }
-    return devs;
-}
 
 void mapped_find_served(pid_t pid, struct mapped_served *ret)
 {
@@ -40,7 +30,7 @@ void mapped_find_served(pid_t pid, struct mapped_served *ret)
 
         if (type && !strncmp(type + 3, "fuse", 4) &&
             sscanf(line, "%*d %*d %u:%u", &major_number, &minor_number) == 2)
-            ret->known = note_served(ret, makedev(major_number, minor_number));
+            ret->known = !array_append(ret->devs, ret->count, makedev(major_number, minor_number));
     }
     if (file && ferror(file))
         ret->known = false;

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "array.h"
+
 #define FIRST_ROOM 65536
 
 ssize_t read_full(int fd, void *to, size_t size)
@@ -44,14 +46,7 @@ int read_stream(FILE *in, size_t limit, char **ret, size_t *ret_length)
         size_t free_room = room - length - 1;
 
         if (!free_room) {
-            char *grown = realloc(bytes, 2 * room);
-
-            if (!grown) {
-                result = -ENOMEM;
-                break;
-            }
-            bytes = grown;
-            room *= 2;
+            result = array_reserve(bytes, room, room, 1);
             continue;
         }
         errno = 0;

@@ -602,7 +602,7 @@ static void fit_parts(struct why_cause *cause)
 
     for (size_t i = 0; i < cause->part_count; i++)
         sum += cause->parts[i].ns;
-    qsort(cause->parts, cause->part_count, sizeof(*cause->parts), by_part);
+    array_sort(cause->parts, cause->part_count, by_part);
     for (size_t i = 0; i < cause->part_count && sum > cause->ns; i++) {
         uint64_t excess = sum - cause->ns,
                  taken = excess < cause->parts[i].ns ? excess : cause->parts[i].ns;
@@ -628,7 +628,7 @@ static void fit_parts(struct why_cause *cause)
     if (sum < cause->ns)
         cause->parts[cause->part_count++] =
             (struct why_part){.kind = WHY_SHORT, .cause = cause->cause, .ns = cause->ns - sum};
-    qsort(cause->parts, cause->part_count, sizeof(*cause->parts), by_part);
+    array_sort(cause->parts, cause->part_count, by_part);
     while (cause->part_count && !cause->parts[cause->part_count - 1].ns)
         cause->part_count--;
     for (size_t i = 0; i < cause->part_count; i++) {
@@ -783,7 +783,7 @@ static int make_process(const struct process *process, bool objects, struct why_
     }
     if (result)
         return result;
-    qsort(ret->causes, ret->cause_count, sizeof(*ret->causes), by_cause);
+    array_sort(ret->causes, ret->cause_count, by_cause);
     array_sort(ret->now, ret->now_count, by_now);
     return 0;
 }
@@ -805,7 +805,7 @@ int why_report_make(struct why *w, struct why_report *ret)
         why_report_deinit(&report);
         return result;
     }
-    qsort(report.processes, report.count, sizeof(*report.processes), by_process);
+    array_sort(report.processes, report.count, by_process);
     *ret = report;
     return 0;
 }

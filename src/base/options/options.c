@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "array.h"
 #include "first_line.h"
 #include "number.h"
 #include "pid_ns.h"
@@ -294,17 +295,6 @@ static int parse_tier(const char *text, enum prcb_tier *ret)
     return 0;
 }
 
-static int add_id(struct cli_ids *ids, pid_t id)
-{
-    pid_t *grown = realloc(ids->ids, (ids->count + 1) * sizeof(*grown));
-
-    if (!grown)
-        return -ENOMEM;
-    ids->ids = grown;
-    ids->ids[ids->count++] = id;
-    return 0;
-}
-
 /* Processes whose name, as ps and pgrep have it, is the word; not this one. How many, or -errno. */
 static int add_named(const char *word, struct cli_ids *ids, struct prcb_error *err)
 {
@@ -322,7 +312,7 @@ static int add_named(const char *word, struct cli_ids *ids, struct prcb_error *e
             continue;
         /* The kernel keeps 15 bytes of it. */
         if (!strncmp(name, word, 15) && (strlen(word) <= 15 ? !name[strlen(word)] : true))
-            found = add_id(ids, (pid_t)id) ? -ENOMEM : found + 1;
+            found = array_append(ids->ids, ids->count, (pid_t)id) ? -ENOMEM : found + 1;
     }
     if (folder)
         closedir(folder);
@@ -348,7 +338,7 @@ static int parse_ids(const struct cli_command *command, const char *option, cons
         bool is_number = !number_parse(word, 1, INT_MAX, &id);
 
         if (is_number)
-            found = add_id(ids, (pid_t)id) ? -ENOMEM : 1;
+            found = array_append(ids->ids, ids->count, (pid_t)id) ? -ENOMEM : 1;
         else
             found =
                 names && word[strspn(word, "-+.0123456789")] ? add_named(word, ids, &err) : -EINVAL;

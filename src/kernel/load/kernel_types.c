@@ -16,6 +16,7 @@
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 
+#include "array.h"
 #include "error.h"
 #include "read_file.h"
 
@@ -143,16 +144,8 @@ static const char *string_at(const struct source *s, uint32_t offset)
 
 static int add_offset(struct source *s, uint32_t offset)
 {
-    uint32_t room = s->room ? s->room * 2 : 1u << 17;
-    uint32_t *grown;
-
-    if (s->count + 1 >= s->room) {
-        grown = realloc(s->offsets, room * sizeof(*grown));
-        if (!grown)
-            return -ENOMEM;
-        s->offsets = grown;
-        s->room = room;
-    }
+    if (array_reserve(s->offsets, s->count + 1, s->room, 1))
+        return -ENOMEM;
     s->offsets[++s->count] = offset;
     return 0;
 }
@@ -300,7 +293,7 @@ uint32_t kernel_types_target(const struct kernel_types *t, const char *name, boo
 static int find_named(struct kernel_types *t, struct source *s, const struct name *names,
                       uint32_t **ret, uint32_t *ret_count, uint32_t *ret_section)
 {
-    uint32_t at = 0, room = 0;
+    uint32_t at = 0;
 
     while (at < s->types_size) {
         const struct btf_type *type = (const void *)(s->types + at);
@@ -334,14 +327,8 @@ static int find_named(struct kernel_types *t, struct source *s, const struct nam
             continue;
         if (btf_is_struct(type) && !t->task && !strcmp(text, TASK))
             t->task = s->count;
-        if (*ret_count == room) {
-            uint32_t *grown = realloc(*ret, (room = room ? room * 2 : 256) * sizeof(*grown));
-
-            if (!grown)
-                return -ENOMEM;
-            *ret = grown;
-        }
-        (*ret)[(*ret_count)++] = s->count;
+        if (array_append(*ret, *ret_count, s->count))
+            return -ENOMEM;
     }
     return 0;
 }
@@ -397,32 +384,17 @@ static void pick_parts(struct picked *p, const struct source *s, const struct bt
 
 /* ---- writing ---- */
 
-static void *grow(void *bytes, size_t size, size_t more, size_t *room)
-{
-    size_t wanted = *room ? *room : 1u << 16;
-
-    while (wanted < size + more)
-        wanted *= 2;
-    if (wanted == *room)
-        return bytes;
-    *room = wanted;
-    return realloc(bytes, wanted);
-}
-
 static int put_string(struct picked *p, const char *text, uint32_t *ret)
 {
     size_t length = strlen(text) + 1;
-    char *grown;
 
     if (length == 1) {
         *ret = 0; /* no name */
         return 0;
     }
-    grown = grow(p->strings, p->strings_size, length, &p->strings_room);
-    if (!grown)
+    if (array_reserve(p->strings, p->strings_size, p->strings_room, length))
         return -ENOMEM;
-    p->strings = grown;
-    memcpy(grown + p->strings_size, text, length);
+    memcpy(p->strings + p->strings_size, text, length);
     *ret = (uint32_t)p->strings_size;
     p->strings_size += length;
     return 0;
@@ -470,14 +442,12 @@ static int put_type(struct picked *p, const struct source *s, uint32_t id)
 {
     const struct btf_type *from = type_at(s, id);
     size_t bytes = sizeof(*from) + (size_t)extra_bytes(from);
-    uint8_t *grown = grow(p->types, p->types_size, bytes, &p->types_room);
     struct btf_type *to;
     int result;
 
-    if (!grown)
+    if (array_reserve(p->types, p->types_size, p->types_room, bytes))
         return -ENOMEM;
-    p->types = grown;
-    to = memcpy(grown + p->types_size, from, bytes);
+    to = memcpy(p->types + p->types_size, from, bytes);
     p->types_size += bytes;
     result = put_string(p, string_at(s, from->name_off), &to->name_off);
     if (refers(to))
@@ -494,14 +464,12 @@ static int put_section(struct picked *p, const struct source *s)
 {
     const struct btf_type *from = type_at(s, p->section);
     size_t bytes = sizeof(*from) + (size_t)extra_bytes(from);
-    uint8_t *grown = grow(p->types, p->types_size, bytes, &p->types_room);
     struct btf_type *to;
     int kept = 0;
 
-    if (!grown)
+    if (array_reserve(p->types, p->types_size, p->types_room, bytes))
         return -ENOMEM;
-    p->types = grown;
-    to = memcpy(grown + p->types_size, from, sizeof(*from));
+    to = memcpy(p->types + p->types_size, from, sizeof(*from));
     for (int i = 0; i < btf_vlen(from); i++) {
         struct btf_var_secinfo info = btf_var_secinfos(from)[i];
 
@@ -516,12 +484,8 @@ static int put_section(struct picked *p, const struct source *s)
 
 static int put_all(struct picked *p, const struct source *s)
 {
-    int result = 0;
+    int result = array_add(p->strings, p->strings_size, p->strings_room, '\0');
 
-    p->strings = grow(NULL, 0, 1, &p->strings_room);
-    if (!p->strings)
-        return -ENOMEM;
-    p->strings[p->strings_size++] = '\0';
     for (uint32_t i = 1; !result && i <= p->count; i++)
         result = put_type(p, s, p->order[i]);
     if (!result && p->section)
@@ -610,8 +574,8 @@ static int finish(struct kernel_types *t, const struct picked *p)
     if (!bytes)
         return -ENOMEM;
     memcpy(bytes, &header, sizeof(header));
-    memcpy(bytes + sizeof(header), p->types, p->types_size);
-    memcpy(bytes + sizeof(header) + p->types_size, p->strings, p->strings_size);
+    array_copy(bytes + sizeof(header), p->types, p->types_size);
+    array_copy(bytes + sizeof(header) + p->types_size, (uint8_t *)p->strings, p->strings_size);
     result = hand_over(t, bytes, size);
     free(bytes);
     return result;

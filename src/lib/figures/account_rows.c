@@ -692,22 +692,15 @@ static int make_groups(const struct grouping *grouping, struct account_row **fro
     return 0;
 }
 
-static int point_at(struct account_row *sums, size_t count, struct account_view *view)
+/* There are no more sums than rows. */
+static void point_at(struct account_row *sums, size_t count, struct account_view *view)
 {
-    struct account_row **rows = realloc(view->rows, (count + 1) * sizeof(struct account_row *));
-
-    if (!rows) {
-        deinit_sums(sums, count);
-        return -ENOMEM;
-    }
     deinit_sums(view->sums, view->sum_count);
     view->sums = sums;
     view->sum_count = count;
-    view->rows = rows;
     view->count = count;
     for (size_t i = 0; i < count; i++)
-        rows[i] = &sums[i];
-    return 0;
+        view->rows[i] = &sums[i];
 }
 
 static int make_rows(const struct account_rows *rows, unsigned kind, struct account_view *view)
@@ -723,19 +716,17 @@ static int make_rows(const struct account_rows *rows, unsigned kind, struct acco
     view->count = rows->count;
     if (kind & ACCOUNT_VIEW_INTERVAL) {
         result = make_changes(rows, &sums, &count);
-        if (!result)
-            result = point_at(sums, count, view);
         if (result)
             return result;
+        point_at(sums, count, view);
     }
     for (size_t i = 0; i < sizeof(groupings) / sizeof(groupings[0]); i++) {
         if (!(kind & groupings[i].kind))
             continue;
         result = make_groups(&groupings[i], view->rows, view->count, &sums, &count);
-        if (!result)
-            result = point_at(sums, count, view);
         if (result)
             return result;
+        point_at(sums, count, view);
     }
     return 0;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array.h"
 #include "cpu_files.h"
 #include "view.h"
 
@@ -43,7 +44,7 @@ void nt_frequencies_parse(const char *text, size_t length, struct nt_frequencies
         if (!take_line(line, (size_t)((stop ? stop : end) - line), ret))
             break;
     }
-    qsort(ret->states, ret->count, sizeof(ret->states[0]), by_frequency);
+    array_sort(ret->states, ret->count, by_frequency);
 }
 
 void nt_frequencies_read(struct procfs *fs, uint32_t number, struct nt_frequencies *ret)

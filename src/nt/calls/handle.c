@@ -2,6 +2,7 @@
  *
  * The handle table of the NT surface.
  */
+#include "array.h"
 #include "inside.h"
 
 #include <errno.h>
@@ -43,24 +44,14 @@ static struct place *find(void *handle, enum nt_kind kind)
 
 static struct place *free_place(void)
 {
-    struct place *grown;
-    uint32_t room;
-
     for (uint32_t i = 0; i < place_count; i++) {
         if (!places[i].kind)
             return &places[i];
     }
-    if (place_count == place_room) {
-        room = place_room ? place_room * 2 : 16;
-        grown = place_count < PLACES_MAX ? realloc(places, room * sizeof(*places)) : NULL;
-        if (!grown)
-            return NULL;
-        places = grown;
-        place_room = room;
-    }
-    places[place_count].generation = 0;
-    places[place_count].kind = 0;
-    return &places[place_count++];
+    if (place_count >= PLACES_MAX ||
+        array_add(places, place_count, place_room, (struct place){.kind = 0}))
+        return NULL;
+    return &places[place_count - 1];
 }
 
 void *nt_handle_add(enum nt_kind kind, pid_t tid, void *object)

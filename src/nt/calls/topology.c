@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array.h"
 #include "cpu_files.h"
 #include "query.h"
 #include "words.h"
@@ -28,18 +29,10 @@ struct topology {
 /* Zeroed bytes at the end; NULL: out of memory. */
 static void *append(struct topology *t, uint32_t size)
 {
-    uint32_t room = t->room * 2 + size + 4096;
-    char *grown = t->made;
-
-    if (t->size + size > t->room) {
-        grown = realloc(t->made, room);
-        t->room = grown ? room : t->room;
-    }
-    if (!grown) {
+    if (array_reserve(t->made, t->size, t->room, size)) {
         t->failed = true;
         return NULL;
     }
-    t->made = grown;
     memset(t->made + t->size, 0, size);
     t->size += size;
     return t->made + t->size - size;

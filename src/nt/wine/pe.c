@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array.h"
 #include "error.h"
 
 #define SECTION_NAME   ".prcb\0\0" /* 8 bytes with the last 0 */
@@ -450,7 +451,7 @@ int pe_add_forwards(const void *bytes, size_t size, const struct pe_forward *row
         result = read_exports(&image, &header, count, &exports);
     if (!result) {
         apply(&exports, rows, count);
-        qsort(exports.names, exports.name_count, sizeof(*exports.names), compare_names);
+        array_sort(exports.names, exports.name_count, compare_names);
         result = write_image(&image, &header, &exports, ret, ret_size);
     }
     free_exports(&exports);

@@ -9,6 +9,7 @@
 #include <prcb/stack.h>
 #endif
 
+#include "array.h"
 #include "now.h"
 
 #define TRIES   3
@@ -174,7 +175,7 @@ void stat_idle_find(struct prcb *session, struct account_rows *rows, struct stat
     for (size_t i = 0; waits && i < rows->count; i++)
         count += find_going_on(rows->rows[i], &waits[count]);
     if (count)
-        qsort(waits, count, sizeof(*waits), by_ns);
+        array_sort(waits, count, by_ns);
     find_held(waits, count, held_in_place(), &ret->held);
     look_at_all(session, waits, count, ret);
     free(waits);

@@ -2,6 +2,7 @@
  *
  * A critical path for people and for programs.
  */
+#include "array.h"
 #include "critical.h"
 
 #include <errno.h>
@@ -68,7 +69,7 @@ static struct sum *sums_of(const struct critical *c, size_t *ret_count)
         return NULL;
     for (size_t i = 0; i < c->count; i++)
         sums[i] = (struct sum){&c->steps[i], c->steps[i].end_ns - c->steps[i].start_ns, 1};
-    qsort(sums, c->count, sizeof(*sums), compare_steps);
+    array_sort(sums, c->count, compare_steps);
     for (size_t i = 0; i < c->count; i++) {
         if (count && alike(sums[count - 1].step, sums[i].step)) {
             sums[count - 1].ns += sums[i].ns;
@@ -77,7 +78,7 @@ static struct sum *sums_of(const struct critical *c, size_t *ret_count)
             sums[count++] = sums[i];
         }
     }
-    qsort(sums, count, sizeof(*sums), by_time);
+    array_sort(sums, count, by_time);
     *ret_count = count;
     return sums;
 }
@@ -165,7 +166,7 @@ static uint64_t least_of(const struct critical *c, size_t top)
         return 0;
     for (size_t i = 0; i < c->count; i++)
         lengths[i] = c->steps[i].end_ns - c->steps[i].start_ns;
-    qsort(lengths, c->count, sizeof(*lengths), by_length);
+    array_sort(lengths, c->count, by_length);
     least = lengths[top - 1];
     free(lengths);
     return least;

@@ -4,23 +4,14 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "array.h"
 #include "kernel.h"
 #include "log.h"
 
 void held_add(struct held *held, const struct held_map *map)
 {
-    if (held->count == held->room) {
-        uint32_t room = held->room ? held->room * 2 : 64;
-        struct held_map *more = realloc(held->maps, room * sizeof(*more));
-
-        if (!more) {
-            log_client("out of memory: a map that is still held is not counted");
-            return;
-        }
-        held->maps = more;
-        held->room = room;
-    }
-    held->maps[held->count++] = *map;
+    if (array_add(held->maps, held->count, held->room, *map))
+        log_client("out of memory: a map that is still held is not counted");
 }
 
 static bool is_among(uint32_t id, const uint32_t *ids, size_t count)

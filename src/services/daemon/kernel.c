@@ -17,6 +17,7 @@
 #include <bpf/libbpf.h>
 
 #include "account_programs.h"
+#include "array.h"
 #include "block_abi.h"
 #include "bpf_load.h"
 #include "bpf_run.h"
@@ -1279,19 +1280,19 @@ void kernel_events_read(const struct kernel_events *events, struct wire_programs
     }
 }
 
+#define MAPS_ROOM 16384
+
 int kernel_client_maps(struct kernel *k, uint32_t **ret, size_t *ret_count)
 {
-    size_t most = 4096 * sizeof(uint32_t);
-    uint32_t *ids = NULL, *more;
+    uint32_t *ids = NULL;
+    size_t room = 0;
     ssize_t got;
 
     do {
-        most *= 4;
-        more = realloc(ids, most);
-        if (more)
-            ids = more;
-        got = more ? bpf_read_iterator(k->programs[RUN_MAPS], 0, ids, most) : -ENOMEM;
-    } while (got == (ssize_t)most); /* there may be more */
+        got = array_reserve(ids, room, room, MAPS_ROOM)
+                  ? -ENOMEM
+                  : bpf_read_iterator(k->programs[RUN_MAPS], 0, ids, room * sizeof(*ids));
+    } while (got == (ssize_t)(room * sizeof(*ids))); /* there may be more */
     if (got < 0) {
         free(ids);
         return (int)got;

@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "array.h"
 #include "error.h"
 #include "log.h"
 #include "now.h"
@@ -398,19 +399,11 @@ int sessions_release(struct sessions *s, struct session *session, uint64_t key)
 
     if (result || !live)
         return result;
-    if (session->given_up_count == session->given_up_room) {
-        uint32_t room = session->given_up_room ? session->given_up_room * 2 : 16;
-        uint32_t *more = realloc(session->given_up, room * sizeof(*more));
-
-        if (!more) { /* then at once */
-            result = kernel_wait();
-            return result ? result : kernel_free(s->kernel, session->number, (uint32_t)key);
-        }
-        session->given_up = more;
-        session->given_up_room = room;
-    }
-    session->given_up[session->given_up_count++] = (uint32_t)key;
-    return 0;
+    if (!array_add(session->given_up, session->given_up_count, session->given_up_room,
+                   (uint32_t)key))
+        return 0;
+    result = kernel_wait(); /* without memory at once */
+    return result ? result : kernel_free(s->kernel, session->number, (uint32_t)key);
 }
 
 static void forget(struct session *session)

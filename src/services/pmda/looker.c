@@ -3,13 +3,14 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "array.h"
 #include "now.h"
+#include "table.h"
 #include "text.h"
 
 #define PATIENCE_S 1 /* pmcd gives an agent five seconds */
@@ -42,22 +43,6 @@ void snapshot_free(struct snapshot *s)
     }
     free(s->values);
     free(s);
-}
-
-/* Room for one more; the element, zeroed. NULL: no memory. */
-static void *grow(void *array, size_t *count, size_t size)
-{
-    void **at = array;
-    char *bytes = *at;
-
-    if (!(*count & (*count - 1)) || !*count) {
-        bytes = realloc(*at, (*count ? *count * 2 : 1) * size);
-        if (!bytes)
-            return NULL;
-        *at = bytes;
-    }
-    memset(bytes + *count * size, 0, size);
-    return bytes + (*count)++ * size;
 }
 
 /* ---- names of instances ---- */
@@ -141,66 +126,55 @@ static char *instance_name(enum row_indom indom, const struct metrics_sample *sa
 struct making {
     struct snapshot *s;
     unsigned row;
-    bool failed;         /* no memory */
-    void *names[INDOMS]; /* trees of struct named */
+    bool failed;                /* no memory */
+    struct table names[INDOMS]; /* of instances: indexes from 1 */
 };
 
-struct named {
-    const char *name;
-    int index;
-};
-
-static int compare_named(const void *a, const void *b)
+/* The index of the instance of this name from 1; 0: there is none. */
+static size_t find_instance(const struct making *making, enum row_indom indom, const char *name)
 {
-    return strcmp(((const struct named *)a)->name, ((const struct named *)b)->name);
+    const struct table_slot *slot = NULL;
+    uint64_t key = table_hash_text(name);
+
+    while ((slot = table_next(&making->names[indom], key, slot))) {
+        if (!strcmp(making->s->instances[indom][slot->number - 1].name, name))
+            return slot->number;
+    }
+    return 0;
 }
 
 /* The index of the instance, which is added where it is new. Takes the name. -1: no memory. */
 static int instance_of(struct making *making, enum row_indom indom, char *name, int id)
 {
-    struct named *named = name ? malloc(sizeof(*named)) : NULL, **found;
-    struct instance *instance;
+    size_t *count = &making->s->instance_count[indom], number;
 
-    if (!named) {
+    number = name ? find_instance(making, indom, name) : 0;
+    if (number) {
+        free(name);
+        return (int)number - 1;
+    }
+    if (!name || array_append(making->s->instances[indom], *count,
+                              (struct instance){.name = name, .id = id})) {
         free(name);
         making->failed = true;
         return -1;
     }
-    *named = (struct named){name, (int)making->s->instance_count[indom]};
-    found = tsearch(named, &making->names[indom], compare_named);
-    if (found && *found != named) {
-        free(named);
-        free(name);
-        return (*found)->index;
-    }
-    instance = found ? grow(&making->s->instances[indom], &making->s->instance_count[indom],
-                            sizeof(*instance))
-                     : NULL;
-    if (!instance) {
-        if (found)
-            tdelete(named, &making->names[indom], compare_named);
-        free(named);
-        free(name);
+    if (table_put_number(&making->names[indom], table_hash_text(name), *count)) {
         making->failed = true;
         return -1;
     }
-    instance->name = name;
-    instance->id = id;
-    return named->index;
+    return (int)*count - 1;
 }
 
 static struct value *add_value(struct making *making, unsigned row, int instance)
 {
-    struct value *value =
-        grow(&making->s->values, &making->s->value_count, sizeof(*making->s->values));
+    struct snapshot *s = making->s;
 
-    if (!value) {
+    if (array_append(s->values, s->value_count, (struct value){.row = row, .instance = instance})) {
         making->failed = true;
         return NULL;
     }
-    value->row = row;
-    value->instance = instance;
-    return value;
+    return &s->values[s->value_count - 1];
 }
 
 /* The value that a sum goes on with: of this row and instance, the last that was added. */
@@ -290,11 +264,10 @@ static void take_identity(void *ctx, const struct metrics_sample *sample)
     struct making *making = ctx;
     const char *cgroup = label_of(sample, "cgroup");
     char *name = cgroup ? escaped(cgroup) : NULL;
-    struct named key = {name, 0}, **found;
+    size_t number = name ? find_instance(making, INDOM_CGROUP, name) : 0;
 
-    found = name ? tfind(&key, &making->names[INDOM_CGROUP], compare_named) : NULL;
-    if (found && !making->s->instances[INDOM_CGROUP][(*found)->index].labels)
-        making->s->instances[INDOM_CGROUP][(*found)->index].labels = labels_of(sample, 1);
+    if (number && !making->s->instances[INDOM_CGROUP][number - 1].labels)
+        making->s->instances[INDOM_CGROUP][number - 1].labels = labels_of(sample, 1);
     free(name);
 }
 
@@ -363,13 +336,13 @@ static struct snapshot *make(struct metrics *m, unsigned clusters)
             metrics_each(m, row->family, take_sample, &making);
     }
     for (const struct metrics_family *f = metrics_families; m && f->name; f++) {
-        if (!strcmp(f->name, "prcb_cgroup") && making.names[INDOM_CGROUP])
+        if (!strcmp(f->name, "prcb_cgroup") && making.names[INDOM_CGROUP].count)
             metrics_each(m, f, take_identity, &making);
     }
     if (m && metrics_session(m) && clusters & 1u << CLUSTER_THREAD)
         prcb_walk(metrics_session(m), take_thread, &making, &err);
     for (int indom = 0; indom < INDOMS; indom++)
-        tdestroy(making.names[indom], free);
+        table_free(&making.names[indom]);
     making.s->taken = now_ns();
     if (making.failed) {
         snapshot_free(making.s);

@@ -13,6 +13,7 @@
 #include <pcp/pmapi.h>
 #include <pcp/pmda.h>
 
+#include "array.h"
 #include "looker.h"
 #include "now.h"
 #include "options.h"
@@ -44,15 +45,8 @@ static int take_attribute(int context, int attribute, const char *value, int len
 {
     if (attribute != PMDA_ATTR_USERID || context < 0 || !value || length <= 0)
         return 0;
-    if (context >= client_count) {
-        struct client *more = realloc(clients, ((size_t)context + 1) * sizeof(*more));
-
-        if (!more)
-            return -ENOMEM;
-        memset(more + client_count, 0, (size_t)(context + 1 - client_count) * sizeof(*more));
-        clients = more;
-        client_count = context + 1;
-    }
+    if (array_cover(clients, client_count, context))
+        return -ENOMEM;
     clients[context] = (struct client){true, (uid_t)strtoul(value, NULL, 10)};
     return 0;
 }
@@ -133,8 +127,7 @@ static void refresh(unsigned clusters)
 
         value->instance = value->instance < 0 ? -1 : current->instances[indom][value->instance].id;
     }
-    if (current->value_count)
-        qsort(current->values, current->value_count, sizeof(*current->values), compare_values);
+    array_sort(current->values, current->value_count, compare_values);
 }
 
 /* ---- answers ---- */
@@ -169,9 +162,8 @@ static int fetch_value(pmdaMetric *metric, unsigned instance, pmAtomValue *atom)
 
     if (row->cluster == CLUSTER_THREAD && !may_see_threads(asker))
         return PMDA_FETCH_NOVALUES; /* fetch makes an error of it */
-    found = current && current->value_count
-                ? bsearch(&key, current->values, current->value_count, sizeof(key), compare_values)
-                : NULL;
+    found =
+        current ? array_search(&key, current->values, current->value_count, compare_values) : NULL;
     if (!found)
         return PMDA_FETCH_NOVALUES; /* absent: never 0 */
     *atom = found->atom;

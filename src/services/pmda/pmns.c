@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array.h"
 #include "rows.h"
 
 static int by_name(const void *a, const void *b)
@@ -49,7 +50,7 @@ static void print_node(const char *prefix)
 int main(void)
 {
     rows_init();
-    qsort(rows, row_count, sizeof(rows[0]), by_name);
+    array_sort(rows, row_count, by_name);
     printf("/*\n * The metrics of prcb; made of src/services/pmda/rows.def.\n */\n");
     print_node("");
     return fflush(stdout) || ferror(stdout);

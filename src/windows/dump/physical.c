@@ -16,6 +16,7 @@
  * first page, 0x10 bits, 0x14 pages present, 0x18 bits again, then a pointer (4 or 8 bytes,
  * aligned) and the bitmap.
  */
+#include "array.h"
 #include "inside.h"
 
 #include <errno.h>
@@ -40,7 +41,7 @@ static int check_runs(struct prcb_dump *d, struct prcb_error *err)
 {
     struct memory *m = &d->memory;
 
-    qsort(m->runs, m->run_count, sizeof(*m->runs), compare_runs);
+    array_sort(m->runs, m->run_count, compare_runs);
     for (size_t i = 1; i < m->run_count; i++) {
         if (m->runs[i].first - m->runs[i - 1].first < m->runs[i - 1].count)
             return prcb_fail(err, -EINVAL, "%s: runs of physical pages overlap at page 0x%llx",
