@@ -3,6 +3,7 @@
  * The threads that make the load average without running: those in an uninterruptible wait now, a
  * line for each place in the kernel.
  */
+#include "array.h"
 #include "why_report.h"
 
 #include <inttypes.h>
@@ -56,7 +57,7 @@ static int by_threads(const void *left, const void *right)
 static int add(struct place **places, size_t *count, const struct why_now *now)
 {
     char text[sizeof((*places)->text)];
-    struct place *at, *grown;
+    struct place *at;
     size_t i = 0;
 
     place_text(now, text, sizeof(text));
@@ -65,12 +66,9 @@ static int add(struct place **places, size_t *count, const struct why_now *now)
     while (i < *count && strcmp((*places)[i].text, text) != 0)
         i++;
     if (i == *count) {
-        grown = realloc(*places, (*count + 1) * sizeof(*grown));
-        if (!grown)
+        if (array_append(*places, *count, (struct place){.longest = now}))
             return -1;
-        *places = grown;
-        grown[(*count)++] = (struct place){.longest = now};
-        memcpy(grown[i].text, text, sizeof(text));
+        memcpy((*places)[i].text, text, sizeof(text));
     }
     at = &(*places)[i];
     at->threads++;
@@ -108,7 +106,7 @@ void why_write_load(FILE *out, const struct why_output *output)
         }
     }
     if (count) {
-        qsort(places, count, sizeof(*places), by_threads);
+        array_sort(places, count, by_threads);
         fprintf(out, "\nblocked in the kernel now, in state D, %" PRIu64 " of the load average:\n",
                 threads);
     }
