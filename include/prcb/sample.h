@@ -238,8 +238,9 @@ struct prcb_switch {
                                    prcb/edges.h. 0: it did not wait, it has just been created, or it
                                    is not known: so are the members below */
     uint8_t pad;
-    uint64_t ready_ns;     /* how long the new thread has been waiting for a processor; without
-                              PRCB_SWITCH_READY 0 */
+    uint64_t ready_ns;     /* how long the new thread was ready since it left a processor, as
+                              accounts count it: moved or not, and not while a quota held it
+                              back; without PRCB_SWITCH_READY 0 */
     uint64_t samples;      /* records written to the area before this switch, since the sample was
                               started: the old thread's are those from the number in the switch before
                               to below this one. Unlike pebs_index it is not set back by draining */

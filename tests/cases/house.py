@@ -15,7 +15,7 @@ import time
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(os.path.dirname(HERE), "daemon"))
+sys.path[:0] = [os.path.join(os.path.dirname(HERE), folder) for folder in ("daemon", "cli")]
 import wire  # pylint: disable=wrong-import-position
 
 PRCB = os.environ["PRCB"]
@@ -89,9 +89,13 @@ class House(unittest.TestCase):
         """Who asks on a tier: None is who runs the test."""
         return NOBODY if ROOT and tier != "bpf" else None
 
+    @staticmethod
+    def program(name):
+        return os.path.join(PROGRAMS, name)
+
     def start(self, program, *arguments, user=None):
         """A program of this folder, ended with the test, and the numbers of the first line it prints."""
-        process = subprocess.Popen([os.path.join(PROGRAMS, program), *map(str, arguments)],
+        process = subprocess.Popen([self.program(program), *map(str, arguments)],
                                    stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
                                    preexec_fn=(lambda: wire.become(user, user)) if user else None)
         self.addCleanup(process.stdout.close)
@@ -116,14 +120,18 @@ class House(unittest.TestCase):
         """What a command says as JSON: stat and why, with --tier."""
         return json.loads(self.prcb(tier, command, "-j", "--tier", tier, *arguments).splitlines()[-1])
 
+    def folder(self, tier):
+        """A folder of its own for the test, and for who asks on a tier."""
+        path = tempfile.mkdtemp(prefix="prcb-case-")
+        self.addCleanup(shutil.rmtree, path)
+        if self.user_of(tier):
+            os.chown(path, NOBODY, NOBODY)
+        return path
+
     def recorded(self, tier, *arguments):
         """A recording made with these arguments, and read: the document of prcb report. It has no option for its
         tier: switches come from eBPF, from prcbd, or from perf, whichever the user may have."""
-        folder = tempfile.mkdtemp(prefix="prcb-case-")
-        self.addCleanup(shutil.rmtree, folder)
-        if self.user_of(tier):
-            os.chown(folder, NOBODY, NOBODY)
-        path = os.path.join(folder, "recording")
+        path = os.path.join(self.folder(tier), "recording")
         self.prcb(tier, "record", "-o", path, *arguments)
         return json.loads(self.prcb(tier, "report", "-j", path))
 

@@ -4,11 +4,10 @@
 
 Witness: the program, which knows in which function each of its threads is, and the kernel's sum of the run time of
 one that computes."""
-import os
 import pathlib
 import unittest
 
-from house import PROGRAMS, House, await_true, on_tiers, state_of
+from house import House, await_true, on_tiers, state_of
 
 
 def functions(stack):
@@ -64,7 +63,7 @@ class ZombieLeader(House):
         text = self.top(tier, "-n", 1, "-d", 0.3, "--idle", "-p", pid)
         row = next(line for line in text.splitlines() if " computer " in line)
         command = row.split()[-1]  # cut off where the table ends
-        self.assertTrue(os.path.join(PROGRAMS, "zombie_leader").startswith(command), row)
+        self.assertTrue(self.program("zombie_leader").startswith(command), row)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@
 #include "kernel.bpf.h"
 #include "by_here.bpf.h"
 #include "classify.bpf.h"
+#include "interval.bpf.h"
 #include "processor_map.bpf.h"
 #include "samples.h"
 
@@ -87,6 +88,24 @@ struct {
     __type(key, int);
     __type(value, struct waited);
 } locks SEC(".maps");
+
+/* A thread that left its processor, by its number; what it was off for is decided when it comes
+ * back. One that has ended is removed. Room is taken as threads leave: most of the machine's that
+ * there may be never come. One that finds none is told of as before it was seen to leave. */
+struct left {
+    struct away away;
+    __u64 time_ns; /* when; 0: it came back */
+    __u64 run_delay;
+    __u32 cause;
+    __u32 stream; /* that saw it */
+};
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __uint(max_entries, 262144);
+    __type(key, __u32);
+    __type(value, struct left);
+} threads_left SEC(".maps");
 
 /* The last waking of each thread that has not got a processor since. Few are between the two at any
  * moment; one that finds no room is not known. */
@@ -552,40 +571,109 @@ static __always_inline struct waited_lock *lock_of(struct task_struct *task)
     return waited && waited->stream == stream ? &waited->lock : NULL;
 }
 
-static __always_inline void describe_old(struct switch_record *record, struct task_struct *old,
-                                         struct task_struct *new, __u32 state)
+/* The clock of sched_info's stamps. old: the task that is leaving this processor. */
+static __always_inline __u64 queue_clock(struct task_struct *old, __u64 now)
 {
-    struct call_seen call = {.number = -1};
+    return has_rq_clock() ? plain(old)->se.cfs_rq->rq->clock : now;
+}
+
+static __always_inline void note_leave(struct task_struct *old, __u32 cause, __u64 now)
+{
+    struct left *left, fresh = {};
+    __u32 tid = old->pid;
+
+    if (cause == PRCB_CAUSE_EXIT) {
+        bpf_map_delete_elem(&threads_left, &tid);
+        return;
+    }
+    left = bpf_map_lookup_elem(&threads_left, &tid);
+    if (!left) {
+        bpf_map_update_elem(&threads_left, &tid, &fresh, BPF_NOEXIST);
+        left = bpf_map_lookup_elem(&threads_left, &tid);
+    }
+    if (!left)
+        return;
+    left->time_ns = now;
+    left->run_delay = has_sched_info() ? old->sched_info.run_delay : 0;
+    left->cause = cause;
+    left->stream = stream;
+    left->away.queue = 0;
+    if (cause == PRCB_CAUSE_THROTTLED)
+        begin_throttled(&left->away, old, queue_clock(old, now));
+}
+
+/* How long the thread that comes was ready, of the time that it was off; false: that is not known.
+ */
+static __always_inline bool note_come(struct task_struct *old, struct task_struct *new, __u64 now,
+                                      __u64 *ret)
+{
+    struct interval interval = {.ns = now};
+    __u64 clock = queue_clock(old, now);
+    __u32 tid = new->pid;
+    struct left *left;
+
+    if (!has_sched_info() || !has_rq_clock())
+        return false;
+    interval.run_delay = new->sched_info.run_delay;
+    left = bpf_map_lookup_elem(&threads_left, &tid);
+    if (left && left->time_ns && left->stream == stream) {
+        interval.cause = left->cause;
+        interval.run_delay = left->run_delay;
+        interval.ns = now - left->time_ns;
+        interval.throttled = left->away.queue ? end_throttled(&left->away, new, clock) : ~0ull;
+        left->time_ns = 0;
+    } else if (!new->sched_info.last_queued) {
+        return false;
+    }
+    close_interval(&interval, new, clock);
+    *ret = interval.ready;
+    return true;
+}
+
+/* What a switch is, before there is room for its record, or none: the next one of a thread is told
+ * by what is noted of this one. */
+struct switch_seen {
+    __u64 now;
+    __u64 ready;
+    __u32 cause;
+    struct call_seen call;
+    bool ready_known;
+};
+
+static __always_inline void see_switch(struct switch_seen *seen, struct task_struct *old,
+                                       struct task_struct *new, __u32 state)
+{
     __u32 restart = 0;
 
+    seen->now = bpf_ktime_get_ns();
+    seen->call.number = -1;
+    seen->cause = PRCB_CAUSE_NONE;
+    if (old->pid) {
+        seen->cause =
+            classify(old, registers_of(old), new, state, lock_of(old), &restart, &seen->call);
+        note_leave(old, seen->cause, seen->now);
+    }
+    seen->ready_known = new->pid &&note_come(old, new, seen->now, &seen->ready);
+}
+
+static __always_inline void describe_threads(struct switch_record *record,
+                                             const struct switch_seen *seen,
+                                             struct task_struct *old, struct task_struct *new,
+                                             __u32 state)
+{
     record->old_tid = old->pid;
     record->old_pid = old->tgid;
     record->old_prio = task_prio(old);
     record->old_state = state;
-    record->cause = PRCB_CAUSE_NONE;
-    if (old->pid) {
-        record->cause = classify(old, registers_of(old), new, state, lock_of(old), &restart, &call);
-        if (!(old->flags & (PF_KTHREAD_ | PF_IO_WORKER_)))
-            record->flags |= SWITCH_USER_MODE;
-    }
-    record->old_syscall = call.number;
-}
-
-static __always_inline void describe_new(struct switch_record *record, struct task_struct *old,
-                                         struct task_struct *new)
-{
-    __u64 clock;
-
+    record->old_syscall = seen->call.number;
+    record->cause = seen->cause;
     record->new_tid = new->pid;
     record->new_pid = new->tgid;
     record->new_prio = task_prio(new);
-    record->ready_ns = 0;
-    if (!new->pid || !has_sched_info() || !has_rq_clock() || !new->sched_info.last_queued)
-        return;
-    record->flags |= SWITCH_READY;
-    clock = plain(old)->se.cfs_rq->rq->clock;
-    if (clock > new->sched_info.last_queued)
-        record->ready_ns = clock - new->sched_info.last_queued;
+    record->ready_ns = seen->ready;
+    record->flags = seen->ready_known ? SWITCH_READY : 0;
+    if (old->pid && !(old->flags & (PF_KTHREAD_ | PF_IO_WORKER_)))
+        record->flags |= SWITCH_USER_MODE;
 }
 
 static __always_inline void describe_samples(struct switch_record *record,
@@ -648,11 +736,13 @@ int prcb_switch_record(__u64 *ctx)
     __u32 cpu = bpf_get_smp_processor_id();
     struct prcb_sample_slot *slot = bpf_map_lookup_elem(&slots, &cpu);
     void *ring = bpf_map_lookup_elem(&switch_ring, &zero);
+    struct switch_seen seen = {};
     struct switch_record *record;
     __u64 size;
 
     if (state == TASK_RUNNING_)
         forget_waking(old);
+    see_switch(&seen, old, new, state);
     if (!slot || !ring)
         return 0;
     record = has_wakers ? bpf_ringbuf_reserve(ring, sizeof(*record), 0)
@@ -661,13 +751,11 @@ int prcb_switch_record(__u64 *ctx)
         slot->switches_lost++;
         return 0;
     }
-    record->time_ns = bpf_ktime_get_ns();
+    record->time_ns = seen.now;
     record->cpu = cpu;
-    record->flags = 0;
     record->reason = 0; /* the library's: from the cause */
     record->pad = 0;
-    describe_old(record, old, new, state);
-    describe_new(record, old, new);
+    describe_threads(record, &seen, old, new, state);
     describe_samples(record, slot);
     describe_waker(record, new);
     size = bpf_ringbuf_query(ring, BPF_RB_RING_SIZE);

@@ -14,6 +14,7 @@
 struct state {
     enum { UNSEEN, ON, OFF, LOST, GONE } at;
     bool ready; /* OFF: it could run */
+    bool whole; /* OFF: which part of it is ready cannot be known: none */
     uint32_t cpu;
     uint64_t since;
     char cause[24];
@@ -114,6 +115,9 @@ static void see(struct walk *walk, size_t thread)
               : waiting || born || *row->start_state ? OFF
                                                      : LOST,
         .ready = !waiting, /* new threads begin so */
+        /* Its quota held it back since before the switches were seen: for how long they do not
+           tell. */
+        .whole = waiting && !strcmp(row->start_cause, "throttled"),
         .cpu = STRETCH_NO_CPU,
         .since = born ? row->start_ns : walk->recording->start_ns,
         .reason = waiting ? row->start_reason : -1,
@@ -140,6 +144,7 @@ static int leave(struct walk *walk, size_t thread, uint64_t now, uint32_t cpu, s
         result = tell_on(walk, thread, now, false);
     state->at = how && !strcmp(how, "ended") ? GONE : OFF;
     state->ready = how && !strcmp(how, "ready");
+    state->whole = false;
     state->since = now;
     snprintf(state->cause, sizeof(state->cause), "%s", cause ? cause : "");
     state->reason = sqlite3_column_type(row, 6) == SQLITE_NULL ? -1 : sqlite3_column_int(row, 6);
@@ -164,7 +169,7 @@ static int come(struct walk *walk, size_t thread, uint64_t now, uint32_t cpu, sq
     if (state->at == UNSEEN)
         see(walk, thread);
     if (state->at == OFF)
-        result = tell_off(walk, thread, now, ready_ns, &waking, false);
+        result = tell_off(walk, thread, now, state->whole ? -1 : ready_ns, &waking, false);
     state->at = ON;
     state->since = now;
     state->cpu = cpu;

@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""A recording says of each thread and cause what the accounts say of the same load, and both what is true.
+
+Witnesses: the clock of the program, and the kernel's count of the time that a quota took."""
+import functools
+import json
+import os
+import unittest
+
+import house
+from cpu_cgroup import CpuCgroup
+from house import NOBODY, PRCB, ROOT, House, on_tiers
+
+# Accounts read the clock of the run queues, recordings CLOCK_MONOTONIC: each switch by so much (docs/figures.md).
+CLOCKS_NS = 15_000
+
+
+def steady(test):
+    """Up to three runs: a virtual processor may be stopped for milliseconds between the one clock and the other, and
+    then both are right. What is told wrongly is so in each run."""
+    @functools.wraps(test)
+    def run(self, tier):
+        for _ in range(2):
+            try:
+                test(self, tier)
+                return
+            except AssertionError:
+                self.doCleanups()
+        test(self, tier)
+    return run
+
+
+class Recordings(House):
+    def both(self, tier, program, *arguments):
+        """Of one run of a program: the accounts' rows by thread, the recording's document, its path, and what the
+        program printed."""
+        folder = self.folder(tier)
+        accounts, recording = os.path.join(folder, "accounts"), os.path.join(folder, "recording")
+        printed = self.prcb(tier, "stat", "-j", "--tier", tier, "-o", accounts, "--", PRCB, "record", "-o", recording,
+                            "--", self.program(program), *arguments)
+        with open(accounts, encoding="utf-8") as file:
+            rows = {row["tid"]: row for row in json.load(file)["threads"]}
+        report = json.loads(self.prcb(tier, "report", "-j", recording))
+        self.assertEqual(report["facts"]["switch_source"], {"bpf": "eBPF", "daemon": "prcbd"}[tier])
+        return rows, report, recording, [int(word) for word in printed.split()]
+
+    def near(self, recorded, true, switches, what, unknown=0):
+        """unknown: time that the recording says it has no record of."""
+        self.assertLess(abs(recorded - true), 0.005 * true + switches * CLOCKS_NS + unknown, what)
+
+    def between(self, said, least, most, row):
+        """Of a thread that makes some 20 switches; what it did besides may be any of it."""
+        slack, unknown = 0.005 * least + 20 * CLOCKS_NS, row.get("unknown_ns", 0)
+        self.assertGreater(said, least - slack - unknown, row)
+        self.assertLess(said, most + slack, row)
+
+    def compare(self, rows, report):
+        """Every thread but the first, which was there before the recording, and every cause."""
+        causes = {}
+        for thread in report["threads"]:
+            row = rows[thread["tid"]]
+            for wait in row["waits"]:
+                ns, count = causes.get(wait["cause"], (0, 0))
+                causes[wait["cause"]] = ns + wait["ns"], count + wait["count"]
+            if thread["tid"] == thread["pid"]:
+                continue
+            for figure in "run_ns", "ready_ns", "wait_ns":
+                self.near(thread[figure], row[figure], row["switches"], (figure, thread, row), thread["unknown_ns"])
+        for wait in report["waits"]:
+            if wait["state"] == "waiting":
+                ns, count = causes[wait["cause"]]
+                self.near(wait["ns"], ns, count, (wait, ns), sum(row["unknown_ns"] for row in report["threads"]))
+
+    @unittest.skipUnless(ROOT, "needs root: threads of the class FIFO")
+    @on_tiers("bpf")
+    @steady
+    def test_a_thread_that_is_moved_stays_ready(self, tier):
+        cpus = sorted(os.sched_getaffinity(0))
+        if len(cpus) < 2:
+            self.skipTest("a thread can be moved where there are two processors; this has one")
+        rows, report, path, (ready, slept, other, victim) = self.both(tier, "moved", *cpus[:2], 5)
+        self.compare(rows, report)
+        recorded = {row["tid"]: row for row in report["threads"]}[victim]
+        for row in rows[victim], recorded:
+            self.between(row["ready_ns"], ready, ready + other, row)
+            self.between(row["wait_ns"], slept, slept + other, row)
+        # The critical path goes through the same stretches.
+        steps = json.loads(self.prcb(tier, "report", "--critical", victim, "-j", path))["steps"]
+        waited = sum(step["ns"] for step in steps if step["tid"] == victim and step["state"] == "ready")
+        self.between(waited, ready, ready + other, recorded)
+
+    @unittest.skipUnless(ROOT, "needs root: a cgroup of its own")
+    @on_tiers("bpf", "daemon")
+    @steady
+    def test_a_quota_is_not_ready_time(self, tier):
+        group = CpuCgroup(f"quota-{tier}")
+        self.addCleanup(group.remove)
+        group.set(("cpu.cfs_period_us", "100000"), ("cpu.max", "20000 100000"))
+        group.set(("cpu.cfs_quota_us", "20000"), ("cpu.max", "20000 100000"))
+        if self.user_of(tier):
+            os.chown(group.processes, NOBODY, NOBODY)
+        before = group.throttled()[0]
+        rows, report, _, (ran, limited) = self.both(tier, "quota", group.processes, min(os.sched_getaffinity(0)), 1)
+        taken = group.throttled()[0] - before
+        self.compare(rows, report)
+        waits = {(row["state"], row["cause"]): row["ns"] for row in report["waits"]}
+        switches = rows[limited]["switches"]
+        self.near(waits["waiting", "throttled"], taken, switches, (waits, taken))
+        self.near(rows[limited]["run_ns"], ran, switches, (rows[limited], ran))
+        # What comes after the quota, and no more, is ready time of it.
+        self.assertLess(waits.get(("ready", "throttled"), 0), 0.5 * taken, waits)
+
+
+if __name__ == "__main__":
+    unittest.main()
