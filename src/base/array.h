@@ -99,6 +99,21 @@ static inline int array_fit(void **items, size_t count, size_t more, size_t *roo
 #define array_search(key, items, count, compare)                                                   \
     ((count) ? bsearch((key), (items), (count), sizeof(*(items)), (compare)) : NULL)
 
+/* How many elements stand in front of the first one for which the condition, on its index `at`, is
+ * false: those are all for which it is true. */
+#define array_front(at, count, condition)                                                          \
+    __extension__({                                                                                \
+        size_t array_low = 0, array_high = (count);                                                \
+        while (array_low < array_high) {                                                           \
+            size_t at = array_low + (array_high - array_low) / 2;                                  \
+            if (condition)                                                                         \
+                array_low = at + 1;                                                                \
+            else                                                                                   \
+                array_high = at;                                                                   \
+        }                                                                                          \
+        array_low;                                                                                 \
+    })
+
 /* Copies elements; the two do not overlap. */
 #define array_copy(to, from, count)                                                                \
     ((count) ? (void)memcpy((to), (from), (count) * sizeof(*(to))) : (void)0)

@@ -177,6 +177,10 @@ static void nothing(void **state)
     assert_ptr_equal(array_search(&copy[0], some, count, by_number), &some[2]);
     array_sort_r(some, count, by_turned, &sign);
     assert_true(some[0] == 3 && some[2] == 1);
+    /* 3 2 1: */
+    for (int least = 0; least <= 4; least++)
+        assert_int_equal(array_front(i, count, some[i] >= least), least < 1 ? 3 : 4 - least);
+    assert_int_equal(array_front(i, 0, none[i]), 0);
 }
 
 int main(void)

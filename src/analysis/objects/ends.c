@@ -48,16 +48,8 @@ static void note(struct end_wanted *wanted, pid_t pid)
 static void look_at_link(struct end_wanted *wanted, size_t count, const char *link, pid_t pid,
                          pid_t *last)
 {
-    size_t low = 0, high = count;
+    size_t low = array_front(i, count, strcmp(wanted[i].link, link) < 0);
 
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-
-        if (strcmp(wanted[middle].link, link) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
     for (; low < count && !strcmp(wanted[low].link, link); low++) {
         if (last[low] != pid)
             note(&wanted[low], pid);

@@ -69,15 +69,7 @@ void made_code_free(struct made_code *code)
  * newest. */
 const char *made_code_find(const struct made_code *code, uint64_t address)
 {
-    size_t low = 0, high = code->count;
+    size_t low = array_front(i, code->count, code->rows[i].start <= address);
 
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-
-        if (code->rows[middle].start <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
     return low && address < code->rows[low - 1].end ? code->rows[low - 1].name : NULL;
 }

@@ -177,15 +177,7 @@ int process_files_open(pid_t pid, struct process_files *ret)
 
 const struct process_file *process_files_at(const struct process_files *files, uint64_t address)
 {
-    size_t low = 0, high = files->count;
+    size_t low = array_front(i, files->count, files->rows[i].start <= address);
 
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-
-        if (files->rows[middle].start <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
     return low && address < files->rows[low - 1].end ? &files->rows[low - 1] : NULL;
 }

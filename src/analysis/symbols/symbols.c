@@ -135,18 +135,11 @@ static bool find_address(const struct symbols *symbols, uint64_t place, uint64_t
 
 struct symbol *symbols_find(struct symbols *symbols, uint64_t place)
 {
-    size_t low = 0, high = symbols->count;
+    size_t low;
 
     if (symbols->segment_count && !find_address(symbols, place, &place))
         return NULL;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-
-        if (symbols->rows[middle].start <= place)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    low = array_front(i, symbols->count, symbols->rows[i].start <= place);
     /* A short function may lie in a longer one's range: the nearest that still covers it. */
     for (size_t tries = 0; low && tries < 8; low--, tries++) {
         if (place < symbols->rows[low - 1].end)

@@ -282,17 +282,7 @@ int world_name(struct world *world, int32_t pid, int32_t tid, const char *name, 
 /* The first map that ends behind an address. */
 static size_t first_behind(const struct process *process, uint64_t address)
 {
-    size_t low = 0, high = process->map_count;
-
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-
-        if (process->maps[middle].end > address)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return low;
+    return array_front(i, process->map_count, process->maps[i].end <= address);
 }
 
 /* Puts count maps in the place of those from first to last. */

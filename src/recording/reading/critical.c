@@ -110,17 +110,7 @@ static int sort(struct finding *f)
 static size_t first_from(const struct piece *pieces, size_t count, const struct piece *at,
                          int (*compare)(const void *, const void *))
 {
-    size_t low = 0, high = count;
-
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-
-        if (compare(&pieces[middle], at) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return array_front(i, count, compare(&pieces[i], at) < 0);
 }
 
 /* What a thread did just before a moment; NULL: not known, and *ret_before is when that is known

@@ -272,18 +272,11 @@ char *recording_stack_line(const struct recording *r, size_t stack)
 const struct recorded_wait *recording_wait(const struct recording *r, size_t thread,
                                            uint64_t from_ns, uint64_t to_ns)
 {
-    size_t low = 0, high = r->wait_count;
+    size_t low = array_front(i, r->wait_count,
+                             r->waits[i].thread < thread ||
+                                 (r->waits[i].thread == thread && r->waits[i].time_ns < from_ns));
     const struct recorded_wait *found = NULL;
 
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        const struct recorded_wait *at = &r->waits[middle];
-
-        if (at->thread < thread || (at->thread == thread && at->time_ns < from_ns))
-            low = middle + 1;
-        else
-            high = middle;
-    }
     for (; low < r->wait_count && r->waits[low].thread == thread && r->waits[low].time_ns <= to_ns;
          low++) {
         if (r->waits[low].stack != SIZE_MAX)

@@ -347,16 +347,9 @@ void top_model_show(struct top_model *m, uint32_t index)
 
 uint32_t top_model_at(const struct top_model *m, int64_t clock_ns)
 {
-    uint32_t low = 0, high = m->frame_count;
+    uint32_t low = (uint32_t)array_front(i, m->frame_count,
+                                         top_model_frame(m, (uint32_t)i)->clock_ns <= clock_ns);
 
-    while (low < high) {
-        uint32_t middle = (low + high) / 2;
-
-        if (top_model_frame(m, middle)->clock_ns <= clock_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
     return low ? low - 1 : 0;
 }
 

@@ -67,20 +67,14 @@ uint32_t top_ui_cause(const struct top_ui *ui)
 /* The index of the interval to be shown: the last, or the one that was chosen. */
 static uint32_t find_position(const struct top_ui *ui)
 {
-    uint32_t count = ui->model->frame_count, low = 0, high = count;
+    uint32_t count = ui->model->frame_count, low;
 
     if (!count)
         return 0;
     if (ui->mode == TOP_LIVE)
         return count - 1;
-    while (low < high) {
-        uint32_t middle = (low + high) / 2;
-
-        if (top_model_frame(ui->model, middle)->end_ns < ui->position_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    low = (uint32_t)array_front(i, count,
+                                top_model_frame(ui->model, (uint32_t)i)->end_ns < ui->position_ns);
     return low < count ? low : count - 1;
 }
 

@@ -263,16 +263,8 @@ int modules_find(struct prcb_dump *d, struct prcb_error *err)
 const struct module *module_of(const struct prcb_dump *d, uint64_t address)
 {
     const struct module *rows = d->modules.rows;
-    size_t low = 0, high = d->modules.loaded;
+    size_t low = array_front(i, d->modules.loaded, rows[i].base <= address);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (rows[middle].base <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
     if (low && address - rows[low - 1].base < rows[low - 1].length)
         return &rows[low - 1];
     for (size_t i = d->modules.loaded; i < d->modules.count; i++) {

@@ -315,18 +315,10 @@ static int index_definitions(struct pdb *p)
 /* The definition that a name, or a declaration, stands for: the first of its name. */
 static bool find_definition(const struct pdb *p, const char *name, struct aggregate *ret)
 {
-    size_t low = 0, high = p->definition_count;
+    size_t low = array_front(i, p->definition_count, strcmp(p->definitions[i].name, name) < 0);
     uint32_t kind;
     struct span s;
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (strcmp(p->definitions[middle].name, name) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
     if (low == p->definition_count || strcmp(p->definitions[low].name, name))
         return false;
     s = type_at(p, p->definitions[low].index, &kind);
