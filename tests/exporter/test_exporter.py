@@ -850,6 +850,49 @@ class WithDaemon(Case):
 
 
 @unittest.skipIf(daemon_reason(), daemon_reason())
+class Crowded(Case):
+    """More threads than prcbd has accounts for."""
+    THREADS = 150
+
+    def setUp(self):
+        reason = daemon_reason()
+        if reason:
+            self.skipTest(reason)
+
+    def crowd(self, name):
+        process = subprocess.Popen(
+            [sys.executable, "-c", "import threading, time\ndef work():\n"
+             "    open('/proc/thread-self/comm', 'w').write('%s')\n    time.sleep(1000)\n"
+             "for _ in range(%d):\n    threading.Thread(target=work, daemon=True).start()\n"
+             "print('ready', flush=True)\ntime.sleep(1000)" % (name, self.THREADS)],
+            stdout=subprocess.PIPE, text=True)
+
+        def stop():
+            process.kill()
+            process.wait()
+            process.stdout.close()
+        self.addCleanup(stop)
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        return stop
+
+    def test_threads_without_room_are_taken_up_later(self):
+        with open("/proc/loadavg") as file:
+            there = int(file.read().split()[3].split("/")[1])
+        stop, _ = self.crowd("early"), self.crowd("late")
+        daemon = wire.Daemon(PRCBD, "profile_all = group nogroup\naccounts_per_client_max = %d\n"
+                             % (there + self.THREADS * 3 // 2))
+        self.addCleanup(daemon.stop)
+        exporter = self.start("--per-name", tier="daemon", user="nobody", group="nogroup",
+                              extra_groups=[], env={**os.environ, "PRCB_SOCKET": daemon.socket})
+
+        def threads():
+            values = exporter.samples()
+            return sum(values.get('prcb_name_threads{name="%s"}' % name, 0) for name in ("early", "late"))
+        self.assertLess(threads(), 2 * self.THREADS)
+        stop()
+        wait_for(lambda: threads() == self.THREADS, "all threads of those that are left")
+
+
 class Storms(Case):
     def cgroup(self, name):
         with open("/proc/self/mounts") as mounts:

@@ -458,6 +458,13 @@ static void looks_come_sooner_in_storms(void **state)
         look(m, accounts, 200);
     }
     assert_true(metrics_wait_ms(m) < 1000 && metrics_wait_ms(m) >= 5);
+    /* All accounts are used: a look of 4 ms each 200 ms finds what ended, and no more is to be had.
+     */
+    m->accounts_live = 16384;
+    m->look_ns = 4000000;
+    assert_int_equal(metrics_wait_ms(m), 200);
+    m->look_ns = 1000;
+    assert_int_equal(metrics_wait_ms(m), 5);
     metrics_close(m);
 }
 

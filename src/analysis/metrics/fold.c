@@ -19,6 +19,7 @@
 #define DROP_LOOKS    64              /* each may walk over the cgroups */
 #define LOOK_MS       1000
 #define LEAST_LOOK_MS 5
+#define LOOK_PART     50    /* looks take one part of so many of a processor, at most */
 #define STORM_RATE    20000 /* threads a second that may begin to come about at any time */
 
 /* ---- values ---- */
@@ -613,7 +614,10 @@ unsigned metrics_wait_ms(const struct metrics *m)
      * goes on three quarters. */
     double rate = m->birth_rate * 4 > STORM_RATE * 2 ? m->birth_rate * 4 : STORM_RATE * 2;
     double ms = m->status.max_threads ? (double)free * 1000 / rate : LOOK_MS;
+    double least = (double)m->look_ns * LOOK_PART / 1000000;
 
+    /* Where accounts are full, looking more often makes no room. */
+    ms = ms > least ? ms : least;
     return ms > LOOK_MS ? LOOK_MS : ms < LEAST_LOOK_MS ? LEAST_LOOK_MS : (unsigned)ms;
 }
 

@@ -126,6 +126,8 @@ struct metrics {
     struct prcb_tail ready, ready_base; /* base: before counting began */
     bool has_ready;
     struct prcb_error no_ready;
+    bool left_out;        /* threads found no room, and do not have it yet */
+    uint64_t asked_again; /* when it was last asked to take them up, CLOCK_MONOTONIC */
     uint64_t births, born_at;
     double birth_rate; /* accounts that came about, a second */
 };

@@ -21,7 +21,9 @@
 #include "replay.h"
 
 #define DAEMON_SOCKET "/run/prcb/socket"
-#define WALK_TRIES    5 /* 20 ms each: a writer without a processor */
+#define AGAIN_NS      5000000000ull
+#define AGAIN_PART    64 /* of the accounts have to be free */
+#define WALK_TRIES    5  /* 20 ms each: a writer without a processor */
 
 static uint64_t processes(void)
 {
@@ -106,7 +108,9 @@ static int open_session(struct metrics *m, struct prcb_error *err)
     m->tier = prcb_session_tier(m->session);
     m->baseline = m->tier == PRCB_TIER_DAEMON;
     result = prcb_profile_all(m->session, err);
-    /* What fits is counted; the rest is in prcb_untracked_threads. */
+    /* What fits is counted; the rest is in prcb_untracked_threads, until there is room. */
+    m->left_out = result == -ENOSPC;
+    m->asked_again = now_ns();
     if (result && result != -ENOSPC)
         return result;
     if (!prcb_processors_open(&view, &m->view, NULL)) {
@@ -241,9 +245,24 @@ static void look_at_processors(struct metrics *m)
     }
 }
 
+/* Threads that found no room are taken up when there is some, and not more often than costs little:
+ * all threads of the machine are gone over. */
+static void take_up(struct metrics *m, uint64_t untracked_before)
+{
+    uint64_t now = now_ns();
+
+    m->left_out |= m->status.untracked_threads != untracked_before;
+    if (!m->left_out || now - m->asked_again < AGAIN_NS ||
+        m->accounts_live + m->status.max_threads / AGAIN_PART >= m->status.max_threads)
+        return;
+    m->asked_again = now;
+    m->left_out = prcb_profile_all(m->session, NULL) != 0;
+}
+
 int metrics_look(struct metrics *m, struct prcb_error *err)
 {
     struct prcb_tail ready;
+    uint64_t untracked;
     int result;
 
     if (m->replay)
@@ -276,8 +295,10 @@ int metrics_look(struct metrics *m, struct prcb_error *err)
     if (m->has_ready)
         set_tails(m, &ready);
     metrics_end(m, give_back, m);
+    untracked = m->status.untracked_threads;
     m->status.size = sizeof(m->status);
     prcb_session_status(m->session, &m->status);
+    take_up(m, untracked);
     look_at_host(m);
     if (m->writer)
         replay_writer_end(m->writer, m);

@@ -714,7 +714,7 @@ static int run_with(const struct cli_command *self, const struct stat_options *o
         account_counters_close(run.counters, NULL);
         return cli_error(self, "pipe: %s", strerror(-result));
     }
-    result = prcb_open(&how, &run.session, &err);
+    result = stat_targets_open(&how, options, &run.session, &err);
     if (options->verbose)
         cli_write_load_log(prcb_load_log());
     if (result) {

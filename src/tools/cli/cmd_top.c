@@ -186,7 +186,7 @@ static int open_all(struct top_run *run, struct prcb_error *err)
     int result = check_proc_numbers(err);
 
     if (!result)
-        result = prcb_open(&how, &run->session, err);
+        result = stat_targets_open(&how, targets, &run->session, err);
     if (targets->verbose)
         cli_write_load_log(prcb_load_log());
     if (result)

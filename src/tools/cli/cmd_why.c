@@ -417,7 +417,7 @@ static int open_all(struct run *run, struct prcb_error *err)
                  (run->options->chain ? PRCB_OPEN_OBJECTS : 0),
     };
     struct why_source source = {.read = looks_read, .min_wait_ns = run->options->min_us * 1000};
-    int result = prcb_open(&how, &run->session, err);
+    int result = stat_targets_open(&how, &run->options->targets, &run->session, err);
 
     if (run->options->targets.verbose)
         cli_write_load_log(prcb_load_log());

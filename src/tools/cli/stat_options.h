@@ -65,7 +65,7 @@ void stat_options_deinit(struct stat_options *options);
     {'v', "verbose", NULL, "where the kernel refuses an eBPF program, its verifier's last lines",  \
      .at = (base) + offsetof(struct stat_options, verbose)}
 #define STAT_MAX_THREADS_ROW(base)                                                                 \
-    {0, "max-threads", "N", "room for N threads at one time (default 16384)", .kind = CLI_NUMBER,  \
+    {0, "max-threads", "N", "room for N threads at one time (default 16384,\nwith prcbd what the targets need)", .kind = CLI_NUMBER,  \
      .at = (base) + offsetof(struct stat_options, max_threads), .min = 1,                          \
      .max = 1u << 22 /* the most that prcb_open takes */}
 /* clang-format on */

@@ -12,7 +12,70 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "first_line.h"
 #include "found.h"
+
+#define ROOM_LEAST   256  /* what prcbd gives to who names no number, by default */
+#define ROOM_COMMAND 1024 /* of one that is not running yet */
+
+/* Threads of a process; 0: it cannot be told. */
+static size_t threads_of(pid_t pid)
+{
+    size_t count = 0;
+    char path[64];
+    DIR *folder;
+
+    snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+    folder = opendir(path);
+    while (folder && readdir(folder))
+        count++;
+    if (folder)
+        closedir(folder);
+    return count < 2 ? 0 : count - 2; /* "." and ".." */
+}
+
+static size_t threads_of_all(void)
+{
+    char text[128];
+    size_t count = 0;
+
+    if (first_line("/proc/loadavg", text, sizeof(text)) && strchr(text, '/'))
+        count = strtoul(strchr(text, '/') + 1, NULL, 10);
+    return count;
+}
+
+/* Of those that it has now, and of those that they may start. */
+static size_t room_for(const struct stat_options *options)
+{
+    size_t threads = options->tids.count;
+
+    if (options->all || options->cgroup_count)
+        threads += threads_of_all();
+    for (size_t i = 0; i < options->pids.count; i++)
+        threads += threads_of(options->pids.ids[i]);
+    return threads                              ? ROOM_LEAST + 2 * threads
+           : stat_options_have_targets(options) ? ROOM_LEAST
+                                                : ROOM_COMMAND;
+}
+
+int stat_targets_open(const struct prcb_options *how, const struct stat_options *options,
+                      struct prcb **ret, struct prcb_error *err)
+{
+    bool daemon = how->tier == PRCB_TIER_AUTO || how->tier == PRCB_TIER_DAEMON;
+    struct prcb_options roomy = *how;
+    struct prcb_error refused;
+    int result = -EDQUOT;
+
+    roomy.tier = PRCB_TIER_DAEMON;
+    for (size_t room = how->max_threads || !daemon ? 0 : room_for(options);
+         room > ROOM_LEAST && (result == -EDQUOT || result == -ENOSPC); room /= 2) {
+        roomy.max_threads = room < UINT32_MAX ? (uint32_t)room : UINT32_MAX;
+        result = prcb_open(&roomy, ret, &refused);
+        if (!result)
+            return 0;
+    }
+    return prcb_open(how, ret, err);
+}
 
 /* No room for all of it: what fits is profiled, the rest is counted. */
 static int allow_partly(struct prcb *session, int result)

@@ -12,6 +12,12 @@
 #include "stat_options.h"
 #include "stat_wait.h"
 
+/* A session as prcb_open's, with room for the targets. prcbd gives a client that names no number a
+ * small map: where the user names none either, it is asked for twice the threads that there are,
+ * and for less where it refuses that. */
+int stat_targets_open(const struct prcb_options *how, const struct stat_options *options,
+                      struct prcb **ret, struct prcb_error *err);
+
 /* Begins profiling -p, -t, --cgroup and -a, and watches the processes for their
  * end. Threads that found no room are counted by the session and are no failure.
  * 0 or -errno. */
