@@ -42,7 +42,7 @@ class Room(Case):
 
     def stat(self, uid, *arguments):
         """Threads with an account, and without."""
-        result = subprocess.run([PRCB, "stat", "-j", "--no-follow", *arguments, "--", "sleep", "0.1"], check=True,
+        result = subprocess.run([PRCB, "stat", "-j", *arguments, "--", "sleep", "0.1"], check=True,
                                 stdout=subprocess.PIPE, env=os.environ | {"PRCB_SOCKET": self.path}, timeout=60,
                                 preexec_fn=lambda: wire.become(uid, uid))
         report = json.loads(result.stdout)
