@@ -238,7 +238,7 @@ enum prcb_member {
     PRCB_HAS_SWITCHES = 1 << 3, /* switches, voluntary_switches */
     PRCB_HAS_MIGRATIONS = 1 << 4,
     PRCB_HAS_CYCLES = 1 << 5,
-    PRCB_HAS_WAITS = 1 << 6,   /* waits[], missed_switches, and open.cause */
+    PRCB_HAS_WAITS = 1 << 6,   /* waits[], missed_switches, unclear_wakes, and open.cause */
     PRCB_HAS_WAIT = 1 << 7,    /* wait_ns */
     PRCB_HAS_OPEN = 1 << 8,    /* open_ns */
     PRCB_HAS_SYSCALL = 1 << 9, /* last_syscall */
@@ -321,6 +321,8 @@ struct prcb_account {
     uint64_t cgroup; /* number of the directory of its cgroup of version 2 (the inode number that
                         stat(2) tells), as of the last switch out; 1: the root */
     struct prcb_object object; /* as of the last switch out */
+    uint64_t unclear_wakes; /* waits whose end is not known, for the kernel moved the thread while
+                               it slept: ready time after them is in waits[] */
 };
 
 /* The part of an account that costs least to read (one cache line). */

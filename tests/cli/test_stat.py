@@ -261,7 +261,7 @@ class Json(Case):
         self.assertLess(row["interrupted_ns"], row["run_ns"] / 2)
         self.assertNotIn("interrupted_ns", document["absent"])
         lines = run("--interrupted", "-x", ",", "--", "true").stdout.splitlines()
-        self.assertIn("missed_switches,interrupted_ns,", lines[0])
+        self.assertIn("unclear_wakes,interrupted_ns,", lines[0])
         self.assertEqual(lines[0].count(","), lines[1].count(","))
         document = self.document("--", "true")
         self.assertNotIn("interrupted_ns", document["total"])

@@ -36,6 +36,9 @@
 #define PRCB_STATE_OFF     3 /* off the processor; account.cause says why */
 #define PRCB_STATE_EXITED  4 /* made its last switch */
 
+/* account.guess: a thread that sleeps was moved while it did, and counts as delayed since */
+#define PRCB_GUESS_MOVED (1u << 16)
+
 /* account.thread_flags */
 #define PRCB_THREAD_KTHREAD 1
 #define PRCB_THREAD_BORN    2 /* followed from its creation */
@@ -117,7 +120,8 @@ struct prcb_account_block {
     __u64 migrations;   /* the kernel's se.nr_migrations at the last switch, absolute */
     __u64 repaired;     /* switches in that were not reported and were made good */
     __s32 last_syscall; /* at the last switch out; -1: none */
-    __u32 guess; /* [own] while UNSEEN: state | cause << 8, one word, rewritten by the registrar */
+    __u32 guess; /* [own] while UNSEEN: state | cause << 8 | PRCB_GUESS_*, one word, rewritten by
+                    the registrar */
     /* -- cold: identity -- */
     __u64 enabled;    /* [once] stamp at which the account starts */
     __u64 base_nvcsw; /* [once] the kernel's counters at that moment */
@@ -128,7 +132,11 @@ struct prcb_account_block {
     __u32 thread_flags; /* [once] PRCB_THREAD_* */
     __u32 comm_seq;     /* [own] sequence count over comm and tid, written by task_rename */
     char comm[16];      /* [own] */
-    __u32 next_free;    /* [own] while FREE, in a map of the daemon's */
+    union {
+        __u32 next_free;     /* [own] while FREE, in a map of the daemon's */
+        __u32 unclear_wakes; /* else, since 1.9: waits whose end is not known: ready time after
+                                them is counted as theirs */
+    };
     /* -- interrupts, since 1.2; with PRCB_FEATURE_INTERRUPTED -- */
     __u32 run_cpu;        /* processor of the last switch in */
     __u64 interrupted_ns; /* of run_ns: hard interrupts and softirqs, closed stretches */
@@ -312,6 +320,7 @@ PRCB_ABI_AT(prcb_account_block, thread_flags, 144);
 PRCB_ABI_AT(prcb_account_block, comm_seq, 148);
 PRCB_ABI_AT(prcb_account_block, comm, 152);
 PRCB_ABI_AT(prcb_account_block, next_free, 168);
+PRCB_ABI_AT(prcb_account_block, unclear_wakes, 168);
 PRCB_ABI_AT(prcb_account_block, run_cpu, 172);
 PRCB_ABI_AT(prcb_account_block, interrupted_ns, 176);
 PRCB_ABI_AT(prcb_account_block, interrupt_base, 184);

@@ -106,7 +106,7 @@ static __always_inline void switch_out(struct switching *s, struct profile *prof
     prcb_seq_begin(&account->seq, seq);
     now = now > account->stamp ? now : account->stamp;
     if ((edges || wants_tails(profile)) && account->state != PRCB_STATE_RUNNING) {
-        close_running(account, prev, now, clock, s->throttled, &closed);
+        close_running(account, prev, now, clock, &s->limits, &closed);
         /* Its switch in was not reported. Of two wakers one may be of the sleep that begins now. */
         if (edges && account->state == PRCB_STATE_OFF && !profile->waker.again)
             note_edges(edges, account->generation, &closed, profile, NULL);
@@ -115,7 +115,7 @@ static __always_inline void switch_out(struct switching *s, struct profile *prof
             (account->state == PRCB_STATE_OFF || closed.wait || closed.ready))
             note_tails(profile, &closed);
     } else {
-        close_running(account, prev, now, clock, s->throttled, &closed);
+        close_running(account, prev, now, clock, &s->limits, &closed);
     }
     if (account->state == PRCB_STATE_UNSEEN)
         count = first_switch(account, prev);
@@ -154,7 +154,7 @@ static __always_inline void switch_in(struct switching *s, struct profile *profi
 
     prcb_seq_begin(&account->seq, seq);
     now = now > account->stamp ? now : account->stamp;
-    close_off(account, s->next, now, clock, s->throttled, closed);
+    close_off(account, s->next, now, clock, &s->limits, closed);
     if (edges) {
         tell_task(handle_of(profile), s->prev, &before);
         note_edges(edges, account->generation, closed, profile, &before);
@@ -187,8 +187,8 @@ static long leave(__u32 i, struct switching *s)
         return 0;
     if (!s->now) {
         s->now = switch_clock(prev, account->stamp);
-        if (tag->away.queue) /* its switch in was not reported */
-            s->throttled = end_throttled(&tag->away, prev, queue_clock(prev, s->now));
+        if (tag->away.marks) /* its switch in was not reported */
+            end_away(&tag->away, prev, queue_clock(prev, s->now), s->now, &s->limits);
         /* By way of memory: the verifier would go on with every cause there is by itself. */
         *(volatile __u32 *)&tag->cause =
             classify(prev, s->regs, s->next, s->state, &tag->waited, &tag->restart, &tag->call);
@@ -225,8 +225,8 @@ static long enter(__u32 i, struct switching *s)
     if (!s->now)
         s->now = switch_clock(s->prev, account->stamp);
     tell_clock(profile, account->stamp, s->now);
-    if (tag->away.queue)
-        s->throttled = end_throttled(&tag->away, s->next, queue_clock(s->prev, s->now));
+    if (tag->away.marks)
+        end_away(&tag->away, s->next, queue_clock(s->prev, s->now), s->now, &s->limits);
     edges = wants_edges(profile) ? edges_of(profile) : NULL;
     switch_in(s, profile, &tag->holders[i], account, edges, &closed);
     record_in(s, profile, account, &closed);
@@ -238,7 +238,8 @@ static long enter(__u32 i, struct switching *s)
 static __always_inline void forget_what_changes(struct switching *s, const __u64 *any)
 {
     s->now = forget(s->now, any);
-    s->throttled = forget(s->throttled, any);
+    s->limits.throttled = forget(s->limits.throttled, any);
+    s->limits.awake = forget(s->limits.awake, any);
     s->mono = forget(s->mono, any);
     s->cause = forget(s->cause, any);
 }
@@ -258,7 +259,7 @@ int prcb_switch(__u64 *ctx)
     if (calibrating && has_rq_clock() && !config.use_ktime)
         sample_offset(BPF_CORE_READ(prev, se.cfs_rq, rq, clock));
     s.tag = tag_of(prev);
-    s.throttled = ~0ull;
+    s.limits = no_limits();
     if (s.tag) {
         forget_what_changes(&s, ctx);
         look_at_credentials(s.tag, prev);
@@ -270,10 +271,31 @@ int prcb_switch(__u64 *ctx)
     }
     s.tag = tag_of(next);
     if (s.tag) {
-        s.throttled = ~0ull;
+        s.limits = no_limits();
         forget_what_changes(&s, ctx);
         EACH_PROFILE(s.tag, enter, &s);
     }
+    return 0;
+}
+
+/* ---- moves ---- */
+
+/* Attached where the kernel moves tasks that sleep (6.12). */
+SEC("prcb_tp/sched_migrate_task")
+int prcb_move(__u64 *ctx)
+{
+    struct task_struct *task = (void *)ctx[0];
+    struct prcb_head_block *head = head_block();
+    struct tag *tag = tag_of(task);
+    bool asleep = task_delayed(task);
+
+    if (!tag || !head)
+        return 0;
+    /* It waits to be moved, in a call of its own, and is woken as soon as it is. */
+    if (task->__state & TASK_UNINTERRUPTIBLE_ && tag->call.number == SETAFFINITY_CALL)
+        asleep = false;
+    if (is_move_noted(&tag->away, asleep))
+        note_move(&tag->away, asleep, clock_now(head));
     return 0;
 }
 

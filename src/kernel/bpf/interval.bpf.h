@@ -30,13 +30,34 @@ static __always_inline __u64 growth(__u64 now, __u64 before)
     return (now - before) & ~sign_of(now - before);
 }
 
-/* What is kept of a task while it is off the processor. All 0: nothing is. */
+/* What is kept of a task while it is off the processor, for what is rare; all 0 for most. */
 struct away {
+    __u32 marks; /* AWAY_*; 0: nothing is kept */
     /* What was known of its queue when a quota took it off the processor. */
-    __u64 queue; /* address of its cfs_rq; 0: no quota did */
+    __u64 queue; /* address of its cfs_rq */
     __u64 group;
     __u64 before; /* throttled_time */
+    /* Of one that was moved while it slept: since when it is known to be awake, by the stamps'
+     * clock; AWAKE_UNKNOWN: it is not. */
+    __u64 awake;
 };
+
+#define AWAY_THROTTLED 1u
+#define AWAY_MOVED     2u
+
+#define AWAKE_UNKNOWN ~0ull
+#define NO_LIMIT      (1ull << 62)
+
+/* Limits that hold for an interval that ends: lengths. */
+struct limits {
+    __u64 throttled; /* for how much of it a quota held the task back; NO_LIMIT: all, or unknown */
+    __u64 awake;     /* for how much of it the task can have been awake */
+};
+
+static __always_inline struct limits no_limits(void)
+{
+    return (struct limits){.throttled = NO_LIMIT, .awake = NO_LIMIT};
+}
 
 /* A quota takes the task off its processor. clock: that of its run queue, here and below. */
 static __noinline __attribute__((unused)) int begin_throttled(struct away *away,
@@ -47,27 +68,59 @@ static __noinline __attribute__((unused)) int begin_throttled(struct away *away,
     if (!has_task_group())
         return 0;
     queue = (__u64)BPF_CORE_READ(task, se.cfs_rq);
+    away->marks |= AWAY_THROTTLED;
     away->queue = queue;
     away->group = (__u64)BPF_CORE_READ(task, se.cfs_rq, tg);
     away->before = throttled_time(queue, clock);
     return 0;
 }
 
-/* For how long a quota held the task back since begin_throttled; all of the time where that is not
- * known. Of the queue that it was in then: it may have been moved to another processor since, but
- * while its group is the same, the queue is still there. */
-static __noinline __attribute__((unused)) __u64 end_throttled(struct away *away,
-                                                              struct task_struct *task, __u64 clock)
+/* Of the queue that it was in then: it may have been moved to another processor since, but while
+ * its group is the same, the queue is still there. */
+static __always_inline __u64 throttled_since(const struct away *away, struct task_struct *task,
+                                             __u64 clock)
 {
-    __u64 queue = away->queue, after;
+    __u64 after;
 
-    away->queue = 0;
     if (!has_task_group() || (__u64)BPF_CORE_READ(task, se.cfs_rq, tg) != away->group)
-        return ~0ull;
-    after = throttled_time(queue, clock);
+        return NO_LIMIT;
+    after = throttled_time(away->queue, clock);
     if (after == PRCB_BASE_UNKNOWN || away->before == PRCB_BASE_UNKNOWN)
-        return ~0ull;
+        return NO_LIMIT;
     return growth(after, away->before);
+}
+
+/* Whether a move of a task to another processor's queue has to be noted. From 6.12 on one that
+ * sleeps may still be queued (task_delayed). When such a one is moved the kernel begins to count
+ * run_delay, as if it had been woken, and goes on until the task gets a processor: for what is left
+ * of its sleep too. When it is moved again, as it is woken or later, it is seen to be awake. */
+static __always_inline bool is_move_noted(const struct away *away, bool asleep)
+{
+    return asleep || away->marks & AWAY_MOVED;
+}
+
+/* asleep: task_delayed. now: by the stamps' clock. The kernel hands the task over from queue to
+ * queue under their locks, and the switch in has the last one's: it sees what is stored here. */
+static __always_inline void note_move(struct away *away, bool asleep, __u64 now)
+{
+    if (asleep) {
+        away->awake = AWAKE_UNKNOWN;
+        away->marks |= AWAY_MOVED;
+    } else if (away->awake == AWAKE_UNKNOWN) {
+        away->awake = now;
+    }
+}
+
+/* At the switch in, where there are marks: what they say of the interval. now: its stamp. */
+static __noinline __attribute__((unused)) int end_away(struct away *away, struct task_struct *task,
+                                                       __u64 clock, __u64 now, struct limits *ret)
+{
+    if (away->marks & AWAY_THROTTLED)
+        ret->throttled = throttled_since(away, task, clock);
+    if (away->marks & AWAY_MOVED)
+        ret->awake = away->awake == AWAKE_UNKNOWN ? 0 : growth(now, away->awake);
+    away->marks = 0;
+    return 0;
 }
 
 /* An interval that ends now. */
@@ -75,7 +128,7 @@ struct interval {
     __u8 cause;      /* classify(), at the switch out */
     __u64 run_delay; /* sched_info.run_delay then */
     __u64 ns;        /* how long it was */
-    __u64 throttled; /* end_throttled, where a quota began it */
+    struct limits limits;
     /* What it was. Their sum is ns. */
     __u64 ready; /* able to run, and waiting for a processor */
     __u64 wait;  /* the cause's own time */
@@ -90,11 +143,12 @@ static __always_inline void close_interval(struct interval *interval, struct tas
 
     if (interval->cause == PRCB_CAUSE_THROTTLED) {
         /* The kernel counts all of it as delay, but only what comes after the quota is. */
-        ready = interval->throttled < interval->ns ? interval->ns - interval->throttled : 0;
+        ready = growth(interval->ns, interval->limits.throttled);
     } else if (has_sched_info()) {
         ready = growth(task->sched_info.run_delay, interval->run_delay);
         if (has_rq_clock() && task->sched_info.last_queued)
             ready += growth(clock, task->sched_info.last_queued);
+        ready = least(ready, interval->limits.awake);
     }
     interval->ready = least(ready + ((__u64)cause_is_ready(interval->cause) << 62), interval->ns);
     interval->wait = interval->ns - interval->ready;

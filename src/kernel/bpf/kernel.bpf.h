@@ -330,6 +330,13 @@ struct bpf_iter__bpf_map {
 #define MAX_RT_PRIO_          100
 #define CLONE_THREAD_         0x00010000
 
+/* Of the 64-bit table. */
+#if defined(__TARGET_ARCH_x86)
+#define SETAFFINITY_CALL 203
+#elif defined(__TARGET_ARCH_arm64)
+#define SETAFFINITY_CALL 122
+#endif
+
 /* include/linux/lockdep or trace/events/lock.h: flags of contention_begin, 5.19 */
 #define LCB_F_SPIN_   (1u << 0)
 #define LCB_F_READ_   (1u << 1)
@@ -594,10 +601,14 @@ static __noinline bool delayed_flag(struct task_struct *task)
 }
 
 /* From 6.12 a task that went to sleep may stay queued for a while ("delayed dequeue"). */
+static __always_inline bool task_delayed(struct task_struct *task)
+{
+    return HAS(sched_entity, sched_delayed) && delayed_flag(task);
+}
+
 static __always_inline bool task_queued(struct task_struct *task)
 {
-    return NUMBER(task_struct, task, on_rq) &&
-           !(HAS(sched_entity, sched_delayed) && delayed_flag(task));
+    return NUMBER(task_struct, task, on_rq) && !task_delayed(task);
 }
 
 /* Less is more urgent; of the kernel's ordinary tasks where it is out of reach. */

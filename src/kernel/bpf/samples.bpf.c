@@ -597,7 +597,7 @@ static __always_inline void note_leave(struct task_struct *old, __u32 cause, __u
     left->run_delay = has_sched_info() ? old->sched_info.run_delay : 0;
     left->cause = cause;
     left->stream = stream;
-    left->away.queue = 0;
+    left->away.marks = 0;
     if (cause == PRCB_CAUSE_THROTTLED)
         begin_throttled(&left->away, old, queue_clock(old, now));
 }
@@ -607,7 +607,7 @@ static __always_inline void note_leave(struct task_struct *old, __u32 cause, __u
 static __always_inline bool note_come(struct task_struct *old, struct task_struct *new, __u64 now,
                                       __u64 *ret)
 {
-    struct interval interval = {.ns = now};
+    struct interval interval = {.ns = now, .limits = no_limits()};
     __u64 clock = queue_clock(old, now);
     __u32 tid = new->pid;
     struct left *left;
@@ -620,7 +620,8 @@ static __always_inline bool note_come(struct task_struct *old, struct task_struc
         interval.cause = left->cause;
         interval.run_delay = left->run_delay;
         interval.ns = now - left->time_ns;
-        interval.throttled = left->away.queue ? end_throttled(&left->away, new, clock) : ~0ull;
+        if (left->away.marks)
+            end_away(&left->away, new, clock, now, &interval.limits);
         left->time_ns = 0;
     } else if (!new->sched_info.last_queued) {
         return false;

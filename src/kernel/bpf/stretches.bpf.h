@@ -39,7 +39,7 @@ static __always_inline __u8 open_cause(struct prcb_account_block *account)
     /* A thread that was guessed to have ended, and is seen to make its last switch now: that
      * it ends is not what it waited for before. */
     if (account->state == PRCB_STATE_UNSEEN && (guess & 0xff) == PRCB_STATE_OFF &&
-        guess >> 8 != PRCB_CAUSE_EXIT)
+        (guess >> 8 & 0xff) != PRCB_CAUSE_EXIT)
         return guess >> 8;
     return PRCB_CAUSE_OTHER;
 }
@@ -51,18 +51,31 @@ struct closed {
     bool counted; /* the account counts the switch out that began it */
 };
 
+/* 0 where an account that is unseen is of a thread that was guessed to have been moved while it
+ * slept: when it was woken is not known. Else all ones. Without a branch, as growth(). */
+static __always_inline __u64 awake_mask(struct prcb_account_block *account)
+{
+    __u64 moved = *(volatile __u32 *)&account->guess & PRCB_GUESS_MOVED;
+
+    return ~(sign_of(0 - moved) & sign_of((__u64)account->state - PRCB_STATE_UNSEEN - 1));
+}
+
 /* Shares out a stretch off the processor. run: of it, where a switch in it was not reported, what
- * the kernel charged as running. throttled: for how much of it a quota held the thread back. */
+ * the kernel charged as running. */
 static __always_inline void close_stretch(struct prcb_account_block *account,
                                           struct task_struct *task, __u64 elapsed, __u64 run,
-                                          __u64 clock, __u64 throttled, struct closed *ret)
+                                          __u64 clock, const struct limits *limits,
+                                          struct closed *ret)
 {
     struct interval interval = {
         .cause = open_cause(account),
         .run_delay = account->run_delay,
-        .throttled = throttled,
+        .limits = *limits,
     };
 
+    interval.limits.awake &= awake_mask(account);
+    if (!interval.limits.awake)
+        account->unclear_wakes++;
     run = least(run, elapsed);
     interval.ns = elapsed - run;
     close_interval(&interval, task, clock);
@@ -75,10 +88,9 @@ static __always_inline void close_stretch(struct prcb_account_block *account,
     ret->wait = interval.wait;
 }
 
-/* clock, throttled: as for close_stretch. */
 static __always_inline void close_running(struct prcb_account_block *account,
                                           struct task_struct *task, __u64 now, __u64 clock,
-                                          __u64 throttled, struct closed *ret)
+                                          const struct limits *limits, struct closed *ret)
 {
     __u64 elapsed = now - account->stamp, run;
 
@@ -94,7 +106,7 @@ static __always_inline void close_running(struct prcb_account_block *account,
         run = growth(task_sum_exec(task), account->sum_exec);
     if (account->state == PRCB_STATE_OFF)
         account->repaired++;
-    close_stretch(account, task, elapsed, run, clock, throttled, ret);
+    close_stretch(account, task, elapsed, run, clock, limits, ret);
 }
 
 /* A thread that went to sleep after its counters were copied and before its account was
@@ -114,9 +126,9 @@ static __always_inline void count_unseen(struct prcb_account_block *account,
         cell->count++;
 }
 
-/* clock, throttled: as for close_stretch. */
 static __always_inline void close_off(struct prcb_account_block *account, struct task_struct *task,
-                                      __u64 now, __u64 clock, __u64 throttled, struct closed *ret)
+                                      __u64 now, __u64 clock, const struct limits *limits,
+                                      struct closed *ret)
 {
     __u64 elapsed = now - account->stamp, run = 0;
 
@@ -129,7 +141,7 @@ static __always_inline void close_off(struct prcb_account_block *account, struct
             account->repaired++;
         }
     }
-    close_stretch(account, task, elapsed, run, clock, throttled, ret);
+    close_stretch(account, task, elapsed, run, clock, limits, ret);
 }
 
 /* ---- interrupts ---- */

@@ -110,10 +110,10 @@ struct switching {
     struct pt_regs *regs; /* registers_by, of prev, where it has a tag */
     __u64 now;            /* its stamp; 0: not taken yet, for nobody profiles either */
     __u64 cgroup;
-    __u64 throttled; /* see close_stretch */
-    __u32 state;     /* of prev */
-    __u32 cause;     /* why prev leaves, found out once, however many profile it */
-    __u64 mono;      /* CLOCK_MONOTONIC, of switch records; 0: not taken yet */
+    struct limits limits; /* of the interval that ends */
+    __u32 state;          /* of prev */
+    __u32 cause;          /* why prev leaves, found out once, however many profile it */
+    __u64 mono;           /* CLOCK_MONOTONIC, of switch records; 0: not taken yet */
 };
 
 #endif

@@ -59,6 +59,7 @@ static __always_inline void init_account(struct prcb_account_block *account,
     account->last_syscall = -1;
     account->cpu = 0;
     account->interrupted_ns = 0;
+    account->unclear_wakes = 0;
     account->interrupt_base = PRCB_BASE_UNKNOWN;
     /* A thread that starts its own account. */
     if (task == bpf_get_current_task_btf())
@@ -94,6 +95,12 @@ static __always_inline void count_untracked(struct prcb_head_block *head)
 
 /* ---- threads that exist already ---- */
 
+/* The kernel counts it as delayed, and it sleeps: see is_move_noted. */
+static __always_inline bool has_moved_asleep(struct task_struct *task, __u32 state)
+{
+    return state != TASK_RUNNING_ && has_sched_info() && task->sched_info.last_queued;
+}
+
 /* What an existing thread is doing, as far as can be seen from outside. leaving: one that
  * is on a processor, but not to run on, is taken to have left. Not inlined: it is called
  * often. */
@@ -111,7 +118,8 @@ static __noinline __u32 guess_of(struct task_struct *task, bool leaving)
         cause = PRCB_CAUSE_PREEMPTED;
     else
         cause = classify(task, registers_of(task), task, state, NULL, &restart, &call);
-    return PRCB_STATE_OFF | (__u32)cause << 8;
+    return PRCB_STATE_OFF | (__u32)cause << 8 |
+           (has_moved_asleep(task, state) ? PRCB_GUESS_MOVED : 0);
 }
 
 struct ending {

@@ -829,6 +829,7 @@ struct kernel_reports kernel_reports(const struct btf *btf)
     return (struct kernel_reports){
         .prev_state = kernel_tracepoint_arguments(btf, "sched_switch") >= 4,
         .locks = kernel_tracepoint_arguments(btf, "contention_begin") > 0,
+        .delays = kernel_has_member(btf, "sched_entity", "sched_delayed"),
         .preempts = kernel_has_member(btf, "bpf_local_storage", "use_kmalloc_nolock") ||
                     kernel_has_member(btf, "bpf_local_storage", "owner_refcnt"),
     };

@@ -25,6 +25,7 @@ struct btf;
 struct kernel_reports {
     bool prev_state; /* sched_switch passes the state (5.18) */
     bool locks;      /* the tracepoints of lock contention (5.19) */
+    bool delays;     /* tasks that sleep may still be queued, and are moved (6.12) */
     bool preempts;   /* programs may miss an event, or get no memory (6.19) */
 };
 

@@ -118,6 +118,7 @@ void account_convert(const struct prcb_account_block *copy, uint64_t now, uint32
     }
     ret->missed_switches =
         ret->switches > copy->own_switches ? ret->switches - copy->own_switches : 0;
+    ret->unclear_wakes = copy->unclear_wakes;
     if (state != PRCB_STATE_RUNNING)
         ret->open.ns = now - copy->stamp;
     if (state == PRCB_STATE_OFF)

@@ -47,6 +47,7 @@ static int configure(struct prcb *p, const struct kernel_types *types, struct pr
     skeleton->rodata->config.has_prev_state = reports.prev_state;
     skeleton->rodata->config.newborn = reports.preempts;
     bpf_program__set_autoload(skeleton->progs.prcb_newborn, reports.preempts);
+    bpf_program__set_autoload(skeleton->progs.prcb_move, reports.delays);
     skeleton->rodata->config.pid_ns = p->pid_ns;
     /* Where the kernel gave the counter up, each run queue's clock is put together from
      * the counter and the last tick, and two processors' differ by up to a tick. */
@@ -163,6 +164,8 @@ static int attach_always(struct accounts_bpf *skeleton, struct prcb_error *err)
             result = bpf_attach(skeleton->progs.prcb_contention_end,
                                 &skeleton->links.prcb_contention_end, err);
     }
+    if (!result && bpf_program__autoload(skeleton->progs.prcb_move))
+        result = bpf_attach(skeleton->progs.prcb_move, &skeleton->links.prcb_move, err);
     if (!result && bpf_program__autoload(skeleton->progs.prcb_waking))
         result = bpf_attach(skeleton->progs.prcb_waking, &skeleton->links.prcb_waking, err);
     return result;

@@ -39,6 +39,7 @@ class Account(NamedTuple):
     switches: int | None
     voluntary_switches: int | None
     missed_switches: int | None
+    unclear_wakes: int | None
     migrations: int | None
     tsc_cycles: int | None
     interrupted_ns: int | None
@@ -126,6 +127,8 @@ class Measure:
     def voluntary_switches(self) -> int | None: ...
     @property
     def missed_switches(self) -> int | None: ...
+    @property
+    def unclear_wakes(self) -> int | None: ...
     @property
     def migrations(self) -> int | None: ...
     @property

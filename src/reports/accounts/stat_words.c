@@ -409,6 +409,14 @@ void stat_notes_write(FILE *out, const char *prefix, const struct stat_report *r
                 "good, the causes are not known\n",
                 prefix, report->view->total.now.missed_switches,
                 report->view->total.now.missed_switches == 1 ? " was" : "es were");
+    if (report->view->total.now.unclear_wakes)
+        fprintf(out,
+                "%s%" PRIu64 " wait%s of threads that the kernel moved while they slept: when %s "
+                "ended is not known, ready time after %s is counted as wait\n",
+                prefix, report->view->total.now.unclear_wakes,
+                report->view->total.now.unclear_wakes == 1 ? "" : "s",
+                report->view->total.now.unclear_wakes == 1 ? "it" : "they",
+                report->view->total.now.unclear_wakes == 1 ? "it" : "them");
     if (tier == PRCB_TIER_PERF)
         fprintf(out, "%s%s tier%s%s\n", prefix, prcb_tier_name(tier), reason ? ": " : " (--tier)",
                 reason ? reason : "");

@@ -65,7 +65,8 @@ static const char *const program_names[KERNEL_PROGRAMS] = {
 static const char *const attached[] = {
     "prcb_rename",         "prcb_exec",          "prcb_newborn",
     "prcb_newtask",        "prcb_cgroup_attach", "prcb_contention_begin",
-    "prcb_contention_end", "prcb_ended",         "prcb_switch",
+    "prcb_contention_end", "prcb_ended",         "prcb_move",
+    "prcb_switch",
 };
 #define ATTACHED (sizeof(attached) / sizeof(attached[0]))
 
@@ -211,6 +212,7 @@ static int configure(struct clients_bpf *skeleton, const struct kernel_types *ty
     skeleton->rodata->config.has_prev_state = reports.prev_state;
     skeleton->rodata->config.newborn = reports.preempts;
     bpf_program__set_autoload(skeleton->progs.prcb_newborn, reports.preempts);
+    bpf_program__set_autoload(skeleton->progs.prcb_move, reports.delays);
     skeleton->rodata->config.use_ktime = !clock.kernel_uses;
     skeleton->rodata->config.pid_ns = (__u32)st.st_ino;
     bpf_program__set_autoload(skeleton->progs.prcb_contention_begin, reports.locks);
