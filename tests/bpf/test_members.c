@@ -242,6 +242,15 @@ static const struct row {
     {"qstr", "name", NOTHING},
     {"task_struct", "throttled", NOTHING}, /* cfs_rq.throttle_count, or LIMIT: see below */
     {"cfs_rq", "throttle_count", NOTHING},
+    {"task_struct", "rt", NOTHING}, /* held back by a group's real-time budget is preempted */
+    {"sched_rt_entity", "parent", NOTHING},
+    {"sched_rt_entity", "rt_rq", NOTHING},
+    {"rt_rq", "rt_throttled", NOTHING},
+    {"task_struct", "dl", NOTHING}, /* ... and by SCHED_DEADLINE's quantum */
+    {"sched_dl_entity", "dl_throttled", NOTHING},
+    {"sched_dl_entity", "deadline", NOTHING}, /* ready time after it is throttled */
+    {"sched_dl_entity", "dl_deadline", NOTHING},
+    {"sched_dl_entity", "dl_period", NOTHING},
     {"rq", "nr_switches", NOTHING}, /* of processors */
     {"sched_entity", "sched_delayed", NOTHING},
     {"sched_entity", "sum_exec_runtime", NOTHING}, /* quantum is preempted */

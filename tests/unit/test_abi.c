@@ -60,7 +60,8 @@ static const struct member account[] = {
     A(thread_flags),
     A(comm_seq),
     A(comm),
-    A(next_free),
+    /* Of next_free and unclear_wakes, which have no name together. */
+    {"", offsetof(struct prcb_account_block, unclear_wakes), sizeof(uint32_t)},
     A(run_cpu),
     A(interrupted_ns),
     A(interrupt_base),

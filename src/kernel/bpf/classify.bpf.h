@@ -155,6 +155,14 @@ static __always_inline __u8 cause_of_lock(__u32 flags, bool own_mmap_lock)
     return PRCB_CAUSE_KLOCK;
 }
 
+/* A task that could go on, by a quota of its group, or a real-time budget. */
+static __always_inline bool is_held_back(struct task_struct *task, int prio)
+{
+    return prio >= MAX_RT_PRIO_ ? task_throttled(task)
+           : prio >= 0          ? group_exhausted(task)
+                                : budget_exhausted(task);
+}
+
 /* A task that is switched out although it could go on. The preempt argument of the
  * tracepoint does not tell: a kernel built without preemption passes 0 for a tick. */
 static __always_inline __u8 cause_of_ready(struct task_struct *task, struct task_struct *next,
@@ -162,12 +170,12 @@ static __always_inline __u8 cause_of_ready(struct task_struct *task, struct task
 {
     int prio, next_prio;
 
-    if (task_throttled(task))
+    prio = task_prio(task);
+    if (is_held_back(task, prio))
         return PRCB_CAUSE_THROTTLED;
     if (by_syscall == PRCB_CAUSE_YIELD)
         return PRCB_CAUSE_YIELD;
     /* Before the slice: a lone task runs far past its slice until a real-time task comes. */
-    prio = task_prio(task);
     next_prio = task_prio(next);
     if (next_prio < MAX_RT_PRIO_ && next_prio < prio)
         return PRCB_CAUSE_PREEMPTED;

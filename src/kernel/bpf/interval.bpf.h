@@ -36,7 +36,7 @@ struct away {
     /* What was known of its queue when a quota took it off the processor. */
     __u64 queue; /* address of its cfs_rq */
     __u64 group;
-    __u64 before; /* throttled_time */
+    __u64 before; /* throttled_time; with AWAY_BUDGET: how long it is until the next budget */
     /* Of one that was moved while it slept: since when it is known to be awake, by the stamps'
      * clock; AWAKE_UNKNOWN: it is not. */
     __u64 awake;
@@ -44,6 +44,7 @@ struct away {
 
 #define AWAY_THROTTLED 1u
 #define AWAY_MOVED     2u
+#define AWAY_BUDGET    4u /* it is of SCHED_DEADLINE, and its budget was used up */
 
 #define AWAKE_UNKNOWN ~0ull
 #define NO_LIMIT      (1ull << 62)
@@ -63,9 +64,16 @@ static __always_inline struct limits no_limits(void)
 static __noinline __attribute__((unused)) int begin_throttled(struct away *away,
                                                               struct task_struct *task, __u64 clock)
 {
+    int prio = task_prio(task);
     __u64 queue;
 
-    if (!has_task_group())
+    if (prio < 0) {
+        away->marks |= AWAY_BUDGET;
+        away->before = next_budget(task) ? growth(next_budget(task), clock) : NO_LIMIT;
+        return 0;
+    }
+    /* Of a real-time group's budget nothing tells when there is the next. */
+    if (prio < MAX_RT_PRIO_ || !has_task_group())
         return 0;
     queue = (__u64)BPF_CORE_READ(task, se.cfs_rq);
     away->marks |= AWAY_THROTTLED;
@@ -117,6 +125,8 @@ static __noinline __attribute__((unused)) int end_away(struct away *away, struct
 {
     if (away->marks & AWAY_THROTTLED)
         ret->throttled = throttled_since(away, task, clock);
+    if (away->marks & AWAY_BUDGET)
+        ret->throttled = away->before;
     if (away->marks & AWAY_MOVED)
         ret->awake = away->awake == AWAKE_UNKNOWN ? 0 : growth(now, away->awake);
     away->marks = 0;

@@ -52,6 +52,22 @@ struct sched_entity {
     struct cfs_rq *cfs_rq;
 };
 
+struct rt_rq {
+    unsigned int rt_throttled;
+};
+
+struct sched_rt_entity {
+    struct sched_rt_entity *parent;
+    struct rt_rq *rt_rq;
+};
+
+struct sched_dl_entity {
+    __u64 dl_deadline;
+    __u64 dl_period;
+    __u64 deadline;
+    unsigned int dl_throttled : 1;
+};
+
 struct sched_info {
     unsigned long long run_delay;
     unsigned long long last_arrival;
@@ -235,6 +251,8 @@ struct task_struct {
     unsigned int exit_state;
     int prio; /* negative: deadline */
     struct sched_entity se;
+    struct sched_rt_entity rt;
+    struct sched_dl_entity dl;
     unsigned char throttled; /* per-task CPU-quota throttling: 6.18 */
     struct sched_info sched_info;
     struct mm_struct *mm;
@@ -451,6 +469,47 @@ static __always_inline bool task_throttled(struct task_struct *task)
     if (HAS(sched_entity, cfs_rq) && HAS_SAME(cfs_rq, throttle_count))
         return plain(task)->se.cfs_rq->throttle_count != 0;
     return false;
+}
+
+/* Of a real-time group, its own or one above it: cpu.rt_runtime_us. */
+#define RT_LEVELS 4
+APART bool group_exhausted(struct task_struct *task)
+{
+    struct sched_rt_entity *entity;
+    struct rt_rq *rt_rq;
+    int i;
+
+    if (!HAS(task_struct, rt) || !HAS(sched_rt_entity, rt_rq) || !HAS(sched_rt_entity, parent) ||
+        !HAS_SAME(rt_rq, rt_throttled))
+        return false;
+    rt_rq = BPF_CORE_READ(task, rt.rt_rq);
+    entity = BPF_CORE_READ(task, rt.parent);
+    for (i = 0; i < RT_LEVELS; i++) {
+        if (BPF_CORE_READ(rt_rq, rt_throttled))
+            return true;
+        if (!entity)
+            break;
+        rt_rq = BPF_CORE_READ(entity, rt_rq);
+        entity = BPF_CORE_READ(entity, parent);
+    }
+    return false;
+}
+
+/* Its budget of SCHED_DEADLINE is used up. */
+APART bool budget_exhausted(struct task_struct *task)
+{
+    return HAS(task_struct, dl) && HAS(sched_dl_entity, dl_throttled) &&
+           BPF_CORE_READ_BITFIELD(task, dl.dl_throttled);
+}
+
+/* When such a one gets its next budget, by the clock of its run queue; 0: that is not known. */
+APART __u64 next_budget(struct task_struct *task)
+{
+    if (!HAS(task_struct, dl) || !HAS_SAME(sched_dl_entity, deadline) ||
+        !HAS_SAME(sched_dl_entity, dl_deadline) || !HAS_SAME(sched_dl_entity, dl_period))
+        return 0;
+    return BPF_CORE_READ(task, dl.deadline) - BPF_CORE_READ(task, dl.dl_deadline) +
+           BPF_CORE_READ(task, dl.dl_period);
 }
 
 /* The group of tasks that a task's queue is of. */

@@ -115,7 +115,7 @@ static __noinline __u32 guess_of(struct task_struct *task, bool leaving)
     if (task_on_cpu(task) && !leaving)
         return PRCB_STATE_RUNNING;
     if (state == TASK_RUNNING_ || (!leaving && task_queued(task)))
-        cause = PRCB_CAUSE_PREEMPTED;
+        cause = is_held_back(task, task_prio(task)) ? PRCB_CAUSE_THROTTLED : PRCB_CAUSE_PREEMPTED;
     else
         cause = classify(task, registers_of(task), task, state, NULL, &restart, &call);
     return PRCB_STATE_OFF | (__u32)cause << 8 |
