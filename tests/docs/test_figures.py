@@ -23,6 +23,7 @@ LEFT_OUT = {
     ("account", "voluntary_switches"): {"prometheus": "prcb_cgroup_context_switches"},
     ("account", "tsc_cycles"): {"prometheus": "run time in another unit, with no meaning over processors that differ"},
     ("account", "missed_switches"): {"prometheus": "prcb_missed_switches"},
+    ("account", "unclear_wakes"): {"prometheus": "a mark on the waits of one session, too small for a graph"},
     ("account", "interrupted_ns"): {"prometheus": "asked for by sessions that the exporter does not open"},
     ("processor", "wall_ns"): {"prometheus": SUM},
     ("processor", "idle_states"): {"prometheus": "prcb_cpu_idle_state_seconds"},
