@@ -245,9 +245,9 @@ const struct processor_source processors_from_bpf = {
     .record = bpf_record,
     .refresh = bpf_refresh,
 };
-#endif
 
 int processors_programs_map(const struct prcb_processors *view)
 {
     return view->programs ? processor_programs_map_fd(view->programs) : -1;
 }
+#endif
