@@ -5,11 +5,13 @@ say the same as `prcb report -j`. The reader here is written from docs/page.md."
 import base64
 import bisect
 import collections
+import contextlib
 import hashlib
 import json
 import os
 import re
 import shutil
+import sqlite3
 import struct
 import subprocess
 import tempfile
@@ -251,6 +253,17 @@ class Difference(Folder):
         self.assertLessEqual({"running", "ready", "waiting", "futex", "ready@worker-#"}, set(shown) & set(figures))
         mine, theirs = json.loads(self.report("-j")), report["functions"]
         self.assertEqual(sum(row["b"] for row in theirs), mine["weight"])
+
+    def test_what_each_is_of(self):
+        for scope, command, said in (("system", None, "the whole machine"), ("processes", None, "the processes of -p"),
+                                     ("threads", None, "the threads of -t or --cgroup"), (None, None, "the recording"),
+                                     ("processes", "sleep 1", "sleep 1")):
+            with self.subTest(scope=scope, command=command), contextlib.closing(sqlite3.connect(self.base)) as db, db:
+                db.execute("DELETE FROM facts WHERE name IN ('scope', 'command')")
+                db.executemany("INSERT INTO facts(name, value) SELECT ?1, ?2 WHERE ?2 NOT NULL",
+                               (("scope", scope), ("command", command)))
+                db.commit()
+                self.assertIn(f" of {said}, ", self.diff().stdout.decode().splitlines()[0])
 
     def test_conditions(self):
         """Just below and just above what the change is."""

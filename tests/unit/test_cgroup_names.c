@@ -135,18 +135,20 @@ static void numbers_have_paths(void **state)
     char root[] = "/tmp/prcb-cgroups-XXXXXX";
     struct cgroup_names *names;
     struct prcb_error err;
-    uint64_t a, below, later;
+    uint64_t a, below, dotted, later;
     const char *path;
     struct stat st;
 
     assert_non_null(mkdtemp(root));
     a = make(root, "/a.slice");
     below = make(root, "/a.slice/b.service");
+    dotted = make(root, "/.hidden");
     assert_int_equal(cgroup_names_open(root, &names, &err), 0);
     cgroup_names_refresh(names);
     path = cgroup_names_find(names, below);
     assert_string_equal(path, "/a.slice/b.service");
     assert_string_equal(cgroup_names_find(names, a), "/a.slice");
+    assert_string_equal(cgroup_names_find(names, dotted), "/.hidden");
     assert_int_equal(stat(root, &st), 0);
     assert_string_equal(cgroup_names_find(names, st.st_ino), "/");
     /* Made after the walk of this look: known from the next on. */
@@ -174,6 +176,7 @@ static void numbers_have_paths(void **state)
     cgroup_names_close(NULL);
     removed(root, "/a.slice");
     removed(root, "/later");
+    removed(root, "/.hidden");
     removed(root, "");
 }
 

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -156,6 +157,16 @@ static void test_ends(void **state)
     assert_int_equal(number(f, "SELECT end_ns FROM threads WHERE id = 1"), 2 * second);
 }
 
+static void test_names_with_line_ends(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_int_equal(prctl(PR_SET_NAME, "two\nlines"), 0);
+    assert_int_equal(world_look_at_thread(f->world, getpid(), gettid(), false, 1), 0);
+    assert_int_equal(
+        number(f, "SELECT count(*) FROM threads WHERE name = 'two' || char(10) || 'lines'"), 1);
+}
+
 static void test_frames_are_written_once(void **state)
 {
     struct fixture *f = *state;
@@ -182,6 +193,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_maps_over_maps, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_forks_and_execs, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_ends, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_names_with_line_ends, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_frames_are_written_once, set_up, tear_down),
     };
 

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "array.h"
+#include "comm.h"
 #include "living.h"
-#include "read_file.h"
 
 static int by_link(const void *left, const void *right)
 {
@@ -19,17 +19,6 @@ static int by_link(const void *left, const void *right)
     int order = strcmp(a->link, b->link);
 
     return order ? order : a->not_by < b->not_by ? -1 : a->not_by > b->not_by;
-}
-
-static void read_comm(pid_t pid, char ret[16])
-{
-    char path[64], text[32] = "";
-    ssize_t length;
-
-    snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
-    length = read_start(path, text, sizeof(text) - 1);
-    text[length > 0 ? length - 1 : 0] = '\0'; /* less its newline */
-    snprintf(ret, 16, "%.15s", text);
 }
 
 static void note(struct end_wanted *wanted, pid_t pid)
@@ -41,7 +30,7 @@ static void note(struct end_wanted *wanted, pid_t pid)
         return;
     }
     wanted->pid = pid;
-    read_comm(pid, wanted->comm);
+    comm_read(pid, pid, wanted->comm, sizeof(wanted->comm));
 }
 
 /* Those that want this link lie beside each other. A process that has it twice is one. */

@@ -12,13 +12,13 @@
 
 #include "array.h"
 #include "cause.h"
+#include "comm.h"
 #include "descriptors.h"
 #include "ends.h"
 #include "futex.h"
 #include "kernel_lock.h"
 #include "mapped_file.h"
 #include "now.h"
-#include "read_file.h"
 #include "sockets.h"
 #include "table.h"
 
@@ -484,24 +484,13 @@ static int file_of(struct objects *o, pid_t pid, const struct futex_place *place
     return o->file_count++;
 }
 
-static bool read_comm(pid_t pid, pid_t tid, char *ret, size_t size)
-{
-    char path[64];
-    ssize_t length;
-
-    snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", (int)pid, (int)tid);
-    length = read_start(path, ret, size - 1);
-    ret[length > 0 ? length - 1 : 0] = '\0'; /* less its newline */
-    return length > 0;
-}
-
 /* The thread of a process that has this number for itself. In one pid namespace numbers are what
  * they are here. */
 static pid_t thread_by_own(pid_t pid, pid_t tid, pid_t own)
 {
     char comm[32];
 
-    return futex_own_number(pid, tid) == tid && read_comm(pid, own, comm, sizeof(comm)) ? own : 0;
+    return futex_own_number(pid, tid) == tid && comm_read(pid, own, comm, sizeof(comm)) ? own : 0;
 }
 
 static uint32_t keep_holder(struct looking *l, pid_t tid)
@@ -510,7 +499,7 @@ static uint32_t keep_holder(struct looking *l, pid_t tid)
     struct object like = {.kind = OBJECT_THREAD, .pid = a->pid, .tid = tid, .file = -1};
     char key[64], comm[32];
 
-    if (!read_comm(a->pid, tid, comm, sizeof(comm)))
+    if (!comm_read(a->pid, tid, comm, sizeof(comm)))
         return 0;
     snprintf(key, sizeof(key), "%d:%d", (int)a->pid, (int)tid);
     like.key = key;

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "array.h"
-#include "first_line.h"
+#include "comm.h"
 #include "number.h"
 #include "pid_ns.h"
 #include "text.h"
@@ -303,12 +303,11 @@ static int add_named(const char *word, struct cli_ids *ids, struct prcb_error *e
     struct dirent *entry;
 
     while (folder && found >= 0 && (entry = readdir(folder))) {
-        char path[300], name[32];
+        char name[32];
         uint64_t id;
 
-        snprintf(path, sizeof(path), "/proc/%s/comm", entry->d_name);
         if (number_parse(entry->d_name, 1, INT_MAX, &id) || (pid_t)id == getpid() ||
-            !first_line(path, name, sizeof(name)))
+            !comm_read((pid_t)id, (pid_t)id, name, sizeof(name)))
             continue;
         /* The kernel keeps 15 bytes of it. */
         if (!strncmp(name, word, 15) && (strlen(word) <= 15 ? !name[strlen(word)] : true))

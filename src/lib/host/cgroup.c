@@ -30,7 +30,7 @@ static bool is_directory(int dir, const struct dirent *entry)
 {
     struct stat st;
 
-    if (entry->d_name[0] == '.')
+    if (is_dots(entry->d_name))
         return false;
     if (entry->d_type != DT_UNKNOWN)
         return entry->d_type == DT_DIR;

@@ -14,6 +14,13 @@
 
 #include "procfs.h"
 
+/* Whether a name in a folder is the folder or the one above. A cgroup's may begin with a dot, too.
+ */
+static inline bool is_dots(const char *name)
+{
+    return name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2]));
+}
+
 /* Adds to *list. Threads of other pid namespaces cannot be named and are left out.
  * -ENOENT      no such directory, or it is no cgroup
  * -EPERM       its list may not be read

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cgroup.h"
 #include "error.h"
 #include "table.h"
 
@@ -155,7 +156,7 @@ static void walk_tree(struct cgroup_names *names, int dir, char *path, int level
         size_t more = strlen(entry->d_name);
         int below;
 
-        if (entry->d_type != DT_DIR || entry->d_name[0] == '.' || length + more + 2 > PATH_BYTES)
+        if (entry->d_type != DT_DIR || is_dots(entry->d_name) || length + more + 2 > PATH_BYTES)
             continue;
         below = openat(dir, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (below < 0)

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 #include "array.h"
-#include "first_line.h"
+#include "comm.h"
 #include "living.h"
 #include "names.h"
 #include "table.h"
@@ -344,14 +344,6 @@ int world_map(struct world *world, const struct writer_map *map)
 
 /* ---- from /proc ------------------------------------------------------------ */
 
-static bool read_name(int32_t pid, int32_t tid, char *ret, size_t size)
-{
-    char path[64];
-
-    snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", pid, tid);
-    return first_line(path, ret, size);
-}
-
 static int look_at_maps(struct world *world, int32_t pid, uint64_t time_ns)
 {
     char path[64], line[4096 + 128];
@@ -386,7 +378,7 @@ static int look_at_thread(struct world *world, int32_t pid, int32_t tid, uint64_
 {
     char name[64];
 
-    if (find_thread(world, tid) || !read_name(pid, tid, name, sizeof(name)))
+    if (find_thread(world, tid) || !comm_read(pid, tid, name, sizeof(name)))
         return 0;
     return add_thread(world, 0, pid, tid, name, time_ns, NULL) ? 0 : -ENOMEM;
 }

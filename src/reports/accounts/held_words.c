@@ -7,7 +7,7 @@
 
 #include "cause.h"
 #include "format.h"
-#include "read_file.h"
+#include "comm.h"
 #include "text.h"
 
 bool held_cause(uint32_t cause, const char *word)
@@ -59,14 +59,11 @@ void held_threads_add(struct held_threads *threads, pid_t pid, pid_t tid, const 
 
 static void write_tracer(FILE *out, pid_t tracer)
 {
-    char path[64], raw[64], comm[256];
-    ssize_t length;
+    char raw[64], comm[256];
 
     if (!tracer)
         return;
-    snprintf(path, sizeof(path), "/proc/%d/comm", (int)tracer);
-    length = read_start(path, raw, sizeof(raw) - 1);
-    raw[length > 0 ? length - 1 : 0] = '\0';
+    comm_read(tracer, tracer, raw, sizeof(raw));
     text_copy(TEXT_MARKS, raw, comm, sizeof(comm));
     fprintf(out, ", %s%s(%d)", comm, *comm ? " " : "", (int)tracer);
 }

@@ -334,20 +334,32 @@ static void print_row(const struct diff *diff, const struct diff_row *row, bool 
             cells[0], cells[1], cells[2], share);
 }
 
+/* What a recording without a command is of. */
+static const char *scope_word(const char *scope)
+{
+    return !scope                        ? "the recording"
+           : !strcmp(scope, "system")    ? "the whole machine"
+           : !strcmp(scope, "processes") ? "the processes of -p"
+           : !strcmp(scope, "threads")   ? "the threads of -t or --cgroup"
+                                         : "a command";
+}
+
 void diff_print_text(const struct diff *diff, size_t top, FILE *out)
 {
     for (int i = 0; i < 2; i++) {
         char *command = recording_fact(diff->recordings[i], "command");
+        char *scope = recording_fact(diff->recordings[i], "scope");
         char *started = recording_fact(diff->recordings[i], "started");
         char span[FORMAT_CELL];
 
         format_time(diff->span_ns[i], span, sizeof(span));
         fprintf(out, "%c: %s of ", 'A' + i, span);
-        text_print(out, TEXT_MARKS, command && *command ? command : "the whole machine");
+        text_print(out, TEXT_MARKS, command && *command ? command : scope_word(scope));
         fputs(", ", out);
         text_print(out, TEXT_MARKS, started ? started : "start not known");
         fputc('\n', out);
         free(command);
+        free(scope);
         free(started);
     }
     fputs("Figures are per second of each recording.\n", out);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "array.h"
-#include "first_line.h"
+#include "comm.h"
 #include "held_up.h"
 #include "living.h"
 #include "read_file.h"
@@ -125,10 +125,9 @@ static bool has_id(const struct cli_ids *ids, size_t count, pid_t id)
 
 static void name_process(pid_t pid, char *ret, size_t size)
 {
-    char path[64], comm[32] = "";
+    char comm[32];
 
-    snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
-    first_line(path, comm, sizeof(comm));
+    comm_read(pid, pid, comm, sizeof(comm));
     text_copy(TEXT_MARKS, comm, ret, size);
 }
 
