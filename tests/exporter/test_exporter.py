@@ -266,6 +266,11 @@ class Crowds(Case):
     def setUp(self):
         self.port = free_port()
         self.exporter = self.start("--web.listen-address=localhost:%d" % self.port)
+
+        def listens():  # its other socket is first
+            with socket.socket() as s:
+                return not s.connect_ex(("127.0.0.1", self.port))
+        wait_for(listens, "a socket that listens")
         self.held = []
         self.addCleanup(lambda: [s.close() for s in self.held])
 
@@ -282,6 +287,18 @@ class Crowds(Case):
         with socket.create_connection(("127.0.0.1", self.port), timeout=DEADLINE) as s:
             s.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
             return s.recv(15)
+
+    def test_names_that_are_not_this_machines(self):
+        """As a browser on this machine asks for a page whose name leads here."""
+        for host, status in ((None, 200), ("localhost", 200), ("LOCALHOST:1", 200), ("127.0.0.1:9", 200), ("[::1]:9", 200),
+                             (socket.gethostname(), 200), ("evil.example", 421), ("evil.example:10042", 421),
+                             ("localhost.evil.example", 421), ("127.0.0.1.evil.example", 421), ("", 200)):
+            with socket.create_connection(("127.0.0.1", self.port), timeout=DEADLINE) as s:
+                head = "" if host is None else "Host: %s\r\n" % host
+                s.sendall(b"GET /metrics HTTP/1.%d\r\n%s\r\n" % (host is not None, head.encode()))
+                self.assertEqual(s.recv(12)[9:], b"%d" % status, host)
+        # Over another address the name is whoever's; so it is over a unix socket.
+        self.assertEqual(self.exporter.get(headers={"Host": "evil.example"})[0].status, 200)
 
     def test_requests_that_never_end(self):
         # From addresses of their own, and from that of the one who scrapes.

@@ -63,7 +63,9 @@ class Units(unittest.TestCase):
         for unit in UNITS:
             if not unit.endswith(".service"):
                 continue
-            result = self.analyze("security", "--offline=true", "--threshold=30",
+            # prcbd loads eBPF programs as root, before it becomes another user.
+            most = {"prcbd.service": 21, "prcb-exporter.service": 15}.get(unit, 30)
+            result = self.analyze("security", "--offline=true", f"--threshold={most}",
                                   str(self.folder / unit))
             if "unrecognized option" in result.stderr:
                 self.skipTest("this systemd-analyze cannot judge files")

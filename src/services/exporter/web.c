@@ -5,9 +5,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -373,6 +375,40 @@ static enum MHD_Result metrics_page(struct web *web, struct MHD_Connection *conn
                  false);
 }
 
+/* Whether a request came in by this machine's loopback address. */
+static bool is_local(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    union {
+        struct sockaddr any;
+        struct sockaddr_in in;
+        struct sockaddr_in6 in6;
+    } address = {.any = {.sa_family = AF_UNSPEC}};
+    socklen_t length = sizeof(address);
+
+    if (!info || getsockname(info->connect_fd, &address.any, &length))
+        return false;
+    return address.any.sa_family == AF_INET    ? ntohl(address.in.sin_addr.s_addr) >> 24 == 127
+           : address.any.sa_family == AF_INET6 ? IN6_IS_ADDR_LOOPBACK(&address.in6.sin6_addr)
+                                               : false;
+}
+
+/* A name that somebody's server resolved to this machine (DNS rebinding), for a page in a browser
+ * on it to read what it answers. Its own name, "localhost" and addresses are none; without the
+ * header it is no browser. */
+static bool is_foreign(const char *host)
+{
+    char own[256] = "";
+    size_t length = host ? strcspn(host, ":") : 0;
+
+    if (!host || *host == '[' || strspn(host, "0123456789.") == length)
+        return false;
+    gethostname(own, sizeof(own) - 1);
+    return (length != strlen("localhost") || strncasecmp(host, "localhost", length)) &&
+           (length != strlen(own) || strncasecmp(host, own, length));
+}
+
 /* The certificate that the client showed, if one is asked for. */
 static bool has_certificate(const struct web *web, struct MHD_Connection *connection)
 {
@@ -431,6 +467,11 @@ static enum MHD_Result answer(void *ctx, struct MHD_Connection *connection, cons
         *state = &known;
         return MHD_YES;
     }
+    if (is_local(connection) && is_foreign(header(connection, "Host")))
+        return say(
+            connection, MHD_HTTP_MISDIRECTED_REQUEST, PLAIN,
+            "over the loopback address this exporter answers to localhost, addresses and the "
+            "machine's own name\n");
     if (!has_certificate(web, connection))
         return say(connection, MHD_HTTP_FORBIDDEN, PLAIN, "a client certificate is required\n");
     switch (judge_request(web, connection)) {
