@@ -122,6 +122,13 @@ void text_print(FILE *out, enum text_form form, const char *text)
     }
 }
 
+/* Names such as "-bash" are no formulas: those with a sign call something. */
+static bool is_formula(const char *text)
+{
+    return *text == '=' || *text == '@' ||
+           ((*text == '+' || *text == '-') && strpbrk(text, "(|!="));
+}
+
 void text_print_csv(FILE *out, const char *text, const char *separator)
 {
     /* A mark can be a separator, too. */
@@ -129,6 +136,8 @@ void text_print_csv(FILE *out, const char *text, const char *separator)
 
     if (quoted)
         fputc('"', out);
+    if (is_formula(text))
+        fputc('\'', out);
     while (*text) {
         char shown[RENDERED_MAX + 1];
 

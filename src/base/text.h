@@ -39,7 +39,9 @@ size_t text_copy(enum text_form form, const char *text, char *ret, size_t size);
 
 void text_print(FILE *out, enum text_form form, const char *text);
 
-/* One value of a line of values: TEXT_MARKS, in quotes (RFC 4180) where it has the separator. */
+/* One value of a line of values: TEXT_MARKS, in quotes (RFC 4180) where it has the separator. With
+ * an apostrophe before it where a spreadsheet would take it for a formula, which can start
+ * programs. */
 void text_print_csv(FILE *out, const char *text, const char *separator);
 
 #endif

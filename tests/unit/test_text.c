@@ -144,6 +144,13 @@ static void values_are_one_value(void **state)
     csv("say \"x\"", ",", "\"say \"\"x\"\"\"");
     csv("two\nlines", ",", "\"two?lines\"");
     csv("\x1b[2J", ",", "?[2J");
+    csv("=cmd|'/c x'!A0", ",", "'=cmd|'/c x'!A0");
+    csv("=1,2", ",", "\"'=1,2\"");
+    csv("@SUM(1)", ",", "'@SUM(1)");
+    csv("-2+cmd|' /c'!A", ",", "'-2+cmd|' /c'!A");
+    csv("+A1(x)", ",", "'+A1(x)");
+    csv("-bash", ",", "-bash");
+    csv("a=b", ",", "a=b");
     csv("\x1b[2J", "?", "\"?[2J\"");
 }
 
