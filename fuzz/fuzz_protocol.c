@@ -54,8 +54,7 @@ int privilege_check_bpf(struct prcb_error *err)
     return 0;
 }
 
-uint32_t kernel_client_extra(const struct kernel *k, const struct prcb_bpf_client *client,
-                             uint32_t *ret_switches)
+uint32_t kernel_client_extra(const struct prcb_bpf_client *client, uint32_t *ret_switches)
 {
     *ret_switches = client->switches ? 2 : 0;
     return *ret_switches + (client->tails ? 1 : 0);

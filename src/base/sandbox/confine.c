@@ -122,7 +122,11 @@ static const struct call_row allowed[] = {
     {SYS_fcntl, 1, ~0u, F_GETFD},
     {SYS_fcntl, 1, ~0u, F_SETFD},
     {SYS_fcntl, 1, ~0u, F_GETFL},
+#ifdef SYS_newfstatat
     {SYS_newfstatat, 3, AT_EMPTY_PATH, AT_EMPTY_PATH},
+#else
+    {SYS_fstatat64, 3, AT_EMPTY_PATH, AT_EMPTY_PATH},
+#endif
     CALL_ROWS_END,
 };
 
