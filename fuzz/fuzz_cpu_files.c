@@ -21,7 +21,7 @@ static void parse_list(const char *text, size_t length)
         assert(end == 0xa5a5);
         return;
     }
-    assert(end <= CPU_FILES_MOST && set[ROOM]);
+    assert(end <= MOST_PROCESSORS && set[ROOM]);
     for (uint32_t i = end; i < ROOM; i++)
         assert(!set[i]);
 }
@@ -33,7 +33,7 @@ static void parse_stat(const char *text, size_t length)
 
     for (const char *before = at; cpu_parse_stat(&at, end, &stat) > 0; before = at) {
         assert(at > before && at <= end);
-        assert(stat.number < CPU_FILES_MOST);
+        assert(stat.number < MOST_PROCESSORS);
         assert(stat.fields > CPU_STAT_IDLE && stat.fields <= CPU_STAT_FIELDS);
     }
     assert(at >= text && at <= end);
