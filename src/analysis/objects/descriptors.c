@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "descriptors.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <netinet/in.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/select.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "living.h"
@@ -243,4 +249,48 @@ bool descriptor_is_alone(pid_t pid)
     if (in)
         fclose(in);
     return threads == 1;
+}
+
+mode_t descriptor_other_end(pid_t pid, pid_t tid, uint64_t fd)
+{
+    struct stat about;
+    char path[96];
+    mode_t mode;
+
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/fd/%" PRIu64, (int)pid, (int)tid, fd);
+    if (lstat(path, &about))
+        return 0;
+    mode = about.st_mode & (S_IRUSR | S_IWUSR);
+    return mode == S_IRUSR ? S_IWUSR : mode == S_IWUSR ? S_IRUSR : 0;
+}
+
+void descriptor_address(pid_t tid, uint64_t address, uint64_t length, char *ret, size_t size)
+{
+    union {
+        struct sockaddr any;
+        struct sockaddr_un local;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } to = {.any = {0}};
+    const size_t room = sizeof(to) - 1, want = length < room ? length : room;
+    const struct iovec here = {&to, want};
+    const struct iovec there = {(void *)(uintptr_t)address, want};
+    char text[INET6_ADDRSTRLEN];
+
+    if (want < sizeof(to.any.sa_family) ||
+        process_vm_readv(tid, &here, 1, &there, 1, 0) != (ssize_t)want)
+        return;
+    if (to.any.sa_family == AF_UNIX && want > offsetof(struct sockaddr_un, sun_path)) {
+        bool abstract = !to.local.sun_path[0]; /* its name has no end but the length's */
+        int bytes = (int)(want - offsetof(struct sockaddr_un, sun_path)) - abstract;
+
+        snprintf(ret, size, "to unix %s%.*s", abstract ? "@" : "", bytes,
+                 to.local.sun_path + abstract);
+    } else if (to.any.sa_family == AF_INET && want >= sizeof(to.v4) &&
+               inet_ntop(AF_INET, &to.v4.sin_addr, text, sizeof(text))) {
+        snprintf(ret, size, "to %s:%u", text, ntohs(to.v4.sin_port));
+    } else if (to.any.sa_family == AF_INET6 && want >= sizeof(to.v6) &&
+               inet_ntop(AF_INET6, &to.v6.sin6_addr, text, sizeof(text))) {
+        snprintf(ret, size, "to [%s]:%u", text, ntohs(to.v6.sin6_port));
+    }
 }

@@ -38,6 +38,12 @@ bool descriptor_list_poll(pid_t pid, pid_t tid, uint64_t list, uint64_t count, c
 bool descriptor_list_select(pid_t pid, pid_t tid, const uint64_t args[6], char *ret, size_t size,
                             unsigned *ret_count);
 
+/* Of a pipe, which one has open for reading or writing alone: the mode of the other end, S_IWUSR or
+ * S_IRUSR; 0: not known. */
+mode_t descriptor_other_end(pid_t pid, pid_t tid, uint64_t fd);
+/* "to unix /run/x", "to 10.0.0.1:80": an address in a thread's memory; else *ret stays. */
+void descriptor_address(pid_t tid, uint64_t address, uint64_t length, char *ret, size_t size);
+
 /* Whether the process has this one thread only. */
 bool descriptor_is_alone(pid_t pid);
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "array.h"
@@ -34,12 +35,17 @@ static void note(struct end_wanted *wanted, pid_t pid)
 }
 
 /* Those that want this link lie beside each other. A process that has it twice is one. */
-static void look_at_link(struct end_wanted *wanted, size_t count, const char *link, pid_t pid,
-                         pid_t *last)
+static void look_at_link(struct end_wanted *wanted, size_t count, const char *link, int folder,
+                         const char *name, pid_t pid, pid_t *last)
 {
     size_t low = array_front(i, count, strcmp(wanted[i].link, link) < 0);
+    struct stat about;
 
     for (; low < count && !strcmp(wanted[low].link, link); low++) {
+        /* The link's own mode says what the file was opened for. */
+        if (wanted[low].mode && (fstatat(folder, name, &about, AT_SYMLINK_NOFOLLOW) ||
+                                 !(about.st_mode & wanted[low].mode)))
+            continue;
         if (last[low] != pid)
             note(&wanted[low], pid);
         last[low] = pid;
@@ -60,7 +66,7 @@ static void look_at_process(struct end_wanted *wanted, size_t count, pid_t pid, 
         if (length <= 0 || (link[0] != 'p' && link[0] != 's'))
             continue;
         link[length] = '\0';
-        look_at_link(wanted, count, link, pid, last);
+        look_at_link(wanted, count, link, dirfd(folder), entry->d_name, pid, last);
     }
     if (folder)
         closedir(folder);

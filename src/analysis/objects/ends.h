@@ -13,6 +13,7 @@ struct end_wanted {
     char link[64];   /* "pipe:[123]", "socket:[123]" */
     uint32_t object; /* the caller's */
     pid_t not_by;    /* whose process this is */
+    mode_t mode;     /* S_IRUSR, S_IWUSR: who may read it, or write; 0: either */
     pid_t pid;       /* out: the first other one; its own if there is none but it; 0: nobody seen */
     char comm[16];   /* out */
     unsigned more;   /* out: how many others */

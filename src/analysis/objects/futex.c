@@ -81,6 +81,11 @@ bool futex_of_call(const struct object_call *call, struct futex *ret)
     return true;
 }
 
+bool futex_is_private(const struct futex *futex)
+{
+    return futex->operation & FUTEX_PRIVATE_;
+}
+
 pid_t futex_own_number(pid_t pid, pid_t tid)
 {
     FILE *in = open_of(pid, tid, "status");

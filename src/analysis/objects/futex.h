@@ -34,6 +34,9 @@ struct futex {
 /* False: it does not wait for one. */
 bool futex_of_call(const struct object_call *call, struct futex *ret);
 
+/* Its word is known to lie in memory of the process alone. */
+bool futex_is_private(const struct futex *futex);
+
 /* The number of the holder as the process itself has it (its own pid namespace); 0: not told.
  * tid: who waits for it. glibc: whether mutexes are as they are read here. */
 pid_t futex_holder(pid_t tid, const struct futex *futex, const struct prcb_stack *stack,

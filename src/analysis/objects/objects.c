@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "array.h"
@@ -16,6 +17,7 @@
 #include "descriptors.h"
 #include "ends.h"
 #include "futex.h"
+#include "holders.h"
 #include "kernel_lock.h"
 #include "mapped_file.h"
 #include "now.h"
@@ -68,6 +70,7 @@ const char *object_kind_name(enum object_kind kind)
         [OBJECT_POLL] = "poll",           [OBJECT_FUTEX] = "futex",
         [OBJECT_LOCK] = "kernel lock",    [OBJECT_SEMAPHORE] = "semaphore",
         [OBJECT_QUEUE] = "message queue", [OBJECT_THREAD] = "thread",
+        [OBJECT_PROCESS] = "process",
     };
 
     return names[kind];
@@ -155,6 +158,7 @@ static uint32_t keep(struct objects *o, const struct object *like)
             fresh->netns = like->netns;
             fresh->peer = like->peer ? like->peer : fresh->peer;
         }
+        fresh->end = fresh->end == like->end ? like->end : 0; /* who waits for both: for either */
         return (uint32_t)slot->number;
     }
     if (o->count == OBJECTS_MOST || array_reserve(o->rows, o->count, o->room, 1))
@@ -186,7 +190,16 @@ struct looking {
     struct object_wait found;
 };
 
-enum way { BY_DESCRIPTOR, BY_EPOLL, BY_POLL, BY_SELECT, BY_FUTEX, BY_SEMAPHORE, BY_QUEUE };
+enum way {
+    BY_DESCRIPTOR,
+    BY_EPOLL,
+    BY_POLL,
+    BY_SELECT,
+    BY_FUTEX,
+    BY_SEMAPHORE,
+    BY_QUEUE,
+    BY_CHILD
+};
 
 /* Calls that wait for what their first argument is, and which way it is that. Those that have two
  * descriptors are left out: which one it is they wait for is not to be told. */
@@ -242,11 +255,27 @@ static const struct {
     {SYS_semtimedop, BY_SEMAPHORE},
     {SYS_msgsnd, BY_QUEUE},
     {SYS_msgrcv, BY_QUEUE},
+    {SYS_wait4, BY_CHILD},
+    {SYS_waitid, BY_CHILD},
 };
 
 static uint32_t cause_of(const struct prcb_account *a)
 {
     return a->present & PRCB_HAS_OPEN ? a->open.cause : PRCB_CAUSE_NONE;
+}
+
+/* One of another process, or one that has ended. */
+static uint32_t keep_other(struct objects *o, const struct holder *holder, enum object_kind kind)
+{
+    struct object like = {.kind = kind, .pid = holder->pid, .tid = holder->tid, .file = -1};
+    char key[64], name[40];
+
+    snprintf(key, sizeof(key), "%d:%d", (int)holder->pid, (int)holder->tid);
+    snprintf(name, sizeof(name), "%s", *holder->comm ? holder->comm : "thread");
+    like.key = key;
+    like.name = name;
+    like.detail = (char *)(uintptr_t)holder->detail;
+    return keep(o, &like);
 }
 
 /* ---- descriptors -------------------------------------------------------------------------- */
@@ -311,6 +340,7 @@ static void look_at_descriptor(struct looking *l)
         detail[TEXT_MOST] = "";
     uint32_t device = 0, fd = (uint32_t)l->call.args[0];
     struct descriptor is, again;
+    struct holder owner;
     uint64_t number = 0;
     int result = -ENOENT;
 
@@ -331,6 +361,8 @@ static void look_at_descriptor(struct looking *l)
                               &like.peer);
     if (result)
         snprintf(what, sizeof(what), "%s", is.link);
+    if (l->call.number == SYS_connect && !l->over)
+        descriptor_address(a->tid, l->call.args[1], l->call.args[2], detail, sizeof(detail));
     if (!descriptor_read(a->pid, a->tid, fd, &again) || !descriptor_same(&is, &again))
         return;
     snprintf(before, sizeof(before), "descriptor %u, now ", fd);
@@ -341,8 +373,13 @@ static void look_at_descriptor(struct looking *l)
     like.key = key;
     like.name = name;
     like.detail = detail;
+    if (like.kind == OBJECT_PIPE)
+        like.end = descriptor_other_end(a->pid, a->tid, fd);
     l->found.object = keep(l->o, &like);
     l->found.later = result == -EAGAIN;
+    if (cause_of(a) == PRCB_CAUSE_FILE_LOCK && !l->over &&
+        holder_of_file_lock(a->pid, is.ino, &owner))
+        l->found.holder = keep_other(l->o, &owner, OBJECT_THREAD);
 }
 
 /* ---- descriptors of chosen waits ---- */
@@ -507,12 +544,21 @@ static uint32_t keep_holder(struct looking *l, pid_t tid)
     return keep(l->o, &like);
 }
 
-static void look_at_holder(struct looking *l, pid_t own)
+/* futex: NULL: those of the process alone are looked for. */
+static void look_at_holder(struct looking *l, pid_t own, const struct futex *futex,
+                           const struct futex_place *place)
 {
-    pid_t holder = own > 0 ? thread_by_own(l->account->pid, l->account->tid, own) : 0;
+    const struct prcb_account *a = l->account;
+    pid_t holder = own > 0 ? thread_by_own(a->pid, a->tid, own) : 0;
+    struct holder other;
 
-    if (holder && holder != l->account->tid)
+    if (holder && holder != a->tid)
         l->found.holder = keep_holder(l, holder);
+    /* A number is what it is here in one pid namespace only. */
+    else if (!holder && own > 0 && futex && futex_own_number(a->pid, a->tid) == a->tid &&
+             holder_elsewhere(a->pid, own, !futex_is_private(futex), place->dev, place->ino,
+                              &other))
+        l->found.holder = keep_other(l->o, &other, OBJECT_THREAD);
 }
 
 static void look_at_futex(struct looking *l)
@@ -537,7 +583,7 @@ static void look_at_futex(struct looking *l)
     like.name = name;
     l->found.object = keep(l->o, &like);
     if (!l->chosen)
-        look_at_holder(l, futex_holder(a->tid, &futex, l->stack, l->o->glibc));
+        look_at_holder(l, futex_holder(a->tid, &futex, l->stack, l->o->glibc), &futex, &place);
 }
 
 /* ---- others ------------------------------------------------------------------------------- */
@@ -572,6 +618,29 @@ static void look_at_number(struct looking *l, enum object_kind kind)
     l->found.object = keep(l->o, &like);
 }
 
+/* wait4(pid, ...), waitid(type, id, ...): one, or any of them, of which the first is told. */
+static void look_at_child(struct looking *l)
+{
+    bool by_type = l->call.number == SYS_waitid;
+    int32_t one = (int32_t)(by_type ? l->call.args[1] : l->call.args[0]);
+    struct holder child = {.pid = one, .tid = one};
+    char detail[200];
+    unsigned count = 1;
+
+    if (by_type ? l->call.args[0] == P_PID : one > 0) {
+        if (!comm_read(one, one, child.comm, sizeof(child.comm)))
+            return;
+        holder_activity(one, child.detail, sizeof(child.detail));
+    } else if (!holder_children(l->account->pid, &child, &count)) {
+        return;
+    }
+    if (count > 1) {
+        snprintf(detail, sizeof(detail), "%.120s; or one of %u more", child.detail, count - 1);
+        snprintf(child.detail, sizeof(child.detail), "%.159s", detail);
+    }
+    l->found.object = keep_other(l->o, &child, OBJECT_PROCESS);
+}
+
 static void look_at_call(struct looking *l)
 {
     size_t i = 0, count = sizeof(calls) / sizeof(*calls);
@@ -603,6 +672,10 @@ static void look_at_call(struct looking *l)
         return;
     case BY_QUEUE:
         look_at_number(l, OBJECT_QUEUE);
+        return;
+    case BY_CHILD:
+        if (!l->chosen)
+            look_at_child(l);
     }
 }
 
@@ -717,7 +790,7 @@ static void look_at_chosen_holder(struct looking *l)
         return;
     known = known_of(l->o, chosen, HOLDER, (uint64_t)own, &found);
     if (!found) {
-        look_at_holder(l, own);
+        look_at_holder(l, own, NULL, NULL);
         known->number = l->found.holder;
     }
     l->found.holder = known->number;
@@ -773,8 +846,12 @@ static void note_end(struct objects *o, const struct end_wanted *end)
     if (end->pid == end->not_by)
         snprintf(text, sizeof(text), peer ? "peer: the process itself" : "open in it alone");
     else
-        snprintf(text, sizeof(text), "%s%s (%d)%s", peer ? "peer: " : "also open in ", end->comm,
-                 (int)end->pid, more);
+        snprintf(text, sizeof(text), "%s%s (%d)%s",
+                 peer                   ? "peer: "
+                 : end->mode == S_IRUSR ? "read by "
+                 : end->mode == S_IWUSR ? "written by "
+                                        : "also open in ",
+                 end->comm, (int)end->pid, more);
     replace(&object->detail, text);
 }
 
@@ -787,7 +864,9 @@ void objects_find_ends(struct objects *o)
         const struct object *object = &o->rows[i];
         struct end_wanted *end = &wanted[count];
 
-        *end = (struct end_wanted){.object = i + 1, .not_by = object->pid};
+        *end = (struct end_wanted){.object = i + 1,
+                                   .not_by = object->pid,
+                                   .mode = object->kind == OBJECT_PIPE ? object->end : 0};
         if (object->kind == OBJECT_PIPE && object->inode)
             snprintf(end->link, sizeof(end->link), "pipe:[%" PRIu64 "]", object->inode);
         else if (object->kind == OBJECT_SOCKET && object->peer)

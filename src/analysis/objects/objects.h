@@ -37,7 +37,8 @@ enum object_kind {
     OBJECT_LOCK, /* the kernel's */
     OBJECT_SEMAPHORE,
     OBJECT_QUEUE,
-    OBJECT_THREAD, /* a holder */
+    OBJECT_THREAD,  /* a holder */
+    OBJECT_PROCESS, /* a child */
 };
 const char *object_kind_name(enum object_kind kind); /* "file", "pipe", ... */
 
@@ -54,6 +55,7 @@ struct object {
     uint64_t address; /* of a futex or lock; else 0 */
     uint64_t netns;   /* of a socket: inode of its namespace; 0: not known */
     uint64_t peer;    /* of a socket: inode of the other end; 0: not known */
+    mode_t end;       /* of a pipe: S_IRUSR or S_IWUSR, which end is waited for; 0: not known */
     int file;         /* of a futex: of what is mapped there, an index of objects_file; -1: none */
     uint64_t place;   /* then, its address from where that file's first page is mapped */
 };

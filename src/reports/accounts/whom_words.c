@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cause.h"
 #include "format.h"
 #include "interrupt_name.h"
 #include "rest.h"
@@ -12,16 +13,21 @@
 
 #define MOST 4 /* named on a line */
 
-/* That of a sleep is no failure. */
-static bool times_out(uint32_t cause)
+/* What a timer does that ends a wait; NULL: nothing to tell. Of a sleep it is no failure. What
+ * waits for events may wait for a timer's: a timerfd, or its signal. */
+static const char *timer_words(uint32_t cause)
 {
-    return cause != PRCB_CAUSE_SLEEP && cause != PRCB_CAUSE_NONE;
+    if (cause == PRCB_CAUSE_SLEEP || cause == PRCB_CAUSE_NONE)
+        return NULL;
+    return cause_traits(cause)->class == CAUSE_CLASS_EVENT ? "timed out, or a timer's event"
+                                                           : "timed out";
 }
 
 void whom_name(const struct prcb_edge *edge, char *ret, size_t size)
 {
     const char *softirq = prcb_softirq_name(edge->vector);
     char name[64], raw[64];
+    const char *words;
 
     switch (edge->by) {
     case PRCB_BY_THREAD:
@@ -32,7 +38,8 @@ void whom_name(const struct prcb_edge *edge, char *ret, size_t size)
             snprintf(ret, size, "%s", name);
         return;
     case PRCB_BY_TIMER:
-        snprintf(ret, size, "timer%s", times_out(edge->cause) ? " (timed out)" : "");
+        words = timer_words(edge->cause);
+        snprintf(ret, size, "timer%s%s%s", words ? " (" : "", words ? words : "", words ? ")" : "");
         return;
     case PRCB_BY_INTERRUPT:
         interrupt_name(INTERRUPTS, edge->vector, raw, sizeof(raw));
@@ -109,9 +116,9 @@ static void write_rows(FILE *out, const struct prcb_edge *rows, size_t count, co
             continue;
         }
         /* Of waits whose beginning and end were seen. */
-        if (rows[i].by == PRCB_BY_TIMER && times_out(rows[i].cause) && rows[i].count)
-            snprintf(name, sizeof(name), "timer (%" PRIu64 " of %" PRIu64 " timed out)",
-                     rows[i].count, known);
+        if (rows[i].by == PRCB_BY_TIMER && timer_words(rows[i].cause) && rows[i].count)
+            snprintf(name, sizeof(name), "timer (%" PRIu64 " of %" PRIu64 " %s)", rows[i].count,
+                     known, timer_words(rows[i].cause));
         else
             whom_name(&rows[i], name, sizeof(name));
         format_share(weight(&rows[i], time), all, share, sizeof(share));

@@ -22,6 +22,7 @@ void why_object_text(const struct objects *objects, uint32_t number, char *ret, 
         [OBJECT_POLL] = "poll of ",        [OBJECT_FUTEX] = "futex ",
         [OBJECT_LOCK] = "kernel lock ",    [OBJECT_SEMAPHORE] = "semaphore ",
         [OBJECT_QUEUE] = "message queue ", [OBJECT_THREAD] = NULL,
+        [OBJECT_PROCESS] = "process ",
     };
     const struct object *object;
     char raw[4 * TEXT_MOST], tid[24] = "";

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Who it is that a wait is for, where the kernel or a lock has a number of it: the holder of a file
+ * lock, the thread in a mutex's word that is none of the waiter's process, a child. As procfs says
+ * now; a number that is somebody else's by now is not named.
+ */
+#ifndef PRCB_OBJECTS_HOLDERS_H
+#define PRCB_OBJECTS_HOLDERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Somebody who is waited for. */
+struct holder {
+    pid_t pid, tid;
+    char comm[32];    /* "": not known, as of one that has ended */
+    char detail[160]; /* "": it lives, and there is no more to say */
+};
+
+/* The thread whose number is in a lock's word, and which is none of process `pid`: of another one
+ * that has the same memory, of its parent as it was at fork, or ended. shared: the word lies in
+ * memory that others may have, which is the file (device, inode). False: there is no telling. */
+bool holder_elsewhere(pid_t pid, pid_t own, bool shared, uint64_t device, uint64_t inode,
+                      struct holder *ret);
+
+/* Of the file lock that a process waits for. wanted: a descriptor's file, which tells an open
+ * file's lock from those of others. False: /proc/locks does not say. */
+bool holder_of_file_lock(pid_t pid, uint64_t inode, struct holder *ret);
+
+/* What a child does: "asleep in pipe_read", "running", "stopped". */
+void holder_activity(pid_t pid, char *ret, size_t size);
+/* The processes that a thread has made and that live: the first, and how many. */
+bool holder_children(pid_t pid, struct holder *ret, unsigned *ret_count);
+
+#endif
