@@ -2,6 +2,7 @@
 #include "held_up.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,24 +22,34 @@ static ssize_t read_text(const char *path, char *ret, size_t size)
     return length;
 }
 
-/* Where a hierarchy is mounted: version 2, or version 1 with the freezer. */
-static bool find_mount(bool v1, char *ret, size_t size)
+/* Where hierarchies are mounted: version 2, and version 1 with the freezer; "": nowhere. They stay
+ * for as long as a program runs. */
+static char mounts[2][1024];
+static pthread_once_t mounts_once = PTHREAD_ONCE_INIT;
+
+static void find_mounts(void)
 {
     char line[TEXT_BYTES], where[1024], type[64], options[1024];
     FILE *in = fopen("/proc/self/mounts", "re");
-    bool found = false;
 
-    while (in && !found && fgets(line, sizeof(line), in)) {
+    while (in && fgets(line, sizeof(line), in)) {
+        bool v1;
+
         if (sscanf(line, "%*s %1023s %63s %1023s", where, type, options) != 3)
             continue;
-        found =
-            v1 ? !strcmp(type, "cgroup") && strstr(options, "freezer") : !strcmp(type, "cgroup2");
+        v1 = !strcmp(type, "cgroup") && strstr(options, "freezer");
+        if ((v1 || !strcmp(type, "cgroup2")) && !*mounts[v1])
+            memcpy(mounts[v1], where, sizeof(where));
     }
     if (in)
         fclose(in);
-    if (found)
-        snprintf(ret, size, "%s", where);
-    return found;
+}
+
+/* NULL: nowhere. */
+static const char *mount_of(bool v1)
+{
+    pthread_once(&mounts_once, find_mounts);
+    return *mounts[v1] ? mounts[v1] : NULL;
 }
 
 /* Whether a file of a cgroup says so. */
@@ -67,10 +78,11 @@ static void name_frozen(const char *mount, char *group, const char *file, struct
 /* "N:controllers:/path" is a line of one hierarchy, "0::/path" that of version 2. */
 static void find_frozen(const char *text, struct held *held)
 {
-    char line[TEXT_BYTES], mount[1024], controllers[256], group[TEXT_BYTES];
+    char line[TEXT_BYTES], controllers[256], group[TEXT_BYTES];
 
     while (*text && !held->frozen) {
         size_t length = strcspn(text, "\n");
+        const char *mount;
         bool v1, v2;
 
         snprintf(line, sizeof(line), "%.*s", (int)length, text);
@@ -79,7 +91,8 @@ static void find_frozen(const char *text, struct held *held)
         v2 = sscanf(line, "0::%4095[^\n]", group) == 1;
         v1 = !v2 && sscanf(line, "%*u:%255[^:]:%4095[^\n]", controllers, group) == 2 &&
              strstr(controllers, "freezer");
-        if ((!v1 && !v2) || !find_mount(v1, mount, sizeof(mount)))
+        mount = v1 || v2 ? mount_of(v1) : NULL;
+        if (!mount)
             continue;
         if (group[1] == '\0')
             *group = '\0'; /* the root, which cannot be frozen, is the mount itself */
@@ -92,6 +105,16 @@ static void find_frozen(const char *text, struct held *held)
             name_frozen(mount, group, "freezer.self_freezing", held);
         }
     }
+}
+
+bool held_blocked(pid_t pid, pid_t tid)
+{
+    char path[64], text[512];
+    const char *end;
+
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
+    end = read_text(path, text, sizeof(text)) > 0 ? strrchr(text, ')') : NULL;
+    return end && end[1] == ' ' && end[2] == 'D';
 }
 
 int held_read(pid_t pid, pid_t tid, struct held *ret)
@@ -195,7 +218,5 @@ int held_off_ns(pid_t pid, pid_t tid, uint64_t *ret)
 
 bool held_in_place(void)
 {
-    char mount[1024];
-
-    return find_mount(true, mount, sizeof(mount));
+    return mount_of(true) != NULL;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * What holds a thread up from outside of it, as procfs and cgroups say at this moment: a stop
- * signal, a tracer, the freezer. Files of the kernel are read, which never wait; nothing is kept.
+ * signal, a tracer, the freezer. Files of the kernel are read, which never wait. Any thread.
  */
 #ifndef PRCB_BASE_HELD_UP_H
 #define PRCB_BASE_HELD_UP_H
@@ -22,6 +22,8 @@ int held_read(pid_t pid, pid_t tid, struct held *ret);
 /* "stopped", "traced", "frozen", "blocked in the kernel"; NULL: nothing holds it: it sleeps, or was
  * woken a moment ago. */
 const char *held_word(const struct held *held);
+/* Whether a thread is in state D, and no more of it. */
+bool held_blocked(pid_t pid, pid_t tid);
 /* For how long a thread has had no processor, waits that began before anybody looked included; the
  * kernel's own stamp, of a clock that leaves out the interrupts of the thread's last processor.
  * -EOPNOTSUPP: the kernel tells no such stamp, or that processor is not to be had. */

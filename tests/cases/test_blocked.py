@@ -8,6 +8,7 @@ import pathlib
 import re
 import shutil
 import tempfile
+import time
 import unittest
 
 from house import House, await_true, on_tiers, state_of
@@ -54,6 +55,16 @@ class Blocked(House):
     def test_a_hang_since_before(self, tier):
         _, (_, child) = self.start("mutex_hang", user=self.user_of(tier))
         await_true(lambda: state_of(child) == "D", "it hangs")
+        began = time.monotonic()
+        time.sleep(0.5)
+        report = self.document(tier, "why", "-p", child, "--for", 0.3)
+        now = next(row for row in report["processes"] if row["pid"] == child)["now"][0]
+        age = (time.monotonic() - began) * 1e9
+        # The stamp leaves out what interrupts took; it hangs since a moment before that was seen.
+        self.assertGreater(now["age_ns"], 0.5e9)
+        self.assertLess(now["age_ns"], age + 0.5e9)
+        if tier == "bpf":
+            self.assertEqual(now["frames"][0]["function"].split("_")[-1], "write", now)
         text = self.prcb(tier, "why", "--tier", tier, "-p", child, "--for", 0.3)
         self.assertNotIn("idle by design", text)
         self.assertEqual(state_of(child), "D")

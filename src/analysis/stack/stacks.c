@@ -601,7 +601,11 @@ static bool is_elsewhere(const struct process *process, const uint64_t *addresse
 /* Waits of which the cause does not say where in the kernel they are. */
 static bool wants_kernel(const struct prcb_account *a)
 {
-    return a->present & PRCB_HAS_OPEN && cause_has(a->open.cause, CAUSE_WANTS_KERNEL_STACK);
+    if (!(a->present & PRCB_HAS_OPEN))
+        return false;
+    /* Of a wait that had begun before, the cause may be no more than the system call's. */
+    return cause_has(a->open.cause, CAUSE_WANTS_KERNEL_STACK) ||
+           (!a->switches && held_blocked(a->pid, a->tid));
 }
 
 /* The kernel's part is a help, not a condition: without, the user's alone is the stack. */

@@ -82,7 +82,7 @@ static json_object *make_cause(struct json_doc *b, const struct why_output *outp
 }
 
 static json_object *make_now(struct json_doc *b, const struct why_output *output,
-                             const struct why_now *now)
+                             const struct why_process *process, const struct why_now *now)
 {
     json_object *row = json_object_new_object();
 
@@ -90,6 +90,7 @@ static json_object *make_now(struct json_doc *b, const struct why_output *output
     json_doc_put_text(b, row, "comm", now->comm);
     json_doc_put_text(b, row, "cause", why_cause_name(now->cause));
     json_doc_put_number(b, row, "ns", now->ns);
+    json_doc_put_number(b, row, "age_ns", why_now_ns(process, now));
     if (output->objects)
         json_doc_put_if(b, row, "object", now->wait.object,
                         now->wait.object
@@ -123,7 +124,7 @@ static json_object *make_process(struct json_doc *b, const struct why_output *ou
                     output->whom ? whom_json(b, output->whom, (uint64_t)process->pid, &ready)
                                  : NULL);
     for (size_t i = 0; i < process->now_count; i++)
-        json_doc_append(b, now, make_now(b, output, &process->now[i]));
+        json_doc_append(b, now, make_now(b, output, process, &process->now[i]));
     json_doc_put(b, row, "now", now);
     return row;
 }

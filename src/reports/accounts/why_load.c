@@ -20,7 +20,7 @@
 struct place {
     char text[256];
     const struct why_now *longest;
-    uint64_t threads;
+    uint64_t threads, ns; /* ns: of the longest */
 };
 
 /* The kernel's innermost functions; "": none is known. */
@@ -54,8 +54,10 @@ static int by_threads(const void *left, const void *right)
     return a->threads != b->threads ? (a->threads < b->threads ? 1 : -1) : strcmp(a->text, b->text);
 }
 
-static int add(struct place **places, size_t *count, const struct why_now *now)
+static int add(struct place **places, size_t *count, const struct why_process *process,
+               const struct why_now *now)
 {
+    uint64_t ns = why_now_ns(process, now);
     char text[sizeof((*places)->text)];
     struct place *at;
     size_t i = 0;
@@ -72,7 +74,8 @@ static int add(struct place **places, size_t *count, const struct why_now *now)
     }
     at = &(*places)[i];
     at->threads++;
-    at->longest = now->ns > at->longest->ns ? now : at->longest;
+    at->longest = ns > at->ns ? now : at->longest;
+    at->ns = ns > at->ns ? ns : at->ns;
     return 0;
 }
 
@@ -82,7 +85,7 @@ static void write_place(FILE *out, const struct place *place)
 
     text_copy(TEXT_MARKS, place->text, text, sizeof(text));
     text_copy(TEXT_MARKS, place->longest->comm, comm, sizeof(comm));
-    format_time(place->longest->ns, time, sizeof(time));
+    format_time(place->ns, time, sizeof(time));
     fprintf(out, "%8" PRIu64 "  %s: %s (%d)%s %s%s\n", place->threads, text, comm,
             (int)place->longest->tid, place->threads > 1 ? " and others, the longest" : ",", "for ",
             time);
@@ -100,7 +103,7 @@ void why_write_load(FILE *out, const struct why_output *output)
         for (size_t k = 0; k < process->now_count; k++) {
             if (!is_load(process, &process->now[k]))
                 continue;
-            if (add(&places, &count, &process->now[k]))
+            if (add(&places, &count, process, &process->now[k]))
                 break;
             threads++;
         }

@@ -35,6 +35,10 @@ struct why_output {
 /* "futex"; "wait" where the tier knows no cause. */
 const char *why_cause_name(uint32_t cause);
 
+/* For how long a thread has been in its wait, as the kernel knows it where that began before the
+ * thread was profiled. */
+uint64_t why_now_ns(const struct why_process *process, const struct why_now *now);
+
 /* A stack on one line, innermost first, cut where the buffer ends. */
 void why_stack_line(const struct prcb_stack *stack, char *ret, size_t size);
 

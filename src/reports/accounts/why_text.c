@@ -259,13 +259,22 @@ static void write_held(FILE *out, const struct why_process *process)
     held_threads_write(out, "  ", &threads);
 }
 
+uint64_t why_now_ns(const struct why_process *process, const struct why_now *now)
+{
+    uint64_t off;
+
+    if (!now->before || held_off_ns(process->pid ? process->pid : now->tid, now->tid, &off))
+        return now->ns;
+    return off > now->ns ? off : now->ns;
+}
+
 static void write_now(FILE *out, const struct why_output *output, const struct why_process *process)
 {
     for (size_t i = 0; i < process->now_count && i < NOW_MOST; i++) {
         const struct why_now *now = &process->now[i];
         char time[FORMAT_CELL], comm[64], object[400];
 
-        format_time(now->ns, time, sizeof(time));
+        format_time(why_now_ns(process, now), time, sizeof(time));
         text_copy(TEXT_MARKS, now->comm, comm, sizeof(comm));
         fprintf(out, "  now: %s (%d) has been in %s for %s%s%s%s\n", comm, (int)now->tid,
                 why_cause_name(now->cause), time, now->has_stack && now->stack.word ? " (" : "",
