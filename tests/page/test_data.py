@@ -216,6 +216,23 @@ class Data(Folder):
                 self.assertEqual(page.columns["sample_time"], [])
                 os.unlink(self.db)
 
+    def test_switches_that_no_record_tells_of(self):
+        """Of three threads it is taken out that they came: they leave all the same, and what they did is not known."""
+        made.Made(self.db, times=10, seed=5)
+        self.assertEqual(json.loads(self.report("-j"))["missed_switches"], 0)
+        self.assertNotIn("missed", self.report().splitlines()[0])
+        with contextlib.closing(sqlite3.connect(self.db)) as db:
+            rows = [row for row, in db.execute("""SELECT a.rowid FROM switches a WHERE a.new_thread = (
+                SELECT old_thread FROM switches b WHERE b.cpu = a.cpu AND b.rowid > a.rowid ORDER BY rowid LIMIT 1)""")]
+            taken = [rows[len(rows) * part // 4] for part in (1, 2, 3)]
+            db.executemany("UPDATE switches SET new_thread = NULL, ready_ns = NULL WHERE rowid = ?",
+                           [(row,) for row in taken])
+            db.commit()
+        report = json.loads(self.report("-j"))
+        self.assertEqual(report["missed_switches"], len(taken))
+        self.assertGreater(sum(row["unknown_ns"] for row in report["threads"]), 0)
+        self.assertIn(", 3 switches missed", self.report().splitlines()[0])
+
 
 class Difference(Folder):
     def setUp(self):

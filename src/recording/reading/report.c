@@ -322,7 +322,7 @@ static int make(struct making *making, struct prcb_error *err)
                                  &report->lost, err);
     report->has_switches = r->has_switches;
     if (!result)
-        result = stretches_walk(r, add_stretch, making, err);
+        result = stretches_walk_counting(r, add_stretch, making, &report->missed, err);
     if (!result && r->has_wait_stacks)
         result = offcpu_make(r, &report->offcpu, err);
     for (size_t i = 0; i < r->thread_count; i++)

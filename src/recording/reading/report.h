@@ -54,6 +54,7 @@ struct report {
     bool weight_is_ns; /* else events */
     bool has_stacks, has_switches;
     uint64_t samples, weight, lost, span_ns;
+    uint64_t missed;                   /* switches: stretches_walk_counting */
     struct report_function *functions; /* by self, the most first */
     size_t function_count;
     struct report_thread *threads; /* by weight, then by run time */

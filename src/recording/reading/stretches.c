@@ -30,6 +30,7 @@ struct walk {
     uint64_t last[CPUS]; /* when something last switched there */
     int (*fn)(const struct stretch *stretch, void *ctx);
     void *ctx;
+    uint64_t missed; /* switches that were not told, of those that the others show */
 };
 
 static int tell(const struct walk *walk, const struct stretch *stretch)
@@ -197,6 +198,7 @@ static int miss(struct walk *walk, uint32_t cpu, size_t leaving, uint64_t now)
         return tell_on(walk, before - 1, end, false);
     }
     *state = (struct state){.at = LOST, .since = now, .reason = -1};
+    walk->missed++;
     return 0;
 }
 
@@ -207,8 +209,12 @@ static int on_switch(sqlite3_stmt *row, void *ctx)
     uint32_t cpu = (uint32_t)sqlite3_column_int64(row, 1);
     size_t old = recording_thread(walk->recording, sqlite3_column_int64(row, 2));
     size_t new = recording_thread(walk->recording, sqlite3_column_int64(row, 3));
+    uint64_t missed = walk->missed;
     int result = miss(walk, cpu, old, now);
 
+    /* It leaves and had not come: the same switch, where another was thought to be there. */
+    if (old != SIZE_MAX && walk->states[old].at == OFF && walk->missed == missed)
+        walk->missed++;
     if (!result && old != SIZE_MAX)
         result = leave(walk, old, now, cpu, row);
     if (!result && new != SIZE_MAX)
@@ -252,9 +258,19 @@ int stretches_walk(const struct recording *recording,
                    int (*fn)(const struct stretch *stretch, void *ctx), void *ctx,
                    struct prcb_error *err)
 {
+    uint64_t missed;
+
+    return stretches_walk_counting(recording, fn, ctx, &missed, err);
+}
+
+int stretches_walk_counting(const struct recording *recording,
+                            int (*fn)(const struct stretch *stretch, void *ctx), void *ctx,
+                            uint64_t *ret_missed, struct prcb_error *err)
+{
     struct walk *walk;
     int result;
 
+    *ret_missed = 0;
     if (!recording->has_switches)
         return 0;
     walk = calloc(1, sizeof(*walk));
@@ -276,6 +292,7 @@ int stretches_walk(const struct recording *recording,
                              on_switch, walk, err);
     if (!result)
         result = close_all(walk, err);
+    *ret_missed = walk->missed;
     free(walk->states);
     free(walk);
     return result;

@@ -33,5 +33,11 @@ struct stretch {
 int stretches_walk(const struct recording *recording,
                    int (*fn)(const struct stretch *stretch, void *ctx), void *ctx,
                    struct prcb_error *err);
+/* The same, and how many switches the kernel made and no record tells of: a thread leaves that had
+ * not come, or another one than had come. How long it did what is then not known, and in no
+ * stretch. */
+int stretches_walk_counting(const struct recording *recording,
+                            int (*fn)(const struct stretch *stretch, void *ctx), void *ctx,
+                            uint64_t *ret_missed, struct prcb_error *err);
 
 #endif

@@ -209,6 +209,7 @@ int report_print_json(const struct report *report, const struct report_style *st
     json_doc_put_number(b, top, "samples", report->samples);
     json_doc_put_number(b, top, "weight", report->weight);
     json_doc_put_number(b, top, "lost", report->lost);
+    json_doc_put_number(b, top, "missed_switches", report->missed);
     if (style->tables & REPORT_FUNCTIONS)
         json_doc_put(b, top, "functions", functions(b, report, style));
     if (style->tables & REPORT_THREADS)

@@ -109,7 +109,10 @@ static void print_head(const struct report *report, FILE *out)
     print_name(out, values[1] ? values[1] : "?");
     fputs(" (", out);
     print_name(out, values[2] ? values[2] : "?");
-    fprintf(out, ") in %s, %" PRIu64 " lost\n", time_text(report->span_ns, time), report->lost);
+    fprintf(out, ") in %s, %" PRIu64 " lost", time_text(report->span_ns, time), report->lost);
+    if (report->missed)
+        fprintf(out, ", %" PRIu64 " switches missed", report->missed);
+    fputc('\n', out);
     if (!report->recording->complete)
         fprintf(out, "note: the recording is incomplete or still running; this is what it contains "
                      "so far\n");
