@@ -6,6 +6,7 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <locale.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -527,13 +529,13 @@ static void remove_folder(const char *path)
 static void a_directory_keeps_to_its_size(void **state)
 {
     const uint64_t most = 1u << 20;
-    char path[] = "/tmp/prcb-top-XXXXXX", file[64];
+    char path[] = "/tmp/prcb-top-XXXXXX", file[64], day[128];
     struct top_history *history;
     struct top *t = *state;
     struct prcb_error err;
     uint64_t bytes, largest = 0;
     unsigned files;
-    int result = 0;
+    int result = 0, fd;
 
     assert_non_null(mkdtemp(path));
     assert_int_equal(top_history_open(path, 3, most, &history, &err), 0);
@@ -548,6 +550,26 @@ static void a_directory_keeps_to_its_size(void **state)
     assert_in_range(files, 3, 5);
     assert_in_range(bytes, most / 2, most + most / 4);
     assert_in_range(largest, most / 2, most + most); /* with the log of the present file */
+    remove_folder(path);
+
+    /* A day that takes all there is leaves the others theirs. */
+    assert_non_null(mkdtemp(strcpy(path, "/tmp/prcb-top-XXXXXX")));
+    for (time_t i = 1; i <= 3; i++) {
+        time_t when = time(NULL) - i * 86400;
+
+        assert_int_not_equal(strftime(file, sizeof(file), "prcb-%Y-%m-%d.db", localtime(&when)), 0);
+        snprintf(day, sizeof(day), "%s/%s", path, file);
+        fd = open(day, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+        assert_true(fd >= 0 && !ftruncate(fd, most / 16));
+        close(fd);
+    }
+    assert_int_equal(top_history_open(path, 7, most, &history, &err), 0);
+    for (int i = 0; i < 1600; i++)
+        assert_int_equal(top_history_add(history, &t->model, t->model.frame_count - 1, &err), 0);
+    assert_int_equal(top_history_close(history, &err), 0);
+    survey(path, &bytes);
+    assert_in_range(bytes, most / 2, most + most / 4);
+    assert_int_equal(access(day, F_OK), 0); /* of the first day */
     remove_folder(path);
 
     assert_non_null(mkdtemp(strcpy(path, "/tmp/prcb-top-XXXXXX")));

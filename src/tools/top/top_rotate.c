@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "array.h"
 #include "error.h"
 #include "top_file.h"
 
@@ -49,29 +50,79 @@ static void day_name(time_t when, char *ret, size_t size)
         snprintf(ret, size, "0000-00-00");
 }
 
-/* The oldest file by its name, which is its day, and the bytes of all. */
-static int survey(const struct top_history *h, char *ret_oldest, uint64_t *ret_bytes)
+/* The files of a day. */
+struct day {
+    char name[16];          /* YYYY-MM-DD */
+    char oldest[NAME_SIZE]; /* but for the present file; empty: there is no other */
+    uint64_t bytes;
+};
+
+struct days {
+    struct day *of;
+    size_t count, room;
+    uint64_t bytes;
+};
+
+static int count_file(const struct top_history *h, struct days *days, const char *name,
+                      uint64_t bytes)
+{
+    struct day *day = NULL;
+
+    for (size_t i = 0; i < days->count; i++)
+        day = strncmp(days->of[i].name, name + strlen("prcb-"), 10) ? day : &days->of[i];
+    if (!day) {
+        if (array_reserve(days->of, days->count, days->room, 1))
+            return -ENOMEM;
+        day = &days->of[days->count++];
+        *day = (struct day){.bytes = 0};
+        memcpy(day->name, name + strlen("prcb-"), 10);
+    }
+    days->bytes += bytes;
+    day->bytes += bytes;
+    if (strcmp(name, h->name) && (!*day->oldest || strverscmp(name, day->oldest) < 0))
+        snprintf(day->oldest, sizeof(day->oldest), "%.63s", name);
+    return 0;
+}
+
+static int survey(const struct top_history *h, struct days *days)
 {
     DIR *folder = opendir(h->path);
     struct dirent *entry;
+    int result = 0;
 
-    *ret_oldest = '\0';
-    *ret_bytes = 0;
+    days->count = 0;
+    days->bytes = 0;
     if (!folder)
         return -errno;
-    while ((entry = readdir(folder))) {
+    while (!result && (entry = readdir(folder))) {
         struct stat about;
 
-        if (!is_ours(entry->d_name) ||
-            fstatat(dirfd(folder), entry->d_name, &about, AT_SYMLINK_NOFOLLOW))
-            continue;
-        *ret_bytes += (uint64_t)about.st_size;
-        if (strcmp(entry->d_name, h->name) &&
-            (!*ret_oldest || strverscmp(entry->d_name, ret_oldest) < 0))
-            snprintf(ret_oldest, NAME_SIZE, "%.63s", entry->d_name);
+        if (is_ours(entry->d_name) &&
+            !fstatat(dirfd(folder), entry->d_name, &about, AT_SYMLINK_NOFOLLOW))
+            result = count_file(h, days, entry->d_name, (uint64_t)about.st_size);
     }
     closedir(folder);
-    return 0;
+    return result;
+}
+
+/* The file to be removed: one that is too old, or, where all take too much, the oldest of the day
+ * that takes most. So a day in which much happens, or is made to happen, leaves the others theirs.
+ * NULL: none. */
+static const char *one_too_many(const struct top_history *h, const struct days *days,
+                                const char *first)
+{
+    const struct day *most = NULL;
+
+    for (size_t i = 0; i < days->count; i++) {
+        const struct day *day = &days->of[i];
+
+        if (!*day->oldest)
+            continue;
+        if (strcmp(day->name, first) < 0)
+            return day->oldest;
+        most = !most || day->bytes > most->bytes ? day : most;
+    }
+    return most && days->bytes > h->max_bytes ? most->oldest : NULL;
 }
 
 static int remove_file(const struct top_history *h, const char *name)
@@ -87,25 +138,23 @@ static int remove_file(const struct top_history *h, const char *name)
     return result;
 }
 
-/* Old files go; *ret_bytes: what the present one may have at most. */
+/* Files go that are too old or too many. */
 static int clean(const struct top_history *h)
 {
-    char oldest[NAME_SIZE], first[16], limit[NAME_SIZE];
-    uint64_t bytes;
-    int result;
+    struct days days = {0};
+    const char *name = "";
+    char first[16];
+    int result = 0;
 
     day_name(time(NULL) - (time_t)(h->keep_days * 86400), first, sizeof(first));
-    snprintf(limit, sizeof(limit), "prcb-%s", first);
-    for (;;) {
-        result = survey(h, oldest, &bytes);
-        if (result || !*oldest)
-            return result;
-        if (strncmp(oldest, limit, strlen(limit)) >= 0 && bytes <= h->max_bytes)
-            return 0;
-        result = remove_file(h, oldest);
-        if (result)
-            return result;
+    while (!result && name) {
+        result = survey(h, &days);
+        name = result ? NULL : one_too_many(h, &days, first);
+        if (name)
+            result = remove_file(h, name);
     }
+    free(days.of);
+    return result;
 }
 
 /* A day's file; what a run of the same day left stays, and this one's has a number. */
