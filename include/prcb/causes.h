@@ -60,7 +60,9 @@
     X(37, OTHER_D,   "other-d",    WAIT,   0, "waiting in the kernel, uninterruptible, no finer cause known") \
     X(38, OTHER,     "other",      WAIT,   6, "waiting, no finer cause known")                    \
     X(39, DRIVER,    "ioctl",      WAIT,   0, "waiting in an ioctl (driver)")                       \
-    X(40, RECLAIM,   "reclaim",    WAIT,   1, "freeing memory for itself (reclaim, a cgroup's limit)")
+    X(40, RECLAIM,   "reclaim",    WAIT,   1, "freeing memory for itself (reclaim, a cgroup's limit)") \
+    X(41, ENDING,    "ending",     WAIT,  36, "waiting while it ends (files to close, processes of its namespace)") \
+    X(42, CORE_DUMP, "core-dump",  WAIT,  36, "waiting while its process's core is dumped")
 
 /* NT's KWAIT_REASON: X(number, name). */
 #define PRCB_WAIT_REASONS(X)                                                                      \

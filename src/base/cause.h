@@ -97,7 +97,9 @@ enum cause_trait {
     T(OTHER_D,    KERNEL,  ANY,        "other",   CAUSE_HELD | CAUSE_WANTS_KERNEL_STACK)          \
     T(OTHER,      OTHER,   ANY,        "other",   CAUSE_WANTS_KERNEL_STACK)                       \
     T(DRIVER,     OTHER,   ANY,        "network", CAUSE_WANTS_KERNEL_STACK)                       \
-    T(RECLAIM,    DISK,    NONE,       "storage", CAUSE_HELD | CAUSE_WANTS_KERNEL_STACK)
+    T(RECLAIM,    DISK,    NONE,       "storage", CAUSE_HELD | CAUSE_WANTS_KERNEL_STACK)          \
+    T(ENDING,     KERNEL,  NONE,       "other",   CAUSE_HELD | CAUSE_WANTS_KERNEL_STACK)          \
+    T(CORE_DUMP,  KERNEL,  NONE,       "storage", CAUSE_HELD | CAUSE_WANTS_KERNEL_STACK)
 /* clang-format on */
 
 struct cause_traits {

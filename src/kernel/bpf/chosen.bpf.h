@@ -103,7 +103,7 @@ static __noinline int choose(struct tag *tag, struct prcb_account_block *account
 
     tag->chosen = 0;
     if (account->state != PRCB_STATE_OFF || cause_is_ready(cause) || cause >= PRCB_CAUSE_MAX ||
-        task->flags & (PF_KTHREAD_ | PF_IO_WORKER_))
+        task->flags & PF_KERNELS_)
         return 0;
     /* The address after the check, for the verifier. */
     __asm__ volatile("" : "+r"(cause));

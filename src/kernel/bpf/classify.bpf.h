@@ -199,7 +199,10 @@ static __always_inline __u8 cause_of_kernel_thread(struct task_struct *task, __u
         return PRCB_CAUSE_OTHER_D;
     if (task->flags & PF_KTHREAD_ && !(task->flags & PF_WQ_WORKER_))
         return PRCB_CAUSE_KERNEL;
-    works = task->flags & PF_IO_WORKER_ ? io_worker_works(task) : !(state & TASK_NOLOAD_);
+    if (task->flags & PF_WQ_WORKER_)
+        works = !(state & TASK_NOLOAD_);
+    else
+        works = task->flags & PF_IO_WORKER_ && io_worker_works(task);
     return works ? PRCB_CAUSE_OTHER : PRCB_CAUSE_WORKER;
 }
 
@@ -226,6 +229,9 @@ static __always_inline __u8 cause_of_wait(struct task_struct *task, __u32 state,
         return PRCB_CAUSE_KLOCK;
     if (task_reclaims(task, waits))
         return PRCB_CAUSE_RECLAIM;
+    /* The first of these stays set in the rest of its exit. */
+    if (task->flags & (PF_POSTCOREDUMP_ | PF_DUMPCORE_) && !(task->flags & PF_EXITING_))
+        return PRCB_CAUSE_CORE_DUMP;
     if (waits & WAITS_IO) {
         /* The kernel calls a wait in io_uring_enter I/O wait as soon as any request is in
          * flight, a poll too (6.1). */
@@ -233,12 +239,14 @@ static __always_inline __u8 cause_of_wait(struct task_struct *task, __u32 state,
             return by_syscall;
         /* Outside a system call only a fault reads from storage. A fault inside one
          * looks the same as the call's own read. */
-        if (!in_syscall && !(task->flags & (PF_KTHREAD_ | PF_IO_WORKER_)))
+        if (!in_syscall && !(task->flags & (PF_KERNELS_ | PF_ENDS_)))
             return PRCB_CAUSE_PAGE_FAULT;
         return PRCB_CAUSE_DISK;
     }
-    if (task->flags & (PF_KTHREAD_ | PF_IO_WORKER_))
+    if (task->flags & PF_KERNELS_)
         return cause_of_kernel_thread(task, state);
+    if (task->flags & PF_EXITING_)
+        return PRCB_CAUSE_ENDING;
     if (by_syscall == PRCB_CAUSE_BY_FD)
         return cause_of_fd(task, call);
     if (by_syscall == PRCB_CAUSE_BY_OPEN)

@@ -337,16 +337,24 @@ struct bpf_iter__bpf_map {
 #define TASK_STOPPED_         0x0004
 #define TASK_TRACED_          0x0008
 #define TASK_DEAD_            0x0080
-#define TASK_NOLOAD_          0x0400     /* it sleeps idle: no load */
-#define TASK_NEW_             0x0800     /* created, not able to run yet */
-#define TASK_RTLOCK_WAIT_     0x1000     /* 5.15 */
-#define TASK_FROZEN_          0x8000     /* 6.1; before it a frozen task is uninterruptible */
+#define TASK_NOLOAD_          0x0400 /* it sleeps idle: no load */
+#define TASK_NEW_             0x0800 /* created, not able to run yet */
+#define TASK_RTLOCK_WAIT_     0x1000 /* 5.15 */
+#define TASK_FROZEN_          0x8000 /* 6.1; before it a frozen task is uninterruptible */
+#define PF_EXITING_           0x00000004
+#define PF_POSTCOREDUMP_      0x00000008 /* it waits for another thread to dump the core: 5.16 */
 #define PF_IO_WORKER_         0x00000010 /* io_uring's, without PF_KTHREAD: 5.12 */
 #define PF_WQ_WORKER_         0x00000020
+#define PF_DUMPCORE_          0x00000200
 #define PF_MEMALLOC_          0x00000800 /* it frees memory: reclaim, compaction */
+#define PF_USER_WORKER_       0x00004000 /* the kernel's, in a program: io_uring, vhost: 6.2 */
 #define PF_KTHREAD_           0x00200000
-#define MAX_RT_PRIO_          100
-#define CLONE_THREAD_         0x00010000
+/* Runs no program. */
+#define PF_KERNELS_ (PF_KTHREAD_ | PF_IO_WORKER_ | PF_USER_WORKER_)
+/* Is in no system call: the registers are those of its last one. */
+#define PF_ENDS_      (PF_EXITING_ | PF_POSTCOREDUMP_ | PF_DUMPCORE_)
+#define MAX_RT_PRIO_  100
+#define CLONE_THREAD_ 0x00010000
 
 /* Of the 64-bit table. */
 #if defined(__TARGET_ARCH_x86)
@@ -560,7 +568,7 @@ static __always_inline __u32 task_waits(struct task_struct *task)
  * memory.high. Waiting for pages to be read back does not count. */
 static __always_inline bool task_reclaims(struct task_struct *task, __u32 waits)
 {
-    if (task->flags & (PF_KTHREAD_ | PF_IO_WORKER_))
+    if (task->flags & PF_KERNELS_)
         return false;
     return task->flags & PF_MEMALLOC_ || (waits & (WAITS_MEMSTALL | WAITS_IO)) == WAITS_MEMSTALL;
 }
@@ -809,7 +817,8 @@ static __always_inline struct pt_regs *registers_of(struct task_struct *task)
 static __always_inline void task_user_registers(struct task_struct *task, struct pt_regs *regs,
                                                 struct prcb_user_registers *ret)
 {
-    if (task->flags & (PF_KTHREAD_ | PF_IO_WORKER_) || !has_user_registers()) {
+    /* One that ends has no memory any more that they point to. */
+    if (task->flags & (PF_KERNELS_ | PF_EXITING_) || !has_user_registers()) {
         *ret = (struct prcb_user_registers){};
         return;
     }
@@ -878,7 +887,7 @@ static __always_inline int task_syscall(struct task_struct *task, struct pt_regs
     *arg = USER_REGISTER(regs, orig_x0);
 #endif
     /* The kernel's own threads enter by no call: what stands there is nothing, mostly 0. */
-    return number < 0 || task->flags & (PF_KTHREAD_ | PF_IO_WORKER_) ? -1 : number;
+    return number < 0 || task->flags & (PF_KERNELS_ | PF_ENDS_) ? -1 : number;
 }
 
 /* Its second argument; 0: out of reach, or the 32-bit table's. */

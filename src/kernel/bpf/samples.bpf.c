@@ -673,7 +673,7 @@ static __always_inline void describe_threads(struct switch_record *record,
     record->new_prio = task_prio(new);
     record->ready_ns = seen->ready;
     record->flags = seen->ready_known ? SWITCH_READY : 0;
-    if (old->pid && !(old->flags & (PF_KTHREAD_ | PF_IO_WORKER_)))
+    if (old->pid && !(old->flags & PF_KERNELS_))
         record->flags |= SWITCH_USER_MODE;
 }
 

@@ -49,7 +49,7 @@ static __always_inline void fill_out(struct prcb_switch_record *record, struct s
 {
     record->kind = PRCB_SWITCH_OUT;
     record->cause = s->cause;
-    record->flags = s->prev->flags & (PF_KTHREAD_ | PF_IO_WORKER_) ? 0 : PRCB_SWITCH_USER;
+    record->flags = s->prev->flags & PF_KERNELS_ ? 0 : PRCB_SWITCH_USER;
     record->state = s->state;
     record->syscall = s->tag->call.number;
     record->prio = task_prio(s->prev);

@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""A thread that ends, or whose process's core is dumped, is in no system call, though its registers have the last one.
+
+Witness: /proc/PID/stack, and the status that the parent got."""
+import json
+import os
+import pathlib
+import shutil
+import tempfile
+import unittest
+
+from house import PROGRAMS, ROOT, House, await_true, on_tiers
+
+
+class Ending(House):
+    @unittest.skipUnless(ROOT, "needs root, which alone may make a pid namespace everywhere")
+    @on_tiers("bpf")
+    def test_the_first_process_of_a_namespace(self, tier):
+        _, (first,) = self.start("ending", "init")
+        if not first:
+            self.skipTest("a pid namespace cannot be had here")
+        await_true(lambda: "zap_pid_ns_processes" in pathlib.Path(f"/proc/{first}/stack").read_text(encoding="ascii"),
+                   "it waits for its namespace's processes")
+        row, = self.document(tier, "stat", "-p", first, "--for", 0.3)["threads"]
+        self.assertEqual(row["open"]["cause"], "ending", row)
+        now, = self.document(tier, "why", "-p", first, "--for", 0.3)["processes"][0]["now"]
+        self.assertEqual(now["cause"], "ending", now)
+        self.assertIn("zap_pid_ns_processes", [frame["function"] for frame in now["frames"]])
+
+    @on_tiers("bpf", "daemon")
+    def test_the_threads_of_a_process_that_is_dumped(self, tier):
+        folder = tempfile.mkdtemp(prefix="prcb-case-")
+        self.addCleanup(shutil.rmtree, folder)
+        if self.user_of(tier):
+            os.chown(folder, self.user_of(tier), self.user_of(tier))
+        output = self.prcb(tier, "stat", "-j", "--tier", tier, "--",
+                           os.path.join(PROGRAMS, "ending"), "core", folder).splitlines()
+        if output[0] == "0":
+            self.skipTest("no core is dumped here: see core(5)")
+        row = next(row for row in json.loads(output[-1])["threads"] if row["comm"] == "waiter")
+        waits = {wait["cause"]: wait["ns"] for wait in row["waits"]}
+        # It read from the pipe for as long as the other thread took to abort, and was dumped for the rest.
+        self.assertGreater(waits.get("core-dump", 0), 10_000_000, row)
+        self.assertGreater(waits["core-dump"] + waits["pipe"] + row["ready_ns"] + row["run_ns"],
+                           0.9 * row["wall_ns"], row)
+
+
+if __name__ == "__main__":
+    unittest.main()
