@@ -376,70 +376,117 @@ static void end_processors(int live)
     close(program);
 }
 
+/* What is loaded, from where to where. */
+struct loading {
+    struct bpf_load l;
+    struct clients_bpf *skeleton;
+    struct kernel *old; /* whose maps go on; NULL: new ones */
+    const struct processor_programs *processors;
+    bool interrupted;
+    int dir, parent;
+};
+
+static int open_programs(struct loading *l, struct prcb_error *err)
+{
+    int result;
+
+    l->skeleton = clients_bpf__open_opts(&l->l.options);
+    if (!l->skeleton)
+        return bpf_explain_accounts(-errno, err);
+    result =
+        bpf_load_find_types(&l->l, l->skeleton->obj, kernel_report_names, KERNEL_FOR_CLIENTS, err);
+    if (!result)
+        result = configure(l->skeleton, &l->l.types, l->processors, l->interrupted, err);
+    if (result || !l->old)
+        return result;
+    result = reuse_maps(l->old, l->skeleton);
+    return result ? prcb_fail(err, result, "the maps of the prcbd before cannot be used: %s",
+                              strerror(-result))
+                  : 0;
+}
+
+static int load_programs(struct loading *l, struct prcb_error *err)
+{
+    int result = clients_bpf__load(l->skeleton);
+
+    step();
+    if (!result && !l->old)
+        result =
+            bpf_run_program(bpf_program__fd(l->skeleton->progs.prcb_tell_features), NULL, 0, NULL);
+    if (result)
+        return bpf_explain_accounts(result, err);
+    if (!l->old)
+        result = write_head(l->skeleton);
+    return result ? prcb_fail(err, result, "the head of the accounts cannot be written: %s",
+                              strerror(-result))
+                  : 0;
+}
+
+static int pin_all(const struct loading *l, struct prcb_error *err)
+{
+    LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE);
+    int records = l->old
+                      ? dup(l->old->maps[MAP_RECORDS])
+                      : bpf_map_create(BPF_MAP_TYPE_ARRAY, "prcb_records", sizeof(__u32),
+                                       sizeof(struct kernel_record), PRCB_CLIENT_COUNT, &options);
+    int result = records < 0 ? -errno : pin_maps(l->skeleton, records, l->dir);
+
+    if (records >= 0)
+        close(records);
+    if (!result)
+        result = pin_programs(l->skeleton, l->dir);
+    if (!result && l->processors)
+        result = pins_put(l->dir, BLOCKS_PIN, processor_programs_map_fd(l->processors));
+    return result ? prcb_fail(err, result, "the programs cannot be pinned: %s", strerror(-result))
+                  : 0;
+}
+
+/* Two that count the same switch would count it twice. Whoever is cut short from here on leaves
+ * maps that the next one goes on with. */
+static void end_old(const struct loading *l)
+{
+    origin_of(l->old)->build = 0;
+    step();
+    end_processors(l->old->live);
+    pins_empty(l->parent, "live", "link_");
+    step();
+}
+
+static int attach_programs(const struct loading *l, struct prcb_error *err)
+{
+    int result = attach_all(l->skeleton, l->dir, err);
+
+    if (result || !l->old || !edging_of(l->old->records))
+        return result;
+    result = attach_waking(bpf_program__fd(l->skeleton->progs.prcb_waking), l->dir);
+    return result ? prcb_fail(err, result, "prcb_waking cannot be attached: %s", strerror(-result))
+                  : 0;
+}
+
 /* Loads and pins in a directory. old: whose maps go on; NULL: new ones. */
 static int load_into(int dir, struct kernel *old, int parent,
                      const struct processor_programs *processors, bool interrupted,
                      struct prcb_error *err)
 {
-    struct clients_bpf *skeleton = NULL;
-    struct bpf_load l;
-    int result = bpf_load_begin(&l, err), records = -1;
+    struct loading l = {.old = old,
+                        .processors = processors,
+                        .interrupted = interrupted,
+                        .dir = dir,
+                        .parent = parent};
+    int result = bpf_load_begin(&l.l, err);
 
-    if (!result) {
-        skeleton = clients_bpf__open_opts(&l.options);
-        result = skeleton ? bpf_load_find_types(&l, skeleton->obj, kernel_report_names,
-                                                KERNEL_FOR_CLIENTS, err)
-                          : bpf_explain_accounts(-errno, err);
-    }
     if (!result)
-        result = configure(skeleton, &l.types, processors, interrupted, err);
+        result = open_programs(&l, err);
+    if (!result)
+        result = load_programs(&l, err);
+    if (!result)
+        result = pin_all(&l, err);
     if (!result && old)
-        result = reuse_maps(old, skeleton);
-    if (!result) {
-        result = clients_bpf__load(skeleton);
-        step();
-        if (!result && !old)
-            result =
-                bpf_run_program(bpf_program__fd(skeleton->progs.prcb_tell_features), NULL, 0, NULL);
-        if (result)
-            bpf_explain_accounts(result, err);
-    }
-    if (!result && !old)
-        result = write_head(skeleton);
-    if (!result) {
-        LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE);
-
-        records = old ? dup(old->maps[MAP_RECORDS])
-                      : bpf_map_create(BPF_MAP_TYPE_ARRAY, "prcb_records", sizeof(__u32),
-                                       sizeof(struct kernel_record), PRCB_CLIENT_COUNT, &options);
-        result = records < 0 ? -errno : pin_maps(skeleton, records, dir);
-    }
+        end_old(&l);
     if (!result)
-        result = pin_programs(skeleton, dir);
-    if (!result && processors)
-        result = pins_put(dir, BLOCKS_PIN, processor_programs_map_fd(processors));
-    if (result && err && !err->code)
-        prcb_fail(err, result, "the programs cannot be pinned: %s", strerror(-result));
-    /* Two that count the same switch would count it twice. */
-    if (!result && old) {
-        /* Whoever is cut short from here on leaves maps that the next one goes on with. */
-        origin_of(old)->build = 0;
-        step();
-        end_processors(old->live);
-        pins_empty(parent, "live", "link_");
-        step();
-    }
-    if (!result)
-        result = attach_all(skeleton, dir, err);
-    if (!result && old && edging_of(old->records)) {
-        result = attach_waking(bpf_program__fd(skeleton->progs.prcb_waking), dir);
-        if (result)
-            prcb_fail(err, result, "prcb_waking cannot be attached: %s", strerror(-result));
-    }
-    if (records >= 0)
-        close(records);
-    clients_bpf__destroy(skeleton);
-    bpf_load_end(&l);
+        result = attach_programs(&l, err);
+    clients_bpf__destroy(l.skeleton);
+    bpf_load_end(&l.l);
     return result;
 }
 
