@@ -11,10 +11,21 @@
 #include "stretches.bpf.h"
 #include "owner.bpf.h"
 
+/* Who ended waits, or held locks, has cells that who had the processor does not get: the first 24
+ * of 36, which are those of the first 20 sets. */
+#define WAIT_SETS  20
+#define READY_SETS 8 /* the last ones, which share no cell with these */
+_Static_assert(WAIT_SETS + PRCB_EDGE_WAYS - 1 <= PRCB_EDGE_SETS - READY_SETS, "cells");
+
 /* Where a cell of this key and thread is looked for first. */
 static __always_inline __u64 first_cell(__u64 key, __u64 thread)
 {
-    return ((key ^ thread * 31) * 0x9e3779b97f4a7c15ull) >> 59 & (PRCB_EDGE_SETS - 1);
+    __u64 hash = ((key ^ thread * 31) * 0x9e3779b97f4a7c15ull) >> 32;
+    /* 0: preempted by, or behind; all ones: the rest. enum prcb_edge_kind */
+    __u64 wait = 0 - (((1u << PRCB_EDGE_WOKEN_BY | 1u << PRCB_EDGE_HELD_BY) >> (key & 7)) & 1ull);
+    __u64 sets = READY_SETS + (wait & (WAIT_SETS - READY_SETS));
+
+    return ((hash * sets >> 32) + (~wait & (PRCB_EDGE_SETS - READY_SETS))) & (PRCB_EDGE_SETS - 1);
 }
 
 static __always_inline bool is_edge(const struct prcb_edge_cell *cell, __u64 key, __u64 thread)
@@ -22,14 +33,17 @@ static __always_inline bool is_edge(const struct prcb_edge_cell *cell, __u64 key
     return *(__u64 *)cell == key && *(__u64 *)&cell->tid == thread;
 }
 
+#define OTHERS_CELL (1ull << 62) /* of another kind or cause: more than any time */
+
 /* Adds a stretch to the cell of who. Where there is none and none is free, that with the least time
- * is given up, to the rest. A global function, which the verifier looks at once: by each way that
- * leads here it walked more than a million instructions on Linux 7.3. */
+ * is given up, to the rest: of the same kind and cause, if there is any, so that a cause with many
+ * wakers does not push out the only one of another. A global function, which the verifier looks at
+ * once: by each way that leads here it walked more than a million instructions on Linux 7.3. */
 __noinline int add_edge_anywhere(struct prcb_edge_block *edges, const struct who *who, __u64 what,
                                  __u64 count, __u64 ns)
 {
     struct prcb_edge_cell *cell = NULL;
-    __u64 key, first, least_ns = ~0ull;
+    __u64 key, first, ns_of, least_ns = ~0ull;
     int i;
 
     if (!edges || !who)
@@ -49,8 +63,9 @@ __noinline int add_edge_anywhere(struct prcb_edge_block *edges, const struct who
             cell = at;
             break;
         }
-        if (at->ns < least_ns) {
-            least_ns = at->ns;
+        ns_of = at->ns | ((*(__u64 *)at ^ key) & 0xffff ? OTHERS_CELL : 0);
+        if (ns_of < least_ns) {
+            least_ns = ns_of;
             cell = at;
         }
     }
