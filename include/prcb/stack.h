@@ -103,7 +103,9 @@ struct prcb_stacks_status {
     uint64_t remembered; /* of these, answered from memory */
     uint64_t unwound;    /* of these, read and unwound */
     uint64_t moved;      /* of these, given up: the thread ran meanwhile */
-    uint64_t cpu_ns;     /* processor time of the child that unwinds */
+    uint64_t cpu_ns;     /* processor time of the children that read and unwind */
+    uint64_t
+        unanswered; /* questions to processes, for memory and files, without an answer in time */
 };
 PRCB_API int prcb_stacks_status(struct prcb_stacks *s, struct prcb_stacks_status *ret);
 

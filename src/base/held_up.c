@@ -110,11 +110,12 @@ static void find_frozen(const char *text, struct held *held)
 bool held_blocked(pid_t pid, pid_t tid)
 {
     char path[64], text[512];
-    const char *end;
+    const char *state;
 
-    snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
-    end = read_text(path, text, sizeof(text)) > 0 ? strrchr(text, ')') : NULL;
-    return end && end[1] == ' ' && end[2] == 'D';
+    /* Not stat: that waits for a process that executes a program (since Linux 6.18). */
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)pid, (int)tid);
+    state = read_text(path, text, sizeof(text)) > 0 ? strstr(text, "\nState:\t") : NULL;
+    return state && state[8] == 'D';
 }
 
 int held_read(pid_t pid, pid_t tid, struct held *ret)
@@ -174,22 +175,18 @@ static int read_stamp(const char *task, uint64_t *ret)
 }
 
 /* The processor that a thread was last on; negative: it is not told. */
-static int last_processor(const char *task)
+static int last_processor(const char *stat)
 {
-    char path[96], text[1024];
-    const char *at;
+    const char *at = strrchr(stat, ')');
     int cpu;
 
-    snprintf(path, sizeof(path), "%s/stat", task);
-    if (read_text(path, text, sizeof(text)) <= 0 || !(at = strrchr(text, ')')))
-        return -1;
     for (int i = 0; at && i < 37; i++)
         at = strchr(at + 1, ' ');
     return at && sscanf(at, "%d", &cpu) == 1 ? cpu : -1;
 }
 
 /* Each processor has a clock of its own: both stamps must be of one. */
-int held_off_ns(pid_t pid, pid_t tid, uint64_t *ret)
+int held_off_ns(pid_t pid, pid_t tid, const char *stat, uint64_t *ret)
 {
     cpu_set_t before, there;
     char task[64];
@@ -197,7 +194,7 @@ int held_off_ns(pid_t pid, pid_t tid, uint64_t *ret)
     int cpu, result;
 
     snprintf(task, sizeof(task), "/proc/%d/task/%d", (int)pid, (int)tid);
-    cpu = last_processor(task);
+    cpu = last_processor(stat);
     result = read_stamp(task, &then);
     if (result)
         return result;

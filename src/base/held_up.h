@@ -26,8 +26,9 @@ const char *held_word(const struct held *held);
 bool held_blocked(pid_t pid, pid_t tid);
 /* For how long a thread has had no processor, waits that began before anybody looked included; the
  * kernel's own stamp, of a clock that leaves out the interrupts of the thread's last processor.
+ * stat: its file of that name, which may be waited for (reach.h).
  * -EOPNOTSUPP: the kernel tells no such stamp, or that processor is not to be had. */
-int held_off_ns(pid_t pid, pid_t tid, uint64_t *ret);
+int held_off_ns(pid_t pid, pid_t tid, const char *stat, uint64_t *ret);
 
 /* Whether this machine can freeze threads where they sleep, which no switch tells of: the freezer
  * of cgroup version 1 is mounted. */

@@ -9,19 +9,20 @@
 
 #include "read_file.h"
 
-/* "TID (NAME) STATE ...": a name may have what it likes, so its end is the last bracket. Of the
- * thread alone: that of the whole process adds up all of them. */
+/* "State:\tZ (zombie)"; a newline in a name is escaped. Not from stat, which waits for a process
+ * that executes a program to be done with that (since Linux 6.18), and its closing of files for
+ * others. */
 static bool has_ended(pid_t pid, pid_t tid)
 {
-    char path[64], text[64];
-    const char *end;
+    char path[64], text[256];
+    const char *state;
     ssize_t length;
 
-    snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)pid, (int)tid);
     length = read_start(path, text, sizeof(text) - 1);
     text[length > 0 ? length : 0] = '\0';
-    end = strrchr(text, ')');
-    return length <= 0 || (end && (end[1] == ' ') && (end[2] == 'Z' || end[2] == 'X'));
+    state = strstr(text, "\nState:\t");
+    return length <= 0 || (state && (state[8] == 'Z' || state[8] == 'X'));
 }
 
 pid_t living_thread(pid_t pid)

@@ -52,29 +52,28 @@ static int open_its_tmp(pid_t pid)
     return tmp;
 }
 
-static int open_in(int folder, pid_t number, uid_t owner, off_t most)
+static int place_in(int folder, pid_t number, uid_t owner, off_t most, struct stat *ret)
 {
-    struct stat about;
     char name[32];
     int fd;
 
     if (folder < 0)
         return folder;
     snprintf(name, sizeof(name), "perf-%d.map", number);
-    fd = plain_file_open(folder, name, O_NOFOLLOW, &about);
+    fd = plain_file_place(folder, name, O_NOFOLLOW, ret);
     close(folder);
-    if (fd >= 0 && (about.st_uid != owner || about.st_size > most)) {
+    if (fd >= 0 && (ret->st_uid != owner || ret->st_size > most)) {
         close(fd);
-        return about.st_uid != owner ? -EPERM : -EFBIG;
+        return ret->st_uid != owner ? -EPERM : -EFBIG;
     }
     return fd;
 }
 
-int perf_list_open(pid_t pid, uid_t owner, off_t most)
+int perf_list_place(pid_t pid, uid_t owner, off_t most, struct stat *ret)
 {
-    int fd = open_in(open_its_tmp(pid), inner_pid(pid), owner, most);
+    int fd = place_in(open_its_tmp(pid), inner_pid(pid), owner, most, ret);
 
     if (fd < 0) /* it has ended, or somebody outside of it writes its list */
-        fd = open_in(open("/tmp", O_PATH | O_DIRECTORY | O_CLOEXEC), pid, owner, most);
+        fd = place_in(open("/tmp", O_PATH | O_DIRECTORY | O_CLOEXEC), pid, owner, most, ret);
     return fd;
 }

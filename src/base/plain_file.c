@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -17,19 +16,14 @@ static bool is_plain(int fd, struct stat *ret)
            system.f_type != PROC_SUPER_MAGIC && system.f_type != SYSFS_MAGIC;
 }
 
-int plain_file_open(int at, const char *path, int flags, struct stat *ret)
+int plain_file_place(int at, const char *path, int flags, struct stat *ret)
 {
-    int place = openat(at, path, O_PATH | O_CLOEXEC | flags), fd = -EINVAL;
-    char again[32];
+    int place = openat(at, path, O_PATH | O_CLOEXEC | flags);
 
     if (place < 0)
         return -errno;
-    if (is_plain(place, ret)) {
-        /* The file that was looked at, whatever the path leads to by now. */
-        snprintf(again, sizeof(again), "/proc/self/fd/%d", place);
-        fd = open(again, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-        fd = fd < 0 ? -errno : fd;
-    }
+    if (is_plain(place, ret))
+        return place;
     close(place);
-    return fd;
+    return -EINVAL;
 }

@@ -178,19 +178,20 @@ static void write_list(uid_t owner, off_t bytes)
 static void test_whose(void **state)
 {
     uid_t its = geteuid() ? geteuid() : NOBODY;
+    struct stat about;
     int fd;
 
-    assert_int_equal(perf_list_open(sleeper, its, 100), -ENOENT);
+    assert_int_equal(perf_list_place(sleeper, its, 100, &about), -ENOENT);
     write_list(its, 100);
-    fd = perf_list_open(sleeper, its, 100);
+    fd = perf_list_place(sleeper, its, 100, &about);
     assert_true(fd >= 0);
     close(fd);
-    assert_int_equal(perf_list_open(sleeper, its, 99), -EFBIG);
-    assert_int_equal(perf_list_open(sleeper, its + 1, 100), -EPERM);
+    assert_int_equal(perf_list_place(sleeper, its, 99, &about), -EFBIG);
+    assert_int_equal(perf_list_place(sleeper, its + 1, 100, &about), -EPERM);
     unlink(path);
     if (!geteuid()) { /* somebody else put it there first */
         write_list(0, 100);
-        assert_int_equal(perf_list_open(sleeper, its, 100), -EPERM);
+        assert_int_equal(perf_list_place(sleeper, its, 100, &about), -EPERM);
         unlink(path);
     }
 }
@@ -199,15 +200,16 @@ static void test_whose(void **state)
 static void test_no_plain_file(void **state)
 {
     uid_t its = geteuid() ? geteuid() : NOBODY;
+    struct stat about;
 
     assert_int_equal(mkfifo(path, 0666), 0);
-    assert_true(perf_list_open(sleeper, its, 100) < 0);
+    assert_true(perf_list_place(sleeper, its, 100, &about) < 0);
     unlink(path);
     assert_int_equal(symlink("/etc/passwd", path), 0);
-    assert_true(perf_list_open(sleeper, 0, 1 << 20) < 0);
+    assert_true(perf_list_place(sleeper, 0, 1 << 20, &about) < 0);
     unlink(path);
     assert_int_equal(mkdir(path, 0777), 0);
-    assert_true(perf_list_open(sleeper, its, 1 << 20) < 0);
+    assert_true(perf_list_place(sleeper, its, 1 << 20, &about) < 0);
     rmdir(path);
 }
 

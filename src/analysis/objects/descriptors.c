@@ -13,22 +13,25 @@
 #include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "living.h"
+#include "reach.h"
 
 #define NAMED_MOST 4   /* of a list */
 #define LINK_MOST  80  /* bytes of a name in a list */
 #define POLL_MOST  256 /* descriptors of a list that are looked at */
 
-static FILE *open_info(pid_t pid, pid_t tid, uint64_t fd)
+/* The caller frees it; NULL: there is none. The kernel may wait for what the file waits for: an
+ * epoll descriptor's lock is held while what it watches is asked. */
+static char *read_info(pid_t pid, pid_t tid, uint64_t fd)
 {
-    char path[96];
+    char path[96], *text;
 
     snprintf(path, sizeof(path), "/proc/%d/task/%d/fdinfo/%" PRIu64, (int)pid, (int)tid, fd);
-    return fopen(path, "re");
+    reach_text(pid, path, &text);
+    return text;
 }
 
 static bool read_link(pid_t pid, pid_t tid, uint64_t fd, char *ret, size_t size)
@@ -37,26 +40,22 @@ static bool read_link(pid_t pid, pid_t tid, uint64_t fd, char *ret, size_t size)
     ssize_t length;
 
     snprintf(path, sizeof(path), "/proc/%d/task/%d/fd/%" PRIu64, (int)pid, (int)tid, fd);
-    length = readlink(path, ret, size - 1);
-    if (length < 0)
-        return false;
-    ret[length] = '\0';
-    return true;
+    length = reach_link(pid, path, ret, size);
+    return length >= 0;
 }
 
 bool descriptor_read(pid_t pid, pid_t tid, uint64_t fd, struct descriptor *ret)
 {
-    FILE *in = open_info(pid, tid, fd);
-    char line[256];
+    char *text = read_info(pid, tid, fd), *rest = text;
+    const char *line;
 
     *ret = (struct descriptor){.ino = 0};
-    while (in && fgets(line, sizeof(line), in)) {
+    while (rest && (line = strsep(&rest, "\n"))) {
         sscanf(line, "ino: %" SCNu64, &ret->ino);
         sscanf(line, "mnt_id: %" SCNu64, &ret->mount);
     }
-    if (in)
-        fclose(in);
-    return in && read_link(pid, tid, fd, ret->link, sizeof(ret->link));
+    free(text);
+    return text && read_link(pid, tid, fd, ret->link, sizeof(ret->link));
 }
 
 bool descriptor_same(const struct descriptor *a, const struct descriptor *b)
@@ -172,28 +171,26 @@ bool descriptor_list_epoll(pid_t pid, pid_t tid, uint64_t fd, char *ret, size_t 
                            unsigned *ret_count)
 {
     struct list list = {.pid = pid, .tid = tid, .text = ret, .size = size};
-    FILE *in = open_info(pid, tid, fd);
-    char line[256];
+    char *text = read_info(pid, tid, fd), *rest = text;
+    const char *line;
 
     *ret = '\0';
-    if (!in)
-        return false;
-    while (fgets(line, sizeof(line), in)) {
+    while (rest && (line = strsep(&rest, "\n"))) {
         const char *ino = strstr(line, " ino:");
         uint64_t number;
 
         if (sscanf(line, "tfd: %" SCNu64, &number) == 1)
             add_to_list(&list, number, ino ? strtoull(ino + 5, NULL, 16) : 0);
     }
-    fclose(in);
+    free(text);
+    if (!text)
+        return false;
     return end_list(&list, ret_count);
 }
 
 static bool copy(pid_t tid, uint64_t from, void *to, size_t bytes)
 {
-    const struct iovec local = {to, bytes}, remote = {(void *)(uintptr_t)from, bytes};
-
-    return process_vm_readv(tid, &local, 1, &remote, 1, 0) == (ssize_t)bytes;
+    return reach_memory(tid, from, to, bytes) == (ssize_t)bytes;
 }
 
 bool descriptor_list_poll(pid_t pid, pid_t tid, uint64_t list_at, uint64_t count, char *ret,
@@ -273,12 +270,9 @@ void descriptor_address(pid_t tid, uint64_t address, uint64_t length, char *ret,
         struct sockaddr_in6 v6;
     } to = {.any = {0}};
     const size_t room = sizeof(to) - 1, want = length < room ? length : room;
-    const struct iovec here = {&to, want};
-    const struct iovec there = {(void *)(uintptr_t)address, want};
     char text[INET6_ADDRSTRLEN];
 
-    if (want < sizeof(to.any.sa_family) ||
-        process_vm_readv(tid, &here, 1, &there, 1, 0) != (ssize_t)want)
+    if (want < sizeof(to.any.sa_family) || !copy(tid, address, &to, want))
         return;
     if (to.any.sa_family == AF_UNIX && want > offsetof(struct sockaddr_un, sun_path)) {
         bool abstract = !to.local.sun_path[0]; /* its name has no end but the length's */

@@ -2,17 +2,16 @@
 #include "ends.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "array.h"
 #include "comm.h"
 #include "living.h"
+#include "reach.h"
 
 static int by_link(const void *left, const void *right)
 {
@@ -35,16 +34,14 @@ static void note(struct end_wanted *wanted, pid_t pid)
 }
 
 /* Those that want this link lie beside each other. A process that has it twice is one. */
-static void look_at_link(struct end_wanted *wanted, size_t count, const char *link, int folder,
-                         const char *name, pid_t pid, pid_t *last)
+static void look_at_link(struct end_wanted *wanted, size_t count, const char *link, mode_t mode,
+                         pid_t pid, pid_t *last)
 {
     size_t low = array_front(i, count, strcmp(wanted[i].link, link) < 0);
-    struct stat about;
 
     for (; low < count && !strcmp(wanted[low].link, link); low++) {
         /* The link's own mode says what the file was opened for. */
-        if (wanted[low].mode && (fstatat(folder, name, &about, AT_SYMLINK_NOFOLLOW) ||
-                                 !(about.st_mode & wanted[low].mode)))
+        if (wanted[low].mode && !(mode & wanted[low].mode))
             continue;
         if (last[low] != pid)
             note(&wanted[low], pid);
@@ -54,22 +51,18 @@ static void look_at_link(struct end_wanted *wanted, size_t count, const char *li
 
 static void look_at_process(struct end_wanted *wanted, size_t count, pid_t pid, pid_t *last)
 {
-    char path[64], link[64];
-    const struct dirent *entry;
-    DIR *folder;
+    char path[64], *links;
+    ssize_t length;
 
     snprintf(path, sizeof(path), "/proc/%d/fd", (int)living_thread(pid));
-    folder = opendir(path);
-    while (folder && (entry = readdir(folder))) {
-        ssize_t length = readlinkat(dirfd(folder), entry->d_name, link, sizeof(link) - 1);
+    length = reach_links(pid, path, &links);
+    for (const char *link = links; link && link < links + length; link += strlen(link) + 1) {
+        mode_t mode = (mode_t)(*link++ - '0') << 6;
 
-        if (length <= 0 || (link[0] != 'p' && link[0] != 's'))
-            continue;
-        link[length] = '\0';
-        look_at_link(wanted, count, link, dirfd(folder), entry->d_name, pid, last);
+        if (*link == 'p' || *link == 's')
+            look_at_link(wanted, count, link, mode, pid, last);
     }
-    if (folder)
-        closedir(folder);
+    free(links);
 }
 
 void ends_find(struct end_wanted *wanted, size_t count)

@@ -8,8 +8,9 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
-#include <sys/uio.h>
 #include <unistd.h>
+
+#include "reach.h"
 
 /* linux/futex.h, which libc's headers do not go with everywhere */
 #define FUTEX_WAIT_        0
@@ -44,26 +45,21 @@ bool futex_mutex_names_its_owner(void)
            !after[MUTEX_OWNER_AT / 4];
 }
 
-static FILE *open_of(pid_t pid, pid_t tid, const char *name)
-{
-    char path[64];
-
-    snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", (int)pid, (int)tid, name);
-    return fopen(path, "re");
-}
-
 bool object_call_read(pid_t pid, pid_t tid, struct object_call *ret)
 {
-    FILE *in = open_of(pid, tid, "syscall");
+    char path[64], text[256];
     struct object_call call;
-    bool found = in && fscanf(in,
-                              "%ld %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64
-                              " %" SCNx64 " %" SCNx64 " %" SCNx64,
-                              &call.number, &call.args[0], &call.args[1], &call.args[2],
-                              &call.args[3], &call.args[4], &call.args[5], &call.sp, &call.pc) == 9;
+    ssize_t length;
+    bool found;
 
-    if (in)
-        fclose(in);
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", (int)pid, (int)tid);
+    length = reach_read(pid, path, text, sizeof(text) - 1);
+    text[length > 0 ? length : 0] = '\0';
+    found = sscanf(text,
+                   "%ld %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64
+                   " %" SCNx64 " %" SCNx64,
+                   &call.number, &call.args[0], &call.args[1], &call.args[2], &call.args[3],
+                   &call.args[4], &call.args[5], &call.sp, &call.pc) == 9;
     if (found)
         *ret = call;
     return found;
@@ -88,10 +84,12 @@ bool futex_is_private(const struct futex *futex)
 
 pid_t futex_own_number(pid_t pid, pid_t tid)
 {
-    FILE *in = open_of(pid, tid, "status");
-    char line[256];
+    char path[64], line[256];
     pid_t ret = 0;
+    FILE *in;
 
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)pid, (int)tid);
+    in = fopen(path, "re");
     while (in && fgets(line, sizeof(line), in)) {
         const char *last = strrchr(line, '\t');
 
@@ -175,9 +173,7 @@ pid_t futex_holder_in(const uint32_t word[3], unsigned words, unsigned operation
 pid_t futex_holder(pid_t tid, const struct futex *futex, const struct prcb_stack *stack, bool glibc)
 {
     uint32_t words[3] = {0};
-    const struct iovec to = {words, sizeof(words)};
-    const struct iovec from = {(void *)(uintptr_t)futex->address, sizeof(words)};
-    ssize_t got = process_vm_readv(tid, &to, 1, &from, 1, 0);
+    ssize_t got = reach_memory(tid, futex->address, words, sizeof(words));
 
     return got < 0 ? 0
                    : futex_holder_in(words, (unsigned)got / sizeof(words[0]), futex->operation,
@@ -197,7 +193,6 @@ static bool parse_mapping(char *line, struct mapping *ret)
     unsigned int major_number, minor_number;
     int path = 0;
 
-    line[strcspn(line, "\n")] = '\0';
     if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*4s %" SCNx64 " %x:%x %" SCNu64 " %n", &ret->start,
                &ret->end, &ret->offset, &major_number, &minor_number, &ret->ino, &path) < 6 ||
         !path)
@@ -242,13 +237,14 @@ static void note_file(struct futex_place *place, const struct mapping *at, uint6
 /* The path is what the process chose to map. */
 void futex_find_place(pid_t pid, pid_t tid, uint64_t address, struct futex_place *ret)
 {
-    FILE *in = open_of(pid, tid, "maps");
     struct futex_place place = {.base = 0};
+    char path[64], *text, *rest, *line;
     uint64_t last_end = 0;
-    char *line = NULL;
-    size_t room = 0;
 
-    while (in && !*place.name && getline(&line, &room, in) > 0) {
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/maps", (int)pid, (int)tid);
+    reach_maps(pid, path, address ? address : 1, &text);
+    rest = text;
+    while (rest && !*place.name && (line = strsep(&rest, "\n"))) {
         struct mapping at;
 
         if (!parse_mapping(line, &at))
@@ -262,7 +258,5 @@ void futex_find_place(pid_t pid, pid_t tid, uint64_t address, struct futex_place
     if (!*place.name || !last_end || address >= last_end)
         place.path[0] = '\0';
     *ret = place;
-    free(line);
-    if (in)
-        fclose(in);
+    free(text);
 }

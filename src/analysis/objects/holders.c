@@ -10,6 +10,7 @@
 
 #include "comm.h"
 #include "held_up.h"
+#include "reach.h"
 #include "read_file.h"
 
 #define PARENTS        16
@@ -42,21 +43,19 @@ static bool descends_from(pid_t pid, pid_t ancestor)
 /* Whether a process has mapped a file: names in its list are of its own choice, numbers are not. */
 static bool has_mapped(pid_t pid, uint64_t device, uint64_t inode)
 {
-    char path[64], *line = NULL;
+    char path[64], *text, *rest;
+    const char *line;
     unsigned int high, low;
     uint64_t number;
     bool found = false;
-    size_t room = 0;
-    FILE *in;
 
     snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
-    in = fopen(path, "re");
-    while (in && !found && getline(&line, &room, in) > 0)
+    reach_text(pid, path, &text);
+    rest = text;
+    while (rest && !found && (line = strsep(&rest, "\n")))
         found = sscanf(line, "%*s %*s %*s %x:%x %" SCNu64, &high, &low, &number) == 3 &&
                 number == inode && makedev(high, low) == device;
-    free(line);
-    if (in)
-        fclose(in);
+    free(text);
     return found;
 }
 
@@ -133,7 +132,7 @@ static pid_t owner_of_open_file(pid_t not_by, uint64_t inode)
             ssize_t length;
 
             snprintf(name, sizeof(name), "%s/%.40s", path, file->d_name);
-            length = read_start(name, text, sizeof(text) - 1);
+            length = reach_read(pid, name, text, sizeof(text) - 1);
             text[length > 0 ? length : 0] = '\0';
             lock = strstr(text, "\nlock:");
             if (lock && strstr(lock, "OFDLCK") && strstr(lock, wanted))
@@ -201,7 +200,7 @@ void holder_activity(pid_t pid, char *ret, size_t size)
         return;
     }
     snprintf(path, sizeof(path), "/proc/%d/wchan", (int)pid);
-    length = read_start(path, place, sizeof(place) - 1);
+    length = reach_read(pid, path, place, sizeof(place) - 1);
     place[length > 0 ? length : 0] = '\0';
     snprintf(ret, size, "it %s%s%s%s", held_word(&held) ? "is " : "sleeps",
              held_word(&held) ? held_word(&held) : "", *place && strcmp(place, "0") ? " in " : "",

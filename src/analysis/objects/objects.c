@@ -21,6 +21,7 @@
 #include "kernel_lock.h"
 #include "mapped_file.h"
 #include "now.h"
+#include "reach.h"
 #include "sockets.h"
 #include "table.h"
 
@@ -84,6 +85,7 @@ int objects_open(struct prcb *session, struct objects **ret)
         free(o);
         return -ENOMEM;
     }
+    reach_hold();
     o->session = session;
     o->glibc = futex_mutex_names_its_owner();
     *ret = o;
@@ -108,6 +110,7 @@ void objects_close(struct objects *o)
         if (o->files[i].fd >= 0)
             close(o->files[i].fd);
     }
+    reach_release();
     sockets_close(o->sockets);
     table_free(&o->numbers);
     free(o->rows);
@@ -514,7 +517,7 @@ static int file_of(struct objects *o, pid_t pid, const struct futex_place *place
         return -1;
     mapped_find_served(pid, &served);
     o->files[o->file_count] =
-        (struct file){place->dev, place->ino, mapped_file_open(pid, &served, &file)};
+        (struct file){place->dev, place->ino, mapped_file_place(pid, &served, &file)};
     if (o->files[o->file_count].fd < 0)
         o->files[o->file_count].fd = -1;
     mapped_free_served(&served);

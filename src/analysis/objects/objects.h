@@ -93,7 +93,7 @@ uint32_t objects_count(const struct objects *o); /* numbers are from 1 to this *
 void objects_find_ends(struct objects *o);
 
 #define OBJECTS_NO_FILE (-2)
-/* An open descriptor of a file that futexes lie in; -1: it could not be opened. Numbers are from 0
+/* The place (reach.h) of a file that futexes lie in; -1: it was not found. Numbers are from 0
  * on, up to the first that is OBJECTS_NO_FILE. */
 int objects_file(const struct objects *o, int number);
 /* The caller found it; a copy is kept. */

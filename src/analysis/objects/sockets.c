@@ -3,6 +3,7 @@
 #include "living.h"
 #include "sockets.h"
 #include "now.h"
+#include "reach.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -46,13 +47,13 @@ struct sockets {
     uint64_t own; /* namespace, that diag speaks of */
 };
 
-static uint64_t netns_of(const char *process)
+static uint64_t netns_of(pid_t pid, const char *process)
 {
     char path[64], link[64] = "";
     uint64_t ret = 0;
 
     snprintf(path, sizeof(path), "/proc/%s/ns/net", process);
-    if (readlink(path, link, sizeof(link) - 1) < 0 || sscanf(link, "net:[%" SCNu64, &ret) != 1)
+    if (reach_link(pid, path, link, sizeof(link)) < 0 || sscanf(link, "net:[%" SCNu64, &ret) != 1)
         return 0;
     return ret;
 }
@@ -74,7 +75,7 @@ int sockets_open(struct sockets **ret)
     if (!s)
         return -ENOMEM;
     s->diag = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
-    s->own = netns_of("self");
+    s->own = netns_of(0, "self");
     *ret = s;
     return 0;
 }
@@ -304,7 +305,7 @@ int sockets_name(struct sockets *s, pid_t pid, uint64_t inode, char *ret, size_t
 
     pid = living_thread(pid);
     snprintf(process, sizeof(process), "%d", (int)pid);
-    netns = netns_of(process);
+    netns = netns_of(pid, process);
     if (!netns)
         return -ENOENT;
     space = space_of(s, pid, netns);

@@ -23,12 +23,16 @@ struct frozen_registers {
     uint64_t lr; /* arm64: x30 */
 };
 
+#define FROZEN_AUXV 64 /* words */
+
 struct frozen {
     struct frozen_registers at;
     uint64_t low;         /* address of bytes[0]: the stack pointer, less the red zone */
     size_t length;        /* bytes copied: fewer than asked for where the stack ends */
     unsigned char *bytes; /* room bytes; frozen_deinit frees them */
     size_t room;
+    uint64_t auxv[FROZEN_AUXV]; /* of its program, as it was right before the copy */
+    ssize_t auxv_length;        /* bytes; -errno: not known */
 };
 
 /* The registers as procfs shows them (pc and sp alone).

@@ -15,7 +15,7 @@
 #include "array.h"
 #include "living.h"
 #include "mapped_file.h"
-#include "perf_list.h"
+#include "reach.h"
 
 #define LIST_MOST (64 << 20) /* bytes of a compiler's list */
 
@@ -47,7 +47,6 @@ static bool parse_line(char *line, struct process_file *ret)
     char flags[5];
     int path = 0;
 
-    line[strcspn(line, "\n")] = '\0';
     if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n", &ret->start,
                &ret->end, flags, &ret->offset, &major_number, &minor_number, &ret->ino,
                &path) < 7 ||
@@ -103,19 +102,18 @@ static int open_row(pid_t pid, const struct mapped_served *served, const struct 
 {
     const struct mapped_file file = {row->start, row->end, row->dev, row->ino, row->path};
 
-    return mapped_file_open(pid, served, &file);
+    return mapped_file_place(pid, served, &file);
 }
 
-static int read_maps(FILE *maps, pid_t pid, struct process_files *files)
+static int read_maps(char *maps, pid_t pid, struct process_files *files)
 {
     uint64_t base = 0, dev = 0, ino = 0;
     struct mapped_served served = {0};
-    char *line = NULL;
-    size_t room = 0;
+    char *line;
     int result = 0;
 
     mapped_find_served(pid, &served);
-    while (!result && files->count < PROCESS_FILES && getline(&line, &room, maps) > 0) {
+    while (!result && files->count < PROCESS_FILES && (line = strsep(&maps, "\n"))) {
         struct process_file row = {.fd = -1, .error = -ENOENT};
         bool alone;
 
@@ -134,9 +132,6 @@ static int read_maps(FILE *maps, pid_t pid, struct process_files *files)
         if (result && row.fd >= 0)
             close(row.fd);
     }
-    if (!result && ferror(maps))
-        result = errno == EACCES ? -EPERM : -ESRCH;
-    free(line);
     mapped_free_served(&served);
     return result;
 }
@@ -148,24 +143,23 @@ static void open_list(pid_t pid, struct process_files *files)
     char path[64];
 
     snprintf(path, sizeof(path), "/proc/%d", (int)living_thread(pid));
-    files->list = stat(path, &about) ? -1 : perf_list_open(pid, about.st_uid, LIST_MOST);
+    files->list = stat(path, &about) ? -1 : reach_open_list(pid, about.st_uid, LIST_MOST, &about);
     files->has_list = files->list >= 0;
 }
 
 int process_files_open(pid_t pid, struct process_files *ret)
 {
     struct process_files files = {0};
-    char path[64];
-    FILE *maps;
+    char path[64], *maps;
+    ssize_t length;
     int result;
 
     snprintf(path, sizeof(path), "/proc/%d/maps", (int)living_thread(pid));
-    maps = fopen(path, "re");
-    if (!maps)
-        return errno == EACCES ? -EPERM : errno == ENOENT ? -ESRCH : -errno;
-    errno = 0;
+    length = reach_text(pid, path, &maps);
+    if (length < 0)
+        return length == -EACCES ? -EPERM : length == -ENOENT ? -ESRCH : (int)length;
     result = read_maps(maps, pid, &files);
-    fclose(maps);
+    free(maps);
     if (result) {
         process_files_close(&files);
         return result;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The files that a process has mapped to run code from, opened for reading. They are somebody
+ * The files that a process has mapped to run code from, as places (reach.h). They are somebody
  * else's: only plain files are opened, no device or pipe ever is, none on a file system that a
  * user's program serves (FUSE: it may never answer), and a file by its path only where it is the
  * one that is mapped. The contents are not looked at.
@@ -23,7 +23,7 @@ struct process_file {
     uint64_t offset;     /* of its first byte in the file */
     uint64_t base;       /* where the file's first page is mapped, or would be */
     uint64_t dev, ino;
-    int fd;     /* -1: it could not be opened */
+    int fd;     /* O_PATH; -1: it was not found */
     int error;  /* then, why: -errno; -EREMOTE: FUSE */
     char *path; /* as the process sees it; "[vdso]", "" for code that no file holds */
 };
@@ -31,11 +31,11 @@ struct process_file {
 struct process_files {
     struct process_file *rows; /* by start */
     size_t count;
-    int list; /* what its just-in-time compiler wrote (perf_list.h); -1: nothing, or released */
+    int list; /* what its just-in-time compiler wrote (perf_list.h), -1: nothing, or released */
     bool has_list; /* there was one */
 };
 
-/* -ESRCH it has ended; -EPERM no ptrace access to it; -ENOMEM */
+/* -ESRCH it has ended; -EPERM no ptrace access to it; -ENOMEM; -ETIMEDOUT, -EBUSY as reach.h */
 int process_files_open(pid_t pid, struct process_files *ret);
 void process_files_close(struct process_files *files);
 /* Closes the descriptors; what is mapped where stays known. */

@@ -25,7 +25,7 @@
 #include "now.h"
 #include "pid_ns.h"
 #include "process.h"
-#include "read_file.h"
+#include "reach.h"
 #include "sized.h"
 #include "table.h"
 #include "unwinder.h"
@@ -40,7 +40,6 @@
 #define RELOAD_NS      1000000000ull /* a process's mappings are read again no sooner than this; */
 #define RELOAD_YOUNG   10000000ull   /* at first, while a program maps its libraries, than this, */
 #define RELOAD_TIMES   10            /* nor than so many times what it took: others wait for that */
-#define AUXV_MOST      512
 #define STACK_NS       5000000000ull /* for naming one stack's functions */
 #define KERNEL_TEXT    4096          /* names of the kernel's functions */
 
@@ -170,20 +169,25 @@ static bool stack_fits(const void *item, const void *wanted)
 
 /* Of what a process runs: where its program, its loader and 16 random bytes lie changes with each
  * exec, and a number that is used again is another process's. 0 or -errno. */
-static int identity_of(pid_t tid, uint64_t *ret)
+static int identity_in(const uint64_t *auxv, ssize_t length, uint64_t *ret)
 {
-    uint64_t words[AUXV_MOST / sizeof(uint64_t)], hash = 1;
-    char path[64];
-    ssize_t length;
+    uint64_t hash = 1;
 
-    snprintf(path, sizeof(path), "/proc/%d/auxv", (int)tid);
-    length = read_start(path, words, sizeof(words));
     if (length < 0)
         return length == -EACCES ? -EPERM : length == -ENOENT ? -ESRCH : (int)length;
-    for (size_t i = 0; i < (size_t)length / sizeof(*words); i++)
-        hash = table_mix(hash, words[i]);
+    for (size_t i = 0; i < (size_t)length / sizeof(*auxv); i++)
+        hash = table_mix(hash, auxv[i]);
     *ret = hash;
     return length ? 0 : -ENOTSUP; /* a kernel thread */
+}
+
+static int identity_of(pid_t tid, uint64_t *ret)
+{
+    uint64_t auxv[FROZEN_AUXV];
+    char path[64];
+
+    snprintf(path, sizeof(path), "/proc/%d/auxv", (int)tid);
+    return identity_in(auxv, reach_read(tid, path, auxv, sizeof(auxv)), ret);
 }
 
 static void forget(struct process *process)
@@ -212,7 +216,7 @@ static int load(struct prcb_stacks *s, struct process *process, pid_t pid, uint6
         return result;
     process->pid = pid;
     process->identity = identity;
-    result = unwinder_image(s->unwinder, (unsigned)(process - s->processes), &process->files);
+    result = unwinder_image(s->unwinder, (unsigned)(process - s->processes), pid, &process->files);
     process_files_release(&process->files);
     process->usable = !result;
     set_again(process, began, pause);
@@ -254,16 +258,13 @@ static struct process *oldest_process(struct prcb_stacks *s)
     return oldest;
 }
 
-/* The process's image, read where it is new or not what it was; tid: a thread of it that lives. One
- * that could not be used is not tried again at every stack. */
-static int process_of(struct prcb_stacks *s, pid_t pid, pid_t tid, struct process **ret)
+/* The process's image, read where it is new or not what it was. One that could not be used is not
+ * tried again at every stack. */
+static int image_of(struct prcb_stacks *s, pid_t pid, uint64_t identity, struct process **ret)
 {
     struct process *process = find_process(s, pid);
-    uint64_t identity = 0;
-    int result = identity_of(tid, &identity);
+    int result = 0;
 
-    if (result)
-        return result;
     if (!process)
         process = oldest_process(s);
     if (process->pid != pid || process->identity != identity)
@@ -274,6 +275,15 @@ static int process_of(struct prcb_stacks *s, pid_t pid, pid_t tid, struct proces
     if (!result)
         *ret = process;
     return result;
+}
+
+/* tid: a thread of it that lives. */
+static int process_of(struct prcb_stacks *s, pid_t pid, pid_t tid, struct process **ret)
+{
+    uint64_t identity = 0;
+    int result = identity_of(tid, &identity);
+
+    return result ? result : image_of(s, pid, identity, ret);
 }
 
 /* ---- frames ----------------------------------------------------------------------------- */
@@ -584,10 +594,11 @@ static int freeze(struct prcb_stacks *s, struct prcb_thread *t, const struct prc
         result = has_not_moved(a, &at);
     if (result)
         return result;
-    /* The copy's loads before those of the account. Pairs with the store of the account
-     * (prcb_switch) as the thread is switched in, which the kernel's barrier in the switch orders
-     * before whatever the thread then stores to its stack: a copy that has any of it finds the
-     * account changed. */
+    /* The copy's loads before those of the account: the child that copies answers after it, and the
+     * socket's lock orders that answer before what its receipt is followed by here. Pairs with the
+     * store of the account (prcb_switch) as the thread is switched in, which the kernel's barrier
+     * in the switch orders before whatever the thread then stores to its stack: a copy that has any
+     * of it finds the account changed. */
     atomic_thread_fence(memory_order_acquire);
     return still_waits(t, a->switches);
 }
@@ -618,25 +629,49 @@ static int find_kernel(struct prcb_stacks *s, struct prcb_thread *t, const struc
     return found->kernel[0] ? still_waits(t, a->switches) : 0;
 }
 
+/* Whether the copy is of the program that was read. Where it is not the image is read, and what was
+ * copied before it may be of no program that is known: -EAGAIN, copy again. */
+static int fit_image(struct prcb_stacks *s, pid_t pid, struct process **process)
+{
+    const struct frozen *frozen = unwinder_frozen(s->unwinder);
+    uint64_t identity = 0;
+    int result = identity_in(frozen->auxv, frozen->auxv_length, &identity);
+
+    if (result)
+        return result;
+    if (*process && (*process)->identity == identity && (*process)->usable) {
+        (*process)->used = ++s->uses;
+        return 0;
+    }
+    result = image_of(s, pid, identity, process);
+    return result ? result : -EAGAIN;
+}
+
 static int find_user(struct prcb_stacks *s, struct prcb_thread *t, const struct prcb_account *a,
                      struct found *found)
 {
     uint64_t *addresses = found->addresses;
-    struct process *process = NULL;
+    struct process *process = find_process(s, a->pid);
     size_t bytes = s->stack_bytes, count = 0;
     enum stack_end end = STACK_BROKEN;
-    int result = process_of(s, a->pid, a->tid, &process);
+    int result = 0;
 
     while (!result) {
-        unsigned image = (unsigned)(process - s->processes);
-
-        if (process->has_grown && may_reload(process)) {
+        if (process && process->has_grown && may_reload(process)) {
             result = load(s, process, a->pid, process->identity);
             continue;
         }
         result = freeze(s, t, a, bytes);
+        if (result)
+            break;
+        result = fit_image(s, a->pid, &process);
+        if (result == -EAGAIN) {
+            result = 0;
+            continue;
+        }
         if (!result)
-            result = unwinder_unwind(s->unwinder, image, addresses, &count, &end);
+            result = unwinder_unwind(s->unwinder, (unsigned)(process - s->processes), addresses,
+                                     &count, &end);
         if (result == -ESTALE || (!result && end == STACK_BROKEN && may_reload(process) &&
                                   is_elsewhere(process, addresses, count))) {
             result = load(s, process, a->pid, process->identity);
@@ -657,7 +692,8 @@ static int find_user(struct prcb_stacks *s, struct prcb_thread *t, const struct 
  * the kernel can still be told. */
 static bool leaves_kernel(int result)
 {
-    return result == -ESRCH || result == -ENOTSUP || result == -EIO || result == -EFAULT;
+    return result == -ESRCH || result == -ENOTSUP || result == -EIO || result == -EFAULT ||
+           result == -ETIMEDOUT || result == -EBUSY;
 }
 
 static int unwind(struct prcb_stacks *s, struct prcb_thread *t, const struct prcb_account *a,
@@ -744,12 +780,15 @@ static int unwind_chosen(struct prcb_stacks *s, const struct prcb_chosen *chosen
 
 static int explain(const struct prcb_account *a, int result, struct prcb_error *err)
 {
-    const char *why = result == -EAGAIN    ? "it has run meanwhile"
-                      : result == -EPERM   ? "no permission: it is another user's, or "
-                                             "kernel.yama.ptrace_scope allows descendants only"
-                      : result == -ESRCH   ? "it has ended"
-                      : result == -ESTALE  ? "its account was given back"
-                      : result == -ENOTSUP ? "it has no user stack"
+    const char *why = result == -EAGAIN      ? "it has run meanwhile"
+                      : result == -EPERM     ? "no permission: it is another user's, or "
+                                               "kernel.yama.ptrace_scope allows descendants only"
+                      : result == -ESRCH     ? "it has ended"
+                      : result == -ESTALE    ? "its account was given back"
+                      : result == -ENOTSUP   ? "it has no user stack"
+                      : result == -EFAULT    ? "its stack lies in no memory that can be had at once"
+                      : result == -ETIMEDOUT ? "its memory or files do not answer: see prcb-why(1)"
+                      : result == -EBUSY ? "too many readers wait for processes that do not answer"
                       : result == -EIO ? "its program could not be unwound within limits of memory "
                                          "and time"
                                        : strerror(-result);
@@ -895,7 +934,8 @@ int prcb_stacks_status(struct prcb_stacks *s, struct prcb_stacks_status *ret)
     struct prcb_stacks_status status = s->status;
 
     status.size = sizeof(status);
-    status.cpu_ns = unwinder_cpu_ns(s->unwinder);
+    status.cpu_ns = unwinder_cpu_ns(s->unwinder) + reach_cpu_ns();
+    status.unanswered = reach_hangs();
     return sized_hand_out(&status, sizeof(status), ret);
 }
 
@@ -923,6 +963,7 @@ int prcb_stacks_open(struct prcb *p, const struct prcb_stacks_options *opts,
     s->asks_state = prcb_session_tier(p) == PRCB_TIER_PERF || held_in_place();
     s->max_frames = options.max_frames ? options.max_frames : FRAMES_DEFAULT;
     s->stack_bytes = options.stack_bytes ? options.stack_bytes : BYTES_DEFAULT;
+    reach_hold();
     result = unwinder_open(&s->unwinder, err);
     if (result)
         prcb_stacks_close(s);
@@ -936,6 +977,7 @@ void prcb_stacks_close(struct prcb_stacks *s)
     if (!s)
         return;
     unwinder_close(s->unwinder);
+    reach_release();
     for (size_t i = 0; i < UNWINDER_IMAGES; i++)
         forget(&s->processes[i]);
     empty(&s->waits);

@@ -15,6 +15,7 @@
 #include "error.h"
 #include "made_code.h"
 #include "now.h"
+#include "reach.h"
 #include "sandbox.h"
 
 /* A large program's symbols and call frame information, mapped and sorted. */
@@ -244,7 +245,6 @@ static int open_debug(const struct answer *want)
     char path[sizeof(DEBUG_FOLDER) + 2 * (size_t)BUILD_ID_MOST + 8] = DEBUG_FOLDER;
     size_t length = strlen(path);
     struct stat about;
-    int fd;
 
     if (want->id_length < 2 || want->id_length > BUILD_ID_MOST)
         return -1;
@@ -252,12 +252,7 @@ static int open_debug(const struct answer *want)
         length += (size_t)snprintf(path + length, sizeof(path) - length, i ? "%02x" : "%02x/",
                                    want->id[i]);
     snprintf(path + length, sizeof(path) - length, ".debug");
-    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd >= 0 && (fstat(fd, &about) || !S_ISREG(about.st_mode))) {
-        close(fd);
-        fd = -1;
-    }
-    return fd;
+    return reach_open(0, path, &about);
 }
 
 static int hand_debug(struct unwinder *u, const struct answer *want)
@@ -265,17 +260,28 @@ static int hand_debug(struct unwinder *u, const struct answer *want)
     int fd = open_debug(want), result;
     uint32_t here = fd >= 0;
 
-    result = sandbox_send(u->child.socket, &here, sizeof(here), &fd, here);
+    result = here ? reach_hand(0, fd, u->child.socket, &here, sizeof(here)) : -ENOENT;
+    if (result) {
+        here = 0;
+        result = sandbox_send(u->child.socket, &here, sizeof(here), NULL, 0);
+    }
     if (fd >= 0)
         close(fd);
     return result;
 }
 
-static int send_ask(struct unwinder *u, const struct ask *ask, int fd)
+static int send_ask(struct unwinder *u, const struct ask *ask)
 {
-    if (!u->child.pid)
-        return -EIO;
-    return sandbox_send(u->child.socket, ask, sizeof(*ask), &fd, fd >= 0);
+    return u->child.pid ? sandbox_send(u->child.socket, ask, sizeof(*ask), NULL, 0) : -EIO;
+}
+
+/* A file that cannot be opened, or is waited for in vain, is left out: -errno then, and the child
+ * is none the wiser. -EIO: it does not take it. */
+static int send_file(struct unwinder *u, pid_t pid, const struct ask *ask, int place)
+{
+    int result = u->child.pid ? reach_hand(pid, place, u->child.socket, ask, sizeof(*ask)) : -EIO;
+
+    return result == -EPIPE || result == -ECONNRESET ? -EIO : result;
 }
 
 /* What the child wants on the way it gets, as often as one file for each of its own, while there is
@@ -302,12 +308,12 @@ static int ask_child(struct unwinder *u, const struct ask *ask, struct answer *r
 {
     if (ask->image >= UNWINDER_IMAGES || !u->known[ask->image])
         return -ESTALE;
-    if (send_ask(u, ask, -1) || await_answer(u, ret))
+    if (send_ask(u, ask) || await_answer(u, ret))
         return replace(u);
     return ret->result;
 }
 
-int unwinder_image(struct unwinder *u, unsigned image, const struct process_files *files)
+int unwinder_image(struct unwinder *u, unsigned image, pid_t pid, const struct process_files *files)
 {
     struct ask ask = {.what = ASK_IMAGE, .image = image};
     struct answer answer;
@@ -316,7 +322,7 @@ int unwinder_image(struct unwinder *u, unsigned image, const struct process_file
         return -EINVAL;
     if (!u->child.pid)
         start(u, NULL);
-    if (send_ask(u, &ask, -1))
+    if (send_ask(u, &ask))
         return replace(u);
     ask.what = ASK_FILE;
     for (size_t i = 0; i < files->count; i++) {
@@ -326,11 +332,11 @@ int unwinder_image(struct unwinder *u, unsigned image, const struct process_file
         if (file->fd < 0 || (i && files->rows[i - 1].base == file->base))
             continue;
         ask.address = file->base;
-        if (send_ask(u, &ask, file->fd))
+        if (send_file(u, pid, &ask, file->fd) == -EIO)
             return replace(u);
     }
     ask.what = ASK_LIST;
-    if (files->list >= 0 && send_ask(u, &ask, files->list))
+    if (files->list >= 0 && send_file(u, pid, &ask, files->list) == -EIO)
         return replace(u);
     ask.what = ASK_READY;
     u->known[image] = true;

@@ -30,7 +30,8 @@ void unwinder_close(struct unwinder *u); /* NULL is allowed */
 
 /* Replaces image number by what the process has mapped. 0; -ENOENT: nothing to unwind with;
  * -EIO: the child did not manage it. The files stay the caller's. */
-int unwinder_image(struct unwinder *u, unsigned image, const struct process_files *files);
+int unwinder_image(struct unwinder *u, unsigned image, pid_t pid,
+                   const struct process_files *files);
 
 /* Where a stack is copied to: frozen.bytes and .room of it belong to the unwinder. */
 struct frozen *unwinder_frozen(struct unwinder *u);

@@ -16,8 +16,7 @@
 #include "error.h"
 #include "first_line.h"
 #include "now.h"
-#include "perf_list.h"
-#include "plain_file.h"
+#include "reach.h"
 #include "sandbox.h"
 #include "symbols.h"
 
@@ -259,34 +258,31 @@ static int open_debug(const struct names_source *source, const struct debug_want
     if (strlen(wanted->build_id) > 2 && is_hexadecimal(wanted->build_id)) {
         snprintf(path, sizeof(path), DEBUG_FOLDER "/.build-id/%.2s/%s.debug", wanted->build_id,
                  wanted->build_id + 2);
-        return plain_file_open(AT_FDCWD, path, 0, &about);
+        return reach_open(0, path, &about);
     }
     if (!*wanted->link || strchr(wanted->link, '/') || !strcmp(wanted->link, "..") || !slash)
         return -1;
     snprintf(path, sizeof(path), DEBUG_FOLDER "%.*s/%s", (int)(slash - source->file), source->file,
              wanted->link);
     if (!strstr(source->file, "/../"))
-        fd = plain_file_open(AT_FDCWD, path, 0, &about);
+        fd = reach_open(0, path, &about);
     if (fd < 0) {
         snprintf(path, sizeof(path), DEBUG_FOLDER "/%s", wanted->link);
-        fd = plain_file_open(AT_FDCWD, path, 0, &about);
+        fd = reach_open(0, path, &about);
     }
     return fd;
 }
 
-static int open_list(const struct names_source *source)
+/* The place, which is the caller's. */
+static int open_source(const struct names_source *source, struct stat *ret)
 {
     uid_t owner = source->uid < 0 ? geteuid() : (uid_t)source->uid;
 
-    return perf_list_open(source->pid, owner, LIST_MAX);
-}
-
-static int open_source(const struct names_source *source, struct stat *ret)
-{
-    int fd = source->kind == NAMES_PERF_MAP ? open_list(source)
-                                            : plain_file_open(AT_FDCWD, source->file, 0, ret);
-
-    return fd < 0 || !fstat(fd, ret) ? fd : -errno;
+    if (source->kind == NAMES_PERF_MAP)
+        return reach_open_list(source->pid, owner, LIST_MAX, ret);
+    if (source->kind == NAMES_VARIABLES)
+        return fcntl(source->place, F_DUPFD_CLOEXEC, 0);
+    return reach_open(0, source->file, ret);
 }
 
 /* ---- asking ---- */
@@ -318,10 +314,10 @@ static int answer_debug(struct asking *a, struct debug_wanted *wanted)
 
     wanted->build_id[sizeof(wanted->build_id) - 1] = wanted->link[sizeof(wanted->link) - 1] = '\0';
     fd = open_debug(a->source, wanted);
-    result = sandbox_send(a->child.socket, &part, sizeof(part), &fd, fd >= 0);
+    result = fd < 0 ? fd : reach_hand(0, fd, a->child.socket, &part, sizeof(part));
     if (fd >= 0)
         close(fd);
-    return result;
+    return result ? sandbox_send(a->child.socket, &part, sizeof(part), NULL, 0) : 0;
 }
 
 /* The next message, while there is time. */
@@ -385,7 +381,8 @@ static int ask(struct question *q, int fd, const struct stat *about, struct name
 
     if (result)
         return result;
-    result = sandbox_send(a.child.socket, &part, sizeof(part), &fd, 1);
+    result = reach_hand(q->source->kind == NAMES_PERF_MAP ? q->source->pid : 0, fd, a.child.socket,
+                        &part, sizeof(part));
     while (!result)
         result = take_message(&a);
     *ret_cpu = sandbox_cpu_ns(&a.child);
@@ -425,7 +422,7 @@ static const char *why_not(int result)
 {
     switch (result) {
     case -ETIMEDOUT:
-        return "reading it took too long";
+        return "reading it took too long, or its file system does not answer";
     case -ENOMEM:
     case -EFBIG:
         return "reading it took too much memory";
@@ -435,6 +432,7 @@ static const char *why_not(int result)
         return "its reader crashed";
     case -EDQUOT:
         return "too much time was spent on files of its owner";
+    case -EBUSY:
     case -EOPNOTSUPP:
     case -EAGAIN:
         return "no process can be started to read it";

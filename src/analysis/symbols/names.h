@@ -5,9 +5,10 @@
  * handed what is open, has limits of memory and time, and answers names. What it answers is as
  * hostile as the file. A file that does not fit these limits has no names, and is remembered.
  *
- * Files are opened here: none but plain ones; installed debug information in /usr/lib/debug alone;
- * a list of a compiler (/tmp/perf-PID.map, in the process's own mount namespace while it lives)
- * only if it belongs to the process's user and no symbolic link leads to it.
+ * Which files are opened, by reach.h, is decided here: none but plain ones; installed debug
+ * information in /usr/lib/debug alone; a list of a compiler (/tmp/perf-PID.map, in the process's
+ * own mount namespace while it lives) only if it belongs to the process's user and no symbolic link
+ * leads to it.
  *
  * Threads  A namer by one thread at a time.
  */
@@ -25,7 +26,8 @@ enum names_kind { NAMES_KERNEL, NAMES_VDSO, NAMES_ELF, NAMES_VARIABLES, NAMES_PE
 
 struct names_source {
     enum names_kind kind;
-    const char *file;     /* NAMES_ELF, NAMES_VARIABLES: its path */
+    const char *file;     /* NAMES_ELF: its path */
+    int place;            /* NAMES_VARIABLES: where it is (reach.h), which stays the caller's */
     const char *build_id; /* NAMES_ELF: the file must have this one; "": whichever */
     pid_t pid;            /* NAMES_PERF_MAP: whose code it is */
     int64_t uid;          /* and his user; negative: not known, and then this process's */

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -20,9 +21,9 @@
 
 #define READY 1 /* the child's first byte: it is confined */
 #define START_MS                                                                                   \
-    30000         /* within which it comes: what runs at a fork is the program's around us, too */
-#define SEND_S  5 /* for a child that does not take what it is sent */
-#define STOP_MS 1000 /* for one that was killed to end */
+    30000           /* within which it comes: what runs at a fork is the program's around us, too */
+#define SEND_S  5   /* for a child that does not take what it is sent */
+#define STOP_MS 200 /* for one that was killed to end; after that it is left */
 
 static void ignore_signals(void)
 {
@@ -43,11 +44,70 @@ static _Noreturn void be_child(const struct sandbox_limits *limits, sandbox_serv
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     socket = confine_descriptors(socket);
-    if (socket < 0 || confine_process(limits))
+    if (socket < 0 || (!limits->trusted && confine_process(limits)))
         _exit(1);
     if (send(socket, &ready, sizeof(ready), MSG_NOSIGNAL) != sizeof(ready))
         _exit(1);
     _exit(serve(socket, ctx));
+}
+
+/* ---- children that are left ---- */
+
+static pthread_mutex_t left_lock = PTHREAD_MUTEX_INITIALIZER;
+static pid_t behind[SANDBOX_LEFT]; /* 0: free */
+
+/* ECHILD: the program around us waits for every child, or it was another process's. */
+static bool has_ended(pid_t pid)
+{
+    pid_t ended;
+
+    while ((ended = waitpid(pid, NULL, WNOHANG)) < 0 && errno == EINTR)
+        ;
+    return ended;
+}
+
+static unsigned count_left(void)
+{
+    unsigned count = 0;
+
+    pthread_mutex_lock(&left_lock);
+    for (size_t i = 0; i < SANDBOX_LEFT; i++) {
+        if (behind[i] && has_ended(behind[i]))
+            behind[i] = 0;
+        count += behind[i] != 0;
+    }
+    pthread_mutex_unlock(&left_lock);
+    return count;
+}
+
+/* More than there is room for began at the same time: whoever reaps what this process leaves reaps
+ * it. */
+static void leave(pid_t pid)
+{
+    size_t i = 0;
+
+    pthread_mutex_lock(&left_lock);
+    while (i < SANDBOX_LEFT && behind[i])
+        i++;
+    if (i < SANDBOX_LEFT)
+        behind[i] = pid;
+    pthread_mutex_unlock(&left_lock);
+}
+
+/* Killed as it waits for a file system that does not answer, a child ends when that does. */
+static void await_end(pid_t pid)
+{
+    struct timespec pause = {.tv_nsec = 100000};
+    uint64_t deadline = now_ms() + STOP_MS;
+
+    while (!has_ended(pid)) {
+        if (now_ms() >= deadline) {
+            leave(pid);
+            return;
+        }
+        nanosleep(&pause, NULL);
+        pause.tv_nsec = pause.tv_nsec < 10000000 ? 2 * pause.tv_nsec : pause.tv_nsec;
+    }
 }
 
 int sandbox_start(const struct sandbox_limits *limits, sandbox_serve_fn serve, void *ctx,
@@ -59,6 +119,9 @@ int sandbox_start(const struct sandbox_limits *limits, sandbox_serve_fn serve, v
     int sockets[2];
 
     *ret = (struct sandbox){0};
+    if (count_left() == SANDBOX_LEFT)
+        return prcb_fail(err, -EBUSY, "%d processes wait for files that do not answer",
+                         SANDBOX_LEFT);
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets))
         return prcb_fail(err, -errno, "a socket cannot be made: %s", strerror(errno));
     started = (struct sandbox){.pid = fork(), .socket = sockets[0]};
@@ -78,23 +141,6 @@ int sandbox_start(const struct sandbox_limits *limits, sandbox_serve_fn serve, v
     }
     *ret = started;
     return 0;
-}
-
-/* Killed as it reads from a file system that does not answer, a child ends when that does: it is
- * left then, to whoever reaps what this process leaves. ECHILD: the program around us waits for
- * every child.
- */
-static void await_end(pid_t pid)
-{
-    struct timespec pause = {.tv_nsec = 100000};
-    uint64_t deadline = now_ms() + STOP_MS;
-    pid_t ended;
-
-    while ((!(ended = waitpid(pid, NULL, WNOHANG)) || (ended < 0 && errno == EINTR)) &&
-           now_ms() < deadline) {
-        nanosleep(&pause, NULL);
-        pause.tv_nsec = pause.tv_nsec < 10000000 ? 2 * pause.tv_nsec : pause.tv_nsec;
-    }
 }
 
 void sandbox_stop(struct sandbox *sandbox)

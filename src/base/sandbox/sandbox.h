@@ -21,6 +21,8 @@
 #include <prcb/prcb.h>
 
 #define SANDBOX_FDS 64 /* descriptors in one message */
+/* Children that were killed and have not ended yet: then none is started. */
+#define SANDBOX_LEFT 16
 
 struct sandbox {
     pid_t pid;  /* 0: not started */
@@ -31,6 +33,7 @@ struct sandbox_limits {
     uint64_t memory; /* bytes of address space; 0: no limit */
     unsigned files;  /* open at once */
     bool serves;     /* takes connections from sockets that it has */
+    bool trusted;    /* keeps rights and system calls: it runs what may wait for ever (reach.h) */
 };
 
 /* In the child: answers until the socket ends, which it does when the parent does. What it returns
@@ -38,11 +41,11 @@ struct sandbox_limits {
 typedef int (*sandbox_serve_fn)(int socket, void *ctx);
 
 /* *ret is all zero on failure. -EPERM, -EAGAIN, -ENOMEM: the fork's; -EOPNOTSUPP: the child could
- * not be confined, and was ended before it served. */
+ * not be confined, and was ended before it served; -EBUSY: SANDBOX_LEFT were left already. */
 int sandbox_start(const struct sandbox_limits *limits, sandbox_serve_fn serve, void *ctx,
                   struct sandbox *ret, struct prcb_error *err);
-/* Ends the child; one that does not end within a second, for the kernel waits for its file, is
- * left. Not started: nothing. */
+/* Ends the child; one that does not end soon, for the kernel waits for its file, is left: it ends
+ * when its wait does. Not started: nothing. */
 void sandbox_stop(struct sandbox *sandbox);
 /* Processor time the child has used; 0: not known. */
 uint64_t sandbox_cpu_ns(const struct sandbox *sandbox);

@@ -13,6 +13,7 @@
 #include "comm.h"
 #include "living.h"
 #include "names.h"
+#include "reach.h"
 #include "table.h"
 
 #define FRAMES_MAX    (1u << 19)    /* beyond, what is known is forgotten: ids may repeat a frame */
@@ -346,21 +347,18 @@ int world_map(struct world *world, const struct writer_map *map)
 
 static int look_at_maps(struct world *world, int32_t pid, uint64_t time_ns)
 {
-    char path[64], line[4096 + 128];
-    FILE *file;
+    char path[64], *text, *rest, *line;
     int result = 0;
 
     snprintf(path, sizeof(path), "/proc/%d/maps", (int)living_thread(pid));
-    file = fopen(path, "re");
-    if (!file)
-        return 0;
-    while (!result && fgets(line, sizeof(line), file)) {
+    reach_text(pid, path, &text);
+    rest = text;
+    while (!result && rest && (line = strsep(&rest, "\n"))) {
         struct writer_map map = {.pid = pid, .time_ns = time_ns};
         unsigned long long start, end, offset;
         char mode[8];
         int name = 0;
 
-        line[strcspn(line, "\n")] = '\0';
         if (sscanf(line, "%llx-%llx %7s %llx %*s %*s %n", &start, &end, mode, &offset, &name) < 4 ||
             !strchr(mode, 'x') || end <= start)
             continue;
@@ -370,7 +368,7 @@ static int look_at_maps(struct world *world, int32_t pid, uint64_t time_ns)
         map.file = name && line[name] ? line + name : "//anon";
         result = world_map(world, &map);
     }
-    fclose(file);
+    free(text);
     return result;
 }
 

@@ -8,6 +8,7 @@
 #include "cause.h"
 #include "format.h"
 #include "comm.h"
+#include "reach.h"
 #include "text.h"
 
 bool held_cause(uint32_t cause, const char *word)
@@ -34,6 +35,17 @@ static struct held_row *row_of(struct held_threads *threads, pid_t pid, const st
     return row;
 }
 
+int held_threads_off(pid_t pid, pid_t tid, uint64_t *ret)
+{
+    char path[64], stat[1024];
+    ssize_t length;
+
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
+    length = reach_read(pid, path, stat, sizeof(stat) - 1);
+    stat[length > 0 ? length : 0] = '\0';
+    return length < 0 ? (int)length : held_off_ns(pid, tid, stat, ret);
+}
+
 void held_threads_add(struct held_threads *threads, pid_t pid, pid_t tid, const char *comm,
                       uint64_t ns, bool before)
 {
@@ -52,7 +64,7 @@ void held_threads_add(struct held_threads *threads, pid_t pid, pid_t tid, const 
     }
     if (!row->threads++)
         snprintf(row->comm, sizeof(row->comm), "%s", comm);
-    if (before && !held_off_ns(pid, tid, &off) && off > ns)
+    if (before && !held_threads_off(pid, tid, &off) && off > ns)
         ns = off;
     row->ns = ns > row->ns ? ns : row->ns;
 }

@@ -28,6 +28,9 @@ struct held_threads {
     uint64_t left; /* threads that found no place */
 };
 
+/* As held_off_ns, of which it reads stat without waiting for others. */
+int held_threads_off(pid_t pid, pid_t tid, uint64_t *ret);
+
 /* Whether a wait of such a cause may be one. cause: enum prcb_cause; word: its stack's, or NULL. */
 bool held_cause(uint32_t cause, const char *word);
 /* Adds the thread, if it is held at this moment. ns: for how long, as far as it was measured;

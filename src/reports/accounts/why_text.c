@@ -263,7 +263,7 @@ uint64_t why_now_ns(const struct why_process *process, const struct why_now *now
 {
     uint64_t off;
 
-    if (!now->before || held_off_ns(process->pid ? process->pid : now->tid, now->tid, &off))
+    if (!now->before || held_threads_off(process->pid ? process->pid : now->tid, now->tid, &off))
         return now->ns;
     return off > now->ns ? off : now->ns;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "why_symbols.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #ifdef HAVE_RECORD
@@ -17,11 +16,12 @@ static void find_in_file(struct objects *objects, int file, struct namer *namer)
     uint32_t count = objects_count(objects), wanted = 0, at = 0;
     uint64_t *places = calloc(count + 1, sizeof(*places));
     struct names names = {0};
-    char path[64];
-    const struct names_source source = {
-        .kind = NAMES_VARIABLES, .file = path, .build_id = "", .uid = -1};
+    const struct names_source source = {.kind = NAMES_VARIABLES,
+                                        .file = "",
+                                        .place = objects_file(objects, file),
+                                        .build_id = "",
+                                        .uid = -1};
 
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", objects_file(objects, file));
     for (uint32_t i = 1; places && i <= count; i++) {
         if (is_in(objects_at(objects, i), file))
             places[wanted++] = objects_at(objects, i)->place;

@@ -15,7 +15,7 @@
 #include "error.h"
 #include "living.h"
 #include "now.h"
-#include "read_file.h"
+#include "reach.h"
 
 #define WALK_TRIES  50 /* 20 ms each: a writer without a processor */
 #define YOUNG       2  /* looks at /proc after a process was first seen */
@@ -113,7 +113,7 @@ static const char *read_line(struct top_source *s, pid_t pid, const char *name)
     ssize_t got;
 
     snprintf(path, sizeof(path), "/proc/%d/%s", (int)living_thread(pid), name);
-    got = read_start(path, s->text, sizeof(s->text) - 1);
+    got = reach_read(pid, path, s->text, sizeof(s->text) - 1);
     while (got > 0 && (!s->text[got - 1] || s->text[got - 1] == '\n' || s->text[got - 1] == ' '))
         got--;
     for (ssize_t i = 0; i < got; i++)

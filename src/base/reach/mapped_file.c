@@ -13,7 +13,7 @@
 
 #include "array.h"
 #include "living.h"
-#include "plain_file.h"
+#include "reach.h"
 
 void mapped_find_served(pid_t pid, struct mapped_served *ret)
 {
@@ -49,10 +49,10 @@ static bool is_served_by_program(const struct mapped_served *served, uint64_t de
 }
 
 /* Where ino is not 0, that file and no other. */
-static int open_plain(const char *path, uint64_t ino)
+static int open_plain(pid_t pid, const char *path, uint64_t ino)
 {
     struct stat about;
-    int fd = plain_file_open(AT_FDCWD, path, 0, &about);
+    int fd = reach_open(pid, path, &about);
 
     if (fd < 0 || !ino || about.st_ino == ino)
         return fd;
@@ -66,7 +66,7 @@ void mapped_free_served(struct mapped_served *served)
     *served = (struct mapped_served){0};
 }
 
-int mapped_file_open(pid_t pid, const struct mapped_served *served, const struct mapped_file *file)
+int mapped_file_place(pid_t pid, const struct mapped_served *served, const struct mapped_file *file)
 {
     char path[4096 + 64];
     pid_t by = living_thread(pid);
@@ -76,11 +76,11 @@ int mapped_file_open(pid_t pid, const struct mapped_served *served, const struct
         return -EREMOTE;
     snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)by, file->start,
              file->end);
-    fd = open_plain(path, 0);
+    fd = open_plain(pid, path, 0);
     if (fd >= 0)
         return fd;
     snprintf(path, sizeof(path), "/proc/%d/root%s", (int)by, file->path);
-    fd = open_plain(path, file->ino);
+    fd = open_plain(pid, path, file->ino);
     /* The kernel writes it as we see it, below another root that we can reach. */
-    return fd < 0 ? open_plain(file->path, file->ino) : fd;
+    return fd < 0 ? open_plain(pid, file->path, file->ino) : fd;
 }

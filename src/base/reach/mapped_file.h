@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Opening a file that another process has mapped: the file that is mapped, and no other, and none
- * on a file system that a user's program serves (FUSE: it may never answer). Contents are not
+ * The place of a file that another process has mapped: the file that is mapped, and no other, and
+ * none on a file system that a user's program serves (FUSE: it may never answer). Contents are not
  * looked at.
  *
  * Threads  Any number; a list of file systems by one at a time.
@@ -36,7 +36,8 @@ struct mapped_file {
 
 /* By the mapping itself where that is allowed (CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE): it is
  * the right file also when it was replaced or removed. Else by its path as the process sees it, or
- * as we do. A descriptor, or -errno; -EREMOTE: a program serves it. */
-int mapped_file_open(pid_t pid, const struct mapped_served *served, const struct mapped_file *file);
+ * as we do. A descriptor (O_PATH) for reach_hand, or -errno; -EREMOTE: a program serves it. */
+int mapped_file_place(pid_t pid, const struct mapped_served *served,
+                      const struct mapped_file *file);
 
 #endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Memory, files and what /proc tells of other processes, without ever waiting for these. A page of
+ * memory may be one of a file whose server never answers (FUSE, NFS) or be served by a program
+ * (userfaultfd); /proc/PID/maps, syscall and auxv wait for locks that the process holds meanwhile;
+ * a path may lead into such a file system. No signal ends some of these waits. So a child process
+ * with this one's rights does all of it. When it gives no answer in time, it is killed and left
+ * behind, and another takes its place; sandbox.h bounds how many may be left. A process that was
+ * waited for in vain is not asked about again for a minute, nor are others of its user once a few
+ * were; then -ETIMEDOUT is the answer at once.
+ *
+ * Files are opened as places (O_PATH), which nobody ever waits to close, and opened to be read by
+ * the child alone, which hands them on to a sandbox's. Only plain files are (plain_file.h).
+ *
+ * Under Yama's ptrace_scope 1 a process may read its descendants' memory, and the child has none:
+ * there, this process reads these itself.
+ *
+ * Threads  Any number; they take turns. In a forked process it begins anew.
+ */
+#ifndef PRCB_REACH_H
+#define PRCB_REACH_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#define REACH_MOST (16u << 20) /* bytes of one answer; a file is cut there */
+
+/* In all: 0, a number of bytes or a descriptor, else -errno. -ETIMEDOUT: it gives no answer;
+ * -EBUSY: too many children are left behind, or none can be started; -ESRCH: there is no such
+ * process. pid: who made what is asked for, to remember if it hangs; 0: not known. */
+
+/* Memory from an address on, as far as it can be had without waiting for others: pages that are
+ * present or swapped, and those of private anonymous memory. -EFAULT: not the first. */
+ssize_t reach_memory(pid_t pid, uint64_t address, void *to, size_t size);
+
+/* The same, and the start of a file of procfs, read before, in one question. *ret_start: how many
+ * bytes that is, or -errno. */
+ssize_t reach_memory_after(pid_t pid, const char *path, void *start, size_t start_size,
+                           ssize_t *ret_start, uint64_t address, void *to, size_t size);
+
+/* A file of procfs from its start. */
+ssize_t reach_read(pid_t pid, const char *path, void *to, size_t size);
+/* The same whole, with a NUL behind it; the caller frees *ret, which is NULL on failure. */
+ssize_t reach_text(pid_t pid, const char *path, char **ret);
+/* The same of a list of mappings, as far as the first behind an address. */
+ssize_t reach_maps(pid_t pid, const char *path, uint64_t address, char **ret);
+
+/* Where a link of procfs leads, with its end: of at most size - 1 bytes. */
+ssize_t reach_link(pid_t pid, const char *path, char *ret, size_t size);
+/* The same of all links in a folder, behind each other, each behind a digit, which is its mode's of
+ * its owner (4: opened to be read, 2: to be written); the caller frees *ret. */
+ssize_t reach_links(pid_t pid, const char *folder, char **ret);
+
+/* The place of a plain file, and what it is. Its descriptor says nothing more: fstat(2) would ask
+ * the file system. */
+int reach_open(pid_t pid, const char *path, struct stat *ret);
+/* Of the list of a compiler, as perf_list.h. */
+int reach_open_list(pid_t pid, uid_t owner, off_t most, struct stat *ret);
+/* Opens it for reading and sends that with a message on a sandbox's socket. */
+int reach_hand(pid_t pid, int place, int socket, const void *message, size_t length);
+
+/* The child is there from the first question until nobody holds it any more. Who never holds it
+ * keeps it until the end of the process. */
+void reach_hold(void);
+void reach_release(void);
+
+/* Processor time of all children so far. */
+uint64_t reach_cpu_ns(void);
+/* How many questions gave no answer in time so far. */
+unsigned reach_hangs(void);
+
+#endif

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reach_child.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "perf_list.h"
+#include "plain_file.h"
+#include "read_file.h"
+#include "sandbox.h"
+
+/* ---- memory ---- */
+
+#define PAGES_MOST 512
+#define PRESENT    (1ull << 63) /* /proc/PID/pagemap */
+#define SWAPPED    (1ull << 62)
+#define PIECES     64
+#define PAGE_LEAST 4096u
+#define PART       4096 /* what procfs hands out at once */
+#define LINE_MOST  (4096 + 128)
+
+/* linux/fs.h, since Linux 6.11 */
+struct procmap_query_ {
+    uint64_t size, flags, address; /* in */
+    uint64_t start, end, vma_flags, page_size, offset, inode;
+    uint32_t major, minor, name_size, build_id_size;
+    uint64_t name, build_id;
+};
+#define PROCMAP_QUERY_ _IOWR(0x66, 17, struct procmap_query_)
+#define VMA_READABLE   1u
+#define VMA_SHARED     8u
+
+/* The same of an older kernel: from the whole list. */
+static uint64_t anonymous_end_by_list(FILE *maps, uint64_t address)
+{
+    char line[LINE_MOST];
+
+    while (fgets(line, sizeof(line), maps)) {
+        uint64_t start, end, ino;
+        char flags[5];
+
+        if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %*x %*x:%*x %" SCNu64, &start, &end, flags,
+                   &ino) != 4 ||
+            address >= end)
+            continue;
+        return address >= start && !ino && flags[0] == 'r' && flags[3] == 'p' ? end : 0;
+    }
+    return 0;
+}
+
+/* The end of the private anonymous memory that an address lies in: its pages are zeros where they
+ * are not there yet, and nobody is asked for these. 0: it lies in none, or may not be read. */
+static uint64_t anonymous_end(pid_t pid, uint64_t address)
+{
+    struct procmap_query_ query = {.size = sizeof(query), .address = address};
+    char path[64];
+    uint64_t end;
+    FILE *maps;
+
+    snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+    maps = fopen(path, "re");
+    if (!maps)
+        return 0;
+    if (!ioctl(fileno(maps), PROCMAP_QUERY_, &query))
+        end = !query.inode && (query.vma_flags & (VMA_READABLE | VMA_SHARED)) == VMA_READABLE
+                  ? query.end
+                  : 0;
+    else
+        end = errno == ENOENT ? 0 : anonymous_end_by_list(maps, address);
+    fclose(maps);
+    return end;
+}
+
+/* What is known of so many pages from `first` on, as /proc/PID/pagemap has it; 0: nothing. */
+static void read_pages(pid_t pid, uint64_t first, uint64_t *ret, uint64_t pages)
+{
+    ssize_t got = 0;
+    char path[64];
+    int fd;
+
+    snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        got = pread(fd, ret, pages * sizeof(*ret), (off_t)(first * sizeof(*ret)));
+        close(fd);
+    }
+    got = got > 0 ? got / (ssize_t)sizeof(*ret) : 0;
+    memset(ret + got, 0, (pages - (uint64_t)got) * sizeof(*ret));
+}
+
+/* How many of the bytes can be had without waiting for another process, or its file system: up to
+ * the last page that is there. A change between this look and the copy can cost this process's
+ * life, and nobody else's time. */
+static size_t at_hand(pid_t pid, uint64_t address, size_t size)
+{
+    uint64_t entries[PAGES_MOST], page = (uint64_t)sysconf(_SC_PAGESIZE), first = address / page;
+    uint64_t pages = (address + size - 1) / page - first + 1, anonymous = 0, end;
+
+    pages = pages < PAGES_MOST ? pages : PAGES_MOST;
+    read_pages(pid, first, entries, pages);
+    while (pages && !(entries[pages - 1] & (PRESENT | SWAPPED)))
+        pages--;
+    for (uint64_t i = 0; i < pages; i++) {
+        uint64_t at = (first + i) * page;
+
+        if (entries[i] & (PRESENT | SWAPPED) || at < anonymous)
+            continue;
+        anonymous = anonymous_end(pid, at);
+        if (!anonymous)
+            return at > address ? (size_t)(at - address) : 0;
+    }
+    end = (first + pages) * page;
+    return !pages ? 0 : end - address < size ? (size_t)(end - address) : size;
+}
+
+/* A piece that is not mapped ends the copy, and a piece is copied whole or not at all: so pieces
+ * end where pages do, and are no longer than it takes to name all. */
+static ssize_t copy_memory(pid_t pid, uint64_t address, unsigned char *to, size_t want)
+{
+    struct iovec local = {to, want}, remote[PIECES];
+    size_t pieces = 0, taken = 0;
+    ssize_t got;
+
+    while (taken < want && pieces < PIECES) {
+        size_t step = pieces + 1 < PIECES ? PAGE_LEAST - (size_t)((address + taken) % PAGE_LEAST)
+                                          : want - taken;
+
+        if (step > want - taken)
+            step = want - taken;
+        remote[pieces++] = (struct iovec){(void *)(uintptr_t)(address + taken), step};
+        taken += step;
+    }
+    got = process_vm_readv(pid, &local, 1, remote, pieces, 0);
+    return got < 0 ? -errno : got;
+}
+
+/* Where nothing can be had: what is wrong with the process, or -EFAULT, from a place where no
+ * program has memory. */
+static ssize_t read_memory(const struct reach_ask *ask, unsigned char *area)
+{
+    size_t want = ask->size ? at_hand(ask->pid, ask->address, ask->size) : 0;
+
+    return want ? copy_memory(ask->pid, ask->address, area, want)
+                : copy_memory(ask->pid, UINT64_MAX - 2 * PAGE_LEAST, area, 1);
+}
+
+/* ---- questions ---- */
+
+/* The list of a process's memory, which is long where it has many threads, as far as a mapping
+ * behind an address. */
+static ssize_t read_maps(const struct reach_ask *ask, unsigned char *area)
+{
+    size_t have = 0, line = 0;
+    int fd = open(ask->text, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? -errno : 1;
+
+    while (got > 0 && have < ask->size) {
+        got = read(fd, area + have, ask->size - have < PART ? ask->size - have : PART);
+        got = got < 0 ? -errno : got;
+        have += got > 0 ? (size_t)got : 0;
+        /* The last line that begins here: what is read ends where a line does, or goes on. */
+        for (size_t i = have; i > line + 1; i--) {
+            if (area[i - 2] == '\n') {
+                line = i - 1;
+                break;
+            }
+        }
+        area[have] = '\0';
+        if (strtoull((const char *)area + line, NULL, 16) > ask->address)
+            break;
+    }
+    if (fd >= 0)
+        close(fd);
+    return got < 0 ? got : (ssize_t)have;
+}
+
+/* Where the links of a folder lead, each behind a digit for what its owner may do with it, and with
+ * its end. */
+static ssize_t read_links(const struct reach_ask *ask, char *area)
+{
+    DIR *folder = opendir(ask->text);
+    const struct dirent *entry;
+    size_t have = 0;
+
+    if (!folder)
+        return -errno;
+    while (ask->size - have > PATH_MAX + 1 && (entry = readdir(folder))) {
+        ssize_t length = readlinkat(dirfd(folder), entry->d_name, area + have + 1, PATH_MAX);
+        struct stat about;
+
+        if (length <= 0 || fstatat(dirfd(folder), entry->d_name, &about, AT_SYMLINK_NOFOLLOW))
+            continue;
+        area[have] = (char)('0' + (about.st_mode >> 6 & 7));
+        have += (size_t)length + 1;
+        area[have++] = '\0';
+    }
+    closedir(folder);
+    return (ssize_t)have;
+}
+
+static int hand(const struct reach_ask *ask, const int fds[2])
+{
+    char path[32];
+    int fd, result;
+
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fds[0]);
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (fd < 0)
+        return -errno;
+    result = sandbox_send(fds[1], ask->text, ask->size, &fd, 1);
+    close(fd);
+    return result;
+}
+
+void reach_perform(const struct reach_ask *ask, const int fds[2], unsigned char *area,
+                   struct reach_answer *ret, int *ret_fd)
+{
+    *ret = (struct reach_answer){0};
+    *ret_fd = -1;
+    switch (ask->what) {
+    case REACH_MEMORY:
+        if (ask->start)
+            ret->start = read_start(ask->text, area + ask->size, ask->start);
+        ret->result = read_memory(ask, area);
+        break;
+    case REACH_READ:
+        ret->result = ask->address ? read_maps(ask, area) : read_start(ask->text, area, ask->size);
+        break;
+    case REACH_LINK:
+        ret->result = readlink(ask->text, (char *)area, ask->size);
+        ret->result = ret->result < 0 ? -errno : ret->result;
+        break;
+    case REACH_LINKS:
+        ret->result = read_links(ask, (char *)area);
+        break;
+    case REACH_OPEN:
+        ret->result = plain_file_place(AT_FDCWD, ask->text, 0, &ret->about);
+        break;
+    case REACH_LIST:
+        ret->result = perf_list_place(ask->pid, ask->owner, (off_t)ask->size, &ret->about);
+        break;
+    case REACH_HAND:
+        ret->result = hand(ask, fds);
+        break;
+    default:
+        ret->result = -EINVAL;
+    }
+    if ((ask->what == REACH_OPEN || ask->what == REACH_LIST) && ret->result >= 0) {
+        *ret_fd = (int)ret->result;
+        ret->result = 0;
+    }
+}
+
+int reach_serve(int socket, void *ctx)
+{
+    struct reach_ask ask = {.what = 0};
+
+    /* Killed where it waits for a lock, or an answer, as its parent ends, it ends too. */
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    prctl(PR_SET_NAME, "prcb-reach");
+    for (;;) {
+        struct reach_answer answer;
+        int fds[2] = {-1, -1}, fd = -1, result;
+        size_t count = 0;
+
+        if (sandbox_receive(socket, &ask, sizeof(ask), fds, 2, &count, -1) <
+            (ssize_t)REACH_ASK_HEAD)
+            return 0;
+        reach_perform(&ask, fds, ctx, &answer, &fd);
+        result = sandbox_send(socket, &answer, sizeof(answer), &fd, fd >= 0);
+        if (fd >= 0)
+            close(fd);
+        while (count)
+            close(fds[--count]);
+        if (result)
+            return 0;
+    }
+}

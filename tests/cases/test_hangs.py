@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Nobody makes root wait: processes whose memory, files or locks never answer, beside one that does.
+
+Witness: the clock, and the program that answers, whose functions are named as ever."""
+import os
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+import house
+from house import PRCB, House
+
+MOST = 15  # seconds, of which a second at most is waited for each of a few answers
+
+
+def functions(stack):
+    return [frame["function"] for frame in stack.get("frames", [])]
+
+
+def readers():
+    """The processes that prcb reads by and that still live, by what the kernel calls them."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/status", encoding="utf-8") as status:
+                lines = dict(line.rstrip("\n").split(":\t", 1) for line in status if ":\t" in line)
+        except OSError:
+            continue
+        if lines["Name"] == "prcb-reach" and not lines["State"].startswith("Z"):
+            found.append(int(pid))
+    return found
+
+
+@unittest.skipUnless(house.ROOT and os.path.exists("/dev/fuse") and os.uname().machine in ("x86_64", "aarch64"),
+                     "needs root, /dev/fuse, and a processor that the program knows")
+class Hangs(House):
+    def begin(self, way, folder=None):
+        if not folder:
+            folder = tempfile.mkdtemp(prefix="prcb-hangs-")
+            self.addCleanup(os.rmdir, folder)
+        _, numbers = self.start("hangs", way, folder)
+        if not numbers:
+            self.skipTest(f"{way}: the kernel lacks what it needs")
+        _, (honest, _, _) = self.start("zombie_leader")
+        time.sleep(0.2)
+        return numbers[0], honest
+
+    def prcb(self, tier, *arguments):
+        began = time.monotonic()
+        text = super().prcb(tier, *arguments)
+        self.assertLess(time.monotonic() - began, MOST)
+        return text
+
+    def check(self, way, folder=None, seconds=0.3):
+        before = readers()
+        hanging, honest = self.begin(way, folder)
+        pids = f"{hanging},{honest}"
+        report = self.document("bpf", "why", "--objects", "-p", pids, "--for", seconds, "--top", 0, "--stacks", 0)
+        named = {name for process in report["processes"] if process["pid"] == honest
+                 for cause in process["causes"] for part in cause["stacks"] for name in functions(part)}
+        self.assertLessEqual({"hold_it", "want_it"}, named)
+        chain = self.document("bpf", "why", "--chain", "-p", pids)
+        self.assertIn("want_it", [name for row in chain["threads"] for name in functions(row.get("stack") or row)])
+        if way in ("stack", "lock"):
+            self.prcb("bpf", "stat", "-p", pids, "--for", 0.2)
+            self.top("bpf", "-n", 1, "-d", 0.2, "-p", pids)
+        self.assertLessEqual(len(set(readers()) - set(before)), 16)
+        return report
+
+    def test_a_stack_in_a_file_that_is_not_answered_for(self):
+        report = self.check("stack")
+        self.assertEqual(report["reader"]["unanswered"], 0)  # it is not even asked for
+
+    def test_a_stack_that_a_program_serves(self):
+        report = self.check("fault", seconds=2)
+        self.assertEqual(report["reader"]["unanswered"], 1)
+
+    def test_the_word_of_a_futex(self):
+        self.check("word")
+
+    def test_the_list_of_a_poll(self):
+        self.check("list")
+
+    def test_an_epoll_descriptor_whose_lock_is_held(self):
+        self.check("epoll", seconds=2)
+
+    def test_a_process_in_exec_with_the_lock_that_procfs_takes(self):
+        report = self.check("lock", seconds=2)
+        self.assertGreater(report["reader"]["unanswered"], 0)
+
+    def test_a_folder_of_compilers_lists(self):
+        report = self.check("tmp", "/tmp", 2)
+        self.assertGreater(report["reader"]["unanswered"], 0)
+
+    def test_a_signal_ends_it_at_once(self):
+        hanging, _ = self.begin("fault")
+        with subprocess.Popen([PRCB, "why", "-p", str(hanging), "--for", "60"], stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL) as process:
+            time.sleep(0.7)
+            process.send_signal(signal.SIGINT)
+            self.assertEqual(process.wait(MOST), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
