@@ -565,6 +565,7 @@ static struct MHD_Daemon *start_daemon(struct web *web, int listens)
                               web, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
                               (unsigned)CONNECTIONS, MHD_OPTION_NOTIFY_CONNECTION, connected, web,
                               MHD_OPTION_NOTIFY_COMPLETED, answered, web,
+                              MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)(PLACES_ASK_MS / 1000),
                               MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY_EACH,
                               MHD_OPTION_ARRAY, tls ? secure : none, MHD_OPTION_END);
     if (!daemon && fcntl(fd, F_GETFD) >= 0)
