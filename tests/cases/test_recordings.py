@@ -96,17 +96,19 @@ class Recordings(House):
     def test_a_quota_is_not_ready_time(self, tier):
         group = CpuCgroup(f"quota-{tier}")
         self.addCleanup(group.remove)
-        group.set(("cpu.cfs_period_us", "100000"), ("cpu.max", "20000 100000"))
-        group.set(("cpu.cfs_quota_us", "20000"), ("cpu.max", "20000 100000"))
+        group.set(("cpu.cfs_period_us", "100000"), ("cpu.max", "10000 100000"))
+        group.set(("cpu.cfs_quota_us", "10000"), ("cpu.max", "10000 100000"))
         if self.user_of(tier):
             os.chown(group.processes, NOBODY, NOBODY)
         before = group.throttled()[0]
         rows, report, _, (ran, limited) = self.both(tier, "quota", group.processes, min(os.sched_getaffinity(0)), 1)
         taken = group.throttled()[0] - before
+        if taken < 100_000_000:
+            self.skipTest(f"the quota took {taken} ns alone: others had the processor")
         self.compare(rows, report)
         waits = {(row["state"], row["cause"]): row["ns"] for row in report["waits"]}
         switches = rows[limited]["switches"]
-        self.near(waits["waiting", "throttled"], taken, switches, (waits, taken))
+        self.near(waits.get(("waiting", "throttled"), 0), taken, switches, (waits, taken))
         self.near(rows[limited]["run_ns"], ran, switches, (rows[limited], ran))
         # What comes after the quota, and no more, is ready time of it.
         self.assertLess(waits.get(("ready", "throttled"), 0), 0.5 * taken, waits)
