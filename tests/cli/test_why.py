@@ -1233,7 +1233,7 @@ wait()
                 # Each of the waits that go on now ends in it, and the next goes on at its end.
                 text = subprocess.run([PRCB, *command, "-p", str(child.pid), "--for", "0.9"], capture_output=True,
                                       text=True, timeout=60, check=True).stdout
-                rows = re.findall(r"timer \((?:(\d+) of (\d+) )?timed out\)", text)
+                rows = re.findall(r"timer \((?:(\d+) of (\d+) )?timed out[^)]*\)", text)
                 self.assertTrue(rows, text)
                 for ended, of in rows:
                     self.assertEqual(ended, of, text)
@@ -1717,7 +1717,7 @@ class Objects(unittest.TestCase):
             found = self.by_thread(self.look(child.pid, *arguments))
             self.assertEqual(found[child.pid]["name"], os.readlink(f"/proc/{child.pid}/fd/0"))
             self.assertFalse(found[child.pid]["now"])
-            self.assertRegex(found[child.pid]["detail"], rf"^also open in .* \({os.getpid()}\)$")
+            self.assertRegex(found[child.pid]["detail"], rf"^written by .* \({os.getpid()}\)$")
         self.assertEqual(ways, {})
 
     @staticmethod
