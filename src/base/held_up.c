@@ -107,6 +107,17 @@ static void find_frozen(const char *text, struct held *held)
     }
 }
 
+bool held_process_frozen(pid_t pid)
+{
+    struct held held = {0};
+    char path[64], text[TEXT_BYTES];
+
+    snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
+    if (read_text(path, text, sizeof(text)) > 0)
+        find_frozen(text, &held);
+    return held.frozen;
+}
+
 bool held_blocked(pid_t pid, pid_t tid)
 {
     char path[64], text[512];

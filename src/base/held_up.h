@@ -33,5 +33,7 @@ int held_off_ns(pid_t pid, pid_t tid, const char *stat, uint64_t *ret);
 /* Whether this machine can freeze threads where they sleep, which no switch tells of: the freezer
  * of cgroup version 1 is mounted. */
 bool held_in_place(void);
+/* Whether a cgroup of this process, as its first thread has them, is frozen at this moment. */
+bool held_process_frozen(pid_t pid);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "array.h"
 #include "cause.h"
+#include "held_up.h"
 #include "table.h"
 
 /* A part that grows: of a process, a cause, and a stack or a reason why there is none. */
@@ -30,6 +31,9 @@ struct process {
     struct cell *cells;
     struct thread *threads_here; /* those whose accounts are there */
     struct process *next;        /* of all */
+    /* Whether it is frozen, and when that was asked (why_account's now); 0: not yet. */
+    uint64_t frozen_asked;
+    bool frozen;
 };
 
 struct thread {
@@ -435,8 +439,22 @@ static int try_again(struct why *w, struct thread *thread, const struct prcb_acc
     return move_wait(w, thread, &part);
 }
 
-/* One that idled may be held up by now where it sleeps: its stack is the same, and what that means
- * is not (prcb_stacks_read). */
+#define FROZEN_ASK_NS 1000000000ull /* between two questions whether a process is frozen */
+
+/* The freezer of version 1 stops a thread where it sleeps, without a switch. */
+static bool is_frozen(struct process *process, uint64_t now)
+{
+    if (!held_in_place() || !process->pid)
+        return false;
+    if (!process->frozen_asked || now - process->frozen_asked >= FROZEN_ASK_NS) {
+        process->frozen_asked = now ? now : 1;
+        process->frozen = held_process_frozen(process->pid);
+    }
+    return process->frozen;
+}
+
+/* A thread that idled may be frozen by now: its stack is the same, and what it means is not
+ * (prcb_stacks_read). */
 static int ask_again(struct why *w, struct thread *thread, const struct prcb_account *a)
 {
     const struct why_part *before = &thread->cell->part;
@@ -483,7 +501,8 @@ int why_account(struct why *w, const struct prcb_account *a, uint64_t now)
         result = begin(w, thread, a);
     else if (thread->cell && (thread->cell->part.kind == WHY_BUDGET || thread->later))
         result = try_again(w, thread, a);
-    else if (thread->cell && thread->cell->part.stack.kind != PRCB_STACK_BLOCKED)
+    else if (thread->cell && thread->cell->part.stack.kind != PRCB_STACK_BLOCKED &&
+             is_frozen(thread->process, now))
         result = ask_again(w, thread, a);
     if (!result && thread->cell) {
         uint64_t age = age_of(thread, a, now);
