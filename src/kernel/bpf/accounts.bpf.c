@@ -285,16 +285,17 @@ SEC("prcb_tp/sched_migrate_task")
 int prcb_move(__u64 *ctx)
 {
     struct task_struct *task = (void *)ctx[0];
-    struct prcb_head_block *head = head_block();
+    struct prcb_head_block *head;
     struct tag *tag = tag_of(task);
     bool asleep = task_delayed(task);
 
-    if (!tag || !head)
+    if (!tag)
         return 0;
     /* It waits to be moved, in a call of its own, and is woken as soon as it is. */
     if (task->__state & TASK_UNINTERRUPTIBLE_ && tag->call.number == SETAFFINITY_CALL)
         asleep = false;
-    if (is_move_noted(&tag->away, asleep))
+    head = is_move_noted(&tag->away, asleep) ? head_block() : NULL;
+    if (head)
         note_move(&tag->away, asleep, clock_now(head));
     return 0;
 }

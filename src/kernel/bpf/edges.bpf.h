@@ -179,7 +179,7 @@ SEC("prcb_tp/sched_waking")
 int prcb_waking(__u64 *ctx)
 {
     struct task_struct *task = (void *)ctx[0], *current;
-    struct prcb_head_block *head = head_block();
+    struct prcb_head_block *head;
     struct tag *tag = tag_of(task);
     int i;
 
@@ -202,7 +202,8 @@ int prcb_waking(__u64 *ctx)
         note_waking(profile);
         end_telling(&profile->waker, handle);
     }
-    if (head && is_move_noted(&tag->away, false))
+    head = is_move_noted(&tag->away, false) ? head_block() : NULL;
+    if (head)
         note_move(&tag->away, false, clock_now(head));
     return 0;
 }
