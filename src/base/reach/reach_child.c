@@ -83,7 +83,7 @@ static uint64_t anonymous_end(pid_t pid, uint64_t address)
 }
 
 /* What is known of so many pages from `first` on, as /proc/PID/pagemap has it; 0: nothing. */
-static void read_pages(pid_t pid, uint64_t first, uint64_t *ret, uint64_t pages)
+static void read_pages(pid_t pid, uint64_t first, uint64_t *ret, size_t pages)
 {
     ssize_t got = 0;
     char path[64];
@@ -96,7 +96,7 @@ static void read_pages(pid_t pid, uint64_t first, uint64_t *ret, uint64_t pages)
         close(fd);
     }
     got = got > 0 ? got / (ssize_t)sizeof(*ret) : 0;
-    memset(ret + got, 0, (pages - (uint64_t)got) * sizeof(*ret));
+    memset(ret + got, 0, (pages - (size_t)got) * sizeof(*ret));
 }
 
 /* How many of the bytes can be had without waiting for another process, or its file system: up to
@@ -108,7 +108,7 @@ static size_t at_hand(pid_t pid, uint64_t address, size_t size)
     uint64_t pages = (address + size - 1) / page - first + 1, anonymous = 0, end;
 
     pages = pages < PAGES_MOST ? pages : PAGES_MOST;
-    read_pages(pid, first, entries, pages);
+    read_pages(pid, first, entries, (size_t)pages);
     while (pages && !(entries[pages - 1] & (PRESENT | SWAPPED)))
         pages--;
     for (uint64_t i = 0; i < pages; i++) {
@@ -149,7 +149,7 @@ static ssize_t copy_memory(pid_t pid, uint64_t address, unsigned char *to, size_
  * program has memory. */
 static ssize_t read_memory(const struct reach_ask *ask, unsigned char *area)
 {
-    size_t want = ask->size ? at_hand(ask->pid, ask->address, ask->size) : 0;
+    size_t want = ask->size ? at_hand(ask->pid, ask->address, (size_t)ask->size) : 0;
 
     return want ? copy_memory(ask->pid, ask->address, area, want)
                 : copy_memory(ask->pid, UINT64_MAX - 2 * PAGE_LEAST, area, 1);
@@ -166,7 +166,7 @@ static ssize_t read_maps(const struct reach_ask *ask, unsigned char *area)
     ssize_t got = fd < 0 ? -errno : 1;
 
     while (got > 0 && have < ask->size) {
-        got = read(fd, area + have, ask->size - have < PART ? ask->size - have : PART);
+        got = read(fd, area + have, (size_t)(ask->size - have < PART ? ask->size - have : PART));
         got = got < 0 ? -errno : got;
         have += got > 0 ? (size_t)got : 0;
         /* The last line that begins here: what is read ends where a line does, or goes on. */
@@ -218,7 +218,7 @@ static int hand(const struct reach_ask *ask, const int fds[2])
     fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0)
         return -errno;
-    result = sandbox_send(fds[1], ask->text, ask->size, &fd, 1);
+    result = sandbox_send(fds[1], ask->text, (size_t)ask->size, &fd, 1);
     close(fd);
     return result;
 }
@@ -231,14 +231,15 @@ void reach_perform(const struct reach_ask *ask, const int fds[2], unsigned char 
     switch (ask->what) {
     case REACH_MEMORY:
         if (ask->start)
-            ret->start = read_start(ask->text, area + ask->size, ask->start);
+            ret->start = read_start(ask->text, area + ask->size, (size_t)ask->start);
         ret->result = read_memory(ask, area);
         break;
     case REACH_READ:
-        ret->result = ask->address ? read_maps(ask, area) : read_start(ask->text, area, ask->size);
+        ret->result =
+            ask->address ? read_maps(ask, area) : read_start(ask->text, area, (size_t)ask->size);
         break;
     case REACH_LINK:
-        ret->result = readlink(ask->text, (char *)area, ask->size);
+        ret->result = readlink(ask->text, (char *)area, (size_t)ask->size);
         ret->result = ret->result < 0 ? -errno : ret->result;
         break;
     case REACH_LINKS:

@@ -118,7 +118,9 @@ void account_convert(const struct prcb_account_block *copy, uint64_t now, uint32
     }
     ret->missed_switches =
         ret->switches > copy->own_switches ? ret->switches - copy->own_switches : 0;
-    ret->unclear_wakes = copy->unclear_wakes;
+    /* Before ABI 1.9 an element of the list of free accounts was left in its place. */
+    if (!(features & ACCOUNT_FEATURE_OLD_WORD))
+        ret->unclear_wakes = copy->unclear_wakes;
     if (state != PRCB_STATE_RUNNING)
         ret->open.ns = now - copy->stamp;
     if (state == PRCB_STATE_OFF)

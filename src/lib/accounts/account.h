@@ -23,6 +23,9 @@ int account_copy_times(const struct prcb_account_block *block, struct prcb_accou
 /* Thread number and name, which have a sequence count of their own. */
 void account_identity(const struct prcb_account_block *block, struct prcb_account *ret);
 
+/* With the features: the writer is of an ABI before 1.9 and does not keep unclear_wakes. */
+#define ACCOUNT_FEATURE_OLD_WORD (1u << 31)
+
 /* Fills a record from a copy, as of the moment now (the writer's clock).
  * features: of the head page. ticks_per_ns: 0 if cycles cannot be told. */
 void account_convert(const struct prcb_account_block *copy, uint64_t now, uint32_t features,

@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "account.h"
 #include "block_abi.h"
 #include "cgroup.h"
 #include "client.h"
@@ -298,6 +299,8 @@ static int map_session(struct prcb *p, const struct wire_open_answer *answer,
     p->mapped.features = head.features;
     if (head.abi_minor < 6) /* it was not told yet whether they are there */
         p->mapped.features |= PRCB_FEATURE_MIGRATIONS | PRCB_FEATURE_SYSCALLS | PRCB_FEATURE_FILES;
+    if (head.abi_minor < 9)
+        p->mapped.features |= ACCOUNT_FEATURE_OLD_WORD;
     return 0;
 }
 
