@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What each request does: a table by type. Nothing here waits: what the kernel takes long for is
- * asked of the second thread, and the request is answered in a later turn.
+ * Carries out requests: the table has a row for each type. Nothing here waits: work that takes
+ * the kernel long is given to the second thread, and the request is answered in a later turn.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -46,7 +46,7 @@ static void answer(const struct request *r, const void *payload, size_t size)
     conn_answer(r->conn, r->message, payload, size, NULL, 0);
 }
 
-/* By time: what ends it tells nobody. */
+/* The request is looked at again after a time: nothing reports that it can go on. */
 static int later(const struct request *r)
 {
     r->conn->not_before = now_ms() + LOOK_AGAIN_MS;
@@ -166,7 +166,7 @@ static int do_open(const struct request *r, struct prcb_error *err)
         return 0;
     }
     if (open.flags & WIRE_OPEN_EDGES) {
-        /* What goes on at a wakeup the processors' blocks tell. */
+        /* The processors' blocks tell what runs at a wakeup. */
         if (!processors_run(r->server))
             return later(r);
         if (r->server->load == LOAD_FAILED)
@@ -179,8 +179,8 @@ static int do_open(const struct request *r, struct prcb_error *err)
         return result == -EAGAIN ? later(r) : result;
     fds[0] = maps.accounts;
     fds[2] = maps.edges;
-    /* Libraries look for the offset of the clock behind the second. It is in the head of the
-     * session itself: what one client has nobody else has. */
+    /* Libraries look for the offset of the clock behind the second descriptor. The offset is in
+     * the head of the session itself: what one client has nobody else has. */
     fds[1] = fcntl(fds[0], F_DUPFD_CLOEXEC, 0);
     if (fds[1] < 0) {
         result = prcb_fail(err, -errno, "prcbd has no free descriptor; try again later");
@@ -196,7 +196,7 @@ static int do_open(const struct request *r, struct prcb_error *err)
     return 0;
 }
 
-/* What others read is not one's own to change. */
+/* A client must not change what others read. */
 static int refuse_shared(struct prcb_error *err)
 {
     return prcb_fail(err, -EOPNOTSUPP, "the session is shared: it has all threads, and no others");
@@ -247,8 +247,8 @@ static int do_profile(const struct request *r, struct prcb_error *err)
     return 0;
 }
 
-/* There are few, for each costs at every creation of a thread: two a user, and the last for who
- * may profile all. */
+/* Scopes are few, for each costs time whenever a thread is created: a user may have two, and the
+ * last is kept for those who may profile all. */
 static int may_have_scope(const struct request *r, struct prcb_error *err)
 {
     const struct kernel *k = r->server->kernel;
@@ -294,7 +294,8 @@ static int do_scope(const struct request *r, struct prcb_error *err)
     if (add && prcb_bpf_cgroups_add(&scope->cgroups, ask.cgroup, ask.cgroup_v2 != 0, &bit) < 0)
         return prcb_fail(err, -EBUSY, "this session follows %d cgroups already, which is the limit",
                          PRCB_SCOPE_CGROUPS);
-    /* Not seen half filled: the client's number is stored last, and taken away first. */
+    /* Programs do not see a half filled scope: the client's number is stored last, and removed
+     * first. */
     if (!add)
         __atomic_store_n(&scope->client, 0, __ATOMIC_RELEASE);
     if (!add && (ask.all || ask.cgroup)) {
@@ -377,7 +378,7 @@ static int do_processors(const struct request *r, struct prcb_error *err)
     if (!r->conn->peer.processors)
         return prcb_fail(err, -EPERM,
                          "you may not read the processors' figures (processors in prcbd.conf)");
-    /* They are in one map for all who read them. */
+    /* All who read the blocks share one map. */
     if (r->conn->peer.writes_maps)
         return prcb_fail(err, -EPERM,
                          "you may not read the processors' figures: with CAP_BPF you could write "
@@ -391,7 +392,7 @@ static int do_processors(const struct request *r, struct prcb_error *err)
         *err = s->load_error;
         return err->code;
     }
-    /* When a thread of somebody else's wakes up is nobody's to see but who may profile it. */
+    /* Only those who may profile a thread may see when it wakes up. */
     result = kernel_processors(s->kernel, r->conn->peer.all, fds, err);
     if (result < 0)
         return result;
@@ -399,14 +400,14 @@ static int do_processors(const struct request *r, struct prcb_error *err)
     return 0;
 }
 
-/* The programs ask whether the account is the thread's and the thread still the client's. */
+/* The programs check that the account is the thread's and that the thread is still the client's. */
 static int do_kernel_stack(const struct request *r, struct prcb_error *err)
 {
     struct wire_kernel_stack_answer reply = {{0}};
     struct wire_kernel_stack ask = r->ask.kernel_stack;
     int result;
 
-    /* Whose threads these are is no one client's. */
+    /* The threads of a shared session belong to no single client. */
     if (r->conn->shared)
         return prcb_fail(err, -EOPNOTSUPP, "a shared session has no stacks in the kernel");
     if (!ask.tid || (uint32_t)ask.key >= r->conn->session->accounts)

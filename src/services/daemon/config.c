@@ -74,9 +74,10 @@ const struct prcbd_setting prcbd_settings[] = {
 
 #define SETTINGS (sizeof(prcbd_settings) / sizeof(prcbd_settings[0]) - 1)
 
-/* Limits of a part and of the whole. A limit that the file does not set follows those that it sets:
- * the whole is so many times the part, as by default; the part is a share of the whole where it
- * would be more, and where both count the same. Each row after those of its part. */
+/* Limits of a part and of the whole. A limit that the file does not set follows those that it
+ * sets: the whole becomes so many times the part, as in the defaults; the part becomes a share
+ * of the whole if it would be more and both count the same. Each row stands after those of its
+ * part. */
 static const struct {
     const char *part, *whole;
     uint64_t times;
@@ -91,7 +92,8 @@ static const struct {
 };
 #define LIMITS (sizeof(limits) / sizeof(limits[0]))
 
-/* A value being parsed: where it goes, and how to say that it is wrong. */
+/* A value that is being parsed: it says where the value goes, and how to report that it is
+ * wrong. */
 struct value {
     const struct prcbd_setting *setting;
     const char *text;
@@ -112,7 +114,8 @@ static uint64_t number_at(const struct prcbd_config *config, size_t offset)
     return number;
 }
 
-/* Digits of the base, all of the text. -EINVAL: none or others, -ERANGE: too many. */
+/* Parses the whole text as digits of the base. -EINVAL: it has none or others, -ERANGE: it has
+ * too many. */
 static int digits(const char *text, size_t length, unsigned int base, uint64_t *ret)
 {
     uint64_t number = 0;
@@ -160,8 +163,8 @@ static int parse_path(const struct value *v)
     return 0;
 }
 
-/* Names of users and groups: what useradd(8) allows and somewhat more; no blanks, nothing that
- * could be taken for a path. */
+/* Accepts names of users and groups: what useradd(8) allows and somewhat more, but no blanks and
+ * nothing that could be taken for a path. */
 static int parse_name_into(const struct value *v, const char *text, size_t length, char *target)
 {
     if (length >= PRCBD_NAME_SIZE)
@@ -313,7 +316,7 @@ static void trim(const char **text, size_t *length)
         (*length)--;
 }
 
-/* What is left of a line when its comment is gone. */
+/* Returns the length of a line without its comment. */
 static size_t without_comment(const char *text, size_t length)
 {
     for (size_t i = 0; i < length; i++)
@@ -385,7 +388,7 @@ static uint64_t value_of(const struct parse *p, const struct prcbd_setting *s)
     return number_at(&p->config, s->offset);
 }
 
-/* Unless the file sets it, and only in one direction. */
+/* Changes a limit that the file does not set, and only in one direction. */
 static void follow(struct parse *p, const struct prcbd_setting *s, uint64_t value, bool up)
 {
     value = value < s->min ? s->min : value > s->max ? s->max : value;
@@ -410,7 +413,8 @@ static void follow_limits(struct parse *p)
     }
 }
 
-/* Of two that the file sets, the part is more than the whole, or than the whole's whole. */
+/* Refuses two limits that the file sets if the part is more than the whole, or than the whole's
+ * whole. */
 static int check_limits(const struct parse *p, const struct prcbd_setting *part,
                         const struct prcbd_setting *whole)
 {

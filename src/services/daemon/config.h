@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * prcbd.conf: what may be set, in one table, and the parser of the file. Reads the file and
- * nothing else: whether a user or group exists is asked by who needs it. No output. The table is
- * constant; a struct prcbd_config owns no memory and may be copied; functions are thread safe.
+ * prcbd.conf: one table of all settings, and the parser of the file. It reads the file and
+ * nothing else: whoever needs a user or group asks whether it exists. It prints nothing. The
+ * table is constant; a struct prcbd_config owns no memory and may be copied; functions are
+ * thread safe.
  *
  * The file has one "key = value" a line; '#' starts a comment, at the start of a line or after a
  * blank. A key that is not in the table, or twice in the file, is an error.
@@ -81,29 +82,29 @@ void prcbd_config_default(struct prcbd_config *ret);
 int prcbd_config_parse(const char *text, size_t length, const char *file, struct prcbd_config *ret,
                        struct prcb_error *err);
 
-/* Reads and parses a file; also -errno of open and read, -EFBIG. */
+/* Reads and parses a file; also returns -errno of open and read, and -EFBIG. */
 int prcbd_config_load(const char *file, struct prcbd_config *ret, struct prcb_error *err);
 
-/* A setting's value as it would be written in the file; cut to size. Returns buffer. */
+/* Writes a setting's value as it would stand in the file; it is cut to size. Returns buffer. */
 #define PRCBD_VALUE_SIZE 128 /* holds every value */
 const char *prcbd_config_value(const struct prcbd_config *config,
                                const struct prcbd_setting *setting, char *buffer, size_t size);
 
-/* The whole configuration as a file that parses to the same; with help, each setting's words before
- * it, and those that are as by default as comments, which limits that follow others then do.
- * Returns the length without the NUL, which is written too where size allows; a length of `size` or
- * more was cut. */
+/* Writes the whole configuration as a file that parses to the same. With help, each setting's
+ * description stands before it, and settings at their defaults become comments, which limits
+ * that follow others then do. Returns the length without the NUL, which is written too where
+ * size allows; a length of `size` or more means that the text was cut. */
 size_t prcbd_config_write(const struct prcbd_config *config, bool help, char *buffer, size_t size);
 
-/* *config becomes what was read again, but for settings that need a restart. */
+/* Makes *config what was read again, except for settings that need a restart. */
 void prcbd_config_reload(struct prcbd_config *config, const struct prcbd_config *read);
 
-/* Of a total, what a client may use: root all of it, others together leave as much as one user may
- * have, an eighth at most. So no number of users can shut root out. */
+/* Returns how much of a total a client may use: root all of it; others together leave as much as
+ * one user may have, but at most an eighth. So no number of users can shut root out. */
 uint64_t prcbd_config_room(uint64_t total, uint64_t share_of_user, bool root);
 
-/* The first setting, from *at on, that differs and needs a restart: NULL when there is none (more).
- * *at is 0 at first and moves on. */
+/* Returns the first setting, from *at on, that differs and needs a restart; NULL: there is none
+ * (more). *at is 0 at first and moves on. */
 const struct prcbd_setting *prcbd_config_needs_restart(const struct prcbd_config *old,
                                                        const struct prcbd_config *new, size_t *at);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * A connection: its small buffer each way, and the one answer that is on its way out. What is
- * read from it and when: server.c; what requests mean: answer.c.
+ * A connection: it has a small buffer each way, and at most one answer on its way out. server.c
+ * decides what is read from it and when, answer.c what requests mean.
  */
 #ifndef PRCB_DAEMON_CONN_H
 #define PRCB_DAEMON_CONN_H
@@ -35,14 +35,14 @@ struct conn {
     struct conn *next;
 };
 
-/* fds: `count` descriptors, which are closed when sent. */
+/* fds holds `count` descriptors, which are closed when they are sent. */
 void conn_answer(struct conn *conn, const struct wire_message *request, const void *payload,
                  size_t size, const int *fds, int count);
 void conn_refuse(struct conn *conn, const struct wire_message *request,
                  const struct prcb_error *err);
-/* Descriptors that wait to go out. */
+/* Closes the descriptors that wait to go out. */
 void conn_close_fds(struct conn *conn);
-/* 1: all is sent; 0: not yet; -errno: the connection is of no more use. */
+/* Returns 1: all is sent; 0: not yet; -errno: the connection is of no more use. */
 int conn_flush(struct conn *conn);
 
 #endif

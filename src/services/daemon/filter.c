@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What is not allowed fails (calls.h), and the kernel writes a line to its log or the audit daemon.
+ * A call that is not allowed fails (calls.h), and the kernel writes a line to its log or the
+ * audit daemon.
  */
 #include "filter.h"
 
@@ -16,7 +17,7 @@
 #include "error.h"
 #include "sanitized.h"
 
-/* A processor lacks those that newer calls replaced. */
+/* Some architectures lack the calls that newer ones replaced. */
 static const struct call_row allowed[] = {
     /* the socket and its clients */
     {SYS_epoll_ctl},
@@ -123,8 +124,8 @@ static const struct call_row allowed[] = {
     {SYS_open, 1, O_WRONLY | O_RDWR | O_CREAT | O_TRUNC, O_RDONLY},
 #endif
     {SYS_socket, 0, ~0u, AF_UNIX}, /* systemd, and who knows the groups */
-    /* Maps of clients, what is pinned, programs that are loaded. Not: to load others, and to reach
-     * what is not ours by its number. */
+    /* prcbd uses maps of clients, what is pinned, and programs that are loaded. It may not load
+     * others, nor reach by its number what is not its own. */
     {SYS_bpf, 0, ~0u, BPF_MAP_CREATE},
     {SYS_bpf, 0, ~0u, BPF_MAP_LOOKUP_ELEM},
     {SYS_bpf, 0, ~0u, BPF_MAP_UPDATE_ELEM},

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Maps whose session has ended and which somebody still holds: a client may keep its map open
- * or mapped as long as it likes, and the memory is not free before it lets go. Until then they
- * count as if the session were open.
+ * Maps whose session has ended and which somebody still holds: a client may keep its map open or
+ * mapped as long as it likes, and the memory is not free before the client lets go. Until then
+ * they count as if the session were open.
  */
 #ifndef PRCB_DAEMON_HELD_H
 #define PRCB_DAEMON_HELD_H
@@ -26,7 +26,7 @@ struct held {
 
 void held_add(struct held *held, const struct held_map *map);
 
-/* Drops those that are gone. */
+/* Drops the maps that are gone. */
 void held_look(struct held *held, struct kernel *k);
 
 #endif

@@ -31,15 +31,16 @@
 #define PROCESSORS_PIN     "map_processors" /* there: its programs are */
 #define THREADS_PIN        "map_processor_threads"
 #define PROCESSORS_END_PIN "prcb_processors_end"
-/* Of the processor blocks that the programs of accounts look at, written by anybody or not. */
+/* The map of the processor blocks that the programs of accounts look at, whether anybody writes
+ * them or not. */
 #define BLOCKS_PIN "map_processor_blocks"
 #define WAKING_PIN "link_prcb_waking"
-/* The names of programs that run for events begin so. */
+/* The names of programs that run for events begin with these. */
 #define ACCOUNT_EVENT   "accounts_"
 #define PROCESSOR_EVENT "processors_"
 
-/* Of everything that a daemon finds pinned: what programs and daemon share, and the records.
- * Another one cannot be taken over. */
+/* The layout of everything that a daemon finds pinned: what programs and daemon share, and the
+ * records. A daemon cannot take over another layout. */
 #define LAYOUT 12u
 
 static const char *const map_names[KERNEL_MAPS] = {
@@ -61,7 +62,8 @@ static const char *const program_names[KERNEL_PROGRAMS] = {
     [RUN_KERNEL_STACK] = "prcb_kernel_stack",
 };
 
-/* In the order in which they are attached: who follows and who ends come before who counts. */
+/* The programs stand in the order in which they are attached: those that follow threads and see
+ * their ends come before those that count. */
 static const char *const attached[] = {
     "prcb_rename",         "prcb_exec",          "prcb_newborn",
     "prcb_newtask",        "prcb_cgroup_attach", "prcb_contention_begin",
@@ -70,7 +72,7 @@ static const char *const attached[] = {
 };
 #define ATTACHED (sizeof(attached) / sizeof(attached[0]))
 
-/* The first record tells of the rest. */
+/* The first record describes the rest. */
 struct origin {
     uint32_t layout;
     uint16_t abi_major, abi_minor;
@@ -106,7 +108,7 @@ static uint64_t add_to_hash(uint64_t hash, const unsigned char *bytes, size_t si
     return hash;
 }
 
-/* Of the compiled programs, those of the processors too: all are replaced together. */
+/* Identifies the compiled programs, those of the processors too: all are replaced together. */
 static uint64_t build_of_programs(void)
 {
     size_t size = 0, processors = 0;
@@ -195,8 +197,8 @@ static void let_go(struct kernel *k)
 
 /* ---- loading ---- */
 
-/* processors: whose blocks tell who wakes, and with `interrupted` what interrupts take; NULL: there
- * are none. */
+/* processors: their blocks tell who wakes, and with `interrupted` what interrupts take; NULL:
+ * there are none. */
 static int configure(struct clients_bpf *skeleton, const struct kernel_types *types,
                      const struct processor_programs *processors, bool interrupted,
                      struct prcb_error *err)
@@ -226,7 +228,7 @@ static int configure(struct clients_bpf *skeleton, const struct kernel_types *ty
                   : 0;
 }
 
-/* Programs of this build on the maps of another: before they are loaded. */
+/* Makes programs of this build use the maps of another: this comes before they are loaded. */
 static int reuse_maps(const struct kernel *old, struct clients_bpf *skeleton)
 {
     const struct {
@@ -279,7 +281,7 @@ static int pin_programs(struct clients_bpf *skeleton, int dir)
     return result;
 }
 
-/* A program that runs for events, so that it can be asked later what it missed. */
+/* Pins a program that runs for events, so that it can be asked later what it missed. */
 static int pin_event(int dir, const char *prefix, const char *program, int fd)
 {
     char name[64];
@@ -320,7 +322,7 @@ static int attach_all(struct clients_bpf *skeleton, int dir, struct prcb_error *
                   : 0;
 }
 
-/* How many clients have edges. */
+/* Counts the clients that have edges. */
 static uint32_t edging_of(const struct kernel_record *records)
 {
     uint32_t ret = 0;
@@ -341,7 +343,7 @@ static int attach_waking(int program, int dir)
     return result;
 }
 
-/* Wakeups are looked at for as long as somebody has edges. */
+/* The program at wakeups stays attached for as long as somebody has edges. */
 static int settle_waking(struct kernel *k, bool wanted)
 {
     int link = pins_get(k->live, WAKING_PIN);
@@ -364,7 +366,7 @@ static int write_head(struct clients_bpf *skeleton)
     return bpf_map_update_elem(fd, &zero, &head, BPF_ANY) ? -errno : 0;
 }
 
-/* Readers of processor blocks are told that nobody will write them any more. An earlier prcbd may
+/* Tells readers of processor blocks that nobody will write them any more. An earlier prcbd may
  * have no such program pinned. */
 static void end_processors(int live)
 {
@@ -376,7 +378,7 @@ static void end_processors(int live)
     close(program);
 }
 
-/* What is loaded, from where to where. */
+/* Describes a load: what is loaded, from where and to where. */
 struct loading {
     struct bpf_load l;
     struct clients_bpf *skeleton;
@@ -441,8 +443,8 @@ static int pin_all(const struct loading *l, struct prcb_error *err)
                   : 0;
 }
 
-/* Two that count the same switch would count it twice. Whoever is cut short from here on leaves
- * maps that the next one goes on with. */
+/* Two sets of programs on the same maps would count each switch twice. A daemon that is cut
+ * short from here on leaves maps with which the next one goes on. */
 static void end_old(const struct loading *l)
 {
     origin_of(l->old)->build = 0;
@@ -463,7 +465,7 @@ static int attach_programs(const struct loading *l, struct prcb_error *err)
                   : 0;
 }
 
-/* Loads and pins in a directory. old: whose maps go on; NULL: new ones. */
+/* Loads and pins the programs in a directory. old: its maps go on; NULL: the maps are new. */
 static int load_into(int dir, struct kernel *old, int parent,
                      const struct processor_programs *processors, bool interrupted,
                      struct prcb_error *err)
@@ -562,7 +564,7 @@ static int pin_processor_event(int fd, const char *name, void *ctx)
     return pin_event(pinning->dir, PROCESSOR_EVENT, name, fd);
 }
 
-/* The map last: it stands for all of them. */
+/* The map is pinned last: its pin says that all are there. */
 static int pin_processors(int dir, const struct processor_programs *programs)
 {
     struct pinning pinning = {.dir = dir};
@@ -585,8 +587,8 @@ static int pin_processors(int dir, const struct processor_programs *programs)
     return result;
 }
 
-/* Loaded, they cost nothing before they are attached. *ret: the caller's to close, whatever the
- * result. */
+/* The loaded programs cost nothing before they are attached. The caller closes *ret, whatever
+ * the result. */
 static int load_processors(int map, struct processor_programs **ret, struct prcb_error *err)
 {
     int count = libbpf_num_possible_cpus();
@@ -596,7 +598,7 @@ static int load_processors(int map, struct processor_programs **ret, struct prcb
                : prcb_fail(err, count, "the processors cannot be counted: %s", strerror(-count));
 }
 
-/* Attaches them, and pins them in a directory. */
+/* Attaches the processors' programs, and pins them in a directory. */
 static int add_processors(int dir, struct processor_programs *programs, struct prcb_error *err)
 {
     struct processor_map map = {0};
@@ -611,7 +613,7 @@ static int add_processors(int dir, struct processor_programs *programs, struct p
                   : 0;
 }
 
-/* What stands in the pins from now on. */
+/* Notes what the pins hold from now on. */
 static void note_programs(struct kernel *k)
 {
     struct origin *origin = origin_of(k);
@@ -621,9 +623,9 @@ static void note_programs(struct kernel *k)
     origin->has_interrupted = k->has_interrupted;
 }
 
-/* With the programs of the processors, whose blocks those of accounts look at; attached where
- * accounts are to keep what interrupts took, or edges are kept already. Accounts do without where
- * they cannot be had. */
+/* Loads the programs of accounts with those of the processors, at whose blocks they look. The
+ * latter are attached if accounts are to keep what interrupts took, or if edges are kept
+ * already. Accounts do without them where they are not available. */
 static int load_both(struct kernel *k, int dir, struct kernel *old, kernel_told told,
                      struct prcb_error *err)
 {
@@ -652,7 +654,7 @@ static int load_both(struct kernel *k, int dir, struct kernel *old, kernel_told 
     return result;
 }
 
-/* What is new becomes what lives, in one step; what lived goes. */
+/* Makes "new" the live directory in one step, and removes the old one. */
 static int put_in_place(struct kernel *k, struct prcb_error *err)
 {
     if (!renameat2(k->directory, "new", k->directory, "live", RENAME_EXCHANGE)) {
@@ -660,7 +662,7 @@ static int put_in_place(struct kernel *k, struct prcb_error *err)
         pins_remove(k->directory, "new");
         return 0;
     }
-    /* None lived, or the kernel cannot exchange them (before 5.16). */
+    /* There was no live directory, or the kernel cannot exchange two (before 5.16). */
     pins_remove(k->directory, "live");
     return renameat(k->directory, "new", k->directory, "live")
                ? prcb_fail(err, -errno, "pins: %s", strerror(errno))
@@ -698,9 +700,9 @@ static int load_fresh(struct kernel *k, struct kernel *old, kernel_told told,
     return result;
 }
 
-/* Marks every session as ended, by the programs that stand there, whose own build knows
- * where the mark is (known: they are of ours, and the records say which are in use); and takes its
- * map away from them, for they are detached a while after their pins are gone. */
+/* Marks every session as ended, by the pinned programs, whose own build knows where the mark is
+ * (known: they are of this layout, and the records say which are in use). Also takes its map
+ * away from them, for they are detached a while after their pins are gone. */
 static void tell_readers(struct kernel *k, bool known)
 {
     for (uint32_t i = 1; i < PRCB_CLIENT_COUNT; i++) {
@@ -719,7 +721,7 @@ static void remove_everything(struct kernel *k)
 {
     bool known = k->records && origin_of(k)->layout == LAYOUT;
 
-    /* Who is cut short here leaves nothing to go on with. */
+    /* A daemon that is cut short here leaves nothing with which another could go on. */
     if (k->records)
         origin_of(k)->layout = 0;
     if (k->programs[RUN_END_CLIENT] >= 0)
@@ -739,7 +741,8 @@ static void start_records(struct kernel *k)
     origin->layout = LAYOUT;
 }
 
-/* *ret: 0 taken over as it is, 1 with other programs, negative: not at all. */
+/* Returns 0 if the pins can be taken over as they are, 1 if with other programs, a negative
+ * number if not at all. */
 static int judge_pins(struct kernel *k, kernel_told told)
 {
     const struct origin *origin;
@@ -782,7 +785,8 @@ static int make_empty(struct kernel *k, struct prcb_error *err)
                      strerror(errno));
 }
 
-/* Those that the programs of an earlier daemon look at, unless somebody has written them by now. */
+/* Returns the blocks that the programs of an earlier daemon look at, unless somebody has written
+ * them by now. */
 static int shared_blocks(struct kernel *k)
 {
     unsigned char head[sizeof(struct prcb_processor_head)];
@@ -796,7 +800,8 @@ static int shared_blocks(struct kernel *k)
     return -1;
 }
 
-/* Sessions of a daemon that did not note it have memory for all possible ones. */
+/* Sessions of a daemon that did not note their number of processors have memory for all possible
+ * ones. */
 static void bound_processors(struct kernel *k)
 {
     for (uint32_t i = 1; i < PRCB_CLIENT_COUNT; i++) {
@@ -865,7 +870,7 @@ int kernel_open(struct kernel *k, const char *directory, bool interrupted, kerne
     k->directory = pins_open(directory, err);
     if (k->directory < 0)
         return k->directory;
-    /* For as long as it is open; a daemon that died has none any more. */
+    /* The lock lasts as long as the directory is open; a daemon that died holds none any more. */
     if (flock(k->directory, LOCK_EX | LOCK_NB)) {
         close(k->directory);
         return prcb_fail(err, -EBUSY, "%s: another prcbd has its pins there", directory);
@@ -874,14 +879,15 @@ int kernel_open(struct kernel *k, const char *directory, bool interrupted, kerne
     result = take_over(k, told, err);
     if (!result)
         result = make_empty(k, err);
-    /* One that was cut short may have left it either way. */
+    /* A daemon that was cut short may have left the program at wakeups attached or not. */
     if (!result && settle_waking(k, edging_of(k->records)))
         told("cannot attach to wakeups: sessions will have no wakers");
     if (result) {
         kernel_close(k);
         return result;
     }
-    /* Now, for later nothing is loaded any more (filter.c). Who asks for them is told why not. */
+    /* The programs are loaded now, for later nothing can be loaded any more (filter.c). Clients
+     * that ask for them are told why they are missing. */
     if (k->processors < 0 && !k->unattached && !k->no_processors.code)
         load_unattached(k);
     return 0;
@@ -962,7 +968,8 @@ int kernel_stack_of(struct kernel *k, uint32_t client, uint64_t key, pid_t tid, 
 {
     ssize_t length;
 
-    /* As make_handle of the programs; accounts are counted from element 1. */
+    /* The handle is made as make_handle of the programs makes it; accounts are counted from
+     * element 1. */
     k->bss->kernel_stack.account =
         (key & ~0xffffffffull) | (uint64_t)client << 22 | ((uint32_t)key + 1);
     length = bpf_read_iterator(k->programs[RUN_KERNEL_STACK], tid, ret, size - 1);
@@ -971,7 +978,7 @@ int kernel_stack_of(struct kernel *k, uint32_t client, uint64_t key, pid_t tid, 
     return bpf_kernel_names(ret, (size_t)length) > 1 ? 0 : -ESRCH;
 }
 
-/* A map that nobody but programs can write. *ret_id: the kernel's number of it. */
+/* Makes a map that only programs can write. *ret_id: the kernel's number of it. */
 static int make_frozen(const char *name, uint32_t bytes, uint32_t count, const void *first,
                        uint32_t *ret_id)
 {
@@ -991,8 +998,8 @@ static int make_frozen(const char *name, uint32_t bytes, uint32_t count, const v
     return fd;
 }
 
-/* Of a ring of switch records: 8 MiB for all processors together, at most 2 and at least 32 KiB
- * for each. */
+/* The size of a ring of switch records: 8 MiB for all processors together, at most 2 MiB and at
+ * least 32 KiB for each. */
 #define RINGS_ELEMENTS 8192u
 #define RING_MOST      2048u
 #define RING_LEAST     32u
@@ -1057,7 +1064,7 @@ int kernel_client_make(struct kernel *k, uint32_t number, const struct prcb_bpf_
     }
     record->edges = client->edges;
     record->epoch = ++origin_of(k)->last_epoch;
-    /* The programs look at it when they know of the map. */
+    /* The programs look at this as soon as they know of the map. */
     k->bss->clients[number] = *client;
     k->bss->clients[number].epoch = record->epoch;
     k->bss->clients[number].tails = client->tails ? after : 0;
@@ -1089,8 +1096,8 @@ void kernel_client_unview(const struct prcb_account_block *blocks, uint32_t acco
         munmap((void *)(uintptr_t)blocks, ((size_t)accounts + 1) * sizeof(*blocks));
 }
 
-/* Who ends gets the empty map, not none: so all changes are updates, and can be made in one
- * call. */
+/* A client that ends gets the empty map, not none: so all changes are updates, and can be made
+ * in one call. */
 static int put_maps(struct kernel *k, enum kernel_map outer, const uint32_t *numbers,
                     const int *fds, uint32_t count)
 {
@@ -1105,7 +1112,7 @@ static int put_maps(struct kernel *k, enum kernel_map outer, const uint32_t *num
     return 0;
 }
 
-/* Of those that begin, or of those that end. */
+/* Changes the maps of edges of clients that begin, or of those that end. */
 static int put_edges(struct kernel *k, const uint32_t *numbers,
                      const struct kernel_client_fds *maps, uint32_t count, bool ended)
 {
@@ -1143,7 +1150,8 @@ int kernel_clients_change(struct kernel *k, const uint32_t *numbers,
         fds[i] = maps[i].accounts < 0 ? k->empty : maps[i].accounts;
         ended |= maps[i].accounts < 0;
     }
-    /* Edges are there before the first account is given out, and until none is found any more. */
+    /* A map of edges is there before the first account is given out, and until no account is
+     * found any more. */
     result = put_edges(k, numbers, maps, count, false);
     if (!result)
         result = put_maps(k, MAP_CLIENTS, numbers, fds, count);
@@ -1151,9 +1159,9 @@ int kernel_clients_change(struct kernel *k, const uint32_t *numbers,
         result = put_edges(k, numbers, maps, count, true);
     if (result)
         return result;
-    /* No program that knew of their maps still runs, so no tag gets a handle of theirs any more,
-     * and after the sweep none has one. Otherwise the next client of the number could bring it back
-     * to life by writing its generation into its own map. */
+    /* No program that knew of the ended clients' maps still runs, so no tag gets a handle of
+     * theirs any more, and after the sweep none has one. Otherwise the next client of the number
+     * could bring such a handle back to life by writing its generation into its own map. */
     for (uint32_t i = 0; i < count; i++) {
         if (maps[i].accounts < 0)
             k->bss->clients[numbers[i]] = (struct prcb_bpf_client){0};
@@ -1162,7 +1170,7 @@ int kernel_clients_change(struct kernel *k, const uint32_t *numbers,
         result = bpf_run_iterator(&wide, k->programs[RUN_SWEEP], 0, 0);
     if (result)
         return result;
-    /* Release: a daemon that finds a record in use finds the rest of it, and the map. */
+    /* Release: a daemon that finds a record in use also finds the rest of it, and the map. */
     for (uint32_t i = 0; i < count; i++)
         __atomic_store_n(&k->records[numbers[i]].used, maps[i].accounts >= 0, __ATOMIC_RELEASE);
     return ended ? settle_waking(k, edging_of(k->records)) : 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * The kernel side of the daemon: the programs (src/kernel/bpf, compiled for clients), their maps
- * and the pins that let both outlive it; each client's map; questions to the programs. Knows
- * nothing of sockets and users. One caller at a time.
+ * and the pins that let both outlive it; each client's map; questions to the programs. It knows
+ * nothing of sockets and users, and serves one caller at a time.
  *
  * Pins stand in DIRECTORY/live. They are made in DIRECTORY/new, which becomes "live" in one
- * rename when all of it is there: whatever was cut short is removed at the next start.
+ * rename when all of it is there: what was cut short is removed at the next start.
  */
 #ifndef PRCB_DAEMON_KERNEL_H
 #define PRCB_DAEMON_KERNEL_H
@@ -18,7 +18,7 @@
 #include "accounts.h"
 #include "wire.h"
 
-/* What is kept of a session, in a pinned map of its own that no client sees. */
+/* The record of a session, in a pinned map of its own that no client sees. */
 struct kernel_record {
     uint32_t used; /* 1; in the first: PRCB_LAYOUT */
     uint32_t epoch;
@@ -50,7 +50,7 @@ enum kernel_program {
     KERNEL_PROGRAMS
 };
 
-/* Programs that the kernel runs for events: pinned, to be asked what they missed. */
+/* Programs that the kernel runs for events: they are pinned, to be asked what they missed. */
 struct kernel_events {
     unsigned count;
     int fds[WIRE_PROGRAMS_MOST];
@@ -80,25 +80,24 @@ struct kernel {
     bool has_interrupted; /* and do */
 };
 
-/* Takes over what an earlier daemon left in the directory, or loads everything. Needs
- * root. interrupted: accounts are to keep what interrupts took; where the kernel does not let
- * them that is told. told: called with a line for the log. */
+/* Takes over what an earlier daemon left in the directory, or loads everything. Needs root.
+ * interrupted: accounts are to keep what interrupts took; if the kernel does not let them,
+ * `told` says so. told: called with a line for the log. */
 typedef void (*kernel_told)(const char *line);
 int kernel_open(struct kernel *k, const char *directory, bool interrupted, kernel_told told,
                 struct prcb_error *err);
 
-/* Lets go; what is pinned goes on. */
+/* Closes everything; what is pinned goes on. */
 void kernel_close(struct kernel *k);
 
-/* Ends everything: readers are told, programs detached, pins removed. */
+/* Ends everything: tells readers, detaches the programs and removes the pins. */
 void kernel_end(struct kernel *k);
-/* The same for what stands in a directory and nobody has open. */
+/* Does the same for what stands in a directory and nobody has open. */
 int kernel_cleanup(const char *directory, struct prcb_error *err);
 
-/* Who connected to a socket of ours that was accepted, as of that moment. -ESRCH: its process is
- * gone. */
+/* Tells who connected to an accepted socket, as of that moment. -ESRCH: the process is gone. */
 int kernel_peer(struct kernel *k, int socket, struct prcb_bpf_peer *ret);
-/* When a process started, nanoseconds since boot. -ESRCH: it is gone. */
+/* Tells when a process started, in nanoseconds since boot. -ESRCH: it is gone. */
 int kernel_start_of(struct kernel *k, pid_t pid, uint64_t *ret);
 
 /* A client's maps. */
@@ -106,75 +105,78 @@ struct kernel_client_fds {
     int accounts, edges;
 };
 
-/* Elements of a client's map after the accounts: `switches` of them are rings of switch records.
- * client->tails and client->switches: whether; client->processors: of how many processors. */
+/* Returns the elements of a client's map after the accounts: `switches` of them are rings of
+ * switch records. client->tails and client->switches say whether it has them; client->processors
+ * for how many processors. */
 uint32_t kernel_client_extra(const struct prcb_bpf_client *client, uint32_t *ret_switches);
 
-/* Makes a client's map, of the size in its record, and where the record says so one of edges: ret
- * are descriptors, -1: none. The programs do not know of them yet. client: but for its epoch. */
+/* Makes a client's map, of the size in its record, and a map of edges if the record asks for
+ * one. ret: descriptors, -1: there is none. The programs do not know of the maps yet. client:
+ * complete except for its epoch. */
 int kernel_client_make(struct kernel *k, uint32_t number, const struct prcb_bpf_client *client,
                        struct kernel_client_fds *ret);
 
-/* The map of a client that an earlier daemon made, by its number in the record: a descriptor, or
- * -errno. At the start only: the kernel asks for CAP_SYS_ADMIN. */
+/* Opens the map of a client that an earlier daemon made, by its number in the record: returns a
+ * descriptor, or -errno. It works at the start only: the kernel asks for CAP_SYS_ADMIN. */
 int kernel_client_fd(const struct kernel *k, uint32_t number);
-/* A client's map, mapped to be read. NULL: it cannot be. */
+/* Maps a client's map to be read. NULL: it cannot be mapped. */
 const struct prcb_account_block *kernel_client_view(int fd, uint32_t accounts);
 void kernel_client_unview(const struct prcb_account_block *blocks, uint32_t accounts);
 
-/* Readers of a client's map are told that it ends, and it follows no cgroup any more. */
+/* Tells readers of a client's map that it ends; from then on it follows no cgroup. */
 void kernel_tell_client(struct kernel *k, uint32_t number);
 
-/* Tells the programs of clients' maps, and (-1) of clients that are gone: nothing is written
- * to their maps any more, and their numbers are free. The kernel waits some tens of
+/* Tells the programs of clients' maps, and (-1) of clients that are gone: nothing is written to
+ * the latter's maps any more, and their numbers are free. The kernel waits some tens of
  * milliseconds for each call, not for each client. May run beside any other call that names no
  * client of these. */
 int kernel_clients_change(struct kernel *k, const uint32_t *numbers,
                           const struct kernel_client_fds *maps, uint32_t count);
 
-/* Accounts of threads that became another program in that moment: to be given up. */
+/* Accounts of threads that became another program in that moment: the caller gives them up. */
 struct kernel_undone {
     uint64_t keys[PRCB_REGISTER_PASSES];
     unsigned count;
 };
 
-/* One question to the registrar: *request is filled with what it did. */
+/* Asks the registrar one question: *request is filled with what it did. */
 int kernel_register(struct kernel *k, struct prcb_bpf_request *request, bool same_pid_ns,
                     struct kernel_undone *ret);
 
-/* The text of prcb_kernel_stack of prcb.h, of a thread's account. -EOPNOTSUPP: the kernel cannot
- * look at one task alone; -ESRCH: the thread does not wait, has ended, or is not the client's. */
+/* Gets the text of prcb_kernel_stack (prcb.h) for a thread's account. -EOPNOTSUPP: the kernel
+ * cannot look at one task alone; -ESRCH: the thread does not wait, has ended, or is not the
+ * client's. */
 int kernel_stack_of(struct kernel *k, uint32_t client, uint64_t key, pid_t tid, char *ret,
                     size_t size);
 
-/* Gives an account back. *ret_live: kernel_free has to follow, after kernel_wait.
- * -ESTALE: it is not the client's any more. */
+/* Gives an account back. *ret_live: the caller has to call kernel_free, after kernel_wait.
+ * -ESTALE: the account is not the client's any more. */
 int kernel_give_up(struct kernel *k, uint32_t client, uint64_t key, bool *ret_live);
 /* Waits until no program can still write what was given up. */
 int kernel_wait(void);
 int kernel_free(struct kernel *k, uint32_t client, uint32_t slot);
 
-/* Those whose threads have ended. *ret: how many. */
+/* Frees the accounts whose threads have ended. *ret: how many. */
 int kernel_free_exited(struct kernel *k, uint32_t client, uint32_t accounts, uint64_t *ret);
 
-/* A client's scope; NULL: it has none and none is free. After one was changed they are
- * counted, for the programs look at them only if there are any. */
+/* Returns a client's scope; NULL: it has none and none is free. After a change the scopes are to
+ * be counted, for the programs look at them only if there are any. */
 struct prcb_bpf_client_scope *kernel_scope(struct kernel *k, uint32_t client);
-/* How many others have one: of this user's, and *ret of all. */
+/* Returns how many other clients of this user have a scope; *ret counts those of all users. */
 uint32_t kernel_scopes_used(const struct kernel *k, uint32_t client, uint32_t uid, uint32_t *ret);
 void kernel_count_scopes(struct kernel *k);
 
-/* Numbers of the clients' maps that exist, for the caller to free. */
+/* Gets the numbers of the clients' maps that exist; the caller frees them. */
 int kernel_client_maps(struct kernel *k, uint32_t **ret, size_t *ret_count);
 
-/* What the programs of a list missed so far. */
+/* Reads what the programs of a list missed so far. */
 void kernel_events_read(const struct kernel_events *events, struct wire_programs_answer *ret);
 
-/* Attaches the programs that write processor blocks, which stay, and sets `processors`. Once. It
- * takes some hundred milliseconds, and may run beside any other call but the next. */
+/* Attaches the programs that write processor blocks, which stay, and sets `processors`. Call it
+ * once. It takes some hundred milliseconds, and may run beside any other call but the next. */
 int kernel_attach_processors(struct kernel *k, struct prcb_error *err);
-/* Descriptors of their map and, with threads, of that of the threads on them: the caller's. Returns
- * how many. */
+/* Gets descriptors of their map and, with threads, of the map of the threads on them: the caller
+ * owns these. Returns how many. */
 int kernel_processors(struct kernel *k, bool threads, int *ret, struct prcb_error *err);
 
 #endif

@@ -19,7 +19,7 @@
 #define FIRST_PASSED 3 /* sd_listen_fds(3) */
 #define BACKLOG      256
 
-/* -1: none was passed. */
+/* Returns -1 if no socket was passed. */
 static int passed_socket(struct prcb_error *err)
 {
     const char *pid = getenv("LISTEN_PID"), *count = getenv("LISTEN_FDS");
@@ -43,7 +43,7 @@ static int passed_socket(struct prcb_error *err)
     return FIRST_PASSED;
 }
 
-/* Whether a directory may be changed by its owner, root or ourselves, alone; in one with the sticky
+/* Checks that only the owner of a directory, root or prcbd may change it; in one with the sticky
  * bit others add entries but cannot touch ours. */
 static int check_one(int directory, const char *path, struct prcb_error *err)
 {
@@ -60,7 +60,7 @@ static int check_one(int directory, const char *path, struct prcb_error *err)
         path);
 }
 
-/* The directory and all above it. */
+/* Checks the directory and all above it. */
 static int check_above(int directory, const char *path, struct prcb_error *err)
 {
     int at = fcntl(directory, F_DUPFD_CLOEXEC, 0), result = at < 0 ? -errno : 0;
@@ -82,8 +82,8 @@ static int check_above(int directory, const char *path, struct prcb_error *err)
     return result;
 }
 
-/* The socket's path without symbolic links, of which somebody else may own one: so that nothing in
- * it can be changed but by root. *ret_dir is the caller's to close. */
+/* Resolves the socket's path without symbolic links, since somebody else may own one: so only
+ * root can change any part of it. The caller closes *ret_dir. */
 static int find_place(const char *path, struct sockaddr_un *ret, int *ret_dir,
                       struct prcb_error *err)
 {
@@ -113,7 +113,8 @@ static int find_place(const char *path, struct sockaddr_un *ret, int *ret_dir,
     return result;
 }
 
-/* A socket of ours from before goes, unless somebody still listens. Nothing else does. */
+/* Removes a socket that an earlier prcbd left, unless somebody still listens on it. Removes
+ * nothing else. */
 static int remove_stale(int directory, const char *name, const struct sockaddr_un *address,
                         struct prcb_error *err)
 {
@@ -153,8 +154,8 @@ static int give_to_group(int directory, const char *name, const char *group_name
     return 0;
 }
 
-/* It has its permissions from the beginning: there is no moment in which they are changed by its
- * path. */
+/* Creates the socket with its final permissions: there is no moment in which they are changed by
+ * its path. */
 static int bind_with_mode(int fd, const struct sockaddr_un *address, mode_t mode,
                           struct prcb_error *err)
 {
@@ -179,7 +180,7 @@ static int listen_at(const struct prcbd_config *config, int directory,
     result = bind_with_mode(fd, address, (mode_t)config->socket_mode, err);
     if (!result)
         result = give_to_group(directory, name, config->socket_group, err);
-    /* Only now, so that who can connect at all is who may. */
+    /* It listens only now, so that nobody can connect who may not. */
     if (!result && listen(fd, BACKLOG))
         result = prcb_fail(err, -errno, "%s: %s", address->sun_path, strerror(errno));
     if (result) {

@@ -59,7 +59,7 @@ static const struct cli_command command = {
 
 /* ---- settings ---- */
 
-/* The row saw to it that it fits. */
+/* The option's row made sure that the text fits. */
 static void take_text(char *to, size_t size, const char *from)
 {
     if (from) {
@@ -68,7 +68,7 @@ static void take_text(char *to, size_t size, const char *from)
     }
 }
 
-/* *ret_file: the one that was read; NULL: none. */
+/* *ret_file: the file that was read; NULL: none. */
 static int read_settings(const struct options *options, struct prcbd_config *ret,
                          const char **ret_file)
 {
@@ -108,7 +108,7 @@ static void told(const char *line)
     log_line(LOG_LINE_NOTICE, "%s", line);
 }
 
-/* Two a session, and one connection may each have. */
+/* A session may have two descriptors, and each connection has one. */
 static void raise_limits(const struct prcbd_config *config)
 {
     struct rlimit limit;
@@ -124,7 +124,7 @@ static void raise_limits(const struct prcbd_config *config)
                  (unsigned long)limit.rlim_max, strerror(errno));
 }
 
-/* The pins are to be removed at the end by who is no longer root. */
+/* Gives the pins to the user who removes them at the end, when prcbd is no longer root. */
 static void give_pins(const struct kernel *k, const char *name)
 {
     const struct passwd *user = *name ? getpwnam(name) : NULL;
@@ -134,7 +134,7 @@ static void give_pins(const struct kernel *k, const char *name)
         log_line(LOG_LINE_WARNING, "pins: %s: they will stay at the end", strerror(errno));
 }
 
-/* Where there can be none it is said and done without. */
+/* Where no filter is possible prcbd says so and runs without it. */
 static int filter(struct prcb_error *err)
 {
     int result = filter_install(err);
@@ -177,8 +177,8 @@ static int start(struct server *s, struct kernel *k, bool *ret_own_socket)
 
 /* ---- end ---- */
 
-/* Sessions that are open stay for the next daemon: a restart must not end them. Without any,
- * nothing stays behind. */
+/* Open sessions stay for the next daemon: a restart must not end them. Without any, nothing
+ * stays behind. */
 static void finish(struct server *s, struct kernel *k, bool own_socket)
 {
     uint32_t open;

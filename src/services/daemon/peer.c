@@ -96,8 +96,8 @@ static uint32_t own_ns(const char *which)
 void peer_apply(int socket, const struct prcbd_config *config, const struct peer_groups *groups,
                 struct peer *peer)
 {
-    /* Who could load the programs himself. Not root as such: in a container it may have no more
-     * rights than anybody. */
+    /* "root" is a peer that could load the programs itself. Root as such does not count: in a
+     * container it may have no more rights than anybody. */
     const uint64_t both = UINT64_C(1) << CAP_BPF | UINT64_C(1) << CAP_PERFMON;
     bool own = peer->user_ns == own_ns("user");
     bool root = own && (peer->caps & UINT64_C(1) << CAP_SYS_ADMIN || (peer->caps & both) == both);
@@ -112,7 +112,7 @@ void peer_apply(int socket, const struct prcbd_config *config, const struct peer
 
 /* ---- what /proc shows ---- */
 
-/* Options of the last mount on /proc that this process sees, cut to size. */
+/* Gets the options of the last mount on /proc that this process sees, cut to size. */
 static bool proc_options(char *ret, size_t size)
 {
     FILE *file = fopen("/proc/self/mountinfo", "re");
@@ -163,15 +163,15 @@ int peer_ask(struct kernel *k, int socket, struct peer *ret, struct prcb_error *
                          strerror(-result));
     if (!seen.pid)
         return prcb_fail(err, -EPERM, "your process is in a pid namespace that prcbd cannot see");
-    /* A program that is another user's in part, set-user-id, is neither user's. Root's is root's.
-     */
+    /* A set-user-id program, which is another user's in part, counts as neither user's. Root's
+     * counts as root's. */
     if (seen.euid && (seen.uid != seen.euid || seen.suid != seen.euid || seen.gid != seen.egid ||
                       seen.sgid != seen.egid))
         return prcb_fail(err, -EPERM, "real, effective and saved user or group differ");
     memset(ret, 0, sizeof(*ret));
     ret->uid = seen.euid;
-    /* A user may have many others within namespaces of his own, and not their limits as well. What
-     * root makes containers of is root's decision. */
+    /* Users may create many other users in namespaces of their own, but get no further limits by
+     * it. If root makes containers of them, that is root's decision. */
     ret->payer = seen.owner ? seen.owner : seen.euid;
     ret->gid = seen.egid;
     ret->pid = (pid_t)seen.pid;

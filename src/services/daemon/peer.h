@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Who is at the other end of a connection, and what the configuration lets it do. Asked of
- * the kernel, whose socket keeps the credentials of the moment of the connection; nothing is taken
- * from what the client says, or what its process is by now.
+ * Tells who is at the other end of a connection, and what the configuration allows it. The
+ * kernel is asked, whose socket keeps the credentials of the moment of the connection; nothing
+ * is taken from what the client says, or from what its process is by now.
  */
 #ifndef PRCB_DAEMON_PEER_H
 #define PRCB_DAEMON_PEER_H
@@ -10,7 +10,7 @@
 #include "config.h"
 #include "kernel.h"
 
-/* The groups that the configuration names, looked up when it is read. */
+/* The groups that the configuration names; they are looked up when it is read. */
 struct peer_groups {
     bool has_profile_all, has_processors;
     gid_t profile_all, processors;
@@ -35,15 +35,15 @@ struct peer {
     bool writes_maps; /* may load BPF programs, but not those that could read everything anyway */
 };
 
-/* -EPERM, -ESRCH with words. Policy is filled by peer_apply. */
+/* Returns -EPERM or -ESRCH with words. peer_apply fills in the policy. */
 int peer_ask(struct kernel *k, int socket, struct peer *ret, struct prcb_error *err);
 
 void peer_apply(int socket, const struct prcbd_config *config, const struct peer_groups *groups,
                 struct peer *peer);
 
-/* Whether /proc tells the peer about processes of others, in its pid namespace: it is in the
- * daemon's, whose /proc hides none (hidepid), or not from the peer's group. A user who may profile
- * every thread needs no /proc. */
+/* Returns whether /proc shows the peer processes of others, in its pid namespace: this is the
+ * daemon's, and its /proc hides none (hidepid), or not from the peer's group. A user who may
+ * profile every thread needs no /proc. */
 bool peer_sees_names(int socket, const struct peer *peer);
 
 #endif

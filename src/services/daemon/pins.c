@@ -26,7 +26,7 @@ static bool is_bpf_fs(const char *path)
     return !statfs(path, &fs) && fs.f_type == BPF_FS;
 }
 
-/* The kernel's usual place, where it is empty, or the directory itself elsewhere. */
+/* Mounts at the kernel's usual place if that is empty, or else at the directory itself. */
 static int mount_for(const char *path, struct prcb_error *err)
 {
     const char *at = strncmp(path, BPF_DIR "/", sizeof(BPF_DIR)) ? path : BPF_DIR;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Kept: CAP_BPF, to make clients' maps and to run programs that are loaded, and CAP_PERFMON,
- * without which the kernel does not attach an iterator to a program that reads kernel
- * memory. Not needed once the start is over: everything else (CAP_SYS_ADMIN to mount and to
+ * prcbd keeps CAP_BPF, to make clients' maps and to run programs that are loaded, and
+ * CAP_PERFMON, without which the kernel does not attach an iterator to a program that reads
+ * kernel memory. Once the start is over it needs nothing else (CAP_SYS_ADMIN to mount and to
  * take over maps by their number, CAP_SYS_RESOURCE, CAP_CHOWN).
  */
 #include "privilege.h"
@@ -54,7 +54,7 @@ static int become(const char *name, struct prcb_error *err)
     return 0;
 }
 
-/* What a program started from here could be given; there is none. */
+/* Drops what a program started from here could be given; prcbd starts none. */
 static void drop_bounding_set(void)
 {
     for (unsigned cap = 0; prctl(PR_CAPBSET_READ, cap) >= 0; cap++)
@@ -97,7 +97,7 @@ int privilege_drop(const char *user, struct prcb_error *err)
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
         prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0))
         return prcb_fail(err, -errno, "no_new_privs: %s", strerror(errno));
-    /* Nobody of the same user looks into it. */
+    /* No process of the same user may look into this one. */
     prctl(PR_SET_DUMPABLE, 0);
     return 0;
 }

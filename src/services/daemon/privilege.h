@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Giving up what is needed only to start. What is kept and why: privilege.c.
+ * Gives up the privileges that are needed only to start. privilege.c says what is kept and why.
  */
 #ifndef PRCB_DAEMON_PRIVILEGE_H
 #define PRCB_DAEMON_PRIVILEGE_H
@@ -11,8 +11,9 @@
  * others any more. */
 int privilege_drop(const char *user, struct prcb_error *err);
 
-/* Memory that is passed read-only stays so when those who get it can load no BPF programs: -EPERM
- * with the remedy where every user can. To be asked each time, for root may change it. */
+/* Checks that memory which is passed read-only stays so, because those who get it can load no
+ * BPF programs: returns -EPERM with the remedy if every user can load them. Ask each time, for
+ * root may change it. */
 int privilege_check_bpf(struct prcb_error *err);
 
 #endif

@@ -95,7 +95,7 @@ static void conn_drop(struct server *s, struct conn *conn)
     free(conn);
 }
 
-/* Whole requests in its buffer. */
+/* Counts the whole requests in its buffer. */
 static unsigned requests_in(const struct conn *conn)
 {
     struct wire_message message;
@@ -121,7 +121,7 @@ static uint64_t in_flight(const struct server *s, uid_t uid)
 
 /* ---- accepting ---- */
 
-/* To one that gets no connection, in the form of an answer to its greeting. */
+/* Tells a client that gets no connection why, in the form of an answer to its greeting. */
 static void turn_away(int fd, const struct prcb_error *err)
 {
     uint8_t bytes[WIRE_MAX];
@@ -199,7 +199,7 @@ static void accept_some(struct server *s)
         }
         if (errno != EMFILE && errno != ENFILE && errno != ENOMEM && errno != ENOBUFS)
             return;
-        /* Who waits in line makes the socket readable all the time. */
+        /* A client that waits in line makes the socket readable all the time. */
         log_client("no descriptors for further connections: %s", strerror(errno));
         epoll_ctl(s->epoll, EPOLL_CTL_MOD, s->listener, &none);
         s->listen_again = now_ms() + LISTEN_MS;
@@ -209,7 +209,7 @@ static void accept_some(struct server *s)
 
 /* ---- requests ---- */
 
-/* False: the connection is no more. */
+/* Returns false if the connection is no more. */
 static bool take_bytes(struct server *s, struct conn *conn)
 {
     ssize_t got = recv(conn->fd, conn->in_bytes + conn->in, CONN_IN - conn->in, MSG_DONTWAIT);
@@ -227,7 +227,8 @@ static bool take_bytes(struct server *s, struct conn *conn)
     return true;
 }
 
-/* What it asks next has to wait: for its session to be known to the programs, or for its time. */
+/* Returns whether its next request has to wait: until the programs know its session, or until
+ * its time. */
 static bool deferred(const struct conn *conn, uint64_t now)
 {
     return (conn->session && !sessions_settled(conn->session)) || now < conn->not_before;
@@ -249,7 +250,7 @@ static bool answer_or_refuse(struct server *s, struct conn *conn,
     return answer_request(s, conn, message);
 }
 
-/* False: it is no message, and the connection is no more. */
+/* Returns false if the bytes are no message and the connection is no more. */
 static bool take_request(struct server *s, struct conn *conn, int *sent)
 {
     struct wire_message message;
@@ -272,7 +273,7 @@ static bool take_request(struct server *s, struct conn *conn, int *sent)
     return true;
 }
 
-/* One request of one connection. *ret_more: there is another in its buffer. */
+/* Answers one request of one connection. *ret_more: there is another in its buffer. */
 static void take_turn(struct server *s, struct conn *conn, uint64_t now, bool *ret_more)
 {
     int sent = conn->out ? conn_flush(conn) : 1;
@@ -428,7 +429,7 @@ static void take_work(struct server *s)
     s->load = s->load_error.code ? LOAD_FAILED : LOAD_DONE;
 }
 
-/* due: what can be gathered has been for long enough. */
+/* due: work has been gathered for long enough. */
 static void give_work(struct server *s, bool due)
 {
     if (s->worker.busy)
@@ -456,7 +457,7 @@ static void take_event(struct server *s, const struct epoll_event *event)
         take_bytes(s, conn);
 }
 
-/* The first that got no turn is the first of the next round. */
+/* Makes the first connection that got no turn the first of the next round. */
 static void rotate(struct server *s, const struct conn *first)
 {
     struct conn **at = &s->conns, *head = s->conns, *last;
@@ -472,8 +473,8 @@ static void rotate(struct server *s, const struct conn *first)
     last->next = head;
 }
 
-/* Everybody who has something to do gets one turn, but for a user whose time is over. *ret_soon:
- * somebody has to wait a while. */
+/* Gives one turn to every connection that has something to do, except those of a user whose time
+ * is used up. *ret_soon: somebody has to wait a while. */
 static bool take_turns(struct server *s, bool *ret_soon)
 {
     uint64_t before = now_ns(), after;

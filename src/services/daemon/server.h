@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The socket: connections, their bytes, fair turns and time limits. One thread, nothing that
- * waits for a client: a connection has a small buffer each way; one whose answers are not
- * taken is not read from; each gets one request a turn, and a user's connections together not much
- * more time than TURN_NS. Nothing waits for the kernel's readers either: worker.h. What requests
- * mean: answer.c.
+ * The socket: connections, their bytes, fair turns and time limits. One thread does it, and
+ * nothing in it waits for a client: a connection has a small buffer each way; a client that does
+ * not take its answers is not read from; each connection gets one request a turn, and a user's
+ * connections together get not much more time than TURN_NS. Nothing waits for the kernel's
+ * readers either: worker.h. What requests mean: answer.c.
  */
 #ifndef PRCB_DAEMON_SERVER_H
 #define PRCB_DAEMON_SERVER_H
@@ -15,7 +15,7 @@
 #include "wire.h"
 #include "worker.h"
 
-/* Who has connections. */
+/* A user who has connections. */
 struct user {
     uid_t uid;
     uint64_t conns;
@@ -23,7 +23,7 @@ struct user {
     struct user *next;
 };
 
-/* Of the processor programs. */
+/* The state of loading the processor programs. */
 enum load { LOAD_NONE, LOAD_ASKED, LOAD_RUNS, LOAD_DONE, LOAD_FAILED };
 
 struct server {
@@ -43,14 +43,15 @@ struct server {
 };
 
 int server_start(struct server *s, struct prcb_error *err);
-/* Until a signal asks for the end. */
+/* Runs until a signal asks for the end. */
 int server_run(struct server *s, struct prcb_error *err);
-/* Waits for what the second thread is at, and does what is left to do: sessions that were answered
- * for stand in the records. */
+/* Waits for the job of the second thread, and does what is left to do: sessions that clients got
+ * an answer for must stand in the records. */
 void server_settle(struct server *s);
 void server_stop(struct server *s);
 
-/* answer.c: calls conn_answer or conn_refuse, once. False: not yet, nothing was called. */
+/* In answer.c: calls conn_answer or conn_refuse, once. False: it is too early, and neither was
+ * called. */
 bool answer_request(struct server *s, struct conn *conn, const struct wire_message *request);
 
 #endif

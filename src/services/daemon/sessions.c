@@ -23,7 +23,8 @@
 #define FREE_AT_ONCE      256  /* accounts, some microseconds each */
 #define SWITCHES_PER_USER 2    /* sessions with switch records, megabytes each */
 
-/* Of a map with this many accounts, and other elements after them, rounded as the kernel does. */
+/* The bytes of a map with this many accounts, and other elements after them, rounded as the
+ * kernel does it. */
 static uint64_t bytes_of(uint32_t accounts, uint32_t extra)
 {
     return (((uint64_t)accounts + 1 + extra) * sizeof(struct prcb_account_block) + 4095) / 4096 *
@@ -37,7 +38,7 @@ static uint32_t extra_of(const struct prcb_bpf_client *client)
     return kernel_client_extra(client, &ignored);
 }
 
-/* Of the edges of as many, where there are any. */
+/* The bytes of the edges of as many accounts, if there are any. */
 static uint64_t edge_bytes_of(uint32_t accounts, bool edges)
 {
     return edges ? ((uint64_t)accounts * sizeof(struct prcb_edge_block) + 4095) / 4096 * 4096 : 0;
@@ -174,7 +175,7 @@ static void close_maps(struct kernel_client_fds *maps)
     *maps = NO_MAPS;
 }
 
-/* All, or none. */
+/* Duplicates all descriptors, or none. */
 static struct kernel_client_fds duplicate(const struct kernel_client_fds *maps)
 {
     struct kernel_client_fds ret = {.accounts = fcntl(maps->accounts, F_DUPFD_CLOEXEC, 0),
@@ -194,8 +195,8 @@ static bool something_is_on_its_way(const struct sessions *s, uint64_t waited_ms
     return (s->ending || s->batch.count) && waited_ms < END_WAIT_MS;
 }
 
-/* What has ended counts until the kernel has let go of it. Nobody is refused for it, and nobody
- * gets more by opening and closing quickly: it is waited for. */
+/* A session that has ended counts until the kernel has let go of its memory. Nobody is refused
+ * because of it, and nobody gets more by opening and closing quickly: the caller waits for it. */
 static int find_room(struct sessions *s, const struct peer *peer, uint32_t accounts,
                      const struct prcb_bpf_client *client, uint64_t waited_ms,
                      struct prcb_error *err)
@@ -269,7 +270,7 @@ bool sessions_same_token(const uint8_t *a, const uint8_t *b)
 {
     uint8_t differs = 0;
 
-    /* In the same time wherever they differ. */
+    /* The comparison takes the same time wherever the two differ. */
     for (int i = 0; i < 16; i++)
         differs |= a[i] ^ b[i];
     return !differs;
@@ -429,7 +430,7 @@ static bool gather_given_up(struct sessions *s)
     for (uint32_t i = 1; i < PRCB_CLIENT_COUNT; i++) {
         struct session *session = &s->all[i];
 
-        /* Of one that ends all go with it. */
+        /* If a session ends, all its accounts go with it. */
         session->given_up_due = session->state == SESSION_USED ? session->given_up_count : 0;
         session->given_up_freed = 0;
         any |= session->given_up_due != 0;
@@ -471,7 +472,7 @@ void sessions_do_batch(void *batch)
         b->result = kernel_wait();
 }
 
-/* The programs know of its map, or do so no more. */
+/* Notes that the programs know of a session's map, or know of it no more. */
 static void settle_one(struct sessions *s, uint32_t number, bool begun)
 {
     const struct kernel_record *record = &s->kernel->records[number];
@@ -506,7 +507,7 @@ void sessions_batch_done(struct sessions *s)
             settle_one(s, b->numbers[i], b->maps[i].accounts >= 0);
             continue;
         }
-        /* Again with the next; one that was to begin may have to end by then. */
+        /* These go with the next batch; a session that was to begin may have to end by then. */
         if (s->all[b->numbers[i]].state == SESSION_ENDING)
             s->ending += b->maps[i].accounts < 0;
         else
@@ -533,7 +534,7 @@ bool sessions_unsettled(const struct sessions *s)
     return false;
 }
 
-/* Those that were due; others were given up meanwhile. */
+/* Drops the accounts that were due; others were given up meanwhile. */
 static void drop_freed(struct session *session)
 {
     session->given_up_count -= session->given_up_due;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Sessions: which client numbers are in use, by whom, and how much one user and all together
- * may have. A session outlives its connection only when the daemon ended under it; such a one
- * waits for its process to come back, or to end.
+ * Sessions: which client numbers are in use, by whom, and how much one user and all together may
+ * have. A session outlives its connection only when the daemon ended under it; such a session
+ * waits until its process comes back or ends.
  */
 #ifndef PRCB_DAEMON_SESSIONS_H
 #define PRCB_DAEMON_SESSIONS_H
@@ -27,13 +27,13 @@ struct session {
     bool same_pid_ns;
     struct kernel_client_fds maps; /* until the programs know of them; else -1 */
     int pidfd;                     /* WAITS: readable when its process has ended; else -1 */
-    /* Accounts given up. The first `given_up_due` are waited for, or were; then `given_up_freed`
-     * of these are free. */
+    /* Accounts that were given up. For the first `given_up_due` the kernel is waited for, or
+     * was; then `given_up_freed` of these are free. */
     uint32_t *given_up;
     uint32_t given_up_count, given_up_room, given_up_due, given_up_freed;
 };
 
-/* What the kernel is asked to do for all at once. */
+/* The work that the kernel is asked to do for all sessions at once. */
 struct sessions_batch {
     struct kernel *kernel;
     uint32_t numbers[PRCB_CLIENT_COUNT], count;
@@ -52,7 +52,7 @@ struct shared {
     uint64_t unsure_until;                   /* ms: members of an earlier daemon may come back */
     struct shared_slot *slots;               /* an element an account */
 };
-/* Whom it counts for: no user. */
+/* The shared session counts for no user. */
 #define SHARED_UID ((uid_t)-1)
 
 struct sessions {
@@ -69,52 +69,54 @@ struct sessions {
     uint64_t looked_at; /* ms: what is held */
 };
 
-/* Takes over what the kernel side has on record. What was shared is shared_take_over's. */
+/* Takes over what the kernel side has on record. shared_take_over does so for the shared
+ * session. */
 void sessions_start(struct sessions *s, struct kernel *k, const struct prcbd_config *config);
 
-/* A new session; threads can be profiled in it when it is settled. ret_fds: its maps, to be closed
- * by the caller. -EDQUOT, -ENOSPC, -ENOMEM with words. -EAGAIN: there is no room, but what was let
- * go of is on its way: to be asked again soon; waited_ms tells for how long that was done. */
+/* Opens a session; threads can be profiled in it when it is settled. ret_fds: its maps, which
+ * the caller closes. -EDQUOT, -ENOSPC, -ENOMEM with words. -EAGAIN: there is no room, but memory
+ * is about to become free: ask again soon; waited_ms tells for how long the caller has done so. */
 int sessions_open(struct sessions *s, const struct peer *peer, const struct wire_open *open,
                   uint64_t waited_ms, struct session **ret, struct kernel_client_fds *ret_fds,
                   uint8_t token[16], struct prcb_error *err);
 
-/* What sessions_open does, but for who asks: owner is whom it counts for, and whose process may
- * resume it. accounts is not 0. */
+/* Does what sessions_open does, without asking who wants it: owner is whom the session counts
+ * for, and whose process may resume it. accounts is not 0. */
 int sessions_make(struct sessions *s, const struct peer *owner,
                   const struct prcb_bpf_client *client, uint32_t accounts, uint64_t waited_ms,
                   struct session **ret, struct kernel_client_fds *ret_fds, struct prcb_error *err);
 bool sessions_same_token(const uint8_t *a, const uint8_t *b);
 
-/* One that waits, for the process that opened it. -ESTALE. */
+/* Gives a session that waits to the process that opened it. -ESTALE. */
 int sessions_resume(struct sessions *s, const struct peer *peer, const uint8_t token[16],
                     struct session **ret, struct prcb_error *err);
 
-/* Its connection is gone. */
+/* Closes a session whose connection is gone. */
 void sessions_close(struct sessions *s, struct session *session);
 
-/* One account given back. -ESTALE */
+/* Gives one account back. -ESTALE */
 int sessions_release(struct sessions *s, struct session *session, uint64_t key);
 
-/* The programs know of it. */
+/* Returns whether the programs know of the session. */
 bool sessions_settled(const struct session *session);
 
-/* Work for which the kernel has to be waited for, done for all at once: sessions begin and end,
- * accounts that were given up become free. It is gathered, done by sessions_do_batch, which touches
- * nothing but the batch and may run in another thread, and taken note of. */
+/* Work for which the kernel has to be waited for is done for all at once: sessions begin and
+ * end, accounts that were given up become free. It is gathered here, done by sessions_do_batch,
+ * which touches only the batch and may run in another thread, and then taken note of. */
 bool sessions_gather(struct sessions *s); /* false: there is nothing to do */
 void sessions_do_batch(void *batch);
 void sessions_batch_done(struct sessions *s);
-/* Some of the accounts for which the kernel was waited. True: there are more. */
+/* Frees some of the accounts for which the kernel was waited. True: there are more. */
 bool sessions_free_some(struct sessions *s);
-/* There is such work: that somebody waits for, or that can be gathered for a while. */
+/* Tell whether there is such work: sessions_hurry, if somebody waits for it; sessions_unsettled,
+ * also if it can be gathered for a while. */
 bool sessions_hurry(const struct sessions *s);
 bool sessions_unsettled(const struct sessions *s);
 
-/* Looks for what clients have let go of. */
+/* Looks for maps that clients have let go of. */
 void sessions_look_at_held(struct sessions *s);
 
-/* Ends the ones whose process has ended. */
+/* Ends the waiting sessions whose process has ended. */
 void sessions_look_after_waiting(struct sessions *s);
 
 #endif

@@ -16,7 +16,7 @@
 #define LONELY_MS       10000 /* for members to come back after a restart */
 #define MEMBERS         64
 
-/* What is known of an account whose thread has ended. */
+/* Notes about an account whose thread has ended. */
 struct shared_slot {
     uint32_t generation; /* of the account that the rest is about */
     uint32_t since;      /* ms, when that was noticed */
@@ -33,7 +33,7 @@ static int may_join(const struct peer *peer, struct prcb_error *err)
     if (!peer->all)
         return prcb_fail(err, -EPERM,
                          "you may not profile every thread (profile_all in prcbd.conf)");
-    /* All members read what each of them could write. */
+    /* All members would read what such a client could write. */
     if (peer->writes_maps)
         return prcb_fail(err, -EPERM,
                          "you may not share a session: with CAP_BPF you could write it, for all "
@@ -45,7 +45,7 @@ static int may_join(const struct peer *peer, struct prcb_error *err)
     return 0;
 }
 
-/* Takes fd over. */
+/* Owns fd from here on. */
 static int begin(struct sessions *s, struct session *session, int fd)
 {
     struct shared *shared = &s->shared;
@@ -101,7 +101,7 @@ static int add_member(struct sessions *s, uint32_t *ret, struct prcb_error *err)
 static int make(struct sessions *s, const struct peer *peer, uint64_t waited_ms,
                 struct prcb_error *err)
 {
-    /* It belongs to nobody: no process, and no user whose limits it counts for. */
+    /* The session belongs to nobody: to no process, and to no user whose limits it counts for. */
     const struct peer nobody = {.payer = SHARED_UID, .root = true};
     const struct prcb_bpf_client client = {.caps = ~0ull,
                                            .pid_ns = peer->pid_ns,
@@ -188,15 +188,15 @@ void shared_take_over(struct sessions *s)
 
 /* ---- accounts of threads that have ended ---- */
 
-/* In the first element is the head. */
+/* The first element holds the head. */
 static const struct prcb_account_block *block_of(const struct shared *shared, uint32_t slot)
 {
     return &shared->blocks[slot + 1];
 }
 
-/* What the programs have in the account, and nobody else can write: the thread made its last
- * switch. Acquire: pairs with prcb_seq_end of that switch; the generation is read behind it, and
- * checked once more by the program that frees. */
+/* Reads what the programs keep in the account, which nobody else can write: the thread made its
+ * last switch. Acquire: pairs with prcb_seq_end of that switch; the generation is read after it,
+ * and checked once more by the program that frees. */
 static bool has_ended(const struct prcb_account_block *block)
 {
     return !(__atomic_load_n(&block->seq, __ATOMIC_ACQUIRE) & 1) &&
@@ -204,8 +204,8 @@ static bool has_ended(const struct prcb_account_block *block)
            __atomic_load_n(&block->generation, __ATOMIC_RELAXED);
 }
 
-/* The slot's notes, about the account that is in it now. now: the caller's, for what is noted here
- * is not to be later than what it is compared with. */
+/* Returns the slot's notes, about the account that is in it now. now: the caller passes it, for
+ * what is noted here must not be later than what it is compared with. */
 static struct shared_slot *slot_of(struct shared *shared, uint32_t number, uint64_t now)
 {
     struct shared_slot *slot = &shared->slots[number];
@@ -220,14 +220,14 @@ static void give_up(struct sessions *s, uint32_t number, uint32_t generation)
 {
     bool live = false;
 
-    /* Of an ended thread: nobody writes it any more, and nothing has to be waited for. */
+    /* The account is of an ended thread: nobody writes it any more, so there is no need to wait. */
     if (!kernel_give_up(s->kernel, s->shared.session->number, (uint64_t)generation << 32 | number,
                         &live) &&
         live)
         kernel_free(s->kernel, s->shared.session->number, number);
 }
 
-/* Somebody has not released it and is waited for. */
+/* Returns whether a member has not released it and is waited for. */
 static bool is_awaited(const struct shared *shared, const struct shared_slot *slot)
 {
     return shared->members & ~shared->late & ~slot->released || now_ms() < shared->unsure_until;

@@ -10,23 +10,24 @@
 
 #include "sessions.h"
 
-/* Into the session, which is made where there is none. *ret_fd: its map, to be closed by the
- * caller. *ret_member: for the calls below. Errors as sessions_open; -EPERM: it is not for this
- * client. */
+/* Joins the session, which is made if there is none. *ret_fd: its map, which the caller closes.
+ * *ret_member: for the calls below. Errors are those of sessions_open; -EPERM: the session is
+ * not for this client. */
 int shared_join(struct sessions *s, const struct peer *peer, uint64_t waited_ms, int *ret_fd,
                 uint8_t token[16], uint32_t *ret_member, struct prcb_error *err);
-/* Again, after a restart of the daemon. -ESTALE */
+/* Joins again, after a restart of the daemon. -ESTALE */
 int shared_rejoin(struct sessions *s, const struct peer *peer, const uint8_t token[16],
                   uint32_t *ret_member, struct prcb_error *err);
-/* With the last member it ends. */
+/* Leaves the session, which ends with its last member. */
 void shared_leave(struct sessions *s, uint32_t member);
-/* What the member says of an account is believed if the thread has ended. */
+/* Takes note that a member releases an account; it is believed if the thread has ended. */
 void shared_release(struct sessions *s, uint32_t member, uint64_t key);
-/* Once a second: accounts whose time is over. */
+/* Releases accounts whose time is over; call it once a second. */
 void shared_look(struct sessions *s);
-/* One that an earlier daemon left, after sessions_start: without it nobody has them. */
+/* Takes over the session that an earlier daemon left, after sessions_start: until then nobody
+ * has it. */
 void shared_take_over(struct sessions *s);
-/* It is no more, whyever: called when its session is forgotten. */
+/* Forgets the session, whatever ended it: called when its session is forgotten. */
 void shared_forget(struct sessions *s);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * A second thread for what takes the kernel long: waiting for its readers, loading programs. One
- * job at a time, which the loop gives it; the loop learns of its end by a descriptor, and takes
- * no part of what the job works on meanwhile.
+ * A second thread for work that takes the kernel long: waiting for its readers, loading
+ * programs. The loop gives it one job at a time; the loop learns of the job's end by a
+ * descriptor, and touches nothing that the job works on meanwhile.
  */
 #ifndef PRCB_DAEMON_WORKER_H
 #define PRCB_DAEMON_WORKER_H
@@ -20,16 +20,16 @@ struct worker {
     void *arg;
 };
 
-/* After privileges were dropped, for these are each thread's own. */
+/* Starts the thread. Call it after privileges were dropped, for each thread has its own. */
 int worker_start(struct worker *w, struct prcb_error *err);
 
-/* Not while it is busy. */
+/* Gives it a job; must not be called while it is busy. */
 void worker_give(struct worker *w, void (*job)(void *arg), void *arg);
 
-/* Waits for the end of the job, if there is one, and takes it. */
+/* Waits for the end of the job, if there is one, and takes note of it. */
 void worker_take(struct worker *w);
 
-/* Takes the end of the last job as well. */
+/* Ends the thread, and takes note of the end of the last job as well. */
 void worker_stop(struct worker *w);
 
 #endif

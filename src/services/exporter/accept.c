@@ -6,7 +6,7 @@
 
 #define BLANKS " \t"
 
-/* A piece of a header, not terminated. */
+/* A piece of a header; it is not terminated. */
 struct piece {
     const char *at;
     size_t length;
@@ -28,8 +28,8 @@ static bool is(struct piece piece, const char *word)
     return piece.length == strlen(word) && !strncasecmp(piece.at, word, piece.length);
 }
 
-/* The next piece up to a separator that stands in no quotes; moves *at behind it. false: the text
- * has ended. */
+/* Takes the next piece up to a separator that stands in no quotes; moves *at behind it. Returns
+ * false at the end of the text. */
 static bool next(const char **at, const char *end, char separator, struct piece *ret)
 {
     const char *from = *at;
@@ -50,7 +50,7 @@ static bool next(const char **at, const char *end, char separator, struct piece 
     return true;
 }
 
-/* Thousandths; what is no weight is 1000. */
+/* Returns a weight in thousandths; text that is no weight gives 1000. */
 static int weight_of(struct piece value)
 {
     int weight = 0, unit = 1000;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What a client says it takes: the headers Accept and Accept-Encoding. Anything at all may be in
- * them; what is not understood counts as not said. Pure functions.
+ * Parses what a client says it accepts: the headers Accept and Accept-Encoding. They may hold
+ * anything; what is not understood counts as not said. Pure functions.
  */
 #ifndef PRCB_EXPORTER_ACCEPT_H
 #define PRCB_EXPORTER_ACCEPT_H
@@ -15,8 +15,8 @@ struct accept {
     const char *version; /* of OpenMetrics: "1.0.0" or "0.0.1" */
 };
 
-/* header NULL: there is none. OpenMetrics where it is named, in a version that is spoken, and not
- * ranked below the text format; else the text format. */
+/* header NULL: there is none. Chooses OpenMetrics if it is named, in a version that is
+ * supported, and not ranked below the text format; else the text format. */
 struct accept accept_parse(const char *header);
 bool accept_gzip(const char *header);
 

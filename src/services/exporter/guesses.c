@@ -34,7 +34,7 @@ static struct guesser *find(struct guesser *list, const unsigned char *who)
     return NULL;
 }
 
-/* Its place, or that of the one who has been quiet for the longest. */
+/* Returns the address's place, or takes that of the address that has been quiet for the longest. */
 static struct guesser *take(struct guesser *list, const unsigned char *who)
 {
     struct guesser *ret = find(list, who), *first = list;

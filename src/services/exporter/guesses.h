@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * How many passwords are tried, by address: a hash takes long on purpose, and one who guesses is
- * neither to take the processor nor to keep those out who know. Each address has its own rate;
- * those from which nobody gave a right password yet have one together as well, in time of a
- * processor. All of this machine are one address, and so are those of one /64 of IPv6.
+ * Limits how many passwords are tried, by address: a hash takes long on purpose, and someone who
+ * guesses must neither take the processor nor keep out those who know a password. Each address
+ * has its own rate; those from which nobody gave a right password yet also share one, in time of
+ * a processor. All addresses of this machine are one, and so are those of one /64 of IPv6.
  *
  * One thread at a time. Times are milliseconds of any clock that does not jump.
  */
@@ -29,9 +29,10 @@ struct guesses {
     uint64_t paid_until; /* of all strangers */
 };
 
-/* address NULL or of a unix socket: of this machine. False: not now. */
+/* Returns whether an address may try now. An address that is NULL or of a unix socket is this
+ * machine. */
 bool guesses_may(struct guesses *guesses, const struct sockaddr *address, uint64_t now);
-/* One was tried, in so many milliseconds. */
+/* Notes that a password was tried, and took so many milliseconds. */
 void guesses_tried(struct guesses *guesses, const struct sockaddr *address, bool right,
                    uint64_t took, uint64_t now);
 

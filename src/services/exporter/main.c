@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * prcb-exporter: serves the figures of src/analysis/metrics to Prometheus. A client of prcbd as any
- * other, and without a capability: it looks at mapped memory, sums up, and answers. One thread, one
- * loop.
+ * prcb-exporter serves the figures of src/analysis/metrics to Prometheus. It is a client of
+ * prcbd as any other, without a capability: it looks at mapped memory, sums up, and answers. It
+ * has one thread and one loop.
  */
 #include <errno.h>
 #include <poll.h>
@@ -45,7 +45,7 @@ static void say(const char *text)
 
 /* ---- figures ---- */
 
-/* A state that lasts is said once. */
+/* Logs a state that lasts only once. */
 static void say_once(struct exporter *e, const char *text)
 {
     if (!strcmp(e->said, text))
@@ -54,7 +54,7 @@ static void say_once(struct exporter *e, const char *text)
     say(*text ? text : "prcbd is there");
 }
 
-/* Figures that are not of now are given up: nothing old is shown as if it were new. */
+/* Drops figures that are not of now: nothing old is shown as if it were new. */
 static void look(struct exporter *e)
 {
     struct prcb_error err = {0};
@@ -161,7 +161,7 @@ static int until(uint64_t then, uint64_t now)
     return then <= now ? 0 : (int)((then - now + 999999) / 1000000);
 }
 
-/* Until SIGINT or SIGTERM. */
+/* Serves until SIGINT or SIGTERM. */
 static int serve(struct exporter *e, int signal_fd)
 {
     for (;;) {
@@ -207,7 +207,7 @@ static int take_address(struct cli_parser *parser, void *target)
     return CLI_OK;
 }
 
-/* It stands in a page. */
+/* The path becomes part of a page. */
 static int take_path(struct cli_parser *parser, void *target)
 {
     const char *path = parser->value;

@@ -26,8 +26,8 @@ static void end(struct place *place)
     shutdown(place->fd, SHUT_RDWR);
 }
 
-/* Who asks nothing goes before who reads an answer, a stranger before a user, then the one that has
- * been at it for longer. */
+/* A connection that asks nothing goes before one that reads an answer, a stranger's before a
+ * user's, then the one that has been at it for longer. */
 static bool goes_before(const struct place *a, const struct place *b)
 {
     if (a->answering != b->answering)

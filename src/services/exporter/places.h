@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The connections that prcb-exporter has, so that whoever keeps many keeps nobody out: a request
- * has to be complete, and its answer read, within a time that no byte extends, and when all places
- * are taken the newcomer gets that of the connection that has done nothing for the longest. A
- * connection is ended by shutdown(2); its place is free when libmicrohttpd has closed it, so there
- * are some to spare.
+ * The connections that prcb-exporter has, limited so that nobody who keeps many can keep others
+ * out: a request has to be complete, and its answer read, within a time that no byte extends,
+ * and when all places are taken a new connection replaces the one that has done nothing for the
+ * longest. A connection is ended by shutdown(2); its place is free when libmicrohttpd has closed
+ * it, so there are some to spare.
  *
  * One thread at a time. Times are milliseconds of any clock that does not jump.
  */
@@ -33,16 +33,17 @@ struct places {
 };
 
 void places_init(struct places *places);
-/* Whether there is room for one more: false where many are being ended. */
+/* Returns whether there is room for one more: false while many are being ended. */
 bool places_room(const struct places *places);
-/* A new connection's; ends another where more than PLACES would be there. NULL: there is no room.
- */
+/* Returns a place for a new connection; ends another one if there would be more than PLACES.
+ * NULL: there is no room. */
 struct place *places_take(struct places *places, int fd, uint64_t now);
 void place_leave(struct place *place);
-/* Its request is complete; it is answered. */
+/* Note that its request is complete, and that it is answered. */
 void place_asked(struct place *place, uint64_t now);
 void place_answered(struct place *place, uint64_t now);
-/* Ends those that take too long. true: there are connections, so this is due again in a second. */
+/* Ends connections that take too long. Returns true if there are connections, so that the call
+ * is due again in a second. */
 bool places_end_late(struct places *places, uint64_t now);
 
 #endif

@@ -36,7 +36,7 @@
 #define FILE_MAX     (1 << 20)
 #define MAC_BYTES    32
 
-/* Files that the configuration is made of: these changed, it is read again. */
+/* Files that make up the configuration: it is read again when these change. */
 enum { FILE_CONFIG, FILE_CERT, FILE_KEY, FILE_CA, FILES };
 struct stamp {
     struct timespec changed;
@@ -60,7 +60,8 @@ struct web {
     struct loaded loaded;
     struct stamp stamps[FILES];
     unsigned char secret[MAC_BYTES]; /* of the next */
-    /* Of each user the name and password that were right last, as a code; not the password. */
+    /* For each user, a code of the name and password that were right last; it is not the
+     * password. */
     struct known {
         bool any;
         unsigned char code[MAC_BYTES];
@@ -89,7 +90,7 @@ static int listen_unix(struct web *web, const char *path, struct prcb_error *err
     if (!*path || strlen(path) >= sizeof(address.sun_path))
         return prcb_fail(err, -EINVAL, "unix:%s: the path is empty or too long", path);
     memcpy(address.sun_path, path, strlen(path) + 1);
-    /* What an exporter that was killed left behind. */
+    /* An exporter that was killed left this socket behind. */
     if (!lstat(path, &st) && S_ISSOCK(st.st_mode))
         unlink(path);
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -121,8 +122,9 @@ static int listen_at(const struct addrinfo *info)
     return code;
 }
 
-/* All addresses of the name; those that this machine has not are left out if one is left. localhost
- * is the loopback addresses (RFC 6761), whether a hosts file has it or not. */
+/* Listens on all addresses of the name; those that this machine does not have are left out if
+ * one is left. localhost means the loopback addresses (RFC 6761), whether a hosts file has it or
+ * not. */
 static int listen_inet(struct web *web, const char *address, struct prcb_error *err)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
@@ -205,8 +207,8 @@ static bool equal(const void *a, const void *b, size_t size)
     return !differ;
 }
 
-/* Whose name it is. For a name that nobody has, some user's, always the same one: it takes as long
- * as for that one. */
+/* Finds the user of a name. For a name that nobody has it gives some user, always the same one:
+ * the check takes as long as for that one. */
 static size_t user_of(const struct web *web, const char *name, bool *ret_known)
 {
     unsigned char code[MAC_BYTES];
@@ -260,7 +262,7 @@ static enum verdict judge(struct web *web, const struct sockaddr *address, const
     return LET_IN;
 }
 
-/* Users who are as they were need not be asked again. */
+/* Keeps what is known of unchanged users, so that they need not be asked again. */
 static void keep_known(struct web *web, const struct web_config *before)
 {
     struct known known[WEB_USERS_MAX] = {0};
@@ -325,7 +327,7 @@ static enum MHD_Result landing(const struct web *web, struct MHD_Connection *con
     return say(connection, MHD_HTTP_OK, "text/html; charset=utf-8", page);
 }
 
-/* NULL: it is no shorter, or there is no memory. */
+/* Returns NULL if the result is no shorter, or if there is no memory. */
 static char *pack(const char *body, size_t size, size_t *ret_size)
 {
     z_stream stream = {0};
@@ -375,7 +377,7 @@ static enum MHD_Result metrics_page(struct web *web, struct MHD_Connection *conn
                  false);
 }
 
-/* Whether a request came in by this machine's loopback address. */
+/* Returns whether a request came in by this machine's loopback address. */
 static bool is_local(struct MHD_Connection *connection)
 {
     const union MHD_ConnectionInfo *info =
@@ -394,9 +396,9 @@ static bool is_local(struct MHD_Connection *connection)
                                                : false;
 }
 
-/* A name that somebody's server resolved to this machine (DNS rebinding), for a page in a browser
- * on it to read what it answers. Its own name, "localhost" and addresses are none; without the
- * header it is no browser. */
+/* Detects a name that somebody's server resolved to this machine (DNS rebinding), so that a page
+ * in a browser on it can read the answers. This machine's own name, "localhost" and addresses
+ * are not foreign; a request without the header comes from no browser. */
 static bool is_foreign(const char *host)
 {
     char own[256] = "";
@@ -409,7 +411,7 @@ static bool is_foreign(const char *host)
            (length != strlen(own) || strncasecmp(host, own, length));
 }
 
-/* The certificate that the client showed, if one is asked for. */
+/* Returns whether the client showed a certificate, if one is asked for. */
 static bool has_certificate(const struct web *web, struct MHD_Connection *connection)
 {
     const union MHD_ConnectionInfo *info;
@@ -462,7 +464,7 @@ static enum MHD_Result answer(void *ctx, struct MHD_Connection *connection, cons
         return say(connection, MHD_HTTP_METHOD_NOT_ALLOWED, PLAIN, "only GET and HEAD\n");
     if (*upload_size || (length && strcmp(length, "0")) || header(connection, "Transfer-Encoding"))
         return say(connection, MHD_HTTP_BAD_REQUEST, PLAIN, "a request with a body\n");
-    /* An answer to the first call closes the connection, for a body could be to come. */
+    /* An answer to the first call would close the connection, for a body could still come. */
     if (!*state) {
         *state = &known;
         return MHD_YES;
@@ -541,8 +543,8 @@ static void stop_daemons(struct web *web)
     }
 }
 
-/* On a descriptor of its own for the socket, which stays ours for the next one: where it does not
- * start, libmicrohttpd has closed the descriptor or not. */
+/* The daemon gets a descriptor of its own for the socket, which stays ours for the next one: if
+ * it does not start, libmicrohttpd may or may not have closed the descriptor. */
 static struct MHD_Daemon *start_daemon(struct web *web, int listens)
 {
     int fd = fcntl(listens, F_DUPFD_CLOEXEC, 0);
@@ -602,7 +604,7 @@ static char *read_text(const char *path, struct prcb_error *err)
     return text;
 }
 
-/* Whether the file is another than it was. Asked before it is read: what is written meanwhile is
+/* Returns whether the file has changed. Ask before it is read: what is written meanwhile is then
  * read the next time. */
 static bool file_changed(struct web *web, int file, const char *path)
 {
@@ -640,7 +642,7 @@ static void loaded_free(struct loaded *l)
     *l = (struct loaded){0};
 }
 
-/* The files as they are now, whose stamps are taken down. */
+/* Reads the files as they are now, and notes their stamps. */
 static int read_files(struct web *web, struct loaded *ret, struct prcb_error *err)
 {
     const struct web_config *config = &ret->config;
@@ -657,7 +659,7 @@ static int read_files(struct web *web, struct loaded *ret, struct prcb_error *er
     return !ret->key || (config->client_ca_file && !ret->ca) ? err->code : 0;
 }
 
-/* Other users alone are no reason to end the connections. */
+/* Changed users alone are no reason to end the connections. */
 static bool same_daemons(const struct loaded *a, const struct loaded *b)
 {
     return a->config.tls == b->config.tls && a->config.tls13 == b->config.tls13 &&
@@ -665,7 +667,8 @@ static bool same_daemons(const struct loaded *a, const struct loaded *b)
            same_text(a->key, b->key) && same_text(a->ca, b->ca);
 }
 
-/* Serves with what was read. If it cannot, it goes back to what worked. */
+/* Serves with the configuration that was read. If it cannot, it goes back to the one that
+ * worked. */
 static int serve_with(struct web *web, const struct loaded *next, struct prcb_error *err)
 {
     struct loaded old = web->loaded;

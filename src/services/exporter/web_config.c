@@ -15,7 +15,7 @@
 #define FILE_MAX  (1 << 20)
 #define SHOWN_MAX 64
 
-/* A walk over the file's nodes: mappings in mappings, whose ends are texts. */
+/* Walks over the file's nodes: they are mappings in mappings, whose ends are texts. */
 struct reader {
     yaml_document_t document;
     const char *folder;
@@ -23,7 +23,7 @@ struct reader {
     struct prcb_error *err;
 };
 
-/* Each key of a mapping with its node. 0 or an error. */
+/* Called for each key of a mapping with its node. Returns 0 or an error. */
 typedef int take_fn(struct reader *r, const char *key, yaml_node_t *value);
 
 static int refuse(struct reader *r, const yaml_node_t *node, const char *what, const char *word)
@@ -35,7 +35,7 @@ static int refuse(struct reader *r, const yaml_node_t *node, const char *what, c
                      shown);
 }
 
-/* NULL: it is no text, or one with a NUL in it. */
+/* Returns NULL if the node is no text, or has a NUL in it. */
 static const char *text_of(const yaml_node_t *node)
 {
     const char *text = (const char *)node->data.scalar.value;
@@ -142,7 +142,7 @@ static int take_top(struct reader *r, const char *key, yaml_node_t *value)
     return refuse(r, value, "unknown key:", key);
 }
 
-/* What is senseless together. */
+/* Refuses settings that make no sense together. */
 static int check(const struct web_config *c, struct prcb_error *err)
 {
     if (c->tls && (!c->cert_file || !c->key_file))

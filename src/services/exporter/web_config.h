@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The file of --web.config.file, as the exporters of Prometheus have it: TLS and users, in YAML.
- * What is not known is an error that names it, for a key that is misspelled must not leave a door
+ * Parses the file of --web.config.file, as the exporters of Prometheus have it: TLS and users,
+ * in YAML. An unknown key is an error that names it, for a misspelled key must not leave a door
  * open.
  */
 #ifndef PRCB_EXPORTER_WEB_CONFIG_H
@@ -26,8 +26,8 @@ struct web_config {
     size_t user_count;
 };
 
-/* text: the file's. folder: of the file, for paths that are relative. -EINVAL, -ENOMEM. *ret is to
- * be freed in any case. */
+/* text: the content of the file. folder: the file's directory, for relative paths. -EINVAL,
+ * -ENOMEM. The caller frees *ret in any case. */
 int web_config_parse(const char *text, size_t length, const char *folder, struct web_config *ret,
                      struct prcb_error *err);
 int web_config_read(const char *path, struct web_config *ret, struct prcb_error *err);

@@ -47,8 +47,9 @@ void snapshot_free(struct snapshot *s)
 
 /* ---- names of instances ---- */
 
-/* Blanks end what PCP takes for a name, '%' is ours, the rest of what is escaped is no text. What
- * is escaped is "%" and two digits a byte, so that no two names become one. */
+/* Escapes a name: a blank ends what PCP takes for a name, '%' is used here, and the other
+ * escaped bytes are no text. An escaped byte is "%" and two digits, so that no two names become
+ * one. */
 static char *escaped(const char *name)
 {
     char *ret = malloc(strlen(name) * 3 + 1), *to = ret;
@@ -82,8 +83,8 @@ static const char *label_of(const struct metrics_sample *sample, const char *nam
     return NULL;
 }
 
-/* The name of a sample's instance, and its fixed number where it has one; NULL: it is not in this
- * domain, or there is no memory. */
+/* Returns the name of a sample's instance, and its fixed number if it has one; NULL: it is not
+ * in this domain, or there is no memory. */
 static char *instance_name(enum row_indom indom, const struct metrics_sample *sample, int *ret_id)
 {
     static const char *const labels[] = {[INDOM_CAUSE] = "cause",
@@ -121,8 +122,8 @@ static char *instance_name(enum row_indom indom, const struct metrics_sample *sa
 
 /* ---- from samples to values ---- */
 
-/* What one look is made into. Samples of one group follow one another, so the last instance that
- * was met is mostly the one that is looked for. */
+/* A snapshot that is being made from one look. Samples of one group follow one another, so the
+ * instance that was met last is usually the one that is looked for. */
 struct making {
     struct snapshot *s;
     unsigned row;
@@ -130,7 +131,7 @@ struct making {
     struct table names[INDOMS]; /* of instances: indexes from 1 */
 };
 
-/* The index of the instance of this name from 1; 0: there is none. */
+/* Returns the index of the instance of this name, from 1; 0: there is none. */
 static size_t find_instance(const struct making *making, enum row_indom indom, const char *name)
 {
     const struct table_slot *slot = NULL;
@@ -143,7 +144,8 @@ static size_t find_instance(const struct making *making, enum row_indom indom, c
     return 0;
 }
 
-/* The index of the instance, which is added where it is new. Takes the name. -1: no memory. */
+/* Returns the index of the instance, which is added if it is new. Owns the name from here on.
+ * -1: there is no memory. */
 static int instance_of(struct making *making, enum row_indom indom, char *name, int id)
 {
     size_t *count = &making->s->instance_count[indom], number;
@@ -177,7 +179,8 @@ static struct value *add_value(struct making *making, unsigned row, int instance
     return &s->values[s->value_count - 1];
 }
 
-/* The value that a sum goes on with: of this row and instance, the last that was added. */
+/* Returns the value that a sum goes on with: the one of this row and instance that was added
+ * last. */
 static struct value *sum_of(struct making *making, int instance)
 {
     for (size_t i = making->s->value_count; i-- > 0;) {
@@ -240,7 +243,7 @@ static void take_sample(void *ctx, const struct metrics_sample *sample)
 
 /* ---- labels of instances ---- */
 
-/* Members of a JSON object out of the labels of a sample from `first` on. */
+/* Makes members of a JSON object from the labels of a sample, from `first` on. */
 static char *labels_of(const struct metrics_sample *sample, int first)
 {
     char *text = NULL;
@@ -279,7 +282,7 @@ static int take_thread(const struct prcb_account *a, void *ctx)
     char *comm = escaped(a->comm), number[16];
     int instance;
 
-    /* Those outside of this pid namespace have no number, by which instances are told apart. */
+    /* Threads outside of this pid namespace have no number, by which instances are told apart. */
     if (a->flags & PRCB_ACCOUNT_EXITED || !a->tid) {
         free(comm);
         return 0;
@@ -319,7 +322,7 @@ static int take_thread(const struct prcb_account *a, void *ctx)
 
 /* ---- the thread ---- */
 
-/* m NULL: what is known without figures. */
+/* If m is NULL, the snapshot has what is known without figures. */
 static struct snapshot *make(struct metrics *m, unsigned clusters)
 {
     struct making making = {.s = calloc(1, sizeof(*making.s))};
@@ -351,7 +354,7 @@ static struct snapshot *make(struct metrics *m, unsigned clusters)
     return making.s;
 }
 
-/* A message for each new reason, not for each try. */
+/* Writes a message for each new reason, not for each try. */
 static void report(const char *text)
 {
     static char last[sizeof(((struct prcb_error *)NULL)->text)];
@@ -361,7 +364,8 @@ static void report(const char *text)
     snprintf(last, sizeof(last), "%s", text);
 }
 
-/* Looks, and opens before, and closes what can be looked at no more. */
+/* Looks at the figures; opens them before if necessary, and closes them if they can be looked at
+ * no more. */
 static void look(struct metrics **m)
 {
     struct prcb_error err = {0};
@@ -373,7 +377,7 @@ static void look(struct metrics **m)
     }
     if (metrics_look(*m, &err)) {
         report(err.text);
-        /* prcbd that restarts goes on with its sessions: only what is lost is opened again. */
+        /* A prcbd that restarts goes on with its sessions: only a lost session is opened again. */
         if (err.code != -ENOTCONN || !was_open) {
             metrics_close(*m);
             *m = NULL;

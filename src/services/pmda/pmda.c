@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * pmdaprcb: the figures of prcb as an agent of Performance Co-Pilot. A child of pmcd, of user pcp,
- * without capabilities: the figures come from prcbd. This file answers pmcd; the rest of the work
- * is another thread's (looker.h).
+ * pmdaprcb provides the figures of prcb as an agent of Performance Co-Pilot. It is a child of
+ * pmcd and runs as user pcp, without capabilities: the figures come from prcbd. This file
+ * answers pmcd; another thread does the rest of the work (looker.h).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -33,7 +33,7 @@ static unsigned asker;           /* context of the request that is being answere
 
 /* ---- who asks ---- */
 
-/* Of local clients, as pmcd tells. */
+/* What pmcd tells of a local client. */
 struct client {
     bool known;
     uid_t uid;
@@ -57,8 +57,8 @@ static void forget_client(int context)
         clients[context].known = false;
 }
 
-/* Threads are shown to root and to the agent's own user: prcbd, too, shows a user those of others
- * only where its configuration says so, and it was asked for the agent. */
+/* Threads are shown to root and to the agent's own user: prcbd, too, shows users the threads of
+ * others only if its configuration says so, and it was asked by the agent. */
 static bool may_see_threads(unsigned context)
 {
     return context < (unsigned)client_count && clients[context].known &&
@@ -75,9 +75,9 @@ static int compare_values(const void *a, const void *b)
                             : (x->instance > y->instance) - (x->instance < y->instance);
 }
 
-/* Processors and causes have their own numbers. PCP makes those of the rest out of their names, so
- * that they are the same for the next agent, and keeps them in files, where two would be the same.
- */
+/* Processors and causes have their own numbers. PCP makes the other instances' numbers from
+ * their names, so that they are the same for the next agent, and keeps them in files, in case
+ * two would be the same. */
 static void number_instances(struct snapshot *s, enum row_indom indom)
 {
     pmInDom domain = indoms[indom].it_indom;
@@ -95,13 +95,14 @@ static void number_instances(struct snapshot *s, enum row_indom indom)
     }
     if (!added)
         return;
-    /* What has been gone for long; should it come back, its number is the same. */
+    /* Forgets instances that have been gone for long; should one come back, its number is the
+     * same. */
     pmdaCachePurge(domain, indom == INDOM_THREAD ? MINUTE : DAY);
     if (indom != INDOM_THREAD)
         pmdaCacheOp(domain, PMDA_CACHE_SAVE);
 }
 
-/* The clusters' figures as of now. */
+/* Brings the clusters' figures up to date. */
 static void refresh(unsigned clusters)
 {
     uint64_t ns = now_ns();
@@ -195,7 +196,7 @@ static const char *const indom_help[INDOMS] = {
     [INDOM_THREAD] = "Threads: number and name; for root and the agent's user alone",
 };
 
-/* Bytes of the first sentence. */
+/* Returns the length of the first sentence in bytes. */
 static size_t sentence(const char *text)
 {
     const char *end = strstr(text, ". ");
@@ -225,7 +226,7 @@ static int text(int number, int type, char **ret, pmdaExt *pmda)
     return *ret ? 0 : -ENOMEM;
 }
 
-/* Labels of instances; those of cgroups are what their path says. */
+/* Sets the labels of instances; those of cgroups are what their path says. */
 static int instance_labels(pmInDom domain, unsigned number, pmLabelSet **ret)
 {
     unsigned indom = pmInDom_serial(domain);
@@ -277,7 +278,7 @@ static int take_debug(struct cli_parser *parser, void *target)
 }
 
 #define AT(member) .at = offsetof(struct given, member)
-/* Letters and names are those of all agents, as pmcd passes them. */
+/* The letters and names of the options are those of all agents, as pmcd passes them. */
 static const struct cli_option options[] = {
     {'d', "domain", "DOMAIN", "the agent's number", .kind = CLI_NUMBER, AT(domain), .min = 1,
      .max = 510},

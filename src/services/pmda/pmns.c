@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Writes the file pmns of the agent's directory out of its rows; run by the build.
+ * Writes the file pmns of the agent's directory from its rows; the build runs it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,9 +14,9 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const struct row *)a)->name, ((const struct row *)b)->name);
 }
 
-/* The block of a node, whose names begin with `prefix` (its own, with a dot behind it), and then
- * those of its children that have children. Rows are sorted, so names below one node lie together.
- */
+/* Prints the block of a node, whose names begin with `prefix` (its own, followed by a dot), and
+ * then those of its children that have children. Rows are sorted, so names below one node lie
+ * together. */
 static void print_node(const char *prefix)
 {
     size_t length = strlen(prefix);

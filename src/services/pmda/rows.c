@@ -18,7 +18,7 @@
 struct row rows[ROWS_MAX];
 size_t row_count;
 
-/* In the order of their numbers, which stay: append. */
+/* Classes stand in the order of their numbers, which stay: append new ones. */
 static const enum cause_class classes[] = {
     CAUSE_CLASS_SLEEP,  CAUSE_CLASS_LOCK, CAUSE_CLASS_EVENT, CAUSE_CLASS_IPC,
     CAUSE_CLASS_NET,    CAUSE_CLASS_DISK, CAUSE_CLASS_CHILD, CAUSE_CLASS_STOPPED,

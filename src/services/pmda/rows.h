@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The metrics of PCP: each is a family of src/analysis/metrics, or the part of it that one value of
- * a label names, under a number that never changes. Names, types, units and help come from here. No
- * state but the table, which rows_init makes once.
+ * The metrics of PCP: each is a family of src/analysis/metrics, or the part of it that one value
+ * of a label names, under a number that never changes. Names, types, units and help come from
+ * here. The only state is the table, which rows_init makes once.
  */
 #ifndef PRCB_PMDA_ROWS_H
 #define PRCB_PMDA_ROWS_H
@@ -14,7 +14,7 @@
 
 #define PRCB_DOMAIN 460
 
-/* Numbers are part of archives: append. */
+/* The numbers are part of archives: append new ones. */
 enum row_indom {
     INDOM_CAUSE,
     INDOM_CPU,
@@ -39,7 +39,7 @@ enum row_cluster {
     CLUSTERS
 };
 
-/* What of a sample is the value. */
+/* The part of a sample that is the value. */
 enum row_kind {
     ROW_VALUE, /* its number; of all samples with this label's value, or (label "*") of them all */
     ROW_TEXT,  /* the value of the label */
@@ -74,10 +74,10 @@ enum {
 extern struct row rows[];
 extern size_t row_count;
 
-/* Once, before anything else. */
+/* Call it once, before anything else. */
 void rows_init(void);
 
-/* A name of PCP: a letter, then letters, digits and '_'. */
+/* Makes a name of PCP: a letter, then letters, digits and '_'. */
 void rows_component(const char *text, char *ret, size_t size);
 
 #endif
