@@ -27,7 +27,7 @@ void shared_look(struct sessions *s);
 /* Takes over the session that an earlier daemon left, after sessions_start: until then nobody
  * has it. */
 void shared_take_over(struct sessions *s);
-/* Forgets the session, whatever ended it: called when its session is forgotten. */
+/* The shared session is no more, whatever ended it: called when its session is forgotten. */
 void shared_forget(struct sessions *s);
 
 #endif

@@ -15,27 +15,27 @@
 #define CLI_NOT_FOUND   127
 /* a child ended by signal N: 128 + N */
 
-/* What prcb_load_log says, on standard error; nothing for NULL. For -v. */
+/* Writes what prcb_load_log says to standard error; nothing for NULL. For -v. */
 void cli_write_load_log(const char *log);
 
 /* Opens a command's output, a file or (NULL) standard output: CLI_OK, or CLI_FAILED after the
  * error. */
 int cli_open_output(const struct cli_command *command, const char *path, struct output *ret);
-/* Closes it. The exit code: status; as of a command that SIGPIPE ended where the reader had seen
- * enough; or CLI_FAILED, after the error, where it could not be written. */
+/* Closes it. Returns the exit code: status; that of a command that SIGPIPE ended if the reader
+ * had seen enough; or CLI_FAILED, after the error, if it could not be written. */
 int cli_close_output(const struct cli_command *command, struct output *output, int status);
 
-/* The exit code that a command's end means for us: its own, or 128 + the signal that ended
- * it, but for the one with which we ended it early. */
+/* Returns the exit code that a command's end means for us: its own, or 128 + the signal that
+ * ended it, except for the signal with which we ended it early. */
 int cli_child_status(int wait_status, bool ended_early);
-/* The exit code that tells of a command that could not be started (-errno of prcb_spawn):
- * 127 not found, 126 not executable, else 1. */
+/* Returns the exit code for a command that could not be started (-errno of prcb_spawn): 127 not
+ * found, 126 not executable, else 1. */
 int cli_exec_status(int code);
 
 /* Lets this program, and what it starts, have as many open files as it may ask for. */
 void cli_allow_descriptors(void);
 
-/* True when the stream is a terminal and NO_COLOR is not set. */
+/* Returns true if the stream is a terminal and NO_COLOR is not set. */
 bool cli_colour(int fd);
 
 /* The commands, NULL-terminated; commands.c. */

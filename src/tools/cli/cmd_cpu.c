@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * `prcb cpu`: what the processors do, interval by interval.
+ * `prcb cpu` shows what the processors do, interval by interval.
  */
 #include "cli.h"
 
@@ -53,7 +53,7 @@ static const struct cli_option options[] = {
 };
 /* clang-format on */
 
-/* The interval, then the count. */
+/* Takes the interval, then the count. */
 static int take_word(struct cli_parser *parser, void *target)
 {
     struct run *run = target;
@@ -80,7 +80,7 @@ static int check(struct run *run)
     return cpu_choice_check(run->command, &run->choice);
 }
 
-/* CLI_OK, or -1 and *ret_status is the exit code. */
+/* Returns CLI_OK, or -1 and *ret_status is the exit code. */
 static int parse(struct run *run, int argc, char **argv, int *ret_status)
 {
     struct cli_parser parser = {
@@ -134,8 +134,8 @@ static void note(const struct run *run, FILE *out, const char *prefix)
         cpu_notes_write(out, prefix, &run->samples, FIGURE_CPU);
 }
 
-/* What was measured of an interval that a signal cut short is not lost: a table's average has it,
- * the other forms get a last, shorter interval. */
+/* The part of an interval that a signal cut short is not lost: a table's average has it, the
+ * other forms get a last, shorter interval. */
 static void finish(struct run *run, bool cut)
 {
     if (cut && look(run) && run->form.number != FORMAT_TABLE)
@@ -182,8 +182,8 @@ static int run_opened(struct run *run)
     return cli_close_output(run->command, &run->output, run->failed ? CLI_FAILED : CLI_OK);
 }
 
-/* The NT calls have a view of their own, of the tier that was asked for: then ours need not be
- * more than a look at who is on line. */
+/* The NT calls have a view of their own, of the requested tier: then ours only needs to look at
+ * who is on line. */
 static int open_views(struct run *run)
 {
     struct cpu_choice choice = run->choice;
@@ -196,7 +196,7 @@ static int open_views(struct run *run)
     if (status != CLI_OK || !run->nt)
         return status;
     status = cpu_nt_open(run->command, &run->choice, run->samples.count, &run->nt_answers);
-    /* Loading its programs took a while: the time starts now. */
+    /* Loading the view's programs took a while: the time starts now. */
     if (status == CLI_OK && cpu_samples_start(&run->samples, &err))
         status = cli_error(run->command, "%s", err.text);
     return status;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * `prcb doctor`: prints what doctor_checks.c finds, and opens a session to see
- * which tier one really gets.
+ * `prcb doctor` prints what doctor_checks.c finds, and opens a session to see which tier the
+ * user really gets.
  */
 #include "cli.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * prcb dump: Windows crash dumps. Options, and the work over several files: workers read files and
- * write each answer to memory, the first thread prints the answers in order.
+ * `prcb dump` reads Windows crash dumps. This file has its options, and the work over several
+ * files: workers read files and write each answer to memory, the first thread prints the answers
+ * in order.
  */
 #include "cli.h"
 
@@ -79,8 +80,8 @@ static const struct cli_option options[] = {
 
 /* ---- the files ---- */
 
-/* "prcb dump: 12 of 200 files" on a terminal, rewritten twice a second, behind which nothing is
- * left. Only the thread that prints calls it. */
+/* Shows "prcb dump: 12 of 200 files" on a terminal, rewritten twice a second, and leaves nothing
+ * behind. Only the thread that prints calls it. */
 #define PROGRESS_NS 500000000ull
 
 struct progress {
@@ -138,7 +139,7 @@ static bool is_array(const struct work *w)
     return w->arguments->json && !w->arguments->ndjson && w->files->count > 1;
 }
 
-/* In lines and arrays a file that cannot be read stands by name with its error. */
+/* In lines and arrays, a file that cannot be read has an entry with its name and error. */
 static bool writes_errors(const struct work *w)
 {
     return w->arguments->ndjson || is_array(w);
@@ -246,7 +247,7 @@ static int print_all(struct work *w)
     return status;
 }
 
-/* Without -J, one worker all the same: one path to test. */
+/* Even without -J there is one worker, so there is one path to test. */
 static int run_files(struct work *w)
 {
     pthread_t threads[WORKERS_MOST];

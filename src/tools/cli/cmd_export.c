@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * `prcb export`: the figures for monitoring, once. What serves them all the time is prcb-exporter.
+ * `prcb export` writes the figures for monitoring once. prcb-exporter serves them all the time.
  */
 #include <errno.h>
 #include <poll.h>
@@ -57,8 +57,8 @@ static const struct cli_option rows[] = {
 };
 /* clang-format on */
 
-/* Looks as often as accounts of ended threads have to be given back. The last look begins when the
- * time is over. */
+/* Looks as often as accounts of ended threads have to be given back. The last look begins when
+ * the time is over. */
 static int count(struct metrics *m, uint64_t until, struct prcb_error *err)
 {
     for (;;) {

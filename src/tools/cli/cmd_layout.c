@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * prcb layout: NT's structures, version by version. Options and the list; the forms of output are
- * in src/windows/show.
+ * `prcb layout` shows NT's structures, version by version. This file has its options and the
+ * list; the forms of output are in src/windows/show.
  */
 #include "cli.h"
 
@@ -13,7 +13,7 @@
 
 /* ---- the list and the definition ---- */
 
-/* First and last version with a layout, either architecture. */
+/* Prints the first and last version with a layout, for either architecture. */
 static void print_span(FILE *out, const char *structure)
 {
     unsigned int first = layout_version_count(), last = 0;

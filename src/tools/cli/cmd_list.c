@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * `prcb list`: what can be counted here. Each event is opened once on the calling
- * thread, so that what is printed is what a counter would meet.
+ * `prcb list` shows what can be counted here. It opens each event once on the calling thread, so
+ * that what it prints is what a counter would meet.
  */
 #include "cli.h"
 
@@ -25,7 +25,7 @@ struct listing {
     size_t shown;
 };
 
-/* Whether an event counts now: its source, or 0 and the reason. */
+/* Returns the source of an event if it counts now, or 0 and the reason. */
 static uint32_t look(const char *event, char *ret_reason, size_t size)
 {
     struct prcb_error err = {0};
@@ -35,7 +35,7 @@ static uint32_t look(const char *event, char *ret_reason, size_t size)
     ret_reason[0] = '\0';
     if (!prcb_counter_check(event, &source, &err))
         return source;
-    /* The error begins with the name, which the line has already. */
+    /* The error begins with the name, which the line shows already. */
     snprintf(ret_reason, size, "%s",
              strncmp(err.text, event, name) || strncmp(err.text + name, ": ", 2)
                  ? err.text

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * `prcb power`: the power state of each processor, and the same as a version of
- * Windows has it in its PROCESSOR_POWER_STATE.
+ * `prcb power` shows the power state of each processor, and the same as a version of Windows has
+ * it in its PROCESSOR_POWER_STATE.
  */
 #include "cli.h"
 
@@ -67,7 +67,7 @@ static const struct cli_option options[] = {
 };
 /* clang-format on */
 
-/* The interval. */
+/* Takes the interval. */
 static int take_word(struct cli_parser *parser, void *target)
 {
     struct run *run = target;
@@ -92,7 +92,7 @@ static int check(const struct run *run)
     return cpu_choice_check(run->command, &run->choice);
 }
 
-/* CLI_OK, or -1 and *ret_status is the exit code. */
+/* Returns CLI_OK, or -1 and *ret_status is the exit code. */
 static int parse(struct run *run, int argc, char **argv, int *ret_status)
 {
     struct cli_parser parser = {
@@ -104,7 +104,7 @@ static int parse(struct run *run, int argc, char **argv, int *ret_status)
     return *ret_status == CLI_OK ? CLI_OK : -1;
 }
 
-/* x86 if no architecture was asked for and the version has no x64. */
+/* Chooses x86 if no architecture was asked for and the version has no x64. */
 static int find_layout(struct run *run)
 {
     struct prcb_error err;
@@ -122,7 +122,7 @@ static int find_layout(struct run *run)
     return CLI_OK;
 }
 
-/* What a processor was since the first look. */
+/* Returns the state of a processor since the first look. */
 static struct power_state state_of(const struct cpu_samples *samples, uint32_t number)
 {
     struct power_state s = {.view = samples->view, .now_ns = samples->now_ns};
@@ -135,7 +135,7 @@ static struct power_state state_of(const struct cpu_samples *samples, uint32_t n
 
 #define ROW(name) .row = &processor_figures[PROCESSOR_ROW_##name]
 
-/* A figure with its names in the table and in JSON, which a row has as well. */
+/* A figure with its names in the table and in JSON, which its row may have as well. */
 static const struct column {
     const char *title; /* NULL, and a row without heading: in JSON alone */
     const char *key;
@@ -170,7 +170,7 @@ static bool is_listed(const struct figure *row)
     return i < COLUMNS;
 }
 
-/* The rows that this command shows and no column has; behind them the end. */
+/* Returns a row that this command shows and no column has; after the last, the end of the table. */
 static const struct figure *other_row(size_t index)
 {
     const struct figure *row = figures_shown(processor_figures, FIGURE_POWER);
@@ -180,7 +180,7 @@ static const struct figure *other_row(size_t index)
     return row;
 }
 
-/* Columns in their order, then those of other rows; without a key: the end. */
+/* Returns the columns in their order, then those of other rows; one without a key is the end. */
 static struct column column_at(size_t index)
 {
     struct column column = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * `prcb record`: samples a command, processes or the whole system into a file.
+ * `prcb record` samples a command, processes or the whole system into a file.
  */
 #include "array.h"
 #include "cli.h"
@@ -93,7 +93,7 @@ static const struct cli_option option_rows[] = {
 
 #ifdef HAVE_RECORD
 
-/* CLI_OK, or -1 and *ret_status is the exit code. */
+/* Returns CLI_OK, or -1 and *ret_status is the exit code. */
 static int parse(struct run *run, int argc, char **argv, int *ret_status)
 {
     struct cli_parser parser = {.command = run->command, .argc = argc, .argv = argv};
@@ -128,7 +128,7 @@ static int fail(struct run *run, const struct prcb_error *err)
 
 /* ---- threads ---- */
 
-/* Those of processes that are recorded anyway are left out. 0: it is there, or needs not be. */
+/* Adds a thread, unless its process is recorded anyway. 0: the thread is there, or need not be. */
 static int take_thread(struct run *run, struct procfs *files, pid_t tid)
 {
     struct procfs_status status;
@@ -152,7 +152,7 @@ static int by_number(const void *left, const void *right)
                             : (a->tid > b->tid) - (a->tid < b->tid);
 }
 
-/* Sorted, each once. */
+/* Sorts the threads, and keeps each once. */
 static void put_in_order(struct run *run)
 {
     size_t kept = 0;
@@ -174,7 +174,7 @@ static int take_cgroup(struct run *run, struct procfs *files, const char *path)
     int result = cgroup_list_threads(files, path, &list, &err);
     int status = result ? cli_error(run->command, "%s", err.text) : CLI_OK;
 
-    /* One that has ended meanwhile is no error. */
+    /* A thread that has ended meanwhile is no error. */
     for (size_t i = 0; i < list.count && !result; i++) {
         if (take_thread(run, files, list.items[i]) == -ENOMEM)
             result = status = cli_error(run->command, "out of memory");
@@ -185,7 +185,7 @@ static int take_cgroup(struct run *run, struct procfs *files, const char *path)
     return status;
 }
 
-/* CLI_OK, or the exit code. */
+/* Returns CLI_OK, or the exit code. */
 static int find_threads(struct run *run)
 {
     const struct stat_options *targets = &run->targets;
@@ -218,7 +218,7 @@ static int before_exec(pid_t child, void *ctx, struct prcb_error *err)
     return recorder_start(run->recorder, child, err);
 }
 
-/* 0 if the path is a program that may be executed. */
+/* Returns 0 if the path is a program that may be executed. */
 static int check_program(const char *path)
 {
     struct stat about;
@@ -228,8 +228,8 @@ static int check_program(const char *path)
     return S_ISREG(about.st_mode) && !eaccess(path, X_OK) ? 0 : -EACCES;
 }
 
-/* Where execvp will look. A recording that is there shall not be replaced for a command that
- * is not. */
+/* Looks for the command where execvp will look. An existing recording must not be replaced for a
+ * command that does not exist. */
 static int check_command(const char *name)
 {
     const char *folders = getenv("PATH"), *at = folders ? folders : "/bin:/usr/bin";
@@ -261,7 +261,7 @@ static int start(struct run *run)
     pid_t child;
     int result;
 
-    /* With the last of these processes it ends; a cgroup may get others. */
+    /* The recording ends with the last of these processes; a cgroup may get others. */
     for (size_t i = 0; i < run->options.pid_count && !run->targets.cgroup_count; i++)
         stat_wait_add_target(&run->wait, run->options.pids[i]);
     for (size_t i = 0; i < run->thread_count && !run->targets.cgroup_count; i++) {
@@ -357,7 +357,7 @@ static void measure(struct run *run)
     }
 }
 
-/* Without a recording there is still the command: it runs to its end. */
+/* The command runs to its end even without a recording. */
 static void await_child(struct run *run)
 {
     if (run->ended_early)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * `prcb report`: what a recording says, and its exports.
+ * `prcb report` shows what a recording says, and writes its exports.
  */
 #include "cli.h"
 
@@ -114,7 +114,7 @@ static int take_ds_format(struct cli_parser *parser, void *target)
     return CLI_OK;
 }
 
-/* Bytes, with k, M or G behind them for their multiples. */
+/* Takes a number of bytes; k, M or G may follow for their multiples. */
 static int take_size(struct cli_parser *parser, void *target)
 {
     static const char units[] = "kMG";
@@ -134,7 +134,7 @@ static int take_size(struct cli_parser *parser, void *target)
     return CLI_OK;
 }
 
-/* Seconds, up to a character or the end, as nanoseconds; false: it is no such number. */
+/* Reads seconds as nanoseconds, up to a character or the end; false: the text is no such number. */
 static bool take_seconds(const char **at, uint64_t *ret)
 {
     char *end;
@@ -183,7 +183,7 @@ static int take_condition(struct cli_parser *parser, void *target)
     return CLI_OK;
 }
 
-/* What goes with two recordings. */
+/* Checks that the options go with two recordings. */
 static int check_diff(const struct run *run)
 {
     if (run->diff && !run->second)
@@ -199,7 +199,7 @@ static int check_diff(const struct run *run)
     return CLI_OK;
 }
 
-/* What goes with a buffer and what with a recording. */
+/* Checks which options go with a buffer and which with a recording. */
 static int check_ds(struct run *run)
 {
     static const enum report_ds_style styles[] = {[FORMAT_TEXT] = REPORT_DS_TEXT,
@@ -269,7 +269,7 @@ static const struct cli_option option_rows[] = {
 };
 /* clang-format on */
 
-/* CLI_OK, or -1 and *ret_status is the exit code. */
+/* Returns CLI_OK, or -1 and *ret_status is the exit code. */
 static int parse(struct run *run, int argc, char **argv, int *ret_status)
 {
     struct cli_parser parser = {
@@ -307,7 +307,8 @@ static int parse(struct run *run, int argc, char **argv, int *ret_status)
 
 #ifdef HAVE_RECORD
 
-/* For people, what a line of their terminal has room for behind the processor's number. */
+/* For people, a timeline is as long as a line of their terminal has room behind the processor's
+ * number. */
 static size_t timeline_cells(const struct run *run, FILE *out)
 {
     size_t columns = format_columns(out);
@@ -426,7 +427,7 @@ static int print(const struct run *run, const struct recording *recording, FILE 
     }
 }
 
-/* Whether the report would be written over what it is made of. */
+/* Returns whether the report would overwrite the recording that it is made of. */
 static bool is_same_file(const char *recording, const char *output)
 {
     struct stat from, to;
@@ -435,7 +436,7 @@ static bool is_same_file(const char *recording, const char *output)
            from.st_ino == to.st_ino;
 }
 
-/* CLI_OK, or the exit code after the error. */
+/* Returns CLI_OK, or the exit code after the error. */
 static int open_recording(const struct run *run, const char *path, struct recording *ret)
 {
     struct prcb_error err = {0};
@@ -480,7 +481,7 @@ static int print_diff(const struct run *run, const struct recording *recordings,
     }
 }
 
-/* CLI_OK, EXIT_CONDITION, or the exit code after the error. */
+/* Returns CLI_OK, EXIT_CONDITION, or the exit code after the error. */
 static int check_conditions(const struct run *run, const struct diff *diff)
 {
     struct prcb_error err = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * `prcb serve`: the page of `prcb report --html`, live. This program measures and makes frames;
- * prcb-serve, a process without any right, shows them to browsers.
+ * `prcb serve` shows the page of `prcb report --html` live. This program measures and makes
+ * frames; prcb-serve, a process without any right, shows them to browsers.
  */
 #include <errno.h>
 #include <pwd.h>
@@ -158,7 +158,7 @@ static int end_interval(struct run *run, struct prcb_error *err)
     return result;
 }
 
-/* What is due; -errno after the error. */
+/* Does what is due; returns -errno after the error. */
 static int work(struct run *run, struct prcb_error *err)
 {
     uint64_t now = now_ns();
@@ -205,7 +205,7 @@ static int measure(struct run *run)
 /* ---- a run ------------------------------------------------------------------------------------
  */
 
-/* The address, and how it is reached from elsewhere. */
+/* Prints the address, and how it is reached from elsewhere. */
 static void print_address(const struct run *run, const char *token, char *ret, size_t size)
 {
     const struct passwd *user = getpwuid(geteuid());
@@ -255,7 +255,8 @@ static void close_all(struct run *run)
     prcb_close(run->session);
 }
 
-/* The socket first: a port that is taken is found out before the kernel side is put in place. */
+/* The socket comes first: a port that is taken is found out before the kernel side is put in
+ * place. */
 static int run_with(struct run *run)
 {
     struct prcb_error err;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * `prcb stat`: profiles a command, processes, threads, a cgroup or the whole
- * system, and reports why each thread was not running. Here is the course of one
- * run; its parts are in stat_*.c.
+ * `prcb stat` profiles a command, processes, threads, a cgroup or the whole system, and reports
+ * why each thread was not running. This file has the course of one run; its parts are in
+ * stat_*.c.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -47,8 +47,9 @@ struct run {
     struct account_rows rows;
     struct account_counters *counters; /* NULL: none were asked for */
     struct cgroup_names *cgroups;      /* NULL: rows are none */
-    /* By whom; NULL: not asked for, or not to be had. Of accounts given back; of all, as of the
-     * last look; and as of the end of the last interval. */
+    /* By whom threads were held up; NULL: this was not asked for, or is not available. The first
+     * is of accounts that were given back; the second of all, as of the last look; the third of
+     * all, as of the end of the last interval. */
     struct whom *whom_ended, *whom, *whom_before;
     struct stat_tails *tails_before; /* of the interval before; NULL: none */
     struct prcb_error no_whom;
@@ -78,7 +79,7 @@ static int fail(struct run *run, const struct prcb_error *err, int result)
     return result;
 }
 
-/* What counting returned. */
+/* Checks what counting returned. */
 static int check_counters(struct run *run, int result)
 {
     struct prcb_error err;
@@ -94,7 +95,7 @@ static int update_row(const struct prcb_account *account, void *ctx)
     return account_rows_update(ctx, account);
 }
 
-/* Whether every thread has an account. */
+/* Returns whether every thread has an account. */
 static bool all_seen(const struct run *run)
 {
     struct prcb_status status = {.size = sizeof(status)};
@@ -117,13 +118,14 @@ static int whom_seen(const struct prcb_account *account, void *ctx)
     struct run *run = ctx;
     int result = account_rows_update(&run->rows, account);
 
-    /* Rows count an open stretch that is ready time for sure as such. */
+    /* Rows count an open stretch as ready time if it certainly is. */
     if (!result && account->present & PRCB_HAS_READY && open && open->kind == PRCB_KIND_READY)
         result = whom_add(run->whom, whom_group(account, ctx), &rest);
     return result;
 }
 
-/* Rows and by whom of the same moments: what is of one account sums to the other's. */
+/* Collects rows and by whom threads were held up at the same moments: the parts of one account
+ * sum to its total. */
 static int collect_whom(struct run *run, struct prcb_error *err)
 {
     const struct whom_taker taker = {whom_group, whom_seen, run};
@@ -135,7 +137,7 @@ static int collect_whom(struct run *run, struct prcb_error *err)
                : whom_take_all(run->whom, run->session, &taker, err);
 }
 
-/* whom: for a report. */
+/* whom: also collects by whom threads were held up, for a report. */
 static int collect_with(struct run *run, bool whom)
 {
     struct prcb_error err = {.text = "out of memory"};
@@ -162,7 +164,8 @@ static int release_ended(struct run *run)
     const struct whom_taker taker = {whom_group, whom_seen, run};
     struct prcb_error err = {.text = "out of memory"};
 
-    /* Backwards: a row that is summed into another leaves its place to the last one. */
+    /* The loop runs backwards: a row that is summed into another leaves its place to the last
+     * one. */
     for (size_t i = run->rows.count; i-- > 0;) {
         struct account_row *row = run->rows.rows[i];
         int result = 0;
@@ -192,7 +195,7 @@ static int make_room(struct run *run)
     return result ? result : release_ended(run);
 }
 
-/* True when there is nothing left to wait for. */
+/* Returns true if there is nothing left to wait for. */
 static bool targets_ended(struct run *run)
 {
     const struct stat_options *options = run->options;
@@ -228,7 +231,7 @@ static void write_report(struct run *run, const struct stat_report *report)
     }
 }
 
-/* Values with separators have no place for notes. */
+/* Values with separators leave no place for notes, so these go to standard error. */
 static void note(struct run *run, const struct stat_report *report, bool last)
 {
     if (last && run->options->form.number == STAT_CSV)
@@ -242,7 +245,7 @@ static void note_tails(struct run *run)
     prcb_tail_read(run->session, PRCB_CAUSE_NONE, &tail, &run->no_tails);
 }
 
-/* Those of the whole time, or of the interval. */
+/* Gets the tails of the whole time, or of the interval. */
 static int take_tails(struct run *run, bool interval, struct stat_tails **ret)
 {
     struct stat_tails *now = stat_tails_read(run->session), *mark;
@@ -263,7 +266,7 @@ static int take_tails(struct run *run, bool interval, struct stat_tails **ret)
     return 0;
 }
 
-/* What a report shows, which is made for it alone. */
+/* The parts of a report that are made for it alone. */
 struct made {
     struct prcb_status status;
     struct account_view view;
@@ -278,7 +281,7 @@ static void made_deinit(struct made *made)
     account_view_deinit(&made->view);
 }
 
-/* Sums, tails and edges of the whole time or of the interval. */
+/* Makes the sums, tails and edges of the whole time or of the interval. */
 static int make(struct run *run, bool interval, struct made *ret)
 {
     const struct stat_options *options = run->options;
@@ -377,7 +380,7 @@ static void report(struct run *run, uint64_t now, bool interval, bool last)
     made_deinit(&made);
 }
 
-/* Whether the figures at the end are wanted on top of the intervals'. */
+/* Returns whether the figures at the end are wanted on top of the intervals'. */
 static bool wants_summary(const struct stat_options *options)
 {
     return !options->interval_ns || options->form.number == STAT_TABLE;
@@ -408,8 +411,8 @@ static int do_interval(struct run *run)
     return 0;
 }
 
-/* Looks for threads that came and went. Where there are thousands a look takes long,
- * and the next is put off accordingly. */
+/* Looks for threads that came and went. With thousands of threads a look takes long, and the
+ * next is put off accordingly. */
 static int refresh(struct run *run, uint64_t now)
 {
     struct prcb_error err;
@@ -424,7 +427,7 @@ static int refresh(struct run *run, uint64_t now)
     return 0;
 }
 
-/* Buffers of counts are emptied, and threads that are new get their counters. */
+/* Empties buffers of counts, and gives new threads their counters. */
 static int count(struct run *run, uint64_t now)
 {
     bool wanted;
@@ -436,7 +439,7 @@ static int count(struct run *run, uint64_t now)
     return wanted ? collect(run) : 0;
 }
 
-/* What is due by now. *ret: nothing is left to wait for. */
+/* Does what is due by now. *ret: nothing is left to wait for. */
 static int do_due(struct run *run, uint64_t now, bool *ret)
 {
     int result = 0;
@@ -466,7 +469,7 @@ static int do_due(struct run *run, uint64_t now, bool *ret)
     return result;
 }
 
-/* True when there is no point in going on: what is written arrives nowhere. */
+/* Returns true if there is no point in going on: nobody receives what is written. */
 static bool in_vain(const struct run *run)
 {
     return run->output.error && !run->wait.child;
@@ -502,8 +505,8 @@ static bool child_has_switched(const struct run *run)
     return true;
 }
 
-/* A child's end is known before its last switch is: without this, its account
- * would now and then lack that. */
+/* Waits for a child's last switch, for its end is known before that: otherwise its account would
+ * now and then lack that switch. */
 static void settle(struct run *run)
 {
     struct timespec pause = {.tv_nsec = 1000000};
@@ -515,7 +518,7 @@ static void settle(struct run *run)
     }
 }
 
-/* From the end of the measuring to the last figures and a child that is gone. */
+/* Does what remains from the end of the measuring to the last figures and a child that is gone. */
 static void finish(struct run *run)
 {
     bool profiled = !stat_options_have_targets(run->options);
@@ -529,7 +532,7 @@ static void finish(struct run *run)
     if (!run->failed)
         collect_with(run, true);
     now = now_ns();
-    /* Only words speak of it. */
+    /* Only the text form mentions idle threads. */
     if (!run->failed && wants_summary(run->options) && run->options->form.number == STAT_TABLE) {
         stat_idle_find(run->session, &run->rows, &run->idle);
         run->has_idle = true;
@@ -564,9 +567,10 @@ static void say_what(const struct run *run)
              options->for_ns ? time : "");
 }
 
-/* Time starts with the first account: putting the programs in place took a while before it. But
- * no row, whatever it says, moves it to before anything was asked for. looked: when the rows were
- * about to be read, so that no account is older than the time that is reported. */
+/* Time starts with the first account, because putting the programs in place took a while before
+ * it. But no row, whatever it says, moves the start to before anything was asked for. looked:
+ * when the rows were about to be read, so that no account is older than the time that is
+ * reported. */
 static uint64_t start_time(const struct run *run, uint64_t looked)
 {
     uint64_t wall = 0;
@@ -583,8 +587,8 @@ static void set_times(struct run *run, uint64_t looked)
     const struct stat_options *options = run->options;
 
     run->start = start_time(run, looked);
-    /* The bpf tier sees threads come and go by itself, but for those that are moved into
-     * a cgroup. */
+    /* The bpf tier sees threads come and go by itself, except for those that are moved into a
+     * cgroup. */
     run->refresh_ns = !run->bpf ? REFRESH_NS : options->cgroup_count ? CHECK_NS : 0;
     run->next_refresh = run->refresh_ns ? run->start + run->refresh_ns : UINT64_MAX;
     run->next_interval = options->interval_ns ? run->start + options->interval_ns : UINT64_MAX;
@@ -594,7 +598,7 @@ static void set_times(struct run *run, uint64_t looked)
     run->interval_start = run->start;
 }
 
-/* Profiles and starts what was asked for. CLI_OK, or the exit code. */
+/* Profiles and starts what was asked for. Returns CLI_OK, or the exit code. */
 static int start(struct run *run)
 {
     const struct stat_options *options = run->options;
@@ -610,7 +614,7 @@ static int start(struct run *run)
     if (run->counters && stat_options_have_targets(options) && collect(run))
         return CLI_FAILED;
     if (options->command) {
-        /* A Ctrl-C from before there is a child is not the child's to obey. */
+        /* A Ctrl-C that came before there was a child is not for the child to obey. */
         ended_by = stat_wait_pending(&run->wait);
         if (ended_by) {
             cli_warn(run->command, "ended before the command was started");
@@ -623,7 +627,7 @@ static int start(struct run *run)
         run->had_child = true;
         if (account_counters_have_sets(run->counters))
             cli_allow_descriptors(); /* not before, for the child has its own limits */
-        /* Until its exec a child has our handlers, which obey nothing. */
+        /* Until its exec a child has our handlers, which do not obey any signal. */
         ended_by = stat_wait_pending(&run->wait);
         if (ended_by)
             kill(child, ended_by);
@@ -634,7 +638,7 @@ static int start(struct run *run)
     return CLI_OK;
 }
 
-/* The command's, then what became of the report. */
+/* Returns the command's exit status, or else what became of the report. */
 static int exit_status(const struct run *run, int written)
 {
     int status = CLI_OK;
@@ -675,7 +679,7 @@ static int open_cgroups(struct run *run)
                                                         : CLI_OK;
 }
 
-/* Only some sessions keep edges: the others go without, and say why. */
+/* Only some sessions keep edges: the report goes without them on the others, and says why. */
 static int open_whom(struct run *run)
 {
     if (prcb_edges_walk(run->session, 0, NULL, NULL, NULL, &run->no_whom) == -EOPNOTSUPP)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * `prcb top`: what threads run and wait for, as a screen that is kept open, or as tables (-b). What
- * it knows and shows is src/tools/top; here are the options and the course of a run.
+ * `prcb top` shows what threads run and wait for, as a screen that is kept open, or as tables
+ * (-b). src/tools/top has what it knows and shows; this file has the options and the course of a
+ * run.
  */
 #include <errno.h>
 #include <langinfo.h>
@@ -154,7 +155,7 @@ static int parse(const struct cli_command *self, int argc, char **argv, struct t
 
 /* ---- what is measured ---------------------------------------------------------------------- */
 
-/* What the tier lacks, a line each, and its name for the first line. */
+/* Sets the notes on what the tier lacks, a line each, and the tier's name for the first line. */
 static void set_notes(struct top_run *run)
 {
     struct top_setting *setting = &run->ui.setting;
@@ -208,7 +209,7 @@ static int open_all(struct top_run *run, struct prcb_error *err)
     return result;
 }
 
-/* Ends an interval, if it is time. *ret: there is another one. -errno after the error. */
+/* Ends an interval, if it is time. *ret: there is another one. Returns -errno after the error. */
 static int take(struct top_run *run, bool *ret)
 {
     struct prcb_error err;
@@ -269,7 +270,7 @@ static int write_table(struct top_run *run)
     return CLI_OK;
 }
 
-/* All intervals of a recording, one after the other. */
+/* Shows all intervals of a recording, one after the other. */
 static void run_file_batch(struct top_run *run)
 {
     for (uint64_t written = 1; !run->output.error; written++) {
@@ -349,7 +350,7 @@ static void answer_request(struct top_run *run)
     }
 }
 
-/* Keys and clicks that are there; whether any was. */
+/* Handles the keys and clicks that are there; returns whether there was any. */
 static bool take_events(struct top_run *run)
 {
     bool any = false;
@@ -372,7 +373,7 @@ static bool take_events(struct top_run *run)
     }
 }
 
-/* Until a key, a signal, or the next interval. */
+/* Waits for a key, a signal, or the next interval. */
 static void wait_for(struct top_run *run)
 {
     struct pollfd what[] = {{.fd = STDIN_FILENO, .events = POLLIN},
@@ -382,7 +383,7 @@ static void wait_for(struct top_run *run)
     int ms = until > now ? (int)((until - now) / 1000000) + 1 : 0;
 
     if (poll(what, 2, ms) > 0) {
-        /* The terminal went away; or a signal asks for the end. */
+        /* The terminal went away, or a signal asks for the end. */
         if (what[0].revents & (POLLHUP | POLLERR | POLLNVAL) || what[1].revents)
             run->ended = true;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * `prcb why`: where in the code threads wait, and why. Looks at the accounts some fifty times a
- * second and reads the stack of each wait that goes on, once; what it costs is bounded.
+ * `prcb why` shows where in the code threads wait, and why. It looks at the accounts some fifty
+ * times a second and reads the stack of each wait that goes on, once; its cost is bounded.
  */
 #include <errno.h>
 #include <signal.h>
@@ -144,8 +144,8 @@ static int keep_seen(const struct prcb_account *a, void *ctx)
     return 0;
 }
 
-/* By whom, and the account of the same moment, which it divides. Where neither is to be had, what
- * is known of the account stays, without edges. */
+/* Gets by whom a thread was held up, and the account of the same moment, which this divides. If
+ * neither is available, what is known of the account stays, without edges. */
 static int take_whom(struct run *run, uint64_t key, struct prcb_account *a)
 {
     const struct whom_taker taker = {whom_group, keep_seen, a};
@@ -185,7 +185,8 @@ static int look_chosen(void *ctx, const struct prcb_chosen *chosen, const struct
     return why_chosen(run->why, chosen, stack, result, wait);
 }
 
-/* *ret_ended: nothing is left to look at. last: the report needs how long each thread waits. */
+/* Looks once. *ret_ended: nothing is left to look at. last: the report needs to know how long
+ * each thread waits. */
 static void do_look(struct run *run, bool last, bool *ret_ended)
 {
     const struct stat_options *targets = &run->options->targets;
@@ -302,7 +303,7 @@ static int report_chain(struct run *run)
     return result;
 }
 
-/* One look, when the time is over. */
+/* Waits, and looks once when the time is over. */
 static int wait_for_chain(struct run *run)
 {
     while (now_ns() < run->end) {
@@ -384,7 +385,7 @@ static int run_opened(struct run *run)
     return exit_status(run, cli_close_output(run->command, &run->output, CLI_OK));
 }
 
-/* Only some sessions keep edges: the others go without, and say why. */
+/* Only some sessions keep edges: the report goes without them on the others, and says why. */
 static int open_whom(struct run *run, struct prcb_error *err)
 {
     if (run->options->no_whom ||

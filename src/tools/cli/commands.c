@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The command table: one row a command, in the order `prcb --help` shows them.
+ * The command table has one row for each command, in the order in which `prcb --help` shows
+ * them.
  */
 #include "cli.h"
 

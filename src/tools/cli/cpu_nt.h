@@ -9,12 +9,12 @@
 
 #include "cpu_samples.h"
 
-/* Asks for the first time. CLI_OK, or the exit status after the error. */
+/* Asks for the first time. Returns CLI_OK, or the exit status after the error. */
 int cpu_nt_open(const struct cli_command *command, const struct cpu_choice *choice, uint32_t count,
                 struct cpu_nt *ret);
 void cpu_nt_close(struct cpu_nt *nt);
 
-/* Asks again; 0 or -EIO with words. */
+/* Asks again; returns 0, or -EIO with words. */
 int cpu_nt_take(struct cpu_nt *nt, struct prcb_error *err);
 void cpu_nt_mark(struct cpu_nt *nt);
 

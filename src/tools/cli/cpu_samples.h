@@ -13,7 +13,7 @@
 #include "cli.h"
 #include "cpu_looks.h"
 
-/* What to look at, from a command line; the words are borrowed. */
+/* What a command line chose to look at; the words are borrowed. */
 struct cpu_choice {
     const char *list; /* "0,2-3", "all"; NULL: all */
     enum prcb_tier tier;
@@ -36,22 +36,23 @@ struct cpu_choice {
      .kind = CLI_TEXT, CPU_CHOICE_AT(root), .what = "the folder's name is empty",                  \
      .choices = "@folder"}
 /* clang-format on */
-/* Contradictions: CLI_OK or CLI_USAGE. */
+/* Checks for contradictions: returns CLI_OK or CLI_USAGE. */
 int cpu_choice_check(const struct cli_command *command, const struct cpu_choice *choice);
 
-/* Seconds between two looks; 1 ms to a day. CLI_OK or CLI_USAGE. */
+/* Parses the seconds between two looks, from 1 ms to a day. Returns CLI_OK or CLI_USAGE. */
 int cpu_interval_parse(const struct cli_command *command, const char *text, uint64_t *ret_ns);
 
-/* Opens the view and looks for the first time. CLI_OK, or the exit status after the error. */
+/* Opens the view and looks for the first time. Returns CLI_OK, or the exit status after the
+ * error. */
 int cpu_samples_open(const struct cli_command *command, const struct cpu_choice *choice,
                      struct cpu_samples *ret);
 void cpu_samples_close(struct cpu_samples *s);
 
-/* Looks at all that were chosen: 0 or -errno with words. */
+/* Looks at all processors that were chosen: returns 0, or -errno with words. */
 int cpu_samples_take(struct cpu_samples *s, struct prcb_error *err);
-/* The same, and it is the start of all. */
+/* The same, and makes it the start of everything. */
 int cpu_samples_start(struct cpu_samples *s, struct prcb_error *err);
-/* What is now becomes the mark. */
+/* Makes the last look the mark. */
 void cpu_samples_mark(struct cpu_samples *s);
 
 #endif

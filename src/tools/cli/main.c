@@ -28,7 +28,8 @@ static const struct cli_command *find_command(const char *name)
     return NULL;
 }
 
-/* What an option's argument may be: words, and @pid and the like for the shell to fill in. */
+/* Prints what an option's argument may be: words, and @pid and the like, which the shell fills
+ * in. */
 static void print_choices(const struct cli_command *command, const char *word)
 {
     for (const struct cli_option *option = command->options; option && option->name; option++) {
@@ -43,7 +44,8 @@ static void print_choices(const struct cli_command *command, const char *word)
     }
 }
 
-/* For shell completion: commands; of one its options; of an option its choices. */
+/* Prints words for shell completion: the commands; the options of a command; the choices of an
+ * option. */
 static int print_completions(const char *name, const char *word)
 {
     const struct cli_command *command = name ? find_command(name) : NULL;
@@ -60,7 +62,7 @@ static int print_completions(const char *name, const char *word)
     return CLI_OK;
 }
 
-/* What has failed has said so. */
+/* A command that failed has reported it. */
 static int finish(const struct cli_command *command, int status)
 {
     struct output output = {.stream = stdout};
@@ -68,8 +70,8 @@ static int finish(const struct cli_command *command, int status)
     return status == CLI_OK ? cli_close_output(command, &output, status) : status;
 }
 
-/* A standard descriptor that the caller closed would be the next file opened, a
- * BPF map for instance, and be written to. Held read-only, writes fail instead. */
+/* A standard descriptor that the caller closed would become the next file that is opened, a BPF
+ * map for instance, and would be written to. It is held read-only, so that writes fail instead. */
 static void hold_standard_files(void)
 {
     int fd;

@@ -58,7 +58,7 @@ static int listen_port(struct serve_address *address, int *ret, struct prcb_erro
     return 0;
 }
 
-/* For the user alone, from its first moment. */
+/* Binds the socket so that only the user can reach it, from its first moment. */
 static int bind_private(int fd, const struct sockaddr_un *at)
 {
     mode_t before = umask(0177);
@@ -68,7 +68,7 @@ static int bind_private(int fd, const struct sockaddr_un *at)
     return result;
 }
 
-/* What one that was killed left behind goes; what somebody answers on stays. */
+/* Removes a socket that a killed `prcb serve` left behind; one on which somebody answers stays. */
 static void remove_stale(const struct sockaddr_un *at)
 {
     struct stat st;
@@ -108,7 +108,7 @@ int serve_listen(struct serve_address *address, int *ret, struct prcb_error *err
 /* ---- prcb-serve -------------------------------------------------------------------------------
  */
 
-/* In the build directory beside this program's own, else where it is installed. */
+/* Finds prcb-serve in the build directory beside this program's own, else where it is installed. */
 static void find_program(char *ret, size_t size)
 {
     char own[PATH_MAX];
@@ -132,7 +132,7 @@ static _Noreturn void be_server(const char *program, int link, int listening)
     char *const arguments[] = {name, NULL}, *const none[] = {NULL};
     int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-    /* Above what they will be, so that neither replaces the other. */
+    /* The descriptors move above their final numbers, so that neither replaces the other. */
     link = fcntl(link, F_DUPFD_CLOEXEC, 16);
     listening = fcntl(listening, F_DUPFD_CLOEXEC, 16);
     if (nowhere < 0 || link < 0 || listening < 0 || dup2(nowhere, 0) < 0 || dup2(nowhere, 1) < 0 ||

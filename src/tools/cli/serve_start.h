@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What `prcb serve` starts: the socket that its page is on, and prcb-serve, which answers there.
+ * Starts what `prcb serve` needs: the socket that its page is on, and prcb-serve, which answers
+ * there.
  */
 #ifndef PRCB_CLI_SERVE_START_H
 #define PRCB_CLI_SERVE_START_H
@@ -18,20 +19,20 @@ struct serve_address {
     const char *path; /* of a Unix socket; NULL: 127.0.0.1 */
 };
 
-/* A socket that listens. 0 or -errno, words in *err. */
+/* Opens a socket that listens. Returns 0 or -errno, words in *err. */
 int serve_listen(struct serve_address *address, int *ret, struct prcb_error *err);
 
-/* Starts prcb-serve on it; the token is random, HTTP_TOKEN characters and '\0'. The caller ends it
- * by sandbox_stop. */
+/* Starts prcb-serve on it; the token is random and has HTTP_TOKEN characters and '\0'. The
+ * caller ends it by sandbox_stop. */
 int serve_start(int listening, uint64_t history_frames, char *ret_token, struct sandbox *ret,
                 struct prcb_error *err);
 
-/* -EPIPE, -ETIMEDOUT: prcb-serve takes nothing any more. */
+/* Sends a frame. -EPIPE, -ETIMEDOUT: prcb-serve accepts nothing any more. */
 int serve_send(const struct sandbox *server, const struct frame *frame);
 
-/* Shows a browser the page, by a file that only the user may read and that leads there: an address
- * among a program's arguments would be for everybody to see. *ret_path: the file, to be removed and
- * freed. */
+/* Shows the page in a browser, by a file that only the user may read and that leads there:
+ * everybody could see an address among a program's arguments. *ret_path: the file, which the
+ * caller removes and frees. */
 int serve_open_browser(const char *address, char **ret_path, struct prcb_error *err);
 
 #endif

@@ -92,7 +92,8 @@ bool stat_options_have_targets(const struct stat_options *options)
     return options->all || options->pids.count || options->tids.count || options->cgroup_count;
 }
 
-/* The process that a number is a thread of; itself where that is not known. */
+/* Returns the process that a thread number belongs to, or the number itself if that is not
+ * known. */
 static pid_t process_of(pid_t id)
 {
     char path[64], text[1024];
@@ -142,7 +143,7 @@ void stat_options_find_processes(const struct cli_command *command, struct stat_
         pid_t id = ids->ids[i], pid = process_of(id);
         char comm[128];
 
-        /* Of nothing but zombies there is something to say when they are to be profiled. */
+        /* If all are zombies, this is reported when they are about to be profiled. */
         if (zombies < ids->count && is_zombie(pid)) {
             cli_warn(command, "process %d has ended and waits to be reaped: it is left out",
                      (int)pid);
@@ -170,7 +171,7 @@ int stat_options_check_all(const struct cli_command *command, struct stat_option
     return CLI_OK;
 }
 
-/* What is fine alone and senseless together. */
+/* Refuses options that are fine alone but make no sense together. */
 static int check(const struct cli_command *command, struct stat_options *options)
 {
     if (!stat_options_have_targets(options) && !options->command)
@@ -208,7 +209,7 @@ int stat_options_parse(const struct cli_command *command, int argc, char **argv,
                                   : STAT_THREADS;
     ret->interval_ns *= NS_PER_MS;
     ret->by_whom = ret->by_whom || ret->owners;
-    /* Thousands of rows are no report; programs that read values want them all. */
+    /* Nobody reads a report of thousands of rows, but programs that read values want them all. */
     if (ret->order.top == TOP_DEFAULT)
         ret->order.top = ret->form.number != STAT_TABLE ? 0
                          : ret->interval_ns             ? TOP_LINES

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What a `prcb stat` command line asks for: parsed, checked for contradictions,
- * and nothing done yet.
+ * What a `prcb stat` command line asks for: it is parsed and checked for contradictions, but
+ * nothing is done yet.
  */
 #ifndef PRCB_CLI_STAT_OPTIONS_H
 #define PRCB_CLI_STAT_OPTIONS_H
@@ -41,14 +41,14 @@ struct stat_options {
 
 extern const struct cli_option stat_option_rows[];
 
-/* CLI_OK with *ret filled, or -1 and *ret_status is the exit code: help was
- * printed, or the error was. *ret is to be deinitialised in both cases. */
+/* Returns CLI_OK with *ret filled, or -1 and *ret_status is the exit code: help was printed, or
+ * the error was. The caller deinitialises *ret in both cases. */
 int stat_options_parse(const struct cli_command *command, int argc, char **argv,
                        struct stat_options *ret, int *ret_status);
 void stat_options_deinit(struct stat_options *options);
 
-/* Rows of the commands that profile. base: where the structure that a command fills has its struct
- * stat_options. verb, every: "report", "report every thread". */
+/* Option rows of the commands that profile. base: where the structure that a command fills has
+ * its struct stat_options. verb, every: for example "report", "report every thread". */
 /* clang-format off */
 #define STAT_TARGET_ROWS(base, verb, every)                                                        \
     {'p', "pid", "PID[,PID]", verb " these processes, and all that they start", .kind = CLI_IDS,   \
@@ -70,15 +70,15 @@ void stat_options_deinit(struct stat_options *options);
      .max = 1u << 22 /* the most that prcb_open takes */}
 /* clang-format on */
 int stat_options_take_cgroup(struct cli_parser *parser, void *target);
-/* Of -p: a thread's number becomes its process's, and zombies are left out where there are others;
- * either is said. */
+/* Replaces a thread's number in -p by its process's, and leaves zombies out if there are others;
+ * it reports either. */
 void stat_options_find_processes(const struct cli_command *command, struct stat_options *options);
-/* The same, and -a stands alone. verb: what the command does with it all, "shows". CLI_OK, or
- * CLI_USAGE after the error. */
+/* The same, and checks that -a stands alone. verb: what the command does with it all, "shows".
+ * Returns CLI_OK, or CLI_USAGE after the error. */
 int stat_options_check_all(const struct cli_command *command, struct stat_options *options,
                            const char *verb);
 
-/* True when the options name something to profile besides a command. */
+/* Returns true if the options name something to profile besides a command. */
 bool stat_options_have_targets(const struct stat_options *options);
 
 #endif

@@ -18,7 +18,7 @@
 #define ROOM_LEAST   256  /* what prcbd gives to who names no number, by default */
 #define ROOM_COMMAND 1024 /* of one that is not running yet */
 
-/* Threads of a process; 0: it cannot be told. */
+/* Returns the number of threads of a process; 0: it is not known. */
 static size_t threads_of(pid_t pid)
 {
     size_t count = 0;
@@ -44,7 +44,8 @@ static size_t threads_of_all(void)
     return count;
 }
 
-/* Of those that it has now, and of those that they may start. */
+/* Returns the room for the threads that the targets have now, and for those that these may
+ * start. */
 static size_t room_for(const struct stat_options *options)
 {
     size_t threads = options->tids.count;
@@ -77,7 +78,8 @@ int stat_targets_open(const struct prcb_options *how, const struct stat_options 
     return prcb_open(how, ret, err);
 }
 
-/* No room for all of it: what fits is profiled, the rest is counted. */
+/* Accepts that there is no room for all threads: those that fit are profiled, the rest are
+ * counted. */
 static int allow_partly(struct prcb *session, int result)
 {
     struct prcb_status status = {.size = sizeof(status)};
@@ -172,7 +174,7 @@ int stat_targets_start(struct prcb *session, const struct stat_options *options,
 {
     int result;
 
-    /* Beside other targets a command only says how long they are profiled. */
+    /* If there are other targets, a command only determines how long they are profiled. */
     if (stat_options_have_targets(options))
         result = prcb_spawn(NULL, options->command, 0, ret, err);
     else

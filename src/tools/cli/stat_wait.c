@@ -167,7 +167,7 @@ static unsigned take_targets(struct stat_wait *wait, const struct pollfd *polled
     return events;
 }
 
-/* One sleep of at most so long. */
+/* Sleeps once, for at most this long. */
 static unsigned sleep_once(struct stat_wait *wait, struct pollfd *polled, uint64_t ns)
 {
     struct timespec timeout = {.tv_sec = (time_t)(ns / NS_PER_S), .tv_nsec = (long)(ns % NS_PER_S)};

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Sleeping until something happens: a moment comes, the command ends, a profiled
- * process ends, or a signal asks for the end. One instance per program, since
- * signal handlers are the program's.
+ * Sleeps until something happens: a moment comes, the command ends, a profiled process ends, or
+ * a signal asks for the end. There is one instance per program, since signal handlers are the
+ * program's.
  *
- * SIGINT and SIGTERM: without a command they ask for the end. With one they are
- * the command's to obey: the terminal's Ctrl-C reaches it by itself (same process
- * group), what was sent to prcb alone is handed on, and the end is the command's.
- * Signals that were ignored when the program started stay ignored.
+ * SIGINT and SIGTERM: without a command they ask for the end. With one, the command must obey
+ * them: the terminal's Ctrl-C reaches it by itself (same process group), a signal that was sent
+ * to prcb alone is handed on, and the command decides when it ends. Signals that were ignored
+ * when the program started stay ignored.
  */
 #ifndef PRCB_CLI_STAT_WAIT_H
 #define PRCB_CLI_STAT_WAIT_H
@@ -31,21 +31,22 @@ enum stat_wait_event {
     STAT_WAIT_SIGNAL = 4, /* a signal asked for the end */
 };
 
-/* The next point of a fixed raster; points that have passed are left out. now >= *next. */
+/* Moves *next to the next point of a fixed raster; points that have passed are left out.
+ * Requires now >= *next. */
 void stat_wait_advance(uint64_t *next, uint64_t period, uint64_t now);
 
-/* Installs the handlers; before any child is started. 0 or -errno. */
+/* Installs the handlers; call it before any child is started. 0 or -errno. */
 int stat_wait_init(struct stat_wait *wait);
-/* Puts SIGINT, SIGTERM and SIGHUP back to ending the program. */
+/* Makes SIGINT, SIGTERM and SIGHUP end the program again. */
 void stat_wait_restore(void);
 /* The same, and frees. */
 void stat_wait_deinit(struct stat_wait *wait);
 
-/* Takes a signal that came and was not acted on yet: its number; 0: none. */
+/* Takes a signal that came and was not acted on yet: returns its number; 0: there is none. */
 int stat_wait_pending(const struct stat_wait *wait);
 
 void stat_wait_set_child(struct stat_wait *wait, pid_t child);
-/* Watches a process for its end; where the kernel does not let us, nothing. */
+/* Watches a process for its end; does nothing if the kernel does not allow it. */
 void stat_wait_add_target(struct stat_wait *wait, pid_t pid);
 
 /* Sleeps until now_ns() >= until or an event; returns the events. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What the panes of `prcb top` say of a row: where its threads wait, and by whom they were held up.
+ * Fills the panes of `prcb top` for a row: where its threads wait, and by whom they were held
+ * up.
  */
 #include "now.h"
 #include "top_run.h"
@@ -27,7 +28,8 @@ static void where_pieces(void *ctx, const struct top_row *row, uint32_t cause,
     top_where_pieces(((struct top_run *)ctx)->where, cause, ret);
 }
 
-/* Only of waits that have lasted for an interval: others are over before anybody reads this. */
+/* Asks only about waits that have lasted for an interval: others are over before anybody reads
+ * this. */
 static void where_wait(void *ctx, const struct top_row *row, char *ret, size_t size)
 {
     struct top_run *run = ctx;
@@ -39,8 +41,8 @@ static void where_wait(void *ctx, const struct top_row *row, char *ret, size_t s
                        row->now.since_ns - run->model.threads[row->thread].start_ns, ret, size);
 }
 
-/* Threads that slept through the interval in a wait that may be for a lock, and is then no
- * idleness. */
+/* Asks about threads that slept through the interval in a wait that may be for a lock, and is
+ * then no idleness. */
 void top_run_ask_sleepers(struct top_run *run)
 {
     struct top_thread *thread;
@@ -59,7 +61,7 @@ void top_run_ask_sleepers(struct top_run *run)
     }
 }
 
-/* The threads of the row that is open are watched, as long as it is. */
+/* Watches the threads of the row that is open, as long as it is. */
 void top_run_watch(struct top_run *run)
 {
     const struct top_ui *ui = &run->ui;
@@ -143,7 +145,7 @@ static void add_edge(const struct top_model *m, const struct prcb_edge *edge, st
     top_pieces_add(to, &piece);
 }
 
-/* Of the row's threads, since they are profiled. */
+/* The pieces are those of the row's threads, since they are profiled. */
 void top_run_whom_pieces(void *ctx, const struct top_row *row, uint32_t cause,
                          struct top_pieces *ret)
 {

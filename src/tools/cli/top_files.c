@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Files of `prcb top`: recordings that it writes and shows, and screens that are saved.
+ * Handles the files of `prcb top`: recordings that it writes and shows, and screens that are
+ * saved.
  */
 #include "top_run.h"
 
@@ -77,7 +78,7 @@ int top_run_open_reader(struct top_run *run, struct prcb_error *err)
     return result;
 }
 
-/* A name that nobody has, in this directory: prcb-top-TIME.ENDING. */
+/* Makes a name that no file in this directory has: prcb-top-TIME.ENDING. */
 static void file_name(const char *ending, char *ret, size_t size)
 {
     time_t now = time(NULL);
@@ -89,7 +90,7 @@ static void file_name(const char *ending, char *ret, size_t size)
     snprintf(ret, size, "prcb-top-%s.%s", moment, ending);
 }
 
-/* The grid as text, into a file that is not there yet. */
+/* Writes the grid as text, into a file that must not exist yet. */
 static int save_text(const struct top_grid *grid, const char *name)
 {
     int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -110,7 +111,7 @@ static int save_text(const struct top_grid *grid, const char *name)
     return result;
 }
 
-/* The history in memory and the screen. */
+/* Saves the history in memory and the screen. */
 void top_run_save(struct top_run *run)
 {
     char name[64], text[64];
@@ -143,7 +144,7 @@ void top_run_save(struct top_run *run)
         top_ui_say(&run->ui, false, "written: %s and %s", name, text);
 }
 
-/* The panes of the selected row, large enough to have all of it. */
+/* Writes the panes of the selected row, large enough to show all of it. */
 void top_run_export(struct top_run *run)
 {
     struct top_grid grid = {.unicode = run->grid.unicode};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * A run of `prcb top`, and what its parts do: cmd_top.c its options and course, top_details.c what
- * the panes say of a row, top_files.c recordings and saved screens.
+ * A run of `prcb top`, and its parts: cmd_top.c has its options and course, top_details.c fills
+ * the panes of a row, top_files.c handles recordings and saved screens.
  */
 #ifndef PRCB_CLI_TOP_RUN_H
 #define PRCB_CLI_TOP_RUN_H
@@ -48,29 +48,29 @@ struct top_run {
 /* ---- stacks: without them all of this does nothing ---- */
 
 void top_run_open_stacks(struct top_run *run);
-/* False: it goes on, and may use the session still. */
+/* Returns false if the reading thread goes on, and may still use the session. */
 bool top_run_close_stacks(struct top_run *run);
 /* Has the threads of the row that is open watched, as long as it is. */
 void top_run_watch(struct top_run *run);
 /* Asks about threads that slept through the interval in a wait that may be for a lock, and is then
  * no idleness. */
 void top_run_ask_sleepers(struct top_run *run);
-/* Something that was asked for is there. */
+/* Returns whether something that was asked for is there. */
 bool top_run_has_news(struct top_run *run);
 
-/* By whom the row's threads were woken and held up since they are profiled; ctx: the run. */
+/* Tells who woke and held up the row's threads since they are profiled; ctx: the run. */
 void top_run_whom_pieces(void *ctx, const struct top_row *row, uint32_t cause,
                          struct top_pieces *ret);
 
 /* ---- files: 0 or -errno ---- */
 
 int top_run_open_history(struct top_run *run, struct prcb_error *err);
-/* The interval that has just ended. */
+/* Writes the interval that has just ended. */
 int top_run_write_history(struct top_run *run, struct prcb_error *err);
 int top_run_open_reader(struct top_run *run, struct prcb_error *err);
 void top_run_close_files(struct top_run *run);
-/* The history in memory and the screen; or the panes of the selected row. The screen says what
- * became of it. */
+/* Save the history in memory and the screen, or the panes of the selected row. The screen says
+ * what became of it. */
 void top_run_save(struct top_run *run);
 void top_run_export(struct top_run *run);
 

@@ -68,8 +68,8 @@ static bool has_budget(struct top_where *w)
            status.cpu_ns < BUDGET_NS + (now_ns() - w->start_ns) / BUDGET_PART;
 }
 
-/* why is given accounts less what they held at the beginning; a stack is of the account as it is.
- */
+/* why gets accounts less what they held at the beginning; a stack is read of the account as it
+ * is. */
 static int read_stack(void *ctx, const struct prcb_account *a, struct prcb_stack *ret)
 {
     struct top_where *w = ctx;
@@ -138,7 +138,7 @@ static void add_piece(struct top_pieces *to, const struct why_part *part)
     top_pieces_add(to, &piece);
 }
 
-/* Of all processes that the watched threads are of. */
+/* Reports on all processes of the watched threads. */
 static void report(struct top_where *w)
 {
     struct top_pieces *pieces;
@@ -175,7 +175,7 @@ static void report(struct top_where *w)
     pthread_mutex_unlock(&w->lock);
 }
 
-/* "mutex < cache_get", or the innermost functions outside of the C library. */
+/* Writes "mutex < cache_get", or the innermost functions outside of the C library. */
 static void wait_text(const struct prcb_stack *stack, char *ret, size_t size)
 {
     char line[96];
@@ -184,8 +184,8 @@ static void wait_text(const struct prcb_stack *stack, char *ret, size_t size)
     snprintf(ret, size, "%s%s%s", stack->word ? stack->word : "", stack->word ? ": " : "", line);
 }
 
-/* Whether the wait that began at that age goes on. Ages of one moment may differ by what was
- * learned of the clock meanwhile. */
+/* Returns whether the wait that began at that age goes on. Ages of one moment may differ by what
+ * was learned of the clock meanwhile. */
 static bool same_wait(const struct prcb_account *a, uint64_t age_ns)
 {
     int64_t apart = (int64_t)(a->wall_ns - a->open.ns - age_ns);
@@ -193,7 +193,7 @@ static bool same_wait(const struct prcb_account *a, uint64_t age_ns)
     return !(a->flags & PRCB_ACCOUNT_RUNNING) && apart < NS_PER_MS && apart > -NS_PER_MS;
 }
 
-/* Where there is no budget for the stack there is no answer: the next screen asks again. */
+/* Without a budget for the stack there is no answer: the next screen asks again. */
 static void answer_one(struct top_where *w, uint64_t key, uint64_t age_ns)
 {
     struct answer answer = {.key = key, .age_ns = age_ns};
@@ -226,7 +226,7 @@ static void wait_until(struct top_where *w, uint64_t ns)
     pthread_cond_timedwait(&w->wanted, &w->lock, &until);
 }
 
-/* With the lock: sleeps until there is something to do, and takes it out. */
+/* Called with the lock held: sleeps until there is something to do, and takes it out. */
 static void *read_stacks(void *ctx)
 {
     struct top_where *w = ctx;
@@ -367,7 +367,7 @@ bool top_where_news(struct top_where *w)
     return news;
 }
 
-/* With the lock. */
+/* Called with the lock held. */
 static const struct answer *find_answer(struct top_where *w, uint64_t key, uint64_t age_ns)
 {
     const struct answer *answer = &w->waits[key % WAITS];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What `prcb doctor` looks at: one row per thing that a machine may lack, with
- * what its absence costs and the command that fixes it. The rows only look;
- * printing and the session that is really opened are in src/tools/cli/cmd_doctor.c. Nothing
- * here changes the machine or needs a privilege: what may not be read or tried is
- * "unknown". One thread; no ownership: results are values, row texts static.
+ * Has one row for each thing that `prcb doctor` looks at and that a machine may lack, with what
+ * its absence costs and the command that fixes it. The rows only look;
+ * src/tools/cli/cmd_doctor.c prints, and really opens a session. Nothing here changes the
+ * machine or needs a privilege: what may not be read or tried is "unknown". One thread; no
+ * ownership: results are values, row texts static.
  */
 #ifndef PRCB_DOCTOR_DOCTOR_H
 #define PRCB_DOCTOR_DOCTOR_H

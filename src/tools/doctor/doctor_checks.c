@@ -40,7 +40,7 @@ static bool exists(const char *root, const char *name)
     return !access(path, F_OK);
 }
 
-/* The whole of a file, with a NUL behind it, for the caller to free. 0 or -errno. */
+/* Reads a whole file, with a NUL behind it; the caller frees it. 0 or -errno. */
 static int read_whole(const char *root, const char *name, char **ret, size_t *ret_size)
 {
     char path[512];
@@ -49,7 +49,7 @@ static int read_whole(const char *root, const char *name, char **ret, size_t *re
     return read_file(path, FILE_MOST, ret, ret_size);
 }
 
-/* The first bytes of a small file, without the newline. 0 or -errno. */
+/* Reads the first bytes of a small file, without the newline. 0 or -errno. */
 static int read_line(const char *root, const char *name, char *ret, size_t size)
 {
     char path[512];
@@ -113,7 +113,7 @@ static void look_btf(const char *root, struct doctor_result *ret)
         found(ret, DOCTOR_PRESENT, BTF ", %.1f MiB", (double)st.st_size / 1048576.0);
 }
 
-/* A tracepoint's BTF name, with the NULs that hold it in the string section. */
+/* Looks for a tracepoint's BTF name, with the NULs that surround it in the string section. */
 static void look_contention(const char *root, struct doctor_result *ret)
 {
     static const char name[] = "\0btf_trace_contention_begin";
@@ -134,7 +134,7 @@ static void look_contention(const char *root, struct doctor_result *ret)
     }
 }
 
-/* Own run time is in the file only where the kernel keeps sched_info. */
+/* A thread's own run time is in the file only if the kernel keeps sched_info. */
 static void look_ready_time(const char *root, struct doctor_result *ret)
 {
     char text[128];
@@ -156,7 +156,8 @@ static void look_lockdown(const char *root, struct doctor_result *ret)
     char text[128];
     int result = read_line(root, name, text, sizeof(text));
 
-    /* A mounted securityfs lists the security modules: no lockdown beside it, none built in. */
+    /* A mounted securityfs lists the security modules: if lockdown does not stand beside the
+     * list, none is built in. */
     if (result == -ENOENT && exists(root, "/sys/kernel/security/lsm"))
         found(ret, DOCTOR_PRESENT, "this kernel has no lockdown");
     else if (result == -ENOENT)
@@ -176,7 +177,7 @@ static void look_realtime(const char *root, struct doctor_result *ret)
     long value = 0;
     int result = read_number(root, name, &value);
 
-    /* What uname -v says: kernels that are PREEMPT_RT without a patch have no such file. */
+    /* uname -v says it too: kernels that are PREEMPT_RT without a patch have no such file. */
     if (!read_line(root, "/proc/sys/kernel/version", version, sizeof(version)) &&
         strstr(version, "PREEMPT_RT"))
         found(ret, DOCTOR_ABSENT, "this kernel is PREEMPT_RT: %s", version);
@@ -238,7 +239,7 @@ static void look_capabilities(const char *root, struct doctor_result *ret)
               admin ? "CAP_SYS_ADMIN" : "CAP_BPF and CAP_PERFMON");
 }
 
-/* Whether there is a point in trying. */
+/* Returns whether there is a point in trying. */
 static bool may_load(const char *root, struct doctor_result *ret)
 {
     struct doctor_result capabilities;
@@ -281,7 +282,7 @@ static void look_thread_programs(const char *root, struct doctor_result *ret)
     found(ret, DOCTOR_PRESENT, "this kernel takes the eBPF programs for threads");
 }
 
-/* What the kernel's types do not let be told, though the programs load. */
+/* Looks for figures that the kernel's types do not allow, though the programs load. */
 static void look_thread_figures(const char *root, struct doctor_result *ret)
 {
     static const uint64_t figures[] = {PRCB_HAS_READY, PRCB_HAS_MIGRATIONS, PRCB_HAS_SYSCALL,
@@ -329,8 +330,8 @@ static void look_processor_programs(const char *root, struct doctor_result *ret)
     found(ret, DOCTOR_PRESENT, "this kernel takes the eBPF programs for processors");
 }
 
-/* With the program that tells who woke a thread, which wants those for processors; a recording does
- * without it. */
+/* Includes the program that tells who woke a thread, which needs the programs for processors; a
+ * recording does without it. */
 static void look_record_programs(const char *root, struct doctor_result *ret)
 {
     struct prcb_sampler_options opts = {.size = sizeof(opts), .memory = 1 << 20};
@@ -356,7 +357,7 @@ static void look_record_programs(const char *root, struct doctor_result *ret)
     prcb_processors_close(view);
 }
 
-/* One sysctl that is good within bounds. */
+/* Looks at one sysctl that is good within bounds. */
 static void look_sysctl(const char *root, const char *path, const char *name, long least, long most,
                         struct doctor_result *ret)
 {
@@ -462,8 +463,8 @@ static bool is_core_pmu(const char *name)
     return false;
 }
 
-/* Name of the first processor PMU behind another ("": of all), by alphabet: hybrid machines have
- * one for each kind of processor. 0, -ENOENT, or the folder's error. */
+/* Finds the name of the first processor PMU after another ("": of all), in alphabetical order:
+ * hybrid machines have one for each kind of processor. 0, -ENOENT, or the folder's error. */
 static int find_pmu(const char *root, const char *after, char *ret, size_t size)
 {
     char path[512];
@@ -523,10 +524,10 @@ static void look_user_counters(const char *root, struct doctor_result *ret)
         found(ret, DOCTOR_UNKNOWN, "neither %s/rdpmc nor kernel.perf_user_access", name);
 }
 
-/* What cpuidle and cpufreq have on the first processor that is there. */
+/* The files that cpuidle and cpufreq have on the first processor that is there. */
 #define CPUS "/sys/devices/system/cpu"
 
-/* The driver that stands behind a feature of the processors: the file that the feature has, and the
+/* Looks at the driver behind a feature of the processors: the file that the feature has, and the
  * file that names the driver. */
 static void look_driver(const char *root, const char *file, const char *driver,
                         struct doctor_result *ret)

@@ -50,7 +50,7 @@ static int hand_on(struct folding *f, uint64_t start, uint64_t ns, uint16_t stat
     return result;
 }
 
-/* The cell is complete, or the thread's last. */
+/* Closes a cell that is complete, or that is the thread's last. */
 static int close_cell(struct folding *f)
 {
     uint16_t most = 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Columns of unsigned numbers as a page has them: seven bits a byte, the low ones first, the eighth
- * set in all but the last. And the timeline made coarser: one state a cell of time.
+ * Makes columns of unsigned numbers as a page has them: seven bits a byte, the low ones first,
+ * the eighth set in all but the last. Also makes the timeline coarser: one state for each cell
+ * of time.
  */
 #ifndef PRCB_PAGE_COLUMNS_H
 #define PRCB_PAGE_COLUMNS_H
@@ -16,12 +17,12 @@ struct page_column {
     size_t length, room, count;
 };
 
-/* -ENOMEM: and the column is as before. */
+/* Appends a number. On -ENOMEM the column is as before. */
 int page_column_put(struct page_column *column, uint64_t number);
 
 struct page_stretch;
-/* Hands on the stretches of one thread, which are in the order of time, with one state for each
- * cell: the one that had most of it. What was not known is state 0. */
+/* Passes the stretches of one thread, which are in the order of time, to fn, with one state for
+ * each cell: the one that had most of it. Unknown time is state 0. */
 int page_fold(const struct page_stretch *rows, size_t count, uint64_t cell_ns,
               int (*fn)(const struct page_stretch *row, void *ctx), void *ctx);
 

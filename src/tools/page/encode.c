@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * A page's data as bytes: the length of the head, the head, the columns.
+ * Encodes a page's data as bytes: the length of the head, the head, the columns.
  */
 #include "array.h"
 #include "data.h"
@@ -106,7 +106,7 @@ static int put_stretch(const struct page_stretch *row, void *ctx)
     return put(e, STRETCH_NS, row->ns);
 }
 
-/* The timeline, a thread after the other. */
+/* Writes the timeline, one thread after the other. */
 static void put_stretches(struct encoding *e)
 {
     const struct page_data *d = e->data;
@@ -137,7 +137,7 @@ static void put_nodes(struct encoding *e)
     }
 }
 
-/* The same thread and stack in the same cell, one beside the other. */
+/* Sorts the same thread and stack in the same cell beside each other. */
 static int by_place(const void *left, const void *right)
 {
     const struct page_sample *a = left, *b = right;
@@ -219,7 +219,8 @@ static size_t wait_state_of(const struct page_data *d, const struct offcpu_row *
     return 0;
 }
 
-/* Waits by thread, cause and stack; what no stack is known of has a word that says why. */
+/* Writes waits by thread, cause and stack; a wait without a known stack has a word that says
+ * why. */
 static void put_waits(struct encoding *e)
 {
     const struct page_data *d = e->data;
@@ -239,7 +240,7 @@ static void put_waits(struct encoding *e)
     }
 }
 
-/* Waits whose end somebody is known for, by thread, state and who that was. */
+/* Waits that somebody is known to have ended, by thread, state and who that was. */
 struct wakes {
     uint64_t key; /* thread, state and waker in one */
     uint64_t ns, count;
@@ -289,8 +290,8 @@ static void put_wakes(struct encoding *e)
     free(rows);
 }
 
-/* How many stretches of each state took how long, of a timeline that is folded: eight equal parts
- * of each power of two. */
+/* Counts how many stretches of each state took how long, for a timeline that is folded: each
+ * power of two has eight equal parts. */
 #define TAIL_PARTS   8
 #define TAIL_BUCKETS (64 * TAIL_PARTS)
 
@@ -409,7 +410,7 @@ static json_object *sums_of(struct encoding *e, const struct state_sum *sums)
     return array;
 }
 
-/* In the recording's order, which is that of the columns. */
+/* Threads stand in the recording's order, which is that of the columns. */
 static json_object *threads(struct encoding *e)
 {
     const struct page_data *d = e->data;
@@ -466,7 +467,8 @@ static json_object *functions(struct encoding *e)
     return array;
 }
 
-/* Kind, name, thread (index; -1: none that was recorded) and thread number (0: none). */
+/* Each waker has a kind, a name, a thread (index; -1: none that was recorded) and a thread
+ * number (0: none). */
 static json_object *wakers(struct encoding *e)
 {
     const struct recording *r = e->data->recording;

@@ -14,7 +14,7 @@
 #define FOLD_FIRST 1000000 /* ns: the first cells that are tried */
 #define FOLD_MORE  4
 
-/* Deflate without a header, as the page's DecompressionStream takes it. */
+/* Deflates without a header, as the page's DecompressionStream expects it. */
 static int deflate_raw(const uint8_t *bytes, size_t size, uint8_t **ret, size_t *ret_size)
 {
     z_stream zip = {.next_in = (z_const Bytef *)bytes};

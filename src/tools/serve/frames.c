@@ -29,16 +29,16 @@
 #define STACKS_MOST (1u << 18) /* others count as not known */
 #define FRAMES_MOST 256        /* of a stack, on the page */
 
-/* States of the page: these, then one for each cause of waiting. */
+/* The states of the page: these come first, then one for each cause of waiting. */
 enum { UNKNOWN, RUNNING, READY, WAITING };
 
-/* Time of the interval that waits with a known stack had. */
+/* The time of the interval that belongs to waits with a known stack. */
 struct credit {
     uint32_t cause, stack;
     uint64_t ns;
 };
 
-/* Of a thread, at the model's index. */
+/* What is known of a thread; it stands at the model's index. */
 struct seen {
     uint64_t key;
     uint32_t number;                 /* on the page; from 1 */
@@ -73,7 +73,7 @@ struct frames {
     char started[32];
 };
 
-/* NULL: no memory. */
+/* Returns NULL if there is no memory. */
 static struct seen *seen_of(struct frames *f, uint32_t index)
 {
     const struct top_thread *thread = &f->model.threads[index];
@@ -104,7 +104,7 @@ static int add_credit(struct seen *seen, uint32_t cause, uint64_t ns)
                      (struct credit){cause, seen->stack, ns});
 }
 
-/* Of a wait that is looked at for the first time only what is of this interval. */
+/* If a wait is looked at for the first time, only its part in this interval counts. */
 static int begin_wait(struct frames *f, struct seen *seen, const struct prcb_account *a,
                       uint64_t now)
 {
@@ -125,7 +125,7 @@ static int begin_wait(struct frames *f, struct seen *seen, const struct prcb_acc
     return 0;
 }
 
-/* What a wait grew since the last look is of its stack. */
+/* The growth of a wait since the last look belongs to its stack. */
 static int look_account(void *ctx, const struct prcb_account *a, uint64_t now)
 {
     const struct prcb_cause_info *info = prcb_cause_info(a->open.cause);
@@ -254,7 +254,7 @@ static void put_member(struct frames *f, const char *name, const char *text)
     put_text(f, text);
 }
 
-/* As the head of a recording's page has them. */
+/* Writes the states as the head of a recording's page has them. */
 static void put_states(struct frames *f)
 {
     fputs(",\"states\":[{\"kind\":\"?\"},{\"kind\":\"r\"},{\"kind\":\"q\"}", f->out);
@@ -319,7 +319,7 @@ static void put_part(struct frames *f, bool *first, uint32_t state, uint64_t cou
     *first = false;
 }
 
-/* State, count, nanoseconds, of each part; then what stacks divide of it. */
+/* Writes the state, count and nanoseconds of each part, and then how stacks divide it. */
 static void put_delta(struct frames *f, const struct top_frame *frame,
                       const struct top_delta *delta, struct seen *seen)
 {
@@ -361,7 +361,7 @@ static void put_delta(struct frames *f, const struct top_frame *frame,
     }
 }
 
-/* A thread that did nothing but go on waiting is told of where that is news. */
+/* Writes a thread; one that only went on waiting is written if that is news. */
 static int put_thread(struct frames *f, const struct top_frame *frame, uint32_t index, bool *first)
 {
     const struct top_thread *thread = &f->model.threads[index];
@@ -430,8 +430,8 @@ static void put_stack(struct frames *f, const struct prcb_stack *stack)
     fputs("]]", f->out);
 }
 
-/* Stacks that threads are in or were in, and that a reader which began at the last key frame does
- * not know. */
+/* Writes the stacks that threads are in or were in, and that a reader which began at the last
+ * key frame does not know. */
 static void put_stacks(struct frames *f)
 {
     bool first = true;

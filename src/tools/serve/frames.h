@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * A session as frames for a live page: what each thread did in an interval, with the stacks of its
- * waits, as one line of JSON (docs/page.md). A frame names the threads that did something; the
- * others go on with the wait that they were in. Key frames name all, so that a reader may begin
- * with one.
+ * Makes frames of a session for a live page: what each thread did in an interval, with the
+ * stacks of its waits, as one line of JSON (docs/page.md). A frame names the threads that did
+ * something; the others go on with the wait that they were in. Key frames name all, so that a
+ * reader may begin with one.
  *
  * One thread. Errors: 0 or -errno, words in *err.
  */
@@ -30,7 +30,7 @@ int frames_open(struct prcb *session, struct prcb_processors *view,
                 const struct frames_options *options, struct frames **ret, struct prcb_error *err);
 void frames_close(struct frames *f); /* NULL is allowed */
 
-/* When a look at the stacks of waits is due, CLOCK_MONOTONIC; UINT64_MAX: never. */
+/* Returns when a look at the stacks of waits is due, on CLOCK_MONOTONIC; UINT64_MAX: never. */
 uint64_t frames_next_look(const struct frames *f);
 int frames_look(struct frames *f, struct prcb_error *err);
 

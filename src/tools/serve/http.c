@@ -85,7 +85,8 @@ static void drop_first(struct http *h)
     *event = (struct event){0};
 }
 
-/* Whole groups from key frame to key frame go, when those that stay are enough or all too large. */
+/* Drops whole groups from key frame to key frame, if those that stay are enough or all together
+ * are too large. */
 static void drop_old(struct http *h)
 {
     for (;;) {
@@ -139,7 +140,7 @@ int http_add(struct http *h, char *text, size_t size, bool key)
 
 /* ---- events --------------------------------------------------------------------------------- */
 
-/* "id: 7\ndata: {...}\n\n", as much as fits, from an offset. */
+/* Copies "id: 7\ndata: {...}\n\n" from an offset on, as much as fits. */
 static size_t copy_event(uint64_t number, const struct event *event, size_t offset, char *to,
                          size_t room)
 {
@@ -166,7 +167,7 @@ static size_t copy_event(uint64_t number, const struct event *event, size_t offs
     return copied;
 }
 
-/* Blocks of events. A reader whose place was dropped is too slow: it starts again. */
+/* Supplies blocks of events. A reader whose place was dropped is too slow: it starts again. */
 static ssize_t read_events(void *ctx, uint64_t position, char *to, size_t room)
 {
     struct stream *stream = ctx;
@@ -237,7 +238,7 @@ static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status
     return result;
 }
 
-/* Where a reader that had this event goes on: behind it, if that is still there. */
+/* Returns where a reader that had this event goes on: after it, if that is still there. */
 static uint64_t place_after(const struct http *h, const char *last)
 {
     uint64_t number;
@@ -319,7 +320,7 @@ static enum MHD_Result answer(void *ctx, struct MHD_Connection *connection, cons
         return refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET\n");
     if (*upload_size || (length && strcmp(length, "0")) || header(connection, "Transfer-Encoding"))
         return refuse(connection, MHD_HTTP_BAD_REQUEST, "a request with a body\n");
-    /* An answer to the first call closes the connection, for a body could be to come. */
+    /* An answer to the first call would close the connection, for a body could still come. */
     if (!*state) {
         *state = &begun;
         return MHD_YES;
@@ -365,8 +366,8 @@ static void notice(void *ctx, struct MHD_Connection *connection, void **state,
     }
 }
 
-/* Who keeps a connection and shows no token, a byte now and then, is not to keep others out:
- * libmicrohttpd ends a connection for silence only. */
+/* Ends strangers' connections: a client that shows no token and sends a byte now and then must
+ * not keep others out, and libmicrohttpd ends a connection for silence only. */
 static void end_strangers(struct http *h)
 {
     time_t now = now_s();
@@ -442,7 +443,8 @@ int http_open(int listening, const char *token, uint64_t history_frames, struct 
         h->guests[i].fd = -1;
     h->history = history_frames;
     h->token = strdup(token);
-    /* Browsers keep cookies by host, not by port: another one's of this host has another name. */
+    /* Browsers keep cookies by host, not by port: the cookie of another server on this host has
+     * another name. */
     memcpy(h->cookie_name, "prcb_", 5);
     result = h->token ? make_secret(h->cookie_name + 5, 16) : -ENOMEM;
     if (!result)
@@ -469,7 +471,7 @@ void http_close(struct http *h)
 {
     if (!h)
         return;
-    /* Connections that sleep would be waited for. */
+    /* libmicrohttpd would wait for connections that sleep. */
     for (size_t i = 0; i < STREAMS; i++) {
         if (h->streams[i] && h->streams[i]->suspended)
             MHD_resume_connection(h->streams[i]->connection);

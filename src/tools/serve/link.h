@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What `prcb serve` and the program that speaks HTTP for it (prcb-serve) say to each other, over a
- * socket that keeps the boundaries of messages (sandbox.h). First a struct link_start, answered by
- * one byte, LINK_READY; then frames: each message one byte of enum link_bits and a part of a frame.
+ * The messages between `prcb serve` and the program that speaks HTTP for it (prcb-serve), over a
+ * socket that keeps the boundaries of messages (sandbox.h). First comes a struct link_start,
+ * answered by one byte, LINK_READY; then frames: each message is one byte of enum link_bits and
+ * a part of a frame.
  */
 #ifndef PRCB_SERVE_LINK_H
 #define PRCB_SERVE_LINK_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * prcb-serve: started by `prcb serve`, and of no use alone. It speaks HTTP on a socket that it is
- * handed, with a page and the frames that it is sent, and has nothing else: no right, no file, a
- * short list of system calls.
+ * prcb-serve is started by `prcb serve`, and of no use alone. It speaks HTTP on a socket that it
+ * is handed, with a page and the frames that it is sent, and has nothing else: no right, no
+ * file, a short list of system calls.
  *
- * Descriptors: 3, where `prcb serve` sends; 4, the socket that listens.
+ * Descriptors: `prcb serve` sends on 3; 4 is the socket that listens.
  */
 #include <errno.h>
 #include <poll.h>
@@ -34,7 +34,7 @@ static int append(struct server *s, const char *bytes, size_t size)
     return 0;
 }
 
-/* One message; a frame is there with its last. */
+/* Takes one message; a frame is complete with its last. */
 static int take(struct server *s)
 {
     char message[LINK_MESSAGE];

@@ -75,7 +75,8 @@ static void add_leave(const char *text)
     }
 }
 
-/* Only what may be called in a handler; then the signal again, as it would have been without us. */
+/* Calls only what a handler may call; then raises the signal again, with the action that it had
+ * before ours. */
 static void on_fatal(int number)
 {
     ssize_t written = write(STDOUT_FILENO, leave, leave_length);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * A grid on a terminal by ncurses, and its keys and clicks as events. The terminal is put back on
- * every way out: by top_curses_close, and where a signal ends the program. One per program.
+ * Shows a grid on a terminal by ncurses, and reports its keys and clicks as events. The terminal
+ * is restored on every way out: by top_curses_close, and if a signal ends the program. There is
+ * one per program.
  */
 #ifndef PRCB_TOP_CURSES_H
 #define PRCB_TOP_CURSES_H
@@ -28,12 +29,13 @@ struct top_event {
     bool twice;
 };
 
-/* -ENOTTY: standard input or output is no terminal, or one that cannot move its cursor. */
+/* Opens the terminal. -ENOTTY: standard input or output is no terminal, or one that cannot move
+ * its cursor. */
 int top_curses_open(const struct top_curses_options *options, struct prcb_error *err);
 void top_curses_close(void);
 void top_curses_size(int *ret_width, int *ret_height);
 void top_curses_draw(const struct top_grid *grid, bool anew);
-/* What came, without waiting; NONE: nothing. */
+/* Returns the event that came, without waiting; NONE: there is none. */
 struct top_event top_curses_event(void);
 
 #endif

@@ -129,7 +129,7 @@ uint64_t top_writer_bytes(const struct top_writer *w, bool exact)
     return writer_bytes(w->writer);
 }
 
-/* Numbers of a row, by place; texts are bound before. */
+/* Writes the numbers of a row, by place; texts are bound before. */
 static int put(struct top_writer *w, enum statement number, const int64_t *values, int count,
                int first)
 {
@@ -151,7 +151,7 @@ static int make_room(struct top_writer *w, const struct top_model *m)
     return m->process_count ? array_cover(w->commands, w->process_room, m->process_count - 1) : 0;
 }
 
-/* A process's row, when what it executes is known, and again when that changes. */
+/* Writes a process's row when what it executes is known, and again when that changes. */
 static int write_process(struct top_writer *w, const struct top_model *m, uint32_t index,
                          uint64_t time_ns)
 {
@@ -161,7 +161,7 @@ static int write_process(struct top_writer *w, const struct top_model *m, uint32
     const char *command = process->command ? process->command : "";
     char mark[32];
 
-    /* The place may be another process's by now. */
+    /* The place may belong to another process by now. */
     snprintf(mark, sizeof(mark), "%d ", (int)process->pid);
     if (w->commands[index] && !strncmp(w->commands[index], mark, strlen(mark)) &&
         !strcmp(w->commands[index] + strlen(mark), command))
@@ -204,7 +204,7 @@ static int write_thread(struct top_writer *w, const struct top_model *m, uint32_
     return result ? result : write_process(w, m, thread->process, time_ns);
 }
 
-/* delta NULL: what the thread is in, and no more. */
+/* Writes a thread's part; if delta is NULL, only what the thread is in. */
 static int write_part(struct top_writer *w, struct top_model *m, const struct top_frame *frame,
                       uint32_t index, const struct top_delta *delta)
 {
@@ -392,7 +392,7 @@ static int add_place(sqlite3_stmt *row, void *ctx)
     };
     for (int i = 0; i < PROCESSOR_PARTS; i++)
         place->frame.processors.parts[i] = number_at(row, 10 + i);
-    /* Time that goes back, or intervals that overlap: the rest of the file is not believed. */
+    /* If time goes back or intervals overlap, the rest of the file is not believed. */
     if (!place->frame.wall_ns || place->frame.wall_ns > place->frame.end_ns ||
         (r->count &&
          (place->frame.end_ns < place[-1].frame.end_ns + place->frame.wall_ns / 2 ||
@@ -418,7 +418,7 @@ static int thread_of(struct top_reader *r, int64_t id, uint32_t *ret)
     return result;
 }
 
-/* A thread's part of an interval; without times: what it is in. */
+/* Adds a thread's part of an interval; one without times says what it is in. */
 static int add_part(sqlite3_stmt *row, void *ctx)
 {
     struct top_reader *r = ctx;
@@ -515,7 +515,7 @@ static int name_process(sqlite3_stmt *row, void *ctx)
 
 /* ---- switches into intervals --------------------------------------------------------------- */
 
-/* Time of a thread in one interval, or what it is in at its end. */
+/* The time of a thread in one interval, or what it is in at its end. */
 struct entry {
     uint32_t interval, thread; /* thread: index of the recording's */
     uint16_t cause;            /* TOP_E_... beyond the causes */
@@ -566,8 +566,9 @@ static int add_entry(struct top_reader *r, const struct entry *entry)
     return 0;
 }
 
-/* A stretch gives time to the interval it begins in, to that it ends in and, if the thread ran, to
- * those between; a wait that fills an interval needs no entry, its beginning tells of it. */
+/* A stretch adds time to the interval in which it begins, to that in which it ends and, if the
+ * thread ran, to those between; a wait that fills an interval needs no entry, because its
+ * beginning describes it. */
 static int take_stretch(const struct stretch *stretch, void *ctx)
 {
     struct top_reader *r = ctx;
@@ -609,7 +610,8 @@ static int take_stretch(const struct stretch *stretch, void *ctx)
     return result;
 }
 
-/* The entries of one thread in one interval as its delta. *at: the first, then the first behind. */
+/* Makes a delta of the entries of one thread in one interval. *at is the first of them, and then
+ * the first behind them. */
 static int load_entries(struct top_reader *r, uint32_t *at)
 {
     const struct entry *first = &r->entries[*at];
@@ -648,7 +650,7 @@ static int load_entries(struct top_reader *r, uint32_t *at)
     return result ? result : top_model_add(r->model, &delta, parts);
 }
 
-/* The moment of the wall clock at which the recording started. */
+/* Returns the moment of the wall clock at which the recording started. */
 static int64_t started(const struct top_reader *r)
 {
     char *text = recording_fact(&r->recording, "started");
@@ -661,7 +663,8 @@ static int64_t started(const struct top_reader *r)
     return ns;
 }
 
-/* What a processor's totals grew by between two moments, evenly over the intervals between. */
+/* Spreads what a processor's totals grew by between two moments evenly over the intervals
+ * between. */
 static void spread(struct top_reader *r, const struct totals *from, const struct totals *to)
 {
     uint64_t start = r->recording.start_ns, span = to->time_ns - from->time_ns;
@@ -749,7 +752,7 @@ static int make_places(struct top_reader *r, struct prcb_error *err)
     return load_totals(r, err);
 }
 
-/* All intervals at once: they are in the order of their ends, and so are the entries. */
+/* Loads all intervals at once: they are in the order of their ends, and so are the entries. */
 static int load_switches(struct top_reader *r, struct prcb_error *err)
 {
     int result = stretches_walk(&r->recording, take_stretch, r, err);
@@ -835,7 +838,7 @@ int top_reader_load(struct top_reader *r, struct top_model *m, int64_t clock_ns,
         return 0;
     while (want + 1 < r->count && r->places[want + 1].frame.clock_ns <= clock_ns)
         want++;
-    /* A window begins where the file has what every thread is in. */
+    /* A window begins where the file says what every thread is in. */
     if (m->max_frames < 4 * FULL_EACH)
         m->max_frames = 4 * FULL_EACH;
     from = want > m->max_frames / 2 ? want - m->max_frames / 2 : 0;

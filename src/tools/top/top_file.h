@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The history as a recording (docs/record-file.md), and recordings as a history: those of
- * `prcb top -w`, whose intervals are read as they are wanted, and those of `prcb record`, whose
- * switches are made into intervals. Nothing in a file is trusted.
+ * Writes the history as a recording (docs/record-file.md), and reads recordings as a history:
+ * those of `prcb top -w`, whose intervals are read as they are wanted, and those of `prcb
+ * record`, whose switches are made into intervals. Nothing in a file is trusted.
  *
  * One thread. Errors: 0 or -errno, words in *err.
  */
@@ -18,12 +18,13 @@ int top_writer_open(const char *path, struct top_writer **ret, struct prcb_error
 /* Appends one interval of the model, and what it names. What was written survives a crash. */
 int top_writer_add(struct top_writer *w, struct top_model *m, uint32_t index,
                    struct prcb_error *err);
-/* Size of the file. exact: without what its log has twice, which takes a moment. */
+/* Returns the size of the file. exact: without what its log has twice, which takes a moment. */
 uint64_t top_writer_bytes(const struct top_writer *w, bool exact);
 int top_writer_close(struct top_writer *w, struct prcb_error *err); /* NULL is allowed */
 
-/* What -w names: a file, or a directory with a file a day, of which those older than `keep_days`
- * are removed, and the oldest where all exceed max_bytes. A single file ends there: -EFBIG. */
+/* Opens what -w names: a file, or a directory with a file for each day. Of the latter those
+ * older than `keep_days` are removed, and the oldest if all together exceed max_bytes. A single
+ * file ends there: -EFBIG. */
 struct top_history;
 int top_history_open(const char *path, uint64_t keep_days, uint64_t max_bytes,
                      struct top_history **ret, struct prcb_error *err);
@@ -33,7 +34,7 @@ int top_history_close(struct top_history *h, struct prcb_error *err); /* NULL is
 
 struct top_reader;
 
-/* interval_ns: of the intervals that are made of switches. */
+/* interval_ns: the length of the intervals that are made of switches. */
 int top_reader_open(const char *path, uint64_t interval_ns, struct top_reader **ret,
                     struct prcb_error *err);
 void top_reader_close(struct top_reader *r); /* NULL is allowed */
@@ -41,7 +42,7 @@ void top_reader_close(struct top_reader *r); /* NULL is allowed */
  * many as it keeps. *ret_changed: it has others now. */
 int top_reader_load(struct top_reader *r, struct top_model *m, int64_t clock_ns, bool *ret_changed,
                     struct prcb_error *err);
-/* The host that was recorded; "" where the file does not tell. */
+/* Returns the host that was recorded; "" if the file does not name it. */
 const char *top_reader_host(const struct top_reader *r);
 
 #endif

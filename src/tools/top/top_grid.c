@@ -36,8 +36,8 @@ void top_grid_clear(struct top_grid *grid)
     grid->spot_count = 0;
 }
 
-/* A character that takes one column or two; all else becomes '?': controls, marks that combine with
- * what is before them, what this locale does not know. */
+/* Returns a character that takes one column or two; all others become '?': controls, marks that
+ * combine with what is before them, and characters that this locale does not know. */
 static uint32_t shown_code(const struct top_grid *grid, uint32_t code, int *ret_width)
 {
     *ret_width = 1;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * A screen as a grid of cells, each a character with a role: what it means, not how it looks. Text
- * from outside is made harmless on its way in. Places that can be clicked are spots.
+ * A screen as a grid of cells: each is a character with a role, which says what it means, not
+ * how it looks. Text from outside is made harmless on its way in. Places that can be clicked are
+ * spots.
  *
  * The grid owns its cells. One thread.
  */
@@ -36,7 +37,7 @@ struct top_cell {
     uint8_t role;
 };
 
-/* Something to click: an action, a row, a column. */
+/* Something that can be clicked: an action, a row, a column. */
 enum top_spot_kind { TOP_SPOT_ACTION, TOP_SPOT_ROW, TOP_SPOT_SORT, TOP_SPOT_CAUSE, TOP_SPOT_PAST };
 struct top_spot {
     enum top_spot_kind kind;
@@ -57,10 +58,10 @@ int top_grid_resize(struct top_grid *grid, int width, int height); /* 0 or -ENOM
 void top_grid_deinit(struct top_grid *grid);
 void top_grid_clear(struct top_grid *grid);
 
-/* Text at a place, at most `room` columns of it; returns the columns used. What is beyond the grid
- * is cut. */
+/* Puts text at a place, at most `room` columns of it; returns the columns used. What is beyond
+ * the grid is cut. */
 int top_put(struct top_grid *grid, int y, int x, int room, enum top_role role, const char *text);
-/* The same, to the right end of `room`. */
+/* Does the same, at the right end of `room`. */
 void top_put_right(struct top_grid *grid, int y, int x, int room, enum top_role role,
                    const char *text);
 int top_putf(struct top_grid *grid, int y, int x, int room, enum top_role role, const char *format,
@@ -71,8 +72,8 @@ void top_spot(struct top_grid *grid, enum top_spot_kind kind, int y, int x, int 
               uint32_t value);
 const struct top_spot *top_spot_at(const struct top_grid *grid, int y, int x);
 
-/* The text of a line in UTF-8 without blanks at its end, for batch output and tests. size: 4 bytes
- * a column and one. */
+/* Writes the text of a line in UTF-8 without blanks at its end, for batch output and tests.
+ * size: 4 bytes a column, plus one. */
 void top_grid_line(const struct top_grid *grid, int y, char *ret, size_t size);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Keys, as numbers that depend on no terminal library, and what they do: the rows of
- * top_actions.def. No state.
+ * Keys, as numbers that depend on no terminal library, and their actions: the rows of
+ * top_actions.def. There is no state.
  */
 #ifndef PRCB_TOP_KEYS_H
 #define PRCB_TOP_KEYS_H
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A character is its code; these are beyond all characters. */
+/* A character's key is its code; these are beyond all characters. */
 enum top_key {
     TOP_KEY_F1 = 0x110001, /* .. F12 */
     TOP_KEY_UP = 0x110020,
@@ -38,11 +38,11 @@ struct top_action_row {
 };
 extern const struct top_action_row top_actions[TOP_ACTIONS]; /* by enum top_action; [0] is empty */
 
-/* What a key does in the list and the panes; NONE: nothing. */
+/* Returns what a key does in the list and the panes; NONE: nothing. */
 enum top_action top_key_action(uint32_t key);
-/* The action of a name; NONE: there is none. */
+/* Returns the action of a name; NONE: there is none. */
 enum top_action top_action_named(const char *name);
-/* The number of "F3", "Ctrl-C", "PgUp", "x"; 0: no key's word. */
+/* Returns the number of "F3", "Ctrl-C", "PgUp", "x"; 0: the word names no key. */
 uint32_t top_key_number(const char *word, size_t length);
 
 #endif

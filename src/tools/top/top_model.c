@@ -97,7 +97,7 @@ int top_model_set_cgroup(struct top_process *process, const char *path)
     return top_model_set_text(&process->cgroup, path);
 }
 
-/* A process's place, with one more thread that refers to it. */
+/* Gets a process's place, to which one more thread refers. */
 static int take_process(struct top_model *m, pid_t pid, uint32_t *ret)
 {
     uint32_t at = top_model_find_process(m, pid);
@@ -188,7 +188,7 @@ static size_t model_bytes(const struct top_model *m)
            m->process_count * sizeof(*m->processes);
 }
 
-/* Places of threads that no interval can name any more are free again. */
+/* Frees the places of threads that no interval can name any more. */
 static void sweep(struct top_model *m)
 {
     const struct top_frame *oldest = top_model_frame(m, 0);
@@ -260,7 +260,8 @@ static int by_thread(const void *left, const void *right)
     return a->thread < b->thread ? -1 : a->thread > b->thread;
 }
 
-/* Of all threads that had a part in it: those that slept through it add nothing to these. */
+/* Sums over all threads that had a part in the interval: those that slept through it add nothing
+ * to these sums. */
 static void sum_up(struct top_frame *frame)
 {
     frame->run_ns = frame->ready_ns = frame->held_ns = 0;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What `prcb top` knows: threads, their processes, and a history of intervals. An interval (struct
- * top_frame) holds what changed in it; a thread that slept through it has no part of it and is told
- * by the wait that it is in. Whoever measures (top_source.h) or reads a file (top_file.h) adds
- * intervals, whoever shows (top_rows.h) reads them. No session, no clock, no output.
+ * What `prcb top` knows: threads, their processes, and a history of intervals. An interval
+ * (struct top_frame) holds what changed in it; a thread that slept through it has no part of it,
+ * and the wait that it is in describes it. The modules that measure (top_source.h) or read a
+ * file (top_file.h) add intervals, the module that shows (top_rows.h) reads them. There is no
+ * session, no clock and no output.
  *
- * Memory is bounded: the oldest intervals go when there are more than max_frames or their bytes
- * exceed max_bytes, and threads that ended before the oldest go with them.
+ * Memory is bounded: the oldest intervals are dropped if there are more than max_frames or their
+ * bytes exceed max_bytes, and threads that ended before the oldest are dropped with them.
  *
  * One thread. Errors: 0 or -errno.
  */
@@ -81,8 +82,8 @@ struct top_thread {
     uint64_t start_ns, end_ns; /* when it was first seen; end 0: it lives */
     struct top_now base;       /* before the oldest interval */
     struct top_now shown;      /* at the end of the one that is shown: top_model_show */
-    /* Begins of waits: that whose stack was asked for, and that which the stack says is for a lock
-     * or the like. 0: none. Set by whoever reads stacks. */
+    /* The begins of two waits: the one whose stack was asked for, and the one that, as the stack
+     * says, is for a lock or the like. 0: none. The code that reads stacks sets them. */
     uint64_t asked_ns, blocked_ns;
     uint32_t next; /* private: next free place */
 };
@@ -124,23 +125,23 @@ void top_model_deinit(struct top_model *m);
 
 /* ---- adding ---- */
 
-/* The thread's place, made if it is new. Names may change. -ENOMEM */
+/* Gets the thread's place, which is made if it is new. Names may change. -ENOMEM */
 int top_model_thread(struct top_model *m, uint64_t key, pid_t pid, pid_t tid, const char *comm,
                      uint64_t seen_ns, uint32_t *ret);
 uint32_t top_model_find(const struct top_model *m, uint64_t key); /* TOP_NONE */
 uint32_t top_model_find_process(const struct top_model *m, pid_t pid);
 /* Replaces a text that the model owns. NULL: not known. */
 int top_model_set_text(char **text, const char *value);
-/* The path of a process's cgroup, and the container that it names. */
+/* Sets the path of a process's cgroup, and the container that it names. */
 int top_model_set_cgroup(struct top_process *process, const char *path);
 
-/* Deltas of one interval, each thread at most once; then the interval itself. What is not ended is
- * dropped by the next begin. */
+/* Add the deltas of one interval, each thread at most once; then the interval itself. An
+ * interval that is not ended is dropped by the next begin. */
 void top_model_begin(struct top_model *m);
 int top_model_add(struct top_model *m, const struct top_delta *delta, const struct top_part *parts);
 /* Takes everything but deltas, parts and sums from *frame. */
 int top_model_end(struct top_model *m, const struct top_frame *frame);
-/* What was added is where threads are before the first interval, and no interval. */
+/* Makes what was added the threads' state before the first interval, and no interval. */
 void top_model_set_base(struct top_model *m);
 /* Forgets all intervals, and threads with them. */
 void top_model_clear(struct top_model *m);
@@ -149,18 +150,19 @@ void top_model_clear(struct top_model *m);
 
 /* Intervals are numbered from 0, the oldest. */
 struct top_frame *top_model_frame(const struct top_model *m, uint32_t index);
-/* Makes threads' `shown` that of the end of an interval. */
+/* Sets the threads' `shown` to their state at the end of an interval. */
 void top_model_show(struct top_model *m, uint32_t index);
-/* The last interval that ended at or before a moment of the wall clock; the first if none did. */
+/* Returns the last interval that ended at or before a moment of the wall clock; the first if
+ * none did. */
 uint32_t top_model_at(const struct top_model *m, int64_t clock_ns);
-/* A thread's part of an interval; NULL: it slept through it, or did not live. */
+/* Returns a thread's part of an interval; NULL: it slept through it, or did not live. */
 const struct top_delta *top_frame_delta(const struct top_frame *frame, uint32_t thread);
 bool top_thread_lived(const struct top_thread *thread, const struct top_frame *frame);
 
-/* CAUSE_HELD of a thread's wait, which was or is in a state: its stack may say so, too. */
+/* Returns CAUSE_HELD of a thread's wait, which was or is in a state; its stack may say so, too. */
 bool top_thread_held(const struct top_thread *thread, struct top_now now);
-/* A thread of the last interval on whose stack it depends whether it is held, from place *at on;
- * *at: behind it. NULL: no more. */
+/* Returns a thread of the last interval whose stack decides whether it is held, from place *at
+ * on; *at is then the place behind it. NULL: there are no more. */
 struct top_thread *top_model_next_unknown(struct top_model *m, uint32_t *at);
 
 #endif

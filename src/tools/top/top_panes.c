@@ -159,7 +159,8 @@ static void draw_details(struct top_ui *ui, struct top_grid *grid, const struct 
 
 /* ---- the last minute ----------------------------------------------------------------------- */
 
-/* What the subject's threads spent on a cause in an interval, and of how much. */
+/* Returns what the subject's threads spent on a cause in an interval; *ret_wall: out of how
+ * much. */
 static uint64_t spent(const struct top_ui *ui, const struct top_frame *frame, uint32_t cause,
                       uint64_t *ret_wall)
 {
@@ -183,7 +184,7 @@ static uint64_t spent(const struct top_ui *ui, const struct top_frame *frame, ui
     return ns;
 }
 
-/* A character for each interval: how much of it was of this kind. */
+/* Draws a character for each interval: how much of it was of this kind. */
 static void draw_line(const struct top_ui *ui, struct top_grid *grid, int y, const struct box *box,
                       uint32_t cause)
 {
@@ -260,7 +261,7 @@ void top_panes_draw(struct top_ui *ui, struct top_grid *grid)
     top_draw_title(ui, grid);
     draw_subject(ui, grid, 1);
     if (ui->zoom) {
-        /* The others are drawn nowhere, but BY WHOM must know what its cursor is on. */
+        /* The other panes are not drawn, but BY WHOM must know what its cursor is on. */
         draw_pane(ui, grid, ui->pane, &(struct box){top, 0, height, grid->width});
     } else if (grid->width >= WIDE) {
         half = height / 2;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What Enter shows of a row: why, by whom, where, the last minute. Part of top_view.h.
+ * Draws what Enter shows of a row: why, by whom, where, the last minute. Part of top_view.h.
  */
 #ifndef PRCB_TOP_PANES_H
 #define PRCB_TOP_PANES_H

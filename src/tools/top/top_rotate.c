@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Where the history of `prcb top -w` goes: a file, or a directory with a file a day.
+ * Manages where the history of `prcb top -w` goes: a file, or a directory with a file for each
+ * day.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -29,7 +30,7 @@ struct top_history {
     uint64_t added;
 };
 
-/* Only names that are made here: prcb-YYYY-MM-DD.db, prcb-YYYY-MM-DD.N.db. */
+/* Accepts only names that are made here: prcb-YYYY-MM-DD.db, prcb-YYYY-MM-DD.N.db. */
 static bool is_ours(const char *name)
 {
     unsigned year, month, day, number;
@@ -105,9 +106,9 @@ static int survey(const struct top_history *h, struct days *days)
     return result;
 }
 
-/* The file to be removed: one that is too old, or, where all take too much, the oldest of the day
- * that takes most. So a day in which much happens, or is made to happen, leaves the others theirs.
- * NULL: none. */
+/* Returns the file to remove: one that is too old, or, if all take too much, the oldest of the
+ * day that takes most. So a day in which much happens, or is made to happen, leaves the others
+ * their files. NULL: there is none. */
 static const char *one_too_many(const struct top_history *h, const struct days *days,
                                 const char *first)
 {
@@ -138,7 +139,7 @@ static int remove_file(const struct top_history *h, const char *name)
     return result;
 }
 
-/* Files go that are too old or too many. */
+/* Removes files that are too old or too many. */
 static int clean(const struct top_history *h)
 {
     struct days days = {0};
@@ -157,7 +158,8 @@ static int clean(const struct top_history *h)
     return result;
 }
 
-/* A day's file; what a run of the same day left stays, and this one's has a number. */
+/* Opens a day's file; files that earlier runs of the same day left stay, and the new one's name
+ * has a number. */
 static int open_day(struct top_history *h, struct prcb_error *err)
 {
     char path[4096];
@@ -199,7 +201,7 @@ int top_history_open(const char *path, uint64_t keep_days, uint64_t max_bytes,
     return 0;
 }
 
-/* Another day, or a file that has its share of the room: the next file. */
+/* Begins the next file on another day, or if the file has its share of the room. */
 static int rotate(struct top_history *h, struct prcb_error *err)
 {
     uint64_t most = h->directory ? h->max_bytes / (h->keep_days + 1) : h->max_bytes;

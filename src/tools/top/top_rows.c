@@ -146,7 +146,7 @@ static bool passes(const struct top_model *m, const struct top_row *row,
     return false;
 }
 
-/* What a filter of the user chose, of threads: sums are of those that pass. */
+/* Returns whether the user's filter lets a thread pass: sums are of the threads that pass. */
 static bool wanted(const struct top_model *m, const struct top_row *row,
                    const struct top_choice *choice)
 {
@@ -191,7 +191,8 @@ static void add_delta(struct top_row *row, const struct top_frame *frame,
         add_part(row, &frame->parts[delta->part_at + i]);
 }
 
-/* A thread that slept through an interval, or as much of it as it lived. */
+/* Adds the time of a thread that slept through an interval, or through as much of it as it
+ * lived. */
 static void add_sleep(struct top_row *row, const struct top_frame *frame,
                       const struct top_thread *thread, struct top_now now)
 {
@@ -255,7 +256,7 @@ static void merge(struct top_row *to, const struct top_row *from)
         to->pid = 0;
 }
 
-/* FNV-1a: a name stands for its group from interval to interval. */
+/* FNV-1a: a name identifies its group from interval to interval. */
 static uint64_t hash_text(const char *text)
 {
     uint64_t hash = 14695981039346656037ull;
@@ -274,8 +275,8 @@ static const char *group_name(const struct top_model *m, uint32_t thread, enum t
     return m->threads[thread].comm;
 }
 
-/* What a row of a group is called, and what stands beside that. A container's id says more than the
- * path that ends in it. */
+/* Sets what a row of a group is called, and what stands beside that. A container's id says more
+ * than the path that ends in it. */
 static void name_group(const struct top_model *m, struct top_row *row, enum top_group group)
 {
     const struct top_process *process = &m->processes[m->threads[row->thread].process];
@@ -293,7 +294,7 @@ uint64_t top_row_id(const struct top_model *m, uint32_t thread, enum top_group g
 {
     if (group == TOP_THREADS)
         return m->threads[thread].key;
-    /* A process that is not visible here is told by its name. */
+    /* A process that is not visible here is identified by its name. */
     if (group == TOP_PROCESSES && m->threads[thread].pid)
         return (uint64_t)m->threads[thread].pid << 1;
     return hash_text(group_name(m, thread, group));
@@ -305,13 +306,13 @@ static int by_id(const void *left, const void *right)
 
     if (a->id != b->id)
         return a->id < b->id ? -1 : 1;
-    /* The first thread of a process in front: it lends the process its name. */
+    /* The first thread of a process comes first: it lends the process its name. */
     if ((a->tid == a->pid) != (b->tid == b->pid))
         return a->tid == a->pid ? -1 : 1;
     return a->tid < b->tid ? -1 : a->tid > b->tid;
 }
 
-/* Rows of threads become rows of groups, in place. */
+/* Turns rows of threads into rows of groups, in place. */
 static void fold_groups(struct top_model *m, enum top_group group, struct top_rows *rows)
 {
     uint32_t count = 0;
@@ -335,7 +336,7 @@ static void fold_groups(struct top_model *m, enum top_group group, struct top_ro
         rows->rows[i].sleeps = rows->rows[i].asleep == rows->rows[i].threads;
 }
 
-/* The total divided by cause, a row each; threads: those that are in it now. */
+/* Divides the total by cause, a row each; threads: those that are in that cause now. */
 static int cause_rows(struct top_rows *rows, const struct top_row *threads, uint32_t thread_count)
 {
     const struct top_row total = rows->total;
@@ -442,7 +443,8 @@ static void count_process(struct top_model *m, uint32_t process, struct top_rows
 
 /* ---- making ------------------------------------------------------------------- */
 
-/* A sleeping thread that no row needs: most of a big machine's. True if that is what it is. */
+/* Counts a sleeping thread that no row needs, as most of a big machine's are. Returns true if it
+ * is one. */
 static bool count_sleeper(struct top_model *m, const struct top_frame *frame, uint32_t index,
                           const struct top_choice *choice, struct top_rows *rows)
 {
@@ -463,7 +465,7 @@ static bool count_sleeper(struct top_model *m, const struct top_frame *frame, ui
     return true;
 }
 
-/* All threads of the interval, those that are not wanted only in the total. */
+/* Makes rows of all threads of the interval; those that are not wanted count only in the total. */
 static int thread_rows(struct top_model *m, const struct top_frame *frame,
                        const struct top_choice *choice, struct top_rows *rows)
 {
@@ -500,7 +502,7 @@ static bool is_closed(const struct top_choice *choice, pid_t pid)
     return false;
 }
 
-/* Those that sleep leave, and are counted. */
+/* Removes rows that sleep, and counts them. */
 static void drop_sleepers(struct top_model *m, const struct top_choice *choice,
                           struct top_rows *rows)
 {
@@ -517,7 +519,8 @@ static void drop_sleepers(struct top_model *m, const struct top_choice *choice,
     rows->count = count;
 }
 
-/* Processes in order, and behind each its threads in order. `threads` are sorted by process. */
+/* Puts processes in order, and behind each its threads in order. `threads` are sorted by
+ * process. */
 static int tree_rows(const struct top_choice *choice, struct top_rows *rows,
                      const struct top_row *threads, uint32_t thread_count)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The rows of one interval: threads, or their sums by process, name, cgroup or cause; filtered,
- * sorted, those that sleep folded. Times of a row add up to its wall time.
+ * Makes the rows of one interval: threads, or their sums by process, name, cgroup or cause;
+ * filtered and sorted, with those that sleep folded. The times of a row add up to its wall time.
  *
  * Borrows the model's texts until the model changes. One thread. Errors: 0 or -ENOMEM.
  */
@@ -34,7 +34,7 @@ struct top_order {
     bool inverted;
 };
 
-/* Rows of group CAUSES: causes, and what is no wait. */
+/* The rows of group CAUSES: causes, and states that are no wait. */
 #define TOP_ROW_RUN   PRCB_CAUSE_MAX
 #define TOP_ROW_READY (PRCB_CAUSE_MAX + 1)
 
@@ -70,8 +70,9 @@ struct top_filter {
     struct top_term terms[TOP_TERMS];
     uint32_t count;
 };
-/* "text", "cause:futex", "ready>5", "futex<1", "cgroup:x", "user:x", "pid:1"; all must hold. The
- * word that is wrong into *ret_error and -EINVAL; *ret is then unchanged. */
+/* Parses words such as "text", "cause:futex", "ready>5", "futex<1", "cgroup:x", "user:x",
+ * "pid:1"; all must hold. A wrong word is written to *ret_error, with -EINVAL; *ret is then
+ * unchanged. */
 int top_filter_parse(const char *text, struct top_filter *ret, char *ret_error, size_t size);
 
 struct top_choice {
@@ -99,23 +100,23 @@ struct top_rows {
     uint64_t present;
 };
 
-/* Rows of the interval `index`, into *rows, whose memory is used again. */
+/* Makes the rows of the interval `index` in *rows, whose memory is used again. */
 int top_rows_make(struct top_model *m, uint32_t index, const struct top_choice *choice,
                   struct top_rows *rows);
 void top_rows_deinit(struct top_rows *rows);
 
-/* struct top_row.id of the row that a thread is in. group: not CAUSES. */
+/* Returns struct top_row.id of the row that a thread is in. group: not CAUSES. */
 uint64_t top_row_id(const struct top_model *m, uint32_t thread, enum top_group group);
 
-/* The sum of some threads over the intervals up to `index`: all, or the last of them where that
- * would take long. wall_ns is the time it is of. */
+/* Sums some threads over the intervals up to `index`: over all, or the last of them if that
+ * would take long. wall_ns is the time that the sum covers. */
 void top_rows_history(const struct top_model *m, uint32_t index, const uint32_t *threads,
                       uint32_t thread_count, struct top_row *ret);
 
-/* Whether its name, its detail or its number is or contains a text, letters of any case. */
+/* Returns whether its name, its detail or its number is or contains a text, ignoring case. */
 bool top_row_has_text(const struct top_row *row, const char *text);
-/* The cause with the most time, and TOP_ROW_READY or TOP_ROW_RUN where these have more; TOP_NONE.
- */
+/* Returns the cause with the most time, or TOP_ROW_READY or TOP_ROW_RUN if these have more; else
+ * TOP_NONE. */
 uint32_t top_row_most(const struct top_row *row, bool with_run);
 
 #endif

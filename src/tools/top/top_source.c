@@ -22,7 +22,7 @@
 #define DETAIL_SIZE 4096
 #define WHOLE_EACH  10 /* takes of which one looks at threads that sleep, too: for their names */
 
-/* What an account held at the last look. Closed time by cause; the open stretch apart. */
+/* What an account held at the last look: closed time by cause, and the open stretch apart. */
 struct past {
     uint64_t key;     /* 0: the place is free, or another thread's */
     uint64_t born_ns; /* CLOCK_MONOTONIC when wall_ns was 0 */
@@ -106,7 +106,7 @@ void top_source_close(struct top_source *s)
 
 /* ---- what /proc has of a process --------------------------------------------------------- */
 
-/* A file of /proc/PID as one line of text; NULL: it cannot be read, or is empty. */
+/* Returns a file of /proc/PID as one line of text; NULL: it cannot be read, or is empty. */
 static const char *read_line(struct top_source *s, pid_t pid, const char *name)
 {
     char path[64];
@@ -124,7 +124,7 @@ static const char *read_line(struct top_source *s, pid_t pid, const char *name)
     return s->text;
 }
 
-/* The path in the unified hierarchy, or in the first that has one. */
+/* Returns the path in the unified hierarchy, or in the first that has one. */
 static const char *read_cgroup(struct top_source *s, pid_t pid)
 {
     char *line = (char *)read_line(s, pid, "cgroup"), *best = NULL, *rest;
@@ -160,7 +160,7 @@ static int read_details(struct top_source *s, uint32_t index)
     struct top_process *process = &s->model->processes[index];
     const char *text = read_line(s, process->pid, "cmdline");
 
-    /* One that has ended keeps what was known. */
+    /* A process that has ended keeps what was known. */
     if ((text || !process->command) && top_model_set_text(&process->command, text))
         return -ENOMEM;
     text = s->details[index].cgroup ? NULL : read_cgroup(s, process->pid);
@@ -170,7 +170,8 @@ static int read_details(struct top_source *s, uint32_t index)
     return text ? top_model_set_text(&process->user, text) : 0;
 }
 
-/* The cgroup that the kernel has for the process's first thread, which moves with the rest. */
+/* Notes the cgroup that the kernel has for the process's first thread, which moves with the
+ * rest. */
 static int see_cgroup(struct top_source *s, const struct prcb_account *a, uint32_t index)
 {
     const char *path = s->names ? cgroup_names_find(s->names, a->cgroup) : NULL;
@@ -199,7 +200,7 @@ static int see_process(struct top_source *s, const struct prcb_account *a, uint3
                : 0;
 }
 
-/* Processes that are young are looked at once a take. */
+/* Looks at young processes once a take. */
 static int look_at_processes(struct top_source *s)
 {
     for (uint32_t i = 0; i < s->model->process_count && i < s->details_room; i++) {
@@ -235,8 +236,8 @@ static struct past *past_of(struct top_source *s, uint32_t index, uint64_t key)
     return &s->past[index];
 }
 
-/* start_ns: of the thread. A wait began at an age of the thread's that no look changes, however
- * long after the take's moment the walk came to it. */
+/* start_ns: the start of the thread. A wait began at an age of the thread that no look changes,
+ * however long after the take's moment the walk came to it. */
 static struct top_now now_of(const struct prcb_account *a, uint64_t start_ns)
 {
     const struct prcb_cause_info *info = prcb_cause_info(a->open.cause);
@@ -300,7 +301,8 @@ static int keep_cells(struct past *past, const struct prcb_account *a)
     return 0;
 }
 
-/* One that the walks left out went on waiting: as of the last take it had waited until then. */
+/* A thread that the walks left out went on waiting: as of the last take it had waited until
+ * then. */
 static void catch_up(struct past *past, const struct prcb_account *a, uint64_t last_ns)
 {
     uint64_t wall = last_ns > past->born_ns ? last_ns - past->born_ns : 0;
@@ -327,9 +329,9 @@ static int keep(struct past *past, const struct prcb_account *a)
     return keep_cells(past, a);
 }
 
-/* Parts of an interval of one thread that sum to its wall time. An open stretch counts as its cause
- * until it closes, when the end of it turns out to have been ready time; such a cause would shrink:
- * what it lacks was counted before, and ready has that much too much. */
+/* Makes the parts of an interval of one thread; they sum to its wall time. An open stretch
+ * counts as its cause until it closes, when the end of it turns out to have been ready time;
+ * such a cause would shrink: what it lacks was counted before, and ready has that much too much. */
 static void add_up(const struct past *past, const struct prcb_account *a, struct top_delta *delta,
                    struct top_part *parts)
 {
@@ -355,7 +357,7 @@ static void add_up(const struct past *past, const struct prcb_account *a, struct
     delta->wait_ns = (uint64_t)wait;
 }
 
-/* Whether a thread did nothing but go on with its wait. */
+/* Returns whether a thread did nothing but go on with its wait. */
 static bool slept(const struct past *past, const struct prcb_account *a)
 {
     return past->switches == a->switches && !((past->flags | a->flags) & PRCB_ACCOUNT_RUNNING) &&
@@ -379,8 +381,8 @@ static int take_account(const struct prcb_account *a, void *ctx)
     bool known = top_model_find(s->model, a->key) != TOP_NONE;
     struct past *past;
 
-    /* One that had ended before the first look has no place in any interval, nor has one from
-     * outside of this pid namespace, which has no number. */
+    /* A thread that had ended before the first look has no place in any interval, nor has one
+     * from outside of this pid namespace, which has no number. */
     if (!known && a->flags & PRCB_ACCOUNT_EXITED && (!s->begun || !a->tid))
         return array_add(s->ended, s->ended_count, s->ended_room, a->key);
     if (!known && !a->tid)
@@ -463,7 +465,7 @@ int top_source_take(struct top_source *s, bool *ret_added, struct prcb_error *er
     uint64_t before = s->present;
     int result = -EAGAIN;
 
-    /* For who is on line; frequencies, which it reads as well, are shown by nobody. */
+    /* The refresh tells who is on line; it reads frequencies as well, which nobody shows. */
     if (s->view && (s->whole || prcb_processors_tier(s->view) == PRCB_TIER_PERF))
         prcb_processors_refresh(s->view, &ignored);
     prcb_fail(err, -ENOMEM, "out of memory");
@@ -492,7 +494,8 @@ int top_source_take(struct top_source *s, bool *ret_added, struct prcb_error *er
         result = top_model_end(s->model, &frame);
         *ret_added = !result;
     } else if (!result) {
-        /* What was before the first interval is nobody's, but where threads are now counts. */
+        /* Time before the first interval counts for nobody, but the threads' present states
+         * count. */
         top_model_set_base(s->model);
     }
     s->last_ns = s->now_ns;

@@ -64,7 +64,7 @@ uint32_t top_ui_cause(const struct top_ui *ui)
 
 /* ---- what is shown ------------------------------------------------------------- */
 
-/* The index of the interval to be shown: the last, or the one that was chosen. */
+/* Returns the index of the interval to be shown: the last, or the one that was chosen. */
 static uint32_t find_position(const struct top_ui *ui)
 {
     uint32_t count = ui->model->frame_count, low;
@@ -98,8 +98,8 @@ void top_ui_rank_columns(struct top_ui *ui)
         for (uint32_t k = 1; k < PRCB_CAUSE_MAX && !row->depth; k++)
             ns[k] += row->ns[k];
     }
-    /* One that has a column keeps it until another has half as much again. What is idleness comes
-     * last. */
+    /* A cause that has a column keeps it until another has half as much again. Causes that are
+     * idleness come last. */
     for (uint32_t i = 0; i < ui->column_shown && i < ui->column_count; i++)
         ns[ui->columns[i]] += ns[ui->columns[i]] / 2;
     for (uint32_t i = 1; i < PRCB_CAUSE_MAX; i++)
@@ -142,7 +142,7 @@ static int add_subject(struct top_ui *ui, uint32_t index)
     return array_add(ui->subject_threads, ui->subject_count, ui->subject_room, index);
 }
 
-/* Causes of the row, most time first; ready and run among them. */
+/* Ranks the causes of the row, most time first, with ready and run among them. */
 static void rank_pane(struct top_ui *ui)
 {
     uint64_t ns[PRCB_CAUSE_MAX + 2];
@@ -292,7 +292,7 @@ static void step(struct top_ui *ui, int by)
         go_to(ui, by > 0 ? at + 1 : at - 1);
         return;
     }
-    /* Beyond what is in memory there may be more of the file. */
+    /* The file may have more than what is in memory. */
     if (ui->details.load && ui->details.load(ui->details.ctx, shown_clock(ui))) {
         at = find_position(ui);
         if (by > 0 ? at + 1 < m->frame_count : at > 0) {
@@ -322,7 +322,8 @@ static void go_live(struct top_ui *ui)
 
 /* ---- order ------------------------------------------------------------------------- */
 
-/* The orders that have a column, from the left: the keys before CAUSE, then the causes. */
+/* Steps through the orders that have a column, from the left: the keys before CAUSE, then the
+ * causes. */
 static void sort_step(struct top_ui *ui, int by)
 {
     static const enum top_sort fixed[] = {TOP_BY_BUSY, TOP_BY_PID,   TOP_BY_NAME, TOP_BY_FOR,
@@ -525,7 +526,7 @@ static void enter(struct top_ui *ui)
     open_panes(ui, row->depth ? TOP_THREADS : ui->choice.group, row->id, row->name);
 }
 
-/* One thing at a time: what was opened last. */
+/* Closes one thing at a time: what was opened last. */
 static void back(struct top_ui *ui)
 {
     if (ui->screen == TOP_PANES && ui->zoom)
@@ -561,7 +562,7 @@ static void run_command(struct top_ui *ui, const char *text)
         return;
     }
     top_ui_do(ui, action);
-    /* What the action would ask for may stand behind it. */
+    /* The text that the action would ask for may stand behind its name. */
     if (ui->prompt && *rest) {
         snprintf(ui->input, sizeof(ui->input), "%s", rest);
         top_ui_key(ui, TOP_KEY_ENTER);
@@ -617,7 +618,7 @@ static void answer(struct top_ui *ui)
     }
 }
 
-/* The rest of a command's name, where only one begins so. */
+/* Completes a command's name if only one begins like this. */
 static void complete(struct top_ui *ui)
 {
     const char *found = NULL;

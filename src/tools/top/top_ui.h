@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What the person in front of `prcb top` chose: order, filter, the place in time, the row, the
- * panes. Keys and clicks change it (top_ui_key, top_ui_click), top_view.h draws it. No terminal, no
- * session.
+ * Holds what the person in front of `prcb top` chose: order, filter, the place in time, the row,
+ * the panes. Keys and clicks change it (top_ui_key, top_ui_click), top_view.h draws it. There is
+ * no terminal and no session.
  *
  * One thread. Borrows the model.
  */
@@ -36,7 +36,7 @@ enum top_request {
     TOP_REQUEST_EXPORT,
 };
 
-/* A part of a cause's time: a stack, or who ended the wait. */
+/* A part of a cause's time, by its stack or by who ended the wait. */
 struct top_piece {
     uint64_t ns, count;
     uint32_t thread; /* index of who it was; TOP_NONE: no thread */
@@ -51,23 +51,23 @@ struct top_pieces {
     char reason[160]; /* why there is nothing; "": there is */
 };
 
-/* Puts a piece in its place, most time first; the least goes where there is no room. */
+/* Puts a piece in its place, most time first; the least is dropped if there is no room. */
 void top_pieces_add(struct top_pieces *to, const struct top_piece *piece);
 
-/* Where the panes get what the model does not hold. A function that is NULL has nothing; `cause` as
- * of rows. Called while drawing: must not wait. */
+/* Functions from which the panes get what the model does not hold. One that is NULL has nothing;
+ * `cause` is as in rows. They are called while drawing, and must not wait. */
 struct top_details {
     void (*where)(void *ctx, const struct top_row *row, uint32_t cause, struct top_pieces *ret);
     void (*whom)(void *ctx, const struct top_row *row, uint32_t cause, struct top_pieces *ret);
-    /* What a thread's wait is for, in a word or two; "" where nobody knows. */
+    /* Tells what a thread's wait is for, in a word or two; "" if nobody knows. */
     void (*wait)(void *ctx, const struct top_row *row, char *ret, size_t size);
-    /* Fills the model with intervals around a moment; whether it has others now. */
+    /* Fills the model with intervals around a moment; returns whether it has others now. */
     bool (*load)(void *ctx, int64_t clock_ns);
     void *ctx;
     const char *where_lacks, *whom_lacks; /* why the function is NULL */
 };
 
-/* What does not change while it runs. */
+/* Settings that do not change while it runs. */
 struct top_setting {
     char host[65];
     char tier[96];      /* "tier bpf", "own threads" */
@@ -117,28 +117,30 @@ struct top_ui {
     enum top_request request;
 };
 
-/* 0 or -ENOMEM. setting and details are the owner's to fill. */
+/* Returns 0 or -ENOMEM. The owner fills in setting and details. */
 int top_ui_init(struct top_ui *ui, struct top_model *model);
 void top_ui_deinit(struct top_ui *ui);
 
-/* Makes the rows of what is to be shown; after the model or the choice changed. 0 or -ENOMEM. */
+/* Makes the rows of what is to be shown; call it after the model or the choice changed. 0 or
+ * -ENOMEM. */
 int top_ui_prepare(struct top_ui *ui);
 
 void top_ui_key(struct top_ui *ui, uint32_t key);
 void top_ui_do(struct top_ui *ui, enum top_action action);
-/* A click, once or twice; a turn of the wheel (-1 up, 1 down). */
+/* Handle a click, once or twice, and a turn of the wheel (-1 up, 1 down). */
 void top_ui_click(struct top_ui *ui, const struct top_grid *grid, int y, int x, bool twice);
 void top_ui_wheel(struct top_ui *ui, int turn);
 void top_ui_say(struct top_ui *ui, bool wrong, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The row under the cursor; NULL: there are none. */
+/* Returns the row under the cursor; NULL: there are none. */
 const struct top_row *top_ui_row(const struct top_ui *ui);
-/* The cause under the cursor of the pane WHY; TOP_NONE. */
+/* Returns the cause under the cursor of the pane WHY, or TOP_NONE. */
 uint32_t top_ui_cause(const struct top_ui *ui);
 /* Puts the causes that the columns show into order: most time first, without needless changes. */
 void top_ui_rank_columns(struct top_ui *ui);
-/* "30s", "5m", "2h": ns. "14:03", "14:03:22": of the day of `day_ns`, since 1970. 0 or -EINVAL. */
+/* Parse "30s", "5m", "2h" as ns, and "14:03", "14:03:22" as a time of the day of `day_ns`, since
+ * 1970. 0 or -EINVAL. */
 int top_parse_span(const char *text, int64_t *ret_ns);
 int top_parse_clock(const char *text, int64_t day_ns, int64_t *ret_ns);
 

@@ -39,7 +39,7 @@ void top_age(uint64_t ns, char *ret, size_t size)
                  (unsigned)(ns / NS / 3600 % 24));
 }
 
-/* "812", "9.1k", "182k". */
+/* Writes a count as "812", "9.1k", "182k". */
 static void count_text(double count, char *ret, size_t size)
 {
     static const char units[] = " kMG";
@@ -63,8 +63,8 @@ static void share_text(uint64_t part, uint64_t whole, char *ret, size_t size)
         snprintf(ret, size, "%.1f", 100.0 * (double)part / (double)whole);
 }
 
-/* run, ready and wait in tenths of a percent that sum to 1000: what rounding leaves goes to those
- * that it took most from. */
+/* Gives run, ready and wait in tenths of a percent that sum to 1000: what rounding leaves goes
+ * to those from which it took most. */
 static void tenths(const struct top_row *row, unsigned ret[3])
 {
     const uint64_t parts[3] = {row->run_ns, row->ready_ns, row->wait_ns};
@@ -114,9 +114,9 @@ enum column_kind {
 #define OF(group) (1u << TOP_##group)
 #define ALL       (OF(THREADS) | OF(PROCESSES) | OF(NAMES) | OF(CGROUPS))
 
-/* Columns from left to right; `rank`: the order in which they get room, SORT_NONE: no order is by
- * it. The last takes what is left, its width at least. Causes come where COL_CAUSE stands, the
- * first two with its rank, the others after all ranks. */
+/* The columns from left to right; `rank`: the order in which they get room; SORT_NONE: no order
+ * is by it. The last takes what is left, at least its width. Causes come where COL_CAUSE stands,
+ * the first two with its rank, the others after all ranks. */
 static const struct column_row {
     enum column_kind kind;
     unsigned groups;
@@ -170,7 +170,7 @@ static int cause_width(uint32_t cause)
     return width < 5 ? 5 : width;
 }
 
-/* The names of threads, processes: 15 at most. Of cgroups as wide as half the screen. */
+/* Names of threads and processes have 15 columns at most, those of cgroups half the screen. */
 static int row_width(const struct top_ui *ui, const struct column_row *row, int width)
 {
     if (row->kind == COL_NAME && ui->choice.group == TOP_CGROUPS)
@@ -189,7 +189,7 @@ static bool has_column(const struct top_ui *ui, const struct column_row *row)
     return true;
 }
 
-/* Which columns fit, by rank; *ret_causes of the causes. */
+/* Chooses which columns fit, by rank; *ret_causes: how many causes. */
 static unsigned choose(const struct top_ui *ui, int width, uint32_t *ret_causes)
 {
     unsigned chosen = 0;
@@ -214,7 +214,7 @@ static unsigned choose(const struct top_ui *ui, int width, uint32_t *ret_causes)
                 chosen |= 1u << i;
             }
         }
-        /* The other causes before what says less. */
+        /* The other causes come before columns that say less. */
         for (; rank == 8 && causes < ui->column_count && causes < 8 &&
                cause_width(ui->columns[causes]) + 1 <= left;
              causes++)
@@ -537,7 +537,7 @@ static void mode_text(const struct top_ui *ui, char *ret, size_t size)
         snprintf(ret, size, "%s", ui->mode == TOP_FILE ? "FILE" : "LIVE");
 }
 
-/* A word of the first line, if it fits with two blanks behind it. */
+/* Puts a word into the first line, if it fits with two blanks behind it. */
 static int put_word(struct top_grid *grid, int x, int end, enum top_role role, const char *text)
 {
     if (!*text || x + (int)format_width(text) > end)
@@ -561,7 +561,7 @@ void top_draw_title(const struct top_ui *ui, struct top_grid *grid)
         format_count(frame->processors.online, "cpu", "cpus", cpus, sizeof(cpus));
     format_time(frame ? frame->wall_ns : ui->setting.interval_ns, time, sizeof(time));
     snprintf(every, sizeof(every), "over %s", time);
-    /* Time and mode are always there; what else there is gets the room before them. */
+    /* Time and mode are always there; the rest gets the room before them. */
     needed = (int)(strlen(clock) + 2 + strlen(mode) + 2 + strlen(threads));
     x = put_word(grid, x, end - needed - 2, TOP_STRONG, "prcb top");
     x = put_word(grid, x, end - needed - 2, TOP_PLAIN, ui->setting.host);
@@ -615,7 +615,7 @@ struct stretch {
     uint64_t ns;
 };
 
-/* The time of all threads: run, ready, the causes that hold most, the rest, asleep. */
+/* Divides the time of all threads: run, ready, the causes that hold most, the rest, asleep. */
 static int find_stretches(const struct top_ui *ui, struct stretch *ret)
 {
     const struct top_row *total = &ui->rows.total;
@@ -672,7 +672,8 @@ static void draw_bar(const struct top_ui *ui, struct top_grid *grid, int y)
     }
 }
 
-/* What threads were kept from: ready, and waiting for what is not idleness, column by column. */
+/* Draws what kept threads from work, column by column: being ready, and waiting for what is not
+ * idleness. */
 static void draw_past(const struct top_ui *ui, struct top_grid *grid, int y)
 {
     static const char *const levels[2] = {" .:-=+*#%@", " ▁▂▃▄▅▆▇█"};
@@ -747,7 +748,7 @@ static void draw_functions(struct top_grid *grid, int y)
     }
 }
 
-/* The last line: what is being asked, what is to be said, or the function keys. */
+/* Draws the last line: what is being asked, what is to be said, or the function keys. */
 void top_draw_footer(const struct top_ui *ui, struct top_grid *grid)
 {
     static const char *const questions[] = {
@@ -781,7 +782,7 @@ static void sleepers_text(const struct top_ui *ui, char *ret, size_t size)
     snprintf(ret, size, " ... asleep: %s of %s (i shows them)", threads, processes);
 }
 
-/* What was chosen: group, filter, user. */
+/* Writes what was chosen: group, filter, user. */
 static void choice_text(const struct top_ui *ui, char *ret, size_t size)
 {
     size_t length = 0;

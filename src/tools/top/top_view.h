@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The screen of `prcb top` as a grid: the list, the help, the panes of a row. Pure: the same choice
- * of the same history gives the same grid.
+ * Draws the screen of `prcb top` as a grid: the list, the help, the panes of a row. It is pure:
+ * the same choice of the same history gives the same grid.
  */
 #ifndef PRCB_TOP_VIEW_H
 #define PRCB_TOP_VIEW_H
@@ -14,13 +14,13 @@
 /* Draws what top_ui_prepare made ready, and tells the ui how many rows a page has. */
 void top_view_draw(struct top_ui *ui, struct top_grid *grid);
 
-/* The list alone, its rows `first` and on, without what only a screen needs; for batch output.
+/* Draws the list alone, from row `first` on, without what only a screen needs; for batch output.
  * Returns how many lines of the grid are used. */
 int top_view_batch(struct top_ui *ui, struct top_grid *grid, uint32_t most);
 
-/* "12ms", "3.4s", "2h05m": at most six columns. */
+/* Writes an age as "12ms", "3.4s", "2h05m", in at most six columns. */
 void top_age(uint64_t ns, char *ret, size_t size);
-/* The name of a cause, of run or ready; "wait" where the tier knows none. */
+/* Returns the name of a cause, of run or of ready; "wait" if the tier knows none. */
 const char *top_cause_name(uint32_t cause);
 
 #endif
