@@ -18,7 +18,7 @@
 #include "shared.h"
 
 #define SCOPES_PER_USER 2
-#define LATER           1 /* there is no answer yet: the request is to be looked at again */
+#define LATER           1 /* there is no answer yet: look at the request again */
 #define LOOK_AGAIN_MS   10
 
 struct request {
@@ -101,7 +101,7 @@ static bool processors_run(struct server *s)
     return s->load == LOAD_DONE || s->load == LOAD_FAILED;
 }
 
-/* token: NULL: not to be resumed. */
+/* If token is NULL, the client joins the session; else it resumes it. */
 static int open_shared(const struct request *r, const uint8_t *token, struct prcb_error *err)
 {
     struct sessions *sessions = r->server->sessions;
@@ -439,7 +439,7 @@ static int do_programs(const struct request *r, struct prcb_error *err)
         if (!r->conn->peer.processors)
             return prcb_fail(err, -EPERM,
                              "you may not read the processors' figures (processors in prcbd.conf)");
-        if (s->load == LOAD_DONE) /* else the second thread may be adding to them */
+        if (s->load == LOAD_DONE) /* otherwise the second thread may be adding to them */
             kernel_events_read(&s->kernel->processor_events, &reply);
         break;
     default:
@@ -452,7 +452,7 @@ static int do_programs(const struct request *r, struct prcb_error *err)
 
 static const struct call {
     int (*run)(const struct request *r, struct prcb_error *err);
-    size_t size, least; /* of the payload, and of that of the first version; 0: none is read */
+    size_t size, least; /* the payload's, and that of its first version; 0: none is read */
     bool in_session;
 } calls[] = {
 #define PAYLOAD(type) sizeof(struct type), sizeof(struct type)

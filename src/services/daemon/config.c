@@ -81,7 +81,7 @@ const struct prcbd_setting prcbd_settings[] = {
 static const struct {
     const char *part, *whole;
     uint64_t times;
-    uint64_t share; /* one of so many; 0: they do not count the same */
+    uint64_t share; /* the whole divided by this; 0: they do not count the same */
 } limits[] = {
     {"accounts_per_client", "accounts_per_client_max", 1, 1},
     {"accounts_per_client_max", "accounts_per_user", 1, 1},
@@ -281,7 +281,7 @@ void prcbd_config_default(struct prcbd_config *ret)
                           .target = (char *)ret + s->offset,
                           .file = "default"};
 
-        parsers[s->type](&v); /* a test sees that each is within its bounds */
+        parsers[s->type](&v); /* a test checks that each default is within its bounds */
     }
 }
 

@@ -23,14 +23,14 @@ struct conn {
     struct peer peer;
     struct user *user;
     struct session *session; /* NULL: none */
-    bool shared;             /* it has others, too, and this one is */
+    bool shared;             /* the session is shared with others */
     uint32_t member;
-    uint64_t asked_at;   /* ms: when the request was first looked at that waits; 0: none does */
+    uint64_t asked_at;   /* ms: first look at the request that waits; 0: none waits */
     uint64_t not_before; /* ms: when it is looked at again */
     uint64_t since;      /* ms: of the last progress, for time limits */
     size_t in;
     size_t out, sent;                /* the answer, of which there is one at a time */
-    int fds[WIRE_MAX_FDS], fd_count; /* that go out with its first byte */
+    int fds[WIRE_MAX_FDS], fd_count; /* they go out with its first byte */
     uint8_t in_bytes[CONN_IN], out_bytes[WIRE_MAX];
     struct conn *next;
 };

@@ -68,8 +68,8 @@ static const struct call_row allowed[] = {
 #endif
     /* the kernel side */
     {SYS_membarrier},
-    {SYS_perf_event_open}, /* libbpf finds out with it what the kernel can */
-    {SYS_memfd_create},    /* newer ones keep places for descriptors with it */
+    {SYS_perf_event_open}, /* libbpf probes with it what the kernel supports */
+    {SYS_memfd_create},    /* newer libbpf versions reserve descriptors with it */
     {SYS_ioctl},
     /* names of groups at a reload, by whatever nsswitch.conf names */
     {SYS_connect},
@@ -115,7 +115,7 @@ static const struct call_row allowed[] = {
     {SYS_sched_getaffinity},
     {SYS_sysinfo},
     {SYS_prlimit64},
-    {SYS_set_robust_list}, /* of the second thread, which may just be beginning */
+    {SYS_set_robust_list}, /* the second thread, which may be just starting, calls it */
     {SYS_rseq},
     {SYS_exit},
     {SYS_exit_group},

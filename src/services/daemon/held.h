@@ -13,7 +13,7 @@
 struct kernel;
 
 struct held_map {
-    uint32_t id; /* the kernel's, never given out again */
+    uint32_t id; /* the kernel's number, which is never used again */
     uid_t uid;
     uint32_t accounts;
     uint64_t bytes;

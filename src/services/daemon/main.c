@@ -205,7 +205,7 @@ static int run(const struct prcbd_config *config, const char *file, bool verbose
     static struct prcbd_config settings;
     static struct sessions sessions;
     static struct kernel kernel;
-    static struct server server; /* at an end with open sessions it keeps what they have */
+    static struct server server; /* if sessions are open at the end, it keeps what they have */
     struct prcb_error err = {0};
     bool own_socket = false;
     int result;

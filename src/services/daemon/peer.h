@@ -27,9 +27,9 @@ struct peer {
     uint64_t start; /* of the process, nanoseconds since boot */
     uint64_t caps;
     uint32_t pid_ns, user_ns;
-    bool root;        /* by its capabilities: could load the programs itself */
+    bool root;        /* its capabilities let it load the programs itself */
     bool all;         /* may profile every thread */
-    bool names;       /* may know which process is which: all that it can see; peer_sees_names */
+    bool names;       /* may know which process is which, of all that it can see; peer_sees_names */
     bool processors;  /* may read the processors' blocks */
     bool same_pid_ns; /* as the daemon */
     bool writes_maps; /* may load BPF programs, but not those that could read everything anyway */

@@ -23,7 +23,7 @@
 #define LISTEN_MS   200    /* after a lack of descriptors */
 #define ACCEPTS     16     /* a turn */
 #define EXTRA_CONNS 16     /* of a user, beyond its sessions */
-#define TURN_NS     250000 /* a user's requests in one round; the last may take longer */
+#define TURN_NS     250000 /* for a user's requests in one round; the last may take longer */
 #define DEFERRED_MS 10
 
 /* ---- connections ---- */

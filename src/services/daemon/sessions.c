@@ -19,7 +19,7 @@
 
 #define HELD_WAIT_MS      20   /* for what was let go of a moment ago */
 #define END_WAIT_MS       3000 /* for sessions that end */
-#define LOOK_MS           5    /* all maps of the system are gone over, no more often */
+#define LOOK_MS           5    /* all maps of the system are searched, so not more often */
 #define FREE_AT_ONCE      256  /* accounts, some microseconds each */
 #define SWITCHES_PER_USER 2    /* sessions with switch records, megabytes each */
 

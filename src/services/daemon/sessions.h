@@ -38,7 +38,7 @@ struct sessions_batch {
     struct kernel *kernel;
     uint32_t numbers[PRCB_CLIENT_COUNT], count;
     struct kernel_client_fds maps[PRCB_CLIENT_COUNT]; /* -1: it ends */
-    bool given_up;                                    /* accounts were, of sessions that go on */
+    bool given_up;                                    /* sessions that go on gave accounts up */
     int result;
 };
 
@@ -60,7 +60,7 @@ struct sessions {
     const struct prcbd_config *config;
     struct session all[PRCB_CLIENT_COUNT]; /* 0 is not used */
     uint32_t opening, ending, waiting, used;
-    bool failed;  /* the last batch was: the next is not made in a hurry */
+    bool failed;  /* the last batch failed: the next is not hurried */
     bool to_free; /* given_up_due is set somewhere, and the kernel was waited for */
     struct held held;
     struct shared shared;

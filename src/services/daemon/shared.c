@@ -18,7 +18,7 @@
 
 /* Notes about an account whose thread has ended. */
 struct shared_slot {
-    uint32_t generation; /* of the account that the rest is about */
+    uint32_t generation; /* of the account that the other members describe */
     uint32_t since;      /* ms, when that was noticed */
     uint64_t released;   /* by whom: bits */
 };

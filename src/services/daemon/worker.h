@@ -15,7 +15,7 @@
 struct worker {
     pthread_t thread;
     int asked, done;        /* eventfd; done: readable when the job is over */
-    bool busy;              /* the loop's own: a job was given and its end not taken */
+    bool busy;              /* only the loop uses it: a job was given and its end not taken */
     void (*job)(void *arg); /* NULL: the thread is to end */
     void *arg;
 };

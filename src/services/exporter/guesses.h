@@ -16,7 +16,7 @@
 
 #define GUESSES_EACH_MS   500 /* an address has one in this time */
 #define GUESSES_AT_ONCE   4   /* but so many after a pause */
-#define GUESSES_PART      4   /* all strangers together: one part of so many of a processor */
+#define GUESSES_PART      4   /* all strangers together get one part in this many of a processor */
 #define GUESSES_ADDRESSES 64  /* of each kind: strangers, and others */
 
 struct guesser {

@@ -20,7 +20,7 @@
 
 #define DEFAULT_ADDRESS "localhost:10042"
 #define SHARED_NS       100000000ull  /* scrapes so close together share a look */
-#define RETRY_NS        1000000000ull /* prcbd is away: how often it is looked for */
+#define RETRY_NS        1000000000ull /* how often a missing prcbd is looked for */
 #define RELOAD_NS       1000000000ull /* how often the web configuration is looked at */
 #define TEXTFILE_S      15
 
@@ -177,8 +177,7 @@ static int serve(struct exporter *e, int signal_fd)
         if (poll(fds, count + 1, timeout) < 0 && errno != EINTR)
             return 1;
         if (fds[0].revents && read(signal_fd, &info, sizeof(info)) == sizeof(info) &&
-            info.ssi_signo !=
-                SIGHUP) /* that is no reason to end: the configuration is read anyway */
+            info.ssi_signo != SIGHUP) /* SIGHUP does not end it: the configuration is read anyway */
             return 0;
         web_run(e->web);
         now = now_ns();

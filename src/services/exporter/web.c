@@ -113,7 +113,7 @@ static int listen_at(const struct addrinfo *info)
     if (fd < 0)
         return -errno;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-    if (info->ai_family == AF_INET6) /* a socket for each, or the second could not be bound */
+    if (info->ai_family == AF_INET6) /* each needs its own socket, or the second cannot be bound */
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
     if (!bind(fd, info->ai_addr, info->ai_addrlen) && !listen(fd, BACKLOG))
         return fd;

@@ -21,7 +21,7 @@ static pthread_cond_t asked = PTHREAD_COND_INITIALIZER, answered;
 static unsigned long question, answer; /* numbers of requests */
 static unsigned wanted;                /* clusters */
 static struct snapshot *latest;        /* handed over to who asked */
-static bool stuck; /* a question was given up: none waits until there is an answer */
+static bool stuck; /* a question got no answer in time: others do not wait until one comes */
 static struct metrics_options options;
 
 /* ---- snapshots ---- */

@@ -14,7 +14,7 @@
 struct instance {
     char *name;
     char *labels; /* members of a JSON object, without braces; NULL: none */
-    int id;       /* of a cause, of a processor: its number; else to be made of the name */
+    int id;       /* a cause or a processor has its own number; others' is made from the name */
 };
 
 struct value {

@@ -18,7 +18,7 @@
 #include "now.h"
 #include "options.h"
 
-#ifndef pmdaResult /* PCP before 7, where PMAPI's results and PMDAs' were the same */
+#ifndef pmdaResult /* in PCP before 7 PMAPI's results and PMDAs' were the same */
 #define pmdaResult pmResult
 #endif
 

@@ -11,7 +11,7 @@
 #define ROWS_MAX    256
 #define FIRST_CLASS 16
 #define FIRST_COUNT                                                                                \
-    256 /* of a cgroup's causes: times have the causes' numbers, counts these and more */
+    256 /* in a cgroup, times have the numbers of their causes; counts have these plus 256 */
 #define TIME_UNITS  PMDA_PMUNITS(0, 1, 0, 0, PM_TIME_NSEC, 0)
 #define COUNT_UNITS PMDA_PMUNITS(0, 0, 1, 0, 0, PM_COUNT_ONE)
 
@@ -34,7 +34,7 @@ static const struct metrics_family *family_of(const char *name)
     if (!name)
         return NULL;
     fprintf(stderr, "pmdaprcb: unknown family %s\n", name);
-    abort(); /* a mistake in rows.def: no build passes its tests with it */
+    abort(); /* rows.def has a mistake: no build passes its tests with it */
 }
 
 void rows_component(const char *text, char *ret, size_t size)

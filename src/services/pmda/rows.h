@@ -41,12 +41,12 @@ enum row_cluster {
 
 /* The part of a sample that is the value. */
 enum row_kind {
-    ROW_VALUE, /* its number; of all samples with this label's value, or (label "*") of them all */
-    ROW_TEXT,  /* the value of the label */
+    ROW_VALUE,   /* its number, summed over samples with this label's value, or (label "*") all */
+    ROW_TEXT,    /* the value of the label */
     ROW_SECONDS, /* whole seconds */
     ROW_MHZ,
     ROW_REAL,
-    ROW_THREAD, /* no family: of a thread's account; item says which */
+    ROW_THREAD, /* there is no family: the value is of a thread's account, see item */
 };
 
 struct row {

@@ -25,7 +25,7 @@ struct run {
     const struct cli_command *command;
     struct cpu_choice choice;
     struct cli_form form; /* enum format */
-    bool nt;              /* NT's members: nt_answers has them, and samples who is on line */
+    bool nt;              /* shows NT's members: nt_answers has them; samples says who is on line */
     bool interval_given;
     uint64_t interval_ns;
     uint64_t count; /* 0: until a signal */

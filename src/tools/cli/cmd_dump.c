@@ -302,7 +302,7 @@ static int take_word(struct cli_parser *parser, void *target)
 {
     struct arguments *a = target;
 
-    parser->argv[a->words++] = (char *)parser->value; /* none comes after the place it was at */
+    parser->argv[a->words++] = (char *)parser->value; /* no word moves behind its old place */
     return CLI_OK;
 }
 

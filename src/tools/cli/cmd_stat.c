@@ -31,10 +31,10 @@
 
 #define NS_PER_MS    1000000ull
 #define REFRESH_NS   (20 * NS_PER_MS)  /* perf tier: how short-lived a thread may be missed */
-#define REFRESH_PART 16                /* a look takes at most one part in so many of the time */
+#define REFRESH_PART 16                /* a look takes at most one part in this many of the time */
 #define COUNT_NS     (100 * NS_PER_MS) /* how often to see to the counters */
 #define CHECK_NS     (250 * NS_PER_MS) /* how often to look for room and for the end of targets */
-#define ROOM_PART    4   /* accounts of ended threads go back when one in so many is in use */
+#define ROOM_PART    4   /* ended threads' accounts go back when one in this many is in use */
 #define WALK_TRIES   50  /* 20 ms each: a writer without a processor */
 #define SETTLE_TRIES 100 /* 1 ms each: from a child's end to its last switch */
 
@@ -290,7 +290,7 @@ static int make(struct run *run, bool interval, struct made *ret)
 
     if (!result && options->tails && !run->no_tails.text[0]) {
         result = take_tails(run, interval, &ret->tails);
-        if (!result) /* they may have become incomplete: asked after they were read */
+        if (!result) /* ask after reading: they may have become incomplete */
             note_tails(run);
     }
     if (!result && interval && run->whom)
@@ -626,7 +626,7 @@ static int start(struct run *run)
         stat_wait_set_child(&run->wait, child);
         run->had_child = true;
         if (account_counters_have_sets(run->counters))
-            cli_allow_descriptors(); /* not before, for the child has its own limits */
+            cli_allow_descriptors(); /* not earlier: the child keeps the original limits */
         /* Until its exec a child has our handlers, which do not obey any signal. */
         ended_by = stat_wait_pending(&run->wait);
         if (ended_by)
@@ -712,7 +712,7 @@ static int run_with(const struct cli_command *self, const struct stat_options *o
         return result == -EINVAL ? cli_usage_error(self, "-e: %s", err.text)
                                  : cli_error(self, "out of memory");
     if (account_counters_have_sets(run.counters))
-        cli_allow_descriptors(); /* a set takes one per thread and event */
+        cli_allow_descriptors(); /* a set takes one descriptor per thread and event */
     result = stat_wait_init(&run.wait);
     if (result) {
         account_counters_close(run.counters, NULL);

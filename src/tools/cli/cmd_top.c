@@ -22,8 +22,8 @@
 #define NS_PER_S     1000000000ull
 #define MIN_DELAY_NS (NS_PER_S / 10)
 #define DELAY_NS     NS_PER_S
-#define AGAIN_NS     (100 * 1000000ull) /* stacks that a screen asked for are there by then */
-#define NOTES_EACH   10 /* takes: the count of threads not followed is of them all */
+#define AGAIN_NS     (100 * 1000000ull) /* by then stacks are there that a screen asked for */
+#define NOTES_EACH   10 /* takes between two counts of the threads that are not followed */
 #define HISTORY_NS   (600 * NS_PER_S)
 #define REFRESH_NS   (NS_PER_S / 20) /* perf tier: looks for threads between two intervals */
 

@@ -28,7 +28,7 @@
 #include "why_symbols.h"
 
 #define SETTLED_NS     1000000000u /* plus twice the shortest wait: looks.h */
-#define CHAIN_AFTER_NS 100000000u  /* waits that were there before are seen by then */
+#define CHAIN_AFTER_NS 100000000u  /* by then it has seen the waits that were there before */
 
 enum why_format { WHY_TEXT, WHY_JSON, WHY_FOLDED };
 

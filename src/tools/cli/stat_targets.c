@@ -15,7 +15,7 @@
 #include "first_line.h"
 #include "found.h"
 
-#define ROOM_LEAST   256  /* what prcbd gives to who names no number, by default */
+#define ROOM_LEAST   256  /* what prcbd gives by default to a client that names no number */
 #define ROOM_COMMAND 1024 /* of one that is not running yet */
 
 /* Returns the number of threads of a process; 0: it is not known. */

@@ -17,7 +17,7 @@
 #define NS_PER_S      1000000000ull
 #define NO_FD_POLL_NS 20000000ull    /* how often to look at a child that has no descriptor */
 #define TERM_GRACE_NS (5 * NS_PER_S) /* from SIGTERM to SIGKILL */
-#define BY_KILL       0x80           /* in a byte of the pipe: sent by a process */
+#define BY_KILL       0x80           /* in a byte of the pipe: a process sent the signal */
 
 /* Write end of the pipe, for the handlers. */
 static volatile sig_atomic_t handler_fd = -1;

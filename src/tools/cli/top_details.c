@@ -15,7 +15,7 @@
 #include "whom_words.h"
 
 #define LONG_NS   (20 * 1000000ull) /* waits of such length are worth a look at their stack */
-#define SLEEPERS  32                /* whose stacks are asked for at a time */
+#define SLEEPERS  32                /* how many are asked about at a time */
 #define WHOM_MOST 256               /* threads of a row whose edges are summed */
 
 /* ---- stacks -------------------------------------------------------------------------------- */

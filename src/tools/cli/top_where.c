@@ -13,7 +13,7 @@
 
 #define NS_PER_MS   1000000ll
 #define LOOK_NS     (20 * NS_PER_MS)  /* how often the watched threads are looked at */
-#define REPORT_NS   (250 * NS_PER_MS) /* how often the screen gets what that gave */
+#define REPORT_NS   (250 * NS_PER_MS) /* how often the screen gets the results */
 #define LEAST_NS    NS_PER_MS         /* shorter waits are not read */
 #define BUDGET_NS   (500 * NS_PER_MS) /* of the unwinding child: at once, and then by share */
 #define BUDGET_PART 20                /* one part in so many of a processor */
@@ -23,7 +23,7 @@
 
 struct answer {
     uint64_t key, age_ns;
-    bool blocked; /* by a word of the table: it waits for a lock or the like */
+    bool blocked; /* a word of the table says that it waits for a lock or the like */
     char text[160];
 };
 

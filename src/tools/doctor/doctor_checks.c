@@ -515,7 +515,7 @@ static void look_user_counters(const char *root, struct doctor_result *ret)
         has_file = !read_number(root, path, &value);
         if (has_file)
             found(ret, value ? DOCTOR_PRESENT : DOCTOR_ABSENT, "%s/rdpmc = %ld", name, value);
-    } while (has_file && value); /* the first that does without says so for all */
+    } while (has_file && value); /* the first one without a value decides for all */
     if (!*name || has_file)
         return;
     if (!read_number(root, "/proc/sys/kernel/perf_user_access", &value))

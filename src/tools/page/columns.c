@@ -97,7 +97,7 @@ static int fold_row(struct folding *f, const struct page_stretch *row)
             return 0;
         result = close_cell(f);
         start = to;
-    } else if (f->filled) { /* the one before ended here, in a damaged recording */
+    } else if (f->filled) { /* in a damaged recording the stretch before ended here */
         result = close_cell(f);
     }
     whole = (end - start) / f->cell_ns * f->cell_ns;

@@ -19,7 +19,7 @@
 #define CONNECTIONS   256
 #define STREAMS       32
 #define IDLE_SECONDS  10
-#define TOKEN_SECONDS 5 /* within which a connection shows that it may be here */
+#define TOKEN_SECONDS 5 /* a connection has to show its token or cookie within this time */
 #define MEMORY_EACH   (16u << 10)
 #define BLOCK         (32u << 10) /* of an event, at once */
 #define BYTES_MOST    (64u << 20) /* of frames */
@@ -42,7 +42,7 @@ struct guest {
 struct stream {
     struct http *http;
     struct MHD_Connection *connection;
-    uint64_t number; /* of the event that it is at; the last's plus one: it waits */
+    uint64_t number; /* of the event that it is at; one more than the last: it waits */
     size_t offset;
     bool suspended;
 };

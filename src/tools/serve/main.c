@@ -84,7 +84,7 @@ int main(void)
     int result;
 
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGINT, SIG_IGN); /* a terminal's goes to the whole group; prcb serve ends this one */
+    signal(SIGINT, SIG_IGN); /* a terminal signals the whole group; prcb serve ends this process */
     signal(SIGHUP, SIG_IGN);
     signal(SIGTERM, SIG_IGN);
     if (sandbox_receive(LINK_FD, &start, sizeof(start), NULL, 0, NULL, 10000) != sizeof(start)) {

@@ -19,8 +19,8 @@
 #include "wide.h"
 #include "writer.h"
 
-#define FULL_EACH    60         /* so many intervals apart stands what every thread is in */
-#define ENTRIES_MOST (4u << 20) /* of a recording of switches; 40 bytes each */
+#define FULL_EACH    60         /* once in this many intervals all threads' states are written */
+#define ENTRIES_MOST (4u << 20) /* for a recording of switches; 40 bytes each */
 #define SPAN_MOST    200000     /* intervals that switches are made into */
 
 /* ---- writing -------------------------------------------------------------------------------- */

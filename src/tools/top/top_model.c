@@ -10,7 +10,7 @@
 #include "cause.h"
 #include "cgroup_names.h"
 
-#define SWEEP_FRAMES 32 /* threads that ended are looked for each time so many intervals went */
+#define SWEEP_FRAMES 32 /* ended threads are looked for after this many intervals were dropped */
 
 bool top_thread_held(const struct top_thread *thread, struct top_now now)
 {

@@ -20,7 +20,7 @@
 #define WALK_TRIES  50 /* 20 ms each: a writer without a processor */
 #define YOUNG       2  /* looks at /proc after a process was first seen */
 #define DETAIL_SIZE 4096
-#define WHOLE_EACH  10 /* takes of which one looks at threads that sleep, too: for their names */
+#define WHOLE_EACH  10 /* one take in this many also looks at sleeping threads, for their names */
 
 /* What an account held at the last look: closed time by cause, and the open stretch apart. */
 struct past {
@@ -39,8 +39,8 @@ struct past {
 struct details { /* of a process, by the model's index */
     pid_t pid;
     uint32_t looks;  /* that are left */
-    uint64_t cgroup; /* whose path the process has; 0: as /proc has it */
-    char comm[16];   /* of its first thread, when it was read: another one means another program */
+    uint64_t cgroup; /* the process has this one's path; 0: as /proc has it */
+    char comm[16];   /* its first thread's when it was read: another name means another program */
 };
 
 struct top_source {
@@ -252,7 +252,7 @@ static struct top_now now_of(const struct prcb_account *a, uint64_t start_ns)
         now.cause = (uint8_t)a->open.cause;
         now.since_ns = a->wall_ns > a->open.ns ? start_ns + a->wall_ns - a->open.ns : start_ns;
     } else {
-        now.state = TOP_WAIT; /* the tier tells neither cause nor since when */
+        now.state = TOP_WAIT; /* the tier knows neither the cause nor since when */
     }
     return now;
 }
