@@ -137,7 +137,7 @@ int exposition_write_file(const char *path, enum exposition format, const struct
     fd = mkostemp(beside, O_CLOEXEC);
     if (fd < 0)
         return -errno;
-    /* What reads it is another user: node_exporter. */
+    /* The file is read by another user: node_exporter. */
     if (!fchmod(fd, 0644))
         out = fdopen(fd, "w");
     if (!out) {

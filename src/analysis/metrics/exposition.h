@@ -12,13 +12,15 @@
 
 enum exposition { EXPOSITION_TEXT, EXPOSITION_OPENMETRICS };
 
-/* The value of a Content-Type header. version: of OpenMetrics, as was asked for; NULL: 1.0.0. */
+/* Returns the value of a Content-Type header. version: the version of OpenMetrics that was asked
+ * for; NULL: 1.0.0. */
 const char *exposition_type(enum exposition format, const char *version);
-/* m NULL: prcb_up 0 and what is known without figures. Write errors are left to the stream. */
+/* With m NULL it writes prcb_up 0 and what is known without figures. Write errors are left to
+ * the stream. */
 void exposition_write(FILE *out, enum exposition format, const struct metrics *m);
 
-/* Into a file, written beside and renamed, so that nobody sees half of it. A file that was there
- * stays as it was if this fails. 0 or -errno. */
+/* Writes into a temporary file beside it and renames that, so that nobody sees half of it. If
+ * this fails, a file that was there stays as it was. 0 or -errno. */
 int exposition_write_file(const char *path, enum exposition format, const struct metrics *m);
 
 #endif

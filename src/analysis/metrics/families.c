@@ -11,7 +11,7 @@
 #include "cause.h"
 #include "inside.h"
 
-/* What an emit function is to show; the low bits are a number of the rows' own. */
+/* What an emit function has to show; the low bits are a number of the rows' own. */
 #define WHAT_MASK     0xffffu
 #define EACH          (1u << 16) /* each processor by itself, not their sum */
 #define IN_CGROUP     (1u << 17)
@@ -202,8 +202,9 @@ static void put_cpu(const struct metrics *m, struct metrics_sample *sample, uint
 
 #define ROW(name) &processor_figures[PROCESSOR_ROW_##name]
 
-/* A mode: parts of a processor's time that make it up. It is absent where the first is; others that
- * a processor lacks are 0, and then in another of them. */
+/* A mode and the parts of a processor's time that make it up. The mode is absent where its first
+ * part is; other parts that a processor lacks count as 0, and their time is then in another
+ * mode. */
 struct mode {
     const char *name; /* that of a row: without "_ns" */
     const struct figure *parts[4];
@@ -231,7 +232,7 @@ static const struct mode windows_modes[] = {
     {0},
 };
 
-/* The sum over processors; false: one lacks it. */
+/* Sums the mode over the processors; false: one of them lacks it. */
 static bool mode_ns(const struct mode *mode, const struct prcb_processor *p, uint32_t count,
                     uint64_t *ret)
 {
@@ -266,7 +267,7 @@ EMIT(emit_modes)
     const struct mode *modes = family->what & NODE_MODES      ? node_modes
                                : family->what & WINDOWS_MODES ? windows_modes
                                                               : own_modes;
-    /* Of one's own, idle comes first. */
+    /* In our own modes idle comes first. */
     const struct mode *first = modes == own_modes ? &own_modes[PROCESSOR_idle_ns] : NULL;
 
     for (uint32_t i = 0; i < (family->what & EACH ? m->processor_count : m->processor_count > 0);
@@ -280,7 +281,7 @@ EMIT(emit_modes)
     }
 }
 
-/* *ret or *ret_real: in the unit of the family. false: it is absent. */
+/* Sets *ret or *ret_real, in the unit of the family. false: it is absent. */
 static bool processor_value(const struct prcb_processor *p, const struct metrics_family *family,
                             uint64_t *ret, double *ret_real)
 {
@@ -445,8 +446,8 @@ static void one_causes(const struct each_group *each, const struct group *group,
         uint64_t value = group->shown.v[(ns ? VALUE_CAUSE_NS : VALUE_CAUSE_COUNT) + cause];
         struct metrics_sample sample = *labels;
 
-        /* Of the machine every cause has a series from the start, of a group those that occurred.
-         */
+        /* For the machine every cause has a series from the start, for a group only those that
+         * occurred. */
         if (!prcb_cause_info(cause) || (ns && !is_wait(cause)) || (used && !value))
             continue;
         put(&sample, used, "cause", prcb_cause_info(cause)->name);
@@ -549,7 +550,7 @@ EMIT(emit_identity)
     for_groups(m, &in_cgroup, fn, ctx, one_identity);
 }
 
-/* Of the machine: what adds up to the threads' lifetimes. */
+/* Emits the states of the machine, which add up to the threads' lifetimes. */
 EMIT(emit_states)
 {
     struct metrics_sample sample = {0};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Accounts to sums by group. For each group: shown = folded + what its accounts have now, less what
- * they had when they came into it. Folded is what will not be seen again.
+ * Adds accounts to sums by group. For each group: shown = folded + what its accounts have now,
+ * less what they had when they came into it. `folded` is the part of accounts that will not be
+ * seen again.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -76,7 +77,8 @@ static void show(struct group *group)
 
 /* ---- slices ---- */
 
-/* That of a path, which may be NULL: threads without a cgroup are one more. */
+/* Returns the slice of a path, which may be NULL: threads without a cgroup have a slice of their
+ * own. */
 static struct slice *slice_of(struct metrics *m, const char *path)
 {
     size_t length = path ? strcspn(path + (*path == '/'), "/") : 0;
@@ -96,7 +98,7 @@ static struct slice *slice_of(struct metrics *m, const char *path)
     return free;
 }
 
-/* The groups that each slice is entitled to, where there are not enough for all. */
+/* Returns how many groups each slice is entitled to if there are not enough for all. */
 static size_t share_of_each(const struct metrics *m, enum axis_number number)
 {
     size_t slices = 0;
@@ -151,7 +153,7 @@ static struct known *known_of(struct metrics *m, enum axis_number number, uint64
     return known;
 }
 
-/* Sums of its own, counted to a slice's share. Without memory it goes on without. */
+/* Gives it sums of its own, which count towards the slice's share. Without memory it has none. */
 static void give_group(struct axis *axis, enum axis_number number, struct known *known,
                        struct slice *slice)
 {
@@ -184,7 +186,7 @@ static struct group *take_group(struct axis *axis, enum axis_number number, stru
     return group;
 }
 
-/* Where the threads of one are counted. path: of their cgroup. */
+/* Finds the group in which these threads are counted. path: of their cgroup. */
 static struct group *find(struct metrics *m, enum axis_number number, uint64_t cgroup,
                           const char *name, const char *path)
 {
@@ -220,7 +222,7 @@ static struct group *group_of(struct metrics *m, enum axis_number number,
     if (!(m->options.optional & METRICS_BY_NAME))
         return NULL;
     account_family(a->comm, a->flags & PRCB_ACCOUNT_KTHREAD, name);
-    /* Threads that call themselves so are no group of their own. */
+    /* Threads that have this name get no group of their own. */
     if (!strcmp(name, m->axes[number].other.name)) {
         m->axes[number].other_used = true;
         return &m->axes[number].other;
@@ -276,8 +278,8 @@ void metrics_known_cgroups(const struct metrics *m,
 
 /* ---- room ---- */
 
-/* Which of two groups of one slice makes room: the one without threads for longer, else the one
- * that came later. */
+/* Whether a makes room before b, a group of the same slice: the one that has had no threads for
+ * longer goes first, else the one that came later. */
 static bool leaves_before(const struct known *a, const struct known *b)
 {
     return a->busy_at != b->busy_at ? a->busy_at < b->busy_at : a->since > b->since;
@@ -296,9 +298,9 @@ static struct known *one_to_leave(const struct axis *axis, const struct slice *s
     return ret;
 }
 
-/* The slices that have less than their share and would have more get it from those that have the
- * most. The threads of a group that leaves are met again in this look, and what they did so far is
- * folded into it; from then on they count in "(other)". */
+/* Slices that have less than their share and want more get it from those that have the most. The
+ * threads of a group that leaves are met again in this look, and what they did so far is folded
+ * into it; from then on they count in "(other)". */
 static void share_out(struct metrics *m, enum axis_number number)
 {
     struct axis *axis = &m->axes[number];
@@ -394,8 +396,8 @@ static void count_thread(struct group *group, const struct prcb_account *a)
         group->waiting++;
 }
 
-/* Its group has changed: what it has so far stays with the old one. What it did since the last look
- * may have been in either. */
+/* The account's group has changed: what it has so far stays with the old group. What it did
+ * since the last look may have been in either. */
 static int change_group(struct seen *seen, size_t axis, struct group *group,
                         const struct values *values)
 {
@@ -461,7 +463,7 @@ int metrics_add(struct metrics *m, const struct prcb_account *a)
     return 0;
 }
 
-/* Whether what is known of one may be forgotten. One with sums stays for their last values to be
+/* Whether a cgroup or name may be forgotten. One with sums stays until their last values were
  * fetched, and a cgroup for as long as it exists. */
 static bool is_over(struct metrics *m, enum axis_number number, const struct known *known)
 {
@@ -479,7 +481,8 @@ static void free_known(struct axis *axis, enum axis_number number, struct known 
     free(known);
 }
 
-/* Names and cgroups without threads. What one that was left out did stays in "(other)". */
+/* Drops names and cgroups that have no threads. What a group did that was left out stays in
+ * "(other)". */
 static void drop_known(struct metrics *m, enum axis_number number)
 {
     struct axis *axis = &m->axes[number];

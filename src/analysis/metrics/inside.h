@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Inside of the metrics: sums by group, and what a look found. Not for others.
+ * The inside of the metrics: sums by group, and what a look found. Only the metrics include it.
  */
 #ifndef PRCB_METRICS_INSIDE_H
 #define PRCB_METRICS_INSIDE_H
@@ -41,8 +41,8 @@ struct group {
 
 enum axis_number { AXIS_CGROUP, AXIS_NAME, AXES };
 
-/* A cgroup at the top: system.slice, user.slice. Only root makes them, so whoever has a part of one
- * has no more than its share of the groups. */
+/* A cgroup at the top: system.slice, user.slice. Only root makes these, so a user who owns a
+ * part of one gets no more than its share of the groups. */
 struct slice {
     char name[64]; /* cut off where it is longer */
     size_t kept[AXES];
@@ -51,8 +51,8 @@ struct slice {
 };
 #define SLICES 32 /* those beyond count as the last */
 
-/* A cgroup or a name that threads have. Its sums are apart: what has none costs little, and is
- * forgotten at the first look that meets no thread of it. */
+/* A cgroup or a name that threads have. Its sums are stored apart: one without sums costs
+ * little, and is forgotten at the first look that meets no thread of it. */
 struct known {
     uint64_t cgroup;
     char name[ACCOUNT_NAME];
@@ -88,7 +88,7 @@ struct seen {
     bool done;                 /* ended and folded */
 };
 
-/* What is shown of the machine as a whole. Empty, 0: not known. */
+/* What is shown of the machine as a whole. An empty text and 0 mean "not known". */
 struct metrics_host {
     char name[256], system[65], release[65];
     uint64_t processes, processes_limit, booted_ns; /* the last is Unix time */
@@ -135,10 +135,10 @@ struct metrics {
 /* fold.c */
 int metrics_fold_init(struct metrics *m, struct prcb_error *err);
 void metrics_fold_deinit(struct metrics *m);
-/* All groups that are shown on an axis, "(other)" and "(gone)" where they are used. */
+/* Calls fn for all groups that are shown on an axis, "(other)" and "(gone)" where they are used. */
 void metrics_groups(const struct metrics *m, enum axis_number axis,
                     void (*fn)(void *ctx, const struct group *group), void *ctx);
-/* All cgroups with a name, shown or not. */
+/* Calls fn for all cgroups with a name, shown or not. */
 void metrics_known_cgroups(const struct metrics *m,
                            void (*fn)(void *ctx, uint64_t cgroup, const char *path), void *ctx);
 

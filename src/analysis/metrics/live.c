@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Where the figures come from: a session for all threads and a view of the processors, looked at
- * when asked.
+ * The source of the figures: a session for all threads and a view of the processors, which are
+ * looked at when asked.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -161,8 +161,8 @@ int metrics_close(struct metrics *m)
 
 /* ---- a look ---- */
 
-/* Memory that prcbd passed stays readable without it. Whether it is there is asked here, at once,
- * and not by a request, which would wait for one that restarts. */
+/* Memory that prcbd passed stays readable after prcbd has ended. Whether prcbd is there is asked
+ * here, at once, and not by a request, which would wait for a prcbd that restarts. */
 static int daemon_is_there(struct prcb_error *err)
 {
     const char *path = getenv("PRCB_SOCKET");
@@ -176,7 +176,7 @@ static int daemon_is_there(struct prcb_error *err)
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return prcb_fail(err, -errno, "socket: %s", strerror(errno));
-    /* EAGAIN: so many connect that it has to catch up. */
+    /* EAGAIN: so many clients connect that prcbd has to catch up. */
     if (connect(fd, (struct sockaddr *)&address, sizeof(address)) && errno != EAGAIN)
         result =
             prcb_fail(err, -ENOTCONN, "prcbd is not reachable at %s: %s", path, strerror(errno));
@@ -205,7 +205,7 @@ static void give_back(void *ctx, uint64_t key)
     struct metrics *m = ctx;
     struct prcb_error err;
 
-    /* One that was not given back is met again, and then counts no more. */
+    /* An account that was not given back is met again, and then it is not counted again. */
     if (!m->orphan)
         prcb_release(m->session, key, &err);
 }
@@ -217,7 +217,8 @@ static bool read_tails(struct metrics *m, struct prcb_tail *ret)
            !prcb_tail_read(m->session, PRCB_CAUSE_NONE, ret, &m->no_ready);
 }
 
-/* As accounts: of a session that others began, what was there at the first look does not count. */
+/* As with accounts: if others began the session, what was there at the first look does not
+ * count. */
 static void set_tails(struct metrics *m, const struct prcb_tail *now)
 {
     if (m->baseline)
@@ -245,8 +246,8 @@ static void look_at_processors(struct metrics *m)
     }
 }
 
-/* Threads that found no room are taken up when there is some, and not more often than costs little:
- * all threads of the machine are gone over. */
+/* Threads that found no room are taken up when there is some, but only as often as it costs
+ * little: this goes over all threads of the machine. */
 static void take_up(struct metrics *m, uint64_t untracked_before)
 {
     uint64_t now = now_ns();
@@ -273,8 +274,8 @@ int metrics_look(struct metrics *m, struct prcb_error *err)
     /* Threads may have ended unseen: their accounts are kept for so long. */
     if (m->tier == PRCB_TIER_DAEMON && m->looks && now_ns() - m->looked_at > PRCB_SHARED_GRACE_NS)
         return prcb_fail(err, -ESTALE, "the last reading is too old: counters restart");
-    /* Before the accounts, whose ready time it then never exceeds; where it is what does not count,
-     * after them. */
+    /* Tails are read before the accounts, whose ready time they then never exceed. The tails
+     * that do not count (the baseline) are read after the accounts. */
     m->has_ready = !m->baseline && read_tails(m, &ready);
     result = -EAGAIN;
     begin(m);

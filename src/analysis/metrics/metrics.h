@@ -36,7 +36,7 @@ enum metrics_optional {
                                        then keeps tails (prcb/tails.h) */
 };
 
-/* Whose names the families have; bits. */
+/* Whose names the families have: prcb's, Windows'; bits. */
 enum metrics_names { METRICS_PRCB = 1 << 0, METRICS_NODE = 1 << 1, METRICS_WINDOWS = 1 << 2 };
 
 /* "prcb,windows": adds the bits. -EINVAL: none of them. */
@@ -62,25 +62,26 @@ struct metrics_options {
  * files; -EINVAL: an expression, or a file that is no record. */
 int metrics_open(const struct metrics_options *options, struct metrics **ret,
                  struct prcb_error *err);
-/* Without a session: accounts come by metrics_add, processors by metrics_set_processors. */
+/* Opens without a session: accounts come by metrics_add, processors by metrics_set_processors. */
 int metrics_open_fed(const struct metrics_options *options, struct metrics **ret,
                      struct prcb_error *err);
 /* 0, or -errno of writing the record. */
 int metrics_close(struct metrics *m);
 
-/* Brings all samples up to date and gives the accounts of ended threads back. Samples are those of
- * the last look. -ENOTCONN: prcbd is not there; -ESTALE: the session is lost: open again, counters
- * then start again. -EINVAL: a line of the replayed file is no look. */
+/* Brings all samples up to date and gives the accounts of ended threads back. Samples show the
+ * last look. -ENOTCONN: prcbd is not there; -ESTALE: the session is lost: open again, and
+ * counters start again. -EINVAL: a line of the replayed file is no look. */
 int metrics_look(struct metrics *m, struct prcb_error *err);
-/* Milliseconds until metrics_look has to be called at the latest, so that accounts do not run out:
- * from 5, while threads come and go quickly, to 1000. */
+/* Returns the milliseconds within which metrics_look has to be called, so that accounts do not
+ * run out: from 5, while threads come and go quickly, to 1000. */
 unsigned metrics_wait_ms(const struct metrics *m);
-/* Why there is no histogram that was asked for, after the first look; NULL: there is. */
+/* Says why a histogram that was asked for is missing, after the first look; NULL: it is there. */
 const char *metrics_no_ready(const struct metrics *m);
 struct prcb *metrics_session(const struct metrics *m); /* its own; NULL: fed, or a replay */
 
-/* For metrics_open_fed: between begin and end one call for each account there is. Those that have
- * ended are counted once, however often they are seen; `end` calls `ended` for each of them. */
+/* For metrics_open_fed: between begin and end the caller adds each account that there is, once.
+ * Those that have ended are counted once, however often they are seen; `end` calls `ended` for
+ * each of them. */
 void metrics_begin(struct metrics *m);
 int metrics_add(struct metrics *m, const struct prcb_account *account);
 void metrics_end(struct metrics *m, void (*ended)(void *ctx, uint64_t key), void *ctx);
@@ -121,8 +122,8 @@ bool metrics_wanted(const struct metrics *m, const struct metrics_family *family
 void metrics_each(const struct metrics *m, const struct metrics_family *family,
                   metrics_sample_fn *fn, void *ctx);
 
-/* The ten classes of waits by which cgroups are shown: "lock", "disk", ...; NULL: a cause that is
- * no wait, or throttled, which has families of its own. */
+/* Returns the class of a wait, of the ten by which cgroups are shown: "lock", "disk", ...; NULL:
+ * the cause is no wait, or it is throttled, which has families of its own. */
 const char *metrics_class_of(uint32_t cause);
 
 #endif

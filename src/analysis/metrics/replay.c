@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What an account and a processor are in JSON follows from the rows of figures; the rest of a look
+ * The JSON of an account and of a processor follows from the rows of figures; the rest of a look
  * is named here, once for the reader and once for the writer.
  */
 #include "replay.h"
@@ -79,7 +79,7 @@ static void copy_text(char *ret, size_t size, const char *text)
         snprintf(ret, size, "%s", text);
 }
 
-/* The numbers of the rows. The bits of those that are there. */
+/* Reads the numbers of the rows. Returns the bits of those that are there. */
 static uint64_t read_figures(struct json_object *from, const struct figure *rows, void *record)
 {
     uint64_t present = 0, value;
@@ -261,7 +261,8 @@ static int make_look(struct json_object *look, struct metrics *m, struct prcb_er
     return 0;
 }
 
-/* The next line, if there is one. A time that is not later than the one before is that one's. */
+/* Reads the next line, if there is one. A line whose time is not later than that of the line
+ * before counts as of the same time. */
 static int read_line(struct replay *replay, struct prcb_error *err)
 {
     char *line = NULL;
@@ -326,7 +327,7 @@ int replay_look(struct replay *replay, struct metrics *m, struct prcb_error *err
     double passed = HUGE_VAL;
     int result = 0;
 
-    /* Time starts with the first look, at its own. */
+    /* Time starts with the first look, at that look's own time. */
     if (!replay->began) {
         replay->began = now;
         replay->first_ms = replay->next_ms;
@@ -513,7 +514,7 @@ void replay_writer_end(struct replay_writer *writer, const struct metrics *m)
     write_number(out, "booted_ns", host->booted_ns);
     if (m->has_ready)
         write_ready(out, &m->ready);
-    fputs(",\"cgroups\":{\"0\":\"\"", out); /* 0 is no cgroup: commas need no care */
+    fputs(",\"cgroups\":{\"0\":\"\"", out); /* 0 is no cgroup: so each comes behind a comma */
     metrics_known_cgroups(m, write_cgroup, out);
     fputs("},\"processors\":[", out);
     for (uint32_t i = 0; i < m->processor_count; i++)

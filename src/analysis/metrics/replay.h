@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Looks in a file: what metrics_look found, one JSON document a line, written while looks are made
- * and read again as if they were made now. docs/fleet.md has the format. The file may come from
- * anyone; numbers in it are believed, its form is not. Not for others than src/analysis/metrics.
+ * Looks in a file: what metrics_look found, one JSON document a line, written while looks are
+ * made and read again as if they were made now. docs/fleet.md has the format. The file may come
+ * from anyone; its numbers are believed, its form is checked. Only src/analysis/metrics uses it.
  */
 #ifndef PRCB_METRICS_REPLAY_H
 #define PRCB_METRICS_REPLAY_H
@@ -11,8 +11,8 @@
 
 struct replay;
 
-/* Opens and reads the first look's time. scale: seconds of the file that pass in one; 0: all
- * looks are due. -EINVAL: it is none. */
+/* Opens the file and reads the first look's time. scale: seconds of the file that pass in one;
+ * 0: all looks are due. -EINVAL: it is no such file. */
 int replay_open(const char *path, double scale, struct replay **ret, struct prcb_error *err);
 /* Makes the looks that are due by now, at least the first. After the last one nothing changes any
  * more. -EINVAL: a line is no look; those before it were made. */
@@ -22,7 +22,7 @@ void replay_close(struct replay *replay);
 struct replay_writer;
 
 int replay_writer_open(const char *path, struct replay_writer **ret, struct prcb_error *err);
-/* Begins a look over; an account of it; its end, when the line is written. */
+/* These write a look: begin starts it anew, add adds an account, end writes the line. */
 void replay_writer_begin(struct replay_writer *writer);
 void replay_writer_add(struct replay_writer *writer, const struct prcb_account *account);
 void replay_writer_end(struct replay_writer *writer, const struct metrics *m);

@@ -23,8 +23,8 @@
 #define LINK_MOST  80  /* bytes of a name in a list */
 #define POLL_MOST  256 /* descriptors of a list that are looked at */
 
-/* The caller frees it; NULL: there is none. The kernel may wait for what the file waits for: an
- * epoll descriptor's lock is held while what it watches is asked. */
+/* Reads the file; the caller frees the text; NULL: there is none. The kernel may wait for the
+ * same as the file: it holds an epoll descriptor's lock while it asks what that watches. */
 static char *read_info(pid_t pid, pid_t tid, uint64_t fd)
 {
     char path[96], *text;
@@ -76,7 +76,7 @@ bool descriptor_number(const char *link, const char *kind, uint64_t *ret)
 
 /* ---- mounts ---- */
 
-/* The name that the kernel has for a block device; false: it is none. */
+/* Finds the kernel's name of a block device; false: it has none. */
 static bool device_name(unsigned major_number, unsigned minor_number, char *ret, size_t size)
 {
     char path[64], link[256];
@@ -141,7 +141,7 @@ struct list {
     unsigned count, named;
 };
 
-/* ino: the file's that is meant; 0: whichever. */
+/* ino: the number of the wanted file; 0: any file. */
 static void add_to_list(struct list *list, uint64_t fd, uint64_t ino)
 {
     struct descriptor descriptor;
@@ -209,14 +209,14 @@ bool descriptor_list_poll(pid_t pid, pid_t tid, uint64_t list_at, uint64_t count
     return end_list(&list, ret_count);
 }
 
-/* The kernel writes the sets when the call ends. */
+/* The kernel writes the sets only when the call ends. */
 bool descriptor_list_select(pid_t pid, pid_t tid, const uint64_t args[6], char *ret, size_t size,
                             unsigned *ret_count)
 {
     struct list list = {.pid = pid, .tid = tid, .text = ret, .size = size};
     unsigned char sets[3][FD_SETSIZE / 8] = {{0}};
     uint64_t count = (uint32_t)args[0];
-    /* Whole words, as the kernel reads them. */
+    /* The sets are read in whole words, as the kernel reads them. */
     size_t bytes = (size_t)((count + 63) / 64 * 8);
 
     *ret = '\0';

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What a thread's descriptors are, by what the kernel says of them in /proc: nothing is asked of
- * the files, which may be on a file system that hangs. Any number of threads.
+ * What a thread's descriptors are, as the kernel tells in /proc: the files themselves are not
+ * asked, for they may be on a file system that hangs. Any number of threads may call.
  */
 #ifndef PRCB_OBJECTS_DESCRIPTORS_H
 #define PRCB_OBJECTS_DESCRIPTORS_H
@@ -23,14 +23,16 @@ bool descriptor_same(const struct descriptor *a, const struct descriptor *b);
 /* "pipe:[123]", "socket:[123]": the number. False: it is none of these. */
 bool descriptor_number(const char *link, const char *kind, uint64_t *ret);
 
-/* What a file lies on: "loop0", "nfs4 server:/x"; "": not known. *ret_device: as prcb_object's; 0:
- * not known. */
-/* Of a file system, by its number (major << 20 | minor): the block device, or the two numbers. */
+/* Finds what a file lies on: "loop0", "nfs4 server:/x"; "": not known. *ret_device: as
+ * prcb_object's; 0: not known. */
+/* Names the device of a file system, by its number (major << 20 | minor): the block device, or
+ * the two numbers. */
 void descriptor_device(uint32_t device, char *ret, size_t size);
 void descriptor_mount(pid_t pid, uint64_t mount, char *ret, size_t size, uint32_t *ret_device);
 
-/* Those that an epoll descriptor watches, or that stand in lists of poll and select, as they are
- * now: "3: pipe:[123], 4: /dev/pts/0, 2 more". False: not to be read. *ret_count: how many. */
+/* Lists the descriptors that an epoll descriptor watches, or that are in the lists of poll and
+ * select, as they are now: "3: pipe:[123], 4: /dev/pts/0, 2 more". False: they cannot be read.
+ * *ret_count: how many. */
 bool descriptor_list_epoll(pid_t pid, pid_t tid, uint64_t fd, char *ret, size_t size,
                            unsigned *ret_count);
 bool descriptor_list_poll(pid_t pid, pid_t tid, uint64_t list, uint64_t count, char *ret,
@@ -38,10 +40,11 @@ bool descriptor_list_poll(pid_t pid, pid_t tid, uint64_t list, uint64_t count, c
 bool descriptor_list_select(pid_t pid, pid_t tid, const uint64_t args[6], char *ret, size_t size,
                             unsigned *ret_count);
 
-/* Of a pipe, which one has open for reading or writing alone: the mode of the other end, S_IWUSR or
- * S_IRUSR; 0: not known. */
+/* Finds the mode of the other end of a pipe, if this end is open for reading only or writing
+ * only: S_IWUSR or S_IRUSR; 0: not known. */
 mode_t descriptor_other_end(pid_t pid, pid_t tid, uint64_t fd);
-/* "to unix /run/x", "to 10.0.0.1:80": an address in a thread's memory; else *ret stays. */
+/* Writes "to unix /run/x", "to 10.0.0.1:80" for an address in a thread's memory; else *ret
+ * stays. */
 void descriptor_address(pid_t tid, uint64_t address, uint64_t length, char *ret, size_t size);
 
 /* Whether the process has this one thread only. */

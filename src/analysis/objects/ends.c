@@ -33,7 +33,7 @@ static void note(struct end_wanted *wanted, pid_t pid)
     comm_read(pid, pid, wanted->comm, sizeof(wanted->comm));
 }
 
-/* Those that want this link lie beside each other. A process that has it twice is one. */
+/* The entries that want this link are neighbours. A process that has it open twice counts once. */
 static void look_at_link(struct end_wanted *wanted, size_t count, const char *link, mode_t mode,
                          pid_t pid, pid_t *last)
 {

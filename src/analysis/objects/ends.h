@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Which processes have pipes, FIFOs and sockets open: one walk over /proc. No state.
+ * Finds which processes have pipes, FIFOs and sockets open, in one walk over /proc. No state.
  */
 #ifndef PRCB_OBJECTS_ENDS_H
 #define PRCB_OBJECTS_ENDS_H

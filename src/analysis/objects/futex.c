@@ -12,7 +12,7 @@
 
 #include "reach.h"
 
-/* linux/futex.h, which libc's headers do not go with everywhere */
+/* these are of linux/futex.h, which does not go with libc's headers everywhere */
 #define FUTEX_WAIT_        0
 #define FUTEX_LOCK_PI_     6
 #define FUTEX_WAIT_BITSET_ 9
@@ -25,8 +25,9 @@
 /* glibc: pthread_mutex_t begins with the futex; 2: locked, and somebody waits */
 #define MUTEX_OWNER_AT  8
 #define MUTEX_CONTENDED 2u
-/* musl: a mutex of the default type keeps this error in the place of its owner. A thread may have
- * the same number, in a container above all: believed where the library is seen to be glibc. */
+/* musl: a mutex of the default type keeps this error in the place of its owner. A thread may
+ * have the same number, above all in a container: the number is believed if the library is seen
+ * to be glibc. */
 #define MUTEX_BUSY 16u
 
 bool futex_mutex_names_its_owner(void)
@@ -118,10 +119,10 @@ static bool is_glibc(const char *file)
     return slash && (starts(slash, "/libc.so.") || starts(slash, "/libpthread"));
 }
 
-/* The frame of a call of a pthread mutex; NULL: it is none, by who called the library's way to
- * wait. Those of Rust have the same word, as have the library's locks of its own, of malloc's
- * arenas and of streams: there is something else where mutexes keep their owner. That which the
- * loader takes is a pthread mutex. */
+/* Finds the frame of a call of a pthread mutex; NULL: it is none, judged by who called the
+ * library's function that waits. Rust's mutexes have the same word, as have the library's own
+ * locks, of malloc's arenas and of streams, but where mutexes keep their owner these have
+ * something else. The lock that the loader takes is a pthread mutex. */
 static const struct prcb_frame *mutex_frame(const struct prcb_stack *stack)
 {
     static const char *const ways[] = {"lll_", "futex_", "timedwait", "syscall"};
@@ -146,9 +147,9 @@ static const struct prcb_frame *mutex_frame(const struct prcb_stack *stack)
     return NULL;
 }
 
-/* What waits sets the topmost bit of a mutex that holds its owner's number; one without it has been
- * released since, or is another kind of lock. glibc joins at the number of a thread, which the
- * kernel clears and so is not private; musl at a state. */
+/* A waiter sets the topmost bit of a mutex that holds its owner's number; a mutex without that
+ * bit has been released since, or is another kind of lock. To join a thread, glibc waits at the
+ * thread's number, which the kernel clears and which so is not private; musl waits at a state. */
 pid_t futex_holder_in(const uint32_t word[3], unsigned words, unsigned operation,
                       const struct prcb_stack *stack, bool glibc)
 {

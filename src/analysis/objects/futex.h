@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The futex that a thread waits for: where it lies and, if it is a mutex that says so, who holds
- * it. Holders are those of glibc's mutexes (believed after a trial on one of this process's own,
- * and where the stack shows a pthread mutex) and those whose word is the number of their holder
- * (priority inheritance, robust ones, musl's recursive and checked ones, a thread that is joined
- * with glibc). Any number of threads.
+ * The futex that a thread waits for: where it lies and, if it is a mutex that tells it, who
+ * holds it. Holders are known for glibc's mutexes (believed after a trial on one of this
+ * process's own, and where the stack shows a pthread mutex) and for futexes whose word is the
+ * number of their holder (priority inheritance, robust ones, musl's recursive and checked ones,
+ * a thread that is joined with glibc). Any number of threads may call.
  */
 #ifndef PRCB_OBJECTS_FUTEX_H
 #define PRCB_OBJECTS_FUTEX_H
@@ -22,7 +22,7 @@ struct object_call {
     uint64_t sp, pc;
 };
 
-/* False: it is in none, it runs, or that is not to be told. */
+/* False: it is in none, it runs, or this cannot be known. */
 bool object_call_read(pid_t pid, pid_t tid, struct object_call *ret);
 
 struct futex {
@@ -34,22 +34,24 @@ struct futex {
 /* False: it does not wait for one. */
 bool futex_of_call(const struct object_call *call, struct futex *ret);
 
-/* Its word is known to lie in memory of the process alone. */
+/* Whether its word is known to lie in memory that only this process has. */
 bool futex_is_private(const struct futex *futex);
 
-/* The number of the holder as the process itself has it (its own pid namespace); 0: not told.
- * tid: who waits for it. glibc: whether mutexes are as they are read here. */
+/* Returns the number of the holder in the process's own pid namespace; 0: not known. tid: the
+ * thread that waits for it. glibc: whether mutexes are as they are read here. */
 pid_t futex_holder(pid_t tid, const struct futex *futex, const struct prcb_stack *stack,
                    bool glibc);
 
-/* The same from a copy of the futex and the words behind it. */
+/* Does the same from a copy of the futex and the words behind it. */
 pid_t futex_holder_in(const uint32_t word[3], unsigned words, unsigned operation,
                       const struct prcb_stack *stack, bool glibc);
 
-/* As the library that this program runs with has it: the futex, and who holds it. */
+/* Whether mutexes of the library that this program runs with have the futex, and who holds it,
+ * where they are read here. */
 bool futex_mutex_names_its_owner(void);
 
-/* The number that a thread has for itself: of the innermost pid namespace; 0: not known. */
+/* Returns the number that a thread has for itself: that of the innermost pid namespace; 0: not
+ * known. */
 pid_t futex_own_number(pid_t pid, pid_t tid);
 
 /* Where an address lies. */

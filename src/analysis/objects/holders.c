@@ -16,7 +16,7 @@
 #define PARENTS        16
 #define CHILDREN_BYTES 4096
 
-/* A number of /proc/TID/status; 0: there is none, or no such thread. */
+/* Reads a number of /proc/TID/status; 0: there is none, or no such thread. */
 static pid_t status_number(pid_t tid, const char *line)
 {
     char path[64], text[2048];
@@ -40,7 +40,8 @@ static bool descends_from(pid_t pid, pid_t ancestor)
     return false;
 }
 
-/* Whether a process has mapped a file: names in its list are of its own choice, numbers are not. */
+/* Whether a process has mapped a file. The process chooses the names in its list, but not the
+ * numbers. */
 static bool has_mapped(pid_t pid, uint64_t device, uint64_t inode)
 {
     char path[64], *text, *rest;
@@ -67,7 +68,8 @@ bool holder_elsewhere(pid_t pid, pid_t own, bool shared, uint64_t device, uint64
     if (holder.pid == pid)
         return false;
     if (!holder.pid) {
-        /* Memory that others have may be shared with a container, where numbers are others. */
+        /* Memory that others have may be shared with a container, in which threads have other
+         * numbers. */
         snprintf(holder.detail, sizeof(holder.detail), "%s",
                  shared ? "has ended: nobody will release it, unless it is of another pid namespace"
                         : "has ended: nobody will release it");
@@ -78,7 +80,7 @@ bool holder_elsewhere(pid_t pid, pid_t own, bool shared, uint64_t device, uint64
         snprintf(holder.detail, sizeof(holder.detail),
                  "of the process that this one was forked from: nobody will release it here");
     } else {
-        return false; /* the number is somebody's who has nothing to do with it */
+        return false; /* the number belongs to a thread that has nothing to do with it */
     }
     *ret = holder;
     return true;
@@ -107,8 +109,8 @@ static bool parse_lock(const char *line, struct lock *ret)
     return sscanf(line, "%15s %*s %*s %d %*x:%*x:%" SCNu64, ret->kind, &ret->pid, &ret->inode) == 3;
 }
 
-/* The process in whose list of locks an open file's lock of an inode is: whoever has the file open
- * says so. */
+/* Finds the process in whose list of locks an open file's lock of an inode is: any process that
+ * has the file open tells it. */
 static pid_t owner_of_open_file(pid_t not_by, uint64_t inode)
 {
     const struct dirent *entry, *file;

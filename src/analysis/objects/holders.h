@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Who it is that a wait is for, where the kernel or a lock has a number of it: the holder of a file
- * lock, the thread in a mutex's word that is none of the waiter's process, a child. As procfs says
- * now; a number that is somebody else's by now is not named.
+ * Finds whom a wait is for, if the kernel or a lock has the number: the holder of a file lock,
+ * the thread in a mutex's word that is not of the waiter's process, a child. It is as procfs
+ * shows it now; a number that somebody else has by now is not named.
  */
 #ifndef PRCB_OBJECTS_HOLDERS_H
 #define PRCB_OBJECTS_HOLDERS_H
@@ -19,19 +19,20 @@ struct holder {
     char detail[160]; /* "": it lives, and there is no more to say */
 };
 
-/* The thread whose number is in a lock's word, and which is none of process `pid`: of another one
- * that has the same memory, of its parent as it was at fork, or ended. shared: the word lies in
- * memory that others may have, which is the file (device, inode). False: there is no telling. */
+/* Finds the thread whose number is in a lock's word, and which is not of process `pid`: it is of
+ * another process that has the same memory, or of its parent as it was at fork, or it has ended.
+ * shared: the word lies in memory that others may have, which is the file (device, inode).
+ * False: it cannot be known. */
 bool holder_elsewhere(pid_t pid, pid_t own, bool shared, uint64_t device, uint64_t inode,
                       struct holder *ret);
 
-/* Of the file lock that a process waits for. wanted: a descriptor's file, which tells an open
- * file's lock from those of others. False: /proc/locks does not say. */
+/* Finds the holder of the file lock that a process waits for. wanted: a descriptor's file, which
+ * tells an open file's lock from those of others. False: /proc/locks does not say. */
 bool holder_of_file_lock(pid_t pid, uint64_t inode, struct holder *ret);
 
-/* What a child does: "asleep in pipe_read", "running", "stopped". */
+/* Says what a child does: "asleep in pipe_read", "running", "stopped". */
 void holder_activity(pid_t pid, char *ret, size_t size);
-/* The processes that a thread has made and that live: the first, and how many. */
+/* Finds the living processes that a thread has made: the first, and how many. */
 bool holder_children(pid_t pid, struct holder *ret, unsigned *ret_count);
 
 #endif

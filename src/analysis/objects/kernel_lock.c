@@ -9,9 +9,9 @@
 
 #define OBJECT_MOST (64u << 10) /* bytes into what a symbol names */
 
-/* The nearest symbol at or below the address, which must be data. A kernel that does not list all
- * of its data lists some: there the nearest may be another one's, and only one at the address
- * counts. */
+/* Finds the nearest symbol at or below the address, which must be data. A kernel that does not
+ * list all of its data lists some: there the nearest may belong to another variable, and only a
+ * symbol at the address itself counts. */
 void kernel_lock_name(const char *list, uint64_t address, char *ret, size_t size)
 {
     FILE *in = fopen(list, "re");

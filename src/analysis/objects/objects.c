@@ -36,8 +36,8 @@ struct file {
     int fd; /* -1: it could not be opened */
 };
 
-/* What was found out for a chosen wait, for the others of that moment: each would ask procfs for
- * the same. */
+/* What was found out for a chosen wait; it serves the others of that moment, each of which would
+ * ask procfs for the same. */
 #define KNOWN    512
 #define KNOWN_NS 100000000u
 #define HOLDER   (-2)
@@ -142,8 +142,9 @@ static void replace(char **text, const char *by)
     *text = copy;
 }
 
-/* The one of this kind and key; a name or detail that is known by now is its new one. 0: no room.
- * Of *like the texts are copied, key, name and detail, of which the last may be NULL. */
+/* Returns the number of the object of this kind and key; a name or detail that is known now
+ * becomes its new one. 0: no room. The texts of *like are copied: key, name and detail, of which
+ * the last may be NULL. */
 static uint32_t keep(struct objects *o, const struct object *like)
 {
     uint64_t hash = table_hash_text(like->key);
@@ -155,7 +156,7 @@ static uint32_t keep(struct objects *o, const struct object *like)
         if (fresh->kind != like->kind || strcmp(fresh->key, like->key) != 0)
             continue;
         replace(&fresh->detail, like->detail);
-        /* What a socket is connected to may not be known now, and have been before. */
+        /* What a socket is connected to may have been known before and not be known now. */
         if (like->kind != OBJECT_SOCKET || like->netns) {
             replace(&fresh->name, like->name);
             fresh->netns = like->netns;
@@ -204,8 +205,8 @@ enum way {
     BY_CHILD
 };
 
-/* Calls that wait for what their first argument is, and which way it is that. Those that have two
- * descriptors are left out: which one it is they wait for is not to be told. */
+/* Calls that wait for what their first argument names, and in which way it names that. Calls
+ * with two descriptors are left out: it cannot be known which of the two they wait for. */
 static const struct {
     long number;
     enum way way;
@@ -267,7 +268,7 @@ static uint32_t cause_of(const struct prcb_account *a)
     return a->present & PRCB_HAS_OPEN ? a->open.cause : PRCB_CAUSE_NONE;
 }
 
-/* One of another process, or one that has ended. */
+/* Keeps a holder of another process, or one that has ended. */
 static uint32_t keep_other(struct objects *o, const struct holder *holder, enum object_kind kind)
 {
     struct object like = {.kind = kind, .pid = holder->pid, .tid = holder->tid, .file = -1};
@@ -299,7 +300,7 @@ static enum object_kind kind_of(const char *link, uint32_t cause)
     return strstr(link, "[eventfd]") ? OBJECT_EVENTFD : OBJECT_DESCRIPTOR;
 }
 
-/* What the thread waits for by its cause cannot be a file of another kind. */
+/* Whether the kind fits the cause: the thread cannot wait for a file of another kind. */
 static bool fits_cause(enum object_kind kind, uint32_t cause)
 {
     switch (cause_traits(cause)->object) {
@@ -323,9 +324,9 @@ static bool fits_cause(enum object_kind kind, uint32_t cause)
     return true;
 }
 
-/* Whether it is the file that the number meant when the wait began. device: 0: not known, as of
- * what is mounted nowhere, or on a chroot's root. Most anonymous files have one inode: that the
- * number is one of these is all that is proved. */
+/* Whether it is the file that the number meant when the wait began. device: 0: not known, as for
+ * a file that is mounted nowhere, or on a chroot's root. Most anonymous files have one inode:
+ * then it is only proved that the number is one of these. */
 static bool is_proved(const struct looking *l, const struct descriptor *is, uint32_t device)
 {
     const struct prcb_account *a = l->account;
@@ -398,8 +399,8 @@ static bool ends_with_name(const char *path, const char *name)
            (length == room || !last[length] || !strcmp(last + length, " (deleted)"));
 }
 
-/* The path of the file that the record tells of, and its mount, if the descriptor is still that
- * file. */
+/* Finds the path of the file that the record tells of, and its mount, if the descriptor still is
+ * that file. */
 static bool find_path(const struct looking *l, struct descriptor *ret, char *detail, size_t size)
 {
     const struct prcb_chosen *chosen = l->chosen;
@@ -465,7 +466,7 @@ static void look_at_chosen(struct looking *l)
     l->found.object = keep(l->o, &like);
 }
 
-/* The list is of what is watched now, whoever added it. */
+/* The list shows what is watched now, whoever added it. */
 static void look_at_list(struct looking *l, enum way way)
 {
     const struct prcb_account *a = l->account;
@@ -492,7 +493,7 @@ static void look_at_list(struct looking *l, enum way way)
     }
     if (!known || (way != BY_EPOLL && !count))
         return;
-    /* Of poll, those that differ in their list are not one. */
+    /* Waits in poll with different lists are different objects. */
     snprintf(key, sizeof(key), "%d:%s:%.60s", (int)a->pid, name, way == BY_EPOLL ? "" : list);
     snprintf(detail, sizeof(detail), "%s%s", l->alone ? "" : "now ", list);
     like.key = key;
@@ -503,7 +504,7 @@ static void look_at_list(struct looking *l, enum way way)
 
 /* ---- futexes ------------------------------------------------------------------------------ */
 
-/* Opened once, for its symbols are looked for when the process may have ended. */
+/* Opens the file once: its symbols are looked for when the process may have ended. */
 static int file_of(struct objects *o, pid_t pid, const struct futex_place *place)
 {
     const struct mapped_file file = {place->start, place->end, place->dev, place->ino, place->path};
@@ -524,8 +525,8 @@ static int file_of(struct objects *o, pid_t pid, const struct futex_place *place
     return o->file_count++;
 }
 
-/* The thread of a process that has this number for itself. In one pid namespace numbers are what
- * they are here. */
+/* Finds the thread of a process that has this number for itself. If both are in one pid
+ * namespace, its number there is its number here. */
 static pid_t thread_by_own(pid_t pid, pid_t tid, pid_t own)
 {
     char comm[32];
@@ -547,7 +548,7 @@ static uint32_t keep_holder(struct looking *l, pid_t tid)
     return keep(l->o, &like);
 }
 
-/* futex: NULL: those of the process alone are looked for. */
+/* futex: NULL: only threads of the process are looked for. */
 static void look_at_holder(struct looking *l, pid_t own, const struct futex *futex,
                            const struct futex_place *place)
 {
@@ -557,7 +558,7 @@ static void look_at_holder(struct looking *l, pid_t own, const struct futex *fut
 
     if (holder && holder != a->tid)
         l->found.holder = keep_holder(l, holder);
-    /* A number is what it is here in one pid namespace only. */
+    /* The number means the same thread here only if both are in one pid namespace. */
     else if (!holder && own > 0 && futex && futex_own_number(a->pid, a->tid) == a->tid &&
              holder_elsewhere(a->pid, own, !futex_is_private(futex), place->dev, place->ino,
                               &other))
@@ -700,8 +701,9 @@ static bool still_waits(struct prcb_thread *t, uint64_t switches)
            !(times.flags & (PRCB_ACCOUNT_RUNNING | PRCB_ACCOUNT_EXITED));
 }
 
-/* What procfs shows of a call is read with the thread off its processor, as in stacks.c: where it
- * shows the same again, counts read after it have every switch that the thread began. */
+/* The kernel reads what procfs shows of a call while the thread is off its processor, as in
+ * stacks.c: where it shows the same again, counts read after it have every switch that the
+ * thread began. */
 static bool look(struct looking *l, struct prcb_thread *t)
 {
     const struct prcb_account *a = l->account;
@@ -716,9 +718,9 @@ static bool look(struct looking *l, struct prcb_thread *t)
            !memcmp(again.args, l->call.args, sizeof(again.args)) && still_waits(t, a->switches);
 }
 
-/* Of a wait that may be over by now, and whose call procfs does not tell any more: the account has
- * the kernel's lock, or which file was open by which number as it began. The number may mean
- * another file since. */
+/* Looks at a wait that may be over by now, and whose call procfs does not tell any more: the
+ * account has the kernel's lock, or which file was open by which number as the wait began. The
+ * number may mean another file since. */
 static void look_at_recorded(struct looking *l)
 {
     const struct prcb_account *a = l->account;
@@ -752,7 +754,7 @@ struct object_wait objects_read(struct objects *o, const struct prcb_account *a,
 
 /* ---- chosen waits ---- */
 
-/* Where it is kept. *ret_known: it is known. Else the caller is to store its number. */
+/* Returns where it is kept. *ret_known: it is known; else the caller has to store its number. */
 static struct known *known_of(struct objects *o, const struct prcb_chosen *chosen, int32_t call,
                               uint64_t argument, bool *ret_known)
 {
@@ -777,7 +779,7 @@ static struct known *known_of(struct objects *o, const struct prcb_chosen *chose
     return at;
 }
 
-/* As the lock said when the wait began. */
+/* Finds the holder that the lock named when the wait began. */
 static void look_at_chosen_holder(struct looking *l)
 {
     const struct prcb_chosen *chosen = l->chosen;

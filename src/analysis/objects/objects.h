@@ -60,7 +60,7 @@ struct object {
     uint64_t place;   /* then, its address from where that file's first page is mapped */
 };
 
-/* What a wait is for. Numbers are of objects_at; 0: not known. */
+/* What a wait is for. The numbers are those of objects_at; 0: not known. */
 struct object_wait {
     uint32_t object;
     uint32_t holder; /* of the lock, as it says itself */
@@ -72,31 +72,32 @@ struct objects;
 int objects_open(struct prcb *session, struct objects **ret); /* 0 or -ENOMEM */
 void objects_close(struct objects *o);                        /* NULL is allowed */
 
-/* Of the wait that a record (not a difference) shows. stack: of that wait, which tells a mutex from
- * other futexes; NULL: not known. Nothing is known of what it cannot find; of a wait that is over
- * by now, or whose thread is ready, only what the account has of it is: a kernel lock, or a
- * descriptor's file. */
+/* Reads what the wait is for that a record (not a difference) shows. stack: the stack of that
+ * wait, which tells a mutex from other futexes; NULL: not known. What cannot be found stays 0.
+ * For a wait that is over by now, or whose thread is ready, only what the account has of it is
+ * known: a kernel lock, or a descriptor's file. */
 struct object_wait objects_read(struct objects *o, const struct prcb_account *a,
                                 const struct prcb_stack *stack);
 
-/* Of a wait that was chosen at random, which has not ended for its record. What a descriptor was is
- * told by the record; it has the whole path of a file if the descriptor is still that file. Of
- * poll(2) and select(2) nothing is known: their lists may be others by now. */
+/* Does the same for a wait that was chosen at random, and that has not ended as far as its
+ * record tells. The record tells what a descriptor was; the whole path of a file is known if the
+ * descriptor still is that file. Nothing is known of poll(2) and select(2): their lists may be
+ * others by now. */
 struct object_wait objects_read_chosen(struct objects *o, const struct prcb_chosen *chosen,
                                        const struct prcb_stack *stack);
 
 const struct object *objects_at(const struct objects *o, uint32_t number);
 uint32_t objects_count(const struct objects *o); /* numbers are from 1 to this */
 
-/* Finds who has the other ends of pipes and sockets, in one walk over /proc. For once, at the end.
- */
+/* Finds who has the other ends of pipes and sockets, in one walk over /proc. Call it once, at
+ * the end. */
 void objects_find_ends(struct objects *o);
 
 #define OBJECTS_NO_FILE (-2)
-/* The place (reach.h) of a file that futexes lie in; -1: it was not found. Numbers are from 0
- * on, up to the first that is OBJECTS_NO_FILE. */
+/* Returns the place (reach.h) of a file that futexes lie in; -1: it was not found. Numbers begin
+ * at 0 and end before the first that is OBJECTS_NO_FILE. */
 int objects_file(const struct objects *o, int number);
-/* The caller found it; a copy is kept. */
+/* Sets the name that the caller found; a copy is kept. */
 void objects_set_symbol(struct objects *o, uint32_t number, const char *symbol);
 
 #endif

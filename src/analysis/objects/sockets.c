@@ -226,7 +226,7 @@ static const struct socket_row *row_of(const struct space *space, uint64_t inode
 
 /* ---- other ends ---- */
 
-/* That of a Unix socket; 0: not known. */
+/* Finds the other end of a Unix socket; 0: not known. */
 static uint64_t unix_peer(const struct sockets *s, uint64_t inode)
 {
     struct {

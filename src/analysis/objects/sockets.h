@@ -17,10 +17,10 @@ struct sockets;
 int sockets_open(struct sockets **ret); /* 0 or -ENOMEM */
 void sockets_close(struct sockets *s);  /* NULL is allowed */
 
-/* "tcp 127.0.0.1:5 -> 127.0.0.1:80", "unix /run/x". -ENOENT: not in the lists; -EAGAIN: it may be
- * newer than they are, and they are not to be read again yet: ask later. A process that is in the
- * socket's namespace. *ret_netns: which that is; *ret_peer: inode of the other end; 0: not known,
- * or on another machine. */
+/* Writes "tcp 127.0.0.1:5 -> 127.0.0.1:80", "unix /run/x". -ENOENT: not in the lists; -EAGAIN:
+ * the socket may be newer than the lists, and they cannot be read again yet: ask later. pid: a
+ * process that is in the socket's namespace. *ret_netns: which namespace that is; *ret_peer:
+ * inode of the other end; 0: not known, or on another machine. */
 int sockets_name(struct sockets *s, pid_t pid, uint64_t inode, char *ret, size_t size,
                  uint64_t *ret_netns, uint64_t *ret_peer);
 

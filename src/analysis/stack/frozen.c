@@ -11,10 +11,10 @@
 #include "array.h"
 #include "reach.h"
 
-/* Below the stack pointer functions that call no other may keep values: x86-64's red zone. */
+/* Functions that call no other may keep values below the stack pointer: x86-64's red zone. */
 #define RED_ZONE 128
 
-/* "running", "-1 SP PC" (not in a system call), or "NUMBER ARG1 .. ARG6 SP PC". */
+/* The file has "running", "-1 SP PC" (not in a system call), or "NUMBER ARG1 .. ARG6 SP PC". */
 static int parse_syscall(const char *text, struct frozen_registers *ret)
 {
     struct frozen_registers at = {0};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * A waiting thread's registers and the top of its stack, copied while it waits: no ptrace, the
- * thread is not stopped. Whether both are of one wait is for the caller to prove: a thread whose
- * switch count is the same before and after did not run, and what does not run does not change
- * its stack.
+ * A waiting thread's registers and the top of its stack, copied while it waits: without ptrace,
+ * and without stopping the thread. The caller has to prove that both belong to one wait: a
+ * thread whose switch count is the same before and after did not run, and a thread that does not
+ * run does not change its stack.
  *
  * Access   The kernel's ptrace rule for the caller itself (PTRACE_MODE_ATTACH): one's own
  *          processes, under Yama's ptrace_scope 1 only descendants.
@@ -35,14 +35,13 @@ struct frozen {
     ssize_t auxv_length;        /* bytes; -errno: not known */
 };
 
-/* The registers as procfs shows them (pc and sp alone).
- * -EAGAIN the thread runs; -ESRCH it has ended; -EPERM no ptrace access;
- * -EOPNOTSUPP the kernel has no such file (CONFIG_HAVE_ARCH_TRACEHOOK); -EPROTO it is not as known
- */
+/* Reads the registers as procfs shows them (only pc and sp). -EAGAIN the thread runs; -ESRCH it
+ * has ended; -EPERM no ptrace access; -EOPNOTSUPP the kernel has no such file
+ * (CONFIG_HAVE_ARCH_TRACEHOOK); -EPROTO the file has an unknown form */
 int frozen_registers_read(pid_t pid, pid_t tid, struct frozen_registers *ret);
 
-/* Copies up to want bytes of the stack from at on. ret keeps its buffer from call to call; all
- * zero at first. -EPERM, -ESRCH, -ENOMEM, -EFAULT: sp does not point into memory. */
+/* Copies up to want bytes of the stack from `at` on. ret keeps its buffer from call to call; it
+ * is all zero at first. -EPERM, -ESRCH, -ENOMEM, -EFAULT: sp does not point into memory. */
 int frozen_copy(pid_t tid, const struct frozen_registers *at, size_t want, struct frozen *ret);
 void frozen_deinit(struct frozen *frozen);
 

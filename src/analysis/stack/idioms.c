@@ -12,7 +12,7 @@ static const struct idiom rows[] = {
 
 #define NEAR 2 /* callers that "<" stands for, and functions that "^" does */
 
-/* A name's length without a version and without what a compiler appends to copies. */
+/* Returns a name's length without a version and without what a compiler appends to copies. */
 static size_t plain_length(const char *name)
 {
     static const char *const appended[] = {".constprop.", ".isra.", ".part.", ".cold",
@@ -28,8 +28,8 @@ static size_t plain_length(const char *name)
     return length;
 }
 
-/* One of the alternatives is the name, or its beginning where it ends with a star; they end with
- * the text, or where "/" begins those of the caller. */
+/* Whether one of the alternatives is the name, or its beginning if the alternative ends with a
+ * star. The alternatives end with the text, or at "/", where those of the caller begin. */
 static bool fits(const char *alternatives, const char *name)
 {
     size_t length = plain_length(name);
@@ -52,7 +52,8 @@ static bool is_named(const char *function)
     return function && *function;
 }
 
-/* Number `at` was called by the first of the outer ones, and that by the second. */
+/* Whether function number `at` was called by the first of the outer ones, and that by the
+ * second. */
 static bool is_chain(const char *first, const char *second, const char *const *functions,
                      size_t count, size_t at)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What a stack says of a wait, in a word: mutex, GIL, event loop; and whether that is idling by
- * design. A table of names (idioms.def), no more: a thread that idles in a way that is not in it
- * counts as blocked. Any thread.
+ * What a stack tells about a wait, in a word: mutex, GIL, event loop; and whether the wait is
+ * idling by design. It is only a table of names (idioms.def): a thread that idles in a way that
+ * is not in it counts as blocked. Any thread may call.
  */
 #ifndef PRCB_STACK_IDIOMS_H
 #define PRCB_STACK_IDIOMS_H

@@ -42,7 +42,7 @@ void made_code_read(int fd, struct made_code *ret)
         close(fd);
         return;
     }
-    /* "7f0000001000 40 name with blanks" */
+    /* A line is "7f0000001000 40 name with blanks". */
     while (!result && getline(&line, &room, file) > 0) {
         uint64_t start, bytes;
         int name = 0;
@@ -65,8 +65,8 @@ void made_code_free(struct made_code *code)
     *code = (struct made_code){0};
 }
 
-/* The last that begins at or before it: where code was generated repeatedly at one place, the
- * newest. */
+/* Finds the last row that begins at or before it: if code was generated repeatedly at one place,
+ * that is the newest. */
 const char *made_code_find(const struct made_code *code, uint64_t address)
 {
     size_t low = array_front(i, code->count, code->rows[i].start <= address);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Functions that a just-in-time compiler has made, from its list (/tmp/perf-PID.map). The list is
- * somebody else's: read where nothing can be lost, as unwind.h says.
+ * Functions that a just-in-time compiler has made, from its list (/tmp/perf-PID.map). The list
+ * is somebody else's: it is read where nothing can be lost, as unwind.h says.
  */
 #ifndef PRCB_STACK_MADE_CODE_H
 #define PRCB_STACK_MADE_CODE_H
@@ -18,7 +18,7 @@ struct made_code {
     size_t count;
 };
 
-/* The descriptor becomes its own. What cannot be read, or has no memory, is left out. */
+/* Owns the descriptor from here on. Lines that cannot be read, or find no memory, are left out. */
 void made_code_read(int fd, struct made_code *ret);
 void made_code_free(struct made_code *code);
 

@@ -40,7 +40,7 @@ void process_files_close(struct process_files *files)
     *files = (struct process_files){0};
 }
 
-/* "START-END rwxp OFFSET MAJOR:MINOR INODE   PATH"; false: no code, or not understood. */
+/* A line is "START-END rwxp OFFSET MAJOR:MINOR INODE   PATH"; false: no code, or not understood. */
 static bool parse_line(char *line, struct process_file *ret)
 {
     unsigned int major_number, minor_number;
@@ -69,8 +69,8 @@ static int add(struct process_files *files, const struct process_file *row)
     return 0;
 }
 
-/* Where a file's first page is mapped: the linker maps the parts of one file in one piece, in
- * the order of their offsets, the first of which is 0. */
+/* Finds where a file's first page is mapped: the linker maps the parts of one file in one piece,
+ * in the order of their offsets, the first of which is 0. */
 static void note_base(uint64_t *base, uint64_t *dev, uint64_t *ino, const char *line)
 {
     unsigned int major_number, minor_number;
@@ -85,9 +85,9 @@ static void note_base(uint64_t *base, uint64_t *dev, uint64_t *ino, const char *
     *ino = inode;
 }
 
-/* Whether an earlier mapping is of the same file. One more piece of it elsewhere, without its first
- * page, is a program's own doing (node maps a part of itself again), and no other copy of the file.
- */
+/* Whether an earlier mapping is of the same file. If one more piece of the file is mapped
+ * elsewhere, without its first page, the program did that itself (node maps a part of itself
+ * again), and it is no other copy of the file. */
 static bool has_file(const struct process_files *files, const struct process_file *row)
 {
     for (size_t i = 0; i < files->count; i++) {
@@ -136,7 +136,8 @@ static int read_maps(char *maps, pid_t pid, struct process_files *files)
     return result;
 }
 
-/* Of its own user, as who its files in /proc belong to says. */
+/* Opens the compiler's list, which must belong to the process's user: the owner of its files in
+ * /proc. */
 static void open_list(pid_t pid, struct process_files *files)
 {
     struct stat about;

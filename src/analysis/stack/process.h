@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * The files that a process has mapped to run code from, as places (reach.h). They are somebody
- * else's: only plain files are opened, no device or pipe ever is, none on a file system that a
- * user's program serves (FUSE: it may never answer), and a file by its path only where it is the
+ * else's: only plain files are opened, never a device or a pipe, none on a file system that a
+ * user's program serves (FUSE: it may never answer), and a file by its path only if it is the
  * one that is mapped. The contents are not looked at.
  *
  * Threads  One list by one thread at a time.
@@ -38,10 +38,10 @@ struct process_files {
 /* -ESRCH it has ended; -EPERM no ptrace access to it; -ENOMEM; -ETIMEDOUT, -EBUSY as reach.h */
 int process_files_open(pid_t pid, struct process_files *ret);
 void process_files_close(struct process_files *files);
-/* Closes the descriptors; what is mapped where stays known. */
+/* Closes the descriptors; the list of mappings stays. */
 void process_files_release(struct process_files *files);
 
-/* The mapping that an address lies in; NULL: none with code. */
+/* Finds the mapping that an address lies in; NULL: none with code. */
 const struct process_file *process_files_at(const struct process_files *files, uint64_t address);
 
 #endif

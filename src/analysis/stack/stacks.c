@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What prcb/stack.h promises, out of the room's parts: a wait is looked up by what names it, else
- * its registers and stack are copied between two looks at its account, unwound and named by the
- * unwinder, and kept. Frames and stacks are kept once each; what holds threads and processes is
- * emptied when it is full, for all of it can be read again.
+ * This does what prcb/stack.h promises, with the other files of this folder: a wait is looked up
+ * by what names it, else its registers and stack are copied between two looks at its account,
+ * unwound and named by the unwinder, and kept. Frames and stacks are kept once each; a table of
+ * threads or processes is emptied when it is full, for all of it can be read again.
  */
 #include <prcb/stack.h>
 
@@ -109,8 +109,8 @@ struct prcb_stacks {
     uint64_t uses;
 };
 
-/* What is not known yet cannot be kept: -EIO, a limit, and no lack of memory, which would end a
- * program that looks at others' threads as soon as these make stacks enough. */
+/* Nothing new can be kept: -EIO, for a limit. It is not -ENOMEM, which would end a program that
+ * looks at others' threads as soon as these make enough stacks. */
 static int not_kept(const struct prcb_stacks *s)
 {
     bool full =
@@ -124,7 +124,7 @@ static bool text_fits(const void *item, const void *wanted)
     return !strcmp(item, wanted);
 }
 
-/* The one copy of a text; NULL: no memory, or no room. */
+/* Returns the one copy of a text; NULL: no memory, or no room. */
 static const char *keep_text(struct prcb_stacks *s, const char *text)
 {
     uint64_t hash = table_hash_text(text);
@@ -167,8 +167,8 @@ static bool stack_fits(const void *item, const void *wanted)
 
 /* ---- processes -------------------------------------------------------------------------- */
 
-/* Of what a process runs: where its program, its loader and 16 random bytes lie changes with each
- * exec, and a number that is used again is another process's. 0 or -errno. */
+/* Identifies what a process runs: the addresses of its program, its loader and 16 random bytes
+ * change with each exec, and differ when another process has the same number. 0 or -errno. */
 static int identity_in(const uint64_t *auxv, ssize_t length, uint64_t *ret)
 {
     uint64_t hash = 1;
@@ -196,7 +196,7 @@ static void forget(struct process *process)
     *process = (struct process){0};
 }
 
-/* After work for a process, which others waited for. */
+/* Sets when the process may be read again, after work for it that others waited for. */
 static void set_again(struct process *process, uint64_t began, uint64_t least)
 {
     uint64_t now = now_ns(), pause = RELOAD_TIMES * (now - began);
@@ -224,7 +224,7 @@ static int load(struct prcb_stacks *s, struct process *process, pid_t pid, uint6
     return result == -ENOENT ? -EIO : result;
 }
 
-/* One that could not be unwound within the limits is not tried again for a while. */
+/* A process that could not be unwound within the limits is not tried again for a while. */
 static void give_up(struct process *process, int result, uint64_t began)
 {
     if (result != -EIO || !process)
@@ -258,8 +258,8 @@ static struct process *oldest_process(struct prcb_stacks *s)
     return oldest;
 }
 
-/* The process's image, read where it is new or not what it was. One that could not be used is not
- * tried again at every stack. */
+/* Returns the process's image, which is read if it is new or has changed. An image that could
+ * not be used is not tried again at every stack. */
 static int image_of(struct prcb_stacks *s, pid_t pid, uint64_t identity, struct process **ret)
 {
     struct process *process = find_process(s, pid);
@@ -315,7 +315,7 @@ static int name_of(struct prcb_stacks *s, const struct process *process, uint64_
     return 0;
 }
 
-/* Of code that was made at run time: by its compiler's list. */
+/* Names code that was made at run time, by its compiler's list. */
 static int made_name(struct prcb_stacks *s, struct process *process, uint64_t address,
                      struct prcb_frame *frame)
 {
@@ -352,7 +352,7 @@ static void note_idiom(struct known_stack *stack)
     const struct idiom *idiom;
     size_t count = 0;
 
-    /* The kernel's have no addresses, and are no program's ways. */
+    /* The kernel's frames have no addresses, and do not show how a program waits. */
     for (uint32_t i = 0; i < stack->frame_count; i++) {
         const struct prcb_frame *frame = &stack->frames[i];
         const char *slash = frame->file ? strrchr(frame->file, '/') : NULL;
@@ -369,7 +369,7 @@ static void note_idiom(struct known_stack *stack)
                                                 : PRCB_STACK_BLOCKED;
 }
 
-/* The one copy of a stack, of which fresh is not kept. */
+/* Returns the one copy of a stack; `fresh` itself is not kept. */
 static const struct known_stack *keep_stack(struct prcb_stacks *s, const struct known_stack *fresh)
 {
     size_t bytes = sizeof(*fresh) + fresh->frame_count * sizeof(fresh->frames[0]);
@@ -391,7 +391,8 @@ static const struct known_stack *keep_stack(struct prcb_stacks *s, const struct 
     return kept;
 }
 
-/* Where threads begin. What unwinds may have no information about these, and end with an error. */
+/* Whether threads begin in this function. The unwinder may have no information about these
+ * functions, and then it ends with an error. */
 static bool is_outermost(const char *function)
 {
     static const char *const names[] = {"_start",         "__clone",          "__clone3",
@@ -406,7 +407,7 @@ static bool is_outermost(const char *function)
     return false;
 }
 
-/* One frame alone that ends cleanly is code that nothing is known about. */
+/* A single frame that ends cleanly is code about which nothing is known. */
 static uint32_t flags_of(const struct known_stack *stack, size_t user_frames, enum stack_end end)
 {
     const struct prcb_frame *last = &stack->frames[stack->frame_count - 1];
@@ -460,7 +461,8 @@ static bool is_entry(const char *name)
     return is_one_of(name, names);
 }
 
-/* "filemap_read\n", "ext4_map_blocks [ext4]\n": a line, made strings. The next one; NULL: none. */
+/* Splits a line such as "filemap_read\n" or "ext4_map_blocks [ext4]\n" into strings. Returns the
+ * next line; NULL: none. */
 static char *take_line(char *line, const char **ret_name, const char **ret_file)
 {
     char *end = strchr(line, '\n'), *space;
@@ -478,7 +480,7 @@ static char *take_line(char *line, const char **ret_name, const char **ret_file)
     return end + 1;
 }
 
-/* The kernel's frames, without those that all waits have. How many; -errno. */
+/* Reads the kernel's frames, without those that all waits have. Returns how many; -errno. */
 static int make_kernel_frames(struct prcb_stacks *s, char *text, struct prcb_frame *ret,
                               size_t room)
 {
@@ -562,9 +564,10 @@ static int still_waits(struct prcb_thread *t, uint64_t switches)
     return times.flags & PRCB_ACCOUNT_RUNNING || times.switches != switches ? -EAGAIN : 0;
 }
 
-/* What procfs shows is read with the thread off its processor: the kernel waits for that. So where
- * it shows the same again, counts read after it have every switch that the thread began; a thread
- * on its way into its next wait looks asleep in /proc a moment before its count grows. */
+/* The kernel reads what procfs shows while the thread is off its processor: it waits for that.
+ * So where procfs shows the same again, counts read after it have every switch that the thread
+ * began; a thread on its way into its next wait looks asleep in /proc a moment before its count
+ * grows. */
 static int has_not_moved(const struct prcb_account *a, const struct frozen_registers *at)
 {
     struct frozen_registers again = {0};
@@ -573,7 +576,7 @@ static int has_not_moved(const struct prcb_account *a, const struct frozen_regis
     return result ? result : again.sp != at->sp || again.pc != at->pc ? -EAGAIN : 0;
 }
 
-/* Registers and stack of one wait, proved by the account. */
+/* Copies registers and stack of one wait; the account proves that it is one. */
 static int freeze(struct prcb_stacks *s, struct prcb_thread *t, const struct prcb_account *a,
                   size_t bytes)
 {
@@ -609,17 +612,17 @@ static bool is_elsewhere(const struct process *process, const uint64_t *addresse
     return count && !process_files_at(&process->files, addresses[count - 1]);
 }
 
-/* Waits of which the cause does not say where in the kernel they are. */
+/* Whether a wait's cause does not say where in the kernel the thread is. */
 static bool wants_kernel(const struct prcb_account *a)
 {
     if (!(a->present & PRCB_HAS_OPEN))
         return false;
-    /* Of a wait that had begun before, the cause may be no more than the system call's. */
+    /* If the wait had begun before profiling, its cause may be only that of the system call. */
     return cause_has(a->open.cause, CAUSE_WANTS_KERNEL_STACK) ||
            (!a->switches && held_blocked(a->pid, a->tid));
 }
 
-/* The kernel's part is a help, not a condition: without, the user's alone is the stack. */
+/* The kernel's part is a help, not a condition: without it, the user's part alone is the stack. */
 static int find_kernel(struct prcb_stacks *s, struct prcb_thread *t, const struct prcb_account *a,
                        struct found *found)
 {
@@ -629,8 +632,8 @@ static int find_kernel(struct prcb_stacks *s, struct prcb_thread *t, const struc
     return found->kernel[0] ? still_waits(t, a->switches) : 0;
 }
 
-/* Whether the copy is of the program that was read. Where it is not the image is read, and what was
- * copied before it may be of no program that is known: -EAGAIN, copy again. */
+/* Whether the copy is of the program that was read. If it is not, the image is read, and what
+ * was copied before that may be of no known program: -EAGAIN, copy again. */
 static int fit_image(struct prcb_stacks *s, pid_t pid, struct process **process)
 {
     const struct frozen *frozen = unwinder_frozen(s->unwinder);
@@ -688,8 +691,8 @@ static int find_user(struct prcb_stacks *s, struct prcb_thread *t, const struct 
     return result;
 }
 
-/* Of one whose memory cannot be had, or that has given it up and is not gone yet, where it is in
- * the kernel can still be told. */
+/* Whether it can still be told where in the kernel a thread is, although its memory cannot be
+ * read, or it has given that up and is not gone yet. */
 static bool leaves_kernel(int result)
 {
     return result == -ESRCH || result == -ENOTSUP || result == -EIO || result == -EFAULT ||
@@ -722,7 +725,8 @@ static int unwind(struct prcb_stacks *s, struct prcb_thread *t, const struct prc
     return result;
 }
 
-/* A process that has ended since the copy was made, as it was read before; -ESRCH: it never was. */
+/* Finds a process that has ended since the copy was made, as it was read before; -ESRCH: it
+ * never was read. */
 static int ended_process(struct prcb_stacks *s, const struct prcb_chosen *chosen,
                          struct process **ret)
 {
@@ -749,7 +753,7 @@ static int unwind_chosen(struct prcb_stacks *s, const struct prcb_chosen *chosen
 
     if (ended)
         result = ended_process(s, chosen, &process);
-    /* Twice: of a child that was replaced, or of code that was mapped since. */
+    /* It is tried twice: the child may have been replaced, or code mapped since. */
     for (int i = 0; i < 2 && !result; i++) {
         frozen->at = (struct frozen_registers){at->pc, at->sp, at->fp, at->lr};
         frozen->low = chosen->stack_at;
@@ -763,8 +767,8 @@ static int unwind_chosen(struct prcb_stacks *s, const struct prcb_chosen *chosen
             break;
         result = load(s, process, chosen->pid, process->identity);
     }
-    /* It may have been another program by then, or be another one now: of these, no stack comes to
-     * its end, and where this one waited there is no code. */
+    /* The process may have run another program by then, or run another one now: in both cases no
+     * stack comes to its end, and there is no code where this thread waited. */
     if (ended && (result == -ESTALE || (!result && end != STACK_COMPLETE && end != STACK_SHORT)))
         result = -ESRCH;
     if (!result && !process_files_at(&process->files, chosen->registers.pc))
@@ -815,7 +819,7 @@ static struct known_wait *wait_of(struct prcb_stacks *s, uint64_t key)
     return wait;
 }
 
-/* Reasons that hold for as long as the wait does. */
+/* Whether the reason holds for as long as the wait does. */
 static bool lasts(int result)
 {
     return !result || result == -EPERM || result == -ENOTSUP || result == -EIO;
@@ -842,9 +846,9 @@ static int look(struct prcb_stacks *s, const struct prcb_account *a, struct know
     return result;
 }
 
-/* A wait of which the cause says that it is none for work, or that is held up in a way that causes
- * do not say: the perf tier knows none, and the first freezer freezes what sleeps where it sleeps,
- * without a switch. */
+/* Marks a wait as blocked if its cause says that it is no wait for work, or if it is held up in
+ * a way that causes do not tell: the perf tier knows no causes, and the first freezer freezes
+ * what sleeps where it sleeps, without a switch. */
 static void hold(const struct prcb_stacks *s, const struct prcb_account *a, uint32_t cause,
                  struct prcb_stack *stack)
 {

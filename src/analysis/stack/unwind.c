@@ -22,7 +22,7 @@ enum { REGISTER_FP = 29, REGISTER_SP = 31, REGISTER_LR = 30, REGISTER_RETURN = 3
 #error "no DWARF registers of this processor: add them here"
 #endif
 
-/* What lies further above the stack pointer is taken for no part of the stack. */
+/* Whatever lies further above the stack pointer is not taken for a part of the stack. */
 #define STACK_MOST (64u << 20)
 
 /* libdw knows processes and threads; here both are the one frozen thread. */
@@ -32,14 +32,15 @@ enum { REGISTER_FP = 29, REGISTER_SP = 31, REGISTER_LR = 30, REGISTER_RETURN = 3
 
 #define CALLERS_MOST 4 /* of one function */
 
-/* Where a function is called from: the addresses that its calls return to. */
+/* The places that call a function: the addresses that its calls return to. */
 struct callers {
     uint64_t function; /* its first address; 0: of none yet */
     size_t count;
     uint64_t back[CALLERS_MOST];
 };
 
-/* A file with code of Go's compiler, which writes no call frame information that stays. */
+/* A file with code of Go's compiler, which writes no call frame information that survives
+ * stripping. */
 struct go_code {
     Dwfl_Module *module;
     uint64_t bias; /* of addresses to those of the file */
@@ -80,9 +81,9 @@ static bool get_thread(Dwfl *dwfl, pid_t tid, void *ctx, void **at)
     return tid == THE_THREAD;
 }
 
-/* An address that is returned to may be signed (arm64's pointer authentication): in the bits above
- * those of addresses, how many these are the kernel decides. libdw reads what is signed as it is:
- * up to 0.188 always, then where nobody tells it the bits. */
+/* A return address may be signed (arm64's pointer authentication): in the bits above those of
+ * addresses, of which the kernel decides how many there are. libdw reads a signed address as it
+ * is: up to 0.188 always, later if nobody tells it the bits. */
 #if defined(__aarch64__)
 static uint64_t without_signature(struct image *image, uint64_t word)
 {
@@ -195,7 +196,8 @@ void image_close(struct image *image)
     free(image);
 }
 
-/* Of this processor, and not compressed: elfutils would unpack an image of any size. */
+/* The file must be for this processor, and not compressed: elfutils would unpack an image of any
+ * size. */
 static bool is_ours(int fd)
 {
     Elf64_Ehdr head;
@@ -210,7 +212,7 @@ int image_add(struct image *image, const struct image_file *file)
     Dwfl_Module *module = NULL;
     void **data;
 
-    /* The descriptor is libdw's where it takes the module. */
+    /* libdw owns the descriptor if it takes the module. */
     if (is_ours(file->fd))
         module = dwfl_report_elf(image->dwfl, file->path, file->path, file->fd, file->start, false);
     if (!module) {
@@ -252,7 +254,7 @@ int image_ready(struct image *image)
     return dwfl_attach_state(image->dwfl, NULL, THE_THREAD, &callbacks, image) ? 0 : -ENOENT;
 }
 
-/* The function of Go that an address lies in. */
+/* Finds the Go function that an address lies in. */
 static const struct go_code *go_at(struct image *image, uint64_t address, struct go_function *ret)
 {
     Dwfl_Module *module = image->go_count ? dwfl_addrmodule(image->dwfl, address) : NULL;
@@ -297,8 +299,7 @@ static int take_frame(Dwfl_Frame *frame, void *ctx)
     return image->count < image->room ? DWARF_CB_OK : DWARF_CB_ABORT;
 }
 
-/* What the call frame information says of an address, and how far its own addresses are from that.
- */
+/* Finds the call frame information of an address, and how far its own addresses are from that. */
 static Dwarf_Frame *rules_at(struct image *image, uint64_t address, Dwarf_Addr *ret_bias)
 {
     Dwfl_Module *module = dwfl_addrmodule(image->dwfl, address);
@@ -311,8 +312,8 @@ static Dwarf_Frame *rules_at(struct image *image, uint64_t address, Dwarf_Addr *
     return cfi && !dwarf_cfi_addrframe(cfi, address - *ret_bias, &rules) ? rules : NULL;
 }
 
-/* libdw takes a frame whose rules need a register that is not known for the last, too. The last has
- * a rule that says so; code without rules was unwound by frame pointers. */
+/* libdw also takes a frame for the last if its rules need a register that is not known. The true
+ * last frame has a rule that says so; code without rules was unwound by frame pointers. */
 static bool is_last(struct image *image, uint64_t address)
 {
     Dwarf_Addr bias;
@@ -332,7 +333,8 @@ enum call { CALL_NONE, CALL_SOME, CALL_THIS };
 
 #if defined(__x86_64__)
 #define CALL_BYTES 7
-/* Code up to the address that a call would return to. *ret: where it goes; false: nobody knows. */
+/* code: the bytes before the address to which a call would return. *ret: where the call goes;
+ * false: nobody knows. */
 static enum call call_before(const unsigned char *code, uint64_t back, uint64_t *ret)
 {
     int32_t far;
@@ -365,7 +367,7 @@ static enum call call_before(const unsigned char *code, uint64_t back, uint64_t 
 }
 #endif
 
-/* The segment of code that an address lies in, as it is in its file. NULL: there is none. */
+/* Finds the segment of code that an address lies in, as it is in its file. NULL: there is none. */
 static const unsigned char *find_code(struct image *image, uint64_t address, uint64_t *ret_start,
                                       size_t *ret_length)
 {
@@ -405,7 +407,7 @@ static bool read_code(struct image *image, uint64_t address, unsigned char *ret,
 
 /* ---- Go ----------------------------------------------------------------------------- */
 
-/* Where Go's own unwinding ends. */
+/* The functions at which Go's own unwinding ends. */
 static const struct go_end {
     const char *name;
     bool switches; /* left another stack for this one; what called it is there */
@@ -432,7 +434,7 @@ static const struct go_end *go_end_of(const struct go_function *function)
     return NULL;
 }
 
-/* From a frame's stack pointer to the caller's, and the address that is returned to. */
+/* Goes from a frame's stack pointer to the caller's, and reads the return address. */
 static bool go_return(struct image *image, uint64_t depth, uint64_t *sp, uint64_t *ret)
 {
 #if defined(__x86_64__)
@@ -461,7 +463,7 @@ static bool is_go_return(struct image *image, uint64_t back, const struct go_fun
             call_before(code, back, &to) != CALL_NONE);
 }
 
-/* From the last frame, which is Go's, by the table of its runtime. */
+/* Unwinds from the last frame, which is Go's, by the table of Go's runtime. */
 static enum stack_end unwind_go(struct image *image)
 {
     uint64_t address = image->frames[image->count - 1], sp = image->go_sp, depth, back;
@@ -513,10 +515,10 @@ static enum stack_end unwind_with(struct image *image, uint64_t fp)
 
 /* ---- a frame pointer that is not known ------------------------------------------------ */
 
-/* procfs tells no frame pointer. A function that finds its frame by that, with none before it that
- * has saved it, keeps the caller's beside the address that it returns to: on the stack, where the
- * instruction before that address calls this function. The rules of all callers then lead from
- * there to the outermost, or it is not the place. */
+/* procfs tells no frame pointer. A function that finds its frame by the frame pointer, with no
+ * inner function that has saved it, keeps the caller's frame pointer beside its return address:
+ * on the stack, and the instruction before that address calls this function. A place is right
+ * only if the rules of all callers then lead from there to the outermost. */
 
 #define PLACES_MOST 256 /* that are tried */
 
@@ -532,7 +534,7 @@ static bool function_at(struct image *image, uint64_t address, uint64_t *ret_beg
     return true;
 }
 
-/* Whether what returns to an address may be the function that address `inside` lies in. */
+/* Whether the function that address `inside` lies in may return to this address. */
 static enum call calls(struct image *image, uint64_t back, uint64_t inside)
 {
     unsigned char code[CALL_BYTES];
@@ -546,14 +548,14 @@ static enum call calls(struct image *image, uint64_t back, uint64_t inside)
         return call;
     if (function_at(image, inside, &begin) && begin == to)
         return CALL_THIS;
-    /* By way of a linkage table, which has no symbols, or to a function that is stripped of its
-     * own. */
+    /* The call may go through a linkage table, which has no symbols, or to a function whose own
+     * symbol is stripped. */
     return dwfl_addrmodule(image->dwfl, to) && !(function_at(image, to, &begin) && begin == to)
                ? CALL_SOME
                : CALL_NONE;
 }
 
-/* The lowest place that fits; one whose call goes to this very function before others. */
+/* Finds the lowest place that fits; a place whose call goes to this very function is preferred. */
 static enum stack_end search(struct image *image)
 {
     const struct frozen *frozen = image->frozen;
@@ -564,7 +566,7 @@ static enum stack_end search(struct image *image)
 
     free(rules);
     if (!rules)
-        return STACK_BROKEN; /* no register is what lacks */
+        return STACK_BROKEN; /* it is not a register that is missing */
     for (size_t at = 0; at + 16 <= frozen->length && places < PLACES_MOST; at += 8) {
         uint64_t place = frozen->low + at, back;
         enum stack_end end;
@@ -591,12 +593,12 @@ static enum stack_end search(struct image *image)
 
 #if defined(__aarch64__)
 /* Nor does procfs tell the register of the return address, which a function that calls no other
- * need not save: the C library's system calls that a thread can be cancelled in are made in such a
- * one (glibc from 2.41 on; musl). Of a file's own function the file has all callers. One
- * that is alone is taken, or the one alone by whose rules the stack leads to its end. */
+ * need not save: the C library makes its cancellable system calls in such a function (glibc from
+ * 2.41 on; musl). If the function is local to a file, that file has all of its callers. A caller
+ * is taken if it is the only one, or the only one by whose rules the stack leads to its end. */
 
-/* Where a function of the file's own begins that has the return address in its register all the way
- * to this one; 0: no such function. */
+/* Finds where a function of the file itself begins that has the return address in its register
+ * all the way to this address; 0: there is no such function. */
 static uint64_t leaf_at(struct image *image, uint64_t address)
 {
     Dwarf_Addr bias = 0, start = 0, end;
@@ -656,7 +658,7 @@ static bool leads_on(struct image *image, uint64_t lr, enum stack_end *ret)
     return *ret != STACK_BROKEN || image->elsewhere;
 }
 
-/* False: the return address is not what lacks, or nobody knows. */
+/* False: it is not the return address that is missing, or nobody knows. */
 static bool try_callers(struct image *image, enum stack_end *ret)
 {
     uint64_t function = image->count == 1 && !image->lr ? leaf_at(image, image->frozen->at.pc) : 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * From a copy of a stack to its frames, by the call frame information of the files that are
- * mapped (.eh_frame, .debug_frame), with libdw; where there is none, by frame pointers. Reads
- * nothing but the copy and the files it was handed, all of which are hostile: callers run it
- * in a process that has nothing to lose.
+ * Unwinds a copy of a stack to its frames, by the call frame information of the files that are
+ * mapped (.eh_frame, .debug_frame), with libdw; where there is none, by frame pointers. It reads
+ * nothing but the copy and the files it was handed, all of which are hostile: callers run it in
+ * a process that has nothing to lose.
  *
  * Threads  An image by one thread at a time.
  */
@@ -25,8 +25,8 @@ struct image_file {
 
 struct image; /* what one process has mapped: opaque */
 
-/* Who is asked for the debug information of a build id, which has the names of functions that a
- * file does not export: a descriptor, then the image's, or -1. */
+/* Asks for the debug information of a build id, which has the names of functions that a file
+ * does not export. Returns a descriptor, which the image then owns, or -1. */
 struct image_debug {
     int (*open)(void *ctx, const unsigned char *id, size_t length);
     void *ctx;
@@ -37,7 +37,8 @@ int image_open(const struct image_debug *debug, struct image **ret);
 void image_close(struct image *image); /* NULL is allowed */
 /* -EINVAL: no ELF file, or one of another kind of processor. */
 int image_add(struct image *image, const struct image_file *file);
-/* After the last image_add, before the first image_unwind. -ENOENT: no file could be used. */
+/* Call it after the last image_add and before the first image_unwind. -ENOENT: no file could be
+ * used. */
 int image_ready(struct image *image);
 
 enum stack_end {
@@ -48,12 +49,13 @@ enum stack_end {
     STACK_DEEP,     /* there was no more room in frames */
 };
 
-/* The addresses of the calls, innermost first; of all but the innermost the last byte of the
- * call, so that each lies in the function and line that made it. Returns how many; at least 1. */
+/* Finds the addresses of the calls, innermost first; for all but the innermost it is the last
+ * byte of the call, so that each lies in the function and line that made the call. Returns how
+ * many; at least 1. */
 size_t image_unwind(struct image *image, const struct frozen *frozen, uint64_t *frames, size_t room,
                     enum stack_end *ret_end);
 
-/* The function that an address lies in, as the symbol table spells it; "": not known. */
+/* Finds the function that an address lies in, as the symbol table spells it; "": not known. */
 void image_name(struct image *image, uint64_t address, char *ret, size_t size);
 
 #endif

@@ -18,7 +18,8 @@
 #include "reach.h"
 #include "sandbox.h"
 
-/* A large program's symbols and call frame information, mapped and sorted. */
+/* The limit has room for a large program's symbols and call frame information, mapped and
+ * sorted. */
 #define MEMORY        (4ull << 30)
 #define FILES         4096
 #define ANSWER_MS     5000 /* for one answer; the first of a large program is the longest */
@@ -229,7 +230,7 @@ void unwinder_close(struct unwinder *u)
     free(u);
 }
 
-/* The child did not do as it should: another takes its place. Always -EIO. */
+/* The child did not do as it should: it is replaced. Always returns -EIO. */
 static int replace(struct unwinder *u)
 {
     u->cpu_ns += sandbox_cpu_ns(&u->child);
@@ -239,7 +240,7 @@ static int replace(struct unwinder *u)
     return -EIO;
 }
 
-/* What Debian and others install by build id, root's alone to write. -1: there is none. */
+/* Opens what Debian and others install by build id, and only root can write. -1: there is none. */
 static int open_debug(const struct answer *want)
 {
     char path[sizeof(DEBUG_FOLDER) + 2 * (size_t)BUILD_ID_MOST + 8] = DEBUG_FOLDER;
@@ -275,8 +276,8 @@ static int send_ask(struct unwinder *u, const struct ask *ask)
     return u->child.pid ? sandbox_send(u->child.socket, ask, sizeof(*ask), NULL, 0) : -EIO;
 }
 
-/* A file that cannot be opened, or is waited for in vain, is left out: -errno then, and the child
- * is none the wiser. -EIO: it does not take it. */
+/* A file that cannot be opened, or whose file system does not answer in time, is left out:
+ * -errno then, and the child never learns of it. -EIO: the child does not take it. */
 static int send_file(struct unwinder *u, pid_t pid, const struct ask *ask, int place)
 {
     int result = u->child.pid ? reach_hand(pid, place, u->child.socket, ask, sizeof(*ask)) : -EIO;
@@ -284,8 +285,8 @@ static int send_file(struct unwinder *u, pid_t pid, const struct ask *ask, int p
     return result == -EPIPE || result == -ECONNRESET ? -EIO : result;
 }
 
-/* What the child wants on the way it gets, as often as one file for each of its own, while there is
- * time. */
+/* Waits for the answer. Sends the child the files that it wants on the way, at most one for each
+ * file of its own, while there is time. */
 static int await_answer(struct unwinder *u, struct answer *ret)
 {
     uint64_t deadline = now_ms() + ANSWER_MS;
@@ -328,7 +329,7 @@ int unwinder_image(struct unwinder *u, unsigned image, pid_t pid, const struct p
     for (size_t i = 0; i < files->count; i++) {
         const struct process_file *file = &files->rows[i];
 
-        /* A file has one row for each part of it that is code. */
+        /* A file has one row for each part of it that has code. */
         if (file->fd < 0 || (i && files->rows[i - 1].base == file->base))
             continue;
         ask.address = file->base;

@@ -2,7 +2,8 @@
  *
  * Unwinds frozen stacks and names their frames in a sandbox's child: other people's programs and
  * libraries are parsed there and nowhere else. A child that takes too long or dies is replaced;
- * what it was at is given up, the rest is handed to the next one as it is needed.
+ * the process that it was working on is given up, and the other images are handed to the next
+ * child as they are needed.
  *
  * Threads  One unwinder by one thread at a time.
  */
@@ -33,15 +34,16 @@ void unwinder_close(struct unwinder *u); /* NULL is allowed */
 int unwinder_image(struct unwinder *u, unsigned image, pid_t pid,
                    const struct process_files *files);
 
-/* Where a stack is copied to: frozen.bytes and .room of it belong to the unwinder. */
+/* Returns where to copy a stack: its frozen.bytes and .room belong to the unwinder. */
 struct frozen *unwinder_frozen(struct unwinder *u);
 
-/* The frames of what was copied there; ret has UNWINDER_FRAMES. -EIO: as above. -ESTALE: the image
- * is gone with a child that was replaced: set it again. */
+/* Finds the frames of the stack that was copied there; ret has UNWINDER_FRAMES. -EIO: as above.
+ * -ESTALE: the image is gone with a child that was replaced: set it again. */
 int unwinder_unwind(struct unwinder *u, unsigned image, uint64_t *ret, size_t *ret_count,
                     enum stack_end *ret_end);
 
-/* The function that an address of the image lies in; "": not known. As unwinder_unwind. */
+/* Finds the function that an address of the image lies in; "": not known. Errors as
+ * unwinder_unwind. */
 int unwinder_name(struct unwinder *u, unsigned image, uint64_t address, char ret[UNWINDER_NAME]);
 
 uint64_t unwinder_cpu_ns(const struct unwinder *u);

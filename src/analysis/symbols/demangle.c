@@ -17,8 +17,8 @@ struct writing {
 };
 
 /* A symbol of some hundred bytes can stand for a name of any length, as its parts refer to each
- * other: writing stops where no reader would follow. Nothing is allocated by who calls this, and
- * there is no other way to make it end. */
+ * other: writing stops at a length that no reader would follow. The caller, libiberty, has
+ * allocated nothing, and there is no other way to make it end. */
 static void take(const char *text, size_t length, void *ctx)
 {
     struct writing *writing = ctx;

@@ -10,9 +10,9 @@
 
 #define DEMANGLED_MAX 4096 /* bytes, the NUL among them */
 
-/* The name with its parameters, in buffer (DEMANGLED_MAX bytes), or the symbol's name itself: when
- * it is no such name, the one of the source is longer than that, or prcb was built without
- * libiberty. */
+/* Returns the name with its parameters, in buffer (DEMANGLED_MAX bytes), or the symbol's name
+ * itself if it is no such name, if the name in the source is longer than that, or if prcb was
+ * built without libiberty. */
 const char *demangle(const char *symbol, char *buffer);
 
 #endif

@@ -7,7 +7,7 @@
 
 #define NOTE_BUILD_ID 4u /* of Go's linker, by the name "Go" */
 
-/* The bytes of a part, as far as they are in the file. */
+/* Returns the bytes of a part, as far as they are in the file. */
 static const unsigned char *part(Elf *elf, uint64_t offset, uint64_t *size)
 {
     size_t bytes = 0;
@@ -67,7 +67,7 @@ static bool has_go_note(Elf *elf, const GElf_Phdr *head)
     return false;
 }
 
-/* The first place in what is mapped and no code that a table may begin at. */
+/* Finds the first place, in what is mapped but not code, at which a table may begin. */
 static int by_search(Elf *elf, const GElf_Phdr *head, struct go_table *ret, uint64_t *ret_address)
 {
     uint64_t size = head->p_filesz;
@@ -106,7 +106,7 @@ static int find_table(Elf *elf, struct go_table *ret, uint64_t *ret_address)
     return -ENOENT;
 }
 
-/* What the loader puts into a word of a program that may lie anywhere. */
+/* Finds what the loader puts into a word of a program that may be loaded at any address. */
 static bool relocated(Elf *elf, uint64_t address, uint64_t *ret)
 {
     Elf_Scn *section = NULL;
@@ -152,9 +152,9 @@ static bool find_section(Elf *elf, const char *wanted, uint64_t *ret)
     return false;
 }
 
-/* From Go 1.26 on the table does not say where its code begins: at the beginning of all code, if no
- * other linker put its own before, and the program then begins where a function of the table does.
- */
+/* From Go 1.26 on the table does not say where its code begins. It is at the beginning of all
+ * code, unless another linker put its own code there: if none did, the program begins where a
+ * function of the table does. */
 static bool is_whole_text(Elf *elf, struct go_table *table)
 {
     struct go_function first;

@@ -22,7 +22,7 @@ static uint64_t number_at(const unsigned char *bytes, size_t offset, unsigned le
     return narrow;
 }
 
-/* A number of a part of the table; false: it lies outside. */
+/* Reads a number in a part of the table; false: it lies outside. */
 static bool get(const struct go_table *table, size_t part, uint64_t offset, unsigned length,
                 uint64_t *ret)
 {
@@ -134,7 +134,7 @@ bool go_table_find(const struct go_table *table, uint64_t address, struct go_fun
     return low && go_table_row(table, low - 1, ret) && ret->begin <= address && address < ret->end;
 }
 
-/* Seven bits a byte, the lowest first. */
+/* Reads a number of seven bits a byte, the lowest first. */
 static bool take(const struct go_table *table, size_t *at, uint32_t *ret)
 {
     uint32_t value = 0;
@@ -164,8 +164,8 @@ bool go_table_depth(const struct go_table *table, const struct go_function *func
     if (function->depths >= table->size - at)
         return false;
     at += function->depths;
-    /* Pairs: by how much the depth changes (signs lie in the lowest bit), and for how long it then
-     * holds. No change ends the list, but at its beginning. */
+    /* The list has pairs: by how much the depth changes (the sign is in the lowest bit), and for
+     * how long it then holds. No change ends the list, except at its beginning. */
     for (unsigned step = 0; step < STEPS_MOST; step++) {
         uint32_t change, length;
 

@@ -38,12 +38,12 @@ int go_table_open(const unsigned char *bytes, size_t size, struct go_table *ret)
 /* False: there is no such row, or it is damaged; with row < table->count there may be more. */
 bool go_table_row(const struct go_table *table, size_t row, struct go_function *ret);
 
-/* The function that an address lies in. */
+/* Finds the function that an address lies in. */
 bool go_table_find(const struct go_table *table, uint64_t address, struct go_function *ret);
 
-/* Bytes on the stack between the stack pointer and the return address (x86-64), or the caller's
- * frame (arm64, whose return address lies at the stack pointer; 0: in the link register). False:
- * the table does not tell. */
+/* Finds the bytes on the stack between the stack pointer and the return address (x86-64), or the
+ * caller's frame (arm64, where the return address lies at the stack pointer; 0: it is in the
+ * link register). False: the table does not tell. */
 bool go_table_depth(const struct go_table *table, const struct go_function *function,
                     uint64_t address, uint64_t *ret);
 

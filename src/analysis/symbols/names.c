@@ -92,7 +92,7 @@ static int write_answer(struct symbols *symbols, const uint64_t *places, size_t 
     return ferror(out) ? -ENOMEM : 0;
 }
 
-/* The same, of lines: each place's is its own. */
+/* Does the same for lines: each place has a line of its own. */
 static int write_lines(struct symbols *symbols, const uint64_t *places, size_t count, FILE *out)
 {
     char *bytes = NULL, line[LINE_MOST];
@@ -117,8 +117,8 @@ static int write_lines(struct symbols *symbols, const uint64_t *places, size_t c
     return ferror(out) ? -ENOMEM : 0;
 }
 
-/* Takes over bytes, of which size are the answer and one more is there. Nothing in it is believed.
- */
+/* Owns bytes from here on: `size` of them are the answer, and there is room for one more.
+ * Nothing in the answer is believed. */
 static int read_answer(char *bytes, size_t size, size_t places, struct names *ret)
 {
     size_t head = places * sizeof(uint32_t), room = places + 1;
@@ -159,7 +159,7 @@ struct question {
     int socket; /* the child's end */
 };
 
-/* One at a time: the parent answers before anything else comes. */
+/* There is one request at a time: the parent answers before anything else comes. */
 static int fetch_debug(void *ctx, const char *build_id, const char *link)
 {
     const struct question *q = ctx;
@@ -247,7 +247,8 @@ static bool is_hexadecimal(const char *text)
     return *text && strspn(text, "0123456789abcdef") == strlen(text);
 }
 
-/* In the places that debuggers look at, of those that nobody but root can write to. */
+/* Opens debug information in the places that debuggers look at, but only those that nobody but
+ * root can write to. */
 static int open_debug(const struct names_source *source, const struct debug_wanted *wanted)
 {
     char path[4096 + 512];
@@ -273,7 +274,7 @@ static int open_debug(const struct names_source *source, const struct debug_want
     return fd;
 }
 
-/* The place, which is the caller's. */
+/* Opens the place; the descriptor is the caller's. */
 static int open_source(const struct names_source *source, struct stat *ret)
 {
     uid_t owner = source->uid < 0 ? geteuid() : (uid_t)source->uid;
@@ -417,7 +418,7 @@ static uint64_t *wasted_by(struct namer *namer, uid_t uid)
     return &namer->wasted[i].ns;
 }
 
-/* What a file is like for which there are no names, if it is the file's fault. */
+/* Says what is wrong with a file that has no names, if it is the file's fault. */
 static const char *why_not(int result)
 {
     switch (result) {

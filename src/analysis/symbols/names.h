@@ -35,8 +35,8 @@ struct names_source {
 };
 
 struct namer {
-    /* Processor time that users' files took in vain. Who goes on writing such files is not asked
-     * about any more; others are. */
+    /* Processor time that users' files took in vain. A user who goes on writing such files is
+     * not asked about any more; others are. */
     struct {
         uid_t uid;
         uint64_t ns;
@@ -54,14 +54,14 @@ struct names {
     char build_id[129]; /* of the file that was read; "" */
 };
 
-/* Places: NAMES_ELF and NAMES_VDSO offsets in the file, NAMES_VARIABLES addresses from where its
- * first page is mapped, else addresses. 0 or -errno; *ret
- * unchanged. */
+/* Reads the names of places. Places are offsets in the file for NAMES_ELF and NAMES_VDSO,
+ * addresses from where the file's first page is mapped for NAMES_VARIABLES, else addresses. 0 or
+ * -errno; *ret unchanged. */
 int names_find(struct namer *namer, const struct names_source *source, const uint64_t *places,
                size_t count, struct names *ret);
 void names_free(struct names *names);
 
-/* Whether code that is mapped under this name has no file: a just-in-time compiler's. */
+/* Whether code that is mapped under this name is a just-in-time compiler's and has no file. */
 bool names_is_anonymous(const char *file);
 
 #endif

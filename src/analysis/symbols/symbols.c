@@ -80,7 +80,7 @@ static int add(struct symbols *symbols, uint64_t start, uint64_t bytes, const ch
     return 0;
 }
 
-/* By address; of several at one place the widest and then the plainest name first. */
+/* Orders by address; at one address the widest and then the plainest name comes first. */
 static int by_start(const void *left, const void *right)
 {
     const struct symbol *a = left, *b = right;
@@ -119,7 +119,7 @@ static int finish(struct symbols *symbols, struct symbols **ret)
     return 0;
 }
 
-/* From a place in the file to an address; false: nothing of it is loaded. */
+/* Translates a place in the file to an address; false: nothing of it is loaded. */
 static bool find_address(const struct symbols *symbols, uint64_t place, uint64_t *ret)
 {
     for (size_t i = 0; i < symbols->segment_count; i++) {
@@ -150,7 +150,7 @@ struct symbol *symbols_find(struct symbols *symbols, uint64_t place)
 
 /* ---- ELF --------------------------------------------------------------------- */
 
-/* What else elfutils would read: an image that is compressed, which may be of any size. */
+/* elfutils would also read a compressed image, which may be of any size. */
 static bool is_elf(int fd)
 {
     char magic[SELFMAG];
@@ -177,8 +177,7 @@ static int read_segments(struct symbols *symbols, Elf *elf, uint64_t bias)
     return symbols->segment_count ? 0 : -EINVAL;
 }
 
-/* Of the file as it is mapped from its first page on, all, for variables need not lie in the file.
- */
+/* Takes the whole file as mapped from its first page on, for variables need not lie in the file. */
 static int read_base(struct symbols *symbols)
 {
     const struct segment *first = &symbols->segments[0];
@@ -188,8 +187,8 @@ static int read_base(struct symbols *symbols)
     return 0;
 }
 
-/* What lies between functions is not the one's before it: sections end, and the linker's
- * jumps to other libraries have a section, but no names. */
+/* Bytes between functions do not belong to the function before them: sections end, and the
+ * linker's jumps to other libraries have a section, but no names. */
 static int read_sections(struct symbols *symbols, Elf *elf, uint64_t bias)
 {
     Elf_Scn *section = NULL;
@@ -227,8 +226,8 @@ static int read_module(struct symbols *symbols, Dwfl_Module *module)
 {
     int count, result;
 
-    /* Compressed tables that do not fit are left out in silence: an allocation that failed shows.
-     */
+    /* elfutils leaves out compressed tables that do not fit and reports nothing: a failed
+     * allocation shows it. */
     errno = 0;
     count = dwfl_module_getsymtab(module);
     result = errno == ENOMEM ? -ENOMEM : 0;
@@ -243,8 +242,8 @@ static int read_module(struct symbols *symbols, Dwfl_Module *module)
     return result;
 }
 
-/* Programs of Go's have their functions' names in a table of their own, when they are stripped,
- * too. */
+/* Go programs have the names of their functions in a table of their own, even if they are
+ * stripped. */
 static int read_go(struct symbols *symbols, Elf *elf, uint64_t bias)
 {
     struct go_function function;
@@ -340,8 +339,8 @@ static uint32_t checksum(int fd)
     return ~sum;
 }
 
-/* By the build id, else by the name that the program gives. That it is named by a path, or lies
- * beside the program, is no reason to open it: it would be anybody's file. */
+/* Finds debug information by the build id, else by the name that the program gives. A path in
+ * the program, or a place beside it, is no reason to open a file: it could be anybody's file. */
 static int find_debug(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
                       const char *file, const char *link, GElf_Word crc, char **ret)
 {
@@ -404,7 +403,8 @@ int symbols_open_variables(int fd, symbols_fetch_fn fetch, void *ctx, struct sym
 
 /* ---- lines ------------------------------------------------------------------- */
 
-/* A compiler that writes no table of the units' addresses leaves searching them one by one. */
+/* If the compiler wrote no table of the units' addresses, the units have to be searched one by
+ * one. */
 static Dwarf_Die *find_unit(struct symbols *symbols, Dwarf_Addr address, Dwarf_Addr *ret_bias)
 {
     Dwarf_Die *unit = dwfl_module_addrdie(symbols->module, address, ret_bias);
@@ -418,7 +418,7 @@ static Dwarf_Die *find_unit(struct symbols *symbols, Dwarf_Addr address, Dwarf_A
     return NULL;
 }
 
-/* As the linker knows it, demangled. No separator of ours is part of it. */
+/* Adds the linker's name of it, demangled. It contains none of our separators. */
 static void add_name(Dwarf_Die *scope, char *to, size_t size)
 {
     Dwarf_Attribute attribute;
@@ -433,8 +433,8 @@ static void add_name(Dwarf_Die *scope, char *to, size_t size)
         *at = *at == '\t' || *at == '\n' ? '?' : *at;
 }
 
-/* Functions at an address, innermost first; the last of them was compiled, the others were put into
- * it. */
+/* Adds the functions at an address, innermost first; the last of them was compiled, the others
+ * were inlined into it. */
 static void find_functions(Dwarf_Die *unit, Dwarf_Addr address, char *inlined, char *function,
                            size_t size)
 {
@@ -505,7 +505,7 @@ static int read_dynsym(struct symbols *symbols, Elf *elf)
     return result;
 }
 
-/* How much of the vdso is mapped; 0: it is not. */
+/* Returns how much of the vdso is mapped; 0: it is not. */
 static size_t vdso_bytes(void)
 {
     FILE *file = fopen("/proc/self/maps", "re");
@@ -548,8 +548,8 @@ int symbols_open_vdso(struct symbols **ret)
 
 /* ---- lists in text ------------------------------------------------------------- */
 
-/* "ffffffff81000000 T name\t[module]": the last, if there, stays part of the name. By hand, as
- * there are some 200,000 of them. */
+/* A line is "ffffffff81000000 T name\t[module]": the module, if there, stays part of the name.
+ * It is parsed by hand, as there are some 200,000 lines. */
 static int read_kallsyms(struct symbols *symbols, FILE *file)
 {
     char line[1024];
@@ -574,8 +574,8 @@ static int read_kallsyms(struct symbols *symbols, FILE *file)
     return result ? result : seen ? 0 : -EPERM;
 }
 
-/* "7f0000001000 40 name with blanks", as compilers append it: a later row at an address is
- * about newer code. */
+/* A line is "7f0000001000 40 name with blanks", as compilers append it: a later row at an
+ * address is about newer code. */
 static int read_perf_map(struct symbols *symbols, FILE *file)
 {
     char line[4096];

@@ -58,7 +58,7 @@ static int by_key(const void *left, const void *right)
     return a->key < b->key ? -1 : a->key > b->key;
 }
 
-/* The second look: whose wait is another by now has none that is known. */
+/* The second look: a thread that is in another wait by now has no known wait. */
 static int compare_account(const struct prcb_account *a, void *ctx)
 {
     const struct chain_thread wanted = {.key = a->key};
@@ -166,7 +166,7 @@ static int find_loops(struct chain *c)
     return 0;
 }
 
-/* Whoever was not in the same wait throughout waits for nobody. */
+/* A thread that was not in the same wait throughout waits for nobody. */
 static void keep_confirmed(struct chain *c)
 {
     for (size_t i = 0; i < c->count; i++) {

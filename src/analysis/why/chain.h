@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Who waits for whom, now: the waits of a session's threads that go on, the lock that each is for,
- * and the thread that holds it. Holders are those of mutexes, which say so themselves
- * (futex.h). A holder is a thread of the same process; who waits for something else has none.
+ * Who waits for whom, now: the waits of a session's threads that go on, the lock that each waits
+ * for, and the thread that holds it. Holders are known for mutexes that name them (futex.h). A
+ * holder is a thread of the same process; a thread that waits for something else has no holder.
  *
- * Everything is read between two looks at the accounts, and of a thread that was switched out again
- * meanwhile nothing is kept: the waits of a loop all went on at one moment, so it is a deadlock.
+ * Everything is read between two looks at the accounts, and nothing is kept of a thread that was
+ * switched out again meanwhile: the waits of a loop all went on at one moment, so it is a
+ * deadlock.
  *
  * Access is the kernel's ptrace rule, as of prcb/stack.h. One thread.
  */
@@ -50,7 +51,7 @@ struct chain {
     bool no_mutexes; /* this C library's mutexes are not as they are read here */
 };
 
-/* Waits shorter than min_wait_ns have no stack read. 0 or -errno. */
+/* Stacks of waits shorter than min_wait_ns are not read. 0 or -errno. */
 int chain_take(struct prcb *session, struct prcb_stacks *stacks, struct objects *objects,
                uint64_t min_wait_ns, struct chain *ret, struct prcb_error *err);
 void chain_deinit(struct chain *c);

@@ -100,7 +100,7 @@ static int walk(struct looks *l, uint64_t since, struct prcb_error *err)
     return result;
 }
 
-/* Of a thread outside of this pid namespace nobody here knows the process: it has no number. */
+/* Nobody here knows the process of a thread outside of this pid namespace: it has no number. */
 static bool is_inside(const struct prcb_account *a)
 {
     return a->tid != 0;
@@ -115,7 +115,7 @@ static bool all_ended(const struct looks *l)
     return true;
 }
 
-/* Accounts of ended threads are to go back, so that there is room for others. */
+/* Whether accounts of ended threads have to be given back, so that there is room for others. */
 static bool is_tight(struct looks *l)
 {
     struct prcb_status status = {.size = sizeof(status)};
@@ -124,9 +124,9 @@ static bool is_tight(struct looks *l)
            (uint64_t)status.threads * ROOM_PART >= status.max_threads;
 }
 
-/* The accounts that the look tells of. Threads that waited when they came to be profiled are known
- * to go on only from the second look on, so at first it tells of all. left: the look before left
- * stacks for the budget, of any of them. */
+/* Chooses the accounts that the look tells of. Threads that waited when profiling began are
+ * known to go on only from the second look on, so at first it tells of all. left: the look
+ * before skipped stacks for lack of budget, which may be of any account. */
 static int choose_accounts(struct looks *l, const struct looks_fns *fns, bool left,
                            struct prcb_error *err)
 {
@@ -142,8 +142,8 @@ static int choose_accounts(struct looks *l, const struct looks_fns *fns, bool le
     return result;
 }
 
-/* Until the next look. One that is dear once, as the first is, is no reason to look away for long.
- */
+/* Returns the pause until the next look. A look that is expensive once, as the first one, is no
+ * reason for a long pause. */
 static uint64_t pause_of(struct looks *l, uint64_t cost)
 {
     uint64_t least = prcb_session_tier(l->session) == PRCB_TIER_PERF ? PERF_NS : LOOK_NS;
@@ -156,7 +156,8 @@ static uint64_t pause_of(struct looks *l, uint64_t cost)
     return pause > least ? pause : least;
 }
 
-/* Of the child, which new programs cost most, and of the looks themselves. */
+/* Whether there is budget left: it pays for the child, whose largest cost is new programs, and
+ * for the looks themselves. */
 static bool has_budget(struct looks *l)
 {
     struct prcb_stacks_status status = {.size = sizeof(status)};
@@ -171,7 +172,7 @@ static bool has_budget(struct looks *l)
     return !l->spent;
 }
 
-/* The thread's place, or the first near it that is free or holds the oldest. */
+/* Finds the thread's place, or the first near it that is free or holds the oldest. */
 static struct going_on *place_of(struct looks *l, uint64_t key)
 {
     size_t home = (key * 0x9e3779b97f4a7c15u >> 32) % GOING_ON;
@@ -257,8 +258,8 @@ static int give_back(struct looks *l, const struct looks_fns *fns, struct prcb_e
     return result;
 }
 
-/* What a look costs is its processor time. It may wait for the child: whoever writes a program that
- * takes long to read would else choose when the next look is. */
+/* The cost of a look is its processor time, not its duration. It may wait for the child:
+ * otherwise a user with a program that takes long to read would choose when the next look is. */
 int looks_take(struct looks *l, const struct looks_fns *fns, bool *ret_ended,
                struct prcb_error *err)
 {

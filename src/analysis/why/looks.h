@@ -18,28 +18,28 @@
 
 struct looks;
 
-/* percent: of one processor, for looks and unwinding, after half a second that is free. Close it
- * before the session. */
+/* percent: the share of one processor for looks and unwinding, after half a second that is free.
+ * Close it before the session. */
 int looks_open(struct prcb *session, uint64_t percent, struct looks **ret, struct prcb_error *err);
 void looks_close(struct looks *l); /* NULL is allowed */
 
 /* Both return 0 or -errno, which ends the look. */
 struct looks_fns {
     int (*account)(void *ctx, const struct prcb_account *a, uint64_t now); /* CLOCK_MONOTONIC */
-    /* Of each account before any of them is told of: takes what divides it, and makes it the one of
-     * that moment. NULL: nothing does. */
+    /* Called for each account before any of them is passed on: takes what divides the account's
+     * time, and makes it that of the same moment. NULL: nothing divides it. */
     int (*divided)(void *ctx, struct prcb_account *a);
     int (*released)(void *ctx, uint64_t key); /* it is about to be given back; NULL: nobody asks */
-    /* A wait that was chosen at random has ended; before the accounts of the look. result: 0 and
-     * stack, or why there is none: -EBUSY, -ENOSPC (no room for the copy), as prcb_stacks_unwind.
-     * wait: what it was for. NULL: nobody asks. */
+    /* A wait that was chosen at random has ended; called before the accounts of the look.
+     * result: 0 and the stack, or why there is none: -EBUSY, -ENOSPC (no room for the copy), as
+     * prcb_stacks_unwind. wait: what it was for. NULL: nobody asks. */
     int (*chosen)(void *ctx, const struct prcb_chosen *chosen, const struct prcb_stack *stack,
                   int result, struct object_wait wait);
     bool keep_ended; /* somebody else gives accounts of ended threads back */
-    /* A wait that lasts for longer was told of, and is told of again when it has ended: what
-     * account heard of it holds, with its length grown. To be longer than the shortest wait whose
-     * stack is asked for, and than from look to look. 0: each look tells of every account. On the
-     * perf tier it does so anyway. */
+    /* A wait that lasts for longer than this was passed on before, and is passed on again when
+     * it has ended: what `account` got of it still holds, only its length has grown. It has to
+     * be longer than the shortest wait whose stack is asked for, and than the time between
+     * looks. 0: each look passes on every account; the perf tier always does. */
     uint64_t settled_ns;
     void *ctx;
 };
@@ -47,22 +47,22 @@ struct looks_fns {
 int looks_take(struct looks *l, const struct looks_fns *fns, bool *ret_ended,
                struct prcb_error *err);
 
-/* When the next look is due, CLOCK_MONOTONIC. */
+/* Returns when the next look is due, CLOCK_MONOTONIC. */
 uint64_t looks_next(const struct looks *l);
 
-/* As prcb_stacks_read; ctx: the looks. -EBUSY: the budget is used up for now. */
+/* Does the same as prcb_stacks_read; ctx: the looks. -EBUSY: the budget is used up for now. */
 int looks_read(void *ctx, const struct prcb_account *a, struct prcb_stack *ret);
 
-/* How many looks there were so far, and of how many accounts they told. */
+/* Returns how many looks there were so far, and how many accounts they passed on. */
 uint64_t looks_count(const struct looks *l, uint64_t *ret_accounts);
 
-/* As objects_read, within the same budget; ctx: the looks, which objects were given to. Nothing is
- * known of what is not read. */
+/* Does the same as objects_read, within the same budget; ctx: the looks, which were given the
+ * objects. What is not read stays unknown. */
 void looks_set_objects(struct looks *l, struct objects *objects);
 struct object_wait looks_object(void *ctx, const struct prcb_account *a,
                                 const struct prcb_stack *stack);
 
-/* Processor time of the looks and of unwinding so far. */
+/* Returns the processor time of the looks and of unwinding so far. */
 uint64_t looks_cost(const struct looks *l);
 
 struct prcb_stacks *looks_stacks(const struct looks *l);

@@ -10,7 +10,8 @@
 #include "held_up.h"
 #include "table.h"
 
-/* A part that grows: of a process, a cause, and a stack or a reason why there is none. */
+/* A part that grows: the time of one process, one cause, and one stack or reason why there is
+ * none. */
 struct cell {
     struct why_part part;
     const struct process *process;
@@ -31,7 +32,7 @@ struct process {
     struct cell *cells;
     struct thread *threads_here; /* those whose accounts are there */
     struct process *next;        /* of all */
-    /* Whether it is frozen, and when that was asked (why_account's now); 0: not yet. */
+    /* Whether the process is frozen, and when that was asked (why_account's now); 0: not yet. */
     uint64_t frozen_asked;
     bool frozen;
 };
@@ -214,7 +215,7 @@ static uint32_t cause_of(const struct prcb_account *a)
     return a->present & PRCB_HAS_OPEN ? a->open.cause : PRCB_CAUSE_NONE;
 }
 
-/* How long the wait has been going on. */
+/* Returns how long the wait has been going on. */
 static uint64_t age_of(const struct thread *thread, const struct prcb_account *a, uint64_t now)
 {
     return a->present & PRCB_HAS_OPEN ? a->open.ns : now - thread->since;
@@ -244,7 +245,7 @@ static void settle(struct thread *thread, const struct prcb_account *a)
     thread->met_given = whole;
 }
 
-/* How long a wait was that looks have met. */
+/* Sets how long a wait was that looks have met. */
 static void settle_chosen(struct thread *thread, uint64_t ns)
 {
     if (thread->cell) {
@@ -257,7 +258,7 @@ static void settle_chosen(struct thread *thread, uint64_t ns)
     thread->met_given = ns;
 }
 
-/* The wait that a look met last was over before it was known what it was for; the record of it says
+/* The wait that a look met last was over before it was known what it was for; its record tells
  * that. */
 static int name_met(struct why *w, struct thread *thread, struct object_wait wait)
 {
@@ -281,10 +282,10 @@ static int name_met(struct why *w, struct thread *thread, struct object_wait wai
     return 0;
 }
 
-/* Its stack, and what it is for. That a 64-bit stack was there, readable or not, says whose numbers
- * of calls the thread uses. What it is for comes first, for it takes less and the wait may be over
- * any moment; but a futex's stack says what kind of lock it is, and where no cause is known it may
- * be one. */
+/* Reads the stack of the wait, and what it is for. A 64-bit stack, readable or not, shows whose
+ * numbers of calls the thread uses. What the wait is for is read first, because that takes less
+ * time and the wait may be over any moment; but a futex's stack tells what kind of lock it is,
+ * and where no cause is known the wait may be for a futex. */
 static int read_wait(struct why *w, const struct prcb_account *a, struct why_part *ret)
 {
     uint32_t cause = cause_of(a);
@@ -333,7 +334,7 @@ static int begin(struct why *w, struct thread *thread, const struct prcb_account
     return 0;
 }
 
-/* Until the look that meets its thread, whose process is not known before. */
+/* Puts a chosen wait off until a look meets its thread, whose process is not known before. */
 static int put_off(struct why *w, const struct prcb_chosen *chosen, const struct prcb_stack *stack,
                    int result, struct object_wait wait)
 {
@@ -353,7 +354,7 @@ static int put_off(struct why *w, const struct prcb_chosen *chosen, const struct
     return 0;
 }
 
-/* Those that were put off until this thread was met. */
+/* Takes the chosen waits that were put off until this thread was met. */
 static int take_early(struct why *w, uint64_t key)
 {
     struct early **at = &w->early;
@@ -424,8 +425,8 @@ static int move_wait(struct why *w, struct thread *thread, const struct why_part
     return 0;
 }
 
-/* One that was passed over for the budget gets its stack, or what it is for, when there is some
- * left. */
+/* A wait that was passed over for lack of budget gets its stack, or what it is for, when some
+ * budget is left. */
 static int try_again(struct why *w, struct thread *thread, const struct prcb_account *a)
 {
     struct why_part part = {.kind = WHY_STACK,
@@ -453,7 +454,7 @@ static bool is_frozen(struct process *process, uint64_t now)
     return process->frozen;
 }
 
-/* A thread that idled may be frozen by now: its stack is the same, and what it means is not
+/* A thread that idled may be frozen by now: its stack is the same, but it means something else
  * (prcb_stacks_read). */
 static int ask_again(struct why *w, struct thread *thread, const struct prcb_account *a)
 {
@@ -468,7 +469,7 @@ static int ask_again(struct why *w, struct thread *thread, const struct prcb_acc
     return move_wait(w, thread, &part);
 }
 
-/* Of a thread that waits on, all but the length of it is what it was. */
+/* If a thread still is in the same wait, nothing but the wait's length has changed. */
 static void keep(struct thread *thread, const struct prcb_account *a, bool same)
 {
     if (same && is_wait(a)) {
@@ -534,7 +535,7 @@ static void add_figures(struct process *to, const struct prcb_account *a)
     to->wait_ns += a->wait_ns;
     if (!open || a->flags & PRCB_ACCOUNT_RUNNING)
         return;
-    /* Able to run: an open stretch of these is ready time. */
+    /* Whether the thread is able to run: such an open stretch is ready time. */
     if (info && info->kind == PRCB_KIND_READY) {
         to->ready_ns += a->open.ns;
         return;
@@ -611,9 +612,10 @@ static bool is_idle(const struct why_part *part)
                                    : cause_has(part->cause, CAUSE_IDLES);
 }
 
-/* The parts are what looks saw, the total is exact: what exceeds it (a look may be a little later
- * than the account it is about) is taken from the longest; what lacks is divided by the waits that
- * were chosen at random, and without such it was too short to be seen. */
+/* The parts are what looks saw, the total is exact. If the parts exceed it (a look may be a
+ * little later than the account that it belongs to), the excess is taken from the longest; what
+ * is missing is divided by the waits that were chosen at random, and without such waits it was
+ * too short to be seen. */
 static void fit_parts(struct why_cause *cause)
 {
     uint64_t sum = 0;
@@ -636,7 +638,7 @@ static void fit_parts(struct why_cause *cause)
 
         if (cause->parts[i].chosen <= 0)
             continue;
-        /* Of what is left, so that roundings end with the last. */
+        /* Each gets its share of what is left, so that no rounding error remains after the last. */
         share = all > cause->parts[i].chosen
                     ? (uint64_t)((double)left * (cause->parts[i].chosen / all))
                     : left;
@@ -690,7 +692,7 @@ static int by_holder(const void *left, const void *right)
     return order || a->wait.holder ? order : compare(a->kind, b->kind);
 }
 
-/* Parts that are the same in one order become one; of the rest of it, it has the first's. */
+/* Parts that are the same in one order become one, which has the other members of the first. */
 static int merge(const struct why_cause *cause, int (*by)(const void *, const void *),
                  struct why_part **ret, size_t *ret_count)
 {

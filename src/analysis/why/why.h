@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Why and where threads waited, by process: what looks at accounts and at the stacks of waits that
- * go on add up to. The time of each cause is the accounts' own, exactly; stacks divide it, and
- * what no stack was had for stays in rows that say why. No session, no clock, no output: accounts
+ * Why and where threads waited, by process: the sum of looks at accounts and at the stacks of
+ * waits that go on. The time of each cause is exactly that of the accounts; stacks divide it,
+ * and time without a stack stays in rows that say why. No session, no clock, no output: accounts
  * come in, a report goes out.
  *
- * How a wait's time gets to its stack: while the wait goes on, from look to look; when it has ended
- * and no other wait of its cause has since, the rest of it by what the cause's closed time grew.
- * What is left of the cause, waits that no look met, is divided as those of them say that were
- * chosen at random, each by its length and how many it stands for.
+ * A wait's time gets to its stack in this way: while the wait goes on, each look adds the time
+ * since the last one; when it has ended and no other wait of its cause has since, the rest is
+ * what the cause's closed time grew by. What is left of the cause, waits that no look met, is
+ * divided in proportion to those of them that were chosen at random, each by its length and how
+ * many it stands for.
  *
- * What waits were for, and who held the locks that they were for, divides the same time once more:
- * each wait that was read has one object, or the rest's row.
+ * What waits were for, and who held the locks that they were for, divides the same time once
+ * more: each wait that was read has one object, or belongs to the row of the rest.
  *
  * One thread.
  */
@@ -32,9 +33,9 @@ struct why;
  * the budget is used up. */
 struct why_source {
     int (*read)(void *ctx, const struct prcb_account *a, struct prcb_stack *ret);
-    /* What the wait is for; NULL: nobody asks. Asked before the stack is read, stack NULL: the wait
-     * may be over any moment. Of a futex, and where no cause is known, after it: the stack, where
-     * there is one, says which kind of lock it is. */
+    /* Reads what the wait is for; NULL: nobody asks. It is called before the stack is read, with
+     * stack NULL: the wait may be over any moment. For a futex, and where no cause is known, it
+     * is called after that, too: the stack, if there is one, tells which kind of lock it is. */
     struct object_wait (*object)(void *ctx, const struct prcb_account *a,
                                  const struct prcb_stack *stack);
     void *ctx;
@@ -44,10 +45,10 @@ struct why_source {
 int why_open(const struct why_source *source, struct why **ret); /* 0 or -ENOMEM */
 void why_close(struct why *w);                                   /* NULL is allowed */
 
-/* A look at one account at a time (ns, of any clock that does not go back). */
+/* Takes a look at one account at a time. now: ns, of any clock that does not go back. */
 int why_account(struct why *w, const struct prcb_account *a, uint64_t now);
-/* The report's process that an account is of. 0: kernel threads, which are one: none of them has
- * anything to be told apart by. */
+/* Returns the report's process of an account. 0: kernel threads, which are one process: nothing
+ * in it tells them apart. */
 pid_t why_process_of(const struct prcb_account *a);
 /* A wait that was chosen at random has ended (looks.h). */
 int why_chosen(struct why *w, const struct prcb_chosen *chosen, const struct prcb_stack *stack,
@@ -77,7 +78,7 @@ struct why_part {
     struct object_wait wait; /* numbers of the caller's objects; 0: not known */
     uint64_t ns, count;      /* count: waits that were looked at; SHORT: 0 */
     uint64_t idle_ns;        /* of ns, idling by design */
-    double chosen;           /* ns that those of them stand for that were chosen at random */
+    double chosen;           /* ns that the waits chosen at random among them stand for */
 };
 
 struct why_cause {
@@ -88,9 +89,9 @@ struct why_cause {
     uint64_t idle_ns;       /* of these, idling by design */
     struct why_part *parts; /* by stack, longest first */
     size_t part_count;
-    /* Where somebody asks for objects: the same time by what was waited for, and by who held the
-     * lock (where that is known of any wait); and each part by itself. Rows without an object, or a
-     * holder, are one for each kind: STACK: it was looked for and not found. */
+    /* If somebody asks for objects: the same time by what was waited for, and by who held the
+     * lock (if that is known of any wait); and each part by itself. Rows without an object, or
+     * without a holder, are one for each kind; STACK means that it was looked for and not found. */
     struct why_part *objects, *holders, *pairs;
     size_t object_count, holder_count, pair_count;
 };
