@@ -7,7 +7,7 @@
 
 #include "text.h"
 
-/* The samples by thread; those of no known one are left out. */
+/* Sorts the samples by thread; those of no known thread are left out. */
 static struct page_sample *sort_samples(const struct page_data *d, size_t *places)
 {
     size_t threads = d->recording->thread_count, at = 0;
@@ -23,7 +23,7 @@ static struct page_sample *sort_samples(const struct page_data *d, size_t *place
     }
     for (size_t i = 0; sorted && i < d->sample_count; i++)
         sorted[places[d->samples[i].thread]++] = d->samples[i];
-    return sorted; /* places[i] is now where the next one's begin */
+    return sorted; /* places[i] is now where the next thread's samples begin */
 }
 
 int page_threads(const struct page_data *d, int (*fn)(const struct page_thread *thread, void *ctx),

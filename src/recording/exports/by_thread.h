@@ -20,10 +20,10 @@ struct page_thread {
 int page_threads(const struct page_data *data,
                  int (*fn)(const struct page_thread *thread, void *ctx), void *ctx);
 
-/* The text in quotes, as JSON has it; "[unknown] FILE" of a function without a name. */
+/* Writes the text in quotes, as JSON has it; "[unknown] FILE" for a function without a name. */
 void page_put_text(FILE *out, const char *text);
 void page_put_function(FILE *out, const struct page_data *data, uint32_t code);
-/* "futex", "ready", in quotes, with a word before it. */
+/* Writes "futex", "ready", in quotes, with a word before it. */
 void page_put_state(FILE *out, const struct page_state *state);
 
 #endif

@@ -38,8 +38,8 @@ static uint16_t state_of(struct page_data *d, const struct stretch *stretch)
     return (uint16_t)d->state_count++;
 }
 
-/* Where the thread waited; 0: not known, or a sample of many short waits, which says nothing of
- * one. */
+/* Finds where the thread waited; 0: not known, or a sample of many short waits, which does not
+ * tell where a single one was. */
 static uint32_t place_of(const struct page_data *d, const struct stretch *stretch)
 {
     const struct recorded_wait *wait =
@@ -74,7 +74,7 @@ static int add_stretch(const struct stretch *stretch, void *ctx)
                                             : 0;
 }
 
-/* By thread; each one's are in the order of time as they are. */
+/* Sorts by thread; the stretches of each thread are in the order of time already. */
 static int sort_stretches(struct page_data *d)
 {
     size_t threads = d->recording->thread_count, at = 0;
@@ -122,8 +122,8 @@ static int find_node(struct page_data *d, struct table *table, uint32_t caller, 
     return 0;
 }
 
-/* Node 0 is the root: no stack. A function is its index twice, plus one in kernel mode; that behind
- * the last is the unknown one. */
+/* Node 0 is the root: no stack. A function has twice its index, plus one in kernel mode; the
+ * index behind the last is the unknown function. */
 static int make_nodes(struct page_data *d)
 {
     const struct recording *r = d->recording;

@@ -61,7 +61,8 @@ void page_data_close(struct page_data *data); /* zeroed is allowed */
 
 #define PAGE_WHOLE UINT64_MAX /* one cell: no timeline */
 
-/* The data with a timeline of cells of fold_ns; 0: as it was recorded. *ret is the caller's. */
+/* Makes the data with a timeline of cells of fold_ns; 0: as it was recorded. *ret is the
+ * caller's. */
 int page_data_write(const struct page_data *data, uint64_t fold_ns, uint8_t **ret, size_t *ret_size,
                     struct prcb_error *err);
 

@@ -9,20 +9,20 @@
 
 #include "recording.h"
 
-/* Each writes all of it; what could not be written shows in the stream. 0 or -errno. */
+/* Each writes the whole recording; write errors stay in the stream. 0 or -errno. */
 
-/* A line a stack: "thread;outermost;...;innermost weight". */
+/* Writes a line for each stack: "thread;outermost;...;innermost weight". */
 int export_folded(const struct recording *recording, FILE *out, struct prcb_error *err);
-/* The same of waits: "thread;cause;outermost;...;innermost ns". idle: those of threads that idle by
- * design, too. -ENOENT: no stacks of waits were recorded. */
+/* Does the same for waits: "thread;cause;outermost;...;innermost ns". idle: also those of
+ * threads that idle by design. -ENOENT: no stacks of waits were recorded. */
 int export_folded_waits(const struct recording *recording, bool idle, FILE *out,
                         struct prcb_error *err);
-/* A trace of Perfetto's packets. -EOPNOTSUPP: not built in. */
+/* Writes a trace of Perfetto's packets. -EOPNOTSUPP: not built in. */
 int export_perfetto(const struct recording *recording, FILE *out, struct prcb_error *err);
-/* A protocol buffer of perftools.profiles.Profile, in gzip. -EOPNOTSUPP: not built in. */
+/* Writes a protocol buffer of perftools.profiles.Profile, in gzip. -EOPNOTSUPP: not built in. */
 int export_pprof(const struct recording *recording, FILE *out, struct prcb_error *err);
-/* The Firefox Profiler's processed profile, JSON: threads with samples, and a marker for each time
- * that they were ready or waited, with its stack if one is known. */
+/* Writes the Firefox Profiler's processed profile, JSON: threads with samples, and a marker for
+ * each time that they were ready or waited, with its stack if one is known. */
 int export_firefox(const struct recording *recording, FILE *out, struct prcb_error *err);
 
 #endif

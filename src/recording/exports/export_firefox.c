@@ -17,7 +17,7 @@
 
 enum category { OTHER, USER, KERNEL, READY, WAITING };
 
-/* Of a thread: the nodes and functions that it has, in the order in which they came up. */
+/* The nodes or functions that a thread has, in the order in which they came up. */
 struct local {
     uint32_t *number; /* plus one, of a node or function; 0: none yet */
     uint32_t *list;
@@ -59,13 +59,14 @@ static uint32_t local_number(struct local *local, uint32_t global)
     return local->number[global] - 1;
 }
 
-/* Callers before what they call. */
+/* Adds callers before the functions that they call. */
 static void add_node(struct firefox *f, uint32_t node)
 {
     uint32_t at, up;
 
     while (node && !f->nodes.number[node]) {
-        /* The outermost that is not there yet. Depth is bounded by the recording's reader. */
+        /* This finds the outermost node that is not there yet. The recording's reader bounds the
+         * depth. */
         for (at = node; (up = f->data->nodes[2 * at]) && !f->nodes.number[up];)
             at = up;
         local_number(&f->nodes, at);
@@ -75,7 +76,7 @@ static void add_node(struct firefox *f, uint32_t node)
 
 /* ---- columns ------------------------------------------------------------------------- */
 
-/* A column of the same value in all rows. */
+/* Writes a column of the same value in all rows. */
 static void put_same(const struct firefox *f, const char *name, const char *value, uint32_t count)
 {
     fprintf(f->out, ",\"%s\":[", name);
@@ -89,7 +90,7 @@ static void begin_column(const struct firefox *f, const char *name)
     fprintf(f->out, ",\"%s\":[", name);
 }
 
-/* Milliseconds since the recording began, exact. */
+/* Writes the milliseconds since the recording began, exactly. */
 static void put_ms(const struct firefox *f, uint64_t ns)
 {
     fprintf(f->out, "%" PRIu64 ".%06u", ns / 1000000, (unsigned)(ns % 1000000));

@@ -12,7 +12,7 @@
 #include "offcpu.h"
 #include "text.h"
 
-/* Stacks differ by addresses; by functions many of them are one. */
+/* Stacks differ by addresses; many of them have the same functions and become one line. */
 struct line {
     char *text; /* thread and functions */
     uint64_t weight;
@@ -26,8 +26,8 @@ struct folding {
     int error;
 };
 
-/* Frames are parted by semicolons and the number by a blank: neither may be in a name
- * where a reader would take it for one. */
+/* Semicolons separate frames, and a blank the number: a name may contain neither where a reader
+ * would take it for a separator. */
 static void print_name(FILE *out, const char *name)
 {
     char *copy = strdup(name);

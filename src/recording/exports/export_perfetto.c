@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * A trace for Perfetto, packet by packet: switches and wakings as the kernel's tracing would have
- * them, so that Perfetto draws processors, states of threads and who woke whom; waits and ready
- * time as slices of their threads, with their causes and stacks; samples with stacks.
+ * Writes a trace for Perfetto, packet by packet: switches and wakings as the kernel's tracing
+ * would have them, so that Perfetto draws processors, states of threads and who woke whom; waits
+ * and ready time as slices of their threads, with their causes and stacks; samples with stacks.
  *
- * A trace is in no order but that of its packets' times, which Perfetto sorts; what is referred to
- * by number stands before.
+ * The packets of a trace are in no order: Perfetto sorts them by their times. Only what packets
+ * refer to by number has to come before them.
  */
 #include <errno.h>
 
@@ -66,8 +66,8 @@ static void put(struct tracing *t, Perfetto__Protos__TracePacket *packet)
 
 /* ---- what there is -------------------------------------------------------------------- */
 
-/* The times are of CLOCK_MONOTONIC. Those that Perfetto takes for another clock's, the kernel's
- * events, have the same numbers: both are one here. */
+/* All times are of CLOCK_MONOTONIC. Perfetto takes those of the kernel's events for another
+ * clock's; they have the same numbers, so both clocks are the same here. */
 static void put_clocks(struct tracing *t)
 {
     Perfetto__Protos__TracePacket packet = PERFETTO__PROTOS__TRACE_PACKET__INIT;
@@ -169,7 +169,7 @@ static void set_string(Perfetto__Protos__InternedString *string, uint64_t iid, c
     string->str.len = strlen(text);
 }
 
-/* One behind the last stands for what is not known. */
+/* The index behind the last stands for what is not known. */
 static void put_names(struct tracing *t)
 {
     static char unknown[] = "[unknown]";
@@ -224,8 +224,8 @@ static void put_frame(struct tracing *t, size_t stack)
     put_interned(t, &data);
 }
 
-/* The number by which packets refer to a stack: it is written when it is first asked for; 0: there
- * is none. */
+/* Returns the number by which packets refer to a stack, which is written when it is first asked
+ * for; 0: there is none. */
 static uint64_t callstack(struct tracing *t, size_t stack)
 {
     const struct recording *r = t->recording;
@@ -269,7 +269,7 @@ static void put_ftrace(struct tracing *t, uint32_t cpu, Perfetto__Protos__Ftrace
     put(t, &packet);
 }
 
-/* Of a trace event's context, where it was no thread's. */
+/* Returns the flag of a trace event's context if that was not a thread; else 0. */
 static uint32_t context_of(const char *by)
 {
     if (!strcmp(by, "softirq"))
@@ -277,7 +277,7 @@ static uint32_t context_of(const char *by)
     return !strcmp(by, "interrupt") || !strcmp(by, "timer") ? IN_HARD : 0;
 }
 
-/* Who an interrupt struck has no part in the waking: its number is not told. */
+/* The thread that an interrupt struck has no part in the waking: its number is not written. */
 static void put_waking(struct tracing *t, size_t woken, size_t by, uint64_t woken_ns, uint32_t cpu,
                        uint32_t target)
 {
@@ -298,7 +298,7 @@ static void put_waking(struct tracing *t, size_t woken, size_t by, uint64_t woke
     put_ftrace(t, cpu, &event);
 }
 
-/* A side that is not recorded shows as idle. */
+/* Writes a switch. A side that is not recorded shows as idle. */
 static int put_switch(sqlite3_stmt *row, void *ctx)
 {
     static char idle[] = "swapper";
@@ -357,7 +357,7 @@ static void annotate(Perfetto__Protos__TrackEvent *event,
     event->debug_annotations[event->n_debug_annotations++] = annotation;
 }
 
-/* An arrow from where the waker was to where the thread became ready. */
+/* Draws an arrow from where the waker was to where the thread became ready. */
 static uint64_t put_arrow(struct tracing *t, const struct stretch *stretch, char *name)
 {
     const struct recorded_waker *waker = &t->recording->wakers[stretch->waker];

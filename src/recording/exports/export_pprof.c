@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * A profile for pprof. The whole message is never in memory: each of its rows is packed
- * alone, with the field's tag and length before it, and goes through zlib; so a message's
- * parts are written in any order and as often as they occur.
+ * Writes a profile for pprof. The whole message is never in memory: each of its rows is packed
+ * alone, with the field's tag and length before it, and goes through zlib; so a message's parts
+ * are written in any order and as often as they occur.
  */
 #include <errno.h>
 
@@ -24,7 +24,7 @@
 #include "pack.h"
 #include "profile.pb-c.h"
 
-/* Numbers of Profile's fields, of those that are written one by one. */
+/* Numbers of those of Profile's fields that are written one by one. */
 enum field { SAMPLE_TYPE = 1, SAMPLE, MAPPING, LOCATION, FUNCTION, STRING };
 
 #define TYPES 2 /* of samples: how many, and what they stand for; then one a cause of waiting */
@@ -60,7 +60,7 @@ static void squeeze(struct profiling *p, const void *bytes, size_t count, int fl
     } while (!p->zip.avail_out);
 }
 
-/* A field of bytes: tag, length, content. */
+/* Writes a field of bytes: tag, length, content. */
 static void put_bytes(struct profiling *p, enum field field, const void *bytes, size_t count)
 {
     uint8_t head[PACK_HEAD];
@@ -78,7 +78,7 @@ static void put(struct profiling *p, enum field field, const ProtobufCMessage *m
         put_bytes(p, field, bytes, size);
 }
 
-/* A text, and its place. Equal ones may be written again. */
+/* Writes a text and returns its place. Equal texts may be written again. */
 static int64_t put_string(struct profiling *p, const char *text)
 {
     char *clean = pack_text(text);
@@ -154,8 +154,8 @@ static void set_label(Perftools__Profiles__Label *label, int64_t key, int64_t te
     label->num = number;
 }
 
-/* A stack of a thread with its values; rest: the number, from 1, of the reason why there is none.
- */
+/* Writes a stack of a thread with its values; rest: the number, from 1, of the reason why there
+ * is none. */
 static int put_stack(struct profiling *p, size_t thread, size_t stack, size_t rest, int64_t *values)
 {
     const struct recording *r = p->recording;
@@ -192,7 +192,7 @@ static int put_sample(sqlite3_stmt *statement, void *ctx)
                      recording_stack(p->recording, sqlite3_column_int64(statement, 1)), 0, values);
 }
 
-/* The text's number in a list that it is put into where it is new; most where that is full. */
+/* Returns the text's number in a list, to which a new text is added; `most` if that is full. */
 static size_t number_of(const char **texts, size_t *count, size_t most, const char *text)
 {
     size_t i = 0;
@@ -222,7 +222,7 @@ static int put_waits(struct profiling *p)
     return result;
 }
 
-/* A function and a location for each reason why there is no stack. */
+/* Writes a function and a location for each reason why there is no stack. */
 static void put_rests(struct profiling *p)
 {
     for (size_t i = 0; i < p->rest_count; i++) {
@@ -248,7 +248,7 @@ static void set_type(struct profiling *p, Perftools__Profiles__ValueType *type, 
     type->unit = put_string(p, unit);
 }
 
-/* When it was begun: seconds since 1970, of the fact in words. */
+/* Returns when the recording was begun: seconds since 1970, from the fact in words. */
 static int64_t started(const struct recording *r)
 {
     char *text = recording_fact(r, "started");
@@ -261,7 +261,7 @@ static int64_t started(const struct recording *r)
     return seconds;
 }
 
-/* The fields that are not lists, as a message of their own: the parts of a message that are
+/* Writes the fields that are not lists as a message of their own: parts of a message that are
  * written one behind the other are one message. */
 static void put_head(struct profiling *p, const Perftools__Profiles__ValueType *type)
 {

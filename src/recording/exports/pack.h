@@ -17,15 +17,15 @@ struct packer {
     bool failed; /* no memory: sticks */
 };
 
-/* The bytes of a message, until the next call; NULL: no memory. */
+/* Returns the bytes of a message, which last until the next call; NULL: no memory. */
 const uint8_t *pack_message(struct packer *packer, const ProtobufCMessage *message, size_t *ret);
 
 #define PACK_HEAD 16
-/* What stands before a field of so many bytes: tag and length. Returns its length. */
+/* Writes what stands before a field of so many bytes: tag and length. Returns its length. */
 size_t pack_head(unsigned field, size_t length, uint8_t ret[PACK_HEAD]);
 
-/* A copy in which each byte that is not UTF-8 is a question mark, as protocol buffers want it;
- * NULL: no memory. */
+/* Returns a copy in which each byte that is not UTF-8 is a question mark, as protocol buffers
+ * want it; NULL: no memory. */
 char *pack_text(const char *text);
 
 #endif

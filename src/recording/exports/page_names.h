@@ -19,8 +19,8 @@ struct page_names {
 /* -errno: no random key could be had. */
 int page_names_init(struct page_names *ret, bool redact);
 
-/* "" stays empty, what stands in brackets ("[unknown]") as it is. The caller's to free; NULL: no
- * memory. */
+/* Returns a name's text for the page. "" stays empty, and a name in brackets ("[unknown]") stays
+ * as it is. The caller frees it; NULL: no memory. */
 char *page_names_show(const struct page_names *names, const char *name);
 
 #endif

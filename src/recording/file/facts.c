@@ -8,7 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The first line of a file that starts with a word, without the word; or its first line. */
+/* Reads the first line of a file that starts with a word, without the word; or the file's first
+ * line. */
 static bool read_word(const char *path, const char *word, char *ret, size_t size)
 {
     FILE *file = fopen(path, "re");
@@ -74,7 +75,7 @@ int facts_write_times(struct writer *writer, struct prcb_processors *processors,
     for (uint32_t i = 0; i < prcb_processors_count(processors) && !result; i++) {
         struct writer_times row = {.time_ns = time_ns, .cpu = i};
 
-        /* No row says that it was not known, or that there is no such processor. */
+        /* A missing row tells that it was not known, or that there is no such processor. */
         if (prcb_processor_read(processors, i, &now) || !(now.flags & PRCB_CPU_ONLINE))
             continue;
         for (const struct figure *figure = processor_figures; figure->name; figure++) {

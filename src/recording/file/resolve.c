@@ -24,7 +24,8 @@
 #define COMMIT   "RELEASE naming"
 #define ROLLBACK "ROLLBACK TO naming; RELEASE naming"
 
-/* What names the addresses of some mappings. Rows come ordered, so one at a time is enough. */
+/* The source of names for the addresses of some mappings. Rows come ordered, so one at a time is
+ * enough. */
 struct source {
     char file[4096], build_id[128];
     int64_t pid, uid;
@@ -58,7 +59,7 @@ static int failed(struct resolver *r, struct prcb_error *err)
                      sqlite3_errmsg(r->db));
 }
 
-/* Addresses of the kernel mean something until the next boot only. */
+/* Addresses of the kernel have a meaning only until the next boot. */
 static bool is_same_boot(sqlite3 *db)
 {
     char now[64];
@@ -110,7 +111,7 @@ static bool is_same(const struct source *a, const struct source *b)
            (!a->by_address || (a->pid == b->pid && a->uid == b->uid));
 }
 
-/* A row of functions; 0: it could not be written. */
+/* Writes a row of functions; 0: it could not be written. */
 static int64_t add_function(struct resolver *r, const char *name, const char *file)
 {
     sqlite3_bind_int64(r->function, 1, ++r->last_function);
@@ -128,7 +129,7 @@ static int find_names(struct resolver *r, struct names *ret)
     struct names_source source = {
         .file = s->file, .build_id = s->build_id, .pid = (pid_t)s->pid, .uid = s->uid};
 
-    /* The kernel's addresses, and what it maps, are those of this boot. */
+    /* The kernel's addresses, and those of what it maps, hold only for this boot. */
     if ((s->kernel || !strcmp(s->file, "[vdso]")) && !r->same_boot)
         return -ENOENT;
     if (s->kernel)
@@ -144,7 +145,8 @@ static int find_names(struct resolver *r, struct names *ret)
     return names_find(r->namer, &source, r->places, r->count, ret);
 }
 
-/* What was mapped before the recording came without build ids: those of the files now. */
+/* Mappings from before the recording came without build ids: they get those that the files have
+ * now. */
 static void add_build_id(struct resolver *r, const char *build_id)
 {
     if (r->temporary || !r->source.no_build_id || !*build_id)
@@ -165,7 +167,7 @@ static int write_pair(struct resolver *r, int64_t stack, int64_t function)
     return 0;
 }
 
-/* Names the rows that wait. Those that nothing names are one function. */
+/* Names the rows that wait. Rows without a name share one function. */
 static int name_rows(struct resolver *r)
 {
     struct names names = {0};
@@ -201,7 +203,7 @@ static int make_room(struct resolver *r)
     return array_reserve(r->places, r->count, r->room, 1);
 }
 
-/* One that came with its name. Rows of one name come together. */
+/* Names a row that came with its name. Rows of one name come together. */
 static int name_row(struct resolver *r, const char *name)
 {
     if (!r->named || strcmp(r->named, name) != 0) {
@@ -256,7 +258,8 @@ static bool prepare(sqlite3 *db, const char *sql, sqlite3_stmt **ret)
     return sqlite3_prepare_v2(db, sql, -1, ret, NULL) == SQLITE_OK;
 }
 
-/* Recordings of before had no names in stacks, and earlier no users in maps. */
+/* Recordings of earlier versions had no names in stacks, and still earlier ones no users in
+ * maps. */
 static bool prepare_all(struct resolver *r)
 {
     return (prepare(r->db, SELECT_STACKS("m.uid", "k.name"), &r->stacks) ||

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * From the addresses of a recording to its tables functions and stack_functions.
+ * Makes a recording's tables functions and stack_functions from its addresses.
  */
 #ifndef PRCB_RECORD_RESOLVE_H
 #define PRCB_RECORD_RESOLVE_H

@@ -49,11 +49,12 @@
     "LEFT JOIN stack_functions sf ON sf.stack = s.stack "                                         \
     "LEFT JOIN functions f ON f.id = sf.function;"
 
-/* Before the name of a program: a fact. */
+/* The name of a fact begins with this; the name of a program follows. */
 #define RECORD_MISSES "recursion_misses."
 
-/* The history of prcb top: in recordings that it wrote, instead of samples and switches. The columns
- * of intervals go on with the parts of a processor's time, and a parenthesis: top_file.c. */
+/* The history of prcb top: recordings that it wrote have these tables instead of samples and
+ * switches. After these columns of intervals come the parts of a processor's time, and a
+ * parenthesis: top_file.c. */
 #define RECORD_HISTORY                                                                            \
     "CREATE TABLE interval_threads("                                                              \
     "interval INTEGER, thread INTEGER, state TEXT, cause TEXT, since_ns INTEGER, "                \

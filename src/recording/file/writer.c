@@ -74,7 +74,7 @@ struct writer {
     struct prcb_error error;
 };
 
-/* Words for what SQLite said; sticks. */
+/* Keeps what SQLite said in words; the first failure sticks. */
 static int failed(struct writer *w)
 {
     int code = sqlite3_errcode(w->db) & 0xff, system = sqlite3_system_errno(w->db);
@@ -116,7 +116,7 @@ static int finish(struct writer *w, sqlite3_stmt *statement)
     return result;
 }
 
-/* One row. kinds: i int64_t; z int64_t, 0 is NULL; n int64_t, negative is NULL; t text. */
+/* Writes one row. kinds: i int64_t; z int64_t, 0 is NULL; n int64_t, negative is NULL; t text. */
 static int put(struct writer *w, enum statement number, const char *kinds, ...)
 {
     sqlite3_stmt *statement = w->statements[number];
@@ -285,7 +285,7 @@ uint64_t writer_bytes(const struct writer *w)
 
 /* ---- the file -------------------------------------------------------------- */
 
-/* Whether another program has it open by SQLite, which then holds one of its locks. */
+/* Whether another program has the file open by SQLite, which then holds one of its locks. */
 static bool is_in_use(int fd)
 {
     struct flock lock = {
@@ -345,8 +345,9 @@ static int remove_old(const char *path, struct prcb_error *err)
     return 0;
 }
 
-/* An empty file, which SQLite takes for a new one. Of its own making it would be anybody's to read,
- * with the kernel's addresses in it, and where a link leads that somebody puts there meanwhile. */
+/* Creates an empty file, which SQLite takes for a new one. If SQLite created it, anybody could
+ * read it, with the kernel's addresses in it, and it would follow a link that somebody puts
+ * there meanwhile. */
 static int create_empty(const char *path, struct prcb_error *err)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -434,8 +435,8 @@ int writer_close(struct writer *w, struct prcb_error *err)
     if (w->open && w->error.code)
         sqlite3_exec(w->db, "ROLLBACK", NULL, NULL, NULL);
     else if (!writer_commit(w))
-        /* One file, which can be read where nothing can be written. While somebody reads it, it
-         * cannot be made so, and is good as it is. */
+        /* This leaves one file, which can be read even where nothing can be written. It fails
+         * while somebody reads the file, which is then good as it is. */
         sqlite3_exec(w->db, "PRAGMA busy_timeout=0; PRAGMA journal_mode=DELETE", NULL, NULL, NULL);
     result = w->error.code;
     if (result && err)

@@ -23,21 +23,22 @@
 
 struct writer; /* opaque */
 
-/* Creates a new file. A recording that is there is replaced; anything else that is
- * there is left alone: -EEXIST. */
+/* Creates a new file. An existing recording is replaced; any other existing file is left alone:
+ * -EEXIST. */
 int writer_create(const char *path, struct writer **ret, struct prcb_error *err);
-/* Commits, ends and frees; NULL is allowed. What a failure left out is not tried again. */
+/* Commits, ends and frees; NULL is allowed. Rows that a failure left out are not tried again. */
 int writer_close(struct writer *w, struct prcb_error *err);
 
-/* What failed first; its code is 0 when nothing did. */
+/* Returns what failed first; its code is 0 if nothing failed. */
 const struct prcb_error *writer_error(const struct writer *w);
 
-/* Makes everything so far last. */
+/* Commits everything so far. */
 int writer_commit(struct writer *w);
-/* Moves what was committed from the log into the file, as far as no reader holds it there. */
+/* Moves what was committed from the log into the file, except what a reader still holds in the
+ * log. */
 void writer_checkpoint(struct writer *w);
-/* Size of the file as it would be now, in bytes: the log's, which may hold pages twice, included.
- */
+/* Returns the size of the file as it would be now, in bytes, including the log, which may hold
+ * pages twice. */
 uint64_t writer_bytes(const struct writer *w);
 
 int writer_fact(struct writer *w, const char *name, const char *format, ...)
@@ -47,7 +48,7 @@ int writer_fact(struct writer *w, const char *name, const char *format, ...)
 
 int writer_thread(struct writer *w, int64_t id, int64_t pid, int64_t tid, int64_t parent_pid,
                   const char *name, uint64_t start_ns, const char *start_state);
-/* What it did when it began, or the recording. */
+/* What the thread did when it began, or when the recording began. */
 struct writer_state {
     const char *state; /* "running", "ready", "waiting" */
     const char *cause; /* NULL: not known */
@@ -88,7 +89,7 @@ struct writer_switch {
 };
 int writer_switch(struct writer *w, const struct writer_switch *s);
 
-/* Who wakes threads. */
+/* Somebody who wakes threads. */
 struct writer_waker {
     int64_t id;
     const char *by;           /* enum prcb_edge_by in words */
@@ -98,7 +99,7 @@ struct writer_waker {
 };
 int writer_waker(struct writer *w, const struct writer_waker *waker);
 
-/* Where a thread waits. */
+/* What is known of where a thread waits. */
 struct writer_wait {
     uint64_t time_ns;
     int64_t thread, stack; /* stack 0: none */
@@ -108,7 +109,7 @@ struct writer_wait {
 };
 int writer_wait(struct writer *w, const struct writer_wait *wait);
 
-/* One moment of one processor; negative: not known. */
+/* The times of one processor at one moment; negative: not known. */
 struct writer_times {
     uint64_t time_ns;
     uint32_t cpu;
@@ -118,7 +119,7 @@ int writer_times(struct writer *w, const struct writer_times *times);
 
 int writer_loss(struct writer *w, uint64_t time_ns, uint32_t cpu, const char *what, uint64_t count);
 
-/* The SQLite connection, for what writes tables of its own. */
+/* Returns the SQLite connection, for code that writes tables of its own. */
 struct sqlite3 *writer_handle(struct writer *w);
 
 #endif

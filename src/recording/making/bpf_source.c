@@ -158,8 +158,8 @@ int bpf_source_add(struct bpf_source *source, pid_t tid, struct prcb_error *err)
 
 void bpf_source_stop(struct bpf_source *source)
 {
-    /* The records stay in their buffers: a sample that was stopped can be drained no more, so
-     * this comes after the last read. */
+    /* The records stay in their buffers, but a sampler that was stopped cannot be drained any
+     * more, so this comes after the last read. */
     for (size_t i = 0; i < source->count; i++) {
         prcb_sample_close(source->processors[i].sample);
         source->processors[i].sample = NULL;

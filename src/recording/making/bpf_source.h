@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Samples and switches by eBPF programs: cheaper than the perf ring's, and switches with
- * their causes. What comes is put among the rings' records, in the order of time.
+ * Samples and switches by eBPF programs: cheaper than the perf ring's, and switches with their
+ * causes. The records are put among those of the rings, in the order of time.
  *
  * Threads  One at a time.
  * Errors   0 or -errno, words in *err.
@@ -13,9 +13,9 @@
 
 struct bpf_source; /* opaque */
 
-/* Loads the programs; switches begin at once, of the whole system. samples: those of
- * options->event too, once a thread or all are added. wakers: a view that outlives the source: who
- * woke threads is in their switches; NULL: it is not. */
+/* Loads the programs; switches begin at once, for the whole system. samples: also samples of
+ * options->event, once a thread or all threads are added. wakers: a view that outlives the
+ * source, with which switches tell who woke threads; NULL: they do not. */
 int bpf_source_open(const struct rings_options *options, bool samples,
                     const struct prcb_processors *wakers, struct bpf_source **ret,
                     struct prcb_error *err);
@@ -24,19 +24,19 @@ void bpf_source_close(struct bpf_source *source); /* NULL is allowed */
 /* Whether an event can be sampled so: its weight must be known beforehand. */
 bool bpf_source_can_sample(const struct rings_options *options);
 
-/* tid 0: every thread of the system. Threads' samples begin at once, or with their exec if
- * the options say so; what they create is sampled too. */
+/* Adds a thread; tid 0: every thread of the system. Samples of threads begin at once, or with
+ * their exec if the options say so; threads that they create are sampled too. */
 int bpf_source_add(struct bpf_source *source, pid_t tid, struct prcb_error *err);
 void bpf_source_stop(struct bpf_source *source);
 
-/* Hands over what there is. *ret_full: how full the fullest buffer was, in percent, at least
- * what it was. */
+/* Hands over what there is. *ret_full: how full the fullest buffer was, in percent, or more if
+ * it was more before. */
 int bpf_source_read(struct bpf_source *source, struct rings *rings, unsigned *ret_full);
-/* What found no room, since the source was opened. */
+/* Returns how many records found no room since the source was opened. */
 uint64_t bpf_source_lost_samples(const struct bpf_source *source);
 uint64_t bpf_source_lost_switches(const struct bpf_source *source);
 
-/* As prcb_sampler_program. */
+/* Does the same as prcb_sampler_program. */
 int bpf_source_program(struct bpf_source *source, uint32_t i, struct prcb_program *ret);
 
 #endif

@@ -56,7 +56,7 @@ struct recorder {
     bool started;
 };
 
-/* The kernel would take a faster rate of a clock and tick more slowly, and each sample would
+/* For a clock the kernel would accept a faster rate but tick more slowly, and each sample would
  * stand for more time than it says. */
 static int check_rate(struct rings_options *how, struct prcb_error *err)
 {
@@ -78,7 +78,7 @@ static int check_rate(struct rings_options *how, struct prcb_error *err)
     return 0;
 }
 
-/* Recordings do without wakers where these cannot be had. */
+/* A recording goes without wakers if they are not available. */
 static int open_source(struct recorder *r, const struct rings_options *how, bool samples,
                        struct prcb_error *err)
 {
@@ -97,7 +97,7 @@ static int open_source(struct recorder *r, const struct rings_options *how, bool
     return result;
 }
 
-/* The better source where it may be had; what it gives, the rings need not. */
+/* Opens the better source if that is allowed; the rings then need not deliver what it delivers. */
 static int open_bpf(struct recorder *r, struct rings_options *how, struct prcb_error *err)
 {
     struct prcb_error why;
@@ -138,8 +138,8 @@ static bool is_command(const struct recorder_options *options)
     return !options->all && !options->pid_count && !options->thread_count;
 }
 
-/* A command has no threads that waited before. Without it, what they did is not known; that is all.
- * Where this process may not load programs, prcbd may keep records of the switches. */
+/* A command has no threads that waited before. Without this session it is only unknown what they
+ * did. If this process may not load programs, prcbd may keep records of the switches. */
 static void open_waits(struct recorder *r)
 {
     const struct waits_options how = {
@@ -164,7 +164,7 @@ static void open_waits(struct recorder *r)
     }
 }
 
-/* Of the first program that was refused: what is opened next forgets it. */
+/* Keeps the log of the first program that was refused: opening the next one discards it. */
 static void keep_log(struct recorder *r)
 {
     const char *log = prcb_load_log();
@@ -258,9 +258,9 @@ int recorder_program(struct recorder *r, uint32_t i, struct prcb_program *ret)
 
 /* ---- what comes ------------------------------------------------------------ */
 
-/* The frames of a chain from the outermost in. The kernel's marks, huge addresses, tell
- * where its own part ends. A caller's address is where the call returns to: the byte
- * before is in the call. */
+/* Writes the frames of a chain, the outermost first. The kernel's marks, huge addresses, tell
+ * where its own part ends. A caller's address is where the call returns to: the byte before it
+ * belongs to the call. */
 static int64_t stack_of(struct recorder *r, const struct ring_event *event)
 {
     struct {
@@ -298,8 +298,8 @@ static int64_t stack_of(struct recorder *r, const struct ring_event *event)
 
 static int on_sample(struct recorder *r, const struct ring_event *event)
 {
-    /* A command is sampled a moment before its exec is told of. The idle thread has no state: its
-     * switches name nobody. */
+    /* A command is sampled a moment before its exec is reported. The idle thread has no state:
+     * its switches name nobody. */
     const char *state = event->tid > 0 ? "running" : NULL;
     int64_t thread = world_thread(r->world, event->pid, event->tid, event->time_ns, state);
     int64_t stack = thread ? stack_of(r, event) : 0;
@@ -310,7 +310,7 @@ static int on_sample(struct recorder *r, const struct ring_event *event)
     return writer_sample(r->writer, event->time_ns, event->cpu, thread, stack, event->weight);
 }
 
-/* The idle thread is nobody. */
+/* The idle thread counts as nobody. */
 static int64_t thread_or_idle(struct recorder *r, int32_t pid, int32_t tid, uint64_t time_ns)
 {
     return tid > 0 ? world_thread(r->world, pid, tid, time_ns, NULL) : 0;
@@ -330,7 +330,8 @@ static int on_switch(struct recorder *r, const struct ring_event *event)
         .woken_cpu = -1,
     };
 
-    /* With both sides in a record each switch is told twice, by who goes and by who comes. */
+    /* If a record has both sides, each switch is reported twice, by the thread that goes and by
+     * the one that comes. */
     if (event->both && !event->out)
         return 0;
     row.old_thread = event->out ? self : other;
@@ -343,7 +344,7 @@ static int on_switch(struct recorder *r, const struct ring_event *event)
     return writer_switch(r->writer, &row);
 }
 
-/* eBPF tells of every processor: what is not recorded is left out. */
+/* eBPF reports all threads of every processor: those that are not recorded are left out. */
 static int64_t recorded_thread(struct recorder *r, uint32_t pid, uint32_t tid, uint64_t time_ns)
 {
     if (!tid)
@@ -445,8 +446,9 @@ static int on_lost(struct recorder *r, const struct ring_event *event)
     return writer_loss(r->writer, event->time_ns, event->cpu, "ring", event->lost);
 }
 
-/* In a pid namespace of its own the ring of a processor tells of every thread, and those outside
- * have the number 0, which is the idle thread's as well: they are not recorded. */
+/* If the recorder is in a pid namespace of its own, the ring of a processor still reports every
+ * thread. Threads outside have the number 0, which the idle thread has as well: they are not
+ * recorded. */
 static bool is_outside(const struct recorder *r, const struct ring_event *event)
 {
     return r->nested && event->tid <= 0 &&
@@ -462,7 +464,7 @@ static int on_event(const struct ring_event *event, void *ctx)
 
     if (is_outside(r, event))
         return 0;
-    /* Threads and maps are followed as long as anything comes. */
+    /* Threads and maps are followed as long as any records come. */
     if (!within && (event->kind == RING_SAMPLE || event->kind == RING_SWITCH ||
                     event->kind == RING_CAUSED || event->kind == RING_WAIT))
         return 0;
@@ -512,7 +514,7 @@ struct adding {
     struct prcb_error *err;
 };
 
-/* Every thread of a process; those that it creates meanwhile are found by another look. */
+/* Adds every thread of a process; those that it creates meanwhile are found by another look. */
 static int add_process(pid_t pid, void *ctx)
 {
     struct recorder *r = ((struct adding *)ctx)->r;
@@ -543,7 +545,7 @@ static int add_process(pid_t pid, void *ctx)
     return result;
 }
 
-/* The rest of the recording goes on without. */
+/* Ends the looks at waits; the recording goes on without them. */
 static void end_waits(struct recorder *r, const struct prcb_error *why)
 {
     snprintf(r->no_waits, sizeof(r->no_waits), "%s", why->text);
@@ -585,7 +587,7 @@ static void add_waits(struct recorder *r, pid_t child)
         end_waits(r, &why);
 }
 
-/* Once it is known whether prcbd lets its records be had for these threads. */
+/* Called once it is known whether prcbd lets its records be read for these threads. */
 static void choose_switches(struct recorder *r)
 {
     struct prcb_error why = {0};
@@ -671,7 +673,7 @@ static int write_facts(struct recorder *r)
     return writer_fact(w, "complete", "0");
 }
 
-/* What the writer could not do, in its words; else memory. */
+/* Says what the writer could not do, in its words; otherwise memory ran out. */
 static int explain(struct recorder *r, int result, struct prcb_error *err)
 {
     const struct prcb_error *why = writer_error(r->writer);
@@ -683,7 +685,7 @@ static int explain(struct recorder *r, int result, struct prcb_error *err)
     return why->code;
 }
 
-/* What is found was there when the recording began. */
+/* Everything found here existed when the recording began. */
 static int look_around(struct recorder *r)
 {
     int result = 0;
@@ -701,7 +703,7 @@ static int look_around(struct recorder *r)
     return result;
 }
 
-/* What the threads do that were found. Without stacks accounts are of no further use. */
+/* Writes what the threads do that were found. Without stacks accounts are of no further use. */
 static void look_at_waits(struct recorder *r)
 {
     struct prcb_error why;
@@ -752,7 +754,8 @@ int recorder_start(struct recorder *r, pid_t child, struct prcb_error *err)
         result = begin(r);
     if (!result)
         result = write_times(r);
-    /* Seen first, then followed: what happens in between is told twice, which does no harm. */
+    /* Events are started before /proc is read: what happens in between is told twice, which does
+     * no harm. */
     if (!child)
         rings_start(r->rings);
     if (!result)
@@ -776,7 +779,7 @@ static int count_lost(struct recorder *r, const char *what, uint64_t lost, uint6
     return writer_loss(r->writer, now_ns(), 0, what, more);
 }
 
-/* One pass over all sources. *ret_full as rings_drain has it. */
+/* Makes one pass over all sources. *ret_full as rings_drain has it. */
 static int drain(struct recorder *r, bool last, unsigned *ret_full)
 {
     int result = 0;
@@ -802,7 +805,7 @@ int recorder_work(struct recorder *r, int *ret_next_ms, struct prcb_error *err)
     int result = drain(r, false, &full);
     uint64_t now = now_ns();
     struct prcb_error why;
-    /* Of a recording that is killed in its first second, too, something is there. */
+    /* This leaves something in the file even if the recording is killed in its first second. */
     bool commit = now < r->start_ns + NS_PER_S;
 
     if (full > FULL_HIGH && r->pass_ms > PASS_MIN_MS)
@@ -821,7 +824,7 @@ int recorder_work(struct recorder *r, int *ret_next_ms, struct prcb_error *err)
     return result ? explain(r, result, err) : 0;
 }
 
-/* Of each program that the kernel counts it of. */
+/* Writes the misses of each program for which the kernel counts them. */
 static int write_misses(struct recorder *r)
 {
     struct prcb_program program = {.size = sizeof(program)};

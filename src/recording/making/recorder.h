@@ -39,23 +39,25 @@ struct recorder_options {
     char *const *command; /* for the facts; NULL: none */
 };
 
-/* Checks the event's name; nothing runs and there is no file yet. The options are kept. */
+/* Checks the event's name; nothing runs and there is no file yet. The recorder keeps the
+ * options. */
 int recorder_open(const struct recorder_options *options, struct recorder **ret,
                   struct prcb_error *err);
 
-/* Opens the events and then the file. child: a process before its exec, recorded from there
- * on (0: the options name what to record); it has nothing to do with the recorder's end. */
+/* Opens the events and then the file. child: a process before its exec, recorded from there on
+ * (0: the options name what to record); the recorder's end does not affect it. */
 int recorder_start(struct recorder *r, pid_t child, struct prcb_error *err);
 
-/* Takes what there is; to be called again before *ret_next_ms have passed. A failure ends the
+/* Takes what there is; call it again before *ret_next_ms have passed. A failure ends the
  * recording: what the file holds stays. */
 int recorder_work(struct recorder *r, int *ret_next_ms, struct prcb_error *err);
 
-/* Takes the rest: from here on nothing can be lost. Not after a failure of the above. */
+/* Takes the rest: from here on nothing can be lost. Do not call it after one of the above has
+ * failed. */
 int recorder_finish(struct recorder *r, struct prcb_error *err);
-/* After that: names the functions, which may take a while, and closes the file. Whoever ends the
- * program meanwhile leaves a recording whose functions are named when it is read. *namer is zero at
- * first, and then says what could not be read (names.h). */
+/* Call it after that: it names the functions, which may take a while, and closes the file. If
+ * somebody ends the program meanwhile, the functions are named when the recording is read.
+ * *namer is zero at first, and then says what could not be read (names.h). */
 struct namer;
 int recorder_name(struct recorder *r, struct namer *namer, struct prcb_error *err);
 
@@ -73,7 +75,8 @@ struct recorder_progress {
 };
 void recorder_look(const struct recorder *r, struct recorder_progress *ret);
 
-/* As prcb_session_program, of all programs that the recording has; until recorder_close. */
+/* Does the same as prcb_session_program, for all programs that the recording has; until
+ * recorder_close. */
 int recorder_program(struct recorder *r, uint32_t i, struct prcb_program *ret);
 
 #endif

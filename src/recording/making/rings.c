@@ -171,7 +171,7 @@ static int open_event(struct rings *rings, pid_t tid, uint32_t cpu)
     return fd < 0 ? -errno : fd;
 }
 
-/* What the kernel may not let us or not know is left out, one thing after the other. */
+/* Features that the kernel does not permit or does not know are left out, one after the other. */
 static int open_as_allowed(struct rings *rings, pid_t tid, uint32_t cpu)
 {
     int fd = open_event(rings, tid, cpu);
@@ -244,7 +244,7 @@ static int keep_fd(struct rings *rings, int fd)
     return array_append(rings->fds, rings->fd_count, fd);
 }
 
-/* One event into one ring: its own, or the one that is there. */
+/* Adds one event with one ring: a new one, or the one that is there. */
 static int add_event(struct rings *rings, struct ring *ring, pid_t tid, struct prcb_error *err)
 {
     int fd = open_as_allowed(rings, tid, ring->cpu), result;
@@ -310,7 +310,7 @@ void rings_stop(struct rings *rings)
 
 /* ---- from bytes to records ------------------------------------------------- */
 
-/* What stands at the end of every record but a sample: sample_id_all's TID, TIME, CPU. */
+/* The end of every record but a sample: sample_id_all's TID, TIME, CPU. */
 struct tail {
     uint32_t pid, tid;
     uint64_t time;
@@ -360,7 +360,7 @@ static bool decode_sample(const struct perf_event_header *head, struct ring_even
     return true;
 }
 
-/* Whether a record has its fixed part and, up to the tail behind it, text that ends. */
+/* Whether a record has its fixed part and, before the tail behind it, text that ends. */
 static bool holds_text(const struct perf_event_header *head, size_t fixed)
 {
     size_t before = sizeof(*head) + fixed + sizeof(struct tail);
@@ -473,7 +473,7 @@ static bool decode_caused(const struct perf_event_header *head, struct ring_even
     return true;
 }
 
-/* False: no record that anybody here wants. */
+/* False: nobody here wants the record. */
 static bool decode_wait(const struct perf_event_header *head, struct ring_event *ret)
 {
     const struct wait *wait = (const void *)(head + 1);
@@ -532,7 +532,7 @@ static int make_room(struct rings *rings, size_t bytes)
     return array_reserve(rings->taken, rings->taken_count, rings->taken_room, 1);
 }
 
-/* Copies out of a ring, over its end where need be. */
+/* Copies out of a ring, around its end if needed. */
 static void copy_out(const struct ring *ring, uint64_t at, void *to, size_t bytes)
 {
     size_t from = (size_t)at & (ring->bytes - 1), first = ring->bytes - from;
@@ -682,8 +682,8 @@ static void drop(struct rings *rings, size_t handed)
     rings->used = used;
 }
 
-/* What found no room and no record told of: the kernel writes that when there is room again,
- * which at the end may not have come. */
+/* Counts the records that found no room and that no record told of: the kernel writes one when
+ * there is room again, which may not have happened by the end. */
 static uint64_t untold_losses(const struct rings *rings)
 {
     uint64_t lost = 0;
@@ -729,8 +729,8 @@ int rings_drain(struct rings *rings, bool last, int (*fn)(const struct ring_even
         result = fn(&event, ctx);
     }
     drop(rings, i);
-    /* A record with an earlier stamp was being written at most while this pass began: the
-     * next pass will have it. */
+    /* A record with an earlier stamp can only have been written while this pass began: the next
+     * pass will have it. */
     rings->settled = begun;
     if (last && !result)
         result = tell_losses(rings, fn, ctx);

@@ -82,7 +82,7 @@ struct rings; /* opaque */
 
 /* Makes rings for every processor; no event is in them yet. */
 int rings_open(const struct rings_options *options, struct rings **ret, struct prcb_error *err);
-/* Before the first thread: switches come from elsewhere. */
+/* Call it before the first thread is added: switches come from elsewhere. */
 void rings_leave_switches(struct rings *rings);
 void rings_close(struct rings *rings); /* NULL is allowed */
 
@@ -91,23 +91,22 @@ int rings_add_thread(struct rings *rings, pid_t tid, struct prcb_error *err);
 /* Samples every thread of the system. */
 int rings_add_all(struct rings *rings, struct prcb_error *err);
 
-/* After the first event was added: what is sampled is user mode only, as nothing else is
+/* After the first event was added: whether only user mode is sampled, as nothing else is
  * allowed. */
 bool rings_user_only(const struct rings *rings);
-/* Starts what was not opened with on_exec; stops everything. */
+/* These start what was not opened with on_exec, and stop everything. */
 void rings_start(struct rings *rings);
 void rings_stop(struct rings *rings);
 
-/* Puts a record from elsewhere among them, to be handed on when its time comes. 0 or
- * -ENOMEM. */
+/* These put a record from elsewhere among those of the rings, to be handed on when its time
+ * comes. 0 or -ENOMEM. */
 int rings_put_sample(struct rings *rings, const struct ring_event *event);
 int rings_put_switch(struct rings *rings, const struct prcb_switch *record);
 int rings_put_wait(struct rings *rings, const struct ring_event *event);
 
-/* Takes what the rings hold and calls fn for what is old enough that nothing older can
- * come; last: for all. *ret_full is how full the fullest ring was, in percent, or
- * more if it was more before. Returns
- * fn's first value that is not 0, or -ENOMEM. */
+/* Takes what the rings hold and calls fn for each record that is old enough that nothing older
+ * can come; last: for all. *ret_full is how full the fullest ring was, in percent, or more if it
+ * was more before. Returns fn's first value that is not 0, or -ENOMEM. */
 int rings_drain(struct rings *rings, bool last, int (*fn)(const struct ring_event *, void *),
                 void *ctx, unsigned *ret_full);
 

@@ -23,7 +23,7 @@ struct looks;
 #define WAIT_NS   1000000 /* shorter waits are not read */
 #define NS_PER_MS 1000000u
 
-/* The last wait of an account that something was said of. */
+/* The last wait of an account about which something was recorded. */
 struct seen {
     uint64_t switches;
     bool stack; /* its stack, or why it has none; else that there was no time for it */
@@ -98,8 +98,8 @@ int waits_open(const struct waits_options *options, struct waits **ret, struct p
     if (!w)
         return prcb_fail(err, -ENOMEM, "out of memory");
     result = prcb_open(&how, &w->session, err);
-    /* prcbd may have refused the records alone: the user's other sessions keep as many as may be.
-     */
+    /* prcbd may have refused only the records: the user's other sessions may keep all that are
+     * allowed. */
     if (!result && options->switches && prcb_session_tier(w->session) == PRCB_TIER_PERF) {
         prcb_close(w->session);
         w->session = NULL;
@@ -154,8 +154,8 @@ int waits_add(struct waits *w, pid_t pid, bool child, struct prcb_error *err)
 
 /* ---- the beginning ------------------------------------------------------------------------ */
 
-/* One that has switched since it is profiled is told of by its switches. What it waits for may be
- * known where how long is not. */
+/* A thread that has switched since profiling began is described by its switches. What it waits
+ * for may be known even if it is not known for how long. */
 static int begin_thread(const struct prcb_account *a, void *ctx)
 {
     const struct prcb_cause_info *cause =
@@ -206,8 +206,8 @@ static int add_seen(struct waits *w, uint64_t key)
     return table_put_number(&w->places, key, w->seen_count);
 }
 
-/* The account's place; where there is no memory for more, all is forgotten and told again. NULL: no
- * memory at all. */
+/* Returns the account's place; if there is no memory for more, all is forgotten and recorded
+ * again. NULL: no memory at all. */
 static struct seen *seen_of(struct waits *w, uint64_t key)
 {
     struct seen *place = find_seen(w, key);
@@ -240,7 +240,7 @@ static int put_stack(struct waits *w, struct ring_event *event, const struct prc
     for (uint32_t i = 0; i < stack->frame_count; i++) {
         const struct prcb_frame *frame = &stack->frames[i];
 
-        /* The kernel's part has names alone. */
+        /* The kernel's part has only names. */
         if (frame->address && event->chain_count < RINGS_FRAMES)
             chain[event->chain_count++] = frame->address;
         else if (!frame->address && frame->function && event->kernel_count < RINGS_FRAMES)
@@ -255,8 +255,8 @@ static int put_stack(struct waits *w, struct ring_event *event, const struct prc
     return rings_put_wait(w->rings, event);
 }
 
-/* Stacks as they are read: at this moment the thread was in that wait, for it had been before, and
- * still was when the stack had been copied. */
+/* Records a stack as it is read: at this moment the thread was in that wait, for it had been
+ * before, and still was when the stack had been copied. */
 static int look_account(void *ctx, const struct prcb_account *a, uint64_t now)
 {
     struct waits *w = ctx;
@@ -289,7 +289,7 @@ static int look_account(void *ctx, const struct prcb_account *a, uint64_t now)
     return put_stack(w, &event, &stack);
 }
 
-/* The middle of the wait is within it, whichever program's stamp of its ends is the earlier. */
+/* The middle of the wait lies within it, whichever program's stamp of its ends is the earlier. */
 static int look_chosen(void *ctx, const struct prcb_chosen *chosen, const struct prcb_stack *stack,
                        int result, struct object_wait wait)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What a recording takes from accounts: what threads did when it began, which no switch tells of
- * those that go on waiting, and the stacks of waits while they go on.
+ * What a recording takes from accounts: what threads did when it began, since no switch shows
+ * that for threads that go on waiting, and the stacks of waits while they go on.
  *
  * Threads  One at a time.
  * Errors   0 or -errno, words in *err.
@@ -32,26 +32,27 @@ int waits_open(const struct waits_options *options, struct waits **ret, struct p
 void waits_close(struct waits *w); /* NULL is allowed */
 void waits_stop_looking(struct waits *w);
 
-/* Before the recording begins. pid 0: all threads there are. child: before its exec. */
+/* Call it before the recording begins. pid 0: all threads there are. child: before its exec. */
 int waits_add(struct waits *w, pid_t pid, bool child, struct prcb_error *err);
 
-/* Once it has begun, with the threads in the world: writes what they have been doing since. */
+/* Call it once the recording has begun and its threads are in the world: writes what they have
+ * been doing since. */
 int waits_begin(struct waits *w, struct world *world, struct prcb_error *err);
 
-/* Looks, where it is time, and puts what it finds among the rings' records. *ret_ms: no later than
- * then again. Without stacks: does nothing. */
+/* Looks, if it is time, and puts what it finds among the rings' records. *ret_ms: look again by
+ * then. Without stacks it does nothing. */
 int waits_look(struct waits *w, struct rings *rings, int *ret_ms, struct prcb_error *err);
 
-/* Puts the switch records that there are among the rings' records. *ret_full: as rings_drain has
- * it; raised where there is less room left. */
+/* Puts the available switch records among the rings' records. *ret_full: as rings_drain has it;
+ * raised if there is less room left. */
 bool waits_has_switches(const struct waits *w);
 int waits_switches(struct waits *w, struct rings *rings, unsigned *ret_full);
-/* Whether they say who woke; why not in *err. */
+/* Whether switch records say who woke the thread; *err says why not. */
 bool waits_has_wakers(const struct waits *w, struct prcb_error *err);
-/* How many were lost so far. */
+/* Returns how many switches were lost so far. */
 uint64_t waits_lost_switches(const struct waits *w);
 
-/* As prcb_session_program, of the session. */
+/* Does the same as prcb_session_program, for the session. */
 int waits_program(struct waits *w, uint32_t i, struct prcb_program *ret);
 
 #endif

@@ -261,7 +261,8 @@ int world_name(struct world *world, int32_t pid, int32_t tid, const char *name, 
 
         if (result)
             return result;
-        /* Made before it is forgotten, or the process would go with its last thread. */
+        /* The new thread is made before the old one is forgotten, or the process would go with
+         * its last thread. */
         if (process)
             process->threads++;
         forget(world, thread);
@@ -280,7 +281,7 @@ int world_name(struct world *world, int32_t pid, int32_t tid, const char *name, 
 
 /* ---- maps ------------------------------------------------------------------ */
 
-/* The first map that ends behind an address. */
+/* Finds the first map that ends behind an address. */
 static size_t first_behind(const struct process *process, uint64_t address)
 {
     return array_front(i, process->map_count, process->maps[i].end <= address);
@@ -299,7 +300,7 @@ static int replace(struct process *process, size_t first, size_t last, const str
     return 0;
 }
 
-/* A new map takes the place of what it covers; what sticks out stays. */
+/* Inserts a map, which takes the place of what it covers; parts of old maps outside of it stay. */
 static int insert(struct process *process, struct map map)
 {
     size_t first = first_behind(process, map.start), last = first, count = 0;
@@ -319,7 +320,8 @@ static int insert(struct process *process, struct map map)
     return replace(process, first, last, with, count);
 }
 
-/* Whose a process is, while it is there: a list of its code's names must be the same user's. */
+/* Returns the user of a process, while it exists: a list of its code's names must belong to the
+ * same user. */
 static int64_t owner_of(int64_t pid)
 {
     struct stat about;
@@ -435,7 +437,7 @@ static uint64_t key_of(const struct frame *frame)
     return table_mix(table_mix(frame->address, (uint64_t)frame->caller), (uint64_t)frame->map);
 }
 
-/* Where there are too many or no memory is left, all are forgotten. */
+/* If there are too many, or no memory is left, all are forgotten. */
 static void keep_frame(struct world *world, const struct frame *frame)
 {
     if (world->frame_count < FRAMES_MAX &&
@@ -490,7 +492,7 @@ int64_t world_frame(struct world *world, int32_t pid, int64_t caller, bool kerne
 
 int64_t world_kernel_frame(struct world *world, int64_t caller, const char *name)
 {
-    /* No address of the kernel's is one of ours. */
+    /* The kernel's addresses are never the same as ours. */
     const struct frame wanted = {
         .caller = caller,
         .address = (uint64_t)(uintptr_t)name,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The threads that exist at a moment of the recording and what is mapped in their
- * processes, brought up to date record by record and written as it changes. Memory
- * is that of the living: what has ended is forgotten.
+ * The threads that exist at a moment of the recording and the mappings of their processes,
+ * updated record by record and written as they change. Memory is used only for the living: what
+ * has ended is forgotten.
  */
 #ifndef PRCB_RECORD_WORLD_H
 #define PRCB_RECORD_WORLD_H
@@ -17,15 +17,16 @@ struct world;
 int world_open(struct writer *writer, struct world **ret);
 void world_close(struct world *world); /* NULL is allowed */
 
-/* The row of a thread, made if there is none, with what it does then: "running", or NULL where that
- * is not known. 0: no memory. */
+/* Returns the row of a thread, made if there is none, with what it does then: "running", or NULL
+ * if that is not known. 0: no memory. */
 int64_t world_thread(struct world *world, int32_t pid, int32_t tid, uint64_t time_ns,
                      const char *state);
 
-/* Its row if there is one, else 0. */
+/* Returns the thread's row if there is one, else 0. */
 int64_t world_known_thread(const struct world *world, int32_t pid, int32_t tid);
 
-/* What a thread did when the recording began; one that is not known is left out. 0 or -errno. */
+/* Writes what a thread did when the recording began; a thread that is not known is left out. 0
+ * or -errno. */
 int world_state(struct world *world, int32_t pid, int32_t tid, const struct writer_state *state);
 
 int world_fork(struct world *world, int32_t parent_pid, int32_t parent_tid, int32_t pid,
@@ -35,22 +36,22 @@ int world_exit(struct world *world, int32_t pid, int32_t tid, uint64_t time_ns);
  * mapped in its process any more. */
 int world_name(struct world *world, int32_t pid, int32_t tid, const char *name, bool exec,
                uint64_t time_ns);
-/* map->id and map->uid are set here. */
+/* Adds a map, of which map->id and map->uid are set here. */
 int world_map(struct world *world, const struct writer_map *map);
 
-/* What is there before anything is recorded, from /proc: one process, or (0) all. Processes
+/* Reads from /proc what is there before anything is recorded: one process, or (0) all. Processes
  * that end meanwhile are left out. */
 int world_look(struct world *world, int32_t pid, uint64_t time_ns);
-/* One thread; maps: and where its process has what. */
+/* Reads one thread from /proc; maps: also the mappings of its process. */
 int world_look_at_thread(struct world *world, int32_t pid, int32_t tid, bool maps,
                          uint64_t time_ns);
 
-/* The stack row of a frame under its caller (0: outermost), in a process; written when it
- * is new. 0: it could not be. */
+/* Returns the stack row of a frame under its caller (0: outermost), in a process; it is written
+ * when it is new. 0: it could not be written. */
 int64_t world_frame(struct world *world, int32_t pid, int64_t caller, bool kernel,
                     uint64_t address);
-/* The same of a function of the kernel of which only the name is known. Names are told apart by
- * where they lie: one copy of each, which lasts as long as the world. */
+/* Does the same for a function of the kernel of which only the name is known. Names are compared
+ * by address: the caller keeps one copy of each, which lasts as long as the world. */
 int64_t world_kernel_frame(struct world *world, int64_t caller, const char *name);
 
 #endif

@@ -13,7 +13,7 @@
 #define DEPTH_MAX 64 /* waits behind each other that are followed */
 #define CAUSES    64 /* different ones; more of them have no name */
 
-/* A stretch, and where it lies. */
+/* A stretch with its times, its thread and its processor. */
 struct piece {
     uint64_t start_ns, end_ns, woken_ns;
     size_t thread, waker;
@@ -106,15 +106,16 @@ static int sort(struct finding *f)
     return 0;
 }
 
-/* The first that ends at a moment or later, of all that a comparison puts in order. */
+/* Finds the first piece that ends at a moment or later, among all that a comparison puts in
+ * order. */
 static size_t first_from(const struct piece *pieces, size_t count, const struct piece *at,
                          int (*compare)(const void *, const void *))
 {
     return array_front(i, count, compare(&pieces[i], at) < 0);
 }
 
-/* What a thread did just before a moment; NULL: not known, and *ret_before is when that is known
- * last before it. */
+/* Finds what a thread did just before a moment; NULL: not known, and *ret_before is the last
+ * moment before it at which that is known. */
 static const struct piece *piece_before(const struct finding *f, size_t thread, uint64_t moment,
                                         uint64_t *ret_before)
 {
@@ -127,8 +128,8 @@ static const struct piece *piece_before(const struct finding *f, size_t thread, 
     return NULL;
 }
 
-/* Who had the processor that the thread got at the end of its ready time, for the most part of it.
- */
+/* Finds who had the processor that the thread got at the end of its ready time, for the most
+ * part of that time. */
 static size_t who_ran(const struct finding *f, size_t thread, uint64_t start, uint64_t end)
 {
     const struct piece after = {.thread = thread, .end_ns = end + 1};
@@ -163,7 +164,8 @@ static void add(struct finding *f, const struct critical_step *step)
         f->failed = array_append(c->steps, c->count, *step) != 0;
 }
 
-/* One step back from a moment that is after the frame's bound; returns the moment it begins at. */
+/* Goes one step back from a moment that is after the frame's bound; returns the moment at which
+ * the step begins. */
 static uint64_t step_back(struct finding *f, uint64_t moment)
 {
     const struct frame frame = f->frames[f->depth];
@@ -204,12 +206,12 @@ static uint64_t step_back(struct finding *f, uint64_t moment)
     waker =
         piece->waker == SIZE_MAX ? SIZE_MAX : f->critical->recording->wakers[piece->waker].thread;
     woken = piece->woken_ns > start ? piece->woken_ns : start;
-    /* The wait was left for its waker only where that woke it before this moment. */
+    /* The path goes from the wait to its waker only if that woke the thread before this moment. */
     if (waker == SIZE_MAX || waker == frame.thread || woken > moment || f->depth + 1 == DEPTH_MAX) {
         add(f, &step);
         return start;
     }
-    /* From the waking on the thread is on its way to a processor. */
+    /* After the waking the thread is on its way to a processor. */
     step.start_ns = woken;
     step.kind = CRITICAL_READY;
     add(f, &step);
@@ -237,7 +239,7 @@ static void find(struct finding *f)
     }
 }
 
-/* The last row of a thread's number that lived in the window. */
+/* Finds the last row of a thread's number that lived in the window. */
 static size_t thread_of(const struct recording *r, int64_t tid, uint64_t from_ns, uint64_t to_ns)
 {
     size_t found = SIZE_MAX;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The critical path: what a thread's time was spent on, its own work or that of whoever it waited
- * for. Found backwards, from the end of a window to its beginning: a thread that waits is left for
- * the one that woke it, as of that moment, and come back to where its wait began.
+ * The critical path: what a thread's time was spent on, its own work or that of whoever it
+ * waited for. It is found backwards, from the end of a window to its beginning: from a thread
+ * that waits the path goes to the one that woke it, as of that moment, and comes back where the
+ * wait began.
  */
 #ifndef PRCB_RECORD_CRITICAL_H
 #define PRCB_RECORD_CRITICAL_H
@@ -37,9 +38,9 @@ struct critical {
     char (*causes)[24]; /* owned: what the steps point to */
 };
 
-/* Of the window from_ns to to_ns (of the recording's clock) as far as the thread lived in it.
- * -ESRCH: there is no such thread; -EINVAL: the window is empty; -ENODATA: no switches or no wakers
- * were recorded. */
+/* Finds the path in the window from_ns to to_ns (of the recording's clock) as far as the thread
+ * lived in it. -ESRCH: there is no such thread; -EINVAL: the window is empty; -ENODATA: no
+ * switches or no wakers were recorded. */
 int critical_make(const struct recording *recording, int64_t tid, uint64_t from_ns, uint64_t to_ns,
                   struct critical *ret, struct prcb_error *err);
 void critical_free(struct critical *critical);

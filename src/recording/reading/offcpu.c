@@ -13,7 +13,7 @@
 
 #define TOO_SHORT "[too short]"
 
-/* A row under way. Waits that were chosen stand for more than themselves: what they stand for is
+/* A row in the making. Waits that were chosen stand for more than themselves: for how much is
  * known once all are seen. */
 struct cell {
     struct offcpu_row row;
@@ -115,13 +115,13 @@ static int add_stretch(const struct stretch *stretch, void *ctx)
     }
     if (wait->one_in == 1)
         return add(making, &row, ns, 0);
-    /* Its time is among that of all short ones, which those that were chosen divide. */
+    /* Its time belongs to that of all short waits, which is divided by those that were chosen. */
     rest.rest = TOO_SHORT;
     result = add(making, &rest, ns, 0);
     return result ? result : add(making, &row, 0, (double)ns * (double)wait->one_in);
 }
 
-/* The short waits of a thread and cause are divided as the chosen ones of them say. */
+/* Divides the short waits of a thread and cause in proportion to the chosen ones of them. */
 static void divide(struct making *making)
 {
     for (size_t i = 0; i < making->count; i++) {
@@ -145,7 +145,8 @@ static void divide(struct making *making)
         wanted.stack = SIZE_MAX;
         wanted.rest = TOO_SHORT;
         rest = find(making, &wanted);
-        /* What is left of both, so that roundings end with the last. */
+        /* The share is of what is left of both, so that no rounding error remains after the
+         * last. */
         share = (uint64_t)((double)rest->row.ns * (cell->chosen / -rest->chosen) + 0.5);
         share = share < rest->row.ns ? share : rest->row.ns;
         cell->row.ns += share;

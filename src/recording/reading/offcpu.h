@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Where threads waited: the time of each thread's waits by cause and stack. For each thread and
- * cause the rows sum to the time of its waits: what no stack is known of has a row that says why.
+ * cause the rows sum to the time of its waits: time without a known stack has a row that says
+ * why.
  */
 #ifndef PRCB_RECORD_OFFCPU_H
 #define PRCB_RECORD_OFFCPU_H

@@ -21,9 +21,9 @@
     4096 /* no kernel tells deeper stacks: perf's limit is 127, by sysctl a few more */
 #define SPAN_MAX 100000000000000000ull /* three years: no recording is longer */
 
-/* What reading takes, by the bytes of a file. A row has some 20 of them, and a report takes some
- * 400 steps of SQLite for it, all its passes together; a row has 4 at least. What SQLite sorts it
- * holds in memory, with as much again for each row. */
+/* The bounds of reading, by the bytes of a file. A row has some 20 of them, and a report takes
+ * some 400 steps of SQLite for it, all its passes together; a row has at least 4. SQLite holds
+ * in memory what it sorts, with as much again for each row. */
 #define ROW_BYTES   2 /* 4, and each may have a function that is named here */
 #define STEPS_BYTE  128
 #define STEPS_LEAST 20000000ull
@@ -89,7 +89,7 @@ bool recording_counts_ns(const struct recording *recording)
 
 /* ---- tables into memory ------------------------------------------------------ */
 
-/* Whether one more row, and a text, can be in the file at all. */
+/* Whether the file can hold one more row, and a text, at all. */
 static bool fits(struct recording *r, size_t rows, size_t bytes)
 {
     r->kept_rows += rows;
@@ -98,7 +98,7 @@ static bool fits(struct recording *r, size_t rows, size_t bytes)
            r->kept_rows <= r->file_bytes / ROW_BYTES;
 }
 
-/* A column's text, kept until the recording is closed. */
+/* Returns a column's text, kept until the recording is closed. */
 static const char *keep(struct recording *r, sqlite3_stmt *row, int column)
 {
     const char *text = (const char *)sqlite3_column_text(row, column);
@@ -205,7 +205,7 @@ static int add_map(sqlite3_stmt *row, void *ctx)
     return array_append(r->maps, r->map_count, map);
 }
 
-/* The index of the row with an id; each kind of row begins with its id. */
+/* Finds the index of the row with an id; each kind of row begins with its id. */
 static size_t find(const void *rows, size_t count, size_t size, int64_t id)
 {
     size_t low = 0, high = count;
@@ -374,10 +374,10 @@ static int64_t number(const struct recording *r, const char *sql)
     return value;
 }
 
-/* What a file's schema says is carried out when a table is read: a view, a virtual table or a
- * column that is computed is a program of whoever made the file. Recordings have tables whose
- * columns are stored, and one view, which is not read here; somebody may have added tables and
- * indexes of his own. The text is what SQLite parses, so its beginning tells what it makes. */
+/* SQLite carries out a file's schema when a table is read: a view, a virtual table or a computed
+ * column is a program by whoever made the file. Recordings have tables whose columns are stored,
+ * and one view, which is not read here; somebody may have added tables and indexes of his own.
+ * SQLite parses this text, so its beginning tells what it makes. */
 #define OTHER_SCHEMA                                                                               \
     "SELECT count(*) FROM sqlite_master WHERE sql NOT NULL AND NOT (sql GLOB 'CREATE TABLE *' OR " \
     "sql GLOB 'CREATE INDEX *' OR sql GLOB 'CREATE UNIQUE INDEX *' OR "                            \
@@ -386,8 +386,9 @@ static int64_t number(const struct recording *r, const char *sql)
     "SELECT count(*) FROM sqlite_master m JOIN pragma_table_xinfo(m.name) c WHERE "                \
     "m.sql GLOB 'CREATE TABLE *' AND c.hidden <> 0"
 
-/* What SQLite takes from a file that anybody may have written: no longer values, statements and
- * expressions than recordings have, nothing that is attached, no functions with side effects. */
+/* Limits what SQLite accepts from a file that anybody may have written: no longer values,
+ * statements and expressions than recordings have, nothing that is attached, no functions with
+ * side effects. */
 static void distrust(sqlite3 *db)
 {
     static const struct {
@@ -423,7 +424,7 @@ static void distrust(sqlite3 *db)
         sqlite3_db_config(db, settings[i].what, settings[i].on, NULL);
 }
 
-/* Ends what has no end: called each STEPS_ONCE steps. */
+/* Ends endless statements: SQLite calls it each STEPS_ONCE steps. */
 static int count_steps(void *ctx)
 {
     struct recording_patience *patience = ctx;
@@ -449,7 +450,7 @@ static int check(const struct recording *r, const char *path, struct prcb_error 
     return 0;
 }
 
-/* 1: it is; 0: it is something else; negative: it is not told. */
+/* Whether a fact has this value. 1: it has; 0: it has another one; negative: it is not told. */
 static int fact_is(const struct recording *r, const char *name, const char *value)
 {
     char *text = recording_fact(r, name);
@@ -467,7 +468,7 @@ static int set_times(struct recording *r, struct prcb_error *err)
     free(complete);
     r->has_switches = fact_is(r, "switch_source", "none") == 0;
     r->has_wait_stacks = fact_is(r, "wait_stacks", "1") == 1;
-    /* Columns and the table that recordings of earlier programs lack. */
+    /* Recordings of earlier versions lack these columns and the table. */
     r->has_history = number(r, "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND "
                                "name = 'intervals'") > 0;
     r->has_states = number(r, "SELECT count(*) FROM pragma_table_info('threads') "
@@ -494,7 +495,7 @@ static int set_times(struct recording *r, struct prcb_error *err)
     return 0;
 }
 
-/* The pages that this reader sees, those of a write-ahead log included. */
+/* Returns how many pages this reader sees, those of a write-ahead log included. */
 static int measure(struct recording *r, struct prcb_error *err)
 {
     int64_t pages = number(r, "PRAGMA page_count"), bytes = number(r, "PRAGMA page_size");
@@ -517,7 +518,7 @@ static int read_all(struct recording *r, const char *path, struct prcb_error *er
         result = check(r, path, err);
     if (!result)
         result = set_times(r, err);
-    /* Cut off, or the disk was full: the functions are named now. */
+    /* The recording was cut off, or the disk was full: the functions are named now. */
     if (!result && !number(r, "SELECT count(*) FROM stack_functions")) {
         result = resolve_functions(r->db, true, &r->namer, err);
         r->named_here = true;
@@ -544,7 +545,7 @@ int recording_open(const char *path, struct recording *ret, struct prcb_error *e
     distrust(r.db);
     sqlite3_busy_timeout(r.db, BUSY_MS);
     sqlite3_exec(r.db, "PRAGMA temp_store=MEMORY", NULL, NULL, NULL);
-    /* One state of a file that is being recorded, for all that is read from here on. */
+    /* This holds one state of a file that is being recorded, for all that is read from here on. */
     sqlite3_exec(r.db, "SAVEPOINT reading", NULL, NULL, NULL);
     result = read_all(&r, path, err);
     if (result)

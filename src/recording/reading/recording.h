@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Reading a recording: the file as tables in memory, but for samples and switches,
- * which are walked. Nothing in the file is trusted: a row that refers to nothing
- * counts as unknown.
+ * Reading a recording: the file as tables in memory, except samples and switches, which are
+ * walked. Nothing in the file is trusted: a row that refers to nothing counts as unknown.
  *
  * Threads  One at a time.
  * Errors   0 or -errno, words in *err.
@@ -37,12 +36,12 @@ struct recorded_thread {
     int64_t id, pid, tid;
     const char *name;
     uint64_t start_ns, end_ns; /* end_ns 0: it had not ended */
-    /* What it did when it began, or the recording did; "": not known. */
+    /* What the thread did when it began, or when the recording began; "": not known. */
     const char *start_state, *start_cause;
     int start_reason; /* negative: not known */
 };
 
-/* Where a thread waited: of the wait that it was in at the time. */
+/* The stack of the wait that a thread was in at the time. */
 struct recorded_wait {
     size_t thread; /* index */
     uint64_t time_ns;
@@ -52,7 +51,7 @@ struct recorded_wait {
     uint64_t one_in;         /* waits that it stands for */
 };
 
-/* Who wakes threads. */
+/* Somebody who wakes threads. */
 struct recorded_waker {
     int64_t id;
     const char *by;   /* "thread", "timer", "interrupt", "softirq", "others", "unknown" */
@@ -92,8 +91,8 @@ struct recording {
     struct namer namer;        /* functions that were named now: what could not be read */
     char **texts;              /* owned: what the names above point to */
     size_t text_count;
-    /* What the file can hold at most. Pages that are referred to again and again make a small one
-     * look endless. */
+    /* What the file can hold at most. A small file can look endless if it refers to the same
+     * pages again and again. */
     uint64_t file_bytes, kept_bytes, kept_rows;
     bool named_here; /* its functions were not named in the file */
     struct recording_patience {
@@ -105,27 +104,27 @@ struct recording {
 int recording_open(const char *path, struct recording *ret, struct prcb_error *err);
 void recording_close(struct recording *recording);
 
-/* A fact's text, for the caller to free; NULL: not told. */
+/* Returns a fact's text, for the caller to free; NULL: not told. */
 char *recording_fact(const struct recording *recording, const char *name);
 
 /* Whether weights are nanoseconds: the event is a clock. */
 bool recording_counts_ns(const struct recording *recording);
 
-/* Indexes by id; SIZE_MAX: there is no such row. */
+/* These find indexes by id; SIZE_MAX: there is no such row. */
 size_t recording_thread(const struct recording *recording, int64_t id);
 size_t recording_stack(const struct recording *recording, int64_t id);
 size_t recording_waker(const struct recording *recording, int64_t id);
 
-/* Its functions, "a < b < c", innermost first; SIZE_MAX: "". For the caller to free; NULL: no
- * memory. */
+/* Returns the functions of a stack, "a < b < c", innermost first; SIZE_MAX: "". For the caller
+ * to free; NULL: no memory. */
 char *recording_stack_line(const struct recording *recording, size_t stack);
 
-/* Who that is, in one line: "worker-5 (3338)", "timer", "softirq net_rx". Text of the recording is
- * in it as it is. */
+/* Writes who that is, in one line: "worker-5 (3338)", "timer", "softirq net_rx". It contains
+ * text of the recording as it is. */
 void recording_waker_name(const struct recording *recording, size_t waker, char *ret, size_t size);
 
-/* Where the thread waited from one moment to another, the stack before a reason why there is none;
- * NULL: nothing tells. */
+/* Finds where the thread waited from one moment to another; a stack is preferred to a reason why
+ * there is none; NULL: nothing tells. */
 const struct recorded_wait *recording_wait(const struct recording *recording, size_t thread,
                                            uint64_t from_ns, uint64_t to_ns);
 

@@ -31,7 +31,7 @@ static size_t function_of(const struct making *making, size_t stack)
     return function == SIZE_MAX ? making->unknown : function;
 }
 
-/* A stack with all samples that have it. */
+/* Adds a stack with all samples that have it. */
 static int count_stack(sqlite3_stmt *row, void *ctx)
 {
     struct making *making = ctx;
@@ -51,7 +51,7 @@ static int count_stack(sqlite3_stmt *row, void *ctx)
     for (; stack != SIZE_MAX; stack = making->recording->stacks[stack].caller_index) {
         size_t function = function_of(making, stack);
 
-        /* One that calls itself counts once. */
+        /* A function that calls itself counts once. */
         if (making->seen[function] == making->pass)
             continue;
         making->seen[function] = making->pass;
@@ -125,7 +125,8 @@ static int by_weight(const void *left, const void *right)
 
 /* ---- processors ---------------------------------------------------------------- */
 
-/* Its row, made if there is none; NULL: no memory, or no processor has this number. */
+/* Returns the processor's row, made if there is none; NULL: no memory, or no processor has this
+ * number. */
 static struct report_processor *processor(struct report *report, uint64_t cpu)
 {
     struct report_processor *made;
@@ -183,7 +184,7 @@ static int add_times(sqlite3_stmt *row, void *ctx)
 
 /* ---- stretches ------------------------------------------------------------------ */
 
-/* A thread's time on a processor, into the parts of the line of time. */
+/* Adds a thread's time on a processor to the parts of the line of time. */
 static void fill_cells(const struct making *making, struct report_processor *p,
                        const struct stretch *stretch)
 {
@@ -204,7 +205,7 @@ static void fill_cells(const struct making *making, struct report_processor *p,
             break;
         ns = (end < to ? end : to) - (start > from ? start : from);
         cell->busy_ns += ns;
-        /* The one with the longest single stretch stands for the cell. */
+        /* The thread with the longest single stretch stands for the cell. */
         if (ns > cell->most_ns) {
             cell->most_ns = ns;
             cell->thread = stretch->thread;
@@ -230,7 +231,7 @@ static int add_wait(struct report *report, const struct stretch *stretch)
             return 0;
         }
     }
-    /* There are as many as there are causes, or the file is damaged. */
+    /* There are no more than there are causes, or the file is damaged. */
     if (report->wait_count >= 4 * PRCB_CAUSE_MAX)
         return 0;
     strncpy(made.cause, stretch->cause, sizeof(made.cause) - 1);
@@ -285,7 +286,7 @@ static int take_number(sqlite3_stmt *row, void *ctx)
     return 0;
 }
 
-/* Of a thread's life within the recording, what its switches do not tell. */
+/* Returns the part of a thread's life within the recording that its switches do not tell. */
 static uint64_t unknown_time(const struct recording *r, const struct report_thread *thread)
 {
     const struct recorded_thread *row = &r->threads[thread->thread];

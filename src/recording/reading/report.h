@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What a recording comes to: functions, threads, waits, processors and a line of time
- * for each processor; and its printing. The exports are in export.h.
+ * The sums of a recording: functions, threads, waits, processors and a line of time for each
+ * processor; and their printing. The exports are in export.h.
  */
 #ifndef PRCB_RECORD_REPORT_H
 #define PRCB_RECORD_REPORT_H
@@ -41,7 +41,7 @@ struct report_processor {
     uint64_t samples;
     uint64_t run_ns;                /* of recorded threads, by their switches */
     int64_t parts[PROCESSOR_PARTS]; /* of everything; negative: not known */
-    /* For each part of the time: ns that a recorded thread ran, and the one that ran most. */
+    /* For each part of the time: ns that recorded threads ran, and the thread that ran most. */
     struct report_cell {
         uint64_t busy_ns;
         uint64_t most_ns;
@@ -72,7 +72,7 @@ int report_make(const struct recording *recording, size_t cells, struct report *
                 struct prcb_error *err);
 void report_free(struct report *report);
 
-/* The tables that can be had alone; a bit each. */
+/* The tables that can be printed alone; a bit each. */
 enum report_table {
     REPORT_FUNCTIONS = 1 << 0,
     REPORT_THREADS = 1 << 1,

@@ -10,7 +10,7 @@
 
 #include "error.h"
 
-/* Where a thread is between two switches. */
+/* The state of a thread between two switches. */
 struct state {
     enum { UNSEEN, ON, OFF, LOST, GONE } at;
     bool ready; /* OFF: it could run */
@@ -38,7 +38,7 @@ static int tell(const struct walk *walk, const struct stretch *stretch)
     return stretch->end_ns > stretch->start_ns ? walk->fn(stretch, walk->ctx) : 0;
 }
 
-/* By whom a wait was ended. */
+/* Who ended a wait. */
 struct waking {
     size_t waker;
     uint64_t ns;
@@ -47,9 +47,9 @@ struct waking {
 
 static const struct waking not_woken = {SIZE_MAX, 0, STRETCH_NO_CPU};
 
-/* A thread that was off until now, of which it was ready for the last ready_ns (negative:
- * not known), but not before it was woken: the kernel counts one that it moves to another
- * processor's queue while it sleeps (delayed dequeue, 6.12) as ready from then on. */
+/* Tells the stretches of a thread that was off until now. It was ready for the last ready_ns
+ * (negative: not known), but not before it was woken: the kernel counts a thread that it moves
+ * to another processor's queue while it sleeps (delayed dequeue, 6.12) as ready from then on. */
 static int tell_off(const struct walk *walk, size_t thread, uint64_t now, int64_t ready_ns,
                     const struct waking *waking, bool open)
 {
@@ -102,7 +102,8 @@ static int tell_on(const struct walk *walk, size_t thread, uint64_t now, bool op
                       });
 }
 
-/* Before the first switch of a thread: what it did when it began, or the recording. */
+/* Sets the state before the first switch of a thread: what it did when it began, or when the
+ * recording began. */
 static void see(struct walk *walk, size_t thread)
 {
     const struct recorded_thread *row = &walk->recording->threads[thread];
@@ -116,8 +117,8 @@ static void see(struct walk *walk, size_t thread)
               : waiting || born || *row->start_state ? OFF
                                                      : LOST,
         .ready = !waiting, /* new threads begin so */
-        /* Its quota held it back since before the switches were seen: for how long they do not
-           tell. */
+        /* The quota held the thread back since before the switches were seen: they do not tell
+         * for how long. */
         .whole = waiting && !strcmp(row->start_cause, "throttled"),
         .cpu = STRETCH_NO_CPU,
         .since = born ? row->start_ns : walk->recording->start_ns,
@@ -133,9 +134,9 @@ static int leave(struct walk *walk, size_t thread, uint64_t now, uint32_t cpu, s
     struct state *state = &walk->states[thread];
     int result = 0;
 
-    /* The first is a leave: nothing else has been said of it, so it ran; unless something else did
-     * on that processor meanwhile: then it came by a switch that was not told, nobody knows when.
-     */
+    /* The thread's first switch is a leave: nothing else is known, so it ran. If something else
+     * ran on that processor meanwhile, the thread came by a switch that was not told, at an
+     * unknown time. */
     if (state->at == UNSEEN) {
         see(walk, thread);
         state->at = cpu < CPUS && walk->last[cpu] > state->since ? LOST : ON;
@@ -179,7 +180,7 @@ static int come(struct walk *walk, size_t thread, uint64_t now, uint32_t cpu, sq
     return result;
 }
 
-/* Another thread is on the processor than was last told. It ended, or went on as another
+/* Another thread is on the processor than was last told. That one ended, or went on as another
  * program, which has a row of its own; or the switch between was not told, and then it is not
  * known where the thread has been since. */
 static int miss(struct walk *walk, uint32_t cpu, size_t leaving, uint64_t now)
@@ -212,7 +213,8 @@ static int on_switch(sqlite3_stmt *row, void *ctx)
     uint64_t missed = walk->missed;
     int result = miss(walk, cpu, old, now);
 
-    /* It leaves and had not come: the same switch, where another was thought to be there. */
+    /* The thread leaves but had not come: this is the same missed switch, for another thread was
+     * thought to be there. */
     if (old != SIZE_MAX && walk->states[old].at == OFF && walk->missed == missed)
         walk->missed++;
     if (!result && old != SIZE_MAX)
@@ -230,8 +232,8 @@ static int take_losses(sqlite3_stmt *row, void *ctx)
     return 0;
 }
 
-/* What is going on at the end of the recording, or of the thread. One that no switch tells of went
- * on with what it did, unless switches were lost. */
+/* Tells what is going on at the end of the recording, or of the thread. A thread without
+ * switches did the same all the time, unless switches were lost. */
 static int close_all(struct walk *walk, struct prcb_error *err)
 {
     const struct recording *r = walk->recording;

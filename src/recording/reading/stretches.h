@@ -20,9 +20,9 @@ struct stretch {
     bool open;         /* it had not ended when the recording did */
     const char *cause; /* why the thread left the processor; "": not known */
     int reason;        /* KWAIT_REASON of the cause; negative: not known */
-    /* Of a wait, and of the ready time that follows it: who ended it (index; SIZE_MAX: not known),
-     * when, and on which processor the waker was then (STRETCH_NO_CPU: not known). The moment may
-     * be before the wait's beginning: a thread can be woken while it is about to sleep. */
+    /* For a wait, and the ready time that follows it: who ended it (index; SIZE_MAX: not known),
+     * when, and on which processor the waker was then (STRETCH_NO_CPU: not known). The moment
+     * may be before the wait's beginning: a thread can be woken while it is about to sleep. */
     size_t waker;
     uint64_t woken_ns;
     uint32_t woken_cpu;
@@ -33,9 +33,9 @@ struct stretch {
 int stretches_walk(const struct recording *recording,
                    int (*fn)(const struct stretch *stretch, void *ctx), void *ctx,
                    struct prcb_error *err);
-/* The same, and how many switches the kernel made and no record tells of: a thread leaves that had
- * not come, or another one than had come. How long it did what is then not known, and in no
- * stretch. */
+/* Does the same, and counts the switches that the kernel made and no record tells of: a thread
+ * leaves that had not come, or another one than had come. What it did until then is not known,
+ * and in no stretch. */
 int stretches_walk_counting(const struct recording *recording,
                             int (*fn)(const struct stretch *stretch, void *ctx), void *ctx,
                             uint64_t *ret_missed, struct prcb_error *err);
