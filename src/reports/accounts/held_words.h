@@ -28,16 +28,18 @@ struct held_threads {
     uint64_t left; /* threads that found no place */
 };
 
-/* As held_off_ns, of which it reads stat without waiting for others. */
+/* Does the same as held_off_ns, but reads its file stat without waiting for others. */
 int held_threads_off(pid_t pid, pid_t tid, uint64_t *ret);
 
-/* Whether a wait of such a cause may be one. cause: enum prcb_cause; word: its stack's, or NULL. */
+/* Whether a wait of such a cause may be that of a held thread. cause: enum prcb_cause; word: its
+ * stack's, or NULL. */
 bool held_cause(uint32_t cause, const char *word);
 /* Adds the thread, if it is held at this moment. ns: for how long, as far as it was measured;
  * before: since longer than that. */
 void held_threads_add(struct held_threads *threads, pid_t pid, pid_t tid, const char *comm,
                       uint64_t ns, bool before);
-/* A line each: "server (123): 3 threads are frozen by cgroup /x since 12:01:07 (4.2s)." */
+/* Writes a line for each: "server (123): 3 threads are frozen by cgroup /x since 12:01:07
+ * (4.2s)." */
 void held_threads_write(FILE *out, const char *lead, const struct held_threads *threads);
 
 #endif

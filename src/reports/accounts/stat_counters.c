@@ -92,7 +92,7 @@ static void write_rows(FILE *out, const struct account_counters *counters,
     write_row(out, counters, &view->total, "", "total", widths, first, last);
 }
 
-/* As many columns side by side as there is room for, then the rest below. */
+/* Writes as many columns side by side as there is room for, then the rest below. */
 void stat_counters_write(FILE *out, const struct stat_report *report)
 {
     const struct account_counters *counters = report->counters;

@@ -13,9 +13,9 @@
 
 struct stat_report;
 
-/* A table: a line per row of the view, a column per counter. */
+/* Writes a table: a line per row of the view, a column per counter. */
 void stat_counters_write(FILE *out, const struct stat_report *report);
-/* One row on one line: "page-faults 12, instructions 1203 (37%)". */
+/* Writes one row on one line: "page-faults 12, instructions 1203 (37%)". */
 void stat_counters_write_line(FILE *out, const struct account_counters *counters,
                               const struct account_row *row);
 void stat_counters_write_notes(FILE *out, const char *prefix,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The report as values with a separator. The columns are the figures of an account, then
- * two per cause: its count and its nanoseconds. A report at the end has the
- * causes that occurred; intervals have all there are, since the line of names is
- * written before anything has happened. What is absent is an empty value.
+ * Writes the report as values with a separator. The columns are the figures of an account, then
+ * two per cause: its count and its nanoseconds. A report at the end has the causes that
+ * occurred; intervals have all there are, since the line of names is written before anything has
+ * happened. What is absent is an empty value.
  */
 #include "stat_report.h"
 
@@ -72,7 +72,7 @@ static void write_counters(struct csv *csv, const struct stat_report *report,
     }
 }
 
-/* The causes of open waits: one, or several with + between them. */
+/* Writes the causes of open waits: one, or several with + between them. */
 static void write_open(struct csv *csv, const struct account_sums *now)
 {
     const char *before = "";

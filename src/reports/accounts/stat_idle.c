@@ -30,8 +30,8 @@ static int by_ns(const void *left, const void *right)
     return (a->ns < b->ns) - (a->ns > b->ns);
 }
 
-/* Where causes are not known there is no cell of the wait: one is made, which adds nothing to the
- * row's sums. Its time is not known either, unless the thread has done nothing else. */
+/* If causes are not known the wait has no cell: one is made, which adds nothing to the row's
+ * sums. Its time is not known either, unless the thread has done nothing else. */
 static bool make_cell(struct account_row *row)
 {
     struct wait_cell *cells;
@@ -71,7 +71,7 @@ static bool find_going_on(struct account_row *row, struct going_on *ret)
     return false;
 }
 
-/* One that causes call so, or that no cause tells of. */
+/* Finds threads that are held: those whose cause says so, or those that no cause tells of. */
 static void find_held(const struct going_on *waits, size_t count, bool in_place,
                       struct held_threads *ret)
 {
@@ -109,8 +109,8 @@ static bool is_same_wait(const struct going_on *at, const struct prcb_account *a
     return account->open.cause == at->cell->cause && account->open.ns >= at->cell->open_ns;
 }
 
-/* One wait has one stack from its beginning to its end: what that shows is true of all of it, and
- * of no other wait of the thread. */
+/* A wait has one stack from its beginning to its end: what that shows is true of all of this
+ * wait, and of no other wait of the thread. */
 static void look(struct prcb *session, struct prcb_stacks *stacks, const struct going_on *at,
                  struct stat_idle *ret)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Which of the waits that go on at the end of a measurement are idling by design, as their stacks
- * tell: pools and event loops should not be what a report begins with.
+ * Finds which of the waits that go on at the end of a measurement are idling by design, as their
+ * stacks tell: pools and event loops should not be what a report begins with.
  */
 #ifndef PRCB_REPORTS_STAT_IDLE_H
 #define PRCB_REPORTS_STAT_IDLE_H
@@ -14,7 +14,7 @@
 #define STAT_IDLE_WORDS 16
 
 struct stat_idle {
-    /* Ways of idling, and of waiting that may be idling; what there is no place for is left out. */
+    /* Ways of idling, and of waiting that may be idling; those that find no place are left out. */
     struct stat_idle_word {
         const char *word; /* static */
         uint64_t threads, ns;
@@ -23,9 +23,10 @@ struct stat_idle {
     struct held_threads held;     /* stopped, traced or frozen */
 };
 
-/* Sets idle_ns in the cells of rows: the time of the wait that goes on, where its stack shows that
- * it idles. Of waits that were over before nothing is known and nothing claimed. The longest waits
- * first, for a fraction of a second. Where stacks cannot be read at all nothing is set. */
+/* Sets idle_ns in the cells of rows: the time of the wait that goes on, if its stack shows that
+ * it idles. Nothing is known, and nothing claimed, of waits that were over before. It looks at
+ * the longest waits first, for a fraction of a second. If stacks cannot be read at all nothing
+ * is set. */
 void stat_idle_find(struct prcb *session, struct account_rows *rows, struct stat_idle *ret);
 
 #endif

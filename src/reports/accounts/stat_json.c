@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The report as one JSON object on a line. What is absent is null, and "absent"
- * says why; units are in the keys.
+ * Writes the report as one JSON object on a line. What is absent is null, and "absent" says why;
+ * units are in the keys.
  */
 #include "stat_report.h"
 
@@ -13,7 +13,7 @@ struct builder {
     struct json_doc json;
 };
 
-/* {"cause","reason","number"}: a cause in our words and in NT's. */
+/* Makes {"cause","reason","number"}: a cause in our words and in NT's. */
 static json_object *make_cause(struct builder *b, uint32_t cause)
 {
     const struct prcb_cause_info *info = prcb_cause_info(cause);
@@ -44,7 +44,7 @@ static json_object *make_waits(struct builder *b, const struct account_sums *fig
     return array;
 }
 
-/* One thread's open wait, or a sum: then the cause is null unless it is the same
+/* Makes one thread's open wait, or a sum of them: then the cause is null unless it is the same
  * for all. */
 static json_object *make_open(struct builder *b, const struct account_sums *figures)
 {
@@ -104,7 +104,7 @@ static void put_figures(struct builder *b, json_object *object, const struct acc
                         waits ? make_open_waits(b, f) : NULL);
 }
 
-/* [{"name","value","enabled_ns","running_ns","source"}], and "reason" where there is no
+/* Makes [{"name","value","enabled_ns","running_ns","source"}], and "reason" if there is no
  * value. */
 static json_object *make_counters(struct builder *b, const struct account_row *row)
 {
@@ -129,7 +129,7 @@ static json_object *make_counters(struct builder *b, const struct account_row *r
     return array;
 }
 
-/* What a row is of. */
+/* Names what a row is about. */
 static void put_identity(struct builder *b, json_object *object, const struct account_row *row)
 {
     struct cgroup_identity said = {0};

@@ -22,7 +22,7 @@
 struct stat_idle;
 struct whom;
 
-/* What a row of the report is. */
+/* The kinds of rows that a report can have. */
 enum stat_rows { STAT_THREADS, STAT_PROCESSES, STAT_CGROUPS, STAT_NAMES };
 struct stat_rows_kind {
     unsigned view;       /* enum account_view_kind */
@@ -32,7 +32,7 @@ struct stat_rows_kind {
 };
 extern const struct stat_rows_kind stat_rows_kinds[]; /* by enum stat_rows */
 
-/* What was asked to be profiled, for the title. */
+/* The target that was asked for, for the title. */
 struct stat_profiled {
     bool all;
     const pid_t *pids, *tids;
@@ -68,39 +68,43 @@ struct stat_report {
     bool ended_early; /* --for ended the command */
 };
 
-/* The whole table with words, legend and notes. */
+/* Writes the whole table with words, legend and notes. */
 void stat_table_write(FILE *out, const struct stat_report *report);
-/* An interval for people: one line per row. */
+/* Writes an interval for people: one line per row. */
 void stat_lines_write(FILE *out, const struct stat_report *report);
-/* Values with a separator; in front of the first, a line that names them. With by whom, who ended
- * waits and had processors, a line each, instead. */
+/* Writes values with a separator; in front of the first, a line that names them. If by whom was
+ * asked for, it instead writes who ended waits and had processors, a line each. */
 void stat_csv_write(FILE *out, const struct stat_report *report);
-/* One JSON object on a line. 0 or -ENOMEM. */
+/* Writes one JSON object on a line. 0 or -ENOMEM. */
 int stat_json_write(FILE *out, const struct stat_report *report);
 
-/* By whom, of which rows know who ended their waits and had their processors; a row of which edges
- * and account differ, for threads came from elsewhere, knows nothing. */
+/* By whom: rows know who ended their waits and had their processors. A row whose edges and
+ * account differ, because threads came from elsewhere, knows nothing. */
 uint64_t stat_whom_group_of(enum stat_rows rows, const struct prcb_account *account);
-/* Of the causes that took most, all rows together: at most so many lines, and one of ready time. */
+/* Writes by whom, for the causes that took most, all rows together: at most so many lines, and
+ * one of ready time. */
 void stat_whom_write(FILE *out, const struct stat_report *report, int causes);
-/* {"woken_by": {"futex": [...]}, "ready_behind": [...]}; NULL: not known. row: NULL: of all. */
+/* Makes {"woken_by": {"futex": [...]}, "ready_behind": [...]}; NULL: not known. row: NULL: all
+ * rows. */
 json_object *stat_whom_json(struct json_doc *b, const struct stat_report *report,
                             const struct account_row *row);
-/* Values with a separator: a line for each who. */
+/* Writes values with a separator: a line for each who. */
 void stat_whom_csv(FILE *out, const struct stat_report *report);
 
-/* The biggest cost in plain language: a line or a few, of causes that are shown (by number). */
+/* Writes the biggest cost in plain language: a line or a few, about causes that are shown (by
+ * number). */
 void stat_words_write(FILE *out, const struct stat_report *report, const bool *shown);
-/* What the figures lack: threads not tracked, switches not reported, members the
- * tier has not. Each line starts with the prefix; none if there is nothing. */
+/* Writes what the figures lack: threads not tracked, switches not reported, members that the
+ * tier does not have. Each line starts with the prefix; if nothing is missing, nothing is
+ * written. */
 void stat_notes_write(FILE *out, const char *prefix, const struct stat_report *report);
 
-/* A row's name as it is outside: not fit to be shown as it is. */
+/* Returns a row's name as it is outside: not fit to be shown as it is. */
 const char *stat_row_name(const struct stat_report *report, const struct account_row *row);
 
 /* Whether a report has a figure: some are there only where they were asked for. */
 bool stat_figure_wanted(const struct stat_report *report, const struct figure *figure);
-/* Why a report lacks a figure that it should have; NULL: it does not. */
+/* Says why a report lacks a figure that it should have; NULL: it does not. */
 const char *stat_absent_reason(const struct stat_report *report, const struct figure *figure);
 
 #endif

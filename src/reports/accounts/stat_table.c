@@ -43,7 +43,7 @@ struct column {
     size_t width;
 };
 
-/* What is left out where the terminal is narrow, each with all before it. */
+/* What is left out if the terminal is narrow; each step includes those before it. */
 enum squeeze {
     SQUEEZE_NOTHING,
     SQUEEZE_PID,
@@ -107,8 +107,9 @@ static uint64_t rest_ns(const struct stat_table *table, const struct account_row
     return rest;
 }
 
-/* "+1.23s sleep": marked, since it is in no other column. */
-/* The one cause of a row's open waits; NONE: there are none, several, or it is not known. */
+/* Writes "+1.23s sleep": it is marked, since it is in no other column. */
+/* Returns the one cause of a row's open waits; NONE: there are none, several, or it is not
+ * known. */
 static uint32_t open_cause(const struct account_row *row)
 {
     uint32_t found = PRCB_CAUSE_NONE;
@@ -145,7 +146,7 @@ static void open_cell(const struct account_row *row, char *cell)
     snprintf(cell, FORMAT_CELL, "+%s%s%s", time, *name ? " " : "", name);
 }
 
-/* Of a long name, the end says most. */
+/* Keeps the end of a long name, which says most. */
 static void cut_front(char *cell, size_t bytes)
 {
     size_t length = strlen(cell), from = length - bytes;
@@ -213,7 +214,7 @@ static void make_cell(const struct stat_table *table, const struct column *colum
     }
 }
 
-/* Share of thread time; empty where a share says nothing. */
+/* Writes the share of thread time; empty if a share says nothing. */
 static void make_share(const struct stat_table *table, const struct column *column, char *cell)
 {
     const struct account_row *total = &table->report->view->total;
@@ -283,7 +284,7 @@ static void print_cell(FILE *out, const struct column *column, const char *cell,
 
 enum row_kind { ROW_HEADING, ROW_THREAD, ROW_OTHERS, ROW_TOTAL, ROW_SHARE };
 
-/* The text of one cell of one line of any kind. */
+/* Writes the text of one cell of one line of any kind. */
 static void cell_text(const struct stat_table *table, const struct column *column,
                       enum row_kind kind, const struct account_row *row, char *cell)
 {
@@ -309,7 +310,7 @@ static void cell_text(const struct stat_table *table, const struct column *colum
 typedef void (*row_fn)(struct stat_table *table, enum row_kind kind, const struct account_row *row,
                        void *ctx);
 
-/* Every line of the table in order. */
+/* Goes through every line of the table in order. */
 static void each_row(struct stat_table *table, row_fn fn, void *ctx)
 {
     const struct account_view *view = table->report->view;
@@ -358,7 +359,7 @@ static struct column *add_column(struct stat_table *table, enum column_kind kind
     return &table->columns[table->count++];
 }
 
-/* The causes shown and the rest of waiting; without causes, waiting as one. */
+/* Adds the causes shown and the rest of waiting; without causes, waiting as one column. */
 static void add_causes(struct stat_table *table, const struct account_row *total)
 {
     for (size_t i = 0; i < table->shown; i++)
@@ -379,7 +380,7 @@ static bool several_processes(const struct account_view *view)
     return false;
 }
 
-/* The columns with `shown` causes among them. */
+/* Makes the columns with `shown` causes among them. */
 static void set_columns(struct stat_table *table, size_t shown)
 {
     const struct stat_report *report = table->report;
@@ -420,7 +421,8 @@ static size_t total_width(const struct stat_table *table)
     return width;
 }
 
-/* Causes worth a column, widest first. Insertion: there are few. */
+/* Collects the causes that are worth a column, widest first. It sorts by insertion, as there are
+ * few. */
 static void rank_causes(struct stat_table *table)
 {
     const struct account_sums *total = &table->report->view->total.now;
@@ -440,7 +442,7 @@ static void rank_causes(struct stat_table *table)
     }
 }
 
-/* As many causes as there is room for; true if these are enough. */
+/* Chooses as many causes as there is room for; true if these are enough. */
 static bool fit_causes(struct stat_table *table, size_t columns)
 {
     size_t enough = table->cause_count < ENOUGH_CAUSES ? table->cause_count : ENOUGH_CAUSES;
@@ -485,7 +487,7 @@ static size_t write_text(FILE *out, const char *text)
     return length;
 }
 
-/* A title says which command it was; thousands of arguments would say nothing more. */
+/* The title says which command it was; thousands of arguments would say nothing more. */
 static void write_command(FILE *out, char *const *command)
 {
     size_t written = 0;
@@ -500,7 +502,7 @@ static void write_command(FILE *out, char *const *command)
     }
 }
 
-/* What was measured, and for how long. */
+/* Writes what was measured, and for how long. */
 static void write_title(FILE *out, const struct stat_report *report)
 {
     const struct stat_profiled *profiled = &report->profiled;
@@ -545,7 +547,7 @@ static bool cause_shown(const struct stat_table *table, uint32_t cause)
 
 #define NOTE "note: "
 
-/* Words of a legend, continued under their beginning where the line is full. */
+/* Writes words of a legend, continued under their beginning where the line is full. */
 static void write_wrapped(FILE *out, const char *words, size_t indent, size_t columns)
 {
     while (strlen(words) > columns - indent) {
@@ -561,7 +563,7 @@ static void write_wrapped(FILE *out, const char *words, size_t indent, size_t co
     fprintf(out, "%s\n", words);
 }
 
-/* The sentences, or the notes, wrapped at the width. */
+/* Writes the sentences, or the notes, wrapped at the width. */
 static void write_lines(FILE *out, const struct stat_table *table, bool notes)
 {
     bool shown[PRCB_CAUSE_MAX];
@@ -583,7 +585,8 @@ static void write_lines(FILE *out, const struct stat_table *table, bool notes)
     free(text);
 }
 
-/* Each cause that was named: NT's name, left out on a narrow terminal, and the plain words. */
+/* Writes each cause that was named: NT's name, left out on a narrow terminal, and the plain
+ * words. */
 static void write_legend(FILE *out, const struct stat_table *table)
 {
     size_t columns = format_columns(out), indent = 14;
@@ -637,7 +640,7 @@ void stat_table_write(FILE *out, const struct stat_report *report)
 
 /* ---- interval lines ------------------------------------------------------ */
 
-/* "sleep 61%, futex 3%": shares of the interval's time, open waits included. */
+/* Writes "sleep 61%, futex 3%": shares of the interval's time, open waits included. */
 static void write_top_waits(FILE *out, const struct account_row *row, size_t room)
 {
     const struct account_sums *now = &row->now;
@@ -668,9 +671,9 @@ static void write_top_waits(FILE *out, const struct account_row *row, size_t roo
     }
 }
 
-/* The widths of a line's parts. Rows of several processes name theirs. Where the terminal is narrow
- * the time is in the heading, there are no switches, and of names the beginning: what is left is
- * the waits'. */
+/* Chooses the widths of a line's parts. Rows of several processes name theirs. On a narrow
+ * terminal the time is in the heading, there are no switches, and names lose their end: the rest
+ * of the line is for the waits. */
 struct line_shape {
     int time, pid, name;
     bool switches;
@@ -686,7 +689,7 @@ static struct line_shape line_shape(FILE *out, const struct stat_report *report)
         shape = (struct line_shape){0, 0, SHORT_NAME, false, 0};
     if (!report->rows && several_processes(report->view))
         shape.pid = 7;
-    /* Four cells of 7, the switches' of 8, and a gap behind each. */
+    /* There are four cells of 7, the switches' of 8, and a gap behind each. */
     used = (size_t)shape.time + (shape.time ? GAP : 0) + (size_t)shape.pid + (shape.pid ? GAP : 0) +
            (size_t)shape.name + 4 * 7 + 5 * GAP + (shape.switches ? 8 + GAP : 0);
     shape.waits = columns > used ? columns - used : 0;
@@ -734,7 +737,8 @@ static void write_line(FILE *out, const struct stat_report *report, const struct
     fputc('\n', out);
 }
 
-/* In front of each interval that has several rows, with an empty line; of one row, once a page. */
+/* Writes the heading in front of each interval that has several rows, with an empty line; for
+ * one row, once a page. */
 static void write_line_heading(FILE *out, const struct stat_report *report)
 {
     const struct stat_rows_kind *kind = &stat_rows_kinds[report->rows];

@@ -39,7 +39,7 @@ void stat_tails_since(struct stat_tails *now, const struct stat_tails *before)
     }
 }
 
-/* Those with stretches, by their time. */
+/* Sorts those that have stretches, by their time. */
 static size_t sort(const struct stat_tails *tails, uint32_t ret[PRCB_CAUSE_MAX])
 {
     size_t count = 0;
@@ -69,7 +69,7 @@ static void format_bounds(const struct prcb_tail *tail, double quantile, char *r
     snprintf(ret, size, "%.20s to %.20s", low, high);
 }
 
-/* Of an interval it may be known only that it is not above a bound. */
+/* For an interval it may only be known that it is not above a bound. */
 static void format_longest(const struct stat_tails *tails, uint32_t cause, char *ret, size_t size)
 {
     const struct prcb_tail *tail = &tails->tail[cause];

@@ -36,7 +36,7 @@ uint64_t stat_whom_group_of(enum stat_rows rows, const struct prcb_account *acco
     return account->key;
 }
 
-/* Of a row of the view. */
+/* Returns the group of a row of the view. */
 static uint64_t group_of(const struct stat_report *report, const struct account_row *row)
 {
     return report->rows == STAT_NAMES ? group_of_name(row->comm, false) : row->key;
@@ -49,7 +49,8 @@ static bool is_wait(uint32_t cause)
     return info && info->kind == PRCB_KIND_WAIT;
 }
 
-/* Edges of a cause, or (NONE) of ready time. false: they do not sum to what the row has. */
+/* Finds the edges of a cause, or (NONE) of ready time. false: they do not sum to what the row
+ * has. */
 static bool rows_of(const struct stat_report *report, uint64_t group,
                     const struct account_sums *sums, uint32_t cause, bool holders,
                     struct prcb_edge **ret, size_t *ret_count)
@@ -72,7 +73,7 @@ static bool rows_of(const struct stat_report *report, uint64_t group,
 typedef void (*edges_fn)(void *ctx, uint32_t cause, bool holders, const struct prcb_edge *edges,
                          size_t count);
 
-/* fn for each edge of a row's. false: not known; then for none. */
+/* Calls fn for each edge of a row. false: not known; then fn is not called. */
 static bool each_edge(const struct stat_report *report, uint64_t group,
                       const struct account_sums *sums, edges_fn fn, void *ctx)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What the table means, in sentences: the biggest cost, who paid it, and what
- * the figures lack.
+ * Says what the table means, in sentences: the biggest cost, who paid it, and what the figures
+ * lack.
  */
 #include "array.h"
 #include "stat_report.h"
@@ -30,8 +30,8 @@ const struct stat_rows_kind stat_rows_kinds[] = {
 #define IDLE_WORDS     4
 #define SECOND_PERCENT 10 /* a second cost is worth a sentence from here on */
 
-/* Threads of which the words speak, and what they spent. Kernel threads are left
- * out where there are others: they wait for work by design. */
+/* The threads that the words are about, and what they spent. Kernel threads are left out if
+ * there are others: they wait for work by design. */
 struct costs {
     struct account_row **rows; /* owned; sorted by name */
     size_t count;
@@ -125,7 +125,7 @@ static const char *cost_words(uint32_t cost)
     }
 }
 
-/* The biggest cost that is not in the set of those named already; COSTS: none. */
+/* Returns the biggest cost that is not in the set of those named already; COSTS: none. */
 static uint32_t biggest(const struct costs *costs, const bool *named)
 {
     uint32_t best = COSTS;
@@ -139,7 +139,7 @@ static uint32_t biggest(const struct costs *costs, const bool *named)
     return best;
 }
 
-/* Who paid most of a cost: rows of one name together. */
+/* The name that paid most of a cost: rows of one name count together. */
 struct payer {
     const char *name;
     uint64_t paid, units; /* threads, or processes where rows are processes */
@@ -195,7 +195,7 @@ static void write_payer(FILE *out, const struct costs *costs, uint32_t cost)
         fprintf(out, ", spread over %" PRIu64 " %s", units, words);
 }
 
-/* Why threads had to wait for a processor. */
+/* Says why threads had to wait for a processor. */
 static void write_ready_counts(FILE *out, const struct costs *costs)
 {
     static const char *const words[PRCB_CAUSE_MAX] = {
@@ -245,8 +245,8 @@ static void write_sentence(FILE *out, const struct costs *costs, uint32_t cost)
     fputs(".\n", out);
 }
 
-/* The biggest cost, then the second if it counts for much. Running is what threads
- * are for: where it is the biggest, it is named besides. */
+/* Writes the biggest cost, then the second if it counts for much. Running is what threads are
+ * for: if it is the biggest, it is named besides. */
 static void write_sentences(FILE *out, const struct costs *costs)
 {
     bool named[COSTS] = {0}, wanted = true;
@@ -290,7 +290,7 @@ static void write_idle_words(FILE *out, const struct stat_idle_word *words)
     }
 }
 
-/* Threads that wait by design, and those of which it cannot be told. */
+/* Names the threads that wait by design, and those for which this cannot be told. */
 static void write_idle(FILE *out, const struct costs *costs)
 {
     const struct stat_idle *idle = costs->report->idle;

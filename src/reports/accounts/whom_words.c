@@ -13,8 +13,8 @@
 
 #define MOST 4 /* named on a line */
 
-/* What a timer does that ends a wait; NULL: nothing to tell. Of a sleep it is no failure. What
- * waits for events may wait for a timer's: a timerfd, or its signal. */
+/* Says what a timer does that ends a wait; NULL: nothing to tell. For a sleep it is no failure.
+ * A wait for events may be for a timer's: a timerfd, or its signal. */
 static const char *timer_words(uint32_t cause)
 {
     if (cause == PRCB_CAUSE_SLEEP || cause == PRCB_CAUSE_NONE)
@@ -73,7 +73,7 @@ static uint64_t weight(const struct prcb_edge *edge, bool time)
     return time ? edge->ns : edge->count;
 }
 
-/* Where a line of them is: the items begin at `indent`. */
+/* The state of a line of items, which begin at `indent`. */
 struct line {
     size_t indent, used, columns;
 };
@@ -115,7 +115,7 @@ static void write_rows(FILE *out, const struct prcb_edge *rows, size_t count, co
             left += weight(&rows[i], time);
             continue;
         }
-        /* Of waits whose beginning and end were seen. */
+        /* The counts are of waits whose beginning and end were seen. */
         if (rows[i].by == PRCB_BY_TIMER && timer_words(rows[i].cause) && rows[i].count)
             snprintf(name, sizeof(name), "timer (%" PRIu64 " of %" PRIu64 " %s)", rows[i].count,
                      known, timer_words(rows[i].cause));
@@ -141,7 +141,7 @@ void whom_write(FILE *out, const struct whom *w, uint64_t group, uint32_t cause,
     if (whom_rows(w, group, cause, &rows, &count))
         return;
     for (size_t i = 0; i < count; i++)
-        lock &= rows[i].by != PRCB_BY_TIMER; /* who gave up was not given the lock */
+        lock &= rows[i].by != PRCB_BY_TIMER; /* a thread that gave up was not given the lock */
     if (count)
         write_rows(out, rows, count,
                    !cause ? "behind  "

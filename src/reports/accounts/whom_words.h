@@ -10,24 +10,24 @@
 #include "json_doc.h"
 #include "whom.h"
 
-/* "worker-5 (3338)", "timer (timed out)", "interrupt 45 (nvme0q1)", "rest". */
+/* Writes "worker-5 (3338)", "timer (timed out)", "interrupt 45 (nvme0q1)", "rest". */
 void whom_name(const struct prcb_edge *edge, char *ret, size_t size);
 
-/* "woken by  worker-5 (3338) 44 %, timer (20 of 214 timed out) 3 %, others 53 %", with a line's
- * end, behind lead (one column a byte), wrapped at columns; nothing, not even lead, where there is
- * nothing. cause: PRCB_CAUSE_NONE for ready time. lock: the waits are for locks, so that whoever
- * ended them has "released" these. */
+/* Writes "woken by  worker-5 (3338) 44 %, timer (20 of 214 timed out) 3 %, others 53 %", with a
+ * line's end, behind lead (one column a byte), wrapped at columns; if there is nothing it writes
+ * nothing, not even lead. cause: PRCB_CAUSE_NONE for ready time. lock: the waits are for locks,
+ * so that whoever ended them has "released" these. */
 void whom_write(FILE *out, const struct whom *w, uint64_t group, uint32_t cause, bool lock,
                 const char *lead, size_t columns);
 
 json_object *whom_edges_json(struct json_doc *b, const struct prcb_edge *edges, size_t count);
-/* "held by  ...", the same of those who held the locks that were waited for. */
+/* Writes "held by  ...", the same for those who held the locks that were waited for. */
 void whom_write_holders(FILE *out, const struct whom *w, uint64_t group, uint32_t cause,
                         const char *lead, size_t columns);
 
-/* A list of {"by","tid","pid","comm","vector","name","count","ns"}: edges of the kind and cause of
- * all. The rest is what the others lack to its count (not of ready time) and time, stretches that
- * go on included. */
+/* Makes a list of {"by","tid","pid","comm","vector","name","count","ns"}: edges of the kind and
+ * cause of all. The rest is what the others lack to its count (not of ready time) and time,
+ * stretches that go on included. */
 json_object *whom_json(struct json_doc *b, const struct whom *w, uint64_t group,
                        const struct prcb_edge *all);
 

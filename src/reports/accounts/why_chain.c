@@ -17,7 +17,7 @@ struct shown {
     const struct objects *objects;
 };
 
-/* The variable that a mutex is; NULL: not known. */
+/* Returns the variable that a mutex is; NULL: not known. */
 static const char *symbol_of(const struct objects *objects, const struct chain_thread *t)
 {
     return t->object ? objects_at(objects, t->object)->symbol : NULL;
@@ -62,7 +62,8 @@ static void write_thread(FILE *out, const struct shown *s, const struct chain_th
     fprintf(out, "%*s%s\n", indent + 4, "", shown);
 }
 
-/* Those that wait for it, and for these in turn; of a deadlock, those that are not part of it. */
+/* Writes those that wait for the thread, and those that wait for these in turn; of a deadlock,
+ * those that are not part of it. */
 static void write_waiters(FILE *out, const struct shown *s, size_t holder, int indent)
 {
     const struct chain *chain = s->chain;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The report of `prcb why` as one JSON object: everything, idling included. Addresses are
+ * Writes the report of `prcb why` as one JSON object: everything, idling included. Addresses are
  * hexadecimal text, what is not known is null.
  */
 #include "why_report.h"

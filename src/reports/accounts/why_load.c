@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The threads that make the load average without running: those in an uninterruptible wait now, a
- * line for each place in the kernel.
+ * Writes the threads that make the load average without running: those in an uninterruptible
+ * wait now, a line for each place in the kernel.
  */
 #include "array.h"
 #include "why_report.h"
@@ -23,7 +23,7 @@ struct place {
     uint64_t threads, ns; /* ns: of the longest */
 };
 
-/* The kernel's innermost functions; "": none is known. */
+/* Writes the kernel's innermost functions; "": none is known. */
 static void place_text(const struct why_now *now, char *ret, size_t size)
 {
     size_t used = 0;

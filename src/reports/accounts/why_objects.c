@@ -40,7 +40,7 @@ void why_object_text(const struct objects *objects, uint32_t number, char *ret, 
     text_copy(TEXT_MARKS, raw, ret, size);
 }
 
-/* What a row is called. */
+/* Writes what a row is called. */
 static void row_text(const struct why_output *output, const struct why_part *row, uint32_t number,
                      const char *unknown, char *ret, size_t size)
 {

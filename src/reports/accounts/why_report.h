@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What the writers of `prcb why` print, and how: text, JSON, folded stacks.
+ * The writers of `prcb why`, and what they print: text, JSON, folded stacks.
  */
 #ifndef PRCB_REPORTS_WHY_REPORT_H
 #define PRCB_REPORTS_WHY_REPORT_H
@@ -32,41 +32,43 @@ struct why_output {
     size_t columns;
 };
 
-/* "futex"; "wait" where the tier knows no cause. */
+/* Returns "futex"; "wait" if the tier knows no cause. */
 const char *why_cause_name(uint32_t cause);
 
-/* For how long a thread has been in its wait, as the kernel knows it where that began before the
- * thread was profiled. */
+/* Returns for how long a thread has been in its wait; if that began before the thread was
+ * profiled, the kernel tells it. */
 uint64_t why_now_ns(const struct why_process *process, const struct why_now *now);
 
-/* A stack on one line, innermost first, cut where the buffer ends. */
+/* Writes a stack on one line, innermost first, cut where the buffer ends. */
 void why_stack_line(const struct prcb_stack *stack, char *ret, size_t size);
 
 void why_write_text(FILE *out, const struct why_output *output);
 int why_write_json(FILE *out, const struct why_output *output); /* 0 or -ENOMEM */
-/* Members of an object that a stack is: "word", "kind", "complete", "frames". */
+/* Adds the members of a stack's object: "word", "kind", "complete", "frames". */
 void why_put_stack(struct json_doc *b, json_object *row, const struct prcb_stack *stack);
 
-/* "futex cache_lock 0x7f.. (x+0x40)", "/var/lib/x (loop0)", fit to be shown; "": number 0. */
+/* Writes "futex cache_lock 0x7f.. (x+0x40)", "/var/lib/x (loop0)", fit to be shown; "": number
+ * 0. */
 void why_object_text(const struct objects *objects, uint32_t number, char *ret, size_t size);
-/* What a cause's waits were for and who held it, indented by lead; nothing where none is known. */
+/* Writes what a cause's waits were for and who held it, indented by lead; nothing if none is
+ * known. */
 void why_write_objects(FILE *out, const struct why_output *output, const struct why_cause *cause,
                        const char *lead);
-/* Members of a cause: "objects", "held_by". */
+/* Adds members of a cause: "objects", "held_by". */
 void why_put_objects(struct json_doc *b, json_object *row, const struct why_output *output,
                      pid_t process, const struct why_cause *cause);
-/* Members of what waits for an object: "object", or null. */
+/* Makes the member "object" of what waits for an object; or null. */
 json_object *why_object_json(struct json_doc *b, const struct object *object);
 
-/* Threads in an uninterruptible wait now, by place; nothing where there are none. */
+/* Writes the threads in an uninterruptible wait now, by place; nothing if there are none. */
 void why_write_load(FILE *out, const struct why_output *output);
 
-/* Who waits for whom. */
+/* Writes who waits for whom. */
 void why_write_chain(FILE *out, const struct chain *chain, const struct objects *objects);
 /* 0 or -ENOMEM */
 int why_write_chain_json(FILE *out, const struct chain *chain, const struct objects *objects);
 
-/* "comm;cause;outermost;...;innermost NS" a line. */
+/* Writes lines of "comm;cause;outermost;...;innermost NS". */
 void why_write_folded(FILE *out, const struct why_output *output);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The report of `prcb why` for people, and as folded stacks.
+ * Writes the report of `prcb why` for people, and as folded stacks.
  */
 #include "why_report.h"
 
@@ -26,7 +26,7 @@ const char *why_cause_name(uint32_t cause)
     return info ? info->name : "wait";
 }
 
-/* "cache_get", or "libfoo.so+0x1234" where the name is not known, or an address. */
+/* Writes "cache_get", or "libfoo.so+0x1234" if the name is not known, or an address. */
 static size_t frame_text(const struct prcb_frame *frame, char *ret, size_t size)
 {
     char raw[512];
@@ -51,7 +51,8 @@ static bool in_libc(const struct prcb_frame *frame)
                      !strncmp(slash, "/libpthread", 11) || !strncmp(slash, "/ld-", 4));
 }
 
-/* The C library's part of the innermost frames says what the cause and the word say already. */
+/* Skips the C library's part of the innermost frames, which says what the cause and the word say
+ * already. */
 static uint32_t first_frame(const struct prcb_stack *stack)
 {
     uint32_t i = 0;
@@ -72,10 +73,10 @@ void why_stack_line(const struct prcb_stack *stack, char *ret, size_t size)
         frame_text(&stack->frames[i], name, sizeof(name));
         used += (size_t)snprintf(ret + used, size - used, "%s%s", used ? " < " : "", name);
     }
-    /* One that was cut in the middle of a character: the next reader of it marks that. */
+    /* A character may be cut in the middle: the next reader of the text marks that. */
 }
 
-/* Innermost first, wrapped at the width; the line is indented already. */
+/* Writes the innermost frame first, wrapped at the width; the line is indented already. */
 static void write_stack(FILE *out, const struct why_output *output, const struct prcb_stack *stack)
 {
     size_t used = STACK_INDENT;
@@ -105,7 +106,7 @@ static const char *part_word(const struct why_part *part)
     return part->stack.word ? part->stack.word : "";
 }
 
-/* whole: what the header of its cause shows. */
+/* Writes a part. whole: what the header of its cause shows. */
 static void write_part(FILE *out, const struct why_output *output, uint64_t whole,
                        const struct why_part *part)
 {
@@ -130,7 +131,8 @@ static bool part_wanted(const struct why_output *output, const struct why_part *
     return output->idle || part->kind != WHY_STACK || part->stack.kind != PRCB_STACK_IDLE;
 }
 
-/* Of the kernel's, or mutexes as far as known stacks say, which is for nearly all of it. */
+/* Whether the waits are for locks: the kernel's, or mutexes as far as known stacks say, which is
+ * for nearly all of the time. */
 static bool is_for_locks(const struct why_cause *cause)
 {
     static const char *const words[] = {"mutex", "malloc arena", "stdio lock", "loader lock"};
@@ -186,7 +188,7 @@ static void write_cause(FILE *out, const struct why_output *output,
     }
     if (output->objects)
         why_write_objects(out, output, cause, WHOM_LEAD);
-    /* Of who ended which waits only the sum is known. */
+    /* Who ended waits is only known for the sum of all. */
     if (output->whom && ns != cause->ns)
         fprintf(out, WHOM_LEAD "of all %s, idle waits included:\n", whole);
     if (output->whom && output->owners)
@@ -197,7 +199,7 @@ static void write_cause(FILE *out, const struct why_output *output,
                    output->columns);
 }
 
-/* What the process idles in, the most of it first. */
+/* Writes what the process idles in, the most of it first. */
 static void write_idle(FILE *out, const struct why_output *output,
                        const struct why_process *process)
 {
@@ -330,7 +332,7 @@ static void write_process(FILE *out, const struct why_output *output,
     write_now(out, output, process);
 }
 
-/* What all rows of one kind come to. */
+/* Sums the time of all rows of one kind. */
 static uint64_t time_of(const struct why_report *report, enum why_part_kind kind)
 {
     uint64_t ns = 0;

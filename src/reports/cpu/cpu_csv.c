@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * A line of values per processor and interval; what is absent is empty.
+ * Writes a line of values per processor and interval; what is absent is empty.
  */
 #include "cpu_report.h"
 

@@ -56,7 +56,7 @@ static const char *why_absent(const struct cpu_report *report, const struct cpu_
     return cpu_member_get(report, member, &p, &value);
 }
 
-/* Consecutive numbers as -C takes them. */
+/* Writes consecutive numbers as -C takes them. */
 static void write_range(FILE *out, uint32_t first, uint32_t last)
 {
     fprintf(out, "%s%" PRIu32, ftell(out) ? "," : "", first);
@@ -64,7 +64,7 @@ static void write_range(FILE *out, uint32_t first, uint32_t last)
         fprintf(out, "-%" PRIu32, last);
 }
 
-/* The processors that lack a member for one reason: "0-2,5". NULL: out of memory. */
+/* Writes the processors that lack a member for one reason: "0-2,5". NULL: out of memory. */
 static json_object *list_lacking(const struct cpu_report *report, const struct cpu_member *member,
                                  const char *reason)
 {
@@ -97,7 +97,7 @@ static json_object *list_lacking(const struct cpu_report *report, const struct c
 
 #define REASONS 4 /* of one member, at most */
 
-/* A member's entries, one for each reason. */
+/* Adds a member's entries, one for each reason. */
 static void put_lacking(struct json_doc *b, json_object *array, const struct cpu_report *report,
                         const struct cpu_member *member)
 {

@@ -9,7 +9,7 @@
 
 #include "json_doc.h"
 
-/* [{"name","entries","residency_ns"}] */
+/* Makes [{"name","entries","residency_ns"}]. */
 json_object *cpu_json_states(struct json_doc *b, const struct prcb_processor *p);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Looks at the processors, which reports are made of: their records at the start, at the mark
- * before and now, ours and NT's, and what changed between two of them. Who looks fills them in.
+ * Looks at the processors, of which reports are made: their records at the start, at the mark
+ * before and now, ours and NT's, and what changed between two of them. The caller that looks
+ * fills them in.
  */
 #ifndef PRCB_REPORTS_CPU_LOOKS_H
 #define PRCB_REPORTS_CPU_LOOKS_H
@@ -13,7 +14,7 @@
 #include <prcb/nt.h>
 #include <prcb/processors.h>
 
-/* Which of the records a difference is taken to. */
+/* The record that a difference starts from. */
 enum cpu_since { CPU_SINCE_MARK, CPU_SINCE_START };
 
 struct cpu_samples {
@@ -25,13 +26,13 @@ struct cpu_samples {
     uint64_t start_ns, mark_ns, now_ns;        /* CLOCK_MONOTONIC of the looks */
 };
 
-/* What a processor did since then; *ret is a record of differences, its present values (flags,
- * frequency, idle state) as they are now. */
+/* Finds what a processor did since then; *ret is a record of differences, except its present
+ * values (flags, frequency, idle state), which are as they are now. */
 void cpu_samples_delta(const struct cpu_samples *s, enum cpu_since since, uint32_t number,
                        struct prcb_processor *ret);
 uint64_t cpu_samples_wall(const struct cpu_samples *s, enum cpu_since since);
 
-/* The next processor that was chosen, from number on; count: no further one. */
+/* Returns the next processor that was chosen, from number on; count: no further one. */
 uint32_t cpu_samples_next(const struct cpu_samples *s, uint32_t number);
 
 /* ---- as NT has them: class 8 of NtQuerySystemInformation ---- */
@@ -41,14 +42,14 @@ struct cpu_nt {
     SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION *start, *mark, *now; /* owned, count of each */
 };
 
-/* The members that mean something, in order; NULL past the last. */
+/* Returns the members that mean something, in order; NULL past the last. */
 const struct prcb_nt_member *cpu_nt_member(size_t index);
-/* What a member of a processor grew by. */
+/* Returns by how much a member of a processor grew. */
 uint64_t cpu_nt_delta(const struct cpu_nt *nt, enum cpu_since since, uint32_t number,
                       const struct prcb_nt_member *member);
-/* Its time: NT's KernelTime and UserTime have all of it between them. Nanoseconds. */
+/* Returns its time: NT's KernelTime and UserTime have all of it between them. Nanoseconds. */
 uint64_t cpu_nt_wall(const struct cpu_nt *nt, enum cpu_since since, uint32_t number);
-/* Why no processor has it; NULL: they have. */
+/* Says why no processor has it; NULL: they have. */
 const char *cpu_nt_absent(const struct prcb_nt_member *member);
 
 #endif

@@ -23,42 +23,42 @@ struct cpu_report {
 };
 
 void cpu_table_write(FILE *out, const struct cpu_report *report);
-/* In front of the first, a line that names the values. */
+/* Writes values; in front of the first, a line that names them. */
 void cpu_csv_write(FILE *out, const struct cpu_report *report);
-/* One object on a line. 0 or -ENOMEM. */
+/* Writes one object on a line. 0 or -ENOMEM. */
 int cpu_json_write(FILE *out, const struct cpu_report *report);
 
-/* The heading of a table: which processors, and how exact the times are. */
+/* Writes the heading of a table: which processors, and how exact the times are. */
 void cpu_title_write(FILE *out, const struct cpu_samples *samples, enum prcb_tier tier);
-/* What the figures lack, and why: the tier, figures that are absent, switches not reported. Each
- * line starts with the prefix. command: whose figures, enum figure_shown. */
+/* Writes what the figures lack, and why: the tier, figures that are absent, switches not
+ * reported. Each line starts with the prefix. command: whose figures, enum figure_shown. */
 void cpu_notes_write(FILE *out, const char *prefix, const struct cpu_samples *samples,
                      unsigned command);
-/* The same of NT's members. */
+/* Does the same for NT's members. */
 void cpu_nt_notes_write(FILE *out, const char *prefix, const struct cpu_samples *samples);
 
-/* The tier that a report's figures are of. */
+/* Returns the tier that a report's figures are from. */
 enum prcb_tier cpu_report_tier(const struct cpu_report *report);
 
-/* What a report has of each processor: a figure, or with --nt a member of NT's. */
+/* What a report shows of each processor: a figure, or with --nt a member of NT's. */
 struct cpu_member {
     const char *name;                /* as JSON and CSV have it; NULL: no more */
     const struct figure *figure;     /* a LIST: the idle states */
     const struct prcb_nt_member *nt; /* NULL: a figure */
 };
 struct cpu_member cpu_member_at(const struct cpu_report *report, size_t index);
-/* Its value. Not NULL: why it is absent; *ret is 0 or means nothing. */
+/* Finds its value. Not NULL: why it is absent; *ret is 0 or means nothing. */
 const char *cpu_member_get(const struct cpu_report *report, const struct cpu_member *member,
                            const struct prcb_processor *delta, uint64_t *ret);
 
-/* The names of the idle states that any chosen processor has, in order. */
+/* Finds the names of the idle states that any chosen processor has, in order. */
 #define CPU_STATES_MAX 64
 struct cpu_states {
     size_t count;
     const char *names[CPU_STATES_MAX]; /* borrowed from the samples */
 };
 void cpu_states_collect(const struct cpu_samples *samples, struct cpu_states *ret);
-/* A processor's state of this name; NULL: it has none. */
+/* Finds a processor's state of this name; NULL: it has none. */
 const struct prcb_idle_state *cpu_state_find(const struct prcb_processor *p, const char *name);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The table of `prcb cpu`: a row for all processors together, a row for each.
+ * Writes the table of `prcb cpu`: a row for all processors together, a row for each.
  */
 #include "cpu_report.h"
 
@@ -78,20 +78,20 @@ static void sum_up(struct table *t)
 
 /* ---- lines --------------------------------------------------------------- */
 
-/* What is of the moment is left out where no processor has it. */
+/* Values of the moment are left out if no processor has them. */
 static bool shown(const struct table *t, const struct figure *figure)
 {
     return figure->shown & FIGURE_CPU && figure->heading &&
            (figure->kind != FIGURE_GAUGE || t->any & figure->present);
 }
 
-/* "100.00", millions in a second with a fraction, "10000". */
+/* Writes "100.00", millions in a second with a fraction, "10000". */
 static int width(const struct figure *figure)
 {
     return figure->kind == FIGURE_PART ? 8 : figure->kind == FIGURE_COUNTER ? WIDTH : 7;
 }
 
-/* Parts as a share of the time, counters by the second. */
+/* Writes parts as a share of the time, counters by the second. */
 static void write_cell(const struct table *t, const struct figure *figure,
                        const struct prcb_processor *p, uint64_t wall_ns)
 {
@@ -159,7 +159,7 @@ static void write_nt(const struct table *t, const char *label, const struct prcb
     fputs(p->flags & PRCB_CPU_ONLINE ? "\n" : "  offline\n", t->out);
 }
 
-/* Each processor's line; those that were offline and follow each other share one. */
+/* Writes each processor's line; those that were offline and follow each other share one. */
 static void write_rows(const struct table *t,
                        void (*write)(const struct table *t, const char *label,
                                      const struct prcb_processor *p),
@@ -208,7 +208,8 @@ static void write_main(const struct table *t)
     write_rows(t, write_figures, true);
 }
 
-/* One state that is all of idleness is in the main table already. */
+/* Whether there are idle states to show: a single state that is all of idleness is in the main
+ * table already. */
 static bool has_states(const struct table *t)
 {
     return t->states.count > 1 || (t->states.count == 1 && strcmp(t->states.names[0], "idle"));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * A critical path for people and for programs.
+ * Writes a critical path for people and for programs.
  */
 #include "array.h"
 #include "critical.h"
@@ -24,7 +24,7 @@ static const char *const kinds[] = {
     [CRITICAL_UNKNOWN] = "unknown",
 };
 
-/* Steps of one thread that are alike. */
+/* The sum of steps of one thread that are alike. */
 struct sum {
     const struct critical_step *step; /* the first of them */
     uint64_t ns, count;
@@ -59,7 +59,7 @@ static int by_time(const void *left, const void *right)
     return a->ns > b->ns ? -1 : a->ns < b->ns;
 }
 
-/* The most time first; NULL: no memory. */
+/* Sums the steps, the most time first; NULL: no memory. */
 static struct sum *sums_of(const struct critical *c, size_t *ret_count)
 {
     struct sum *sums = calloc(c->count + 1, sizeof(*sums));
@@ -83,7 +83,7 @@ static struct sum *sums_of(const struct critical *c, size_t *ret_count)
     return sums;
 }
 
-/* "ready (quantum), behind make (17)"; "waits for disk, until interrupt 45 (nvme0q1)". */
+/* Writes "ready (quantum), behind make (17)"; "waits for disk, until interrupt 45 (nvme0q1)". */
 static void describe(const struct critical *c, const struct critical_step *step, char *ret,
                      size_t size)
 {
@@ -154,7 +154,7 @@ static int by_length(const void *left, const void *right)
     return a > b ? -1 : a < b;
 }
 
-/* How long a step must be at least to be among the top longest; 0: each is. */
+/* Returns how long a step must be to be among the `top` longest; 0: each is. */
 static uint64_t least_of(const struct critical *c, size_t top)
 {
     uint64_t *lengths, least;

@@ -24,7 +24,7 @@ static const char *const kind_names[] = {"total", "cause", "thread", "function"}
 
 /* ---- rows ------------------------------------------------------------------------ */
 
-/* Takes the name over. */
+/* Owns the name from here on. */
 static int add(struct diff *d, enum diff_kind kind, char *name, const char *figure, int side,
                uint64_t value)
 {
@@ -119,7 +119,7 @@ static int by_change(const void *left, const void *right)
     return x > y ? -1 : 1;
 }
 
-/* Rows of the same thing become one. */
+/* Merges rows of the same thing. */
 static void merge(struct diff *d)
 {
     size_t kept = 0;
@@ -334,7 +334,7 @@ static void print_row(const struct diff *diff, const struct diff_row *row, bool 
             cells[0], cells[1], cells[2], share);
 }
 
-/* What a recording without a command is of. */
+/* Names what a recording without a command is about. */
 static const char *scope_word(const char *scope)
 {
     return !scope                        ? "the recording"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What changed from one recording (a, the base) to another (b): times per second of each one's wall
- * time, in all, by cause of waiting, by threads with the same name but for digits (pairing.h), and
- * by function. No output of its own but the three forms of a report.
+ * What changed from one recording (a, the base) to another (b): times per second of each one's
+ * wall time, in all, by cause of waiting, by threads with the same name except for digits
+ * (pairing.h), and by function. It has no output but the three forms of a report.
  *
  * Threads  One at a time.
  * Errors   0 or -errno, words in *err.
@@ -18,7 +18,7 @@
 
 enum diff_kind { DIFF_TOTAL, DIFF_CAUSE, DIFF_THREAD, DIFF_FUNCTION };
 
-/* A figure of both; a thread has three rows. */
+/* A figure of both recordings; a thread has three rows. */
 struct diff_row {
     enum diff_kind kind;
     char *name;         /* "ready", "futex", "worker-#", a function; owned */

@@ -15,7 +15,7 @@
 #include "names.h"
 #include "text.h"
 
-/* Samples by the place of their innermost frame, a file after the other. */
+/* The samples by the place of their innermost frame, one file after the other. */
 #define SELECT_PLACES                                                                              \
     "SELECT m.file, m.build_id, k.address - m.start + m.file_offset, count(*), sum(s.weight) "     \
     "FROM samples s JOIN stacks k ON k.id = s.stack JOIN maps m ON m.id = k.map "                  \
@@ -33,7 +33,7 @@ struct making {
     struct namer namer;
 };
 
-/* Takes over the text: "FILE\tNUMBER\tFUNCTION\tINLINED". -ENOMEM */
+/* Owns the text from here on: "FILE\tNUMBER\tFUNCTION\tINLINED". -ENOMEM */
 static int add_row(struct making *m, char *text, uint64_t samples, uint64_t weight)
 {
     struct line row = {.text = text, .samples = samples, .weight = weight};
@@ -50,7 +50,7 @@ static int add_row(struct making *m, char *text, uint64_t samples, uint64_t weig
     return 0;
 }
 
-/* Lines of the places that wait; what has none stays for the rest. */
+/* Finds the lines of the places that wait; places without one stay for the rest. */
 static int find_lines(struct making *m)
 {
     const struct names_source source = {
@@ -136,7 +136,7 @@ static int by_weight(const void *left, const void *right)
     return a->weight == b->weight ? by_line(left, right) : a->weight > b->weight ? -1 : 1;
 }
 
-/* One row a line, and one for all that has none. */
+/* Makes one row for each line, and one for all samples without a line. */
 static int sum_up(struct making *m)
 {
     struct lines *lines = &m->lines;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Samples by line of source, with the functions that a compiler put into others, where debug
- * information is installed. Read when it is asked for, from the files as they are then: a recording
- * holds addresses. Like names of functions, by a child that has nothing to lose (names.h).
+ * Samples by line of source, with the functions that a compiler inlined into others, if debug
+ * information is installed. It is read when somebody asks for it, from the files as they are
+ * then: a recording holds addresses. Like names of functions, it is read by a child that has
+ * nothing to lose (names.h).
  */
 #ifndef PRCB_RECORD_LINES_H
 #define PRCB_RECORD_LINES_H

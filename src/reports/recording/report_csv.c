@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The report as lines of values: one table, or each behind the other with an empty line
- * between.
+ * Writes the report as lines of values: one table, or all of them with an empty line between.
  */
 #include "report.h"
 

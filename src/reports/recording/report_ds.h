@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * `prcb report --ds`: a Debug Store buffer that somebody saved, in words.
+ * `prcb report --ds` prints a Debug Store buffer that somebody saved, in words.
  */
 #ifndef PRCB_REPORTS_DS_H
 #define PRCB_REPORTS_DS_H
@@ -21,7 +21,7 @@ struct report_ds {
     uint32_t format; /* 0 to 6 */
 };
 
-/* Records before one that is cut or damaged are printed; err->offset says where that is. 0 or
+/* Prints the records before one that is cut or damaged; err->offset says where that is. 0 or
  * -errno. */
 int report_ds(const struct report_ds *how, const char *bytes, size_t length, FILE *out,
               struct prcb_error *err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The report for programs: JSON, and lines of values. Absent is null, or empty.
+ * Writes the report for programs: JSON, and lines of values. Absent is null, or empty.
  */
 #include "report.h"
 
@@ -106,7 +106,8 @@ static json_object *frames(struct json_doc *b, const struct recording *r, size_t
     return array;
 }
 
-/* A row a thread, cause and stack; all of them, those that idle by design too. */
+/* Writes a row for each thread, cause and stack; all of them, including those that idle by
+ * design. */
 static json_object *stacks(struct json_doc *b, const struct report *report,
                            const struct report_style *style)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The report for people.
+ * Writes the report for people.
  */
 #include "array.h"
 #include "report.h"
@@ -19,7 +19,7 @@
 #define CAUSE_WIDTH  12
 #define STACK_INDENT 31
 #define NAME_MOST    60        /* columns of a function's name */
-#define SHORT_NS     100000000 /* of less nothing is said: samples are few */
+#define SHORT_NS     100000000 /* below this nothing is said: samples are few */
 
 static const char *time_text(uint64_t ns, char *ret)
 {
@@ -45,7 +45,7 @@ static double percent(uint64_t part, uint64_t whole)
     return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
-/* Names come from other people's files: nothing in them moves the cursor. */
+/* Names come from other people's files: nothing in them may move the cursor. */
 static void print_name(FILE *out, const char *name)
 {
     text_print(out, TEXT_MARKS, name);
@@ -62,8 +62,8 @@ static void print_rest(size_t count, size_t printed, FILE *out)
         fprintf(out, "  ... %zu more; --top 0 shows all\n", count - printed);
 }
 
-/* A timer that runs while a thread does starts again with each thread, and never comes to an end in
- * one that is short. Threads' own time is known by their switches; a processor that a hypervisor
+/* A timer that runs only while a thread runs starts again with each thread, and never expires in
+ * a short one. The threads' own time is known from their switches; a processor that a hypervisor
  * takes away explains some of the difference, but not half. */
 static void note_short_threads(const struct report *report, FILE *out)
 {
@@ -269,7 +269,7 @@ static size_t make_places(const struct report *report, struct place *places)
     return count;
 }
 
-/* "a < b < c", innermost first, on lines of the terminal's width. */
+/* Writes "a < b < c", innermost first, on lines of the terminal's width. */
 static void print_stack(const struct report *report, size_t stack, FILE *out)
 {
     const struct recording *r = report->recording;
@@ -358,7 +358,7 @@ static void print_stacks(const struct report *report, const struct report_style 
     free(places);
 }
 
-/* "user_ns" as "USER". */
+/* Writes "user_ns" as "USER". */
 static const char *part_heading(const struct figure *figure, char *ret)
 {
     size_t i;

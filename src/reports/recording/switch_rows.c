@@ -15,7 +15,7 @@
 #define NAME 96
 #define FULL 1 /* the rows that were asked for are printed */
 
-/* What a thread did since it left a processor. */
+/* What a thread has done since it left a processor. */
 struct off {
     uint64_t left_ns, wait_ns, ready_ns; /* left_ns 0: not known */
     uint64_t woken_ns;
@@ -25,7 +25,7 @@ struct off {
     size_t stack; /* SIZE_MAX: none */
 };
 
-/* The first thread of a process, by one of its names. */
+/* The first thread of a process, under one of its names. */
 struct leader {
     int64_t pid;
     const char *name;
@@ -81,7 +81,7 @@ static const char *const names[COLUMN_COUNT][2] = {COLUMNS(NAMES)};
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-/* A moment of the recording; as WPA has it in seconds. */
+/* Writes a moment of the recording; for WPA in seconds. */
 static void put_moment(struct writing *w, uint64_t ns)
 {
     uint64_t since = ns > w->recording->start_ns ? ns - w->recording->start_ns : 0;
@@ -95,7 +95,7 @@ static void put_moment(struct writing *w, uint64_t ns)
     csv_text(&w->csv, text);
 }
 
-/* A time; as WPA has it in microseconds. */
+/* Writes a time; for WPA in microseconds. */
 static void put_time(struct writing *w, bool known, uint64_t ns)
 {
     char text[40] = "";
@@ -114,8 +114,8 @@ static int by_pid(const void *left, const void *right)
     return a->pid < b->pid ? -1 : a->pid > b->pid;
 }
 
-/* "bash (1234)": WPA's way to name a process, here by the name of its first thread, or else of the
- * one in question. */
+/* Writes "bash (1234)": WPA's way to name a process, here by the name of its first thread, or
+ * else of the one in question. */
 static void put_process(struct writing *w, int64_t pid, const char *name)
 {
     const struct leader key = {.pid = pid};
@@ -275,7 +275,8 @@ static void forget(struct off *off)
     *off = (struct off){.waker = SIZE_MAX, .reason = -1, .stack = SIZE_MAX};
 }
 
-/* A process that executed another program has two: either will do. */
+/* Finds the first threads of processes. A process that executed another program has two: either
+ * will do. */
 static void find_leaders(struct writing *w)
 {
     const struct recording *r = w->recording;
