@@ -18,12 +18,12 @@
 
 #define ARRAY_LEAST 16 /* elements that a first room is for */
 
-/* What an integer variable can count. */
+/* The most that an integer variable can count. */
 #define ARRAY_COUNTS(variable)                                                                     \
     ((size_t)(UINT64_MAX >> (64 - 8 * sizeof(variable) + ((__typeof__(variable))-1 < 1))))
 
-/* Room for `more` elements behind `count`, twice the old room at least. -ENOMEM: *items and *room
- * stay as they were. most: what the user's variables can count. */
+/* Makes room for `more` elements behind `count`, at least twice the old room. -ENOMEM: *items
+ * and *room stay as they were. most: what the user's variables can count. */
 static inline int array_fit(void **items, size_t count, size_t more, size_t *room, size_t most,
                             size_t size)
 {
@@ -46,7 +46,7 @@ static inline int array_fit(void **items, size_t count, size_t more, size_t *roo
     return 0;
 }
 
-/* Room for `more` elements behind `count`. 0 or -ENOMEM. */
+/* Makes room for `more` elements behind `count`. 0 or -ENOMEM. */
 #define array_reserve(items, count, room, more)                                                    \
     __extension__({                                                                                \
         void *array_items = (items);                                                               \
@@ -70,16 +70,16 @@ static inline int array_fit(void **items, size_t count, size_t more, size_t *roo
         array_failed;                                                                              \
     })
 
-/* The same where nothing says what room there is: it is the power of two that the count has
- * reached. For arrays that are filled once: to fill one again moves it each time. */
+/* Does the same if no variable says what room there is: it is the power of two that the count
+ * has reached. It is for arrays that are filled once: to fill one again moves it each time. */
 #define array_append(items, count, ...)                                                            \
     __extension__({                                                                                \
         __typeof__(count) array_rooms = (count) & ((count)-1) ? (count) + 1 : (count);             \
         array_add(items, count, array_rooms, __VA_ARGS__);                                         \
     })
 
-/* Room for an element at this place, all others included: those that are new are zero. The room
- * says how many there are. 0 or -ENOMEM. */
+/* Makes room for the elements up to this place, which is included: new ones are zero. The room
+ * tells how many there are. 0 or -ENOMEM. */
 #define array_cover(items, room, place)                                                            \
     __extension__({                                                                                \
         size_t array_old = (room), array_wanted = (size_t)(place) + 1;                             \
@@ -95,12 +95,12 @@ static inline int array_fit(void **items, size_t count, size_t more, size_t *roo
 #define array_sort_r(items, count, compare, ctx)                                                   \
     ((count) ? qsort_r((items), (count), sizeof(*(items)), (compare), (ctx)) : (void)0)
 
-/* The element that equals *key in an array in this order; NULL: none. */
+/* Returns the element that equals *key in an array in this order; NULL: none. */
 #define array_search(key, items, count, compare)                                                   \
     ((count) ? bsearch((key), (items), (count), sizeof(*(items)), (compare)) : NULL)
 
-/* How many elements stand in front of the first one for which the condition, on its index `at`, is
- * false: those are all for which it is true. */
+/* Returns how many elements stand in front of the first one for which the condition, on its
+ * index `at`, is false; the condition is true for all of these. */
 #define array_front(at, count, condition)                                                          \
     __extension__({                                                                                \
         size_t array_low = 0, array_high = (count);                                                \

@@ -23,7 +23,8 @@ const struct cause_traits *cause_traits(uint32_t cause)
 
 /* ---- the rows are whole and make sense ---- */
 
-/* A second row of a cause is a second definition here; a cause without one has no TRAITS_OF. */
+/* A second row of a cause would be a second definition here; a cause without one has no
+ * TRAITS_OF. */
 enum {
 #define T(NAME, cls, obj, role, bits)                                                              \
     TRAITS_OF_##NAME = (bits), CLASS_OF_##NAME = CAUSE_CLASS_##cls,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What programs have to know of a cause beside its row in prcb/causes.h: a row here for each. Who
- * treats some causes in another way than others asks for a trait; no list of causes is anywhere
- * else. cause.c fails to compile if a row is missing, twice there, or contradicts itself.
+ * What programs have to know about a cause beside its row in prcb/causes.h: a row here for each.
+ * Code that treats some causes differently from others asks for a trait; there is no list of
+ * causes anywhere else. cause.c fails to compile if a row is missing, is there twice, or
+ * contradicts itself.
  */
 #ifndef PRCB_BASE_CAUSE_H
 #define PRCB_BASE_CAUSE_H
@@ -43,15 +44,15 @@ enum cause_object {
 };
 
 enum cause_trait {
-    /* Threads that have nothing to do wait so: time in it is no fault by itself. */
+    /* Threads that have nothing to do wait in this way: time in it is no fault by itself. */
     CAUSE_MAY_IDLE = 1 << 0,
-    /* Nothing else is done in it: the kernel's threads without work. */
+    /* Threads wait in this way for nothing else: the kernel's threads without work. */
     CAUSE_IDLES = 1 << 1,
     /* Something holds the thread: a wait that lasts for long may be a fault, and none is idling. */
     CAUSE_HELD = 1 << 2,
-    /* Where in the kernel the thread waits tells more than the cause. */
+    /* The place in the kernel where the thread waits tells more than the cause. */
     CAUSE_WANTS_KERNEL_STACK = 1 << 3,
-    /* It is for one of the kernel's own locks. */
+    /* The wait is for one of the kernel's own locks. */
     CAUSE_IS_KERNEL_LOCK = 1 << 4,
 };
 
@@ -109,7 +110,8 @@ struct cause_traits {
     unsigned traits;
 };
 
-/* Never NULL: a cause that has no row has no trait, class OTHER, and any object. */
+/* Returns the traits, never NULL: a cause without a row has no trait, class OTHER, and any
+ * object. */
 const struct cause_traits *cause_traits(uint32_t cause);
 
 static inline bool cause_has(uint32_t cause, enum cause_trait trait)
@@ -125,7 +127,7 @@ static inline bool cause_may_idle(uint32_t cause)
     return !cause_has(cause, CAUSE_HELD) && (cause_traits(cause)->class != CAUSE_CLASS_NONE);
 }
 
-/* The same by name, of recordings; a name that is not known says nothing. */
+/* Does the same by name, for recordings; it is true for a name that is not known. */
 static inline bool cause_name_may_idle(const char *cause)
 {
 #define X(number, NAME, name, kind, reason, words)                                                 \

@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* As far as there is room; it may be "". False: there is no such thread of that process, and ret is
- * "". */
+/* Reads the name as far as there is room; it may be "". False: there is no such thread of that
+ * process, and ret is "". */
 bool comm_read(pid_t pid, pid_t tid, char *ret, size_t size);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "text.h"
 
-/* What others chose is part of many a message, and programs print messages as they are. */
+/* Many messages contain text that others chose, and programs print messages as they are. */
 static void set_text(struct prcb_error *err, const char *format, va_list args)
 {
     char raw[sizeof(err->text)];

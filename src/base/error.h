@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Fills a caller's struct prcb_error. Every function takes NULL for a caller who
- * does not want words. What others chose and a message names is made harmless
- * (text.h). No allocation, no output, thread safe.
+ * Fills a caller's struct prcb_error. Every function takes NULL for a caller who does not want
+ * words. Text in a message that others chose is made harmless (text.h). No allocation, no
+ * output, thread safe.
  */
 #ifndef PRCB_BASE_ERROR_H
 #define PRCB_BASE_ERROR_H

@@ -9,10 +9,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The first line of a file, as far as there is room, without its end. False: it cannot be read, or
- * is empty; ret is then of no use. */
+/* Reads the first line of a file, as far as there is room, without its end. False: it cannot be
+ * read, or is empty; ret is then of no use. */
 bool first_line(const char *path, char *ret, size_t size);
-/* The number that its first line starts with. False: there is none; *ret is unchanged. */
+/* Reads the number that a file's first line starts with. False: there is none; *ret is
+ * unchanged. */
 bool first_number(const char *path, uint64_t *ret);
 
 #endif

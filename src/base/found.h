@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Calls fn for each, until one fails. One that a name found may have ended since (-ESRCH): that is
- * no failure where another is there. 0, or fn's. */
+/* Calls fn for each, until one fails. A process that a name found may have ended since (-ESRCH):
+ * that is no failure if another is there. 0, or fn's. */
 static inline int found_each(const pid_t *pids, size_t count, bool by_name,
                              int (*fn)(pid_t pid, void *ctx), void *ctx)
 {

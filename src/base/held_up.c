@@ -22,8 +22,8 @@ static ssize_t read_text(const char *path, char *ret, size_t size)
     return length;
 }
 
-/* Where hierarchies are mounted: version 2, and version 1 with the freezer; "": nowhere. They stay
- * for as long as a program runs. */
+/* The places where hierarchies are mounted: version 2, and version 1 with the freezer; "":
+ * nowhere. They stay for as long as a program runs. */
 static char mounts[2][1024];
 static pthread_once_t mounts_once = PTHREAD_ONCE_INIT;
 
@@ -45,7 +45,7 @@ static void find_mounts(void)
         fclose(in);
 }
 
-/* NULL: nowhere. */
+/* Returns where the hierarchy is mounted; NULL: nowhere. */
 static const char *mount_of(bool v1)
 {
     pthread_once(&mounts_once, find_mounts);
@@ -62,7 +62,7 @@ static bool group_says(const char *mount, const char *group, const char *file, c
     return read_text(path, text, sizeof(text)) > 0 && strstr(text, says);
 }
 
-/* The cgroup that was told to freeze: the one nearest to the thread. */
+/* Finds the cgroup that was told to freeze: the one nearest to the thread. */
 static void name_frozen(const char *mount, char *group, const char *file, struct held *held)
 {
     for (;;) {
@@ -123,7 +123,8 @@ bool held_blocked(pid_t pid, pid_t tid)
     char path[64], text[512];
     const char *state;
 
-    /* Not stat: that waits for a process that executes a program (since Linux 6.18). */
+    /* It does not read stat: that waits for a process that executes a program (since Linux
+     * 6.18). */
     snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)pid, (int)tid);
     state = read_text(path, text, sizeof(text)) > 0 ? strstr(text, "\nState:\t") : NULL;
     return state && state[8] == 'D';
@@ -144,7 +145,7 @@ int held_read(pid_t pid, pid_t tid, struct held *ret)
     held.state = line ? line[8] : '?';
     line = strstr(text, "\nTracerPid:\t");
     held.tracer = line ? (pid_t)strtol(line + 12, NULL, 10) : 0;
-    /* Version 1 shows the frozen in D, version 2 in S. */
+    /* Version 1 shows frozen threads in D, version 2 in S. */
     if (held.state == 'S' || held.state == 'D') {
         snprintf(path, sizeof(path), "/proc/%d/task/%d/cgroup", (int)pid, (int)tid);
         if (read_text(path, text, sizeof(text)) > 0)
@@ -170,7 +171,7 @@ const char *held_word(const struct held *held)
     return NULL;
 }
 
-/* Milliseconds of the run queue's clock, to the nanosecond, when it was last charged. */
+/* Reads the milliseconds of the run queue's clock, to the nanosecond, when it was last charged. */
 static int read_stamp(const char *task, uint64_t *ret)
 {
     char path[96], text[2 * TEXT_BYTES];
@@ -185,7 +186,7 @@ static int read_stamp(const char *task, uint64_t *ret)
     return 0;
 }
 
-/* The processor that a thread was last on; negative: it is not told. */
+/* Returns the processor that a thread was last on; negative: it is not told. */
 static int last_processor(const char *stat)
 {
     const char *at = strrchr(stat, ')');

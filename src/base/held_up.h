@@ -19,15 +19,15 @@ struct held {
 
 /* 0, or -errno: -ESRCH: there is no such thread. */
 int held_read(pid_t pid, pid_t tid, struct held *ret);
-/* "stopped", "traced", "frozen", "blocked in the kernel"; NULL: nothing holds it: it sleeps, or was
- * woken a moment ago. */
+/* Returns "stopped", "traced", "frozen", "blocked in the kernel"; NULL: nothing holds it: it
+ * sleeps, or was woken a moment ago. */
 const char *held_word(const struct held *held);
-/* Whether a thread is in state D, and no more of it. */
+/* Whether a thread is in state D; nothing else is read. */
 bool held_blocked(pid_t pid, pid_t tid);
-/* For how long a thread has had no processor, waits that began before anybody looked included; the
- * kernel's own stamp, of a clock that leaves out the interrupts of the thread's last processor.
- * stat: its file of that name, which may be waited for (reach.h).
- * -EOPNOTSUPP: the kernel tells no such stamp, or that processor is not to be had. */
+/* Finds for how long a thread has had no processor, including waits that began before anybody
+ * looked. It uses the kernel's own stamp, of a clock that leaves out the interrupts of the
+ * thread's last processor. stat: its file of that name, which may be waited for (reach.h).
+ * -EOPNOTSUPP: the kernel tells no such stamp, or that processor is not available. */
 int held_off_ns(pid_t pid, pid_t tid, const char *stat, uint64_t *ret);
 
 /* Whether this machine can freeze threads where they sleep, which no switch tells of: the freezer

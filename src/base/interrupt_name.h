@@ -11,8 +11,8 @@
 
 #define INTERRUPTS "/proc/interrupts"
 
-/* The end of an interrupt's line in such a file: "nvme0q1", or of several drivers that share it
- * "uhci_hcd:usb1, ahci". False: there is none; *ret is then empty. */
+/* Finds the end of an interrupt's line in such a file: "nvme0q1", or for several drivers that
+ * share it "uhci_hcd:usb1, ahci". False: there is none; *ret is then empty. */
 bool interrupt_name(const char *list, uint32_t number, char *ret, size_t size);
 
 #endif

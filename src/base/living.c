@@ -9,9 +9,9 @@
 
 #include "read_file.h"
 
-/* "State:\tZ (zombie)"; a newline in a name is escaped. Not from stat, which waits for a process
- * that executes a program to be done with that (since Linux 6.18), and its closing of files for
- * others. */
+/* The line is "State:\tZ (zombie)"; a newline in a name is escaped. It is not read from stat,
+ * which waits for a process that executes a program to be done with that (since Linux 6.18),
+ * including its closing of files for others. */
 static bool has_ended(pid_t pid, pid_t tid)
 {
     char path[64], text[256];

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * By which number /proc and process_vm_readv tell of a process. A thread that has ended has no
- * memory, no files, no namespaces and no owner any more, and a process's number is that of its
- * first thread, which may end before the others.
+ * The number by which /proc and process_vm_readv tell of a process. A thread that has ended has
+ * no memory, no files, no namespaces and no owner any more, and a process's number is that of
+ * its first thread, which may end before the others.
  */
 #ifndef PRCB_BASE_LIVING_H
 #define PRCB_BASE_LIVING_H
 
 #include <sys/types.h>
 
-/* pid, or, where that thread has ended, the number of another one of the process's that lives, if
- * there is one. Both are names in /proc. */
+/* Returns pid or, if that thread has ended, the number of another thread of the process that
+ * lives, if there is one. Both are names in /proc. */
 pid_t living_thread(pid_t pid);
 
 #endif

@@ -17,7 +17,7 @@ static unsigned int min3(unsigned int a, unsigned int b, unsigned int c)
     return least < c ? least : c;
 }
 
-/* Edits between two names, case apart (Levenshtein, one row at a time). */
+/* Counts the edits between two names, ignoring case (Levenshtein, one row at a time). */
 static unsigned int edits(const char *a, const char *b)
 {
     unsigned int row[NAME_MAX_LENGTH + 1];
@@ -40,9 +40,9 @@ static unsigned int edits(const char *a, const char *b)
     return row[length_b];
 }
 
-/* Small is near: 1 where the candidate contains what was typed, else edits, up to a third of its
- * length; beyond that, or where no letter is left, it is not near at all. There are at least as
- * many edits as the lengths differ, which spares most candidates the count. */
+/* Small is near: 1 if the candidate contains what was typed, else edits, up to a third of its
+ * length; beyond that, or if no letter is left, it is not near at all. There are at least as
+ * many edits as the lengths differ, so most candidates need no count. */
 static unsigned int distance(const char *wanted, const char *candidate)
 {
     size_t length = strlen(wanted), other = strlen(candidate), limit = length / 3 + 1;

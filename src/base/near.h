@@ -19,7 +19,7 @@ struct near {
 /* Keeps the candidate if it is among the nearest to `wanted` and near at all. */
 void near_offer(struct near *near, const char *wanted, const char *candidate);
 
-/* ": perhaps A, B or C", or "" if nothing was near; cut to size. Returns buffer. */
+/* Writes ": perhaps A, B or C", or "" if nothing was near; cut to size. Returns buffer. */
 const char *near_text(const struct near *near, char *buffer, size_t size);
 
 #endif

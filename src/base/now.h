@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What a clock shows, in nanoseconds.
+ * Returns what a clock shows, in nanoseconds.
  */
 #ifndef PRCB_BASE_NOW_H
 #define PRCB_BASE_NOW_H
@@ -16,13 +16,13 @@ static inline uint64_t now_by(clockid_t clock)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* By the clock that accounts are kept by. */
+/* Returns the time by the clock by which accounts are kept. */
 static inline uint64_t now_ns(void)
 {
     return now_by(CLOCK_MONOTONIC);
 }
 
-/* The same in milliseconds: for time limits. */
+/* Returns the same in milliseconds: for time limits. */
 static inline uint64_t now_ms(void)
 {
     return now_ns() / 1000000;

@@ -7,8 +7,8 @@
 
 #include <stdint.h>
 
-/* The whole text must be a number within the bounds, decimal or 0x. 0 or -EINVAL / -ERANGE, *ret
- * unchanged on failure. */
+/* Reads a number: the whole text must be one within the bounds, decimal or 0x. 0 or -EINVAL /
+ * -ERANGE, *ret unchanged on failure. */
 int number_parse(const char *text, uint64_t min, uint64_t max, uint64_t *ret);
 
 #endif

@@ -14,7 +14,7 @@
 #include "living.h"
 #include "plain_file.h"
 
-/* The process's number where it lives: the last of "NSpid:\t1234\t7". */
+/* Returns the process's number in its own namespace: the last of "NSpid:\t1234\t7". */
 static pid_t inner_pid(pid_t pid)
 {
     char path[64], line[256];

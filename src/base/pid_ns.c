@@ -17,8 +17,9 @@ bool in_first_pid_ns(void)
     return !stat("/proc/self/ns/pid", &about) && about.st_ino == FIRST_PID_NS;
 }
 
-/* "NSpid:\t1234\t7": the process's number in the namespace of this /proc, and in each below that
- * one, to its own. In one that is not above it, it has none, and there is no such file. */
+/* The line is "NSpid:\t1234\t7": the process's number in the namespace of this /proc, and in
+ * each below that one, to its own. If the /proc is of a namespace that is not above the
+ * process's, the process has no number in it, and there is no such file. */
 int check_proc_numbers(struct prcb_error *err)
 {
     FILE *file = fopen("/proc/self/status", "re");

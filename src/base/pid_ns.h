@@ -13,9 +13,9 @@
 /* Whether this process is in it. */
 bool in_first_pid_ns(void);
 
-/* Numbers of threads are the caller's; a /proc that counts otherwise has other threads under them.
- * 0, or -EOPNOTSUPP: it is of another pid namespace, as after unshare --pid without --mount-proc.
- */
+/* Checks that /proc has the caller's numbers of threads; a /proc that counts otherwise has other
+ * threads under them. 0, or -EOPNOTSUPP: it is of another pid namespace, as after unshare --pid
+ * without --mount-proc. */
 int check_proc_numbers(struct prcb_error *err);
 
 #endif

@@ -11,8 +11,9 @@
 
 #include <sys/stat.h>
 
-/* Relative to the folder `at` (AT_FDCWD: this process's). flags: O_NOFOLLOW or 0. A descriptor
- * (O_PATH), and what it is; -EINVAL: no plain file, or empty; else -errno. */
+/* Finds the place relative to the folder `at` (AT_FDCWD: this process's). flags: O_NOFOLLOW or
+ * 0. Returns a descriptor (O_PATH), and what it is; -EINVAL: no plain file, or empty; else
+ * -errno. */
 int plain_file_place(int at, const char *path, int flags, struct stat *ret);
 
 #endif

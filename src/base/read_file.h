@@ -10,15 +10,17 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-/* As many bytes as there are, at most `size`, over short reads and signals: how many, or -errno. */
+/* Reads as many bytes as there are, at most `size`, over short reads and signals. Returns how
+ * many, or -errno. */
 ssize_t read_full(int fd, void *to, size_t size);
-/* The same of the file at `path`, which is opened for it and never waited for (a FIFO has none). */
+/* Does the same for the file at `path`, which is opened for it and never waited for (a FIFO has
+ * none). */
 ssize_t read_start(const char *path, void *to, size_t size);
 
-/* The bytes of a stream from here on, at most `limit`, and a NUL behind them; the caller frees
- * *ret. 0, -ENOMEM or the -errno of reading. */
+/* Reads the bytes of a stream from here on, at most `limit`, and puts a NUL behind them; the
+ * caller frees *ret. 0, -ENOMEM or the -errno of reading. */
 int read_stream(FILE *in, size_t limit, char **ret, size_t *ret_length);
-/* The same of the file at `path`: -EFBIG where it has more than `limit` (below SIZE_MAX). */
+/* Does the same for the file at `path`: -EFBIG if it has more than `limit` (below SIZE_MAX). */
 int read_file(const char *path, size_t limit, char **ret, size_t *ret_length);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * SipHash-2-4: a hash under a key, without which nobody can say or choose what it is. No state.
+ * SipHash-2-4: a hash under a key. Without the key nobody can tell or choose the hash. No state.
  */
 #ifndef PRCB_BASE_SIP_HASH_H
 #define PRCB_BASE_SIP_HASH_H

@@ -19,7 +19,8 @@ __attribute__((constructor)) static void make_secret(void)
 
     if (!random)
         return;
-    /* Hashes of the bytes: others are made from them too, such as what guards the stack. */
+    /* Only hashes of the bytes are used: other secrets are made from the bytes too, such as what
+     * guards the stack. */
     table_secret[0] = sip_hash(random, "0", 1);
     table_secret[1] = sip_hash(random, "1", 1) | 1;
 }
@@ -37,7 +38,7 @@ uint64_t table_hash_text(const char *text)
     return table_hash(text, strlen(text));
 }
 
-/* Into the first free slot; there is one. */
+/* Puts it into the first free slot; there is one. */
 static void place(struct table *t, struct table_slot slot)
 {
     size_t at = table_home(t, slot.key);
@@ -82,7 +83,7 @@ int table_put_number(struct table *t, uint64_t key, size_t number)
     return put(t, (struct table_slot){.key = key, .number = number});
 }
 
-/* Slots behind it move up, where that does not put them before their home: no look ends early. */
+/* Slots behind it move up, unless that puts them before their home: so no search ends early. */
 void table_remove_slot(struct table *t, struct table_slot *slot)
 {
     size_t mask = t->room - 1, hole = (size_t)(slot - t->slots);

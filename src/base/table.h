@@ -28,14 +28,14 @@ struct table {
     size_t count, room; /* room: 0 or a power of two, a part of which is free */
 };
 
-/* Made when the process starts; [1] is odd. */
+/* It is made when the process starts; [1] is odd. */
 extern uint64_t table_secret[2];
 
-/* SipHash-2-4 under the secret: of bytes, and of a text. */
+/* These return the SipHash-2-4 under the secret, of bytes and of a text. */
 uint64_t table_hash(const void *bytes, size_t size);
 uint64_t table_hash_text(const char *text);
 
-/* One key of two. Others may have the same. */
+/* Makes one key of two. Other pairs may have the same. */
 static inline uint64_t table_mix(uint64_t a, uint64_t b)
 {
     a = (a ^ table_secret[0]) * table_secret[1];
@@ -46,18 +46,18 @@ static inline uint64_t table_mix(uint64_t a, uint64_t b)
 int table_put(struct table *t, uint64_t key, void *item);
 int table_put_number(struct table *t, uint64_t key, size_t number);
 
-/* Frees a slot, into which another may move: who goes through all looks at it again, and may meet
- * one item twice. */
+/* Frees a slot, into which another may move: a caller that goes through all slots looks at it
+ * again, and may meet one item twice. */
 void table_remove_slot(struct table *t, struct table_slot *slot);
 
-/* Removes what is there. item: of a key that others may have; NULL: whatever it is. */
+/* Removes the item of a key. item: for a key that others may have; NULL: whatever it is. */
 void table_remove(struct table *t, uint64_t key, const void *item);
 
-/* Without items, with and without its memory. */
+/* These remove all items; clear keeps the memory, free does not. */
 void table_clear(struct table *t);
 void table_free(struct table *t);
 
-/* Where a key's first slot is looked for. */
+/* Returns where the search for a key begins. */
 static inline size_t table_home(const struct table *t, uint64_t key)
 {
     key = (key ^ table_secret[0]) * table_secret[1];
@@ -65,7 +65,7 @@ static inline size_t table_home(const struct table *t, uint64_t key)
     return (size_t)(key >> 32) & (t->room - 1);
 }
 
-/* The slot of this key behind `last`, the first one behind NULL; NULL: no more. */
+/* Returns the slot of this key behind `last`, the first one behind NULL; NULL: no more. */
 static inline struct table_slot *table_next(const struct table *t, uint64_t key,
                                             const struct table_slot *last)
 {
@@ -81,7 +81,7 @@ static inline struct table_slot *table_next(const struct table *t, uint64_t key,
     return NULL;
 }
 
-/* The item of a key that no other has; NULL or 0: none. */
+/* These return the item of a key that no other item has; NULL or 0: none. */
 static inline void *table_find(const struct table *t, uint64_t key)
 {
     const struct table_slot *slot = table_next(t, key, NULL);

@@ -54,8 +54,8 @@ static bool is_plain(enum text_form form, char byte)
     return (form != TEXT_JSON && form != TEXT_LABEL) || (byte != '"' && byte != '\\');
 }
 
-/* The character at a place as the form has it, into a buffer of RENDERED_MAX + 1 bytes. Returns the
- * bytes that it takes up in the text. */
+/* Writes the character at a place as the form has it, into a buffer of RENDERED_MAX + 1 bytes.
+ * Returns the bytes that it takes up in the text. */
 static size_t render(enum text_form form, const char *at, char *ret)
 {
     uint32_t code = 0xfffd;
@@ -122,7 +122,7 @@ void text_print(FILE *out, enum text_form form, const char *text)
     }
 }
 
-/* Names such as "-bash" are no formulas: those with a sign call something. */
+/* Names such as "-bash" are no formulas: formulas that begin with a sign call something. */
 static bool is_formula(const char *text)
 {
     return *text == '=' || *text == '@' ||

@@ -13,16 +13,17 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Bytes of the UTF-8 character at a place, and its code; the end of the text is one of one byte.
- * 0: none begins there (a stray byte, one that is cut off, an overlong form, a surrogate, beyond
- * U+10FFFF). Reads nothing behind the first byte that does not fit, so nothing behind the end. */
+/* Returns the bytes of the UTF-8 character at a place, and its code; the end of the text is one
+ * of one byte. 0: none begins there (a stray byte, one that is cut off, an overlong form, a
+ * surrogate, beyond U+10FFFF). It reads nothing behind the first byte that does not fit, so
+ * nothing behind the end. */
 size_t text_character(const char *at, uint32_t *ret);
 
 /* Whether a character does more than stand for itself: C0, DEL and C1 controls, separators of
  * lines, and marks that change the direction of what follows. */
 bool text_is_control(uint32_t code);
 
-/* What becomes of controls, and of bytes that are not UTF-8: */
+/* How controls, and bytes that are not UTF-8, are written: */
 enum text_form {
     TEXT_MARKS,   /* '?': tables, where width counts */
     TEXT_ESCAPES, /* \x1b, byte by byte: messages and logs, where names are to be told apart */
@@ -33,15 +34,15 @@ enum text_form {
                     */
 };
 
-/* Into a buffer; cut between characters where it is too small. Returns the bytes written.
- * TEXT_MARKS and text itself may share a buffer: no character grows. */
+/* Writes the text into a buffer; cut between characters if that is too small. Returns the bytes
+ * written. TEXT_MARKS and text itself may share a buffer: no character grows. */
 size_t text_copy(enum text_form form, const char *text, char *ret, size_t size);
 
 void text_print(FILE *out, enum text_form form, const char *text);
 
-/* One value of a line of values: TEXT_MARKS, in quotes (RFC 4180) where it has the separator. With
- * an apostrophe before it where a spreadsheet would take it for a formula, which can start
- * programs. */
+/* Writes one value of a line of values: TEXT_MARKS, in quotes (RFC 4180) if it has the
+ * separator. An apostrophe is put before it if a spreadsheet would take it for a formula, which
+ * can start programs. */
 void text_print_csv(FILE *out, const char *text, const char *separator);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include <prcb/prcb.h>
 
-/* Why there is no bpf tier in a build without PRCB_HAVE_BPF. */
+/* Says why there is no bpf tier in a build without PRCB_HAVE_BPF. */
 #define PRCB_NO_BPF_TIER                                                                           \
     "this build of prcb has no bpf tier (configured with -Dbpf=disabled, or clang, bpftool or "    \
     "libbpf were missing)"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Products of 128 bits, where the compiler has none (32-bit processors) by hand. Pure arithmetic;
- * what does not fit into 64 bits in the end is cut off.
+ * Products of 128 bits; computed by hand if the compiler has none (32-bit processors). Pure
+ * arithmetic; bits of the result beyond 64 are cut off.
  */
 #ifndef PRCB_BASE_WIDE_H
 #define PRCB_BASE_WIDE_H

@@ -26,7 +26,7 @@ static inline void words_skip_blanks(struct words *words)
         words->at++;
 }
 
-/* The next line, without its end. */
+/* Takes the next line, without its end. */
 static inline bool words_take_line(struct words *words, struct words *ret)
 {
     const char *end;
@@ -54,7 +54,7 @@ static inline bool words_is_digit(const struct words *words)
     return words->at < words->end && *words->at >= '0' && *words->at <= '9';
 }
 
-/* Digits up to what is none; what that may be is the caller's to say. 0 or -EBADMSG. */
+/* Takes digits up to a character that is none; the caller checks what that is. 0 or -EBADMSG. */
 static inline int words_take_digits(struct words *words, uint64_t *ret)
 {
     struct words rest = *words;
@@ -72,7 +72,7 @@ static inline int words_take_digits(struct words *words, uint64_t *ret)
     return 0;
 }
 
-/* A number no greater than `most` behind blanks, which ends where a word does. 0 or -EBADMSG. */
+/* Takes a number no greater than `most` behind blanks; it ends where a word does. 0 or -EBADMSG. */
 static inline int words_take_number(struct words *words, uint64_t most, uint64_t *ret)
 {
     struct words rest = *words;

@@ -18,7 +18,7 @@
 #include "pid_ns.h"
 #include "text.h"
 
-/* What next() found. */
+/* The kinds of words that next() finds. */
 enum { PARSE_ERROR = -2, PARSE_HELP, PARSE_END, PARSE_OPTION, PARSE_WORD };
 
 static const struct cli_option help_option = {'h', "help", NULL, "show this help"};
@@ -29,7 +29,7 @@ static const char *program(const struct cli_command *command)
     return command && command->program ? command->program : "prcb";
 }
 
-/* What lies between the program's name and that of its command. */
+/* Returns what lies between the program's name and that of its command. */
 static const char *between(const struct cli_command *command)
 {
     return command && command->name ? " " : "";
@@ -295,7 +295,8 @@ static int parse_tier(const char *text, enum prcb_tier *ret)
     return 0;
 }
 
-/* Processes whose name, as ps and pgrep have it, is the word; not this one. How many, or -errno. */
+/* Adds the processes whose name, as ps and pgrep have it, is the word, without this one. Returns
+ * how many, or -errno. */
 static int add_named(const char *word, struct cli_ids *ids, struct prcb_error *err)
 {
     int found = check_proc_numbers(err);
@@ -318,8 +319,8 @@ static int add_named(const char *word, struct cli_ids *ids, struct prcb_error *e
     return found;
 }
 
-/* Numbers, with commas, blanks or line ends between them, as pgrep prints them; of processes names
- * too. */
+/* Takes numbers, with commas, blanks or line ends between them, as pgrep prints them; for
+ * processes also names. */
 static int parse_ids(const struct cli_command *command, const char *option, const char *what,
                      const char *text, struct cli_ids *ids)
 {
@@ -364,7 +365,7 @@ static int parse_ids(const struct cli_command *command, const char *option, cons
 
 #define SHOWN 32
 
-/* "-j", or "--json" where there is no letter. */
+/* Writes "-j", or "--json" if there is no letter. */
 static const char *shown(const struct cli_option *option, char *ret)
 {
     if (option->letter)
@@ -453,7 +454,8 @@ static int take_option(struct cli_parser *parser, void *target)
     return option->take(parser, at);
 }
 
-/* Help or the version was printed, unless the reader is gone or the disk is full. */
+/* Returns the exit code after help or the version was printed: a failure only if it could not be
+ * written, unless the reader is gone. */
 static int printed(const struct cli_command *command)
 {
     if (!fflush(stdout) || errno == EPIPE)

@@ -21,7 +21,7 @@
 
 struct cli_parser;
 
-/* What an option's argument is, and what is found at its place. */
+/* The type of an option's argument, and of the variable at its place. */
 enum cli_kind {
     CLI_FLAG,    /* bool: true */
     CLI_BITS,    /* unsigned: the bits .min are set */
@@ -91,13 +91,13 @@ struct cli_parser {
     bool words;                      /* private, and the next */
     int cluster;                     /* position inside "-abc" */
 };
-/* Takes all options as their rows say, into *target, and words by take_word. CLI_OK, or -1 and
- * *ret_status is the exit code: help was printed, or the error was. */
+/* Takes all options as their rows say, into *target, and words by take_word. Returns CLI_OK, or
+ * -1 and *ret_status is the exit code: help was printed, or the error was. */
 int cli_take_all(struct cli_parser *parser, void *target, int *ret_status);
-/* The same of a command line that is options alone: any word is an error. */
+/* Does the same for a command line that has only options: any word is an error. */
 int cli_take_options(struct cli_parser *parser, void *target, int *ret_status);
 
-/* "prcb NAME: text" on standard error (command NULL: "prcb: text"); returns CLI_USAGE or
+/* Prints "prcb NAME: text" on standard error (command NULL: "prcb: text"); returns CLI_USAGE or
  * CLI_FAILED. */
 int cli_usage_error(const struct cli_command *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -106,14 +106,14 @@ int cli_error(const struct cli_command *command, const char *format, ...)
 void cli_warn(const struct cli_command *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Seconds with an optional fraction ("0.5"), as nanoseconds. 0 or -EINVAL / -ERANGE, *ret_ns
- * unchanged on failure. */
+/* Reads seconds with an optional fraction ("0.5"), as nanoseconds. 0 or -EINVAL / -ERANGE,
+ * *ret_ns unchanged on failure. */
 int cli_parse_seconds(const char *text, uint64_t *ret_ns);
 
-/* The argument of the option just returned, by its row's bounds; for a .take. */
+/* Reads the argument of the option that is being taken, by its row's bounds; for a .take. */
 int cli_parse_number(const struct cli_parser *parser, uint64_t *ret);
 
-/* "12,34": process or thread numbers; the array is the caller's to free. */
+/* Process or thread numbers, as in "12,34"; the caller frees the array. */
 struct cli_ids {
     pid_t *ids;
     size_t count;

@@ -16,16 +16,17 @@ struct csv {
     bool begun; /* the line has a value */
 };
 
-/* Quoted where it must be; what is no text is marked. */
+/* Writes a text, quoted if it must be; bytes that are no text are marked. */
 void csv_text(struct csv *csv, const char *text);
-/* The same, cut after 511 bytes. */
+/* Does the same, cut after 511 bytes. */
 void csv_print(struct csv *csv, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void csv_number(struct csv *csv, bool known, uint64_t value);
 void csv_signed(struct csv *csv, bool known, int64_t value);
-/* A value that the caller prints, of words and numbers; nothing: an absent one. */
+/* Begins a value that the caller prints, of words and numbers; if it prints nothing, the value
+ * is absent. */
 void csv_next(struct csv *csv);
 void csv_end(struct csv *csv);
-/* A line of names, up to NULL. */
+/* Writes a line of names, up to NULL. */
 void csv_names(struct csv *csv, const char *const *names);
 
 #endif

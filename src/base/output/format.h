@@ -12,19 +12,19 @@
 
 #define FORMAT_CELL 64 /* bytes that hold any one cell of a table */
 
-/* Three digits and a unit: "1.23s", "45.6ms", "789us"; 0 is "0". Never longer
- * than needed; whole seconds above 1000 s. */
+/* Writes three digits and a unit: "1.23s", "45.6ms", "789us"; 0 is "0". It is never longer than
+ * needed; whole seconds above 1000 s. */
 void format_time(uint64_t ns, char *ret, size_t size);
-/* "42 %", "4.2 %", "0 %", "under 0.1 %". whole 0: "-". */
+/* Writes "42 %", "4.2 %", "0 %", "under 0.1 %". whole 0: "-". */
 void format_share(uint64_t part, uint64_t whole, char *ret, size_t size);
-/* Columns that a text takes on a terminal: characters, not bytes. */
+/* Returns how many columns a text takes on a terminal: characters, not bytes. */
 size_t format_width(const char *text);
-/* Leaves so many of them at most. */
+/* Cuts a text to at most so many columns. */
 void format_cut(char *text, size_t width);
-/* "1 thread", "3 threads". */
+/* Writes "1 thread", "3 threads". */
 void format_count(uint64_t count, const char *word, const char *words, char *ret, size_t size);
 
-/* Columns to fill: COLUMNS if set, the terminal's width if it is one, else 120. */
+/* Returns the columns to fill: COLUMNS if set, the terminal's width if it is one, else 120. */
 size_t format_columns(FILE *out);
 
 #endif

@@ -51,7 +51,8 @@ void json_stream_text(struct json_stream *s, const char *name, const char *text)
         fputs_unlocked("null", s->out);
 }
 
-/* By hand: a dump has hundreds of thousands of them, and printf looks at its format each time. */
+/* Writes a number by hand: a dump has hundreds of thousands of them, and printf looks at its
+ * format each time. */
 void json_stream_number(struct json_stream *s, const char *name, uint64_t value)
 {
     char text[24], *at = text + sizeof(text);

@@ -16,7 +16,7 @@ struct json_stream {
     bool dense; /* no blanks between, for what machines read */
 };
 
-/* What comes next begins a line. */
+/* Makes what comes next begin a line. */
 void json_stream_line(struct json_stream *s);
 /* '{' or '['; '}' or ']'. */
 void json_stream_open(struct json_stream *s, const char *name, char bracket);
@@ -26,7 +26,7 @@ void json_stream_text(struct json_stream *s, const char *name, const char *text)
 void json_stream_number(struct json_stream *s, const char *name, uint64_t value);
 void json_stream_signed(struct json_stream *s, const char *name, int64_t value);
 void json_stream_address(struct json_stream *s, const char *name, uint64_t value); /* "0x1f" */
-/* Nanoseconds as microseconds, exact: 1234 is 1.234. */
+/* Writes nanoseconds as microseconds, exactly: 1234 is 1.234. */
 void json_stream_micros(struct json_stream *s, const char *name, uint64_t ns);
 void json_stream_bool(struct json_stream *s, const char *name, bool value);
 void json_stream_null(struct json_stream *s, const char *name);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Where a report goes. A file is opened before anything is started, so that a
- * path that cannot be written costs nothing, and changed only once the measuring
- * has begun, so that a command line that fails leaves it as it was.
+ * The file or stream that a report goes to. A file is opened before anything is started, so that
+ * a path that cannot be written costs nothing, and changed only once the measuring has begun, so
+ * that a command line that fails leaves it as it was.
  */
 #ifndef PRCB_OUTPUT_H
 #define PRCB_OUTPUT_H

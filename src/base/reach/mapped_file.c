@@ -48,7 +48,7 @@ static bool is_served_by_program(const struct mapped_served *served, uint64_t de
     return found;
 }
 
-/* Where ino is not 0, that file and no other. */
+/* Opens a plain file; if ino is not 0, only the file with that number. */
 static int open_plain(pid_t pid, const char *path, uint64_t ino)
 {
     struct stat about;
@@ -81,6 +81,6 @@ int mapped_file_place(pid_t pid, const struct mapped_served *served, const struc
         return fd;
     snprintf(path, sizeof(path), "/proc/%d/root%s", (int)by, file->path);
     fd = open_plain(pid, path, file->ino);
-    /* The kernel writes it as we see it, below another root that we can reach. */
+    /* The kernel writes the path as we see it if the process has another root that we can reach. */
     return fd < 0 ? open_plain(pid, file->path, file->ino) : fd;
 }

@@ -14,10 +14,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* The file systems of a process that a program serves, by device number. Asked of the kernel's
- * list: a question to such a file system itself may never be answered. The list is read once for a
- * process, however many files it has: a user may mount tens of thousands in namespaces of his own.
- */
+/* The file systems of a process that a program serves, by device number. The kernel's list tells
+ * them: a question to such a file system itself may never be answered. The list is read once for
+ * a process, however many files it has: a user may mount tens of thousands in namespaces of his
+ * own. */
 struct mapped_served {
     bool known;
     uint64_t *devs;
@@ -34,9 +34,10 @@ struct mapped_file {
     const char *path;
 };
 
-/* By the mapping itself where that is allowed (CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE): it is
- * the right file also when it was replaced or removed. Else by its path as the process sees it, or
- * as we do. A descriptor (O_PATH) for reach_hand, or -errno; -EREMOTE: a program serves it. */
+/* Opens the file by the mapping itself if that is allowed (CAP_SYS_ADMIN or
+ * CAP_CHECKPOINT_RESTORE): this finds the right file even if it was replaced or removed. Else it
+ * opens it by its path as the process sees it, or as we do. Returns a descriptor (O_PATH) for
+ * reach_hand, or -errno; -EREMOTE: a program serves it. */
 int mapped_file_place(pid_t pid, const struct mapped_served *served,
                       const struct mapped_file *file);
 

@@ -46,7 +46,8 @@ static struct {
 
 /* ---- what hung ---- */
 
-/* By who it is, not by whose its files in /proc are: these are root's where it hides. */
+/* Finds the process's user by its ids, not by the owner of its files in /proc: root owns these
+ * if the process hides its memory. */
 static int64_t user_of(pid_t pid)
 {
     char path[64], text[4096], *line;
@@ -67,7 +68,7 @@ static void note_hang(pid_t pid)
     the.hung[the.hangs++ % HUNG_MOST] = (struct hang){pid, user_of(pid), now_ms() + HUNG_MS};
 }
 
-/* *ret_many: of everybody's. */
+/* Whether this process, or enough of its user's, have hung. *ret_many: many of everybody's have. */
 static bool has_hung(pid_t pid, bool *ret_many)
 {
     unsigned kept = the.hangs < HUNG_MOST ? the.hangs : HUNG_MOST, of_user = 0, all = 0;
@@ -101,7 +102,8 @@ static void forget_child(void)
     the.child = (struct sandbox){0};
 }
 
-/* A child that is killed may write to its area for as long as it lives: the next has another. */
+/* A child that is killed may write to its area for as long as it lives: the next child has
+ * another area. */
 static void end_child(void)
 {
     struct sandbox child = the.child;
@@ -130,7 +132,7 @@ static int start_child(void)
     return result == -ENOMEM ? result : -EBUSY;
 }
 
-/* Whether the child has no processor: a machine that is busy, and nothing that hangs. */
+/* Whether the child waits for a processor: then the machine is busy, and nothing hangs. */
 static bool waits_for_processor(void)
 {
     char path[32], text[512];
@@ -158,7 +160,7 @@ static ssize_t receive(struct reach_answer *ret, int *ret_fd, int wait_ms)
     return got;
 }
 
-/* One question to the child as it is. -EPIPE: it has ended. */
+/* Asks the present child one question. -EPIPE: it has ended. */
 static int ask_child(const struct reach_ask *ask, size_t length, const int fds[2], size_t fd_count,
                      int wait_ms, struct reach_answer *ret, int *ret_fd)
 {
@@ -171,7 +173,7 @@ static int ask_child(const struct reach_ask *ask, size_t length, const int fds[2
     return got == sizeof(*ret) ? 0 : got < 0 ? (int)got : -EPIPE;
 }
 
-/* With the lock. */
+/* Called with the lock held. */
 static int ask_in_turn(const struct reach_ask *ask, size_t length, const int fds[2],
                        size_t fd_count, struct reach_answer *ret, int *ret_fd)
 {
@@ -185,7 +187,8 @@ static int ask_in_turn(const struct reach_ask *ask, size_t length, const int fds
     }
     if (has_hung(ask->pid, &many))
         return -ETIMEDOUT;
-    /* Once more: one that ended by itself did so as the thread that started it ended. */
+    /* It is tried once more: a child that ended by itself did so as the thread that started it
+     * ended. */
     for (int i = 0; i < 2 && result == -EPIPE; i++) {
         if (!the.child.pid) {
             result = start_child();
@@ -209,7 +212,7 @@ static bool is_yamas(const struct reach_ask *ask, int64_t result)
            first_number(SCOPE, &scope) && scope == 1;
 }
 
-/* The lock is held on return where the answer is in the area: *ret_area. */
+/* Asks a question. The lock is held on return if the answer is in the area: *ret_area. */
 static int64_t question(struct reach_ask *ask, size_t text, const int fds[2], size_t fd_count,
                         struct reach_answer *ret, int *ret_fd)
 {
@@ -234,14 +237,14 @@ static int set_text(struct reach_ask *ask, const char *path)
     return (int)length;
 }
 
-/* Gives back what a large answer took. */
+/* Gives back the memory that a large answer took. */
 static void trim_area(int64_t used)
 {
     if (used > 1 << 20 && the.area)
         madvise(the.area, REACH_MOST, MADV_REMOVE);
 }
 
-/* Bytes into `to`, or where that is NULL into *ret_bytes, with a NUL behind them. */
+/* Takes the bytes into `to` or, if that is NULL, into *ret_bytes, with a NUL behind them. */
 static ssize_t take_bytes(struct reach_ask *ask, size_t text, void *to, char **ret_bytes)
 {
     struct reach_answer answer = {0};
@@ -391,7 +394,8 @@ int reach_hand(pid_t pid, int place, int socket, const void *message, size_t len
 
     if (length > sizeof(ask.text))
         return -EINVAL;
-    /* There is room for it, so that the child has nothing to wait for but the file. */
+    /* This makes sure that there is room for it, so that the child waits for nothing but the
+     * file. */
     while ((result = poll(&room, 1, ROOM_MS)) < 0 && errno == EINTR)
         ;
     if (result <= 0)

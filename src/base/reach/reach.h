@@ -27,48 +27,48 @@
 
 #define REACH_MOST (16u << 20) /* bytes of one answer; a file is cut there */
 
-/* In all: 0, a number of bytes or a descriptor, else -errno. -ETIMEDOUT: it gives no answer;
- * -EBUSY: too many children are left behind, or none can be started; -ESRCH: there is no such
- * process. pid: who made what is asked for, to remember if it hangs; 0: not known. */
+/* All functions return 0, a number of bytes or a descriptor, else -errno. -ETIMEDOUT: there is
+ * no answer; -EBUSY: too many children are left behind, or none can be started; -ESRCH: there is
+ * no such process. pid: who made what is asked for, to remember if it hangs; 0: not known. */
 
-/* Memory from an address on, as far as it can be had without waiting for others: pages that are
- * present or swapped, and those of private anonymous memory. -EFAULT: not the first. */
+/* Reads memory from an address on, as far as this needs no waiting for others: pages that are
+ * present or swapped, and those of private anonymous memory. -EFAULT: not even the first. */
 ssize_t reach_memory(pid_t pid, uint64_t address, void *to, size_t size);
 
-/* The same, and the start of a file of procfs, read before, in one question. *ret_start: how many
- * bytes that is, or -errno. */
+/* Does the same and also reads, before it, the start of a file of procfs, in one question.
+ * *ret_start: how many bytes that is, or -errno. */
 ssize_t reach_memory_after(pid_t pid, const char *path, void *start, size_t start_size,
                            ssize_t *ret_start, uint64_t address, void *to, size_t size);
 
-/* A file of procfs from its start. */
+/* Reads a file of procfs from its start. */
 ssize_t reach_read(pid_t pid, const char *path, void *to, size_t size);
-/* The same whole, with a NUL behind it; the caller frees *ret, which is NULL on failure. */
+/* Reads it whole, with a NUL behind it; the caller frees *ret, which is NULL on failure. */
 ssize_t reach_text(pid_t pid, const char *path, char **ret);
-/* The same of a list of mappings, as far as the first behind an address. */
+/* Does the same for a list of mappings, as far as the first behind an address. */
 ssize_t reach_maps(pid_t pid, const char *path, uint64_t address, char **ret);
 
-/* Where a link of procfs leads, with its end: of at most size - 1 bytes. */
+/* Reads where a link of procfs leads, with its end: of at most size - 1 bytes. */
 ssize_t reach_link(pid_t pid, const char *path, char *ret, size_t size);
-/* The same of all links in a folder, behind each other, each behind a digit, which is its mode's of
- * its owner (4: opened to be read, 2: to be written); the caller frees *ret. */
+/* Does the same for all links in a folder, behind each other, each behind a digit: the owner's
+ * digit of the link's mode (4: opened to be read, 2: to be written); the caller frees *ret. */
 ssize_t reach_links(pid_t pid, const char *folder, char **ret);
 
-/* The place of a plain file, and what it is. Its descriptor says nothing more: fstat(2) would ask
- * the file system. */
+/* Finds the place of a plain file, and what it is. Its descriptor says nothing more: fstat(2)
+ * would ask the file system. */
 int reach_open(pid_t pid, const char *path, struct stat *ret);
-/* Of the list of a compiler, as perf_list.h. */
+/* Finds the place of a compiler's list, as perf_list.h. */
 int reach_open_list(pid_t pid, uid_t owner, off_t most, struct stat *ret);
 /* Opens it for reading and sends that with a message on a sandbox's socket. */
 int reach_hand(pid_t pid, int place, int socket, const void *message, size_t length);
 
-/* The child is there from the first question until nobody holds it any more. Who never holds it
- * keeps it until the end of the process. */
+/* The child exists from the first question until nobody holds it any more. If a program never
+ * holds it, it stays until the end of the process. */
 void reach_hold(void);
 void reach_release(void);
 
-/* Processor time of all children so far. */
+/* Returns the processor time of all children so far. */
 uint64_t reach_cpu_ns(void);
-/* How many questions gave no answer in time so far. */
+/* Returns how many questions got no answer in time so far. */
 unsigned reach_hangs(void);
 
 #endif

@@ -41,7 +41,7 @@ struct procmap_query_ {
 #define VMA_READABLE   1u
 #define VMA_SHARED     8u
 
-/* The same of an older kernel: from the whole list. */
+/* Does the same on an older kernel: from the whole list. */
 static uint64_t anonymous_end_by_list(FILE *maps, uint64_t address)
 {
     char line[LINE_MOST];
@@ -59,8 +59,8 @@ static uint64_t anonymous_end_by_list(FILE *maps, uint64_t address)
     return 0;
 }
 
-/* The end of the private anonymous memory that an address lies in: its pages are zeros where they
- * are not there yet, and nobody is asked for these. 0: it lies in none, or may not be read. */
+/* Finds the end of the private anonymous memory that an address lies in: its pages are zeros if
+ * they are not there yet, and nobody is asked for these. 0: it lies in none, or may not be read. */
 static uint64_t anonymous_end(pid_t pid, uint64_t address)
 {
     struct procmap_query_ query = {.size = sizeof(query), .address = address};
@@ -82,7 +82,7 @@ static uint64_t anonymous_end(pid_t pid, uint64_t address)
     return end;
 }
 
-/* What is known of so many pages from `first` on, as /proc/PID/pagemap has it; 0: nothing. */
+/* Reads what is known of so many pages from `first` on, as /proc/PID/pagemap has it; 0: nothing. */
 static void read_pages(pid_t pid, uint64_t first, uint64_t *ret, size_t pages)
 {
     ssize_t got = 0;
@@ -99,9 +99,9 @@ static void read_pages(pid_t pid, uint64_t first, uint64_t *ret, size_t pages)
     memset(ret + got, 0, (pages - (size_t)got) * sizeof(*ret));
 }
 
-/* How many of the bytes can be had without waiting for another process, or its file system: up to
- * the last page that is there. A change between this look and the copy can cost this process's
- * life, and nobody else's time. */
+/* Returns how many of the bytes can be read without waiting for another process, or its file
+ * system: up to the last page that is there. A change between this look and the copy can cost
+ * this process's life, and nobody else's time. */
 static size_t at_hand(pid_t pid, uint64_t address, size_t size)
 {
     uint64_t entries[PAGES_MOST], page = (uint64_t)sysconf(_SC_PAGESIZE), first = address / page;
@@ -145,8 +145,8 @@ static ssize_t copy_memory(pid_t pid, uint64_t address, unsigned char *to, size_
     return got < 0 ? -errno : got;
 }
 
-/* Where nothing can be had: what is wrong with the process, or -EFAULT, from a place where no
- * program has memory. */
+/* Reads memory. If none can be read, it returns what is wrong with the process, or -EFAULT, by
+ * asking for an address where no program has memory. */
 static ssize_t read_memory(const struct reach_ask *ask, unsigned char *area)
 {
     size_t want = ask->size ? at_hand(ask->pid, ask->address, (size_t)ask->size) : 0;
@@ -157,8 +157,8 @@ static ssize_t read_memory(const struct reach_ask *ask, unsigned char *area)
 
 /* ---- questions ---- */
 
-/* The list of a process's memory, which is long where it has many threads, as far as a mapping
- * behind an address. */
+/* Reads the list of a process's memory, which is long if it has many threads, as far as a
+ * mapping behind an address. */
 static ssize_t read_maps(const struct reach_ask *ask, unsigned char *area)
 {
     size_t have = 0, line = 0;
@@ -169,7 +169,8 @@ static ssize_t read_maps(const struct reach_ask *ask, unsigned char *area)
         got = read(fd, area + have, (size_t)(ask->size - have < PART ? ask->size - have : PART));
         got = got < 0 ? -errno : got;
         have += got > 0 ? (size_t)got : 0;
-        /* The last line that begins here: what is read ends where a line does, or goes on. */
+        /* This finds the last line that begins here: what is read ends at a line's end, or
+         * within a line. */
         for (size_t i = have; i > line + 1; i--) {
             if (area[i - 2] == '\n') {
                 line = i - 1;
@@ -185,8 +186,8 @@ static ssize_t read_maps(const struct reach_ask *ask, unsigned char *area)
     return got < 0 ? got : (ssize_t)have;
 }
 
-/* Where the links of a folder lead, each behind a digit for what its owner may do with it, and with
- * its end. */
+/* Reads where the links of a folder lead, each behind a digit for what its owner may do with it,
+ * and with its end. */
 static ssize_t read_links(const struct reach_ask *ask, char *area)
 {
     DIR *folder = opendir(ask->text);
@@ -267,7 +268,8 @@ int reach_serve(int socket, void *ctx)
 {
     struct reach_ask ask = {.what = 0};
 
-    /* Killed where it waits for a lock, or an answer, as its parent ends, it ends too. */
+    /* The child ends with its parent: killed while it waits for a lock or an answer, it ends as
+     * well. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     prctl(PR_SET_NAME, "prcb-reach");
     for (;;) {

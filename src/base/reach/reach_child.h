@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What reach.c's child does: a question's own code, which may hang.
+ * The work of reach.c's child: the code of each question, which may hang.
  */
 #ifndef PRCB_REACH_CHILD_H
 #define PRCB_REACH_CHILD_H

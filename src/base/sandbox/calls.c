@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Not by libseccomp: it takes 150 us in place of 68 to make and install the filter of a child, of
- * which there may be many, and 50 us more at each start of a program that is linked with it.
+ * This does not use libseccomp: that takes 150 us in place of 68 to make and install the filter
+ * of a child, of which there may be many, and 50 us more at each start of a program that is
+ * linked with it.
  */
 #include "calls.h"
 
@@ -40,14 +41,14 @@ static void add(struct program *p, uint16_t code, uint32_t k, uint8_t is, uint8_
         p->code[p->count++] = (struct sock_filter){.code = code, .jt = is, .jf = is_not, .k = k};
 }
 
-/* The low half of an argument: flags and families have no more. */
+/* The offset of the low half of an argument: flags and families have no more. */
 static uint32_t argument_at(unsigned number)
 {
     return (uint32_t)(offsetof(struct seccomp_data, args) + number * sizeof(uint64_t)) +
            (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? 4 : 0);
 }
 
-/* The call's number is loaded, before and after. */
+/* Adds the rows. The call's number is loaded, before and after. */
 static void add_rows(struct program *p, const struct call_row *row)
 {
     for (; row && row->call >= 0; row++) {

@@ -36,7 +36,7 @@ int confine_descriptors(int keep)
     return 3;
 }
 
-/* Not above what it is: only root may. */
+/* Sets a limit, not above what it is: only root may raise it. */
 static int set_limit(__rlimit_resource_t what, rlim_t value)
 {
     struct rlimit now;
@@ -60,8 +60,8 @@ static int set_limits(const struct sandbox_limits *limits)
     return result;
 }
 
-/* Who may become somebody else becomes nobody. In a user namespace nobody may not exist: what is
- * left then is the user's own, without its capabilities. */
+/* A process that may become another user becomes nobody. In a user namespace nobody may not
+ * exist: then only the user's own rights are left, without capabilities. */
 static int drop_identity(void)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -78,10 +78,11 @@ static int drop_identity(void)
 
 /* ---- system calls -------------------------------------------------------------------- */
 
-/* Memory, the descriptors it was handed, the socket it answers on, its own end. Nothing that
- * opens, connects, starts, signals others or changes a file. fcntl can make the kernel send signals
- * (F_SETOWN, F_SETSIG), lock files and break into their leases; newfstatat, the C library's fstat
- * where the kernel has no call of that name alone, may ask about a descriptor. */
+/* The child may use memory, the descriptors it was handed and the socket it answers on, and may
+ * end. It may not open, connect, start or signal others, or change a file. fcntl can make the
+ * kernel send signals (F_SETOWN, F_SETSIG), lock files and break into their leases; newfstatat,
+ * the C library's fstat if the kernel has no call of that name alone, may ask about a
+ * descriptor. */
 static const struct call_row allowed[] = {
     {SYS_brk},
     {SYS_mmap},
@@ -130,7 +131,7 @@ static const struct call_row allowed[] = {
     CALL_ROWS_END,
 };
 
-/* For a program that takes connections, besides: from sockets that it has. */
+/* A program that takes connections may also use these, on sockets that it has. */
 static const struct call_row allowed_serving[] = {
     {SYS_accept4},    {SYS_recvfrom},   {SYS_writev},    {SYS_shutdown},
     {SYS_setsockopt}, {SYS_getsockopt}, {SYS_epoll_ctl}, {SYS_epoll_pwait},
@@ -151,6 +152,6 @@ int confine_process(const struct sandbox_limits *limits)
     if (result || SANITIZED)
         return result;
     result = calls_allow(allowed, limits->serves ? allowed_serving : NULL, 0);
-    /* A kernel without filters: ids, capabilities and limits stand. */
+    /* If the kernel has no filters, ids, capabilities and limits still stand. */
     return result == -EOPNOTSUPP ? 0 : result;
 }

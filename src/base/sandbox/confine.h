@@ -12,7 +12,8 @@
  * -errno */
 int confine_descriptors(int keep);
 
-/* Limits, identity, capabilities, system calls. 0, or -errno: not all of it was done. */
+/* Confines limits, identity, capabilities and system calls. 0, or -errno: not all of it was
+ * done. */
 int confine_process(const struct sandbox_limits *limits);
 
 #endif

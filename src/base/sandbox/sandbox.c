@@ -27,7 +27,7 @@
 
 static void ignore_signals(void)
 {
-    /* A terminal's go to the whole group; the parent decides when the child ends. */
+    /* A terminal's signals go to the whole group; the parent decides when the child ends. */
     static const int ignored[] = {SIGINT, SIGQUIT, SIGHUP, SIGTERM, SIGPIPE, SIGTSTP};
 
     for (size_t i = 0; i < sizeof(ignored) / sizeof(*ignored); i++)
@@ -80,8 +80,8 @@ static unsigned count_left(void)
     return count;
 }
 
-/* More than there is room for began at the same time: whoever reaps what this process leaves reaps
- * it. */
+/* Remembers a child that is left. If more children began at the same time than there is room
+ * for, whoever reaps what this process leaves reaps it. */
 static void leave(pid_t pid)
 {
     size_t i = 0;
@@ -94,7 +94,8 @@ static void leave(pid_t pid)
     pthread_mutex_unlock(&left_lock);
 }
 
-/* Killed as it waits for a file system that does not answer, a child ends when that does. */
+/* A child that is killed while it waits for a file system that does not answer ends when that
+ * wait ends. */
 static void await_end(pid_t pid)
 {
     struct timespec pause = {.tv_nsec = 100000};
@@ -172,7 +173,7 @@ void sandbox_alarm(unsigned seconds)
 
 /* ---- messages ------------------------------------------------------------------------ */
 
-/* Aligned room for the descriptors of one message. */
+/* Holds aligned room for the descriptors of one message. */
 union control {
     struct cmsghdr head;
     char bytes[CMSG_SPACE(SANDBOX_FDS * sizeof(int))];

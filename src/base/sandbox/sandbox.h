@@ -36,31 +36,32 @@ struct sandbox_limits {
     bool trusted;    /* keeps rights and system calls: it runs what may wait for ever (reach.h) */
 };
 
-/* In the child: answers until the socket ends, which it does when the parent does. What it returns
- * is the exit status. */
+/* Runs in the child: answers until the socket ends, which it does when the parent ends. Its
+ * return value is the exit status. */
 typedef int (*sandbox_serve_fn)(int socket, void *ctx);
 
 /* *ret is all zero on failure. -EPERM, -EAGAIN, -ENOMEM: the fork's; -EOPNOTSUPP: the child could
  * not be confined, and was ended before it served; -EBUSY: SANDBOX_LEFT were left already. */
 int sandbox_start(const struct sandbox_limits *limits, sandbox_serve_fn serve, void *ctx,
                   struct sandbox *ret, struct prcb_error *err);
-/* Ends the child; one that does not end soon, for the kernel waits for its file, is left: it ends
- * when its wait does. Not started: nothing. */
+/* Ends the child. A child that does not end soon, for the kernel waits for its file, is left: it
+ * ends when its wait does. If it was not started nothing happens. */
 void sandbox_stop(struct sandbox *sandbox);
-/* Processor time the child has used; 0: not known. */
+/* Returns the processor time the child has used; 0: not known. */
 uint64_t sandbox_cpu_ns(const struct sandbox *sandbox);
 
-/* In the child: it ends by itself unless this is called again within the time; 0: no more. For work
- * on a request, which its parent may not live to end. */
+/* Called in the child, which then ends by itself unless this is called again within the time; 0:
+ * no limit any more. It is for work on a request, which its parent may not live to end. */
 void sandbox_alarm(unsigned seconds);
 
-/* One message, with up to SANDBOX_FDS descriptors, which stay the caller's. Either side. 0 or
- * -errno; -EPIPE: the other side has ended; -ETIMEDOUT: the child has taken nothing for seconds. */
+/* Sends one message, with up to SANDBOX_FDS descriptors, which stay the caller's. Either side
+ * may call it. 0 or -errno; -EPIPE: the other side has ended; -ETIMEDOUT: the child has taken
+ * nothing for seconds. */
 int sandbox_send(int socket, const void *bytes, size_t length, const int *fds, size_t fd_count);
 
-/* One message, of at most size bytes. Descriptors that come with it are the caller's; what exceeds
- * fd_room is closed. timeout_ms: -1 for ever. Returns its length; -EPIPE: the other side has ended;
- * -ETIMEDOUT; -EMSGSIZE: longer than size. ret_fds NULL: none are taken. */
+/* Receives one message, of at most size bytes. Descriptors that come with it are the caller's;
+ * those beyond fd_room are closed. timeout_ms: -1 for ever. Returns its length; -EPIPE: the
+ * other side has ended; -ETIMEDOUT; -EMSGSIZE: longer than size. ret_fds NULL: none are taken. */
 ssize_t sandbox_receive(int socket, void *ret, size_t size, int *ret_fds, size_t fd_room,
                         size_t *ret_fd_count, int timeout_ms);
 
