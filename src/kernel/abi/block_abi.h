@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
  *
- * The blocks in mapped memory: a head page and the thread accounts, as the eBPF programs write them
- * and the library reads them. Fixed-width kernel types only; every size and offset is asserted
- * here, so both compilers check them.
+ * Defines the blocks in mapped memory: a head page and the thread accounts, as the eBPF programs
+ * write them and the library reads them. There are fixed-width kernel types only; every size and
+ * offset is asserted here, so both compilers check them.
  *
- * A reader takes sizes and strides from the head page, not from sizeof, and
- * refuses another major version: an old reader works with a newer writer that
- * appended members.
+ * A reader takes sizes and strides from the head page, not from sizeof, and refuses another
+ * major version: an old reader works with a newer writer that appended members.
  *
- * Stamps are nanoseconds of the writer's clock (head.features says which):
- * the run-queue clock where the kernel has it in reach, else CLOCK_MONOTONIC.
+ * Stamps are nanoseconds of the writer's clock (head.features says which): the run-queue clock
+ * where the kernel has it in reach, else CLOCK_MONOTONIC.
  */
 #ifndef PRCB_BLOCK_ABI_H
 #define PRCB_BLOCK_ABI_H
@@ -51,7 +50,8 @@
 #define PRCB_WANT_OBJECTS   16 /* what waits are for, at each switch out. Since 1.8 */
 #define PRCB_WANT_OWNERS    32 /* edges of who held the kernel's locks. Since 1.8 */
 
-/* What a profiled thread passes on, and why it is profiled: storage, not account. */
+/* These say what a profiled thread passes on, and why it is profiled: they stand in storage, not
+ * in the account. */
 #define PRCB_PASS_THREADS  1
 #define PRCB_PASS_CHILDREN 2
 
@@ -75,15 +75,15 @@
 #define PRCB_FEATURE_OBJECTS  (1u << 13) /* what waits are for is kept */
 #define PRCB_FEATURE_OWNERS   (1u << 14) /* edges tell who held the kernel's locks */
 
-/* The user registers that an unwinder starts from, as of the thread's last entry into the
- * kernel. All 0: it has none (a kernel thread), or none were kept. */
+/* The user registers that an unwinder starts from are those of the thread's last entry into the
+ * kernel. All are 0 if it has none (a kernel thread), or none were kept. */
 struct prcb_user_registers {
     __u64 pc, sp;
     __u64 fp; /* x86-64: rbp; arm64: x29 */
     __u64 lr; /* arm64: x30; x86-64: 0 */
 };
 
-/* What a thread was switched out for. All 0: nothing is known, or nothing was kept. */
+/* The object that a thread was switched out for. All 0: nothing is known, or nothing was kept. */
 struct prcb_wait_object {
     __u64 inode;  /* of the file that is open by the number in its system call's first argument, */
     __u32 device; /* and of its file system, as the kernel has it: 12 bits major, 20 minor */
@@ -96,10 +96,10 @@ struct prcb_wait_cell {
     __u64 ns;    /* closed time */
 };
 
-/* One thread's account. Written by the processor that switches the thread, under
- * seq; members marked [once] are written before the account is published and do
- * not change; [own] have an ordering of their own, said there. A reader relies on
- * it: while the hot line is the same, so is everything that is not [own]. */
+/* Holds one thread's account. It is written by the processor that switches the thread, under
+ * seq; members marked [once] are written before the account is published and do not change;
+ * [own] have an ordering of their own, said there. A reader relies on it: while the hot line is
+ * the same, so is everything that is not [own]. */
 struct prcb_account_block {
     /* -- hot line: all that a switch must touch -- */
     __u32 seq;        /* sequence count: odd while being written (seqcount_abi.h) */
@@ -153,8 +153,9 @@ struct prcb_account_block {
     struct prcb_wait_cell waits[PRCB_CAUSE_MAX];
 };
 
-/* By whom stretches off the processor ended, or were kept up: a second array beside the accounts,
- * with the same indices and the same writer, written under the account's seq. Since 1.5. */
+/* Edges tell by whom stretches off the processor ended, or were kept up. They are a second array
+ * beside the accounts, with the same indices and the same writer, written under the account's
+ * seq. Since 1.5. */
 
 /* prcb_edge_cell.kind is enum prcb_edge_kind, or */
 #define PRCB_EDGE_NONE 0 /* a free cell */
@@ -165,8 +166,9 @@ struct prcb_account_block {
 #define PRCB_EDGE_WAYS 5  /* ... in so many cells */
 #define PRCB_EDGES     (PRCB_EDGE_SETS + PRCB_EDGE_WAYS - 1)
 
-/* One of those by whom. What all cells of a cause lack to the account's own count and time is the
- * rest, which nobody stores: what was in cells that others needed, and what nothing is known of. */
+/* A cell is for one of those by whom. What all cells of a cause lack to the account's own count
+ * and time is the rest, which nobody stores: what was in cells that others needed, and what
+ * nothing is known of. */
 struct prcb_edge_cell {
     __u8 kind;  /* enum prcb_edge_kind */
     __u8 cause; /* of the stretch; behind: 0 */
@@ -188,29 +190,35 @@ struct prcb_edge_block {
     struct prcb_edge_cell cells[PRCB_EDGES];
 };
 
-/* How long stretches were, of all threads of a session. After the last account come, for each
- * processor, PRCB_CAUSE_MAX of these, each as far apart as accounts: that of ready time first, then
- * those of the waits, by cause. Each has one writer, the switches of its processor. There is no
- * sequence count: a stretch may be seen in one member and not yet in another. Since 1.7. */
+/* Tails tell how long stretches were, of all threads of a session. After the last account come,
+ * for each processor, PRCB_CAUSE_MAX of these, each as far apart as accounts: that of ready time
+ * first, then those of the waits, by cause. Each has one writer, the switches of its processor.
+ * There is no sequence count: a stretch may be seen in one member and not yet in another. Since
+ * 1.7. */
 struct prcb_tail_block {
     __u64 ns;     /* sum of all */
     __u64 max_ns; /* the longest */
-    /* Of the first block of all: stretches that ended on processors that have no blocks, for they
-     * came later; atomic adds. They are missing here. Since 1.9 */
+    /* In the first block of all, this counts what ended on processors that have no blocks, for
+     * they came later: a wait and the ready time after it are one each. Atomic adds. They are
+     * missing here. Since 1.9 */
     __u64 elsewhere;
     __u64 pad[5];
     __u64 buckets[PRCB_TAIL_BUCKETS];
     __u64 pad1[16];
 };
 
-/* Switch records of a session's threads. After the tails comes, for each processor, a ring: one
- * element as large as an account with its head, and head.switch_elements, a power of two, with
- * records. Each ring has one writer, the switches of its processor, which waits for nobody: record
- * number n (from 0) lies at the place n has modulo their count, over the one that lay there.
+/*
+ * Switch records tell of each switch of a session's threads. After the tails comes, for each
+ * processor, a ring: one element as large as an account with its head, and head.switch_elements,
+ * a power of two, with records. Each ring has one writer, the switches of its processor, which
+ * waits for nobody: record number n (from 0) lies at the place n has modulo their count, over
+ * the one that lay there.
  *
- * `written` is stored after the record's bytes, and before those of the next one. So a reader that
- * sees n < written has record n, unless `written`, looked at again after it was copied, says that
- * the writer may be at its place: written - n is the count of places, or more. Since 1.8. */
+ * `written` is stored after the record's bytes, and before those of the next one. So a reader
+ * that sees n < written has record n, unless `written`, looked at again after it was copied,
+ * says that the writer may be at its place: written - n is the count of places, or more. Since
+ * 1.8.
+ */
 #define PRCB_SWITCH_OUT 1 /* the thread leaves a processor */
 #define PRCB_SWITCH_IN  2 /* ... or gets one */
 
@@ -247,14 +255,13 @@ struct prcb_switch_element {
 
 struct prcb_switch_ring {
     __u64 written; /* records, ever */
-    /* Of the first ring: records of processors that have no ring, for they came later; atomic adds.
-     * Since 1.9 */
+    /* In the first ring, this counts the records of processors that have no ring, for they came
+     * later; atomic adds. Since 1.9 */
     __u64 elsewhere;
     __u64 pad[126];
 };
 
-/* The first page. Written before any program is attached, but for the counters
- * (atomic adds). */
+/* The first page is written before any program is attached, but for the counters (atomic adds). */
 struct prcb_head_block {
     __u32 magic;
     __u16 abi_major;
@@ -266,16 +273,16 @@ struct prcb_head_block {
     __u32 features;   /* PRCB_FEATURE_* */
     __u32 writer_pid; /* who loaded the programs */
     __u64 untracked;  /* threads that found no free account: atomic adds */
-    /* CLOCK_MONOTONIC minus the writer's clock: the smallest difference seen in about a
-     * second (a stamp is never ahead of its clock, so the smallest is the truest). One
+    /* This is CLOCK_MONOTONIC minus the writer's clock: the smallest difference seen in about a
+     * second (a stamp is never ahead of its clock, so the smallest is the truest). It is one
      * word, stored by any processor; 0 when stamps are CLOCK_MONOTONIC itself. */
     __s64 clock_offset;
-    /* Slots below this have been given out at least once; the rest have never been
-     * touched. Atomic adds; may overshoot account_count. */
+    /* Slots below this have been given out at least once; the rest have never been touched. It
+     * grows by atomic adds and may overshoot account_count. */
     __u64 account_used;
     char writer[16]; /* library version */
-    /* The stamp at which the writer gave these accounts up; 0: it has not. They stay as they
-     * were then. One word, stored once. Since 1.1. */
+    /* This is the stamp at which the writer gave these accounts up; 0: it has not. They stay as
+     * they were then. It is one word, stored once. Since 1.1. */
     __u64 ended;
     __u32 tail_processors;   /* for how many there are tails; 0: none are kept. Since 1.7 */
     __u32 switch_processors; /* for how many there are rings of switch records. Since 1.8 */

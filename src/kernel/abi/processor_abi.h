@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
  *
- * The processor blocks in mapped memory: one array whose element 0 is a head and whose element
- * 1 + n belongs to processor n of the possible ones. The eBPF programs of processors.bpf.c write
- * it, the library reads it; nobody else may write to it once the programs are attached, so that it
- * can be frozen and handed to whoever may look at it. It holds no kernel address.
+ * Defines the processor blocks in mapped memory: one array whose element 0 is a head and whose
+ * element 1 + n belongs to processor n of the possible ones. The eBPF programs of
+ * processors.bpf.c write it, the library reads it; nobody else may write to it once the programs
+ * are attached, so that it can be frozen and handed to whoever may look at it. It holds no
+ * kernel address.
  *
  * A reader takes sizes and strides from the head, not from sizeof, and refuses another major
  * version: an old reader works with a newer writer that appended members.
  *
- * Which thread runs on each is in a second array, for it tells more than times: when a thread of
- * somebody else's wakes up. So the two can be handed out apart.
+ * Which thread runs on each processor is in a second array, for it tells more than times: when a
+ * thread of somebody else's wakes up. So the two can be handed out apart.
  *
- * Stamps are CLOCK_MONOTONIC, as the programs read it, but for `since`, whose clock is told there.
+ * Stamps are CLOCK_MONOTONIC, as the programs read it, but for `since`, whose clock is told
+ * there.
  */
 #ifndef PRCB_PROCESSOR_ABI_H
 #define PRCB_PROCESSOR_ABI_H
@@ -53,8 +55,8 @@ struct prcb_idle_cell {
     __u64 ns; /* closed stretches in it, interrupts left out */
 };
 
-/* One processor. Written by that processor alone, under seq, but while it is off line: then by
- * the one that takes it off or brings it back.
+/* Describes one processor. That processor alone writes it, under seq, but while it is off line:
+ * then the one does that takes it off or brings it back.
  *
  * The present stretch goes on since `stamp`. It belongs to one state: hard interrupt if
  * hard_depth > 0, else softirq or idle as `beneath` says, else task. A program itself can be
@@ -91,7 +93,8 @@ struct prcb_processor_block {
     /* -- line 2: each switch -- */
     __u64 switches; /* by the kernel's counter, since started */
     __u64 seen;     /* of these, reported to the programs */
-    /* Which interrupts go on, since 2.1: not under seq, for programs on the processor itself. */
+    /* These tell which interrupts go on, since 2.1. They are not under seq, for they serve
+     * programs on the processor itself. */
     __u32 irq;         /* number of the hard interrupt, PRCB_IRQ_TICK or PRCB_IRQ_VECTOR */
     __u32 soft_vector; /* of the softirq */
     __u64 pad1;
@@ -105,8 +108,8 @@ struct prcb_processor_block {
     __u64 pad3[8];
 };
 
-/* Element n of the second array: the thread on processor n. Written by that processor at each
- * switch, under the seq of its block. A cache line each. */
+/* Element n of the second array is the thread on processor n. That processor writes it at each
+ * switch, under the seq of its block. Each takes a cache line. */
 struct prcb_processor_thread {
     __u64 since; /* when it got the processor: run-queue clock, or as features say */
     __u32 tid;   /* in the first pid namespace; 0: the idle task */
@@ -114,7 +117,7 @@ struct prcb_processor_thread {
     __u64 pad1[6];
 };
 
-/* Element 0. Written before any program is attached, but for `ended`. */
+/* Element 0 is written before any program is attached, but for `ended`. */
 struct prcb_processor_head {
     __u32 magic;
     __u16 abi_major;

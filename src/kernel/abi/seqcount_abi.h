@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
  *
- * The sequence count that keeps a block's readers from seeing half an update:
- * writer and reader side by side. One writer at a time (the processor that
- * switches the thread), any number of readers, none of which may write.
+ * Defines the sequence count that keeps a block's readers from seeing half an update:
+ * writer and reader side by side. There is one writer at a time (the processor that
+ * switches the thread), and any number of readers, none of which may write.
  *
  * The count is odd while the block is being written. A reader copies the block
  * between two loads of the count and uses the copy only if both loads gave the
  * same even number.
  *
- * Orderings, by number, each a pair:
+ * These are the orderings, by number, each a pair:
  *  (1) the writer's store of the odd count is seen before any of its stores to
  *      the block; pairs with (4)
  *  (2) all stores to the block are seen before the store of the even count;
@@ -42,7 +42,7 @@
  * is fully ordered, both ways, on every architecture the kernel supports, like the
  * kernel's own xchg(), which gives (1) and (2) at once; arm64's JIT makes it swpal,
  * or a loop of ldxr and stlxr with a dmb ish after it. Clang takes it for sequentially
- * consistent and moves nothing across. Not so an atomic add: without a use of its
+ * consistent and moves nothing across. An atomic add is not so: without a use of its
  * result it has no order at all. */
 static __attribute__((always_inline)) inline void prcb_seq_begin(__u32 *seq, __u32 even)
 {
@@ -54,11 +54,11 @@ static __attribute__((always_inline)) inline void prcb_seq_begin(__u32 *seq, __u
 #endif
 }
 
-/* The same for a writer that can be interrupted by another, just before it begins: the caller has
- * seen the count even, and who interrupts it leaves it even, but higher. To store a count loaded
- * earlier would set it back, and a reader could then find the same one before and after an update.
- * An atomic add whose result is used is fully ordered everywhere, like the exchange. Returns the
- * even count. */
+/* Does the same for a writer that can be interrupted by another, just before it begins: the
+ * caller has seen the count even, and who interrupts it leaves it even, but higher. To store a
+ * count loaded earlier would set it back, and a reader could then find the same one before and
+ * after an update. An atomic add whose result is used is fully ordered everywhere, like the
+ * exchange. Returns the even count. */
 static __attribute__((always_inline)) inline __u32 prcb_seq_begin_shared(__u32 *seq)
 {
     return __sync_fetch_and_add(seq, 1); /* (1) */
@@ -89,15 +89,15 @@ static inline void prcb_seq_end(__u32 *seq, __u32 even)
 
 /* ---- reader ---- */
 
-/* (3): an acquire load. x86: a plain load. */
+/* (3) is an acquire load. On x86 it is a plain load. */
 static inline __u32 prcb_seq_read_begin(const __u32 *seq)
 {
     return __atomic_load_n(seq, __ATOMIC_ACQUIRE);
 }
 
-/* (4): the fence orders the relaxed loads of the block before the load of the
- * count. x86: a compiler barrier; arm64: dmb ishld. True if the copy must be
- * thrown away. */
+/* (4) is this fence: it orders the relaxed loads of the block before the load of the count. On
+ * x86 it is a compiler barrier; on arm64 dmb ishld. Returns true if the copy must be thrown
+ * away. */
 static inline int prcb_seq_read_retry(const __u32 *seq, __u32 begin)
 {
     __atomic_thread_fence(__ATOMIC_ACQUIRE);

@@ -5,12 +5,14 @@
  * Threads are found through task storage, so a reused pid is never mistaken.
  *
  * Who writes an account: the registrar or prcb_newtask before it is published
- * (its slot stored in the tag), from then on only prcb_switch, on the processor that makes
- * the switch: never two at once. Exceptions are marked [own] in block_abi.h.
+ * (its slot stored in the tag), from then on prcb_switch, on the processor that makes the
+ * switch, and, with clients, prcb_exec, on the processor that the thread runs on. What ends or
+ * frees an account (prcb_ended, mark_free) comes when no switch writes it any more. Members that
+ * others write are marked [own] in block_abi.h.
  *
- * Compiled twice. As it is, for a session whose process loads the programs itself: one
- * array of accounts (own.bpf.inc). With PRCB_CLIENTS, for the daemon: an array for each of its
- * clients, and a thread may have an account in several (clients.bpf.inc).
+ * It is compiled twice. As it is, it serves a session whose process loads the programs itself:
+ * one array of accounts (own.bpf.inc). With PRCB_CLIENTS it serves the daemon: an array for each
+ * of its clients, and a thread may have an account in several (clients.bpf.inc).
  */
 #include "owner.bpf.h"
 #include "stretches.bpf.h"
@@ -28,10 +30,10 @@ char LICENSE[] SEC("license")
 
 /* ---- the switch ---- */
 
-/* How many switches the first one that is seen counts as. The kernel counts a switch before it
- * reports it. The registrar, on another processor, may have copied its counters in between:
- * then this switch is one of those before profiling, of which the time after it counts, but not
- * the switch. Or the thread left and came back after the copy and before its account was
+/* Returns how many switches the first one that is seen counts as. The kernel counts a switch
+ * before it reports it. The registrar, on another processor, may have copied its counters in
+ * between: then this switch is one of those before profiling, of which the time after it counts,
+ * but not the switch. Or the thread left and came back after the copy and before its account was
  * published: that one counts here, its cause is the one its time was given. */
 static __noinline __u32 first_switch(struct prcb_account_block *account, struct task_struct *prev)
 {
@@ -47,7 +49,7 @@ static __noinline __u32 first_switch(struct prcb_account_block *account, struct 
     return since != 0;
 }
 
-/* Compared first: it hardly ever changes, and its cache line stays clean. */
+/* It is compared first: it hardly ever changes, and its cache line stays clean. */
 static __always_inline void note_cgroup(struct prcb_account_block *account, __u64 cgroup)
 {
     if (account->cgroup != cgroup)
@@ -80,7 +82,8 @@ static __always_inline void find_object(struct tag *tag)
     tag->object.device = kernel_word(super + bpf_core_field_offset(struct super_block, s_dev));
 }
 
-/* Under the account's seq. Found out for the first who asks. A global function, as number_of. */
+/* This is called under the account's seq. The object is found out for the first who asks. This is a
+ * global function, as number_of. */
 __noinline int note_object(struct prcb_account_block *account, struct tag *tag)
 {
     if (!account || !tag)
@@ -189,7 +192,8 @@ static long leave(__u32 i, struct switching *s)
         s->now = switch_clock(prev, account->stamp);
         if (tag->away.marks) /* its switch in was not reported */
             end_away(&tag->away, prev, queue_clock(prev, s->now), s->now, &s->limits);
-        /* By way of memory: the verifier would go on with every cause there is by itself. */
+        /* The cause goes by way of memory: the verifier would go on with every cause there is by
+         * itself. */
         *(volatile __u32 *)&tag->cause =
             classify(prev, s->regs, s->next, s->state, &tag->waited, &tag->restart, &tag->call);
         prcb_seq_barrier();
@@ -263,8 +267,8 @@ int prcb_switch(__u64 *ctx)
     if (s.tag) {
         forget_what_changes(&s, ctx);
         look_at_credentials(s.tag, prev);
-        /* Read before anything is decided: each place that follows pointers costs the verifier
-         * milliseconds. */
+        /* These are read before anything is decided: each place that follows pointers costs the
+         * verifier milliseconds. */
         s.cgroup = task_cgroup(prev);
         s.regs = registers_by(s.tag, prev);
         EACH_PROFILE(s.tag, leave, &s);
@@ -280,7 +284,7 @@ int prcb_switch(__u64 *ctx)
 
 /* ---- moves ---- */
 
-/* Attached where the kernel moves tasks that sleep (6.12). */
+/* This is attached where the kernel moves tasks that sleep (6.12). */
 SEC("prcb_tp/sched_migrate_task")
 int prcb_move(__u64 *ctx)
 {
@@ -302,9 +306,10 @@ int prcb_move(__u64 *ctx)
 
 /* ---- kernel locks ---- */
 
-/* Who holds the lock that the current task, of this tag, is about to wait for. Now, while it is
- * certain that the lock is there: its address may be stale at the switch out, where its end was not
- * reported (struct waited_lock), and what lies there then would be taken for a task. */
+/* Tells who holds the lock that the current task, of this tag, is about to wait for. It is done
+ * now, while it is certain that the lock is there: its address may be stale at the switch out,
+ * where its end was not reported (struct waited_lock), and what lies there then would be taken
+ * for a task. */
 static __noinline int tell_owners(struct tag *tag)
 {
     __u64 owner = lock_owner(tag->waited.lock, tag->waited.owned);
@@ -371,8 +376,8 @@ int prcb_contention_end(__u64 *ctx)
 
 /* ---- the kernel's part of a stack ---- */
 
-/* Of a task that waits, by name: addresses would tell where the kernel lies. What can be told only
- * as an address the reader leaves out. */
+/* Writes the stack of a task that waits, by name: addresses would tell where the kernel lies.
+ * The reader leaves out what can be told only as an address. */
 SEC("prcb_iter/task")
 int prcb_kernel_stack(struct bpf_iter__task *ctx)
 {
@@ -404,7 +409,7 @@ int prcb_newtask(__u64 *ctx)
     return 0;
 }
 
-/* Run by the creator as well, a little later, where interrupts are off: see "which threads". */
+/* The creator runs this as well, a little later, where interrupts are off: see "which threads". */
 SEC("prcb_tp/sched_wakeup_new")
 int prcb_newborn(__u64 *ctx)
 {
@@ -444,7 +449,7 @@ int prcb_tell_features(void *ctx)
 
 /* ---- names ---- */
 
-/* A new program or name. A thread that execs takes over its leader's number just
+/* The task has a new program or name. A thread that execs takes over its leader's number just
  * before. */
 SEC("prcb_tp/task_rename")
 int prcb_rename(__u64 *ctx)

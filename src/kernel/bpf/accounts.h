@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
  *
- * What user space hands the account programs, besides the blocks: shared by
- * accounts.bpf.c and the code that loads it, in one build. No stable format.
+ * Defines what user space hands the account programs, besides the blocks: accounts.bpf.c and the
+ * code that loads it share it, in one build. The format is not stable.
  */
 #ifndef PRCB_ACCOUNTS_H
 #define PRCB_ACCOUNTS_H
@@ -13,7 +13,7 @@
 #define PRCB_PID_LEVELS    32 /* MAX_PID_NS_LEVEL */
 #define PRCB_CGROUP_LEVELS 16
 
-/* Constant once loaded. */
+/* The configuration is constant once it is loaded. */
 struct prcb_bpf_config {
     __u32 has_prev_state; /* sched_switch passes prev_state (5.18) */
     __u32 use_ktime;      /* stamp with CLOCK_MONOTONIC although the run-queue clock is there */
@@ -31,9 +31,10 @@ struct prcb_bpf_config {
     __u32 processors; /* with tails: for how many there are some */
 };
 
-/* Waits chosen at random (prcb.h, prcb_chosen): what the ring holds. A choice is made with
- * probability of the cause's mean wait over PRCB_CHOSEN_PERIOD_NS, so that a thread has about one a
- * period of waiting; at least one wait in PRCB_CHOSEN_MOST, and the first few of each cause. */
+/* Waits are chosen at random (prcb.h, prcb_chosen); this is what the ring holds. A choice is
+ * made with probability of the cause's mean wait over PRCB_CHOSEN_PERIOD_NS, so that a thread
+ * has about one a period of waiting; at least one wait in PRCB_CHOSEN_MOST is chosen, and the
+ * first few of each cause. */
 #define PRCB_CHOSEN_PERIOD_NS 1000000u
 #define PRCB_CHOSEN_MOST      1024u
 #define PRCB_CHOSEN_FIRST     16u
@@ -69,20 +70,21 @@ struct prcb_chosen_stack {
     __u8 bytes[PRCB_CHOSEN_BYTES];
 };
 
-/* Whose stack in the kernel prcb_kernel_stack writes, one function a line. One at a time: the
- * session's lock, or the daemon's one loop. */
+/* Names the thread whose stack in the kernel prcb_kernel_stack writes, one function a line.
+ * There is one at a time: the session's lock, or the daemon's one loop, sees to it. */
 #define PRCB_KERNEL_FRAMES 64
 struct prcb_bpf_kernel_stack {
     __u64 account; /* its key; with clients: the handle */
     __u64 frames[PRCB_KERNEL_FRAMES];
 };
 
-/* How often the registrar is asked at most for one answer. */
+/* The registrar is asked at most this often for one answer. */
 #define PRCB_REGISTER_PASSES 10
 
 enum prcb_bpf_what { PRCB_REGISTER_THREAD = 1, PRCB_REGISTER_PROCESS, PRCB_REGISTER_ALL };
 
-/* One question to an iterator and its answer. One at a time: the session's lock. */
+/* Holds one question to an iterator and its answer. There is one at a time: the session's lock
+ * sees to it. */
 struct prcb_bpf_request {
     __u32 what;   /* enum prcb_bpf_what */
     __u32 number; /* thread, process, or (unregister) slot */
@@ -103,14 +105,14 @@ struct prcb_bpf_request {
     __u64 undo_key;
 };
 
-/* Cgroups that a session follows. */
+/* Lists the cgroups that a session follows. */
 #define PRCB_SCOPE_CGROUPS 16
 struct prcb_bpf_cgroups {
     __u32 used, v2;                /* bits: which of these there are, and which are of version 2 */
     __u64 ids[PRCB_SCOPE_CGROUPS]; /* inodes of the cgroups' directories */
 };
 
-/* New threads that are profiled whoever creates them. */
+/* Says which new threads are profiled whoever creates them. */
 struct prcb_bpf_scope {
     __u32 all;
     __u32 pad;
@@ -118,7 +120,7 @@ struct prcb_bpf_scope {
     __u64 moved; /* out: processes that were moved into one */
 };
 
-/* An account to be given back. */
+/* Names an account to be given back. */
 struct prcb_bpf_slot {
     __u32 slot;
     __u32 generation;
@@ -132,7 +134,7 @@ struct prcb_bpf_slot {
 #define PRCB_CLIENT_SCOPES   8
 #define PRCB_SWEEP_STEP      64
 
-/* A client's map: this in element 0, an account in each of the others. The client maps it
+/* A client's map has this in element 0, and an account in each of the others. The client maps it
  * read-only, but a BPF program of its own can write it: nothing here is believed further than it
  * harms the client itself. */
 struct prcb_client_block {
@@ -140,8 +142,9 @@ struct prcb_client_block {
     __u64 free; /* stack of accounts given back: how often changed << 32 | topmost element */
 };
 
-/* Who a client is and what it may: in the programs' own memory, of which no client ever holds a
- * descriptor. Constant from before its map is known to the programs until after it is not. */
+/* Says who a client is and what it may do. It stands in the programs' own memory, of which no
+ * client ever holds a descriptor, and is constant from before its map is known to the programs
+ * until after it is not. */
 struct prcb_bpf_client {
     __u64 caps;       /* its permitted capabilities */
     __u32 pid_ns;     /* inode of its pid namespace */
@@ -161,8 +164,8 @@ struct prcb_bpf_client {
     __u32 epoch; /* differs from that of the client that had its number before; 0: no client */
 };
 
-/* What prcb_peer tells of who connected: the credentials are those of that moment, which the socket
- * keeps, and not what the process has become. */
+/* Holds what prcb_peer tells of who connected: the credentials are those of that moment, which
+ * the socket keeps, and not what the process has become. */
 struct prcb_bpf_peer {
     __u64 start; /* of the process, nanoseconds since boot */
     __u64 caps;  /* permitted */
@@ -174,14 +177,14 @@ struct prcb_bpf_peer {
     __u32 pad;
 };
 
-/* What prcb_look tells of a process. */
+/* Holds what prcb_look tells of a process. */
 struct prcb_bpf_look {
     __u64 start; /* nanoseconds since boot */
     __u32 pid;   /* in: as the daemon sees it */
     __u32 found;
 };
 
-/* New threads that a client profiles whoever creates them. */
+/* Says which new threads a client profiles whoever creates them. */
 struct prcb_bpf_client_scope {
     __u32 client; /* 0: unused */
     __u32 epoch;
@@ -191,7 +194,7 @@ struct prcb_bpf_client_scope {
     __u64 moved; /* out */
 };
 
-/* An account to be given back, in two steps: first nobody writes it any more, and when no
+/* Names an account to be given back, in two steps: first nobody writes it any more, and when no
  * program can still be at it, it is free. */
 struct prcb_bpf_give_back {
     __u32 client;
@@ -203,9 +206,9 @@ struct prcb_bpf_give_back {
 };
 
 #ifndef __BPF__
-/* Its bit, and 0: it was there, 1: it is new, -1: there is no room. The programs look at bits first
- * and see no number that is not there yet as another's: what they miss meanwhile the walk finds
- * that comes after ("which threads" in threads.bpf.h). */
+/* Finds its bit, and returns 0: it was there, 1: it is new, -1: there is no room. The programs
+ * look at bits first and see no number that is not there yet as another's: what they miss
+ * meanwhile is found by the walk that comes after ("which threads" in threads.bpf.h). */
 static inline int prcb_bpf_cgroups_add(struct prcb_bpf_cgroups *list, __u64 id, int v2, __u32 *ret)
 {
     for (__u32 i = 0; i < PRCB_SCOPE_CGROUPS; i++) {
@@ -218,8 +221,8 @@ static inline int prcb_bpf_cgroups_add(struct prcb_bpf_cgroups *list, __u64 id, 
         if (list->used & *ret)
             continue;
         list->ids[i] = id;
-        /* The number before the bits that announce it: pairs with the programs, which load the bits
-         * first and then the numbers (is_listed in threads.bpf.h). */
+        /* The number is stored before the bits that announce it. This pairs with the programs,
+         * which load the bits first and then the numbers (is_listed in threads.bpf.h). */
         __atomic_store_n(&list->v2, (list->v2 & ~*ret) | (v2 ? *ret : 0), __ATOMIC_RELEASE);
         __atomic_store_n(&list->used, list->used | *ret, __ATOMIC_RELEASE);
         return 1;

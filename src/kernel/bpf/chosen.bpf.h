@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
  *
- * Waits chosen at random, of a session of one's own. Part of accounts.bpf.c.
+ * Chooses waits at random, in a session of one's own. Part of accounts.bpf.c.
  */
 #ifndef PRCB_CHOSEN_BPF_H
 #define PRCB_CHOSEN_BPF_H
@@ -8,14 +8,14 @@
 #include "owner.bpf.h"
 #include "stretches.bpf.h"
 
-/* Of waits chosen at random; a page where none are asked for. */
+/* This ring is for the waits chosen at random; it is a page where none are asked for. */
 struct {
     __uint(type, BPF_MAP_TYPE_RINGBUF);
     __uint(max_entries, 4096);
 } chosen_ring SEC(".maps");
 __u64 chosen_lost = 0; /* those that found no room there: atomic adds */
 
-/* One in how many waits of this cause is chosen. */
+/* Returns n where one in n waits of this cause is chosen. */
 static __always_inline __u32 chosen_of(struct prcb_wait_cell *cell)
 {
     __u64 count = cell->count, ns = cell->ns, one_in;
@@ -26,7 +26,8 @@ static __always_inline __u32 chosen_of(struct prcb_wait_cell *cell)
     return one_in < 1 ? 1 : one_in > PRCB_CHOSEN_MOST ? PRCB_CHOSEN_MOST : (__u32)one_in;
 }
 
-/* What the wait is for. A futex's words say who holds it, where the lock is of a kind that does. */
+/* Describes what the wait is for. A futex's words say who holds it, where the lock is of a kind
+ * that does. */
 static __always_inline void describe_object(struct prcb_chosen_record *record,
                                             const struct prcb_wait_object *object,
                                             const struct call_seen *call, struct pt_regs *regs)
@@ -78,8 +79,8 @@ static __always_inline __u32 copy_bytes(struct prcb_chosen_stack *to, const void
     return bpf_probe_read_user(to->bytes, bytes, from) ? 0 : (__u32)bytes;
 }
 
-/* The top of the stack, as much of it as is in memory: all that is asked for, or up to the end of
- * one of the pages before. */
+/* Copies the top of the stack, as much of it as is in memory: all that is asked for, or up to
+ * the end of one of the pages before. */
 static __always_inline __u32 copy_stack(struct prcb_chosen_stack *to)
 {
     const void *from = (const void *)(to->record.user.sp - PRCB_CHOSEN_RED_ZONE);
@@ -105,7 +106,7 @@ static __noinline int choose(struct tag *tag, struct prcb_account_block *account
     if (account->state != PRCB_STATE_OFF || cause_is_ready(cause) || cause >= PRCB_CAUSE_MAX ||
         task->flags & PF_KERNELS_)
         return 0;
-    /* The address after the check, for the verifier. */
+    /* The address is taken after the check, for the verifier. */
     __asm__ volatile("" : "+r"(cause));
     cell = &account->waits[cause];
     one_in = chosen_of(cell);
@@ -129,7 +130,7 @@ static __noinline int choose(struct tag *tag, struct prcb_account_block *account
     return 0;
 }
 
-/* Its wait is closed. One that the ring had no room for is told of all the same: it stands for
+/* Its wait is closed. One that the ring had no room for is reported all the same: it stands for
  * others. */
 static __noinline int end_chosen(struct tag *tag, struct prcb_account_block *account)
 {
@@ -157,7 +158,7 @@ static __noinline int end_chosen(struct tag *tag, struct prcb_account_block *acc
     return 0;
 }
 
-/* What a switch leaves besides the accounts; with clients: switch_records.bpf.h. */
+/* Writes what a switch leaves besides the accounts; with clients: switch_records.bpf.h. */
 static __always_inline void record_out(struct switching *s, struct profile *profile,
                                        struct prcb_account_block *account)
 {

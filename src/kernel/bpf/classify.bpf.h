@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
  *
- * Why a task that leaves the processor does so: exactly one cause for every
- * switch, from what the kernel knows at that moment. The order of the questions
- * matters; each says why it stands where it does. No state of its own.
+ * Tells why a task that leaves the processor does so: exactly one cause for every switch, from
+ * what the kernel knows at that moment. The order of the questions matters; each says why it
+ * stands where it does. There is no state of its own.
  */
 #ifndef PRCB_CLASSIFY_BPF_H
 #define PRCB_CLASSIFY_BPF_H
@@ -26,13 +26,13 @@ static const __u8 native_cause[PRCB_SYSCALL_MAX] = {
 #endif
 #undef S
 
-/* File types of i_mode. */
+/* These are the file types of i_mode. */
 #define S_IFMT_   0170000
 #define S_IFIFO_  0010000
 #define S_IFCHR_  0020000
 #define S_IFSOCK_ 0140000
 
-/* A descriptor that is no named file: its name tells what it is. */
+/* Such a descriptor is no named file: its name tells what it is. */
 static __always_inline __u8 cause_of_anonymous(struct file *file)
 {
     __u64 dentry, name = 0;
@@ -45,7 +45,7 @@ static __always_inline __u8 cause_of_anonymous(struct file *file)
     return name == 0x6466746e6576655bull /* "[eventfd" */ ? PRCB_CAUSE_EVENTFD : PRCB_CAUSE_FD;
 }
 
-/* The system call that a task was switched out in. */
+/* Describes the system call that a task was switched out in. */
 struct call_seen {
     __s32 number; /* -1: none */
     __u32 compat; /* by the 32-bit table */
@@ -53,7 +53,7 @@ struct call_seen {
     __u64 file;   /* address of what is open by that number; 0: it was not looked for */
 };
 
-/* What a task has open by a number; NULL: nothing. */
+/* Returns what a task has open by a number; NULL: nothing. */
 static __always_inline struct file *file_of_fd(struct task_struct *task, __u32 fd)
 {
     struct files_struct *files = plain(task)->files;
@@ -106,7 +106,7 @@ APART __u8 cause_of_open(struct task_struct *task)
                               : PRCB_CAUSE_FILE;
 }
 
-/* What the table says of a system call; NONE: nothing. arm64 has no table for 32-bit
+/* Returns what the table says of a system call; NONE: nothing. arm64 has no table for 32-bit
  * tasks yet. */
 static __always_inline __u8 cause_of_syscall(__u32 number, bool compat)
 {
@@ -114,8 +114,8 @@ static __always_inline __u8 cause_of_syscall(__u32 number, bool compat)
 
     if (number >= PRCB_SYSCALL_MAX)
         return PRCB_CAUSE_NONE;
-    /* Changes nothing: the verifier of 6.1 does not see that a copy of the number, which the
-     * compiler may index with, is as small as the one that was compared. */
+    /* This changes nothing: the verifier of 6.1 does not see that a copy of the number, which
+     * the compiler may index with, is as small as the one that was compared. */
     asm volatile("%0 &= %1" : "+r"(index) : "i"(PRCB_SYSCALL_MAX - 1));
 #if defined(__TARGET_ARCH_x86)
     if (compat)
@@ -127,8 +127,8 @@ static __always_inline __u8 cause_of_syscall(__u32 number, bool compat)
     return native_cause[index];
 }
 
-/* ipc(2), through which 32-bit x86 reaches System V semaphores and queues: its first
- * argument says what is meant, the upper half being a version. */
+/* 32-bit x86 reaches System V semaphores and queues through ipc(2): its first argument says what
+ * is meant, the upper half being a version. */
 static __always_inline __u8 cause_of_ipc(__u32 call)
 {
     switch (call & 0xffff) {
@@ -143,7 +143,7 @@ static __always_inline __u8 cause_of_ipc(__u32 call)
     }
 }
 
-/* The lock a task waits for, by the flags of contention_begin. */
+/* Names the lock a task waits for, by the flags of contention_begin. */
 static __always_inline __u8 cause_of_lock(__u32 flags, bool own_mmap_lock)
 {
     if (own_mmap_lock)
@@ -155,7 +155,8 @@ static __always_inline __u8 cause_of_lock(__u32 flags, bool own_mmap_lock)
     return PRCB_CAUSE_KLOCK;
 }
 
-/* A task that could go on, by a quota of its group, or a real-time budget. */
+/* Tells whether a task that could go on is held back, by a quota of its group or by a real-time
+ * budget. */
 static __always_inline bool is_held_back(struct task_struct *task, int prio)
 {
     return prio >= MAX_RT_PRIO_ ? task_throttled(task)
@@ -163,7 +164,7 @@ static __always_inline bool is_held_back(struct task_struct *task, int prio)
                                 : budget_exhausted(task);
 }
 
-/* A task that is switched out although it could go on. The preempt argument of the
+/* Tells why a task is switched out although it could go on. The preempt argument of the
  * tracepoint does not tell: a kernel built without preemption passes 0 for a tick. */
 static __always_inline __u8 cause_of_ready(struct task_struct *task, struct task_struct *next,
                                            __u8 by_syscall)
@@ -175,11 +176,12 @@ static __always_inline __u8 cause_of_ready(struct task_struct *task, struct task
         return PRCB_CAUSE_THROTTLED;
     if (by_syscall == PRCB_CAUSE_YIELD)
         return PRCB_CAUSE_YIELD;
-    /* Before the slice: a lone task runs far past its slice until a real-time task comes. */
+    /* This comes before the slice: a lone task runs far past its slice until a real-time task
+     * comes. */
     next_prio = task_prio(next);
     if (next_prio < MAX_RT_PRIO_ && next_prio < prio)
         return PRCB_CAUSE_PREEMPTED;
-    /* Of real-time tasks' slices se.slice knows nothing: its turn among equals is over
+    /* se.slice knows nothing of real-time tasks' slices: the task's turn among equals is over
      * (round robin), or the share that real-time tasks may take. */
     if (prio < MAX_RT_PRIO_)
         return PRCB_CAUSE_QUANTUM;
@@ -188,9 +190,9 @@ static __always_inline __u8 cause_of_ready(struct task_struct *task, struct task
     return PRCB_CAUSE_PREEMPTED;
 }
 
-/* A thread of the kernel that sleeps without being load has nothing to do; one that does not, and
- * cannot be interrupted, is blocked, and makes the load average. Workers wait for work in a way of
- * their own; every other wait is in the midst of some. */
+/* A thread of the kernel that sleeps without counting as load has nothing to do; one that
+ * counts, and cannot be interrupted, is blocked, and makes the load average. Workers wait for
+ * work in a way of their own; in every other wait they are in the midst of some work. */
 static __always_inline __u8 cause_of_kernel_thread(struct task_struct *task, __u32 state)
 {
     bool works;
@@ -206,7 +208,7 @@ static __always_inline __u8 cause_of_kernel_thread(struct task_struct *task, __u
     return works ? PRCB_CAUSE_OTHER : PRCB_CAUSE_WORKER;
 }
 
-/* A task that waits. lock: cause_of_lock, or NONE. by_syscall: from the table. */
+/* Tells why a task waits. lock: cause_of_lock, or NONE. by_syscall: from the table. */
 static __always_inline __u8 cause_of_wait(struct task_struct *task, __u32 state, __u8 lock,
                                           __u8 by_syscall, struct call_seen *call)
 {
@@ -229,7 +231,7 @@ static __always_inline __u8 cause_of_wait(struct task_struct *task, __u32 state,
         return PRCB_CAUSE_KLOCK;
     if (task_reclaims(task, waits))
         return PRCB_CAUSE_RECLAIM;
-    /* The first of these stays set in the rest of its exit. */
+    /* The first of these flags stays set in the rest of the task's exit. */
     if (task->flags & (PF_POSTCOREDUMP_ | PF_DUMPCORE_) && !(task->flags & PF_EXITING_))
         return PRCB_CAUSE_CORE_DUMP;
     if (waits & WAITS_IO) {
@@ -258,10 +260,10 @@ static __always_inline __u8 cause_of_wait(struct task_struct *task, __u32 state,
     return state & TASK_UNINTERRUPTIBLE_ ? PRCB_CAUSE_OTHER_D : PRCB_CAUSE_OTHER;
 }
 
-/* The kernel lock that a task waits for, from contention_begin to contention_end. From 7.0 the end
- * may not be reported ("which threads" in threads.bpf.h): a lock that is waited for no more must
- * not become the cause of later waits. The wait is in one system call, and each time that it sleeps
- * on it does so in the same state: what differs in either is not this wait. */
+/* Describes the kernel lock that a task waits for, from contention_begin to contention_end. From
+ * 7.0 the end may not be reported ("which threads" in threads.bpf.h): a lock that is waited for
+ * no more must not become the cause of later waits. The wait is in one system call, and each
+ * time that it sleeps on it does so in the same state: what differs in either is not this wait. */
 struct waited_lock {
     __u64 lock;    /* its address; 0: none */
     __u32 cause;   /* PRCB_CAUSE_* */
@@ -271,8 +273,8 @@ struct waited_lock {
     __u32 again;   /* it sleeps on it for more than the first time since */
 };
 
-/* Whose word says who holds it. A semaphore of each processor has no such word, nor has any lock of
- * PREEMPT_RT. */
+/* Tells whose word says who holds the lock. A semaphore of each processor has no such word, nor
+ * has any lock of PREEMPT_RT. */
 static __always_inline __u32 owned_by_flags(__u32 flags)
 {
     if (flags & (LCB_F_RT_ | LCB_F_PERCPU_))
@@ -294,7 +296,7 @@ static __always_inline void meet_lock(struct waited_lock *waited, struct task_st
     waited->lock = lock;
 }
 
-/* The cause of the wait that begins; NONE: it is not for this lock. */
+/* Returns the cause of the wait that begins; NONE: it is not for this lock. */
 static __always_inline __u8 lock_cause(struct waited_lock *waited, __s32 syscall, __u32 state)
 {
     if (!waited || !waited->lock || state == TASK_RUNNING_)
@@ -308,9 +310,9 @@ static __always_inline __u8 lock_cause(struct waited_lock *waited, __s32 syscall
     return waited->cause;
 }
 
-/* The cause of a switch away from task, and the system call that it is in.
- * regs: registers_of(task). waited: NULL: no lock is known of. *restart: the last system call that
- * it was switched out in, plus 1, or 0; restart_syscall goes on with that one, whatever was
+/* Returns the cause of a switch away from task, and the system call that it is in. regs:
+ * registers_of(task). waited: NULL: no lock is known of. *restart: the last system call that it
+ * was switched out in, plus 1, or 0; restart_syscall goes on with that one, whatever was
  * switched away from in user mode between the two. */
 static __always_inline __u8 classify(struct task_struct *task, struct pt_regs *regs,
                                      struct task_struct *next, __u32 state,
@@ -343,7 +345,7 @@ static __always_inline __u8 classify(struct task_struct *task, struct pt_regs *r
     return cause_of_wait(task, state, lock, by_syscall, ret_call);
 }
 
-/* Causes of kind READY in causes.h: the whole stretch is ready time. */
+/* Tells whether the cause is of kind READY in causes.h: the whole stretch is ready time. */
 static __always_inline bool cause_is_ready(__u8 cause)
 {
 #define READY                                      1

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
  *
- * By whom: files each stretch off the processor in the cell of who ended it or kept it up. Part of
+ * Files each stretch off the processor in the cell of who ended it or kept it up. Part of
  * accounts.bpf.c.
  */
 #ifndef PRCB_EDGES_BPF_H
@@ -17,7 +17,7 @@
 #define READY_SETS 8 /* the last ones, which share no cell with these */
 _Static_assert(WAIT_SETS + PRCB_EDGE_WAYS - 1 <= PRCB_EDGE_SETS - READY_SETS, "cells");
 
-/* Where a cell of this key and thread is looked for first. */
+/* Returns where a cell of this key and thread is looked for first. */
 static __always_inline __u64 first_cell(__u64 key, __u64 thread)
 {
     __u64 hash = ((key ^ thread * 31) * 0x9e3779b97f4a7c15ull) >> 32;
@@ -35,10 +35,11 @@ static __always_inline bool is_edge(const struct prcb_edge_cell *cell, __u64 key
 
 #define OTHERS_CELL (1ull << 62) /* of another kind or cause: more than any time */
 
-/* Adds a stretch to the cell of who. Where there is none and none is free, that with the least time
- * is given up, to the rest: of the same kind and cause, if there is any, so that a cause with many
- * wakers does not push out the only one of another. A global function, which the verifier looks at
- * once: by each way that leads here it walked more than a million instructions on Linux 7.3. */
+/* Adds a stretch to the cell of who. Where there is none and none is free, that with the least
+ * time is given up, to the rest: of the same kind and cause, if there is any, so that a cause
+ * with many wakers does not push out the only one of another. It is a global function, which the
+ * verifier looks at once: by each way that leads here it walked more than a million instructions
+ * on Linux 7.3. */
 __noinline int add_edge_anywhere(struct prcb_edge_block *edges, const struct who *who, __u64 what,
                                  __u64 count, __u64 ns)
 {
@@ -80,8 +81,8 @@ __noinline int add_edge_anywhere(struct prcb_edge_block *edges, const struct who
     return 0;
 }
 
-/* The same, without a call where it is the first cell that is looked at, as most are: returns from
- * functions are what costs most in a switch. */
+/* Does the same, without a call where it is the first cell that is looked at, as most are:
+ * returns from functions are what costs most in a switch. */
 static __always_inline void add_edge(struct prcb_edge_block *edges, const struct who *who,
                                      __u64 what, __u64 count, __u64 ns)
 {
@@ -108,8 +109,8 @@ static __always_inline void own_edges(struct prcb_edge_block *edges, __u32 gener
     edges->generation = generation;
 }
 
-/* Files a stretch that was closed. before: who had the processor when the thread got it; NULL: not
- * known. Under the account's seq. */
+/* Files a stretch that was closed. before: who had the processor when the thread got it; NULL:
+ * not known. It is called under the account's seq. */
 static __always_inline void note_edges(struct prcb_edge_block *edges, __u32 generation,
                                        const struct closed *closed, struct profile *profile,
                                        const struct who *before)
@@ -129,9 +130,9 @@ static __always_inline void note_edges(struct prcb_edge_block *edges, __u32 gene
         add_edge(edges, before, PRCB_EDGE_BEHIND, 1, closed->ready);
 }
 
-/* Files who held the lock that the stretch was for. As note_edges, and after it. Not static: of
- * such a function, whose result nobody uses, clang may return any register, and the verifier
- * refuses one that points to the stack. */
+/* Files who held the lock that the stretch was for. It is called as note_edges, and after it. It
+ * is not static: of such a function, whose result nobody uses, clang may return any register,
+ * and the verifier refuses one that points to the stack. */
 __hidden __noinline int note_holder(struct prcb_edge_block *edges, const struct closed *closed,
                                     const struct tag *tag, const struct profile *profile,
                                     const struct who *holder)
@@ -145,7 +146,7 @@ __hidden __noinline int note_holder(struct prcb_edge_block *edges, const struct 
     return 0;
 }
 
-/* Who is at work on this processor. task: the current one. */
+/* Tells who is at work on this processor. task: the current one. */
 static __always_inline void who_is_here(__u64 handle, struct task_struct *task, struct who *ret)
 {
     __u32 key = bpf_get_smp_processor_id() + 1, by, vector;
@@ -158,7 +159,8 @@ static __always_inline void who_is_here(__u64 handle, struct task_struct *task, 
         who_of_vector(by, vector, ret);
 }
 
-/* Of a stretch off the processor that begins. unreported: the switch in before it was. */
+/* Begins the edges of a stretch off the processor. unreported: the switch in before it was not
+ * reported. */
 static __always_inline void leave_edges(struct profile *profile, struct task_struct *next,
                                         __u8 cause, bool unreported)
 {

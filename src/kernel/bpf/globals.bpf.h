@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
  *
- * What the account programs and user space share besides the accounts: the configuration, the head
- * page, what is asked of the registrar. Part of accounts.bpf.c.
+ * Holds what the account programs and user space share besides the accounts: the configuration,
+ * the head page, what is asked of the registrar. Part of accounts.bpf.c.
  */
 #ifndef PRCB_GLOBALS_BPF_H
 #define PRCB_GLOBALS_BPF_H
@@ -10,16 +10,16 @@
 #include "accounts.h"
 #include "block_abi.h"
 
-/* Set before load. */
+/* It is set before load. */
 const volatile struct prcb_bpf_config config = {};
 /* PRCB_FEATURE_* that the kernel allows; prcb_tell_features fills it. */
 __u32 kernel_features = 0;
-/* Every switch samples the clock's offset, not just those of profiled threads: set
+/* While this is set every switch samples the clock's offset, not just those of profiled threads:
  * while a session is opened. */
 __u32 calibrating = 0;
-/* What user space asks the registrar to do, and its answer. */
+/* Holds what user space asks the registrar to do, and its answer. */
 struct prcb_bpf_request request = {};
-/* Whose stack in the kernel is asked for. */
+/* Names the thread whose stack in the kernel is asked for. */
 struct prcb_bpf_kernel_stack kernel_stack = {};
 
 struct {

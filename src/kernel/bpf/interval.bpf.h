@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
  *
- * What an interval off the processor was: waiting, held back by a quota, or ready. Decided in one
- * place for all who ask. Needs the task, what is kept of it from its switch out on, and the clocks;
- * no account, and no state of its own.
+ * Tells what an interval off the processor was: waiting, held back by a quota, or ready. It is
+ * decided in one place for all who ask. It needs the task, what is kept of it from its switch
+ * out on, and the clocks; no account, and no state of its own.
  */
 #ifndef PRCB_INTERVAL_BPF_H
 #define PRCB_INTERVAL_BPF_H
@@ -12,7 +12,7 @@
 /* The two that follow are of times and counts, far below 2^63, and have no branch: the verifier
  * would go on with each way by itself, and here they multiply. */
 
-/* All ones where the number is negative, else 0. The compiler would make a branch of it. */
+/* Returns all ones where the number is negative, else 0. The compiler would make a branch of it. */
 static __always_inline __u64 sign_of(__u64 number)
 {
     __asm__ volatile("%0 s>>= 63" : "+r"(number));
@@ -24,21 +24,21 @@ static __always_inline __u64 least(__u64 a, __u64 b)
     return b + ((a - b) & sign_of(a - b));
 }
 
-/* Growth of a counter that may have been reset or read a moment too early. */
+/* Returns the growth of a counter that may have been reset or read a moment too early. */
 static __always_inline __u64 growth(__u64 now, __u64 before)
 {
     return (now - before) & ~sign_of(now - before);
 }
 
-/* What is kept of a task while it is off the processor, for what is rare; all 0 for most. */
+/* Holds what is kept of a task while it is off the processor, for what is rare; all 0 for most. */
 struct away {
     __u32 marks; /* AWAY_*; 0: nothing is kept */
-    /* What was known of its queue when a quota took it off the processor. */
+    /* These hold what was known of its queue when a quota took it off the processor. */
     __u64 queue; /* address of its cfs_rq */
     __u64 group;
     __u64 before; /* throttled_time; with AWAY_BUDGET: how long it is until the next budget */
-    /* Of one that was moved while it slept: since when it is known to be awake, by the stamps'
-     * clock; AWAKE_UNKNOWN: it is not. */
+    /* For one that was moved while it slept, this says since when it is known to be awake, by
+     * the stamps' clock; AWAKE_UNKNOWN: that is not known. */
     __u64 awake;
 };
 
@@ -49,7 +49,7 @@ struct away {
 #define AWAKE_UNKNOWN ~0ull
 #define NO_LIMIT      (1ull << 62)
 
-/* Limits that hold for an interval that ends: lengths. */
+/* These limits hold for an interval that ends: they are lengths. */
 struct limits {
     __u64 throttled; /* for how much of it a quota held the task back; NO_LIMIT: all, or unknown */
     __u64 awake;     /* for how much of it the task can have been awake */
@@ -60,7 +60,8 @@ static __always_inline struct limits no_limits(void)
     return (struct limits){.throttled = NO_LIMIT, .awake = NO_LIMIT};
 }
 
-/* A quota takes the task off its processor. clock: that of its run queue, here and below. */
+/* This is called when a quota takes the task off its processor. clock: that of its run queue, here
+ * and below. */
 static __noinline __attribute__((unused)) int begin_throttled(struct away *away,
                                                               struct task_struct *task, __u64 clock)
 {
@@ -72,7 +73,7 @@ static __noinline __attribute__((unused)) int begin_throttled(struct away *away,
         away->before = next_budget(task) ? growth(next_budget(task), clock) : NO_LIMIT;
         return 0;
     }
-    /* Of a real-time group's budget nothing tells when there is the next. */
+    /* Nothing tells when a real-time group gets its next budget. */
     if (prio < MAX_RT_PRIO_ || !has_task_group())
         return 0;
     queue = (__u64)BPF_CORE_READ(task, se.cfs_rq);
@@ -83,8 +84,8 @@ static __noinline __attribute__((unused)) int begin_throttled(struct away *away,
     return 0;
 }
 
-/* Of the queue that it was in then: it may have been moved to another processor since, but while
- * its group is the same, the queue is still there. */
+/* Returns how long the queue that the task was in then was held back since. The task may have
+ * been moved to another processor, but while its group is the same, the queue is still there. */
 static __always_inline __u64 throttled_since(const struct away *away, struct task_struct *task,
                                              __u64 clock)
 {
@@ -98,10 +99,11 @@ static __always_inline __u64 throttled_since(const struct away *away, struct tas
     return growth(after, away->before);
 }
 
-/* Whether a move of a task to another processor's queue has to be noted. From 6.12 on one that
- * sleeps may still be queued (task_delayed). When such a one is moved the kernel begins to count
- * run_delay, as if it had been woken, and goes on until the task gets a processor: for what is left
- * of its sleep too. When it is moved again, as it is woken or later, it is seen to be awake. */
+/* Tells whether a move of a task to another processor's queue has to be noted. From 6.12 on one
+ * that sleeps may still be queued (task_delayed). When such a one is moved the kernel begins to
+ * count run_delay, as if it had been woken, and goes on until the task gets a processor: for
+ * what is left of its sleep too. When it is moved again, as it is woken or later, it is seen to
+ * be awake. */
 static __always_inline bool is_move_noted(const struct away *away, bool asleep)
 {
     return asleep || away->marks & AWAY_MOVED;
@@ -119,7 +121,8 @@ static __always_inline void note_move(struct away *away, bool asleep, __u64 now)
     }
 }
 
-/* At the switch in, where there are marks: what they say of the interval. now: its stamp. */
+/* This is called at the switch in, where there are marks, and finds what they say of the interval.
+ * now: its stamp. */
 static __noinline __attribute__((unused)) int end_away(struct away *away, struct task_struct *task,
                                                        __u64 clock, __u64 now, struct limits *ret)
 {
@@ -133,19 +136,19 @@ static __noinline __attribute__((unused)) int end_away(struct away *away, struct
     return 0;
 }
 
-/* An interval that ends now. */
+/* Describes an interval that ends now. */
 struct interval {
     __u8 cause;      /* classify(), at the switch out */
     __u64 run_delay; /* sched_info.run_delay then */
     __u64 ns;        /* how long it was */
     struct limits limits;
-    /* What it was. Their sum is ns. */
+    /* These two tell what it was. Their sum is ns. */
     __u64 ready; /* able to run, and waiting for a processor */
     __u64 wait;  /* the cause's own time */
 };
 
-/* Sets the last two. At the switch in, whose tracepoint comes before the kernel brings run_delay up
- * to date, or later, while the task runs. */
+/* Sets the last two. It is called at the switch in, whose tracepoint comes before the kernel
+ * brings run_delay up to date, or later, while the task runs. */
 static __always_inline void close_interval(struct interval *interval, struct task_struct *task,
                                            __u64 clock)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
  *
- * The kernel structures the programs read, declared as far as they are read
- * (CO-RE relocates each member on the running kernel), and one accessor for each
- * fact that kernels hold in different ways, naming the release that changed it.
+ * Declares the kernel structures the programs read, as far as they are read (CO-RE relocates
+ * each member on the running kernel), and one accessor for each fact that kernels hold in
+ * different ways, naming the release that changed it.
  */
 #ifndef PRCB_KERNEL_BPF_H
 #define PRCB_KERNEL_BPF_H
@@ -131,7 +131,7 @@ struct file {
     struct path f_path;
 };
 
-/* The path that a task is opening. */
+/* Holds the path that a task is opening. */
 struct nameidata {
     struct inode *inode;
 };
@@ -150,7 +150,7 @@ struct atomic_word {
     __u64 counter;
 };
 
-/* A sleeping lock's owner: the address of a task, with flags in its lowest bits. */
+/* A sleeping lock's owner is the address of a task, with flags in its lowest bits. */
 struct rw_semaphore {
     struct atomic_word owner;
 };
@@ -170,7 +170,7 @@ struct mm_struct___bits {
     } flags; /* from 6.18 */
 };
 
-/* What an exec decides of a task: 7.2. CO-RE takes an enumeration for one of the same name only. */
+/* An exec decides this of a task: 7.2. CO-RE takes an enumeration for one of the same name only. */
 enum task_dumpable { TASK_DUMPABLE_OFF_, TASK_DUMPABLE_OWNER_ };
 struct task_exec_state {
     enum task_dumpable dumpable;
@@ -195,7 +195,7 @@ struct cred {
     struct user_namespace *user_ns;
 };
 
-/* Of a socket that was accepted: who connected, with the credentials of that moment. */
+/* A socket that was accepted tells who connected, with the credentials of that moment. */
 struct sock {
     struct pid *sk_peer_pid;
     struct cred *sk_peer_cred;
@@ -279,12 +279,12 @@ struct task_struct {
     struct bpf_local_storage *bpf_storage;
 };
 
-/* io_uring's worker. */
+/* Describes io_uring's worker. */
 struct io_worker {
     void *cur_work; /* what it is at; NULL: it waits for work */
 };
 
-/* The registers a system call was entered with. */
+/* These are the registers a system call was entered with. */
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {
     unsigned long bx;
@@ -309,7 +309,7 @@ struct pt_regs {
 #error "no accessors for this architecture: add its pt_regs here"
 #endif
 
-/* The iterators' contexts. */
+/* These are the iterators' contexts. */
 struct seq_file;
 struct bpf_iter_meta {
     struct seq_file *seq;
@@ -372,26 +372,26 @@ struct bpf_iter__bpf_map {
 #define LCB_F_MUTEX_  (1u << 5)
 
 #define HAS(type, member) bpf_core_field_exists(struct type, member)
-/* And as wide as it is declared here: whoever reads it copies so many bytes, or loads them, and
- * libbpf fits a load to another width of an unsigned number only, and leaves of one of a signed
- * number what the verifier refuses. */
+/* Tells whether the kernel has the member, and as wide as it is declared here: whoever reads it
+ * copies so many bytes, or loads them, and libbpf fits a load to another width of an unsigned
+ * number only, and leaves of one of a signed number what the verifier refuses. */
 #define HAS_SAME(type, member)                                                                     \
     (HAS(type, member) &&                                                                          \
      bpf_core_field_size(struct type, member) == sizeof(((struct type *)0)->member))
-/* A number of whatever width and sign the running kernel gives it, a bit field too; 0 where it has
- * none: for what a feature can do without. */
+/* Reads a number of whatever width and sign the running kernel gives it, a bit field too; 0
+ * where it has none: for what a feature can do without. */
 #define NUMBER(type, object, member)                                                               \
     (HAS(type, member) ? BPF_CORE_READ_BITFIELD(object, member) : 0)
 
-/* A function that nothing is moved out of. Where a member lies that is read as a number, or through
- * pointers, is a number itself: in a loop over clients compilers take it from before the loop,
- * where nobody asks yet whether the kernel has the member. */
+/* Marks a function that nothing is moved out of. Where a member lies that is read as a number,
+ * or through pointers, is a number itself: in a loop over clients compilers take it from before
+ * the loop, where nobody asks yet whether the kernel has the member. */
 #define APART static __noinline __attribute__((unused))
 
-/* The same task, for reading pointers from. Of a task that the verifier trusts it asks for each
- * pointer that is read whether that is to be trusted too, by searches over all names of the
- * kernel's types (6.3 to 6.18): most of a load's time. Costs a move. The second argument, which the
- * loader sets, is the kernel's number of the type (bpf_load.c). */
+/* Returns the same task, for reading pointers from. Of a task that the verifier trusts it asks
+ * for each pointer that is read whether that is to be trusted too, by searches over all names of
+ * the kernel's types (6.3 to 6.18): most of a load's time. This costs a move. The second
+ * argument, which the loader sets, is the kernel's number of the type (bpf_load.c). */
 static __always_inline struct task_struct *plain(struct task_struct *task)
 {
     struct task_struct *ret;
@@ -406,7 +406,7 @@ static __always_inline struct task_struct *plain(struct task_struct *task)
     return ret;
 }
 
-/* Whether plain() may be given any address. A constant to the verifier. */
+/* Tells whether plain() may be given any address. It is a constant to the verifier. */
 static __always_inline bool has_casts(void)
 {
     __u64 ret;
@@ -419,8 +419,9 @@ static __always_inline bool has_casts(void)
     return ret;
 }
 
-/* Eight bytes of the kernel's memory; 0: they cannot be read. By a load where the kernel allows it,
- * as a member of a task that would lie there: a call of the helper costs as much as 20 of them. */
+/* Returns eight bytes of the kernel's memory; 0: they cannot be read. It is a load where the
+ * kernel allows it, as of a member of a task that would lie there: a call of the helper costs as
+ * much as 20 of them. */
 static __always_inline __u64 kernel_word(__u64 address)
 {
     __u64 ret = 0;
@@ -448,7 +449,7 @@ static __always_inline bool has_rq_switches(void)
     return has_rq() && HAS_SAME(rq, nr_switches);
 }
 
-/* CONFIG_SCHED_INFO (SCHEDSTATS or TASK_DELAY_ACCT). */
+/* This needs CONFIG_SCHED_INFO (SCHEDSTATS or TASK_DELAY_ACCT). */
 static __always_inline bool has_sched_info(void)
 {
     return HAS(task_struct, sched_info) && HAS_SAME(sched_info, last_queued) &&
@@ -461,15 +462,16 @@ static __always_inline bool has_throttled(void)
            (HAS(sched_entity, cfs_rq) && HAS_SAME(cfs_rq, throttle_count));
 }
 
-/* Not inlined, as all that reads a member which some kernels have not: the compiler may otherwise
- * look for it before it asks whether it is there, outside the loop that it is read in. */
+/* This is not inlined, as all that reads a member which some kernels do not have: the compiler
+ * may otherwise look for it before it asks whether it is there, outside the loop that it is read
+ * in. */
 static __noinline bool throttled_flag(struct task_struct *task)
 {
     return BPF_CORE_READ_BITFIELD(task, throttled);
 }
 
-/* Held back by a CPU quota. From 6.18 a task is throttled by itself; before, its whole
- * queue is, and throttle_count counts the throttled levels above it. */
+/* Tells whether a task is held back by a CPU quota. From 6.18 a task is throttled by itself;
+ * before, its whole queue is, and throttle_count counts the throttled levels above it. */
 static __always_inline bool task_throttled(struct task_struct *task)
 {
     if (HAS(task_struct, throttled))
@@ -479,7 +481,8 @@ static __always_inline bool task_throttled(struct task_struct *task)
     return false;
 }
 
-/* Of a real-time group, its own or one above it: cpu.rt_runtime_us. */
+/* Tells whether the budget of a real-time group is used up, the task's own or one above it:
+ * cpu.rt_runtime_us. */
 #define RT_LEVELS 4
 APART bool group_exhausted(struct task_struct *task)
 {
@@ -503,14 +506,15 @@ APART bool group_exhausted(struct task_struct *task)
     return false;
 }
 
-/* Its budget of SCHED_DEADLINE is used up. */
+/* Tells whether its budget of SCHED_DEADLINE is used up. */
 APART bool budget_exhausted(struct task_struct *task)
 {
     return HAS(task_struct, dl) && HAS(sched_dl_entity, dl_throttled) &&
            BPF_CORE_READ_BITFIELD(task, dl.dl_throttled);
 }
 
-/* When such a one gets its next budget, by the clock of its run queue; 0: that is not known. */
+/* Returns when such a one gets its next budget, by the clock of its run queue; 0: that is not
+ * known. */
 APART __u64 next_budget(struct task_struct *task)
 {
     if (!HAS(task_struct, dl) || !HAS_SAME(sched_dl_entity, deadline) ||
@@ -520,16 +524,16 @@ APART __u64 next_budget(struct task_struct *task)
            BPF_CORE_READ(task, dl.dl_period);
 }
 
-/* The group of tasks that a task's queue is of. */
+/* Tells whether the group of tasks that a task's queue is of can be read. */
 static __always_inline bool has_task_group(void)
 {
     return HAS(sched_entity, cfs_rq) && HAS(cfs_rq, tg);
 }
 
-/* How long a queue has been held back by CPU quotas, its groups' and those above, up to `clock` of
- * its run queue; PRCB_BASE_UNKNOWN: the kernel does not keep it. From 6.6; before, there is a sum
- * of the clock that load is averaged by, which may run slower than time. queue: the address of a
- * cfs_rq. */
+/* Returns how long a queue has been held back by CPU quotas, its groups' and those above, up to
+ * `clock` of its run queue; PRCB_BASE_UNKNOWN: the kernel does not keep it. It does from 6.6;
+ * before, there is a sum of the clock that load is averaged by, which may run slower than time.
+ * queue: the address of a cfs_rq. */
 static __noinline __attribute__((unused)) __u64 throttled_time(__u64 queue, __u64 clock)
 {
     struct cfs_rq *cfs_rq = (void *)queue;
@@ -552,8 +556,8 @@ static __noinline __attribute__((unused)) __u64 throttled_time(__u64 queue, __u6
     return clock > since ? time + clock - since : time;
 }
 
-/* Bits of a task that waits, each a bit of the kernel's. Without a branch: the verifier would go on
- * with each of the eight values by itself. */
+/* These are bits of a task that waits, each a bit of the kernel's. There is no branch: the
+ * verifier would go on with each of the eight values by itself. */
 #define WAITS_FROZEN   1u
 #define WAITS_IO       2u
 #define WAITS_MEMSTALL 4u
@@ -564,8 +568,8 @@ static __always_inline __u32 task_waits(struct task_struct *task)
            (NUMBER(task_struct, task, in_memstall) & 1) * WAITS_MEMSTALL;
 }
 
-/* Frees memory, for what it allocates itself: in reclaim or compaction, or held up by its cgroup's
- * memory.high. Waiting for pages to be read back does not count. */
+/* Tells whether the task frees memory, for what it allocates itself: in reclaim or compaction,
+ * or held up by its cgroup's memory.high. Waiting for pages to be read back does not count. */
 static __always_inline bool task_reclaims(struct task_struct *task, __u32 waits)
 {
     if (task->flags & PF_KERNELS_)
@@ -573,7 +577,7 @@ static __always_inline bool task_reclaims(struct task_struct *task, __u32 waits)
     return task->flags & PF_MEMALLOC_ || (waits & (WAITS_MEMSTALL | WAITS_IO)) == WAITS_MEMSTALL;
 }
 
-/* Whether an io_uring worker waits in a request, not for one. */
+/* Tells whether an io_uring worker waits in a request, not for one. */
 APART bool io_worker_works(struct task_struct *task)
 {
     __u64 worker;
@@ -584,7 +588,7 @@ APART bool io_worker_works(struct task_struct *task)
     return worker && kernel_word(worker + bpf_core_field_offset(struct io_worker, cur_work));
 }
 
-/* The slice a task may run before another of its kind gets its turn: 6.6. Before, CFS
+/* Returns the slice a task may run before another of its kind gets its turn: 6.6. Before, CFS
  * computes it on the fly, and never less than sysctl_sched_min_granularity's 0.75 ms. */
 static __always_inline __u64 task_slice(struct task_struct *task)
 {
@@ -614,9 +618,9 @@ static __noinline bool exec_state_dumpable(struct task_struct *task)
     return BPF_CORE_READ(task, exec_state, dumpable) == TASK_DUMPABLE_OWNER_;
 }
 
-/* A task may be looked at by others of its user: set at exec, unless the program was set-user-id,
- * gained capabilities or could not be read, and by prctl. It is the task's from 7.2, before that
- * its memory's, and one without memory has nothing to hide. */
+/* Tells whether a task may be looked at by others of its user: set at exec, unless the program
+ * was set-user-id, gained capabilities or could not be read, and by prctl. It is the task's from
+ * 7.2, before that its memory's, and one without memory has nothing to hide. */
 static __always_inline bool task_dumpable(struct task_struct *task)
 {
     struct mm_struct *mm;
@@ -630,15 +634,16 @@ static __always_inline bool task_dumpable(struct task_struct *task)
     return !mm || mm_dumpable(mm) || !BPF_CORE_READ(task, mm);
 }
 
-/* Whether eBPF programs keep anything for a task; most have nothing. The helper that gets it begins
- * with this look, and so costs nothing where it is made before. */
+/* Tells whether eBPF programs keep anything for a task; most have nothing. The helper that gets
+ * it begins with this look, and so costs nothing where it is made before. */
 static __always_inline bool has_storage(struct task_struct *task)
 {
     return !HAS(task_struct, bpf_storage) || plain(task)->bpf_storage;
 }
 
-/* The last of its process's threads, which are listed in the order of their creation; or it was
- * when it ended. false where that is out of reach: user space then looks over all tasks at last. */
+/* Tells whether a thread is the last of its process's threads, which are listed in the order of
+ * their creation; or it was when it ended. False where that is out of reach: user space then
+ * looks over all tasks at last. */
 static __always_inline bool is_last_thread(struct task_struct *task)
 {
     struct signal_struct *signal;
@@ -652,8 +657,9 @@ static __always_inline bool is_last_thread(struct task_struct *task)
                          (__u64)signal + bpf_core_field_offset(struct signal_struct, thread_head);
 }
 
-/* On a processor; read again at each call. Kernels for one processor have no such member
- * before 6.17: what runs there is who asks. (kernel_check refuses others that lack it.) */
+/* Tells whether a task is on a processor; it is read again at each call. Kernels for one
+ * processor have no such member before 6.17: what runs there is who asks. (kernel_check refuses
+ * others that lack it.) */
 static __always_inline bool task_on_cpu(struct task_struct *task)
 {
     if (!HAS(task_struct, on_cpu))
@@ -678,7 +684,8 @@ static __always_inline bool task_queued(struct task_struct *task)
     return NUMBER(task_struct, task, on_rq) && !task_delayed(task);
 }
 
-/* Less is more urgent; of the kernel's ordinary tasks where it is out of reach. */
+/* Returns the priority: less is more urgent. It is that of the kernel's ordinary tasks where it
+ * is out of reach. */
 APART int task_prio(struct task_struct *task)
 {
     return HAS(task_struct, prio) ? BPF_CORE_READ_BITFIELD(task, prio) : MAX_RT_PRIO_;
@@ -699,7 +706,7 @@ static __always_inline __u64 task_migrations(struct task_struct *task)
     return has_migrations() ? task->se.nr_migrations : 0;
 }
 
-/* How long it has run of its slice; false: out of reach. */
+/* Tells whether it has run for its whole slice; false too where that is out of reach. */
 static __always_inline bool task_used_slice(struct task_struct *task)
 {
     return HAS_SAME(sched_entity, prev_sum_exec_runtime) &&
@@ -707,7 +714,7 @@ static __always_inline bool task_used_slice(struct task_struct *task)
            task->se.sum_exec_runtime - task->se.prev_sum_exec_runtime >= task_slice(task);
 }
 
-/* Whether a lock is that of the task's own address space. */
+/* Tells whether a lock is that of the task's own address space. */
 static __always_inline bool is_own_mmap_lock(struct task_struct *task, __u64 lock)
 {
     __u64 mm;
@@ -724,8 +731,8 @@ enum owned { OWNED_NOT, OWNED_MUTEX, OWNED_RWSEM };
 #define RWSEM_FLAGS_        3ull
 #define RWSEM_READER_OWNED_ 1ull
 
-/* Who holds a lock: the address of the task; 0: nobody does at this moment, or readers do, who are
- * not known by name. */
+/* Returns who holds a lock: the address of the task; 0: nobody does at this moment, or readers
+ * do, who are not known by name. */
 static __always_inline __u64 lock_owner(__u64 lock, __u32 owned)
 {
     __u64 owner = 0;
@@ -743,21 +750,21 @@ static __always_inline __u64 lock_owner(__u64 lock, __u32 owned)
     return owner & RWSEM_READER_OWNED_ ? 0 : owner & ~RWSEM_FLAGS_;
 }
 
-/* What waits in read, write and the like are for. */
+/* Tells whether it can be seen what waits in read, write and the like are for. */
 static __always_inline bool has_files(void)
 {
     return HAS(task_struct, files) && HAS(files_struct, fdt) && HAS_SAME(fdtable, max_fds) &&
            HAS(fdtable, fd) && HAS(file, f_inode) && HAS_SAME(inode, i_mode);
 }
 
-/* Which file it is. */
+/* Tells whether it can be seen which file it is. */
 static __always_inline bool has_inodes(void)
 {
     return has_files() && HAS_SAME(inode, i_ino) && HAS(inode, i_sb) &&
            HAS_SAME(super_block, s_dev);
 }
 
-/* The name of an open file, which tells what an anonymous one is. */
+/* Tells whether the name of an open file can be read, which says what an anonymous one is. */
 static __always_inline bool has_file_names(void)
 {
     return HAS(file, f_path) && HAS(path, dentry) && HAS(dentry, d_name) && HAS(qstr, name);
@@ -772,7 +779,7 @@ static __always_inline bool has_user_registers(void)
 #endif
 }
 
-/* The cgroup of version 2 that a task is in, and those above it. */
+/* Tells whether the cgroup of version 2 that a task is in can be read, and those above it. */
 static __always_inline bool has_cgroups(void)
 {
     return HAS(task_struct, cgroups) && HAS(css_set, dfl_cgrp) && HAS(cgroup, kn) &&
@@ -780,40 +787,42 @@ static __always_inline bool has_cgroups(void)
            HAS(cgroup_subsys_state, cgroup);
 }
 
-/* Its address. */
+/* Returns its address. */
 static __always_inline __u64 cgroup_of(struct task_struct *task)
 {
     return has_cgroups() ? (__u64)BPF_CORE_READ(task, cgroups, dfl_cgrp) : 0;
 }
 
-/* The number of the directory of its cgroup of version 2; 0: a kernel without cgroups. A task whose
- * cgroups are being changed has the old ones or the new ones, and both outlive this program. */
+/* Returns the number of the directory of its cgroup of version 2; 0: a kernel without cgroups. A
+ * task whose cgroups are being changed has the old ones or the new ones, and both outlive this
+ * program. */
 static __always_inline __u64 task_cgroup(struct task_struct *task)
 {
     return has_cgroups() ? plain(task)->cgroups->dfl_cgrp->kn->id : 0;
 }
 
-/* The same away from switches, where the verifier's time counts and not the program's. */
+/* Does the same away from switches, where the verifier's time counts and not the program's. */
 static __always_inline __u64 task_cgroup_read(struct task_struct *task)
 {
     return has_cgroups() ? BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id) : 0;
 }
 
-/* Where the kernel put a task's user registers at its entry: always at the same place. A call of a
- * helper. */
+/* Returns where the kernel put a task's user registers at its entry: always at the same place.
+ * It is a call of a helper. */
 static __always_inline struct pt_regs *registers_of(struct task_struct *task)
 {
     return (struct pt_regs *)bpf_task_pt_regs(task);
 }
 
-/* One of them. A pointer that somebody remembered is a number to the verifier; only where it allows
- * no casts it has to be one that registers_of has just told. */
+/* Reads one of them. A pointer that somebody remembered is a number to the verifier; only where
+ * it allows no casts it has to be one that registers_of has just told. */
 #define USER_REGISTER(regs, member)                                                                \
     (has_casts()                                                                                   \
          ? kernel_word((__u64)(regs) + bpf_core_field_offset(((struct pt_regs *)0)->member))       \
          : (regs)->member)
 
-/* The user registers that an unwinder starts from; all 0: it has none. regs: registers_of(task). */
+/* Returns the user registers that an unwinder starts from; all 0: it has none. regs:
+ * registers_of(task). */
 static __always_inline void task_user_registers(struct task_struct *task, struct pt_regs *regs,
                                                 struct prcb_user_registers *ret)
 {
@@ -835,7 +844,7 @@ static __always_inline void task_user_registers(struct task_struct *task, struct
 #endif
 }
 
-/* The system call that a task is in, and its first argument. */
+/* Tells whether the system call that a task is in can be read, and its first argument. */
 static __always_inline bool has_syscalls(void)
 {
 #if defined(__TARGET_ARCH_x86)
@@ -848,8 +857,8 @@ static __always_inline bool has_syscalls(void)
 #if defined(__TARGET_ARCH_x86)
 #define USER32_CS_ 0x23
 
-/* Its call is numbered by the 32-bit table: TS_COMPAT says so. Where that is out of reach, the
- * code segment does, but for int 0x80 in a 64-bit program. */
+/* Tells whether its call is numbered by the 32-bit table: TS_COMPAT says so. Where that is out
+ * of reach, the code segment does, but for int 0x80 in a 64-bit program. */
 static __always_inline bool task_compat(struct task_struct *task, struct pt_regs *regs)
 {
     if (HAS(task_struct, thread_info) && HAS_SAME(thread_info, status))
@@ -867,8 +876,8 @@ static __always_inline bool task_compat(struct task_struct *task, struct pt_regs
 }
 #endif
 
-/* Number of the system call the task is in, and its first argument; -1: in none, or out of reach.
- * *compat: it is numbered by the 32-bit table. regs: registers_of(task). */
+/* Returns the number of the system call the task is in, and its first argument; -1: in none, or
+ * out of reach. *compat: it is numbered by the 32-bit table. regs: registers_of(task). */
 static __always_inline int task_syscall(struct task_struct *task, struct pt_regs *regs,
                                         bool *compat, __u64 *arg)
 {
@@ -890,7 +899,7 @@ static __always_inline int task_syscall(struct task_struct *task, struct pt_regs
     return number < 0 || task->flags & (PF_KERNELS_ | PF_ENDS_) ? -1 : number;
 }
 
-/* Its second argument; 0: out of reach, or the 32-bit table's. */
+/* Returns its second argument; 0: out of reach, or the 32-bit table's. */
 static __always_inline __u64 second_argument(struct pt_regs *regs, bool compat)
 {
 #if defined(__TARGET_ARCH_x86)

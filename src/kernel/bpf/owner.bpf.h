@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
  *
- * Who owns the accounts: the process that loads the programs (own.bpf.inc), or, with PRCB_CLIENTS,
- * each client of the daemon its own (clients.bpf.inc). Both have the same functions.
+ * Says who owns the accounts: the process that loads the programs (own.bpf.inc), or, with
+ * PRCB_CLIENTS, each client of the daemon its own (clients.bpf.inc). Both have the same
+ * functions.
  */
 #ifndef PRCB_OWNER_BPF_H
 #define PRCB_OWNER_BPF_H

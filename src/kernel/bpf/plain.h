@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
  *
- * Calls that stand in the programs until the loader puts something else in their places: one for
- * bpf_rdonly_cast, or a plain move where the kernel has none, and one for whether it has.
- * kernel.bpf.h and bpf_load.c, in one build. No helpers have these numbers.
+ * These calls stand in the programs until the loader puts something else in their places: one
+ * for bpf_rdonly_cast, or a plain move where the kernel has none, and one for whether it has.
+ * kernel.bpf.h and bpf_load.c share them, in one build. No helpers have these numbers.
  */
 #ifndef PRCB_PLAIN_H
 #define PRCB_PLAIN_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
  *
- * The processors' blocks. The programs of processors.bpf.c write them; other objects are given
- * their map when they are loaded, and where nobody does so it is one that nobody writes.
+ * This map holds the processors' blocks. The programs of processors.bpf.c write them; other
+ * objects are given their map when they are loaded, and where nobody does so it is one that
+ * nobody writes.
  */
 #ifndef PRCB_PROCESSOR_MAP_BPF_H
 #define PRCB_PROCESSOR_MAP_BPF_H

@@ -33,14 +33,14 @@ struct {
     __type(value, struct prcb_processor_thread);
 } thread_map SEC(".maps");
 
-/* The kernel's tick counters of a processor, in nanoseconds: kernel_cpustat. */
+/* These are the kernel's tick counters of a processor, in nanoseconds: kernel_cpustat. */
 #define CPUTIME_USER_   0
 #define CPUTIME_NICE_   1
 #define CPUTIME_SYSTEM_ 2
 #define CPUTIME_STEAL_  7
 #define CPUTIMES        8
 
-/* A processor's own notes, which nobody else needs to see. */
+/* Holds a processor's own notes, which nobody else needs to see. */
 struct own {
     __u64 base; /* where its per-processor variables begin, in the kernel's memory; 0: not known */
     struct prcb_interrupts interrupts; /* the kernel's counters, at the last look */
@@ -108,7 +108,7 @@ static __always_inline bool read_own(struct own *own, __u64 offset, void *ret, _
            !bpf_probe_read_kernel(ret, bytes, (const void *)(own->base + offset));
 }
 
-/* Interrupts since boot: those that have a number, and those that have a vector. */
+/* Reads the interrupts since boot: those that have a number, and those that have a vector. */
 static __always_inline bool read_interrupts(struct own *own, struct prcb_interrupts *ret)
 {
     __u32 words[PRCB_IRQ_STAT_WORDS], sum = 0;
@@ -336,7 +336,8 @@ int prcb_tick_exit(void *ctx)
     return leave_hard(true);
 }
 
-/* The timer's; arm64's, of each processor, does not say so by its flags. */
+/* Tells whether the action is the timer's; arm64's, of each processor, does not say so by its
+ * flags. */
 static __always_inline bool is_timer(struct irqaction *action)
 {
     __u32 flags = action ? NUMBER(irqaction, action, flags) : 0;
@@ -358,7 +359,8 @@ int prcb_handler_entry(__u64 *ctx)
     return enter_hard(is_timer(action) ? PRCB_IRQ_TICK : (__u32)ctx[0]);
 }
 
-/* A device's handler, or the timer's where that has an interrupt number (arm64). */
+/* This is the end of a device's handler, or of the timer's where that has an interrupt number
+ * (arm64). */
 SEC("prcb_tp/irq_handler_exit")
 int prcb_handler_exit(__u64 *ctx)
 {
@@ -409,7 +411,7 @@ int prcb_soft_exit(__u64 *ctx)
     now = bpf_ktime_get_ns();
     close_stretch(block, now);
     block->beneath &= ~PRCB_PROCESSOR_IN_SOFT;
-    /* Which the tick raises: it is looked at again where its own interrupt has no tracepoint. */
+    /* The tick raises these: it is looked at again where its own interrupt has no tracepoint. */
     if (vector == TIMER_SOFTIRQ_ || vector == SCHED_SOFTIRQ_)
         take_tick(block, own, now);
     prcb_seq_end(&block->seq, seq);
@@ -418,7 +420,7 @@ int prcb_soft_exit(__u64 *ctx)
 
 /* ---- starting ---- */
 
-/* A processor that has not been seen yet; current runs on it from here on. */
+/* Starts a processor that has not been seen yet; current runs on it from here on. */
 static __always_inline void start(__u32 processor, struct prcb_processor_block *block,
                                   struct own *own, struct task_struct *current)
 {
@@ -450,7 +452,7 @@ static __always_inline void start(__u32 processor, struct prcb_processor_block *
     prcb_seq_end(&block->seq, seq);
 }
 
-/* As prcb_tell_features of the accounts. */
+/* Does what prcb_tell_features of the accounts does. */
 SEC("syscall")
 int prcb_tell_processor_features(void *unused)
 {
@@ -461,7 +463,7 @@ int prcb_tell_processor_features(void *unused)
     return 0;
 }
 
-/* Run on each processor once all else is attached. */
+/* This is run on each processor once all else is attached. */
 SEC("raw_tp")
 int prcb_start(void *ctx)
 {
@@ -500,8 +502,8 @@ int prcb_idle(__u64 *ctx)
 
     if (!block || !own)
         return 0;
-    /* It came on line, and nobody said so. Where it falls asleep, for interrupts are off there: as
-     * an interrupt prcb_start may come. */
+    /* It came on line, and nobody said so. It is started where it falls asleep, for interrupts
+     * are off there: as an interrupt prcb_start may come. */
     if (block->state == PRCB_PROCESSOR_UNSEEN && state != PWR_EVENT_EXIT)
         start(processor, block, own, bpf_get_current_task_btf());
     if (block->state != PRCB_PROCESSOR_ONLINE)
@@ -571,7 +573,7 @@ int prcb_processor_switch(__u64 *ctx)
 
 /* ---- hotplug ---- */
 
-/* Relocated: their values differ between kernels. */
+/* These are relocated: their values differ between kernels. */
 enum cpuhp_state { CPUHP_BRINGUP_CPU, CPUHP_TEARDOWN_CPU };
 
 static __always_inline int go_offline(__u32 processor)
@@ -622,7 +624,8 @@ int prcb_cpu_gone(__u64 *ctx)
     return 0;
 }
 
-/* The step before its first instruction. The same is passed on the way down, to a lower target. */
+/* This is the step before its first instruction. The same is passed on the way down, to a lower
+ * target. */
 SEC("prcb_tp/cpuhp_enter")
 int prcb_cpu_coming(__u64 *ctx)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
  *
- * What user space tells the processor programs before they are loaded: shared by processors.bpf.c
- * and the code that loads it, in one build. No stable format.
+ * Defines what user space tells the processor programs before they are loaded: processors.bpf.c
+ * and the code that loads it share it, in one build. The format is not stable.
  */
 #ifndef PRCB_PROCESSORS_BPF_H
 #define PRCB_PROCESSORS_BPF_H
@@ -11,8 +11,9 @@
 #define PRCB_IRQ_STAT_WORDS 32
 #define PRCB_NO_OFFSET      0xffffffffffffffffull
 
-/* Constant once loaded. Offsets are those of the kernel's per-processor variables within their
- * section, from BTF; PRCB_NO_OFFSET: the kernel has no such variable. */
+/* The configuration is constant once it is loaded. Offsets are those of the kernel's
+ * per-processor variables within their section, from BTF; PRCB_NO_OFFSET: the kernel has no such
+ * variable. */
 struct prcb_processors_config {
     __u64 runqueues;
     __u64 cpustat;  /* the array in kernel_cpustat */
@@ -22,15 +23,15 @@ struct prcb_processors_config {
     __u32 pad;
 };
 
-/* A processor's interrupts by the kernel's counters. Those that have a vector are counted in many
- * words of 32 bits: so is their sum, which wraps as they do. */
+/* Counts a processor's interrupts by the kernel's counters. Those that have a vector are counted
+ * in many words of 32 bits: so is their sum, which wraps as they do. */
 struct prcb_interrupts {
     __u64 numbered;
     __u32 vectors;
     __u32 pad;
 };
 
-/* How many came between two looks, of which there is one at each interrupt. */
+/* Returns how many came between two looks, of which there is one at each interrupt. */
 static inline __u64 prcb_interrupts_grown(const struct prcb_interrupts *before,
                                           const struct prcb_interrupts *now)
 {

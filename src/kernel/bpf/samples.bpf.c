@@ -17,7 +17,7 @@
 char LICENSE[] SEC("license")
 = "Dual BSD/GPL";
 
-/* Set before load. */
+/* These are set before load. */
 const volatile __u32 has_prev_state = 0; /* sched_switch passes prev_state (5.18) */
 const volatile __u32 has_wakers = 0;     /* switch records tell who woke the new thread */
 
@@ -41,7 +41,8 @@ struct {
     __type(value, struct prcb_sample_slot);
 } slots SEC(".maps");
 
-/* One ring a processor that samples: a word in it is a threshold that was reached. */
+/* There is one ring for each processor that samples: a word in it is a threshold that was
+ * reached. */
 struct signal_ring {
     __uint(type, BPF_MAP_TYPE_RINGBUF);
     __uint(max_entries, 65536); /* a page, of whatever size; the real ones may be smaller */
@@ -53,7 +54,7 @@ struct {
     __array(values, struct signal_ring);
 } signals SEC(".maps");
 
-/* The ring of switch records; empty while nobody asked for them. */
+/* Holds the ring of switch records; it is empty while nobody asked for them. */
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
     __uint(max_entries, 1);
@@ -61,7 +62,7 @@ struct {
     __array(values, struct signal_ring);
 } switch_ring SEC(".maps");
 
-/* Where a record is put together before it goes to its place. The spare is never used: the
+/* A record is put together here before it goes to its place. The spare is never used: the
  * verifier adds up what each part of a stack may have at most. */
 struct scratch {
     __u64 words[PRCB_STRIDE_MAX / 8];
@@ -77,7 +78,7 @@ struct {
 /* Counts the streams of switch records. */
 __u32 stream = 0;
 
-/* The lock a task waits for. */
+/* Describes the lock a task waits for. */
 struct waited {
     struct waited_lock lock;
     __u32 stream; /* that saw it begin: the end of a wait between two streams is not seen */
@@ -89,9 +90,10 @@ struct {
     __type(value, struct waited);
 } locks SEC(".maps");
 
-/* A thread that left its processor, by its number; what it was off for is decided when it comes
- * back. One that has ended is removed. Room is taken as threads leave: most of the machine's that
- * there may be never come. One that finds none is told of as before it was seen to leave. */
+/* Describes a thread that left its processor, by its number; what it was off for is decided when
+ * it comes back. One that has ended is removed. Room is taken as threads leave: most of the
+ * machine's that there may be never come. One that finds none is reported as if it had not been
+ * seen to leave. */
 struct left {
     struct away away;
     __u64 time_ns; /* when; 0: it came back */
@@ -107,8 +109,8 @@ struct {
     __type(value, struct left);
 } threads_left SEC(".maps");
 
-/* The last waking of each thread that has not got a processor since. Few are between the two at any
- * moment; one that finds no room is not known. */
+/* Holds the last waking of each thread that has not got a processor since. Few are between the
+ * two at any moment; the waking of one that finds no room is not known. */
 struct waking {
     __u64 time_ns;
     __u32 cpu, vector, tid, pid;
@@ -131,9 +133,9 @@ static const __u32 zero = 0;
 
 /* ---- what the interrupt saw ---- */
 
-/* The context of a program on a perf event: struct bpf_perf_event_data, whose registers
- * are 8 bytes each here whatever the kernel's headers declare (the verifier takes no
- * narrower reads). */
+/* This is the context of a program on a perf event: struct bpf_perf_event_data, whose registers
+ * are 8 bytes each here whatever the kernel's headers declare (the verifier takes no narrower
+ * reads). */
 #if defined(__TARGET_ARCH_x86)
 #define CONTEXT_REGISTERS 21
 enum {
@@ -161,7 +163,8 @@ enum {
 };
 #elif defined(__TARGET_ARCH_arm64)
 #define CONTEXT_REGISTERS 34
-/* The frame pointer, the stack pointer, where it was; x86's other registers have none. */
+/* These are the frame pointer, the stack pointer and where it was; x86's other registers have no
+ * counterpart. */
 enum { BP = 29, SP = 31, IP = 32, PSTATE = 33 };
 #endif
 
@@ -182,8 +185,7 @@ static __always_inline bool in_kernel(struct sample_context *ctx)
 #endif
 }
 
-/* What a precise event brings besides, in the kernel's own structures: 6.2's cast makes
- * them reachable. */
+/* A precise event brings more, in the kernel's own structures: 6.2's cast makes them reachable. */
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 union perf_sample_weight {
     __u64 full;
@@ -205,7 +207,7 @@ struct seen {
     __u64 address, source, latency, tsc, now;
 };
 
-/* CLOCK_MONOTONIC in ticks of the time-stamp counter, which programs cannot read. */
+/* Converts CLOCK_MONOTONIC to ticks of the time-stamp counter, which programs cannot read. */
 static __always_inline __u64 ticks_at(struct prcb_sample_slot *slot, __u64 now)
 {
     __u64 delta = now - slot->mono_ns;
@@ -241,7 +243,7 @@ static __always_inline void look(struct sample_context *ctx, struct prcb_sample_
 #define FLAGS            PSTATE
 #endif
 
-/* Formats 0 to 3: 18 words, and 4, 2 and 1 more. All are put down; the size cuts off. */
+/* Formats 0 to 3 have 18 words, and 4, 2 and 1 more. All are put down; the size cuts off. */
 static __always_inline void fixed_record(struct sample_context *ctx, __u64 *at,
                                          struct prcb_sample_slot *slot, const struct seen *seen)
 {
@@ -320,13 +322,13 @@ static __always_inline void adaptive_record(struct sample_context *ctx, __u64 *a
         adaptive_registers(ctx, at + 8);
 }
 
-/* Frames that the kernel gives in bytes; less than 0 when there is no such stack. */
+/* Returns the frames that the kernel gives in bytes; less than 0 when there is no such stack. */
 static __always_inline __u32 frames_of(long bytes)
 {
     return bytes > 0 ? (__u32)bytes / 8 : 0;
 }
 
-/* struct prcb_sample_tail, and the frames behind it. */
+/* Writes struct prcb_sample_tail, and the frames behind it. */
 static __always_inline void write_tail(struct sample_context *ctx, struct scratch *scratch,
                                        struct prcb_sample_slot *slot, const struct seen *seen,
                                        bool stacks)
@@ -362,7 +364,7 @@ static __always_inline struct chunk *chunk_at(__u64 offset)
     return bpf_map_lookup_elem(&memory, &number);
 }
 
-/* A record that lies across the border of two chunks. */
+/* Describes a record that lies across the border of two chunks. */
 struct crossing {
     struct scratch *scratch;
     __u64 offset;
@@ -374,7 +376,8 @@ static long copy_word(__u32 i, struct crossing *crossing)
     __u64 word = i, in = crossing->offset + word * 8;
     struct chunk *chunk = chunk_at(in);
 
-    /* Checked in the register that is used, in all its bits: 6.1's verifier follows no copies. */
+    /* The number is checked in the register that is used, in all its bits: 6.1's verifier
+     * follows no copies. */
     HERE(word);
     if (!chunk || word >= PRCB_STRIDE_MAX / 8) {
         crossing->failed = 1;
@@ -386,8 +389,8 @@ static long copy_word(__u32 i, struct crossing *crossing)
     return 0;
 }
 
-/* Its words one by one. The helper's loop, whose body the verifier looks at once, and not once a
- * word. */
+/* Copies its words one by one, in the helper's loop, for the verifier looks at its body once,
+ * and not once a word. */
 static __noinline int copy_across(struct scratch *scratch, __u64 offset, __u32 bytes)
 {
     struct crossing crossing = {.scratch = scratch, .offset = offset};
@@ -417,7 +420,7 @@ static __noinline int copy_record(struct scratch *scratch, __u64 offset, __u64 b
     return !bpf_probe_read_kernel(chunk->bytes + in, bytes, scratch->words);
 }
 
-/* The members of struct prcb_ds_area that count here. */
+/* Has the members of struct prcb_ds_area that count here. */
 struct area {
     __u64 bts[4];
     __u64 base, index, maximum, threshold;
@@ -523,8 +526,8 @@ int prcb_sample_stacks(struct sample_context *ctx)
     return take_sample(ctx, false, true);
 }
 
-/* Of precise events. A program that asks for stacks is refused on one that does not make
- * them itself, hence two of each. */
+/* These two are for precise events. A program that asks for stacks is refused on one that does
+ * not make them itself, hence two of each. */
 SEC("perf_event")
 int prcb_precise(struct sample_context *ctx)
 {
@@ -539,7 +542,7 @@ int prcb_precise_stacks(struct sample_context *ctx)
 
 /* ---- switch records ---- */
 
-/* struct prcb_switch of prcb/sample.h; the library asserts that they are the same. */
+/* This is struct prcb_switch of prcb/sample.h; the library asserts that they are the same. */
 struct switch_record {
     __u64 time_ns;
     __u64 pebs_index;
@@ -571,7 +574,7 @@ static __always_inline struct waited_lock *lock_of(struct task_struct *task)
     return waited && waited->stream == stream ? &waited->lock : NULL;
 }
 
-/* The clock of sched_info's stamps. old: the task that is leaving this processor. */
+/* Returns the clock of sched_info's stamps. old: the task that is leaving this processor. */
 static __always_inline __u64 queue_clock(struct task_struct *old, __u64 now)
 {
     return has_rq_clock() ? plain(old)->se.cfs_rq->rq->clock : now;
@@ -602,8 +605,8 @@ static __always_inline void note_leave(struct task_struct *old, __u32 cause, __u
         begin_throttled(&left->away, old, queue_clock(old, now));
 }
 
-/* How long the thread that comes was ready, of the time that it was off; false: that is not known.
- */
+/* Finds how long the thread that comes was ready, of the time that it was off; false: that is
+ * not known. */
 static __always_inline bool note_come(struct task_struct *old, struct task_struct *new, __u64 now,
                                       __u64 *ret)
 {
@@ -631,8 +634,8 @@ static __always_inline bool note_come(struct task_struct *old, struct task_struc
     return true;
 }
 
-/* What a switch is, before there is room for its record, or none: the next one of a thread is told
- * by what is noted of this one. */
+/* Describes a switch, before there is room for its record, or where there is none: the next one
+ * of a thread is told by what is noted of this one. */
 struct switch_seen {
     __u64 now;
     __u64 ready;
@@ -760,7 +763,7 @@ int prcb_switch_record(__u64 *ctx)
     describe_samples(record, slot);
     describe_waker(record, new);
     size = bpf_ringbuf_query(ring, BPF_RB_RING_SIZE);
-    /* Waking the reader makes switches of its own: not before a quarter is in use. */
+    /* Waking the reader makes switches of its own, so it is not done before a quarter is in use. */
     bpf_ringbuf_submit(record, bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) >= size / 4
                                    ? BPF_RB_FORCE_WAKEUP
                                    : BPF_RB_NO_WAKEUP);

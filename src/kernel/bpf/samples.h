@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
  *
- * What the sample programs and the library that loads them share, in one build: the
- * memory of areas and buffers, one slot a processor, and the records. No stable format.
+ * Defines what the sample programs and the library that loads them share, in one build: the
+ * memory of areas and buffers, one slot a processor, and the records. The format is not stable.
  */
 #ifndef PRCB_SAMPLES_H
 #define PRCB_SAMPLES_H
@@ -24,8 +24,8 @@
 #define PRCB_SLOT_MEMORY 4u /* formats 4 to 6: the memory group */
 #define PRCB_SLOT_GPR    8u /* and general registers */
 
-/* A processor's part. The first members are the library's and constant while the slot is
- * active; the counts are the program's, which runs on this processor alone. */
+/* A slot is a processor's part. The first members are the library's and constant while the slot
+ * is active; the counts are the program's, which runs on this processor alone. */
 struct prcb_sample_slot {
     __u32 active; /* a sample runs; stored last at a start and first at a stop */
     __u32 format; /* PEBS format */

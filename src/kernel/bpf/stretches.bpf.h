@@ -27,7 +27,7 @@ static __always_inline void add_wait(struct prcb_account_block *account, __u64 c
         cell->ns += ns;
 }
 
-/* The cause of the stretch off the processor that is open: the account's, or the
+/* Returns the cause of the stretch off the processor that is open: the account's, or the
  * registrar's guess while no switch has been seen. */
 static __always_inline __u8 open_cause(struct prcb_account_block *account)
 {
@@ -36,23 +36,24 @@ static __always_inline __u8 open_cause(struct prcb_account_block *account)
     if (account->state == PRCB_STATE_OFF)
         return account->cause;
     guess = *(volatile __u32 *)&account->guess;
-    /* A thread that was guessed to have ended, and is seen to make its last switch now: that
-     * it ends is not what it waited for before. */
+    /* This thread was guessed to have ended, and is seen to make its last switch now: that it
+     * ends is not what it waited for before. */
     if (account->state == PRCB_STATE_UNSEEN && (guess & 0xff) == PRCB_STATE_OFF &&
         (guess >> 8 & 0xff) != PRCB_CAUSE_EXIT)
         return guess >> 8;
     return PRCB_CAUSE_OTHER;
 }
 
-/* What was added for a stretch off the processor when it was closed. */
+/* Holds what was added for a stretch off the processor when it was closed. */
 struct closed {
     __u64 wait, ready;
     __u8 cause;
     bool counted; /* the account counts the switch out that began it */
 };
 
-/* 0 where an account that is unseen is of a thread that was guessed to have been moved while it
- * slept: when it was woken is not known. Else all ones. Without a branch, as growth(). */
+/* Returns 0 where an account that is unseen is of a thread that was guessed to have been moved
+ * while it slept: when it was woken is not known. Else returns all ones. There is no branch, as
+ * in growth(). */
 static __always_inline __u64 awake_mask(struct prcb_account_block *account)
 {
     __u64 moved = *(volatile __u32 *)&account->guess & PRCB_GUESS_MOVED;
@@ -109,8 +110,8 @@ static __always_inline void close_running(struct prcb_account_block *account,
     close_stretch(account, task, elapsed, run, clock, limits, ret);
 }
 
-/* A thread that went to sleep after its counters were copied and before its account was
- * published, a microsecond or two: the guess says why. */
+/* Counts the switch of a thread that went to sleep after its counters were copied and before its
+ * account was published, a microsecond or two: the guess says why. */
 static __always_inline void count_unseen(struct prcb_account_block *account,
                                          struct task_struct *task, __u8 cause)
 {
@@ -146,8 +147,8 @@ static __always_inline void close_off(struct prcb_account_block *account, struct
 
 /* ---- interrupts ---- */
 
-/* What interrupts and softirqs have taken of this processor. None is going on where tasks
- * are switched. */
+/* Returns what interrupts and softirqs have taken of this processor. None is going on where
+ * tasks are switched. */
 static __always_inline __u64 interrupted_here(void)
 {
     __u32 key = bpf_get_smp_processor_id() + 1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
  *
- * Switch records of a client's threads, into a ring of this processor's in the client's own map
- * (block_abi.h). What the client might have written there leads to no place outside of that ring.
- * Part of accounts.bpf.c.
+ * Writes switch records of a client's threads into a ring of this processor's in the client's
+ * own map (block_abi.h). What the client might have written there leads to no place outside of
+ * that ring. Part of accounts.bpf.c.
  */
 #ifndef PRCB_SWITCH_RECORDS_BPF_H
 #define PRCB_SWITCH_RECORDS_BPF_H
@@ -10,8 +10,8 @@
 #include "owner.bpf.h"
 #include "stretches.bpf.h"
 
-/* Where the next record goes, and the head of this processor's ring; NULL: there is none. Not
- * inlined: what leads to either is of no account to the verifier then. */
+/* Returns where the next record goes, and the head of this processor's ring; NULL: there is
+ * none. Not inlined: what leads to either is of no account to the verifier then. */
 static __noinline struct prcb_switch_record *next_record(__u32 number,
                                                          struct prcb_switch_ring **ret_ring)
 {
@@ -39,9 +39,9 @@ static __noinline struct prcb_switch_record *next_record(__u32 number,
     row += 1 + ((__u32)(position / PRCB_SWITCHES_EACH) & (elements - 1));
     element = bpf_map_lookup_elem(map, &row);
     *ret_ring = ring;
-    /* The count that was stored last before the bytes of this record: a reader that sees any of
-     * these in a copy of the record that lay here sees it too. Pairs with the reader's second look
-     * at `written` (switch_rings.c). */
+    /* The count was stored last before the bytes of this record: a reader that sees any of these
+     * in a copy of the record that lay here sees it too. This pairs with the reader's second
+     * look at `written` (switch_rings.c). */
     return element && in_order() ? &element->records[at] : NULL;
 }
 
@@ -95,12 +95,13 @@ static __always_inline void record_switch(struct switching *s, struct profile *p
         fill_in(record, s, profile, closed);
     else
         fill_out(record, s);
-    /* The record before the count that announces it: pairs with the reader's first look at it. */
+    /* The record is stored before the count that announces it. This pairs with the reader's
+     * first look at it. */
     if (in_order())
         *(volatile __u64 *)&ring->written = ring->written + 1;
 }
 
-/* What a switch leaves besides the accounts; of a session of one's own: chosen.bpf.h. */
+/* Writes what a switch leaves besides the accounts; of a session of one's own: chosen.bpf.h. */
 static __always_inline void record_out(struct switching *s, struct profile *profile,
                                        struct prcb_account_block *account)
 {

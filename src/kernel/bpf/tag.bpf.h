@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
  *
- * What a task carries while it is profiled: its tag, with a profile for each account that it has,
- * and what a switch is to the two tasks that it is of. Part of accounts.bpf.c.
+ * Defines what a task carries while it is profiled: its tag, with a profile for each account
+ * that it has, and what a switch is to the two tasks that it is of. Part of accounts.bpf.c.
  */
 #ifndef PRCB_TAG_BPF_H
 #define PRCB_TAG_BPF_H
@@ -23,13 +23,14 @@
 #define SLOT_FULL (PRCB_SLOT_NONE - 1)
 #endif
 
-/* One profile of a task: in which account. */
+/* A profile tells in which account a task is profiled. */
 struct profile {
 #ifdef PRCB_CLIENTS
     __u64 handle; /* client, account and generation in one word: clients.bpf.inc; 0: free */
     __u32 pass;   /* PRCB_PASS_* */
     __u32 wants;  /* PRCB_WANT_*, as in the account, which the client might write to */
-    /* With switch records, and told with the waker: when its last waking was, and where. */
+    /* These are kept with switch records, and told with the waker: when its last waking was, and
+     * where. */
     __u64 woken_ns; /* CLOCK_MONOTONIC */
     __u32 woken_cpu;
 #else
@@ -37,14 +38,14 @@ struct profile {
     __u32 generation;  /* of the account, when it was given */
     __u32 pass;        /* PRCB_PASS_* */
 #endif
-    /* Edges. The waker is stored by the one that wakes the task, under the task's pi_lock, before
-     * the kernel queues it; the switch that takes it comes after that under its run queue's lock.
-     */
+    /* These serve edges. The waker is stored by the one that wakes the task, under the task's
+     * pi_lock, before the kernel queues it; the switch that takes it comes after that under its
+     * run queue's lock. */
     struct who waker; /* of its last waking since it was last switched in; what 0: none */
     struct who taker; /* who got its processor, when it could have gone on */
 };
 
-/* What a task carries when it is profiled, or should be. */
+/* A task carries this when it is profiled, or should be. */
 struct tag {
     struct profile profiles[PROFILES];
     struct waited_lock waited;
@@ -52,7 +53,7 @@ struct tag {
     __u32 cause;   /* of its last switch out; read back at once: leave() */
     __u32 born;    /* prcb_newtask has seen it */
     __u32 restart; /* the last system call that it was switched out in, plus 1; 0: none */
-    /* Of its last switch out, as the cause: */
+    /* These are of its last switch out, as the cause: */
     struct call_seen call;
     struct prcb_wait_object object; /* found out for the first who asks */
     __u32 object_noted;
@@ -66,8 +67,8 @@ struct tag {
     __u64 chosen_base; /* its cause's ns when it began */
     __u64 chosen_at;   /* when that was, CLOCK_MONOTONIC */
 #endif
-    /* Of the profiles that asked for it: who held the lock of `waited` when its contention began.
-     */
+    /* For the profiles that asked for it, this says who held the lock of `waited` when its
+     * contention began. */
     struct who holders[PROFILES];
 };
 
@@ -78,13 +79,14 @@ struct {
     __type(value, struct tag);
 } tags SEC(".maps");
 
-/* Where most threads are not profiled. */
+/* Returns the tag of a task; NULL: there is none. It is for places where most threads are not
+ * profiled. */
 static __always_inline struct tag *tag_of(struct task_struct *task)
 {
     return has_storage(task) ? bpf_task_storage_get(&tags, task, NULL, 0) : NULL;
 }
 
-/* registers_of, for which the kernel is asked once. */
+/* Does what registers_of does, but asks the kernel once. */
 static __always_inline struct pt_regs *registers_by(struct tag *tag, struct task_struct *task)
 {
     if (!has_casts())
@@ -94,8 +96,8 @@ static __always_inline struct pt_regs *registers_by(struct tag *tag, struct task
     return (struct pt_regs *)tag->regs;
 }
 
-/* Orders all stores and loads before it before all after it: an exchange of any word does
- * (seqcount_abi.h). Always true, which the verifier and the compiler do not know. */
+/* Orders all stores and loads before it before all after it, as an exchange of any word does
+ * (seqcount_abi.h). It is always true, which the verifier and the compiler do not know. */
 static __always_inline bool all_ordered(void)
 {
     __u64 order = 0;
@@ -103,7 +105,7 @@ static __always_inline bool all_ordered(void)
     return __sync_lock_test_and_set(&order, 1) != 2;
 }
 
-/* A switch, as seen by the thread that leaves and by the one that comes. */
+/* Describes a switch as the thread that leaves sees it, and the one that comes. */
 struct switching {
     struct tag *tag; /* of that thread */
     struct task_struct *prev, *next;

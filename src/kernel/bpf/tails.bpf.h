@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
  *
- * How long: counts each stretch off the processor by its length. Part of accounts.bpf.c.
+ * Counts each stretch off the processor by its length. Part of accounts.bpf.c.
  */
 #ifndef PRCB_TAILS_BPF_H
 #define PRCB_TAILS_BPF_H
@@ -8,8 +8,8 @@
 #include "stretches.bpf.h"
 #include "owner.bpf.h"
 
-/* The tail of a cause on this processor; of a client's map, by its number. A processor that came
- * after the session began has none: what is missing for that is counted. */
+/* Returns the tail of a cause on this processor; of a client's map, by its number. A processor
+ * that came after the session began has none: what is missing for that is counted. */
 static __always_inline struct prcb_tail_block *tail_of(__u32 client, __u32 cause)
 {
     __u32 cpu = bpf_get_smp_processor_id(), first, processors, row;
@@ -28,7 +28,7 @@ static __always_inline struct prcb_tail_block *tail_of(__u32 client, __u32 cause
     return NULL;
 }
 
-/* Of a number that is not 0, by halves: eBPF has no instruction for it. */
+/* Takes a number that is not 0, and goes by halves: eBPF has no instruction for it. */
 static __always_inline __u32 log2_of(__u32 number)
 {
     __u32 ret = 0, step;
@@ -43,8 +43,8 @@ static __always_inline __u32 log2_of(__u32 number)
     return ret;
 }
 
-/* Adds a stretch. Nobody else writes here: interrupts are off in a switch. A global function, which
- * the verifier looks at once. */
+/* Adds a stretch. Nobody else writes here: interrupts are off in a switch. It is a global
+ * function, which the verifier looks at once. */
 __noinline int add_tail(__u32 client, __u32 cause, __u64 ns)
 {
     struct prcb_tail_block *tail = tail_of(client, cause);

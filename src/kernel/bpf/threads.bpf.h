@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
  *
- * Which threads have accounts: gives them out, finds out what a thread does that exists already,
- * and how threads are followed. Part of accounts.bpf.c.
+ * Decides which threads have accounts: gives them out, finds out what a thread does that exists
+ * already, and says how threads are followed. Part of accounts.bpf.c.
  */
 #ifndef PRCB_THREADS_BPF_H
 #define PRCB_THREADS_BPF_H
@@ -14,7 +14,7 @@
 
 /* ---- giving out accounts ---- */
 
-/* One writer at a time: task_rename is called under the task's lock, and before an
+/* There is one writer at a time: task_rename is called under the task's lock, and before an
  * account is published it has one owner. */
 static __always_inline void write_identity(struct prcb_account_block *account,
                                            struct task_struct *task, const void *comm, __u32 pid_ns)
@@ -27,7 +27,7 @@ static __always_inline void write_identity(struct prcb_account_block *account,
     prcb_seq_end(&account->comm_seq, seq);
 }
 
-/* A global function, as number_of. */
+/* This is a global function, as number_of. */
 __noinline int clear_waits(struct prcb_account_block *account)
 {
     int i;
@@ -61,7 +61,7 @@ static __always_inline void init_account(struct prcb_account_block *account,
     account->interrupted_ns = 0;
     account->unclear_wakes = 0;
     account->interrupt_base = PRCB_BASE_UNKNOWN;
-    /* A thread that starts its own account. */
+    /* This thread starts its own account. */
     if (task == bpf_get_current_task_btf())
         note_interrupts(account);
     account->pid = process_in(task, pid_ns);
@@ -95,14 +95,14 @@ static __always_inline void count_untracked(struct prcb_head_block *head)
 
 /* ---- threads that exist already ---- */
 
-/* The kernel counts it as delayed, and it sleeps: see is_move_noted. */
+/* Tells whether the kernel counts it as delayed while it sleeps: see is_move_noted. */
 static __always_inline bool has_moved_asleep(struct task_struct *task, __u32 state)
 {
     return state != TASK_RUNNING_ && has_sched_info() && task->sched_info.last_queued;
 }
 
-/* What an existing thread is doing, as far as can be seen from outside. leaving: one that
- * is on a processor, but not to run on, is taken to have left. Not inlined: it is called
+/* Guesses what an existing thread is doing, as far as can be seen from outside. leaving: one
+ * that is on a processor, but not to run on, is taken to have left. Not inlined: it is called
  * often. */
 static __noinline __u32 guess_of(struct task_struct *task, bool leaving)
 {
@@ -135,10 +135,10 @@ static long look_for_end(__u32 i, struct ending *ending)
     return !is_dead || ending->has_ended;
 }
 
-/* Off the processor for good. A task that is about to be is waited for, a microsecond
- * or two: between its last switch's tracepoint and the switch itself nobody could
- * tell whether the program has seen it. One whose virtual processor is stopped just there
- * is left to prcb_ended. */
+/* Tells whether a task is off the processor for good. A task that is about to be is waited for,
+ * a microsecond or two: between its last switch's tracepoint and the switch itself nobody could
+ * tell whether the program has seen it. One whose virtual processor is stopped just there is
+ * left to prcb_ended. */
 static __always_inline bool has_ended(struct task_struct *task)
 {
     struct ending ending = {.task = task};
@@ -147,7 +147,7 @@ static __always_inline bool has_ended(struct task_struct *task)
     return ending.has_ended;
 }
 
-/* For an account that no switch writes any more. */
+/* Marks an account that no switch writes any more. */
 static __always_inline void mark_ended(struct prcb_account_block *account)
 {
     __u32 seq = account->seq;
@@ -175,8 +175,8 @@ int prcb_ended(__u64 *ctx)
 
         if (!account)
             continue;
-        /* The state first: where it is that of a thread which was given the account since, so
-         * is the generation, which init_account stores before it. */
+        /* The state is read first: where it is that of a thread which was given the account
+         * since, so is the generation, which init_account stores before it. */
         then = *(volatile __u8 *)&account->state;
         if (!all_ordered())
             break;
@@ -192,17 +192,17 @@ struct guess {
     struct task_struct *task;
 };
 
-/* Guesses once; 1: it holds. Else it may be from before a switch that is under way. The last guess
- * is made for a virtual processor that was stopped in the middle of a switch, which stays there for
- * long: if the switch's tracepoint is still to come, it writes the account whatever is guessed
- * here; if it is past, the thread is off. */
+/* Guesses once; 1: the guess holds. Else it may be from before a switch that is under way. The
+ * last guess is made for a virtual processor that was stopped in the middle of a switch, which
+ * stays there for long: if the switch's tracepoint is still to come, it writes the account
+ * whatever is guessed here; if it is past, the thread is off. */
 static long guess_once(__u32 i, struct guess *guess)
 {
     struct task_struct *task = guess->task;
     __u64 before = task->nvcsw + task->nivcsw;
 
     *(volatile __u32 *)&guess->account->guess = guess_of(task, i == GUESSES - 1);
-    /* On a processor, but not to run on: its switch may be behind it already. */
+    /* It is on a processor, but not to run on: its switch may be behind it already. */
     return task->nvcsw + task->nivcsw == before &&
            !(task_on_cpu(task) && *(volatile unsigned int *)&task->__state);
 }
@@ -215,13 +215,14 @@ static __always_inline void guess_until_settled(struct prcb_account_block *accou
 {
     struct guess guess = {.account = account, .task = task};
 
-    /* Made its last switch before it was published: no program writes this account. */
+    /* The thread made its last switch before its account was published: no program writes this
+     * account. */
     if (has_ended(task)) {
         if (account->state == PRCB_STATE_UNSEEN)
             mark_ended(account);
         return;
     }
-    /* The helper's loop, whose body the verifier looks at once, and not once a pass. */
+    /* It is the helper's loop, for the verifier looks at its body once, and not once a pass. */
     bpf_loop(GUESSES, guess_once, &guess, 0);
 }
 
@@ -266,7 +267,7 @@ struct cgroup_search {
     bool found;
 };
 
-/* A global function, as number_of. among: bits, which of the list. */
+/* This is a global function, as number_of. among: bits, which of the list. */
 __noinline int is_listed(const struct prcb_bpf_cgroups *list, __u32 among, __u64 id)
 {
     int i;
@@ -296,7 +297,7 @@ static long cgroup_at(__u32 i, struct cgroup_search *search)
     return 0;
 }
 
-/* In one of these or below it. */
+/* Tells whether a cgroup is one of these or below one. */
 static __always_inline bool in_cgroups(__u64 cgroup, const struct prcb_bpf_cgroups *list,
                                        __u32 among)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
  *
- * By whom: a thread, by its numbers in a pid namespace and its name, or an interrupt. Part of
- * accounts.bpf.c.
+ * Describes who it was: a thread, by its numbers in a pid namespace and its name, or an interrupt.
+ * Part of accounts.bpf.c.
  */
 #ifndef PRCB_WHO_BPF_H
 #define PRCB_WHO_BPF_H
@@ -10,7 +10,7 @@
 #include "accounts.h"
 #include <prcb/edges.h>
 
-/* By whom: of one stretch. */
+/* Tells by whom one stretch was ended or kept up. */
 struct who {
     __u64
         what; /* by << 16 | vector << 32: as the first word of a prcb_edge_cell, without the rest */
@@ -45,9 +45,9 @@ static long number_at(__u32 i, struct number_search *search)
     return 1;
 }
 
-/* A thread's number in a session's pid namespace; 0: not visible there. address: of its struct
- * pid. A global function, and the helper's loop: the verifier looks at it once, and not at each
- * call or in each pass. */
+/* Returns a thread's number in a session's pid namespace; 0: it is not visible there. address:
+ * of its struct pid. This is a global function, and the helper's loop: the verifier looks at it
+ * once, and not at each call or in each pass. */
 __noinline __u32 number_of(__u64 address, __u32 pid_ns)
 {
     const struct pid *pid = (const void *)address;
@@ -67,15 +67,15 @@ static __always_inline __u32 number_in(struct task_struct *task, __u32 pid_ns)
     return number_of((__u64)BPF_CORE_READ(task, thread_pid), pid_ns);
 }
 
-/* Whether the thread has a number in a pid namespace. A walk over all tasks comes to those of the
- * walker's namespace alone, and a cgroup's list has those of the reader's, so without this threads
- * from outside would be counted if they came later, and only these. */
+/* Tells whether the thread has a number in a pid namespace. A walk over all tasks comes to those
+ * of the walker's namespace alone, and a cgroup's list has those of the reader's, so without
+ * this threads from outside would be counted if they came later, and only these. */
 static __always_inline bool is_inside(struct task_struct *task, __u32 pid_ns)
 {
     return pid_ns == PID_NS_FIRST_ || number_in(task, pid_ns);
 }
 
-/* Of its process. */
+/* Returns the number of its process. */
 static __always_inline __u32 process_in(struct task_struct *task, __u32 pid_ns)
 {
     return number_of((__u64)BPF_CORE_READ(task, group_leader, thread_pid), pid_ns);
@@ -95,12 +95,13 @@ static __always_inline void who_of_task(struct task_struct *task, __u32 pid_ns, 
     }
     /* Idle tasks of all processors are one. */
     ret->thread = task->pid ? tid | start << 32 : 0;
-    /* Two loads, and no call of a helper. */
+    /* These are two loads, and no call of a helper. */
     ((__u64 *)ret->comm)[0] = ((const __u64 *)task->comm)[0];
     ((__u64 *)ret->comm)[1] = ((const __u64 *)task->comm)[1];
 }
 
-/* The same of a task that may end meanwhile, but is not given back while this program runs. */
+/* Does the same for a task that may end meanwhile, but is not given back while this program
+ * runs. */
 static __always_inline void who_of_address(__u64 address, __u32 pid_ns, struct who *ret)
 {
     const struct task_struct *task = (const void *)address;

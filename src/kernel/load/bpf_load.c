@@ -24,8 +24,9 @@ struct words {
     char log[4096]; /* the verifier's last lines: of the first refusal since bpf_forget_log */
 };
 
-/* The calling thread's. Not _Thread_local: what the library has of that has to fit into the few
- * hundred bytes that are left where it is loaded while a program runs. */
+/* These words belong to the calling thread. They are not _Thread_local: such variables of the
+ * library have to fit into the few hundred bytes that are left where it is loaded while a
+ * program runs. */
 static pthread_key_t words_key;
 static pthread_once_t words_once = PTHREAD_ONCE_INIT;
 
@@ -34,7 +35,7 @@ static void make_words_key(void)
     pthread_key_create(&words_key, free);
 }
 
-/* Of threads for which there is no memory: the types are never theirs. */
+/* Threads for which there is no memory share this one: the types are never theirs. */
 static struct words nobody;
 
 static struct words *words(void)
@@ -60,7 +61,7 @@ const char *bpf_last_log(void)
     return words()->log[0] ? words()->log : NULL;
 }
 
-/* The name in quotes after a word: "prog 'NAME': ..." */
+/* Takes the name in quotes after a word: "prog 'NAME': ..." */
 static void take_name(const char *text, const char *word, char *ret, size_t room)
 {
     const char *at = strstr(text, word), *end;
@@ -73,7 +74,7 @@ static void take_name(const char *text, const char *word, char *ret, size_t room
         snprintf(ret, room, "%.*s", (int)(end - at), at);
 }
 
-/* Lines that say nothing of a reason: the verifier's figures. */
+/* Lines of the verifier's figures give no reason. */
 static bool is_figure(const char *line)
 {
     return !*line || *line == '\n' || !strncmp(line, "processed ", 10) ||
@@ -85,8 +86,8 @@ static void take_line_as_reason(const char *line)
     snprintf(words()->reason, sizeof(words()->reason), "%.*s", (int)strcspn(line, "\n"), line);
 }
 
-/* A member that the kernel has not, or in a form that cannot be read: libbpf puts the name of what
- * it looked for into the log. */
+/* Takes the name of a member that the kernel does not have, or has in a form that cannot be
+ * read: libbpf puts the name of what it looked for into the log. */
 static bool take_member(const char *log)
 {
     const char *at = strstr(log, "CO-RE relocation"), *name = at ? strstr(at, "struct ") : NULL;
@@ -171,9 +172,9 @@ int bpf_explain_load(int code, struct prcb_error *err)
 
 /* ---- programs by the kernel's types ---- */
 
-/* What a program calls for a task that it reads pointers from (kernel.bpf.h): bpf_rdonly_cast where
- * the kernel has that, else nothing. The instruction before sets its second argument. And what it
- * calls to be told whether the kernel has it. */
+/* Replaces the calls of plain.h. One is what a program calls for a task that it reads pointers
+ * from (kernel.bpf.h): bpf_rdonly_cast where the kernel has that, else nothing; the instruction
+ * before sets its second argument. The other tells whether the kernel has it. */
 static int replace_casts(struct bpf_program *program, const struct kernel_types *types)
 {
     size_t count = bpf_program__insn_cnt(program);
@@ -209,7 +210,7 @@ static int replace_casts(struct bpf_program *program, const struct kernel_types 
     return result;
 }
 
-/* What a program of one of our sections is attached to: the kernel's number of its type. */
+/* Sets what a program of one of our sections is attached to: the kernel's number of its type. */
 static int prepare(struct bpf_program *program, struct bpf_prog_load_opts *options, long kind)
 {
     const char *name = strchr(bpf_program__section_name(program), '/');

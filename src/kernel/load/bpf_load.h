@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Loading an object of eBPF programs by the few of the kernel's types that it needs, and why it was
- * refused. What libbpf said last is kept for each thread; a load belongs to one. Programs of our
- * objects stand in sections "prcb_tp/NAME" and "prcb_iter/NAME", which are libbpf's tp_btf and iter
- * but for what they cost to load.
+ * Loads an object of eBPF programs by the few of the kernel's types that it needs, and tells why
+ * it was refused. What libbpf said last is kept for each thread; a load belongs to one. Programs
+ * of our objects stand in sections "prcb_tp/NAME" and "prcb_iter/NAME", which are libbpf's
+ * tp_btf and iter but for what they cost to load.
  */
 #ifndef PRCB_LOAD_BPF_LOAD_H
 #define PRCB_LOAD_BPF_LOAD_H
@@ -16,8 +16,8 @@
 
 #include "kernel_types.h"
 
-/* From bpf_load_begin to bpf_load_end, whatever the result of what is between:
- * open the object with `options`, find the types, configure, load. */
+/* A load goes from bpf_load_begin to bpf_load_end, whatever the result of what is between: open
+ * the object with `options`, find the types, configure, load. */
 struct bpf_load {
     struct bpf_object_open_opts options;
     struct kernel_types types; /* after bpf_load_find_types */
@@ -25,21 +25,22 @@ struct bpf_load {
 };
 
 int bpf_load_begin(struct bpf_load *l, struct prcb_error *err);
-/* What kernel_types_find finds, checked by kernel_check. */
+/* Calls kernel_types_find, and checks what it found with kernel_check. */
 int bpf_load_find_types(struct bpf_load *l, const struct bpf_object *object,
                         const char *const *names, enum kernel_for programs, struct prcb_error *err);
 void bpf_load_end(struct bpf_load *l);
 
-/* Before an attempt to load: what libbpf says goes nowhere but into what bpf_explain_load says to
- * the calling thread. Returns what to hand to libbpf_set_print after it. */
+/* This is called before an attempt to load: what libbpf says goes nowhere but into what
+ * bpf_explain_load says to the calling thread. Returns what to hand to libbpf_set_print after
+ * it. */
 libbpf_print_fn_t bpf_listen(void);
-/* The verifier's last lines about the first program of this thread that was refused since it forgot
- * (whoever opens something forgets, then makes several attempts); NULL: none. */
+/* Returns the verifier's last lines about the first program of this thread that was refused
+ * since it forgot (whoever opens something forgets, then makes several attempts); NULL: none. */
 const char *bpf_last_log(void);
 void bpf_forget_log(void);
-/* Why programs were not loaded: one sentence that names what was refused, and the reason. */
+/* Says why programs were not loaded: one sentence that names what was refused, and the reason. */
 int bpf_explain_load(int code, struct prcb_error *err);
-/* Whether it was a map, for which there was no memory. */
+/* Tells whether it was a map that was refused, for lack of memory. */
 bool bpf_lacked_memory(int code);
 
 #endif

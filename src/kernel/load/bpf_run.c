@@ -68,7 +68,7 @@ int bpf_event_program(const struct bpf_object *object, uint32_t i, struct prcb_p
 
 struct bpf_link *bpf_attach_program(struct bpf_program *program)
 {
-    /* Of a program whose type was changed libbpf forgets what its section says. */
+    /* libbpf forgets the section of a program whose type was changed. */
     return is_for_events(program) && bpf_program__type(program) == BPF_PROG_TYPE_TRACING
                ? bpf_program__attach_trace(program)
                : bpf_program__attach(program);
@@ -128,7 +128,7 @@ static int make_link(int program, const union bpf_iter_link_info *info)
 {
     struct bpf_link_create_opts options;
 
-    /* Not LIBBPF_OPTS: that assigns a whole structure, whose padding at the end compilers
+    /* LIBBPF_OPTS will not do: it assigns a whole structure, whose padding at the end compilers
      * need not clear, and libbpf refuses what is not zero there. */
     memset(&options, 0, sizeof(options));
     options.sz = sizeof(options);
@@ -196,7 +196,8 @@ ssize_t bpf_read_iterator(int program, pid_t tid, void *buffer, size_t size)
     return tid && (got == -EINVAL || got == -E2BIG) ? -EOPNOTSUPP : got;
 }
 
-/* "futex_wait_queue+0x60/0x90", "ext4_map_blocks+0x1a/0x6e0 [ext4]", "0xffffffffc0a01234". */
+/* Lines look like "futex_wait_queue+0x60/0x90", "ext4_map_blocks+0x1a/0x6e0 [ext4]",
+ * "0xffffffffc0a01234". */
 size_t bpf_kernel_names(char *text, size_t length)
 {
     size_t used = 0, next;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Running eBPF programs that are loaded, whichever: for who loads them (bpf_load.h). No state.
+ * Runs eBPF programs of any kind that are loaded, for whoever loads them (bpf_load.h). It has no
+ * state.
  */
 #ifndef PRCB_LOAD_BPF_RUN_H
 #define PRCB_LOAD_BPF_RUN_H
@@ -16,15 +17,16 @@ struct prcb_program;
 
 /* Attaches a program that is loaded to what its section says; NULL, with errno: it cannot be. */
 struct bpf_link *bpf_attach_program(struct bpf_program *program);
-/* The same unless it is attached (then *link is set). */
+/* Does the same unless it is attached (then *link is set). */
 int bpf_attach(struct bpf_program *program, struct bpf_link **link, struct prcb_error *err);
 
-/* How often the kernel did not run a program for an event, because it was in the middle of it on
- * that processor; UINT64_MAX: it does not say, or does not count it of programs on perf events.
- * ret_id: the program's number in the kernel, which no other gets later; NULL: not wanted. */
+/* Returns how often the kernel did not run a program for an event, because it was in the middle
+ * of it on that processor; UINT64_MAX: it does not say, or does not count it of programs on perf
+ * events. ret_id: the program's number in the kernel, which no other gets later; NULL: not
+ * wanted. */
 uint64_t bpf_misses_of(int program, uint32_t *ret_id);
-/* The object's programs that are loaded and that the kernel runs for events, i from 0. NULL,
- * -ENOENT: no more. */
+/* Returns the i-th (from 0) of the object's programs that are loaded and that the kernel runs
+ * for events. NULL, or -ENOENT: there are no more. */
 const struct bpf_program *bpf_event_program_at(const struct bpf_object *object, uint32_t i);
 int bpf_event_program(const struct bpf_object *object, uint32_t i, struct prcb_program *ret);
 
@@ -39,12 +41,12 @@ int bpf_wait_for_programs(void);
  * can point an iterator at one task (6.1); cleared when it cannot. */
 int bpf_run_iterator(bool *narrow, int program, pid_t tid, pid_t pid);
 
-/* What an iterator program over one task, or (0) everything, writes, up to `size` bytes. Returns
- * how many. -EOPNOTSUPP: the kernel cannot point an iterator at one task (6.1); -ESRCH: there is
- * none. */
+/* Reads what an iterator program over one task, or (0) everything, writes, up to `size` bytes.
+ * Returns how many. -EOPNOTSUPP: the kernel cannot point an iterator at one task (6.1); -ESRCH:
+ * there is none. */
 ssize_t bpf_read_iterator(int program, pid_t tid, void *buffer, size_t size);
-/* What prcb_kernel_stack has written of a thread, made the text of prcb_kernel_stack of prcb.h:
- * names alone. The length that it has in the same buffer, its end included. */
+/* Makes what prcb_kernel_stack has written of a thread the text of prcb_kernel_stack of prcb.h:
+ * names alone. Returns the length that it has in the same buffer, its end included. */
 size_t bpf_kernel_names(char *text, size_t length);
 
 #endif

@@ -48,7 +48,7 @@ static int copy_whole(int fd, struct source *ret)
     return got < 0 ? (int)got : (size_t)got == ret->size ? 0 : -EIO;
 }
 
-/* Mapped where the kernel lets it be (6.16), which saves copying five megabytes. */
+/* The file is mapped where the kernel allows it (6.16), which saves copying five megabytes. */
 static int source_read(struct source *ret)
 {
     int fd = open(kernel_types_source, O_RDONLY | O_CLOEXEC), result = 0;
@@ -99,7 +99,7 @@ static int source_parse(struct source *s)
     return s->strings_size && !s->strings[s->strings_size - 1] ? 0 : -EBADMSG;
 }
 
-/* Bytes behind a type's common part; -1: not a kind that this library knows. */
+/* Returns the bytes behind a type's common part; -1: this library does not know the kind. */
 static int64_t extra_bytes(const struct btf_type *type)
 {
     switch (btf_kind(type)) {
@@ -189,7 +189,8 @@ static int want(struct name *names, uint32_t *count, const char *text, size_t le
     return 0;
 }
 
-/* Those of the object's own types: what follows "___" tells apart what prcb calls them. */
+/* Wants the names of the object's own types: what follows "___" tells apart what prcb calls
+ * them. */
 static int want_all(struct name *names, const struct btf *own, const char *const *more)
 {
     uint32_t count = 0;
@@ -235,7 +236,7 @@ static void pick(struct picked *p, const struct source *s, uint32_t id)
 #define CAST       "bpf_rdonly_cast"
 #define TASK       "task_struct"
 
-/* The name behind a prefix; NULL: it has another. Most names differ in the first byte. */
+/* Returns the name behind a prefix; NULL: it has another. Most names differ in the first byte. */
 static const char *behind(const char *text, const char *prefix)
 {
     while (*prefix && *text == *prefix) {
@@ -289,7 +290,7 @@ uint32_t kernel_types_target(const struct kernel_types *t, const char *name, boo
     return 0;
 }
 
-/* One pass over all of them. */
+/* Makes one pass over all of the kernel's types. */
 static int find_named(struct kernel_types *t, struct source *s, const struct name *names,
                       uint32_t **ret, uint32_t *ret_count, uint32_t *ret_section)
 {
@@ -347,7 +348,7 @@ uint32_t kernel_type_number(const char *name, bool iterator)
     return t.targets[0].id;
 }
 
-/* What a type holds by value. A pointer's target is left out, but for the arguments of a
+/* Picks what a type holds by value. A pointer's target is left out, but for the arguments of a
  * tracepoint, which its typedef points at. */
 static void pick_parts(struct picked *p, const struct source *s, const struct btf_type *type)
 {
@@ -405,7 +406,7 @@ static uint32_t new_id(const struct picked *p, const struct source *s, uint32_t 
     return id <= s->count ? p->ids[id] : 0;
 }
 
-/* Names and types of what follows the common part, in place. */
+/* Translates names and types of what follows the common part, in place. */
 static int translate_parts(struct picked *p, const struct source *s, struct btf_type *type)
 {
     int result = 0;
@@ -459,7 +460,7 @@ static int put_type(struct picked *p, const struct source *s, uint32_t id)
     return result ? result : translate_parts(p, s, to);
 }
 
-/* Where the per-processor variables lie that were picked. */
+/* Writes where the per-processor variables lie that were picked. */
 static int put_section(struct picked *p, const struct source *s)
 {
     const struct btf_type *from = type_at(s, p->section);
@@ -537,7 +538,7 @@ static uint32_t number_of(const struct btf *btf, const char *name, uint32_t kind
     return id > 0 ? (uint32_t)id : 0;
 }
 
-/* All as they are, by libbpf's reading of them. */
+/* Takes all types as they are, as libbpf reads them. */
 static int hand_over_all(struct kernel_types *t, const struct source *s)
 {
     int result = hand_over(t, s->bytes, s->size);
@@ -731,7 +732,7 @@ static const struct need members[] = {
     MEMBER(upid, ns, NULL, THREADS),
     MEMBER(pid_namespace, ns, NULL, THREADS),
     MEMBER(ns_common, inum, NULL, THREADS),
-    /* Who a client of prcbd's is, and whom it may profile. */
+    /* These tell who a client of prcbd's is, and whom it may profile. */
     MEMBER(task_struct, real_cred, NULL, KERNEL_FOR_CLIENTS),
     MEMBER(task_struct, start_boottime, NULL, KERNEL_FOR_CLIENTS),
     MEMBER(task_struct, pid_links, NULL, KERNEL_FOR_CLIENTS),
@@ -786,7 +787,8 @@ static int lacks(const struct need *need, struct prcb_error *err)
                      kernel.release, need->words);
 }
 
-/* Which programs nobody but root may look into: the task's from 7.2, before that its memory's. */
+/* Tells whether the kernel has what says which programs nobody but root may look into: it is the
+ * task's from 7.2, before that its memory's. */
 static bool tells_dumpable(const struct btf *btf)
 {
     return kernel_has_member(btf, "task_struct", "exec_state")
@@ -811,7 +813,7 @@ int kernel_check(const struct btf *btf, enum kernel_for programs, struct prcb_er
             !kernel_has_member(btf, members[i].type, members[i].name))
             return lacks(&members[i], err);
     }
-    /* Kernels for one processor have none before 6.17. */
+    /* Kernels for one processor do not have this member before 6.17. */
     if (on_cpu.programs & programs && libbpf_num_possible_cpus() > 1 &&
         !kernel_has_member(btf, on_cpu.type, on_cpu.name))
         return lacks(&on_cpu, err);
@@ -822,8 +824,8 @@ int kernel_check(const struct btf *btf, enum kernel_for programs, struct prcb_er
 const char *const kernel_report_names[] = {"btf_trace_sched_switch", "btf_trace_contention_begin",
                                            "bpf_local_storage", NEEDED_ENUMERATIONS, NULL};
 
-/* Task storage: from 6.19 its memory is had under any lock (before, by another way, from 6.4); from
- * 7.0 on, which counts its owner, tracepoints are preempted. */
+/* The memory of task storage can be had under any lock from 6.19 on (before, by another way,
+ * from 6.4). From 7.0 on, which counts its owner, tracepoints are preempted. */
 struct kernel_reports kernel_reports(const struct btf *btf)
 {
     return (struct kernel_reports){

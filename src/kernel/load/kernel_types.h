@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The few of the kernel's types that programs are relocated by, and what user space asks of them
- * before it loads the programs. libbpf would go through all of /sys/kernel/btf/vmlinux, some
- * hundred thousand types, once for each type that a program reads; here one pass picks out those
- * of the names that are wanted, with what they hold by value, and libbpf is given these.
+ * Finds the few of the kernel's types that programs are relocated by, and what user space asks
+ * of them before it loads the programs. libbpf would go through all of /sys/kernel/btf/vmlinux,
+ * some hundred thousand types, once for each type that a program reads; here one pass picks out
+ * those of the names that are wanted, with what they hold by value, and libbpf is given these.
  *
- * Belongs to one caller; good for one object that is opened and loaded.
+ * An instance belongs to one caller and is good for one object that is opened and loaded.
  */
 #ifndef PRCB_LOAD_KERNEL_TYPES_H
 #define PRCB_LOAD_KERNEL_TYPES_H
@@ -45,24 +45,25 @@ struct kernel_types {
     uint32_t cast, task; /* the same of bpf_rdonly_cast (6.2) and of task_struct */
 };
 
-/* Before the object is opened. */
+/* This is called before the object is opened. */
 int kernel_types_init(struct kernel_types *t, struct prcb_error *err);
-/* Before it is loaded: all types of the names that the object's own types have, tracepoints as
- * "btf_trace_NAME" and per-processor variables by `names`, which ends with NULL, and the numbers of
- * what its programs are attached to. */
+/* This is called before the object is loaded. Finds all types of the names that the object's own
+ * types have, tracepoints as "btf_trace_NAME" and per-processor variables by `names`, which ends
+ * with NULL, and the numbers of what its programs are attached to. */
 int kernel_types_find(struct kernel_types *t, const struct bpf_object *object,
                       const char *const *names, struct prcb_error *err);
-/* The kernel's number of what a program in section "prcb_tp/NAME" or "prcb_iter/NAME" of that
- * object is attached to; 0: there is none. */
+/* Returns the kernel's number of what a program in section "prcb_tp/NAME" or "prcb_iter/NAME" of
+ * that object is attached to; 0: there is none. */
 uint32_t kernel_types_target(const struct kernel_types *t, const char *name, bool iterator);
-/* The same for an object that is loaded by itself, in a pass for each. */
+/* Does the same for an object that is loaded by itself, in a pass for each. */
 uint32_t kernel_type_number(const char *name, bool iterator);
-/* Where they are read from; tests make kernels up. */
+/* The file that they are read from; tests make kernels up. */
 extern const char *kernel_types_source;
-/* Takes one that is zeroed, or failed to open. */
+/* Accepts one that is zeroed, or failed to open. */
 void kernel_types_free(struct kernel_types *t);
 
-/* For programs of switches and locks: their names for kernel_types_find, and what was found. */
+/* These serve programs of switches and locks: their names for kernel_types_find, and what was
+ * found. */
 extern const char *const kernel_report_names[];
 struct kernel_reports kernel_reports(const struct btf *btf);
 
@@ -72,19 +73,20 @@ enum kernel_for {
     KERNEL_FOR_PROCESSORS = 4,
     KERNEL_FOR_SAMPLES = 8,
 };
-/* -EOPNOTSUPP: the kernel lacks what these programs cannot do without; the text names it. What else
- * they read is a feature each: they look for it by themselves (src/kernel/bpf/kernel.bpf.h). */
+/* Returns -EOPNOTSUPP if the kernel lacks what these programs cannot do without; the text names
+ * it. What else they read is a feature each: they look for it by themselves
+ * (src/kernel/bpf/kernel.bpf.h). */
 int kernel_check(const struct btf *btf, enum kernel_for programs, struct prcb_error *err);
 
-/* Number of arguments of a raw tracepoint, its leading context pointer not
- * counted; -1: the kernel has no such tracepoint. */
+/* Returns the number of arguments of a raw tracepoint, its leading context pointer not counted;
+ * -1: the kernel has no such tracepoint. */
 int kernel_tracepoint_arguments(const struct btf *btf, const char *name);
 
-/* Whether the kernel's struct of this name has such a member, in unnamed parts of it too. */
+/* Tells whether the kernel's struct of this name has such a member, in unnamed parts of it too. */
 bool kernel_has_member(const struct btf *btf, const char *type_name, const char *member);
 
-/* Whether the kernel's enumeration of this name has such a constant; true where it has no such
- * enumeration, or it was not asked for, which tells nothing. */
+/* Tells whether the kernel's enumeration of this name has such a constant. True where the kernel
+ * has no such enumeration, or it was not asked for: either tells nothing. */
 bool kernel_has_constant(const struct btf *btf, const char *type_name, const char *constant);
 
 #endif
