@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Where futexes lie, what descriptors are and names of the kernel's locks, of this process and
- * kernel.
+ * Where futexes lie, what descriptors and sockets are and names of the kernel's locks, of this
+ * process and kernel.
  */
 #include <fcntl.h>
 #include <inttypes.h>
+#include <netinet/in.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -15,8 +18,12 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -25,6 +32,8 @@
 #include "futex.h"
 #include "kernel_lock.h"
 #include "objects.h"
+#include "sockets.h"
+#include "unix_socket.h"
 
 static uint32_t in_bss;
 static uint32_t in_data = 1;
@@ -500,6 +509,167 @@ static void test_waits_that_are_over(void **state)
     prcb_close(p);
 }
 
+/* ---- sockets ---- */
+
+static uint64_t inode_of(int fd)
+{
+    struct stat about;
+
+    return fstat(fd, &about) ? 0 : about.st_ino;
+}
+
+/* A path, or an abstract name of this length. -1: it failed. */
+static int listen_at(const char *name, size_t length)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (fd < 0 || length > sizeof(at.sun_path))
+        return -1;
+    memcpy(at.sun_path, name, length);
+    return bind(fd, (const void *)&at, size) || listen(fd, 4) ? -1 : fd;
+}
+
+/* A name of which a part is a row for another's socket in /proc/net/unix. columns:
+ * those in front of the inode. */
+static int forge(uint64_t inode, const char *columns)
+{
+    char name[108];
+    int length;
+
+    length = snprintf(name, sizeof(name), "%cx\n0000000000000000: 00000002 %s %5" PRIu64 " /forged",
+                      '\0', columns, inode);
+    return listen_at(name, (size_t)length);
+}
+
+#define AS_THE_KERNEL "00000000 00010000 0001 01"
+
+/* expected: NULL: it has no name. */
+static uint64_t is_named(struct sockets *s, pid_t pid, uint64_t inode, const char *expected)
+{
+    uint64_t netns, peer = 0;
+    char name[300] = "";
+    int result = sockets_name(s, pid, inode, name, sizeof(name), &netns, &peer);
+
+    if (expected && result)
+        fail_msg("%s: %s", expected, strerror(-result));
+    if (expected)
+        assert_string_equal(name, expected);
+    else if (!result)
+        fail_msg("it is named %s", name);
+    return peer;
+}
+
+static void test_names_of_unix_sockets(void **state)
+{
+    struct sockaddr_in loopback = {.sin_family = AF_INET,
+                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    int diag = unix_socket_open(), pair[2], path, abstract, client, accepted, tcp, liar, other;
+    char name[200], is_abstract[32] = "";
+    socklen_t size = sizeof(loopback);
+    struct sockets *s;
+
+    (void)state;
+    if (diag < 0)
+        skip(); /* CONFIG_UNIX_DIAG */
+    close(diag);
+    snprintf(at.sun_path, sizeof(at.sun_path), "/tmp/test_objects-%d", (int)getpid());
+    path = listen_at(at.sun_path, strlen(at.sun_path));
+    snprintf(is_abstract + 1, sizeof(is_abstract) - 1, "a b-%d", (int)getpid());
+    abstract = listen_at(is_abstract, strlen(is_abstract + 1) + 1);
+    client = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(client, (const void *)&at, sizeof(at)), 0);
+    accepted = accept4(path, NULL, NULL, SOCK_CLOEXEC);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    tcp = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(tcp, (const void *)&loopback, size), 0);
+    assert_int_equal(listen(tcp, 1), 0);
+    assert_int_equal(getsockname(tcp, (void *)&loopback, &size), 0);
+    liar = forge(inode_of(pair[0]), AS_THE_KERNEL);
+    other = forge(inode_of(tcp), AS_THE_KERNEL);
+    assert_true(path >= 0 && abstract >= 0 && accepted >= 0 && liar >= 0 && other >= 0);
+
+    assert_int_equal(sockets_open(&s), 0);
+    assert_int_equal(is_named(s, getpid(), inode_of(pair[0]), "unix without a name"),
+                     inode_of(pair[1]));
+    assert_int_equal(is_named(s, getpid(), inode_of(pair[1]), "unix without a name"),
+                     inode_of(pair[0]));
+    snprintf(name, sizeof(name), "unix %s (listens)", at.sun_path);
+    assert_int_equal(is_named(s, getpid(), inode_of(path), name), 0);
+    snprintf(name, sizeof(name), "unix %s", at.sun_path);
+    assert_int_equal(is_named(s, getpid(), inode_of(client), name), inode_of(accepted));
+    assert_int_equal(is_named(s, getpid(), inode_of(accepted), name), inode_of(client));
+    snprintf(name, sizeof(name), "unix @%s (listens)", is_abstract + 1);
+    assert_int_equal(is_named(s, getpid(), inode_of(abstract), name), 0);
+    snprintf(name, sizeof(name), "tcp 127.0.0.1:%u (listens)", ntohs(loopback.sin_port));
+    is_named(s, getpid(), inode_of(tcp), name);
+    /* The liar's name is its own, newline and all: who prints it escapes that. */
+    snprintf(name, sizeof(name),
+             "unix @x\n0000000000000000: 00000002 " AS_THE_KERNEL " %5" PRIu64 " /forged (listens)",
+             inode_of(pair[0]));
+    is_named(s, getpid(), inode_of(liar), name);
+    sockets_close(s);
+    unlink(at.sun_path);
+    for (size_t i = 0; i < 9; i++)
+        close((int[]){path, abstract, client, accepted, pair[0], pair[1], tcp, liar, other}[i]);
+}
+
+struct elsewhere {
+    uint64_t abstract, victim, gone;
+};
+
+static void be_elsewhere(int to)
+{
+    struct elsewhere is = {0};
+    int pair[2], gone;
+
+    if (unshare(geteuid() ? CLONE_NEWUSER | CLONE_NEWNET : CLONE_NEWNET))
+        _exit(write(to, &is, sizeof(is)) != sizeof(is));
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails does not end it; new rights forget it */
+    is.abstract = inode_of(listen_at("\0elsewhere", 10));
+    gone = listen_at("\0gone", 5);
+    is.gone = inode_of(gone);
+    close(gone);
+    /* The second forged row is the only one of its inode, but no kernel writes its flags so. */
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) ||
+        forge(is.victim = inode_of(pair[0]), AS_THE_KERNEL) < 0 ||
+        forge(is.gone, "00000000 10000 0001 01") < 0 || write(to, &is, sizeof(is)) != sizeof(is))
+        _exit(1);
+    pause();
+}
+
+/* There the list in procfs is all there is. */
+static void test_unix_sockets_elsewhere(void **state)
+{
+    struct elsewhere is = {0};
+    struct sockets *s;
+    int pipes[2];
+    pid_t child;
+
+    (void)state;
+    assert_int_equal(pipe(pipes), 0);
+    child = fork();
+    if (!child)
+        be_elsewhere(pipes[1]);
+    assert_true(child > 0);
+    close(pipes[1]);
+    assert_int_equal(read(pipes[0], &is, sizeof(is)), sizeof(is));
+    close(pipes[0]);
+    if (is.abstract) {
+        assert_int_equal(sockets_open(&s), 0);
+        is_named(s, child, is.abstract, "unix @elsewhere (listens)");
+        is_named(s, child, is.victim, NULL);
+        is_named(s, child, is.gone, NULL);
+        sockets_close(s);
+    }
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    if (!is.abstract)
+        skip(); /* no namespaces */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -516,6 +686,8 @@ int main(void)
         cmocka_unit_test(test_locks_without_an_owner),
         cmocka_unit_test(test_words_that_are_no_owner),
         cmocka_unit_test(test_holders_are_of_the_same_process),
+        cmocka_unit_test(test_names_of_unix_sockets),
+        cmocka_unit_test(test_unix_sockets_elsewhere),
     };
 
     in_bss = in_data;

@@ -4,18 +4,15 @@
 #include "sockets.h"
 #include "now.h"
 #include "reach.h"
+#include "unix_socket.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <linux/netlink.h>
-#include <linux/sock_diag.h>
-#include <linux/unix_diag.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #define SPACES 8 /* namespaces whose lists are kept */
@@ -43,8 +40,8 @@ struct space {
 struct sockets {
     struct space spaces[SPACES];
     size_t next;  /* that is given up for another */
-    int diag;     /* -1: none */
-    uint64_t own; /* namespace, that diag speaks of */
+    int diag;     /* of unix_socket.h; -1: none */
+    uint64_t own; /* namespace, that diag speaks of; 0: none */
 };
 
 static uint64_t netns_of(pid_t pid, const char *process)
@@ -58,12 +55,16 @@ static uint64_t netns_of(pid_t pid, const char *process)
     return ret;
 }
 
+static void free_row(const struct socket_row *row)
+{
+    free(row->local);
+    free(row->remote);
+}
+
 static void empty(struct space *space)
 {
-    for (size_t i = 0; i < space->count; i++) {
-        free(space->rows[i].local);
-        free(space->rows[i].remote);
-    }
+    for (size_t i = 0; i < space->count; i++)
+        free_row(&space->rows[i]);
     free(space->rows);
     *space = (struct space){0};
 }
@@ -74,8 +75,8 @@ int sockets_open(struct sockets **ret)
 
     if (!s)
         return -ENOMEM;
-    s->diag = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
-    s->own = netns_of(0, "self");
+    s->diag = unix_socket_open();
+    s->own = s->diag >= 0 ? netns_of(0, "self") : 0;
     *ret = s;
     return 0;
 }
@@ -93,19 +94,22 @@ void sockets_close(struct sockets *s)
 
 /* ---- lists ---- */
 
-static void add(struct space *space, const char *protocol, uint64_t inode, bool listens,
+/* False: there is no room. */
+static bool add(struct space *space, const char *protocol, uint64_t inode, bool listens,
                 const char *local, const char *remote)
 {
     struct socket_row row = {.inode = inode, .protocol = protocol, .listens = listens};
 
-    if (!inode || space->count == SOCKETS_MOST)
-        return;
+    if (!inode)
+        return true;
+    if (space->count == SOCKETS_MOST)
+        return false;
     row.local = strdup(local);
     row.remote = strdup(remote);
-    if (!row.local || !row.remote || array_add(space->rows, space->count, space->room, row)) {
-        free(row.local);
-        free(row.remote);
-    }
+    if (row.local && row.remote && !array_add(space->rows, space->count, space->room, row))
+        return true;
+    free_row(&row);
+    return false;
 }
 
 /* "0100007F:1F90": words as they lie in memory; *ret_none: no address. False: not understood. */
@@ -151,22 +155,41 @@ static void read_inet(FILE *in, const char *protocol, struct space *space)
 
 #define UNIX_LISTENS_ 0x10000
 
+/* The kernel's columns as it writes them, and nothing else: names are written as they are, and one
+ * with a newline may look like another socket's row. */
+static bool parse_unix(char *line, uint64_t *ret_inode, bool *ret_listens, const char **ret_name)
+{
+    char number[20], again[128], *end = strchr(line, '\n');
+    unsigned references, flags, type, state;
+    size_t length;
+
+    if (!end || sscanf(line, "%16[0-9a-f]: %x 00000000 %x %x %x %" SCNu64, number, &references,
+                       &flags, &type, &state, ret_inode) != 6)
+        return false;
+    *end = '\0';
+    length = (size_t)snprintf(again, sizeof(again), "%s: %08X 00000000 %08X %04X %02X %5" PRIu64,
+                              number, references, flags, type, state, *ret_inode);
+    if (strncmp(line, again, length) != 0 || (line[length] && line[length] != ' '))
+        return false;
+    *ret_listens = flags & UNIX_LISTENS_;
+    *ret_name = line + length + (line[length] == ' ');
+    return true;
+}
+
+/* All of them or none: of two rows with one inode the true one might be left out. */
 static void read_unix(FILE *in, const char *protocol, struct space *space)
 {
-    char *line = NULL;
-    size_t room = 0;
+    size_t before = space->count;
+    bool listens, whole = true;
+    const char *name;
+    uint64_t inode;
+    char line[512];
 
-    while (getline(&line, &room, in) > 0) {
-        unsigned flags;
-        uint64_t inode;
-        int path = 0;
-
-        line[strcspn(line, "\n")] = '\0';
-        if (sscanf(line, "%*s %*s %*s %x %*s %*s %" SCNu64 " %n", &flags, &inode, &path) == 2 &&
-            path)
-            add(space, protocol, inode, flags & UNIX_LISTENS_, line + path, "");
-    }
-    free(line);
+    while (whole && fgets(line, sizeof(line), in))
+        whole = !parse_unix(line, &inode, &listens, &name) ||
+                add(space, protocol, inode, listens, name, "");
+    while ((!whole || ferror(in)) && space->count > before)
+        free_row(&space->rows[--space->count]);
 }
 
 static int by_inode(const void *left, const void *right)
@@ -176,7 +199,28 @@ static int by_inode(const void *left, const void *right)
     return a->inode < b->inode ? -1 : a->inode > b->inode;
 }
 
-static void read_lists(struct space *space, pid_t pid, uint64_t netns)
+/* Of rows with one inode, those of Unix sockets may be somebody's name. */
+static void drop_doubtful(struct space *space)
+{
+    size_t kept = 0;
+    uint64_t last = 0;
+
+    for (size_t i = 0; i < space->count; i++) {
+        struct socket_row row = space->rows[i];
+        bool again =
+            row.inode == last || (i + 1 < space->count && space->rows[i + 1].inode == row.inode);
+
+        last = row.inode;
+        if (again && !strcmp(row.protocol, "unix"))
+            free_row(&row);
+        else
+            space->rows[kept++] = row;
+    }
+    space->count = kept;
+}
+
+/* is_own: it is this process's too, to which sock_diag tells of Unix sockets. */
+static void read_lists(struct space *space, pid_t pid, uint64_t netns, bool is_own)
 {
     static const struct {
         const char *file, *protocol;
@@ -190,10 +234,14 @@ static void read_lists(struct space *space, pid_t pid, uint64_t netns)
     empty(space);
     space->netns = netns;
     for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++) {
-        char path[64];
+        char path[64], process[16] = "self";
         FILE *in;
 
-        snprintf(path, sizeof(path), "/proc/%d/net/%s", (int)pid, lists[i].file);
+        if (is_own && lists[i].read == read_unix)
+            continue;
+        if (!is_own)
+            snprintf(process, sizeof(process), "%d", (int)pid);
+        snprintf(path, sizeof(path), "/proc/%s/net/%s", process, lists[i].file);
         in = fopen(path, "re");
         if (!in)
             continue;
@@ -201,6 +249,7 @@ static void read_lists(struct space *space, pid_t pid, uint64_t netns)
         fclose(in);
     }
     array_sort(space->rows, space->count, by_inode);
+    drop_doubtful(space);
     space->read_ns = now_ns();
     cost = COST_TIMES * (now_by(CLOCK_THREAD_CPUTIME_ID) - began);
     space->again_ns = space->read_ns + (cost > LEAST_NS ? cost : LEAST_NS);
@@ -213,7 +262,7 @@ static struct space *space_of(struct sockets *s, pid_t pid, uint64_t netns)
             return &s->spaces[i];
     }
     s->next = (s->next + 1) % SPACES;
-    read_lists(&s->spaces[s->next], pid, netns);
+    read_lists(&s->spaces[s->next], pid, netns, netns == s->own);
     return &s->spaces[s->next];
 }
 
@@ -225,50 +274,6 @@ static const struct socket_row *row_of(const struct space *space, uint64_t inode
 }
 
 /* ---- other ends ---- */
-
-/* Finds the other end of a Unix socket; 0: not known. */
-static uint64_t unix_peer(const struct sockets *s, uint64_t inode)
-{
-    struct {
-        struct nlmsghdr head;
-        struct unix_diag_req ask;
-    } request = {
-        .head = {.nlmsg_len = sizeof(request),
-                 .nlmsg_type = SOCK_DIAG_BY_FAMILY,
-                 .nlmsg_flags = NLM_F_REQUEST},
-        .ask = {.sdiag_family = AF_UNIX,
-                .udiag_states = ~0u,
-                .udiag_ino = (uint32_t)inode,
-                .udiag_show = UDIAG_SHOW_PEER,
-                .udiag_cookie = {~0u, ~0u}},
-    };
-    _Alignas(struct nlmsghdr) char answer[1024];
-    const struct nlmsghdr *head = (const void *)answer;
-    const struct unix_diag_msg *about = NLMSG_DATA(answer);
-    uint32_t peer = 0;
-    ssize_t got;
-    size_t at = NLMSG_LENGTH(sizeof(*about));
-
-    if (s->diag < 0 || inode > UINT32_MAX ||
-        send(s->diag, &request, sizeof(request), 0) != sizeof(request))
-        return 0;
-    got = recv(s->diag, answer, sizeof(answer), 0);
-    if (got < (ssize_t)at || head->nlmsg_type != SOCK_DIAG_BY_FAMILY || about->udiag_ino != inode)
-        return 0;
-    /* Attributes: length, kind, value, each at a multiple of 4. */
-    while (at + 4 <= (size_t)got) {
-        uint16_t length, kind;
-
-        memcpy(&length, answer + at, sizeof(length));
-        memcpy(&kind, answer + at + 2, sizeof(kind));
-        if (length < 4 || at + length > (size_t)got)
-            break;
-        if (kind == UNIX_DIAG_PEER && length >= 8)
-            memcpy(&peer, answer + at + 4, sizeof(peer));
-        at += (length + 3u) & ~3u;
-    }
-    return peer;
-}
 
 static uint64_t inet_peer(const struct space *space, const struct socket_row *row)
 {
@@ -284,14 +289,27 @@ static uint64_t inet_peer(const struct space *space, const struct socket_row *ro
     return 0;
 }
 
-static void write_unix(const struct space *space, const struct socket_row *row, uint64_t peer,
-                       char *ret, size_t size)
-{
-    const struct socket_row *other = peer ? row_of(space, peer) : NULL;
-    const char *path = *row->local ? row->local : other ? other->local : "";
+/* ---- names ---- */
 
-    snprintf(ret, size, "unix %s%s", *path ? path : "without a name",
-             row->listens ? " (listens)" : "");
+static void write_unix(const char *name, bool listens, char *ret, size_t size)
+{
+    snprintf(ret, size, "unix %s%s", *name ? name : "without a name", listens ? " (listens)" : "");
+}
+
+/* One of the own namespace, by its name or its peer's. */
+static bool name_own_unix(const struct sockets *s, uint64_t inode, char *ret, size_t size,
+                          uint64_t *ret_peer)
+{
+    struct unix_socket is, peer;
+    const char *name = is.name;
+
+    if (!unix_socket_read(s->diag, inode, &is))
+        return false;
+    if (!*name && unix_socket_read(s->diag, is.peer, &peer))
+        name = peer.name;
+    write_unix(name, is.listens, ret, size);
+    *ret_peer = is.peer;
+    return true;
 }
 
 int sockets_name(struct sockets *s, pid_t pid, uint64_t inode, char *ret, size_t size,
@@ -310,19 +328,23 @@ int sockets_name(struct sockets *s, pid_t pid, uint64_t inode, char *ret, size_t
         return -ENOENT;
     space = space_of(s, pid, netns);
     row = row_of(space, inode);
+    if (!row && netns == s->own && name_own_unix(s, inode, ret, size, ret_peer)) {
+        *ret_netns = netns;
+        return 0;
+    }
     if (now > space->read_ns + (row ? FRESH_NS : 0)) {
         if (now <= space->again_ns)
             return -EAGAIN;
-        read_lists(space, pid, netns);
+        read_lists(space, pid, netns, netns == s->own);
         row = row_of(space, inode);
     }
     if (!row)
         return -ENOENT;
     is_unix = !strcmp(row->protocol, "unix");
     *ret_netns = netns;
-    *ret_peer = !is_unix ? inet_peer(space, row) : netns == s->own ? unix_peer(s, inode) : 0;
+    *ret_peer = is_unix ? 0 : inet_peer(space, row);
     if (is_unix)
-        write_unix(space, row, *ret_peer, ret, size);
+        write_unix(row->local, row->listens, ret, size);
     else
         snprintf(ret, size, "%s %s%s%s", row->protocol, row->local,
                  *row->remote   ? " -> "

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * What a socket is connected to, by the kernel's lists of a network namespace. They are read again
- * when a socket is not in them, no more often than what reading costs allows.
+ * when a socket is not in them, no more often than what reading costs allows. Unix sockets of the
+ * own namespace are asked for one by one (unix_socket.h); of another one the list is all there is:
+ * what stands in it twice, or is written in another way than the kernel's, has no name.
  *
  * One thread.
  */
