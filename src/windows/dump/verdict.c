@@ -214,7 +214,16 @@ static bool is_own_breakpoint(const struct prcb_dump *d)
 
 /* ---- the culprit ---- */
 
-static bool is_inbox(const char *name)
+static bool is_one_of(const char *name, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (!strcasecmp(names[i], name))
+            return true;
+    }
+    return false;
+}
+
+bool prcb_dump_is_inbox(const char *name)
 {
     static const char *const names[] = {
 #define I(name) name,
@@ -222,11 +231,7 @@ static bool is_inbox(const char *name)
 #undef I
     };
 
-    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-        if (!strcasecmp(names[i], name))
-            return true;
-    }
-    return false;
+    return is_one_of(name, names, ARRAY_SIZE(names));
 }
 
 /* The kernel and the HAL: every stack goes through them. */
@@ -235,11 +240,7 @@ static bool is_kernel(const char *name)
     static const char *const names[] = {"ntoskrnl.exe", "ntkrnlmp.exe", "ntkrnlpa.exe",
                                         "ntkrpamp.exe", "nt.exe",       "hal.dll"};
 
-    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-        if (!strcasecmp(names[i], name))
-            return true;
-    }
-    return false;
+    return is_one_of(name, names, ARRAY_SIZE(names));
 }
 
 static void blame(struct prcb_dump *d, const struct module *m, const char *by)
@@ -324,7 +325,7 @@ static void blame_by_stack(struct prcb_dump *d)
         for (size_t i = 0; i < c.used; i++) {
             const char *name = c.rows[i].module->name;
 
-            if (c.rows[i].count > best && !is_kernel(name) && (pass || !is_inbox(name))) {
+            if (c.rows[i].count > best && !is_kernel(name) && (pass || !prcb_dump_is_inbox(name))) {
                 best = c.rows[i].count;
                 blame(d, c.rows[i].module, "its code is on the crashing thread's stack");
             }
@@ -386,12 +387,7 @@ int prcb_dump_culprit(const struct prcb_dump *d, struct prcb_dump_culprit *ret)
         .frames = d->culprit.frames,
         .of_frames = d->culprit.of_frames,
         .is_unloaded = d->culprit.module->is_unloaded,
-        .is_inbox = is_inbox(d->culprit.module->name),
+        .is_inbox = prcb_dump_is_inbox(d->culprit.module->name),
     };
     return sized_hand_out(&culprit, sizeof(culprit), ret);
-}
-
-bool prcb_dump_is_inbox(const char *name)
-{
-    return is_inbox(name);
 }
