@@ -77,6 +77,15 @@ def state_of(pid, tid=None):
     return text.rsplit(")", 1)[1].split()[0]
 
 
+def mount_of(wanted):
+    """Where cgroups of version 2 are, or those of version 1 with a controller; None: nowhere."""
+    for line in pathlib.Path("/proc/mounts").read_text(encoding="ascii").splitlines():
+        _, path, kind, options, *_ = line.split()
+        if kind == wanted or kind == "cgroup" and wanted in options.split(","):
+            return path
+    return None
+
+
 class House(unittest.TestCase):
     """Programs, and prcb asked about them as the user who has the tier: prcbd's and perf's as nobody."""
 

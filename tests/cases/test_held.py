@@ -12,19 +12,10 @@ import signal
 import time
 import unittest
 
-from house import ROOT, House, await_true, on_tiers, state_of
+from house import ROOT, House, await_true, mount_of, on_tiers, state_of
 
 PTRACE_ATTACH, PTRACE_DETACH = 16, 17
 LIBC = ctypes.CDLL(None, use_errno=True)
-
-
-def mount_of(wanted):
-    """Where cgroups of version 2 are, or those of version 1 with a controller; None: nowhere."""
-    for line in pathlib.Path("/proc/mounts").read_text(encoding="ascii").splitlines():
-        _, path, kind, options, *_ = line.split()
-        if kind == wanted or kind == "cgroup" and wanted in options.split(","):
-            return path
-    return None
 
 
 class Held(House):

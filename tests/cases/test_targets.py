@@ -3,6 +3,7 @@
 """-p with a thread's number means its process, and a zombie in a list does not end the command; both are said.
 
 Witness: the numbers that the kernel gave (Tgid in /proc, Popen)."""
+import json
 import os
 import shutil
 import subprocess
@@ -11,7 +12,7 @@ import tempfile
 import threading
 import unittest
 
-from house import PRCB, House, await_true, state_of
+from house import PRCB, ROOT, House, await_true, mount_of, state_of
 
 
 class Targets(House):
@@ -44,6 +45,57 @@ class Targets(House):
             self.assertIn(f"process {self.zombie.pid} has ended and waits to be reaped: it is left out", result.stderr)
             result = self.ask(command, str(self.zombie.pid))
             self.assertNotEqual(result.returncode, 0)
+
+    def ask_word(self, *words):
+        return subprocess.run([PRCB, "why", "-j", *words], capture_output=True, text=True, timeout=60, check=False)
+
+    def test_a_word_names_what_runs(self):
+        """A number, a name with options behind it, a cgroup; and a command where nothing is called so."""
+        name = f"t{os.getpid()}"
+        folder = tempfile.mkdtemp(prefix="prcb-case-")
+        self.addCleanup(shutil.rmtree, folder)
+        os.symlink(shutil.which("sleep"), os.path.join(folder, name))
+        slept = subprocess.Popen([os.path.join(folder, name), "60"])
+        self.addCleanup(slept.wait)
+        self.addCleanup(slept.kill)
+        await_true(lambda: state_of(slept.pid) == "S", "it sleeps")
+        for words in (str(slept.pid), "--for", "0.1"), ("--for", "0.1", name), (name, "--for", "0.1"), (name, "--", "true"):
+            result = self.ask_word(*words)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual([row["pid"] for row in json.loads(result.stdout)["processes"]], [slept.pid])
+        # A name with words behind it that are no options is a command's.
+        result = self.ask_word(os.path.join(folder, name), "0.1")
+        self.assertNotEqual([row["pid"] for row in json.loads(result.stdout)["processes"]], [slept.pid])
+        for words in (name + "x",), (name + "x", "--for", "1"), ("0",):
+            result = self.ask_word(*words)
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertIn(f"no process is called '{words[0]}'; to start it as a command: prcb why -- {words[0]}", result.stderr)
+        self.assertEqual(self.ask_word(name, "--for", "1", "more").returncode, 2)
+        self.assertEqual(self.ask_word("--unit", name).returncode, 1)
+
+    @unittest.skipUnless(ROOT, "needs root, to make a cgroup")
+    def test_a_cgroup_by_its_path_and_as_a_unit(self):
+        mount = mount_of("cgroup2") or mount_of("pids")
+        if not mount:
+            self.skipTest("no cgroups are mounted")
+        group = os.path.join(mount, f"prcb-case-{os.getpid()}.service")
+        try:
+            os.mkdir(group)
+        except OSError as error:
+            self.skipTest(f"no cgroup can be made here: {error}")
+        slept = subprocess.Popen(["sleep", "60"])
+        try:
+            with open(os.path.join(group, "cgroup.procs"), "w", encoding="ascii") as file:
+                file.write(str(slept.pid))
+            name = os.path.basename(group)
+            for words in ("/" + name,), (group,), ("--unit", name), ("--unit", name[:-len(".service")]), ("--cgroup", group):
+                result = self.ask_word(*words, "--for", "0.1")
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertEqual([row["pid"] for row in json.loads(result.stdout)["processes"]], [slept.pid])
+        finally:
+            slept.kill()
+            slept.wait()
+            os.rmdir(group)
 
     def test_record(self):
         """What it records of a thread's number was nothing, and no failure."""

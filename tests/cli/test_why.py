@@ -1925,7 +1925,7 @@ class Objects(unittest.TestCase):
             self.assertEqual(again[address], f"made_up_{static.index(address)}")
 
     def test_not_asked_for(self):
-        report, _ = document("--", "sleep", "0.1")
+        report, _ = document("--no-objects", "--", "sleep", "0.1")
         for cause in report["processes"][0]["causes"]:
             self.assertNotIn("objects", cause)
 

@@ -3,6 +3,7 @@
  * Names of cgroups: what paths of container engines, Kubernetes and systemd say, how mounts tell
  * the version, and a made-up hierarchy in which folders come and go.
  */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "cgroup_find.h"
 #include "cgroup_names.h"
 
 #define ID        "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
@@ -180,12 +182,81 @@ static void numbers_have_paths(void **state)
     removed(root, "");
 }
 
+/* The folders of what is wanted, without the roots in which they lie; "": none. */
+static const char *found(const char *mounts, size_t root, enum cgroup_wanted wanted,
+                         const char *name)
+{
+    struct cgroup_list list = {0};
+    int result = cgroup_find(mounts, wanted, name, &list);
+    static char ret[512];
+
+    *ret = '\0';
+    assert_int_equal(result, list.count ? 0 : -ENOENT);
+    for (size_t i = 0; i < list.count; i++)
+        snprintf(ret + strlen(ret), sizeof(ret) - strlen(ret), "%s%s", i ? " " : "",
+                 list.paths[i] + root);
+    cgroup_list_free(&list);
+    return ret;
+}
+
+/* Version 2's hierarchy comes first, although the mounts have it last. */
+static void names_have_folders(void **state)
+{
+    static const char *const folders[] = {"/v1",
+                                          "/v1/old.service",
+                                          "/v1/web.service",
+                                          "/v2",
+                                          "/v2/system.slice",
+                                          "/v2/system.slice/web.service",
+                                          "/v2/system.slice/web.service/web.service",
+                                          "/v2/system.slice/docker-" ID ".scope",
+                                          "/v2/kubepods.slice",
+                                          "/v2/kubepods.slice/kubepods-pod" POD_SLICE ".slice",
+                                          "/v2/kubepods.slice/kubepods-pod" POD_SLICE
+                                          ".slice/cri-containerd-" OTHER_ID ".scope"};
+    const size_t count = sizeof(folders) / sizeof(*folders);
+    char root[] = "/tmp/prcb-cgroups-XXXXXX", mounts[64], procs[512];
+    size_t at = sizeof(root) - 1;
+    FILE *out;
+
+    assert_non_null(mkdtemp(root));
+    for (size_t i = 0; i < count; i++)
+        make(root, folders[i]);
+    snprintf(mounts, sizeof(mounts), "%s/mounts", root);
+    snprintf(procs, sizeof(procs), "%s/v1/old.service/cgroup.procs", root);
+    out = fopen(mounts, "w");
+    fprintf(out, "x %s/v1 cgroup rw 0 0\nx %s/v2 cgroup2 rw 0 0\n", root, root);
+    fclose(out);
+    fclose(fopen(procs, "w"));
+    assert_string_equal(found(mounts, at, CGROUP_BY_UNIT, "web"), "/v2/system.slice/web.service");
+    assert_string_equal(found(mounts, at, CGROUP_BY_UNIT, "web.service"),
+                        "/v2/system.slice/web.service");
+    assert_string_equal(found(mounts, at, CGROUP_BY_UNIT, "old"), "/v1/old.service");
+    assert_string_equal(found(mounts, at, CGROUP_BY_UNIT, "we"), "");
+    assert_string_equal(found(mounts, at, CGROUP_BY_UNIT, "system.slice"), "/v2/system.slice");
+    assert_string_equal(found(mounts, at, CGROUP_BY_CONTAINER, "0123"),
+                        "/v2/system.slice/docker-" ID ".scope");
+    assert_string_equal(found(mounts, at, CGROUP_BY_CONTAINER, OTHER_ID), folders[count - 1]);
+    assert_string_equal(found(mounts, at, CGROUP_BY_CONTAINER, "0124"), "");
+    assert_string_equal(found(mounts, at, CGROUP_BY_POD, POD), folders[count - 2]);
+    assert_string_equal(found(mounts, at, CGROUP_BY_PATH, "/old.service"), "/v1/old.service");
+    assert_string_equal(found(mounts, at, CGROUP_BY_PATH, "/web.service"), "");
+    assert_string_equal(found(mounts, at, CGROUP_BY_PATH, ""), "");
+    assert_string_equal(found("/nonexistent", 0, CGROUP_BY_UNIT, "web"), "");
+    unlink(procs);
+    unlink(mounts);
+    for (size_t i = count; i--;)
+        removed(root, folders[i]);
+    removed(root, "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(paths_say_who_made_them),
         cmocka_unit_test(mounts_say_the_version),
         cmocka_unit_test(numbers_have_paths),
+        cmocka_unit_test(names_have_folders),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

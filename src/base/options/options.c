@@ -319,6 +319,18 @@ static int add_named(const char *word, struct cli_ids *ids, struct prcb_error *e
     return found;
 }
 
+int cli_add_process(const char *word, struct cli_ids *ids, struct prcb_error *err)
+{
+    uint64_t id;
+    int found;
+
+    if (!number_parse(word, 1, INT_MAX, &id))
+        return array_append(ids->ids, ids->count, (pid_t)id) ? -ENOMEM : 1;
+    found = word[strspn(word, "-+.0123456789")] ? add_named(word, ids, err) : -EINVAL;
+    ids->named |= found > 0;
+    return found;
+}
+
 /* Takes numbers, with commas, blanks or line ends between them, as pgrep prints them; for
  * processes also names. */
 static int parse_ids(const struct cli_command *command, const char *option, const char *what,
@@ -334,14 +346,8 @@ static int parse_ids(const struct cli_command *command, const char *option, cons
     while (*copy && strchr("\n ", copy[strlen(copy) - 1]))
         copy[strlen(copy) - 1] = '\0';
     while (status == CLI_OK && (word = strsep(&at, ", \n"))) {
-        uint64_t id;
-        bool is_number = !number_parse(word, 1, INT_MAX, &id);
-
-        if (is_number)
-            found = array_append(ids->ids, ids->count, (pid_t)id) ? -ENOMEM : 1;
-        else
-            found =
-                names && word[strspn(word, "-+.0123456789")] ? add_named(word, ids, &err) : -EINVAL;
+        found =
+            names || !word[strspn(word, "0123456789")] ? cli_add_process(word, ids, &err) : -EINVAL;
         if (found == -ENOMEM)
             status = cli_error(command, "out of memory");
         else if (found == -EINVAL)
@@ -352,8 +358,6 @@ static int parse_ids(const struct cli_command *command, const char *option, cons
         else if (!found)
             status =
                 cli_usage_error(command, "%s '%s': no process is called '%s'", option, text, word);
-        else
-            ids->named |= !is_number;
     }
     free(copy);
     return status;

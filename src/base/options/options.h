@@ -120,4 +120,8 @@ struct cli_ids {
     bool named; /* some were found by a name, and may have ended since */
 };
 
+/* Adds a process by its number, or all that have a name. Returns how many; 0: none is called so;
+ * -EINVAL: it is neither; -ENOMEM; else with *err: /proc is not of this pid namespace. */
+int cli_add_process(const char *word, struct cli_ids *ids, struct prcb_error *err);
+
 #endif

@@ -22,6 +22,7 @@
 #include "format.h"
 #include "stat_wait.h"
 #include "looks.h"
+#include "named_targets.h"
 #include "misses.h"
 #include "whom_words.h"
 #include "why_report.h"
@@ -29,12 +30,13 @@
 
 #define SETTLED_NS     1000000000u /* plus twice the shortest wait: looks.h */
 #define CHAIN_AFTER_NS 100000000u  /* by then it has seen the waits that were there before */
+#define FOR_NS         5000000000u /* of targets that run already */
 
 enum why_format { WHY_TEXT, WHY_JSON, WHY_FOLDED };
 
 struct options {
     struct stat_options targets; /* what is profiled, for how long, where the report goes */
-    bool idle, no_whom, chain, objects;
+    bool idle, no_whom, chain, no_objects, owners, objects;
     uint64_t top, top_stacks, budget, min_us;
 };
 
@@ -59,16 +61,18 @@ struct run {
 static const struct cli_option option_rows[] = {
     STAT_TARGET_ROWS(offsetof(struct options, targets), "report", "report every thread"),
     {'a', "all", NULL, "report every thread of the system", AT(targets.all)},
-    {0, "for", "SEC", "end after SEC seconds (0.5 is fine); a command that still runs is\n"
-                      "then ended with SIGTERM", .kind = CLI_SECONDS, AT(targets.for_ns)},
+    {0, "for", "SEC", "end after SEC seconds (0.5 is fine; default 5, a command: when it ends); a\n"
+                      "command that still runs is then ended with SIGTERM", .kind = CLI_SECONDS, AT(targets.for_ns)},
     {'j', "json", NULL, "one JSON document, with all processes and stacks",
      .kind = CLI_FORM, AT(targets.form), .min = WHY_JSON},
     {0, "folded", NULL, "folded stacks for flame graphs; the number is nanoseconds",
      .kind = CLI_FORM, AT(targets.form), .min = WHY_FOLDED},
     {0, "chain", NULL, "which thread waits for which now: mutexes, their holders, what these wait for,\n"
                        "deadlocks; at one moment, after --for (default 0.1 s)", AT(chain)},
-    {0, "objects", NULL, "show what was waited for: files, pipes, sockets and their peers, locks and who\n"
-                         "held them", AT(objects)},
+    {0, "owners", NULL, "say who held the kernel's own locks, too: attaches programs to them", AT(owners)},
+    {0, "objects", NULL, "the same as --owners", AT(owners)},
+    {0, "no-objects", NULL, "do not look up what was waited for (files, sockets, locks), and who held it",
+     AT(no_objects)},
     {0, "idle", NULL, "show where threads idle by design, too", AT(idle)},
     {0, "no-whom", NULL, "without wakers and preemptors: attach nothing to wakeups and interrupts",
      AT(no_whom)},
@@ -92,9 +96,42 @@ static const struct cli_option option_rows[] = {
 static int check(const struct cli_command *self, struct stat_options *targets)
 {
     if (!stat_options_have_targets(targets) && !targets->command)
-        return cli_usage_error(self, "no target: give a command, -p, -t, --cgroup or -a; "
-                                     "see prcb why --help");
+        return cli_usage_error(self,
+                               "no target: give a process's number or name, a cgroup, -a, or a "
+                               "command behind --; see prcb why --help");
     return stat_options_check_all(self, targets, "includes");
+}
+
+/* A word that is not behind "--" names what runs; options may follow. If nothing is called so it
+ * begins a command. Returns CLI_OK, or -1 as cli_take_all. */
+static int take_word(struct cli_parser *parser, struct options *options, int *ret_status)
+{
+    char **words = parser->argv + parser->index;
+    bool alone = !words[1] || *words[1] == '-';
+    enum named_word named =
+        alone ? named_target_add(parser->command, *words, &options->targets) : NAMED_NOTHING;
+
+    if (named == NAMED_TARGET) {
+        parser->index++;
+        if (cli_take_all(parser, options, ret_status))
+            return -1;
+        if (parser->index == parser->argc || parser->dashes)
+            return CLI_OK;
+        *ret_status = cli_usage_error(parser->command,
+                                      "'%s': one word names what to look at; a "
+                                      "command stands behind --",
+                                      parser->argv[parser->index]);
+        return -1;
+    }
+    if (named == NAMED_NOTHING && (!alone || strchr(*words, '/')))
+        return CLI_OK;
+    *ret_status =
+        named == NAMED_FAILED
+            ? CLI_FAILED
+            : cli_usage_error(parser->command,
+                              "no process is called '%s'; to start it as a command: prcb why -- %s",
+                              *words, *words);
+    return -1;
 }
 
 static int parse(const struct cli_command *self, int argc, char **argv, struct options *ret,
@@ -106,6 +143,9 @@ static int parse(const struct cli_command *self, int argc, char **argv, struct o
     if (cli_take_all(&parser, ret, ret_status))
         return -1;
     ret->targets.follow = PRCB_FOLLOW_ALL;
+    if (parser.index < argc && !parser.dashes && take_word(&parser, ret, ret_status))
+        return -1;
+    ret->objects = !ret->no_objects || ret->chain;
     if (parser.index < argc)
         ret->targets.command = argv + parser.index;
     else if (parser.dashes) {
@@ -117,6 +157,8 @@ static int parse(const struct cli_command *self, int argc, char **argv, struct o
         if (!ret->targets.for_ns)
             ret->targets.for_ns = CHAIN_AFTER_NS;
     }
+    if (!ret->targets.command && !ret->targets.for_ns)
+        ret->targets.for_ns = FOR_NS;
     *ret_status = check(self, &ret->targets);
     if (*ret_status == CLI_OK && ret->chain && ret->targets.form.number == WHY_FOLDED)
         *ret_status = cli_usage_error(self, "--chain has no folded stacks: use --json or text");
@@ -256,7 +298,7 @@ static int report(struct run *run)
         .top_stacks = run->options->top_stacks,
         .whom = run->whom,
         .objects = run->objects,
-        .owners = run->options->objects,
+        .owners = run->options->owners,
         .no_whom = run->no_whom.text,
         .idle = run->options->idle,
         .columns = format_columns(run->output.stream),
@@ -369,7 +411,8 @@ static int run_opened(struct run *run)
     }
     output_begin(&run->output);
     if (!run->had_child && isatty(STDERR_FILENO) && !run->options->chain)
-        cli_warn(run->command, "measuring; Ctrl-C ends it and reports");
+        cli_warn(run->command, "looking for %.3g s (--for); Ctrl-C ends it and reports",
+                 (double)run->options->targets.for_ns / 1e9);
     if (run->options->chain) {
         result = wait_for_chain(run);
         end_child(run);
@@ -398,7 +441,7 @@ static int open_whom(struct run *run, struct prcb_error *err)
 
 static int open_objects(struct run *run, struct prcb_error *err)
 {
-    if (!run->options->objects && !run->options->chain)
+    if (!run->options->objects)
         return 0;
     if (objects_open(run->session, &run->objects))
         return snprintf(err->text, sizeof(err->text), "out of memory"), -ENOMEM;
@@ -414,8 +457,8 @@ static int open_all(struct run *run, struct prcb_error *err)
         .max_threads = (uint32_t)run->options->targets.max_threads,
         .flags = PRCB_OPEN_REGISTERS | (run->options->chain ? 0 : PRCB_OPEN_CHOSEN) |
                  (run->options->no_whom ? 0 : PRCB_OPEN_EDGES) |
-                 (run->options->objects ? PRCB_OPEN_OBJECTS | PRCB_OPEN_OWNERS : 0) |
-                 (run->options->chain ? PRCB_OPEN_OBJECTS : 0),
+                 (run->options->objects ? PRCB_OPEN_OBJECTS : 0) |
+                 (run->options->owners ? PRCB_OPEN_OWNERS : 0),
     };
     struct why_source source = {.read = looks_read, .min_wait_ns = run->options->min_us * 1000};
     int result = stat_targets_open(&how, &run->options->targets, &run->session, err);
@@ -425,7 +468,7 @@ static int open_all(struct run *run, struct prcb_error *err)
     if (!result)
         result = looks_open(run->session, run->options->budget, &run->looks, err);
     source.ctx = run->looks;
-    source.object = run->options->objects ? looks_object : NULL;
+    source.object = run->options->objects && !run->options->chain ? looks_object : NULL;
     if (!result)
         result = open_objects(run, err);
     if (!result)
@@ -473,10 +516,11 @@ static int run_why(const struct cli_command *self, int argc, char **argv)
 extern const struct cli_command cmd_why;
 const struct cli_command cmd_why = {
     .name = "why",
-    .synopsis = "[options] [--] COMMAND [ARGUMENT...]\n"
-                "       prcb why [options] -p PID | -t TID | --cgroup PATH | -a  "
-                "[-- COMMAND [ARGUMENT...]]",
-    .summary = "where in the code do these threads wait? stacks of waits, by cause",
+    .synopsis =
+        "[options] PID | NAME | CGROUP [options] [-- COMMAND [ARGUMENT...]]\n"
+        "       prcb why [options] --unit UNIT | --container NAME | --pod NAME | -t TID | -a\n"
+        "       prcb why [options] -- COMMAND [ARGUMENT...]",
+    .summary = "why is this slow? what threads wait for, where in the code, and who holds it",
     .description =
         "Says of each process what its threads waited for and where in the code: for each cause\n"
         "the stacks with their shares of its exact time. Stacks are complete without frame\n"
@@ -484,10 +528,11 @@ const struct cli_command cmd_why = {
         "one row. Reads processes that ptrace(2) would let you trace.",
     .options = option_rows,
     .examples =
-        "  prcb why -p 1234 --for 10              a process, for ten seconds\n"
+        "  prcb why 1234                          a process, for five seconds\n"
+        "  prcb why nginx --for 10                all processes of this name, for ten\n"
+        "  prcb why --unit postgresql.service     all threads of a service\n"
         "  prcb why -- ./server --port 8080       a command, until it ends\n"
         "  prcb why -a --for 5 --top 10           the ten processes that wait most\n"
-        "  prcb why --objects -p 1234 --for 10    which files, sockets and locks it waits for\n"
         "  prcb why --chain -p 1234               who holds what its threads wait for; deadlocks\n"
         "  prcb why --folded -p 1234 --for 10 | flamegraph.pl > waits.svg\n",
     .run = run_why,

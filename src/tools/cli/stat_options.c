@@ -230,5 +230,6 @@ void stat_options_deinit(struct stat_options *options)
     free(options->pids.ids);
     free(options->tids.ids);
     free(options->cgroups);
+    cgroup_list_free(&options->found);
     memset(options, 0, sizeof(*options));
 }

@@ -14,6 +14,7 @@
 
 #include "cli.h"
 #include "account_rows.h"
+#include "cgroup.h"
 #include "stat_report.h"
 
 enum stat_format { STAT_TABLE, STAT_CSV, STAT_JSON, STAT_NDJSON };
@@ -22,6 +23,7 @@ struct stat_options {
     struct cli_ids pids, tids;
     const char **cgroups; /* owned array of borrowed words */
     size_t cgroup_count;
+    struct cgroup_list found; /* of these: those that --unit, --container and --pod found */
     bool all;
     char **command;  /* borrowed, NULL-terminated; NULL: none */
     unsigned follow; /* enum prcb_follow */
@@ -57,7 +59,15 @@ void stat_options_deinit(struct stat_options *options);
      .at = (base) + offsetof(struct stat_options, tids), .what = "thread", .choices = "@tid"},     \
     {0, "cgroup", "PATH", every " in this cgroup directory and below it; may\n"                    \
                           "be given several times",                                                \
-     .kind = CLI_TAKE, .take = stat_options_take_cgroup, .at = (base), .choices = "@folder"}
+     .kind = CLI_TAKE, .take = stat_options_take_cgroup, .at = (base), .choices = "@folder"},       \
+    {0, "unit", "UNIT", every " of this unit of systemd",                                          \
+     .kind = CLI_TAKE, .take = stat_options_take_unit, .at = (base)},                              \
+    {0, "container", "NAME", every " of this container: its name, or the\n"                         \
+                             "beginning of its id",                                                \
+     .kind = CLI_TAKE, .take = stat_options_take_container, .at = (base)},                         \
+    {0, "pod", "NAME", every " of this pod of Kubernetes: NAME,\n"                                  \
+                       "NAMESPACE/NAME or its uid",                                                \
+     .kind = CLI_TAKE, .take = stat_options_take_pod, .at = (base)}
 #define STAT_TIER_ROW(base)                                                                        \
     {0, "tier", "TIER", "use this source of figures and no other: daemon, bpf or perf",            \
      .kind = CLI_TIER, .at = (base) + offsetof(struct stat_options, tier)}
@@ -70,6 +80,9 @@ void stat_options_deinit(struct stat_options *options);
      .max = 1u << 22 /* the most that prcb_open takes */}
 /* clang-format on */
 int stat_options_take_cgroup(struct cli_parser *parser, void *target);
+int stat_options_take_unit(struct cli_parser *parser, void *target);
+int stat_options_take_container(struct cli_parser *parser, void *target);
+int stat_options_take_pod(struct cli_parser *parser, void *target);
 /* Replaces a thread's number in -p by its process's, and leaves zombies out if there are others;
  * it reports either. */
 void stat_options_find_processes(const struct cli_command *command, struct stat_options *options);

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "container_names.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <json-c/json.h>
+
+#include "read_file.h"
+
+#define FILE_MOST (4u << 20)
+#define PATH_MOST 4352 /* a path of 4095 bytes, and a name */
+
+static bool is_id(const char *text)
+{
+    return strspn(text, "0123456789abcdef") == 64 && !text[64];
+}
+
+/* The document of a file, which the caller puts; NULL: there is none. */
+static json_object *document_of(const char *path)
+{
+    json_object *document;
+    size_t length;
+    char *text;
+
+    if (read_file(path, FILE_MOST, &text, &length))
+        return NULL;
+    document = json_tokener_parse(text);
+    free(text);
+    return document;
+}
+
+/* Docker: a folder for each container, whose document has its name behind a slash. */
+static bool is_docker_name(const char *folder, const char *id, const char *name)
+{
+    char path[PATH_MOST];
+    json_object *document, *is;
+    const char *text;
+    bool ret = false;
+
+    snprintf(path, sizeof(path), "%s/%s/config.v2.json", folder, id);
+    document = document_of(path);
+    if (json_object_object_get_ex(document, "Name", &is) &&
+        json_object_is_type(is, json_type_string)) {
+        text = json_object_get_string(is);
+        ret = !strcmp(text + (*text == '/'), name);
+    }
+    json_object_put(document);
+    return ret;
+}
+
+static bool find_docker(const char *root, const char *name, char ret[65])
+{
+    char folder[PATH_MOST - 300];
+    struct dirent *entry;
+    bool found = false;
+    DIR *entries;
+
+    snprintf(folder, sizeof(folder), "%s/var/lib/docker/containers", root);
+    entries = opendir(folder);
+    while (entries && !found && (entry = readdir(entries))) {
+        found = is_id(entry->d_name) && is_docker_name(folder, entry->d_name, name);
+        if (found)
+            memcpy(ret, entry->d_name, 65);
+    }
+    if (entries)
+        closedir(entries);
+    return found;
+}
+
+static bool has_name(json_object *names, const char *name)
+{
+    size_t count =
+        json_object_is_type(names, json_type_array) ? json_object_array_length(names) : 0;
+
+    for (size_t i = 0; i < count; i++) {
+        const char *is = json_object_get_string(json_object_array_get_idx(names, i));
+
+        if (is && !strcmp(is, name))
+            return true;
+    }
+    return false;
+}
+
+/* Podman and CRI-O: a list of all containers. */
+static bool find_podman(const char *root, const char *name, char ret[65])
+{
+    char path[PATH_MOST];
+    json_object *list, *id, *names;
+    bool found = false;
+    size_t count;
+
+    snprintf(path, sizeof(path), "%s/var/lib/containers/storage/overlay-containers/containers.json",
+             root);
+    list = document_of(path);
+    count = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
+    for (size_t i = 0; i < count && !found; i++) {
+        json_object *row = json_object_array_get_idx(list, i);
+
+        found = json_object_object_get_ex(row, "id", &id) &&
+                json_object_object_get_ex(row, "names", &names) && has_name(names, name) &&
+                json_object_get_string(id) && is_id(json_object_get_string(id));
+        if (found)
+            memcpy(ret, json_object_get_string(id), 65);
+    }
+    json_object_put(list);
+    return found;
+}
+
+/* Kubernetes: logs are called POD_NAMESPACE_CONTAINER-ID.log. */
+static bool find_kubernetes(const char *root, const char *name, char ret[65])
+{
+    char path[PATH_MOST];
+    struct dirent *entry;
+    bool found = false;
+    DIR *entries;
+
+    snprintf(path, sizeof(path), "%s/var/log/containers", root);
+    entries = opendir(path);
+    while (entries && !found && (entry = readdir(entries))) {
+        char *container = strrchr(entry->d_name, '_'), *dash = strrchr(entry->d_name, '-');
+
+        if (!container || !dash || dash < container || strlen(dash) != 1 + 64 + 4)
+            continue;
+        dash[65] = *dash = '\0';
+        found = is_id(dash + 1) && !strcmp(container + 1, name);
+        if (found)
+            memcpy(ret, dash + 1, 65);
+    }
+    if (entries)
+        closedir(entries);
+    return found;
+}
+
+bool container_id_by_name(const char *root, const char *name, char ret[65])
+{
+    return find_docker(root, name, ret) || find_podman(root, name, ret) ||
+           find_kubernetes(root, name, ret);
+}
+
+/* Kubernetes: a pod's folder of logs is called NAMESPACE_NAME_UID. */
+bool pod_uid_by_name(const char *root, const char *name, char ret[37])
+{
+    const char *slash = strchr(name, '/');
+    char path[PATH_MOST];
+    struct dirent *entry;
+    bool found = false;
+    DIR *entries;
+
+    snprintf(path, sizeof(path), "%s/var/log/pods", root);
+    entries = opendir(path);
+    while (entries && !found && (entry = readdir(entries))) {
+        char *pod = strchr(entry->d_name, '_'), *uid = strrchr(entry->d_name, '_');
+
+        if (!pod || uid == pod || strlen(uid) != 37)
+            continue;
+        *pod = *uid = '\0';
+        found = !strcmp(pod + 1, slash ? slash + 1 : name) &&
+                (!slash || (strlen(entry->d_name) == (size_t)(slash - name) &&
+                            !memcmp(entry->d_name, name, (size_t)(slash - name))));
+        if (found)
+            memcpy(ret, uid + 1, 37);
+    }
+    if (entries)
+        closedir(entries);
+    return found;
+}
