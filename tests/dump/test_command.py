@@ -31,6 +31,11 @@ class Compressed(DumpTest):
         if shutil.which("zstd"):
             packed["a.dmp.zst"] = subprocess.run(["zstd", "-qc"], input=raw, check=True,
                                                  stdout=subprocess.PIPE).stdout
+            # As long as a whole number of the pieces that are unpacked at a time.
+            whole = mkdump.make(TRIAGE)
+            whole += bytes(-len(whole) % (256 << 10))
+            packed["whole.dmp.zst"] = subprocess.run(["zstd", "-qc"], input=whole, check=True,
+                                                     stdout=subprocess.PIPE).stdout
         else:
             print("SKIPPED: .zst, there is no zstd program to pack with")
         for name, data in packed.items():

@@ -108,7 +108,8 @@ static int unpack_zstd(struct sink *s, const uint8_t *bytes, size_t length)
     bool is_full = true; /* there may be more to come out */
     int code = stream ? 0 : prcb_fail(s->err, -ENOMEM, "%s: out of memory", s->path);
 
-    while (!code && !ZSTD_isError(r) && (in.pos < in.size || is_full)) {
+    /* r is 0 at a frame's end: what is full then has nothing more to come. */
+    while (!code && !ZSTD_isError(r) && (in.pos < in.size || (r && is_full))) {
         ZSTD_outBuffer out = {s->buffer, sizeof(s->buffer), 0};
 
         r = ZSTD_decompressStream(stream, &out, &in);
