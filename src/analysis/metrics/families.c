@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cause.h"
+#include "cores.h"
 #include "inside.h"
 
 /* What an emit function has to show; the low bits are a number of the rows' own. */
@@ -160,31 +161,18 @@ EMIT(emit_left_out)
 /* "cpu" or "core", in a buffer of CPU_BYTES. */
 #define CPU_BYTES 32
 
+#define CORES 4096
+
 /* Windows' name of a processor: the number of its NUMA node and its place in that. */
 static void core_name(const struct metrics *m, uint32_t number, char *ret)
 {
-    static struct core {
-        uint32_t node, index;
-        bool known;
-    } cores[4096];
-    static uint32_t next[64];
+    static struct core cores[CORES];
     static bool looked;
 
-    for (uint32_t cpu = 0; !looked && cpu < 4096; cpu++) {
-        char path[96];
-
-        snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%u", cpu);
-        if (access(path, F_OK))
-            break;
-        for (uint32_t node = 0; node < 64 && !cores[cpu].known; node++) {
-            snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%u/node%u", cpu, node);
-            if (!access(path, F_OK) || node == 63)
-                cores[cpu] = (struct core){node == 63 ? 0 : node, 0, true};
-        }
-        cores[cpu].index = next[cores[cpu].node]++;
-    }
+    if (!looked)
+        cores_read("", cores, CORES);
     looked = true;
-    if (!m->replay && number < 4096 && cores[number].known)
+    if (!m->replay && number < CORES && cores[number].known)
         snprintf(ret, CPU_BYTES, "%u,%u", cores[number].node, cores[number].index);
     else
         snprintf(ret, CPU_BYTES, "0,%u", number);

@@ -6,6 +6,7 @@
  * so many of them; they share the buffer of the first.
  */
 #include "counters.h"
+#include "present.h"
 #include "wide.h"
 
 #include <errno.h>
@@ -217,12 +218,11 @@ static void close_member(struct prcb_family *family, struct member *member)
 static struct prcb_family *make_family(uint32_t count)
 {
     struct prcb_family *family = calloc(1, sizeof(*family) + count * sizeof(family->members[0]));
-    long cpus = sysconf(_SC_NPROCESSORS_CONF);
 
     if (!family)
         return NULL;
     family->count = count;
-    family->cpus = cpus < 1 ? 1 : (uint32_t)cpus;
+    family->cpus = numbered_processors();
     family->page_size = (size_t)sysconf(_SC_PAGESIZE);
     family->buffer_bytes = BUFFER_PAGES * family->page_size;
     family->buffers = calloc(family->cpus, sizeof(*family->buffers));

@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "present.h"
+
 #define CPUS         4096u
 #define WORD         64u
 #define ALL_COUNTERS UINT64_MAX /* and with them everything else a PMU has */
@@ -35,9 +37,9 @@ void nt_hal_forget(void)
 
 static unsigned cpu_count(void)
 {
-    long configured = sysconf(_SC_NPROCESSORS_CONF);
+    uint32_t numbered = numbered_processors();
 
-    return configured < 1 ? 1 : configured > (long)CPUS ? CPUS : (unsigned)configured;
+    return numbered > CPUS ? CPUS : numbered;
 }
 
 static NTSTATUS add_group(const GROUP_AFFINITY *affinity, struct allocation *allocation)

@@ -10,6 +10,7 @@
 
 #include "error.h"
 #include "pid_ns.h"
+#include "present.h"
 
 #define BUFFER_BYTES  (1u << 20) /* of samples, a processor */
 #define SWITCH_BYTES  (16u << 20)
@@ -64,7 +65,7 @@ int bpf_source_open(const struct rings_options *options, bool samples,
                     const struct prcb_processors *wakers, struct bpf_source **ret,
                     struct prcb_error *err)
 {
-    long count = sysconf(_SC_NPROCESSORS_CONF);
+    uint32_t count = numbered_processors();
     struct bpf_source *source;
     int result;
 

@@ -15,6 +15,7 @@
 #include "array.h"
 #include "error.h"
 #include "now.h"
+#include "present.h"
 
 #define RING_BYTES_MAX (2u << 20)
 #define RING_BYTES_MIN (32u << 10)
@@ -115,7 +116,7 @@ static void set_attr(struct perf_event_attr *attr, const struct prcb_counter_eve
 int rings_open(const struct rings_options *options, struct rings **ret, struct prcb_error *err)
 {
     struct prcb_counter_event event = {0};
-    long count = sysconf(_SC_NPROCESSORS_CONF);
+    uint32_t count = numbered_processors();
     struct rings *rings;
     int result = prcb_counter_event(options->event, &event, err);
 
@@ -213,7 +214,7 @@ static int open_error(const struct rings *rings, int error, struct prcb_error *e
     case -EMFILE:
         return prcb_fail(err, error,
                          "too many threads: one descriptor is needed for each thread "
-                         "and processor (ulimit -n)");
+                         "and processor (ulimit -n); with -a one for each processor is enough");
     default:
         return prcb_fail(err, error, "perf_event_open: %s", strerror(-error));
     }

@@ -17,6 +17,7 @@
 #include "looker.h"
 #include "now.h"
 #include "options.h"
+#include "present.h"
 
 #ifndef pmdaResult /* in PCP before 7 PMAPI's results and PMDAs' were the same */
 #define pmdaResult pmResult
@@ -303,7 +304,7 @@ static const struct cli_command command = {
 
 static void set_up(pmdaInterface *dispatch)
 {
-    long processors = sysconf(_SC_NPROCESSORS_CONF);
+    uint32_t processors = numbered_processors();
     static pmdaInstid cause_ids[PRCB_CAUSE_MAX], *processor_ids;
     int causes = 0;
 
@@ -318,7 +319,7 @@ static void set_up(pmdaInterface *dispatch)
     indoms[INDOM_CAUSE].it_numinst = causes;
     indoms[INDOM_CAUSE].it_set = cause_ids;
     processor_ids = calloc((size_t)processors, sizeof(*processor_ids));
-    for (int i = 0; processor_ids && i < processors; i++) {
+    for (int i = 0; processor_ids && i < (int)processors; i++) {
         processor_ids[i].i_inst = i;
         if (asprintf(&processor_ids[i].i_name, "cpu%d", i) < 0)
             processor_ids = NULL;
