@@ -297,6 +297,66 @@ static void names_that_never_come_back(void **state)
     metrics_close(m);
 }
 
+static double of_pod(const struct metrics *m, unsigned pod)
+{
+    char series[96];
+
+    snprintf(series, sizeof(series), "prcb_cgroup_run_seconds_total{cgroup=\"/kube.slice/%u\"}",
+             pod);
+    return has(m, series) ? value(m, series) : -1;
+}
+
+/* Where there are more cgroups than names, those that run have them, whichever was found first; no
+ * counter falls. */
+static void the_busiest_have_names(void **state)
+{
+    enum { PODS = 30, MOST = 5, FIRST_BUSY = 20 };
+    struct metrics *m = fed((struct metrics_options){.max_cgroups = MOST});
+    struct prcb_account accounts[PODS];
+    double before[PODS], other = 0;
+    char path[64];
+
+    make_cgroup("/kube.slice");
+    for (unsigned i = 0; i < PODS; i++) {
+        uint64_t seconds = i < FIRST_BUSY ? 0 : i < PODS - MOST ? 1 : 2;
+
+        snprintf(path, sizeof(path), "/kube.slice/%u", i);
+        accounts[i] = account(i + 1, make_cgroup(path), seconds * SECOND);
+        before[i] = -1;
+    }
+    for (int round = 0; round < 4; round++) {
+        look(m, accounts, PODS);
+        for (unsigned i = 0; i < PODS; i++) {
+            double now = of_pod(m, i);
+
+            if (round) /* those that run most, among them */
+                assert_int_equal(now >= 0, i >= PODS - MOST);
+            assert_true(now < 0 || now >= before[i]);
+            before[i] = now;
+            accounts[i].run_ns += i >= PODS - MOST ? SECOND : 0;
+        }
+        assert_true(value(m, "prcb_cgroup_run_seconds_total{cgroup=\"(other)\"}") >= other);
+        other = value(m, "prcb_cgroup_run_seconds_total{cgroup=\"(other)\"}");
+    }
+    assert_true(value(m, "prcb_system_thread_seconds_total{state=\"run\"}") ==
+                PODS - FIRST_BUSY + 4 * MOST);
+    assert_true(of_pod(m, PODS - 1) == 2);
+    assert_true(other == PODS - FIRST_BUSY + 2 * MOST); /* until they had names */
+    assert_true(value(m, "prcb_groups_left_out{by=\"cgroup\"}") == PODS - MOST);
+    /* What runs now instead waits its turn: series do not come and go. */
+    for (int round = 0; round < 4; round++) {
+        accounts[0].run_ns += 10 * SECOND;
+        look(m, accounts, PODS);
+        assert_true(of_pod(m, 0) < 0);
+    }
+    metrics_close(m);
+    for (unsigned i = 0; i < PODS; i++) {
+        snprintf(path, sizeof(path), "/kube.slice/%u", i);
+        remove_cgroup(path);
+    }
+    remove_cgroup("/kube.slice");
+}
+
 /* Who has a part of one slice takes no more than that slice's share of the groups. */
 static void a_slice_has_its_share(void **state)
 {
@@ -576,6 +636,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(limits_hold),
         cmocka_unit_test(names_that_never_come_back),
         cmocka_unit_test(a_slice_has_its_share),
+        cmocka_unit_test(the_busiest_have_names),
         cmocka_unit_test(names_are_quoted),
         cmocka_unit_test(every_wait_has_a_class),
         cmocka_unit_test(the_default_is_small),

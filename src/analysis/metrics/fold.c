@@ -18,6 +18,7 @@
 #define MAX_NAMES     200
 #define KEEP_NS       300000000000ull /* what has no threads, for its last figures to be fetched */
 #define DROP_LOOKS    64              /* each may walk over the cgroups */
+#define BUSY_NS       10000000ull     /* processor time lately: less is not called busy */
 #define LOOK_MS       1000
 #define LEAST_LOOK_MS 5
 #define LOOK_PART     50    /* looks take one part of so many of a processor, at most */
@@ -154,12 +155,16 @@ static struct known *known_of(struct metrics *m, enum axis_number number, uint64
 }
 
 /* Gives it sums of its own, which count towards the slice's share. Without memory it has none. */
-static void give_group(struct axis *axis, enum axis_number number, struct known *known,
+static void give_group(struct metrics *m, enum axis_number number, struct known *known,
                        struct slice *slice)
 {
-    known->group = calloc(1, sizeof(*known->group));
+    struct axis *axis = &m->axes[number];
+
+    known->group = known->past ? known->past : calloc(1, sizeof(*known->group));
+    known->past = NULL;
     if (!known->group)
         return;
+    known->given_at = m->looks > 1 ? m->looked_at : 0;
     known->group->cgroup = known->cgroup;
     memcpy(known->group->name, known->name, sizeof(known->name));
     known->group->path = known->path;
@@ -176,29 +181,32 @@ static void give_group(struct axis *axis, enum axis_number number, struct known 
     axis->kept++;
 }
 
-static struct group *take_group(struct axis *axis, enum axis_number number, struct known *known)
+/* Its threads are met again in this look, and what they did so far is added to its sums; from then
+ * on they count in "(other)". */
+static void take_group(struct axis *axis, enum axis_number number, struct known *known)
 {
-    struct group *group = known->group;
-
+    known->past = known->group;
     known->group = NULL;
     known->slice->kept[number]--;
     axis->kept--;
-    return group;
 }
 
-/* Finds the group in which these threads are counted. path: of their cgroup. */
+/* Finds the group in which these threads are counted. path: of their cgroup; ran: what one of them
+ * ran since the last look. */
 static struct group *find(struct metrics *m, enum axis_number number, uint64_t cgroup,
-                          const char *name, const char *path)
+                          const char *name, const char *path, uint64_t ran)
 {
     struct axis *axis = &m->axes[number];
     struct known *known = known_of(m, number, cgroup, name, path);
 
-    if (known)
+    if (known) {
         known->busy_at = m->looked_at;
+        known->did += ran;
+    }
     if (known && !known->group && known->let_in) {
         known->slice = slice_of(m, path);
         if (known->slice->promised[number] || axis->kept + axis->promised < axis->most)
-            give_group(axis, number, known, known->slice);
+            give_group(m, number, known, known->slice);
     }
     if (known && known->group)
         return known->group;
@@ -207,7 +215,7 @@ static struct group *find(struct metrics *m, enum axis_number number, uint64_t c
 }
 
 static struct group *group_of(struct metrics *m, enum axis_number number,
-                              const struct prcb_account *a)
+                              const struct prcb_account *a, uint64_t ran)
 {
     bool has_cgroup = a->present & PRCB_HAS_CGROUP;
     const char *path = has_cgroup ? cgroup_names_find(m->names, a->cgroup) : NULL;
@@ -215,7 +223,7 @@ static struct group *group_of(struct metrics *m, enum axis_number number,
 
     if (number == AXIS_CGROUP) {
         if (path)
-            return find(m, number, a->cgroup, "", path);
+            return find(m, number, a->cgroup, "", path, ran);
         m->axes[number].gone_used |= has_cgroup;
         return has_cgroup ? &m->axes[number].gone : NULL;
     }
@@ -227,7 +235,7 @@ static struct group *group_of(struct metrics *m, enum axis_number number,
         m->axes[number].other_used = true;
         return &m->axes[number].other;
     }
-    return find(m, number, 0, name, path);
+    return find(m, number, 0, name, path, ran);
 }
 
 static void each_known(struct metrics *m,
@@ -298,9 +306,7 @@ static struct known *one_to_leave(const struct axis *axis, const struct slice *s
     return ret;
 }
 
-/* Slices that have less than their share and want more get it from those that have the most. The
- * threads of a group that leaves are met again in this look, and what they did so far is folded
- * into it; from then on they count in "(other)". */
+/* Slices that have less than their share and want more get it from those that have the most. */
 static void share_out(struct metrics *m, enum axis_number number)
 {
     struct axis *axis = &m->axes[number];
@@ -312,7 +318,6 @@ static void share_out(struct metrics *m, enum axis_number number)
         while (poor->promised[number] < poor->wanting[number] &&
                poor->kept[number] + poor->promised[number] < share) {
             struct slice *rich = m->slices;
-            struct group *group;
 
             for (struct slice *slice = m->slices; slice < m->slices + SLICES; slice++)
                 rich = slice->kept[number] > rich->kept[number] ? slice : rich;
@@ -321,21 +326,55 @@ static void share_out(struct metrics *m, enum axis_number number)
             poor->promised[number]++;
             if (axis->kept + axis->promised++ < axis->most)
                 continue;
-            group = take_group(axis, number, one_to_leave(axis, rich));
-            group->next = axis->leaving;
-            axis->leaving = group;
+            take_group(axis, number, one_to_leave(axis, rich));
         }
     }
 }
 
-static void free_leaving(struct axis *axis)
+/* The one of a slice that was busiest lately without a name of its own, or the least busy of those
+ * that have one for long enough; NULL: there is none. */
+static struct known *by_level(const struct metrics *m, const struct slice *slice, bool named)
 {
-    while (axis->leaving) {
-        struct group *group = axis->leaving;
+    const struct axis *axis = &m->axes[AXIS_CGROUP];
+    struct known *ret = NULL;
 
-        axis->leaving = group->next;
-        free(group);
+    for (size_t i = 0; i < axis->known_count; i++) {
+        struct known *known = axis->known[i];
+
+        if (known->slice != slice || !known->let_in || named != (known->group != NULL) ||
+            (named && known->given_at && m->looked_at - known->given_at < m->keep_ns))
+            continue;
+        if (!ret || (named ? known->level < ret->level : known->level > ret->level))
+            ret = known;
     }
+    return ret;
+}
+
+/* Where there are more cgroups than names, the busiest get them: one that is twice as busy as
+ * another of its slice takes its name. That takes it for a while, so series do not come and go. */
+static void name_the_busiest(struct metrics *m)
+{
+    struct axis *axis = &m->axes[AXIS_CGROUP];
+
+    for (struct slice *slice = m->slices; slice < m->slices + SLICES; slice++) {
+        size_t most = slice->wanting[AXIS_CGROUP] ? slice->kept[AXIS_CGROUP] : 0;
+
+        while (most--) {
+            struct known *idle = by_level(m, slice, true), *busy = by_level(m, slice, false);
+
+            if (!idle || !busy || busy->level < BUSY_NS || busy->level / 2 < idle->level)
+                break;
+            take_group(axis, AXIS_CGROUP, idle);
+            give_group(m, AXIS_CGROUP, busy, slice);
+        }
+    }
+}
+
+/* What was busy long ago counts less with each look. */
+static void note_level(struct metrics *m, enum axis_number number, struct known *known)
+{
+    known->level = known->level - known->level / 8 + known->did;
+    known->did = 0;
 }
 
 /* ---- accounts that were seen ---- */
@@ -379,8 +418,10 @@ void metrics_begin(struct metrics *m)
     m->accounts_live = m->accounts_ended = 0;
     if (m->names)
         cgroup_names_refresh(m->names);
+    each_known(m, note_level);
     for (int number = 0; number < AXES; number++)
         share_out(m, (enum axis_number)number);
+    name_the_busiest(m);
     each_group(m, clear);
 }
 
@@ -435,6 +476,7 @@ int metrics_add(struct metrics *m, const struct prcb_account *a)
     struct seen *seen = seen_of(m, a->key);
     struct group *groups[AXES];
     struct values values;
+    uint64_t ran;
 
     m->orphan |= (a->flags & PRCB_ACCOUNT_ORPHAN) != 0;
     if (!seen)
@@ -447,8 +489,10 @@ int metrics_add(struct metrics *m, const struct prcb_account *a)
     if (seen->done)
         return 0;
     values_of(a, &values);
+    ran = values.v[ACCOUNT_run_ns] - seen->run;
+    seen->run = values.v[ACCOUNT_run_ns];
     for (size_t i = 0; i < AXES; i++) {
-        groups[i] = group_of(m, (enum axis_number)i, a);
+        groups[i] = group_of(m, (enum axis_number)i, a, ran);
         if (groups[i] && groups[i] != seen->group[i] && change_group(seen, i, groups[i], &values))
             return -ENOMEM;
     }
@@ -476,7 +520,8 @@ static bool is_over(struct metrics *m, enum axis_number number, const struct kno
 static void free_known(struct axis *axis, enum axis_number number, struct known *known)
 {
     if (known->group)
-        free(take_group(axis, number, known));
+        take_group(axis, number, known);
+    free(known->past);
     free(known->path);
     free(known);
 }
@@ -499,7 +544,6 @@ static void drop_known(struct metrics *m, enum axis_number number)
         }
     }
     axis->known_count = kept;
-    free_leaving(axis);
     axis->left_out = 0;
     for (size_t i = 0; i < SLICES; i++)
         m->slices[i].wanting[number] = 0;
@@ -669,7 +713,6 @@ void metrics_fold_deinit(struct metrics *m)
     for (size_t i = 0; i < AXES; i++) {
         for (size_t k = 0; k < m->axes[i].known_count; k++)
             free_known(&m->axes[i], (enum axis_number)i, m->axes[i].known[k]);
-        free_leaving(&m->axes[i]);
         table_free(&m->axes[i].places);
         free(m->axes[i].known);
     }

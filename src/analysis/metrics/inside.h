@@ -36,7 +36,6 @@ struct group {
     struct values live;               /* of this look */
     struct values shown;              /* the highest there was: what is shown */
     uint64_t running, ready, waiting; /* threads */
-    struct group *next;               /* of those that leave */
 };
 
 enum axis_number { AXIS_CGROUP, AXIS_NAME, AXES };
@@ -60,6 +59,9 @@ struct known {
     bool let_in;         /* by the expressions */
     struct slice *slice; /* that of the thread it was met with first */
     struct group *group; /* NULL: counted in "(other)" */
+    struct group *past;  /* its sums from when it was shown: from these it goes on */
+    uint64_t did, level; /* processor time in this look, in those lately */
+    uint64_t given_at;   /* when it got its group; 0: at the first look */
     uint64_t busy_at;    /* when it had threads last */
     uint64_t since;      /* order in which groups were given */
 };
@@ -73,7 +75,6 @@ struct axis {
     size_t most;
     size_t promised;       /* of all slices */
     uint64_t given;        /* groups so far */
-    struct group *leaving; /* made room for others: until all of their threads were met again */
     struct group other;    /* those beyond */
     struct group gone;     /* cgroups without a name */
     bool other_used, gone_used;
@@ -83,6 +84,7 @@ struct axis {
 struct seen {
     uint64_t key;
     uint64_t look;
+    uint64_t run; /* processor time at the last look */
     struct group *group[AXES];
     struct values *base[AXES]; /* what it had when it came into the group; NULL: nothing */
     bool done;                 /* ended and folded */

@@ -46,7 +46,7 @@ struct metrics_options {
     enum prcb_tier tier;     /* as of prcb_options */
     uint64_t max_threads;    /* accounts; 0: the default */
     const char *cgroup_root; /* mount of the cgroups of version 2; NULL: this machine's */
-    uint64_t max_cgroups;    /* 0: 500. First come, first served; the rest is "(other)" */
+    uint64_t max_cgroups;    /* 0: 500. The busiest have names; the rest is "(other)" */
     uint64_t max_names;      /* 0: 200 */
     const char *include;     /* POSIX extended regular expressions on cgroups' paths: only these, */
     const char *exclude;     /* and not these; what is left out is in "(other)". NULL: none */
