@@ -534,6 +534,37 @@ class Batch(Case):
         self.assertEqual(result.stdout.count("LIVE"), 2)
         self.assertIn(str(os.getpid()), result.stdout)
 
+    def test_says_what_is_missing(self):
+        """As long as threads have no account: they get one when others have ended."""
+        code = ("import threading, time\nend = threading.Event()\n"
+                "for i in range(6): threading.Thread(target=(end.wait if i < 5 else time.sleep), args=(60,), "
+                "daemon=True).start()\nprint('ready', flush=True)\ninput()\nend.set()\ntime.sleep(60)")
+        target = subprocess.Popen([sys.executable, "-I", "-S", "-c", code], stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE)
+        self.addCleanup(lambda: (target.kill(), target.communicate()))
+        target.stdout.readline()
+        top = subprocess.Popen([PRCB, "top", "-b", "-i", "-d", "0.1", "--max-threads", "4", "-p", str(target.pid)],
+                               stdout=subprocess.PIPE, text=True, env={**ENVIRONMENT, "COLUMNS": "100"})
+        self.addCleanup(lambda: (top.kill(), top.communicate()))
+        missing = "threads are missing: there is room for 4 (--max-threads); 3 found none so far"
+        self.read_table(top, lambda table: missing in table)
+        target.stdin.write(b"\n")
+        target.stdin.flush()
+        self.read_table(top, lambda table: "are missing" not in table and "2 threads" in table)
+
+    def read_table(self, top, is_it):
+        """The first of the tables that come which is what is asked for."""
+        deadline, table = time.monotonic() + 30 * SLOW, ""
+        while time.monotonic() < deadline:
+            line = top.stdout.readline()
+            if line.startswith("prcb top") or not line:
+                if table and is_it(table):
+                    return table
+                self.assertTrue(line, "it has ended")
+                table = ""
+            table += line
+        self.fail("it never came: " + table)
+
     def test_written_and_read(self):
         path = self.folder / "own.db"
         result = self.run_top("-q", "-w", str(path), "-n", "3", "-d", "0.2", "-p", str(os.getpid()))

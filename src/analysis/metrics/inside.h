@@ -73,10 +73,10 @@ struct axis {
     struct table places; /* of these, by cgroup and name */
     size_t kept, left_out;
     size_t most;
-    size_t promised;       /* of all slices */
-    uint64_t given;        /* groups so far */
-    struct group other;    /* those beyond */
-    struct group gone;     /* cgroups without a name */
+    size_t promised;    /* of all slices */
+    uint64_t given;     /* groups so far */
+    struct group other; /* those beyond */
+    struct group gone;  /* cgroups without a name */
     bool other_used, gone_used;
 };
 

@@ -23,7 +23,8 @@
 #define MIN_DELAY_NS (NS_PER_S / 10)
 #define DELAY_NS     NS_PER_S
 #define AGAIN_NS     (100 * 1000000ull) /* by then stacks are there that a screen asked for */
-#define NOTES_EACH   10 /* takes between two counts of the threads that are not followed */
+#define LOOK_EACH    5  /* takes between two looks for threads that are not followed */
+#define ROOM_PART    64 /* of the accounts are free before these are taken up */
 #define HISTORY_NS   (600 * NS_PER_S)
 #define REFRESH_NS   (NS_PER_S / 20) /* perf tier: looks for threads between two intervals */
 
@@ -160,17 +161,46 @@ static void set_notes(struct top_run *run)
 {
     struct top_setting *setting = &run->ui.setting;
     const char *reason = prcb_session_tier_reason(run->session);
-    struct prcb_status status = {.size = sizeof(status)};
 
     snprintf(setting->tier, sizeof(setting->tier), "tier %s%s",
              prcb_tier_name(prcb_session_tier(run->session)), run->own ? " (own threads)" : "");
     if (run->perf)
         snprintf(setting->notes[0], sizeof(setting->notes[0]),
                  "perf tier: no causes of waiting%s%s", reason ? ": " : "", reason ? reason : "");
-    else if (!prcb_session_status(run->session, &status) && status.untracked_threads)
-        snprintf(setting->notes[0], sizeof(setting->notes[0]),
-                 "%llu threads were not followed: no room (--max-threads)",
-                 (unsigned long long)status.untracked_threads);
+}
+
+/* Counts threads that found no room since the last time; true: there are some. */
+static bool count_untracked(struct top_run *run, struct prcb_status *ret)
+{
+    uint64_t before = run->untracked;
+
+    *ret = (struct prcb_status){.size = sizeof(*ret)};
+    if (prcb_session_status(run->session, ret))
+        return false;
+    run->untracked = ret->untracked_threads;
+    return run->untracked != before;
+}
+
+/* Takes up threads that found no room, when there is some, and says what is missing until then. */
+static void look_for_missing(struct top_run *run)
+{
+    struct top_setting *setting = &run->ui.setting;
+    struct prcb_status status;
+
+    run->left_out |= count_untracked(run, &status);
+    if (run->left_out && !run->perf &&
+        status.threads + status.max_threads / ROOM_PART < status.max_threads) {
+        stat_targets_profile_visible(run->session, &run->options->targets, &run->wait, &run->own,
+                                     NULL);
+        run->left_out = count_untracked(run, &status);
+    }
+    if (run->left_out)
+        snprintf(
+            setting->missing, sizeof(setting->missing),
+            "threads are missing: there is room for %u (--max-threads); %llu found none so far",
+            status.max_threads, (unsigned long long)status.untracked_threads);
+    else
+        *setting->missing = '\0';
 }
 
 static int open_all(struct top_run *run, struct prcb_error *err)
@@ -198,8 +228,10 @@ static int open_all(struct top_run *run, struct prcb_error *err)
         run->view = stat_targets_view(targets);
         result = top_source_open(run->session, run->view, &run->model, &run->source, err);
     }
-    if (!result)
+    if (!result) {
         set_notes(run);
+        look_for_missing(run);
+    }
     if (!result && run->options->whom && prcb_session_tier(run->session) == PRCB_TIER_BPF) {
         run->ui.details.whom = top_run_whom_pieces;
         run->ui.details.ctx = run;
@@ -226,8 +258,8 @@ static int take(struct top_run *run, bool *ret)
     if (!result && now >= run->next) {
         result = top_source_take(run->source, ret, &err);
         stat_wait_advance(&run->next, run->options->delay_ns, now);
-        if (++run->takes % NOTES_EACH == 1)
-            set_notes(run);
+        if (++run->takes % LOOK_EACH == 0)
+            look_for_missing(run);
     }
     if (!result && *ret)
         result = top_run_write_history(run, &err);

@@ -40,7 +40,9 @@ struct top_run {
     struct stat_wait wait;
     struct output output;
     uint64_t next, next_refresh, takes;
-    uint64_t again; /* when the screen is drawn once more, with what was asked for meanwhile */
+    uint64_t untracked; /* threads that found no room, as counted so far */
+    bool left_out;      /* some have none yet */
+    uint64_t again;     /* when the screen is drawn once more, with what was asked for meanwhile */
     bool ended, perf, own;
     int status;
 };

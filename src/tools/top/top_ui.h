@@ -72,6 +72,7 @@ struct top_setting {
     char host[65];
     char tier[96];      /* "tier bpf", "own threads" */
     char notes[4][160]; /* what the tier lacks; "": no more */
+    char missing[160];  /* threads that are not shown, and why; "": none. The one that changes */
     uint64_t interval_ns;
     bool file; /* a recording is played */
 };

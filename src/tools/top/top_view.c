@@ -819,6 +819,8 @@ static int draw_top(struct top_ui *ui, struct top_grid *grid, bool past, bool ga
             top_paint(grid, y, 0, grid->width, TOP_DIM);
         y++;
     }
+    if (*ui->setting.missing)
+        top_put(grid, y++, 0, grid->width, TOP_WRONG, ui->setting.missing);
     return y;
 }
 
