@@ -1690,6 +1690,52 @@ while True: ctypes.CFUNCTYPE(None)(at)()
             "import tempfile; root = tempfile.mkdtemp()\n"
             f"os.symlink('{listed}', root + '/tmp'); os.chroot(root); os.chdir('/')\n", *own))
 
+    def forge(self, name, *options):
+        """A program of the same code, whose functions have other names."""
+        if not shutil.which("objcopy"):
+            self.skipTest("no objcopy")
+        path = os.path.join(self.folder, name)
+        subprocess.run(["objcopy", "--redefine-sym", "burn_half=forged", *options, SHARES, path], check=True,
+                       timeout=60)
+        return path
+
+    def functions_of(self, program):
+        return {row["function"] for row in self.json()["functions"] if row["file"] == program}
+
+    @unittest.skipUnless(ROOT, "mount namespaces are root's")
+    def test_another_program_under_its_path(self):
+        """In a mount namespace of its own a process has another file under the path that is here."""
+        made = subprocess.run(["unshare", "--mount", "true"], stderr=subprocess.PIPE, check=False, text=True)
+        if made.returncode:
+            self.skipTest(f"no mount namespace, as in a chroot: {made.stderr.strip()}")
+        here = shutil.copy(SHARES, os.path.join(self.folder, "program"))
+        other = self.forge("other", "--remove-section=.note.gnu.build-id")
+        run = ("unshare", "-m", "--propagation", "private", "sh", "-c",
+               'mount --bind "$0" "$1" && exec "$1" 60', other, here)
+        with subprocess.Popen(run) as target:
+            self.addCleanup(target.kill)
+            while os.readlink(f"/proc/{target.pid}/exe") != here:
+                self.assertIsNone(target.poll())
+            self.record("-F", rate(2000), "-p", str(target.pid), "--for", "0.3")
+            target.kill()
+        self.assertEqual(self.functions_of(here), {"[unknown]"})
+
+    @unittest.skipUnless(ROOT, "gives files to others")
+    def test_a_strangers_program_under_its_path(self):
+        """A file of another user's under the path of a program that was removed, with its build id. As
+        long as the user's file is the program, it has names."""
+        here = shutil.copy(SHARES, os.path.join(self.folder, "program"))
+        other = self.forge("other")
+        os.chmod(self.folder, 0o755)
+        nobody = pwd.getpwnam("nobody").pw_uid
+        for path in here, other:
+            os.chown(path, nobody, nobody)
+        self.record("-F", rate(2000), "--", here, "0.1")
+        self.assertIn("burn_half", self.functions_of(here))
+        self.record("-F", rate(2000), "--", "sh", "-c",
+                    '"$0" 0.2 & while ! [ /proc/$!/exe -ef "$0" ]; do :; done; mv "$1" "$0"; wait', here, other)
+        self.assertEqual(self.functions_of(here), {"[unknown]"})
+
     def test_what_is_no_program_is_not_opened(self):
         """To open a device may do something: nothing but plain files is, whatever the path."""
         pipe = os.path.join(self.folder, "pipe")

@@ -893,6 +893,20 @@ class Files(unittest.TestCase):
                               "mutex")
         self.check(pid, tid, as_nobody=True)
 
+    @unittest.skipUnless(may_mount() and shutil.which("objcopy"), "needs root, mount namespaces and objcopy")
+    def test_two_files_at_one_path(self):
+        """One that a user mounted there for himself, with other names, does not name another's frames."""
+        self.copy(WAITER, "/waiter")
+        path, other = self.folder + "/waiter", self.folder + "/other"
+        subprocess.run(["objcopy", "--redefine-sym", "by_mutex=forged", WAITER, other], check=True)
+        forger, _ = self.start("unshare", "-m", "--propagation", "private", "sh", "-c",
+                               'mount --bind "$0" "$1" && exec "$1" mutex', other, path)
+        pid, _ = self.start(path, "mutex")
+        report, _ = document("-p", f"{forger},{pid}", "--for", "0.3", "--no-whom")
+        for which, name in (forger, "forged"), (pid, "by_mutex"):
+            names = {name for row in process_of(report, which)["now"] for name in functions(row)}
+            self.assertEqual(names & {"forged", "by_mutex"}, {name})
+
     @unittest.skipUnless(ROOT and shutil.which("objcopy") and shutil.which("readelf"),
                          "needs root, objcopy and readelf")
     def test_names_by_build_id(self):

@@ -33,7 +33,8 @@
 /* A file that futexes lie in. */
 struct file {
     uint64_t dev, ino;
-    int fd; /* -1: it could not be opened */
+    pid_t pid; /* 0: every process's; else of this one, which told its path */
+    int fd;    /* -1: it could not be opened */
 };
 
 /* What was found out for a chosen wait; it serves the others of that moment, each of which would
@@ -509,18 +510,22 @@ static int file_of(struct objects *o, pid_t pid, const struct futex_place *place
 {
     const struct mapped_file file = {place->start, place->end, place->dev, place->ino, place->path};
     struct mapped_served served = {0};
+    struct stat about = {0};
+    int fd;
 
     for (int i = 0; i < o->file_count; i++) {
-        if (o->files[i].dev == place->dev && o->files[i].ino == place->ino)
+        if (o->files[i].dev == place->dev && o->files[i].ino == place->ino &&
+            (!o->files[i].pid || o->files[i].pid == pid))
             return i;
     }
     if (!*place->path || *place->path != '/' || o->file_count == FILES_MOST)
         return -1;
     mapped_find_served(pid, &served);
-    o->files[o->file_count] =
-        (struct file){place->dev, place->ino, mapped_file_place(pid, &served, &file)};
-    if (o->files[o->file_count].fd < 0)
-        o->files[o->file_count].fd = -1;
+    fd = mapped_file_place(pid, &served, &file, &about);
+    o->files[o->file_count] = (struct file){.dev = place->dev,
+                                            .ino = place->ino,
+                                            .pid = about.st_dev == place->dev ? 0 : pid,
+                                            .fd = fd < 0 ? -1 : fd};
     mapped_free_served(&served);
     return o->file_count++;
 }

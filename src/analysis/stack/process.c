@@ -98,11 +98,19 @@ static bool has_file(const struct process_files *files, const struct process_fil
     return false;
 }
 
-static int open_row(pid_t pid, const struct mapped_served *served, const struct process_file *row)
+static void open_row(pid_t pid, const struct mapped_served *served, struct process_file *row)
 {
     const struct mapped_file file = {row->start, row->end, row->dev, row->ino, row->path};
+    struct stat about;
 
-    return mapped_file_place(pid, served, &file);
+    row->fd = mapped_file_place(pid, served, &file, &about);
+    row->error = row->fd < 0 ? row->fd : 0;
+    if (row->fd >= 0)
+        row->id = (struct process_file_id){
+            .dev = about.st_dev,
+            .ino = about.st_ino,
+            .changed_ns = (int64_t)about.st_ctim.tv_sec * 1000000000 + about.st_ctim.tv_nsec,
+        };
 }
 
 static int read_maps(char *maps, pid_t pid, struct process_files *files)
@@ -121,12 +129,12 @@ static int read_maps(char *maps, pid_t pid, struct process_files *files)
         if (!parse_line(line, &row))
             continue;
         alone = !row.ino || row.dev != dev || row.ino != ino;
+        row.id = (struct process_file_id){.dev = row.dev, .ino = row.ino};
         row.base = alone ? row.start - row.offset : base;
         if (row.ino && alone && has_file(files, &row)) {
             row.error = -EEXIST;
         } else if (row.ino) {
-            row.fd = open_row(pid, &served, &row);
-            row.error = row.fd < 0 ? row.fd : 0;
+            open_row(pid, &served, &row);
         }
         result = add(files, &row);
         if (result && row.fd >= 0)

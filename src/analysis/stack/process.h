@@ -17,14 +17,23 @@
 
 #define PROCESS_FILES 512 /* at most; what is beyond is not unwound through */
 
+/* What tells a file from others, whatever path they have: each user may have files of his own
+ * under any path, in a mount namespace of his own. A device's and a file's number may come again,
+ * the time of the last change does not. */
+struct process_file_id {
+    uint64_t dev, ino;
+    int64_t changed_ns; /* CLOCK_REALTIME; 0: the file was not opened */
+};
+
 /* A mapping with code in it, and the file behind it. */
 struct process_file {
     uint64_t start, end; /* of the mapping */
     uint64_t offset;     /* of its first byte in the file */
     uint64_t base;       /* where the file's first page is mapped, or would be */
     uint64_t dev, ino;
-    int fd;     /* O_PATH; -1: it was not found */
-    int error;  /* then, why: -errno; -EREMOTE: FUSE */
+    struct process_file_id id; /* of the file that was opened, else as it is mapped */
+    int fd;                    /* O_PATH; -1: it was not found */
+    int error;                 /* then, why: -errno; -EREMOTE: FUSE */
     char *path; /* as the process sees it; "[vdso]", "" for code that no file holds */
 };
 

@@ -83,6 +83,7 @@ struct known_wait {
 
 /* A function of a file. */
 struct known_name {
+    struct process_file_id id;
     const char *file;     /* one of the texts */
     uint64_t place;       /* address in the file */
     const char *function; /* one of the texts; NULL: not known */
@@ -145,7 +146,8 @@ static bool name_fits(const void *item, const void *wanted)
 {
     const struct known_name *a = item, *b = wanted;
 
-    return a->file == b->file && a->place == b->place;
+    return a->file == b->file && a->place == b->place && a->id.dev == b->id.dev &&
+           a->id.ino == b->id.ino && a->id.changed_ns == b->id.changed_ns;
 }
 
 static bool stack_fits(const void *item, const void *wanted)
@@ -288,11 +290,11 @@ static int process_of(struct prcb_stacks *s, pid_t pid, pid_t tid, struct proces
 
 /* ---- frames ----------------------------------------------------------------------------- */
 
-static int name_of(struct prcb_stacks *s, const struct process *process, uint64_t address,
-                   struct prcb_frame *frame)
+static int name_of(struct prcb_stacks *s, const struct process *process,
+                   const struct process_file_id *id, uint64_t address, struct prcb_frame *frame)
 {
-    struct known_name wanted = {.file = frame->file, .place = frame->place}, *kept;
-    uint64_t hash = table_mix((uint64_t)(uintptr_t)frame->file, frame->place);
+    struct known_name wanted = {.id = *id, .file = frame->file, .place = frame->place}, *kept;
+    uint64_t hash = table_mix(table_mix((uint64_t)(uintptr_t)frame->file, frame->place), id->ino);
     char name[UNWINDER_NAME];
     int result;
 
@@ -343,7 +345,7 @@ static int make_frame(struct prcb_stacks *s, struct process *process, uint64_t a
         return made_name(s, process, address, ret);
     ret->file = keep_text(s, file->path);
     ret->place = address - file->start + file->offset;
-    return ret->file ? name_of(s, process, address, ret) : not_kept(s);
+    return ret->file ? name_of(s, process, &file->id, address, ret) : not_kept(s);
 }
 
 static void note_idiom(struct known_stack *stack)

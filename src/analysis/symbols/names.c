@@ -274,6 +274,30 @@ static int open_debug(const struct names_source *source, const struct debug_want
     return fd;
 }
 
+/* Whether the file under a program's path is the program; the reader compares the build id. A
+ * user can set no time of change. The kernel writes this behind a path when its file is gone. */
+static bool is_the_program(const struct names_source *source, const struct stat *about)
+{
+    static const char gone[] = " (deleted)";
+    size_t length = strlen(source->file);
+    bool is_gone = length >= strlen(gone) && !strcmp(source->file + length - strlen(gone), gone);
+
+    if (source->here_ns && !is_gone &&
+        (int64_t)about->st_ctim.tv_sec * 1000000000 + about->st_ctim.tv_nsec <= source->here_ns)
+        return true;
+    return *source->build_id && (!about->st_uid || about->st_uid == geteuid());
+}
+
+static int open_program(const struct names_source *source, struct stat *ret)
+{
+    int fd = reach_open(0, source->file, ret);
+
+    if (fd < 0 || is_the_program(source, ret))
+        return fd;
+    close(fd);
+    return -ESTALE;
+}
+
 /* Opens the place; the descriptor is the caller's. */
 static int open_source(const struct names_source *source, struct stat *ret)
 {
@@ -283,7 +307,7 @@ static int open_source(const struct names_source *source, struct stat *ret)
         return reach_open_list(source->pid, owner, LIST_MAX, ret);
     if (source->kind == NAMES_VARIABLES)
         return fcntl(source->place, F_DUPFD_CLOEXEC, 0);
-    return reach_open(0, source->file, ret);
+    return open_program(source, ret);
 }
 
 /* ---- asking ---- */

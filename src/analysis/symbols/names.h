@@ -8,7 +8,10 @@
  * Which files are opened, by reach.h, is decided here: none but plain ones; installed debug
  * information in /usr/lib/debug alone; a list of a compiler (/tmp/perf-PID.map, in the process's
  * own mount namespace while it lives) only if it belongs to the process's user and no symbolic link
- * leads to it.
+ * leads to it; and what is under a program's path only if it is the program. A user may have
+ * another file under that path, in a mount namespace of his own or once the program is removed, and
+ * with the same build id. So either the process saw our files, and this one has not changed since
+ * it was mapped; or it has the build id, and belongs to root or to us.
  *
  * Threads  A namer by one thread at a time.
  */
@@ -28,7 +31,8 @@ struct names_source {
     enum names_kind kind;
     const char *file;     /* NAMES_ELF: its path */
     int place;            /* NAMES_VARIABLES: where it is (reach.h), which stays the caller's */
-    const char *build_id; /* NAMES_ELF: the file must have this one; "": whichever */
+    const char *build_id; /* NAMES_ELF: the file must have this one; "": not known */
+    int64_t here_ns;      /* NAMES_ELF: it was mapped under its path here then; 0: not known */
     pid_t pid;            /* NAMES_PERF_MAP: whose code it is */
     int64_t uid;          /* and his user; negative: not known, and then this process's */
     bool lines; /* NAMES_ELF: lines of source in place of names, as symbols_line writes them */

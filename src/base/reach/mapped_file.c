@@ -49,12 +49,11 @@ static bool is_served_by_program(const struct mapped_served *served, uint64_t de
 }
 
 /* Opens a plain file; if ino is not 0, only the file with that number. */
-static int open_plain(pid_t pid, const char *path, uint64_t ino)
+static int open_plain(pid_t pid, const char *path, uint64_t ino, struct stat *ret)
 {
-    struct stat about;
-    int fd = reach_open(pid, path, &about);
+    int fd = reach_open(pid, path, ret);
 
-    if (fd < 0 || !ino || about.st_ino == ino)
+    if (fd < 0 || !ino || ret->st_ino == ino)
         return fd;
     close(fd);
     return -ESTALE;
@@ -66,7 +65,8 @@ void mapped_free_served(struct mapped_served *served)
     *served = (struct mapped_served){0};
 }
 
-int mapped_file_place(pid_t pid, const struct mapped_served *served, const struct mapped_file *file)
+int mapped_file_place(pid_t pid, const struct mapped_served *served, const struct mapped_file *file,
+                      struct stat *ret)
 {
     char path[4096 + 64];
     pid_t by = living_thread(pid);
@@ -76,11 +76,11 @@ int mapped_file_place(pid_t pid, const struct mapped_served *served, const struc
         return -EREMOTE;
     snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)by, file->start,
              file->end);
-    fd = open_plain(pid, path, 0);
+    fd = open_plain(pid, path, 0, ret);
     if (fd >= 0)
         return fd;
     snprintf(path, sizeof(path), "/proc/%d/root%s", (int)by, file->path);
-    fd = open_plain(pid, path, file->ino);
+    fd = open_plain(pid, path, file->ino, ret);
     /* The kernel writes the path as we see it if the process has another root that we can reach. */
-    return fd < 0 ? open_plain(pid, file->path, file->ino) : fd;
+    return fd < 0 ? open_plain(pid, file->path, file->ino, ret) : fd;
 }

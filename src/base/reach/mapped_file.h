@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 /* The file systems of a process that a program serves, by device number. The kernel's list tells
@@ -37,8 +38,10 @@ struct mapped_file {
 /* Opens the file by the mapping itself if that is allowed (CAP_SYS_ADMIN or
  * CAP_CHECKPOINT_RESTORE): this finds the right file even if it was replaced or removed. Else it
  * opens it by its path as the process sees it, or as we do. Returns a descriptor (O_PATH) for
- * reach_hand, or -errno; -EREMOTE: a program serves it. */
-int mapped_file_place(pid_t pid, const struct mapped_served *served,
-                      const struct mapped_file *file);
+ * reach_hand, and what it is, or -errno; -EREMOTE: a program serves it. By a path a process may
+ * lead to a file of another file system that has the same number: only st_dev tells, and on Btrfs
+ * and overlayfs it is never the mapping's. */
+int mapped_file_place(pid_t pid, const struct mapped_served *served, const struct mapped_file *file,
+                      struct stat *ret);
 
 #endif

@@ -14,10 +14,11 @@
 #include "names.h"
 #include "schema.h"
 
-#define SELECT_STACKS(uid, name)                                                                   \
+#define SELECT_STACKS(uid, name, here)                                                             \
     "SELECT k.id, k.kernel, k.address, m.file, m.build_id, m.pid, m.start, m.file_offset, " uid    \
-    ", m.build_id IS NULL, " name " FROM stacks k LEFT JOIN maps m ON m.id = k.map "               \
-    "ORDER BY m.file, m.build_id, m.pid, 9, 11"
+    ", m.build_id IS NULL, " name ", " here " AS here FROM stacks k "                              \
+    "LEFT JOIN maps m ON m.id = k.map "                                                            \
+    "ORDER BY m.file, m.build_id, here IS NULL, m.pid, 9, 11"
 
 /* The report is in a transaction of its own already. */
 #define BEGIN    "SAVEPOINT naming"
@@ -29,6 +30,7 @@
 struct source {
     char file[4096], build_id[128];
     int64_t pid, uid;
+    int64_t here_ns;         /* the first that had it mapped here; 0: none here */
     bool kernel, by_address; /* else places are offsets in the file */
     bool no_build_id;        /* it came without one */
 };
@@ -96,6 +98,7 @@ static struct source source_of_row(const struct resolver *r)
                    : sqlite3_column_int64(r->stacks, 8),
         .kernel = sqlite3_column_int64(r->stacks, 1) != 0,
         .no_build_id = sqlite3_column_int64(r->stacks, 9) != 0,
+        .here_ns = sqlite3_column_int64(r->stacks, 11),
     };
 
     snprintf(source.file, sizeof(source.file), "%s", text_of(r->stacks, 3));
@@ -107,7 +110,7 @@ static struct source source_of_row(const struct resolver *r)
 static bool is_same(const struct source *a, const struct source *b)
 {
     return a->kernel == b->kernel && !strcmp(a->file, b->file) &&
-           !strcmp(a->build_id, b->build_id) &&
+           !strcmp(a->build_id, b->build_id) && !a->here_ns == !b->here_ns &&
            (!a->by_address || (a->pid == b->pid && a->uid == b->uid));
 }
 
@@ -127,7 +130,12 @@ static int find_names(struct resolver *r, struct names *ret)
 {
     struct source *s = &r->source;
     struct names_source source = {
-        .file = s->file, .build_id = s->build_id, .pid = (pid_t)s->pid, .uid = s->uid};
+        .file = s->file,
+        .build_id = s->build_id,
+        .here_ns = r->same_boot || *s->build_id ? s->here_ns : 0,
+        .pid = (pid_t)s->pid,
+        .uid = s->uid,
+    };
 
     /* The kernel's addresses, and those of what it maps, hold only for this boot. */
     if ((s->kernel || !strcmp(s->file, "[vdso]")) && !r->same_boot)
@@ -149,7 +157,7 @@ static int find_names(struct resolver *r, struct names *ret)
  * now. */
 static void add_build_id(struct resolver *r, const char *build_id)
 {
-    if (r->temporary || !r->source.no_build_id || !*build_id)
+    if (r->temporary || !r->source.no_build_id || !r->source.here_ns || !*build_id)
         return;
     sqlite3_bind_text(r->build, 1, build_id, -1, SQLITE_TRANSIENT);
     sqlite3_bind_text(r->build, 2, r->source.file, -1, SQLITE_TRANSIENT);
@@ -232,6 +240,8 @@ static int resolve_row(struct resolver *r)
         return result;
     if (!r->count)
         r->source = source;
+    else if (source.here_ns < r->source.here_ns)
+        r->source.here_ns = source.here_ns;
     if (!source.by_address)
         place += (uint64_t)sqlite3_column_int64(r->stacks, 7) -
                  (uint64_t)sqlite3_column_int64(r->stacks, 6);
@@ -258,18 +268,19 @@ static bool prepare(sqlite3 *db, const char *sql, sqlite3_stmt **ret)
     return sqlite3_prepare_v2(db, sql, -1, ret, NULL) == SQLITE_OK;
 }
 
-/* Recordings of earlier versions had no names in stacks, and still earlier ones no users in
- * maps. */
+/* Recordings of earlier versions did not say whose files a process saw, earlier ones had no names
+ * in stacks, and still earlier ones no users in maps. */
 static bool prepare_all(struct resolver *r)
 {
-    return (prepare(r->db, SELECT_STACKS("m.uid", "k.name"), &r->stacks) ||
-            prepare(r->db, SELECT_STACKS("m.uid", "NULL"), &r->stacks) ||
-            prepare(r->db, SELECT_STACKS("NULL", "NULL"), &r->stacks)) &&
+    return (prepare(r->db, SELECT_STACKS("m.uid", "k.name", "m.here_ns"), &r->stacks) ||
+            prepare(r->db, SELECT_STACKS("m.uid", "k.name", "NULL"), &r->stacks) ||
+            prepare(r->db, SELECT_STACKS("m.uid", "NULL", "NULL"), &r->stacks) ||
+            prepare(r->db, SELECT_STACKS("NULL", "NULL", "NULL"), &r->stacks)) &&
            prepare(r->db, "INSERT INTO functions VALUES(?,?,?)", &r->function) &&
            prepare(r->db, "INSERT INTO stack_functions VALUES(?,?)", &r->pair) &&
            (r->temporary || prepare(r->db,
                                     "UPDATE maps SET build_id=?1 WHERE file=?2 AND "
-                                    "build_id IS NULL",
+                                    "build_id IS NULL AND here_ns IS NOT NULL",
                                     &r->build));
 }
 

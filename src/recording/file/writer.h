@@ -64,6 +64,7 @@ struct writer_map {
     const char *file;
     const char *build_id; /* hexadecimal digits */
     int64_t uid;          /* negative: not known */
+    int64_t here_ns;      /* time_ns by the wall clock, if its process sees our files; else 0 */
 };
 int writer_map(struct writer *w, const struct writer_map *map);
 

@@ -8,11 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "array.h"
 #include "comm.h"
 #include "living.h"
 #include "names.h"
+#include "now.h"
 #include "reach.h"
 #include "table.h"
 
@@ -31,6 +33,8 @@ struct process {
     uint32_t threads;
     struct map *maps; /* by start; they do not overlap */
     size_t map_count, map_room;
+    bool is_here; /* it sees the same files under their paths as we do */
+    bool looked;  /* since it runs its program */
 };
 
 struct thread {
@@ -211,7 +215,10 @@ static int copy_maps(struct world *world, int32_t from, struct process *to)
 {
     const struct process *parent = find_process(world, from, false);
 
-    if (!parent || parent == to || !parent->map_count)
+    if (!parent || parent == to)
+        return 0;
+    to->is_here = parent->is_here;
+    if (!parent->map_count)
         return 0;
     free(to->maps);
     to->maps = malloc(parent->map_count * sizeof(*to->maps));
@@ -254,8 +261,10 @@ int world_name(struct world *world, int32_t pid, int32_t tid, const char *name, 
     struct thread *thread = find_thread(world, tid);
     struct process *process = find_process(world, pid, false);
 
-    if (exec && process)
+    if (exec && process) {
         process->map_count = 0;
+        process->looked = false;
+    }
     if (thread && exec) {
         int result = writer_thread_end(world->writer, thread->id, time_ns);
 
@@ -331,6 +340,23 @@ static int64_t owner_of(int64_t pid)
     return stat(path, &about) ? -1 : (int64_t)about.st_uid;
 }
 
+/* Looks whether a process has our mount namespace and root: else another file may be under the
+ * path of its own. One that has ended is taken to see what its parent saw. */
+static void look_where(struct process *process)
+{
+    char path[64], ours[64] = "", its[64] = "", root[4] = "";
+    pid_t living = living_thread(process->pid);
+
+    process->looked = true;
+    snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)living);
+    if (readlink(path, its, sizeof(its) - 1) <= 0 ||
+        readlink("/proc/self/ns/mnt", ours, sizeof(ours) - 1) <= 0)
+        return;
+    snprintf(path, sizeof(path), "/proc/%d/root", (int)living);
+    process->is_here =
+        !strcmp(its, ours) && readlink(path, root, sizeof(root) - 1) > 0 && !strcmp(root, "/");
+}
+
 int world_map(struct world *world, const struct writer_map *map)
 {
     struct process *process = find_process(world, (int32_t)map->pid, true);
@@ -341,6 +367,10 @@ int world_map(struct world *world, const struct writer_map *map)
         return process ? 0 : -ENOMEM;
     row.id = ++world->last_map;
     row.uid = names_is_anonymous(map->file) ? owner_of(map->pid) : -1;
+    if (!process->looked)
+        look_where(process);
+    if (process->is_here)
+        row.here_ns = (int64_t)(now_by(CLOCK_REALTIME) - (now_ns() - map->time_ns));
     result = insert(process, (struct map){map->start, map->start + map->length, row.id});
     return result ? result : writer_map(world->writer, &row);
 }

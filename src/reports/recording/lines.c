@@ -15,11 +15,14 @@
 #include "names.h"
 #include "text.h"
 
-/* The samples by the place of their innermost frame, one file after the other. */
-#define SELECT_PLACES                                                                              \
-    "SELECT m.file, m.build_id, k.address - m.start + m.file_offset, count(*), sum(s.weight) "     \
+/* The samples by the place of their innermost frame, one file after the other. Only a build id
+ * says on which machine the file is. */
+#define SELECT_PLACES(here)                                                                        \
+    "SELECT m.file, m.build_id, k.address - m.start + m.file_offset, count(*), sum(s.weight), "    \
+    "min(CASE WHEN m.build_id IS NOT NULL THEN " here " END) "                                     \
     "FROM samples s JOIN stacks k ON k.id = s.stack JOIN maps m ON m.id = k.map "                  \
-    "WHERE NOT k.kernel AND substr(m.file, 1, 1) = '/' GROUP BY 1, 2, 3 ORDER BY 1, 2"
+    "WHERE NOT k.kernel AND substr(m.file, 1, 1) = '/' "                                           \
+    "GROUP BY 1, 2, 3, " here " IS NULL ORDER BY 1, 2, " here " IS NULL"
 
 struct place {
     uint64_t at, samples, weight;
@@ -28,6 +31,7 @@ struct place {
 struct making {
     struct lines lines;
     char *file, *build_id; /* of the places that wait */
+    int64_t here_ns;       /* of the first of them; 0: not known */
     struct place *places;
     size_t count, place_room;
     struct namer namer;
@@ -54,7 +58,13 @@ static int add_row(struct making *m, char *text, uint64_t samples, uint64_t weig
 static int find_lines(struct making *m)
 {
     const struct names_source source = {
-        .kind = NAMES_ELF, .lines = true, .file = m->file, .build_id = m->build_id, .uid = -1};
+        .kind = NAMES_ELF,
+        .lines = true,
+        .file = m->file,
+        .build_id = m->build_id,
+        .here_ns = m->here_ns,
+        .uid = -1,
+    };
     uint64_t *places = malloc((m->count + 1) * sizeof(*places));
     struct names names = {0};
     int result = 0;
@@ -86,9 +96,10 @@ static int add_place(sqlite3_stmt *statement, void *ctx)
 {
     const char *file = (const char *)sqlite3_column_text(statement, 0);
     const char *build_id = (const char *)sqlite3_column_text(statement, 1);
+    int64_t here_ns = sqlite3_column_int64(statement, 5);
     struct making *m = ctx;
 
-    if (differs(m->file, file) || differs(m->build_id, build_id)) {
+    if (differs(m->file, file) || differs(m->build_id, build_id) || !m->here_ns != !here_ns) {
         int result = find_lines(m);
 
         if (result)
@@ -99,7 +110,10 @@ static int add_place(sqlite3_stmt *statement, void *ctx)
         m->build_id = strdup(build_id ? build_id : "");
         if (!m->file || !m->build_id)
             return -ENOMEM;
+        m->here_ns = here_ns;
     }
+    if (here_ns < m->here_ns)
+        m->here_ns = here_ns;
     return array_add(m->places, m->count, m->place_room,
                      (struct place){
                          .at = (uint64_t)sqlite3_column_int64(statement, 2),
@@ -173,7 +187,12 @@ int lines_make(const struct recording *recording, struct lines *ret, struct prcb
                                  &m.lines, err);
 
     if (!result)
-        result = recording_query(recording, SELECT_PLACES, add_place, &m, err);
+        result = recording_query(
+            recording,
+            recording_query(recording, "SELECT here_ns FROM maps LIMIT 0", add_place, &m, NULL)
+                ? SELECT_PLACES("NULL") /* of an earlier version */
+                : SELECT_PLACES("m.here_ns"),
+            add_place, &m, err);
     if (!result && m.count)
         result = find_lines(&m);
     if (!result)
